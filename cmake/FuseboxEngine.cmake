@@ -1,0 +1,51 @@
+# Finds what the engine is built for: the user's Python, its PyTorch and LLVM 19. Application and views build without.
+set(FUSEBOX_HAVE_ENGINE OFF)
+execute_process(
+  COMMAND ${FUSEBOX_PYTHON} -c
+"import importlib.util, os, sysconfig, sys
+spec = importlib.util.find_spec('torch')
+print(';'.join([sysconfig.get_paths()['include'], os.path.dirname(spec.origin) if spec else 'NOTFOUND',
+                sysconfig.get_config_var('EXT_SUFFIX'), '%d.%d' % sys.version_info[:2]]))"
+  OUTPUT_VARIABLE _python_facts OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE _python_status ERROR_QUIET)
+if(NOT _python_status EQUAL 0)
+  message(WARNING "No usable Python at ${FUSEBOX_PYTHON}: building without the engine. "
+                  "Run ./packaging/setup or pass -DFUSEBOX_PYTHON=<interpreter>.")
+  return()
+endif()
+list(GET _python_facts 0 FUSEBOX_PYTHON_INCLUDE)
+list(GET _python_facts 1 FUSEBOX_TORCH_DIR)
+list(GET _python_facts 2 FUSEBOX_EXT_SUFFIX)
+list(GET _python_facts 3 FUSEBOX_PYTHON_VERSION)
+if(FUSEBOX_TORCH_DIR STREQUAL "NOTFOUND" OR NOT EXISTS ${FUSEBOX_PYTHON_INCLUDE}/Python.h)
+  message(WARNING "${FUSEBOX_PYTHON} lacks PyTorch or its headers: building without the engine.")
+  return()
+endif()
+if(NOT FUSEBOX_PYTHON_VERSION MATCHES "^3\\.(11|12)$")
+  message(WARNING "The engine supports CPython 3.11 and 3.12, not ${FUSEBOX_PYTHON_VERSION}: building without it.")
+  return()
+endif()
+find_package(LLVM 19 QUIET CONFIG HINTS /usr/lib/llvm-19/lib/cmake/llvm)
+if(NOT LLVM_FOUND OR NOT LLVM_VERSION_MAJOR EQUAL 19)
+  message(WARNING "LLVM 19 development files not found (llvm-19-dev): building without the engine.")
+  return()
+endif()
+set(FUSEBOX_HAVE_ENGINE ON)
+message(STATUS "Engine for Python ${FUSEBOX_PYTHON_VERSION}, PyTorch in ${FUSEBOX_TORCH_DIR}, LLVM ${LLVM_PACKAGE_VERSION}")
+
+add_library(fusebox_torch INTERFACE)
+target_include_directories(fusebox_torch SYSTEM INTERFACE
+  ${FUSEBOX_PYTHON_INCLUDE} ${FUSEBOX_TORCH_DIR}/include ${FUSEBOX_TORCH_DIR}/include/torch/csrc/api/include)
+target_link_directories(fusebox_torch INTERFACE ${FUSEBOX_TORCH_DIR}/lib)
+target_link_libraries(fusebox_torch INTERFACE torch_python torch_cpu torch c10)
+
+# One precompiled header for every source that needs libtorch.
+file(WRITE ${CMAKE_BINARY_DIR}/torch_pch.cpp "// builds the precompiled header\n")
+add_library(fusebox_torch_pch OBJECT ${CMAKE_BINARY_DIR}/torch_pch.cpp)
+target_link_libraries(fusebox_torch_pch PUBLIC fusebox_options fusebox_torch)
+target_precompile_headers(fusebox_torch_pch PUBLIC ${CMAKE_SOURCE_DIR}/engine/trace/torch_pch.h)
+
+add_library(fusebox_llvm INTERFACE)
+target_include_directories(fusebox_llvm SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS})
+llvm_map_components_to_libnames(_llvm_libs core orcjit x86codegen x86asmparser x86desc x86info x86disassembler passes
+                                scalaropts instcombine support native target mc executionengine jitlink)
+target_link_libraries(fusebox_llvm INTERFACE ${_llvm_libs})
