@@ -1,0 +1,67 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/inductor/loop_ir.h"
+#include "engine/support/result.h"
+
+namespace fusebox::codegen::cpu {
+
+/// A compiled kernel. Carries out work units [begin, end): `buffers` are the base addresses in the order of
+/// Kernel::buffers (Scratch ones left out), `sizes` the values of Kernel::sizeSymbols.
+using KernelFunction = void (*)(void* const* buffers, const int64_t* sizes, int64_t begin, int64_t end);
+
+/// Which instructions generated code may use.
+struct TargetFeatures {
+  std::string cpu;       ///< LLVM CPU name
+  std::string features;  ///< LLVM feature string
+  int vectorBits = 0;    ///< 512, 256 or 128
+  /// "host" (what this machine has), "avx512", "avx2" or "baseline" (x86-64 with SSE2).
+  static Result<TargetFeatures> named(const std::string& name);
+};
+
+/// One kernel's code in its best tier so far. The function pointer is replaced when a better tier is ready; callers load it
+/// for every launch.
+struct CompiledKernel {
+  std::atomic<KernelFunction> function{nullptr};
+  std::atomic<int> tier{0};
+  int64_t bytesPerUnit = 0;      ///< read and written, for the record and for the grain
+  double costPerUnit = 0;        ///< rough nanoseconds per work unit, for the grain of parallel loops
+  /// Number of work units for these sizes; units are independent of one another unless `serial`.
+  std::function<int64_t(const int64_t* sizes)> units;
+  bool serial = false;           ///< must run as one call [0, units)
+  std::string loopIr, llvmIr, assembly;  ///< assembly is filled on request (disassemble())
+  int64_t compileNs = 0;         ///< of the first tier
+};
+
+/// The JIT: owns the code of every kernel compiled in the process. Thread-safe.
+class Jit {
+ public:
+  struct Options {
+    TargetFeatures target;
+    bool keepText = false;      ///< keep LLVM IR (and allow disassembly) for the record
+    bool background = true;     ///< compile the optimised tier on a background thread
+    int firstTier = 0;
+  };
+  static Result<std::shared_ptr<Jit>> create(Options options);
+  virtual ~Jit() = default;
+
+  /// Compiles `kernel`, or returns the code of a structurally equal one. Compilation of several kernels can run at once.
+  virtual Result<std::shared_ptr<CompiledKernel>> compile(const inductor::Kernel& kernel) = 0;
+  /// Compiles many kernels on `threads` threads; results in order.
+  virtual std::vector<Result<std::shared_ptr<CompiledKernel>>> compileAll(const std::vector<inductor::Kernel>& kernels,
+                                                                          int threads) = 0;
+  /// Assembly text of the kernel's current code.
+  virtual Result<std::string> disassemble(const CompiledKernel& kernel) = 0;
+  /// Waits until the background tier has nothing left to do.
+  virtual void drain() = 0;
+  /// Called on the background thread when a better tier of a kernel is in place.
+  std::function<void(const CompiledKernel&, int64_t compileNs)> onTier;
+};
+
+}  // namespace fusebox::codegen::cpu

@@ -1,0 +1,136 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "engine/graph/graph.h"
+
+/// The loop IR: what an operator computes, point by point, before and after fusion. It knows no target: the CPU and GPU code
+/// generators read the same structures.
+namespace fusebox::inductor {
+
+using graph::Device;
+using graph::DType;
+using graph::SymExpr;
+using graph::Symbol;
+
+using BufferId = int32_t;
+using ValueId = int32_t;  ///< position in Section::values
+
+/// Operations on values. Operands and result have the type `Value::type` unless noted. Floating-point operations follow IEEE
+/// and torch: Maximum/Minimum propagate NaN, Where selects bitwise, comparisons yield Bool.
+enum class Op : uint8_t {
+  // leaves
+  Constant,    ///< `imm` (bits of a double, or an int64 for integers and Bool)
+  Index,       ///< `index` as an Int64 value
+  Load,        ///< buffer[index]; with `mask` >= 0: `mask ? buffer[index] : imm`, and nothing is read where mask is false
+  Reduced,     ///< result number `imm` of reduction `a` (id of the reduction in this kernel); usable after its section
+  // type
+  Cast,        ///< numeric conversion from the operand's type (float to int truncates; to Bool is != 0)
+  Bitcast,
+  // unary
+  Neg, Abs, Sign, Reciprocal, Sqrt, Rsqrt, Exp, Exp2, Expm1, Log, Log2, Log10, Log1p, Sin, Cos, Tan, Asin, Acos, Atan,
+  Sinh, Cosh, Tanh, Asinh, Acosh, Atanh, Erf, Erfc, Erfinv, Lgamma, Digamma, Sigmoid, Floor, Ceil, Trunc, RoundEven,
+  LogicalNot, BitNot, IsNan, IsInf, SignBit,
+  // binary
+  Add, Sub, Mul, Div,       ///< Div: floating point only
+  TruncDiv, FloorDiv,       ///< integers (result for a zero divisor is unspecified, no trap) and floats
+  Fmod, Remainder,          ///< C's and Python's modulus
+  Pow, Atan2, Hypot, CopySign, NextAfter, Maximum, Minimum,
+  BitAnd, BitOr, BitXor, ShiftLeft, ShiftRight,
+  Eq, Ne, Lt, Le, Gt, Ge,   ///< operands of one type, result Bool
+  // ternary
+  Where,                    ///< a (Bool) ? b : c
+  Fma,
+  // random: counter-based Philox4x32-10; a = Int64 seed, b = Int64 counter
+  RandUniform, RandNormal, RandInt64,
+};
+
+struct Value {
+  Op op = Op::Constant;
+  DType type = DType::Undefined;  ///< type of the result
+  std::array<ValueId, 3> args{-1, -1, -1};
+  int64_t imm = 0;
+  BufferId buffer = -1;  ///< Load
+  SymExpr index;         ///< Load, Index: in elements, over axes, sizes and loaded indices
+  ValueId mask = -1;     ///< Load: a Bool value
+};
+
+enum class ReduceKind : uint8_t {
+  Sum, Prod, Max, Min, Any, All,
+  ArgMax, ArgMin,   ///< one result: Int64 position along the flattened reduction axes, first occurrence; NaN wins
+  Welford,          ///< three results: mean, m2 (sum of squared deviations), count (as the value's type)
+  WelfordCombine,   ///< inputs mean, m2, count; same three results
+  OnlineSoftmax,    ///< two results: max m, and sum of exp(x - m)
+};
+
+/// A step of a section's body, carried out once for each point of the iteration space, in order.
+struct Statement {
+  enum class Kind : uint8_t {
+    Store,      ///< buffer[index] = value (cast to the buffer's type is explicit in the values)
+    AtomicAdd,  ///< buffer[index] += value; points may collide
+    Reduce,     ///< accumulate `inputs` into reduction `reduction`
+  } kind = Kind::Store;
+  BufferId buffer = -1;
+  SymExpr index;
+  ValueId value = -1;
+  ValueId mask = -1;                     ///< Store, AtomicAdd: only where true; -1 for always
+  ReduceKind reduce = ReduceKind::Sum;
+  int32_t reduction = -1;                ///< unique within the kernel; Reduced refers to it
+  std::array<ValueId, 3> inputs{-1, -1, -1};
+};
+
+struct Axis {
+  Symbol symbol;    ///< ranges over 0 <= symbol < extent
+  SymExpr extent;
+};
+
+/// A loop nest inside a kernel: for every point of `axes` (row-major, last fastest), in addition to the kernel's outer axes,
+/// the statements are carried out. If `isReduction`, the axes are reduction axes: the section accumulates into its Reduce
+/// statements' results (which later sections read by Reduced) and may also Store per point. A section without axes runs once
+/// for every point of the outer axes (for example to store a reduction's result).
+struct Section {
+  std::vector<Axis> axes;
+  bool isReduction = false;
+  std::vector<Value> values;  ///< SSA: operands precede users
+  std::vector<Statement> body;
+  /// Loaded indices: a symbol used in `index` expressions whose run-time value is that of a (Int64) value of this section.
+  std::map<Symbol, ValueId> indirect;
+};
+
+enum class BufferRole : uint8_t { Input, Output, InOut, Scratch };
+
+/// A buffer as the kernel sees it. Scratch buffers live inside the kernel: their contents are visible only at one point of the
+/// outer axes, and the code generator chooses where to keep `sizes` (extent of the inner axes) elements.
+struct KernelBuffer {
+  BufferId id = -1;         ///< as used in Load and Store
+  std::string name;         ///< "buf3", "arg0"
+  DType dtype = DType::Undefined;
+  BufferRole role = BufferRole::Input;
+  SymExpr numel;            ///< elements reachable
+  int64_t alignment = 64;   ///< bytes known to divide the base address; elementSize for inputs from outside
+};
+
+/// A fused kernel. For every point of the outer axes (independent of one another; they may run in parallel), the sections run
+/// one after another.
+struct Kernel {
+  std::string name;         ///< "fused_add_gelu_3": from original ATen names
+  Device device;
+  std::vector<Axis> outer;
+  std::vector<Section> sections;
+  std::vector<KernelBuffer> buffers;   ///< in the order of the kernel's pointer arguments (Scratch ones have no argument)
+  std::vector<Symbol> sizeSymbols;     ///< in the order of the kernel's size arguments
+
+  /// Text form for people and for golden tests.
+  std::string str() const;
+  /// Hash of everything that matters to code generation, buffer names and symbol identities apart: equal kernels share code.
+  uint64_t structuralHash() const;
+};
+
+std::string_view name(Op op);
+std::string_view name(ReduceKind kind);
+
+}  // namespace fusebox::inductor
