@@ -1,0 +1,31 @@
+#pragma once
+
+#include <Python.h>
+
+#include <utility>
+
+namespace fusebox::capture {
+
+/// An owned reference to a Python object. The GIL must be held whenever one is copied or destroyed.
+class PyRef {
+ public:
+  PyRef() = default;
+  /// Takes over a new reference (may be null).
+  static PyRef steal(PyObject* o) { PyRef r; r.o_ = o; return r; }
+  /// Adds a reference to a borrowed object (may be null).
+  static PyRef borrow(PyObject* o) { Py_XINCREF(o); return steal(o); }
+  PyRef(const PyRef& o) : o_(o.o_) { Py_XINCREF(o_); }
+  PyRef(PyRef&& o) noexcept : o_(std::exchange(o.o_, nullptr)) {}
+  PyRef& operator=(PyRef o) noexcept { std::swap(o_, o.o_); return *this; }
+  ~PyRef() { Py_XDECREF(o_); }
+
+  PyObject* get() const { return o_; }
+  PyObject* release() { return std::exchange(o_, nullptr); }
+  explicit operator bool() const { return o_ != nullptr; }
+  bool operator==(const PyRef& o) const { return o_ == o.o_; }
+
+ private:
+  PyObject* o_ = nullptr;
+};
+
+}  // namespace fusebox::capture
