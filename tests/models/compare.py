@@ -1,0 +1,143 @@
+"""Compiled against eager: outputs, gradients and buffers, on fresh random inputs.
+
+The measure is the error relative to the largest value of the eager result. Eager's own rounding error, found by running the
+model in float64, widens the limit where the model amplifies rounding.
+"""
+
+import argparse
+import copy
+import sys
+
+import torch
+
+import fusebox
+from models.zoo import MODELS, loss_of, tensors_of
+
+LIMIT = {torch.float32: 2e-4, torch.bfloat16: 4e-2, torch.float16: 1e-2, torch.float64: 1e-9}
+
+
+def relative_error(a, b):
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return float("inf")
+    if a.stride() != b.stride() and a.numel() > 1 and not (a.is_contiguous() and b.is_contiguous()):
+        return float("inf")
+    if not a.is_floating_point():
+        return 0.0 if torch.equal(a, b) else float("inf")
+    a, b = a.detach().double(), b.detach().double()
+    if torch.isnan(a).any() != torch.isnan(b).any():
+        return float("inf")
+    scale = b.abs().max().item() if b.numel() else 0.0
+    return ((a - b).abs().max().item() / (scale + 1e-12)) if b.numel() else 0.0
+
+
+class Report:
+    def __init__(self):
+        self.worst, self.failures = 0.0, []
+
+    def add(self, what, got, want, exact, limit):
+        error = relative_error(got, want)
+        allowed = limit
+        if exact is not None and want.is_floating_point():
+            allowed = max(limit, 4 * relative_error(want.double(), exact.double()))
+        self.worst = max(self.worst, error)
+        if not error <= allowed:
+            self.failures.append(f"{what}: error {error:.2e} over {allowed:.2e}, {tuple(got.shape)} {got.stride()} {got.dtype}"
+                                 f" against {tuple(want.shape)} {want.stride()} {want.dtype}")
+
+
+def cast(value, dtype):
+    if isinstance(value, torch.Tensor) and value.is_floating_point():
+        return value.to(dtype)
+    return value
+
+
+def inference(name, dtype):
+    torch.manual_seed(0)
+    model, args, kwargs = MODELS[name]()
+    model.eval().to(dtype)
+    exact_model = copy.deepcopy(model).double()
+    compiled = fusebox.compile(copy.deepcopy(model), fullgraph=True)
+    report = Report()
+    with torch.no_grad():
+        for _ in range(2):
+            _, args, kwargs = MODELS[name]()
+            args = [cast(a, dtype) for a in args]
+            want = model(*args, **kwargs)
+            exact = exact_model(*[cast(a, torch.float64) for a in args], **kwargs)
+            got = compiled(*args, **kwargs)
+            if type(got) is not type(want):
+                report.failures.append(f"output type {type(got)} against {type(want)}")
+            for i, (g, w, e) in enumerate(zip(tensors_of(got), tensors_of(want), tensors_of(exact), strict=True)):
+                report.add(f"output {i}", g, w, e, LIMIT[dtype])
+    return report
+
+
+def training(name, dtype):
+    torch.manual_seed(0)
+    model, args, kwargs = MODELS[name]()
+    model.train().to(dtype)
+    for module in model.modules():  # random numbers are drawn from one generator: keep the two runs comparable
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+    for attribute in ("attn_pdrop", "resid_pdrop", "embd_pdrop", "attention_probs_dropout_prob", "attention_dropout"):
+        if hasattr(getattr(model, "config", None), attribute):
+            setattr(model.config, attribute, 0.0)
+    for module in model.modules():
+        for attribute in ("attn_dropout_p", "dropout_prob", "attention_dropout"):
+            if isinstance(getattr(module, attribute, None), float):
+                setattr(module, attribute, 0.0)
+    exact_model = copy.deepcopy(model).double()
+    copied = copy.deepcopy(model)
+    compiled = fusebox.compile(copied, fullgraph=True)
+    report = Report()
+    for step in range(2):
+        _, args, kwargs = MODELS[name]()
+        for m, run, dt in ((model, model, dtype), (exact_model, exact_model, torch.float64), (copied, compiled, dtype)):
+            m.zero_grad()
+            loss_of(run(*[cast(a, dt) for a in args], **kwargs)).backward()
+        if step == 0:
+            exact = dict(exact_model.named_parameters())
+            for (n, p), q in zip(model.named_parameters(), copied.parameters(), strict=True):
+                if (p.grad is None) != (q.grad is None):
+                    report.failures.append(f"gradient of {n}: {'missing' if q.grad is None else 'unexpected'}")
+                elif p.grad is not None:
+                    report.add(f"gradient of {n}", q.grad, p.grad, exact[n].grad, 10 * LIMIT[dtype])
+    exact = dict(exact_model.named_buffers())
+    for (n, b), c in zip(model.named_buffers(), copied.buffers(), strict=True):
+        report.add(f"buffer {n}", c, b, exact[n], LIMIT[dtype])
+    return report
+
+
+MODES = {
+    "inference-float32": lambda n: inference(n, torch.float32),
+    "inference-bfloat16": lambda n: inference(n, torch.bfloat16),
+    "training-float32": lambda n: training(n, torch.float32),
+}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--models", nargs="*", default=list(MODELS))
+    parser.add_argument("--modes", nargs="*", default=list(MODES), choices=list(MODES))
+    options = parser.parse_args()
+    failed = 0
+    for name in options.models:
+        for mode in options.modes:
+            try:
+                report = MODES[mode](name)
+            except Exception as error:
+                failed += 1
+                print(f"FAIL {name} {mode}: {type(error).__name__}: {error}", flush=True)
+                continue
+            finally:
+                fusebox.reset()
+            if report.failures:
+                failed += 1
+                print(f"FAIL {name} {mode}: {len(report.failures)} differences, first: {report.failures[0]}", flush=True)
+            else:
+                print(f"ok   {name} {mode}: worst relative error {report.worst:.1e}", flush=True)
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
