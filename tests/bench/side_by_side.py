@@ -1,0 +1,262 @@
+"""Fusebox beside the stock torch.compile of the same PyTorch: first call, steady state, guard check and dispatch, recorder.
+
+    PYTHONPATH=build/release/python:tests OMP_WAIT_POLICY=PASSIVE .venv/bin/python tests/bench/side_by_side.py [what…] -o results.json
+
+`what` is any of cold, steady, dispatch, recorder. First calls are timed in fresh processes with empty caches; everything else
+takes turns between the engines in one process. Ratios are stock / Fusebox: above 1, Fusebox is faster.
+"""
+
+import argparse
+import copy
+import datetime
+import json
+import math
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+CASES = ["inference-float32", "inference-bfloat16", "training-float32"]
+
+
+def geomean(values):
+    values = [v for v in values if v]
+    return math.exp(sum(math.log(v) for v in values) / len(values)) if values else float("nan")
+
+
+def compiler(engine):
+    """torch.compile of one engine, without touching the other."""
+    import torch
+    if engine == "stock":
+        return torch.compile
+    if engine == "fusebox":
+        import fusebox
+        return fusebox.compile
+    return lambda model: model
+
+
+def pointwise_chain(x, y):
+    import torch
+    z = torch.sigmoid(x * 1.5 + y) * torch.tanh(y) + torch.exp(-x.abs())
+    z = torch.where(z > 0.5, z * z + x, z - y)
+    return torch.nn.functional.gelu(z) * (x + 1.0) + torch.sin(y) * torch.cos(x)
+
+
+def make_step(name, case, engine):
+    """A zero-argument callable that runs one step of `name`, not yet compiled."""
+    import torch
+    from models.zoo import MODELS, loss_of
+    torch.manual_seed(0)
+    if name == "pointwise":
+        x, y = torch.randn(1 << 22), torch.randn(1 << 22)
+        f = compiler(engine)(pointwise_chain)
+        return lambda: f(x, y)
+    model, args, kwargs = MODELS[name]()
+    dtype = torch.bfloat16 if "bfloat16" in case else torch.float32
+    model.to(dtype)
+    args = [a.to(dtype) if a.is_floating_point() else a for a in args]
+    if case.startswith("inference"):
+        model.eval()
+        run = compiler(engine)(model)
+
+        def step():
+            with torch.no_grad():
+                return run(*args, **kwargs)
+    else:
+        model.train()
+        run = compiler(engine)(model)
+
+        def step():
+            model.zero_grad()
+            loss = loss_of(run(*args, **kwargs))
+            loss.backward()
+            return loss
+    return step
+
+
+def cold_child(name, case, engine):
+    """Runs in a fresh process: seconds of the first step, imports and model building apart."""
+    import torch
+    if engine == "fusebox":
+        import fusebox  # noqa: F401
+    step = make_step(name, case, engine)
+    if engine == "stock":
+        import torch._dynamo  # noqa: F401  (stock's own import is not charged)
+    start = time.perf_counter()
+    step()
+    print(json.dumps({"seconds": time.perf_counter() - start}))
+
+
+def cold(names, cases, engines=("stock", "fusebox")):
+    rows = []
+    for name in names:
+        for case in cases if name != "pointwise" else cases[:1]:
+            row = {"model": name, "case": case}
+            for engine in engines:
+                with tempfile.TemporaryDirectory() as cache:
+                    env = dict(os.environ, TORCHINDUCTOR_CACHE_DIR=cache, FUSEBOX_CACHE_DIR=cache)
+                    run = subprocess.run([sys.executable, __file__, "--child", name, case, engine], env=env, text=True,
+                                         capture_output=True, timeout=900)
+                try:
+                    row[engine] = json.loads(run.stdout.strip().splitlines()[-1])["seconds"]
+                except (IndexError, ValueError):
+                    row[engine + "_error"] = run.stderr.strip().splitlines()[-1:] or [str(run.returncode)]
+            if "stock" in row and "fusebox" in row:
+                row["ratio"] = row["stock"] / row["fusebox"]
+            rows.append(row)
+            print("cold", row, flush=True)
+    return rows
+
+
+def take_turns(steps, rounds, seconds):
+    """Median seconds a step of each engine, measured in turns."""
+    for step in steps.values():
+        for _ in range(3):
+            step()
+    times = {engine: [] for engine in steps}
+    stop = time.perf_counter() + seconds
+    for _ in range(rounds):
+        for engine, step in steps.items():
+            start = time.perf_counter()
+            step()
+            times[engine].append(time.perf_counter() - start)
+        if time.perf_counter() > stop:
+            break
+    return {engine: statistics.median(values) for engine, values in times.items()}
+
+
+def steady(names, cases, engines=("eager", "stock", "fusebox")):
+    import torch
+    import fusebox
+    rows = []
+    for name in names:
+        for case in cases if name != "pointwise" else cases[:1]:
+            torch._dynamo.reset()
+            fusebox.reset()
+            row = {"model": name, "case": case}
+            try:
+                steps = {engine: make_step(name, case, engine) for engine in engines}
+                for step in steps.values():
+                    step()
+                time.sleep(1.0)  # the optimised tier compiles in the background
+                row.update(take_turns(steps, 200, 12.0))
+                row["ratio"] = row["stock"] / row["fusebox"] if "stock" in row else None
+                row["eager_ratio"] = row["eager"] / row["fusebox"]
+            except Exception as error:
+                row["error"] = f"{type(error).__name__}: {error}"[:300]
+            rows.append(row)
+            print("steady", row, flush=True)
+    return rows
+
+
+def per_call(f, *args, calls=2000):
+    for _ in range(200):
+        f(*args)
+    best = float("inf")
+    for _ in range(7):
+        start = time.perf_counter()
+        for _ in range(calls):
+            f(*args)
+        best = min(best, (time.perf_counter() - start) / calls)
+    return best
+
+
+def dispatch():
+    """Cost of one call when the kernel does next to nothing: guard check, dispatch, launch. Microseconds."""
+    import torch
+    from torch import nn
+
+    class Deep(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = nn.ModuleList([nn.LayerNorm(8) for _ in range(24)])
+
+        def forward(self, x):
+            for layer in self.layers:
+                x = x + layer.weight * layer.bias
+            return x
+
+    rows = []
+    with torch.no_grad():
+        x = torch.randn(8)
+        for label, target in (("one function", lambda a: a * 2 + 1), ("24 modules, 48 parameters", Deep().eval())):
+            row = {"what": label, "eager": per_call(target, x, calls=300) * 1e6}
+            for engine in ("stock", "fusebox"):
+                row[engine] = per_call(compiler(engine)(copy.deepcopy(target)), x) * 1e6
+            row["ratio"] = row["stock"] / row["fusebox"]
+            rows.append(row)
+            print("dispatch", row, flush=True)
+    return rows
+
+
+def recorder(names):
+    """Steady-state cost of recording, as a fraction: the same step with and without a recorder, in turns."""
+    import fusebox
+    rows = []
+    for name in names:
+        step = make_step(name, CASES[0], "fusebox")
+        step()
+        time.sleep(0.5)
+        plain, recorded = [], []
+        with tempfile.TemporaryDirectory() as folder:
+            for turn in range(20):
+                start = time.perf_counter()
+                for _ in range(5):
+                    step()
+                plain.append((time.perf_counter() - start) / 5)
+                with fusebox.record(os.path.join(folder, f"{turn}.fusebox")):
+                    step()
+                    start = time.perf_counter()
+                    for _ in range(5):
+                        step()
+                    recorded.append((time.perf_counter() - start) / 5)
+        row = {"model": name, "plain": statistics.median(plain), "recorded": statistics.median(recorded)}
+        row["overhead"] = row["recorded"] / row["plain"] - 1
+        rows.append(row)
+        print("recorder", row, flush=True)
+    return rows
+
+
+def machine():
+    import torch
+    cpu = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), "")
+    return {"date": datetime.date.today().isoformat(), "cpu": cpu, "cores": os.cpu_count(), "torch": torch.__version__,
+            "python": platform.python_version(), "threads": torch.get_num_threads()}
+
+
+def main():
+    from models.zoo import MODELS
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", nargs="*", default=["cold", "steady", "dispatch", "recorder"])
+    parser.add_argument("--models", nargs="*", default=["pointwise", *MODELS])
+    parser.add_argument("--cases", nargs="*", default=CASES)
+    parser.add_argument("-o", "--output")
+    options = parser.parse_args()
+    result = {"machine": machine()}
+    if "dispatch" in options.what:
+        result["dispatch"] = dispatch()
+    if "recorder" in options.what:
+        result["recorder"] = recorder([m for m in ("resnet18", "gpt2") if m in options.models] or options.models[:1])
+    if "steady" in options.what:
+        result["steady"] = steady(options.models, options.cases)
+        rows = [r for r in result["steady"] if r.get("ratio") and r["case"].startswith("inference") and r["model"] != "pointwise"]
+        result["steady_inference_geomean"] = geomean([r["ratio"] for r in rows])
+    if "cold" in options.what:
+        result["cold"] = cold(options.models, options.cases)
+        result["cold_geomean"] = geomean([r.get("ratio") for r in result["cold"]])
+    print(json.dumps({k: v for k, v in result.items() if not isinstance(v, list)}, indent=1))
+    if options.output:
+        with open(options.output, "w") as f:
+            json.dump(result, f, indent=1)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--child"]:
+        cold_child(*sys.argv[2:5])
+    else:
+        main()
