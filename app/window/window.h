@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace fusebox::window {
+
+/// What the command line asked the window to show first.
+struct WindowRequest {
+  std::string file;                     ///< session (or anything else `open` reads); empty: the welcome page
+  std::vector<std::string> runCommand;  ///< arguments of `fusebox run` to start at once; empty: none
+};
+
+/// Constructs the QApplication, shows the window and runs it; returns the process's exit code.
+int runWindow(int argc, char** argv, const WindowRequest& request);
+
+}  // namespace fusebox::window

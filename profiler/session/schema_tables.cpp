@@ -1,0 +1,88 @@
+#include "profiler/session/schema.h"
+
+namespace fusebox::session {
+
+// Rows that the engine adds once and may complete later carry their final columns as NULL until then (end_ns, status).
+// `file, line` are the user's program; NULL where there is none. Launches and calls have no secondary index on purpose:
+// they are written in time order per thread, and t_launch_block lets a reader find a range of time by id.
+std::string_view tableSql() {
+  return R"sql(
+CREATE TABLE t_info(key TEXT PRIMARY KEY, value) WITHOUT ROWID;
+CREATE TABLE t_thread(id INTEGER PRIMARY KEY, os_tid INTEGER, name TEXT);
+CREATE TABLE t_frame(id INTEGER PRIMARY KEY, parent_id INTEGER, name TEXT, qualname TEXT, file TEXT, line INTEGER,
+  resume_offset INTEGER, status TEXT, reason TEXT, first_seen_ns INTEGER);
+CREATE TABLE t_compile(id INTEGER PRIMARY KEY, frame_id INTEGER, parent_id INTEGER, attempt INTEGER, kind TEXT,
+  backend TEXT, mode TEXT, dynamic INTEGER, start_ns INTEGER, end_ns INTEGER, status TEXT, error TEXT, cache TEXT,
+  cache_key TEXT, failure_id INTEGER, thread INTEGER, file TEXT, line INTEGER);
+CREATE INDEX t_compile_by_frame ON t_compile(frame_id);
+CREATE INDEX t_compile_by_failure ON t_compile(failure_id);
+CREATE TABLE t_stage(id INTEGER PRIMARY KEY, compile_id INTEGER, parent_id INTEGER, depth INTEGER, phase TEXT, name TEXT,
+  start_ns INTEGER, end_ns INTEGER, thread INTEGER, changed INTEGER, nodes_before INTEGER, nodes_after INTEGER,
+  error TEXT, detail TEXT);
+CREATE INDEX t_stage_by_compile ON t_stage(compile_id);
+CREATE TABLE t_graph_break(id INTEGER PRIMARY KEY, frame_id INTEGER, compile_id INTEGER, kind TEXT, reason TEXT,
+  hint TEXT, file TEXT, line INTEGER, end_line INTEGER, col INTEGER, end_col INTEGER, opcode TEXT, offset INTEGER,
+  stack TEXT, time_ns INTEGER);
+CREATE TABLE t_guard(id INTEGER PRIMARY KEY, compile_id INTEGER, position INTEGER, kind TEXT, source TEXT, expected TEXT,
+  code TEXT, reason TEXT, file TEXT, line INTEGER);
+CREATE INDEX t_guard_by_compile ON t_guard(compile_id, position);
+CREATE TABLE t_guard_failure(id INTEGER PRIMARY KEY, frame_id INTEGER, compile_id INTEGER, guard_id INTEGER, guard TEXT,
+  expected TEXT, found TEXT, outcome TEXT, file TEXT, line INTEGER, time_ns INTEGER);
+CREATE INDEX t_guard_failure_by_guard ON t_guard_failure(guard_id);
+CREATE TABLE t_graph(id INTEGER PRIMARY KEY, compile_id INTEGER, stage TEXT, direction TEXT, name TEXT, parent_id INTEGER,
+  node_count INTEGER, edge_count INTEGER, input_count INTEGER, output_count INTEGER, text TEXT, time_ns INTEGER);
+CREATE TABLE t_node(id INTEGER PRIMARY KEY, graph_id INTEGER, position INTEGER, name TEXT, kind TEXT, op TEXT, args TEXT,
+  dtype TEXT, shape TEXT, stride TEXT, device TEXT, outputs TEXT, bytes INTEGER, is_backward INTEGER, module_path TEXT,
+  file TEXT, line INTEGER, function TEXT, stack TEXT);
+CREATE INDEX t_node_by_graph ON t_node(graph_id, position);
+CREATE TABLE t_edge(graph_id INTEGER, src INTEGER, dst INTEGER, output INTEGER, arg INTEGER);
+CREATE INDEX t_edge_by_graph ON t_edge(graph_id);
+CREATE TABLE t_node_origin(node_id INTEGER, origin_id INTEGER, PRIMARY KEY(node_id, origin_id)) WITHOUT ROWID;
+CREATE TABLE t_fusion_group(id INTEGER PRIMARY KEY, compile_id INTEGER, graph_id INTEGER, position INTEGER, name TEXT,
+  kind TEXT, kernel_id INTEGER, read_bytes INTEGER, write_bytes INTEGER, bytes_saved INTEGER, reason TEXT, file TEXT,
+  line INTEGER);
+CREATE INDEX t_fusion_group_by_graph ON t_fusion_group(graph_id);
+CREATE INDEX t_fusion_group_by_kernel ON t_fusion_group(kernel_id);
+CREATE TABLE t_fusion_member(group_id INTEGER, node_id INTEGER, position INTEGER, role TEXT,
+  PRIMARY KEY(group_id, node_id)) WITHOUT ROWID;
+CREATE INDEX t_fusion_member_by_node ON t_fusion_member(node_id);
+CREATE TABLE t_fusion_decision(id INTEGER PRIMARY KEY, compile_id INTEGER, graph_id INTEGER, position INTEGER, a TEXT,
+  b TEXT, a_node INTEGER, b_node INTEGER, group_id INTEGER, kind TEXT, fused INTEGER, reason TEXT, detail TEXT,
+  score_bytes INTEGER);
+CREATE INDEX t_fusion_decision_by_graph ON t_fusion_decision(graph_id);
+CREATE TABLE t_buffer(id INTEGER PRIMARY KEY, compile_id INTEGER, graph_id INTEGER, name TEXT, kind TEXT, node_id INTEGER,
+  dtype TEXT, shape TEXT, device TEXT, bytes INTEGER, first_use INTEGER, last_use INTEGER, pool_offset INTEGER,
+  reuses_id INTEGER);
+CREATE INDEX t_buffer_by_graph ON t_buffer(graph_id);
+CREATE TABLE t_kernel(id INTEGER PRIMARY KEY, compile_id INTEGER, graph_id INTEGER, group_id INTEGER, name TEXT, kind TEXT,
+  op TEXT, device TEXT, loop_ir TEXT, reason TEXT, read_bytes INTEGER, write_bytes INTEGER, flops INTEGER, file TEXT,
+  line INTEGER, time_ns INTEGER);
+CREATE TABLE t_kernel_code(kernel_id INTEGER, tier INTEGER, target TEXT, llvm_ir TEXT, assembly TEXT, code_bytes INTEGER,
+  compile_ns INTEGER, cache TEXT, time_ns INTEGER, PRIMARY KEY(kernel_id, tier)) WITHOUT ROWID;
+CREATE TABLE t_kernel_stats(kernel_id INTEGER PRIMARY KEY, launches INTEGER, total_ns INTEGER, min_ns INTEGER,
+  max_ns INTEGER, bytes INTEGER, first_ns INTEGER, last_ns INTEGER);
+CREATE TABLE t_launch(id INTEGER PRIMARY KEY, kernel_id INTEGER, group_id INTEGER, start_ns INTEGER, dur_ns INTEGER,
+  bytes INTEGER, thread INTEGER);
+CREATE TABLE t_launch_block(first_id INTEGER PRIMARY KEY, last_id INTEGER, thread INTEGER, start_ns INTEGER,
+  end_ns INTEGER, max_dur_ns INTEGER);
+CREATE TABLE t_call(id INTEGER PRIMARY KEY, kind INTEGER, compile_id INTEGER, start_ns INTEGER, dur_ns INTEGER,
+  thread INTEGER);
+CREATE TABLE t_call_stats(kind INTEGER, compile_id INTEGER, calls INTEGER, total_ns INTEGER, min_ns INTEGER,
+  max_ns INTEGER, PRIMARY KEY(kind, compile_id)) WITHOUT ROWID;
+CREATE TABLE t_cpu_event(id INTEGER PRIMARY KEY, kind TEXT, name TEXT, start_ns INTEGER, dur_ns INTEGER, thread INTEGER,
+  depth INTEGER, compile_id INTEGER, detail TEXT, file TEXT, line INTEGER);
+CREATE TABLE t_gpu_event(id INTEGER PRIMARY KEY, kind TEXT, name TEXT, device INTEGER, stream INTEGER, start_ns INTEGER,
+  dur_ns INTEGER, correlation INTEGER, kernel_id INTEGER, launch_id INTEGER, bytes INTEGER);
+CREATE TABLE t_cache_event(id INTEGER PRIMARY KEY, compile_id INTEGER, cache TEXT, outcome TEXT, key TEXT, reason TEXT,
+  saved_ns INTEGER, time_ns INTEGER);
+CREATE TABLE t_source_file(id INTEGER PRIMARY KEY, path TEXT UNIQUE, text TEXT, bytes INTEGER, hash TEXT,
+  truncated INTEGER, time_ns INTEGER);
+CREATE TABLE t_loss(what TEXT PRIMARY KEY, count INTEGER, detail TEXT, first_ns INTEGER, last_ns INTEGER) WITHOUT ROWID;
+CREATE TABLE t_pyramid(track INTEGER, thread INTEGER, level INTEGER, bucket INTEGER, count INTEGER, busy_ns INTEGER,
+  max_dur_ns INTEGER, example_id INTEGER, PRIMARY KEY(track, thread, level, bucket)) WITHOUT ROWID;
+CREATE TABLE t_long(track INTEGER, thread INTEGER, level INTEGER, start_ns INTEGER, dur_ns INTEGER, id INTEGER,
+  PRIMARY KEY(track, thread, level, start_ns, id)) WITHOUT ROWID;
+)sql";
+}
+
+}  // namespace fusebox::session

@@ -1,0 +1,92 @@
+#include <array>
+
+#include "profiler/session/schema.h"
+
+namespace fusebox::session {
+namespace {
+
+// Joins are LEFT JOINs on primary keys, so that SQLite leaves them out where no column of theirs is asked for.
+constexpr std::array kViews{
+    ViewDefinition{"session_info", "SELECT key, value FROM t_info"},
+    ViewDefinition{"frames", R"(SELECT id AS frame_id, parent_id AS parent_frame_id, name, qualname, file, line,
+  resume_offset, status, reason, first_seen_ns,
+  (SELECT count(*) FROM t_compile c WHERE c.frame_id = f.id) AS compiles FROM t_frame f)"},
+    ViewDefinition{"compiles", R"(SELECT c.id AS compile_id, c.frame_id, c.parent_id AS parent_compile_id, c.attempt, c.kind,
+  f.name AS frame, c.backend, c.mode, c.dynamic, c.start_ns, c.end_ns, c.end_ns - c.start_ns AS dur_ns, c.status, c.error,
+  c.cache, c.cache_key, c.failure_id, c.thread, coalesce(c.file, f.file) AS file, coalesce(c.line, f.line) AS line
+  FROM t_compile c LEFT JOIN t_frame f ON f.id = c.frame_id)"},
+    ViewDefinition{"stages", R"(SELECT s.id AS stage_id, s.compile_id, s.parent_id AS parent_stage_id, s.depth, s.phase, s.name,
+  s.start_ns, s.end_ns, s.end_ns - s.start_ns AS dur_ns, s.thread, s.changed, s.nodes_before, s.nodes_after, s.error,
+  s.detail, c.file, c.line FROM t_stage s LEFT JOIN t_compile c ON c.id = s.compile_id)"},
+    ViewDefinition{"graph_breaks", R"(SELECT b.id AS break_id, b.frame_id, b.compile_id, f.name AS frame, b.kind, b.reason,
+  b.hint, b.file, b.line, b.end_line, b.col, b.end_col, b.opcode, b.offset, b.stack, b.time_ns
+  FROM t_graph_break b LEFT JOIN t_frame f ON f.id = b.frame_id)"},
+    ViewDefinition{"guards", R"(SELECT g.id AS guard_id, g.compile_id, c.frame_id, g.position, g.kind, g.source, g.expected,
+  g.code, g.reason, (SELECT count(*) FROM t_guard_failure x WHERE x.guard_id = g.id) AS failures, g.file, g.line
+  FROM t_guard g LEFT JOIN t_compile c ON c.id = g.compile_id)"},
+    ViewDefinition{"guard_failures", R"(SELECT x.id AS failure_id, x.frame_id, f.name AS frame, x.compile_id, x.guard_id,
+  x.guard, x.expected, x.found, x.outcome,
+  (SELECT c.id FROM t_compile c WHERE c.failure_id = x.id) AS recompile_id, x.file, x.line, x.time_ns
+  FROM t_guard_failure x LEFT JOIN t_frame f ON f.id = x.frame_id)"},
+    ViewDefinition{"graphs", R"(SELECT g.id AS graph_id, g.compile_id, c.frame_id, g.stage, g.direction, g.name,
+  g.parent_id AS parent_graph_id, g.node_count, g.edge_count, g.input_count, g.output_count, g.text, g.time_ns, c.file,
+  c.line FROM t_graph g LEFT JOIN t_compile c ON c.id = g.compile_id)"},
+    ViewDefinition{"nodes", R"(SELECT id AS node_id, graph_id, position, name, kind, op, args, dtype, shape, stride, device,
+  outputs, bytes, is_backward, module_path, file, line, function, stack FROM t_node)"},
+    ViewDefinition{"edges", "SELECT graph_id, src AS src_node_id, dst AS dst_node_id, output, arg FROM t_edge"},
+    ViewDefinition{"node_origins", R"(SELECT o.node_id, o.origin_id AS origin_node_id, n.file, n.line
+  FROM t_node_origin o LEFT JOIN t_node n ON n.id = o.origin_id)"},
+    ViewDefinition{"fusion_groups", R"(SELECT g.id AS group_id, g.compile_id, g.graph_id, g.position, g.name, g.kind,
+  g.kernel_id, (SELECT count(*) FROM t_fusion_member m WHERE m.group_id = g.id) AS node_count, g.read_bytes,
+  g.write_bytes, g.bytes_saved, g.reason, g.file, g.line FROM t_fusion_group g)"},
+    ViewDefinition{"fusion_members", R"(SELECT m.group_id, m.node_id, m.position, m.role, n.file, n.line
+  FROM t_fusion_member m LEFT JOIN t_node n ON n.id = m.node_id)"},
+    ViewDefinition{"fusion_decisions", R"(SELECT d.id AS decision_id, d.compile_id, d.graph_id, d.position, d.a, d.b,
+  d.a_node AS a_node_id, d.b_node AS b_node_id, d.group_id, d.kind, d.fused, d.reason, d.detail, d.score_bytes,
+  n.file, n.line FROM t_fusion_decision d LEFT JOIN t_node n ON n.id = d.a_node)"},
+    ViewDefinition{"buffers", R"(SELECT b.id AS buffer_id, b.compile_id, b.graph_id, b.name, b.kind, b.node_id, b.dtype,
+  b.shape, b.device, b.bytes, b.first_use, b.last_use, b.pool_offset, b.reuses_id AS reuses_buffer_id, n.file, n.line
+  FROM t_buffer b LEFT JOIN t_node n ON n.id = b.node_id)"},
+    ViewDefinition{"kernels", R"(SELECT k.id AS kernel_id, k.compile_id, k.graph_id, k.group_id, k.name, k.kind, k.op, k.device,
+  c.tier, c.target, k.loop_ir, c.llvm_ir, c.assembly, c.code_bytes,
+  (SELECT sum(compile_ns) FROM t_kernel_code x WHERE x.kernel_id = k.id) AS compile_ns, c.cache, k.reason, k.read_bytes,
+  k.write_bytes, k.flops, coalesce(s.launches, 0) AS launches, coalesce(s.total_ns, 0) AS total_ns, s.min_ns, s.max_ns,
+  coalesce(s.bytes, 0) AS bytes, s.first_ns, s.last_ns, k.file, k.line, k.time_ns
+  FROM t_kernel k LEFT JOIN t_kernel_stats s ON s.kernel_id = k.id
+  LEFT JOIN t_kernel_code c ON c.kernel_id = k.id
+    AND c.tier = (SELECT max(tier) FROM t_kernel_code x WHERE x.kernel_id = k.id))"},
+    ViewDefinition{"launches", R"(SELECT l.id AS launch_id, l.kernel_id, l.group_id, k.name AS kernel, l.start_ns, l.dur_ns,
+  l.start_ns + l.dur_ns AS end_ns, l.bytes, l.thread, k.compile_id, k.file, k.line
+  FROM t_launch l LEFT JOIN t_kernel k ON k.id = l.kernel_id)"},
+    ViewDefinition{"cpu_events", R"(SELECT e.id * 4 AS event_id, e.kind, e.name, e.start_ns, e.dur_ns,
+    e.start_ns + e.dur_ns AS end_ns, e.thread, e.depth, e.compile_id, e.detail, e.file, e.line FROM t_cpu_event e
+  UNION ALL SELECT s.id * 4 + 1, 'stage', s.name, s.start_ns, s.end_ns - s.start_ns, s.end_ns, s.thread, s.depth,
+    s.compile_id, s.phase, c.file, c.line FROM t_stage s LEFT JOIN t_compile c ON c.id = s.compile_id
+  UNION ALL SELECT l.id * 4 + 2, CASE l.kind WHEN 1 THEN 'guard_check' ELSE 'call' END, f.name, l.start_ns, l.dur_ns,
+    l.start_ns + l.dur_ns, l.thread, 0, l.compile_id, NULL, f.file, f.line
+    FROM t_call l LEFT JOIN t_compile c ON c.id = l.compile_id LEFT JOIN t_frame f ON f.id = c.frame_id)"},
+    ViewDefinition{"gpu_events", R"(SELECT e.id AS event_id, e.kind, e.name, e.device, e.stream, e.start_ns, e.dur_ns,
+  e.start_ns + e.dur_ns AS end_ns, e.correlation, e.kernel_id, e.launch_id, e.bytes, k.file, k.line
+  FROM t_gpu_event e LEFT JOIN t_kernel k ON k.id = e.kernel_id)"},
+    ViewDefinition{"cache_events", R"(SELECT e.id AS event_id, e.compile_id, e.cache, e.outcome, e.key, e.reason, e.saved_ns,
+  e.time_ns, c.file, c.line FROM t_cache_event e LEFT JOIN t_compile c ON c.id = e.compile_id)"},
+    ViewDefinition{"source_files", R"(SELECT id AS file_id, path AS file, 1 AS line, text, bytes, hash, truncated, time_ns
+  FROM t_source_file)"},
+    ViewDefinition{"losses", "SELECT what, count, detail, first_ns, last_ns FROM t_loss"},
+    // Beyond the promise of DESIGN.md; kept as stable.
+    ViewDefinition{"threads", "SELECT id AS thread, os_tid, name FROM t_thread"},
+    ViewDefinition{"kernel_code", R"(SELECT kernel_id, tier, target, llvm_ir, assembly, code_bytes, compile_ns, cache, time_ns
+  FROM t_kernel_code)"},
+    ViewDefinition{"calls", R"(SELECT s.compile_id, CASE s.kind WHEN 1 THEN 'guard_check' ELSE 'call' END AS kind,
+  f.name AS frame, s.calls, s.total_ns, s.min_ns, s.max_ns, f.file, f.line
+  FROM t_call_stats s LEFT JOIN t_compile c ON c.id = s.compile_id LEFT JOIN t_frame f ON f.id = c.frame_id)"},
+    ViewDefinition{"timeline", R"(SELECT CASE track WHEN 1 THEN 'calls' ELSE 'launches' END AS track, thread, level,
+  bucket * (262144 << (2 * level)) AS start_ns, 262144 << (2 * level) AS width_ns, count, busy_ns, max_dur_ns, example_id
+  FROM t_pyramid)"},
+};
+
+}  // namespace
+
+std::span<const ViewDefinition> publicViews() { return kViews; }
+
+}  // namespace fusebox::session
