@@ -1,0 +1,48 @@
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "engine/aot/aot_module.h"
+#include "engine/support/result.h"
+
+namespace fusebox::aot {
+
+/// Runs a graph: one tensor for every placeholder in, one for every output out (undefined where the graph says None). Called below
+/// autograd and autocast, without the GIL being needed; must not write to its inputs.
+using Executor = std::function<std::vector<at::Tensor>(c10::ArrayRef<at::Tensor> inputs)>;
+
+/// Compiles the backward graph when the first gradient arrives. Called once, on whatever thread the autograd engine uses.
+using BackwardCompiler = std::function<Result<Executor>(const AotModule& module)>;
+
+/// A compiled region as the caller sees it: real tensors in, real tensors out, with eager's gradients, mutations and aliasing.
+/// Thread-safe; the same function may run again before its backward ran.
+class AotFunction {
+ public:
+  AotFunction(std::shared_ptr<const AotModule> module, Executor forward, BackwardCompiler compileBackward);
+  ~AotFunction();
+
+  /// `inputs` in the order of the trace's inputs; result in the order of finishTrace's outputs. Grad mode must be what it was while
+  /// tracing (capture guards it). Throws c10::Error when a mutated input overlaps another input and did not while tracing.
+  std::vector<at::Tensor> call(const std::vector<at::Tensor>& inputs) const;
+
+  const AotModule& module() const { return *module_; }
+  bool hasBackward() const { return module_->backward.has_value(); }
+  /// Whether gradients already forced the backward graph to be compiled.
+  bool backwardCompiled() const;
+
+  struct Shared;  ///< what autograd nodes keep alive
+
+ private:
+  std::shared_ptr<const AotModule> module_;
+  std::shared_ptr<Shared> shared_;
+};
+
+/// Whether a write to one of `module`'s mutated inputs would be seen through another input. Capture uses it as a guard.
+bool mutationsOverlap(const AotModule& module, const std::vector<at::Tensor>& inputs);
+
+}  // namespace fusebox::aot

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <ATen/ATen.h>
+#include <ATen/FunctionalTensorWrapper.h>
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "engine/graph/graph.h"
+#include "engine/support/result.h"
+#include "engine/trace/trace_context.h"
+
+namespace fusebox::aot {
+
+/// How one user-visible result is made from what the forward graph returns and from the real inputs.
+struct OutputPlan {
+  enum class Kind : uint8_t {
+    Graph,       ///< forward result `index` itself
+    Input,       ///< real input `index` itself (after write-back)
+    InputView,   ///< a view of real input `index` (after write-back)
+    ResultView,  ///< a view of forward result `index`, so that results alias each other as in eager
+  } kind = Kind::Graph;
+  int32_t index = -1;
+  std::vector<std::shared_ptr<at::functionalization::ViewMeta>> views;  ///< replayed in order; empty: as_strided to `meta`
+  bool detached = false;  ///< the view is cut off from its base's gradient
+  graph::TensorMeta meta; ///< with requiresGrad as traced
+};
+
+/// A write to an input that the caller must see.
+struct MutationPlan {
+  int32_t input = -1;
+  int32_t result = -1;          ///< forward result with the new data; -1: only sizes and strides changed
+  bool differentiable = false;  ///< the new value has a gradient; otherwise it is written without recording one
+  bool metadata = false;        ///< sizes, strides or offset changed: restride the input to `meta` after writing
+  graph::TensorMeta meta;
+};
+
+/// A tensor kept from forward for backward, in the order of the backward graph's leading placeholders.
+struct SavedPlan {
+  enum class Kind : uint8_t { Input, Result } kind = Kind::Result;
+  int32_t index = -1;              ///< real input, or forward result
+  int32_t aliasedResult = -1;      ///< a result the user sees that shares this one's memory: version checks follow it
+};
+
+/// Everything a compiled region needs at run time. Forward results are, in order: new data of mutated inputs, results the user sees
+/// or that views are made of, saved intermediates.
+struct AotModule {
+  graph::Graph joint;                     ///< as traced, forward and backward nodes together; for people and records
+  graph::Graph forward;                   ///< placeholders are the inputs, in order
+  std::optional<graph::Graph> backward;   ///< placeholders: saved tensors, then one gradient for every entry of `tangents`
+  std::vector<at::Tensor> constants;      ///< by Node::index of Constant nodes, shared by both graphs
+  std::vector<graph::TensorMeta> inputs;
+  std::vector<OutputPlan> outputs;        ///< one for each tensor given to finishTrace
+  std::vector<MutationPlan> mutations;
+  std::vector<SavedPlan> saved;
+  std::vector<int32_t> tangents;          ///< forward results that carry a gradient, in order of the autograd node's outputs
+  std::vector<graph::TensorMeta> tangentMeta;  ///< sizes, strides and dtype that the backward graph expects for each
+  std::vector<int32_t> gradInputs;        ///< inputs that get a gradient; backward's outputs, in order (an output may be None)
+  std::vector<bool> gradDefined;          ///< whether the backward graph computes it (false: the gradient is undefined)
+  int32_t forwardResults = 0;
+};
+
+/// Ends the trace: reads off mutations and aliasing, walks backward when some output needs a gradient of some input, and splits the
+/// joint graph. `outputs` are what the captured region hands on (undefined tensors allowed). Call it while the context is active.
+/// Errors: Unsupported (with the reason) for programs whose effects cannot be reproduced; the caller falls back to eager.
+Result<AotModule> finishTrace(trace::TraceContext& context, const std::vector<at::Tensor>& outputs);
+
+}  // namespace fusebox::aot

@@ -1,0 +1,118 @@
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/graph/graph.h"
+#include "engine/trace/break_error.h"
+
+namespace fusebox::trace {
+
+class TraceContext;
+class Recorder;
+
+/// What to do with a real tensor that reached an operator without having been swapped for a stand-in.
+struct Lift {
+  enum class Kind : uint8_t {
+    Input,     ///< it is input `index` of this trace (the policy called TraceContext::input)
+    Constant,  ///< its data never changes: copy it into the graph
+    Break,     ///< raise BreakError(UnknownTensor, reason, hint)
+  } kind = Kind::Break;
+  int32_t index = -1;
+  std::string reason, hint;
+
+  static Lift input(int32_t index) { return {Kind::Input, index, {}, {}}; }
+  static Lift constant() { return {Kind::Constant, -1, {}, {}}; }
+  static Lift breakWith(std::string reason, std::string hint) { return {Kind::Break, -1, std::move(reason), std::move(hint)}; }
+};
+using LiftPolicy = std::function<Lift(const at::Tensor& real)>;
+/// The user's position at this moment; called once for every recorded operator, so it should only copy a shared pointer.
+using ProvenanceSource = std::function<graph::Provenance()>;
+
+/// One real tensor and what stands for it in the trace.
+struct TracedInput {
+  int32_t index = -1;
+  std::string name;
+  at::Tensor real;
+  at::Tensor standIn;         ///< what user code computes with
+  bool requiresGrad = false;  ///< of the real tensor, at the start
+  bool isLeaf = true;
+  graph::TensorMeta meta;
+  std::shared_ptr<torch::autograd::Node> gradEdge;  ///< where the stand-in's gradient arrives; null without requiresGrad
+};
+
+/// One capture: owns the recorded graph and the stand-ins. Not thread-safe; active on the thread that holds an Active.
+///
+/// Usage: make it, call input() for what the frame reads, run the frame inside an `Active`, hand the results to
+/// aot::finishTrace(). While a context is active every operator that libtorch dispatches on this thread is recorded instead of run.
+class TraceContext {
+ public:
+  TraceContext(LiftPolicy lift, ProvenanceSource provenance);
+  ~TraceContext();
+  TraceContext(const TraceContext&) = delete;
+  TraceContext& operator=(const TraceContext&) = delete;
+
+  /// Turns tracing on for this thread; restores what was before. May be nested inside NoTrace.
+  class Active {
+   public:
+    explicit Active(TraceContext& context);
+    ~Active();
+    Active(const Active&) = delete;
+
+   private:
+    struct State;
+    std::unique_ptr<State> state_;
+  };
+
+  /// The stand-in of `real`: same dtype, device, sizes, strides, offset, requires_grad and leaf-ness, no data. The same tensor twice
+  /// is one input. Its Python class is plain torch.Tensor; capture sets another. Throws BreakError for layouts that cannot be traced
+  /// (sparse, quantised, nested, dispatch subclasses). Callable whether the context is active or not.
+  const TracedInput& input(const at::Tensor& real, std::string name = {});
+  /// Input index of a real tensor or of its stand-in.
+  std::optional<int32_t> inputOf(const at::Tensor& tensor) const;
+  const std::deque<TracedInput>& inputs() const { return inputs_; }
+
+  /// Whether `tensor` carries no data because it belongs to this trace (stand-in or computed).
+  bool owns(const at::Tensor& tensor) const;
+  /// Number of operators recorded so far; capture uses it to tell whether a call traced something.
+  size_t recordedOps() const;
+  /// What was recorded so far, for tests and messages: functional, placeholders where they were first used.
+  const graph::Graph& graph() const;
+  /// Data of Constant nodes, by Node::index.
+  const std::vector<at::Tensor>& constants() const;
+
+  Recorder& recorder() { return *recorder_; }
+  const LiftPolicy& liftPolicy() const { return lift_; }
+  /// The context that is active on this thread, or null.
+  static TraceContext* current();
+
+ private:
+  LiftPolicy lift_;
+  std::unique_ptr<Recorder> recorder_;
+  std::deque<TracedInput> inputs_;
+  std::unordered_map<const c10::TensorImpl*, int32_t> indexOf_;
+};
+
+/// Switches tracing off on this thread for a while, so that real work can be done inside a trace.
+class NoTrace {
+ public:
+  NoTrace();
+  ~NoTrace();
+  NoTrace(const NoTrace&) = delete;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// True for a tensor without data that belongs to any trace, finished ones included.
+bool isTraceTensor(const at::Tensor& tensor);
+
+}  // namespace fusebox::trace
