@@ -13,7 +13,8 @@
 namespace fusebox::codegen::cpu {
 
 /// A compiled kernel. Carries out work units [begin, end): `buffers` are the base addresses in the order of
-/// Kernel::buffers (Scratch ones left out), `sizes` the values of Kernel::sizeSymbols.
+/// Kernel::buffers (Scratch ones left out), then, if CompiledKernel::scratchBytes is set, the launch's working memory;
+/// `sizes` are the values of Kernel::sizeSymbols.
 using KernelFunction = void (*)(void* const* buffers, const int64_t* sizes, int64_t begin, int64_t end);
 
 /// Which instructions generated code may use.
@@ -32,8 +33,16 @@ struct CompiledKernel {
   std::atomic<int> tier{0};
   int64_t bytesPerUnit = 0;      ///< read and written, for the record and for the grain
   double costPerUnit = 0;        ///< rough nanoseconds per work unit, for the grain of parallel loops
-  /// Number of work units for these sizes; units are independent of one another unless `serial`.
+  /// Number of work units for these sizes; units of one phase are independent of one another unless `serial`.
   std::function<int64_t(const int64_t* sizes)> units;
+  /// Large reductions with few outer points run in phases (partial results of chunks, then their combination in a fixed
+  /// order). If set: ascending unit numbers, the last is units(sizes); phase k is [ends[k-1], ends[k]) with ends[-1] = 0. Every
+  /// unit of a phase must be finished before the first unit of the next one starts. One call [0, units) is always right.
+  /// Not set: a single phase.
+  std::function<std::vector<int64_t>(const int64_t* sizes)> phaseEnds;
+  /// If set: bytes of working memory for one launch, 64-byte aligned, contents undefined, the same address in every call of
+  /// that launch and used by no other launch meanwhile. Passed as one more pointer after the last buffer.
+  std::function<int64_t(const int64_t* sizes)> scratchBytes;
   bool serial = false;           ///< must run as one call [0, units)
   std::string loopIr, llvmIr, assembly;  ///< assembly is filled on request (disassemble())
   int64_t compileNs = 0;         ///< of the first tier
