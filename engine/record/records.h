@@ -1,0 +1,170 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// What the engine tells the session, as plain values. Column by column they are described in profiler/session/SCHEMA.md.
+/// Strings may be empty and ids 0 where nothing is known.
+namespace fusebox::record {
+
+/// Id of a recorded thing, unique in the session and its table, from 1; 0 is none.
+using Id = int32_t;
+
+/// A position in the user's program. line 0: unknown.
+struct Place {
+  std::string file;
+  int line = 0;
+  std::string function;
+};
+
+struct FrameRecord {
+  Id parent = 0;               ///< the frame that this resume function continues
+  std::string name, qualname;
+  Place place;                 ///< first line of the code object
+  int resumeOffset = -1;       ///< bytecode offset at which a resume function starts
+};
+
+struct CompileRecord {
+  Id frame = 0;
+  Id parent = 0;
+  int attempt = 0;             ///< 0 for the first entry of the frame, 1 for the first recompilation, ...
+  std::string kind = "frame";  ///< frame, resume, backward, graph
+  std::string backend, mode;
+  bool dynamic = false;
+  Id cause = 0;                ///< the guard failure that made it necessary
+  Place place;                 ///< where empty, the frame's
+};
+
+struct CompileEnd {
+  bool ok = true;
+  std::string error;
+  std::string cache;           ///< hit, miss or bypass
+  std::string cacheKey;
+};
+
+struct GraphBreakRecord {
+  Id frame = 0, compile = 0;
+  std::string kind, reason, hint;
+  Place place;
+  int endLine = 0, column = -1, endColumn = -1;
+  std::string opcode;
+  int offset = -1;
+  std::vector<Place> stack;    ///< innermost last
+};
+
+struct GuardRecord {
+  std::string kind;            ///< TENSOR_MATCH
+  std::string source;          ///< L['x']
+  std::string expected;
+  std::string code;            ///< whole check as an expression, for people
+  std::string reason;
+  Place place;
+};
+
+struct GuardFailureRecord {
+  Id frame = 0;
+  Id compile = 0;              ///< the entry whose guard failed
+  Id guard = 0;
+  std::string text, expected, found;
+  std::string outcome = "recompile";  ///< recompile, limit (recompile_limit reached), eager
+  Place place;
+};
+
+/// A recorded graph. Node k of the Graph is session node firstNode + k.
+struct GraphSnapshot {
+  Id id = 0;
+  Id firstNode = 0;
+  Id node(int32_t nodeId) const { return id == 0 || nodeId < 0 ? 0 : firstNode + nodeId; }
+};
+
+struct GraphRecord {
+  Id compile = 0;
+  std::string stage;           ///< captured, joint, forward, backward, post_grad, post_fusion
+  std::string direction = "inference";  ///< inference, forward, backward, joint
+  GraphSnapshot from;          ///< the graph that Provenance::from of its nodes refers to
+};
+
+struct FusionGroupRecord {
+  Id compile = 0;
+  GraphSnapshot graph;
+  int position = 0;            ///< in order of execution
+  std::string name;
+  std::string kind;            ///< pointwise, reduction, loops, extern, template
+  Id kernel = 0;
+  std::vector<int32_t> nodes;  ///< node ids of `graph`
+  int64_t readBytes = 0, writeBytes = 0, bytesSaved = 0;
+  std::string reason;          ///< extern: why no kernel was generated
+};
+
+struct FusionDecisionRecord {
+  Id compile = 0;
+  GraphSnapshot graph;
+  int position = 0;
+  std::string a, b;            ///< names of the candidates
+  int32_t aNode = -1, bNode = -1;  ///< a node of each, in `graph`
+  Id group = 0;                ///< where they ended up, if fused
+  std::string kind;            ///< vertical, horizontal, reduction, epilogue
+  bool fused = false;
+  std::string reason, detail;
+  int64_t scoreBytes = 0;
+};
+
+struct BufferRecord {
+  Id compile = 0;
+  GraphSnapshot graph;
+  std::string name;
+  std::string kind;            ///< input, constant, planned, owned, view
+  int32_t node = -1;
+  std::string dtype, shape, device;
+  int64_t bytes = 0;
+  int firstUse = -1, lastUse = -1;
+  int64_t poolOffset = -1;
+  Id reuses = 0;
+};
+
+/// A generated kernel, or an operator called as it is.
+struct KernelRecord {
+  Id compile = 0;
+  GraphSnapshot graph;
+  Id group = 0;
+  std::string name;
+  std::string kind = "generated";  ///< generated, template, extern
+  std::string op;              ///< extern: aten::mm
+  std::string device = "cpu";
+  std::string loopIr;
+  std::string reason;          ///< extern: why no kernel was generated
+  int64_t readBytes = 0, writeBytes = 0, flops = 0;
+  std::vector<int32_t> nodes;  ///< node ids of `graph`; the first with a place gives the kernel's own
+};
+
+/// Code of a kernel at a tier; recorded again for a better tier.
+struct KernelCodeRecord {
+  Id kernel = 0;
+  int tier = 0;
+  std::string target;          ///< CPU and features, or GPU architecture
+  std::string llvmIr, assembly;
+  int64_t codeBytes = 0;
+  int64_t compileNs = 0;
+  std::string cache;
+};
+
+struct CacheRecord {
+  Id compile = 0;
+  std::string cache;           ///< graph, kernel, autotune, ...
+  std::string outcome;         ///< hit, miss, bypass, store
+  std::string key, reason;
+  int64_t savedNs = 0;
+};
+
+struct SpanRecord {
+  std::string kind, name;
+  int64_t startNs = 0, durNs = 0;
+  Id compile = 0;
+  std::string detail;
+  Place place;
+};
+
+}  // namespace fusebox::record

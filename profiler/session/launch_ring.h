@@ -1,0 +1,70 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+
+namespace fusebox::session {
+
+/// What a thread notes for one kernel launch, or (with one of the tags as group) one call of a compiled entry.
+struct LaunchRecord {
+  int64_t startNs;
+  int64_t durNs;
+  int64_t bytes;
+  int32_t id;     ///< kernel, or compile for calls
+  int32_t group;  ///< fusion group, or a tag
+};
+inline constexpr int32_t kCallTag = std::numeric_limits<int32_t>::min();
+inline constexpr int32_t kGuardCheckTag = kCallTag + 1;
+
+/// A ring from one recording thread to the writer thread. push() takes no lock and allocates nothing; when the ring is full
+/// the record is dropped and counted.
+class LaunchRing {
+ public:
+  static constexpr size_t kCapacity = size_t{1} << 17;
+
+  explicit LaunchRing(int32_t thread) : thread_(thread), slots_(new LaunchRecord[kCapacity]) {}
+
+  /// By the owning thread only.
+  void push(const LaunchRecord& record) noexcept {
+    const uint64_t head = head_.load(std::memory_order_relaxed);
+    if (head - cachedTail_ >= kCapacity) [[unlikely]] {
+      cachedTail_ = tail_.load(std::memory_order_acquire);
+      if (head - cachedTail_ >= kCapacity) {
+        dropped_.fetch_add(1, std::memory_order_relaxed);
+        return;
+      }
+    }
+    slots_[head & (kCapacity - 1)] = record;
+    head_.store(head + 1, std::memory_order_release);
+  }
+
+  /// By the writer thread only: calls `visit(const LaunchRecord&)` for at most `limit` records, oldest first.
+  template <class Visit>
+  size_t drain(size_t limit, Visit&& visit) {
+    const uint64_t tail = tail_.load(std::memory_order_relaxed);
+    const uint64_t available = head_.load(std::memory_order_acquire) - tail;
+    const size_t count = available < limit ? static_cast<size_t>(available) : limit;
+    for (size_t i = 0; i < count; ++i) visit(slots_[(tail + i) & (kCapacity - 1)]);
+    tail_.store(tail + count, std::memory_order_release);
+    return count;
+  }
+
+  int32_t thread() const { return thread_; }
+  /// Records dropped since the last call.
+  int64_t takeDropped() { return dropped_.exchange(0, std::memory_order_relaxed); }
+  /// Set when the owning thread has ended and will push no more.
+  std::atomic<bool> closed{false};
+
+ private:
+  const int32_t thread_;
+  std::unique_ptr<LaunchRecord[]> slots_;  ///< pages are touched as they are used
+  alignas(64) std::atomic<uint64_t> head_{0};
+  uint64_t cachedTail_ = 0;
+  std::atomic<int64_t> dropped_{0};
+  alignas(64) std::atomic<uint64_t> tail_{0};
+};
+
+}  // namespace fusebox::session
