@@ -130,6 +130,9 @@ struct Kernel {
   uint64_t structuralHash() const;
 };
 
+/// The kernel's text with symbols and buffers numbered by position: equal exactly where structurally equal.
+std::string canonicalText(const Kernel& kernel);
+
 std::string_view name(Op op);
 std::string_view name(ReduceKind kind);
 

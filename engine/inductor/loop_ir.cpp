@@ -1,0 +1,200 @@
+#include "engine/inductor/loop_ir.h"
+
+#include <algorithm>
+#include <bit>
+#include <cinttypes>
+#include <cstdio>
+#include <unordered_map>
+
+namespace fusebox::inductor {
+namespace {
+
+constexpr std::string_view kOpNames[] = {
+    "constant", "index", "load", "reduced",
+    "cast", "bitcast",
+    "neg", "abs", "sign", "reciprocal", "sqrt", "rsqrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin",
+    "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc", "erfinv",
+    "lgamma", "digamma", "sigmoid", "floor", "ceil", "trunc", "round_even", "logical_not", "bit_not", "isnan", "isinf",
+    "signbit",
+    "add", "sub", "mul", "div", "trunc_div", "floor_div", "fmod", "remainder", "pow", "atan2", "hypot", "copysign",
+    "nextafter", "maximum", "minimum", "bit_and", "bit_or", "bit_xor", "shift_left", "shift_right", "eq", "ne", "lt", "le",
+    "gt", "ge",
+    "where", "fma",
+    "rand_uniform", "rand_normal", "rand_int64",
+};
+static_assert(std::size(kOpNames) == static_cast<size_t>(Op::RandInt64) + 1);
+
+constexpr std::string_view kReduceNames[] = {"sum", "prod", "max", "min", "any", "all", "argmax", "argmin", "welford",
+                                             "welford_combine", "online_softmax"};
+static_assert(std::size(kReduceNames) == static_cast<size_t>(ReduceKind::OnlineSoftmax) + 1);
+
+constexpr std::string_view kRoleNames[] = {"in", "out", "inout", "scratch"};
+
+/// Writes a kernel as text. In canonical form symbols and buffers are numbered by position, so that kernels which differ in
+/// names only give the same text.
+class KernelWriter {
+ public:
+  KernelWriter(const Kernel& kernel, bool canonical) : kernel_(kernel), canonical_(canonical) { numberSymbols(); }
+
+  std::string text() {
+    header();
+    for (size_t i = 0; i < kernel_.sections.size(); ++i) section(i, kernel_.sections[i]);
+    return std::move(out_);
+  }
+
+ private:
+  void numberSymbols() {
+    auto add = [this](Symbol s, std::string canonicalName) {
+      names_[s.id] = canonical_ ? std::move(canonicalName) : s.name();
+    };
+    for (size_t i = 0; i < kernel_.sizeSymbols.size(); ++i) add(kernel_.sizeSymbols[i], "s" + std::to_string(i));
+    for (size_t i = 0; i < kernel_.outer.size(); ++i) add(kernel_.outer[i].symbol, "o" + std::to_string(i));
+    for (size_t s = 0; s < kernel_.sections.size(); ++s) {
+      const Section& section = kernel_.sections[s];
+      const std::string prefix = std::to_string(s) + "_";
+      for (size_t i = 0; i < section.axes.size(); ++i)
+        add(section.axes[i].symbol, "a" + prefix + std::to_string(i));
+      std::vector<std::pair<ValueId, Symbol>> loaded;
+      for (const auto& [symbol, value] : section.indirect) loaded.emplace_back(value, symbol);
+      std::sort(loaded.begin(), loaded.end());
+      for (size_t i = 0; i < loaded.size(); ++i) add(loaded[i].second, "v" + prefix + std::to_string(i));
+    }
+    for (size_t i = 0; i < kernel_.buffers.size(); ++i)
+      buffers_[kernel_.buffers[i].id] = canonical_ ? "b" + std::to_string(i) : kernel_.buffers[i].name;
+  }
+
+  std::string atom(const graph::SymAtom& a) const {
+    using Kind = graph::SymAtom::Kind;
+    switch (a.kind) {
+      case Kind::Symbol: {
+        auto it = names_.find(a.symbol.id);
+        return it != names_.end() ? it->second : "?" + std::to_string(a.symbol.id);
+      }
+      case Kind::FloorDiv: return "(" + expr(a.a) + " // " + expr(a.b) + ")";
+      case Kind::Mod: return "(" + expr(a.a) + " % " + expr(a.b) + ")";
+      case Kind::Min: return "min(" + expr(a.a) + ", " + expr(a.b) + ")";
+      case Kind::Max: return "max(" + expr(a.a) + ", " + expr(a.b) + ")";
+    }
+    return "?";
+  }
+
+  /// Terms in an order that does not depend on symbol ids.
+  std::string expr(const SymExpr& e) const {
+    if (e.isConstant()) return std::to_string(e.constant());
+    std::vector<std::string> parts;
+    for (const SymExpr::Term& term : e.terms()) {
+      std::vector<std::string> factors;
+      for (const graph::SymAtom& a : term.factors) factors.push_back(atom(a));
+      std::sort(factors.begin(), factors.end());
+      std::string part;
+      for (const std::string& f : factors) part += (part.empty() ? "" : "*") + f;
+      if (part.empty()) part = std::to_string(term.coefficient);
+      else if (term.coefficient != 1) part = std::to_string(term.coefficient) + "*" + part;
+      parts.push_back(std::move(part));
+    }
+    std::sort(parts.begin(), parts.end());
+    std::string text;
+    for (const std::string& p : parts) text += (text.empty() ? "" : " + ") + p;
+    return text.empty() ? "0" : text;
+  }
+
+  void axes(const std::vector<Axis>& list) {
+    for (size_t i = 0; i < list.size(); ++i)
+      out_ += (i ? ", " : "") + names_[list[i].symbol.id] + " < " + expr(list[i].extent);
+  }
+
+  void header() {
+    out_ += "kernel " + (canonical_ ? std::string() : kernel_.name) + " on " +
+            (kernel_.device.kind == graph::DeviceKind::Cpu ? "cpu" : "device") + "\n";
+    if (!kernel_.sizeSymbols.empty()) {
+      out_ += "  sizes ";
+      for (size_t i = 0; i < kernel_.sizeSymbols.size(); ++i) {
+        const Symbol s = kernel_.sizeSymbols[i];
+        out_ += (i ? ", " : "") + names_[s.id] + " in [" + std::to_string(s.lower()) + ", " + std::to_string(s.upper()) + "]";
+      }
+      out_ += "\n";
+    }
+    for (const KernelBuffer& b : kernel_.buffers)
+      out_ += "  " + std::string(kRoleNames[static_cast<size_t>(b.role)]) + " " + buffers_[b.id] + ": " +
+              std::string(graph::name(b.dtype)) + "[" + expr(b.numel) + "] align " + std::to_string(b.alignment) + "\n";
+    out_ += "  for ";
+    axes(kernel_.outer);
+    out_ += "\n";
+  }
+
+  static std::string ref(ValueId id) { return "%" + std::to_string(id); }
+
+  static std::string immediate(DType type, int64_t imm) {
+    if (!graph::isFloatingPoint(type)) return std::to_string(imm);
+    char text[64];
+    const double value = std::bit_cast<double>(imm);
+    std::snprintf(text, sizeof text, "%.17g", value);
+    if (value != value) std::snprintf(text, sizeof text, "nan:%" PRIx64, static_cast<uint64_t>(imm));
+    return text;
+  }
+
+  void value(ValueId id, const Value& v) {
+    out_ += "    " + ref(id) + ": " + std::string(graph::name(v.type)) + " = " + std::string(name(v.op));
+    switch (v.op) {
+      case Op::Constant: out_ += " " + immediate(v.type, v.imm); break;
+      case Op::Index: out_ += " " + expr(v.index); break;
+      case Op::Reduced: out_ += " r" + std::to_string(v.args[0]) + "." + std::to_string(v.imm); break;
+      case Op::Load:
+        out_ += " " + buffers_[v.buffer] + "[" + expr(v.index) + "]";
+        if (v.mask >= 0) out_ += " if " + ref(v.mask) + " else " + immediate(v.type, v.imm);
+        break;
+      default:
+        for (ValueId a : v.args)
+          if (a >= 0) out_ += " " + ref(a);
+    }
+    out_ += "\n";
+  }
+
+  void statement(const Statement& s) {
+    if (s.kind == Statement::Kind::Reduce) {
+      out_ += "    r" + std::to_string(s.reduction) + " = " + std::string(name(s.reduce));
+      for (ValueId v : s.inputs)
+        if (v >= 0) out_ += " " + ref(v);
+    } else {
+      out_ += "    " + buffers_[s.buffer] + "[" + expr(s.index) + "]" +
+              (s.kind == Statement::Kind::Store ? " = " : " += ") + ref(s.value);
+      if (s.mask >= 0) out_ += " if " + ref(s.mask);
+    }
+    out_ += "\n";
+  }
+
+  void section(size_t number, const Section& s) {
+    out_ += "  section " + std::to_string(number) + (s.isReduction ? " reduce " : " ");
+    axes(s.axes);
+    out_ += "\n";
+    for (size_t i = 0; i < s.values.size(); ++i) {
+      value(static_cast<ValueId>(i), s.values[i]);
+      for (const auto& [symbol, id] : s.indirect)
+        if (id == static_cast<ValueId>(i)) out_ += "    " + names_[symbol.id] + " := " + ref(id) + "\n";
+    }
+    for (const Statement& st : s.body) statement(st);
+  }
+
+  const Kernel& kernel_;
+  bool canonical_;
+  std::string out_;
+  std::unordered_map<uint32_t, std::string> names_;
+  std::unordered_map<BufferId, std::string> buffers_;
+};
+
+}  // namespace
+
+std::string Kernel::str() const { return KernelWriter(*this, false).text(); }
+
+std::string canonicalText(const Kernel& kernel) { return KernelWriter(kernel, true).text(); }
+
+uint64_t Kernel::structuralHash() const {
+  uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a
+  for (unsigned char c : canonicalText(*this)) hash = (hash ^ c) * 0x100000001b3u;
+  return hash;
+}
+
+std::string_view name(Op op) { return kOpNames[static_cast<size_t>(op)]; }
+std::string_view name(ReduceKind kind) { return kReduceNames[static_cast<size_t>(kind)]; }
+
+}  // namespace fusebox::inductor
