@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "profiler/session/reader.h"
+
+namespace fusebox::query {
+
+/// What `fusebox run` prints at the end; the JSON form is a promise (DESIGN.md section 6).
+struct Summary {
+  std::string engine, torch, python, device, command, state;
+  int64_t frames = 0, compiles = 0, graphs = 0, kernels = 0, launches = 0, externCalls = 0;
+  struct Break {
+    std::string kind, reason, hint, file;
+    int64_t line = 0, count = 1;
+  };
+  std::vector<Break> graphBreaks;  ///< equal ones at one place are one row with a count
+  struct Recompile {
+    std::string frame, guard, expected, found, file, outcome;
+    int64_t line = 0;
+  };
+  std::vector<Recompile> recompiles;
+  double captureMs = 0, aotMs = 0, inductorMs = 0, codegenMs = 0, totalCompileMs = 0;
+  double runMs = 0;                ///< in compiled calls; where calls are not recorded, in kernels
+  int64_t cacheHits = 0, cacheMisses = 0, cacheBypasses = 0;
+  struct Loss {
+    std::string what, detail;
+    int64_t count = 0;
+  };
+  std::vector<Loss> losses;
+  struct Hot {
+    int64_t kernel = 0, launches = 0, totalNs = 0, bytes = 0;
+    std::string name, kind, file;
+    int64_t line = 0;
+  };
+  std::vector<Hot> hottest;        ///< at most 5 kernels, most time first
+};
+
+Result<Summary> summarize(const session::Reader& reader);
+nlohmann::json toJson(const Summary& summary);
+/// For people: a dozen lines, no colour.
+std::string toText(const Summary& summary);
+
+}  // namespace fusebox::query

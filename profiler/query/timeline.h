@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "profiler/session/reader.h"
+
+namespace fusebox::query {
+
+/// Rows of a timeline: launches or calls of one thread.
+enum class Track : uint8_t { Launches = 0, Calls = 1 };
+
+/// What a timeline draws in one bar: one event (count 1, its exact times) or several summed up.
+struct Bar {
+  int64_t startNs = 0, endNs = 0;
+  int64_t busyNs = 0, count = 0, maxDurNs = 0;
+  int64_t exampleId = 0;  ///< launch_id (or event_id of cpu_events for calls) of the longest event in it
+};
+
+/// First and last moment of anything recorded; 0, 0 for an empty session.
+struct TimeRange {
+  int64_t startNs = 0, endNs = 0;
+};
+Result<TimeRange> timeRange(const session::Reader& reader);
+
+struct Lane {
+  Track track = Track::Launches;
+  int64_t thread = 0;
+  std::string name;
+  int64_t count = 0;
+};
+Result<std::vector<Lane>> lanes(const session::Reader& reader);
+
+/// Bars of a lane that overlap [from, to), ordered by start; no more than about 4 * `pixels` of them, whatever was recorded.
+Result<std::vector<Bar>> bars(const session::Reader& reader, Track track, int64_t thread, int64_t from, int64_t to,
+                              int pixels);
+
+struct Launch {
+  int64_t id = 0, kernel = 0, group = 0, startNs = 0, durNs = 0, bytes = 0, thread = 0;
+};
+/// Launches that overlap [from, to), at most `limit`, ordered by id (per thread: by time).
+Result<std::vector<Launch>> launchesBetween(const session::Reader& reader, int64_t from, int64_t to, int64_t limit);
+/// Launches of a kernel in order, at most `limit`, evenly thinned when there are more.
+Result<std::vector<Launch>> launchesOfKernel(const session::Reader& reader, int64_t kernel, int64_t limit);
+Result<Launch> launch(const session::Reader& reader, int64_t id);
+
+}  // namespace fusebox::query

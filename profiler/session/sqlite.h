@@ -1,0 +1,99 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "engine/support/result.h"
+
+struct sqlite3;
+struct sqlite3_stmt;
+
+/// The little of SQLite's C interface that sessions need, with errors as Result.
+namespace fusebox::session {
+
+/// The error of `db`'s last call as an Error: Io for the operating system's refusals and a full disk, Corrupt for a damaged
+/// file, NotFound for a missing one, InvalidArgument for wrong SQL, Internal for the rest. `context` is usually the path.
+Error sqliteError(sqlite3* db, int code, std::string context);
+
+/// A prepared statement, used by one thread at a time. Parameters count from 1, columns from 0.
+class Statement {
+ public:
+  Statement() = default;
+  Statement(Statement&&) noexcept;
+  Statement& operator=(Statement&&) noexcept;
+  ~Statement();
+
+  /// Binds the values from parameter 1 on: integers, doubles, string_views, nullptr, optionals.
+  template <class... Values>
+  Statement& bindAll(const Values&... values) {
+    int index = 0;
+    (bind(++index, values), ...);
+    return *this;
+  }
+  void bind(int index, std::nullptr_t);
+  void bind(int index, int64_t value);
+  void bind(int index, int value) { bind(index, int64_t{value}); }
+  void bind(int index, bool value) { bind(index, int64_t{value}); }
+  void bind(int index, double value);
+  /// The text is copied by bind(); bindStatic() keeps a pointer that must live until reset().
+  void bind(int index, std::string_view value);
+  void bind(int index, const std::string& value) { bind(index, std::string_view(value)); }
+  void bind(int index, const char* value) { bind(index, std::string_view(value)); }
+  void bindStatic(int index, std::string_view value);
+  template <class T>
+  void bind(int index, const std::optional<T>& value) {
+    value ? bind(index, *value) : bind(index, nullptr);
+  }
+
+  /// True: a row is there; false: done.
+  Result<bool> step();
+  /// Steps a statement that returns no rows, and resets it.
+  Result<void> run();
+  void reset();
+
+  int columns() const;
+  std::string columnName(int column) const;
+  enum class Type : uint8_t { Null, Integer, Real, Text, Blob };
+  Type type(int column) const;
+  bool isNull(int column) const { return type(column) == Type::Null; }
+  int64_t integer(int column) const;
+  double real(int column) const;
+  /// Valid until the next step().
+  std::string_view text(int column) const;
+  std::string string(int column) const { return std::string(text(column)); }
+
+ private:
+  friend class Database;
+  sqlite3* db_ = nullptr;
+  sqlite3_stmt* statement_ = nullptr;
+  std::string context_;
+};
+
+/// A connection. Move-only; used by one thread at a time.
+class Database {
+ public:
+  Database() = default;
+  Database(Database&&) noexcept;
+  Database& operator=(Database&&) noexcept;
+  ~Database();
+
+  static Result<Database> openForWriting(const std::string& path);
+  /// `immutable`: reads the main file only, without locks and without looking at a write-ahead log.
+  static Result<Database> openForReading(const std::string& path, bool immutable = false);
+
+  Result<void> execute(std::string_view sql);
+  Result<Statement> prepare(std::string_view sql) const;
+  /// First column of the first row; nullopt if there is none or it is NULL.
+  Result<std::optional<int64_t>> integer(std::string_view sql) const;
+  sqlite3* handle() const { return db_; }
+  const std::string& path() const { return path_; }
+
+ private:
+  sqlite3* db_ = nullptr;
+  std::string path_;
+};
+
+}  // namespace fusebox::session
