@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace fusebox::capture {
+
+/// libtorch's state of this thread and process that changes what an operator does: one flat struct, compared as bytes.
+/// The number of threads is not part of it.
+struct GlobalState {
+  uint64_t includedKeys = 0, excludedKeys = 0;  ///< dispatch keys of the thread (inference mode, functorch levels, modes)
+  uint32_t flags = 0;                           ///< one bit per switch; flagNames() in global_state.cpp
+  int8_t defaultDtype = 0, autocastCpuDtype = 0, autocastCudaDtype = 0, float32Precision = 0;
+  int32_t functionModes = 0, dispatchModes = 0, functionDisabled = 0, savedTensorHooks = 0;
+
+  /// As it is now, on this thread.
+  static GlobalState current();
+  bool operator==(const GlobalState& o) const;
+  /// What differs, as "grad_mode: True, was False"; empty if equal. `this` is what was expected.
+  std::string difference(const GlobalState& found) const;
+  /// Why a frame that starts in this state is left to eager execution (modes of the user are active); null: it is not.
+  const char* refusal() const;
+};
+
+}  // namespace fusebox::capture
