@@ -2,10 +2,13 @@
 
 #include <complex>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <unordered_map>
 #include <variant>
 #include <vector>
 
@@ -153,11 +156,16 @@ class Graph {
   std::string str() const;
 
  private:
+  NodeId append(Node node, const std::string& baseName);
   std::string uniqueName(const std::string& base);
   std::vector<Node> nodes_;
+  std::unordered_map<std::string, int32_t> names_;  ///< taken names, and the last suffix tried for each
 };
 
-/// A copy without nodes that no output needs (random and effectful operators are kept when `keep` says so).
+/// The operator's name without namespace and overload, as a Python identifier: "aten::add.Tensor" gives "add".
+std::string shortName(std::string_view op);
+
+/// A copy without nodes that no output needs, provenance unchanged (random and effectful operators are kept when `keep` says so).
 Graph withoutDeadNodes(const Graph& graph, const std::function<bool(const Node&)>& keep);
 
 }  // namespace fusebox::graph

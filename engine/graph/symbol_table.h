@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "engine/graph/sym_expr.h"
+
+namespace fusebox::graph {
+
+/// What is known of an interned symbol. Records never move or change once published.
+struct SymbolRecord {
+  std::string name;
+  int64_t lower = 0;
+  int64_t upper = 0;
+};
+
+/// Lock-free look-up of a published symbol.
+const SymbolRecord& symbolRecord(Symbol symbol);
+
+}  // namespace fusebox::graph

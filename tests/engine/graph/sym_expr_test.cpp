@@ -1,0 +1,148 @@
+#include <QtTest>
+#include <random>
+
+#include "engine/graph/sym_expr.h"
+
+using namespace fusebox::graph;
+
+namespace {
+
+int64_t pyDiv(int64_t a, int64_t b) {
+  int64_t q = a / b;
+  return q - ((a % b != 0) && ((a < 0) != (b < 0)));
+}
+
+/// An expression beside the same computation on a plain integer, so that simplification can be checked by value.
+struct Pair {
+  SymExpr e;
+  std::function<int64_t(const std::vector<int64_t>&)> f;
+};
+
+class Maker {
+ public:
+  explicit Maker(unsigned seed) : rng_(seed) {
+    for (int i = 0; i < 4; i++) {
+      int64_t upper = pick(1, 12);
+      symbols.push_back(Symbol::make("i" + std::to_string(i), 0, upper));
+    }
+  }
+  int64_t pick(int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(rng_); }
+
+  Pair make(int depth) {
+    if (depth == 0) {
+      if (pick(0, 3) == 0) {
+        int64_t c = pick(-9, 9);
+        return {SymExpr(c), [c](const auto&) { return c; }};
+      }
+      size_t i = static_cast<size_t>(pick(0, 3));
+      return {SymExpr(symbols[i]), [i](const auto& v) { return v[i]; }};
+    }
+    Pair a = make(depth - 1);
+    int64_t divisor = pick(1, 8);
+    switch (pick(0, 7)) {
+      case 0: return {floorDiv(a.e, divisor), [=](const auto& v) { return pyDiv(a.f(v), divisor); }};
+      case 1: return {mod(a.e, divisor), [=](const auto& v) { return a.f(v) - divisor * pyDiv(a.f(v), divisor); }};
+      case 2: return {a.e * divisor, [=](const auto& v) { return a.f(v) * divisor; }};
+      default: break;
+    }
+    Pair b = make(depth - 1);
+    switch (pick(0, 4)) {
+      case 0: return {a.e + b.e, [=](const auto& v) { return a.f(v) + b.f(v); }};
+      case 1: return {a.e - b.e, [=](const auto& v) { return a.f(v) - b.f(v); }};
+      case 2: return {a.e * divisor + b.e, [=](const auto& v) { return a.f(v) * divisor + b.f(v); }};
+      case 3: return {min(a.e, b.e), [=](const auto& v) { return std::min(a.f(v), b.f(v)); }};
+      default: return {max(a.e, b.e), [=](const auto& v) { return std::max(a.f(v), b.f(v)); }};
+    }
+  }
+  std::vector<Symbol> symbols;
+
+ private:
+  std::mt19937 rng_;
+};
+
+Symbol axis(const char* name, int64_t extent) { return Symbol::make(name, 0, extent - 1); }
+
+}  // namespace
+
+class SymExprTest : public QObject {
+  Q_OBJECT
+ private slots:
+  void randomExpressionsKeepTheirValue() {
+    for (unsigned seed = 0; seed < 3000; seed++) {
+      Maker maker(seed);
+      Pair p = maker.make(static_cast<int>(maker.pick(1, 5)));
+      auto [low, high] = p.e.bounds();
+      for (int k = 0; k < 20; k++) {
+        std::vector<int64_t> v;
+        for (Symbol s : maker.symbols) v.push_back(maker.pick(0, s.upper()));
+        auto value = [&](Symbol s) -> std::optional<int64_t> {
+          for (size_t i = 0; i < v.size(); i++) {
+            if (maker.symbols[i] == s) return v[i];
+          }
+          return std::nullopt;
+        };
+        int64_t expected = p.f(v);
+        auto got = p.e.evaluate(value);
+        if (!got || *got != expected) QFAIL(qPrintable(QString("seed %1: %2").arg(seed).arg(p.e.str().c_str())));
+        QVERIFY(low <= expected && expected <= high);
+        SymExpr whole = p.e.substitute([&](Symbol s) -> std::optional<SymExpr> { return SymExpr(*value(s)); });
+        QVERIFY(whole.isConstant());
+        QCOMPARE(whole.constant(), expected);
+      }
+    }
+  }
+  void substitutionIsSimultaneous() {
+    Symbol a = axis("a", 8), b = axis("b", 8);
+    SymExpr e = SymExpr(a) * 3 + SymExpr(b);
+    SymExpr swapped = e.substitute([&](Symbol s) -> std::optional<SymExpr> { return SymExpr(s == a ? b : a); });
+    QVERIFY(swapped == SymExpr(b) * 3 + SymExpr(a));
+  }
+  void viewChainsCancel() {
+    Symbol i = axis("i", 5), j = axis("j", 4), k = axis("k", 3);
+    SymExpr flat = (SymExpr(i) * 4 + SymExpr(j)) * 3 + SymExpr(k);
+    QVERIFY(floorDiv(flat, 12) == SymExpr(i));
+    QVERIFY(mod(floorDiv(flat, 3), 4) == SymExpr(j));
+    QVERIFY(mod(flat, 3) == SymExpr(k));
+    QVERIFY(floorDiv(mod(flat, 12), 3) == SymExpr(j));
+    QVERIFY(floorDiv(floorDiv(flat, 3), 4) == SymExpr(i));
+  }
+  void splittingAndJoiningCancel() {
+    Symbol n = axis("n", 60);
+    SymExpr x(n);
+    SymExpr joined = floorDiv(x, 12) * 12 + mod(floorDiv(x, 3), 4) * 3 + mod(x, 3);
+    QVERIFY2(joined == x, joined.str().c_str());
+    SymExpr scaled = floorDiv(x, 12) * 24 + mod(x, 12) * 2 + 7;
+    QVERIFY2(scaled == x * 2 + 7, scaled.str().c_str());
+  }
+  void regroupingDividesOutCommonFactors() {
+    Symbol i = axis("i", 6), j = axis("j", 8);
+    SymExpr flat = SymExpr(i) * 8 + SymExpr(j);
+    QVERIFY(floorDiv(flat, 16) == floorDiv(SymExpr(i), 2));
+    QVERIFY(mod(flat, 16) == mod(SymExpr(i), 2) * 8 + SymExpr(j));
+    QCOMPARE(floorDiv(flat, 16).str(), std::string("(i // 2)"));
+  }
+  void symbolicSizes() {
+    Symbol s = Symbol::make("s0", 2, 1 << 20), i = axis("i", 4);
+    SymExpr n(s);
+    QVERIFY(floorDiv(n * SymExpr(i), n) == SymExpr(i));
+    QVERIFY(mod(n * SymExpr(i), n) == SymExpr(0));
+    QVERIFY(floorDiv(n * 6, n * 2) == SymExpr(3));
+    QCOMPARE(product(std::vector<SymExpr>{n, 3, n}).str(), std::string("3*s0*s0"));
+  }
+  void strides() {
+    Symbol i = axis("i", 5), j = axis("j", 7);
+    SymExpr e = SymExpr(i) * 7 + floorDiv(SymExpr(j), 2) + 3;
+    QCOMPARE(e.strideOf(i), std::optional<int64_t>(7));
+    QVERIFY(!e.strideOf(j));
+    QVERIFY(e.contains(j));
+    QCOMPARE(e.symbols().size(), size_t{2});
+    auto row = contiguousStrides(std::vector<SymExpr>{2, 3, 4});
+    QVERIFY(row[0] == SymExpr(12) && row[1] == SymExpr(4) && row[2] == SymExpr(1));
+  }
+  void oneValuedSymbolsAreConstants() {
+    QVERIFY(SymExpr(axis("u", 1)).isConstant());
+  }
+};
+
+QTEST_APPLESS_MAIN(SymExprTest)
+#include "sym_expr_test.moc"
