@@ -36,7 +36,8 @@ add_library(fusebox_torch INTERFACE)
 target_include_directories(fusebox_torch SYSTEM INTERFACE
   ${FUSEBOX_PYTHON_INCLUDE} ${FUSEBOX_TORCH_DIR}/include ${FUSEBOX_TORCH_DIR}/include/torch/csrc/api/include)
 target_link_directories(fusebox_torch INTERFACE ${FUSEBOX_TORCH_DIR}/lib)
-target_link_libraries(fusebox_torch INTERFACE torch_python torch_cpu torch c10)
+# fmt too, although few need it: every user of the precompiled header must see the same definitions.
+target_link_libraries(fusebox_torch INTERFACE torch_python torch_cpu torch c10 fmt::fmt)
 
 # One precompiled header for every source that needs libtorch.
 file(WRITE ${CMAKE_BINARY_DIR}/torch_pch.cpp "// builds the precompiled header\n")

@@ -18,7 +18,7 @@ bool equalSizes(c10::IntArrayRef found, const std::vector<int64_t>& expected) {
 }
 
 /// True if the tensor has no history: grad_fn is read as stored, which for views may be stale but is null only for leaves.
-bool isLeaf(const c10::TensorImpl& impl) {
+bool hasNoHistory(const c10::TensorImpl& impl) {
   const auto* meta = static_cast<torch::autograd::AutogradMeta*>(impl.autograd_meta());
   return !meta || !meta->grad_fn_;
 }
@@ -35,7 +35,7 @@ TensorSpec TensorSpec::of(PyObject* tensor) {
   s.deviceIndex = impl.device().index();
   s.layout = static_cast<int8_t>(impl.layout());
   s.requiresGrad = impl.requires_grad();
-  s.isLeaf = isLeaf(impl);
+  s.isLeaf = hasNoHistory(impl);
   s.hasStrides = impl.layout() == c10::kStrided;
   if (impl.has_symbolic_sizes_strides()) {
     PyErr_SetString(PyExc_TypeError, "a tensor with symbolic sizes cannot be guarded");
@@ -55,7 +55,7 @@ bool TensorSpec::matches(PyObject* object) const {
   const c10::TensorImpl& impl = *THPVariable_Unpack(object).unsafeGetTensorImpl();
   if (impl.key_set().raw_repr() != keys) return false;
   if (static_cast<int8_t>(c10::typeMetaToScalarType(impl.dtype())) != dtype) return false;
-  if (impl.requires_grad() != requiresGrad || (requiresGrad && capture::isLeaf(impl) != isLeaf)) return false;
+  if (impl.requires_grad() != requiresGrad || (requiresGrad && hasNoHistory(impl) != isLeaf)) return false;
   const c10::Device device = impl.device();
   if (static_cast<int8_t>(device.type()) != deviceType || device.index() != deviceIndex) return false;
   if (impl.has_symbolic_sizes_strides() || !equalSizes(impl.sizes(), sizes)) return false;
