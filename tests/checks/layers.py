@@ -38,7 +38,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.M)
 
 
 def layer_of(path: str) -> str | None:
-    if re.match(r"engine/compile\.(h|cpp)$", path):
+    if re.match(r"engine/compiled?(_region)?\.(h|cpp)$", path):
         return "engine/compile"
     matches = [layer for layer in ALLOWED if path.startswith(layer + "/")]
     return max(matches, key=len) if matches else None

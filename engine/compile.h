@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "engine/aot/aot_function.h"
+#include "engine/record/recorder.h"
+#include "engine/support/result.h"
+
+namespace fusebox {
+
+/// What turns captured graphs into something that runs.
+enum class Backend : uint8_t {
+  Inductor,  ///< fused kernels by our own code generator
+  AotEager,  ///< the traced ATen graph, operator by operator: the reference, and the way out when a stage fails
+};
+
+/// Settings of the process; read when a graph is compiled. `target` and `background` are read once, with the first kernel.
+struct CompilerConfig {
+  std::string target = "host";  ///< "host", "avx512", "avx2" or "baseline"
+  bool background = true;       ///< compile the optimised tier on a background thread
+  bool fuse = true;
+  int maxFusionSize = 64;
+};
+CompilerConfig& compilerConfig();
+
+struct CompileOptions {
+  Backend backend = Backend::Inductor;
+  record::Id compile = 0;  ///< of the frame's entry in the active recording; 0 when nothing is recorded
+  std::string name;        ///< of the frame, for people
+};
+
+/// Compiles a traced region: the forward graph now, the backward graph when the first gradient arrives. A stage that fails is
+/// recorded and the graph runs operator by operator instead, so that an error of the compiler never becomes the program's.
+std::shared_ptr<aot::AotFunction> compileModule(std::shared_ptr<const aot::AotModule> module, const CompileOptions& options);
+
+/// Waits until the background tier of code generation is idle (benchmarks, end of a recording).
+void drainCompiler();
+
+/// Counters of this process since the start, for `fusebox.counters()`.
+struct CompileCounters {
+  int64_t graphs = 0, kernels = 0, externCalls = 0, failedStages = 0;
+};
+CompileCounters compileCounters();
+
+}  // namespace fusebox
