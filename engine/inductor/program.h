@@ -32,6 +32,7 @@ struct LaunchStep {
   int32_t kernel = -1;
   std::vector<BufferId> buffers;
   int32_t group = -1;  ///< fusion group, for the record
+  std::vector<SymExpr> sizes;  ///< values of the kernel's sizeSymbols for this launch (kernels are shared between launches)
 };
 
 /// Call an operator through the boxed dispatcher. ValueRef arguments name buffers: {node = BufferId, output = 0}.

@@ -1,0 +1,57 @@
+#include "engine/runtime/compiled_graph.h"
+
+#include "engine/runtime/frame.h"
+
+namespace fusebox::runtime {
+
+CompiledGraph::CompiledGraph() : plan_(std::make_unique<RuntimePlan>()) {}
+
+CompiledGraph::~CompiledGraph() { delete spare_.load(); }
+
+Result<std::shared_ptr<CompiledGraph>> CompiledGraph::create(
+    inductor::Program program, std::vector<std::shared_ptr<codegen::cpu::CompiledKernel>> kernels,
+    std::vector<at::Tensor> constants, std::vector<at::Generator> generators) {
+  std::shared_ptr<CompiledGraph> graph(new CompiledGraph);
+  graph->plan_->program = std::move(program);
+  graph->plan_->kernels = std::move(kernels);
+  graph->plan_->constants = std::move(constants);
+  if (auto built = graph->plan_->build(generators); !built) return tl::unexpected(built.error());
+  return graph;
+}
+
+std::vector<at::Tensor> CompiledGraph::run(c10::ArrayRef<at::Tensor> inputs) {
+  struct Return {
+    CompiledGraph* graph;
+    std::unique_ptr<Frame> frame;
+    ~Return() { graph->returnFrame(std::move(frame)); }
+  } lease{this, takeFrame()};
+  return lease.frame->run(inputs, sink_.load(std::memory_order_acquire));
+}
+
+int64_t CompiledGraph::scalarResult(size_t index, c10::ArrayRef<at::Tensor> inputs) const {
+  const graph::Argument& result = plan_->program.results.at(index);
+  if (auto* value = result.as<int64_t>()) return *value;
+  auto* expression = result.as<graph::SymExpr>();
+  TORCH_CHECK(expression, "fusebox: result ", index, " is not an integer");
+  SymbolBinding symbols;
+  for (const BufferPlan& buffer : plan_->buffers)
+    if (buffer.kind == inductor::ProgramBuffer::Kind::Input)
+      symbols.bind(*buffer.meta, inputs.at(static_cast<size_t>(buffer.index)));
+  return evaluateOrThrow(*expression, [&](graph::Symbol symbol) { return symbols.value(symbol); });
+}
+
+const inductor::Program& CompiledGraph::program() const { return plan_->program; }
+
+const std::vector<std::shared_ptr<codegen::cpu::CompiledKernel>>& CompiledGraph::kernels() const { return plan_->kernels; }
+
+std::unique_ptr<Frame> CompiledGraph::takeFrame() {
+  std::unique_ptr<Frame> frame(spare_.exchange(nullptr, std::memory_order_acq_rel));
+  return frame ? std::move(frame) : std::make_unique<Frame>(*plan_);
+}
+
+void CompiledGraph::returnFrame(std::unique_ptr<Frame> frame) {
+  frame->reset();
+  delete spare_.exchange(frame.release(), std::memory_order_acq_rel);
+}
+
+}  // namespace fusebox::runtime

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include <ATen/core/Generator.h>
+#include <ATen/core/Tensor.h>
+
+#include "engine/codegen/cpu/jit.h"
+#include "engine/inductor/program.h"
+#include "engine/runtime/launch_sink.h"
+#include "engine/support/result.h"
+
+namespace fusebox::runtime {
+
+struct RuntimePlan;
+class Frame;
+
+/// A compiled graph ready to run: program, code and constants. Needs neither Python nor the GIL. Thread-safe: calls may run at
+/// once on several threads, and an operator may call back into the same graph.
+class CompiledGraph {
+ public:
+  /// `kernels[i]` is the code of `program.kernels[i]`; `constants` and `generators` are the captured graph's, by index. Fails
+  /// when an operator is missing or an argument does not fit its schema.
+  static Result<std::shared_ptr<CompiledGraph>> create(inductor::Program program,
+                                                       std::vector<std::shared_ptr<codegen::cpu::CompiledKernel>> kernels,
+                                                       std::vector<at::Tensor> constants,
+                                                       std::vector<at::Generator> generators = {});
+  ~CompiledGraph();
+
+  /// Carries out the program. `inputs` must have the sizes, strides, dtypes and devices that it was compiled for: checking is
+  /// the guards' business. Results that are not tensors (None, integers) are undefined tensors. An operator's exception passes
+  /// through after everything taken has been given back.
+  std::vector<at::Tensor> run(c10::ArrayRef<at::Tensor> inputs);
+
+  /// Value of the integer result `index` for these inputs.
+  int64_t scalarResult(size_t index, c10::ArrayRef<at::Tensor> inputs) const;
+
+  /// Records launches from the next call on; null for none.
+  void setSink(LaunchSink* sink) { sink_.store(sink, std::memory_order_release); }
+
+  const inductor::Program& program() const;
+  const std::vector<std::shared_ptr<codegen::cpu::CompiledKernel>>& kernels() const;
+
+ private:
+  CompiledGraph();
+  std::unique_ptr<Frame> takeFrame();
+  void returnFrame(std::unique_ptr<Frame> frame);
+
+  std::unique_ptr<RuntimePlan> plan_;
+  std::atomic<LaunchSink*> sink_{nullptr};
+  std::atomic<Frame*> spare_{nullptr};  ///< one idle frame, enough for calls from one thread
+};
+
+}  // namespace fusebox::runtime

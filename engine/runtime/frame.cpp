@@ -1,0 +1,277 @@
+#include "engine/runtime/frame.h"
+
+#include <ATen/EmptyTensor.h>
+#include <ATen/Functions.h>
+#include <ATen/Parallel.h>
+#include <c10/util/SmallVector.h>
+
+#include "engine/runtime/dispatch_scope.h"
+#include "engine/support/clock.h"
+
+namespace fusebox::runtime {
+namespace {
+
+using inductor::BufferId;
+using Kind = inductor::ProgramBuffer::Kind;
+
+size_t at(BufferId id) { return static_cast<size_t>(id); }
+
+}  // namespace
+
+Frame::Frame(const RuntimePlan& plan)
+    : plan_(plan), addresses_(plan.buffers.size(), nullptr), tensors_(plan.buffers.size()) {
+  pool_ = c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(),
+                                                c10::SymInt(plan.program.poolBytes), at::DataPtr(nullptr, c10::kCPU),
+                                                /*allocator=*/nullptr, /*resizable=*/false);
+  for (size_t i = 0; i < plan.constants.size(); ++i) TORCH_CHECK(plan.constants[i].defined());
+}
+
+std::vector<at::Tensor> Frame::run(c10::ArrayRef<at::Tensor> inputs, LaunchSink* sink) {
+  inputs_ = inputs;
+  bindInputs();
+  bindPool();
+  DispatchScope scope;
+  for (size_t i = 0; i < plan_.steps.size(); ++i) {
+    const RuntimePlan::StepPlan& step = plan_.steps[i];
+    const int64_t start = sink ? nowNs() : 0;
+    switch (step.kind) {
+      case RuntimePlan::StepKind::Launch: launch(plan_.launches[at(step.index)]); break;
+      case RuntimePlan::StepKind::Extern: callExtern(plan_.externs[at(step.index)]); break;
+      case RuntimePlan::StepKind::Allocate: allocate(step.index); continue;
+      case RuntimePlan::StepKind::Free: free(step.index); continue;
+    }
+    if (sink) record(sink, i, start);
+  }
+  return results();
+}
+
+void Frame::reset() {
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    const BufferPlan& buffer = plan_.buffers[i];
+    const bool overPool = buffer.kind == Kind::Planned ||
+                          (buffer.kind == Kind::View && buffer.isStatic && plan_.buffers[at(buffer.base)].kind == Kind::Planned);
+    if (!overPool && tensors_[i].defined()) tensors_[i].reset();
+  }
+  stack_.clear();
+  inputs_ = {};
+  if (!block_.memory) return;
+  pool_.unsafeGetStorageImpl()->set_data_ptr_noswap(at::DataPtr(nullptr, c10::kCPU));
+  PoolCache::instance().release(std::exchange(block_, {}));
+}
+
+void Frame::bindInputs() {
+  if (!plan_.isStatic) symbols_ = {};
+  for (size_t i = 0; i < plan_.buffers.size(); ++i) {
+    const BufferPlan& buffer = plan_.buffers[i];
+    if (buffer.kind != Kind::Input && buffer.kind != Kind::Constant) continue;
+    const auto& source = buffer.kind == Kind::Input ? inputs_ : c10::ArrayRef<at::Tensor>(plan_.constants);
+    TORCH_CHECK(at(buffer.index) < source.size(), "fusebox: compiled graph ", plan_.program.name, " got ", inputs_.size(),
+                " inputs and needs more");
+    const at::Tensor& tensor = source[at(buffer.index)];
+    if (!tensor.defined()) continue;
+    if (!plan_.isStatic) symbols_.bind(*buffer.meta, tensor);
+    if (!tensor.has_storage()) continue;
+    // Reading through the const pointer leaves a copy-on-write input alone.
+    setAddress(static_cast<BufferId>(i),
+               buffer.isWritten ? tensor.mutable_data_ptr() : const_cast<void*>(tensor.const_data_ptr()));
+  }
+}
+
+void Frame::bindPool() {
+  if (plan_.program.poolBytes == 0) return;
+  block_ = PoolCache::instance().acquire(plan_.program.poolBytes);
+  pool_.unsafeGetStorageImpl()->set_data_ptr_noswap(at::DataPtr(block_.data(), c10::kCPU));
+  for (size_t i = 0; i < plan_.buffers.size(); ++i)
+    if (plan_.buffers[i].kind == Kind::Planned)
+      setAddress(static_cast<BufferId>(i), static_cast<char*>(block_.data()) + plan_.buffers[i].poolOffset);
+}
+
+void Frame::setAddress(BufferId id, void* address) {
+  addresses_[at(id)] = address;
+  if (!plan_.buffers[at(id)].views.empty()) bindViewAddresses(id);
+}
+
+void Frame::bindViewAddresses(BufferId base) {
+  for (BufferId view : plan_.buffers[at(base)].views) {
+    const BufferPlan& buffer = plan_.buffers[at(view)];
+    const int64_t offset = buffer.isStatic ? buffer.offset : evaluate(buffer.meta->storageOffset);
+    char* address = static_cast<char*>(addresses_[at(base)]);
+    setAddress(view, address ? address + offset * static_cast<int64_t>(c10::elementSize(buffer.dtype)) : nullptr);
+  }
+}
+
+void Frame::launch(const LaunchPlan& plan) {
+  c10::SmallVector<void*, 24> arguments;
+  for (BufferId id : plan.buffers) arguments.push_back(addresses_[at(id)]);
+  c10::SmallVector<int64_t, 8> sizes;
+  for (const graph::SymExpr& size : plan.sizes) sizes.push_back(evaluate(size));
+  const int64_t units = plan.units >= 0 ? plan.units : plan.kernel->units(sizes.data());
+  if (units <= 0) return;
+  const auto function = plan.kernel->function.load(std::memory_order_acquire);
+  if (plan.kernel->serial || units <= plan.grain) {
+    function(arguments.data(), sizes.data(), 0, units);
+    return;
+  }
+  at::parallel_for(0, units, plan.grain, [&](int64_t begin, int64_t end) {
+    function(arguments.data(), sizes.data(), begin, end);
+  });
+}
+
+void Frame::callExtern(const ExternPlan& plan) {
+  const ExternCall& call = plan.call;
+  stack_.clear();
+  for (const BoundArgument& argument : call.arguments) {
+    if (argument.kind == BoundArgument::Kind::Fixed) {
+      stack_.push_back(argument.fixed);
+    } else if (argument.kind == BoundArgument::Kind::Tensor) {
+      stack_.emplace_back(tensor(argument.slots[0]));
+    } else {
+      stack_.push_back(materialise(
+          argument, [this](int32_t slot) -> const at::Tensor& { return tensor(slot); },
+          [this](graph::Symbol symbol) { return symbols_.value(symbol); }));
+    }
+  }
+  call.handle.callBoxed(stack_);
+  if (!call.hasOut) storeResults(call);
+  stack_.clear();
+}
+
+void Frame::storeResults(const ExternCall& call) {
+  size_t next = 0;
+  auto put = [&](at::Tensor value) {
+    TORCH_CHECK(next < call.results.size(), "fusebox: ", call.handle.operator_name(), " returned too many values");
+    const BufferId id = call.results[next++];
+    if (id >= 0) storeResult(id, std::move(value));
+  };
+  for (c10::IValue& value : stack_) {
+    if (value.isTensorList()) {
+      for (at::Tensor item : value.toTensorVector()) put(std::move(item));
+    } else if (value.isTensor()) {
+      put(std::move(value).toTensor());
+    } else {
+      ++next;  // None or a number: lowering names no buffer for it
+    }
+  }
+  TORCH_CHECK(next == call.results.size(), "fusebox: ", call.handle.operator_name(), " returned too few values");
+}
+
+void Frame::storeResult(BufferId id, at::Tensor value) {
+  const BufferPlan& buffer = plan_.buffers[at(id)];
+  const auto sizes = buffer.isStatic ? buffer.sizes : evaluateAll(buffer.meta->sizes);
+  const auto strides = buffer.isStatic ? buffer.strides : evaluateAll(buffer.meta->strides);
+  TORCH_CHECK(value.defined() && value.sizes() == c10::IntArrayRef(sizes) && value.scalar_type() == buffer.dtype,
+              "fusebox: result ", plan_.program.buffers[at(id)].name, " is not what the compiler predicted");
+  const bool inPool = value.has_storage() && value.storage().unsafeGetStorageImpl() == pool_.unsafeGetStorageImpl();
+  bool sameStrides = value.layout() != c10::kStrided || value.strides() == c10::IntArrayRef(strides);
+  if (!sameStrides) {  // strides of dimensions that nobody steps along may differ
+    sameStrides = true;
+    for (size_t d = 0; d < sizes.size(); ++d) sameStrides &= sizes[d] <= 1 || value.stride(int64_t(d)) == strides[d];
+    sameStrides |= value.numel() == 0;
+  }
+  if (inPool || !sameStrides) {
+    // An alias of pool memory would change under its owner; other strides would be read wrongly by the kernels.
+    at::Tensor copy = at::empty_strided(sizes, strides, value.options());
+    value = copy.copy_(value);
+  }
+  tensors_[at(id)] = std::move(value);
+  for (BufferId view : buffer.views) tensors_[at(view)].reset();
+  if (tensors_[at(id)].has_storage()) setAddress(id, tensors_[at(id)].mutable_data_ptr());
+}
+
+void Frame::allocate(BufferId id) {
+  const BufferPlan& buffer = plan_.buffers[at(id)];
+  at::Tensor& tensor = tensors_[at(id)];
+  const auto& sizes = buffer.isStatic ? buffer.sizes : evaluateAll(buffer.meta->sizes);
+  const auto& strides = buffer.isStatic ? buffer.strides : evaluateAll(buffer.meta->strides);
+  if (buffer.device.is_cpu()) {
+    tensor = at::detail::empty_strided_cpu(sizes, strides, buffer.dtype);
+  } else {
+    tensor = at::empty_strided(sizes, strides, at::TensorOptions(buffer.device).dtype(buffer.dtype));
+  }
+  setAddress(id, tensor.mutable_data_ptr());
+}
+
+void Frame::free(BufferId id) {
+  tensors_[at(id)].reset();
+  for (BufferId view : plan_.buffers[at(id)].views) tensors_[at(view)].reset();
+  setAddress(id, nullptr);
+}
+
+void Frame::record(LaunchSink* sink, size_t step, int64_t startNs) const {
+  LaunchRecord launch;
+  launch.step = static_cast<int32_t>(step);
+  launch.startNs = startNs;
+  launch.durationNs = nowNs() - startNs;
+  const RuntimePlan::StepPlan& which = plan_.steps[step];
+  if (which.kind == RuntimePlan::StepKind::Launch) {
+    const LaunchPlan& plan = plan_.launches[at(which.index)];
+    launch.kernel = plan.kernelIndex;
+    launch.group = plan.group;
+    launch.bytes = plan.kernel->bytesPerUnit * std::max<int64_t>(plan.units, 0);
+  } else {
+    launch.group = plan_.externs[at(which.index)].group;
+  }
+  sink->record(sink, launch);
+}
+
+const at::Tensor& Frame::tensor(BufferId id) {
+  const BufferPlan& buffer = plan_.buffers[at(id)];
+  if (buffer.kind == Kind::Input) return inputs_[at(buffer.index)];
+  if (buffer.kind == Kind::Constant) return plan_.constants[at(buffer.index)];
+  at::Tensor& tensor = tensors_[at(id)];
+  if (!tensor.defined() && buffer.kind == Kind::Planned) tensor = makePlanned(buffer);
+  if (!tensor.defined() && buffer.kind == Kind::View) tensor = makeView(buffer);
+  TORCH_CHECK(tensor.defined(), "fusebox: buffer ", plan_.program.buffers[at(id)].name, " is used before it is made");
+  return tensor;
+}
+
+at::Tensor Frame::makePlanned(const BufferPlan& buffer) const {
+  auto tensor = at::detail::make_tensor<c10::TensorImpl>(c10::Storage(pool_), c10::DispatchKeySet(c10::DispatchKey::CPU),
+                                                         c10::scalarTypeToTypeMeta(buffer.dtype));
+  const auto itemSize = static_cast<int64_t>(c10::elementSize(buffer.dtype));
+  tensor.unsafeGetTensorImpl()->set_sizes_and_strides(buffer.sizes, buffer.strides, buffer.poolOffset / itemSize);
+  return tensor;
+}
+
+at::Tensor Frame::makeView(const BufferPlan& buffer) {
+  const at::Tensor& base = tensor(buffer.base);
+  auto view = at::detail::make_tensor<c10::TensorImpl>(c10::TensorImpl::VIEW, c10::Storage(base.storage()), base.key_set(),
+                                                       c10::scalarTypeToTypeMeta(buffer.dtype));
+  const auto& sizes = buffer.isStatic ? buffer.sizes : evaluateAll(buffer.meta->sizes);
+  const auto& strides = buffer.isStatic ? buffer.strides : evaluateAll(buffer.meta->strides);
+  const int64_t offset = buffer.isStatic ? buffer.offset : evaluate(buffer.meta->storageOffset);
+  const auto baseBytes = base.storage_offset() * static_cast<int64_t>(base.element_size());
+  const auto itemSize = static_cast<int64_t>(c10::elementSize(buffer.dtype));
+  TORCH_CHECK(baseBytes % itemSize == 0, "fusebox: view of another element type starts inside an element");
+  view.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, strides, baseBytes / itemSize + offset);
+  return view;
+}
+
+int64_t Frame::evaluate(const graph::SymExpr& expression) const {
+  return evaluateOrThrow(expression, [this](graph::Symbol symbol) { return symbols_.value(symbol); });
+}
+
+std::vector<int64_t> Frame::evaluateAll(const std::vector<graph::SymExpr>& expressions) const {
+  std::vector<int64_t> values;
+  for (const graph::SymExpr& expression : expressions) values.push_back(evaluate(expression));
+  return values;
+}
+
+std::vector<at::Tensor> Frame::results() {
+  std::vector<at::Tensor> tensors;
+  tensors.reserve(plan_.program.results.size());
+  for (const graph::Argument& result : plan_.program.results) {
+    auto* ref = result.as<graph::ValueRef>();
+    if (!ref) {
+      tensors.emplace_back();
+      continue;
+    }
+    const at::Tensor& value = tensor(ref->node);
+    const bool inPool = block_.memory && value.has_storage() &&
+                        value.storage().unsafeGetStorageImpl() == pool_.unsafeGetStorageImpl();
+    tensors.push_back(inPool ? value.clone() : value);
+  }
+  return tensors;
+}
+
+}  // namespace fusebox::runtime

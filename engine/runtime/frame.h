@@ -1,0 +1,58 @@
+#pragma once
+
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/stack.h>
+
+#include "engine/runtime/launch_sink.h"
+#include "engine/runtime/pool_cache.h"
+#include "engine/runtime/runtime_plan.h"
+#include "engine/runtime/symbol_binding.h"
+
+namespace fusebox::runtime {
+
+/// The state of one call: addresses and tensors of every buffer. Reused by later calls, so that tensors over the memory pool
+/// are made once; used by one thread at a time.
+class Frame {
+ public:
+  explicit Frame(const RuntimePlan& plan);
+
+  /// Runs the program. Whatever happens, reset() must follow.
+  std::vector<at::Tensor> run(c10::ArrayRef<at::Tensor> inputs, LaunchSink* sink);
+  /// Drops every reference to tensors and memory of the last call.
+  void reset();
+
+ private:
+  void bindInputs();
+  void bindPool();
+  void setAddress(inductor::BufferId id, void* address);
+  void bindViewAddresses(inductor::BufferId base);
+
+  void launch(const LaunchPlan& plan);
+  void callExtern(const ExternPlan& plan);
+  void storeResults(const ExternCall& call);
+  void storeResult(inductor::BufferId id, at::Tensor tensor);
+  void allocate(inductor::BufferId id);
+  void free(inductor::BufferId id);
+  void record(LaunchSink* sink, size_t step, int64_t startNs) const;
+
+  /// The buffer as a tensor; made on first use for Planned and View buffers.
+  const at::Tensor& tensor(inductor::BufferId id);
+  at::Tensor makePlanned(const BufferPlan& buffer) const;
+  at::Tensor makeView(const BufferPlan& buffer);
+  int64_t evaluate(const graph::SymExpr& expression) const;
+  std::vector<int64_t> evaluateAll(const std::vector<graph::SymExpr>& expressions) const;
+  std::vector<at::Tensor> results();
+
+  const RuntimePlan& plan_;
+  c10::ArrayRef<at::Tensor> inputs_;
+  std::vector<void*> addresses_;     ///< of each buffer's first element, where known
+  std::vector<at::Tensor> tensors_;  ///< Owned, Planned and View buffers
+  c10::Storage pool_;                ///< points into block_ during a call; shared by the Planned tensors
+  PoolCache::Block block_;
+  SymbolBinding symbols_;
+  torch::jit::Stack stack_;
+};
+
+}  // namespace fusebox::runtime

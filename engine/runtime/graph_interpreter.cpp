@@ -1,0 +1,121 @@
+#include "engine/runtime/graph_interpreter.h"
+
+#include "engine/runtime/argument_binding.h"
+#include "engine/runtime/dispatch_scope.h"
+#include "engine/runtime/symbol_binding.h"
+
+namespace fusebox::runtime {
+namespace {
+
+using graph::Graph;
+using graph::Node;
+using graph::NodeId;
+using graph::NodeKind;
+
+/// State of one walk over a graph.
+class Interpreter {
+ public:
+  Interpreter(const Graph& graph, c10::ArrayRef<at::Tensor> inputs, c10::ArrayRef<at::Tensor> constants,
+              c10::ArrayRef<at::Generator> generators)
+      : graph_(graph), inputs_(inputs), constants_(constants), generators_(generators) {
+    int32_t next = 0;
+    for (const Node& node : graph.nodes()) {
+      firstSlot_.push_back(next);
+      next += static_cast<int32_t>(node.outputs.size());
+    }
+    values_.resize(static_cast<size_t>(next));
+    lastUse_.assign(static_cast<size_t>(next), -1);
+    for (const Node& node : graph.nodes())
+      Graph::forEachValue(node.args, [&](graph::ValueRef ref) { lastUse_[static_cast<size_t>(slotOf(ref))] = node.id; });
+  }
+
+  Result<std::vector<at::Tensor>> run() {
+    DispatchScope scope;
+    for (const Node& node : graph_.nodes()) {
+      if (node.kind == NodeKind::Output) return results(node);
+      if (auto done = step(node); !done) return tl::unexpected(done.error());
+      releaseDeadValues(node);
+    }
+    return fail(ErrorCode::InvalidArgument, "graph has no output node", graph_.name);
+  }
+
+ private:
+  int32_t slotOf(graph::ValueRef ref) const { return firstSlot_[static_cast<size_t>(ref.node)] + ref.output; }
+
+  Result<void> step(const Node& node) {
+    if (node.kind == NodeKind::Call) return call(node);
+    auto source = node.kind == NodeKind::Placeholder ? inputs_ : constants_;
+    if (node.outputs[0].kind != graph::OutputMeta::Kind::Tensor) return {};
+    if (node.index < 0 || static_cast<size_t>(node.index) >= source.size())
+      return fail(ErrorCode::InvalidArgument, "too few inputs or constants", node.name);
+    values_[static_cast<size_t>(slotOf({node.id, 0}))] = source[static_cast<size_t>(node.index)];
+    symbols_.bind(node.outputs[0].tensor, source[static_cast<size_t>(node.index)]);
+    return {};
+  }
+
+  Result<void> call(const Node& node) {
+    auto handle = findOperator(node.op);
+    if (!handle) return tl::unexpected(handle.error());
+    auto arguments = bindArguments(
+        handle->schema(), node.args, [this](graph::ValueRef ref) { return slotOf(ref); }, generators_);
+    if (!arguments) return tl::unexpected(arguments.error());
+    torch::jit::Stack stack;
+    for (const BoundArgument& argument : *arguments)
+      stack.push_back(materialise(
+          argument, [this](int32_t slot) -> const at::Tensor& { return values_[static_cast<size_t>(slot)]; },
+          [this](graph::Symbol symbol) { return symbols_.value(symbol); }));
+    handle->callBoxed(stack);
+    return storeOutputs(node, stack);
+  }
+
+  Result<void> storeOutputs(const Node& node, const torch::jit::Stack& stack) {
+    size_t next = 0;
+    auto put = [&](at::Tensor tensor) {
+      if (next < node.outputs.size()) values_[static_cast<size_t>(slotOf({node.id, int32_t(next)}))] = std::move(tensor);
+      ++next;
+    };
+    for (const c10::IValue& value : stack) {
+      if (value.isTensorList()) {
+        for (const at::Tensor& tensor : value.toTensorVector()) put(tensor);
+      } else {
+        put(value.isTensor() ? value.toTensor() : at::Tensor());
+      }
+    }
+    if (next != node.outputs.size())
+      return fail(ErrorCode::Internal, "operator returned another number of values than the graph says", node.name);
+    return {};
+  }
+
+  void releaseDeadValues(const Node& node) {
+    Graph::forEachValue(node.args, [&](graph::ValueRef ref) {
+      const auto slot = static_cast<size_t>(slotOf(ref));
+      if (lastUse_[slot] == node.id) values_[slot].reset();
+    });
+  }
+
+  Result<std::vector<at::Tensor>> results(const Node& output) {
+    std::vector<at::Tensor> tensors;
+    for (const graph::Argument& argument : output.args) {
+      auto* ref = argument.as<graph::ValueRef>();
+      tensors.push_back(ref ? values_[static_cast<size_t>(slotOf(*ref))] : at::Tensor());
+    }
+    return tensors;
+  }
+
+  const Graph& graph_;
+  c10::ArrayRef<at::Tensor> inputs_, constants_;
+  c10::ArrayRef<at::Generator> generators_;
+  std::vector<int32_t> firstSlot_;  ///< slot of output 0 of each node
+  std::vector<NodeId> lastUse_;
+  std::vector<at::Tensor> values_;
+  SymbolBinding symbols_;
+};
+
+}  // namespace
+
+Result<std::vector<at::Tensor>> runEager(const Graph& graph, c10::ArrayRef<at::Tensor> inputs,
+                                         c10::ArrayRef<at::Tensor> constants, c10::ArrayRef<at::Generator> generators) {
+  return Interpreter(graph, inputs, constants, generators).run();
+}
+
+}  // namespace fusebox::runtime

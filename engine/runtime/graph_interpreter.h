@@ -1,0 +1,21 @@
+#pragma once
+
+#include <vector>
+
+#include <ATen/core/Generator.h>
+#include <ATen/core/Tensor.h>
+
+#include "engine/graph/graph.h"
+#include "engine/support/result.h"
+
+namespace fusebox::runtime {
+
+/// Carries out `graph` node by node through the dispatcher, below autograd: the reference that compiled code is compared with,
+/// and what runs when a compile stage fails. `constants` and `generators` are the graph's, by index. Results that are not
+/// tensors (None, integers) come back as undefined tensors. An operator's own exception passes through; an operator or argument
+/// that cannot be bound is an error.
+Result<std::vector<at::Tensor>> runEager(const graph::Graph& graph, c10::ArrayRef<at::Tensor> inputs,
+                                         c10::ArrayRef<at::Tensor> constants = {},
+                                         c10::ArrayRef<at::Generator> generators = {});
+
+}  // namespace fusebox::runtime

@@ -1,0 +1,128 @@
+#include "engine/runtime/runtime_plan.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace fusebox::runtime {
+namespace {
+
+using inductor::AllocateStep;
+using inductor::BufferId;
+using inductor::ExternStep;
+using inductor::FreeStep;
+using inductor::LaunchStep;
+
+/// Less work than this does not pay for waking a thread.
+constexpr double kNanosecondsPerTask = 20'000;
+
+bool allConstant(const std::vector<graph::SymExpr>& values, std::vector<int64_t>* out) {
+  for (const graph::SymExpr& value : values) {
+    if (!value.isConstant()) return false;
+    out->push_back(value.constant());
+  }
+  return true;
+}
+
+c10::Device toDevice(const graph::Device& device) {
+  switch (device.kind) {
+    case graph::DeviceKind::Cuda: return {c10::kCUDA, device.index};
+    case graph::DeviceKind::Meta: return {c10::kMeta};
+    default: return {c10::kCPU};
+  }
+}
+
+BufferPlan planBuffer(const inductor::ProgramBuffer& buffer) {
+  BufferPlan plan;
+  plan.kind = buffer.kind;
+  plan.index = buffer.index;
+  plan.base = buffer.base;
+  plan.poolOffset = buffer.poolOffset;
+  plan.dtype = static_cast<c10::ScalarType>(buffer.meta.dtype);
+  plan.device = toDevice(buffer.meta.device);
+  plan.meta = &buffer.meta;
+  plan.isStatic = allConstant(buffer.meta.sizes, &plan.sizes) && allConstant(buffer.meta.strides, &plan.strides) &&
+                  buffer.meta.storageOffset.isConstant();
+  if (plan.isStatic) plan.offset = buffer.meta.storageOffset.constant();
+  return plan;
+}
+
+int64_t grainOf(const codegen::cpu::CompiledKernel& kernel) {
+  if (kernel.costPerUnit <= 0) return 1;
+  return std::max<int64_t>(1, static_cast<int64_t>(std::ceil(kNanosecondsPerTask / kernel.costPerUnit)));
+}
+
+}  // namespace
+
+Result<void> RuntimePlan::build(c10::ArrayRef<at::Generator> generators) {
+  if (kernels.size() != program.kernels.size())
+    return fail(ErrorCode::Internal, fmt::format("{} kernels compiled, {} in the program", kernels.size(), program.kernels.size()));
+  buildBuffers();
+  for (const inductor::Step& step : program.steps) {
+    Result<void> added;
+    if (auto* launch = std::get_if<LaunchStep>(&step)) {
+      added = addLaunch(*launch);
+    } else if (auto* call = std::get_if<ExternStep>(&step)) {
+      added = addExtern(*call, generators);
+    } else if (auto* allocate = std::get_if<AllocateStep>(&step)) {
+      steps.push_back({StepKind::Allocate, allocate->buffer});
+    } else {
+      steps.push_back({StepKind::Free, std::get<FreeStep>(step).buffer});
+    }
+    if (!added) return added;
+  }
+  return {};
+}
+
+void RuntimePlan::buildBuffers() {
+  for (const inductor::ProgramBuffer& buffer : program.buffers) {
+    buffers.push_back(planBuffer(buffer));
+    isStatic = isStatic && buffers.back().isStatic;
+  }
+  for (size_t i = 0; i < buffers.size(); ++i)
+    if (buffers[i].kind == inductor::ProgramBuffer::Kind::View)
+      buffers[static_cast<size_t>(buffers[i].base)].views.push_back(static_cast<BufferId>(i));
+}
+
+Result<void> RuntimePlan::addLaunch(const LaunchStep& step) {
+  LaunchPlan plan;
+  const auto kernelIndex = static_cast<size_t>(step.kernel);
+  const inductor::Kernel& kernel = program.kernels[kernelIndex];
+  plan.kernel = kernels[kernelIndex].get();
+  if (!plan.kernel) return fail(ErrorCode::Internal, "kernel has no code", kernel.name);
+  plan.kernelIndex = step.kernel;
+  plan.group = step.group;
+  plan.buffers = step.buffers;
+  plan.sizes = step.sizes;
+  if (plan.sizes.empty()) plan.sizes.assign(kernel.sizeSymbols.begin(), kernel.sizeSymbols.end());
+  plan.grain = grainOf(*plan.kernel);
+  std::vector<int64_t> constants;
+  if (allConstant(plan.sizes, &constants)) {
+    plan.units = plan.kernel->units(constants.data());
+  } else {
+    isStatic = false;
+  }
+  size_t position = 0;
+  for (const inductor::KernelBuffer& buffer : kernel.buffers) {
+    if (buffer.role == inductor::BufferRole::Scratch) continue;
+    if (position >= plan.buffers.size()) return fail(ErrorCode::Internal, "launch binds too few buffers", kernel.name);
+    const BufferId id = plan.buffers[position++];
+    if (buffer.role != inductor::BufferRole::Input) buffers[static_cast<size_t>(id)].isWritten = true;
+  }
+  if (position != plan.buffers.size()) return fail(ErrorCode::Internal, "launch binds too many buffers", kernel.name);
+  steps.push_back({StepKind::Launch, static_cast<int32_t>(launches.size())});
+  launches.push_back(std::move(plan));
+  return {};
+}
+
+Result<void> RuntimePlan::addExtern(const ExternStep& step, c10::ArrayRef<at::Generator> generators) {
+  auto call = prepareExternCall(step, generators);
+  if (!call) return tl::unexpected(call.error());
+  for (const BoundArgument& argument : call->arguments)
+    for (const graph::SymExpr& value : argument.integers) isStatic = isStatic && value.isConstant();
+  steps.push_back({StepKind::Extern, static_cast<int32_t>(externs.size())});
+  externs.push_back({std::move(*call), step.group});
+  return {};
+}
+
+}  // namespace fusebox::runtime

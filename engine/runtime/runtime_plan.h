@@ -1,0 +1,72 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include <ATen/core/Generator.h>
+#include <ATen/core/Tensor.h>
+
+#include "engine/codegen/cpu/jit.h"
+#include "engine/inductor/program.h"
+#include "engine/runtime/extern_call.h"
+
+namespace fusebox::runtime {
+
+/// A buffer's metadata with everything constant worked out.
+struct BufferPlan {
+  inductor::ProgramBuffer::Kind kind = inductor::ProgramBuffer::Kind::Owned;
+  int32_t index = -1;
+  inductor::BufferId base = -1;
+  int64_t poolOffset = 0;                  ///< bytes
+  c10::ScalarType dtype = c10::ScalarType::Undefined;
+  c10::Device device = c10::Device(c10::kCPU);
+  bool isStatic = true;                    ///< sizes, strides and offset are constants (and held here)
+  bool isWritten = false;                  ///< some step writes it
+  std::vector<int64_t> sizes, strides;
+  int64_t offset = 0;                      ///< elements, relative to the base's first one
+  const graph::TensorMeta* meta = nullptr; ///< in the program; read when not static
+  std::vector<inductor::BufferId> views;   ///< View buffers over this one
+};
+
+struct LaunchPlan {
+  const codegen::cpu::CompiledKernel* kernel = nullptr;
+  int32_t kernelIndex = -1;
+  int32_t group = -1;
+  std::vector<inductor::BufferId> buffers;
+  std::vector<graph::SymExpr> sizes;
+  int64_t units = -1;                      ///< -1: depends on the sizes of the call
+  int64_t grain = 1;                       ///< work units that are worth a thread of their own
+};
+
+struct ExternPlan {
+  ExternCall call;
+  int32_t group = -1;
+};
+
+/// Program and code in the form that the run time walks. Immutable after build().
+struct RuntimePlan {
+  enum class StepKind : uint8_t { Launch, Extern, Allocate, Free };
+  struct StepPlan {
+    StepKind kind;
+    int32_t index;  ///< into launches or externs; a buffer for Allocate and Free
+  };
+
+  inductor::Program program;
+  std::vector<std::shared_ptr<codegen::cpu::CompiledKernel>> kernels;
+  std::vector<at::Tensor> constants;
+  std::vector<BufferPlan> buffers;
+  std::vector<LaunchPlan> launches;
+  std::vector<ExternPlan> externs;
+  std::vector<StepPlan> steps;
+  bool isStatic = true;  ///< no size symbol anywhere
+
+  /// `program`, `kernels` and `constants` are set; works out the rest.
+  Result<void> build(c10::ArrayRef<at::Generator> generators);
+
+ private:
+  void buildBuffers();
+  Result<void> addLaunch(const inductor::LaunchStep& step);
+  Result<void> addExtern(const inductor::ExternStep& step, c10::ArrayRef<at::Generator> generators);
+};
+
+}  // namespace fusebox::runtime
