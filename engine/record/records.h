@@ -69,7 +69,7 @@ struct GuardFailureRecord {
   Id compile = 0;              ///< the entry whose guard failed
   Id guard = 0;
   std::string text, expected, found;
-  std::string outcome = "recompile";  ///< recompile, limit (recompile_limit reached), eager
+  std::string outcome = "recompile";  ///< recompile, limit (recompile_limit reached), eager, next_entry
   Place place;
 };
 
@@ -137,7 +137,7 @@ struct KernelRecord {
   std::string loopIr;
   std::string reason;          ///< extern: why no kernel was generated
   int64_t readBytes = 0, writeBytes = 0, flops = 0;
-  std::vector<int32_t> nodes;  ///< node ids of `graph`; the first with a place gives the kernel's own
+  std::vector<int32_t> nodes;  ///< node ids of `graph`; the last with a place gives the kernel's own
 };
 
 /// Code of a kernel at a tier; recorded again for a better tier.

@@ -52,14 +52,16 @@ class LaunchRing {
     return count;
   }
 
-  int32_t thread() const { return thread_; }
+  /// Recorded thread id. Changed by the writer only while no thread owns the ring.
+  int32_t thread() const { return thread_.load(std::memory_order_relaxed); }
+  void setThread(int32_t thread) { thread_.store(thread, std::memory_order_relaxed); }
   /// Records dropped since the last call.
   int64_t takeDropped() { return dropped_.exchange(0, std::memory_order_relaxed); }
   /// Set when the owning thread has ended and will push no more.
   std::atomic<bool> closed{false};
 
  private:
-  const int32_t thread_;
+  std::atomic<int32_t> thread_;
   std::unique_ptr<LaunchRecord[]> slots_;  ///< pages are touched as they are used
   alignas(64) std::atomic<uint64_t> head_{0};
   uint64_t cachedTail_ = 0;

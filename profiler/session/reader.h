@@ -6,17 +6,13 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 #include "engine/support/result.h"
+#include "profiler/session/cell.h"
 #include "profiler/session/sqlite.h"
 
 namespace fusebox::session {
-
-/// A cell of a query's result.
-using Cell = std::variant<std::monostate, int64_t, double, std::string>;
-std::string cellText(const Cell& cell);  ///< empty for NULL
 
 struct Table {
   std::vector<std::string> columns;

@@ -4,7 +4,7 @@ namespace fusebox::session {
 
 // Rows that the engine adds once and may complete later carry their final columns as NULL until then (end_ns, status).
 // `file, line` are the user's program; NULL where there is none. Launches and calls have no secondary index on purpose:
-// they are written in time order per thread, and t_launch_block lets a reader find a range of time by id.
+// they are written in time order per thread, and t_block lets a reader find a range of time by id.
 std::string_view tableSql() {
   return R"sql(
 CREATE TABLE t_info(key TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -38,6 +38,7 @@ CREATE INDEX t_node_by_graph ON t_node(graph_id, position);
 CREATE TABLE t_edge(graph_id INTEGER, src INTEGER, dst INTEGER, output INTEGER, arg INTEGER);
 CREATE INDEX t_edge_by_graph ON t_edge(graph_id);
 CREATE TABLE t_node_origin(node_id INTEGER, origin_id INTEGER, PRIMARY KEY(node_id, origin_id)) WITHOUT ROWID;
+CREATE INDEX t_node_origin_by_origin ON t_node_origin(origin_id);
 CREATE TABLE t_fusion_group(id INTEGER PRIMARY KEY, compile_id INTEGER, graph_id INTEGER, position INTEGER, name TEXT,
   kind TEXT, kernel_id INTEGER, read_bytes INTEGER, write_bytes INTEGER, bytes_saved INTEGER, reason TEXT, file TEXT,
   line INTEGER);
@@ -59,14 +60,14 @@ CREATE TABLE t_kernel(id INTEGER PRIMARY KEY, compile_id INTEGER, graph_id INTEG
   line INTEGER, time_ns INTEGER);
 CREATE TABLE t_kernel_code(kernel_id INTEGER, tier INTEGER, target TEXT, llvm_ir TEXT, assembly TEXT, code_bytes INTEGER,
   compile_ns INTEGER, cache TEXT, time_ns INTEGER, PRIMARY KEY(kernel_id, tier)) WITHOUT ROWID;
-CREATE TABLE t_kernel_stats(kernel_id INTEGER PRIMARY KEY, launches INTEGER, total_ns INTEGER, min_ns INTEGER,
-  max_ns INTEGER, bytes INTEGER, first_ns INTEGER, last_ns INTEGER);
+CREATE TABLE t_launch_stats(kernel_id INTEGER, group_id INTEGER, launches INTEGER, total_ns INTEGER, min_ns INTEGER,
+  max_ns INTEGER, bytes INTEGER, first_ns INTEGER, last_ns INTEGER, PRIMARY KEY(kernel_id, group_id)) WITHOUT ROWID;
+CREATE INDEX t_launch_stats_by_group ON t_launch_stats(group_id);
 CREATE TABLE t_launch(id INTEGER PRIMARY KEY, kernel_id INTEGER, group_id INTEGER, start_ns INTEGER, dur_ns INTEGER,
   bytes INTEGER, thread INTEGER);
-CREATE TABLE t_launch_block(first_id INTEGER PRIMARY KEY, last_id INTEGER, thread INTEGER, start_ns INTEGER,
-  end_ns INTEGER, max_dur_ns INTEGER);
-CREATE TABLE t_call(id INTEGER PRIMARY KEY, kind INTEGER, compile_id INTEGER, start_ns INTEGER, dur_ns INTEGER,
-  thread INTEGER);
+CREATE TABLE t_call(id INTEGER PRIMARY KEY, compile_id INTEGER, start_ns INTEGER, dur_ns INTEGER, thread INTEGER);
+CREATE TABLE t_block(track INTEGER, first_id INTEGER, last_id INTEGER, thread INTEGER, start_ns INTEGER, end_ns INTEGER,
+  PRIMARY KEY(track, first_id)) WITHOUT ROWID;
 CREATE TABLE t_call_stats(kind INTEGER, compile_id INTEGER, calls INTEGER, total_ns INTEGER, min_ns INTEGER,
   max_ns INTEGER, PRIMARY KEY(kind, compile_id)) WITHOUT ROWID;
 CREATE TABLE t_cpu_event(id INTEGER PRIMARY KEY, kind TEXT, name TEXT, start_ns INTEGER, dur_ns INTEGER, thread INTEGER,

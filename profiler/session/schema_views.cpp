@@ -38,7 +38,9 @@ constexpr std::array kViews{
   FROM t_node_origin o LEFT JOIN t_node n ON n.id = o.origin_id)"},
     ViewDefinition{"fusion_groups", R"(SELECT g.id AS group_id, g.compile_id, g.graph_id, g.position, g.name, g.kind,
   g.kernel_id, (SELECT count(*) FROM t_fusion_member m WHERE m.group_id = g.id) AS node_count, g.read_bytes,
-  g.write_bytes, g.bytes_saved, g.reason, g.file, g.line FROM t_fusion_group g)"},
+  g.write_bytes, g.bytes_saved, g.reason,
+  (SELECT coalesce(sum(launches), 0) FROM t_launch_stats s WHERE s.group_id = g.id) AS launches,
+  (SELECT coalesce(sum(total_ns), 0) FROM t_launch_stats s WHERE s.group_id = g.id) AS total_ns, g.file, g.line FROM t_fusion_group g)"},
     ViewDefinition{"fusion_members", R"(SELECT m.group_id, m.node_id, m.position, m.role, n.file, n.line
   FROM t_fusion_member m LEFT JOIN t_node n ON n.id = m.node_id)"},
     ViewDefinition{"fusion_decisions", R"(SELECT d.id AS decision_id, d.compile_id, d.graph_id, d.position, d.a, d.b,
@@ -52,7 +54,9 @@ constexpr std::array kViews{
   (SELECT sum(compile_ns) FROM t_kernel_code x WHERE x.kernel_id = k.id) AS compile_ns, c.cache, k.reason, k.read_bytes,
   k.write_bytes, k.flops, coalesce(s.launches, 0) AS launches, coalesce(s.total_ns, 0) AS total_ns, s.min_ns, s.max_ns,
   coalesce(s.bytes, 0) AS bytes, s.first_ns, s.last_ns, k.file, k.line, k.time_ns
-  FROM t_kernel k LEFT JOIN t_kernel_stats s ON s.kernel_id = k.id
+  FROM t_kernel k LEFT JOIN (SELECT kernel_id, sum(launches) AS launches, sum(total_ns) AS total_ns, min(min_ns) AS min_ns,
+    max(max_ns) AS max_ns, sum(bytes) AS bytes, min(first_ns) AS first_ns, max(last_ns) AS last_ns
+    FROM t_launch_stats GROUP BY kernel_id) s ON s.kernel_id = k.id
   LEFT JOIN t_kernel_code c ON c.kernel_id = k.id
     AND c.tier = (SELECT max(tier) FROM t_kernel_code x WHERE x.kernel_id = k.id))"},
     ViewDefinition{"launches", R"(SELECT l.id AS launch_id, l.kernel_id, l.group_id, k.name AS kernel, l.start_ns, l.dur_ns,
@@ -62,7 +66,7 @@ constexpr std::array kViews{
     e.start_ns + e.dur_ns AS end_ns, e.thread, e.depth, e.compile_id, e.detail, e.file, e.line FROM t_cpu_event e
   UNION ALL SELECT s.id * 4 + 1, 'stage', s.name, s.start_ns, s.end_ns - s.start_ns, s.end_ns, s.thread, s.depth,
     s.compile_id, s.phase, c.file, c.line FROM t_stage s LEFT JOIN t_compile c ON c.id = s.compile_id
-  UNION ALL SELECT l.id * 4 + 2, CASE l.kind WHEN 1 THEN 'guard_check' ELSE 'call' END, f.name, l.start_ns, l.dur_ns,
+  UNION ALL SELECT l.id * 4 + 2, 'call', f.name, l.start_ns, l.dur_ns,
     l.start_ns + l.dur_ns, l.thread, 0, l.compile_id, NULL, f.file, f.line
     FROM t_call l LEFT JOIN t_compile c ON c.id = l.compile_id LEFT JOIN t_frame f ON f.id = c.frame_id)"},
     ViewDefinition{"gpu_events", R"(SELECT e.id AS event_id, e.kind, e.name, e.device, e.stream, e.start_ns, e.dur_ns,

@@ -1,0 +1,150 @@
+#include "engine/record/graph_rows.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+namespace fusebox::record {
+namespace {
+
+using graph::Argument;
+using graph::ArgumentList;
+using graph::Graph;
+using graph::Node;
+using graph::NodeKind;
+using graph::OutputMeta;
+using graph::SymExpr;
+using graph::ValueRef;
+using session::Cell;
+using session::RowKind;
+using session::RowSink;
+
+Cell text(std::string value) { return value.empty() ? Cell{} : Cell{std::move(value)}; }
+
+std::string list(const std::vector<SymExpr>& expressions) {
+  std::string out = "[";
+  for (const SymExpr& e : expressions) out += (out.size() > 1 ? ", " : "") + e.str();
+  return out + "]";
+}
+
+std::string argumentText(const Graph& graph, const Argument& argument) {
+  if (const auto* value = argument.as<ValueRef>()) {
+    if (value->node < 0 || static_cast<size_t>(value->node) >= graph.nodes().size()) return "?";
+    const Node& node = graph.node(value->node);
+    return node.outputs.size() > 1 ? fmt::format("%{}.{}", node.name, value->output) : "%" + node.name;
+  }
+  if (const auto* items = argument.as<ArgumentList>()) {
+    std::string out = "[";
+    for (const Argument& item : *items) out += (out.size() > 1 ? ", " : "") + argumentText(graph, item);
+    return out + "]";
+  }
+  return argument.str();
+}
+
+std::string argumentsText(const Graph& graph, const ArgumentList& args) {
+  std::string out;
+  for (const Argument& argument : args) out += (out.empty() ? "" : ", ") + argumentText(graph, argument);
+  return out;
+}
+
+int64_t bytesOf(const OutputMeta& meta) {
+  if (meta.kind != OutputMeta::Kind::Tensor) return 0;
+  return meta.tensor.numel().maybeConstant().value_or(0) * graph::elementSize(meta.tensor.dtype);
+}
+
+std::string outputsText(const Node& node) {
+  if (node.outputs.size() < 2) return {};
+  nlohmann::json out = nlohmann::json::array();
+  for (const OutputMeta& meta : node.outputs) {
+    if (meta.kind == OutputMeta::Kind::Tensor) out.push_back(meta.tensor.str());
+    if (meta.kind == OutputMeta::Kind::SymInt) out.push_back(meta.scalar.str());
+    if (meta.kind == OutputMeta::Kind::None) out.push_back(nullptr);
+  }
+  return out.dump();
+}
+
+std::string stackText(const Node& node) {
+  if (!node.origin.stack || node.origin.stack->empty()) return {};
+  nlohmann::json out = nlohmann::json::array();
+  for (const auto& line : *node.origin.stack) {
+    out.push_back({{"file", line.file}, {"line", line.line}, {"function", line.function}});
+  }
+  return out.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+const char* kindText(NodeKind kind) {
+  switch (kind) {
+    case NodeKind::Placeholder: return "placeholder";
+    case NodeKind::Constant: return "constant";
+    case NodeKind::Call: return "call";
+    default: return "output";
+  }
+}
+
+void writeNode(const Graph& graph, const Node& node, const GraphSnapshot& snapshot, RowSink& sink) {
+  Cell dtype, shape, stride, device;
+  int64_t bytes = 0;
+  for (const OutputMeta& meta : node.outputs) bytes += bytesOf(meta);
+  if (!node.outputs.empty() && node.outputs[0].kind == OutputMeta::Kind::Tensor) {
+    const auto& tensor = node.outputs[0].tensor;
+    dtype = std::string(graph::name(tensor.dtype));
+    shape = list(tensor.sizes);
+    stride = list(tensor.strides);
+    device = tensor.device.str();
+  } else if (!node.outputs.empty() && node.outputs[0].kind == OutputMeta::Kind::SymInt) {
+    dtype = std::string("int");
+  }
+  const graph::SourceLine* place = placeOf(node);
+  sink.put(RowKind::Node,
+           {int64_t{snapshot.node(node.id)}, int64_t{snapshot.id}, int64_t{node.id}, node.name,
+            std::string(kindText(node.kind)), text(node.op), text(argumentsText(graph, node.args)), dtype, shape, stride,
+            device, text(outputsText(node)), bytes, int64_t{node.isBackward}, text(node.origin.modulePath),
+            place ? text(place->file) : Cell{}, place && place->line > 0 ? Cell{int64_t{place->line}} : Cell{},
+            place ? text(place->function) : Cell{}, text(stackText(node))});
+}
+
+// One edge for each value read; a list argument counts as the position of the list.
+int64_t writeEdges(const Node& node, const GraphSnapshot& snapshot, RowSink& sink) {
+  int64_t count = 0;
+  for (size_t i = 0; i < node.args.size(); ++i) {
+    Graph::forEachValue({node.args[i]}, [&](ValueRef value) {
+      sink.putIntegers(RowKind::Edge, {snapshot.id, snapshot.node(value.node), snapshot.node(node.id), value.output,
+                                       static_cast<int64_t>(i)});
+      ++count;
+    });
+  }
+  return count;
+}
+
+}  // namespace
+
+const graph::SourceLine* placeOf(const Node& node) {
+  if (!node.origin.stack || node.origin.stack->empty()) return nullptr;
+  const auto& stack = *node.origin.stack;
+  for (auto it = stack.rbegin(); it != stack.rend(); ++it) {
+    if (it->file.find("/site-packages/torch/") == std::string::npos) return &*it;
+  }
+  return &stack.back();
+}
+
+void writeGraph(const Graph& graph, const GraphSnapshot& snapshot, const GraphRecord& record, int64_t timeNs,
+                RowSink& sink) {
+  int64_t edges = 0;
+  for (const Node& node : graph.nodes()) {
+    writeNode(graph, node, snapshot, sink);
+    edges += writeEdges(node, snapshot, sink);
+    if (record.from.id == 0) continue;
+    for (const auto origin : node.origin.from) {
+      sink.putIntegers(RowKind::NodeOrigin, {snapshot.node(node.id), record.from.node(origin)});
+    }
+  }
+  const Node* output = graph.output();
+  int64_t outputs = 0;
+  if (output) Graph::forEachValue(output->args, [&](ValueRef) { ++outputs; });
+  sink.put(RowKind::Graph,
+           {int64_t{snapshot.id}, int64_t{record.compile}, record.stage, record.direction, text(graph.name),
+            record.from.id ? Cell{int64_t{record.from.id}} : Cell{}, static_cast<int64_t>(graph.nodes().size()), edges,
+            static_cast<int64_t>(graph.placeholders().size()), outputs, graph.str(), timeNs});
+}
+
+}  // namespace fusebox::record

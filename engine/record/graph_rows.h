@@ -1,0 +1,16 @@
+#pragma once
+
+#include "engine/graph/graph.h"
+#include "engine/record/records.h"
+#include "profiler/session/row_sink.h"
+
+namespace fusebox::record {
+
+/// Writes `graph` as rows of t_graph, t_node, t_edge and t_node_origin. Runs on the writer thread.
+void writeGraph(const graph::Graph& graph, const GraphSnapshot& snapshot, const GraphRecord& record, int64_t timeNs,
+                session::RowSink& sink);
+
+/// The place that stands for a node: the innermost frame outside PyTorch itself, else the innermost; null without a stack.
+const graph::SourceLine* placeOf(const graph::Node& node);
+
+}  // namespace fusebox::record

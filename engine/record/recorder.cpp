@@ -1,0 +1,134 @@
+#include "engine/record/recorder.h"
+
+#include <fmt/format.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <mutex>
+
+#include "engine/record/recorder_impl.h"
+
+namespace fusebox::record {
+
+std::atomic<Recorder*> Recorder::active_{nullptr};
+thread_local Recorder::Thread Recorder::thread_;
+
+using session::RowKind;
+using session::Writer;
+
+namespace {
+
+std::mutex startMutex;
+
+std::string threadName() {
+  char name[32] = {};
+  pthread_getname_np(pthread_self(), name, sizeof name);
+  return gettid() == getpid() ? fmt::format("main ({})", name) : name;
+}
+
+}  // namespace
+
+Recorder::Recorder(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+Result<Recorder*> Recorder::start(RecorderOptions options) {
+  std::lock_guard lock(startMutex);
+  if (active()) {
+    return fail(ErrorCode::InvalidArgument, "a session is being recorded already; stop it first", active()->path());
+  }
+  auto writer = Writer::create(options.path);
+  if (!writer) return tl::unexpected(writer.error());
+  auto impl = std::make_unique<Impl>();
+  impl->writer = std::move(*writer);
+  auto* recorder = new Recorder(std::move(impl));
+  for (auto& [key, value] : options.facts) recorder->fact(key, value);
+  static const bool once = [] {
+    // A forked child has neither the writer's thread nor a right to the file: it records nothing.
+    pthread_atfork([] { startMutex.lock(); }, [] { startMutex.unlock(); },
+                   [] {
+                     startMutex.unlock();
+                     active_.store(nullptr, std::memory_order_release);
+                   });
+    std::atexit([] { stop(); });
+    return true;
+  }();
+  (void)once;
+  active_.store(recorder, std::memory_order_release);
+  return recorder;
+}
+
+void Recorder::stop() {
+  std::lock_guard lock(startMutex);
+  Recorder* recorder = active_.exchange(nullptr, std::memory_order_acq_rel);
+  if (recorder) recorder->impl_->writer->finish();
+}
+
+void Recorder::fact(std::string key, std::string value) {
+  impl_->guarded([&] { impl_->put(RowKind::Info, {std::move(key), std::move(value)}); });
+}
+
+void Recorder::flush() { impl_->writer->flush(); }
+const std::string& Recorder::path() const { return impl_->writer->path(); }
+
+void Recorder::attachThread() noexcept {
+  Thread& t = thread_;
+  if (t.ring) Writer::closeRing(t.ring);
+  t = Thread{};
+  t.owner = this;
+  t.id = impl_->ids.thread.fetch_add(1);
+  t.ring = impl_->writer->openRing(t.id);
+  impl_->guarded([&] { impl_->put(RowKind::Thread, {int64_t{t.id}, int64_t{gettid()}, textCell(threadName())}); });
+  if (!t.ring) impl_->writer->loss("launches", 1, "no ring for a thread");
+}
+
+Recorder::Thread::~Thread() {
+  if (ring) Writer::closeRing(ring);
+  ring = nullptr;
+}
+
+void Recorder::loss(std::string what, int64_t count, std::string detail) { impl_->writer->loss(what, count, detail); }
+
+void Recorder::sourceFile(std::string path) {
+  impl_->guarded([&] { impl_->sources.add(*impl_->writer, path); });
+}
+
+namespace {
+constexpr const char* kPhaseNames[] = {"capture", "aot", "inductor", "codegen"};
+}
+
+StageTimer::StageTimer(Recorder* recorder, Id compile, Phase phase, std::string_view name) : recorder_(recorder) {
+  if (!recorder_) return;
+  if (Recorder::thread_.owner != recorder_) recorder_->attachThread();
+  auto& thread = Recorder::thread_;
+  compile_ = compile;
+  phase_ = phase;
+  recorder_->impl_->guarded([&] { name_ = name; });
+  id_ = recorder_->impl_->ids.stage.fetch_add(1);
+  parent_ = thread.stage;
+  depth_ = thread.depth++;
+  thread.stage = id_;
+  startNs_ = nowNs();
+}
+
+StageTimer::~StageTimer() {
+  if (!recorder_) return;
+  const int64_t end = nowNs();
+  auto& thread = Recorder::thread_;
+  if (thread.owner == recorder_) {
+    thread.stage = parent_;
+    thread.depth = depth_;
+  }
+  auto& impl = *recorder_->impl_;
+  impl.guarded([&] {
+    impl.put(RowKind::Stage,
+             {int64_t{id_}, idCell(compile_), idCell(parent_), int64_t{depth_},
+              std::string(kPhaseNames[static_cast<size_t>(phase_)]), textCell(std::move(name_)), startNs_, end,
+              int64_t{thread.id}, positiveCell(changed_), positiveCell(before_), positiveCell(after_),
+              textCell(std::move(error_)), textCell(std::move(detail_))});
+  });
+}
+
+void StageTimer::detail(std::string text) { detail_ = std::move(text); }
+void StageTimer::error(std::string text) { error_ = std::move(text); }
+
+}  // namespace fusebox::record

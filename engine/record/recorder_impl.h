@@ -1,0 +1,45 @@
+#pragma once
+
+#include <atomic>
+#include <exception>
+#include <memory>
+#include <utility>
+
+#include "engine/record/recorder.h"
+#include "engine/record/source_files.h"
+#include "profiler/session/writer.h"
+
+namespace fusebox::record {
+
+/// What stands behind a Recorder. Private to engine/record.
+struct Recorder::Impl {
+  std::unique_ptr<session::Writer> writer;
+  SourceFiles sources;
+  struct Ids {
+    std::atomic<Id> thread{1}, frame{1}, compile{1}, stage{1}, graphBreak{1}, guard{1}, failure{1}, graph{1}, node{1},
+        group{1}, decision{1}, buffer{1}, kernel{1}, cache{1}, span{1};
+  } ids;
+
+  /// Runs `body`; an exception (memory) becomes a loss, never the script's.
+  template <class Body>
+  auto guarded(Body&& body) noexcept -> decltype(body()) {
+    try {
+      return body();
+    } catch (const std::exception&) {
+      writer->loss("rows", 1, "out of memory");
+    }
+    if constexpr (!std::is_void_v<decltype(body())>) return {};
+  }
+  void put(session::RowKind kind, session::Writer::Cells cells) { writer->post(kind, std::move(cells)); }
+  void noteFile(const Place& place) { sources.add(*writer, place.file); }
+};
+
+/// Empty text and unknown lines are NULL in the session.
+inline session::Cell textCell(std::string value) {
+  return value.empty() ? session::Cell{} : session::Cell{std::move(value)};
+}
+inline session::Cell lineCell(int line) { return line > 0 ? session::Cell{int64_t{line}} : session::Cell{}; }
+inline session::Cell idCell(Id id) { return id > 0 ? session::Cell{int64_t{id}} : session::Cell{}; }
+inline session::Cell positiveCell(int64_t value) { return value >= 0 ? session::Cell{value} : session::Cell{}; }
+
+}  // namespace fusebox::record

@@ -1,0 +1,208 @@
+// The cold half of the recorder: records into rows, in the column order of profiler/session/schema_tables.cpp.
+#include <nlohmann/json.hpp>
+
+#include "engine/record/graph_rows.h"
+#include "engine/record/recorder_impl.h"
+
+namespace fusebox::record {
+
+using session::Cell;
+using session::RowKind;
+using session::RowSink;
+
+namespace {
+
+std::string stackJson(const std::vector<Place>& stack) {
+  if (stack.empty()) return {};
+  nlohmann::json out = nlohmann::json::array();
+  for (const Place& p : stack) out.push_back({{"file", p.file}, {"line", p.line}, {"function", p.function}});
+  return out.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+}  // namespace
+
+Id Recorder::frame(FrameRecord r) {
+  return impl_->guarded([&] {
+    const Id id = impl_->ids.frame.fetch_add(1);
+    impl_->noteFile(r.place);
+    impl_->put(RowKind::Frame, {int64_t{id}, idCell(r.parent), textCell(r.name), textCell(r.qualname), textCell(r.place.file),
+                                lineCell(r.place.line), positiveCell(r.resumeOffset), Cell{}, Cell{}, nowNs()});
+    return id;
+  });
+}
+
+void Recorder::frameStatus(Id frame, std::string status, std::string reason) {
+  impl_->guarded([&] { impl_->put(RowKind::FrameStatus, {int64_t{frame}, textCell(status), textCell(reason)}); });
+}
+
+Id Recorder::beginCompile(CompileRecord r) {
+  return impl_->guarded([&] {
+    if (thread_.owner != this) attachThread();
+    const Id id = impl_->ids.compile.fetch_add(1);
+    impl_->put(RowKind::Compile,
+               {int64_t{id}, idCell(r.frame), idCell(r.parent), int64_t{r.attempt}, textCell(r.kind), textCell(r.backend),
+                textCell(r.mode), int64_t{r.dynamic}, nowNs(), Cell{}, Cell{}, Cell{}, Cell{}, Cell{}, idCell(r.cause),
+                int64_t{thread_.id}, textCell(r.place.file), lineCell(r.place.line)});
+    return id;
+  });
+}
+
+void Recorder::endCompile(Id compile, CompileEnd e) {
+  impl_->guarded([&] {
+    impl_->put(RowKind::CompileEnd, {int64_t{compile}, nowNs(), std::string(e.ok ? "ok" : "failed"), textCell(e.error),
+                                     textCell(e.cache), textCell(e.cacheKey)});
+  });
+}
+
+Id Recorder::graphBreak(GraphBreakRecord r) {
+  return impl_->guarded([&] {
+    const Id id = impl_->ids.graphBreak.fetch_add(1);
+    impl_->noteFile(r.place);
+    for (const Place& p : r.stack) impl_->noteFile(p);
+    impl_->put(RowKind::GraphBreak,
+               {int64_t{id}, idCell(r.frame), idCell(r.compile), textCell(r.kind), textCell(r.reason), textCell(r.hint),
+                textCell(r.place.file), lineCell(r.place.line), lineCell(r.endLine), positiveCell(r.column),
+                positiveCell(r.endColumn), textCell(r.opcode), positiveCell(r.offset), textCell(stackJson(r.stack)), nowNs()});
+    return id;
+  });
+}
+
+Id Recorder::guards(Id compile, std::vector<GuardRecord> guards) {
+  return impl_->guarded([&] {
+    const Id first = impl_->ids.guard.fetch_add(static_cast<Id>(guards.size()));
+    int64_t bytes = 0;
+    for (const GuardRecord& g : guards) {
+      impl_->noteFile(g.place);
+      bytes += 200 + static_cast<int64_t>(g.source.size() + g.expected.size() + g.code.size() + g.reason.size());
+    }
+    auto job = [first, compile, guards = std::move(guards)](RowSink& sink) {
+      int64_t position = 0;
+      for (const GuardRecord& g : guards) {
+        sink.put(RowKind::Guard, {first + position, idCell(compile), position, textCell(g.kind), textCell(g.source),
+                                  textCell(g.expected), textCell(g.code), textCell(g.reason), textCell(g.place.file),
+                                  lineCell(g.place.line)});
+        ++position;
+      }
+    };
+    impl_->writer->post(std::move(job), bytes);
+    return first;
+  });
+}
+
+Id Recorder::guardFailure(GuardFailureRecord r) {
+  return impl_->guarded([&] {
+    const Id id = impl_->ids.failure.fetch_add(1);
+    impl_->noteFile(r.place);
+    impl_->put(RowKind::GuardFailure,
+               {int64_t{id}, idCell(r.frame), idCell(r.compile), idCell(r.guard), textCell(r.text), textCell(r.expected),
+                textCell(r.found), textCell(r.outcome), textCell(r.place.file), lineCell(r.place.line), nowNs()});
+    return id;
+  });
+}
+
+GraphSnapshot Recorder::graph(const graph::Graph& graph, GraphRecord record) {
+  return impl_->guarded([&] { return this->graph(std::make_shared<const graph::Graph>(graph), std::move(record)); });
+}
+
+GraphSnapshot Recorder::graph(std::shared_ptr<const graph::Graph> graph, GraphRecord record) {
+  return impl_->guarded([&] {
+    const auto count = static_cast<Id>(graph->nodes().size());
+    const GraphSnapshot snapshot{impl_->ids.graph.fetch_add(1), impl_->ids.node.fetch_add(count)};
+    const std::vector<graph::SourceLine>* last = nullptr;
+    for (const graph::Node& node : graph->nodes()) {
+      if (!node.origin.stack || node.origin.stack.get() == last) continue;
+      last = node.origin.stack.get();
+      if (const auto* place = placeOf(node)) impl_->sources.add(*impl_->writer, place->file);
+    }
+    auto job = [graph = std::move(graph), snapshot, record = std::move(record), now = nowNs()](RowSink& sink) {
+      writeGraph(*graph, snapshot, record, now, sink);
+    };
+    impl_->writer->post(std::move(job), int64_t{count} * 600);
+    return snapshot;
+  });
+}
+
+Id Recorder::fusionGroup(FusionGroupRecord r) {
+  return impl_->guarded([&] {
+    const Id id = impl_->ids.group.fetch_add(1);
+    const int64_t bytes = 300 + static_cast<int64_t>(r.nodes.size()) * 40;
+    auto job = [id, r = std::move(r)](RowSink& sink) {
+      sink.put(RowKind::FusionGroup,
+               {int64_t{id}, idCell(r.compile), idCell(r.graph.id), int64_t{r.position}, textCell(r.name), textCell(r.kind),
+                idCell(r.kernel), r.readBytes, r.writeBytes, r.bytesSaved, textCell(r.reason), Cell{}, Cell{}});
+      int64_t position = 0;
+      for (const int32_t node : r.nodes) {
+        sink.put(RowKind::FusionMember, {int64_t{id}, int64_t{r.graph.node(node)}, position++, Cell{}});
+      }
+      sink.putIntegers(RowKind::FusionGroupPlace, {id});
+    };
+    impl_->writer->post(std::move(job), bytes);
+    return id;
+  });
+}
+
+void Recorder::fusionDecision(FusionDecisionRecord r) {
+  impl_->guarded([&] {
+    const Id id = impl_->ids.decision.fetch_add(1);
+    impl_->put(RowKind::FusionDecision,
+               {int64_t{id}, idCell(r.compile), idCell(r.graph.id), int64_t{r.position}, textCell(r.a), textCell(r.b),
+                idCell(r.graph.node(r.aNode)), idCell(r.graph.node(r.bNode)), idCell(r.group), textCell(r.kind),
+                int64_t{r.fused}, textCell(r.reason), textCell(r.detail), r.scoreBytes});
+  });
+}
+
+Id Recorder::buffer(BufferRecord r) {
+  return impl_->guarded([&] {
+    const Id id = impl_->ids.buffer.fetch_add(1);
+    impl_->put(RowKind::Buffer,
+               {int64_t{id}, idCell(r.compile), idCell(r.graph.id), textCell(r.name), textCell(r.kind),
+                idCell(r.graph.node(r.node)), textCell(r.dtype), textCell(r.shape), textCell(r.device), r.bytes,
+                positiveCell(r.firstUse), positiveCell(r.lastUse), positiveCell(r.poolOffset), idCell(r.reuses)});
+    return id;
+  });
+}
+
+Id Recorder::kernel(KernelRecord r) {
+  return impl_->guarded([&] {
+    const Id id = impl_->ids.kernel.fetch_add(1);
+    const int64_t bytes = 400 + static_cast<int64_t>(r.loopIr.size());
+    auto job = [id, r = std::move(r), now = nowNs()](RowSink& sink) {
+      sink.put(RowKind::Kernel,
+               {int64_t{id}, idCell(r.compile), idCell(r.graph.id), idCell(r.group), textCell(r.name), textCell(r.kind),
+                textCell(r.op), textCell(r.device), textCell(r.loopIr), textCell(r.reason), r.readBytes, r.writeBytes, r.flops,
+                Cell{}, Cell{}, now});
+      for (const int32_t node : r.nodes) sink.putIntegers(RowKind::KernelPlace, {id, r.graph.node(node)});
+    };
+    impl_->writer->post(std::move(job), bytes);
+    return id;
+  });
+}
+
+void Recorder::kernelCode(KernelCodeRecord r) {
+  impl_->guarded([&] {
+    impl_->put(RowKind::KernelCode,
+               {int64_t{r.kernel}, int64_t{r.tier}, textCell(std::move(r.target)), textCell(std::move(r.llvmIr)),
+                textCell(std::move(r.assembly)), r.codeBytes, r.compileNs, textCell(r.cache), nowNs()});
+  });
+}
+
+void Recorder::cacheEvent(CacheRecord r) {
+  impl_->guarded([&] {
+    const Id id = impl_->ids.cache.fetch_add(1);
+    impl_->put(RowKind::CacheEvent, {int64_t{id}, idCell(r.compile), textCell(r.cache), textCell(r.outcome), textCell(r.key),
+                                     textCell(r.reason), r.savedNs, nowNs()});
+  });
+}
+
+void Recorder::span(SpanRecord r) {
+  impl_->guarded([&] {
+    if (thread_.owner != this) attachThread();
+    const Id id = impl_->ids.span.fetch_add(1);
+    impl_->noteFile(r.place);
+    impl_->put(RowKind::CpuEvent,
+               {int64_t{id}, textCell(r.kind), textCell(r.name), r.startNs, r.durNs, int64_t{thread_.id}, int64_t{0},
+                idCell(r.compile), textCell(r.detail), textCell(r.place.file), lineCell(r.place.line)});
+  });
+}
+
+}  // namespace fusebox::record

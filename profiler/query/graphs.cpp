@@ -1,0 +1,149 @@
+#include "profiler/query/graphs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <unordered_map>
+
+namespace fusebox::query {
+namespace {
+
+using session::Reader;
+using session::Statement;
+
+constexpr const char* kGraphColumns =
+    "SELECT g.graph_id, g.compile_id, g.parent_graph_id, g.node_count, g.stage, g.direction, g.name, f.name, g.file, g.line "
+    "FROM graphs g LEFT JOIN frames f ON f.frame_id = g.frame_id ";
+
+GraphRow graphOf(const Statement& row) {
+  return {row.integer(0), row.integer(1), row.integer(2), row.integer(3), row.string(4), row.string(5),
+          row.string(6), row.string(7), row.string(8), row.integer(9)};
+}
+
+Result<void> readNodes(const Reader& reader, GraphData& data) {
+  return reader.each(
+      "SELECT node_id, position, bytes, line, name, kind, op, args, dtype, shape, stride, device, module_path, file, function, "
+      "is_backward FROM nodes WHERE graph_id = ? ORDER BY position",
+      {data.row.id}, [&](const Statement& row) {
+        GraphNode node;
+        node.id = row.integer(0), node.position = row.integer(1), node.bytes = row.integer(2), node.line = row.integer(3);
+        std::string* texts[] = {&node.name, &node.kind, &node.op, &node.args, &node.dtype, &node.shape, &node.stride,
+                                &node.device, &node.modulePath, &node.file, &node.function};
+        int column = 4;
+        for (std::string* text : texts) *text = row.string(column++);
+        node.isBackward = row.integer(column) != 0;
+        data.nodes.push_back(std::move(node));
+      });
+}
+
+// Groups that contain nodes of this graph, or nodes of another graph of the same compile that were made from them
+// (`origin`), so that a captured graph shows its fusions too.
+Result<void> readGroups(const Reader& reader, GraphData& data) {
+  std::unordered_map<int64_t, size_t> position;
+  for (size_t i = 0; i < data.nodes.size(); ++i) position[data.nodes[i].id] = i;
+  std::set<int64_t> groups;
+  std::map<int64_t, int64_t> members;
+  const auto note = [&](const Statement& row) {
+    const auto it = position.find(row.integer(0));
+    if (it == position.end()) return;
+    GraphNode& node = data.nodes[it->second];
+    groups.insert(row.integer(1));
+    ++members[row.integer(1)];
+    if (node.group == 0) node.group = row.integer(1);
+  };
+  auto direct = reader.each(
+      "SELECT m.node_id, m.group_id FROM t_node n JOIN t_fusion_member m ON m.node_id = n.id WHERE n.graph_id = ?",
+      {data.row.id}, note);
+  if (!direct) return direct;
+  if (groups.empty()) {
+    auto descended = reader.each(
+        "WITH RECURSIVE made(origin, node) AS (SELECT id, id FROM t_node WHERE graph_id = ?1 UNION "
+        "SELECT made.origin, o.node_id FROM made CROSS JOIN t_node_origin o ON o.origin_id = made.node) "
+        "SELECT made.origin, m.group_id FROM made JOIN t_fusion_member m ON m.node_id = made.node",
+        {data.row.id}, note);
+    if (!descended) return descended;
+  }
+  auto read = reader.each(
+      "SELECT group_id, kernel_id, position, total_ns, launches, bytes_saved, read_bytes, write_bytes, name, kind, reason "
+      "FROM fusion_groups WHERE compile_id = ? OR graph_id = ? ORDER BY position",
+      {data.row.compile, data.row.id}, [&](const Statement& row) {
+        if (!groups.contains(row.integer(0))) return;
+        data.groups.push_back({row.integer(0), row.integer(1), row.integer(2), row.integer(3), row.integer(4), row.integer(5),
+                               row.integer(6), row.integer(7), row.string(8), row.string(9), row.string(10)});
+      });
+  if (!read) return read;
+  std::map<int64_t, int64_t> time;
+  for (const auto& group : data.groups) time[group.id] = group.timeNs;
+  for (auto& node : data.nodes) {
+    if (node.group) node.timeNs = time[node.group] / std::max<int64_t>(1, members[node.group]);
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<GraphRow>> graphs(const Reader& reader) {
+  std::vector<GraphRow> out;
+  auto read = reader.each(std::string(kGraphColumns) + "ORDER BY g.graph_id", {},
+                          [&](const Statement& row) { out.push_back(graphOf(row)); });
+  if (!read) return tl::unexpected(read.error());
+  return out;
+}
+
+Result<GraphData> loadGraph(const Reader& reader, int64_t graph) {
+  GraphData data;
+  auto head = reader.each(std::string(kGraphColumns) + "WHERE g.graph_id = ?", {graph},
+                          [&](const Statement& row) { data.row = graphOf(row); });
+  if (!head) return tl::unexpected(head.error());
+  if (data.row.id == 0) return fail(ErrorCode::NotFound, fmt::format("there is no graph {}", graph), reader.path());
+  auto text = reader.each("SELECT text FROM graphs WHERE graph_id = ?", {graph},
+                          [&](const Statement& row) { data.text = row.string(0); });
+  if (!text) return tl::unexpected(text.error());
+  if (auto nodes = readNodes(reader, data); !nodes) return tl::unexpected(nodes.error());
+  auto edges = reader.each("SELECT src_node_id, dst_node_id, output, arg FROM edges WHERE graph_id = ?", {graph},
+                           [&](const Statement& row) {
+                             data.edges.push_back({row.integer(0), row.integer(1), row.integer(2), row.integer(3)});
+                           });
+  if (!edges) return tl::unexpected(edges.error());
+  if (auto groups = readGroups(reader, data); !groups) return tl::unexpected(groups.error());
+  return data;
+}
+
+Result<int64_t> findGraph(const Reader& reader, const std::string& stage, int64_t near) {
+  auto all = graphs(reader);
+  if (!all) return tl::unexpected(all.error());
+  const auto at = std::find_if(all->begin(), all->end(), [&](const GraphRow& g) { return g.id == near; });
+  const GraphRow* best = nullptr;
+  for (const GraphRow& g : *all) {
+    if (g.stage != stage) continue;
+    if (at != all->end() && g.compile != at->compile) continue;
+    const bool better = at != all->end() && best && best->direction != at->direction && g.direction == at->direction;
+    if (!best || better) best = &g;
+  }
+  if (best) return best->id;
+  std::set<std::string> stages;
+  for (const GraphRow& g : *all) stages.insert(g.stage);
+  std::string list;
+  for (const auto& s : stages) list += (list.empty() ? "" : ", ") + s;
+  return fail(ErrorCode::NotFound,
+              all->empty() ? "the session holds no graph: nothing was compiled while it was recorded"
+                           : fmt::format("the session holds no graph of stage {}; it has {}", stage, list),
+              reader.path());
+}
+
+Result<std::vector<int64_t>> relatedNodes(const Reader& reader, int64_t node) {
+  std::vector<int64_t> out;
+  auto read = reader.each(
+      "WITH RECURSIVE up(id) AS (SELECT ?1 UNION SELECT o.origin_id FROM up JOIN t_node_origin o ON o.node_id = up.id), "
+      "down(id) AS (SELECT ?1 UNION SELECT o.node_id FROM down CROSS JOIN t_node_origin o ON o.origin_id = down.id) "
+      "SELECT id FROM up UNION SELECT id FROM down ORDER BY id",
+      {node}, [&](const Statement& row) {
+        if (row.integer(0) != node) out.push_back(row.integer(0));
+      });
+  if (!read) return tl::unexpected(read.error());
+  return out;
+}
+
+}  // namespace fusebox::query

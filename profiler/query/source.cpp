@@ -1,0 +1,85 @@
+#include "profiler/query/source.h"
+
+#include <fmt/format.h>
+
+namespace fusebox::query {
+namespace {
+
+using session::Reader;
+using session::Statement;
+
+// Run time of each node that carries a place: its group's time, shared equally among the group's nodes.
+constexpr const char* kNodeTimes =
+    "WITH members AS (SELECT group_id, count(*) AS n FROM t_fusion_member GROUP BY group_id), "
+    "times AS (SELECT group_id, sum(total_ns) AS ns, sum(launches) AS launches FROM t_launch_stats GROUP BY group_id) ";
+
+}  // namespace
+
+Result<std::vector<SourceFile>> sourceFiles(const Reader& reader) {
+  std::vector<SourceFile> out;
+  auto read = reader.each(
+      std::string(kNodeTimes) +
+          ", by_file AS (SELECT n.file AS file, sum(t.ns / m.n) AS ns FROM t_fusion_member f "
+          "JOIN t_node n ON n.id = f.node_id JOIN members m ON m.group_id = f.group_id "
+          "JOIN times t ON t.group_id = f.group_id WHERE n.file IS NOT NULL GROUP BY n.file), "
+          "made AS (SELECT n.file AS file, count(*) AS nodes FROM t_node n JOIN t_graph g ON g.id = n.graph_id "
+          "WHERE g.stage = 'captured' GROUP BY n.file), "
+          "broken AS (SELECT file, count(*) AS breaks FROM t_graph_break GROUP BY file) "
+          "SELECT s.path, coalesce(broken.breaks, 0), coalesce(made.nodes, 0), coalesce(by_file.ns, 0) "
+          "FROM t_source_file s LEFT JOIN by_file ON by_file.file = s.path LEFT JOIN made ON made.file = s.path "
+          "LEFT JOIN broken ON broken.file = s.path ORDER BY 4 DESC, 2 DESC, 3 DESC, s.id",
+      {}, [&](const Statement& row) {
+        out.push_back({row.string(0), row.integer(1), row.integer(2), row.integer(3)});
+      });
+  if (!read) return tl::unexpected(read.error());
+  return out;
+}
+
+Result<std::string> sourceText(const Reader& reader, const std::string& path) {
+  std::string text;
+  bool found = false;
+  auto read = reader.each("SELECT text FROM source_files WHERE file = ? AND text IS NOT NULL", {path},
+                          [&](const Statement& row) { text = row.string(0), found = true; });
+  if (!read) return tl::unexpected(read.error());
+  if (!found) return fail(ErrorCode::NotFound, "the session does not hold the text of this file", path);
+  return text;
+}
+
+Result<std::map<int64_t, LineNotes>> lineNotes(const Reader& reader, const std::string& path) {
+  std::map<int64_t, LineNotes> out;
+  struct Part {
+    const char* sql;
+    void (*note)(LineNotes&, const Statement&);
+  };
+  static const std::string kTimes =
+      std::string(kNodeTimes) +
+      "SELECT line, sum(ns), count(DISTINCT kernel_id), sum(launches) FROM (SELECT n.line AS line, g.kernel_id AS kernel_id, "
+      "sum(t.ns / m.n) AS ns, t.launches AS launches FROM t_fusion_member f "
+      "JOIN t_node n ON n.id = f.node_id JOIN members m ON m.group_id = f.group_id "
+      "JOIN t_fusion_group g ON g.id = f.group_id LEFT JOIN times t ON t.group_id = f.group_id WHERE n.file = ? "
+      "GROUP BY n.line, f.group_id) GROUP BY line";
+  static const Part kParts[] = {
+      {kTimes.c_str(),
+       [](LineNotes& n, const Statement& row) {
+         n.timeNs = row.integer(1), n.kernels = row.integer(2), n.launches = row.integer(3);
+       }},
+      {"SELECT n.line, count(*) FROM t_node n JOIN t_graph g ON g.id = n.graph_id WHERE g.stage = 'captured' AND n.file = ? "
+       "GROUP BY n.line",
+       [](LineNotes& n, const Statement& row) { n.nodes = row.integer(1); }},
+      {"SELECT line, count(*) FROM t_graph_break WHERE file = ? GROUP BY line",
+       [](LineNotes& n, const Statement& row) { n.breaks = row.integer(1); }},
+      {"SELECT line, count(*) FROM t_guard WHERE file = ? GROUP BY line",
+       [](LineNotes& n, const Statement& row) { n.guards = row.integer(1); }},
+      {"SELECT line, count(*) FROM t_guard_failure WHERE file = ? AND outcome IN ('recompile', 'limit') GROUP BY line",
+       [](LineNotes& n, const Statement& row) { n.recompiles = row.integer(1); }},
+  };
+  for (const Part& part : kParts) {
+    auto read = reader.each(part.sql, {path}, [&](const Statement& row) {
+      if (row.integer(0) > 0) part.note(out[row.integer(0)], row);
+    });
+    if (!read) return tl::unexpected(read.error());
+  }
+  return out;
+}
+
+}  // namespace fusebox::query

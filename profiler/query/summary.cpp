@@ -1,0 +1,171 @@
+#include "profiler/query/summary.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace fusebox::query {
+namespace {
+
+using session::Reader;
+using session::Statement;
+
+Result<void> readCounts(const Reader& reader, Summary& out) {
+  return reader.each(
+      "SELECT (SELECT count(*) FROM frames), (SELECT count(*) FROM compiles), "
+      "(SELECT count(*) FROM graphs WHERE stage = 'captured'), (SELECT count(*) FROM kernels WHERE kind <> 'extern'), "
+      "(SELECT count(*) FROM kernels WHERE kind = 'extern'), (SELECT coalesce(sum(launches), 0) FROM kernels)",
+      {}, [&](const Statement& row) {
+        out.frames = row.integer(0);
+        out.compiles = row.integer(1);
+        out.graphs = row.integer(2);
+        out.kernels = row.integer(3);
+        out.externCalls = row.integer(4);
+        out.launches = row.integer(5);
+      });
+}
+
+Result<void> readBreaks(const Reader& reader, Summary& out) {
+  return reader.each(
+      "SELECT kind, reason, hint, file, line, count(*) FROM graph_breaks GROUP BY kind, reason, hint, file, line "
+      "ORDER BY min(break_id)",
+      {}, [&](const Statement& row) {
+        out.graphBreaks.push_back(
+            {row.string(0), row.string(1), row.string(2), row.string(3), row.integer(4), row.integer(5)});
+      });
+}
+
+Result<void> readRecompiles(const Reader& reader, Summary& out) {
+  return reader.each(
+      "SELECT frame, guard, expected, found, file, outcome, line FROM guard_failures "
+      "WHERE outcome IN ('recompile', 'limit') ORDER BY failure_id",
+      {}, [&](const Statement& row) {
+        out.recompiles.push_back({row.string(0), row.string(1), row.string(2), row.string(3), row.string(4), row.string(5),
+                                  row.integer(6)});
+      });
+}
+
+// A stage's own time is what its inner stages leave; so the phases add up even where one calls another.
+Result<void> readCompileTimes(const Reader& reader, Summary& out) {
+  const auto slot = [&](std::string_view phase) -> double* {
+    if (phase == "capture") return &out.captureMs;
+    if (phase == "aot") return &out.aotMs;
+    if (phase == "inductor") return &out.inductorMs;
+    if (phase == "codegen") return &out.codegenMs;
+    return nullptr;
+  };
+  auto own = reader.each("SELECT phase, sum(dur_ns) FROM stages GROUP BY phase", {}, [&](const Statement& row) {
+    if (double* ms = slot(row.text(0))) *ms += static_cast<double>(row.integer(1)) / 1e6;
+  });
+  if (!own) return own;
+  auto inner = reader.each(
+      "SELECT p.phase, sum(c.dur_ns) FROM stages c JOIN stages p ON p.stage_id = c.parent_stage_id GROUP BY p.phase", {},
+      [&](const Statement& row) {
+        if (double* ms = slot(row.text(0))) *ms -= static_cast<double>(row.integer(1)) / 1e6;
+      });
+  if (!inner) return inner;
+  out.totalCompileMs = out.captureMs + out.aotMs + out.inductorMs + out.codegenMs;
+  return reader.each("SELECT sum(dur_ns) FROM compiles WHERE parent_compile_id IS NULL", {}, [&](const Statement& row) {
+    if (!row.isNull(0)) out.totalCompileMs = std::max(out.totalCompileMs, static_cast<double>(row.integer(0)) / 1e6);
+  });
+}
+
+Result<void> readRunTimes(const Reader& reader, Summary& out) {
+  int64_t ns = 0;
+  auto calls = reader.each("SELECT coalesce(sum(total_ns), 0) FROM calls WHERE kind = 'call'", {},
+                           [&](const Statement& row) { ns = row.integer(0); });
+  if (!calls) return calls;
+  if (ns == 0) {
+    auto kernels = reader.each("SELECT coalesce(sum(total_ns), 0) FROM kernels", {},
+                               [&](const Statement& row) { ns = row.integer(0); });
+    if (!kernels) return kernels;
+  }
+  out.runMs = static_cast<double>(ns) / 1e6;
+  return reader.each(
+      "SELECT kernel_id, launches, total_ns, bytes, name, kind, file, line FROM kernels WHERE launches > 0 "
+      "ORDER BY total_ns DESC LIMIT 5",
+      {}, [&](const Statement& row) {
+        out.hottest.push_back({row.integer(0), row.integer(1), row.integer(2), row.integer(3), row.string(4), row.string(5),
+                               row.string(6), row.integer(7)});
+      });
+}
+
+Result<void> readCache(const Reader& reader, Summary& out) {
+  const auto count = [&](const Statement& row) {
+    if (row.text(0) == "hit") out.cacheHits += row.integer(1);
+    if (row.text(0) == "miss") out.cacheMisses += row.integer(1);
+    if (row.text(0) == "bypass") out.cacheBypasses += row.integer(1);
+  };
+  auto events = reader.each("SELECT outcome, count(*) FROM cache_events GROUP BY outcome", {}, count);
+  if (!events || out.cacheHits + out.cacheMisses + out.cacheBypasses > 0) return events;
+  return reader.each("SELECT cache, count(*) FROM compiles WHERE cache IS NOT NULL GROUP BY cache", {}, count);
+}
+
+Result<void> readLosses(const Reader& reader, Summary& out) {
+  auto read = reader.each("SELECT what, detail, count FROM losses ORDER BY what", {}, [&](const Statement& row) {
+    out.losses.push_back({row.string(0), row.string(1), row.integer(2)});
+  });
+  if (read && !reader.notice().empty()) out.losses.push_back({"unread", reader.notice(), 1});
+  return read;
+}
+
+}  // namespace
+
+Result<Summary> summarize(const Reader& reader) {
+  Summary out;
+  out.engine = reader.info("engine");
+  out.torch = reader.info("torch");
+  out.python = reader.info("python");
+  out.device = reader.info("device");
+  out.command = reader.info("command");
+  out.state = session::stateName(reader.state());
+  using Part = Result<void> (*)(const Reader&, Summary&);
+  for (const Part part : {readCounts, readBreaks, readRecompiles, readCompileTimes, readRunTimes, readCache, readLosses}) {
+    if (auto done = part(reader, out); !done) return tl::unexpected(done.error());
+  }
+  return out;
+}
+
+nlohmann::json toJson(const Summary& s) {
+  using nlohmann::json;
+  // Names that the user's program chose may hold anything; what is not UTF-8 is replaced when the text is written.
+  json breaks = json::array(), recompiles = json::array(), losses = json::array(), hottest = json::array();
+  for (const auto& b : s.graphBreaks) {
+    breaks.push_back({{"kind", b.kind}, {"reason", b.reason}, {"hint", b.hint}, {"file", b.file}, {"line", b.line},
+                      {"count", b.count}});
+  }
+  for (const auto& r : s.recompiles) {
+    recompiles.push_back({{"frame", r.frame}, {"guard", r.guard}, {"expected", r.expected}, {"found", r.found},
+                          {"file", r.file}, {"line", r.line}, {"outcome", r.outcome}});
+  }
+  for (const auto& l : s.losses) losses.push_back({{"what", l.what}, {"count", l.count}, {"detail", l.detail}});
+  for (const auto& h : s.hottest) {
+    hottest.push_back({{"kernel", h.kernel}, {"name", h.name}, {"kind", h.kind}, {"launches", h.launches},
+                       {"total_ns", h.totalNs}, {"bytes", h.bytes}, {"file", h.file}, {"line", h.line}});
+  }
+  return {{"engine", s.engine},
+          {"torch", s.torch},
+          {"python", s.python},
+          {"device", s.device},
+          {"state", s.state},
+          {"frames", s.frames},
+          {"compiles", s.compiles},
+          {"graphs", s.graphs},
+          {"graph_breaks", breaks},
+          {"recompiles", recompiles},
+          {"kernels", s.kernels},
+          {"launches", s.launches},
+          {"extern_calls", s.externCalls},
+          {"compile_ms",
+           {{"capture", s.captureMs},
+            {"aot", s.aotMs},
+            {"inductor", s.inductorMs},
+            {"codegen", s.codegenMs},
+            {"total", s.totalCompileMs}}},
+          {"run_ms", s.runMs},
+          {"cache", {{"hits", s.cacheHits}, {"misses", s.cacheMisses}, {"bypasses", s.cacheBypasses}}},
+          {"hottest", hottest},
+          {"losses", losses}};
+}
+
+}  // namespace fusebox::query

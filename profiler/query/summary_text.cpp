@@ -1,0 +1,72 @@
+#include <fmt/format.h>
+
+#include "profiler/query/summary.h"
+
+namespace fusebox::query {
+namespace {
+
+std::string ms(double value) {
+  if (value >= 1000) return fmt::format("{:.2f} s", value / 1000);
+  return fmt::format("{:.{}f} ms", value, value >= 10 ? 1 : 3);
+}
+
+std::string place(const std::string& file, int64_t line) {
+  if (file.empty()) return "unknown place";
+  return line > 0 ? fmt::format("{}:{}", file, line) : file;
+}
+
+std::string plural(int64_t count, const char* one, const char* many) {
+  return fmt::format("{} {}", count, count == 1 ? one : many);
+}
+
+// Long lists are cut here; --json and the window have all of them.
+constexpr size_t kListed = 10;
+
+void more(std::string& out, size_t total) {
+  if (total > kListed) out += fmt::format("    … and {} more\n", total - kListed);
+}
+
+}  // namespace
+
+std::string toText(const Summary& s) {
+  std::string out = fmt::format("  engine    {}{}{}{}\n", s.engine.empty() ? "unknown" : s.engine,
+                                s.torch.empty() ? "" : ", torch " + s.torch,
+                                s.python.empty() ? "" : ", Python " + s.python, s.device.empty() ? "" : ", " + s.device);
+  if (s.state == "recording") out += "  state     still being written\n";
+  if (s.state == "abandoned") out += "  state     its process ended without finishing it; what was committed is here\n";
+  out += fmt::format("  captured  {}, {}, {}\n", plural(s.frames, "frame", "frames"),
+                     plural(s.compiles, "compile", "compiles"), plural(s.graphs, "graph", "graphs"));
+  out += fmt::format("  compile   {} (capture {}, aot {}, inductor {}, codegen {})\n", ms(s.totalCompileMs),
+                     ms(s.captureMs), ms(s.aotMs), ms(s.inductorMs), ms(s.codegenMs));
+  out += fmt::format("  run       {} in compiled code, {} of {} and {}\n", ms(s.runMs),
+                     plural(s.launches, "launch", "launches"), plural(s.kernels, "kernel", "kernels"),
+                     plural(s.externCalls, "extern call", "extern calls"));
+  out += fmt::format("  cache     {}, {}, {}\n", plural(s.cacheHits, "hit", "hits"),
+                     plural(s.cacheMisses, "miss", "misses"), plural(s.cacheBypasses, "bypass", "bypasses"));
+  out += fmt::format("  breaks    {}\n", s.graphBreaks.empty() ? "none" : std::to_string(s.graphBreaks.size()));
+  for (size_t i = 0; i < s.graphBreaks.size() && i < kListed; ++i) {
+    const auto& b = s.graphBreaks[i];
+    out += fmt::format("    {}: {}: {}{}\n", place(b.file, b.line), b.kind, b.reason,
+                       b.count > 1 ? fmt::format(" ({} times)", b.count) : "");
+    if (!b.hint.empty()) out += fmt::format("      hint: {}\n", b.hint);
+  }
+  more(out, s.graphBreaks.size());
+  out += fmt::format("  recompiles {}\n", s.recompiles.empty() ? "none" : std::to_string(s.recompiles.size()));
+  for (size_t i = 0; i < s.recompiles.size() && i < kListed; ++i) {
+    const auto& r = s.recompiles[i];
+    out += fmt::format("    {}: {}: {}: expected {}, found {}{}\n", place(r.file, r.line), r.frame, r.guard, r.expected,
+                       r.found, r.outcome == "limit" ? " (recompile limit reached, runs in eager)" : "");
+  }
+  more(out, s.recompiles.size());
+  if (!s.hottest.empty()) out += "  hottest\n";
+  for (const auto& h : s.hottest) {
+    out += fmt::format("    {:>12}  {:>9} x  {}{}\n", ms(static_cast<double>(h.totalNs) / 1e6), h.launches, h.name,
+                       h.file.empty() ? "" : "  " + place(h.file, h.line));
+  }
+  for (const auto& l : s.losses) {
+    out += fmt::format("  lost      {} {}{}\n", l.count, l.what, l.detail.empty() ? "" : ": " + l.detail);
+  }
+  return out;
+}
+
+}  // namespace fusebox::query

@@ -1,0 +1,153 @@
+#include "profiler/query/timeline.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "profiler/session/schema.h"
+
+namespace fusebox::query {
+namespace {
+
+using session::Reader;
+using session::Statement;
+
+int64_t width(int level) { return session::kPyramidBaseNs << (2 * level); }
+
+const char* table(Track track) { return track == Track::Calls ? "t_call" : "t_launch"; }
+
+int64_t publicId(Track track, int64_t id) { return track == Track::Calls && id > 0 ? id * 4 + 2 : id; }
+
+// Single events, folded with their neighbours where both are narrower than a pixel.
+Result<std::vector<Bar>> rawBars(const Reader& reader, Track track, int64_t thread, int64_t from, int64_t to,
+                                 int64_t pixel) {
+  std::vector<Bar> out;
+  auto read = reader.each(
+      fmt::format("SELECT l.start_ns, l.dur_ns, l.id FROM t_block b CROSS JOIN {} l ON l.id BETWEEN b.first_id AND b.last_id "
+                  "WHERE b.track = ?1 AND b.thread = ?2 AND b.end_ns > ?3 AND b.start_ns < ?4 AND l.start_ns < ?4 "
+                  "AND l.start_ns + l.dur_ns >= ?3",
+                  table(track)),
+      {int64_t(track), thread, from, to}, [&](const Statement& row) {
+        const int64_t start = row.integer(0), dur = row.integer(1), end = start + dur;
+        if (!out.empty() && start >= out.back().startNs && end - out.back().startNs <= pixel) {
+          Bar& bar = out.back();
+          bar.endNs = std::max(bar.endNs, end);
+          bar.busyNs += dur;
+          ++bar.count;
+          if (dur > bar.maxDurNs) bar.maxDurNs = dur, bar.exampleId = publicId(track, row.integer(2));
+        } else {
+          out.push_back({start, end, dur, 1, dur, publicId(track, row.integer(2))});
+        }
+      });
+  if (!read) return tl::unexpected(read.error());
+  return out;
+}
+
+Result<void> summedBars(const Reader& reader, Track track, int64_t thread, int64_t from, int64_t to, int level,
+                        std::vector<Bar>& out) {
+  const int64_t w = width(level);
+  auto buckets = reader.each(
+      "SELECT bucket, count, busy_ns, max_dur_ns, example_id FROM t_pyramid WHERE track = ? AND thread = ? AND level = ? "
+      "AND bucket BETWEEN ? AND ?",
+      {int64_t(track), thread, int64_t{level}, from / w, to / w}, [&](const Statement& row) {
+        const int64_t start = row.integer(0) * w;
+        out.push_back({start, start + w, std::min(row.integer(2), w), row.integer(1), row.integer(3),
+                       publicId(track, row.integer(4))});
+      });
+  if (!buckets) return buckets;
+  for (int finer = level + 1; finer < session::kPyramidLevels; ++finer) {
+    // An event first summed at level `finer` is at most this long (except at the last level, which takes all).
+    const bool last = finer + 1 == session::kPyramidLevels;
+    const int64_t reach = last ? from : session::kPyramidMaxSpan * width(finer);
+    auto longer = reader.each(
+        "SELECT start_ns, dur_ns, id FROM t_long WHERE track = ? AND thread = ? AND level = ? AND start_ns >= ? "
+        "AND start_ns < ? AND start_ns + dur_ns > ?",
+        {int64_t(track), thread, int64_t{finer}, from - reach, to, from}, [&](const Statement& row) {
+          const int64_t start = row.integer(0), dur = row.integer(1);
+          out.push_back({start, start + dur, dur, 1, dur, publicId(track, row.integer(2))});
+        });
+    if (!longer) return longer;
+  }
+  return {};
+}
+
+Launch launchOf(const Statement& row) {
+  return {row.integer(0), row.integer(1), row.integer(2), row.integer(3), row.integer(4), row.integer(5), row.integer(6)};
+}
+constexpr const char* kLaunchColumns = "l.id, l.kernel_id, l.group_id, l.start_ns, l.dur_ns, l.bytes, l.thread";
+
+}  // namespace
+
+Result<TimeRange> timeRange(const Reader& reader) {
+  TimeRange range;
+  auto read = reader.each(
+      "SELECT min(a), max(b) FROM (SELECT min(start_ns) AS a, max(end_ns) AS b FROM t_block "
+      "UNION ALL SELECT min(start_ns), max(end_ns) FROM t_stage UNION ALL SELECT min(start_ns), max(end_ns) FROM t_compile "
+      "UNION ALL SELECT min(start_ns), max(start_ns + dur_ns) FROM t_cpu_event "
+      "UNION ALL SELECT min(first_ns), max(last_ns) FROM t_launch_stats)",
+      {}, [&](const Statement& row) { range = {row.integer(0), row.integer(1)}; });
+  if (!read) return tl::unexpected(read.error());
+  return range;
+}
+
+Result<std::vector<Lane>> lanes(const Reader& reader) {
+  std::vector<Lane> out;
+  auto read = reader.each(
+      "SELECT p.track, p.thread, t.name, sum(p.count) FROM t_pyramid p LEFT JOIN threads t ON t.thread = p.thread "
+      "WHERE p.level = ? GROUP BY p.track, p.thread ORDER BY p.thread, p.track DESC",
+      {int64_t{session::kPyramidLevels - 1}}, [&](const Statement& row) {
+        out.push_back({row.integer(0) == 1 ? Track::Calls : Track::Launches, row.integer(1), row.string(2), row.integer(3)});
+      });
+  if (!read) return tl::unexpected(read.error());
+  return out;
+}
+
+Result<std::vector<Bar>> bars(const Reader& reader, Track track, int64_t thread, int64_t from, int64_t to, int pixels) {
+  if (to <= from || pixels <= 0) return std::vector<Bar>{};
+  const int64_t pixel = std::max<int64_t>(1, (to - from) / pixels);
+  if (pixel < session::kPyramidBaseNs) return rawBars(reader, track, thread, from, to, pixel);
+  int level = 0;
+  while (level + 1 < session::kPyramidLevels && width(level + 1) <= pixel) ++level;
+  std::vector<Bar> out;
+  if (auto read = summedBars(reader, track, thread, from, to, level, out); !read) return tl::unexpected(read.error());
+  std::sort(out.begin(), out.end(), [](const Bar& a, const Bar& b) { return a.startNs < b.startNs; });
+  return out;
+}
+
+Result<std::vector<Launch>> launchesBetween(const Reader& reader, int64_t from, int64_t to, int64_t limit) {
+  std::vector<Launch> out;
+  auto read = reader.each(
+      fmt::format("SELECT {} FROM t_block b CROSS JOIN t_launch l ON l.id BETWEEN b.first_id AND b.last_id WHERE b.track = 0 "
+                  "AND b.end_ns > ?1 AND b.start_ns < ?2 AND l.start_ns < ?2 AND l.start_ns + l.dur_ns > ?1 LIMIT ?3",
+                  kLaunchColumns),
+      {from, to, limit}, [&](const Statement& row) { out.push_back(launchOf(row)); });
+  if (!read) return tl::unexpected(read.error());
+  return out;
+}
+
+Result<std::vector<Launch>> launchesOfKernel(const Reader& reader, int64_t kernel, int64_t limit) {
+  int64_t total = 0;
+  auto counted = reader.each("SELECT coalesce(sum(launches), 0) FROM t_launch_stats WHERE kernel_id = ?", {kernel},
+                             [&](const Statement& row) { total = row.integer(0); });
+  if (!counted) return tl::unexpected(counted.error());
+  const int64_t step = limit > 0 ? std::max<int64_t>(1, (total + limit - 1) / limit) : 1;
+  std::vector<Launch> out;
+  int64_t position = 0;
+  auto read = reader.each(fmt::format("SELECT {} FROM t_launch l WHERE l.kernel_id = ?", kLaunchColumns), {kernel},
+                          [&](const Statement& row) {
+                            if (position++ % step == 0) out.push_back(launchOf(row));
+                          });
+  if (!read) return tl::unexpected(read.error());
+  return out;
+}
+
+Result<Launch> launch(const Reader& reader, int64_t id) {
+  std::vector<Launch> out;
+  auto read = reader.each(fmt::format("SELECT {} FROM t_launch l WHERE l.id = ?", kLaunchColumns), {id},
+                          [&](const Statement& row) { out.push_back(launchOf(row)); });
+  if (!read) return tl::unexpected(read.error());
+  if (out.empty()) return fail(ErrorCode::NotFound, fmt::format("there is no launch {}", id), reader.path());
+  return out.front();
+}
+
+}  // namespace fusebox::query

@@ -1,0 +1,98 @@
+#include "profiler/session/launch_store.h"
+
+#include <algorithm>
+
+namespace fusebox::session {
+namespace {
+// Small enough that a reader skips most of a session, large enough that blocks cost nothing.
+constexpr int64_t kBlockRows = 4096;
+}  // namespace
+
+void LaunchStore::Sums::add(const LaunchRecord& r) {
+  minNs = count ? std::min(minNs, r.durNs) : r.durNs;
+  maxNs = std::max(maxNs, r.durNs);
+  firstNs = count ? std::min(firstNs, r.startNs) : r.startNs;
+  lastNs = std::max(lastNs, r.startNs + r.durNs);
+  totalNs += r.durNs;
+  bytes += r.bytes;
+  ++count;
+}
+
+PyramidBuilder& LaunchStore::pyramid(Track track, int32_t thread) {
+  return pyramids_.try_emplace({track, thread}, track, thread).first->second;
+}
+
+size_t LaunchStore::drain(LaunchRing& ring) {
+  const int32_t thread = ring.thread();
+  OpenBlock blocks[2];
+  PyramidBuilder* pyramids[2] = {&pyramid(kLaunches, thread), &pyramid(kCalls, thread)};
+  const size_t count = ring.drain(LaunchRing::kCapacity, [&](const LaunchRecord& r) {
+    if (r.group == kGuardCheckTag) {
+      calls_[{1, r.id}].add(r);
+      return;
+    }
+    const Track track = r.group == kCallTag ? kCalls : kLaunches;
+    if (track == kCalls) {
+      calls_[{0, r.id}].add(r);
+    } else {
+      launches_[uint64_t{static_cast<uint32_t>(r.id)} << 32 | static_cast<uint32_t>(r.group)].add(r);
+    }
+    int64_t id = 0;
+    if (nextId_[track] <= maxRows_) {
+      id = nextId_[track]++;
+      track == kCalls ? sink_.putIntegers(RowKind::Call, {id, r.id, r.startNs, r.durNs, thread})
+                      : sink_.putIntegers(RowKind::Launch, {id, r.id, r.group, r.startNs, r.durNs, r.bytes, thread});
+      extend(blocks[track], track, thread, id, r);
+    } else {
+      ++notKept_;
+    }
+    pyramids[track]->add(id, r.startNs, r.durNs, sink_);
+  });
+  closeBlock(blocks[kLaunches], kLaunches, thread);
+  closeBlock(blocks[kCalls], kCalls, thread);
+  inBatch_ += static_cast<int64_t>(count);
+  return count;
+}
+
+void LaunchStore::extend(OpenBlock& block, Track track, int32_t thread, int64_t id, const LaunchRecord& r) {
+  if (block.firstId == 0) block = {id, id, r.startNs, r.startNs + r.durNs};
+  block.lastId = id;
+  block.startNs = std::min(block.startNs, r.startNs);
+  block.endNs = std::max(block.endNs, r.startNs + r.durNs);
+  if (block.lastId - block.firstId + 1 >= kBlockRows) closeBlock(block, track, thread);
+}
+
+void LaunchStore::closeBlock(OpenBlock& block, Track track, int32_t thread) {
+  if (block.firstId == 0) return;
+  sink_.putIntegers(RowKind::Block, {track, block.firstId, block.lastId, thread, block.startNs, block.endNs});
+  block = {};
+}
+
+void LaunchStore::flush() {
+  for (auto& [key, pyramid] : pyramids_) pyramid.flush(sink_);
+  for (const auto& [key, s] : launches_) {
+    const auto kernel = static_cast<int32_t>(key >> 32), group = static_cast<int32_t>(key);
+    sink_.putIntegers(RowKind::LaunchStats,
+                      {kernel, group, s.count, s.totalNs, s.minNs, s.maxNs, s.bytes, s.firstNs, s.lastNs});
+  }
+  for (const auto& [key, s] : calls_) {
+    sink_.putIntegers(RowKind::CallStats, {key.first, key.second, s.count, s.totalNs, s.minNs, s.maxNs});
+  }
+}
+
+void LaunchStore::committed() {
+  launches_.clear();
+  calls_.clear();
+  inBatch_ = 0;
+  std::copy(std::begin(nextId_), std::end(nextId_), std::begin(batchStart_));
+}
+
+int64_t LaunchStore::rolledBack() {
+  const int64_t lost = inBatch_;
+  std::copy(std::begin(batchStart_), std::end(batchStart_), std::begin(nextId_));
+  for (auto& [key, pyramid] : pyramids_) pyramid.discard();
+  committed();
+  return lost;
+}
+
+}  // namespace fusebox::session

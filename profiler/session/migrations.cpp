@@ -1,0 +1,64 @@
+#include "profiler/session/migrations.h"
+
+#include <fmt/format.h>
+
+#include "profiler/session/schema.h"
+
+namespace fusebox::session {
+namespace {
+
+/// Temporary views that make a file of `version` look like version + 1 to the public views. They may only read `main.t_…`.
+struct Migration {
+  int version;
+  const char* sql;
+};
+// Version 1 is the first; the table is where version 2 will say how to read it.
+constexpr Migration kMigrations[] = {{0, ""}};
+
+Result<void> createViews(Database& database, const char* prefix) {
+  std::string sql;
+  for (const auto& view : publicViews()) sql += fmt::format("CREATE {} {} AS {};\n", prefix, view.name, view.select);
+  return database.execute(sql);
+}
+
+}  // namespace
+
+Result<void> createSchema(Database& database) {
+  auto created = database.execute(fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}; BEGIN; {}",
+                                              kApplicationId, kSchemaVersion, tableSql()));
+  if (!created) return created;
+  if (auto views = createViews(database, "VIEW"); !views) return views;
+  return database.execute("COMMIT");
+}
+
+Result<void> adoptForReading(Database& database) {
+  auto application = database.integer("PRAGMA application_id");
+  if (!application) return tl::unexpected(application.error());
+  if (application->value_or(0) != kApplicationId) {
+    return fail(ErrorCode::Corrupt, "this is not a Fusebox session (a database of another program)", database.path());
+  }
+  auto version = database.integer("PRAGMA user_version");
+  if (!version) return tl::unexpected(version.error());
+  const int64_t found = version->value_or(0);
+  if (found > kSchemaVersion) {
+    return fail(ErrorCode::TooNew,
+                fmt::format("the session was written by a newer Fusebox (format {}, this program reads up to {}); "
+                            "open it with that version or update this one",
+                            found, kSchemaVersion),
+                database.path());
+  }
+  if (found < 1) return fail(ErrorCode::Corrupt, "the session has no valid format number", database.path());
+  for (const auto& migration : kMigrations) {
+    if (migration.version < found || migration.version >= kSchemaVersion) continue;
+    if (auto applied = database.execute(migration.sql); !applied) return applied;
+  }
+  auto views = createViews(database, "TEMP VIEW");
+  if (!views) return views;
+  // A session without its tables was cut before its first commit, or tampered with.
+  if (auto probe = database.prepare("SELECT 1 FROM session_info, frames, launches, losses"); !probe) {
+    return fail(ErrorCode::Corrupt, "the session lacks its tables: " + probe.error().message, database.path());
+  }
+  return {};
+}
+
+}  // namespace fusebox::session

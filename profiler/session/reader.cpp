@@ -1,0 +1,198 @@
+#include "profiler/session/reader.h"
+
+#include <fmt/format.h>
+#include <sqlite3.h>
+
+#include <cctype>
+#include <filesystem>
+#include <fstream>
+
+#include "profiler/session/migrations.h"
+#include "profiler/session/recording_host.h"
+
+namespace fusebox::session {
+namespace {
+
+// What a SELECT over the session needs; everything else (ATTACH, writing, settings) is refused.
+int allowReading(void*, int action, const char* first, const char*, const char*, const char*) {
+  switch (action) {
+    case SQLITE_SELECT:
+    case SQLITE_READ:
+    case SQLITE_RECURSIVE: return SQLITE_OK;
+    case SQLITE_FUNCTION: return SQLITE_OK;  // extensions cannot be loaded, and unsafe ones are barred by trusted_schema
+    case SQLITE_PRAGMA: {
+      const std::string_view name = first ? first : "";
+      return name == "table_info" || name == "table_xinfo" || name == "user_version" || name == "data_version" ? SQLITE_OK
+                                                                                                             : SQLITE_DENY;
+    }
+    default: return SQLITE_DENY;
+  }
+}
+
+// Looks at the file itself first: SQLite would take an empty file for an empty database, and a folder for an I/O error.
+Result<void> checkFile(const std::string& path) {
+  std::error_code error;
+  const auto status = std::filesystem::status(path, error);
+  if (!std::filesystem::exists(status)) return fail(ErrorCode::NotFound, "there is no such file", path);
+  if (std::filesystem::is_directory(status)) return fail(ErrorCode::Corrupt, "this is a directory, not a session", path);
+  if (!std::filesystem::is_regular_file(status)) return fail(ErrorCode::Corrupt, "this is not a regular file", path);
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return fail(ErrorCode::Io, "the file may not be read; check its permissions", path);
+  char header[100] = {};
+  in.read(header, sizeof header);
+  if (in.gcount() == 0) return fail(ErrorCode::Corrupt, "the file is empty: nothing was recorded into it", path);
+  if (std::string_view(header, 16) != std::string_view("SQLite format 3\0", 16)) {
+    return fail(ErrorCode::Corrupt, "this is not a Fusebox session (not a SQLite database)", path);
+  }
+  if (in.gcount() < 100) return fail(ErrorCode::Corrupt, "the session is cut short; nothing of it can be read", path);
+  return {};
+}
+
+Result<void> harden(Database& database) {
+  sqlite3* db = database.handle();
+  sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+  sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
+  sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
+  sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0, nullptr);
+  sqlite3_limit(db, SQLITE_LIMIT_ATTACHED, 0);
+  return database.execute("PRAGMA cell_size_check = ON; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -16000;");
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Reader>> Reader::open(const std::string& path) {
+  if (auto usable = checkFile(path); !usable) return tl::unexpected(usable.error());
+  std::unique_ptr<Reader> reader(new Reader);
+  const auto attempt = [&](bool immutable) -> Result<void> {
+    auto opened = Database::openForReading(path, immutable);
+    if (!opened) return tl::unexpected(opened.error());
+    reader->database_ = std::move(*opened);
+    if (auto hard = harden(reader->database_); !hard) return hard;
+    return adoptForReading(reader->database_);
+  };
+  auto result = attempt(false);
+  if (!result && result.error().code == ErrorCode::Io) {
+    // A directory that may not be written, with a log left behind: read what the main file holds.
+    std::error_code ignored;
+    const auto logBytes = std::filesystem::file_size(path + "-wal", ignored);
+    if (attempt(true)) {
+      result = {};
+      if (!ignored && logBytes > 0) {
+        reader->notice_ = fmt::format("the newest part of the session ({}-wal) cannot be read here; "
+                                      "copy both files to a directory that you may write",
+                                      path);
+      }
+    }
+  }
+  if (!result) return tl::unexpected(result.error());
+  if (auto loaded = reader->loadInfo(); !loaded) return tl::unexpected(loaded.error());
+  return reader;
+}
+
+Result<void> Reader::loadInfo() {
+  std::map<std::string, std::string> info;
+  auto read = each("SELECT key, value FROM session_info", {},
+                   [&](const Statement& row) { info[row.string(0)] = row.string(1); });
+  if (!read) return read;
+  info_ = std::move(info);
+  return {};
+}
+
+Result<void> Reader::each(std::string_view sql, const std::vector<Cell>& parameters,
+                          const std::function<void(const Statement&)>& row) const {
+  auto statement = prepare(sql);
+  if (!statement) return tl::unexpected(statement.error());
+  int index = 0;
+  for (const Cell& cell : parameters) {
+    ++index;
+    if (const auto* i = std::get_if<int64_t>(&cell)) statement->bind(index, *i);
+    if (const auto* d = std::get_if<double>(&cell)) statement->bind(index, *d);
+    if (const auto* s = std::get_if<std::string>(&cell)) statement->bind(index, *s);
+  }
+  while (true) {
+    auto more = statement->step();
+    if (!more) return tl::unexpected(more.error());
+    if (!*more) return {};
+    row(*statement);
+  }
+}
+
+namespace {
+
+Cell cellOf(const Statement& row, int column) {
+  switch (row.type(column)) {
+    case Statement::Type::Integer: return row.integer(column);
+    case Statement::Type::Real: return row.real(column);
+    case Statement::Type::Null: return {};
+    default: return row.string(column);
+  }
+}
+
+// True if anything but white space, comments and semicolons follows the first statement.
+bool hasSecondStatement(sqlite3* db, std::string_view sql) {
+  sqlite3_stmt* first = nullptr;
+  const char* tail = nullptr;
+  sqlite3_prepare_v2(db, sql.data(), static_cast<int>(sql.size()), &first, &tail);
+  sqlite3_finalize(first);
+  if (!tail) return false;
+  sqlite3_stmt* second = nullptr;
+  const int code = sqlite3_prepare_v2(db, tail, static_cast<int>(sql.data() + sql.size() - tail), &second, nullptr);
+  const bool found = second != nullptr || code != SQLITE_OK;
+  sqlite3_finalize(second);
+  return found;
+}
+
+}  // namespace
+
+Result<Table> Reader::query(std::string_view sql, int64_t limit) const {
+  sqlite3* db = database_.handle();
+  sqlite3_set_authorizer(db, allowReading, nullptr);
+  auto statement = prepare(sql);
+  const bool several = statement && hasSecondStatement(db, sql);
+  sqlite3_set_authorizer(db, nullptr, nullptr);
+  if (!statement) return tl::unexpected(statement.error());
+  if (several) return fail(ErrorCode::InvalidArgument, "one SELECT at a time", std::string(sql));
+  Table table;
+  for (int c = 0; c < statement->columns(); ++c) table.columns.push_back(statement->columnName(c));
+  while (true) {
+    auto more = statement->step();
+    if (!more) return tl::unexpected(more.error());
+    if (!*more) return table;
+    if (limit >= 0 && static_cast<int64_t>(table.rows.size()) == limit) {
+      table.truncated = true;
+      return table;
+    }
+    auto& row = table.rows.emplace_back();
+    for (int c = 0; c < statement->columns(); ++c) row.push_back(cellOf(*statement, c));
+  }
+}
+
+std::string Reader::info(const std::string& key) const {
+  const auto it = info_.find(key);
+  return it == info_.end() ? std::string() : it->second;
+}
+
+int64_t Reader::infoInteger(const std::string& key) const { return std::strtoll(info(key).c_str(), nullptr, 10); }
+
+bool Reader::refresh() {
+  const auto version = database_.integer("PRAGMA data_version");
+  const int64_t now = version ? version->value_or(0) : 0;
+  if (now == dataVersion_) return false;
+  dataVersion_ = now;
+  return loadInfo().has_value();
+}
+
+Reader::State Reader::state() const {
+  if (info("state") == "finished") return State::Finished;
+  return recordingProcessLives(info_) ? State::Recording : State::Abandoned;
+}
+
+std::string_view stateName(Reader::State state) {
+  switch (state) {
+    case Reader::State::Recording: return "recording";
+    case Reader::State::Finished: return "finished";
+    default: return "abandoned";
+  }
+}
+
+}  // namespace fusebox::session

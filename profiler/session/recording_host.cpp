@@ -1,0 +1,91 @@
+#include "profiler/session/recording_host.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "engine/support/clock.h"
+#include "profiler/session/schema.h"
+
+namespace fusebox::session {
+namespace {
+
+std::string firstLine(const std::string& path) {
+  std::ifstream in(path);
+  std::string line;
+  std::getline(in, line);
+  return line;
+}
+
+std::string cpuField(const std::string& field) {
+  std::ifstream in("/proc/cpuinfo");
+  for (std::string line; std::getline(in, line);) {
+    if (line.rfind(field, 0) != 0) continue;
+    const auto colon = line.find(": ");
+    if (colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return {};
+}
+
+// Start time of a process in clock ticks since boot: with the pid it names one process for good.
+std::string processStart(int64_t pid) {
+  const std::string stat = firstLine(fmt::format("/proc/{}/stat", pid));
+  const auto name = stat.rfind(')');
+  if (name == std::string::npos) return {};
+  std::istringstream fields(stat.substr(name + 1));
+  std::string field;
+  for (int i = 3; i <= 22 && fields >> field; ++i) {
+  }
+  return field;
+}
+
+int64_t unixNs() {
+  timespec t;
+  clock_gettime(CLOCK_REALTIME, &t);
+  return int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
+}
+
+}  // namespace
+
+std::map<std::string, Cell> recordingHostFacts() {
+  utsname names{};
+  uname(&names);
+  std::error_code ignored;
+  return {
+      {"schema_version", int64_t{kSchemaVersion}},
+      {"pid", int64_t{getpid()}},
+      {"pid_start", processStart(getpid())},
+      {"boot_id", firstLine("/proc/sys/kernel/random/boot_id")},
+      {"hostname", std::string(names.nodename)},
+      {"os", fmt::format("{} {} {}", names.sysname, names.release, names.machine)},
+      {"cpu", cpuField("model name")},
+      {"cpu_features", cpuField("flags")},
+      {"cpus", int64_t{sysconf(_SC_NPROCESSORS_ONLN)}},
+      {"cwd", std::filesystem::current_path(ignored).string()},
+      {"clock", std::string("CLOCK_MONOTONIC")},
+      {"start_ns", nowNs()},
+      {"start_unix_ns", unixNs()},
+  };
+}
+
+bool recordingProcessLives(const std::map<std::string, std::string>& info) {
+  const auto get = [&](const char* key) {
+    const auto it = info.find(key);
+    return it == info.end() ? std::string() : it->second;
+  };
+  if (get("boot_id").empty() || get("boot_id") != firstLine("/proc/sys/kernel/random/boot_id")) return false;
+  utsname names{};
+  uname(&names);
+  if (get("hostname") != names.nodename) return false;
+  const int64_t pid = std::strtoll(get("pid").c_str(), nullptr, 10);
+  return pid > 0 && !get("pid_start").empty() && processStart(pid) == get("pid_start");
+}
+
+}  // namespace fusebox::session

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <array>
+#include <initializer_list>
+#include <optional>
+#include <span>
+
+#include "profiler/session/cell.h"
+#include "profiler/session/row_statements.h"
+#include "profiler/session/sqlite.h"
+
+namespace fusebox::session {
+
+/// Writes rows into an open transaction. The first error sticks: later rows are ignored until clearError(), so that callers
+/// need not look after every row.
+class RowSink {
+ public:
+  explicit RowSink(Database& database) : database_(database) {}
+
+  void put(RowKind kind, std::span<const Cell> cells);
+  void put(RowKind kind, std::initializer_list<Cell> cells) { put(kind, std::span(cells.begin(), cells.size())); }
+  /// Whole numbers only, without going through cells.
+  void putIntegers(RowKind kind, std::initializer_list<int64_t> values);
+
+  const std::optional<Error>& error() const { return error_; }
+  void clearError() { error_.reset(); }
+  /// Drops the prepared statements, so that the database can be closed.
+  void reset();
+
+ private:
+  Statement* statement(RowKind kind);
+  void run(Statement& statement);
+
+  Database& database_;
+  std::array<Statement, static_cast<size_t>(RowKind::Count)> statements_;
+  std::array<bool, static_cast<size_t>(RowKind::Count)> prepared_{};
+  std::optional<Error> error_;
+};
+
+}  // namespace fusebox::session
