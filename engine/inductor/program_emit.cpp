@@ -1,0 +1,169 @@
+#include "engine/inductor/program_emit.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "engine/inductor/kernel_finish.h"
+#include "engine/inductor/memory_plan.h"
+
+namespace fusebox::inductor {
+namespace {
+
+using Kind = LoweredBuffer::Kind;
+
+/// First and last step (position in the order of execution) that touch a buffer's memory.
+struct Lifetime {
+  int32_t first = -1, last = -1;
+  void extend(int32_t step) {
+    if (first < 0) first = step;
+    last = step;
+  }
+};
+
+class Emitter {
+ public:
+  Emitter(const LoweredGraph& lowered, std::vector<ScheduleNode>& nodes, const std::vector<int32_t>& order)
+      : lowered_(lowered), nodes_(nodes), order_(order), isResult_(resultBuffers(lowered)), lifetimes_(lowered.buffers.size()) {}
+
+  Schedule emit() {
+    Program& program = schedule_.program;
+    program.name = lowered_.name;
+    program.inputCount = lowered_.inputCount;
+    program.results = lowered_.results;
+    findLifetimes();
+    placeBuffers();
+    for (size_t step = 0; step < order_.size(); ++step) emitNode(static_cast<int32_t>(step));
+    return std::move(schedule_);
+  }
+
+ private:
+  ScheduleNode& nodeAt(int32_t step) { return nodes_[static_cast<size_t>(order_[static_cast<size_t>(step)])]; }
+  const Operation& operation(const ScheduleNode& node) const {
+    return lowered_.operations[static_cast<size_t>(node.firstOperation())];
+  }
+
+  void findLifetimes() {
+    for (int32_t step = 0; step < static_cast<int32_t>(order_.size()); ++step)
+      for (const auto* list : {&nodeAt(step).reads, &nodeAt(step).writes})
+        for (BufferId id : *list) lifetimes_[static_cast<size_t>(id)].extend(step);
+  }
+
+  /// Buffers that an operator hands back itself, or whose memory may outlive the call, cannot lie in the pool.
+  std::vector<char> unpoolable() {
+    std::vector<char> owned = isResult_;
+    for (int32_t id : order_) {
+      const ScheduleNode& node = nodes_[static_cast<size_t>(id)];
+      if (!node.isExtern) continue;
+      const ExternStep& call = operation(node).call;
+      if (call.outVariant.empty())
+        for (BufferId result : call.results)
+          if (result >= 0) owned[static_cast<size_t>(result)] = 1;
+      // Operators of other libraries may keep a reference to what they are given.
+      if (!call.op.starts_with("aten::"))
+        for (BufferId read : node.reads) owned[static_cast<size_t>(read)] = 1;
+    }
+    return owned;
+  }
+
+  void placeBuffers() {
+    const std::vector<char> owned = unpoolable();
+    std::vector<PoolRequest> requests;
+    std::vector<BufferId> requesters;
+    for (const LoweredBuffer& buffer : lowered_.buffers) {
+      ProgramBuffer placed{buffer.id, buffer.name, buffer.meta, ProgramBuffer::Kind::Owned, buffer.index, 0, -1};
+      const auto i = static_cast<size_t>(buffer.id);
+      switch (buffer.kind) {
+        case Kind::Input: placed.kind = ProgramBuffer::Kind::Input; break;
+        case Kind::Constant: placed.kind = ProgramBuffer::Kind::Constant; break;
+        case Kind::View:
+          placed.kind = ProgramBuffer::Kind::View;
+          placed.base = buffer.base;
+          break;
+        case Kind::Computed:
+          placed.index = -1;
+          const SymExpr bytes = reachableElements(buffer.meta) * graph::elementSize(buffer.meta.dtype);
+          if (owned[i] || lifetimes_[i].first < 0 || !bytes.isConstant() ||
+              buffer.meta.device.kind != graph::DeviceKind::Cpu)
+            break;
+          placed.kind = ProgramBuffer::Kind::Planned;
+          requests.push_back({bytes.constant(), lifetimes_[i].first, lifetimes_[i].last});
+          requesters.push_back(buffer.id);
+      }
+      schedule_.program.buffers.push_back(std::move(placed));
+    }
+    const PoolPlan plan = planPool(requests);
+    for (size_t i = 0; i < requesters.size(); ++i)
+      schedule_.program.buffers[static_cast<size_t>(requesters[i])].poolOffset = plan.offsets[i];
+    schedule_.program.poolBytes = plan.bytes;
+  }
+
+  void emitNode(int32_t step) {
+    ScheduleNode& node = nodeAt(step);
+    FusionGroup group;
+    group.id = static_cast<int32_t>(schedule_.groups.size());
+    group.operations = node.operations;
+    group.bytesSaved = node.bytesSaved;
+    if (node.isExtern) {
+      ExternStep call = operation(node).call;
+      call.group = group.id;
+      group.name = call.op;
+      if (!call.outVariant.empty()) allocateWrites(node, step);
+      schedule_.program.steps.push_back(std::move(call));
+    } else {
+      allocateWrites(node, step);
+      emitLaunch(node, group);
+    }
+    freeDead(node, step);
+    schedule_.groups.push_back(std::move(group));
+  }
+
+  void emitLaunch(ScheduleNode& node, FusionGroup& group) {
+    FinishedKernel finished = finishKernel(lowered_, std::move(node.kernel));
+    std::string text = canonicalText(finished.kernel);
+    auto [entry, isNew] = kernelOf_.emplace(std::move(text), static_cast<int32_t>(schedule_.program.kernels.size()));
+    if (isNew) {
+      finished.kernel.name = fusedName(lowered_, node.operations, schedule_.program.kernels.size());
+      schedule_.program.kernels.push_back(std::move(finished.kernel));
+    }
+    group.kernel = entry->second;
+    group.name = schedule_.program.kernels[static_cast<size_t>(entry->second)].name;
+    schedule_.program.steps.push_back(
+        LaunchStep{entry->second, std::move(finished.buffers), group.id, std::move(finished.sizes)});
+  }
+
+  bool isOwned(BufferId id) const {
+    return schedule_.program.buffers[static_cast<size_t>(id)].kind == ProgramBuffer::Kind::Owned;
+  }
+
+  void allocateWrites(const ScheduleNode& node, int32_t step) {
+    for (BufferId id : node.writes)
+      if (isOwned(id) && lifetimes_[static_cast<size_t>(id)].first == step) schedule_.program.steps.push_back(AllocateStep{id});
+  }
+
+  void freeDead(const ScheduleNode& node, int32_t step) {
+    std::vector<BufferId> touched = node.reads;
+    touched.insert(touched.end(), node.writes.begin(), node.writes.end());
+    std::sort(touched.begin(), touched.end());
+    touched.erase(std::unique(touched.begin(), touched.end()), touched.end());
+    for (BufferId id : touched)
+      if (isOwned(id) && !isResult_[static_cast<size_t>(id)] && lifetimes_[static_cast<size_t>(id)].last == step)
+        schedule_.program.steps.push_back(FreeStep{id});
+  }
+
+  const LoweredGraph& lowered_;
+  std::vector<ScheduleNode>& nodes_;
+  const std::vector<int32_t>& order_;
+  std::vector<char> isResult_;
+  std::vector<Lifetime> lifetimes_;
+  std::unordered_map<std::string, int32_t> kernelOf_;  ///< canonical text -> position in Program::kernels
+  Schedule schedule_;
+};
+
+}  // namespace
+
+Schedule emitProgram(const LoweredGraph& lowered, std::vector<ScheduleNode>& nodes, const std::vector<int32_t>& order,
+                     const ScheduleOptions& options) {
+  return Emitter(lowered, nodes, order).emit();
+}
+
+}  // namespace fusebox::inductor
