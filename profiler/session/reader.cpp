@@ -14,7 +14,7 @@ namespace fusebox::session {
 namespace {
 
 // What a SELECT over the session needs; everything else (ATTACH, writing, settings) is refused.
-int allowReading(void*, int action, const char* first, const char*, const char*, const char*) {
+int allowReading(void*, int action, const char* first, const char* second, const char*, const char*) {
   switch (action) {
     case SQLITE_SELECT:
     case SQLITE_READ:
@@ -22,11 +22,17 @@ int allowReading(void*, int action, const char* first, const char*, const char*,
     case SQLITE_FUNCTION: return SQLITE_OK;  // extensions cannot be loaded, and unsafe ones are barred by trusted_schema
     case SQLITE_PRAGMA: {
       const std::string_view name = first ? first : "";
-      return name == "table_info" || name == "table_xinfo" || name == "user_version" || name == "data_version" ? SQLITE_OK
-                                                                                                             : SQLITE_DENY;
+      const bool allowed = name == "table_info" || name == "table_xinfo" || (name == "user_version" && !second);
+      return allowed ? SQLITE_OK : SQLITE_DENY;
     }
     default: return SQLITE_DENY;
   }
+}
+
+uint64_t bigEndian(const char* bytes, int count) {
+  uint64_t value = 0;
+  for (int i = 0; i < count; ++i) value = value << 8 | static_cast<unsigned char>(bytes[i]);
+  return value;
 }
 
 // Looks at the file itself first: SQLite would take an empty file for an empty database, and a folder for an I/O error.
@@ -45,7 +51,17 @@ Result<void> checkFile(const std::string& path) {
     return fail(ErrorCode::Corrupt, "this is not a Fusebox session (not a SQLite database)", path);
   }
   if (in.gcount() < 100) return fail(ErrorCode::Corrupt, "the session is cut short; nothing of it can be read", path);
-  return {};
+  // With a write-ahead log the main file may lag behind its header; without one it must be whole.
+  if (std::filesystem::exists(path + "-wal", error)) return {};
+  const uint64_t pageField = bigEndian(header + 16, 2);
+  const uint64_t expected = (pageField == 1 ? 65536 : pageField) * bigEndian(header + 28, 4);
+  const uint64_t actual = std::filesystem::file_size(path, error);
+  if (actual >= expected) return {};
+  return fail(ErrorCode::Corrupt,
+              fmt::format("the session is cut short: {} of {} bytes are there; copy it again, or get out what is left with "
+                          "`sqlite3 FILE .recover`",
+                          actual, expected),
+              path);
 }
 
 Result<void> harden(Database& database) {

@@ -1,0 +1,239 @@
+// The recorder's promises to the engine: losses are counted, a full disk never reaches the script, forks record nothing.
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <QTemporaryDir>
+#include <QTest>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "engine/record/recorder.h"
+#include "profiler/session/reader.h"
+#include "profiler/session/writer.h"
+
+using namespace fusebox;
+using namespace fusebox::session;
+using record::Recorder;
+
+namespace {
+
+int64_t one(const std::string& path, const std::string& sql) {
+  auto reader = Reader::open(path);
+  if (!reader) qFatal("%s", reader.error().text().c_str());
+  auto table = (*reader)->query(sql);
+  if (!table) qFatal("%s", table.error().text().c_str());
+  return table->rows.empty() ? -1 : std::get<int64_t>(table->rows[0][0]);
+}
+
+}  // namespace
+
+class RecorderTest : public QObject {
+  Q_OBJECT
+  QTemporaryDir dir_;
+  std::string file(const char* name) { return dir_.filePath(name).toStdString(); }
+
+ private slots:
+  void cleanup() { Recorder::stop(); }
+
+  void offIsNull() { QCOMPARE(Recorder::active(), nullptr); }
+
+  void oneAtATime() {
+    QVERIFY(Recorder::start({.path = file("a")}));
+    auto second = Recorder::start({.path = file("b")});
+    QVERIFY(!second);
+    QCOMPARE(second.error().code, ErrorCode::InvalidArgument);
+    Recorder::stop();
+    QCOMPARE(Recorder::active(), nullptr);
+    QVERIFY(Recorder::start({.path = file("b")}));
+  }
+
+  void otherFilesAreNotOverwritten() {
+    std::ofstream(file("train.py")) << "import torch\n";
+    auto started = Recorder::start({.path = file("train.py")});
+    QVERIFY(!started);
+    QCOMPARE(std::filesystem::file_size(file("train.py")), uintmax_t{13});
+    auto nowhere = Recorder::start({.path = file("no/such/dir/x.fusebox")});
+    QVERIFY(!nowhere);
+    QCOMPARE(nowhere.error().code, ErrorCode::Io);
+    QVERIFY(!Recorder::start({.path = dir_.path().toStdString()}));
+  }
+
+  void sessionsAreReplaced() {
+    for (int i = 0; i < 2; ++i) {
+      auto recorder = Recorder::start({.path = file("again")});
+      QVERIFY(recorder);
+      (*recorder)->frame({.name = "f"});
+      Recorder::stop();
+      QCOMPARE(one(file("again"), "SELECT count(*) FROM frames"), int64_t{1});
+    }
+  }
+
+  void recordingAfterStopIsHarmless() {
+    auto recorder = Recorder::start({.path = file("late")});
+    QVERIFY(recorder);
+    Recorder* r = *recorder;
+    r->launch(1, 1, 0, 10, 0);
+    Recorder::stop();
+    r->launch(1, 1, 20, 10, 0);
+    r->frame({.name = "late"});
+    r->loss("late");
+    { record::StageTimer timer(r, 1, record::Phase::Aot, "late"); }
+    QCOMPARE(one(file("late"), "SELECT count(*) FROM launches"), int64_t{1});
+  }
+
+  // Every record is either in the file or counted as lost.
+  void droppedLaunchesAreCounted() {
+    auto recorder = Recorder::start({.path = file("many")});
+    QVERIFY(recorder);
+    constexpr int64_t kCount = 3'000'000;
+    for (int64_t i = 0; i < kCount; ++i) (*recorder)->launch(1, 1, i, 1, 0);
+    Recorder::stop();
+    const int64_t kept = one(file("many"), "SELECT count(*) FROM launches");
+    const int64_t lost = one(file("many"), "SELECT count FROM losses WHERE what = 'launches'");
+    QCOMPARE(kept + std::max<int64_t>(0, lost), kCount);
+  }
+
+  void threadsComeAndGo() {
+    auto recorder = Recorder::start({.path = file("threads")});
+    QVERIFY(recorder);
+    for (int round = 0; round < 20; ++round) {
+      std::vector<std::thread> threads;
+      for (int t = 0; t < 4; ++t) {
+        threads.emplace_back([&] {
+          for (int i = 0; i < 100; ++i) (*recorder)->launch(1, 1, i * 1000, 10, 8);
+        });
+      }
+      for (auto& thread : threads) thread.join();
+    }
+    Recorder::stop();
+    QCOMPARE(one(file("threads"), "SELECT count(*) FROM launches"), int64_t{20 * 4 * 100});
+    QCOMPARE(one(file("threads"), "SELECT count(DISTINCT thread) FROM launches"), int64_t{80});
+    QCOMPARE(one(file("threads"), "SELECT launches FROM kernels WHERE kernel_id = 1"), int64_t{-1});  // no such kernel row
+    QCOMPARE(one(file("threads"), "SELECT sum(launches) FROM t_launch_stats"), int64_t{8000});
+  }
+
+  void nestedStagesAreATree() {
+    auto recorder = Recorder::start({.path = file("stages")});
+    QVERIFY(recorder);
+    {
+      record::StageTimer outer(*recorder, 1, record::Phase::Inductor, "outer");
+      record::StageTimer inner(*recorder, 1, record::Phase::Codegen, "inner");
+    }
+    { record::StageTimer next(*recorder, 1, record::Phase::Aot, "next"); }
+    { record::StageTimer off(nullptr, 1, record::Phase::Aot, "off"); }
+    Recorder::stop();
+    QCOMPARE(one(file("stages"), "SELECT p.name = 'outer' AND c.depth = 1 FROM stages c JOIN stages p ON "
+                                 "p.stage_id = c.parent_stage_id WHERE c.name = 'inner'"),
+             int64_t{1});
+    QCOMPARE(one(file("stages"), "SELECT depth FROM stages WHERE name = 'next'"), int64_t{0});
+    QCOMPARE(one(file("stages"), "SELECT count(*) FROM stages"), int64_t{3});
+  }
+
+  void forkedChildRecordsNothing() {
+    auto recorder = Recorder::start({.path = file("fork")});
+    QVERIFY(recorder);
+    (*recorder)->frame({.name = "parent"});
+    const pid_t child = fork();
+    if (child == 0) _exit(Recorder::active() == nullptr ? 0 : 1);
+    int status = 0;
+    waitpid(child, &status, 0);
+    QCOMPARE(WEXITSTATUS(status), 0);
+    (*recorder)->frame({.name = "parent"});
+    Recorder::stop();
+    QCOMPARE(one(file("fork"), "SELECT count(*) FROM frames"), int64_t{2});
+  }
+
+  void killedProcessLeavesAReadableSession() {
+    const std::string path = file("killed");
+    const pid_t child = fork();
+    if (child == 0) {
+      auto recorder = Recorder::start({.path = path});
+      if (!recorder) _exit(1);
+      for (int i = 0; i < 1000; ++i) (*recorder)->launch(1, 1, i * 1000, 10, 0);
+      (*recorder)->flush();
+      (*recorder)->launch(1, 1, 5'000'000, 10, 0);
+      kill(getpid(), SIGKILL);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    QVERIFY(WIFSIGNALED(status));
+    QVERIFY(one(path, "SELECT count(*) FROM launches") >= 1000);
+    QCOMPARE(Reader::open(path).value()->state(), Reader::State::Abandoned);
+  }
+
+  // A file size limit stands for a full disk: the same EFBIG/ENOSPC path of SQLite, without needing a file system.
+  void fullDiskIsCountedNotThrown() {
+    const std::string path = file("full");
+    const pid_t child = fork();
+    if (child == 0) {
+      signal(SIGXFSZ, SIG_IGN);
+      const rlimit limit{1 << 20, 1 << 20};
+      auto recorder = Recorder::start({.path = path});
+      if (!recorder) _exit(1);
+      setrlimit(RLIMIT_FSIZE, &limit);
+      freopen("/dev/null", "w", stderr);
+      for (int i = 0; i < 200'000; ++i) (*recorder)->launch(1, 1, i * 1000, 10, 0);
+      for (int i = 0; i < 2000; ++i) (*recorder)->frame({.name = std::string(2000, 'x')});
+      (*recorder)->flush();
+      Recorder::stop();
+      _exit(0);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    QVERIFY(WIFEXITED(status));
+    QCOMPARE(WEXITSTATUS(status), 0);
+    auto reader = Reader::open(path);
+    QVERIFY2(reader, reader ? "" : reader.error().text().c_str());
+    QVERIFY((*reader)->query("SELECT count(*) FROM launches"));
+  }
+
+  // After trouble, rows that were kept are written, and the launches that were not are counted.
+  void writerRecoversWhenThereIsRoomAgain() {
+    const std::string path = file("recover");
+    const pid_t child = fork();
+    if (child == 0) {
+      signal(SIGXFSZ, SIG_IGN);
+      freopen("/dev/null", "w", stderr);
+      auto writer = Writer::create(path);
+      if (!writer) _exit(1);
+      rlimit limit{};
+      getrlimit(RLIMIT_FSIZE, &limit);
+      const rlimit small{65536, limit.rlim_max};
+      setrlimit(RLIMIT_FSIZE, &small);
+      LaunchRing* ring = (*writer)->openRing(1);
+      for (int i = 0; i < 50'000; ++i) ring->push({i * 1000, 10, 0, 1, 1});
+      for (int i = 1; i <= 100; ++i) {
+        (*writer)->post(RowKind::Frame, {int64_t{i}, Cell{}, std::string(5000, 'x'), Cell{}, Cell{}, Cell{}, Cell{}, Cell{},
+                                         Cell{}, int64_t{0}});
+      }
+      if ((*writer)->flush()) _exit(2);
+      setrlimit(RLIMIT_FSIZE, &limit);
+      (*writer)->finish();
+      _exit(0);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    QCOMPARE(WEXITSTATUS(status), 0);
+    QCOMPARE(one(path, "SELECT count(*) FROM frames"), int64_t{100});
+    QCOMPARE(one(path, "SELECT count FROM losses WHERE what = 'launches'"), int64_t{50'000});
+  }
+
+  void launchIsCheap() {
+    auto recorder = Recorder::start({.path = file("cheap")});
+    QVERIFY(recorder);
+    constexpr int kCount = 100'000;
+    (*recorder)->launch(1, 1, 0, 1, 0);
+    const int64_t start = nowNs();
+    for (int i = 0; i < kCount; ++i) {
+      if (auto* r = Recorder::active()) r->launch(1, 1, i, 1, 0);
+    }
+    const double each = static_cast<double>(nowNs() - start) / kCount;
+    qInfo("one launch record: %.1f ns, without reading the clock", each);
+    QVERIFY(each < 100);
+  }
+};
+
+QTEST_GUILESS_MAIN(RecorderTest)
+#include "recorder_test.moc"

@@ -1,0 +1,85 @@
+// The public views: SCHEMA.md and the file agree, and the promised names are there.
+#include <QTest>
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "profiler/session/migrations.h"
+#include "profiler/session/reader.h"
+#include "profiler/session/schema.h"
+
+using namespace fusebox::session;
+
+namespace {
+
+// "| view | a, b | text |" lines of the documentation.
+std::map<std::string, std::string> documentedColumns() {
+  std::map<std::string, std::string> out;
+  std::ifstream in(SCHEMA_MD);
+  for (std::string line; std::getline(in, line);) {
+    if (line.rfind("| ", 0) != 0) continue;
+    const auto first = line.find(" | "), second = line.find(" | ", first + 3);
+    if (first == std::string::npos || second == std::string::npos) continue;
+    out[line.substr(2, first - 2)] = line.substr(first + 3, second - first - 3);
+  }
+  out.erase("view");
+  return out;
+}
+
+Database freshSchema() {
+  auto database = Database::openForWriting(":memory:");
+  Q_ASSERT(database);
+  const auto created = createSchema(*database);
+  Q_ASSERT(created);
+  return std::move(*database);
+}
+
+}  // namespace
+
+class SchemaTest : public QObject {
+  Q_OBJECT
+ private slots:
+  void promisedViewsAreThere() {
+    const char* promised[] = {"session_info", "frames", "compiles", "stages", "graph_breaks", "guards", "guard_failures",
+                              "graphs", "nodes", "edges", "node_origins", "fusion_groups", "fusion_members",
+                              "fusion_decisions", "buffers", "kernels", "launches", "cpu_events", "gpu_events",
+                              "cache_events", "source_files", "losses"};
+    QCOMPARE(int(std::size(promised)), kPromisedViews);
+    for (size_t i = 0; i < std::size(promised); ++i) {
+      QCOMPARE(std::string(publicViews()[i].name), std::string(promised[i]));
+    }
+  }
+
+  void documentationNamesEveryColumn() {
+    Database database = freshSchema();
+    const auto documented = documentedColumns();
+    QCOMPARE(documented.size(), publicViews().size());
+    for (const auto& view : publicViews()) {
+      auto statement = database.prepare("SELECT * FROM " + std::string(view.name));
+      QVERIFY2(statement.has_value(), view.name.data());
+      std::string columns;
+      for (int c = 0; c < statement->columns(); ++c) columns += (c ? ", " : "") + statement->columnName(c);
+      const auto it = documented.find(std::string(view.name));
+      QVERIFY2(it != documented.end(), view.name.data());
+      QCOMPARE(it->second, columns);
+    }
+  }
+
+  void versionAndIdAreSet() {
+    Database database = freshSchema();
+    QCOMPARE(database.integer("PRAGMA user_version")->value(), int64_t{1});
+    QCOMPARE(database.integer("PRAGMA application_id")->value(), int64_t{0x46555342});
+  }
+
+  void rawTablesArePrivate() {
+    Database database = freshSchema();
+    auto others = database.integer(
+        "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 't\\_%' ESCAPE '\\' "
+        "AND name NOT LIKE 'sqlite%'");
+    QCOMPARE(others->value(), int64_t{0});
+  }
+};
+
+QTEST_GUILESS_MAIN(SchemaTest)
+#include "schema_test.moc"
