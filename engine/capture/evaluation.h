@@ -1,0 +1,219 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "engine/capture/frame.h"
+#include "engine/capture/guard_set.h"
+#include "engine/capture/journal.h"
+#include "engine/capture/operations.h"
+#include "engine/capture/origin_table.h"
+#include "engine/capture/segment.h"
+#include "engine/trace/trace_context.h"
+
+namespace fusebox::capture {
+
+/// Thrown where evaluation cannot go on; caught at the root frame, which ends the segment before the current instruction.
+struct CaptureBreak {
+  GraphBreak what;
+  int64_t birth = -1;  ///< not negative: the segment must end before the root instruction that made an object (by count)
+};
+
+/// Arguments of one call in vectorcall form.
+struct CallArguments {
+  PyObject* const* args = nullptr;
+  size_t positional = 0;
+  PyObject* kwNames = nullptr;
+  size_t keywords() const { return kwNames ? static_cast<size_t>(PyTuple_GET_SIZE(kwNames)) : 0; }
+  size_t total() const { return positional + keywords(); }
+  PyObject* keywordName(size_t i) const { return PyTuple_GET_ITEM(kwNames, static_cast<Py_ssize_t>(i)); }
+  /// The keyword argument of that name, or null.
+  PyObject* keyword(const char* name) const;
+};
+
+class Evaluation;
+/// A rule for one C callable (or a Python function that is not to be interpreted). `self` of a bound method is args[0].
+using CallRule = PyRef (*)(Evaluation& e, PyObject* callable, const CallArguments& a);
+
+/// The evaluation of one segment: operations with provenance. Real objects are computed with; every read of something that
+/// existed before adds a guard, every write goes through the journal, tensors are stand-ins of the trace.
+class Evaluation final : public Operations {
+ public:
+  Evaluation(const FrameState& state, const CaptureOptions& options);
+  ~Evaluation() override;
+
+  // --- Operations -------------------------------------------------------------------------------------------------
+  PyRef getAttr(PyObject* object, PyObject* name) override;
+  PyRef getMethod(PyObject* object, PyObject* name, PyRef* self) override;
+  PyRef getSpecial(PyObject* object, PyObject* name) override;
+  bool setAttr(PyObject* object, PyObject* name, PyObject* value) override;
+  PyRef call(PyObject* callable, PyObject* const* args, size_t positional, PyObject* kwNames) override;
+  PyRef callEx(PyObject* callable, PyObject* argsTuple, PyObject* kwargs) override;
+  PyRef binary(int op, PyObject* a, PyObject* b) override;
+  PyRef unary(Op op, PyObject* a) override;
+  PyRef compare(int op, PyObject* a, PyObject* b) override;
+  int contains(PyObject* container, PyObject* item) override;
+  int truth(PyObject* object) override;
+  Py_ssize_t length(PyObject* object) override;
+  PyRef getItem(PyObject* object, PyObject* key) override;
+  bool setItem(PyObject* object, PyObject* key, PyObject* value) override;
+  PyRef iter(PyObject* object) override;
+  PyRef next(PyObject* iterator) override;
+  int send(PyObject* receiver, PyObject* value, PyRef* result) override;
+  PyRef makeGenerator(std::unique_ptr<Frame> frame) override;
+  PyRef format(PyObject* value, PyObject* spec) override;
+  PyRef convert(char conversion, PyObject* value) override;
+  PyRef loadGlobal(Frame& frame, PyObject* name) override;
+  bool storeGlobal(Frame& frame, PyObject* name, PyObject* value) override;
+  PyRef loadCell(PyObject* cell) override;
+  void storeCell(PyObject* cell, PyObject* value) override;
+  void readLocal(Frame& frame, int index) override;
+  PyRef importName(Frame& frame, PyObject* name, PyObject* fromList, PyObject* level) override;
+  PyRef importFrom(PyObject* module, PyObject* name) override;
+  bool updateDict(PyObject* dict, PyObject* mapping) override;
+  PyRef makeSuper(Frame& frame, PyObject* type, PyObject* object) override;
+  int exceptionMatches(PyObject* exception, PyObject* type) override;
+  void adopt(PyObject* fresh) override;
+  /// The same for iterators, which are kept even if they are not collectable.
+  void adoptIterator(PyObject* iterator);
+  void noteTraceback(Frame& frame) override;
+
+  // --- values (values.cpp) ----------------------------------------------------------------------------------------
+  /// The value at a source as the program sees it: guarded, known, tensors as stand-ins.
+  PyRef wrap(PyObject* object, const Source* source);
+  /// The source of an object, null for fresh ones. Objects of unknown origin are taken as fixed (Pinned).
+  const Source* sourceOf(PyObject* object);
+  bool isFresh(PyObject* object) { return sourceOf(object) == nullptr; }
+  /// An object that a guard fixes already (an attribute of a guarded type, a function's part).
+  PyRef pin(PyObject* object);
+  Origin* origin(PyObject* object) { return origins_.find(object); }
+  /// Guards length and elements of a list, tuple, dict or set that has a source, and returns what C code may look into: the
+  /// container itself, or a copy with stand-ins for its tensors. Anything else is returned as it is.
+  PyRef expose(PyObject* object);
+  /// The evaluator's value for what a container holds now (a real tensor gives its stand-in).
+  PyRef translate(PyObject* element, const Source* source);
+  /// Before the contents of a container change. Breaks if they cannot be journaled.
+  void willWrite(PyObject* container);
+  bool isTensor(PyObject* object) const;
+  bool isStandIn(PyObject* object) const;
+
+  // --- guards -----------------------------------------------------------------------------------------------------
+  void guard(GuardKind kind, const Source* source, PyObject* expected = nullptr, int64_t number = 0);
+  void guardTypeVersion(PyTypeObject* type);
+  SourceTable& sources() { return guards_->sources(); }
+
+  // --- attributes (slots_attribute.cpp) -----------------------------------------------------------------------------
+  /// PyObject_GenericGetAttr with provenance, starting the class search behind `after` in the MRO when given (super).
+  /// `missing`: set instead of raising AttributeError.
+  PyRef genericGetAttr(PyObject* object, PyObject* name, bool* missing = nullptr);
+  bool genericSetAttr(PyObject* object, PyObject* name, PyObject* value);
+  PyRef typeGetAttr(PyTypeObject* type, PyObject* name);
+  PyRef moduleGetAttr(PyObject* module, PyObject* name);
+  PyRef superGetAttr(PyObject* super, PyObject* name);
+  PyRef bindDescriptor(PyObject* descriptor, PyObject* object, PyTypeObject* type, PyObject* name);
+  /// __dict__ of an instance as a known object; null without error when it has none.
+  PyRef instanceDict(PyObject* object);
+  /// A class attribute through the MRO, guarded; borrowed, null when absent.
+  PyObject* typeLookup(PyTypeObject* type, PyObject* name);
+  /// dict[name] guarded; null without error when absent (guarded too).
+  PyRef readDict(PyObject* dict, PyObject* key);
+  void attributeError(PyObject* object, PyObject* name);
+
+  // --- calls (slots_call.cpp, module_protocol.cpp, callables_*.cpp) --------------------------------------------------
+  PyRef call(PyObject* callable, const CallArguments& a) { return call(callable, a.args, a.positional, a.kwNames); }
+  PyRef callFunction(PyObject* function, const CallArguments& a);
+  PyRef callType(PyTypeObject* type, const CallArguments& a);
+  PyRef callInstance(PyObject* object, const CallArguments& a);
+  PyRef callModuleInstance(PyObject* module, PyObject* callMethod, const CallArguments& a, bool* handled);
+  PyRef callMethodNamed(PyObject* object, const char* name, std::initializer_list<PyObject*> args);
+  /// Runs a C callable (or a Python function that only computes with tensors) for real on exposed arguments.
+  PyRef callReal(PyObject* callable, const CallArguments& a);
+  /// The same without looking into the arguments.
+  PyRef callRaw(PyObject* callable, const CallArguments& a);
+  /// A result of C code: adopts what is new, gives BreakError its way.
+  PyRef checked(PyObject* result);
+  /// Runs a frame to its end.
+  PyRef runFrame(std::unique_ptr<Frame> frame);
+  /// Runs until return, yield or error; the root frame counts instructions and may stop.
+  int runUntilYield(Frame& frame, PyRef* result);
+  Frame* frame() const { return frame_; }
+
+  // --- breaks -------------------------------------------------------------------------------------------------------
+  [[noreturn]] void breakHere(std::string kind, std::string reason, std::string hint = {});
+  /// Throws if a C call stopped at something that cannot be traced; the error indicator is cleared.
+  void throwIfBreak();
+  [[noreturn]] void breakBefore(Origin& made, std::string kind, std::string reason, std::string hint = {});
+  Place place() const;
+  std::vector<Place> stackPlaces() const;
+
+  // --- the segment (evaluator.cpp, recipes.cpp) -----------------------------------------------------------------------
+  Result<Segment> run(int64_t stopAt, std::optional<GraphBreak> why);
+  int64_t rootCount() const { return rootCount_; }
+  Journal& journal() { return journal_; }
+  trace::TraceContext& trace() { return *trace_; }
+
+ private:
+  friend class RecipeMaker;
+  struct Modes;
+  bool equalsConstant(PyObject* object) const;
+  PyRef wrapTensor(PyObject* object, const Source* source);
+  const Source* adoptSource(PyObject* object, const Source* source);
+  PyRef exposeSequence(PyObject* object, Origin* origin);
+  PyRef exposeDict(PyObject* object, Origin* origin);
+  PyRef exposeSet(PyObject* object, Origin* origin);
+  PyRef exposeFresh(PyObject* object);
+  bool bindArguments(Frame& frame, PyObject* function, const CallArguments& a);
+  PyRef callNew(PyTypeObject* type, const CallArguments& a);
+  bool callInit(PyObject* object, PyTypeObject* type, const CallArguments& a);
+  Segment finish(Frame& root, Segment::Exit exit, std::optional<GraphBreak> why);
+  graph::Provenance provenance();
+  std::string modulePath(PyObject* module);
+
+  const FrameState& state_;
+  CaptureOptions options_;
+  std::shared_ptr<GuardSet> guards_;
+  OriginTable origins_;
+  Journal journal_;
+  std::unique_ptr<trace::TraceContext> trace_;
+  std::unique_ptr<Modes> entryModes_;
+  Frame* frame_ = nullptr;
+  int64_t rootCount_ = 0, stopAt_ = -1, bytecodes_ = 0, frames_ = 0;
+  int depth_ = 0;
+  std::unordered_set<PyTypeObject*> guardedTypes_;
+  std::vector<PyRef> keepAlive_;
+  std::vector<PyObject*> modules_;  ///< nn.Module instances under call, outermost first
+  std::shared_ptr<const std::vector<graph::SourceLine>> lastStack_;
+};
+
+/// Interned attribute name; lives as long as the process.
+PyObject* internedName(const char* text);
+/// Rules by name, resolved once a process: by PyMethodDef of C functions and methods, by object for everything else.
+CallRule ruleOf(PyObject* callable);
+/// What kinds of C callables of torch are called on stand-ins without a rule of their own.
+bool isTorchBinding(PyObject* callable);
+/// A Python function of torch that only computes with its tensor arguments and may be run by CPython.
+bool isTrustedFunction(PyObject* function);
+/// CPython's binary operator by NB_ number.
+PyObject* evaluateBinary(int op, PyObject* a, PyObject* b);
+
+/// An iterator that only the evaluator can advance (a suspended generator, zip over one, …), as a Python object.
+class LazyIterator {
+ public:
+  virtual ~LazyIterator() = default;
+  /// Null without error: exhausted.
+  virtual PyRef next(Evaluation& e) = 0;
+  virtual int send(Evaluation& e, PyObject* value, PyRef* result);
+  /// Generator: runs `finally` blocks.
+  virtual bool close(Evaluation&) { return true; }
+  virtual int throwInto(Evaluation& e, PyObject* exception, PyRef* result);
+  virtual const char* what() const = 0;
+};
+PyRef makeLazy(Evaluation& e, std::unique_ptr<LazyIterator> iterator);
+/// Null: not one.
+LazyIterator* lazyOf(PyObject* object);
+
+}  // namespace fusebox::capture

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "engine/capture/instruction.h"
+#include "engine/capture/py_ref.h"
+
+namespace fusebox::capture {
+
+/// A Python frame under evaluation. CPython's layout of locals and stack, with owned references.
+struct Frame {
+  std::shared_ptr<const DecodedCode> decoded;
+  PyRef function;
+  PyObject* globals = nullptr;   ///< borrowed from function
+  PyObject* builtins = nullptr;  ///< borrowed from function
+  std::vector<PyRef> locals;     ///< localsplus
+  std::vector<PyRef> stack;      ///< a null PyRef is CPython's NULL
+  int pc = 0;                    ///< index of the instruction under execution
+  PyRef kwNames;                 ///< between KW_NAMES and CALL
+  PyRef result;                  ///< set by Flow::Return and Flow::Yield
+  Frame* caller = nullptr;
+  bool isRoot = false;
+  /// Root frame of a capture: locals whose value has not been read yet, so carries no guard. Empty elsewhere.
+  std::vector<bool> unread;
+
+  /// A frame of `function` before its first instruction; locals are all unbound.
+  static std::unique_ptr<Frame> make(PyObject* function);
+
+  PyRef pop() {
+    PyRef top = std::move(stack.back());
+    stack.pop_back();
+    return top;
+  }
+  void push(PyRef value) { stack.push_back(std::move(value)); }
+  /// The n-th from the top, 1 being the top.
+  PyRef& peek(int n) { return stack[stack.size() - static_cast<size_t>(n)]; }
+  const Instruction& instruction() const { return decoded->instructions[static_cast<size_t>(pc)]; }
+  PyCodeObject* code() const { return decoded->code; }
+  PyObject* name(int index) const { return PyTuple_GET_ITEM(decoded->names.get(), index); }
+  int line() const { return decoded->lineOf(pc); }
+};
+
+}  // namespace fusebox::capture

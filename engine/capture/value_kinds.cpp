@@ -1,0 +1,103 @@
+#include "engine/capture/value_kinds.h"
+
+#include <torch/csrc/Device.h>
+#include <torch/csrc/Dtype.h>
+#include <torch/csrc/Layout.h>
+#include <torch/csrc/MemoryFormat.h>
+
+#include <cstring>
+#include <string>
+#include <unordered_map>
+
+#include "engine/capture/py_ref.h"
+
+namespace fusebox::capture {
+
+PyObject* torchObject(const char* dottedName) {
+  static auto* cache = new std::unordered_map<std::string, PyObject*>;
+  if (auto it = cache->find(dottedName); it != cache->end()) return it->second;
+  const std::string full(dottedName);
+  PyRef result;
+  // The longest prefix that is an imported module, then attributes.
+  for (size_t cut = full.rfind('.'); cut != std::string::npos && !result; cut = cut ? full.rfind('.', cut - 1) : std::string::npos) {
+    PyRef moduleName = PyRef::steal(PyUnicode_FromString(full.substr(0, cut).c_str()));
+    PyRef found = PyRef::steal(PyImport_GetModule(moduleName.get()));
+    size_t at = cut;
+    while (found && at != std::string::npos) {
+      const size_t next = full.find('.', at + 1);
+      found = PyRef::steal(PyObject_GetAttrString(found.get(), full.substr(at + 1, next == std::string::npos ? next : next - at - 1).c_str()));
+      at = next;
+    }
+    result = std::move(found);
+    PyErr_Clear();
+    if (cut == 0) break;
+  }
+  // A module that is not imported yet may be later: only remember what was found.
+  PyObject* object = result.release();
+  if (object) cache->emplace(full, object);
+  return object;
+}
+
+namespace {
+
+bool isTypeNamed(PyTypeObject* type, const char* dotted, PyTypeObject** slot) {
+  if (!*slot) *slot = reinterpret_cast<PyTypeObject*>(torchObject(dotted));
+  return type == *slot;
+}
+
+bool isScalarConstant(PyObject* o) {
+  PyTypeObject* t = Py_TYPE(o);
+  if (o == Py_None || o == Py_Ellipsis || o == Py_NotImplemented) return true;
+  if (t == &PyLong_Type || t == &PyUnicode_Type || t == &PyFloat_Type || t == &PyBool_Type || t == &PyBytes_Type || t == &PyComplex_Type)
+    return true;
+  return THPDtype_Check(o) || THPDevice_Check(o) || THPLayout_Check(o);
+}
+
+}  // namespace
+
+bool isConstantValue(PyObject* o) {
+  static PyTypeObject* size = nullptr;
+  if (isScalarConstant(o)) return true;
+  if (PyTuple_CheckExact(o) || isTypeNamed(Py_TYPE(o), "torch.Size", &size)) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); ++i)
+      if (!isConstantValue(PyTuple_GET_ITEM(o, i))) return false;
+    return true;
+  }
+  return false;
+}
+
+bool isEnumClass(PyObject* type) {
+  static PyObject* const enumMeta = [] {
+    PyRef module = PyRef::steal(PyImport_ImportModule("enum"));
+    return PyObject_GetAttrString(module.get(), "EnumMeta");
+  }();
+  return PyType_IsSubtype(Py_TYPE(type), reinterpret_cast<PyTypeObject*>(enumMeta));
+}
+
+bool isIdentityValue(PyObject* o) {
+  if (PyType_Check(o) || PyModule_Check(o) || PyCFunction_Check(o) || PyCode_Check(o)) return true;
+  PyTypeObject* t = Py_TYPE(o);
+  if (t == &PyMethodDescr_Type || t == &PyWrapperDescr_Type || t == &PyClassMethodDescr_Type || t == &PyGetSetDescr_Type ||
+      t == &PyMemberDescr_Type || THPMemoryFormat_Check(o))
+    return true;
+  if (PyWeakref_Check(o)) return true;
+  const char* name = t->tp_name;
+  if (std::strcmp(name, "functools._lru_cache_wrapper") == 0 || std::strcmp(name, "OpOverload") == 0 ||
+      std::strcmp(name, "OpOverloadPacket") == 0 || std::strcmp(name, "_OpNamespace") == 0 || std::strcmp(name, "_Ops") == 0)
+    return true;
+  return isEnumClass(reinterpret_cast<PyObject*>(t));
+}
+
+bool isPlainTensorClass(PyTypeObject* type) {
+  if (reinterpret_cast<PyObject*>(type) == THPVariableClass) return true;
+  static PyTypeObject *parameter = nullptr, *buffer = nullptr;
+  return isTypeNamed(type, "torch.nn.parameter.Parameter", &parameter) || isTypeNamed(type, "torch.nn.parameter.Buffer", &buffer);
+}
+
+bool isModuleClass(PyTypeObject* type) {
+  static PyTypeObject* module = nullptr;
+  if (!module) module = reinterpret_cast<PyTypeObject*>(torchObject("torch.nn.modules.module.Module"));
+  return module && PyType_IsSubtype(type, module);
+}
+
+}  // namespace fusebox::capture
