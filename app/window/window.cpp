@@ -1,14 +1,29 @@
 #include "app/window/window.h"
 
 #include <QApplication>
-#include <QLabel>
+#include <QSettings>
+
+#include "app/window/main_window.h"
+#include "views/widgets/theme.h"
 
 namespace fusebox::window {
 
 int runWindow(int argc, char** argv, const WindowRequest& request) {
   QApplication application(argc, argv);
-  QLabel label(QString::fromStdString(request.file));
-  label.show();
+  QApplication::setOrganizationName(QStringLiteral("fusebox"));
+  QApplication::setApplicationName(QStringLiteral("fusebox"));
+  QApplication::setApplicationDisplayName(QStringLiteral("Fusebox"));
+  using views::Theme;
+  const int mode = QSettings().value(QStringLiteral("theme"), 0).toInt();
+  Theme::instance().apply(mode >= 0 && mode <= 2 ? static_cast<Theme::Mode>(mode) : Theme::Mode::System);
+  MainWindow window(QApplication::applicationFilePath());
+  window.show();
+  if (!request.file.empty()) window.openSession(QString::fromStdString(request.file));
+  if (!request.runCommand.empty()) {
+    RunRequest run;
+    for (const auto& word : request.runCommand) run.rawCommand << QString::fromStdString(word);
+    window.runScript(run);
+  }
   return QApplication::exec();
 }
 

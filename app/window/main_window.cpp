@@ -1,0 +1,273 @@
+#include "app/window/main_window.h"
+
+#include <QCloseEvent>
+#include <QDragEnterEvent>
+#include <QFileInfo>
+#include <QMimeData>
+#include <QProgressBar>
+#include <QSettings>
+#include <QStatusBar>
+#include <QToolButton>
+#include <QVBoxLayout>
+
+#include "app/window/recent_sessions.h"
+#include "views/registry/view_table.h"
+#include "views/widgets/theme.h"
+
+namespace fusebox::window {
+namespace {
+
+using views::Location;
+using views::MessageBar;
+
+constexpr int kRetryMs = 150;
+constexpr int kRefreshMs = 700;   // a growing session is read again at most this often
+constexpr int kBusyAfterMs = 200;
+
+QString headlineOf(const Error& error, const QString& name) {
+  switch (error.code) {
+    case ErrorCode::NotFound: return MainWindow::tr("%1 does not exist").arg(name);
+    case ErrorCode::TooNew: return MainWindow::tr("%1 was written by a newer Fusebox").arg(name);
+    case ErrorCode::Corrupt: return MainWindow::tr("%1 is damaged, or no session").arg(name);
+    case ErrorCode::Io: return MainWindow::tr("%1 cannot be read").arg(name);
+    default: return MainWindow::tr("%1 cannot be opened").arg(name);
+  }
+}
+
+}  // namespace
+
+MainWindow::MainWindow(QString program, QWidget* parent)
+    : QMainWindow(parent),
+      bus_(new views::SelectionBus(this)),
+      registry_(new views::ActionRegistry(this)),
+      messages_(new MessageBar),
+      pages_(new QStackedWidget),
+      docks_(new DockHost),
+      output_(new OutputPanel),
+      runner_(new ScriptRunner(std::move(program), this)) {
+  setObjectName(QStringLiteral("mainWindow"));
+  setWindowTitle(tr("Fusebox"));
+  setWindowIcon(QIcon(QStringLiteral(":/icons/fusebox.svg")));
+  setAcceptDrops(true);
+  resize(1280, 800);
+  buildViews();
+  buildActions();
+  buildMenus();
+  buildToolbar();
+  buildStatusBar();
+  start_ = new StartPage(registry_->find(QStringLiteral("file.open")), registry_->find(QStringLiteral("run.script")));
+  pages_->addWidget(start_);
+  pages_->addWidget(docks_);
+  auto* centre = new QWidget;
+  auto* column = new QVBoxLayout(centre);
+  column->setContentsMargins(0, 0, 0, 0);
+  column->setSpacing(0);
+  column->addWidget(messages_);
+  column->addWidget(pages_, 1);
+  setCentralWidget(centre);
+
+  connect(start_, &StartPage::sessionChosen, this, &MainWindow::openSession);
+  connect(bus_, &views::SelectionBus::openRequested, this, &MainWindow::goTo);
+  connect(bus_, &views::SelectionBus::selected, this, [this](Location location, QObject* from) {
+    if (const auto* view = qobject_cast<views::View*>(from)) {
+      location.view = view->id().toStdString();
+      remember(location);
+    }
+  });
+  connect(docks_, &DockHost::viewRaised, this, [this](views::View* view) {
+    if (session_) remember(Location::ofView(view->id().toStdString()));
+  });
+  connect(runner_, &ScriptRunner::started, this, &MainWindow::runStarted);
+  connect(runner_, &ScriptRunner::output, output_, &OutputPanel::append);
+  connect(runner_, &ScriptRunner::finished, this, &MainWindow::runFinished);
+  connect(runner_, &ScriptRunner::sessionAppeared, this, [this](const QString& path) {
+    awaited_ = path;
+    retryOpening();
+  });
+  connect(output_, &OutputPanel::lineTyped, runner_, &ScriptRunner::write);
+  retry_.setInterval(kRetryMs);
+  retry_.setSingleShot(true);
+  connect(&retry_, &QTimer::timeout, this, &MainWindow::retryOpening);
+  growth_.setInterval(kRefreshMs);
+  growth_.setSingleShot(true);
+  connect(&growth_, &QTimer::timeout, this, [this] {
+    for (views::View* view : docks_->views()) view->refresh();
+    sayState();
+  });
+  busyDelay_.setInterval(kBusyAfterMs);
+  busyDelay_.setSingleShot(true);
+  connect(&busyDelay_, &QTimer::timeout, this, [this] {
+    busyPart_->show();
+    cancelPart_->show();
+  });
+  QSettings settings;
+  restoreGeometry(settings.value(QStringLiteral("window/geometry")).toByteArray());
+  docks_->applyLayout(DockHost::Layout::Tabs);
+  docks_->restoreArrangement(settings.value(QStringLiteral("window/docks")).toByteArray());
+  outputDock_->hide();
+  updateActions();
+}
+
+MainWindow::~MainWindow() {
+  for (views::View* view : docks_->views()) view->setSession(nullptr);
+}
+
+void MainWindow::buildViews() {
+  for (const auto& entry : views::viewTable()) docks_->addView(entry.create({bus_}));
+  outputDock_ = docks_->addPanel(QStringLiteral("output"), tr("Output"), output_);
+}
+
+void MainWindow::openSession(const QString& path) {
+  closeSession();
+  messages_->dismiss();
+  session_ = std::make_unique<views::SessionLink>(QFileInfo(path).absoluteFilePath());
+  connect(session_.get(), &views::SessionLink::opened, this, &MainWindow::sessionOpened);
+  connect(session_.get(), &views::SessionLink::failed, this, &MainWindow::sessionFailed);
+  connect(session_.get(), &views::SessionLink::grown, this, &MainWindow::sessionGrown);
+  connect(session_.get(), &views::SessionLink::vanished, this, &MainWindow::sessionVanished);
+  connect(session_.get(), &views::SessionLink::pendingChanged, this, [this](int pending) {
+    if (pending == 0) {
+      busyDelay_.stop();
+      busyPart_->hide();
+      cancelPart_->hide();
+    } else if (!busyDelay_.isActive() && !busyPart_->isVisible()) {
+      busyDelay_.start();
+    }
+  });
+}
+
+void MainWindow::sessionOpened() {
+  retry_.stop();
+  awaited_.clear();
+  const QString path = session_->path();
+  RecentSessions::add(path);
+  start_->reload();
+  history_.clear();
+  setWindowTitle(tr("%1 – Fusebox").arg(QFileInfo(path).fileName()));
+  pathPart_->setText(path);
+  pages_->setCurrentWidget(docks_);
+  for (views::View* view : docks_->views()) view->setSession(session_.get());
+  const views::View* current = docks_->currentView();
+  history_.visit(Location::ofView(current ? current->id().toStdString() : "overview"));
+  sayState();
+  updateActions();
+}
+
+void MainWindow::sessionFailed(const Error& error) {
+  const QString path = session_->path();
+  const bool writing = path == awaited_ && runner_->running();
+  closeSession();
+  if (writing) {  // its first tables are not committed yet
+    retry_.start();
+    return;
+  }
+  messages_->say(MessageBar::Severity::Error, headlineOf(error, QFileInfo(path).fileName()), QString::fromStdString(error.text()));
+}
+
+void MainWindow::retryOpening() {
+  if (!awaited_.isEmpty()) openSession(awaited_);
+}
+
+void MainWindow::closeSession() {
+  if (!session_) return;
+  for (views::View* view : docks_->views()) view->setSession(nullptr);
+  session_.reset();
+  growth_.stop();
+  busyDelay_.stop();
+  busyPart_->hide();
+  cancelPart_->hide();
+  history_.clear();
+  setWindowTitle(tr("Fusebox"));
+  pathPart_->clear();
+  statePart_->clear();
+  pages_->setCurrentWidget(start_);
+  start_->reload();
+  updateActions();
+}
+
+void MainWindow::sessionGrown() {
+  if (!growth_.isActive()) growth_.start();
+}
+
+void MainWindow::sessionVanished(const QString& why) {
+  messages_->say(MessageBar::Severity::Warning, tr("%1 is no longer there").arg(QFileInfo(session_->path()).fileName()),
+                 tr("%1 What is shown was read before; it stays until you close the session.").arg(why));
+}
+
+void MainWindow::sayState() {
+  if (session_) statePart_->setText(session_->isLive() ? tr("● recording") : tr("finished"));
+}
+
+void MainWindow::runScript(const RunRequest& request) {
+  if (runner_->running()) {
+    messages_->say(MessageBar::Severity::Info, tr("A script is already running"), tr("Stop it first, or wait until it has ended."));
+    return;
+  }
+  closeSession();
+  messages_->dismiss();
+  runner_->start(request);
+}
+
+void MainWindow::runStarted(const QString& commandLine) {
+  output_->begin(commandLine);
+  pages_->setCurrentWidget(docks_);
+  outputDock_->show();
+  updateActions();
+}
+
+void MainWindow::runFinished(const RunOutcome& outcome) {
+  output_->end(outcome.what.isEmpty() ? tr("[finished]") : QStringLiteral("[%1]").arg(outcome.what));
+  if (!outcome.what.isEmpty()) {
+    messages_->say(outcome.failed ? MessageBar::Severity::Error : MessageBar::Severity::Info, outcome.what, outcome.details);
+  }
+  if (!awaited_.isEmpty() && !session_) retryOpening();
+  if (!session_ && awaited_.isEmpty()) start_->reload();
+  updateActions();
+}
+
+void MainWindow::goTo(const Location& location) {
+  Location place = location;
+  if (place.view.empty()) {
+    for (const views::View* view : docks_->views()) {
+      if (!view->canShow(place)) continue;
+      place.view = view->id().toStdString();
+      break;
+    }
+  }
+  if (place.view.empty()) return;
+  showView(place);
+  remember(place);
+}
+
+void MainWindow::showView(const Location& place) {
+  const QString id = QString::fromStdString(place.view);
+  navigating_ = true;
+  docks_->raiseView(id);
+  if (views::View* view = docks_->view(id); view && place.kind != views::ObjectKind::None) view->showLocation(place);
+  navigating_ = false;
+}
+
+void MainWindow::remember(const Location& place) {
+  if (navigating_) return;
+  history_.visit(place);
+  updateActions();
+}
+
+void MainWindow::closeEvent(QCloseEvent* event) {
+  QSettings settings;
+  settings.setValue(QStringLiteral("window/geometry"), saveGeometry());
+  settings.setValue(QStringLiteral("window/docks"), docks_->arrangement());
+  event->accept();
+}
+
+void MainWindow::dragEnterEvent(QDragEnterEvent* event) {
+  if (event->mimeData()->hasUrls()) event->acceptProposedAction();
+}
+
+void MainWindow::dropEvent(QDropEvent* event) {
+  for (const QUrl& url : event->mimeData()->urls()) {
+    if (url.isLocalFile()) return openSession(url.toLocalFile());
+  }
+}
+
+}  // namespace fusebox::window

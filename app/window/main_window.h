@@ -1,0 +1,97 @@
+#pragma once
+
+#include <QElapsedTimer>
+#include <QLabel>
+#include <QMainWindow>
+#include <QPointer>
+#include <QStackedWidget>
+#include <QTimer>
+
+#include "app/window/dock_host.h"
+#include "app/window/output_panel.h"
+#include "app/window/script_runner.h"
+#include "app/window/start_page.h"
+#include "views/common/navigation_history.h"
+#include "views/widgets/action_registry.h"
+#include "views/widgets/message_bar.h"
+#include "views/widgets/session_link.h"
+
+class QProgressBar;
+class QToolButton;
+
+namespace fusebox::window {
+
+/// The window: one session at a time, its views, the script that may be writing it.
+class MainWindow : public QMainWindow {
+  Q_OBJECT
+ public:
+  /// `program` is the fusebox executable that runs scripts.
+  explicit MainWindow(QString program, QWidget* parent = nullptr);
+  ~MainWindow() override;
+
+  void openSession(const QString& path);
+  void closeSession();
+  void runScript(const RunRequest& request);
+  /// Brings up a view that can show the place.
+  void goTo(const views::Location& location);
+
+  views::SessionLink* session() const { return session_.get(); }
+  DockHost* docks() const { return docks_; }
+  views::MessageBar* messages() const { return messages_; }
+  views::ActionRegistry* registry() const { return registry_; }
+  ScriptRunner* runner() const { return runner_; }
+  OutputPanel* outputPanel() const { return output_; }
+
+ protected:
+  void closeEvent(QCloseEvent* event) override;
+  void dragEnterEvent(QDragEnterEvent* event) override;
+  void dropEvent(QDropEvent* event) override;
+
+ private:
+  // main_window_actions.cpp
+  void buildActions();
+  void buildMenus();
+  void buildToolbar();
+  void buildStatusBar();
+  void chooseSession();
+  void chooseScript();
+  void showPalette();
+  void showKeys();
+  void setTheme(int mode);
+
+  void buildViews();
+  void sessionOpened();
+  void sessionFailed(const Error& error);
+  void sessionGrown();
+  void sessionVanished(const QString& why);
+  void sayState();
+  void runStarted(const QString& commandLine);
+  void runFinished(const RunOutcome& outcome);
+  void retryOpening();
+  void showView(const views::Location& place);
+  void remember(const views::Location& place);
+  void updateActions();
+
+  views::SelectionBus* bus_;
+  views::ActionRegistry* registry_;
+  views::NavigationHistory history_;
+  bool navigating_ = false;
+
+  views::MessageBar* messages_;
+  QStackedWidget* pages_;
+  StartPage* start_ = nullptr;
+  DockHost* docks_;
+  OutputPanel* output_;
+  QDockWidget* outputDock_ = nullptr;
+  QLabel* statePart_ = nullptr;
+  QLabel* pathPart_ = nullptr;
+  QProgressBar* busyPart_ = nullptr;
+  QToolButton* cancelPart_ = nullptr;
+
+  ScriptRunner* runner_;
+  std::unique_ptr<views::SessionLink> session_;
+  QString awaited_;          ///< session of a run that could not be opened yet
+  QTimer retry_, growth_, busyDelay_;
+};
+
+}  // namespace fusebox::window

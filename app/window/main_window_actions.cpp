@@ -1,0 +1,221 @@
+// Menus, tool bar, status bar and the actions behind them.
+#include <QActionGroup>
+#include <QApplication>
+#include <QDialog>
+#include <QFileDialog>
+#include <QHeaderView>
+#include <QMenuBar>
+#include <QProgressBar>
+#include <QSettings>
+#include <QStatusBar>
+#include <QToolBar>
+#include <QToolButton>
+#include <QVBoxLayout>
+
+#include "app/window/main_window.h"
+#include "app/window/run_dialog.h"
+#include "views/widgets/command_palette.h"
+#include "views/widgets/data_table.h"
+#include "views/widgets/theme.h"
+
+namespace fusebox::window {
+namespace {
+
+using views::Theme;
+
+QString plainText(const QAction* action) {
+  QString text = action->text();
+  return text.remove(QLatin1Char('&'));
+}
+
+}  // namespace
+
+void MainWindow::buildActions() {
+  const QString file = tr("File"), run = tr("Run"), go = tr("Go"), view = tr("View"), layout = tr("Layout"), help = tr("Help");
+  const auto add = [this](const char* id, const QString& category, const QString& text, const QKeySequence& keys, const char* icon,
+                          std::function<void()> action) {
+    return registry_->add(QString::fromLatin1(id), category, text, keys, QString::fromLatin1(icon), std::move(action));
+  };
+  add("file.open", file, tr("&Open session…"), QKeySequence::Open, "open", [this] { chooseSession(); });
+  add("file.reload", file, tr("&Reload"), QKeySequence(Qt::Key_F5), "recompile", [this] {
+    if (session_) openSession(session_->path());
+  });
+  add("file.close", file, tr("&Close session"), QKeySequence(Qt::CTRL | Qt::Key_W), "close", [this] { closeSession(); });
+  add("file.quit", file, tr("&Quit"), QKeySequence(Qt::CTRL | Qt::Key_Q), "", [this] { close(); });
+  add("run.script", run, tr("&Run script…"), QKeySequence(Qt::CTRL | Qt::Key_R), "run", [this] { chooseScript(); });
+  add("run.stop", run, tr("&Stop script"), QKeySequence(Qt::SHIFT | Qt::Key_F5), "stop", [this] { runner_->stop(); });
+  add("run.output", run, tr("Show &output"), QKeySequence(Qt::CTRL | Qt::Key_QuoteLeft), "", [this] {
+    pages_->setCurrentWidget(docks_);
+    outputDock_->setVisible(!outputDock_->isVisible());
+  });
+  add("go.back", go, tr("&Back"), QKeySequence(Qt::ALT | Qt::Key_Left), "back", [this] {
+    if (const auto place = history_.back()) showView(*place);
+    updateActions();
+  });
+  add("go.forward", go, tr("&Forward"), QKeySequence(Qt::ALT | Qt::Key_Right), "forward", [this] {
+    if (const auto place = history_.forward()) showView(*place);
+    updateActions();
+  });
+  add("go.find", go, tr("F&ind"), QKeySequence::Find, "find", [this] {
+    if (views::View* current = docks_->currentView(); current && session_) current->find();
+  });
+  add("go.palette", go, tr("&Command palette"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_P), "palette", [this] { showPalette(); });
+  int number = 0;
+  for (views::View* v : docks_->views()) {
+    ++number;
+    const QString id = v->id();
+    registry_->add(QStringLiteral("view.") + id, view, v->title(), QKeySequence(Qt::CTRL | static_cast<Qt::Key>(Qt::Key_0 + number)),
+                   v->iconName(), [this, id] { goTo(views::Location::ofView(id.toStdString())); });
+    for (QAction* action : v->viewActions()) registry_->adopt(v->title(), action);
+  }
+  add("layout.tabs", layout, tr("&Tabs"), {}, "", [this] { docks_->applyLayout(DockHost::Layout::Tabs); });
+  add("layout.debug", layout, tr("&Debug: source beside graph"), {}, "", [this] { docks_->applyLayout(DockHost::Layout::Debug); });
+  add("layout.profile", layout, tr("&Profile: timeline over kernels"), {}, "", [this] { docks_->applyLayout(DockHost::Layout::Profile); });
+  const std::pair<const char*, QString> themes[] = {{"theme.system", tr("Theme of the system")}, {"theme.light", tr("Light theme")}, {"theme.dark", tr("Dark theme")}};
+  auto* group = new QActionGroup(this);
+  for (int mode = 0; mode < 3; ++mode) {
+    QAction* action = add(themes[mode].first, layout, themes[mode].second, {}, "", [this, mode] { setTheme(mode); });
+    action->setCheckable(true);
+    action->setChecked(static_cast<int>(Theme::instance().mode()) == mode);
+    group->addAction(action);
+  }
+  add("help.keys", help, tr("&Keyboard"), QKeySequence(Qt::Key_F1), "help", [this] { showKeys(); });
+}
+
+void MainWindow::buildMenus() {
+  menuBar()->setObjectName(QStringLiteral("menuBar"));
+  QHash<QString, QMenu*> menus;
+  for (const auto& entry : registry_->entries()) {
+    QMenu*& menu = menus[entry.category];
+    if (!menu) {
+      const bool ofView = entry.action->parent() != this;
+      menu = ofView ? new QMenu(entry.category, this) : menuBar()->addMenu(entry.category);
+      menu->setObjectName(QStringLiteral("menu.") + entry.category);
+    }
+    if (entry.id == QLatin1String("file.quit") || entry.id == QLatin1String("theme.system")) menu->addSeparator();
+    menu->addAction(entry.action);
+  }
+  QMenu* view = menus.value(tr("View"));
+  view->addSeparator();
+  for (const views::View* v : docks_->views()) {
+    if (QMenu* own = menus.value(v->title())) view->addMenu(own);
+  }
+}
+
+void MainWindow::buildToolbar() {
+  QToolBar* bar = addToolBar(tr("Main"));
+  bar->setObjectName(QStringLiteral("toolbar"));
+  bar->setMovable(false);
+  bar->setIconSize(QSize(18, 18));
+  bar->setContextMenuPolicy(Qt::PreventContextMenu);
+  for (const char* id : {"go.back", "go.forward", "", "file.open", "run.script", "run.stop", "", "go.find", "go.palette"}) {
+    if (*id == '\0') {
+      bar->addSeparator();
+      continue;
+    }
+    QAction* action = registry_->find(QString::fromLatin1(id));
+    bar->addAction(action);
+    if (QWidget* button = bar->widgetForAction(action)) {
+      button->setObjectName(QStringLiteral("toolbar.") + QString::fromLatin1(id));
+      button->setAccessibleName(plainText(action));
+    }
+  }
+}
+
+void MainWindow::buildStatusBar() {
+  statePart_ = new QLabel;
+  statePart_->setObjectName(QStringLiteral("status.state"));
+  pathPart_ = new QLabel;
+  pathPart_->setObjectName(QStringLiteral("status.path"));
+  pathPart_->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  pathPart_->setMinimumWidth(1);
+  busyPart_ = new QProgressBar;
+  busyPart_->setObjectName(QStringLiteral("status.busy"));
+  busyPart_->setAccessibleName(tr("Reading the session"));
+  busyPart_->setRange(0, 0);
+  busyPart_->setFixedWidth(90);
+  busyPart_->hide();
+  cancelPart_ = new QToolButton;
+  cancelPart_->setObjectName(QStringLiteral("status.cancel"));
+  cancelPart_->setText(tr("Cancel"));
+  cancelPart_->setAccessibleName(tr("Cancel reading"));
+  cancelPart_->hide();
+  connect(cancelPart_, &QToolButton::clicked, this, [this] {
+    if (session_) session_->cancelAll();
+  });
+  statusBar()->setSizeGripEnabled(false);
+  statusBar()->addWidget(pathPart_, 1);
+  statusBar()->addPermanentWidget(busyPart_);
+  statusBar()->addPermanentWidget(cancelPart_);
+  statusBar()->addPermanentWidget(statePart_);
+}
+
+void MainWindow::chooseSession() {
+  const QString path = QFileDialog::getOpenFileName(this, tr("Open session"), QSettings().value(QStringLiteral("lastFolder")).toString(),
+                                                    tr("Sessions (*.fusebox);;All files (*)"));
+  if (path.isEmpty()) return;
+  QSettings().setValue(QStringLiteral("lastFolder"), QFileInfo(path).absolutePath());
+  openSession(path);
+}
+
+void MainWindow::chooseScript() {
+  auto* dialog = new RunDialog(this);
+  dialog->setAttribute(Qt::WA_DeleteOnClose);
+  connect(dialog, &QDialog::accepted, this, [this, dialog] { runScript(dialog->request()); });
+  dialog->open();
+}
+
+void MainWindow::showPalette() {
+  auto* palette = new views::CommandPalette(*registry_, this);
+  palette->show();
+}
+
+void MainWindow::showKeys() {
+  auto* dialog = new QDialog(this);
+  dialog->setObjectName(QStringLiteral("keys"));
+  dialog->setAttribute(Qt::WA_DeleteOnClose);
+  dialog->setWindowTitle(tr("Keyboard"));
+  dialog->resize(560, 600);
+  auto* table = new views::DataTable(QStringLiteral("keys.table"), tr("Filter keys"), {{tr("Keys")}, {tr("What they do")}, {tr("Where")}});
+  views::TableRows rows;
+  const auto row = [&rows](const QString& keys, const QString& what, const QString& where) {
+    views::TableRow r;
+    r.cells = {views::textCell(keys.toStdString()), views::textCell(what.toStdString()), views::textCell(where.toStdString())};
+    rows.push_back(std::move(r));
+  };
+  for (const auto& entry : registry_->entries()) {
+    const QString keys = entry.action->shortcut().toString(QKeySequence::NativeText);
+    if (!keys.isEmpty()) row(keys, plainText(entry.action), entry.category);
+  }
+  const QString pictures = tr("Graph, timeline");
+  row(tr("W A S D"), tr("Graph: pan; timeline: zoom in, left, zoom out, right"), pictures);
+  row(tr("+ −"), tr("Zoom"), pictures);
+  row(tr("F"), tr("Show everything"), pictures);
+  row(tr("Arrows"), tr("Graph: along edges; timeline: from bar to bar"), pictures);
+  row(tr("Return"), tr("Open what is selected; open and close a group"), pictures);
+  row(tr("F3, Shift+F3"), tr("Next and previous hit"), tr("Find"));
+  row(tr("Ctrl+C"), tr("Copy the selected rows"), tr("Tables"));
+  table->setRows(std::move(rows));
+  auto* column = new QVBoxLayout(dialog);
+  column->setContentsMargins(0, 0, 0, 0);
+  column->addWidget(table);
+  dialog->show();
+}
+
+void MainWindow::setTheme(int mode) {
+  QSettings().setValue(QStringLiteral("theme"), mode);
+  Theme::instance().apply(static_cast<Theme::Mode>(mode));
+}
+
+void MainWindow::updateActions() {
+  const auto enable = [this](const char* id, bool on) { registry_->find(QString::fromLatin1(id))->setEnabled(on); };
+  enable("go.back", history_.canGoBack());
+  enable("go.forward", history_.canGoForward());
+  enable("go.find", session_ != nullptr);
+  enable("file.close", session_ != nullptr);
+  enable("file.reload", session_ != nullptr);
+  enable("run.stop", runner_->running());
+  enable("run.script", !runner_->running());
+}
+
+}  // namespace fusebox::window

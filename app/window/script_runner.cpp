@@ -1,0 +1,166 @@
+#include "app/window/script_runner.h"
+
+#include <QDateTime>
+#include <QDir>
+#include <QFileInfo>
+#include <QRegularExpression>
+#include <csignal>
+
+namespace fusebox::window {
+namespace {
+
+constexpr int kLookEveryMs = 100;
+constexpr int kGraceMs = 3000;
+constexpr qsizetype kKeptErrors = 64 * 1024;
+
+QString sessionName(const QString& script, const QString& directory) {
+  const QString base = QFileInfo(script).completeBaseName();
+  const QString name = (base.isEmpty() ? QStringLiteral("run") : base) + QLatin1Char('-') +
+                       QDateTime::currentDateTime().toString(QStringLiteral("yyyyMMdd-HHmmss")) + QStringLiteral(".fusebox");
+  const QDir wanted(directory);
+  return QFileInfo(directory).isWritable() ? wanted.absoluteFilePath(name) : QDir::temp().absoluteFilePath(name);
+}
+
+QString signalText(int number) {
+  switch (number) {
+    case SIGKILL: return ScriptRunner::tr("was killed (signal 9); the system may have run out of memory");
+    case SIGSEGV: return ScriptRunner::tr("crashed: invalid memory access (signal 11)");
+    case SIGABRT: return ScriptRunner::tr("aborted (signal 6)");
+    case SIGINT: return ScriptRunner::tr("was interrupted (signal 2)");
+    case SIGTERM: return ScriptRunner::tr("was asked to end (signal 15)");
+    case SIGBUS: return ScriptRunner::tr("crashed: bad memory access, or the disk is full (signal 7)");
+    default: return ScriptRunner::tr("was ended by signal %1").arg(number);
+  }
+}
+
+}  // namespace
+
+ScriptRunner::ScriptRunner(QString program, QObject* parent) : QObject(parent), program_(std::move(program)) {
+  look_.setInterval(kLookEveryMs);
+  connect(&look_, &QTimer::timeout, this, &ScriptRunner::look);
+  connect(&process_, &QProcess::readyReadStandardOutput, this,
+          [this] { emit output(QString::fromLocal8Bit(process_.readAllStandardOutput()), false); });
+  connect(&process_, &QProcess::readyReadStandardError, this, [this] {
+    const QString text = QString::fromLocal8Bit(process_.readAllStandardError());
+    errors_ = (errors_ + text).right(kKeptErrors);
+    emit output(text, true);
+  });
+  connect(&process_, &QProcess::finished, this, &ScriptRunner::ended);
+  connect(&process_, &QProcess::errorOccurred, this, [this](QProcess::ProcessError error) {
+    if (error != QProcess::FailedToStart) return;
+    look_.stop();
+    emit finished({tr("%1 could not be started").arg(program_),
+                   tr("%1. Check that the file exists and may be executed.").arg(process_.errorString()), true});
+  });
+}
+
+ScriptRunner::~ScriptRunner() {
+  process_.disconnect(this);
+  if (!running()) return;
+  process_.terminate();
+  if (!process_.waitForFinished(kGraceMs)) process_.kill();
+  process_.waitForFinished(kGraceMs);
+}
+
+void ScriptRunner::start(const RunRequest& request) {
+  if (running()) return;
+  errors_.clear();
+  appeared_ = stopped_ = false;
+  QStringList words{QStringLiteral("run")};
+  QString directory = request.directory;
+  if (!request.rawCommand.isEmpty()) {
+    script_ = request.rawCommand.last();
+    for (const QString& word : request.rawCommand) {
+      if (word.endsWith(QLatin1String(".py"))) {
+        script_ = word;
+        break;
+      }
+    }
+    if (directory.isEmpty()) directory = QDir::currentPath();
+  } else {
+    script_ = request.script;
+    if (directory.isEmpty()) directory = QFileInfo(script_).absolutePath();
+  }
+  const qsizetype named = request.rawCommand.indexOf(QStringLiteral("--session"));
+  if (named >= 0 && named + 1 < request.rawCommand.size()) {
+    session_ = QDir(directory).absoluteFilePath(request.rawCommand[named + 1]);
+  } else {
+    session_ = sessionName(script_, directory);
+    words << QStringLiteral("--session") << session_;
+  }
+  if (request.rawCommand.isEmpty()) {
+    if (!request.engine.isEmpty()) words << QStringLiteral("--engine") << request.engine;
+    if (!request.python.isEmpty()) words << QStringLiteral("--python") << request.python;
+    words << QFileInfo(script_).absoluteFilePath() << request.arguments;
+  } else {
+    words << request.rawCommand;
+  }
+  process_.setWorkingDirectory(directory);
+  QProcessEnvironment environment = QProcessEnvironment::systemEnvironment();
+  environment.insert(QStringLiteral("PYTHONUNBUFFERED"), QStringLiteral("1"));  // output as it happens
+  process_.setProcessEnvironment(environment);
+  emit started(QStringLiteral("fusebox ") + words.join(QLatin1Char(' ')));
+  process_.start(program_, words);
+  look_.start();
+}
+
+void ScriptRunner::stop() {
+  if (!running()) return;
+  stopped_ = true;
+  process_.terminate();
+  QTimer::singleShot(kGraceMs, this, [this] {
+    if (running()) process_.kill();
+  });
+}
+
+void ScriptRunner::write(const QString& text) { process_.write(text.toLocal8Bit()); }
+
+void ScriptRunner::look() {
+  if (appeared_ || QFileInfo(session_).size() == 0) return;
+  appeared_ = true;
+  look_.stop();
+  emit sessionAppeared(session_);
+}
+
+void ScriptRunner::ended(int exitCode, QProcess::ExitStatus status) {
+  look();
+  look_.stop();
+  emit finished(explain(script_, exitCode, status, stopped_, errors_));
+}
+
+RunOutcome ScriptRunner::explain(const QString& script, int exitCode, QProcess::ExitStatus status, bool stopped,
+                                 const QString& errors) {
+  const QString name = QFileInfo(script).fileName();
+  const QString kept = tr("The whole output is in the Output panel; what was recorded until then is in the session.");
+  if (stopped) return {tr("%1 was stopped").arg(name), kept, false};
+  if (status == QProcess::CrashExit) return {tr("%1 %2").arg(name, signalText(exitCode)), kept, true};
+  if (exitCode == 0) return {};
+  if (exitCode > 128 && exitCode < 128 + 65) return {tr("%1 %2").arg(name, signalText(exitCode - 128)), kept, true};
+  // The last exception of a Python traceback, and the place it names.
+  static const QRegularExpression exception(QStringLiteral("^((?:[\\w.]+\\.)?[A-Z]\\w*(?:Error|Exception|Exit|Interrupt|Warning|Iteration))(: .*)?$"),
+                                            QRegularExpression::MultilineOption);
+  static const QRegularExpression place(QStringLiteral("File \"([^\"]+)\", line (\\d+)"));
+  QString last, where;
+  qsizetype end = 0;
+  for (auto it = exception.globalMatch(errors); it.hasNext();) {
+    const auto match = it.next();
+    last = match.captured(0);
+    end = match.capturedStart();
+  }
+  for (auto it = place.globalMatch(errors.left(end)); it.hasNext();) {
+    const auto match = it.next();
+    where = QStringLiteral("%1:%2").arg(match.captured(1), match.captured(2));
+  }
+  if (last.isEmpty()) {  // not Python's words: the last line that was written
+    const QStringList lines = errors.split(QLatin1Char('\n'), Qt::SkipEmptyParts);
+    last = lines.isEmpty() ? QString() : lines.last().trimmed();
+  }
+  RunOutcome outcome;
+  outcome.failed = true;
+  outcome.what = last.isEmpty() ? tr("%1 ended with exit code %2").arg(name).arg(exitCode)
+                                : tr("%1 ended with exit code %2: %3").arg(name).arg(exitCode).arg(last);
+  outcome.details = where.isEmpty() ? kept : where + QLatin1Char('\n') + kept;
+  return outcome;
+}
+
+}  // namespace fusebox::window

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <QProcess>
+#include <QTimer>
+
+namespace fusebox::window {
+
+/// What to run and how: the words of `fusebox run`.
+struct RunRequest {
+  QString script;
+  QStringList arguments;
+  QString python;             ///< empty: the one that Fusebox was built for
+  QString engine;             ///< fusebox, stock, eager; empty: fusebox
+  QString directory;          ///< working directory; empty: the script's
+  QStringList rawCommand;     ///< words after `fusebox run`, instead of the fields above
+};
+
+/// How a run ended, in words for the message bar; `what` is empty if all is well.
+struct RunOutcome {
+  QString what;
+  QString details;
+  bool failed = false;
+};
+
+/// Starts `fusebox run` as a process of its own and follows it. The script's crash, hang or lack of memory stays there.
+class ScriptRunner : public QObject {
+  Q_OBJECT
+ public:
+  explicit ScriptRunner(QString program, QObject* parent = nullptr);
+  ~ScriptRunner() override;
+
+  void start(const RunRequest& request);
+  /// Asks the process to end, and kills it three seconds later.
+  void stop();
+  void write(const QString& text);
+  bool running() const { return process_.state() != QProcess::NotRunning; }
+  const QString& sessionPath() const { return session_; }
+
+  /// Explains an exit: pure, so that it can be tested. `errors` is what was written to stderr.
+  static RunOutcome explain(const QString& script, int exitCode, QProcess::ExitStatus status, bool stopped, const QString& errors);
+
+ signals:
+  void started(const QString& commandLine);
+  void output(const QString& text, bool isError);
+  /// The session file exists.
+  void sessionAppeared(const QString& path);
+  void finished(const fusebox::window::RunOutcome& outcome);
+
+ private:
+  void look();
+  void ended(int exitCode, QProcess::ExitStatus status);
+
+  QString program_;
+  QProcess process_;
+  QTimer look_;
+  QString session_, script_, errors_;
+  bool appeared_ = false, stopped_ = false;
+};
+
+}  // namespace fusebox::window

@@ -1,0 +1,482 @@
+#include "views/graph/graph_view.h"
+
+#include <QCheckBox>
+#include <QLabel>
+#include <QProgressBar>
+#include <QSplitter>
+#include <QToolBar>
+#include <QVBoxLayout>
+#include <algorithm>
+#include <set>
+
+#include "profiler/session/reader.h"
+#include "views/common/fuzzy_match.h"
+#include "views/common/units.h"
+#include "views/widgets/theme.h"
+
+namespace fusebox::views {
+namespace {
+
+struct StageName {
+  const char* id;
+  const char* text;
+};
+// In the order of the pipeline.
+constexpr StageName kStages[] = {{"captured", QT_TRANSLATE_NOOP("Graph", "Captured")},
+                                 {"joint", QT_TRANSLATE_NOOP("Graph", "Joint")},
+                                 {"forward", QT_TRANSLATE_NOOP("Graph", "Forward")},
+                                 {"backward", QT_TRANSLATE_NOOP("Graph", "Backward")},
+                                 {"post_grad", QT_TRANSLATE_NOOP("Graph", "Post-grad")},
+                                 {"post_fusion", QT_TRANSLATE_NOOP("Graph", "Post-fusion")}};
+
+int stageOrder(const std::string& stage) {
+  for (int i = 0; i < static_cast<int>(std::size(kStages)); ++i) {
+    if (stage == kStages[i].id) return i;
+  }
+  return static_cast<int>(std::size(kStages));
+}
+
+QString stageText(const query::GraphRow& row) {
+  const int order = stageOrder(row.stage);
+  QString text = order < static_cast<int>(std::size(kStages))
+                     ? QCoreApplication::translate("Graph", kStages[order].text)
+                     : QString::fromStdString(row.stage);
+  const bool plain = row.direction.empty() || row.direction == "inference" || row.direction == row.stage;
+  if (!plain) text += QStringLiteral(" · ") + QString::fromStdString(row.direction);
+  return text;
+}
+
+QString str(const std::string& text) { return QString::fromStdString(text); }
+
+QComboBox* combo(const QString& name, const QString& tip) {
+  auto* box = new QComboBox;
+  box->setObjectName(name);
+  box->setToolTip(tip);
+  box->setAccessibleName(tip);
+  box->setSizeAdjustPolicy(QComboBox::AdjustToContents);
+  return box;
+}
+
+}  // namespace
+
+GraphView::GraphView(const ViewContext& context)
+    : View(context), canvas_(new GraphCanvas), layoutJob_(new BackgroundJob(this)) {
+  auto* bar = new QToolBar;
+  buildToolbar(bar);
+  details_ = new DetailsPanel(QStringLiteral("graph.details"));
+  empty_ = new EmptyState(canvas_, QStringLiteral("graph"));
+  auto* split = new QSplitter;
+  split->setHandleWidth(1);
+  split->addWidget(empty_);
+  split->addWidget(details_);
+  split->setStretchFactor(0, 1);
+  split->setSizes({820, 300});
+  auto* column = new QVBoxLayout(this);
+  column->setContentsMargins(0, 0, 0, 0);
+  column->setSpacing(0);
+  column->addWidget(bar);
+  column->addWidget(split, 1);
+
+  connect(compile_, &QComboBox::activated, this, [this] { fillStages(stage_->currentData(Qt::UserRole + 1).toString()); });
+  connect(stage_, &QComboBox::activated, this, [this] { openGraph(stage_->currentData().toLongLong(), 0); });
+  const auto optionChosen = [this] {
+    optionsChosen_ = true;
+    rebuild(false);
+  };
+  connect(folding_, &QComboBox::activated, this, optionChosen);
+  connect(inputs_, &QCheckBox::clicked, this, optionChosen);
+  connect(colouring_, &QComboBox::currentIndexChanged, this,
+          [this](int index) { canvas_->setColouring(static_cast<GraphColouring>(index)); });
+  connect(search_, &FilterBox::filterChanged, this, &GraphView::search);
+  connect(search_, &FilterBox::leave, this, [this] { canvas_->setFocus(); });
+  connect(canvas_, &GraphCanvas::nodeSelected, this, &GraphView::nodeChosen);
+  connect(canvas_, &GraphCanvas::nodeActivated, this, [this](int drawn) {
+    const auto& node = picture_->node(drawn);
+    if (!node.file.empty()) bus()->open(Location::sourceLine(node.file, static_cast<int>(node.line)));
+  });
+  connect(canvas_, &GraphCanvas::groupSelected, this, &GraphView::showGroup);
+  connect(canvas_, &GraphCanvas::groupToggled, this, &GraphView::toggleGroup);
+  connect(canvas_, &GraphCanvas::nothingSelected, this, &GraphView::showGraphSummary);
+  connect(details_, &DetailsPanel::linkActivated, bus(), &SelectionBus::open);
+  connect(layoutJob_, &BackgroundJob::runningChanged, progress_, &QWidget::setVisible);
+  connect(bus(), &SelectionBus::selected, this, [this](const Location& location, QObject* from) {
+    if (from == this || !isVisible()) return;
+    if (location.kind == ObjectKind::Kernel || location.kind == ObjectKind::Group || location.kind == ObjectKind::Node) {
+      showLocation(location);
+    }
+  });
+  clear();
+}
+
+void GraphView::buildToolbar(QToolBar* bar) {
+  bar->setObjectName(QStringLiteral("viewToolbar"));
+  bar->setIconSize(QSize(16, 16));
+  compile_ = combo(QStringLiteral("graph.compile"), tr("Compilation"));
+  compile_->setMaximumWidth(320);
+  stage_ = combo(QStringLiteral("graph.stage"), tr("Stage of the pipeline"));
+  folding_ = combo(QStringLiteral("graph.folding"), tr("Fold nodes into groups by"));
+  folding_->addItems({tr("Flat"), tr("By module"), tr("By kernel")});
+  colouring_ = combo(QStringLiteral("graph.colouring"), tr("Colour by"));
+  colouring_->addItems({tr("Operator"), tr("Kernel"), tr("Time")});
+  inputs_ = new QCheckBox(tr("Inputs"));
+  inputs_->setObjectName(QStringLiteral("graph.inputs"));
+  inputs_->setToolTip(tr("Draw inputs, parameters and constants as nodes; otherwise each reader carries their number"));
+  search_ = new FilterBox(QStringLiteral("graph.search"), tr("Find nodes by name, operator, shape, module"));
+  search_->setMinimumWidth(120);
+  progress_ = new QProgressBar;
+  progress_->setObjectName(QStringLiteral("graph.progress"));
+  progress_->setRange(0, 0);
+  progress_->setFixedWidth(60);
+  progress_->setToolTip(tr("Laying out"));
+  bar->addWidget(compile_);
+  bar->addWidget(stage_);
+  bar->addSeparator();
+  bar->addWidget(folding_);
+  bar->addWidget(colouring_);
+  bar->addWidget(inputs_);
+  bar->addSeparator();
+  bar->addWidget(search_);
+  bar->addWidget(progress_)->setVisible(false);
+  const auto act = [&](const QString& name, const QString& text, const QString& icon, auto run) {
+    QAction* action = addViewAction(name, text, icon);
+    connect(action, &QAction::triggered, this, run);
+    return action;
+  };
+  bar->addAction(act(QStringLiteral("expand"), tr("Open all groups"), QStringLiteral("expand"), [this] {
+    std::fill(open_.begin(), open_.end(), 1);
+    relayout(false, -1);
+  }));
+  bar->addAction(act(QStringLiteral("collapse"), tr("Close all groups"), QStringLiteral("collapse"), [this] {
+    if (open_.empty()) return;
+    std::fill(open_.begin() + 1, open_.end(), 0);
+    relayout(false, -1);
+  }));
+  bar->addAction(act(QStringLiteral("zoomIn"), tr("Zoom in (+)"), QStringLiteral("zoomin"), [this] { canvas_->zoomBy(1.4); }));
+  bar->addAction(act(QStringLiteral("zoomOut"), tr("Zoom out (−)"), QStringLiteral("zoomout"), [this] { canvas_->zoomBy(1 / 1.4); }));
+  bar->addAction(act(QStringLiteral("fit"), tr("Fit (F)"), QStringLiteral("fit"), [this] { canvas_->fit(); }));
+  act(QStringLiteral("copy"), tr("Copy picture"), QStringLiteral("copy"), [this] { copyPicture(canvas_->picture()); });
+  bar->addAction(act(QStringLiteral("export"), tr("Export picture…"), QStringLiteral("export"),
+                     [this] { exportPicture(canvas_->picture(), QStringLiteral("graph"), this); }));
+}
+
+void GraphView::clear() {
+  layoutJob_->cancel();
+  choices_.clear();
+  data_ = {};
+  shownGraph_ = pendingNode_ = 0;
+  pendingLocation_ = {};
+  optionsChosen_ = false;
+  picture_.reset();
+  compile_->clear();
+  stage_->clear();
+  canvas_->setScene(nullptr, nullptr, false);
+  empty_->showReason(tr("No graph yet"),
+                     tr("Graphs appear when a compiled function runs for the first time: captured, then after each stage."));
+  details_->showHint(tr("Select a node to see its operator, arguments, shapes, origins and line."));
+}
+
+void GraphView::fail(const Error& error) { empty_->showReason(tr("The graph cannot be shown"), str(error.text())); }
+
+void GraphView::load() {
+  session()->ask<std::vector<GraphChoice>>(
+      this, "graphs", [](session::Reader& reader) { return loadGraphChoices(reader); },
+      [this](Result<std::vector<GraphChoice>>& result) {
+        if (!result) return fail(result.error());
+        if (result->size() == choices_.size()) return;  // nothing new
+        choices_ = std::move(*result);
+        const bool first = shownGraph_ == 0;
+        fillCompiles();
+        if (pendingLocation_.kind != ObjectKind::None) {
+          showLocation(std::exchange(pendingLocation_, {}));
+        } else if (first && !choices_.empty()) {
+          fillStages(QStringLiteral("post_grad"));
+        }
+      });
+}
+
+void GraphView::fillCompiles() {
+  const QVariant current = compile_->currentData();
+  compile_->clear();
+  std::set<int64_t> seen;
+  for (const auto& choice : choices_) {
+    if (!seen.insert(choice.row.compile).second) continue;
+    QString text = choice.row.frame.empty() ? tr("compile %1").arg(choice.row.compile) : str(choice.row.frame);
+    if (!choice.row.file.empty()) text += QStringLiteral("  ") + str(shortPlace(choice.row.file, choice.row.line));
+    if (choice.attempt > 1) text += QStringLiteral("  #%1").arg(choice.attempt);
+    compile_->addItem(text, static_cast<qlonglong>(choice.row.compile));
+    compile_->setItemData(compile_->count() - 1, str(choice.row.file), Qt::ToolTipRole);
+  }
+  if (current.isValid()) compile_->setCurrentIndex(std::max(0, compile_->findData(current)));
+}
+
+void GraphView::fillStages(const QString& wanted) {
+  const int64_t compile = compile_->currentData().toLongLong();
+  std::vector<const GraphChoice*> graphs;
+  for (const auto& choice : choices_) {
+    if (choice.row.compile == compile) graphs.push_back(&choice);
+  }
+  std::stable_sort(graphs.begin(), graphs.end(), [](const GraphChoice* a, const GraphChoice* b) {
+    return stageOrder(a->row.stage) < stageOrder(b->row.stage);
+  });
+  stage_->clear();
+  int select = 0;
+  for (const auto* choice : graphs) {
+    stage_->addItem(QStringLiteral("%1 (%2)").arg(stageText(choice->row)).arg(choice->row.nodes),
+                    static_cast<qlonglong>(choice->row.id));
+    const int index = stage_->count() - 1;
+    stage_->setItemData(index, str(choice->row.stage), Qt::UserRole + 1);
+    if (choice->row.id == wanted.toLongLong() || (select == 0 && str(choice->row.stage) == wanted)) select = index;
+  }
+  if (stage_->count() == 0) return;
+  stage_->setCurrentIndex(select);
+  openGraph(stage_->currentData().toLongLong(), 0);
+}
+
+void GraphView::openGraph(int64_t graph, int64_t node) {
+  pendingNode_ = node;
+  if (!session()) return;
+  if (graph == shownGraph_ && picture_) {
+    if (node != 0) revealNode(node);
+    return;
+  }
+  progress_->show();
+  session()->ask<query::GraphData>(
+      this, "graph", [graph](session::Reader& reader) { return query::loadGraph(reader, graph); },
+      [this, graph](Result<query::GraphData>& result) {
+        progress_->setVisible(layoutJob_->running());
+        if (!result) return fail(result.error());
+        shownGraph_ = graph;
+        optionsChosen_ = false;
+        showGraph(std::move(*result));
+      });
+}
+
+void GraphView::showGraph(query::GraphData data) {
+  data_ = std::move(data);
+  const GraphOptions options = defaultOptions(data_);
+  inputs_->setChecked(options.showInputs);
+  folding_->setCurrentIndex(static_cast<int>(options.folding));
+  showGraphSummary();
+  rebuild(false);
+}
+
+/// Picture and layout anew, on another thread.
+void GraphView::rebuild(bool keepView) {
+  if (data_.nodes.empty()) {
+    empty_->showReason(tr("This graph has no nodes"));
+    return;
+  }
+  const GraphOptions options{static_cast<GraphFolding>(folding_->currentIndex()), inputs_->isChecked()};
+  struct Made {
+    std::shared_ptr<const GraphPicture> picture;
+    std::shared_ptr<const CompoundScene> scene;
+    std::vector<char> open;
+  };
+  layoutJob_->start<Made>(
+      [data = data_, options](const std::atomic<bool>& cancel) mutable {
+        Made made;
+        made.picture = makePicture(std::move(data), options);
+        made.open = defaultExpansion(made.picture->tree);
+        CompoundOptions layout;
+        layout.layered.cancel = &cancel;
+        made.scene = std::make_shared<CompoundScene>(layoutCompound(made.picture->tree, made.open, made.picture->layout, layout));
+        return made;
+      },
+      [this, keepView](Made& made) {
+        picture_ = made.picture;
+        open_ = std::move(made.open);
+        empty_->showContent();
+        canvas_->setScene(picture_, made.scene, keepView);
+        if (!search_->text().isEmpty()) search(search_->text());
+        if (pendingNode_ != 0) revealNode(std::exchange(pendingNode_, 0));
+      });
+}
+
+void GraphView::relayout(bool keepView, int anchorGroup) {
+  if (!picture_) return;
+  using Scene = std::shared_ptr<const CompoundScene>;
+  layoutJob_->start<Scene>(
+      [picture = picture_, open = open_](const std::atomic<bool>& cancel) -> Scene {
+        CompoundOptions layout;
+        layout.layered.cancel = &cancel;
+        return std::make_shared<CompoundScene>(layoutCompound(picture->tree, open, picture->layout, layout));
+      },
+      [this, keepView, anchorGroup](Scene& scene) {
+        canvas_->setScene(picture_, scene, keepView, anchorGroup);
+        if (!search_->text().isEmpty()) search(search_->text());
+        if (pendingNode_ != 0) revealNode(std::exchange(pendingNode_, 0));
+      });
+}
+
+void GraphView::toggleGroup(int group) {
+  open_[static_cast<size_t>(group)] = !open_[static_cast<size_t>(group)];
+  relayout(true, group);
+}
+
+void GraphView::search(const QString& text) {
+  if (!picture_) return;
+  std::vector<char> hits;
+  int count = 0;
+  const std::string words = text.toStdString();
+  if (!words.empty()) {
+    hits.resize(picture_->drawn.size());
+    for (size_t n = 0; n < hits.size(); ++n) {
+      const auto& node = picture_->node(static_cast<int>(n));
+      hits[n] = filterMatches(words, node.name + " " + node.op + " " + node.dtype + node.shape + " " + node.modulePath + " " + node.file);
+      count += hits[n];
+    }
+  }
+  search_->setHits(count, static_cast<int>(picture_->drawn.size()));
+  canvas_->setHits(std::move(hits));
+}
+
+bool GraphView::canShow(const Location& location) const {
+  return location.kind == ObjectKind::Graph || location.kind == ObjectKind::Node || location.kind == ObjectKind::Group;
+}
+
+void GraphView::showLocation(const Location& location) {
+  if (!session() || location.kind == ObjectKind::None) return;
+  if (choices_.empty()) {
+    pendingLocation_ = location;
+    refresh();
+    return;
+  }
+  // A kernel that is already in the shown graph (through origins) stays in it.
+  session()->ask<GraphTarget>(
+      this, "target", [location](session::Reader& reader) { return graphTarget(reader, location); },
+      [this](Result<GraphTarget>& target) {
+        if (!target || target->graph == 0) return;
+        for (const auto& choice : choices_) {
+          if (choice.row.id != target->graph) continue;
+          compile_->setCurrentIndex(compile_->findData(static_cast<qlonglong>(choice.row.compile)));
+          if (target->graph != shownGraph_) fillStages(QString::number(target->graph));
+          openGraph(target->graph, target->node);
+          return;
+        }
+      });
+}
+
+/// Opens the groups around a node, then selects it.
+void GraphView::revealNode(int64_t node) {
+  if (!picture_) return;
+  const int drawn = picture_->drawnOf(node);
+  showNode(node);
+  if (drawn < 0) return;
+  bool folded = false;
+  for (int g = picture_->tree.groupOfNode[static_cast<size_t>(drawn)]; g > 0; g = picture_->tree.groups[static_cast<size_t>(g)].parent) {
+    folded = folded || !open_[static_cast<size_t>(g)];
+    open_[static_cast<size_t>(g)] = 1;
+  }
+  if (folded) {
+    pendingNode_ = node;
+    relayout(true, -1);
+    return;
+  }
+  canvas_->selectNode(drawn, true);
+}
+
+void GraphView::nodeChosen(int drawn) {
+  const auto& node = picture_->node(drawn);
+  Location location = Location::of(ObjectKind::Node, node.id);
+  location.file = node.file;
+  location.line = static_cast<int>(node.line);
+  announce(location);
+  showNode(node.id);
+}
+
+void GraphView::showNode(int64_t id) {
+  const auto found = picture_->byId.find(id);
+  if (found == picture_->byId.end() || !session()) return;
+  const query::GraphNode node = picture_->data.nodes[static_cast<size_t>(found->second)];
+  std::vector<NodeFact> inputs, users;
+  for (const auto& edge : picture_->data.edges) {
+    if (edge.from != id && edge.to != id) continue;
+    const int64_t other = edge.from == id ? edge.to : edge.from;
+    const auto at = picture_->byId.find(other);
+    if (at == picture_->byId.end()) continue;
+    const auto& n = picture_->data.nodes[static_cast<size_t>(at->second)];
+    (edge.from == id ? users : inputs)
+        .push_back({std::to_string(edge.argument), n.name + (n.op.empty() ? "" : "  " + shortOp(n.op)),
+                    Location::of(ObjectKind::Node, other)});
+  }
+  query::GraphGroup group;
+  if (const auto g = picture_->groupById.find(node.group); g != picture_->groupById.end()) {
+    group = picture_->data.groups[static_cast<size_t>(g->second)];
+  }
+  const auto write = [node, inputs, users, group](DetailsPanel& page, const NodeRelations& relations) {
+    page.heading(str(node.name), tr("%1 node").arg(str(node.kind)));
+    page.pair(tr("operator"), str(node.op));
+    page.pair(tr("type"), str(node.dtype));
+    page.pair(tr("shape"), str(node.shape));
+    page.pair(tr("stride"), str(node.stride));
+    page.pair(tr("device"), str(node.device));
+    page.pair(tr("bytes"), node.bytes > 0 ? str(formatBytes(static_cast<double>(node.bytes))) : QString());
+    page.pair(tr("module"), str(node.modulePath));
+    page.pair(tr("line"), str(shortPlace(node.file, node.line)), Location::sourceLine(node.file, static_cast<int>(node.line)));
+    page.pair(tr("function"), str(node.function));
+    page.pair(tr("time"), node.timeNs > 0 ? str(formatDuration(static_cast<double>(node.timeNs))) : QString());
+    if (group.id != 0) {
+      page.section(tr("Kernel"));
+      page.pair(tr("kernel"), str(group.name), Location::of(ObjectKind::Kernel, group.kernel));
+      page.pair(tr("kind"), str(group.kind));
+      page.pair(tr("launches"), group.launches > 0 ? str(formatCount(group.launches)) : QString());
+      page.pair(tr("total"), group.timeNs > 0 ? str(formatDuration(static_cast<double>(group.timeNs))) : QString());
+      page.pair(tr("reason"), str(group.reason));
+    }
+    if (!node.args.empty()) {
+      page.section(tr("Arguments"));
+      page.code(str(node.args));
+    }
+    const auto list = [&](const QString& title, const std::vector<NodeFact>& facts) {
+      if (facts.empty()) return;
+      page.section(title);
+      for (const auto& fact : facts) page.pair(str(fact.name), str(fact.value), fact.link);
+    };
+    list(tr("Inputs"), inputs);
+    list(tr("Users"), users);
+    list(tr("Made from"), relations.origins);
+    list(tr("Became"), relations.users);
+    list(tr("Fusion decisions"), relations.decisions);
+    if (!relations.stack.empty()) {
+      page.section(tr("Python stack"));
+      page.code(str(relations.stack));
+    }
+  };
+  details_->showPage([write](DetailsPanel& page) { write(page, {}); });
+  session()->ask<NodeRelations>(
+      this, "relations", [id](session::Reader& reader) { return loadRelations(reader, id); },
+      [this, write](Result<NodeRelations>& result) {
+        if (result) details_->showPage([write, relations = *result](DetailsPanel& page) { write(page, relations); });
+      });
+}
+
+void GraphView::showGroup(int group) {
+  if (group <= 0) return showGraphSummary();
+  const auto& g = picture_->tree.groups[static_cast<size_t>(group)];
+  details_->showPage([path = str(g.path), label = str(g.label), count = g.totalNodes](DetailsPanel& page) {
+    page.heading(label, tr("group"));
+    page.pair(tr("path"), path);
+    page.pair(tr("nodes"), QString::number(count));
+    page.paragraph(tr("Double click or Return opens and closes a group."), true);
+  });
+}
+
+void GraphView::showGraphSummary() {
+  std::map<QString, int> families;
+  for (const auto& node : data_.nodes) ++families[familyName(opFamily(node.kind, node.op))];
+  details_->showPage([row = data_.row, families, groups = data_.groups.size(), edges = data_.edges.size(),
+                      nodes = data_.nodes.size()](DetailsPanel& page) {
+    page.heading(stageText(row), tr("graph"));
+    page.pair(tr("frame"), str(row.frame));
+    page.pair(tr("line"), str(shortPlace(row.file, row.line)), Location::sourceLine(row.file, static_cast<int>(row.line)));
+    page.pair(tr("direction"), str(row.direction));
+    page.pair(tr("nodes"), QString::number(nodes));
+    page.pair(tr("edges"), QString::number(edges));
+    page.pair(tr("kernels"), QString::number(groups));
+    page.section(tr("Operators"));
+    for (const auto& [name, count] : families) page.pair(name, QString::number(count));
+    page.paragraph(tr("Select a node to see its operator, arguments, shapes, origins and line."), true);
+  });
+}
+
+}  // namespace fusebox::views

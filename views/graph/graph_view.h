@@ -1,0 +1,75 @@
+#pragma once
+
+#include <QComboBox>
+
+#include "views/graph/graph_canvas.h"
+#include "views/widgets/background_job.h"
+#include "views/widgets/details_panel.h"
+#include "views/widgets/empty_state.h"
+#include "views/widgets/filter_box.h"
+#include "views/widgets/view.h"
+
+class QCheckBox;
+class QProgressBar;
+class QToolBar;
+
+namespace fusebox::views {
+
+/// Captured, joint, forward, backward, post-grad and post-fusion graphs, with what became of each node.
+class GraphView : public View {
+  Q_OBJECT
+ public:
+  explicit GraphView(const ViewContext& context);
+
+  QString id() const override { return QStringLiteral("graph"); }
+  QString title() const override { return tr("Graph"); }
+  QString iconName() const override { return QStringLiteral("graph"); }
+  bool canShow(const Location& location) const override;
+  void showLocation(const Location& location) override;
+  void find() override { search_->focusFilter(); }
+  GraphCanvas* canvas() const { return canvas_; }
+
+ protected:
+  void clear() override;
+  void load() override;
+
+ private:
+  void buildToolbar(QToolBar* bar);
+  void fillCompiles();
+  void fillStages(const QString& wanted);
+  void openGraph(int64_t graph, int64_t node);
+  void showGraph(query::GraphData data);
+  void rebuild(bool keepView);
+  void relayout(bool keepView, int anchorGroup);
+  void toggleGroup(int group);
+  void search(const QString& text);
+  void revealNode(int64_t node);
+  void nodeChosen(int drawn);
+  void showNode(int64_t node);
+  void showGroup(int group);
+  void showGraphSummary();
+  void fail(const Error& error);
+
+  QComboBox* compile_;
+  QComboBox* stage_;
+  QComboBox* folding_;
+  QComboBox* colouring_;
+  QCheckBox* inputs_;
+  FilterBox* search_;
+  QProgressBar* progress_;
+  GraphCanvas* canvas_;
+  EmptyState* empty_;
+  DetailsPanel* details_;
+  BackgroundJob* layoutJob_;
+
+  std::vector<GraphChoice> choices_;
+  query::GraphData data_;
+  int64_t shownGraph_ = 0;
+  int64_t pendingNode_ = 0;       ///< to select once its graph is laid out
+  Location pendingLocation_;      ///< to show once the choices are loaded
+  bool optionsChosen_ = false;    ///< the user set folding or inputs for this graph
+  std::shared_ptr<const GraphPicture> picture_;
+  std::vector<char> open_;
+};
+
+}  // namespace fusebox::views

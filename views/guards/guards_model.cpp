@@ -1,0 +1,118 @@
+#include "views/guards/guards_model.h"
+
+#include <unordered_map>
+
+#include "profiler/session/reader.h"
+
+namespace fusebox::views {
+namespace {
+
+using session::Statement;
+
+constexpr const char* kFrames = R"(SELECT frame_id, coalesce(qualname, name), status, reason, file, line,
+  (SELECT count(*) FROM graph_breaks b WHERE b.frame_id = f.frame_id) FROM frames f ORDER BY frame_id)";
+constexpr const char* kEntries = R"(SELECT c.compile_id, c.frame_id, c.kind, c.status, c.error, c.dur_ns, c.cache,
+  (SELECT x.guard || ': expected ' || x.expected || ', found ' || x.found FROM guard_failures x
+     WHERE x.failure_id = c.failure_id) FROM compiles c WHERE c.frame_id IS NOT NULL ORDER BY c.compile_id)";
+constexpr const char* kGuardCounts = "SELECT compile_id, count(*), sum(failures) FROM guards GROUP BY compile_id";
+constexpr const char* kGuards = R"(SELECT guard_id, position, kind, source, expected, failures, file, line, code, reason
+  FROM guards WHERE compile_id = ? ORDER BY position)";
+constexpr const char* kFailures = R"(SELECT failure_id, frame, guard, expected, found, outcome, file, line, recompile_id
+  FROM guard_failures WHERE frame_id = ?1 OR ?1 = 0 ORDER BY failure_id DESC LIMIT 5000)";
+
+}  // namespace
+
+Result<std::vector<GuardedFrame>> loadGuardedFrames(const session::Reader& reader) {
+  std::vector<GuardedFrame> frames;
+  std::unordered_map<int64_t, size_t> index;
+  auto outcome = reader.each(kFrames, {}, [&](const Statement& s) {
+    index[s.integer(0)] = frames.size();
+    GuardedFrame frame;
+    frame.frame = s.integer(0);
+    frame.name = s.string(1);
+    frame.status = s.string(2);
+    frame.reason = s.string(3);
+    frame.file = s.string(4);
+    frame.line = static_cast<int>(s.integer(5));
+    frame.breaks = s.integer(6);
+    frames.push_back(std::move(frame));
+  });
+  std::unordered_map<int64_t, std::pair<int64_t, int64_t>> counts;
+  if (outcome) {
+    outcome = reader.each(kGuardCounts, {},
+                          [&](const Statement& s) { counts[s.integer(0)] = {s.integer(1), s.integer(2)}; });
+  }
+  if (outcome) {
+    outcome = reader.each(kEntries, {}, [&](const Statement& s) {
+      const auto found = index.find(s.integer(1));
+      if (found == index.end()) return;
+      GuardEntry entry;
+      entry.compile = s.integer(0);
+      entry.kind = s.string(2);
+      entry.status = s.string(3);
+      entry.error = s.string(4);
+      entry.durationNs = s.integer(5);
+      entry.cache = s.string(6);
+      entry.cause = s.string(7);
+      if (const auto count = counts.find(entry.compile); count != counts.end()) {
+        entry.guards = count->second.first;
+        entry.failures = count->second.second;
+      }
+      frames[found->second].entries.push_back(std::move(entry));
+    });
+  }
+  if (!outcome) return tl::unexpected(outcome.error());
+  return frames;
+}
+
+Result<TableRows> loadGuards(const session::Reader& reader, int64_t compile) {
+  TableRows rows;
+  const auto outcome = reader.each(kGuards, {compile}, [&](const Statement& s) {
+    TableRow row;
+    row.location = {ObjectKind::Guard, s.integer(0), {}, s.string(6), static_cast<int>(s.integer(7))};
+    row.cells = {countCell(s.integer(1)), textCell(s.string(2)), textCell(s.string(3)), textCell(s.string(4)),
+                 countCell(s.integer(5)), textCell(shortPlace(s.string(6), s.integer(7)))};
+    if (s.integer(5) == 0) row.cells[4].text.clear();
+    row.tone = s.integer(5) > 0 ? 2 : 0;
+    row.tooltip = s.isNull(8) || s.text(8).empty() ? s.string(3) + "\n" + s.string(4) : s.string(8);
+    if (!s.text(9).empty()) row.tooltip += "\n\n" + s.string(9);
+    rows.push_back(std::move(row));
+  });
+  if (!outcome) return tl::unexpected(outcome.error());
+  return rows;
+}
+
+Result<TableRows> loadFailures(const session::Reader& reader, int64_t frame) {
+  TableRows rows;
+  const auto outcome = reader.each(kFailures, {frame}, [&](const Statement& s) {
+    TableRow row;
+    row.location = {ObjectKind::Failure, s.integer(0), {}, s.string(6), static_cast<int>(s.integer(7))};
+    row.cells = {textCell(s.string(1)), textCell(s.string(2)), textCell(s.string(3)), textCell(s.string(4)),
+                 textCell(s.string(5)), textCell(shortPlace(s.string(6), s.integer(7)))};
+    row.tone = s.text(5) == "limit" ? 3 : 0;
+    rows.push_back(std::move(row));
+  });
+  if (!outcome) return tl::unexpected(outcome.error());
+  return rows;
+}
+
+Result<GuardPlace> guardPlace(const session::Reader& reader, const Location& location) {
+  GuardPlace place;
+  const char* sql = nullptr;
+  switch (location.kind) {
+    case ObjectKind::Frame: sql = "SELECT frame_id, 0, 0, 0 FROM frames WHERE frame_id = ?"; break;
+    case ObjectKind::Compile: sql = "SELECT frame_id, compile_id, 0, 0 FROM compiles WHERE compile_id = ?"; break;
+    case ObjectKind::Guard: sql = "SELECT frame_id, compile_id, guard_id, 0 FROM guards WHERE guard_id = ?"; break;
+    case ObjectKind::Failure:
+      sql = "SELECT frame_id, compile_id, guard_id, failure_id FROM guard_failures WHERE failure_id = ?";
+      break;
+    default: return place;
+  }
+  const auto outcome = reader.each(sql, {location.id}, [&](const Statement& s) {
+    place = {s.integer(0), s.integer(1), s.integer(2), s.integer(3)};
+  });
+  if (!outcome) return tl::unexpected(outcome.error());
+  return place;
+}
+
+}  // namespace fusebox::views

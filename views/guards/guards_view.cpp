@@ -1,0 +1,281 @@
+#include "views/guards/guards_view.h"
+
+#include <QHeaderView>
+#include <QSplitter>
+#include <QTabWidget>
+#include <QVBoxLayout>
+
+#include "profiler/session/reader.h"
+#include "views/common/fuzzy_match.h"
+#include "views/common/units.h"
+#include "views/widgets/theme.h"
+
+namespace fusebox::views {
+namespace {
+
+QString str(const std::string& text) { return QString::fromStdString(text); }
+
+enum TreeRole { kFrameRole = Qt::UserRole, kCompileRole };
+
+QString entryTitle(const GuardEntry& entry, int number) {
+  if (entry.kind == "backward") return GuardsView::tr("backward %1").arg(number);
+  return number == 1 ? GuardsView::tr("entry 1 (first compile)") : GuardsView::tr("entry %1").arg(number);
+}
+
+}  // namespace
+
+GuardsView::GuardsView(const ViewContext& context) : View(context) {
+  treeFilter_ = new FilterBox(QStringLiteral("guards.frames.filter"), tr("Filter frames"));
+  tree_ = new QTreeWidget;
+  tree_->setObjectName(QStringLiteral("guards.frames"));
+  tree_->setAccessibleName(tr("Frames and their compiled entries"));
+  tree_->setHeaderLabels({tr("Frame / entry"), tr("Guards"), tr("Failed"), tr("Compile")});
+  tree_->setUniformRowHeights(true);
+  tree_->setFrameShape(QFrame::NoFrame);
+  tree_->header()->setStretchLastSection(false);
+  tree_->header()->setSectionResizeMode(0, QHeaderView::Stretch);
+  for (int c : {1, 2, 3}) {
+    tree_->header()->setSectionResizeMode(c, QHeaderView::ResizeToContents);
+    tree_->headerItem()->setTextAlignment(c, Qt::AlignRight | Qt::AlignVCenter);
+  }
+  auto* left = new QWidget;
+  auto* leftColumn = new QVBoxLayout(left);
+  leftColumn->setContentsMargins(0, 0, 0, 0);
+  leftColumn->setSpacing(0);
+  auto* bar = new QWidget;
+  bar->setObjectName(QStringLiteral("viewToolbar"));
+  bar->setAttribute(Qt::WA_StyledBackground);
+  auto* barRow = new QHBoxLayout(bar);
+  barRow->setContentsMargins(6, 4, 6, 4);
+  barRow->addWidget(treeFilter_);
+  leftColumn->addWidget(bar);
+  leftColumn->addWidget(tree_, 1);
+
+  guards_ = new DataTable(QStringLiteral("guards.table"), tr("Filter guards"),
+                          {{tr("#"), tr("Order of checking"), true}, {tr("Kind")}, {tr("On")}, {tr("Expected")},
+                           {tr("Failed"), tr("Times that this guard failed"), true}, {tr("Line")}});
+  guards_->model()->setMonospaceColumns({2, 3});
+  guards_->setEmptyText(tr("No guards"), tr("Choose a compiled entry on the left; its assumptions are listed here."));
+  failures_ = new DataTable(QStringLiteral("guards.failures"), tr("Filter failures"),
+                            {{tr("Frame")}, {tr("Guard that failed")}, {tr("Expected")}, {tr("Found")}, {tr("Outcome")}, {tr("Line")}});
+  failures_->model()->setMonospaceColumns({1, 2, 3});
+  failures_->setEmptyText(tr("No guard has failed"), tr("A failing guard recompiles its frame; it is listed here with what was expected and found."));
+  details_ = new DetailsPanel(QStringLiteral("guards.details"));
+  auto* tables = new QSplitter(Qt::Vertical);
+  tables->setHandleWidth(1);
+  tables->addWidget(guards_);
+  tables->addWidget(failures_);
+  tables->setSizes({400, 220});
+  auto* split = new QSplitter;
+  split->setHandleWidth(1);
+  split->addWidget(left);
+  split->addWidget(tables);
+  split->addWidget(details_);
+  split->setStretchFactor(1, 1);
+  split->setSizes({330, 600, 260});
+  empty_ = new EmptyState(split, QStringLiteral("guards"));
+  auto* column = new QVBoxLayout(this);
+  column->setContentsMargins(0, 0, 0, 0);
+  column->addWidget(empty_);
+
+  connect(treeFilter_, &FilterBox::filterChanged, this, &GuardsView::filterTree);
+  connect(treeFilter_, &FilterBox::leave, tree_, qOverload<>(&QWidget::setFocus));
+  connect(tree_, &QTreeWidget::currentItemChanged, this, &GuardsView::entryChosen);
+  connect(tree_, &QTreeWidget::itemActivated, this, [this](QTreeWidgetItem* item) {
+    const int64_t frame = item->data(0, kFrameRole).toLongLong();
+    for (const auto& f : frames_) {
+      if (f.frame == frame && !f.file.empty()) bus()->open(Location::sourceLine(f.file, f.line));
+    }
+  });
+  for (DataTable* table : {guards_, failures_}) {
+    connect(table, &DataTable::rowSelected, this, [this, table](const TableRow& row) {
+      explain(row, table == failures_);
+      announce(row.location);
+    });
+    connect(table, &DataTable::rowActivated, this, [this](const TableRow& row) {
+      if (!row.location.file.empty()) bus()->open(Location::sourceLine(row.location.file, row.location.line));
+    });
+  }
+  connect(details_, &DetailsPanel::linkActivated, bus(), &SelectionBus::open);
+  clear();
+}
+
+bool GuardsView::canShow(const Location& location) const {
+  return location.kind == ObjectKind::Frame || location.kind == ObjectKind::Compile ||
+         location.kind == ObjectKind::Guard || location.kind == ObjectKind::Failure;
+}
+
+void GuardsView::clear() {
+  frames_.clear();
+  shownFrame_ = shownCompile_ = 0;
+  wanted_ = {};
+  tree_->clear();
+  guards_->setRows({});
+  failures_->setRows({});
+  empty_->showReason(tr("No compiled frame yet"),
+                     tr("Each compiled function appears here with its entries: one for the first compile, one more for each recompile."));
+  details_->showHint(tr("Select a guard or a failure to read it in full."));
+}
+
+void GuardsView::load() {
+  session()->ask<std::vector<GuardedFrame>>(
+      this, "frames", [](session::Reader& reader) { return loadGuardedFrames(reader); },
+      [this](Result<std::vector<GuardedFrame>>& frames) {
+        if (!frames) return empty_->showReason(tr("The guards cannot be read"), str(frames.error().text()));
+        if (frames->empty()) return;
+        frames_ = std::move(*frames);
+        empty_->showContent();
+        fillTree(frames_);
+      });
+}
+
+void GuardsView::fillTree(const std::vector<GuardedFrame>& frames) {
+  quiet_ = true;
+  tree_->clear();
+  for (const auto& frame : frames) {
+    auto* top = new QTreeWidgetItem(tree_);
+    top->setText(0, str(frame.name));
+    top->setData(0, kFrameRole, static_cast<qlonglong>(frame.frame));
+    top->setToolTip(0, str(shortPlace(frame.file, frame.line)) + (frame.reason.empty() ? QString() : QStringLiteral("\n") + str(frame.reason)));
+    int64_t guards = 0, failures = 0;
+    int number = 0;
+    for (const auto& entry : frame.entries) {
+      auto* item = new QTreeWidgetItem(top);
+      item->setText(0, entryTitle(entry, ++number));
+      item->setText(1, str(formatCount(entry.guards)));
+      item->setText(2, entry.failures > 0 ? str(formatCount(entry.failures)) : QString());
+      item->setText(3, entry.durationNs > 0 ? str(formatDuration(static_cast<double>(entry.durationNs))) : QString());
+      item->setData(0, kFrameRole, static_cast<qlonglong>(frame.frame));
+      item->setData(0, kCompileRole, static_cast<qlonglong>(entry.compile));
+      item->setToolTip(0, entry.cause.empty() ? str(entry.error) : tr("Compiled because %1").arg(str(entry.cause)));
+      if (!entry.error.empty()) item->setForeground(0, themed(Token::Error));
+      guards += entry.guards;
+      failures += entry.failures;
+    }
+    top->setText(1, str(formatCount(guards)));
+    top->setText(2, failures > 0 ? str(formatCount(failures)) : QString());
+    if (frame.status != "compiled" && !frame.status.empty()) top->setText(3, str(frame.status));
+    for (QTreeWidgetItem* item : {top}) {
+      for (int c : {1, 2, 3}) item->setTextAlignment(c, Qt::AlignRight | Qt::AlignVCenter);
+    }
+    for (int i = 0; i < top->childCount(); ++i) {
+      for (int c : {1, 2, 3}) top->child(i)->setTextAlignment(c, Qt::AlignRight | Qt::AlignVCenter);
+    }
+    top->setExpanded(frame.entries.size() > 1 || frames.size() <= 12);
+  }
+  filterTree(treeFilter_->text());
+  quiet_ = false;
+  QTreeWidgetItem* item = shownFrame_ != 0 ? findItem(shownFrame_, shownCompile_) : nullptr;
+  for (int i = 0; !item && i < tree_->topLevelItemCount(); ++i) item = tree_->topLevelItem(i)->child(0);
+  if (!item) item = tree_->topLevelItem(0);
+  if (item) tree_->setCurrentItem(item);
+  if (wanted_.kind != ObjectKind::None) showLocation(std::exchange(wanted_, {}));
+}
+
+void GuardsView::filterTree(const QString& text) {
+  int shown = 0;
+  for (int i = 0; i < tree_->topLevelItemCount(); ++i) {
+    QTreeWidgetItem* item = tree_->topLevelItem(i);
+    const auto& frame = frames_[static_cast<size_t>(i)];
+    const bool match = filterMatches(text.toStdString(), frame.name + " " + frame.file + " " + frame.status);
+    item->setHidden(!match);
+    shown += match;
+  }
+  treeFilter_->setHits(shown, tree_->topLevelItemCount());
+}
+
+QTreeWidgetItem* GuardsView::findItem(int64_t frame, int64_t compile) const {
+  for (int i = 0; i < tree_->topLevelItemCount(); ++i) {
+    QTreeWidgetItem* top = tree_->topLevelItem(i);
+    if (top->data(0, kFrameRole).toLongLong() != frame) continue;
+    for (int c = 0; c < top->childCount(); ++c) {
+      if (top->child(c)->data(0, kCompileRole).toLongLong() == compile) return top->child(c);
+    }
+    return top;
+  }
+  return nullptr;
+}
+
+void GuardsView::entryChosen() {
+  const QTreeWidgetItem* item = tree_->currentItem();
+  if (!item || quiet_) return;
+  const int64_t frame = item->data(0, kFrameRole).toLongLong();
+  int64_t compile = item->data(0, kCompileRole).toLongLong();
+  if (compile == 0 && item->childCount() > 0) compile = item->child(0)->data(0, kCompileRole).toLongLong();
+  openEntry(frame, compile);
+  announce(compile != 0 ? Location::of(ObjectKind::Compile, compile) : Location::of(ObjectKind::Frame, frame));
+}
+
+void GuardsView::openEntry(int64_t frame, int64_t compile) {
+  if (!session()) return;
+  shownFrame_ = frame;
+  shownCompile_ = compile;
+  session()->ask<TableRows>(
+      this, "guards", [compile](session::Reader& reader) { return loadGuards(reader, compile); },
+      [this](Result<TableRows>& rows) {
+        if (rows) guards_->setRows(std::move(*rows));
+        if (wanted_.kind == ObjectKind::Guard) {
+          guards_->select(wanted_);
+          if (const TableRow* row = guards_->current()) explain(*row, false);
+          wanted_ = {};
+        }
+      });
+  session()->ask<TableRows>(
+      this, "failures", [frame](session::Reader& reader) { return loadFailures(reader, frame); },
+      [this](Result<TableRows>& rows) {
+        if (rows) failures_->setRows(std::move(*rows));
+        if (wanted_.kind == ObjectKind::Failure) {
+          failures_->select(wanted_);
+          if (const TableRow* row = failures_->current()) explain(*row, true);
+          wanted_ = {};
+        }
+      });
+}
+
+void GuardsView::showLocation(const Location& location) {
+  if (!session()) return;
+  if (frames_.empty()) {
+    wanted_ = location;
+    return refresh();
+  }
+  session()->ask<GuardPlace>(
+      this, "place", [location](session::Reader& reader) { return guardPlace(reader, location); },
+      [this, location](Result<GuardPlace>& place) {
+        if (!place || place->frame == 0) return;
+        wanted_ = location;
+        quiet_ = true;
+        if (QTreeWidgetItem* item = findItem(place->frame, place->compile)) tree_->setCurrentItem(item);
+        quiet_ = false;
+        openEntry(place->frame, place->compile != 0 ? place->compile : shownCompile_);
+      });
+}
+
+void GuardsView::explain(const TableRow& row, bool failure) {
+  details_->showPage([row, failure](DetailsPanel& page) {
+    const auto cell = [&](size_t index) { return index < row.cells.size() ? str(row.cells[index].text) : QString(); };
+    if (failure) {
+      page.heading(tr("Guard failed"), cell(4));
+      page.pair(tr("frame"), cell(0));
+      page.section(tr("Guard"));
+      page.code(cell(1));
+      page.section(tr("Expected"));
+      page.code(cell(2));
+      page.section(tr("Found"));
+      page.code(cell(3));
+    } else {
+      page.heading(cell(1), tr("guard %1").arg(cell(0)));
+      page.section(tr("On"));
+      page.code(cell(2));
+      page.section(tr("Expected"));
+      page.code(cell(3));
+      if (!row.tooltip.empty()) {
+        page.section(tr("Check"));
+        page.code(str(row.tooltip));
+      }
+    }
+    page.section(tr("Because of"));
+    page.pair(tr("line"), cell(5), row.location.file.empty() ? Location{} : Location::sourceLine(row.location.file, row.location.line));
+  });
+}
+
+}  // namespace fusebox::views

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <QTreeWidget>
+
+#include "views/guards/guards_model.h"
+#include "views/widgets/data_table.h"
+#include "views/widgets/details_panel.h"
+#include "views/widgets/view.h"
+
+namespace fusebox::views {
+
+/// Code objects with their chain of compiled entries, the guards of an entry, and every failing check.
+class GuardsView : public View {
+  Q_OBJECT
+ public:
+  explicit GuardsView(const ViewContext& context);
+
+  QString id() const override { return QStringLiteral("guards"); }
+  QString title() const override { return tr("Guards"); }
+  QString iconName() const override { return QStringLiteral("guards"); }
+  bool canShow(const Location& location) const override;
+  void showLocation(const Location& location) override;
+  void find() override { guards_->focusFilter(); }
+
+ protected:
+  void clear() override;
+  void load() override;
+
+ private:
+  void fillTree(const std::vector<GuardedFrame>& frames);
+  void filterTree(const QString& text);
+  void entryChosen();
+  void openEntry(int64_t frame, int64_t compile);
+  QTreeWidgetItem* findItem(int64_t frame, int64_t compile) const;
+  void explain(const TableRow& row, bool failure);
+
+  FilterBox* treeFilter_;
+  QTreeWidget* tree_;
+  EmptyState* empty_;
+  DataTable* guards_;
+  DataTable* failures_;
+  DetailsPanel* details_;
+  std::vector<GuardedFrame> frames_;
+  int64_t shownFrame_ = 0, shownCompile_ = 0;
+  Location wanted_;        ///< to select once its table is filled
+  bool quiet_ = false;
+};
+
+}  // namespace fusebox::views

@@ -1,0 +1,119 @@
+#include "views/kernels/kernels_model.h"
+
+#include "profiler/session/reader.h"
+
+namespace fusebox::views {
+namespace {
+
+using session::Statement;
+
+// Only the columns of the table: the code of a thousand kernels is not read to list them.
+constexpr const char* kKernels = R"(SELECT kernel_id, name, kind, launches, total_ns, min_ns, max_ns, bytes, file, line,
+  compile_ns, (SELECT g.node_count FROM fusion_groups g WHERE g.group_id = k.group_id) FROM kernels k)";
+constexpr const char* kKernel = R"(SELECT name, kind, op, device, reason, loop_ir, file, line, launches, total_ns, min_ns,
+  max_ns, bytes, flops, compile_ns, group_id, graph_id FROM kernels WHERE kernel_id = ?)";
+constexpr const char* kTiers = R"(SELECT tier, target, llvm_ir, assembly, cache, code_bytes, compile_ns FROM kernel_code
+  WHERE kernel_id = ? ORDER BY tier)";
+constexpr const char* kNodes = R"(SELECT n.node_id, n.op, n.name, n.dtype, n.shape, n.file, n.line, m.role
+  FROM fusion_members m JOIN nodes n ON n.node_id = m.node_id WHERE m.group_id = ? ORDER BY m.position)";
+constexpr const char* kDecisions = R"(SELECT d.fused, d.kind, d.a, d.b, d.reason, d.detail, d.a_node_id
+  FROM fusion_decisions d WHERE d.group_id = ?1 OR d.a_node_id IN (SELECT node_id FROM fusion_members WHERE group_id = ?1)
+    OR d.b_node_id IN (SELECT node_id FROM fusion_members WHERE group_id = ?1) ORDER BY d.position LIMIT 1000)";
+
+TableRow kernelRow(const Statement& s, double all) {
+  const double launches = s.real(3), total = s.real(4), bytes = s.real(7);
+  TableRow row;
+  row.location = {ObjectKind::Kernel, s.integer(0), {}, s.string(8), static_cast<int>(s.integer(9))};
+  row.cells.resize(kKernelColumns);
+  row.cells[kKernelName] = textCell(s.string(1));
+  row.cells[kKernelKind] = textCell(s.string(2));
+  row.cells[kKernelLaunches] = countCell(s.integer(3));
+  row.cells[kKernelTotal] = durationCell(total);
+  row.cells[kKernelShare] = shareCell(total, all);
+  row.cells[kKernelMean] = durationCell(launches > 0 ? total / launches : 0);
+  row.cells[kKernelMin] = durationCell(s.real(5));
+  row.cells[kKernelMax] = durationCell(s.real(6));
+  row.cells[kKernelBytes] = bytesCell(bytes);
+  row.cells[kKernelBandwidth] = bandwidthCell(bytes, total);
+  row.cells[kKernelCompile] = s.isNull(10) ? Cell{"", 0} : durationCell(s.real(10));
+  row.cells[kKernelNodes] = s.isNull(11) ? Cell{"", 0} : countCell(s.integer(11));
+  row.cells[kKernelPlace] = textCell(shortPlace(s.string(8), s.integer(9)));
+  if (launches == 0) {
+    row.tone = 4;
+    for (int c : {kKernelTotal, kKernelShare, kKernelMean, kKernelMin, kKernelMax}) row.cells[c] = {"", 0};
+  }
+  return row;
+}
+
+}  // namespace
+
+Result<TableRows> loadKernels(const session::Reader& reader) {
+  TableRows rows;
+  double all = 0;
+  auto outcome = reader.each("SELECT sum(total_ns) FROM kernels", {}, [&](const Statement& s) { all = s.real(0); });
+  if (outcome) outcome = reader.each(kKernels, {}, [&](const Statement& s) { rows.push_back(kernelRow(s, all)); });
+  if (!outcome) return tl::unexpected(outcome.error());
+  return rows;
+}
+
+Result<KernelDetail> loadKernel(const session::Reader& reader, int64_t kernel) {
+  KernelDetail detail;
+  auto outcome = reader.each(kKernel, {kernel}, [&](const Statement& s) {
+    detail.id = kernel;
+    std::string* const texts[] = {&detail.name, &detail.kind, &detail.op, &detail.device, &detail.reason, &detail.loopIr,
+                                  &detail.file};
+    for (int c = 0; c < 7; ++c) *texts[c] = s.string(c);
+    detail.line = static_cast<int>(s.integer(7));
+    int64_t* const numbers[] = {&detail.launches, &detail.totalNs,   &detail.minNs, &detail.maxNs, &detail.bytes,
+                                &detail.flops,    &detail.compileNs, &detail.group, &detail.graph};
+    for (int c = 0; c < 9; ++c) *numbers[c] = s.integer(8 + c);
+  });
+  if (outcome && detail.id == 0) {
+    return fail(ErrorCode::NotFound, "the session has no kernel " + std::to_string(kernel), reader.path());
+  }
+  if (outcome) {
+    outcome = reader.each(kTiers, {kernel}, [&](const Statement& s) {
+      detail.tiers.push_back({static_cast<int>(s.integer(0)), s.string(1), s.string(2), s.string(3), s.string(4),
+                              s.integer(5), s.integer(6)});
+    });
+  }
+  if (outcome && detail.group != 0) {
+    outcome = reader.each(kNodes, {detail.group}, [&](const Statement& s) {
+      TableRow row;
+      row.location = {ObjectKind::Node, s.integer(0), {}, s.string(5), static_cast<int>(s.integer(6))};
+      row.cells = {textCell(s.string(1)), textCell(s.string(2)), textCell(s.string(3) + s.string(4)), textCell(s.string(7)),
+                   textCell(shortPlace(s.string(5), s.integer(6)))};
+      detail.nodes.push_back(std::move(row));
+    });
+  }
+  if (outcome && detail.group != 0) {
+    outcome = reader.each(kDecisions, {detail.group}, [&](const Statement& s) {
+      TableRow row;
+      row.location = Location::of(ObjectKind::Node, s.integer(6));
+      row.cells = {textCell(s.integer(0) != 0 ? "fused" : "refused"), textCell(s.string(1)), textCell(s.string(2)),
+                   textCell(s.string(3)), textCell(s.string(4))};
+      row.tooltip = s.string(4) + (s.text(5).empty() ? "" : "\n" + s.string(5));
+      row.tone = s.integer(0) != 0 ? 1 : 2;
+      detail.decisions.push_back(std::move(row));
+    });
+  }
+  if (!outcome) return tl::unexpected(outcome.error());
+  return detail;
+}
+
+Result<int64_t> kernelOf(const session::Reader& reader, const Location& location) {
+  if (location.kind == ObjectKind::Kernel) return location.id;
+  const char* sql = location.kind == ObjectKind::Group    ? "SELECT kernel_id FROM fusion_groups WHERE group_id = ?"
+                    : location.kind == ObjectKind::Launch ? "SELECT kernel_id FROM launches WHERE launch_id = ?"
+                    : location.kind == ObjectKind::Node
+                        ? "SELECT g.kernel_id FROM fusion_members m JOIN fusion_groups g ON g.group_id = m.group_id "
+                          "WHERE m.node_id = ?"
+                        : nullptr;
+  int64_t kernel = 0;
+  if (!sql) return kernel;
+  const auto outcome = reader.each(sql, {location.id}, [&](const Statement& s) { kernel = s.integer(0); });
+  if (!outcome) return tl::unexpected(outcome.error());
+  return kernel;
+}
+
+}  // namespace fusebox::views

@@ -1,0 +1,216 @@
+#include "views/kernels/kernels_view.h"
+
+#include <QSplitter>
+#include <QVBoxLayout>
+
+#include "profiler/session/reader.h"
+#include "views/common/units.h"
+
+namespace fusebox::views {
+namespace {
+
+QString str(const std::string& text) { return QString::fromStdString(text); }
+
+std::vector<TableColumn> kernelColumns() {
+  return {{KernelsView::tr("Kernel")},
+          {KernelsView::tr("Kind"), KernelsView::tr("generated, template, or extern: a call of ATen")},
+          {KernelsView::tr("Launches"), {}, true},
+          {KernelsView::tr("Total"), KernelsView::tr("Time of all launches"), true},
+          {KernelsView::tr("Share"), KernelsView::tr("Share of all kernel time"), true},
+          {KernelsView::tr("Mean"), {}, true},
+          {KernelsView::tr("Min"), {}, true},
+          {KernelsView::tr("Max"), {}, true},
+          {KernelsView::tr("Bytes"), KernelsView::tr("Bytes read and written by all launches"), true},
+          {KernelsView::tr("Rate"), KernelsView::tr("Bytes moved a second of kernel time"), true},
+          {KernelsView::tr("Compiled in"), KernelsView::tr("Time of code generation, all tiers"), true},
+          {KernelsView::tr("Nodes"), KernelsView::tr("Graph nodes that it carries out"), true},
+          {KernelsView::tr("Line")}};
+}
+
+}  // namespace
+
+KernelsView::KernelsView(const ViewContext& context) : View(context) {
+  table_ = new DataTable(QStringLiteral("kernels.table"), tr("Filter kernels by name, kind or line"), kernelColumns());
+  table_->sortBy(kKernelTotal, Qt::DescendingOrder);
+  table_->setEmptyText(tr("No kernel yet"), tr("Kernels appear when a compiled graph has been lowered; times with their first launch."));
+  tabs_ = new QTabWidget;
+  tabs_->setObjectName(QStringLiteral("kernels.tabs"));
+  tabs_->setDocumentMode(true);
+  summary_ = new DetailsPanel(QStringLiteral("kernels.details"));
+  tabs_->addTab(summary_, tr("Summary"));
+  loopIr_ = addCode(QStringLiteral("kernels.loopIr"), tr("Loop IR"), Language::LoopIr);
+  llvmIr_ = addCode(QStringLiteral("kernels.llvmIr"), tr("LLVM IR"), Language::LlvmIr);
+  assembly_ = addCode(QStringLiteral("kernels.assembly"), tr("Assembly"), Language::Assembly);
+  nodes_ = new DataTable(QStringLiteral("kernels.nodes"), tr("Filter nodes"),
+                         {{tr("Operator")}, {tr("Node")}, {tr("Result")}, {tr("Role")}, {tr("Line")}});
+  nodes_->setEmptyText(tr("No nodes recorded for this kernel"), {});
+  tabs_->addTab(nodes_, tr("Nodes"));
+  decisions_ = new DataTable(QStringLiteral("kernels.decisions"), tr("Filter decisions"),
+                             {{tr("Decision")}, {tr("Kind")}, {tr("First")}, {tr("Second")}, {tr("Reason")}});
+  decisions_->setEmptyText(tr("No fusion was considered"), tr("Kernels of one node that no other could join have no decision."));
+  tabs_->addTab(decisions_, tr("Fusion decisions"));
+  auto* split = new QSplitter(Qt::Vertical);
+  split->setHandleWidth(1);
+  split->addWidget(table_);
+  split->addWidget(tabs_);
+  split->setSizes({360, 340});
+  auto* column = new QVBoxLayout(this);
+  column->setContentsMargins(0, 0, 0, 0);
+  column->addWidget(split);
+
+  connect(table_, &DataTable::rowSelected, this, [this](const TableRow& row) {
+    openKernel(row.location.id);
+    announce(row.location);
+  });
+  connect(table_, &DataTable::rowActivated, this, [this](const TableRow& row) {
+    if (!row.location.file.empty()) bus()->open(Location::sourceLine(row.location.file, row.location.line));
+  });
+  for (DataTable* table : {nodes_, decisions_}) {
+    connect(table, &DataTable::rowActivated, this, [this](const TableRow& row) {
+      if (row.location.id != 0) bus()->open(Location::of(ObjectKind::Node, row.location.id));
+    });
+  }
+  connect(summary_, &DetailsPanel::linkActivated, bus(), &SelectionBus::open);
+  connect(bus(), &SelectionBus::selected, this, [this](const Location& location, QObject* from) {
+    if (from == this || !isVisible()) return;
+    if (location.kind == ObjectKind::Node || location.kind == ObjectKind::Group || location.kind == ObjectKind::Launch ||
+        location.kind == ObjectKind::Kernel) {
+      showLocation(location);
+    }
+  });
+  QAction* csv = addViewAction(QStringLiteral("csv"), tr("Export kernel table…"), QStringLiteral("export"));
+  connect(csv, &QAction::triggered, table_, &DataTable::exportCsv);
+  clear();
+}
+
+KernelsView::CodeTab KernelsView::addCode(const QString& name, const QString& title, Language language) {
+  CodeTab tab;
+  tab.title = title;
+  tab.pane = new CodePane(name, language);
+  tab.pane->setAccessibleName(title);
+  tab.findBar = new FindBar(name + QStringLiteral(".find"), [pane = tab.pane](const QString& text, bool backwards) {
+    return pane->findText(text, backwards);
+  });
+  auto* content = new QWidget;
+  auto* column = new QVBoxLayout(content);
+  column->setContentsMargins(0, 0, 0, 0);
+  column->setSpacing(0);
+  column->addWidget(tab.pane, 1);
+  column->addWidget(tab.findBar);
+  tab.empty = new EmptyState(content, name);
+  tab.page = tab.empty;
+  tabs_->addTab(tab.page, title);
+  return tab;
+}
+
+void KernelsView::find() {
+  for (const CodeTab* tab : {&loopIr_, &llvmIr_, &assembly_}) {
+    if (tabs_->currentWidget() == tab->page && tabs_->currentWidget()->isAncestorOf(focusWidget())) return tab->findBar->open();
+  }
+  table_->focusFilter();
+}
+
+void KernelsView::clear() {
+  shown_ = wanted_ = 0;
+  table_->setRows({});
+  showDetail({});
+}
+
+void KernelsView::load() {
+  session()->ask<TableRows>(
+      this, "kernels", [](session::Reader& reader) { return loadKernels(reader); },
+      [this](Result<TableRows>& rows) {
+        if (!rows) return table_->setEmptyText(tr("The kernels cannot be read"), str(rows.error().text()));
+        table_->setRows(std::move(*rows));
+        if (wanted_ != 0) return showLocation(Location::of(ObjectKind::Kernel, std::exchange(wanted_, 0)));
+        if (shown_ == 0 && table_->filter()->rowCount() > 0) {
+          const QModelIndex first = table_->filter()->mapToSource(table_->filter()->index(0, 0));
+          const Location location = table_->model()->row(first.row()).location;
+          table_->select(location);
+          openKernel(location.id);
+        }
+      });
+}
+
+void KernelsView::showLocation(const Location& location) {
+  if (!session()) return;
+  session()->ask<int64_t>(
+      this, "which", [location](session::Reader& reader) { return kernelOf(reader, location); },
+      [this](Result<int64_t>& kernel) {
+        if (!kernel || *kernel == 0) return;
+        if (table_->model()->rowCount() == 0) {
+          wanted_ = *kernel;
+          return;
+        }
+        table_->select(Location::of(ObjectKind::Kernel, *kernel));
+        openKernel(*kernel);
+      });
+}
+
+void KernelsView::openKernel(int64_t kernel) {
+  if (!session() || kernel == shown_) return;
+  shown_ = kernel;
+  session()->ask<KernelDetail>(
+      this, "kernel", [kernel](session::Reader& reader) { return loadKernel(reader, kernel); },
+      [this](Result<KernelDetail>& detail) {
+        if (detail) {
+          showDetail(*detail);
+        } else {
+          summary_->showHint(str(detail.error().text()));
+        }
+      });
+}
+
+void KernelsView::fillCode(const CodeTab& tab, const std::string& code, const QString& reason) {
+  if (code.empty()) {
+    tab.empty->showReason(tr("No %1").arg(tab.title), reason);
+    return;
+  }
+  tab.pane->setCode(str(code));
+  tab.empty->showContent();
+}
+
+void KernelsView::showDetail(const KernelDetail& detail) {
+  if (detail.id == 0) {
+    summary_->showHint(tr("Select a kernel to see its times, code and fusion decisions."));
+    for (const CodeTab* tab : {&loopIr_, &llvmIr_, &assembly_}) fillCode(*tab, {}, tr("Select a kernel."));
+    nodes_->setRows({});
+    decisions_->setRows({});
+    return;
+  }
+  summary_->showPage([detail](DetailsPanel& page) {
+    const auto time = [](int64_t ns) { return ns > 0 ? str(formatDuration(static_cast<double>(ns))) : QString(); };
+    page.heading(str(detail.name), str(detail.kind));
+    page.pair(tr("operator"), str(detail.op));
+    page.pair(tr("device"), str(detail.device));
+    page.pair(tr("launches"), str(formatCount(detail.launches)));
+    page.pair(tr("total"), time(detail.totalNs));
+    page.pair(tr("mean"), detail.launches > 0 ? time(detail.totalNs / detail.launches) : QString());
+    page.pair(tr("fastest"), time(detail.minNs));
+    page.pair(tr("slowest"), time(detail.maxNs));
+    page.pair(tr("bytes"), detail.bytes > 0 ? str(formatBytes(static_cast<double>(detail.bytes))) : QString());
+    page.pair(tr("rate"), str(formatBandwidth(static_cast<double>(detail.bytes), static_cast<double>(detail.totalNs))));
+    page.pair(tr("line"), str(shortPlace(detail.file, detail.line)), Location::sourceLine(detail.file, detail.line));
+    page.pair(tr("graph"), detail.group != 0 ? tr("show its nodes") : QString(), Location::of(ObjectKind::Group, detail.group));
+    page.pair(tr("reason"), str(detail.reason));
+    if (!detail.tiers.empty()) page.section(tr("Code"));
+    for (const auto& tier : detail.tiers) {
+      QStringList words{str(tier.target)};
+      if (tier.compileNs > 0) words << tr("compiled in %1").arg(time(tier.compileNs));
+      if (tier.codeBytes > 0) words << str(formatBytes(static_cast<double>(tier.codeBytes)));
+      if (!tier.cache.empty()) words << tr("cache %1").arg(str(tier.cache));
+      words.removeAll(QString());
+      page.pair(tier.tier == 0 ? tr("first tier") : tr("optimised tier"), words.join(QStringLiteral(", ")));
+    }
+  });
+  const QString reason = detail.kind == "extern"
+                             ? tr("This is a call of a library: %1").arg(str(detail.reason.empty() ? detail.op : detail.reason))
+                             : tr("The recording holds none for this kernel.");
+  fillCode(loopIr_, detail.loopIr, reason);
+  fillCode(llvmIr_, detail.tiers.empty() ? std::string() : detail.tiers.back().llvmIr, reason);
+  fillCode(assembly_, detail.tiers.empty() ? std::string() : detail.tiers.back().assembly, reason);
+  nodes_->setRows(detail.nodes);
+  decisions_->setRows(detail.decisions);
+}
+
+}  // namespace fusebox::views

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <QTabWidget>
+
+#include "views/kernels/kernels_model.h"
+#include "views/widgets/code_pane.h"
+#include "views/widgets/data_table.h"
+#include "views/widgets/details_panel.h"
+#include "views/widgets/find_bar.h"
+#include "views/widgets/view.h"
+
+namespace fusebox::views {
+
+/// Every generated kernel and extern call: times, bytes, rate; and of the chosen one its nodes, fusion decisions and code.
+class KernelsView : public View {
+  Q_OBJECT
+ public:
+  explicit KernelsView(const ViewContext& context);
+
+  QString id() const override { return QStringLiteral("kernels"); }
+  QString title() const override { return tr("Kernels"); }
+  QString iconName() const override { return QStringLiteral("kernels"); }
+  bool canShow(const Location& location) const override { return location.kind == ObjectKind::Kernel; }
+  void showLocation(const Location& location) override;
+  void find() override;
+
+ protected:
+  void clear() override;
+  void load() override;
+
+ private:
+  struct CodeTab {
+    QWidget* page;
+    CodePane* pane;
+    EmptyState* empty;
+    FindBar* findBar;
+    QString title;
+  };
+  CodeTab addCode(const QString& name, const QString& title, Language language);
+  void fillCode(const CodeTab& tab, const std::string& code, const QString& reason);
+  void openKernel(int64_t kernel);
+  void showDetail(const KernelDetail& detail);
+
+  DataTable* table_;
+  QTabWidget* tabs_;
+  DetailsPanel* summary_;
+  CodeTab loopIr_, llvmIr_, assembly_;
+  DataTable* nodes_;
+  DataTable* decisions_;
+  int64_t shown_ = 0;
+  int64_t wanted_ = 0;
+};
+
+}  // namespace fusebox::views

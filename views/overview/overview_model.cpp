@@ -1,0 +1,115 @@
+#include "views/overview/overview_model.h"
+
+#include "profiler/session/reader.h"
+
+namespace fusebox::views {
+namespace {
+
+using session::Statement;
+
+constexpr const char* kFactKeys[] = {"script", "command", "engine", "torch",        "python",          "fusebox_version",
+                                     "device", "cpu",     "os",     "cpu_features", "schema_version", "exit_code"};
+
+// One row per frame, guard and value would repeat the same sentence: equal ones are counted in the summary instead.
+constexpr const char* kKernels = R"(SELECT kernel_id, name, kind, launches, total_ns, bytes, file, line,
+  (SELECT sum(total_ns) FROM kernels) FROM kernels WHERE launches > 0 ORDER BY total_ns DESC LIMIT 12)";
+constexpr const char* kBreaks = R"(SELECT min(break_id), kind, reason, hint, file, line, count(*) FROM graph_breaks
+  GROUP BY kind, reason, hint, file, line ORDER BY count(*) DESC, min(break_id) LIMIT 500)";
+constexpr const char* kRecompiles = R"(SELECT failure_id, frame, guard, expected, found, outcome, file, line
+  FROM guard_failures ORDER BY failure_id DESC LIMIT 500)";
+constexpr const char* kStages = R"(SELECT name, phase, count(*), sum(dur_ns) FROM stages WHERE dur_ns IS NOT NULL
+  GROUP BY phase, name ORDER BY sum(dur_ns) DESC LIMIT 100)";
+constexpr const char* kLosses = "SELECT what, count, detail FROM losses ORDER BY count DESC";
+constexpr const char* kCalls = "SELECT kind, sum(calls), sum(total_ns) FROM calls GROUP BY kind";
+
+TableRow kernelRow(const Statement& s) {
+  TableRow row;
+  const double launches = s.real(3), total = s.real(4), bytes = s.real(5);
+  row.location = Location::of(ObjectKind::Kernel, s.integer(0));
+  row.cells = {textCell(s.string(1)),       textCell(s.string(2)),          countCell(s.integer(3)),
+               durationCell(total),         shareCell(total, s.real(8)),    durationCell(launches > 0 ? total / launches : 0),
+               bandwidthCell(bytes, total), textCell(shortPlace(s.string(6), s.integer(7)))};
+  return row;
+}
+
+TableRow breakRow(const Statement& s) {
+  TableRow row;
+  row.location = {ObjectKind::Break, s.integer(0), {}, s.string(4), static_cast<int>(s.integer(5))};
+  row.cells = {textCell(shortPlace(s.string(4), s.integer(5))), textCell(s.string(1)), textCell(s.string(2)),
+               textCell(s.string(3)), countCell(s.integer(6))};
+  row.tooltip = s.string(2) + (s.isNull(3) ? "" : "\n\n" + s.string(3)) + "\n\n" + s.string(4) + ":" + s.string(5);
+  return row;
+}
+
+TableRow recompileRow(const Statement& s) {
+  TableRow row;
+  row.location = {ObjectKind::Failure, s.integer(0), {}, s.string(6), static_cast<int>(s.integer(7))};
+  row.cells = {textCell(s.string(1)), textCell(s.string(2)), textCell(s.string(3)),
+               textCell(s.string(4)), textCell(s.string(5)), textCell(shortPlace(s.string(6), s.integer(7)))};
+  if (s.text(5) == "limit") row.tone = 3;
+  return row;
+}
+
+/// Runs one query and collects its rows; the first error wins.
+class Collector {
+ public:
+  explicit Collector(const session::Reader& reader) : reader_(reader) {}
+  template <class Make>
+  void rows(const char* sql, TableRows& into, Make make) {
+    each(sql, [&](const Statement& s) { into.push_back(make(s)); });
+  }
+  void each(const char* sql, const std::function<void(const Statement&)>& row) {
+    if (!outcome) return;
+    outcome = reader_.each(sql, {}, row);
+  }
+  Result<void> outcome;
+
+ private:
+  const session::Reader& reader_;
+};
+
+}  // namespace
+
+Result<OverviewModel> loadOverview(const session::Reader& reader) {
+  OverviewModel model;
+  auto summary = query::summarize(reader);
+  if (!summary) return tl::unexpected(summary.error());
+  model.summary = std::move(*summary);
+  model.state = session::stateName(reader.state());
+  model.notice = reader.notice();
+  for (const char* key : kFactKeys) {
+    if (std::string value = reader.info(key); !value.empty()) model.facts.emplace_back(key, std::move(value));
+  }
+  Collector collect(reader);
+  collect.rows(kKernels, model.kernels, kernelRow);
+  collect.rows(kBreaks, model.breaks, breakRow);
+  collect.rows(kRecompiles, model.recompiles, recompileRow);
+  double stageTotal = 0;
+  collect.each("SELECT sum(dur_ns) FROM stages WHERE parent_stage_id IS NULL",
+               [&](const Statement& s) { stageTotal = s.real(0); });
+  collect.rows(kStages, model.stages, [&](const Statement& s) {
+    TableRow row;
+    row.cells = {textCell(s.string(0)), textCell(s.string(1)), countCell(s.integer(2)), durationCell(s.real(3)),
+                 shareCell(s.real(3), stageTotal)};
+    return row;
+  });
+  collect.rows(kLosses, model.losses, [](const Statement& s) {
+    TableRow row;
+    row.cells = {textCell(s.string(0)), countCell(s.integer(1)), textCell(s.string(2))};
+    row.tone = 2;
+    return row;
+  });
+  collect.each(kCalls, [&](const Statement& s) {
+    if (s.text(0) == "guard_check") {
+      model.guardMs = s.real(2) / 1e6;
+    } else {
+      model.calls = s.integer(1);
+    }
+  });
+  collect.each("SELECT count(*) FROM fusion_groups WHERE kind <> 'extern' AND node_count > 1",
+               [&](const Statement& s) { model.fusedGroups = s.integer(0); });
+  if (!collect.outcome) return tl::unexpected(collect.outcome.error());
+  return model;
+}
+
+}  // namespace fusebox::views

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/support/result.h"
+#include "profiler/query/summary.h"
+#include "views/common/table.h"
+
+namespace fusebox::session {
+class Reader;
+}
+
+namespace fusebox::views {
+
+/// The numbers of a run, ready to be shown.
+struct OverviewModel {
+  query::Summary summary;
+  std::string state;                ///< recording, finished, abandoned
+  std::string notice;               ///< what the reader could not see
+  double guardMs = 0;               ///< time in guard checks, where recorded
+  int64_t calls = 0;                ///< calls of compiled code
+  int64_t fusedGroups = 0;
+  std::vector<std::pair<std::string, std::string>> facts;  ///< versions and machine, in reading order (key, value)
+  TableRows kernels;                ///< kernel, kind, launches, total, share, mean, GB/s, place
+  TableRows breaks;                 ///< place, kind, reason, hint, times
+  TableRows recompiles;             ///< frame, guard, expected, found, outcome, place
+  TableRows stages;                 ///< stage, phase, runs, total, share
+  TableRows losses;                 ///< what, count, detail
+};
+
+Result<OverviewModel> loadOverview(const session::Reader& reader);
+
+}  // namespace fusebox::views

@@ -1,0 +1,213 @@
+#include "views/overview/overview_view.h"
+
+#include <QGridLayout>
+#include <QTabWidget>
+#include <QVBoxLayout>
+
+#include "profiler/session/reader.h"
+#include "views/common/units.h"
+#include "views/widgets/theme.h"
+
+namespace fusebox::views {
+namespace {
+
+QString str(const std::string& text) { return QString::fromStdString(text); }
+QString ms(double milliseconds) { return str(formatDuration(milliseconds * 1e6)); }
+
+constexpr int kNumbersPerRow = 9;
+
+}  // namespace
+
+OverviewView::OverviewView(const ViewContext& context) : View(context) {
+  auto* page = new QWidget;
+  auto* column = new QVBoxLayout(page);
+  column->setContentsMargins(14, 12, 14, 8);
+  column->setSpacing(10);
+  headline_ = new QLabel;
+  headline_->setObjectName(QStringLiteral("overview.headline"));
+  headline_->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  QFont big = headline_->font();
+  big.setPointSizeF(big.pointSizeF() * 1.3);
+  big.setBold(true);
+  headline_->setFont(big);
+  state_ = new QLabel;
+  state_->setObjectName(QStringLiteral("overview.state"));
+  state_->setProperty("role", QStringLiteral("muted"));
+  auto* top = new QHBoxLayout;
+  top->addWidget(headline_);
+  top->addStretch(1);
+  top->addWidget(state_);
+  column->addLayout(top);
+
+  numbersGrid_ = new QGridLayout;
+  numbersGrid_->setSpacing(8);
+  column->addLayout(numbersGrid_);
+  frames_ = addNumber(QStringLiteral("frames"), tr("Frames"));
+  graphs_ = addNumber(QStringLiteral("graphs"), tr("Graphs"));
+  breaksNumber_ = addNumber(QStringLiteral("breaks"), tr("Graph breaks"));
+  recompilesNumber_ = addNumber(QStringLiteral("recompiles"), tr("Recompiles"));
+  kernels_ = addNumber(QStringLiteral("kernels"), tr("Kernels"));
+  launches_ = addNumber(QStringLiteral("launches"), tr("Launches"));
+  compileTime_ = addNumber(QStringLiteral("compile"), tr("Compile time"));
+  runTime_ = addNumber(QStringLiteral("run"), tr("Run time"));
+  cache_ = addNumber(QStringLiteral("cache"), tr("Cache hits"));
+
+  stageBar_ = new StageBar;
+  column->addWidget(stageBar_);
+
+  tabs_ = new QTabWidget;
+  tabs_->setObjectName(QStringLiteral("overview.tabs"));
+  tabs_->setDocumentMode(true);
+  column->addWidget(tabs_, 1);
+  hottest_ = addTable(QStringLiteral("overview.kernels"), tr("Hottest kernels"), tr("Filter kernels"),
+                      {{tr("Kernel")}, {tr("Kind")}, {tr("Launches"), {}, true}, {tr("Total"), {}, true},
+                       {tr("Share"), tr("Share of all kernel time"), true}, {tr("Mean"), {}, true}, {tr("Rate"), tr("Bytes moved a second"), true},
+                       {tr("Line")}});
+  hottest_->setEmptyText(tr("No kernel has run yet"), tr("Kernels appear with their first launch."));
+  breaks_ = addTable(QStringLiteral("overview.breaks"), tr("Graph breaks"), tr("Filter graph breaks"),
+                     {{tr("Line")}, {tr("Kind")}, {tr("Reason")}, {tr("What helps")}, {tr("Times"), {}, true}});
+  breaks_->setEmptyText(tr("No graph breaks"), tr("Every captured frame became one graph."));
+  recompiles_ = addTable(QStringLiteral("overview.recompiles"), tr("Recompiles"), tr("Filter recompiles"),
+                         {{tr("Frame")}, {tr("Guard that failed")}, {tr("Expected")}, {tr("Found")}, {tr("Outcome")}, {tr("Line")}});
+  recompiles_->setEmptyText(tr("No recompiles"), tr("No guard of a compiled entry has failed."));
+  stages_ = addTable(QStringLiteral("overview.stages"), tr("Stages"), tr("Filter stages and passes"),
+                     {{tr("Stage or pass")}, {tr("Phase")}, {tr("Runs"), {}, true}, {tr("Total"), {}, true},
+                      {tr("Share"), tr("Share of all compile time; passes count within their stage too"), true}});
+  stages_->setEmptyText(tr("No stage recorded"), tr("Stages appear with the first compilation."));
+  facts_ = addTable(QStringLiteral("overview.facts"), tr("Run and versions"), tr("Filter facts"), {{tr("Fact")}, {tr("Value")}});
+  facts_->setEmptyText(tr("Nothing recorded about the run"), {});
+  losses_ = addTable(QStringLiteral("overview.losses"), tr("Losses"), tr("Filter losses"),
+                     {{tr("What is missing")}, {tr("Times"), {}, true}, {tr("Detail")}});
+  losses_->setEmptyText(tr("Nothing was lost"), tr("The session holds everything that the recorder saw."));
+
+  empty_ = new EmptyState(page, QStringLiteral("overview"));
+  auto* whole = new QVBoxLayout(this);
+  whole->setContentsMargins(0, 0, 0, 0);
+  whole->addWidget(empty_);
+  QAction* picture = addViewAction(QStringLiteral("export"), tr("Export stage times…"), QStringLiteral("export"));
+  connect(picture, &QAction::triggered, this, [this] { exportPicture(stageBar_->picture(), QStringLiteral("stages"), this); });
+  clear();
+}
+
+OverviewView::Number OverviewView::addNumber(const QString& name, const QString& title) {
+  auto* card = new QFrame;
+  card->setObjectName(QStringLiteral("card"));
+  auto* column = new QVBoxLayout(card);
+  column->setContentsMargins(10, 7, 10, 7);
+  column->setSpacing(1);
+  auto* caption = new QLabel(title);
+  caption->setProperty("role", QStringLiteral("muted"));
+  auto* value = new QLabel(QStringLiteral("–"));
+  value->setObjectName(QStringLiteral("overview.number.") + name);
+  value->setAccessibleName(title);
+  QFont big = value->font();
+  big.setPointSizeF(big.pointSizeF() * 1.45);
+  value->setFont(big);
+  auto* note = new QLabel;
+  note->setObjectName(QStringLiteral("overview.note.") + name);
+  note->setProperty("role", QStringLiteral("muted"));
+  for (QLabel* label : {caption, value, note}) {
+    label->setMinimumWidth(1);
+    column->addWidget(label);
+  }
+  numbersGrid_->addWidget(card, numbersCount_ / kNumbersPerRow, numbersCount_ % kNumbersPerRow);
+  ++numbersCount_;
+  return {value, note};
+}
+
+DataTable* OverviewView::addTable(const QString& name, const QString& title, const QString& filter,
+                                  std::vector<TableColumn> columns) {
+  auto* table = new DataTable(name, filter, std::move(columns));
+  tabs_->addTab(table, title);
+  table->setProperty("tabTitle", title);
+  connect(table, &DataTable::rowSelected, this, [this](const TableRow& row) {
+    if (row.location.kind != ObjectKind::None) announce(row.location);
+  });
+  connect(table, &DataTable::rowActivated, this, [this](const TableRow& row) {
+    if (row.location.kind != ObjectKind::None) bus()->open(row.location);
+  });
+  return table;
+}
+
+void OverviewView::clear() {
+  empty_->showReason(tr("Reading the session…"));
+  announced_ = false;
+}
+
+void OverviewView::find() {
+  if (auto* table = qobject_cast<DataTable*>(tabs_->currentWidget())) table->focusFilter();
+}
+
+void OverviewView::load() {
+  session()->ask<OverviewModel>(
+      this, "overview", [](session::Reader& reader) { return loadOverview(reader); },
+      [this](Result<OverviewModel>& result) {
+        if (!result) return empty_->showReason(tr("The overview cannot be read"), str(result.error().text()));
+        show(*result);
+        empty_->showContent();
+        if (!announced_) emit firstPicture();
+        announced_ = true;
+      });
+}
+
+void OverviewView::setTabCount(DataTable* table, const QString& title, int count) {
+  tabs_->setTabText(tabs_->indexOf(table), count > 0 ? QStringLiteral("%1 (%2)").arg(title).arg(count) : title);
+}
+
+void OverviewView::show(OverviewModel& model) {
+  QString script;
+  for (const auto& [key, value] : model.facts) {
+    if (key == "script") script = str(value);
+  }
+  if (script.isEmpty() && session()) script = session()->path();
+  headline_->setText(str(baseName(script.toStdString())));
+  headline_->setToolTip(script);
+  state_->setText(model.state == "recording"   ? tr("● recording")
+                  : model.state == "abandoned" ? tr("recording ended early: its process is gone")
+                                               : tr("finished"));
+  showNumbers(model);
+  const auto& s = model.summary;
+  stageBar_->setParts({{tr("capture"), s.captureMs, 0}, {tr("AOT autograd"), s.aotMs, 2}, {tr("inductor"), s.inductorMs, 4},
+                       {tr("codegen"), s.codegenMs, 1}},
+                      s.totalCompileMs);
+  TableRows facts;
+  for (const auto& [key, value] : model.facts) {
+    TableRow row;
+    row.cells = {textCell(key), textCell(value)};
+    facts.push_back(std::move(row));
+  }
+  const std::pair<DataTable*, TableRows*> tables[] = {{hottest_, &model.kernels}, {breaks_, &model.breaks},
+                                                      {recompiles_, &model.recompiles}, {stages_, &model.stages},
+                                                      {facts_, &facts}, {losses_, &model.losses}};
+  for (const auto& [table, rows] : tables) {
+    const int count = static_cast<int>(rows->size());
+    table->setRows(std::move(*rows));
+    if (table == breaks_ || table == recompiles_ || table == losses_) {
+      setTabCount(table, table->property("tabTitle").toString(), count);
+    }
+  }
+}
+
+void OverviewView::showNumbers(const OverviewModel& model) {
+  const auto& s = model.summary;
+  const auto set = [](const Number& number, const QString& value, const QString& note) {
+    number.value->setText(value);
+    number.value->setToolTip(value);
+    number.note->setText(note.isEmpty() ? QStringLiteral(" ") : note);
+    number.note->setToolTip(note);
+  };
+  const auto count = [](int64_t n) { return str(formatCount(n)); };
+  set(frames_, count(s.frames), tr("%n compile(s)", nullptr, static_cast<int>(s.compiles)));
+  set(graphs_, count(s.graphs), tr("%1 calls").arg(count(model.calls)));
+  int64_t breaks = 0;
+  for (const auto& b : s.graphBreaks) breaks += b.count;
+  set(breaksNumber_, count(breaks), tr("%n place(s)", nullptr, static_cast<int>(s.graphBreaks.size())));
+  set(recompilesNumber_, count(static_cast<int64_t>(s.recompiles.size())), {});
+  set(kernels_, count(s.kernels), tr("%1 fused").arg(count(model.fusedGroups)));
+  set(launches_, count(s.launches), tr("%1 extern").arg(count(s.externCalls)));
+  set(compileTime_, ms(s.totalCompileMs), {});
+  set(runTime_, ms(s.runMs), model.guardMs > 0 ? tr("guards %1").arg(ms(model.guardMs)) : QString());
+  set(cache_, count(s.cacheHits), tr("%1 misses").arg(count(s.cacheMisses)));
+}
+
+}  // namespace fusebox::views

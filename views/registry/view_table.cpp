@@ -1,0 +1,25 @@
+#include "views/registry/view_table.h"
+
+#include "views/graph/graph_view.h"
+#include "views/guards/guards_view.h"
+#include "views/kernels/kernels_view.h"
+#include "views/overview/overview_view.h"
+#include "views/source/source_view.h"
+#include "views/timeline/timeline_view.h"
+
+namespace fusebox::views {
+namespace {
+
+template <class T>
+View* make(const ViewContext& context) {
+  return new T(context);
+}
+
+constexpr ViewEntry kViews[] = {{make<OverviewView>}, {make<SourceView>},  {make<GraphView>},
+                                {make<GuardsView>},   {make<KernelsView>}, {make<TimelineView>}};
+
+}  // namespace
+
+std::span<const ViewEntry> viewTable() { return kViews; }
+
+}  // namespace fusebox::views

@@ -1,0 +1,125 @@
+#include "views/source/source_model.h"
+
+#include <algorithm>
+
+#include "profiler/session/reader.h"
+#include "views/common/units.h"
+
+namespace fusebox::views {
+namespace {
+
+using session::Statement;
+
+constexpr const char* kBreaks = R"(SELECT min(break_id), line, kind, reason, hint, count(*), frame FROM graph_breaks
+  WHERE file = ? GROUP BY line, kind, reason, hint, frame ORDER BY line)";
+constexpr const char* kFailures = R"(SELECT failure_id, line, frame, guard, expected, found, outcome FROM guard_failures
+  WHERE file = ? ORDER BY line, failure_id LIMIT 1000)";
+constexpr const char* kKernels = R"(SELECT DISTINCT k.kernel_id, n.line, k.name, k.kind, k.launches, k.total_ns
+  FROM nodes n JOIN fusion_members m ON m.node_id = n.node_id JOIN fusion_groups g ON g.group_id = m.group_id
+  JOIN kernels k ON k.kernel_id = g.kernel_id WHERE n.file = ? AND n.line IS NOT NULL
+  ORDER BY n.line, k.total_ns DESC LIMIT 5000)";
+
+struct PlaceQuery {
+  ObjectKind kind;
+  const char* sql;
+};
+constexpr PlaceQuery kPlaces[] = {
+    {ObjectKind::Frame, "SELECT file, line FROM frames WHERE frame_id = ?"},
+    {ObjectKind::Compile, "SELECT file, line FROM compiles WHERE compile_id = ?"},
+    {ObjectKind::Node, "SELECT file, line FROM nodes WHERE node_id = ?"},
+    {ObjectKind::Group, "SELECT file, line FROM fusion_groups WHERE group_id = ?"},
+    {ObjectKind::Kernel, "SELECT file, line FROM kernels WHERE kernel_id = ?"},
+    {ObjectKind::Launch, "SELECT file, line FROM launches WHERE launch_id = ?"},
+    {ObjectKind::Break, "SELECT file, line FROM graph_breaks WHERE break_id = ?"},
+    {ObjectKind::Guard, "SELECT file, line FROM guards WHERE guard_id = ?"},
+    {ObjectKind::Failure, "SELECT file, line FROM guard_failures WHERE failure_id = ?"}};
+
+SourceEvent breakEvent(const Statement& s) {
+  SourceEvent event;
+  event.kind = SourceEvent::Kind::Break;
+  event.line = static_cast<int>(s.integer(1));
+  event.headline = s.string(2) + (s.integer(5) > 1 ? " (" + formatCount(s.integer(5)) + "\u00d7)" : "");
+  event.detail = s.string(3);
+  event.hint = s.string(4);
+  event.location = Location::of(ObjectKind::Break, s.integer(0));
+  return event;
+}
+
+SourceEvent failureEvent(const Statement& s) {
+  SourceEvent event;
+  event.kind = SourceEvent::Kind::Failure;
+  event.line = static_cast<int>(s.integer(1));
+  event.headline = s.string(2) + ": " + s.string(6);
+  event.detail = s.string(3) + "\nexpected " + s.string(4) + "\nfound " + s.string(5);
+  event.location = Location::of(ObjectKind::Failure, s.integer(0));
+  return event;
+}
+
+SourceEvent kernelEvent(const Statement& s) {
+  SourceEvent event;
+  event.kind = SourceEvent::Kind::Kernel;
+  event.line = static_cast<int>(s.integer(1));
+  event.headline = s.string(2);
+  event.detail = s.string(3) + ", " + formatCount(s.integer(4)) + " launches, " + formatDuration(s.real(5));
+  event.location = Location::of(ObjectKind::Kernel, s.integer(0));
+  return event;
+}
+
+}  // namespace
+
+Result<TableRows> loadSourceFiles(const session::Reader& reader) {
+  auto files = query::sourceFiles(reader);
+  if (!files) return tl::unexpected(files.error());
+  TableRows rows;
+  for (const auto& file : *files) {
+    TableRow row;
+    row.location = Location::sourceLine(file.path, 0);
+    row.cells = {textCell(baseName(file.path)), countCell(file.breaks),
+                 file.timeNs > 0 ? durationCell(static_cast<double>(file.timeNs)) : Cell{"", 0}};
+    if (file.breaks == 0) row.cells[1].text.clear();
+    row.tooltip = file.path;
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+Result<SourceText> loadSource(const session::Reader& reader, const std::string& path) {
+  SourceText source;
+  source.path = path;
+  auto text = query::sourceText(reader, path);
+  if (text) {
+    source.text = std::move(*text);
+  } else if (text.error().code == ErrorCode::NotFound) {
+    source.problem = text.error().text();
+  } else {
+    return tl::unexpected(text.error());
+  }
+  auto notes = query::lineNotes(reader, path);
+  if (!notes) return tl::unexpected(notes.error());
+  source.notes = std::move(*notes);
+  using Make = SourceEvent (*)(const Statement&);
+  for (const auto& [sql, make] : {std::pair<const char*, Make>{kBreaks, breakEvent}, {kFailures, failureEvent},
+                                  {kKernels, kernelEvent}}) {
+    const auto outcome = reader.each(sql, {path}, [&](const Statement& s) { source.events.push_back(make(s)); });
+    if (!outcome) return tl::unexpected(outcome.error());
+  }
+  std::stable_sort(source.events.begin(), source.events.end(),
+                   [](const SourceEvent& a, const SourceEvent& b) { return a.line < b.line; });
+  return source;
+}
+
+Result<Location> placeOf(const session::Reader& reader, const Location& object) {
+  if (object.kind == ObjectKind::SourceLine) return object;
+  Location place = Location::sourceLine({}, 0);
+  for (const PlaceQuery& query : kPlaces) {
+    if (query.kind != object.kind) continue;
+    const auto outcome = reader.each(query.sql, {object.id}, [&](const Statement& s) {
+      place.file = s.string(0);
+      place.line = static_cast<int>(s.integer(1));
+    });
+    if (!outcome) return tl::unexpected(outcome.error());
+  }
+  return place;
+}
+
+}  // namespace fusebox::views

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "engine/support/result.h"
+#include "profiler/query/source.h"
+#include "views/common/table.h"
+
+namespace fusebox::session {
+class Reader;
+}
+
+namespace fusebox::views {
+
+/// Something that happened at a line, as the side panel explains it.
+struct SourceEvent {
+  enum class Kind { Break, Failure, Kernel };
+  Kind kind = Kind::Break;
+  int line = 0;
+  std::string headline;
+  std::string detail;
+  std::string hint;
+  Location location;
+};
+
+/// A file of the user's program with everything known about its lines.
+struct SourceText {
+  std::string path;
+  std::string text;
+  std::string problem;   ///< why there is no text
+  std::map<int64_t, query::LineNotes> notes;
+  std::vector<SourceEvent> events;   ///< by line
+};
+
+/// Files with notes: name, breaks, kernel time.
+Result<TableRows> loadSourceFiles(const session::Reader& reader);
+Result<SourceText> loadSource(const session::Reader& reader, const std::string& path);
+/// File and line of any object that has a place; an empty file if it has none.
+Result<Location> placeOf(const session::Reader& reader, const Location& object);
+
+}  // namespace fusebox::views

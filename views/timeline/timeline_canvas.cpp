@@ -1,0 +1,303 @@
+#include "views/timeline/timeline_canvas.h"
+
+#include <QHelpEvent>
+#include <QMouseEvent>
+#include <QPainter>
+#include <QToolTip>
+#include <cmath>
+
+#include "views/widgets/theme.h"
+
+namespace fusebox::views {
+namespace {
+
+constexpr double kStep = 1.25;
+constexpr int64_t kShortestWindow = 200;  // ns
+
+}  // namespace
+
+TimelineCanvas::TimelineCanvas(QWidget* parent) : QWidget(parent) {
+  setObjectName(QStringLiteral("timeline.canvas"));
+  setAccessibleName(tr("Timeline"));
+  setFocusPolicy(Qt::StrongFocus);
+  setMouseTracking(true);
+  setAttribute(Qt::WA_OpaquePaintEvent);
+  connect(&Theme::instance(), &Theme::changed, this, qOverload<>(&QWidget::update));
+}
+
+QSize TimelineCanvas::minimumSizeHint() const { return {labelWidth() + 160, rulerHeight() + 2 * rowHeight()}; }
+int TimelineCanvas::rowHeight() const { return fontMetrics().height() + 5; }
+int TimelineCanvas::rulerHeight() const { return fontMetrics().height() + 12; }
+int TimelineCanvas::labelWidth() const { return fontMetrics().horizontalAdvance(QStringLiteral("launches of thread 88")) + 16; }
+int TimelineCanvas::columns() const { return std::max(1, width() - labelWidth()); }
+
+int TimelineCanvas::laneHeight(const TimelineLane& lane) const {
+  return lane.kind == TimelineLane::Kind::Stages ? std::min(lane.depth, 12) * rowHeight() + 6 : rowHeight() + 10;
+}
+
+void TimelineCanvas::setOutline(TimelineOutline outline, bool keepWindow) {
+  const bool whole = from_ <= outline_.range.startNs && to_ >= outline_.range.endNs;
+  outline_ = std::move(outline);
+  if (!keepWindow || whole) {
+    fit();
+  } else {
+    emit windowChanged();
+  }
+  update();
+}
+
+void TimelineCanvas::setBars(TimelineBars bars) {
+  bars_ = std::move(bars);
+  if (selected_.bar >= 0) {  // find the selected bar again
+    selected_.bar = -1;
+    if (const LaneBars* lane = barsOf(selected_.lane)) {
+      for (size_t b = 0; b < lane->bars.size(); ++b) {
+        if (lane->bars[b].startNs == selectedStart_) selected_.bar = static_cast<int>(b);
+      }
+    }
+  }
+  update();
+}
+
+void TimelineCanvas::fit() {
+  const int64_t length = std::max<int64_t>(outline_.range.endNs - outline_.range.startNs, 1000);
+  setWindow(outline_.range.startNs - length / 100, outline_.range.endNs + length / 100);
+}
+
+void TimelineCanvas::setWindow(int64_t from, int64_t to) {
+  from_ = from;
+  to_ = std::max(to, from + kShortestWindow);
+  keepInView();
+  emit windowChanged();
+  update();
+}
+
+void TimelineCanvas::keepInView() {
+  const int64_t length = to_ - from_, all = outline_.range.endNs - outline_.range.startNs;
+  const int64_t most = std::max<int64_t>(all + all / 10, 10'000);
+  if (length > most) {
+    from_ = outline_.range.startNs - all / 20;
+    to_ = from_ + most;
+    return;
+  }
+  const int64_t lowest = outline_.range.startNs - length / 2, highest = outline_.range.endNs - length / 2;
+  from_ = std::clamp(from_, lowest, std::max(lowest, highest));
+  to_ = from_ + length;
+}
+
+double TimelineCanvas::xOf(int64_t time) const {
+  return labelWidth() + static_cast<double>(time - from_) / static_cast<double>(to_ - from_) * columns();
+}
+
+int64_t TimelineCanvas::timeAt(double x) const {
+  return from_ + static_cast<int64_t>((x - labelWidth()) / columns() * static_cast<double>(to_ - from_));
+}
+
+void TimelineCanvas::zoomAt(double x, double factor) {
+  const int64_t anchor = timeAt(std::max<double>(x, labelWidth()));
+  const double length = std::max(static_cast<double>(to_ - from_) / factor, static_cast<double>(kShortestWindow));
+  const double share = static_cast<double>(anchor - from_) / static_cast<double>(to_ - from_);
+  const int64_t start = anchor - static_cast<int64_t>(length * share);
+  setWindow(start, start + static_cast<int64_t>(length));
+}
+
+void TimelineCanvas::zoomBy(double factor) { zoomAt(labelWidth() + columns() / 2.0, factor); }
+
+void TimelineCanvas::pan(int64_t by) { setWindow(from_ + by, to_ + by); }
+
+void TimelineCanvas::showRange(int64_t start, int64_t end) {
+  markStart_ = start;
+  markEnd_ = end;
+  const int64_t length = std::max<int64_t>(end - start, 1);
+  const int64_t window = to_ - from_;
+  if (start < from_ || end > to_ || length * 200 < window) {
+    const int64_t around = std::max<int64_t>(length * 12, kShortestWindow * 5);
+    setWindow(start - around, end + around);
+  }
+  update();
+}
+
+const LaneBars* TimelineCanvas::barsOf(int lane) const {
+  for (const auto& bars : bars_.lanes) {
+    if (static_cast<int>(bars.lane) == lane) return &bars;
+  }
+  return nullptr;
+}
+
+const query::Bar* TimelineCanvas::barOf(const Hit& hit) const {
+  const LaneBars* lane = hit.bar >= 0 ? barsOf(hit.lane) : nullptr;
+  return lane && hit.bar < static_cast<int>(lane->bars.size()) ? &lane->bars[static_cast<size_t>(hit.bar)] : nullptr;
+}
+
+const NamedSpan* TimelineCanvas::spanOf(const Hit& hit) const {
+  return hit.span >= 0 ? &outline_.lanes[static_cast<size_t>(hit.lane)].spans[static_cast<size_t>(hit.span)] : nullptr;
+}
+
+int64_t TimelineCanvas::kernelOf(const Hit& hit) const {
+  const LaneBars* lane = hit.bar >= 0 ? barsOf(hit.lane) : nullptr;
+  return lane && hit.bar < static_cast<int>(lane->kernels.size()) ? lane->kernels[static_cast<size_t>(hit.bar)] : 0;
+}
+
+TimelineCanvas::Hit TimelineCanvas::hitAt(const QPointF& position) const {
+  Hit hit;
+  double top = rulerHeight() - scroll_;
+  if (position.x() < labelWidth() || position.y() < rulerHeight()) return hit;
+  const int64_t time = timeAt(position.x());
+  const int64_t slack = (to_ - from_) / columns() * 2;
+  for (size_t i = 0; i < outline_.lanes.size(); ++i) {
+    const TimelineLane& lane = outline_.lanes[i];
+    const double bottom = top + laneHeight(lane);
+    if (position.y() < top || position.y() >= bottom) {
+      top = bottom;
+      continue;
+    }
+    hit.lane = static_cast<int>(i);
+    if (lane.kind == TimelineLane::Kind::Stages) {
+      const int depth = static_cast<int>((position.y() - top - 3) / rowHeight());
+      for (size_t s = 0; s < lane.spans.size(); ++s) {
+        const auto& span = lane.spans[s];
+        if (span.depth == depth && span.startNs - slack <= time && time <= span.endNs + slack) hit.span = static_cast<int>(s);
+      }
+    } else if (const LaneBars* bars = barsOf(hit.lane)) {
+      int64_t best = slack + 1;
+      for (size_t b = 0; b < bars->bars.size(); ++b) {
+        const auto& bar = bars->bars[b];
+        const int64_t gap = time < bar.startNs ? bar.startNs - time : time > bar.endNs ? time - bar.endNs : 0;
+        if (gap >= best) continue;
+        best = gap;
+        hit.bar = static_cast<int>(b);
+      }
+    }
+    break;
+  }
+  return hit;
+}
+
+void TimelineCanvas::wheelEvent(QWheelEvent* event) {
+  const QPointF steps = QPointF(event->angleDelta()) / 120.0;
+  if (event->modifiers() & Qt::ShiftModifier || std::abs(steps.x()) > std::abs(steps.y())) {
+    pan(static_cast<int64_t>(-(steps.x() + steps.y()) * 0.1 * static_cast<double>(to_ - from_)));
+  } else if (event->modifiers() & Qt::ControlModifier) {
+    scroll_ = std::max(0.0, scroll_ - steps.y() * 40);
+    update();
+  } else {
+    zoomAt(event->position().x(), std::pow(kStep, steps.y()));
+  }
+  event->accept();
+}
+
+void TimelineCanvas::mousePressEvent(QMouseEvent* event) {
+  setFocus(Qt::MouseFocusReason);
+  pressed_ = last_ = event->position();
+  dragging_ = false;
+  measuring_ = event->modifiers() & Qt::ShiftModifier;
+}
+
+void TimelineCanvas::mouseMoveEvent(QMouseEvent* event) {
+  if (!(event->buttons() & (Qt::LeftButton | Qt::MiddleButton))) {
+    setCursor(hitAt(event->position()).valid() ? Qt::PointingHandCursor : Qt::ArrowCursor);
+    return;
+  }
+  if (!dragging_ && (event->position() - pressed_).manhattanLength() < 5) return;
+  dragging_ = true;
+  if (measuring_) {
+    markStart_ = std::min(timeAt(pressed_.x()), timeAt(event->position().x()));
+    markEnd_ = std::max(timeAt(pressed_.x()), timeAt(event->position().x()));
+    emit measured(markStart_, markEnd_);
+    update();
+    return;
+  }
+  const QPointF moved = event->position() - last_;
+  last_ = event->position();
+  scroll_ = std::max(0.0, scroll_ - moved.y());
+  double total = rulerHeight();
+  for (const auto& lane : outline_.lanes) total += laneHeight(lane);
+  scroll_ = std::min(scroll_, std::max(0.0, total - height()));
+  pan(-static_cast<int64_t>(moved.x() / columns() * static_cast<double>(to_ - from_)));
+}
+
+void TimelineCanvas::mouseReleaseEvent(QMouseEvent* event) {
+  if (!dragging_ && event->button() == Qt::LeftButton) {
+    selected_ = hitAt(event->position());
+    if (const auto* bar = barOf(selected_)) selectedStart_ = bar->startNs;
+    markStart_ = markEnd_ = 0;
+    setAccessibleDescription(describe(selected_));
+    emit selected(selected_);
+    update();
+  }
+  dragging_ = measuring_ = false;
+}
+
+void TimelineCanvas::mouseDoubleClickEvent(QMouseEvent* event) {
+  const Hit hit = hitAt(event->position());
+  if (const auto* bar = barOf(hit); bar && bar->count > 1) {
+    setWindow(bar->startNs - (bar->endNs - bar->startNs) / 2, bar->endNs + (bar->endNs - bar->startNs) / 2);
+  } else if (hit.valid()) {
+    emit activated(hit);
+  }
+}
+
+/// The next or previous bar or span of the selected lane.
+void TimelineCanvas::step(bool right) {
+  if (selected_.lane < 0) {
+    for (size_t i = 0; i < outline_.lanes.size() && selected_.lane < 0; ++i) {
+      if (outline_.lanes[i].kind == TimelineLane::Kind::Launches) selected_.lane = static_cast<int>(i);
+    }
+    if (selected_.lane < 0 && !outline_.lanes.empty()) selected_.lane = 0;
+    if (selected_.lane < 0) return;
+  }
+  const bool spans = outline_.lanes[static_cast<size_t>(selected_.lane)].kind == TimelineLane::Kind::Stages;
+  const LaneBars* bars = barsOf(selected_.lane);
+  const int count = spans ? static_cast<int>(outline_.lanes[static_cast<size_t>(selected_.lane)].spans.size())
+                          : bars ? static_cast<int>(bars->bars.size()) : 0;
+  if (count == 0) return;
+  int& index = spans ? selected_.span : selected_.bar;
+  index = std::clamp(index + (right ? 1 : -1), 0, count - 1);
+  int64_t start = 0, end = 0;
+  if (spans) {
+    start = spanOf(selected_)->startNs;
+    end = spanOf(selected_)->endNs;
+  } else {
+    start = selectedStart_ = barOf(selected_)->startNs;
+    end = barOf(selected_)->endNs;
+  }
+  emit selected(selected_);
+  if (start < from_ || end > to_) setWindow(start - (to_ - from_) / 2, start + (to_ - from_) / 2);
+  update();
+}
+
+void TimelineCanvas::keyPressEvent(QKeyEvent* event) {
+  const int64_t jump = (to_ - from_) / 8;
+  switch (event->key()) {
+    case Qt::Key_W:
+    case Qt::Key_Plus:
+    case Qt::Key_Equal: return zoomBy(kStep * kStep);
+    case Qt::Key_S:
+    case Qt::Key_Minus: return zoomBy(1 / (kStep * kStep));
+    case Qt::Key_A: return pan(-jump);
+    case Qt::Key_D: return pan(jump);
+    case Qt::Key_F:
+    case Qt::Key_0: return fit();
+    case Qt::Key_Left: return step(false);
+    case Qt::Key_Right: return step(true);
+    case Qt::Key_Return:
+    case Qt::Key_Enter:
+      if (selected_.valid()) emit activated(selected_);
+      return;
+    default: QWidget::keyPressEvent(event);
+  }
+}
+
+void TimelineCanvas::resizeEvent(QResizeEvent*) { emit windowChanged(); }
+
+bool TimelineCanvas::event(QEvent* event) {
+  if (event->type() == QEvent::ToolTip) {
+    const auto* help = static_cast<QHelpEvent*>(event);
+    const QString text = describe(hitAt(help->pos()));
+    text.isEmpty() ? QToolTip::hideText() : QToolTip::showText(help->globalPos(), text, this);
+    return true;
+  }
+  return QWidget::event(event);
+}
+
+}  // namespace fusebox::views

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <QTimer>
+#include <QWidget>
+
+#include "views/timeline/timeline_model.h"
+#include "views/widgets/picture_export.h"
+
+namespace fusebox::views {
+
+/// Lanes over time. W/S and the wheel zoom, A/D and dragging pan, Shift+drag measures, F fits, Left and Right go from bar to
+/// bar. Draws only the bars of the window that it was given and asks for others (`windowChanged`) when it moves.
+class TimelineCanvas : public QWidget {
+  Q_OBJECT
+ public:
+  explicit TimelineCanvas(QWidget* parent = nullptr);
+
+  /// New lanes; keeps the window of time if `keepWindow`, unless it showed everything (a live session follows its end).
+  void setOutline(TimelineOutline outline, bool keepWindow);
+  void setBars(TimelineBars bars);
+  const TimelineOutline& outline() const { return outline_; }
+
+  int64_t from() const { return from_; }
+  int64_t to() const { return to_; }
+  int columns() const;
+  void setWindow(int64_t from, int64_t to);
+  void fit();
+  void zoomBy(double factor);
+  /// Marks a span of time and brings it into view.
+  void showRange(int64_t start, int64_t end);
+  int laneHeight(const TimelineLane& lane) const;
+  Picture picture() const;
+  QSize minimumSizeHint() const override;
+
+  /// What is at a place: a bar (launches, calls) or a span (stages).
+  struct Hit {
+    int lane = -1;
+    int bar = -1;    ///< index into the bars of the lane
+    int span = -1;   ///< index into the spans of the lane
+    bool valid() const { return bar >= 0 || span >= 0; }
+  };
+  Hit hitAt(const QPointF& position) const;
+  const query::Bar* barOf(const Hit& hit) const;
+  const NamedSpan* spanOf(const Hit& hit) const;
+  int64_t kernelOf(const Hit& hit) const;
+  QString describe(const Hit& hit) const;
+
+ signals:
+  /// The canvas needs bars for another window of time.
+  void windowChanged();
+  void selected(const fusebox::views::TimelineCanvas::Hit& hit);
+  void activated(const fusebox::views::TimelineCanvas::Hit& hit);
+  void measured(qint64 startNs, qint64 endNs);
+
+ protected:
+  void paintEvent(QPaintEvent* event) override;
+  void wheelEvent(QWheelEvent* event) override;
+  void mousePressEvent(QMouseEvent* event) override;
+  void mouseMoveEvent(QMouseEvent* event) override;
+  void mouseReleaseEvent(QMouseEvent* event) override;
+  void mouseDoubleClickEvent(QMouseEvent* event) override;
+  void keyPressEvent(QKeyEvent* event) override;
+  void resizeEvent(QResizeEvent* event) override;
+  bool event(QEvent* event) override;
+
+ private:
+  double xOf(int64_t time) const;
+  int64_t timeAt(double x) const;
+  void zoomAt(double x, double factor);
+  void pan(int64_t by);
+  void paintAll(QPainter& painter, const QRectF& area) const;
+  void paintRuler(QPainter& painter, const QRectF& area) const;
+  void paintLane(QPainter& painter, const TimelineLane& lane, size_t index, double top, const QRectF& area) const;
+  void paintBars(QPainter& painter, const LaneBars& bars, double top, const QRectF& area) const;
+  void paintSpans(QPainter& painter, const TimelineLane& lane, double top, const QRectF& area) const;
+  void paintBox(QPainter& painter, const QRectF& box, const QColor& colour, const QString& text, bool selected) const;
+  const LaneBars* barsOf(int lane) const;
+  void step(bool right);
+  void keepInView();
+  int rowHeight() const;
+  int rulerHeight() const;
+  int labelWidth() const;
+
+  TimelineOutline outline_;
+  TimelineBars bars_;
+  int64_t from_ = 0, to_ = 1;
+  int64_t markStart_ = 0, markEnd_ = 0;
+  Hit selected_;
+  int64_t selectedStart_ = -1;   ///< start of the selected bar: bars are replaced when the window moves
+  double scroll_ = 0;            ///< vertical
+  QPointF pressed_, last_;
+  bool dragging_ = false, measuring_ = false;
+};
+
+}  // namespace fusebox::views

@@ -1,0 +1,125 @@
+#include "views/timeline/timeline_model.h"
+
+#include <algorithm>
+
+#include "profiler/session/reader.h"
+
+namespace fusebox::views {
+namespace {
+
+using session::Statement;
+
+constexpr const char* kSpans = R"(SELECT event_id, start_ns, end_ns, compile_id, name, detail, thread FROM cpu_events
+  WHERE kind <> 'call' AND kind <> 'guard_check' AND end_ns IS NOT NULL ORDER BY start_ns, end_ns DESC LIMIT 200000)";
+
+/// Puts each span on the first row that is free, so that nested and overlapping ones stand below each other.
+void stackSpans(TimelineLane& lane) {
+  std::vector<int64_t> freeFrom;
+  for (NamedSpan& span : lane.spans) {
+    size_t row = 0;
+    while (row < freeFrom.size() && freeFrom[row] > span.startNs) ++row;
+    if (row == freeFrom.size()) freeFrom.push_back(0);
+    freeFrom[row] = span.endNs;
+    span.depth = static_cast<int>(row);
+  }
+  lane.depth = std::max<int>(1, static_cast<int>(freeFrom.size()));
+  lane.count = static_cast<int64_t>(lane.spans.size());
+}
+
+}  // namespace
+
+Result<TimelineOutline> loadTimelineOutline(const session::Reader& reader) {
+  TimelineOutline outline;
+  const auto range = query::timeRange(reader);
+  if (!range) return tl::unexpected(range.error());
+  outline.range = *range;
+  std::map<int64_t, TimelineLane> spans;
+  auto outcome = reader.each(kSpans, {}, [&](const Statement& s) {
+    TimelineLane& lane = spans[s.integer(6)];
+    NamedSpan span;
+    span.id = s.integer(0);
+    span.startNs = s.integer(1);
+    span.endNs = std::max(s.integer(2), span.startNs);
+    span.compile = s.integer(3);
+    span.name = s.string(4);
+    span.detail = s.string(5);
+    lane.spans.push_back(std::move(span));
+  });
+  if (!outcome) return tl::unexpected(outcome.error());
+  std::map<int64_t, std::string> threads;
+  outcome = reader.each("SELECT thread, name FROM threads", {},
+                        [&](const Statement& s) { threads[s.integer(0)] = s.string(1); });
+  if (!outcome) return tl::unexpected(outcome.error());
+  for (auto& [thread, lane] : spans) {
+    lane.kind = TimelineLane::Kind::Stages;
+    lane.thread = thread;
+    const auto name = threads.find(thread);
+    lane.name = name == threads.end() || name->second.empty() ? "thread " + std::to_string(thread) : name->second;
+    stackSpans(lane);
+    outline.lanes.push_back(std::move(lane));
+  }
+  const auto recorded = query::lanes(reader);
+  if (!recorded) return tl::unexpected(recorded.error());
+  for (const auto& lane : *recorded) {
+    TimelineLane made;
+    made.kind = lane.track == query::Track::Calls ? TimelineLane::Kind::Calls : TimelineLane::Kind::Launches;
+    made.thread = lane.thread;
+    made.name = lane.name;
+    made.count = lane.count;
+    outline.lanes.push_back(std::move(made));
+  }
+  std::stable_sort(outline.lanes.begin(), outline.lanes.end(), [](const TimelineLane& a, const TimelineLane& b) {
+    return a.thread != b.thread ? a.thread < b.thread : a.kind < b.kind;
+  });
+  outcome = reader.each("SELECT kernel_id, name FROM kernels", {},
+                        [&](const Statement& s) { outline.kernelNames[s.integer(0)] = s.string(1); });
+  if (!outcome) return tl::unexpected(outcome.error());
+  return outline;
+}
+
+Result<TimelineBars> loadTimelineBars(const session::Reader& reader, const std::vector<TimelineLane>& lanes, int64_t from,
+                                      int64_t to, int pixels) {
+  TimelineBars result;
+  result.from = from;
+  result.to = to;
+  result.pixels = pixels;
+  auto kernelOf = reader.prepare("SELECT kernel_id FROM launches WHERE launch_id = ?");
+  if (!kernelOf) return tl::unexpected(kernelOf.error());
+  for (size_t i = 0; i < lanes.size(); ++i) {
+    if (lanes[i].kind == TimelineLane::Kind::Stages) continue;
+    const bool launches = lanes[i].kind == TimelineLane::Kind::Launches;
+    auto bars = query::bars(reader, launches ? query::Track::Launches : query::Track::Calls, lanes[i].thread, from, to,
+                            pixels);
+    if (!bars) return tl::unexpected(bars.error());
+    LaneBars lane;
+    lane.lane = i;
+    lane.bars = std::move(*bars);
+    lane.kernels.assign(lane.bars.size(), 0);
+    for (size_t b = 0; launches && b < lane.bars.size(); ++b) {
+      kernelOf->reset();
+      kernelOf->bind(1, lane.bars[b].exampleId);
+      if (const auto row = kernelOf->step(); row && *row) lane.kernels[b] = kernelOf->integer(0);
+    }
+    result.lanes.push_back(std::move(lane));
+  }
+  return result;
+}
+
+Result<query::TimeRange> timeOf(const session::Reader& reader, const Location& location) {
+  const char* sql = nullptr;
+  switch (location.kind) {
+    case ObjectKind::Launch: sql = "SELECT start_ns, end_ns FROM launches WHERE launch_id = ?"; break;
+    case ObjectKind::Kernel: sql = "SELECT first_ns, last_ns FROM kernels WHERE kernel_id = ?"; break;
+    case ObjectKind::Compile: sql = "SELECT start_ns, end_ns FROM compiles WHERE compile_id = ?"; break;
+    default: break;
+  }
+  query::TimeRange range;
+  if (!sql) return range;
+  const auto outcome = reader.each(sql, {location.id}, [&](const Statement& s) {
+    range = {s.integer(0), s.integer(1)};
+  });
+  if (!outcome) return tl::unexpected(outcome.error());
+  return range;
+}
+
+}  // namespace fusebox::views

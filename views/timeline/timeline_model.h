@@ -1,0 +1,64 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "engine/support/result.h"
+#include "profiler/query/timeline.h"
+#include "views/common/location.h"
+
+namespace fusebox::session {
+class Reader;
+}
+
+namespace fusebox::views {
+
+/// A span with a name that is drawn one by one: compile stages, and whatever else the recorder was told.
+struct NamedSpan {
+  int64_t id = 0;          ///< event_id of cpu_events
+  int64_t startNs = 0, endNs = 0;
+  int64_t compile = 0;
+  int depth = 0;
+  std::string name, detail;
+};
+
+/// A row group of the timeline.
+struct TimelineLane {
+  enum class Kind { Stages, Calls, Launches };
+  Kind kind = Kind::Launches;
+  int64_t thread = 0;
+  std::string name;
+  int64_t count = 0;
+  int depth = 1;                    ///< rows needed
+  std::vector<NamedSpan> spans;     ///< for Stages, by start
+};
+
+struct TimelineOutline {
+  query::TimeRange range;
+  std::vector<TimelineLane> lanes;
+  std::map<int64_t, std::string> kernelNames;  ///< by kernel id, for colours and labels
+};
+
+Result<TimelineOutline> loadTimelineOutline(const session::Reader& reader);
+
+/// What one lane draws in a window of time. `kernels[i]` is the kernel of bars[i] (0 where it is a call).
+struct LaneBars {
+  size_t lane = 0;
+  std::vector<query::Bar> bars;
+  std::vector<int64_t> kernels;
+};
+struct TimelineBars {
+  int64_t from = 0, to = 0;
+  int pixels = 0;
+  std::vector<LaneBars> lanes;
+};
+/// Bars of all lanes that are not spans, for [from, to) on `pixels` columns.
+Result<TimelineBars> loadTimelineBars(const session::Reader& reader, const std::vector<TimelineLane>& lanes, int64_t from,
+                                      int64_t to, int pixels);
+
+/// Where a launch, kernel, compile is in time (a kernel: its first launch); 0, 0 if unknown.
+Result<query::TimeRange> timeOf(const session::Reader& reader, const Location& location);
+
+}  // namespace fusebox::views

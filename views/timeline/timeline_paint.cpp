@@ -1,0 +1,203 @@
+// The painting half of TimelineCanvas.
+#include <QPainter>
+#include <algorithm>
+
+#include "views/common/units.h"
+#include "views/timeline/timeline_canvas.h"
+#include "views/widgets/theme.h"
+
+namespace fusebox::views {
+namespace {
+
+QString str(const std::string& text) { return QString::fromStdString(text); }
+
+QString duration(int64_t ns) { return str(formatDuration(static_cast<double>(ns))); }
+
+/// Labels of the ruler: all in one unit, with as many decimals as the step needs.
+QString rulerLabel(double ns, double step) {
+  const double units[] = {1, 1e3, 1e6, 1e9};
+  const char* const names[] = {"ns", "µs", "ms", "s"};
+  int unit = 0;
+  while (unit < 3 && (step >= units[unit + 1] * 0.999 || std::abs(ns) >= units[unit + 1] * 1e5)) ++unit;
+  const double smallest = step / units[unit];
+  int decimals = 0;
+  for (double s = smallest; s < 0.999 && decimals < 6; s *= 10) ++decimals;
+  return QString::number(ns / units[unit], 'f', decimals) + QLatin1Char(' ') + QString::fromUtf8(names[unit]);
+}
+
+}  // namespace
+
+QString TimelineCanvas::describe(const Hit& hit) const {
+  if (const NamedSpan* span = spanOf(hit)) {
+    QString text = str(span->name) + QLatin1Char('\n') + duration(span->endNs - span->startNs);
+    if (!span->detail.empty()) text += QLatin1Char('\n') + str(span->detail);
+    return text;
+  }
+  const query::Bar* bar = barOf(hit);
+  if (!bar) return {};
+  const auto kernel = outline_.kernelNames.find(kernelOf(hit));
+  const QString name = kernel == outline_.kernelNames.end() ? str(outline_.lanes[static_cast<size_t>(hit.lane)].name) : str(kernel->second);
+  if (bar->count == 1) {
+    return tr("%1\n%2, at %3").arg(name, duration(bar->endNs - bar->startNs), duration(bar->startNs - outline_.range.startNs));
+  }
+  return tr("%1 events in %2\nbusy %3 (%4)\nlongest %5: %6")
+      .arg(str(formatCount(bar->count)), duration(bar->endNs - bar->startNs), duration(bar->busyNs),
+           str(formatShare(static_cast<double>(bar->busyNs), static_cast<double>(bar->endNs - bar->startNs))),
+           duration(bar->maxDurNs), name);
+}
+
+Picture TimelineCanvas::picture() const {
+  if (outline_.lanes.empty()) return {};
+  const QRectF area(0, 0, width(), height());
+  return {area, [this, area](QPainter& painter) {
+            painter.setFont(font());
+            paintAll(painter, area);
+          }};
+}
+
+void TimelineCanvas::paintEvent(QPaintEvent*) {
+  QPainter painter(this);
+  painter.fillRect(rect(), themed(Token::Code));
+  paintAll(painter, rect());
+  if (!hasFocus()) return;
+  painter.setPen(themed(Token::Accent));
+  painter.setBrush(Qt::NoBrush);
+  painter.drawRect(rect().adjusted(0, 0, -1, -1));
+}
+
+void TimelineCanvas::paintAll(QPainter& painter, const QRectF& area) const {
+  painter.save();
+  painter.setClipRect(QRectF(area.left(), rulerHeight(), area.width(), area.height() - rulerHeight()));
+  double top = rulerHeight() - scroll_;
+  for (size_t i = 0; i < outline_.lanes.size(); ++i) {
+    const double height = laneHeight(outline_.lanes[i]);
+    if (top < area.bottom() && top + height > rulerHeight()) paintLane(painter, outline_.lanes[i], i, top, area);
+    top += height;
+  }
+  painter.restore();
+  paintRuler(painter, area);
+  if (markEnd_ <= markStart_) return;
+  QColor veil = themed(Token::Accent);
+  veil.setAlphaF(0.12F);
+  const double left = std::max<double>(xOf(markStart_), labelWidth()), right = std::min(xOf(markEnd_), area.right());
+  if (right < left) return;
+  painter.fillRect(QRectF(left, rulerHeight(), right - left, area.height()), veil);
+  painter.setPen(themed(Token::Accent));
+  painter.drawLine(QPointF(left, 0), QPointF(left, area.bottom()));
+  painter.drawLine(QPointF(right, 0), QPointF(right, area.bottom()));
+}
+
+void TimelineCanvas::paintRuler(QPainter& painter, const QRectF& area) const {
+  painter.fillRect(QRectF(area.left(), area.top(), area.width(), rulerHeight()), themed(Token::Raised));
+  painter.setPen(themed(Token::Border));
+  painter.drawLine(QPointF(area.left(), rulerHeight() - 0.5), QPointF(area.right(), rulerHeight() - 0.5));
+  painter.setPen(themed(Token::TextMuted));
+  painter.drawText(QRectF(8, 0, labelWidth() - 12, rulerHeight()), Qt::AlignVCenter | Qt::AlignLeft, duration(to_ - from_));
+  const double perPixel = static_cast<double>(to_ - from_) / columns();
+  const double step = rulerStep(perPixel * fontMetrics().horizontalAdvance(QStringLiteral("8888.888 ms")) * 1.3);
+  const double origin = static_cast<double>(outline_.range.startNs);
+  painter.save();
+  painter.setClipRect(QRectF(labelWidth(), 0, columns(), area.height()));
+  for (double at = std::floor((static_cast<double>(from_) - origin) / step) * step; at + origin < static_cast<double>(to_); at += step) {
+    const double x = labelWidth() + (at + origin - static_cast<double>(from_)) / perPixel;
+    painter.setPen(themed(Token::Grid));
+    painter.drawLine(QPointF(x, rulerHeight() - 6), QPointF(x, rulerHeight() - 1));
+    painter.setPen(themed(Token::TextMuted));
+    painter.drawText(QPointF(x + 4, (rulerHeight() + fontMetrics().ascent()) / 2.0 - 2), rulerLabel(at, step));
+  }
+  painter.restore();
+}
+
+void TimelineCanvas::paintLane(QPainter& painter, const TimelineLane& lane, size_t index, double top, const QRectF& area) const {
+  const double height = laneHeight(lane);
+  painter.fillRect(QRectF(area.left(), top, labelWidth(), height), themed(Token::Raised));
+  painter.setPen(themed(Token::Border));
+  painter.drawLine(QPointF(area.left(), top + height - 0.5), QPointF(area.right(), top + height - 0.5));
+  painter.drawLine(QPointF(labelWidth() - 0.5, top), QPointF(labelWidth() - 0.5, top + height));
+  const QString name = lane.kind == TimelineLane::Kind::Stages  ? tr("compiler")
+                       : lane.kind == TimelineLane::Kind::Calls ? tr("calls")
+                                                                : tr("launches");
+  painter.setPen(themed(Token::Text));
+  const QRectF label(8, top, labelWidth() - 14, rowHeight() + 6);
+  painter.drawText(label, Qt::AlignVCenter | Qt::AlignLeft, name);
+  painter.setPen(themed(Token::TextMuted));
+  const double used = fontMetrics().horizontalAdvance(name) + 6;
+  painter.drawText(label.adjusted(used, 0, 0, 0), Qt::AlignVCenter | Qt::AlignRight,
+                   fontMetrics().elidedText(str(lane.name), Qt::ElideRight, static_cast<int>(label.width() - used)));
+  painter.save();
+  painter.setClipRect(QRectF(labelWidth(), top, columns(), height), Qt::IntersectClip);
+  if (lane.kind == TimelineLane::Kind::Stages) {
+    paintSpans(painter, lane, top + 3, area);
+  } else if (const LaneBars* bars = barsOf(static_cast<int>(index))) {
+    paintBars(painter, *bars, top + 4, area);
+  }
+  painter.restore();
+}
+
+void TimelineCanvas::paintBox(QPainter& painter, const QRectF& box, const QColor& colour, const QString& text, bool selected) const {
+  painter.fillRect(box, colour);
+  if (selected) {
+    painter.setPen(QPen(themed(Token::Text), 2));
+    painter.setBrush(Qt::NoBrush);
+    painter.drawRect(box.adjusted(0, 0, -1, -1));
+  }
+  if (box.width() < 26 || text.isEmpty()) return;
+  const double left = std::max<double>(box.left(), labelWidth()) + 4;
+  const double room = std::min<double>(box.right(), width()) - left - 3;
+  if (room < 20) return;
+  painter.setPen(themed(Token::Text));
+  painter.drawText(QRectF(left, box.top(), room, box.height()), Qt::AlignVCenter | Qt::AlignLeft,
+                   fontMetrics().elidedText(text, Qt::ElideRight, static_cast<int>(room)));
+}
+
+void TimelineCanvas::paintBars(QPainter& painter, const LaneBars& lane, double top, const QRectF& area) const {
+  const Theme& theme = Theme::instance();
+  const double height = rowHeight();
+  const int here = static_cast<int>(lane.lane);
+  for (size_t b = 0; b < lane.bars.size(); ++b) {
+    const query::Bar& bar = lane.bars[b];
+    const double left = xOf(bar.startNs), right = xOf(bar.endNs);
+    if (right < labelWidth() || left > area.right()) continue;
+    const int64_t kernel = lane.kernels[b];
+    const int category = kernel != 0 ? static_cast<int>(kernel) : 5;
+    const bool chosen = selected_.lane == here && selected_.bar == static_cast<int>(b);
+    QRectF box(left, top, std::max(right - left, 1.0), height);
+    if (bar.count > 1) {
+      // Several events in one bar: as high as it is busy, in the colour of the longest.
+      const double busy = std::clamp(static_cast<double>(bar.busyNs) / static_cast<double>(std::max<int64_t>(bar.endNs - bar.startNs, 1)), 0.08, 1.0);
+      box.setTop(top + height * (1 - busy));
+      QColor colour = theme.category(category);
+      colour.setAlphaF(0.55F);
+      paintBox(painter, box, colour, {}, chosen);
+      continue;
+    }
+    const auto name = outline_.kernelNames.find(kernel);
+    paintBox(painter, box, theme.categoryFill(category), name == outline_.kernelNames.end() ? QString() : str(name->second), chosen);
+    if (box.width() < 3) {
+      painter.fillRect(box, theme.category(category));
+    } else {
+      painter.fillRect(QRectF(box.left(), box.bottom() - 2, box.width(), 2), theme.category(category));
+    }
+  }
+}
+
+void TimelineCanvas::paintSpans(QPainter& painter, const TimelineLane& lane, double top, const QRectF& area) const {
+  const Theme& theme = Theme::instance();
+  std::vector<double> filled(static_cast<size_t>(lane.depth), -1);  // per row: right edge drawn so far, to skip what hides
+  for (size_t s = 0; s < lane.spans.size(); ++s) {
+    const NamedSpan& span = lane.spans[s];
+    const double left = xOf(span.startNs), right = std::max(xOf(span.endNs), left + 1);
+    if (right < labelWidth()) continue;
+    if (left > area.right()) break;
+    double& edge = filled[static_cast<size_t>(span.depth)];
+    if (right <= edge) continue;
+    edge = std::floor(right) + 0.5;
+    const QRectF box(left, top + span.depth * rowHeight(), right - left, rowHeight() - 1);
+    const QString name = str(span.name);
+    const int category = categoryOf(name);
+    const bool chosen = selected_.span == static_cast<int>(s) && &outline_.lanes[static_cast<size_t>(std::max(selected_.lane, 0))] == &lane;
+    paintBox(painter, box, box.width() < 3 ? theme.category(category) : theme.categoryFill(category), name, chosen);
+  }
+}
+
+}  // namespace fusebox::views

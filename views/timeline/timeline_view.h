@@ -1,0 +1,45 @@
+#pragma once
+
+#include "views/timeline/timeline_canvas.h"
+#include "views/widgets/details_panel.h"
+#include "views/widgets/empty_state.h"
+#include "views/widgets/view.h"
+
+namespace fusebox::views {
+
+/// Compiler stages, calls and launches over time, a million launches as smoothly as a hundred.
+class TimelineView : public View {
+  Q_OBJECT
+ public:
+  explicit TimelineView(const ViewContext& context);
+
+  QString id() const override { return QStringLiteral("timeline"); }
+  QString title() const override { return tr("Timeline"); }
+  QString iconName() const override { return QStringLiteral("timeline"); }
+  bool canShow(const Location& location) const override { return location.kind == ObjectKind::Launch; }
+  void showLocation(const Location& location) override;
+  void find() override;
+  TimelineCanvas* canvas() const { return canvas_; }
+
+ signals:
+  /// Bars of the current window are on the screen.
+  void barsShown();
+
+ protected:
+  void clear() override;
+  void load() override;
+
+ private:
+  void askBars();
+  void showHit(const TimelineCanvas::Hit& hit, bool open);
+  void findKernel(const QString& text);
+
+  TimelineCanvas* canvas_;
+  EmptyState* empty_;
+  DetailsPanel* details_;
+  class FilterBox* search_;
+  bool loaded_ = false;
+  Location wanted_;
+};
+
+}  // namespace fusebox::views

@@ -1,0 +1,228 @@
+#include "views/widgets/code_pane.h"
+
+#include <QHelpEvent>
+#include <QPainter>
+#include <QTextBlock>
+#include <QToolTip>
+#include <functional>
+
+namespace fusebox::views {
+
+/// A strip beside the text that paints by a function of the pane.
+class CodePane::Margin : public QWidget {
+ public:
+  Margin(CodePane* pane, std::function<void(QPaintEvent*)> paint) : QWidget(pane), pane_(pane), paint_(std::move(paint)) {}
+
+ protected:
+  void paintEvent(QPaintEvent* event) override { paint_(event); }
+  void mousePressEvent(QMouseEvent* event) override { pane_->goToLine(pane_->lineAt(event->pos().y())); }
+  void wheelEvent(QWheelEvent* event) override { pane_->wheelEvent(event); }
+  bool event(QEvent* event) override {
+    if (event->type() == QEvent::ToolTip) {
+      const auto* help = static_cast<QHelpEvent*>(event);
+      return pane_->showMarkTip(help->globalPos(), help->pos().y());
+    }
+    return QWidget::event(event);
+  }
+
+ private:
+  CodePane* pane_;
+  std::function<void(QPaintEvent*)> paint_;
+};
+
+CodePane::CodePane(const QString& name, Language language, QWidget* parent)
+    : QPlainTextEdit(parent), highlighter_(new Highlighter(language, document())) {
+  setObjectName(name);
+  setReadOnly(true);
+  setLineWrapMode(NoWrap);
+  setFrameShape(NoFrame);
+  setTextInteractionFlags(Qt::TextSelectableByMouse | Qt::TextSelectableByKeyboard);
+  left_ = new Margin(this, [this](QPaintEvent* event) { paintLeft(event); });
+  right_ = new Margin(this, [this](QPaintEvent* event) { paintRight(event); });
+  connect(this, &QPlainTextEdit::blockCountChanged, this, &CodePane::layoutMargins);
+  connect(this, &QPlainTextEdit::updateRequest, this, [this](const QRect& rect, int dy) {
+    for (Margin* margin : {left_, right_}) {
+      if (dy != 0) {
+        margin->scroll(0, dy);
+      } else {
+        margin->update(0, rect.y(), margin->width(), rect.height());
+      }
+    }
+  });
+  connect(this, &QPlainTextEdit::cursorPositionChanged, this, [this] {
+    highlightLine();
+    emit lineSelected(currentLine());
+  });
+  const auto restyle = [this] {
+    setFont(Theme::monospace());
+    QPalette colours = palette();
+    colours.setColor(QPalette::Base, themed(Token::Code));
+    setPalette(colours);
+    highlightLine();
+    layoutMargins();
+  };
+  connect(&Theme::instance(), &Theme::changed, this, restyle);
+  restyle();
+}
+
+void CodePane::setCode(const QString& code) {
+  const QSignalBlocker quiet(this);
+  marks_.clear();
+  hasNotes_ = false;
+  setPlainText(code);
+  layoutMargins();
+  highlightLine();
+}
+
+void CodePane::setMarks(std::map<int, LineMark> marks) {
+  marks_ = std::move(marks);
+  hasNotes_ = false;
+  for (const auto& [line, mark] : marks_) hasNotes_ = hasNotes_ || !mark.note.isEmpty();
+  layoutMargins();
+  highlightLine();
+  left_->update();
+  right_->update();
+}
+
+int CodePane::currentLine() const { return textCursor().blockNumber() + 1; }
+
+void CodePane::goToLine(int line) {
+  const QTextBlock block = document()->findBlockByNumber(std::max(line, 1) - 1);
+  if (!block.isValid()) return;
+  setTextCursor(QTextCursor(block));
+  centerCursor();
+}
+
+bool CodePane::findText(const QString& text, bool backwards) {
+  highlighter_->setSearch(text);
+  if (text.isEmpty()) return true;
+  const auto flags = backwards ? QTextDocument::FindBackward : QTextDocument::FindFlags();
+  if (find(text, flags)) return true;
+  QTextCursor wrapped(document());
+  if (backwards) wrapped.movePosition(QTextCursor::End);
+  const QTextCursor before = textCursor();
+  setTextCursor(wrapped);
+  if (find(text, flags)) return true;
+  setTextCursor(before);
+  return false;
+}
+
+void CodePane::layoutMargins() {
+  const QFontMetrics metrics(font());
+  const int digits = static_cast<int>(QString::number(std::max(blockCount(), 100)).size());
+  const int leftWidth = metrics.horizontalAdvance(QLatin1Char('9')) * digits + metrics.height() + 14;
+  const int rightWidth = hasNotes_ ? metrics.horizontalAdvance(QStringLiteral("888.8 ms ×8888")) + 12 : 0;
+  setViewportMargins(leftWidth, 0, rightWidth, 0);
+  const QRect area = contentsRect();
+  left_->setGeometry(area.left(), area.top(), leftWidth, viewport()->height());
+  right_->setGeometry(area.left() + leftWidth + viewport()->width(), area.top(), rightWidth, viewport()->height());
+  right_->setVisible(hasNotes_);
+}
+
+void CodePane::resizeEvent(QResizeEvent* event) {
+  QPlainTextEdit::resizeEvent(event);
+  layoutMargins();
+}
+
+void CodePane::changeEvent(QEvent* event) {
+  QPlainTextEdit::changeEvent(event);
+  if (event->type() == QEvent::FontChange) layoutMargins();
+}
+
+bool CodePane::viewportEvent(QEvent* event) {
+  if (event->type() == QEvent::ToolTip) {
+    const auto* help = static_cast<QHelpEvent*>(event);
+    return showMarkTip(help->globalPos(), help->pos().y());
+  }
+  return QPlainTextEdit::viewportEvent(event);
+}
+
+template <class Paint>
+void CodePane::eachVisibleLine(const QRect& area, Paint paint) const {
+  QTextBlock block = firstVisibleBlock();
+  qreal top = blockBoundingGeometry(block).translated(contentOffset()).top();
+  while (block.isValid() && top <= area.bottom()) {
+    const qreal height = blockBoundingRect(block).height();
+    if (block.isVisible() && top + height >= area.top()) paint(block.blockNumber() + 1, top, height);
+    top += height;
+    block = block.next();
+  }
+}
+
+void CodePane::paintLeft(QPaintEvent* event) {
+  QPainter painter(left_);
+  painter.fillRect(event->rect(), themed(Token::CodeGutter));
+  painter.setFont(font());
+  painter.setRenderHint(QPainter::Antialiasing);
+  const int mark = fontMetrics().height();
+  const int current = currentLine();
+  eachVisibleLine(event->rect(), [&](int line, qreal top, qreal height) {
+    painter.setPen(themed(line == current ? Token::Text : Token::TextFaint));
+    painter.drawText(QRectF(mark, top, left_->width() - mark - 8, height), Qt::AlignRight | Qt::AlignVCenter,
+                     QString::number(line));
+    const LineMark* found = markAt(line);
+    if (!found || found->kind == LineMark::Kind::None) return;
+    const QRectF box(4, top + (height - mark * 0.7) / 2, mark * 0.7, mark * 0.7);
+    painter.setPen(Qt::NoPen);
+    painter.setBrush(themed(found->kind == LineMark::Kind::Break ? Token::Error : Token::Warning));
+    if (found->kind == LineMark::Kind::Break) {  // shapes differ, not only colours
+      painter.drawPolygon(QPolygonF{{box.center().x(), box.top()}, box.bottomRight(), box.bottomLeft()});
+    } else {
+      painter.drawEllipse(box.adjusted(1, 1, -1, -1));
+    }
+  });
+}
+
+void CodePane::paintRight(QPaintEvent* event) {
+  QPainter painter(right_);
+  painter.fillRect(event->rect(), themed(Token::CodeGutter));
+  painter.setFont(font());
+  QColor heat = themed(Token::Accent);
+  heat.setAlphaF(0.28F);
+  eachVisibleLine(event->rect(), [&](int line, qreal top, qreal height) {
+    const LineMark* mark = markAt(line);
+    if (!mark || mark->note.isEmpty()) return;
+    const double width = mark->weight * (right_->width() - 4);
+    painter.fillRect(QRectF(right_->width() - 2 - width, top + 1, width, height - 2), heat);
+    painter.setPen(themed(Token::TextMuted));
+    painter.drawText(QRectF(4, top, right_->width() - 10, height), Qt::AlignRight | Qt::AlignVCenter, mark->note);
+  });
+}
+
+int CodePane::lineAt(int y) const { return cursorForPosition(QPoint(0, y)).blockNumber() + 1; }
+
+const LineMark* CodePane::markAt(int line) const {
+  const auto found = marks_.find(line);
+  return found == marks_.end() ? nullptr : &found->second;
+}
+
+bool CodePane::showMarkTip(const QPoint& globalPosition, int y) {
+  const LineMark* mark = markAt(lineAt(y));
+  if (!mark || mark->tooltip.isEmpty()) {
+    QToolTip::hideText();
+    return false;
+  }
+  QToolTip::showText(globalPosition, mark->tooltip, this);
+  return true;
+}
+
+void CodePane::highlightLine() {
+  QList<QTextEdit::ExtraSelection> selections;
+  const auto add = [&](const QTextBlock& block, const QColor& colour) {
+    QTextEdit::ExtraSelection line;
+    line.format.setBackground(colour);
+    line.format.setProperty(QTextFormat::FullWidthSelection, true);
+    line.cursor = QTextCursor(block);
+    selections.append(line);
+  };
+  for (const auto& [line, mark] : marks_) {
+    if (mark.kind == LineMark::Kind::None) continue;
+    const QTextBlock block = document()->findBlockByNumber(line - 1);
+    if (block.isValid()) add(block, themed(mark.kind == LineMark::Kind::Break ? Token::ErrorSoft : Token::WarningSoft));
+  }
+  add(textCursor().block(), themed(Token::CodeLine));
+  setExtraSelections(selections);
+  if (left_) left_->update();
+}
+
+}  // namespace fusebox::views

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <QPlainTextEdit>
+#include <map>
+
+#include "views/widgets/highlighter.h"
+
+namespace fusebox::views {
+
+/// What stands beside a line of code.
+struct LineMark {
+  enum class Kind { None, Break, Failure };
+  Kind kind = Kind::None;
+  QString note;         ///< right-hand margin text ("2.1 ms"), may be empty
+  double weight = 0;    ///< 0..1, length of the heat bar behind the note
+  QString tooltip;
+};
+
+/// Read-only code with line numbers, marks in the left margin and times in a right one.
+class CodePane : public QPlainTextEdit {
+  Q_OBJECT
+ public:
+  CodePane(const QString& name, Language language, QWidget* parent = nullptr);
+
+  void setCode(const QString& code);
+  void setMarks(std::map<int, LineMark> marks);
+  /// Puts the cursor on a line (1-based) and scrolls it to the middle.
+  void goToLine(int line);
+  int currentLine() const;
+  /// Shows every hit and moves to the next one; true if there is one.
+  bool findText(const QString& text, bool backwards = false);
+
+ signals:
+  void lineSelected(int line);
+
+ protected:
+  void resizeEvent(QResizeEvent* event) override;
+  void changeEvent(QEvent* event) override;
+  bool viewportEvent(QEvent* event) override;
+
+ private:
+  class Margin;
+  void layoutMargins();
+  void paintLeft(QPaintEvent* event);
+  void paintRight(QPaintEvent* event);
+  void highlightLine();
+  int lineAt(int y) const;
+  const LineMark* markAt(int line) const;
+  bool showMarkTip(const QPoint& globalPosition, int y);
+  template <class Paint>
+  void eachVisibleLine(const QRect& area, Paint paint) const;
+
+  Highlighter* highlighter_;
+  Margin* left_;
+  Margin* right_;
+  std::map<int, LineMark> marks_;
+  bool hasNotes_ = false;
+};
+
+}  // namespace fusebox::views

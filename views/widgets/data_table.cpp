@@ -1,0 +1,180 @@
+#include "views/widgets/data_table.h"
+
+#include <QAction>
+#include <QApplication>
+#include <QClipboard>
+#include <QFileDialog>
+#include <QHeaderView>
+#include <QMessageBox>
+#include <QSaveFile>
+#include <QScrollBar>
+#include <QVBoxLayout>
+
+namespace fusebox::views {
+namespace {
+
+constexpr int kWidestColumn = 420;
+
+QString quoted(QString cell) {
+  if (!cell.contains(QLatin1Char(',')) && !cell.contains(QLatin1Char('"')) && !cell.contains(QLatin1Char('\n'))) {
+    return cell;
+  }
+  return QLatin1Char('"') + cell.replace(QLatin1Char('"'), QStringLiteral("\"\"")) + QLatin1Char('"');
+}
+
+}  // namespace
+
+DataTable::DataTable(const QString& name, const QString& filterHint, std::vector<TableColumn> columns, QWidget* parent)
+    : QWidget(parent),
+      model_(new TableModel(std::move(columns), this)),
+      filter_(new TableFilter(this)),
+      table_(new QTableView),
+      filterBox_(new FilterBox(name + QStringLiteral(".filter"), filterHint)),
+      empty_(new EmptyState(table_, name)) {
+  filter_->setSourceModel(model_);
+  table_->setObjectName(name);
+  table_->setAccessibleName(filterHint);
+  table_->setModel(filter_);
+  table_->setSortingEnabled(true);
+  table_->sortByColumn(-1, Qt::AscendingOrder);
+  table_->setSelectionBehavior(QAbstractItemView::SelectRows);
+  table_->setShowGrid(false);
+  table_->setWordWrap(false);
+  table_->setTabKeyNavigation(false);
+  table_->setHorizontalScrollMode(QAbstractItemView::ScrollPerPixel);
+  table_->verticalHeader()->hide();
+  table_->verticalHeader()->setDefaultSectionSize(table_->fontMetrics().height() + 7);
+  table_->horizontalHeader()->setStretchLastSection(true);
+  table_->horizontalHeader()->setHighlightSections(false);
+  table_->setContextMenuPolicy(Qt::ActionsContextMenu);
+
+  auto* copy = new QAction(tr("Copy rows"), table_);
+  copy->setObjectName(name + QStringLiteral(".copy"));
+  copy->setShortcut(QKeySequence::Copy);
+  copy->setShortcutContext(Qt::WidgetWithChildrenShortcut);
+  connect(copy, &QAction::triggered, this, &DataTable::copySelection);
+  auto* save = new QAction(tr("Export as CSV…"), table_);
+  save->setObjectName(name + QStringLiteral(".csv"));
+  connect(save, &QAction::triggered, this, &DataTable::exportCsv);
+  table_->addActions({copy, save});
+
+  auto* column = new QVBoxLayout(this);
+  column->setContentsMargins(0, 0, 0, 0);
+  column->setSpacing(0);
+  auto* bar = new QWidget;
+  bar->setObjectName(QStringLiteral("viewToolbar"));
+  bar->setAttribute(Qt::WA_StyledBackground);
+  auto* barRow = new QHBoxLayout(bar);
+  barRow->setContentsMargins(6, 4, 6, 4);
+  barRow->addWidget(filterBox_);
+  column->addWidget(bar);
+  column->addWidget(empty_, 1);
+
+  connect(filterBox_, &FilterBox::filterChanged, this, [this](const QString& text) {
+    filter_->setFilterText(text);
+    updateHits();
+  });
+  connect(filterBox_, &FilterBox::leave, this, [this] {
+    table_->setFocus();
+    if (!table_->currentIndex().isValid() && filter_->rowCount() > 0) table_->selectRow(0);
+  });
+  connect(table_->selectionModel(), &QItemSelectionModel::currentRowChanged, this, [this](const QModelIndex& index) {
+    if (const TableRow* row = rowAt(index); row && !quiet_) emit rowSelected(*row);
+  });
+  connect(table_, &QTableView::activated, this, [this](const QModelIndex& index) {
+    if (const TableRow* row = rowAt(index)) emit rowActivated(*row);
+  });
+}
+
+void DataTable::setEmptyText(const QString& headline, const QString& hint) {
+  emptyHeadline_ = headline;
+  emptyHint_ = hint;
+  if (model_->rowCount() == 0) empty_->showReason(headline, hint);
+}
+
+void DataTable::setRows(TableRows rows) {
+  const TableRow* old = current();
+  const Location selected = old ? old->location : Location{};
+  const int scroll = table_->verticalScrollBar()->value();
+  quiet_ = true;
+  model_->setRows(std::move(rows));
+  if (selected.kind != ObjectKind::None) select(selected);
+  table_->verticalScrollBar()->setValue(scroll);
+  quiet_ = false;
+  if (model_->rowCount() == 0) {
+    empty_->showReason(emptyHeadline_, emptyHint_);
+  } else {
+    empty_->showContent();
+    if (!sized_) {
+      sized_ = true;
+      table_->resizeColumnsToContents();
+      for (int c = 0; c < model_->columnCount(); ++c) {
+        table_->setColumnWidth(c, std::min(table_->columnWidth(c) + 8, kWidestColumn));
+      }
+    }
+  }
+  updateHits();
+}
+
+void DataTable::updateHits() { filterBox_->setHits(filter_->rowCount(), model_->rowCount()); }
+
+const TableRow* DataTable::rowAt(const QModelIndex& index) const {
+  const QModelIndex source = filter_->mapToSource(index);
+  return source.isValid() ? &model_->row(source.row()) : nullptr;
+}
+
+const TableRow* DataTable::current() const { return rowAt(table_->currentIndex()); }
+
+bool DataTable::select(const Location& location) {
+  const int row = model_->find(location);
+  if (row < 0) return false;
+  const QModelIndex index = filter_->mapFromSource(model_->index(row, 0));
+  if (!index.isValid()) return false;
+  const bool wasQuiet = quiet_;
+  quiet_ = true;
+  table_->setCurrentIndex(index);
+  table_->scrollTo(index, QAbstractItemView::EnsureVisible);
+  quiet_ = wasQuiet;
+  return true;
+}
+
+void DataTable::sortBy(int column, Qt::SortOrder order) { table_->sortByColumn(column, order); }
+
+void DataTable::copySelection() {
+  QStringList lines;
+  for (const QModelIndex& index : table_->selectionModel()->selectedRows()) {
+    QStringList cells;
+    for (int c = 0; c < filter_->columnCount(); ++c) cells << index.siblingAtColumn(c).data().toString();
+    lines << cells.join(QLatin1Char('\t'));
+  }
+  QApplication::clipboard()->setText(lines.join(QLatin1Char('\n')));
+}
+
+QString DataTable::csv() const {
+  // Numbers go out as numbers (nanoseconds, bytes), so that a spreadsheet can calculate with them.
+  QStringList lines, cells;
+  for (int c = 0; c < filter_->columnCount(); ++c) cells << quoted(filter_->headerData(c, Qt::Horizontal).toString());
+  lines << cells.join(QLatin1Char(','));
+  for (int r = 0; r < filter_->rowCount(); ++r) {
+    cells.clear();
+    for (int c = 0; c < filter_->columnCount(); ++c) {
+      const QVariant value = filter_->index(r, c).data(TableModel::SortRole);
+      cells << (value.typeId() == QMetaType::Double ? QString::number(value.toDouble(), 'g', 15) : quoted(value.toString()));
+    }
+    lines << cells.join(QLatin1Char(','));
+  }
+  return lines.join(QLatin1Char('\n')) + QLatin1Char('\n');
+}
+
+void DataTable::exportCsv() {
+  const QString path = QFileDialog::getSaveFileName(this, tr("Export table"), QStringLiteral("%1.csv").arg(table_->objectName()),
+                                                    tr("Comma-separated values (*.csv)"));
+  if (path.isEmpty()) return;
+  QSaveFile file(path);
+  const QByteArray bytes = csv().toUtf8();
+  if (!file.open(QIODevice::WriteOnly) || file.write(bytes) != bytes.size() || !file.commit()) {
+    QMessageBox::warning(this, tr("Export table"), tr("%1 was not written: %2").arg(path, file.errorString()));
+  }
+}
+
+}  // namespace fusebox::views

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <QTableView>
+
+#include "views/widgets/empty_state.h"
+#include "views/widgets/filter_box.h"
+#include "views/widgets/table_adapter.h"
+
+namespace fusebox::views {
+
+/// The table of every list: filter box, sorting, copy (Ctrl+C, as text with tabs), CSV export, empty text.
+class DataTable : public QWidget {
+  Q_OBJECT
+ public:
+  /// `name` is the object name of the table ("kernels.table"); its filter box is `name + ".filter"`.
+  DataTable(const QString& name, const QString& filterHint, std::vector<TableColumn> columns, QWidget* parent = nullptr);
+
+  /// Replaces the rows; the selected object and the scroll position stay.
+  void setRows(TableRows rows);
+  void setEmptyText(const QString& headline, const QString& hint);
+  /// Selects the row about this object without sending `activated`. False if there is none.
+  bool select(const Location& location);
+  /// The row under the cursor, null without one.
+  const TableRow* current() const;
+  void sortBy(int column, Qt::SortOrder order);
+  void focusFilter() { filterBox_->focusFilter(); }
+  QString csv() const;
+  void exportCsv();
+
+  QTableView* table() const { return table_; }
+  TableModel* model() const { return model_; }
+  TableFilter* filter() const { return filter_; }
+
+ signals:
+  /// The cursor moved to a row.
+  void rowSelected(const fusebox::views::TableRow& row);
+  /// Return or double click.
+  void rowActivated(const fusebox::views::TableRow& row);
+
+ private:
+  void copySelection();
+  void updateHits();
+  const TableRow* rowAt(const QModelIndex& index) const;
+
+  TableModel* model_;
+  TableFilter* filter_;
+  QTableView* table_;
+  FilterBox* filterBox_;
+  EmptyState* empty_;
+  QString emptyHeadline_, emptyHint_;
+  bool sized_ = false;
+  bool quiet_ = false;
+};
+
+}  // namespace fusebox::views

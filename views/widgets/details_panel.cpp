@@ -1,0 +1,96 @@
+#include "views/widgets/details_panel.h"
+
+#include <QScrollBar>
+
+#include "views/widgets/theme.h"
+
+namespace fusebox::views {
+
+DetailsPanel::DetailsPanel(const QString& name, QWidget* parent) : QTextBrowser(parent) {
+  setObjectName(name);
+  setAccessibleName(tr("Details"));
+  setOpenLinks(false);
+  setFrameShape(NoFrame);
+  document()->setDocumentMargin(10);
+  connect(this, &QTextBrowser::anchorClicked, this, [this](const QUrl& url) {
+    const int index = url.toString().toInt();
+    if (index >= 0 && index < static_cast<int>(links_.size())) emit linkActivated(links_[static_cast<size_t>(index)]);
+  });
+  connect(&Theme::instance(), &Theme::changed, this, &DetailsPanel::rebuild);
+}
+
+void DetailsPanel::showPage(std::function<void(DetailsPanel&)> write) {
+  write_ = std::move(write);
+  rebuild();
+}
+
+void DetailsPanel::showHint(const QString& text) {
+  showPage([text](DetailsPanel& page) { page.paragraph(text, true); });
+}
+
+void DetailsPanel::rebuild() {
+  if (!write_) return;
+  const int scroll = verticalScrollBar()->value();
+  html_.clear();
+  links_.clear();
+  inTable_ = false;
+  write_(*this);
+  closeTable();
+  setHtml(html_);
+  verticalScrollBar()->setValue(scroll);
+}
+
+void DetailsPanel::closeTable() {
+  if (inTable_) html_ += QStringLiteral("</table>");
+  inTable_ = false;
+}
+
+void DetailsPanel::heading(const QString& text, const QString& tag) {
+  closeTable();
+  html_ += QStringLiteral("<p style='margin:0 0 6px 0'><span style='font-size:large; font-weight:600'>%1</span>")
+               .arg(text.toHtmlEscaped());
+  if (!tag.isEmpty()) {
+    html_ += QStringLiteral("&nbsp;&nbsp;<span style='color:%1'>%2</span>").arg(themed(Token::TextMuted).name(), tag.toHtmlEscaped());
+  }
+  html_ += QStringLiteral("</p>");
+}
+
+void DetailsPanel::section(const QString& text) {
+  closeTable();
+  html_ += QStringLiteral("<p style='margin:12px 0 3px 0; color:%1; font-weight:600'>%2</p>")
+               .arg(themed(Token::TextMuted).name(), text.toHtmlEscaped());
+}
+
+QString DetailsPanel::linkTo(const Location& location, const QString& html) {
+  links_.push_back(location);
+  return QStringLiteral("<a style='color:%1; text-decoration:none' href='%2'>%3</a>")
+      .arg(themed(Token::Accent).name())
+      .arg(links_.size() - 1)
+      .arg(html);
+}
+
+void DetailsPanel::pair(const QString& name, const QString& value, const Location& link) {
+  if (value.isEmpty()) return;
+  if (!inTable_) html_ += QStringLiteral("<table cellspacing='0' cellpadding='0' width='100%'>");
+  inTable_ = true;
+  QString shown = value.toHtmlEscaped().replace(QLatin1Char('\n'), QStringLiteral("<br>"));
+  if (link.kind != ObjectKind::None) shown = linkTo(link, shown);
+  html_ += QStringLiteral("<tr><td style='padding:1px 12px 1px 0; color:%1; white-space:nowrap'>%2</td>"
+                          "<td width='100%' style='padding:1px 0'>%3</td></tr>")
+               .arg(themed(Token::TextMuted).name(), name.toHtmlEscaped(), shown);
+}
+
+void DetailsPanel::paragraph(const QString& text, bool muted) {
+  closeTable();
+  html_ += QStringLiteral("<p style='margin:3px 0; color:%1'>%2</p>")
+               .arg(themed(muted ? Token::TextMuted : Token::Text).name(),
+                    text.toHtmlEscaped().replace(QLatin1Char('\n'), QStringLiteral("<br>")));
+}
+
+void DetailsPanel::code(const QString& text) {
+  closeTable();
+  html_ += QStringLiteral("<pre style='margin:3px 0; font-family:\"%1\"; white-space:pre-wrap'>%2</pre>")
+               .arg(Theme::monospace().family(), text.toHtmlEscaped());
+}
+
+}  // namespace fusebox::views

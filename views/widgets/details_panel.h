@@ -1,0 +1,41 @@
+#pragma once
+
+#include <QTextBrowser>
+
+#include "views/common/location.h"
+
+namespace fusebox::views {
+
+/// Explains one thing: headings, name and value pairs, code, links to other things.
+class DetailsPanel : public QTextBrowser {
+  Q_OBJECT
+ public:
+  explicit DetailsPanel(const QString& name, QWidget* parent = nullptr);
+
+  /// Builds the page again; `write` is called now and whenever the theme changes.
+  void showPage(std::function<void(DetailsPanel&)> write);
+  void showHint(const QString& text);
+
+  // For `write`:
+  void heading(const QString& text, const QString& tag = {});
+  void section(const QString& text);
+  /// A row of the current pair table; empty values are left out. With a location the value is a link.
+  void pair(const QString& name, const QString& value, const Location& link = {});
+  void paragraph(const QString& text, bool muted = false);
+  void code(const QString& text);
+
+ signals:
+  void linkActivated(const fusebox::views::Location& location);
+
+ private:
+  void closeTable();
+  void rebuild();
+  QString linkTo(const Location& location, const QString& html);
+
+  std::function<void(DetailsPanel&)> write_;
+  QString html_;
+  bool inTable_ = false;
+  std::vector<Location> links_;
+};
+
+}  // namespace fusebox::views

@@ -1,0 +1,86 @@
+#include "views/widgets/picture_export.h"
+
+#include <QApplication>
+#include <QClipboard>
+#include <QFileDialog>
+#include <QMessageBox>
+#include <QPainter>
+#include <QPdfWriter>
+#include <QSvgGenerator>
+
+#include "views/widgets/theme.h"
+
+namespace fusebox::views {
+namespace {
+
+constexpr double kLargestImageSide = 16000;
+
+void paintAll(const Picture& picture, QPainter& painter) {
+  painter.fillRect(picture.bounds, themed(Token::Panel));
+  picture.paint(painter);
+}
+
+QImage imageOf(const Picture& picture) {
+  const double longest = std::max({picture.bounds.width(), picture.bounds.height(), 1.0});
+  const double scale = std::min(2.0, kLargestImageSide / longest);
+  QImage image((picture.bounds.size() * scale).toSize().expandedTo({1, 1}), QImage::Format_ARGB32_Premultiplied);
+  QPainter painter(&image);
+  painter.setRenderHints(QPainter::Antialiasing | QPainter::TextAntialiasing);
+  painter.scale(scale, scale);
+  painter.translate(-picture.bounds.topLeft());
+  paintAll(picture, painter);
+  return image;
+}
+
+QString writeSvg(const Picture& picture, const QString& path) {
+  QSvgGenerator generator;
+  generator.setFileName(path);
+  generator.setSize(picture.bounds.size().toSize());
+  generator.setViewBox(picture.bounds);
+  generator.setTitle(QStringLiteral("Fusebox"));
+  QPainter painter;
+  if (!painter.begin(&generator)) return QObject::tr("the file cannot be opened for writing");
+  paintAll(picture, painter);
+  return painter.end() ? QString() : QObject::tr("writing stopped early");
+}
+
+QString writePdf(const Picture& picture, const QString& path) {
+  QPdfWriter writer(path);
+  writer.setPageSize(QPageSize(picture.bounds.size(), QPageSize::Point));
+  writer.setPageMargins(QMarginsF());
+  writer.setResolution(72);
+  QPainter painter;
+  if (!painter.begin(&writer)) return QObject::tr("the file cannot be opened for writing");
+  painter.translate(-picture.bounds.topLeft());
+  paintAll(picture, painter);
+  return painter.end() ? QString() : QObject::tr("writing stopped early");
+}
+
+}  // namespace
+
+QString writePicture(const Picture& picture, const QString& path) {
+  if (picture.bounds.isEmpty()) return QObject::tr("there is nothing to draw yet");
+  const QString ending = path.section(QLatin1Char('.'), -1).toLower();
+  if (ending == QLatin1String("svg")) return writeSvg(picture, path);
+  if (ending == QLatin1String("pdf")) return writePdf(picture, path);
+  if (ending == QLatin1String("png")) {
+    return imageOf(picture).save(path) ? QString() : QObject::tr("the file cannot be written");
+  }
+  return QObject::tr("unknown ending .%1; use .svg, .png or .pdf").arg(ending);
+}
+
+void exportPicture(const Picture& picture, const QString& suggestedName, QWidget* parent) {
+  const QString path =
+      QFileDialog::getSaveFileName(parent, QObject::tr("Export picture"), suggestedName + QStringLiteral(".svg"),
+                                   QObject::tr("SVG picture (*.svg);;PNG image (*.png);;PDF page (*.pdf)"));
+  if (path.isEmpty()) return;
+  if (const QString problem = writePicture(picture, path); !problem.isEmpty()) {
+    QMessageBox::warning(parent, QObject::tr("Export picture"), QObject::tr("%1 was not written: %2").arg(path, problem));
+  }
+}
+
+void copyPicture(const Picture& picture) {
+  if (!picture.bounds.isEmpty()) QApplication::clipboard()->setImage(imageOf(picture));
+}
+
+}  // namespace fusebox::views

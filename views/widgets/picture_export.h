@@ -1,0 +1,27 @@
+#pragma once
+
+#include <QRectF>
+#include <QString>
+#include <functional>
+
+class QPainter;
+class QWidget;
+
+namespace fusebox::views {
+
+/// Something that can paint itself completely, at scale 1, into any painter.
+struct Picture {
+  QRectF bounds;
+  std::function<void(QPainter&)> paint;
+};
+
+/// Writes a picture as .svg, .png or .pdf, by the ending of `path`. Returns what went wrong, empty if nothing did.
+QString writePicture(const Picture& picture, const QString& path);
+
+/// Asks where to, writes, and says so if that failed.
+void exportPicture(const Picture& picture, const QString& suggestedName, QWidget* parent);
+
+/// Puts the picture on the clipboard as an image.
+void copyPicture(const Picture& picture);
+
+}  // namespace fusebox::views

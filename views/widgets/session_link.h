@@ -1,0 +1,99 @@
+#pragma once
+
+#include <QObject>
+#include <QPointer>
+#include <QString>
+#include <any>
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "engine/support/result.h"
+
+namespace fusebox::session {
+class Reader;
+}
+
+namespace fusebox::views {
+
+/// One open session as the window sees it: a thread of its own reads the file, views ask it tagged questions, and a newer
+/// question with the same owner and tag replaces an older one. Answers arrive on the GUI thread. While the session is being
+/// written the link looks for new rows and says `grown`.
+class SessionLink : public QObject {
+  Q_OBJECT
+ public:
+  explicit SessionLink(QString path, QObject* parent = nullptr);
+  ~SessionLink() override;
+
+  const QString& path() const { return path_; }
+  bool isOpen() const { return open_; }
+  /// True while the recording program still writes.
+  bool isLive() const { return live_; }
+  int pending() const { return pending_; }
+
+  /// Runs `query` on the reading thread and `done` with its result on the GUI thread, unless `owner` is gone or has asked
+  /// again with the same tag by then.
+  template <class T>
+  void ask(QObject* owner, const char* tag, std::function<Result<T>(session::Reader&)> query,
+           std::function<void(Result<T>&)> done) {
+    enqueue(owner, tag, [query = std::move(query), done = std::move(done)](session::Reader& reader) {
+      auto result = std::make_shared<Result<T>>(query(reader));
+      return std::function<void()>([result, done] { done(*result); });
+    });
+  }
+
+  /// Stops the running question and forgets those that wait. Their `done` is not called.
+  void cancelAll();
+
+ signals:
+  void opened();
+  void failed(const fusebox::Error& error);
+  /// New rows were committed since the last look, or the recording has ended.
+  void grown();
+  /// The file was deleted or replaced while open; what was read stays.
+  void vanished(const QString& why);
+  void pendingChanged(int pending);
+
+ private:
+  using Deliver = std::function<void()>;
+  using Job = std::function<Deliver(session::Reader&)>;
+  struct Question {
+    QPointer<QObject> owner;
+    const void* ownerKey = nullptr;
+    std::string tag;
+    uint64_t serial = 0;
+    Job job;
+  };
+
+  void enqueue(QObject* owner, const char* tag, Job job);
+  void answer(const QPointer<QObject>& owner, const void* ownerKey, const std::string& tag, uint64_t serial,
+              const Deliver& deliver);
+  void readLoop();
+  bool openReader(std::unique_ptr<session::Reader>& reader);
+  void lookForGrowth(session::Reader& reader);
+  void post(std::function<void()> action);
+
+  QString path_;
+  bool open_ = false;
+  std::atomic<bool> live_{false};
+  int pending_ = 0;
+  uint64_t serial_ = 0;
+  std::map<std::pair<const void*, std::string>, uint64_t> newest_;  // GUI thread only
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<Question> queue_;
+  bool stop_ = false;
+  session::Reader* running_ = nullptr;  // guarded by mutex_, for interrupting
+  int64_t dataVersion_ = -1;
+  quint64 fileIdentity_ = 0;
+  bool vanishedSaid_ = false;
+  std::thread thread_;
+};
+
+}  // namespace fusebox::views

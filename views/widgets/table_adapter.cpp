@@ -1,0 +1,106 @@
+#include "views/widgets/table_adapter.h"
+
+#include <QFont>
+#include <algorithm>
+
+#include "views/common/fuzzy_match.h"
+#include "views/widgets/theme.h"
+
+namespace fusebox::views {
+namespace {
+
+QVariant toneColour(int tone) {
+  switch (tone) {
+    case 1: return themed(Token::Good);
+    case 2: return themed(Token::Warning);
+    case 3: return themed(Token::Error);
+    case 4: return themed(Token::TextFaint);
+    default: return {};
+  }
+}
+
+}  // namespace
+
+TableModel::TableModel(std::vector<TableColumn> columns, QObject* parent)
+    : QAbstractTableModel(parent), columns_(std::move(columns)) {}
+
+void TableModel::setRows(TableRows rows) {
+  beginResetModel();
+  rows_ = std::move(rows);
+  endResetModel();
+}
+
+int TableModel::find(const Location& location) const {
+  const auto found = std::find_if(rows_.begin(), rows_.end(),
+                                  [&](const TableRow& row) { return row.location.sameObject(location); });
+  return found == rows_.end() ? -1 : static_cast<int>(found - rows_.begin());
+}
+
+int TableModel::rowCount(const QModelIndex& parent) const { return parent.isValid() ? 0 : static_cast<int>(rows_.size()); }
+
+int TableModel::columnCount(const QModelIndex& parent) const {
+  return parent.isValid() ? 0 : static_cast<int>(columns_.size());
+}
+
+QVariant TableModel::data(const QModelIndex& index, int role) const {
+  if (!index.isValid()) return {};
+  const TableRow& row = rows_[static_cast<size_t>(index.row())];
+  const auto column = static_cast<size_t>(index.column());
+  if (column >= row.cells.size()) return {};
+  const Cell& cell = row.cells[column];
+  switch (role) {
+    case Qt::DisplayRole: {
+      QString text = QString::fromStdString(cell.text);
+      const qsizetype newline = text.indexOf(QLatin1Char('\n'));
+      return newline < 0 ? text : text.left(newline) + QStringLiteral(" …");
+    }
+    case Qt::ToolTipRole:
+      return QString::fromStdString(row.tooltip.empty() ? cell.text : row.tooltip);
+    case Qt::TextAlignmentRole:
+      return static_cast<int>((columns_[column].numeric ? Qt::AlignRight : Qt::AlignLeft) | Qt::AlignVCenter);
+    case Qt::ForegroundRole:
+      return toneColour(row.tone);
+    case Qt::FontRole:
+      return std::find(monospace_.begin(), monospace_.end(), index.column()) == monospace_.end()
+                 ? QVariant()
+                 : QVariant(Theme::monospace());
+    case SortRole:
+      return cell.numeric() ? QVariant(cell.number) : QVariant(QString::fromStdString(cell.text));
+    default:
+      return {};
+  }
+}
+
+QVariant TableModel::headerData(int section, Qt::Orientation orientation, int role) const {
+  if (orientation != Qt::Horizontal || section < 0 || section >= static_cast<int>(columns_.size())) return {};
+  const TableColumn& column = columns_[static_cast<size_t>(section)];
+  if (role == Qt::DisplayRole) return column.title;
+  if (role == Qt::ToolTipRole) return column.tooltip.isEmpty() ? column.title : column.tooltip;
+  if (role == Qt::TextAlignmentRole) {
+    return static_cast<int>((column.numeric ? Qt::AlignRight : Qt::AlignLeft) | Qt::AlignVCenter);
+  }
+  return {};
+}
+
+void TableFilter::setFilterText(const QString& text) {
+  text_ = text.toStdString();
+  invalidateFilter();
+}
+
+bool TableFilter::filterAcceptsRow(int row, const QModelIndex& parent) const {
+  if (text_.empty()) return true;
+  std::string all;
+  for (int column = 0; column < sourceModel()->columnCount(parent); ++column) {
+    all += sourceModel()->index(row, column, parent).data().toString().toStdString();
+    all += ' ';
+  }
+  return filterMatches(text_, all);
+}
+
+bool TableFilter::lessThan(const QModelIndex& left, const QModelIndex& right) const {
+  const QVariant a = left.data(TableModel::SortRole), b = right.data(TableModel::SortRole);
+  if (a.typeId() == QMetaType::Double && b.typeId() == QMetaType::Double) return a.toDouble() < b.toDouble();
+  return QString::localeAwareCompare(a.toString(), b.toString()) < 0;
+}
+
+}  // namespace fusebox::views

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <QAbstractTableModel>
+#include <QSortFilterProxyModel>
+
+#include "views/common/table.h"
+
+namespace fusebox::views {
+
+struct TableColumn {
+  QString title;
+  QString tooltip;
+  bool numeric = false;
+};
+
+/// Qt adapter of TableRows. Sorting and filtering happen in TableFilter.
+class TableModel : public QAbstractTableModel {
+  Q_OBJECT
+ public:
+  enum Role { SortRole = Qt::UserRole + 1 };
+
+  explicit TableModel(std::vector<TableColumn> columns, QObject* parent = nullptr);
+
+  void setRows(TableRows rows);
+  const TableRow& row(int index) const { return rows_[static_cast<size_t>(index)]; }
+  /// First row about the same object, -1 if there is none.
+  int find(const Location& location) const;
+  /// Columns whose cells are monospaced (code, places, expressions).
+  void setMonospaceColumns(std::vector<int> columns) { monospace_ = std::move(columns); }
+
+  int rowCount(const QModelIndex& parent = {}) const override;
+  int columnCount(const QModelIndex& parent = {}) const override;
+  QVariant data(const QModelIndex& index, int role) const override;
+  QVariant headerData(int section, Qt::Orientation orientation, int role) const override;
+
+ private:
+  std::vector<TableColumn> columns_;
+  std::vector<int> monospace_;
+  TableRows rows_;
+};
+
+/// Filters by words over all columns and sorts numbers as numbers.
+class TableFilter : public QSortFilterProxyModel {
+  Q_OBJECT
+ public:
+  using QSortFilterProxyModel::QSortFilterProxyModel;
+  void setFilterText(const QString& text);
+
+ protected:
+  bool filterAcceptsRow(int row, const QModelIndex& parent) const override;
+  bool lessThan(const QModelIndex& left, const QModelIndex& right) const override;
+
+ private:
+  std::string text_;
+};
+
+}  // namespace fusebox::views

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <QColor>
+#include <QFont>
+#include <QIcon>
+#include <QObject>
+#include <QPalette>
+
+namespace fusebox::views {
+
+/// Every colour of the window. Views ask for tokens, never for literal colours.
+enum class Token {
+  Window, Panel, Raised, Hover, Border, BorderStrong, Text, TextMuted, TextFaint, Accent, AccentSoft, OnAccent,
+  Selection, Good, Warning, WarningSoft, Error, ErrorSoft, Grid, Edge, EdgeStrong, Shadow,
+  Code, CodeGutter, CodeLine, CodeKeyword, CodeType, CodeString, CodeNumber, CodeComment, CodeName,
+  Count
+};
+
+/// Light and dark colours from one table, the application's palette and style sheet made from them, and themed icons.
+class Theme : public QObject {
+  Q_OBJECT
+ public:
+  enum class Mode { System, Light, Dark };
+  static constexpr int kCategories = 10;
+
+  /// The application's one theme; valid while a QApplication exists.
+  static Theme& instance();
+
+  /// Applies the style, palette and style sheet to the application and tells the views.
+  void apply(Mode mode);
+  Mode mode() const { return mode_; }
+  bool dark() const { return dark_; }
+
+  QColor colour(Token token) const;
+  /// Colour-blind-safe category colours (after Okabe and Ito); any index is folded into the table.
+  QColor category(int index) const;
+  /// A category as a fill behind text in the current theme.
+  QColor categoryFill(int index) const;
+  /// An icon of resources/icons, drawn in the text colour (disabled state faint).
+  QIcon icon(const QString& name) const;
+  static QFont monospace();
+
+ signals:
+  void changed();
+
+ private:
+  Theme() = default;
+  bool systemIsDark() const;
+  QPalette palette() const;
+  QString styleSheet() const;
+
+  Mode mode_ = Mode::System;
+  bool dark_ = false;
+};
+
+inline QColor themed(Token token) { return Theme::instance().colour(token); }
+
+/// The category that a name always gets (operators, groups, kernels), the same in every view and run.
+int categoryOf(const QString& name);
+
+}  // namespace fusebox::views

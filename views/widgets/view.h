@@ -1,0 +1,61 @@
+#pragma once
+
+#include <QAction>
+#include <QList>
+#include <QWidget>
+
+#include "views/common/location.h"
+#include "views/widgets/selection_bus.h"
+#include "views/widgets/session_link.h"
+
+namespace fusebox::views {
+
+/// What a view gets from the window.
+struct ViewContext {
+  SelectionBus* bus = nullptr;
+};
+
+/// The contract of every view. A view reads only the session, follows the selection bus and shows what it is asked to; the
+/// window knows views by this and by the table in view_table.h alone.
+class View : public QWidget {
+  Q_OBJECT
+ public:
+  explicit View(const ViewContext& context) : context_(context) {}
+
+  virtual QString id() const = 0;
+  virtual QString title() const = 0;
+  virtual QString iconName() const = 0;
+
+  /// The session to show from now on; null: none. Clears everything first.
+  void setSession(SessionLink* session);
+  SessionLink* session() const { return session_; }
+  /// The session has grown: load again, keep selection and scroll position. Waits until the view is visible.
+  void refresh();
+
+  virtual bool canShow(const Location& location) const = 0;
+  virtual void showLocation(const Location& location) = 0;
+
+  /// Puts the cursor into what Ctrl+F means here.
+  virtual void find() {}
+  /// Actions for the Edit and Export menus and the command palette; owned by the view.
+  virtual QList<QAction*> viewActions() const { return actions(); }
+
+ protected:
+  /// Empties the view (no session) or prepares for a new one.
+  virtual void clear() = 0;
+  /// Asks the session for what is to be shown.
+  virtual void load() = 0;
+  void showEvent(QShowEvent* event) override;
+
+  SelectionBus* bus() const { return context_.bus; }
+  /// Selects for the other views.
+  void announce(const Location& location) { bus()->select(location, this); }
+  QAction* addViewAction(const QString& name, const QString& text, const QString& icon = {});
+
+ private:
+  ViewContext context_;
+  QPointer<SessionLink> session_;
+  bool stale_ = false;
+};
+
+}  // namespace fusebox::views
