@@ -67,7 +67,14 @@ Result<BoundArgument> bindScalar(const Argument& argument, const c10::TypePtr& t
 
 Result<BoundArgument> bindTensor(const Argument& argument, const c10::TypePtr& type, const SlotOf& slotOf) {
   auto* ref = argument.as<graph::ValueRef>();
-  if (!ref) return mismatch(argument, type);
+  if (!ref) {
+    // A number where a tensor is wanted: Python's scalars, which take part in type promotion as numbers do.
+    auto number = asScalar(argument);
+    if (!number) return mismatch(argument, type);
+    auto tensor = c10::scalar_to_tensor(*number);
+    tensor.unsafeGetTensorImpl()->set_wrapped_number(true);
+    return fixed(tensor);
+  }
   BoundArgument bound;
   bound.kind = BoundArgument::Kind::Tensor;
   bound.slots = {slotOf(*ref)};

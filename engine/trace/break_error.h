@@ -38,7 +38,10 @@ class BreakError : public std::runtime_error {
 
 inline constexpr std::string_view kBreakMarker = "FUSEBOX_BREAK";
 
-/// The last BreakError thrown on this thread since the last call, removed. Capture asks for it when a call raised.
+/// Throws a BreakError and remembers it for takeLastBreak().
+[[noreturn]] void raiseBreak(BreakKind kind, std::string reason, std::string hint);
+
+/// The last BreakError raised on this thread since the last call, removed. Capture asks for it when a call raised.
 std::optional<BreakError> takeLastBreak();
 /// Parses the text of a RuntimeError made from a BreakError; nullopt when it is something else.
 std::optional<BreakError> parseBreak(std::string_view text);

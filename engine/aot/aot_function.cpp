@@ -1,0 +1,113 @@
+#include "engine/aot/aot_function.h"
+
+#include <torch/csrc/autograd/functions/utils.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <unordered_set>
+
+#include "engine/aot/compiled_node.h"
+#include "engine/aot/executor_scope.h"
+
+namespace fusebox::aot {
+namespace {
+
+std::vector<int64_t> constants(const std::vector<graph::SymExpr>& values) {
+  std::vector<int64_t> made;
+  for (auto& v : values) made.push_back(v.constant());
+  return made;
+}
+
+at::Tensor makeView(const OutputPlan& plan, const at::Tensor& base, int64_t tracedBaseOffset) {
+  auto from = plan.detached ? base.detach() : base;
+  if (!plan.views.empty()) {
+    at::functionalization::impl::FunctionalizationReapplyViewsGuard reapply(true);
+    return at::functionalization::impl::apply_view_meta_sequence(from, plan.views);
+  }
+  auto offset = plan.meta.storageOffset.constant() - tracedBaseOffset + base.storage_offset();
+  return from.as_strided(constants(plan.meta.sizes), constants(plan.meta.strides), offset);
+}
+
+/// New data of written inputs, safe to copy in any order: one that lives in another written input's memory is copied first.
+void separateWrites(const AotModule& module, const std::vector<at::Tensor>& inputs, std::vector<at::Tensor>& results) {
+  if (module.mutations.size() < 2) return;
+  std::unordered_set<const void*> written;
+  for (auto& m : module.mutations)
+    if (m.result >= 0) written.insert(inputs[m.input].storage().data());
+  for (auto& m : module.mutations)
+    if (m.result >= 0 && written.count(results[m.result].storage().data())) results[m.result] = results[m.result].clone();
+}
+
+void writeBack(const AotModule& module, const std::vector<at::Tensor>& inputs, const std::vector<at::Tensor>& results) {
+  for (auto& m : module.mutations) {
+    auto input = inputs[m.input];
+    if (m.result >= 0) {
+      c10::AutoGradMode mode(m.differentiable && c10::GradMode::is_enabled());
+      input.copy_(results[m.result]);
+    }
+    if (m.metadata) {
+      c10::AutoGradMode noGrad(false);
+      auto offset = m.meta.storageOffset.constant() - module.inputs[m.input].storageOffset.constant() + input.storage_offset();
+      input.as_strided_(constants(m.meta.sizes), constants(m.meta.strides), offset);
+    }
+  }
+}
+
+torch::autograd::edge_list gradientEdges(const AotModule& module, const std::vector<at::Tensor>& inputs) {
+  torch::autograd::edge_list edges;
+  for (auto i : module.gradInputs)
+    edges.push_back(inputs[i].requires_grad() ? torch::autograd::impl::gradient_edge(inputs[i]) : torch::autograd::Edge());
+  return edges;
+}
+
+}  // namespace
+
+AotFunction::AotFunction(std::shared_ptr<const AotModule> module, Executor forward, BackwardCompiler compileBackward)
+    : module_(std::move(module)), shared_(std::make_shared<Shared>()) {
+  shared_->module = module_;
+  shared_->forward = std::move(forward);
+  shared_->compileBackward = std::move(compileBackward);
+}
+
+AotFunction::~AotFunction() = default;
+
+bool AotFunction::backwardCompiled() const {
+  std::lock_guard lock(shared_->mutex);
+  return shared_->backward != nullptr;
+}
+
+std::vector<at::Tensor> AotFunction::call(const std::vector<at::Tensor>& inputs) const {
+  auto& module = *module_;
+  TORCH_CHECK(!mutationsOverlap(module, inputs), "Fusebox: an input that the compiled function writes to shares memory with another input");
+  std::vector<at::Tensor> results;
+  {
+    ExecutorScope scope;
+    results = shared_->forward(inputs);
+    separateWrites(module, inputs, results);
+  }
+  TORCH_INTERNAL_ASSERT(static_cast<int32_t>(results.size()) == module.forwardResults);
+
+  std::shared_ptr<CompiledNode> node;
+  if (module.backward && c10::GradMode::is_enabled()) {
+    node = std::shared_ptr<CompiledNode>(new CompiledNode(shared_, gradientEdges(module, inputs)), torch::autograd::deleteNode);
+    for (auto r : module.tangents) torch::autograd::set_history(results[r], node);
+    node->save(inputs, results);
+  }
+  writeBack(module, inputs, results);
+
+  std::vector<at::Tensor> outputs;
+  outputs.reserve(module.outputs.size());
+  for (auto& plan : module.outputs) {
+    using Kind = OutputPlan::Kind;
+    switch (plan.kind) {
+      case Kind::Graph: outputs.push_back(plan.index < 0 ? at::Tensor() : results[plan.index]); break;
+      case Kind::Input: outputs.push_back(inputs[plan.index]); break;
+      case Kind::InputView:
+        outputs.push_back(makeView(plan, inputs[plan.index], module.inputs[plan.index].storageOffset.constant()));
+        break;
+      case Kind::ResultView: outputs.push_back(makeView(plan, results[plan.index], 0)); break;
+    }
+  }
+  return outputs;
+}
+
+}  // namespace fusebox::aot

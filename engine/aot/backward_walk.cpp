@@ -1,0 +1,146 @@
+#include "engine/aot/backward_walk.h"
+
+#include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/functions/accumulate_grad.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <queue>
+#include <unordered_map>
+
+namespace fusebox::aot {
+namespace {
+
+using torch::autograd::Node;
+using torch::autograd::variable_list;
+
+/// What the walk knows of one node.
+struct Visit {
+  int pending = 0;       ///< edges into it that have not delivered
+  bool needed = false;   ///< some end lies behind it
+  variable_list inputs;  ///< gradients gathered so far
+};
+
+class Walk {
+ public:
+  Walk(std::span<const GradientSeed> seeds, std::span<const std::shared_ptr<Node>> ends,
+       const std::function<void(const Node&)>& before)
+      : before_(before), results_(ends.size()) {
+    for (size_t i = 0; i < ends.size(); ++i)
+      if (ends[i]) ends_[ends[i].get()].push_back(i);
+    for (auto& seed : seeds) plant(seed);
+    explore();
+  }
+
+  std::vector<at::Tensor> run() {
+    at::NoGradGuard noGrad;
+    for (auto* root : roots_)
+      if (visits_.at(root).pending == 0) ready_.push(root);
+    while (!ready_.empty()) {
+      auto* node = ready_.top();
+      ready_.pop();
+      step(node);
+    }
+    return std::move(results_);
+  }
+
+ private:
+  static void add(at::Tensor& into, const at::Tensor& gradient) {
+    if (gradient.defined()) into = into.defined() ? at::add(into, gradient) : gradient;
+  }
+
+  variable_list& inputsOf(Node* node) {
+    auto& inputs = visits_[node].inputs;
+    if (inputs.empty()) inputs.resize(node->num_inputs());
+    return inputs;
+  }
+
+  void plant(const GradientSeed& seed) {
+    auto edge = torch::autograd::impl::gradient_edge(seed.root);
+    auto* node = edge.function.get();
+    if (!visits_.count(node)) roots_.push_back(node);
+    keep_.push_back(edge.function);
+    add(inputsOf(node)[edge.input_nr], seed.gradient);
+  }
+
+  // Depth first without recursion: counts edges, and on leaving a node knows whether an end lies behind it.
+  void explore() {
+    std::vector<std::pair<Node*, size_t>> path;
+    std::unordered_map<Node*, bool> entered;
+    for (auto* root : roots_) {
+      if (!entered.emplace(root, true).second) continue;
+      path.emplace_back(root, 0);
+      visits_[root].needed = ends_.count(root) > 0;
+      while (!path.empty()) {
+        auto& [node, next] = path.back();
+        if (next == node->num_outputs()) {
+          bool needed = visits_[node].needed;
+          path.pop_back();
+          if (!path.empty() && needed) visits_[path.back().first].needed = true;
+          continue;
+        }
+        auto* target = node->next_edge(next++).function.get();
+        if (!target) continue;
+        auto& visit = visits_[target];
+        ++visit.pending;
+        if (entered.emplace(target, true).second) {
+          visit.needed = ends_.count(target) > 0;
+          path.emplace_back(target, 0);
+        } else if (visit.needed) {
+          visits_[path.back().first].needed = true;
+        }
+      }
+    }
+  }
+
+  variable_list evaluate(Node* node, variable_list inputs) {
+    if (before_) before_(*node);
+    for (auto& hook : node->pre_hooks()) inputs = (*hook)(inputs);
+    variable_list kept;
+    if (!node->post_hooks().empty()) kept = inputs;
+    auto outputs = (*node)(std::move(inputs));
+    // Sums broadcast dimensions and casts dtypes, as the Engine does between nodes.
+    torch::autograd::validate_outputs(node->next_edges(), outputs,
+                                      [&](const std::string& message) { return node->name() + ": " + message; });
+    for (auto& hook : node->post_hooks()) outputs = (*hook)(outputs, kept);
+    return outputs;
+  }
+
+  void step(Node* node) {
+    auto inputs = std::move(inputsOf(node));
+    bool needed = visits_.at(node).needed;
+    for (auto& hook : node->tensor_pre_hooks()) inputs = (*hook)(inputs);
+    for (auto& [index, hook] : node->retains_grad_hooks()) inputs = (*hook)(inputs);
+    if (auto end = ends_.find(node); end != ends_.end())
+      for (auto i : end->second) results_[i] = inputs[0];
+    bool isLeaf = dynamic_cast<torch::autograd::AccumulateGrad*>(node) != nullptr;
+    variable_list outputs;
+    if (needed && !isLeaf && node->num_outputs() > 0) outputs = evaluate(node, std::move(inputs));
+    for (size_t i = 0; i < node->num_outputs(); ++i) {
+      auto& edge = node->next_edge(i);
+      if (!edge.function) continue;
+      if (i < outputs.size()) add(inputsOf(edge.function.get())[edge.input_nr], outputs[i]);
+      if (--visits_.at(edge.function.get()).pending == 0) ready_.push(edge.function.get());
+    }
+  }
+
+  struct Later {
+    bool operator()(const Node* a, const Node* b) const { return a->sequence_nr() < b->sequence_nr(); }
+  };
+  const std::function<void(const Node&)>& before_;
+  std::vector<at::Tensor> results_;
+  std::unordered_map<Node*, std::vector<size_t>> ends_;
+  std::unordered_map<Node*, Visit> visits_;
+  std::vector<Node*> roots_;
+  std::vector<std::shared_ptr<Node>> keep_;
+  std::priority_queue<Node*, std::vector<Node*>, Later> ready_;
+};
+
+}  // namespace
+
+std::vector<at::Tensor> walkBackward(std::span<const GradientSeed> seeds, std::span<const std::shared_ptr<Node>> ends,
+                                     const std::function<void(const Node&)>& before) {
+  return Walk(seeds, ends, before).run();
+}
+
+}  // namespace fusebox::aot

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/function.h>
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace fusebox::aot {
+
+/// A tensor whose gradient is given, and that gradient.
+struct GradientSeed {
+  at::Tensor root;
+  at::Tensor gradient;
+};
+
+/// Walks libtorch's autograd graph from `seeds` on the calling thread, as the Engine would (order, hooks, validate_outputs), and
+/// returns what arrives at each of `ends` (first input of that node; undefined when nothing does). Leaves outside `ends` are not
+/// accumulated into. `before` is called ahead of every formula. libtorch's own Engine is not used because it wants device threads
+/// and streams, and tracing state is per thread.
+std::vector<at::Tensor> walkBackward(std::span<const GradientSeed> seeds,
+                                     std::span<const std::shared_ptr<torch::autograd::Node>> ends,
+                                     const std::function<void(const torch::autograd::Node&)>& before);
+
+}  // namespace fusebox::aot

@@ -1,0 +1,125 @@
+#include <ATen/EmptyTensor.h>
+#include <ATen/FunctionalTensorWrapper.h>
+
+#include <algorithm>
+
+#include "engine/aot/backward_walk.h"
+#include "engine/aot/operator_kind.h"
+#include "engine/aot/partition.h"
+#include "engine/aot/trace_finisher.h"
+#include "engine/trace/convert.h"
+#include "engine/trace/dispatch_state.h"
+#include "engine/trace/recorder.h"
+#include "engine/trace/trace_tensor.h"
+
+namespace fusebox::aot {
+
+namespace impl = at::functionalization::impl;
+
+namespace {
+
+at::Tensor tangentMeta(const at::Tensor& value) {
+  auto& meta = trace::asTrace(value)->meta();
+  auto options = meta.options().device(at::kMeta);
+  if (meta.is_non_overlapping_and_dense()) return at::Tensor(at::detail::empty_strided_meta(meta.sizes(), meta.strides(), options));
+  return at::Tensor(at::detail::empty_meta(meta.sizes(), options));
+}
+
+graph::ValueRef valueRef(const at::Tensor& t) { return trace::asTraceThroughWrapper(t)->value(); }
+
+}  // namespace
+
+Result<void> TraceFinisher::recordBackward() {
+  std::vector<std::shared_ptr<torch::autograd::Node>> ends;
+  for (auto& input : context_.inputs())
+    if (input.requiresGrad) {
+      module_.gradInputs.push_back(input.index);
+      ends.push_back(input.gradEdge);
+    }
+  std::vector<GradientSeed> seeds;
+  auto& recorder = context_.recorder();
+  bool any = std::any_of(results_.begin(), results_.end(), [](auto& s) { return s.tracked.defined() && s.tracked.requires_grad(); });
+  if (!any || ends.empty()) {
+    if (any) return fail(ErrorCode::Unsupported, "an output needs a gradient of a leaf made inside the graph", "make the leaf outside");
+    module_.gradInputs.clear();
+    return {};
+  }
+  recorder.startBackward();
+  auto nextIndex = static_cast<int32_t>(context_.inputs().size());
+  for (size_t i = 0; i < results_.size(); ++i) {
+    auto& slot = results_[i];
+    if (!slot.tracked.defined() || !slot.tracked.requires_grad()) continue;
+    auto meta = tangentMeta(slot.value);
+    auto device = slot.value.device();
+    auto tangent = recorder.placeholder("tangent_" + std::to_string(seeds.size()), meta, device, nextIndex++, false);
+    module_.tangents.push_back(static_cast<int32_t>(i));
+    module_.tangentMeta.push_back(trace::toMeta(meta, device));
+    tangentNodes_.push_back(valueRef(tangent).node);
+    seeds.push_back({slot.tracked, impl::to_functional_tensor(tangent)});
+  }
+
+  c10::impl::ExcludeDispatchKeyGuard noAutocast(c10::autocast_dispatch_keyset);
+  auto gradients = walkBackward(seeds, ends, [&](const torch::autograd::Node& node) { recorder.setBackwardOrigin(node.sequence_nr()); });
+  for (auto& g : gradients) {
+    module_.gradDefined.push_back(g.defined());
+    if (!g.defined()) {
+      gradients_.push_back(std::nullopt);
+      continue;
+    }
+    if (impl::isFunctionalTensor(g)) {
+      impl::sync(g);
+      g = impl::from_functional_tensor(g);
+    }
+    // A gradient that is a kept tensor itself would let the optimizer write into it.
+    auto root = storageRoot(recorder.graph(), valueRef(g));
+    if (!recorder.graph().node(root.node).isBackward) g = at::clone(g);
+    gradients_.push_back(valueRef(g));
+  }
+  return {};
+}
+
+AotModule TraceFinisher::split() {
+  auto& recorder = context_.recorder();
+  auto& graph = recorder.graph();
+  JointGraph joint;
+  joint.graph = &graph;
+  joint.inputs.resize(context_.inputs().size());
+  for (auto id : graph.placeholders())
+    if (static_cast<size_t>(graph.node(id).index) < joint.inputs.size()) joint.inputs[graph.node(id).index] = id;
+  joint.inputIsWritten.resize(joint.inputs.size());
+  for (auto& m : module_.mutations) joint.inputIsWritten[m.input] = joint.inputIsWritten[m.input] || m.result >= 0 || m.metadata;
+  for (auto& slot : results_) joint.results.push_back(valueRef(slot.value));
+  joint.tangents = tangentNodes_;
+  joint.gradients = gradients_;
+
+  if (module_.tangents.empty()) {
+    module_.forward = extractForward(joint);
+    module_.forwardResults = static_cast<int32_t>(results_.size());
+  } else {
+    auto parts = partition(joint);
+    module_.forward = std::move(parts.forward);
+    module_.backward = std::move(parts.backward);
+    module_.forwardResults = parts.forwardResults;
+    for (auto& s : parts.saved) {
+      SavedPlan plan;
+      plan.kind = s.isInput ? SavedPlan::Kind::Input : SavedPlan::Kind::Result;
+      plan.index = s.index;
+      auto root = storageRoot(graph, s.joint);
+      for (size_t i = 0; !s.isInput && i < joint.results.size(); ++i)
+        if (static_cast<int32_t>(i) != s.index && storageRoot(graph, joint.results[i]) == root) plan.aliasedResult = static_cast<int32_t>(i);
+      module_.saved.push_back(plan);
+    }
+    module_.backward->name = "backward";
+  }
+  module_.forward.name = "forward";
+  module_.joint = graph;
+  graph::ArgumentList results;
+  for (auto& r : joint.results) results.push_back(r);
+  for (auto& g : gradients_) results.push_back(g ? graph::Argument(*g) : graph::Argument());
+  module_.joint.setOutputs(std::move(results));
+  module_.joint.name = "joint";
+  module_.constants = recorder.constants();
+  return std::move(module_);
+}
+
+}  // namespace fusebox::aot

@@ -1,0 +1,75 @@
+#include <ATen/FunctionalTensorWrapper.h>
+#include <torch/csrc/autograd/functions/accumulate_grad.h>
+
+#include "engine/aot/input_overlap.h"
+#include "engine/aot/trace_finisher.h"
+#include "engine/trace/convert.h"
+#include "engine/trace/trace_tensor.h"
+
+namespace fusebox::aot {
+
+namespace functionalization = at::functionalization;
+using functionalization::impl::unsafeGetFunctionalWrapper;
+
+namespace {
+
+tl::unexpected<Error> refuse(const trace::TracedInput& input, const std::string& what) {
+  return fail(ErrorCode::Unsupported, "input '" + input.name + "' " + what, "do this outside compiled code");
+}
+
+functionalization::FunctionalStorageImpl* storageOf(const at::Tensor& t) {
+  return static_cast<functionalization::FunctionalStorageImpl*>(t.storage().unsafeGetStorageImpl());
+}
+
+}  // namespace
+
+Result<void> TraceFinisher::readMutations() {
+  for (auto& input : context_.inputs()) {
+    module_.inputs.push_back(input.meta);
+    inputOfStorage_[input.standIn.storage().unsafeGetStorageImpl()] = input.index;
+    if (auto done = readMutation(input); !done) return done;
+  }
+  return refuseOverlap();
+}
+
+Result<void> TraceFinisher::readMutation(const trace::TracedInput& input) {
+  auto* wrapper = unsafeGetFunctionalWrapper(input.standIn);
+  bool leafNow = !input.standIn.grad_fn();
+  if (wrapper->was_storage_changed() || wrapper->was_inductor_storage_resized()) return refuse(input, "gets another storage (set_, resize_ or .data)");
+  if (input.standIn.requires_grad() != input.requiresGrad && leafNow) return refuse(input, "changes requires_grad");
+  if (auto* leaf = dynamic_cast<torch::autograd::AccumulateGrad*>(input.gradEdge.get()))
+    if (leaf->tensor_post_acc_grad_hooks()) return refuse(input, "gets a post-accumulate-grad hook");
+  bool data = wrapper->has_data_mutation(), metadata = wrapper->has_metadata_mutation();
+  if (!data && !metadata) return {};
+
+  functionalization::impl::sync(input.standIn);
+  MutationPlan plan;
+  plan.input = input.index;
+  plan.metadata = metadata;
+  plan.meta = trace::toMeta(input.standIn, input.standIn.device());
+  if (data) {
+    auto* storage = storageOf(input.standIn);
+    bool hidden = storage->are_all_mutations_under_no_grad_or_inference_mode();
+    plan.differentiable = input.standIn.requires_grad() && !hidden;
+    if (plan.differentiable && metadata) return refuse(input, "is written and restrided while it needs a gradient");
+    plan.result = addResult(plan.differentiable ? input.standIn : at::Tensor(), storage->base());
+  }
+  if (metadata && input.requiresGrad) return refuse(input, "changes its shape in place while it needs a gradient");
+  module_.mutations.push_back(std::move(plan));
+  return {};
+}
+
+Result<void> TraceFinisher::refuseOverlap() const {
+  auto& inputs = context_.inputs();
+  for (auto& plan : module_.mutations) {
+    if (plan.result < 0) continue;
+    auto& written = inputs[plan.input];
+    for (auto& other : inputs)
+      if (other.index != written.index && mayOverlap(written.real, other.real))
+        return fail(ErrorCode::Unsupported, "inputs '" + written.name + "' and '" + other.name + "' share memory and the first is written",
+                    "input aliasing");
+  }
+  return {};
+}
+
+}  // namespace fusebox::aot

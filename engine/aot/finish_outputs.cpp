@@ -1,0 +1,176 @@
+#include <ATen/FunctionalTensorWrapper.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <algorithm>
+
+#include "engine/aot/operator_kind.h"
+#include "engine/aot/trace_finisher.h"
+#include "engine/trace/convert.h"
+#include "engine/trace/recorder.h"
+#include "engine/trace/trace_tensor.h"
+
+namespace fusebox::aot {
+
+namespace functionalization = at::functionalization;
+using functionalization::impl::isFunctionalTensor;
+using functionalization::impl::unsafeGetFunctionalWrapper;
+
+namespace {
+
+tl::unexpected<Error> refuse(const std::string& what) {
+  return fail(ErrorCode::Unsupported, "an output " + what, "return it from outside compiled code");
+}
+
+const c10::StorageImpl* storageOf(const at::Tensor& t) { return t.storage().unsafeGetStorageImpl(); }
+bool isWholeBase(const at::Tensor& t) { return isFunctionalTensor(t) && unsafeGetFunctionalWrapper(t)->view_metas().empty(); }
+
+at::Tensor valueOf(const at::Tensor& t) {
+  if (!isFunctionalTensor(t)) return t;
+  functionalization::impl::sync(t);
+  return functionalization::impl::from_functional_tensor(t);
+}
+
+bool sameGeometry(const at::Tensor& a, const at::Tensor& b) {
+  return a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() && a.strides() == b.strides() &&
+         a.storage_offset() == b.storage_offset() && a.is_conj() == b.is_conj() && a.is_neg() == b.is_neg();
+}
+
+}  // namespace
+
+int32_t TraceFinisher::addResult(const at::Tensor& tracked, const at::Tensor& value) {
+  results_.push_back({tracked, value});
+  return static_cast<int32_t>(results_.size() - 1);
+}
+
+Result<void> TraceFinisher::planOutputs() {
+  for (auto& t : outputs_) {
+    if (!t.defined() || context_.inputOf(t)) continue;
+    if (!context_.owns(t)) return refuse("is a tensor that the trace does not know");
+    if (!isFunctionalTensor(t) || inputOfStorage_.count(storageOf(t))) continue;
+    auto& group = groups_[storageOf(t)];
+    if (std::none_of(group.begin(), group.end(), [&](auto& other) { return other.is_same(t); })) group.push_back(t);
+  }
+  for (auto& t : outputs_) {
+    auto plan = planOutput(t);
+    if (!plan) return tl::unexpected(plan.error());
+    module_.outputs.push_back(std::move(*plan));
+  }
+  return {};
+}
+
+Result<OutputPlan> TraceFinisher::planOutput(const at::Tensor& output) {
+  OutputPlan plan;
+  if (!output.defined()) return plan;
+  if (auto input = context_.inputOf(output)) {
+    plan.kind = OutputPlan::Kind::Input;
+    plan.index = *input;
+    plan.meta = trace::toMeta(output, output.device());
+    plan.meta.requiresGrad = output.requires_grad();
+    return plan;
+  }
+  if (output.requires_grad() && !output.grad_fn()) return refuse("is a new leaf that requires a gradient");
+  valueOf(output);  // applies pending writes before geometry is read
+  plan.meta = trace::toMeta(output, output.device());
+  plan.meta.requiresGrad = output.requires_grad();
+  if (isFunctionalTensor(output)) {
+    if (auto input = inputOfStorage_.find(storageOf(output)); input != inputOfStorage_.end())
+      return planInputView(output, input->second);
+    if (groups_[storageOf(output)].size() > 1) return planGroupMember(output, storageOf(output));
+  }
+  auto [known, isNew] = resultOf_.try_emplace(output.unsafeGetTensorImpl(), -1);
+  if (isNew) known->second = addResult(output, valueOf(output));
+  plan.index = known->second;
+  return plan;
+}
+
+Result<OutputPlan> TraceFinisher::viewPlan(OutputPlan plan, const at::Tensor& output, const at::Tensor& baseMeta, bool baseRequiresGrad) {
+  plan.meta = trace::toMeta(output, output.device());
+  plan.meta.requiresGrad = output.requires_grad();
+  if (output.requires_grad() && !baseRequiresGrad) return refuse("is a view that requires a gradient of memory that does not");
+  plan.detached = baseRequiresGrad && !output.requires_grad();
+  auto wanted = trace::asTraceThroughWrapper(output)->meta();
+  auto views = unsafeGetFunctionalWrapper(output)->view_metas();
+  if (!views.empty()) {
+    trace::NoTrace off;
+    functionalization::impl::FunctionalizationReapplyViewsGuard reapply(true);
+    try {
+      if (sameGeometry(functionalization::impl::apply_view_meta_sequence(baseMeta, views), wanted)) plan.views = views;
+    } catch (const std::exception&) {
+      // Some views cannot be replayed on the base; as_strided below reaches the same memory.
+    }
+  }
+  if (plan.views.empty() && (wanted.scalar_type() != baseMeta.scalar_type() || wanted.is_conj() || wanted.is_neg()))
+    return refuse("reinterprets the memory of an input or another output");
+  return plan;
+}
+
+Result<OutputPlan> TraceFinisher::planInputView(const at::Tensor& output, int32_t input) {
+  OutputPlan plan;
+  plan.kind = OutputPlan::Kind::InputView;
+  plan.index = input;
+  auto& from = context_.inputs()[input];
+  auto placeholder = context_.recorder().graph().placeholders();
+  auto baseMeta = trace::asTraceThroughWrapper(from.standIn)->meta();
+  auto mutation = std::find_if(module_.mutations.begin(), module_.mutations.end(), [&](auto& m) { return m.input == input; });
+  bool restrided = mutation != module_.mutations.end() && mutation->metadata;
+  auto made = viewPlan(plan, output, baseMeta, from.standIn.requires_grad());
+  // Recorded views start at the input's first geometry; after an in-place restride they would start at the new one.
+  if (made && restrided) made->views.clear();
+  return made;
+}
+
+Result<int32_t> TraceFinisher::baseOfGroup(StorageKey storage) {
+  if (auto known = baseOfStorage_.find(storage); known != baseOfStorage_.end()) return known->second;
+  auto& group = groups_[storage];
+  bool anyGrad = std::any_of(group.begin(), group.end(), [](auto& t) { return t.requires_grad(); });
+  at::Tensor base;
+  for (auto& t : group)
+    if (!base.defined() && isWholeBase(t) && t.requires_grad() == anyGrad) base = t;
+  for (auto& t : group) {
+    if (base.defined() || !t.is_view() || !t._base().defined()) continue;
+    at::Tensor candidate(t._base());
+    if (isWholeBase(candidate) && storageOf(candidate) == storage && candidate.requires_grad() == anyGrad) base = candidate;
+  }
+  int32_t slot;
+  if (base.defined()) {
+    if (base.requires_grad() && !base.grad_fn()) return refuse("views a new leaf that requires a gradient");
+    slot = addResult(base, valueOf(base));
+    resultOf_[base.unsafeGetTensorImpl()] = slot;
+  } else if (!anyGrad) {
+    auto* functional = static_cast<functionalization::FunctionalStorageImpl*>(group.front().storage().unsafeGetStorageImpl());
+    functional->apply_updates();
+    slot = addResult(at::Tensor(), functional->base());
+  } else {
+    return refuse("shares memory with another one in a way that cannot be rebuilt");
+  }
+  baseOfStorage_[storage] = slot;
+  return slot;
+}
+
+Result<OutputPlan> TraceFinisher::planGroupMember(const at::Tensor& output, StorageKey storage) {
+  auto slot = baseOfGroup(storage);
+  if (!slot) return tl::unexpected(slot.error());
+  OutputPlan plan;
+  plan.index = *slot;
+  auto& base = results_[static_cast<size_t>(*slot)];
+  if (base.tracked.defined() && base.tracked.is_same(output)) {
+    plan.meta = trace::toMeta(output, output.device());
+    plan.meta.requiresGrad = output.requires_grad();
+    return plan;
+  }
+  plan.kind = OutputPlan::Kind::ResultView;
+  return viewPlan(plan, output, trace::asTrace(base.value)->meta(), base.tracked.defined() && base.tracked.requires_grad());
+}
+
+void TraceFinisher::separateResults() {
+  auto& graph = context_.recorder().graph();
+  std::vector<graph::ValueRef> roots;
+  for (auto& slot : results_) {
+    auto root = storageRoot(graph, trace::asTrace(slot.value)->value());
+    bool taken = graph.node(root.node).kind != graph::NodeKind::Call || std::find(roots.begin(), roots.end(), root) != roots.end();
+    if (taken) slot.value = at::clone(slot.value);
+    roots.push_back(storageRoot(graph, trace::asTrace(slot.value)->value()));
+  }
+}
+
+}  // namespace fusebox::aot

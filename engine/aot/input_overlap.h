@@ -1,0 +1,10 @@
+#pragma once
+
+#include <ATen/ATen.h>
+
+namespace fusebox::aot {
+
+/// Whether two dense tensors could share a byte: same storage and intersecting extents (gaps between strides count as used).
+bool mayOverlap(const at::Tensor& a, const at::Tensor& b);
+
+}  // namespace fusebox::aot

@@ -1,0 +1,176 @@
+#include "engine/aot/partition.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "engine/aot/graph_extract.h"
+#include "engine/aot/min_cut.h"
+#include "engine/aot/operator_kind.h"
+
+namespace fusebox::aot {
+namespace {
+
+using graph::Node;
+using graph::NodeKind;
+using graph::ValueRef;
+
+bool keepForward(const Node& node) { return !node.isBackward && kindOf(node.op).mustKeep; }
+bool keepBackward(const Node& node) { return node.isBackward && kindOf(node.op).mustKeep; }
+
+std::vector<Boundary> inputBoundaries(const JointGraph& joint) {
+  std::vector<Boundary> made;
+  for (auto id : joint.inputs) made.push_back({{id, 0}, joint.graph->node(id).name});
+  return made;
+}
+
+std::vector<std::optional<ValueRef>> optionals(const std::vector<ValueRef>& values) { return {values.begin(), values.end()}; }
+
+int64_t bytesOf(const graph::OutputMeta& meta) {
+  auto elements = meta.tensor.numel().maybeConstant().value_or(1);
+  return std::max<int64_t>(1, elements * graph::elementSize(meta.tensor.dtype));
+}
+
+/// Chooses what to keep. Every forward value is split into an entry and an exit joined by an edge as dear as keeping it; a value that
+/// cannot be computed again hangs on the source, a value that backward reads hangs on the sink.
+class SavedChoice {
+ public:
+  explicit SavedChoice(const JointGraph& joint) : joint_(joint), graph_(*joint.graph) {
+    for (auto r : joint.results) results_.insert(r);
+    findBackwardNodes();
+    gather();
+  }
+
+  std::vector<ValueRef> choose() {
+    if (order_.empty()) return {};
+    int source = 2 * static_cast<int>(order_.size()), sink = source + 1;
+    MinCut cut(sink + 1);
+    for (size_t i = 0; i < order_.size(); ++i) {
+      auto v = order_[i];
+      int entry = 2 * static_cast<int>(i), leave = entry + 1;
+      cut.addEdge(entry, leave, cost(v));
+      if (readByBackward_.count(v)) cut.addEdge(leave, sink, MinCut::kInfinite);
+      if (!recomputable(v)) {
+        cut.addEdge(source, entry, MinCut::kInfinite);
+        continue;
+      }
+      graph::Graph::forEachValue(graph_.node(v.node).args, [&](ValueRef from) {
+        if (auto it = position_.find(from); it != position_.end())
+          cut.addEdge(2 * it->second + 1, entry, MinCut::kInfinite);
+      });
+    }
+    auto side = cut.sourceSide(source, sink);
+    std::vector<ValueRef> saved;
+    for (size_t i = 0; i < order_.size(); ++i)
+      if (side[2 * i] && !side[2 * i + 1]) saved.push_back(order_[i]);
+    std::sort(saved.begin(), saved.end());
+    return saved;
+  }
+
+ private:
+  bool isForward(const Node& n) const { return !n.isBackward; }
+  bool isFree(ValueRef v) const {  // in both graphs without being kept
+    auto& node = graph_.node(v.node);
+    return node.kind == NodeKind::Constant || (node.kind == NodeKind::Call && kindOf(node.op).isFactory);
+  }
+  bool recomputable(ValueRef v) const {
+    auto& node = graph_.node(v.node);
+    if (node.kind != NodeKind::Call) return false;
+    auto& kind = kindOf(node.op);
+    return kind.isView || kind.isCheap;
+  }
+  // A view is never kept: its base is, so that version checks see writes through any alias.
+  int64_t cost(ValueRef v) const {
+    auto& node = graph_.node(v.node);
+    if (node.kind == NodeKind::Call && kindOf(node.op).isView) return MinCut::kInfinite;
+    auto bytes = bytesOf(graph_.meta(v));
+    bool aliveAnyway = node.kind == NodeKind::Placeholder || results_.count(v);
+    return aliveAnyway ? 1 + bytes / 4 : bytes;
+  }
+
+  // Backward nodes that lead to a gradient.
+  void findBackwardNodes() {
+    needed_.assign(graph_.nodes().size(), false);
+    for (auto& g : joint_.gradients)
+      if (g) visitBackwardRead(*g);
+    for (size_t i = graph_.nodes().size(); i-- > 0;) {
+      auto& node = graph_.nodes()[i];
+      if (node.kind == NodeKind::Call && keepBackward(node)) needed_[i] = true;
+      if (needed_[i]) graph::Graph::forEachValue(node.args, [&](ValueRef v) { visitBackwardRead(v); });
+    }
+  }
+  void visitBackwardRead(ValueRef v) {
+    auto& node = graph_.node(v.node);
+    if (node.isBackward)
+      needed_[static_cast<size_t>(v.node)] = true;
+    else if (!isFree(v))
+      readByBackward_.insert(v);
+  }
+  // Forward values from which the read ones could be computed.
+  void gather() {
+    std::vector<ValueRef> work(readByBackward_.begin(), readByBackward_.end());
+    while (!work.empty()) {
+      auto v = work.back();
+      work.pop_back();
+      if (!position_.try_emplace(v, static_cast<int>(order_.size())).second) continue;
+      order_.push_back(v);
+      if (recomputable(v))
+        graph::Graph::forEachValue(graph_.node(v.node).args, [&](ValueRef from) {
+          if (!isFree(from)) work.push_back(from);
+        });
+    }
+  }
+
+  const JointGraph& joint_;
+  const graph::Graph& graph_;
+  std::set<ValueRef> results_;
+  std::vector<bool> needed_;
+  std::set<ValueRef> readByBackward_;
+  std::map<ValueRef, int> position_;
+  std::vector<ValueRef> order_;
+};
+
+}  // namespace
+
+graph::Graph extractForward(const JointGraph& joint) {
+  return extractGraph(*joint.graph, inputBoundaries(joint), optionals(joint.results), keepForward);
+}
+
+Partition partition(const JointGraph& joint) {
+  Partition made;
+  auto savedValues = SavedChoice(joint).choose();
+  auto results = joint.results;
+  std::map<graph::NodeId, int32_t> inputPosition;
+  for (size_t i = 0; i < joint.inputs.size(); ++i) inputPosition[joint.inputs[i]] = static_cast<int32_t>(i);
+
+  std::vector<Boundary> boundaries;
+  std::vector<size_t> copies;  // results that are inputs about to be overwritten: forward must return a copy
+  for (auto v : savedValues) {
+    SavedValue saved;
+    saved.joint = v;
+    auto input = inputPosition.find(v.node);
+    saved.isInput = input != inputPosition.end() && !joint.inputIsWritten[static_cast<size_t>(input->second)];
+    if (saved.isInput) {
+      saved.index = input->second;
+    } else {
+      auto known = std::find(results.begin(), results.end(), v);
+      bool mustCopy = input != inputPosition.end();
+      saved.index = static_cast<int32_t>(known == results.end() || mustCopy ? results.size() : known - results.begin());
+      if (saved.index == static_cast<int32_t>(results.size())) {
+        if (mustCopy) copies.push_back(results.size());
+        results.push_back(v);
+      }
+    }
+    made.saved.push_back(saved);
+    boundaries.push_back({v, "saved_" + joint.graph->node(v.node).name});
+  }
+  for (size_t i = 0; i < joint.tangents.size(); ++i)
+    boundaries.push_back({{joint.tangents[i], 0}, "tangent_" + std::to_string(i)});
+
+  made.forward = extractGraph(*joint.graph, inputBoundaries(joint), optionals(results), keepForward, copies);
+  made.backward = extractGraph(*joint.graph, boundaries, joint.gradients, keepBackward);
+  made.forwardResults = static_cast<int32_t>(results.size());
+  return made;
+}
+
+}  // namespace fusebox::aot

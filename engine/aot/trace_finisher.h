@@ -1,0 +1,56 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/aot/aot_module.h"
+
+namespace fusebox::aot {
+
+/// One result of the forward graph while the trace is being finished.
+struct ResultSlot {
+  at::Tensor tracked;  ///< with autograd history; undefined when nothing can flow back through it
+  at::Tensor value;    ///< trace tensor below functionalisation
+};
+
+/// Carries one trace to an AotModule; the steps run in the order of the public functions.
+class TraceFinisher {
+ public:
+  TraceFinisher(trace::TraceContext& context, const std::vector<at::Tensor>& outputs) : context_(context), outputs_(outputs) {}
+
+  /// Refuses effects that cannot be reproduced; notes writes to inputs.
+  Result<void> readMutations();
+  /// Decides how every output is made.
+  Result<void> planOutputs();
+  /// Gives results that are inputs or constants memory of their own.
+  void separateResults();
+  /// Records the backward operators, if some result needs a gradient of some input.
+  Result<void> recordBackward();
+  AotModule split();
+
+ private:
+  using StorageKey = const c10::StorageImpl*;
+  Result<void> readMutation(const trace::TracedInput& input);
+  Result<void> refuseOverlap() const;
+  Result<OutputPlan> planOutput(const at::Tensor& output);
+  Result<OutputPlan> planInputView(const at::Tensor& output, int32_t input);
+  Result<OutputPlan> planGroupMember(const at::Tensor& output, StorageKey storage);
+  Result<int32_t> baseOfGroup(StorageKey storage);
+  Result<OutputPlan> viewPlan(OutputPlan plan, const at::Tensor& output, const at::Tensor& baseMeta, bool baseRequiresGrad);
+  int32_t addResult(const at::Tensor& tracked, const at::Tensor& value);
+
+  trace::TraceContext& context_;
+  const std::vector<at::Tensor>& outputs_;
+  AotModule module_;
+  std::vector<ResultSlot> results_;
+  std::unordered_map<StorageKey, int32_t> inputOfStorage_;
+  std::unordered_map<StorageKey, std::vector<at::Tensor>> groups_;      ///< distinct outputs sharing memory
+  std::unordered_map<StorageKey, int32_t> baseOfStorage_;               ///< forward result that views are made of
+  std::unordered_map<const c10::TensorImpl*, int32_t> resultOf_;
+  std::vector<graph::NodeId> tangentNodes_;
+  std::vector<std::optional<graph::ValueRef>> gradients_;
+};
+
+}  // namespace fusebox::aot

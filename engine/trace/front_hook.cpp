@@ -1,0 +1,124 @@
+#include <ATen/FunctionalTensorWrapper.h>
+
+#include <span>
+
+#include "engine/trace/break_error.h"
+#include "engine/trace/convert.h"
+#include "engine/trace/dispatch_state.h"
+#include "engine/trace/operator_facts.h"
+#include "engine/trace/recorder.h"
+#include "engine/trace/trace_context.h"
+#include "engine/trace/trace_fallback.h"
+#include "engine/trace/trace_tensor.h"
+
+namespace fusebox::trace {
+namespace {
+
+using c10::IValue;
+using torch::jit::Stack;
+
+// Tensors that are not what they seem at this level: functorch's layers and dispatch subclasses hold others inside.
+bool isWrapper(const at::Tensor& t) {
+  static const c10::DispatchKeySet keys{c10::DispatchKey::Functionalize,        c10::DispatchKey::FuncTorchBatched,
+                                        c10::DispatchKey::FuncTorchGradWrapper, c10::DispatchKey::BatchedNestedTensor,
+                                        c10::DispatchKey::Batched,              c10::DispatchKey::Python,
+                                        kTraceKey};
+  return t.key_set().has_any(keys);
+}
+
+bool isUsersRealTensor(const at::Tensor& t) {
+  auto* impl = t.unsafeGetTensorImpl();
+  if (isWrapper(t) || impl->is_wrapped_number() || t.device().is_meta()) return false;
+  // 0-dimensional CPU tensors without a Python object come from C++ kernels (scalar_to_tensor); they are values, not inputs.
+  return !(t.dim() == 0 && t.device().is_cpu() && !impl->pyobj_slot()->load_pyobj());
+}
+
+at::Tensor lift(TraceContext& context, const at::Tensor& real) {
+  if (auto known = context.inputOf(real)) return context.inputs()[*known].standIn;
+  auto decision = context.liftPolicy() ? context.liftPolicy()(real) : Lift::breakWith("a tensor from outside is used", "pass it in");
+  switch (decision.kind) {
+    case Lift::Kind::Input: return context.inputs().at(decision.index).standIn;
+    case Lift::Kind::Constant: {
+      DispatchState state;
+      state.exclude(traceKeys() | aboveTraceKeys());
+      auto traced = context.recorder().constant(real.detach().clone());
+      return at::functionalization::impl::to_functional_tensor(traced);
+    }
+    case Lift::Kind::Break: break;
+  }
+  raiseBreak(BreakKind::UnknownTensor, decision.reason, decision.hint);
+}
+
+bool isLiftOperator(const OperatorFacts& facts) {
+  return facts.name == "aten::lift_fresh" || facts.name == "aten::lift" || facts.name == "aten::lift_fresh_copy";
+}
+
+void swapRealTensors(TraceContext& context, const OperatorFacts& facts, std::span<IValue> args) {
+  if (isLiftOperator(facts)) return;  // the fallback takes it as a literal
+  for (auto& a : args) {
+    bool any = false;
+    forEachTensor(a, [&](const at::Tensor& t) { any |= isUsersRealTensor(t); });
+    if (any) mapTensors(a, [&](const at::Tensor& t) { return isUsersRealTensor(t) ? lift(context, t) : t; });
+  }
+}
+
+std::optional<at::Tensor> optionalTensor(const IValue& v) {
+  return v.isTensor() && v.toTensor().defined() ? std::optional<at::Tensor>(v.toTensor()) : std::nullopt;
+}
+
+// native_batch_norm changes the running statistics without saying so in its schema, which functionalisation cannot see.
+// batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled)
+bool rewriteBatchNorm(Stack* stack) {
+  auto a = torch::jit::last(*stack, 9);
+  auto mean = optionalTensor(a[3]), variance = optionalTensor(a[4]);
+  if (!a[5].toBool() || !mean || !variance) return false;
+  auto out = std::get<0>(at::_native_batch_norm_legit(a[0].toTensor(), optionalTensor(a[1]), optionalTensor(a[2]), *mean, *variance,
+                                                      true, a[6].toDouble(), a[7].toDouble()));
+  torch::jit::drop(*stack, 9);
+  stack->push_back(std::move(out));
+  return true;
+}
+
+// In inference mode autograd's key, which decomposes composite operators, is off. They must still be decomposed above
+// functionalisation, and below autocast where that has a say.
+bool decomposeInInferenceMode(const c10::OperatorHandle& op, const OperatorFacts& facts, Stack* stack) {
+  if (!facts.compositeImplicit || !c10::InferenceMode::is_enabled()) return false;
+  auto tls = c10::impl::tls_local_dispatch_key_set();
+  auto autocast = c10::autocast_dispatch_keyset - tls.excluded_;
+  for (auto key : {c10::DispatchKey::AutocastCPU, c10::DispatchKey::AutocastCUDA})
+    if (autocast.has(key) && tls.included_.has(key) && op.hasKernelForDispatchKey(key)) return false;
+  facts.compositeImplicit->callBoxed(op, c10::DispatchKeySet(c10::DispatchKey::CompositeImplicitAutograd), stack);
+  return true;
+}
+
+void refuseUnfunctionalWrite(const OperatorFacts& facts, const c10::OperatorHandle& op) {
+  if (!facts.writes || facts.compositeImplicit || facts.name.rfind("aten::", 0) == 0 ||
+      op.hasKernelForDispatchKey(c10::DispatchKey::Functionalize))
+    return;
+  raiseBreak(BreakKind::UnsupportedOp, facts.name + " writes to its arguments and has no functional form",
+             "return new tensors from the custom operator instead");
+}
+
+}  // namespace
+
+void frontHook(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
+  auto below = [&] { op.redispatchBoxed(keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kFrontKey), stack); };
+  auto* context = TraceContext::current();
+  auto tls = c10::impl::tls_local_dispatch_key_set();
+  // Below functionalisation (its own kernels call operators again) there is nothing left to see.
+  if (!context || tls.excluded_.has(c10::DispatchKey::Functionalize) || tls.excluded_.has(kTraceKey)) return below();
+  auto& facts = factsOf(op);
+  size_t arity = op.schema().arguments().size();
+  swapRealTensors(*context, facts, std::span(stack->data() + stack->size() - arity, arity));
+  refuseUnfunctionalWrite(facts, op);
+  if (facts.name == "aten::batch_norm" && rewriteBatchNorm(stack)) return;
+  if (decomposeInInferenceMode(op, facts, stack)) return;
+  below();
+  size_t count = op.schema().returns().size();
+  for (size_t i = stack->size() - std::min(count, stack->size()); i < stack->size(); ++i)
+    forEachTensor((*stack)[i], [](const at::Tensor& t) {
+      if (at::functionalization::impl::isFunctionalTensor(t)) forbidDataAccess(t);
+    });
+}
+
+}  // namespace fusebox::trace

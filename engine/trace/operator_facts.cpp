@@ -1,0 +1,99 @@
+#include "engine/trace/operator_facts.h"
+
+#include <array>
+#include <string_view>
+#include <unordered_set>
+
+#include "engine/trace/convert.h"
+
+namespace fusebox::trace {
+
+// `import torch` puts Python functions in front of the C++ kernels on the Meta key (394 of 451 functional ATen operators). The C++ kernels
+// stay in the operator's private list; explicit instantiation may name private members, and that is the only way to them.
+template <auto Member>
+struct DefinitionAccess {
+  friend auto& definitionOf(const c10::OperatorHandle& op) { return *(op.*Member); }
+};
+auto& definitionOf(const c10::OperatorHandle&);
+template struct DefinitionAccess<&c10::OperatorHandle::operatorDef_>;
+
+template <auto Member>
+struct KernelsAccess {
+  friend auto& kernelsOf(c10::impl::OperatorEntry& entry) { return entry.*Member; }
+};
+auto& kernelsOf(c10::impl::OperatorEntry&);
+template struct KernelsAccess<&c10::impl::OperatorEntry::kernels_>;
+
+namespace {
+
+bool isPython(const c10::impl::AnnotatedKernel& kernel) {
+  return kernel.debug.find(".py") != std::string::npos || kernel.debug.find("/dev/null") != std::string::npos;
+}
+
+const c10::KernelFunction* findKernel(const c10::OperatorHandle& op, c10::DispatchKey key, bool python) {
+  auto& all = kernelsOf(definitionOf(op).op);
+  auto it = all.find(key);
+  if (it == all.end()) return nullptr;
+  for (auto& candidate : it->second)
+    if (isPython(candidate) == python && candidate.kernel.isValid() && !candidate.kernel.isFallthrough()) return &candidate.kernel;
+  return nullptr;
+}
+
+bool mentionsTensor(const c10::TypePtr& type) { return type->str().find("Tensor") != std::string::npos; }
+
+// Composite kernels that look at data, so that the Python meta is the only way.
+const std::unordered_set<std::string_view> kCompositeReadsData{"aten::_grouped_mm"};
+const std::unordered_set<std::string_view> kEffectful{"aten::_assert_async", "aten::_assert_async.msg", "aten::_functional_assert_async.msg",
+                                                      "aten::_print"};
+
+void chooseRoute(const c10::OperatorHandle& op, OperatorFacts& facts) {
+  using Route = OperatorFacts::Route;
+  facts.rule = findShapeRule(facts.name);
+  auto* meta = findKernel(op, c10::DispatchKey::Meta, false);
+  bool pythonMeta = findKernel(op, c10::DispatchKey::Meta, true) != nullptr;
+  facts.compositeImplicit = meta ? nullptr : findKernel(op, c10::DispatchKey::CompositeImplicitAutograd, false);
+  const c10::KernelFunction* composite = nullptr;
+  if (!kCompositeReadsData.count(facts.name))
+    for (auto key : {c10::DispatchKey::CompositeExplicitAutogradNonFunctional, c10::DispatchKey::CompositeExplicitAutograd})
+      if (!composite) composite = findKernel(op, key, false);
+  if (facts.rule)
+    facts.route = Route::OwnRule;
+  else if (meta)
+    facts.route = Route::HiddenMeta, facts.kernel = meta;
+  else if (composite)
+    facts.route = Route::Composite, facts.kernel = composite;
+  else if (facts.compositeImplicit)
+    facts.route = Route::Composite, facts.kernel = facts.compositeImplicit;
+  else if (pythonMeta || op.hasComputedKernelForDispatchKey(c10::DispatchKey::Meta))
+    facts.route = Route::PythonMeta;
+}
+
+OperatorFacts makeFacts(const c10::OperatorHandle& op) {
+  OperatorFacts facts;
+  auto& schema = op.schema();
+  facts.name = operatorName(schema);
+  auto& arguments = schema.arguments();
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i].name() == "device") facts.devicePosition = static_cast<int>(i);
+    if (arguments[i].name() == "pin_memory") facts.pinPosition = static_cast<int>(i);
+  }
+  for (auto& r : schema.returns()) facts.returnsTensor |= mentionsTensor(r.type());
+  facts.dataDependent = op.hasTag(at::Tag::data_dependent_output);
+  facts.dynamicShape = op.hasTag(at::Tag::dynamic_output_shape);
+  facts.random = op.hasTag(at::Tag::nondeterministic_seeded);
+  facts.writes = schema.is_mutable();
+  facts.effectful = kEffectful.count(facts.name) > 0;
+  chooseRoute(op, facts);
+  return facts;
+}
+
+}  // namespace
+
+const OperatorFacts& factsOf(const c10::OperatorHandle& op) {
+  thread_local std::unordered_map<const void*, OperatorFacts> cache;
+  auto [it, isNew] = cache.try_emplace(&definitionOf(op));
+  if (isNew || it->second.route == OperatorFacts::Route::None) it->second = makeFacts(op);
+  return it->second;
+}
+
+}  // namespace fusebox::trace

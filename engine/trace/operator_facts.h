@@ -1,0 +1,30 @@
+#pragma once
+
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include "engine/trace/shape_rules.h"
+
+namespace fusebox::trace {
+
+/// What tracing needs to know of an operator; looked up once and kept.
+struct OperatorFacts {
+  /// How results are computed without data, fastest and safest first.
+  enum class Route : uint8_t { OwnRule, HiddenMeta, Composite, PythonMeta, None } route = Route::None;
+  std::string name;
+  ShapeRule rule = nullptr;
+  const c10::KernelFunction* kernel = nullptr;             ///< for HiddenMeta and Composite
+  const c10::KernelFunction* compositeImplicit = nullptr;  ///< decomposes into other operators; never recorded itself
+  int devicePosition = -1, pinPosition = -1;               ///< of the argument, or -1
+  bool dataDependent = false;  ///< returns a Python number read from data
+  bool dynamicShape = false;   ///< result shape depends on data
+  bool random = false;
+  bool writes = false;         ///< some argument is changed in place
+  bool effectful = false;      ///< must stay in the graph without users
+  bool returnsTensor = false;
+};
+
+/// Facts of `op`. The reference stays valid for the thread's life. Operators without any route are looked up again next time, because
+/// a shape function may be registered in between.
+const OperatorFacts& factsOf(const c10::OperatorHandle& op);
+
+}  // namespace fusebox::trace

@@ -1,0 +1,171 @@
+#include "engine/trace/recorder.h"
+
+#include <ATen/EmptyTensor.h>
+#include <ATen/SequenceNumber.h>
+
+#include <atomic>
+
+#include "engine/trace/break_error.h"
+#include "engine/trace/convert.h"
+#include "engine/trace/dispatch_state.h"
+#include "engine/trace/trace_tensor.h"
+
+namespace fusebox::trace {
+namespace {
+
+uint64_t nextTrace() {
+  static std::atomic<uint64_t> counter{1};
+  return counter++;
+}
+
+graph::Argument numberArgument(const at::Tensor& t) {
+  DispatchState state;
+  state.exclude(traceKeys());
+  auto s = t.item();
+  if (s.isBoolean()) return s.toBool();
+  if (s.isIntegral(false)) return s.toLong();
+  if (s.isComplex()) {
+    auto c = s.toComplexDouble();
+    return std::complex<double>(c.real(), c.imag());
+  }
+  return s.toDouble();
+}
+
+graph::OutputMeta none() {
+  graph::OutputMeta m;
+  m.kind = graph::OutputMeta::Kind::None;
+  return m;
+}
+
+graph::OutputMeta scalar(int64_t value) {
+  graph::OutputMeta m;
+  m.kind = graph::OutputMeta::Kind::SymInt;
+  m.scalar = value;
+  return m;
+}
+
+}  // namespace
+
+Recorder::Recorder(std::function<graph::Provenance()> provenance) : provenance_(std::move(provenance)), trace_(nextTrace()) {}
+
+at::Tensor Recorder::wrap(const at::Tensor& meta, c10::Device device, graph::ValueRef value) {
+  return at::detail::make_tensor<TraceTensorImpl>(meta, device, trace_, value);
+}
+
+graph::Provenance Recorder::origin() const {
+  if (backward_ && backwardOrigin_ >= 0) {
+    auto made = graph_.node(backwardOrigin_).origin;
+    made.from = {backwardOrigin_};
+    return made;
+  }
+  return provenance_ ? provenance_() : graph::Provenance{};
+}
+
+void Recorder::setBackwardOrigin(uint64_t sequenceNumber) {
+  auto it = forwardNode_.find(sequenceNumber);
+  backwardOrigin_ = it == forwardNode_.end() ? -1 : it->second;
+}
+
+at::Tensor Recorder::placeholder(const std::string& name, const at::Tensor& meta, c10::Device device, int32_t index, bool requiresGrad) {
+  graph::OutputMeta output;
+  output.tensor = toMeta(meta, device);
+  output.tensor.requiresGrad = requiresGrad;
+  auto id = graph_.addPlaceholder(name, std::move(output));
+  graph_.node(id).index = index;
+  graph_.node(id).isBackward = backward_;
+  return wrap(meta, device, {id, 0});
+}
+
+at::Tensor Recorder::constant(const at::Tensor& data) {
+  DispatchState state;
+  state.exclude(traceKeys() | aboveTraceKeys());
+  graph::OutputMeta output;
+  output.tensor = toMeta(data, data.device());
+  auto id = graph_.addConstant("constant", static_cast<int32_t>(constants_.size()), std::move(output));
+  graph_.node(id).origin = origin();
+  constants_.push_back(data);
+  auto meta = at::Tensor(at::detail::empty_strided_meta(data.sizes(), data.strides(), data.options().device(at::kMeta)));
+  return wrap(meta, data.device(), {id, 0});
+}
+
+at::Tensor Recorder::constantData(const at::Tensor& traced) const {
+  auto* t = asTrace(traced);
+  if (!t || t->trace() != trace_ || t->value().node < 0) return {};
+  auto& node = graph_.node(t->value().node);
+  return node.kind == graph::NodeKind::Constant ? constants_[static_cast<size_t>(node.index)] : at::Tensor();
+}
+
+graph::Argument Recorder::tensorArgument(const at::Tensor& t) {
+  if (auto* traced = asTrace(t)) return traced->value();
+  if (t.unsafeGetTensorImpl()->is_wrapped_number()) return numberArgument(t);
+  if (t.dim() == 0 && t.device().is_cpu()) {
+    // Made by a C++ kernel during the trace (users' tensors were replaced above autograd); copied, because its owner may write to it.
+    DispatchState state;
+    state.exclude(traceKeys() | aboveTraceKeys());
+    return asTrace(constant(t.clone()))->value();
+  }
+  raiseBreak(BreakKind::UnknownTensor, "a real tensor reached an operator inside the trace",
+             "pass the tensor to the compiled function as an argument");
+}
+
+void Recorder::call(const c10::OperatorHandle& op, const OperatorFacts& facts, c10::ArrayRef<c10::IValue> args,
+                    std::span<c10::IValue> results, c10::Device device) {
+  auto& schema = op.schema();
+  graph::ArgumentList list;
+  list.reserve(args.size());
+  for (size_t i = 0; i < args.size(); ++i)
+    list.push_back(toArgument(args[i], schema.arguments()[i], [this](const at::Tensor& t) { return tensorArgument(t); }));
+
+  c10::SmallVector<std::pair<const c10::TensorImpl*, at::Tensor>, 8> argumentOf;
+  for (auto& a : args)
+    forEachTensor(a, [&](const at::Tensor& t) {
+      if (auto* traced = asTrace(t)) argumentOf.emplace_back(traced->meta().unsafeGetTensorImpl(), t);
+    });
+
+  auto id = static_cast<graph::NodeId>(graph_.nodes().size());
+  std::vector<graph::OutputMeta> outputs;
+  auto finish = [&](const at::Tensor& meta) -> at::Tensor {
+    graph::OutputMeta output;
+    output.tensor = toMeta(meta, device);
+    outputs.push_back(std::move(output));
+    for (auto& [impl, t] : argumentOf)
+      if (impl == meta.unsafeGetTensorImpl()) {
+        asTrace(t)->syncGeometry();
+        return t;
+      }
+    TORCH_INTERNAL_ASSERT(meta.device().is_meta(), facts.name, " gave a result with data while tracing");
+    return wrap(meta, device, {id, static_cast<int32_t>(outputs.size() - 1)});
+  };
+  bool isList = false;
+  for (auto& r : results) {
+    if (r.isTensor() && !r.toTensor().defined())
+      outputs.push_back(none());
+    else if (r.isInt())
+      outputs.push_back(scalar(r.toInt()));
+    else if (r.isTensor() || r.isTensorList())
+      isList |= r.isTensorList(), mapTensors(r, finish);
+    else
+      outputs.push_back(none());
+  }
+  auto made = graph_.addCall(facts.name, std::move(list), std::move(outputs), origin());
+  TORCH_INTERNAL_ASSERT(made == id);
+  auto& node = graph_.node(made);
+  node.isBackward = backward_;
+  node.outputIsList = isList && results.size() == 1;
+  if (!backward_) forwardNode_.try_emplace(at::sequence_number::peek() - 1, made);
+  ++calls_;
+}
+
+bool Recorder::mustKeep(const graph::Node& node) {
+  static std::unordered_map<std::string, bool> known;
+  auto [it, isNew] = known.try_emplace(node.op, false);
+  if (isNew) {
+    auto dot = node.op.find('.', node.op.find("::") + 2);
+    auto handle = c10::Dispatcher::singleton().findSchema(
+        {node.op.substr(0, dot), dot == std::string::npos ? "" : node.op.substr(dot + 1)});
+    if (handle) it->second = factsOf(*handle).random || factsOf(*handle).effectful || factsOf(*handle).writes;
+  }
+  return it->second;
+}
+
+}  // namespace fusebox::trace

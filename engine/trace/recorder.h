@@ -1,0 +1,60 @@
+#pragma once
+
+#include <ATen/ATen.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include <functional>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/graph/graph.h"
+#include "engine/trace/operator_facts.h"
+
+namespace fusebox::trace {
+
+/// Writes operators into the joint graph of one trace. Knows nothing of dispatch keys: callers hand it values and metas.
+class Recorder {
+ public:
+  explicit Recorder(std::function<graph::Provenance()> provenance);
+
+  /// A graph input; the result is a trace tensor over `meta`.
+  at::Tensor placeholder(const std::string& name, const at::Tensor& meta, c10::Device device, int32_t index, bool requiresGrad);
+  /// A tensor whose data is fixed now; keeps `data` itself.
+  at::Tensor constant(const at::Tensor& data);
+  /// Appends a call. `args` are the operator's arguments before tensors were replaced by metas; `results` are its meta results, which
+  /// become trace tensors (results that are an argument's meta tensor become that argument again).
+  void call(const c10::OperatorHandle& op, const OperatorFacts& facts, c10::ArrayRef<c10::IValue> args,
+            std::span<c10::IValue> results, c10::Device device);
+
+  graph::Graph& graph() { return graph_; }
+  const graph::Graph& graph() const { return graph_; }
+  std::vector<at::Tensor>& constants() { return constants_; }
+  uint64_t trace() const { return trace_; }
+  size_t calls() const { return calls_; }
+
+  /// From now on nodes are marked as backward.
+  void startBackward() { backward_ = true; }
+  /// The autograd node whose formula runs next; its forward operator's place is given to what it records.
+  void setBackwardOrigin(uint64_t sequenceNumber);
+  /// Data of a trace tensor that is a constant, else undefined.
+  at::Tensor constantData(const at::Tensor& traced) const;
+  /// Whether values of this operator may be recomputed, or must be kept although unused.
+  static bool mustKeep(const graph::Node& node);
+
+ private:
+  graph::Argument tensorArgument(const at::Tensor& t);
+  graph::Provenance origin() const;
+  at::Tensor wrap(const at::Tensor& meta, c10::Device device, graph::ValueRef value);
+
+  graph::Graph graph_;
+  std::vector<at::Tensor> constants_;
+  std::function<graph::Provenance()> provenance_;
+  std::unordered_map<uint64_t, graph::NodeId> forwardNode_;  ///< autograd sequence number -> first node recorded after it
+  graph::NodeId backwardOrigin_ = -1;
+  uint64_t trace_;
+  size_t calls_ = 0;
+  bool backward_ = false;
+};
+
+}  // namespace fusebox::trace

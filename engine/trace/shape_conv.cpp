@@ -1,0 +1,71 @@
+#include "engine/trace/shape_rules.h"
+
+namespace fusebox::trace {
+namespace {
+
+using Values = std::vector<c10::IValue>;
+using c10::IValue;
+using namespace shape;
+
+// Stride, padding and dilation lists may hold one number for all dimensions.
+int64_t at(const IValue& list, size_t i) {
+  auto elements = list.toListRef();
+  auto& e = elements[elements.size() == 1 ? 0 : i];
+  return e.isSymInt() ? e.toSymInt().guard_int(__FILE__, __LINE__) : e.toInt();
+}
+
+at::MemoryFormat format(const at::Tensor& x, const at::Tensor& w) {
+  auto last = x.dim() == 5 ? at::MemoryFormat::ChannelsLast3d : at::MemoryFormat::ChannelsLast;
+  bool channelsLast = (x.dim() == 4 || x.dim() == 5) && (x.suggest_memory_format() == last || w.suggest_memory_format() == last);
+  return channelsLast ? last : at::MemoryFormat::Contiguous;
+}
+
+// convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
+Values convolution(const IValue* a) {
+  auto &x = a[0].toTensor(), &w = a[1].toTensor();
+  bool transposed = a[6].toBool();
+  std::vector<int64_t> sizes{x.size(0), transposed ? w.size(1) * a[8].toInt() : w.size(0)};
+  for (int64_t i = 0; i < x.dim() - 2; ++i) {
+    int64_t kernel = w.size(i + 2), in = x.size(i + 2), stride = at(a[3], i), pad = at(a[4], i), dilation = at(a[5], i);
+    if (transposed)
+      sizes.push_back((in - 1) * stride - 2 * pad + dilation * (kernel - 1) + at(a[7], i) + 1);
+    else
+      sizes.push_back((in + 2 * pad - dilation * (kernel - 1) - 1) / stride + 1);
+    TORCH_CHECK(sizes.back() > 0 || x.numel() == 0, "convolution: the kernel is larger than the padded input");
+  }
+  return {fresh(sizes, x.scalar_type(), format(x, w))};
+}
+
+// convolution_backward(grad, input, weight, bias_sizes, ..., output_mask at 10)
+Values convolutionBackward(const IValue* a) {
+  auto mask = a[10].toBoolList();
+  auto &grad = a[0].toTensor(), &x = a[1].toTensor(), &w = a[2].toTensor();
+  auto both = format(x, w);
+  return {optional(mask[0], fresh(x.sizes(), x.scalar_type(), both == at::MemoryFormat::Contiguous ? x.suggest_memory_format() : both)),
+          optional(mask[1], fresh(w.sizes(), w.scalar_type(), both == at::MemoryFormat::Contiguous ? w.suggest_memory_format() : both)),
+          optional(mask[2], fresh({grad.size(1)}, grad.scalar_type()))};
+}
+
+Values adaptiveAveragePool2d(const IValue* a) {
+  auto& x = a[0].toTensor();
+  auto sizes = x.sizes().vec();
+  sizes[sizes.size() - 2] = at(a[1], 0);
+  sizes[sizes.size() - 1] = at(a[1], 1);
+  return {fresh(sizes, x.scalar_type(), x.suggest_memory_format())};
+}
+
+Values adaptiveAveragePool2dBackward(const IValue* a) { return {likeFormat(a[1].toTensor())}; }
+
+}  // namespace
+
+const ShapeTable& convolutionRules() {
+  static const ShapeTable table{
+      {"aten::convolution", convolution},
+      {"aten::convolution_backward", convolutionBackward},
+      {"aten::_adaptive_avg_pool2d", adaptiveAveragePool2d},
+      {"aten::_adaptive_avg_pool2d_backward", adaptiveAveragePool2dBackward},
+  };
+  return table;
+}
+
+}  // namespace fusebox::trace

@@ -1,0 +1,49 @@
+#include "engine/trace/shape_rules.h"
+
+namespace fusebox::trace {
+namespace {
+
+using Values = std::vector<c10::IValue>;
+using c10::IValue;
+using namespace shape;
+
+int64_t integer(const IValue& v) { return v.isSymInt() ? v.toSymInt().guard_int(__FILE__, __LINE__) : v.toInt(); }
+
+Values embedding(const IValue* a) {
+  auto sizes = a[1].toTensor().sizes().vec();
+  sizes.push_back(a[0].toTensor().size(1));
+  return {fresh(sizes, a[0].toTensor().scalar_type())};
+}
+
+// embedding_dense_backward(grad, indices, num_weights, ...)
+Values embeddingBackward(const IValue* a) {
+  auto& grad = a[0].toTensor();
+  return {fresh({integer(a[2]), grad.size(-1)}, grad.scalar_type())};
+}
+
+Values indexSelect(const IValue* a) {
+  auto &x = a[0].toTensor(), &index = a[2].toTensor();
+  TORCH_CHECK(index.dim() <= 1, "index_select(): Index is supposed to be a vector");
+  auto sizes = x.sizes().vec();
+  if (!sizes.empty()) sizes[at::maybe_wrap_dim(a[1].toInt(), x.dim())] = index.numel();
+  return {fresh(sizes, x.scalar_type())};
+}
+
+Values roll(const IValue* a) {
+  auto& x = a[0].toTensor();
+  return {fresh(x.sizes(), x.scalar_type())};
+}
+
+}  // namespace
+
+const ShapeTable& indexingRules() {
+  static const ShapeTable table{
+      {"aten::embedding", embedding},
+      {"aten::embedding_dense_backward", embeddingBackward},
+      {"aten::index_select", indexSelect},
+      {"aten::roll", roll},
+  };
+  return table;
+}
+
+}  // namespace fusebox::trace

@@ -1,0 +1,99 @@
+#include "engine/trace/shape_rules.h"
+
+// Argument positions are those of native_functions' schemas.
+namespace fusebox::trace {
+namespace {
+
+using Values = std::vector<c10::IValue>;
+using c10::IValue;
+using namespace shape;
+
+Values layerNorm(const IValue* a) {
+  auto& x = a[0].toTensor();
+  auto sizes = x.sizes().vec(), reduced = sizes;
+  for (size_t i = sizes.size() - a[1].toListRef().size(); i < sizes.size(); ++i) reduced[i] = 1;
+  bool half = x.scalar_type() == at::kHalf || x.scalar_type() == at::kBFloat16;
+  auto statistics = half && present(a[2]) ? a[2].toTensor().scalar_type() : x.scalar_type();
+  return {fresh(sizes, x.scalar_type()), fresh(reduced, statistics), fresh(reduced, statistics)};
+}
+
+Values layerNormBackward(const IValue* a) {
+  auto mask = a[7].toBoolList();
+  auto& x = a[1].toTensor();
+  auto parameter = [&](int which, int position) {
+    return mask[which] && present(a[position]) ? IValue(like(a[position].toTensor())) : IValue(at::Tensor());
+  };
+  return {optional(mask[0], fresh(x.sizes(), x.scalar_type())), parameter(1, 5), parameter(2, 6)};
+}
+
+Values groupNorm(const IValue* a) {
+  auto& x = a[0].toTensor();
+  std::vector<int64_t> groups{x.size(0), a[6].toInt()};
+  return {likeFormat(x), fresh(groups, x.scalar_type()), fresh(groups, x.scalar_type())};
+}
+
+Values groupNormBackward(const IValue* a) {
+  auto& x = a[1].toTensor();
+  auto mask = a[9].toBoolList();
+  auto channels = fresh({x.size(1)}, x.scalar_type());
+  return {optional(mask[0], likeFormat(x)), optional(mask[1], channels),
+          optional(mask[2], fresh({x.size(1)}, x.scalar_type()))};
+}
+
+template <int kTraining>
+Values batchNorm(const IValue* a) {
+  auto& x = a[0].toTensor();
+  bool training = kTraining >= 0 && a[kTraining < 0 ? 0 : kTraining].toBool();
+  std::vector<int64_t> saved{training ? x.size(1) : 0};
+  auto type = statisticsType(x.scalar_type());
+  return {likeFormat(x), fresh(saved, type), fresh(saved, type)};
+}
+
+Values batchNormFunctional(const IValue* a) {
+  auto out = batchNorm<5>(a);
+  out.push_back(like(a[3].toTensor()));
+  out.push_back(like(a[4].toTensor()));
+  return out;
+}
+
+Values cudnnBatchNorm(const IValue* a) {
+  auto out = batchNorm<5>(a);
+  out.push_back(fresh({0}, at::kByte));
+  return out;
+}
+
+Values batchNormBackward(const IValue* a) {
+  auto& x = a[1].toTensor();
+  auto mask = a[9].toBoolList();
+  auto type = present(a[2]) ? a[2].toTensor().scalar_type() : x.scalar_type();
+  return {optional(mask[0], likeFormat(x)), optional(mask[1], fresh({x.size(1)}, type)),
+          optional(mask[2], fresh({x.size(1)}, type))};
+}
+
+Values cudnnBatchNormBackward(const IValue* a) {
+  auto& x = a[0].toTensor();
+  auto type = a[2].toTensor().scalar_type();
+  return {likeFormat(x), fresh({x.size(1)}, type), fresh({x.size(1)}, type)};
+}
+
+}  // namespace
+
+const ShapeTable& normalisationRules() {
+  static const ShapeTable table{
+      {"aten::native_layer_norm", layerNorm},
+      {"aten::native_layer_norm_backward", layerNormBackward},
+      {"aten::native_group_norm", groupNorm},
+      {"aten::native_group_norm_backward", groupNormBackward},
+      {"aten::native_batch_norm", batchNorm<5>},
+      {"aten::_native_batch_norm_legit", batchNorm<5>},
+      {"aten::_native_batch_norm_legit.no_stats", batchNorm<3>},
+      {"aten::_native_batch_norm_legit_no_training", batchNorm<-1>},
+      {"aten::_native_batch_norm_legit_functional", batchNormFunctional},
+      {"aten::cudnn_batch_norm", cudnnBatchNorm},
+      {"aten::native_batch_norm_backward", batchNormBackward},
+      {"aten::cudnn_batch_norm_backward", cudnnBatchNormBackward},
+  };
+  return table;
+}
+
+}  // namespace fusebox::trace

@@ -1,0 +1,48 @@
+#include "engine/trace/shape_rules.h"
+
+namespace fusebox::trace {
+namespace {
+
+using Values = std::vector<c10::IValue>;
+using c10::IValue;
+using namespace shape;
+
+Values unary(const IValue* a) { return {pointwise({a[0].toTensor()}, a[0].toTensor().scalar_type())}; }
+Values itself(const IValue* a) { return {a[0]}; }
+
+Values whereSelf(const IValue* a) {
+  auto &condition = a[0].toTensor(), &x = a[1].toTensor(), &y = a[2].toTensor();
+  return {pointwise({condition, x, y}, at::result_type(x, y))};
+}
+
+// backward(grad, self): both broadcast already
+Values binary(const IValue* a) {
+  auto &x = a[0].toTensor(), &y = a[1].toTensor();
+  return {pointwise({x, y}, at::result_type(x, y))};
+}
+
+Values nativeDropout(const IValue* a) {
+  auto& x = a[0].toTensor();
+  return {like(x), freshStrided(x.sizes(), like(x).strides(), at::kBool)};
+}
+
+}  // namespace
+
+const ShapeTable& pointwiseRules() {
+  static const ShapeTable table{
+      {"aten::relu", unary},
+      {"aten::relu_", itself},
+      {"aten::fill_.Scalar", itself},
+      {"aten::zero_", itself},
+      {"aten::uniform_", itself},
+      {"aten::normal_", itself},
+      {"aten::bernoulli_.float", itself},
+      {"aten::where.self", whereSelf},
+      {"aten::hardswish_backward", binary},
+      {"aten::native_dropout", nativeDropout},
+      {"aten::native_dropout_backward", unary},
+  };
+  return table;
+}
+
+}  // namespace fusebox::trace

@@ -1,0 +1,48 @@
+#include "engine/trace/shape_runner.h"
+
+#include "engine/trace/break_error.h"
+#include "engine/trace/dispatch_state.h"
+
+namespace fusebox::trace {
+namespace {
+
+thread_local int shapeDepth = 0;
+
+void applyRule(const OperatorFacts& facts, size_t arity, torch::jit::Stack* stack) {
+  auto results = facts.rule(&(*stack)[stack->size() - arity]);
+  torch::jit::drop(*stack, arity);
+  for (auto& r : results) stack->push_back(std::move(r));
+}
+
+// A composite kernel calls further operators. They must come back to the tracing fallback as shape computations instead of going to the
+// dispatcher's Meta entries, which `import torch` filled with Python.
+void callComposite(const c10::OperatorHandle& op, const OperatorFacts& facts, torch::jit::Stack* stack) {
+  DispatchState state;
+  state.neutral(c10::DispatchKeySet(kTraceKey));
+  state.include(c10::DispatchKeySet(kTraceKey));
+  struct Depth {
+    Depth() { ++shapeDepth; }
+    ~Depth() { --shapeDepth; }
+  } depth;
+  facts.kernel->callBoxed(op, c10::DispatchKeySet(c10::DispatchKey::Meta), stack);
+}
+
+}  // namespace
+
+bool insideShapeComputation() { return shapeDepth > 0; }
+
+void runOnMeta(const c10::OperatorHandle& op, const OperatorFacts& facts, torch::jit::Stack* stack) {
+  DispatchState state;
+  state.exclude(aboveTraceKeys() | c10::DispatchKeySet(kTraceKey));
+  switch (facts.route) {
+    case OperatorFacts::Route::OwnRule: return applyRule(facts, op.schema().arguments().size(), stack);
+    case OperatorFacts::Route::HiddenMeta: return facts.kernel->callBoxed(op, c10::DispatchKeySet(c10::DispatchKey::Meta), stack);
+    case OperatorFacts::Route::Composite: return callComposite(op, facts, stack);
+    case OperatorFacts::Route::PythonMeta: return op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::Meta), stack);
+    case OperatorFacts::Route::None: break;
+  }
+  raiseBreak(BreakKind::UnsupportedOp, facts.name + " has no shape function",
+             "register a fake kernel for it (torch.library.register_fake) or call it outside compiled code");
+}
+
+}  // namespace fusebox::trace

@@ -1,0 +1,133 @@
+#include "engine/trace/trace_context.h"
+
+#include <ATen/EmptyTensor.h>
+#include <ATen/FunctionalTensorWrapper.h>
+#include <torch/csrc/autograd/functions/utils.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include "engine/trace/convert.h"
+#include "engine/trace/dispatch_state.h"
+#include "engine/trace/recorder.h"
+#include "engine/trace/trace_fallback.h"
+#include "engine/trace/trace_tensor.h"
+
+namespace fusebox::trace {
+namespace {
+
+thread_local TraceContext* currentContext = nullptr;
+
+// Where the gradient of a non-leaf input ends. The backward walk reads what arrives here; nothing runs.
+struct InputBoundary : torch::autograd::Node {
+  torch::autograd::variable_list apply(torch::autograd::variable_list&&) override { return {}; }
+  std::string name() const override { return "TracedInput"; }
+};
+
+void refuseUntraceable(const at::Tensor& real) {
+  auto refuse = [](const std::string& what) {
+    raiseBreak(BreakKind::UnsupportedOp, what + " cannot be traced", "convert it to a dense tensor outside compiled code");
+  };
+  if (real.layout() != at::kStrided) refuse("a sparse tensor");
+  if (real.is_quantized()) refuse("a quantised tensor");
+  if (real.is_nested()) refuse("a nested tensor");
+  if (real.is_conj() || real.is_neg()) refuse("a tensor with a pending conjugation or negation");
+  if (isTraceTensor(real)) raiseBreak(BreakKind::FinishedTrace, "a tensor of another trace is used", "do not keep it in globals");
+  if (real.key_set().has(c10::DispatchKey::Python)) refuse("a tensor subclass with __torch_dispatch__");
+  if (at::functionalization::impl::isFunctionalTensor(real) || real.key_set().has(c10::DispatchKey::FuncTorchBatched) ||
+      real.key_set().has(c10::DispatchKey::FuncTorchGradWrapper))
+    refuse("a tensor of an enclosing transform");
+}
+
+// A meta tensor with the geometry of `real` over a storage of the same size, so that as_strided can reach as far as eagerly.
+at::Tensor metaOf(const at::Tensor& real) {
+  auto bytes = static_cast<int64_t>(real.storage().nbytes());
+  auto item = static_cast<int64_t>(real.element_size());
+  auto flat = at::Tensor(at::detail::empty_meta({(bytes + item - 1) / item}, real.scalar_type(), std::nullopt, at::Device(at::kMeta),
+                                                std::nullopt, std::nullopt));
+  flat.unsafeGetTensorImpl()->set_sizes_and_strides(real.sizes(), real.strides(), real.storage_offset());
+  return flat;
+}
+
+}  // namespace
+
+struct TraceContext::Active::State {
+  DispatchState dispatch;
+  at::functionalization::impl::FunctionalizationReapplyViewsGuard reapplyViews{true};
+  TraceContext* previous = currentContext;
+};
+
+TraceContext::Active::Active(TraceContext& context) : state_(std::make_unique<State>()) {
+  state_->dispatch.include(traceKeys());
+  currentContext = &context;
+}
+
+TraceContext::Active::~Active() { currentContext = state_->previous; }
+
+struct NoTrace::State {
+  DispatchState dispatch;
+  at::functionalization::impl::FunctionalizationReapplyViewsGuard reapplyViews{false};
+  TraceContext* previous = currentContext;
+};
+
+NoTrace::NoTrace() : state_(std::make_unique<State>()) {
+  state_->dispatch.neutral(traceKeys());
+  currentContext = nullptr;
+}
+
+NoTrace::~NoTrace() { currentContext = state_->previous; }
+
+TraceContext::TraceContext(LiftPolicy lift, ProvenanceSource provenance)
+    : lift_(std::move(lift)), recorder_(std::make_unique<Recorder>(std::move(provenance))) {
+  registerTraceKernels();
+}
+
+TraceContext::~TraceContext() = default;
+
+TraceContext* TraceContext::current() { return currentContext; }
+
+const TracedInput& TraceContext::input(const at::Tensor& real, std::string name) {
+  TORCH_INTERNAL_ASSERT(real.defined());
+  if (auto known = inputOf(real)) return inputs_[*known];
+  refuseUntraceable(real);
+  NoTrace off;
+  c10::InferenceMode inference(real.is_inference());
+  TracedInput made;
+  made.index = static_cast<int32_t>(inputs_.size());
+  made.name = name.empty() ? "input_" + std::to_string(made.index) : std::move(name);
+  made.real = real;
+  made.requiresGrad = real.requires_grad();
+  made.isLeaf = real.is_leaf();
+  auto traced = recorder_->placeholder(made.name, metaOf(real), real.device(), made.index, made.requiresGrad);
+  made.meta = recorder_->graph().meta(asTrace(traced)->value()).tensor;
+  made.standIn = at::functionalization::impl::to_functional_tensor(traced);
+  forbidDataAccess(made.standIn);
+  if (made.requiresGrad && made.isLeaf) {
+    made.standIn.set_requires_grad(true);
+    made.gradEdge = torch::autograd::impl::gradient_edge(made.standIn).function;
+  } else if (made.requiresGrad) {
+    made.gradEdge = std::make_shared<InputBoundary>();
+    torch::autograd::set_history(made.standIn, made.gradEdge);
+  }
+  indexOf_[real.unsafeGetTensorImpl()] = made.index;
+  indexOf_[made.standIn.unsafeGetTensorImpl()] = made.index;
+  inputs_.push_back(std::move(made));
+  return inputs_.back();
+}
+
+std::optional<int32_t> TraceContext::inputOf(const at::Tensor& tensor) const {
+  auto it = indexOf_.find(tensor.unsafeGetTensorImpl());
+  if (it == indexOf_.end()) return std::nullopt;
+  return it->second;
+}
+
+bool TraceContext::owns(const at::Tensor& tensor) const {
+  auto* traced = asTraceThroughWrapper(tensor);
+  return traced && traced->trace() == recorder_->trace();
+}
+
+size_t TraceContext::recordedOps() const { return recorder_->calls(); }
+const graph::Graph& TraceContext::graph() const { return recorder_->graph(); }
+const std::vector<at::Tensor>& TraceContext::constants() const { return recorder_->constants(); }
+
+bool isTraceTensor(const at::Tensor& tensor) { return asTraceThroughWrapper(tensor) != nullptr; }
+
+}  // namespace fusebox::trace

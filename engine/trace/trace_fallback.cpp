@@ -1,0 +1,197 @@
+#include "engine/trace/trace_fallback.h"
+
+#include <torch/csrc/autograd/python_variable.h>
+#include <torch/library.h>
+
+#include "engine/trace/break_error.h"
+#include "engine/trace/convert.h"
+#include "engine/trace/dispatch_state.h"
+#include "engine/trace/operator_facts.h"
+#include "engine/trace/recorder.h"
+#include "engine/trace/shape_runner.h"
+#include "engine/trace/trace_context.h"
+#include "engine/trace/trace_tensor.h"
+
+namespace fusebox::trace {
+namespace {
+
+using c10::IValue;
+using torch::jit::Stack;
+
+/// What kinds of tensors an operator was called with.
+struct CallShape {
+  bool anyTensor = false, anyTraced = false, allMeta = true;
+  uint64_t trace = 0;
+  std::optional<c10::Device> device;
+};
+
+CallShape inspect(c10::ArrayRef<IValue> args) {
+  CallShape call;
+  for (auto& a : args)
+    forEachTensor(a, [&](const at::Tensor& t) {
+      call.anyTensor = true;
+      if (auto* traced = asTrace(t)) {
+        call.anyTraced = true;
+        call.trace = traced->trace();
+        call.allMeta = false;
+        // A 0-dimensional CPU tensor mixes with any device, so it decides only when nothing else does.
+        if (!call.device || traced->dim() > 0) call.device = traced->device();
+      } else if (!t.device().is_meta() && !t.unsafeGetTensorImpl()->is_wrapped_number()) {
+        call.allMeta = false;
+        if (!call.device) call.device = t.device();
+      }
+    });
+  return call;
+}
+
+c10::Device resultDevice(const OperatorFacts& facts, c10::ArrayRef<IValue> args, const CallShape& call) {
+  if (facts.devicePosition >= 0 && !args[facts.devicePosition].isNone()) {
+    auto device = args[facts.devicePosition].toDevice();
+    return device.is_cuda() && !device.has_index() ? c10::Device(c10::kCUDA, 0) : device;
+  }
+  return call.device.value_or(c10::Device(c10::kCPU));
+}
+
+// A wrapper subclass or a user's TorchDispatchMode. The stock Python fallback excludes every key above Python, tracing included, so
+// __torch_dispatch__ is called here with tracing left on for what it calls.
+void dispatchToPython(const c10::OperatorHandle& op, Stack* stack) {
+  static const c10::DispatchKeySet above =
+      c10::DispatchKeySet(c10::DispatchKeySet::FULL) -
+      (c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, c10::DispatchKey::Python) |
+       c10::DispatchKeySet{c10::DispatchKey::Python, kTraceKey});
+  c10::impl::ExcludeDispatchKeyGuard guard(above);
+  (*getPyInterpreter())->dispatch(op, stack);
+}
+
+void refuseDataDependence(const OperatorFacts& facts, c10::ArrayRef<IValue> args) {
+  if (facts.dataDependent)
+    raiseBreak(BreakKind::DataDependent, facts.name + " turns tensor data into a Python value",
+               "keep the value in a tensor, or move the decision out of compiled code");
+  if (!facts.dynamicShape) return;
+  bool dynamic = true;
+  if (facts.name == "aten::index.Tensor") {  // dynamic only with masks among the indices
+    dynamic = false;
+    forEachTensor(args[1], [&](const at::Tensor& t) { dynamic |= t.scalar_type() == at::kBool || t.scalar_type() == at::kByte; });
+  }
+  if (dynamic)
+    raiseBreak(BreakKind::DynamicShape, "the shape of " + facts.name + "'s result depends on tensor data",
+               "use torch.where or a fixed-size form instead");
+}
+
+// item() of a tensor that is a literal in the program needs no break.
+bool readConstant(const OperatorFacts& facts, TraceContext& context, Stack* stack) {
+  if (facts.name != "aten::_local_scalar_dense") return false;
+  auto data = context.recorder().constantData(stack->back().toTensor());
+  if (!data.defined()) return false;
+  DispatchState state;
+  state.exclude(traceKeys() | aboveTraceKeys());
+  auto value = data.item();
+  stack->back() = value;
+  return true;
+}
+
+// torch.tensor(...) and friends hand a freshly made real tensor to lift_fresh: a literal. One that borrows memory (from_numpy) is not.
+bool liftLiteral(const OperatorFacts& facts, TraceContext& context, Stack* stack) {
+  if (facts.name != "aten::lift_fresh" && facts.name != "aten::lift" && facts.name != "aten::lift_fresh_copy") return false;
+  auto t = stack->back().toTensor();
+  if (asTrace(t)) return true;
+  if (t.device().is_meta()) return true;
+  if (t.has_storage() && !t.storage().resizable())
+    raiseBreak(BreakKind::DataAccess, "a tensor over another object's memory is made inside the trace",
+               "make the tensor outside compiled code, or copy it with torch.tensor");
+  stack->back() = context.recorder().constant(t);
+  return true;
+}
+
+void refuseWrites(const c10::OperatorHandle& op, const OperatorFacts& facts, c10::ArrayRef<IValue> args) {
+  auto& schema = op.schema().arguments();
+  for (size_t i = 0; i < args.size(); ++i) {
+    auto* alias = schema[i].alias_info();
+    if (!alias || !alias->isWrite()) continue;
+    forEachTensor(args[i], [&](const at::Tensor& t) {
+      if (asTrace(t))
+        raiseBreak(BreakKind::UnsupportedOp, facts.name + " writes to a tensor and has no functional form",
+                   "return a new tensor instead, or call it outside compiled code");
+    });
+  }
+}
+
+void recordCall(const c10::OperatorHandle& op, const OperatorFacts& facts, const CallShape& call, TraceContext& context, Stack* stack) {
+  size_t arity = op.schema().arguments().size(), base = stack->size() - arity;
+  std::vector<IValue> original(stack->begin() + base, stack->end());
+  refuseDataDependence(facts, original);
+  if (facts.writes) refuseWrites(op, facts, original);
+  auto device = resultDevice(facts, original, call);
+  if (device.is_meta() && call.anyTraced)
+    raiseBreak(BreakKind::DataAccess, "a traced tensor is moved to the meta device", "do this outside compiled code");
+
+  for (size_t i = base; i < stack->size(); ++i)
+    mapTensors((*stack)[i], [&](const at::Tensor& t) -> at::Tensor {
+      if (auto* traced = asTrace(t)) return traced->meta();
+      if (t.device().is_meta() || t.unsafeGetTensorImpl()->is_wrapped_number()) return t;
+      return at::Tensor(at::detail::empty_strided_meta(t.sizes(), t.strides(), t.options().device(at::kMeta)));
+    });
+  if (facts.devicePosition >= 0 && (!call.anyTensor || !original[facts.devicePosition].isNone()))
+    (*stack)[base + facts.devicePosition] = c10::Device(c10::kMeta);
+  if (facts.pinPosition >= 0) (*stack)[base + facts.pinPosition] = IValue();
+  runOnMeta(op, facts, stack);
+
+  size_t count = op.schema().returns().size();
+  bool hasTensor = false;
+  for (size_t i = stack->size() - count; i < stack->size(); ++i)
+    hasTensor |= (*stack)[i].isTensor() || (*stack)[i].isTensorList();
+  if (!hasTensor && !facts.effectful) return;  // a question about geometry: answered, nothing to run later
+  context.recorder().call(op, facts, original, std::span(stack->data() + stack->size() - count, count), device);
+}
+
+}  // namespace
+
+void traceFallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
+  if (keys.has(c10::DispatchKey::Python)) return dispatchToPython(op, stack);
+  DispatchState state;
+  state.exclude(c10::DispatchKeySet(kTraceKey));
+  auto& facts = factsOf(op);
+  size_t arity = op.schema().arguments().size();
+  auto args = torch::jit::last(*stack, arity);
+  auto below = [&] { op.redispatchBoxed(keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kTraceKey), stack); };
+
+  auto call = inspect(args);
+  auto* context = TraceContext::current();
+  if (call.anyTraced && (!context || context->recorder().trace() != call.trace))
+    raiseBreak(BreakKind::FinishedTrace, "a tensor of a finished trace is used by " + facts.name,
+               "do not keep tensors computed inside compiled code in globals");
+  if (!context) return below();
+  if (!call.anyTraced && insideShapeComputation()) return runOnMeta(op, facts, stack);
+  if (!call.anyTensor && facts.devicePosition < 0 && !facts.returnsTensor) return below();
+  bool toMeta = facts.devicePosition >= 0 && !args[facts.devicePosition].isNone() && args[facts.devicePosition].toDevice().is_meta();
+  // Plain meta tensors: functionalisation checking shapes, or a user's own.
+  if (!call.anyTraced && ((call.anyTensor && call.allMeta) || toMeta)) {
+    if (facts.compositeImplicit) {
+      state.neutral(c10::DispatchKeySet(kTraceKey));
+      state.include(c10::DispatchKeySet(kTraceKey));
+      return facts.compositeImplicit->callBoxed(op, c10::DispatchKeySet(c10::DispatchKey::CompositeImplicitAutograd), stack);
+    }
+    return runOnMeta(op, facts, stack);
+  }
+  if (liftLiteral(facts, *context, stack) || readConstant(facts, *context, stack)) return;
+  if (facts.compositeImplicit) {  // reached with autograd excluded: decompose, the inner operators come back here
+    state.neutral(c10::DispatchKeySet(kTraceKey));
+    state.include(c10::DispatchKeySet(kTraceKey));
+    return facts.compositeImplicit->callBoxed(op, c10::DispatchKeySet(c10::DispatchKey::CompositeImplicitAutograd), stack);
+  }
+  recordCall(op, facts, call, *context, stack);
+}
+
+void registerTraceKernels() {
+  static const auto* libraries = [] {
+    auto* made = new std::vector<torch::Library>;
+    made->emplace_back(torch::Library::IMPL, "_", kTraceKey, __FILE__, __LINE__);
+    made->back().fallback(torch::CppFunction::makeFromBoxedFunction<&traceFallback>());
+    made->emplace_back(torch::Library::IMPL, "_", kFrontKey, __FILE__, __LINE__);
+    made->back().fallback(torch::CppFunction::makeFromBoxedFunction<&frontHook>());
+    return made;
+  }();
+  (void)libraries;
+}
+
+}  // namespace fusebox::trace

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/stack.h>
+
+namespace fusebox::trace {
+
+/// Boxed fallback of the tracing key: records the operator instead of running it.
+void traceFallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack);
+
+/// Boxed fallback above autograd: swaps real tensors for stand-ins and rewrites what must be seen before autograd decomposes it.
+void frontHook(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack);
+
+/// Registers both with the dispatcher, once in the process.
+void registerTraceKernels();
+
+}  // namespace fusebox::trace

@@ -1,0 +1,95 @@
+#include "engine/trace/trace_tensor.h"
+
+#include <ATen/FunctionalTensorWrapper.h>
+
+#include "engine/trace/dispatch_state.h"
+
+namespace fusebox::trace {
+namespace {
+
+c10::DispatchKeySet keysFor(const at::Tensor& meta, c10::Device device) {
+  auto backend = c10::computeDispatchKey(meta.scalar_type(), meta.layout(), device);
+  c10::DispatchKeySet keys{backend, kTraceKey};
+  auto component = keys.highestBackendKey();
+  auto lazy = meta.key_set() &
+              c10::DispatchKeySet{c10::DispatchKey::Conjugate, c10::DispatchKey::Negative, c10::DispatchKey::ZeroTensor};
+  return keys | lazy | c10::getAutogradRelatedKeySetFromBackend(component) |
+         c10::getAutocastRelatedKeySetFromBackend(component);
+}
+
+// Every meta storage owns (through its DataPtr's context) one storage on the real device, so that views of one tensor agree on
+// which storage they share.
+c10::intrusive_ptr<c10::StorageImpl> deviceStorage(const at::Tensor& meta, c10::Device device) {
+  auto* storage = meta.storage().unsafeGetStorageImpl();
+  if (void* owned = storage->_mutable_data_ptr_no_checks().get_context())
+    return c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(static_cast<c10::StorageImpl*>(owned));
+  auto made = c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), storage->sym_nbytes(),
+                                                    c10::DataPtr(nullptr, device), nullptr, false);
+  made->set_throw_on_mutable_data_ptr();
+  auto keep = made;
+  storage->set_data_ptr_noswap(c10::DataPtr(
+      nullptr, keep.release(), [](void* p) { c10::intrusive_ptr<c10::StorageImpl>::reclaim(static_cast<c10::StorageImpl*>(p)); },
+      c10::Device(c10::kMeta)));
+  return made;
+}
+
+}  // namespace
+
+TraceTensorImpl::TraceTensorImpl(at::Tensor meta, c10::Device device, uint64_t trace, graph::ValueRef value)
+    : TensorImpl(keysFor(meta, device), meta.dtype(), device), meta_(std::move(meta)), value_(value), trace_(trace) {
+  if (meta_.has_storage())
+    storage_ = c10::Storage(deviceStorage(meta_, device));
+  else
+    storage_access_should_throw_ = true;
+  if (meta_.unsafeGetTensorImpl()->is_wrapped_number()) set_wrapped_number(true);
+  syncGeometry();
+}
+
+void TraceTensorImpl::syncGeometry() {
+  set_sizes_and_strides(meta_.sizes(), meta_.strides());
+  storage_offset_ = meta_.storage_offset();
+}
+
+template <class Version>
+c10::intrusive_ptr<c10::TensorImpl> TraceTensorImpl::copy(Version&& version, bool allowChange) const {
+  auto made = c10::make_intrusive<TraceTensorImpl>(meta_, *device_opt_, trace_, value_);
+  if (!made->is_inference()) made->set_version_counter(std::forward<Version>(version));
+  made->set_allow_tensor_metadata_change(allowChange);
+  return made;
+}
+
+c10::intrusive_ptr<c10::TensorImpl> TraceTensorImpl::shallow_copy_and_detach(const c10::VariableVersion& version,
+                                                                             bool allowChange) const {
+  return copy(version, allowChange);
+}
+c10::intrusive_ptr<c10::TensorImpl> TraceTensorImpl::shallow_copy_and_detach(c10::VariableVersion&& version,
+                                                                             bool allowChange) const {
+  return copy(std::move(version), allowChange);
+}
+
+void TraceTensorImpl::shallow_copy_from(const c10::intrusive_ptr<TensorImpl>& other) {
+  auto* from = dynamic_cast<TraceTensorImpl*>(other.get());
+  TORCH_CHECK(from, "set_data of a traced tensor with a real tensor");
+  copy_tensor_metadata(from, this, version_counter(), allow_tensor_metadata_change());
+  meta_ = from->meta_;
+  value_ = from->value_;
+  trace_ = from->trace_;
+}
+
+TraceTensorImpl* asTrace(const at::Tensor& tensor) {
+  if (!tensor.defined() || !tensor.key_set().has(kTraceKey)) return nullptr;
+  return dynamic_cast<TraceTensorImpl*>(tensor.unsafeGetTensorImpl());
+}
+
+TraceTensorImpl* asTraceThroughWrapper(const at::Tensor& tensor) {
+  if (!tensor.defined()) return nullptr;
+  if (at::functionalization::impl::isFunctionalTensor(tensor))
+    return asTrace(at::functionalization::impl::unsafeGetFunctionalWrapper(tensor)->value());
+  return asTrace(tensor);
+}
+
+void forbidDataAccess(const at::Tensor& tensor) {
+  if (tensor.defined() && tensor.has_storage()) tensor.storage().unsafeGetStorageImpl()->set_throw_on_mutable_data_ptr();
+}
+
+}  // namespace fusebox::trace
