@@ -1,0 +1,388 @@
+#include "engine/codegen/cpu/body_emitter.h"
+
+#include "engine/codegen/cpu/operations.h"
+
+namespace fusebox::codegen::cpu {
+using inductor::DType;
+using inductor::Op;
+using inductor::Statement;
+using inductor::SymExpr;
+using inductor::Symbol;
+using inductor::ValueId;
+using llvm::Type;
+using llvm::Value;
+
+BodyEmitter::BodyEmitter(const Lanes& lanes, Scope& scope, const inductor::Section& section, const LaneSet& set)
+    : l_(lanes), scope_(scope), section_(section), set_(set), facts_(section.values.size()) {
+  // A section without loops of its own shares its innermost loop with its neighbours: their stores count too.
+  if (section.axes.empty()) storedHere_ = scope.stored;
+  for (const Statement& s : section.body)
+    if (s.kind != Statement::Kind::Reduce) storedHere_.insert(s.buffer);
+  analyse();
+}
+
+bool BodyEmitter::symbolVaries(Symbol s) const {
+  if (set_.axis && s == *set_.axis) return true;
+  auto it = section_.indirect.find(s);
+  return it != section_.indirect.end() && facts_[static_cast<size_t>(it->second)].varies;
+}
+
+bool BodyEmitter::symbolInner(Symbol s) const {
+  if (!scope_.loops.empty() && scope_.loops.back().symbol == s) return true;
+  auto it = section_.indirect.find(s);
+  return it != section_.indirect.end() && facts_[static_cast<size_t>(it->second)].inner;
+}
+
+void BodyEmitter::analyse() {
+  const bool noLoop = scope_.loops.empty();
+  for (size_t i = 0; i < section_.values.size(); ++i) {
+    const inductor::Value& v = section_.values[i];
+    ValueFacts& f = facts_[i];
+    auto follow = [&](ValueId id) {
+      if (id < 0) return;
+      f.varies |= facts_[static_cast<size_t>(id)].varies;
+      f.inner |= facts_[static_cast<size_t>(id)].inner;
+    };
+    f.inner = noLoop;
+    if (v.op == Op::Reduced) {
+      f.varies = set_.lanes > 1 && Lanes::lanesOf(scope_.reduced.at(v.args[0])[static_cast<size_t>(v.imm)]) > 1;
+      f.inner |= section_.axes.empty();
+      continue;
+    }
+    if (v.op == Op::Load || v.op == Op::Index) {
+      f.varies = dependsOn(v.index, [this](Symbol s) { return symbolVaries(s); });
+      f.inner |= dependsOn(v.index, [this](Symbol s) { return symbolInner(s); });
+    }
+    if (v.op == Op::Load) {
+      f.varies |= set_.lanes > 1 && scope_.buffers.at(v.buffer).laneStride;
+      f.inner |= storedHere_.count(v.buffer) > 0;
+      follow(v.mask);
+    } else {
+      for (ValueId a : v.args) follow(a);
+    }
+  }
+}
+
+template <class Emit>
+Value* BodyEmitter::outOfLoop(bool invariant, Emit&& emit) {
+  if (!invariant || scope_.loops.empty()) return emit();
+  llvm::IRBuilderBase::InsertPointGuard guard(l_.ir);
+  l_.ir.SetInsertPoint(scope_.loops.back().preheader->getTerminator());
+  return emit();
+}
+
+void BodyEmitter::loadBeforeStores() {
+  for (size_t i = 0; i < section_.values.size(); ++i) {
+    const inductor::Value& v = section_.values[i];
+    if (v.op == Op::Load && storedHere_.count(v.buffer)) emit(static_cast<ValueId>(i));
+  }
+}
+
+Value* BodyEmitter::symbolValue(Symbol s) {
+  auto loaded = section_.indirect.find(s);
+  if (loaded != section_.indirect.end())
+    return facts_[static_cast<size_t>(loaded->second)].varies ? value(loaded->second) : uniformValue(loaded->second);
+  Value* base = scope_.symbols.at(s.id);
+  if (!set_.axis || s != *set_.axis) return base;
+  return l_.ir.CreateAdd(l_.splat(base, set_.lanes), l_.iota(base->getType(), set_.lanes));
+}
+
+Value* BodyEmitter::uniformValue(ValueId id) {
+  emit(id);
+  return facts_[static_cast<size_t>(id)].single;
+}
+
+Value* BodyEmitter::value(ValueId id) {
+  emit(id);
+  ValueFacts& f = facts_[static_cast<size_t>(id)];
+  if (!f.all) f.all = outOfLoop(!f.inner, [&] { return l_.splat(f.single, set_.lanes); });
+  return f.all;
+}
+
+void BodyEmitter::emit(ValueId id) {
+  ValueFacts& f = facts_[static_cast<size_t>(id)];
+  if (f.all || f.single) return;
+  const inductor::Value& v = section_.values[static_cast<size_t>(id)];
+  // Operands first, so that each lands where it belongs.
+  if (v.op != Op::Reduced)
+    for (ValueId a : v.args)
+      if (a >= 0) operand(a, f.varies);
+  if (v.mask >= 0) operand(v.mask, f.varies);
+  Value* result = outOfLoop(!f.inner, [&] { return emitValue(v, f.varies); });
+  (f.varies ? f.all : f.single) = result;
+  if (set_.lanes == 1) f.all = f.single = result;
+}
+
+Value* BodyEmitter::emitValue(const inductor::Value& v, bool varies) {
+  switch (v.op) {
+    case Op::Constant: return l_.immediate(v.type, v.imm, varies ? set_.lanes : 1);
+    case Op::Index: return emitIndex(v, varies);
+    case Op::Load: return emitLoad(v, varies);
+    case Op::Reduced: return scope_.reduced.at(v.args[0])[static_cast<size_t>(v.imm)];
+    default: break;
+  }
+  std::vector<Value*> args;
+  DType operandType = v.type;
+  for (ValueId a : v.args)
+    if (a >= 0) args.push_back(operand(a, varies));
+  if (v.args[0] >= 0) operandType = section_.values[static_cast<size_t>(v.args[0])].type;
+  return emitOperation(l_, v.op, v.type, operandType, args);
+}
+
+Value* BodyEmitter::emitIndex(const inductor::Value& v, bool varies) {
+  IndexEmitter index(l_, [this](Symbol s) { return symbolValue(s); });
+  Value* i;
+  if (!varies) {
+    i = index.scalar(v.index);
+  } else {
+    const bool narrow = fitsInt32(v.index);
+    i = index.vector(v.index, set_.lanes, narrow);
+    i = l_.ir.CreateSExt(i, Lanes::widened(l_.ir.getInt64Ty(), set_.lanes));
+  }
+  return emitCast(l_, i, DType::Int64, v.type);
+}
+
+Value* BodyEmitter::position(const SymExpr& expr, Type* type) {
+  IndexEmitter index(l_, [this](Symbol s) { return symbolValue(s); });
+  if (set_.lanes == 1) return l_.ir.CreateTrunc(index.scalar(expr), type);
+  return index.vector(expr, set_.lanes, type->isIntegerTy(32));
+}
+
+/// Address of the element at `index` with every symbol at lane 0: the part that the innermost loop does not change is computed
+/// before it.
+Value* BodyEmitter::scalarPointer(const BufferSlot& slot, const SymExpr& index, Type* element) {
+  auto& ir = l_.ir;
+  SymExpr fixed, moving;
+  if (index.isConstant()) {
+    fixed = index;
+  } else {
+    for (const auto& term : index.terms()) {
+      const SymExpr t = termExpr(term);
+      (dependsOn(t, [this](Symbol s) { return symbolInner(s); }) ? moving : fixed) += t;
+    }
+  }
+  auto laneZero = [this](Symbol s) -> Value* {
+    auto loaded = section_.indirect.find(s);
+    return loaded != section_.indirect.end() ? uniformValue(loaded->second) : scope_.symbols.at(s.id);
+  };
+  IndexEmitter emitter(l_, laneZero);
+  auto scaled = [&](const SymExpr& e) {
+    Value* v = emitter.scalar(e);
+    return slot.laneStride ? ir.CreateMul(v, slot.laneStride) : v;
+  };
+  Value* pointer = slot.base;
+  if (!(fixed == SymExpr(0)))
+    pointer = outOfLoop(!scope_.loops.empty(), [&] { return ir.CreateGEP(element, slot.base, scaled(fixed)); });
+  if (!(moving == SymExpr(0))) pointer = ir.CreateGEP(element, pointer, scaled(moving));
+  return pointer;
+}
+
+/// Offsets of the lanes relative to lane 0's uniform part: stride * lane number + varying.
+Value* BodyEmitter::laneOffsets(const IndexShape& shape) {
+  auto& ir = l_.ir;
+  const int n = set_.lanes;
+  const auto stride = shape.stride.maybeConstant();
+  const bool narrowStride = stride && std::abs(*stride) < (int64_t{1} << 31) / n;
+  const bool narrow = narrowStride && fitsInt32(shape.varying) &&
+                      fitsInt32(shape.varying + SymExpr(*stride) * SymExpr(n));
+  Type* type = narrow ? ir.getInt32Ty() : ir.getInt64Ty();
+  IndexEmitter index(l_, [this](Symbol s) { return symbolValue(s); });
+  Value* offsets = nullptr;
+  if (!(shape.stride == SymExpr(0))) {
+    Value* step = stride ? static_cast<Value*>(llvm::ConstantInt::get(type, static_cast<uint64_t>(*stride), true))
+                         : index.scalar(shape.stride);
+    offsets = ir.CreateMul(l_.iota(type, n), l_.splat(step, n));
+  }
+  if (!shape.isAffine()) {
+    Value* rest = index.vector(shape.varying, n, narrow);
+    offsets = offsets ? ir.CreateAdd(offsets, rest) : rest;
+  }
+  return offsets;
+}
+
+BodyEmitter::Address BodyEmitter::address(inductor::BufferId id, const SymExpr& index) {
+  const BufferSlot& slot = scope_.buffers.at(id);
+  Type* element = l_.storage(slot.buffer->dtype);
+  Address a;
+  const IndexShape shape = shapeOf(index, set_.axis, [this](Symbol s) { return symbolVaries(s); });
+  SymExpr laneZero = shape.uniform;
+  if (set_.axis) laneZero += shape.stride * SymExpr(*set_.axis);
+  a.pointer = scalarPointer(slot, laneZero, element);
+  if (set_.lanes == 1) return a;
+  const bool perLane = slot.laneStride != nullptr;
+  if (shape.isUniform()) {
+    a.kind = perLane ? Address::Kind::Consecutive : Address::Kind::Uniform;
+    return a;
+  }
+  if (!perLane && shape.isAffine() && shape.stride == SymExpr(1)) {
+    a.kind = Address::Kind::Consecutive;
+    return a;
+  }
+  a.kind = Address::Kind::Scattered;
+  const bool invariant = !dependsOn(shape.varying, [this](Symbol s) { return symbolInner(s); }) &&
+                         !dependsOn(shape.stride, [this](Symbol s) { return symbolInner(s); });
+  a.offsets = outOfLoop(invariant && !scope_.loops.empty(), [&] { return laneOffsets(shape); });
+  if (perLane) {
+    Value* wide = l_.ir.CreateSExt(a.offsets, Lanes::widened(l_.ir.getInt64Ty(), set_.lanes));
+    wide = l_.ir.CreateMul(wide, l_.splat(slot.laneStride, set_.lanes));
+    a.offsets = l_.ir.CreateAdd(wide, l_.iota(l_.ir.getInt64Ty(), set_.lanes));
+  }
+  return a;
+}
+
+Value* BodyEmitter::combinedMask(ValueId mask, bool varies) {
+  Value* m = varies ? set_.mask : nullptr;
+  if (mask < 0) return m;
+  Value* own = operand(mask, varies);
+  return m ? l_.ir.CreateAnd(m, own) : own;
+}
+
+/// `pointer`, or a private slot where `mask` is false.
+Value* BodyEmitter::guarded(Value* pointer, Value* mask, Type* element) {
+  if (!mask) return pointer;
+  llvm::AllocaInst* aside = l_.slot(element, "aside", llvm::Align(8));
+  llvm::IRBuilder<> after(aside->getNextNode());
+  after.CreateStore(llvm::Constant::getNullValue(element), aside);
+  return l_.ir.CreateSelect(mask, pointer, aside);
+}
+
+Value* BodyEmitter::lanePointers(const Address& a, Type* element) {
+  return l_.ir.CreateGEP(element, a.pointer, a.offsets);
+}
+
+Value* BodyEmitter::emitLoad(const inductor::Value& v, bool varies) {
+  auto& ir = l_.ir;
+  const BufferSlot& slot = scope_.buffers.at(v.buffer);
+  const DType type = slot.buffer->dtype;
+  Type* element = l_.storage(type);
+  const llvm::Align align(static_cast<uint64_t>(graph::elementSize(type)));
+  const Address a = address(v.buffer, v.index);
+  Value* mask = combinedMask(v.mask, varies);
+  Value* stored;
+  if (a.kind == Address::Kind::Uniform && !(mask && mask->getType()->isVectorTy())) {
+    stored = ir.CreateAlignedLoad(element, guarded(a.pointer, mask, element), align);
+  } else if (a.kind == Address::Kind::Uniform) {  // one address, a condition that varies
+    Value* some = l_.any(mask);
+    stored = l_.splat(ir.CreateAlignedLoad(element, guarded(a.pointer, some, element), align), set_.lanes);
+  } else {
+    Type* vector = Lanes::widened(element, set_.lanes);
+    if (a.kind == Address::Kind::Consecutive)
+      stored = mask ? static_cast<Value*>(ir.CreateMaskedLoad(vector, a.pointer, align, mask, llvm::Constant::getNullValue(vector)))
+                    : ir.CreateAlignedLoad(vector, a.pointer, align);
+    else
+      stored = ir.CreateMaskedGather(vector, lanePointers(a, element), align, mask, llvm::Constant::getNullValue(vector));
+  }
+  Value* loaded = emitCast(l_, l_.fromStorage(stored, type), type, v.type);
+  if (v.mask < 0) return loaded;
+  Value* otherwise = l_.immediate(v.type, v.imm, Lanes::lanesOf(loaded));
+  return ir.CreateSelect(operand(v.mask, varies), loaded, otherwise);
+}
+
+void BodyEmitter::store(const Statement& s) {
+  auto& ir = l_.ir;
+  const BufferSlot& slot = scope_.buffers.at(s.buffer);
+  const DType type = slot.buffer->dtype;
+  Type* element = l_.storage(type);
+  const llvm::Align align(static_cast<uint64_t>(graph::elementSize(type)));
+  value(s.value);
+  if (s.mask >= 0) value(s.mask);
+  const Address a = address(s.buffer, s.index);
+  Value* mask = combinedMask(s.mask, true);
+  if (s.kind == Statement::Kind::AtomicAdd) return atomicAdd(s, a, mask);
+  const DType from = section_.values[static_cast<size_t>(s.value)].type;
+  Value* stored = l_.toStorage(emitCast(l_, value(s.value), from, type), type);
+  if (set_.lanes == 1) {
+    ir.CreateAlignedStore(stored, guarded(a.pointer, mask, element), align);
+  } else if (a.kind == Address::Kind::Consecutive) {
+    if (mask) ir.CreateMaskedStore(stored, a.pointer, align, mask);
+    else ir.CreateAlignedStore(stored, a.pointer, align);
+  } else {
+    Value* pointers = a.kind == Address::Kind::Uniform ? l_.splat(a.pointer, set_.lanes) : lanePointers(a, element);
+    ir.CreateMaskedScatter(stored, pointers, align, mask);
+  }
+}
+
+/// Lane after lane, in a loop: lanes may meet at one address.
+void BodyEmitter::atomicAdd(const Statement& s, const Address& a, Value* mask) {
+  auto& ir = l_.ir;
+  const BufferSlot& slot = scope_.buffers.at(s.buffer);
+  const DType type = slot.buffer->dtype;
+  Type* element = l_.storage(type);
+  const DType from = section_.values[static_cast<size_t>(s.value)].type;
+  Value* added = emitCast(l_, value(s.value), from, type);
+  llvm::Function* function = ir.GetInsertBlock()->getParent();
+  auto block = [&](const char* name) { return llvm::BasicBlock::Create(ir.getContext(), name, function); };
+  auto guardedAdd = [&](Value* condition, auto&& emitAdd) {
+    if (!condition) return emitAdd();
+    llvm::BasicBlock *yes = block("add"), *done = block("added");
+    ir.CreateCondBr(condition, yes, done);
+    ir.SetInsertPoint(yes);
+    emitAdd();
+    ir.CreateBr(done);
+    ir.SetInsertPoint(done);
+  };
+  if (set_.lanes == 1) return guardedAdd(mask, [&] { atomicAddOne(a.pointer, added, type); });
+  // Spill value, mask and offset of every lane, then walk them.
+  auto spill = [&](Value* v) {
+    llvm::AllocaInst* at = l_.slot(v->getType(), "lanes");
+    ir.CreateStore(v, at);
+    return at;
+  };
+  const bool isBool = type == DType::Bool;
+  llvm::AllocaInst* values = spill(isBool ? l_.toStorage(added, type) : added);
+  llvm::AllocaInst* masks = mask ? spill(ir.CreateZExt(mask, Lanes::widened(ir.getInt8Ty(), set_.lanes))) : nullptr;
+  llvm::AllocaInst* offsets = nullptr;
+  Type* i64 = ir.getInt64Ty();
+  if (a.kind == Address::Kind::Scattered)
+    offsets = spill(ir.CreateSExt(a.offsets, Lanes::widened(i64, set_.lanes)));
+  llvm::BasicBlock *before = ir.GetInsertBlock(), *loop = block("lane"), *after = block("lanes.done");
+  ir.CreateBr(loop);
+  ir.SetInsertPoint(loop);
+  llvm::PHINode* lane = ir.CreatePHI(i64, 2);
+  lane->addIncoming(ir.getInt64(0), before);
+  Value* active = nullptr;
+  if (masks) active = ir.CreateICmpNE(ir.CreateLoad(ir.getInt8Ty(), ir.CreateGEP(ir.getInt8Ty(), masks, lane)), ir.getInt8(0));
+  guardedAdd(active, [&] {
+    Value* offset = offsets ? ir.CreateLoad(i64, ir.CreateGEP(i64, offsets, lane))
+                    : a.kind == Address::Kind::Consecutive ? static_cast<Value*>(lane) : ir.getInt64(0);
+    Type* valueType = values->getAllocatedType()->getScalarType();
+    Value* one = ir.CreateLoad(valueType, ir.CreateGEP(valueType, values, lane));
+    atomicAddOne(ir.CreateGEP(element, a.pointer, offset), isBool ? l_.fromStorage(one, type) : one, type);
+  });
+  Value* next = ir.CreateAdd(lane, ir.getInt64(1));
+  lane->addIncoming(next, ir.GetInsertBlock());
+  ir.CreateCondBr(ir.CreateICmpULT(next, ir.getInt64(static_cast<uint64_t>(set_.lanes))), loop, after);
+  ir.SetInsertPoint(after);
+}
+
+void BodyEmitter::atomicAddOne(Value* pointer, Value* added, DType type) {
+  auto& ir = l_.ir;
+  const llvm::Align align(static_cast<uint64_t>(graph::elementSize(type)));
+  constexpr auto kOrder = llvm::AtomicOrdering::Monotonic;
+  if (type == DType::Bool) {
+    ir.CreateAtomicRMW(llvm::AtomicRMWInst::Or, pointer, l_.toStorage(added, type), align, kOrder);
+  } else if (!graph::isFloatingPoint(type)) {
+    ir.CreateAtomicRMW(llvm::AtomicRMWInst::Add, pointer, added, align, kOrder);
+  } else {
+    // Compare-and-exchange on the stored bits, in the arithmetic of the carrier.
+    llvm::Function* function = ir.GetInsertBlock()->getParent();
+    Type* bits = ir.getIntNTy(static_cast<unsigned>(8 * graph::elementSize(type)));
+    Type* stored = l_.storage(type);
+    llvm::BasicBlock* before = ir.GetInsertBlock();
+    Value* first = ir.CreateAlignedLoad(bits, pointer, align);
+    llvm::BasicBlock* retry = llvm::BasicBlock::Create(ir.getContext(), "retry", function);
+    llvm::BasicBlock* done = llvm::BasicBlock::Create(ir.getContext(), "stored", function);
+    ir.CreateBr(retry);
+    ir.SetInsertPoint(retry);
+    llvm::PHINode* old = ir.CreatePHI(bits, 2);
+    old->addIncoming(first, before);
+    Value* sum = ir.CreateFAdd(l_.fromStorage(ir.CreateBitCast(old, stored), type), added);
+    Value* next = ir.CreateBitCast(l_.toStorage(l_.roundTo(sum, type), type), bits);
+    Value* exchanged = ir.CreateAtomicCmpXchg(pointer, old, next, align, kOrder, kOrder);
+    old->addIncoming(ir.CreateExtractValue(exchanged, 0), ir.GetInsertBlock());
+    ir.CreateCondBr(ir.CreateExtractValue(exchanged, 1), done, retry);
+    ir.SetInsertPoint(done);
+  }
+}
+
+}  // namespace fusebox::codegen::cpu

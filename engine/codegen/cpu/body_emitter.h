@@ -1,0 +1,99 @@
+#pragma once
+
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "engine/codegen/cpu/index_emitter.h"
+#include "engine/codegen/cpu/lanes.h"
+#include "engine/codegen/cpu/plan.h"
+
+namespace fusebox::codegen::cpu {
+
+/// A kernel's buffer as the emitted function sees it.
+struct BufferSlot {
+  const inductor::KernelBuffer* buffer = nullptr;
+  llvm::Value* base = nullptr;
+  llvm::Value* laneStride = nullptr;  ///< Scratch: elements between neighbours of one lane; null: 1, shared by all lanes
+};
+
+/// A loop around the insertion point.
+struct LoopFrame {
+  inductor::Symbol symbol;
+  llvm::BasicBlock* preheader = nullptr;  ///< runs once if the loop runs at all; ends in a branch
+};
+
+/// What is in scope while a kernel is emitted.
+struct Scope {
+  std::unordered_map<uint32_t, llvm::Value*> symbols;   ///< sizes and axes: i64, of lane 0 for the vector axis
+  std::unordered_map<inductor::BufferId, BufferSlot> buffers;
+  std::unordered_map<int, std::vector<llvm::Value*>> reduced;  ///< results by reduction id
+  std::vector<LoopFrame> loops;                         ///< innermost last
+  std::unordered_set<inductor::BufferId> stored;        ///< by any section
+};
+
+/// The lanes that a body is emitted for.
+struct LaneSet {
+  int lanes = 1;
+  const inductor::Symbol* axis = nullptr;  ///< vector axis; null for one lane
+  llvm::Value* mask = nullptr;             ///< active lanes; null: all
+};
+
+/// Emits one instance of a section's body at the insertion point: values on demand, what does not change in the innermost loop
+/// before that loop.
+class BodyEmitter {
+ public:
+  BodyEmitter(const Lanes& lanes, Scope& scope, const inductor::Section& section, const LaneSet& set);
+
+  /// Loads of buffers that the section also stores to happen before its first statement.
+  void loadBeforeStores();
+  void store(const inductor::Statement& statement);
+  /// A value with all lanes.
+  llvm::Value* value(inductor::ValueId id);
+  llvm::Value* position(const inductor::SymExpr& expr, llvm::Type* type);
+
+ private:
+  struct ValueFacts {
+    bool varies = false;  ///< from lane to lane
+    bool inner = false;   ///< changes within the innermost loop, or must not move out of it
+    llvm::Value* single = nullptr;
+    llvm::Value* all = nullptr;
+  };
+  /// Where an access goes: one address, consecutive lanes, or an offset a lane.
+  struct Address {
+    enum class Kind { Uniform, Consecutive, Scattered } kind = Kind::Uniform;
+    llvm::Value* pointer = nullptr;  ///< of lane 0, or the common base
+    llvm::Value* offsets = nullptr;  ///< Scattered: elements, one a lane
+    bool inner = false;
+  };
+
+  void analyse();
+  bool symbolVaries(inductor::Symbol s) const;
+  bool symbolInner(inductor::Symbol s) const;
+  llvm::Value* symbolValue(inductor::Symbol s);
+  void emit(inductor::ValueId id);
+  llvm::Value* emitValue(const inductor::Value& v, bool varies);
+  llvm::Value* emitIndex(const inductor::Value& v, bool varies);
+  llvm::Value* emitLoad(const inductor::Value& v, bool varies);
+  Address address(inductor::BufferId buffer, const inductor::SymExpr& index);
+  llvm::Value* scalarPointer(const BufferSlot& slot, const inductor::SymExpr& index, llvm::Type* element);
+  llvm::Value* laneOffsets(const IndexShape& shape);
+  llvm::Value* combinedMask(inductor::ValueId mask, bool varies);
+  llvm::Value* guarded(llvm::Value* pointer, llvm::Value* mask, llvm::Type* element);
+  llvm::Value* lanePointers(const Address& a, llvm::Type* element);
+  void atomicAdd(const inductor::Statement& s, const Address& a, llvm::Value* mask);
+  void atomicAddOne(llvm::Value* pointer, llvm::Value* value, inductor::DType type);
+  llvm::Value* operand(inductor::ValueId id, bool all) { return all ? value(id) : uniformValue(id); }
+  llvm::Value* uniformValue(inductor::ValueId id);
+  template <class Emit>
+  llvm::Value* outOfLoop(bool invariant, Emit&& emit);
+
+  const Lanes& l_;
+  Scope& scope_;
+  const inductor::Section& section_;
+  LaneSet set_;
+  std::vector<ValueFacts> facts_;
+  std::unordered_set<inductor::BufferId> storedHere_;
+};
+
+}  // namespace fusebox::codegen::cpu

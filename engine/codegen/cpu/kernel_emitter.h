@@ -1,0 +1,88 @@
+#pragma once
+
+#include <llvm/IR/Module.h>
+
+#include <functional>
+#include <string>
+
+#include "engine/codegen/cpu/body_emitter.h"
+#include "engine/codegen/cpu/reduction_emitter.h"
+
+namespace fusebox::codegen::cpu {
+
+/// Working memory of a phased kernel: partial and final states of every reduction, one array a component.
+struct ScratchLayout {
+  struct Component {
+    inductor::SymExpr partial, final;  ///< byte offsets; element (chunk, point) of partial is at chunk * points + point
+  };
+  std::vector<std::vector<std::vector<Component>>> reductions;  ///< by section, Reduce statement (in order), component
+  std::vector<inductor::SymExpr> buffers;                       ///< by position in Kernel::buffers; only for Scratch ones
+  inductor::SymExpr bytes = 0;
+};
+ScratchLayout layoutScratch(const Plan& plan);
+
+/// Emits the function `name` (jit.h's KernelFunction) for a plan into `module`.
+class KernelEmitter {
+ public:
+  KernelEmitter(const Plan& plan, llvm::Module& module, const TargetFeatures& features, const TargetTraits& traits,
+                const std::string& name);
+  llvm::Function* emit();
+
+ private:
+  using Values = std::vector<llvm::Value*>;
+  using LoopBody = std::function<Values(llvm::Value* index, const Values& carried)>;
+  using LaneBody = std::function<Values(const LaneSet& set, const Values& carried)>;
+
+  void makeFunction(const TargetFeatures& features, const std::string& name);
+  void bindArguments();
+  void placeScratch();
+  llvm::Value* scalar(const inductor::SymExpr& expr);
+  /// for (i = lo; i < hi; i += step); the values carried round the loop are returned.
+  Values loop(const inductor::Symbol* symbol, llvm::Value* lo, llvm::Value* hi, int64_t step, const Values& init,
+              const LoopBody& body);
+  /// The vector axis over [lo, hi): masked, or whole vectors and then single lanes. `extent` is hi - lo where known.
+  Values laneLoop(const inductor::Symbol& axis, llvm::Value* lo, llvm::Value* hi, std::optional<int64_t> extent,
+                  const Values& init, const LaneBody& body);
+
+  // work units (unit_emitter.cpp)
+  void emitPhase(const Phase& phase, llvm::Value* first, llvm::Value* last);
+  void emitUnit(const Phase& phase);
+  void emitSections(const Phase& phase, const LaneSet& set);
+  void tileLoop(const std::function<void()>& body);
+
+  // sections (section_emitter.cpp)
+  struct SectionReduction {
+    const inductor::Statement* statement;
+    ReductionEmitter emitter;
+    size_t wide, narrow;  ///< position of the first component of both states among the carried values
+  };
+  std::vector<SectionReduction> reductionsOf(int section, bool hasTail) const;
+  std::vector<ReductionState> emitSection(int section, const LaneSet& outer, const inductor::SymExpr* chunkNumber);
+  Values emitLoops(int section, size_t depth, const LaneSet& set, const Values& carried,
+                   std::vector<SectionReduction>& reductions, llvm::Value* lo, llvm::Value* hi);
+  Values emitBody(int section, const LaneSet& set, const Values& carried, std::vector<SectionReduction>& reductions);
+  void bindResults(int section, const std::vector<ReductionState>& states);
+  bool hasTail(int section) const;
+
+  // partial results (partials_emitter.cpp)
+  llvm::Value* outerPoint();
+  void storeStates(int section, const std::vector<ReductionState>& states, const LaneSet& set, llvm::Value* chunk);
+  std::vector<ReductionState> loadStates(int section, const LaneSet& set, llvm::Value* chunk);
+  std::vector<ReductionState> combinePartials(int section, const LaneSet& set);
+  llvm::Value* stateAddress(const inductor::SymExpr& offset, llvm::Type* element, llvm::Value* chunk);
+
+  const Plan& plan_;
+  llvm::Module& module_;
+  llvm::Function* function_ = nullptr;
+  llvm::IRBuilder<> ir_;
+  TargetTraits traits_;
+  Lanes lanes_;
+  Scope scope_;
+  ScratchLayout layout_;
+  llvm::Value* working_ = nullptr;  ///< the launch's working memory
+  llvm::Value* chunkNumber_ = nullptr;
+  llvm::Value* vectorChunk_ = nullptr;
+  std::vector<std::pair<llvm::Value*, llvm::Value*>> scratchBases_;
+};
+
+}  // namespace fusebox::codegen::cpu

@@ -1,0 +1,98 @@
+#include "engine/codegen/cpu/machine_code.h"
+
+#include <llvm/IR/LegacyPassManager.h>
+#include <llvm/Passes/PassBuilder.h>
+#include <llvm/Support/ErrorHandling.h>
+#include <llvm/Support/raw_ostream.h>
+#include <llvm/Transforms/InstCombine/InstCombine.h>
+#include <llvm/Transforms/Scalar/EarlyCSE.h>
+#include <llvm/Transforms/Scalar/LICM.h>
+#include <llvm/Transforms/Scalar/LoopPassManager.h>
+
+#include <csetjmp>
+#include <mutex>
+
+namespace fusebox::codegen::cpu {
+namespace {
+
+/// Where this thread's fatal errors go. LLVM's state of the failed compilation is abandoned (leaked), which is safe because every
+/// compilation has a context and a target machine of its own.
+thread_local std::jmp_buf* fatalTarget = nullptr;
+thread_local char fatalMessage[512];
+
+void onFatalError(void*, const char* reason, bool) {
+  if (!fatalTarget) return;  // not ours: let LLVM end the process
+  std::snprintf(fatalMessage, sizeof fatalMessage, "%s", reason);
+  std::longjmp(*fatalTarget, 1);
+}
+
+}  // namespace
+
+Result<void> guardAgainstFatalErrors(const std::function<void()>& work) {
+  static std::once_flag once;
+  std::call_once(once, [] { llvm::install_fatal_error_handler(onFatalError, nullptr); });
+  std::jmp_buf target;
+  std::jmp_buf* outer = fatalTarget;
+  fatalTarget = &target;
+  if (setjmp(target) != 0) {
+    fatalTarget = outer;
+    return fail(ErrorCode::Internal, "LLVM gave up", fatalMessage);
+  }
+  work();
+  fatalTarget = outer;
+  return {};
+}
+
+void optimiseModule(llvm::Module& module, llvm::TargetMachine& machine) {
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager callGraph;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PassBuilder builder(&machine);
+  functions.registerPass([&] { return machine.getTargetIRAnalysis(); });
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(callGraph);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, callGraph, modules);
+  llvm::FunctionPassManager passes;
+  passes.addPass(llvm::EarlyCSEPass());
+  passes.addPass(llvm::InstCombinePass(llvm::InstCombineOptions().setVerifyFixpoint(false)));
+  passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()), /*UseMemorySSA=*/true));
+  passes.addPass(llvm::EarlyCSEPass());
+  llvm::ModulePassManager pipeline;
+  pipeline.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(passes)));
+  pipeline.run(module, modules);
+}
+
+namespace {
+
+Result<void> emitFile(llvm::Module& module, llvm::TargetMachine& machine, llvm::SmallVector<char, 0>& out,
+                      llvm::CodeGenFileType type) {
+  bool refused = false;
+  auto done = guardAgainstFatalErrors([&] {
+    llvm::raw_svector_ostream stream(out);
+    llvm::legacy::PassManager passes;
+    refused = machine.addPassesToEmitFile(passes, stream, nullptr, type);
+    if (!refused) passes.run(module);
+  });
+  if (!done) return done;
+  if (refused) return fail(ErrorCode::Internal, "this target cannot write object code");
+  return {};
+}
+
+}  // namespace
+
+Result<llvm::SmallVector<char, 0>> emitObject(llvm::Module& module, llvm::TargetMachine& machine) {
+  llvm::SmallVector<char, 0> object;
+  if (auto done = emitFile(module, machine, object, llvm::CodeGenFileType::ObjectFile); !done) return tl::unexpected(done.error());
+  return object;
+}
+
+Result<std::string> emitAssembly(llvm::Module& module, llvm::TargetMachine& machine) {
+  llvm::SmallVector<char, 0> text;
+  if (auto done = emitFile(module, machine, text, llvm::CodeGenFileType::AssemblyFile); !done) return tl::unexpected(done.error());
+  return std::string(text.begin(), text.end());
+}
+
+}  // namespace fusebox::codegen::cpu

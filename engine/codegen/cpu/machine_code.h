@@ -1,0 +1,24 @@
+#pragma once
+
+#include <llvm/ADT/SmallVector.h>
+#include <llvm/IR/Module.h>
+#include <llvm/Target/TargetMachine.h>
+
+#include <functional>
+
+#include "engine/support/result.h"
+
+namespace fusebox::codegen::cpu {
+
+/// Runs `work`, turning LLVM's fatal errors on this thread into an Internal error instead of ending the process.
+Result<void> guardAgainstFatalErrors(const std::function<void()>& work);
+
+/// The cheap clean-up of the optimised tier: memory to registers, common subexpressions, loop invariants.
+void optimiseModule(llvm::Module& module, llvm::TargetMachine& machine);
+
+/// An ELF object of the module.
+Result<llvm::SmallVector<char, 0>> emitObject(llvm::Module& module, llvm::TargetMachine& machine);
+/// Assembly text of the module.
+Result<std::string> emitAssembly(llvm::Module& module, llvm::TargetMachine& machine);
+
+}  // namespace fusebox::codegen::cpu

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "engine/codegen/cpu/target.h"
+#include "engine/inductor/loop_ir.h"
+
+namespace fusebox::codegen::cpu {
+
+/// How a section's loops run.
+struct SectionPlan {
+  std::vector<int> order;        ///< positions in Section::axes, outermost loop first
+  int vectorAxis = -1;           ///< position in Section::axes that is vectorised (then last in `order`); -1: none
+  inductor::SymExpr position;    ///< flattened position along the axes, for ArgMax and ArgMin
+  inductor::SymExpr points = 1;  ///< product of the extents
+  inductor::SymExpr chunk = 0;   ///< phases: iterations of loop order[0] in one work unit; 0: not divided
+};
+
+/// A stage that must be finished everywhere before the next begins.
+struct Phase {
+  enum class Kind {
+    Whole,    ///< every section, for one outer point (or vector chunk of them)
+    Chunk,    ///< a part of section `first`: one chunk of its first loop; reductions leave partial results
+    Finish,   ///< combines the partial results of section `first` - 1, then runs sections [first, last), which have no axes
+  } kind = Kind::Whole;
+  int first = 0, last = 0;
+};
+
+/// Decisions taken before any code is emitted. `kernel` is the kernel with axes merged and divided.
+struct Plan {
+  inductor::Kernel kernel;
+  int lanes = 1;
+  int outerVector = -1;              ///< position in kernel.outer that is vectorised across outer points; -1: inside sections
+  int64_t outerChunk = 0;            ///< points of the vector axis in one work unit (a multiple of lanes)
+  int tileAxis = -1;                 ///< outer axis run inside a unit in tiles of tileSize, for transposing access
+  int64_t tileSize = 1;
+  std::vector<SectionPlan> sections;
+  std::vector<Phase> phases;
+  double nsPerUnit = 0;
+  int64_t bytesPerUnit = 0;
+
+  bool isPhased() const { return phases.size() > 1; }
+  /// Work units of one phase: product of the outer extents (the vector axis in chunks, the tile axis in tiles), times chunks.
+  inductor::SymExpr unitsOf(const Phase& phase) const;
+  inductor::SymExpr outerUnits() const;
+  inductor::SymExpr chunksOf(int section) const;
+  inductor::SymExpr outerPoints() const;
+};
+
+Plan makePlan(const inductor::Kernel& kernel, const TargetTraits& target);
+
+}  // namespace fusebox::codegen::cpu

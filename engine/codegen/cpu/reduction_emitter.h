@@ -1,0 +1,46 @@
+#pragma once
+
+#include <vector>
+
+#include "engine/codegen/cpu/lanes.h"
+
+namespace fusebox::codegen::cpu {
+
+/// The accumulator of one Reduce statement: a tuple of components, each a scalar or one value a lane.
+using ReductionState = std::vector<llvm::Value*>;
+
+/// Emits the steps of one reduction. Lanes accumulate independently; `combine` joins two states of which the first covers
+/// earlier positions (only ties of ArgMax and ArgMin care).
+class ReductionEmitter {
+ public:
+  /// `type` is that of the first input. `narrowPosition`: positions fit in 31 bits.
+  ReductionEmitter(const Lanes& lanes, inductor::ReduceKind kind, inductor::DType type, bool narrowPosition);
+
+  std::vector<llvm::Type*> componentTypes() const;  ///< scalar types in registers
+  ReductionState identity(int lanes) const;
+  /// State after taking in `inputs` where `mask` is true (null: everywhere). `position` is used by ArgMax and ArgMin.
+  ReductionState accumulate(const ReductionState& state, llvm::ArrayRef<llvm::Value*> inputs, llvm::Value* mask,
+                            llvm::Value* position) const;
+  ReductionState combine(const ReductionState& a, const ReductionState& b) const;
+  /// One scalar state of all lanes.
+  ReductionState horizontal(const ReductionState& state) const;
+  llvm::Value* result(const ReductionState& state, int number) const;
+
+  bool needsPosition() const { return kind_ == inductor::ReduceKind::ArgMax || kind_ == inductor::ReduceKind::ArgMin; }
+  llvm::Type* positionType() const;
+
+ private:
+  ReductionState single(llvm::ArrayRef<llvm::Value*> inputs, llvm::Value* position) const;
+  ReductionState welfordStep(const ReductionState& state, llvm::Value* x) const;
+  ReductionState welfordJoin(const ReductionState& a, const ReductionState& b) const;
+  ReductionState softmaxStep(const ReductionState& state, llvm::Value* x) const;
+  ReductionState softmaxJoin(const ReductionState& a, const ReductionState& b) const;
+  ReductionState argJoin(const ReductionState& a, const ReductionState& b) const;
+  llvm::Value* extreme(bool largest, int lanes) const;
+  const Lanes& l_;
+  inductor::ReduceKind kind_;
+  inductor::DType type_;
+  bool narrow_;
+};
+
+}  // namespace fusebox::codegen::cpu

@@ -1,0 +1,125 @@
+#include "engine/codegen/cpu/kernel_emitter.h"
+
+/// Work units: from a unit's number to the outer axes, and the sections that a unit carries out.
+namespace fusebox::codegen::cpu {
+using inductor::Axis;
+using inductor::SymExpr;
+using llvm::Value;
+
+/// Units count through the chunks of a divided section (slowest), the outer axes in order, and the chunks of the vector axis
+/// (fastest). The counters of the first unit come from divisions, those of the next ones from carrying.
+void KernelEmitter::emitPhase(const Phase& phase, Value* first, Value* last) {
+  std::vector<Value*> extents;
+  if (phase.kind == Phase::Kind::Chunk) extents.push_back(scalar(plan_.chunksOf(phase.first)));
+  for (size_t i = 0; i < plan_.kernel.outer.size(); ++i) {
+    if (static_cast<int>(i) == plan_.outerVector) continue;
+    SymExpr extent = plan_.kernel.outer[i].extent;
+    if (static_cast<int>(i) == plan_.tileAxis) extent = graph::floorDiv(extent + SymExpr(plan_.tileSize - 1), SymExpr(plan_.tileSize));
+    extents.push_back(scalar(extent));
+  }
+  if (plan_.outerVector >= 0) {
+    const SymExpr extent = plan_.kernel.outer[static_cast<size_t>(plan_.outerVector)].extent;
+    extents.push_back(scalar(graph::floorDiv(extent + SymExpr(plan_.outerChunk - 1), SymExpr(plan_.outerChunk))));
+  }
+  Values counters(extents.size());
+  Value* rest = first;
+  for (size_t i = extents.size(); i-- > 0;) {
+    if (i == 0) {
+      counters[i] = rest;
+      break;
+    }
+    Value* divisor = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, extents[i], ir_.getInt64(1));
+    counters[i] = ir_.CreateURem(rest, divisor);
+    rest = ir_.CreateUDiv(rest, divisor);
+  }
+  loop(nullptr, first, last, 1, counters, [&](Value*, const Values& carried) {
+    size_t position = 0;
+    if (phase.kind == Phase::Kind::Chunk) chunkNumber_ = carried[position++];
+    for (size_t i = 0; i < plan_.kernel.outer.size(); ++i)
+      if (static_cast<int>(i) != plan_.outerVector) scope_.symbols[plan_.kernel.outer[i].symbol.id] = carried[position++];
+    if (plan_.outerVector >= 0) vectorChunk_ = carried[position];
+    emitUnit(phase);
+    Values next = carried;
+    Value* carry = ir_.getInt64(1);
+    for (size_t i = extents.size(); i-- > 0;) {
+      Value* counted = ir_.CreateAdd(carried[i], carry);
+      if (i == 0) {
+        next[i] = counted;
+        break;
+      }
+      Value* wraps = ir_.CreateICmpSGE(counted, extents[i]);
+      next[i] = ir_.CreateSelect(wraps, ir_.getInt64(0), counted);
+      carry = ir_.CreateZExt(wraps, ir_.getInt64Ty());
+    }
+    return next;
+  });
+}
+
+/// Runs `body` for every point of the unit's tile along the tile axis.
+void KernelEmitter::tileLoop(const std::function<void()>& body) {
+  if (plan_.tileAxis < 0) return body();
+  const Axis& axis = plan_.kernel.outer[static_cast<size_t>(plan_.tileAxis)];
+  Value* lo = ir_.CreateMul(scope_.symbols[axis.symbol.id], ir_.getInt64(static_cast<uint64_t>(plan_.tileSize)));
+  Value* hi = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, ir_.CreateAdd(lo, ir_.getInt64(static_cast<uint64_t>(plan_.tileSize))),
+                                        scalar(axis.extent));
+  loop(nullptr, lo, hi, 1, {}, [&](Value* i, const Values&) {
+    scope_.symbols[axis.symbol.id] = i;
+    body();
+    return Values{};
+  });
+}
+
+void KernelEmitter::emitUnit(const Phase& phase) {
+  tileLoop([&] {
+    if (plan_.outerVector < 0) return emitSections(phase, LaneSet{});
+    const Axis& axis = plan_.kernel.outer[static_cast<size_t>(plan_.outerVector)];
+    Value* chunk = ir_.getInt64(static_cast<uint64_t>(plan_.outerChunk));
+    Value* lo = ir_.CreateMul(vectorChunk_, chunk);
+    Value* hi = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, ir_.CreateAdd(lo, chunk), scalar(axis.extent));
+    laneLoop(axis.symbol, lo, hi, axis.extent.maybeConstant(), {}, [&](const LaneSet& set, const Values&) {
+      emitSections(phase, set);
+      return Values{};
+    });
+  });
+}
+
+void KernelEmitter::emitSections(const Phase& phase, const LaneSet& set) {
+  scope_.reduced.clear();
+  scratchBases_.clear();
+  if (plan_.isPhased()) {
+    // This point's share of the scratch buffers, and the reductions that earlier phases finished.
+    Value* point = outerPoint();
+    for (auto& [id, slot] : scope_.buffers) {
+      if (slot.buffer->role != inductor::BufferRole::Scratch) continue;
+      scratchBases_.emplace_back(slot.base, nullptr);
+      Value* offset = slot.laneStride ? point : ir_.CreateMul(point, scalar(slot.buffer->numel));
+      slot.base = ir_.CreateGEP(lanes_.storage(slot.buffer->dtype), slot.base, offset);
+    }
+    const int finished = phase.kind == Phase::Kind::Finish ? phase.first - 1 : phase.first;
+    for (int s = 0; s < finished; ++s) bindResults(s, loadStates(s, set, nullptr));
+  }
+  switch (phase.kind) {
+    case Phase::Kind::Whole:
+      for (int s = phase.first; s < phase.last; ++s) bindResults(s, emitSection(s, set, nullptr));
+      break;
+    case Phase::Kind::Chunk: {
+      storeStates(phase.first, emitSection(phase.first, set, &plan_.sections[static_cast<size_t>(phase.first)].chunk), set, chunkNumber_);
+      break;
+    }
+    case Phase::Kind::Finish: {
+      const int combined = phase.first - 1;
+      if (combined >= 0 && !plan_.sections[static_cast<size_t>(combined)].order.empty()) {
+        const std::vector<ReductionState> states = combinePartials(combined, set);
+        storeStates(combined, states, set, nullptr);
+        bindResults(combined, states);
+      }
+      for (int s = phase.first; s < phase.last; ++s) bindResults(s, emitSection(s, set, nullptr));
+      break;
+    }
+  }
+  size_t i = 0;
+  for (auto& [id, slot] : scope_.buffers)
+    if (plan_.isPhased() && slot.buffer->role == inductor::BufferRole::Scratch) slot.base = scratchBases_[i++].first;
+}
+
+}  // namespace fusebox::codegen::cpu

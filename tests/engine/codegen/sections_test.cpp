@@ -1,0 +1,257 @@
+#include <QtTest>
+
+#include "tests/engine/codegen/kernel_builder.h"
+
+using namespace fusebox::codegen::testing;
+
+#define VERIFY_KERNEL(...)                      \
+  do {                                          \
+    const std::string problem = check(__VA_ARGS__); \
+    QVERIFY2(problem.empty(), problem.c_str()); \
+  } while (false)
+
+/// Loop structures: pointwise kernels with every kind of index, row and column sections, dynamic sizes.
+class SectionsTest : public QObject {
+  Q_OBJECT
+ private slots:
+  void pointwise_data() {
+    QTest::addColumn<int>("n");
+    for (int n : {0, 1, 3, 31, 32, 33, 1000, 4097}) QTest::newRow(std::to_string(n).c_str()) << n;
+  }
+  void pointwise() {
+    QFETCH(int, n);
+    KernelBuilder b("add_mul");
+    const auto x = b.input(DType::Float32, n), y = b.input(DType::Float32, n), z = b.output(DType::Float32, n);
+    const SymExpr i = b.outer(n);
+    b.section();
+    const auto vx = b.load(x, i), vy = b.load(y, i);
+    b.store(z, i, b.op(Op::Mul, DType::Float32, b.op(Op::Add, DType::Float32, vx, vy), vy));
+    VERIFY_KERNEL(b.kernel, {}, 1);
+  }
+
+  void dynamicSize() {
+    KernelBuilder b("dynamic");
+    const SymExpr s0 = b.size(), s1 = b.size();
+    const auto x = b.input(DType::Float32, s0 * s1), bias = b.input(DType::Float32, s1), z = b.output(DType::Float32, s0 * s1);
+    const SymExpr i = b.outer(s0), j = b.outer(s1);
+    b.section();
+    b.store(z, i * s1 + j, b.op(Op::Add, DType::Float32, b.load(x, i * s1 + j), b.load(bias, j)));
+    VERIFY_KERNEL(b.kernel, {7, 45}, 2);
+    VERIFY_KERNEL(b.kernel, {33, 2}, 2);
+  }
+
+  void transposed() {
+    KernelBuilder b("transpose");
+    const int n = 37, m = 53;
+    const auto x = b.input(DType::Float32, n * m), z = b.output(DType::Float32, n * m);
+    const SymExpr i = b.outer(n), j = b.outer(m);
+    b.section();
+    b.store(z, i * SymExpr(m) + j, b.load(x, j * SymExpr(n) + i));
+    VERIFY_KERNEL(b.kernel, {}, 3);
+  }
+
+  void dividedIndex() {
+    KernelBuilder b("view");
+    const int n = 12, m = 40;
+    const auto x = b.input(DType::Float32, n * m), z = b.output(DType::Float32, n * m);
+    const SymExpr i = b.outer(n * m);
+    b.section();
+    // reads x^T through a flat index
+    const SymExpr row = fusebox::graph::floorDiv(i, SymExpr(n)), column = fusebox::graph::mod(i, SymExpr(n));
+    b.store(z, i, b.load(x, column * SymExpr(m) + row));
+    VERIFY_KERNEL(b.kernel, {}, 4);
+  }
+
+  void upsampled() {
+    KernelBuilder b("upsample");
+    const auto x = b.input(DType::Float32, 17 * 19), z = b.output(DType::Float32, 34 * 57);
+    const SymExpr i = b.outer(34), j = b.outer(57);
+    b.section();
+    using fusebox::graph::floorDiv;
+    b.store(z, i * SymExpr(57) + j, b.load(x, floorDiv(i, SymExpr(2)) * SymExpr(19) + floorDiv(j, SymExpr(3))));
+    VERIFY_KERNEL(b.kernel, {}, 5);
+  }
+
+  void maskedPad() {
+    KernelBuilder b("pad");
+    const auto x = b.input(DType::Float32, 50), z = b.output(DType::Float32, 61);
+    const SymExpr i = b.outer(61);
+    b.section();
+    const auto at = b.index(i + SymExpr(-4));
+    const auto low = b.op(Op::Ge, DType::Bool, at, b.constant(DType::Int64, 0));
+    const auto high = b.op(Op::Lt, DType::Bool, at, b.constant(DType::Int64, 50));
+    b.store(z, i, b.load(x, i + SymExpr(-4), b.op(Op::BitAnd, DType::Bool, low, high), -7.5));
+    VERIFY_KERNEL(b.kernel, {}, 6);
+  }
+
+  void gathered() {
+    KernelBuilder b("embedding");
+    const auto ids = b.input(DType::Int64, 23), table = b.input(DType::Float32, 100 * 40), z = b.output(DType::Float32, 23 * 40);
+    const SymExpr i = b.outer(23), j = b.outer(40);
+    b.section();
+    const SymExpr id = b.indirect(b.load(ids, i), 0, 99);
+    b.store(z, i * SymExpr(40) + j, b.load(table, id * SymExpr(40) + j));
+    VERIFY_KERNEL(b.kernel, {}, 7);
+    KernelBuilder c("take");
+    const auto ids2 = c.input(DType::Int64, 77), src = c.input(DType::Float32, 100), out = c.output(DType::Float32, 77);
+    const SymExpr k = c.outer(77);
+    c.section();
+    const SymExpr id2 = c.indirect(c.load(ids2, k), 0, 99);
+    c.store(out, k, c.load(src, id2));
+    VERIFY_KERNEL(c.kernel, {}, 8);
+  }
+
+  void scatteredAtomics_data() {
+    QTest::addColumn<int>("type");
+    for (DType t : {DType::Float32, DType::Float64, DType::Int64, DType::Int32, DType::BFloat16, DType::Float16})
+      QTest::newRow(std::string(fusebox::graph::name(t)).c_str()) << static_cast<int>(t);
+  }
+  void scatteredAtomics() {
+    QFETCH(int, type);
+    const auto t = static_cast<DType>(type);
+    KernelBuilder b("index_add");
+    const auto ids = b.input(DType::Int64, 91), src = b.input(t, 91), out = b.buffer(BufferRole::InOut, t, 20);
+    const SymExpr i = b.outer(91);
+    b.section();
+    const SymExpr id = b.indirect(b.load(ids, i), 0, 19);
+    b.atomicAdd(out, id, b.load(src, i));
+    VERIFY_KERNEL(b.kernel, {}, 9, 8, 20);
+  }
+
+  void softmaxRows_data() {
+    QTest::addColumn<int>("rows");
+    QTest::addColumn<int>("columns");
+    for (auto [r, c] : {std::pair{5, 100}, {3, 7}, {1, 1000}, {70, 64}, {2, 70000}})
+      QTest::newRow((std::to_string(r) + "x" + std::to_string(c)).c_str()) << r << c;
+  }
+  void softmaxRows() {
+    QFETCH(int, rows);
+    QFETCH(int, columns);
+    KernelBuilder b("softmax");
+    const auto x = b.input(DType::Float32, rows * columns), z = b.output(DType::Float32, rows * columns);
+    const auto kept = b.buffer(BufferRole::Scratch, DType::Float32, columns);
+    const SymExpr i = b.outer(rows), width(columns);
+    b.section(true);
+    SymExpr j = b.axis(columns);
+    const int largest = b.reduce(ReduceKind::Max, b.load(x, i * width + j));
+    b.section(true);
+    j = b.axis(columns);
+    const auto shifted = b.op(Op::Sub, DType::Float32, b.load(x, i * width + j), b.reduced(largest, DType::Float32));
+    const auto e = b.op(Op::Exp, DType::Float32, shifted);
+    b.store(kept, j, e);
+    const int sum = b.reduce(ReduceKind::Sum, e);
+    b.section();
+    j = b.axis(columns);
+    b.store(z, i * width + j, b.op(Op::Div, DType::Float32, b.load(kept, j), b.reduced(sum, DType::Float32)));
+    VERIFY_KERNEL(b.kernel, {}, 10);
+  }
+
+  void layerNorm() {
+    KernelBuilder b("layer_norm");
+    const int rows = 9;
+    const SymExpr width = b.size();
+    const auto x = b.input(DType::BFloat16, SymExpr(rows) * width), w = b.input(DType::Float32, width);
+    const auto z = b.output(DType::Float32, SymExpr(rows) * width), mean = b.output(DType::Float32, rows);
+    const SymExpr i = b.outer(rows);
+    b.section(true);
+    SymExpr j = b.axis(width);
+    const int stats = b.reduce(ReduceKind::Welford, b.op(Op::Cast, DType::Float32, b.load(x, i * width + j)));
+    b.section();
+    b.store(mean, i, b.reduced(stats, DType::Float32));
+    b.section();
+    j = b.axis(width);
+    const auto centred = b.op(Op::Sub, DType::Float32, b.op(Op::Cast, DType::Float32, b.load(x, i * width + j)), b.reduced(stats, DType::Float32));
+    const auto n = b.reduced(stats, DType::Float32, 2);
+    const auto variance = b.op(Op::Div, DType::Float32, b.reduced(stats, DType::Float32, 1), n);
+    const auto scale = b.op(Op::Rsqrt, DType::Float32, b.op(Op::Add, DType::Float32, variance, b.constant(DType::Float32, 1e-5)));
+    const auto normal = b.op(Op::Mul, DType::Float32, centred, scale);
+    b.store(z, i * width + j, b.op(Op::Mul, DType::Float32, normal, b.load(w, j)));
+    for (int64_t n2 : {5, 64, 300}) VERIFY_KERNEL(b.kernel, {n2}, 11);
+  }
+
+  void columnSum_data() {
+    QTest::addColumn<int>("rows");
+    QTest::addColumn<int>("columns");
+    for (auto [r, c] : {std::pair{100, 70}, {5, 1000}, {9000, 10}, {3, 33}, {4000, 129}})
+      QTest::newRow((std::to_string(r) + "x" + std::to_string(c)).c_str()) << r << c;
+  }
+  void columnSum() {
+    QFETCH(int, rows);
+    QFETCH(int, columns);
+    KernelBuilder b("column_sum");
+    const auto x = b.input(DType::Float32, rows * columns), z = b.output(DType::Float32, columns);
+    const SymExpr j = b.outer(columns);
+    b.section(true);
+    const SymExpr i = b.axis(rows);
+    const int sum = b.reduce(ReduceKind::Sum, b.load(x, i * SymExpr(columns) + j));
+    b.section();
+    b.store(z, j, b.reduced(sum, DType::Float32));
+    VERIFY_KERNEL(b.kernel, {}, 12, 40);
+  }
+
+  void columnSoftmax() {
+    KernelBuilder b("column_softmax");
+    const int rows = 37, columns = 70;
+    const auto x = b.input(DType::Float32, rows * columns), z = b.output(DType::Float32, rows * columns);
+    const auto kept = b.buffer(BufferRole::Scratch, DType::Float32, rows);
+    const SymExpr j = b.outer(columns), width(columns);
+    b.section(true);
+    SymExpr i = b.axis(rows);
+    const int sum = b.reduce(ReduceKind::OnlineSoftmax, b.load(x, i * width + j));
+    b.section();
+    i = b.axis(rows);
+    b.store(kept, i, b.op(Op::Sub, DType::Float32, b.load(x, i * width + j), b.reduced(sum, DType::Float32)));
+    b.section();
+    i = b.axis(rows);
+    b.store(z, i * width + j, b.op(Op::Div, DType::Float32, b.op(Op::Exp, DType::Float32, b.load(kept, i)), b.reduced(sum, DType::Float32, 1)));
+    VERIFY_KERNEL(b.kernel, {}, 13);
+  }
+
+  void inPlace() {
+    KernelBuilder b("add_");
+    const auto x = b.buffer(BufferRole::InOut, DType::Float32, 100), z = b.output(DType::Float32, 100);
+    const SymExpr i = b.outer(100);
+    b.section();
+    const auto old = b.load(x, i);
+    b.store(x, i, b.op(Op::Add, DType::Float32, old, b.constant(DType::Float32, 1)));
+    b.store(z, i, b.op(Op::Mul, DType::Float32, old, old));
+    VERIFY_KERNEL(b.kernel, {}, 14);
+  }
+
+  void sharedCode() {
+    auto make = [](const char* name) {
+      KernelBuilder b(name);
+      const auto x = b.input(DType::Float32, 64), z = b.output(DType::Float32, 64);
+      const SymExpr i = b.outer(64);
+      b.section();
+      b.store(z, i, b.op(Op::Neg, DType::Float32, b.load(x, i)));
+      return b.kernel;
+    };
+    auto jit = jitFor("baseline");
+    const Kernel first = make("one"), second = make("two");
+    QCOMPARE(first.structuralHash(), second.structuralHash());
+    QCOMPARE(jit->compile(first).value().get(), jit->compile(second).value().get());
+  }
+
+  void backgroundTier() {
+    KernelBuilder b("tiered");
+    const auto x = b.input(DType::Float32, 500), z = b.output(DType::Float32, 500);
+    const SymExpr i = b.outer(500);
+    b.section();
+    b.store(z, i, b.op(Op::Abs, DType::Float32, b.load(x, i)));
+    auto jit = jitFor(testTargets().back(), true);
+    auto compiled = jit->compile(b.kernel).value();
+    jit->drain();
+    QCOMPARE(compiled->tier.load(), 1);
+    Buffers start(b.kernel, {});
+    std::mt19937 random(3);
+    start.fill(random);
+    Buffers expected = start;
+    launch(*compiled, start, {});
+    for (int k = 0; k < 500; ++k) QCOMPARE(start.at<float>(z)[k], std::fabs(expected.at<float>(x)[k]));
+    QVERIFY(jit->disassemble(*compiled).value().find("tiered") != std::string::npos);
+  }
+};
+
+QTEST_APPLESS_MAIN(SectionsTest)
+#include "sections_test.moc"
