@@ -1,0 +1,77 @@
+#pragma once
+
+#include <initializer_list>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "engine/inductor/loop_ir.h"
+
+namespace fusebox::inductor {
+
+/// The type a value is computed in: float32 for the 16-bit floats, the type itself otherwise.
+DType computeType(DType type);
+
+/// Builds the values of one section. Equal values are made once; casts to the same type and operations on constants fold where
+/// that is exact. Values of 16-bit floating types are only loaded, stored and cast: arithmetic is in float32.
+class BodyBuilder {
+ public:
+  ValueId constant(double value, DType type);
+  ValueId constantInt(int64_t value, DType type);
+  /// A number in `type`, from whichever form is exact for it.
+  ValueId number(double value, DType type) { return constant(value, type); }
+  ValueId index(const SymExpr& expr);
+  /// Element `index` of a buffer, under the current mask; 16-bit floats come back as float32.
+  ValueId load(BufferId buffer, DType bufferType, const SymExpr& index);
+  /// Result `which` of reduction `reduction`.
+  ValueId reduced(int32_t reduction, int which, DType type);
+  ValueId cast(ValueId v, DType type);
+  /// As cast, but rounds to a 16-bit floating type where `type` is one, and returns to float32.
+  ValueId round(ValueId v, DType type);
+  ValueId emit(Op op, DType type, std::initializer_list<ValueId> args);
+  ValueId where(ValueId condition, ValueId a, ValueId b);
+  /// A symbol for a loaded index that is known to lie in [0, size).
+  Symbol indirect(ValueId v, int64_t size);
+
+  /// Loads made until popMask happen only where the conjunction of the pushed conditions is true.
+  void pushMask(ValueId condition);
+  void popMask() { masks_.pop_back(); }
+  ValueId mask() const { return masks_.empty() ? -1 : masks_.back(); }
+
+  DType type(ValueId v) const { return section_.values[static_cast<size_t>(v)].type; }
+  const Value& value(ValueId v) const { return section_.values[static_cast<size_t>(v)]; }
+  /// The value if it is a constant, as a double (integers up to 2^53 exactly).
+  bool isConstant(ValueId v, double expected) const;
+
+  void store(BufferId buffer, const SymExpr& index, ValueId v);
+  void reduce(ReduceKind kind, int32_t reduction, std::array<ValueId, 3> inputs);
+
+  /// Remembered results of inlined tensors: `key` identifies the tensor, `index` where it was read.
+  ValueId recall(const void* key, const std::vector<SymExpr>& index) const;
+  void remember(const void* key, const std::vector<SymExpr>& index, ValueId v);
+
+  /// Graph nodes whose computation was inlined, in order of first use.
+  std::vector<graph::NodeId> origins;
+  void addOrigins(const std::vector<graph::NodeId>& nodes);
+
+  /// The section without values that no statement needs. The builder is empty afterwards.
+  Section finish(std::vector<Axis> axes, bool isReduction);
+
+ private:
+  ValueId add(Value value);
+  ValueId fold(Op op, DType type, const std::initializer_list<ValueId>& args);
+
+  struct Memo {
+    const void* key;
+    std::vector<SymExpr> index;
+    ValueId mask, value;
+  };
+  Section section_;
+  std::unordered_multimap<size_t, ValueId> known_;
+  std::unordered_multimap<size_t, Memo> memo_;
+  std::unordered_set<graph::NodeId> seenOrigins_;
+  std::vector<ValueId> masks_;
+  std::unordered_map<ValueId, Symbol> indirect_;
+};
+
+}  // namespace fusebox::inductor

@@ -1,0 +1,132 @@
+#include "engine/inductor/lowering.h"
+#include "engine/inductor/val.h"
+
+/// Reading at positions that are themselves data.
+namespace fusebox::inductor {
+namespace {
+
+using graph::Node;
+using Values = std::vector<LazyTensor>;
+
+/// The element of `index` at `at` as an index expression into a dimension of `size`: negative positions count from the end.
+/// Positions outside the dimension are kept inside it, so that no kernel reads foreign memory.
+SymExpr loadedIndex(BodyBuilder& b, const LazyTensor& index, const IndexList& at, const SymExpr& size) {
+  auto known = size.maybeConstant();
+  if (!known) throw NotLowered("indexing a dimension of unknown size");
+  Val v{&b, b.cast(index.load(b, at), DType::Int64)};
+  if (v.b->value(v.id).op == Op::Index && v.b->value(v.id).index.bounds().first >= 0 &&
+      v.b->value(v.id).index.bounds().second < *known) {
+    return v.b->value(v.id).index;
+  }
+  Val wrapped = where(v < 0, v + static_cast<double>(*known), v);
+  Val inside = maximum(minimum(wrapped, static_cast<double>(*known - 1)), 0.0);
+  return b.indirect(inside.id, *known);
+}
+
+bool indexType(DType t) { return graph::isIntegral(t) && t != DType::UInt8; }
+
+/// Replaces dimension `dim` of x by the dimensions of `index`.
+LazyTensor taken(Lowering& lowering, const Node& node, const LazyTensor& x, const LazyTensor& index, size_t dim) {
+  if (!indexType(index.dtype())) throw NotLowered("index of type " + std::string(graph::name(index.dtype())));
+  if (x.sizes[dim] == SymExpr(0)) throw NotLowered("indexing an empty dimension");
+  auto compute = [=](BodyBuilder& b, const IndexList& i) {
+    auto first = i.begin() + static_cast<ptrdiff_t>(dim), last = first + static_cast<ptrdiff_t>(index.rank());
+    IndexList at(i.begin(), first);
+    at.push_back(loadedIndex(b, index, IndexList(first, last), x.sizes[dim]));
+    at.insert(at.end(), last, i.end());
+    return x.load(b, at);
+  };
+  return lowering.formula(node.outputs[0].tensor, compute, {x, index}, 4);
+}
+
+Values embedding(Lowering& lowering, const Node& node) {
+  NodeArgs args(node);
+  return {taken(lowering, node, lowering.tensor(args, 0), lowering.tensor(args, 1), 0)};
+}
+
+Values indexSelect(Lowering& lowering, const Node& node) {
+  NodeArgs args(node);
+  const LazyTensor& x = lowering.tensor(args, 0);
+  const LazyTensor& index = lowering.tensor(args, 2);
+  if (x.rank() == 0 || index.rank() != 1) throw NotLowered("index_select of a scalar");
+  return {taken(lowering, node, x, index, static_cast<size_t>(wrapDim(args.integer(1), x.rank())))};
+}
+
+Values gather(Lowering& lowering, const Node& node) {
+  NodeArgs args(node);
+  const LazyTensor x = lowering.tensor(args, 0);
+  const LazyTensor index = lowering.tensor(args, 2);
+  if (x.rank() == 0 || index.rank() == 0) throw NotLowered("gather of a scalar");
+  if (!indexType(index.dtype())) throw NotLowered("index of type " + std::string(graph::name(index.dtype())));
+  auto dim = static_cast<size_t>(wrapDim(args.integer(1), x.rank()));
+  if (x.sizes[dim] == SymExpr(0)) throw NotLowered("gather from an empty dimension");
+  auto compute = [=](BodyBuilder& b, const IndexList& i) {
+    IndexList at = i;
+    at[dim] = loadedIndex(b, index, i, x.sizes[dim]);
+    return x.load(b, at);
+  };
+  return {lowering.formula(node.outputs[0].tensor, compute, {x, index}, 4)};
+}
+
+/// x[index list]: the indexed dimensions become the broadcast shape of the indices, in place if they are neighbours, else in front.
+Values indexTensor(Lowering& lowering, const Node& node) {
+  NodeArgs args(node);
+  const LazyTensor x = lowering.tensor(args, 0);
+  const auto* list = args.at(1).as<graph::ArgumentList>();
+  if (!list) throw NotLowered("index without a list");
+  std::vector<int> slot(x.rank(), -1);
+  std::vector<LazyTensor> indices;
+  for (size_t d = 0; d < list->size(); d++) {
+    const auto* v = (*list)[d].as<graph::ValueRef>();
+    if (!v) continue;
+    const LazyTensor& t = lowering.tensor(*v);
+    if (!indexType(t.dtype())) throw NotLowered("index of type " + std::string(graph::name(t.dtype())));
+    if (x.sizes[d] == SymExpr(0)) throw NotLowered("indexing an empty dimension");
+    slot[d] = static_cast<int>(indices.size());
+    indices.push_back(t);
+  }
+  if (indices.empty()) throw NotLowered("index without indices");
+  size_t first = x.rank(), last = 0, width = 0;
+  for (size_t d = 0; d < x.rank(); d++) {
+    if (slot[d] < 0) continue;
+    first = std::min(first, d);
+    last = d;
+  }
+  bool neighbours = last - first + 1 == indices.size();
+  for (const LazyTensor& t : indices) width = std::max(width, t.rank());
+  size_t start = neighbours ? first : 0;
+  const IndexList& sizes = node.outputs[0].tensor.sizes;
+  IndexList shape(sizes.begin() + static_cast<ptrdiff_t>(start), sizes.begin() + static_cast<ptrdiff_t>(start + width));
+  std::vector<LazyTensor> reading = {x};
+  for (LazyTensor& t : indices) {
+    t = broadcastTo(t, shape);
+    reading.push_back(t);
+  }
+  auto compute = [=](BodyBuilder& b, const IndexList& i) {
+    IndexList inner(i.begin() + static_cast<ptrdiff_t>(start), i.begin() + static_cast<ptrdiff_t>(start + width));
+    IndexList at;
+    size_t next = 0;
+    for (size_t d = 0; d < x.rank(); d++) {
+      if (slot[d] >= 0) {
+        at.push_back(loadedIndex(b, indices[static_cast<size_t>(slot[d])], inner, x.sizes[d]));
+        continue;
+      }
+      if (next == start) next += width;
+      at.push_back(i[next++]);
+    }
+    return x.load(b, at);
+  };
+  return {lowering.formula(node.outputs[0].tensor, compute, reading, 4 * static_cast<int>(indices.size()))};
+}
+
+}  // namespace
+
+void addIndexingLowerings(LowerTable& table) {
+  table.emplace("aten::embedding", embedding);
+  table.emplace("aten::index_select", indexSelect);
+  table.emplace("aten::gather", gather);
+  table.emplace("aten::index.Tensor", indexTensor);
+  table.emplace("aten::_unsafe_index.Tensor", indexTensor);
+}
+
+}  // namespace fusebox::inductor

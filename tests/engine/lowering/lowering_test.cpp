@@ -1,0 +1,193 @@
+#include <QtTest>
+
+#include "engine/inductor/lowered_graph.h"
+#include "tests/engine/lowering/graph_maker.h"
+
+using namespace fusebox;
+using namespace fusebox::graph;
+using namespace fusebox::graph::testing;
+using namespace fusebox::inductor;
+
+namespace {
+
+/// Kernels and extern calls as text, one after another.
+std::string textOf(const LoweredGraph& g) {
+  std::string out;
+  for (const Operation& op : g.operations) {
+    if (op.kind == Operation::Kind::Loops) {
+      out += op.kernel.str();
+      continue;
+    }
+    out += "extern " + op.call.op + "(";
+    for (size_t i = 0; i < op.call.args.size(); i++) out += (i ? ", " : "") + op.call.args[i].str();
+    out += ") -> ";
+    for (BufferId id : op.call.results) out += std::to_string(id) + " ";
+    out += op.call.outVariant + "\n";
+  }
+  return out;
+}
+
+LoweredGraph lowered(const Graph& graph) {
+  auto r = lower(graph);
+  if (!r) qFatal("%s", r.error().text().c_str());
+  return std::move(*r);
+}
+
+bool has(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+class LoweringTest : public QObject {
+  Q_OBJECT
+ private slots:
+  void pointwiseChainIsOneKernel() {
+    GraphMaker m;
+    ValueRef x = m.input(tensor({4, 8}));
+    ValueRef y = m.call("aten::add.Tensor", {x, x, int64_t{1}}, tensor({4, 8}));
+    ValueRef z = m.call("aten::relu", {y}, tensor({4, 8}));
+    LoweredGraph g = lowered(m.returning({z}));
+    QCOMPARE(g.operations.size(), size_t{1});
+    std::string text = textOf(g);
+    QVERIFY2(has(text, "add") && has(text, "maximum"), text.c_str());
+    QCOMPARE(g.operations[0].origins, (std::vector<NodeId>{y.node, z.node}));
+    QCOMPARE(g.operations[0].reads, (std::vector<BufferId>{0}));
+  }
+  void sixteenBitFloatsComputeInFloat32() {
+    GraphMaker m;
+    ValueRef x = m.input(tensor({16}, DType::BFloat16));
+    ValueRef y = m.call("aten::mul.Tensor", {x, 2.5}, tensor({16}, DType::BFloat16));
+    LoweredGraph g = lowered(m.returning({y}));
+    const Section& s = g.operations[0].kernel.sections[0];
+    bool inFloat = false;
+    for (const Value& v : s.values) {
+      if (v.op == Op::Mul) inFloat = v.type == DType::Float32;
+    }
+    QVERIFY(inFloat);
+    QCOMPARE(s.values.back().type, DType::BFloat16);
+  }
+  void viewsBecomeIndices() {
+    GraphMaker m;
+    ValueRef x = m.input(tensor({4, 6}));
+    ValueRef t = m.call("aten::t", {x}, strided({6, 4}, {1, 6}));
+    ValueRef c = m.call("aten::clone", {t, MemoryFormat{0}}, tensor({6, 4}));
+    ValueRef v = m.call("aten::view", {c, ArgumentList{int64_t{24}}}, tensor({24}));
+    ValueRef y = m.call("aten::neg", {v}, tensor({24}));
+    LoweredGraph g = lowered(m.returning({y}));
+    QCOMPARE(g.operations.size(), size_t{1});
+    std::string text = textOf(g);
+    QVERIFY2(has(text, "// 4") && has(text, "% 4"), text.c_str());
+  }
+  void matrixProductIsExternWithStridedOperands() {
+    GraphMaker m;
+    ValueRef x = m.input(tensor({4, 8}));
+    ValueRef w = m.input(tensor({16, 8}));
+    ValueRef t = m.call("aten::t", {w}, strided({8, 16}, {1, 8}));
+    ValueRef y = m.call("aten::mm", {x, t}, tensor({4, 16}));
+    LoweredGraph g = lowered(m.returning({y}));
+    QCOMPARE(g.operations.size(), size_t{1});
+    QCOMPARE(g.operations[0].call.outVariant, std::string("aten::mm.out"));
+    const LoweredBuffer& view = g.buffers[static_cast<size_t>(g.operations[0].call.args[1].as<ValueRef>()->node)];
+    QCOMPARE(view.kind, LoweredBuffer::Kind::View);
+    QCOMPARE(view.base, 1);
+    QVERIFY(view.meta.strides[0] == SymExpr(1) && view.meta.strides[1] == SymExpr(8));
+    QCOMPARE(g.operations[0].reads, (std::vector<BufferId>{0, 1}));
+  }
+  void unknownOperatorsSayWhy() {
+    GraphMaker m;
+    ValueRef x = m.input(tensor({4}));
+    ValueRef y = m.call("aten::cumsum", {x, int64_t{0}, {}}, tensor({4}));
+    LoweredGraph g = lowered(m.returning({y}));
+    QCOMPARE(g.operations[0].call.reason, std::string("no lowering for aten::cumsum"));
+  }
+  void reductionsHaveTwoSections() {
+    GraphMaker m;
+    ValueRef x = m.input(tensor({32, 64}));
+    ValueRef e = m.call("aten::exp", {x}, tensor({32, 64}));
+    ValueRef s = m.call("aten::sum.dim_IntList", {e, ArgumentList{int64_t{1}}, true, {}}, tensor({32, 1}));
+    LoweredGraph g = lowered(m.returning({s}));
+    QCOMPARE(g.operations.size(), size_t{1});
+    const Kernel& k = g.operations[0].kernel;
+    QCOMPARE(k.outer.size(), size_t{1});
+    QCOMPARE(k.sections.size(), size_t{2});
+    QVERIFY(k.sections[0].isReduction && !k.sections[1].isReduction);
+  }
+  void shortReductionsAreArithmetic() {
+    GraphMaker m;
+    ValueRef x = m.input(tensor({32, 4}));
+    ValueRef s = m.call("aten::sum.dim_IntList", {x, ArgumentList{int64_t{1}}, false, {}}, tensor({32}));
+    LoweredGraph g = lowered(m.returning({s}));
+    QCOMPARE(g.operations[0].kernel.sections.size(), size_t{1});
+  }
+  void varianceReturnsTwoResultsFromOneOperation() {
+    GraphMaker m;
+    ValueRef x = m.input(tensor({32, 64}));
+    NodeId v = m.callMany("aten::var_mean.correction", {x, ArgumentList{int64_t{1}}, int64_t{0}, true},
+                          {tensor({32, 1}), tensor({32, 1})});
+    LoweredGraph g = lowered(m.returning({ValueRef{v, 0}, ValueRef{v, 1}}));
+    QCOMPARE(g.operations.size(), size_t{1});
+    QCOMPARE(g.operations[0].writes.size(), size_t{2});
+  }
+  void sharedExpensiveValuesAreComputedOnce() {
+    GraphMaker m;
+    ValueRef x = m.input(tensor({32, 64}));
+    ValueRef e = m.call("aten::exp", {x}, tensor({32, 64}));
+    ValueRef a = m.call("aten::add.Tensor", {e, 1.0, int64_t{1}}, tensor({32, 64}));
+    ValueRef b = m.call("aten::sum", {e, {}}, tensor({}));
+    LoweredGraph g = lowered(m.returning({a, b}));
+    int exponentials = 0;
+    for (const Operation& op : g.operations) {
+      for (const Section& s : op.kernel.sections) {
+        for (const Value& v : s.values) exponentials += v.op == Op::Exp;
+      }
+    }
+    QCOMPARE(exponentials, 1);
+  }
+  void deepSharingStaysSmall() {
+    GraphMaker m;
+    ValueRef x = m.input(tensor({8}));
+    for (int i = 0; i < 200; i++) x = m.call("aten::mul.Tensor", {x, x}, tensor({8}));
+    LoweredGraph g = lowered(m.returning({x}));
+    for (const Operation& op : g.operations) QVERIFY(op.kernel.sections[0].values.size() < 70);
+  }
+  void joinsReadOnlyTheirPart() {
+    GraphMaker m;
+    ValueRef x = m.input(tensor({2, 4})), y = m.input(tensor({3, 4}));
+    ValueRef c = m.call("aten::cat", {ArgumentList{x, y}, int64_t{0}}, tensor({5, 4}));
+    LoweredGraph g = lowered(m.returning({c}));
+    const Section& s = g.operations[0].kernel.sections[0];
+    int masked = 0;
+    for (const Value& v : s.values) masked += v.op == Op::Load && v.mask >= 0;
+    QCOMPARE(masked, 2);
+  }
+  void embeddingLoadsItsIndex() {
+    GraphMaker m;
+    ValueRef w = m.input(tensor({100, 16})), i = m.input(tensor({7}, DType::Int64));
+    ValueRef e = m.call("aten::embedding", {w, i, int64_t{-1}, false, false}, tensor({7, 16}));
+    LoweredGraph g = lowered(m.returning({e}));
+    QCOMPARE(g.operations.size(), size_t{1});
+    QCOMPARE(g.operations[0].kernel.sections[0].indirect.size(), size_t{1});
+  }
+  void resultsKeepTheirTracedStrides() {
+    GraphMaker m;
+    ValueRef x = m.input(tensor({4, 6}));
+    ValueRef t = m.call("aten::t", {x}, strided({6, 4}, {1, 6}));
+    ValueRef y = m.call("aten::relu", {t}, strided({6, 4}, {1, 6}));
+    LoweredGraph g = lowered(m.returning({y, t}));
+    const LoweredBuffer& r = g.buffers[static_cast<size_t>(g.results[0].as<ValueRef>()->node)];
+    QVERIFY(r.meta.strides[0] == SymExpr(1) && r.meta.strides[1] == SymExpr(6));
+    const LoweredBuffer& v = g.buffers[static_cast<size_t>(g.results[1].as<ValueRef>()->node)];
+    QCOMPARE(v.kind, LoweredBuffer::Kind::View);
+  }
+  void comparisonsPromoteOperands() {
+    GraphMaker m;
+    ValueRef x = m.input(tensor({4}, DType::Int32));
+    ValueRef y = m.call("aten::gt.Scalar", {x, 0.5}, tensor({4}, DType::Bool));
+    LoweredGraph g = lowered(m.returning({y}));
+    for (const Value& v : g.operations[0].kernel.sections[0].values) {
+      if (v.op == Op::Constant) QCOMPARE(v.type, DType::Float32);
+    }
+  }
+};
+
+QTEST_APPLESS_MAIN(LoweringTest)
+#include "lowering_test.moc"
