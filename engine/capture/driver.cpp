@@ -1,0 +1,233 @@
+#include "engine/capture/driver.h"
+
+#include <torch/csrc/Exceptions.h>
+
+#include "engine/capture/entry_log.h"
+#include "engine/capture/entry_maker.h"
+#include "engine/capture/replay.h"
+
+namespace fusebox::capture {
+namespace {
+
+/// How one entry ended.
+enum class Outcome { Returned, Raised, Broke, NotRun };
+
+/// Runs one frame: entry, real instruction, entry, ... until it ends or is handed back to CPython.
+class FrameRun {
+ public:
+  FrameRun(PyThreadState* thread, InterpreterFrame* frame, CodeState& code, const RegionOptions* options)
+      : thread_(thread), frame_(frame), code_(code), options_(options) {}
+
+  PyObject* run();
+
+ private:
+  FrameView view() const { return started_ ? viewOf(state_) : viewOf(frame_); }
+  /// The frame as it is goes to CPython.
+  PyObject* handBack();
+  PyObject* raise(int offset);
+  std::shared_ptr<Entry> entryHere(bool* failed);
+  Outcome runEntry(Entry& entry, PyRef* result);
+  bool runGraph(Entry& entry, std::vector<at::Tensor>* outputs, bool* propagate);
+  bool rebuildState(const Segment& segment, Replay& replay);
+  Outcome step(PyRef* result, bool* unsupported);
+
+  PyThreadState* thread_;
+  InterpreterFrame* frame_;
+  CodeState& code_;
+  const RegionOptions* options_;
+  FrameState state_;       ///< valid once `started_`: before that the frame itself is the state
+  bool started_ = false;
+};
+
+PyObject* FrameRun::handBack() {
+  return started_ ? resumeAt(thread_, frame_, state_) : evaluate(thread_, frame_, 0);
+}
+
+PyObject* FrameRun::raise(int offset) {
+  if (!started_) {
+    state_ = stateOf(frame_);
+    state_.offset = offset;
+  }
+  return raiseAt(thread_, frame_, state_);
+}
+
+std::shared_ptr<Entry> FrameRun::entryHere(bool* failed) {
+  *failed = false;
+  const GlobalState now = GlobalState::current();
+  if (now.refusal()) return nullptr;
+  EntryPoint& point = code_.point(started_ ? state_.offset : 0, started_ ? static_cast<int>(state_.stack.size()) : 0);
+  PyObject* globals = globalsOf(frame_);
+  if (auto entry = findEntry(point, view(), now, options_, globals)) return entry;
+  if (point.eager && !options_->fullgraph) return nullptr;
+  const Stance stance = captureStance();
+  if (stance == Stance::EagerOnRecompile) return nullptr;
+  if (stance == Stance::FailOnRecompile) {
+    PyErr_SetString(captureExceptions().recompile ? captureExceptions().recompile : PyExc_RuntimeError,
+                    "torch.compiler.set_stance(\"fail_on_recompile\"): no compiled code fits this call");
+    *failed = true;
+    return nullptr;
+  }
+  if (!started_) {
+    // Capture looks at the frame through a state of its own; the frame stays untouched.
+    FrameState fresh = stateOf(frame_);
+    auto entry = makeEntry(code_, point, fresh, now, options_, globals, failed);
+    return entry;
+  }
+  return makeEntry(code_, point, state_, now, options_, globals, failed);
+}
+
+bool FrameRun::runGraph(Entry& entry, std::vector<at::Tensor>* outputs, bool* propagate) {
+  *propagate = false;
+  std::vector<at::Tensor> inputs;
+  inputs.reserve(entry.graphInputs);
+  for (size_t i = 0; i < entry.graphInputs; ++i) inputs.push_back(THPVariable_Unpack(entry.guards->output(i)));
+  record::Recorder* recorder = record::Recorder::active();
+  const int64_t start = recorder ? nowNs() : 0;
+  ++captureSuspended();
+  bool ok = true;
+  try {
+    pybind11::gil_scoped_release release;
+    *outputs = entry.function->call(inputs);
+  } catch (python_error& error) {
+    error.restore();
+    // Only what the program's operators raise is tried again in eager, which raises it at the user's line.
+    *propagate = PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) || PyErr_ExceptionMatches(PyExc_SystemExit);
+    if (!*propagate) PyErr_Clear();
+    ok = false;
+  } catch (const std::exception& error) {
+    if (recorder) recorder->loss("graph raised, frame ran eagerly", 1, error.what());
+    if (std::getenv("FUSEBOX_DEBUG")) std::fprintf(stderr, "fusebox: a graph raised: %s\n", error.what());
+    ok = false;
+  }
+  --captureSuspended();
+  if (recorder) recorder->call(entry.compile, start, nowNs() - start);
+  return ok;
+}
+
+bool FrameRun::rebuildState(const Segment& segment, Replay& replay) {
+  std::vector<PyRef> locals, stack;
+  auto fill = [&](const std::vector<RecipePtr>& recipes, std::vector<PyRef>& values) {
+    values.reserve(recipes.size());
+    for (const RecipePtr& recipe : recipes) {
+      values.push_back(recipe ? replay.build(*recipe) : PyRef());
+      if (!values.back() && PyErr_Occurred()) return false;
+    }
+    return true;
+  };
+  if (!fill(segment.locals, locals) || !fill(segment.stack, stack)) return false;
+  if (!started_) {
+    state_.function = PyRef::borrow(reinterpret_cast<PyObject*>(functionOf(frame_)));
+    state_.code = codeOf(frame_);
+    started_ = true;
+  }
+  state_.locals = std::move(locals);
+  state_.stack = std::move(stack);
+  state_.offset = segment.offset;
+  return true;
+}
+
+Outcome FrameRun::runEntry(Entry& entry, PyRef* result) {
+  const Segment& segment = entry.segment;
+  if (segment.exit == Segment::Exit::GiveUp) return Outcome::NotRun;
+  // Strong references: effects may drop what a later recipe needs.
+  std::vector<PyRef> sources(entry.sources.size());
+  for (size_t i = entry.graphInputs; i < sources.size(); ++i) sources[i] = PyRef::borrow(entry.guards->output(i));
+  for (size_t i = 0; i < entry.graphInputs; ++i)
+    if (entry.sharedInputs[i]) sources[i] = PyRef::borrow(entry.guards->output(i));
+  std::vector<at::Tensor> outputs;
+  bool propagate = false;
+  if (entry.function && !runGraph(entry, &outputs, &propagate)) {
+    ++captureCounters().eagerRuns;
+    return propagate ? Outcome::Raised : Outcome::NotRun;
+  }
+  Replay replay(outputs, sources, entry.sharedCount);
+  for (const SideEffect& effect : segment.effects)
+    if (!replay.apply(effect)) return Outcome::Raised;
+  switch (segment.exit) {
+    case Segment::Exit::Return:
+      *result = replay.build(*segment.result);
+      return *result ? Outcome::Returned : Outcome::Raised;
+    case Segment::Exit::Raise: {
+      PyRef exception = replay.build(*segment.result);
+      if (exception) PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.get())), exception.get());
+      return Outcome::Raised;
+    }
+    default:
+      if (!rebuildState(segment, replay)) return Outcome::Raised;
+      if (segment.modes.apply) segment.modes.apply();
+      return Outcome::Broke;
+  }
+}
+
+/// Executes the instruction at which capture stopped.
+Outcome FrameRun::step(PyRef* result, bool* unsupported) {
+  *unsupported = false;
+  StepOutcome outcome;
+  {
+    LinkedFrame linked(thread_, frame_, state_);
+    outcome = executeInstruction(state_);
+  }
+  switch (outcome.kind) {
+    case StepOutcome::Kind::Returned: *result = std::move(outcome.value); return Outcome::Returned;
+    case StepOutcome::Kind::Raised: return Outcome::Raised;
+    case StepOutcome::Kind::Unsupported: *unsupported = true; return Outcome::NotRun;
+    case StepOutcome::Kind::Continue: return Outcome::Broke;
+  }
+  return Outcome::NotRun;
+}
+
+PyObject* FrameRun::run() {
+  for (;;) {
+    bool failed = false;
+    std::shared_ptr<Entry> entry = entryHere(&failed);
+    if (failed) return raise(0);
+    if (!entry) return handBack();
+    PyRef result;
+    Outcome outcome = runEntry(*entry, &result);
+    if (outcome == Outcome::NotRun) return handBack();
+    if (outcome == Outcome::Broke) {
+      entry.reset();
+      bool unsupported = false;
+      outcome = step(&result, &unsupported);
+      if (unsupported) return handBack();
+      if (outcome == Outcome::Broke) {
+        if (PyErr_CheckSignals() < 0) return raise(state_.offset);
+        continue;
+      }
+    }
+    if (outcome == Outcome::Returned) {
+      if (started_) state_ = FrameState();
+      return leaveFrame(thread_, frame_, result.release());
+    }
+    return raise(entry ? entry->segment.offset : state_.offset);
+  }
+}
+
+}  // namespace
+
+int& captureSuspended() {
+  static thread_local int suspended = 0;
+  return suspended;
+}
+
+int& captureDepth() {
+  static thread_local int depth = 0;
+  return depth;
+}
+
+CaptureExceptions& captureExceptions() {
+  static CaptureExceptions exceptions;
+  return exceptions;
+}
+
+Stance& captureStance() {
+  static Stance stance = Stance::Default;
+  return stance;
+}
+
+PyObject* runFrame(PyThreadState* thread, InterpreterFrame* frame, CodeState& code, const RegionOptions* options) {
+  if (captureStance() == Stance::ForceEager) return evaluate(thread, frame, 0);
+  return FrameRun(thread, frame, code, options).run();
+}
+
+}  // namespace fusebox::capture

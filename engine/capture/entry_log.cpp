@@ -1,0 +1,83 @@
+#include "engine/capture/entry_log.h"
+
+namespace fusebox::capture {
+namespace {
+
+constexpr size_t kKeptEvents = 4096;
+
+struct Log {
+  std::deque<CaptureEvent> events;
+  int64_t first = 0;  ///< number of events.front()
+};
+
+Log& theLog() {
+  static Log log;
+  return log;
+}
+
+std::string text(PyObject* o) {
+  const char* s = o ? PyUnicode_AsUTF8(o) : nullptr;
+  if (!s) PyErr_Clear();
+  return s ? s : "?";
+}
+
+}  // namespace
+
+CaptureCounters& captureCounters() {
+  static CaptureCounters counters;
+  return counters;
+}
+
+void addEvent(CaptureEvent event) {
+  Log& log = theLog();
+  log.events.push_back(std::move(event));
+  if (log.events.size() > kKeptEvents) {
+    log.events.pop_front();
+    ++log.first;
+  }
+}
+
+int64_t latestEvent() { return theLog().first + static_cast<int64_t>(theLog().events.size()); }
+
+std::vector<CaptureEvent> eventsSince(int64_t since) {
+  const Log& log = theLog();
+  const int64_t skip = std::max<int64_t>(0, since - log.first);
+  if (skip >= static_cast<int64_t>(log.events.size())) return {};
+  return {log.events.begin() + skip, log.events.end()};
+}
+
+bool& keepsGraphText() {
+  static bool keeps = false;
+  return keeps;
+}
+
+Place placeOf(PyCodeObject* code, int offset) {
+  Place p;
+  p.file = text(code->co_filename);
+  p.line = PyCode_Addr2Line(code, offset * 2);
+  if (p.line < 0) p.line = code->co_firstlineno;
+  p.function = text(code->co_name);
+  return p;
+}
+
+record::Place toRecord(const Place& place) { return {place.file, place.line, place.function}; }
+
+record::Id frameRecord(CodeState& code, EntryPoint& point) {
+  record::Recorder* recorder = record::Recorder::active();
+  if (!recorder) return 0;
+  auto make = [&](record::Id parent, int offset) {
+    record::FrameRecord row;
+    row.parent = parent;
+    row.name = text(code.code->co_name);
+    row.qualname = text(code.code->co_qualname);
+    row.place = toRecord(placeOf(code.code, offset));
+    if (offset > 0) row.resumeOffset = offset * 2;
+    else row.place.line = code.code->co_firstlineno;
+    return recorder->frame(std::move(row));
+  };
+  if (!code.frame) code.frame = make(0, 0);
+  if (!point.frame) point.frame = point.offset == 0 && point.depth == 0 ? code.frame : make(code.frame, point.offset);
+  return point.frame;
+}
+
+}  // namespace fusebox::capture

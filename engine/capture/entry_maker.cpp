@@ -1,0 +1,333 @@
+#include "engine/capture/entry_maker.h"
+
+#include "engine/capture/driver.h"
+#include "engine/capture/entry_log.h"
+#include "engine/capture/replay.h"
+
+namespace fusebox::capture {
+namespace {
+
+using record::Recorder;
+
+/// One attempt to make an entry.
+class EntryMaker {
+ public:
+  EntryMaker(CodeState& code, EntryPoint& point, const FrameState& state, const GlobalState& now, const RegionOptions* options,
+             PyObject* globals)
+      : code_(code), point_(point), state_(state), now_(now), options_(options), globals_(globals), recorder_(Recorder::active()) {}
+
+  std::shared_ptr<Entry> make(bool* failed);
+
+ private:
+  bool withinLimits();
+  void explainMisses(const char* outcome);
+  bool capture(Segment* segment);
+  std::shared_ptr<Entry> compile(Segment segment);
+  void recordGuards(Entry& entry);
+  void reportBreak(const Segment& segment);
+  CaptureEvent event(CaptureEvent::Kind kind) const;
+  /// Under fullgraph a Python error; otherwise the reason is kept and the place runs eagerly from now on.
+  void giveUp(const std::string& what, const std::string& reason, const std::string& hint, const Place& place);
+
+  CodeState& code_;
+  EntryPoint& point_;
+  const FrameState& state_;
+  const GlobalState& now_;
+  const RegionOptions* options_;
+  PyObject* globals_;
+  Recorder* recorder_;
+  record::Id frame_ = 0, compile_ = 0, cause_ = 0;
+  int64_t captureNs_ = 0;
+};
+
+/// Only the entries that could have served: same options, same globals.
+bool couldServe(const Entry& entry, const RegionOptions* options, PyObject* globals) {
+  return entry.options == options && entry.globals.get() == globals;
+}
+
+CaptureEvent EntryMaker::event(CaptureEvent::Kind kind) const {
+  CaptureEvent e;
+  e.kind = kind;
+  const Place place = placeOf(code_.code, state_.offset);
+  e.function = place.function;
+  e.file = place.file;
+  e.line = state_.offset == 0 ? code_.code->co_firstlineno : place.line;
+  return e;
+}
+
+void EntryMaker::giveUp(const std::string& what, const std::string& reason, const std::string& hint, const Place& place) {
+  if (!options_->fullgraph) return;
+  std::string text = what + (reason.empty() ? "" : ": " + reason);
+  if (!place.file.empty()) text += "\n  at " + place.file + ":" + std::to_string(place.line) + (place.function.empty() ? "" : " in " + place.function);
+  if (!hint.empty()) text += "\n  hint: " + hint;
+  text += "\n  fullgraph=True asks for one graph without a break.";
+  PyErr_SetString(captureExceptions().graphBreak ? captureExceptions().graphBreak : PyExc_RuntimeError, text.c_str());
+}
+
+void EntryMaker::explainMisses(const char* outcome) {
+  const FrameView view = viewOf(state_);
+  for (const auto& other : point_.entries) {
+    if (!couldServe(*other, options_, globals_)) continue;
+    const GuardFailure failure = other->guards->explain(view, now_);
+    CaptureEvent e = event(CaptureEvent::Kind::Recompile);
+    e.what = failure.guard;
+    e.detail = failure.expected;
+    e.hint = failure.found;
+    if (!failure.place.file.empty()) {
+      e.file = failure.place.file;
+      e.line = failure.place.line;
+    }
+    addEvent(std::move(e));
+    if (!recorder_) continue;
+    record::GuardFailureRecord row;
+    row.frame = frame_;
+    row.compile = other->compile;
+    row.text = failure.guard;
+    row.expected = failure.expected;
+    row.found = failure.found;
+    row.outcome = outcome;
+    row.place = toRecord(failure.place);
+    const record::Id id = recorder_->guardFailure(std::move(row));
+    if (!cause_) cause_ = id;
+  }
+}
+
+bool EntryMaker::withinLimits() {
+  const CaptureConfig& config = captureConfig();
+  int here = 0;
+  for (const auto& e : point_.entries) here += couldServe(*e, options_, globals_);
+  const bool reached = here >= config.recompileLimit || code_.liveEntries() >= config.accumulatedRecompileLimit;
+  if (here > 0) explainMisses(reached ? "limit" : "recompile");
+  if (!reached) return true;
+  CaptureEvent e = event(CaptureEvent::Kind::Limit);
+  e.what = here >= config.recompileLimit ? "recompile_limit" : "accumulated_recompile_limit";
+  e.detail = "reached after " + std::to_string(here) + " entries; the frame runs eagerly when none of them fits";
+  ++captureCounters().limits;
+  if (recorder_) recorder_->frameStatus(frame_, "limit", e.what + " " + e.detail);
+  if (config.failOnRecompileLimitHit || options_->fullgraph) {
+    const std::string text = "fusebox: " + e.what + " " + e.detail + " (" + e.function + ", " + e.file + ":" + std::to_string(e.line) + ")";
+    PyErr_SetString(captureExceptions().recompile ? captureExceptions().recompile : PyExc_RuntimeError, text.c_str());
+  } else if (!code_.limitReported) {
+    code_.limitReported = true;
+    const std::string text = "fusebox: " + e.what + " " + e.detail + " (" + e.function + ", " + e.file + ":" + std::to_string(e.line) + ")";
+    if (PyErr_WarnEx(PyExc_RuntimeWarning, text.c_str(), 1) < 0) PyErr_Clear();
+  }
+  addEvent(std::move(e));
+  return false;
+}
+
+bool EntryMaker::capture(Segment* segment) {
+  const int64_t start = nowNs();
+  CaptureOptions how;
+  how.fullgraph = options_->fullgraph;
+  how.breakEvery = options_->breakEvery;
+  ++captureSuspended();
+  ++captureDepth();
+  Result<Segment> captured = [&]() -> Result<Segment> {
+    record::StageTimer timer(recorder_, compile_, record::Phase::Capture, "capture");
+    try {
+      return captureSegment(state_, how);
+    } catch (python_error& error) {
+      error.restore();
+      PyErr_Clear();
+      return fail(ErrorCode::Internal, "capture raised", error.what());
+    } catch (const std::exception& error) {
+      return fail(ErrorCode::Internal, "capture raised", error.what());
+    }
+  }();
+  --captureDepth();
+  --captureSuspended();
+  if (PyErr_Occurred()) PyErr_Clear();
+  captureNs_ = nowNs() - start;
+  if (captured) {
+    *segment = std::move(*captured);
+    return true;
+  }
+  CaptureEvent e = event(CaptureEvent::Kind::Failed);
+  e.what = captured.error().message;
+  e.detail = captured.error().context;
+  ++captureCounters().failures;
+  // Once may depend on the inputs; three times does not.
+  if (++point_.failures >= 3) point_.eager = true;
+  if (recorder_) {
+    recorder_->endCompile(compile_, {false, captured.error().text(), {}, {}});
+    recorder_->frameStatus(frame_, "failed", captured.error().text());
+  }
+  giveUp("capture failed", captured.error().text(), {}, placeOf(code_.code, state_.offset));
+  addEvent(std::move(e));
+  return false;
+}
+
+void EntryMaker::reportBreak(const Segment& segment) {
+  if (!segment.graphBreak) return;
+  const GraphBreak& b = *segment.graphBreak;
+  ++captureCounters().graphBreaks;
+  CaptureEvent e = event(CaptureEvent::Kind::GraphBreak);
+  e.what = b.kind;
+  e.detail = b.reason;
+  e.hint = b.hint;
+  if (!b.place.file.empty()) {
+    e.file = b.place.file;
+    e.line = b.place.line;
+    if (!b.place.function.empty()) e.function = b.place.function;
+  }
+  addEvent(std::move(e));
+  if (!recorder_) return;
+  record::GraphBreakRecord row;
+  row.frame = frame_;
+  row.compile = compile_;
+  row.kind = b.kind;
+  row.reason = b.reason;
+  row.hint = b.hint;
+  row.place = toRecord(b.place);
+  row.offset = segment.offset * 2;
+  for (const Place& p : b.stack) row.stack.push_back(toRecord(p));
+  recorder_->graphBreak(std::move(row));
+}
+
+void EntryMaker::recordGuards(Entry& entry) {
+  if (!recorder_) return;
+  std::vector<record::GuardRecord> rows;
+  for (const Guard& guard : entry.guards->guards().guards()) {
+    record::GuardRecord row;
+    row.kind = name(guard.kind);
+    if (guard.source) row.source = guard.source->str();
+    row.expected = expectedText(guard, entry.guards->guards());
+    row.code = row.kind + (row.source.empty() ? "" : " " + row.source) + ": " + row.expected;
+    row.reason = guard.text;
+    row.place = toRecord(guard.place);
+    rows.push_back(std::move(row));
+  }
+  entry.firstGuard = recorder_->guards(compile_, std::move(rows));
+}
+
+std::shared_ptr<Entry> EntryMaker::compile(Segment segment) {
+  auto entry = std::make_shared<Entry>();
+  entry->options = options_;
+  entry->globals = PyRef::borrow(globals_);
+  entry->compile = compile_;
+  entry->number = point_.compiled;
+  CaptureEvent e = event(CaptureEvent::Kind::Compiled);
+  e.captureNs = captureNs_;
+  if (segment.graph) {
+    for (const graph::Node& node : segment.graph->forward.nodes()) e.operators += node.kind == graph::NodeKind::Call;
+    if (keepsGraphText()) e.graph = segment.graph->forward.str();
+    CompileOptions how;
+    how.backend = options_->backend;
+    how.compile = compile_;
+    how.name = e.function;
+    const int64_t start = nowNs();
+    ++captureSuspended();
+    try {
+      pybind11::gil_scoped_release release;
+      entry->function = compileModule(segment.graph, how);
+    } catch (const std::exception& error) {
+      e.kind = CaptureEvent::Kind::Failed;
+      e.what = "compilation failed";
+      e.detail = error.what();
+    }
+    --captureSuspended();
+    e.compileNs = nowNs() - start;
+  }
+  const bool ok = e.kind == CaptureEvent::Kind::Compiled;
+  if (ok) {
+    captureCounters().graphs += segment.graph != nullptr;
+    captureCounters().operators += e.operators;
+    entry->sources = segment.graphInputs;
+    entry->graphInputs = segment.graphInputs.size();
+    numberSources(segment, entry->sources);
+    entry->sharedInputs = inputsUsedByRecipes(segment, entry->graphInputs);
+    entry->sharedCount = sharedCountOf(segment);
+    entry->guards = std::make_unique<GuardTree>(std::move(segment.guards), entry->sources);
+    segment.graph.reset();
+    entry->segment = std::move(segment);
+    e.guards = static_cast<int64_t>(entry->guards->guards().guards().size());
+    recordGuards(*entry);
+  } else {
+    ++captureCounters().failures;
+    point_.eager = true;
+    giveUp(e.what, e.detail, {}, placeOf(code_.code, state_.offset));
+  }
+  if (recorder_) {
+    recorder_->endCompile(compile_, {ok, ok ? "" : e.detail, {}, {}});
+    recorder_->frameStatus(frame_, ok ? "compiled" : "failed", e.detail);
+  }
+  addEvent(std::move(e));
+  return ok ? entry : nullptr;
+}
+
+std::shared_ptr<Entry> EntryMaker::make(bool* failed) {
+  *failed = false;
+  frame_ = frameRecord(code_, point_);
+  if (!withinLimits()) {
+    *failed = PyErr_Occurred();
+    return nullptr;
+  }
+  if (!point_.entries.empty()) {
+    ++captureCounters().recompiles;
+    if (captureConfig().errorOnRecompile) {
+      PyErr_SetString(captureExceptions().recompile ? captureExceptions().recompile : PyExc_RuntimeError, "fusebox: recompiling (error_on_recompile is set)");
+      *failed = true;
+      return nullptr;
+    }
+  } else {
+    ++captureCounters().frames;
+  }
+  if (recorder_) {
+    record::CompileRecord row;
+    row.frame = frame_;
+    row.attempt = point_.compiled;
+    row.kind = state_.offset == 0 ? "frame" : "resume";
+    row.backend = options_->backendName;
+    row.mode = options_->mode;
+    row.dynamic = options_->dynamic == 1;
+    row.cause = cause_;
+    compile_ = recorder_->beginCompile(std::move(row));
+  }
+  Segment segment;
+  if (!capture(&segment)) {
+    *failed = PyErr_Occurred();
+    return nullptr;
+  }
+  reportBreak(segment);
+  const bool breaks = segment.exit == Segment::Exit::Break || segment.exit == Segment::Exit::GiveUp;
+  if (breaks && options_->fullgraph) {
+    const GraphBreak b = segment.graphBreak.value_or(GraphBreak{"graph break", "", "", {}, {}});
+    giveUp(b.kind, b.reason, b.hint, b.place);
+    if (recorder_) recorder_->endCompile(compile_, {false, b.kind + ": " + b.reason, {}, {}});
+    *failed = true;
+    return nullptr;
+  }
+  std::shared_ptr<Entry> entry = compile(std::move(segment));
+  if (!entry) {
+    *failed = PyErr_Occurred();
+    return nullptr;
+  }
+  // Guards that do not even hold for the inputs they were made from would recompile for ever.
+  const FrameView view = viewOf(state_);
+  if (!entry->guards->check(view, GlobalState::current())) {
+    const GuardFailure why = entry->guards->explain(view, GlobalState::current());
+    CaptureEvent e = event(CaptureEvent::Kind::Failed);
+    e.what = "guards do not hold for the captured inputs";
+    e.detail = why.guard + ": expected " + why.expected + ", found " + why.found;
+    if (std::getenv("FUSEBOX_DEBUG")) std::fprintf(stderr, "fusebox: %s (%s)\n", e.what.c_str(), e.detail.c_str());
+    if (recorder_) recorder_->loss(e.what, 1, e.detail);
+    addEvent(std::move(e));
+    ++captureCounters().failures;
+    point_.eager = true;
+    return nullptr;
+  }
+  point_.entries.insert(point_.entries.begin(), entry);
+  ++point_.compiled;
+  ++code_.compiled;
+  return entry;
+}
+
+}  // namespace
+
+std::shared_ptr<Entry> makeEntry(CodeState& code, EntryPoint& point, const FrameState& state, const GlobalState& now,
+                                 const RegionOptions* options, PyObject* globals, bool* failed) {
+  return EntryMaker(code, point, state, now, options, globals).make(failed);
+}
+
+}  // namespace fusebox::capture

@@ -1,0 +1,65 @@
+#include "engine/capture/hook.h"
+
+#include "engine/capture/driver.h"
+#include "engine/capture/frame_internals.h"
+
+namespace fusebox::capture {
+namespace {
+
+struct ThreadRegion {
+  const RegionOptions* options = nullptr;  ///< null: no region
+  PyCodeObject* root = nullptr;
+  int disabled = 0;
+};
+thread_local ThreadRegion region;
+
+int openRegions = 0;  ///< of all threads; guarded by the GIL
+FrameEvaluator evaluatorBefore = nullptr;
+
+PyObject* evaluateHooked(PyThreadState* thread, InterpreterFrame* frame, int throwing) {
+  ThreadRegion& here = region;
+  if (throwing || !here.options || here.disabled || captureSuspended() || !isFresh(frame) || isTraced(thread))
+    return evaluate(thread, frame, throwing);
+  PyCodeObject* code = codeOf(frame);
+  CodeState& state = stateOf(code);
+  if (state.skip && code != here.root) return evaluate(thread, frame, 0);
+  return runFrame(thread, frame, state, here.options);
+}
+
+void openRegion() {
+  if (openRegions++ > 0) return;
+  evaluatorBefore = frameEvaluator();
+  setFrameEvaluator(evaluateHooked);
+}
+
+void closeRegion() {
+  if (--openRegions > 0) return;
+  // Somebody else may have set a hook inside the region: theirs stays.
+  if (frameEvaluator() == evaluateHooked) setFrameEvaluator(evaluatorBefore);
+}
+
+}  // namespace
+
+Region::Region(const RegionOptions* options, PyCodeObject* root)
+    : previousOptions_(region.options), previousRoot_(region.root), previousDisabled_(region.disabled) {
+  region.options = options;
+  region.root = root;
+  region.disabled = 0;
+  openRegion();
+}
+
+Region::~Region() {
+  closeRegion();
+  region.options = previousOptions_;
+  region.root = previousRoot_;
+  region.disabled = previousDisabled_;
+}
+
+RegionPause::RegionPause() { ++region.disabled; }
+RegionPause::~RegionPause() { --region.disabled; }
+
+bool inRegion() { return region.options && !region.disabled; }
+
+bool isCapturing() { return captureDepth() > 0; }
+
+}  // namespace fusebox::capture

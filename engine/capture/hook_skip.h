@@ -1,0 +1,17 @@
+#pragma once
+
+#include <Python.h>
+
+#include <string>
+
+namespace fusebox::capture {
+
+/// Whether frames of this code are left to CPython although they run inside a compiled region: the standard library, the import
+/// system, PyTorch's own machinery, this package, and code that is no function body. What such frames call is still looked at.
+/// Library code that is model code (layers of torch.nn, optimisers) is not skipped.
+bool isSkipped(PyCodeObject* code);
+
+/// Adds a folder (with a trailing slash) whose code is skipped.
+void addSkippedFolder(std::string folder);
+
+}  // namespace fusebox::capture

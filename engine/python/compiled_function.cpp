@@ -1,0 +1,150 @@
+#include "engine/python/compiled_function.h"
+
+#include <structmember.h>
+
+#include <optional>
+
+#include "engine/capture/driver.h"
+#include "engine/capture/hook.h"
+#include "engine/capture/py_ref.h"
+
+namespace fusebox::python {
+namespace {
+
+using capture::PyRef;
+
+struct CompiledFunction {
+  PyObject_HEAD
+  vectorcallfunc vectorcall;
+  PyObject* original;
+  PyCodeObject* root;
+  const capture::RegionOptions* options;
+  PyObject* dict;
+  PyObject* weakReferences;
+  WrapperKind kind;
+};
+
+CompiledFunction* cast(PyObject* o) { return reinterpret_cast<CompiledFunction*>(o); }
+
+PyObject* callCompiled(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwNames) {
+  CompiledFunction* f = cast(self);
+  // Called by CPython from inside capture (a constant being computed): nothing to open.
+  if (capture::captureSuspended()) return PyObject_Vectorcall(f->original, args, nargsf, kwNames);
+  capture::Region region(f->options, f->root);
+  return PyObject_Vectorcall(f->original, args, nargsf, kwNames);
+}
+
+PyObject* callDisabled(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwNames) {
+  capture::RegionPause pause;
+  return PyObject_Vectorcall(cast(self)->original, args, nargsf, kwNames);
+}
+
+int traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(cast(self)->original);
+  Py_VISIT(cast(self)->dict);
+  return 0;
+}
+
+int clear(PyObject* self) {
+  Py_CLEAR(cast(self)->original);
+  Py_CLEAR(cast(self)->dict);
+  return 0;
+}
+
+void dealloc(PyObject* self) {
+  PyObject_GC_UnTrack(self);
+  if (cast(self)->weakReferences) PyObject_ClearWeakRefs(self);
+  clear(self);
+  Py_CLEAR(cast(self)->root);
+  Py_TYPE(self)->tp_free(self);
+}
+
+/// Own attributes first, then those of the wrapped callable (__code__, __defaults__, a partial's func, ...).
+PyObject* getAttribute(PyObject* self, PyObject* name) {
+  PyObject* found = PyObject_GenericGetAttr(self, name);
+  if (found || !PyErr_ExceptionMatches(PyExc_AttributeError) || !cast(self)->original) return found;
+  PyErr_Clear();
+  return PyObject_GetAttr(cast(self)->original, name);
+}
+
+PyObject* bind(PyObject* self, PyObject* object, PyObject*) {
+  if (!object || object == Py_None) return Py_NewRef(self);
+  return PyMethod_New(self, object);
+}
+
+PyObject* represent(PyObject* self) {
+  return PyUnicode_FromFormat("<%s %R>", cast(self)->kind == WrapperKind::Compile ? "fusebox.compile of" : "uncompiled", cast(self)->original);
+}
+
+PyMemberDef kMembers[] = {
+    {"_torchdynamo_orig_callable", T_OBJECT, offsetof(CompiledFunction, original), READONLY, "what was given to torch.compile"},
+    {"__wrapped__", T_OBJECT, offsetof(CompiledFunction, original), READONLY, "what was given to torch.compile"},
+    {nullptr}};
+
+PyGetSetDef kProperties[] = {{"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr}, {nullptr}};
+
+PyTypeObject compiledFunctionType = {PyVarObject_HEAD_INIT(nullptr, 0)};
+
+/// The Python code that calling `callable` runs first, as far as that can be told; null otherwise. Borrowed.
+PyCodeObject* codeBehind(PyObject* callable) {
+  if (PyMethod_Check(callable)) callable = PyMethod_GET_FUNCTION(callable);
+  if (PyFunction_Check(callable)) return reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(callable));
+  if (Py_TYPE(callable) == &compiledFunctionType) return cast(callable)->root;
+  return nullptr;
+}
+
+void copyNames(PyObject* from, PyObject* to) {
+  for (const char* name : {"__module__", "__name__", "__qualname__", "__doc__", "__annotations__"}) {
+    PyRef value = PyRef::steal(PyObject_GetAttrString(from, name));
+    if (value) PyDict_SetItemString(to, name, value.get());
+    PyErr_Clear();
+  }
+  PyRef own = PyRef::steal(PyObject_GetAttrString(from, "__dict__"));
+  if (own && PyDict_Check(own.get()) && !PyType_Check(from)) PyDict_Merge(to, own.get(), 0);
+  PyErr_Clear();
+}
+
+}  // namespace
+
+int addCompiledFunctionType(PyObject* module) {
+  PyTypeObject& t = compiledFunctionType;
+  t.tp_name = "fusebox._engine.CompiledFunction";
+  t.tp_basicsize = sizeof(CompiledFunction);
+  t.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR;
+  t.tp_vectorcall_offset = offsetof(CompiledFunction, vectorcall);
+  t.tp_call = PyVectorcall_Call;
+  t.tp_dealloc = dealloc;
+  t.tp_traverse = traverse;
+  t.tp_clear = clear;
+  t.tp_getattro = getAttribute;
+  t.tp_setattro = PyObject_GenericSetAttr;
+  t.tp_descr_get = bind;
+  t.tp_repr = represent;
+  t.tp_members = kMembers;
+  t.tp_getset = kProperties;
+  t.tp_dictoffset = offsetof(CompiledFunction, dict);
+  t.tp_weaklistoffset = offsetof(CompiledFunction, weakReferences);
+  if (PyType_Ready(&t) < 0) return -1;
+  return PyModule_AddObjectRef(module, "CompiledFunction", reinterpret_cast<PyObject*>(&t));
+}
+
+PyObject* makeCompiledFunction(PyObject* original, WrapperKind kind, const capture::RegionOptions* options, PyObject* root) {
+  if (!PyCallable_Check(original)) return PyErr_Format(PyExc_TypeError, "torch.compile expects a callable, got %R", original);
+  auto* f = PyObject_GC_New(CompiledFunction, &compiledFunctionType);
+  if (!f) return nullptr;
+  f->vectorcall = kind == WrapperKind::Compile ? callCompiled : callDisabled;
+  f->original = Py_NewRef(original);
+  f->root = root && root != Py_None ? codeBehind(root) : codeBehind(original);
+  Py_XINCREF(f->root);
+  f->options = options;
+  f->dict = PyDict_New();
+  f->weakReferences = nullptr;
+  f->kind = kind;
+  PyObject_GC_Track(f);
+  if (!f->dict) return Py_DECREF(f), nullptr;
+  copyNames(original, f->dict);
+  if (kind == WrapperKind::Disable && PyDict_SetItemString(f->dict, "_torchdynamo_disable", Py_True) < 0) return Py_DECREF(f), nullptr;
+  return reinterpret_cast<PyObject*>(f);
+}
+
+}  // namespace fusebox::python

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <Python.h>
+
+#include "engine/capture/entry_cache.h"
+
+namespace fusebox::python {
+
+/// What calling a wrapper does with the region.
+enum class WrapperKind : uint8_t {
+  Compile,  ///< opens a region: what torch.compile returns
+  Disable,  ///< leaves the call and everything below it to CPython: what torch.compiler.disable returns
+};
+
+/// Defines the type `CompiledFunction` in `module`. -1 with a Python error set on failure.
+int addCompiledFunctionType(PyObject* module);
+
+/// A callable around `original` (new reference; null with an error set). `root`: code whose frame is to be captured, found from
+/// the callable when null. It binds as a method, can be weakly referenced, and answers for the attributes of `original`.
+PyObject* makeCompiledFunction(PyObject* original, WrapperKind kind, const capture::RegionOptions* options, PyObject* root);
+
+}  // namespace fusebox::python

@@ -1,0 +1,177 @@
+#include "engine/python/engine_module.h"
+
+#include "engine/capture/driver.h"
+#include "engine/capture/entry_log.h"
+#include "engine/capture/hook.h"
+#include "engine/capture/hook_skip.h"
+#include "engine/python/compiled_function.h"
+#include "engine/python/guard_probe.h"
+
+namespace py = pybind11;
+
+namespace fusebox::python {
+namespace {
+
+using capture::CaptureEvent;
+using capture::RegionOptions;
+
+constexpr const char* kEventKinds[] = {"compiled", "graph_break", "recompile", "limit", "failed", "ran_eagerly"};
+
+const RegionOptions* optionsFrom(const py::dict& d) {
+  RegionOptions o;
+  o.backendName = py::cast<std::string>(d["backend"]);
+  o.backend = o.backendName == "inductor" ? Backend::Inductor : Backend::AotEager;
+  o.captureOnly = o.backendName == "eager";
+  o.fullgraph = py::cast<bool>(d["fullgraph"]);
+  o.mode = py::cast<std::string>(d["mode"]);
+  o.dynamic = d["dynamic"].is_none() ? -1 : py::cast<bool>(d["dynamic"]);
+  if (d.contains("break_every")) o.breakEvery = py::cast<int>(d["break_every"]);
+  return capture::internOptions(o);
+}
+
+py::dict toDict(const CaptureEvent& e) {
+  py::dict d;
+  d["kind"] = kEventKinds[static_cast<size_t>(e.kind)];
+  d["function"] = e.function;
+  d["file"] = e.file;
+  d["line"] = e.line;
+  d["what"] = e.what;
+  d["detail"] = e.detail;
+  d["hint"] = e.hint;
+  d["operators"] = e.operators;
+  d["guards"] = e.guards;
+  d["graph"] = e.graph;
+  d["capture_ms"] = static_cast<double>(e.captureNs) / 1e6;
+  d["compile_ms"] = static_cast<double>(e.compileNs) / 1e6;
+  return d;
+}
+
+py::dict counters() {
+  const capture::CaptureCounters& c = capture::captureCounters();
+  const CompileCounters compiler = compileCounters();
+  const auto [codes, entries] = capture::entryCounts();
+  py::dict d;
+  d["frames"] = c.frames;
+  d["graphs"] = c.graphs;
+  d["graph_breaks"] = c.graphBreaks;
+  d["recompiles"] = c.recompiles;
+  d["recompile_limits"] = c.limits;
+  d["capture_failures"] = c.failures;
+  d["eager_runs"] = c.eagerRuns;
+  d["operators"] = c.operators;
+  d["compiled_graphs"] = compiler.graphs;
+  d["kernels"] = compiler.kernels;
+  d["extern_calls"] = compiler.externCalls;
+  d["failed_stages"] = compiler.failedStages;
+  d["cached_code_objects"] = codes;
+  d["cached_entries"] = entries;
+  return d;
+}
+
+void setStance(const std::string& name) {
+  static const std::map<std::string, capture::Stance> kStances = {{"default", capture::Stance::Default},
+                                                                  {"force_eager", capture::Stance::ForceEager},
+                                                                  {"eager_on_recompile", capture::Stance::EagerOnRecompile},
+                                                                  {"fail_on_recompile", capture::Stance::FailOnRecompile}};
+  auto it = kStances.find(name);
+  if (it == kStances.end()) throw py::value_error("unknown stance: " + name);
+  capture::captureStance() = it->second;
+}
+
+void configure(const std::string& name, const py::object& value) {
+  capture::CaptureConfig& capture = capture::captureConfig();
+  CompilerConfig& compiler = compilerConfig();
+  if (name == "recompile_limit") capture.recompileLimit = py::cast<int>(value);
+  else if (name == "accumulated_recompile_limit") capture.accumulatedRecompileLimit = py::cast<int>(value);
+  else if (name == "fail_on_recompile_limit_hit") capture.failOnRecompileLimitHit = py::cast<bool>(value);
+  else if (name == "error_on_recompile") capture.errorOnRecompile = py::cast<bool>(value);
+  else if (name == "target") compiler.target = py::cast<std::string>(value);
+  else if (name == "background") compiler.background = py::cast<bool>(value);
+  else if (name == "fuse") compiler.fuse = py::cast<bool>(value);
+  else if (name == "max_fusion_size") compiler.maxFusionSize = py::cast<int>(value);
+  else throw py::key_error(name);
+}
+
+py::dict configuration() {
+  const capture::CaptureConfig& capture = capture::captureConfig();
+  const CompilerConfig& compiler = compilerConfig();
+  py::dict d;
+  d["recompile_limit"] = capture.recompileLimit;
+  d["accumulated_recompile_limit"] = capture.accumulatedRecompileLimit;
+  d["fail_on_recompile_limit_hit"] = capture.failOnRecompileLimitHit;
+  d["error_on_recompile"] = capture.errorOnRecompile;
+  d["target"] = compiler.target;
+  d["background"] = compiler.background;
+  d["fuse"] = compiler.fuse;
+  d["max_fusion_size"] = compiler.maxFusionSize;
+  return d;
+}
+
+void startRecording(const std::string& path, const std::map<std::string, std::string>& facts) {
+  auto started = record::Recorder::start({path, facts});
+  if (!started) throw std::runtime_error(started.error().text());
+}
+
+void bindCapture(py::module_& m) {
+  m.def("compiled", [](const py::object& callable, const py::dict& options, const py::object& root) {
+    return py::reinterpret_steal<py::object>(makeCompiledFunction(callable.ptr(), WrapperKind::Compile, optionsFrom(options), root.ptr()));
+  }, py::arg("callable"), py::arg("options"), py::arg("root") = py::none());
+  m.def("disabled", [](const py::object& callable) {
+    return py::reinterpret_steal<py::object>(makeCompiledFunction(callable.ptr(), WrapperKind::Disable, nullptr, nullptr));
+  });
+  m.def("skip_code", [](const py::object& code) {
+    if (!PyCode_Check(code.ptr())) throw py::type_error("a code object is needed");
+    capture::stateOf(reinterpret_cast<PyCodeObject*>(code.ptr())).skip = true;
+  });
+  m.def("is_skipped", [](const py::object& code) { return capture::stateOf(reinterpret_cast<PyCodeObject*>(code.ptr())).skip; });
+  m.def("add_skipped_folder", &capture::addSkippedFolder);
+  m.def("is_capturing", &capture::isCapturing);
+  m.def("in_region", &capture::inRegion);
+  m.def("reset", &capture::clearEntries);
+  m.def("set_stance", &setStance);
+  m.def("set_exceptions", [](const py::object& graphBreak, const py::object& recompile) {
+    capture::captureExceptions() = {py::object(graphBreak).release().ptr(), py::object(recompile).release().ptr()};
+  });
+}
+
+void bindReports(py::module_& m) {
+  m.def("counters", &counters);
+  m.def("latest_event", &capture::latestEvent);
+  m.def("events_since", [](int64_t since) {
+    py::list list;
+    for (const CaptureEvent& e : capture::eventsSince(since)) list.append(toDict(e));
+    return list;
+  });
+  m.def("keep_graph_text", [](bool keep) { capture::keepsGraphText() = keep; });
+  m.def("configure", &configure);
+  m.def("configuration", &configuration);
+  m.def("start_recording", &startRecording, py::arg("path"), py::arg("facts") = std::map<std::string, std::string>());
+  m.def("stop_recording", [] {
+    py::gil_scoped_release release;
+    drainCompiler();
+    record::Recorder::stop();
+  });
+  m.def("flush_recording", [] {
+    py::gil_scoped_release release;
+    if (auto* r = record::Recorder::active()) r->flush();
+  });
+  m.def("is_recording", [] { return record::Recorder::active() != nullptr; });
+  m.def("record_fact", [](const std::string& key, const std::string& value) {
+    if (auto* r = record::Recorder::active()) r->fact(key, value);
+  });
+  m.def("drain", [] {
+    py::gil_scoped_release release;
+    drainCompiler();
+  });
+}
+
+}  // namespace
+
+void bindEngine(py::module_& m) {
+  if (addCompiledFunctionType(m.ptr()) < 0) throw py::error_already_set();
+  bindCapture(m);
+  bindReports(m);
+  bindGuardProbe(m);
+}
+
+}  // namespace fusebox::python
