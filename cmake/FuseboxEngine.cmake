@@ -50,3 +50,7 @@ target_include_directories(fusebox_llvm SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS})
 llvm_map_components_to_libnames(_llvm_libs core orcjit x86codegen x86asmparser x86desc x86info x86disassembler passes
                                 scalaropts instcombine support native target mc executionengine jitlink)
 target_link_libraries(fusebox_llvm INTERFACE ${_llvm_libs})
+
+# How a module with LLVM inside is linked: by lld, which is quick, with LLVM hidden, since torch and triton wheels may carry another.
+add_library(fusebox_module_link INTERFACE)
+target_link_options(fusebox_module_link INTERFACE -B${LLVM_TOOLS_BINARY_DIR} -fuse-ld=lld -Wl,--exclude-libs,ALL -Wl,--gc-sections)
