@@ -1,0 +1,67 @@
+// window_screenshots FOLDER [SESSION]: opens a session in the window and writes a picture of every view, in both themes.
+// QT_SCALE_FACTOR=2 makes them large.
+#include <QApplication>
+#include <QDir>
+#include <QSettings>
+#include <QStandardPaths>
+#include <QTemporaryDir>
+#include <QtTest>
+
+#include "app/window/main_window.h"
+#include "app/window/run_dialog.h"
+#include "tests/profiler/synthetic_session.h"
+#include "tests/views/model_session.h"
+#include "views/widgets/theme.h"
+
+using namespace fusebox;
+
+int main(int argc, char** argv) {
+  if (argc < 2) return 2;
+  QApplication application(argc, argv);
+  QStandardPaths::setTestModeEnabled(true);
+  QApplication::setOrganizationName("fusebox-screenshots");
+  QApplication::setApplicationName("fusebox");
+  QSettings().clear();
+  const QDir folder(QString::fromLocal8Bit(argv[1]));
+  QDir().mkpath(folder.path());
+  QTemporaryDir temporary;
+  QString session = argc > 2 ? QString::fromLocal8Bit(argv[2]) : temporary.filePath("small.fusebox");
+  if (argc <= 2 && !test::writeSyntheticSession(session.toStdString(), {.launches = 20000, .threads = 2})) return 1;
+  const QString model = temporary.filePath("gpt.fusebox");
+  if (!test::writeModelSession(model.toStdString(), 12)) return 1;
+  for (const auto& [name, mode] : {std::pair{"light", views::Theme::Mode::Light}, {"dark", views::Theme::Mode::Dark}}) {
+    views::Theme::instance().apply(mode);
+    window::MainWindow window(QStringLiteral("/bin/false"));
+    window.resize(1280, 800);
+    window.show();
+    const auto grab = [&](const QString& what) {
+      QTest::qWait(700);
+      window.grab().save(folder.filePath(QStringLiteral("%1-%2.png").arg(what, QString::fromLatin1(name))));
+    };
+    grab("start");
+    window.openSession(session);
+    QTest::qWait(500);
+    for (views::View* view : window.docks()->views()) {
+      window.goTo(views::Location::ofView(view->id().toStdString()));
+      grab(view->id());
+    }
+    window.docks()->applyLayout(window::DockHost::Layout::Debug);
+    grab("layout-debug");
+    window.docks()->applyLayout(window::DockHost::Layout::Profile);
+    grab("layout-profile");
+    window.docks()->applyLayout(window::DockHost::Layout::Tabs);
+    window.openSession(model);
+    QTest::qWait(400);
+    window.goTo(views::Location::ofView("graph"));
+    grab("graph-model");
+    window.goTo(views::Location::ofView("guards"));
+    grab("guards-model");
+    window.openSession("/nonexistent/run.fusebox");
+    grab("missing");
+    window::RunDialog dialog(&window);
+    dialog.show();
+    QTest::qWait(200);
+    dialog.grab().save(folder.filePath(QStringLiteral("run-dialog-%1.png").arg(QString::fromLatin1(name))));
+  }
+  return 0;
+}

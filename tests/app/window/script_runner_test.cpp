@@ -1,0 +1,94 @@
+#include <QtTest>
+
+#include "app/window/script_runner.h"
+
+using namespace fusebox::window;
+
+class ScriptRunnerTest : public QObject {
+  Q_OBJECT
+  QTemporaryDir folder_;
+
+  /// A stand-in for the program: a shell script that gets "run --session F … script".
+  QString program(const QByteArray& body) {
+    static int number = 0;
+    const QString path = folder_.filePath(QStringLiteral("program%1").arg(++number));
+    QFile file(path);
+    if (!file.open(QIODevice::WriteOnly)) return {};
+    file.write("#!/bin/sh\nsession=$3\n" + body);
+    file.close();
+    file.setPermissions(QFile::ReadOwner | QFile::WriteOwner | QFile::ExeOwner);
+    return path;
+  }
+  RunRequest request() {
+    RunRequest r;
+    r.script = folder_.filePath("train.py");
+    return r;
+  }
+
+ private slots:
+  void explainsPythonErrors() {
+    const QString errors = QStringLiteral("Traceback (most recent call last):\n  File \"/a/train.py\", line 3, in <module>\n    import nothere\n"
+                                          "ModuleNotFoundError: No module named 'nothere'\n");
+    const RunOutcome outcome = ScriptRunner::explain("/a/train.py", 1, QProcess::NormalExit, false, errors);
+    QVERIFY(outcome.failed);
+    QVERIFY(outcome.what.contains("train.py") && outcome.what.contains("No module named 'nothere'"));
+    QVERIFY(outcome.details.contains("/a/train.py:3"));
+  }
+  void explainsSyntaxErrors() {
+    const QString errors = QStringLiteral("  File \"/a/train.py\", line 7\n    def f(:\n          ^\nSyntaxError: invalid syntax\n");
+    const RunOutcome outcome = ScriptRunner::explain("/a/train.py", 1, QProcess::NormalExit, false, errors);
+    QVERIFY(outcome.what.contains("SyntaxError: invalid syntax"));
+    QVERIFY(outcome.details.contains("/a/train.py:7"));
+  }
+  void explainsSignals() {
+    QVERIFY(ScriptRunner::explain("t.py", 9, QProcess::CrashExit, false, {}).what.contains("killed"));
+    QVERIFY(ScriptRunner::explain("t.py", 137, QProcess::NormalExit, false, {}).what.contains("memory"));
+    QVERIFY(ScriptRunner::explain("t.py", 139, QProcess::NormalExit, false, {}).what.contains("crashed"));
+    QVERIFY(!ScriptRunner::explain("t.py", 9, QProcess::CrashExit, true, {}).failed);
+    QVERIFY(ScriptRunner::explain("t.py", 0, QProcess::NormalExit, false, {}).what.isEmpty());
+    QVERIFY(ScriptRunner::explain("t.py", 3, QProcess::NormalExit, false, {}).what.contains("exit code 3"));
+  }
+  void passesOutputAndSession() {
+    ScriptRunner runner(program("echo hello; echo oops >&2; echo x > \"$session\"; exit 4\n"));
+    QSignalSpy appeared(&runner, &ScriptRunner::sessionAppeared), finished(&runner, &ScriptRunner::finished);
+    QString out, err;
+    connect(&runner, &ScriptRunner::output, this, [&](const QString& text, bool isError) { (isError ? err : out) += text; });
+    runner.start(request());
+    QTRY_COMPARE(finished.count(), 1);
+    QCOMPARE(appeared.count(), 1);
+    QVERIFY(appeared.at(0).at(0).toString().contains("train-"));
+    QCOMPARE(out, QStringLiteral("hello\n"));
+    QCOMPARE(err, QStringLiteral("oops\n"));
+    QVERIFY(finished.at(0).at(0).value<RunOutcome>().what.contains("exit code 4"));
+  }
+  void missingProgramIsSaid() {
+    ScriptRunner runner("/nonexistent/fusebox");
+    QSignalSpy finished(&runner, &ScriptRunner::finished);
+    runner.start(request());
+    QTRY_COMPARE(finished.count(), 1);
+    QVERIFY(finished.at(0).at(0).value<RunOutcome>().failed);
+  }
+  void stopEndsAHangingScript() {
+    ScriptRunner runner(program("exec sleep 60\n"));
+    QSignalSpy finished(&runner, &ScriptRunner::finished);
+    runner.start(request());
+    QTRY_VERIFY(runner.running());
+    QTest::qWait(100);
+    runner.stop();
+    QTRY_COMPARE(finished.count(), 1);
+    QVERIFY(finished.at(0).at(0).value<RunOutcome>().what.contains("stopped"));
+  }
+  void inputReachesTheScript() {
+    ScriptRunner runner(program("read line; echo got $line\n"));
+    QSignalSpy finished(&runner, &ScriptRunner::finished);
+    QString out;
+    connect(&runner, &ScriptRunner::output, this, [&](const QString& text, bool) { out += text; });
+    runner.start(request());
+    runner.write("seven\n");
+    QTRY_COMPARE(finished.count(), 1);
+    QCOMPARE(out, QStringLiteral("got seven\n"));
+  }
+};
+
+QTEST_GUILESS_MAIN(ScriptRunnerTest)
+#include "script_runner_test.moc"

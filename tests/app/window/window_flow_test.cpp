@@ -1,0 +1,219 @@
+// The whole window, offscreen, driven by object names and real events.
+#include <QDockWidget>
+#include <QFile>
+#include <QSettings>
+#include <QStandardPaths>
+#include <QTableView>
+#include <QTreeWidget>
+#include <QtTest>
+
+#include "app/window/main_window.h"
+#include "tests/profiler/synthetic_session.h"
+#include "tests/views/model_session.h"
+#include "views/graph/graph_view.h"
+#include "views/source/source_view.h"
+#include "views/widgets/command_palette.h"
+#include "views/widgets/theme.h"
+
+using namespace fusebox;
+using namespace fusebox::window;
+using views::Location;
+using views::ObjectKind;
+
+class WindowFlowTest : public QObject {
+  Q_OBJECT
+  QTemporaryDir folder_;
+  QString session_;
+  std::unique_ptr<MainWindow> window_;
+
+  QString write(const QString& name, const QByteArray& bytes) {
+    QFile file(folder_.filePath(name));
+    if (!file.open(QIODevice::WriteOnly)) return {};
+    file.write(bytes);
+    return file.fileName();
+  }
+  QString message() const { return window_->messages()->isVisible() ? window_->messages()->text() : QString(); }
+  void open(const QString& path) {
+    window_->openSession(path);
+    QTRY_VERIFY(window_->session() && window_->session()->isOpen());
+  }
+
+ private slots:
+  void initTestCase() {
+    QStandardPaths::setTestModeEnabled(true);
+    QCoreApplication::setOrganizationName("fusebox-tests");
+    QCoreApplication::setApplicationName("window");
+    views::Theme::instance().apply(views::Theme::Mode::Light);
+    session_ = folder_.filePath("run.fusebox");
+    QVERIFY(test::writeSyntheticSession(session_.toStdString(), {.launches = 3000}).has_value());
+  }
+  void init() {
+    QSettings().clear();
+    window_ = std::make_unique<MainWindow>(QStringLiteral("/nonexistent/fusebox"));
+    window_->resize(1280, 800);
+    window_->show();
+    QVERIFY(QTest::qWaitForWindowExposed(window_.get()));
+  }
+  void cleanup() { window_.reset(); }
+
+  void startPageWithoutSessions() {
+    QVERIFY(window_->findChild<QWidget*>("startPage")->isVisible());
+    QVERIFY(window_->findChild<QLabel*>("start.none")->isVisible());
+    QVERIFY(window_->findChild<QAbstractButton*>("start.run")->isEnabled());
+  }
+
+  void openingShowsTheOverviewAndIsRemembered() {
+    open(session_);
+    QTRY_VERIFY(window_->findChild<QLabel*>("overview.number.launches")->text() != QStringLiteral("–"));
+    QVERIFY(window_->windowTitle().contains("run.fusebox"));
+    window_->findChild<QAction*>("file.close")->trigger();
+    QVERIFY(window_->findChild<QWidget*>("startPage")->isVisible());
+    auto* recent = window_->findChild<QListWidget*>("start.recent");
+    QCOMPARE(recent->count(), 1);
+    recent->setCurrentRow(0);
+    recent->setFocus();
+    QTest::keyClick(recent, Qt::Key_Return);
+    QTRY_VERIFY(window_->session() && window_->session()->isOpen());
+  }
+
+  void shortcutsSwitchViewsAndGoBack() {
+    open(session_);
+    QTest::keyClick(window_.get(), Qt::Key_5, Qt::ControlModifier);
+    QTRY_COMPARE(window_->docks()->currentView()->id(), QStringLiteral("kernels"));
+    QTest::qWait(600);  // later than the history's merging
+    QTest::keyClick(window_.get(), Qt::Key_3, Qt::ControlModifier);
+    QTRY_COMPARE(window_->docks()->currentView()->id(), QStringLiteral("graph"));
+    QTest::keyClick(window_.get(), Qt::Key_Left, Qt::AltModifier);
+    QTRY_COMPARE(window_->docks()->currentView()->id(), QStringLiteral("kernels"));
+    QTest::keyClick(window_.get(), Qt::Key_Right, Qt::AltModifier);
+    QTRY_COMPARE(window_->docks()->currentView()->id(), QStringLiteral("graph"));
+  }
+
+  void breakLeadsToItsLine() {
+    open(session_);
+    auto* breaks = window_->findChild<QTableView*>("overview.breaks");
+    QTRY_VERIFY(breaks->model()->rowCount() > 0);
+    window_->findChild<QTabWidget*>("overview.tabs")->setCurrentIndex(1);
+    breaks->setFocus();
+    breaks->selectRow(0);
+    QTest::keyClick(breaks, Qt::Key_Return);
+    QTRY_COMPARE(window_->docks()->currentView()->id(), QStringLiteral("source"));
+    auto* source = qobject_cast<views::SourceView*>(window_->docks()->currentView());
+    QTRY_COMPARE(source->code()->currentLine(), 19);  // print("loss", y.sum())
+  }
+
+  void kernelLeadsToItsNodes() {
+    open(session_);
+    window_->goTo(Location::of(ObjectKind::Kernel, 2));
+    QTRY_COMPARE(window_->docks()->currentView()->id(), QStringLiteral("kernels"));
+    window_->goTo(Location::of(ObjectKind::Group, 1));
+    QTRY_COMPARE(window_->docks()->currentView()->id(), QStringLiteral("graph"));
+    auto* graph = qobject_cast<views::GraphView*>(window_->docks()->currentView());
+    QTRY_VERIFY(graph->canvas()->selectedNode() >= 0);
+  }
+
+  void paletteAndFind() {
+    open(session_);
+    QTest::keyClick(window_.get(), Qt::Key_P, Qt::ControlModifier | Qt::ShiftModifier);
+    QTRY_VERIFY(window_->findChild<views::CommandPalette*>());
+    auto* edit = window_->findChild<QLineEdit*>("commandPalette.edit");
+    QTest::keyClicks(edit, "view kernels");
+    QTest::keyClick(edit, Qt::Key_Return);
+    QTRY_COMPARE(window_->docks()->currentView()->id(), QStringLiteral("kernels"));
+    QTest::keyClick(window_.get(), Qt::Key_F, Qt::ControlModifier);
+    QTRY_COMPARE(QApplication::focusWidget()->objectName(), QStringLiteral("kernels.table.filter"));
+  }
+
+  void badFilesAreExplained_data() {
+    QTest::addColumn<QString>("kind");
+    for (const char* kind : {"missing", "text", "empty", "cut", "corrupt", "newer", "folder"}) QTest::newRow(kind) << QString::fromLatin1(kind);
+  }
+  void badFilesAreExplained() {
+    QFETCH(QString, kind);
+    QFile good(session_);
+    QVERIFY(good.open(QIODevice::ReadOnly));
+    QByteArray bytes = good.readAll();
+    QString path = folder_.filePath(kind + ".fusebox");
+    if (kind == "text") path = write(kind, "hello, this is no session at all\n");
+    if (kind == "empty") path = write(kind, {});
+    if (kind == "cut") path = write(kind, bytes.left(5000));
+    if (kind == "corrupt") path = write(kind, bytes.left(100) + QByteArray(bytes.size() - 100, 'x'));
+    if (kind == "newer") {
+      bytes.replace(60, 4, QByteArray("\0\0\x27\x0f", 4));  // user_version 9999
+      path = write(kind, bytes);
+    }
+    if (kind == "folder") path = folder_.path();
+    window_->openSession(path);
+    QTRY_VERIFY(!message().isEmpty());
+    QVERIFY2(message().size() > 40, qPrintable(message()));
+    QVERIFY(window_->messages()->severity() == views::MessageBar::Severity::Error);
+    qInfo().noquote() << message();
+    open(session_);  // the window survives, and the message is gone
+    QVERIFY(message().isEmpty());
+  }
+
+  void deletedWhileOpenIsSaid() {
+    const QString copy = folder_.filePath("copy.fusebox");
+    QVERIFY(QFile::copy(session_, copy));
+    open(copy);
+    QTRY_VERIFY(window_->findChild<QLabel*>("overview.number.launches")->text() != QStringLiteral("–"));
+    QFile::remove(copy);
+    QTRY_VERIFY_WITH_TIMEOUT(message().contains("no longer there"), 5000);
+    QVERIFY(window_->session());
+    for (int n = 1; n <= 6; ++n) {
+      QTest::keyClick(window_.get(), static_cast<Qt::Key>(Qt::Key_0 + n), Qt::ControlModifier);
+      QTest::qWait(50);
+    }
+  }
+
+  void missingProgramIsSaid() {
+    RunRequest run;
+    run.script = folder_.filePath("x.py");
+    window_->runScript(run);
+    QTRY_VERIFY(message().contains("could not be started"));
+    QVERIFY(window_->findChild<QDockWidget*>("dock.output")->isVisible());
+  }
+
+  void layoutsAndThemesKeepWorking() {
+    open(session_);
+    for (const char* action : {"layout.debug", "layout.profile", "theme.dark", "layout.tabs", "theme.light"}) {
+      window_->findChild<QAction*>(action)->trigger();
+      QTest::qWait(60);
+      QVERIFY(!window_->grab().isNull());
+    }
+  }
+
+  void everyInteractiveWidgetHasANameAndIsUnique() {
+    open(session_);
+    QSet<QString> seen;
+    for (QWidget* widget : window_->findChildren<QWidget*>()) {
+      const bool interactive = widget->focusPolicy() != Qt::NoFocus && widget->isEnabled() &&
+                               (qobject_cast<QAbstractButton*>(widget) || qobject_cast<QLineEdit*>(widget) || qobject_cast<QComboBox*>(widget) ||
+                                qobject_cast<QAbstractItemView*>(widget) || qobject_cast<QPlainTextEdit*>(widget));
+      if (!interactive || widget->objectName().startsWith("qt_") || QByteArray(widget->metaObject()->className()).startsWith("QTableCorner")) continue;
+      if (qobject_cast<QHeaderView*>(widget) || qobject_cast<QComboBox*>(widget->parentWidget()) || widget->inherits("QComboBoxListView") ||
+          widget->inherits("QTabBar") || widget->inherits("QComboBoxPrivateContainer") || qobject_cast<QLineEdit*>(widget->parentWidget())) {
+        continue;  // Qt's own parts
+      }
+      if (auto* button = qobject_cast<QToolButton*>(widget); button && button->defaultAction()) continue;  // named by its action
+      if (widget->inherits("QMenuBarExtension") || widget->inherits("QToolBarExtension")) continue;
+      if (widget->inherits("QToolButton") && qobject_cast<QTabBar*>(widget->parentWidget())) continue;
+      if (widget->inherits("QDockWidgetTitleButton")) continue;
+      QVERIFY2(!widget->objectName().isEmpty(), widget->metaObject()->className());
+      QVERIFY2(!seen.contains(widget->objectName()), qPrintable(widget->objectName()));
+      seen.insert(widget->objectName());
+      if (qobject_cast<QAbstractItemView*>(widget) || qobject_cast<QLineEdit*>(widget)) {
+        QVERIFY2(!widget->accessibleName().isEmpty(), qPrintable(widget->objectName()));
+      }
+    }
+    QVERIFY(seen.size() > 25);
+  }
+
+  void shortcutsDoNotConflict() {
+    QCOMPARE(window_->registry()->conflicts(), QStringList());
+    for (const auto& entry : window_->registry()->entries()) QVERIFY2(!entry.id.isEmpty(), qPrintable(entry.action->text()));
+  }
+};
+
+QTEST_MAIN(WindowFlowTest)
+#include "window_flow_test.moc"

@@ -1,0 +1,200 @@
+// Every view over synthetic sessions, driven by real events.
+#include <QComboBox>
+#include <QTreeWidget>
+#include <QtTest>
+
+#include "tests/profiler/synthetic_session.h"
+#include "tests/views/model_session.h"
+#include "views/graph/graph_view.h"
+#include "views/guards/guards_view.h"
+#include "views/kernels/kernels_view.h"
+#include "views/overview/overview_view.h"
+#include "views/source/source_view.h"
+#include "views/timeline/timeline_view.h"
+
+using namespace fusebox;
+using namespace fusebox::views;
+
+class SessionViewsTest : public QObject {
+  Q_OBJECT
+  QTemporaryDir folder_;
+  QString small_, model_;
+  test::SyntheticFacts facts_;
+  std::unique_ptr<SessionLink> link_;
+  std::unique_ptr<SelectionBus> bus_;
+
+  template <class T>
+  std::unique_ptr<T> show(const QString& path) {
+    bus_ = std::make_unique<SelectionBus>();
+    auto view = std::make_unique<T>(ViewContext{bus_.get()});
+    view->resize(1200, 700);
+    view->show();
+    link_ = std::make_unique<SessionLink>(path);
+    QSignalSpy opened(link_.get(), &SessionLink::opened);
+    if (opened.isEmpty()) opened.wait(5000);
+    view->setSession(link_.get());
+    return view;
+  }
+
+ private slots:
+  void initTestCase() {
+    Theme::instance().apply(Theme::Mode::Light);
+    small_ = folder_.filePath("small.fusebox");
+    model_ = folder_.filePath("model.fusebox");
+    const auto facts = test::writeSyntheticSession(small_.toStdString(), {.launches = 5000});
+    QVERIFY2(facts.has_value(), facts ? "" : facts.error().text().c_str());
+    facts_ = *facts;
+    const auto model = test::writeModelSession(model_.toStdString(), 12);
+    QVERIFY2(model.has_value(), model ? "" : model.error().text().c_str());
+  }
+
+  void overviewShowsTheNumbers() {
+    auto view = show<OverviewView>(small_);
+    auto* launches = view->findChild<QLabel*>("overview.number.launches");
+    QTRY_COMPARE(launches->text().remove(QChar(0x2009)), QString::number(facts_.launches));
+    auto* breaks = view->findChild<QTableView*>("overview.breaks");
+    QVERIFY(breaks->model()->rowCount() >= 1);
+    QVERIFY(view->findChild<QTableView*>("overview.kernels")->model()->rowCount() > 3);
+    QVERIFY(view->findChild<QTableView*>("overview.recompiles")->model()->rowCount() >= 1);
+  }
+
+  void sourceShowsBreaksAndExplainsLines() {
+    auto view = show<SourceView>(small_);
+    QTRY_VERIFY(view->code()->toPlainText().contains("class Block"));
+    auto* details = view->findChild<QTextBrowser*>("source.details");
+    QTRY_VERIFY(details->toPlainText().contains("Graph breaks"));  // the first break is selected
+    view->code()->goToLine(1);
+    QTRY_VERIFY(details->toPlainText().contains("Nothing was recorded"));
+    view->find();
+    QTest::keyClicks(view->findChild<QLineEdit*>("source.find"), "gelu");
+    QTRY_COMPARE(view->code()->currentLine(), 12);
+  }
+
+  void graphSwitchesStagesAndSelects() {
+    auto view = show<GraphView>(small_);
+    auto* stage = view->findChild<QComboBox*>("graph.stage");
+    QTRY_VERIFY(stage->count() >= 4);
+    QTRY_VERIFY(!view->canvas()->painter().empty());
+    QVERIFY(stage->currentText().startsWith("Post-grad"));
+    stage->setFocus();
+    QTest::keyClick(stage, Qt::Key_Home);
+    QTRY_VERIFY(!view->canvas()->painter().empty() && view->canvas()->painter().picture().data.row.stage == "captured");
+    QSignalSpy selected(bus_.get(), &SelectionBus::selected);
+    const QPointF centre = view->canvas()->toWidget(view->canvas()->painter().rectOf({2, -1}).center());
+    QTest::mouseClick(view->canvas(), Qt::LeftButton, {}, centre.toPoint());
+    QCOMPARE(selected.count(), 1);
+    auto* details = view->findChild<QTextBrowser*>("graph.details");
+    QTRY_VERIFY(details->toPlainText().contains("operator"));
+    QTRY_VERIFY(details->toPlainText().contains("Inputs"));
+  }
+
+  void largeGraphIsFoldedAndSearchable() {
+    auto view = show<GraphView>(model_);
+    QTRY_VERIFY(!view->canvas()->painter().empty());
+    const auto& painter = view->canvas()->painter();
+    QVERIFY(painter.picture().folding == GraphFolding::Module);
+    QVERIFY(painter.picture().drawn.size() < painter.picture().data.nodes.size());  // inputs are badges
+    QVERIFY(!painter.scene().boxes.empty());
+    auto* search = view->findChild<QLineEdit*>("graph.search");
+    QTest::keyClicks(search, "scaled_dot");
+    QTRY_COMPARE(std::count(painter.hits.begin(), painter.hits.end(), 1), 12);
+    // A node in a closed group: its groups open and it is selected.
+    int64_t node = 0;
+    for (const auto& n : painter.picture().data.nodes) {
+      if (n.op == "aten.gelu.default") node = n.id;
+    }
+    view->showLocation(Location::of(ObjectKind::Node, node));
+    QTRY_COMPARE(view->canvas()->selectedNode(), painter.picture().drawnOf(node));
+    QVERIFY(painter.scene().visible(view->canvas()->selectedNode()));
+  }
+
+  void guardsFollowEntries() {
+    auto view = show<GuardsView>(model_);
+    auto* tree = view->findChild<QTreeWidget*>("guards.frames");
+    QTRY_COMPARE(tree->topLevelItemCount(), 1);
+    auto* guards = view->findChild<QTableView*>("guards.table");
+    QTRY_COMPARE(guards->model()->rowCount(), 20);
+    auto* failures = view->findChild<QTableView*>("guards.failures");
+    QTRY_COMPARE(failures->model()->rowCount(), 3);
+    failures->setFocus();
+    failures->selectRow(0);
+    auto* details = view->findChild<QTextBrowser*>("guards.details");
+    QTRY_VERIFY(details->toPlainText().contains("[1, 131]"));
+    view->showLocation(Location::of(ObjectKind::Guard, 5));
+    QTRY_VERIFY(details->toPlainText().contains("L['self'].h[5]"));
+  }
+
+  void kernelsShowCode() {
+    auto view = show<KernelsView>(small_);
+    auto* table = view->findChild<QTableView*>("kernels.table");
+    QTRY_VERIFY(table->model()->rowCount() > 3);
+    // Sorted by total time, and the first one is shown.
+    QVERIFY(table->model()->index(0, kKernelTotal).data(TableModel::SortRole).toDouble() >=
+            table->model()->index(1, kKernelTotal).data(TableModel::SortRole).toDouble());
+    auto* details = view->findChild<QTextBrowser*>("kernels.details");
+    const QString first = table->model()->index(0, 0).data().toString();
+    QTRY_VERIFY(details->toPlainText().contains(first));
+    auto* filter = view->findChild<QLineEdit*>("kernels.table.filter");
+    QTest::keyClicks(filter, "-extern");
+    QTRY_VERIFY(!table->model()->index(0, 0).data().toString().startsWith("extern"));
+    QTest::keyClick(filter, Qt::Key_Return);
+    QTest::keyClick(table, Qt::Key_Down);
+    auto* llvm = view->findChild<QPlainTextEdit*>("kernels.llvmIr");
+    QTRY_VERIFY(!llvm->toPlainText().isEmpty());
+    QVERIFY(!view->findChild<QPlainTextEdit*>("kernels.loopIr")->toPlainText().isEmpty());
+    QVERIFY(!view->findChild<QPlainTextEdit*>("kernels.assembly")->toPlainText().isEmpty());
+  }
+
+  void timelineZoomsToSingleLaunches() {
+    auto view = show<TimelineView>(small_);
+    TimelineCanvas* canvas = view->canvas();
+    QTRY_VERIFY(!canvas->outline().lanes.empty());
+    QSignalSpy shown(view.get(), &TimelineView::barsShown);
+    QTRY_VERIFY(shown.count() > 0);
+    const int64_t middle = facts_.startNs + 2500 * test::kPeriodNs;
+    canvas->setWindow(middle, middle + 20 * test::kPeriodNs);
+    QVERIFY(shown.wait());
+    // In this window launches are drawn one by one, with their exact times.
+    int lane = -1;
+    double top = 0;
+    for (size_t i = 0; i < canvas->outline().lanes.size(); ++i) {
+      if (canvas->outline().lanes[i].kind == TimelineLane::Kind::Launches) lane = static_cast<int>(i);
+    }
+    QVERIFY(lane >= 0);
+    canvas->setFocus();
+    TimelineCanvas::Hit hit;
+    for (int y = 0; y < canvas->height() && !canvas->barOf(hit); y += 4) {
+      for (int x = 250; x < canvas->width(); x += 3) {
+        const auto h = canvas->hitAt(QPointF(x, y));
+        if (h.lane == lane && canvas->barOf(h)) {
+          hit = h;
+          top = y;
+        }
+      }
+    }
+    const query::Bar* bar = canvas->barOf(hit);
+    QVERIFY(bar);
+    QCOMPARE(bar->count, int64_t{1});
+    const int64_t index = (bar->startNs - facts_.startNs) / test::kPeriodNs;
+    QCOMPARE(bar->endNs - bar->startNs, test::durationNs(index));
+    const int64_t before = canvas->to() - canvas->from();
+    QTest::keyClick(canvas, Qt::Key_S);
+    QVERIFY(canvas->to() - canvas->from() > before);
+    QTest::keyClick(canvas, Qt::Key_F);
+    QVERIFY(canvas->to() - canvas->from() > 5000 * test::kPeriodNs * 9 / 10);
+    Q_UNUSED(top);
+  }
+
+  void viewsSurviveClearing() {
+    auto view = show<GraphView>(small_);
+    QTRY_VERIFY(!view->canvas()->painter().empty());
+    view->setSession(nullptr);
+    QVERIFY(view->canvas()->painter().empty());
+    QVERIFY(view->findChild<QLabel*>("graph.empty")->isVisible());
+    view->setSession(link_.get());
+    QTRY_VERIFY(!view->canvas()->painter().empty());
+  }
+};
+
+QTEST_MAIN(SessionViewsTest)
+#include "session_views_test.moc"

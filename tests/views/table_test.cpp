@@ -1,0 +1,107 @@
+#include <QAbstractItemModelTester>
+#include <QClipboard>
+#include <QtTest>
+
+#include "views/widgets/data_table.h"
+#include "views/widgets/theme.h"
+
+using namespace fusebox::views;
+
+namespace {
+
+TableRows sampleRows(int count) {
+  TableRows rows;
+  for (int i = 0; i < count; ++i) {
+    TableRow row;
+    row.location = Location::of(ObjectKind::Kernel, i + 1);
+    row.cells = {textCell("kernel_" + std::to_string(i)), durationCell(1000.0 * ((i * 7) % count)), textCell(i % 2 ? "odd, \"x\"" : "even")};
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+std::vector<TableColumn> columns() { return {{"Name"}, {"Time", {}, true}, {"Kind"}}; }
+
+}  // namespace
+
+class TableTest : public QObject {
+  Q_OBJECT
+ private slots:
+  void initTestCase() { Theme::instance().apply(Theme::Mode::Light); }
+
+  void modelKeepsTheContract() {
+    TableModel model(columns());
+    QAbstractItemModelTester tester(&model, QAbstractItemModelTester::FailureReportingMode::QtTest);
+    TableFilter filter;
+    filter.setSourceModel(&model);
+    QAbstractItemModelTester filterTester(&filter, QAbstractItemModelTester::FailureReportingMode::QtTest);
+    model.setRows(sampleRows(50));
+    filter.setFilterText("odd");
+    QCOMPARE(filter.rowCount(), 25);
+    filter.sort(1, Qt::DescendingOrder);
+    model.setRows(sampleRows(3));
+    filter.setFilterText({});
+    QCOMPARE(filter.rowCount(), 3);
+    model.setRows({});
+    QCOMPARE(filter.rowCount(), 0);
+  }
+
+  void numbersSortAsNumbers() {
+    DataTable table("t", "Filter", columns());
+    table.setRows(sampleRows(20));
+    table.sortBy(1, Qt::DescendingOrder);
+    double previous = 1e18;
+    for (int r = 0; r < 20; ++r) {
+      const double value = table.filter()->index(r, 1).data(TableModel::SortRole).toDouble();
+      QVERIFY(value <= previous);
+      previous = value;
+    }
+  }
+
+  void typingFilters() {
+    DataTable table("t", "Filter", columns());
+    table.setRows(sampleRows(20));
+    table.show();
+    auto* edit = table.findChild<QLineEdit*>("t.filter");
+    QTest::keyClicks(edit, "odd kernel_1");
+    QTRY_COMPARE(table.filter()->rowCount(), 6);  // 1, 11, 13, 15, 17, 19
+    QTest::keyClick(edit, Qt::Key_Return);
+    QVERIFY(table.table()->currentIndex().isValid());
+    QTest::keyClick(edit, Qt::Key_Escape);
+    QTRY_COMPARE(table.filter()->rowCount(), 20);
+  }
+
+  void selectionSurvivesNewRows() {
+    DataTable table("t", "Filter", columns());
+    table.setRows(sampleRows(10));
+    QVERIFY(table.select(Location::of(ObjectKind::Kernel, 7)));
+    QSignalSpy spy(&table, &DataTable::rowSelected);
+    table.setRows(sampleRows(15));
+    QCOMPARE(table.current()->location.id, int64_t{7});
+    QCOMPARE(spy.count(), 0);
+  }
+
+  void copyAndCsv() {
+    DataTable table("t", "Filter", columns());
+    table.setRows(sampleRows(3));
+    table.show();
+    table.table()->selectRow(1);
+    table.table()->setFocus();
+    table.findChild<QAction*>("t.copy")->trigger();
+    QCOMPARE(QApplication::clipboard()->text(), QString::fromUtf8("kernel_1\t1.00 µs\todd, \"x\""));
+    QCOMPARE(table.csv().split('\n').at(2), QStringLiteral("kernel_1,1000,\"odd, \"\"x\"\"\""));
+  }
+
+  void emptyTableSaysWhy() {
+    DataTable table("t", "Filter", columns());
+    table.setEmptyText("No kernels", "They appear with their first launch.");
+    table.show();
+    auto* label = table.findChild<QLabel*>("t.empty");
+    QVERIFY(label && label->isVisible() && label->text().contains("first launch"));
+    table.setRows(sampleRows(1));
+    QVERIFY(!label->isVisible());
+  }
+};
+
+QTEST_MAIN(TableTest)
+#include "table_test.moc"

@@ -1,0 +1,71 @@
+#include <QtTest>
+
+#include "views/common/fuzzy_match.h"
+#include "views/common/table.h"
+#include "views/common/units.h"
+#include "views/graph/graph_model.h"
+
+using namespace fusebox::views;
+
+class TextTest : public QObject {
+  Q_OBJECT
+ private slots:
+  void durationsHaveThreeDigits_data() {
+    QTest::addColumn<double>("ns");
+    QTest::addColumn<QString>("text");
+    QTest::newRow("zero") << 0.0 << "0 ns";
+    QTest::newRow("ns") << 12.0 << "12 ns";
+    QTest::newRow("us") << 1234.0 << "1.23 µs";
+    QTest::newRow("ms") << 56'780'000.0 << "56.8 ms";
+    QTest::newRow("round up") << 999'960.0 << "1.00 ms";
+    QTest::newRow("s") << 123'456'000'000.0 << "123 s";
+  }
+  void durationsHaveThreeDigits() {
+    QFETCH(double, ns);
+    QFETCH(QString, text);
+    QCOMPARE(QString::fromStdString(formatDuration(ns)), text);
+  }
+  void countsAreGrouped() {
+    QCOMPARE(QString::fromStdString(formatCount(1234567)), QStringLiteral("1\u2009234\u2009567"));
+    QCOMPARE(QString::fromStdString(formatCount(-1000)), QStringLiteral("-1\u2009000"));
+    QCOMPARE(QString::fromStdString(formatCount(999)), QStringLiteral("999"));
+  }
+  void otherUnits() {
+    QCOMPARE(formatBytes(3.2 * 1024 * 1024), std::string("3.20 MiB"));
+    QCOMPARE(formatBandwidth(2000, 1000), std::string("2.00 GB/s"));
+    QCOMPARE(formatBandwidth(0, 1000), std::string());
+    QCOMPARE(formatShare(1, 8), std::string("12.5 %"));
+    QCOMPARE(rulerStep(3), 5.0);
+    QCOMPARE(rulerStep(0.017), 0.02);
+    QCOMPARE(rulerStep(700), 1000.0);
+  }
+  void fuzzyRanksSubstringsFirst() {
+    QVERIFY(!fuzzyScore("xyz", "Open session"));
+    QVERIFY(*fuzzyScore("open", "File: Open session") > *fuzzyScore("open", "Go: Output of pen"));
+    QVERIFY(fuzzyScore("fos", "File: Open session"));
+    QVERIFY(*fuzzyScore("run", "Run: Run script") > *fuzzyScore("run", "View: Return unless"));
+  }
+  void filterWordsMustAllOccur() {
+    QVERIFY(filterMatches("", "anything"));
+    QVERIFY(filterMatches("conv f32", "aten.Convolution f32[1]"));
+    QVERIFY(!filterMatches("conv f16", "aten.Convolution f32[1]"));
+    QVERIFY(!filterMatches("conv -f32", "aten.convolution f32[1]"));
+    QVERIFY(filterMatches("-", "a-b") && !filterMatches("-", "ab"));
+  }
+  void shortOps() {
+    QCOMPARE(shortOp("aten::add.Tensor"), std::string("add"));
+    QCOMPARE(shortOp("aten.convolution.default"), std::string("convolution"));
+    QCOMPARE(shortOp("relu"), std::string("relu"));
+    QVERIFY(opFamily("call", "aten::mm") == OpFamily::Matrix);
+    QVERIFY(opFamily("call", "aten.native_layer_norm.default") == OpFamily::Normalisation);
+    QVERIFY(opFamily("placeholder", "") == OpFamily::Input);
+  }
+  void places() {
+    QCOMPARE(shortPlace("/a/b/model.py", 12), std::string("model.py:12"));
+    QCOMPARE(shortPlace("", 12), std::string());
+    QCOMPARE(shortPlace("/a/b/model.py", 0), std::string("model.py"));
+  }
+};
+
+QTEST_APPLESS_MAIN(TextTest)
+#include "text_test.moc"

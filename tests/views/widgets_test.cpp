@@ -1,0 +1,261 @@
+#include <QtTest>
+
+#include "views/graph/graph_canvas.h"
+#include "views/widgets/action_registry.h"
+#include "views/widgets/background_job.h"
+#include "views/widgets/code_pane.h"
+#include "views/widgets/command_palette.h"
+#include "views/widgets/message_bar.h"
+#include "views/widgets/picture_export.h"
+
+using namespace fusebox;
+using namespace fusebox::views;
+
+namespace {
+
+std::shared_ptr<const GraphPicture> diamond() {
+  query::GraphData data;
+  const char* const ops[] = {"", "aten.relu.default", "aten.sin.default", "aten.add.Tensor"};
+  for (int i = 0; i < 4; ++i) {
+    query::GraphNode node;
+    node.id = 10 + i;
+    node.position = i;
+    node.name = "n" + std::to_string(i);
+    node.kind = i == 0 ? "placeholder" : "call";
+    node.op = ops[i];
+    node.dtype = "float32";
+    node.shape = "[2, 3]";
+    node.modulePath = i == 1 || i == 2 ? "block.inner" : "";
+    data.nodes.push_back(node);
+  }
+  data.edges = {{10, 11, 0, 0}, {10, 12, 0, 0}, {11, 13, 0, 0}, {12, 13, 0, 1}};
+  return makePicture(std::move(data), {GraphFolding::Module, true});
+}
+
+std::shared_ptr<const CompoundScene> layOut(const GraphPicture& picture, bool open) {
+  std::vector<char> groups(picture.tree.groups.size(), open);
+  groups[0] = 1;
+  return std::make_shared<CompoundScene>(layoutCompound(picture.tree, groups, picture.layout));
+}
+
+double contrast(const QColor& a, const QColor& b) {
+  const auto luminance = [](const QColor& c) {
+    const auto part = [](double v) { return v <= 0.03928 ? v / 12.92 : std::pow((v + 0.055) / 1.055, 2.4); };
+    return 0.2126 * part(c.redF()) + 0.7152 * part(c.greenF()) + 0.0722 * part(c.blueF());
+  };
+  const double x = luminance(a), y = luminance(b);
+  return (std::max(x, y) + 0.05) / (std::min(x, y) + 0.05);
+}
+
+}  // namespace
+
+class WidgetsTest : public QObject {
+  Q_OBJECT
+ private slots:
+  void initTestCase() { Theme::instance().apply(Theme::Mode::Light); }
+
+  void textIsReadableInBothThemes() {
+    for (const auto mode : {Theme::Mode::Light, Theme::Mode::Dark}) {
+      Theme::instance().apply(mode);
+      for (const Token ground : {Token::Window, Token::Panel, Token::Raised, Token::Code, Token::ErrorSoft, Token::WarningSoft, Token::Selection}) {
+        QVERIFY2(contrast(themed(Token::Text), themed(ground)) > 7, "text");
+      }
+      for (const Token text : {Token::TextMuted, Token::Accent, Token::Error, Token::Warning, Token::Good, Token::CodeKeyword, Token::CodeString, Token::CodeNumber, Token::CodeType, Token::CodeName}) {
+        QVERIFY2(contrast(themed(text), themed(Token::Panel)) > 4.4, qPrintable(QString::number(static_cast<int>(text))));
+      }
+      for (int c = 0; c < Theme::kCategories; ++c) {
+        QVERIFY2(contrast(themed(Token::Text), Theme::instance().categoryFill(c)) > 4.5, qPrintable(QString::number(c)));
+      }
+    }
+    Theme::instance().apply(Theme::Mode::Light);
+  }
+
+  void everyIconExists() {
+    for (const char* name : {"back", "forward", "open", "run", "stop", "find", "palette", "overview", "source", "graph", "guards", "kernels", "timeline", "export", "copy", "fit", "zoomin", "zoomout", "expand", "collapse", "close", "break", "recompile", "help"}) {
+      QVERIFY2(!Theme::instance().icon(QString::fromLatin1(name)).isNull(), name);
+    }
+  }
+
+  void canvasSelectsByMouseAndKeyboard() {
+    GraphCanvas canvas;
+    canvas.resize(500, 400);
+    canvas.show();
+    const auto picture = diamond();
+    canvas.setScene(picture, layOut(*picture, true), false);
+    QSignalSpy selected(&canvas, &GraphCanvas::nodeSelected);
+    const QPointF centre = canvas.toWidget(canvas.painter().rectOf({0, -1}).center());
+    QTest::mouseClick(&canvas, Qt::LeftButton, {}, centre.toPoint());
+    QCOMPARE(selected.count(), 1);
+    QCOMPARE(canvas.selectedNode(), 0);
+    QTest::keyClick(&canvas, Qt::Key_Down);
+    const int second = canvas.selectedNode();
+    QVERIFY(second == 1 || second == 2);
+    QTest::keyClick(&canvas, second == 1 ? Qt::Key_Right : Qt::Key_Left);
+    QTest::keyClick(&canvas, Qt::Key_Left);
+    QTest::keyClick(&canvas, Qt::Key_Down);
+    QCOMPARE(canvas.selectedNode(), 3);
+    QTest::keyClick(&canvas, Qt::Key_Up);
+    QTest::keyClick(&canvas, Qt::Key_Up);
+    QCOMPARE(canvas.selectedNode(), 0);
+    QVERIFY(canvas.accessibleDescription().contains("n0"));
+  }
+
+  void canvasZoomsAtThePointer() {
+    GraphCanvas canvas;
+    canvas.resize(500, 400);
+    canvas.show();
+    const auto picture = diamond();
+    canvas.setScene(picture, layOut(*picture, true), false);
+    const double before = canvas.scale();
+    const QPointF node = canvas.painter().rectOf({1, -1}).center();
+    const QPointF at = canvas.toWidget(node);
+    QWheelEvent wheel(at, canvas.mapToGlobal(at), {}, QPoint(0, 360), Qt::NoButton, Qt::NoModifier, Qt::NoScrollPhase, false);
+    QApplication::sendEvent(&canvas, &wheel);
+    QVERIFY(canvas.scale() > before * 1.3);
+    QVERIFY((canvas.toWidget(node) - at).manhattanLength() < 1);
+    QTest::keyClick(&canvas, Qt::Key_F);
+    QCOMPARE(canvas.scale(), before);
+  }
+
+  void doubleClickTogglesAGroup() {
+    GraphCanvas canvas;
+    canvas.resize(500, 400);
+    canvas.show();
+    const auto picture = diamond();
+    canvas.setScene(picture, layOut(*picture, false), false);
+    QSignalSpy toggled(&canvas, &GraphCanvas::groupToggled);
+    const int group = picture->tree.groupOfNode[1];
+    QVERIFY(group > 0);
+    const QPointF centre = canvas.toWidget(canvas.painter().rectOf({-1, group}).center());
+    QTest::mouseDClick(&canvas, Qt::LeftButton, {}, centre.toPoint());
+    QCOMPARE(toggled.count(), 1);
+    QCOMPARE(toggled.at(0).at(0).toInt(), group);
+  }
+
+  void inputsBecomeBadges() {
+    auto data = diamond()->data;
+    const auto picture = makePicture(std::move(data), {GraphFolding::Nothing, false});
+    QCOMPARE(picture->drawn.size(), size_t{3});
+    QCOMPARE(picture->inputBadges[0], 1);
+    QCOMPARE(picture->drawnOf(10), -1);
+    QCOMPARE(picture->drawnOf(13), 2);
+  }
+
+  void picturesAreWritten() {
+    GraphCanvas canvas;
+    canvas.resize(500, 400);
+    const auto picture = diamond();
+    canvas.setScene(picture, layOut(*picture, true), false);
+    QTemporaryDir folder;
+    for (const char* ending : {"svg", "png", "pdf"}) {
+      const QString path = folder.filePath(QStringLiteral("g.") + QString::fromLatin1(ending));
+      QCOMPARE(writePicture(canvas.picture(), path), QString());
+      QVERIFY(QFileInfo(path).size() > 800);
+    }
+    QFile svg(folder.filePath("g.svg"));
+    QVERIFY(svg.open(QIODevice::ReadOnly));
+    QVERIFY(svg.readAll().contains("relu"));
+    QImage png(folder.filePath("g.png"));
+    QVERIFY(png.width() > 200);
+    QVERIFY(!writePicture(canvas.picture(), folder.filePath("g.doc")).isEmpty());
+    QVERIFY(!writePicture(canvas.picture(), "/nonexistent/g.svg").isEmpty());
+  }
+
+  void codePaneMarksAndFinds() {
+    CodePane pane("code", Language::Python);
+    pane.resize(400, 300);
+    pane.show();
+    QString code;
+    for (int i = 1; i <= 200; ++i) code += QStringLiteral("line_%1 = %1\n").arg(i);
+    pane.setCode(code);
+    QSignalSpy spy(&pane, &CodePane::lineSelected);
+    pane.goToLine(150);
+    QCOMPARE(pane.currentLine(), 150);
+    QCOMPARE(spy.last().at(0).toInt(), 150);
+    QVERIFY(pane.findText("line_42 "));
+    QCOMPARE(pane.currentLine(), 42);
+    QVERIFY(pane.findText("line_9 ", true));
+    QVERIFY(!pane.findText("nothing like this"));
+    pane.setMarks({{3, {LineMark::Kind::Break, "1.2 ms", 1.0, "a break"}}});
+    QVERIFY(!pane.grab().isNull());
+  }
+
+  void highlighterColoursEachLanguage() {
+    const struct {
+      Language language;
+      const char* text;
+      int at;
+      Token token;
+    } cases[] = {{Language::Python, "def f(): return 1", 0, Token::CodeKeyword},
+                 {Language::Python, "x = 'a # b'  # c", 5, Token::CodeString},
+                 {Language::LlvmIr, "%1 = fadd <8 x float> %a, %b", 5, Token::CodeKeyword},
+                 {Language::Assembly, "\tvaddps %ymm0, %ymm1, %ymm2", 1, Token::CodeKeyword},
+                 {Language::LoopIr, "for i in 0..64 # n", 15, Token::CodeComment}};
+    for (const auto& c : cases) {
+      QTextDocument document;
+      Highlighter highlighter(c.language, &document);
+      document.setPlainText(QString::fromLatin1(c.text));
+      highlighter.rehighlight();
+      QColor found;
+      for (const auto& range : document.firstBlock().layout()->formats()) {
+        if (range.start <= c.at && c.at < range.start + range.length) found = range.format.foreground().color();
+      }
+      QCOMPARE(found.name(), themed(c.token).name());
+    }
+  }
+
+  void paletteRunsTheBestMatch() {
+    QWidget window;
+    window.resize(800, 600);
+    window.show();
+    ActionRegistry registry(&window);
+    int opened = 0, closed = 0;
+    registry.add("a.open", "File", "Open session", {}, {}, [&] { ++opened; });
+    registry.add("a.close", "File", "Close session", {}, {}, [&] { ++closed; });
+    auto* palette = new CommandPalette(registry, &window);
+    palette->show();
+    QTest::keyClicks(palette->findChild<QLineEdit*>("commandPalette.edit"), "close");
+    QTest::keyClick(palette->findChild<QLineEdit*>("commandPalette.edit"), Qt::Key_Return);
+    QTRY_COMPARE(closed, 1);
+    QCOMPARE(opened, 0);
+  }
+
+  void registryFindsConflicts() {
+    QWidget window;
+    ActionRegistry registry(&window);
+    registry.add("a", "X", "A", QKeySequence("Ctrl+K"), {}, [] {});
+    QVERIFY(registry.conflicts().isEmpty());
+    registry.add("b", "X", "B", QKeySequence("Ctrl+K"), {}, [] {});
+    QCOMPARE(registry.conflicts().size(), 1);
+  }
+
+  void newerJobReplacesOlder() {
+    BackgroundJob job;
+    QList<int> results;
+    std::atomic<bool> sawCancel{false};
+    job.start<int>(
+        [&](const std::atomic<bool>& cancel) {
+          while (!cancel) QThread::msleep(1);
+          sawCancel = true;
+          return 1;
+        },
+        [&](int& value) { results << value; });
+    job.start<int>([](const std::atomic<bool>&) { return 2; }, [&](int& value) { results << value; });
+    QTRY_COMPARE(results, QList<int>{2});
+    QTRY_VERIFY(sawCancel);
+    QTest::qWait(20);
+    QCOMPARE(results.size(), 1);
+  }
+
+  void messageBarSaysAndCloses() {
+    MessageBar bar;
+    bar.say(MessageBar::Severity::Error, "It broke", "Here.\nDo this.");
+    QVERIFY(bar.isVisible());
+    QVERIFY(bar.text().contains("Do this"));
+    QTest::mouseClick(bar.findChild<QAbstractButton*>("messageBar.close"), Qt::LeftButton);
+    QVERIFY(!bar.isVisible());
+  }
+};
+
+QTEST_MAIN(WidgetsTest)
+#include "widgets_test.moc"
