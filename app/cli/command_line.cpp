@@ -1,9 +1,174 @@
 #include "app/cli/command_line.h"
 
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <filesystem>
+
+#include "app/cli/commands.h"
+#include "profiler/session/reader.h"
+
 namespace fusebox::cli {
+namespace {
+
+constexpr const char* kDescription =
+    "Fusebox: a debugger and profiler for compiled PyTorch programs.\n\n"
+    "  fusebox                                   the window\n"
+    "  fusebox run train.py --epochs 1           run a script under Fusebox's engine, record a session, print a summary\n"
+    "  fusebox open train-20260101-120000.fusebox\n"
+    "  fusebox query SESSION 'SELECT file, line, reason FROM graph_breaks'\n"
+    "  fusebox diagram SESSION -o graph.svg\n\n"
+    "Exit codes: 0, the script's own for run (128 + signal when killed), 2 for wrong usage, 3 for input that cannot be read.";
+
+constexpr const char* kRunFooter =
+    "fusebox run [OPTIONS] (script.py | -m MODULE | -c CODE) [arguments of the script ...]\n\n"
+    "The script form is Python's: a file, -m MODULE or -c CODE; everything after it belongs to the script.\n"
+    "stdin, stdout and signals stay the script's own; Fusebox's words go to stderr. The session is\n"
+    "<script>-<time>.fusebox in the working directory unless --session names it.\n\n"
+    "  fusebox run train.py --lr 0.1\n"
+    "  fusebox run --engine stock --session stock.fusebox train.py     PyTorch's own torch.compile, for comparison\n"
+    "  fusebox run --summary out.json -m package.module\n\n"
+    "The interpreter: --python, FUSEBOX_PYTHON, an active virtual environment with the engine's PyTorch version,\n"
+    "the interpreter that Fusebox was built for, python3.";
+
+constexpr const char* kQueryFooter =
+    "Views: session_info frames compiles stages graph_breaks guards guard_failures graphs nodes edges node_origins\n"
+    "fusion_groups fusion_members fusion_decisions buffers kernels launches cpu_events gpu_events cache_events\n"
+    "source_files losses; also threads kernel_code calls timeline. Times are integer nanoseconds.\n\n"
+    "  fusebox query S 'SELECT name, launches, total_ns FROM kernels ORDER BY total_ns DESC LIMIT 10'\n"
+    "  fusebox query S --format csv 'SELECT * FROM guard_failures'\n"
+    "  fusebox query S \"SELECT a, b, reason FROM fusion_decisions WHERE NOT fused\"";
+
+/// Everything that parsing fills in.
+struct Parsed {
+  RunOptions run;
+  SummaryOptions summary;
+  QueryOptions query;
+  DiagramOptions diagram;
+  ExportOptions exporting;
+  DoctorOptions doctor;
+  std::string openFile, compareA, compareB;
+};
+
+void addJson(CLI::App* command, bool& json) { command->add_flag("--json", json, "Write the report as JSON"); }
+
+void addRun(CLI::App& app, RunOptions& o) {
+  auto* run = app.add_subcommand("run", "Run a script under an engine and record a session");
+  run->add_option("--session", o.session, "Write the session here")->type_name("FILE");
+  run->add_option("--engine", o.engine, "fusebox: this engine; stock: PyTorch's own; eager: no compilation")
+      ->check(CLI::IsMember({"fusebox", "stock", "eager"}))
+      ->capture_default_str();
+  run->add_option("--python", o.python, "Interpreter that runs the script")->type_name("PROGRAM");
+  run->add_flag("--no-record", o.noRecord, "Run without recording");
+  run->add_option("--summary", o.summary, "Write the summary as JSON to this file too")->type_name("OUT.json");
+  run->add_flag("--json", o.json, "Print the summary (to stderr) as JSON");
+  run->footer(kRunFooter);
+}
+
+void addReports(CLI::App& app, Parsed& p) {
+  auto* summary = app.add_subcommand("summary", "Print what run prints at the end");
+  summary->add_option("FILE", p.summary.file, "Session")->required();
+  addJson(summary, p.summary.json);
+
+  auto* query = app.add_subcommand("query", "Run a SELECT over a session");
+  query->add_option("FILE", p.query.file, "Session")->required();
+  query->add_option("SQL", p.query.sql, "One SELECT over the public views")->required();
+  query->add_option("--format", p.query.format, "table, csv or json")
+      ->check(CLI::IsMember({"table", "csv", "json"}))
+      ->capture_default_str();
+  query->add_option("--limit", p.query.limit, "At most this many rows");
+  addJson(query, p.query.json);
+  query->footer(kQueryFooter);
+
+  auto* diagram = app.add_subcommand("diagram", "Draw a graph as SVG, PNG, PDF or DOT");
+  diagram->add_option("FILE", p.diagram.file, "Session")->required();
+  diagram->add_option("-o,--output", p.diagram.output, "Picture; the ending chooses the format")->required();
+  diagram->add_option("--graph", p.diagram.graph, "graph_id of the graphs view (default: the first)");
+  diagram->add_option("--stage", p.diagram.stage, "captured, joint, forward, backward, post_grad or post_fusion (default)")
+      ->check(CLI::IsMember({"captured", "joint", "forward", "backward", "post_grad", "post_fusion"}));
+  addJson(diagram, p.diagram.json);
+  diagram->footer("Needs Graphviz' dot, except for .dot.");
+
+  auto* exporting = app.add_subcommand("export", "Write a session in another format");
+  exporting->add_option("FILE", p.exporting.file, "Session")->required();
+  exporting->add_option("-o,--output", p.exporting.output, ".json: Chrome trace; .csv: all launches")->required();
+  addJson(exporting, p.exporting.json);
+
+  auto* doctor = app.add_subcommand("doctor", "Say what works on this machine, and how to mend what does not");
+  doctor->add_option("--python", p.doctor.python, "Interpreter to look at");
+  addJson(doctor, p.doctor.json);
+}
+
+void addWindows(CLI::App& app, Parsed& p) {
+  auto* open = app.add_subcommand("open", "Show a session in the window");
+  open->add_option("FILE", p.openFile, "Session")->required();
+  auto* debug = app.add_subcommand("debug", "Run a script in the window, stopped before the first compile (not yet available)");
+  debug->prefix_command();
+  auto* compare = app.add_subcommand("compare", "Compare two sessions (not yet available)");
+  compare->add_option("A", p.compareA, "Session");
+  compare->add_option("B", p.compareB, "Session");
+}
+
+int showWindow(const OpenWindow& openWindow, const WindowWish& wish) {
+  const char* platform = std::getenv("QT_QPA_PLATFORM");
+  if (!platform && !std::getenv("DISPLAY") && !std::getenv("WAYLAND_DISPLAY")) {
+    return complainUsage("there is no display for the window; `fusebox summary`, `query` and `diagram` work without one "
+                         "(see fusebox --help)");
+  }
+  if (!wish.file.empty()) {
+    // Said here, where the user looks, rather than in a window about nothing.
+    if (auto reader = session::Reader::open(wish.file); !reader) return complain(reader.error());
+  }
+  return openWindow(wish);
+}
+
+int dispatch(const CLI::App& app, const Parsed& p, const OpenWindow& openWindow) {
+  if (app.got_subcommand("run")) return runScript(p.run);
+  if (app.got_subcommand("summary")) return showSummary(p.summary);
+  if (app.got_subcommand("query")) return runQuery(p.query);
+  if (app.got_subcommand("diagram")) return drawDiagram(p.diagram);
+  if (app.got_subcommand("export")) return exportSession(p.exporting);
+  if (app.got_subcommand("doctor")) return runDoctor(p.doctor);
+  if (app.got_subcommand("open")) return showWindow(openWindow, {.file = p.openFile, .runCommand = {}});
+  if (app.got_subcommand("debug")) return complainUsage("debug is not yet available; use `fusebox run` and look at the session");
+  if (app.got_subcommand("compare")) {
+    return complainUsage("compare is not yet available; use `fusebox summary --json` or `fusebox query` on both sessions");
+  }
+  return showWindow(openWindow, {});
+}
+
+}  // namespace
 
 int runCommandLine(int argc, char** argv, const OpenWindow& openWindow) {
-  return openWindow({.file = argc > 2 ? argv[2] : "", .runCommand = {}});
+  std::vector<std::string> words(argv + 1, argv + argc);
+  Parsed parsed;
+  // A session dropped on the program, or double-clicked.
+  std::error_code error;
+  if (words.size() == 1 && words[0][0] != '-' && std::filesystem::is_regular_file(words[0], error)) {
+    return showWindow(openWindow, {.file = words[0], .runCommand = {}});
+  }
+  if (!words.empty() && words[0] == "run") {
+    const std::vector<std::string> after(words.begin() + 1, words.end());
+    const auto start = static_cast<std::ptrdiff_t>(scriptFormStart(after));
+    parsed.run.script.assign(after.begin() + start, after.end());
+    words.assign(after.begin(), after.begin() + start);
+    if (!words.empty() && words.back() == "--") words.pop_back();
+    words.insert(words.begin(), "run");
+  }
+  CLI::App app{kDescription, "fusebox"};
+  app.set_version_flag("--version", "fusebox " FUSEBOX_VERSION);
+  app.require_subcommand(0, 1);
+  addRun(app, parsed.run);
+  addWindows(app, parsed);
+  addReports(app, parsed);
+  std::reverse(words.begin(), words.end());  // CLI11 takes them last first
+  try {
+    app.parse(words);
+  } catch (const CLI::ParseError& problem) {
+    return app.exit(problem) == 0 ? kOk : kUsage;
+  }
+  return dispatch(app, parsed, openWindow);
 }
 
 }  // namespace fusebox::cli

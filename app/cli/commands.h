@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "app/cli/run_arguments.h"
+#include "engine/support/result.h"
+
+namespace fusebox::cli {
+
+/// Exit codes besides the script's own.
+inline constexpr int kOk = 0;
+inline constexpr int kUsage = 2;
+inline constexpr int kUnreadable = 3;
+
+struct SummaryOptions {
+  std::string file;
+  bool json = false;
+};
+struct QueryOptions {
+  std::string file, sql, format = "table";
+  int64_t limit = -1;
+  bool json = false;
+};
+struct DiagramOptions {
+  std::string file, stage, output;
+  int64_t graph = 0;
+  bool json = false;
+};
+struct ExportOptions {
+  std::string file, output;
+  bool json = false;
+};
+struct DoctorOptions {
+  std::string python;
+  bool json = false;
+};
+
+/// Each carries out one command and returns the exit code; they write results to stdout and complaints to stderr.
+int runScript(const RunOptions& options);
+int showSummary(const SummaryOptions& options);
+int runQuery(const QueryOptions& options);
+int drawDiagram(const DiagramOptions& options);
+int exportSession(const ExportOptions& options);
+int runDoctor(const DoctorOptions& options);
+
+/// "fusebox: <error>" on stderr; returns the exit code that its kind of failure has.
+int complain(const Error& error);
+int complainUsage(const std::string& message);
+
+}  // namespace fusebox::cli

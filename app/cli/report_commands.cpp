@@ -1,0 +1,106 @@
+// Commands that read a session and say something about it: summary, query, export.
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <iostream>
+
+#include "app/cli/commands.h"
+#include "profiler/export/chrome_trace.h"
+#include "profiler/export/tables.h"
+#include "profiler/query/summary.h"
+#include "profiler/session/reader.h"
+
+namespace fusebox::cli {
+
+int complain(const Error& error) {
+  fmt::print(stderr, "fusebox: {}\n", error.context.empty() ? error.message : error.context + ": " + error.message);
+  return error.code == ErrorCode::InvalidArgument ? kUsage : kUnreadable;
+}
+
+int complainUsage(const std::string& message) {
+  fmt::print(stderr, "fusebox: {}\n", message);
+  return kUsage;
+}
+
+int showSummary(const SummaryOptions& options) {
+  auto reader = session::Reader::open(options.file);
+  if (!reader) return complain(reader.error());
+  auto summary = query::summarize(**reader);
+  if (!summary) return complain(summary.error());
+  if (options.json) {
+    fmt::print("{}\n", query::toJson(*summary).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  } else {
+    fmt::print("{}\n{}", options.file, query::toText(*summary));
+  }
+  return kOk;
+}
+
+int runQuery(const QueryOptions& options) {
+  auto reader = session::Reader::open(options.file);
+  if (!reader) return complain(reader.error());
+  auto table = (*reader)->query(options.sql, options.limit);
+  if (!table) {
+    const bool sql = table.error().code == ErrorCode::InvalidArgument;
+    const int code = complain(sql ? Error{table.error().code, table.error().message, {}} : table.error());
+    if (sql) fmt::print(stderr, "  the views and their columns: profiler/session/SCHEMA.md, or "
+                                "\"SELECT name, sql FROM sqlite_temp_schema\"\n");
+    return code;
+  }
+  const std::string format = options.json ? "json" : options.format;
+  const std::string text = format == "json"  ? exporting::toJson(*table)
+                           : format == "csv" ? exporting::toCsv(*table)
+                                             : exporting::toAlignedText(*table);
+  std::cout << text << std::flush;
+  return kOk;
+}
+
+namespace {
+
+using Exporter = std::function<Result<int64_t>(const session::Reader&, std::ostream&)>;
+
+struct ExportFormat {
+  std::string extension;
+  Exporter write;  ///< empty: named in the manual, not there yet
+};
+
+const ExportFormat kFormats[] = {
+    {".json", exporting::writeChromeTrace},
+    {".csv",
+     [](const session::Reader& reader, std::ostream& out) {
+       return exporting::writeCsv(reader, "SELECT * FROM launches ORDER BY launch_id", out);
+     }},
+    {".pftrace", {}},
+    {".html", {}},
+};
+
+}  // namespace
+
+int exportSession(const ExportOptions& options) {
+  const ExportFormat* format = nullptr;
+  for (const auto& f : kFormats) {
+    if (options.output.ends_with(f.extension)) format = &f;
+  }
+  if (!format) {
+    return complainUsage(options.output + ": the name must end in .json (Chrome trace) or .csv (launches)");
+  }
+  if (!format->write) return complainUsage("export to " + format->extension + " is not yet available; use .json or .csv");
+  auto reader = session::Reader::open(options.file);
+  if (!reader) return complain(reader.error());
+  std::ofstream out(options.output, std::ios::binary);
+  if (!out) return complainUsage(options.output + ": cannot be written: " + std::strerror(errno));
+  auto written = format->write(**reader, out);
+  if (!written) return complain(written.error());
+  out.close();
+  if (!out) return complainUsage(options.output + ": cannot be written: " + std::strerror(errno));
+  if (options.json) {
+    fmt::print("{}\n", nlohmann::json{{"output", options.output}, {"events", *written}}.dump());
+  } else {
+    fmt::print("{}: {} events\n", options.output, *written);
+  }
+  return kOk;
+}
+
+}  // namespace fusebox::cli

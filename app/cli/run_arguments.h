@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace fusebox::cli {
+
+/// What `fusebox run` was asked. `script` is the script form exactly as given: a path, or -m module, or -c code, then its
+/// arguments.
+struct RunOptions {
+  std::string session, engine = "fusebox", python, summary;
+  bool noRecord = false, json = false;
+  std::vector<std::string> script;
+};
+
+/// Where, in the words after `run`, fusebox's own options end and the script form begins: the first word that is -m, -c or no
+/// option. Everything from there on belongs to the script, whatever it looks like.
+size_t scriptFormStart(const std::vector<std::string>& words);
+
+}  // namespace fusebox::cli

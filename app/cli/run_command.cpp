@@ -1,0 +1,175 @@
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "app/cli/commands.h"
+#include "app/cli/python_choice.h"
+#include "app/cli/script_process.h"
+#include "profiler/query/summary.h"
+#include "profiler/session/reader.h"
+
+namespace fusebox::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A script's argument, whether "-m module" or "-mmodule".
+std::string shortFormValue(const std::vector<std::string>& script) {
+  if (script[0].size() > 2) return script[0].substr(2);
+  return script.size() > 1 ? script[1] : std::string();
+}
+
+bool isShortForm(const std::vector<std::string>& script, const char* flag) { return script[0].rfind(flag, 0) == 0; }
+
+Result<void> checkScript(const std::vector<std::string>& script) {
+  if (script.empty()) {
+    return fail(ErrorCode::InvalidArgument, "nothing to run; give a script, -m MODULE or -c CODE (see fusebox run --help)");
+  }
+  if (isShortForm(script, "-m") || isShortForm(script, "-c")) {
+    if (!shortFormValue(script).empty()) return {};
+    return fail(ErrorCode::InvalidArgument, script[0] + " needs " + (script[0] == "-m" ? "a module's name" : "code"));
+  }
+  if (script[0] == "-") return {};  // standard input, as Python has it
+  std::error_code error;
+  const fs::path path = script[0];
+  if (!fs::exists(path, error)) return fail(ErrorCode::NotFound, "there is no such script", script[0]);
+  if (fs::is_directory(path, error) && !fs::exists(path / "__main__.py", error)) {
+    return fail(ErrorCode::Corrupt, "this is a directory without __main__.py, not a script", script[0]);
+  }
+  if (access(path.c_str(), R_OK) != 0) return fail(ErrorCode::Io, "the script may not be read", script[0]);
+  return {};
+}
+
+// <script>-<time>.fusebox in the working directory, a number more if that is taken.
+std::string defaultSession(const std::vector<std::string>& script) {
+  std::string stem = "session";
+  if (isShortForm(script, "-m")) {
+    stem = shortFormValue(script);
+  } else if (isShortForm(script, "-c")) {
+    stem = "command";
+  } else if (script[0] != "-") {
+    std::error_code error;
+    stem = fs::absolute(script[0], error).lexically_normal().stem().string();
+  }
+  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  const std::string base = fmt::format("{}-{:%Y%m%d-%H%M%S}", stem, fmt::localtime(now));
+  std::string name = base + ".fusebox";
+  for (int i = 2; fs::exists(name); ++i) name = fmt::format("{}-{}.fusebox", base, i);
+  return name;
+}
+
+// Whether a session can be created there, said before the script has run for hours.
+Result<void> checkSessionPath(const std::string& path) {
+  std::error_code error;
+  const fs::path folder = fs::absolute(path, error).parent_path();
+  if (!fs::is_directory(folder, error)) {
+    return fail(ErrorCode::InvalidArgument, "the session's directory does not exist", folder.string());
+  }
+  if (fs::is_directory(path, error)) {
+    return fail(ErrorCode::InvalidArgument, "the session must be a file, not a directory", path);
+  }
+  if (access(folder.c_str(), W_OK) != 0) {
+    return fail(ErrorCode::InvalidArgument,
+                "the session cannot be written to this directory; name another with --session, or use --no-record",
+                folder.string());
+  }
+  return {};
+}
+
+void sayHowItEnded(const ScriptEnd& end) {
+  if (end.signal == 0) return;
+  fmt::print(stderr, "fusebox: the script was killed by signal {} ({}).", end.signal, strsignal(end.signal));
+  if (end.outOfMemory) {
+    fmt::print(stderr, " The kernel ended it because memory ran out.");
+  } else if (end.signal == SIGKILL) {
+    fmt::print(stderr, " If nobody did that by hand, memory ran out: see `dmesg | grep -i oom`.");
+  } else if (end.signal == SIGSEGV || end.signal == SIGABRT || end.signal == SIGBUS || end.signal == SIGILL) {
+    fmt::print(stderr, " If it runs well with `fusebox run --engine eager`, please report it with the session.");
+  }
+  fmt::print(stderr, " What was recorded until then is kept.\n");
+}
+
+bool writeSummaryFile(const std::string& path, const nlohmann::json& json) {
+  std::ofstream out(path);
+  out << json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
+  out.close();
+  if (out) return true;
+  fmt::print(stderr, "fusebox: the summary cannot be written to {}: {}\n", path, std::strerror(errno));
+  return false;
+}
+
+void report(const RunOptions& options, const std::string& session, const ScriptEnd& end) {
+  std::error_code error;
+  if (!fs::exists(session, error)) {
+    fmt::print(stderr, "fusebox: nothing was recorded: the script ended before the engine was loaded.\n");
+    return;
+  }
+  auto reader = session::Reader::open(session);
+  if (!reader) {
+    complain(reader.error());
+    return;
+  }
+  auto summary = query::summarize(**reader);
+  if (!summary) {
+    complain(summary.error());
+    return;
+  }
+  auto json = query::toJson(*summary);
+  json["session"] = fs::absolute(session, error).string();
+  json["exit_code"] = end.exitCode;
+  if (!options.summary.empty()) writeSummaryFile(options.summary, json);
+  if (options.json) {
+    fmt::print(stderr, "{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  } else {
+    fmt::print(stderr, "fusebox: recorded {}\n{}", session, query::toText(*summary));
+  }
+}
+
+std::string joinedPath(const std::string& front) {
+  const char* old = std::getenv("PYTHONPATH");
+  if (front.empty()) return old ? old : "";
+  return old && *old ? front + ":" + old : front;
+}
+
+}  // namespace
+
+int runScript(const RunOptions& options) {
+  if (auto usable = checkScript(options.script); !usable) return complain(usable.error());
+  if (options.noRecord && (!options.session.empty() || !options.summary.empty())) {
+    return complainUsage("--no-record records nothing: it goes with neither --session nor --summary");
+  }
+  auto python = choosePython(options.python);
+  if (!python) return complain(python.error());
+  const std::string package = packageFolder();
+  if (package.empty()) {
+    return complainUsage("this build has no engine (the Python package is not beside the program); configure with "
+                         "-DFUSEBOX_PYTHON=<interpreter with PyTorch> and build again");
+  }
+  std::map<std::string, std::string> environment{{"PYTHONPATH", joinedPath(package)},
+                                                 {"FUSEBOX_ENGINE", options.engine},
+                                                 {"FUSEBOX_RECORD", options.noRecord ? "0" : "1"}};
+  std::string session;
+  if (!options.noRecord) {
+    session = options.session.empty() ? defaultSession(options.script) : options.session;
+    if (auto writable = checkSessionPath(session); !writable) return complain(writable.error());
+    std::error_code error;
+    environment["FUSEBOX_SESSION"] = fs::absolute(session, error).string();  // the script may change its directory
+    if (!options.session.empty() && session::Reader::open(session)) fs::remove(session, error);
+  }
+  std::vector<std::string> command{python->interpreter, "-m", "fusebox.host"};
+  command.insert(command.end(), options.script.begin(), options.script.end());
+  auto end = runScriptProcess(command, environment);
+  if (!end) return complain({ErrorCode::InvalidArgument, end.error().message, end.error().context});
+  sayHowItEnded(*end);
+  if (!options.noRecord) report(options, session, *end);
+  return end->exitCode;
+}
+
+}  // namespace fusebox::cli

@@ -1,0 +1,162 @@
+"""summary, query, diagram, export, doctor, usage: output, --json and exit codes of the real program."""
+import csv
+import io
+import json
+import os
+import shutil
+import sqlite3
+import stat
+import unittest
+
+from program import FUSEBOX, folder, fusebox, synthesize
+
+SUMMARY_KEYS = {"engine", "torch", "python", "device", "frames", "graphs", "graph_breaks", "recompiles", "kernels", "launches",
+                "extern_calls", "compile_ms", "run_ms", "cache", "losses"}
+
+
+class Reports(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.dir = folder()
+        cls.session = synthesize(os.path.join(cls.dir.name, "s.fusebox"))
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.dir.cleanup()
+
+    def path(self, name):
+        return os.path.join(self.dir.name, name)
+
+    def test_summary(self):
+        text = fusebox("summary", self.session)
+        self.assertEqual(text.returncode, 0, text.stderr)
+        self.assertIn("print of a traced tensor", text.stdout)
+        self.assertIn("expected float32[8, 64], found float32[16, 64]", text.stdout)
+        data = json.loads(fusebox("summary", "--json", self.session).stdout)
+        self.assertLessEqual(SUMMARY_KEYS, set(data))
+        self.assertEqual(set(data["compile_ms"]), {"capture", "aot", "inductor", "codegen", "total"})
+        self.assertEqual(set(data["cache"]), {"hits", "misses", "bypasses"})
+        self.assertEqual(data["launches"], 2000)
+        self.assertEqual(data["graph_breaks"][0]["line"], 19)
+
+    def test_query_agrees_with_plain_sqlite(self):
+        sql = "SELECT kernel_id, name, launches, total_ns FROM kernels ORDER BY kernel_id"
+        expected = sqlite3.connect(self.session).execute(sql).fetchall()
+        self.assertEqual(len(expected), 48)
+        rows = json.loads(fusebox("query", self.session, sql, "--format", "json").stdout)
+        self.assertEqual([tuple(r.values()) for r in rows], expected)
+        table = list(csv.reader(io.StringIO(fusebox("query", self.session, sql, "--format", "csv").stdout)))
+        self.assertEqual(table[0], ["kernel_id", "name", "launches", "total_ns"])
+        self.assertEqual([tuple(map(str, r)) for r in expected], [tuple(r) for r in table[1:]])
+        text = fusebox("query", self.session, sql, "--limit", 3).stdout
+        self.assertIn("(3 rows, cut by --limit)", text)
+
+    def test_query_refuses(self):
+        for sql in ("DELETE FROM t_launch", "SELECT nothing FROM nowhere", "SELECT 1; SELECT 2"):
+            result = fusebox("query", self.session, sql)
+            self.assertEqual(result.returncode, 2, sql)
+            self.assertTrue(result.stderr)
+            self.assertEqual(result.stdout, "")
+
+    @unittest.skipUnless(shutil.which("dot"), "dot is not installed")
+    def test_diagram(self):
+        starts = {"svg": b"<?xml", "png": b"\x89PNG", "pdf": b"%PDF", "dot": b"digraph"}
+        for ending, start in starts.items():
+            out = self.path("g." + ending)
+            result = fusebox("diagram", self.session, "-o", out, "--json")
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertEqual(json.loads(result.stdout)["stage"], "post_fusion")
+            with open(out, "rb") as file:
+                self.assertTrue(file.read().startswith(start), ending)
+        with open(self.path("g.svg")) as file:
+            svg = file.read()
+        for text in ("gelu", "float32 [8, 64]", "fused_add_gelu_mul_0", "cluster"):
+            self.assertIn(text, svg)
+        captured = json.loads(fusebox("diagram", self.session, "--stage", "captured", "-o", out, "--json").stdout)
+        self.assertEqual((captured["stage"], captured["groups"]), ("captured", 24))
+
+    def test_diagram_complaints(self):
+        self.assertEqual(fusebox("diagram", self.session, "-o", "x.gif").returncode, 2)
+        self.assertEqual(fusebox("diagram", self.session, "--stage", "nonsense", "-o", "x.svg").returncode, 2)
+        self.assertEqual(fusebox("diagram", self.session, "--graph", 999, "-o", "x.dot").returncode, 3)
+        nodot = fusebox("diagram", self.session, "-o", self.path("x.svg"), env={**os.environ, "PATH": "/nonexistent"})
+        self.assertEqual(nodot.returncode, 2)
+        self.assertIn("graphviz", nodot.stderr)
+
+    def test_diagram_gives_up_on_a_slow_dot(self):
+        bin_dir = self.path("slowbin")
+        os.mkdir(bin_dir)
+        with open(os.path.join(bin_dir, "dot"), "w") as file:
+            file.write("#!/bin/sh\nexec sleep 60\n")
+        os.chmod(os.path.join(bin_dir, "dot"), stat.S_IRWXU)
+        slow = fusebox("diagram", self.session, "-o", self.path("x.svg"), env={**os.environ, "PATH": bin_dir + ":/usr/bin:/bin"},
+                       timeout=30)
+        self.assertEqual(slow.returncode, 2)
+        self.assertIn("10 s", slow.stderr)
+
+    def test_export(self):
+        out = self.path("t.json")
+        self.assertEqual(fusebox("export", self.session, "-o", out).returncode, 0)
+        with open(out) as file:
+            trace = json.load(file)
+        spans = [e for e in trace["traceEvents"] if e["ph"] == "X"]
+        self.assertEqual(sum(e["cat"] == "kernel" for e in spans), 2000)
+        total = sqlite3.connect(self.session).execute("SELECT sum(dur_ns) FROM launches").fetchone()[0]
+        self.assertAlmostEqual(sum(e["dur"] for e in spans if e["cat"] == "kernel"), total / 1000, delta=5)
+        self.assertIn("post_fusion", {e["name"] for e in spans})
+        out = self.path("t.csv")
+        self.assertEqual(fusebox("export", self.session, "-o", out).returncode, 0)
+        with open(out, newline="") as file:
+            self.assertEqual(len(list(csv.DictReader(file))), 2000)
+        self.assertEqual(fusebox("export", self.session, "-o", self.path("t.xyz")).returncode, 2)
+        self.assertEqual(fusebox("export", self.session, "-o", self.path("t.html")).returncode, 2)
+
+    def test_unreadable_input(self):
+        with open(self.path("text.fusebox"), "w") as file:
+            file.write("not a session\n" * 100)
+        open(self.path("empty.fusebox"), "w").close()
+        with open(self.session, "rb") as file:
+            whole = file.read()
+        with open(self.path("cut.fusebox"), "wb") as file:
+            file.write(whole[:len(whole) // 2])
+        with open(self.path("newer.fusebox"), "wb") as file:
+            file.write(whole[:60] + (9).to_bytes(4, "big") + whole[64:])
+        words = {"text": "not a Fusebox session", "empty": "empty", "cut": "cut short", "newer": "newer", "missing": "no such file"}
+        for name, word in words.items():
+            path = self.path(name + ".fusebox")
+            for command in (["summary", path], ["summary", "--json", path], ["query", path, "SELECT 1"],
+                            ["diagram", path, "-o", "x.svg"], ["export", path, "-o", self.path("x.json")], ["open", path]):
+                result = fusebox(*command)
+                self.assertEqual(result.returncode, 3, command)
+                self.assertIn(word, result.stderr)
+                self.assertIn(path, result.stderr)
+                self.assertEqual(result.stdout, "")
+
+    def test_doctor(self):
+        result = fusebox("doctor", "--json", timeout=120)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        subjects = {f["subject"]: f for f in json.loads(result.stdout)["findings"]}
+        self.assertLessEqual({"python", "cpu", "cuda driver", "cupti", "dot", "working directory", "display"}, set(subjects))
+        self.assertIn(subjects["cpu"]["state"], {"works", "absent", "broken"})
+        wrong = json.loads(fusebox("doctor", "--json", "--python", "/no/python").stdout)
+        self.assertFalse(wrong["ok"])
+
+    def test_usage(self):
+        self.assertRegex(fusebox("--version").stdout, r"^fusebox \d+\.\d+\.\d+\n$")
+        self.assertIn("fusebox run train.py", fusebox("--help").stdout)
+        for command in ("run", "open", "summary", "diagram", "query", "export", "doctor", "debug", "compare"):
+            result = fusebox(command, "--help")
+            self.assertEqual(result.returncode, 0, command)
+        for wrong in (["nonsense"], ["--nonsense"], ["summary"], ["query", self.session], ["diagram", self.session],
+                      ["run"], ["run", "--engine", "other", "x.py"], ["debug", "x.py"], ["compare", "a", "b"]):
+            result = fusebox(*wrong)
+            self.assertEqual(result.returncode, 2, wrong)
+            self.assertTrue(result.stderr)
+        environment = {k: v for k, v in os.environ.items() if k not in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")}
+        headless = fusebox("open", self.session, env=environment)
+        self.assertEqual(headless.returncode, 2)
+        self.assertIn("no display", headless.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
