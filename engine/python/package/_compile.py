@@ -1,0 +1,93 @@
+"""fusebox.compile: torch.compile's signature over this engine."""
+
+from typing import Callable, Optional, Union
+
+import torch
+
+from . import _config
+from ._engine_access import _engine
+from ._options import check_options, engine_backend, list_mode_options
+
+
+def _forward_of(callable_):
+    """The function whose frame is to be captured when calling `callable_` first runs nn.Module's own machinery."""
+    owner = getattr(callable_, "__self__", None)
+    if isinstance(owner, torch.nn.Module):
+        name = getattr(callable_, "__name__", "")
+        if name in ("_call_impl", "_wrapped_call_impl", "__call__", "_slow_forward"):
+            return _function_of(owner.forward)
+    return None
+
+
+def _function_of(callable_):
+    """Unwraps what is written in Python: methods, and wrappers of this engine."""
+    callable_ = getattr(callable_, "_torchdynamo_orig_callable", callable_)
+    function = getattr(callable_, "__func__", callable_)
+    return function if hasattr(function, "__code__") else None
+
+
+def _is_disabled():
+    import os
+    return os.environ.get("TORCH_COMPILE_DISABLE", "0") == "1" or os.environ.get("TORCHDYNAMO_DISABLE", "0") == "1"
+
+
+def engine_options(fullgraph=False, dynamic=None, backend="inductor", mode=None, options=None):
+    """The engine's form of torch.compile's arguments, checked."""
+    if mode is not None and options is not None:
+        raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
+    if mode is None and options is None:
+        mode = "default"
+    name = engine_backend(backend)
+    if mode is not None:
+        list_mode_options(mode)
+    check_options(options)
+    return {"backend": name, "fullgraph": bool(fullgraph), "mode": mode or "options", "dynamic": dynamic,
+            "break_every": _config.config.break_every}
+
+
+def compile(
+    model: Optional[Callable] = None,
+    *,
+    fullgraph: bool = False,
+    dynamic: Optional[bool] = None,
+    backend: Union[str, Callable] = "inductor",
+    mode: Optional[str] = None,
+    options: Optional[dict] = None,
+    disable: bool = False,
+):
+    """Compiles a function, method or nn.Module; the arguments are torch.compile's. Without `model`: a decorator."""
+    if model is None:
+        def decorator(model):
+            if model is None:
+                raise RuntimeError("Model can't be None")
+            return compile(model, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, options=options, disable=disable)
+
+        return decorator
+    settings = engine_options(fullgraph, dynamic, backend, mode, options)
+    off = disable or _is_disabled()
+    if isinstance(model, torch.nn.Module):
+        from ._module import OptimizedModule
+        return OptimizedModule(model, None if off else settings)
+    if isinstance(model, type):
+        if issubclass(model, torch.nn.Module):
+            return _compile_class(model, settings, off)
+        raise RuntimeError("torch.compile of a class is possible for nn.Module classes only")
+    if not callable(model):
+        raise TypeError(f"torch.compile expects a callable or an nn.Module, got {type(model).__name__}")
+    if off:
+        return model
+    return _engine.compiled(_innermost(model), settings, _forward_of(model))
+
+
+def _innermost(function):
+    """Compiling what is compiled already replaces its settings, as in stock."""
+    while isinstance(function, _engine.CompiledFunction) and not getattr(function, "_torchdynamo_disable", False):
+        function = function._torchdynamo_orig_callable
+    return function
+
+
+def _compile_class(cls, settings, off):
+    """@torch.compile on a Module class: its instances' calls are compiled."""
+    if not off:
+        cls.__call__ = _engine.compiled(cls.__call__, settings, _function_of(cls.forward))
+    return cls

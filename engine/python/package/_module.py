@@ -1,0 +1,67 @@
+"""What compiling an nn.Module gives: a module that stands for the original one."""
+
+import torch
+
+from ._compile import _function_of
+from ._engine_access import _engine
+
+
+class OptimizedModule(torch.nn.Module):
+    """Calls the wrapped module compiled and answers for all its attributes; setting or deleting one reaches the original.
+    Parameters and buffers are the original's, under the name `_orig_mod`, as stock's wrapper has them."""
+
+    _own = {"_orig_mod", "_settings", "forward", "_torchdynamo_orig_callable", "_ready", "__dict__"}
+
+    def __init__(self, module, settings):
+        object.__setattr__(self, "_orig_mod", module)
+        object.__setattr__(self, "_ready", False)
+        super().__init__()
+        object.__setattr__(self, "_ready", True)
+        self._orig_mod = module
+        self._settings = settings
+        self._initialize()
+
+    def _initialize(self):
+        module = self._orig_mod
+        if self._settings is None:
+            self.forward = module.__call__
+        else:
+            # The module's own hooks run as always; the frame of its forward is what is captured.
+            self.forward = _engine.compiled(module.__call__, self._settings, _function_of(module.forward))
+        self._torchdynamo_orig_callable = module.forward
+
+    def __call__(self, *args, **kwargs):
+        return self.forward(*args, **kwargs)
+
+    def __len__(self):
+        return len(self._orig_mod)
+
+    def __reduce__(self):
+        return (type(self), (self._orig_mod, self._settings))
+
+    @property
+    def training(self):
+        return self._orig_mod.training
+
+    @training.setter
+    def training(self, value):
+        if self._ready:
+            self._orig_mod.training = value
+
+    def __getattr__(self, name):
+        if name == "_orig_mod":
+            return self._modules["_orig_mod"]
+        return getattr(self._orig_mod, name)
+
+    def __setattr__(self, name, value):
+        if name in OptimizedModule._own or hasattr(type(self), name):
+            return super().__setattr__(name, value)
+        return setattr(self._orig_mod, name, value)
+
+    def __delattr__(self, name):
+        if name in OptimizedModule._own or hasattr(type(self), name):
+            return super().__delattr__(name)
+        return delattr(self._orig_mod, name)
+
+    def __dir__(self):
+        return sorted(set(super().__dir__()) | set(dir(self._orig_mod)))

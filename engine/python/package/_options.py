@@ -1,0 +1,85 @@
+"""What torch.compile's backend=, mode= and options= may be, with stock's errors for what they may not."""
+
+import functools
+
+from ._engine_access import _engine  # noqa: F401
+
+# As torch/_inductor/__init__.py of 2.11 has them.
+_MODES = {
+    "default": {},
+    "reduce-overhead": {"triton.cudagraphs": True},
+    "max-autotune-no-cudagraphs": {"max_autotune": True, "coordinate_descent_tuning": True},
+    "max-autotune": {"max_autotune": True, "triton.cudagraphs": True, "coordinate_descent_tuning": True},
+}
+
+# Our backends, under every name by which they may be asked for, and what the engine calls them.
+_BACKENDS = {"inductor": "inductor", "fusebox": "inductor", "eager": "eager", "aot_eager": "aot_eager"}
+
+
+class InvalidBackendError(RuntimeError):
+    """backend= names nothing that exists."""
+
+
+def list_mode_options(mode=None, dynamic=None):
+    """The options that each mode sets, or those of one mode."""
+    if mode is None:
+        return {name: dict(options) for name, options in _MODES.items()}
+    if mode not in _MODES:
+        raise RuntimeError(f"Unrecognized mode={mode}, should be one of: {', '.join(_MODES)}")
+    return dict(_MODES[mode])
+
+
+@functools.cache
+def _inductor_config():
+    from torch._inductor import config
+    return config
+
+
+def list_options():
+    """Names that options= understands: those of the installed PyTorch."""
+    return list(_inductor_config().get_config_copy())
+
+
+def list_backends(exclude_tags=("debug", "experimental")):
+    """Names that backend= understands here."""
+    debug = {"eager", "aot_eager"}
+    hidden = debug if exclude_tags and "debug" in exclude_tags else set()
+    return sorted(name for name in _BACKENDS if name not in hidden)
+
+
+def check_options(options):
+    """Raises as stock does for an unknown option or one of the wrong type."""
+    if not options:
+        return {}
+    known = _inductor_config().get_config_copy()
+    checked = {}
+    for key, value in options.items():
+        name = key.replace("-", "_")
+        if name == "guard_filter_fn":
+            raise NotImplementedError("options={'guard_filter_fn': ...} is not supported by Fusebox: its guards are never dropped")
+        if name not in known:
+            raise RuntimeError(f"Unexpected optimization option {key}, known options are {list(known)}")
+        expected = _inductor_config().get_type(name)
+        if getattr(expected, "__origin__", None) is None and isinstance(expected, type) and not isinstance(value, expected):
+            raise RuntimeError(f"Unexpected type of attr {key}, got {type(value).__name__} should be {type(known[name]).__name__}")
+        checked[name] = value
+    return checked
+
+
+def engine_backend(backend):
+    """The engine's name of a backend. Callables and names of other compilers are refused by name."""
+    if callable(backend):
+        name = getattr(backend, "__name__", type(backend).__name__)
+        raise NotImplementedError(
+            f"backend={name}: Fusebox hands no FX graph to a Python backend. Use fusebox.uninstall() and the stock torch.compile "
+            "with it, or one of " + ", ".join(list_backends(())))
+    if not isinstance(backend, str):
+        raise TypeError(f"backend must be a name or a callable, not {type(backend).__name__}")
+    known = _BACKENDS.get(backend)
+    if known is not None:
+        return known
+    from torch._dynamo.backends.registry import list_backends as stock_backends
+    if backend in stock_backends(exclude_tags=()):
+        raise NotImplementedError(f"backend={backend!r} exists in PyTorch but Fusebox has no bridge to it; it has "
+                                  + ", ".join(list_backends(())))
+    raise InvalidBackendError(f"Invalid backend: {backend!r}, see `fusebox.list_backends()` for available backends.")

@@ -1,0 +1,169 @@
+"""torch.compiler's names over this engine. What it cannot honour raises NotImplementedError and says what."""
+
+import functools
+import inspect
+
+import torch
+import torch.compiler as _stock
+from torch.compiler import config  # noqa: F401  (PyTorch's own settings)
+
+from ._compile import compile  # noqa: A004
+from ._engine_access import _engine, reset
+from ._options import list_backends
+
+# Names that install() puts into torch.compiler. The queries (is_compiling, ...) are not among them: capture answers the
+# original functions, which user code may have imported long before.
+REPLACED = ["compile", "reset", "list_backends", "disable", "set_stance", "allow_in_graph", "assume_constant_result",
+            "substitute_in_graph", "nested_compile_region", "cudagraph_mark_step_begin", "set_enable_guard_collectives",
+            "save_cache_artifacts", "load_cache_artifacts", "load_compiled_function"]
+
+__all__ = sorted(set(REPLACED) | {"config", "is_compiling", "is_dynamo_compiling", "is_exporting", "wrap_numpy",
+                                  "skip_guard_on_inbuilt_nn_modules_unsafe", "skip_guard_on_all_nn_modules_unsafe",
+                                  "keep_tensor_guards_unsafe", "skip_guard_on_globals_unsafe", "skip_all_guards_unsafe"})
+
+
+def _refuse(what, why):
+    raise NotImplementedError(f"torch.compiler.{what} is not supported by Fusebox: {why}")
+
+
+def is_compiling():
+    """True while this engine (or PyTorch's) captures a program."""
+    return _engine.is_capturing() or _stock.is_compiling()
+
+
+def is_dynamo_compiling():
+    return _engine.is_capturing() or _stock.is_dynamo_compiling()
+
+
+def is_exporting():
+    return _stock.is_exporting()
+
+
+def disable(fn=None, recursive=True, *, reason=None):
+    """Leaves `fn` to Python: itself and everything it calls, or (recursive=False) only its own frame."""
+    if fn is None:
+        return functools.partial(disable, recursive=recursive, reason=reason)
+    if isinstance(fn, torch.nn.Module):
+        fn.forward = disable(fn.forward, recursive, reason=reason)
+        return fn
+    if inspect.isclass(fn):
+        return fn
+    if not callable(fn):
+        raise TypeError(f"torch.compiler.disable expects a callable, got {type(fn).__name__}")
+    original = getattr(fn, "_torchdynamo_orig_callable", fn)
+    if not recursive:
+        code = getattr(getattr(original, "__func__", original), "__code__", None)
+        if code is not None:
+            _engine.skip_code(code)
+            function = getattr(original, "__func__", original)
+            function._torchdynamo_disable = True
+            function._torchdynamo_disable_msg = reason
+        return original
+    wrapper = _engine.disabled(original)
+    wrapper._torchdynamo_disable_recursive = True
+    wrapper._torchdynamo_disable_msg = reason
+    return wrapper
+
+
+class set_stance:
+    """Function, context manager or decorator that says how compiled calls behave. Supported: default, force_eager,
+    eager_on_recompile, fail_on_recompile."""
+
+    _current = "default"
+    _SUPPORTED = ("default", "force_eager", "eager_on_recompile", "fail_on_recompile")
+
+    def __init__(self, stance="default", *, skip_guard_eval_unsafe=False, force_backend=None):
+        if stance in ("eager_then_compile", "aot_eager_then_compile"):
+            _refuse(f'set_stance("{stance}")', "shapes are specialised, so a first eager call would tell it nothing")
+        if stance not in self._SUPPORTED:
+            raise RuntimeError(f"invalid torch.compile stance {stance!r}: choose from {', '.join(self._SUPPORTED)}")
+        if force_backend is not None:
+            _refuse("set_stance(force_backend=...)", "compiled entries keep the backend that they were compiled with")
+        if skip_guard_eval_unsafe:
+            _refuse("set_stance(skip_guard_eval_unsafe=True)", "guards are always evaluated; their check is cheap")
+        if _engine.is_capturing():
+            raise RuntimeError("set_stance cannot be called inside a compiled region")
+        self._stance = stance
+        self._before = set_stance._current
+        self._set(stance)
+
+    @staticmethod
+    def _set(stance):
+        _engine.set_stance(stance)
+        set_stance._current = stance
+
+    def __enter__(self):
+        return None
+
+    def __exit__(self, *exc):
+        self._set(self._before)
+
+    def __call__(self, fn):
+        self._set(self._before)
+        stance = self._stance
+
+        @functools.wraps(fn)
+        def under_stance(*args, **kwargs):
+            with set_stance(stance):
+                return fn(*args, **kwargs)
+
+        return under_stance
+
+
+def allow_in_graph(fn):
+    """Accepted: this engine runs the function while capturing and sees its operators; nothing has to be allowed."""
+    if isinstance(fn, (list, tuple)):
+        return [allow_in_graph(f) for f in fn]
+    if not callable(fn):
+        raise AssertionError("allow_in_graph expects a callable")
+    return fn
+
+
+def assume_constant_result(fn):
+    """Marks `fn`: its result may be taken as a constant. This engine evaluates it while capturing and guards what it read."""
+    fn._dynamo_marked_constant = True
+    return fn
+
+
+def substitute_in_graph(original_fn, *, can_constant_fold_through=False, skip_signature_check=False):
+    """Accepted: the Python version is returned for direct use. Calls of the original stay calls of the original."""
+    def decorator(traceable_fn):
+        return traceable_fn
+
+    return decorator
+
+
+def nested_compile_region(fn=None, *args, **kwargs):
+    """Accepted: the region is captured where it is called, as every function is."""
+    return fn if fn is not None else (lambda f: f)
+
+
+def cudagraph_mark_step_begin():
+    """Nothing to mark: this engine uses no CUDA graphs."""
+
+
+def set_enable_guard_collectives(enabled):
+    if enabled:
+        _refuse("set_enable_guard_collectives", "ranks decide for themselves whether to recompile")
+    return False
+
+
+def save_cache_artifacts():
+    _refuse("save_cache_artifacts", "compiled graphs are kept in memory only")
+
+
+def load_cache_artifacts(serialized_artifacts):
+    _refuse("load_cache_artifacts", "compiled graphs are kept in memory only")
+
+
+def load_compiled_function(file, **kwargs):
+    _refuse("load_compiled_function", "there is no ahead-of-time format")
+
+
+def wrap_numpy(fn):
+    _refuse("wrap_numpy", "numpy arrays are not traced as tensors")
+
+
+def __getattr__(name):
+    # Guard filters and the rest of the module: as PyTorch has them.
+    return getattr(_stock, name)

@@ -1,0 +1,248 @@
+"""Runs a script, module or command as Python itself would, under an engine of choice, recording a session.
+
+    python -m fusebox.host script.py [args...] | -m module [args...] | -c code [args...]
+
+Environment: FUSEBOX_ENGINE (fusebox, stock or eager), FUSEBOX_SESSION (file to write), FUSEBOX_RECORD ("0": write none).
+PyTorch is not imported before the program does it: engine and recorder start with that import.
+"""
+
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import io
+import os
+import runpy
+import signal
+import sys
+import types
+
+_HERE = os.path.abspath(__file__)
+
+
+class _AfterTorch(importlib.abc.MetaPathFinder):
+    """Calls `then` once, when `import torch` has finished."""
+
+    def __init__(self, then):
+        self._then = then
+        self._busy = False
+
+    def find_spec(self, name, path=None, target=None):
+        if name != "torch" or self._busy:
+            return None
+        self._busy = True
+        try:
+            spec = importlib.util.find_spec(name)
+        finally:
+            self._busy = False
+        if spec is None or spec.loader is None:
+            return None
+        spec.loader = _Loader(spec.loader, self)
+        return spec
+
+    def finished(self):
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
+        self._then()
+
+
+class _Loader(importlib.abc.Loader):
+    def __init__(self, loader, finder):
+        self._loader = loader
+        self._finder = finder
+
+    def create_module(self, spec):
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module):
+        module.__spec__.loader = module.__loader__ = self._loader
+        self._loader.exec_module(module)
+        self._finder.finished()
+
+    def __getattr__(self, name):
+        return getattr(self._loader, name)
+
+
+class Host:
+    """One run of a program."""
+
+    def __init__(self, environment):
+        self.engine = environment.get("FUSEBOX_ENGINE", "fusebox")
+        self.session = environment.get("FUSEBOX_SESSION", "") if environment.get("FUSEBOX_RECORD", "1") != "0" else ""
+        self.recording = False
+
+    def start_engine(self):
+        if self.engine == "eager":
+            _compile_nothing()
+        elif self.engine == "fusebox":
+            from . import _install
+            _install.install()
+        if self.session:
+            self.start_recording()
+
+    def start_recording(self):
+        from . import _recording
+        try:
+            _recording.start(self.session, self.engine, script=" ".join(sys.argv))
+            self.recording = True
+        except RuntimeError as error:
+            print(f"fusebox: no session is recorded: {error}", file=sys.stderr)
+            self.session = ""
+
+    def finish(self, ok):
+        """Ends the session. A program that never imported torch gets one too, so that there is always a file to open."""
+        try:
+            if self.session and not self.recording and ok:
+                sys.meta_path[:] = [f for f in sys.meta_path if not isinstance(f, _AfterTorch)]
+                self.start_recording()
+            if self.recording:
+                from . import _recording
+                self.recording = False
+                _recording.stop()
+        except Exception as error:  # the program's own end is worth more than ours
+            print(f"fusebox: the session could not be finished: {error}", file=sys.stderr)
+
+
+def _compile_nothing():
+    """engine "eager": torch.compile hands back what it was given."""
+    import torch
+
+    def compile(model=None, **kwargs):
+        return model if model is not None else (lambda f: f)
+
+    torch.compile = compile
+
+
+def _new_main(file):
+    main = types.ModuleType("__main__")
+    main.__dict__.update(__builtins__=sys.modules["builtins"], __spec__=None, __package__=None, __cached__=None, __doc__=None)
+    if file is not None:
+        main.__file__ = file
+    else:
+        del main.__dict__["__cached__"]
+    sys.modules["__main__"] = main
+    return main
+
+
+def _run_command(code, args):
+    sys.argv = ["-c", *args]
+    sys.path[0] = ""
+    main = _new_main(None)
+    main.__loader__ = importlib.machinery.BuiltinImporter
+    exec(compile(code, "<string>", "exec"), main.__dict__)
+
+
+def _run_module(name, args):
+    sys.argv = [name, *args]
+    sys.path[0] = os.getcwd()
+    _new_main(None)
+    runpy._run_module_as_main(name)
+
+
+def _run_script(path, args):
+    sys.argv = [path, *args]
+    if os.path.isdir(path) or _is_archive(path):
+        sys.path[0] = os.path.dirname(os.path.realpath(path))
+        sys.path.pop(0)
+        runpy.run_path(path, run_name="__main__")
+        return
+    try:
+        with io.open_code(os.path.abspath(path)) as stream:
+            source = stream.read()
+    except OSError as error:
+        print(f"{sys.executable}: can't open file {os.path.abspath(path)!r}: [Errno {error.errno}] {error.strerror}", file=sys.stderr)
+        raise SystemExit(2) from None
+    sys.path[0] = os.path.dirname(os.path.realpath(path))
+    main = _new_main(path)
+    main.__loader__ = importlib.machinery.SourceFileLoader("__main__", path)
+    exec(compile(source, path, "exec"), main.__dict__)
+
+
+def _is_archive(path):
+    import zipfile
+    return os.path.isfile(path) and zipfile.is_zipfile(path)
+
+
+def run_program(argv):
+    """Runs what `argv` names as __main__; returns when it ends, raises what it raises."""
+    if not argv:
+        print("usage: python -m fusebox.host (script.py | -m module | -c code) [args...]", file=sys.stderr)
+        raise SystemExit(2)
+    kind, rest = argv[0], argv[1:]
+    if kind in ("-m", "-c"):
+        if not rest:
+            print(f"Argument expected for the {kind} option", file=sys.stderr)
+            raise SystemExit(2)
+        return (_run_module if kind == "-m" else _run_command)(rest[0], rest[1:])
+    return _run_script(kind, rest)
+
+
+def _user_traceback(tb):
+    """The traceback from the program's first frame on."""
+    ours = {_HERE, os.path.abspath(runpy.__file__), "<frozen runpy>"}
+    while tb is not None and (tb.tb_frame.f_code.co_filename in ours or os.path.abspath(tb.tb_frame.f_code.co_filename) in ours):
+        tb = tb.tb_next
+    return tb
+
+
+def _report(error):
+    """Prints an uncaught exception as the interpreter would."""
+    tb = _user_traceback(error.__traceback__)
+    error.__traceback__ = tb
+    try:
+        sys.excepthook(type(error), error, tb)
+    except SystemExit:
+        raise
+    except BaseException:
+        sys.__excepthook__(type(error), error, tb)
+
+
+def main(argv=None):
+    host = Host(os.environ)
+    sys.meta_path.insert(0, _AfterTorch(host.start_engine))
+    status = 0
+    interrupted = False
+    try:
+        run_program(list(sys.argv[1:] if argv is None else argv))
+    except SystemExit as end:
+        status = end.code
+        end.__traceback__ = None
+    except KeyboardInterrupt as error:
+        interrupted = True
+        _report(error)
+    except BaseException as error:
+        status = 1
+        _report(error)
+    _run_at_exit(host, status in (0, None))
+    if interrupted:
+        _flush()
+        host.finish(False)
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGINT)
+    sys.exit(status)
+
+
+def _run_at_exit(host, ok):
+    """The session ends after the program's threads and its own exit functions, which may still compute."""
+    import atexit
+    import threading
+
+    # Exit functions run last-registered first; a helper registered now would run before the program's. So the program's threads
+    # are awaited and its exit functions run here, then the session is finished.
+    try:
+        threading._shutdown()
+    except BaseException:  # interrupted while waiting: the interpreter itself gives up waiting as well
+        pass
+    atexit._run_exitfuncs()
+    host.finish(ok)
+
+
+def _flush():
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except Exception:
+            pass
+
+
+if __name__ == "__main__":
+    main()
