@@ -1,5 +1,66 @@
-#include "engine/inductor/passes.h"
+#include <unordered_map>
+
+#include "engine/inductor/rewriter.h"
 
 namespace fusebox::inductor {
-PassResult decompose(const graph::Graph&) { return {}; }
+namespace {
+
+using Table = std::unordered_map<std::string_view, DecomposeFn>;
+
+const Table& decompositions() {
+  static const Table table = [] {
+    DecompositionTable all;
+    addNormalisationDecompositions(all);
+    addBatchNormDecompositions(all);
+    addSoftmaxDecompositions(all);
+    addLossDecompositions(all);
+    addOtherDecompositions(all);
+    Table t;
+    for (const Decomposition& d : all) t.emplace(d.op, d.fn);
+    return t;
+  }();
+  return table;
+}
+
+/// Decomposed operators are for generated code: on devices and types without it the original stays one call.
+bool worthDecomposing(const graph::Graph& graph, const graph::Node& node) {
+  bool fine = true;
+  auto check = [&](const OutputMeta& o) {
+    if (o.kind != OutputMeta::Kind::Tensor) return;
+    fine &= o.tensor.device.kind == graph::DeviceKind::Cpu && !graph::isComplex(o.tensor.dtype);
+  };
+  for (const OutputMeta& o : node.outputs) check(o);
+  graph::Graph::forEachValue(node.args, [&](ValueRef v) { check(graph.meta(v)); });
+  return fine && !node.outputs.empty();
+}
+
+}  // namespace
+
+PassResult decompose(const graph::Graph& graph) {
+  GraphCopy copy(graph);
+  int rewritten = 0;
+  for (const graph::Node& n : graph.nodes()) {
+    auto it = n.kind == graph::NodeKind::Call ? decompositions().find(n.op) : decompositions().end();
+    if (it == decompositions().end() || !worthDecomposing(graph, n)) {
+      copy.keep(n);
+      continue;
+    }
+    Rewriter rewriter(copy, n);
+    try {
+      it->second(rewriter);
+      std::vector<ValueRef> values = rewriter.takeOutputs();
+      values.resize(n.outputs.size());
+      copy.replace(n, std::move(values));
+      rewritten++;
+    } catch (const NotLowered&) {
+      copy.keep(n);  // what was appended before the refusal is dead code
+    }
+  }
+  PassResult out;
+  out.changed = rewritten > 0;
+  out.graph = std::move(copy.to());
+  if (rewritten) out.detail = std::to_string(rewritten) + " nodes written as simpler ones";
+  return out;
+}
+
 }  // namespace fusebox::inductor
