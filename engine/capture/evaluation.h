@@ -127,6 +127,8 @@ class Evaluation final : public Operations {
   PyRef call(PyObject* callable, const CallArguments& a) { return call(callable, a.args, a.positional, a.kwNames); }
   PyRef callFunction(PyObject* function, const CallArguments& a);
   PyRef callType(PyTypeObject* type, const CallArguments& a);
+  /// type.__call__: __new__ and __init__, whatever the metaclass.
+  PyRef construct(PyTypeObject* type, const CallArguments& a);
   PyRef callInstance(PyObject* object, const CallArguments& a);
   PyRef callModuleInstance(PyObject* module, PyObject* callMethod, const CallArguments& a, bool* handled);
   PyRef callMethodNamed(PyObject* object, const char* name, std::initializer_list<PyObject*> args);
@@ -136,6 +138,8 @@ class Evaluation final : public Operations {
   PyRef callRaw(PyObject* callable, const CallArguments& a);
   /// A result of C code: adopts what is new, gives BreakError its way.
   PyRef checked(PyObject* result);
+  /// A call that is made for real after the graph has run.
+  void deferCall(PyObject* callable, const CallArguments& a);
   /// Runs a frame to its end.
   PyRef runFrame(std::unique_ptr<Frame> frame);
   /// Runs until return, yield or error; the root frame counts instructions and may stop.
@@ -173,6 +177,10 @@ class Evaluation final : public Operations {
   graph::Provenance provenance();
   std::string modulePath(PyObject* module);
 
+  struct DeferredCall {
+    PyRef callable, args, kwargs;
+  };
+  std::vector<DeferredCall> deferred_;
   const FrameState& state_;
   CaptureOptions options_;
   std::shared_ptr<GuardSet> guards_;

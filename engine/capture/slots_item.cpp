@@ -87,7 +87,7 @@ PyRef Evaluation::getItem(PyObject* object, PyObject* key) {
     }
     return wrap(PySequence_Fast_GET_ITEM(object, index), sources().sequenceItem(source, index));
   }
-  if (PyDictProxy_Check(object)) {
+  if (Py_IS_TYPE(object, &PyDictProxy_Type)) {
     PyRef raw = PyRef::steal(PyObject_GetItem(object, key));
     return raw ? pin(raw.get()) : PyRef();
   }

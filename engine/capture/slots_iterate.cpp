@@ -1,5 +1,6 @@
 // iter, next, send and the iterators that only the evaluator can advance.
 #include "engine/capture/evaluation.h"
+#include "engine/capture/call_rules.h"
 #include "engine/capture/lazy_iterators.h"
 #include "engine/capture/value_kinds.h"
 
@@ -24,10 +25,18 @@ PyObject* lazyNext(PyObject*) {
   return nullptr;
 }
 
+PyObject* lazyMethodOutside(PyObject* self, PyObject*) { return lazyNext(self); }
+
+PyMethodDef kLazyMethods[] = {{"send", lazyMethodOutside, METH_VARARGS, nullptr},
+                              {"throw", lazyMethodOutside, METH_VARARGS, nullptr},
+                              {"close", lazyMethodOutside, METH_VARARGS, nullptr},
+                              {nullptr, nullptr, 0, nullptr}};
+
 PyTypeObject* lazyType() {
   static PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(lazyDealloc)},
                                 {Py_tp_iter, reinterpret_cast<void*>(PyObject_SelfIter)},
                                 {Py_tp_iternext, reinterpret_cast<void*>(lazyNext)},
+                                {Py_tp_methods, kLazyMethods},
                                 {0, nullptr}};
   static PyType_Spec spec = {"fusebox.suspended_iterator", sizeof(LazyObject), 0, Py_TPFLAGS_DEFAULT, slots};
   static auto* type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
@@ -70,6 +79,12 @@ PyRef makeLazy(Evaluation& e, std::unique_ptr<LazyIterator> iterator) {
   return result;
 }
 
+const void* lazyMethod(const char* name) {
+  for (const PyMethodDef& method : kLazyMethods)
+    if (method.ml_name && std::string_view(method.ml_name) == name) return &method;
+  return nullptr;
+}
+
 LazyIterator* lazyOf(PyObject* object) {
   return Py_TYPE(object) == lazyType() ? reinterpret_cast<LazyObject*>(object)->iterator : nullptr;
 }
@@ -94,7 +109,7 @@ PyRef Evaluation::iter(PyObject* object) {
   if (type->tp_flags & Py_TPFLAGS_HEAPTYPE) {
     static PyObject* const kIter = internedName("__iter__");
     PyObject* method = typeLookup(type, kIter);
-    if (method && (PyFunction_Check(method) || !PyWrapper_Check(method))) {
+    if (method && (PyFunction_Check(method) || !Py_IS_TYPE(method, &PyWrapperDescr_Type))) {
       PyRef bound = getSpecial(object, kIter);
       return bound ? call(bound.get(), nullptr, 0, nullptr) : PyRef();
     }

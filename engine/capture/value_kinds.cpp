@@ -94,6 +94,10 @@ bool isPlainTensorClass(PyTypeObject* type) {
   return isTypeNamed(type, "torch.nn.parameter.Parameter", &parameter) || isTypeNamed(type, "torch.nn.parameter.Buffer", &buffer);
 }
 
+bool isPlainTensorBase(PyTypeObject* type) {
+  return type != &PyBaseObject_Type && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(THPVariableClass), type);
+}
+
 bool isModuleClass(PyTypeObject* type) {
   static PyTypeObject* module = nullptr;
   if (!module) module = reinterpret_cast<PyTypeObject*>(torchObject("torch.nn.modules.module.Module"));

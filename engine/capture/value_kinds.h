@@ -12,6 +12,8 @@ bool isConstantValue(PyObject* object);
 bool isIdentityValue(PyObject* object);
 /// torch.Tensor, Parameter, Buffer: classes without an own __torch_function__.
 bool isPlainTensorClass(PyTypeObject* type);
+/// A C base class of torch.Tensor (torch._C.TensorBase).
+bool isPlainTensorBase(PyTypeObject* type);
 /// A class whose metaclass is enum.EnumMeta or derived.
 bool isEnumClass(PyObject* type);
 /// torch.nn.Module or a subclass.

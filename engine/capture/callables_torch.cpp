@@ -1,0 +1,146 @@
+// Rules for torch: state queries whose answer is fixed while capturing, modes, breaks that the user asks for, calls put off
+// until after the graph, and Python functions that are answered without interpreting them.
+#include "engine/capture/call_rules.h"
+#include "engine/capture/value_kinds.h"
+
+namespace fusebox::capture {
+
+namespace {
+
+PyRef ruleTrue(Evaluation&, PyObject*, const CallArguments&) { return PyRef::borrow(Py_True); }
+PyRef ruleFalse(Evaluation&, PyObject*, const CallArguments&) { return PyRef::borrow(Py_False); }
+PyRef ruleNone(Evaluation&, PyObject*, const CallArguments&) { return PyRef::borrow(Py_None); }
+
+PyRef ruleRaw(Evaluation& e, PyObject* callable, const CallArguments& a) { return e.callRaw(callable, a); }
+
+PyRef ruleGraphBreak(Evaluation& e, PyObject*, const CallArguments& a) {
+  std::string reason = "torch._dynamo.graph_break() is called";
+  if (PyObject* message = a.keyword("msg"); message && PyUnicode_Check(message)) reason += std::string(": ") + PyUnicode_AsUTF8(message);
+  e.breakHere("explicit graph break", reason, "Remove the call to compile the function whole.");
+}
+
+/// print, logging, warnings: carried out for real after the graph has run, in program order.
+PyRef ruleDefer(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  for (size_t i = 0; i < a.total(); ++i)
+    if (!isConstantValue(a.args[i]) && !(e.sourceOf(a.args[i]) && !e.isTensor(a.args[i])))
+      e.breakHere("side effect", "output that depends on a computed value", "Move printing and logging out of the compiled region.");
+  e.deferCall(callable, a);
+  return PyRef::borrow(Py_None);
+}
+
+/// torch.utils.checkpoint: only memory differs, so the function is followed as if it were called plainly.
+PyRef ruleCheckpoint(Evaluation& e, PyObject*, const CallArguments& a) {
+  static const char* const kOwn[] = {"use_reentrant", "context_fn", "preserve_rng_state", "determinism_check", "debug", "early_stop"};
+  if (a.positional == 0) e.breakHere("unsupported call", "torch.utils.checkpoint without a function");
+  std::vector<PyObject*> args(a.args + 1, a.args + a.positional);
+  PyRef names = PyRef::steal(PyList_New(0));
+  for (size_t i = 0; i < a.keywords(); ++i) {
+    bool own = false;
+    for (const char* name : kOwn) own = own || PyUnicode_CompareWithASCIIString(a.keywordName(i), name) == 0;
+    if (own) continue;
+    PyList_Append(names.get(), a.keywordName(i));
+    args.push_back(a.args[a.positional + i]);
+  }
+  PyRef tuple = PyRef::steal(PyList_AsTuple(names.get()));
+  return e.call(a.args[0], args.data(), a.positional - 1, PyTuple_GET_SIZE(tuple.get()) ? tuple.get() : nullptr);
+}
+
+/// __new__ of builtin types: the class that it is called on holds the C function.
+PyRef ruleNew(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  PyObject* owner = PyCFunction_GET_SELF(callable);
+  if (a.positional == 0 || !PyType_Check(a.args[0]) || !owner || !PyType_Check(owner)) return e.callReal(callable, a);
+  auto* base = reinterpret_cast<PyTypeObject*>(owner);
+  PyRef made;
+  if (base == &PyBaseObject_Type || PyType_IsSubtype(base, &PyDict_Type) || PyType_IsSubtype(base, &PyList_Type) ||
+      PyType_IsSubtype(base, &PySet_Type)) {
+    PyObject* args[] = {a.args[0]};
+    made = e.callRaw(callable, {args, 1, nullptr});
+  } else {
+    std::vector<PyRef> keep;
+    std::vector<PyObject*> args;
+    for (size_t i = 0; i < a.total(); ++i) {
+      const bool collect = i > 0 && PyIter_Check(a.args[i]);
+      keep.push_back(collect ? e.collect(a.args[i], true) : e.expose(a.args[i]));
+      if (!keep.back()) return {};
+      args.push_back(keep.back().get());
+    }
+    made = e.callRaw(callable, {args.data(), a.positional, a.kwNames});
+  }
+  if (made && !isConstantValue(made.get()) && !e.origin(made.get())) e.adopt(made.get());
+  return made;
+}
+
+/// object.__reduce_ex__: copies of the state, all of it read.
+PyRef ruleReduceEx(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  PyTypeObject* type = Py_TYPE(a.args[0]);
+  for (const char* name : {"__reduce__", "__getstate__"}) {
+    PyObject* method = e.typeLookup(type, internedName(name));
+    if (method && PyFunction_Check(method)) e.breakHere("unsupported call", std::string("copying a ") + type->tp_name + " with its own " + name);
+  }
+  PyRef dict = e.instanceDict(a.args[0]);
+  PyRef exposed = dict ? e.expose(dict.get()) : PyRef();
+  if (exposed && exposed.get() != dict.get()) e.breakHere("unsupported call", std::string("copying a ") + type->tp_name + " that holds tensors");
+  return e.callRaw(callable, a);
+}
+
+/// A class method of C that runs Python `forward` on stand-ins; its Python code is not followed.
+PyRef ruleAutogradApply(Evaluation& e, PyObject* callable, const CallArguments& a) { return e.callReal(callable, a); }
+
+PyRef ruleIsTensor(Evaluation& e, PyObject*, const CallArguments& a) { return PyRef::borrow(e.isTensor(a.args[0]) ? Py_True : Py_False); }
+
+constexpr RuleRow kRows[] = {
+    {"torch.compiler.is_compiling", ruleTrue},
+    {"torch.compiler.is_dynamo_compiling", ruleTrue},
+    {"torch._dynamo.external_utils.is_compiling", ruleTrue},
+    {"torch._utils.is_compiling", ruleTrue},
+    {"torch.compiler.is_exporting", ruleFalse},
+    {"torch._jit_internal.is_scripting", ruleFalse},
+    {"torch.jit._trace.is_tracing", ruleFalse},
+    {"torch.jit.is_tracing", ruleFalse},
+    {"torch.onnx.is_in_onnx_export", ruleFalse},
+    {"torch._C._get_tracing_state", ruleNone},
+    {"torch._C._is_tracing", ruleFalse},
+    {"torch._dynamo.graph_break", ruleGraphBreak},
+    {"torch.is_tensor", ruleIsTensor},
+    {"torch.overrides.is_tensor_like", ruleIsTensor},
+    {"torch.cuda.is_available", rulePure},
+    {"torch.cuda.is_initialized", rulePure},
+    {"torch.cuda.device_count", rulePure},
+    {"torch.cuda.is_current_stream_capturing", rulePure},
+    {"torch.xpu.is_available", rulePure},
+    {"torch.backends.mps.is_available", rulePure},
+    {"torch.distributed.is_available", rulePure},
+    {"torch.distributed.is_initialized", rulePure},
+    {"torch._C._set_grad_enabled", ruleRaw},
+    {"torch.set_autocast_enabled", ruleRaw},
+    {"torch.set_autocast_dtype", ruleRaw},
+    {"torch.set_autocast_cache_enabled", ruleRaw},
+    {"torch.autocast_increment_nesting", ruleRaw},
+    {"torch.autocast_decrement_nesting", ruleRaw},
+    {"torch.clear_autocast_cache", ruleRaw},
+    {"torch._C._log_api_usage_once", ruleNone},
+    {"torch._C._functorch.unwrap_if_dead", rulePure},
+    {"torch._C._functorch.maybe_get_bdim", rulePure},
+    {"torch._C._functorch.peek_interpreter_stack", rulePure},
+    {"torch._C._FunctionBase.apply", ruleAutogradApply},
+    {"torch.utils.checkpoint.checkpoint", ruleCheckpoint},
+    {"inspect.signature", rulePure},
+    {"builtins.object.__new__", ruleNew},
+    {"builtins.object.__reduce_ex__", ruleReduceEx},
+    {"builtins.print", ruleDefer},
+    {"warnings.warn", ruleDefer},
+    {"logging.Logger.debug", ruleDefer},
+    {"logging.Logger.info", ruleDefer},
+    {"logging.Logger.warning", ruleDefer},
+    {"logging.Logger.error", ruleDefer},
+    {"logging.Logger.critical", ruleDefer},
+    {"logging.Logger.warning_once", ruleDefer},
+    {"logging.Logger.info_once", ruleDefer},
+    {"logging.Logger.warning_advice", ruleDefer},
+};
+
+}  // namespace
+
+RuleRows torchRules() { return {kRows, std::size(kRows)}; }
+
+}  // namespace fusebox::capture

@@ -1,0 +1,293 @@
+// captureSegment(): evaluates a frame from a state on, and ends the segment where it returns or breaks.
+#include "engine/capture/evaluation.h"
+#include "engine/capture/interpreter.h"
+#include "engine/capture/recipes.h"
+#include "engine/capture/value_kinds.h"
+
+namespace fusebox::capture {
+
+/// Thread state of libtorch that Python code switches by context managers.
+struct Evaluation::Modes {
+  bool grad = at::GradMode::is_enabled();
+  bool cacheEnabled = at::autocast::is_autocast_cache_enabled();
+  bool cpu = at::autocast::is_autocast_enabled(at::kCPU), cuda = at::autocast::is_autocast_enabled(at::kCUDA);
+  at::ScalarType cpuType = at::autocast::get_autocast_dtype(at::kCPU), cudaType = at::autocast::get_autocast_dtype(at::kCUDA);
+
+  bool operator==(const Modes&) const = default;
+  void apply() const {
+    at::GradMode::set_enabled(grad);
+    at::autocast::set_autocast_cache_enabled(cacheEnabled);
+    at::autocast::set_autocast_enabled(at::kCPU, cpu);
+    at::autocast::set_autocast_enabled(at::kCUDA, cuda);
+    at::autocast::set_autocast_dtype(at::kCPU, cpuType);
+    at::autocast::set_autocast_dtype(at::kCUDA, cudaType);
+  }
+};
+
+namespace {
+
+constexpr int kMaxAttempts = 12;
+
+/// torch.compiler._is_compiling_flag is True while this lives.
+class CompilingFlag {
+ public:
+  CompilingFlag() {
+    static PyObject* const module = PyImport_ImportModule("torch.compiler");
+    dict_ = PyModule_GetDict(module);
+    old_ = PyRef::borrow(PyDict_GetItem(dict_, internedName("_is_compiling_flag")));
+    PyDict_SetItem(dict_, internedName("_is_compiling_flag"), Py_True);
+  }
+  ~CompilingFlag() { PyDict_SetItem(dict_, internedName("_is_compiling_flag"), old_.get()); }
+
+ private:
+  PyObject* dict_;
+  PyRef old_;
+};
+
+std::unique_ptr<Frame> rootFrame(const FrameState& state) {
+  std::unique_ptr<Frame> frame = Frame::make(state.function.get());
+  if (frame->code() != state.code) frame->decoded = decodeCode(state.code);
+  frame->locals = state.locals;
+  frame->locals.resize(static_cast<size_t>(state.code->co_nlocalsplus));
+  frame->unread.assign(frame->locals.size(), true);
+  frame->stack = state.stack;
+  frame->pc = frame->decoded->indexOfOffset[static_cast<size_t>(state.offset)];
+  frame->isRoot = true;
+  return frame;
+}
+
+/// Instructions at which a forced break (CaptureOptions::breakEvery) makes sense: those that call or compute.
+bool mayBreak(Op op) {
+  switch (op) {
+    case Op::CALL: case Op::CALL_FUNCTION_EX: case Op::BINARY_OP: case Op::LOAD_ATTR: case Op::LOAD_METHOD: case Op::BINARY_SUBSCR:
+    case Op::STORE_ATTR: case Op::STORE_SUBSCR: case Op::FOR_ITER: case Op::COMPARE_OP: case Op::BEFORE_WITH:
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// First instruction of the group that a CALL with keywords belongs to: KW_NAMES must be executed with it.
+int groupStart(const Frame& frame) {
+  int pc = frame.pc;
+  const auto& list = frame.decoded->instructions;
+  if (!frame.kwNames) return pc;
+  while (pc > 0 && list[static_cast<size_t>(pc)].op != Op::KW_NAMES) --pc;
+  return pc;
+}
+
+}  // namespace
+
+Evaluation::Evaluation(const FrameState& state, const CaptureOptions& options)
+    : state_(state), options_(options),
+      guards_(std::make_shared<GuardSet>(state.code, reinterpret_cast<PyFunctionObject*>(state.function.get())->func_globals)),
+      entryModes_(std::make_unique<Modes>()) {
+  trace_ = std::make_unique<trace::TraceContext>(
+      [this](const at::Tensor& real) {
+        PyRef object = PyRef::steal(THPVariable_Wrap(real));
+        if (Origin* o = origins_.find(object.get()); o && o->source) return trace::Lift::input(trace_->input(real).index);
+        return trace::Lift::breakWith("a tensor reached an operator without having been read from a place that can be guarded",
+                                      "Pass the tensor as an argument or keep it on a module.");
+      },
+      [this] { return provenance(); });
+}
+
+Evaluation::~Evaluation() = default;
+
+Place Evaluation::place() const {
+  Place p;
+  // The innermost frame of the user's code; generated and library frames name no useful line only when there is nothing else.
+  if (const Frame* f = frame_) {
+    p.file = PyUnicode_AsUTF8(f->code()->co_filename);
+    p.line = f->line();
+    p.function = PyUnicode_AsUTF8(f->code()->co_qualname);
+  }
+  return p;
+}
+
+std::vector<Place> Evaluation::stackPlaces() const {
+  std::vector<Place> places;
+  for (const Frame* f = frame_; f; f = f->caller)
+    places.push_back({PyUnicode_AsUTF8(f->code()->co_filename), f->line(), PyUnicode_AsUTF8(f->code()->co_qualname)});
+  std::reverse(places.begin(), places.end());
+  return places;
+}
+
+void Evaluation::breakHere(std::string kind, std::string reason, std::string hint) {
+  throw CaptureBreak{{std::move(kind), std::move(reason), std::move(hint), place(), stackPlaces()}, -1};
+}
+
+void Evaluation::deferCall(PyObject* callable, const CallArguments& a) {
+  PyRef args = PyRef::steal(PyTuple_New(static_cast<Py_ssize_t>(a.positional))), kwargs = PyRef::steal(PyDict_New());
+  for (size_t i = 0; i < a.positional; ++i) PyTuple_SET_ITEM(args.get(), static_cast<Py_ssize_t>(i), PyRef::borrow(a.args[i]).release());
+  for (size_t i = 0; i < a.keywords(); ++i) PyDict_SetItem(kwargs.get(), a.keywordName(i), a.args[a.positional + i]);
+  deferred_.push_back({PyRef::borrow(callable), std::move(args), std::move(kwargs)});
+}
+
+Segment Evaluation::finish(Frame& root, Segment::Exit exit, std::optional<GraphBreak> why) {
+  RecipeMaker recipes(*this);
+  Segment segment;
+  segment.exit = exit;
+  segment.graphBreak = std::move(why);
+  segment.bytecodes = bytecodes_;
+  segment.frames = frames_;
+  if (exit == Segment::Exit::Return) {
+    segment.result = recipes.make(root.result.get());
+  } else {
+    for (size_t i = 0; i < root.locals.size(); ++i) {
+      PyObject* object = root.locals[i].get();
+      if (object && root.unread[i]) {
+        auto recipe = std::make_shared<Recipe>();
+        recipe->kind = Recipe::Kind::FromSource;
+        recipe->source = sources().local(static_cast<int>(i));
+        segment.locals.push_back(std::move(recipe));
+      } else {
+        segment.locals.push_back(recipes.make(object));
+      }
+    }
+    for (const PyRef& value : root.stack) segment.stack.push_back(recipes.make(value.get()));
+    segment.offset = root.decoded->instructions[static_cast<size_t>(groupStart(root))].offset;
+  }
+  segment.effects = journal_.effects([&](PyObject* value) { return recipes.make(value); });
+  for (const DeferredCall& call : deferred_) {
+    auto recipe = std::make_shared<Recipe>();
+    recipe->kind = Recipe::Kind::Call;
+    recipe->children = {recipes.make(call.callable.get()), recipes.make(call.args.get()), recipes.make(call.kwargs.get())};
+    SideEffect effect;
+    effect.kind = SideEffect::Kind::Call;
+    effect.value = std::move(recipe);
+    segment.effects.push_back(std::move(effect));
+  }
+  if (const Modes now; exit == Segment::Exit::Break && !(now == *entryModes_)) {
+    segment.modes.gradMode = now.grad;
+    segment.modes.apply = [now] { now.apply(); };
+  }
+  // A mutated or returned tensor needs the graph even if no operator made it.
+  if (trace_->recordedOps() > 0 || !recipes.graphOutputs().empty()) {
+    Result<aot::AotModule> module = aot::finishTrace(*trace_, recipes.graphOutputs());
+    if (!module)
+      throw CaptureBreak{{"unsupported graph", module.error().text(), "", place(), stackPlaces()}, 0};
+    segment.graph = std::make_shared<aot::AotModule>(std::move(*module));
+    for (const trace::TracedInput& input : trace_->inputs()) {
+      PyRef object = PyRef::steal(THPVariable_Wrap(input.real));
+      segment.graphInputs.push_back(origins_.find(object.get())->source);
+    }
+  }
+  segment.guards = guards_;
+  return segment;
+}
+
+Result<Segment> Evaluation::run(int64_t stopAt, std::optional<GraphBreak> why) {
+  stopAt_ = stopAt;
+  guards_->addKind(GuardKind::GlobalState, nullptr, nullptr, place());
+  trace::takeLastBreak();
+  PyRef handled = PyRef::steal(PyErr_GetHandledException());
+  std::unique_ptr<Frame> root = rootFrame(state_);
+  frame_ = root.get();
+  frames_ = 1;
+  struct Restore {
+    Evaluation& e;
+    PyObject* handled;
+    ~Restore() {
+      PyErr_Clear();
+      e.journal_.undo();
+      e.entryModes_->apply();
+      PyErr_SetHandledException(handled ? handled : Py_None);
+      PyErr_Clear();
+    }
+  };
+  CompilingFlag flag;
+  trace::TraceContext::Active active(*trace_);
+  Restore restore{*this, handled.get()};
+  for (size_t i = 0; i < root->stack.size(); ++i)
+    if (root->stack[i]) root->stack[i] = wrap(root->stack[i].get(), sources().stack(static_cast<int>(i)));
+  int sinceBreak = 0;
+  for (;;) {
+    if (rootCount_ == stopAt_) return finish(*root, Segment::Exit::Break, std::move(why));
+    if (options_.breakEvery > 0 && mayBreak(root->instruction().op) && ++sinceBreak > options_.breakEvery)
+      breakHere("forced break", "every " + std::to_string(options_.breakEvery) + ". instruction breaks");
+    ++bytecodes_;
+    switch (step(*this, *root)) {
+      case Flow::Next:
+      case Flow::Jumped:
+        ++rootCount_;
+        break;
+      case Flow::Return:
+        return finish(*root, Segment::Exit::Return, std::nullopt);
+      case Flow::Error: {
+        PyObject *type, *value, *traceback;
+        PyErr_Fetch(&type, &value, &traceback);
+        PyErr_NormalizeException(&type, &value, &traceback);
+        PyRef text = value ? PyRef::steal(PyObject_Repr(value)) : PyRef();
+        std::string reason = text ? PyUnicode_AsUTF8(text.get()) : "an exception";
+        Py_XDECREF(type);
+        Py_XDECREF(value);
+        Py_XDECREF(traceback);
+        PyErr_Clear();
+        breakHere("exception", "the frame raises " + reason);
+      }
+      case Flow::Generator:
+      case Flow::Yield:
+        breakHere("generator frame", "generator functions are compiled only where they are called");
+      default:
+        breakHere("unsupported bytecode", "opcode " + opcodeName(root->instruction().opcode));
+    }
+  }
+}
+
+namespace {
+
+Segment nothingCaptured(const FrameState& state, GraphBreak why) {
+  Segment segment;
+  segment.exit = Segment::Exit::Break;
+  segment.guards = std::make_shared<GuardSet>(state.code, reinterpret_cast<PyFunctionObject*>(state.function.get())->func_globals);
+  segment.offset = state.offset;
+  auto recipe = [&](const PyRef& value, const Source* source) {
+    auto r = std::make_shared<Recipe>();
+    r->kind = value ? Recipe::Kind::FromSource : Recipe::Kind::Null;
+    r->source = source;
+    return r;
+  };
+  SourceTable& sources = segment.guards->sources();
+  for (size_t i = 0; i < state.locals.size(); ++i) segment.locals.push_back(recipe(state.locals[i], sources.local(static_cast<int>(i))));
+  for (size_t i = 0; i < state.stack.size(); ++i) segment.stack.push_back(recipe(state.stack[i], sources.stack(static_cast<int>(i))));
+  segment.graphBreak = std::move(why);
+  return segment;
+}
+
+}  // namespace
+
+Result<Segment> captureSegment(const FrameState& state, const CaptureOptions& options) {
+  int64_t stopAt = -1;
+  std::optional<GraphBreak> why;
+  for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
+    std::optional<CaptureBreak> stopped;
+    int64_t reached = 0;
+    {
+      // The first attempt finds the break; the next one ends the segment before it. A value that cannot be handed over there
+      // moves the end further up.
+      Evaluation evaluation(state, options);
+      try {
+        return evaluation.run(stopAt, why);
+      } catch (const CaptureBreak& b) {
+        stopped = b;
+        reached = evaluation.rootCount();
+      } catch (const trace::BreakError& b) {
+        trace::takeLastBreak();
+        stopped = CaptureBreak{{std::string(trace::name(b.kind())), b.reason(), b.hint(), evaluation.place(), evaluation.stackPlaces()}, -1};
+        reached = evaluation.rootCount();
+      } catch (const c10::Error& error) {
+        stopped = CaptureBreak{{"error while tracing", error.what_without_backtrace(), "", evaluation.place(), evaluation.stackPlaces()}, -1};
+        reached = evaluation.rootCount();
+      }
+    }
+    if (!why) why = stopped->what;
+    if (stopped->birth >= 0 && stopped->birth < reached) reached = stopped->birth;
+    if (stopAt >= 0 && reached >= stopAt) reached = stopAt - 1;
+    if (reached <= 0) return nothingCaptured(state, *why);
+    stopAt = reached;
+  }
+  return nothingCaptured(state, *why);
+}
+
+}  // namespace fusebox::capture

@@ -1,0 +1,241 @@
+#include "engine/capture/recipes.h"
+
+#include "engine/capture/value_kinds.h"
+
+namespace fusebox::capture {
+
+RecipePtr RecipeMaker::fromSource(const Source* source) {
+  auto recipe = std::make_shared<Recipe>();
+  recipe->kind = Recipe::Kind::FromSource;
+  recipe->source = source;
+  return recipe;
+}
+
+RecipePtr RecipeMaker::constant(PyObject* object) {
+  auto recipe = std::make_shared<Recipe>();
+  recipe->kind = Recipe::Kind::Constant;
+  recipe->object = PyRef::borrow(object);
+  return recipe;
+}
+
+/// A recipe that is remembered for its object before its children are made: structures may be cyclic.
+RecipePtr RecipeMaker::node(Recipe::Kind kind, PyObject* key) {
+  auto recipe = std::make_shared<Recipe>();
+  recipe->kind = kind;
+  recipe->id = nextId_++;
+  made_[key] = recipe;
+  keep_.push_back(PyRef::borrow(key));
+  return recipe;
+}
+
+RecipePtr RecipeMaker::tensor(PyObject* object) {
+  Origin* origin = e_.origin(object);
+  if (origin && origin->source) return fromSource(origin->source);
+  const at::Tensor& value = THPVariable_Unpack(object);
+  if (!trace::isTraceTensor(value)) return constant(object);
+  RecipePtr recipe = node(Recipe::Kind::GraphOutput, object);
+  recipe->index = static_cast<int64_t>(outputs_.size());
+  outputs_.push_back(value);
+  if (Py_TYPE(object) != reinterpret_cast<PyTypeObject*>(THPVariableClass)) {
+    recipe->kind = Recipe::Kind::Parameterised;
+    recipe->object = PyRef::borrow(reinterpret_cast<PyObject*>(Py_TYPE(object)));
+  }
+  return recipe;
+}
+
+void RecipeMaker::sequence(Recipe& recipe, PyObject* object) {
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i) recipe.children.push_back(make(PySequence_Fast_GET_ITEM(object, i)));
+}
+
+void RecipeMaker::dictionary(Recipe& recipe, PyObject* object) {
+  PyObject *key, *value;
+  for (Py_ssize_t at = 0; PyDict_Next(object, &at, &key, &value);) {
+    recipe.children.push_back(make(key));
+    recipe.children.push_back(make(value));
+  }
+}
+
+void RecipeMaker::function(Recipe& recipe, PyObject* object) {
+  auto* f = reinterpret_cast<PyFunctionObject*>(object);
+  for (PyObject* part : {f->func_code, f->func_globals, f->func_name}) recipe.children.push_back(constant(part));
+  for (PyObject* part : {f->func_defaults, f->func_kwdefaults, f->func_closure, f->func_annotations, f->func_dict})
+    recipe.children.push_back(make(part));
+}
+
+void RecipeMaker::instance(Recipe& recipe, PyObject* object) {
+  PyTypeObject* type = Py_TYPE(object);
+  recipe.object = PyRef::borrow(reinterpret_cast<PyObject*>(type));
+  if (PyRef dict = e_.instanceDict(object)) dictionary(recipe, dict.get());
+  for (PyTypeObject* t = type; t; t = t->tp_base) {
+    // Slots that a Python class declares; builtin bases keep their members in `base`.
+    if (!(t->tp_flags & Py_TPFLAGS_HEAPTYPE)) continue;
+    PyObject *key, *descriptor;
+    for (Py_ssize_t at = 0; t->tp_dict && PyDict_Next(t->tp_dict, &at, &key, &descriptor);) {
+      if (Py_TYPE(descriptor) != &PyMemberDescr_Type) continue;
+      PyRef value = PyRef::steal(PyObject_GenericGetAttr(object, key));
+      if (!value) {
+        PyErr_Clear();
+        continue;
+      }
+      recipe.slots.emplace_back(PyRef::borrow(key), make(value.get()));
+    }
+  }
+  PyRef contents;
+  if (PyDict_Check(object)) {
+    auto base = std::make_shared<Recipe>();
+    base->kind = Recipe::Kind::Dict;
+    dictionary(*base, object);
+    recipe.base = base;
+    return;
+  }
+  if (PyTuple_Check(object) || PyList_Check(object)) {
+    auto base = std::make_shared<Recipe>();
+    base->kind = PyList_Check(object) ? Recipe::Kind::List : Recipe::Kind::Tuple;
+    sequence(*base, object);
+    recipe.base = base;
+    return;
+  }
+  if (PyExceptionInstance_Check(object)) {
+    PyRef args = PyRef::steal(PyObject_GetAttrString(object, "args"));
+    recipe.base = make(args.get());
+    return;
+  }
+  if (type->tp_new != PyBaseObject_Type.tp_new && !(type->tp_flags & Py_TPFLAGS_HEAPTYPE))
+    throw CaptureBreak{{"unsupported value", std::string("a ") + type->tp_name + " made by the compiled region cannot be made again", "", e_.place(), {}},
+                       e_.origin(object) ? e_.origin(object)->birth : -1};
+}
+
+/// Iterators of C: what pickling says they are made of.
+void RecipeMaker::reduced(Recipe& recipe, PyObject* object) {
+  PyRef parts = PyRef::steal(PyObject_CallMethod(object, "__reduce__", nullptr));
+  if (!parts || !PyTuple_Check(parts.get()) || PyTuple_GET_SIZE(parts.get()) < 2) {
+    PyErr_Clear();
+    throw CaptureBreak{{"unsupported value", std::string("a ") + Py_TYPE(object)->tp_name + " cannot be made again", "", e_.place(), {}},
+                       e_.origin(object) ? e_.origin(object)->birth : -1};
+  }
+  keep_.push_back(parts);
+  PyObject* callable = PyTuple_GET_ITEM(parts.get(), 0);
+  PyObject* args = PyTuple_GET_ITEM(parts.get(), 1);
+  PyObject* state = PyTuple_GET_SIZE(parts.get()) > 2 ? PyTuple_GET_ITEM(parts.get(), 2) : nullptr;
+  if (state && state != Py_None && PyLong_Check(state) && PyTuple_GET_SIZE(args) == 1) {
+    recipe.kind = Recipe::Kind::Iterator;
+    recipe.index = PyLong_AsLongLong(state);
+    recipe.children.push_back(make(PyTuple_GET_ITEM(args, 0)));
+    return;
+  }
+  recipe.kind = Recipe::Kind::Call;
+  recipe.children.push_back(constant(callable));
+  recipe.children.push_back(make(args));
+  PyRef none = PyRef::steal(PyDict_New());
+  recipe.children.push_back(make(none.get()));
+}
+
+RecipePtr RecipeMaker::make(PyObject* object) {
+  if (!object) {
+    auto recipe = std::make_shared<Recipe>();
+    recipe->kind = Recipe::Kind::Null;
+    return recipe;
+  }
+  if (auto it = made_.find(object); it != made_.end()) return it->second;
+  if (e_.isTensor(object)) return tensor(object);
+  if (isConstantValue(object)) return constant(object);
+  Origin* origin = e_.origin(object);
+  if (origin && origin->source) {
+    if (origin->source->kind == Source::Kind::Pinned) return constant(object);
+    return fromSource(origin->source);
+  }
+  using Kind = Recipe::Kind;
+  if (lazyOf(object))
+    throw CaptureBreak{{"generator across a graph break", std::string("a suspended ") + lazyOf(object)->what() + " is alive where capture stops",
+                        "Consume it before the break, or use a list.", e_.place(), {}},
+                       origin ? origin->birth : -1};
+  if (PyTuple_CheckExact(object) || PyList_CheckExact(object)) {
+    RecipePtr recipe = node(PyTuple_CheckExact(object) ? Kind::Tuple : Kind::List, object);
+    sequence(*recipe, object);
+    return recipe;
+  }
+  if (PyDict_CheckExact(object)) {
+    RecipePtr recipe = node(Kind::Dict, object);
+    dictionary(*recipe, object);
+    return recipe;
+  }
+  if (PySet_CheckExact(object) || PyFrozenSet_CheckExact(object)) {
+    RecipePtr recipe = node(PySet_CheckExact(object) ? Kind::Set : Kind::FrozenSet, object);
+    PyRef items = PyRef::steal(PySequence_List(object));
+    keep_.push_back(items);
+    sequence(*recipe, items.get());
+    return recipe;
+  }
+  if (PySlice_Check(object)) {
+    auto* s = reinterpret_cast<PySliceObject*>(object);
+    RecipePtr recipe = node(Kind::Slice, object);
+    for (PyObject* part : {s->start, s->stop, s->step}) recipe->children.push_back(make(part));
+    return recipe;
+  }
+  if (PyRange_Check(object) || isIdentityValue(object)) {
+    // A bound C method of a fresh object is made again by looking it up.
+    PyObject* self = PyCFunction_Check(object) ? PyCFunction_GET_SELF(object) : nullptr;
+    if (!self || PyModule_Check(self) || PyType_Check(self)) return constant(object);
+    RecipePtr recipe = node(Kind::Call, object);
+    static PyObject* const getattr = PyDict_GetItemString(PyEval_GetBuiltins(), "getattr");
+    PyRef name = PyRef::steal(PyUnicode_FromString(reinterpret_cast<PyCFunctionObject*>(object)->m_ml->ml_name));
+    PyRef args = PyRef::steal(PyTuple_Pack(2, self, name.get())), none = PyRef::steal(PyDict_New());
+    keep_.insert(keep_.end(), {args, none});
+    recipe->children = {constant(getattr), make(args.get()), make(none.get())};
+    return recipe;
+  }
+  if (PyCell_Check(object)) {
+    RecipePtr recipe = node(Kind::Cell, object);
+    recipe->children.push_back(make(PyCell_GET(object)));
+    return recipe;
+  }
+  if (PyFunction_Check(object)) {
+    RecipePtr recipe = node(Kind::Function, object);
+    function(*recipe, object);
+    return recipe;
+  }
+  if (PyMethod_Check(object)) {
+    RecipePtr recipe = node(Kind::BoundMethod, object);
+    recipe->children = {make(PyMethod_GET_FUNCTION(object)), make(PyMethod_GET_SELF(object))};
+    return recipe;
+  }
+  const std::string_view typeName = Py_TYPE(object)->tp_name;
+  if (typeName == "functools.partial") {
+    RecipePtr recipe = node(Kind::Partial, object);
+    for (const char* part : {"func", "args", "keywords"}) {
+      PyRef value = PyRef::steal(PyObject_GetAttrString(object, part));
+      keep_.push_back(value);
+      recipe->children.push_back(make(value.get()));
+    }
+    return recipe;
+  }
+  if (Py_TYPE(object) == &PySuper_Type) {
+    RecipePtr recipe = node(Kind::Call, object);
+    PyRef type = PyRef::steal(PyObject_GetAttrString(object, "__thisclass__")), self = PyRef::steal(PyObject_GetAttrString(object, "__self__"));
+    PyRef args = PyRef::steal(PyTuple_Pack(2, type.get(), self.get())), none = PyRef::steal(PyDict_New());
+    keep_.insert(keep_.end(), {args, none});
+    recipe->children = {constant(reinterpret_cast<PyObject*>(&PySuper_Type)), make(args.get()), make(none.get())};
+    return recipe;
+  }
+  if (PyIter_Check(object) && !(Py_TYPE(object)->tp_flags & Py_TPFLAGS_HEAPTYPE)) {
+    RecipePtr recipe = node(Kind::Call, object);
+    reduced(*recipe, object);
+    return recipe;
+  }
+  if (PyDictItems_Check(object) || PyDictKeys_Check(object) || PyDictValues_Check(object)) {
+    throw CaptureBreak{{"unsupported value", std::string("a ") + Py_TYPE(object)->tp_name + " view is alive where capture stops", "", e_.place(), {}},
+                       origin ? origin->birth : -1};
+  }
+  if (typeName == "collections.OrderedDict" || typeName == "collections.defaultdict" || (Py_TYPE(object)->tp_flags & Py_TPFLAGS_HEAPTYPE) ||
+      PyExceptionInstance_Check(object)) {
+    RecipePtr recipe = node(Kind::Instance, object);
+    instance(*recipe, object);
+    return recipe;
+  }
+  if (typeName == "weakref" || typeName == "weakref.ReferenceType" || typeName == "Generator") return constant(object);
+  RecipePtr recipe = node(Kind::Call, object);
+  reduced(*recipe, object);
+  return recipe;
+}
+
+}  // namespace fusebox::capture
