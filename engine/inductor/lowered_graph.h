@@ -87,6 +87,7 @@ struct ScheduleOptions {
   int maxFusionSize = 64;               ///< operations per kernel
   int vectorBits = 512;                 ///< of the target; for heuristics only
   int threads = 1;
+  bool emulatePrecisionCasts = false;   ///< keep the rounding of 16-bit floats between fused operations, as eager has it
 };
 
 /// Fuses, orders, plans memory and writes the program.

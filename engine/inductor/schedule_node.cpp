@@ -12,20 +12,32 @@ void sortUnique(std::vector<BufferId>& ids) {
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
 }
 
-/// Buffers that a kernel really touches, whatever the operation claims.
-void collectAccesses(ScheduleNode& node) {
-  for (const Section& section : node.kernel.sections) {
-    for (const Value& value : section.values)
-      if (value.op == Op::Load) node.reads.push_back(value.buffer);
-    for (const Statement& statement : section.body) {
+}  // namespace
+
+std::vector<Access> accessesOf(const Kernel& kernel) {
+  std::vector<Access> accesses;
+  auto add = [&](size_t first, Access access) {
+    for (size_t i = first; i < accesses.size(); ++i) {
+      const Access& known = accesses[i];
+      if (known.buffer == access.buffer && known.isStore == access.isStore && known.isPlain == access.isPlain &&
+          known.index == access.index)
+        return;
+    }
+    accesses.push_back(std::move(access));
+  };
+  for (size_t s = 0; s < kernel.sections.size(); ++s) {
+    const size_t first = accesses.size();
+    const auto section = static_cast<int32_t>(s);
+    for (const Value& value : kernel.sections[s].values)
+      if (value.op == Op::Load) add(first, {value.buffer, value.index, section, false, true});
+    for (const Statement& statement : kernel.sections[s].body) {
       if (statement.kind == Statement::Kind::Reduce) continue;
-      node.writes.push_back(statement.buffer);
-      if (statement.kind == Statement::Kind::AtomicAdd) node.reads.push_back(statement.buffer);
+      const bool plain = statement.kind == Statement::Kind::Store && statement.mask < 0;
+      add(first, {statement.buffer, statement.index, section, true, plain});
     }
   }
+  return accesses;
 }
-
-}  // namespace
 
 BufferId baseOf(const LoweredGraph& lowered, BufferId id) {
   while (id >= 0 && lowered.buffers[static_cast<size_t>(id)].kind == LoweredBuffer::Kind::View)
@@ -50,7 +62,11 @@ std::vector<ScheduleNode> makeNodes(const LoweredGraph& lowered) {
     } else {
       node.kernel = operation.kernel;
       canonicaliseLoops(node.kernel);
-      collectAccesses(node);
+      node.accesses = accessesOf(node.kernel);
+      for (const Access& access : node.accesses) {
+        (access.isStore ? node.writes : node.reads).push_back(access.buffer);
+        if (access.isStore && !access.isPlain) node.reads.push_back(access.buffer);  // what is there already matters
+      }
     }
     for (auto* list : {&node.reads, &node.writes}) {
       for (BufferId& id : *list) id = baseOf(lowered, id);

@@ -7,6 +7,18 @@
 
 namespace fusebox::inductor {
 
+/// One way in which a kernel touches a buffer.
+struct Access {
+  BufferId buffer = -1;
+  SymExpr index;
+  int32_t section = 0;
+  bool isStore = false;
+  bool isPlain = true;  ///< neither a masked store nor an atomic addition
+};
+
+/// Every access of the kernel, equal ones once for each section.
+std::vector<Access> accessesOf(const Kernel& kernel);
+
 /// A group of operations on its way through the scheduler: first one operation each, later what one kernel will carry out.
 struct ScheduleNode {
   int32_t id = -1;
@@ -14,6 +26,7 @@ struct ScheduleNode {
   bool isDead = false;                 ///< merged into another node, or not needed
   std::vector<int32_t> operations;     ///< ids, in an order in which they could run one after another
   Kernel kernel;                       ///< buffers are the lowered graph's; roles, sizes and names come with emission
+  std::vector<Access> accesses;        ///< of `kernel`
   std::vector<BufferId> reads, writes; ///< sorted, without duplicates
   int64_t bytesSaved = 0;
 

@@ -1,5 +1,10 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "engine/inductor/dependency_graph.h"
+#include "engine/inductor/fused_kernel.h"
+#include "engine/inductor/fusion.h"
 #include "engine/inductor/program_emit.h"
 #include "engine/inductor/schedule_node.h"
 
@@ -26,16 +31,50 @@ Result<void> check(const LoweredGraph& lowered) {
   return {};
 }
 
+/// Gives every kernel its final form, now that it is known which buffers stay inside one.
+void finishKernels(const LoweredGraph& lowered, std::vector<ScheduleNode>& nodes, const DependencyGraph& graph,
+                   const std::vector<BufferUses>& uses, const ScheduleOptions& options) {
+  std::vector<char> needed = resultBuffers(lowered);
+  for (const LoweredBuffer& buffer : lowered.buffers) {
+    const BufferUses& use = uses[static_cast<size_t>(buffer.id)];
+    const int32_t writer = use.writers.empty() ? -1 : graph.find(use.writers.front());
+    auto isWriter = [&](int32_t user) { return graph.find(user) == writer; };
+    const bool inside = std::all_of(use.readers.begin(), use.readers.end(), isWriter) &&
+                        std::all_of(use.writers.begin(), use.writers.end(), isWriter);
+    if (!inside || buffer.kind != LoweredBuffer::Kind::Computed) needed[static_cast<size_t>(buffer.id)] = 1;
+  }
+  for (ScheduleNode& node : nodes) {
+    if (node.isDead || node.isExtern) continue;
+    node.kernel = finishFusion(lowered, std::move(node.kernel), needed, options);
+    auto vanished = [&](BufferId id) {
+      const auto touches = [&](const Access& access) { return access.buffer == id; };
+      return std::none_of(node.accesses.begin(), node.accesses.end(), touches);
+    };
+    node.accesses = accessesOf(node.kernel);
+    std::erase_if(node.accesses, [&](const Access& access) {
+      return std::any_of(node.kernel.buffers.begin(), node.kernel.buffers.end(), [&](const KernelBuffer& buffer) {
+        return buffer.id == access.buffer && buffer.role == BufferRole::Scratch;
+      });
+    });
+    std::erase_if(node.reads, vanished);
+    std::erase_if(node.writes, vanished);
+  }
+}
+
 }  // namespace
 
 Result<Schedule> schedule(const LoweredGraph& lowered, const ScheduleOptions& options) {
   if (auto checked = check(lowered); !checked) return tl::unexpected(checked.error());
   std::vector<ScheduleNode> nodes = makeNodes(lowered);
   removeDeadNodes(lowered, nodes);
-  std::vector<int32_t> order;
-  for (const ScheduleNode& node : nodes)
-    if (!node.isDead) order.push_back(node.id);
-  return emitProgram(lowered, nodes, order, options);
+  const std::vector<BufferUses> uses = usesOf(lowered, nodes);
+  DependencyGraph graph(lowered, nodes);
+  std::vector<FusionDecision> decisions;
+  if (options.fuse) decisions = fuseNodes(lowered, nodes, graph, options);
+  finishKernels(lowered, nodes, graph, uses, options);
+  Schedule result = emitProgram(lowered, nodes, graph.order(), options);
+  result.decisions = std::move(decisions);
+  return result;
 }
 
 }  // namespace fusebox::inductor

@@ -18,6 +18,19 @@ size_t at(BufferId id) { return static_cast<size_t>(id); }
 
 }  // namespace
 
+/// Sizes and strides of a buffer in this call.
+struct Frame::Extents {
+  Extents(const Frame& frame, const BufferPlan& buffer) : sizes(buffer.sizes), strides(buffer.strides) {
+    if (buffer.isStatic) return;
+    sizesNow = frame.evaluateAll(buffer.meta->sizes);
+    stridesNow = frame.evaluateAll(buffer.meta->strides);
+    sizes = sizesNow;
+    strides = stridesNow;
+  }
+  std::vector<int64_t> sizesNow, stridesNow;
+  c10::IntArrayRef sizes, strides;
+};
+
 Frame::Frame(const RuntimePlan& plan)
     : plan_(plan), addresses_(plan.buffers.size(), nullptr), tensors_(plan.buffers.size()) {
   pool_ = c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(),
@@ -54,6 +67,7 @@ void Frame::reset() {
   }
   stack_.clear();
   inputs_ = {};
+  PoolCache::instance().release(std::exchange(work_, {}));
   if (!block_.memory) return;
   pool_.unsafeGetStorageImpl()->set_data_ptr_noswap(at::DataPtr(nullptr, c10::kCPU));
   PoolCache::instance().release(std::exchange(block_, {}));
@@ -101,20 +115,53 @@ void Frame::bindViewAddresses(BufferId base) {
 }
 
 void Frame::launch(const LaunchPlan& plan) {
-  c10::SmallVector<void*, 24> arguments;
-  for (BufferId id : plan.buffers) arguments.push_back(addresses_[at(id)]);
+  if (plan.isStatic) {
+    launchUnits(plan, nullptr);
+  } else {
+    launchDynamic(plan);
+  }
+}
+
+void Frame::launchDynamic(const LaunchPlan& plan) {
   c10::SmallVector<int64_t, 8> sizes;
   for (const graph::SymExpr& size : plan.sizes) sizes.push_back(evaluate(size));
-  const int64_t units = plan.units >= 0 ? plan.units : plan.kernel->units(sizes.data());
-  if (units <= 0) return;
+  LaunchPlan resolved = plan;
+  resolved.resolve(sizes.data());
+  launchUnits(resolved, sizes.data());
+}
+
+void Frame::launchUnits(const LaunchPlan& plan, const int64_t* sizes) {
+  if (plan.units <= 0) return;
+  c10::SmallVector<void*, 24> arguments;
+  for (BufferId id : plan.buffers) arguments.push_back(addresses_[at(id)]);
+  if (plan.workBytes > 0) arguments.push_back(workMemory(plan.workBytes));
   const auto function = plan.kernel->function.load(std::memory_order_acquire);
-  if (plan.kernel->serial || units <= plan.grain) {
-    function(arguments.data(), sizes.data(), 0, units);
+  if (plan.kernel->serial || plan.units <= plan.grain) {
+    function(arguments.data(), sizes, 0, plan.units);
     return;
   }
-  at::parallel_for(0, units, plan.grain, [&](int64_t begin, int64_t end) {
-    function(arguments.data(), sizes.data(), begin, end);
-  });
+  const auto run = [&](int64_t begin, int64_t end) { function(arguments.data(), sizes, begin, end); };
+  if (plan.phaseEnds.empty()) {
+    at::parallel_for(0, plan.units, plan.grain, run);
+    return;
+  }
+  int64_t begin = 0;
+  for (int64_t end : plan.phaseEnds) {
+    if (end - begin <= plan.grain) {
+      if (end > begin) run(begin, end);
+    } else {
+      at::parallel_for(begin, end, plan.grain, run);
+    }
+    begin = end;
+  }
+}
+
+void* Frame::workMemory(int64_t bytes) {
+  if (work_.bytes < bytes) {
+    PoolCache::instance().release(std::exchange(work_, {}));
+    work_ = PoolCache::instance().acquire(std::max(bytes, plan_.workBytes));
+  }
+  return work_.data();
 }
 
 void Frame::callExtern(const ExternPlan& plan) {
@@ -157,12 +204,12 @@ void Frame::storeResults(const ExternCall& call) {
 
 void Frame::storeResult(BufferId id, at::Tensor value) {
   const BufferPlan& buffer = plan_.buffers[at(id)];
-  const auto sizes = buffer.isStatic ? buffer.sizes : evaluateAll(buffer.meta->sizes);
-  const auto strides = buffer.isStatic ? buffer.strides : evaluateAll(buffer.meta->strides);
-  TORCH_CHECK(value.defined() && value.sizes() == c10::IntArrayRef(sizes) && value.scalar_type() == buffer.dtype,
+  const Extents extents(*this, buffer);
+  const c10::IntArrayRef sizes = extents.sizes, strides = extents.strides;
+  TORCH_CHECK(value.defined() && value.sizes() == sizes && value.scalar_type() == buffer.dtype,
               "fusebox: result ", plan_.program.buffers[at(id)].name, " is not what the compiler predicted");
   const bool inPool = value.has_storage() && value.storage().unsafeGetStorageImpl() == pool_.unsafeGetStorageImpl();
-  bool sameStrides = value.layout() != c10::kStrided || value.strides() == c10::IntArrayRef(strides);
+  bool sameStrides = value.layout() != c10::kStrided || value.strides() == strides;
   if (!sameStrides) {  // strides of dimensions that nobody steps along may differ
     sameStrides = true;
     for (size_t d = 0; d < sizes.size(); ++d) sameStrides &= sizes[d] <= 1 || value.stride(int64_t(d)) == strides[d];
@@ -181,8 +228,8 @@ void Frame::storeResult(BufferId id, at::Tensor value) {
 void Frame::allocate(BufferId id) {
   const BufferPlan& buffer = plan_.buffers[at(id)];
   at::Tensor& tensor = tensors_[at(id)];
-  const auto& sizes = buffer.isStatic ? buffer.sizes : evaluateAll(buffer.meta->sizes);
-  const auto& strides = buffer.isStatic ? buffer.strides : evaluateAll(buffer.meta->strides);
+  const Extents extents(*this, buffer);
+  const c10::IntArrayRef sizes = extents.sizes, strides = extents.strides;
   if (buffer.device.is_cpu()) {
     tensor = at::detail::empty_strided_cpu(sizes, strides, buffer.dtype);
   } else {
@@ -207,7 +254,7 @@ void Frame::record(LaunchSink* sink, size_t step, int64_t startNs) const {
     const LaunchPlan& plan = plan_.launches[at(which.index)];
     launch.kernel = plan.kernelIndex;
     launch.group = plan.group;
-    launch.bytes = plan.kernel->bytesPerUnit * std::max<int64_t>(plan.units, 0);
+    launch.bytes = plan.kernel->bytesPerUnit * plan.units;
   } else {
     launch.group = plan_.externs[at(which.index)].group;
   }
@@ -237,8 +284,8 @@ at::Tensor Frame::makeView(const BufferPlan& buffer) {
   const at::Tensor& base = tensor(buffer.base);
   auto view = at::detail::make_tensor<c10::TensorImpl>(c10::TensorImpl::VIEW, c10::Storage(base.storage()), base.key_set(),
                                                        c10::scalarTypeToTypeMeta(buffer.dtype));
-  const auto& sizes = buffer.isStatic ? buffer.sizes : evaluateAll(buffer.meta->sizes);
-  const auto& strides = buffer.isStatic ? buffer.strides : evaluateAll(buffer.meta->strides);
+  const Extents extents(*this, buffer);
+  const c10::IntArrayRef sizes = extents.sizes, strides = extents.strides;
   const int64_t offset = buffer.isStatic ? buffer.offset : evaluate(buffer.meta->storageOffset);
   const auto baseBytes = base.storage_offset() * static_cast<int64_t>(base.element_size());
   const auto itemSize = static_cast<int64_t>(c10::elementSize(buffer.dtype));

@@ -24,12 +24,16 @@ class Frame {
   void reset();
 
  private:
+  struct Extents;
   void bindInputs();
   void bindPool();
   void setAddress(inductor::BufferId id, void* address);
   void bindViewAddresses(inductor::BufferId base);
 
   void launch(const LaunchPlan& plan);
+  void launchDynamic(const LaunchPlan& plan);
+  void launchUnits(const LaunchPlan& plan, const int64_t* sizes);
+  void* workMemory(int64_t bytes);
   void callExtern(const ExternPlan& plan);
   void storeResults(const ExternCall& call);
   void storeResult(inductor::BufferId id, at::Tensor tensor);
@@ -51,6 +55,7 @@ class Frame {
   std::vector<at::Tensor> tensors_;  ///< Owned, Planned and View buffers
   c10::Storage pool_;                ///< points into block_ during a call; shared by the Planned tensors
   PoolCache::Block block_;
+  PoolCache::Block work_;            ///< working memory of the launches of this call, which run one after another
   SymbolBinding symbols_;
   torch::jit::Stack stack_;
 };

@@ -54,6 +54,12 @@ int64_t grainOf(const codegen::cpu::CompiledKernel& kernel) {
 
 }  // namespace
 
+void LaunchPlan::resolve(const int64_t* values) {
+  units = kernel->units(values);
+  phaseEnds = kernel->phaseEnds ? kernel->phaseEnds(values) : std::vector<int64_t>{};
+  workBytes = kernel->scratchBytes ? kernel->scratchBytes(values) : 0;
+}
+
 Result<void> RuntimePlan::build(c10::ArrayRef<at::Generator> generators) {
   if (kernels.size() != program.kernels.size())
     return fail(ErrorCode::Internal, fmt::format("{} kernels compiled, {} in the program", kernels.size(), program.kernels.size()));
@@ -97,11 +103,10 @@ Result<void> RuntimePlan::addLaunch(const LaunchStep& step) {
   if (plan.sizes.empty()) plan.sizes.assign(kernel.sizeSymbols.begin(), kernel.sizeSymbols.end());
   plan.grain = grainOf(*plan.kernel);
   std::vector<int64_t> constants;
-  if (allConstant(plan.sizes, &constants)) {
-    plan.units = plan.kernel->units(constants.data());
-  } else {
-    isStatic = false;
-  }
+  plan.isStatic = allConstant(plan.sizes, &constants);
+  if (plan.isStatic) plan.resolve(constants.data());
+  isStatic = isStatic && plan.isStatic;
+  workBytes = std::max(workBytes, plan.workBytes);
   size_t position = 0;
   for (const inductor::KernelBuffer& buffer : kernel.buffers) {
     if (buffer.role == inductor::BufferRole::Scratch) continue;

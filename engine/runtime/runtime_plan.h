@@ -34,8 +34,14 @@ struct LaunchPlan {
   int32_t group = -1;
   std::vector<inductor::BufferId> buffers;
   std::vector<graph::SymExpr> sizes;
-  int64_t units = -1;                      ///< -1: depends on the sizes of the call
+  bool isStatic = true;                    ///< the next three hold for every call
+  int64_t units = 0;
+  std::vector<int64_t> phaseEnds;          ///< empty: a single phase
+  int64_t workBytes = 0;                   ///< working memory of the launch
   int64_t grain = 1;                       ///< work units that are worth a thread of their own
+
+  /// Works out units, phases and working memory for the kernel's size arguments.
+  void resolve(const int64_t* values);
 };
 
 struct ExternPlan {
@@ -59,6 +65,7 @@ struct RuntimePlan {
   std::vector<ExternPlan> externs;
   std::vector<StepPlan> steps;
   bool isStatic = true;  ///< no size symbol anywhere
+  int64_t workBytes = 0; ///< largest working memory of a launch with constant sizes
 
   /// `program`, `kernels` and `constants` are set; works out the rest.
   Result<void> build(c10::ArrayRef<at::Generator> generators);
