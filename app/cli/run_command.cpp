@@ -14,6 +14,7 @@
 #include "app/cli/script_process.h"
 #include "profiler/query/summary.h"
 #include "profiler/session/reader.h"
+#include "profiler/session/writer.h"
 
 namespace fusebox::cli {
 namespace {
@@ -75,6 +76,7 @@ Result<void> checkSessionPath(const std::string& path) {
   if (fs::is_directory(path, error)) {
     return fail(ErrorCode::InvalidArgument, "the session must be a file, not a directory", path);
   }
+  if (auto replaceable = session::Writer::mayReplace(path); !replaceable) return replaceable;
   if (access(folder.c_str(), W_OK) != 0) {
     return fail(ErrorCode::InvalidArgument,
                 "the session cannot be written to this directory; name another with --session, or use --no-record",
@@ -161,7 +163,7 @@ int runScript(const RunOptions& options) {
     if (auto writable = checkSessionPath(session); !writable) return complain(writable.error());
     std::error_code error;
     environment["FUSEBOX_SESSION"] = fs::absolute(session, error).string();  // the script may change its directory
-    if (!options.session.empty() && session::Reader::open(session)) fs::remove(session, error);
+    fs::remove(session, error);  // an old one must not pass for this run's
   }
   std::vector<std::string> command{python->interpreter, "-m", "fusebox.host"};
   command.insert(command.end(), options.script.begin(), options.script.end());

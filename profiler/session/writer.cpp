@@ -19,6 +19,22 @@ namespace fusebox::session {
 namespace {
 
 Result<void> makeRoom(const std::string& path) {
+  if (auto allowed = Writer::mayReplace(path); !allowed) return allowed;
+  std::error_code ignored;
+  for (const char* suffix : {"", "-wal", "-shm", "-journal"}) std::filesystem::remove(path + suffix, ignored);
+  if (std::filesystem::exists(path, ignored)) return fail(ErrorCode::Io, "the old session cannot be replaced", path);
+  return {};
+}
+
+int64_t threadCpuNs() {
+  timespec t;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
+}
+
+}  // namespace
+
+Result<void> Writer::mayReplace(const std::string& path) {
   std::error_code ignored;
   const auto status = std::filesystem::status(path, ignored);
   if (status.type() == std::filesystem::file_type::not_found) return {};
@@ -32,18 +48,8 @@ Result<void> makeRoom(const std::string& path) {
   if (!isSession && size != 0) {
     return fail(ErrorCode::InvalidArgument, "this file exists and is not a session; it is left alone, name another", path);
   }
-  for (const char* suffix : {"", "-wal", "-shm", "-journal"}) std::filesystem::remove(path + suffix, ignored);
-  if (std::filesystem::exists(path, ignored)) return fail(ErrorCode::Io, "the old session cannot be replaced", path);
   return {};
 }
-
-int64_t threadCpuNs() {
-  timespec t;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
-}
-
-}  // namespace
 
 Result<std::unique_ptr<Writer>> Writer::create(const std::string& path, WriterOptions options) {
   if (auto room = makeRoom(path); !room) return tl::unexpected(room.error());

@@ -33,6 +33,8 @@ class Writer {
  public:
   /// Creates the file. An existing session is replaced; any other existing file is refused (InvalidArgument).
   static Result<std::unique_ptr<Writer>> create(const std::string& path, WriterOptions options = {});
+  /// Whether create() would take `path`: nothing there, an empty file, or a session. Changes nothing.
+  static Result<void> mayReplace(const std::string& path);
   /// Calls finish().
   ~Writer();
 
