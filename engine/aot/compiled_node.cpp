@@ -61,11 +61,13 @@ std::vector<at::Tensor> CompiledNode::prepareTangents(const variable_list& gradi
   return made;
 }
 
-variable_list CompiledNode::refuseDoubleBackward(variable_list gradients, const variable_list& inputs) const {
+variable_list CompiledNode::refuseDoubleBackward(variable_list gradients, const variable_list& tangents) const {
   static const char* message =
       "Fusebox: the backward of a compiled function cannot itself be differentiated (create_graph=True). Compute this gradient "
       "outside torch.compile.";
-  auto edges = torch::autograd::collect_next_edges(inputs);
+  auto edges = torch::autograd::collect_next_edges(tangents);
+  // Gradients depend on the inputs only through what was saved.
+  if (!saved_.empty()) edges.insert(edges.end(), next_edges().begin(), next_edges().end());
   bool any = false;
   for (auto& e : edges) any |= e.is_valid();
   if (!any) return gradients;
@@ -81,29 +83,21 @@ variable_list CompiledNode::refuseDoubleBackward(variable_list gradients, const 
 variable_list CompiledNode::apply(variable_list&& gradients) {
   std::lock_guard lock(mutex_);
   auto& module = *shared_->module;
-  variable_list inputs, read;
-  inputs.reserve(saved_.size() + gradients.size());
+  bool differentiable = c10::GradMode::is_enabled();
+  variable_list inputs, tangents, results;
   auto self = shared_from_this();
   for (auto& s : saved_) inputs.push_back(s.unpack(self));
-  for (auto& g : gradients) read.push_back(g);
-  variable_list results;
+  if (differentiable) tangents = gradients;
   {
     ExecutorScope scope;
-    auto tangents = prepareTangents(gradients);
-    size_t savedCount = inputs.size();
-    for (auto& t : tangents) inputs.push_back(std::move(t));
+    for (auto& t : prepareTangents(gradients)) inputs.push_back(t);
     gradients.clear();
     results = (*shared_->backwardExecutor())(inputs);
-    if (c10::GradMode::is_enabled()) inputs.resize(savedCount);
   }
   variable_list made(module.gradInputs.size());
   for (size_t i = 0; i < made.size(); ++i)
-    if (module.gradDefined[i]) made[i] = results[i];
-  if (c10::GradMode::is_enabled()) {
-    read.insert(read.end(), inputs.begin(), inputs.end());
-    return refuseDoubleBackward(std::move(made), read);
-  }
-  return made;
+    if (module.gradDefined[i]) made[i] = std::move(results[i]);
+  return differentiable ? refuseDoubleBackward(std::move(made), tangents) : made;
 }
 
 void CompiledNode::release_variables() {

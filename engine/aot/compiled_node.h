@@ -37,7 +37,7 @@ class CompiledNode : public torch::autograd::Node {
  private:
   std::vector<at::Tensor> prepareTangents(const torch::autograd::variable_list& gradients) const;
   torch::autograd::variable_list refuseDoubleBackward(torch::autograd::variable_list gradients,
-                                                      const torch::autograd::variable_list& inputs) const;
+                                                      const torch::autograd::variable_list& tangents) const;
 
   std::shared_ptr<AotFunction::Shared> shared_;
   std::vector<torch::autograd::SavedVariable> saved_;

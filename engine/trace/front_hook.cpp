@@ -91,6 +91,25 @@ bool decomposeInInferenceMode(const c10::OperatorHandle& op, const OperatorFacts
   return true;
 }
 
+// In inference mode a view of a normal tensor is a normal tensor. Functionalisation makes its wrapper in the mode of the moment and then
+// cannot share the version counter, so the mode is lifted for such views.
+class NormalViews {
+ public:
+  NormalViews(const c10::OperatorHandle& op, std::span<IValue> args) {
+    if (!c10::InferenceMode::is_enabled() || args.empty() || !args[0].isTensor() || !args[0].toTensor().defined()) return;
+    auto* alias = op.schema().arguments()[0].alias_info();
+    active_ = alias && !alias->isWrite() && !args[0].toTensor().is_inference();
+    if (active_) c10::AutogradState::get_tls_state().set_inference_mode(false);
+  }
+  ~NormalViews() {
+    if (active_) c10::AutogradState::get_tls_state().set_inference_mode(true);
+  }
+  NormalViews(const NormalViews&) = delete;
+
+ private:
+  bool active_ = false;
+};
+
 void refuseUnfunctionalWrite(const OperatorFacts& facts, const c10::OperatorHandle& op) {
   if (!facts.writes || facts.compositeImplicit || facts.name.rfind("aten::", 0) == 0 ||
       op.hasKernelForDispatchKey(c10::DispatchKey::Functionalize))
@@ -109,11 +128,15 @@ void frontHook(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* s
   if (!context || tls.excluded_.has(c10::DispatchKey::Functionalize) || tls.excluded_.has(kTraceKey)) return below();
   auto& facts = factsOf(op);
   size_t arity = op.schema().arguments().size();
-  swapRealTensors(*context, facts, std::span(stack->data() + stack->size() - arity, arity));
+  std::span<IValue> args(stack->data() + stack->size() - arity, arity);
+  swapRealTensors(*context, facts, args);
   refuseUnfunctionalWrite(facts, op);
   if (facts.name == "aten::batch_norm" && rewriteBatchNorm(stack)) return;
   if (decomposeInInferenceMode(op, facts, stack)) return;
-  below();
+  {
+    NormalViews views(op, args);
+    below();
+  }
   size_t count = op.schema().returns().size();
   for (size_t i = stack->size() - std::min(count, stack->size()); i < stack->size(); ++i)
     forEachTensor((*stack)[i], [](const at::Tensor& t) {

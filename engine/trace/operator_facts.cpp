@@ -46,16 +46,27 @@ const std::unordered_set<std::string_view> kCompositeReadsData{"aten::_grouped_m
 const std::unordered_set<std::string_view> kEffectful{"aten::_assert_async", "aten::_assert_async.msg", "aten::_functional_assert_async.msg",
                                                       "aten::_print"};
 
+// Writes its first argument, returns it, and leaves its geometry alone.
+bool keepsGeometryInPlace(const c10::OperatorHandle& op) {
+  auto& schema = op.schema();
+  if (schema.arguments().empty() || schema.returns().size() != 1 || op.hasTag(at::Tag::inplace_view)) return false;
+  auto *argument = schema.arguments()[0].alias_info(), *result = schema.returns()[0].alias_info();
+  return argument && result && argument->isWrite() && *argument == *result && schema.name().back() == '_' &&
+         schema.name() != "aten::resize_" && schema.name() != "aten::set_" && schema.name() != "aten::resize_as_";
+}
+
 void chooseRoute(const c10::OperatorHandle& op, OperatorFacts& facts) {
   using Route = OperatorFacts::Route;
   facts.rule = findShapeRule(facts.name);
   auto* meta = findKernel(op, c10::DispatchKey::Meta, false);
-  bool pythonMeta = findKernel(op, c10::DispatchKey::Meta, true) != nullptr;
+  facts.hasPythonMeta = findKernel(op, c10::DispatchKey::Meta, true) != nullptr;
   facts.compositeImplicit = meta ? nullptr : findKernel(op, c10::DispatchKey::CompositeImplicitAutograd, false);
   const c10::KernelFunction* composite = nullptr;
   if (!kCompositeReadsData.count(facts.name))
     for (auto key : {c10::DispatchKey::CompositeExplicitAutogradNonFunctional, c10::DispatchKey::CompositeExplicitAutograd})
       if (!composite) composite = findKernel(op, key, false);
+  // A composite in-place kernel would write to memory that is not there.
+  if (!facts.rule && !meta && composite && keepsGeometryInPlace(op)) facts.rule = inPlaceRule();
   if (facts.rule)
     facts.route = Route::OwnRule;
   else if (meta)
@@ -64,7 +75,7 @@ void chooseRoute(const c10::OperatorHandle& op, OperatorFacts& facts) {
     facts.route = Route::Composite, facts.kernel = composite;
   else if (facts.compositeImplicit)
     facts.route = Route::Composite, facts.kernel = facts.compositeImplicit;
-  else if (pythonMeta || op.hasComputedKernelForDispatchKey(c10::DispatchKey::Meta))
+  else if (facts.hasPythonMeta || op.hasComputedKernelForDispatchKey(c10::DispatchKey::Meta))
     facts.route = Route::PythonMeta;
 }
 

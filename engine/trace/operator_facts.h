@@ -14,6 +14,7 @@ struct OperatorFacts {
   ShapeRule rule = nullptr;
   const c10::KernelFunction* kernel = nullptr;             ///< for HiddenMeta and Composite
   const c10::KernelFunction* compositeImplicit = nullptr;  ///< decomposes into other operators; never recorded itself
+  bool hasPythonMeta = false;  ///< second try when a composite kernel touches data
   int devicePosition = -1, pinPosition = -1;               ///< of the argument, or -1
   bool dataDependent = false;  ///< returns a Python number read from data
   bool dynamicShape = false;   ///< result shape depends on data

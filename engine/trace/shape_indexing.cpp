@@ -34,6 +34,15 @@ Values roll(const IValue* a) {
   return {fresh(x.sizes(), x.scalar_type())};
 }
 
+Values repeat(const IValue* a) {
+  auto& x = a[0].toTensor();
+  std::vector<int64_t> sizes;
+  for (auto& r : a[1].toListRef()) sizes.push_back(integer(r));
+  TORCH_CHECK(static_cast<int64_t>(sizes.size()) >= x.dim(), "repeat: fewer repeats than dimensions");
+  for (int64_t d = 0; d < x.dim(); ++d) sizes[sizes.size() - x.dim() + d] *= x.size(d);
+  return {fresh(sizes, x.scalar_type())};
+}
+
 }  // namespace
 
 const ShapeTable& indexingRules() {
@@ -42,6 +51,7 @@ const ShapeTable& indexingRules() {
       {"aten::embedding_dense_backward", embeddingBackward},
       {"aten::index_select", indexSelect},
       {"aten::roll", roll},
+      {"aten::repeat", repeat},
   };
   return table;
 }

@@ -1,3 +1,5 @@
+#include <ATen/ExpandUtils.h>
+
 #include "engine/trace/shape_rules.h"
 
 namespace fusebox::trace {
@@ -9,6 +11,12 @@ using namespace shape;
 
 Values unary(const IValue* a) { return {pointwise({a[0].toTensor()}, a[0].toTensor().scalar_type())}; }
 Values itself(const IValue* a) { return {a[0]}; }
+
+Values copyInto(const IValue* a) {
+  auto &to = a[0].toTensor(), &from = a[1].toTensor();
+  TORCH_CHECK(at::infer_size(to.sizes(), from.sizes()) == to.sizes(), "copy_: cannot broadcast ", from.sizes(), " to ", to.sizes());
+  return {a[0]};
+}
 
 Values whereSelf(const IValue* a) {
   auto &condition = a[0].toTensor(), &x = a[1].toTensor(), &y = a[2].toTensor();
@@ -28,12 +36,16 @@ Values nativeDropout(const IValue* a) {
 
 }  // namespace
 
+ShapeRule inPlaceRule() { return itself; }
+
 const ShapeTable& pointwiseRules() {
   static const ShapeTable table{
       {"aten::relu", unary},
+      {"aten::hardswish", unary},
       {"aten::relu_", itself},
       {"aten::fill_.Scalar", itself},
       {"aten::zero_", itself},
+      {"aten::copy_", copyInto},
       {"aten::uniform_", itself},
       {"aten::normal_", itself},
       {"aten::bernoulli_.float", itself},

@@ -17,6 +17,9 @@ using ShapeTable = std::unordered_map<std::string, ShapeRule>;
 /// Rule of an operator ("aten::relu", "aten::where.self"), or null.
 ShapeRule findShapeRule(const std::string& op);
 
+/// The rule of operators that write their first argument and return it.
+ShapeRule inPlaceRule();
+
 // One table a subject; adding a rule touches one of them.
 const ShapeTable& normalisationRules();
 const ShapeTable& convolutionRules();

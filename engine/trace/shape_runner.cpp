@@ -27,6 +27,21 @@ void callComposite(const c10::OperatorHandle& op, const OperatorFacts& facts, to
   facts.kernel->callBoxed(op, c10::DispatchKeySet(c10::DispatchKey::Meta), stack);
 }
 
+// Some composite kernels read data after all. PyTorch's own meta function, where there is one, then has the last word, also on what is
+// wrong with the arguments.
+void tryComposite(const c10::OperatorHandle& op, const OperatorFacts& facts, torch::jit::Stack* stack) {
+  if (!facts.hasPythonMeta) return callComposite(op, facts, stack);
+  auto arguments = torch::jit::last(*stack, op.schema().arguments().size()).vec();
+  size_t base = stack->size() - arguments.size();
+  try {
+    callComposite(op, facts, stack);
+  } catch (const std::exception&) {
+    stack->resize(base);
+    for (auto& a : arguments) stack->push_back(std::move(a));
+    op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::Meta), stack);
+  }
+}
+
 }  // namespace
 
 bool insideShapeComputation() { return shapeDepth > 0; }
@@ -37,7 +52,7 @@ void runOnMeta(const c10::OperatorHandle& op, const OperatorFacts& facts, torch:
   switch (facts.route) {
     case OperatorFacts::Route::OwnRule: return applyRule(facts, op.schema().arguments().size(), stack);
     case OperatorFacts::Route::HiddenMeta: return facts.kernel->callBoxed(op, c10::DispatchKeySet(c10::DispatchKey::Meta), stack);
-    case OperatorFacts::Route::Composite: return callComposite(op, facts, stack);
+    case OperatorFacts::Route::Composite: return tryComposite(op, facts, stack);
     case OperatorFacts::Route::PythonMeta: return op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::Meta), stack);
     case OperatorFacts::Route::None: break;
   }

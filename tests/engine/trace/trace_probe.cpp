@@ -4,6 +4,7 @@
 #include "engine/aot/aot_function.h"
 #include "engine/aot/aot_module.h"
 #include "engine/runtime/graph_interpreter.h"
+#include "engine/trace/operator_facts.h"
 #include "engine/trace/trace_context.h"
 
 namespace py = pybind11;
@@ -87,6 +88,12 @@ PYBIND11_MODULE(fusebox_trace_probe, m) {
         return inputs;
       });
   m.def("trace", &traceFunction);
+  m.def("route", [](const std::string& name) {
+    auto dot = name.find('.', name.find("::") + 2);
+    auto op = c10::Dispatcher::singleton().findSchemaOrThrow(name.substr(0, dot).c_str(), dot == std::string::npos ? "" : name.substr(dot + 1).c_str());
+    static const char* const routes[] = {"own rule", "C++ meta", "composite", "Python meta", "none"};
+    return routes[static_cast<int>(trace::factsOf(op).route)];
+  });
   m.def("is_trace", &trace::isTraceTensor);
   m.def("last_break", []() -> std::optional<std::tuple<std::string, std::string, std::string>> {
     auto last = trace::takeLastBreak();
