@@ -22,7 +22,7 @@ struct AccessList {
   }
 };
 
-AccessList accessesOf(const Kernel& kernel) {
+AccessList accessListOf(const Kernel& kernel) {
   AccessList list;
   for (const Section& section : kernel.sections) {
     for (const Value& value : section.values)
@@ -97,7 +97,7 @@ FinishedKernel finishKernel(const LoweredGraph& lowered, Kernel kernel) {
     if (buffer.role == BufferRole::Scratch) scratch.emplace(buffer.id, buffer);
   kernel.buffers.clear();
   FinishedKernel finished;
-  const AccessList accesses = accessesOf(kernel);
+  const AccessList accesses = accessListOf(kernel);
   std::unordered_map<BufferId, BufferId> numbers;
   for (BufferId id : accesses.order) {
     KernelBuffer buffer;
