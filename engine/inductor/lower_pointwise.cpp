@@ -44,7 +44,12 @@ Val rsub(A a) { return a[1] - scaled(a, a[0], 2); }
 Val mul(A a) { return isBool(a) ? a[0] && a[1] : a[0] * a[1]; }
 
 Val divide(A a, std::string_view mode) {
-  if (mode == "trunc") return a[0].isFloat() ? unary(Op::Trunc, a[0] / a[1]) : binary(Op::TruncDiv, a[0], a[1]);
+  if (mode == "trunc") {
+    if (!a[0].isFloat()) return binary(Op::TruncDiv, a[0], a[1]);
+    // Eager rounds the quotient to the tensor's type first, which decides whether it reaches a whole number.
+    Val q = a[0] / a[1];
+    return unary(Op::Trunc, {q.b, q.b->round(q.id, a.result())});
+  }
   if (mode == "floor") return binary(Op::FloorDiv, a[0], a[1]);
   return a[0] / a[1];
 }

@@ -193,7 +193,9 @@ void Lowering::realise(const LazyTensor& t) {
     axes.push_back({symbol, s.meta.sizes[i]});
   }
   BodyBuilder b;
-  ValueId v = b.cast(s.compute(b, index), s.meta.dtype);
+  // Where there is no element there is nothing to read either.
+  bool empty = graph::product(s.meta.sizes) == SymExpr(0);
+  ValueId v = empty ? b.constantInt(0, s.meta.dtype) : b.cast(s.compute(b, index), s.meta.dtype);
   b.addOrigins(s.origins);
   BufferId id = newBuffer(LoweredBuffer::Kind::Computed, s.meta, {});
   SymExpr at = 0;
@@ -217,6 +219,7 @@ std::vector<LazyTensor> Lowering::reduce(const IndexList& sizes, const std::vect
                                          const std::vector<ReductionSpec>& reductions,
                                          const std::vector<ReductionResult>& results,
                                          const std::vector<LazyTensor>& reading) {
+  if (graph::product(sizes) == SymExpr(0)) throw NotLowered("reduction over no elements");
   IndexList index(sizes.size(), SymExpr(0));
   std::vector<Axis> outer, inner;
   for (size_t i = 0; i < sizes.size(); i++) {

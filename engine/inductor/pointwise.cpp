@@ -60,7 +60,7 @@ std::vector<LazyTensor> lowerPointwise(Lowering& lowering, const graph::Node& no
   const graph::Node* source = &node;
   auto compute = [operands, source, type, fn = &op.fn, result = meta.dtype](BodyBuilder& b, const IndexList& index) {
     NodeArgs args(*source);
-    Val v = (*fn)(PointwiseArgs(b, args, type, operands->tensors, operands->slot, index));
+    Val v = (*fn)(PointwiseArgs(b, args, type, operands->tensors, operands->slot, index, result));
     return b.cast(v.id, computeType(result));
   };
   // Ask once for the formula so that arguments it does not cover refuse now, not when a consumer inlines it.
@@ -78,7 +78,7 @@ std::vector<LazyTensor> lowerPointwise(Lowering& lowering, const graph::Node& no
     stand.reindex = [](const IndexList&) { return IndexList{}; };
     blank.push_back(std::move(stand));
   }
-  op.fn(PointwiseArgs(trial, args, type, blank, operands->slot, zero));
+  op.fn(PointwiseArgs(trial, args, type, blank, operands->slot, zero, meta.dtype));
   return {lowering.formula(meta, std::move(compute), operands->tensors, op.cost, op.heavy)};
 }
 

@@ -13,8 +13,8 @@ namespace fusebox::inductor {
 class PointwiseArgs {
  public:
   PointwiseArgs(BodyBuilder& b, const NodeArgs& args, DType type, const std::vector<LazyTensor>& tensors,
-                const std::vector<int>& slot, const IndexList& index)
-      : b_(b), args_(args), type_(type), tensors_(tensors), slot_(slot), index_(index) {}
+                const std::vector<int>& slot, const IndexList& index, DType result)
+      : b_(b), args_(args), type_(type), tensors_(tensors), slot_(slot), index_(index), result_(result) {}
 
   /// Operand `i` (tensor or number) in the operator's type.
   Val operator[](size_t i) const { return as(i, type_); }
@@ -31,6 +31,8 @@ class PointwiseArgs {
   size_t count() const { return args_.count(); }
   Val num(double v) const { return {&b_, b_.constant(v, type_)}; }
   DType type() const { return type_; }
+  /// Element type of the result in memory.
+  DType result() const { return result_; }
   /// Element type of tensor operand `i` in memory.
   DType dtype(size_t i) const { return tensors_[static_cast<size_t>(slot_[i])].dtype(); }
   BodyBuilder& builder() const { return b_; }
@@ -42,6 +44,7 @@ class PointwiseArgs {
   const std::vector<LazyTensor>& tensors_;
   const std::vector<int>& slot_;
   const IndexList& index_;
+  DType result_;
 };
 
 using PointwiseFn = std::function<Val(const PointwiseArgs&)>;

@@ -34,7 +34,7 @@ class Tool:
     """The lower_tool program, asked over a pipe."""
 
     def __init__(self):
-        folder = os.environ.get("FUSEBOX_BIN_DIR") or os.path.dirname(os.environ["FUSEBOX_BIN"])
+        folder = os.path.dirname(os.environ.get("FUSEBOX_BIN", os.path.join(os.path.dirname(__file__), "../../../build/release/bin/fusebox")))
         self.process = subprocess.Popen([os.path.join(folder, "lower_tool")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def lower(self, nodes, text=False):
