@@ -1,6 +1,7 @@
 #include "app/window/dock_host.h"
 
 #include <QApplication>
+#include <QTabBar>
 #include <QTimer>
 
 #include "views/widgets/theme.h"
@@ -80,6 +81,10 @@ void DockHost::tidyTitles() {
       dock->setTitleBarWidget(bare ? new QWidget : nullptr);
       delete old;
     }
+    for (QTabBar* bar : findChildren<QTabBar*>(QString(), Qt::FindDirectChildrenOnly)) {
+      bar->setDrawBase(false);
+      bar->setObjectName(QStringLiteral("dockHost.tabs"));
+    }
   });
 }
 
@@ -90,54 +95,34 @@ void DockHost::applyLayout(Layout layout) {
     d->setFloating(false);
     removeDockWidget(d);
   }
-  const auto place = [this](const QStringList& ids, Qt::DockWidgetArea area) {
-    QDockWidget* first = nullptr;
-    for (const QString& id : ids) {
-      QDockWidget* d = dock(id);
-      if (!d) continue;
-      addDockWidget(area, d);
-      d->show();
-      if (first) tabifyDockWidget(first, d);
-      if (!first) first = d;
-    }
-    if (first) first->raise();
-    return first;
-  };
-  const auto split = [&](QDockWidget* beside, const QStringList& ids, Qt::Orientation orientation) {
-    QDockWidget* first = nullptr;
-    for (const QString& id : ids) {
-      QDockWidget* d = dock(id);
-      if (first) {
-        tabifyDockWidget(first, d);
-      } else {
-        splitDockWidget(beside, d, orientation);
-        first = d;
+  // Two stacks of tabs beside or below each other. Qt splits only a dock that is not in a stack yet: first split, then stack.
+  const auto place = [this](const QStringList& first, const QStringList& second, Qt::Orientation orientation, int share) {
+    addDockWidget(Qt::TopDockWidgetArea, dock(first.front()));
+    if (!second.isEmpty()) splitDockWidget(dock(first.front()), dock(second.front()), orientation);
+    for (const QStringList& ids : {first, second}) {
+      for (const QString& id : ids) {
+        if (id != ids.front()) tabifyDockWidget(dock(ids.front()), dock(id));
+        dock(id)->show();
       }
-      d->show();
+      if (!ids.isEmpty()) dock(ids.front())->raise();
     }
-    first->raise();
-    return first;
+    if (!second.isEmpty()) resizeDocks({dock(first.front()), dock(second.front())}, {share, 100 - share}, orientation);
+    current_ = view(first.front());
   };
   QStringList all;
   for (views::View* view : views_) all << view->id();
   switch (layout) {
-    case Layout::Tabs: {
-      QDockWidget* first = place(all, Qt::TopDockWidgetArea);
-      current_ = views_.isEmpty() || !first ? nullptr : views_.first();
+    case Layout::Tabs:
+      place(all, {}, Qt::Horizontal, 100);
       break;
-    }
-    case Layout::Debug: {
-      QDockWidget* left = place({QStringLiteral("source"), QStringLiteral("overview")}, Qt::TopDockWidgetArea);
-      QDockWidget* right = split(left, {QStringLiteral("graph"), QStringLiteral("guards"), QStringLiteral("kernels"), QStringLiteral("timeline")}, Qt::Horizontal);
-      resizeDocks({left, right}, {5, 6}, Qt::Horizontal);
+    case Layout::Debug:
+      place({QStringLiteral("source"), QStringLiteral("overview")},
+            {QStringLiteral("graph"), QStringLiteral("guards"), QStringLiteral("kernels"), QStringLiteral("timeline")}, Qt::Horizontal, 45);
       break;
-    }
-    case Layout::Profile: {
-      QDockWidget* upper = place({QStringLiteral("timeline"), QStringLiteral("overview"), QStringLiteral("graph"), QStringLiteral("guards")}, Qt::TopDockWidgetArea);
-      QDockWidget* lower = split(upper, {QStringLiteral("kernels"), QStringLiteral("source")}, Qt::Vertical);
-      resizeDocks({upper, lower}, {4, 5}, Qt::Vertical);
+    case Layout::Profile:
+      place({QStringLiteral("timeline"), QStringLiteral("overview"), QStringLiteral("graph"), QStringLiteral("guards")},
+            {QStringLiteral("kernels"), QStringLiteral("source")}, Qt::Vertical, 45);
       break;
-    }
   }
   arranging_ = false;
   tidyTitles();

@@ -34,6 +34,17 @@ QString headlineOf(const Error& error, const QString& name) {
   }
 }
 
+/// What to do next, where the reader's own words do not say.
+QString nextStepOf(const Error& error) {
+  switch (error.code) {
+    case ErrorCode::NotFound: return MainWindow::tr("Check the path, or choose another session with Open.");
+    case ErrorCode::TooNew: return MainWindow::tr("Update Fusebox, or open the session with the version that wrote it.");
+    case ErrorCode::Corrupt: return MainWindow::tr("Record it again, or restore it from a copy.");
+    case ErrorCode::Io: return MainWindow::tr("Check its permissions and the disk.");
+    default: return {};
+  }
+}
+
 }  // namespace
 
 MainWindow::MainWindow(QString program, QWidget* parent)
@@ -125,6 +136,10 @@ void MainWindow::openSession(const QString& path) {
   connect(session_.get(), &views::SessionLink::failed, this, &MainWindow::sessionFailed);
   connect(session_.get(), &views::SessionLink::grown, this, &MainWindow::sessionGrown);
   connect(session_.get(), &views::SessionLink::vanished, this, &MainWindow::sessionVanished);
+  connect(session_.get(), &views::SessionLink::troubled, this, [this](const Error& error) {
+    messages_->say(MessageBar::Severity::Error, tr("Parts of %1 cannot be read").arg(QFileInfo(session_->path()).fileName()),
+                   QString::fromStdString(error.text()) + QLatin1Char('\n') + tr("What could be read is shown."));
+  });
   connect(session_.get(), &views::SessionLink::pendingChanged, this, [this](int pending) {
     if (pending == 0) {
       busyDelay_.stop();
@@ -151,6 +166,12 @@ void MainWindow::sessionOpened() {
   history_.visit(Location::ofView(current ? current->id().toStdString() : "overview"));
   sayState();
   updateActions();
+  if (session_->isAbandoned() && !runner_->running() && !messages_->isVisible()) {
+    messages_->say(MessageBar::Severity::Warning, tr("This recording ended early: its process is gone"),
+                   tr("It was killed, crashed or ran out of memory. Everything up to its last commit is here."));
+  } else if (!session_->notice().isEmpty()) {
+    messages_->say(MessageBar::Severity::Warning, tr("The session may not be complete"), session_->notice());
+  }
 }
 
 void MainWindow::sessionFailed(const Error& error) {
@@ -161,7 +182,8 @@ void MainWindow::sessionFailed(const Error& error) {
     retry_.start();
     return;
   }
-  messages_->say(MessageBar::Severity::Error, headlineOf(error, QFileInfo(path).fileName()), QString::fromStdString(error.text()));
+  messages_->say(MessageBar::Severity::Error, headlineOf(error, QFileInfo(path).fileName()),
+                 QString::fromStdString(error.text()) + QLatin1Char('\n') + nextStepOf(error));
 }
 
 void MainWindow::retryOpening() {
@@ -195,7 +217,7 @@ void MainWindow::sessionVanished(const QString& why) {
 }
 
 void MainWindow::sayState() {
-  if (session_) statePart_->setText(session_->isLive() ? tr("● recording") : tr("finished"));
+  if (session_) statePart_->setText(session_->isLive() ? tr("● recording") : session_->isAbandoned() ? tr("ended early") : tr("finished"));
 }
 
 void MainWindow::runScript(const RunRequest& request) {

@@ -198,6 +198,8 @@ bool Reader::refresh() {
   return loadInfo().has_value();
 }
 
+void Reader::interrupt() const { sqlite3_interrupt(database_.handle()); }
+
 Reader::State Reader::state() const {
   if (info("state") == "finished") return State::Finished;
   return recordingProcessLives(info_) ? State::Recording : State::Abandoned;

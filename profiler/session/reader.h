@@ -44,6 +44,8 @@ class Reader {
   int64_t infoInteger(const std::string& key) const;
   /// Reads session_info again; true if anything was committed to the file since the last call.
   bool refresh();
+  /// Makes a query that another thread is running on this reader fail soon.
+  void interrupt() const;
 
   enum class State : uint8_t {
     Recording,  ///< its process lives and writes

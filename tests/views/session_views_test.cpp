@@ -1,5 +1,8 @@
 // Every view over synthetic sessions, driven by real events.
 #include <QComboBox>
+#include <QLabel>
+#include <QLineEdit>
+#include <QTableView>
 #include <QTreeWidget>
 #include <QtTest>
 
@@ -150,7 +153,6 @@ class SessionViewsTest : public QObject {
     TimelineCanvas* canvas = view->canvas();
     QTRY_VERIFY(!canvas->outline().lanes.empty());
     QSignalSpy shown(view.get(), &TimelineView::barsShown);
-    QTRY_VERIFY(shown.count() > 0);
     const int64_t middle = facts_.startNs + 2500 * test::kPeriodNs;
     canvas->setWindow(middle, middle + 20 * test::kPeriodNs);
     QVERIFY(shown.wait());

@@ -1,3 +1,4 @@
+#include <QAbstractButton>
 #include <QtTest>
 
 #include "views/graph/graph_canvas.h"

@@ -47,6 +47,10 @@ std::string formatCount(int64_t count) {
   return count < 0 ? "-" + digits : digits;
 }
 
+std::string formatNumberOf(int64_t count, const std::string& one, const std::string& many) {
+  return formatCount(count) + " " + (count == 1 ? one : many);
+}
+
 std::string formatBandwidth(double bytes, double nanoseconds) {
   if (bytes <= 0 || nanoseconds <= 0) return {};
   return threeDigits(bytes / nanoseconds, "GB/s");

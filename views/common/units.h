@@ -14,6 +14,9 @@ std::string formatBytes(double bytes);
 /// "1 234 567" with thin spaces between groups of three digits.
 std::string formatCount(int64_t count);
 
+/// "1 node" or "12 nodes", with the words that the caller has translated.
+std::string formatNumberOf(int64_t count, const std::string& one, const std::string& many);
+
 /// "12.3 GB/s" (1e9 bytes a second); empty if either number is not positive.
 std::string formatBandwidth(double bytes, double nanoseconds);
 

@@ -14,6 +14,7 @@ namespace {
 
 constexpr double kSmallest = 0.01, kLargest = 4, kStep = 1.18;
 constexpr double kMargin = 24;
+constexpr double kReadable = 0.75;
 constexpr QSizeF kMapSize(170, 130);
 
 }  // namespace
@@ -37,7 +38,7 @@ void GraphCanvas::setScene(std::shared_ptr<const GraphPicture> picture, std::sha
   painter_.setScene(std::move(picture), std::move(scene));
   map_ = {};
   if (!keepView) {
-    fit();
+    fitTo(Fit::Beginning);
   } else if (anchorGroup >= 0 && !painter_.empty()) {
     offset_ -= (painter_.rectOf({-1, anchorGroup}).topLeft() - before) * scale_;
     painter_.selectedGroup = anchorGroup;
@@ -76,12 +77,18 @@ void GraphCanvas::selectNode(int node, bool reveal) {
 }
 
 void GraphCanvas::fit() {
+  fitTo(Fit::Whole);
+}
+
+void GraphCanvas::fitTo(Fit how) {
   const QRectF bounds = painter_.bounds();
   if (bounds.isEmpty() || width() < 2 * kMargin || height() < 2 * kMargin) return;
-  const double room = std::min((width() - 2 * kMargin) / bounds.width(), (height() - 2 * kMargin) / bounds.height());
-  // A long chain fitted whole is a hair: rather show its beginning readably.
-  const double readable = std::min(0.55, (width() - 2 * kMargin) / bounds.width());
-  scale_ = std::clamp(std::max(room, room < 0.16 ? readable : room), kSmallest, 1.0);
+  const double across = (width() - 2 * kMargin) / bounds.width();
+  double room = std::min(across, (height() - 2 * kMargin) / bounds.height());
+  // A long chain fitted whole is a hair: at first rather show its beginning, readably.
+  if (how == Fit::Beginning && room < kReadable) room = std::max(room, std::min(kReadable, across));
+  fit_ = how;
+  scale_ = std::clamp(room, kSmallest, 1.0);
   const QSizeF size = bounds.size() * scale_;
   offset_ = {(width() - size.width()) / 2, size.height() > height() ? kMargin : (height() - size.height()) / 2};
   fitted_ = true;
@@ -256,10 +263,9 @@ int GraphCanvas::neighbour(int node, bool towardsInputs) const {
   int best = -1;
   double distance = 0;
   const QPointF here = painter_.rectOf({node, -1}).center();
-  for (const auto& edge : painter_.scene().edges) {
-    const int other = towardsInputs ? (edge.to.node == node ? edge.from.node : -1)
-                                    : (edge.from.node == node ? edge.to.node : -1);
-    if (other < 0) continue;
+  for (const auto& edge : painter_.picture().layout.edges) {  // the graph's own edges, across groups too
+    const int other = towardsInputs ? (edge.to == node ? edge.from : -1) : (edge.from == node ? edge.to : -1);
+    if (other < 0 || !painter_.scene().visible(other)) continue;
     const double d = QLineF(here, painter_.rectOf({other, -1}).center()).length();
     if (best < 0 || d < distance) {
       best = other;
@@ -336,7 +342,7 @@ void GraphCanvas::keyPressEvent(QKeyEvent* event) {
 }
 
 void GraphCanvas::resizeEvent(QResizeEvent*) {
-  if (fitted_) fit();
+  if (fitted_) fitTo(fit_);
 }
 
 bool GraphCanvas::event(QEvent* event) {
@@ -366,7 +372,7 @@ bool GraphCanvas::showTip(const QPoint& position, const QPoint& global) {
 
 void GraphCanvas::describe() {
   if (painter_.empty() || painter_.selectedNode < 0) {
-    setAccessibleDescription(painter_.empty() ? tr("No graph") : tr("%n node(s)", nullptr, static_cast<int>(painter_.picture().drawn.size())));
+    setAccessibleDescription(painter_.empty() ? tr("No graph") : tr("%1 nodes").arg(painter_.picture().drawn.size()));
     return;
   }
   const auto& node = painter_.picture().node(painter_.selectedNode);

@@ -51,6 +51,8 @@ class GraphCanvas : public QWidget {
   bool event(QEvent* event) override;
 
  private:
+  enum class Fit { Beginning, Whole };
+  void fitTo(Fit how);
   QPointF toScene(const QPointF& widget) const { return (widget - offset_) / scale_; }
   void zoomAt(const QPointF& widget, double factor);
   void keepInView();
@@ -69,6 +71,7 @@ class GraphCanvas : public QWidget {
   QPointF offset_;
   QPointF pressed_, lastMove_;
   bool dragging_ = false, inMap_ = false, fitted_ = true;
+  Fit fit_ = Fit::Whole;
   QPixmap map_;
 };
 

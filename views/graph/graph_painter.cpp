@@ -110,6 +110,7 @@ void GraphPainter::paint(QPainter& painter, const QRectF& visible, double scale)
   if (empty()) return;
   paintBoxes(painter, visible, scale);
   paintEdges(painter, visible, scale);
+  paintLinks(painter);
   paintNodes(painter, visible, scale);
 }
 
@@ -149,7 +150,8 @@ void GraphPainter::paintBoxes(QPainter& painter, const QRectF& visible, double s
     painter.setPen(themed(Token::TextMuted));
     painter.drawText(QRectF(rect.left() + 13, rect.center().y() - 1, rect.width() - 20, rect.height() / 2 - 2),
                      Qt::AlignVCenter | Qt::AlignLeft,
-                     QCoreApplication::translate("Graph", "%n node(s)", nullptr, group.totalNodes));
+                     QString::fromStdString(formatNumberOf(group.totalNodes, QCoreApplication::translate("Graph", "node").toStdString(),
+                                                           QCoreApplication::translate("Graph", "nodes").toStdString())));
   }
 }
 
@@ -189,6 +191,21 @@ void GraphPainter::paintEdges(QPainter& painter, const QRectF& visible, double s
       painter.setBrush(colour);
       arrowHead(painter, {edge.points.back().x, edge.points.back().y});
     }
+  }
+}
+
+/// Edges of the selected node that leave its group are drawn between groups; show where they really go.
+void GraphPainter::paintLinks(QPainter& painter) const {
+  if (selectedNode < 0) return;
+  const auto& groups = picture_->tree.groupOfNode;
+  painter.setBrush(Qt::NoBrush);
+  painter.setPen(QPen(themed(Token::Accent), 1.4, Qt::DashLine));
+  for (const auto& edge : picture_->layout.edges) {
+    if (edge.from != selectedNode && edge.to != selectedNode) continue;
+    const auto from = static_cast<size_t>(edge.from), to = static_cast<size_t>(edge.to);
+    if (groups[from] == groups[to] || !scene_->visible(edge.from) || !scene_->visible(edge.to)) continue;
+    const QRectF a = rectOf({edge.from, -1}), b = rectOf({edge.to, -1});
+    painter.drawLine(QPointF(a.center().x(), a.bottom()), QPointF(b.center().x(), b.top()));
   }
 }
 

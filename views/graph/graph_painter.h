@@ -43,6 +43,7 @@ class GraphPainter {
   };
   void paintBoxes(QPainter& painter, const QRectF& visible, double scale) const;
   void paintEdges(QPainter& painter, const QRectF& visible, double scale) const;
+  void paintLinks(QPainter& painter) const;
   void paintStub(QPainter& painter, const CompoundScene::Edge& edge) const;
   void paintNodes(QPainter& painter, const QRectF& visible, double scale) const;
   void paintNode(QPainter& painter, int node, double scale) const;

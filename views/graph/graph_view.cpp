@@ -114,6 +114,7 @@ void GraphView::buildToolbar(QToolBar* bar) {
   compile_ = combo(QStringLiteral("graph.compile"), tr("Compilation"));
   compile_->setMaximumWidth(320);
   stage_ = combo(QStringLiteral("graph.stage"), tr("Stage of the pipeline"));
+  stage_->setMinimumContentsLength(14);
   folding_ = combo(QStringLiteral("graph.folding"), tr("Fold nodes into groups by"));
   folding_->addItems({tr("Flat"), tr("By module"), tr("By kernel")});
   colouring_ = combo(QStringLiteral("graph.colouring"), tr("Colour by"));

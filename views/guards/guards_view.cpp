@@ -19,7 +19,7 @@ enum TreeRole { kFrameRole = Qt::UserRole, kCompileRole };
 
 QString entryTitle(const GuardEntry& entry, int number) {
   if (entry.kind == "backward") return GuardsView::tr("backward %1").arg(number);
-  return number == 1 ? GuardsView::tr("entry 1 (first compile)") : GuardsView::tr("entry %1").arg(number);
+  return GuardsView::tr("entry %1").arg(number);
 }
 
 }  // namespace
@@ -164,11 +164,14 @@ void GuardsView::fillTree(const std::vector<GuardedFrame>& frames) {
     top->setExpanded(frame.entries.size() > 1 || frames.size() <= 12);
   }
   filterTree(treeFilter_->text());
-  quiet_ = false;
   QTreeWidgetItem* item = shownFrame_ != 0 ? findItem(shownFrame_, shownCompile_) : nullptr;
   for (int i = 0; !item && i < tree_->topLevelItemCount(); ++i) item = tree_->topLevelItem(i)->child(0);
   if (!item) item = tree_->topLevelItem(0);
-  if (item) tree_->setCurrentItem(item);
+  if (item) {
+    tree_->setCurrentItem(item);
+    chooseItem(item);
+  }
+  quiet_ = false;
   if (wanted_.kind != ObjectKind::None) showLocation(std::exchange(wanted_, {}));
 }
 
@@ -199,11 +202,14 @@ QTreeWidgetItem* GuardsView::findItem(int64_t frame, int64_t compile) const {
 void GuardsView::entryChosen() {
   const QTreeWidgetItem* item = tree_->currentItem();
   if (!item || quiet_) return;
-  const int64_t frame = item->data(0, kFrameRole).toLongLong();
+  chooseItem(item);
+  announce(shownCompile_ != 0 ? Location::of(ObjectKind::Compile, shownCompile_) : Location::of(ObjectKind::Frame, shownFrame_));
+}
+
+void GuardsView::chooseItem(const QTreeWidgetItem* item) {
   int64_t compile = item->data(0, kCompileRole).toLongLong();
   if (compile == 0 && item->childCount() > 0) compile = item->child(0)->data(0, kCompileRole).toLongLong();
-  openEntry(frame, compile);
-  announce(compile != 0 ? Location::of(ObjectKind::Compile, compile) : Location::of(ObjectKind::Frame, frame));
+  openEntry(item->data(0, kFrameRole).toLongLong(), compile);
 }
 
 void GuardsView::openEntry(int64_t frame, int64_t compile) {

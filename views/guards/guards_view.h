@@ -30,6 +30,7 @@ class GuardsView : public View {
   void fillTree(const std::vector<GuardedFrame>& frames);
   void filterTree(const QString& text);
   void entryChosen();
+  void chooseItem(const QTreeWidgetItem* item);
   void openEntry(int64_t frame, int64_t compile);
   QTreeWidgetItem* findItem(int64_t frame, int64_t compile) const;
   void explain(const TableRow& row, bool failure);

@@ -9,16 +9,18 @@ using session::Statement;
 
 // Only the columns of the table: the code of a thousand kernels is not read to list them.
 constexpr const char* kKernels = R"(SELECT kernel_id, name, kind, launches, total_ns, min_ns, max_ns, bytes, file, line,
-  compile_ns, (SELECT g.node_count FROM fusion_groups g WHERE g.group_id = k.group_id) FROM kernels k)";
+  compile_ns, (SELECT max(g.node_count) FROM fusion_groups g WHERE g.kernel_id = k.kernel_id) FROM kernels k)";
 constexpr const char* kKernel = R"(SELECT name, kind, op, device, reason, loop_ir, file, line, launches, total_ns, min_ns,
   max_ns, bytes, flops, compile_ns, group_id, graph_id FROM kernels WHERE kernel_id = ?)";
 constexpr const char* kTiers = R"(SELECT tier, target, llvm_ir, assembly, cache, code_bytes, compile_ns FROM kernel_code
   WHERE kernel_id = ? ORDER BY tier)";
 constexpr const char* kNodes = R"(SELECT n.node_id, n.op, n.name, n.dtype, n.shape, n.file, n.line, m.role
-  FROM fusion_members m JOIN nodes n ON n.node_id = m.node_id WHERE m.group_id = ? ORDER BY m.position)";
-constexpr const char* kDecisions = R"(SELECT d.fused, d.kind, d.a, d.b, d.reason, d.detail, d.a_node_id
-  FROM fusion_decisions d WHERE d.group_id = ?1 OR d.a_node_id IN (SELECT node_id FROM fusion_members WHERE group_id = ?1)
-    OR d.b_node_id IN (SELECT node_id FROM fusion_members WHERE group_id = ?1) ORDER BY d.position LIMIT 1000)";
+  FROM fusion_groups g JOIN fusion_members m ON m.group_id = g.group_id JOIN nodes n ON n.node_id = m.node_id
+  WHERE g.kernel_id = ? ORDER BY g.group_id, m.position LIMIT 2000)";
+constexpr const char* kDecisions = R"(WITH mine(node) AS (SELECT m.node_id FROM fusion_groups g
+    JOIN fusion_members m ON m.group_id = g.group_id WHERE g.kernel_id = ?1)
+  SELECT d.fused, d.kind, d.a, d.b, d.reason, d.detail, d.a_node_id FROM fusion_decisions d
+  WHERE d.a_node_id IN mine OR d.b_node_id IN mine ORDER BY d.decision_id LIMIT 1000)";
 
 TableRow kernelRow(const Statement& s, double all) {
   const double launches = s.real(3), total = s.real(4), bytes = s.real(7);
@@ -77,8 +79,8 @@ Result<KernelDetail> loadKernel(const session::Reader& reader, int64_t kernel) {
                               s.integer(5), s.integer(6)});
     });
   }
-  if (outcome && detail.group != 0) {
-    outcome = reader.each(kNodes, {detail.group}, [&](const Statement& s) {
+  if (outcome) {
+    outcome = reader.each(kNodes, {kernel}, [&](const Statement& s) {
       TableRow row;
       row.location = {ObjectKind::Node, s.integer(0), {}, s.string(5), static_cast<int>(s.integer(6))};
       row.cells = {textCell(s.string(1)), textCell(s.string(2)), textCell(s.string(3) + s.string(4)), textCell(s.string(7)),
@@ -86,8 +88,8 @@ Result<KernelDetail> loadKernel(const session::Reader& reader, int64_t kernel) {
       detail.nodes.push_back(std::move(row));
     });
   }
-  if (outcome && detail.group != 0) {
-    outcome = reader.each(kDecisions, {detail.group}, [&](const Statement& s) {
+  if (outcome) {
+    outcome = reader.each(kDecisions, {kernel}, [&](const Statement& s) {
       TableRow row;
       row.location = Location::of(ObjectKind::Node, s.integer(6));
       row.cells = {textCell(s.integer(0) != 0 ? "fused" : "refused"), textCell(s.string(1)), textCell(s.string(2)),

@@ -191,7 +191,7 @@ void KernelsView::showDetail(const KernelDetail& detail) {
     page.pair(tr("bytes"), detail.bytes > 0 ? str(formatBytes(static_cast<double>(detail.bytes))) : QString());
     page.pair(tr("rate"), str(formatBandwidth(static_cast<double>(detail.bytes), static_cast<double>(detail.totalNs))));
     page.pair(tr("line"), str(shortPlace(detail.file, detail.line)), Location::sourceLine(detail.file, detail.line));
-    page.pair(tr("graph"), detail.group != 0 ? tr("show its nodes") : QString(), Location::of(ObjectKind::Group, detail.group));
+    if (!detail.nodes.empty()) page.pair(tr("graph"), tr("show its nodes"), Location::of(ObjectKind::Node, detail.nodes.back().location.id));
     page.pair(tr("reason"), str(detail.reason));
     if (!detail.tiers.empty()) page.section(tr("Code"));
     for (const auto& tier : detail.tiers) {

@@ -48,6 +48,19 @@ class TreeBuilder {
     }
   }
 
+  /// A group of one node says less than the node: the node moves up to the parent.
+  void dissolveSingles() {
+    for (size_t g = tree_.groups.size(); g-- > 1;) {
+      auto& group = tree_.groups[g];
+      if (!group.groups.empty() || group.nodes.size() != 1) continue;
+      auto& parent = tree_.groups[group.parent];
+      parent.nodes.insert(std::upper_bound(parent.nodes.begin(), parent.nodes.end(), group.nodes[0]), group.nodes[0]);
+      std::erase(parent.groups, static_cast<int>(g));
+      group.nodes.clear();
+      group.parent = -2;  // no longer reachable
+    }
+  }
+
   /// A group whose only content is one other group says nothing of its own: it takes over that group's content.
   void mergeChains() {
     for (size_t g = 1; g < tree_.groups.size(); ++g) {
@@ -113,6 +126,7 @@ GroupTree buildGroupTree(const std::vector<std::string>& paths, int runLength) {
     const int group = builder.groupAt(boundedPath(paths[n]));
     builder.tree_.groups[group].nodes.push_back(static_cast<int>(n));
   }
+  builder.dissolveSingles();
   builder.mergeChains();
   builder.splitLongGroups(runLength);
   return builder.finish(paths.size());

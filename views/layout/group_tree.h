@@ -7,7 +7,7 @@
 namespace fusebox::views {
 
 /// Nodes of a graph folded by a dotted path (module path, fusion group). Group 0 is the root and holds everything.
-/// Chains of groups with a single child are merged into one; a group with very many direct nodes is split into runs so
+/// Groups of a single node are left out, chains of groups with a single child are merged into one; a group with very many direct nodes is split into runs so
 /// that no level needs the layout of thousands.
 struct GroupTree {
   struct Group {

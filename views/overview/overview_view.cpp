@@ -12,6 +12,9 @@ namespace fusebox::views {
 namespace {
 
 QString str(const std::string& text) { return QString::fromStdString(text); }
+QString number(int64_t count, const QString& one, const QString& many) {
+  return str(formatNumberOf(count, one.toStdString(), many.toStdString()));
+}
 QString ms(double milliseconds) { return str(formatDuration(milliseconds * 1e6)); }
 
 constexpr int kNumbersPerRow = 9;
@@ -143,7 +146,7 @@ void OverviewView::load() {
       this, "overview", [](session::Reader& reader) { return loadOverview(reader); },
       [this](Result<OverviewModel>& result) {
         if (!result) return empty_->showReason(tr("The overview cannot be read"), str(result.error().text()));
-        show(*result);
+        fill(*result);
         empty_->showContent();
         if (!announced_) emit firstPicture();
         announced_ = true;
@@ -154,7 +157,7 @@ void OverviewView::setTabCount(DataTable* table, const QString& title, int count
   tabs_->setTabText(tabs_->indexOf(table), count > 0 ? QStringLiteral("%1 (%2)").arg(title).arg(count) : title);
 }
 
-void OverviewView::show(OverviewModel& model) {
+void OverviewView::fill(OverviewModel& model) {
   QString script;
   for (const auto& [key, value] : model.facts) {
     if (key == "script") script = str(value);
@@ -197,11 +200,11 @@ void OverviewView::showNumbers(const OverviewModel& model) {
     number.note->setToolTip(note);
   };
   const auto count = [](int64_t n) { return str(formatCount(n)); };
-  set(frames_, count(s.frames), tr("%n compile(s)", nullptr, static_cast<int>(s.compiles)));
+  set(frames_, count(s.frames), number(s.compiles, tr("compile"), tr("compiles")));
   set(graphs_, count(s.graphs), tr("%1 calls").arg(count(model.calls)));
   int64_t breaks = 0;
   for (const auto& b : s.graphBreaks) breaks += b.count;
-  set(breaksNumber_, count(breaks), tr("%n place(s)", nullptr, static_cast<int>(s.graphBreaks.size())));
+  set(breaksNumber_, count(breaks), number(static_cast<int64_t>(s.graphBreaks.size()), tr("place"), tr("places")));
   set(recompilesNumber_, count(static_cast<int64_t>(s.recompiles.size())), {});
   set(kernels_, count(s.kernels), tr("%1 fused").arg(count(model.fusedGroups)));
   set(launches_, count(s.launches), tr("%1 extern").arg(count(s.externCalls)));

@@ -38,7 +38,7 @@ class OverviewView : public View {
   };
   Number addNumber(const QString& name, const QString& title);
   DataTable* addTable(const QString& name, const QString& title, const QString& filter, std::vector<TableColumn> columns);
-  void show(OverviewModel& model);
+  void fill(OverviewModel& model);
   void showNumbers(const OverviewModel& model);
   void setTabCount(DataTable* table, const QString& title, int count);
 

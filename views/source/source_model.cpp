@@ -16,7 +16,7 @@ constexpr const char* kFailures = R"(SELECT failure_id, line, frame, guard, expe
   WHERE file = ? ORDER BY line, failure_id LIMIT 1000)";
 constexpr const char* kKernels = R"(SELECT DISTINCT k.kernel_id, n.line, k.name, k.kind, k.launches, k.total_ns
   FROM nodes n JOIN fusion_members m ON m.node_id = n.node_id JOIN fusion_groups g ON g.group_id = m.group_id
-  JOIN kernels k ON k.kernel_id = g.kernel_id WHERE n.file = ? AND n.line IS NOT NULL
+  JOIN kernels k ON k.kernel_id = g.kernel_id WHERE n.file = ? AND n.line IS NOT NULL AND k.launches > 0
   ORDER BY n.line, k.total_ns DESC LIMIT 5000)";
 
 struct PlaceQuery {
@@ -60,7 +60,7 @@ SourceEvent kernelEvent(const Statement& s) {
   event.kind = SourceEvent::Kind::Kernel;
   event.line = static_cast<int>(s.integer(1));
   event.headline = s.string(2);
-  event.detail = s.string(3) + ", " + formatCount(s.integer(4)) + " launches, " + formatDuration(s.real(5));
+  event.detail = formatDuration(s.real(5)) + "  " + formatCount(s.integer(4)) + "\u00d7";
   event.location = Location::of(ObjectKind::Kernel, s.integer(0));
   return event;
 }

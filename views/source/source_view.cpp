@@ -35,6 +35,7 @@ QString tooltipOf(const query::LineNotes& notes, const std::vector<const SourceE
 SourceView::SourceView(const ViewContext& context) : View(context) {
   files_ = new DataTable(QStringLiteral("source.files"), tr("Filter files"),
                          {{tr("File")}, {tr("Breaks"), {}, true}, {tr("Time"), tr("Time of the kernels that its lines became"), true}});
+  files_->setStretchColumn(0);
   files_->setEmptyText(tr("No file yet"), tr("Files appear when a function of theirs is compiled."));
   code_ = new CodePane(QStringLiteral("source.code"), Language::Python);
   code_->setAccessibleName(tr("Source code"));
@@ -48,13 +49,15 @@ SourceView::SourceView(const ViewContext& context) : View(context) {
   middleColumn->addWidget(findBar_);
   empty_ = new EmptyState(middle, QStringLiteral("source"));
   details_ = new DetailsPanel(QStringLiteral("source.details"));
+  empty_->setMinimumWidth(320);
+  details_->setMinimumWidth(120);
   auto* split = new QSplitter;
   split->setHandleWidth(1);
   split->addWidget(files_);
   split->addWidget(empty_);
   split->addWidget(details_);
   split->setStretchFactor(1, 1);
-  split->setSizes({220, 640, 300});
+  split->setSizes({260, 640, 290});
   auto* column = new QVBoxLayout(this);
   column->setContentsMargins(0, 0, 0, 0);
   column->addWidget(split);
@@ -123,9 +126,12 @@ void SourceView::showSource(SourceText source) {
   if (pendingLine_ > 0) {
     code_->goToLine(pendingLine_);
   } else if (!same) {
-    const auto first = std::find_if(source_.events.begin(), source_.events.end(),
-                                    [](const SourceEvent& e) { return e.kind != SourceEvent::Kind::Kernel; });
-    if (first != source_.events.end()) code_->goToLine(first->line);
+    for (const auto kind : {SourceEvent::Kind::Break, SourceEvent::Kind::Failure}) {
+      const auto first = std::find_if(source_.events.begin(), source_.events.end(), [kind](const SourceEvent& e) { return e.kind == kind; });
+      if (first == source_.events.end()) continue;
+      code_->goToLine(first->line);
+      break;
+    }
   }
   pendingLine_ = 0;
   explainLine(code_->currentLine());

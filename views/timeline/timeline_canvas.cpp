@@ -27,12 +27,13 @@ TimelineCanvas::TimelineCanvas(QWidget* parent) : QWidget(parent) {
 
 QSize TimelineCanvas::minimumSizeHint() const { return {labelWidth() + 160, rulerHeight() + 2 * rowHeight()}; }
 int TimelineCanvas::rowHeight() const { return fontMetrics().height() + 5; }
+int TimelineCanvas::barHeight() const { return rowHeight() * 3 / 2; }
 int TimelineCanvas::rulerHeight() const { return fontMetrics().height() + 12; }
 int TimelineCanvas::labelWidth() const { return fontMetrics().horizontalAdvance(QStringLiteral("launches of thread 88")) + 16; }
 int TimelineCanvas::columns() const { return std::max(1, width() - labelWidth()); }
 
 int TimelineCanvas::laneHeight(const TimelineLane& lane) const {
-  return lane.kind == TimelineLane::Kind::Stages ? std::min(lane.depth, 12) * rowHeight() + 6 : rowHeight() + 10;
+  return lane.kind == TimelineLane::Kind::Stages ? std::min(lane.depth, 12) * rowHeight() + 6 : barHeight() + 10;
 }
 
 void TimelineCanvas::setOutline(TimelineOutline outline, bool keepWindow) {

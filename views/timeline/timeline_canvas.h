@@ -78,6 +78,7 @@ class TimelineCanvas : public QWidget {
   void step(bool right);
   void keepInView();
   int rowHeight() const;
+  int barHeight() const;
   int rulerHeight() const;
   int labelWidth() const;
 

@@ -26,6 +26,28 @@ void stackSpans(TimelineLane& lane) {
   lane.count = static_cast<int64_t>(lane.spans.size());
 }
 
+/// Joins neighbours that fall into the same pixel, so that a lane never has more bars than the screen has columns.
+void joinNarrow(std::vector<query::Bar>& bars, int64_t nsPerPixel) {
+  size_t kept = 0;
+  for (size_t i = 0; i < bars.size(); ++i) {
+    if (kept > 0) {
+      query::Bar& last = bars[kept - 1];
+      if (bars[i].endNs - last.startNs <= nsPerPixel * 3 / 2) {
+        if (bars[i].maxDurNs > last.maxDurNs) {
+          last.maxDurNs = bars[i].maxDurNs;
+          last.exampleId = bars[i].exampleId;
+        }
+        last.endNs = std::max(last.endNs, bars[i].endNs);
+        last.busyNs += bars[i].busyNs;
+        last.count += bars[i].count;
+        continue;
+      }
+    }
+    bars[kept++] = bars[i];
+  }
+  bars.resize(kept);
+}
+
 }  // namespace
 
 Result<TimelineOutline> loadTimelineOutline(const session::Reader& reader) {
@@ -94,6 +116,7 @@ Result<TimelineBars> loadTimelineBars(const session::Reader& reader, const std::
     LaneBars lane;
     lane.lane = i;
     lane.bars = std::move(*bars);
+    joinNarrow(lane.bars, (to - from) / std::max(pixels, 1));
     lane.kernels.assign(lane.bars.size(), 0);
     for (size_t b = 0; launches && b < lane.bars.size(); ++b) {
       kernelOf->reset();

@@ -99,6 +99,7 @@ void TimelineCanvas::paintRuler(QPainter& painter, const QRectF& area) const {
   painter.save();
   painter.setClipRect(QRectF(labelWidth(), 0, columns(), area.height()));
   for (double at = std::floor((static_cast<double>(from_) - origin) / step) * step; at + origin < static_cast<double>(to_); at += step) {
+    if (at < -step / 2) continue;  // nothing was recorded before zero
     const double x = labelWidth() + (at + origin - static_cast<double>(from_)) / perPixel;
     painter.setPen(themed(Token::Grid));
     painter.drawLine(QPointF(x, rulerHeight() - 6), QPointF(x, rulerHeight() - 1));
@@ -152,7 +153,7 @@ void TimelineCanvas::paintBox(QPainter& painter, const QRectF& box, const QColor
 
 void TimelineCanvas::paintBars(QPainter& painter, const LaneBars& lane, double top, const QRectF& area) const {
   const Theme& theme = Theme::instance();
-  const double height = rowHeight();
+  const double height = barHeight();
   const int here = static_cast<int>(lane.lane);
   for (size_t b = 0; b < lane.bars.size(); ++b) {
     const query::Bar& bar = lane.bars[b];

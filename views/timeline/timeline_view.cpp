@@ -42,7 +42,7 @@ TimelineView::TimelineView(const ViewContext& context) : View(context), canvas_(
   split->addWidget(empty_);
   split->addWidget(details_);
   split->setStretchFactor(0, 1);
-  split->setSizes({520, 150});
+  split->setSizes({560, 120});
   auto* column = new QVBoxLayout(this);
   column->setContentsMargins(0, 0, 0, 0);
   column->setSpacing(0);

@@ -1,6 +1,6 @@
 #include "views/widgets/command_palette.h"
 
-#include <QCoreApplication>
+#include <QApplication>
 #include <QKeyEvent>
 #include <QPointer>
 #include <QTimer>
@@ -33,6 +33,7 @@ CommandPalette::CommandPalette(const ActionRegistry& registry, QWidget* window)
   connect(edit_, &QLineEdit::textChanged, this, &CommandPalette::update);
   connect(list_, &QListWidget::itemClicked, this, &CommandPalette::run);
   update({});
+  before_ = QApplication::focusWidget();
   edit_->setFocus();
 }
 
@@ -81,6 +82,16 @@ bool CommandPalette::eventFilter(QObject* watched, QEvent* event) {
     }
   }
   return QDialog::eventFilter(watched, event);
+}
+
+void CommandPalette::hideEvent(QHideEvent* event) {
+  QDialog::hideEvent(event);
+  parentWidget()->activateWindow();
+  if (before_) {
+    before_->setFocus();
+  } else {
+    parentWidget()->setFocus();
+  }
 }
 
 void CommandPalette::run() {

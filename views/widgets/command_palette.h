@@ -3,6 +3,7 @@
 #include <QDialog>
 #include <QLineEdit>
 #include <QListWidget>
+#include <QPointer>
 
 #include "views/widgets/action_registry.h"
 
@@ -15,6 +16,7 @@ class CommandPalette : public QDialog {
   CommandPalette(const ActionRegistry& registry, QWidget* window);
 
  protected:
+  void hideEvent(QHideEvent* event) override;
   bool eventFilter(QObject* watched, QEvent* event) override;
 
  private:
@@ -24,6 +26,7 @@ class CommandPalette : public QDialog {
   const ActionRegistry& registry_;
   QLineEdit* edit_;
   QListWidget* list_;
+  QPointer<QWidget> before_;  ///< had the focus
 };
 
 }  // namespace fusebox::views

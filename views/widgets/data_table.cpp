@@ -103,6 +103,7 @@ void DataTable::setRows(TableRows rows) {
   quiet_ = false;
   if (model_->rowCount() == 0) {
     empty_->showReason(emptyHeadline_, emptyHint_);
+    sized_ = false;
   } else {
     empty_->showContent();
     if (!sized_) {
@@ -114,6 +115,14 @@ void DataTable::setRows(TableRows rows) {
     }
   }
   updateHits();
+}
+
+void DataTable::setStretchColumn(int column) {
+  QHeaderView* header = table_->horizontalHeader();
+  header->setStretchLastSection(false);
+  for (int c = 0; c < model_->columnCount(); ++c) {
+    header->setSectionResizeMode(c, c == column ? QHeaderView::Stretch : QHeaderView::ResizeToContents);
+  }
 }
 
 void DataTable::updateHits() { filterBox_->setHits(filter_->rowCount(), model_->rowCount()); }

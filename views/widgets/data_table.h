@@ -22,6 +22,8 @@ class DataTable : public QWidget {
   bool select(const Location& location);
   /// The row under the cursor, null without one.
   const TableRow* current() const;
+  /// This column takes the room that the others leave: for narrow tables.
+  void setStretchColumn(int column);
   void sortBy(int column, Qt::SortOrder order);
   void focusFilter() { filterBox_->focusFilter(); }
   QString csv() const;

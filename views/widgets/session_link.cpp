@@ -30,6 +30,7 @@ SessionLink::~SessionLink() {
     const std::lock_guard lock(mutex_);
     stop_ = true;
     queue_.clear();
+    if (running_) running_->interrupt();
   }
   wake_.notify_all();
   thread_.join();
@@ -52,6 +53,7 @@ void SessionLink::cancelAll() {
   {
     const std::lock_guard lock(mutex_);
     queue_.clear();
+    if (running_) running_->interrupt();
   }
   newest_.clear();
   pending_ = 0;
@@ -71,6 +73,18 @@ void SessionLink::answer(const QPointer<QObject>& owner, const void* ownerKey, c
   if (owner) deliver();
 }
 
+void SessionLink::noteTrouble(const Error& error) {
+  if (troubleSaid_ || (error.code != ErrorCode::Corrupt && error.code != ErrorCode::Io)) return;
+  troubleSaid_ = true;
+  emit troubled(error);
+}
+
+void SessionLink::noteState(const session::Reader& reader) {
+  const auto state = reader.state();
+  live_ = state == session::Reader::State::Recording;
+  abandoned_ = state == session::Reader::State::Abandoned;
+}
+
 void SessionLink::post(std::function<void()> action) {
   QMetaObject::invokeMethod(this, std::move(action), Qt::QueuedConnection);
 }
@@ -83,7 +97,8 @@ bool SessionLink::openReader(std::unique_ptr<session::Reader>& reader) {
   }
   reader = std::move(*result);
   fileIdentity_ = identityOf(path_);
-  live_ = reader->state() == session::Reader::State::Recording;
+  noteState(*reader);
+  notice_ = QString::fromStdString(reader->notice());
   post([this] {
     open_ = true;
     emit opened();
@@ -102,9 +117,8 @@ void SessionLink::lookForGrowth(session::Reader& reader) {
   }
   if (!live_) return;
   const bool changed = reader.refresh();
-  const bool live = reader.state() == session::Reader::State::Recording;
-  if (!changed && live) return;
-  live_ = live;
+  noteState(reader);
+  if (!changed && live_) return;
   post([this] { emit grown(); });
 }
 

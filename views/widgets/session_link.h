@@ -34,6 +34,10 @@ class SessionLink : public QObject {
   bool isOpen() const { return open_; }
   /// True while the recording program still writes.
   bool isLive() const { return live_; }
+  /// True if its process ended without finishing it.
+  bool isAbandoned() const { return abandoned_; }
+  /// What the reader could not see; empty if nothing.
+  QString notice() const { return notice_; }
   int pending() const { return pending_; }
 
   /// Runs `query` on the reading thread and `done` with its result on the GUI thread, unless `owner` is gone or has asked
@@ -41,9 +45,12 @@ class SessionLink : public QObject {
   template <class T>
   void ask(QObject* owner, const char* tag, std::function<Result<T>(session::Reader&)> query,
            std::function<void(Result<T>&)> done) {
-    enqueue(owner, tag, [query = std::move(query), done = std::move(done)](session::Reader& reader) {
+    enqueue(owner, tag, [this, query = std::move(query), done = std::move(done)](session::Reader& reader) {
       auto result = std::make_shared<Result<T>>(query(reader));
-      return std::function<void()>([result, done] { done(*result); });
+      return std::function<void()>([this, result, done] {
+        if (!*result) noteTrouble(result->error());
+        done(*result);
+      });
     });
   }
 
@@ -57,6 +64,8 @@ class SessionLink : public QObject {
   void grown();
   /// The file was deleted or replaced while open; what was read stays.
   void vanished(const QString& why);
+  /// A question could not be answered because the file is damaged or unreadable; sent once.
+  void troubled(const fusebox::Error& error);
   void pendingChanged(int pending);
 
  private:
@@ -73,14 +82,18 @@ class SessionLink : public QObject {
   void enqueue(QObject* owner, const char* tag, Job job);
   void answer(const QPointer<QObject>& owner, const void* ownerKey, const std::string& tag, uint64_t serial,
               const Deliver& deliver);
+  void noteTrouble(const Error& error);
   void readLoop();
   bool openReader(std::unique_ptr<session::Reader>& reader);
+  void noteState(const session::Reader& reader);
   void lookForGrowth(session::Reader& reader);
   void post(std::function<void()> action);
 
   QString path_;
   bool open_ = false;
-  std::atomic<bool> live_{false};
+  std::atomic<bool> live_{false}, abandoned_{false};
+  QString notice_;            // set before `opened`
+  bool troubleSaid_ = false;
   int pending_ = 0;
   uint64_t serial_ = 0;
   std::map<std::pair<const void*, std::string>, uint64_t> newest_;  // GUI thread only

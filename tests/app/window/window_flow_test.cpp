@@ -1,13 +1,21 @@
 // The whole window, offscreen, driven by object names and real events.
+#include <QAbstractButton>
+#include <QComboBox>
 #include <QDockWidget>
 #include <QFile>
+#include <QHeaderView>
+#include <QLabel>
 #include <QSettings>
 #include <QStandardPaths>
+#include <QTabBar>
+#include <QTabWidget>
 #include <QTableView>
+#include <QToolButton>
 #include <QTreeWidget>
 #include <QtTest>
 
 #include "app/window/main_window.h"
+#include "profiler/session/writer.h"
 #include "tests/profiler/synthetic_session.h"
 #include "tests/views/model_session.h"
 #include "views/graph/graph_view.h"
@@ -121,6 +129,7 @@ class WindowFlowTest : public QObject {
     QTest::keyClick(edit, Qt::Key_Return);
     QTRY_COMPARE(window_->docks()->currentView()->id(), QStringLiteral("kernels"));
     QTest::keyClick(window_.get(), Qt::Key_F, Qt::ControlModifier);
+    QTRY_VERIFY(QApplication::focusWidget());
     QTRY_COMPARE(QApplication::focusWidget()->objectName(), QStringLiteral("kernels.table.filter"));
   }
 
@@ -164,6 +173,46 @@ class WindowFlowTest : public QObject {
       QTest::keyClick(window_.get(), static_cast<Qt::Key>(Qt::Key_0 + n), Qt::ControlModifier);
       QTest::qWait(50);
     }
+  }
+
+  void liveSessionGrows() {
+    const QString path = folder_.filePath("live.fusebox");
+    auto writer = session::Writer::create(path.toStdString());
+    QVERIFY(writer.has_value());
+    const auto kernel = [&](int64_t id) {
+      (*writer)->post(session::RowKind::Kernel, {id, int64_t{1}, int64_t{1}, {}, "kernel_" + std::to_string(id), std::string("generated"),
+                                                 {}, std::string("cpu"), {}, {}, {}, {}, {}, {}, {}, int64_t{1000}});
+    };
+    kernel(1);
+    QVERIFY((*writer)->flush());
+    open(path);
+    auto* kernels = window_->findChild<QLabel*>("overview.number.kernels");
+    QTRY_COMPARE(kernels->text(), QStringLiteral("1"));
+    QVERIFY(window_->findChild<QLabel*>("status.state")->text().contains("recording"));
+    for (int64_t id = 2; id <= 5; ++id) kernel(id);
+    QVERIFY((*writer)->flush());
+    QTRY_COMPARE_WITH_TIMEOUT(kernels->text(), QStringLiteral("5"), 5000);
+    QVERIFY(message().isEmpty());
+    (*writer)->finish();
+    QTRY_COMPARE_WITH_TIMEOUT(window_->findChild<QLabel*>("status.state")->text(), QStringLiteral("finished"), 5000);
+  }
+
+  void killedRecordingIsSaid() {
+    const QString path = folder_.filePath("killed.fusebox");
+    auto writer = session::Writer::create(path.toStdString());
+    QVERIFY(writer.has_value());
+    QVERIFY((*writer)->flush());
+    const QString copy = folder_.filePath("left-behind.fusebox");
+    QVERIFY(QFile::copy(path, copy));
+    QFile::copy(path + "-wal", copy + "-wal");
+    {
+      auto database = session::Database::openForWriting(copy.toStdString());
+      QVERIFY(database.has_value());
+      QVERIFY(database->execute("UPDATE t_info SET value = 4194000 WHERE key = 'pid'").has_value());
+    }
+    window_->openSession(copy);
+    QTRY_VERIFY(message().contains("ended early"));
+    QVERIFY(window_->session() && window_->session()->isAbandoned());
   }
 
   void missingProgramIsSaid() {
