@@ -35,7 +35,8 @@ Result<void> TraceFinisher::readMutations() {
 Result<void> TraceFinisher::readMutation(const trace::TracedInput& input) {
   auto* wrapper = unsafeGetFunctionalWrapper(input.standIn);
   bool leafNow = !input.standIn.grad_fn();
-  if (wrapper->was_storage_changed() || wrapper->was_inductor_storage_resized()) return refuse(input, "gets another storage (set_, resize_ or .data)");
+  bool replaced = input.standIn.storage().unsafeGetStorageImpl() != input.storage;
+  if (replaced || wrapper->was_storage_changed() || wrapper->was_inductor_storage_resized()) return refuse(input, "gets another storage (set_, resize_ or .data)");
   if (input.standIn.requires_grad() != input.requiresGrad && leafNow) return refuse(input, "changes requires_grad");
   if (auto* leaf = dynamic_cast<torch::autograd::AccumulateGrad*>(input.gradEdge.get()))
     if (leaf->tensor_post_acc_grad_hooks()) return refuse(input, "gets a post-accumulate-grad hook");

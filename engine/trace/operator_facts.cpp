@@ -75,7 +75,7 @@ void chooseRoute(const c10::OperatorHandle& op, OperatorFacts& facts) {
     facts.route = Route::Composite, facts.kernel = composite;
   else if (facts.compositeImplicit)
     facts.route = Route::Composite, facts.kernel = facts.compositeImplicit;
-  else if (facts.hasPythonMeta || op.hasComputedKernelForDispatchKey(c10::DispatchKey::Meta))
+  else  // also without one: a kernel may be there that the list does not show, and the dispatcher says so if not
     facts.route = Route::PythonMeta;
 }
 

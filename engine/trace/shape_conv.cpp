@@ -56,12 +56,23 @@ Values adaptiveAveragePool2d(const IValue* a) {
 
 Values adaptiveAveragePool2dBackward(const IValue* a) { return {likeFormat(a[1].toTensor())}; }
 
+// reflection_pad and replication_pad(input, padding): pairs from the last dimension backwards.
+Values padSpatial(const IValue* a) {
+  auto& x = a[0].toTensor();
+  auto sizes = x.sizes().vec();
+  auto pads = a[1].toListRef();
+  for (size_t i = 0; i < pads.size() / 2; ++i) sizes[sizes.size() - 1 - i] += at(a[1], 2 * i) + at(a[1], 2 * i + 1);
+  for (auto s : sizes) TORCH_CHECK(s >= 0, "padding makes a dimension negative");
+  return {fresh(sizes, x.scalar_type(), x.dim() == 4 ? x.suggest_memory_format() : at::MemoryFormat::Contiguous)};
+}
+
 }  // namespace
 
 const ShapeTable& convolutionRules() {
   static const ShapeTable table{
       {"aten::convolution", convolution},
       {"aten::convolution_backward", convolutionBackward},
+      {"aten::reflection_pad2d", padSpatial},
       {"aten::_adaptive_avg_pool2d", adaptiveAveragePool2d},
       {"aten::_adaptive_avg_pool2d_backward", adaptiveAveragePool2dBackward},
   };

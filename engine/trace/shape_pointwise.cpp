@@ -23,6 +23,17 @@ Values whereSelf(const IValue* a) {
   return {pointwise({condition, x, y}, at::result_type(x, y))};
 }
 
+Values magnitude(const IValue* a) {
+  auto& x = a[0].toTensor();
+  return {pointwise({x}, c10::toRealValueType(x.scalar_type()))};
+}
+Values truthOfOne(const IValue* a) { return {pointwise({a[0].toTensor()}, at::kBool)}; }
+Values truthOfTwo(const IValue* a) { return {pointwise({a[0].toTensor(), a[1].toTensor()}, at::kBool)}; }
+Values complexOfTwo(const IValue* a) {
+  auto &x = a[0].toTensor(), &y = a[1].toTensor();
+  return {pointwise({x, y}, c10::toComplexType(x.scalar_type()))};
+}
+
 // backward(grad, self): both broadcast already
 Values binary(const IValue* a) {
   auto &x = a[0].toTensor(), &y = a[1].toTensor();
@@ -49,6 +60,13 @@ const ShapeTable& pointwiseRules() {
       {"aten::uniform_", itself},
       {"aten::normal_", itself},
       {"aten::bernoulli_.float", itself},
+      {"aten::abs", magnitude},
+      {"aten::logical_not", truthOfOne},
+      {"aten::logical_and", truthOfTwo},
+      {"aten::logical_or", truthOfTwo},
+      {"aten::logical_xor", truthOfTwo},
+      {"aten::complex", complexOfTwo},
+      {"aten::polar", complexOfTwo},
       {"aten::where.self", whereSelf},
       {"aten::hardswish_backward", binary},
       {"aten::native_dropout", nativeDropout},

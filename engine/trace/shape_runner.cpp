@@ -1,5 +1,7 @@
 #include "engine/trace/shape_runner.h"
 
+#include <pybind11/pybind11.h>
+
 #include "engine/trace/break_error.h"
 #include "engine/trace/dispatch_state.h"
 
@@ -42,6 +44,23 @@ void tryComposite(const c10::OperatorHandle& op, const OperatorFacts& facts, tor
   }
 }
 
+[[noreturn]] void refuse(const OperatorFacts& facts) {
+  raiseBreak(BreakKind::UnsupportedOp, facts.name + " has no shape function",
+             "register a fake kernel for it (torch.library.register_fake) or call it outside compiled code");
+}
+
+void callPythonMeta(const c10::OperatorHandle& op, const OperatorFacts& facts, torch::jit::Stack* stack) {
+  try {
+    op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::Meta), stack);
+  } catch (const c10::NotImplementedError&) {
+    refuse(facts);
+  } catch (pybind11::error_already_set& error) {
+    pybind11::gil_scoped_acquire gil;
+    if (error.matches(PyExc_NotImplementedError)) refuse(facts);
+    throw;
+  }
+}
+
 }  // namespace
 
 bool insideShapeComputation() { return shapeDepth > 0; }
@@ -53,11 +72,10 @@ void runOnMeta(const c10::OperatorHandle& op, const OperatorFacts& facts, torch:
     case OperatorFacts::Route::OwnRule: return applyRule(facts, op.schema().arguments().size(), stack);
     case OperatorFacts::Route::HiddenMeta: return facts.kernel->callBoxed(op, c10::DispatchKeySet(c10::DispatchKey::Meta), stack);
     case OperatorFacts::Route::Composite: return tryComposite(op, facts, stack);
-    case OperatorFacts::Route::PythonMeta: return op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::Meta), stack);
+    case OperatorFacts::Route::PythonMeta: return callPythonMeta(op, facts, stack);
     case OperatorFacts::Route::None: break;
   }
-  raiseBreak(BreakKind::UnsupportedOp, facts.name + " has no shape function",
-             "register a fake kernel for it (torch.library.register_fake) or call it outside compiled code");
+  refuse(facts);
 }
 
 }  // namespace fusebox::trace

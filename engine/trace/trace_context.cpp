@@ -100,6 +100,7 @@ const TracedInput& TraceContext::input(const at::Tensor& real, std::string name)
   made.meta = recorder_->graph().meta(asTrace(traced)->value()).tensor;
   made.standIn = at::functionalization::impl::to_functional_tensor(traced);
   forbidDataAccess(made.standIn);
+  made.storage = made.standIn.storage().unsafeGetStorageImpl();
   if (made.requiresGrad && made.isLeaf) {
     made.standIn.set_requires_grad(true);
     made.gradEdge = torch::autograd::impl::gradient_edge(made.standIn).function;

@@ -45,6 +45,7 @@ struct TracedInput {
   bool requiresGrad = false;  ///< of the real tensor, at the start
   bool isLeaf = true;
   graph::TensorMeta meta;
+  const void* storage = nullptr;  ///< identity of the stand-in's storage at the start
   std::shared_ptr<torch::autograd::Node> gradEdge;  ///< where the stand-in's gradient arrives; null without requiresGrad
 };
 
