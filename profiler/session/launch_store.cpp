@@ -6,6 +6,7 @@ namespace fusebox::session {
 namespace {
 // Small enough that a reader skips most of a session, large enough that blocks cost nothing.
 constexpr int64_t kBlockRows = 4096;
+constexpr size_t kBatchRows = 16384;
 }  // namespace
 
 void LaunchStore::Sums::add(const LaunchRecord& r) {
@@ -40,8 +41,8 @@ size_t LaunchStore::drain(LaunchRing& ring) {
     int64_t id = 0;
     if (nextId_[track] <= maxRows_) {
       id = nextId_[track]++;
-      track == kCalls ? sink_.putIntegers(RowKind::Call, {id, r.id, r.startNs, r.durNs, thread})
-                      : sink_.putIntegers(RowKind::Launch, {id, r.id, r.group, r.startNs, r.durNs, r.bytes, thread});
+      keep(track, track == kCalls ? RowBatch::Row{{id, r.id, r.startNs, r.durNs, thread}}
+                                  : RowBatch::Row{{id, r.id, r.group, r.startNs, r.durNs, r.bytes, thread}});
       extend(blocks[track], track, thread, id, r);
     } else {
       ++notKept_;
@@ -68,7 +69,14 @@ void LaunchStore::closeBlock(OpenBlock& block, Track track, int32_t thread) {
   block = {};
 }
 
+void LaunchStore::keep(Track track, const RowBatch::Row& row) {
+  rows_[track].push_back(row);
+  if (rows_[track].size() >= kBatchRows) sink_.putBatch(track == kCalls ? RowKind::Call : RowKind::Launch, rows_[track]);
+}
+
 void LaunchStore::flush() {
+  sink_.putBatch(RowKind::Launch, rows_[kLaunches]);
+  sink_.putBatch(RowKind::Call, rows_[kCalls]);
   for (auto& [key, pyramid] : pyramids_) pyramid.flush(sink_);
   for (const auto& [key, s] : launches_) {
     const auto kernel = static_cast<int32_t>(key >> 32), group = static_cast<int32_t>(key);
@@ -91,6 +99,7 @@ int64_t LaunchStore::rolledBack() {
   const int64_t lost = inBatch_;
   std::copy(std::begin(batchStart_), std::end(batchStart_), std::begin(nextId_));
   for (auto& [key, pyramid] : pyramids_) pyramid.discard();
+  for (auto& rows : rows_) rows.clear();
   committed();
   return lost;
 }

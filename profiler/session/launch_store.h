@@ -4,6 +4,7 @@
 #include <map>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "profiler/session/launch_ring.h"
 #include "profiler/session/pyramid_builder.h"
@@ -37,12 +38,14 @@ class LaunchStore {
   };
   void extend(OpenBlock& block, Track track, int32_t thread, int64_t id, const LaunchRecord& record);
   void closeBlock(OpenBlock& block, Track track, int32_t thread);
+  void keep(Track track, const RowBatch::Row& row);
   PyramidBuilder& pyramid(Track track, int32_t thread);
 
   RowSink& sink_;
   const int64_t maxRows_;
   int64_t nextId_[2] = {1, 1};
   int64_t batchStart_[2] = {1, 1};
+  std::vector<RowBatch::Row> rows_[2];
   int64_t inBatch_ = 0, notKept_ = 0;
   std::unordered_map<uint64_t, Sums> launches_;   ///< by kernel (upper half) and group
   std::map<std::pair<int, int32_t>, Sums> calls_;  ///< by kind (0 call, 1 guard check) and compile

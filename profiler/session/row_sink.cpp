@@ -2,6 +2,18 @@
 
 namespace fusebox::session {
 
+RowSink::RowSink(Database& database) : database_(database) {
+  if (auto attached = batch_.attach(database_); !attached) error_ = attached.error();
+}
+
+void RowSink::putBatch(RowKind kind, std::vector<RowBatch::Row>& rows) {
+  if (rows.empty()) return;
+  batch_.rows.swap(rows);
+  putIntegers(kind, {});
+  batch_.rows.clear();
+  batch_.rows.swap(rows);  // keeps the memory for the next batch
+}
+
 Statement* RowSink::statement(RowKind kind) {
   if (error_) return nullptr;
   const auto index = static_cast<size_t>(kind);

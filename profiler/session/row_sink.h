@@ -4,8 +4,10 @@
 #include <initializer_list>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "profiler/session/cell.h"
+#include "profiler/session/row_batch.h"
 #include "profiler/session/row_statements.h"
 #include "profiler/session/sqlite.h"
 
@@ -15,12 +17,15 @@ namespace fusebox::session {
 /// need not look after every row.
 class RowSink {
  public:
-  explicit RowSink(Database& database) : database_(database) {}
+  explicit RowSink(Database& database);
 
   void put(RowKind kind, std::span<const Cell> cells);
   void put(RowKind kind, std::initializer_list<Cell> cells) { put(kind, std::span(cells.begin(), cells.size())); }
   /// Whole numbers only, without going through cells.
   void putIntegers(RowKind kind, std::initializer_list<int64_t> values);
+
+  /// Runs the statement of `kind` (Launch or Call) over `rows` and empties them.
+  void putBatch(RowKind kind, std::vector<RowBatch::Row>& rows);
 
   const std::optional<Error>& error() const { return error_; }
   void clearError() { error_.reset(); }
@@ -32,6 +37,7 @@ class RowSink {
   void run(Statement& statement);
 
   Database& database_;
+  RowBatch batch_;
   std::array<Statement, static_cast<size_t>(RowKind::Count)> statements_;
   std::array<bool, static_cast<size_t>(RowKind::Count)> prepared_{};
   std::optional<Error> error_;

@@ -46,8 +46,9 @@ constexpr RowStatement kStatements[] = {
      "launches = launches + excluded.launches, total_ns = total_ns + excluded.total_ns, "
      "min_ns = min(min_ns, excluded.min_ns), max_ns = max(max_ns, excluded.max_ns), bytes = bytes + excluded.bytes, "
      "first_ns = min(first_ns, excluded.first_ns), last_ns = max(last_ns, excluded.last_ns)"},
-    {RowKind::Launch, "t_launch", 7},
-    {RowKind::Call, "t_call", 5},
+    // Many at once: see RowBatch.
+    {RowKind::Launch, "t_launch", 0, "INSERT INTO t_launch SELECT c0, c1, c2, c3, c4, c5, c6 FROM row_batch"},
+    {RowKind::Call, "t_call", 0, "INSERT INTO t_call SELECT c0, c1, c2, c3, c4 FROM row_batch"},
     {RowKind::CallStats, "t_call_stats", 6,
      "INSERT INTO t_call_stats VALUES(?,?,?,?,?,?) ON CONFLICT(kind, compile_id) DO UPDATE SET "
      "calls = calls + excluded.calls, total_ns = total_ns + excluded.total_ns, min_ns = min(min_ns, excluded.min_ns), "

@@ -15,9 +15,9 @@ inline constexpr int kSchemaVersion = 1;
 inline constexpr int32_t kApplicationId = 0x46555342;
 
 /// Timelines are summarised in buckets of kPyramidBaseNs * kPyramidFactor^level nanoseconds, level 0 .. kPyramidLevels - 1.
-inline constexpr int64_t kPyramidBaseNs = int64_t{1} << 18;
+inline constexpr int64_t kPyramidBaseNs = int64_t{1} << 20;
 inline constexpr int kPyramidFactor = 4;
-inline constexpr int kPyramidLevels = 14;
+inline constexpr int kPyramidLevels = 13;
 /// An event is summarised at a level only if it spans at most this many of its buckets; longer ones are read one by one.
 inline constexpr int kPyramidMaxSpan = 16;
 

@@ -85,7 +85,7 @@ constexpr std::array kViews{
   f.name AS frame, s.calls, s.total_ns, s.min_ns, s.max_ns, f.file, f.line
   FROM t_call_stats s LEFT JOIN t_compile c ON c.id = s.compile_id LEFT JOIN t_frame f ON f.id = c.frame_id)"},
     ViewDefinition{"timeline", R"(SELECT CASE track WHEN 1 THEN 'calls' ELSE 'launches' END AS track, thread, level,
-  bucket * (262144 << (2 * level)) AS start_ns, 262144 << (2 * level) AS width_ns, count, busy_ns, max_dur_ns, example_id
+  bucket * (1048576 << (2 * level)) AS start_ns, 1048576 << (2 * level) AS width_ns, count, busy_ns, max_dur_ns, example_id
   FROM t_pyramid)"},
 };
 

@@ -4,7 +4,9 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sqlite3.h>
+#include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <filesystem>
@@ -151,6 +153,8 @@ LaunchRing* Writer::openRing(int32_t thread) noexcept {
 
 void Writer::loop() {
   pthread_setname_np(pthread_self(), "fusebox-record");
+  // Where processors are short, the script's threads come first; the rings hold what waits.
+  setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), 10);
   std::unique_lock lock(mutex_);
   while (true) {
     wake_.wait_for(lock, std::chrono::milliseconds(options_.commitMs), [&] {
