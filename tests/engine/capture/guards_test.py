@@ -1,0 +1,389 @@
+"""Every kind of guard accepts what it was made from and rejects what differs, explains itself, and runs no Python code.
+
+Guards are made, compiled and checked through fusebox._engine.GuardProbe: a list of objects stands for the locals of a frame.
+"""
+
+import collections
+import gc
+import math
+import sys
+import types
+import weakref
+
+import torch
+import torch.nn as nn
+
+import fusebox._engine_access  # noqa: F401
+from fusebox import _engine
+
+FAILURES = []
+
+
+def expect(condition, what):
+    if not condition:
+        FAILURES.append(what)
+        print("FAIL", what, flush=True)
+
+
+def probe(*guards, outputs=()):
+    p = _engine.GuardProbe()
+    for guard in guards:
+        kind, path, *rest = guard
+        keywords = {}
+        if rest and isinstance(rest[-1], dict) and rest[-1].keys() <= {"number", "other"}:
+            keywords = rest.pop()
+        p.add(kind, path, rest[0] if rest else None, **keywords)
+    p.build(list(outputs))
+    return p
+
+
+def accepts(p, value, what):
+    for _ in range(3):  # the second and third go over remembered dictionary versions
+        expect(p.check([value]), f"{what}: should accept")
+
+
+def rejects(p, value, what, found=None):
+    expect(not p.check([value]), f"{what}: should reject")
+    guard, expected, seen, file, line = p.explain([value])
+    expect(guard, f"{what}: no guard named")
+    expect((file, line) == ("model.py", 7), f"{what}: place {file}:{line}")
+    if found is not None:
+        expect(found in seen, f"{what}: explanation {seen!r} lacks {found!r}")
+
+
+class Loud:
+    """Every hook that a check must not run raises."""
+
+    def __eq__(self, other):
+        raise AssertionError("__eq__ ran")
+
+    def __hash__(self):
+        raise AssertionError("__hash__ ran")
+
+    def __getattr__(self, name):
+        raise AssertionError("__getattr__ ran")
+
+    def __len__(self):
+        raise AssertionError("__len__ ran")
+
+    def __bool__(self):
+        raise AssertionError("__bool__ ran")
+
+    def __repr__(self):
+        raise AssertionError("__repr__ ran")
+
+
+def test_types_and_identities():
+    p = probe(("TYPE_MATCH", [0], int))
+    accepts(p, 5, "type int")
+    rejects(p, True, "type int", "bool")
+    rejects(p, Loud(), "type int", "Loud")
+    thing = types.SimpleNamespace()
+    p = probe(("ID_MATCH", [0], thing))
+    accepts(p, thing, "identity")
+    rejects(p, types.SimpleNamespace(), "identity")
+
+    def f():
+        pass
+
+    p = probe(("CODE_MATCH", [0], f.__code__))
+    accepts(p, f, "code")
+    rejects(p, lambda: 0, "code")
+    rejects(p, 3, "code")
+
+
+def test_constants():
+    pairs = [(1, 2), (1, True), (1, 1.0), (0.0, -0.0), ("a", "b"), (b"a", b"b"), (None, 0), ((1, "x"), (1, "y")), ((1,), [1]),
+             (frozenset({1, 2}), frozenset({1, 3})), (torch.float32, torch.float64), (torch.device("cpu"), torch.device("meta")),
+             (torch.Size([2, 3]), torch.Size([3, 2])), (2 ** 80, 2 ** 80 + 1), (1 + 2j, 1 - 2j), (Ellipsis, None),
+             (torch.strided, torch.sparse_coo)]
+    for good, bad in pairs:
+        p = probe(("CONSTANT_MATCH", [0], good))
+        accepts(p, good, f"constant {good!r}")
+        rejects(p, bad, f"constant {good!r} against {bad!r}")
+    p = probe(("CONSTANT_MATCH", [0], math.nan))
+    accepts(p, float("nan"), "NaN equals NaN")
+    p = probe(("CONSTANT_MATCH", [0], "layer"))
+    accepts(p, "".join(["la", "yer"]), "an equal string of another identity")
+    rejects(p, Loud(), "constant against an object with hooks")
+
+
+def test_tensors():
+    x = torch.randn(2, 3)
+    p = probe(("TENSOR_MATCH", [0], x))
+    accepts(p, torch.zeros(2, 3), "tensor of equal properties")
+    rejects(p, torch.randn(3, 2), "tensor size", "[3, 2]")
+    rejects(p, torch.randn(3, 2).t(), "tensor strides", "strides [1, 2]")
+    rejects(p, torch.randn(2, 3).double(), "tensor dtype", "Double")
+    rejects(p, torch.randn(2, 3, requires_grad=True), "tensor grad", "requires_grad")
+    rejects(p, torch.randn(2, 3, device="meta"), "tensor device", "meta")
+    rejects(p, nn.Parameter(torch.randn(2, 3)), "tensor class", "Parameter")
+    rejects(p, torch.randn(2, 3).to_sparse(), "tensor layout")
+    rejects(p, "tensor", "no tensor", "str")
+    with torch.inference_mode():
+        rejects(p, torch.randn(2, 3), "inference tensor")
+    rejects(p, torch.randn(2, 3, dtype=torch.complex64).conj().imag, "a view with a negative bit")
+    leaf = torch.randn(2, requires_grad=True)
+    p = probe(("TENSOR_MATCH", [0], leaf))
+    rejects(p, leaf * 1, "not a leaf", "not a leaf")
+    weak = weakref.ref(x)
+    del x
+    expect(weak() is None, "a tensor guard keeps no tensor alive")
+
+
+class Holder:
+    def __init__(self, **attributes):
+        self.__dict__.update(attributes)
+
+
+def test_dictionaries():
+    d = {"a": 1, "b": 2}
+    p = probe(("DICT_KEYS_MATCH", [0], ("a", "b")), ("DICT_LENGTH", [0], {"number": 2}), ("DICT_CONTAINS", [0], "a"),
+              ("NOT_PRESENT_IN_DICT", [0], "c"), ("CONSTANT_MATCH", [0, ("item", "a")], 1))
+    accepts(p, d, "dictionary")
+    accepts(p, {"a": 1, "b": 3}, "dictionary with another unguarded value")
+    rejects(p, {"b": 2, "a": 1}, "key order")
+    rejects(p, {"a": 1, "b": 2, "c": 3}, "one key more")
+    rejects(p, {"a": 5, "b": 2}, "another value")
+    d["a"] = 5
+    rejects(p, d, "the same dictionary, changed in place", "5")
+    d["a"] = 1
+    accepts(p, d, "and changed back")
+    p = probe(("DICT_EMPTY", [0]))
+    accepts(p, {}, "empty")
+    rejects(p, {1: 1}, "empty", "length 1")
+    accepts(p, collections.OrderedDict(), "empty ordered")
+    ordered = collections.OrderedDict(a=1, b=2)
+    p = probe(("DICT_KEYS_MATCH", [0], ("a", "b")))
+    accepts(p, ordered, "ordered")
+    ordered.move_to_end("a")
+    rejects(p, ordered, "order changed by move_to_end")
+    p = probe(("CONSTANT_MATCH", [0, ("key", 1)], "b"))
+    accepts(p, {"a": 0, "b": 0}, "second key")
+    rejects(p, {"a": 0, "c": 0}, "second key")
+
+
+def test_attributes():
+    h = Holder(size=3, name="x", inner=Holder(scale=2.0), weight=torch.ones(2))
+    p = probe(("TYPE_MATCH", [0], Holder), ("CONSTANT_MATCH", [0, ("dict",), ("item", "size")], 3),
+              ("NOT_PRESENT_IN_DICT", [0, ("dict",)], "bias"), ("TYPE_MATCH", [0, ("dict",), ("item", "inner")], Holder),
+              ("CONSTANT_MATCH", [0, ("dict",), ("item", "inner"), ("dict",), ("item", "scale")], 2.0),
+              ("TENSOR_MATCH", [0, ("dict",), ("item", "weight")], h.weight))
+    accepts(p, h, "object tree")
+    h.unrelated = 1
+    accepts(p, h, "an attribute that no guard reads")
+    h.inner.scale = 3.0
+    rejects(p, h, "inner attribute", "3.0")
+    h.inner.scale = 2.0
+    accepts(p, h, "inner attribute restored")
+    h.weight = torch.ones(3)
+    rejects(p, h, "tensor attribute", "[3]")
+    h.weight = torch.ones(2)
+    h.weight.data = torch.ones(5)
+    rejects(p, h, "tensor changed in place under an unchanged dictionary", "[5]")
+    h.weight.data = torch.ones(2)
+    h.bias = None
+    rejects(p, h, "attribute that was absent")
+    del h.bias
+    accepts(p, h, "attribute absent again")
+    h.inner = Holder(scale=2.0)
+    accepts(p, h, "an equal inner object")
+    h.inner.__class__ = types.SimpleNamespace if False else type("Other", (), {})
+    rejects(p, h, "class of an inner object assigned", "Other")
+    del h.inner
+    rejects(p, h, "attribute gone", "not there")
+
+    class Slotted:
+        __slots__ = ("a",)
+
+    s = Slotted()
+    s.a = 4
+    p = probe(("CONSTANT_MATCH", [0, ("slot", "a")], 4))
+    accepts(p, s, "slot")
+    s.a = 5
+    rejects(p, s, "slot", "5")
+    del s.a
+    rejects(p, s, "slot emptied")
+    p = probe(("CONSTANT_MATCH", [0, ("slot", "requires_grad")], False))
+    accepts(p, torch.ones(1), "C getset of a tensor")
+    rejects(p, torch.ones(1, requires_grad=True), "C getset of a tensor")
+
+
+def test_sequences_and_parts():
+    p = probe(("SEQUENCE_LENGTH", [0], {"number": 2}), ("CONSTANT_MATCH", [0, ("index", 1)], "b"))
+    accepts(p, ["a", "b"], "list")
+    accepts(p, ("a", "b"), "tuple")
+    rejects(p, ["a"], "length", "length 1")
+    rejects(p, ["a", "c"], "item", "'c'")
+    rejects(p, 5, "no sequence")
+    p = probe(("SEQUENCE_LENGTH", [0], {"number": 2}))
+    accepts(p, collections.deque([1, 2]), "deque")
+    rejects(p, Loud(), "length of an object with __len__")
+
+    def make(k, default=1, *, option="o"):
+        def f(x, d=default, *, o=option):
+            return x + k
+        return f
+
+    f = make(10)
+    p = probe(("CONSTANT_MATCH", [0, ("closure",), ("index", 0), ("cell",)], 10),
+              ("CONSTANT_MATCH", [0, ("defaults",), ("index", 0)], 1),
+              ("CONSTANT_MATCH", [0, ("kwdefaults",), ("item", "o")], "o"), ("ID_MATCH", [0, ("code",)], f.__code__))
+    accepts(p, f, "function parts")
+    accepts(p, make(10), "another function of the same code and parts")
+    rejects(p, make(11), "closure", "11")
+    rejects(p, make(10, 2), "default", "2")
+    rejects(p, make(10, option="p"), "keyword default", "'p'")
+    h = Holder(v=1)
+    h2 = Holder(v=2)
+    method = types.MethodType(f, h)
+    p = probe(("ID_MATCH", [0, ("func",)], f), ("CONSTANT_MATCH", [0, ("self",), ("dict",), ("item", "v")], 1))
+    accepts(p, method, "bound method")
+    rejects(p, types.MethodType(f, h2), "self of a bound method", "2")
+    t = torch.ones(2, requires_grad=True)
+    p = probe(("TYPE_MATCH", [0, ("grad",)], type(None)))
+    accepts(p, t, "no gradient")
+    t.sum().backward()
+    rejects(p, t, "a gradient", "Tensor")
+
+
+def test_types_change():
+    class Base:
+        def f(self):
+            return 1
+
+    class Derived(Base):
+        pass
+
+    p = probe(("TYPE_VERSION", [(Derived,)], Derived))
+    accepts(p, 0, "class unchanged")
+    Base.f = lambda self: 2
+    rejects(p, 0, "method of a base replaced", "base")
+    p = probe(("TYPE_VERSION", [(Derived,)], Derived))
+    accepts(p, 0, "class as it is now")
+    Derived.extra = 1
+    rejects(p, 0, "attribute added")
+    del Derived.extra
+    accepts(p, 0, "attribute taken away again")
+
+
+def test_relations():
+    x, y = torch.ones(2), torch.ones(2)
+    p = probe(("TENSOR_MATCH", [0, ("index", 0)], x), ("TENSOR_MATCH", [0, ("index", 1)], y),
+              ("DUPLICATE_INPUT", [0, ("index", 0)], {"other": [0, ("index", 1)]}))
+    accepts(p, (x, x), "the same twice")
+    rejects(p, (x, y), "the same twice")
+    p = probe(*[("NO_ALIASING", [0, ("index", i)]) for i in range(3)])
+    z = torch.ones(2)
+    accepts(p, (x, y, z), "three tensors")
+    rejects(p, (x, y, x), "one of them twice", "is")
+    accepts(p, (z, y, x), "three tensors in another order")
+
+
+def test_global_state():
+    p = probe(("GLOBAL_STATE", None))
+    accepts(p, 0, "state as it was")
+
+    def rejected(what, found):
+        expect(not p.check([0]), f"global state: {what} should reject")
+        seen = p.explain([0])[2]
+        expect(found in seen, f"global state: {what}: {seen!r} lacks {found!r}")
+
+    with torch.no_grad():
+        rejected("no_grad", "grad_mode: False, was True")
+    with torch.inference_mode():
+        rejected("inference mode", "inference_mode: True")
+    with torch.autocast("cpu", torch.bfloat16):
+        rejected("autocast", "autocast (cpu): True")
+    torch.set_default_dtype(torch.float64)
+    rejected("default dtype", "Double, was Float")
+    torch.set_default_dtype(torch.float32)
+    torch.use_deterministic_algorithms(True)
+    rejected("deterministic", "deterministic algorithms: True")
+    torch.use_deterministic_algorithms(False)
+    with torch.device("meta"):
+        rejected("default device", "torch function modes: 1")
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+        rejected("saved tensor hooks", "saved tensor hooks: 1")
+    torch.set_num_threads(max(1, torch.get_num_threads()))
+    accepts(p, 0, "state restored")
+
+
+def test_lifetime():
+    class Thing:
+        pass
+
+    thing = Thing()
+    weak = weakref.ref(thing)
+    p = probe(("ID_MATCH", [0], thing))
+    expect(p.check([thing]) and p.alive, "the object lives")
+    del thing
+    gc.collect()
+    expect(weak() is None, "an identity guard keeps nothing alive")
+    expect(not p.alive, "the tree is dead with its object")
+    rejects(p, Thing(), "another object after the first died", "no longer exists")
+
+
+def test_no_python_code_runs():
+    key = Loud()
+    loud = Holder(a=Loud(), b=[Loud()], c={"k": Loud()})
+    p = probe(("TYPE_MATCH", [0, ("dict",), ("item", "a")], Loud), ("SEQUENCE_LENGTH", [0, ("dict",), ("item", "b")], {"number": 1}),
+              ("DICT_LENGTH", [0, ("dict",), ("item", "c")], {"number": 1}))
+    accepts(p, loud, "objects with hooks")
+    loud.b.append(key)
+    rejects(p, loud, "objects with hooks", "length 2")
+
+
+def test_outputs_and_references():
+    model = nn.Sequential(nn.Linear(2, 3), nn.ReLU())
+    path = [0, ("dict",), ("item", "_modules"), ("item", "0"), ("dict",), ("item", "_parameters"), ("item", "weight")]
+    p = probe(("TENSOR_MATCH", path, model[0].weight), outputs=[path, [0]])
+    accepts(p, model, "parameter of a module")
+    expect(p.outputs()[0] is model[0].weight and p.outputs()[1] is model, "outputs are the objects themselves")
+    before = sys.getrefcount(model[0].weight)
+    for _ in range(1000):
+        p.check([model])
+    expect(sys.getrefcount(model[0].weight) == before, "no reference is left behind")
+    model[0].weight = nn.Parameter(torch.randn(3, 2))
+    accepts(p, model, "another parameter of the same kind")
+    expect(p.outputs()[0] is model[0].weight, "outputs follow the change")
+
+
+def test_duplicates_are_dropped():
+    p = _engine.GuardProbe()
+    expect(p.add("TYPE_MATCH", [0], int), "first")
+    expect(not p.add("TYPE_MATCH", [0], int), "second of the same")
+    expect(p.add("TYPE_MATCH", [1], int), "another source")
+    expect(p.add("CONSTANT_MATCH", [0], "ab") and not p.add("CONSTANT_MATCH", [0], "".join(["a", "b"])), "equal keys")
+    expect(p.guards == 3, f"three are kept, not {p.guards}")
+
+
+def test_speed():
+    """Well under a microsecond an input, about ten nanoseconds a guard."""
+    layers = nn.ModuleList(nn.Linear(4, 4) for _ in range(50))
+    guards = []
+    for i in range(50):
+        base = [0, ("dict",), ("item", "_modules"), ("item", str(i))]
+        guards.append(("TYPE_MATCH", base, nn.Linear))
+        guards.append(("CONSTANT_MATCH", base + [("dict",), ("item", "training")], True))
+        guards.append(("CONSTANT_MATCH", base + [("dict",), ("item", "in_features")], 4))
+        for hooks in ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks"):
+            guards.append(("DICT_EMPTY", base + [("dict",), ("item", hooks)]))
+        for name in ("weight", "bias"):
+            guards.append(("TENSOR_MATCH", base + [("dict",), ("item", "_parameters"), ("item", name)], getattr(layers[i], name)))
+    p = probe(*guards)
+    ns = min(p.time([layers], 2000) for _ in range(5))
+    print(f"{len(guards)} guards, {ns:.0f} ns a check, {ns / len(guards):.1f} ns a guard")
+    expect(ns / len(guards) < 60, f"{ns / len(guards):.1f} ns a guard")
+
+
+def main():
+    for name, test in list(globals().items()):
+        if name.startswith("test_"):
+            test()
+    print(f"{len(FAILURES)} failures")
+    sys.exit(1 if FAILURES else 0)
+
+
+if __name__ == "__main__":
+    main()
