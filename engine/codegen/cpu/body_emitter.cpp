@@ -12,6 +12,18 @@ using inductor::ValueId;
 using llvm::Type;
 using llvm::Value;
 
+namespace {
+
+/// Operations whose code may branch (slow paths of math.h): they cannot move into a block that is already finished.
+bool branches(Op op) {
+  switch (op) {
+    case Op::Sin: case Op::Cos: case Op::Tan: case Op::RandNormal: case Op::Fmod: case Op::Remainder: case Op::FloorDiv: return true;
+    default: return false;
+  }
+}
+
+}  // namespace
+
 BodyEmitter::BodyEmitter(const Lanes& lanes, Scope& scope, const inductor::Section& section, const LaneSet& set)
     : l_(lanes), scope_(scope), section_(section), set_(set), facts_(section.values.size()) {
   // A section without loops of its own shares its innermost loop with its neighbours: their stores count too.
@@ -59,6 +71,7 @@ void BodyEmitter::analyse() {
       follow(v.mask);
     } else {
       for (ValueId a : v.args) follow(a);
+      f.inner |= branches(v.op);
     }
   }
 }

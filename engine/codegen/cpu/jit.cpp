@@ -221,7 +221,7 @@ Result<std::shared_ptr<CompiledKernel>> OrcJit::compile(const inductor::Kernel& 
   }
   const int64_t start = now();
   entry->canonical = std::move(canonical);
-  entry->symbol = kernel.name.empty() ? "kernel" : kernel.name;
+  entry->symbol = "kernel_" + kernel.name;  // the prefix keeps a kernel named "exp" apart from libm's
   if (options_.keepText) entry->loopIr = kernel.str();
   auto probe = makeTargetMachine(options_.target, false);
   Result<void> done;

@@ -6,7 +6,38 @@ namespace fusebox::codegen::cpu {
 
 using InlineMath = llvm::Value* (*)(const Lanes& lanes, llvm::ArrayRef<llvm::Value*> args);
 
-/// Inline code for `op` on this target, or null.
+/// Inline code for `op` on this target, or null. There is none without FMA: range reductions and polynomials count on it.
 InlineMath inlineMath(const TargetTraits& target, inductor::Op op, bool isDouble);
+
+/// Building blocks that several functions share. All hold for float and double lanes.
+namespace inline_math {
+using llvm::Value;
+
+/// c[0] + c[1] x + ... by Horner's rule.
+Value* polynomial(const Lanes& l, Value* x, llvm::ArrayRef<double> coefficients);
+/// x * 2^n for an integral floating n with |n| < 2^11 (double) or 2^8 (float); gradual underflow and overflow are right.
+Value* scaleByPower(const Lanes& l, Value* x, Value* n);
+/// The nearest integer to x as a float, and the same in integer lanes; |x| < 2^22 (2^51), anything for others.
+std::pair<Value*, Value*> nearestInteger(const Lanes& l, Value* x);
+/// Runs `slow` for all lanes and takes its result where `outside` is true, if that is so anywhere.
+Value* orElseBatch(const Lanes& l, Value* fast, Value* outside, inductor::Op op, llvm::ArrayRef<Value*> args);
+
+Value* exponential(const Lanes& l, Value* x);
+/// e^x - 1
+Value* exponentialMinusOne(const Lanes& l, Value* x);
+Value* logarithm(const Lanes& l, Value* x);
+Value* logarithmOfOnePlus(const Lanes& l, Value* x);
+
+}  // namespace inline_math
+
+/// Tables of the files that implement the functions.
+struct InlineEntry {
+  inductor::Op op;
+  InlineMath single, twice;
+};
+llvm::ArrayRef<InlineEntry> exponentialFunctions();   // math_exponential.cpp
+llvm::ArrayRef<InlineEntry> trigonometricFunctions(); // math_trigonometric.cpp
+llvm::ArrayRef<InlineEntry> hyperbolicFunctions();    // math_hyperbolic.cpp
+llvm::ArrayRef<InlineEntry> otherFunctions();         // math_other.cpp
 
 }  // namespace fusebox::codegen::cpu

@@ -25,6 +25,8 @@ constexpr double kUnknownExtent = 256;       // guess for dynamic extents
 constexpr double kTargetUnitNs = 3000;       // pointwise chunks: long enough to hide a unit's overhead
 constexpr int64_t kPhasedElements = 32768;   // below this, one thread is faster than two phases
 constexpr int64_t kChunkElements = 16384;    // of a divided reduction
+constexpr int64_t kCacheLine = 64;           // bytes
+constexpr int64_t kTileLanes = 128;          // points along the vector axis in a tile: lines that stay in the first cache
 constexpr int64_t kFewPoints = 64;           // outer points up to which reductions are divided
 
 double guess(const SymExpr& e) { return e.isConstant() ? static_cast<double>(e.constant()) : kUnknownExtent; }
@@ -227,6 +229,33 @@ void chooseOuterChunk(Plan& plan) {
   plan.outerChunk = plan.lanes * static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(vectors)));
 }
 
+/// Access that runs across the vector axis but along another outer axis reads (or writes) a whole cache line for every element.
+/// In tiles, the line is used up while it is near.
+void chooseTile(Plan& plan) {
+  const Kernel& k = plan.kernel;
+  if (plan.outerVector < 0) return;
+  const Axis& vector = k.outer[static_cast<size_t>(plan.outerVector)];
+  for (const Section& s : k.sections)
+    if (!s.axes.empty()) return;
+  std::vector<int> crossing(k.outer.size(), 0);
+  int elementSize = 8;
+  for (const Section& s : k.sections)
+    forEachAccess(k, s, [&](const SymExpr& index, bool, const KernelBuffer& b) {
+      const auto along = index.strideOf(vector.symbol);
+      if (!along || *along == 0 || *along == 1) return;
+      for (size_t o = 0; o < k.outer.size(); ++o)
+        if (static_cast<int>(o) != plan.outerVector && index.strideOf(k.outer[o].symbol) == 1) {
+          ++crossing[o];
+          elementSize = std::min(elementSize, graph::elementSize(b.dtype));
+        }
+    });
+  const auto most = std::max_element(crossing.begin(), crossing.end());
+  if (most == crossing.end() || *most == 0) return;
+  plan.tileAxis = static_cast<int>(most - crossing.begin());
+  plan.tileSize = kCacheLine / elementSize;
+  plan.outerChunk = std::min(plan.outerChunk, std::max<int64_t>(kTileLanes, plan.lanes));
+}
+
 void estimate(Plan& plan) {
   const Kernel& k = plan.kernel;
   double ns = 0, bytes = 0;
@@ -289,6 +318,7 @@ Plan makePlan(const Kernel& kernel, const TargetTraits& target) {
   chooseVectorAxis(plan, target);
   for (size_t i = 0; i < plan.sections.size(); ++i) planSection(plan.kernel.sections[i], plan.sections[i]);
   chooseOuterChunk(plan);
+  chooseTile(plan);
   choosePhases(plan);
   estimate(plan);
   return plan;

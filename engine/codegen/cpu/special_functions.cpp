@@ -18,7 +18,8 @@ double erfinvDouble(double x) {
   double y = std::copysign(std::sqrt(std::sqrt(t * t + w / a) - t), x);  // Winitzki, relative error 2e-3
   for (int i = 0; i < 3; ++i) {
     // erf(y) - x loses digits near 1: there it is (1 - |x|) - erfc(|y|) with the sign of x, both terms exact.
-    const double error = std::fabs(x) > 0.5 ? std::copysign(1 - std::fabs(x) - std::erfc(std::fabs(y)), x) : std::erf(y) - x;
+    const double tail = 1 - std::fabs(x) - std::erfc(std::fabs(y));
+    const double error = std::fabs(x) > 0.5 ? (x < 0 ? -tail : tail) : std::erf(y) - x;
     const double step = error / (2 / std::sqrt(std::numbers::pi) * std::exp(-y * y));
     y -= step / (1 + y * step);
   }
@@ -30,7 +31,7 @@ double digammaDouble(double x) {
   if (x == 0) return std::copysign(std::numeric_limits<double>::infinity(), -x);
   if (x < 0) {
     if (x == std::trunc(x)) return std::nan("");
-    const double fraction = x - std::trunc(x);
+    const double fraction = x - std::nearbyint(x);  // exact, and the tangent has period pi
     return digammaDouble(1 - x) - std::numbers::pi / std::tan(std::numbers::pi * fraction);
   }
   double result = 0;

@@ -106,7 +106,7 @@ long double realOperation(Op op, DType type, long double a, long double b, long 
     case Op::Sub: return a - b;
     case Op::Mul: return a * b;
     case Op::Div: return a / b;
-    case Op::TruncDiv: return std::trunc(rounded({a / b, 0}, type).real);
+    case Op::TruncDiv: return std::trunc(rounded({a / b, 0}, type == DType::Float64 ? type : DType::Float32).real);
     case Op::FloorDiv: {
       if (b == 0) return a / b;
       const long double m = std::fmod(a, b);
@@ -123,7 +123,7 @@ long double realOperation(Op op, DType type, long double a, long double b, long 
     case Op::NextAfter: return nextAfterReference(type, a, b);
     case Op::Maximum: return std::isnan(a) ? a : std::isnan(b) ? b : a > b ? a : b;
     case Op::Minimum: return std::isnan(a) ? a : std::isnan(b) ? b : a < b ? a : b;
-    case Op::Fma: return a * b + c;
+    case Op::Fma: return std::fma(a, b, c);
     default: return NAN;
   }
 }
