@@ -149,6 +149,9 @@ RunOutcome ScriptRunner::explain(const QString& script, int exitCode, QProcess::
   }
   for (auto it = place.globalMatch(errors.left(end)); it.hasNext();) {
     const auto match = it.next();
+    // The user's own line says more than one inside a library.
+    static const QRegularExpression library(QStringLiteral("/site-packages/|/lib/python3|/python/fusebox/|^<frozen"));
+    if (!where.isEmpty() && library.match(match.captured(1)).hasMatch()) continue;
     where = QStringLiteral("%1:%2").arg(match.captured(1), match.captured(2));
   }
   if (last.isEmpty()) {  // not Python's words: the last line that was written

@@ -2,10 +2,13 @@
 #include <QComboBox>
 #include <QLabel>
 #include <QLineEdit>
+#include <QTabWidget>
 #include <QTableView>
 #include <QTreeWidget>
 #include <QtTest>
+#include <limits>
 
+#include "profiler/session/writer.h"
 #include "tests/profiler/synthetic_session.h"
 #include "tests/views/model_session.h"
 #include "views/graph/graph_view.h"
@@ -142,10 +145,13 @@ class SessionViewsTest : public QObject {
     QTRY_VERIFY(!table->model()->index(0, 0).data().toString().startsWith("extern"));
     QTest::keyClick(filter, Qt::Key_Return);
     QTest::keyClick(table, Qt::Key_Down);
-    auto* llvm = view->findChild<QPlainTextEdit*>("kernels.llvmIr");
-    QTRY_VERIFY(!llvm->toPlainText().isEmpty());
-    QVERIFY(!view->findChild<QPlainTextEdit*>("kernels.loopIr")->toPlainText().isEmpty());
-    QVERIFY(!view->findChild<QPlainTextEdit*>("kernels.assembly")->toPlainText().isEmpty());
+    auto* tabs = view->findChild<QTabWidget*>("kernels.tabs");
+    int tab = 1;
+    for (const char* name : {"kernels.loopIr", "kernels.llvmIr", "kernels.assembly"}) {
+      tabs->setCurrentIndex(tab++);
+      auto* pane = view->findChild<QPlainTextEdit*>(name);
+      QTRY_VERIFY2(!pane->toPlainText().isEmpty(), name);
+    }
   }
 
   void timelineZoomsToSingleLaunches() {
@@ -185,6 +191,51 @@ class SessionViewsTest : public QObject {
     QTest::keyClick(canvas, Qt::Key_F);
     QVERIFY(canvas->to() - canvas->from() > 5000 * test::kPeriodNs * 9 / 10);
     Q_UNUSED(top);
+  }
+
+  void hostileValuesDoNotCrash() {
+    // A session from outside may hold anything: cycles, edges to nowhere, NULLs, absurd numbers, endless names.
+    const QString path = folder_.filePath("hostile.fusebox");
+    using session::RowKind;
+    {
+      auto made = session::Writer::create(path.toStdString());
+      QVERIFY(made.has_value());
+      session::Writer& w = **made;
+      const int64_t huge = std::numeric_limits<int64_t>::max();
+      const std::string longText(200'000, 'a'), deep = [] { std::string s; for (int i = 0; i < 5000; ++i) s += "a."; return s; }();
+      w.post(RowKind::Frame, {int64_t{1}, int64_t{1}, {}, longText, std::string("/none.py"), int64_t{-5}, {}, std::string("?"), {}, huge});
+      w.post(RowKind::Compile, {int64_t{1}, int64_t{1}, {}, int64_t{1}, {}, {}, {}, {}, huge, int64_t{-1}, {}, longText, {}, {}, int64_t{77}, {}, {}, {}});
+      w.post(RowKind::Graph, {int64_t{1}, int64_t{1}, std::string("captured"), {}, {}, {}, int64_t{-1}, int64_t{-1}, {}, {}, {}, {}});
+      w.post(RowKind::Graph, {int64_t{2}, int64_t{99}, {}, {}, {}, {}, huge, {}, {}, {}, {}, {}});
+      for (int64_t n = 1; n <= 20; ++n) {
+        w.post(RowKind::Node, {n, int64_t{1}, n, n % 3 ? session::Cell(longText) : session::Cell(), std::string("call"), std::string("aten.."), {}, {},
+                               std::string("[[["), {}, {}, {}, huge, {}, n % 2 ? deep : std::string("...") , {}, huge, {}, {}});
+        w.post(RowKind::Edge, {int64_t{1}, n, n % 20 + 1, {}, {}});
+        w.post(RowKind::Edge, {int64_t{1}, n, n, {}, {}});
+        w.post(RowKind::Edge, {int64_t{1}, n, int64_t{123456}, {}, {}});
+      }
+      w.post(RowKind::Kernel, {int64_t{1}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}});
+      w.post(RowKind::LaunchStats, {int64_t{1}, int64_t{0}, huge, huge, int64_t{-1}, huge, huge, int64_t{-7}, huge});
+      w.post(RowKind::GraphBreak, {int64_t{1}, {}, {}, {}, longText, {}, {}, huge, {}, {}, {}, {}, {}, {}, {}});
+      w.post(RowKind::Stage, {int64_t{1}, int64_t{1}, int64_t{1}, int64_t{-3}, {}, {}, int64_t{-50}, int64_t{-500}, {}, {}, {}, {}, {}, {}});
+      w.post(RowKind::Stage, {int64_t{2}, int64_t{1}, int64_t{1}, huge, {}, longText, int64_t{0}, huge / 2, {}, {}, {}, {}, {}, {}});
+      w.finish();
+    }
+    const auto look = [](View* view) {
+      QTest::qWait(250);
+      QVERIFY(!view->grab().isNull());
+    };
+    look(show<OverviewView>(path).get());
+    look(show<SourceView>(path).get());
+    look(show<GuardsView>(path).get());
+    look(show<KernelsView>(path).get());
+    auto timeline = show<TimelineView>(path);
+    look(timeline.get());
+    for (const auto key : {Qt::Key_W, Qt::Key_W, Qt::Key_A, Qt::Key_S, Qt::Key_F, Qt::Key_Right}) QTest::keyClick(timeline->canvas(), key);
+    look(timeline.get());
+    auto graph = show<GraphView>(path);
+    QTRY_VERIFY(!graph->canvas()->painter().empty());
+    look(graph.get());
   }
 
   void viewsSurviveClearing() {

@@ -89,7 +89,8 @@ std::string foldPath(const GraphPicture& picture, const query::GraphNode& node) 
       const auto group = picture.groupById.find(node.group);
       if (group == picture.groupById.end()) return {};
       const auto& g = picture.data.groups[static_cast<size_t>(group->second)];
-      std::string path = g.name.empty() ? "group " + std::to_string(g.id) : g.name;
+      // Extern calls of one operator share their name but not their kernel.
+      std::string path = (g.name.empty() ? "kernel" : g.name) + " #" + std::to_string(g.position);
       std::replace(path.begin(), path.end(), '.', '_');
       return path;
     }
@@ -185,6 +186,7 @@ GraphOptions defaultOptions(const query::GraphData& data) {
   if (static_cast<int>(data.nodes.size()) - (options.showInputs ? 0 : inputs) >= kFoldFrom) {
     options.folding = modules ? GraphFolding::Module : GraphFolding::Fusion;
   }
+  if (data.row.stage == "post_fusion" && !data.groups.empty()) options.folding = GraphFolding::Fusion;
   return options;
 }
 

@@ -87,6 +87,7 @@ GraphView::GraphView(const ViewContext& context)
   connect(inputs_, &QCheckBox::clicked, this, optionChosen);
   connect(colouring_, &QComboBox::currentIndexChanged, this,
           [this](int index) { canvas_->setColouring(static_cast<GraphColouring>(index)); });
+  connect(colouring_, &QComboBox::activated, this, [this] { coloursChosen_ = true; });
   connect(search_, &FilterBox::filterChanged, this, &GraphView::search);
   connect(search_, &FilterBox::leave, this, [this] { canvas_->setFocus(); });
   connect(canvas_, &GraphCanvas::nodeSelected, this, &GraphView::nodeChosen);
@@ -257,6 +258,9 @@ void GraphView::showGraph(query::GraphData data) {
   const GraphOptions options = defaultOptions(data_);
   inputs_->setChecked(options.showInputs);
   folding_->setCurrentIndex(static_cast<int>(options.folding));
+  // After fusion the question is what became one kernel.
+  const bool byKernel = options.folding == GraphFolding::Fusion;
+  if (!coloursChosen_) colouring_->setCurrentIndex(static_cast<int>(byKernel ? GraphColouring::Fusion : GraphColouring::Operator));
   showGraphSummary();
   rebuild(false);
 }
@@ -289,8 +293,13 @@ void GraphView::rebuild(bool keepView) {
         empty_->showContent();
         canvas_->setScene(picture_, made.scene, keepView);
         if (!search_->text().isEmpty()) search(search_->text());
-        if (pendingNode_ != 0) revealNode(std::exchange(pendingNode_, 0));
+        revealPending();
       });
+}
+
+/// Selects the node that somebody asked for, once the graph that holds it is laid out.
+void GraphView::revealPending() {
+  if (picture_->byId.count(pendingNode_) > 0) revealNode(std::exchange(pendingNode_, 0));
 }
 
 void GraphView::relayout(bool keepView, int anchorGroup) {
@@ -305,7 +314,7 @@ void GraphView::relayout(bool keepView, int anchorGroup) {
       [this, keepView, anchorGroup](Scene& scene) {
         canvas_->setScene(picture_, scene, keepView, anchorGroup);
         if (!search_->text().isEmpty()) search(search_->text());
-        if (pendingNode_ != 0) revealNode(std::exchange(pendingNode_, 0));
+        revealPending();
       });
 }
 

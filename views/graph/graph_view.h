@@ -44,6 +44,7 @@ class GraphView : public View {
   void toggleGroup(int group);
   void search(const QString& text);
   void revealNode(int64_t node);
+  void revealPending();
   void nodeChosen(int drawn);
   void showNode(int64_t node);
   void showGroup(int group);
@@ -68,6 +69,7 @@ class GraphView : public View {
   int64_t pendingNode_ = 0;       ///< to select once its graph is laid out
   Location pendingLocation_;      ///< to show once the choices are loaded
   bool optionsChosen_ = false;    ///< the user set folding or inputs for this graph
+  bool coloursChosen_ = false;
   std::shared_ptr<const GraphPicture> picture_;
   std::vector<char> open_;
 };

@@ -15,6 +15,8 @@ namespace {
 
 QString str(const std::string& text) { return QString::fromStdString(text); }
 
+constexpr qsizetype kLongestName = 300;
+
 enum TreeRole { kFrameRole = Qt::UserRole, kCompileRole };
 
 QString entryTitle(const GuardEntry& entry, int number) {
@@ -134,7 +136,7 @@ void GuardsView::fillTree(const std::vector<GuardedFrame>& frames) {
   tree_->clear();
   for (const auto& frame : frames) {
     auto* top = new QTreeWidgetItem(tree_);
-    top->setText(0, str(frame.name));
+    top->setText(0, str(frame.name).left(kLongestName));
     top->setData(0, kFrameRole, static_cast<qlonglong>(frame.frame));
     top->setToolTip(0, str(shortPlace(frame.file, frame.line)) + (frame.reason.empty() ? QString() : QStringLiteral("\n") + str(frame.reason)));
     int64_t guards = 0, failures = 0;

@@ -58,6 +58,7 @@ KernelsView::KernelsView(const ViewContext& context) : View(context) {
   column->setContentsMargins(0, 0, 0, 0);
   column->addWidget(split);
 
+  connect(tabs_, &QTabWidget::currentChanged, this, &KernelsView::showPending);
   connect(table_, &DataTable::rowSelected, this, [this](const TableRow& row) {
     openKernel(row.location.id);
     announce(row.location);
@@ -161,19 +162,27 @@ void KernelsView::openKernel(int64_t kernel) {
       });
 }
 
-void KernelsView::fillCode(const CodeTab& tab, const std::string& code, const QString& reason) {
+void KernelsView::fillCode(CodeTab& tab, const std::string& code, const QString& reason) {
+  tab.pending.clear();
   if (code.empty()) {
     tab.empty->showReason(tr("No %1").arg(tab.title), reason);
     return;
   }
-  tab.pane->setCode(str(code));
+  tab.pending = str(code);
   tab.empty->showContent();
+  showPending();
+}
+
+void KernelsView::showPending() {
+  for (CodeTab* tab : {&loopIr_, &llvmIr_, &assembly_}) {
+    if (tabs_->currentWidget() == tab->page && !tab->pending.isEmpty()) tab->pane->setCode(std::exchange(tab->pending, {}));
+  }
 }
 
 void KernelsView::showDetail(const KernelDetail& detail) {
   if (detail.id == 0) {
     summary_->showHint(tr("Select a kernel to see its times, code and fusion decisions."));
-    for (const CodeTab* tab : {&loopIr_, &llvmIr_, &assembly_}) fillCode(*tab, {}, tr("Select a kernel."));
+    for (CodeTab* tab : {&loopIr_, &llvmIr_, &assembly_}) fillCode(*tab, {}, tr("Select a kernel."));
     nodes_->setRows({});
     decisions_->setRows({});
     return;

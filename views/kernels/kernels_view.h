@@ -35,9 +35,11 @@ class KernelsView : public View {
     EmptyState* empty;
     FindBar* findBar;
     QString title;
+    QString pending;   ///< code to show once the tab is: colouring thousands of lines that nobody looks at takes time
   };
   CodeTab addCode(const QString& name, const QString& title, Language language);
-  void fillCode(const CodeTab& tab, const std::string& code, const QString& reason);
+  void fillCode(CodeTab& tab, const std::string& code, const QString& reason);
+  void showPending();
   void openKernel(int64_t kernel);
   void showDetail(const KernelDetail& detail);
 

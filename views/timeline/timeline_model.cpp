@@ -12,12 +12,17 @@ using session::Statement;
 constexpr const char* kSpans = R"(SELECT event_id, start_ns, end_ns, compile_id, name, detail, thread FROM cpu_events
   WHERE kind <> 'call' AND kind <> 'guard_check' AND end_ns IS NOT NULL ORDER BY start_ns, end_ns DESC LIMIT 200000)";
 
+constexpr int kMostRows = 12;
+constexpr int64_t kLatest = int64_t{1} << 60;  // times come from a file: keep sums of a few of them from overflowing
+
+int64_t sane(int64_t time) { return std::clamp<int64_t>(time, 0, kLatest); }
+
 /// Puts each span on the first row that is free, so that nested and overlapping ones stand below each other.
 void stackSpans(TimelineLane& lane) {
   std::vector<int64_t> freeFrom;
   for (NamedSpan& span : lane.spans) {
     size_t row = 0;
-    while (row < freeFrom.size() && freeFrom[row] > span.startNs) ++row;
+    while (row + 1 < kMostRows && row < freeFrom.size() && freeFrom[row] > span.startNs) ++row;
     if (row == freeFrom.size()) freeFrom.push_back(0);
     freeFrom[row] = span.endNs;
     span.depth = static_cast<int>(row);
@@ -54,14 +59,14 @@ Result<TimelineOutline> loadTimelineOutline(const session::Reader& reader) {
   TimelineOutline outline;
   const auto range = query::timeRange(reader);
   if (!range) return tl::unexpected(range.error());
-  outline.range = *range;
+  outline.range = {sane(range->startNs), std::max(sane(range->startNs), sane(range->endNs))};
   std::map<int64_t, TimelineLane> spans;
   auto outcome = reader.each(kSpans, {}, [&](const Statement& s) {
     TimelineLane& lane = spans[s.integer(6)];
     NamedSpan span;
     span.id = s.integer(0);
-    span.startNs = s.integer(1);
-    span.endNs = std::max(s.integer(2), span.startNs);
+    span.startNs = sane(s.integer(1));
+    span.endNs = std::max(sane(s.integer(2)), span.startNs);
     span.compile = s.integer(3);
     span.name = s.string(4);
     span.detail = s.string(5);
@@ -139,7 +144,7 @@ Result<query::TimeRange> timeOf(const session::Reader& reader, const Location& l
   query::TimeRange range;
   if (!sql) return range;
   const auto outcome = reader.each(sql, {location.id}, [&](const Statement& s) {
-    range = {s.integer(0), s.integer(1)};
+    range = {sane(s.integer(0)), sane(s.integer(1))};
   });
   if (!outcome) return tl::unexpected(outcome.error());
   return range;

@@ -9,6 +9,8 @@
 namespace fusebox::views {
 namespace {
 
+constexpr qsizetype kLongestShown = 400, kLongestTip = 4000;
+
 QVariant toneColour(int tone) {
   switch (tone) {
     case 1: return themed(Token::Good);
@@ -52,10 +54,11 @@ QVariant TableModel::data(const QModelIndex& index, int role) const {
     case Qt::DisplayRole: {
       QString text = QString::fromStdString(cell.text);
       const qsizetype newline = text.indexOf(QLatin1Char('\n'));
-      return newline < 0 ? text : text.left(newline) + QStringLiteral(" …");
+      if (newline >= 0) text = text.left(newline) + QStringLiteral(" …");
+      return text.size() > kLongestShown ? text.left(kLongestShown) + QStringLiteral("…") : text;
     }
     case Qt::ToolTipRole:
-      return QString::fromStdString(row.tooltip.empty() ? cell.text : row.tooltip);
+      return QString::fromStdString(row.tooltip.empty() ? cell.text : row.tooltip).left(kLongestTip);
     case Qt::TextAlignmentRole:
       return static_cast<int>((columns_[column].numeric ? Qt::AlignRight : Qt::AlignLeft) | Qt::AlignVCenter);
     case Qt::ForegroundRole:
