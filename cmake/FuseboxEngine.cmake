@@ -39,6 +39,10 @@ target_link_directories(fusebox_torch INTERFACE ${FUSEBOX_TORCH_DIR}/lib)
 # fmt too, although few need it: every user of the precompiled header must see the same definitions.
 target_link_libraries(fusebox_torch INTERFACE torch_python torch_cpu torch c10 fmt::fmt)
 
+add_library(fusebox_torch_fmt STATIC ${CMAKE_SOURCE_DIR}/cmake/torch_fmt.cpp)
+target_include_directories(fusebox_torch_fmt SYSTEM PRIVATE ${FUSEBOX_TORCH_DIR}/include)
+target_link_libraries(fusebox_torch INTERFACE fusebox_torch_fmt)
+
 # One precompiled header for every source that needs libtorch.
 file(WRITE ${CMAKE_BINARY_DIR}/torch_pch.cpp "// builds the precompiled header\n")
 add_library(fusebox_torch_pch OBJECT ${CMAKE_BINARY_DIR}/torch_pch.cpp)

@@ -62,7 +62,7 @@ struct AotModule {
 };
 
 /// Ends the trace: reads off mutations and aliasing, walks backward when some output needs a gradient of some input, and splits the
-/// joint graph. `outputs` are what the captured region hands on (undefined tensors allowed). Call it while the context is active.
+/// joint graph. `outputs` are what the captured region hands on (undefined tensors allowed).
 /// Errors: Unsupported (with the reason) for programs whose effects cannot be reproduced; the caller falls back to eager.
 Result<AotModule> finishTrace(trace::TraceContext& context, const std::vector<at::Tensor>& outputs);
 

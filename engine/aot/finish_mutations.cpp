@@ -1,5 +1,6 @@
 #include <ATen/FunctionalTensorWrapper.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
+#include <torch/csrc/autograd/variable.h>
 
 #include "engine/aot/input_overlap.h"
 #include "engine/aot/trace_finisher.h"
@@ -50,8 +51,9 @@ Result<void> TraceFinisher::readMutation(const trace::TracedInput& input) {
   plan.meta = trace::toMeta(input.standIn, input.standIn.device());
   if (data) {
     auto* storage = storageOf(input.standIn);
-    bool hidden = storage->are_all_mutations_under_no_grad_or_inference_mode();
-    plan.differentiable = input.standIn.requires_grad() && !hidden;
+    // Writes under no_grad or through .data leave the history as it was; then the new data has no gradient of its own.
+    plan.differentiable = input.standIn.requires_grad() &&
+                          torch::autograd::impl::gradient_edge(input.standIn).function != input.gradEdge;
     if (plan.differentiable && metadata) return refuse(input, "is written and restrided while it needs a gradient");
     plan.result = addResult(plan.differentiable ? input.standIn : at::Tensor(), storage->base());
   }

@@ -4,6 +4,8 @@
 namespace fusebox::aot {
 
 Result<AotModule> finishTrace(trace::TraceContext& context, const std::vector<at::Tensor>& outputs) {
+  std::optional<trace::TraceContext::Active> active;
+  if (trace::TraceContext::current() != &context) active.emplace(context);
   TraceFinisher finisher(context, outputs);
   try {
     if (auto done = finisher.readMutations(); !done) return tl::unexpected(done.error());

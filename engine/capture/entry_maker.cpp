@@ -263,7 +263,9 @@ std::shared_ptr<Entry> EntryMaker::make(bool* failed) {
     *failed = PyErr_Occurred();
     return nullptr;
   }
-  if (!point_.entries.empty()) {
+  const bool isRecompile = std::any_of(point_.entries.begin(), point_.entries.end(),
+                                       [&](const auto& e) { return couldServe(*e, options_, globals_); });
+  if (isRecompile) {
     ++captureCounters().recompiles;
     if (captureConfig().errorOnRecompile) {
       PyErr_SetString(captureExceptions().recompile ? captureExceptions().recompile : PyExc_RuntimeError, "fusebox: recompiling (error_on_recompile is set)");

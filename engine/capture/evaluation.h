@@ -97,7 +97,7 @@ class Evaluation final : public Operations {
   /// The evaluator's value for what a container holds now (a real tensor gives its stand-in).
   PyRef translate(PyObject* element, const Source* source);
   /// Before the contents of a container change. Breaks if they cannot be journaled.
-  void willWrite(PyObject* container);
+  void willWrite(PyObject* container) override;
   bool isTensor(PyObject* object) const;
   bool isStandIn(PyObject* object) const;
 

@@ -69,28 +69,33 @@ Flow formatValue(Operations& ops, Frame& f, const Instruction& i) {
   return pushed(ops, f, std::move(value));
 }
 
-Flow listAppend(Operations&, Frame& f, const Instruction& i) {
+Flow listAppend(Operations& ops, Frame& f, const Instruction& i) {
   PyRef value = f.pop();
+  ops.willWrite(f.peek(i.arg).get());
   return PyList_Append(f.peek(i.arg).get(), value.get()) < 0 ? Flow::Error : Flow::Next;
 }
 
-Flow setAdd(Operations&, Frame& f, const Instruction& i) {
+Flow setAdd(Operations& ops, Frame& f, const Instruction& i) {
   PyRef value = f.pop();
+  ops.willWrite(f.peek(i.arg).get());
   return PySet_Add(f.peek(i.arg).get(), value.get()) < 0 ? Flow::Error : Flow::Next;
 }
 
-Flow mapAdd(Operations&, Frame& f, const Instruction& i) {
+Flow mapAdd(Operations& ops, Frame& f, const Instruction& i) {
   PyRef value = f.pop(), key = f.pop();
+  ops.willWrite(f.peek(i.arg).get());
   return PyDict_SetItem(f.peek(i.arg).get(), key.get(), value.get()) < 0 ? Flow::Error : Flow::Next;
 }
 
 Flow listExtend(Operations& ops, Frame& f, const Instruction& i) {
   PyRef iterable = f.pop();
+  ops.willWrite(f.peek(i.arg).get());
   return ops.extendList(f.peek(i.arg).get(), iterable.get()) ? Flow::Next : Flow::Error;
 }
 
 Flow setUpdate(Operations& ops, Frame& f, const Instruction& i) {
   PyRef iterable = f.pop();
+  ops.willWrite(f.peek(i.arg).get());
   return ops.updateSet(f.peek(i.arg).get(), iterable.get()) ? Flow::Next : Flow::Error;
 }
 
@@ -105,6 +110,7 @@ Flow dictMerge(Operations& ops, Frame& f, const Instruction& i) {
   PyObject* target = f.peek(i.arg).get();
   PyRef incoming = PyRef::steal(PyDict_New());
   if (!ops.updateDict(incoming.get(), mapping.get())) return Flow::Error;
+  ops.willWrite(target);
   PyObject *key, *value;
   for (Py_ssize_t at = 0; PyDict_Next(incoming.get(), &at, &key, &value);) {
     if (PyDict_Contains(target, key) == 1) {

@@ -68,6 +68,9 @@ class Operations {
   virtual int exceptionMatches(PyObject* exception, PyObject* type) = 0;
   /// Called with every mutable object that an instruction made.
   virtual void adopt(PyObject* fresh) = 0;
+  /// Before the contents of a container change that an instruction changes itself (it may have existed before the capture, when a
+  /// segment starts inside a comprehension).
+  virtual void willWrite(PyObject*) {}
   /// Called with every frame that an exception leaves or is handled in.
   virtual void noteTraceback(Frame& frame) = 0;
 

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <limits>
 
 #include "engine/inductor/axis_match.h"
 
@@ -179,6 +181,18 @@ class Merger {
     return pairs;
   }
 
+  /// Lines up only the outer axes of a row kernel: its consumer may walk the row in another order.
+  std::optional<AxisMatch> matchOuter(const Access& store, const Access& load, bool keepA) const {
+    const std::vector<Axis>& outer = a_.node.kernel.outer;
+    int64_t smallest = std::numeric_limits<int64_t>::max();
+    for (const Axis& axis : outer) smallest = std::min(smallest, std::abs(store.index.strideOf(axis.symbol).value_or(0)));
+    if (outer.empty() || smallest == 0) return std::nullopt;
+    std::vector<Axis> steps;
+    for (const Axis& axis : b_.node.kernel.outer)
+      if (std::abs(load.index.strideOf(axis.symbol).value_or(0)) >= smallest) steps.push_back(axis);
+    return matchAxes(outer, store.index, steps, load.index, keepA);
+  }
+
   Kernel mergeByBestAccess() {
     const bool keepA = valueCount(a_.node.kernel) >= valueCount(b_.node.kernel);
     std::optional<Refusal> first;
@@ -194,6 +208,9 @@ class Merger {
     for (const AccessPair& pair : accessPairs())
       if (auto kernel = attempt(matchAxes(axesOf(a_.node, *pair.a), pair.a->index, axesOf(b_.node, *pair.b), pair.b->index, keepA)))
         return std::move(*kernel);
+    for (const AccessPair& pair : accessPairs())
+      if (!a_.flat && b_.flat && pair.a->isStore)
+        if (auto kernel = attempt(matchOuter(*pair.a, *pair.b, keepA))) return std::move(*kernel);
     if (auto byPosition = matchByPosition(a_.node.kernel.outer, b_.node.kernel.outer, keepA))
       if (auto kernel = attempt(byPosition)) return std::move(*kernel);
     throw first.value_or(Refusal{"different iteration spaces"});

@@ -1,6 +1,7 @@
 #include "engine/inductor/program_emit.h"
 
 #include <algorithm>
+#include <optional>
 #include <unordered_map>
 
 #include "engine/inductor/kernel_finish.h"
@@ -46,6 +47,7 @@ class Emitter {
     for (int32_t step = 0; step < static_cast<int32_t>(order_.size()); ++step)
       for (const auto* list : {&nodeAt(step).reads, &nodeAt(step).writes})
         for (BufferId id : *list) lifetimes_[static_cast<size_t>(id)].extend(step);
+    for (const Lifetime& lifetime : lifetimes_) lastUse_.push_back(lifetime.last);
   }
 
   /// Buffers that an operator hands back itself, or whose memory may outlive the call, cannot lie in the pool.
@@ -65,36 +67,90 @@ class Emitter {
     return owned;
   }
 
+  /// Constant bytes of memory for a buffer that may lie in the pool; nullopt for others.
+  std::optional<int64_t> poolableBytes(const LoweredBuffer& buffer, const std::vector<char>& owned) const {
+    const auto i = static_cast<size_t>(buffer.id);
+    if (buffer.kind != Kind::Computed || owned[i] || lifetimes_[i].first < 0) return std::nullopt;
+    if (buffer.meta.device.kind != graph::DeviceKind::Cpu) return std::nullopt;
+    return (reachableElements(buffer.meta) * graph::elementSize(buffer.meta.dtype)).maybeConstant();
+  }
+
   void placeBuffers() {
     const std::vector<char> owned = unpoolable();
-    std::vector<PoolRequest> requests;
-    std::vector<BufferId> requesters;
     for (const LoweredBuffer& buffer : lowered_.buffers) {
-      ProgramBuffer placed{buffer.id, buffer.name, buffer.meta, ProgramBuffer::Kind::Owned, buffer.index, 0, -1};
+      poolBytes_.push_back(poolableBytes(buffer, owned).value_or(-1));
+      sharesWith_.push_back(buffer.id);
+    }
+    for (int32_t step = 0; step < static_cast<int32_t>(order_.size()); ++step) reuseInPlace(step);
+    std::vector<PoolRequest> requests;
+    std::vector<int32_t> requestOf(lowered_.buffers.size(), -1);
+    for (const LoweredBuffer& buffer : lowered_.buffers) {
       const auto i = static_cast<size_t>(buffer.id);
-      switch (buffer.kind) {
-        case Kind::Input: placed.kind = ProgramBuffer::Kind::Input; break;
-        case Kind::Constant: placed.kind = ProgramBuffer::Kind::Constant; break;
-        case Kind::View:
-          placed.kind = ProgramBuffer::Kind::View;
-          placed.base = buffer.base;
-          break;
-        case Kind::Computed:
-          placed.index = -1;
-          const SymExpr bytes = reachableElements(buffer.meta) * graph::elementSize(buffer.meta.dtype);
-          if (owned[i] || lifetimes_[i].first < 0 || !bytes.isConstant() ||
-              buffer.meta.device.kind != graph::DeviceKind::Cpu)
-            break;
-          placed.kind = ProgramBuffer::Kind::Planned;
-          requests.push_back({bytes.constant(), lifetimes_[i].first, lifetimes_[i].last});
-          requesters.push_back(buffer.id);
-      }
-      schedule_.program.buffers.push_back(std::move(placed));
+      if (poolBytes_[i] < 0 || sharesWith_[i] != buffer.id) continue;
+      requestOf[i] = static_cast<int32_t>(requests.size());
+      requests.push_back({poolBytes_[i], lifetimes_[i].first, lastUse_[i]});
     }
     const PoolPlan plan = planPool(requests);
-    for (size_t i = 0; i < requesters.size(); ++i)
-      schedule_.program.buffers[static_cast<size_t>(requesters[i])].poolOffset = plan.offsets[i];
     schedule_.program.poolBytes = plan.bytes;
+    for (const LoweredBuffer& buffer : lowered_.buffers) {
+      ProgramBuffer placed{buffer.id, buffer.name, buffer.meta, kindOf(buffer), buffer.index, 0, -1};
+      if (buffer.kind == Kind::View) placed.base = buffer.base;
+      if (placed.kind == ProgramBuffer::Kind::Planned)
+        placed.poolOffset = plan.offsets[static_cast<size_t>(requestOf[static_cast<size_t>(memoryOf(buffer.id))])];
+      schedule_.program.buffers.push_back(std::move(placed));
+    }
+  }
+
+  ProgramBuffer::Kind kindOf(const LoweredBuffer& buffer) const {
+    switch (buffer.kind) {
+      case Kind::Input: return ProgramBuffer::Kind::Input;
+      case Kind::Constant: return ProgramBuffer::Kind::Constant;
+      case Kind::View: return ProgramBuffer::Kind::View;
+      case Kind::Computed: break;
+    }
+    return poolBytes_[static_cast<size_t>(buffer.id)] >= 0 ? ProgramBuffer::Kind::Planned : ProgramBuffer::Kind::Owned;
+  }
+
+  /// The buffer whose place in the pool `id` takes.
+  BufferId memoryOf(BufferId id) const {
+    while (sharesWith_[static_cast<size_t>(id)] != id) id = sharesWith_[static_cast<size_t>(id)];
+    return id;
+  }
+
+  /// Lets results of a kernel overwrite operands that die there, where every point reads no other element than it writes.
+  void reuseInPlace(int32_t step) {
+    const ScheduleNode& node = nodeAt(step);
+    if (node.isExtern) return;
+    std::vector<BufferId> taken;
+    for (BufferId out : node.writes) {
+      if (poolBytes_[static_cast<size_t>(out)] < 0 || lifetimes_[static_cast<size_t>(out)].first != step) continue;
+      for (BufferId in : node.reads) {
+        const BufferId memory = memoryOf(in);
+        if (poolBytes_[static_cast<size_t>(in)] != poolBytes_[static_cast<size_t>(out)]) continue;
+        if (lastUse_[static_cast<size_t>(memory)] != step || !samePoints(node, in, out)) continue;
+        if (std::find(taken.begin(), taken.end(), memory) != taken.end()) continue;
+        taken.push_back(memory);
+        sharesWith_[static_cast<size_t>(out)] = memory;
+        lastUse_[static_cast<size_t>(memory)] = lifetimes_[static_cast<size_t>(out)].last;
+        break;
+      }
+    }
+  }
+
+  /// `out` is stored once, and `in` is loaded only there, in that section, with elements of the same size.
+  bool samePoints(const ScheduleNode& node, BufferId in, BufferId out) const {
+    const auto sizeOf = [&](BufferId id) { return graph::elementSize(lowered_.buffers[static_cast<size_t>(id)].meta.dtype); };
+    if (sizeOf(in) != sizeOf(out)) return false;
+    const Access* store = nullptr;
+    for (const Access& access : node.accesses) {
+      if (access.buffer != out) continue;
+      if (!access.isStore || !access.isPlain || store) return false;
+      store = &access;
+    }
+    return store && std::all_of(node.accesses.begin(), node.accesses.end(), [&](const Access& access) {
+             return access.buffer != in ||
+                    (!access.isStore && access.section == store->section && access.index == store->index);
+           });
   }
 
   void emitNode(int32_t step) {
@@ -155,6 +211,9 @@ class Emitter {
   const std::vector<int32_t>& order_;
   std::vector<char> isResult_;
   std::vector<Lifetime> lifetimes_;
+  std::vector<int32_t> lastUse_;       ///< of each buffer's memory, by whatever shares it
+  std::vector<int64_t> poolBytes_;     ///< -1: not in the pool
+  std::vector<BufferId> sharesWith_;   ///< a buffer that died where this one began; itself if none
   std::unordered_map<std::string, int32_t> kernelOf_;  ///< canonical text -> position in Program::kernels
   Schedule schedule_;
 };

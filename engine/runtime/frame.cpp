@@ -59,12 +59,7 @@ std::vector<at::Tensor> Frame::run(c10::ArrayRef<at::Tensor> inputs, LaunchSink*
 }
 
 void Frame::reset() {
-  for (size_t i = 0; i < tensors_.size(); ++i) {
-    const BufferPlan& buffer = plan_.buffers[i];
-    const bool overPool = buffer.kind == Kind::Planned ||
-                          (buffer.kind == Kind::View && buffer.isStatic && plan_.buffers[at(buffer.base)].kind == Kind::Planned);
-    if (!overPool && tensors_[i].defined()) tensors_[i].reset();
-  }
+  for (BufferId id : plan_.perCall) tensors_[at(id)].reset();
   stack_.clear();
   inputs_ = {};
   PoolCache::instance().release(std::exchange(work_, {}));
@@ -75,10 +70,9 @@ void Frame::reset() {
 
 void Frame::bindInputs() {
   if (!plan_.isStatic) symbols_ = {};
-  for (size_t i = 0; i < plan_.buffers.size(); ++i) {
-    const BufferPlan& buffer = plan_.buffers[i];
-    if (buffer.kind != Kind::Input && buffer.kind != Kind::Constant) continue;
-    const auto& source = buffer.kind == Kind::Input ? inputs_ : c10::ArrayRef<at::Tensor>(plan_.constants);
+  for (BufferId id : plan_.bound) {
+    const BufferPlan& buffer = plan_.buffers[at(id)];
+    const auto source = buffer.kind == Kind::Input ? inputs_ : c10::ArrayRef<at::Tensor>(plan_.constants);
     TORCH_CHECK(at(buffer.index) < source.size(), "fusebox: compiled graph ", plan_.program.name, " got ", inputs_.size(),
                 " inputs and needs more");
     const at::Tensor& tensor = source[at(buffer.index)];
@@ -86,8 +80,7 @@ void Frame::bindInputs() {
     if (!plan_.isStatic) symbols_.bind(*buffer.meta, tensor);
     if (!tensor.has_storage()) continue;
     // Reading through the const pointer leaves a copy-on-write input alone.
-    setAddress(static_cast<BufferId>(i),
-               buffer.isWritten ? tensor.mutable_data_ptr() : const_cast<void*>(tensor.const_data_ptr()));
+    setAddress(id, buffer.isWritten ? tensor.mutable_data_ptr() : const_cast<void*>(tensor.const_data_ptr()));
   }
 }
 
@@ -95,9 +88,9 @@ void Frame::bindPool() {
   if (plan_.program.poolBytes == 0) return;
   block_ = PoolCache::instance().acquire(plan_.program.poolBytes);
   pool_.unsafeGetStorageImpl()->set_data_ptr_noswap(at::DataPtr(block_.data(), c10::kCPU));
-  for (size_t i = 0; i < plan_.buffers.size(); ++i)
-    if (plan_.buffers[i].kind == Kind::Planned)
-      setAddress(static_cast<BufferId>(i), static_cast<char*>(block_.data()) + plan_.buffers[i].poolOffset);
+  if (block_.data() == poolAddress_) return;  // the usual case: the block of the last call
+  poolAddress_ = block_.data();
+  for (BufferId id : plan_.planned) setAddress(id, static_cast<char*>(poolAddress_) + plan_.buffers[at(id)].poolOffset);
 }
 
 void Frame::setAddress(BufferId id, void* address) {

@@ -55,6 +55,7 @@ class Frame {
   std::vector<at::Tensor> tensors_;  ///< Owned, Planned and View buffers
   c10::Storage pool_;                ///< points into block_ during a call; shared by the Planned tensors
   PoolCache::Block block_;
+  void* poolAddress_ = nullptr;      ///< that the Planned buffers' addresses were worked out for
   PoolCache::Block work_;            ///< working memory of the launches of this call, which run one after another
   SymbolBinding symbols_;
   torch::jit::Stack stack_;

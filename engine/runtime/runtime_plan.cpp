@@ -85,9 +85,17 @@ void RuntimePlan::buildBuffers() {
     buffers.push_back(planBuffer(buffer));
     isStatic = isStatic && buffers.back().isStatic;
   }
-  for (size_t i = 0; i < buffers.size(); ++i)
-    if (buffers[i].kind == inductor::ProgramBuffer::Kind::View)
-      buffers[static_cast<size_t>(buffers[i].base)].views.push_back(static_cast<BufferId>(i));
+  using Kind = inductor::ProgramBuffer::Kind;
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    const BufferPlan& buffer = buffers[i];
+    const auto id = static_cast<BufferId>(i);
+    const bool isView = buffer.kind == Kind::View;
+    if (isView) buffers[static_cast<size_t>(buffer.base)].views.push_back(id);
+    if (buffer.kind == Kind::Input || buffer.kind == Kind::Constant) bound.push_back(id);
+    if (buffer.kind == Kind::Planned) planned.push_back(id);
+    const bool overPool = isView && buffer.isStatic && buffers[static_cast<size_t>(buffer.base)].kind == Kind::Planned;
+    if (buffer.kind == Kind::Owned || (isView && !overPool)) perCall.push_back(id);
+  }
 }
 
 Result<void> RuntimePlan::addLaunch(const LaunchStep& step) {

@@ -61,6 +61,9 @@ struct RuntimePlan {
   std::vector<std::shared_ptr<codegen::cpu::CompiledKernel>> kernels;
   std::vector<at::Tensor> constants;
   std::vector<BufferPlan> buffers;
+  std::vector<inductor::BufferId> bound;    ///< inputs and constants
+  std::vector<inductor::BufferId> planned;  ///< in the pool
+  std::vector<inductor::BufferId> perCall;  ///< whose tensors do not outlive a call
   std::vector<LaunchPlan> launches;
   std::vector<ExternPlan> externs;
   std::vector<StepPlan> steps;

@@ -156,16 +156,4 @@ void Recorder::call(const c10::OperatorHandle& op, const OperatorFacts& facts, c
   ++calls_;
 }
 
-bool Recorder::mustKeep(const graph::Node& node) {
-  static std::unordered_map<std::string, bool> known;
-  auto [it, isNew] = known.try_emplace(node.op, false);
-  if (isNew) {
-    auto dot = node.op.find('.', node.op.find("::") + 2);
-    auto handle = c10::Dispatcher::singleton().findSchema(
-        {node.op.substr(0, dot), dot == std::string::npos ? "" : node.op.substr(dot + 1)});
-    if (handle) it->second = factsOf(*handle).random || factsOf(*handle).effectful || factsOf(*handle).writes;
-  }
-  return it->second;
-}
-
 }  // namespace fusebox::trace

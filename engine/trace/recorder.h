@@ -39,8 +39,6 @@ class Recorder {
   void setBackwardOrigin(uint64_t sequenceNumber);
   /// Data of a trace tensor that is a constant, else undefined.
   at::Tensor constantData(const at::Tensor& traced) const;
-  /// Whether values of this operator may be recomputed, or must be kept although unused.
-  static bool mustKeep(const graph::Node& node);
 
  private:
   graph::Argument tensorArgument(const at::Tensor& t);

@@ -1,4 +1,5 @@
 #include <QAbstractButton>
+#include <QAccessible>
 #include <QtTest>
 
 #include "views/graph/graph_canvas.h"
@@ -99,6 +100,25 @@ class WidgetsTest : public QObject {
     QTest::keyClick(&canvas, Qt::Key_Up);
     QCOMPARE(canvas.selectedNode(), 0);
     QVERIFY(canvas.accessibleDescription().contains("n0"));
+  }
+
+  void nodesAreAccessible() {
+    GraphCanvas canvas;
+    canvas.resize(500, 400);
+    canvas.show();
+    const auto picture = diamond();
+    canvas.setScene(picture, layOut(*picture, true), false);
+    QAccessibleInterface* list = QAccessible::queryAccessibleInterface(&canvas);
+    QVERIFY(list);
+    QCOMPARE(list->childCount(), 4);
+    QCOMPARE(list->child(3)->text(QAccessible::Name), QStringLiteral("n3"));
+    QVERIFY(list->child(3)->text(QAccessible::Description).contains("aten.add"));
+    const QRect place = list->child(3)->rect();
+    QCOMPARE(list->childAt(place.center().x(), place.center().y()), list->child(3));
+    canvas.selectNode(3, false);
+    QVERIFY(list->child(3)->state().selected);
+    canvas.setScene(picture, layOut(*picture, false), false);
+    QCOMPARE(list->childCount(), 2);  // two are folded away
   }
 
   void canvasZoomsAtThePointer() {

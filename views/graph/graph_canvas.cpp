@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "views/common/units.h"
+#include "views/graph/graph_accessible.h"
 #include "views/widgets/theme.h"
 
 namespace fusebox::views {
@@ -20,6 +21,7 @@ constexpr QSizeF kMapSize(170, 130);
 }  // namespace
 
 GraphCanvas::GraphCanvas(QWidget* parent) : QWidget(parent) {
+  installGraphAccessibility();
   setObjectName(QStringLiteral("graph.canvas"));
   setAccessibleName(tr("Graph"));
   setFocusPolicy(Qt::StrongFocus);

@@ -1,5 +1,7 @@
 #include "engine/codegen/cpu/body_emitter.h"
 
+#include <stdexcept>
+
 #include "engine/codegen/cpu/operations.h"
 
 namespace fusebox::codegen::cpu {
@@ -139,7 +141,9 @@ Value* BodyEmitter::emitValue(const inductor::Value& v, bool varies) {
   for (ValueId a : v.args)
     if (a >= 0) args.push_back(operand(a, varies));
   if (v.args[0] >= 0) operandType = section_.values[static_cast<size_t>(v.args[0])].type;
-  return emitOperation(l_, v.op, v.type, operandType, args);
+  Value* result = emitOperation(l_, v.op, v.type, operandType, args);
+  if (!result) throw std::runtime_error(std::string(name(v.op)) + " on " + std::string(graph::name(v.type)));
+  return result;
 }
 
 Value* BodyEmitter::emitIndex(const inductor::Value& v, bool varies) {
@@ -283,12 +287,28 @@ Value* BodyEmitter::emitLoad(const inductor::Value& v, bool varies) {
       stored = mask ? static_cast<Value*>(ir.CreateMaskedLoad(vector, a.pointer, align, mask, llvm::Constant::getNullValue(vector)))
                     : ir.CreateAlignedLoad(vector, a.pointer, align);
     else
-      stored = ir.CreateMaskedGather(vector, lanePointers(a, element), align, mask, llvm::Constant::getNullValue(vector));
+      stored = gather(lanePointers(a, element), vector, mask);
   }
   Value* loaded = emitCast(l_, l_.fromStorage(stored, type), type, v.type);
   if (v.mask < 0) return loaded;
   Value* otherwise = l_.immediate(v.type, v.imm, Lanes::lanesOf(loaded));
   return ir.CreateSelect(operand(v.mask, varies), loaded, otherwise);
+}
+
+/// There are gathers of 32 and 64 bits only. Smaller elements are cut from the aligned word around them, which lies in the same
+/// page.
+Value* BodyEmitter::gather(Value* pointers, Type* vector, Value* mask) {
+  auto& ir = l_.ir;
+  const unsigned bits = vector->getScalarSizeInBits();
+  if (bits >= 32)
+    return ir.CreateMaskedGather(vector, pointers, llvm::Align(bits / 8), mask, llvm::Constant::getNullValue(vector));
+  Type* i64 = Lanes::widened(ir.getInt64Ty(), set_.lanes);
+  Type* words = Lanes::widened(ir.getInt32Ty(), set_.lanes);
+  Value* address = ir.CreatePtrToInt(pointers, i64);
+  Value* aligned = ir.CreateIntToPtr(ir.CreateAnd(address, l_.integer(address, -4)), pointers->getType());
+  Value* word = ir.CreateMaskedGather(words, aligned, llvm::Align(4), mask, llvm::Constant::getNullValue(words));
+  Value* within = ir.CreateTrunc(ir.CreateAnd(address, l_.integer(address, 3)), words);
+  return ir.CreateTrunc(ir.CreateLShr(word, ir.CreateShl(within, l_.integer(within, 3))), vector);
 }
 
 void BodyEmitter::store(const Statement& s) {

@@ -15,6 +15,7 @@
 #include <unordered_map>
 
 #include "engine/codegen/cpu/batch_math.h"
+#include "engine/codegen/cpu/kernel_check.h"
 #include "engine/codegen/cpu/kernel_emitter.h"
 #include "engine/codegen/cpu/machine_code.h"
 
@@ -78,6 +79,7 @@ class OrcJit final : public Jit {
   void work();
 
   Options options_;
+  TargetTraits traits_;
   std::unique_ptr<llvm::orc::LLJIT> jit_;
   std::mutex mutex_;
   std::unordered_map<std::string, std::shared_ptr<Entry>> entries_;  // by canonical text
@@ -92,6 +94,7 @@ Result<void> OrcJit::start() {
   using namespace llvm::orc;
   auto probe = makeTargetMachine(options_.target, true);
   if (!probe) return tl::unexpected(probe.error());
+  traits_ = traitsOf(options_.target, **probe);
   JITTargetMachineBuilder builder((*probe)->getTargetTriple());
   builder.setCPU(options_.target.cpu);
   auto jit = LLJITBuilder()
@@ -130,18 +133,12 @@ Result<std::unique_ptr<OrcJit::Built>> OrcJit::build(Entry& entry, int tier) {
   built->module = std::make_unique<llvm::Module>(entry.symbol, built->context);
   built->module->setDataLayout(built->machine->createDataLayout());
   built->module->setTargetTriple(built->machine->getTargetTriple().str());
-  const TargetTraits traits = traitsOf(options_.target, *built->machine);
   auto emitted = guardAgainstFatalErrors(
-      [&] { KernelEmitter(entry.plan, *built->module, options_.target, traits, entry.symbol).emit(); });
+      [&] { KernelEmitter(entry.plan, *built->module, options_.target, traits_, entry.symbol).emit(); });
   if (!emitted) return tl::unexpected(emitted.error());
-#ifndef NDEBUG
-  const bool verify = true;
-#else
-  const bool verify = tier >= kOptimisedTier || options_.keepText;
-#endif
   std::string problem;
   llvm::raw_string_ostream stream(problem);
-  if (verify && llvm::verifyModule(*built->module, &stream))
+  if (llvm::verifyModule(*built->module, &stream))
     return fail(ErrorCode::Internal, "generated LLVM IR is invalid: " + problem, entry.plan.kernel.name);
   return built;
 }
@@ -223,12 +220,9 @@ Result<std::shared_ptr<CompiledKernel>> OrcJit::compile(const inductor::Kernel& 
   entry->canonical = std::move(canonical);
   entry->symbol = "kernel_" + kernel.name;  // the prefix keeps a kernel named "exp" apart from libm's
   if (options_.keepText) entry->loopIr = kernel.str();
-  auto probe = makeTargetMachine(options_.target, false);
-  Result<void> done;
-  if (!probe) {
-    done = tl::unexpected(probe.error());
-  } else {
-    entry->plan = makePlan(kernel, traitsOf(options_.target, **probe));
+  Result<void> done = checkKernel(kernel);
+  if (done) {
+    entry->plan = makePlan(kernel, traits_);
     describe(*entry);
     done = compileTier(*entry, options_.firstTier);
   }

@@ -10,6 +10,7 @@
 #include <llvm/Transforms/Scalar/LoopPassManager.h>
 
 #include <csetjmp>
+#include <exception>
 #include <mutex>
 
 namespace fusebox::codegen::cpu {
@@ -38,7 +39,12 @@ Result<void> guardAgainstFatalErrors(const std::function<void()>& work) {
     fatalTarget = outer;
     return fail(ErrorCode::Internal, "LLVM gave up", fatalMessage);
   }
-  work();
+  try {
+    work();
+  } catch (const std::exception& e) {
+    fatalTarget = outer;
+    return fail(ErrorCode::Unsupported, "cannot generate CPU code", e.what());
+  }
   fatalTarget = outer;
   return {};
 }

@@ -10,7 +10,8 @@
 
 namespace fusebox::codegen::cpu {
 
-/// Runs `work`, turning LLVM's fatal errors on this thread into an Internal error instead of ending the process.
+/// Runs `work`, turning LLVM's fatal errors on this thread into an Internal error instead of ending the process, and an exception
+/// (an operation without code) into an Unsupported error.
 Result<void> guardAgainstFatalErrors(const std::function<void()>& work);
 
 /// The cheap clean-up of the optimised tier: memory to registers, common subexpressions, loop invariants.

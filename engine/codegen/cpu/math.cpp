@@ -2,6 +2,7 @@
 
 #include "engine/codegen/cpu/batch_math.h"
 #include "engine/codegen/cpu/math_inline.h"
+#include "engine/codegen/cpu/math_ulp.h"
 
 namespace fusebox::codegen::cpu {
 using inductor::DType;

@@ -174,6 +174,10 @@ void chooseVectorAxis(Plan& plan, const TargetTraits& target) {
   }
 }
 
+bool hasReduction(const Section& s) {
+  return std::any_of(s.body.begin(), s.body.end(), [](const Statement& st) { return st.kind == Statement::Kind::Reduce; });
+}
+
 /// Reductions over many elements with few outer points are divided into chunks.
 void choosePhases(Plan& plan) {
   const Kernel& k = plan.kernel;
@@ -200,7 +204,7 @@ void choosePhases(Plan& plan) {
     }
     int last = s;
     while (last < count && k.sections[static_cast<size_t>(last)].axes.empty()) ++last;
-    const bool reduces = s > 0 && k.sections[static_cast<size_t>(s - 1)].isReduction;
+    const bool reduces = s > 0 && hasReduction(k.sections[static_cast<size_t>(s - 1)]);
     if (reduces || last > s) plan.phases.push_back({Phase::Kind::Finish, s, last});
     s = last;
   }

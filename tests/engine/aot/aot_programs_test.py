@@ -184,6 +184,49 @@ def write_leaf_under_no_grad(w, x):
     return y + w
 
 
+@program(lambda: G(4), lambda: X(3, 4))
+def write_leaf_through_data(w, x):
+    w.data.mul_(2)
+    return x * w
+
+
+@program(lambda: nonleaf(4), lambda: X(3, 4))
+def write_nonleaf_under_no_grad(w, x):
+    with torch.no_grad():
+        w.mul_(2)
+    return x * w
+
+
+@program(lambda: X(6), lambda: X(6))
+def write_through_slices_in_a_loop(x, y):
+    for i in range(3):
+        x[2 * i : 2 * i + 2] += y[i]
+    return x.cumsum(0)
+
+
+@program(lambda: torch.zeros(3, 4), lambda: torch.tensor(1), lambda: X(2, 4))
+def cache_update(cache, position, row):
+    cache[1:3] = row
+    cache.index_copy_(0, position[None], row[:1])
+    position.add_(1)
+    return cache[:2] * 1
+
+
+@program(lambda: X(4, 4))
+def views_of_views(x):
+    y = x.view(2, 8)[1]
+    y.add_(1)
+    return y, x.t()[1], x.diagonal(), x.unbind(0)[2], x.chunk(2)[1].transpose(0, 1)
+
+
+@program(lambda: G(4, 4))
+def views_of_a_written_result(x):
+    y = x * 2
+    z = y[1]
+    z.mul_(3)
+    return z, y.t()
+
+
 @program(lambda: G(4, 4), lambda: X(2, 4))
 def shared_parameter(w, x):
     return (x @ w @ w.t()).softmax(-1)

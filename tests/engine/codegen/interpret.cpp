@@ -265,7 +265,7 @@ class Interpreter {
     switch (kind) {
       case ReduceKind::Sum: acc.a += x.real, acc.i = static_cast<int64_t>(static_cast<uint64_t>(acc.i) + static_cast<uint64_t>(x.integer)); break;
       case ReduceKind::Prod:
-        if (acc.empty) acc.a = 1, acc.i = 1;
+        if (acc.empty) acc.a = acc.i = 1;
         acc.a *= x.real, acc.i = static_cast<int64_t>(static_cast<uint64_t>(acc.i) * static_cast<uint64_t>(x.integer));
         break;
       case ReduceKind::Any: acc.i |= truth; break;
@@ -299,6 +299,7 @@ class Interpreter {
       case ReduceKind::ArgMin: return {0, acc.at};
       case ReduceKind::Any: return {0, acc.i};
       case ReduceKind::All: return {0, acc.empty || acc.i};
+      case ReduceKind::Prod: return acc.empty ? Number{1, 1} : rounded({acc.a, acc.i}, type);
       default: return rounded({number == 0 ? acc.a : number == 1 ? acc.b : acc.c, acc.i}, type);
     }
   }

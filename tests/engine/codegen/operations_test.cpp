@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "engine/codegen/cpu/math.h"
+#include "engine/codegen/cpu/math_ulp.h"
 #include "tests/engine/codegen/interpret.h"
 #include "tests/engine/codegen/kernel_builder.h"
 

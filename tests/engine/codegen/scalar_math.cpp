@@ -34,7 +34,7 @@ long double digammaReference(long double x) {
   if (std::isnan(x)) return x;
   if (x < 0) {
     if (x == std::trunc(x)) return NAN;
-    const long double f = x - std::trunc(x);
+    const long double f = x - std::nearbyint(x);
     return digammaReference(1 - x) - kPi / std::tan(kPi * f);
   }
   if (std::isinf(x)) return x;

@@ -1,4 +1,5 @@
 #include <QtTest>
+#include <cmath>
 
 #include "tests/engine/codegen/kernel_builder.h"
 
@@ -216,6 +217,73 @@ class SectionsTest : public QObject {
     b.store(x, i, b.op(Op::Add, DType::Float32, old, b.constant(DType::Float32, 1)));
     b.store(z, i, b.op(Op::Mul, DType::Float32, old, old));
     VERIFY_KERNEL(b.kernel, {}, 14);
+  }
+
+  void narrowGathers() {
+    for (DType t : {DType::BFloat16, DType::Int8, DType::Bool}) {
+      KernelBuilder b("narrow_transpose");
+      const int n = 37, m = 53;
+      const auto x = b.input(t, n * m), z = b.output(t, n * m);
+      const SymExpr i = b.outer(n), j = b.outer(m);
+      b.section();
+      b.store(z, i * SymExpr(m) + j, b.load(x, j * SymExpr(n) + i));
+      VERIFY_KERNEL(b.kernel, {}, 15);
+    }
+  }
+
+  void flipped() {
+    KernelBuilder b("flip");
+    const auto x = b.input(DType::Float32, 75), z = b.output(DType::Float32, 75);
+    const SymExpr i = b.outer(75);
+    b.section();
+    b.store(z, i, b.load(x, SymExpr(74) + SymExpr(-1) * i));
+    VERIFY_KERNEL(b.kernel, {}, 16);
+  }
+
+  /// Philox4x32-10's published answer for key and counter zero; uniform and normal numbers by their moments.
+  void randomNumbers() {
+    const int n = 20000;
+    KernelBuilder b("random");
+    const auto whole = b.output(DType::Int64, n), uniform = b.output(DType::Float32, n), normal = b.output(DType::Float32, n);
+    const auto wide = b.output(DType::Float64, n);
+    const SymExpr i = b.outer(n);
+    b.section();
+    const auto seed = b.constant(DType::Int64, 0), counter = b.index(i);
+    b.store(whole, i, b.op(Op::RandInt64, DType::Int64, seed, counter));
+    b.store(uniform, i, b.op(Op::RandUniform, DType::Float32, seed, counter));
+    b.store(normal, i, b.op(Op::RandNormal, DType::Float32, seed, counter));
+    b.store(wide, i, b.op(Op::RandNormal, DType::Float64, seed, counter));
+    for (const std::string& target : testTargets()) {
+      Buffers data(b.kernel, {});
+      launch(*jitFor(target)->compile(b.kernel).value(), data, {});
+      QCOMPARE(static_cast<uint64_t>(data.at<int64_t>(whole)[0]), uint64_t{0xe169c58d6627e8d5});
+      QCOMPARE(data.at<float>(uniform)[0], static_cast<float>(0x6627e8) * 0x1p-24f);
+      double mean = 0, sum = 0, squares = 0, wideSquares = 0;
+      for (int k = 0; k < n; ++k) {
+        const float u = data.at<float>(uniform)[k], g = data.at<float>(normal)[k];
+        QVERIFY(u >= 0 && u < 1);
+        mean += u, sum += g, squares += g * g, wideSquares += data.at<double>(wide)[k] * data.at<double>(wide)[k];
+      }
+      QVERIFY(std::fabs(mean / n - 0.5) < 0.01);
+      QVERIFY(std::fabs(sum / n) < 0.03 && std::fabs(squares / n - 1) < 0.05 && std::fabs(wideSquares / n - 1) < 0.05);
+    }
+  }
+
+  void refusals() {
+    KernelBuilder b("complex");
+    const auto x = b.input(DType::Complex64, 4), z = b.output(DType::Complex64, 4);
+    const SymExpr i = b.outer(4);
+    b.section();
+    b.store(z, i, b.load(x, i));
+    const auto refused = jitFor("baseline")->compile(b.kernel);
+    QVERIFY(!refused);
+    QCOMPARE(refused.error().code, fusebox::ErrorCode::Unsupported);
+    KernelBuilder c("integer_exp");
+    const auto y = c.input(DType::Int32, 4), w = c.output(DType::Int32, 4);
+    const SymExpr j = c.outer(4);
+    c.section();
+    c.store(w, j, c.op(Op::Hypot, DType::Int32, c.load(y, j), c.load(y, j)));
+    QVERIFY(!jitFor("baseline")->compile(c.kernel));
   }
 
   void sharedCode() {

@@ -1,0 +1,372 @@
+#define QT_NO_EMIT  // BodyBuilder has a function of that name
+#include <QElapsedTimer>
+#include <QTest>
+#include <cmath>
+
+#include "tests/engine/scheduler/lowered_maker.h"
+#include "tests/engine/scheduler/program_walk.h"
+
+using namespace fusebox;
+using namespace fusebox::inductor;
+using namespace fusebox::inductor::testing;
+
+namespace {
+
+Schedule scheduled(const LoweredGraph& graph, ScheduleOptions options = {}) {
+  auto result = schedule(graph, options);
+  if (!result) qFatal("%s", result.error().text().c_str());
+  return std::move(*result);
+}
+
+int launches(const Schedule& s) {
+  int count = 0;
+  for (const Step& step : s.program.steps) count += std::holds_alternative<LaunchStep>(step);
+  return count;
+}
+
+/// Largest relative difference of results that are float32 or integers.
+double difference(const LoweredGraph& graph, const std::vector<Memory>& a, const std::vector<Memory>& b) {
+  double worst = 0;
+  for (size_t r = 0; r < a.size(); ++r) {
+    const DType type = graph.buffers[static_cast<size_t>(graph.results[r].as<graph::ValueRef>()->node)].meta.dtype;
+    const auto size = static_cast<size_t>(graph::elementSize(type));
+    if (a[r].size() != b[r].size()) return 1e9;
+    for (size_t i = 0; i < a[r].size() / size; ++i) {
+      const auto x = codegen::testing::loadNumber(a[r].data() + i * size, type);
+      const auto y = codegen::testing::loadNumber(b[r].data() + i * size, type);
+      if (!graph::isFloatingPoint(type)) {
+        if (x.integer != y.integer) return 1e9;
+      } else if (!(std::isnan(x.real) && std::isnan(y.real)) && x.real != y.real) {
+        worst = std::max(worst, static_cast<double>(std::abs(x.real - y.real) / (1 + std::abs(x.real))));
+        if (std::isnan(worst)) return 1e9;
+      }
+    }
+  }
+  return worst;
+}
+
+void verifyEqual(const LoweredGraph& graph, const Schedule& s, double tolerance = 1e-5) {
+  std::mt19937 random(7);
+  const auto inputs = randomInputs(graph, random);
+  const double worst = difference(graph, runLowered(graph, inputs), runProgram(s.program, inputs));
+  if (worst > tolerance) {
+    std::string text = s.program.str();
+    for (const Kernel& kernel : s.program.kernels) text += kernel.str();
+    qWarning("%s", text.c_str());
+  }
+  QVERIFY2(worst <= tolerance, qPrintable(QString("differs by %1").arg(worst)));
+}
+
+std::string decisionsText(const Schedule& s) {
+  std::string text;
+  for (const FusionDecision& d : s.decisions)
+    text += std::to_string(d.a) + "," + std::to_string(d.b) + (d.fused ? " fused " : " refused ") + d.kind + ": " + d.reason + "\n";
+  return text;
+}
+
+struct Formulas : LoweredMaker {
+  BufferId unary(Op op, BufferId x) {
+    return pointwise(std::string(name(op)), sizesOf(x),
+                     [=, this](BodyBuilder& b, const IndexList& i) { return b.emit(op, DType::Float32, {load(b, x, i)}); });
+  }
+  BufferId binary(Op op, BufferId x, BufferId y) {
+    return pointwise(std::string(name(op)), sizesOf(x), [=, this](BodyBuilder& b, const IndexList& i) {
+      return b.emit(op, DType::Float32, {load(b, x, i), load(b, y, broadcast(i, y))});
+    });
+  }
+  /// y of lower rank stands for a row value if its size is that of dimension 0, else for a column value.
+  IndexList broadcast(const IndexList& i, BufferId y) const {
+    const auto sizes = sizesOf(y);
+    if (sizes.size() == i.size()) return i;
+    if (sizes.empty()) return {};
+    return {rowBroadcast ? i.front() : i.back()};
+  }
+  BufferId rows(ReduceKind kind, BufferId x, int component = 0) {
+    return reduce(std::string(name(kind)), sizesOf(x), {false, true}, kind,
+                  [=, this](BodyBuilder& b, const IndexList& i) { return load(b, x, i); }, component);
+  }
+  BufferId columns(ReduceKind kind, BufferId x) {
+    return reduce(std::string(name(kind)) + "_columns", sizesOf(x), {true, false}, kind,
+                  [=, this](BodyBuilder& b, const IndexList& i) { return load(b, x, i); });
+  }
+  bool rowBroadcast = true;
+};
+
+}  // namespace
+
+class SchedulerTest : public QObject {
+  Q_OBJECT
+ private slots:
+  void chainBecomesOneKernel() {
+    Formulas f;
+    BufferId x = f.input({16, 32});
+    f.result(f.unary(Op::Exp, f.unary(Op::Neg, f.binary(Op::Add, x, x))));
+    Schedule s = scheduled(f.graph);
+    QCOMPARE(launches(s), 1);
+    QCOMPARE(s.program.kernels[0].buffers.size(), size_t{2});
+    QCOMPARE(s.program.poolBytes, int64_t{0});
+    QCOMPARE(s.program.kernels[0].outer.size(), size_t{1});
+    QCOMPARE(s.program.kernels[0].name, std::string("fused_add_neg_exp_0"));
+    verifyEqual(f.graph, s);
+  }
+
+  void withoutFusionEveryOperationIsAKernel() {
+    Formulas f;
+    BufferId x = f.input({16, 32});
+    f.result(f.unary(Op::Exp, f.unary(Op::Neg, x)));
+    ScheduleOptions options;
+    options.fuse = false;
+    Schedule s = scheduled(f.graph, options);
+    QCOMPARE(launches(s), 2);
+    QVERIFY(s.program.poolBytes > 0);
+    verifyEqual(f.graph, s);
+  }
+
+  void deadOperationDisappears() {
+    Formulas f;
+    BufferId x = f.input({64});
+    f.unary(Op::Exp, x);
+    f.result(f.unary(Op::Neg, x));
+    QCOMPARE(launches(scheduled(f.graph)), 1);
+  }
+
+  void softmaxIsOneKernel() {
+    Formulas f;
+    BufferId x = f.input({32, 48});
+    BufferId e = f.unary(Op::Exp, f.binary(Op::Sub, x, f.rows(ReduceKind::Max, x)));
+    f.result(f.binary(Op::Div, e, f.rows(ReduceKind::Sum, e)));
+    Schedule s = scheduled(f.graph);
+    QVERIFY2(launches(s) == 1, decisionsText(s).c_str());
+    int scratch = 0;
+    for (const KernelBuffer& b : s.program.kernels[0].buffers) scratch += b.role == BufferRole::Scratch;
+    QCOMPARE(scratch, 1);  // exp is kept, not computed twice
+    verifyEqual(f.graph, s);
+  }
+
+  void layerNormIsOneKernel() {
+    Formulas f;
+    BufferId x = f.input({32, 48}), w = f.input({48}), residual = f.input({32, 48});
+    BufferId y = f.binary(Op::Add, x, residual);
+    BufferId mean = f.rows(ReduceKind::Welford, y, 0), m2 = f.rows(ReduceKind::Welford, y, 1);
+    BufferId centred = f.binary(Op::Sub, y, mean);
+    BufferId scaled = f.binary(Op::Mul, centred, f.unary(Op::Rsqrt, m2));
+    f.rowBroadcast = false;
+    f.result(f.binary(Op::Mul, scaled, w));
+    f.result(y);
+    Schedule s = scheduled(f.graph);
+    QVERIFY2(launches(s) == 1, decisionsText(s).c_str());
+    verifyEqual(f.graph, s);
+  }
+
+  void columnReductionsShareOneKernel() {
+    Formulas f;
+    BufferId g = f.input({64, 40}), x = f.input({64, 40});
+    f.result(f.columns(ReduceKind::Sum, g));
+    f.result(f.columns(ReduceKind::Sum, f.binary(Op::Mul, g, x)));
+    Schedule s = scheduled(f.graph);
+    QVERIFY2(launches(s) == 1, decisionsText(s).c_str());
+    verifyEqual(f.graph, s);
+  }
+
+  void siblingsThatReadTheSameFuse() {
+    Formulas f;
+    BufferId x = f.input({4096});
+    f.result(f.unary(Op::Exp, x));
+    f.result(f.unary(Op::Neg, x));
+    QCOMPARE(launches(scheduled(f.graph)), 1);
+  }
+
+  void siblingsOfASmallTensorStayApart() {
+    Formulas f;
+    BufferId x = f.input({8192}), y = f.input({8192}), w = f.input({8});
+    auto scaled = [&](BufferId v) {
+      return f.pointwise("scale", {8192}, [=, &f](BodyBuilder& b, const IndexList& i) {
+        return b.emit(Op::Mul, DType::Float32, {f.load(b, v, i), f.load(b, w, {graph::mod(i[0], 8)})});
+      });
+    };
+    f.result(scaled(x));
+    f.result(scaled(y));
+    Schedule s = scheduled(f.graph);
+    QCOMPARE(launches(s), 2);
+    QCOMPARE(s.program.kernels.size(), size_t{1});  // equal kernels have one code
+  }
+
+  void externCallBetweenKeepsThemApart() {
+    Formulas f;
+    BufferId x = f.input({1024});
+    BufferId a = f.unary(Op::Exp, x);
+    BufferId e = f.external("aten::neg", a);
+    f.result(f.binary(Op::Add, a, e));
+    Schedule s = scheduled(f.graph);
+    QCOMPARE(launches(s), 2);
+    verifyEqual(f.graph, s);
+    bool explained = false;
+    for (const FusionDecision& d : s.decisions) explained |= !d.fused && d.reason == "another operation lies between them";
+    QVERIFY2(explained, decisionsText(s).c_str());
+  }
+
+  void reshapedAndTransposedConsumersFuse() {
+    Formulas f;
+    BufferId x = f.input({24, 16});
+    BufferId y = f.unary(Op::Exp, x);
+    f.result(f.pointwise("reshape", {8, 3, 16}, [=, &f](BodyBuilder& b, const IndexList& i) {
+      return b.emit(Op::Neg, DType::Float32, {f.load(b, y, {i[0] * 3 + i[1], i[2]})});
+    }));
+    f.result(f.pointwise("transpose", {16, 24}, [=, &f](BodyBuilder& b, const IndexList& i) {
+      return b.emit(Op::Neg, DType::Float32, {f.load(b, y, {i[1], i[0]})});
+    }));
+    Schedule s = scheduled(f.graph);
+    QVERIFY2(launches(s) == 1, decisionsText(s).c_str());
+    verifyEqual(f.graph, s);
+  }
+
+  void consumerOfOtherPointsIsRefused() {
+    Formulas f;
+    BufferId x = f.input({1000});
+    BufferId y = f.unary(Op::Exp, x);
+    f.result(f.pointwise("flip", {1000}, [=, &f](BodyBuilder& b, const IndexList& i) {
+      return b.emit(Op::Neg, DType::Float32, {f.load(b, y, {SymExpr(999) - i[0]})});
+    }));
+    Schedule s = scheduled(f.graph);
+    QCOMPARE(launches(s), 2);
+    QVERIFY(!s.decisions.empty() && !s.decisions.back().fused && !s.decisions.back().reason.empty());
+    verifyEqual(f.graph, s);
+  }
+
+  void rowMayBeReadAtOtherPointsOfTheRow() {
+    Formulas f;
+    BufferId x = f.input({40, 32});
+    BufferId top = f.rows(ReduceKind::Max, x);
+    BufferId y = f.binary(Op::Sub, x, top);
+    f.result(f.pointwise("flip", {40, 32}, [=, &f](BodyBuilder& b, const IndexList& i) {
+      return b.emit(Op::Exp, DType::Float32, {f.load(b, y, {i[0], SymExpr(31) - i[1]})});
+    }));
+    Schedule s = scheduled(f.graph);
+    QVERIFY2(launches(s) == 1, decisionsText(s).c_str());
+    verifyEqual(f.graph, s);
+  }
+
+  void roundingBetweenFusedOperations_data() {
+    QTest::addColumn<bool>("emulate");
+    QTest::newRow("float32 throughout") << false;
+    QTest::newRow("as eager") << true;
+  }
+  void roundingBetweenFusedOperations() {
+    QFETCH(bool, emulate);
+    Formulas f;
+    BufferId x = f.input({64}, DType::BFloat16);
+    auto step = [&](BufferId from) {
+      return f.pointwise("scale", {64}, [=, &f](BodyBuilder& b, const IndexList& i) {
+        return b.emit(Op::Mul, DType::Float32, {f.load(b, from, i), b.constant(1.0009765625, DType::Float32)});
+      }, DType::BFloat16);
+    };
+    f.result(step(step(x)));
+    ScheduleOptions options;
+    options.emulatePrecisionCasts = emulate;
+    Schedule s = scheduled(f.graph, options);
+    QCOMPARE(launches(s), 1);
+    int roundings = 0;
+    for (const Value& v : s.program.kernels[0].sections[0].values) roundings += v.op == Op::Cast && v.type == DType::BFloat16;
+    QCOMPARE(roundings, emulate ? 2 : 1);
+    verifyEqual(f.graph, s, emulate ? 0 : 0.01);
+  }
+
+  void maximumSizeIsRespected() {
+    Formulas f;
+    BufferId x = f.input({64});
+    for (int i = 0; i < 20; ++i) x = f.unary(Op::Neg, x);
+    f.result(x);
+    ScheduleOptions options;
+    options.maxFusionSize = 8;
+    Schedule s = scheduled(f.graph, options);
+    QVERIFY(launches(s) >= 3);
+    for (const FusionGroup& group : s.groups) QVERIFY(group.operations.size() <= 8);
+    verifyEqual(f.graph, s);
+  }
+
+  void outVariantWritesIntoThePool() {
+    Formulas f;
+    BufferId x = f.input({1024});
+    BufferId e = f.external("aten::neg", f.unary(Op::Exp, x), "aten::neg.out");
+    f.result(f.unary(Op::Neg, e));
+    Schedule s = scheduled(f.graph);
+    QCOMPARE(s.program.buffers[static_cast<size_t>(e)].kind, ProgramBuffer::Kind::Planned);
+    verifyEqual(f.graph, s);
+  }
+
+  void randomGraphsComputeTheSame_data() {
+    QTest::addColumn<int>("seed");
+    for (int seed = 0; seed < 150; ++seed) QTest::addRow("%d", seed) << seed;
+  }
+  void randomGraphsComputeTheSame() {
+    QFETCH(int, seed);
+    std::mt19937 random(static_cast<unsigned>(seed) + 1000);
+    Formulas f = randomGraph(random);
+    verifyEqual(f.graph, scheduled(f.graph), 2e-4);
+  }
+
+  void thousandsOfOperationsScheduleQuickly() {
+    Formulas f;
+    BufferId x = f.input({64, 256}), w = f.input({256});
+    for (int layer = 0; layer < 250; ++layer) {
+      BufferId y = x;
+      for (int i = 0; i < 4; ++i) y = f.unary(i % 2 ? Op::Exp : Op::Neg, y);
+      f.rowBroadcast = true;
+      BufferId norm = f.binary(Op::Sub, y, f.rows(ReduceKind::Max, y));
+      f.rowBroadcast = false;
+      norm = f.binary(Op::Mul, norm, w);
+      x = f.binary(Op::Add, f.external("aten::neg", norm), x);
+      f.unary(Op::Exp, x);
+    }
+    f.result(x);
+    QElapsedTimer timer;
+    timer.start();
+    Schedule s = scheduled(f.graph);
+    qInfo("%zu operations, %zu groups, %zu decisions: %lld ms", f.graph.operations.size(), s.groups.size(), s.decisions.size(),
+          static_cast<long long>(timer.elapsed()));
+    QVERIFY(timer.elapsed() < 1500);
+  }
+
+ private:
+  static Formulas randomGraph(std::mt19937& random) {
+    Formulas f;
+    auto pick = [&](size_t n) { return static_cast<size_t>(random() % n); };
+    const int64_t rows = 3 + static_cast<int64_t>(pick(12)), columns = 2 + static_cast<int64_t>(pick(40));
+    std::vector<BufferId> full{f.input({rows, columns}), f.input({rows, columns})}, row{f.input({rows})}, column{f.input({columns})};
+    constexpr Op kUnary[] = {Op::Neg, Op::Abs, Op::Tanh, Op::Sigmoid};
+    constexpr Op kBinary[] = {Op::Add, Op::Sub, Op::Mul, Op::Maximum};
+    constexpr ReduceKind kReduce[] = {ReduceKind::Sum, ReduceKind::Max, ReduceKind::Min};
+    const size_t count = 4 + pick(18);
+    for (size_t n = 0; n < count; ++n) {
+      BufferId x = full[pick(full.size())];
+      switch (pick(10)) {
+        case 0: full.push_back(f.unary(kUnary[pick(4)], x)); break;
+        case 1: full.push_back(f.binary(kBinary[pick(4)], x, full[pick(full.size())])); break;
+        case 2: f.rowBroadcast = true; full.push_back(f.binary(kBinary[pick(4)], x, row[pick(row.size())])); break;
+        case 3: f.rowBroadcast = false; full.push_back(f.binary(kBinary[pick(4)], x, column[pick(column.size())])); break;
+        case 4: row.push_back(f.rows(kReduce[pick(3)], x)); break;
+        case 5: column.push_back(f.columns(kReduce[pick(3)], x)); break;
+        case 6: row.push_back(f.unary(kUnary[pick(4)], row[pick(row.size())])); break;
+        case 7: full.push_back(f.external("aten::neg", x, pick(2) ? "aten::neg.out" : "")); break;
+        case 8:
+          full.push_back(f.pointwise("flip", {rows, columns}, [=, &f](BodyBuilder& b, const IndexList& i) {
+            return b.emit(Op::Neg, DType::Float32, {f.load(b, x, {i[0], SymExpr(columns - 1) - i[1]})});
+          }));
+          break;
+        default:
+          full.push_back(f.pointwise("stripe", {rows, columns}, [=, &f](BodyBuilder& b, const IndexList& i) {
+            ValueId flat = b.cast(b.index(i[0] * columns + i[1]), DType::Float32);
+            return b.emit(Op::Fma, DType::Float32, {flat, b.constant(1.0 / 512, DType::Float32), f.load(b, x, i)});
+          }));
+      }
+    }
+    f.result(full.back());
+    f.result(row.back());
+    f.result(column.back());
+    if (pick(2)) f.result(full[pick(full.size())]);
+    return f;
+  }
+};
+
+QTEST_APPLESS_MAIN(SchedulerTest)
+#include "scheduler_test.moc"
