@@ -30,6 +30,11 @@ at::Tensor valueOf(const at::Tensor& t) {
   return functionalization::impl::from_functional_tensor(t);
 }
 
+bool hasPendingSign(const at::Tensor& t) {
+  auto* traced = trace::asTraceThroughWrapper(t);
+  return traced && (traced->meta().is_conj() || traced->meta().is_neg());
+}
+
 bool sameGeometry(const at::Tensor& a, const at::Tensor& b) {
   return a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() && a.strides() == b.strides() &&
          a.storage_offset() == b.storage_offset() && a.is_conj() == b.is_conj() && a.is_neg() == b.is_neg();
@@ -75,7 +80,8 @@ Result<OutputPlan> TraceFinisher::planOutput(const at::Tensor& output) {
   if (isFunctionalTensor(output)) {
     if (auto input = inputOfStorage_.find(storageOf(output)); input != inputOfStorage_.end())
       return planInputView(output, input->second);
-    if (groups_[storageOf(output)].size() > 1) return planGroupMember(output, storageOf(output));
+    // A pending conjugation or negation is part of what the program sees: made on the caller's side, as a view.
+    if (groups_[storageOf(output)].size() > 1 || hasPendingSign(output)) return planGroupMember(output, storageOf(output));
   }
   auto [known, isNew] = resultOf_.try_emplace(output.unsafeGetTensorImpl(), -1);
   if (isNew) known->second = addResult(output, valueOf(output));

@@ -62,7 +62,8 @@ struct Value {
 enum class ReduceKind : uint8_t {
   Sum, Prod, Max, Min, Any, All,
   ArgMax, ArgMin,   ///< one result: Int64 position along the flattened reduction axes, first occurrence; NaN wins
-  Welford,          ///< three results: mean, m2 (sum of squared deviations), count (as the value's type)
+  Welford,          ///< three results: mean, m2 (sum of squared deviations), count (as the value's type); an infinity among
+                    ///< the values makes mean and m2 NaN wherever it stands
   WelfordCombine,   ///< inputs mean, m2, count; same three results
   OnlineSoftmax,    ///< two results: max m, and sum of exp(x - m)
 };

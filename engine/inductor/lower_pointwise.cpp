@@ -151,6 +151,7 @@ Val nanToNum(A a) {
 std::vector<PointwiseOp> elementary() {
   std::vector<PointwiseOp> ops = {
       simple("aten::abs", Op::Abs),          simple("aten::neg", Op::Neg),
+      simple("aten::_neg_view", Op::Neg),
       simple("aten::reciprocal", Op::Reciprocal), simple("aten::sqrt", Op::Sqrt),
       simple("aten::rsqrt", Op::Rsqrt),      simple("aten::exp", Op::Exp, true),
       simple("aten::exp2", Op::Exp2, true),  simple("aten::expm1", Op::Expm1, true),

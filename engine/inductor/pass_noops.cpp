@@ -22,8 +22,9 @@ bool isNumber(const Node& n, size_t i, double wanted) {
   return args.number(i) == wanted;
 }
 
-/// Multiplying or dividing by 1 is exact for every value; adding 0 is not (it loses the sign of -0).
+/// Multiplying or dividing by 1 is exact for every real value; adding 0 is not (it loses the sign of -0).
 bool isNeutralArithmetic(const Node& n) {
+  if (graph::isComplex(n.outputs[0].tensor.dtype)) return false;  // inf * (1 + 0i) is not inf
   if (n.op == "aten::mul.Tensor" || n.op == "aten::mul.Scalar" || n.op == "aten::div.Tensor" || n.op == "aten::div.Scalar" ||
       n.op == "aten::pow.Tensor_Scalar") {
     return isNumber(n, 1, 1);
@@ -37,6 +38,9 @@ bool isNeutralArithmetic(const Node& n) {
 /// Copies that only matter for aliasing, which a functional graph has only at its results.
 bool isCopy(const Node& n) { return n.op == "aten::clone" || n.op == "aten::_to_copy" || n.op == "aten::contiguous"; }
 
+/// Views that show their base's memory with another sign.
+bool changesSign(const Node& n) { return n.op == "aten::_conj" || n.op == "aten::_neg_view"; }
+
 }  // namespace
 
 PassResult removeNoops(const Graph& graph) {
@@ -48,7 +52,7 @@ PassResult removeNoops(const Graph& graph) {
                      n.outputs[0].kind == OutputMeta::Kind::Tensor && n.args[0].as<graph::ValueRef>();
     if (candidate) {
       graph::ValueRef source = *n.args[0].as<graph::ValueRef>();
-      bool keepsValue = isView(n) || (!visible[static_cast<size_t>(n.id)] && (isCopy(n) || isNeutralArithmetic(n)));
+      bool keepsValue = (isView(n) && !changesSign(n)) || (!visible[static_cast<size_t>(n.id)] && (isCopy(n) || isNeutralArithmetic(n)));
       const OutputMeta& m = graph.meta(source);
       if (keepsValue && m.kind == OutputMeta::Kind::Tensor && sameLayout(m.tensor, n.outputs[0].tensor)) {
         copy.replace(n, {copy.mapped(source)});

@@ -29,7 +29,7 @@ void report(const char* what, const Kernel& kernel, double elements) {
   const std::string& target = testTargets().back();
   for (int tier : {0, 1}) {
     auto features = fusebox::codegen::cpu::TargetFeatures::named("host").value();
-    auto jit = fusebox::codegen::cpu::Jit::create({features, false, false, tier}).value();
+    auto jit = fusebox::codegen::cpu::Jit::create({features, false, tier}).value();
     auto k = jit->compile(kernel).value();
     const double ns = bestLaunch(*k, data);
     double bytes = 0;

@@ -1,117 +1,176 @@
 """Every operator that PyTorch describes for its own tests, compiled against eager on PyTorch's own sample inputs.
 
-A break or an extern call is fine; a wrong answer or a crash is not. `--shard I/N` runs every N-th operator.
+A break or an extern call is fine; anything that a program could tell from eager is not: values, dtypes, shapes, strides, aliasing,
+what was written to the inputs, random streams, gradients, and the type of an exception. `--shard I/N` runs every N-th operator.
 """
 
 import argparse
 import sys
+import time
 import warnings
 
 import torch
 from torch.testing._internal.common_methods_invocations import op_db
 
 import fusebox
+from models.op_compare import Mismatch, compare_calls
 
 warnings.filterwarnings("ignore")
 
-# Results that eager itself does not repeat: uninitialised memory, or an order left open.
-UNREPEATABLE = {"empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided", "svd_lowrank",
-                "pca_lowrank", "linalg.svd", "svd", "linalg.eig", "linalg.eigh", "geqrf", "resize_", "resize_as_"}
+# Operators whose results eager itself does not repeat, or that cannot be compared, and why.
+UNREPEATABLE = {
+    **dict.fromkeys(["empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided", "resize_",
+                     "resize_as_"], "uninitialised memory"),
+    **dict.fromkeys(["linalg.svd", "svd", "linalg.eig", "linalg.eigh", "svd_lowrank", "pca_lowrank", "geqrf"],
+                    "vectors are defined up to sign or phase, and LAPACK's choice depends on the alignment of its working memory"),
+}
+DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.bfloat16, "float16": torch.float16,
+          "int64": torch.int64, "int32": torch.int32, "bool": torch.bool, "uint8": torch.uint8, "complex64": torch.complex64}
 
 
-def flat(value):
-    if isinstance(value, torch.Tensor):
-        return [value]
-    if isinstance(value, (list, tuple)):
-        return [t for v in value for t in flat(v)]
-    return []
-
-
-def clone(value):
-    if isinstance(value, torch.Tensor):
-        return value.detach().clone(memory_format=torch.preserve_format).requires_grad_(value.requires_grad)
-    if isinstance(value, (list, tuple)):
-        return type(value)(clone(v) for v in value)
+def noncontiguous(value):
+    """The same values with a gap between neighbours."""
+    if isinstance(value, torch.Tensor) and value.layout == torch.strided and not value.is_quantized and value.numel() > 1:
+        wide = torch.stack([value.detach(), torch.zeros_like(value)], dim=-1)
+        return wide[..., 0].requires_grad_(value.requires_grad)
     return value
 
 
-def run(f, args, kwargs, seed):
-    torch.manual_seed(seed)
-    try:
-        return f(*args, **kwargs), None
-    except Exception as error:
-        return None, error
+def permuted(value):
+    """The same values with the dimensions the other way round in memory; channels last where there are four."""
+    if isinstance(value, torch.Tensor) and value.layout == torch.strided and not value.is_quantized and value.dim() > 1:
+        if value.dim() == 4:
+            return value.detach().contiguous(memory_format=torch.channels_last).requires_grad_(value.requires_grad)
+        order = tuple(reversed(range(value.dim())))
+        return value.detach().permute(order).contiguous().permute(order).requires_grad_(value.requires_grad)
+    return value
 
 
-def differences(op, dtype, grad, samples):
+def mapped(f, value):
+    if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
+        return type(value)(mapped(f, v) for v in value)
+    if isinstance(value, dict):
+        return {k: mapped(f, v) for k, v in value.items()}
+    return f(value)
+
+
+LAYOUTS = {"as given": None, "gaps": noncontiguous, "permuted": permuted}
+
+
+def call_of(op):
+    """A fresh function for every operator: what capture compiles."""
+    operator = op.op
+
+    def call(*args, **kwargs):
+        return operator(*args, **kwargs)
+
+    return call
+
+
+def cases(op, dtype, grad, variants):
+    """(what, function, args, kwargs) of one operator."""
+    samples = op.sample_inputs("cpu", dtype, requires_grad=grad)
+    for sample in samples:
+        args, kwargs = [sample.input, *sample.args], sample.kwargs
+        for layout, change in LAYOUTS.items():
+            if change is None:
+                yield layout, call_of(op), args, kwargs
+            elif "layouts" in variants:
+                moved = mapped(change, args)
+                if any(a is not b for a, b in zip(moved, args)):
+                    yield layout, call_of(op), moved, mapped(change, kwargs)
+        if "inplace" in variants and op.inplace_variant is not None and not sample.broadcasts_input and not grad:
+            inplace = op.inplace_variant
+            yield "in place", lambda *a, inplace=inplace, **k: inplace(*a, **k), args, kwargs
+        if "out" in variants and op.supports_out and not grad and "out" not in kwargs:
+            yield "out=", with_out(op), args, kwargs
+
+
+def with_out(op):
+    operator = op.op
+
+    def call(out, *args, **kwargs):
+        return operator(*args, out=out, **kwargs)
+
+    call.needs_out = True
+    return call
+
+
+def error_cases(op):
+    if op.error_inputs_func is None:
+        return
+    for error in op.error_inputs("cpu"):
+        sample = error.sample_input
+        yield "error input", call_of(op), [sample.input, *sample.args], sample.kwargs
+
+
+def problems_of(op, dtype, options):
     count = 0
-    for sample in op.sample_inputs("cpu", dtype, requires_grad=grad):
-        if count == samples:
+    generate = cases(op, dtype, options.grad, options.variants)
+    for what, f, args, kwargs in generate:
+        if options.samples and count == options.samples:
             break
         count += 1
         fusebox.reset()
-        want_args, got_args = clone([sample.input, *sample.args]), clone([sample.input, *sample.args])
-
-        def call(*args, **kwargs):
-            return op(*args, **kwargs)
-
-        want, want_error = run(call, want_args, sample.kwargs, 1)
-        got, got_error = run(fusebox.compile(call), got_args, sample.kwargs, 1)
-        if (want_error is None) != (got_error is None):
-            yield f"eager: {str(want_error)[:100]!r}, compiled: {type(got_error).__name__} {str(got_error)[:200]!r}"
-            continue
-        if want_error is not None:
-            continue
-        for g, w in zip(flat(got), flat(want), strict=True):
+        try:
+            compare_calls(f, args, kwargs, options.grad)
+        except Mismatch as mismatch:
+            shapes = mapped(lambda v: tuple(v.shape) if isinstance(v, torch.Tensor) else v, args)
+            yield f"{what}: {str(shapes):.120} {str(kwargs):.120}: {mismatch}"
+    options.count += count
+    if "errors" in options.variants and dtype == torch.float32:
+        for what, f, args, kwargs in error_cases(op):
+            options.count += 1
+            fusebox.reset()
             try:
-                torch.testing.assert_close(g, w, equal_nan=True, check_stride=False, rtol=1e-4 if dtype == torch.float32 else None,
-                                           atol=1e-5 if dtype == torch.float32 else None)
-            except AssertionError as error:
-                yield f"input {tuple(getattr(sample.input, 'shape', ()))} {sample.args!s:.80} {sample.kwargs!s:.80}: {str(error)[:160]}"
-        if grad:
-            outs = [(g, w) for g, w in zip(flat(got), flat(want)) if w.requires_grad and w.is_floating_point()]
-            if any(g.requires_grad is False for g, _ in outs):
-                yield "result does not require grad"
-            elif outs:
-                tangents = [torch.randn_like(w) for _, w in outs]
-                inputs = [(a, b) for a, b in zip(flat(got_args), flat(want_args)) if b.requires_grad and b.is_leaf]
-                if not inputs:
-                    continue
-                want_grads = torch.autograd.grad([w for _, w in outs], [b for _, b in inputs], tangents, allow_unused=True)
-                got_grads = torch.autograd.grad([g for g, _ in outs], [a for a, _ in inputs], tangents, allow_unused=True)
-                for g, w in zip(got_grads, want_grads):
-                    try:
-                        torch.testing.assert_close(g if g is not None else torch.zeros_like(w) if w is not None else None, w,
-                                                   equal_nan=True, check_stride=False, rtol=1e-3, atol=1e-4)
-                    except (AssertionError, TypeError) as error:
-                        yield f"gradient, input {tuple(sample.input.shape)} {sample.kwargs!s:.80}: {str(error)[:160]}"
+                compare_calls(f, args, kwargs, False)
+            except Mismatch as mismatch:
+                yield f"{what}: {mismatch}"
+
+
+def chosen(options):
+    index, of = map(int, options.shard.split("/"))
+    ops = [op for op in op_db if op.name not in UNREPEATABLE]
+    if options.only:
+        return [op for op in ops if op.name in options.only or op.full_name in options.only]
+    return ops[index::of]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--shard", default="0/1")
-    parser.add_argument("--samples", type=int, default=3)
+    parser.add_argument("--samples", type=int, default=3, help="cases an operator and dtype; 0 for all")
+    parser.add_argument("--dtypes", nargs="*", default=["float32"], choices=list(DTYPES))
+    parser.add_argument("--variants", nargs="*", default=[], choices=["layouts", "inplace", "out", "errors"])
     parser.add_argument("--only", nargs="*")
-    parser.add_argument("--grad", action="store_true")
+    parser.add_argument("--grad", action="store_true", help="compare gradients too")
+    parser.add_argument("--seconds", type=float, default=0, help="skip the rest of an operator that takes longer")
     parser.add_argument("--verbose", action="store_true")
+    parser.add_argument("--all-problems", action="store_true")
     options = parser.parse_args()
-    index, of = map(int, options.shard.split("/"))
-    ops = [op for op in op_db if torch.float32 in op.supported_dtypes("cpu")]
-    ops = [op for op in ops if op.name in options.only] if options.only else ops[index::of]
-    failed = 0
-    for op in ops:
-        if op.name in UNREPEATABLE or (options.grad and not op.supports_autograd):
-            continue
-        if options.verbose:
-            print(op.name, flush=True)
-        try:
-            problems = list(dict.fromkeys(differences(op, torch.float32, options.grad, options.samples)))
-        except Exception as error:
-            problems = [f"{type(error).__name__}: {error}"]
-        if problems:
-            failed += 1
-            print(f"FAIL {op.name} {op.variant_test_name}: {problems[0]}", flush=True)
-    print(f"{len(ops) - failed} passed, {failed} failed")
+    options.count = 0
+    passed = failed = 0
+    for op in chosen(options):
+        for name in options.dtypes:
+            dtype = DTYPES[name]
+            supported = op.supported_dtypes("cpu") if not options.grad else op.supported_backward_dtypes("cpu")
+            if dtype not in supported or (options.grad and not op.supports_autograd):
+                continue
+            started = time.monotonic()
+            if options.verbose:
+                print(op.full_name, name, flush=True)
+            problems = []
+            try:
+                for problem in problems_of(op, dtype, options):
+                    problems.append(problem)
+                    if options.seconds and time.monotonic() - started > options.seconds:
+                        break
+            except Exception as error:
+                problems.append(f"{type(error).__name__}: {error}")
+            passed, failed = passed + (not problems), failed + bool(problems)
+            for problem in dict.fromkeys(problems if options.all_problems else problems[:1]):
+                print(f"FAIL {op.full_name} {name} ({len(problems)}): {problem}", flush=True)
+    print(f"{passed} passed, {failed} failed, {options.count} calls")
     sys.exit(1 if failed else 0)
 
 

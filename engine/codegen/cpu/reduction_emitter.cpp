@@ -208,7 +208,12 @@ ReductionState ReductionEmitter::horizontal(const ReductionState& state) const {
 Value* ReductionEmitter::result(const ReductionState& state, int number) const {
   auto& ir = l_.ir;
   if (needsPosition()) return ir.CreateSExt(state[1], l_.sameLanes(ir.getInt64Ty(), state[1]));
-  return l_.roundTo(state[static_cast<size_t>(number)], type_);
+  Value* v = state[static_cast<size_t>(number)];
+  // What a running mean is after an infinity depends on the order of the elements; as in eager's layer_norm it is NaN in every
+  // order. The squared deviations are NaN exactly then.
+  const bool moments = kind_ == ReduceKind::Welford || kind_ == ReduceKind::WelfordCombine;
+  if (moments && number == 0) v = ir.CreateSelect(ir.CreateFCmpUNO(state[1], state[1]), state[1], v);
+  return v->getType()->isFPOrFPVectorTy() ? l_.roundTo(v, type_) : v;
 }
 
 }  // namespace fusebox::codegen::cpu

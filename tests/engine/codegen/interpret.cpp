@@ -254,8 +254,9 @@ class Interpreter {
   static void welford(Accumulator& acc, long double mean, long double m2, long double n) {
     if (n == 0) return;
     const long double count = acc.c + n, delta = mean - acc.a;
-    if (acc.c == 0) acc.a = mean, acc.b = m2;
+    if (acc.c == 0) acc.a = mean, acc.b = m2 + 0 * mean;  // an infinite mean has no deviations
     else acc.b += m2 + delta * delta * acc.c * (n / count), acc.a += delta * (n / count);
+    if (!std::isfinite(delta)) acc.b = NAN;
     acc.c = count;
   }
 
@@ -300,6 +301,10 @@ class Interpreter {
       case ReduceKind::Any: return {0, acc.i};
       case ReduceKind::All: return {0, acc.empty || acc.i};
       case ReduceKind::Prod: return acc.empty ? Number{1, 1} : rounded({acc.a, acc.i}, type);
+      case ReduceKind::Welford:
+      case ReduceKind::WelfordCombine:
+        if (number == 0 && std::isnan(acc.b)) return rounded({acc.b, 0}, type);
+        [[fallthrough]];
       default: return rounded({number == 0 ? acc.a : number == 1 ? acc.b : acc.c, acc.i}, type);
     }
   }

@@ -235,7 +235,7 @@ std::shared_ptr<cpu::Jit> jitFor(const std::string& target, bool background, int
   if (!slot) {
     auto features = cpu::TargetFeatures::named(target);
     if (!features) throw std::runtime_error(features.error().text());
-    auto jit = cpu::Jit::create({*features, true, background, firstTier});
+    auto jit = cpu::Jit::create({*features, background, firstTier});
     if (!jit) throw std::runtime_error(jit.error().text());
     slot = *jit;
   }

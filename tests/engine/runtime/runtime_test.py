@@ -6,7 +6,7 @@ import unittest
 
 import torch
 
-sys.path.insert(0, os.path.join(os.environ["FUSEBOX_BIN"], "..", "..", "tests"))
+sys.path.insert(0, os.path.normpath(os.path.join(os.environ["FUSEBOX_BIN"], "..", "..", "tests")))
 import fusebox_runtime_probe as probe
 
 
@@ -140,7 +140,7 @@ class Programs(unittest.TestCase):
         with self.assertRaisesRegex(RuntimeError, "no operator named aten::no_such"):
             probe.Program([("input", 0, [2])], [("extern", "aten::no_such", [buf(0)], [])], [])
         with self.assertRaisesRegex(RuntimeError, "cannot pass"):
-            probe.Program([("input", 0, [2])], [("extern", "aten::relu", [3], [])], [])
+            probe.Program([("input", 0, [2])], [("extern", "aten::relu", ["text"], [])], [])
 
     def test_below_autograd(self):
         x = torch.randn(3, requires_grad=True)
