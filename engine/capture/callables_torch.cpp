@@ -86,6 +86,31 @@ PyRef ruleReduceEx(Evaluation& e, PyObject* callable, const CallArguments& a) {
 /// A class method of C that runs Python `forward` on stand-ins; its Python code is not followed.
 PyRef ruleAutogradApply(Evaluation& e, PyObject* callable, const CallArguments& a) { return e.callReal(callable, a); }
 
+/// Methods that need the memory, the values or the history of a tensor, which a stand-in does not have.
+PyRef ruleNeedsTensor(Evaluation& e, PyObject* callable, const CallArguments&) {
+  PyRef name = PyRef::steal(PyObject_GetAttrString(callable, "__name__"));
+  PyErr_Clear();
+  e.breakHere("tensor internals", std::string(name ? PyUnicode_AsUTF8(name.get()) : "a method") + " needs a tensor that exists",
+              "Move the call out of the compiled region.");
+}
+
+PyRef ruleBackward(Evaluation& e, PyObject*, const CallArguments&) {
+  e.breakHere("backward", "backward() is called: gradients are accumulated outside of the graph",
+              "Call backward() outside of the compiled function.");
+}
+
+/// torch.autograd.grad of what this segment computed is followed: libtorch's engine runs on stand-ins and its operators are
+/// recorded. An input with a history of its own, which a stand-in does not have, would lose part of the gradient.
+PyRef ruleAutogradGrad(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  for (const trace::TracedInput& input : e.trace().inputs())
+    if (input.real.requires_grad() && !input.real.is_leaf())
+      e.breakHere("backward", "torch.autograd.grad() may reach behind an input that is not a leaf");
+  return e.callReal(callable, a);
+}
+
+/// Profiler ranges of the program: what is compiled is timed by its own recorder.
+PyRef ruleFirst(Evaluation&, PyObject*, const CallArguments& a) { return PyRef::borrow(a.args[0]); }
+
 PyRef ruleIsTensor(Evaluation& e, PyObject*, const CallArguments& a) { return PyRef::borrow(e.isTensor(a.args[0]) ? Py_True : Py_False); }
 
 constexpr RuleRow kRows[] = {
@@ -124,6 +149,30 @@ constexpr RuleRow kRows[] = {
     {"torch._C._functorch.peek_interpreter_stack", rulePure},
     {"torch._C._FunctionBase.apply", ruleAutogradApply},
     {"torch.utils.checkpoint.checkpoint", ruleCheckpoint},
+    {"torch.Tensor.numpy", ruleNeedsTensor},
+    {"torch.Tensor.__array__", ruleNeedsTensor},
+    {"torch.Tensor.__dlpack__", ruleNeedsTensor},
+    {"torch.Tensor.__deepcopy__", ruleNeedsTensor},
+    {"torch.Tensor.__reduce_ex__", ruleNeedsTensor},
+    {"torch.Tensor.data_ptr", ruleNeedsTensor},
+    {"torch.Tensor.storage", ruleNeedsTensor},
+    {"torch.Tensor.untyped_storage", ruleNeedsTensor},
+    {"torch.Tensor._typed_storage", ruleNeedsTensor},
+    {"torch.Tensor.share_memory_", ruleNeedsTensor},
+    {"torch.Tensor.is_shared", ruleNeedsTensor},
+    {"torch.Tensor.pin_memory", ruleNeedsTensor},
+    {"torch.Tensor.is_pinned", ruleNeedsTensor},
+    {"torch.Tensor.set_", ruleNeedsTensor},
+    {"torch.Tensor.resize_", ruleNeedsTensor},
+    {"torch.Tensor.resize_as_", ruleNeedsTensor},
+    {"torch.Tensor.register_hook", ruleNeedsTensor},
+    {"torch.Tensor.register_post_accumulate_grad_hook", ruleNeedsTensor},
+    {"torch.Tensor.retain_grad", ruleNeedsTensor},
+    {"torch.Tensor.backward", ruleBackward},
+    {"torch.autograd.backward", ruleBackward},
+    {"torch.autograd.grad", ruleAutogradGrad},
+    {"torch.autograd.profiler.record_function.__enter__", ruleFirst},
+    {"torch.autograd.profiler.record_function.__exit__", ruleNone},
     {"inspect.signature", rulePure},
     {"builtins.object.__new__", ruleNew},
     {"builtins.object.__reduce_ex__", ruleReduceEx},

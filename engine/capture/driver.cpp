@@ -21,6 +21,9 @@ class FrameRun {
   PyObject* run();
 
  private:
+  EntryPoint& pointHere() {
+    return code_.point(started_ ? state_.offset : 0, started_ ? static_cast<int>(state_.stack.size()) : 0);
+  }
   FrameView view() const { return started_ ? viewOf(state_) : viewOf(frame_); }
   /// The frame as it is goes to CPython.
   PyObject* handBack();
@@ -37,6 +40,7 @@ class FrameRun {
   const RegionOptions* options_;
   FrameState state_;       ///< valid once `started_`: before that the frame itself is the state
   bool started_ = false;
+  int64_t checkStartNs_ = 0;  ///< when the guards of the entry that is about to run were checked; 0 when nothing is recorded
 };
 
 PyObject* FrameRun::handBack() {
@@ -55,9 +59,15 @@ std::shared_ptr<Entry> FrameRun::entryHere(bool* failed) {
   *failed = false;
   const GlobalState now = GlobalState::current();
   if (now.refusal()) return nullptr;
-  EntryPoint& point = code_.point(started_ ? state_.offset : 0, started_ ? static_cast<int>(state_.stack.size()) : 0);
+  EntryPoint& point = pointHere();
   PyObject* globals = globalsOf(frame_);
-  if (auto entry = findEntry(point, view(), now, options_, globals)) return entry;
+  record::Recorder* recorder = record::Recorder::active();
+  checkStartNs_ = recorder ? nowNs() : 0;
+  if (auto entry = findEntry(point, view(), now, options_, globals)) {
+    if (recorder && entry->recorder == recorder) recorder->guardCheck(entry->compile, checkStartNs_, nowNs() - checkStartNs_);
+    return entry;
+  }
+  checkStartNs_ = 0;
   if (point.eager && !options_->fullgraph) return nullptr;
   const Stance stance = captureStance();
   if (stance == Stance::EagerOnRecompile) return nullptr;
@@ -82,7 +92,13 @@ bool FrameRun::runGraph(Entry& entry, std::vector<at::Tensor>* outputs, bool* pr
   inputs.reserve(entry.graphInputs);
   for (size_t i = 0; i < entry.graphInputs; ++i) inputs.push_back(THPVariable_Unpack(entry.guards->output(i)));
   record::Recorder* recorder = record::Recorder::active();
-  const int64_t start = recorder ? nowNs() : 0;
+  int64_t start = 0;
+  record::Recorder::Caller outer;
+  if (recorder) {
+    if (entry.recorder != recorder) [[unlikely]] describeEntry(recorder, code_, pointHere(), entry);
+    start = checkStartNs_ ? checkStartNs_ : nowNs();
+    outer = std::exchange(record::Recorder::caller(), {entry.compile, entry.forward});
+  }
   ++captureSuspended();
   bool ok = true;
   try {
@@ -100,7 +116,10 @@ bool FrameRun::runGraph(Entry& entry, std::vector<at::Tensor>* outputs, bool* pr
     ok = false;
   }
   --captureSuspended();
-  if (recorder) recorder->call(entry.compile, start, nowNs() - start);
+  if (recorder) {
+    recorder->call(entry.compile, start, nowNs() - start);
+    record::Recorder::caller() = outer;
+  }
   return ok;
 }
 
@@ -146,6 +165,7 @@ Outcome FrameRun::runEntry(Entry& entry, PyRef* result) {
   switch (segment.exit) {
     case Segment::Exit::Return:
       *result = replay.build(*segment.result);
+      if (segment.modes.apply) segment.modes.apply();
       return *result ? Outcome::Returned : Outcome::Raised;
     case Segment::Exit::Raise: {
       PyRef exception = replay.build(*segment.result);

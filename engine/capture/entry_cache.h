@@ -46,7 +46,9 @@ struct Entry {
   size_t sharedCount = 0;
   int64_t hits = 0;
   int number = 0;                      ///< 0 for the first entry of its place, counting up
+  record::Recorder* recorder = nullptr; ///< whose ids the following are
   record::Id compile = 0, firstGuard = 0;
+  record::GraphSnapshot forward;
 };
 
 /// Where capture can start in a code object, and what was compiled for it.
@@ -56,7 +58,7 @@ struct EntryPoint {
   int compiled = 0;                    ///< entries ever made here
   bool eager = false;                  ///< no further captures: limit reached, or capture failed; existing entries still serve
   int failures = 0;
-  record::Id frame = 0;
+  record::Id frame = 0;                ///< in the recording of the code's `recorder`
 };
 
 /// Everything known of one code object; lives in its extra slot.
@@ -65,6 +67,7 @@ struct CodeState {
   bool skip = false;                   ///< its frames are CPython's (unless they are what the user asked to compile)
   bool limitReported = false;
   int compiled = 0;
+  record::Recorder* recorder = nullptr; ///< whose frame ids this state and its points hold
   record::Id frame = 0;
   std::vector<std::unique_ptr<EntryPoint>> points;
 

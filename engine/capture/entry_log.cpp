@@ -75,9 +75,49 @@ record::Id frameRecord(CodeState& code, EntryPoint& point) {
     else row.place.line = code.code->co_firstlineno;
     return recorder->frame(std::move(row));
   };
+  if (code.recorder != recorder) {
+    code.recorder = recorder;
+    code.frame = 0;
+    for (auto& p : code.points) p->frame = 0;
+  }
   if (!code.frame) code.frame = make(0, 0);
   if (!point.frame) point.frame = point.offset == 0 && point.depth == 0 ? code.frame : make(code.frame, point.offset);
   return point.frame;
+}
+
+std::vector<record::GuardRecord> guardRows(const Entry& entry, PyCodeObject* code) {
+  std::vector<record::GuardRecord> rows;
+  const GuardSet& set = entry.guards->guards();
+  for (const Guard& guard : set.guards()) {
+    record::GuardRecord row;
+    row.kind = name(guard.kind);
+    if (guard.source) row.source = guard.source->str();
+    row.expected = expectedText(guard, set);
+    row.code = row.kind + (row.source.empty() ? "" : " " + row.source) + ": " + row.expected;
+    row.reason = guard.text;
+    row.place = toRecord(guard.place.file.empty() ? placeOf(code, 0) : guard.place);
+    if (guard.place.file.empty()) row.place.line = code->co_firstlineno;
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+void describeEntry(record::Recorder* recorder, CodeState& code, EntryPoint& point, Entry& entry) {
+  if (entry.recorder == recorder) return;
+  record::CompileRecord row;
+  row.frame = frameRecord(code, point);
+  row.attempt = entry.number;
+  row.kind = point.offset == 0 ? "frame" : "resume";
+  row.backend = entry.options->backendName;
+  row.mode = entry.options->mode;
+  row.dynamic = entry.options->dynamic == 1;
+  entry.recorder = recorder;
+  entry.compile = recorder->beginCompile(std::move(row));
+  entry.firstGuard = recorder->guards(entry.compile, guardRows(entry, code.code));
+  entry.forward = {};
+  if (entry.function) entry.forward = describeModule(entry.function->module(), entry.compile, text(code.code->co_name));
+  recorder->endCompile(entry.compile, {true, {}, "before the recording", {}});
+  recorder->frameStatus(row.frame, "compiled");
 }
 
 }  // namespace fusebox::capture

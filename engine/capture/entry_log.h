@@ -38,6 +38,11 @@ bool& keepsGraphText();
 
 /// The session's row of a frame (or of the resume function that starts at the point); made on first use, 0 without a recorder.
 record::Id frameRecord(CodeState& code, EntryPoint& point);
+/// Writes the rows of an entry that was compiled before `recorder` started: frame, compilation, guards, traced graphs. No-op if it
+/// has them.
+void describeEntry(record::Recorder* recorder, CodeState& code, EntryPoint& point, Entry& entry);
+/// Guards of an entry as rows; without a place of their own they get the code's.
+std::vector<record::GuardRecord> guardRows(const Entry& entry, PyCodeObject* code);
 record::Place toRecord(const Place& place);
 /// Position of an instruction of a code object.
 Place placeOf(PyCodeObject* code, int offset);

@@ -2,6 +2,7 @@
 
 #include "engine/capture/driver.h"
 #include "engine/capture/entry_log.h"
+#include "engine/capture/instruction.h"
 #include "engine/capture/replay.h"
 
 namespace fusebox::capture {
@@ -25,6 +26,7 @@ class EntryMaker {
   std::shared_ptr<Entry> compile(Segment segment);
   void recordGuards(Entry& entry);
   void reportBreak(const Segment& segment);
+  void describePosition(int offset, const Place& place, record::GraphBreakRecord& row) const;
   CaptureEvent event(CaptureEvent::Kind kind) const;
   /// Under fullgraph a Python error; otherwise the reason is kept and the place runs eagerly from now on.
   void giveUp(const std::string& what, const std::string& reason, const std::string& hint, const Place& place);
@@ -77,16 +79,19 @@ void EntryMaker::explainMisses(const char* outcome) {
       e.file = failure.place.file;
       e.line = failure.place.line;
     }
+    const record::Place place{e.file, e.line, e.function};
     addEvent(std::move(e));
     if (!recorder_) continue;
     record::GuardFailureRecord row;
     row.frame = frame_;
+    if (recorder_) describeEntry(recorder_, code_, point_, *other);
     row.compile = other->compile;
+    if (failure.index >= 0 && other->firstGuard) row.guard = other->firstGuard + static_cast<record::Id>(failure.index);
     row.text = failure.guard;
     row.expected = failure.expected;
     row.found = failure.found;
     row.outcome = outcome;
-    row.place = toRecord(failure.place);
+    row.place = place;
     const record::Id id = recorder_->guardFailure(std::move(row));
     if (!cause_) cause_ = id;
   }
@@ -121,6 +126,7 @@ bool EntryMaker::capture(Segment* segment) {
   CaptureOptions how;
   how.fullgraph = options_->fullgraph;
   how.breakEvery = options_->breakEvery;
+  how.compile = compile_;
   ++captureSuspended();
   ++captureDepth();
   Result<Segment> captured = [&]() -> Result<Segment> {
@@ -181,30 +187,36 @@ void EntryMaker::reportBreak(const Segment& segment) {
   row.hint = b.hint;
   row.place = toRecord(b.place);
   row.offset = segment.offset * 2;
+  describePosition(segment.offset, b.place, row);
   for (const Place& p : b.stack) row.stack.push_back(toRecord(p));
   recorder_->graphBreak(std::move(row));
 }
 
+/// Columns and instruction, where the break is in the frame itself and not in a function that was inlined into it.
+void EntryMaker::describePosition(int offset, const Place& place, record::GraphBreakRecord& row) const {
+  int line = 0, column = -1, endLine = 0, endColumn = -1;
+  if (!PyCode_Addr2Location(code_.code, offset * 2, &line, &column, &endLine, &endColumn) || line != place.line) return;
+  const char* file = PyUnicode_AsUTF8(code_.code->co_filename);
+  if (!file || place.file != file) return;
+  row.endLine = endLine;
+  row.column = column;
+  row.endColumn = endColumn;
+  PyRef bytes = PyRef::steal(PyCode_GetCode(code_.code));
+  if (bytes && offset * 2 < PyBytes_GET_SIZE(bytes.get()))
+    row.opcode = opcodeName(static_cast<uint8_t>(PyBytes_AS_STRING(bytes.get())[offset * 2]));
+  PyErr_Clear();
+}
+
 void EntryMaker::recordGuards(Entry& entry) {
   if (!recorder_) return;
-  std::vector<record::GuardRecord> rows;
-  for (const Guard& guard : entry.guards->guards().guards()) {
-    record::GuardRecord row;
-    row.kind = name(guard.kind);
-    if (guard.source) row.source = guard.source->str();
-    row.expected = expectedText(guard, entry.guards->guards());
-    row.code = row.kind + (row.source.empty() ? "" : " " + row.source) + ": " + row.expected;
-    row.reason = guard.text;
-    row.place = toRecord(guard.place);
-    rows.push_back(std::move(row));
-  }
-  entry.firstGuard = recorder_->guards(compile_, std::move(rows));
+  entry.firstGuard = recorder_->guards(compile_, guardRows(entry, code_.code));
 }
 
 std::shared_ptr<Entry> EntryMaker::compile(Segment segment) {
   auto entry = std::make_shared<Entry>();
   entry->options = options_;
   entry->globals = PyRef::borrow(globals_);
+  entry->recorder = recorder_;
   entry->compile = compile_;
   entry->number = point_.compiled;
   CaptureEvent e = event(CaptureEvent::Kind::Compiled);

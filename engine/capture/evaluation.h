@@ -56,6 +56,7 @@ class Evaluation final : public Operations {
   PyRef binary(int op, PyObject* a, PyObject* b) override;
   PyRef unary(Op op, PyObject* a) override;
   PyRef compare(int op, PyObject* a, PyObject* b) override;
+  bool same(PyObject* a, PyObject* b) override;
   int contains(PyObject* container, PyObject* item) override;
   int truth(PyObject* object) override;
   Py_ssize_t length(PyObject* object) override;
@@ -121,6 +122,8 @@ class Evaluation final : public Operations {
   PyObject* typeLookup(PyTypeObject* type, PyObject* name);
   /// dict[name] guarded; null without error when absent (guarded too).
   PyRef readDict(PyObject* dict, PyObject* key);
+  /// object[key] of a tuple or list (or what the builtin part of a subclass holds).
+  PyRef tupleItem(PyObject* object, PyObject* key);
   void attributeError(PyObject* object, PyObject* name);
 
   // --- calls (slots_call.cpp, module_protocol.cpp, callables_*.cpp) --------------------------------------------------
@@ -134,6 +137,8 @@ class Evaluation final : public Operations {
   PyRef callMethodNamed(PyObject* object, const char* name, std::initializer_list<PyObject*> args);
   /// Runs a C callable (or a Python function that only computes with tensors) for real on exposed arguments.
   PyRef callReal(PyObject* callable, const CallArguments& a);
+  /// Before C code may advance an object: an iterator from before this segment is left alone by a break.
+  void willConsume(PyObject* object);
   /// The same without looking into the arguments.
   PyRef callRaw(PyObject* callable, const CallArguments& a);
   /// A result of C code: adopts what is new, gives BreakError its way.
@@ -165,6 +170,12 @@ class Evaluation final : public Operations {
   struct Modes;
   bool equalsConstant(PyObject* object) const;
   PyRef wrapTensor(PyObject* object, const Source* source);
+  void guardValue(PyObject* object, const Source* source);
+  /// Before C code looks into an object: a break if what it finds there could change unnoticed.
+  void requireKnown(PyObject* object);
+  void guardMethodOf(PyObject* method, const Source* source);
+  /// The object that a builtin method is bound to, as the program sees it.
+  PyRef selfOf(PyObject* method);
   const Source* adoptSource(PyObject* object, const Source* source);
   PyRef exposeSequence(PyObject* object, Origin* origin);
   PyRef exposeDict(PyObject* object, Origin* origin);
@@ -173,6 +184,8 @@ class Evaluation final : public Operations {
   bool bindArguments(Frame& frame, PyObject* function, const CallArguments& a);
   PyRef callNew(PyTypeObject* type, const CallArguments& a);
   bool callInit(PyObject* object, PyTypeObject* type, const CallArguments& a);
+  /// What was written must not be reached under the name of something else next time.
+  void guardWritesAgainstAliases();
   Segment finish(Frame& root, Segment::Exit exit, std::optional<GraphBreak> why);
   graph::Provenance provenance();
   std::string modulePath(PyObject* module);

@@ -3,6 +3,7 @@
 #include "engine/capture/interpreter.h"
 #include "engine/capture/recipes.h"
 #include "engine/capture/value_kinds.h"
+#include "engine/record/recorder.h"
 
 namespace fusebox::capture {
 
@@ -124,6 +125,25 @@ void Evaluation::deferCall(PyObject* callable, const CallArguments& a) {
   deferred_.push_back({PyRef::borrow(callable), std::move(args), std::move(kwargs)});
 }
 
+void Evaluation::guardWritesAgainstAliases() {
+  using Pair = std::pair<PyObject*, const Source*>;
+  std::vector<Pair> distinct;
+  for (const Journal::Entry& entry : journal_.entries()) {
+    PyObject* written = entry.owner ? entry.owner.get() : entry.container.get();
+    const Source* source = entry.owner ? entry.ownerSource : entry.source;
+    if (!source || source->kind == Source::Kind::Pinned) continue;
+    const size_t before = distinct.size();
+    for (const auto& [object, origin] : origins_.all())
+      if (object != written && Py_TYPE(object) == Py_TYPE(written) && origin.source && !origin.owner &&
+          origin.source->kind != Source::Kind::Pinned)
+        distinct.emplace_back(object, origin.source);
+    if (distinct.size() != before) distinct.emplace_back(written, source);
+  }
+  std::sort(distinct.begin(), distinct.end(), [](const Pair& a, const Pair& b) { return a.second->id < b.second->id; });
+  distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
+  for (const Pair& p : distinct) guards_->addKind(GuardKind::NotSameObject, p.second, nullptr, place());
+}
+
 Segment Evaluation::finish(Frame& root, Segment::Exit exit, std::optional<GraphBreak> why) {
   RecipeMaker recipes(*this);
   Segment segment;
@@ -148,6 +168,7 @@ Segment Evaluation::finish(Frame& root, Segment::Exit exit, std::optional<GraphB
     for (const PyRef& value : root.stack) segment.stack.push_back(recipes.make(value.get()));
     segment.offset = root.decoded->instructions[static_cast<size_t>(groupStart(root))].offset;
   }
+  guardWritesAgainstAliases();
   segment.effects = journal_.effects([&](PyObject* value) { return recipes.make(value); });
   for (const DeferredCall& call : deferred_) {
     auto recipe = std::make_shared<Recipe>();
@@ -158,13 +179,15 @@ Segment Evaluation::finish(Frame& root, Segment::Exit exit, std::optional<GraphB
     effect.value = std::move(recipe);
     segment.effects.push_back(std::move(effect));
   }
-  if (const Modes now; exit == Segment::Exit::Break && !(now == *entryModes_)) {
+  if (const Modes now; !(now == *entryModes_)) {
     segment.modes.gradMode = now.grad;
     segment.modes.apply = [now] { now.apply(); };
   }
   // A mutated or returned tensor needs the graph even if no operator made it.
   if (trace_->recordedOps() > 0 || !recipes.graphOutputs().empty()) {
+    record::StageTimer timer(record::Recorder::active(), options_.compile, record::Phase::Aot, "functionalise and partition");
     Result<aot::AotModule> module = aot::finishTrace(*trace_, recipes.graphOutputs());
+    if (!module) timer.error(module.error().text());
     if (!module)
       throw CaptureBreak{{"unsupported graph", module.error().text(), "", place(), stackPlaces()}, 0};
     segment.graph = std::make_shared<aot::AotModule>(std::move(*module));

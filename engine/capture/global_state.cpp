@@ -1,5 +1,6 @@
 #include "engine/capture/global_state.h"
 
+#include <vector>
 #include <ATen/Context.h>
 #include <ATen/PythonTorchFunctionTLS.h>
 #include <ATen/SavedTensorHooks.h>
@@ -45,10 +46,10 @@ static_assert(std::size(kFlags) <= 32);
 
 const char* truth(bool b) { return b ? "True" : "False"; }
 
-void append(std::string& text, const std::string& what, const std::string& found, const std::string& was) {
-  if (!text.empty()) text += ", ";
-  text += what + ": " + found + ", was " + was;
-}
+/// One thing that two states do not agree on.
+struct Difference {
+  std::string what, found, was;
+};
 
 }  // namespace
 
@@ -74,28 +75,47 @@ bool GlobalState::operator==(const GlobalState& o) const {
   return std::memcmp(this, &o, sizeof(GlobalState)) == 0;
 }
 
+namespace {
+
+std::vector<Difference> differences(const GlobalState& expected, const GlobalState& found) {
+  std::vector<Difference> list;
+  const auto append = [&](const std::string& what, const std::string& is, const std::string& was) {
+    list.push_back({what, is, was});
+  };
+  for (size_t i = 0; i < std::size(kFlags); ++i)
+    if ((expected.flags ^ found.flags) >> i & 1) append(kFlags[i].name, truth(found.flags >> i & 1), truth(expected.flags >> i & 1));
+  auto dtype = [&](const char* what, int8_t was, int8_t is) {
+    if (was != is) append(what, c10::toString(static_cast<c10::ScalarType>(is)), c10::toString(static_cast<c10::ScalarType>(was)));
+  };
+  dtype("default dtype", expected.defaultDtype, found.defaultDtype);
+  dtype("autocast dtype (cpu)", expected.autocastCpuDtype, found.autocastCpuDtype);
+  dtype("autocast dtype (cuda)", expected.autocastCudaDtype, found.autocastCudaDtype);
+  auto number = [&](const char* what, int32_t was, int32_t is) {
+    if (was != is) append(what, std::to_string(is), std::to_string(was));
+  };
+  number("float32 matmul precision", expected.float32Precision, found.float32Precision);
+  number("torch function modes", expected.functionModes, found.functionModes);
+  number("torch dispatch modes", expected.dispatchModes, found.dispatchModes);
+  number("torch function disabled", expected.functionDisabled, found.functionDisabled);
+  number("saved tensor hooks", expected.savedTensorHooks, found.savedTensorHooks);
+  if (list.empty() && !(expected == found)) {
+    append("dispatch keys", c10::toString(c10::DispatchKeySet(c10::DispatchKeySet::RAW, found.includedKeys)),
+           c10::toString(c10::DispatchKeySet(c10::DispatchKeySet::RAW, expected.includedKeys)));
+  }
+  return list;
+}
+
+}  // namespace
+
 std::string GlobalState::difference(const GlobalState& found) const {
   std::string text;
-  for (size_t i = 0; i < std::size(kFlags); ++i)
-    if ((flags ^ found.flags) >> i & 1) append(text, kFlags[i].name, truth(found.flags >> i & 1), truth(flags >> i & 1));
-  auto dtype = [&](const char* what, int8_t was, int8_t is) {
-    if (was != is) append(text, what, c10::toString(static_cast<c10::ScalarType>(is)), c10::toString(static_cast<c10::ScalarType>(was)));
-  };
-  dtype("default dtype", defaultDtype, found.defaultDtype);
-  dtype("autocast dtype (cpu)", autocastCpuDtype, found.autocastCpuDtype);
-  dtype("autocast dtype (cuda)", autocastCudaDtype, found.autocastCudaDtype);
-  auto number = [&](const char* what, int32_t was, int32_t is) {
-    if (was != is) append(text, what, std::to_string(is), std::to_string(was));
-  };
-  number("float32 matmul precision", float32Precision, found.float32Precision);
-  number("torch function modes", functionModes, found.functionModes);
-  number("torch dispatch modes", dispatchModes, found.dispatchModes);
-  number("torch function disabled", functionDisabled, found.functionDisabled);
-  number("saved tensor hooks", savedTensorHooks, found.savedTensorHooks);
-  if (text.empty() && !(*this == found)) {
-    append(text, "dispatch keys", c10::toString(c10::DispatchKeySet(c10::DispatchKeySet::RAW, found.includedKeys)),
-           c10::toString(c10::DispatchKeySet(c10::DispatchKeySet::RAW, includedKeys)));
-  }
+  for (const Difference& d : differences(*this, found)) text += (text.empty() ? "" : ", ") + d.what + ": " + d.found + ", was " + d.was;
+  return text;
+}
+
+std::string GlobalState::ownSide(const GlobalState& found) const {
+  std::string text;
+  for (const Difference& d : differences(*this, found)) text += (text.empty() ? "" : ", ") + d.what + ": " + d.was;
   return text;
 }
 

@@ -18,6 +18,8 @@ struct GlobalState {
   bool operator==(const GlobalState& o) const;
   /// What differs, as "grad_mode: True, was False"; empty if equal. `this` is what was expected.
   std::string difference(const GlobalState& found) const;
+  /// This state's side of the difference: "grad_mode: False".
+  std::string ownSide(const GlobalState& found) const;
   /// Why a frame that starts in this state is left to eager execution (modes of the user are active); null: it is not.
   const char* refusal() const;
 };

@@ -61,6 +61,7 @@ struct GuardFailure {
   std::string guard;     ///< "TENSOR_MATCH L['x']"
   std::string expected, found;
   Place place;
+  int64_t index = -1;    ///< of the guard in its set; -1: none of them
 };
 
 }  // namespace fusebox::capture

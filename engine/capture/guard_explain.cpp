@@ -71,6 +71,7 @@ GuardFailure GuardTree::explain(const FrameView& frame, const GlobalState& state
     failure.expected = expectedText(guard, *set_);
     failure.found = std::move(found);
     failure.place = guard.place;
+    failure.index = index;
   };
   if (!*alive_) {
     for (uint32_t i = 0; i < set_->guards().size(); ++i) {
@@ -84,6 +85,7 @@ GuardFailure GuardTree::explain(const FrameView& frame, const GlobalState& state
   }
   if (checksGlobalState_ && !(set_->globalState() == state)) {
     fill(globalStateGuard_, set_->globalState().difference(state));
+    failure.expected = set_->globalState().ownSide(state);
     return failure;
   }
   const int64_t position = run(frame);

@@ -5,9 +5,9 @@ namespace {
 
 bool sameKeys(PyObject* dict, PyObject* keys) {
   if (PyDict_GET_SIZE(dict) != PyTuple_GET_SIZE(keys)) return false;
-  if (PyODict_Check(dict) && PyODict_CheckExact(dict)) {
+  if (PyODict_Check(dict)) {
     // The order of an OrderedDict is a list of its own, which move_to_end changes.
-    PyRef iterator = PyRef::steal(PyObject_GetIter(dict));
+    PyRef iterator = PyRef::steal(PyODict_Type.tp_iter(dict));
     for (Py_ssize_t i = 0; iterator && i < PyTuple_GET_SIZE(keys); ++i) {
       PyRef key = PyRef::steal(PyIter_Next(iterator.get()));
       if (!key || !sameConstant(key.get(), PyTuple_GET_ITEM(keys, i))) return PyErr_Clear(), false;
@@ -44,6 +44,12 @@ PyObject* itemOf(PyObject* sequence, int64_t index) {
 }
 
 PyObject* keyAt(PyObject* dict, int64_t index) {
+  if (PyODict_Check(dict)) {
+    PyRef iterator = PyRef::steal(PyODict_Type.tp_iter(dict)), key;
+    do key = PyRef::steal(PyIter_Next(iterator.get()));
+    while (key && index-- > 0);
+    return key.get();  // the dict holds it
+  }
   Py_ssize_t position = 0;
   PyObject *key = nullptr, *value;
   while (PyDict_Next(dict, &position, &key, &value))
@@ -124,7 +130,9 @@ bool GuardTree::fetch(Op& op, const FrameView& frame) {
     case Code::FunctionDefaults:
     case Code::FunctionKwDefaults:
     case Code::FunctionClosure: o = functionPart(base, op.code); break;
-    case Code::MethodSelf: o = PyMethod_Check(base) ? PyMethod_GET_SELF(base) : nullptr; break;
+    case Code::MethodSelf:
+      o = PyMethod_Check(base) ? PyMethod_GET_SELF(base) : PyCFunction_Check(base) ? PyCFunction_GET_SELF(base) : nullptr;
+      break;
     case Code::MethodFunction: o = PyMethod_Check(base) ? PyMethod_GET_FUNCTION(base) : nullptr; break;
     case Code::TensorGrad:
       if (THPVariable_Check(base)) o = THPVariable_Wrap(THPVariable_Unpack(base).grad());

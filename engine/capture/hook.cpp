@@ -16,13 +16,26 @@ thread_local ThreadRegion region;
 int openRegions = 0;  ///< of all threads; guarded by the GIL
 FrameEvaluator evaluatorBefore = nullptr;
 
+/// The wrapper that torch.compiler.disable puts round a function: nothing below it is compiled.
+bool isMarkedDisabled(InterpreterFrame* frame) {
+  static PyObject* const kMark = PyUnicode_InternFromString("_torchdynamo_disable");
+  static PyObject* const kRecursive = PyUnicode_InternFromString("_torchdynamo_disable_recursive");
+  PyObject* dict = functionOf(frame)->func_dict;
+  PyObject* mark = dict ? PyDict_GetItemWithError(dict, kMark) : nullptr;
+  return mark && mark != Py_False && PyDict_GetItemWithError(dict, kRecursive) != Py_False;
+}
+
 PyObject* evaluateHooked(PyThreadState* thread, InterpreterFrame* frame, int throwing) {
   ThreadRegion& here = region;
   if (throwing || !here.options || here.disabled || captureSuspended() || !isFresh(frame) || isTraced(thread))
     return evaluate(thread, frame, throwing);
   PyCodeObject* code = codeOf(frame);
   CodeState& state = stateOf(code);
-  if (state.skip && code != here.root) return evaluate(thread, frame, 0);
+  if (state.skip && code != here.root) {
+    if (!isMarkedDisabled(frame)) return evaluate(thread, frame, 0);
+    RegionPause pause;
+    return evaluate(thread, frame, 0);
+  }
   return runFrame(thread, frame, state, here.options);
 }
 

@@ -51,9 +51,9 @@ std::unique_ptr<Frame> Frame::make(PyObject* function) {
 }
 
 bool enterHandler(Operations& ops, Frame& frame) {
-  ops.noteTraceback(frame);
   const HandlerRange* range = frame.decoded->handlerOf(frame.pc);
-  if (!range) return false;
+  if (!range) return false;  // CPython, or the caller, adds the frame to the traceback when the exception leaves it
+  ops.noteTraceback(frame);
   PyRef exception = takeException();
   while (frame.stack.size() > static_cast<size_t>(range->depth)) frame.stack.pop_back();
   if (range->pushLasti) frame.push(PyRef::steal(PyLong_FromLong(frame.instruction().offset)));

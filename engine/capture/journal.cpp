@@ -1,5 +1,7 @@
 #include "engine/capture/journal.h"
 
+#include "engine/capture/value_kinds.h"
+
 namespace fusebox::capture {
 
 namespace {
@@ -13,9 +15,20 @@ RecipePtr sourceRecipe(const Source* source) {
 
 bool isContainer(PyObject* o) { return PyDict_Check(o) || PyList_Check(o) || PyAnySet_Check(o) || PyByteArray_Check(o); }
 
+/// A copy that keeps the order, which a plain dict cannot do for an OrderedDict whose keys were moved.
+PyRef copyDict(PyObject* dict) {
+  if (!PyODict_Check(dict)) return PyRef::steal(PyDict_Copy(dict));
+  PyRef items = itemsInOrder(dict), copy = PyRef::steal(PyODict_New());
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i) {
+    PyObject* pair = PyList_GET_ITEM(items.get(), i);
+    PyODict_SetItem(copy.get(), PyTuple_GET_ITEM(pair, 0), PyTuple_GET_ITEM(pair, 1));
+  }
+  return copy;
+}
+
 PyRef copyContents(PyObject* o) {
   if (PyCell_Check(o)) return PyRef::borrow(PyCell_GET(o));
-  if (PyDict_Check(o)) return PyRef::steal(PyDict_Copy(o));
+  if (PyDict_Check(o)) return copyDict(o);
   if (PyList_Check(o)) return PyRef::steal(PyList_GetSlice(o, 0, PyList_GET_SIZE(o)));
   if (PyAnySet_Check(o)) return PyRef::steal(PySet_New(o));
   return PyRef::steal(PyByteArray_FromObject(o));
@@ -24,12 +37,15 @@ PyRef copyContents(PyObject* o) {
 /// The same keys in the same order; values may differ.
 bool sameKeys(PyObject* a, PyObject* b) {
   if (PyDict_GET_SIZE(a) != PyDict_GET_SIZE(b)) return false;
-  PyObject *keyA, *keyB, *value;
-  Py_ssize_t atA = 0, atB = 0;
-  while (PyDict_Next(a, &atA, &keyA, &value) && PyDict_Next(b, &atB, &keyB, &value))
+  PyRef itemsA = itemsInOrder(a), itemsB = itemsInOrder(b);
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(itemsA.get()); ++i) {
+    PyObject* keyA = PyTuple_GET_ITEM(PyList_GET_ITEM(itemsA.get(), i), 0);
+    PyObject* keyB = PyTuple_GET_ITEM(PyList_GET_ITEM(itemsB.get(), i), 0);
     if (keyA != keyB && PyObject_RichCompareBool(keyA, keyB, Py_EQ) != 1) return false;
+  }
   return true;
 }
+
 
 /// Equal in the sense that nobody can tell whether the write happened: the same object, or equal immutable scalars.
 bool indistinguishable(PyObject* a, PyObject* b) {
@@ -57,12 +73,15 @@ bool sameSet(PyObject* a, PyObject* b) {
 void restoreDict(PyObject* dict, PyObject* snapshot) {
   PyObject *key, *value;
   if (!sameKeys(dict, snapshot)) {
-    if (PyDict_CheckExact(dict))
-      PyDict_Clear(dict);
+    if (PyODict_Check(dict))
+      PyRef::steal(PyObject_CallMethod(reinterpret_cast<PyObject*>(&PyODict_Type), "clear", "O", dict));
     else
-      PyRef::steal(PyObject_CallMethod(dict, "clear", nullptr));
+      PyDict_Clear(dict);
   }
-  for (Py_ssize_t at = 0; PyDict_Next(snapshot, &at, &key, &value);) {
+  PyRef items = itemsInOrder(snapshot);
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i) {
+    key = PyTuple_GET_ITEM(PyList_GET_ITEM(items.get(), i), 0);
+    value = PyTuple_GET_ITEM(PyList_GET_ITEM(items.get(), i), 1);
     if (PyDict_GetItemWithError(dict, key) == value) continue;
     if (PyODict_Check(dict))
       PyODict_SetItem(dict, key, value);
@@ -131,7 +150,7 @@ void dictEffects(const Journal::Entry& e, const std::function<RecipePtr(PyObject
   PyObject *key, *value;
   const bool attributes = static_cast<bool>(e.owner);
   RecipePtr target = sourceRecipe(attributes ? e.ownerSource : e.source);
-  PyRef reached = PyRef::steal(PyDict_Copy(e.snapshot.get()));
+  PyRef reached = copyDict(e.snapshot.get());
   std::vector<SideEffect> changes;
   auto change = [&](SideEffect::Kind kind, PyObject* k, PyObject* v) {
     SideEffect effect;
@@ -144,12 +163,15 @@ void dictEffects(const Journal::Entry& e, const std::function<RecipePtr(PyObject
   for (Py_ssize_t at = 0; PyDict_Next(e.snapshot.get(), &at, &key, &value);) {
     if (PyDict_GetItemWithError(e.container.get(), key)) continue;
     change(attributes ? SideEffect::Kind::DelAttr : SideEffect::Kind::DelItem, key, nullptr);
-    PyDict_DelItem(reached.get(), key);
+    PyObject_DelItem(reached.get(), key);
   }
-  for (Py_ssize_t at = 0; PyDict_Next(e.container.get(), &at, &key, &value);) {
+  PyRef items = itemsInOrder(e.container.get());
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i) {
+    key = PyTuple_GET_ITEM(PyList_GET_ITEM(items.get(), i), 0);
+    value = PyTuple_GET_ITEM(PyList_GET_ITEM(items.get(), i), 1);
     if (indistinguishable(PyDict_GetItemWithError(e.snapshot.get(), key), value)) continue;
     change(attributes ? SideEffect::Kind::SetAttr : SideEffect::Kind::SetItem, key, value);
-    PyDict_SetItem(reached.get(), key, value);
+    PyObject_SetItem(reached.get(), key, value);
   }
   if (sameKeys(reached.get(), e.container.get())) {
     out.insert(out.end(), std::make_move_iterator(changes.begin()), std::make_move_iterator(changes.end()));
@@ -158,7 +180,7 @@ void dictEffects(const Journal::Entry& e, const std::function<RecipePtr(PyObject
   SideEffect whole;
   whole.kind = SideEffect::Kind::SetContents;
   whole.target = sourceRecipe(e.source);
-  PyRef copy = PyRef::steal(PyDict_Copy(e.container.get()));
+  PyRef copy = copyDict(e.container.get());
   whole.value = recipe(copy.get());
   out.push_back(std::move(whole));
 }

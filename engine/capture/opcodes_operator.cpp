@@ -66,9 +66,9 @@ Flow compareOp(Operations& ops, Frame& f, const Instruction& i) {
 #endif
 }
 
-Flow isOp(Operations&, Frame& f, const Instruction& i) {
+Flow isOp(Operations& ops, Frame& f, const Instruction& i) {
   PyRef b = f.pop(), a = f.pop();
-  return pushBool(f, (a.get() == b.get()) != (i.arg != 0));
+  return pushBool(f, ops.same(a.get(), b.get()) != (i.arg != 0));
 }
 
 Flow containsOp(Operations& ops, Frame& f, const Instruction& i) {

@@ -32,6 +32,8 @@ class Operations {
   virtual PyRef binary(int op, PyObject* a, PyObject* b) = 0;  ///< CPython's NB_ number
   virtual PyRef unary(Op op, PyObject* a) = 0;
   virtual PyRef compare(int op, PyObject* a, PyObject* b) = 0;  ///< Py_LT...
+  /// `a is b`.
+  virtual bool same(PyObject* a, PyObject* b) { return a == b; }
   virtual int contains(PyObject* container, PyObject* item) = 0;
   virtual int truth(PyObject* object) = 0;
   virtual Py_ssize_t length(PyObject* object) = 0;

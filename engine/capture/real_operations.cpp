@@ -130,6 +130,11 @@ class RealOperations final : public Operations {
   }
   void adopt(PyObject*) override {}
   void noteTraceback(Frame& frame) override {
+    PyFrameObject* current = PyEval_GetFrame();
+    if (current && reinterpret_cast<PyObject*>(frame.code()) == PyRef::steal(reinterpret_cast<PyObject*>(PyFrame_GetCode(current))).get()) {
+      PyTraceBack_Here(current);
+      return;
+    }
     _PyTraceback_Add(PyUnicode_AsUTF8(frame.code()->co_name), PyUnicode_AsUTF8(frame.code()->co_filename), frame.line());
   }
 

@@ -32,14 +32,22 @@ RecipePtr RecipeMaker::tensor(PyObject* object) {
   Origin* origin = e_.origin(object);
   if (origin && origin->source) return fromSource(origin->source);
   const at::Tensor& value = THPVariable_Unpack(object);
-  if (!trace::isTraceTensor(value)) return constant(object);
+  if (!trace::isTraceTensor(value))
+    throw CaptureBreak{{"unknown tensor", "a tensor that was not read from a place that can be guarded leaves the compiled region", "",
+                        e_.place(), {}}, origin ? origin->birth : -1};
   RecipePtr recipe = node(Recipe::Kind::GraphOutput, object);
   recipe->index = static_cast<int64_t>(outputs_.size());
   outputs_.push_back(value);
   if (Py_TYPE(object) != reinterpret_cast<PyTypeObject*>(THPVariableClass)) {
     recipe->kind = Recipe::Kind::Parameterised;
-    recipe->object = PyRef::borrow(reinterpret_cast<PyObject*>(Py_TYPE(object)));
   }
+  PyRef attributes = PyRef::steal(PyObject_GetAttrString(object, "__dict__"));
+  PyErr_Clear();
+  if (attributes && PyDict_Check(attributes.get()) && PyDict_GET_SIZE(attributes.get()) > 0) {
+    recipe->kind = Recipe::Kind::Parameterised;
+    dictionary(*recipe, attributes.get());
+  }
+  if (recipe->kind == Recipe::Kind::Parameterised) recipe->object = PyRef::borrow(reinterpret_cast<PyObject*>(Py_TYPE(object)));
   return recipe;
 }
 
@@ -48,10 +56,11 @@ void RecipeMaker::sequence(Recipe& recipe, PyObject* object) {
 }
 
 void RecipeMaker::dictionary(Recipe& recipe, PyObject* object) {
-  PyObject *key, *value;
-  for (Py_ssize_t at = 0; PyDict_Next(object, &at, &key, &value);) {
-    recipe.children.push_back(make(key));
-    recipe.children.push_back(make(value));
+  PyRef items = itemsInOrder(object);
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i) {
+    PyObject* pair = PyList_GET_ITEM(items.get(), i);
+    recipe.children.push_back(make(PyTuple_GET_ITEM(pair, 0)));
+    recipe.children.push_back(make(PyTuple_GET_ITEM(pair, 1)));
   }
 }
 
@@ -108,7 +117,12 @@ void RecipeMaker::instance(Recipe& recipe, PyObject* object) {
 /// Iterators of C: what pickling says they are made of.
 void RecipeMaker::reduced(Recipe& recipe, PyObject* object) {
   PyRef parts = PyRef::steal(PyObject_CallMethod(object, "__reduce__", nullptr));
-  if (!parts || !PyTuple_Check(parts.get()) || PyTuple_GET_SIZE(parts.get()) < 2) {
+  const auto leavesOut = [](PyObject* tuple) {  // what a call of the first two parts would not bring back
+    for (Py_ssize_t i = 2; i < PyTuple_GET_SIZE(tuple); ++i)
+      if (PyTuple_GET_ITEM(tuple, i) != Py_None && !(i == 2 && PyLong_Check(PyTuple_GET_ITEM(tuple, i)))) return true;
+    return false;
+  };
+  if (!parts || !PyTuple_Check(parts.get()) || PyTuple_GET_SIZE(parts.get()) < 2 || leavesOut(parts.get())) {
     PyErr_Clear();
     throw CaptureBreak{{"unsupported value", std::string("a ") + Py_TYPE(object)->tp_name + " cannot be made again", "", e_.place(), {}},
                        e_.origin(object) ? e_.origin(object)->birth : -1};
@@ -174,8 +188,8 @@ RecipePtr RecipeMaker::make(PyObject* object) {
   }
   if (PyRange_Check(object) || isIdentityValue(object)) {
     // A bound C method of a fresh object is made again by looking it up.
-    PyObject* self = PyCFunction_Check(object) ? PyCFunction_GET_SELF(object) : nullptr;
-    if (!self || PyModule_Check(self) || PyType_Check(self)) return constant(object);
+    PyObject* self = boundSelf(object);
+    if (!self) return constant(object);
     RecipePtr recipe = node(Kind::Call, object);
     static PyObject* const getattr = PyDict_GetItemString(PyEval_GetBuiltins(), "getattr");
     PyRef name = PyRef::steal(PyUnicode_FromString(reinterpret_cast<PyCFunctionObject*>(object)->m_ml->ml_name));
@@ -230,6 +244,14 @@ RecipePtr RecipeMaker::make(PyObject* object) {
       PyExceptionInstance_Check(object)) {
     RecipePtr recipe = node(Kind::Instance, object);
     instance(*recipe, object);
+    return recipe;
+  }
+  if (typeName == "collections.deque") {
+    RecipePtr recipe = node(Kind::Call, object);
+    PyRef items = PyRef::steal(PySequence_List(object)), longest = PyRef::steal(PyObject_GetAttrString(object, "maxlen"));
+    PyRef args = PyRef::steal(PyTuple_Pack(2, items.get(), longest.get())), none = PyRef::steal(PyDict_New());
+    keep_.insert(keep_.end(), {items, args, none});
+    recipe->children = {constant(reinterpret_cast<PyObject*>(Py_TYPE(object))), make(args.get()), make(none.get())};
     return recipe;
   }
   if (typeName == "weakref" || typeName == "weakref.ReferenceType" || typeName == "Generator") return constant(object);

@@ -4,17 +4,12 @@
 #include <unordered_set>
 
 #include "engine/capture/guard_tree_op.h"
+#include "engine/capture/value_kinds.h"
 
 namespace fusebox::capture {
 namespace {
 
 using Kind = Recipe::Kind;
-
-/// The builtin type that decides an object's layout.
-PyTypeObject* builtinBase(PyTypeObject* type) {
-  while (type->tp_flags & Py_TPFLAGS_HEAPTYPE && type->tp_base) type = type->tp_base;
-  return type;
-}
 
 bool holdsContentsFromCreation(PyTypeObject* base) {
   return base == &PyTuple_Type || base == &PyFrozenSet_Type || base == &PyUnicode_Type || base == &PyLong_Type ||
@@ -280,6 +275,18 @@ PyRef Replay::make(const Recipe& recipe) {
   return {};
 }
 
+bool Replay::fillAttributes(const Recipe& recipe, PyObject* object) {
+  for (size_t i = 0; i + 1 < recipe.children.size(); i += 2) {
+    PyRef key = build(*recipe.children[i]);
+    auto place = [object, key](PyObject* o) {
+      PyObject* dict = instanceDictOf(object);
+      return dict ? PyDict_SetItem(dict, key.get(), o) == 0 : PyObject_GenericSetAttr(object, key.get(), o) == 0;
+    };
+    if (!key || !give(*recipe.children[i + 1], place)) return false;
+  }
+  return true;
+}
+
 bool Replay::fill(const Recipe& recipe, PyObject* object) {
   switch (recipe.kind) {
     case Kind::List:
@@ -303,20 +310,14 @@ bool Replay::fill(const Recipe& recipe, PyObject* object) {
         if (!give(*recipe.children[i + 1], [object, key](PyObject* o) { return PyDict_SetItem(object, key.get(), o) == 0; })) return false;
       }
       return true;
+    case Kind::Parameterised: return fillAttributes(recipe, object);
     case Kind::Instance: {
       PyTypeObject* base = builtinBase(Py_TYPE(object));
       if (recipe.base && !holdsContentsFromCreation(base) && !PyExceptionInstance_Check(object)) {
         PyRef contents = build(*recipe.base);
         if (!contents || !setContents(object, contents.get())) return false;
       }
-      for (size_t i = 0; i + 1 < recipe.children.size(); i += 2) {
-        PyRef key = build(*recipe.children[i]);
-        auto place = [object, key](PyObject* o) {
-          PyObject* dict = instanceDictOf(object);
-          return dict ? PyDict_SetItem(dict, key.get(), o) == 0 : PyObject_GenericSetAttr(object, key.get(), o) == 0;
-        };
-        if (!key || !give(*recipe.children[i + 1], place)) return false;
-      }
+      if (!fillAttributes(recipe, object)) return false;
       for (const auto& [slot, value] : recipe.slots)
         if (!give(*value, [object, key = slot](PyObject* o) { return !o || PyObject_GenericSetAttr(object, key.get(), o) == 0; })) return false;
       return true;

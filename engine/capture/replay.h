@@ -24,6 +24,7 @@ class Replay {
  private:
   friend struct Builders;
   PyRef make(const Recipe& recipe);
+  bool fillAttributes(const Recipe& recipe, PyObject* object);
   bool fill(const Recipe& recipe, PyObject* object);
   /// Builds `child` and hands it to `place`; when the child is an immutable object whose making is still going on (a cycle),
   /// `place` is called once it is there.

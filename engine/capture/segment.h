@@ -39,7 +39,7 @@ struct Recipe {
     Partial,       ///< functools.partial: children function, args tuple, keywords dict
     Iterator,      ///< iter(child 0) advanced by `index`
     Call,          ///< children callable, args tuple, kwargs dict: a pure constructor in eager (super, mappingproxy, …)
-    Parameterised, ///< GraphOutput whose Python class is `object` (as_subclass)
+    Parameterised, ///< GraphOutput whose Python class is `object` (as_subclass); children: attributes, as of an Instance
   } kind = Kind::Constant;
   int64_t index = -1;
   const Source* source = nullptr;
@@ -111,6 +111,7 @@ struct Segment {
 /// Implemented by the evaluator (engine/capture/evaluator.cpp).
 struct CaptureOptions {
   bool fullgraph = false;
+  int32_t compile = 0; ///< id in the active recording, for the stages inside
   int breakEvery = 0;  ///< force a break at every k-th root instruction that may break (0: never); for tests
 };
 Result<Segment> captureSegment(const FrameState& state, const CaptureOptions& options);

@@ -129,6 +129,13 @@ PyRef Evaluation::bindDescriptor(PyObject* d, PyObject* object, PyTypeObject* ty
     return wrap(raw.get(), sources().slotAttr(source, name));
   }
   if (!kind->tp_descr_get) return pin(d);
+  if (object && std::string_view(kind->tp_name) == "_collections._tuplegetter") {
+    // A field of a namedtuple is an item of the tuple.
+    PyRef parts = PyRef::steal(PyObject_CallMethod(d, "__reduce__", nullptr));
+    PyRef args = parts ? PyRef::steal(PySequence_GetItem(parts.get(), 1)) : PyRef();
+    PyRef index = args ? PyRef::steal(PySequence_GetItem(args.get(), 0)) : PyRef();
+    return index ? tupleItem(object, index.get()) : PyRef();
+  }
   if (kind == &PyMethodDescr_Type || kind == &PyWrapperDescr_Type || kind == &PyClassMethodDescr_Type ||
       PyCFunction_Check(d) || isIdentityValue(d)) {
     PyRef bound = checked(kind->tp_descr_get(d, object, typeObject));

@@ -24,8 +24,15 @@ std::string describe(PyObject* callable) {
   return text;
 }
 
-void missingArgument(PyFunctionObject* f, PyObject* name) {
-  PyErr_Format(PyExc_TypeError, "%U() missing 1 required positional argument: '%U'", f->func_qualname, name);
+/// CPython's words for arguments that are missing: "f() missing 2 required positional arguments: 'a' and 'b'".
+void missingArguments(PyFunctionObject* f, const std::vector<PyObject*>& names, const char* kind) {
+  std::string text;
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (i > 0) text += names.size() == 2 ? " and " : i + 1 == names.size() ? ", and " : ", ";
+    text += std::string("'") + PyUnicode_AsUTF8(names[i]) + "'";
+  }
+  PyErr_Format(PyExc_TypeError, "%U() missing %zu required %s argument%s: %s", f->func_qualname, names.size(), kind,
+               names.size() == 1 ? "" : "s", text.c_str());
 }
 
 }  // namespace
@@ -51,8 +58,13 @@ bool Evaluation::bindArguments(Frame& frame, PyObject* function, const CallArgum
       PyTuple_SET_ITEM(rest.get(), static_cast<Py_ssize_t>(i), PyRef::borrow(a.args[positionalCount + i]).release());
     frame.locals[named] = std::move(rest);
   } else if (a.positional > positionalCount) {
-    PyErr_Format(PyExc_TypeError, "%U() takes %zd positional arguments but %zd were given", f->func_qualname,
-                 static_cast<Py_ssize_t>(positionalCount), static_cast<Py_ssize_t>(a.positional));
+    const auto least = static_cast<Py_ssize_t>(positionalCount) - (f->func_defaults ? PyTuple_GET_SIZE(f->func_defaults) : 0);
+    const auto most = static_cast<Py_ssize_t>(positionalCount), given = static_cast<Py_ssize_t>(a.positional);
+    if (least < most)
+      PyErr_Format(PyExc_TypeError, "%U() takes from %zd to %zd positional arguments but %zd were given", f->func_qualname, least, most, given);
+    else
+      PyErr_Format(PyExc_TypeError, "%U() takes %zd positional argument%s but %zd %s given", f->func_qualname, most, most == 1 ? "" : "s",
+                   given, given == 1 ? "was" : "were");
     return false;
   }
   PyRef rest = varKeywords ? PyRef::steal(PyDict_New()) : PyRef();
@@ -88,17 +100,23 @@ bool Evaluation::bindArguments(Frame& frame, PyObject* function, const CallArgum
                                  : wrap(raw, sources().sequenceItem(sources().derived(Source::Kind::FunctionDefaults, source), index));
     }
   }
+  std::vector<PyObject*> missing;
   for (size_t i = 0; i < positionalCount; ++i)
-    if (!frame.locals[i]) return missingArgument(f, PyTuple_GET_ITEM(names, i)), false;
+    if (!frame.locals[i]) missing.push_back(PyTuple_GET_ITEM(names, i));
+  if (!missing.empty()) return missingArguments(f, missing, "positional"), false;
   for (size_t i = positionalCount; i < named; ++i) {
     if (frame.locals[i]) continue;
     PyObject* name = PyTuple_GET_ITEM(names, i);
     PyObject* raw = f->func_kwdefaults ? PyDict_GetItemWithError(f->func_kwdefaults, name) : nullptr;
-    if (!raw) return missingArgument(f, name), false;
+    if (!raw) {
+      missing.push_back(name);
+      continue;
+    }
     frame.locals[i] = !source ? PyRef::borrow(raw)
                       : pinned ? pin(raw)
                                : wrap(raw, sources().dictItem(sources().derived(Source::Kind::FunctionKwDefaults, source), name));
   }
+  if (!missing.empty()) return missingArguments(f, missing, "keyword-only"), false;
   if (PyObject* closure = f->func_closure; closure && source)
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(closure); ++i) {
       PyObject* cell = PyTuple_GET_ITEM(closure, i);
@@ -222,6 +240,7 @@ PyRef Evaluation::callReal(PyObject* callable, const CallArguments& a) {
   std::vector<PyRef> keep;
   std::vector<PyObject*> args;
   for (size_t i = 0; i < a.total(); ++i) {
+    willConsume(a.args[i]);
     keep.push_back(lazyOf(a.args[i]) ? collect(a.args[i], false) : expose(a.args[i]));
     if (!keep.back()) return {};
     args.push_back(keep.back().get());
@@ -247,9 +266,10 @@ PyRef Evaluation::call(PyObject* callable, PyObject* const* args, size_t positio
     return call(keepFunction.get(), all.data(), positional + 1, kwNames);
   }
   if (PyCFunction_Check(callable)) {
-    PyObject* self = PyCFunction_GET_SELF(callable);
-    const bool bound = self && !PyModule_Check(self) && !PyType_Check(self);
     CallRule rule = ruleOf(callable);
+    const bool bound = boundSelf(callable) != nullptr;
+    PyRef owner = bound ? selfOf(callable) : PyRef();
+    PyObject* self = owner.get();
     if (rule && bound) {
       // The rule sees the unbound method with its object as the first argument.
       PyRef name = PyRef::steal(PyUnicode_FromString(reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name));
@@ -260,7 +280,12 @@ PyRef Evaluation::call(PyObject* callable, PyObject* const* args, size_t positio
       return rule(*this, callable, {all.data(), positional + 1, kwNames});
     }
     if (rule) return rule(*this, callable, a);
-    if (isTorchBinding(callable)) return callReal(callable, a);
+    if (isTorchBinding(callable)) {
+      if (!bound || self == boundSelf(callable)) return callReal(callable, a);
+      // Bound to a real tensor: the same method of its stand-in.
+      PyRef method = checked(PyObject_GetAttrString(self, reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name));
+      return method ? callReal(method.get(), a) : PyRef();
+    }
   } else if (PyType_Check(callable)) {
     if (CallRule rule = ruleOf(callable)) return rule(*this, callable, a);
     return callType(reinterpret_cast<PyTypeObject*>(callable), a);

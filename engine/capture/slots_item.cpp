@@ -30,6 +30,26 @@ void keyError(PyObject* key) {
 
 }  // namespace
 
+PyRef Evaluation::tupleItem(PyObject* object, PyObject* key) {
+  const Source* source = sourceOf(object);
+  if (!source || PySlice_Check(key) || origins_.find(object)->written) {
+    PyRef exposed = source ? expose(object) : PyRef::borrow(object);
+    PyRef value = checked(source || PyList_Check(object) ? PyObject_GetItem(exposed.get(), key)
+                                                         : PyTuple_Type.tp_as_mapping->mp_subscript(exposed.get(), key));
+    return value ? translate(value.get(), nullptr) : PyRef();
+  }
+  Py_ssize_t index = PyNumber_AsSsize_t(key, PyExc_IndexError);
+  if (index == -1 && PyErr_Occurred()) return {};
+  const Py_ssize_t n = PySequence_Fast_GET_SIZE(object);
+  guard(GuardKind::SequenceLength, source, nullptr, n);
+  if (index < 0) index += n;
+  if (index < 0 || index >= n) {
+    PyErr_SetString(PyExc_IndexError, PyList_Check(object) ? "list index out of range" : "tuple index out of range");
+    return {};
+  }
+  return wrap(PySequence_Fast_GET_ITEM(object, index), sources().sequenceItem(source, index));
+}
+
 PyRef Evaluation::getItem(PyObject* object, PyObject* key) {
   if (isTensor(object)) {
     PyRef index = expose(key);
@@ -66,27 +86,11 @@ PyRef Evaluation::getItem(PyObject* object, PyObject* key) {
     keyError(key);
     return {};
   }
-  if (!source || isConstantValue(object)) {
+  if (!source || isConstantValue(object) || isValueObject(object)) {
     PyRef value = checked(PyObject_GetItem(object, key));
     return value ? translate(value.get(), nullptr) : PyRef();
   }
-  if (PyTuple_Check(object) || PyList_Check(object)) {
-    if (PySlice_Check(key) || origins_.find(object)->written) {
-      PyRef exposed = expose(object);
-      PyRef value = checked(PyObject_GetItem(exposed.get(), key));
-      return value;
-    }
-    Py_ssize_t index = PyNumber_AsSsize_t(key, PyExc_IndexError);
-    if (index == -1 && PyErr_Occurred()) return {};
-    const Py_ssize_t n = PySequence_Fast_GET_SIZE(object);
-    guard(GuardKind::SequenceLength, source, nullptr, n);
-    if (index < 0) index += n;
-    if (index < 0 || index >= n) {
-      PyErr_SetString(PyExc_IndexError, PyList_Check(object) ? "list index out of range" : "tuple index out of range");
-      return {};
-    }
-    return wrap(PySequence_Fast_GET_ITEM(object, index), sources().sequenceItem(source, index));
-  }
+  if (PyTuple_Check(object) || PyList_Check(object)) return tupleItem(object, key);
   if (Py_IS_TYPE(object, &PyDictProxy_Type)) {
     PyRef raw = PyRef::steal(PyObject_GetItem(object, key));
     return raw ? pin(raw.get()) : PyRef();
@@ -157,6 +161,7 @@ int Evaluation::contains(PyObject* container, PyObject* item) {
     throwIfBreak();
     return found;
   }
+  requireKnown(container);
   PyTypeObject* type = Py_TYPE(container);
   if (type->tp_as_sequence && type->tp_as_sequence->sq_contains && !(type->tp_flags & Py_TPFLAGS_HEAPTYPE)) {
     const int found = PySequence_Contains(container, item);  // ranges, dict views, mapping proxies
@@ -188,6 +193,7 @@ Py_ssize_t Evaluation::length(PyObject* object) {
     return answer ? PyNumber_AsSsize_t(answer.get(), PyExc_OverflowError) : -1;
   }
   const Source* source = isConstantValue(object) ? nullptr : sourceOf(object);
+  requireKnown(object);
   const Py_ssize_t n = PyObject_Size(object);
   if (n < 0 || !source || origins_.find(object)->written) return n;
   if (PyTuple_Check(object) || PyList_Check(object))
@@ -212,6 +218,7 @@ int Evaluation::truth(PyObject* object) {
     PyRef answer = callMethod(*this, method, {object});
     return answer ? PyObject_IsTrue(answer.get()) : -1;
   }
+  requireKnown(object);
   PyTypeObject* type = Py_TYPE(object);
   if (type->tp_as_number && type->tp_as_number->nb_bool) return PyObject_IsTrue(object);
   const bool sized = (type->tp_as_mapping && type->tp_as_mapping->mp_length) || (type->tp_as_sequence && type->tp_as_sequence->sq_length);

@@ -118,6 +118,7 @@ PyRef Evaluation::iter(PyObject* object) {
       if (typeLookup(type, kGetItem)) return makeLazy(*this, std::make_unique<SequenceIterator>(object));
     }
   }
+  requireKnown(object);
   PyRef target = isPlainIterable(object) ? expose(object) : PyRef::borrow(object);
   PyRef iterator = PyRef::steal(PyObject_GetIter(target.get()));
   if (iterator && iterator.get() != object) adoptIterator(iterator.get());
@@ -127,6 +128,13 @@ PyRef Evaluation::iter(PyObject* object) {
 void Evaluation::adoptIterator(PyObject* iterator) {
   Origin& o = origins_.add(iterator, nullptr);
   o.birth = rootCount_;
+}
+
+void Evaluation::willConsume(PyObject* object) {
+  if (!PyIter_Check(object) || lazyOf(object)) return;
+  Origin* o = origins_.find(object);
+  if (!o || o->source)
+    breakHere("iterator from outside", std::string("a ") + Py_TYPE(object)->tp_name + " that was made before this segment is advanced");
 }
 
 PyRef Evaluation::next(PyObject* iterator) {
@@ -150,9 +158,7 @@ PyRef Evaluation::next(PyObject* iterator) {
     PyErr_Format(PyExc_TypeError, "'%.200s' object is not an iterator", type->tp_name);
     return {};
   }
-  Origin* o = origins_.find(iterator);
-  if (!o || o->source)
-    breakHere("iterator from outside", std::string("a ") + type->tp_name + " that was made before this segment is advanced");
+  willConsume(iterator);
   PyRef item = PyRef::steal(PyIter_Next(iterator));
   throwIfBreak();
   return item ? translate(item.get(), nullptr) : PyRef();

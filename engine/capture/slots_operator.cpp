@@ -97,6 +97,7 @@ PyRef Evaluation::unary(Op op, PyObject* a) {
     PyObject* args[] = {a};
     return call(method, args, 1, nullptr);
   }
+  requireKnown(a);
   return checked(op == Op::UNARY_NEGATIVE ? PyNumber_Negative(a) : op == Op::UNARY_INVERT ? PyNumber_Invert(a) : PyNumber_Positive(a));
 }
 
@@ -138,6 +139,20 @@ PyRef Evaluation::compare(int op, PyObject* a, PyObject* b) {
     }
   }
   return checked(PyObject_RichCompare(left.get(), right.get(), op));
+}
+
+bool Evaluation::same(PyObject* a, PyObject* b) {
+  if (a == b || isConstantValue(a) || isConstantValue(b)) return a == b;
+  Origin *left = origins_.find(a), *right = origins_.find(b);
+  if (left && right && left->source && right->source) {
+    Guard differs;
+    differs.kind = GuardKind::NotSameObject;
+    differs.source = left->source;
+    differs.other = right->source;
+    differs.place = place();
+    guards_->add(std::move(differs));
+  }
+  return false;
 }
 
 PyRef Evaluation::format(PyObject* value, PyObject* spec) {

@@ -34,6 +34,8 @@ struct Source {
 
   /// As a person writes it: "L['x'].layers[0].weight", "G['torch'].nn".
   std::string str() const;
+  /// Shorter, as the program names it: "x", "self.layers.0.weight" (the tables of nn.Module are left out).
+  std::string label() const;
 };
 
 }  // namespace fusebox::capture

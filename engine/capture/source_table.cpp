@@ -83,6 +83,29 @@ std::string Source::str() const {
   return "?";
 }
 
+std::string Source::label() const {
+  const auto isModuleTable = [](const Source* s) {
+    if (s->kind != Kind::DictItem || s->base->kind != Kind::InstanceDict || !PyUnicode_CheckExact(s->key.get())) return false;
+    const std::string name = utf8(s->key.get());
+    return name == "_parameters" || name == "_buffers" || name == "_modules";
+  };
+  switch (kind) {
+    case Kind::Local: return key ? utf8(key.get()) : str();
+    case Kind::CellContents: return base->label();
+    case Kind::DictItem:
+      if (!PyUnicode_CheckExact(key.get())) return base->label() + "[" + keyText(key.get()) + "]";
+      if (isModuleTable(base)) return base->base->base->label() + "." + utf8(key.get());
+      if (base->kind == Kind::InstanceDict) return base->base->label() + "." + utf8(key.get());
+      if (base->kind == Kind::Pinned) return utf8(key.get());  // a global
+      return base->label() + "[" + keyText(key.get()) + "]";
+    case Kind::SequenceItem: return base->label() + "[" + std::to_string(index) + "]";
+    case Kind::SlotAttr:
+    case Kind::Attr: return base->label() + "." + utf8(key.get());
+    case Kind::TensorGrad: return base->label() + ".grad";
+    default: return str();
+  }
+}
+
 SourceTable::SourceTable(PyCodeObject* code, PyObject* globals)
     : code_(PyRef::borrow(reinterpret_cast<PyObject*>(code))), globals_(PyRef::borrow(globals)) {}
 

@@ -74,13 +74,96 @@ bool isEnumClass(PyObject* type) {
   return PyType_IsSubtype(Py_TYPE(type), reinterpret_cast<PyTypeObject*>(enumMeta));
 }
 
+PyTypeObject* builtinBase(PyTypeObject* type) {
+  while (type->tp_flags & Py_TPFLAGS_HEAPTYPE && type->tp_base) type = type->tp_base;
+  return type;
+}
+
+namespace {
+
+bool isScalarType(PyTypeObject* t) {
+  return t == &PyLong_Type || t == &PyUnicode_Type || t == &PyFloat_Type || t == &PyBytes_Type || t == &PyComplex_Type;
+}
+
+bool startsWith(const char* text, const char* prefix) { return std::strncmp(text, prefix, std::strlen(prefix)) == 0; }
+
+bool isNumpyScalar(PyTypeObject* t) {
+  static PyTypeObject* generic = nullptr;
+  if (!startsWith(t->tp_name, "numpy.")) return false;
+  if (!generic) generic = reinterpret_cast<PyTypeObject*>(torchObject("numpy.generic"));
+  return generic && PyType_IsSubtype(t, generic);
+}
+
+bool allConstant(PyObject* iterable) {
+  PyRef items = PyRef::steal(PySequence_Tuple(iterable));
+  return items && isConstantValue(items.get());
+}
+
+}  // namespace
+
+bool isValueObject(PyObject* o) {
+  PyTypeObject* t = Py_TYPE(o);
+  if (PyRange_Check(o)) return true;
+  if (PySlice_Check(o)) {
+    auto* s = reinterpret_cast<PySliceObject*>(o);
+    return isConstantValue(s->start) && isConstantValue(s->stop) && isConstantValue(s->step);
+  }
+  if (t == &PyFrozenSet_Type) return allConstant(o);
+  if (isNumpyScalar(t)) return true;
+  return isScalarType(builtinBase(t)) || startsWith(t->tp_name, "datetime.") || std::strcmp(t->tp_name, "decimal.Decimal") == 0;
+}
+
+bool sameValue(PyObject* a, PyObject* b) {
+  if (a == b) return true;
+  if (Py_TYPE(a) != Py_TYPE(b)) return false;
+  if (PyFloat_Check(a)) {  // bit by bit: -0.0 is not 0.0, and a NaN is itself
+    const double x = PyFloat_AS_DOUBLE(a), y = PyFloat_AS_DOUBLE(b);
+    return std::memcmp(&x, &y, sizeof x) == 0;
+  }
+  PyTypeObject* base = builtinBase(Py_TYPE(a));
+  PyRef equal = base->tp_richcompare ? PyRef::steal(base->tp_richcompare(a, b, Py_EQ)) : PyRef();
+  const int answer = equal ? PyObject_IsTrue(equal.get()) : 0;
+  PyErr_Clear();
+  return answer == 1;
+}
+
+bool isOpaque(PyObject* o) {
+  if (isConstantValue(o) || isIdentityValue(o) || isValueObject(o)) return false;
+  if (PyFunction_Check(o) || PyMethod_Check(o) || PyCell_Check(o) || PyIter_Check(o) || PySlice_Check(o) || PyExceptionInstance_Check(o))
+    return false;
+  if (PyTuple_Check(o) || PyList_Check(o) || PyDict_Check(o) || PyAnySet_Check(o) || PyModule_Check(o)) return false;
+  PyTypeObject* base = builtinBase(Py_TYPE(o));
+  if (base == &PyBaseObject_Type || base == &PySuper_Type || base == &PyDictProxy_Type || base == &PyProperty_Type ||
+      base == &PyStaticMethod_Type || base == &PyClassMethod_Type || std::strcmp(base->tp_name, "types.SimpleNamespace") == 0)
+    return false;
+  if (PyType_IsSubtype(Py_TYPE(o), reinterpret_cast<PyTypeObject*>(THPVariableClass))) return false;
+  const char* name = base->tp_name;
+  return !startsWith(name, "torch.") && !startsWith(name, "functools.") && !startsWith(name, "pybind11");
+}
+
+PyRef itemsInOrder(PyObject* dict) {
+  if (!PyODict_Check(dict)) return PyRef::steal(PyDict_Items(dict));
+  PyRef items = PyRef::steal(PyList_New(0)), iterator = PyRef::steal(PyODict_Type.tp_iter(dict));
+  while (PyRef key = PyRef::steal(PyIter_Next(iterator.get()))) {
+    PyRef pair = PyRef::steal(PyTuple_Pack(2, key.get(), PyDict_GetItemWithError(dict, key.get())));
+    PyList_Append(items.get(), pair.get());
+  }
+  return items;
+}
+
+PyObject* boundSelf(PyObject* callable) {
+  if (!PyCFunction_Check(callable)) return nullptr;
+  PyObject* self = PyCFunction_GET_SELF(callable);
+  return self && !PyModule_Check(self) && !PyType_Check(self) && !PyCapsule_CheckExact(self) ? self : nullptr;
+}
+
 bool isIdentityValue(PyObject* o) {
   if (PyType_Check(o) || PyModule_Check(o) || PyCFunction_Check(o) || PyCode_Check(o)) return true;
   PyTypeObject* t = Py_TYPE(o);
   if (t == &PyMethodDescr_Type || t == &PyWrapperDescr_Type || t == &PyClassMethodDescr_Type || t == &PyGetSetDescr_Type ||
       t == &PyMemberDescr_Type || THPMemoryFormat_Check(o))
     return true;
-  if (PyWeakref_Check(o)) return true;
+  if (PyWeakref_Check(o) || std::strcmp(t->tp_name, "torch._C.Generator") == 0) return true;
   const char* name = t->tp_name;
   if (std::strcmp(name, "functools._lru_cache_wrapper") == 0 || std::strcmp(name, "OpOverload") == 0 ||
       std::strcmp(name, "OpOverloadPacket") == 0 || std::strcmp(name, "_OpNamespace") == 0 || std::strcmp(name, "_Ops") == 0)

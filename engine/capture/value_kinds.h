@@ -2,6 +2,8 @@
 
 #include <Python.h>
 
+#include "engine/capture/py_ref.h"
+
 namespace fusebox::capture {
 
 /// Immutable values that are compared, not identified: numbers, str, bytes, None, torch.dtype, device, layout, Size, and tuples
@@ -10,6 +12,21 @@ bool isConstantValue(PyObject* object);
 /// Objects whose identity is what matters and that are not looked into by value: classes, modules, C functions, code, enum
 /// members, operator objects.
 bool isIdentityValue(PyObject* object);
+/// The object that a builtin method belongs to (`items` of items.append); borrowed, null for anything but a C method that is
+/// bound to an instance.
+PyObject* boundSelf(PyObject* callable);
+/// The builtin type that decides an object's layout.
+PyTypeObject* builtinBase(PyTypeObject* type);
+/// Immutable objects beyond the constants that are what their value says: ranges, slices and frozensets of constants, numpy
+/// scalars, dates, decimals, and instances of subclasses of int, float, str, …
+bool isValueObject(PyObject* object);
+/// The same type and value; runs no Python code.
+bool sameValue(PyObject* a, PyObject* b);
+/// An object with a state of its own that only its C code can look at (an array, a file, a compiled pattern).
+bool isOpaque(PyObject* object);
+/// A list of the (key, value) pairs of a dict without calling Python code; an OrderedDict (or a subclass) in its own order, which
+/// move_to_end changes.
+PyRef itemsInOrder(PyObject* dict);
 /// torch.Tensor, Parameter, Buffer: classes without an own __torch_function__.
 bool isPlainTensorClass(PyTypeObject* type);
 /// A C base class of torch.Tensor (torch._C.TensorBase).

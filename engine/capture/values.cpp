@@ -16,6 +16,11 @@ bool sameSetContents(PyObject* value, PyObject* expected) {
   return equal == 1;
 }
 
+/// A builtin method with the definition at the address `expected`, whatever it is bound to.
+bool sameMethod(PyObject* value, PyObject* expected) {
+  return PyCFunction_Check(value) && reinterpret_cast<PyCFunctionObject*>(value)->m_ml == PyLong_AsVoidPtr(expected);
+}
+
 bool isPinned(const Source* s) { return s && s->kind == Source::Kind::Pinned; }
 
 /// A place that only a module, class or function holds: what is there is expected to stay the same object.
@@ -65,6 +70,13 @@ PyRef Evaluation::wrap(PyObject* object, const Source* source) {
     return PyRef::borrow(object);
   }
   if (isTensor(object)) return wrapTensor(object, source);
+  if (PyObject* self = boundSelf(object); self && !isFixedPlace(source)) {
+    // A bound method is made anew by every attribute read: what it does and what it belongs to matter.
+    guardMethodOf(object, source);
+    origins_.add(object, source);
+    wrap(self, sources().derived(Source::Kind::MethodSelf, source));
+    return PyRef::borrow(object);
+  }
   if (isIdentityValue(object)) {
     guard(GuardKind::IdMatch, source, object);
     origins_.add(object, sources().pinned(object));
@@ -82,8 +94,48 @@ PyRef Evaluation::wrap(PyObject* object, const Source* source) {
     return PyRef::borrow(object);
   }
   if (!PyCell_Check(object)) guard(GuardKind::TypeMatch, source, reinterpret_cast<PyObject*>(Py_TYPE(object)));
+  if (isValueObject(object)) guardValue(object, source);
   origins_.add(object, source);
   return PyRef::borrow(object);
+}
+
+void Evaluation::guardValue(PyObject* object, const Source* source) {
+  if (isPinned(source)) return;
+  Guard guard;
+  guard.kind = GuardKind::Custom;
+  guard.source = source;
+  guard.expected = PyRef::borrow(object);
+  guard.predicate = sameValue;
+  guard.text = "value";
+  guard.place = place();
+  guards_->add(std::move(guard));
+}
+
+void Evaluation::requireKnown(PyObject* object) {
+  if (!isOpaque(object)) return;
+  const Source* source = sourceOf(object);
+  if (!source || isPinned(source)) return;
+  breakHere("object from outside", std::string("C code looks into a ") + Py_TYPE(object)->tp_name + " whose state cannot be guarded",
+            "Turn it into a tensor or a Python number before the compiled region.");
+}
+
+void Evaluation::guardMethodOf(PyObject* method, const Source* source) {
+  PyMethodDef* definition = reinterpret_cast<PyCFunctionObject*>(method)->m_ml;
+  Guard guard;
+  guard.kind = GuardKind::Custom;
+  guard.source = source;
+  guard.expected = PyRef::steal(PyLong_FromVoidPtr(definition));
+  guard.predicate = sameMethod;
+  guard.text = std::string("builtin method ") + definition->ml_name;
+  guard.place = place();
+  guards_->add(std::move(guard));
+}
+
+PyRef Evaluation::selfOf(PyObject* method) {
+  PyObject* self = boundSelf(method);
+  const Source* source = sourceOf(method);
+  if (!source) return translate(self, nullptr);
+  return isPinned(source) ? pin(self) : wrap(self, sources().derived(Source::Kind::MethodSelf, source));
 }
 
 PyRef Evaluation::wrapTensor(PyObject* object, const Source* source) {
@@ -94,7 +146,7 @@ PyRef Evaluation::wrapTensor(PyObject* object, const Source* source) {
               "Convert it to a plain torch.Tensor before the compiled region.");
   PyRef standIn;
   try {
-    standIn = PyRef::steal(THPVariable_Wrap(trace_->input(real, source->str()).standIn));
+    standIn = PyRef::steal(THPVariable_Wrap(trace_->input(real, source->label()).standIn));
   } catch (const trace::BreakError& error) {
     trace::takeLastBreak();
     breakHere(std::string(trace::name(error.kind())), error.reason(), error.hint());
@@ -172,7 +224,10 @@ PyRef Evaluation::expose(PyObject* object) {
     return o && o->twin && !isStandIn(object) ? o->twin : PyRef::borrow(object);
   }
   const bool sequence = PyTuple_Check(object) || PyList_Check(object), dict = PyDict_Check(object), set = PyAnySet_Check(object);
-  if (!sequence && !dict && !set) return PyRef::borrow(object);
+  if (!sequence && !dict && !set) {
+    requireKnown(object);
+    return PyRef::borrow(object);
+  }
   Origin* o = origins_.find(object);
   if (!o || o->fresh()) return exposeFresh(object);
   if (o->exposed && !o->written) return o->exposed;
@@ -214,13 +269,15 @@ PyRef Evaluation::exposeDict(PyObject* object, Origin* o) {
   const Source* source = o->source;
   const bool written = o->written;
   PyObject* original = written ? journal_.original(object) : object;
-  PyRef keys = PyRef::steal(PyDict_Keys(original)), keyTuple = PyRef::steal(PyList_AsTuple(keys.get()));
-  guard(GuardKind::DictKeysMatch, source, keyTuple.get());
+  PyRef before = itemsInOrder(original), keys = PyRef::steal(PyTuple_New(PyList_GET_SIZE(before.get())));
+  for (Py_ssize_t k = 0; k < PyList_GET_SIZE(before.get()); ++k)
+    PyTuple_SET_ITEM(keys.get(), k, PyRef::borrow(PyTuple_GET_ITEM(PyList_GET_ITEM(before.get(), k), 0)).release());
+  guard(GuardKind::DictKeysMatch, source, keys.get());
   PyRef copy = PyRef::steal(PyDict_New());
   bool changed = false;
   PyObject *key, *raw;
   Py_ssize_t index = 0;
-  PyRef all = PyRef::steal(PyDict_Items(object));
+  PyRef all = itemsInOrder(object);
   for (Py_ssize_t k = 0; k < PyList_GET_SIZE(all.get()); ++k, ++index) {
     key = PyTuple_GET_ITEM(PyList_GET_ITEM(all.get(), k), 0);
     raw = PyTuple_GET_ITEM(PyList_GET_ITEM(all.get(), k), 1);

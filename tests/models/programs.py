@@ -1,7 +1,7 @@
 """Small programs, each compiled against eager on random inputs, whole and with a break forced at every k-th instruction.
 
-A program is a function; `ARGS` draws its inputs anew for every call. Results, printed output, raised errors and what was
-written to objects outside must all be equal.
+A program is a function with a maker of inputs, drawn anew for every call, or a script of `small_programs`, which compiles what
+it likes itself. Results, printed output, raised errors and what was written to objects outside must all be equal.
 """
 
 import argparse
@@ -12,6 +12,7 @@ import functools
 import io
 import math
 import sys
+import warnings
 from typing import NamedTuple
 
 import torch
@@ -19,6 +20,7 @@ import torch.nn.functional as F
 from torch import nn
 
 import fusebox
+from models import small_programs
 
 PROGRAMS = []
 
@@ -371,20 +373,27 @@ def equal(a, b):
     if isinstance(b, torch.Tensor):
         if not isinstance(a, torch.Tensor):
             raise AssertionError(f"{type(a)} in place of a tensor")
-        torch.testing.assert_close(a, b, equal_nan=True, rtol=2e-5 if b.dtype != torch.bfloat16 else 1e-2, atol=2e-6 if b.dtype not in (torch.float16, torch.bfloat16) else 1e-2,
-                                   check_stride=True)
+        loose = b.dtype in (torch.float16, torch.bfloat16)
+        torch.testing.assert_close(a, b, equal_nan=True, rtol=1e-2 if loose else 2e-5, atol=1e-2 if loose else 2e-6, check_stride=True)
+        if a.requires_grad != b.requires_grad:
+            raise AssertionError(f"requires_grad {a.requires_grad} against {b.requires_grad}")
     elif isinstance(b, (list, tuple)):
-        if type(a) is not type(b) or len(a) != len(b):
+        if type(a).__qualname__ != type(b).__qualname__ or len(a) != len(b):
             raise AssertionError(f"{type(a)} of {len(a)} against {type(b)} of {len(b)}")
-        for i, j in zip(a, b):
-            equal(i, j)
+        for i, (p, q) in enumerate(zip(a, b)):
+            try:
+                equal(p, q)
+            except AssertionError as error:
+                raise AssertionError(f"[{i}] {error}") from None
     elif isinstance(b, dict):
-        if list(a) != list(b):
-            raise AssertionError(f"keys {list(a)} against {list(b)}")
+        equal(list(a), list(b))
         equal(list(a.values()), list(b.values()))
-    elif isinstance(b, float):
+    elif isinstance(b, (float, complex)):
+        equal(type(a), type(b))
         torch.testing.assert_close(a, b, equal_nan=True, rtol=1e-5, atol=1e-5)
-    elif a != b:
+    elif dataclasses.is_dataclass(b) and not isinstance(b, type):
+        equal([getattr(a, f.name) for f in dataclasses.fields(a)], [getattr(b, f.name) for f in dataclasses.fields(b)])
+    elif type(a).__qualname__ != type(b).__qualname__ or (type(b).__eq__ is not object.__eq__ and type(a) is type(b) and a != b):
         raise AssertionError(f"{a!r} against {b!r}")
 
 
@@ -415,6 +424,24 @@ def check(f, make_args, break_every, calls=3):
         fusebox.config.break_every = 0
 
 
+def check_script(script, break_every):
+    """The script with and without compiling, from the same seed; it makes its own objects each time."""
+    def run(compile):
+        torch.manual_seed(0)
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            result = script(compile)
+        return result, printed.getvalue()
+
+    want = run(lambda f, **options: f)
+    fusebox.reset()
+    fusebox.config.break_every = break_every
+    try:
+        equal(run(fusebox.compile), want)
+    finally:
+        fusebox.config.break_every = 0
+
+
 def check_module(break_every):
     fusebox.reset()
     fusebox.config.break_every = break_every
@@ -432,12 +459,14 @@ def check_module(break_every):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--break-every", type=int, nargs="*", default=[0, 1, 2, 3, 7])
+    parser.add_argument("--break-every", type=int, nargs="*", default=list(range(13)))
     parser.add_argument("--only", nargs="*")
     options = parser.parse_args()
     passed = failed = 0
+    warnings.filterwarnings("ignore", message="fusebox: .*recompile_limit")
     for k in options.break_every:
         cases = [(f.__name__, functools.partial(check, f, make, k)) for f, make in PROGRAMS]
+        cases += [(f.__name__, functools.partial(check_script, f, k)) for f in small_programs.load()]
         cases.append(("stateful_module", functools.partial(check_module, k)))
         for name, case in cases:
             if options.only and name not in options.only:

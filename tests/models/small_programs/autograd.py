@@ -1,0 +1,298 @@
+"""Gradients that the program itself asks for, custom functions, in-place operations, views and aliases."""
+
+import torch
+import torch.nn.functional as F
+
+from . import script
+
+
+def rows(*shape):
+    return torch.randn(*(shape or (4, 5)))
+
+
+@script
+def backward_inside(compile):
+    w = rows(5, 3).requires_grad_()
+
+    @compile
+    def f(x):
+        loss = (x @ w).pow(2).sum()
+        loss.backward()
+        return loss.detach(), w.grad * 2
+
+    out = [f(rows()), f(rows())]
+    w.grad = None
+    return out, f(rows()), w.grad
+
+
+@script
+def grad_inside(compile):
+    @compile
+    def f(x):
+        x = x.detach().requires_grad_(True)
+        y = (x ** 3).sum()
+        (g,) = torch.autograd.grad(y, x, create_graph=True)
+        return g, torch.autograd.grad(g.sum(), x)[0]
+
+    return f(rows()), f(rows())
+
+
+@script
+def gradient_penalty(compile):
+    w = rows(5, 1).requires_grad_()
+
+    @compile
+    def f(x):
+        out = torch.tanh(x @ w).sum()
+        (g,) = torch.autograd.grad(out, x, create_graph=True)
+        return ((g.norm(dim=1) - 1) ** 2).mean()
+
+    x = rows().requires_grad_()
+    f(x).backward()
+    return w.grad
+
+
+class Cube(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, k):
+        ctx.save_for_backward(x)
+        ctx.k = k
+        return x ** 3 * k
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return g * 3 * x ** 2 * ctx.k + 1, None
+
+
+class Round(torch.autograd.Function):
+    @staticmethod
+    def forward(x):
+        return x.round(), x.sign()
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.mark_non_differentiable(output[1])
+
+    @staticmethod
+    def backward(ctx, g, _):
+        return g * 7
+
+
+@script
+def custom_functions(compile):
+    @compile
+    def f(x):
+        y, s = Round.apply(x * 2)
+        return Cube.apply(y, 2.0).sum() + s.sum()
+
+    x = rows().requires_grad_()
+    f(x).backward()
+    with torch.no_grad():
+        n = f(x)
+    return x.grad, n
+
+
+@script
+def gradients_through_inputs_and_outputs(compile):
+    @compile
+    def f(x, y):
+        return x * y, (x + y).relu(), x.detach() * 2, y
+
+    x, y = rows().requires_grad_(), rows()
+    a, b, c, d = f(x, y)
+    (a.sum() + (b * b).sum()).backward()
+    return x.grad, a.requires_grad, b.requires_grad, c.requires_grad, d.requires_grad, d is y
+
+
+@script
+def retain_grad_and_accumulation(compile):
+    @compile
+    def f(x):
+        return (x * x).sum(), x.exp().mean()
+
+    x = rows().requires_grad_()
+    for _ in range(2):
+        a, b = f(x)
+        a.backward(retain_graph=True)
+        (a * 2 + b).backward()
+    return x.grad
+
+
+@script
+def non_leaf_inputs(compile):
+    @compile
+    def f(h):
+        return h.relu() * 2
+
+    x = rows().requires_grad_()
+    h = x * 3
+    f(f(h)).sum().backward()
+    return x.grad
+
+
+@script
+def in_place_operations(compile):
+    @compile
+    def f(x, out):
+        x[:, 0] = 1
+        x[1] += 2
+        x.clamp_(-1, 1)
+        x[x > 0.5] = 0.25
+        torch.add(x, 1, out=out)
+        y = x.clone()
+        y.view(-1)[::2].zero_()
+        y.t()[0].fill_(9)
+        z = torch.zeros(3)
+        z.index_fill_(0, torch.tensor([1]), 5.0).scatter_(0, torch.tensor([2]), 7.0)
+        return y, z, x.sum()
+
+    x, out = rows(), torch.empty(4, 5)
+    return f(x, out), x, out, f(x, out), x
+
+
+@script
+def in_place_on_a_view_of_an_input(compile):
+    @compile
+    def f(x):
+        v = x[1:3]
+        v.mul_(2)
+        w = x.t()
+        w.add_(1)
+        return v, w
+
+    base = rows()
+    v, w = f(base)
+    v.zero_()
+    return base, w
+
+
+@script
+def in_place_with_gradients(compile):
+    @compile
+    def f(x):
+        y = x * 2
+        y[0] = 0
+        y.mul_(y.detach().clone())
+        y = y.clone().relu_()
+        return y.sum()
+
+    x = rows().requires_grad_()
+    f(x).backward()
+    return x.grad
+
+
+@script
+def leaf_modified_in_place_raises(compile):
+    @compile
+    def f(x):
+        x.add_(1)
+        return x
+
+    x = rows().requires_grad_()
+    try:
+        f(x)
+    except RuntimeError as e:
+        return str(e)[:60]
+
+
+@script
+def outputs_alias_inputs_and_each_other(compile):
+    @compile
+    def f(x):
+        y = x * 2
+        return y, y[0], y.view(-1), x, x[1:], x.view(5, 4), y.t()
+
+    x = rows()
+    y, row, flat, same, tail, reshaped, t = f(x)
+    row.fill_(5)
+    tail.zero_()
+    return y, flat, same is x, x, reshaped, t, flat.data_ptr() == y.data_ptr()
+
+
+@script
+def attributes_on_tensors(compile):
+    @compile
+    def f(x, y):
+        z = x + 1
+        z.tag = "mine"
+        z.extra = [1]
+        return z, getattr(y, "tag", "none"), z.tag
+
+    x, y = rows(), rows()
+    a = f(x, y)
+    y.tag = "theirs"
+    b = f(x, y)
+    return a, b, a[0].tag, a[0].extra
+
+
+@script
+def tensor_properties(compile):
+    @compile
+    def f(x):
+        return (x.shape, x.size(0), x.size(), x.dim(), x.numel(), x.stride(), x.T.shape, x.mT.shape, x.is_floating_point(), x.element_size(), x.storage_offset(),
+                x.is_contiguous(), x.is_leaf, x.requires_grad, x.grad is None, x.data.requires_grad, x.ndim, len(x), x.nbytes, x.itemsize, x.names, x.layout, x.device.type, x.real.shape)
+
+    return f(rows()), f(rows()[:, 1:].requires_grad_()), f(rows(2, 3))
+
+
+@script
+def gradients_read_and_reset(compile):
+    w = rows(5).requires_grad_()
+
+    @compile
+    def step(lr):
+        with torch.no_grad():
+            w.sub_(w.grad * lr)
+            w.grad = None
+
+    out = []
+    for _ in range(3):
+        (w * w).sum().backward()
+        step(0.1)
+        out.append((w.detach().clone(), w.grad))
+    return out
+
+
+@script
+def grad_accumulated_by_hand(compile):
+    w = rows(5).requires_grad_()
+
+    @compile
+    def f():
+        if w.grad is not None:
+            w.grad.zero_()
+        return w * 2
+
+    f().sum().backward()
+    f().sum().backward()
+    return w.grad
+
+
+@script
+def einops_like_reshapes(compile):
+    @compile
+    def f(x, h):
+        b, n, d = x.shape
+        q = x.view(b, n, h, d // h).transpose(1, 2)
+        k = x.unflatten(-1, (h, -1)).movedim(2, 1)
+        s = torch.einsum("bhid,bhjd->bhij", q, k) / d ** 0.5
+        o = (s.softmax(-1) @ q).permute(0, 2, 1, 3).flatten(2)
+        windows = x.unfold(1, 2, 1).reshape(b, -1, d * 2)
+        rolled = torch.roll(x, 1, dims=1)
+        return o, windows, rolled, x.repeat_interleave(2, 0), x.tile(1, 2, 1), torch.stack(x.unbind(1)).chunk(2), x.flip(-1), x.squeeze().expand_as(x)
+
+    return f(rows(2, 6, 8), 2), f(rows(2, 6, 8), 4)
+
+
+@script
+def many_functional_operators(compile):
+    @compile
+    def f(x, y):
+        return (F.cosine_similarity(x, y), F.pairwise_distance(x, y), F.glu(torch.cat([x, y], 1)), F.pad(x, (1, 1), value=2.0), F.hinge_embedding_loss(x, y.sign()),
+                torch.cdist(x, y), torch.cross(x[:, :3], y[:, :3], dim=1), torch.kron(x[:2, :2], y[:2, :2]), torch.diff(x), torch.trapz(x), torch.quantile(x, 0.5),
+                torch.histc(x, 4), torch.bucketize(x, torch.tensor([0.0, 1.0])), torch.searchsorted(x.sort(1).values, y), torch.logcumsumexp(x, 1), torch.nan_to_num(x / 0),
+                torch.lerp(x, y, 0.3), torch.addmm(x[:, :4], x, y.t()), torch.baddbmm(x[None, :, :4], x[None], y.t()[None]), torch.heaviside(x, y), torch.frac(x),
+                torch.linalg.norm(x), torch.linalg.solve(torch.eye(4) * 2, x), torch.linalg.svd(x).S, torch.fft.rfft(x).abs(), torch.special.expit(x), torch.tensor_split(x, 3))
+
+    return f(rows(), rows())

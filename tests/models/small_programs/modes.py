@@ -1,0 +1,225 @@
+"""Modes of libtorch and random numbers: gradient modes, autocast, seeds, dropout."""
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from . import script
+
+
+def rows(*shape):
+    return torch.randn(*(shape or (4, 5)))
+
+
+@script
+def gradient_modes_as_blocks(compile):
+    @compile
+    def f(x):
+        with torch.no_grad():
+            a = x * 2
+            with torch.enable_grad():
+                b = x * 3
+        with torch.set_grad_enabled(False):
+            c = x * 4
+        return a, b, c, x * 5
+
+    x = rows().requires_grad_()
+    return [(o, o.requires_grad) for o in f(x)], torch.is_grad_enabled()
+
+
+@script
+def gradient_modes_as_decorators(compile):
+    @torch.no_grad()
+    def quiet(x):
+        return x * 2
+
+    @compile
+    @torch.enable_grad()
+    def loud(x):
+        return quiet(x) + x
+
+    @torch.inference_mode()
+    def infer(x):
+        return (x * 2).sum()
+
+    x = rows().requires_grad_()
+    with torch.no_grad():
+        a = loud(x)
+    return a.requires_grad, compile(quiet)(x), compile(infer)(x).clone(), loud(x).requires_grad
+
+
+@script
+def modes_across_breaks_and_errors(compile):
+    @compile
+    def f(x, fail):
+        with torch.no_grad():
+            print("inside")
+            n = x.sum().item()
+            if fail:
+                raise RuntimeError("stop")
+            y = x * n
+        return y, torch.is_grad_enabled()
+
+    x = rows().requires_grad_()
+    out = [f(x, False)]
+    try:
+        f(x, True)
+    except RuntimeError as e:
+        out.append((str(e), torch.is_grad_enabled()))
+    out.append(f(x, False))
+    return out
+
+
+@script
+def set_grad_enabled_left_on(compile):
+    @compile
+    def f(x, on):
+        torch.set_grad_enabled(on)
+        return x * 2
+
+    x = rows().requires_grad_()
+    try:
+        out = [f(x, False).requires_grad, torch.is_grad_enabled(), f(x, True).requires_grad, torch.is_grad_enabled()]
+    finally:
+        torch.set_grad_enabled(True)
+    return out
+
+
+@script
+def inference_mode_block(compile):
+    @compile
+    def f(x):
+        with torch.inference_mode():
+            y = x * 2
+        return y + 1, torch.is_inference_mode_enabled()
+
+    return f(rows())
+
+
+@script
+def autocast_blocks(compile):
+    w = rows(5, 3)
+
+    @compile
+    def f(x):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            a = x @ w
+            with torch.autocast("cpu", enabled=False):
+                b = a.float() @ w.t()
+            c = F.linear(x, w.t())
+        return a, b, c, x @ w
+
+    @compile
+    @torch.autocast("cpu", dtype=torch.bfloat16)
+    def g(x):
+        return (x @ w).softmax(-1)
+
+    return f(rows()), g(rows())
+
+
+@script
+def autocast_training(compile):
+    net = nn.Sequential(nn.Linear(5, 8), nn.ReLU(), nn.Linear(8, 1))
+    f = compile(net)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        loss = f(rows()).float().pow(2).mean()
+    loss.backward()
+    return loss, [p.grad for p in net.parameters()]
+
+
+@script
+def random_streams(compile):
+    @compile
+    def f(x):
+        return x + torch.randn(4, 5), torch.rand_like(x), torch.randint(0, 10, (3,)), torch.randperm(6), torch.bernoulli(x.sigmoid()), x.clone().uniform_()
+
+    out = []
+    for seed in (0, 1):
+        torch.manual_seed(seed)
+        out.append(f(torch.ones(4, 5)))
+        out.append(f(torch.zeros(4, 5)))
+    return out, torch.rand(2)
+
+
+@script
+def dropout_streams(compile):
+    net = nn.Sequential(nn.Linear(5, 5), nn.Dropout(0.5), nn.Linear(5, 5))
+    f = compile(net)
+    x = rows()
+    torch.manual_seed(3)
+    a = f(x)
+    a.sum().backward()
+    net.eval()
+    b = f(x)
+    return a, b, net[0].weight.grad, torch.rand(1)
+
+
+@script
+def seeds_inside(compile):
+    @compile
+    def f(x, seed):
+        torch.manual_seed(seed)
+        a = torch.rand(3)
+        torch.manual_seed(seed)
+        return a, torch.rand(3) + x.sum() * 0
+
+    return f(rows(), 1), f(rows(), 2), torch.rand(2)
+
+
+@script
+def generators_of_random_numbers(compile):
+    g = torch.Generator().manual_seed(5)
+
+    @compile
+    def f(x):
+        return x + torch.randn(5, generator=g)
+
+    return f(rows()), f(rows()), torch.rand(2, generator=g)
+
+
+@script
+def python_random_numbers(compile):
+    import random
+
+    @compile
+    def f(x):
+        return x + random.random(), random.choice([1, 2, 3]), random.randint(0, 9)
+
+    random.seed(0)
+    return f(rows()), f(rows()), random.random()
+
+
+@script
+def default_dtype_and_device_blocks(compile):
+    @compile
+    def f(x):
+        with torch.device("cpu"):
+            a = torch.ones(3)
+        return a + x.sum(), torch.get_default_dtype()
+
+    return f(rows()), f(rows())
+
+
+@script
+def thread_and_backend_settings(compile):
+    @compile
+    def f(x):
+        return x + torch.get_num_threads(), torch.backends.mkldnn.is_available(), torch.backends.cudnn.enabled, torch.__version__ > "2"
+
+    return f(rows())
+
+
+@script
+def deterministic_blocks(compile):
+    @compile
+    def f(x):
+        before = torch.are_deterministic_algorithms_enabled()
+        return x * 2, before, torch.get_float32_matmul_precision()
+
+    out = [f(rows())]
+    torch.set_float32_matmul_precision("high")
+    try:
+        out.append(f(rows()))
+    finally:
+        torch.set_float32_matmul_precision("highest")
+    return out
