@@ -116,7 +116,8 @@ class KernelWriter {
     }
     for (const KernelBuffer& b : kernel_.buffers)
       out_ += "  " + std::string(kRoleNames[static_cast<size_t>(b.role)]) + " " + buffers_[b.id] + ": " +
-              std::string(graph::name(b.dtype)) + "[" + expr(b.numel) + "] align " + std::to_string(b.alignment) + "\n";
+              std::string(graph::name(b.dtype)) + "[" + expr(b.numel) + "] align " + std::to_string(b.alignment) +
+              (b.overwrites >= 0 ? " over " + buffers_[b.overwrites] : "") + "\n";
     out_ += "  for ";
     axes(kernel_.outer);
     out_ += "\n";

@@ -113,6 +113,8 @@ struct KernelBuffer {
   BufferRole role = BufferRole::Input;
   SymExpr numel;            ///< elements reachable
   int64_t alignment = 64;   ///< bytes known to divide the base address; elementSize for inputs from outside
+  BufferId overwrites = -1; ///< an input whose memory this output takes over: each element is to be loaded before the one at
+                            ///< the same index is stored, in the same section
 };
 
 /// A fused kernel. For every point of the outer axes (independent of one another; they may run in parallel), the sections run

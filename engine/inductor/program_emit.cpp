@@ -80,6 +80,7 @@ class Emitter {
     for (const LoweredBuffer& buffer : lowered_.buffers) {
       poolBytes_.push_back(poolableBytes(buffer, owned).value_or(-1));
       sharesWith_.push_back(buffer.id);
+      overwrites_.push_back(-1);
     }
     for (int32_t step = 0; step < static_cast<int32_t>(order_.size()); ++step) reuseInPlace(step);
     std::vector<PoolRequest> requests;
@@ -131,6 +132,7 @@ class Emitter {
         if (std::find(taken.begin(), taken.end(), memory) != taken.end()) continue;
         taken.push_back(memory);
         sharesWith_[static_cast<size_t>(out)] = memory;
+        overwrites_[static_cast<size_t>(out)] = in;
         lastUse_[static_cast<size_t>(memory)] = lifetimes_[static_cast<size_t>(out)].last;
         break;
       }
@@ -175,6 +177,7 @@ class Emitter {
 
   void emitLaunch(ScheduleNode& node, FusionGroup& group) {
     FinishedKernel finished = finishKernel(lowered_, std::move(node.kernel));
+    nameOverwritten(finished);
     std::string text = canonicalText(finished.kernel);
     auto [entry, isNew] = kernelOf_.emplace(std::move(text), static_cast<int32_t>(schedule_.program.kernels.size()));
     if (isNew) {
@@ -185,6 +188,20 @@ class Emitter {
     group.name = schedule_.program.kernels[static_cast<size_t>(entry->second)].name;
     schedule_.program.steps.push_back(
         LaunchStep{entry->second, std::move(finished.buffers), group.id, std::move(finished.sizes)});
+  }
+
+  void nameOverwritten(FinishedKernel& finished) const {
+    std::unordered_map<BufferId, BufferId> numbers;  // of the graph's buffers in the kernel
+    auto forEachArgument = [&](auto&& visit) {
+      auto id = finished.buffers.begin();
+      for (KernelBuffer& buffer : finished.kernel.buffers)
+        if (buffer.role != BufferRole::Scratch) visit(*id++, buffer);
+    };
+    forEachArgument([&](BufferId id, KernelBuffer& buffer) { numbers.emplace(id, buffer.id); });
+    forEachArgument([&](BufferId id, KernelBuffer& buffer) {
+      auto found = numbers.find(overwrites_[static_cast<size_t>(id)]);
+      if (buffer.role == BufferRole::Output && found != numbers.end()) buffer.overwrites = found->second;
+    });
   }
 
   bool isOwned(BufferId id) const {
@@ -214,6 +231,7 @@ class Emitter {
   std::vector<int32_t> lastUse_;       ///< of each buffer's memory, by whatever shares it
   std::vector<int64_t> poolBytes_;     ///< -1: not in the pool
   std::vector<BufferId> sharesWith_;   ///< a buffer that died where this one began; itself if none
+  std::vector<BufferId> overwrites_;   ///< the operand whose memory a result takes over; -1 if none
   std::unordered_map<std::string, int32_t> kernelOf_;  ///< canonical text -> position in Program::kernels
   Schedule schedule_;
 };

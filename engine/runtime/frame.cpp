@@ -33,9 +33,6 @@ struct Frame::Extents {
 
 Frame::Frame(const RuntimePlan& plan)
     : plan_(plan), addresses_(plan.buffers.size(), nullptr), tensors_(plan.buffers.size()) {
-  pool_ = c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(),
-                                                c10::SymInt(plan.program.poolBytes), at::DataPtr(nullptr, c10::kCPU),
-                                                /*allocator=*/nullptr, /*resizable=*/false);
   for (size_t i = 0; i < plan.constants.size(); ++i) TORCH_CHECK(plan.constants[i].defined());
 }
 
@@ -63,9 +60,7 @@ void Frame::reset() {
   stack_.clear();
   inputs_ = {};
   PoolCache::instance().release(std::exchange(work_, {}));
-  if (!block_.memory) return;
-  pool_.unsafeGetStorageImpl()->set_data_ptr_noswap(at::DataPtr(nullptr, c10::kCPU));
-  PoolCache::instance().release(std::exchange(block_, {}));
+  if (block_.memory) PoolCache::instance().release(std::exchange(block_, {}));
 }
 
 void Frame::bindInputs() {
@@ -87,10 +82,20 @@ void Frame::bindInputs() {
 void Frame::bindPool() {
   if (plan_.program.poolBytes == 0) return;
   block_ = PoolCache::instance().acquire(plan_.program.poolBytes);
-  pool_.unsafeGetStorageImpl()->set_data_ptr_noswap(at::DataPtr(block_.data(), c10::kCPU));
   if (block_.data() == poolAddress_) return;  // the usual case: the block of the last call
   poolAddress_ = block_.data();
-  for (BufferId id : plan_.planned) setAddress(id, static_cast<char*>(poolAddress_) + plan_.buffers[at(id)].poolOffset);
+  for (BufferId id : plan_.planned) {
+    setAddress(id, static_cast<char*>(poolAddress_) + plan_.buffers[at(id)].poolOffset);
+    if (const at::Tensor& tensor = tensors_[at(id)]; tensor.defined())
+      tensor.storage().unsafeGetStorageImpl()->set_data_ptr_noswap(at::DataPtr(addresses_[at(id)], c10::kCPU));
+  }
+}
+
+bool Frame::isInPool(const at::Tensor& value) const {
+  if (!block_.memory || !value.has_storage()) return false;
+  const char* data = static_cast<const char*>(value.storage().data());
+  const char* pool = static_cast<const char*>(block_.data());
+  return data >= pool && data < pool + plan_.program.poolBytes;
 }
 
 void Frame::setAddress(BufferId id, void* address) {
@@ -201,14 +206,13 @@ void Frame::storeResult(BufferId id, at::Tensor value) {
   const c10::IntArrayRef sizes = extents.sizes, strides = extents.strides;
   TORCH_CHECK(value.defined() && value.sizes() == sizes && value.scalar_type() == buffer.dtype,
               "fusebox: result ", plan_.program.buffers[at(id)].name, " is not what the compiler predicted");
-  const bool inPool = value.has_storage() && value.storage().unsafeGetStorageImpl() == pool_.unsafeGetStorageImpl();
   bool sameStrides = value.layout() != c10::kStrided || value.strides() == strides;
   if (!sameStrides) {  // strides of dimensions that nobody steps along may differ
     sameStrides = true;
     for (size_t d = 0; d < sizes.size(); ++d) sameStrides &= sizes[d] <= 1 || value.stride(int64_t(d)) == strides[d];
     sameStrides |= value.numel() == 0;
   }
-  if (inPool || !sameStrides) {
+  if (isInPool(value) || !sameStrides) {
     // An alias of pool memory would change under its owner; other strides would be read wrongly by the kernels.
     at::Tensor copy = at::empty_strided(sizes, strides, value.options());
     value = copy.copy_(value);
@@ -259,17 +263,22 @@ const at::Tensor& Frame::tensor(BufferId id) {
   if (buffer.kind == Kind::Input) return inputs_[at(buffer.index)];
   if (buffer.kind == Kind::Constant) return plan_.constants[at(buffer.index)];
   at::Tensor& tensor = tensors_[at(id)];
-  if (!tensor.defined() && buffer.kind == Kind::Planned) tensor = makePlanned(buffer);
+  if (!tensor.defined() && buffer.kind == Kind::Planned) tensor = makePlanned(buffer, addresses_[at(id)]);
   if (!tensor.defined() && buffer.kind == Kind::View) tensor = makeView(buffer);
   TORCH_CHECK(tensor.defined(), "fusebox: buffer ", plan_.program.buffers[at(id)].name, " is used before it is made");
   return tensor;
 }
 
-at::Tensor Frame::makePlanned(const BufferPlan& buffer) const {
-  auto tensor = at::detail::make_tensor<c10::TensorImpl>(c10::Storage(pool_), c10::DispatchKeySet(c10::DispatchKey::CPU),
-                                                         c10::scalarTypeToTypeMeta(buffer.dtype));
+// Each with a storage of its own: operators that speak of storage offsets (as_strided) mean the buffer, not the pool.
+at::Tensor Frame::makePlanned(const BufferPlan& buffer, void* address) const {
   const auto itemSize = static_cast<int64_t>(c10::elementSize(buffer.dtype));
-  tensor.unsafeGetTensorImpl()->set_sizes_and_strides(buffer.sizes, buffer.strides, buffer.poolOffset / itemSize);
+  const auto bytes = static_cast<int64_t>(at::detail::computeStorageNbytes(buffer.sizes, buffer.strides, itemSize));
+  auto storage = c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), c10::SymInt(bytes),
+                                                       at::DataPtr(address, c10::kCPU), /*allocator=*/nullptr,
+                                                       /*resizable=*/false);
+  auto tensor = at::detail::make_tensor<c10::TensorImpl>(c10::Storage(std::move(storage)), c10::DispatchKeySet(c10::DispatchKey::CPU),
+                                                         c10::scalarTypeToTypeMeta(buffer.dtype));
+  tensor.unsafeGetTensorImpl()->set_sizes_and_strides(buffer.sizes, buffer.strides);
   return tensor;
 }
 
@@ -307,9 +316,7 @@ std::vector<at::Tensor> Frame::results() {
       continue;
     }
     const at::Tensor& value = tensor(ref->node);
-    const bool inPool = block_.memory && value.has_storage() &&
-                        value.storage().unsafeGetStorageImpl() == pool_.unsafeGetStorageImpl();
-    tensors.push_back(inPool ? value.clone() : value);
+    tensors.push_back(isInPool(value) ? value.clone() : value);
   }
   return tensors;
 }

@@ -27,6 +27,7 @@ class Frame {
   struct Extents;
   void bindInputs();
   void bindPool();
+  bool isInPool(const at::Tensor& value) const;
   void setAddress(inductor::BufferId id, void* address);
   void bindViewAddresses(inductor::BufferId base);
 
@@ -43,7 +44,7 @@ class Frame {
 
   /// The buffer as a tensor; made on first use for Planned and View buffers.
   const at::Tensor& tensor(inductor::BufferId id);
-  at::Tensor makePlanned(const BufferPlan& buffer) const;
+  at::Tensor makePlanned(const BufferPlan& buffer, void* address) const;
   at::Tensor makeView(const BufferPlan& buffer);
   int64_t evaluate(const graph::SymExpr& expression) const;
   std::vector<int64_t> evaluateAll(const std::vector<graph::SymExpr>& expressions) const;
@@ -53,7 +54,6 @@ class Frame {
   c10::ArrayRef<at::Tensor> inputs_;
   std::vector<void*> addresses_;     ///< of each buffer's first element, where known
   std::vector<at::Tensor> tensors_;  ///< Owned, Planned and View buffers
-  c10::Storage pool_;                ///< points into block_ during a call; shared by the Planned tensors
   PoolCache::Block block_;
   void* poolAddress_ = nullptr;      ///< that the Planned buffers' addresses were worked out for
   PoolCache::Block work_;            ///< working memory of the launches of this call, which run one after another

@@ -31,7 +31,7 @@ BodyEmitter::BodyEmitter(const Lanes& lanes, Scope& scope, const inductor::Secti
   // A section without loops of its own shares its innermost loop with its neighbours: their stores count too.
   if (section.axes.empty()) storedHere_ = scope.stored;
   for (const Statement& s : section.body)
-    if (s.kind != Statement::Kind::Reduce) storedHere_.insert(s.buffer);
+    if (s.kind != Statement::Kind::Reduce) scope.addWritten(s.buffer, storedHere_);
   analyse();
 }
 

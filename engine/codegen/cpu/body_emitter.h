@@ -29,7 +29,13 @@ struct Scope {
   std::unordered_map<inductor::BufferId, BufferSlot> buffers;
   std::unordered_map<int, std::vector<llvm::Value*>> reduced;  ///< results by reduction id
   std::vector<LoopFrame> loops;                         ///< innermost last
-  std::unordered_set<inductor::BufferId> stored;        ///< by any section
+  std::unordered_set<inductor::BufferId> stored;        ///< by any section: buffers whose memory changes
+
+  /// Adds a stored buffer and the one whose memory it takes over.
+  void addWritten(inductor::BufferId id, std::unordered_set<inductor::BufferId>& to) const {
+    to.insert(id);
+    if (const auto over = buffers.at(id).buffer->overwrites; over >= 0) to.insert(over);
+  }
 };
 
 /// The lanes that a body is emitted for.

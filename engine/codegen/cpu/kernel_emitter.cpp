@@ -47,7 +47,7 @@ void KernelEmitter::bindArguments() {
         ir_.CreateLoad(ir_.getInt64Ty(), ir_.CreateConstGEP1_64(ir_.getInt64Ty(), function_->getArg(1), i));
   for (const inductor::Section& s : k.sections)
     for (const inductor::Statement& st : s.body)
-      if (st.kind != inductor::Statement::Kind::Reduce) scope_.stored.insert(st.buffer);
+      if (st.kind != inductor::Statement::Kind::Reduce) scope_.addWritten(st.buffer, scope_.stored);
 }
 
 /// Scratch buffers: in the launch's working memory if the kernel runs in phases, else in this thread's block, one stripe a lane.
