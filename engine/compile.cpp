@@ -5,14 +5,15 @@
 #include <atomic>
 #include <exception>
 #include <functional>
-#include <mutex>
 #include <thread>
 
 #include "engine/codegen/cpu/jit.h"
 #include "engine/compiled_region.h"
+#include "engine/kernel_code.h"
 #include "engine/inductor/lowered_graph.h"
 #include "engine/runtime/compiled_graph.h"
 #include "engine/runtime/graph_interpreter.h"
+#include "engine/traced_graphs.h"
 
 namespace fusebox {
 namespace {
@@ -23,24 +24,6 @@ using record::StageTimer;
 
 std::atomic<int64_t> graphCount{0}, kernelCount{0}, externCount{0}, failedStages{0};
 
-std::shared_ptr<codegen::cpu::Jit> theJit;
-std::mutex jitMutex;
-
-/// The process's JIT, made with the first kernel.
-Result<std::shared_ptr<codegen::cpu::Jit>> jit() {
-  std::lock_guard lock(jitMutex);
-  if (theJit) return theJit;
-  codegen::cpu::Jit::Options options;
-  auto target = codegen::cpu::TargetFeatures::named(compilerConfig().target);
-  if (!target) return tl::unexpected(target.error());
-  options.target = *target;
-  options.background = compilerConfig().background;
-  options.keepText = true;
-  auto made = codegen::cpu::Jit::create(options);
-  if (made) theJit = *made;
-  return made;
-}
-
 /// Runs one stage of the pipeline: timed, recorded, and with every failure turned into an Error that names the stage.
 class Stages {
  public:
@@ -48,6 +31,12 @@ class Stages {
 
   template <class F>
   auto run(Phase phase, const char* name, F&& stage) -> decltype(stage()) {
+    return run(phase, name, std::forward<F>(stage), [](StageTimer&, auto&) {});
+  }
+
+  /// `describe(timer, value)` adds what the session should know of a stage that succeeded.
+  template <class F, class D>
+  auto run(Phase phase, const char* name, F&& stage, D&& describe) -> decltype(stage()) {
     StageTimer timer(recorder_, compile_, phase, name);
     auto result = [&]() -> decltype(stage()) {
       try {
@@ -60,8 +49,17 @@ class Stages {
       timer.error(result.error().text());
       result.error().context += (result.error().context.empty() ? "" : "; ") + std::string("while ") + name;
       ++failedStages;
+    } else if (recorder_) {
+      describe(timer, *result);
     }
     return result;
+  }
+
+  /// The passes that a stage consisted of, as stages inside it. Call it while that stage is open.
+  void passes(const std::vector<inductor::PassLog>& log) {
+    for (const inductor::PassLog& pass : log)
+      recorder_->stage({compile_, "inductor", pass.pass, pass.startNs, pass.startNs + pass.ns, pass.changed, pass.nodesBefore,
+                        pass.nodesAfter, pass.detail});
   }
 
  private:
@@ -69,9 +67,12 @@ class Stages {
   record::Id compile_;
 };
 
+int64_t count(size_t n) { return static_cast<int64_t>(n); }
+
 Result<std::vector<std::shared_ptr<codegen::cpu::CompiledKernel>>> generateCode(const inductor::Program& program) {
-  auto compiler = jit();
+  auto compiler = processJit();
   if (!compiler) return tl::unexpected(compiler.error());
+  (*compiler)->keepsText = Recorder::active() != nullptr;
   std::vector<std::shared_ptr<codegen::cpu::CompiledKernel>> kernels;
   const int threads = std::max(1u, std::thread::hardware_concurrency());
   for (auto& kernel : (*compiler)->compileAll(program.kernels, threads)) {
@@ -83,20 +84,34 @@ Result<std::vector<std::shared_ptr<codegen::cpu::CompiledKernel>>> generateCode(
 
 /// The whole of TorchInductor's role, on one screen.
 Result<std::shared_ptr<CompiledRegion>> compileGraph(const graph::Graph& traced, const std::vector<at::Tensor>& constants,
-                                                     const char* direction, const CompileOptions& options) {
+                                                     const char* direction, const CompileOptions& options,
+                                                     const record::GraphSnapshot& source) {
   Stages stages(options.compile);
   std::vector<inductor::PassLog> passes;
-  auto postGrad = stages.run(Phase::Inductor, "graph passes", [&] { return inductor::runGraphPasses(traced, &passes); });
+  auto postGrad = stages.run(Phase::Inductor, "graph passes", [&] { return inductor::runGraphPasses(traced, &passes); },
+                             [&](StageTimer& timer, const graph::Graph& made) {
+                               timer.nodes(count(traced.nodes().size()), count(made.nodes().size()));
+                               stages.passes(passes);
+                             });
   if (!postGrad) return tl::unexpected(postGrad.error());
 
-  auto lowered = stages.run(Phase::Inductor, "lowering", [&] { return inductor::lower(*postGrad); });
+  auto lowered = stages.run(Phase::Inductor, "lowering", [&] { return inductor::lower(*postGrad); },
+                            [&](StageTimer& timer, const inductor::LoweredGraph& made) {
+                              timer.nodes(count(postGrad->nodes().size()), count(made.operations.size()));
+                              timer.detail(std::to_string(made.operations.size()) + " operations");
+                            });
   if (!lowered) return tl::unexpected(lowered.error());
 
   inductor::ScheduleOptions how;
   how.fuse = compilerConfig().fuse;
   how.maxFusionSize = compilerConfig().maxFusionSize;
   how.threads = at::get_num_threads();
-  auto schedule = stages.run(Phase::Inductor, "scheduling", [&] { return inductor::schedule(*lowered, how); });
+  auto schedule = stages.run(Phase::Inductor, "scheduling", [&] { return inductor::schedule(*lowered, how); },
+                             [&](StageTimer& timer, const inductor::Schedule& made) {
+                               timer.nodes(count(lowered->operations.size()), count(made.groups.size()));
+                               timer.detail(std::to_string(made.groups.size()) + " groups, " +
+                                            std::to_string(made.program.kernels.size()) + " distinct kernels");
+                             });
   if (!schedule) return tl::unexpected(schedule.error());
 
   auto kernels = stages.run(Phase::Codegen, "code generation", [&] { return generateCode(schedule->program); });
@@ -112,7 +127,7 @@ Result<std::shared_ptr<CompiledRegion>> compileGraph(const graph::Graph& traced,
   for (const auto& group : schedule->groups) externCount += group.kernel < 0;
   auto region = std::make_shared<CompiledRegion>(std::move(*postGrad), std::move(*lowered), std::move(*schedule),
                                                  std::move(*program), options.name, direction);
-  if (Recorder* recorder = Recorder::active()) region->describe(recorder, options.compile);
+  if (Recorder* recorder = Recorder::active()) region->describe(recorder, options.compile, source);
   return region;
 }
 
@@ -126,36 +141,15 @@ aot::Executor eagerExecutor(const graph::Graph& traced, const std::vector<at::Te
 }
 
 aot::Executor makeExecutor(const graph::Graph& traced, const std::vector<at::Tensor>& constants, const char* direction,
-                           const CompileOptions& options) {
+                           const CompileOptions& options, const record::GraphSnapshot& source) {
   if (options.backend == Backend::AotEager) return eagerExecutor(traced, constants);
-  auto region = compileGraph(traced, constants, direction, options);
+  auto region = compileGraph(traced, constants, direction, options, source);
   if (!region) {
     if (Recorder* recorder = Recorder::active()) recorder->loss("graph not compiled", 1, region.error().text());
     if (std::getenv("FUSEBOX_DEBUG")) std::fprintf(stderr, "fusebox: %s\n", region.error().text().c_str());
     return eagerExecutor(traced, constants);
   }
   return [region = *region](c10::ArrayRef<at::Tensor> inputs) { return region->run(inputs); };
-}
-
-void recordTraced(const aot::AotModule& module, record::Id compile) {
-  Recorder* recorder = Recorder::active();
-  if (!recorder || compile == 0) return;
-  record::GraphRecord row;
-  row.compile = compile;
-  row.direction = module.backward ? "joint" : "inference";
-  row.stage = "captured";
-  record::GraphSnapshot captured = recorder->graph(module.joint, row);
-  row.from = captured;
-  if (module.backward) {
-    row.stage = "joint";
-    row.from = recorder->graph(module.joint, row);
-    row.direction = "backward";
-    row.stage = "backward";
-    recorder->graph(*module.backward, row);
-    row.direction = "forward";
-  }
-  row.stage = "forward";
-  recorder->graph(module.forward, row);
 }
 
 }  // namespace
@@ -170,32 +164,33 @@ CompilerConfig& compilerConfig() {
 }
 
 std::shared_ptr<aot::AotFunction> compileModule(std::shared_ptr<const aot::AotModule> module, const CompileOptions& options) {
-  recordTraced(*module, options.compile);
-  aot::Executor forward = makeExecutor(module->forward, module->constants, module->backward ? "forward" : "inference", options);
-  auto compileBackward = [options](const aot::AotModule& m) -> Result<aot::Executor> {
+  const TracedGraphs traced = recordTraced(*module, options.compile, options.name);
+  aot::Executor forward = makeExecutor(module->forward, module->constants, module->backward ? "forward" : "inference", options,
+                                       traced.forward);
+  auto compileBackward = [options, traced](const aot::AotModule& m) -> Result<aot::Executor> {
     CompileOptions backward = options;
     Recorder* recorder = Recorder::active();
     if (recorder) {
       record::CompileRecord row;
       row.kind = "backward";
-      row.parent = options.compile;
+      if (recorder == traced.recorder) row.parent = options.compile;
       row.backend = options.backend == Backend::Inductor ? "inductor" : "aot_eager";
       backward.compile = recorder->beginCompile(std::move(row));
     }
-    aot::Executor executor = makeExecutor(*m.backward, m.constants, "backward", backward);
+    aot::Executor executor = makeExecutor(*m.backward, m.constants, "backward", backward,
+                                          recorder == traced.recorder ? traced.backward : record::GraphSnapshot{});
     if (recorder) recorder->endCompile(backward.compile);
     return executor;
   };
   return std::make_shared<aot::AotFunction>(std::move(module), std::move(forward), std::move(compileBackward));
 }
 
+record::GraphSnapshot describeModule(const aot::AotModule& module, record::Id compile, const std::string& name) {
+  return recordTraced(module, compile, name).forward;
+}
+
 void drainCompiler() {
-  std::shared_ptr<codegen::cpu::Jit> compiler;
-  {
-    std::lock_guard lock(jitMutex);
-    compiler = theJit;
-  }
-  if (compiler) compiler->drain();
+  if (auto compiler = startedJit()) compiler->drain();
 }
 
 CompileCounters compileCounters() { return {graphCount, kernelCount, externCount, failedStages}; }

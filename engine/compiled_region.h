@@ -10,6 +10,7 @@
 
 #include "engine/graph/graph.h"
 #include "engine/inductor/lowered_graph.h"
+#include "engine/program_facts.h"
 #include "engine/record/recorder.h"
 #include "engine/runtime/compiled_graph.h"
 
@@ -25,15 +26,18 @@ class CompiledRegion {
   /// Runs the graph; reports launches to the active recording.
   std::vector<at::Tensor> run(c10::ArrayRef<at::Tensor> inputs);
 
-  /// Writes graph, groups, decisions, buffers and kernels under `compile` (0: a compile row of its own is made).
-  void describe(record::Recorder* recorder, record::Id compile);
+  /// Writes graph, groups, decisions, buffers and kernels under `compile` (0: a compile row of its own is made). `source` is the
+  /// recorded graph that was compiled, if it was recorded.
+  void describe(record::Recorder* recorder, record::Id compile, const record::GraphSnapshot& source = {});
 
  private:
   struct Sink;
-  void recordGraphs(record::Recorder* recorder, record::Id compile);
-  void recordGroups(record::Recorder* recorder, record::Id compile);
+  void recordGraphs(record::Recorder* recorder, record::Id compile, const record::GraphSnapshot& source);
+  void recordGroups(record::Recorder* recorder, record::Id compile, const ProgramFacts& facts);
+  record::Id recordKernel(record::Recorder* recorder, record::KernelRecord row, int32_t kernel);
   void recordDecisions(record::Recorder* recorder, record::Id compile) const;
-  void recordBuffers(record::Recorder* recorder, record::Id compile) const;
+  void recordBuffers(record::Recorder* recorder, record::Id compile, const ProgramFacts& facts) const;
+  std::vector<int32_t> resultsOf(const inductor::FusionGroup& group, const ProgramFacts& facts) const;
   std::vector<int32_t> originsOf(const inductor::FusionGroup& group) const;
 
   graph::Graph postGrad_;
@@ -41,6 +45,8 @@ class CompiledRegion {
   inductor::Schedule schedule_;
   std::shared_ptr<runtime::CompiledGraph> program_;
   std::string name_, direction_;
+  bool isBackward_;
+  std::atomic<record::Id> compile_{0};  ///< in the active recording
 
   std::mutex mutex_;
   std::atomic<record::Recorder*> described_{nullptr};

@@ -47,7 +47,8 @@ struct LoweredGraph {
 /// A rewrite of the post-grad graph: what ran, and whether it changed anything.
 struct PassLog {
   std::string pass;
-  int64_t ns = 0;
+  int64_t startNs = 0, ns = 0;  ///< nowNs()'s clock
+  int64_t nodesBefore = 0, nodesAfter = 0;
   bool changed = false;
   std::string detail;
 };

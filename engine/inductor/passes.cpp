@@ -1,6 +1,6 @@
 #include "engine/inductor/passes.h"
 
-#include <chrono>
+#include "engine/support/clock.h"
 
 namespace fusebox::inductor {
 namespace {
@@ -25,7 +25,8 @@ Result<graph::Graph> runGraphPasses(graph::Graph graph, std::vector<PassLog>* lo
   // From here on `from` names nodes of the graph that came in, whatever the passes do.
   for (const graph::Node& n : graph.nodes()) graph.node(n.id).origin.from = {n.id};
   for (const Pass& pass : kPasses) {
-    auto start = std::chrono::steady_clock::now();
+    const int64_t start = nowNs();
+    const auto before = static_cast<int64_t>(graph.nodes().size());
     PassResult result = pass.run(graph);
     if (result.changed) {
       if (auto ok = result.graph.verify(); !ok) {
@@ -35,8 +36,8 @@ Result<graph::Graph> runGraphPasses(graph::Graph graph, std::vector<PassLog>* lo
       graph = std::move(result.graph);
     }
     if (!log) continue;
-    auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start).count();
-    log->push_back({pass.name, ns, result.changed, std::move(result.detail)});
+    log->push_back({pass.name, start, nowNs() - start, before, static_cast<int64_t>(graph.nodes().size()), result.changed,
+                    std::move(result.detail)});
   }
   return graph;
 }

@@ -134,6 +134,10 @@ void writeGraph(const Graph& graph, const GraphSnapshot& snapshot, const GraphRe
     writeNode(graph, node, snapshot, sink);
     edges += writeEdges(node, snapshot, sink);
     if (record.from.id == 0) continue;
+    if (record.samePositions) {
+      sink.putIntegers(RowKind::NodeOrigin, {snapshot.node(node.id), record.from.node(node.id)});
+      continue;
+    }
     for (const auto origin : node.origin.from) {
       sink.putIntegers(RowKind::NodeOrigin, {snapshot.node(node.id), record.from.node(origin)});
     }
@@ -142,7 +146,8 @@ void writeGraph(const Graph& graph, const GraphSnapshot& snapshot, const GraphRe
   int64_t outputs = 0;
   if (output) Graph::forEachValue(output->args, [&](ValueRef) { ++outputs; });
   sink.put(RowKind::Graph,
-           {int64_t{snapshot.id}, int64_t{record.compile}, record.stage, record.direction, text(graph.name),
+           {int64_t{snapshot.id}, int64_t{record.compile}, record.stage, record.direction,
+            text(record.name.empty() ? graph.name : record.name),
             record.from.id ? Cell{int64_t{record.from.id}} : Cell{}, static_cast<int64_t>(graph.nodes().size()), edges,
             static_cast<int64_t>(graph.placeholders().size()), outputs, graph.str(), timeNs});
 }

@@ -13,6 +13,7 @@ namespace fusebox::record {
 
 std::atomic<Recorder*> Recorder::active_{nullptr};
 thread_local Recorder::Thread Recorder::thread_;
+thread_local Recorder::Caller Recorder::caller_;
 
 using session::RowKind;
 using session::Writer;

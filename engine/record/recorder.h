@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -54,6 +55,9 @@ class Recorder {
   Id buffer(BufferRecord record);
   Id kernel(KernelRecord record);
   void kernelCode(KernelCodeRecord record);
+  /// The same, made by `make` on the background thread: printing and disassembling take time. An empty result is no row.
+  void kernelCode(std::function<std::optional<KernelCodeRecord>()> make);
+  void stage(StageRecord record);
   void cacheEvent(CacheRecord record);
   /// The text of a file of the user's program; each path is read once. Files named by places are added by themselves.
   void sourceFile(std::string path);
@@ -73,6 +77,13 @@ class Recorder {
   void guardCheck(Id compile, int64_t startNs, int64_t durNs) noexcept {
     push({startNs, durNs, 0, compile, session::kGuardCheckTag});
   }
+
+  /// What the compiled graph that this thread runs belongs to; set by the caller around every recorded call.
+  struct Caller {
+    Id compile = 0;
+    GraphSnapshot forward;
+  };
+  static Caller& caller() noexcept { return caller_; }
 
   /// Blocks until everything recorded so far can be read by another process.
   void flush();
@@ -100,6 +111,7 @@ class Recorder {
     ~Thread();
   };
   static thread_local Thread thread_;
+  static thread_local Caller caller_;
   static std::atomic<Recorder*> active_;
   std::unique_ptr<Impl> impl_;
 };

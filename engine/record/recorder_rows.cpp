@@ -1,4 +1,6 @@
 // The cold half of the recorder: records into rows, in the column order of profiler/session/schema_tables.cpp.
+#include <algorithm>
+
 #include <nlohmann/json.hpp>
 
 #include "engine/record/graph_rows.h"
@@ -17,6 +19,11 @@ std::string stackJson(const std::vector<Place>& stack) {
   nlohmann::json out = nlohmann::json::array();
   for (const Place& p : stack) out.push_back({{"file", p.file}, {"line", p.line}, {"function", p.function}});
   return out.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+session::Writer::Cells codeCells(KernelCodeRecord r) {
+  return {int64_t{r.kernel}, int64_t{r.tier}, textCell(std::move(r.target)), textCell(std::move(r.llvmIr)),
+          textCell(std::move(r.assembly)), r.codeBytes, r.compileNs, textCell(r.cache), nowNs()};
 }
 
 }  // namespace
@@ -127,12 +134,14 @@ Id Recorder::fusionGroup(FusionGroupRecord r) {
     const Id id = impl_->ids.group.fetch_add(1);
     const int64_t bytes = 300 + static_cast<int64_t>(r.nodes.size()) * 40;
     auto job = [id, r = std::move(r)](RowSink& sink) {
+      const auto isResult = [&](int32_t node) { return std::find(r.results.begin(), r.results.end(), node) != r.results.end(); };
       sink.put(RowKind::FusionGroup,
                {int64_t{id}, idCell(r.compile), idCell(r.graph.id), int64_t{r.position}, textCell(r.name), textCell(r.kind),
                 idCell(r.kernel), r.readBytes, r.writeBytes, r.bytesSaved, textCell(r.reason), Cell{}, Cell{}});
       int64_t position = 0;
       for (const int32_t node : r.nodes) {
-        sink.put(RowKind::FusionMember, {int64_t{id}, int64_t{r.graph.node(node)}, position++, Cell{}});
+        sink.put(RowKind::FusionMember, {int64_t{id}, int64_t{r.graph.node(node)}, position++,
+                                         std::string(isResult(node) ? "result" : "inner")});
       }
       sink.putIntegers(RowKind::FusionGroupPlace, {id});
     };
@@ -170,7 +179,7 @@ Id Recorder::kernel(KernelRecord r) {
       sink.put(RowKind::Kernel,
                {int64_t{id}, idCell(r.compile), idCell(r.graph.id), idCell(r.group), textCell(r.name), textCell(r.kind),
                 textCell(r.op), textCell(r.device), textCell(r.loopIr), textCell(r.reason), r.readBytes, r.writeBytes, r.flops,
-                Cell{}, Cell{}, now});
+                Cell{}, Cell{}, now, idCell(r.codeOf)});
       for (const int32_t node : r.nodes) sink.putIntegers(RowKind::KernelPlace, {id, r.graph.node(node)});
     };
     impl_->writer->post(std::move(job), bytes);
@@ -179,10 +188,25 @@ Id Recorder::kernel(KernelRecord r) {
 }
 
 void Recorder::kernelCode(KernelCodeRecord r) {
+  impl_->guarded([&] { impl_->writer->post(RowKind::KernelCode, codeCells(std::move(r))); });
+}
+
+void Recorder::kernelCode(std::function<std::optional<KernelCodeRecord>()> make) {
   impl_->guarded([&] {
-    impl_->put(RowKind::KernelCode,
-               {int64_t{r.kernel}, int64_t{r.tier}, textCell(std::move(r.target)), textCell(std::move(r.llvmIr)),
-                textCell(std::move(r.assembly)), r.codeBytes, r.compileNs, textCell(r.cache), nowNs()});
+    auto job = [make = std::move(make)](RowSink& sink) {
+      if (auto record = make()) sink.put(RowKind::KernelCode, codeCells(std::move(*record)));
+    };
+    impl_->writer->post(std::move(job), 20000);
+  });
+}
+
+void Recorder::stage(StageRecord r) {
+  impl_->guarded([&] {
+    if (thread_.owner != this) attachThread();
+    const Id id = impl_->ids.stage.fetch_add(1);
+    impl_->put(RowKind::Stage, {int64_t{id}, idCell(r.compile), idCell(thread_.stage), int64_t{thread_.depth}, textCell(r.phase),
+                                textCell(r.name), r.startNs, r.endNs, int64_t{thread_.id}, positiveCell(r.changed),
+                                positiveCell(r.nodesBefore), positiveCell(r.nodesAfter), Cell{}, textCell(r.detail)});
   });
 }
 

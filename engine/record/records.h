@@ -85,6 +85,8 @@ struct GraphRecord {
   std::string stage;           ///< captured, joint, forward, backward, post_grad, post_fusion
   std::string direction = "inference";  ///< inference, forward, backward, joint
   GraphSnapshot from;          ///< the graph that Provenance::from of its nodes refers to
+  bool samePositions = false;  ///< node k was made from node k of `from`, whatever Provenance::from says
+  std::string name;            ///< for people; empty: the graph's own
 };
 
 struct FusionGroupRecord {
@@ -95,6 +97,7 @@ struct FusionGroupRecord {
   std::string kind;            ///< pointwise, reduction, loops, extern, template
   Id kernel = 0;
   std::vector<int32_t> nodes;  ///< node ids of `graph`
+  std::vector<int32_t> results;  ///< those of them whose values leave the kernel
   int64_t readBytes = 0, writeBytes = 0, bytesSaved = 0;
   std::string reason;          ///< extern: why no kernel was generated
 };
@@ -138,6 +141,7 @@ struct KernelRecord {
   std::string reason;          ///< extern: why no kernel was generated
   int64_t readBytes = 0, writeBytes = 0, flops = 0;
   std::vector<int32_t> nodes;  ///< node ids of `graph`; the last with a place gives the kernel's own
+  Id codeOf = 0;               ///< an earlier kernel that shares its machine code
 };
 
 /// Code of a kernel at a tier; recorded again for a better tier.
@@ -149,6 +153,16 @@ struct KernelCodeRecord {
   int64_t codeBytes = 0;
   int64_t compileNs = 0;
   std::string cache;
+};
+
+/// A stage that has ended already, inside the innermost open one of its thread.
+struct StageRecord {
+  Id compile = 0;
+  std::string phase, name;
+  int64_t startNs = 0, endNs = 0;
+  int changed = -1;            ///< 1 or 0; -1: does not apply
+  int64_t nodesBefore = -1, nodesAfter = -1;
+  std::string detail;
 };
 
 struct CacheRecord {

@@ -37,8 +37,10 @@ Result<void> readBreaks(const Reader& reader, Summary& out) {
 
 Result<void> readRecompiles(const Reader& reader, Summary& out) {
   return reader.each(
-      "SELECT frame, guard, expected, found, file, outcome, line FROM guard_failures "
-      "WHERE outcome IN ('recompile', 'limit') ORDER BY failure_id",
+      "SELECT frame, guard, expected, found, file, outcome, line FROM guard_failures f "
+      // Every entry of the frame has a guard that failed; the recompilation names the one of the entry used last.
+      "WHERE (outcome = 'recompile' AND EXISTS(SELECT 1 FROM compiles c WHERE c.failure_id = f.failure_id)) OR outcome = 'limit' "
+      "ORDER BY failure_id",
       {}, [&](const Statement& row) {
         out.recompiles.push_back({row.string(0), row.string(1), row.string(2), row.string(3), row.string(4), row.string(5),
                                   row.integer(6)});

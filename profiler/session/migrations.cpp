@@ -12,8 +12,9 @@ struct Migration {
   int version;
   const char* sql;
 };
-// Version 1 is the first; the table is where version 2 will say how to read it.
-constexpr Migration kMigrations[] = {{0, ""}};
+constexpr Migration kMigrations[] = {
+    {1, "CREATE TEMP VIEW t_kernel AS SELECT *, NULL AS code_of FROM main.t_kernel"},
+};
 
 Result<void> createViews(Database& database, const char* prefix) {
   std::string sql;

@@ -36,7 +36,7 @@ constexpr RowStatement kStatements[] = {
     {RowKind::FusionMember, "t_fusion_member", 4},
     {RowKind::FusionDecision, "t_fusion_decision", 14},
     {RowKind::Buffer, "t_buffer", 14},
-    {RowKind::Kernel, "t_kernel", 16},
+    {RowKind::Kernel, "t_kernel", 17},
     {RowKind::KernelPlace, "t_kernel", 2,
      "UPDATE t_kernel SET (file, line) = (SELECT file, line FROM t_node WHERE id = ?2) "
      "WHERE id = ?1 AND EXISTS(SELECT 1 FROM t_node WHERE id = ?2 AND file IS NOT NULL)"},

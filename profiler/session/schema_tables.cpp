@@ -57,7 +57,7 @@ CREATE TABLE t_buffer(id INTEGER PRIMARY KEY, compile_id INTEGER, graph_id INTEG
 CREATE INDEX t_buffer_by_graph ON t_buffer(graph_id);
 CREATE TABLE t_kernel(id INTEGER PRIMARY KEY, compile_id INTEGER, graph_id INTEGER, group_id INTEGER, name TEXT, kind TEXT,
   op TEXT, device TEXT, loop_ir TEXT, reason TEXT, read_bytes INTEGER, write_bytes INTEGER, flops INTEGER, file TEXT,
-  line INTEGER, time_ns INTEGER);
+  line INTEGER, time_ns INTEGER, code_of INTEGER);
 CREATE TABLE t_kernel_code(kernel_id INTEGER, tier INTEGER, target TEXT, llvm_ir TEXT, assembly TEXT, code_bytes INTEGER,
   compile_ns INTEGER, cache TEXT, time_ns INTEGER, PRIMARY KEY(kernel_id, tier)) WITHOUT ROWID;
 CREATE TABLE t_launch_stats(kernel_id INTEGER, group_id INTEGER, launches INTEGER, total_ns INTEGER, min_ns INTEGER,

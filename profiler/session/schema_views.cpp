@@ -12,12 +12,14 @@ constexpr std::array kViews{
   resume_offset, status, reason, first_seen_ns,
   (SELECT count(*) FROM t_compile c WHERE c.frame_id = f.id) AS compiles FROM t_frame f)"},
     ViewDefinition{"compiles", R"(SELECT c.id AS compile_id, c.frame_id, c.parent_id AS parent_compile_id, c.attempt, c.kind,
-  f.name AS frame, c.backend, c.mode, c.dynamic, c.start_ns, c.end_ns, c.end_ns - c.start_ns AS dur_ns, c.status, c.error,
-  c.cache, c.cache_key, c.failure_id, c.thread, coalesce(c.file, f.file) AS file, coalesce(c.line, f.line) AS line
-  FROM t_compile c LEFT JOIN t_frame f ON f.id = c.frame_id)"},
+  coalesce(f.name, pf.name) AS frame, c.backend, c.mode, c.dynamic, c.start_ns, c.end_ns, c.end_ns - c.start_ns AS dur_ns, c.status, c.error,
+  c.cache, c.cache_key, c.failure_id, c.thread, coalesce(c.file, f.file, pf.file) AS file,
+  coalesce(c.line, f.line, pf.line) AS line
+  FROM t_compile c LEFT JOIN t_frame f ON f.id = c.frame_id
+  LEFT JOIN t_compile p ON p.id = c.parent_id LEFT JOIN t_frame pf ON pf.id = p.frame_id)"},
     ViewDefinition{"stages", R"(SELECT s.id AS stage_id, s.compile_id, s.parent_id AS parent_stage_id, s.depth, s.phase, s.name,
   s.start_ns, s.end_ns, s.end_ns - s.start_ns AS dur_ns, s.thread, s.changed, s.nodes_before, s.nodes_after, s.error,
-  s.detail, c.file, c.line FROM t_stage s LEFT JOIN t_compile c ON c.id = s.compile_id)"},
+  s.detail, c.file, c.line FROM t_stage s LEFT JOIN compiles c ON c.compile_id = s.compile_id)"},
     ViewDefinition{"graph_breaks", R"(SELECT b.id AS break_id, b.frame_id, b.compile_id, f.name AS frame, b.kind, b.reason,
   b.hint, b.file, b.line, b.end_line, b.col, b.end_col, b.opcode, b.offset, b.stack, b.time_ns
   FROM t_graph_break b LEFT JOIN t_frame f ON f.id = b.frame_id)"},
@@ -26,11 +28,13 @@ constexpr std::array kViews{
   FROM t_guard g LEFT JOIN t_compile c ON c.id = g.compile_id)"},
     ViewDefinition{"guard_failures", R"(SELECT x.id AS failure_id, x.frame_id, f.name AS frame, x.compile_id, x.guard_id,
   x.guard, x.expected, x.found, x.outcome,
-  (SELECT c.id FROM t_compile c WHERE c.failure_id = x.id) AS recompile_id, x.file, x.line, x.time_ns
+  CASE x.outcome WHEN 'recompile' THEN (SELECT c.id FROM t_compile c WHERE c.frame_id = x.frame_id AND c.start_ns >= x.time_ns
+    AND c.failure_id IS NOT NULL ORDER BY c.start_ns LIMIT 1) END AS recompile_id, x.file, x.line, x.time_ns
   FROM t_guard_failure x LEFT JOIN t_frame f ON f.id = x.frame_id)"},
-    ViewDefinition{"graphs", R"(SELECT g.id AS graph_id, g.compile_id, c.frame_id, g.stage, g.direction, g.name,
+    ViewDefinition{"graphs", R"(SELECT g.id AS graph_id, g.compile_id, coalesce(c.frame_id, (SELECT p.frame_id
+  FROM t_compile p WHERE p.id = c.parent_compile_id)) AS frame_id, g.stage, g.direction, g.name,
   g.parent_id AS parent_graph_id, g.node_count, g.edge_count, g.input_count, g.output_count, g.text, g.time_ns, c.file,
-  c.line FROM t_graph g LEFT JOIN t_compile c ON c.id = g.compile_id)"},
+  c.line FROM t_graph g LEFT JOIN compiles c ON c.compile_id = g.compile_id)"},
     ViewDefinition{"nodes", R"(SELECT id AS node_id, graph_id, position, name, kind, op, args, dtype, shape, stride, device,
   outputs, bytes, is_backward, module_path, file, line, function, stack FROM t_node)"},
     ViewDefinition{"edges", "SELECT graph_id, src AS src_node_id, dst AS dst_node_id, output, arg FROM t_edge"},
@@ -49,41 +53,44 @@ constexpr std::array kViews{
     ViewDefinition{"buffers", R"(SELECT b.id AS buffer_id, b.compile_id, b.graph_id, b.name, b.kind, b.node_id, b.dtype,
   b.shape, b.device, b.bytes, b.first_use, b.last_use, b.pool_offset, b.reuses_id AS reuses_buffer_id, n.file, n.line
   FROM t_buffer b LEFT JOIN t_node n ON n.id = b.node_id)"},
-    ViewDefinition{"kernels", R"(SELECT k.id AS kernel_id, k.compile_id, k.graph_id, k.group_id, k.name, k.kind, k.op, k.device,
-  c.tier, c.target, k.loop_ir, c.llvm_ir, c.assembly, c.code_bytes,
-  (SELECT sum(compile_ns) FROM t_kernel_code x WHERE x.kernel_id = k.id) AS compile_ns, c.cache, k.reason, k.read_bytes,
+    ViewDefinition{"kernels", R"(SELECT k.id AS kernel_id, k.compile_id, k.graph_id,
+  coalesce(k.group_id, (SELECT min(g.id) FROM t_fusion_group g WHERE g.kernel_id = k.id)) AS group_id, k.name, k.kind, k.op,
+  k.device, c.tier, c.target, k.loop_ir, c.llvm_ir, c.assembly, c.code_bytes,
+  (SELECT sum(compile_ns) FROM t_kernel_code x WHERE x.kernel_id = k.id) AS compile_ns,
+  CASE WHEN k.code_of IS NULL THEN c.cache ELSE 'process' END AS cache, k.reason, k.read_bytes,
   k.write_bytes, k.flops, coalesce(s.launches, 0) AS launches, coalesce(s.total_ns, 0) AS total_ns, s.min_ns, s.max_ns,
   coalesce(s.bytes, 0) AS bytes, s.first_ns, s.last_ns, k.file, k.line, k.time_ns
   FROM t_kernel k LEFT JOIN (SELECT kernel_id, sum(launches) AS launches, sum(total_ns) AS total_ns, min(min_ns) AS min_ns,
     max(max_ns) AS max_ns, sum(bytes) AS bytes, min(first_ns) AS first_ns, max(last_ns) AS last_ns
     FROM t_launch_stats GROUP BY kernel_id) s ON s.kernel_id = k.id
-  LEFT JOIN t_kernel_code c ON c.kernel_id = k.id
-    AND c.tier = (SELECT max(tier) FROM t_kernel_code x WHERE x.kernel_id = k.id))"},
+  LEFT JOIN t_kernel_code c ON c.kernel_id = coalesce(k.code_of, k.id)
+    AND c.tier = (SELECT max(tier) FROM t_kernel_code x WHERE x.kernel_id = coalesce(k.code_of, k.id)))"},
     ViewDefinition{"launches", R"(SELECT l.id AS launch_id, l.kernel_id, l.group_id, k.name AS kernel, l.start_ns, l.dur_ns,
   l.start_ns + l.dur_ns AS end_ns, l.bytes, l.thread, k.compile_id, k.file, k.line
   FROM t_launch l LEFT JOIN t_kernel k ON k.id = l.kernel_id)"},
     ViewDefinition{"cpu_events", R"(SELECT e.id * 4 AS event_id, e.kind, e.name, e.start_ns, e.dur_ns,
     e.start_ns + e.dur_ns AS end_ns, e.thread, e.depth, e.compile_id, e.detail, e.file, e.line FROM t_cpu_event e
   UNION ALL SELECT s.id * 4 + 1, 'stage', s.name, s.start_ns, s.end_ns - s.start_ns, s.end_ns, s.thread, s.depth,
-    s.compile_id, s.phase, c.file, c.line FROM t_stage s LEFT JOIN t_compile c ON c.id = s.compile_id
-  UNION ALL SELECT l.id * 4 + 2, 'call', f.name, l.start_ns, l.dur_ns,
-    l.start_ns + l.dur_ns, l.thread, 0, l.compile_id, NULL, f.file, f.line
-    FROM t_call l LEFT JOIN t_compile c ON c.id = l.compile_id LEFT JOIN t_frame f ON f.id = c.frame_id)"},
+    s.compile_id, s.phase, c.file, c.line FROM t_stage s LEFT JOIN compiles c ON c.compile_id = s.compile_id
+  UNION ALL SELECT l.id * 4 + 2, 'call', CASE c.kind WHEN 'backward' THEN c.frame || ' (backward)' ELSE c.frame END,
+    l.start_ns, l.dur_ns, l.start_ns + l.dur_ns, l.thread, 0, l.compile_id, NULL, c.file, c.line
+    FROM t_call l LEFT JOIN compiles c ON c.compile_id = l.compile_id)"},
     ViewDefinition{"gpu_events", R"(SELECT e.id AS event_id, e.kind, e.name, e.device, e.stream, e.start_ns, e.dur_ns,
   e.start_ns + e.dur_ns AS end_ns, e.correlation, e.kernel_id, e.launch_id, e.bytes, k.file, k.line
   FROM t_gpu_event e LEFT JOIN t_kernel k ON k.id = e.kernel_id)"},
     ViewDefinition{"cache_events", R"(SELECT e.id AS event_id, e.compile_id, e.cache, e.outcome, e.key, e.reason, e.saved_ns,
-  e.time_ns, c.file, c.line FROM t_cache_event e LEFT JOIN t_compile c ON c.id = e.compile_id)"},
+  e.time_ns, c.file, c.line FROM t_cache_event e LEFT JOIN compiles c ON c.compile_id = e.compile_id)"},
     ViewDefinition{"source_files", R"(SELECT id AS file_id, path AS file, 1 AS line, text, bytes, hash, truncated, time_ns
   FROM t_source_file)"},
     ViewDefinition{"losses", "SELECT what, count, detail, first_ns, last_ns FROM t_loss"},
     // Beyond the promise of DESIGN.md; kept as stable.
     ViewDefinition{"threads", "SELECT id AS thread, os_tid, name FROM t_thread"},
-    ViewDefinition{"kernel_code", R"(SELECT kernel_id, tier, target, llvm_ir, assembly, code_bytes, compile_ns, cache, time_ns
-  FROM t_kernel_code)"},
+    ViewDefinition{"kernel_code", R"(SELECT k.id AS kernel_id, c.tier, c.target, c.llvm_ir, c.assembly, c.code_bytes,
+  c.compile_ns, CASE WHEN k.code_of IS NULL THEN c.cache ELSE 'process' END AS cache, c.time_ns
+  FROM t_kernel k JOIN t_kernel_code c ON c.kernel_id = coalesce(k.code_of, k.id))"},
     ViewDefinition{"calls", R"(SELECT s.compile_id, CASE s.kind WHEN 1 THEN 'guard_check' ELSE 'call' END AS kind,
-  f.name AS frame, s.calls, s.total_ns, s.min_ns, s.max_ns, f.file, f.line
-  FROM t_call_stats s LEFT JOIN t_compile c ON c.id = s.compile_id LEFT JOIN t_frame f ON f.id = c.frame_id)"},
+  CASE c.kind WHEN 'backward' THEN c.frame || ' (backward)' ELSE c.frame END AS frame, s.calls, s.total_ns, s.min_ns, s.max_ns,
+  c.file, c.line FROM t_call_stats s LEFT JOIN compiles c ON c.compile_id = s.compile_id)"},
     ViewDefinition{"timeline", R"(SELECT CASE track WHEN 1 THEN 'calls' ELSE 'launches' END AS track, thread, level,
   bucket * (1048576 << (2 * level)) AS start_ns, 1048576 << (2 * level) AS width_ns, count, busy_ns, max_dur_ns, example_id
   FROM t_pyramid)"},

@@ -1,4 +1,5 @@
 // The public views: SCHEMA.md and the file agree, and the promised names are there.
+#include <QTemporaryDir>
 #include <QTest>
 #include <fstream>
 #include <map>
@@ -68,8 +69,29 @@ class SchemaTest : public QObject {
 
   void versionAndIdAreSet() {
     Database database = freshSchema();
-    QCOMPARE(database.integer("PRAGMA user_version")->value(), int64_t{1});
+    QCOMPARE(database.integer("PRAGMA user_version")->value(), int64_t{kSchemaVersion});
     QCOMPARE(database.integer("PRAGMA application_id")->value(), int64_t{0x46555342});
+  }
+
+  void sessionsOfTheFirstFormatAreRead() {
+    QTemporaryDir folder;
+    const std::string path = folder.filePath("old.fusebox").toStdString();
+    {
+      auto database = Database::openForWriting(path);
+      QVERIFY(createSchema(*database));
+      std::string dropViews;
+      for (const auto& view : publicViews()) dropViews += "DROP VIEW " + std::string(view.name) + ";";
+      QVERIFY(database->execute(dropViews + "ALTER TABLE t_kernel DROP COLUMN code_of;"
+                                            "INSERT INTO t_kernel(id, name, kind) VALUES(1, 'fused_add_0', 'generated');"
+                                            "INSERT INTO t_kernel_code(kernel_id, tier, assembly) VALUES(1, 0, 'ret');"
+                                            "PRAGMA user_version = 1"));
+    }
+    auto reader = Reader::open(path);
+    QVERIFY2(reader.has_value(), reader ? "" : reader.error().text().c_str());
+    std::string found;
+    QVERIFY((*reader)->each("SELECT name, assembly FROM kernels", {},
+                            [&](const Statement& row) { found = row.string(0) + " " + row.string(1); }));
+    QCOMPARE(found, std::string("fused_add_0 ret"));
   }
 
   void rawTablesArePrivate() {

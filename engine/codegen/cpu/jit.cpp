@@ -15,6 +15,7 @@
 #include <unordered_map>
 
 #include "engine/codegen/cpu/batch_math.h"
+#include "engine/codegen/cpu/disassembly.h"
 #include "engine/codegen/cpu/kernel_check.h"
 #include "engine/codegen/cpu/kernel_emitter.h"
 #include "engine/codegen/cpu/machine_code.h"
@@ -29,7 +30,7 @@ int64_t now() {
   return duration_cast<nanoseconds>(steady_clock::now().time_since_epoch()).count();
 }
 
-std::string text(llvm::Error error) { return llvm::toString(std::move(error)); }
+std::string why(llvm::Error error) { return llvm::toString(std::move(error)); }
 
 /// Values of `expr` at run time, from the launch's sizes.
 std::function<int64_t(const int64_t*)> evaluator(inductor::SymExpr expr, std::vector<inductor::Symbol> symbols) {
@@ -51,6 +52,10 @@ struct Entry : CompiledKernel {
   std::mutex compiling;  ///< held by the thread that compiles the first tier
   bool failed = false;
   Error error;
+  /// Of the newest tier, under `textMutex`: the background tier replaces them.
+  std::mutex textMutex;
+  std::string object, llvmIr;
+  int64_t tierNs = 0;
 };
 
 class OrcJit final : public Jit {
@@ -62,7 +67,7 @@ class OrcJit final : public Jit {
   Result<std::shared_ptr<CompiledKernel>> compile(const inductor::Kernel& kernel) override;
   std::vector<Result<std::shared_ptr<CompiledKernel>>> compileAll(const std::vector<inductor::Kernel>& kernels,
                                                                   int threads) override;
-  Result<std::string> disassemble(const CompiledKernel& kernel) override;
+  Result<KernelText> text(const CompiledKernel& kernel) override;
   void drain() override;
 
  private:
@@ -103,14 +108,14 @@ Result<void> OrcJit::start() {
                    return std::make_unique<ObjectLinkingLayer>(session);
                  })
                  .create();
-  if (!jit) return fail(ErrorCode::Internal, "cannot start the JIT", text(jit.takeError()));
+  if (!jit) return fail(ErrorCode::Internal, "cannot start the JIT", why(jit.takeError()));
   jit_ = std::move(*jit);
   SymbolMap symbols;
   for (const auto& [name, address] : runtimeSymbols())
     symbols[jit_->mangleAndIntern(name)] = {ExecutorAddr::fromPtr(address),
                                             llvm::JITSymbolFlags::Exported | llvm::JITSymbolFlags::Callable};
   if (auto error = jit_->getMainJITDylib().define(absoluteSymbols(std::move(symbols))))
-    return fail(ErrorCode::Internal, "cannot define run-time symbols", text(std::move(error)));
+    return fail(ErrorCode::Internal, "cannot define run-time symbols", why(std::move(error)));
   if (options_.background) worker_ = std::thread([this] { work(); });
   return {};
 }
@@ -145,33 +150,46 @@ Result<std::unique_ptr<OrcJit::Built>> OrcJit::build(Entry& entry, int tier) {
 
 Result<KernelFunction> OrcJit::link(llvm::SmallVector<char, 0> object, const std::string& symbol) {
   auto library = jit_->createJITDylib(symbol + "#" + std::to_string(serial_++));
-  if (!library) return fail(ErrorCode::Internal, "cannot make a JIT library", text(library.takeError()));
+  if (!library) return fail(ErrorCode::Internal, "cannot make a JIT library", why(library.takeError()));
   library->addToLinkOrder(jit_->getMainJITDylib());
   auto buffer = std::make_unique<llvm::SmallVectorMemoryBuffer>(std::move(object), symbol, false);
   if (auto error = jit_->addObjectFile(*library, std::move(buffer)))
-    return fail(ErrorCode::Internal, "cannot link a kernel", text(std::move(error)));
+    return fail(ErrorCode::Internal, "cannot link a kernel", why(std::move(error)));
   auto address = jit_->lookup(*library, symbol);
-  if (!address) return fail(ErrorCode::Internal, "cannot link a kernel", text(address.takeError()));
+  if (!address) return fail(ErrorCode::Internal, "cannot link a kernel", why(address.takeError()));
   return address->toPtr<KernelFunction>();
 }
 
+std::string printed(const llvm::Module& module) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  module.print(stream, nullptr);
+  return text;
+}
+
 Result<void> OrcJit::compileTier(Entry& entry, int tier) {
+  const int64_t start = now();
   auto built = build(entry, tier);
   if (!built) return tl::unexpected(built.error());
   if (tier >= kOptimisedTier) {
     auto optimised = guardAgainstFatalErrors([&] { optimiseModule(*(*built)->module, *(*built)->machine); });
     if (!optimised) return optimised;
   }
-  if (options_.keepText) {
-    llvm::raw_string_ostream stream(entry.llvmIr);
-    if (entry.llvmIr.empty()) (*built)->module->print(stream, nullptr);
-  }
+  std::string ir;
+  if (keepsText.load(std::memory_order_relaxed)) ir = printed(*(*built)->module);
   auto object = emitObject(*(*built)->module, *(*built)->machine);
   if (!object) return tl::unexpected(object.error());
+  std::string bytes(object->begin(), object->end());
   auto function = link(std::move(*object), entry.symbol);
   if (!function) return tl::unexpected(function.error());
+  {
+    std::lock_guard lock(entry.textMutex);
+    entry.object = std::move(bytes);
+    entry.llvmIr = std::move(ir);
+    entry.tierNs = now() - start;
+    entry.tier.store(tier, std::memory_order_release);
+  }
   entry.function.store(*function, std::memory_order_release);
-  entry.tier.store(tier, std::memory_order_release);
   return {};
 }
 
@@ -219,7 +237,6 @@ Result<std::shared_ptr<CompiledKernel>> OrcJit::compile(const inductor::Kernel& 
   const int64_t start = now();
   entry->canonical = std::move(canonical);
   entry->symbol = "kernel_" + kernel.name;  // the prefix keeps a kernel named "exp" apart from libm's
-  if (options_.keepText) entry->loopIr = kernel.str();
   Result<void> done = checkKernel(kernel);
   if (done) {
     entry->plan = makePlan(kernel, traits_);
@@ -250,7 +267,7 @@ std::vector<Result<std::shared_ptr<CompiledKernel>>> OrcJit::compileAll(const st
   return results;
 }
 
-Result<std::string> OrcJit::disassemble(const CompiledKernel& kernel) {
+Result<KernelText> OrcJit::text(const CompiledKernel& kernel) {
   std::shared_ptr<Entry> entry;
   {
     std::lock_guard lock(mutex_);
@@ -258,11 +275,29 @@ Result<std::string> OrcJit::disassemble(const CompiledKernel& kernel) {
       if (e.get() == &kernel) entry = e;
   }
   if (!entry) return fail(ErrorCode::NotFound, "not a kernel of this JIT");
-  const int tier = entry->tier.load();
-  auto built = build(*entry, tier);
+  KernelText out;
+  std::string object;
+  {
+    std::lock_guard lock(entry->textMutex);
+    object = entry->object;
+    out.llvmIr = entry->llvmIr;
+    out.compileNs = entry->tierNs;
+    out.tier = entry->tier.load();
+  }
+  out.target = options_.target.cpu + ", " + std::to_string(options_.target.vectorBits) + "-bit vectors";
+  auto code = disassembleObject(object, options_.target);
+  if (!code) return tl::unexpected(code.error());
+  out.assembly = std::move(code->text);
+  out.codeBytes = code->codeBytes;
+  if (!out.llvmIr.empty()) return out;
+  auto built = build(*entry, out.tier);
   if (!built) return tl::unexpected(built.error());
-  if (tier >= kOptimisedTier) optimiseModule(*(*built)->module, *(*built)->machine);
-  return emitAssembly(*(*built)->module, *(*built)->machine);
+  if (out.tier >= kOptimisedTier) {
+    auto optimised = guardAgainstFatalErrors([&] { optimiseModule(*(*built)->module, *(*built)->machine); });
+    if (!optimised) return tl::unexpected(optimised.error());
+  }
+  out.llvmIr = printed(*(*built)->module);
+  return out;
 }
 
 void OrcJit::enqueue(std::shared_ptr<Entry> entry) {

@@ -44,8 +44,16 @@ struct CompiledKernel {
   /// that launch and used by no other launch meanwhile. Passed as one more pointer after the last buffer.
   std::function<int64_t(const int64_t* sizes)> scratchBytes;
   bool serial = false;           ///< must run as one call [0, units)
-  std::string loopIr, llvmIr, assembly;  ///< assembly is filled on request (disassemble())
   int64_t compileNs = 0;         ///< of the first tier
+};
+
+/// What a session keeps of a kernel's newest tier.
+struct KernelText {
+  int tier = 0;
+  std::string target;            ///< CPU name and vector width
+  std::string llvmIr, assembly;  ///< assembly: of the very bytes that run
+  int64_t codeBytes = 0;
+  int64_t compileNs = 0;         ///< of this tier
 };
 
 /// The JIT: owns the code of every kernel compiled in the process. Thread-safe.
@@ -53,7 +61,6 @@ class Jit {
  public:
   struct Options {
     TargetFeatures target;
-    bool keepText = false;      ///< keep LLVM IR (and allow disassembly) for the record
     bool background = true;     ///< compile the optimised tier on a background thread
     int firstTier = 0;
   };
@@ -65,10 +72,19 @@ class Jit {
   /// Compiles many kernels on `threads` threads; results in order.
   virtual std::vector<Result<std::shared_ptr<CompiledKernel>>> compileAll(const std::vector<inductor::Kernel>& kernels,
                                                                           int threads) = 0;
+  /// LLVM IR and assembly of the kernel's newest tier. The IR is what was compiled if `keepsText` was set then; otherwise it is made
+  /// again, which takes as long as compiling did.
+  virtual Result<KernelText> text(const CompiledKernel& kernel) = 0;
   /// Assembly text of the kernel's current code.
-  virtual Result<std::string> disassemble(const CompiledKernel& kernel) = 0;
+  Result<std::string> disassemble(const CompiledKernel& kernel) {
+    auto made = text(kernel);
+    if (!made) return tl::unexpected(made.error());
+    return std::move(made->assembly);
+  }
   /// Waits until the background tier has nothing left to do.
   virtual void drain() = 0;
+  /// Whether the LLVM IR of what is compiled from now on is kept: set while a session is being recorded.
+  std::atomic<bool> keepsText{false};
   /// Called on the background thread when a better tier of a kernel is in place.
   std::function<void(const CompiledKernel&, int64_t compileNs)> onTier;
 };

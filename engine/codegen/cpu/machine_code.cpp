@@ -95,10 +95,4 @@ Result<llvm::SmallVector<char, 0>> emitObject(llvm::Module& module, llvm::Target
   return object;
 }
 
-Result<std::string> emitAssembly(llvm::Module& module, llvm::TargetMachine& machine) {
-  llvm::SmallVector<char, 0> text;
-  if (auto done = emitFile(module, machine, text, llvm::CodeGenFileType::AssemblyFile); !done) return tl::unexpected(done.error());
-  return std::string(text.begin(), text.end());
-}
-
 }  // namespace fusebox::codegen::cpu

@@ -19,7 +19,5 @@ void optimiseModule(llvm::Module& module, llvm::TargetMachine& machine);
 
 /// An ELF object of the module.
 Result<llvm::SmallVector<char, 0>> emitObject(llvm::Module& module, llvm::TargetMachine& machine);
-/// Assembly text of the module.
-Result<std::string> emitAssembly(llvm::Module& module, llvm::TargetMachine& machine);
 
 }  // namespace fusebox::codegen::cpu

@@ -11,12 +11,19 @@ def facts(engine="fusebox"):
     """What a session says about its origin."""
     import torch
 
+    settings = {f"config.{name}": str(value) for name, value in _engine.configuration().items()}
     return {"engine": engine, "torch": torch.__version__, "python": platform.python_version(), "device": "cpu",
-            "command": " ".join(sys.orig_argv), "platform": platform.platform()}
+            "command": " ".join(sys.orig_argv), "platform": platform.platform(), "torch_threads": str(torch.get_num_threads()),
+            **settings}
 
 
 def start(path, engine="fusebox", **more):
     _engine.start_recording(str(path), {**facts(engine), **{k: str(v) for k, v in more.items()}})
+
+
+def fact(key, value):
+    """Adds a row to the session's session_info."""
+    _engine.record_fact(key, str(value))
 
 
 def stop():

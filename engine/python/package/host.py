@@ -88,7 +88,7 @@ class Host:
             print(f"fusebox: no session is recorded: {error}", file=sys.stderr)
             self.session = ""
 
-    def finish(self, ok):
+    def finish(self, ok, exit_code=0):
         """Ends the session. A program that never imported torch gets one too, so that there is always a file to open."""
         try:
             if self.session and not self.recording and ok:
@@ -97,6 +97,7 @@ class Host:
             if self.recording:
                 from . import _recording
                 self.recording = False
+                _recording.fact("exit_code", exit_code)
                 _recording.stop()
         except Exception as error:  # the program's own end is worth more than ours
             print(f"fusebox: the session could not be finished: {error}", file=sys.stderr)
@@ -212,16 +213,24 @@ def main(argv=None):
     except BaseException as error:
         status = 1
         _report(error)
-    _run_at_exit(host, status in (0, None))
+    _run_at_exit(host, status in (0, None), _exit_code(status, interrupted))
     if interrupted:
         _flush()
-        host.finish(False)
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGINT)
     sys.exit(status)
 
 
-def _run_at_exit(host, ok):
+def _exit_code(status, interrupted):
+    """What the shell will see of sys.exit(status)."""
+    if interrupted:
+        return 128 + signal.SIGINT
+    if status is None:
+        return 0
+    return status & 0xFF if isinstance(status, int) else 1
+
+
+def _run_at_exit(host, ok, exit_code):
     """The session ends after the program's threads and its own exit functions, which may still compute."""
     import atexit
     import threading
@@ -233,7 +242,7 @@ def _run_at_exit(host, ok):
     except BaseException:  # interrupted while waiting: the interpreter itself gives up waiting as well
         pass
     atexit._run_exitfuncs()
-    host.finish(ok)
+    host.finish(ok, exit_code)
 
 
 def _flush():

@@ -1,0 +1,189 @@
+#include "engine/codegen/cpu/disassembly.h"
+
+#include <llvm/MC/MCAsmInfo.h>
+#include <llvm/MC/MCContext.h>
+#include <llvm/MC/MCDisassembler/MCDisassembler.h>
+#include <llvm/MC/MCInst.h>
+#include <llvm/MC/MCInstPrinter.h>
+#include <llvm/MC/MCInstrAnalysis.h>
+#include <llvm/MC/MCInstrInfo.h>
+#include <llvm/MC/MCRegisterInfo.h>
+#include <llvm/MC/MCSubtargetInfo.h>
+#include <llvm/MC/MCTargetOptions.h>
+#include <llvm/MC/TargetRegistry.h>
+#include <llvm/Object/ELFObjectFile.h>
+#include <llvm/Object/ObjectFile.h>
+#include <llvm/Support/TargetSelect.h>
+
+#include <map>
+#include <mutex>
+#include <set>
+#include <vector>
+
+namespace fusebox::codegen::cpu {
+namespace {
+
+using llvm::object::ObjectFile;
+using llvm::object::SectionRef;
+
+constexpr unsigned kIntelSyntax = 1;
+
+/// LLVM's tables for one target.
+struct Tools {
+  std::unique_ptr<llvm::MCRegisterInfo> registers;
+  std::unique_ptr<llvm::MCAsmInfo> assembly;
+  std::unique_ptr<llvm::MCSubtargetInfo> subtarget;
+  std::unique_ptr<llvm::MCInstrInfo> instructions;
+  std::unique_ptr<llvm::MCContext> context;
+  std::unique_ptr<llvm::MCDisassembler> decoder;
+  std::unique_ptr<llvm::MCInstPrinter> printer;
+  std::unique_ptr<llvm::MCInstrAnalysis> analysis;
+
+  bool make(const llvm::Triple& triple, const TargetFeatures& target) {
+    static std::once_flag once;
+    std::call_once(once, [] { llvm::InitializeNativeTargetDisassembler(); });
+    std::string error;
+    const llvm::Target* found = llvm::TargetRegistry::lookupTarget(triple.str(), error);
+    if (!found) return false;
+    registers.reset(found->createMCRegInfo(triple.str()));
+    if (!registers) return false;
+    assembly.reset(found->createMCAsmInfo(*registers, triple.str(), llvm::MCTargetOptions()));
+    subtarget.reset(found->createMCSubtargetInfo(triple.str(), target.cpu, target.features));
+    instructions.reset(found->createMCInstrInfo());
+    if (!assembly || !subtarget || !instructions) return false;
+    context = std::make_unique<llvm::MCContext>(triple, assembly.get(), registers.get(), subtarget.get());
+    decoder.reset(found->createMCDisassembler(*subtarget, *context));
+    printer.reset(found->createMCInstPrinter(triple, kIntelSyntax, *assembly, *instructions, *registers));
+    analysis.reset(found->createMCInstrAnalysis(instructions.get()));
+    if (printer) printer->setPrintImmHex(false);
+    return decoder && printer;
+  }
+};
+
+struct Line {
+  uint64_t address = 0, size = 0;
+  std::string text;
+  std::optional<uint64_t> target;  ///< of a branch inside the section
+};
+
+std::vector<Line> decode(Tools& tools, llvm::ArrayRef<uint8_t> bytes) {
+  std::vector<Line> lines;
+  for (uint64_t at = 0; at < bytes.size();) {
+    llvm::MCInst instruction;
+    uint64_t size = 0;
+    Line line;
+    line.address = at;
+    if (tools.decoder->getInstruction(instruction, size, bytes.slice(at), at, llvm::nulls()) == llvm::MCDisassembler::Fail) {
+      line.size = 1;
+      line.text = "\t.byte " + std::to_string(bytes[at]);
+    } else {
+      line.size = size;
+      llvm::raw_string_ostream stream(line.text);
+      tools.printer->printInst(&instruction, at, "", *tools.subtarget, stream);
+      uint64_t target = 0;
+      const bool jumps = tools.instructions->get(instruction.getOpcode()).isBranch();
+      if (jumps && tools.analysis && tools.analysis->evaluateBranch(instruction, at, size, target) && target < bytes.size()) {
+        line.target = target;
+      }
+    }
+    at += std::max<uint64_t>(1, line.size);
+    lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
+/// Names of functions and of what the linker puts in, by offset in the section.
+struct Names {
+  std::map<uint64_t, std::string> functions, references;
+};
+
+Names namesOf(const ObjectFile& object, const SectionRef& section) {
+  Names names;
+  for (const auto& symbol : object.symbols()) {
+    auto type = symbol.getType();
+    auto where = symbol.getSection();
+    auto name = symbol.getName();
+    auto address = symbol.getAddress();
+    const bool good = type && where && name && address;
+    if (good && *type == llvm::object::SymbolRef::ST_Function && *where != object.section_end() && **where == section) {
+      names.functions[*address] = name->str();
+    }
+    if (!type) llvm::consumeError(type.takeError());
+    if (!where) llvm::consumeError(where.takeError());
+    if (!name) llvm::consumeError(name.takeError());
+    if (!address) llvm::consumeError(address.takeError());
+  }
+  for (const SectionRef& relocated : object.sections()) {
+    auto of = relocated.getRelocatedSection();
+    if (!of) {
+      llvm::consumeError(of.takeError());
+      continue;
+    }
+    if (*of == object.section_end() || **of != section) continue;
+    for (const auto& relocation : relocated.relocations()) {
+      if (relocation.getSymbol() == object.symbol_end()) continue;
+      auto name = relocation.getSymbol()->getName();
+      if (!name) {
+        llvm::consumeError(name.takeError());
+        continue;
+      }
+      std::string text = name->str();
+      if (text.empty()) {
+        auto target = relocation.getSymbol()->getSection();
+        if (!target) {
+          llvm::consumeError(target.takeError());
+        } else if (*target != object.section_end()) {
+          auto sectionName = (*target)->getName();
+          if (sectionName) text = sectionName->str();
+          else llvm::consumeError(sectionName.takeError());
+        }
+      }
+      names.references[relocation.getOffset()] = text;
+    }
+  }
+  return names;
+}
+
+void print(const std::vector<Line>& lines, const Names& names, std::string& out) {
+  std::set<uint64_t> targets;
+  for (const Line& line : lines)
+    if (line.target) targets.insert(*line.target);
+  std::map<uint64_t, int> labels;
+  for (uint64_t target : targets) labels.emplace(target, static_cast<int>(labels.size()));
+  for (const Line& line : lines) {
+    if (auto function = names.functions.find(line.address); function != names.functions.end()) {
+      out += (out.empty() ? "" : "\n") + function->second + ":\n";
+    }
+    if (auto label = labels.find(line.address); label != labels.end()) out += ".L" + std::to_string(label->second) + ":\n";
+    std::string text = line.text;
+    if (line.target) {
+      const size_t operand = text.find_last_of(" \t");
+      if (operand != std::string::npos) text = text.substr(0, operand + 1) + ".L" + std::to_string(labels[*line.target]);
+    }
+    if (!text.starts_with('\t')) text.insert(0, "\t");
+    out += text;
+    const auto reference = names.references.lower_bound(line.address);
+    if (reference != names.references.end() && reference->first < line.address + line.size) out += "\t; " + reference->second;
+    out += '\n';
+  }
+}
+
+}  // namespace
+
+Result<Disassembly> disassembleObject(llvm::StringRef bytes, const TargetFeatures& target) {
+  auto object = ObjectFile::createObjectFile(llvm::MemoryBufferRef(bytes, "kernel"));
+  if (!object) return fail(ErrorCode::Internal, "not an object file", llvm::toString(object.takeError()));
+  Tools tools;
+  if (!tools.make((*object)->makeTriple(), target)) return fail(ErrorCode::Internal, "no disassembler for this target");
+  Disassembly out;
+  for (const SectionRef& section : (*object)->sections()) {
+    if (!section.isText() || section.getSize() == 0) continue;
+    auto contents = section.getContents();
+    if (!contents) return fail(ErrorCode::Internal, "unreadable section", llvm::toString(contents.takeError()));
+    out.codeBytes += static_cast<int64_t>(contents->size());
+    print(decode(tools, llvm::arrayRefFromStringRef(*contents)), namesOf(**object, section), out.text);
+  }
+  return out;
+}
+
+}  // namespace fusebox::codegen::cpu
