@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <ATen/EmptyTensor.h>
 #include <ATen/FunctionalTensorWrapper.h>
 
@@ -51,7 +53,7 @@ Result<void> TraceFinisher::recordBackward() {
     if (!slot.tracked.defined() || !slot.tracked.requires_grad()) continue;
     auto meta = tangentMeta(slot.value);
     auto device = slot.value.device();
-    auto tangent = recorder.placeholder("tangent_" + std::to_string(seeds.size()), meta, device, nextIndex++, false);
+    auto tangent = recorder.placeholder(fmt::format("tangent_{}", seeds.size()), meta, device, nextIndex++, false);
     module_.tangents.push_back(static_cast<int32_t>(i));
     module_.tangentMeta.push_back(trace::toMeta(meta, device));
     tangentNodes_.push_back(valueRef(tangent).node);

@@ -1,5 +1,7 @@
 #include "engine/aot/partition.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
@@ -165,7 +167,7 @@ Partition partition(const JointGraph& joint) {
     boundaries.push_back({v, "saved_" + joint.graph->node(v.node).name});
   }
   for (size_t i = 0; i < joint.tangents.size(); ++i)
-    boundaries.push_back({{joint.tangents[i], 0}, "tangent_" + std::to_string(i)});
+    boundaries.push_back({{joint.tangents[i], 0}, fmt::format("tangent_{}", i)});
 
   made.forward = extractGraph(*joint.graph, inputBoundaries(joint), optionals(results), keepForward, copies);
   made.backward = extractGraph(*joint.graph, boundaries, joint.gradients, keepBackward);

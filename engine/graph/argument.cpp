@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <cstdio>
 
 #include "engine/graph/graph.h"
@@ -34,22 +36,22 @@ struct ArgumentText {
   std::string operator()(int64_t v) const { return std::to_string(v); }
   std::string operator()(double v) const { return doubleText(v); }
   std::string operator()(const std::complex<double>& v) const {
-    return "(" + doubleText(v.real()) + "+" + doubleText(v.imag()) + "j)";
+    return fmt::format("({}+{}j)", doubleText(v.real()), doubleText(v.imag()));
   }
-  std::string operator()(const std::string& v) const { return "'" + v + "'"; }
+  std::string operator()(const std::string& v) const { return fmt::format("'{}'", v); }
   std::string operator()(const SymExpr& v) const { return v.str(); }
-  std::string operator()(DType v) const { return "torch." + std::string(name(v)); }
-  std::string operator()(const Device& v) const { return "device('" + v.str() + "')"; }
-  std::string operator()(Layout v) const { return "layout(" + std::to_string(v.value) + ")"; }
+  std::string operator()(DType v) const { return fmt::format("torch.{}", name(v)); }
+  std::string operator()(const Device& v) const { return fmt::format("device('{}')", v.str()); }
+  std::string operator()(Layout v) const { return fmt::format("layout({})", v.value); }
   std::string operator()(MemoryFormat v) const {
     static constexpr std::string_view kNames[] = {"contiguous_format", "preserve_format", "channels_last",
                                                   "channels_last_3d"};
     auto i = static_cast<size_t>(v.value);
-    return i < std::size(kNames) ? "torch." + std::string(kNames[i]) : "memory_format(" + std::to_string(v.value) + ")";
+    return i < std::size(kNames) ? fmt::format("torch.{}", kNames[i]) : fmt::format("memory_format({})", v.value);
   }
-  std::string operator()(GeneratorRef v) const { return "generator(" + std::to_string(v.index) + ")"; }
+  std::string operator()(GeneratorRef v) const { return fmt::format("generator({})", v.index); }
   std::string operator()(ValueRef v) const {
-    return "%" + std::to_string(v.node) + (v.output ? "#" + std::to_string(v.output) : "");
+    return v.output ? fmt::format("%{}#{}", v.node, v.output) : fmt::format("%{}", v.node);
   }
   std::string operator()(const ArgumentList& v) const {
     std::string out = "[";
@@ -63,7 +65,7 @@ struct ArgumentText {
 std::string Device::str() const {
   static constexpr std::string_view kNames[] = {"cpu", "cuda", "meta", "other"};
   std::string out(kNames[static_cast<size_t>(kind)]);
-  return index < 0 ? out : out + ":" + std::to_string(index);
+  return index < 0 ? out : fmt::format("{}:{}", out, index);
 }
 
 bool TensorMeta::isContiguous() const {

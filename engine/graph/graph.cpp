@@ -1,5 +1,7 @@
 #include "engine/graph/graph.h"
 
+#include <fmt/format.h>
+
 #include <unordered_set>
 
 namespace fusebox::graph {
@@ -102,9 +104,9 @@ std::string badReference(const Graph& graph, const Node& n) {
   std::string problem;
   Graph::forEachValue(n.args, [&](ValueRef v) {
     if (v.node < 0 || v.node >= n.id) {
-      problem = "refers to node " + std::to_string(v.node) + ", which is not an earlier one";
+      problem = fmt::format("refers to node {}, which is not an earlier one", v.node);
     } else if (v.output < 0 || static_cast<size_t>(v.output) >= graph.node(v.node).outputs.size()) {
-      problem = "refers to output " + std::to_string(v.output) + " of " + graph.node(v.node).name + ", which has " +
+      problem = fmt::format("refers to output {} of ", v.output) + graph.node(v.node).name + ", which has " +
                 std::to_string(graph.node(v.node).outputs.size());
     }
   });
@@ -153,7 +155,7 @@ std::string Graph::str() const {
   };
   std::function<std::string(const Argument&)> argText = [&](const Argument& a) -> std::string {
     if (const auto* v = a.as<ValueRef>()) {
-      return "%" + node(v->node).name + (v->output ? "#" + std::to_string(v->output) : "");
+      return "%" + node(v->node).name + (v->output ? fmt::format("#{}", v->output) : "");
     }
     const auto* list = a.as<ArgumentList>();
     if (!list) return a.str();
@@ -171,8 +173,8 @@ std::string Graph::str() const {
     }
     out += "  %" + n.name + " : ";
     for (size_t i = 0; i < n.outputs.size(); i++) out += (i ? ", " : "") + metaText(n.outputs[i]);
-    if (n.kind == NodeKind::Placeholder) out += " = input " + std::to_string(n.index) + "\n";
-    else if (n.kind == NodeKind::Constant) out += " = constant " + std::to_string(n.index) + "\n";
+    if (n.kind == NodeKind::Placeholder) out += fmt::format(" = input {}\n", n.index);
+    else if (n.kind == NodeKind::Constant) out += fmt::format(" = constant {}\n", n.index);
     else out += " = " + n.op + "(" + args + ")\n";
   }
   return out;

@@ -1,5 +1,7 @@
 #include "engine/inductor/body_builder.h"
 
+#include <fmt/format.h>
+
 #include <bit>
 #include <cmath>
 
@@ -167,7 +169,7 @@ ValueId BodyBuilder::where(ValueId condition, ValueId a, ValueId b) {
 Symbol BodyBuilder::indirect(ValueId v, int64_t size) {
   auto it = indirect_.find(v);
   if (it != indirect_.end()) return it->second;
-  Symbol symbol = Symbol::make("v" + std::to_string(v), 0, size > 1 ? size - 1 : 1);
+  Symbol symbol = Symbol::make(fmt::format("v{}", v), 0, size > 1 ? size - 1 : 1);
   section_.indirect.emplace(symbol, v);
   indirect_.emplace(v, symbol);
   return symbol;

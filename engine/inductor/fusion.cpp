@@ -1,5 +1,7 @@
 #include "engine/inductor/fusion.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
@@ -147,7 +149,7 @@ class Fuser : public MergeContext {
     }
     absorb(node(a), node(b), std::move(*outcome.kernel), decision.scoreBytes);
     decision.fused = true;
-    decision.reason = "saves " + std::to_string(decision.scoreBytes) + " bytes of memory traffic";
+    decision.reason = fmt::format("saves {} bytes of memory traffic", decision.scoreBytes);
     fused_.push_back(std::move(decision));
     return true;
   }

@@ -1,5 +1,7 @@
 #include "engine/inductor/lazy_tensor.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace fusebox::inductor {
@@ -54,7 +56,7 @@ std::optional<StridedLayout> stridedLayout(const LazyTensor& t) {
   std::vector<Symbol> symbols;
   for (size_t i = 0; i < t.sizes.size(); i++) {
     int64_t upper = std::max<int64_t>(t.sizes[i].bounds().second - 1, 0);
-    symbols.push_back(Symbol::make("i" + std::to_string(i), 0, upper));
+    symbols.push_back(Symbol::make(fmt::format("i{}", i), 0, upper));
     index.emplace_back(symbols.back());
   }
   SymExpr rest = address(s, t.reindex(index));

@@ -1,5 +1,7 @@
 #include "engine/inductor/loop_ir.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <cinttypes>
@@ -47,20 +49,20 @@ class KernelWriter {
     auto add = [this](Symbol s, std::string canonicalName) {
       names_[s.id] = canonical_ ? std::move(canonicalName) : s.name();
     };
-    for (size_t i = 0; i < kernel_.sizeSymbols.size(); ++i) add(kernel_.sizeSymbols[i], "s" + std::to_string(i));
-    for (size_t i = 0; i < kernel_.outer.size(); ++i) add(kernel_.outer[i].symbol, "o" + std::to_string(i));
+    for (size_t i = 0; i < kernel_.sizeSymbols.size(); ++i) add(kernel_.sizeSymbols[i], fmt::format("s{}", i));
+    for (size_t i = 0; i < kernel_.outer.size(); ++i) add(kernel_.outer[i].symbol, fmt::format("o{}", i));
     for (size_t s = 0; s < kernel_.sections.size(); ++s) {
       const Section& section = kernel_.sections[s];
-      const std::string prefix = std::to_string(s) + "_";
+      const std::string prefix = fmt::format("{}_", s);
       for (size_t i = 0; i < section.axes.size(); ++i)
-        add(section.axes[i].symbol, "a" + prefix + std::to_string(i));
+        add(section.axes[i].symbol, fmt::format("a{}{}", prefix, i));
       std::vector<std::pair<ValueId, Symbol>> loaded;
       for (const auto& [symbol, value] : section.indirect) loaded.emplace_back(value, symbol);
       std::sort(loaded.begin(), loaded.end());
-      for (size_t i = 0; i < loaded.size(); ++i) add(loaded[i].second, "v" + prefix + std::to_string(i));
+      for (size_t i = 0; i < loaded.size(); ++i) add(loaded[i].second, fmt::format("v{}{}", prefix, i));
     }
     for (size_t i = 0; i < kernel_.buffers.size(); ++i)
-      buffers_[kernel_.buffers[i].id] = canonical_ ? "b" + std::to_string(i) : kernel_.buffers[i].name;
+      buffers_[kernel_.buffers[i].id] = canonical_ ? fmt::format("b{}", i) : kernel_.buffers[i].name;
   }
 
   std::string atom(const graph::SymAtom& a) const {
@@ -68,12 +70,12 @@ class KernelWriter {
     switch (a.kind) {
       case Kind::Symbol: {
         auto it = names_.find(a.symbol.id);
-        return it != names_.end() ? it->second : "?" + std::to_string(a.symbol.id);
+        return it != names_.end() ? it->second : fmt::format("?{}", a.symbol.id);
       }
-      case Kind::FloorDiv: return "(" + expr(a.a) + " // " + expr(a.b) + ")";
-      case Kind::Mod: return "(" + expr(a.a) + " % " + expr(a.b) + ")";
-      case Kind::Min: return "min(" + expr(a.a) + ", " + expr(a.b) + ")";
-      case Kind::Max: return "max(" + expr(a.a) + ", " + expr(a.b) + ")";
+      case Kind::FloorDiv: return fmt::format("({} // {})", expr(a.a), expr(a.b));
+      case Kind::Mod: return fmt::format("({} % {})", expr(a.a), expr(a.b));
+      case Kind::Min: return fmt::format("min({}, {})", expr(a.a), expr(a.b));
+      case Kind::Max: return fmt::format("max({}, {})", expr(a.a), expr(a.b));
     }
     return "?";
   }
@@ -89,7 +91,7 @@ class KernelWriter {
       std::string part;
       for (const std::string& f : factors) part += (part.empty() ? "" : "*") + f;
       if (part.empty()) part = std::to_string(term.coefficient);
-      else if (term.coefficient != 1) part = std::to_string(term.coefficient) + "*" + part;
+      else if (term.coefficient != 1) part = fmt::format("{}*{}", term.coefficient, part);
       parts.push_back(std::move(part));
     }
     std::sort(parts.begin(), parts.end());
@@ -100,30 +102,35 @@ class KernelWriter {
 
   void axes(const std::vector<Axis>& list) {
     for (size_t i = 0; i < list.size(); ++i)
-      out_ += (i ? ", " : "") + names_[list[i].symbol.id] + " < " + expr(list[i].extent);
+      out_ += fmt::format("{}{} < {}", i ? ", " : "", names_[list[i].symbol.id], expr(list[i].extent));
   }
 
   void header() {
-    out_ += "kernel " + (canonical_ ? std::string() : kernel_.name) + " on " +
-            (kernel_.device.kind == graph::DeviceKind::Cpu ? "cpu" : "device") + "\n";
+    out_ += fmt::format("kernel {} on {}\n", canonical_ ? "" : kernel_.name,
+                        kernel_.device.kind == graph::DeviceKind::Cpu ? "cpu" : "device");
     if (!kernel_.sizeSymbols.empty()) {
       out_ += "  sizes ";
       for (size_t i = 0; i < kernel_.sizeSymbols.size(); ++i) {
         const Symbol s = kernel_.sizeSymbols[i];
-        out_ += (i ? ", " : "") + names_[s.id] + " in [" + std::to_string(s.lower()) + ", " + std::to_string(s.upper()) + "]";
+        out_ += fmt::format("{}{} in [{}, {}]", i ? ", " : "", names_[s.id], s.lower(), s.upper());
       }
       out_ += "\n";
     }
     for (const KernelBuffer& b : kernel_.buffers)
+<<<<<<< engine/inductor/loop_ir.cpp
+      out_ += fmt::format("  {} {}: {}[{}] align {}\n", kRoleNames[static_cast<size_t>(b.role)], buffers_[b.id], graph::name(b.dtype),
+                          expr(b.numel), b.alignment);
+=======
       out_ += "  " + std::string(kRoleNames[static_cast<size_t>(b.role)]) + " " + buffers_[b.id] + ": " +
               std::string(graph::name(b.dtype)) + "[" + expr(b.numel) + "] align " + std::to_string(b.alignment) +
               (b.overwrites >= 0 ? " over " + buffers_[b.overwrites] : "") + "\n";
+>>>>>>> /tmp/w/new.8428
     out_ += "  for ";
     axes(kernel_.outer);
     out_ += "\n";
   }
 
-  static std::string ref(ValueId id) { return "%" + std::to_string(id); }
+  static std::string ref(ValueId id) { return fmt::format("%{}", id); }
 
   static std::string immediate(DType type, int64_t imm) {
     if (!graph::isFloatingPoint(type)) return std::to_string(imm);
@@ -135,43 +142,42 @@ class KernelWriter {
   }
 
   void value(ValueId id, const Value& v) {
-    out_ += "    " + ref(id) + ": " + std::string(graph::name(v.type)) + " = " + std::string(name(v.op));
+    out_ += fmt::format("    {}: {} = {}", ref(id), graph::name(v.type), name(v.op));
     switch (v.op) {
-      case Op::Constant: out_ += " " + immediate(v.type, v.imm); break;
-      case Op::Index: out_ += " " + expr(v.index); break;
-      case Op::Reduced: out_ += " r" + std::to_string(v.args[0]) + "." + std::to_string(v.imm); break;
+      case Op::Constant: out_ += fmt::format(" {}", immediate(v.type, v.imm)); break;
+      case Op::Index: out_ += fmt::format(" {}", expr(v.index)); break;
+      case Op::Reduced: out_ += fmt::format(" r{}.{}", v.args[0], v.imm); break;
       case Op::Load:
-        out_ += " " + buffers_[v.buffer] + "[" + expr(v.index) + "]";
-        if (v.mask >= 0) out_ += " if " + ref(v.mask) + " else " + immediate(v.type, v.imm);
+        out_ += fmt::format(" {}[{}]", buffers_[v.buffer], expr(v.index));
+        if (v.mask >= 0) out_ += fmt::format(" if {} else {}", ref(v.mask), immediate(v.type, v.imm));
         break;
       default:
         for (ValueId a : v.args)
-          if (a >= 0) out_ += " " + ref(a);
+          if (a >= 0) out_ += fmt::format(" {}", ref(a));
     }
     out_ += "\n";
   }
 
   void statement(const Statement& s) {
     if (s.kind == Statement::Kind::Reduce) {
-      out_ += "    r" + std::to_string(s.reduction) + " = " + std::string(name(s.reduce));
+      out_ += fmt::format("    r{} = {}", s.reduction, name(s.reduce));
       for (ValueId v : s.inputs)
-        if (v >= 0) out_ += " " + ref(v);
+        if (v >= 0) out_ += fmt::format(" {}", ref(v));
     } else {
-      out_ += "    " + buffers_[s.buffer] + "[" + expr(s.index) + "]" +
-              (s.kind == Statement::Kind::Store ? " = " : " += ") + ref(s.value);
-      if (s.mask >= 0) out_ += " if " + ref(s.mask);
+      out_ += fmt::format("    {}[{}] {} {}", buffers_[s.buffer], expr(s.index), s.kind == Statement::Kind::Store ? "=" : "+=", ref(s.value));
+      if (s.mask >= 0) out_ += fmt::format(" if {}", ref(s.mask));
     }
     out_ += "\n";
   }
 
   void section(size_t number, const Section& s) {
-    out_ += "  section " + std::to_string(number) + (s.isReduction ? " reduce " : " ");
+    out_ += fmt::format("  section {}{}", number, s.isReduction ? " reduce " : " ");
     axes(s.axes);
     out_ += "\n";
     for (size_t i = 0; i < s.values.size(); ++i) {
       value(static_cast<ValueId>(i), s.values[i]);
       for (const auto& [symbol, id] : s.indirect)
-        if (id == static_cast<ValueId>(i)) out_ += "    " + names_[symbol.id] + " := " + ref(id) + "\n";
+        if (id == static_cast<ValueId>(i)) out_ += fmt::format("    {} := {}\n", names_[symbol.id], ref(id));
     }
     for (const Statement& st : s.body) statement(st);
   }

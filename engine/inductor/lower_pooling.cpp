@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
 
@@ -41,7 +43,7 @@ Window windowOf(const NodeArgs& args, const LazyTensor& x) {
   w.padding = pair(args, 3, {0, 0});
   w.height = knownSize(x.sizes[x.rank() - 2]);
   w.width = knownSize(x.sizes[x.rank() - 1]);
-  if (w.count() > kLargestWindow) throw NotLowered("pooling window of " + std::to_string(w.count()) + " positions");
+  if (w.count() > kLargestWindow) throw NotLowered(fmt::format("pooling window of {} positions", w.count()));
   return w;
 }
 

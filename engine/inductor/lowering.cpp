@@ -1,5 +1,7 @@
 #include "engine/inductor/lowering.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "engine/inductor/realise_policy.h"
@@ -60,7 +62,7 @@ const LazyTensor& Lowering::tensor(ValueRef v) const {
 BufferId Lowering::newBuffer(LoweredBuffer::Kind kind, const graph::TensorMeta& meta, std::string name, int32_t index) {
   LoweredBuffer b;
   b.id = static_cast<BufferId>(out_.buffers.size());
-  b.name = name.empty() ? "buf" + std::to_string(b.id) : std::move(name);
+  b.name = name.empty() ? fmt::format("buf{}", b.id) : std::move(name);
   b.meta = meta;
   b.meta.requiresGrad = false;
   b.kind = kind;
@@ -72,7 +74,7 @@ BufferId Lowering::newBuffer(LoweredBuffer::Kind kind, const graph::TensorMeta& 
 Operation& Lowering::newOperation(Operation::Kind kind) {
   Operation op;
   op.id = static_cast<int32_t>(out_.operations.size());
-  op.name = "op" + std::to_string(op.id);
+  op.name = fmt::format("op{}", op.id);
   op.kind = kind;
   out_.operations.push_back(std::move(op));
   return out_.operations.back();
@@ -187,7 +189,7 @@ void Lowering::realise(const LazyTensor& t) {
   IndexList index(s.meta.sizes.size(), SymExpr(0));
   std::vector<Axis> axes;
   for (size_t i : order) {
-    Symbol symbol = Symbol::make("i" + std::to_string(axes.size()), 0,
+    Symbol symbol = Symbol::make(fmt::format("i{}", axes.size()), 0,
                                  std::max<int64_t>(s.meta.sizes[i].bounds().second - 1, 0));
     index[i] = symbol;
     axes.push_back({symbol, s.meta.sizes[i]});

@@ -1,5 +1,7 @@
 #include "engine/inductor/node_args.h"
 
+#include <fmt/format.h>
+
 namespace fusebox::inductor {
 namespace {
 
@@ -11,7 +13,7 @@ std::optional<int64_t> integerOf(const graph::Argument& a) {
 }
 
 [[noreturn]] void refuse(size_t i, const char* wanted, const graph::Argument& a) {
-  throw NotLowered("argument " + std::to_string(i) + " is " + a.str() + ", not " + wanted);
+  throw NotLowered(fmt::format("argument {} is ", i) + a.str() + ", not " + wanted);
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "engine/inductor/pointwise.h"
 
+#include <fmt/format.h>
+
 #include "engine/inductor/type_promotion.h"
 
 namespace fusebox::inductor {
@@ -12,7 +14,7 @@ Val PointwiseArgs::as(size_t i, DType type) const {
 }
 
 Val PointwiseArgs::raw(size_t i) const {
-  if (slot_[i] < 0) throw NotLowered("operand " + std::to_string(i) + " is not a tensor");
+  if (slot_[i] < 0) throw NotLowered(fmt::format("operand {} is not a tensor", i));
   return {&b_, tensors_[static_cast<size_t>(slot_[i])].load(b_, index_)};
 }
 

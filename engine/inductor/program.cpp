@@ -34,7 +34,7 @@ std::string argumentText(const Program& program, const graph::Argument& argument
   if (!list) return argument.str();
   std::string text;
   for (const graph::Argument& item : *list) text += (text.empty() ? "" : ", ") + argumentText(program, item);
-  return "[" + text + "]";
+  return fmt::format("[{}]", text);
 }
 
 struct StepWriter {
@@ -49,8 +49,8 @@ struct StepWriter {
     return fmt::format("{} = {}({})", names(program, step.results), step.outVariant.empty() ? step.op : step.outVariant,
                        arguments);
   }
-  std::string operator()(const AllocateStep& step) const { return "allocate " + bufferName(program, step.buffer); }
-  std::string operator()(const FreeStep& step) const { return "free " + bufferName(program, step.buffer); }
+  std::string operator()(const AllocateStep& step) const { return fmt::format("allocate {}", bufferName(program, step.buffer)); }
+  std::string operator()(const FreeStep& step) const { return fmt::format("free {}", bufferName(program, step.buffer)); }
 };
 
 }  // namespace
@@ -59,7 +59,7 @@ std::string Program::str() const {
   std::string text = fmt::format("program {}: {} inputs, pool of {} bytes\n", name, inputCount, poolBytes);
   for (const ProgramBuffer& buffer : buffers)
     text += fmt::format("  {}: {} {}\n", buffer.name, buffer.meta.str(), place(*this, buffer));
-  for (const Step& step : steps) text += "  " + std::visit(StepWriter{*this}, step) + "\n";
+  for (const Step& step : steps) text += fmt::format("  {}\n", std::visit(StepWriter{*this}, step));
   std::string outputs;
   for (const graph::Argument& result : results) outputs += (outputs.empty() ? "" : ", ") + argumentText(*this, result);
   return text + "  return " + outputs + "\n";

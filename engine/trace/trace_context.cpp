@@ -1,5 +1,7 @@
 #include "engine/trace/trace_context.h"
 
+#include <fmt/format.h>
+
 #include <ATen/EmptyTensor.h>
 #include <ATen/FunctionalTensorWrapper.h>
 #include <torch/csrc/autograd/functions/utils.h>
@@ -92,7 +94,7 @@ const TracedInput& TraceContext::input(const at::Tensor& real, std::string name)
   c10::InferenceMode inference(real.is_inference());
   TracedInput made;
   made.index = static_cast<int32_t>(inputs_.size());
-  made.name = name.empty() ? "input_" + std::to_string(made.index) : std::move(name);
+  made.name = name.empty() ? fmt::format("input_{}", made.index) : std::move(name);
   made.real = real;
   made.requiresGrad = real.requires_grad();
   made.isLeaf = real.is_leaf();

@@ -1,5 +1,7 @@
 #include "engine/codegen/cpu/kernel_check.h"
 
+#include <fmt/format.h>
+
 #include <unordered_set>
 
 namespace fusebox::codegen::cpu {
@@ -53,7 +55,7 @@ class Checker {
 
   Result<void> operand(ValueId id, size_t limit, bool optional) const {
     if ((optional && id == -1) || (id >= 0 && static_cast<size_t>(id) < limit)) return {};
-    return wrong("operand %" + std::to_string(id) + " does not precede its user");
+    return wrong(fmt::format("operand %{} does not precede its user", id));
   }
 
   Result<void> value(const inductor::Value& v, size_t position) const {
@@ -62,7 +64,7 @@ class Checker {
     if (v.op == Op::Load || v.op == Op::Index)
       if (auto r = expression(v.index); !r) return r;
     if (v.op == Op::Reduced) {
-      if (!reductions_.count(v.args[0])) return wrong("use of reduction r" + std::to_string(v.args[0]) + " before it is finished");
+      if (!reductions_.count(v.args[0])) return wrong(fmt::format("use of reduction r{} before it is finished", v.args[0]));
       return {};
     }
     if (auto r = operand(v.mask, position, true); !r) return r;

@@ -1,5 +1,7 @@
 #include "tests/engine/codegen/kernel_builder.h"
 
+#include <fmt/format.h>
+
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -16,7 +18,7 @@ constexpr char kGuardByte = 0x5a;
 BufferId KernelBuilder::buffer(BufferRole role, DType type, SymExpr numel) {
   KernelBuffer b;
   b.id = static_cast<BufferId>(kernel.buffers.size());
-  b.name = "buf" + std::to_string(b.id);
+  b.name = fmt::format("buf{}", b.id);
   b.dtype = type;
   b.role = role;
   b.numel = numel;
@@ -26,12 +28,12 @@ BufferId KernelBuilder::buffer(BufferRole role, DType type, SymExpr numel) {
 }
 
 Symbol KernelBuilder::size(int64_t lower, int64_t upper) {
-  kernel.sizeSymbols.push_back(Symbol::make("s" + std::to_string(kernel.sizeSymbols.size()), lower, upper));
+  kernel.sizeSymbols.push_back(Symbol::make(fmt::format("s{}", kernel.sizeSymbols.size()), lower, upper));
   return kernel.sizeSymbols.back();
 }
 
 SymExpr KernelBuilder::outer(SymExpr extent) {
-  const Symbol s = Symbol::make("i" + std::to_string(kernel.outer.size()), 0, extent.bounds().second - 1);
+  const Symbol s = Symbol::make(fmt::format("i{}", kernel.outer.size()), 0, extent.bounds().second - 1);
   kernel.outer.push_back({s, extent});
   return s;
 }
@@ -42,7 +44,7 @@ void KernelBuilder::section(bool isReduction) {
 }
 
 SymExpr KernelBuilder::axis(SymExpr extent) {
-  const Symbol s = Symbol::make("r" + std::to_string(current().axes.size()), 0, extent.bounds().second - 1);
+  const Symbol s = Symbol::make(fmt::format("r{}", current().axes.size()), 0, extent.bounds().second - 1);
   current().axes.push_back({s, extent});
   return s;
 }
@@ -97,7 +99,7 @@ ValueId KernelBuilder::reduced(int reduction, DType type, int number) {
 }
 
 SymExpr KernelBuilder::indirect(ValueId value, int64_t lower, int64_t upper) {
-  const Symbol s = Symbol::make("v" + std::to_string(value), lower, upper);
+  const Symbol s = Symbol::make(fmt::format("v{}", value), lower, upper);
   current().indirect[s] = value;
   return s;
 }

@@ -1,5 +1,7 @@
 #include <QtTest>
 
+#include <fmt/format.h>
+
 #include "tests/engine/codegen/kernel_builder.h"
 
 using namespace fusebox::codegen::testing;
@@ -11,7 +13,7 @@ namespace {
 /// loaded indices, a mix of types, up to three sections.
 class Writer {
  public:
-  explicit Writer(unsigned seed) : random_(seed), b_("random_" + std::to_string(seed)) {}
+  explicit Writer(unsigned seed) : random_(seed), b_(fmt::format("random_{}", seed)) {}
 
   Kernel write() {
     const int outer = pick(1, 3);
@@ -158,7 +160,7 @@ class RandomKernelsTest : public QObject {
     for (int seed = first; seed < first + count; ++seed) {
       const Kernel k = Writer(static_cast<unsigned>(seed)).write();
       const std::string problem = check(k, {}, static_cast<unsigned>(seed), 200, 10);
-      QVERIFY2(problem.empty(), ("seed " + std::to_string(seed) + " " + problem).c_str());
+      QVERIFY2(problem.empty(), (fmt::format("seed {} ", seed) + problem).c_str());
     }
   }
 

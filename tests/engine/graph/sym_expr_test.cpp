@@ -1,4 +1,6 @@
 #include <QtTest>
+#include <fmt/format.h>
+
 #include <random>
 
 #include "engine/graph/sym_expr.h"
@@ -23,7 +25,7 @@ class Maker {
   explicit Maker(unsigned seed) : rng_(seed) {
     for (int i = 0; i < 4; i++) {
       int64_t upper = pick(1, 12);
-      symbols.push_back(Symbol::make("i" + std::to_string(i), 0, upper));
+      symbols.push_back(Symbol::make(fmt::format("i{}", i), 0, upper));
     }
   }
   int64_t pick(int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(rng_); }

@@ -1,5 +1,7 @@
 // Reads one graph as JSON a line, writes what lowering made of it as JSON a line. numerics.py drives it, so that lowered
 // kernels can be evaluated by an interpreter that shares nothing with the code generators.
+#include <fmt/format.h>
+
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -72,7 +74,7 @@ std::string python(const SymExpr& e) {
     for (const SymAtom& f : t.factors) {
       using Kind = SymAtom::Kind;
       switch (f.kind) {
-        case Kind::Symbol: out += "*s" + std::to_string(f.symbol.id); break;
+        case Kind::Symbol: out += fmt::format("*s{}", f.symbol.id); break;
         case Kind::FloorDiv: out += "*((" + python(f.a) + ") // (" + python(f.b) + "))"; break;
         case Kind::Mod: out += "*((" + python(f.a) + ") % (" + python(f.b) + "))"; break;
         case Kind::Min: out += "*lesser((" + python(f.a) + "), (" + python(f.b) + "))"; break;

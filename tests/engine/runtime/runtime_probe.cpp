@@ -1,4 +1,6 @@
 // Builds programs from Python descriptions and runs them with kernels written by hand: tests of the run time alone.
+#include <fmt/format.h>
+
 #include <torch/extension.h>
 
 #include "engine/runtime/compiled_graph.h"
@@ -153,7 +155,7 @@ class Probe {
     const auto extra = item.size() > 3 ? item[3].cast<py::dict>() : py::dict();
     ProgramBuffer buffer;
     buffer.id = static_cast<BufferId>(program.buffers.size());
-    buffer.name = "b" + std::to_string(buffer.id);
+    buffer.name = fmt::format("b{}", buffer.id);
     buffer.kind = kKinds.at(item[0].cast<std::string>());
     buffer.index = item[1].cast<int32_t>();
     buffer.meta.sizes = expressions(item[2], symbols_);
