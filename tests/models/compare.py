@@ -1,7 +1,10 @@
 """Compiled against eager: outputs, gradients and buffers, on fresh random inputs.
 
 The measure is the error relative to the largest value of the eager result. Eager's own rounding error, found by running the
-model in float64, widens the limit where the model amplifies rounding.
+model in float64, widens the limit where the model amplifies rounding. For gradients the largest error that eager has in any
+gradient of the model counts, and float32 gets a limit of 2 %: rounding that crosses a kink (relu at 0, behind a batch norm of
+two images) moves gradients that much, each time others. Float64 is where wrong gradients have no excuse; its limit is what
+the float32 steps inside of some models (a loss in float32) leave.
 """
 
 import argparse
@@ -13,7 +16,8 @@ import torch
 import fusebox
 from models.zoo import MODELS, loss_of, tensors_of
 
-LIMIT = {torch.float32: 2e-4, torch.bfloat16: 4e-2, torch.float16: 1e-2, torch.float64: 1e-9}
+LIMIT = {torch.float32: 2e-4, torch.bfloat16: 4e-2, torch.float16: 1e-2, torch.float64: 1e-7}
+GRADIENT_LIMIT = {torch.float32: 2e-2, torch.float64: 1e-6}
 
 
 def relative_error(a, b):
@@ -27,22 +31,24 @@ def relative_error(a, b):
     if torch.isnan(a).any() != torch.isnan(b).any():
         return float("inf")
     scale = b.abs().max().item() if b.numel() else 0.0
-    return ((a - b).abs().max().item() / (scale + 1e-12)) if b.numel() else 0.0
+    return ((a - b).abs().max().item() / (scale + 1e-8)) if b.numel() else 0.0
 
 
 class Report:
     def __init__(self):
         self.worst, self.failures = 0.0, []
 
-    def add(self, what, got, want, exact, limit):
+    def add(self, what, got, want, limit, eager_error=0.0):
         error = relative_error(got, want)
-        allowed = limit
-        if exact is not None and want.is_floating_point():
-            allowed = max(limit, 4 * relative_error(want.double(), exact.double()))
+        allowed = max(limit, 4 * eager_error)
         self.worst = max(self.worst, error)
         if not error <= allowed:
             self.failures.append(f"{what}: error {error:.2e} over {allowed:.2e}, {tuple(got.shape)} {got.stride()} {got.dtype}"
                                  f" against {tuple(want.shape)} {want.stride()} {want.dtype}")
+
+
+def eager_error(want, exact):
+    return relative_error(want.double(), exact.double()) if want.is_floating_point() else 0.0
 
 
 def cast(value, dtype):
@@ -68,7 +74,7 @@ def inference(name, dtype):
             if type(got) is not type(want):
                 report.failures.append(f"output type {type(got)} against {type(want)}")
             for i, (g, w, e) in enumerate(zip(tensors_of(got), tensors_of(want), tensors_of(exact), strict=True)):
-                report.add(f"output {i}", g, w, e, LIMIT[dtype])
+                report.add(f"output {i}", g, w, LIMIT[dtype], eager_error(w, e))
     return report
 
 
@@ -97,14 +103,15 @@ def training(name, dtype):
             loss_of(run(*[cast(a, dt) for a in args], **kwargs)).backward()
         if step == 0:
             exact = dict(exact_model.named_parameters())
+            rounding = max(eager_error(p.grad, exact[n].grad) for n, p in model.named_parameters() if p.grad is not None)
             for (n, p), q in zip(model.named_parameters(), copied.parameters(), strict=True):
                 if (p.grad is None) != (q.grad is None):
                     report.failures.append(f"gradient of {n}: {'missing' if q.grad is None else 'unexpected'}")
                 elif p.grad is not None:
-                    report.add(f"gradient of {n}", q.grad, p.grad, exact[n].grad, 10 * LIMIT[dtype])
+                    report.add(f"gradient of {n}", q.grad, p.grad, GRADIENT_LIMIT[dtype], rounding)
     exact = dict(exact_model.named_buffers())
     for (n, b), c in zip(model.named_buffers(), copied.buffers(), strict=True):
-        report.add(f"buffer {n}", c, b, exact[n], LIMIT[dtype])
+        report.add(f"buffer {n}", c, b, LIMIT[dtype], eager_error(b, exact[n]))
     return report
 
 
@@ -112,6 +119,7 @@ MODES = {
     "inference-float32": lambda n: inference(n, torch.float32),
     "inference-bfloat16": lambda n: inference(n, torch.bfloat16),
     "training-float32": lambda n: training(n, torch.float32),
+    "training-float64": lambda n: training(n, torch.float64),
 }
 
 
