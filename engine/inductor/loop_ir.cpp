@@ -117,14 +117,8 @@ class KernelWriter {
       out_ += "\n";
     }
     for (const KernelBuffer& b : kernel_.buffers)
-<<<<<<< engine/inductor/loop_ir.cpp
-      out_ += fmt::format("  {} {}: {}[{}] align {}\n", kRoleNames[static_cast<size_t>(b.role)], buffers_[b.id], graph::name(b.dtype),
-                          expr(b.numel), b.alignment);
-=======
-      out_ += "  " + std::string(kRoleNames[static_cast<size_t>(b.role)]) + " " + buffers_[b.id] + ": " +
-              std::string(graph::name(b.dtype)) + "[" + expr(b.numel) + "] align " + std::to_string(b.alignment) +
-              (b.overwrites >= 0 ? " over " + buffers_[b.overwrites] : "") + "\n";
->>>>>>> /tmp/w/new.8428
+      out_ += fmt::format("  {} {}: {}[{}] align {}{}\n", kRoleNames[static_cast<size_t>(b.role)], buffers_[b.id], graph::name(b.dtype),
+                          expr(b.numel), b.alignment, b.overwrites >= 0 ? " over " + buffers_[b.overwrites] : "");
     out_ += "  for ";
     axes(kernel_.outer);
     out_ += "\n";
