@@ -107,10 +107,10 @@ BufferId Lowering::bufferFor(const LazyTensor& t, const TensorMeta& wanted) {
   return viewBuffer(copy.storage->buffer, copy.storage->meta, 0);
 }
 
-Argument Lowering::externArgument(const Argument& arg, std::vector<BufferId>& reads) {
+Argument Lowering::externArgument(const Argument& arg, ExternLayout layout, std::vector<BufferId>& reads) {
   if (const auto* list = arg.as<ArgumentList>()) {
     ArgumentList out;
-    for (const Argument& a : *list) out.push_back(externArgument(a, reads));
+    for (const Argument& a : *list) out.push_back(externArgument(a, layout, reads));
     return out;
   }
   const auto* v = arg.as<ValueRef>();
@@ -118,15 +118,19 @@ Argument Lowering::externArgument(const Argument& arg, std::vector<BufferId>& re
   const OutputMeta& m = graph_.meta(*v);
   if (m.kind == OutputMeta::Kind::SymInt) return m.scalar;
   if (m.kind == OutputMeta::Kind::None) return {};
-  BufferId id = bufferFor(tensor(*v), m.tensor);
+  TensorMeta wanted = m.tensor;
+  const bool relay = layout == ExternLayout::ChannelsLast && wanted.sizes.size() == 4;
+  if (relay) wanted.strides = channelsLastStrides(wanted.sizes);
+  BufferId id = bufferFor(tensor(*v), wanted);
+  if (relay && tensor(*v).storage->buffer == id) tensor(*v).storage->relaid = true;
   reads.push_back(id);
   return ValueRef{id, 0};
 }
 
-std::vector<LazyTensor> Lowering::externCall(const graph::Node& node, std::string reason) {
+std::vector<LazyTensor> Lowering::externCall(const graph::Node& node, std::string reason, ExternLayout layout) {
   std::vector<BufferId> used;
   ArgumentList args;
-  for (const Argument& a : node.args) args.push_back(externArgument(a, used));
+  for (const Argument& a : node.args) args.push_back(externArgument(a, layout, used));
 
   ExternStep call;
   call.op = node.op;
@@ -148,11 +152,14 @@ std::vector<LazyTensor> Lowering::externCall(const graph::Node& node, std::strin
     TensorMeta meta = o.tensor;
     meta.storageOffset = 0;
     if (call.op != node.op) meta.strides = graph::contiguousStrides(meta.sizes);
+    const bool relay = layout == ExternLayout::ChannelsLast && meta.sizes.size() == 4;
+    if (relay) meta.strides = channelsLastStrides(meta.sizes);
     contiguous &= meta.isContiguous();
     BufferId id = newBuffer(LoweredBuffer::Kind::Computed, meta, {});
     call.results.push_back(id);
     writes.push_back(id);
     values[i] = bufferTensor(id, meta, node.id);
+    values[i].storage->relaid = relay;
   }
   if (contiguous && node.outputs.size() == 1) call.outVariant = find(kOutVariants, node.op);
 

@@ -78,6 +78,11 @@ std::optional<StridedLayout> stridedLayout(const LazyTensor& t) {
   return out;
 }
 
+std::vector<SymExpr> channelsLastStrides(const IndexList& sizes) {
+  const SymExpr &channels = sizes[1], row = sizes[3] * channels;
+  return {sizes[2] * row, 1, row, channels};
+}
+
 bool isDense(const graph::TensorMeta& meta) {
   std::vector<size_t> order;
   for (size_t i = 0; i < meta.sizes.size(); i++) {

@@ -24,6 +24,7 @@ struct Storage {
   int opCount = 0;         ///< operations in the formula, producers included
   bool heavy = false;      ///< contains something worth computing only once (exp, sigmoid, ...)
   bool copyOnly = false;   ///< the formula only moves data
+  bool relaid = false;     ///< lies otherwise than the trace saw, because an extern call is faster so
   std::vector<BufferId> reads;          ///< buffers the formula reads, distinct
   std::vector<graph::NodeId> origins;   ///< nodes that this formula itself stands for
 
@@ -56,6 +57,9 @@ std::optional<StridedLayout> stridedLayout(const LazyTensor& tensor);
 
 /// Address of an element of a storage in its buffer.
 SymExpr address(const Storage& storage, const IndexList& index);
+
+/// Strides of a rank-4 tensor (batch, channels, height, width) whose channels are neighbours in memory.
+std::vector<SymExpr> channelsLastStrides(const IndexList& sizes);
 
 /// Whether the elements fill one block of memory without gaps or overlap, in any order of dimensions.
 bool isDense(const graph::TensorMeta& meta);

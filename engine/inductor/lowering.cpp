@@ -44,6 +44,11 @@ std::optional<std::string> unsupportedReason(const graph::Graph& graph, const No
   return reason;
 }
 
+/// What is computed from an image that was laid channels-last for an extern call is best laid so too.
+bool isRelaidImage(const LazyTensor& t) {
+  return t.storage->relaid && t.rank() == 4 && !(t.sizes[2] == SymExpr(1) && t.sizes[3] == SymExpr(1));
+}
+
 bool onlySymbolic(const Node& node) {
   return std::all_of(node.outputs.begin(), node.outputs.end(),
                      [](const OutputMeta& o) { return o.kind != OutputMeta::Kind::Tensor; });
@@ -102,6 +107,10 @@ LazyTensor Lowering::formula(const graph::TensorMeta& meta, ValueFn compute, con
   storage->meta = meta;
   storage->meta.storageOffset = 0;
   if (!isDense(meta)) storage->meta.strides = graph::contiguousStrides(meta.sizes);
+  if (meta.sizes.size() == 4 && std::any_of(reading.begin(), reading.end(), isRelaidImage)) {
+    storage->meta.strides = channelsLastStrides(meta.sizes);
+    storage->relaid = true;
+  }
   storage->compute = std::move(compute);
   storage->opCount = opCount;
   storage->heavy = heavy;
@@ -368,6 +377,7 @@ const LowerTable& loweringTable() {
     addFactoryLowerings(t);
     addIndexingLowerings(t);
     addPoolingLowerings(t);
+    addConvolutionLowerings(t);
     return t;
   }();
   return table;

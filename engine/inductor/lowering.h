@@ -25,6 +25,9 @@ struct ReductionResult {
   std::function<ValueId(BodyBuilder&)> value;  ///< use BodyBuilder::reduced
 };
 
+/// How an extern call's operands and results of rank 4 lie in memory.
+enum class ExternLayout : uint8_t { AsTraced, ChannelsLast };
+
 /// State of lowering one graph: values of nodes lowered so far, buffers and operations made so far. Lowerings of single operators
 /// (tables in lower_*.cpp) work through it.
 class Lowering {
@@ -54,7 +57,7 @@ class Lowering {
                                  const std::vector<ReductionSpec>& reductions, const std::vector<ReductionResult>& results,
                                  const std::vector<LazyTensor>& reading);
   /// The node as a call of its operator through the dispatcher.
-  std::vector<LazyTensor> externCall(const graph::Node& node, std::string reason);
+  std::vector<LazyTensor> externCall(const graph::Node& node, std::string reason, ExternLayout layout = ExternLayout::AsTraced);
 
  private:
   Result<void> lowerNode(const graph::Node& node);
@@ -67,7 +70,7 @@ class Lowering {
   /// A buffer that holds exactly `tensor` with the strides of `wanted`: its own, a view of it, or a copy.
   BufferId bufferFor(const LazyTensor& tensor, const graph::TensorMeta& wanted);
   BufferId viewBuffer(BufferId base, const graph::TensorMeta& meta, const SymExpr& offset);
-  graph::Argument externArgument(const graph::Argument& arg, std::vector<BufferId>& reads);
+  graph::Argument externArgument(const graph::Argument& arg, ExternLayout layout, std::vector<BufferId>& reads);
   Result<void> emitResults(const graph::Node& output);
 
   const graph::Graph& graph_;
@@ -92,5 +95,6 @@ void addReductionLowerings(LowerTable& table);
 void addFactoryLowerings(LowerTable& table);
 void addIndexingLowerings(LowerTable& table);
 void addPoolingLowerings(LowerTable& table);
+void addConvolutionLowerings(LowerTable& table);
 
 }  // namespace fusebox::inductor
