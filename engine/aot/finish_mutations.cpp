@@ -48,7 +48,8 @@ Result<void> TraceFinisher::readMutation(const trace::TracedInput& input) {
   MutationPlan plan;
   plan.input = input.index;
   plan.metadata = metadata;
-  plan.meta = trace::toMeta(input.standIn, input.standIn.device());
+  // The wrapper does not follow the offset of a restride in place; its value does.
+  plan.meta = trace::toMeta(functionalization::impl::from_functional_tensor(input.standIn), input.standIn.device());
   if (data) {
     auto* storage = storageOf(input.standIn);
     // Writes under no_grad or through .data leave the history as it was; then the new data has no gradient of its own.

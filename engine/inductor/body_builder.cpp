@@ -166,6 +166,17 @@ ValueId BodyBuilder::where(ValueId condition, ValueId a, ValueId b) {
   return emit(Op::Where, type(a), {condition, a, b});
 }
 
+ValueId BodyBuilder::check(ValueId v, ValueId condition, Fault fault) {
+  if (isConstant(condition, 1)) return v;
+  if (mask() >= 0) condition = emit(Op::BitOr, DType::Bool, {condition, emit(Op::LogicalNot, DType::Bool, {mask()})});
+  Value made;
+  made.op = Op::Check;
+  made.type = type(v);
+  made.args = {v, condition, -1};
+  made.imm = static_cast<int64_t>(fault);
+  return add(made);
+}
+
 Symbol BodyBuilder::indirect(ValueId v, int64_t size) {
   auto it = indirect_.find(v);
   if (it != indirect_.end()) return it->second;

@@ -30,6 +30,8 @@ class BodyBuilder {
   ValueId round(ValueId v, DType type);
   ValueId emit(Op op, DType type, std::initializer_list<ValueId> args);
   ValueId where(ValueId condition, ValueId a, ValueId b);
+  /// `v`, with `fault` reported where `condition` is false and the current mask true.
+  ValueId check(ValueId v, ValueId condition, Fault fault);
   /// A symbol for a loaded index that is known to lie in [0, size).
   Symbol indirect(ValueId v, int64_t size);
 

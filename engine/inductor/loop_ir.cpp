@@ -22,9 +22,9 @@ constexpr std::string_view kOpNames[] = {
     "nextafter", "maximum", "minimum", "bit_and", "bit_or", "bit_xor", "shift_left", "shift_right", "eq", "ne", "lt", "le",
     "gt", "ge",
     "where", "fma",
-    "rand_uniform", "rand_normal", "rand_int64",
+    "rand_uniform", "rand_normal", "rand_int64", "check",
 };
-static_assert(std::size(kOpNames) == static_cast<size_t>(Op::RandInt64) + 1);
+static_assert(std::size(kOpNames) == static_cast<size_t>(Op::Check) + 1);
 
 constexpr std::string_view kReduceNames[] = {"sum", "prod", "max", "min", "any", "all", "argmax", "argmin", "welford",
                                              "welford_combine", "online_softmax"};
@@ -149,6 +149,7 @@ class KernelWriter {
         for (ValueId a : v.args)
           if (a >= 0) out_ += fmt::format(" {}", ref(a));
     }
+    if (v.op == Op::Check) out_ += fmt::format(" fault {}", v.imm);
     out_ += "\n";
   }
 
@@ -193,6 +194,12 @@ uint64_t Kernel::structuralHash() const {
   uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a
   for (unsigned char c : canonicalText(*this)) hash = (hash ^ c) * 0x100000001b3u;
   return hash;
+}
+
+bool hasChecks(const Kernel& kernel) {
+  return std::any_of(kernel.sections.begin(), kernel.sections.end(), [](const Section& s) {
+    return std::any_of(s.values.begin(), s.values.end(), [](const Value& v) { return v.op == Op::Check; });
+  });
 }
 
 std::string_view name(Op op) { return kOpNames[static_cast<size_t>(op)]; }

@@ -47,6 +47,16 @@ enum class Op : uint8_t {
   Fma,
   // random: counter-based Philox4x32-10; a = Int64 seed, b = Int64 counter
   RandUniform, RandNormal, RandInt64,
+  Check,                    ///< a; where b (Bool) is false the launch reports `imm` (a Fault) and its results are unspecified
+};
+
+/// What a kernel found wrong with its data; the launch's caller raises it as eager does.
+enum class Fault : uint8_t {
+  None,
+  Index,         ///< x[i]: IndexError
+  Lookup,        ///< embedding, index_select: IndexError
+  Gather,        ///< gather: RuntimeError
+  ZeroDivision,  ///< integer division or modulus by zero: RuntimeError
 };
 
 struct Value {
@@ -135,6 +145,9 @@ struct Kernel {
 
 /// The kernel's text with symbols and buffers numbered by position: equal exactly where structurally equal.
 std::string canonicalText(const Kernel& kernel);
+
+/// Whether the kernel can report a Fault.
+bool hasChecks(const Kernel& kernel);
 
 std::string_view name(Op op);
 std::string_view name(ReduceKind kind);

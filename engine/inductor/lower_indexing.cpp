@@ -8,9 +8,10 @@ namespace {
 using graph::Node;
 using Values = std::vector<LazyTensor>;
 
-/// The element of `index` at `at` as an index expression into a dimension of `size`: negative positions count from the end.
-/// Positions outside the dimension are kept inside it, so that no kernel reads foreign memory.
-SymExpr loadedIndex(BodyBuilder& b, const LazyTensor& index, const IndexList& at, const SymExpr& size) {
+/// The element of `index` at `at` as an index expression into a dimension of `size`. Only x[i] lets negative positions count from
+/// the end. Positions outside the dimension are reported (`Fault::None`: taken to be right), and kept inside it, so that no kernel
+/// reads foreign memory.
+SymExpr loadedIndex(BodyBuilder& b, const LazyTensor& index, const IndexList& at, const SymExpr& size, Fault fault) {
   auto known = size.maybeConstant();
   if (!known) throw NotLowered("indexing a dimension of unknown size");
   Val v{&b, b.cast(index.load(b, at), DType::Int64)};
@@ -18,7 +19,12 @@ SymExpr loadedIndex(BodyBuilder& b, const LazyTensor& index, const IndexList& at
       v.b->value(v.id).index.bounds().second < *known) {
     return v.b->value(v.id).index;
   }
-  Val wrapped = where(v < 0, v + static_cast<double>(*known), v);
+  const bool wraps = fault == Fault::Index || fault == Fault::None;
+  Val wrapped = wraps ? where(v < 0, v + static_cast<double>(*known), v) : v;
+  if (fault != Fault::None) {
+    Val fits = (wrapped >= 0) && (wrapped < static_cast<double>(*known));
+    wrapped.id = b.check(wrapped.id, fits.id, fault);
+  }
   Val inside = maximum(minimum(wrapped, static_cast<double>(*known - 1)), 0.0);
   return b.indirect(inside.id, *known);
 }
@@ -32,7 +38,7 @@ LazyTensor taken(Lowering& lowering, const Node& node, const LazyTensor& x, cons
   auto compute = [=](BodyBuilder& b, const IndexList& i) {
     auto first = i.begin() + static_cast<ptrdiff_t>(dim), last = first + static_cast<ptrdiff_t>(index.rank());
     IndexList at(i.begin(), first);
-    at.push_back(loadedIndex(b, index, IndexList(first, last), x.sizes[dim]));
+    at.push_back(loadedIndex(b, index, IndexList(first, last), x.sizes[dim], Fault::Lookup));
     at.insert(at.end(), last, i.end());
     return x.load(b, at);
   };
@@ -62,7 +68,7 @@ Values gather(Lowering& lowering, const Node& node) {
   if (x.sizes[dim] == SymExpr(0)) throw NotLowered("gather from an empty dimension");
   auto compute = [=](BodyBuilder& b, const IndexList& i) {
     IndexList at = i;
-    at[dim] = loadedIndex(b, index, i, x.sizes[dim]);
+    at[dim] = loadedIndex(b, index, i, x.sizes[dim], Fault::Gather);
     return x.load(b, at);
   };
   return {lowering.formula(node.outputs[0].tensor, compute, {x, index}, 4)};
@@ -72,6 +78,7 @@ Values gather(Lowering& lowering, const Node& node) {
 Values indexTensor(Lowering& lowering, const Node& node) {
   NodeArgs args(node);
   const LazyTensor x = lowering.tensor(args, 0);
+  const Fault fault = node.op == "aten::index.Tensor" ? Fault::Index : Fault::None;
   const auto* list = args.at(1).as<graph::ArgumentList>();
   if (!list) throw NotLowered("index without a list");
   std::vector<int> slot(x.rank(), -1);
@@ -108,7 +115,7 @@ Values indexTensor(Lowering& lowering, const Node& node) {
     size_t next = 0;
     for (size_t d = 0; d < x.rank(); d++) {
       if (slot[d] >= 0) {
-        at.push_back(loadedIndex(b, indices[static_cast<size_t>(slot[d])], inner, x.sizes[d]));
+        at.push_back(loadedIndex(b, indices[static_cast<size_t>(slot[d])], inner, x.sizes[d], fault));
         continue;
       }
       if (next == start) next += width;

@@ -43,14 +43,22 @@ Val sub(A a) { return a[0] - scaled(a, a[1], 2); }
 Val rsub(A a) { return a[1] - scaled(a, a[0], 2); }
 Val mul(A a) { return isBool(a) ? a[0] && a[1] : a[0] * a[1]; }
 
+/// Operand 1 of an integer division, which raises for zero.
+Val divisor(A a) {
+  Val y = a[1];
+  if (y.isFloat() || y.type() == DType::Bool) return y;
+  Val nonzero = a.isNumber(1) ? Val{y.b, y.b->constantInt(a.number(1) != 0, DType::Bool)} : y != 0.0;
+  return {y.b, y.b->check(y.id, nonzero.id, Fault::ZeroDivision)};
+}
+
 Val divide(A a, std::string_view mode) {
   if (mode == "trunc") {
-    if (!a[0].isFloat()) return binary(Op::TruncDiv, a[0], a[1]);
+    if (!a[0].isFloat()) return binary(Op::TruncDiv, a[0], divisor(a));
     // Eager rounds the quotient to the tensor's type first, which decides whether it reaches a whole number.
     Val q = a[0] / a[1];
     return unary(Op::Trunc, {q.b, q.b->round(q.id, a.result())});
   }
-  if (mode == "floor") return binary(Op::FloorDiv, a[0], a[1]);
+  if (mode == "floor") return binary(Op::FloorDiv, a[0], divisor(a));
   return a[0] / a[1];
 }
 Val divMode(A a) { return divide(a, a.isNone(2) ? "" : a.text(2)); }
@@ -215,11 +223,11 @@ std::vector<PointwiseOp> arithmetic() {
       {"aten::div.Scalar_mode", divMode, ComputeIn::Result, false, 2},
       {"aten::floor_divide", [](A a) { return divide(a, "floor"); }, ComputeIn::Result, false, 2},
       {"aten::floor_divide.Scalar", [](A a) { return divide(a, "floor"); }, ComputeIn::Result, false, 2},
-      {"aten::remainder.Tensor", [](A a) { return binary(Op::Remainder, a[0], a[1]); }, ComputeIn::Result, false, 2},
-      {"aten::remainder.Scalar", [](A a) { return binary(Op::Remainder, a[0], a[1]); }, ComputeIn::Result, false, 2},
-      {"aten::remainder.Scalar_Tensor", [](A a) { return binary(Op::Remainder, a[0], a[1]); }, ComputeIn::Result, false, 2},
-      {"aten::fmod.Tensor", [](A a) { return binary(Op::Fmod, a[0], a[1]); }, ComputeIn::Result, false, 2},
-      {"aten::fmod.Scalar", [](A a) { return binary(Op::Fmod, a[0], a[1]); }, ComputeIn::Result, false, 2},
+      {"aten::remainder.Tensor", [](A a) { return binary(Op::Remainder, a[0], divisor(a)); }, ComputeIn::Result, false, 2},
+      {"aten::remainder.Scalar", [](A a) { return binary(Op::Remainder, a[0], divisor(a)); }, ComputeIn::Result, false, 2},
+      {"aten::remainder.Scalar_Tensor", [](A a) { return binary(Op::Remainder, a[0], divisor(a)); }, ComputeIn::Result, false, 2},
+      {"aten::fmod.Tensor", [](A a) { return binary(Op::Fmod, a[0], divisor(a)); }, ComputeIn::Result, false, 2},
+      {"aten::fmod.Scalar", [](A a) { return binary(Op::Fmod, a[0], divisor(a)); }, ComputeIn::Result, false, 2},
       {"aten::pow.Tensor_Scalar", power, ComputeIn::Result, false, 2},
       {"aten::pow.Tensor_Tensor", power, ComputeIn::Result, true, 2},
       {"aten::pow.Scalar", power, ComputeIn::Result, true, 2},

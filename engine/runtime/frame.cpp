@@ -16,6 +16,19 @@ using Kind = inductor::ProgramBuffer::Kind;
 
 size_t at(BufferId id) { return static_cast<size_t>(id); }
 
+/// What eager says of the data that a kernel refused.
+void raise(int32_t fault) {
+  if (fault == 0) [[likely]] return;
+  using inductor::Fault;
+  switch (static_cast<Fault>(fault)) {
+    case Fault::None: return;
+    case Fault::Index: TORCH_CHECK_INDEX(false, "index is out of bounds for the dimension it indexes");
+    case Fault::Lookup: TORCH_CHECK_INDEX(false, "index out of range in self");
+    case Fault::Gather: TORCH_CHECK(false, "index is out of bounds for the dimension that is gathered from");
+    case Fault::ZeroDivision: TORCH_CHECK(false, "ZeroDivisionError");
+  }
+}
+
 }  // namespace
 
 /// Sizes and strides of a buffer in this call.
@@ -133,14 +146,19 @@ void Frame::launchUnits(const LaunchPlan& plan, const int64_t* sizes) {
   c10::SmallVector<void*, 24> arguments;
   for (BufferId id : plan.buffers) arguments.push_back(addresses_[at(id)]);
   if (plan.workBytes > 0) arguments.push_back(workMemory(plan.workBytes));
+  else if (plan.kernel->scratchBytes) arguments.push_back(nullptr);
+  int32_t fault = 0;
+  if (plan.kernel->checks) arguments.push_back(&fault);
   const auto function = plan.kernel->function.load(std::memory_order_acquire);
   if (plan.kernel->serial || plan.units <= plan.grain) {
     function(arguments.data(), sizes, 0, plan.units);
+    raise(fault);
     return;
   }
   const auto run = [&](int64_t begin, int64_t end) { function(arguments.data(), sizes, begin, end); };
   if (plan.phaseEnds.empty()) {
     at::parallel_for(0, plan.units, plan.grain, run);
+    raise(fault);
     return;
   }
   int64_t begin = 0;
@@ -152,6 +170,7 @@ void Frame::launchUnits(const LaunchPlan& plan, const int64_t* sizes) {
     }
     begin = end;
   }
+  raise(fault);
 }
 
 void* Frame::workMemory(int64_t bytes) {

@@ -79,6 +79,18 @@ bool rewriteBatchNorm(Stack* stack) {
   return true;
 }
 
+// native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps), which has the same secret.
+bool rewriteNativeBatchNorm(Stack* stack) {
+  auto a = torch::jit::last(*stack, 8);
+  auto mean = optionalTensor(a[3]), variance = optionalTensor(a[4]);
+  if (!a[5].toBool() || !mean || !variance) return false;
+  auto [out, savedMean, savedScale] = at::_native_batch_norm_legit(
+      a[0].toTensor(), optionalTensor(a[1]), optionalTensor(a[2]), *mean, *variance, true, a[6].toDouble(), a[7].toDouble());
+  torch::jit::drop(*stack, 8);
+  torch::jit::push(*stack, std::move(out), std::move(savedMean), std::move(savedScale));
+  return true;
+}
+
 // In inference mode autograd's key, which decomposes composite operators, is off. They must still be decomposed above
 // functionalisation, and below autocast where that has a say.
 bool decomposeInInferenceMode(const c10::OperatorHandle& op, const OperatorFacts& facts, Stack* stack) {
@@ -132,6 +144,7 @@ void frontHook(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* s
   swapRealTensors(*context, facts, args);
   refuseUnfunctionalWrite(facts, op);
   if (facts.name == "aten::batch_norm" && rewriteBatchNorm(stack)) return;
+  if (facts.name == "aten::native_batch_norm" && rewriteNativeBatchNorm(stack)) return;
   if (decomposeInInferenceMode(op, facts, stack)) return;
   {
     NormalViews views(op, args);

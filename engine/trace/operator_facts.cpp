@@ -46,6 +46,25 @@ const std::unordered_set<std::string_view> kCompositeReadsData{"aten::_grouped_m
 const std::unordered_set<std::string_view> kEffectful{"aten::_assert_async", "aten::_assert_async.msg", "aten::_functional_assert_async.msg",
                                                       "aten::_print"};
 
+// Operators whose strides depend on how a library cuts its work, and which no shape function gets right: the real kernel is run once
+// on zeros of the same geometry.
+const std::unordered_set<std::string_view> kProbed{
+    "aten::_fft_r2c", "aten::_fft_c2r", "aten::_fft_c2c", "aten::max_unpool2d", "aten::max_unpool3d", "aten::nonzero_static",
+    "aten::replication_pad1d", "aten::replication_pad2d", "aten::replication_pad3d", "aten::reflection_pad1d",
+    "aten::reflection_pad2d", "aten::reflection_pad3d", "aten::_batch_norm_with_update_functional", "aten::_safe_softmax",
+    "aten::nll_loss2d_forward", "aten::pixel_shuffle", "aten::pixel_unshuffle", "aten::native_channel_shuffle",
+    "aten::channel_shuffle"};
+
+// "aten::add.Tensor" of "aten::add_.Tensor", if it takes the same arguments.
+const c10::OperatorHandle* functionalForm(const c10::OperatorHandle& op) {
+  auto& schema = op.schema();
+  if (schema.name().back() != '_') return nullptr;
+  auto name = schema.name().substr(0, schema.name().size() - 1);
+  auto found = c10::Dispatcher::singleton().findSchema({name, schema.overload_name()});
+  if (!found || found->schema().arguments().size() != schema.arguments().size()) return nullptr;
+  return new c10::OperatorHandle(*found);  // kept as long as the facts, which is for the thread's life
+}
+
 // Writes its first argument, returns it, and leaves its geometry alone.
 bool keepsGeometryInPlace(const c10::OperatorHandle& op) {
   auto& schema = op.schema();
@@ -66,9 +85,14 @@ void chooseRoute(const c10::OperatorHandle& op, OperatorFacts& facts) {
     for (auto key : {c10::DispatchKey::CompositeExplicitAutogradNonFunctional, c10::DispatchKey::CompositeExplicitAutograd})
       if (!composite) composite = findKernel(op, key, false);
   // A composite in-place kernel would write to memory that is not there.
-  if (!facts.rule && !meta && composite && keepsGeometryInPlace(op)) facts.rule = inPlaceRule();
+  if (!facts.rule && !meta && composite && keepsGeometryInPlace(op)) {
+    facts.rule = inPlaceRule();
+    facts.functional = functionalForm(op);
+  }
   if (facts.rule)
     facts.route = Route::OwnRule;
+  else if (kProbed.count(facts.name))
+    facts.route = Route::Probe;
   else if (meta)
     facts.route = Route::HiddenMeta, facts.kernel = meta;
   else if (composite)

@@ -9,11 +9,12 @@ namespace fusebox::trace {
 /// What tracing needs to know of an operator; looked up once and kept.
 struct OperatorFacts {
   /// How results are computed without data, fastest and safest first.
-  enum class Route : uint8_t { OwnRule, HiddenMeta, Composite, PythonMeta, None } route = Route::None;
+  enum class Route : uint8_t { OwnRule, HiddenMeta, Composite, PythonMeta, Probe, None } route = Route::None;
   std::string name;
   ShapeRule rule = nullptr;
   const c10::KernelFunction* kernel = nullptr;             ///< for HiddenMeta and Composite
   const c10::KernelFunction* compositeImplicit = nullptr;  ///< decomposes into other operators; never recorded itself
+  const c10::OperatorHandle* functional = nullptr;         ///< of an in-place operator by inPlaceRule(): tells the result's type
   bool hasPythonMeta = false;  ///< second try when a composite kernel touches data
   int devicePosition = -1, pinPosition = -1;               ///< of the argument, or -1
   bool dataDependent = false;  ///< returns a Python number read from data

@@ -31,6 +31,12 @@ Values indexSelect(const IValue* a) {
 
 Values roll(const IValue* a) {
   auto& x = a[0].toTensor();
+  auto shifts = a[1].toListRef(), dims = a[2].toListRef();
+  if (x.numel() == 0) return {like(x)};
+  TORCH_CHECK(!shifts.empty(), "`shifts` required");
+  TORCH_CHECK(shifts.size() == dims.size() || (dims.empty() && shifts.size() == 1), "shifts and dimensions must align. shifts: ",
+              shifts.size(), ", dims:", dims.size());
+  for (auto& d : dims) at::maybe_wrap_dim(d.toInt(), x.dim(), /*wrap_scalar=*/false);
   return {likeFormat(x)};  // made by cat
 }
 

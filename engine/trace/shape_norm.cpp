@@ -10,8 +10,15 @@ using namespace shape;
 
 Values layerNorm(const IValue* a) {
   auto& x = a[0].toTensor();
+  auto normalized = a[1].toListRef();
+  TORCH_CHECK(!normalized.empty(), "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, "
+              "but got normalized_shape = []");
   auto sizes = x.sizes().vec(), reduced = sizes;
-  for (size_t i = sizes.size() - a[1].toListRef().size(); i < sizes.size(); ++i) reduced[i] = 1;
+  const size_t outer = sizes.size() - std::min(sizes.size(), normalized.size());
+  bool fits = normalized.size() <= sizes.size();
+  for (size_t i = 0; fits && i < normalized.size(); ++i) fits = normalized[i].toInt() == sizes[outer + i];
+  TORCH_CHECK(fits, "normalized_shape does not match the last dimensions of an input of size ", x.sizes());
+  for (size_t i = outer; i < sizes.size(); ++i) reduced[i] = 1;
   bool half = x.scalar_type() == at::kHalf || x.scalar_type() == at::kBFloat16;
   auto statistics = half && present(a[2]) ? a[2].toTensor().scalar_type() : x.scalar_type();
   return {fresh(sizes, x.scalar_type()), fresh(reduced, statistics), fresh(reduced, statistics)};
@@ -40,12 +47,22 @@ Values groupNormBackward(const IValue* a) {
           optional(mask[2], fresh({x.size(1)}, x.scalar_type()))};
 }
 
+/// Type of the saved statistics: float for half inputs with a float parameter, else the input's.
+template <int kTraining>
+at::ScalarType savedType(const IValue* a) {
+  auto type = a[0].toTensor().scalar_type();
+  if (statisticsType(type) == type) return type;
+  for (int i = 1; i <= (kTraining == 3 ? 2 : 4); ++i)
+    if (present(a[i]) && a[i].toTensor().scalar_type() != type) return at::kFloat;
+  return type;
+}
+
 template <int kTraining>
 Values batchNorm(const IValue* a) {
   auto& x = a[0].toTensor();
   bool training = kTraining >= 0 && a[kTraining < 0 ? 0 : kTraining].toBool();
   std::vector<int64_t> saved{training ? x.size(1) : 0};
-  auto type = statisticsType(x.scalar_type());
+  auto type = savedType<kTraining>(a);
   return {likeFormat(x), fresh(saved, type), fresh(saved, type)};
 }
 

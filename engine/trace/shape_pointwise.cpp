@@ -40,6 +40,29 @@ Values binary(const IValue* a) {
   return {pointwise({x, y}, at::result_type(x, y))};
 }
 
+Values dropoutBackward(const IValue* a) {
+  auto& x = a[0].toTensor();
+  auto type = at::isIntegralType(x.scalar_type(), true) ? c10::get_default_dtype_as_scalartype() : x.scalar_type();
+  return {pointwise({x, a[1].toTensor()}, type)};
+}
+
+Values absInPlace(const IValue* a) {
+  TORCH_CHECK(!a[0].toTensor().is_complex(), "In-place abs is not supported for complex tensors.");
+  return {a[0]};
+}
+
+Values maskedFillTensor(const IValue* a) {
+  TORCH_CHECK(a[2].toTensor().dim() == 0, "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with ",
+              a[2].toTensor().dim(), " dimension(s).");
+  return {a[0]};
+}
+
+Values gelu(const IValue* a) {
+  auto& form = a[1].toStringRef();
+  TORCH_CHECK(form == "none" || form == "tanh", "approximate argument must be either none or tanh.");
+  return unary(a);
+}
+
 Values nativeDropout(const IValue* a) {
   auto& x = a[0].toTensor();
   return {like(x), freshStrided(x.sizes(), like(x).strides(), at::kBool)};
@@ -47,7 +70,9 @@ Values nativeDropout(const IValue* a) {
 
 }  // namespace
 
-ShapeRule inPlaceRule() { return itself; }
+ShapeRule inPlaceRule() {
+  return [](const IValue* a) -> Values { return {a[0]}; };
+}
 
 const ShapeTable& pointwiseRules() {
   static const ShapeTable table{
@@ -70,7 +95,10 @@ const ShapeTable& pointwiseRules() {
       {"aten::where.self", whereSelf},
       {"aten::hardswish_backward", binary},
       {"aten::native_dropout", nativeDropout},
-      {"aten::native_dropout_backward", unary},
+      {"aten::native_dropout_backward", dropoutBackward},
+      {"aten::abs_", absInPlace},
+      {"aten::masked_fill_.Tensor", maskedFillTensor},
+      {"aten::gelu", gelu},
   };
   return table;
 }

@@ -2,7 +2,10 @@
 
 #include <pybind11/pybind11.h>
 
+#include <cstring>
+
 #include "engine/trace/break_error.h"
+#include "engine/trace/convert.h"
 #include "engine/trace/dispatch_state.h"
 
 namespace fusebox::trace {
@@ -61,6 +64,44 @@ void callPythonMeta(const c10::OperatorHandle& op, const OperatorFacts& facts, t
   }
 }
 
+// What eager says when an in-place operator would have to change its argument's type.
+void checkInPlaceType(const c10::OperatorHandle& op, const OperatorFacts& facts, const torch::jit::Stack& stack) {
+  if (!facts.functional || shapeDepth > 0) return;
+  auto arguments = torch::jit::last(stack, op.schema().arguments().size()).vec();
+  if (!arguments[0].isTensor()) return;
+  auto self = arguments[0].toTensor();
+  auto& functional = factsOf(*facts.functional);
+  if (functional.route == OperatorFacts::Route::None || functional.route == OperatorFacts::Route::PythonMeta) return;
+  try {
+    runOnMeta(*facts.functional, functional, &arguments);
+  } catch (const std::exception&) {
+    return;  // the operator itself says what is wrong, if anything is
+  }
+  if (arguments.empty() || !arguments.back().isTensor()) return;
+  auto result = arguments.back().toTensor().scalar_type();
+  TORCH_CHECK(c10::canCast(result, self.scalar_type()), "result type ", result, " can't be cast to the desired output type ",
+              self.scalar_type());
+}
+
+// Runs the real kernel on zeros that lie in memory as the arguments do.
+void probe(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  size_t arity = op.schema().arguments().size(), base = stack->size() - arity;
+  for (size_t i = base; i < stack->size(); ++i)
+    mapTensors((*stack)[i], [](const at::Tensor& t) -> at::Tensor {
+      if (!t.defined() || !t.device().is_meta()) return t;
+      auto real = at::empty_strided(t.sizes(), t.strides(), t.options().device(at::kCPU));
+      std::memset(real.mutable_data_ptr(), 0, real.storage().nbytes());
+      return real;
+    });
+  op.callBoxed(stack);
+  size_t count = op.schema().returns().size();
+  for (size_t i = stack->size() - count; i < stack->size(); ++i)
+    mapTensors((*stack)[i], [](const at::Tensor& t) -> at::Tensor {
+      if (!t.defined()) return t;
+      return shape::freshStrided(t.sizes(), t.strides(), t.scalar_type());
+    });
+}
+
 }  // namespace
 
 bool insideShapeComputation() { return shapeDepth > 0; }
@@ -69,10 +110,13 @@ void runOnMeta(const c10::OperatorHandle& op, const OperatorFacts& facts, torch:
   DispatchState state;
   state.exclude(aboveTraceKeys() | c10::DispatchKeySet(kTraceKey));
   switch (facts.route) {
-    case OperatorFacts::Route::OwnRule: return applyRule(facts, op.schema().arguments().size(), stack);
+    case OperatorFacts::Route::OwnRule:
+      checkInPlaceType(op, facts, *stack);
+      return applyRule(facts, op.schema().arguments().size(), stack);
     case OperatorFacts::Route::HiddenMeta: return facts.kernel->callBoxed(op, c10::DispatchKeySet(c10::DispatchKey::Meta), stack);
     case OperatorFacts::Route::Composite: return tryComposite(op, facts, stack);
     case OperatorFacts::Route::PythonMeta: return callPythonMeta(op, facts, stack);
+    case OperatorFacts::Route::Probe: return probe(op, stack);
     case OperatorFacts::Route::None: break;
   }
   refuse(facts);

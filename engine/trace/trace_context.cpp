@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include <ATen/EmptyTensor.h>
 #include <ATen/FunctionalTensorWrapper.h>
 #include <torch/csrc/autograd/functions/utils.h>
@@ -125,6 +127,13 @@ std::optional<int32_t> TraceContext::inputOf(const at::Tensor& tensor) const {
 bool TraceContext::owns(const at::Tensor& tensor) const {
   auto* traced = asTraceThroughWrapper(tensor);
   return traced && traced->trace() == recorder_->trace();
+}
+
+bool TraceContext::wroteInputs() const {
+  return std::any_of(inputs_.begin(), inputs_.end(), [](const TracedInput& input) {
+    auto* wrapper = at::functionalization::impl::unsafeGetFunctionalWrapper(input.standIn);
+    return wrapper->has_data_mutation() || wrapper->has_metadata_mutation();
+  });
 }
 
 size_t TraceContext::recordedOps() const { return recorder_->calls(); }

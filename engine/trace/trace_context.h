@@ -80,6 +80,9 @@ class TraceContext {
   std::optional<int32_t> inputOf(const at::Tensor& tensor) const;
   const std::deque<TracedInput>& inputs() const { return inputs_; }
 
+  /// Whether an input was written or restrided so far, be it with another input's data.
+  bool wroteInputs() const;
+
   /// Whether `tensor` carries no data because it belongs to this trace (stand-in or computed).
   bool owns(const at::Tensor& tensor) const;
   /// Number of operators recorded so far; capture uses it to tell whether a call traced something.

@@ -1,5 +1,7 @@
 #include "engine/codegen/cpu/body_emitter.h"
 
+#include <llvm/IR/MDBuilder.h>
+
 #include <stdexcept>
 
 #include "engine/codegen/cpu/operations.h"
@@ -19,7 +21,8 @@ namespace {
 /// Operations whose code may branch (slow paths of math.h): they cannot move into a block that is already finished.
 bool branches(Op op) {
   switch (op) {
-    case Op::Sin: case Op::Cos: case Op::Tan: case Op::RandNormal: case Op::Fmod: case Op::Remainder: case Op::FloorDiv: return true;
+    case Op::Sin: case Op::Cos: case Op::Tan: case Op::RandNormal: case Op::Fmod: case Op::Remainder: case Op::FloorDiv:
+    case Op::Check: return true;
     default: return false;
   }
 }
@@ -134,6 +137,7 @@ Value* BodyEmitter::emitValue(const inductor::Value& v, bool varies) {
     case Op::Index: return emitIndex(v, varies);
     case Op::Load: return emitLoad(v, varies);
     case Op::Reduced: return scope_.reduced.at(v.args[0])[static_cast<size_t>(v.imm)];
+    case Op::Check: return emitCheck(v, varies);
     default: break;
   }
   std::vector<Value*> args;
@@ -144,6 +148,24 @@ Value* BodyEmitter::emitValue(const inductor::Value& v, bool varies) {
   Value* result = emitOperation(l_, v.op, v.type, operandType, args);
   if (!result) throw std::runtime_error(std::string(name(v.op)) + " on " + std::string(graph::name(v.type)));
   return result;
+}
+
+Value* BodyEmitter::emitCheck(const inductor::Value& v, bool varies) {
+  auto& ir = l_.ir;
+  Value* bad = ir.CreateNot(operand(v.args[1], varies));
+  Value* active = varies ? set_.mask : nullptr;
+  if (active) bad = ir.CreateAnd(bad, active);
+  if (bad->getType()->isVectorTy()) bad = l_.any(bad);
+  llvm::Function* function = ir.GetInsertBlock()->getParent();
+  auto* report = llvm::BasicBlock::Create(ir.getContext(), "fault", function);
+  auto* after = llvm::BasicBlock::Create(ir.getContext(), "checked", function);
+  ir.CreateCondBr(bad, report, after, llvm::MDBuilder(ir.getContext()).createBranchWeights(1, 1 << 20));
+  ir.SetInsertPoint(report);
+  // Several threads may report; any one report will do.
+  ir.CreateAlignedStore(ir.getInt32(static_cast<uint32_t>(v.imm)), scope_.fault, llvm::Align(4))->setAtomic(llvm::AtomicOrdering::Monotonic);
+  ir.CreateBr(after);
+  ir.SetInsertPoint(after);
+  return operand(v.args[0], varies);
 }
 
 Value* BodyEmitter::emitIndex(const inductor::Value& v, bool varies) {

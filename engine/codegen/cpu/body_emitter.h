@@ -29,6 +29,7 @@ struct Scope {
   std::unordered_map<inductor::BufferId, BufferSlot> buffers;
   std::unordered_map<int, std::vector<llvm::Value*>> reduced;  ///< results by reduction id
   std::vector<LoopFrame> loops;                         ///< innermost last
+  llvm::Value* fault = nullptr;                         ///< where a failed Check is reported; null in kernels without one
   std::unordered_set<inductor::BufferId> stored;        ///< by any section: buffers whose memory changes
 
   /// Adds a stored buffer and the one whose memory it takes over.
@@ -81,6 +82,7 @@ class BodyEmitter {
   llvm::Value* emitValue(const inductor::Value& v, bool varies);
   llvm::Value* emitIndex(const inductor::Value& v, bool varies);
   llvm::Value* emitLoad(const inductor::Value& v, bool varies);
+  llvm::Value* emitCheck(const inductor::Value& v, bool varies);
   Address address(inductor::BufferId buffer, const inductor::SymExpr& index);
   llvm::Value* scalarPointer(const BufferSlot& slot, const inductor::SymExpr& index, llvm::Type* element);
   llvm::Value* laneOffsets(const IndexShape& shape);

@@ -206,6 +206,7 @@ void OrcJit::describe(Entry& entry) {
   entry.units = evaluator(total, symbols);
   entry.bytesPerUnit = plan.bytesPerUnit;
   entry.costPerUnit = plan.nsPerUnit;
+  entry.checks = inductor::hasChecks(plan.kernel);
   if (!plan.isPhased()) return;
   entry.scratchBytes = evaluator(layoutScratch(plan).bytes, symbols);
   entry.phaseEnds = [phases = std::move(phases)](const int64_t* sizes) {

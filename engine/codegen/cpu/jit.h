@@ -43,6 +43,8 @@ struct CompiledKernel {
   /// If set: bytes of working memory for one launch, 64-byte aligned, contents undefined, the same address in every call of
   /// that launch and used by no other launch meanwhile. Passed as one more pointer after the last buffer.
   std::function<int64_t(const int64_t* sizes)> scratchBytes;
+  /// If set, the address of an int32_t is passed as one more pointer after all others: a failed Check leaves its Fault there.
+  bool checks = false;
   bool serial = false;           ///< must run as one call [0, units)
   int64_t compileNs = 0;         ///< of the first tier
 };

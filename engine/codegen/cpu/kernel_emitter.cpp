@@ -41,7 +41,8 @@ void KernelEmitter::bindArguments() {
       slot.base = ir_.CreateLoad(pointer, ir_.CreateConstGEP1_64(pointer, function_->getArg(0), position++));
     scope_.buffers[b.id] = slot;
   }
-  if (plan_.isPhased()) working_ = ir_.CreateLoad(pointer, ir_.CreateConstGEP1_64(pointer, function_->getArg(0), position));
+  if (plan_.isPhased()) working_ = ir_.CreateLoad(pointer, ir_.CreateConstGEP1_64(pointer, function_->getArg(0), position++));
+  if (hasChecks(k)) scope_.fault = ir_.CreateLoad(pointer, ir_.CreateConstGEP1_64(pointer, function_->getArg(0), position));
   for (size_t i = 0; i < k.sizeSymbols.size(); ++i)
     scope_.symbols[k.sizeSymbols[i].id] =
         ir_.CreateLoad(ir_.getInt64Ty(), ir_.CreateConstGEP1_64(ir_.getInt64Ty(), function_->getArg(1), i));

@@ -202,6 +202,7 @@ class Interpreter {
         return loadNumber(&bits, v.type);
       }
       case Op::Where: return a.integer ? b : c;
+      case Op::Check: return a;
       case Op::LogicalNot: return {0, real ? a.real == 0 : a.integer == 0};
       case Op::IsNan: return {0, real && std::isnan(a.real)};
       case Op::IsInf: return {0, real && std::isinf(a.real)};

@@ -170,13 +170,15 @@ bool Buffers::guardsIntact() const {
   return true;
 }
 
-void launch(const cpu::CompiledKernel& kernel, Buffers& buffers, const std::vector<int64_t>& sizes, int pieces) {
+int32_t launch(const cpu::CompiledKernel& kernel, Buffers& buffers, const std::vector<int64_t>& sizes, int pieces) {
   std::vector<void*> pointers = buffers.pointers();
   std::vector<char> scratch;
   if (kernel.scratchBytes) {
     scratch.assign(static_cast<size_t>(kernel.scratchBytes(sizes.data())) + 64, 0x33);
     pointers.push_back(reinterpret_cast<void*>((reinterpret_cast<uintptr_t>(scratch.data()) + 63) / 64 * 64));
   }
+  int32_t fault = 0;
+  if (kernel.checks) pointers.push_back(&fault);
   std::vector<int64_t> ends = kernel.phaseEnds ? kernel.phaseEnds(sizes.data()) : std::vector{kernel.units(sizes.data())};
   const cpu::KernelFunction run = kernel.function.load();
   int64_t begin = 0;
@@ -185,6 +187,7 @@ void launch(const cpu::CompiledKernel& kernel, Buffers& buffers, const std::vect
       run(pointers.data(), sizes.data(), begin + (end - begin) * p / pieces, begin + (end - begin) * (p + 1) / pieces);
     begin = end;
   }
+  return fault;
 }
 
 Tolerance toleranceOf(DType type) {

@@ -66,7 +66,7 @@ class Buffers {
 
 /// Runs a compiled kernel as the run time does: phases one after another, units in `pieces` calls, in reverse order to show
 /// that units are independent.
-void launch(const cpu::CompiledKernel& kernel, Buffers& buffers, const std::vector<int64_t>& sizes, int pieces = 3);
+int32_t launch(const cpu::CompiledKernel& kernel, Buffers& buffers, const std::vector<int64_t>& sizes, int pieces = 3);
 
 struct Tolerance {
   double relative = 0, absolute = 0;

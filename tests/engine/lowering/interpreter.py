@@ -103,6 +103,8 @@ class Section:
             return self.results[v["args"][0]][v["imm"]]
         if op == "cast":
             return a[0].to(dtype)
+        if op == "check":
+            return a[0]
         if op == "where":
             assert a[1].dtype == a[2].dtype
             return torch.where(a[0], a[1], a[2])
