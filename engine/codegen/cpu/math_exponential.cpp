@@ -185,8 +185,10 @@ Value* emitLog10Double(const Lanes& l, Args a) {
   return logInBase(l, a[0], 0x1.bcb7b1526e50ep-2, 1.09831965021676511e-17, 0x1.34413509f7000p-2, 1.42050232272660994e-13);
 }
 Value* emitSigmoid(const Lanes& l, Args a) {
-  Value* e = exponential(l, l.ir.CreateFNeg(a[0]));
-  return l.ir.CreateFDiv(l.real(e, 1), l.ir.CreateFAdd(e, l.real(e, 1)));
+  const bool isDouble = a[0]->getType()->getScalarType()->isDoubleTy();
+  // Beyond the limit e^-x nears overflow, and the result is 0 but for denormal numbers.
+  Value* e = exponential(l, atMost(l, l.ir.CreateFNeg(a[0]), isDouble ? 709 : 88));
+  return reciprocal(l, l.ir.CreateFAdd(e, l.real(e, 1)));
 }
 
 constexpr InlineEntry kEntries[] = {

@@ -30,8 +30,9 @@ Value* emitTanh(const Lanes& l, Args args) {
   Value* z = ir.CreateFMul(x, x);
   Value* p = isDouble(x) ? polynomial(l, z, kTanhDouble) : polynomial(l, z, kTanhSingle);
   Value* small = l.fma(ir.CreateFMul(p, z), x, x);
-  Value* e = exponential(l, ir.CreateFAdd(a, a));
-  Value* large = ir.CreateFSub(l.real(x, 1), ir.CreateFDiv(l.real(x, 2), ir.CreateFAdd(e, l.real(x, 1))));
+  Value* limited = atMost(l, a, isDouble(x) ? 20 : 10);  // tanh is 1 from there on
+  Value* e = exponential(l, ir.CreateFAdd(limited, limited));
+  Value* large = l.fma(reciprocal(l, ir.CreateFAdd(e, l.real(x, 1))), l.real(x, -2), l.real(x, 1));
   Value* isSmall = ir.CreateFCmpOLT(a, l.real(x, 0.625));
   Value* result = withSign(l, ir.CreateSelect(isSmall, small, large), x);
   return ir.CreateSelect(ir.CreateFCmpOEQ(x, l.real(x, 0)), x, result);

@@ -1,5 +1,7 @@
 #include "engine/codegen/cpu/math_inline.h"
 
+#include <llvm/IR/IntrinsicsX86.h>
+
 #include "engine/codegen/cpu/batch_math.h"
 
 namespace fusebox::codegen::cpu {
@@ -27,10 +29,57 @@ std::pair<Value*, Value*> nearestInteger(const Lanes& l, Value* x) {
   return {l.ir.CreateFSub(shifted, magic), l.ir.CreateSub(l.bits(shifted), l.bits(magic))};
 }
 
+namespace {
+
+/// Whether AVX-512's instructions for whole registers can be used: x fills one or more.
+bool fillsRegisters(const Lanes& l, Value* x) {
+  return l.target.avx512 && Lanes::lanesOf(x) % (x->getType()->getScalarType()->isDoubleTy() ? 8 : 16) == 0;
+}
+
+/// `emit` on each 512-bit piece of the operands.
+template <class Emit>
+Value* byRegister(const Lanes& l, Value* x, Value* y, Emit&& emit) {
+  const int lanes = Lanes::lanesOf(x), width = x->getType()->getScalarType()->isDoubleTy() ? 8 : 16;
+  if (lanes == width) return emit(x, y);
+  auto piece = [&](Value* v, int first) {
+    llvm::SmallVector<int, 16> which;
+    for (int i = 0; i < width; ++i) which.push_back(first + i);
+    return l.ir.CreateShuffleVector(v, which);
+  };
+  Value* joined = llvm::PoisonValue::get(x->getType());
+  for (int first = 0; first < lanes; first += width)
+    joined = l.ir.CreateInsertVector(x->getType(), joined, emit(piece(x, first), piece(y, first)), l.ir.getInt64(static_cast<uint64_t>(first)));
+  return joined;
+}
+
+}  // namespace
+
+Value* atMost(const Lanes& l, Value* x, double limit) {
+  return l.ir.CreateSelect(l.ir.CreateFCmpOGT(x, l.real(x, limit)), l.real(x, limit), x);
+}
+
+Value* reciprocal(const Lanes& l, Value* x) {
+  auto& ir = l.ir;
+  if (x->getType()->getScalarType()->isDoubleTy() || !fillsRegisters(l, x)) return ir.CreateFDiv(l.real(x, 1), x);
+  Value* rough = byRegister(l, x, x, [&](Value* part, Value*) -> Value* {
+    Value* nothing = llvm::Constant::getNullValue(part->getType());
+    return ir.CreateIntrinsic(llvm::Intrinsic::x86_avx512_rcp14_ps_512, {}, {part, nothing, ir.getInt16(0xffff)});
+  });
+  return l.fma(rough, l.fma(ir.CreateFNeg(x), rough, l.real(x, 1)), rough);  // Newton's step: 2^-14 becomes 2^-28
+}
+
 Value* scaleByPower(const Lanes& l, Value* x, Value* n) {
-  // In two steps, each a normal power of two.
   auto& ir = l.ir;
   const bool isDouble = x->getType()->getScalarType()->isDoubleTy();
+  if (fillsRegisters(l, x)) {
+    return byRegister(l, x, n, [&](Value* part, Value* power) -> Value* {
+      const auto id = isDouble ? llvm::Intrinsic::x86_avx512_mask_scalef_pd_512 : llvm::Intrinsic::x86_avx512_mask_scalef_ps_512;
+      Value* all = isDouble ? ir.getInt8(0xff) : ir.getInt16(0xffff);
+      constexpr int kCurrentRounding = 4;
+      return ir.CreateIntrinsic(id, {}, {part, power, part, all, ir.getInt32(kCurrentRounding)});
+    });
+  }
+  // In two steps, each a normal power of two.
   Value* integer = nearestInteger(l, n).second;
   Value* half = ir.CreateAShr(integer, l.integer(integer, 1));
   Value* rest = ir.CreateSub(integer, half);

@@ -22,6 +22,12 @@ std::pair<Value*, Value*> nearestInteger(const Lanes& l, Value* x);
 /// Runs `slow` for all lanes and takes its result where `outside` is true, if that is so anywhere.
 Value* orElseBatch(const Lanes& l, Value* fast, Value* outside, inductor::Op op, llvm::ArrayRef<Value*> args);
 
+/// 1 / x for 1 <= x < 2^128, or NaN; within 1 ulp for floats on AVX-512 (2^-126 absolute where the result is denormal), rounded
+/// correctly elsewhere.
+Value* reciprocal(const Lanes& l, Value* x);
+/// min(x, limit), NaN for NaN.
+Value* atMost(const Lanes& l, Value* x, double limit);
+
 Value* exponential(const Lanes& l, Value* x);
 /// e^x - 1
 Value* exponentialMinusOne(const Lanes& l, Value* x);
