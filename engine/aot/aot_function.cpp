@@ -87,7 +87,8 @@ std::vector<at::Tensor> AotFunction::call(const std::vector<at::Tensor>& inputs)
   TORCH_INTERNAL_ASSERT(static_cast<int32_t>(results.size()) == module.forwardResults);
 
   std::shared_ptr<CompiledNode> node;
-  if (module.backward && c10::GradMode::is_enabled()) {
+  // Whether gradients are wanted was decided when the graph was traced: the program may have switched them on inside.
+  if (module.backward) {
     node = std::shared_ptr<CompiledNode>(new CompiledNode(shared_, gradientEdges(module, inputs)), torch::autograd::deleteNode);
     for (auto r : module.tangents) torch::autograd::set_history(results[r], node);
     node->save(inputs, results);

@@ -279,6 +279,13 @@ PyRef ruleOperatorNot(Evaluation& e, PyObject*, const CallArguments& a) {
   return truth < 0 ? PyRef() : boolean(!truth);
 }
 
+/// C functions that may call back what they are given: run on constants only.
+PyRef ruleOnConstants(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  for (size_t i = 1; i < a.total(); ++i)
+    if (!isConstantValue(a.args[i])) e.breakHere("unsupported call", "a C function that may call Python functions it is given");
+  return e.callRaw(callable, a);
+}
+
 constexpr RuleRow kRows[] = {
     {"builtins.len", ruleLen},           {"builtins.getattr", ruleGetattr},   {"builtins.hasattr", ruleHasattr},
     {"builtins.setattr", ruleSetattr},   {"builtins.delattr", ruleDelattr},   {"builtins.isinstance", ruleIsinstance},
@@ -300,7 +307,9 @@ constexpr RuleRow kRows[] = {
     {"operator.ge", ruleCompare<Py_GE>}, {"operator.getitem", ruleOperatorGetItem}, {"operator.not_", ruleOperatorNot},
     {"_abc._abc_instancecheck", rulePure}, {"_abc._abc_subclasscheck", rulePure}, {"builtins.type.__instancecheck__", rulePure},
     {"builtins.type.__subclasscheck__", rulePure}, {"builtins.type.mro", rulePure}, {"builtins.object.__format__", rulePure},
-    {"builtins.object.__dir__", rulePure}, {"sys.intern", rulePure}, {"posix.fspath", rulePure},
+    {"builtins.object.__dir__", rulePure}, {"sys.intern", rulePure}, {"re.Pattern.sub", ruleOnConstants},
+    {"re.Pattern.match", ruleOnConstants}, {"re.Pattern.fullmatch", ruleOnConstants}, {"re.Pattern.search", ruleOnConstants},
+    {"re.Pattern.split", ruleOnConstants}, {"re.Pattern.findall", ruleOnConstants}, {"posix.fspath", rulePure},
 };
 
 }  // namespace

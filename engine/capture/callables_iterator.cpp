@@ -20,9 +20,10 @@ bool iterators(Evaluation& e, const CallArguments& a, size_t first, std::vector<
   return true;
 }
 
-bool anyLazy(const std::vector<PyRef>& list) {
+/// Iterators that C code must not advance by itself: the evaluator's own, ones written in Python, ones from before this segment.
+bool anyLazy(Evaluation& e, const std::vector<PyRef>& list) {
   for (const PyRef& r : list)
-    if (lazyOf(r.get()) || (Py_TYPE(r.get())->tp_flags & Py_TPFLAGS_HEAPTYPE)) return true;
+    if (lazyOf(r.get()) || !e.origin(r.get()) || e.origin(r.get())->source || (Py_TYPE(r.get())->tp_flags & Py_TPFLAGS_HEAPTYPE)) return true;
   return false;
 }
 
@@ -41,7 +42,7 @@ PyRef ruleZip(Evaluation& e, PyObject* callable, const CallArguments& a) {
   PyObject* strict = a.keyword("strict");
   const int isStrict = strict ? e.truth(strict) : 0;
   if (isStrict < 0) return {};
-  if (!anyLazy(list)) return makeReal(e, callable, list, a.kwNames, strict);
+  if (!anyLazy(e, list)) return makeReal(e, callable, list, a.kwNames, strict);
   return makeLazy(e, std::make_unique<ZipIterator>(std::move(list), isStrict != 0));
 }
 
@@ -50,7 +51,7 @@ PyRef ruleEnumerate(Evaluation& e, PyObject* callable, const CallArguments& a) {
   if (!list[0]) return {};
   PyObject* start = a.positional > 1 ? a.args[1] : a.keyword("start");
   PyRef count = start ? PyRef::borrow(start) : PyRef::steal(PyLong_FromLong(0));
-  if (anyLazy(list)) return makeLazy(e, std::make_unique<EnumerateIterator>(std::move(list[0]), std::move(count)));
+  if (anyLazy(e, list)) return makeLazy(e, std::make_unique<EnumerateIterator>(std::move(list[0]), std::move(count)));
   list.push_back(std::move(count));
   return makeReal(e, callable, list);
 }

@@ -145,6 +145,13 @@ bool FrameRun::rebuildState(const Segment& segment, Replay& replay) {
   return true;
 }
 
+/// The exception that an except clause is handling, which sys.exc_info(), a bare `raise` and the context of new exceptions need.
+void setHandled(const Segment& segment, Replay& replay) {
+  if (!segment.handled) return;
+  PyRef handled = replay.build(*segment.handled);
+  PyErr_SetHandledException(handled ? handled.get() : Py_None);
+}
+
 Outcome FrameRun::runEntry(Entry& entry, PyRef* result) {
   const Segment& segment = entry.segment;
   if (segment.exit == Segment::Exit::GiveUp) return Outcome::NotRun;
@@ -165,6 +172,7 @@ Outcome FrameRun::runEntry(Entry& entry, PyRef* result) {
   switch (segment.exit) {
     case Segment::Exit::Return:
       *result = replay.build(*segment.result);
+      setHandled(segment, replay);
       if (segment.modes.apply) segment.modes.apply();
       return *result ? Outcome::Returned : Outcome::Raised;
     case Segment::Exit::Raise: {
@@ -174,6 +182,7 @@ Outcome FrameRun::runEntry(Entry& entry, PyRef* result) {
     }
     default:
       if (!rebuildState(segment, replay)) return Outcome::Raised;
+      setHandled(segment, replay);
       if (segment.modes.apply) segment.modes.apply();
       return Outcome::Broke;
   }

@@ -82,6 +82,8 @@ class Evaluation final : public Operations {
   /// The same for iterators, which are kept even if they are not collectable.
   void adoptIterator(PyObject* iterator);
   void noteTraceback(Frame& frame) override;
+  /// Root instruction at which the last exception that a handler of the root frame took was raised; -1: none.
+  int64_t lastRaise() const { return lastRaise_; }
 
   // --- values (values.cpp) ----------------------------------------------------------------------------------------
   /// The value at a source as the program sees it: guarded, known, tensors as stand-ins.
@@ -204,6 +206,8 @@ class Evaluation final : public Operations {
   Frame* frame_ = nullptr;
   int64_t rootCount_ = 0, stopAt_ = -1, bytecodes_ = 0, frames_ = 0;
   int depth_ = 0;
+  int64_t lastRaise_ = -1;
+  PyRef handled_;  ///< the exception that was being handled when the segment began
   std::unordered_set<PyTypeObject*> guardedTypes_;
   std::vector<PyRef> keepAlive_;
   std::vector<PyObject*> modules_;  ///< nn.Module instances under call, outermost first

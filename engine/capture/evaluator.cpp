@@ -168,6 +168,7 @@ Segment Evaluation::finish(Frame& root, Segment::Exit exit, std::optional<GraphB
     for (const PyRef& value : root.stack) segment.stack.push_back(recipes.make(value.get()));
     segment.offset = root.decoded->instructions[static_cast<size_t>(groupStart(root))].offset;
   }
+  if (PyRef handled = PyRef::steal(PyErr_GetHandledException()); handled.get() != handled_.get()) segment.handled = recipes.make(handled.get());
   guardWritesAgainstAliases();
   segment.effects = journal_.effects([&](PyObject* value) { return recipes.make(value); });
   for (const DeferredCall& call : deferred_) {
@@ -184,7 +185,7 @@ Segment Evaluation::finish(Frame& root, Segment::Exit exit, std::optional<GraphB
     segment.modes.apply = [now] { now.apply(); };
   }
   // A mutated or returned tensor needs the graph even if no operator made it.
-  if (trace_->recordedOps() > 0 || !recipes.graphOutputs().empty()) {
+  if (trace_->recordedOps() > 0 || trace_->wroteInputs() || !recipes.graphOutputs().empty()) {
     record::StageTimer timer(record::Recorder::active(), options_.compile, record::Phase::Aot, "functionalise and partition");
     Result<aot::AotModule> module = aot::finishTrace(*trace_, recipes.graphOutputs());
     if (!module) timer.error(module.error().text());
@@ -205,6 +206,7 @@ Result<Segment> Evaluation::run(int64_t stopAt, std::optional<GraphBreak> why) {
   guards_->addKind(GuardKind::GlobalState, nullptr, nullptr, place());
   trace::takeLastBreak();
   PyRef handled = PyRef::steal(PyErr_GetHandledException());
+  handled_ = handled;
   std::unique_ptr<Frame> root = rootFrame(state_);
   frame_ = root.get();
   frames_ = 1;
@@ -247,7 +249,9 @@ Result<Segment> Evaluation::run(int64_t stopAt, std::optional<GraphBreak> why) {
         Py_XDECREF(value);
         Py_XDECREF(traceback);
         PyErr_Clear();
-        breakHere("exception", "the frame raises " + reason);
+        // The instruction that raised is executed for real, so that the traceback is the program's own.
+        const bool again = root->instruction().op == Op::RERAISE;
+        throw CaptureBreak{{"exception", "the frame raises " + reason, "", place(), stackPlaces()}, again ? lastRaise_ : -1};
       }
       case Flow::Generator:
       case Flow::Yield:

@@ -1,6 +1,8 @@
 // The one file that includes CPython's internal headers. A new minor version must be read and tried before it is let in.
 #include "engine/capture/frame_internals.h"
 
+#include "engine/capture/instruction.h"
+
 #if PY_VERSION_HEX < 0x030B0000 || PY_VERSION_HEX >= 0x030D0000
 #error "Fusebox knows the frames of CPython 3.11 and 3.12 only"
 #endif
@@ -167,8 +169,31 @@ PyObject* resumeAt(PyThreadState* thread, InterpreterFrame* frame, FrameState& s
   return _PyEval_EvalFrameDefault(thread, frame, 0);
 }
 
+namespace {
+
+/// CPython adds no entry to the traceback for RERAISE: what raised first in this frame has done that already.
+bool hasTracebackEntry(InterpreterFrame* frame, int offset) {
+  auto decoded = decodeCode(frame->f_code);
+  if (decoded->instructions[static_cast<size_t>(decoded->indexOfOffset[static_cast<size_t>(offset)])].opcode != RERAISE) return false;
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  auto* top = reinterpret_cast<PyTracebackObject*>(traceback);
+  const bool has = top && frame->frame_obj && top->tb_frame == frame->frame_obj;
+  PyErr_Restore(type, value, traceback);
+  return has;
+}
+
+}  // namespace
+
 PyObject* raiseAt(PyThreadState* thread, InterpreterFrame* frame, FrameState& state) {
   storeLocals(frame, state);
+#if !FUSEBOX_PY312  // 3.12 moves the contents of a frame that is still referred to only when it ends the frame itself
+  if (hasTracebackEntry(frame, state.offset)) {
+    state.stack.clear();
+    state.locals.clear();
+    return nullptr;
+  }
+#endif
   state.stack.clear();
   state.locals.clear();
   frame->prev_instr = _PyCode_CODE(frame->f_code) + state.offset;

@@ -1,4 +1,5 @@
 #include "engine/capture/guard_tree_op.h"
+#include "engine/capture/value_kinds.h"
 
 namespace fusebox::capture {
 namespace {
@@ -131,7 +132,7 @@ bool GuardTree::fetch(Op& op, const FrameView& frame) {
     case Code::FunctionKwDefaults:
     case Code::FunctionClosure: o = functionPart(base, op.code); break;
     case Code::MethodSelf:
-      o = PyMethod_Check(base) ? PyMethod_GET_SELF(base) : PyCFunction_Check(base) ? PyCFunction_GET_SELF(base) : nullptr;
+      o = PyMethod_Check(base) ? PyMethod_GET_SELF(base) : boundSelf(base);
       break;
     case Code::MethodFunction: o = PyMethod_Check(base) ? PyMethod_GET_FUNCTION(base) : nullptr; break;
     case Code::TensorGrad:

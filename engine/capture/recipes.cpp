@@ -71,13 +71,30 @@ void RecipeMaker::function(Recipe& recipe, PyObject* object) {
     recipe.children.push_back(make(part));
 }
 
+namespace {
+
+/// The int, str, float, … that an instance of a subclass holds; null for anything else.
+PyRef plainScalar(PyObject* o) {
+  if (PyLong_Check(o)) return PyRef::steal(PyLong_Type.tp_as_number->nb_int(o));
+  if (PyUnicode_Check(o)) return PyRef::steal(PyUnicode_FromObject(o));
+  if (PyFloat_Check(o)) return PyRef::steal(PyFloat_FromDouble(PyFloat_AS_DOUBLE(o)));
+  if (PyBytes_Check(o)) return PyRef::steal(PyBytes_FromStringAndSize(PyBytes_AS_STRING(o), PyBytes_GET_SIZE(o)));
+  if (PyComplex_Check(o)) return PyRef::steal(PyComplex_FromCComplex(PyComplex_AsCComplex(o)));
+  return {};
+}
+
+/// C types whose instances are their __dict__ and slots and nothing else.
+bool recreatable(PyTypeObject* base) { return std::string_view(base->tp_name) == "types.SimpleNamespace"; }
+
+}  // namespace
+
 void RecipeMaker::instance(Recipe& recipe, PyObject* object) {
   PyTypeObject* type = Py_TYPE(object);
   recipe.object = PyRef::borrow(reinterpret_cast<PyObject*>(type));
   if (PyRef dict = e_.instanceDict(object)) dictionary(recipe, dict.get());
   for (PyTypeObject* t = type; t; t = t->tp_base) {
     // Slots that a Python class declares; builtin bases keep their members in `base`.
-    if (!(t->tp_flags & Py_TPFLAGS_HEAPTYPE)) continue;
+    if (!isPythonClass(t)) continue;
     PyObject *key, *descriptor;
     for (Py_ssize_t at = 0; t->tp_dict && PyDict_Next(t->tp_dict, &at, &key, &descriptor);) {
       if (Py_TYPE(descriptor) != &PyMemberDescr_Type) continue;
@@ -95,6 +112,11 @@ void RecipeMaker::instance(Recipe& recipe, PyObject* object) {
     base->kind = Recipe::Kind::Dict;
     dictionary(*base, object);
     recipe.base = base;
+    if (std::string_view(builtinBase(type)->tp_name) == "collections.defaultdict") {
+      PyRef factory = PyRef::steal(PyObject_GetAttrString(object, "default_factory"));
+      recipe.slots.emplace_back(PyRef::borrow(internedName("default_factory")), make(factory.get()));
+      keep_.push_back(factory);
+    }
     return;
   }
   if (PyTuple_Check(object) || PyList_Check(object)) {
@@ -105,11 +127,31 @@ void RecipeMaker::instance(Recipe& recipe, PyObject* object) {
     return;
   }
   if (PyExceptionInstance_Check(object)) {
-    PyRef args = PyRef::steal(PyObject_GetAttrString(object, "args"));
+    PyRef args = PyRef::steal(PyObject_GetAttrString(object, "args")), cause = PyRef::steal(PyException_GetCause(object));
+    keep_.push_back(args);
     recipe.base = make(args.get());
+    if (cause) {
+      keep_.push_back(cause);
+      recipe.slots.emplace_back(PyRef::borrow(internedName("__cause__")), make(cause.get()));
+    }
+    if (reinterpret_cast<PyBaseExceptionObject*>(object)->suppress_context)
+      recipe.slots.emplace_back(PyRef::borrow(internedName("__suppress_context__")), constant(Py_True));
     return;
   }
-  if (type->tp_new != PyBaseObject_Type.tp_new && !(type->tp_flags & Py_TPFLAGS_HEAPTYPE))
+  if (PyAnySet_Check(object)) {
+    auto base = std::make_shared<Recipe>();
+    base->kind = PySet_Check(object) ? Recipe::Kind::Set : Recipe::Kind::FrozenSet;
+    PyRef items = PyRef::steal(PySequence_List(object));
+    keep_.push_back(items);
+    sequence(*base, items.get());
+    recipe.base = base;
+    return;
+  }
+  if (PyRef plain = plainScalar(object)) {
+    recipe.base = constant(plain.get());
+    return;
+  }
+  if (builtinBase(type) != &PyBaseObject_Type && !recreatable(builtinBase(type)))
     throw CaptureBreak{{"unsupported value", std::string("a ") + type->tp_name + " made by the compiled region cannot be made again", "", e_.place(), {}},
                        e_.origin(object) ? e_.origin(object)->birth : -1};
 }
@@ -117,31 +159,22 @@ void RecipeMaker::instance(Recipe& recipe, PyObject* object) {
 /// Iterators of C: what pickling says they are made of.
 void RecipeMaker::reduced(Recipe& recipe, PyObject* object) {
   PyRef parts = PyRef::steal(PyObject_CallMethod(object, "__reduce__", nullptr));
-  const auto leavesOut = [](PyObject* tuple) {  // what a call of the first two parts would not bring back
-    for (Py_ssize_t i = 2; i < PyTuple_GET_SIZE(tuple); ++i)
-      if (PyTuple_GET_ITEM(tuple, i) != Py_None && !(i == 2 && PyLong_Check(PyTuple_GET_ITEM(tuple, i)))) return true;
-    return false;
-  };
-  if (!parts || !PyTuple_Check(parts.get()) || PyTuple_GET_SIZE(parts.get()) < 2 || leavesOut(parts.get())) {
+  const Py_ssize_t n = parts && PyTuple_Check(parts.get()) ? PyTuple_GET_SIZE(parts.get()) : 0;
+  PyObject* state = n > 2 && PyTuple_GET_ITEM(parts.get(), 2) != Py_None ? PyTuple_GET_ITEM(parts.get(), 2) : nullptr;
+  bool more = false;  // list and dict items of the pickle protocol
+  for (Py_ssize_t i = 3; i < n; ++i) more |= PyTuple_GET_ITEM(parts.get(), i) != Py_None;
+  if (n < 2 || more || (state && !PyObject_HasAttrString(object, "__setstate__"))) {
     PyErr_Clear();
     throw CaptureBreak{{"unsupported value", std::string("a ") + Py_TYPE(object)->tp_name + " cannot be made again", "", e_.place(), {}},
                        e_.origin(object) ? e_.origin(object)->birth : -1};
   }
   keep_.push_back(parts);
-  PyObject* callable = PyTuple_GET_ITEM(parts.get(), 0);
-  PyObject* args = PyTuple_GET_ITEM(parts.get(), 1);
-  PyObject* state = PyTuple_GET_SIZE(parts.get()) > 2 ? PyTuple_GET_ITEM(parts.get(), 2) : nullptr;
-  if (state && state != Py_None && PyLong_Check(state) && PyTuple_GET_SIZE(args) == 1) {
-    recipe.kind = Recipe::Kind::Iterator;
-    recipe.index = PyLong_AsLongLong(state);
-    recipe.children.push_back(make(PyTuple_GET_ITEM(args, 0)));
-    return;
-  }
   recipe.kind = Recipe::Kind::Call;
-  recipe.children.push_back(constant(callable));
-  recipe.children.push_back(make(args));
+  recipe.children.push_back(constant(PyTuple_GET_ITEM(parts.get(), 0)));
+  recipe.children.push_back(make(PyTuple_GET_ITEM(parts.get(), 1)));
   PyRef none = PyRef::steal(PyDict_New());
   recipe.children.push_back(make(none.get()));
+  if (state) recipe.children.push_back(make(state));
 }
 
 RecipePtr RecipeMaker::make(PyObject* object) {
@@ -186,18 +219,18 @@ RecipePtr RecipeMaker::make(PyObject* object) {
     for (PyObject* part : {s->start, s->stop, s->step}) recipe->children.push_back(make(part));
     return recipe;
   }
-  if (PyRange_Check(object) || isIdentityValue(object)) {
-    // A bound C method of a fresh object is made again by looking it up.
-    PyObject* self = boundSelf(object);
-    if (!self) return constant(object);
+  if (PyObject* self = boundSelf(object)) {
+    // A builtin method of a fresh object is bound again.
+    PyRef method = unboundMethod(object), bind = method ? PyRef::steal(PyObject_GetAttrString(method.get(), "__get__")) : PyRef();
+    if (!bind)
+      throw CaptureBreak{{"unsupported value", "a builtin method cannot be bound again", "", e_.place(), {}}, origin ? origin->birth : -1};
     RecipePtr recipe = node(Kind::Call, object);
-    static PyObject* const getattr = PyDict_GetItemString(PyEval_GetBuiltins(), "getattr");
-    PyRef name = PyRef::steal(PyUnicode_FromString(reinterpret_cast<PyCFunctionObject*>(object)->m_ml->ml_name));
-    PyRef args = PyRef::steal(PyTuple_Pack(2, self, name.get())), none = PyRef::steal(PyDict_New());
-    keep_.insert(keep_.end(), {args, none});
-    recipe->children = {constant(getattr), make(args.get()), make(none.get())};
+    PyRef args = PyRef::steal(PyTuple_Pack(1, self)), none = PyRef::steal(PyDict_New());
+    keep_.insert(keep_.end(), {bind, args, none});
+    recipe->children = {constant(bind.get()), make(args.get()), make(none.get())};
     return recipe;
   }
+  if (PyRange_Check(object) || isIdentityValue(object)) return constant(object);
   if (PyCell_Check(object)) {
     RecipePtr recipe = node(Kind::Cell, object);
     recipe->children.push_back(make(PyCell_GET(object)));
@@ -231,7 +264,7 @@ RecipePtr RecipeMaker::make(PyObject* object) {
     recipe->children = {constant(reinterpret_cast<PyObject*>(&PySuper_Type)), make(args.get()), make(none.get())};
     return recipe;
   }
-  if (PyIter_Check(object) && !(Py_TYPE(object)->tp_flags & Py_TPFLAGS_HEAPTYPE)) {
+  if (PyIter_Check(object) && !isPythonClass(Py_TYPE(object))) {
     RecipePtr recipe = node(Kind::Call, object);
     reduced(*recipe, object);
     return recipe;
@@ -240,7 +273,7 @@ RecipePtr RecipeMaker::make(PyObject* object) {
     throw CaptureBreak{{"unsupported value", std::string("a ") + Py_TYPE(object)->tp_name + " view is alive where capture stops", "", e_.place(), {}},
                        origin ? origin->birth : -1};
   }
-  if (typeName == "collections.OrderedDict" || typeName == "collections.defaultdict" || (Py_TYPE(object)->tp_flags & Py_TPFLAGS_HEAPTYPE) ||
+  if (typeName == "collections.OrderedDict" || typeName == "collections.defaultdict" || isPythonClass(Py_TYPE(object)) ||
       PyExceptionInstance_Check(object)) {
     RecipePtr recipe = node(Kind::Instance, object);
     instance(*recipe, object);

@@ -69,6 +69,7 @@ void forEachRecipe(const Segment& segment, const std::function<void(Recipe&)>& f
     forEachRecipe(effect.value, seen, fn);
   }
   forEachRecipe(segment.result, seen, fn);
+  forEachRecipe(segment.handled, seen, fn);
   for (const RecipePtr& r : segment.locals) forEachRecipe(r, seen, fn);
   for (const RecipePtr& r : segment.stack) forEachRecipe(r, seen, fn);
 }
@@ -205,7 +206,12 @@ struct Builders {
     child(r, recipe, 2, kwargs);
     if (PyErr_Occurred()) return {};
     PyObject* keywords = kwargs && PyDict_Check(kwargs.get()) ? kwargs.get() : nullptr;
-    return PyRef::steal(PyObject_Call(callable.get(), args.get(), keywords));
+    PyRef made = PyRef::steal(PyObject_Call(callable.get(), args.get(), keywords));
+    if (!made || recipe.children.size() < 4) return made;
+    PyRef state;
+    child(r, recipe, 3, state);
+    PyRef done = state ? PyRef::steal(PyObject_CallMethod(made.get(), "__setstate__", "(O)", state.get())) : PyRef();
+    return done ? made : PyRef();
   }
   static PyRef partial(Replay& r, const Recipe& recipe) {
     PyRef function, args, kwargs;

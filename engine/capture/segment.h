@@ -38,7 +38,7 @@ struct Recipe {
     BoundMethod,   ///< children function, self
     Partial,       ///< functools.partial: children function, args tuple, keywords dict
     Iterator,      ///< iter(child 0) advanced by `index`
-    Call,          ///< children callable, args tuple, kwargs dict: a pure constructor in eager (super, mappingproxy, …)
+    Call,          ///< children callable, args tuple, kwargs dict: a pure constructor in eager (super, mappingproxy, …); a 4th child goes to the result's __setstate__
     Parameterised, ///< GraphOutput whose Python class is `object` (as_subclass); children: attributes, as of an Instance
   } kind = Kind::Constant;
   int64_t index = -1;
@@ -102,6 +102,7 @@ struct Segment {
   std::vector<RecipePtr> locals, stack;
   int offset = 0;
   ModeChange modes;
+  RecipePtr handled;                           ///< the exception under handling, where the segment leaves another than it found
   std::optional<GraphBreak> graphBreak;        ///< with Break and GiveUp
   int64_t bytecodes = 0, frames = 0;           ///< interpreted while capturing
 };

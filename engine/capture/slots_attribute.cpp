@@ -68,6 +68,7 @@ PyRef Evaluation::readDict(PyObject* dict, PyObject* key) {
   Origin* o = origins_.find(dict);
   const Source* source = sourceOf(dict);
   if (!source) return raw ? translate(raw, nullptr) : PyRef();
+  if (isTensor(key)) breakHere("unsupported container", "a dict from outside is asked for a tensor as key");
   if (!isConstantValue(key)) {
     const Source* keySource = sourceOf(key);
     if (keySource) guard(GuardKind::IdMatch, keySource, key);
@@ -118,6 +119,8 @@ PyRef Evaluation::bindDescriptor(PyObject* d, PyObject* object, PyTypeObject* ty
       if (dict) return dict;
     }
     const Source* source = sourceOf(object);
+    if (PyExceptionInstance_Check(object) && nameIs(name, "__traceback__") && lastRaise_ >= 0)
+      throw CaptureBreak{{"traceback", "the traceback of a caught exception is read", "", place(), stackPlaces()}, lastRaise_};
     PyRef raw = PyRef::steal(kind->tp_descr_get(d, object, typeObject));
     throwIfBreak();
     if (!raw) return {};
@@ -268,7 +271,7 @@ static PyRef tensorGetAttr(Evaluation& e, PyObject* object, PyObject* name) {
     PyObject* real = origin->twin.get();
     PyRef dict = PyRef::steal(PyObject_GetAttrString(real, "__dict__"));
     PyRef own = PyRef::steal(PyObject_GetAttrString(object, "__dict__"));
-    if (own && PyDict_Contains(own.get(), name) != 1 && dict && PyDict_GET_SIZE(dict.get()) > 0) {
+    if (own && PyDict_Contains(own.get(), name) != 1 && dict) {
       if (!e.origin(dict.get())) e.wrap(dict.get(), e.sources().instanceDict(origin->source));
       PyRef value = e.readDict(dict.get(), name);
       if (value) return value;

@@ -358,12 +358,9 @@ PyRef Evaluation::callInstance(PyObject* object, const CallArguments& a) {
     return wrapped ? call(wrapped.get(), a) : PyRef();
   }
   if (typeName == "method-wrapper") {
-    PyRef self = PyRef::steal(PyObject_GetAttrString(object, "__self__"));
-    PyRef name = PyRef::steal(PyObject_GetAttrString(object, "__name__"));
-    PyRef owner = PyRef::steal(PyObject_GetAttrString(object, "__objclass__"));
-    PyErr_Clear();
-    PyRef descriptor = PyRef::steal(PyObject_GetAttr(owner ? owner.get() : reinterpret_cast<PyObject*>(Py_TYPE(self.get())), name.get()));
-    if (!descriptor) return {};
+    PyRef self = selfOf(object);
+    PyRef descriptor = unboundMethod(object);
+    if (!descriptor) breakHere("unsupported call", "calling " + describe(object));
     std::vector<PyObject*> all = {self.get()};
     all.insert(all.end(), a.args, a.args + a.total());
     return call(descriptor.get(), all.data(), a.positional + 1, a.kwNames);

@@ -128,6 +128,8 @@ bool Evaluation::setItem(PyObject* object, PyObject* key, PyObject* value) {
 int Evaluation::contains(PyObject* container, PyObject* item) {
   if (isTensor(container) || isTensor(item)) {
     if (PyDict_Check(container) && isFresh(container)) return PyDict_Contains(container, item);
+    if (PyDict_Check(container) || (PyAnySet_Check(container) && !isFresh(container)))
+      breakHere("unsupported container", "a container from outside is asked for a tensor");
     if (!isTensor(container) && isContainer(container)) {
       PyRef exposed = expose(container);
       const int found = PySequence_Contains(exposed.get(), item);

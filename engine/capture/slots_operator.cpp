@@ -179,6 +179,7 @@ PyRef Evaluation::convert(char conversion, PyObject* value) {
   }
   if (PyType_Check(value) || isIdentityValue(value) || PyExceptionInstance_Check(value) || PyTuple_Check(value) || PyList_Check(value) ||
       PyDict_Check(value) || PyAnySet_Check(value)) {
+    requireKnown(value);
     PyRef exposed = expose(value);
     return checked(conversion == 's' ? PyObject_Str(exposed.get()) : PyObject_Repr(exposed.get()));
   }
@@ -299,6 +300,9 @@ int Evaluation::exceptionMatches(PyObject* exception, PyObject* type) {
   return PyErr_GivenExceptionMatches(exception, type);
 }
 
-void Evaluation::noteTraceback(Frame&) {}
+void Evaluation::noteTraceback(Frame& frame) {
+  // RERAISE hands on what was raised before.
+  if (frame.isRoot && frame.instruction().op != Op::RERAISE) lastRaise_ = rootCount_;
+}
 
 }  // namespace fusebox::capture

@@ -75,8 +75,18 @@ bool isEnumClass(PyObject* type) {
 }
 
 PyTypeObject* builtinBase(PyTypeObject* type) {
-  while (type->tp_flags & Py_TPFLAGS_HEAPTYPE && type->tp_base) type = type->tp_base;
+  while (isPythonClass(type) && type->tp_base) type = type->tp_base;
   return type;
+}
+
+bool isPythonClass(PyTypeObject* type) {
+  // CPython gives every class of a class statement the same deallocator; C modules give their types one of their own.
+  static const destructor deallocator = [] {
+    PyRef enumModule = PyRef::steal(PyImport_ImportModule("enum"));
+    PyRef type = PyRef::steal(PyObject_GetAttrString(enumModule.get(), "auto"));
+    return reinterpret_cast<PyTypeObject*>(type.get())->tp_dealloc;
+  }();
+  return (type->tp_flags & Py_TPFLAGS_HEAPTYPE) && type->tp_dealloc == deallocator;
 }
 
 namespace {
@@ -152,9 +162,34 @@ PyRef itemsInOrder(PyObject* dict) {
 }
 
 PyObject* boundSelf(PyObject* callable) {
+  if (Py_IS_TYPE(callable, &_PyMethodWrapper_Type)) {
+    PyObject* self = PyRef::steal(PyObject_GetAttrString(callable, "__self__")).get();
+    return self;  // held by the method
+  }
   if (!PyCFunction_Check(callable)) return nullptr;
   PyObject* self = PyCFunction_GET_SELF(callable);
   return self && !PyModule_Check(self) && !PyType_Check(self) && !PyCapsule_CheckExact(self) ? self : nullptr;
+}
+
+PyRef unboundMethod(PyObject* bound) {
+  PyObject* found = nullptr;
+  if (Py_IS_TYPE(bound, &_PyMethodWrapper_Type)) {
+    PyRef owner = PyRef::steal(PyObject_GetAttrString(bound, "__objclass__")), name = PyRef::steal(PyObject_GetAttrString(bound, "__name__"));
+    PyObject* dict = owner && PyType_Check(owner.get()) ? reinterpret_cast<PyTypeObject*>(owner.get())->tp_dict : nullptr;
+    found = dict && name ? PyDict_GetItemWithError(dict, name.get()) : nullptr;
+  } else if (PyObject* self = boundSelf(bound)) {
+    PyMethodDef* definition = reinterpret_cast<PyCFunctionObject*>(bound)->m_ml;
+    PyObject* mro = Py_TYPE(self)->tp_mro;
+    for (Py_ssize_t i = 0; !found && i < PyTuple_GET_SIZE(mro); ++i) {
+      PyObject* dict = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(mro, i))->tp_dict;
+      PyObject* candidate = dict ? PyDict_GetItemString(dict, definition->ml_name) : nullptr;
+      if (candidate && Py_IS_TYPE(candidate, &PyMethodDescr_Type) &&
+          reinterpret_cast<PyMethodDescrObject*>(candidate)->d_method == definition)
+        found = candidate;
+    }
+  }
+  PyErr_Clear();
+  return PyRef::borrow(found);
 }
 
 bool isIdentityValue(PyObject* o) {
@@ -163,7 +198,8 @@ bool isIdentityValue(PyObject* o) {
   if (t == &PyMethodDescr_Type || t == &PyWrapperDescr_Type || t == &PyClassMethodDescr_Type || t == &PyGetSetDescr_Type ||
       t == &PyMemberDescr_Type || THPMemoryFormat_Check(o))
     return true;
-  if (PyWeakref_Check(o) || std::strcmp(t->tp_name, "torch._C.Generator") == 0) return true;
+  if (PyWeakref_Check(o) || std::strcmp(t->tp_name, "torch._C.Generator") == 0 || std::strcmp(t->tp_name, "re.Pattern") == 0)
+    return true;
   const char* name = t->tp_name;
   if (std::strcmp(name, "functools._lru_cache_wrapper") == 0 || std::strcmp(name, "OpOverload") == 0 ||
       std::strcmp(name, "OpOverloadPacket") == 0 || std::strcmp(name, "_OpNamespace") == 0 || std::strcmp(name, "_Ops") == 0)

@@ -12,10 +12,12 @@ bool isConstantValue(PyObject* object);
 /// Objects whose identity is what matters and that are not looked into by value: classes, modules, C functions, code, enum
 /// members, operator objects.
 bool isIdentityValue(PyObject* object);
-/// The object that a builtin method belongs to (`items` of items.append); borrowed, null for anything but a C method that is
-/// bound to an instance.
+/// The object that a builtin method belongs to (`items` of items.append, also of a slot: items.__len__); borrowed, null for
+/// anything but a C method that is bound to an instance.
 PyObject* boundSelf(PyObject* callable);
-/// The builtin type that decides an object's layout.
+/// A class made by a class statement (as opposed to a heap type of a C module).
+bool isPythonClass(PyTypeObject* type);
+/// The C type that decides an object's layout.
 PyTypeObject* builtinBase(PyTypeObject* type);
 /// Immutable objects beyond the constants that are what their value says: ranges, slices and frozensets of constants, numpy
 /// scalars, dates, decimals, and instances of subclasses of int, float, str, …
@@ -24,6 +26,9 @@ bool isValueObject(PyObject* object);
 bool sameValue(PyObject* a, PyObject* b);
 /// An object with a state of its own that only its C code can look at (an array, a file, a compiled pattern).
 bool isOpaque(PyObject* object);
+/// The descriptor that binding made a builtin method of, which is not always what the object's class has under that name (super());
+/// null when it cannot be found.
+PyRef unboundMethod(PyObject* bound);
 /// A list of the (key, value) pairs of a dict without calling Python code; an OrderedDict (or a subclass) in its own order, which
 /// move_to_end changes.
 PyRef itemsInOrder(PyObject* dict);

@@ -18,7 +18,8 @@ bool sameSetContents(PyObject* value, PyObject* expected) {
 
 /// A builtin method with the definition at the address `expected`, whatever it is bound to.
 bool sameMethod(PyObject* value, PyObject* expected) {
-  return PyCFunction_Check(value) && reinterpret_cast<PyCFunctionObject*>(value)->m_ml == PyLong_AsVoidPtr(expected);
+  if (Py_IS_TYPE(value, &_PyMethodWrapper_Type)) return unboundMethod(value).get() == expected;
+  return PyLong_CheckExact(expected) && PyCFunction_Check(value) && reinterpret_cast<PyCFunctionObject*>(value)->m_ml == PyLong_AsVoidPtr(expected);
 }
 
 bool isPinned(const Source* s) { return s && s->kind == Source::Kind::Pinned; }
@@ -112,7 +113,7 @@ void Evaluation::guardValue(PyObject* object, const Source* source) {
 }
 
 void Evaluation::requireKnown(PyObject* object) {
-  if (!isOpaque(object)) return;
+  if (!isOpaque(object) && !PyExceptionInstance_Check(object)) return;
   const Source* source = sourceOf(object);
   if (!source || isPinned(source)) return;
   breakHere("object from outside", std::string("C code looks into a ") + Py_TYPE(object)->tp_name + " whose state cannot be guarded",
@@ -120,13 +121,18 @@ void Evaluation::requireKnown(PyObject* object) {
 }
 
 void Evaluation::guardMethodOf(PyObject* method, const Source* source) {
-  PyMethodDef* definition = reinterpret_cast<PyCFunctionObject*>(method)->m_ml;
   Guard guard;
   guard.kind = GuardKind::Custom;
   guard.source = source;
-  guard.expected = PyRef::steal(PyLong_FromVoidPtr(definition));
   guard.predicate = sameMethod;
-  guard.text = std::string("builtin method ") + definition->ml_name;
+  guard.text = "builtin method";
+  if (PyCFunction_Check(method)) {
+    // The method itself would keep its object alive.
+    guard.expected = PyRef::steal(PyLong_FromVoidPtr(reinterpret_cast<PyCFunctionObject*>(method)->m_ml));
+  } else {
+    guard.expected = unboundMethod(method);
+    if (!guard.expected) breakHere("unsupported call", "a slot method of unknown origin");
+  }
   guard.place = place();
   guards_->add(std::move(guard));
 }

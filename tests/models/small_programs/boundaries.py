@@ -312,6 +312,59 @@ def errors_do_not_half_apply(compile):
 
 
 @script
+def handled_exceptions_across_breaks(compile):
+    import sys
+
+    @compile
+    def f(x, kind):
+        try:
+            if kind:
+                raise KeyError(kind)
+            x = x + 1
+        except KeyError as e:
+            torch._dynamo.graph_break()
+            name = sys.exc_info()[0].__name__
+            x = x * len(str(e)) + 1
+            try:
+                raise
+            except KeyError as again:
+                same = again is e
+            if kind == 1:
+                return x, name, same
+            if kind == 2:
+                raise ValueError("v") from None
+            raise ValueError("w")
+        return x, sys.exc_info()
+
+    out = []
+    for kind in (0, 1, 2, 3, 1, 12345, 0):
+        try:
+            out.append(f(rows(), kind))
+        except ValueError as e:
+            out.append((str(e), repr(e.__context__), repr(e.__cause__), e.__suppress_context__))
+    return out
+
+
+@script
+def iterators_wrapped_across_breaks(compile):
+    @compile
+    def f(x):
+        pairs = {0: x, 2: x * 2}
+        total = x
+        both = zip([1, 2, 3], pairs.values())
+        torch._dynamo.graph_break()
+        for i, (a, b) in enumerate(both):
+            torch._dynamo.graph_break()
+            total = total * a + b + i
+        rest = iter([1, 2, 3, 4])
+        torch._dynamo.graph_break()
+        first = next(rest)
+        return total, first, list(reversed([5, 6])), [v for v in map(lambda v: v + first, rest)]
+
+    return f(rows()), f(rows())
+
+
+@script
 def system_exit_and_interrupts(compile):
     @compile
     def f(x, kind):

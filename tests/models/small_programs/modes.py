@@ -124,7 +124,7 @@ def autocast_training(compile):
     with torch.autocast("cpu", dtype=torch.bfloat16):
         loss = f(rows()).float().pow(2).mean()
     loss.backward()
-    return loss, [p.grad for p in net.parameters()]
+    return loss.bfloat16(), [p.grad.bfloat16() for p in net.parameters()]
 
 
 @script
