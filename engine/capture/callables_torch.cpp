@@ -108,8 +108,15 @@ PyRef ruleAutogradGrad(Evaluation& e, PyObject* callable, const CallArguments& a
   return e.callReal(callable, a);
 }
 
-/// Profiler ranges of the program: what is compiled is timed by its own recorder.
-PyRef ruleFirst(Evaluation&, PyObject*, const CallArguments& a) { return PyRef::borrow(a.args[0]); }
+/// Profiler ranges of the program are opened and closed for real once the graph has run: a break may lie between the two.
+PyRef ruleRecordEnter(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  e.deferCall(callable, a);
+  return PyRef::borrow(a.args[0]);
+}
+PyRef ruleRecordExit(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  e.deferCall(callable, a);
+  return PyRef::borrow(Py_None);
+}
 
 PyRef ruleIsTensor(Evaluation& e, PyObject*, const CallArguments& a) { return PyRef::borrow(e.isTensor(a.args[0]) ? Py_True : Py_False); }
 
@@ -171,8 +178,8 @@ constexpr RuleRow kRows[] = {
     {"torch.Tensor.backward", ruleBackward},
     {"torch.autograd.backward", ruleBackward},
     {"torch.autograd.grad", ruleAutogradGrad},
-    {"torch.autograd.profiler.record_function.__enter__", ruleFirst},
-    {"torch.autograd.profiler.record_function.__exit__", ruleNone},
+    {"torch.autograd.profiler.record_function.__enter__", ruleRecordEnter},
+    {"torch.autograd.profiler.record_function.__exit__", ruleRecordExit},
     {"inspect.signature", rulePure},
     {"builtins.object.__new__", ruleNew},
     {"builtins.object.__reduce_ex__", ruleReduceEx},

@@ -12,6 +12,15 @@ namespace {
 /// How one entry ended.
 enum class Outcome { Returned, Raised, Broke, NotRun };
 
+/// Which slots of the stack and which locals hold something: places in the frame that differ in that share no entries, since no
+/// guard can be put on what is not there.
+int shapeOf(const FrameState& state) {
+  uint64_t shape = state.stack.size();
+  for (const auto* values : {&state.stack, &state.locals})
+    for (const PyRef& value : *values) shape = (shape ^ (value ? 1u : 2u)) * 0x100000001B3ull;
+  return static_cast<int>((shape ^ (shape >> 32)) & 0x7FFFFFFF);
+}
+
 /// Runs one frame: entry, real instruction, entry, ... until it ends or is handed back to CPython.
 class FrameRun {
  public:
@@ -22,7 +31,7 @@ class FrameRun {
 
  private:
   EntryPoint& pointHere() {
-    return code_.point(started_ ? state_.offset : 0, started_ ? static_cast<int>(state_.stack.size()) : 0);
+    return code_.point(started_ ? state_.offset : 0, started_ ? shapeOf(state_) : 0);
   }
   FrameView view() const { return started_ ? viewOf(state_) : viewOf(frame_); }
   /// The frame as it is goes to CPython.
