@@ -91,11 +91,11 @@ void CompiledRegion::recordGraphs(Recorder* recorder, record::Id compile, const 
   row.stage = "post_grad";
   row.direction = direction_;
   row.from = source;
-  snapshot_ = recorder->graph(postGrad_, row);
+  row.from = recorder->graph(postGrad_, row);
   row.stage = "post_fusion";
-  row.from = snapshot_;
   row.samePositions = true;
-  recorder->graph(postGrad_, std::move(row));
+  // Groups, decisions and buffers name nodes of this last one; earlier stages find theirs along the origins.
+  snapshot_ = recorder->graph(postGrad_, std::move(row));
 }
 
 std::vector<int32_t> CompiledRegion::originsOf(const inductor::FusionGroup& group) const {

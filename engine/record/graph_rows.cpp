@@ -81,7 +81,16 @@ const char* kindText(NodeKind kind) {
   }
 }
 
-void writeNode(const Graph& graph, const Node& node, const GraphSnapshot& snapshot, RowSink& sink) {
+/// Id of the node's stack, whose text is written when it is seen first.
+Cell stackCell(const Node& node, StackTable& stacks, RowSink& sink) {
+  std::string text = stackText(node);
+  if (text.empty()) return {};
+  const auto [entry, isNew] = stacks.emplace(std::move(text), static_cast<int64_t>(stacks.size()) + 1);
+  if (isNew) sink.put(RowKind::Stack, {entry->second, entry->first});
+  return entry->second;
+}
+
+void writeNode(const Graph& graph, const Node& node, const GraphSnapshot& snapshot, StackTable& stacks, RowSink& sink) {
   Cell dtype, shape, stride, device;
   int64_t bytes = 0;
   for (const OutputMeta& meta : node.outputs) bytes += bytesOf(meta);
@@ -100,7 +109,7 @@ void writeNode(const Graph& graph, const Node& node, const GraphSnapshot& snapsh
             std::string(kindText(node.kind)), text(node.op), text(argumentsText(graph, node.args)), dtype, shape, stride,
             device, text(outputsText(node)), bytes, int64_t{node.isBackward}, text(node.origin.modulePath),
             place ? text(place->file) : Cell{}, place && place->line > 0 ? Cell{int64_t{place->line}} : Cell{},
-            place ? text(place->function) : Cell{}, text(stackText(node))});
+            place ? text(place->function) : Cell{}, stackCell(node, stacks, sink)});
 }
 
 // One edge for each value read; a list argument counts as the position of the list.
@@ -128,10 +137,10 @@ const graph::SourceLine* placeOf(const Node& node) {
 }
 
 void writeGraph(const Graph& graph, const GraphSnapshot& snapshot, const GraphRecord& record, int64_t timeNs,
-                RowSink& sink) {
+                StackTable& stacks, RowSink& sink) {
   int64_t edges = 0;
   for (const Node& node : graph.nodes()) {
-    writeNode(graph, node, snapshot, sink);
+    writeNode(graph, node, snapshot, stacks, sink);
     edges += writeEdges(node, snapshot, sink);
     if (record.from.id == 0) continue;
     if (record.samePositions) {

@@ -25,7 +25,7 @@ std::mutex startMutex;
 std::string threadName() {
   char name[32] = {};
   pthread_getname_np(pthread_self(), name, sizeof name);
-  return gettid() == getpid() ? fmt::format("main ({})", name) : name;
+  return gettid() == getpid() ? "main" : name;
 }
 
 }  // namespace

@@ -121,8 +121,8 @@ GraphSnapshot Recorder::graph(std::shared_ptr<const graph::Graph> graph, GraphRe
       last = node.origin.stack.get();
       if (const auto* place = placeOf(node)) impl_->sources.add(*impl_->writer, place->file);
     }
-    auto job = [graph = std::move(graph), snapshot, record = std::move(record), now = nowNs()](RowSink& sink) {
-      writeGraph(*graph, snapshot, record, now, sink);
+    auto job = [this, graph = std::move(graph), snapshot, record = std::move(record), now = nowNs()](RowSink& sink) {
+      writeGraph(*graph, snapshot, record, now, impl_->stacks, sink);
     };
     impl_->writer->post(std::move(job), int64_t{count} * 600);
     return snapshot;

@@ -13,7 +13,8 @@ struct Migration {
   const char* sql;
 };
 constexpr Migration kMigrations[] = {
-    {1, "CREATE TEMP VIEW t_kernel AS SELECT *, NULL AS code_of FROM main.t_kernel"},
+    {1, "CREATE TEMP VIEW t_kernel AS SELECT *, NULL AS code_of FROM main.t_kernel;"
+        "CREATE TEMP VIEW t_stack AS SELECT NULL AS id, NULL AS text WHERE 0"},
 };
 
 Result<void> createViews(Database& database, const char* prefix) {

@@ -25,6 +25,7 @@ constexpr RowStatement kStatements[] = {
     {RowKind::Guard, "t_guard", 10},
     {RowKind::GuardFailure, "t_guard_failure", 11},
     {RowKind::Graph, "t_graph", 12},
+    {RowKind::Stack, "t_stack", 2},
     {RowKind::Node, "t_node", 19},
     {RowKind::Edge, "t_edge", 5},
     {RowKind::NodeOrigin, "t_node_origin", 2},

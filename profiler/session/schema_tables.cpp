@@ -4,7 +4,8 @@ namespace fusebox::session {
 
 // Rows that the engine adds once and may complete later carry their final columns as NULL until then (end_ns, status).
 // `file, line` are the user's program; NULL where there is none. Launches and calls have no secondary index on purpose:
-// they are written in time order per thread, and t_block lets a reader find a range of time by id.
+// they are written in time order per thread, and t_block lets a reader find a range of time by id. t_node.stack is the id of a
+// stack, which many nodes share, or (format 1) its text.
 std::string_view tableSql() {
   return R"sql(
 CREATE TABLE t_info(key TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -31,9 +32,10 @@ CREATE TABLE t_guard_failure(id INTEGER PRIMARY KEY, frame_id INTEGER, compile_i
 CREATE INDEX t_guard_failure_by_guard ON t_guard_failure(guard_id);
 CREATE TABLE t_graph(id INTEGER PRIMARY KEY, compile_id INTEGER, stage TEXT, direction TEXT, name TEXT, parent_id INTEGER,
   node_count INTEGER, edge_count INTEGER, input_count INTEGER, output_count INTEGER, text TEXT, time_ns INTEGER);
+CREATE TABLE t_stack(id INTEGER PRIMARY KEY, text TEXT);
 CREATE TABLE t_node(id INTEGER PRIMARY KEY, graph_id INTEGER, position INTEGER, name TEXT, kind TEXT, op TEXT, args TEXT,
   dtype TEXT, shape TEXT, stride TEXT, device TEXT, outputs TEXT, bytes INTEGER, is_backward INTEGER, module_path TEXT,
-  file TEXT, line INTEGER, function TEXT, stack TEXT);
+  file TEXT, line INTEGER, function TEXT, stack);
 CREATE INDEX t_node_by_graph ON t_node(graph_id, position);
 CREATE TABLE t_edge(graph_id INTEGER, src INTEGER, dst INTEGER, output INTEGER, arg INTEGER);
 CREATE INDEX t_edge_by_graph ON t_edge(graph_id);

@@ -36,7 +36,8 @@ constexpr std::array kViews{
   g.parent_id AS parent_graph_id, g.node_count, g.edge_count, g.input_count, g.output_count, g.text, g.time_ns, c.file,
   c.line FROM t_graph g LEFT JOIN compiles c ON c.compile_id = g.compile_id)"},
     ViewDefinition{"nodes", R"(SELECT id AS node_id, graph_id, position, name, kind, op, args, dtype, shape, stride, device,
-  outputs, bytes, is_backward, module_path, file, line, function, stack FROM t_node)"},
+  outputs, bytes, is_backward, module_path, file, line, function,
+  CASE typeof(stack) WHEN 'integer' THEN (SELECT s.text FROM t_stack s WHERE s.id = n.stack) ELSE stack END AS stack FROM t_node n)"},
     ViewDefinition{"edges", "SELECT graph_id, src AS src_node_id, dst AS dst_node_id, output, arg FROM t_edge"},
     ViewDefinition{"node_origins", R"(SELECT o.node_id, o.origin_id AS origin_node_id, n.file, n.line
   FROM t_node_origin o LEFT JOIN t_node n ON n.id = o.origin_id)"},

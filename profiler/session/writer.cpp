@@ -61,10 +61,14 @@ Result<std::unique_ptr<Writer>> Writer::create(const std::string& path, WriterOp
     error.message = "the session file cannot be created: " + error.message;
     return tl::unexpected(error);
   }
-  // NORMAL: a power failure may lose the last commits but never the file; a killed process loses nothing committed.
-  auto prepared = database->execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA temp_store = MEMORY;"
-                                    "PRAGMA journal_size_limit = 67108864; PRAGMA wal_autocheckpoint = 4000");
-  if (prepared) prepared = createSchema(*database);
+  // The schema goes into the file itself before the log is used, so that it is known for a session even if its writer is killed
+  // before the first checkpoint. NORMAL: a power failure may lose the last commits but never the file; a killed process loses
+  // nothing committed.
+  auto prepared = createSchema(*database);
+  if (prepared) {
+    prepared = database->execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA temp_store = MEMORY;"
+                                 "PRAGMA journal_size_limit = 67108864; PRAGMA wal_autocheckpoint = 4000");
+  }
   if (!prepared) return tl::unexpected(prepared.error());
   std::unique_ptr<Writer> writer(new Writer(path, std::move(*database), options));
   for (auto& [key, value] : recordingHostFacts()) writer->post(RowKind::Info, {key, value});

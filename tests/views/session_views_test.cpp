@@ -81,7 +81,7 @@ class SessionViewsTest : public QObject {
     auto* stage = view->findChild<QComboBox*>("graph.stage");
     QTRY_VERIFY(stage->count() >= 4);
     QTRY_VERIFY(!view->canvas()->painter().empty());
-    QVERIFY(stage->currentText().startsWith("Post-grad"));
+    QVERIFY(stage->currentText().startsWith("Post-fusion"));
     stage->setFocus();
     QTest::keyClick(stage, Qt::Key_Home);
     QTRY_VERIFY(!view->canvas()->painter().empty() && view->canvas()->painter().picture().data.row.stage == "captured");

@@ -9,6 +9,7 @@
 #include "views/widgets/command_palette.h"
 #include "views/widgets/message_bar.h"
 #include "views/widgets/picture_export.h"
+#include "views/widgets/side_splitter.h"
 
 using namespace fusebox;
 using namespace fusebox::views;
@@ -266,6 +267,23 @@ class WidgetsTest : public QObject {
     QTRY_VERIFY(sawCancel);
     QTest::qWait(20);
     QCOMPARE(results.size(), 1);
+  }
+
+  void panelsGoBelowWhereThereIsNoRoomBeside() {
+    SideSplitter split(600);
+    split.addWidget(new QWidget);
+    split.addWidget(new QWidget);
+    split.resize(900, 600);
+    split.show();
+    split.setSizes({700, 200});
+    const QList<int> wide = split.sizes();
+    QCOMPARE(split.orientation(), Qt::Horizontal);
+    split.resize(400, 600);
+    QTRY_COMPARE(split.orientation(), Qt::Vertical);
+    QVERIFY(split.sizes().first() > split.sizes().last());
+    split.resize(900, 600);
+    QTRY_COMPARE(split.orientation(), Qt::Horizontal);
+    QCOMPARE(split.sizes(), wide);
   }
 
   void messageBarSaysAndCloses() {

@@ -93,6 +93,12 @@ void GraphCanvas::fitTo(Fit how) {
   scale_ = std::clamp(room, kSmallest, 1.0);
   const QSizeF size = bounds.size() * scale_;
   offset_ = {(width() - size.width()) / 2, size.height() > height() ? kMargin : (height() - size.height()) / 2};
+  // Of a graph that is not seen whole, what is seen stands in the middle: a long chain may lean to one side.
+  if (size.height() > height()) {
+    const double seen = bounds.top() + height() / scale_;
+    const double middle = painter_.middleAbove(seen);
+    offset_.setX(width() / 2.0 - (middle - bounds.left()) * scale_);
+  }
   fitted_ = true;
   update();
 }

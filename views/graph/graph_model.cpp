@@ -162,7 +162,7 @@ Result<std::vector<GraphChoice>> loadGraphChoices(const session::Reader& reader)
   if (!rows) return tl::unexpected(rows.error());
   std::map<int64_t, int> attempts;
   const auto outcome = reader.each(
-      "SELECT c.compile_id, (SELECT count(*) FROM compiles x WHERE x.frame_id = c.frame_id AND x.compile_id <= c.compile_id) "
+      "SELECT c.compile_id, (SELECT count(*) FROM compiles x WHERE x.frame_id = c.frame_id AND x.kind = c.kind AND x.compile_id <= c.compile_id) "
       "FROM compiles c",
       {}, [&](const Statement& s) { attempts[s.integer(0)] = static_cast<int>(s.integer(1)); });
   if (!outcome) return tl::unexpected(outcome.error());

@@ -87,6 +87,21 @@ void GraphPainter::setScene(std::shared_ptr<const GraphPicture> picture, std::sh
 
 QRectF GraphPainter::bounds() const { return empty() ? QRectF() : QRectF(0, 0, scene_->width, scene_->height); }
 
+double GraphPainter::middleAbove(double y) const {
+  double left = 1e18, right = -1e18;
+  const auto add = [&](const LayoutRect& rect) {
+    const QRectF box = toQt(rect);
+    if (box.width() <= 0 || box.top() >= y) return;
+    left = std::min(left, box.left());
+    right = std::max(right, box.right());
+  };
+  for (const auto& box : scene_->boxes) {
+    if (box.depth > 0) add(box.rect);
+  }
+  for (const auto& node : scene_->nodes) add(node);
+  return left < right ? (left + right) / 2 : bounds().center().x();
+}
+
 QRectF GraphPainter::rectOf(const SceneEnd& end) const {
   if (end.node >= 0) return toQt(scene_->nodes[static_cast<size_t>(end.node)]);
   if (end.group < 0) return {};

@@ -21,6 +21,8 @@ class GraphPainter {
   const GraphPicture& picture() const { return *picture_; }
   const CompoundScene& scene() const { return *scene_; }
   QRectF bounds() const;
+  /// Middle, from left to right, of the outermost boxes and nodes that begin above `y` (scene units).
+  double middleAbove(double y) const;
 
   /// Paints what intersects `visible` (scene units); `scale` is device pixels per scene unit.
   void paint(QPainter& painter, const QRectF& visible, double scale) const;

@@ -13,6 +13,7 @@
 #include "views/common/fuzzy_match.h"
 #include "views/common/units.h"
 #include "views/widgets/theme.h"
+#include "views/widgets/side_splitter.h"
 
 namespace fusebox::views {
 namespace {
@@ -65,7 +66,7 @@ GraphView::GraphView(const ViewContext& context)
   buildToolbar(bar);
   details_ = new DetailsPanel(QStringLiteral("graph.details"));
   empty_ = new EmptyState(canvas_, QStringLiteral("graph"));
-  auto* split = new QSplitter;
+  auto* split = new SideSplitter(760);
   split->setHandleWidth(1);
   split->addWidget(empty_);
   split->addWidget(details_);
@@ -191,7 +192,7 @@ void GraphView::load() {
         if (pendingLocation_.kind != ObjectKind::None) {
           showLocation(std::exchange(pendingLocation_, {}));
         } else if (first && !choices_.empty()) {
-          fillStages(QStringLiteral("post_grad"));
+          fillStages(QStringLiteral("post_fusion"));
         }
       });
 }
@@ -203,6 +204,7 @@ void GraphView::fillCompiles() {
   for (const auto& choice : choices_) {
     if (!seen.insert(choice.row.compile).second) continue;
     QString text = choice.row.frame.empty() ? tr("compile %1").arg(choice.row.compile) : str(choice.row.frame);
+    if (choice.row.direction == "backward" && choice.row.stage != "backward") text += tr(" (backward)");
     if (!choice.row.file.empty()) text += QStringLiteral("  ") + str(shortPlace(choice.row.file, choice.row.line));
     if (choice.attempt > 1) text += QStringLiteral("  #%1").arg(choice.attempt);
     compile_->addItem(text, static_cast<qlonglong>(choice.row.compile));

@@ -9,7 +9,8 @@ namespace {
 
 using session::Statement;
 
-constexpr const char* kFrames = R"(SELECT frame_id, coalesce(qualname, name), status, reason, file, line,
+constexpr const char* kFrames = R"(SELECT frame_id, coalesce(qualname, name) || CASE WHEN parent_frame_id IS NULL THEN '' ELSE
+  ', from line ' || line END, status, reason, file, line,
   (SELECT count(*) FROM graph_breaks b WHERE b.frame_id = f.frame_id) FROM frames f ORDER BY frame_id)";
 constexpr const char* kEntries = R"(SELECT c.compile_id, c.frame_id, c.kind, c.status, c.error, c.dur_ns, c.cache,
   (SELECT x.guard || ': expected ' || x.expected || ', found ' || x.found FROM guard_failures x

@@ -9,6 +9,7 @@
 #include "views/common/fuzzy_match.h"
 #include "views/common/units.h"
 #include "views/widgets/theme.h"
+#include "views/widgets/side_splitter.h"
 
 namespace fusebox::views {
 namespace {
@@ -54,12 +55,16 @@ GuardsView::GuardsView(const ViewContext& context) : View(context) {
   leftColumn->addWidget(tree_, 1);
 
   guards_ = new DataTable(QStringLiteral("guards.table"), tr("Filter guards"),
-                          {{tr("#"), tr("Order of checking"), true}, {tr("Kind")}, {tr("On")}, {tr("Expected")},
+                          {{tr("#"), tr("Order of checking"), true}, {tr("Kind"), tr("What is checked")},
+                           {tr("On"), tr("Where the value is read from: L is a local of the frame, G its globals")},
+                           {tr("Expected"), tr("What the compiled code was made for")},
                            {tr("Failed"), tr("Times that this guard failed"), true}, {tr("Line")}});
   guards_->model()->setMonospaceColumns({2, 3});
   guards_->setEmptyText(tr("No guards"), tr("Choose a compiled entry on the left; its assumptions are listed here."));
   failures_ = new DataTable(QStringLiteral("guards.failures"), tr("Filter failures"),
                             {{tr("Frame")}, {tr("Guard that failed")}, {tr("Expected")}, {tr("Found")}, {tr("Outcome")}, {tr("Line")}});
+  guards_->setWidestColumn(230);
+  failures_->setWidestColumn(260);
   failures_->model()->setMonospaceColumns({1, 2, 3});
   failures_->setEmptyText(tr("No guard has failed"), tr("A failing guard recompiles its frame; it is listed here with what was expected and found."));
   details_ = new DetailsPanel(QStringLiteral("guards.details"));
@@ -68,13 +73,14 @@ GuardsView::GuardsView(const ViewContext& context) : View(context) {
   tables->addWidget(guards_);
   tables->addWidget(failures_);
   tables->setSizes({400, 220});
-  auto* split = new QSplitter;
+  auto* split = new SideSplitter(760);
   split->setHandleWidth(1);
   split->addWidget(left);
   split->addWidget(tables);
   split->addWidget(details_);
   split->setStretchFactor(1, 1);
-  split->setSizes({330, 600, 260});
+  split->setSizes({400, 650, 230});
+  left->setMinimumWidth(300);
   empty_ = new EmptyState(split, QStringLiteral("guards"));
   auto* column = new QVBoxLayout(this);
   column->setContentsMargins(0, 0, 0, 0);

@@ -14,8 +14,8 @@ namespace fusebox::views {
 
 /// Columns of the kernel table, in the order of the cells of loadKernels().
 enum KernelColumn {
-  kKernelName, kKernelKind, kKernelLaunches, kKernelTotal, kKernelShare, kKernelMean, kKernelMin, kKernelMax, kKernelBytes,
-  kKernelBandwidth, kKernelCompile, kKernelNodes, kKernelPlace, kKernelColumns
+  kKernelName, kKernelKind, kKernelPlace, kKernelLaunches, kKernelTotal, kKernelShare, kKernelMean, kKernelMin, kKernelMax, kKernelBytes,
+  kKernelBandwidth, kKernelCompile, kKernelNodes, kKernelColumns
 };
 
 /// Code of a kernel at one tier.

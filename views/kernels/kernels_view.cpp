@@ -14,6 +14,7 @@ QString str(const std::string& text) { return QString::fromStdString(text); }
 std::vector<TableColumn> kernelColumns() {
   return {{KernelsView::tr("Kernel")},
           {KernelsView::tr("Kind"), KernelsView::tr("generated, template, or extern: a call of ATen")},
+          {KernelsView::tr("Line"), KernelsView::tr("Line of the program that it computes")},
           {KernelsView::tr("Launches"), {}, true},
           {KernelsView::tr("Total"), KernelsView::tr("Time of all launches"), true},
           {KernelsView::tr("Share"), KernelsView::tr("Share of all kernel time"), true},
@@ -23,14 +24,14 @@ std::vector<TableColumn> kernelColumns() {
           {KernelsView::tr("Bytes"), KernelsView::tr("Bytes read and written by all launches"), true},
           {KernelsView::tr("Rate"), KernelsView::tr("Bytes moved a second of kernel time"), true},
           {KernelsView::tr("Compiled in"), KernelsView::tr("Time of code generation, all tiers"), true},
-          {KernelsView::tr("Nodes"), KernelsView::tr("Graph nodes that it carries out"), true},
-          {KernelsView::tr("Line")}};
+          {KernelsView::tr("Nodes"), KernelsView::tr("Graph nodes that it carries out"), true}};
 }
 
 }  // namespace
 
 KernelsView::KernelsView(const ViewContext& context) : View(context) {
   table_ = new DataTable(QStringLiteral("kernels.table"), tr("Filter kernels by name, kind or line"), kernelColumns());
+  table_->setWidestColumn(290);
   table_->sortBy(kKernelTotal, Qt::DescendingOrder);
   table_->setEmptyText(tr("No kernel yet"), tr("Kernels appear when a compiled graph has been lowered; times with their first launch."));
   tabs_ = new QTabWidget;
@@ -199,6 +200,9 @@ void KernelsView::showDetail(const KernelDetail& detail) {
     page.pair(tr("slowest"), time(detail.maxNs));
     page.pair(tr("bytes"), detail.bytes > 0 ? str(formatBytes(static_cast<double>(detail.bytes))) : QString());
     page.pair(tr("rate"), str(formatBandwidth(static_cast<double>(detail.bytes), static_cast<double>(detail.totalNs))));
+    const double flops = static_cast<double>(detail.flops) * static_cast<double>(detail.launches);
+    page.pair(tr("arithmetic"), flops > 0 && detail.totalNs > 0
+                                    ? tr("%1 GFLOP/s").arg(flops / static_cast<double>(detail.totalNs), 0, 'f', 1) : QString());
     page.pair(tr("line"), str(shortPlace(detail.file, detail.line)), Location::sourceLine(detail.file, detail.line));
     if (!detail.nodes.empty()) page.pair(tr("graph"), tr("show its nodes"), Location::of(ObjectKind::Node, detail.nodes.back().location.id));
     page.pair(tr("reason"), str(detail.reason));

@@ -8,15 +8,17 @@ namespace {
 using session::Statement;
 
 constexpr const char* kFactKeys[] = {"script", "command", "engine", "torch",        "python",          "fusebox_version",
-                                     "device", "cpu",     "os",     "cpu_features", "schema_version", "exit_code"};
+                                     "device", "cpu",     "os",     "cpu_features", "schema_version", "exit_code",
+                                     "cwd",    "hostname", "pid",   "torch_threads"};
 
 // One row per frame, guard and value would repeat the same sentence: equal ones are counted in the summary instead.
 constexpr const char* kKernels = R"(SELECT kernel_id, name, kind, launches, total_ns, bytes, file, line,
-  (SELECT sum(total_ns) FROM kernels) FROM kernels WHERE launches > 0 ORDER BY total_ns DESC LIMIT 12)";
+  (SELECT sum(total_ns) FROM kernels) FROM kernels WHERE launches > 0 ORDER BY total_ns DESC LIMIT 100)";
 constexpr const char* kBreaks = R"(SELECT min(break_id), kind, reason, hint, file, line, count(*) FROM graph_breaks
   GROUP BY kind, reason, hint, file, line ORDER BY count(*) DESC, min(break_id) LIMIT 500)";
 constexpr const char* kRecompiles = R"(SELECT failure_id, frame, guard, expected, found, outcome, file, line
-  FROM guard_failures ORDER BY failure_id DESC LIMIT 500)";
+  FROM guard_failures f WHERE outcome <> 'recompile' OR EXISTS(SELECT 1 FROM compiles c WHERE c.failure_id = f.failure_id)
+  ORDER BY failure_id DESC LIMIT 500)";
 constexpr const char* kStages = R"(SELECT name, phase, count(*), sum(dur_ns) FROM stages WHERE dur_ns IS NOT NULL
   GROUP BY phase, name ORDER BY sum(dur_ns) DESC LIMIT 100)";
 constexpr const char* kLosses = "SELECT what, count, detail FROM losses ORDER BY count DESC";
@@ -84,6 +86,8 @@ Result<OverviewModel> loadOverview(const session::Reader& reader) {
   collect.rows(kKernels, model.kernels, kernelRow);
   collect.rows(kBreaks, model.breaks, breakRow);
   collect.rows(kRecompiles, model.recompiles, recompileRow);
+  collect.each("SELECT key, value FROM session_info WHERE key LIKE 'config.%' ORDER BY key",
+               [&](const Statement& s) { model.facts.emplace_back(s.string(0), s.string(1)); });
   double stageTotal = 0;
   collect.each("SELECT sum(dur_ns) FROM stages WHERE parent_stage_id IS NULL",
                [&](const Statement& s) { stageTotal = s.real(0); });

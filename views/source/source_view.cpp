@@ -7,6 +7,7 @@
 
 #include "profiler/session/reader.h"
 #include "views/common/units.h"
+#include "views/widgets/side_splitter.h"
 
 namespace fusebox::views {
 namespace {
@@ -54,7 +55,7 @@ SourceView::SourceView(const ViewContext& context) : View(context) {
   side->addWidget(files_);
   side->addWidget(details_);
   side->setSizes({200, 460});
-  auto* split = new QSplitter;
+  auto* split = new SideSplitter(760);
   split->setHandleWidth(1);
   split->addWidget(empty_);
   split->addWidget(side);

@@ -134,9 +134,9 @@ const NamedSpan* TimelineCanvas::spanOf(const Hit& hit) const {
   return hit.span >= 0 ? &outline_.lanes[static_cast<size_t>(hit.lane)].spans[static_cast<size_t>(hit.span)] : nullptr;
 }
 
-int64_t TimelineCanvas::kernelOf(const Hit& hit) const {
+int64_t TimelineCanvas::ownerOf(const Hit& hit) const {
   const LaneBars* lane = hit.bar >= 0 ? barsOf(hit.lane) : nullptr;
-  return lane && hit.bar < static_cast<int>(lane->kernels.size()) ? lane->kernels[static_cast<size_t>(hit.bar)] : 0;
+  return lane && hit.bar < static_cast<int>(lane->owners.size()) ? lane->owners[static_cast<size_t>(hit.bar)] : 0;
 }
 
 TimelineCanvas::Hit TimelineCanvas::hitAt(const QPointF& position) const {

@@ -42,7 +42,7 @@ class TimelineCanvas : public QWidget {
   Hit hitAt(const QPointF& position) const;
   const query::Bar* barOf(const Hit& hit) const;
   const NamedSpan* spanOf(const Hit& hit) const;
-  int64_t kernelOf(const Hit& hit) const;
+  int64_t ownerOf(const Hit& hit) const;
   QString describe(const Hit& hit) const;
 
  signals:

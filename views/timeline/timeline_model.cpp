@@ -99,7 +99,11 @@ Result<TimelineOutline> loadTimelineOutline(const session::Reader& reader) {
     return a.thread != b.thread ? a.thread < b.thread : a.kind < b.kind;
   });
   outcome = reader.each("SELECT kernel_id, name FROM kernels", {},
-                        [&](const Statement& s) { outline.kernelNames[s.integer(0)] = s.string(1); });
+                        [&](const Statement& s) { outline.names[s.integer(0)] = s.string(1); });
+  if (!outcome) return tl::unexpected(outcome.error());
+  outcome = reader.each("SELECT compile_id, frame, kind FROM compiles", {}, [&](const Statement& s) {
+    if (!s.text(1).empty()) outline.names[-s.integer(0)] = s.string(1) + (s.text(2) == "backward" ? " (backward)" : "");
+  });
   if (!outcome) return tl::unexpected(outcome.error());
   return outline;
 }
@@ -111,7 +115,10 @@ Result<TimelineBars> loadTimelineBars(const session::Reader& reader, const std::
   result.to = to;
   result.pixels = pixels;
   auto kernelOf = reader.prepare("SELECT kernel_id FROM launches WHERE launch_id = ?");
+  // A call is known to views by its number among the events (see cpu_events in SCHEMA.md).
+  auto compileOf = reader.prepare("SELECT compile_id FROM t_call WHERE id = ?1 / 4");
   if (!kernelOf) return tl::unexpected(kernelOf.error());
+  if (!compileOf) return tl::unexpected(compileOf.error());
   for (size_t i = 0; i < lanes.size(); ++i) {
     if (lanes[i].kind == TimelineLane::Kind::Stages) continue;
     const bool launches = lanes[i].kind == TimelineLane::Kind::Launches;
@@ -122,11 +129,12 @@ Result<TimelineBars> loadTimelineBars(const session::Reader& reader, const std::
     lane.lane = i;
     lane.bars = std::move(*bars);
     joinNarrow(lane.bars, (to - from) / std::max(pixels, 1));
-    lane.kernels.assign(lane.bars.size(), 0);
-    for (size_t b = 0; launches && b < lane.bars.size(); ++b) {
-      kernelOf->reset();
-      kernelOf->bind(1, lane.bars[b].exampleId);
-      if (const auto row = kernelOf->step(); row && *row) lane.kernels[b] = kernelOf->integer(0);
+    lane.owners.assign(lane.bars.size(), 0);
+    auto& owner = launches ? *kernelOf : *compileOf;
+    for (size_t b = 0; b < lane.bars.size(); ++b) {
+      owner.reset();
+      owner.bind(1, lane.bars[b].exampleId);
+      if (const auto row = owner.step(); row && *row) lane.owners[b] = launches ? owner.integer(0) : -owner.integer(0);
     }
     result.lanes.push_back(std::move(lane));
   }

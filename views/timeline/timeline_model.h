@@ -38,16 +38,16 @@ struct TimelineLane {
 struct TimelineOutline {
   query::TimeRange range;
   std::vector<TimelineLane> lanes;
-  std::map<int64_t, std::string> kernelNames;  ///< by kernel id, for colours and labels
+  std::map<int64_t, std::string> names;  ///< of owners of bars: kernels by id, frames by minus the id of their compilation
 };
 
 Result<TimelineOutline> loadTimelineOutline(const session::Reader& reader);
 
-/// What one lane draws in a window of time. `kernels[i]` is the kernel of bars[i] (0 where it is a call).
+/// What one lane draws in a window of time. `owners[i]` is what bars[i] (or its longest event) ran: a kernel, minus the compilation of a call, or 0.
 struct LaneBars {
   size_t lane = 0;
   std::vector<query::Bar> bars;
-  std::vector<int64_t> kernels;
+  std::vector<int64_t> owners;
 };
 struct TimelineBars {
   int64_t from = 0, to = 0;

@@ -35,8 +35,8 @@ QString TimelineCanvas::describe(const Hit& hit) const {
   }
   const query::Bar* bar = barOf(hit);
   if (!bar) return {};
-  const auto kernel = outline_.kernelNames.find(kernelOf(hit));
-  const QString name = kernel == outline_.kernelNames.end() ? str(outline_.lanes[static_cast<size_t>(hit.lane)].name) : str(kernel->second);
+  const auto kernel = outline_.names.find(ownerOf(hit));
+  const QString name = kernel == outline_.names.end() ? str(outline_.lanes[static_cast<size_t>(hit.lane)].name) : str(kernel->second);
   if (bar->count == 1) {
     return tr("%1\n%2, at %3").arg(name, duration(bar->endNs - bar->startNs), duration(bar->startNs - outline_.range.startNs));
   }
@@ -159,8 +159,8 @@ void TimelineCanvas::paintBars(QPainter& painter, const LaneBars& lane, double t
     const query::Bar& bar = lane.bars[b];
     const double left = xOf(bar.startNs), right = xOf(bar.endNs);
     if (right < labelWidth() || left > area.right()) continue;
-    const int64_t kernel = lane.kernels[b];
-    const int category = kernel != 0 ? static_cast<int>(kernel) : 5;
+    const int64_t kernel = lane.owners[b];
+    const int category = kernel > 0 ? static_cast<int>(kernel) : 5;
     const bool chosen = selected_.lane == here && selected_.bar == static_cast<int>(b);
     QRectF box(left, top, std::max(right - left, 1.0), height);
     if (bar.count > 1) {
@@ -172,8 +172,8 @@ void TimelineCanvas::paintBars(QPainter& painter, const LaneBars& lane, double t
       paintBox(painter, box, colour, {}, chosen);
       continue;
     }
-    const auto name = outline_.kernelNames.find(kernel);
-    paintBox(painter, box, theme.categoryFill(category), name == outline_.kernelNames.end() ? QString() : str(name->second), chosen);
+    const auto name = outline_.names.find(kernel);
+    paintBox(painter, box, theme.categoryFill(category), name == outline_.names.end() ? QString() : str(name->second), chosen);
     if (box.width() < 3) {
       painter.fillRect(box, theme.category(category));
     } else {

@@ -126,11 +126,11 @@ void TimelineView::showHit(const TimelineCanvas::Hit& hit, bool open) {
   }
   const query::Bar* bar = canvas_->barOf(hit);
   if (!bar) return details_->showHint(tr("Select a bar to see what it is."));
-  const int64_t kernel = canvas_->kernelOf(hit);
+  const int64_t owner = canvas_->ownerOf(hit), kernel = std::max<int64_t>(owner, 0);
   const Location location = Location::of(ObjectKind::Kernel, kernel);
   if (kernel != 0) open ? bus()->open(location) : announce(location);
-  const auto& names = canvas_->outline().kernelNames;
-  const auto name = names.find(kernel);
+  const auto& names = canvas_->outline().names;
+  const auto name = names.find(owner);
   details_->showPage([bar = *bar, kernel, location, start = canvas_->outline().range.startNs,
                       name = name == names.end() ? tr("call") : str(name->second)](DetailsPanel& page) {
     page.heading(bar.count > 1 ? tr("%1 events").arg(str(formatCount(bar.count))) : name, bar.count > 1 ? tr("folded") : tr("event"));
@@ -147,7 +147,7 @@ void TimelineView::showHit(const TimelineCanvas::Hit& hit, bool open) {
 
 void TimelineView::findKernel(const QString& text) {
   if (text.isEmpty()) return;
-  for (const auto& [kernel, name] : canvas_->outline().kernelNames) {
+  for (const auto& [kernel, name] : canvas_->outline().names) {
     if (filterMatches(text.toStdString(), name)) return showLocation(Location::of(ObjectKind::Kernel, kernel));
   }
 }

@@ -13,7 +13,6 @@
 namespace fusebox::views {
 namespace {
 
-constexpr int kWidestColumn = 420;
 
 QString quoted(QString cell) {
   if (!cell.contains(QLatin1Char(',')) && !cell.contains(QLatin1Char('"')) && !cell.contains(QLatin1Char('\n'))) {
@@ -110,7 +109,7 @@ void DataTable::setRows(TableRows rows) {
       sized_ = true;
       table_->resizeColumnsToContents();
       for (int c = 0; c < model_->columnCount(); ++c) {
-        table_->setColumnWidth(c, std::min(table_->columnWidth(c) + 8, kWidestColumn));
+        table_->setColumnWidth(c, std::min(table_->columnWidth(c) + 8, widestColumn_));
       }
     }
   }

@@ -24,6 +24,8 @@ class DataTable : public QWidget {
   const TableRow* current() const;
   /// This column takes the room that the others leave: for narrow tables.
   void setStretchColumn(int column);
+  /// No column starts wider than this, in pixels; people may widen it.
+  void setWidestColumn(int pixels) { widestColumn_ = pixels; }
   void sortBy(int column, Qt::SortOrder order);
   void focusFilter() { filterBox_->focusFilter(); }
   QString csv() const;
@@ -51,6 +53,7 @@ class DataTable : public QWidget {
   EmptyState* empty_;
   QString emptyHeadline_, emptyHint_;
   bool sized_ = false;
+  int widestColumn_ = 420;
   bool quiet_ = false;
 };
 

@@ -74,7 +74,13 @@ class Host:
         if self.engine == "eager":
             _compile_nothing()
         elif self.engine == "fusebox":
-            from . import _install
+            try:
+                from . import _install
+            except ImportError as error:
+                print(f"fusebox: the engine cannot be loaded into this Python: {error}\n"
+                      "  It is built for one version of Python and of PyTorch. `fusebox doctor` says what fits here; "
+                      "`fusebox run --engine stock` runs the script with PyTorch's own compiler.", file=sys.stderr)
+                raise SystemExit(3) from None
             _install.install()
         if self.session:
             self.start_recording()

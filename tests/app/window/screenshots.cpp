@@ -1,5 +1,6 @@
 // window_screenshots FOLDER [SESSION]: opens a session in the window and writes a picture of every view, in both themes.
 // QT_SCALE_FACTOR=2 makes them large.
+// window_screenshots --picture FILE SESSION: the picture of README.md.
 #include <QApplication>
 #include <QDir>
 #include <QSettings>
@@ -15,6 +16,28 @@
 
 using namespace fusebox;
 
+namespace {
+
+void waitIdle() { QTest::qWait(900); }
+
+/// Source with its break and times on the left, the fused graph with a kernel selected on the right.
+int takePicture(const QString& file, const QString& session) {
+  views::Theme::instance().apply(views::Theme::Mode::Light);
+  window::MainWindow window(QStringLiteral("/bin/false"));
+  window.resize(1600, 960);
+  window.show();
+  window.openSession(session);
+  window.docks()->applyLayout(window::DockHost::Layout::Debug);
+  waitIdle();
+  window.goTo(views::Location::ofView("source"));
+  waitIdle();
+  window.goTo(views::Location::ofView("graph"));
+  waitIdle();
+  return window.grab().save(file) ? 0 : 1;
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
   if (argc < 2) return 2;
   QApplication application(argc, argv);
@@ -22,6 +45,9 @@ int main(int argc, char** argv) {
   QApplication::setOrganizationName("fusebox-screenshots");
   QApplication::setApplicationName("fusebox");
   QSettings().clear();
+  if (argc == 4 && QByteArray(argv[1]) == "--picture") {
+    return takePicture(QString::fromLocal8Bit(argv[2]), QString::fromLocal8Bit(argv[3]));
+  }
   const QDir folder(QString::fromLocal8Bit(argv[1]));
   QDir().mkpath(folder.path());
   QTemporaryDir temporary;

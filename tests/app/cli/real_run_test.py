@@ -1,0 +1,316 @@
+"""`fusebox run` with the real engine: what a session holds of a real program, and that the program's behaviour stays its own."""
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import time
+import unittest
+
+from program import FUSEBOX, folder, fusebox
+
+PROGRAM = '''
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.LayerNorm(32)
+        self.up = nn.Linear(32, 64)
+        self.down = nn.Linear(64, 32)
+    def forward(self, x):
+        return x + self.down(F.gelu(self.up(self.norm(x))))
+
+@torch.compile
+def spread(x):
+    peak = x.max().item()
+    return torch.tanh(x * 3) / (1 + peak)
+
+torch.manual_seed(0)
+net = Net()
+fast = torch.compile(net)
+with torch.no_grad():
+    for batch in (8, 8, 3):
+        fast(torch.randn(batch, 32))
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(2):
+    optimizer.zero_grad()
+    loss = fast(torch.randn(8, 32)).square().mean()
+    loss.backward()
+    optimizer.step()
+print("spread", round(spread(torch.arange(12.).reshape(3, 4)).sum().item(), 4))
+'''
+
+
+class Session(unittest.TestCase):
+    """One real program, recorded once; every promise of the session is looked at."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.dir = folder()
+        cls.script = os.path.join(cls.dir.name, "program.py")
+        cls.file = os.path.join(cls.dir.name, "program.fusebox")
+        with open(cls.script, "w") as out:
+            out.write(PROGRAM)
+        cls.run_result = fusebox("run", "--session", cls.file, "--summary", cls.file + ".json", cls.script, timeout=170)
+        cls.database = sqlite3.connect(cls.file)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.database.close()
+        cls.dir.cleanup()
+
+    def rows(self, sql, *values):
+        return self.database.execute(sql, values).fetchall()
+
+    def none(self, sql, *values):
+        self.assertEqual(self.rows(sql, *values)[:5], [], sql)
+
+    def line(self, text):
+        return 1 + PROGRAM.split("\n").index(next(l for l in PROGRAM.split("\n") if text in l))
+
+    def test_program(self):
+        self.assertEqual((self.run_result.returncode, self.run_result.stdout), (0, "spread 0.9163\n"), self.run_result.stderr)
+        self.none("SELECT * FROM losses")
+
+    def test_stages(self):
+        for compile_id, kind in self.rows("SELECT compile_id, kind FROM compiles"):
+            phases = {phase for phase, in self.rows("SELECT DISTINCT phase FROM stages WHERE compile_id = ?", compile_id)}
+            expected = {"inductor", "codegen"} | (set() if kind == "backward" else {"capture", "aot"})
+            self.assertEqual(phases, expected, kind)
+        self.none("SELECT * FROM stages WHERE end_ns IS NULL OR dur_ns <= 0 OR file IS NULL")
+        self.none("SELECT * FROM stages s JOIN stages p ON p.stage_id = s.parent_stage_id WHERE s.start_ns < p.start_ns OR s.end_ns > p.end_ns")
+        self.none("SELECT * FROM stages WHERE name IN ('decompose', 'dead_code', 'lowering', 'scheduling') AND nodes_after IS NULL")
+
+    def test_graphs(self):
+        stages = {stage for stage, in self.rows("SELECT DISTINCT stage FROM graphs")}
+        self.assertEqual(stages, {"captured", "joint", "forward", "backward", "post_grad", "post_fusion"})
+        # Every later graph says what it was made from, down to its nodes.
+        self.none("SELECT * FROM graphs WHERE stage <> 'captured' AND parent_graph_id IS NULL")
+        self.none("SELECT * FROM node_origins o JOIN nodes n USING(node_id) JOIN graphs g USING(graph_id) "
+                  "JOIN nodes m ON m.node_id = o.origin_node_id WHERE m.graph_id <> g.parent_graph_id")
+        self.none("SELECT n.name FROM nodes n JOIN graphs g USING(graph_id) WHERE n.kind = 'call' AND g.stage = 'post_fusion' "
+                  "AND NOT EXISTS(SELECT 1 FROM node_origins o WHERE o.node_id = n.node_id)")
+        self.none("SELECT name FROM nodes WHERE kind = 'call' AND NOT is_backward AND file IS NULL")
+        # The captured graph is what the program did: no gradients in it.
+        self.none("SELECT n.name FROM nodes n JOIN graphs g USING(graph_id) WHERE g.stage = 'captured' AND n.is_backward")
+        gelu = self.rows("SELECT DISTINCT line, module_path FROM nodes WHERE op = 'aten::gelu' AND NOT is_backward")
+        self.assertIn(self.line("F.gelu"), [row[0] for row in gelu])
+        self.assertTrue(self.rows("SELECT 1 FROM nodes WHERE module_path = 'up' AND op LIKE 'aten::addmm'"))
+        self.assertTrue(self.rows("SELECT 1 FROM nodes WHERE kind = 'placeholder' AND name = 'self.norm.weight'"))
+
+    def test_break(self):
+        rows = self.rows("SELECT file, line, kind, hint, col, opcode, frame FROM graph_breaks")
+        self.assertEqual(len(rows), 1)
+        file, line, kind, hint, column, opcode, frame = rows[0]
+        self.assertEqual((file, line, frame), (self.script, self.line(".item()"), "spread"))
+        self.assertTrue(kind and hint and opcode)
+        self.assertGreater(column, 0)
+
+    def test_guards(self):
+        failures = self.rows("SELECT guard, expected, found, line, guard_id, recompile_id FROM guard_failures f "
+                             "WHERE EXISTS(SELECT 1 FROM compiles c WHERE c.failure_id = f.failure_id) ORDER BY failure_id")
+        self.assertEqual([f[0].split()[0] for f in failures], ["TENSOR_MATCH", "GLOBAL_STATE"])
+        self.assertIn("[8, 32]", failures[0][1])
+        self.assertIn("[3, 32]", failures[0][2])
+        self.assertIn("grad_mode: False", failures[1][1])
+        for failure in failures:
+            self.assertTrue(failure[3] and failure[5], failure)
+            kind, count = self.rows("SELECT kind, failures FROM guards WHERE guard_id = ?", failure[4])[0]
+            self.assertEqual((kind, count >= 1), (failure[0].split()[0], True))
+        self.none("SELECT * FROM guards WHERE file IS NULL OR expected IS NULL")
+
+    def test_fusion(self):
+        self.none("SELECT * FROM fusion_decisions WHERE reason IS NULL OR a_node_id IS NULL")
+        self.assertEqual({f for f, in self.rows("SELECT DISTINCT fused FROM fusion_decisions")}, {0, 1})
+        self.none("SELECT * FROM fusion_groups WHERE read_bytes + write_bytes <= 0 OR launches = 0 OR total_ns <= 0 OR file IS NULL")
+        self.none("SELECT group_id FROM fusion_groups g WHERE NOT EXISTS(SELECT 1 FROM fusion_members m WHERE m.group_id = g.group_id "
+                  "AND m.role = 'result')")
+        self.none("SELECT * FROM fusion_groups WHERE kind = 'extern' AND reason IS NULL")
+
+    def test_kernels(self):
+        self.none("SELECT name FROM kernels WHERE kind = 'generated' AND (loop_ir IS NULL OR llvm_ir NOT LIKE '%define%' "
+                  "OR assembly NOT LIKE '%ret%' OR code_bytes <= 0 OR target IS NULL OR group_id IS NULL)")
+        # The optimised tier came in the background, and the session has it.
+        self.none("SELECT name FROM kernels WHERE kind = 'generated' AND tier IS NOT 1")
+        flops, = self.rows("SELECT max(flops) FROM kernels WHERE op = 'aten::addmm'")[0]
+        self.assertEqual(flops, 2 * 8 * 32 * 64)
+
+    def test_launches(self):
+        self.none("SELECT * FROM launches WHERE dur_ns <= 0 OR bytes <= 0 OR kernel IS NULL OR line IS NULL OR group_id IS NULL")
+        # Every launch is within a call of its own compilation.
+        self.none("SELECT launch_id FROM launches l WHERE NOT EXISTS(SELECT 1 FROM cpu_events e WHERE e.kind = 'call' AND "
+                  "e.compile_id = l.compile_id AND e.start_ns <= l.start_ns AND e.end_ns >= l.end_ns)")
+        kinds = dict(self.rows("SELECT kind, sum(calls) FROM calls GROUP BY kind"))
+        self.assertGreaterEqual(kinds["call"], 9)   # 5 forward, 2 backward, 2 of the broken frame
+        self.assertGreaterEqual(kinds["guard_check"], 2)
+        self.assertTrue(self.rows("SELECT 1 FROM calls WHERE frame LIKE '%(backward)'"))
+
+    def test_buffers(self):
+        self.none("SELECT * FROM buffers WHERE kind <> 'constant' AND node_id IS NULL AND kind IN ('input', 'planned')")
+        self.none("SELECT * FROM buffers WHERE shape NOT LIKE '[%' OR last_use < first_use")
+        self.assertTrue(self.rows("SELECT 1 FROM buffers WHERE kind = 'planned' AND pool_offset IS NOT NULL AND last_use > first_use"))
+
+    def test_sources_and_facts(self):
+        text, = self.rows("SELECT text FROM source_files WHERE file = ?", self.script)[0]
+        self.assertEqual(text, PROGRAM)
+        facts = dict(self.rows("SELECT key, value FROM session_info"))
+        for key in ("engine", "torch", "python", "device", "cpu", "cpu_features", "hostname", "command", "cwd", "pid", "state",
+                    "config.recompile_limit", "config.fuse", "exit_code"):
+            self.assertTrue(facts.get(key), key)
+        self.assertEqual(facts["state"], "finished")
+        self.assertEqual(facts["exit_code"], "0")
+
+    def test_summary(self):
+        with open(self.file + ".json") as file:
+            summary = json.load(file)
+        self.assertEqual(len(summary["recompiles"]), 2)
+        self.assertEqual(len(summary["graph_breaks"]), 1)
+        for phase in ("capture", "aot", "inductor", "codegen"):
+            self.assertGreater(summary["compile_ms"][phase], 0)
+        self.assertGreater(summary["run_ms"], 0)
+        self.assertEqual(summary["launches"], self.rows("SELECT count(*) FROM launches")[0][0])
+
+    def test_pictures_of_every_kind(self):
+        for stage in ("captured", "post_grad", "post_fusion", "backward"):
+            for kind, start in (("svg", b"<?xml"), ("png", b"\\x89PNG"), ("pdf", b"%PDF"), ("dot", b"digraph")):
+                if kind != "svg" and stage != "post_fusion":
+                    continue
+                out = os.path.join(self.dir.name, f"{stage}.{kind}")
+                done = fusebox("diagram", self.file, "--stage", stage, "-o", out)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                with open(out, "rb") as file:
+                    self.assertTrue(file.read(8).startswith(start.decode("unicode_escape").encode("latin-1")), out)
+
+
+class Behaviour(unittest.TestCase):
+    """The program's own exit code, streams and signals."""
+
+    HEAD = "import os, signal, sys, torch\nf = torch.compile(lambda x: torch.relu(x) + 1)\nf(torch.ones(4))\n"
+
+    @classmethod
+    def setUpClass(cls):
+        cls.dir = folder()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.dir.cleanup()
+
+    def path(self, name):
+        return os.path.join(self.dir.name, name)
+
+    def go(self, body, *arguments, **options):
+        with open(self.path("job.py"), "w") as out:
+            out.write(self.HEAD + body)
+        return fusebox("run", "--session", self.path("job.fusebox"), self.path("job.py"), *arguments, timeout=120, cwd=self.dir.name, **options)
+
+    def state(self):
+        database = sqlite3.connect(self.path("job.fusebox"))
+        try:
+            launches, = database.execute("SELECT count(*) FROM launches").fetchone()
+            return dict(database.execute("SELECT key, value FROM session_info")).get("state"), launches
+        finally:
+            database.close()
+
+    def test_exit_code_and_arguments(self):
+        done = self.go("print(sys.argv[1:], sys.stdin.read())\nsys.exit(3)\n", "--lr", "0.1", input="typed")
+        self.assertEqual((done.returncode, done.stdout), (3, "['--lr', '0.1'] typed\n"))
+        self.assertEqual(self.state(), ("finished", 1))
+
+    def test_exception(self):
+        done = self.go("def deep():\n    raise ValueError('mine')\ndeep()\n")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("ValueError: mine", done.stderr)
+        self.assertIn("job.py", done.stderr)
+        self.assertNotIn("fusebox/host.py", done.stderr)
+        self.assertEqual(self.state(), ("finished", 1))
+
+    def test_interrupt_reaches_the_script(self):
+        done = self.go("try:\n    os.kill(os.getpid(), signal.SIGINT)\n    import time; time.sleep(5)\nexcept KeyboardInterrupt:\n"
+                       "    print('caught'); sys.exit(9)\n")
+        self.assertEqual((done.returncode, done.stdout), (9, "caught\n"))
+
+    def test_killed_host_leaves_a_readable_session(self):
+        done = self.go("import time\nfor _ in range(100): f(torch.ones(4))\ntime.sleep(1.5)\nos.kill(os.getpid(), signal.SIGKILL)\n")
+        self.assertEqual(done.returncode, 128 + signal.SIGKILL)
+        summary = fusebox("summary", self.path("job.fusebox"), "--json")
+        self.assertEqual(summary.returncode, 0, summary.stderr)
+        self.assertEqual(json.loads(summary.stdout)["state"], "abandoned")
+        self.assertGreaterEqual(json.loads(summary.stdout)["launches"], 101)
+
+    def test_out_of_memory(self):
+        done = self.go("import resource\nresource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))\nx = bytearray(1 << 40)\n")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("MemoryError", done.stderr)
+        self.assertEqual(self.state()[0], "finished")
+
+    def test_fork_and_threads(self):
+        done = self.go("import threading\nfrom torch.utils.data import DataLoader\n"
+                       "t = threading.Thread(target=lambda: f(torch.ones(4))); t.start(); t.join()\n"
+                       "print(sum(float(f(b).sum()) for b in DataLoader(torch.arange(8.), batch_size=4, num_workers=2)))\n")
+        self.assertEqual((done.returncode, done.stdout), (0, "36.0\n"), done.stderr)
+        self.assertEqual(self.state(), ("finished", 4))
+
+    def test_module_with_relative_imports(self):
+        os.makedirs(self.path("pack/inner"), exist_ok=True)
+        for name, text in (("pack/__init__.py", ""), ("pack/inner/__init__.py", "from ..leaf import value\n"), ("pack/leaf.py", "value = 5\n"),
+                           ("pack/tool.py", "import sys, torch\nfrom .inner import value\nprint(torch.compile(lambda x: x * value)(torch.ones(1)).item(), sys.argv[1:])\n")):
+            with open(self.path(name), "w") as out:
+                out.write(text)
+        done = fusebox("run", "--session", self.path("job.fusebox"), "-m", "pack.tool", "a", timeout=120, cwd=self.dir.name)
+        self.assertEqual((done.returncode, done.stdout), (0, "5.0 ['a']\n"), done.stderr)
+
+    def test_bad_scripts(self):
+        with open(self.path("bad.py"), "w") as out:
+            out.write("x = = 1\n")
+        for arguments, said in ((["bad.py"], "SyntaxError"), (["absent.py"], "absent.py"), (["-m", "no_such_module"], "no_such_module")):
+            done = fusebox("run", "--session", self.path("job.fusebox"), *arguments, timeout=60, cwd=self.dir.name)
+            self.assertIn(done.returncode, (1, 2, 3), arguments)
+            self.assertIn(said, done.stderr)
+
+    def test_full_disk(self):
+        """The file cannot grow: the script runs on, and what was lost is said."""
+        with open(self.path("job.py"), "w") as out:
+            out.write("import resource, signal\nsignal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+                      "resource.setrlimit(resource.RLIMIT_FSIZE, (300000, 300000))\n" + self.HEAD +
+                      "import time\nfor i in range(30000): f(torch.ones(4))\ntime.sleep(0.6)\nprint('done')\n")
+        done = fusebox("run", "--session", self.path("job.fusebox"), self.path("job.py"), timeout=120, cwd=self.dir.name)
+        self.assertEqual((done.returncode, done.stdout), (0, "done\n"), done.stderr)
+        self.assertRegex(done.stderr, r"full|lost|incomplete")
+        self.assertEqual(fusebox("summary", self.path("job.fusebox")).returncode, 0)
+
+    def test_recording_from_python(self):
+        """fusebox.record() twice around calls of a model that was compiled before: each session is complete in itself."""
+        done = self.go(f'''
+import fusebox
+g = torch.compile(lambda x: torch.tanh(x).sum(0))
+g(torch.ones(3, 3))
+fusebox._recording.stop() if hasattr(fusebox, "_recording") else None
+from fusebox import _recording
+_recording.stop()
+for name in ("a", "b"):
+    with fusebox.record({self.dir.name!r} + "/" + name + ".fusebox"):
+        g(torch.ones(3, 3))
+        g(torch.ones(5 if name == "a" else 6, 3))
+''')
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for name in ("a", "b"):
+            database = sqlite3.connect(self.path(name + ".fusebox"))
+            self.assertEqual(database.execute("SELECT count(*), count(frame), count(file) FROM compiles").fetchone(), (2, 2, 2), name)
+            self.assertEqual(database.execute("SELECT count(*) FROM launches WHERE line IS NOT NULL").fetchone()[0], 2)
+            self.assertEqual(database.execute("SELECT count(*) FROM calls WHERE frame IS NULL").fetchone()[0], 0)
+            self.assertEqual(database.execute("SELECT count(*) FROM graphs WHERE stage = 'captured'").fetchone()[0], 2)
+            self.assertGreaterEqual(database.execute("SELECT count(*) FROM guard_failures WHERE guard_id IS NOT NULL").fetchone()[0], 1)
+            database.close()
+
+    def test_backend_of_stock_torch_compile(self):
+        done = fusebox("run", "--engine", "stock", "--session", self.path("stock.fusebox"), "-c",
+                       "import torch, fusebox\nf = torch.compile(lambda x: torch.sin(x) * 2, backend='fusebox')\nprint(f(torch.zeros(3)).sum().item())",
+                       timeout=120, cwd=self.dir.name)
+        self.assertEqual((done.returncode, done.stdout), (0, "0.0\n"), done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
