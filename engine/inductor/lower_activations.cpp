@@ -11,7 +11,8 @@ using A = const PointwiseArgs&;
 constexpr double kSqrtHalf = std::numbers::sqrt2 / 2;
 constexpr double kTwoOverSqrtPi = 2 * std::numbers::inv_sqrtpi;
 
-Val clampTo(Val x, double low, double high) { return minimum(maximum(x, low), high); }
+/// The bounds come first: of equal operands the second is taken, so that -0.0 stays.
+Val clampTo(Val x, double low, double high) { return minimum(x.num(high), maximum(x.num(low), x)); }
 
 bool tanhForm(A a, size_t i) { return !a.isNone(i) && a.text(i) == "tanh"; }
 
@@ -118,7 +119,7 @@ Val shrinkBackward(A a) {
 std::vector<PointwiseOp> forward() {
   const auto R = ComputeIn::Result;
   return {
-      {"aten::relu", [](A a) { return maximum(a[0], 0.0); }},
+      {"aten::relu", [](A a) { return maximum(a.num(0), a[0]); }},
       {"aten::relu6", [](A a) { return clampTo(a[0], 0, 6); }, R, false, 2},
       {"aten::gelu", gelu, R, true, 6},
       {"aten::silu", [](A a) { return a[0] * sigmoid(a[0]); }, R, true, 3},

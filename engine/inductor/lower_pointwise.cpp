@@ -107,12 +107,19 @@ Val sign(A a) {
   return unary(Op::Sign, x);
 }
 
+bool isNanNumber(A a, size_t i) { return a.isNumber(i) && std::isnan(a.number(i)); }
+
+/// One bound as a number that is NaN limits nothing in eager; of two, it makes everything NaN. The bound comes first: of equal
+/// operands the second is taken, so that -0.0 stays.
 Val clampTo(A a, size_t low, size_t high) {
   Val x = a[0];
-  if (!a.isNone(low)) x = maximum(x, a[low]);
-  if (!a.isNone(high)) x = minimum(x, a[high]);
+  const bool both = !a.isNone(low) && !a.isNone(high);
+  if (!a.isNone(low) && (both || !isNanNumber(a, low))) x = maximum(a[low], x);
+  if (!a.isNone(high) && (both || !isNanNumber(a, high))) x = minimum(a[high], x);
   return x;
 }
+Val clampMin(A a) { return isNanNumber(a, 1) ? a[0] : maximum(a[1], a[0]); }
+Val clampMax(A a) { return isNanNumber(a, 1) ? a[0] : minimum(a[1], a[0]); }
 
 Val lerp(A a) {
   Val start = a[0], end = a[1], w = a[2];
@@ -247,10 +254,10 @@ std::vector<PointwiseOp> arithmetic() {
        }, ComputeIn::Result, false, 5},
       {"aten::clamp", [](A a) { return clampTo(a, 1, 2); }, ComputeIn::Result, false, 2},
       {"aten::clamp.Tensor", [](A a) { return clampTo(a, 1, 2); }, ComputeIn::Result, false, 2},
-      {"aten::clamp_min", [](A a) { return maximum(a[0], a[1]); }},
-      {"aten::clamp_min.Tensor", [](A a) { return maximum(a[0], a[1]); }},
-      {"aten::clamp_max", [](A a) { return minimum(a[0], a[1]); }},
-      {"aten::clamp_max.Tensor", [](A a) { return minimum(a[0], a[1]); }},
+      {"aten::clamp_min", clampMin},
+      {"aten::clamp_min.Tensor", clampMin},
+      {"aten::clamp_max", clampMax},
+      {"aten::clamp_max.Tensor", clampMax},
       {"aten::addcmul", [](A a) { return a[0] + scaled(a, a[1] * a[2], 3); }, ComputeIn::Result, false, 3},
       {"aten::addcdiv", [](A a) { return a[0] + scaled(a, a[1] / a[2], 3); }, ComputeIn::Result, false, 3},
       {"aten::lerp.Tensor", lerp, ComputeIn::Result, false, 7},

@@ -1,5 +1,7 @@
 #include <ATen/FunctionalTensorWrapper.h>
 
+#include <algorithm>
+#include <numeric>
 #include <span>
 
 #include "engine/trace/break_error.h"
@@ -7,6 +9,7 @@
 #include "engine/trace/dispatch_state.h"
 #include "engine/trace/operator_facts.h"
 #include "engine/trace/recorder.h"
+#include "engine/trace/shape_runner.h"
 #include "engine/trace/trace_context.h"
 #include "engine/trace/trace_fallback.h"
 #include "engine/trace/trace_tensor.h"
@@ -91,6 +94,24 @@ bool rewriteNativeBatchNorm(Stack* stack) {
   return true;
 }
 
+// bernoulli_(self, p, generator) fills dense memory in memory order, whatever the strides; its functional form makes a row-major
+// tensor. So that the same seed gives the same tensor, it is called on the row-major view of that memory.
+bool rewriteBernoulli(Stack* stack) {
+  auto a = torch::jit::last(*stack, 3);
+  auto self = a[0].toTensor();
+  if (self.is_contiguous() || !self.is_non_overlapping_and_dense()) return false;
+  std::vector<int64_t> order(static_cast<size_t>(self.dim()));
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int64_t x, int64_t y) { return self.stride(x) > self.stride(y); });
+  auto generator = a[2].isNone() ? std::optional<at::Generator>() : a[2].toOptional<at::Generator>();
+  auto rowMajor = self.permute(order);
+  if (!rowMajor.is_contiguous()) return false;
+  rowMajor.bernoulli_(a[1].toDouble(), generator);
+  torch::jit::drop(*stack, 3);
+  stack->push_back(std::move(self));
+  return true;
+}
+
 // In inference mode autograd's key, which decomposes composite operators, is off. They must still be decomposed above
 // functionalisation, and below autocast where that has a say.
 bool decomposeInInferenceMode(const c10::OperatorHandle& op, const OperatorFacts& facts, Stack* stack) {
@@ -130,6 +151,50 @@ void refuseUnfunctionalWrite(const OperatorFacts& facts, const c10::OperatorHand
              "return new tensors from the custom operator instead");
 }
 
+/// Watches the out= arguments of a call: their types are checked as eager checks them, and a write that functionalisation did not
+/// see is a break and not a lost result.
+class OutArguments {
+ public:
+  OutArguments(const c10::OperatorHandle& op, const OperatorFacts& facts, std::span<const IValue> args) : facts_(facts) {
+    if (!facts.hasOut) return;
+    auto& schema = op.schema().arguments();
+    for (size_t i = 0; i < args.size(); ++i) {
+      if (!schema[i].is_out() || !args[i].isTensor()) continue;
+      auto t = args[i].toTensor();
+      if (t.defined() && at::functionalization::impl::isFunctionalTensor(t)) watched_.push_back({t, storageOf(t), storageOf(t)->generation()});
+    }
+    if (facts.route == OperatorFacts::Route::HiddenMeta) checkOnMeta(op, args);
+  }
+  void finish() const {
+    for (auto& [t, storage, generation] : watched_)
+      if (t.numel() > 0 && storageOf(t) == storage && storage->generation() == generation)
+        raiseBreak(BreakKind::UnsupportedOp, facts_.name + " writes to its out argument in a way that tracing does not see",
+                   "use the form without out=");
+  }
+
+ private:
+  struct Watched {
+    at::Tensor tensor;
+    const at::functionalization::FunctionalStorageImpl* storage;
+    size_t generation;
+  };
+  static const at::functionalization::FunctionalStorageImpl* storageOf(const at::Tensor& t) {
+    return static_cast<const at::functionalization::FunctionalStorageImpl*>(t.storage().unsafeGetStorageImpl());
+  }
+  void checkOnMeta(const c10::OperatorHandle& op, std::span<const IValue> args) const {
+    Stack stack(args.begin(), args.end());
+    for (auto& value : stack)
+      mapTensors(value, [](const at::Tensor& t) -> at::Tensor {
+        if (!t.defined() || t.unsafeGetTensorImpl()->is_wrapped_number()) return t;
+        return shape::freshStrided(t.sizes(), t.strides(), t.scalar_type());
+      });
+    runOnMeta(op, facts_, &stack);
+  }
+
+  const OperatorFacts& facts_;
+  std::vector<Watched> watched_;
+};
+
 }  // namespace
 
 void frontHook(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
@@ -144,12 +209,15 @@ void frontHook(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* s
   swapRealTensors(*context, facts, args);
   refuseUnfunctionalWrite(facts, op);
   if (facts.name == "aten::batch_norm" && rewriteBatchNorm(stack)) return;
+  if (facts.name == "aten::bernoulli_.float" && rewriteBernoulli(stack)) return;
   if (facts.name == "aten::native_batch_norm" && rewriteNativeBatchNorm(stack)) return;
   if (decomposeInInferenceMode(op, facts, stack)) return;
+  OutArguments outs(op, facts, args);
   {
     NormalViews views(op, args);
     below();
   }
+  outs.finish();
   size_t count = op.schema().returns().size();
   for (size_t i = stack->size() - std::min(count, stack->size()); i < stack->size(); ++i)
     forEachTensor((*stack)[i], [](const at::Tensor& t) {

@@ -110,6 +110,7 @@ OperatorFacts makeFacts(const c10::OperatorHandle& op) {
   auto& arguments = schema.arguments();
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (arguments[i].name() == "device") facts.devicePosition = static_cast<int>(i);
+    facts.hasOut |= arguments[i].is_out();
     if (arguments[i].name() == "pin_memory") facts.pinPosition = static_cast<int>(i);
   }
   for (auto& r : schema.returns()) facts.returnsTensor |= mentionsTensor(r.type());

@@ -22,6 +22,7 @@ struct OperatorFacts {
   bool random = false;
   bool writes = false;         ///< some argument is changed in place
   bool effectful = false;      ///< must stay in the graph without users
+  bool hasOut = false;         ///< has out= arguments
   bool returnsTensor = false;
 };
 

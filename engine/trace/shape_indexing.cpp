@@ -10,6 +10,10 @@ using namespace shape;
 int64_t integer(const IValue& v) { return v.isSymInt() ? v.toSymInt().guard_int(__FILE__, __LINE__) : v.toInt(); }
 
 Values embedding(const IValue* a) {
+  TORCH_CHECK(a[0].toTensor().dim() == 2, "'weight' must be 2-D");
+  auto type = a[1].toTensor().scalar_type();
+  TORCH_CHECK(type == at::kLong || type == at::kInt, "Expected tensor for argument #1 'indices' to have one of the following scalar types: "
+              "Long, Int; but got ", type, " instead (while checking arguments for embedding)");
   auto sizes = a[1].toTensor().sizes().vec();
   sizes.push_back(a[0].toTensor().size(1));
   return {fresh(sizes, a[0].toTensor().scalar_type())};

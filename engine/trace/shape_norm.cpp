@@ -14,6 +14,13 @@ Values layerNorm(const IValue* a) {
   TORCH_CHECK(!normalized.empty(), "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, "
               "but got normalized_shape = []");
   auto sizes = x.sizes().vec(), reduced = sizes;
+  for (int parameter : {2, 3}) {
+    if (!present(a[parameter])) continue;
+    auto given = a[parameter].toTensor().sizes();
+    bool same = given.size() == normalized.size();
+    for (size_t i = 0; same && i < given.size(); ++i) same = given[i] == normalized[i].toInt();
+    TORCH_CHECK(same, "Expected weight and bias to be of same shape as normalized_shape, but got one of shape ", given);
+  }
   const size_t outer = sizes.size() - std::min(sizes.size(), normalized.size());
   bool fits = normalized.size() <= sizes.size();
   for (size_t i = 0; fits && i < normalized.size(); ++i) fits = normalized[i].toInt() == sizes[outer + i];

@@ -30,7 +30,7 @@ def copied(value, dtype=lambda d: d):
     bases = {}
 
     def copy(t):
-        if t.layout != torch.strided or t.is_quantized or t.is_nested:
+        if t.layout != torch.strided or t.is_quantized or t.is_nested or t.device.type != "cpu":
             return t.detach().clone().requires_grad_(t.requires_grad)
         key = t.untyped_storage().data_ptr()
         to = dtype(t.dtype)
@@ -201,6 +201,8 @@ def compare_calls(f, args, kwargs, grad):
     got_inputs, want_inputs = tensors_in([got_args, got_kwargs]), tensors_in([want_args, want_kwargs])
     for i, (g, w) in enumerate(zip(got_inputs, want_inputs)):
         same_geometry(g, w, f"input {i} afterwards")
+        if any(w is t for t in want_flat):
+            continue  # compared as a result
         check_values(g, w, None, args, kwargs, [], i, f"input {i} afterwards")
     if not grad and aliases(got_flat, got_inputs) != aliases(want_flat, want_inputs):
         raise Mismatch(f"shares memory as {aliases(got_flat, got_inputs)} instead of {aliases(want_flat, want_inputs)}")

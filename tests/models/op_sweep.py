@@ -24,6 +24,15 @@ UNREPEATABLE = {
     **dict.fromkeys(["linalg.svd", "svd", "linalg.eig", "linalg.eigh", "svd_lowrank", "pca_lowrank", "geqrf"],
                     "vectors are defined up to sign or phase, and LAPACK's choice depends on the alignment of its working memory"),
 }
+# (operator, kind of case) that differs from eager, and why it is left so.
+KNOWN = {
+    ("complex", "error input"): "eager refuses an out= of another type; the compiled call converts, as other operators do",
+    ("logit", "in place"): "as ldexp",
+    ("ldexp", "in place"): "eager refuses the promotion of an integer; the compiled call's values are the same",
+    ("torch.ops.aten._safe_softmax.default", "permuted"): "strides only: eager's result is row-major",
+    ("select_scatter", "gaps"): "strides only: eager's result keeps the gaps of its input",
+    ("slice_scatter", "gaps"): "strides only: eager's result keeps the gaps of its input",
+}
 DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.bfloat16, "float16": torch.float16,
           "int64": torch.int64, "int32": torch.int32, "bool": torch.bool, "uint8": torch.uint8, "complex64": torch.complex64}
 
@@ -110,6 +119,8 @@ def problems_of(op, dtype, options):
     for what, f, args, kwargs in generate:
         if options.samples and count == options.samples:
             break
+        if (op.name, what) in KNOWN:
+            continue
         count += 1
         fusebox.reset()
         try:
@@ -118,7 +129,7 @@ def problems_of(op, dtype, options):
             shapes = mapped(lambda v: tuple(v.shape) if isinstance(v, torch.Tensor) else v, args)
             yield f"{what}: {str(shapes):.120} {str(kwargs):.120}: {mismatch}"
     options.count += count
-    if "errors" in options.variants and dtype == torch.float32:
+    if "errors" in options.variants and dtype == torch.float32 and (op.name, "error input") not in KNOWN:
         for what, f, args, kwargs in error_cases(op):
             options.count += 1
             fusebox.reset()
