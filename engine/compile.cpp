@@ -193,6 +193,10 @@ void drainCompiler() {
   if (auto compiler = startedJit()) compiler->drain();
 }
 
+void stopCompiler() {
+  if (auto compiler = startedJit()) compiler->stop();
+}
+
 CompileCounters compileCounters() { return {graphCount, kernelCount, externCount, failedStages}; }
 
 }  // namespace fusebox

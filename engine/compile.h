@@ -40,6 +40,8 @@ std::shared_ptr<aot::AotFunction> compileModule(std::shared_ptr<const aot::AotMo
 
 /// Waits until the background tier of code generation is idle (benchmarks, end of a recording).
 void drainCompiler();
+/// Ends the background tier for good: kernels keep the code they have. Belongs before exit() (see Jit::stop).
+void stopCompiler();
 
 /// Counters of this process since the start, for `fusebox.counters()`.
 struct CompileCounters {

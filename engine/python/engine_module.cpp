@@ -163,6 +163,12 @@ void bindReports(py::module_& m) {
     py::gil_scoped_release release;
     drainCompiler();
   });
+  // Registered with the import, so that it runs after the program's own exit functions.
+  py::module_::import("atexit").attr("register")(py::cpp_function([] {
+    py::gil_scoped_release release;
+    if (record::Recorder::active()) drainCompiler();
+    stopCompiler();
+  }));
 }
 
 }  // namespace

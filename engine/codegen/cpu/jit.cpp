@@ -61,7 +61,7 @@ struct Entry : CompiledKernel {
 class OrcJit final : public Jit {
  public:
   explicit OrcJit(Options options) : options_(std::move(options)) {}
-  ~OrcJit() override;
+  ~OrcJit() override { stop(); }
   Result<void> start();
 
   Result<std::shared_ptr<CompiledKernel>> compile(const inductor::Kernel& kernel) override;
@@ -69,6 +69,7 @@ class OrcJit final : public Jit {
                                                                   int threads) override;
   Result<KernelText> text(const CompiledKernel& kernel) override;
   void drain() override;
+  void stop() override;
 
  private:
   struct Built {
@@ -120,7 +121,7 @@ Result<void> OrcJit::start() {
   return {};
 }
 
-OrcJit::~OrcJit() {
+void OrcJit::stop() {
   {
     std::lock_guard lock(mutex_);
     stopping_ = true;
@@ -304,6 +305,7 @@ Result<KernelText> OrcJit::text(const CompiledKernel& kernel) {
 void OrcJit::enqueue(std::shared_ptr<Entry> entry) {
   {
     std::lock_guard lock(mutex_);
+    if (stopping_) return;
     queue_.push_back(std::move(entry));
   }
   wake_.notify_one();

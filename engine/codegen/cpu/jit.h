@@ -85,6 +85,9 @@ class Jit {
   }
   /// Waits until the background tier has nothing left to do.
   virtual void drain() = 0;
+  /// Ends the background tier, after the kernel that it is at; kernels keep the code they have. To be called before exit() runs:
+  /// LLVM's own statics must outlive it.
+  virtual void stop() = 0;
   /// Whether the LLVM IR of what is compiled from now on is kept: set while a session is being recorded.
   std::atomic<bool> keepsText{false};
   /// Called on the background thread when a better tier of a kernel is in place.

@@ -47,6 +47,7 @@ Compiled compile(const py::function& fn, const std::vector<at::Tensor>& argument
 }  // namespace
 
 PYBIND11_MODULE(fusebox_pipeline_probe, m) {
+  py::module_::import("atexit").attr("register")(py::cpp_function([] { fusebox::stopCompiler(); }));
   py::class_<Compiled>(m, "Compiled")
       .def_readonly("inputs", &Compiled::inputs)
       .def_readonly("trace_ms", &Compiled::traceMs)
