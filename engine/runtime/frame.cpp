@@ -255,6 +255,7 @@ void Frame::allocate(BufferId id) {
 }
 
 void Frame::free(BufferId id) {
+  if (plan_.buffers[at(id)].kind == Kind::Planned) return;  // its place in the pool is good for the next call too
   tensors_[at(id)].reset();
   for (BufferId view : plan_.buffers[at(id)].views) tensors_[at(view)].reset();
   setAddress(id, nullptr);
