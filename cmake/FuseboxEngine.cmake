@@ -9,7 +9,7 @@ print(';'.join([sysconfig.get_paths()['include'], os.path.dirname(spec.origin) i
   OUTPUT_VARIABLE _python_facts OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE _python_status ERROR_QUIET)
 if(NOT _python_status EQUAL 0)
   message(WARNING "No usable Python at ${FUSEBOX_PYTHON}: building without the engine. "
-                  "Run ./packaging/setup or pass -DFUSEBOX_PYTHON=<interpreter>.")
+                  "Run packaging/bootstrap or pass -DFUSEBOX_PYTHON=<interpreter>.")
   return()
 endif()
 list(GET _python_facts 0 FUSEBOX_PYTHON_INCLUDE)
