@@ -46,14 +46,14 @@ const std::unordered_set<std::string_view> kCompositeReadsData{"aten::_grouped_m
 const std::unordered_set<std::string_view> kEffectful{"aten::_assert_async", "aten::_assert_async.msg", "aten::_functional_assert_async.msg",
                                                       "aten::_print"};
 
-// Operators whose strides depend on how a library cuts its work, and which no shape function gets right: the real kernel is run once
-// on zeros of the same geometry.
+// Operators whose strides depend on how a library cuts its work, or whose results on which arguments are there, and which no shape
+// function gets right: the real kernel is run once on zeros of the same geometry.
 const std::unordered_set<std::string_view> kProbed{
     "aten::_fft_r2c", "aten::_fft_c2r", "aten::_fft_c2c", "aten::max_unpool2d", "aten::max_unpool3d", "aten::nonzero_static",
     "aten::replication_pad1d", "aten::replication_pad2d", "aten::replication_pad3d", "aten::reflection_pad1d",
     "aten::reflection_pad2d", "aten::reflection_pad3d", "aten::_batch_norm_with_update_functional", "aten::_safe_softmax",
     "aten::nll_loss2d_forward", "aten::pixel_shuffle", "aten::pixel_unshuffle", "aten::native_channel_shuffle",
-    "aten::channel_shuffle"};
+    "aten::channel_shuffle", "aten::_native_multi_head_attention", "aten::_transformer_encoder_layer_fwd"};
 
 // "aten::add.Tensor" of "aten::add_.Tensor", if it takes the same arguments.
 const c10::OperatorHandle* functionalForm(const c10::OperatorHandle& op) {
