@@ -17,18 +17,38 @@ const void* identityOf(PyObject* callable) {
   return callable;
 }
 
-using RuleTable = std::unordered_map<const void*, CallRule>;
+/// The rules by callable. Rows whose module is not imported yet are looked for again when more modules have been.
+class RuleTable {
+ public:
+  RuleTable() {
+    for (RuleRows rows : {builtinRules(), containerRules(), typeRules(), iteratorRules(), torchRules()})
+      for (size_t i = 0; i < rows.count; ++i) missing_.push_back(&rows.first[i]);
+    rules_.emplace(lazyMethod("send"), generatorSend);
+    rules_.emplace(lazyMethod("throw"), generatorThrow);
+    rules_.emplace(lazyMethod("close"), generatorClose);
+  }
 
-RuleTable makeTable() {
-  RuleTable table;
-  for (RuleRows rows : {builtinRules(), containerRules(), typeRules(), iteratorRules(), torchRules()})
-    for (size_t i = 0; i < rows.count; ++i)
-      if (PyObject* found = torchObject(rows.first[i].name)) table.emplace(identityOf(found), rows.first[i].rule);
-  table.emplace(lazyMethod("send"), generatorSend);
-  table.emplace(lazyMethod("throw"), generatorThrow);
-  table.emplace(lazyMethod("close"), generatorClose);
-  return table;
-}
+  CallRule find(PyObject* callable) {
+    const Py_ssize_t modules = PyDict_Size(PyImport_GetModuleDict());
+    if (modules != modules_ && !missing_.empty()) resolve();
+    modules_ = modules;
+    auto it = rules_.find(identityOf(callable));
+    return it == rules_.end() ? nullptr : it->second;
+  }
+
+ private:
+  void resolve() {
+    std::erase_if(missing_, [this](const RuleRow* row) {
+      PyObject* found = torchObject(row->name);
+      if (found) rules_.emplace(identityOf(found), row->rule);
+      return found != nullptr;
+    });
+  }
+
+  std::unordered_map<const void*, CallRule> rules_;
+  std::vector<const RuleRow*> missing_;
+  Py_ssize_t modules_ = -1;
+};
 
 /// Builtin types whose methods read nothing but immutable values.
 bool isImmutableOwner(PyTypeObject* type) {
@@ -63,8 +83,8 @@ bool isStateQuery(std::string_view name) {
 }  // namespace
 
 CallRule ruleOf(PyObject* callable) {
-  static const RuleTable* table = new RuleTable(makeTable());
-  if (auto it = table->find(identityOf(callable)); it != table->end()) return it->second;
+  static auto* table = new RuleTable();
+  if (CallRule rule = table->find(callable)) return rule;
   if (Py_TYPE(callable) == &PyWrapperDescr_Type) return slotRuleOf(callable);
   if (Py_TYPE(callable) == &PyMethodDescr_Type && isImmutableOwner(PyDescr_TYPE(callable))) return rulePure;
   if (PyCFunction_Check(callable)) {

@@ -13,6 +13,16 @@
 
 namespace fusebox::capture {
 
+namespace {
+
+/// An attribute as it is now: modules that import what is missing when asked (torch and torch._dynamo, a second or two) are not.
+PyRef presentAttribute(PyObject* owner, const std::string& name) {
+  if (PyModule_Check(owner)) return PyRef::borrow(PyDict_GetItemString(PyModule_GetDict(owner), name.c_str()));
+  return PyRef::steal(PyObject_GetAttrString(owner, name.c_str()));
+}
+
+}  // namespace
+
 PyObject* torchObject(const char* dottedName) {
   static auto* cache = new std::unordered_map<std::string, PyObject*>;
   if (auto it = cache->find(dottedName); it != cache->end()) return it->second;
@@ -25,7 +35,7 @@ PyObject* torchObject(const char* dottedName) {
     size_t at = cut;
     while (found && at != std::string::npos) {
       const size_t next = full.find('.', at + 1);
-      found = PyRef::steal(PyObject_GetAttrString(found.get(), full.substr(at + 1, next == std::string::npos ? next : next - at - 1).c_str()));
+      found = presentAttribute(found.get(), full.substr(at + 1, next == std::string::npos ? next : next - at - 1));
       at = next;
     }
     result = std::move(found);
