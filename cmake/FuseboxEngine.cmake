@@ -43,6 +43,17 @@ add_library(fusebox_torch_fmt STATIC ${CMAKE_SOURCE_DIR}/cmake/torch_fmt.cpp)
 target_include_directories(fusebox_torch_fmt SYSTEM PRIVATE ${FUSEBOX_TORCH_DIR}/include)
 target_link_libraries(fusebox_torch INTERFACE fusebox_torch_fmt)
 
+# The OpenMP runtime that libtorch brings, so that both use one set of threads; the system's where libtorch uses that.
+file(GLOB _torch_openmp ${FUSEBOX_TORCH_DIR}/lib/libgomp*.so* ${FUSEBOX_TORCH_DIR}.libs/libgomp*.so*)
+add_library(fusebox_torch_openmp INTERFACE)
+if(_torch_openmp)
+  list(GET _torch_openmp 0 _torch_openmp)
+  target_link_libraries(fusebox_torch_openmp INTERFACE ${_torch_openmp})
+else()
+  find_package(OpenMP REQUIRED COMPONENTS CXX)
+  target_link_libraries(fusebox_torch_openmp INTERFACE OpenMP::OpenMP_CXX)
+endif()
+
 # One precompiled header for every source that needs libtorch.
 file(WRITE ${CMAKE_BINARY_DIR}/torch_pch.cpp "// builds the precompiled header\n")
 add_library(fusebox_torch_pch OBJECT ${CMAKE_BINARY_DIR}/torch_pch.cpp)

@@ -2,10 +2,10 @@
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/Functions.h>
-#include <ATen/Parallel.h>
 #include <c10/util/SmallVector.h>
 
 #include "engine/runtime/dispatch_scope.h"
+#include "engine/runtime/parallel.h"
 #include "engine/support/clock.h"
 
 namespace fusebox::runtime {
@@ -157,7 +157,7 @@ void Frame::launchUnits(const LaunchPlan& plan, const int64_t* sizes) {
   }
   const auto run = [&](int64_t begin, int64_t end) { function(arguments.data(), sizes, begin, end); };
   if (plan.phaseEnds.empty()) {
-    at::parallel_for(0, plan.units, plan.grain, run);
+    parallelFor(0, plan.units, plan.grain, run);
     raise(fault);
     return;
   }
@@ -166,7 +166,7 @@ void Frame::launchUnits(const LaunchPlan& plan, const int64_t* sizes) {
     if (end - begin <= plan.grain) {
       if (end > begin) run(begin, end);
     } else {
-      at::parallel_for(begin, end, plan.grain, run);
+      parallelFor(begin, end, plan.grain, run);
     }
     begin = end;
   }
