@@ -14,7 +14,7 @@ using inductor::FreeStep;
 using inductor::LaunchStep;
 
 /// Less work than this does not pay for waking a thread.
-constexpr double kNanosecondsPerTask = 20'000;
+constexpr double kNanosecondsPerTask = 50'000;
 
 bool allConstant(const std::vector<graph::SymExpr>& values, std::vector<int64_t>* out) {
   for (const graph::SymExpr& value : values) {

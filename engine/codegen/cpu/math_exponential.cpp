@@ -40,7 +40,7 @@ struct Reduced {
 };
 
 Reduced reduceByLn2(const Lanes& l, Value* x) {
-  Value* n = nearestInteger(l, l.ir.CreateFMul(x, l.real(x, 1.44269504088896341))).first;
+  Value* n = nearestInteger(l, x, 1.44269504088896341).first;
   const bool d = isDouble(x);
   Value* r = l.fma(n, l.real(x, -(d ? kLn2HighDouble : kLn2HighSingle)), x);
   return {n, l.fma(n, l.real(x, -(d ? kLn2LowDouble : kLn2LowSingle)), r)};
@@ -52,13 +52,20 @@ Value* smallExponentialMinusOne(const Lanes& l, Value* r) {
   return l.fma(l.ir.CreateFMul(r, r), q, r);
 }
 
+/// e^r for a reduced r.
+Value* smallExponential(const Lanes& l, Value* r) {
+  if (isDouble(r)) return l.ir.CreateFAdd(smallExponentialMinusOne(l, r), l.real(r, 1));
+  Value* q = l.fma(polynomial(l, r, kExpSingle), r, l.real(r, 1));
+  return l.fma(q, r, l.real(r, 1));
+}
+
 Value* powerOfTwo(const Lanes& l, Value* x) {
   x = isDouble(x) ? clamped(l, x, -1080, 1030) : clamped(l, x, -155, 130);
   Value* n = nearestInteger(l, x).first;
   Value* fraction = l.ir.CreateFSub(x, n);
   const double low = isDouble(x) ? 2.3190468138462996e-17 : -1.9046541638e-09;  // ln 2 - its rounding
   Value* r = l.fma(fraction, l.real(x, 0.693147180559945309), l.ir.CreateFMul(fraction, l.real(x, low)));
-  return scaleByPower(l, l.ir.CreateFAdd(smallExponentialMinusOne(l, r), l.real(x, 1)), n);
+  return scaleByPower(l, smallExponential(l, r), n);
 }
 
 /// x = 2^e (1 + f) with sqrt(1/2) <= 1 + f < sqrt(2), for positive finite x.
@@ -129,9 +136,18 @@ Value* logInBase(const Lanes& l, Value* x, double factorHigh, double factorLow, 
 }  // namespace
 
 Value* exponential(const Lanes& l, Value* x) {
-  x = isDouble(x) ? clamped(l, x, -750, 710) : clamped(l, x, -105, 89);
+  return exponentialWithin(l, isDouble(x) ? clamped(l, x, -750, 710) : clamped(l, x, -105, 89));
+}
+
+Value* exponentialWithin(const Lanes& l, Value* x) {
   const Reduced r = reduceByLn2(l, x);
-  return scaleByPower(l, l.ir.CreateFAdd(smallExponentialMinusOne(l, r.r), l.real(x, 1)), r.n);
+  return scaleByPower(l, smallExponential(l, r.r), r.n);
+}
+
+Value* exponentialMinusOneWithin(const Lanes& l, Value* x) {
+  const Reduced r = reduceByLn2(l, x);
+  Value* power = scaleByPower(l, l.real(x, 1), r.n);
+  return l.fma(power, smallExponentialMinusOne(l, r.r), l.ir.CreateFSub(power, l.real(x, 1)));
 }
 
 Value* exponentialMinusOne(const Lanes& l, Value* argument) {

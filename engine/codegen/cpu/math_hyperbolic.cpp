@@ -11,31 +11,19 @@ namespace {
 
 bool isDouble(Value* x) { return x->getType()->getScalarType()->isDoubleTy(); }
 
-// (tanh x - x) / x^3 in x^2, |x| <= 0.625.
-constexpr double kTanhSingle[] = {-0.333332832, 0.133314702, -0.0537416235, 0.0206441376, -0.00570949839};
-constexpr double kTanhDouble[] = {-0.333333333333333325, 0.133333333333331579, -0.0539682539681288511, 0.0218694885316561583,
-                                  -0.00886323543433474571, 0.00359212672931442965, -0.00145582227029108079,
-                                  0.000589949051564880608, -0.000238769990116921861, 0.0000957485661095359301,
-                                  -0.0000366208604576944022, 0.000011789703214404228, -2.26955902971069795e-6};
 constexpr double kLn2 = 0.693147180559945309;
 
 Value* withSign(const Lanes& l, Value* magnitude, Value* sign) {
   return l.ir.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, magnitude, sign);
 }
 
+/// (e^2a - 1) / (e^2a + 1) with a = |x|.
 Value* emitTanh(const Lanes& l, Args args) {
   auto& ir = l.ir;
   Value* x = args[0];
-  Value* a = l.abs(x);
-  Value* z = ir.CreateFMul(x, x);
-  Value* p = isDouble(x) ? polynomial(l, z, kTanhDouble) : polynomial(l, z, kTanhSingle);
-  Value* small = l.fma(ir.CreateFMul(p, z), x, x);
-  Value* limited = atMost(l, a, isDouble(x) ? 20 : 10);  // tanh is 1 from there on
-  Value* e = exponential(l, ir.CreateFAdd(limited, limited));
-  Value* large = l.fma(reciprocal(l, ir.CreateFAdd(e, l.real(x, 1))), l.real(x, -2), l.real(x, 1));
-  Value* isSmall = ir.CreateFCmpOLT(a, l.real(x, 0.625));
-  Value* result = withSign(l, ir.CreateSelect(isSmall, small, large), x);
-  return ir.CreateSelect(ir.CreateFCmpOEQ(x, l.real(x, 0)), x, result);
+  Value* a = atMost(l, l.abs(x), isDouble(x) ? 20 : 10);  // tanh is 1 from there on
+  Value* e = exponentialMinusOneWithin(l, ir.CreateFAdd(a, a));
+  return withSign(l, quotient(l, e, ir.CreateFAdd(e, l.real(x, 2))), x);
 }
 
 /// e^a / 2 for a beyond where e^a itself is safe: (e^(a/2))^2 / 2.

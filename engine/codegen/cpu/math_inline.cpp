@@ -22,10 +22,10 @@ Value* polynomial(const Lanes& l, Value* x, llvm::ArrayRef<double> c) {
   return p;
 }
 
-std::pair<Value*, Value*> nearestInteger(const Lanes& l, Value* x) {
+std::pair<Value*, Value*> nearestInteger(const Lanes& l, Value* x, double scale) {
   const bool isDouble = x->getType()->getScalarType()->isDoubleTy();
   Value* magic = l.real(x, isDouble ? 0x1.8p52 : 0x1.8p23);  // pushes the fraction out of the significand
-  Value* shifted = l.ir.CreateFAdd(x, magic);
+  Value* shifted = scale == 1 ? l.ir.CreateFAdd(x, magic) : l.fma(x, l.real(x, scale), magic);
   return {l.ir.CreateFSub(shifted, magic), l.ir.CreateSub(l.bits(shifted), l.bits(magic))};
 }
 
@@ -52,6 +52,15 @@ Value* byRegister(const Lanes& l, Value* x, Value* y, Emit&& emit) {
   return joined;
 }
 
+/// 1 / x to 2^-14 by AVX-512's instruction for floats, or null where there is none.
+Value* roughReciprocal(const Lanes& l, Value* x) {
+  if (x->getType()->getScalarType()->isDoubleTy() || !fillsRegisters(l, x)) return nullptr;
+  return byRegister(l, x, x, [&](Value* part, Value*) -> Value* {
+    Value* nothing = llvm::Constant::getNullValue(part->getType());
+    return l.ir.CreateIntrinsic(llvm::Intrinsic::x86_avx512_rcp14_ps_512, {}, {part, nothing, l.ir.getInt16(0xffff)});
+  });
+}
+
 }  // namespace
 
 Value* atMost(const Lanes& l, Value* x, double limit) {
@@ -59,13 +68,16 @@ Value* atMost(const Lanes& l, Value* x, double limit) {
 }
 
 Value* reciprocal(const Lanes& l, Value* x) {
-  auto& ir = l.ir;
-  if (x->getType()->getScalarType()->isDoubleTy() || !fillsRegisters(l, x)) return ir.CreateFDiv(l.real(x, 1), x);
-  Value* rough = byRegister(l, x, x, [&](Value* part, Value*) -> Value* {
-    Value* nothing = llvm::Constant::getNullValue(part->getType());
-    return ir.CreateIntrinsic(llvm::Intrinsic::x86_avx512_rcp14_ps_512, {}, {part, nothing, ir.getInt16(0xffff)});
-  });
-  return l.fma(rough, l.fma(ir.CreateFNeg(x), rough, l.real(x, 1)), rough);  // Newton's step: 2^-14 becomes 2^-28
+  Value* rough = roughReciprocal(l, x);
+  if (!rough) return l.ir.CreateFDiv(l.real(x, 1), x);
+  return l.fma(rough, l.fma(l.ir.CreateFNeg(x), rough, l.real(x, 1)), rough);  // Newton's step: 2^-14 becomes 2^-28
+}
+
+Value* quotient(const Lanes& l, Value* y, Value* x) {
+  Value* rough = roughReciprocal(l, x);
+  if (!rough) return l.ir.CreateFDiv(y, x);
+  Value* q = l.ir.CreateFMul(y, rough);
+  return l.fma(l.fma(l.ir.CreateFNeg(q), x, y), rough, q);  // what the first quotient leaves over, divided too
 }
 
 Value* scaleByPower(const Lanes& l, Value* x, Value* n) {

@@ -17,18 +17,24 @@ using llvm::Value;
 Value* polynomial(const Lanes& l, Value* x, llvm::ArrayRef<double> coefficients);
 /// x * 2^n for an integral floating n with |n| < 2^11 (double) or 2^8 (float); gradual underflow and overflow are right.
 Value* scaleByPower(const Lanes& l, Value* x, Value* n);
-/// The nearest integer to x as a float, and the same in integer lanes; |x| < 2^22 (2^51), anything for others.
-std::pair<Value*, Value*> nearestInteger(const Lanes& l, Value* x);
+/// The nearest integer to x * scale as a float, and the same in integer lanes; |x * scale| < 2^22 (2^51), anything for others.
+std::pair<Value*, Value*> nearestInteger(const Lanes& l, Value* x, double scale = 1);
 /// Runs `slow` for all lanes and takes its result where `outside` is true, if that is so anywhere.
 Value* orElseBatch(const Lanes& l, Value* fast, Value* outside, inductor::Op op, llvm::ArrayRef<Value*> args);
 
 /// 1 / x for 1 <= x < 2^128, or NaN; within 1 ulp for floats on AVX-512 (2^-126 absolute where the result is denormal), rounded
 /// correctly elsewhere.
 Value* reciprocal(const Lanes& l, Value* x);
+/// y / x for y < x and 1 <= x < 2^126, or NaN; within 1 ulp where the result is normal.
+Value* quotient(const Lanes& l, Value* y, Value* x);
 /// min(x, limit), NaN for NaN.
 Value* atMost(const Lanes& l, Value* x, double limit);
 
 Value* exponential(const Lanes& l, Value* x);
+/// The same for |x| < 80, or NaN, without looking for overflow.
+Value* exponentialWithin(const Lanes& l, Value* x);
+/// e^x - 1 for |x| < 80, or NaN; 0 for -0.
+Value* exponentialMinusOneWithin(const Lanes& l, Value* x);
 /// e^x - 1
 Value* exponentialMinusOne(const Lanes& l, Value* x);
 Value* logarithm(const Lanes& l, Value* x);

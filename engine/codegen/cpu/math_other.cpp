@@ -25,8 +25,8 @@ Value* emitErfSingle(const Lanes& l, Args args) {
   Value* a = l.abs(x);
   Value* z = ir.CreateFMul(x, x);
   Value* small = l.fma(polynomial(l, z, kErfSmall), x, x);
-  Value* limited = ir.CreateSelect(ir.CreateFCmpOGT(a, l.real(a, kErfIsOne)), l.real(a, kErfIsOne), a);
-  Value* rest = exponential(l, polynomial(l, limited, kErfLarge));
+  Value* limited = atMost(l, a, kErfIsOne);
+  Value* rest = exponentialWithin(l, polynomial(l, limited, kErfLarge));
   Value* large = ir.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, ir.CreateFSub(l.real(x, 1), rest), x);
   return ir.CreateSelect(ir.CreateFCmpOGT(a, l.real(a, kErfSplit)), large, small);
 }
@@ -56,7 +56,7 @@ Value* middleExponential(const Lanes& l, Value* x) {
   auto& ir = l.ir;
   x = ir.CreateSelect(ir.CreateFCmpOGT(x, l.real(x, 100)), l.real(x, 100), x);
   x = ir.CreateSelect(ir.CreateFCmpOLT(x, l.real(x, -110)), l.real(x, -110), x);
-  auto [n, integer] = nearestInteger(l, ir.CreateFMul(x, l.real(x, 1.44269504088896341)));
+  auto [n, integer] = nearestInteger(l, x, 1.44269504088896341);
   Value* r = l.fma(n, l.real(x, -0.693147180559945309), x);
   Value* p = l.fma(ir.CreateFMul(r, r), polynomial(l, r, kExpMiddle), ir.CreateFAdd(r, l.real(r, 1)));
   Value* scale = l.asFloat(ir.CreateShl(ir.CreateAdd(integer, l.integer(integer, 1023)), l.integer(integer, 52)), x->getType());

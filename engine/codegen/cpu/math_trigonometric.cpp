@@ -43,7 +43,7 @@ struct Quadrant {
 
 Quadrant reduce(const Lanes& l, Value* x) {
   const bool d = isDouble(x);
-  auto [n, integer] = nearestInteger(l, l.ir.CreateFMul(x, l.real(x, 0.636619772367581343)));
+  auto [n, integer] = nearestInteger(l, x, 0.636619772367581343);
   const double* parts = d ? kHalfPiDouble : kHalfPiSingle;
   Value* r = x;
   for (int i = 0; i < 3; ++i) r = l.fma(n, l.real(x, -parts[i]), r);
