@@ -247,7 +247,11 @@ void Frame::allocate(BufferId id) {
   const Extents extents(*this, buffer);
   const c10::IntArrayRef sizes = extents.sizes, strides = extents.strides;
   if (buffer.device.is_cpu()) {
-    tensor = at::detail::empty_strided_cpu(sizes, strides, buffer.dtype);
+    const size_t bytes = at::detail::computeStorageNbytes(sizes, strides, c10::elementSize(buffer.dtype));
+    tensor = bytes < static_cast<size_t>(PoolCache::kLargeTensorBytes)
+                 ? at::detail::empty_strided_cpu(sizes, strides, buffer.dtype)
+                 : at::detail::empty_strided_generic(sizes, strides, PoolCache::instance().allocator(),
+                                                     c10::DispatchKeySet(c10::DispatchKey::CPU), buffer.dtype);
   } else {
     tensor = at::empty_strided(sizes, strides, at::TensorOptions(buffer.device).dtype(buffer.dtype));
   }

@@ -1,8 +1,30 @@
 #include "engine/runtime/pool_cache.h"
 
+#include <memory>
+
 #include <c10/core/CPUAllocator.h>
 
 namespace fusebox::runtime {
+namespace {
+
+class PoolAllocator final : public c10::Allocator {
+ public:
+  c10::DataPtr allocate(size_t bytes) override {
+    auto block = std::make_unique<PoolCache::Block>(PoolCache::instance().acquire(static_cast<int64_t>(bytes)));
+    void* data = block->data();
+    return {data, block.release(), &giveBack, c10::DeviceType::CPU};
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return nullptr; }  // data and context differ
+  void copy_data(void* to, const void* from, size_t bytes) const override { default_copy_data(to, from, bytes); }
+
+ private:
+  static void giveBack(void* context) {
+    std::unique_ptr<PoolCache::Block> block(static_cast<PoolCache::Block*>(context));
+    PoolCache::instance().release(std::move(*block));
+  }
+};
+
+}  // namespace
 
 PoolCache& PoolCache::instance() {
   // Leaked on purpose: compiled graphs held by Python objects may be destroyed after static destructors have run.
@@ -35,6 +57,11 @@ void PoolCache::release(Block block) {
   keptBytes_ += block.bytes;
   kept_.push_back(std::move(block));
   evictLocked(evicted);
+}
+
+c10::Allocator* PoolCache::allocator() {
+  static auto* allocator = new PoolAllocator;  // leaked, as the cache is
+  return allocator;
 }
 
 int64_t PoolCache::trim() {

@@ -26,6 +26,10 @@ class PoolCache {
   /// Keeps the block for later calls, dropping the blocks unused longest while more than limitBytes() are kept.
   void release(Block block);
 
+  /// An allocator of tensors whose memory comes from here and returns here. Worth it for sizes that malloc maps afresh each time.
+  c10::Allocator* allocator();
+  static constexpr int64_t kLargeTensorBytes = int64_t{16} << 20;
+
   /// Frees every kept block; returns the bytes given back.
   int64_t trim();
   int64_t keptBytes() const;

@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "engine/runtime/parallel.h"
+
 namespace fusebox::runtime {
 namespace {
 
@@ -12,9 +14,6 @@ using inductor::BufferId;
 using inductor::ExternStep;
 using inductor::FreeStep;
 using inductor::LaunchStep;
-
-/// Less work than this does not pay for waking a thread.
-constexpr double kNanosecondsPerTask = 50'000;
 
 bool allConstant(const std::vector<graph::SymExpr>& values, std::vector<int64_t>* out) {
   for (const graph::SymExpr& value : values) {
@@ -49,7 +48,7 @@ BufferPlan planBuffer(const inductor::ProgramBuffer& buffer) {
 
 int64_t grainOf(const codegen::cpu::CompiledKernel& kernel) {
   if (kernel.costPerUnit <= 0) return 1;
-  return std::max<int64_t>(1, static_cast<int64_t>(std::ceil(kNanosecondsPerTask / kernel.costPerUnit)));
+  return std::max<int64_t>(1, static_cast<int64_t>(std::ceil(nanosecondsPerTask() / kernel.costPerUnit)));
 }
 
 }  // namespace

@@ -13,22 +13,19 @@ namespace {
 
 bool isDouble(Value* x) { return x->getType()->getScalarType()->isDoubleTy(); }
 
-// (erf x - x) / x in x^2, |x| <= 0.93, and log(1 - erf x) in x, 0.92 <= x <= 4.
-constexpr double kErfSmall[] = {0.12837915, -0.376124943, 0.112818028, -0.0267655679, 0.00499098125, -0.000597689777};
-constexpr double kErfLarge[] = {-0.000195688903, -1.12767557, -0.637182362, -0.103931484, 0.0222268594, -0.00304320018,
-                                0.000195935263};
-constexpr double kErfSplit = 0.921875, kErfIsOne = 4.0;
+// -log(1 - erf x) / x - 1 in x, 0 <= x <= 4.
+constexpr double kErf[] = {0.1283791716116123, 0.6366193819504739, 0.10277783069193747, -0.019153064681900454,
+                           -0.00016039442401808804, 0.0016670255999182368, -0.0006328357151483406, 0.00011764091941359642,
+                           -9.256222511138178e-06};
+constexpr double kErfIsOne = 4.0;
 
+/// 1 - e^-(x + x p(x)): precise near 0 by way of e^t - 1, and precise in 1 - erf too.
 Value* emitErfSingle(const Lanes& l, Args args) {
   auto& ir = l.ir;
-  Value* x = args[0];
-  Value* a = l.abs(x);
-  Value* z = ir.CreateFMul(x, x);
-  Value* small = l.fma(polynomial(l, z, kErfSmall), x, x);
-  Value* limited = atMost(l, a, kErfIsOne);
-  Value* rest = exponentialWithin(l, polynomial(l, limited, kErfLarge));
-  Value* large = ir.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, ir.CreateFSub(l.real(x, 1), rest), x);
-  return ir.CreateSelect(ir.CreateFCmpOGT(a, l.real(a, kErfSplit)), large, small);
+  Value* a = atMost(l, l.abs(args[0]), kErfIsOne);
+  Value* minus = ir.CreateFNeg(a);
+  Value* rest = exponentialMinusOneWithin(l, l.fma(minus, polynomial(l, a, kErf), minus));
+  return ir.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, rest, args[0]);
 }
 
 // For float results computed in double: (log(1 + f) - 2 s) / s^3 in s^2 to 2^-36, and (e^r - 1 - r) / r^2 to 2^-32.

@@ -36,6 +36,10 @@ constexpr double kAsinDouble[] = {0.166666666666653829, 0.0750000000034303999, 0
                                   0.0223717535201558565, 0.0173597711456250504, 0.0138845981991220721, 0.0121732804121286926,
                                   0.00651085126434942242, 0.0195739048650342854, -0.0162940610618926616, 0.0319589501425898051};
 
+// (sin x - x) / x^3 in x^2, |x| <= pi/2; pi in three parts that are all positive.
+constexpr double kSinHalfPeriod[] = {-0.1666665943276468, 0.008333062968560205, -0.00019809346564160683, 2.605182114469601e-06};
+constexpr double kPiSingle[] = {0x1.921fb4p+1, 0x1.4442dp-23, 0x1.84698ap-47};
+
 struct Quadrant {
   Value *sine, *cosine;  ///< of x reduced to |r| <= pi/4
   Value* number;         ///< of quarter turns, integer lanes
@@ -63,16 +67,30 @@ Value* tooLarge(const Lanes& l, Value* x) {
   return l.ir.CreateFCmpOGT(a, l.real(x, isDouble(x) ? kLimitDouble : kLimitSingle));
 }
 
-/// sin(x + shift * pi/2)
-Value* sineOf(const Lanes& l, Value* x, int shift) {
+/// sin(x + shift * pi/2) for doubles
+Value* sineOfDouble(const Lanes& l, Value* x, int shift) {
   auto& ir = l.ir;
   const Quadrant q = reduce(l, x);
   Value* n = shift ? ir.CreateAdd(q.number, l.integer(q.number, shift)) : q.number;
   Value* v = ir.CreateSelect(isOdd(l, n), q.cosine, q.sine);
-  const unsigned width = n->getType()->getScalarSizeInBits();
-  Value* sign = ir.CreateShl(ir.CreateAnd(n, l.integer(n, 2)), l.integer(n, width - 2));
+  Value* sign = ir.CreateShl(ir.CreateAnd(n, l.integer(n, 2)), l.integer(n, 62));
   return l.asFloat(ir.CreateXor(l.bits(v), sign), x->getType());
 }
+
+/// The same for floats, where one polynomial over half a period is cheaper than two over a quarter.
+Value* sineOfSingle(const Lanes& l, Value* x, int shift) {
+  auto& ir = l.ir;
+  constexpr double kPerPi = 0.318309886183790672;
+  auto [n, integer] = shift ? nearestInteger(l, l.fma(x, l.real(x, kPerPi), l.real(x, 0.5))) : nearestInteger(l, x, kPerPi);
+  if (shift) n = ir.CreateFSub(n, l.real(x, 0.5));
+  Value* r = x;
+  for (double part : kPiSingle) r = l.fma(n, l.real(x, -part), r);
+  Value* z = ir.CreateFMul(r, r);
+  Value* v = l.fma(ir.CreateFMul(polynomial(l, z, kSinHalfPeriod), z), r, r);
+  return l.asFloat(ir.CreateXor(l.bits(v), ir.CreateShl(integer, l.integer(integer, 31))), x->getType());
+}
+
+Value* sineOf(const Lanes& l, Value* x, int shift) { return isDouble(x) ? sineOfDouble(l, x, shift) : sineOfSingle(l, x, shift); }
 
 Value* keepZero(const Lanes& l, Value* x, Value* result) {
   return l.ir.CreateSelect(l.ir.CreateFCmpOEQ(x, l.real(x, 0)), x, result);

@@ -1,5 +1,7 @@
 """fusebox.compile: torch.compile's signature over this engine."""
 
+import builtins
+import functools
 from typing import Callable, Optional, Union
 
 import torch
@@ -76,7 +78,31 @@ def compile(
         raise TypeError(f"torch.compile expects a callable or an nn.Module, got {type(model).__name__}")
     if off:
         return model
-    return _engine.compiled(_innermost(model), settings, _forward_of(model))
+    function = _innermost(model)
+    return _engine.compiled(function if _runs_python(function) else _with_frame(function), settings, _forward_of(model))
+
+
+def _runs_python(function):
+    """Whether calling `function` runs a Python frame of the user's, which the engine then captures."""
+    if _function_of(function) is not None:
+        return True
+    call = getattr(type(function), "__call__", None)
+    return hasattr(call, "__code__") and not type(function).__module__.startswith("torch.")
+
+
+_FRAME = """\
+def call(*args, **kwargs):
+    return function(*args, **kwargs)
+"""
+
+
+def _with_frame(function):
+    """A frame to capture around what has none: builtin functions, operators of torch.ops, functools.partial.
+
+    Its code object is its own, since entries and recompile limits are counted for each."""
+    scope = {"function": function, "__name__": getattr(function, "__module__", None) or "builtins"}
+    exec(builtins.compile(_FRAME, f"<{getattr(function, '__name__', type(function).__name__)}>", "exec"), scope)
+    return functools.update_wrapper(scope["call"], function)
 
 
 def _innermost(function):

@@ -8,5 +8,12 @@ def fusebox_backend(graph_module, example_inputs, **options):
     """The TorchDynamo backend. The graph module's forward is captured (it is straight-line code) when it is first called."""
     settings = engine_options(mode=options.get("mode"), options=options.get("options"))
     settings["break_every"] = 0
-    function = graph_module.forward
-    return _engine.compiled(function, settings, getattr(function, "__func__", function))
+    if hasattr(graph_module, "real_recompile"):  # a lazy module's forward would write its code first
+        graph_module.real_recompile()
+    forward = graph_module.forward
+    compiled = _engine.compiled(forward, settings, getattr(forward, "__func__", forward))
+
+    def call(*args):  # PyTorch would unwrap the compiled function itself
+        return compiled(*args)
+
+    return call

@@ -1,0 +1,199 @@
+"""The public Python names: what can be given to torch.compile, and that the engine compiled it rather than eager having run it."""
+
+import contextlib
+import functools
+import sys
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+import fusebox
+from fusebox import _engine
+
+FAILURES = []
+
+
+def expect(condition, what):
+    if not condition:
+        FAILURES.append(what)
+        print("FAIL", what, flush=True)
+
+
+@contextlib.contextmanager
+def expect_error(kind, part, what):
+    try:
+        yield
+    except kind as error:
+        expect(part in str(error), f"{what}: {error}")
+    except Exception as error:
+        expect(False, f"{what}: {type(error).__name__} instead of {kind.__name__}: {error}")
+    else:
+        expect(False, f"{what}: no error")
+
+
+def graphs_of(call):
+    """The result of call() and how many graphs were compiled meanwhile."""
+    since = _engine.latest_event()
+    result = call()
+    return result, sum(e["kind"] == "compiled" and e["operators"] > 0 for e in _engine.events_since(since))
+
+
+def compiled_alike(what, make, eager, *args):
+    """make() compiles one graph that gives what eager gives; a second call compiles nothing."""
+    fusebox.reset()
+    f = make()
+    result, graphs = graphs_of(lambda: f(*args))
+    expect(graphs == 1, f"{what}: {graphs} graphs")
+    result_again, graphs = graphs_of(lambda: f(*args))
+    expect(graphs == 0, f"{what}: compiled again")
+    torch.testing.assert_close((result, result_again), (eager(*args),) * 2)
+
+
+class Doubles:
+    def __call__(self, x):
+        return x * 2
+
+    def method(self, x):
+        return x * 3
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(8, 8)
+
+    def forward(self, x):
+        return self.linear(x).relu()
+
+
+def plain(x):
+    return x.sin() + 1
+
+
+def test_every_kind_of_callable():
+    x = torch.randn(4, 8)
+    net = Net()
+    for what, f, args in [
+        ("function", plain, (x,)), ("lambda", lambda x: x + 1, (x,)), ("builtin", torch.sin, (x,)), ("builtin of nn", F.gelu, (x,)),
+        ("function of nn.functional", F.layer_norm, (x, (8,))), ("operator", torch.ops.aten.add.Tensor, (x, x)),
+        ("operator packet", torch.ops.aten.add, (x, x)), ("partial", functools.partial(torch.add, alpha=2), (x, x)),
+        ("partial of a function", functools.partial(plain), (x,)), ("object", Doubles(), (x,)), ("method", Doubles().method, (x,)),
+        ("builtin method", x.add, (x,)), ("method descriptor", torch.Tensor.sin, (x,)), ("forward", net.forward, (x,)), ("module", net, (x,)),
+    ]:
+        compiled_alike(what, lambda: fusebox.compile(f), f, *args)
+    compiled_alike("decorator", lambda: fusebox.compile(fullgraph=True)(plain), plain, x)
+    compiled_alike("compiled twice", lambda: fusebox.compile(fusebox.compile(plain)), plain, x)
+
+
+def test_builtins_have_limits_of_their_own():
+    x = torch.randn(3)
+    fusebox.reset()
+    for name in ("sin", "cos", "tan", "exp", "tanh", "sigmoid", "relu", "abs", "neg", "sqrt", "log1p", "floor"):
+        f = fusebox.compile(getattr(torch, name))
+        _, graphs = graphs_of(lambda: f(x.abs()))
+        expect(graphs == 1, f"{name}: {graphs} graphs")
+
+
+def test_install():
+    x = torch.randn(4, 8)
+    stock = torch.compile
+    fusebox.install()
+    fusebox.install()
+    try:
+        compiled_alike("torch.compile", lambda: torch.compile(plain), plain, x)
+        net = Net()
+        eager = net(x)
+        fusebox.reset()
+        net.compile()
+        result, graphs = graphs_of(lambda: net(x))
+        expect(graphs == 1, f"Module.compile: {graphs} graphs")
+        torch.testing.assert_close(result, eager)
+    finally:
+        fusebox.uninstall()
+    expect(torch.compile is stock, "uninstall gives torch.compile back")
+
+
+def test_backend_of_stock():
+    """PyTorch captures, this engine compiles, also backwards and for sizes that stock made symbolic."""
+    import torch._dynamo
+    fusebox.reset()
+    torch._dynamo.reset()
+    f = torch.compile(lambda x: (x.sin() * x).sum(-1), backend="fusebox")
+    counts = []
+    for rows in (3, 3, 5, 7):
+        x = torch.randn(rows, 6, requires_grad=True)
+        y = x.detach().clone().requires_grad_()
+        result, graphs = graphs_of(lambda: f(x))
+        counts.append(graphs)
+        result.sum().backward()
+        expected = (y.sin() * y).sum(-1)
+        expected.sum().backward()
+        torch.testing.assert_close((result, x.grad), (expected, y.grad))
+    expect(counts[:2] == [1, 0], f"graphs of the first two calls: {counts}")
+
+
+def test_disable_and_stance():
+    x = torch.randn(4)
+
+    @fusebox.compiler.disable
+    def helper(x):
+        return x + 1
+
+    def f(x):
+        return helper(x * 2) * 3
+
+    fusebox.reset()
+    g = fusebox.compile(f)
+    result, graphs = graphs_of(lambda: g(x))
+    expect(graphs == 2, f"around a disabled call: {graphs} graphs")
+    torch.testing.assert_close(result, f(x))
+    fusebox.reset()
+    with fusebox.compiler.set_stance("force_eager"):
+        _, graphs = graphs_of(lambda: g(x))
+        expect(graphs == 0, f"force_eager: {graphs} graphs")
+    with fusebox.compiler.set_stance("fail_on_recompile"):
+        with expect_error(RuntimeError, "recompile", "fail_on_recompile"):
+            fusebox.compile(plain)(torch.randn(2, 3, 4))
+
+
+def test_errors():
+    with expect_error(TypeError, "callable", "a number"):
+        fusebox.compile(3)
+    with expect_error(RuntimeError, "mode or options", "mode and options"):
+        fusebox.compile(plain, mode="default", options={"max_autotune": True})
+    with expect_error(RuntimeError, "nope", "an unknown mode"):
+        fusebox.compile(plain, mode="nope")
+    with expect_error(Exception, "nope", "an unknown backend"):
+        fusebox.compile(plain, backend="nope")
+    with expect_error(RuntimeError, "nope", "an unknown option"):
+        fusebox.compile(plain, options={"nope": 1})
+    with expect_error(AttributeError, "nope", "an unknown setting"):
+        fusebox.config.nope = 1
+
+    def breaks(x):
+        print(end="")
+        return x.item() + x
+
+    with expect_error(fusebox.GraphBreakError, "surface_test.py", "fullgraph"):
+        fusebox.compile(breaks, fullgraph=True)(torch.ones(()))
+
+
+def test_explain():
+    report = fusebox.explain(lambda x: x.sin() + x.item())(torch.ones(()))
+    expect(report.graph_break_count == 1 and "_local_scalar_dense" in str(report), f"explain: {report}")
+
+
+def main():
+    for name, test in sorted(globals().items()):
+        if name.startswith("test_"):
+            try:
+                test()
+            except Exception as error:
+                expect(False, f"{name}: {type(error).__name__}: {error}")
+    print(len(FAILURES), "failures")
+    return 1 if FAILURES else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
