@@ -106,7 +106,8 @@ class Evaluation final : public Operations {
 
   // --- guards -----------------------------------------------------------------------------------------------------
   void guard(GuardKind kind, const Source* source, PyObject* expected = nullptr, int64_t number = 0);
-  void guardTypeVersion(PyTypeObject* type);
+  /// `name` was, or will be, looked up on the type: nothing that decides the result has changed.
+  void guardTypeAttribute(PyTypeObject* type, PyObject* name);
   SourceTable& sources() { return guards_->sources(); }
 
   // --- attributes (slots_attribute.cpp) -----------------------------------------------------------------------------

@@ -88,6 +88,19 @@ bool GuardSet::add(Guard guard) {
   return true;
 }
 
+void GuardSet::addAttributeOf(PyTypeObject* type, PyObject* name) {
+  PyObject* interned = Py_NewRef(name);
+  if (!PyUnicode_CHECK_INTERNED(interned)) PyUnicode_InternInPlace(&interned);
+  if (attributes_[type].insert(interned).second) names_.push_back(PyRef::steal(interned));
+  else Py_DECREF(interned);
+}
+
+const std::unordered_set<PyObject*>& GuardSet::attributesOf(PyTypeObject* type) const {
+  static const std::unordered_set<PyObject*> kAll;
+  auto it = attributes_.find(type);
+  return it == attributes_.end() ? kAll : it->second;
+}
+
 bool GuardSet::addKind(GuardKind kind, const Source* source, PyObject* expected, const Place& place, int64_t number) {
   Guard g;
   g.kind = kind;

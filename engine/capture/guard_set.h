@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -42,6 +43,10 @@ class GuardSet {
   bool addKind(GuardKind kind, const Source* source, PyObject* expected, const Place& place, int64_t number = 0);
 
   const std::vector<Guard>& guards() const { return guards_; }
+  /// A TypeVersion guard of `type` speaks of the attributes that are named here and of special methods; of all while none is.
+  void addAttributeOf(PyTypeObject* type, PyObject* name);
+  const std::unordered_set<PyObject*>& attributesOf(PyTypeObject* type) const;
+
   const GlobalState& globalState() const { return globalState_; }
   /// Properties taken from the tensor of a TensorMatch guard; `Guard::number` is the position.
   const TensorSpec& tensorSpec(const Guard& guard) const { return tensorSpecs_[static_cast<size_t>(guard.number)]; }
@@ -52,6 +57,8 @@ class GuardSet {
   SourceTable sources_;
   std::vector<Guard> guards_;
   std::vector<TensorSpec> tensorSpecs_;
+  std::unordered_map<PyTypeObject*, std::unordered_set<PyObject*>> attributes_;  ///< interned names, kept alive by names_
+  std::vector<PyRef> names_;
   GlobalState globalState_;
   std::unordered_set<size_t, Hash, Equal> index_;
 };

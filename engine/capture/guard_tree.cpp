@@ -261,7 +261,7 @@ int64_t GuardTree::snapshotOf(uint32_t guard, PyTypeObject* type) {
   // Taken once, when the tree is made: a later flatten() must not take what has changed since for what was captured.
   for (size_t i = 0; i < snapshots_.size(); ++i)
     if (snapshots_[i].guard == guard) return static_cast<int64_t>(i);
-  snapshots_.push_back(TypeSnapshot::of(type));
+  snapshots_.push_back(TypeSnapshot::of(type, set_->attributesOf(type)));
   snapshots_.back().guard = guard;
   return static_cast<int64_t>(snapshots_.size()) - 1;
 }

@@ -37,16 +37,18 @@ struct GuardTree::Node {
   uint32_t failures = 0;
 };
 
-/// The attributes of a type and its bases when captured, for types whose version tag changed although nothing relevant did (or
-/// that ran out of tags).
+/// The attributes of a type and its bases that were looked up by capture, and all special methods, as they were: for types whose
+/// version tag changed although nothing relevant did (a counter kept in the class), or that ran out of tags.
 struct GuardTree::TypeSnapshot {
-  struct Entry { PyRef dict, copy; };
+  struct Entry { PyRef dict, copy; };  ///< the attributes of one class of the MRO; `copy` holds the relevant ones
   std::vector<Entry> dicts;
+  std::unordered_set<PyObject*> names;  ///< interned; empty: all are relevant
   PyRef mro;
   uint32_t guard = kNone;
   uint32_t version = 0;  ///< the type's tag for which the attributes are known to be these
-  static TypeSnapshot of(PyTypeObject* type);
+  static TypeSnapshot of(PyTypeObject* type, const std::unordered_set<PyObject*>& names);
   bool matches(PyTypeObject* type) const;
+  bool isRelevant(PyObject* key) const;
 };
 
 /// The instance dict of an object (made if it does not exist yet), borrowed; null if it has none.

@@ -41,7 +41,7 @@ void Evaluation::attributeError(PyObject* object, PyObject* name) {
 }
 
 PyObject* Evaluation::typeLookup(PyTypeObject* type, PyObject* name) {
-  guardTypeVersion(type);
+  guardTypeAttribute(type, name);
   return _PyType_Lookup(type, name);
 }
 
@@ -229,7 +229,7 @@ PyRef Evaluation::superGetAttr(PyObject* super, PyObject* name) {
   PyRef start = part(super, "__thisclass__"), self = part(super, "__self__"), selfClass = part(super, "__self_class__");
   if (nameIs(name, "__class__")) return pin(reinterpret_cast<PyObject*>(Py_TYPE(super)));
   auto* type = reinterpret_cast<PyTypeObject*>(selfClass.get());
-  guardTypeVersion(type);
+  guardTypeAttribute(type, name);
   PyObject* mro = type->tp_mro;
   Py_ssize_t i = 0;
   const Py_ssize_t n = PyTuple_GET_SIZE(mro);
@@ -358,7 +358,7 @@ PyRef Evaluation::getMethod(PyObject* object, PyObject* name, PyRef* self) {
     }
     const bool ordinary = type->tp_getattro == PyObject_GenericGetAttr || isModuleClass(type);
     if (method && ordinary) {
-      guardTypeVersion(type);
+      guardTypeAttribute(type, name);
       bool shadowed = false;
       if (PyRef dict = instanceDict(object)) {
         PyRef own = readDict(dict.get(), name);

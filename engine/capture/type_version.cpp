@@ -35,15 +35,21 @@ uint32_t assignTypeVersion(PyTypeObject* type) {
   return typeVersion(type);
 }
 
-GuardTree::TypeSnapshot GuardTree::TypeSnapshot::of(PyTypeObject* type) {
+GuardTree::TypeSnapshot GuardTree::TypeSnapshot::of(PyTypeObject* type, const std::unordered_set<PyObject*>& names) {
   TypeSnapshot s;
+  s.names = names;
   s.version = assignTypeVersion(type);
   s.mro = PyRef::borrow(type->tp_mro);
   for (Py_ssize_t i = 0; type->tp_mro && i < PyTuple_GET_SIZE(type->tp_mro); ++i) {
     auto* base = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(type->tp_mro, i));
     // Static types cannot be changed.
     if (!(base->tp_flags & Py_TPFLAGS_HEAPTYPE) || (base->tp_flags & Py_TPFLAGS_IMMUTABLETYPE) || !base->tp_dict) continue;
-    s.dicts.push_back({PyRef::borrow(base->tp_dict), PyRef::steal(PyDict_Copy(base->tp_dict))});
+    PyRef copy = PyRef::steal(PyDict_New());
+    Py_ssize_t position = 0;
+    PyObject *key, *value;
+    while (copy && PyDict_Next(base->tp_dict, &position, &key, &value))
+      if (s.isRelevant(key)) PyDict_SetItem(copy.get(), key, value);
+    s.dicts.push_back({PyRef::borrow(base->tp_dict), std::move(copy)});
   }
   return s;
 }
@@ -51,16 +57,25 @@ GuardTree::TypeSnapshot GuardTree::TypeSnapshot::of(PyTypeObject* type) {
 bool GuardTree::TypeSnapshot::matches(PyTypeObject* type) const {
   if (type->tp_mro != mro.get()) return false;
   for (const Entry& entry : dicts) {
-    if (!entry.copy || PyDict_GET_SIZE(entry.dict.get()) != PyDict_GET_SIZE(entry.copy.get())) return false;
-    Py_ssize_t position = 0;
+    if (!entry.copy) return false;
+    Py_ssize_t position = 0, found = 0;
     PyObject *key, *value;
-    while (PyDict_Next(entry.copy.get(), &position, &key, &value)) {
+    while (PyDict_Next(entry.dict.get(), &position, &key, &value)) {
+      if (!isRelevant(key)) continue;
       if (!PyUnicode_CheckExact(key)) return false;
-      PyObject* now = PyDict_GetItemWithError(entry.dict.get(), key);
-      if (now != value) return PyErr_Clear(), false;
+      if (PyDict_GetItemWithError(entry.copy.get(), key) != value) return PyErr_Clear(), false;
+      ++found;
     }
+    if (found != PyDict_GET_SIZE(entry.copy.get())) return false;
   }
   return true;
+}
+
+bool GuardTree::TypeSnapshot::isRelevant(PyObject* key) const {
+  if (names.empty() || !PyUnicode_CheckExact(key) || !PyUnicode_CHECK_INTERNED(key) || names.count(key)) return true;
+  const Py_ssize_t length = PyUnicode_GET_LENGTH(key);  // CPython looks special methods up itself
+  return length > 4 && PyUnicode_READ_CHAR(key, 0) == '_' && PyUnicode_READ_CHAR(key, 1) == '_' &&
+         PyUnicode_READ_CHAR(key, length - 1) == '_' && PyUnicode_READ_CHAR(key, length - 2) == '_';
 }
 
 }  // namespace fusebox::capture

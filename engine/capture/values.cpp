@@ -42,8 +42,9 @@ void Evaluation::guard(GuardKind kind, const Source* source, PyObject* expected,
   guards_->addKind(kind, source, expected, place(), number);
 }
 
-void Evaluation::guardTypeVersion(PyTypeObject* type) {
+void Evaluation::guardTypeAttribute(PyTypeObject* type, PyObject* name) {
   if (type->tp_flags & Py_TPFLAGS_IMMUTABLETYPE || !(type->tp_flags & Py_TPFLAGS_HEAPTYPE)) return;
+  guards_->addAttributeOf(type, name);
   if (!guardedTypes_.insert(type).second) return;
   auto* object = reinterpret_cast<PyObject*>(type);
   guard(GuardKind::TypeVersion, sources().pinned(object), object);

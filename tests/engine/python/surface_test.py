@@ -157,6 +157,42 @@ def test_disable_and_stance():
             fusebox.compile(plain)(torch.randn(2, 3, 4))
 
 
+class Settings:
+    scale = 2.0
+    steps = 0
+
+    @classmethod
+    def factor(cls):
+        return cls.scale
+
+
+class OwnSettings(Settings):
+    pass
+
+
+def test_class_attributes():
+    """An entry depends on the attributes that were read, wherever in the bases they may appear, and on no others."""
+    fusebox.reset()
+    f = fusebox.compile(lambda x: x * OwnSettings.scale + OwnSettings.factor())
+    x = torch.ones(3)
+
+    def graphs_and_value():
+        result, graphs = graphs_of(lambda: f(x))
+        return graphs, result[0].item()
+
+    expect(graphs_and_value() == (1, 4.0), "first call")
+    for _ in range(3):
+        Settings.steps += 1
+        OwnSettings.other = object()
+        expect(graphs_and_value() == (0, 4.0), "an attribute that was not read changed")
+    OwnSettings.scale = 3.0
+    expect(graphs_and_value() == (1, 6.0), "an attribute that was read appeared nearer")
+    del OwnSettings.scale
+    expect(graphs_and_value()[1] == 4.0, "and disappeared")
+    OwnSettings.factor = classmethod(lambda cls: 10.0)
+    expect(graphs_and_value() == (1, 12.0), "a method was overridden")
+
+
 def test_errors():
     with expect_error(TypeError, "callable", "a number"):
         fusebox.compile(3)
