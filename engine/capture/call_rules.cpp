@@ -9,8 +9,10 @@ namespace fusebox::capture {
 
 namespace {
 
-/// PyMethodDef of a C function or method, which a bound and an unbound one share; the object itself for everything else.
+/// PyMethodDef of a C function or method, which a bound and an unbound one share; the function of a Python method; the object
+/// itself for everything else.
 const void* identityOf(PyObject* callable) {
+  if (PyMethod_Check(callable)) return PyMethod_GET_FUNCTION(callable);
   if (PyCFunction_Check(callable)) return reinterpret_cast<PyCFunctionObject*>(callable)->m_ml;
   if (Py_TYPE(callable) == &PyMethodDescr_Type || Py_TYPE(callable) == &PyClassMethodDescr_Type)
     return reinterpret_cast<PyMethodDescrObject*>(callable)->d_method;

@@ -133,6 +133,7 @@ constexpr RuleRow kRows[] = {
     {"torch._C._get_tracing_state", ruleNone},
     {"torch._C._is_tracing", ruleFalse},
     {"torch._dynamo.graph_break", ruleGraphBreak},
+    {"torch._dynamo.mutation_guard.GenerationTracker.tag", ruleNone},  // notes of PyTorch's own capture, once it was used
     {"torch.is_tensor", ruleIsTensor},
     {"torch.overrides.is_tensor_like", ruleIsTensor},
     {"torch.cuda.is_available", rulePure},
