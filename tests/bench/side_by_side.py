@@ -2,8 +2,8 @@
 
     PYTHONPATH=build/release/python:tests OMP_WAIT_POLICY=PASSIVE .venv/bin/python tests/bench/side_by_side.py [what…] -o results.json
 
-`what` is any of cold, steady, dispatch, recorder. First calls are timed in fresh processes with empty caches; everything else
-takes turns between the engines in one process. Ratios are stock / Fusebox: above 1, Fusebox is faster.
+`what` is any of cold, steady, dispatch, recorder. First calls are timed in fresh processes with empty caches; in the steady
+state, engines take turns, each in a process of its own; dispatch and recorder are timed in one process. Ratios are stock / Fusebox: above 1, Fusebox is faster.
 """
 
 import argparse
@@ -113,42 +113,59 @@ def cold(names, cases, engines=("stock", "fusebox")):
     return rows
 
 
-def take_turns(steps, rounds, seconds):
-    """Median seconds a step of each engine, measured in turns."""
-    for step in steps.values():
-        for _ in range(3):
-            step()
-    times = {engine: [] for engine in steps}
-    stop = time.perf_counter() + seconds
-    for _ in range(rounds):
-        for engine, step in steps.items():
+def steady_child(name, case, engine):
+    """Runs in a process of its own, so that no engine meets the other's hooks and memory. For every line that it reads, it
+    steps for a short while and answers with the seconds of each step."""
+    step = make_step(name, case, engine)
+    for _ in range(3):
+        step()
+    time.sleep(1.0)  # the optimised tier compiles in the background
+    step()
+    print(json.dumps([]), flush=True)
+    for _ in sys.stdin:
+        times, stop = [], time.perf_counter() + 0.05
+        while not times or time.perf_counter() < stop:
             start = time.perf_counter()
             step()
-            times[engine].append(time.perf_counter() - start)
-        if time.perf_counter() > stop:
-            break
+            times.append(time.perf_counter() - start)
+        print(json.dumps(times), flush=True)
+
+
+def take_turns(children, seconds):
+    """Median seconds a step of each engine, measured in turns."""
+    def answer(child):
+        for line in child.stdout:
+            if line.startswith("["):
+                return json.loads(line)
+        raise RuntimeError(f"a process ended with {child.wait()}")
+
+    times = {engine: answer(child) for engine, child in children.items()}
+    stop = time.perf_counter() + seconds
+    while time.perf_counter() < stop:
+        for engine, child in children.items():
+            child.stdin.write("go\n")
+            child.stdin.flush()
+            times[engine] += answer(child)
     return {engine: statistics.median(values) for engine, values in times.items()}
 
 
 def steady(names, cases, engines=("eager", "stock", "fusebox")):
-    import torch
-    import fusebox
     rows = []
     for name in names:
         for case in cases if name != "pointwise" else cases[:1]:
-            torch._dynamo.reset()
-            fusebox.reset()
             row = {"model": name, "case": case}
+            children = {engine: subprocess.Popen([sys.executable, __file__, "--steady-child", name, case, engine], text=True,
+                                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+                        for engine in engines}
             try:
-                steps = {engine: make_step(name, case, engine) for engine in engines}
-                for step in steps.values():
-                    step()
-                time.sleep(1.0)  # the optimised tier compiles in the background
-                row.update(take_turns(steps, 200, 12.0))
-                row["ratio"] = row["stock"] / row["fusebox"] if "stock" in row else None
+                row.update(take_turns(children, 12.0))
+                row["ratio"] = row["stock"] / row["fusebox"]
                 row["eager_ratio"] = row["eager"] / row["fusebox"]
-            except Exception as error:
+            except (RuntimeError, OSError, statistics.StatisticsError) as error:
                 row["error"] = f"{type(error).__name__}: {error}"[:300]
+            for child in children.values():
+                child.stdin.close()
+                child.wait()
             rows.append(row)
             print("steady", row, flush=True)
     return rows
@@ -262,5 +279,7 @@ def main():
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--child"]:
         cold_child(*sys.argv[2:5])
+    elif sys.argv[1:2] == ["--steady-child"]:
+        steady_child(*sys.argv[2:5])
     else:
         main()
