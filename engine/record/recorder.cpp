@@ -43,6 +43,7 @@ Result<Recorder*> Recorder::start(RecorderOptions options) {
   impl->writer = std::move(*writer);
   auto* recorder = new Recorder(std::move(impl));
   for (auto& [key, value] : options.facts) recorder->fact(key, value);
+  recorder->flush();  // a session says whose it is, however soon its process dies
   static const bool once = [] {
     // A forked child has neither the writer's thread nor a right to the file: it records nothing.
     pthread_atfork([] { startMutex.lock(); }, [] { startMutex.unlock(); },
