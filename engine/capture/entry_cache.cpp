@@ -73,7 +73,7 @@ void clearEntries() {
       for (auto& entry : point->entries) doomed.push_back(std::move(entry));
       point->entries.clear();
       point->compiled = point->failures = 0;
-      point->eager = false;
+      point->eager = point->limitExplained = false;
       point->frame = 0;
     }
     state->compiled = 0;

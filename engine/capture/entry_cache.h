@@ -57,6 +57,7 @@ struct EntryPoint {
   std::vector<std::shared_ptr<Entry>> entries;  ///< last hit first
   int compiled = 0;                    ///< entries ever made here
   bool eager = false;                  ///< no further captures: limit reached, or capture failed; existing entries still serve
+  bool limitExplained = false;         ///< the guards that failed when the limit was reached are in the record
   int failures = 0;
   record::Id frame = 0;                ///< in the recording of the code's `recorder`
 };

@@ -78,7 +78,10 @@ record::Id frameRecord(CodeState& code, EntryPoint& point) {
   if (code.recorder != recorder) {
     code.recorder = recorder;
     code.frame = 0;
-    for (auto& p : code.points) p->frame = 0;
+    for (auto& p : code.points) {
+      p->frame = 0;
+      p->limitExplained = false;
+    }
   }
   if (!code.frame) code.frame = make(0, 0);
   if (!point.frame) point.frame = point.offset == 0 && point.depth == 0 ? code.frame : make(code.frame, point.offset);

@@ -102,14 +102,20 @@ bool EntryMaker::withinLimits() {
   int here = 0;
   for (const auto& e : point_.entries) here += couldServe(*e, options_, globals_);
   const bool reached = here >= config.recompileLimit || code_.liveEntries() >= config.accumulatedRecompileLimit;
-  if (here > 0) explainMisses(reached ? "limit" : "recompile");
-  if (!reached) return true;
+  if (!reached) {
+    if (here > 0) explainMisses("recompile");
+    return true;
+  }
+  ++captureCounters().limits;
+  const bool raises = config.failOnRecompileLimitHit || options_->fullgraph;
+  // From now on every call that fits no entry comes here: it is told once.
+  if (std::exchange(point_.limitExplained, true) && !raises) return false;
+  explainMisses("limit");
   CaptureEvent e = event(CaptureEvent::Kind::Limit);
   e.what = here >= config.recompileLimit ? "recompile_limit" : "accumulated_recompile_limit";
   e.detail = "reached after " + std::to_string(here) + " entries; the frame runs eagerly when none of them fits";
-  ++captureCounters().limits;
   if (recorder_) recorder_->frameStatus(frame_, "limit", e.what + " " + e.detail);
-  if (config.failOnRecompileLimitHit || options_->fullgraph) {
+  if (raises) {
     const std::string text = "fusebox: " + e.what + " " + e.detail + " (" + e.function + ", " + e.file + ":" + std::to_string(e.line) + ")";
     PyErr_SetString(captureExceptions().recompile ? captureExceptions().recompile : PyExc_RuntimeError, text.c_str());
   } else if (!code_.limitReported) {
