@@ -12,6 +12,7 @@
 #include "engine/kernel_code.h"
 #include "engine/inductor/lowered_graph.h"
 #include "engine/runtime/compiled_graph.h"
+#include "engine/runtime/gpu/gpu_compiler.h"
 #include "engine/runtime/graph_interpreter.h"
 #include "engine/traced_graphs.h"
 
@@ -69,17 +70,53 @@ class Stages {
 
 int64_t count(size_t n) { return static_cast<int64_t>(n); }
 
-Result<std::vector<std::shared_ptr<codegen::cpu::CompiledKernel>>> generateCode(const inductor::Program& program) {
-  auto compiler = processJit();
-  if (!compiler) return tl::unexpected(compiler.error());
-  (*compiler)->keepsText = Recorder::active() != nullptr;
-  std::vector<std::shared_ptr<codegen::cpu::CompiledKernel>> kernels;
-  const int threads = std::max(1u, std::thread::hardware_concurrency());
-  for (auto& kernel : (*compiler)->compileAll(program.kernels, threads)) {
-    if (!kernel) return tl::unexpected(kernel.error());
-    kernels.push_back(std::move(*kernel));
-  }
-  return kernels;
+/// Code of a program's kernels, by position: for the CPU or for a GPU.
+struct ProgramCode {
+  std::vector<std::shared_ptr<codegen::cpu::CompiledKernel>> cpu;
+  std::vector<std::shared_ptr<runtime::gpu::GpuKernel>> gpu;
+};
+
+Result<ProgramCode> generateCode(const inductor::Program& program) {
+  auto jit = processJit();
+  if (!jit) return tl::unexpected(jit.error());
+  auto& gpu = runtime::gpu::GpuCompiler::instance();
+  (*jit)->keepsText = gpu.keepsIr = Recorder::active() != nullptr;
+  const size_t count = program.kernels.size();
+  ProgramCode code{std::vector<std::shared_ptr<codegen::cpu::CompiledKernel>>(count),
+                   std::vector<std::shared_ptr<runtime::gpu::GpuKernel>>(count)};
+  std::vector<Result<void>> outcomes(count);
+  std::atomic<size_t> next{0};
+  auto work = [&] {
+    for (size_t i; (i = next++) < count;) {
+      auto keep = [&](auto made, auto& place) {
+        if (made) place = std::move(*made);
+        else outcomes[i] = tl::unexpected(made.error());
+      };
+      const inductor::Kernel& kernel = program.kernels[i];
+      if (kernel.device.kind == graph::DeviceKind::Cuda) keep(gpu.compile(kernel), code.gpu[i]);
+      else keep((*jit)->compile(kernel), code.cpu[i]);
+    }
+  };
+  std::vector<std::thread> threads;
+  for (size_t t = 1; t < std::min<size_t>(std::max(1u, std::thread::hardware_concurrency()), count); ++t) threads.emplace_back(work);
+  work();
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& outcome : outcomes)
+    if (!outcome) return tl::unexpected(outcome.error());
+  return code;
+}
+
+/// What there is code for in this process.
+inductor::LowerOptions lowerOptions() {
+  inductor::LowerOptions options;
+  options.refusal = [](const graph::Device& device) -> std::string {
+    if (device.kind == graph::DeviceKind::Cpu) return {};
+    if (device.kind != graph::DeviceKind::Cuda) return "no code generator for device " + device.str();
+    auto target = runtime::gpu::GpuCompiler::instance().targetOf(std::max<int>(0, device.index));
+    return target ? std::string() : "no code for " + device.str() + ": " + target.error().text();
+  };
+  options.hasCode = [](const graph::Device&, inductor::Op op, graph::DType type) { return codegen::gpu::hasDeviceCode(op, type); };
+  return options;
 }
 
 /// The whole of TorchInductor's role, on one screen.
@@ -95,7 +132,7 @@ Result<std::shared_ptr<CompiledRegion>> compileGraph(const graph::Graph& traced,
                              });
   if (!postGrad) return tl::unexpected(postGrad.error());
 
-  auto lowered = stages.run(Phase::Inductor, "lowering", [&] { return inductor::lower(*postGrad); },
+  auto lowered = stages.run(Phase::Inductor, "lowering", [&] { return inductor::lower(*postGrad, lowerOptions()); },
                             [&](StageTimer& timer, const inductor::LoweredGraph& made) {
                               timer.nodes(count(postGrad->nodes().size()), count(made.operations.size()));
                               timer.detail(std::to_string(made.operations.size()) + " operations");
@@ -114,11 +151,11 @@ Result<std::shared_ptr<CompiledRegion>> compileGraph(const graph::Graph& traced,
                              });
   if (!schedule) return tl::unexpected(schedule.error());
 
-  auto kernels = stages.run(Phase::Codegen, "code generation", [&] { return generateCode(schedule->program); });
-  if (!kernels) return tl::unexpected(kernels.error());
+  auto code = stages.run(Phase::Codegen, "code generation", [&] { return generateCode(schedule->program); });
+  if (!code) return tl::unexpected(code.error());
 
   auto program = stages.run(Phase::Codegen, "assembly", [&] {
-    return runtime::CompiledGraph::create(schedule->program, std::move(*kernels), constants);
+    return runtime::CompiledGraph::create(schedule->program, std::move(code->cpu), constants, {}, std::move(code->gpu));
   });
   if (!program) return tl::unexpected(program.error());
 

@@ -111,6 +111,11 @@ std::vector<int32_t> CompiledRegion::originsOf(const inductor::FusionGroup& grou
 
 record::Id CompiledRegion::recordKernel(Recorder* recorder, record::KernelRecord row, int32_t kernel) {
   if (kernel < 0) return recorder->kernel(std::move(row));
+  if (const auto& gpu = program_->gpuKernels(); static_cast<size_t>(kernel) < gpu.size() && gpu[static_cast<size_t>(kernel)]) {
+    const record::Id id = recorder->kernel(std::move(row));
+    recordGpuCode(recorder, id, gpu[static_cast<size_t>(kernel)]);
+    return id;
+  }
   const auto& code = program_->kernels()[static_cast<size_t>(kernel)];
   row.codeOf = codeOwner(recorder, *code);
   const bool owns = row.codeOf == 0;
@@ -133,6 +138,7 @@ void CompiledRegion::recordGroups(Recorder* recorder, record::Id compile, const 
     kernel.name = group.name;
     kernel.nodes = originsOf(group);
     kernel.kind = isExtern ? "extern" : "generated";
+    kernel.device = isExtern ? deviceOf(first.call, schedule_.program.buffers) : kernels[static_cast<size_t>(group.kernel)].device.str();
     kernel.readBytes = traffic.readBytes;
     kernel.writeBytes = traffic.writeBytes;
     if (isExtern) {

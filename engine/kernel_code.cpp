@@ -102,4 +102,17 @@ void recordCode(Recorder* recorder, record::Id id, std::shared_ptr<CompiledKerne
   postCode(recorder, owner);
 }
 
+void recordGpuCode(Recorder* recorder, record::Id id, std::shared_ptr<runtime::gpu::GpuKernel> kernel) {
+  recorder->kernelCode([id, kernel = std::move(kernel)]() -> std::optional<record::KernelCodeRecord> {
+    record::KernelCodeRecord row;
+    row.kernel = id;
+    row.target = kernel->code().architecture;
+    row.llvmIr = kernel->code().llvmIr;
+    row.assembly = kernel->code().text;
+    row.codeBytes = kernel->codeBytes();
+    row.compileNs = kernel->compileNs();
+    return row;
+  });
+}
+
 }  // namespace fusebox

@@ -4,6 +4,7 @@
 
 #include "engine/codegen/cpu/jit.h"
 #include "engine/record/recorder.h"
+#include "engine/runtime/gpu/gpu_kernel.h"
 #include "engine/support/result.h"
 
 namespace fusebox {
@@ -18,5 +19,8 @@ std::shared_ptr<codegen::cpu::Jit> startedJit();
 record::Id codeOwner(record::Recorder* recorder, const codegen::cpu::CompiledKernel& kernel);
 /// Makes `id` the owner and records the code as it is, in the background; a better tier follows by itself.
 void recordCode(record::Recorder* recorder, record::Id id, std::shared_ptr<codegen::cpu::CompiledKernel> kernel);
+
+/// Records a GPU kernel's code: PTX as its assembly.
+void recordGpuCode(record::Recorder* recorder, record::Id id, std::shared_ptr<runtime::gpu::GpuKernel> kernel);
 
 }  // namespace fusebox

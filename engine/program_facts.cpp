@@ -158,4 +158,10 @@ int64_t flopsOf(const inductor::ExternStep& call, const std::vector<ProgramBuffe
   return 0;
 }
 
+std::string deviceOf(const inductor::ExternStep& call, const std::vector<ProgramBuffer>& buffers) {
+  for (inductor::BufferId id : call.results)
+    if (id >= 0) return buffers[static_cast<size_t>(id)].meta.device.str();
+  return "cpu";
+}
+
 }  // namespace fusebox

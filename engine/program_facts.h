@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "engine/inductor/lowered_graph.h"
@@ -28,5 +29,8 @@ int64_t bytesOf(const graph::TensorMeta& meta);
 /// Multiplications and additions of an extern call, for the matrix products and convolutions whose cost follows from their operands;
 /// 0 for others.
 int64_t flopsOf(const inductor::ExternStep& call, const std::vector<inductor::ProgramBuffer>& buffers);
+
+/// Where an extern call's first result lies ("cpu" where it has none).
+std::string deviceOf(const inductor::ExternStep& call, const std::vector<inductor::ProgramBuffer>& buffers);
 
 }  // namespace fusebox

@@ -38,6 +38,9 @@ class BodyBuilder {
   /// Loads made until popMask happen only where the conjunction of the pushed conditions is true.
   void pushMask(ValueId condition);
   void popMask() { masks_.pop_back(); }
+  /// Formulas that are read count as buffers from now on: the body of one formula alone, for looking at.
+  void readOnly() { isReadOnly_ = true; }
+  bool isReadOnly() const { return isReadOnly_; }
   ValueId mask() const { return masks_.empty() ? -1 : masks_.back(); }
 
   DType type(ValueId v) const { return section_.values[static_cast<size_t>(v)].type; }
@@ -74,6 +77,7 @@ class BodyBuilder {
   std::unordered_set<graph::NodeId> seenOrigins_;
   std::vector<ValueId> masks_;
   std::unordered_map<ValueId, Symbol> indirect_;
+  bool isReadOnly_ = false;
 };
 
 }  // namespace fusebox::inductor

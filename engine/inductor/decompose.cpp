@@ -27,7 +27,8 @@ bool worthDecomposing(const graph::Graph& graph, const graph::Node& node) {
   bool fine = true;
   auto check = [&](const OutputMeta& o) {
     if (o.kind != OutputMeta::Kind::Tensor) return;
-    fine &= o.tensor.device.kind == graph::DeviceKind::Cpu && !graph::isComplex(o.tensor.dtype);
+    const auto kind = o.tensor.device.kind;
+    fine &= (kind == graph::DeviceKind::Cpu || kind == graph::DeviceKind::Cuda) && !graph::isComplex(o.tensor.dtype);
   };
   for (const OutputMeta& o : node.outputs) check(o);
   graph::Graph::forEachValue(node.args, [&](ValueRef v) { check(graph.meta(v)); });

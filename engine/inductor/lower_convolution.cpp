@@ -37,6 +37,7 @@ bool prefersChannelsLast(Lowering& lowering, const Node& node) {
 }
 
 Values convolution(Lowering& lowering, const Node& node) {
+  if (node.outputs[0].tensor.device.kind != graph::DeviceKind::Cpu) return lowering.externCall(node, "the device's library computes convolutions");
   const auto layout = prefersChannelsLast(lowering, node) ? ExternLayout::ChannelsLast : ExternLayout::AsTraced;
   return lowering.externCall(node, "oneDNN computes convolutions", layout);
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -57,8 +58,18 @@ struct PassLog {
 /// no-op and dead-code removal, common subexpressions, layout choice.
 Result<graph::Graph> runGraphPasses(graph::Graph graph, std::vector<PassLog>* log);
 
+/// What code can be generated for, asked while lowering.
+struct LowerOptions {
+  /// Why there is no code for a device; empty where there is.
+  std::function<std::string(const Device&)> refusal = [](const Device& device) {
+    return device.kind == graph::DeviceKind::Cpu ? std::string() : "no code generator for device " + device.str();
+  };
+  /// Whether a device other than the CPU has code for an operation on values of a type.
+  std::function<bool(const Device&, Op, DType)> hasCode = [](const Device&, Op, DType) { return true; };
+};
+
 /// Lowers every node: to loops where a lowering exists, to an extern call (with the reason) where none does.
-Result<LoweredGraph> lower(const graph::Graph& graph);
+Result<LoweredGraph> lower(const graph::Graph& graph, const LowerOptions& options = {});
 
 /// Why two groups were fused, or not. `scoreBytes` is the memory traffic that fusing saves.
 struct FusionDecision {

@@ -27,23 +27,6 @@ SymExpr reachable(const graph::TensorMeta& meta) {
   return last;
 }
 
-/// Whether a node can be computed by generated loops at all: on the CPU, with element types that the loop IR has.
-std::optional<std::string> unsupportedReason(const graph::Graph& graph, const Node& node) {
-  std::optional<std::string> reason;
-  auto check = [&](const graph::TensorMeta& m) {
-    if (m.device.kind != graph::DeviceKind::Cpu) reason = "no code generator for device " + m.device.str();
-    else if (graph::isComplex(m.dtype)) reason = "complex numbers";
-    else if (graph::elementSize(m.dtype) == 0) reason = "an element type without arithmetic";
-  };
-  for (const OutputMeta& o : node.outputs) {
-    if (o.kind == OutputMeta::Kind::Tensor) check(o.tensor);
-  }
-  graph::Graph::forEachValue(node.args, [&](ValueRef v) {
-    if (graph.meta(v).kind == OutputMeta::Kind::Tensor) check(graph.meta(v).tensor);
-  });
-  return reason;
-}
-
 /// What is computed from an image that was laid channels-last for an extern call is best laid so too.
 bool isRelaidImage(const LazyTensor& t) {
   return t.storage->relaid && t.rank() == 4 && !(t.sizes[2] == SymExpr(1) && t.sizes[3] == SymExpr(1));
@@ -55,6 +38,31 @@ bool onlySymbolic(const Node& node) {
 }
 
 }  // namespace
+
+/// Why a node cannot be computed by generated loops at all: its device, several devices, or element types that the loop IR lacks.
+std::optional<std::string> Lowering::unsupportedReason(const Node& node) const {
+  std::optional<std::string> reason;
+  std::optional<Device> device;
+  auto check = [&](const OutputMeta& o) {
+    if (o.kind != OutputMeta::Kind::Tensor || reason) return;
+    const graph::TensorMeta& m = o.tensor;
+    if (device && !(*device == m.device)) reason = "tensors on " + device->str() + " and " + m.device.str();
+    else if (graph::isComplex(m.dtype)) reason = "complex numbers";
+    else if (graph::elementSize(m.dtype) == 0) reason = "an element type without arithmetic";
+    else if (std::string refusal = options_.refusal(m.device); !refusal.empty()) reason = std::move(refusal);
+    device = m.device;
+  };
+  for (const OutputMeta& o : node.outputs) check(o);
+  graph::Graph::forEachValue(node.args, [&](ValueRef v) { check(graph_.meta(v)); });
+  return reason;
+}
+
+void Lowering::requireCode(const Device& device, const Section& section) const {
+  if (device.kind == graph::DeviceKind::Cpu) return;
+  for (const Value& v : section.values)
+    if (!options_.hasCode(device, v.op, v.type))
+      throw NotLowered(fmt::format("no code on {} for {} of {}", device.str(), inductor::name(v.op), graph::name(v.type)));
+}
 
 const LazyTensor& Lowering::tensor(ValueRef v) const {
   const auto& outputs = values_[static_cast<size_t>(v.node)];
@@ -126,6 +134,14 @@ LazyTensor Lowering::formula(const graph::TensorMeta& meta, ValueFn compute, con
     for (BufferId id : s.reads) addUnique(storage->reads, id);
   }
   if (current_) storage->origins = {current_->id};
+  if (meta.device.kind != graph::DeviceKind::Cpu && !(graph::product(meta.sizes) == SymExpr(0))) {
+    // The formula by itself: what it reads has been through here already.
+    BodyBuilder trial;
+    trial.readOnly();
+    const ValueId v = storage->compute(trial, freshIndex(meta.sizes, "t"));
+    trial.store(0, 0, v);
+    requireCode(meta.device, trial.finish({}, false));
+  }
   return {storage, meta.sizes, nullptr, {}};
 }
 
@@ -270,6 +286,7 @@ std::vector<LazyTensor> Lowering::reduce(const IndexList& sizes, const std::vect
     values.push_back(bufferTensor(id, meta, current_ ? current_->id : -1));
   }
   Section finish = b.finish({}, false);
+  for (const Section* s : {&accumulate, &finish}) requireCode(results.front().meta.device, *s);
   if (current_ && std::find(origins.begin(), origins.end(), current_->id) == origins.end()) origins.push_back(current_->id);
   Operation& op = newOperation(Operation::Kind::Loops);
   op.origins = std::move(origins);
@@ -299,7 +316,7 @@ Result<void> Lowering::lowerNode(const Node& node) {
     return {};
   }
   std::string reason = "no lowering for " + node.op;
-  if (auto unsupported = unsupportedReason(graph_, node)) {
+  if (auto unsupported = unsupportedReason(node)) {
     reason = *unsupported;
   } else if (auto it = loweringTable().find(node.op); it != loweringTable().end()) {
     try {
@@ -361,9 +378,9 @@ Result<LoweredGraph> Lowering::run() {
   return std::move(out_);
 }
 
-Result<LoweredGraph> lower(const graph::Graph& graph) {
+Result<LoweredGraph> lower(const graph::Graph& graph, const LowerOptions& options) {
   if (auto ok = graph.verify(); !ok) return tl::unexpected(ok.error());
-  return Lowering(graph).run();
+  return Lowering(graph, options).run();
 }
 
 const LowerTable& loweringTable() {

@@ -32,7 +32,7 @@ enum class ExternLayout : uint8_t { AsTraced, ChannelsLast };
 /// (tables in lower_*.cpp) work through it.
 class Lowering {
  public:
-  explicit Lowering(const graph::Graph& graph) : graph_(graph) {}
+  Lowering(const graph::Graph& graph, const LowerOptions& options) : graph_(graph), options_(options) {}
 
   Result<LoweredGraph> run();
 
@@ -61,6 +61,9 @@ class Lowering {
 
  private:
   Result<void> lowerNode(const graph::Node& node);
+  std::optional<std::string> unsupportedReason(const graph::Node& node) const;
+  /// Throws NotLowered where a device other than the CPU lacks code for one of the values.
+  void requireCode(const Device& device, const Section& section) const;
   void settle(const graph::Node& node, std::vector<LazyTensor> values);
   bool worthRealising(const Storage& storage, size_t users) const;
   BufferId newBuffer(LoweredBuffer::Kind kind, const graph::TensorMeta& meta, std::string name, int32_t index = -1);
@@ -74,6 +77,7 @@ class Lowering {
   Result<void> emitResults(const graph::Node& output);
 
   const graph::Graph& graph_;
+  const LowerOptions& options_;
   const graph::Node* current_ = nullptr;
   LoweredGraph out_;
   std::vector<std::vector<LazyTensor>> values_;

@@ -10,10 +10,11 @@ CompiledGraph::~CompiledGraph() { delete spare_.load(); }
 
 Result<std::shared_ptr<CompiledGraph>> CompiledGraph::create(
     inductor::Program program, std::vector<std::shared_ptr<codegen::cpu::CompiledKernel>> kernels,
-    std::vector<at::Tensor> constants, std::vector<at::Generator> generators) {
+    std::vector<at::Tensor> constants, std::vector<at::Generator> generators, std::vector<std::shared_ptr<gpu::GpuKernel>> gpuKernels) {
   std::shared_ptr<CompiledGraph> graph(new CompiledGraph);
   graph->plan_->program = std::move(program);
   graph->plan_->kernels = std::move(kernels);
+  graph->plan_->gpuKernels = std::move(gpuKernels);
   graph->plan_->constants = std::move(constants);
   if (auto built = graph->plan_->build(generators); !built) return tl::unexpected(built.error());
   return graph;
@@ -43,6 +44,8 @@ int64_t CompiledGraph::scalarResult(size_t index, c10::ArrayRef<at::Tensor> inpu
 const inductor::Program& CompiledGraph::program() const { return plan_->program; }
 
 const std::vector<std::shared_ptr<codegen::cpu::CompiledKernel>>& CompiledGraph::kernels() const { return plan_->kernels; }
+
+const std::vector<std::shared_ptr<gpu::GpuKernel>>& CompiledGraph::gpuKernels() const { return plan_->gpuKernels; }
 
 std::unique_ptr<Frame> CompiledGraph::takeFrame() {
   std::unique_ptr<Frame> frame(spare_.exchange(nullptr, std::memory_order_acq_rel));

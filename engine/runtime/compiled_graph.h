@@ -9,6 +9,7 @@
 
 #include "engine/codegen/cpu/jit.h"
 #include "engine/inductor/program.h"
+#include "engine/runtime/gpu/gpu_kernel.h"
 #include "engine/runtime/launch_sink.h"
 #include "engine/support/result.h"
 
@@ -21,12 +22,13 @@ class Frame;
 /// once on several threads, and an operator may call back into the same graph.
 class CompiledGraph {
  public:
-  /// `kernels[i]` is the code of `program.kernels[i]`; `constants` and `generators` are the captured graph's, by index. Fails
-  /// when an operator is missing or an argument does not fit its schema.
+  /// `kernels[i]` is the code of `program.kernels[i]`, or null where `gpuKernels[i]` is; `constants` and `generators` are the captured
+  /// graph's, by index. Fails when an operator is missing or an argument does not fit its schema.
   static Result<std::shared_ptr<CompiledGraph>> create(inductor::Program program,
                                                        std::vector<std::shared_ptr<codegen::cpu::CompiledKernel>> kernels,
                                                        std::vector<at::Tensor> constants,
-                                                       std::vector<at::Generator> generators = {});
+                                                       std::vector<at::Generator> generators = {},
+                                                       std::vector<std::shared_ptr<gpu::GpuKernel>> gpuKernels = {});
   ~CompiledGraph();
 
   /// Carries out the program. `inputs` must have the sizes, strides, dtypes and devices that it was compiled for: checking is
@@ -42,6 +44,7 @@ class CompiledGraph {
 
   const inductor::Program& program() const;
   const std::vector<std::shared_ptr<codegen::cpu::CompiledKernel>>& kernels() const;
+  const std::vector<std::shared_ptr<gpu::GpuKernel>>& gpuKernels() const;
 
  private:
   CompiledGraph();

@@ -126,7 +126,11 @@ void Frame::bindViewAddresses(BufferId base) {
 }
 
 void Frame::launch(const LaunchPlan& plan) {
-  if (plan.isStatic) {
+  if (plan.isStatic && plan.gpuKernel) {
+    c10::SmallVector<int64_t, 8> sizes;
+    for (const graph::SymExpr& size : plan.sizes) sizes.push_back(size.constant());
+    launchOnGpu(plan, sizes);
+  } else if (plan.isStatic) {
     launchUnits(plan, nullptr);
   } else {
     launchDynamic(plan);
@@ -138,7 +142,8 @@ void Frame::launchDynamic(const LaunchPlan& plan) {
   for (const graph::SymExpr& size : plan.sizes) sizes.push_back(evaluate(size));
   LaunchPlan resolved = plan;
   resolved.resolve(sizes.data());
-  launchUnits(resolved, sizes.data());
+  if (resolved.gpuKernel) launchOnGpu(resolved, sizes);
+  else launchUnits(resolved, sizes.data());
 }
 
 void Frame::launchUnits(const LaunchPlan& plan, const int64_t* sizes) {
@@ -275,7 +280,7 @@ void Frame::record(LaunchSink* sink, size_t step, int64_t startNs) const {
     const LaunchPlan& plan = plan_.launches[at(which.index)];
     launch.kernel = plan.kernelIndex;
     launch.group = plan.group;
-    launch.bytes = plan.kernel->bytesPerUnit * plan.units;
+    launch.bytes = plan.gpuKernel ? plan.gpuKernel->code().bytesMoved : plan.kernel->bytesPerUnit * plan.units;
   } else {
     launch.group = plan_.externs[at(which.index)].group;
   }

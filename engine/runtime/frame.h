@@ -34,6 +34,7 @@ class Frame {
   void launch(const LaunchPlan& plan);
   void launchDynamic(const LaunchPlan& plan);
   void launchUnits(const LaunchPlan& plan, const int64_t* sizes);
+  void launchOnGpu(const LaunchPlan& plan, c10::ArrayRef<int64_t> sizes);
   void* workMemory(int64_t bytes);
   void callExtern(const ExternPlan& plan);
   void storeResults(const ExternCall& call);

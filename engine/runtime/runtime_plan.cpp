@@ -54,6 +54,10 @@ int64_t grainOf(const codegen::cpu::CompiledKernel& kernel) {
 }  // namespace
 
 void LaunchPlan::resolve(const int64_t* values) {
+  if (gpuKernel) {
+    shape = gpuKernel->shapeFor(values);
+    return;
+  }
   units = kernel->units(values);
   phaseEnds = kernel->phaseEnds ? kernel->phaseEnds(values) : std::vector<int64_t>{};
   workBytes = kernel->scratchBytes ? kernel->scratchBytes(values) : 0;
@@ -102,13 +106,15 @@ Result<void> RuntimePlan::addLaunch(const LaunchStep& step) {
   const auto kernelIndex = static_cast<size_t>(step.kernel);
   const inductor::Kernel& kernel = program.kernels[kernelIndex];
   plan.kernel = kernels[kernelIndex].get();
-  if (!plan.kernel) return fail(ErrorCode::Internal, "kernel has no code", kernel.name);
+  if (kernelIndex < gpuKernels.size()) plan.gpuKernel = gpuKernels[kernelIndex].get();
+  if (!plan.kernel == !plan.gpuKernel) return fail(ErrorCode::Internal, "kernel has no code, or code for two devices", kernel.name);
+  plan.device = toDevice(kernel.device);
   plan.kernelIndex = step.kernel;
   plan.group = step.group;
   plan.buffers = step.buffers;
   plan.sizes = step.sizes;
   if (plan.sizes.empty()) plan.sizes.assign(kernel.sizeSymbols.begin(), kernel.sizeSymbols.end());
-  plan.grain = grainOf(*plan.kernel);
+  if (plan.kernel) plan.grain = grainOf(*plan.kernel);
   std::vector<int64_t> constants;
   plan.isStatic = allConstant(plan.sizes, &constants);
   if (plan.isStatic) plan.resolve(constants.data());

@@ -9,6 +9,7 @@
 #include "engine/codegen/cpu/jit.h"
 #include "engine/inductor/program.h"
 #include "engine/runtime/extern_call.h"
+#include "engine/runtime/gpu/gpu_kernel.h"
 
 namespace fusebox::runtime {
 
@@ -29,7 +30,9 @@ struct BufferPlan {
 };
 
 struct LaunchPlan {
-  const codegen::cpu::CompiledKernel* kernel = nullptr;
+  const codegen::cpu::CompiledKernel* kernel = nullptr;  ///< on the CPU; else `gpuKernel` on `device`
+  gpu::GpuKernel* gpuKernel = nullptr;
+  c10::Device device = c10::Device(c10::kCPU);
   int32_t kernelIndex = -1;
   int32_t group = -1;
   std::vector<inductor::BufferId> buffers;
@@ -39,6 +42,7 @@ struct LaunchPlan {
   std::vector<int64_t> phaseEnds;          ///< empty: a single phase
   int64_t workBytes = 0;                   ///< working memory of the launch
   int64_t grain = 1;                       ///< work units that are worth a thread of their own
+  gpu::GpuKernel::Shape shape;             ///< on a GPU, instead of units and phases
 
   /// Works out units, phases and working memory for the kernel's size arguments.
   void resolve(const int64_t* values);
@@ -58,7 +62,8 @@ struct RuntimePlan {
   };
 
   inductor::Program program;
-  std::vector<std::shared_ptr<codegen::cpu::CompiledKernel>> kernels;
+  std::vector<std::shared_ptr<codegen::cpu::CompiledKernel>> kernels;  ///< null where the kernel runs on a GPU
+  std::vector<std::shared_ptr<gpu::GpuKernel>> gpuKernels;             ///< null, or missing, where it does not
   std::vector<at::Tensor> constants;
   std::vector<BufferPlan> buffers;
   std::vector<inductor::BufferId> bound;    ///< inputs and constants

@@ -18,6 +18,7 @@ from models.zoo import MODELS, loss_of, tensors_of
 
 LIMIT = {torch.float32: 2e-4, torch.bfloat16: 4e-2, torch.float16: 1e-2, torch.float64: 1e-7}
 GRADIENT_LIMIT = {torch.float32: 1e-1, torch.float64: 1e-6}
+DEVICE = "cpu"
 
 
 def relative_error(a, b):
@@ -57,16 +58,21 @@ def cast(value, dtype):
     return value
 
 
+def make(name):
+    with torch.device(DEVICE):
+        return MODELS[name]()
+
+
 def inference(name, dtype):
     torch.manual_seed(0)
-    model, args, kwargs = MODELS[name]()
+    model, args, kwargs = make(name)
     model.eval().to(dtype)
     exact_model = copy.deepcopy(model).double()
     compiled = fusebox.compile(copy.deepcopy(model), fullgraph=True)
     report = Report()
     with torch.no_grad():
         for _ in range(2):
-            _, args, kwargs = MODELS[name]()
+            _, args, kwargs = make(name)
             args = [cast(a, dtype) for a in args]
             want = model(*args, **kwargs)
             exact = exact_model(*[cast(a, torch.float64) for a in args], **kwargs)
@@ -80,7 +86,7 @@ def inference(name, dtype):
 
 def training(name, dtype):
     torch.manual_seed(0)
-    model, args, kwargs = MODELS[name]()
+    model, args, kwargs = make(name)
     model.train().to(dtype)
     for module in model.modules():  # random numbers are drawn from one generator: keep the two runs comparable
         if isinstance(module, torch.nn.Dropout):
@@ -97,7 +103,7 @@ def training(name, dtype):
     compiled = fusebox.compile(copied, fullgraph=True)
     report = Report()
     for step in range(2):
-        _, args, kwargs = MODELS[name]()
+        _, args, kwargs = make(name)
         for m, run, dt in ((model, model, dtype), (exact_model, exact_model, torch.float64), (copied, compiled, dtype)):
             m.zero_grad()
             loss_of(run(*[cast(a, dt) for a in args], **kwargs)).backward()
@@ -127,7 +133,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--models", nargs="*", default=list(MODELS))
     parser.add_argument("--modes", nargs="*", default=list(MODES), choices=list(MODES))
+    parser.add_argument("--device", default="cpu")
     options = parser.parse_args()
+    global DEVICE
+    DEVICE = options.device
     failed = 0
     for name in options.models:
         for mode in options.modes:

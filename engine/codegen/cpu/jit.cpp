@@ -19,6 +19,7 @@
 #include "engine/codegen/cpu/kernel_check.h"
 #include "engine/codegen/cpu/kernel_emitter.h"
 #include "engine/codegen/cpu/machine_code.h"
+#include "engine/codegen/cpu/size_function.h"
 
 namespace fusebox::codegen::cpu {
 namespace {
@@ -31,18 +32,6 @@ int64_t now() {
 }
 
 std::string why(llvm::Error error) { return llvm::toString(std::move(error)); }
-
-/// Values of `expr` at run time, from the launch's sizes.
-std::function<int64_t(const int64_t*)> evaluator(inductor::SymExpr expr, std::vector<inductor::Symbol> symbols) {
-  if (expr.isConstant()) return [n = expr.constant()](const int64_t*) { return n; };
-  return [expr = std::move(expr), symbols = std::move(symbols)](const int64_t* sizes) {
-    return expr.evaluate([&](inductor::Symbol s) -> std::optional<int64_t> {
-      for (size_t i = 0; i < symbols.size(); ++i)
-        if (symbols[i] == s) return sizes[i];
-      return std::nullopt;
-    }).value_or(0);
-  };
-}
 
 /// A kernel with what is needed to compile it again.
 struct Entry : CompiledKernel {
@@ -202,14 +191,14 @@ void OrcJit::describe(Entry& entry) {
   std::vector<std::function<int64_t(const int64_t*)>> phases;
   for (const Phase& p : plan.phases) {
     total += plan.unitsOf(p);
-    phases.push_back(evaluator(plan.unitsOf(p), symbols));
+    phases.push_back(sizeFunction(plan.unitsOf(p), symbols));
   }
-  entry.units = evaluator(total, symbols);
+  entry.units = sizeFunction(total, symbols);
   entry.bytesPerUnit = plan.bytesPerUnit;
   entry.costPerUnit = plan.nsPerUnit;
   entry.checks = inductor::hasChecks(plan.kernel);
   if (!plan.isPhased()) return;
-  entry.scratchBytes = evaluator(layoutScratch(plan).bytes, symbols);
+  entry.scratchBytes = sizeFunction(layoutScratch(plan).bytes, symbols);
   entry.phaseEnds = [phases = std::move(phases)](const int64_t* sizes) {
     std::vector<int64_t> ends;
     int64_t end = 0;

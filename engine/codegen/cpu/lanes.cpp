@@ -172,6 +172,10 @@ llvm::AllocaInst* Lanes::batchSlot(Type* type, int number) const {
 
 Value* Lanes::callBatch(const std::string& symbol, llvm::ArrayRef<Value*> args) const {
   Type* type = args[0]->getType();
+  if (target.deviceFunctions) {
+    const std::vector<Type*> types(args.size(), type);
+    return ir.CreateCall(ir.GetInsertBlock()->getModule()->getOrInsertFunction(symbol, llvm::FunctionType::get(type, types, false)), args);
+  }
   Type* pointer = ir.getPtrTy();
   llvm::Module& module = *ir.GetInsertBlock()->getModule();
   auto callee = module.getOrInsertFunction(

@@ -43,7 +43,7 @@ class Lanes {
   llvm::Value* fma(llvm::Value* a, llvm::Value* b, llvm::Value* c) const;
   llvm::Value* unary(llvm::Intrinsic::ID id, llvm::Value* a) const { return ir.CreateUnaryIntrinsic(id, a); }
   llvm::Value* abs(llvm::Value* a) const { return unary(llvm::Intrinsic::fabs, a); }
-  /// Calls `void symbol(out, a, b, n)` on all lanes (arrays on the stack); see batch_math.h.
+  /// Calls `void symbol(out, a, b, n)` on all lanes (arrays on the stack); see batch_math.h. On a GPU `T symbol(a, b)`.
   llvm::Value* callBatch(const std::string& symbol, llvm::ArrayRef<llvm::Value*> args) const;
   /// True in an i1 if any lane is true.
   llvm::Value* any(llvm::Value* mask) const;

@@ -43,7 +43,7 @@ Result<void> guardAgainstFatalErrors(const std::function<void()>& work) {
     work();
   } catch (const std::exception& e) {
     fatalTarget = outer;
-    return fail(ErrorCode::Unsupported, "cannot generate CPU code", e.what());
+    return fail(ErrorCode::Unsupported, "cannot generate code", e.what());
   }
   fatalTarget = outer;
   return {};

@@ -30,6 +30,13 @@ Value* quotient(const Lanes& l, Value* y, Value* x);
 /// min(x, limit), NaN for NaN.
 Value* atMost(const Lanes& l, Value* x, double limit);
 
+struct Quadrant {
+  Value *sine, *cosine;  ///< of x reduced to |r| <= pi/4
+  Value* number;         ///< of quarter turns, integer lanes
+};
+/// For arguments that are not too large for the three-part reduction: below 48000 (2^30 for doubles).
+Quadrant quadrantOf(const Lanes& l, Value* x);
+
 Value* exponential(const Lanes& l, Value* x);
 /// The same for |x| < 80, or NaN, without looking for overflow.
 Value* exponentialWithin(const Lanes& l, Value* x);

@@ -40,12 +40,9 @@ constexpr double kAsinDouble[] = {0.166666666666653829, 0.0750000000034303999, 0
 constexpr double kSinHalfPeriod[] = {-0.1666665943276468, 0.008333062968560205, -0.00019809346564160683, 2.605182114469601e-06};
 constexpr double kPiSingle[] = {0x1.921fb4p+1, 0x1.4442dp-23, 0x1.84698ap-47};
 
-struct Quadrant {
-  Value *sine, *cosine;  ///< of x reduced to |r| <= pi/4
-  Value* number;         ///< of quarter turns, integer lanes
-};
+}  // namespace
 
-Quadrant reduce(const Lanes& l, Value* x) {
+Quadrant inline_math::quadrantOf(const Lanes& l, Value* x) {
   const bool d = isDouble(x);
   auto [n, integer] = nearestInteger(l, x, 0.636619772367581343);
   const double* parts = d ? kHalfPiDouble : kHalfPiSingle;
@@ -59,6 +56,8 @@ Quadrant reduce(const Lanes& l, Value* x) {
   return {sine, l.fma(c, z, l.real(x, 1)), integer};
 }
 
+namespace {
+
 Value* isOdd(const Lanes& l, Value* n) { return l.ir.CreateICmpNE(l.ir.CreateAnd(n, l.integer(n, 1)), l.integer(n, 0)); }
 
 /// Lanes whose argument is too large for the reduction (infinities and NaN give NaN by themselves).
@@ -70,7 +69,7 @@ Value* tooLarge(const Lanes& l, Value* x) {
 /// sin(x + shift * pi/2) for doubles
 Value* sineOfDouble(const Lanes& l, Value* x, int shift) {
   auto& ir = l.ir;
-  const Quadrant q = reduce(l, x);
+  const Quadrant q = quadrantOf(l, x);
   Value* n = shift ? ir.CreateAdd(q.number, l.integer(q.number, shift)) : q.number;
   Value* v = ir.CreateSelect(isOdd(l, n), q.cosine, q.sine);
   Value* sign = ir.CreateShl(ir.CreateAnd(n, l.integer(n, 2)), l.integer(n, 62));
@@ -103,7 +102,7 @@ Value* emitCos(const Lanes& l, Args a) { return orElseBatch(l, sineOf(l, a[0], 1
 
 Value* emitTan(const Lanes& l, Args a) {
   auto& ir = l.ir;
-  const Quadrant q = reduce(l, a[0]);
+  const Quadrant q = quadrantOf(l, a[0]);
   Value* odd = isOdd(l, q.number);
   Value* numerator = ir.CreateSelect(odd, ir.CreateFNeg(q.cosine), q.sine);
   Value* denominator = ir.CreateSelect(odd, q.sine, q.cosine);

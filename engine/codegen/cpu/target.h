@@ -15,6 +15,7 @@ struct TargetTraits {
   bool avx512 = false;        ///< F, BW, DQ and VL
   bool fma = false;
   bool f16c = false;
+  bool deviceFunctions = false;  ///< GPU: what has no inline code is a function of one value, not of an array of lanes
 };
 
 /// A code generator for `target`, PIC and small code model. `optimise` false: fast instruction selection and allocation.

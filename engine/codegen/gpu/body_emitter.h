@@ -1,0 +1,90 @@
+#pragma once
+
+#include <functional>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "engine/codegen/cpu/index_emitter.h"
+#include "engine/codegen/cpu/lanes.h"
+#include "engine/codegen/gpu/plan.h"
+
+namespace fusebox::codegen::gpu {
+
+/// A kernel's buffer as the emitted function sees it. Elements of Scratch buffers lie `elementStride` apart, those of a point
+/// `pointStride` after those of the point before it, and `point` is that of the thread's first point; null for others.
+struct BufferSlot {
+  const inductor::KernelBuffer* buffer = nullptr;
+  llvm::Value* base = nullptr;
+  llvm::Value* elementStride = nullptr;
+  llvm::Value* pointStride = nullptr;
+  llvm::Value* point = nullptr;
+  int64_t alignment = 1;     ///< bytes, of `base`
+  bool isInvariant = false;  ///< nothing writes its memory while the launch runs
+};
+
+using SymbolValues = std::unordered_map<uint32_t, llvm::Value*>;
+
+/// What is in scope while a phase is emitted.
+struct Scope {
+  SymbolValues symbols;                                   ///< sizes: i64
+  std::unordered_map<inductor::BufferId, BufferSlot> buffers;
+  /// Results by reduction id: [number][point of the thread].
+  std::unordered_map<int, std::vector<std::vector<llvm::Value*>>> reduced;
+};
+
+/// The copies of a section's body that one thread carries out together: `unroll` groups of `vector` neighbours.
+struct Instances {
+  int unroll = 1, vector = 1;
+  const inductor::Symbol* axis = nullptr;  ///< the neighbours' axis; null for vector 1
+  bool overPoints = false;                 ///< neighbours are outer points
+  std::vector<SymbolValues> symbols;       ///< of each group: axes, i64; `axis` for its first neighbour
+  std::vector<llvm::Value*> active;        ///< of each group: whether it may have effects; null: always
+};
+
+/// Emits the instances of a section's body at the insertion point. Groups that are not active compute on some active group's
+/// indices, so their loads are in range; what they compute is dropped.
+class BodyEmitter {
+ public:
+  BodyEmitter(const cpu::Lanes& lanes, const Scope& scope, const inductor::Section& section, const Instances& instances);
+
+  /// Starts every load that depends on nothing else, so that they run at once.
+  void loadAhead();
+  void store(const inductor::Statement& statement);
+  llvm::Value* value(inductor::ValueId id, int group, int neighbour);
+  llvm::Value* position(const inductor::SymExpr& expr, llvm::Type* type, int group, int neighbour);
+
+ private:
+  using Copies = std::vector<llvm::Value*>;  ///< one for all instances, or one for each
+  bool varies(inductor::Symbol s) const;
+  bool isVarying(inductor::ValueId id) const { return varying_[static_cast<size_t>(id)]; }
+  void analyse();
+  void emit(inductor::ValueId id);
+  llvm::Value* emitOne(const inductor::Value& v, int group, int neighbour);
+  llvm::Value* emitCheck(const inductor::Value& v, int group, int neighbour);
+  void emitLoads(const inductor::Value& v, bool varying, Copies& out);
+  llvm::Value* loadMasked(const inductor::Value& v, int group, int neighbour);
+  bool loadVector(const inductor::Value& v, int group, Copies& out);
+  bool isVector(const BufferSlot& slot, const inductor::SymExpr& index) const;
+  llvm::Value* symbolValue(inductor::Symbol s, int group, int neighbour);
+  llvm::Value* indexValue(const inductor::SymExpr& expr, int group, int neighbour);
+  llvm::Value* pointer(const BufferSlot& slot, const inductor::SymExpr& index, int group, int neighbour,
+                       llvm::Value* onlyIf = nullptr);
+  llvm::Value* load(const BufferSlot& slot, llvm::Type* type, llvm::Value* pointer, int64_t align);
+  llvm::Value* fromMemory(const BufferSlot& slot, llvm::Value* stored, inductor::DType type);
+  llvm::Value* toMemory(const inductor::Statement& s, const BufferSlot& slot, int group, int neighbour);
+  void storeVector(const inductor::Statement& s, const BufferSlot& slot, int group);
+  void atomicAdd(const BufferSlot& slot, llvm::Value* pointer, llvm::Value* added);
+  /// Emits `work` for when `condition` holds (null: always).
+  void when(llvm::Value* condition, const std::function<void()>& work);
+  llvm::Value* both(llvm::Value* a, llvm::Value* b);
+
+  const cpu::Lanes& l_;
+  const Scope& scope_;
+  const inductor::Section& section_;
+  const Instances& set_;
+  std::vector<char> varying_;
+  std::vector<Copies> values_;
+};
+
+}  // namespace fusebox::codegen::gpu

@@ -1,0 +1,237 @@
+#include "engine/codegen/gpu/kernel_emitter.h"
+
+#include <llvm/IR/IntrinsicsNVPTX.h>
+
+#include <algorithm>
+
+namespace fusebox::codegen::gpu {
+using inductor::Axis;
+using inductor::BufferRole;
+using inductor::Section;
+using inductor::Statement;
+using inductor::SymExpr;
+using inductor::Symbol;
+using llvm::Value;
+
+namespace {
+
+constexpr unsigned kGlobal = 1, kShared = 3;  // address spaces
+
+std::unordered_set<inductor::BufferId> writtenBuffers(const inductor::Kernel& k) {
+  std::unordered_set<inductor::BufferId> written;
+  for (const Section& s : k.sections)
+    for (const Statement& st : s.body)
+      if (st.kind != Statement::Kind::Reduce) written.insert(st.buffer);
+  for (const auto& b : k.buffers)
+    if (written.count(b.id) && b.overwrites >= 0) written.insert(b.overwrites);
+  return written;
+}
+
+}  // namespace
+
+KernelEmitter::KernelEmitter(const Plan& plan, const Phase& phase, llvm::Module& module, const cpu::TargetTraits& traits,
+                             const std::string& name, bool aligned)
+    : plan_(plan), phase_(phase), module_(module), ir_(module.getContext()), traits_(traits), lanes_(ir_, traits_),
+      combiner_(lanes_, module_, phase_.map) {
+  makeFunction(name);
+  bindArguments(aligned);
+  bindThread();
+  bindScratch();
+}
+
+void KernelEmitter::makeFunction(const std::string& name) {
+  std::vector<llvm::Type*> types;
+  for (const auto& b : plan_.kernel.buffers)
+    if (b.role != BufferRole::Scratch) types.push_back(ir_.getPtrTy(kGlobal));
+  if (!(plan_.workBytes == SymExpr(0))) types.push_back(ir_.getPtrTy(kGlobal));
+  types.insert(types.end(), plan_.kernel.sizeSymbols.size(), ir_.getInt64Ty());
+  function_ = llvm::Function::Create(llvm::FunctionType::get(ir_.getVoidTy(), types, false), llvm::Function::ExternalLinkage, name, module_);
+  function_->setCallingConv(llvm::CallingConv::PTX_Kernel);
+  function_->addFnAttr(llvm::Attribute::NoUnwind);
+  auto* annotations = module_.getOrInsertNamedMetadata("nvvm.annotations");
+  auto annotate = [&](const char* key, int number) {
+    annotations->addOperand(llvm::MDNode::get(ir_.getContext(), {llvm::ValueAsMetadata::get(function_), llvm::MDString::get(ir_.getContext(), key),
+                                                                 llvm::ConstantAsMetadata::get(ir_.getInt32(static_cast<uint32_t>(number)))}));
+  };
+  annotate("kernel", 1);
+  annotate("maxntidx", phase_.map.threads());
+  ir_.SetInsertPoint(llvm::BasicBlock::Create(ir_.getContext(), "entry", function_));
+}
+
+void KernelEmitter::bindArguments(bool aligned) {
+  const auto written = writtenBuffers(plan_.kernel);
+  unsigned position = 0;
+  for (const auto& b : plan_.kernel.buffers) {
+    BufferSlot slot;
+    slot.buffer = &b;
+    slot.alignment = alignmentOf(b, aligned);
+    slot.isInvariant = b.role == BufferRole::Input && !written.count(b.id);
+    if (b.role != BufferRole::Scratch) slot.base = function_->getArg(position++);
+    scope_.buffers[b.id] = slot;
+  }
+  if (!(plan_.workBytes == SymExpr(0))) work_ = function_->getArg(position++);
+  for (Symbol s : plan_.kernel.sizeSymbols) scope_.symbols[s.id] = function_->getArg(position++);
+}
+
+Value* KernelEmitter::scalar(const SymExpr& expr) {
+  return cpu::IndexEmitter(lanes_, [this](Symbol s) { return scope_.symbols.at(s.id); }).scalar(expr);
+}
+
+void KernelEmitter::decompose(Value* number, const std::vector<Axis>& axes, const std::vector<int>& order, int vectorAxis, int vector,
+                              SymbolValues& out) {
+  auto* i64 = ir_.getInt64Ty();
+  llvm::Type* type = number->getType();
+  for (size_t i = order.size(); i-- > 0;) {
+    const Axis& axis = axes[static_cast<size_t>(order[i])];
+    const int count = order[i] == vectorAxis ? vector : 1;
+    Value* at = number;
+    if (i > 0) {
+      Value* extent = ir_.CreateTrunc(scalar(graph::floorDiv(axis.extent, SymExpr(count))), type);
+      at = ir_.CreateURem(number, extent);
+      number = ir_.CreateUDiv(number, extent);
+    }
+    at = ir_.CreateZExt(at, i64);
+    out[axis.symbol.id] = count == 1 ? at : ir_.CreateMul(at, ir_.getInt64(static_cast<uint64_t>(count)), "", true, true);
+  }
+}
+
+/// Which points this thread has, and where it stands among those that share them.
+void KernelEmitter::bindThread() {
+  const Mapping& map = phase_.map;
+  auto u32 = [&](int64_t v) { return ir_.getInt32(static_cast<uint32_t>(v)); };
+  Value* thread = combiner_.thread();
+  Value* block = ir_.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x, {}, {});
+  Value* side = thread;
+  inner_ = u32(0);
+  if (map.inner > 1) {
+    const int fast = map.pointsFast ? map.points : map.inner;
+    Value* low = ir_.CreateURem(thread, u32(fast));
+    Value* high = ir_.CreateUDiv(thread, u32(fast));
+    side = map.pointsFast ? low : high;
+    inner_ = map.pointsFast ? high : low;
+    isFirst_ = ir_.CreateICmpEQ(inner_, u32(0));
+  }
+  const SymExpr vectors = plan_.vectors(map);
+  const SymExpr perBlock(map.vectorsPerBlock());
+  if (phase_.kind == Phase::Kind::Chunk) {
+    Value* blocks = ir_.CreateTrunc(scalar(graph::floorDiv(vectors + perBlock - SymExpr(1), perBlock)), ir_.getInt32Ty());
+    chunk_ = ir_.CreateZExt(ir_.CreateUDiv(block, blocks), ir_.getInt64Ty());
+    block = ir_.CreateURem(block, blocks);
+  }
+  const bool narrow = cpu::fitsInt32(vectors + perBlock * SymExpr(2));
+  llvm::Type* type = narrow ? ir_.getInt32Ty() : ir_.getInt64Ty();
+  Value* count = ir_.CreateTrunc(scalar(vectors), type);
+  Value* base = ir_.CreateMul(ir_.CreateZExt(block, type), llvm::ConstantInt::get(type, static_cast<uint64_t>(map.vectorsPerBlock())));
+  base = ir_.CreateAdd(base, ir_.CreateZExt(side, type));
+  const auto known = vectors.maybeConstant();
+  const bool exact = known && *known % map.vectorsPerBlock() == 0;
+  for (int u = 0; u < map.unroll; ++u) {
+    Value* number = u ? ir_.CreateAdd(base, llvm::ConstantInt::get(type, static_cast<uint64_t>(u * map.points))) : base;
+    Value* inside = nullptr;
+    if (!exact) {  // what lies beyond repeats the last one, without effects
+      inside = ir_.CreateICmpULT(number, count);
+      number = ir_.CreateSelect(inside, number, ir_.CreateSub(count, llvm::ConstantInt::get(type, 1)));
+    }
+    if (u == 0) point_ = ir_.CreateMul(ir_.CreateZExt(number, ir_.getInt64Ty()), ir_.getInt64(static_cast<uint64_t>(map.vector)));
+    outer_.emplace_back();
+    decompose(number, plan_.kernel.outer, plan_.outerOrder, plan_.vectorAxis, map.vector,
+              map.unroll == 1 ? scope_.symbols : outer_.back());
+    isInside_.push_back(inside);
+  }
+}
+
+/// Scratch buffers in shared memory: the elements of the block's points; in working memory: those of all points. Points lie side by
+/// side where neighbouring threads are neighbouring points, elements where they are not.
+void KernelEmitter::bindScratch() {
+  const Mapping& map = phase_.map;
+  llvm::GlobalVariable* block = nullptr;
+  if (plan_.scratchIsShared && plan_.sharedBytes > 0) {
+    auto* type = llvm::ArrayType::get(ir_.getInt8Ty(), static_cast<uint64_t>(plan_.sharedBytes));
+    block = new llvm::GlobalVariable(module_, type, false, llvm::GlobalValue::InternalLinkage, llvm::UndefValue::get(type), "scratch",
+                                     nullptr, llvm::GlobalValue::NotThreadLocal, kShared);
+    block->setAlignment(llvm::Align(16));
+  }
+  const int64_t pointsHere = int64_t{map.vectorsPerBlock()} * map.vector;
+  for (size_t i = 0; i < plan_.kernel.buffers.size(); ++i) {
+    const auto& b = plan_.kernel.buffers[i];
+    if (b.role != BufferRole::Scratch) continue;
+    BufferSlot& slot = scope_.buffers[b.id];
+    slot.base = ir_.CreateGEP(ir_.getInt8Ty(), block ? static_cast<Value*>(block) : work_, scalar(plan_.scratch[i]));
+    slot.alignment = graph::elementSize(b.dtype);
+    Value* one = ir_.getInt64(1);
+    Value* points = block ? static_cast<Value*>(ir_.getInt64(static_cast<uint64_t>(pointsHere))) : scalar(plan_.points());
+    slot.point = point_;
+    if (block) {
+      Value* side = map.pointsFast ? ir_.CreateURem(combiner_.thread(), ir_.getInt32(static_cast<uint32_t>(map.points)))
+                                   : ir_.CreateUDiv(combiner_.thread(), ir_.getInt32(static_cast<uint32_t>(map.inner)));
+      slot.point = ir_.CreateMul(ir_.CreateZExt(side, ir_.getInt64Ty()), ir_.getInt64(static_cast<uint64_t>(map.vector)));
+    }
+    slot.elementStride = plan_.phases.front().map.pointsFast ? points : one;
+    slot.pointStride = plan_.phases.front().map.pointsFast ? one : scalar(b.numel);
+  }
+}
+
+void KernelEmitter::barrier() { ir_.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier0, {}, {}); }
+
+/// Whether a section reads what an earlier one stored, so that the block's threads must have come that far.
+bool KernelEmitter::needsBarrier(int section) const {
+  if (phase_.map.inner == 1) return false;
+  const auto& sections = plan_.kernel.sections;
+  std::unordered_set<inductor::BufferId> touched;
+  for (int s = 0; s < section; ++s)
+    for (const Statement& st : sections[static_cast<size_t>(s)].body)
+      if (st.kind != Statement::Kind::Reduce) touched.insert(st.buffer);
+  const Section& next = sections[static_cast<size_t>(section)];
+  const bool reads = std::any_of(next.values.begin(), next.values.end(), [&](const inductor::Value& v) {
+    return v.op == inductor::Op::Load && touched.count(v.buffer) > 0;
+  });
+  // A buffer that is overwritten while a slower thread still reads it in the section before.
+  std::unordered_set<inductor::BufferId> read;
+  for (int s = 0; s < section; ++s)
+    for (const auto& v : sections[static_cast<size_t>(s)].values)
+      if (v.op == inductor::Op::Load) read.insert(v.buffer);
+  const bool overwrites = std::any_of(next.body.begin(), next.body.end(), [&](const Statement& st) {
+    if (st.kind == Statement::Kind::Reduce) return false;
+    const auto& b = *scope_.buffers.at(st.buffer).buffer;
+    return read.count(b.id) > 0 || (b.overwrites >= 0 && read.count(b.overwrites) > 0);
+  });
+  return reads || overwrites;
+}
+
+void KernelEmitter::emitWhole() {
+  for (int s = phase_.first; s < phase_.last; ++s) {
+    if (needsBarrier(s)) barrier();
+    bindResults(s, emitSection(s));
+  }
+}
+
+void KernelEmitter::emitChunk() {
+  bindEarlierResults(phase_.first, phase_.last);
+  storeStates(phase_.first, emitSection(phase_.first), chunk_);
+}
+
+void KernelEmitter::emitFinish() {
+  if (phase_.first > 0) {
+    const int reduced = phase_.first - 1;
+    const States states = combinePartials(reduced);
+    storeStates(reduced, states, nullptr);
+    bindResults(reduced, states);
+  }
+  bindEarlierResults(phase_.first, phase_.last);
+  for (int s = phase_.first; s < phase_.last; ++s) {
+    if (needsBarrier(s)) barrier();
+    bindResults(s, emitSection(s));
+  }
+}
+
+llvm::Function* KernelEmitter::emit() {
+  switch (phase_.kind) {
+    case Phase::Kind::Whole: emitWhole(); break;
+    case Phase::Kind::Chunk: emitChunk(); break;
+    case Phase::Kind::Finish: emitFinish(); break;
+  }
+  ir_.CreateRetVoid();
+  return function_;
+}
+
+}  // namespace fusebox::codegen::gpu

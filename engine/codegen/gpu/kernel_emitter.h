@@ -1,0 +1,82 @@
+#pragma once
+
+#include <llvm/IR/Module.h>
+
+#include <functional>
+#include <string>
+
+#include "engine/codegen/cpu/reduction_emitter.h"
+#include "engine/codegen/gpu/block_combine.h"
+#include "engine/codegen/gpu/body_emitter.h"
+
+namespace fusebox::codegen::gpu {
+
+/// Emits the kernel function of one phase into `module`. Its arguments, by value: the buffers' addresses in the order of
+/// Kernel::buffers (Scratch ones left out), the address of the working memory if Plan::workBytes is not 0, the sizes as int64.
+class KernelEmitter {
+ public:
+  KernelEmitter(const Plan& plan, const Phase& phase, llvm::Module& module, const cpu::TargetTraits& traits, const std::string& name,
+                bool aligned);
+  llvm::Function* emit();
+
+ private:
+  using Values = std::vector<llvm::Value*>;
+  using States = std::vector<std::vector<cpu::ReductionState>>;  ///< by Reduce statement, point of the thread
+  struct SectionReduction {
+    const inductor::Statement* statement;
+    cpu::ReductionEmitter emitter;
+  };
+
+  void makeFunction(const std::string& name);
+  void bindArguments(bool aligned);
+  void bindThread();
+  void bindScratch();
+  llvm::Value* scalar(const inductor::SymExpr& expr);
+  /// Splits `number` into the values of axes; the last of `order` runs fastest. `vector` neighbours along `vectorAxis` count as one.
+  void decompose(llvm::Value* number, const std::vector<inductor::Axis>& axes, const std::vector<int>& order, int vectorAxis, int vector,
+                 SymbolValues& out);
+  void barrier();
+  llvm::Value* both(llvm::Value* a, llvm::Value* b) { return !a ? b : !b ? a : ir_.CreateAnd(a, b); }
+
+  std::vector<SectionReduction> reductionsOf(int section) const;
+  void emitWhole();
+  void emitChunk();
+  void emitFinish();
+  void bindEarlierResults(int first, int last);
+  States emitSection(int section);
+  States emitPlainSection(int section);
+  /// Vectors [from, to) of the section's inner axes.
+  States emitLoops(int section, llvm::Value* from, llvm::Value* to, bool exact);
+  Values emitIteration(int section, llvm::Value* base, llvm::Value* to, bool exact, const Values& carried);
+  Values accumulate(int section, const Instances& set, const std::vector<llvm::Value*>& counted, const Values& carried);
+  States joinInstances(int section, const Instances& set, const Values& carried);
+  int accumulators(int section) const;
+  Instances shapeOf(int section) const;
+  void bindResults(int section, const States& states);
+  bool needsBarrier(int section) const;
+
+  // partial results
+  llvm::Value* stateAddress(const inductor::SymExpr& place, llvm::Type* element, llvm::Value* chunk, int neighbour);
+  void storeStates(int section, const States& states, llvm::Value* chunk);
+  cpu::ReductionState loadState(int section, size_t reduction, llvm::Value* chunk);
+  States combinePartials(int section);
+
+  const Plan& plan_;
+  const Phase& phase_;
+  llvm::Module& module_;
+  llvm::Function* function_ = nullptr;
+  llvm::IRBuilder<> ir_;
+  cpu::TargetTraits traits_;
+  cpu::Lanes lanes_;
+  Scope scope_;
+  BlockCombiner combiner_;
+  llvm::Value* work_ = nullptr;
+  llvm::Value* inner_ = nullptr;        ///< i32: this thread among those that share a point
+  llvm::Value* isFirst_ = nullptr;      ///< of those; null where it is alone
+  llvm::Value* chunk_ = nullptr;        ///< i64
+  llvm::Value* point_ = nullptr;        ///< i64: number of the thread's first point
+  std::vector<SymbolValues> outer_;     ///< axes of the points, by group; in the scope where there is one group
+  std::vector<llvm::Value*> isInside_;  ///< whether a group exists; null: always
+};
+
+}  // namespace fusebox::codegen::gpu

@@ -1,0 +1,127 @@
+#include "engine/codegen/gpu/ptx.h"
+
+#include <fmt/format.h>
+#include <llvm/IR/LegacyPassManager.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/Passes/PassBuilder.h>
+#include <llvm/Support/raw_ostream.h>
+#include <llvm/Transforms/IPO/GlobalDCE.h>
+#include <llvm/Transforms/InstCombine/InstCombine.h>
+#include <llvm/Transforms/Scalar/EarlyCSE.h>
+#include <llvm/Transforms/Scalar/LICM.h>
+#include <llvm/Transforms/Scalar/LoopPassManager.h>
+#include <llvm/Transforms/Scalar/SimplifyCFG.h>
+
+#include "engine/codegen/cpu/kernel_check.h"
+#include "engine/codegen/cpu/machine_code.h"
+#include "engine/codegen/cpu/size_function.h"
+#include "engine/codegen/gpu/device_math.h"
+#include "engine/codegen/gpu/kernel_emitter.h"
+#include "engine/codegen/gpu/target_machine.h"
+#include "engine/support/clock.h"
+
+namespace fusebox::codegen::gpu {
+namespace {
+
+/// Letters, digits and underscores only, as PTX wants names.
+std::string entryName(const inductor::Kernel& kernel, size_t phase) {
+  std::string name = fmt::format("{}_{:08x}", kernel.name, static_cast<uint32_t>(kernel.structuralHash()));
+  if (phase > 0) name += fmt::format("_{}", phase);
+  for (char& c : name)
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+  return std::isdigit(static_cast<unsigned char>(name[0])) ? "k_" + name : name;
+}
+
+void optimise(llvm::Module& module, llvm::TargetMachine& machine) {
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager callGraph;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PassBuilder builder(&machine);
+  functions.registerPass([&] { return machine.getTargetIRAnalysis(); });
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(callGraph);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, callGraph, modules);
+  llvm::FunctionPassManager passes;
+  passes.addPass(llvm::EarlyCSEPass(true));
+  passes.addPass(llvm::InstCombinePass(llvm::InstCombineOptions().setVerifyFixpoint(false)));
+  passes.addPass(llvm::SimplifyCFGPass());
+  passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()), /*UseMemorySSA=*/true));
+  passes.addPass(llvm::EarlyCSEPass(true));
+  llvm::ModulePassManager pipeline;
+  pipeline.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(passes)));
+  pipeline.addPass(llvm::GlobalDCEPass());
+  pipeline.run(module, modules);
+}
+
+Result<std::string> writePtx(llvm::Module& module, llvm::TargetMachine& machine) {
+  llvm::SmallVector<char, 0> text;
+  bool refused = false;
+  auto done = cpu::guardAgainstFatalErrors([&] {
+    optimise(module, machine);
+    llvm::raw_svector_ostream stream(text);
+    llvm::legacy::PassManager passes;
+    refused = machine.addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::AssemblyFile);
+    if (!refused) passes.run(module);
+  });
+  if (!done) return tl::unexpected(done.error());
+  if (refused) return fail(ErrorCode::Internal, "LLVM's back end for NVIDIA GPUs cannot write text");
+  return std::string(text.data(), text.size());
+}
+
+Result<void> checkOperations(const inductor::Kernel& kernel) {
+  for (const auto& s : kernel.sections)
+    for (const auto& v : s.values)
+      if (!hasDeviceCode(v.op, v.type))
+        return fail(ErrorCode::Unsupported, fmt::format("no GPU code for {} on {}", name(v.op), graph::name(v.type)), kernel.name);
+  return {};
+}
+
+}  // namespace
+
+Result<PtxKernel> compilePtx(const inductor::Kernel& kernel, const GpuTarget& target, bool aligned, bool keepIr) {
+  const int64_t start = nowNs();
+  if (auto ok = cpu::checkKernel(kernel); !ok) return tl::unexpected(ok.error());
+  if (auto ok = checkOperations(kernel); !ok) return tl::unexpected(ok.error());
+  auto machine = makeTargetMachine(target);
+  if (!machine) return tl::unexpected(machine.error());
+  const Plan plan = makePlan(kernel, target, aligned);
+  const cpu::TargetTraits traits = deviceTraits();
+  llvm::LLVMContext context;
+  llvm::Module module(kernel.name, context);
+  module.setDataLayout((*machine)->createDataLayout());
+  module.setTargetTriple((*machine)->getTargetTriple().str());
+  PtxKernel made;
+  auto emitted = cpu::guardAgainstFatalErrors([&] {
+    for (size_t i = 0; i < plan.phases.size(); ++i) {
+      PtxLaunch launch;
+      launch.entry = entryName(kernel, i);
+      launch.threads = plan.phases[i].map.threads();
+      launch.blocks = cpu::sizeFunction(plan.phases[i].blocks, plan.kernel.sizeSymbols);
+      KernelEmitter(plan, plan.phases[i], module, traits, launch.entry, aligned).emit();
+      made.launches.push_back(std::move(launch));
+    }
+    defineDeviceMath(module, traits);
+  });
+  if (!emitted) return tl::unexpected(emitted.error());
+  std::string problem;
+  llvm::raw_string_ostream stream(problem);
+  if (llvm::verifyModule(module, &stream))
+    return fail(ErrorCode::Internal, "generated LLVM IR for the GPU is invalid: " + problem, kernel.name);
+  if (keepIr) {
+    llvm::raw_string_ostream text(made.llvmIr);
+    module.print(text, nullptr);
+  }
+  auto text = writePtx(module, **machine);
+  if (!text) return tl::unexpected(text.error());
+  made.text = std::move(*text);
+  made.architecture = target.ptxArchitecture();
+  if (!(plan.workBytes == inductor::SymExpr(0))) made.workBytes = cpu::sizeFunction(plan.workBytes, plan.kernel.sizeSymbols);
+  made.bytesMoved = plan.bytesMoved;
+  made.compileNs = nowNs() - start;
+  return made;
+}
+
+}  // namespace fusebox::codegen::gpu

@@ -1,0 +1,211 @@
+#include "engine/codegen/gpu/kernel_emitter.h"
+
+/// The loops of one section, its statements and its reductions.
+namespace fusebox::codegen::gpu {
+using inductor::Section;
+using inductor::Statement;
+using inductor::SymExpr;
+using llvm::BasicBlock;
+using llvm::Value;
+
+std::vector<KernelEmitter::SectionReduction> KernelEmitter::reductionsOf(int section) const {
+  const Section& s = plan_.kernel.sections[static_cast<size_t>(section)];
+  const bool narrow = cpu::fitsInt32(plan_.sections[static_cast<size_t>(section)].points);
+  std::vector<SectionReduction> list;
+  for (const Statement& st : s.body)
+    if (st.kind == Statement::Kind::Reduce)
+      list.push_back({&st, cpu::ReductionEmitter(lanes_, st.reduce, s.values[static_cast<size_t>(st.inputs[0])].type, narrow)});
+  return list;
+}
+
+/// Groups and neighbours of the section's body, without their symbols.
+Instances KernelEmitter::shapeOf(int section) const {
+  const Section& s = plan_.kernel.sections[static_cast<size_t>(section)];
+  const SectionPlan& p = plan_.sections[static_cast<size_t>(section)];
+  Instances set;
+  set.unroll = s.axes.empty() ? phase_.map.unroll : p.unroll;
+  if (!s.axes.empty() && p.vector > 1) {
+    set.vector = p.vector;
+    set.axis = &s.axes[static_cast<size_t>(p.order.back())].symbol;
+  } else {
+    set.vector = phase_.map.vector;
+    set.overPoints = true;
+    if (set.vector > 1) set.axis = &plan_.kernel.outer[static_cast<size_t>(plan_.vectorAxis)].symbol;
+  }
+  return set;
+}
+
+/// One running state for each instance, so that none waits for another.
+int KernelEmitter::accumulators(int section) const {
+  const Instances set = shapeOf(section);
+  return set.unroll * set.vector;
+}
+
+KernelEmitter::States KernelEmitter::emitSection(int section) {
+  const Section& s = plan_.kernel.sections[static_cast<size_t>(section)];
+  if (s.axes.empty()) return emitPlainSection(section);
+  const SectionPlan& p = plan_.sections[static_cast<size_t>(section)];
+  Value* from = ir_.getInt64(0);
+  Value* to = scalar(plan_.sectionVectors(section));
+  if (phase_.kind == Phase::Kind::Chunk) {
+    Value* size = scalar(p.chunk);
+    from = ir_.CreateMul(chunk_, size);
+    to = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, ir_.CreateAdd(from, size), to);
+  }
+  const auto known = plan_.sectionVectors(section).maybeConstant();
+  const int round = phase_.map.inner * p.unroll;
+  const auto step = p.chunk.maybeConstant();
+  const bool exact = known && *known % round == 0 && (phase_.kind != Phase::Kind::Chunk || (step && *step % round == 0));
+  return emitLoops(section, from, to, exact);
+}
+
+/// A section without axes runs once for each point. Every thread of the point computes it, only the first one has effects.
+KernelEmitter::States KernelEmitter::emitPlainSection(int section) {
+  Instances set = shapeOf(section);
+  set.symbols = outer_;
+  for (Value* inside : isInside_) set.active.push_back(both(isFirst_, inside));
+  Values initial;
+  for (const SectionReduction& r : reductionsOf(section))
+    for (int i = 0; i < accumulators(section); ++i)
+      for (Value* v : r.emitter.identity(1)) initial.push_back(v);
+  const Values carried = accumulate(section, set, std::vector<Value*>(static_cast<size_t>(set.unroll), nullptr), initial);
+  States states;
+  size_t at = 0;
+  for (const SectionReduction& r : reductionsOf(section)) {
+    const size_t n = r.emitter.componentTypes().size();
+    auto& points = states.emplace_back();
+    for (int i = 0; i < accumulators(section); ++i, at += n)
+      points.emplace_back(carried.begin() + static_cast<std::ptrdiff_t>(at), carried.begin() + static_cast<std::ptrdiff_t>(at + n));
+  }
+  return states;
+}
+
+KernelEmitter::States KernelEmitter::emitLoops(int section, Value* from, Value* to, bool exact) {
+  const SectionPlan& p = plan_.sections[static_cast<size_t>(section)];
+  Values initial;
+  for (const SectionReduction& r : reductionsOf(section))
+    for (int i = 0; i < accumulators(section); ++i)
+      for (Value* v : r.emitter.identity(1)) initial.push_back(v);
+  const Instances shape = shapeOf(section);
+  if (p.whole) return joinInstances(section, shape, emitIteration(section, from, to, exact, initial));
+  auto block = [&](const char* name) { return BasicBlock::Create(ir_.getContext(), name, function_); };
+  BasicBlock *before = ir_.GetInsertBlock(), *body = block("loop"), *after = block("looped");
+  ir_.CreateCondBr(ir_.CreateICmpSLT(from, to), body, after);
+  ir_.SetInsertPoint(body);
+  llvm::PHINode* base = ir_.CreatePHI(ir_.getInt64Ty(), 2);
+  base->addIncoming(from, before);
+  std::vector<llvm::PHINode*> phis;
+  Values carried;
+  for (Value* v : initial) {
+    phis.push_back(ir_.CreatePHI(v->getType(), 2));
+    phis.back()->addIncoming(v, before);
+    carried.push_back(phis.back());
+  }
+  const Values next = emitIteration(section, base, to, exact, carried);
+  Value* following = ir_.CreateAdd(base, ir_.getInt64(static_cast<uint64_t>(phase_.map.inner * p.unroll)), "", true, true);
+  BasicBlock* latch = ir_.GetInsertBlock();
+  base->addIncoming(following, latch);
+  for (size_t i = 0; i < phis.size(); ++i) phis[i]->addIncoming(next[i], latch);
+  ir_.CreateCondBr(ir_.CreateICmpSLT(following, to), body, after);
+  ir_.SetInsertPoint(after);
+  Values results;
+  for (size_t i = 0; i < initial.size(); ++i) {
+    llvm::PHINode* result = ir_.CreatePHI(initial[i]->getType(), 2);
+    result->addIncoming(initial[i], before);
+    result->addIncoming(next[i], latch);
+    results.push_back(result);
+  }
+  return joinInstances(section, shape, results);
+}
+
+/// One iteration: `unroll` vectors for each thread from `base` on.
+KernelEmitter::Values KernelEmitter::emitIteration(int section, Value* base, Value* to, bool exact, const Values& carried) {
+  const Section& s = plan_.kernel.sections[static_cast<size_t>(section)];
+  const SectionPlan& p = plan_.sections[static_cast<size_t>(section)];
+  Instances set = shapeOf(section);
+  const bool narrow = cpu::fitsInt32(plan_.sectionVectors(section) + SymExpr(int64_t{phase_.map.inner} * p.unroll * 2));
+  llvm::Type* type = narrow ? ir_.getInt32Ty() : ir_.getInt64Ty();
+  Value* first = ir_.CreateAdd(ir_.CreateTrunc(base, type), ir_.CreateZExt(inner_, type));
+  Value* end = ir_.CreateTrunc(to, type);
+  std::vector<Value*> counted;
+  const int vectorAxis = p.vector > 1 ? p.order.back() : -1;
+  for (int u = 0; u < set.unroll; ++u) {
+    Value* number = u ? ir_.CreateAdd(first, llvm::ConstantInt::get(type, static_cast<uint64_t>(u * phase_.map.inner))) : first;
+    Value* within = nullptr;
+    if (!exact) {  // what lies beyond repeats the last vector, and counts for nothing
+      within = ir_.CreateICmpULT(number, end);
+      number = ir_.CreateSelect(within, number, ir_.CreateSub(end, llvm::ConstantInt::get(type, 1)));
+    }
+    SymbolValues symbols;
+    decompose(number, s.axes, p.order, vectorAxis, p.vector, symbols);
+    set.symbols.push_back(std::move(symbols));
+    set.active.push_back(both(isInside_[0], within));
+    counted.push_back(within);
+  }
+  return accumulate(section, set, counted, carried);
+}
+
+/// The section's statements on `set`; `counted` says which groups take part in reductions.
+KernelEmitter::Values KernelEmitter::accumulate(int section, const Instances& set, const std::vector<Value*>& counted,
+                                                const Values& carried) {
+  const Section& s = plan_.kernel.sections[static_cast<size_t>(section)];
+  const SectionPlan& p = plan_.sections[static_cast<size_t>(section)];
+  const std::vector<SectionReduction> reductions = reductionsOf(section);
+  BodyEmitter body(lanes_, scope_, s, set);
+  body.loadAhead();
+  Values next = carried;
+  size_t reduction = 0, at = 0;
+  for (const Statement& st : s.body) {
+    if (st.kind != Statement::Kind::Reduce) {
+      body.store(st);
+      continue;
+    }
+    const cpu::ReductionEmitter& emitter = reductions[reduction++].emitter;
+    const size_t n = emitter.componentTypes().size();
+    for (int u = 0; u < set.unroll; ++u)
+      for (int v = 0; v < set.vector; ++v, at += n) {
+        std::vector<Value*> inputs;
+        for (inductor::ValueId id : st.inputs)
+          if (id >= 0) inputs.push_back(body.value(id, u, v));
+        Value* position = emitter.needsPosition() ? body.position(p.position, emitter.positionType(), u, v) : nullptr;
+        const auto from = next.begin() + static_cast<std::ptrdiff_t>(at);
+        const cpu::ReductionState old(from, from + static_cast<std::ptrdiff_t>(n));
+        const cpu::ReductionState state = emitter.accumulate(old, inputs, counted[static_cast<size_t>(u)], position);
+        std::copy(state.begin(), state.end(), next.begin() + static_cast<std::ptrdiff_t>(at));
+      }
+  }
+  return next;
+}
+
+/// One state for each point of the thread, joined over the instances and over the threads that share the point.
+KernelEmitter::States KernelEmitter::joinInstances(int section, const Instances& set, const Values& carried) {
+  States states;
+  size_t at = 0;
+  for (const SectionReduction& r : reductionsOf(section)) {
+    const size_t n = r.emitter.componentTypes().size();
+    std::vector<cpu::ReductionState> points(static_cast<size_t>(phase_.map.vector));
+    for (int u = 0; u < set.unroll; ++u)
+      for (int v = 0; v < set.vector; ++v, at += n) {
+        const auto from = carried.begin() + static_cast<std::ptrdiff_t>(at);
+        const cpu::ReductionState one(from, from + static_cast<std::ptrdiff_t>(n));
+        cpu::ReductionState& point = points[set.overPoints ? static_cast<size_t>(v) : 0];
+        point = point.empty() ? one : r.emitter.combine(point, one);
+      }
+    states.push_back(combiner_.combine(r.emitter, points));
+  }
+  return states;
+}
+
+void KernelEmitter::bindResults(int section, const States& states) {
+  const std::vector<SectionReduction> reductions = reductionsOf(section);
+  for (size_t i = 0; i < reductions.size(); ++i) {
+    const cpu::ReductionEmitter& emitter = reductions[i].emitter;
+    const size_t count = emitter.needsPosition() ? 1 : emitter.componentTypes().size();
+    std::vector<std::vector<Value*>> results(count);
+    for (size_t number = 0; number < count; ++number)
+      for (const cpu::ReductionState& point : states[i]) results[number].push_back(emitter.result(point, static_cast<int>(number)));
+    scope_.reduced[reductions[i].statement->reduction] = std::move(results);
+  }
+}
+
+}  // namespace fusebox::codegen::gpu

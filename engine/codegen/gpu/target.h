@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+
+namespace fusebox::codegen::gpu {
+
+/// What code is generated for.
+struct GpuTarget {
+  int capability = 90;        ///< compute capability times ten: 90 for Hopper
+  int multiprocessors = 132;  ///< to judge how many blocks fill the device
+  bool operator==(const GpuTarget&) const = default;
+
+  /// The newest architecture that LLVM knows and the device runs, as in ".target sm_90". PTX runs on later ones too.
+  std::string ptxArchitecture() const;
+};
+
+/// Oldest device with code (Volta: independent thread scheduling, atomics of every type).
+constexpr int kOldestCapability = 70;
+
+}  // namespace fusebox::codegen::gpu

@@ -1,0 +1,34 @@
+#include <ATen/Functions.h>
+#include <c10/core/DeviceGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+#include <c10/util/SmallVector.h>
+
+#include "engine/runtime/frame.h"
+
+/// Launches on NVIDIA GPUs: on torch's current stream of the kernel's device, working memory from torch's allocator. libtorch's CUDA
+/// half is not linked: its device-generic interfaces lead there.
+namespace fusebox::runtime {
+
+void Frame::launchOnGpu(const LaunchPlan& plan, c10::ArrayRef<int64_t> sizes) {
+  c10::SmallVector<void*, 24> pointers;
+  for (inductor::BufferId id : plan.buffers) pointers.push_back(addresses_[static_cast<size_t>(id)]);
+  const std::span<void* const> buffers(pointers.data(), pointers.size());
+  const c10::DeviceGuard guard(plan.device);  // makes the device's context current
+  const c10::impl::VirtualGuardImpl torch(plan.device.type());
+  void* stream = torch.getStream(plan.device).native_handle();
+  const gpu::GpuKernel::Shape* shape = &plan.shape;
+  gpu::GpuKernel::Shape other;
+  if (!gpu::GpuKernel::isAligned(buffers)) [[unlikely]] {
+    auto made = plan.gpuKernel->unalignedShapeFor(sizes.data());
+    TORCH_CHECK(made.has_value(), "fusebox: no code for unaligned tensors: ", made.error().text());
+    other = std::move(*made);
+    shape = &other;
+  }
+  at::Tensor work;  // given back to the allocator at once: it hands it out again only to later work of the same stream
+  if (shape->workBytes > 0) work = at::empty({shape->workBytes}, at::TensorOptions(plan.device).dtype(at::kByte));
+  auto launched = plan.gpuKernel->launch(plan.device.index(), stream, buffers, std::span<const int64_t>(sizes.data(), sizes.size()), *shape,
+                                         work.defined() ? work.mutable_data_ptr() : nullptr);
+  TORCH_CHECK(launched.has_value(), "fusebox: cannot launch a kernel: ", launched.error().text());
+}
+
+}  // namespace fusebox::runtime

@@ -1,0 +1,39 @@
+#include "engine/runtime/gpu/gpu_compiler.h"
+
+namespace fusebox::runtime::gpu {
+
+GpuCompiler& GpuCompiler::instance() {
+  // Leaked on purpose: compiled graphs held by Python objects may be destroyed after static destructors have run.
+  static auto* compiler = new GpuCompiler;
+  return *compiler;
+}
+
+Result<codegen::gpu::GpuTarget> GpuCompiler::targetOf(int device) {
+  std::lock_guard lock(mutex_);
+  if (const auto known = targets_.find(device); known != targets_.end()) return known->second;
+  Result<codegen::gpu::GpuTarget> target;
+  if (auto facts = deviceFacts(device); !facts)
+    target = tl::unexpected(facts.error());
+  else if (facts->capability < codegen::gpu::kOldestCapability)
+    target = fail(ErrorCode::Unsupported, "GPUs older than compute capability 7.0 have no code", std::to_string(facts->capability));
+  else
+    target = codegen::gpu::GpuTarget{facts->capability, facts->multiprocessors};
+  targets_.emplace(device, target);
+  return target;
+}
+
+Result<std::shared_ptr<GpuKernel>> GpuCompiler::compile(const inductor::Kernel& kernel) {
+  auto target = targetOf(std::max<int>(0, kernel.device.index));
+  if (!target) return tl::unexpected(target.error());
+  const auto key = std::pair(target->capability, inductor::canonicalText(kernel));
+  {
+    std::lock_guard lock(mutex_);
+    if (const auto known = kernels_.find(key); known != kernels_.end()) return known->second;
+  }
+  auto made = GpuKernel::compile(kernel, *target, keepsIr.load(std::memory_order_relaxed));
+  if (!made) return made;
+  std::lock_guard lock(mutex_);
+  return kernels_.emplace(key, *made).first->second;  // another thread's, if that was first
+}
+
+}  // namespace fusebox::runtime::gpu

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "engine/runtime/gpu/gpu_kernel.h"
+
+namespace fusebox::runtime::gpu {
+
+/// Code of every GPU kernel of the process, one for structurally equal kernels on devices of one kind. Thread-safe.
+class GpuCompiler {
+ public:
+  static GpuCompiler& instance();
+
+  /// What code is generated for on a device; Unsupported or NotFound (with the reason) where there can be none.
+  Result<codegen::gpu::GpuTarget> targetOf(int device);
+  Result<std::shared_ptr<GpuKernel>> compile(const inductor::Kernel& kernel);
+  /// Whether the LLVM IR of what is compiled from now on is kept: set while a session is being recorded.
+  std::atomic<bool> keepsIr{false};
+
+ private:
+  std::mutex mutex_;
+  std::map<int, Result<codegen::gpu::GpuTarget>> targets_;
+  std::map<std::pair<int, std::string>, std::shared_ptr<GpuKernel>> kernels_;  ///< by capability and canonical text
+};
+
+}  // namespace fusebox::runtime::gpu

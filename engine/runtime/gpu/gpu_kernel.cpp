@@ -1,0 +1,135 @@
+#include "engine/runtime/gpu/gpu_kernel.h"
+
+#include "engine/runtime/gpu/cuda_linker.h"
+#include "engine/support/clock.h"
+
+namespace fusebox::runtime::gpu {
+namespace {
+
+constexpr uintptr_t kAlignment = 16;
+
+GpuKernel::Shape shapeOf(const codegen::gpu::PtxKernel& ptx, const int64_t* sizes) {
+  GpuKernel::Shape shape;
+  for (const auto& launch : ptx.launches) shape.blocks.push_back(launch.blocks(sizes));
+  shape.workBytes = ptx.workBytes ? ptx.workBytes(sizes) : 0;
+  return shape;
+}
+
+/// Loads a cubin, or the text through the driver's own compiler, whose complaints become the error.
+Result<CudaModule> loadModule(const CudaDriver& driver, const void* image) {
+  constexpr int kErrorLog = 5, kErrorLogBytes = 6;  // CU_JIT_ERROR_LOG_BUFFER and its size
+  char log[4096] = {};
+  int names[] = {kErrorLog, kErrorLogBytes};
+  void* values[] = {log, reinterpret_cast<void*>(sizeof log)};
+  CudaModule module = nullptr;
+  auto loaded = driver.check(driver.cuModuleLoadDataEx(&module, image, 2, names, values), "cuModuleLoadDataEx");
+  if (!loaded) {
+    Error error = loaded.error();
+    error.context += std::string(" ") + log;
+    return tl::unexpected(error);
+  }
+  return module;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<GpuKernel>> GpuKernel::compile(const inductor::Kernel& kernel, const codegen::gpu::GpuTarget& target, bool keepsIr) {
+  const int64_t start = nowNs();
+  std::shared_ptr<GpuKernel> made(new GpuKernel(kernel, target));
+  if (auto done = made->generate(made->aligned_, true, keepsIr); !done) return tl::unexpected(done.error());
+  made->compileNs_ = nowNs() - start;
+  return made;
+}
+
+Result<void> GpuKernel::generate(Form& form, bool aligned, bool keepsIr) {
+  auto ptx = codegen::gpu::compilePtx(kernel_, target_, aligned, keepsIr);
+  if (!ptx) return tl::unexpected(ptx.error());
+  form.ptx = std::move(*ptx);
+  auto linker = CudaLinker::get();
+  if (!linker) return {};  // the driver compiles the text when it is loaded
+  auto cubin = (*linker)->link(form.ptx.text, target_.capability);
+  if (!cubin && cubin.error().code != ErrorCode::Unsupported) return tl::unexpected(cubin.error());
+  if (cubin) form.cubin = std::move(*cubin);
+  return {};
+}
+
+GpuKernel::Shape GpuKernel::shapeFor(const int64_t* sizes) const { return shapeOf(aligned_.ptx, sizes); }
+
+Result<GpuKernel::Form*> GpuKernel::unaligned() {
+  std::lock_guard lock(mutex_);
+  if (!unaligned_) {
+    auto form = std::make_unique<Form>();
+    if (auto done = generate(*form, false, false); !done) return tl::unexpected(done.error());
+    unaligned_ = std::move(form);
+  }
+  return unaligned_.get();
+}
+
+Result<GpuKernel::Shape> GpuKernel::unalignedShapeFor(const int64_t* sizes) {
+  auto form = unaligned();
+  if (!form) return tl::unexpected(form.error());
+  return shapeOf((*form)->ptx, sizes);
+}
+
+Result<const GpuKernel::Loaded*> GpuKernel::load(Form& form, int device) {
+  auto driver = CudaDriver::get();
+  if (!driver) return tl::unexpected(driver.error());
+  const CudaDriver& d = **driver;
+  std::lock_guard lock(mutex_);
+  auto& slot = form.loaded[static_cast<size_t>(device)];
+  if (const Loaded* known = slot.load(std::memory_order_acquire)) return known;
+  auto module = loadModule(d, form.cubin.empty() ? form.ptx.text.c_str() : form.cubin.data());
+  if (!module) return tl::unexpected(module.error());
+  auto made = std::make_unique<Loaded>();
+  for (const auto& launch : form.ptx.launches) {
+    CudaFunction function = nullptr;
+    if (auto found = d.check(d.cuModuleGetFunction(&function, *module, launch.entry.c_str()), "cuModuleGetFunction"); !found)
+      return tl::unexpected(found.error());
+    made->functions.push_back(function);
+  }
+  // Modules stay loaded: launches may still be running when the last graph that uses them goes.
+  slot.store(made.get(), std::memory_order_release);
+  owned_.push_back(std::move(made));
+  return slot.load(std::memory_order_relaxed);
+}
+
+bool GpuKernel::isAligned(std::span<void* const> pointers) {
+  uintptr_t bits = 0;
+  for (void* p : pointers) bits |= reinterpret_cast<uintptr_t>(p);
+  return bits % kAlignment == 0;
+}
+
+Result<void> GpuKernel::launch(int device, CudaStream stream, std::span<void* const> pointers, std::span<const int64_t> sizes,
+                               const Shape& shape, void* work) {
+  if (isAligned(pointers)) [[likely]] return launchForm(aligned_, device, stream, pointers, sizes, shape, work);
+  auto form = unaligned();
+  if (!form) return tl::unexpected(form.error());
+  return launchForm(**form, device, stream, pointers, sizes, shape, work);
+}
+
+Result<void> GpuKernel::launchForm(Form& form, int device, CudaStream stream, std::span<void* const> pointers,
+                                   std::span<const int64_t> sizes, const Shape& shape, void* work) {
+  if (device < 0 || device >= kMaxDevices) return fail(ErrorCode::InvalidArgument, "no such CUDA device", std::to_string(device));
+  const Loaded* loaded = form.loaded[static_cast<size_t>(device)].load(std::memory_order_acquire);
+  if (!loaded) {
+    auto now = load(form, device);
+    if (!now) return tl::unexpected(now.error());
+    loaded = *now;
+  }
+  const CudaDriver& d = **CudaDriver::get();
+  std::vector<void*> arguments;
+  arguments.reserve(pointers.size() + sizes.size() + 1);
+  for (void* const& p : pointers) arguments.push_back(const_cast<void**>(&p));
+  if (form.ptx.workBytes) arguments.push_back(&work);
+  for (const int64_t& s : sizes) arguments.push_back(const_cast<int64_t*>(&s));
+  for (size_t i = 0; i < loaded->functions.size(); ++i) {
+    if (shape.blocks[i] <= 0) continue;
+    const auto& launch = form.ptx.launches[i];
+    const int error = d.cuLaunchKernel(loaded->functions[i], static_cast<unsigned>(shape.blocks[i]), 1, 1,
+                                       static_cast<unsigned>(launch.threads), 1, 1, 0, stream, arguments.data(), nullptr);
+    if (error) [[unlikely]] return d.check(error, "cuLaunchKernel");
+  }
+  return {};
+}
+
+}  // namespace fusebox::runtime::gpu

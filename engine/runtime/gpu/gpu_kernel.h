@@ -1,0 +1,72 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "engine/codegen/gpu/ptx.h"
+#include "engine/codegen/gpu/target.h"
+#include "engine/runtime/gpu/cuda_driver.h"
+
+namespace fusebox::runtime::gpu {
+
+/// A kernel's code for devices of one kind, loaded on each device that it is launched on. The code relies on buffers that begin at
+/// multiples of 16 bytes, as the allocator gives them; for launches on others a second form is made when it is first wanted.
+/// Thread-safe.
+class GpuKernel {
+ public:
+  /// Generates the code. Nothing is loaded yet.
+  static Result<std::shared_ptr<GpuKernel>> compile(const inductor::Kernel& kernel, const codegen::gpu::GpuTarget& target, bool keepsIr);
+
+  /// The code as it is for aligned buffers.
+  const codegen::gpu::PtxKernel& code() const { return aligned_.ptx; }
+  int64_t codeBytes() const { return static_cast<int64_t>(aligned_.cubin.size()); }
+  int64_t compileNs() const { return compileNs_; }
+
+  /// What one sequence of launches needs for these sizes.
+  struct Shape {
+    std::vector<int64_t> blocks;  ///< of each launch
+    int64_t workBytes = 0;
+  };
+  Shape shapeFor(const int64_t* sizes) const;
+
+  /// Launches on `stream` of `device`, whose context is current. `pointers`: the buffers, Scratch ones left out; `work`: working
+  /// memory of shape.workBytes. Returns without waiting for the device. `shape` must come from this kernel's shapeFor.
+  Result<void> launch(int device, CudaStream stream, std::span<void* const> pointers, std::span<const int64_t> sizes, const Shape& shape,
+                      void* work);
+  /// The same for buffers of any alignment the kernel allows.
+  static bool isAligned(std::span<void* const> pointers);
+
+  /// Working memory for the unaligned form may be larger: call this before shapeFor's numbers are used where !isAligned.
+  Result<Shape> unalignedShapeFor(const int64_t* sizes);
+
+ private:
+  static constexpr int kMaxDevices = 64;
+  struct Loaded {
+    std::vector<CudaFunction> functions;
+  };
+  struct Form {
+    codegen::gpu::PtxKernel ptx;
+    std::string cubin;  ///< empty: the driver compiles the text
+    std::array<std::atomic<const Loaded*>, kMaxDevices> loaded{};
+  };
+  GpuKernel(const inductor::Kernel& kernel, const codegen::gpu::GpuTarget& target) : kernel_(kernel), target_(target) {}
+  Result<void> generate(Form& form, bool aligned, bool keepsIr);
+  Result<Form*> unaligned();
+  Result<const Loaded*> load(Form& form, int device);
+  Result<void> launchForm(Form& form, int device, CudaStream stream, std::span<void* const> pointers, std::span<const int64_t> sizes,
+                          const Shape& shape, void* work);
+
+  inductor::Kernel kernel_;
+  codegen::gpu::GpuTarget target_;
+  Form aligned_;
+  std::unique_ptr<Form> unaligned_;
+  std::vector<std::unique_ptr<Loaded>> owned_;
+  std::mutex mutex_;  ///< of unaligned_, owned_ and loading
+  int64_t compileNs_ = 0;
+};
+
+}  // namespace fusebox::runtime::gpu

@@ -1,0 +1,200 @@
+#include "tests/engine/codegen/gpu_kernels.h"
+
+#include <fmt/format.h>
+
+namespace fusebox::codegen::testing {
+namespace {
+
+/// gelu(sin x + cos y) * x + 1, x and y contiguous.
+Kernel contiguous(DType type, SymExpr n) {
+  KernelBuilder b("contiguous");
+  const auto x = b.input(type, n), y = b.input(type, n), z = b.output(type, n);
+  const SymExpr i = b.outer(n);
+  b.section();
+  const DType f = DType::Float32;
+  auto wide = [&](ValueId v) { return type == f ? v : b.op(Op::Cast, f, v); };
+  const ValueId u = wide(b.load(x, i)), v = wide(b.load(y, i));
+  const ValueId s = b.op(Op::Add, f, b.op(Op::Sin, f, u), b.op(Op::Cos, f, v));
+  const ValueId e = b.op(Op::Erf, f, b.op(Op::Mul, f, s, b.constant(f, 0.7071067811865476)));
+  const ValueId g = b.op(Op::Mul, f, b.op(Op::Mul, f, s, b.constant(f, 0.5)), b.op(Op::Add, f, e, b.constant(f, 1)));
+  const ValueId out = b.op(Op::Add, f, b.op(Op::Mul, f, g, u), b.constant(f, 1));
+  b.store(z, i, type == f ? out : b.op(Op::Cast, type, out));
+  return b.kernel;
+}
+
+Kernel transposed(int64_t rows, int64_t columns) {
+  KernelBuilder b("transposed");
+  const auto x = b.input(DType::Float32, rows * columns), z = b.output(DType::Float32, rows * columns);
+  const SymExpr i = b.outer(columns), j = b.outer(rows);
+  b.section();
+  b.store(z, i * SymExpr(rows) + j, b.op(Op::Neg, DType::Float32, b.load(x, j * SymExpr(columns) + i)));
+  return b.kernel;
+}
+
+/// A reduction of rows or columns, and what it gives stored.
+Kernel reduction(ReduceKind kind, int results, DType type, int64_t outer, int64_t inner, bool columns) {
+  KernelBuilder b("reduction");
+  const auto x = b.input(type, outer * inner);
+  const DType made = kind == ReduceKind::ArgMax ? DType::Int64 : type;
+  std::vector<BufferId> out;
+  for (int r = 0; r < results; ++r) out.push_back(b.output(made, outer));
+  const SymExpr o = b.outer(outer);
+  b.section(true);
+  const SymExpr i = b.axis(inner);
+  const int all = b.reduce(kind, b.load(x, columns ? i * SymExpr(outer) + o : o * SymExpr(inner) + i));
+  b.section();
+  for (int r = 0; r < results; ++r) b.store(out[static_cast<size_t>(r)], o, b.reduced(all, made, r));
+  return b.kernel;
+}
+
+/// exp(x - max) / sum, the maximum and the sum in sections of their own.
+Kernel softmax(int64_t rows, SymExpr n, Symbol* size = nullptr) {
+  KernelBuilder b("softmax");
+  const DType f = DType::Float32;
+  if (size) b.kernel.sizeSymbols.push_back(*size);
+  const auto x = b.input(f, SymExpr(rows) * n), z = b.output(f, SymExpr(rows) * n);
+  const SymExpr o = b.outer(rows);
+  b.section(true);
+  SymExpr i = b.axis(n);
+  const int largest = b.reduce(ReduceKind::Max, b.load(x, o * n + i));
+  auto power = [&] { return b.op(Op::Exp, f, b.op(Op::Sub, f, b.load(x, o * n + i), b.reduced(largest, f))); };
+  b.section(true);
+  i = b.axis(n);
+  const int total = b.reduce(ReduceKind::Sum, power());
+  b.section();
+  i = b.axis(n);
+  b.store(z, o * n + i, b.op(Op::Div, f, power(), b.reduced(total, f)));
+  return b.kernel;
+}
+
+Kernel layerNorm(int64_t rows, int64_t n) {
+  KernelBuilder b("layer_norm");
+  const DType f = DType::Float32;
+  const auto x = b.input(f, rows * n), w = b.input(f, n), z = b.output(f, rows * n), mean = b.output(f, rows);
+  const SymExpr o = b.outer(rows);
+  b.section(true);
+  SymExpr i = b.axis(n);
+  const int all = b.reduce(ReduceKind::Welford, b.load(x, o * SymExpr(n) + i));
+  b.section();
+  b.store(mean, o, b.reduced(all, f, 0));
+  b.section();
+  i = b.axis(n);
+  const ValueId variance = b.op(Op::Div, f, b.reduced(all, f, 1), b.reduced(all, f, 2));
+  const ValueId scale = b.op(Op::Rsqrt, f, b.op(Op::Add, f, variance, b.constant(f, 1e-5)));
+  const ValueId centred = b.op(Op::Sub, f, b.load(x, o * SymExpr(n) + i), b.reduced(all, f, 0));
+  b.store(z, o * SymExpr(n) + i, b.op(Op::Mul, f, b.op(Op::Mul, f, centred, scale), b.load(w, i)));
+  return b.kernel;
+}
+
+/// What one section leaves at a point for the next one, elements taken by other threads than stored them.
+Kernel scratch(int64_t rows, int64_t n) {
+  KernelBuilder b("scratch");
+  const DType f = DType::Float32;
+  const auto x = b.input(f, rows * n), z = b.output(f, rows * n), kept = b.buffer(BufferRole::Scratch, f, n);
+  const SymExpr o = b.outer(rows);
+  b.section();
+  SymExpr i = b.axis(n);
+  b.store(kept, i, b.op(Op::Tanh, f, b.load(x, o * SymExpr(n) + i)));
+  b.section();
+  i = b.axis(n);
+  b.store(z, o * SymExpr(n) + i, b.load(kept, SymExpr(n - 1) - i));
+  return b.kernel;
+}
+
+Kernel gather(int64_t n, int64_t table, bool checked) {
+  KernelBuilder b("gather");
+  const auto index = b.input(DType::Int64, n), x = b.input(DType::Float32, table), z = b.output(DType::Float32, n);
+  const SymExpr i = b.outer(n);
+  b.section();
+  ValueId at = b.load(index, i);
+  if (checked) {
+    at = b.op(Op::Check, DType::Int64, at, b.op(Op::Lt, DType::Bool, at, b.constant(DType::Int64, static_cast<double>(table))));
+    b.kernel.sections.back().values.back().imm = static_cast<int64_t>(Fault::Gather);
+  }
+  b.store(z, i, b.load(x, b.indirect(at, 0, table - 1)));
+  return b.kernel;
+}
+
+Kernel scatter(DType type, int64_t n, int64_t table) {
+  KernelBuilder b("scatter");
+  const auto index = b.input(DType::Int64, n), x = b.input(type, n), z = b.buffer(BufferRole::InOut, type, table);
+  const SymExpr i = b.outer(n);
+  b.section();
+  const ValueId value = b.load(x, i);
+  b.atomicAdd(z, b.indirect(b.load(index, i), 0, table - 1), value);
+  return b.kernel;
+}
+
+/// A load that is made only inside a window.
+Kernel padded(int64_t n) {
+  KernelBuilder b("padded");
+  const DType f = DType::Float32;
+  const auto x = b.input(f, n), z = b.output(f, n + 10);
+  const SymExpr i = b.outer(n + 10);
+  b.section();
+  const ValueId at = b.index(i);
+  const ValueId inside = b.op(Op::BitAnd, DType::Bool, b.op(Op::Ge, DType::Bool, at, b.constant(DType::Int64, 5)),
+                              b.op(Op::Lt, DType::Bool, at, b.constant(DType::Int64, static_cast<double>(n + 5))));
+  b.store(z, i, b.load(x, i - SymExpr(5), inside, 2.5));
+  return b.kernel;
+}
+
+Kernel random(Op op, DType type, int64_t n) {
+  KernelBuilder b("random");
+  const auto seed = b.input(DType::Int64, 1), z = b.output(type, n);
+  const SymExpr i = b.outer(n);
+  b.section();
+  b.store(z, i, b.op(op, type, b.load(seed, 0), b.index(i)));
+  return b.kernel;
+}
+
+}  // namespace
+
+std::vector<NamedKernel> gpuKernels() {
+  const DType f = DType::Float32;
+  std::vector<NamedKernel> list = {
+      {"contiguous", contiguous(f, 1 << 16), {}},
+      {"contiguous_odd", contiguous(f, 40001), {}},
+      {"contiguous_bf16", contiguous(DType::BFloat16, 1 << 16), {}, 1},
+      {"contiguous_f16", contiguous(DType::Float16, 4096), {}, 1},
+      {"transposed", transposed(96, 160), {}},
+      {"transposed_odd", transposed(33, 47), {}},
+      {"softmax_rows", softmax(64, 2048), {}},
+      {"softmax_short", softmax(100, 24), {}},
+      {"softmax_odd", softmax(7, 1001), {}},
+      {"softmax_long", softmax(3, 100000), {}},
+      {"layer_norm", layerNorm(64, 768), {}},
+      {"layer_norm_odd", layerNorm(5, 333), {}},
+      {"scratch", scratch(9, 100), {}},
+      {"scratch_long", scratch(3, 20000), {}},
+      {"gather", gather(5000, 10, false), {}},
+      {"gather_checked", gather(5000, 10, true), {}},
+      {"scatter_f32", scatter(f, 5000, 10), {}, 20000},
+      {"scatter_f64", scatter(DType::Float64, 5000, 10), {}, 20000},
+      {"scatter_i32", scatter(DType::Int32, 5000, 10), {}},
+      {"scatter_i64", scatter(DType::Int64, 5000, 10), {}},
+      {"scatter_u8", scatter(DType::UInt8, 300, 10), {}},
+      {"padded", padded(1000), {}},
+      {"uniform", random(Op::RandUniform, f, 3000), {}},
+      {"normal", random(Op::RandNormal, f, 3000), {}},
+      {"integers", random(Op::RandInt64, DType::Int64, 3000), {}},
+  };
+  struct Shape {
+    int64_t outer, inner;
+    bool columns;
+  };
+  for (const Shape& s : {Shape{64, 1000, false}, Shape{1, 300000, false}, Shape{300, 40, true}, Shape{32, 60000, true}, Shape{70, 5, false},
+                         Shape{2048, 64, true}})
+    for (const auto& [kind, results] : {std::pair{ReduceKind::Sum, 1}, std::pair{ReduceKind::Max, 1}, std::pair{ReduceKind::ArgMax, 1},
+                                        std::pair{ReduceKind::Welford, 3}, std::pair{ReduceKind::OnlineSoftmax, 2}})
+      list.push_back({fmt::format("{}_{}x{}{}", name(kind), s.outer, s.inner, s.columns ? "_columns" : ""),
+                      reduction(kind, results, f, s.outer, s.inner, s.columns), {}, 2000});
+  for (DType t : {DType::Float64, DType::BFloat16, DType::Int64})
+    list.push_back({fmt::format("sum_{}", graph::name(t)), reduction(ReduceKind::Sum, 1, t, 40, 500, false), {}, 500});
+  const Symbol size = Symbol::make("s0", 2, 1 << 20);
+  Symbol copy = size;
+  list.push_back({"softmax_dynamic", softmax(6, SymExpr(size), &copy), {777}});
+  return list;
+}
+
+}  // namespace fusebox::codegen::testing

@@ -1,0 +1,273 @@
+"""Programs on a CUDA device against eager: forward, gradients, mutations, many types and layouts; then how they ran.
+
+Exit code 77, with the reason, where there is no CUDA device.
+"""
+
+import argparse
+import sys
+import traceback
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+import fusebox
+
+PROGRAMS = []
+LIMIT = {torch.float32: 2e-5, torch.float64: 1e-11, torch.float16: 5e-3, torch.bfloat16: 4e-2}
+
+
+def program(*makers, grad=False, extern=0):
+    """`extern`: how many operators may stay calls of libraries; more is a failure."""
+    def add(f):
+        PROGRAMS.append((f, makers, grad, extern))
+        return f
+    return add
+
+
+def normal(*shape, dtype=torch.float32, transpose=None):
+    def make(device):
+        t = torch.randn(*shape, device=device).to(dtype)
+        return t.transpose(*transpose) if transpose else t
+    return make
+
+
+def integers(high, *shape, dtype=torch.int64):
+    return lambda device: torch.randint(0, high, shape, device=device).to(dtype)
+
+
+@program(normal(1024, 1024), normal(1024, 1024), grad=True)
+def activation(x, y):
+    return F.gelu(torch.sin(x) + torch.cos(y)) * x + 1
+
+
+@program(normal(999), normal(999))
+def odd_size(x, y):
+    return torch.tanh(x) * torch.sigmoid(y) + torch.exp(-x.abs()) - torch.log1p(y.abs())
+
+
+@program(normal(512, 300, dtype=torch.bfloat16), normal(300, dtype=torch.bfloat16))
+def bfloat16_broadcast(x, y):
+    return F.silu(x + y) * 2
+
+
+@program(normal(512, 300, dtype=torch.float16), normal(512, 1, dtype=torch.float16))
+def float16_broadcast(x, y):
+    return F.relu(x * y) - 0.5
+
+
+@program(normal(300, 70, dtype=torch.float64), grad=True)
+def float64_math(x):
+    return torch.sin(x) * torch.exp(x * 0.1) + torch.atan(x) + torch.sqrt(x.abs() + 1)
+
+
+@program(integers(100, 1000), integers(9, 1000, dtype=torch.int32))
+def integer_arithmetic(x, y):
+    return (x // (y + 1)) + (x % (y + 1)) * 2, x > y, (x & 3) | y, x << 1
+
+
+@program(normal(64, 128), normal(128, 64))
+def transposed_operands(x, y):
+    return x.t() + y, (x + y.t()).t().contiguous()
+
+
+@program(normal(8, 32, 40, 24))
+def permuted_copy(x):
+    return (x * 2).permute(0, 2, 3, 1).contiguous(), x.permute(3, 1, 0, 2).contiguous() + 1
+
+
+@program(normal(4096))
+def sliced_at_odd_offsets(x):
+    return x[1:-2] * 2 + x[3:], x[::3] - 1
+
+
+@program(normal(1000, 1000))
+def whole_sums(x):
+    return x.sum(), x.mean(), x.max(), x.min(), (x * x).sum().sqrt()
+
+
+@program(normal(64, 1000))
+def row_reductions(x):
+    return x.sum(1), x.amax(1), x.argmax(1), x.var(1), x.prod(1), (x > 1).any(1), torch.logsumexp(x, 1)
+
+
+@program(normal(3000, 48))
+def column_reductions(x):
+    return x.sum(0), x.amax(0), x.argmin(0), x.std(0), x.mean(0)
+
+
+@program(normal(16, 33, 65))
+def middle_reduction(x):
+    return x.sum(1), x.mean((0, 2)), x.amax((1, 2))
+
+
+@program(normal(128, 2048), grad=True)
+def softmax_rows(x):
+    return torch.softmax(x, -1), torch.log_softmax(x * 2, -1)
+
+
+@program(normal(3, 70000))
+def softmax_long_rows(x):
+    return torch.softmax(x, -1)
+
+
+@program(normal(64, 30, 20), grad=True)
+def softmax_of_columns(x):
+    return torch.softmax(x, 1)
+
+
+@program(normal(96, 768), normal(768), normal(768), grad=True)
+def layer_norm(x, w, b):
+    return F.layer_norm(x, (768,), w, b)
+
+
+@program(normal(8, 64, 28, 28), normal(64), normal(64), grad=True)
+def group_norm(x, w, b):
+    return F.group_norm(x, 8, w, b)
+
+
+@program(normal(96, 512, dtype=torch.bfloat16), normal(512, dtype=torch.bfloat16))
+def rms_norm(x, w):
+    return F.rms_norm(x, (512,), w)
+
+
+@program(normal(1000, 64), integers(1000, 500), grad=True)
+def embedding(w, i):
+    return F.embedding(i, w) * 2
+
+
+@program(normal(50, 60), integers(50, 20), integers(60, 20))
+def indexing(x, i, j):
+    return x[i, j], x[i], x[:, j].contiguous(), x.gather(1, j.expand(50, 20))
+
+
+@program(normal(50, 60), integers(50, 20), normal(20, 60))
+def scattering(x, i, v):
+    return x.index_add(0, i, v), torch.zeros_like(x).scatter_add(0, i[:, None].expand(20, 60), v)
+
+
+@program(normal(30, 40), normal(30, 8))
+def joins(x, y):
+    return torch.cat([x, y, x[:, 1:]], 1) + 1, torch.stack([x, x * 2]), F.pad(y, (1, 2, 3, 4), value=2.0)
+
+
+@program(normal(2, 3, 32, 32), grad=True)
+def pooling(x):
+    return F.max_pool2d(x, 2) + F.avg_pool2d(x, 2)
+
+
+@program(normal(40, 30))
+def masks(x):
+    return torch.where(x > 0, x, -x), x.masked_fill(x < -1, 0.0), torch.tril(x), x.clamp(-1, 1)
+
+
+@program(normal(40, 30), normal(40, 30))
+def mutation(x, y):
+    x.mul_(2).add_(y)
+    y[1:3] = 5
+    return x.sum(0)
+
+
+@program(normal(64, 256), normal(256, 128), normal(128), grad=True, extern=4)
+def linear_relu(x, w, b):
+    return F.relu(x @ w + b).square()
+
+
+@program(normal(128, 10), integers(10, 128), grad=True)
+def cross_entropy(x, t):
+    return F.cross_entropy(x, t)
+
+
+@program(normal(20), extern=2)
+def without_code(x):
+    return torch.lgamma(x.abs() + 1) + torch.erfinv(x.clamp(-0.9, 0.9))
+
+
+@program(lambda d: torch.tensor([1e20, -3e30, float("inf"), float("nan"), 1e9, -1e6, 48001.0, 2.0 ** 100], device=d))
+def extreme_angles(x):
+    return torch.sin(x), torch.cos(x), torch.tan(x), torch.exp(x), torch.remainder(x, 7.0), torch.fmod(x, 0.3)
+
+
+@program(normal(5, 7), lambda d: torch.tensor(2.5))
+def host_scalar(x, s):
+    return x * s + 1
+
+
+def compare(f, makers, grad, device):
+    torch.manual_seed(1)
+    compiled = fusebox.compile(f)
+    worst = 0.0
+    for _ in range(2):
+        fresh = [m(device) for m in makers]
+        mine = [t.detach().clone(memory_format=torch.preserve_format).requires_grad_(grad and t.is_floating_point()) for t in fresh]
+        theirs = [t.detach().clone(memory_format=torch.preserve_format).requires_grad_(grad and t.is_floating_point()) for t in fresh]
+        got, want = compiled(*mine), f(*theirs)
+        got, want = [list(v) if isinstance(v, tuple) else [v] for v in (got, want)]
+        if grad:
+            for results, inputs in ((got, mine), (want, theirs)):
+                sum(r.float().mul(torch.linspace(-1, 1, r.numel(), device=device).view(r.shape)).sum() for r in results).backward()
+                results += [t.grad for t in inputs if t.requires_grad]
+        got += [t.detach() for t in mine]
+        want += [t.detach() for t in theirs]
+        for i, (g, w) in enumerate(zip(got, want, strict=True)):
+            if g.shape != w.shape or g.dtype != w.dtype or g.device != w.device:
+                raise AssertionError(f"value {i}: {g.shape} {g.dtype} {g.device} against {w.shape} {w.dtype} {w.device}")
+            if g.numel() > 1 and g.stride() != w.stride():
+                raise AssertionError(f"value {i}: strides {g.stride()} against {w.stride()}")
+            if not g.is_floating_point():
+                if not torch.equal(g, w):
+                    raise AssertionError(f"value {i} differs")
+                continue
+            a, b = g.detach().double(), w.detach().double()
+            if not torch.equal(a.isnan(), b.isnan()) or not torch.equal(a.isinf(), b.isinf()):
+                raise AssertionError(f"value {i}: NaN or infinity in other places: {g.flatten()[:8]} against {w.flatten()[:8]}")
+            a, b = a.nan_to_num(0, 0, 0), b.nan_to_num(0, 0, 0)
+            error = ((a - b).abs().max() / (b.abs().max() + 1e-8)).item() if a.numel() else 0.0
+            worst = max(worst, error)
+            if not error <= LIMIT[g.dtype]:
+                raise AssertionError(f"value {i}: error {error:.2e}")
+    return worst
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", nargs="*")
+    parser.add_argument("--traceback", action="store_true")
+    parser.add_argument("--device", default="cuda")
+    options = parser.parse_args()
+    if options.device == "cuda" and not torch.cuda.is_available():
+        print("skipped: PyTorch sees no CUDA device")
+        return 77
+    failed = 0
+    for f, makers, grad, extern in PROGRAMS:
+        if options.only and f.__name__ not in options.only:
+            continue
+        before = fusebox.counters()
+        try:
+            worst = compare(f, makers, grad, options.device)
+            if options.device == "cuda":
+                torch.cuda.synchronize()
+            after = fusebox.counters()
+            calls = after["extern_calls"] - before["extern_calls"]
+            if after["failed_stages"] > before["failed_stages"]:
+                raise AssertionError("a stage of the compiler failed (FUSEBOX_DEBUG=1 says why)")
+            if f.__name__ != "host_scalar" and calls > extern:
+                raise AssertionError(f"{calls} operators are library calls, at most {extern} expected")
+            if after["kernels"] == before["kernels"] and f.__name__ != "host_scalar":
+                raise AssertionError("no kernel was generated")
+            print(f"ok   {f.__name__}: worst relative error {worst:.1e}, {calls} library calls", flush=True)
+        except Exception as error:
+            failed += 1
+            print(f"FAIL {f.__name__}: {type(error).__name__}: {str(error)[:600]}", flush=True)
+            if options.traceback:
+                traceback.print_exc()
+            if "CUDA" in str(error) and "assert" in str(error):
+                break
+        finally:
+            fusebox.reset()
+    print(f"{failed} of {len(PROGRAMS)} programs failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
