@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "app/cli/commands.h"
-#include "profiler/session/reader.h"
+#include "profiler/importers/open.h"
 
 namespace fusebox::cli {
 namespace {
@@ -40,6 +40,10 @@ constexpr const char* kQueryFooter =
     "  fusebox query S --format csv 'SELECT * FROM guard_failures'\n"
     "  fusebox query S \"SELECT a, b, reason FROM fusion_decisions WHERE NOT fused\"";
 
+constexpr const char* kFileHelp =
+    "Session, or a file that another program wrote (it is imported into the cache first): TORCH_TRACE log or folder, tlparse's "
+    "raw.jsonl, Kineto or Chrome trace, Perfetto trace, Nsight Systems SQLite export, TORCH_COMPILE_DEBUG folder";
+
 /// Everything that parsing fills in.
 struct Parsed {
   RunOptions run;
@@ -68,11 +72,11 @@ void addRun(CLI::App& app, RunOptions& o) {
 
 void addReports(CLI::App& app, Parsed& p) {
   auto* summary = app.add_subcommand("summary", "Print what run prints at the end");
-  summary->add_option("FILE", p.summary.file, "Session")->required();
+  summary->add_option("FILE", p.summary.file, kFileHelp)->required();
   addJson(summary, p.summary.json);
 
   auto* query = app.add_subcommand("query", "Run a SELECT over a session");
-  query->add_option("FILE", p.query.file, "Session")->required();
+  query->add_option("FILE", p.query.file, kFileHelp)->required();
   query->add_option("SQL", p.query.sql, "One SELECT over the public views")->required();
   query->add_option("--format", p.query.format, "table, csv or json")
       ->check(CLI::IsMember({"table", "csv", "json"}))
@@ -82,7 +86,7 @@ void addReports(CLI::App& app, Parsed& p) {
   query->footer(kQueryFooter);
 
   auto* diagram = app.add_subcommand("diagram", "Draw a graph as SVG, PNG, PDF or DOT");
-  diagram->add_option("FILE", p.diagram.file, "Session")->required();
+  diagram->add_option("FILE", p.diagram.file, kFileHelp)->required();
   diagram->add_option("-o,--output", p.diagram.output, "Picture; the ending chooses the format")->required();
   diagram->add_option("--graph", p.diagram.graph, "graph_id of the graphs view (default: the first)");
   diagram->add_option("--stage", p.diagram.stage, "captured, joint, forward, backward, post_grad or post_fusion (default)")
@@ -91,8 +95,9 @@ void addReports(CLI::App& app, Parsed& p) {
   diagram->footer("Needs Graphviz' dot, except for .dot.");
 
   auto* exporting = app.add_subcommand("export", "Write a session in another format");
-  exporting->add_option("FILE", p.exporting.file, "Session")->required();
-  exporting->add_option("-o,--output", p.exporting.output, ".json: Chrome trace; .csv: all launches")->required();
+  exporting->add_option("FILE", p.exporting.file, kFileHelp)->required();
+  exporting->add_option("-o,--output", p.exporting.output, ".json: Chrome trace; .pftrace: Perfetto trace; .html: report in one file; .csv: all launches; .fusebox: a session")->required();
+  exporting->add_flag("--redact", p.exporting.redact, "With .fusebox: without names, paths, sources and values of the program");
   addJson(exporting, p.exporting.json);
 
   auto* doctor = app.add_subcommand("doctor", "Say what works on this machine, and how to mend what does not");
@@ -101,13 +106,20 @@ void addReports(CLI::App& app, Parsed& p) {
 }
 
 void addWindows(CLI::App& app, Parsed& p) {
-  auto* open = app.add_subcommand("open", "Show a session in the window");
-  open->add_option("FILE", p.openFile, "Session")->required();
+  auto* open = app.add_subcommand("open", "Show a session, or what PyTorch and its tools wrote, in the window");
+  open->add_option("FILE", p.openFile, kFileHelp)->required();
   auto* debug = app.add_subcommand("debug", "Run a script in the window, stopped before the first compile (not yet available)");
   debug->prefix_command();
   auto* compare = app.add_subcommand("compare", "Compare two sessions (not yet available)");
   compare->add_option("A", p.compareA, "Session");
   compare->add_option("B", p.compareB, "Session");
+}
+
+/// A file, or a folder that cannot be meant as a command.
+bool openable(const std::string& word) {
+  std::error_code error;
+  return std::filesystem::is_regular_file(word, error) ||
+         (word.find('/') != std::string::npos && std::filesystem::is_directory(word, error));
 }
 
 int showWindow(const OpenWindow& openWindow, const WindowWish& wish) {
@@ -118,7 +130,7 @@ int showWindow(const OpenWindow& openWindow, const WindowWish& wish) {
   }
   if (!wish.file.empty()) {
     // Said here, where the user looks, rather than in a window about nothing.
-    if (auto reader = session::Reader::open(wish.file); !reader) return complain(reader.error());
+    if (auto known = importing::canOpen(wish.file); !known) return complain(known.error());
   }
   return openWindow(wish);
 }
@@ -143,9 +155,8 @@ int dispatch(const CLI::App& app, const Parsed& p, const OpenWindow& openWindow)
 int runCommandLine(int argc, char** argv, const OpenWindow& openWindow) {
   std::vector<std::string> words(argv + 1, argv + argc);
   Parsed parsed;
-  // A session dropped on the program, or double-clicked.
-  std::error_code error;
-  if (words.size() == 1 && words[0][0] != '-' && std::filesystem::is_regular_file(words[0], error)) {
+  // A session or trace dropped on the program, or double-clicked.
+  if (words.size() == 1 && words[0][0] != '-' && openable(words[0])) {
     return showWindow(openWindow, {.file = words[0], .runCommand = {}});
   }
   if (!words.empty() && words[0] == "run") {

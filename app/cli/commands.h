@@ -30,7 +30,7 @@ struct DiagramOptions {
 };
 struct ExportOptions {
   std::string file, output;
-  bool json = false;
+  bool redact = false, json = false;
 };
 struct DoctorOptions {
   std::string python;

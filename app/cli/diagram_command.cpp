@@ -8,6 +8,7 @@
 
 #include "app/cli/child_output.h"
 #include "app/cli/commands.h"
+#include "app/cli/open_input.h"
 #include "profiler/export/dot.h"
 #include "profiler/query/graphs.h"
 #include "profiler/session/reader.h"
@@ -60,7 +61,7 @@ Result<std::string> render(const std::string& dot, const std::string& format, si
 int drawDiagram(const DiagramOptions& options) {
   const std::string format = formatOf(options.output);
   if (format.empty()) return complainUsage(options.output + ": the name must end in .svg, .png, .pdf or .dot");
-  auto reader = session::Reader::open(options.file);
+  auto reader = openInput(options.file);
   if (!reader) return complain(reader.error());
   auto id = chooseGraph(**reader, options);
   if (!id) return complain(id.error());

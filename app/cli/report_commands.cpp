@@ -8,7 +8,11 @@
 #include <iostream>
 
 #include "app/cli/commands.h"
+#include "app/cli/open_input.h"
 #include "profiler/export/chrome_trace.h"
+#include "profiler/export/html_report.h"
+#include "profiler/export/perfetto_trace.h"
+#include "profiler/export/redacted_session.h"
 #include "profiler/export/tables.h"
 #include "profiler/query/summary.h"
 #include "profiler/session/reader.h"
@@ -26,7 +30,7 @@ int complainUsage(const std::string& message) {
 }
 
 int showSummary(const SummaryOptions& options) {
-  auto reader = session::Reader::open(options.file);
+  auto reader = openInput(options.file);
   if (!reader) return complain(reader.error());
   auto summary = query::summarize(**reader);
   if (!summary) return complain(summary.error());
@@ -39,7 +43,7 @@ int showSummary(const SummaryOptions& options) {
 }
 
 int runQuery(const QueryOptions& options) {
-  auto reader = session::Reader::open(options.file);
+  auto reader = openInput(options.file);
   if (!reader) return complain(reader.error());
   auto table = (*reader)->query(options.sql, options.limit);
   if (!table) {
@@ -63,7 +67,7 @@ using Exporter = std::function<Result<int64_t>(const session::Reader&, std::ostr
 
 struct ExportFormat {
   std::string extension;
-  Exporter write;  ///< empty: named in the manual, not there yet
+  Exporter write;
 };
 
 const ExportFormat kFormats[] = {
@@ -72,22 +76,37 @@ const ExportFormat kFormats[] = {
      [](const session::Reader& reader, std::ostream& out) {
        return exporting::writeCsv(reader, "SELECT * FROM launches ORDER BY launch_id", out);
      }},
-    {".pftrace", {}},
-    {".html", {}},
+    {".pftrace", exporting::writePerfettoTrace},
+    {".html", exporting::writeHtmlReport},
 };
+
+/// A session of its own: of an imported file, or without what would show the program.
+int exportCopy(const ExportOptions& options) {
+  auto reader = openInput(options.file);
+  if (!reader) return complain(reader.error());
+  auto written = options.redact ? exporting::writeRedactedSession(**reader, options.output) : exporting::copySession(**reader, options.output);
+  if (!written) return complain(written.error());
+  if (options.json) {
+    fmt::print("{}\n", nlohmann::json{{"output", options.output}, {"redacted", options.redact}}.dump());
+  } else {
+    fmt::print("{}{}\n", options.output, options.redact ? ": names, paths, sources and values were removed; look at it before you give it away" : "");
+  }
+  return kOk;
+}
 
 }  // namespace
 
 int exportSession(const ExportOptions& options) {
+  if (options.output.ends_with(".fusebox")) return exportCopy(options);
+  if (options.redact) return complainUsage("--redact works with -o NAME.fusebox");
   const ExportFormat* format = nullptr;
   for (const auto& f : kFormats) {
     if (options.output.ends_with(f.extension)) format = &f;
   }
   if (!format) {
-    return complainUsage(options.output + ": the name must end in .json (Chrome trace) or .csv (launches)");
+    return complainUsage(options.output + ": the name must end in .json (Chrome trace), .pftrace (Perfetto), .html (report), .csv (launches) or .fusebox (a session)");
   }
-  if (!format->write) return complainUsage("export to " + format->extension + " is not yet available; use .json or .csv");
-  auto reader = session::Reader::open(options.file);
+  auto reader = openInput(options.file);
   if (!reader) return complain(reader.error());
   std::ofstream out(options.output, std::ios::binary);
   if (!out) return complainUsage(options.output + ": cannot be written: " + std::strerror(errno));

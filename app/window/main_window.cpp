@@ -134,6 +134,11 @@ void MainWindow::openSession(const QString& path) {
   session_ = std::make_unique<views::SessionLink>(QFileInfo(path).absoluteFilePath());
   connect(session_.get(), &views::SessionLink::opened, this, &MainWindow::sessionOpened);
   connect(session_.get(), &views::SessionLink::failed, this, &MainWindow::sessionFailed);
+  connect(session_.get(), &views::SessionLink::importing, this, [this](const QString& format, int percent) {
+    statePart_->setText(tr("reading %1: %2 %").arg(format).arg(percent));
+    busyPart_->show();
+    cancelPart_->show();
+  });
   connect(session_.get(), &views::SessionLink::grown, this, &MainWindow::sessionGrown);
   connect(session_.get(), &views::SessionLink::vanished, this, &MainWindow::sessionVanished);
   connect(session_.get(), &views::SessionLink::troubled, this, [this](const Error& error) {

@@ -36,7 +36,12 @@ void MainWindow::buildActions() {
                           std::function<void()> action) {
     return registry_->add(QString::fromLatin1(id), category, text, keys, QString::fromLatin1(icon), std::move(action));
   };
-  add("file.open", file, tr("&Open session…"), QKeySequence::Open, "open", [this] { chooseSession(); });
+  add("file.open", file, tr("&Open session or trace…"), QKeySequence::Open, "open", [this] { chooseSession(); });
+  add("file.openFolder", file, tr("Open &folder of traces…"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_O), "", [this] {
+    const QString path = QFileDialog::getExistingDirectory(this, tr("Open a TORCH_TRACE or TORCH_COMPILE_DEBUG folder"),
+                                                           QSettings().value(QStringLiteral("lastFolder")).toString());
+    if (!path.isEmpty()) openSession(path);
+  });
   add("file.reload", file, tr("&Reload"), QKeySequence(Qt::Key_F5), "recompile", [this] {
     if (session_) openSession(session_->path());
   });
@@ -141,7 +146,12 @@ void MainWindow::buildStatusBar() {
   cancelPart_->setAccessibleName(tr("Cancel reading"));
   cancelPart_->hide();
   connect(cancelPart_, &QToolButton::clicked, this, [this] {
-    if (session_) session_->cancelAll();
+    if (!session_) return;
+    if (session_->isOpen()) {
+      session_->cancelAll();
+    } else {
+      closeSession();  // a foreign file that is still being read
+    }
   });
   statusBar()->setSizeGripEnabled(false);
   statusBar()->addWidget(pathPart_, 1);
@@ -152,7 +162,7 @@ void MainWindow::buildStatusBar() {
 
 void MainWindow::chooseSession() {
   const QString path = QFileDialog::getOpenFileName(this, tr("Open session"), QSettings().value(QStringLiteral("lastFolder")).toString(),
-                                                    tr("Sessions (*.fusebox);;All files (*)"));
+                                                    tr("Sessions and traces (*.fusebox *.log *.jsonl *.json *.json.gz *.pftrace *.perfetto-trace *.sqlite);;All files (*)"));
   if (path.isEmpty()) return;
   QSettings().setValue(QStringLiteral("lastFolder"), QFileInfo(path).absolutePath());
   openSession(path);

@@ -120,6 +120,7 @@ Result<Summary> summarize(const Reader& reader) {
   out.python = reader.info("python");
   out.device = reader.info("device");
   out.command = reader.info("command");
+  out.importedFormat = reader.info("imported_format");
   out.state = session::stateName(reader.state());
   using Part = Result<void> (*)(const Reader&, Summary&);
   for (const Part part : {readCounts, readBreaks, readRecompiles, readCompileTimes, readRunTimes, readCache, readLosses}) {
@@ -145,7 +146,7 @@ nlohmann::json toJson(const Summary& s) {
     hottest.push_back({{"kernel", h.kernel}, {"name", h.name}, {"kind", h.kind}, {"launches", h.launches},
                        {"total_ns", h.totalNs}, {"bytes", h.bytes}, {"file", h.file}, {"line", h.line}});
   }
-  return {{"engine", s.engine},
+  nlohmann::json out = {{"engine", s.engine},
           {"torch", s.torch},
           {"python", s.python},
           {"device", s.device},
@@ -168,6 +169,8 @@ nlohmann::json toJson(const Summary& s) {
           {"cache", {{"hits", s.cacheHits}, {"misses", s.cacheMisses}, {"bypasses", s.cacheBypasses}}},
           {"hottest", hottest},
           {"losses", losses}};
+  if (!s.importedFormat.empty()) out["imported_format"] = s.importedFormat;
+  return out;
 }
 
 }  // namespace fusebox::query

@@ -12,6 +12,7 @@ namespace fusebox::query {
 /// What `fusebox run` prints at the end; the JSON form is a promise (DESIGN.md section 6).
 struct Summary {
   std::string engine, torch, python, device, command, state;
+  std::string importedFormat;      ///< of a foreign file; empty for a recorded session
   int64_t frames = 0, compiles = 0, graphs = 0, kernels = 0, launches = 0, externCalls = 0;
   struct Break {
     std::string kind, reason, hint, file;

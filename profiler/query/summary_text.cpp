@@ -32,6 +32,7 @@ std::string toText(const Summary& s) {
   std::string out = fmt::format("  engine    {}{}{}{}\n", s.engine.empty() ? "unknown" : s.engine,
                                 s.torch.empty() ? "" : ", torch " + s.torch,
                                 s.python.empty() ? "" : ", Python " + s.python, s.device.empty() ? "" : ", " + s.device);
+  if (!s.importedFormat.empty()) out += fmt::format("  from      {}\n", s.importedFormat);
   if (s.state == "recording") out += "  state     still being written\n";
   if (s.state == "abandoned") out += "  state     its process ended without finishing it; what was committed is here\n";
   out += fmt::format("  captured  {}, {}, {}\n", plural(s.frames, "frame", "frames"),

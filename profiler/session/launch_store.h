@@ -26,6 +26,8 @@ class LaunchStore {
   /// Forgets the batch; returns the number of records that are lost with it.
   int64_t rolledBack();
   int64_t notKept() const { return notKept_; }
+  /// The id that the next launch gets, if it is kept.
+  int64_t nextLaunchId() const { return nextId_[kLaunches]; }
 
  private:
   enum Track : int { kLaunches = 0, kCalls = 1 };

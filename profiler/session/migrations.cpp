@@ -15,6 +15,10 @@ struct Migration {
 constexpr Migration kMigrations[] = {
     {1, "CREATE TEMP VIEW t_kernel AS SELECT *, NULL AS code_of FROM main.t_kernel;"
         "CREATE TEMP VIEW t_stack AS SELECT NULL AS id, NULL AS text WHERE 0"},
+    {2, "CREATE TEMP VIEW t_artifact AS SELECT NULL AS id, NULL AS compile_id, NULL AS graph_id, NULL AS kind, NULL AS name,"
+        "  NULL AS format, NULL AS text, NULL AS detail, NULL AS damaged, NULL AS time_ns, NULL AS thread WHERE 0;"
+        "CREATE TEMP VIEW t_flow AS SELECT NULL AS id, NULL AS kind, NULL AS name, NULL AS from_thread, NULL AS from_ns,"
+        "  NULL AS to_thread, NULL AS to_ns, NULL AS from_event, NULL AS to_event WHERE 0"},
 };
 
 Result<void> createViews(Database& database, const char* prefix) {

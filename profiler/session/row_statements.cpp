@@ -58,6 +58,8 @@ constexpr RowStatement kStatements[] = {
     {RowKind::CpuEvent, "t_cpu_event", 11},
     {RowKind::GpuEvent, "t_gpu_event", 11},
     {RowKind::CacheEvent, "t_cache_event", 8},
+    {RowKind::Artifact, "t_artifact", 11},
+    {RowKind::Flow, "t_flow", 9},
     {RowKind::SourceFile, "t_source_file", 7},
     // The count is the total so far, so that a repeated write does no harm.
     {RowKind::Loss, "t_loss", 5,

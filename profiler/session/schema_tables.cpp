@@ -78,6 +78,11 @@ CREATE TABLE t_gpu_event(id INTEGER PRIMARY KEY, kind TEXT, name TEXT, device IN
   dur_ns INTEGER, correlation INTEGER, kernel_id INTEGER, launch_id INTEGER, bytes INTEGER);
 CREATE TABLE t_cache_event(id INTEGER PRIMARY KEY, compile_id INTEGER, cache TEXT, outcome TEXT, key TEXT, reason TEXT,
   saved_ns INTEGER, time_ns INTEGER);
+CREATE TABLE t_artifact(id INTEGER PRIMARY KEY, compile_id INTEGER, graph_id INTEGER, kind TEXT, name TEXT, format TEXT,
+  text TEXT, detail TEXT, damaged TEXT, time_ns INTEGER, thread INTEGER);
+CREATE INDEX t_artifact_by_compile ON t_artifact(compile_id);
+CREATE TABLE t_flow(id INTEGER PRIMARY KEY, kind TEXT, name TEXT, from_thread INTEGER, from_ns INTEGER, to_thread INTEGER,
+  to_ns INTEGER, from_event INTEGER, to_event INTEGER);
 CREATE TABLE t_source_file(id INTEGER PRIMARY KEY, path TEXT UNIQUE, text TEXT, bytes INTEGER, hash TEXT,
   truncated INTEGER, time_ns INTEGER);
 CREATE TABLE t_loss(what TEXT PRIMARY KEY, count INTEGER, detail TEXT, first_ns INTEGER, last_ns INTEGER) WITHOUT ROWID;

@@ -92,6 +92,10 @@ constexpr std::array kViews{
     ViewDefinition{"calls", R"(SELECT s.compile_id, CASE s.kind WHEN 1 THEN 'guard_check' ELSE 'call' END AS kind,
   CASE c.kind WHEN 'backward' THEN c.frame || ' (backward)' ELSE c.frame END AS frame, s.calls, s.total_ns, s.min_ns, s.max_ns,
   c.file, c.line FROM t_call_stats s LEFT JOIN compiles c ON c.compile_id = s.compile_id)"},
+    ViewDefinition{"artifacts", R"(SELECT a.id AS artifact_id, a.compile_id, a.graph_id, a.kind, a.name, a.format, a.text,
+  a.detail, a.damaged, a.time_ns, a.thread, c.file, c.line FROM t_artifact a LEFT JOIN compiles c ON c.compile_id = a.compile_id)"},
+    ViewDefinition{"flows", R"(SELECT id AS flow_id, kind, name, from_thread, from_ns, to_thread, to_ns,
+  from_event * 4 AS from_event_id, to_event AS to_event_id FROM t_flow)"},
     ViewDefinition{"timeline", R"(SELECT CASE track WHEN 1 THEN 'calls' ELSE 'launches' END AS track, thread, level,
   bucket * (1048576 << (2 * level)) AS start_ns, 1048576 << (2 * level) AS width_ns, count, busy_ns, max_dur_ns, example_id
   FROM t_pyramid)"},

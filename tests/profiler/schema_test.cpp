@@ -81,7 +81,7 @@ class SchemaTest : public QObject {
       QVERIFY(createSchema(*database));
       std::string dropViews;
       for (const auto& view : publicViews()) dropViews += "DROP VIEW " + std::string(view.name) + ";";
-      QVERIFY(database->execute(dropViews + "ALTER TABLE t_kernel DROP COLUMN code_of; DROP TABLE t_stack;"
+      QVERIFY(database->execute(dropViews + "ALTER TABLE t_kernel DROP COLUMN code_of; DROP TABLE t_stack; DROP TABLE t_artifact; DROP TABLE t_flow;"
                                             "INSERT INTO t_node(id, stack) VALUES(7, '[here]');"
                                             "INSERT INTO t_kernel(id, name, kind) VALUES(1, 'fused_add_0', 'generated');"
                                             "INSERT INTO t_kernel_code(kernel_id, tier, assembly) VALUES(1, 0, 'ret');"
@@ -95,6 +95,8 @@ class SchemaTest : public QObject {
     QCOMPARE(found, std::string("fused_add_0 ret"));
     QVERIFY((*reader)->each("SELECT stack FROM nodes", {}, [&](const Statement& row) { found = row.string(0); }));
     QCOMPARE(found, std::string("[here]"));
+    QVERIFY((*reader)->each("SELECT count(*) FROM artifacts, flows", {}, [&](const Statement& row) { found = row.string(0); }));
+    QCOMPARE(found, std::string("0"));
   }
 
   void rawTablesArePrivate() {

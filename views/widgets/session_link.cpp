@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <sys/stat.h>
 
+#include "profiler/importers/open.h"
 #include "profiler/session/reader.h"
 
 namespace fusebox::views {
@@ -32,6 +33,7 @@ SessionLink::~SessionLink() {
     queue_.clear();
     if (running_) running_->interrupt();
   }
+  import_.cancelled = true;
   wake_.notify_all();
   thread_.join();
 }
@@ -90,7 +92,15 @@ void SessionLink::post(std::function<void()> action) {
 }
 
 bool SessionLink::openReader(std::unique_ptr<session::Reader>& reader) {
-  auto result = session::Reader::open(path_.toStdString());
+  int said = -1;
+  import_.report = [this, &said](const std::string& format, double fraction) {
+    const int percent = static_cast<int>(fraction * 100);
+    if (percent == said || format.empty()) return;
+    said = percent;
+    post([this, format, percent] { emit importing(QString::fromStdString(format), percent); });
+  };
+  auto result = importing::openAny(path_.toStdString(), &import_);
+  import_.report = nullptr;
   if (!result) {
     post([this, error = result.error()] { emit failed(error); });
     return false;

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "engine/support/result.h"
+#include "profiler/importers/import_context.h"
 
 namespace fusebox::session {
 class Reader;
@@ -21,7 +22,7 @@ class Reader;
 
 namespace fusebox::views {
 
-/// One open session as the window sees it: a thread of its own reads the file, views ask it tagged questions, and a newer
+/// One open session as the window sees it (a foreign file is imported first, on the same thread): a thread of its own reads the file, views ask it tagged questions, and a newer
 /// question with the same owner and tag replaces an older one. Answers arrive on the GUI thread. While the session is being
 /// written the link looks for new rows and says `grown`.
 class SessionLink : public QObject {
@@ -59,6 +60,8 @@ class SessionLink : public QObject {
 
  signals:
   void opened();
+  /// A foreign file is being read; before `opened`. Percent.
+  void importing(const QString& format, int percent);
   void failed(const fusebox::Error& error);
   /// New rows were committed since the last look, or the recording has ended.
   void grown();
@@ -106,6 +109,7 @@ class SessionLink : public QObject {
   int64_t dataVersion_ = -1;
   quint64 fileIdentity_ = 0;
   bool vanishedSaid_ = false;
+  importing::ImportProgress import_;
   std::thread thread_;
 };
 

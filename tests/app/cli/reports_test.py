@@ -10,6 +10,7 @@ import unittest
 
 from program import FUSEBOX, folder, fusebox, synthesize
 
+DATA = os.path.join(os.path.dirname(__file__), "..", "..", "profiler", "importers", "data")
 SUMMARY_KEYS = {"engine", "torch", "python", "device", "frames", "graphs", "graph_breaks", "recompiles", "kernels", "launches",
                 "extern_calls", "compile_ms", "run_ms", "cache", "losses"}
 
@@ -109,7 +110,25 @@ class Reports(unittest.TestCase):
         with open(out, newline="") as file:
             self.assertEqual(len(list(csv.DictReader(file))), 2000)
         self.assertEqual(fusebox("export", self.session, "-o", self.path("t.xyz")).returncode, 2)
-        self.assertEqual(fusebox("export", self.session, "-o", self.path("t.html")).returncode, 2)
+        for name in ("t.html", "t.pftrace"):
+            self.assertEqual(fusebox("export", self.session, "-o", self.path(name)).returncode, 0)
+            self.assertGreater(os.path.getsize(self.path(name)), 1000)
+        self.assertEqual(fusebox("export", self.session, "--redact", "-o", self.path("t.json")).returncode, 2)
+        self.assertEqual(fusebox("export", self.session, "--redact", "-o", self.path("given.fusebox")).returncode, 0)
+        self.assertEqual(json.loads(fusebox("summary", "--json", self.path("given.fusebox")).stdout)["launches"], 2000)
+
+    def test_foreign_files(self):
+        env = {**os.environ, "XDG_CACHE_HOME": self.path("cache")}
+        log, trace = (os.path.join(DATA, name) for name in ("graph_break.log.gz", "compiled_plain.json.gz"))
+        data = json.loads(fusebox("summary", "--json", log, env=env).stdout)
+        self.assertEqual((data["engine"], data["frames"], len(data["graph_breaks"]), data["kernels"]), ("stock", 6, 3, 5))
+        self.assertIn("TORCH_TRACE", data["imported_format"])
+        self.assertEqual(json.loads(fusebox("summary", "--json", trace, env=env).stdout)["launches"], 48)
+        rows = fusebox("query", "--format", "csv", log, "SELECT line FROM graph_breaks", env=env).stdout.split()
+        self.assertEqual(rows, ["line", "8", "8", "8", "16"])
+        self.assertEqual(fusebox("diagram", log, "-o", self.path("foreign.dot"), env=env).returncode, 0)
+        self.assertEqual(fusebox("export", trace, "-o", self.path("foreign.html"), env=env).returncode, 0)
+        self.assertEqual(len(os.listdir(os.path.join(self.path("cache"), "fusebox", "imported"))), 2)
 
     def test_unreadable_input(self):
         with open(self.path("text.fusebox"), "w") as file:

@@ -84,6 +84,27 @@ class WindowFlowTest : public QObject {
     QTRY_VERIFY(window_->session() && window_->session()->isOpen());
   }
 
+  void aStockTraceOpensInTheSameViews() {
+    qputenv("XDG_CACHE_HOME", folder_.filePath("cache").toUtf8());
+    open(QStringLiteral(IMPORTER_DATA "/train_step.log.gz"));
+    QVERIFY(window_->windowTitle().contains("train_step.log.gz"));
+    QTRY_COMPARE(window_->findChild<QLabel*>("overview.number.frames")->text(), QStringLiteral("5"));
+    auto* breaks = window_->findChild<QTableView*>("overview.breaks");
+    QTRY_VERIFY(breaks->model()->rowCount() > 0);
+    open(QStringLiteral(IMPORTER_DATA "/compiled_plain.json.gz"));
+    QTRY_COMPARE(window_->findChild<QLabel*>("overview.number.launches")->text(), QStringLiteral("48"));
+    // Cancelling a long import leaves the start page.
+    const QByteArray event = "{\"ph\":\"X\",\"name\":\"a\",\"pid\":1,\"tid\":1,\"ts\":1,\"dur\":1},\n";
+    window_->openSession(write("long.json", "{\"traceEvents\": [\n" + event.repeated(600000)));
+    QVERIFY(!window_->session()->isOpen());
+    QTRY_VERIFY(window_->findChild<QToolButton*>("status.cancel")->isVisible());
+    QElapsedTimer timer;
+    timer.start();
+    window_->findChild<QToolButton*>("status.cancel")->click();
+    QVERIFY(!window_->session());
+    QVERIFY2(timer.elapsed() < 1000, qPrintable(QString::number(timer.elapsed())));
+  }
+
   void shortcutsSwitchViewsAndGoBack() {
     open(session_);
     QTest::keyClick(window_.get(), Qt::Key_5, Qt::ControlModifier);

@@ -1,0 +1,234 @@
+#include "profiler/export/html_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+#include "profiler/query/summary.h"
+
+namespace fusebox::exporting {
+namespace {
+
+using session::Statement;
+
+constexpr int64_t kMostRows = 500;
+constexpr size_t kMostCodeBytes = 64 << 10;
+
+constexpr std::string_view kStyle = R"(<style>
+:root { color-scheme: light dark; --line: #8884; --soft: #8882; --accent: #0b6bcb; }
+body { font: 14px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 76rem; padding: 0 1rem; }
+h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin-top: 2rem; border-bottom: 1px solid var(--line); }
+table { border-collapse: collapse; width: 100%; } th { text-align: left; font-weight: 600; }
+td, th { padding: .2rem .6rem .2rem 0; vertical-align: top; border-bottom: 1px solid var(--soft); overflow-wrap: anywhere; }
+td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+code, pre { font: 12px/1.4 ui-monospace, monospace; } pre { background: var(--soft); padding: .6rem; overflow: auto; max-height: 32rem; }
+.bar { display: inline-block; height: .6rem; background: var(--accent); } .note { opacity: .7; }
+</style>)";
+
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    switch (c) {
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      default:
+        out += static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t' ? ' ' : c;
+    }
+  }
+  return out;
+}
+
+std::string milliseconds(int64_t ns) { return fmt::format("{:.3f} ms", static_cast<double>(ns) / 1e6); }
+
+/// A column of a report's table: text, whole number, time in ns, or code that unfolds.
+enum class Show : uint8_t { Text, Number, Time, Code };
+struct Column {
+  const char* title;
+  Show show = Show::Text;
+};
+struct Section {
+  const char* title;
+  const char* sql;
+  std::initializer_list<Column> columns;
+  const char* empty;  ///< said when there is no row
+};
+
+const Section kSections[] = {
+    {"Graph breaks",
+     "SELECT count(*), frame, kind, reason, hint, coalesce(file || ':' || line, '') FROM graph_breaks GROUP BY kind, "
+     "reason, hint, file, line ORDER BY min(break_id)",
+     {{"Count", Show::Number}, {"Frame"}, {"Kind"}, {"Reason"}, {"Hint"}, {"Place"}},
+     "No graph break was recorded."},
+    {"Recompiles",
+     "SELECT frame, guard, expected, found, outcome, coalesce(file || ':' || line, '') FROM guard_failures ORDER BY "
+     "failure_id",
+     {{"Frame"}, {"Guard"}, {"Expected"}, {"Found"}, {"Outcome"}, {"Place"}},
+     "No guard failed."},
+    {"Compiles",
+     "SELECT compile_id, frame, kind, status, dur_ns, cache, (SELECT count(*) FROM guards g WHERE g.compile_id = "
+     "c.compile_id), error, coalesce(file || ':' || line, '') FROM compiles c ORDER BY compile_id",
+     {{"Id", Show::Number},
+      {"Frame"},
+      {"Kind"},
+      {"Status"},
+      {"Time", Show::Time},
+      {"Cache"},
+      {"Guards", Show::Number},
+      {"Error"},
+      {"Place"}},
+     "Nothing was compiled."},
+    {"Compile time by stage",
+     "SELECT name, phase, count(*), sum(dur_ns), max(dur_ns) FROM stages WHERE end_ns IS NOT NULL GROUP BY name, phase "
+     "ORDER BY sum(dur_ns) DESC",
+     {{"Stage"}, {"Phase"}, {"Times", Show::Number}, {"Total", Show::Time}, {"Longest", Show::Time}},
+     "No stage was recorded."},
+    {"Graphs",
+     "SELECT graph_id, compile_id, stage, direction, node_count, edge_count, coalesce(file || ':' || line, ''), text "
+     "FROM graphs ORDER BY graph_id",
+     {{"Id", Show::Number},
+      {"Compile", Show::Number},
+      {"Stage"},
+      {"Direction"},
+      {"Nodes", Show::Number},
+      {"Edges", Show::Number},
+      {"Place"},
+      {"Text", Show::Code}},
+     "No graph was recorded."},
+    {"Kernels",
+     "SELECT name, kind, op, launches, total_ns, min_ns, max_ns, reason, coalesce(file || ':' || line, ''), loop_ir "
+     "FROM kernels ORDER BY total_ns DESC, kernel_id",
+     {{"Kernel"},
+      {"Kind"},
+      {"Operator"},
+      {"Launches", Show::Number},
+      {"Total", Show::Time},
+      {"Shortest", Show::Time},
+      {"Longest", Show::Time},
+      {"Why"},
+      {"Place"},
+      {"Code", Show::Code}},
+     "No kernel was recorded."},
+    {"Caches",
+     "SELECT cache, outcome, count(*), sum(saved_ns), max(reason) FROM cache_events GROUP BY cache, outcome",
+     {{"Cache"}, {"Outcome"}, {"Count", Show::Number}, {"Saved", Show::Time}, {"Reason"}},
+     "No cache was asked."},
+    {"Not in this session",
+     "SELECT what, count, detail FROM losses ORDER BY what",
+     {{"What"}, {"Count", Show::Number}, {"Why"}},
+     "Nothing is known to be missing."},
+};
+
+std::string cell(const Statement& row, int column, Show show) {
+  if (row.isNull(column)) return show == Show::Number || show == Show::Time ? "<td class=n></td>" : "<td></td>";
+  switch (show) {
+    case Show::Number:
+      return fmt::format("<td class=n>{}</td>", row.integer(column));
+    case Show::Time:
+      return fmt::format("<td class=n>{}</td>", milliseconds(row.integer(column)));
+    case Show::Code: {
+      const auto text = row.text(column);
+      if (text.empty()) return "<td></td>";
+      return fmt::format("<td><details><summary>show</summary><pre>{}{}</pre></details></td>",
+                         escaped(text.substr(0, kMostCodeBytes)), text.size() > kMostCodeBytes ? "\n… (cut)" : "");
+    }
+    default:
+      return "<td>" + escaped(row.text(column)) + "</td>";
+  }
+}
+
+Result<int64_t> writeSection(const session::Reader& reader, const Section& section, std::ostream& out) {
+  int64_t rows = 0;
+  out << "<h2>" << section.title << "</h2>\n";
+  auto read = reader.each(section.sql, {}, [&](const Statement& row) {
+    if (rows++ == 0) {
+      out << "<table><tr>";
+      for (const auto& column : section.columns) {
+        out << (column.show == Show::Number || column.show == Show::Time ? "<th class=n>" : "<th>") << column.title
+            << "</th>";
+      }
+      out << "</tr>\n";
+    }
+    if (rows > kMostRows) return;
+    out << "<tr>";
+    int index = 0;
+    for (const auto& column : section.columns) out << cell(row, index++, column.show);
+    out << "</tr>\n";
+  });
+  if (!read) return tl::unexpected(read.error());
+  if (rows == 0) {
+    out << "<p class=note>" << section.empty << "</p>\n";
+  } else {
+    out << "</table>\n";
+    if (rows > kMostRows) out << fmt::format("<p class=note>The first {} of {} rows.</p>\n", kMostRows, rows);
+  }
+  return rows;
+}
+
+void writePhases(const query::Summary& s, std::ostream& out) {
+  const std::pair<const char*, double> phases[] = {
+      {"capture", s.captureMs}, {"aot", s.aotMs}, {"inductor", s.inductorMs}, {"codegen", s.codegenMs}};
+  double most = 1e-9;
+  for (const auto& [name, ms] : phases) most = std::max(most, ms);
+  out << "<table>";
+  for (const auto& [name, ms] : phases) {
+    out << fmt::format(
+        "<tr><td>{}</td><td class=n>{:.3f} ms</td><td style=\"width:60%\"><span class=bar "
+        "style=\"width:{:.1f}%\"></span></td></tr>",
+        name, ms, std::max(0.0, ms) / most * 100);
+  }
+  out << "</table>\n";
+}
+
+}  // namespace
+
+Result<int64_t> writeHtmlReport(const session::Reader& reader, std::ostream& out) {
+  auto summary = query::summarize(reader);
+  if (!summary) return tl::unexpected(summary.error());
+  const auto& s = *summary;
+  const std::string script =
+      reader.info("imported_from").empty() ? reader.info("script") : reader.info("imported_from");
+  const std::string title =
+      "Fusebox: " + (script.empty() ? std::string("session") : script.substr(script.rfind('/') + 1));
+  out << "<!DOCTYPE html>\n<html lang=en><meta charset=utf-8><meta name=viewport content=\"width=device-width\">"
+      << "<meta http-equiv=Content-Security-Policy content=\"default-src 'none'; style-src 'unsafe-inline'\">\n<title>"
+      << escaped(title) << "</title>\n"
+      << kStyle << "\n<h1>" << escaped(title) << "</h1>\n<table>";
+  const auto fact = [&](const char* name, const std::string& value) {
+    if (!value.empty()) out << "<tr><th>" << name << "</th><td>" << escaped(value) << "</td></tr>";
+  };
+  fact("Engine", s.engine);
+  fact("Format", reader.info("imported_format"));
+  fact("PyTorch", s.torch);
+  fact("Python", s.python);
+  fact("Device", s.device);
+  fact("Command", s.command);
+  fact("Captured", fmt::format("{} frames, {} compiles, {} graphs", s.frames, s.compiles, s.graphs));
+  fact("Run", fmt::format("{:.3f} ms in compiled code or kernels, {} launches of {} kernels and {} extern calls",
+                          s.runMs, s.launches, s.kernels, s.externCalls));
+  fact("Compile time", fmt::format("{:.3f} ms", s.totalCompileMs));
+  fact("Caches", fmt::format("{} hits, {} misses, {} bypasses", s.cacheHits, s.cacheMisses, s.cacheBypasses));
+  out << "</table>\n";
+  writePhases(s, out);
+  int64_t rows = 0;
+  for (const auto& section : kSections) {
+    auto written = writeSection(reader, section, out);
+    if (!written) return written;
+    rows += *written;
+  }
+  out << "</html>\n";
+  return rows;
+}
+
+}  // namespace fusebox::exporting

@@ -1,0 +1,210 @@
+#include "profiler/importers/open.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <vector>
+
+#include "profiler/importers/formats.h"
+#include "profiler/importers/session_builder.h"
+#include "profiler/session/schema.h"
+
+namespace fusebox::importing {
+namespace fs = std::filesystem;
+namespace {
+
+// Part of every key: raise it when an importer gives another result for the same file.
+constexpr int kImporterVersion = 1;
+constexpr size_t kMostFiles = 20'000;
+constexpr std::string_view kSqlite("SQLite format 3\0", 16);
+
+bool isSession(const Probe& probe) {
+  return probe.head.size() >= 72 && probe.head.starts_with(kSqlite) &&
+         std::string_view(probe.head).substr(68, 4) == "FUSB";
+}
+
+class ContentHash {
+ public:
+  ContentHash() { XXH3_128bits_reset(&state_); }
+  void add(std::string_view bytes) { XXH3_128bits_update(&state_, bytes.data(), bytes.size()); }
+  Result<void> addFile(const std::string& path, ImportProgress* progress) {
+    std::ifstream in(path, std::ios::binary);
+    if (!in) return fail(ErrorCode::Io, "the file may not be read; check its permissions", path);
+    std::vector<char> buffer(size_t{1} << 20);
+    while (in.read(buffer.data(), static_cast<std::streamsize>(buffer.size())) || in.gcount() > 0) {
+      add({buffer.data(), static_cast<size_t>(in.gcount())});
+      if (auto on = checkpoint(progress, "", 0); !on) return on;
+    }
+    return {};
+  }
+  std::string hex() const {
+    const auto hash = XXH3_128bits_digest(&state_);
+    return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+  }
+
+ private:
+  XXH3_state_t state_;
+};
+
+Result<std::string> keyOf(const Probe& probe, ImportProgress* progress) {
+  ContentHash hash;
+  hash.add(
+      fmt::format("{} {} {}\n", kImporterVersion, session::kSchemaVersion, fs::path(probe.path).filename().string()));
+  if (!probe.isFolder) {
+    if (auto added = hash.addFile(probe.path, progress); !added) return tl::unexpected(added.error());
+    return hash.hex();
+  }
+  std::vector<std::string> files;
+  std::error_code error;
+  for (fs::recursive_directory_iterator it(probe.path, fs::directory_options::skip_permission_denied, error), end;
+       it != end && !error; it.increment(error)) {
+    if (it->is_regular_file(error)) files.push_back(it->path().string());
+    if (files.size() > kMostFiles) {
+      return fail(ErrorCode::Unsupported,
+                  fmt::format("the folder holds more than {} files; open one of its parts", kMostFiles), probe.path);
+    }
+  }
+  std::sort(files.begin(), files.end());
+  for (const auto& file : files) {
+    hash.add(fs::path(file).lexically_relative(probe.path).string() + "\n");
+    if (auto added = hash.addFile(file, progress); !added) return tl::unexpected(added.error());
+  }
+  return hash.hex();
+}
+
+bool usableFolder(const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  fs::permissions(folder, fs::perms::owner_all, error);  // traces hold source
+  return access(folder.c_str(), W_OK | X_OK) == 0;
+}
+
+void makeRoom(const fs::path& folder) {
+  struct Kept {
+    fs::path path;
+    fs::file_time_type used;
+    int64_t bytes;
+  };
+  std::vector<Kept> kept;
+  std::error_code error;
+  int64_t total = 0;
+  const auto now = fs::file_time_type::clock::now();
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    const auto used = entry.last_write_time(error);
+    if (entry.path().extension() == ".part" && now - used > std::chrono::hours(24)) {
+      fs::remove(entry.path(), error);
+    } else if (entry.path().extension() == ".fusebox") {
+      kept.push_back({entry.path(), used, static_cast<int64_t>(entry.file_size(error))});
+      total += kept.back().bytes;
+    }
+  }
+  std::sort(kept.begin(), kept.end(), [](const Kept& a, const Kept& b) { return a.used < b.used; });
+  for (const auto& old : kept) {
+    if (total <= kCacheBytes) return;
+    fs::remove(old.path, error);
+    total -= old.bytes;
+  }
+}
+
+Result<void> import(const Format& format, const Probe& probe, const std::string& into, ImportProgress* progress) {
+  const auto begun = std::chrono::steady_clock::now();
+  auto session = SessionBuilder::create(into, progress);
+  if (!session) return tl::unexpected(session.error());
+  auto& s = **session;
+  std::error_code ignored;
+  s.info("engine", std::string("imported"));
+  s.info("imported_format", std::string(format.title));
+  s.info("imported_from", fs::absolute(probe.path, ignored).string());
+  try {
+    if (auto done = format.import(probe.path, s, progress); !done) return done;
+  } catch (const std::exception& error) {  // out of memory, or a bug of ours
+    return fail(ErrorCode::Internal, std::string("importing failed: ") + error.what(), probe.path);
+  }
+  s.info("recorder_ns", int64_t{std::chrono::nanoseconds(std::chrono::steady_clock::now() - begun).count()});
+  return s.finish();
+}
+
+std::string knownFormats() {
+  std::string all;
+  for (const auto& format : formats()) all += (all.empty() ? "" : "; ") + std::string(format.title);
+  return all;
+}
+
+// What the session reader says about a file that is neither a session nor of a known format.
+Error notKnown(const std::string& path) {
+  auto reader = session::Reader::open(path);
+  Error error = reader ? Error{ErrorCode::Corrupt, "the file changed while it was opened", path} : reader.error();
+  if (error.code == ErrorCode::Corrupt) error.message += ". Fusebox reads its own sessions, and: " + knownFormats();
+  return error;
+}
+
+}  // namespace
+
+std::string cacheFolder() {
+  const char* xdg = std::getenv("XDG_CACHE_HOME");
+  const char* home = std::getenv("HOME");
+  const fs::path base = xdg && *xdg == '/' ? fs::path(xdg) : home && *home ? fs::path(home) / ".cache" : fs::path();
+  if (!base.empty() && usableFolder(base / "fusebox" / "imported")) return (base / "fusebox" / "imported").string();
+  std::error_code error;
+  const fs::path spare = fs::temp_directory_path(error) / fmt::format("fusebox-{}", getuid()) / "imported";
+  usableFolder(spare);
+  return spare.string();
+}
+
+Result<std::string> sessionFor(const std::string& path, ImportProgress* progress) {
+  auto found = probe(path);
+  if (!found) return tl::unexpected(found.error());
+  if (isSession(*found)) return path;
+  const Format* format = recognise(*found);
+  if (!format) return tl::unexpected(notKnown(path));
+  auto key = keyOf(*found, progress);
+  if (!key) return tl::unexpected(key.error());
+  const fs::path folder = cacheFolder();
+  const fs::path kept = folder / (*key + ".fusebox");
+  std::error_code error;
+  if (fs::exists(kept, error) && session::Reader::open(kept.string())) {
+    fs::last_write_time(kept, fs::file_time_type::clock::now(), error);
+    return kept.string();
+  }
+  makeRoom(folder);
+  const std::string part = (folder / fmt::format("{}-{}.part", *key, getpid())).string();
+  fs::remove(part, error);
+  auto done = import(*format, *found, part, progress);
+  if (!done) {
+    fs::remove(part, error);
+    Error failed = done.error();
+    if (failed.context == part || failed.context.empty()) failed.context = path;
+    return tl::unexpected(failed);
+  }
+  fs::permissions(part, fs::perms::owner_read | fs::perms::owner_write, error);
+  fs::rename(part, kept, error);
+  if (error) return fail(ErrorCode::Io, "the imported session cannot be kept: " + error.message(), kept.string());
+  return kept.string();
+}
+
+Result<void> canOpen(const std::string& path) {
+  auto found = probe(path);
+  if (!found) return tl::unexpected(found.error());
+  if (isSession(*found)) {
+    auto reader = session::Reader::open(path);
+    return reader ? Result<void>() : Result<void>(tl::unexpected(reader.error()));
+  }
+  return recognise(*found) ? Result<void>() : Result<void>(tl::unexpected(notKnown(path)));
+}
+
+Result<std::unique_ptr<session::Reader>> openAny(const std::string& path, ImportProgress* progress) {
+  auto session = sessionFor(path, progress);
+  if (!session) return tl::unexpected(session.error());
+  return session::Reader::open(*session);
+}
+
+}  // namespace fusebox::importing

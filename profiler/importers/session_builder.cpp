@@ -1,0 +1,276 @@
+#include "profiler/importers/session_builder.h"
+
+#include <fmt/format.h>
+#include <sqlite3.h>
+
+#include <algorithm>
+
+#include "profiler/session/migrations.h"
+#include "profiler/session/schema.h"
+
+namespace fusebox::importing {
+namespace {
+
+constexpr size_t kLaneRows = 4096;  // launches of a row of the timeline written in one go: their ids are consecutive
+constexpr size_t kPendingRows = 262'144;  // over all rows
+constexpr int64_t kRowsPerCommit = 500'000;
+constexpr int64_t kMostLaunches = 200'000'000;
+constexpr size_t kMostThreads = 20'000, kMostKernels = 1'000'000;
+constexpr int64_t kMostSessionBytes = int64_t{32} << 30;
+constexpr int64_t kMostSourceLine = 200'000;
+constexpr size_t kMostSourceBytes = size_t{64} << 20;
+constexpr int64_t kLargeTime = int64_t{1} << 58;  // views calculate with sums of times; see the timeline's model
+constexpr int64_t kDayNs = int64_t{86'400} * 1'000'000'000;
+
+}  // namespace
+
+Result<std::unique_ptr<SessionBuilder>> SessionBuilder::create(const std::string& path, ImportProgress* progress) {
+  auto database = session::Database::openForWriting(path);
+  if (!database) return tl::unexpected(database.error());
+  if (auto made = session::createSchema(*database); !made) return tl::unexpected(made.error());
+  // The file is given its name only when it is complete; until then nothing needs to survive a crash.
+  if (auto set =
+          database->execute("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -65536; BEGIN");
+      !set) {
+    return tl::unexpected(set.error());
+  }
+  // Long statements at the end can be cancelled too.
+  if (progress) {
+    sqlite3_progress_handler(
+        database->handle(), 100'000,
+        [](void* p) { return static_cast<ImportProgress*>(p)->cancelled.load(std::memory_order_relaxed) ? 1 : 0; },
+        progress);
+  }
+  std::unique_ptr<SessionBuilder> builder(new SessionBuilder(std::move(*database)));
+  auto link = builder->database_.prepare("UPDATE t_gpu_event SET launch_id = ?2 WHERE id = ?1");
+  if (!link) return tl::unexpected(link.error());
+  builder->gpuLaunch_ = std::move(*link);
+  return builder;
+}
+
+SessionBuilder::SessionBuilder(session::Database database)
+    : database_(std::move(database)), sink_(database_), launches_(sink_, kMostLaunches) {}
+
+SessionBuilder::~SessionBuilder() { sink_.reset(); }
+
+void SessionBuilder::loss(const std::string& what, int64_t count, std::string_view detail) {
+  if (count <= 0) return;
+  auto& [total, said] = losses_[losses_.size() < 1000 || losses_.contains(what) ? what : "other"];
+  total += count;
+  if (said.empty()) said = detail.substr(0, 400);
+}
+
+int64_t SessionBuilder::time(int64_t foreignNs) {
+  if (!origin_) {
+    origin_ = foreignNs > kLargeTime || foreignNs < 0 ? foreignNs - kDayNs : 0;
+    firstNs_ = lastNs_ = foreignNs - *origin_;
+  }
+  int64_t moved = 0;
+  if (__builtin_sub_overflow(foreignNs, *origin_, &moved) || moved < 0 || moved > kLargeTime) {
+    loss("time", 1, "an event's time lies far outside the others'");
+    return std::clamp<int64_t>(moved, firstNs_, lastNs_);
+  }
+  firstNs_ = std::min(firstNs_, moved);
+  lastNs_ = std::max(lastNs_, moved);
+  return moved;
+}
+
+int64_t SessionBuilder::thread(const std::string& key, std::string_view name, int64_t osTid) {
+  if (const auto known = threads_.find(key); known != threads_.end()) return known->second;
+  if (threads_.size() >= kMostThreads) {
+    loss("threads", 1, fmt::format("only the first {} threads have rows of their own", kMostThreads));
+    return 0;
+  }
+  const int64_t id = static_cast<int64_t>(threads_.size());
+  threads_.emplace(key, id);
+  threadNames_[id] = {std::string(name.substr(0, 200)), osTid};
+  return id;
+}
+
+void SessionBuilder::nameThread(int64_t thread, std::string_view name) {
+  if (const auto known = threadNames_.find(thread); known != threadNames_.end())
+    known->second.first = name.substr(0, 200);
+}
+
+int64_t SessionBuilder::kernel(std::string_view name, std::string_view kind, std::string_view op,
+                               std::string_view device, int64_t compile) {
+  std::string key = fmt::format("{}\n{}\n{}", compile, device, name);
+  if (const auto known = kernels_.find(key); known != kernels_.end()) return known->second;
+  if (kernels_.size() >= kMostKernels) {
+    loss("kernels", 1, fmt::format("only the first {} kernels are told apart", kMostKernels));
+    key = name = "other kernels";
+    if (const auto known = kernels_.find(key); known != kernels_.end()) return known->second;
+  }
+  const int64_t id = newId(RowKind::Kernel);
+  kernels_.emplace(std::move(key), id);
+  put(RowKind::Kernel, {id,
+                        idOrNull(compile),
+                        {},
+                        {},
+                        std::string(name),
+                        std::string(kind),
+                        text(op),
+                        text(device),
+                        {},
+                        {},
+                        {},
+                        {},
+                        int64_t{0},
+                        {},
+                        {},
+                        {},
+                        {}});
+  return id;
+}
+
+void SessionBuilder::deviceSpan(int64_t thread, int64_t kernel, const DeviceSpan& s) {
+  const auto cell = [](const std::optional<int64_t>& value) { return value ? Cell{*value} : Cell{}; };
+  const int64_t event = newId(RowKind::GpuEvent);
+  put(RowKind::GpuEvent, {event,
+                          std::string(s.kind),
+                          std::string(s.name),
+                          cell(s.device),
+                          cell(s.stream),
+                          s.startNs,
+                          s.durNs,
+                          cell(s.correlation),
+                          idOrNull(kernel),
+                          {},
+                          cell(s.bytes)});
+  lastNs_ = std::max(lastNs_, s.startNs + s.durNs);
+  ++rowsSinceCommit_;
+  if (kernel == 0) return;
+  Lane& lane = lanes_[thread];
+  lane.launches.push_back({{s.startNs, s.durNs, s.bytes.value_or(0), static_cast<int32_t>(kernel), 0}, event});
+  if (lane.launches.size() >= kLaneRows) flushLane(thread, lane);
+  if (++pending_ >= kPendingRows) flushLanes();
+}
+
+void SessionBuilder::call(int64_t thread, int64_t compile, int64_t startNs, int64_t durNs) {
+  Lane& lane = lanes_[thread];
+  lane.calls.push_back({startNs, durNs, 0, static_cast<int32_t>(compile), session::kCallTag});
+  lastNs_ = std::max(lastNs_, startNs + durNs);
+  if (lane.calls.size() >= kLaneRows) flushLane(thread, lane);
+  if (++pending_ >= kPendingRows) flushLanes();
+}
+
+void SessionBuilder::flushLane(int64_t thread, Lane& lane) {
+  // The summary pyramid works best in order of time; foreign traces often are in order of completion.
+  std::stable_sort(lane.launches.begin(), lane.launches.end(),
+                   [](const Pending& a, const Pending& b) { return a.record.startNs < b.record.startNs; });
+  std::stable_sort(lane.calls.begin(), lane.calls.end(),
+                   [](const auto& a, const auto& b) { return a.startNs < b.startNs; });
+  ring_.setThread(static_cast<int32_t>(thread));
+  for (const auto& call : lane.calls) ring_.push(call);
+  const int64_t first = launches_.nextLaunchId();
+  for (const auto& launch : lane.launches) ring_.push(launch.record);
+  launches_.drain(ring_);
+  for (size_t i = 0; i < lane.launches.size() && first + static_cast<int64_t>(i) < launches_.nextLaunchId(); ++i) {
+    gpuLaunch_.bindAll(lane.launches[i].gpuEvent, first + static_cast<int64_t>(i));
+    (void)gpuLaunch_.run();
+  }
+  pending_ -= std::min(pending_, lane.launches.size() + lane.calls.size());
+  lane.launches.clear();
+  lane.calls.clear();
+}
+
+void SessionBuilder::flushLanes() {
+  for (auto& [thread, lane] : lanes_) flushLane(thread, lane);
+  pending_ = 0;
+}
+
+int64_t SessionBuilder::cpuSpan(std::string_view kind, std::string_view name, int64_t startNs, int64_t durNs,
+                                int64_t thread, int64_t depth, std::string_view detail, std::string_view file,
+                                int64_t line, int64_t compile) {
+  const int64_t id = newId(RowKind::CpuEvent);
+  put(RowKind::CpuEvent, {id, std::string(kind), std::string(name), startNs, durNs, thread, depth, idOrNull(compile),
+                          text(detail), text(file), line > 0 ? Cell{line} : Cell{}});
+  lastNs_ = std::max(lastNs_, startNs + durNs);
+  ++rowsSinceCommit_;
+  return id;
+}
+
+void SessionBuilder::sourceLine(const std::string& file, int64_t line, std::string_view code) {
+  if (file.empty() || line <= 0 || line > kMostSourceLine || sourceBytes_ > kMostSourceBytes) return;
+  auto& known = sources_[file][line];
+  if (!known.empty() || code.empty()) return;
+  known = code.substr(0, 2000);
+  sourceBytes_ += known.size() + 64;
+}
+
+void SessionBuilder::sourceText(const std::string& file, std::string_view whole) {
+  put(RowKind::SourceFile,
+      {newId(RowKind::SourceFile), file, std::string(whole), static_cast<int64_t>(whole.size()), {}, int64_t{0}, {}});
+  sources_.erase(file);
+}
+
+// The text of files is not in foreign traces, but many of their lines are quoted: those stand at their place.
+void SessionBuilder::putSources() {
+  for (const auto& [file, lines] : sources_) {
+    std::string whole;
+    int64_t at = 1;
+    for (const auto& [line, code] : lines) {
+      whole.append(static_cast<size_t>(line - at), '\n');
+      whole += code;
+      at = line;
+    }
+    whole += '\n';
+    put(RowKind::SourceFile,
+        {newId(RowKind::SourceFile), file, whole, static_cast<int64_t>(whole.size()), {}, int64_t{1}, {}});
+  }
+  if (!sources_.empty()) {
+    loss("source_text", static_cast<int64_t>(sources_.size()),
+         "only the lines of these files that the imported file quotes are known");
+  }
+}
+
+void SessionBuilder::settle() {
+  flushLanes();
+  launches_.flush();
+  launches_.committed();
+}
+
+Result<void> SessionBuilder::good() {
+  if (sink_.error()) return tl::unexpected(*sink_.error());
+  if (rowsSinceCommit_ < kRowsPerCommit) return {};
+  rowsSinceCommit_ = 0;
+  launches_.flush();
+  launches_.committed();
+  const auto pages = database_.integer("PRAGMA page_count");
+  if (pages && pages->value_or(0) * 4096 > kMostSessionBytes) {
+    return fail(ErrorCode::Unsupported, fmt::format("the file holds more than {} GB of events; cut it into parts first",
+                                                    kMostSessionBytes >> 30));
+  }
+  return database_.execute("COMMIT; BEGIN");
+}
+
+Result<void> SessionBuilder::finish() {
+  if (finished_) return {};
+  finished_ = true;
+  flushLanes();
+  launches_.flush();
+  putSources();
+  for (const auto& [id, named] : threadNames_) {
+    put(RowKind::Thread, {id, named.second ? Cell{named.second} : Cell{}, text(named.first)});
+  }
+  info("schema_version", int64_t{session::kSchemaVersion});
+  info("clock", std::string("of the imported file"));
+  info("state", std::string("finished"));
+  info("start_ns", firstNs_);
+  info("end_ns", lastNs_);
+  int64_t unixNs = 0;
+  if (!__builtin_add_overflow(unixBase_, origin_.value_or(0) + firstNs_, &unixNs)) info("start_unix_ns", unixNs);
+  for (const auto& [key, value] : info_) sink_.put(RowKind::Info, std::initializer_list<Cell>{key, value});
+  for (const auto& [what, row] : losses_) {
+    put(RowKind::Loss, {what, row.first, text(row.second), firstNs_, lastNs_});
+  }
+  if (sink_.error()) return tl::unexpected(*sink_.error());
+  auto committed = database_.execute("COMMIT");
+  sink_.reset();
+  gpuLaunch_ = session::Statement();
+  if (!committed) return committed;
+  database_ = session::Database();
+  return {};
+}
+
+}  // namespace fusebox::importing

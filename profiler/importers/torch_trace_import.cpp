@@ -1,0 +1,236 @@
+#include "profiler/importers/torch_trace_import.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace fusebox::importing {
+namespace {
+
+constexpr size_t kMostCompiles = 1'000'000;
+constexpr size_t kRecentCompiles = 32;
+constexpr size_t kMostUserFiles = 100'000;
+
+std::string rankOfName(const std::string& name) {
+  const size_t at = name.find("rank_");
+  if (at == std::string::npos) return {};
+  size_t end = at + 5;
+  while (end < name.size() && name[end] >= '0' && name[end] <= '9' && end - at < 15) ++end;
+  return name.substr(at + 5, end - at - 5);
+}
+
+std::string stringField(const nlohmann::json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+}  // namespace
+
+void TorchTraceImport::beginFile(const std::string& name, int64_t shiftNs) {
+  file_ = name;
+  ++fileNumber_;
+  shiftNs_ = shiftNs;
+  strings_.clear();
+  tensors_.clear();
+  storages_.clear();
+  const std::string rank = rankOfName(name);
+  fileRank_ = rank.empty() ? std::nullopt : std::optional(std::strtoll(rank.c_str(), nullptr, 10));
+}
+
+// The rank may be missing in a process's first records; file and process number tell processes apart without it.
+std::string TorchTraceImport::processKey(const TraceRecord& record) {
+  return fmt::format("{}#{}", fileNumber_, record.process);
+}
+
+int64_t TorchTraceImport::threadOf(const TraceRecord& record) {
+  const auto rank = fileRank_ ? fileRank_ : record.integer("rank");
+  const int64_t thread = session_.thread(processKey(record), fmt::format("process {}", record.process), record.process);
+  if (rank) session_.nameThread(thread, fmt::format("rank {} · process {}", *rank, record.process));
+  return thread;
+}
+
+TorchTraceImport::Compile* TorchTraceImport::compileOf(const TraceRecord& record) {
+  const auto frameId = record.integer("frame_id"), compileId = record.integer("frame_compile_id");
+  const auto autograd = record.integer("compiled_autograd_id");
+  if (!frameId && !autograd) return nullptr;
+  const std::string process = processKey(record);
+  const std::string frameKey = fmt::format("{} {} {}", process, autograd.value_or(-1), frameId.value_or(-1));
+  const std::string key = fmt::format("{} {}", frameKey, compileId.value_or(-1));
+  if (!compiles_.contains(key) && compiles_.size() >= kMostCompiles) {
+    session_.loss("compiles", 1, fmt::format("only the first {} compiles are told apart", kMostCompiles));
+    return nullptr;
+  }
+  auto [found, isNew] = compiles_.try_emplace(key);
+  Compile& compile = found->second;
+  if (isNew) {
+    Frame& frame = frames_[frameKey];
+    if (frame.id == 0) {
+      frame.id = session_.newId(RowKind::Frame);
+      frame.name = frameId ? fmt::format("frame {}", *frameId) : fmt::format("compiled autograd {}", *autograd);
+      frame.firstNs = timeOf(record);
+    }
+    compile.id = session_.newId(RowKind::Compile);
+    compile.frame = frame.id;
+    compile.frameKey = frameKey;
+    compile.thread = threadOf(record);
+    compile.startNs = timeOf(record);
+    recent_.push_back(key);
+    if (recent_.size() > kRecentCompiles) {
+      if (const auto old = compiles_.find(recent_.front()); old != compiles_.end()) release(old->second);
+      recent_.pop_front();
+    }
+  }
+  compile.attempt = std::max(compile.attempt, record.integer("attempt").value_or(0));
+  return &compile;
+}
+
+TorchTraceImport::Frame* TorchTraceImport::frameOf(const Compile& compile) {
+  const auto found = frames_.find(compile.frameKey);
+  return found == frames_.end() ? nullptr : &found->second;
+}
+
+// Graphs of older compiles leave memory; what comes later for them (a lazy backward) stands for itself.
+void TorchTraceImport::release(Compile& compile) {
+  writeFusion(compile);
+  compile.graphs.clear();
+  compile.mappings = {};
+}
+
+std::string TorchTraceImport::fileName(const TraceRecord& record, const nlohmann::json& frame) {
+  const auto found = frame.find("filename");
+  if (found == frame.end()) return {};
+  std::string name;
+  if (found->is_string()) name = found->get<std::string>();
+  if (found->is_number_integer()) {
+    auto strings = strings_.find(record.process);
+    if (strings == strings_.end()) strings = strings_.find(0);
+    const auto index = found->get<int64_t>();
+    if (strings != strings_.end() && index >= 0 && index < static_cast<int64_t>(strings->second.size())) {
+      name = strings->second[static_cast<size_t>(index)];
+    } else {
+      session_.loss("strings", 1, "names that the file's table of strings does not hold");
+    }
+  }
+  if (!name.empty() && userFiles_.size() < kMostUserFiles) userFiles_.insert(name);
+  return name;
+}
+
+// A stack as the session keeps it: JSON, innermost last. The innermost place goes to `file` and `line`.
+std::string TorchTraceImport::stackOf(const TraceRecord& record, const nlohmann::json& frames, std::string* file,
+                                      int64_t* line) {
+  if (!frames.is_array()) return {};
+  nlohmann::ordered_json out = nlohmann::ordered_json::array();
+  for (const auto& frame : frames) {
+    if (!frame.is_object()) continue;
+    const std::string name = fileName(record, frame);
+    const auto at = frame.find("line");
+    const int64_t number = at != frame.end() && at->is_number_integer() ? at->get<int64_t>() : 0;
+    out.push_back({{"file", name}, {"line", number}, {"function", stringField(frame, "name")}});
+    session_.sourceLine(name, number, stringField(frame, "loc"));
+    if (file) *file = name;
+    if (line) *line = number;
+  }
+  return out.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+// PyTorch shortens long file names in guards from the left.
+std::string TorchTraceImport::wholeName(const std::string& cut) const {
+  if (cut.empty() || userFiles_.contains(cut)) return cut;
+  std::string whole;
+  for (const auto& name : userFiles_) {
+    if (!name.ends_with(cut)) continue;
+    if (!whole.empty()) return cut;  // more than one fits
+    whole = name;
+  }
+  return whole.empty() ? cut : whole;
+}
+
+void TorchTraceImport::artifact(const TraceRecord& record, Compile* compile, int64_t graph) {
+  const auto& about = record.about();
+  std::string name =
+      record.key == "artifact" || record.key == "graph_dump" || record.key == "link" || record.key == "dump_file"
+          ? stringField(about, "name")
+          : std::string();
+  if (record.key == "inductor_output_code") name = stringField(about, "filename");
+  const std::string encoding = stringField(about, "encoding");
+  const bool json = encoding == "json" || record.key == "chromium_event" || record.key == "dynamo_guards";
+  session_.put(
+      RowKind::Artifact,
+      {session_.newId(RowKind::Artifact), idOrNull(compile ? compile->id : 0), idOrNull(graph), record.key, text(name),
+       record.hasPayload || !record.payload.empty() ? Cell{std::string(json ? "json" : "text")} : Cell{},
+       graph > 0 ? Cell{} : text(record.payload),
+       text(about.empty() ? std::string_view()
+                          : std::string_view(about.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace))),
+       text(record.damage), timeOf(record), threadOf(record)});
+}
+
+void TorchTraceImport::writeFusion(Compile& compile) {
+  if (!compile.code) return;
+  const auto graph = compile.graphs.find(compile.codeGraph);
+  const StoredGraph* postGrad = graph == compile.graphs.end() ? nullptr : &graph->second;
+  storeFusion(session_, compile.id, *compile.code, postGrad, compile.mappings, compile.kernelNs, compile.codeNs);
+  compile.code.reset();
+}
+
+void TorchTraceImport::endFile(const TraceFileDamage& damage) {
+  session_.loss("stray_lines", damage.strayLines, damage.firstStray);
+  session_.loss("broken_records", damage.brokenRecords, damage.firstBroken);
+  session_.loss("orphan_lines", damage.orphanLines, "payload lines that belong to no readable record");
+  if (damage.cut)
+    session_.loss("end_of_file", 1, file_ + ": the last line has no end; its process may have been killed");
+  if (!damage.container.empty()) session_.loss("end_of_file", 1, file_ + ": " + damage.container);
+}
+
+void TorchTraceImport::finish() {
+  constexpr std::string_view kResume = "torch_dynamo_resume_in_";
+  std::map<std::pair<std::string, std::string>, int64_t> byPlace;
+  std::set<int64_t> resumed;
+  for (const auto& [key, frame] : frames_) {
+    byPlace.emplace(std::pair(frame.name, frame.file), frame.id);
+    if (frame.name.starts_with(kResume)) resumed.insert(frame.id);
+  }
+  for (auto& [key, compile] : compiles_) {
+    writeFusion(compile);
+    for (const auto& stage : compile.stages) putStage(compile, stage, std::nullopt, {});
+    session_.put(RowKind::Compile, {compile.id,
+                                    compile.frame,
+                                    {},
+                                    compile.attempt,
+                                    std::string(resumed.contains(compile.frame) ? "resume" : "frame"),
+                                    std::string("inductor"),
+                                    {},
+                                    {},
+                                    compile.startNs,
+                                    compile.ended ? Cell{compile.endNs} : Cell{},
+                                    text(compile.status),
+                                    text(compile.error),
+                                    text(compile.cache),
+                                    text(compile.cacheKey),
+                                    idOrNull(compile.failure),
+                                    compile.thread,
+                                    {},
+                                    {}});
+  }
+  for (const auto& [key, frame] : frames_) {
+    int64_t parent = 0;
+    if (frame.name.starts_with(kResume)) {
+      const std::string of = frame.name.substr(kResume.size(), frame.name.rfind("_at_") - kResume.size());
+      if (const auto found = byPlace.find({of, frame.file}); found != byPlace.end()) parent = found->second;
+    }
+    session_.put(RowKind::Frame, {frame.id,
+                                  idOrNull(parent),
+                                  frame.name,
+                                  text(frame.qualname),
+                                  text(frame.file),
+                                  frame.line > 0 ? Cell{frame.line} : Cell{},
+                                  {},
+                                  frame.status,
+                                  {},
+                                  frame.firstNs});
+  }
+  for (const auto& [process, open] : loose_) {
+    session_.loss("unfinished_spans", static_cast<int64_t>(open.size()), "spans whose end is not in the log");
+  }
+}
+
+}  // namespace fusebox::importing

@@ -1,0 +1,127 @@
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "profiler/importers/graph_rows.h"
+#include "profiler/importers/guard_text.h"
+#include "profiler/importers/session_builder.h"
+#include "profiler/importers/trace_record.h"
+
+namespace fusebox::importing {
+
+/// Turns records of PyTorch's structured log into a session's rows. One object for all files of a folder.
+class TorchTraceImport {
+ public:
+  explicit TorchTraceImport(SessionBuilder& session) : session_(session) {}
+
+  /// A file follows: its own string table and, where its name says so, its rank. `shiftNs` is added to record times.
+  void beginFile(const std::string& name, int64_t shiftNs);
+  void setStrings(const std::vector<std::string>& strings) { strings_[0] = strings; }
+  void take(const TraceRecord& record);
+  void endFile(const TraceFileDamage& damage);
+  /// Writes what had to wait: frames, compiles, the last fusions.
+  void finish();
+  int64_t records() const { return records_; }
+  int64_t lastProcess() const { return lastProcess_; }
+  size_t stringCount() { return strings_[0].size(); }
+
+ private:
+  struct Guard {
+    int64_t id, line;
+    std::string kind, source, code, expected, file;
+  };
+  struct OpenStage {
+    std::string name;
+    int64_t id, startNs, depth, parent;
+    std::string phase;
+  };
+  struct Frame {
+    int64_t id = 0;
+    std::string name, file, status = "compiled", qualname;
+    int64_t line = 0, firstNs = 0;
+  };
+  struct Compile {
+    std::string frameKey;
+    int64_t id = 0, frame = 0, thread = 0, attempt = 0, startNs = 0, endNs = 0, failure = 0;
+    std::string status, error, cache, cacheKey;
+    bool ended = false;
+    std::vector<Guard> guards;
+    std::vector<OpenStage> stages;
+    std::map<std::string, StoredGraph> graphs;  ///< the newest of each stage and direction
+    std::optional<OutputCode> code;             ///< not written yet: what follows says more about it
+    std::string codeGraph;
+    int64_t codeNs = 0;
+    NodeMappings mappings;
+    std::unordered_map<std::string, int64_t> kernelNs;
+  };
+  struct TensorDescription {
+    std::string dtype, shape, device;
+    int64_t bytes = -1, storage = -1;
+  };
+
+  // torch_trace_import.cpp: identity and places
+  Compile* compileOf(const TraceRecord& record);
+  Frame* frameOf(const Compile& compile);
+  std::string processKey(const TraceRecord& record);
+  int64_t threadOf(const TraceRecord& record);
+  std::string fileName(const TraceRecord& record, const nlohmann::json& frame);
+  std::string stackOf(const TraceRecord& record, const nlohmann::json& frames, std::string* file = nullptr,
+                      int64_t* line = nullptr);
+  int64_t timeOf(const TraceRecord& record) { return session_.time(record.localNs + shiftNs_); }
+  void artifact(const TraceRecord& record, Compile* compile, int64_t graph);
+  std::string wholeName(const std::string& cut) const;
+  void writeFusion(Compile& compile);
+  void release(Compile& compile);
+
+  // torch_trace_records.cpp: one function a record kind; each returns the graph that the record became, or 0
+  struct Handler;
+  static const Handler kHandlers[];
+  int64_t onString(const TraceRecord& r, Compile* c);
+  int64_t onStart(const TraceRecord& r, Compile* c);
+  int64_t onMetrics(const TraceRecord& r, Compile* c);
+  int64_t onBackwardMetrics(const TraceRecord& r, Compile* c);
+  int64_t onGraph(const TraceRecord& r, Compile* c);
+  int64_t onOutputCode(const TraceRecord& r, Compile* c);
+  int64_t onGuardTree(const TraceRecord& r, Compile* c);
+  int64_t onGuardList(const TraceRecord& r, Compile* c);
+  int64_t onBreak(const TraceRecord& r, Compile* c);
+  int64_t onError(const TraceRecord& r, Compile* c);
+  int64_t onRecompile(const TraceRecord& r, Compile* c);
+  int64_t onCache(const TraceRecord& r, Compile* c);
+  int64_t onMappings(const TraceRecord& r, Compile* c);
+  int64_t onKernelTimes(const TraceRecord& r, Compile* c);
+  int64_t onSpan(const TraceRecord& r, Compile* c);
+  int64_t onTensor(const TraceRecord& r, Compile* c);
+  int64_t onSource(const TraceRecord& r, Compile* c);
+  int64_t onStorage(const TraceRecord& r, Compile* c);
+  int64_t onDumpFile(const TraceRecord& r, Compile* c);
+  int64_t onVersion(const TraceRecord& r, Compile* c);
+  int64_t onSymbol(const TraceRecord& r, Compile* c);
+  int64_t onNothing(const TraceRecord&, Compile*) { return 0; }
+  void stageBegin(Compile& c, const std::string& name, int64_t at);
+  void stageEnd(Compile& c, const std::string& name, int64_t at, const std::string& detail);
+  void putStage(const Compile& c, const OpenStage& stage, std::optional<int64_t> endNs, const std::string& detail);
+  void guardRow(Compile& c, GuardText guard, int64_t position);
+
+  SessionBuilder& session_;
+  std::string file_;  ///< the one being read
+  std::optional<int64_t> fileRank_;
+  int64_t shiftNs_ = 0, records_ = 0, fileNumber_ = 0, lastProcess_ = 0;
+  std::unordered_map<int64_t, std::vector<std::string>> strings_;  ///< by process; of the file being read
+  std::unordered_map<std::string, Compile> compiles_;
+  std::unordered_map<std::string, Frame> frames_;
+  std::deque<std::string> recent_;  ///< keys of the compiles whose graphs are still in memory
+  std::map<std::pair<int64_t, int64_t>, TensorDescription> tensors_;
+  std::map<std::pair<int64_t, int64_t>, int64_t> storages_;
+  std::unordered_map<std::string, std::vector<OpenStage>> loose_;  ///< spans without a compile, by process
+  std::set<std::string> userFiles_;
+};
+
+}  // namespace fusebox::importing

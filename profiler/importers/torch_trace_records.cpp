@@ -1,0 +1,697 @@
+// What each kind of record becomes in the session.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "profiler/importers/torch_trace_import.h"
+
+namespace fusebox::importing {
+namespace {
+
+using nlohmann::json;
+
+constexpr size_t kMostStrings = 5'000'000, kMostDescriptions = 1'000'000, kMostOpenStages = 10'000,
+                 kMostGuards = 100'000, kMostReasons = 1000;
+
+const json* member(const json& object, const char* key) {
+  const auto found = object.find(key);
+  return found == object.end() || found->is_null() ? nullptr : &*found;
+}
+std::string stringOf(const json& object, const char* key) {
+  const json* found = member(object, key);
+  return found && found->is_string() ? found->get<std::string>() : std::string();
+}
+int64_t integerOf(const json& object, const char* key, int64_t otherwise = 0) {
+  const json* found = member(object, key);
+  return found && found->is_number_integer() ? found->get<int64_t>() : otherwise;
+}
+std::optional<double> numberOf(const json& object, const char* key) {
+  const json* found = member(object, key);
+  return found && found->is_number() && std::isfinite(found->get<double>()) ? std::optional(found->get<double>())
+                                                                            : std::nullopt;
+}
+json payloadJson(const TraceRecord& r) { return json::parse(r.payload, nullptr, false); }
+
+/// The phase that a span of the compiler belongs to, by the beginning of its name; others belong to the span around
+/// them.
+struct PhaseName {
+  std::string_view prefix, phase;
+};
+constexpr PhaseName kPhases[] = {
+    {"dynamo", "capture"},
+    {"entire_frame_compile", "capture"},
+    {"_compile.compile_inner", "capture"},
+    {"bytecode_tracing", "capture"},
+    {"build_guards", "capture"},
+    {"OutputGraph", "capture"},
+    {"compile_attempt", "capture"},
+    {"gc", "capture"},
+    {"compiled_autograd", "capture"},
+    {"backend_compile", "aot"},
+    {"create_aot_dispatcher", "aot"},
+    {"aot_", "aot"},
+    {"AOTAutograd", "aot"},
+    {"min_cut", "aot"},
+    {"_recursive_joint", "inductor"},
+    {"_recursive_post", "inductor"},
+    {"_recursive_pre", "inductor"},
+    {"joint_graph", "inductor"},
+    {"pre_grad", "inductor"},
+    {"post_grad", "inductor"},
+    {"compile_fx", "inductor"},
+    {"inductor_compile", "inductor"},
+    {"fx_codegen_and_compile", "inductor"},
+    {"GraphLowering.run", "inductor"},
+    {"Scheduler", "inductor"},
+    {"inductor_codecache", "inductor"},
+    {"FxGraphHash", "inductor"},
+    {"GraphLowering.c", "codegen"},
+    {"code_gen", "codegen"},
+    {"PythonWrapperCodegen", "codegen"},
+    {"async_compile", "codegen"},
+    {"PyCodeCache", "codegen"},
+    {"compile_file", "codegen"},
+    {"triton", "codegen"},
+    {"CachingAutotuner", "codegen"},
+    {"TritonBundler", "codegen"},
+    {"pad_mm", "inductor"},
+    {"cudagraphify", "codegen"},
+    {"inductor_code_gen", "codegen"},
+};
+std::string phaseOf(std::string_view name, const std::string& around) {
+  for (const auto& p : kPhases) {
+    if (name.starts_with(p.prefix)) return std::string(p.phase);
+  }
+  return around.empty() ? "capture" : around;
+}
+
+/// Lines of a text, one by one.
+bool nextLine(std::string_view& text, std::string_view& line) {
+  if (text.empty()) return false;
+  const size_t end = text.find('\n');
+  line = text.substr(0, end);
+  text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
+  return true;
+}
+std::string_view trim(std::string_view s) {
+  while (!s.empty() && (s.front() == ' ' || s.front() == '\t' || s.front() == '\r')) s.remove_prefix(1);
+  while (!s.empty() && (s.back() == ' ' || s.back() == '\t' || s.back() == '\r')) s.remove_suffix(1);
+  return s;
+}
+
+// `  File "/x/a.py", line 24, in f` of a Python traceback.
+bool tracebackPlace(std::string_view line, std::string& file, int64_t& number, std::string& function) {
+  line = trim(line);
+  constexpr std::string_view kFile = "File \"", kLine = "\", line ", kIn = ", in ";
+  if (!line.starts_with(kFile)) return false;
+  const size_t end = line.find(kLine);
+  if (end == std::string_view::npos) return false;
+  file = line.substr(kFile.size(), end - kFile.size());
+  number = std::strtoll(std::string(line.substr(end + kLine.size(), 12)).c_str(), nullptr, 10);
+  const size_t in = line.find(kIn, end);
+  function = in == std::string_view::npos ? std::string_view() : line.substr(in + kIn.size());
+  return true;
+}
+
+/// A graph break as Dynamo explains it.
+struct BreakText {
+  std::string kind, reason, hint, file, opcode, stack;
+  int64_t line = 0;
+  std::vector<std::tuple<std::string, int64_t, std::string>> quoted;  ///< lines of the program
+};
+BreakText parseBreak(std::string_view text) {
+  BreakText out;
+  nlohmann::ordered_json stack = nlohmann::ordered_json::array();
+  std::string_view line;
+  bool inStack = false, inReason = false;
+  while (nextLine(text, line)) {
+    constexpr std::string_view kIn = "Graph break in user code at ",
+                               kReason = "Graph Break Reason: ", kTracing = "attempting to trace ";
+    const std::string_view bare = trim(line);
+    if (line.starts_with("Traceback (most recent") || line.starts_with("NoneType: None")) break;
+    if (bare.starts_with(kIn)) {
+      const auto place = bare.substr(kIn.size());
+      const size_t colon = place.rfind(':');
+      out.file = place.substr(0, colon);
+      if (colon != std::string_view::npos)
+        out.line = std::strtoll(std::string(place.substr(colon + 1, 12)).c_str(), nullptr, 10);
+    } else if (bare.starts_with(kReason) || bare.starts_with("Reason: ")) {
+      inReason = true;
+      const auto reason = bare.substr(bare.find(": ") + 2);
+      if (const size_t tracing = reason.find(kTracing); tracing != std::string_view::npos) {
+        const auto opcode = reason.substr(tracing + kTracing.size());
+        out.opcode = opcode.substr(0, opcode.find(':'));
+      } else {
+        out.kind = reason;
+      }
+    } else if (bare.starts_with("User code traceback:")) {
+      inReason = false;
+      inStack = true;
+    } else if (inStack) {
+      std::string file, function;
+      int64_t number = 0;
+      if (tracebackPlace(line, file, number, function)) {
+        stack.push_back({{"file", file}, {"line", number}, {"function", function}});
+      } else if (!stack.empty() && !bare.empty() && !bare.starts_with('^') && !bare.starts_with('~')) {
+        out.quoted.emplace_back(stack.back()["file"].get<std::string>(), stack.back()["line"].get<int64_t>(), bare);
+      }
+    } else if (inReason && !bare.empty()) {
+      if (bare.starts_with("Hint: ")) {
+        out.hint += (out.hint.empty() ? "" : "\n") + std::string(bare.substr(6));
+      } else if (bare.starts_with("For more details about this graph break")) {
+        const size_t url = bare.find("http");
+        if (url != std::string_view::npos) out.hint += (out.hint.empty() ? "" : "\n") + std::string(bare.substr(url));
+      } else if (out.kind.empty()) {
+        out.kind = bare;
+      } else {
+        out.reason += (out.reason.empty() ? "" : "; ") + std::string(bare);
+      }
+    }
+  }
+  if (!stack.empty()) out.stack = stack.dump(-1, ' ', false, json::error_handler_t::replace);
+  if (out.reason.starts_with("Explanation: ")) out.reason.erase(0, 13);
+  if (out.reason.empty()) out.reason = out.kind;
+  return out;
+}
+
+// Whether a failing guard's text is that of a guard of the entry. Tensors are named without their source: "tensor 'x'
+// size mismatch"; other names lack it too: "n == 1" of L['n'] == 1.
+bool isThatGuard(const std::string& kind, const std::string& source, const std::string& code,
+                 const std::string& failed) {
+  if (code == failed) return true;
+  const size_t quote = source.find("['");
+  const std::string name =
+      source.starts_with("L['") || source.starts_with("G['")
+          ? source.substr(3, source.find('\'', 3) - 3) + source.substr(std::min(source.size(), source.find(']') + 1))
+          : std::string();
+  if (kind == "TENSOR_MATCH" && quote != std::string::npos)
+    return failed.starts_with("tensor '" + name + "'") || failed.starts_with("tensor '" + source + "'");
+  if (name.empty() || kind == "TENSOR_MATCH") return false;
+  const size_t at = code.find(source);
+  return at != std::string::npos && code.substr(0, at) + name + code.substr(at + source.size()) == failed;
+}
+
+std::string shapeText(const json& list) {
+  if (!list.is_array()) return {};
+  std::string out;
+  for (const auto& one : list)
+    out += (out.empty() ? "" : ", ") + (one.is_string() ? one.get<std::string>() : one.dump());
+  return "[" + out + "]";
+}
+
+}  // namespace
+
+struct TorchTraceImport::Handler {
+  std::string_view key, artifact;  ///< artifact: its name, or the beginning of it where it ends with '*'
+  int64_t (TorchTraceImport::*take)(const TraceRecord&, Compile*);
+};
+
+const TorchTraceImport::Handler TorchTraceImport::kHandlers[] = {
+    {"str", "", &TorchTraceImport::onString},
+    {"dynamo_start", "", &TorchTraceImport::onStart},
+    {"compilation_metrics", "", &TorchTraceImport::onMetrics},
+    {"bwd_compilation_metrics", "", &TorchTraceImport::onBackwardMetrics},
+    {"dynamo_output_graph", "", &TorchTraceImport::onGraph},
+    {"optimize_ddp_split_graph", "", &TorchTraceImport::onGraph},
+    {"optimize_ddp_split_child", "", &TorchTraceImport::onGraph},
+    {"compiled_autograd_graph", "", &TorchTraceImport::onGraph},
+    {"aot_joint_graph", "", &TorchTraceImport::onGraph},
+    {"aot_forward_graph", "", &TorchTraceImport::onGraph},
+    {"aot_backward_graph", "", &TorchTraceImport::onGraph},
+    {"aot_inference_graph", "", &TorchTraceImport::onGraph},
+    {"inductor_pre_grad_graph", "", &TorchTraceImport::onGraph},
+    {"inductor_post_grad_graph", "", &TorchTraceImport::onGraph},
+    {"artifact", "inductor_post_grad_graph", &TorchTraceImport::onGraph},
+    {"inductor_output_code", "", &TorchTraceImport::onOutputCode},
+    {"dynamo_cpp_guards_str", "", &TorchTraceImport::onGuardTree},
+    {"dynamo_guards", "", &TorchTraceImport::onGuardList},
+    {"artifact", "dynamo_graph_break_reason", &TorchTraceImport::onBreak},
+    {"artifact", "dynamo_error", &TorchTraceImport::onError},
+    {"artifact", "recompile_reasons", &TorchTraceImport::onRecompile},
+    {"artifact", "fx_graph_cache_*", &TorchTraceImport::onCache},
+    {"artifact", "aotautograd_cache_*", &TorchTraceImport::onCache},
+    {"artifact", "inductor_provenance_tracking_node_mappings", &TorchTraceImport::onMappings},
+    {"artifact", "triton_kernel_info", &TorchTraceImport::onKernelTimes},
+    {"artifact", "torch_version", &TorchTraceImport::onVersion},
+    {"chromium_event", "", &TorchTraceImport::onSpan},
+    {"describe_storage", "", &TorchTraceImport::onStorage},
+    {"describe_tensor", "", &TorchTraceImport::onTensor},
+    {"describe_source", "", &TorchTraceImport::onSource},
+    {"dump_file", "", &TorchTraceImport::onDumpFile},
+    {"create_symbol", "", &TorchTraceImport::onSymbol},
+    {"guard_added_fast", "", &TorchTraceImport::onSymbol},
+    {"guard_added", "", &TorchTraceImport::onSymbol},
+    {"symbolic_shape_specialization", "", &TorchTraceImport::onSymbol},
+};
+
+void TorchTraceImport::take(const TraceRecord& record) {
+  ++records_;
+  lastProcess_ = record.process;
+  const std::string name = record.key == "artifact" ? stringOf(record.about(), "name") : std::string();
+  if (record.damage.find("MD5") != std::string::npos)
+    session_.loss("damaged_payloads", 1, fmt::format("{} line {}: {}", file_, record.line, record.damage));
+  else if (!record.damage.empty() && record.key != "broken")
+    session_.loss("damaged_records", 1, fmt::format("{} line {}: {}", file_, record.line, record.damage));
+  Compile* compile = compileOf(record);
+  int64_t graph = 0;
+  for (const auto& handler : kHandlers) {
+    if (handler.key != record.key) continue;
+    const bool prefix = handler.artifact.ends_with('*');
+    const std::string_view wanted = handler.artifact.substr(0, handler.artifact.size() - prefix);
+    if (prefix ? !name.starts_with(wanted) : !wanted.empty() && name != wanted) continue;
+    graph = (this->*handler.take)(record, compile);
+    break;
+  }
+  if (record.key != "str") artifact(record, compile, graph);
+}
+
+int64_t TorchTraceImport::onString(const TraceRecord& r, Compile*) {
+  const json& about = r.about();
+  auto& strings = strings_[r.process];
+  if (!about.is_array() || about.size() != 2 || !about[0].is_string() || !about[1].is_number_integer()) return 0;
+  const auto index = about[1].get<int64_t>();
+  if (index < 0 || index >= static_cast<int64_t>(kMostStrings) ||
+      index > static_cast<int64_t>(strings.size()) + 100'000)
+    return 0;
+  if (static_cast<size_t>(index) >= strings.size()) strings.resize(static_cast<size_t>(index) + 1);
+  strings[static_cast<size_t>(index)] = about[0].get<std::string>();
+  return 0;
+}
+
+int64_t TorchTraceImport::onStart(const TraceRecord& r, Compile* c) {
+  const json* stack = member(r.about(), "stack");
+  if (!c || !stack || !stack->is_array() || stack->empty() || !stack->back().is_object()) return 0;
+  stackOf(r, *stack);
+  const json& own = stack->back();
+  if (Frame* frame = frameOf(*c)) {
+    frame->name = stringOf(own, "name");
+    frame->file = fileName(r, own);
+    frame->line = integerOf(own, "line");
+    if (fileRank_) frame->qualname = fmt::format("{} [rank {}]", frame->name, *fileRank_);
+  }
+  return 0;
+}
+
+int64_t TorchTraceImport::onMetrics(const TraceRecord& r, Compile* c) {
+  if (!c) return 0;
+  const json& m = r.about();
+  const std::string failure = stringOf(m, "fail_type"), reason = stringOf(m, "fail_reason");
+  c->status = failure.empty() && reason.empty() ? "ok" : "failed";
+  if (c->status == "failed") c->error = failure + (reason.empty() ? "" : ": " + reason);
+  c->ended = true;
+  c->endNs = timeOf(r);
+  // The span of the compiler begins earlier than the first record; its length is exact.
+  if (const auto seconds = numberOf(m, "entire_frame_compile_time_s"); seconds && *seconds >= 0 && *seconds < 1e6) {
+    const auto length = static_cast<int64_t>(*seconds * 1e9);
+    c->endNs = std::max(c->startNs, std::min(c->endNs, c->startNs + length));
+  }
+  if (Frame* frame = frameOf(*c)) {
+    if (const auto name = stringOf(m, "co_name"); !name.empty()) frame->name = name;
+    if (const auto file = stringOf(m, "co_filename"); !file.empty()) frame->file = file, userFiles_.insert(file);
+    frame->line = integerOf(m, "co_firstlineno", frame->line);
+    if (c->status == "failed") frame->status = "failed";
+  }
+  for (const auto& [key, name] : {std::pair{"python_version", "python"}, std::pair{"pytorch_version", "torch"},
+                                  std::pair{"cuda_version", "cuda"}, std::pair{"triton_version", "triton"}}) {
+    if (const auto value = stringOf(m, key); !value.empty()) session_.info(name, value);
+  }
+  return 0;
+}
+
+int64_t TorchTraceImport::onBackwardMetrics(const TraceRecord& r, Compile* c) {
+  if (!c) return 0;
+  const json& m = r.about();
+  const std::string failure = stringOf(m, "fail_type");
+  const auto seconds = numberOf(m, "duration_us");
+  const int64_t end = timeOf(r);
+  const auto length = seconds && *seconds > 0 && *seconds < 1e12 ? static_cast<int64_t>(*seconds * 1e3) : 0;
+  session_.put(RowKind::Compile, {session_.newId(RowKind::Compile),
+                                  c->frame,
+                                  c->id,
+                                  integerOf(m, "attempt"),
+                                  std::string("backward"),
+                                  std::string("inductor"),
+                                  {},
+                                  {},
+                                  std::max<int64_t>(0, end - length),
+                                  end,
+                                  std::string(failure.empty() ? "ok" : "failed"),
+                                  text(failure),
+                                  {},
+                                  {},
+                                  {},
+                                  threadOf(r),
+                                  {},
+                                  {}});
+  return 0;
+}
+
+int64_t TorchTraceImport::onGraph(const TraceRecord& r, Compile* c) {
+  struct Stage {
+    std::string_view key, stage, direction;
+  };
+  static constexpr Stage kStages[] = {{"dynamo_output_graph", "captured", "inference"},
+                                      {"aot_joint_graph", "joint", "joint"},
+                                      {"aot_forward_graph", "forward", "forward"},
+                                      {"aot_backward_graph", "backward", "backward"},
+                                      {"aot_inference_graph", "forward", "inference"},
+                                      {"inductor_pre_grad_graph", "pre_grad", "inference"},
+                                      {"optimize_ddp_split_graph", "ddp_split", "inference"},
+                                      {"optimize_ddp_split_child", "ddp_split", "inference"},
+                                      {"compiled_autograd_graph", "captured", "backward"}};
+  if (r.payload.empty()) return 0;
+  std::string stage = "post_grad", direction;
+  for (const auto& s : kStages) {
+    if (s.key == r.key) stage = s.stage, direction = s.direction;
+  }
+  Compile none;
+  Compile& compile = c ? *c : none;
+  StoredGraph stored = storeGraph(session_, compile.id, stage, direction, r.payload, timeOf(r));
+  const auto earlier = [&](const std::string& of) -> const StoredGraph* {
+    const auto found = compile.graphs.find(of);
+    return found == compile.graphs.end() ? nullptr : &found->second;
+  };
+  const StoredGraph* before = nullptr;
+  if (stage == "post_grad")
+    before = earlier(stored.direction == "backward" ? "backward backward" : "forward " + stored.direction);
+  if (stage == "forward" || stage == "backward") before = earlier("joint joint");
+  if (before) linkByName(session_, stored, *before);
+  const int64_t id = stored.id;
+  const std::string key = stage + " " + stored.direction;
+  if (stage == "post_grad") {
+    writeFusion(compile);  // of the graph before
+    compile.codeGraph = key;
+  }
+  compile.graphs[key] = std::move(stored);
+  return id;
+}
+
+int64_t TorchTraceImport::onOutputCode(const TraceRecord& r, Compile* c) {
+  const std::string file = stringOf(r.about(), "filename");
+  if (!file.empty()) session_.sourceText(file, r.payload);
+  if (!c || r.payload.empty()) return 0;
+  writeFusion(*c);
+  c->code = parseOutputCode(r.payload);
+  c->codeNs = timeOf(r);
+  return 0;
+}
+
+void TorchTraceImport::guardRow(Compile& c, GuardText guard, int64_t position) {
+  const int64_t id = session_.newId(RowKind::Guard);
+  const std::string file = wholeName(guard.file);
+  if (c.guards.size() < kMostGuards)
+    c.guards.push_back({id, guard.line, guard.kind, guard.source, guard.code, guard.expected, file});
+  session_.put(RowKind::Guard,
+               {id, c.id, position, text(guard.kind), text(guard.source), text(guard.expected), text(guard.code),
+                text(guard.reason), text(file), guard.line > 0 ? Cell{guard.line} : Cell{}});
+}
+
+int64_t TorchTraceImport::onGuardTree(const TraceRecord& r, Compile* c) {
+  if (!c) return 0;
+  int64_t position = 0;
+  for (auto& guard : parseGuardTree(r.payload)) guardRow(*c, std::move(guard), position++);
+  return 0;
+}
+
+int64_t TorchTraceImport::onGuardList(const TraceRecord& r, Compile* c) {
+  const json list = payloadJson(r);
+  if (!list.is_array()) session_.loss("guard_lists", 1, "a list of guards is no JSON");
+  if (!c || !list.is_array()) return 0;
+  int64_t position = 0;
+  for (const auto& one : list) {
+    if (!one.is_object()) continue;
+    GuardText guard = parseGuardLine(stringOf(one, "code"));
+    if (const json* stack = member(one, "user_stack")) stackOf(r, *stack, &guard.file, &guard.line);
+    guardRow(*c, std::move(guard), position++);
+  }
+  return 0;
+}
+
+int64_t TorchTraceImport::onBreak(const TraceRecord& r, Compile* c) {
+  const BreakText b = parseBreak(r.payload);
+  for (const auto& [file, line, code] : b.quoted) session_.sourceLine(file, line, code);
+  if (!b.file.empty()) userFiles_.insert(b.file);
+  session_.put(RowKind::GraphBreak, {session_.newId(RowKind::GraphBreak),
+                                     idOrNull(c ? c->frame : 0),
+                                     idOrNull(c ? c->id : 0),
+                                     text(b.kind),
+                                     text(b.reason),
+                                     text(b.hint),
+                                     text(b.file),
+                                     b.line > 0 ? Cell{b.line} : Cell{},
+                                     {},
+                                     {},
+                                     {},
+                                     text(b.opcode),
+                                     {},
+                                     text(b.stack),
+                                     timeOf(r)});
+  return 0;
+}
+
+int64_t TorchTraceImport::onError(const TraceRecord& r, Compile* c) {
+  if (!c || !c->error.empty()) return 0;
+  // The last line that is not indented starts with the exception's class.
+  std::string_view all = r.payload, line;
+  while (nextLine(all, line)) {
+    if (!line.empty() && line[0] != ' ' && line.find(':') != std::string_view::npos && !line.starts_with("Traceback"))
+      c->error = line;
+  }
+  return 0;
+}
+
+int64_t TorchTraceImport::onRecompile(const TraceRecord& r, Compile* c) {
+  if (!c) return 0;
+  std::vector<std::string> reasons;
+  const json list = payloadJson(r);
+  if (list.is_array()) {
+    for (const auto& one : list) {
+      if (one.is_string() && reasons.size() < kMostReasons) reasons.push_back(one.get<std::string>());
+    }
+    session_.loss("recompile_reasons", static_cast<int64_t>(list.size()) - static_cast<int64_t>(reasons.size()),
+                  "reasons of one recompile beyond the first thousand");
+  } else {
+    reasons.push_back(list.is_string() ? list.get<std::string>() : r.payload);
+  }
+  const int64_t at = std::min(timeOf(r), c->startNs);
+  for (const auto& one : reasons) {
+    RecompileReason reason = parseRecompileReason(one);
+    const int64_t id = session_.newId(RowKind::GuardFailure);
+    int64_t entry = 0, guard = 0;
+    const size_t slash = reason.entry.find('/');
+    const std::string key =
+        slash == std::string::npos
+            ? std::string()
+            : fmt::format("{} {} {} {}", processKey(r), r.integer("compiled_autograd_id").value_or(-1),
+                          reason.entry.substr(0, slash), reason.entry.substr(slash + 1));
+    if (const auto found = compiles_.find(key); found != compiles_.end()) {
+      entry = found->second.id;
+      for (const auto& g : found->second.guards) {
+        if (!isThatGuard(g.kind, g.source, g.code, reason.guard.code)) continue;
+        guard = g.id;
+        if (reason.expected.empty()) reason.expected = g.expected;
+        if (reason.guard.file.empty()) reason.guard.file = g.file, reason.guard.line = g.line;
+        break;
+      }
+    }
+    if (c->failure == 0) c->failure = id;
+    if (reason.guard.file.empty()) {
+      if (const Frame* frame = frameOf(*c)) reason.guard.file = frame->file, reason.guard.line = frame->line;
+    }
+    const std::string file = wholeName(reason.guard.file);
+    session_.put(RowKind::GuardFailure, {id, c->frame, idOrNull(entry), idOrNull(guard), text(reason.guard.code),
+                                         text(reason.expected), text(reason.found), std::string("recompile"),
+                                         text(file), reason.guard.line > 0 ? Cell{reason.guard.line} : Cell{}, at});
+  }
+  return 0;
+}
+
+int64_t TorchTraceImport::onCache(const TraceRecord& r, Compile* c) {
+  const std::string name = stringOf(r.about(), "name");
+  const size_t last = name.rfind('_');
+  const std::string outcome = name.substr(last + 1), cache = name.substr(0, name.find("_cache_"));
+  if (outcome != "hit" && outcome != "miss" && outcome != "bypass") return 0;
+  const json about = payloadJson(r);
+  std::string key, reason;
+  int64_t saved = 0;
+  if (about.is_object()) {
+    key = stringOf(about, "key");
+    reason = stringOf(about, "cache_bypass_reason");
+    saved = integerOf(about, "time_saved_ns");
+  }
+  if (c && (cache == "fx_graph" || c->cache.empty())) c->cache = outcome, c->cacheKey = key;
+  session_.put(RowKind::CacheEvent, {session_.newId(RowKind::CacheEvent), idOrNull(c ? c->id : 0), cache, outcome,
+                                     text(key), text(reason), saved > 0 ? Cell{saved} : Cell{}, timeOf(r)});
+  return 0;
+}
+
+int64_t TorchTraceImport::onMappings(const TraceRecord& r, Compile* c) {
+  if (!c || r.payload.empty()) return 0;
+  c->mappings = {};
+  if (!parseNodeMappings(r.payload, c->mappings))
+    session_.loss("provenance", 1, "a provenance mapping is no JSON object");
+  const auto postGrad = c->graphs.find(c->codeGraph), captured = c->graphs.find("captured inference");
+  if (postGrad != c->graphs.end() && captured != c->graphs.end())
+    linkByMappings(session_, postGrad->second, captured->second, c->mappings);
+  return 0;
+}
+
+int64_t TorchTraceImport::onKernelTimes(const TraceRecord& r, Compile* c) {
+  const json about = payloadJson(r);
+  if (!c || !about.is_object()) return 0;
+  for (const auto& [name, one] : about.items()) {
+    if (!one.is_object()) continue;
+    if (const auto us = integerOf(one, "compile_time_us", -1); us >= 0 && us < int64_t{1} << 50)
+      c->kernelNs[name] = us * 1000;
+  }
+  return 0;
+}
+
+void TorchTraceImport::putStage(const Compile& c, const OpenStage& stage, std::optional<int64_t> endNs,
+                                const std::string& detail) {
+  session_.put(RowKind::Stage, {stage.id,
+                                c.id,
+                                idOrNull(stage.parent),
+                                stage.depth,
+                                stage.phase,
+                                stage.name,
+                                stage.startNs,
+                                endNs ? Cell{*endNs} : Cell{},
+                                c.thread,
+                                {},
+                                {},
+                                {},
+                                {},
+                                text(detail)});
+}
+
+void TorchTraceImport::stageBegin(Compile& c, const std::string& name, int64_t at) {
+  if (c.stages.size() >= kMostOpenStages)
+    return session_.loss("spans", 1, "too many spans of one compile are open at once");
+  const OpenStage* around = c.stages.empty() ? nullptr : &c.stages.back();
+  c.startNs = std::min(c.startNs, at);
+  OpenStage stage{name,
+                  session_.newId(RowKind::Stage),
+                  at,
+                  static_cast<int64_t>(c.stages.size()),
+                  around ? around->id : 0,
+                  phaseOf(name, around ? around->phase : "")};
+  c.stages.push_back(std::move(stage));
+}
+
+void TorchTraceImport::stageEnd(Compile& c, const std::string& name, int64_t at, const std::string& detail) {
+  for (size_t i = c.stages.size(); i-- > 0;) {
+    if (c.stages[i].name != name) continue;
+    putStage(c, c.stages[i], std::max(at, c.stages[i].startNs), detail);
+    c.stages.erase(c.stages.begin() + static_cast<std::ptrdiff_t>(i));
+    return;
+  }
+  session_.loss("unmatched_ends", 1, "ends of spans whose begin is not in the log");
+}
+
+int64_t TorchTraceImport::onSpan(const TraceRecord& r, Compile* c) {
+  const json event = payloadJson(r);
+  if (!event.is_object()) {
+    session_.loss("spans", 1, "a span (chromium_event) is no JSON object");
+    return 0;
+  }
+  const std::string name = stringOf(event, "name"), phase = stringOf(event, "ph");
+  const auto us = numberOf(event, "ts");
+  if (!us || std::abs(*us) > 9e15) {
+    session_.loss("spans", 1, "a span has no time");
+    return 0;
+  }
+  const int64_t at = session_.time(static_cast<int64_t>(std::llround(*us * 1e3)));
+  const json* arguments = member(event, "args");
+  const std::string detail =
+      arguments && !arguments->empty() ? arguments->dump(-1, ' ', false, json::error_handler_t::replace) : "";
+  if (phase == "B" && c) {
+    stageBegin(*c, name, at);
+  } else if (phase == "E" && c) {
+    stageEnd(*c, name, at, detail);
+  } else if (phase == "B") {
+    auto& open = loose_[processKey(r)];
+    if (open.size() < kMostOpenStages) open.push_back({name, 0, at, static_cast<int64_t>(open.size()), 0, {}});
+  } else if (phase == "E") {
+    auto& open = loose_[processKey(r)];
+    const auto found = std::find_if(open.rbegin(), open.rend(), [&](const OpenStage& s) { return s.name == name; });
+    if (found == open.rend()) {
+      session_.loss("unmatched_ends", 1, "ends of spans whose begin is not in the log");
+      return 0;
+    }
+    session_.cpuSpan("dynamo_timed", name, found->startNs, std::max<int64_t>(0, at - found->startNs), threadOf(r),
+                     found->depth, detail);
+    open.erase(std::next(found).base());
+  } else {
+    session_.cpuSpan("instant", name, at, 0, threadOf(r), 0, detail, {}, 0, c ? c->id : 0);
+  }
+  return 0;
+}
+
+int64_t TorchTraceImport::onStorage(const TraceRecord& r, Compile*) {
+  const json& about = r.about();
+  if (storages_.size() < kMostDescriptions)
+    storages_[{integerOf(about, "describer_id"), integerOf(about, "id")}] = integerOf(about, "size", -1);
+  return 0;
+}
+
+int64_t TorchTraceImport::onTensor(const TraceRecord& r, Compile*) {
+  const json& about = r.about();
+  TensorDescription tensor;
+  tensor.dtype = stringOf(about, "dtype");
+  if (tensor.dtype.starts_with("torch.")) tensor.dtype.erase(0, 6);
+  if (const json* size = member(about, "size")) tensor.shape = shapeText(*size);
+  const std::string device = stringOf(about, "device");  // device(type='cuda', index=0)
+  const size_t type = device.find("type='"), index = device.find("index=");
+  if (type != std::string::npos) tensor.device = device.substr(type + 6, device.find('\'', type + 6) - type - 6);
+  if (index != std::string::npos) tensor.device += ":" + device.substr(index + 6, device.find(')', index) - index - 6);
+  tensor.storage = integerOf(about, "storage", -1);
+  if (tensors_.size() < kMostDescriptions)
+    tensors_[{integerOf(about, "describer_id"), integerOf(about, "id")}] = std::move(tensor);
+  return 0;
+}
+
+int64_t TorchTraceImport::onSource(const TraceRecord& r, Compile* c) {
+  const json& about = r.about();
+  const int64_t describer = integerOf(about, "describer_id");
+  const auto tensor = tensors_.find({describer, integerOf(about, "id")});
+  if (tensor == tensors_.end() || !c) return 0;
+  const auto storage = storages_.find({describer, tensor->second.storage});
+  session_.put(RowKind::Buffer, {session_.newId(RowKind::Buffer),
+                                 c->id,
+                                 {},
+                                 stringOf(about, "source"),
+                                 std::string("input"),
+                                 {},
+                                 text(tensor->second.dtype),
+                                 text(tensor->second.shape),
+                                 text(tensor->second.device),
+                                 storage == storages_.end() || storage->second < 0 ? Cell{} : Cell{storage->second},
+                                 {},
+                                 {},
+                                 {},
+                                 {}});
+  return 0;
+}
+
+int64_t TorchTraceImport::onDumpFile(const TraceRecord& r, Compile*) {
+  const std::string name = stringOf(r.about(), "name");
+  if (!name.empty()) session_.sourceText(name, r.payload);
+  return 0;
+}
+
+int64_t TorchTraceImport::onVersion(const TraceRecord& r, Compile*) {
+  session_.info("torch", std::string(trim(std::string_view(r.payload).substr(0, 100))));
+  return 0;
+}
+
+// Symbols and shape guards stay artifacts; the lines of the program that they quote are kept.
+int64_t TorchTraceImport::onSymbol(const TraceRecord& r, Compile*) {
+  for (const char* key : {"user_stack", "stack"}) {
+    if (const json* stack = member(r.about(), key)) stackOf(r, *stack);
+  }
+  return 0;
+}
+
+}  // namespace fusebox::importing

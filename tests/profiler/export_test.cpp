@@ -1,0 +1,113 @@
+// Exports that other programs read: Perfetto's protobuf (read back by our own importer, which was tested on hand-made
+// packets), the HTML report, and sessions without what would show the program.
+#include <QRegularExpression>
+#include <QTemporaryDir>
+#include <QTest>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "profiler/export/html_report.h"
+#include "profiler/export/perfetto_trace.h"
+#include "profiler/export/redacted_session.h"
+#include "profiler/importers/open.h"
+#include "profiler/session/schema.h"
+#include "tests/profiler/synthetic_session.h"
+
+using namespace fusebox;
+using namespace fusebox::session;
+
+class ExportTest : public QObject {
+  Q_OBJECT
+  QTemporaryDir dir_;
+  test::SyntheticFacts facts_;
+  std::unique_ptr<Reader> reader_;
+
+  std::string path(const char* name) const { return dir_.filePath(QString::fromLatin1(name)).toStdString(); }
+  static std::string one(const Reader& reader, const std::string& sql) {
+    std::string out;
+    (void)reader.each(sql, {}, [&](const Statement& row) { out += (out.empty() ? "" : ";") + row.string(0); });
+    return out;
+  }
+
+ private slots:
+  void initTestCase() {
+    qputenv("XDG_CACHE_HOME", dir_.filePath("cache").toUtf8());
+    auto facts = test::writeSyntheticSession(path("s.fusebox"), {.launches = 2400, .kernels = 12});
+    QVERIFY(facts);
+    facts_ = *facts;
+    auto reader = Reader::open(path("s.fusebox"));
+    QVERIFY(reader);
+    reader_ = std::move(*reader);
+  }
+
+  void perfettoKeepsEverySpan() {
+    std::ofstream out(path("t.pftrace"), std::ios::binary);
+    auto written = exporting::writePerfettoTrace(*reader_, out);
+    QVERIFY(written);
+    out.close();
+    auto back = importing::openAny(path("t.pftrace"));
+    QVERIFY2(back.has_value(), back ? "" : back.error().text().c_str());
+    const Reader& b = **back;
+    QCOMPARE(std::stoll(one(b, "SELECT (SELECT count(*) FROM cpu_events) + (SELECT count(*) FROM launches)")),
+             *written);
+    QCOMPARE(one(b, "SELECT count(*) FROM losses"), std::string("0"));
+    for (const char* sql :
+         {"SELECT count(*) || ' ' || sum(dur_ns) || ' ' || sum(start_ns) || ' ' || count(DISTINCT thread) FROM "
+          "launches",
+          "SELECT count(*) || ' ' || sum(dur_ns) || ' ' || sum(start_ns) FROM cpu_events WHERE dur_ns IS NOT NULL",
+          "SELECT name || ' ' || launches || ' ' || total_ns FROM kernels WHERE launches > 0 ORDER BY name"}) {
+      QCOMPARE(one(b, sql), one(*reader_, sql));
+    }
+  }
+
+  void reportHoldsTheSessionAndNothingActive() {
+    std::ostringstream out;
+    auto written = exporting::writeHtmlReport(*reader_, out);
+    QVERIFY(written && *written > 10);
+    const QString html = QString::fromStdString(out.str());
+    QVERIFY(html.contains("print of a traced tensor"));
+    QVERIFY(html.contains("Graph breaks") && html.contains("Kernels"));
+    QVERIFY(!html.contains("<script") && !html.contains("http://") && !html.contains("src="));
+    // As many opened as closed.
+    for (const char* tag : {"table", "tr", "details", "pre"}) {
+      QCOMPARE(html.count(QRegularExpression(QString("<%1[ >]").arg(tag))), html.count(QString("</%1>").arg(tag)));
+    }
+  }
+
+  void redactionKnowsEveryTextColumn() {
+    auto database = Database::openForReading(path("s.fusebox"));
+    QVERIFY(database);
+    std::set<std::string> known;
+    for (const auto& c : exporting::columnRedactions())
+      known.insert(std::string(c.table) + "." + std::string(c.column));
+    auto columns = database->prepare(
+        "SELECT m.name || '.' || p.name FROM sqlite_schema m, pragma_table_info(m.name) p WHERE m.type = 'table' "
+        "AND m.name LIKE 't\\_%' ESCAPE '\\' AND (p.type = 'TEXT' OR p.type = '')");
+    QVERIFY(columns);
+    while (columns->step().value_or(false)) QVERIFY2(known.contains(columns->string(0)), columns->string(0).c_str());
+  }
+
+  void redactedSessionsKeepShapesAndLoseNames() {
+    auto done = exporting::writeRedactedSession(*reader_, path("r.fusebox"));
+    QVERIFY2(done.has_value(), done ? "" : done.error().text().c_str());
+    auto opened = Reader::open(path("r.fusebox"));
+    QVERIFY(opened);
+    for (const char* sql : {"SELECT count(*) FROM nodes",
+                            "SELECT group_concat(op || shape) FROM (SELECT op, shape FROM nodes ORDER BY node_id)",
+                            "SELECT sum(dur_ns) FROM launches", "SELECT count(DISTINCT file) FROM nodes",
+                            "SELECT group_concat(line) FROM (SELECT line FROM graph_breaks ORDER BY break_id)"}) {
+      QCOMPARE(one(**opened, sql), one(*reader_, sql));
+    }
+    // Nothing of the program is left anywhere in the file.
+    std::ifstream in(path("r.fusebox"), std::ios::binary);
+    const std::string bytes{std::istreambuf_iterator<char>(in), {}};
+    for (const std::string& secret : {facts_.script, std::string("class Block"), std::string("L['")}) {
+      QVERIFY2(!secret.empty() && bytes.find(secret) == std::string::npos, secret.c_str());
+    }
+    QVERIFY(!exporting::writeRedactedSession(*reader_, path("r.fusebox")));  // an existing file is left alone
+  }
+};
+
+QTEST_GUILESS_MAIN(ExportTest)
+#include "export_test.moc"

@@ -1,0 +1,153 @@
+// Chrome and Kineto traces: what real ones hold, what damaged ones lose, times to the nanosecond.
+#include <algorithm>
+
+#include "profiler/importers/chrome_event.h"
+#include "profiler/importers/trace_names.h"
+#include "tests/profiler/importers/imported.h"
+
+using namespace fusebox;
+using test::Imported;
+
+namespace {
+// JSON with single quotes, to be read here.
+std::string quoted(std::string text) {
+  std::replace(text.begin(), text.end(), '\'', '"');
+  return text;
+}
+}  // namespace
+
+class ChromeTraceTest : public QObject {
+  Q_OBJECT
+  Imported in_;
+
+ private slots:
+  // Counts by Python's json module over the same file: 47 kernels, 1 copy, 58 calls of the CUDA interfaces, 166
+  // operators, of which one is the call of a compiled region.
+  void compiledStepOnAGpu() {
+    QVERIFY2(in_.open(Imported::data("compiled_plain.json.gz")), in_.error().text().c_str());
+    COMPARE_ROWS(in_, "SELECT kind, count(*) FROM gpu_events GROUP BY kind ORDER BY kind",
+                 "annotation,3;kernel,47;memcpy,1");
+    COMPARE_ROWS(in_, "SELECT count(*), count(DISTINCT launch_id) FROM gpu_events WHERE kind <> 'annotation'", "48,48");
+    QCOMPARE(in_.number("SELECT count(*) FROM launches"), int64_t{48});
+    COMPARE_ROWS(in_,
+                 "SELECT kind, count(*) FROM cpu_events WHERE kind IN ('cpu_op', 'cuda_runtime', 'cuda_driver') "
+                 "GROUP BY kind ORDER BY kind",
+                 "cpu_op,165;cuda_driver,23;cuda_runtime,35");
+    QCOMPARE(in_.number("SELECT count(*) FROM losses"), int64_t{0});
+    COMPARE_ROWS(in_, "SELECT value FROM session_info WHERE key = 'device'", "NVIDIA H200");
+    QCOMPARE(in_.number("SELECT value FROM session_info WHERE key = 'start_unix_ns'"),
+             int64_t{1790857026000000000 + 4395614560126409000});
+  }
+
+  void kernelsKnowTheCallThatStartedThem() {
+    QVERIFY(in_.open(Imported::data("compiled_plain.json.gz")));
+    COMPARE_ROWS(
+        in_,
+        "SELECT g.start_ns, g.dur_ns, g.correlation, e.name, e.start_ns, f.to_thread = l.thread FROM gpu_events g "
+        "JOIN flows f ON f.to_event_id = g.event_id JOIN cpu_events e ON e.event_id = f.from_event_id "
+        "JOIN launches l ON l.launch_id = g.launch_id WHERE g.correlation = 179252",
+        "4395614562798261,865,179252,cuLaunchKernel,4395614562769341,1");
+    COMPARE_ROWS(in_, "SELECT name, kind, launches FROM kernels WHERE name = 'triton_poi_fused_clone_transpose_0'",
+                 "triton_poi_fused_clone_transpose_0,generated,1");
+    QVERIFY(in_.number("SELECT count(*) FROM kernels WHERE kind = 'extern' AND op = 'aten::addmm'") > 0);
+    COMPARE_ROWS(in_, "SELECT name FROM threads t WHERE EXISTS(SELECT 1 FROM launches l WHERE l.thread = t.thread)",
+                 "GPU 0 stream 7 ");
+  }
+
+  void oneGraphLaunchHasManyKernels() {
+    QVERIFY(in_.open(Imported::data("cudagraphs.json.gz")));
+    COMPARE_ROWS(
+        in_,
+        "SELECT e.name, count(*) FROM flows f JOIN cpu_events e ON e.event_id = f.from_event_id GROUP BY e.event_id "
+        "ORDER BY count(*) DESC LIMIT 1",
+        "cudaGraphLaunch,21");
+  }
+
+  void compiledRegionsAreCalls() {
+    QVERIFY(in_.open(Imported::data("cpu_compiled.json.gz")));
+    COMPARE_ROWS(in_, "SELECT frame, calls FROM calls", "compiled region 0/0,1");
+    QVERIFY(
+        in_.number("SELECT count(*) FROM cpu_events WHERE kind = 'python_function' AND line > 0 AND file LIKE '%.py'") >
+        100);
+    QVERIFY(in_.number("SELECT count(*) FROM flows WHERE kind = 'fwdbwd'") > 0);
+  }
+
+  void spansOfEveryPhase() {
+    QVERIFY(in_.open(Imported::data("phases.json")));
+    COMPARE_ROWS(in_, "SELECT kind, name, start_ns, dur_ns, depth, detail FROM cpu_events ORDER BY start_ns",
+                 "span,outer,1000,9000,0,;c,inner,2500,500,1,{\"a\":1};io,read,4000,5000,0,;instant,mark,5000,0,0,;"
+                 "counter,memory,6000,0,0,{\"bytes\":7};span,open,12000,0,0,");
+    COMPARE_ROWS(in_, "SELECT what, count FROM losses ORDER BY what",
+                 "events_without_time,1;unfinished_spans,1;unknown_events,1;unmatched_ends,1");
+  }
+
+  void damagedEventsAreCountedAndTheRestIsRead() {
+    QVERIFY(in_.open(Imported::data("damaged.json")));
+    COMPARE_ROWS(in_, "SELECT name, count(*) FROM cpu_events GROUP BY name ORDER BY name", "a,3;bell ?,1");
+    COMPARE_ROWS(in_, "SELECT what, count FROM losses ORDER BY what", "damaged_events,2;repaired_events,1");
+  }
+
+  void cutFilesAreReadToTheCut() {
+    const std::string whole = Imported::read(Imported::data("cudagraphs.json.gz"));
+    QVERIFY(in_.open(in_.write("cut.json.gz", whole.substr(0, whole.size() * 3 / 4))));
+    QVERIFY(in_.number("SELECT count(*) FROM cpu_events") > 0);
+    COMPARE_ROWS(in_, "SELECT what, detail FROM losses WHERE what = 'end_of_file'",
+                 "end_of_file,the compressed file is cut short");
+    // Chrome's array form needs no end.
+    QVERIFY(in_.open(in_.write("array.json", quoted("[{'ph':'X','name':'a','pid':1,'tid':1,'ts':1,'dur':1},"))));
+    QCOMPARE(in_.number("SELECT count(*) FROM losses"), int64_t{0});
+  }
+
+  void unixTimesAreMovedIntoRange() {
+    QVERIFY(in_.open(in_.write(
+        "unix.json", quoted("[{'ph':'X','name':'late','pid':1,'tid':1,'ts':1795252631850120.8,'dur':1},"
+                            "{'ph':'X','name':'early','pid':1,'tid':1,'ts':1795252631850000.001,'dur':1}]"))));
+    COMPARE_ROWS(
+        in_,
+        "SELECT (SELECT start_ns FROM cpu_events WHERE name = 'late') - start_ns FROM cpu_events WHERE name = 'early'",
+        "120799");
+    COMPARE_ROWS(in_, "SELECT value FROM session_info WHERE key = 'start_unix_ns'", "1795252631850000001");
+    QVERIFY(in_.number("SELECT max(end_ns) FROM cpu_events") < int64_t{1} << 58);
+  }
+
+  void sameContentIsImportedOnce() {
+    auto first = importing::sessionFor(Imported::data("cudagraphs.json.gz"));
+    auto second = importing::sessionFor(Imported::data("cudagraphs.json.gz"));
+    QVERIFY(first && second && *first == *second && *first != Imported::data("cudagraphs.json.gz"));
+    auto own = importing::sessionFor(*first);
+    QVERIFY(own && *own == *first);
+  }
+
+  void whatIsNoTraceIsRefusedWithTheListOfFormats() {
+    QVERIFY(!in_.open(in_.write("other.json", quoted("{'hello': 'world'}"))));
+    QCOMPARE(in_.error().code, ErrorCode::Corrupt);
+    QVERIFY2(in_.error().message.find("Kineto") != std::string::npos, in_.error().message.c_str());
+    QVERIFY(!in_.open(in_.path("missing.json")));
+    QCOMPARE(in_.error().code, ErrorCode::NotFound);
+    QVERIFY(!in_.open(in_.write("empty.json", quoted("{'traceEvents': []}"))));
+    QCOMPARE(in_.error().code, ErrorCode::Corrupt);
+  }
+
+  void cancelledImportsLeaveNothing() {
+    importing::ImportProgress progress;
+    progress.cancelled = true;
+    auto opened = importing::openAny(
+        in_.write("c.json", quoted("[{'ph':'X','name':'c','pid':1,'tid':1,'ts':1,'dur':1}]")), &progress);
+    QVERIFY(!opened);
+    QCOMPARE(opened.error().code, ErrorCode::InvalidArgument);
+  }
+
+  void timesAreExact() {
+    using importing::microsecondsToNs;
+    QCOMPARE(*microsecondsToNs("4395605721757.928"), int64_t{4395605721757928});
+    QCOMPARE(*microsecondsToNs("1795252631850120.8"), int64_t{1795252631850120800});
+    QCOMPARE(*microsecondsToNs("\"12.3456\""), int64_t{12345});
+    QCOMPARE(*microsecondsToNs("-0.5"), int64_t{-500});
+    QCOMPARE(*microsecondsToNs("1.5e3"), int64_t{1500000});
+    for (const char* wrong : {"", "abc", "9999999999999999999", "1e300", "--1"})
+      QVERIFY2(!microsecondsToNs(wrong), wrong);
+  }
+};
+
+QTEST_GUILESS_MAIN(ChromeTraceTest)
+#include "chrome_trace_test.moc"

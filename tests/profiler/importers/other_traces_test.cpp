@@ -1,0 +1,141 @@
+// Nsight Systems exports, Perfetto traces and TORCH_COMPILE_DEBUG folders.
+#include <sqlite3.h>
+
+#include <filesystem>
+
+#include "profiler/export/proto_writer.h"
+#include "tests/profiler/importers/imported.h"
+
+using namespace fusebox;
+using exporting::ProtoWriter;
+using test::Imported;
+
+namespace {
+
+std::string packet(const ProtoWriter& fields, uint64_t sequence = 7) {
+  ProtoWriter copy = fields;
+  copy.number(10, sequence);
+  return ProtoWriter().message(1, copy).bytes();
+}
+ProtoWriter spanEvent(uint64_t type, uint64_t track) { return ProtoWriter().number(9, type).number(11, track); }
+
+}  // namespace
+
+class OtherTracesTest : public QObject {
+  Q_OBJECT
+  Imported in_;
+
+ private slots:
+  // Numbers by sqlite3 over the same file.
+  void nsightByNode() {
+    QVERIFY2(in_.open(in_.inflated("nsight_node.sqlite.gz", "node.sqlite")), in_.error().text().c_str());
+    COMPARE_ROWS(in_, "SELECT kind, count(*) FROM gpu_events GROUP BY kind ORDER BY kind", "kernel,27;memcpy,6;sync,7");
+    COMPARE_ROWS(in_, "SELECT kind, count(*) FROM cpu_events GROUP BY kind ORDER BY kind",
+                 "cuda_driver,5;cuda_graph,6;cuda_runtime,1040;nvtx,9;overhead,4");
+    QCOMPARE(in_.number("SELECT count(*) FROM launches"), int64_t{33});
+    COMPARE_ROWS(in_, "SELECT DISTINCT t.name FROM launches l JOIN threads t USING(thread)", "GPU 0 stream 7");
+    COMPARE_ROWS(in_, "SELECT value FROM session_info WHERE key = 'device'", "NVIDIA H200");
+    QVERIFY(in_.number("SELECT count(*) FROM losses WHERE what = 'nsight_Warning'") == 1);
+  }
+
+  void nsightKernelsKnowTheirCall() {
+    QVERIFY(in_.open(in_.inflated("nsight_node.sqlite.gz", "node.sqlite")));
+    COMPARE_ROWS(in_,
+                 "SELECT e.name LIKE 'cuLaunchKernel%', g.dur_ns, g.start_ns > e.start_ns FROM gpu_events g JOIN flows "
+                 "f ON f.to_event_id = g.event_id "
+                 "JOIN cpu_events e ON e.event_id = f.from_event_id JOIN kernels k USING(kernel_id) WHERE k.kind = "
+                 "'generated' LIMIT 1",
+                 "1,1248,1");
+    // Nodes of a replayed graph all follow its launch.
+    QVERIFY(in_.number("SELECT max(n) FROM (SELECT count(*) AS n FROM flows GROUP BY from_event_id)") > 1);
+  }
+
+  void nsightGraphsWhole() {
+    QVERIFY(in_.open(in_.inflated("nsight_graph.sqlite.gz", "graph.sqlite")));
+    COMPARE_ROWS(in_, "SELECT k.op, k.launches FROM kernels k WHERE name LIKE 'CUDA graph %'", "cuda graph,1");
+    // 1795253918989982057 is the moment 0 of the export; the first NVTX range begins 9778222 ns later.
+    QCOMPARE(in_.number("SELECT i.value + e.start_ns - s.value FROM session_info i, session_info s, cpu_events e WHERE "
+                        "i.key = 'start_unix_ns' "
+                        "AND s.key = 'start_ns' AND e.kind = 'nvtx' AND e.name = 'step 0'"),
+             int64_t{1795253918989982057 + 9778222});
+  }
+
+  void nsightLosesWhatIsDamaged() {
+    const std::string path = in_.inflated("nsight_node.sqlite.gz", "damaged.sqlite");
+    std::string bytes = Imported::read(path);
+    for (size_t at = 8 * 4096; at < 24 * 4096; ++at) bytes[at] = static_cast<char>(at * 7);
+    in_.open(in_.write("damaged.sqlite", bytes));  // what is left depends on the pages; it must be read or refused
+    if (in_.error().message.empty()) QVERIFY(in_.number("SELECT count(*) FROM losses WHERE what = 'tables'") > 0);
+    // A table of our names that is a view is not asked.
+    sqlite3* db = nullptr;
+    sqlite3_open(in_.path("view.sqlite").c_str(), &db);
+    sqlite3_exec(
+        db,
+        "CREATE TABLE StringIds(id INTEGER PRIMARY KEY, value TEXT); CREATE VIEW NVTX_EVENTS AS WITH RECURSIVE c(x) AS "
+        "(SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x AS start, x AS end FROM c",
+        nullptr, nullptr, nullptr);
+    sqlite3_close(db);
+    QVERIFY(!in_.open(in_.path("view.sqlite")));
+    QCOMPARE(in_.error().code, ErrorCode::Corrupt);
+  }
+
+  void perfettoEvents() {
+    ProtoWriter snapshot;
+    snapshot.message(1, ProtoWriter().number(1, 6).number(2, 1000))
+        .message(1, ProtoWriter().number(1, 1).number(2, 5001000));
+    snapshot.message(1, ProtoWriter().number(1, 64).number(2, 500).number(4, 1000));  // a clock of microseconds
+    ProtoWriter names;
+    names.message(1, ProtoWriter().number(1, 3).text(2, "kernel"))
+        .message(2, ProtoWriter().number(1, 4).text(2, "triton_poi_0"));
+    names.message(3, ProtoWriter().number(1, 5).text(2, "correlation"));
+    std::string trace =
+        packet(ProtoWriter().message(6, snapshot).number(13, 1)) +
+        packet(ProtoWriter().message(60, ProtoWriter().number(1, 11).text(2, "main"))) +
+        packet(ProtoWriter().message(60, ProtoWriter().number(1, 12).number(5, 11).text(2, "stream 7"))) +
+        packet(ProtoWriter().message(12, names)) +
+        packet(ProtoWriter().number(8, 2000).message(11, spanEvent(1, 11).text(23, "outer").text(22, "python"))) +
+        packet(ProtoWriter().number(8, 502).number(58, 64).message(
+            11, spanEvent(1, 12).number(10, 4).number(3, 3).message(4, ProtoWriter().number(1, 5).number(4, 77)))) +
+        packet(ProtoWriter().number(8, 504).number(58, 64).message(11, spanEvent(2, 12))) +
+        packet(ProtoWriter().number(8, 2500).message(11, spanEvent(3, 11).text(23, "mark"))) +
+        packet(ProtoWriter().number(8, 9000).message(11, spanEvent(2, 11))) +
+        packet(ProtoWriter().text(1, "scheduling")) +
+        packet(ProtoWriter().number(8, 9500).message(11, spanEvent(1, 11).text(23, "open"))) +
+        packet(ProtoWriter().number(42, 1).number(8, 9900).message(11, spanEvent(2, 12)));
+    QVERIFY2(in_.open(in_.write("t.pftrace", trace)), in_.error().text().c_str());
+    COMPARE_ROWS(in_, "SELECT kind, name, start_ns, dur_ns FROM cpu_events ORDER BY start_ns",
+                 "python,outer,2000,7000;instant,mark,2500,0;span,open,9500,0");
+    COMPARE_ROWS(in_,
+                 "SELECT g.name, g.start_ns, g.dur_ns, g.correlation, t.name FROM gpu_events g JOIN launches "
+                 "USING(launch_id) JOIN threads t USING(thread)",
+                 "triton_poi_0,3000,2000,77,main · stream 7");
+    COMPARE_ROWS(in_, "SELECT what, count FROM losses ORDER BY what",
+                 "dropped_packets,1;other_packets,1;unfinished_spans,1;unmatched_ends,1");
+    COMPARE_ROWS(in_, "SELECT value FROM session_info WHERE key = 'start_unix_ns'", "5002000");
+    // Cut inside the last packet.
+    QVERIFY(in_.open(in_.write("cut.pftrace", trace.substr(0, trace.size() - 5))));
+    COMPARE_ROWS(in_, "SELECT detail FROM losses WHERE what = 'end_of_file'", "the file is cut short");
+  }
+
+  void compileDebugFolder() {
+    QVERIFY2(in_.open(Imported::data("compile_debug")), in_.error().text().c_str());
+    COMPARE_ROWS(in_, "SELECT stage, direction, node_count FROM graphs ORDER BY graph_id",
+                 "forward,inference,21;post_grad,inference,21;post_fusion,inference,21");
+    COMPARE_ROWS(in_, "SELECT name, kind, node_count FROM fusion_groups ORDER BY position",
+                 "cpp_fused_native_layer_norm_0,loops,7;extern_kernels.mm,extern,1;cpp_fused__softmax_amax_1,loops,6;"
+                 "extern_kernels.mm,extern,1;"
+                 "cpp_fused_add_tanh_2,loops,2");
+    COMPARE_ROWS(in_, "SELECT name, dtype, shape, bytes, device FROM buffers WHERE name = 'buf3'",
+                 "buf3,float32,[32, 64],8192,cpu");
+    COMPARE_ROWS(in_, "SELECT count(*) FROM artifacts WHERE name = 'ir_pre_fusion.txt' AND length(text) > 1000", "1");
+    // One model's folder by itself.
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(Imported::data("compile_debug"))) {
+      if (entry.path().filename() == "model__0_inference_0.0") QVERIFY(in_.open(entry.path().string()));
+    }
+    QCOMPARE(in_.number("SELECT count(*) FROM graphs"), int64_t{3});
+    QVERIFY(!in_.open(in_.path(".")));
+  }
+};
+
+QTEST_GUILESS_MAIN(OtherTracesTest)
+#include "other_traces_test.moc"

@@ -1,0 +1,270 @@
+// TORCH_TRACE logs of stock PyTorch 2.11, against what tlparse 0.4.3 counts in them and what the programs are known to
+// do.
+#include "profiler/importers/fx_text.h"
+#include "profiler/importers/guard_text.h"
+#include "profiler/importers/md5.h"
+#include "profiler/importers/output_code.h"
+#include "profiler/importers/trace_record.h"
+#include "tests/profiler/importers/imported.h"
+
+using namespace fusebox;
+using test::Imported;
+
+class TorchTraceTest : public QObject {
+  Q_OBJECT
+  Imported in_;
+
+ private slots:
+  // tlparse's "Stats { ok: N }": records other than string table entries.
+  void everyRecordIsThere_data() {
+    QTest::addColumn<QString>("file");
+    QTest::addColumn<int>("ok");
+    QTest::newRow("graph_break") << "graph_break.log.gz" << 645;
+    QTest::newRow("recompile") << "recompile.log.gz" << 921;
+    QTest::newRow("train_step") << "train_step.log.gz" << 624;
+    QTest::newRow("failing") << "failing.log.gz" << 150;
+    QTest::newRow("cache_hit") << "cache_hit.log.gz" << 67;
+    QTest::newRow("cpu_provenance") << "cpu_provenance.log.gz" << 145;
+    QTest::newRow("ranks") << "ranks" << 156 + 278;
+  }
+  void everyRecordIsThere() {
+    QFETCH(QString, file);
+    QFETCH(int, ok);
+    QVERIFY2(in_.open(Imported::data(file.toStdString())), in_.error().text().c_str());
+    QCOMPARE(in_.number("SELECT count(*) FROM artifacts"), int64_t{ok});
+    COMPARE_ROWS(in_, "SELECT what FROM losses WHERE what NOT IN ('source_text', 'nested_graphs')", "");
+    QCOMPARE(in_.number("SELECT count(*) FROM artifacts WHERE damaged IS NOT NULL"), int64_t{0});
+    // Every graph was understood: an output, and edges into it or (an empty graph) none.
+    QCOMPARE(
+        in_.number("SELECT count(*) FROM graphs g WHERE NOT EXISTS(SELECT 1 FROM nodes n WHERE n.graph_id = g.graph_id "
+                   "AND n.kind = 'output')"),
+        int64_t{0});
+    QCOMPARE(in_.number("SELECT count(*) FROM stages WHERE end_ns IS NULL OR end_ns < start_ns"), int64_t{0});
+  }
+
+  void countsOfEachKind() {
+    QVERIFY(in_.open(Imported::data("recompile.log.gz")));
+    COMPARE_ROWS(in_, "SELECT kind, count(*) FROM artifacts GROUP BY kind ORDER BY kind",
+                 "aot_inference_graph,7;artifact,76;chromium_event,757;compilation_metrics,7;compilation_metrics_"
+                 "runtime,6;create_symbol,9;"
+                 "describe_source,7;describe_storage,7;describe_tensor,7;dynamo_cpp_guards_str,7;dynamo_output_graph,7;"
+                 "dynamo_start,7;"
+                 "guard_added_fast,10;inductor_output_code,7");
+    COMPARE_ROWS(in_, "SELECT stage, count(*) FROM graphs GROUP BY stage ORDER BY stage",
+                 "captured,7;forward,7;post_fusion,7;post_grad,7");
+  }
+
+  void recompilesNameTheirGuard() {
+    QVERIFY(in_.open(Imported::data("recompile.log.gz")));
+    COMPARE_ROWS(in_, "SELECT name, file, line, compiles FROM frames", "f,/tmp/demo/recompile.py,14,7");
+    COMPARE_ROWS(
+        in_,
+        "SELECT c.compile_id, f.guard, f.expected, f.found, f.line FROM compiles c JOIN guard_failures f "
+        "USING(failure_id) "
+        "ORDER BY c.compile_id LIMIT 2",
+        "2,tensor 'x' size mismatch at index 0. expected 8, actual 12,8,12,16;3,2 <= x.size()[0] <= 2147483647,,,16");
+    // The failure points at a guard of the entry that failed.
+    COMPARE_ROWS(
+        in_,
+        "SELECT g.kind, g.source, g.compile_id = f.compile_id FROM guard_failures f JOIN guards g USING(guard_id) "
+        "ORDER BY f.failure_id LIMIT 1",
+        "TENSOR_MATCH,L['x'],1");
+    QCOMPARE(in_.number("SELECT count(*) FROM guard_failures WHERE recompile_id IS NOT NULL"),
+             in_.number("SELECT count(*) FROM guard_failures"));
+    QCOMPARE(in_.number("SELECT count(*) FROM guards WHERE compile_id = 1"), int64_t{12});
+  }
+
+  void breaksHaveReasonsHintsAndStacks() {
+    QVERIFY(in_.open(Imported::data("graph_break.log.gz")));
+    COMPARE_ROWS(in_, "SELECT kind, file, line, opcode, json_array_length(stack) FROM graph_breaks ORDER BY break_id",
+                 "Unsupported Tensor.item() call with capture_scalar_outputs=False,/tmp/demo/graph_break.py,8,CALL,3;"
+                 "Unsupported Tensor.item() call with capture_scalar_outputs=False,/tmp/demo/graph_break.py,8,CALL,3;"
+                 "Failed to trace builtin operator,/tmp/demo/graph_break.py,8,CALL,3;Data-dependent "
+                 "branching,/tmp/demo/graph_break.py,16,,2");
+    QVERIFY(in_.rows("SELECT hint FROM graph_breaks LIMIT 1").find("gb0124.html") != std::string::npos);
+    COMPARE_ROWS(
+        in_, "SELECT f.name, p.name FROM frames f JOIN frames p ON p.frame_id = f.parent_frame_id ORDER BY f.frame_id",
+        "torch_dynamo_resume_in_inner_at_8,inner;torch_dynamo_resume_in_inner_at_8,inner;torch_dynamo_resume_in_step_"
+        "at_15,step;"
+        "torch_dynamo_resume_in_step_at_16,step");
+    // The lines that the log quotes stand at their place.
+    const std::string text = in_.rows("SELECT text FROM source_files WHERE file = '/tmp/demo/graph_break.py'");
+    QCOMPARE(QString::fromStdString(text).split('\n').value(7), QString("print(\"mean\", float(h.mean()) * 0)"));
+  }
+
+  void trainingHasAllStages() {
+    QVERIFY(in_.open(Imported::data("train_step.log.gz")));
+    COMPARE_ROWS(in_,
+                 "SELECT stage, direction, node_count FROM graphs WHERE compile_id = 1 AND stage IN ('joint', "
+                 "'forward', 'backward') ORDER BY graph_id",
+                 "joint,joint,117;forward,forward,55;backward,backward,79");
+    QCOMPARE(in_.number("SELECT count(*) FROM compiles WHERE kind = 'backward'"), int64_t{1});
+    // Of a node: its type, place and neighbours.
+    COMPARE_ROWS(in_,
+                 "SELECT n.op, n.dtype, n.shape, n.stride, n.device, n.bytes, n.file, n.line, n.function FROM nodes n "
+                 "JOIN graphs g USING(graph_id) "
+                 "WHERE g.stage = 'joint' AND n.name = 'addmm_1'",
+                 "aten::addmm,float32,[16, 8],[8, 1],cuda:0,512,/tmp/demo/train_step.py,16,forward");
+    COMPARE_ROWS(
+        in_,
+        "SELECT s.name, e.arg FROM edges e JOIN nodes d ON d.node_id = e.dst_node_id JOIN nodes s ON s.node_id = "
+        "e.src_node_id "
+        "JOIN graphs g ON g.graph_id = d.graph_id WHERE g.stage = 'joint' AND d.name = 'addmm_1' ORDER BY e.arg",
+        "primals_8,0;mul_6,1;permute_1,2");
+    COMPARE_ROWS(
+        in_, "SELECT n.op, n.args FROM nodes n JOIN graphs g USING(graph_id) WHERE g.graph_id = 1 AND n.name = 'iadd'",
+        "operator.iadd,g_net_buffers_steps_, 1");
+    QVERIFY(in_.number("SELECT count(*) FROM node_origins o JOIN nodes n ON n.node_id = o.node_id JOIN graphs g ON "
+                       "g.graph_id = n.graph_id "
+                       "WHERE g.stage = 'backward'") > 30);
+  }
+
+  void kernelsCarryTheirNodesAndCode() {
+    QVERIFY(in_.open(Imported::data("train_step.log.gz")));
+    COMPARE_ROWS(in_,
+                 "SELECT g.name, g.kind, k.kind, k.op, g.node_count FROM fusion_groups g JOIN kernels k "
+                 "USING(kernel_id) WHERE g.compile_id = 1 "
+                 "AND g.graph_id = (SELECT min(graph_id) FROM graphs WHERE stage = 'post_fusion') ORDER BY g.position",
+                 "extern_kernels.addmm,extern,extern,aten::addmm,1;aten.randint.low_out,extern,extern,randint,0;"
+                 "triton_per_fused_gelu_native_dropout_native_layer_norm_0,reduction,generated,,17;extern_kernels."
+                 "addmm,extern,extern,aten::addmm,1;"
+                 "triton_per_fused__log_softmax_prepare_softmax_online_1,reduction,generated,,2;"
+                 "triton_per_fused__log_softmax_nll_loss_forward_sub_2,reduction,generated,,15;triton_poi_fused_add_"
+                 "copy__3,pointwise,generated,,2");
+    QVERIFY(
+        in_.rows("SELECT loop_ir FROM kernels WHERE name LIKE 'triton_poi_fused_add_copy__3'").find("@triton.jit") !=
+        std::string::npos);
+    QVERIFY(in_.number("SELECT compile_ns FROM kernels WHERE name = 'triton_poi_fused_add_copy__3'") > 1000000);
+  }
+
+  void provenanceTiesKernelsToCapturedNodes() {
+    QVERIFY(in_.open(Imported::data("cpu_provenance.log.gz")));
+    // mm:2 and mm:4 are told apart by their handles.
+    COMPARE_ROWS(in_,
+                 "SELECT n.name FROM fusion_groups g JOIN fusion_members m USING(group_id) JOIN nodes n USING(node_id) "
+                 "WHERE g.name = 'extern_kernels.mm' ORDER BY g.position",
+                 "mm;mm_1");
+    COMPARE_ROWS(
+        in_,
+        "SELECT group_concat(c.name) FROM nodes n JOIN graphs g USING(graph_id) JOIN node_origins o USING(node_id) "
+        "JOIN nodes c ON c.node_id = o.origin_node_id JOIN graphs cg ON cg.graph_id = c.graph_id "
+        "WHERE g.stage = 'post_grad' AND cg.stage = 'captured' AND n.name = 'rsqrt'",
+        "h");
+    COMPARE_ROWS(in_, "SELECT kind, count(*) FROM kernels GROUP BY kind ORDER BY kind", "extern,2;generated,3");
+  }
+
+  void failuresAreSaid() {
+    QVERIFY(in_.open(Imported::data("failing.log.gz")));
+    COMPARE_ROWS(in_, "SELECT status, count(*) FROM compiles GROUP BY status", "failed,4");
+    QCOMPARE(in_.number("SELECT count(*) FROM compiles WHERE error IS NULL OR length(error) < 10"), int64_t{0});
+  }
+
+  void cachesAreAsked() {
+    QVERIFY(in_.open(Imported::data("cache_hit.log.gz")));
+    COMPARE_ROWS(in_, "SELECT cache, outcome, length(key) > 10 FROM cache_events ORDER BY cache",
+                 "aotautograd,hit,1;fx_graph,hit,1");
+    COMPARE_ROWS(in_, "SELECT cache FROM compiles", "hit");
+  }
+
+  void ranksAreKeptApart() {
+    QVERIFY(in_.open(Imported::data("ranks")));
+    COMPARE_ROWS(
+        in_,
+        "SELECT t.name LIKE 'rank 0 %', count(*) FROM compiles c JOIN threads t USING(thread) GROUP BY 1 ORDER BY 1",
+        "0,9;1,7");
+    QCOMPARE(in_.number("SELECT count(DISTINCT t.name) FROM guard_failures x JOIN compiles c ON c.failure_id = "
+                        "x.failure_id JOIN threads t USING(thread) "
+                        "WHERE t.name LIKE 'rank 1 %'"),
+             int64_t{1});
+  }
+
+  // tlparse's raw.jsonl of the same log holds the same records, spans aside, which lie beside it.
+  void tlparseOutputGivesTheSame() {
+    QVERIFY(in_.open(Imported::data("cache_hit.log.gz")));
+    const auto facts =
+        "SELECT (SELECT count(*) FROM artifacts), (SELECT count(*) FROM graphs), (SELECT count(*) FROM nodes), (SELECT "
+        "count(*) FROM guards), "
+        "(SELECT count(*) FROM stages), (SELECT count(*) FROM fusion_members), (SELECT group_concat(name) FROM frames)";
+    const std::string log = in_.rows(facts);
+    QVERIFY2(in_.open(Imported::data("tlparse/raw.jsonl")), in_.error().text().c_str());
+    QCOMPARE(in_.rows(facts), log);
+    QVERIFY(in_.open(Imported::data("tlparse")));
+    QCOMPARE(in_.rows(facts), log);
+  }
+
+  void damageIsCounted() {
+    std::string log;
+    {
+      auto bytes = importing::firstBytes(Imported::data("cache_hit.log.gz"), size_t{1} << 20);
+      QVERIFY(bytes);
+      log = *bytes;
+    }
+    const size_t payload = log.find("\t    def forward(");
+    QVERIFY(payload != std::string::npos);
+    std::string wrong = log;
+    wrong[payload + 6] = 'D';
+    const size_t json = wrong.find("{\"dynamo_start\"");
+    wrong.replace(json, 3, "{{{");
+    wrong.insert(0, "a line of the program\n\tan orphan\n");
+    wrong.resize(wrong.size() - 200);
+    QVERIFY(in_.open(in_.write("wrong.log", wrong)));
+    COMPARE_ROWS(in_,
+                 "SELECT what, count FROM losses WHERE what NOT IN ('source_text', 'graph_statements', "
+                 "'unfinished_spans') ORDER BY what",
+                 "broken_records,1;damaged_payloads,2;end_of_file,1;orphan_lines,1;stray_lines,1");
+    QCOMPARE(in_.number("SELECT count(*) FROM artifacts WHERE kind = 'broken' AND damaged IS NOT NULL"), int64_t{1});
+    // Windows line ends do no harm.
+    std::string crlf;
+    for (const char c : log) crlf += c == '\n' ? std::string("\r\n") : std::string(1, c);
+    QVERIFY(in_.open(in_.write("crlf.log", crlf)));
+    COMPARE_ROWS(in_, "SELECT what FROM losses WHERE what <> 'source_text'", "");
+    QCOMPARE(in_.number("SELECT count(*) FROM artifacts"), int64_t{67});
+  }
+
+  void timesAreUnixTimes() {
+    QVERIFY(in_.open(Imported::data("recompile.log.gz")));
+    // The first span began at 1795252631850120.8 µs.
+    QCOMPARE(in_.number("SELECT value FROM session_info WHERE key = 'start_unix_ns'") / 1000000000,
+             int64_t{1795252631});
+    QVERIFY(std::abs(in_.number("SELECT min(start_ns) FROM stages") -
+                     in_.number("SELECT min(time_ns) FROM artifacts WHERE kind = 'dynamo_start'")) < 1000000000);
+  }
+
+  void printedGraphs() {
+    using importing::parseFxText;
+    const auto g = parseFxText(
+        "class GraphModule(torch.nn.Module):\n    def forward(self, L_x_: \"f32[2, s77][s77, 1]cpu\", L_y_: "
+        "\"bf16[3]\"):\n"
+        "        l_x_ = L_x_\n        l_y_ = L_y_\n        # File: /a b/c.py:7 in f, code: return (x # y)\n"
+        "        p = self.weight\n        mul: \"f32[2]cpu\" = l_x_ * 2;  l_x_ = None\n"
+        "        s = torch.nn.functional.pad(mul, (1, 2), value = l_y_, mode = 'a,b # c');  mul = None\n"
+        "        v = s.view(-1);  s = None\n        strange ~~ thing\n        return {'a': v, 'b': p}\n");
+    QCOMPARE(g.nodes.size(), size_t{7});
+    QCOMPARE(g.unread, int64_t{1});
+    QCOMPARE(g.nodes[0].name, std::string("l_x_"));
+    QCOMPARE(g.nodes[0].bytes, int64_t{-1});
+    QCOMPARE(g.nodes[1].bytes, int64_t{6});
+    QCOMPARE(g.nodes[2].kind, std::string("constant"));
+    QCOMPARE(g.nodes[3].op, std::string("operator.mul"));
+    QCOMPARE(g.nodes[3].file, std::string("/a b/c.py"));
+    QCOMPARE(g.nodes[4].op, std::string("torch.nn.functional.pad"));
+    QCOMPARE(g.nodes[4].inputs.size(), size_t{2});
+    QCOMPARE(g.nodes[4].inputs[1].node, size_t{1});
+    QCOMPARE(g.nodes[5].op, std::string("Tensor.view"));
+    QCOMPARE(g.nodes[6].inputs.size(), size_t{2});
+  }
+
+  void oldGuardsAndChecksums() {
+    QCOMPARE(importing::md5(""), std::string("d41d8cd98f00b204e9800998ecf8427e"));
+    QCOMPARE(importing::md5("The quick brown fox jumps over the lazy dog"),
+             std::string("9e107d9d372bb6826bd81d3542a419d6"));
+    QCOMPARE(importing::md5(std::string(119, 'a')), std::string("8a7bd0732ed6a28ce75f6dabc90e1613"));
+    const auto reason = importing::parseRecompileReason("1/0: L['n'] == 3  # x + n  # o/t.py:5 in g");
+    QCOMPARE(reason.entry, std::string("1/0"));
+    QCOMPARE(reason.expected, std::string("3"));
+    QCOMPARE(reason.guard.line, int64_t{5});
+  }
+};
+
+QTEST_GUILESS_MAIN(TorchTraceTest)
+#include "torch_trace_test.moc"
