@@ -80,7 +80,7 @@ class TorchTraceImport {
   void writeFusion(Compile& compile);
   void release(Compile& compile);
 
-  // torch_trace_records.cpp: one function a record kind; each returns the graph that the record became, or 0
+  // torch_trace_records.cpp and torch_trace_spans.cpp: one function a record kind; each returns the graph that the record became, or 0
   struct Handler;
   static const Handler kHandlers[];
   int64_t onString(const TraceRecord& r, Compile* c);

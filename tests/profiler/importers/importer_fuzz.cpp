@@ -38,13 +38,15 @@ std::string readFile(const fs::path& path) {
 /// cut off.
 std::string mutate(std::string bytes, std::mt19937_64& random) {
   const auto below = [&](size_t n) { return n ? static_cast<size_t>(random() % n) : 0; };
+  // Pages of a database that move are no longer one: there, bytes only change in place.
+  const bool database = bytes.starts_with("SQLite format 3");
   const size_t changes = 1 + below(8);
   for (size_t i = 0; i < changes && !bytes.empty(); ++i) {
     const size_t at = below(bytes.size()), length = std::min(bytes.size() - at, below(below(2) ? 16 : 4096) + 1);
     static constexpr const char* kWords[] = {
         "99999999999999999999", "-1", "\"", "{", "}", "[", "]", "\n", "\t", "\\", "\x00\xff", "null", "1e999",
         "9223372036854775807"};
-    switch (below(8)) {
+    switch (database ? below(3) : below(8)) {
       case 0:
         bytes[at] = static_cast<char>(bytes[at] ^ (1 << below(8)));
         break;
@@ -52,7 +54,7 @@ std::string mutate(std::string bytes, std::mt19937_64& random) {
         bytes[at] = static_cast<char>(random());
         break;
       case 2:
-        bytes.erase(at, length);
+        std::fill_n(bytes.begin() + static_cast<std::ptrdiff_t>(at), length, static_cast<char>(random()));
         break;
       case 3:
         bytes.insert(at, bytes.substr(below(bytes.size()), length));
@@ -64,7 +66,7 @@ std::string mutate(std::string bytes, std::mt19937_64& random) {
         bytes.resize(at);
         break;
       case 6:
-        std::fill_n(bytes.begin() + static_cast<std::ptrdiff_t>(at), length, static_cast<char>(random()));
+        bytes.erase(at, length);
         break;
       default: {  // another number in place of one
         const size_t digit = bytes.find_first_of("0123456789", at);
