@@ -9,8 +9,13 @@ namespace {
 
 using session::Statement;
 
-constexpr const char* kSpans = R"(SELECT event_id, start_ns, end_ns, compile_id, name, detail, thread FROM cpu_events
-  WHERE kind <> 'call' AND kind <> 'guard_check' AND end_ns IS NOT NULL ORDER BY start_ns, end_ns DESC LIMIT 200000)";
+// Imported traces may hold millions of spans; the longest are drawn, and the lane says so.
+constexpr int64_t kMostSpans = 200'000;
+constexpr const char* kSpans = R"(SELECT * FROM (SELECT event_id, start_ns, end_ns, compile_id, name, detail, thread
+  FROM cpu_events WHERE kind <> 'call' AND kind <> 'guard_check' AND end_ns IS NOT NULL ORDER BY end_ns - start_ns DESC LIMIT ?)
+  ORDER BY start_ns, end_ns DESC)";
+constexpr const char* kSpanCounts = R"(SELECT thread, count(*) FROM cpu_events
+  WHERE kind <> 'call' AND kind <> 'guard_check' AND end_ns IS NOT NULL GROUP BY thread)";
 
 constexpr int kMostRows = 12;
 constexpr int64_t kLatest = int64_t{1} << 60;  // times come from a file: keep sums of a few of them from overflowing
@@ -61,7 +66,9 @@ Result<TimelineOutline> loadTimelineOutline(const session::Reader& reader) {
   if (!range) return tl::unexpected(range.error());
   outline.range = {sane(range->startNs), std::max(sane(range->startNs), sane(range->endNs))};
   std::map<int64_t, TimelineLane> spans;
-  auto outcome = reader.each(kSpans, {}, [&](const Statement& s) {
+  int64_t read = 0;
+  auto outcome = reader.each(kSpans, {kMostSpans}, [&](const Statement& s) {
+    ++read;
     TimelineLane& lane = spans[s.integer(6)];
     NamedSpan span;
     span.id = s.integer(0);
@@ -73,6 +80,11 @@ Result<TimelineOutline> loadTimelineOutline(const session::Reader& reader) {
     lane.spans.push_back(std::move(span));
   });
   if (!outcome) return tl::unexpected(outcome.error());
+  std::map<int64_t, int64_t> counts;
+  if (read >= kMostSpans) {
+    outcome = reader.each(kSpanCounts, {}, [&](const Statement& s) { counts[s.integer(0)] = s.integer(1); });
+    if (!outcome) return tl::unexpected(outcome.error());
+  }
   std::map<int64_t, std::string> threads;
   outcome = reader.each("SELECT thread, name FROM threads", {},
                         [&](const Statement& s) { threads[s.integer(0)] = s.string(1); });
@@ -83,6 +95,9 @@ Result<TimelineOutline> loadTimelineOutline(const session::Reader& reader) {
     const auto name = threads.find(thread);
     lane.name = name == threads.end() || name->second.empty() ? "thread " + std::to_string(thread) : name->second;
     stackSpans(lane);
+    if (const auto all = counts.find(thread); all != counts.end() && all->second > lane.count) {
+      lane.name += " (the longest " + std::to_string(lane.count) + " of " + std::to_string(all->second) + ")";
+    }
     outline.lanes.push_back(std::move(lane));
   }
   const auto recorded = query::lanes(reader);
