@@ -23,7 +23,7 @@ bool iterators(Evaluation& e, const CallArguments& a, size_t first, std::vector<
 /// Iterators that C code must not advance by itself: the evaluator's own, ones written in Python, ones from before this segment.
 bool anyLazy(Evaluation& e, const std::vector<PyRef>& list) {
   for (const PyRef& r : list)
-    if (lazyOf(r.get()) || !e.origin(r.get()) || e.origin(r.get())->source || (Py_TYPE(r.get())->tp_flags & Py_TPFLAGS_HEAPTYPE)) return true;
+    if (lazyOf(r.get()) || !e.origin(r.get()) || e.origin(r.get())->source || isChangeable(Py_TYPE(r.get()))) return true;
   return false;
 }
 
@@ -69,7 +69,7 @@ PyRef ruleFilter(Evaluation& e, PyObject*, const CallArguments& a) {
 
 PyRef ruleReversed(Evaluation& e, PyObject* callable, const CallArguments& a) {
   PyTypeObject* type = Py_TYPE(a.args[0]);
-  if (type->tp_flags & Py_TPFLAGS_HEAPTYPE && !PyDict_Check(a.args[0]) && !e.isTensor(a.args[0])) {
+  if (isChangeable(type) && !PyDict_Check(a.args[0]) && !e.isTensor(a.args[0])) {
     PyRef method = e.getSpecial(a.args[0], internedName("__reversed__"));
     if (method) return e.call(method.get(), nullptr, 0, nullptr);
     PyRef list = PyRef::steal(PyList_New(0));

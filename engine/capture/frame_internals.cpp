@@ -238,6 +238,14 @@ void setCodeSlot(PyCodeObject* code, Py_ssize_t slot, void* value) {
 #endif
 }
 
+PyRef typeDict(PyTypeObject* type) {
+#if FUSEBOX_PY312
+  return PyRef::steal(PyType_GetDict(type));
+#else
+  return PyRef::borrow(type->tp_dict);
+#endif
+}
+
 FrameEvaluator frameEvaluator() { return _PyInterpreterState_GetEvalFrameFunc(PyInterpreterState_Get()); }
 
 void setFrameEvaluator(FrameEvaluator evaluator) {

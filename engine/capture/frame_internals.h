@@ -24,6 +24,9 @@ FrameView viewOf(const FrameState& state);
 /// Copies a fresh frame: references are added.
 FrameState stateOf(InterpreterFrame* frame);
 
+/// The attributes of a class itself; its tp_dict is empty for builtin types of 3.12.
+PyRef typeDict(PyTypeObject* type);
+
 /// CPython's own evaluator.
 PyObject* evaluate(PyThreadState* thread, InterpreterFrame* frame, int throwing);
 /// Ends a frame whose result was made without running it: gives back its references and pops it, where CPython leaves that to

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/capture/guard_tree_op.h"
+#include "engine/capture/value_kinds.h"
 
 namespace fusebox::capture {
 namespace {
@@ -18,9 +19,7 @@ void freeFlag(PyObject* capsule) { delete static_cast<std::shared_ptr<bool>*>(Py
 
 /// Objects whose class cannot be changed by assignment, so that a dictionary that did not change still holds the same type.
 bool classIsFixed(PyObject* type) {
-  if (!PyType_Check(type)) return false;
-  const unsigned long flags = reinterpret_cast<PyTypeObject*>(type)->tp_flags;
-  return !(flags & Py_TPFLAGS_HEAPTYPE) || (flags & Py_TPFLAGS_IMMUTABLETYPE);
+  return PyType_Check(type) && !isChangeable(reinterpret_cast<PyTypeObject*>(type));
 }
 
 bool isSequenceRead(const Source* s) { return s->kind == Source::Kind::SequenceItem; }

@@ -31,9 +31,9 @@ int64_t lengthOf(PyObject* o) {
   if (PyBytes_Check(o)) return PyBytes_GET_SIZE(o);
   if (PyByteArray_Check(o)) return PyByteArray_GET_SIZE(o);
   if (PyUnicode_Check(o)) return PyUnicode_GET_LENGTH(o);
-  // The other C containers (deque, range) answer without Python code as long as their class is static.
+  // The other C containers (deque, range) answer without Python code as long as their class stays as it is.
   PyTypeObject* type = Py_TYPE(o);
-  if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE) && type->tp_as_sequence && type->tp_as_sequence->sq_length)
+  if (!isChangeable(type) && type->tp_as_sequence && type->tp_as_sequence->sq_length)
     return type->tp_as_sequence->sq_length(o);
   return -1;
 }

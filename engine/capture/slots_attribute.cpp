@@ -307,7 +307,7 @@ PyRef Evaluation::getAttr(PyObject* object, PyObject* name) {
     pin(getAttribute);
     PyObject* args[] = {object, name};
     value = call(getAttribute, args, 2, nullptr);
-  } else if (type->tp_flags & Py_TPFLAGS_HEAPTYPE && fallback) {
+  } else if (isChangeable(type) && fallback) {
     value = genericGetAttr(object, name, &missing);
   } else if (isIdentityValue(object)) {
     PyRef raw = PyRef::steal(PyObject_GetAttr(object, name));

@@ -9,7 +9,7 @@ namespace {
 /// A special method that Python code defines (as opposed to a C slot of a builtin base); borrowed, or null.
 PyObject* pythonMethod(Evaluation& e, PyObject* object, const char* name) {
   PyTypeObject* type = Py_TYPE(object);
-  if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE)) return nullptr;
+  if (!isChangeable(type)) return nullptr;
   PyObject* method = e.typeLookup(type, internedName(name));
   if (!method || !PyFunction_Check(method)) return nullptr;
   e.pin(method);
@@ -165,7 +165,7 @@ int Evaluation::contains(PyObject* container, PyObject* item) {
   }
   requireKnown(container);
   PyTypeObject* type = Py_TYPE(container);
-  if (type->tp_as_sequence && type->tp_as_sequence->sq_contains && !(type->tp_flags & Py_TPFLAGS_HEAPTYPE)) {
+  if (type->tp_as_sequence && type->tp_as_sequence->sq_contains && !isChangeable(type)) {
     const int found = PySequence_Contains(container, item);  // ranges, dict views, mapping proxies
     throwIfBreak();
     return found;

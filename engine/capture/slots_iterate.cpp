@@ -106,7 +106,7 @@ PyRef Evaluation::iter(PyObject* object) {
   if (lazyOf(object)) return PyRef::borrow(object);
   PyTypeObject* type = Py_TYPE(object);
   if (isTensor(object)) return checked(PyObject_GetIter(object));
-  if (type->tp_flags & Py_TPFLAGS_HEAPTYPE) {
+  if (isChangeable(type)) {
     static PyObject* const kIter = internedName("__iter__");
     PyObject* method = typeLookup(type, kIter);
     if (method && (PyFunction_Check(method) || !Py_IS_TYPE(method, &PyWrapperDescr_Type))) {
@@ -143,7 +143,7 @@ PyRef Evaluation::next(PyObject* iterator) {
     return lazy->next(*this);
   }
   PyTypeObject* type = Py_TYPE(iterator);
-  if (type->tp_flags & Py_TPFLAGS_HEAPTYPE) {
+  if (isChangeable(type)) {
     static PyObject* const kNext = internedName("__next__");
     PyObject* method = typeLookup(type, kNext);
     if (method && PyFunction_Check(method)) {

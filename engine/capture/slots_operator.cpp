@@ -27,7 +27,7 @@ constexpr int kSwapped[] = {Py_GT, Py_GE, Py_EQ, Py_NE, Py_LT, Py_LE};
 
 PyObject* pythonMethod(Evaluation& e, PyObject* object, const char* name) {
   PyTypeObject* type = Py_TYPE(object);
-  if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE) || THPVariable_Check(object)) return nullptr;
+  if (!isChangeable(type) || THPVariable_Check(object)) return nullptr;
   PyObject* method = e.typeLookup(type, internedName(name));
   if (!method || !PyFunction_Check(method)) return nullptr;
   e.pin(method);
@@ -42,7 +42,7 @@ PyRef tryMethod(Evaluation& e, PyObject* method, PyObject* self, PyObject* other
   return *declined ? PyRef() : result;
 }
 
-bool anyPython(PyObject* a) { return (Py_TYPE(a)->tp_flags & Py_TPFLAGS_HEAPTYPE) && !THPVariable_Check(a); }
+bool anyPython(PyObject* a) { return isChangeable(Py_TYPE(a)) && !THPVariable_Check(a); }
 
 }  // namespace
 

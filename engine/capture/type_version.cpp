@@ -1,4 +1,5 @@
 #include "engine/capture/guard_tree_op.h"
+#include "engine/capture/value_kinds.h"
 
 namespace fusebox::capture {
 
@@ -42,8 +43,7 @@ GuardTree::TypeSnapshot GuardTree::TypeSnapshot::of(PyTypeObject* type, const st
   s.mro = PyRef::borrow(type->tp_mro);
   for (Py_ssize_t i = 0; type->tp_mro && i < PyTuple_GET_SIZE(type->tp_mro); ++i) {
     auto* base = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(type->tp_mro, i));
-    // Static types cannot be changed.
-    if (!(base->tp_flags & Py_TPFLAGS_HEAPTYPE) || (base->tp_flags & Py_TPFLAGS_IMMUTABLETYPE) || !base->tp_dict) continue;
+    if (!isChangeable(base) || !base->tp_dict) continue;
     PyRef copy = PyRef::steal(PyDict_New());
     Py_ssize_t position = 0;
     PyObject *key, *value;

@@ -9,6 +9,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "engine/capture/frame_internals.h"
 #include "engine/capture/py_ref.h"
 
 namespace fusebox::capture {
@@ -185,14 +186,14 @@ PyRef unboundMethod(PyObject* bound) {
   PyObject* found = nullptr;
   if (Py_IS_TYPE(bound, &_PyMethodWrapper_Type)) {
     PyRef owner = PyRef::steal(PyObject_GetAttrString(bound, "__objclass__")), name = PyRef::steal(PyObject_GetAttrString(bound, "__name__"));
-    PyObject* dict = owner && PyType_Check(owner.get()) ? reinterpret_cast<PyTypeObject*>(owner.get())->tp_dict : nullptr;
-    found = dict && name ? PyDict_GetItemWithError(dict, name.get()) : nullptr;
+    PyRef dict = owner && PyType_Check(owner.get()) ? typeDict(reinterpret_cast<PyTypeObject*>(owner.get())) : PyRef();
+    found = dict && name ? PyDict_GetItemWithError(dict.get(), name.get()) : nullptr;
   } else if (PyObject* self = boundSelf(bound)) {
     PyMethodDef* definition = reinterpret_cast<PyCFunctionObject*>(bound)->m_ml;
     PyObject* mro = Py_TYPE(self)->tp_mro;
     for (Py_ssize_t i = 0; !found && i < PyTuple_GET_SIZE(mro); ++i) {
-      PyObject* dict = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(mro, i))->tp_dict;
-      PyObject* candidate = dict ? PyDict_GetItemString(dict, definition->ml_name) : nullptr;
+      PyRef dict = typeDict(reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(mro, i)));
+      PyObject* candidate = dict ? PyDict_GetItemString(dict.get(), definition->ml_name) : nullptr;
       if (candidate && Py_IS_TYPE(candidate, &PyMethodDescr_Type) &&
           reinterpret_cast<PyMethodDescrObject*>(candidate)->d_method == definition)
         found = candidate;

@@ -17,6 +17,11 @@ bool isIdentityValue(PyObject* object);
 PyObject* boundSelf(PyObject* callable);
 /// A class made by a class statement (as opposed to a heap type of a C module).
 bool isPythonClass(PyTypeObject* type);
+/// Whether attributes of the class, special methods among them, can be set: static C types and the immutable ones of C modules
+/// keep theirs, and run no Python code.
+inline bool isChangeable(PyTypeObject* type) {
+  return (type->tp_flags & Py_TPFLAGS_HEAPTYPE) && !(type->tp_flags & Py_TPFLAGS_IMMUTABLETYPE);
+}
 /// The C type that decides an object's layout.
 PyTypeObject* builtinBase(PyTypeObject* type);
 /// Immutable objects beyond the constants that are what their value says: ranges, slices and frozensets of constants, numpy

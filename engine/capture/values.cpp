@@ -43,7 +43,7 @@ void Evaluation::guard(GuardKind kind, const Source* source, PyObject* expected,
 }
 
 void Evaluation::guardTypeAttribute(PyTypeObject* type, PyObject* name) {
-  if (type->tp_flags & Py_TPFLAGS_IMMUTABLETYPE || !(type->tp_flags & Py_TPFLAGS_HEAPTYPE)) return;
+  if (!isChangeable(type)) return;
   guards_->addAttributeOf(type, name);
   if (!guardedTypes_.insert(type).second) return;
   auto* object = reinterpret_cast<PyObject*>(type);
