@@ -91,7 +91,11 @@ std::vector<at::Tensor> AotFunction::call(const std::vector<at::Tensor>& inputs)
   if (module.backward) {
     node = std::shared_ptr<CompiledNode>(new CompiledNode(shared_, gradientEdges(module, inputs)), torch::autograd::deleteNode);
     for (auto r : module.tangents) torch::autograd::set_history(results[r], node);
-    node->save(inputs, results);
+    try {
+      node->save(inputs, results);
+    } catch (...) {
+      throw HookError{std::current_exception()};
+    }
   }
   writeBack(module, inputs, results);
 

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -19,6 +20,11 @@ using Executor = std::function<std::vector<at::Tensor>(c10::ArrayRef<at::Tensor>
 /// Compiles the backward graph when the first gradient arrives. Called once, on whatever thread the autograd engine uses.
 using BackwardCompiler = std::function<Result<Executor>(const AotModule& module)>;
 
+/// What a saved-tensor hook of the program raised (checkpoint stops its recomputation so): it is the program's own and must reach it.
+struct HookError {
+  std::exception_ptr error;
+};
+
 /// A compiled region as the caller sees it: real tensors in, real tensors out, with eager's gradients, mutations and aliasing.
 /// Thread-safe; the same function may run again before its backward ran.
 class AotFunction {
@@ -27,7 +33,7 @@ class AotFunction {
   ~AotFunction();
 
   /// `inputs` in the order of the trace's inputs; result in the order of finishTrace's outputs. Grad mode must be what it was while
-  /// tracing (capture guards it). Throws c10::Error when a mutated input overlaps another input and did not while tracing.
+  /// tracing (capture guards it). Throws c10::Error when a mutated input overlaps another input and did not while tracing, HookError when a saved-tensor hook raised.
   std::vector<at::Tensor> call(const std::vector<at::Tensor>& inputs) const;
 
   const AotModule& module() const { return *module_; }

@@ -41,6 +41,7 @@ struct SavedPlan {
   enum class Kind : uint8_t { Input, Result } kind = Kind::Result;
   int32_t index = -1;              ///< real input, or forward result
   int32_t aliasedResult = -1;      ///< a result the user sees that shares this one's memory: version checks follow it
+  graph::ValueRef joint;           ///< the value in AotModule::joint
 };
 
 /// Everything a compiled region needs at run time. Forward results are, in order: new data of mutated inputs, results the user sees
@@ -59,6 +60,7 @@ struct AotModule {
   std::vector<int32_t> gradInputs;        ///< inputs that get a gradient; backward's outputs, in order (an output may be None)
   std::vector<bool> gradDefined;          ///< whether the backward graph computes it (false: the gradient is undefined)
   int32_t forwardResults = 0;
+  bool opaqueHistory = false;              ///< a gradient formula of the user's is inside: `joint` does not say how values depend on inputs
 };
 
 /// Ends the trace: reads off mutations and aliasing, walks backward when some output needs a gradient of some input, and splits the

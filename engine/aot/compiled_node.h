@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/aot/aot_function.h"
+#include "engine/aot/second_order.h"
 
 namespace fusebox::aot {
 
@@ -18,9 +19,15 @@ struct AotFunction::Shared {
   BackwardCompiler compileBackward;
   std::mutex mutex;
   std::shared_ptr<const Executor> backward;  ///< guarded by mutex; set once
+  std::shared_ptr<const SecondOrder> second; ///< guarded by mutex; set once
+  std::vector<std::vector<int32_t>> tangentsRead; ///< guarded by mutex; set once
 
   /// Compiles on the first call. Throws c10::Error when compiling failed.
   std::shared_ptr<const Executor> backwardExecutor();
+  /// For every entry of gradInputs, which tangents its gradient is computed from.
+  const std::vector<std::vector<int32_t>>& tangentsOfGradients();
+  /// For gradients that are differentiated again (create_graph=True).
+  std::shared_ptr<const SecondOrder> secondOrder();
 };
 
 /// The autograd node of one call of a compiled region: inputs are the gradients of AotModule::tangents, outputs those of gradInputs.
@@ -35,12 +42,21 @@ class CompiledNode : public torch::autograd::Node {
   std::string name() const override { return "CompiledFunctionBackward"; }
 
  private:
+  std::vector<size_t> gradientsNobodyAskedFor(const torch::autograd::variable_list& gradients) const;
   std::vector<at::Tensor> prepareTangents(const torch::autograd::variable_list& gradients) const;
-  torch::autograd::variable_list refuseDoubleBackward(torch::autograd::variable_list gradients,
-                                                      const torch::autograd::variable_list& tangents) const;
+  /// Gradients with a history of their own.
+  torch::autograd::variable_list differentiableGradients(const SecondOrder& second, const torch::autograd::variable_list& gradients);
+  torch::autograd::variable_list refuseDoubleBackward(torch::autograd::variable_list gradients, const torch::autograd::variable_list& tangents,
+                                                      const std::string& why) const;
 
   std::shared_ptr<AotFunction::Shared> shared_;
+  struct Input {
+    at::Tensor tensor;
+    uint32_t version = 0;
+  };
   std::vector<torch::autograd::SavedVariable> saved_;
+  bool released_ = false;
+  std::vector<Input> inputs_;  ///< all that are not written to: what differentiating again starts from
   std::mutex mutex_;
 };
 

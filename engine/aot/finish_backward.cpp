@@ -4,6 +4,8 @@
 #include <ATen/FunctionalTensorWrapper.h>
 
 #include <algorithm>
+#include <string_view>
+#include <typeinfo>
 
 #include "engine/aot/backward_walk.h"
 #include "engine/aot/operator_kind.h"
@@ -25,6 +27,12 @@ at::Tensor tangentMeta(const at::Tensor& value) {
   auto options = meta.options().device(at::kMeta);
   if (meta.is_non_overlapping_and_dense()) return at::Tensor(at::detail::empty_strided_meta(meta.sizes(), meta.strides(), options));
   return at::Tensor(at::detail::empty_meta(meta.sizes(), options));
+}
+
+/// A node of torch.autograd.Function (whose header needs CPython's), of Python or C++.
+bool isUserFunction(const torch::autograd::Node& node) {
+  const std::string_view type = typeid(node).name();
+  return type.find("PyNode") != type.npos || type.find("CppNode") != type.npos;
 }
 
 graph::ValueRef valueRef(const at::Tensor& t) { return trace::asTraceThroughWrapper(t)->value(); }
@@ -61,7 +69,10 @@ Result<void> TraceFinisher::recordBackward() {
   }
 
   c10::impl::ExcludeDispatchKeyGuard noAutocast(c10::autocast_dispatch_keyset);
-  auto gradients = walkBackward(seeds, ends, [&](const torch::autograd::Node& node) { recorder.setBackwardOrigin(node.sequence_nr()); });
+  auto gradients = walkBackward(seeds, ends, [&](const torch::autograd::Node& node) {
+    recorder.setBackwardOrigin(node.sequence_nr());
+    module_.opaqueHistory = module_.opaqueHistory || isUserFunction(node);
+  });
   for (auto& g : gradients) {
     module_.gradDefined.push_back(g.defined());
     if (!g.defined()) {
@@ -106,6 +117,7 @@ AotModule TraceFinisher::split() {
       SavedPlan plan;
       plan.kind = s.isInput ? SavedPlan::Kind::Input : SavedPlan::Kind::Result;
       plan.index = s.index;
+      plan.joint = s.joint;
       auto root = storageRoot(graph, s.joint);
       for (size_t i = 0; !s.isInput && i < joint.results.size(); ++i)
         if (static_cast<int32_t>(i) != s.index && storageRoot(graph, joint.results[i]) == root) plan.aliasedResult = static_cast<int32_t>(i);

@@ -45,6 +45,7 @@ graph::Graph extractGraph(const graph::Graph& source, const std::vector<Boundary
     copy.origin = node.origin;
     copy.origin.from = {node.id};
     copy.isBackward = node.isBackward;
+    copy.noGrad = node.noGrad;
     copy.outputIsList = node.outputIsList;
     for (int32_t o = 0; o < static_cast<int32_t>(node.outputs.size()); ++o)
       moved.try_emplace({node.id, o}, ValueRef{id, o});

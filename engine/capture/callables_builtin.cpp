@@ -279,6 +279,12 @@ PyRef ruleOperatorNot(Evaluation& e, PyObject*, const CallArguments& a) {
   return truth < 0 ? PyRef() : boolean(!truth);
 }
 
+/// Changes of an exception that this segment made.
+PyRef ruleFreshException(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (!e.isFresh(a.args[0])) e.breakHere("unsupported side effect", "an exception that existed before is changed");
+  return e.callRaw(callable, a);
+}
+
 /// C functions that may call back what they are given: run on constants only.
 PyRef ruleOnConstants(Evaluation& e, PyObject* callable, const CallArguments& a) {
   for (size_t i = 1; i < a.total(); ++i)
@@ -308,6 +314,10 @@ constexpr RuleRow kRows[] = {
     {"_abc._abc_instancecheck", rulePure}, {"_abc._abc_subclasscheck", rulePure}, {"builtins.type.__instancecheck__", rulePure},
     {"builtins.type.__subclasscheck__", rulePure}, {"builtins.type.mro", rulePure}, {"builtins.object.__format__", rulePure},
     {"builtins.object.__dir__", rulePure}, {"sys.intern", rulePure}, {"re.Pattern.sub", ruleOnConstants},
+    {"builtins.str.maketrans", rulePure}, {"builtins.BaseException.add_note", ruleFreshException},
+    {"builtins.BaseException.with_traceback", ruleFreshException}, {"re.Match.group", rulePure}, {"re.Match.groups", rulePure},
+    {"re.Match.start", rulePure}, {"re.Match.end", rulePure}, {"re.Match.span", rulePure}, {"re.Match.groupdict", rulePure},
+    {"re.Match.__getitem__", rulePure},
     {"re.Pattern.match", ruleOnConstants}, {"re.Pattern.fullmatch", ruleOnConstants}, {"re.Pattern.search", ruleOnConstants},
     {"re.Pattern.split", ruleOnConstants}, {"re.Pattern.findall", ruleOnConstants}, {"posix.fspath", rulePure},
 };

@@ -112,6 +112,36 @@ PyRef ruleSetUpdate(Evaluation& e, PyObject*, const CallArguments& a) {
   return none();
 }
 
+PyRef ruleContains(Evaluation& e, PyObject*, const CallArguments& a) {
+  const int found = e.contains(a.args[0], a.args[1]);
+  return found < 0 ? PyRef() : PyRef::borrow(found ? Py_True : Py_False);
+}
+
+PyRef ruleItem(Evaluation& e, PyObject*, const CallArguments& a) { return e.tupleItem(a.args[0], a.args[1]); }
+
+/// Mutation by the elements of any iterable.
+PyRef ruleMutateFrom(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  PyRef items = e.collect(a.args[1], false);
+  if (!items) return {};
+  e.willWrite(a.args[0]);
+  PyObject* args[] = {a.args[0], items.get()};
+  return e.callRaw(callable, {args, 2, nullptr});
+}
+
+/// collections.Counter's loop.
+PyRef ruleCountElements(Evaluation& e, PyObject*, const CallArguments& a) {
+  PyRef iterator = e.iter(a.args[1]);
+  if (!iterator) return {};
+  PyRef one = PyRef::steal(PyLong_FromLong(1));
+  while (PyRef item = e.next(iterator.get())) {
+    PyRef before = e.readDict(a.args[0], item.get());
+    if (PyErr_Occurred()) return {};
+    PyRef after = before ? e.binary(0, before.get(), one.get()) : one;
+    if (!after || !e.setItem(a.args[0], item.get(), after.get())) return {};
+  }
+  return PyErr_Occurred() ? PyRef() : none();
+}
+
 /// Set algebra over any iterables.
 PyRef ruleSetAlgebra(Evaluation& e, PyObject* callable, const CallArguments& a) { return e.callReal(callable, a); }
 
@@ -135,10 +165,16 @@ constexpr RuleRow kRows[] = {
     {"builtins.set.copy", ruleReadWhole},       {"builtins.set.union", ruleSetAlgebra},   {"builtins.set.intersection", ruleSetAlgebra},
     {"builtins.set.difference", ruleSetAlgebra}, {"builtins.set.symmetric_difference", ruleSetAlgebra},
     {"builtins.set.issubset", ruleSetAlgebra},  {"builtins.set.issuperset", ruleSetAlgebra}, {"builtins.set.isdisjoint", ruleSetAlgebra},
+    {"builtins.set.__contains__", ruleContains}, {"builtins.frozenset.__contains__", ruleContains}, {"builtins.list.__getitem__", ruleItem},
+    {"builtins.frozenset.copy", ruleReadWhole}, {"builtins.frozenset.symmetric_difference", ruleSetAlgebra},
+    {"builtins.frozenset.issuperset", ruleSetAlgebra}, {"builtins.frozenset.isdisjoint", ruleSetAlgebra},
+    {"_collections._count_elements", ruleCountElements},
     {"builtins.frozenset.union", ruleSetAlgebra}, {"builtins.frozenset.intersection", ruleSetAlgebra},
     {"builtins.frozenset.difference", ruleSetAlgebra}, {"builtins.frozenset.issubset", ruleSetAlgebra},
     {"collections.deque.append", ruleMutate},   {"collections.deque.appendleft", ruleMutate}, {"collections.deque.pop", ruleMutate},
-    {"collections.deque.popleft", ruleMutate},  {"collections.deque.extend", ruleMutate},
+    {"collections.deque.popleft", ruleMutate},  {"collections.deque.extend", ruleMutateFrom}, {"collections.deque.extendleft", ruleMutateFrom},
+    {"collections.deque.rotate", ruleMutate},   {"collections.deque.clear", ruleMutate},  {"collections.deque.insert", ruleMutate},
+    {"collections.deque.reverse", ruleMutate},  {"collections.deque.copy", ruleReadWhole},
     {"types.MappingProxyType.values", rulePure}, {"types.MappingProxyType.items", rulePure}, {"types.MappingProxyType.keys", rulePure},
     {"types.MappingProxyType.get", rulePure},   {"types.MappingProxyType.copy", rulePure},
 };

@@ -125,6 +125,98 @@ PyRef ruleItertools(Evaluation& e, PyObject* callable, const CallArguments& a) {
   return made;
 }
 
+PyRef lazily(Evaluation& e, const char* what, StepIterator::Step step) {
+  return makeLazy(e, std::make_unique<StepIterator>(what, std::move(step)));
+}
+
+/// The truth of predicate(item), or of the item itself where the predicate is None; -1: error.
+int holds(Evaluation& e, PyObject* predicate, PyObject* item) {
+  if (predicate == Py_None) return e.truth(item);
+  PyObject* args[] = {item};
+  PyRef answer = e.call(predicate, args, 1, nullptr);
+  return answer ? e.truth(answer.get()) : -1;
+}
+
+/// takewhile and dropwhile.
+template <bool kTake>
+PyRef ruleWhile(Evaluation& e, PyObject*, const CallArguments& a) {
+  PyRef predicate = PyRef::borrow(a.args[0]), iterator = e.iter(a.args[1]);
+  if (!iterator) return {};
+  return lazily(e, kTake ? "takewhile" : "dropwhile", [predicate, iterator, changed = false](Evaluation& in) mutable -> PyRef {
+    if (kTake && changed) return {};
+    while (PyRef item = in.next(iterator.get())) {
+      if (!kTake && changed) return item;
+      const int truth = holds(in, predicate.get(), item.get());
+      if (truth < 0) return {};
+      if (kTake && truth) return item;
+      changed = kTake || !truth;
+      if (kTake) return {};
+      if (changed) return item;
+    }
+    return {};
+  });
+}
+
+PyRef ruleFilterFalse(Evaluation& e, PyObject*, const CallArguments& a) {
+  PyRef predicate = PyRef::borrow(a.args[0]), iterator = e.iter(a.args[1]);
+  if (!iterator) return {};
+  return lazily(e, "filterfalse", [predicate, iterator](Evaluation& in) -> PyRef {
+    while (PyRef item = in.next(iterator.get())) {
+      const int truth = holds(in, predicate.get(), item.get());
+      if (truth < 0) return {};
+      if (!truth) return item;
+    }
+    return {};
+  });
+}
+
+PyRef ruleStarmap(Evaluation& e, PyObject*, const CallArguments& a) {
+  PyRef function = PyRef::borrow(a.args[0]), iterator = e.iter(a.args[1]);
+  if (!iterator) return {};
+  return lazily(e, "starmap", [function, iterator](Evaluation& in) -> PyRef {
+    PyRef item = in.next(iterator.get());
+    PyRef args = item ? in.collect(item.get(), true) : PyRef();
+    return args ? in.callEx(function.get(), args.get(), nullptr) : PyRef();
+  });
+}
+
+PyRef ruleAccumulate(Evaluation& e, PyObject*, const CallArguments& a) {
+  PyObject *function = a.positional > 1 ? a.args[1] : a.keyword("func"), *initial = a.keyword("initial");
+  if (function == Py_None) function = nullptr;
+  PyRef iterator = e.iter(a.args[0]), call = PyRef::borrow(function), total = PyRef::borrow(initial == Py_None ? nullptr : initial);
+  if (!iterator) return {};
+  return lazily(e, "accumulate", [call, iterator, total, first = true](Evaluation& in) mutable -> PyRef {
+    if (std::exchange(first, false) && total) return total;
+    PyRef item = in.next(iterator.get());
+    if (!item) return {};
+    PyObject* args[] = {total.get(), item.get()};
+    total = !total ? item : call ? in.call(call.get(), args, 2, nullptr) : in.binary(0, args[0], args[1]);
+    return total;
+  });
+}
+
+PyRef ruleCompress(Evaluation& e, PyObject*, const CallArguments& a) {
+  PyRef data = e.iter(a.args[0]), selectors = data ? e.iter(a.args[1]) : PyRef();
+  if (!selectors) return {};
+  return lazily(e, "compress", [data, selectors](Evaluation& in) -> PyRef {
+    while (PyRef item = in.next(data.get())) {
+      PyRef selector = in.next(selectors.get());
+      const int truth = selector ? in.truth(selector.get()) : -1;
+      if (truth < 0) return {};
+      if (truth) return item;
+    }
+    return {};
+  });
+}
+
+PyRef ruleGroupby(Evaluation& e, PyObject*, const CallArguments& a) {
+  PyObject* key = a.positional > 1 ? a.args[1] : a.keyword("key");
+  PyRef iterator = e.iter(a.args[0]);
+  if (!iterator) return {};
+  auto groups = std::make_shared<GroupBy>(std::move(iterator), PyRef::borrow(key == Py_None ? nullptr : key));
+  return lazily(e, "groupby", [groups](Evaluation& in) { return GroupBy::nextGroup(groups, in); });
+}
+
 PyRef stopIterationOr(int status, PyRef result) {
   if (status > 0) return result;
   if (status == 0) {
@@ -178,6 +270,13 @@ constexpr RuleRow kRows[] = {
     {"itertools.chain", ruleChain},
     {"itertools.chain.from_iterable", ruleChainFromIterable},
     {"itertools.islice", ruleIslice},
+    {"itertools.takewhile", ruleWhile<true>},
+    {"itertools.dropwhile", ruleWhile<false>},
+    {"itertools.filterfalse", ruleFilterFalse},
+    {"itertools.starmap", ruleStarmap},
+    {"itertools.accumulate", ruleAccumulate},
+    {"itertools.compress", ruleCompress},
+    {"itertools.groupby", ruleGroupby},
     {"itertools.repeat", ruleItertools},
     {"itertools.product", ruleItertools},
     {"itertools.count", ruleItertools},

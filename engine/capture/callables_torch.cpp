@@ -21,6 +21,8 @@ PyRef ruleGraphBreak(Evaluation& e, PyObject*, const CallArguments& a) {
 
 /// print, logging, warnings: carried out for real after the graph has run, in program order.
 PyRef ruleDefer(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (PyObject* info = a.keyword("exc_info"); info && info != Py_None && info != Py_False)
+    e.breakHere("side effect", "the exception that is being handled is logged");
   for (size_t i = 0; i < a.total(); ++i)
     if (!isConstantValue(a.args[i]) && !(e.sourceOf(a.args[i]) && !e.isTensor(a.args[i])))
       e.breakHere("side effect", "output that depends on a computed value", "Move printing and logging out of the compiled region.");

@@ -212,6 +212,14 @@ PyRef slotCall(Evaluation& e, PyObject*, const CallArguments& a) {
   return e.call(a.args[0], a.args + 1, a.positional - 1, a.kwNames);
 }
 
+/// Descriptors that are bound by hand.
+PyRef slotGet(Evaluation& e, PyObject*, const CallArguments& a) {
+  PyObject* object = a.positional > 1 && a.args[1] != Py_None ? a.args[1] : nullptr;
+  PyTypeObject* type = a.positional > 2 && PyType_Check(a.args[2]) ? reinterpret_cast<PyTypeObject*>(a.args[2]) : object ? Py_TYPE(object) : nullptr;
+  if (!type) e.breakHere("unsupported call", "a descriptor is bound to nothing");
+  return e.bindDescriptor(a.args[0], object, type, internedName("__get__"));
+}
+
 /// Comparison, hash, repr of builtin bases.
 PyRef slotRead(Evaluation& e, PyObject* callable, const CallArguments& a) { return e.callReal(callable, a); }
 
@@ -222,7 +230,7 @@ struct SlotRow {
 constexpr SlotRow kSlots[] = {
     {"__setattr__", slotSetattr}, {"__delattr__", slotDelattr}, {"__getattribute__", slotGetattribute}, {"__init__", slotInit},
     {"__getitem__", slotGetItem}, {"__setitem__", slotSetItem}, {"__delitem__", slotSetItem},           {"__contains__", slotContains},
-    {"__len__", slotLen},         {"__iter__", slotIter},       {"__call__", slotCall},                 {"__eq__", slotRead},
+    {"__get__", slotGet},         {"__len__", slotLen},         {"__iter__", slotIter},       {"__call__", slotCall},                 {"__eq__", slotRead},
     {"__ne__", slotRead},         {"__lt__", slotRead},         {"__le__", slotRead},                   {"__gt__", slotRead},
     {"__ge__", slotRead},         {"__hash__", slotRead},       {"__repr__", slotRead},                 {"__str__", slotRead},
     {"__add__", slotRead},        {"__or__", slotRead},         {"__mul__", slotRead},                  {"__bool__", slotRead},

@@ -21,11 +21,18 @@ int shapeOf(const FrameState& state) {
   return static_cast<int>((shape ^ (shape >> 32)) & 0x7FFFFFFF);
 }
 
+/// Sets the Python error that libtorch's bindings would set.
+void raiseInPython(std::exception_ptr error) {
+  HANDLE_TH_ERRORS
+  std::rethrow_exception(error);
+  END_HANDLE_TH_ERRORS_RET()
+}
+
 /// Runs one frame: entry, real instruction, entry, ... until it ends or is handed back to CPython.
 class FrameRun {
  public:
   FrameRun(PyThreadState* thread, InterpreterFrame* frame, CodeState& code, const RegionOptions* options)
-      : thread_(thread), frame_(frame), code_(code), options_(options) {}
+      : thread_(thread), frame_(frame), code_(code), options_(options), recursion_(thread) {}
 
   PyObject* run();
 
@@ -41,22 +48,26 @@ class FrameRun {
   Outcome runEntry(Entry& entry, PyRef* result);
   bool runGraph(Entry& entry, std::vector<at::Tensor>* outputs, bool* propagate);
   bool rebuildState(const Segment& segment, Replay& replay);
+  bool applyEffect(Replay& replay, const SideEffect& effect);
   Outcome step(PyRef* result, bool* unsupported);
 
   PyThreadState* thread_;
   InterpreterFrame* frame_;
   CodeState& code_;
   const RegionOptions* options_;
+  RecursionCount recursion_;
   FrameState state_;       ///< valid once `started_`: before that the frame itself is the state
   bool started_ = false;
   int64_t checkStartNs_ = 0;  ///< when the guards of the entry that is about to run were checked; 0 when nothing is recorded
 };
 
 PyObject* FrameRun::handBack() {
+  recursion_.release();
   return started_ ? resumeAt(thread_, frame_, state_) : evaluate(thread_, frame_, 0);
 }
 
 PyObject* FrameRun::raise(int offset) {
+  recursion_.release();
   if (!started_) {
     state_ = stateOf(frame_);
     state_.offset = offset;
@@ -113,6 +124,10 @@ bool FrameRun::runGraph(Entry& entry, std::vector<at::Tensor>* outputs, bool* pr
   try {
     pybind11::gil_scoped_release release;
     *outputs = entry.function->call(inputs);
+  } catch (const aot::HookError& hook) {
+    *propagate = true;
+    ok = false;
+    raiseInPython(hook.error);
   } catch (python_error& error) {
     error.restore();
     // Only what the program's operators raise is tried again in eager, which raises it at the user's line.
@@ -154,6 +169,18 @@ bool FrameRun::rebuildState(const Segment& segment, Replay& replay) {
   return true;
 }
 
+/// A call that was put off is made from the frame's instruction, and left to CPython.
+bool FrameRun::applyEffect(Replay& replay, const SideEffect& effect) {
+  if (effect.kind != SideEffect::Kind::Call) return replay.apply(effect);
+  FrameState here;
+  here.offset = static_cast<int>(effect.number);
+  LinkedFrame linked(thread_, frame_, here);
+  ++captureSuspended();
+  const bool done = replay.apply(effect);
+  --captureSuspended();
+  return done;
+}
+
 /// The exception that an except clause is handling, which sys.exc_info(), a bare `raise` and the context of new exceptions need.
 void setHandled(const Segment& segment, Replay& replay) {
   if (!segment.handled) return;
@@ -169,6 +196,7 @@ Outcome FrameRun::runEntry(Entry& entry, PyRef* result) {
   for (size_t i = entry.graphInputs; i < sources.size(); ++i) sources[i] = PyRef::borrow(entry.guards->output(i));
   for (size_t i = 0; i < entry.graphInputs; ++i)
     if (entry.sharedInputs[i]) sources[i] = PyRef::borrow(entry.guards->output(i));
+  const std::vector<PyRef> temporaries = entry.guards->takeTemporaries();
   std::vector<at::Tensor> outputs;
   bool propagate = false;
   if (entry.function && !runGraph(entry, &outputs, &propagate)) {
@@ -177,7 +205,7 @@ Outcome FrameRun::runEntry(Entry& entry, PyRef* result) {
   }
   Replay replay(outputs, sources, entry.sharedCount);
   for (const SideEffect& effect : segment.effects)
-    if (!replay.apply(effect)) return Outcome::Raised;
+    if (!applyEffect(replay, effect)) return Outcome::Raised;
   switch (segment.exit) {
     case Segment::Exit::Return:
       *result = replay.build(*segment.result);
@@ -215,6 +243,7 @@ Outcome FrameRun::step(PyRef* result, bool* unsupported) {
 }
 
 PyObject* FrameRun::run() {
+  if (recursion_.exhausted()) return handBack();
   for (;;) {
     bool failed = false;
     std::shared_ptr<Entry> entry = entryHere(&failed);

@@ -23,6 +23,9 @@ struct CaptureExceptions {
 };
 CaptureExceptions& captureExceptions();
 
+/// What a compiled callable (fusebox.compile's result) compiles, borrowed; null: not one. Set by the layer that defines them.
+extern PyObject* (*originalOfCompiled)(PyObject* callable);
+
 /// What set_stance() asked for.
 enum class Stance : uint8_t { Default, ForceEager, EagerOnRecompile, FailOnRecompile };
 Stance& captureStance();

@@ -20,6 +20,7 @@ class EntryMaker {
   std::shared_ptr<Entry> make(bool* failed);
 
  private:
+  bool isNotWorthIt();
   bool withinLimits();
   void explainMisses(const char* outcome);
   bool capture(Segment* segment);
@@ -95,6 +96,17 @@ void EntryMaker::explainMisses(const char* outcome) {
     const record::Id id = recorder_->guardFailure(std::move(row));
     if (!cause_) cause_ = id;
   }
+}
+
+/// A frame that never held an operator and whose assumptions keep failing (a container's __setitem__ that C code calls) is Python's
+/// own business: running it costs less than guarding it. What it calls is looked at all the same.
+bool EntryMaker::isNotWorthIt() {
+  constexpr size_t kEnough = 3;
+  if (options_->fullgraph || state_.offset != 0 || code_.points.size() != 1 || point_.entries.size() < kEnough) return false;
+  for (const auto& e : point_.entries)
+    if (e->function || e->segment.exit != Segment::Exit::Return || e->segment.frames > 1) return false;
+  code_.skip = true;
+  return true;
 }
 
 bool EntryMaker::withinLimits() {
@@ -277,6 +289,7 @@ std::shared_ptr<Entry> EntryMaker::compile(Segment segment) {
 std::shared_ptr<Entry> EntryMaker::make(bool* failed) {
   *failed = false;
   frame_ = frameRecord(code_, point_);
+  if (isNotWorthIt()) return nullptr;
   if (!withinLimits()) {
     *failed = PyErr_Occurred();
     return nullptr;

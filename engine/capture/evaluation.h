@@ -81,6 +81,9 @@ class Evaluation final : public Operations {
   void adopt(PyObject* fresh) override;
   /// The same for iterators, which are kept even if they are not collectable.
   void adoptIterator(PyObject* iterator);
+  /// A value that was not read is assigned to locals as it is, if the next instructions only do that (STORE_FAST, or UNPACK_SEQUENCE
+  /// of a tuple or list and the same for its parts): what the program never looks at is not guarded. False: nothing was done.
+  bool assignUnread(Frame& root, PyObject* value, const Source* source);
   void noteTraceback(Frame& frame) override;
   /// Root instruction at which the last exception that a handler of the root frame took was raised; -1: none.
   int64_t lastRaise() const { return lastRaise_; }
@@ -136,6 +139,7 @@ class Evaluation final : public Operations {
   /// type.__call__: __new__ and __init__, whatever the metaclass.
   PyRef construct(PyTypeObject* type, const CallArguments& a);
   PyRef callInstance(PyObject* object, const CallArguments& a);
+  PyRef callCached(PyObject* wrapper, const CallArguments& a);
   PyRef callModuleInstance(PyObject* module, PyObject* callMethod, const CallArguments& a, bool* handled);
   PyRef callMethodNamed(PyObject* object, const char* name, std::initializer_list<PyObject*> args);
   /// Runs a C callable (or a Python function that only computes with tensors) for real on exposed arguments.
@@ -146,6 +150,8 @@ class Evaluation final : public Operations {
   PyRef callRaw(PyObject* callable, const CallArguments& a);
   /// A result of C code: adopts what is new, gives BreakError its way.
   PyRef checked(PyObject* result);
+  /// A tensor that requires a gradient and has no history cannot leave a graph: the segment would have to end before it.
+  void noteLeaf(PyObject* tensor);
   /// A call that is made for real after the graph has run.
   void deferCall(PyObject* callable, const CallArguments& a);
   /// Runs a frame to its end.
@@ -172,6 +178,21 @@ class Evaluation final : public Operations {
   friend class RecipeMaker;
   struct Modes;
   bool equalsConstant(PyObject* object) const;
+  const Source* unreadSource(const Frame& f, size_t local) { return f.unreadSource[local] ? f.unreadSource[local] : sources().local(static_cast<int>(local)); }
+  /// An iterator that existed before: looked ahead of while capturing, advanced when the graph has run.
+  struct Ahead {
+    PyRef iterator;
+    const Source* source = nullptr;  ///< of `rest`
+    PyRef rest;
+    int64_t count = 0;
+    bool exhausted = false;
+    std::vector<PyRef> parts;        ///< it and the iterators inside it, which nothing else may advance
+  };
+  std::vector<std::unique_ptr<Ahead>> ahead_;
+  Ahead& aheadOf(PyObject* iterator, const Source* source);
+  void requireUnwritten(const Ahead& a);
+  PyRef nextOutside(PyObject* iterator, const Source* source);
+  void assignParts(Frame& root, PyObject* value, const Source* source);
   PyRef wrapTensor(PyObject* object, const Source* source);
   void guardValue(PyObject* object, const Source* source);
   /// Before C code looks into an object: a break if what it finds there could change unnoticed.
@@ -195,6 +216,7 @@ class Evaluation final : public Operations {
 
   struct DeferredCall {
     PyRef callable, args, kwargs;
+    int offset = 0;  ///< of the root frame's instruction
   };
   std::vector<DeferredCall> deferred_;
   const FrameState& state_;
@@ -208,6 +230,8 @@ class Evaluation final : public Operations {
   int64_t rootCount_ = 0, stopAt_ = -1, bytecodes_ = 0, frames_ = 0;
   int depth_ = 0;
   int64_t lastRaise_ = -1;
+  int64_t firstLeaf_ = -1;  ///< root instruction that made the first leaf that requires a gradient; -1: none
+  int64_t writes_ = 0;      ///< writes to what existed before, so far
   PyRef handled_;  ///< the exception that was being handled when the segment began
   std::unordered_set<PyTypeObject*> guardedTypes_;
   std::vector<PyRef> keepAlive_;

@@ -1,4 +1,6 @@
 // captureSegment(): evaluates a frame from a state on, and ends the segment where it returns or breaks.
+#include <ATen/SavedTensorHooks.h>
+
 #include "engine/capture/evaluation.h"
 #include "engine/capture/interpreter.h"
 #include "engine/capture/recipes.h"
@@ -29,6 +31,17 @@ namespace {
 
 constexpr int kMaxAttempts = 12;
 
+/// Keeps saved-tensor hooks of the program (checkpoint's) from what tracing saves: they are called when the graph runs.
+class NoSavedTensorHooks {
+ public:
+  NoSavedTensorHooks() : saved_(at::SavedTensorDefaultHooks::get_tls_state()) { at::SavedTensorDefaultHooks::set_tls_state({}); }
+  ~NoSavedTensorHooks() { at::SavedTensorDefaultHooks::set_tls_state(saved_); }
+  NoSavedTensorHooks(const NoSavedTensorHooks&) = delete;
+
+ private:
+  at::impl::SavedTensorDefaultHooksTLS saved_;
+};
+
 /// torch.compiler._is_compiling_flag is True while this lives.
 class CompilingFlag {
  public:
@@ -51,6 +64,7 @@ std::unique_ptr<Frame> rootFrame(const FrameState& state) {
   frame->locals = state.locals;
   frame->locals.resize(static_cast<size_t>(state.code->co_nlocalsplus));
   frame->unread.assign(frame->locals.size(), true);
+  frame->unreadSource.assign(frame->locals.size(), nullptr);
   frame->stack = state.stack;
   frame->pc = frame->decoded->indexOfOffset[static_cast<size_t>(state.offset)];
   frame->isRoot = true;
@@ -118,11 +132,45 @@ void Evaluation::breakHere(std::string kind, std::string reason, std::string hin
   throw CaptureBreak{{std::move(kind), std::move(reason), std::move(hint), place(), stackPlaces()}, -1};
 }
 
+namespace {
+
+/// A function that calls what it is given, from a frame with the name, file, line and globals of `frame`.
+PyRef callerAt(const Frame& frame) {
+  static PyObject* const plain = [] {
+    PyRef globals = PyRef::steal(PyDict_New());
+    PyRef made = PyRef::steal(PyRun_String("(lambda f, a, k: f(*a, **k)).__code__", Py_eval_input, globals.get(), globals.get()));
+    return made.release();
+  }();
+  PyRef replace = PyRef::steal(PyObject_GetAttrString(plain, "replace")), none = PyRef::steal(PyTuple_New(0));
+  PyRef changes = PyRef::steal(Py_BuildValue("{s:O,s:O,s:O,s:i}", "co_name", frame.code()->co_name, "co_qualname", frame.code()->co_qualname,
+                                             "co_filename", frame.code()->co_filename, "co_firstlineno", frame.line()));
+  PyRef code = replace && changes ? PyRef::steal(PyObject_Call(replace.get(), none.get(), changes.get())) : PyRef();
+  PyRef made = code ? PyRef::steal(PyFunction_New(code.get(), frame.globals)) : PyRef();
+  PyErr_Clear();
+  return made;
+}
+
+}  // namespace
+
 void Evaluation::deferCall(PyObject* callable, const CallArguments& a) {
   PyRef args = PyRef::steal(PyTuple_New(static_cast<Py_ssize_t>(a.positional))), kwargs = PyRef::steal(PyDict_New());
   for (size_t i = 0; i < a.positional; ++i) PyTuple_SET_ITEM(args.get(), static_cast<Py_ssize_t>(i), PyRef::borrow(a.args[i]).release());
   for (size_t i = 0; i < a.keywords(); ++i) PyDict_SetItem(kwargs.get(), a.keywordName(i), a.args[a.positional + i]);
-  deferred_.push_back({PyRef::borrow(callable), std::move(args), std::move(kwargs)});
+  DeferredCall deferred{PyRef::borrow(callable), std::move(args), std::move(kwargs)};
+  // What the call finds on the stack (logging's place, warnings' registry) are callers like those that it has now.
+  for (Frame* f = frame_; f; f = f->caller) {
+    if (f->isRoot) {
+      deferred.offset = f->instruction().offset;
+      continue;
+    }
+    PyRef caller = callerAt(*f);
+    if (!caller) breakHere("side effect", "a call that is put off has a caller that cannot be made again");
+    pin(caller.get());
+    deferred.args = PyRef::steal(PyTuple_Pack(3, deferred.callable.get(), deferred.args.get(), deferred.kwargs.get()));
+    deferred.kwargs = PyRef::steal(PyDict_New());
+    deferred.callable = std::move(caller);
+  }
+  deferred_.push_back(std::move(deferred));
 }
 
 void Evaluation::guardWritesAgainstAliases() {
@@ -159,7 +207,7 @@ Segment Evaluation::finish(Frame& root, Segment::Exit exit, std::optional<GraphB
       if (object && root.unread[i]) {
         auto recipe = std::make_shared<Recipe>();
         recipe->kind = Recipe::Kind::FromSource;
-        recipe->source = sources().local(static_cast<int>(i));
+        recipe->source = unreadSource(root, i);
         segment.locals.push_back(std::move(recipe));
       } else {
         segment.locals.push_back(recipes.make(object));
@@ -177,7 +225,17 @@ Segment Evaluation::finish(Frame& root, Segment::Exit exit, std::optional<GraphB
     recipe->children = {recipes.make(call.callable.get()), recipes.make(call.args.get()), recipes.make(call.kwargs.get())};
     SideEffect effect;
     effect.kind = SideEffect::Kind::Call;
+    effect.number = call.offset;
     effect.value = std::move(recipe);
+    segment.effects.push_back(std::move(effect));
+  }
+  for (const auto& a : ahead_) {
+    SideEffect effect;
+    effect.kind = SideEffect::Kind::AdvanceIterator;
+    effect.target = std::make_shared<Recipe>();
+    effect.target->kind = Recipe::Kind::FromSource;
+    effect.target->source = origins_.find(a->iterator.get())->source;
+    effect.number = a->count;
     segment.effects.push_back(std::move(effect));
   }
   if (const Modes now; !(now == *entryModes_)) {
@@ -190,7 +248,7 @@ Segment Evaluation::finish(Frame& root, Segment::Exit exit, std::optional<GraphB
     Result<aot::AotModule> module = aot::finishTrace(*trace_, recipes.graphOutputs());
     if (!module) timer.error(module.error().text());
     if (!module)
-      throw CaptureBreak{{"unsupported graph", module.error().text(), "", place(), stackPlaces()}, 0};
+      throw CaptureBreak{{"unsupported graph", module.error().text(), "", place(), stackPlaces()}, std::max<int64_t>(firstLeaf_, 0)};
     segment.graph = std::make_shared<aot::AotModule>(std::move(*module));
     for (const trace::TracedInput& input : trace_->inputs()) {
       PyRef object = PyRef::steal(THPVariable_Wrap(input.real));
@@ -222,8 +280,13 @@ Result<Segment> Evaluation::run(int64_t stopAt, std::optional<GraphBreak> why) {
     }
   };
   CompilingFlag flag;
+  NoSavedTensorHooks hooks;
   trace::TraceContext::Active active(*trace_);
   Restore restore{*this, handled.get()};
+  // The result of the instruction that broke is often only put away.
+  if (!root->stack.empty() && root->stack.back() &&
+      assignUnread(*root, root->stack.back().get(), sources().stack(static_cast<int>(root->stack.size()) - 1)))
+    root->stack.pop_back();
   for (size_t i = 0; i < root->stack.size(); ++i)
     if (root->stack[i]) root->stack[i] = wrap(root->stack[i].get(), sources().stack(static_cast<int>(i)));
   int sinceBreak = 0;
@@ -236,6 +299,10 @@ Result<Segment> Evaluation::run(int64_t stopAt, std::optional<GraphBreak> why) {
       case Flow::Next:
       case Flow::Jumped:
         ++rootCount_;
+        if (const Source* source = std::exchange(root->unreadItem, nullptr)) {
+          PyRef item = root->pop();
+          if (!assignUnread(*root, item.get(), source)) root->push(wrap(item.get(), source));
+        }
         break;
       case Flow::Return:
         return finish(*root, Segment::Exit::Return, std::nullopt);

@@ -6,6 +6,7 @@
 
 #include "engine/capture/instruction.h"
 #include "engine/capture/py_ref.h"
+#include "engine/capture/source.h"
 
 namespace fusebox::capture {
 
@@ -24,6 +25,8 @@ struct Frame {
   bool isRoot = false;
   /// Root frame of a capture: locals whose value has not been read yet, so carries no guard. Empty elsewhere.
   std::vector<bool> unread;
+  const Source* unreadItem = nullptr;       ///< what FOR_ITER pushed has not been read: its source
+  std::vector<const Source*> unreadSource;  ///< where such a value comes from; null: the local itself
 
   /// A frame of `function` before its first instruction; locals are all unbound.
   static std::unique_ptr<Frame> make(PyObject* function);

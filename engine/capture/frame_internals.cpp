@@ -1,6 +1,8 @@
 // The one file that includes CPython's internal headers. A new minor version must be read and tried before it is let in.
 #include "engine/capture/frame_internals.h"
 
+#include <utility>
+
 #include "engine/capture/instruction.h"
 
 #if PY_VERSION_HEX < 0x030B0000 || PY_VERSION_HEX >= 0x030D0000
@@ -210,6 +212,29 @@ LinkedFrame::LinkedFrame(PyThreadState* thread, InterpreterFrame* frame, const F
 LinkedFrame::~LinkedFrame() {
   thread_->cframe->current_frame = frame_->previous;
   frame_->previous = nullptr;
+}
+
+namespace {
+
+int& remainingRecursion(PyThreadState* thread) {
+#if FUSEBOX_PY312
+  return thread->py_recursion_remaining;
+#else
+  return thread->recursion_remaining;
+#endif
+}
+
+}  // namespace
+
+RecursionCount::RecursionCount(PyThreadState* thread) : thread_(thread) {
+  exhausted_ = remainingRecursion(thread) <= 1;
+  if (exhausted_) return;
+  --remainingRecursion(thread);
+  counted_ = true;
+}
+
+void RecursionCount::release() {
+  if (std::exchange(counted_, false)) ++remainingRecursion(thread_);
 }
 
 Py_ssize_t requestCodeSlot(void (*free)(void*)) {

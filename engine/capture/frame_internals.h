@@ -52,6 +52,23 @@ class LinkedFrame {
   InterpreterFrame* frame_;
 };
 
+/// Counts a frame that CPython does not run against the limit of sys.setrecursionlimit(), as CPython counts those that it does.
+class RecursionCount {
+ public:
+  explicit RecursionCount(PyThreadState* thread);
+  ~RecursionCount() { release(); }
+  RecursionCount(const RecursionCount&) = delete;
+  RecursionCount& operator=(const RecursionCount&) = delete;
+  /// The limit is reached: CPython raises RecursionError when it is given the frame.
+  bool exhausted() const { return exhausted_; }
+  /// Before the frame goes to CPython, which counts it itself.
+  void release();
+
+ private:
+  PyThreadState* thread_;
+  bool exhausted_ = false, counted_ = false;
+};
+
 /// Slot of code objects that holds our data; `free` is called when a code object dies.
 Py_ssize_t requestCodeSlot(void (*free)(void*));
 void* codeSlot(PyCodeObject* code, Py_ssize_t slot);

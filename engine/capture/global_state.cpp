@@ -4,6 +4,7 @@
 #include <ATen/Context.h>
 #include <ATen/PythonTorchFunctionTLS.h>
 #include <ATen/SavedTensorHooks.h>
+#include <torch/csrc/autograd/forward_grad.h>
 #include <c10/core/AutogradState.h>
 #include <c10/core/DefaultDtype.h>
 
@@ -57,7 +58,8 @@ GlobalState GlobalState::current() {
   GlobalState s;
   const auto keys = c10::impl::tls_local_dispatch_key_set();
   s.includedKeys = keys.included_.raw_repr();
-  s.excludedKeys = keys.excluded_.raw_repr();
+  // Names of dimensions, which backward switches off and captured tensors do not have.
+  s.excludedKeys = keys.excluded_.remove(c10::DispatchKey::Named).raw_repr();
   for (size_t i = 0; i < std::size(kFlags); ++i) s.flags |= static_cast<uint32_t>(kFlags[i].read()) << i;
   s.defaultDtype = static_cast<int8_t>(c10::get_default_dtype_as_scalartype());
   s.autocastCpuDtype = static_cast<int8_t>(at::autocast::get_autocast_dtype(at::kCPU));
@@ -99,8 +101,11 @@ std::vector<Difference> differences(const GlobalState& expected, const GlobalSta
   number("torch function disabled", expected.functionDisabled, found.functionDisabled);
   number("saved tensor hooks", expected.savedTensorHooks, found.savedTensorHooks);
   if (list.empty() && !(expected == found)) {
-    append("dispatch keys", c10::toString(c10::DispatchKeySet(c10::DispatchKeySet::RAW, found.includedKeys)),
-           c10::toString(c10::DispatchKeySet(c10::DispatchKeySet::RAW, expected.includedKeys)));
+    const auto text = [](const GlobalState& s) {
+      return c10::toString(c10::DispatchKeySet(c10::DispatchKeySet::RAW, s.includedKeys)) + " without " +
+             c10::toString(c10::DispatchKeySet(c10::DispatchKeySet::RAW, s.excludedKeys));
+    };
+    append("dispatch keys", text(found), text(expected));
   }
   return list;
 }
@@ -127,6 +132,7 @@ const char* GlobalState::refusal() const {
   if (included.has(c10::DispatchKey::FuncTorchDynamicLayerFrontMode)) return "inside a functorch transform";
   if (included.has(c10::DispatchKey::Functionalize)) return "functionalisation is active";
   if (included.has(c10::DispatchKey::Fake)) return "tracing is active";
+  if (torch::autograd::ForwardADLevel::try_get_by_idx(0)) return "forward-mode differentiation is active";
   return nullptr;
 }
 

@@ -77,6 +77,7 @@ void GuardTree::build(const std::vector<const Source*>& outputs) {
     const uint32_t node = nodeOf(source);
     nodes_[node].referenced = true;
     outputRegisters_.push_back(node);
+    for (const Source* s = source; s && !lends_; s = s->base) lends_ = s->kind == Source::Kind::Upcoming;
   }
   distinctSeen_.assign(distinct_.size(), nullptr);
   registers_.assign(nodes_.size(), nullptr);
@@ -202,7 +203,7 @@ void GuardTree::emitFetch(uint32_t position) {
       {Kind::Attr, Code::Attr}, {Kind::TypeOf, Code::TypeOf}, {Kind::FunctionCode, Code::FunctionCode},
       {Kind::FunctionDefaults, Code::FunctionDefaults}, {Kind::FunctionKwDefaults, Code::FunctionKwDefaults},
       {Kind::FunctionClosure, Code::FunctionClosure}, {Kind::MethodSelf, Code::MethodSelf},
-      {Kind::MethodFunction, Code::MethodFunction}, {Kind::TensorGrad, Code::TensorGrad}};
+      {Kind::MethodFunction, Code::MethodFunction}, {Kind::TensorGrad, Code::TensorGrad}, {Kind::Upcoming, Code::Upcoming}};
   const Source* source = nodes_[position].source;
   Op op;
   for (const auto& [kind, code] : kCodes)

@@ -26,9 +26,11 @@ class GuardTree {
   GuardTree(const GuardTree&) = delete;
   GuardTree& operator=(const GuardTree&) = delete;
 
-  /// True if every guard holds. outputs(): borrowed, valid until Python code runs.
+  /// True if every guard holds. outputs(): borrowed, valid until Python code runs; those that the check itself made, as long as what
+  /// takeTemporaries() returns lives.
   bool check(const FrameView& frame, const GlobalState& state);
   PyObject* output(size_t i) const { return registers_[outputRegisters_[i]]; }
+  std::vector<PyRef> takeTemporaries() { return std::exchange(lent_, {}); }
   size_t outputCount() const { return outputRegisters_.size(); }
 
   /// Runs the check again and says which guard failed, what was expected and what was found. Call it only after check() was
@@ -68,6 +70,8 @@ class GuardTree {
   std::vector<Op> ops_;
   std::vector<PyObject*> registers_;        ///< one for each node: the object that it fetched last, borrowed
   std::vector<PyObject*> owned_;            ///< objects that fetching created, until the end of the check
+  std::vector<PyRef> lent_;                 ///< the same after a check that held, when outputs may be among them
+  bool lends_ = false;                      ///< some output is reached through what a check makes
   std::vector<uint32_t> outputRegisters_;
   std::vector<uint32_t> distinct_;          ///< registers that must all differ
   std::vector<PyObject*> distinctSeen_;     ///< their objects at the last success

@@ -1,4 +1,5 @@
 #include "engine/capture/guard_tree_op.h"
+#include "engine/capture/iterator_ahead.h"
 #include "engine/capture/value_kinds.h"
 
 namespace fusebox::capture {
@@ -64,8 +65,9 @@ PyObject* keyAt(PyObject* dict, int64_t index) {
 bool GuardTree::check(const FrameView& frame, const GlobalState& state) {
   if (!*alive_ || (checksGlobalState_ && !(set_->globalState() == state))) return false;
   const bool ok = run(frame) < 0 && allDistinct();
-  for (PyObject* o : owned_) Py_DECREF(o);
+  for (PyObject* o : owned_) lent_.push_back(PyRef::steal(o));
   owned_.clear();
+  if (!ok || !lends_) lent_.clear();
   return ok;
 }
 
@@ -137,6 +139,10 @@ bool GuardTree::fetch(Op& op, const FrameView& frame) {
     case Code::MethodFunction: o = PyMethod_Check(base) ? PyMethod_GET_FUNCTION(base) : nullptr; break;
     case Code::TensorGrad:
       if (THPVariable_Check(base)) o = THPVariable_Wrap(THPVariable_Unpack(base).grad());
+      if (o) owned_.push_back(o);
+      break;
+    case Code::Upcoming:
+      o = PyIter_Check(base) ? upcoming(base).release() : nullptr;
       if (o) owned_.push_back(o);
       break;
     default: break;

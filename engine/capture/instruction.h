@@ -32,7 +32,8 @@ namespace fusebox::capture {
   X(KW_NAMES) X(CALL) X(CALL_FUNCTION_EX) X(MAKE_FUNCTION) X(CALL_INTRINSIC_1) X(LOAD_BUILD_CLASS)                           \
   X(IMPORT_NAME) X(IMPORT_FROM)                                                                                             \
   X(PUSH_EXC_INFO) X(CHECK_EXC_MATCH) X(POP_EXCEPT) X(RERAISE) X(RAISE_VARARGS) X(WITH_EXCEPT_START) X(BEFORE_WITH)          \
-  X(LOAD_ASSERTION_ERROR) X(CLEANUP_THROW) X(UNKNOWN)
+  X(LOAD_ASSERTION_ERROR) X(CLEANUP_THROW) X(CHECK_EG_MATCH) X(CALL_INTRINSIC_2)                     \
+  X(MATCH_MAPPING) X(MATCH_SEQUENCE) X(MATCH_KEYS) X(MATCH_CLASS) X(UNKNOWN)
 
 enum class Op : uint8_t {
 #define X(name) name,

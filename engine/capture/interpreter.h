@@ -42,5 +42,6 @@ HandlerRows containerHandlers();
 HandlerRows flowHandlers();
 HandlerRows callHandlers();
 HandlerRows exceptionHandlers();
+HandlerRows matchHandlers();
 
 }  // namespace fusebox::capture

@@ -179,4 +179,47 @@ PyRef SliceIterator::next(Evaluation& e) {
   return item;
 }
 
+int GroupBy::advance(Evaluation& e) {
+  PyRef value = e.next(iterator_.get());
+  if (!value) return PyErr_Occurred() ? -1 : 0;
+  PyRef key = value;
+  if (keyOf_) {
+    PyObject* args[] = {value.get()};
+    key = e.call(keyOf_.get(), args, 1, nullptr);
+    if (!key) return -1;
+  }
+  value_ = std::move(value);
+  key_ = std::move(key);
+  return 1;
+}
+
+int GroupBy::same(Evaluation& e, PyObject* a, PyObject* b) {
+  if (a == b) return 1;
+  PyRef equal = e.compare(Py_EQ, a, b);
+  return equal ? e.truth(equal.get()) : -1;
+}
+
+PyRef GroupBy::nextGroup(const std::shared_ptr<GroupBy>& self, Evaluation& e) {
+  for (;;) {
+    if (self->key_) {
+      if (!self->wanted_) break;
+      const int inside = self->same(e, self->wanted_.get(), self->key_.get());
+      if (inside < 0) return {};
+      if (!inside) break;
+    }
+    if (self->advance(e) <= 0) return {};
+  }
+  self->wanted_ = self->key_;
+  const int64_t group = ++self->group_;
+  PyRef items = makeLazy(e, std::make_unique<StepIterator>("group", [self, group](Evaluation& in) { return self->nextOfGroup(in, group); }));
+  return PyRef::steal(PyTuple_Pack(2, self->key_.get(), items.get()));
+}
+
+PyRef GroupBy::nextOfGroup(Evaluation& e, int64_t group) {
+  if (group != group_) return {};
+  if (!value_ && advance(e) <= 0) return {};
+  const int inside = same(e, wanted_.get(), key_.get());
+  return inside > 0 ? std::move(value_) : PyRef();
+}
+
 }  // namespace fusebox::capture

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <vector>
 
 #include "engine/capture/evaluation.h"
@@ -98,6 +100,35 @@ class SliceIterator final : public LazyIterator {
  private:
   PyRef iterator_;
   Py_ssize_t at_, wanted_, stop_, step_;
+};
+
+/// An iterator of itertools in one step: what comes next, or null. The step owns its state.
+class StepIterator final : public LazyIterator {
+ public:
+  using Step = std::function<PyRef(Evaluation& e)>;
+  StepIterator(const char* what, Step step) : what_(what), step_(std::move(step)) {}
+  PyRef next(Evaluation& e) override { return step_(e); }
+  const char* what() const override { return what_; }
+
+ private:
+  const char* what_;
+  Step step_;
+};
+
+/// itertools.groupby: its groups and itself advance one iterator.
+class GroupBy {
+ public:
+  GroupBy(PyRef iterator, PyRef key) : iterator_(std::move(iterator)), keyOf_(std::move(key)) {}
+  /// (key, iterator over the group)
+  static PyRef nextGroup(const std::shared_ptr<GroupBy>& self, Evaluation& e);
+  PyRef nextOfGroup(Evaluation& e, int64_t group);
+
+ private:
+  /// 1: another item, 0: none, -1: error.
+  int advance(Evaluation& e);
+  int same(Evaluation& e, PyObject* a, PyObject* b);
+  PyRef iterator_, keyOf_, wanted_, key_, value_;
+  int64_t group_ = 0;
 };
 
 }  // namespace fusebox::capture

@@ -61,7 +61,7 @@ struct SideEffect {
     DelItem,
     SetCell,      ///< target cell's contents = value
     AdvanceIterator, ///< next() on target `number` times
-    Call,         ///< value is a Call recipe: print, logging, warnings that were put off until after the graph
+    Call,         ///< value is a Call recipe: print, logging, warnings that were put off until after the graph, at instruction `number`
     SetTensorData,///< target.data = value; SetGrad: target.grad = value
     SetGrad,
   } kind = Kind::SetAttr;

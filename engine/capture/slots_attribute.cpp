@@ -278,7 +278,8 @@ static PyRef tensorGetAttr(Evaluation& e, PyObject* object, PyObject* name) {
     }
     PyErr_Clear();
   }
-  PyRef value = e.checked(PyObject_GetAttr(object, name));
+  // .data shares the value without a trace of its own: detach() is the same, written down.
+  PyRef value = nameIs(name, "data") && e.isStandIn(object) ? e.callMethodNamed(object, "detach", {}) : e.checked(PyObject_GetAttr(object, name));
   if (value && nameIs(name, "grad_fn") && value.get() != Py_None)
     e.breakHere("autograd graph access", "the compiled region reads grad_fn of a tensor it computes");
   return value;
@@ -406,6 +407,7 @@ bool Evaluation::genericSetAttr(PyObject* object, PyObject* name, PyObject* valu
     if (const Source* source = sourceOf(object)) {
       if (Py_TYPE(attribute) != &PyMemberDescr_Type)
         breakHere("unsupported side effect", std::string("assignment to attribute ") + PyUnicode_AsUTF8(name) + " of a " + type->tp_name);
+      ++writes_;
       journal_.beforeSlotWrite(object, source, name);
     }
     const bool done = PyObject_GenericSetAttr(object, name, value) == 0;
@@ -434,6 +436,7 @@ bool Evaluation::setAttr(PyObject* object, PyObject* name, PyObject* value) {
     if (o && o->source) breakHere("unsupported side effect", "requires_grad of an existing tensor is changed");
     const bool done = PyObject_SetAttr(object, name, value) == 0;
     throwIfBreak();
+    noteLeaf(object);
     return done;
   }
   if (PyModule_Check(object) && Py_TYPE(object) == &PyModule_Type) {

@@ -1,4 +1,5 @@
 // Calls: Python functions are interpreted, C callables run if a rule says how, everything else is a break.
+#include "engine/capture/driver.h"
 #include "engine/capture/evaluation.h"
 #include "engine/capture/interpreter.h"
 #include "engine/capture/lazy_iterators.h"
@@ -7,6 +8,8 @@
 extern "C" PyObject* _PyType_Lookup(PyTypeObject*, PyObject*);
 
 namespace fusebox::capture {
+
+PyObject* (*originalOfCompiled)(PyObject*) = nullptr;
 
 namespace {
 
@@ -220,9 +223,17 @@ void Evaluation::throwIfBreak() {
   breakHere(std::string(trace::name(error->kind())), error->reason(), error->hint());
 }
 
+void Evaluation::noteLeaf(PyObject* tensor) {
+  if (firstLeaf_ >= 0 || !isStandIn(tensor)) return;
+  const at::Tensor& t = THPVariable_Unpack(tensor);
+  Origin* o = origins_.find(tensor);
+  if (t.requires_grad() && t.is_leaf() && !(o && o->source)) firstLeaf_ = rootCount_;
+}
+
 PyRef Evaluation::checked(PyObject* result) {
   PyRef value = PyRef::steal(result);
   throwIfBreak();
+  if (value && isTensor(value.get())) noteLeaf(value.get());
   if (value && Py_REFCNT(value.get()) == 1) {
     if (PyIter_Check(value.get()))
       adoptIterator(value.get());
@@ -344,15 +355,112 @@ PyRef callPartial(Evaluation& e, PyObject* partial, const CallArguments& a) {
 
 }  // namespace
 
+namespace {
+
+/// torch.compiler.is_compiling() is False while this lives: what runs is the program itself.
+class NotCompiling {
+ public:
+  NotCompiling() { set(Py_False); }
+  ~NotCompiling() { set(Py_True); }
+  NotCompiling(const NotCompiling&) = delete;
+
+ private:
+  static void set(PyObject* value) {
+    static PyObject* const module = PyImport_ImportModule("torch.compiler");
+    PyDict_SetItem(PyModule_GetDict(module), internedName("_is_compiling_flag"), value);
+  }
+};
+
+/// A weak reference that existed before stays one object; what it refers to is guarded to be alive.
+PyRef callWeakReference(Evaluation& e, PyObject* reference) {
+  const Source* source = e.sourceOf(reference);
+  PyObject* target = PyWeakref_GET_OBJECT(reference);
+  if (!source || target == Py_None) return e.translate(target, nullptr);
+  e.guard(GuardKind::IdMatch, source, reference);
+  return e.wrap(target, e.sources().globalWeak(reference));
+}
+
+/// operator.itemgetter, attrgetter and methodcaller, by the parts that pickling gives.
+PyRef callOperatorObject(Evaluation& e, PyObject* object, const CallArguments& a) {
+  const std::string_view kind = Py_TYPE(object)->tp_name;
+  PyRef parts = PyRef::steal(PyObject_CallMethod(object, "__reduce__", nullptr));
+  PyRef keys = parts ? PyRef::steal(PySequence_GetItem(parts.get(), 1)) : PyRef();
+  if (!keys || a.total() != 1 || a.positional != 1 || PyTuple_GET_SIZE(keys.get()) == 0) {
+    PyErr_Clear();
+    e.breakHere("unsupported call", "calling an " + std::string(kind) + " in an unusual way");
+  }
+  PyRef subject = PyRef::borrow(a.args[0]);
+  if (kind == "operator.methodcaller") {
+    if (PyRef::steal(PyObject_GetAttrString(parts.get(), "__class__")).get() && !PyType_Check(PyTuple_GET_ITEM(parts.get(), 0)))
+      e.breakHere("unsupported call", "an operator.methodcaller with keywords");
+    PyRef method = e.getAttr(subject.get(), PyTuple_GET_ITEM(keys.get(), 0));
+    std::vector<PyObject*> args;
+    for (Py_ssize_t i = 1; i < PyTuple_GET_SIZE(keys.get()); ++i) args.push_back(PyTuple_GET_ITEM(keys.get(), i));
+    return method ? e.call(method.get(), args.data(), args.size(), nullptr) : PyRef();
+  }
+  auto one = [&](PyObject* key) -> PyRef {
+    if (kind == "operator.itemgetter") return e.getItem(subject.get(), key);
+    PyRef names = PyRef::steal(PyObject_CallMethod(key, "split", "s", ".")), value = subject;
+    for (Py_ssize_t i = 0; names && value && i < PyList_GET_SIZE(names.get()); ++i) {
+      PyRef name = PyRef::borrow(PyList_GET_ITEM(names.get(), i));
+      PyObject* interned = name.release();
+      PyUnicode_InternInPlace(&interned);
+      value = e.getAttr(value.get(), interned);
+      Py_DECREF(interned);
+    }
+    return value;
+  };
+  const Py_ssize_t n = PyTuple_GET_SIZE(keys.get());
+  if (n == 1) return one(PyTuple_GET_ITEM(keys.get(), 0));
+  PyRef tuple = PyRef::steal(PyTuple_New(n));
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    PyRef value = one(PyTuple_GET_ITEM(keys.get(), i));
+    if (!value) return {};
+    PyTuple_SET_ITEM(tuple.get(), i, value.release());
+  }
+  return tuple;
+}
+
+}  // namespace
+
+/// functools.lru_cache of arguments that stay the same: the cache is asked for real, as the program would ask it here, once. What it
+/// gives is the program's own object. With other arguments the function itself is followed, as long as nobody can tell that its
+/// result did not come from the cache.
+PyRef Evaluation::callCached(PyObject* wrapper, const CallArguments& a) {
+  bool plain = true;
+  for (size_t i = 0; i < a.total(); ++i) plain = plain && (isConstantValue(a.args[i]) || isIdentityValue(a.args[i]));
+  if (plain && deferred_.empty()) {
+    NotCompiling flag;
+    trace::NoTrace off;
+    PyRef result = PyRef::steal(PyObject_Vectorcall(wrapper, a.args, a.positional, a.kwNames));
+    return result ? pin(result.get()) : PyRef();
+  }
+  PyRef wrapped = PyRef::steal(PyObject_GetAttrString(wrapper, "__wrapped__"));
+  pin(wrapped.get());
+  const int64_t writes = writes_;
+  const size_t deferred = deferred_.size();
+  PyRef result = call(wrapped.get(), a);
+  const bool fresh = result && !isConstantValue(result.get()) && !isTensor(result.get()) && !sourceOf(result.get());
+  if (writes_ != writes || deferred_.size() != deferred || fresh)
+    breakHere("cached function", describe(wrapped.get()) + " is remembered by functools.lru_cache and " +
+                                     (fresh ? "makes an object that its callers share" : "has effects that happen once"));
+  return result;
+}
+
 PyRef Evaluation::callInstance(PyObject* object, const CallArguments& a) {
   PyTypeObject* type = Py_TYPE(object);
   const std::string_view typeName = type->tp_name;
   if (typeName == "functools.partial") return callPartial(*this, object, a);
-  if (typeName == "functools._lru_cache_wrapper") {
-    PyRef wrapped = PyRef::steal(PyObject_GetAttrString(object, "__wrapped__"));
-    pin(wrapped.get());
-    return call(wrapped.get(), a);
+  if (typeName == "functools._lru_cache_wrapper") return callCached(object, a);
+  if (PyObject* original = originalOfCompiled ? originalOfCompiled(object) : nullptr) {
+    // Compiled inside compiled: one region.
+    if (const Source* source = sourceOf(object)) guard(GuardKind::IdMatch, source, object);
+    pin(original);
+    return call(original, a);
   }
+  if (PyWeakref_CheckRef(object)) return callWeakReference(*this, object);
+  if (typeName == "operator.itemgetter" || typeName == "operator.attrgetter" || typeName == "operator.methodcaller")
+    return callOperatorObject(*this, object, a);
   if (Py_TYPE(object) == &PyStaticMethod_Type) {
     PyRef wrapped = getAttr(object, internedName("__func__"));
     return wrapped ? call(wrapped.get(), a) : PyRef();

@@ -1,6 +1,8 @@
 // iter, next, send and the iterators that only the evaluator can advance.
 #include "engine/capture/evaluation.h"
 #include "engine/capture/call_rules.h"
+#include "engine/capture/iterator_ahead.h"
+#include "engine/capture/interpreter.h"
 #include "engine/capture/lazy_iterators.h"
 #include "engine/capture/value_kinds.h"
 
@@ -158,10 +160,116 @@ PyRef Evaluation::next(PyObject* iterator) {
     PyErr_Format(PyExc_TypeError, "'%.200s' object is not an iterator", type->tp_name);
     return {};
   }
+  if (Origin* o = origins_.find(iterator); o && o->source) return nextOutside(iterator, o->source);
   willConsume(iterator);
   PyRef item = PyRef::steal(PyIter_Next(iterator));
   throwIfBreak();
   return item ? translate(item.get(), nullptr) : PyRef();
+}
+
+Evaluation::Ahead& Evaluation::aheadOf(PyObject* iterator, const Source* source) {
+  for (auto& a : ahead_)
+    if (a->iterator.get() == iterator) return *a;
+  auto made = std::make_unique<Ahead>();
+  made->iterator = made->rest = PyRef::borrow(iterator);
+  made->source = source;
+  forEachIteratorPart(iterator, [&](PyObject* part, bool isIterator) {
+    if (!isIterator) return;
+    for (auto& other : ahead_)
+      for (PyRef& p : other->parts)
+        if (p.get() == part) breakHere("iterator from outside", "two iterators that were made before this segment share a third");
+    made->parts.push_back(PyRef::borrow(part));
+  });
+  return *ahead_.emplace_back(std::move(made));
+}
+
+/// What lies ahead is read from the containers as they were when the segment began.
+void Evaluation::requireUnwritten(const Ahead& a) {
+  bool written = false;
+  forEachIteratorPart(a.rest.get(), [&](PyObject* part, bool isIterator) {
+    Origin* o = isIterator ? nullptr : origins_.find(part);
+    written = written || (o && o->written);
+  });
+  // Iterators over dicts and sets do not tell which one.
+  const std::string_view kind = Py_TYPE(a.iterator.get())->tp_name;
+  if (kind != "list_iterator" && kind != "tuple_iterator" && kind != "range_iterator")
+    for (const Journal::Entry& e : journal_.entries()) written = written || (!e.owner && !PyCell_Check(e.container.get()));
+  if (written) breakHere("iterator from outside", "what an iterator goes through was written to");
+}
+
+PyRef Evaluation::nextOutside(PyObject* iterator, const Source* source) {
+  Ahead& a = aheadOf(iterator, source);
+  if (a.exhausted) return {};
+  requireUnwritten(a);
+  PyRef next = upcoming(a.rest.get());
+  if (!next)
+    breakHere("iterator from outside", std::string("a ") + Py_TYPE(iterator)->tp_name + " that was made before this segment is advanced");
+  keepAlive_.push_back(next);
+  const Source* ahead = sources().derived(Source::Kind::Upcoming, a.source);
+  guard(GuardKind::SequenceLength, ahead, nullptr, PyTuple_GET_SIZE(next.get()));
+  ++a.count;
+  a.exhausted = PyTuple_GET_SIZE(next.get()) == 0;
+  if (a.exhausted) return {};
+  a.rest = PyRef::borrow(PyTuple_GET_ITEM(next.get(), 1));
+  a.source = sources().sequenceItem(ahead, 1);
+  PyObject* item = PyTuple_GET_ITEM(next.get(), 0);
+  const Source* itemSource = sources().sequenceItem(ahead, 0);
+  Frame* f = frame_;
+  if (f && f->isRoot && f->instruction().op == Op::FOR_ITER && f->peek(1).get() == iterator && f->unreadItem == nullptr) {
+    f->unreadItem = itemSource;  // the instructions that follow may not look at it
+    return PyRef::borrow(item);
+  }
+  return wrap(item, itemSource);
+}
+
+namespace {
+
+/// The position behind the instructions that assign one value to locals and do nothing else; -1: they do something else.
+int behindTarget(const DecodedCode& code, int pc) {
+  if (pc < 0 || static_cast<size_t>(pc) >= code.instructions.size()) return -1;
+  const Instruction& i = code.instructions[static_cast<size_t>(pc)];
+  if (i.op == Op::STORE_FAST) return pc + 1;
+  if (i.op != Op::UNPACK_SEQUENCE) return -1;
+  int next = pc + 1;
+  for (int k = 0; k < i.arg && next >= 0; ++k) next = behindTarget(code, next);
+  return next;
+}
+
+/// Whether UNPACK_SEQUENCE at `pc` (and inside) meets tuples and lists of the right lengths.
+bool unpacks(const DecodedCode& code, int& pc, PyObject* value) {
+  const Instruction& i = code.instructions[static_cast<size_t>(pc++)];
+  if (i.op == Op::STORE_FAST) return true;
+  if (!(PyTuple_CheckExact(value) || PyList_CheckExact(value)) || PySequence_Fast_GET_SIZE(value) != i.arg) return false;
+  for (int k = 0; k < i.arg; ++k)
+    if (!unpacks(code, pc, PySequence_Fast_GET_ITEM(value, k))) return false;
+  return true;
+}
+
+}  // namespace
+
+void Evaluation::assignParts(Frame& root, PyObject* value, const Source* source) {
+  const Instruction& i = root.instruction();
+  ++root.pc;
+  if (i.op == Op::STORE_FAST) {
+    const auto local = static_cast<size_t>(i.arg);
+    root.locals[local] = PyRef::borrow(value);
+    root.unread[local] = true;
+    root.unreadSource[local] = source;
+    return;
+  }
+  guard(GuardKind::TypeMatch, source, reinterpret_cast<PyObject*>(Py_TYPE(value)));
+  guard(GuardKind::SequenceLength, source, nullptr, i.arg);
+  for (int k = 0; k < i.arg; ++k) assignParts(root, PySequence_Fast_GET_ITEM(value, k), sources().sequenceItem(source, k));
+}
+
+bool Evaluation::assignUnread(Frame& root, PyObject* value, const Source* source) {
+  if (behindTarget(*root.decoded, root.pc) < 0) return false;
+  int pc = root.pc;
+  if (!unpacks(*root.decoded, pc, value)) return false;
+  // A list that this segment wrote to holds other things than it did.
+  if (Origin* o = origins_.find(value); o && (o->written || o->fresh())) return false;
+  assignParts(root, value, source);
+  return true;
 }
 
 int Evaluation::send(PyObject* receiver, PyObject* value, PyRef* result) {

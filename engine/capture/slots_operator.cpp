@@ -177,7 +177,7 @@ PyRef Evaluation::convert(char conversion, PyObject* value) {
     PyObject* args[] = {value};
     return call(method, args, 1, nullptr);
   }
-  if (PyType_Check(value) || isIdentityValue(value) || PyExceptionInstance_Check(value) || PyTuple_Check(value) || PyList_Check(value) ||
+  if (PyType_Check(value) || isIdentityValue(value) || isValueObject(value) || PyExceptionInstance_Check(value) || PyTuple_Check(value) || PyList_Check(value) ||
       PyDict_Check(value) || PyAnySet_Check(value)) {
     requireKnown(value);
     PyRef exposed = expose(value);
@@ -217,7 +217,7 @@ void Evaluation::storeCell(PyObject* cell, PyObject* value) {
 void Evaluation::readLocal(Frame& f, int index) {
   const auto i = static_cast<size_t>(index);
   f.unread[i] = false;
-  if (f.locals[i]) f.locals[i] = wrap(f.locals[i].get(), sources().local(index));
+  if (f.locals[i]) f.locals[i] = wrap(f.locals[i].get(), unreadSource(f, i));
 }
 
 PyRef Evaluation::importName(Frame& f, PyObject* name, PyObject* fromList, PyObject* level) {

@@ -25,6 +25,7 @@ struct Source {
     FunctionCode, FunctionDefaults, FunctionKwDefaults, FunctionClosure,  ///< parts of a Python function
     MethodSelf, MethodFunction,                                           ///< parts of a bound method
     TensorGrad,   ///< base.grad
+    Upcoming,     ///< what iterator `base` would give next: () at its end, else (item, iterator over the rest); `base` is not advanced
     GlobalWeak,   ///< the object a weak reference `key` points to
   } kind = Kind::Local;
   const Source* base = nullptr;

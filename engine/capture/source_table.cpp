@@ -78,6 +78,7 @@ std::string Source::str() const {
     case Kind::MethodSelf: return of + ".__self__";
     case Kind::MethodFunction: return of + ".__func__";
     case Kind::TensorGrad: return of + ".grad";
+    case Kind::Upcoming: return "upcoming(" + of + ")";
     case Kind::GlobalWeak: return "weakref()";
   }
   return "?";

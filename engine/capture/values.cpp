@@ -151,6 +151,7 @@ PyRef Evaluation::wrapTensor(PyObject* object, const Source* source) {
   if (!isPlainTensorClass(Py_TYPE(object)))
     breakHere("tensor subclass", std::string("a tensor of class ") + Py_TYPE(object)->tp_name + " is not followed",
               "Convert it to a plain torch.Tensor before the compiled region.");
+  if (real.has_names()) breakHere("named tensor", "a tensor with named dimensions is not followed", "Drop the names with rename(None).");
   PyRef standIn;
   try {
     standIn = PyRef::steal(THPVariable_Wrap(trace_->input(real, source->label()).standIn));
@@ -209,6 +210,7 @@ PyRef Evaluation::translate(PyObject* element, const Source* source) {
 void Evaluation::willWrite(PyObject* container) {
   const Source* source = sourceOf(container);
   if (!source) return;
+  ++writes_;
   if (PyDict_Check(container) && !origins_.find(container)->owner && !origins_.find(container)->written) {
     // Keys are guarded one by one where read; nothing to do before the first write.
   } else if (PyList_Check(container) || PyAnySet_Check(container)) {

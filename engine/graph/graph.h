@@ -123,6 +123,7 @@ struct Node {
   int32_t index = -1;  ///< Placeholder: input position; Constant: constant position
   bool isBackward = false;
   bool outputIsList = false;  ///< the schema returns one tensor list, flattened in `outputs`
+  bool noGrad = false;        ///< forward: traced with gradient mode off, so that its results have no history
   Provenance origin;
 };
 

@@ -106,7 +106,17 @@ void copyNames(PyObject* from, PyObject* to) {
 
 }  // namespace
 
+namespace {
+
+PyObject* originalOf(PyObject* callable) {
+  const bool compiled = Py_TYPE(callable) == &compiledFunctionType && cast(callable)->kind == WrapperKind::Compile;
+  return compiled ? cast(callable)->original : nullptr;
+}
+
+}  // namespace
+
 int addCompiledFunctionType(PyObject* module) {
+  capture::originalOfCompiled = originalOf;
   PyTypeObject& t = compiledFunctionType;
   t.tp_name = "fusebox._engine.CompiledFunction";
   t.tp_basicsize = sizeof(CompiledFunction);

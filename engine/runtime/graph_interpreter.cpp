@@ -1,5 +1,7 @@
 #include "engine/runtime/graph_interpreter.h"
 
+#include <c10/core/GradMode.h>
+
 #include "engine/runtime/argument_binding.h"
 #include "engine/runtime/dispatch_scope.h"
 #include "engine/runtime/symbol_binding.h"
@@ -30,7 +32,6 @@ class Interpreter {
   }
 
   Result<std::vector<at::Tensor>> run() {
-    DispatchScope scope;
     for (const Node& node : graph_.nodes()) {
       if (node.kind == NodeKind::Output) return results(node);
       if (auto done = step(node); !done) return tl::unexpected(done.error());
@@ -64,6 +65,7 @@ class Interpreter {
       stack.push_back(materialise(
           argument, [this](int32_t slot) -> const at::Tensor& { return values_[static_cast<size_t>(slot)]; },
           [this](graph::Symbol symbol) { return symbols_.value(symbol); }));
+    c10::AutoGradMode mode(c10::GradMode::is_enabled() && !node.noGrad);
     handle->callBoxed(stack);
     return storeOutputs(node, stack);
   }
@@ -115,7 +117,14 @@ class Interpreter {
 
 Result<std::vector<at::Tensor>> runEager(const Graph& graph, c10::ArrayRef<at::Tensor> inputs,
                                          c10::ArrayRef<at::Tensor> constants, c10::ArrayRef<at::Generator> generators) {
+  DispatchScope scope;
   return Interpreter(graph, inputs, constants, generators).run();
+}
+
+Result<std::vector<at::Tensor>> runDifferentiable(const Graph& graph, c10::ArrayRef<at::Tensor> inputs,
+                                                  c10::ArrayRef<at::Tensor> constants) {
+  c10::impl::ExcludeDispatchKeyGuard noAutocast(c10::autocast_dispatch_keyset);
+  return Interpreter(graph, inputs, constants, {}).run();
 }
 
 }  // namespace fusebox::runtime

@@ -18,4 +18,9 @@ Result<std::vector<at::Tensor>> runEager(const graph::Graph& graph, c10::ArrayRe
                                          c10::ArrayRef<at::Tensor> constants = {},
                                          c10::ArrayRef<at::Generator> generators = {});
 
+/// The same with autograd watching, in the gradient mode of the caller: results have a history that leads to the inputs. Nodes that
+/// were traced without gradients stay without.
+Result<std::vector<at::Tensor>> runDifferentiable(const graph::Graph& graph, c10::ArrayRef<at::Tensor> inputs,
+                                                  c10::ArrayRef<at::Tensor> constants = {});
+
 }  // namespace fusebox::runtime

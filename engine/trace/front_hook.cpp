@@ -220,7 +220,9 @@ void frontHook(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* s
   outs.finish();
   size_t count = op.schema().returns().size();
   for (size_t i = stack->size() - std::min(count, stack->size()); i < stack->size(); ++i)
-    forEachTensor((*stack)[i], [](const at::Tensor& t) {
+    forEachTensor((*stack)[i], [&](const at::Tensor& t) {
+      if (t.defined() && t.has_names())
+        raiseBreak(BreakKind::UnsupportedOp, facts.name + " gives a tensor with named dimensions", "drop the names with rename(None)");
       if (at::functionalization::impl::isFunctionalTensor(t)) forbidDataAccess(t);
     });
 }

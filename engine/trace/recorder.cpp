@@ -2,6 +2,7 @@
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/SequenceNumber.h>
+#include <c10/core/GradMode.h>
 
 #include <atomic>
 
@@ -88,9 +89,15 @@ at::Tensor Recorder::constant(const at::Tensor& data) {
   return wrap(meta, data.device(), {id, 0});
 }
 
+void Recorder::know(const at::Tensor& traced, at::Tensor data) {
+  auto* t = asTrace(traced);
+  if (t && t->trace() == trace_ && data.sizes() == traced.sizes() && data.scalar_type() == traced.scalar_type()) known_[t->value()] = std::move(data);
+}
+
 at::Tensor Recorder::constantData(const at::Tensor& traced) const {
   auto* t = asTrace(traced);
   if (!t || t->trace() != trace_ || t->value().node < 0) return {};
+  if (auto known = known_.find(t->value()); known != known_.end()) return known->second;
   auto& node = graph_.node(t->value().node);
   return node.kind == graph::NodeKind::Constant ? constants_[static_cast<size_t>(node.index)] : at::Tensor();
 }
@@ -151,6 +158,7 @@ void Recorder::call(const c10::OperatorHandle& op, const OperatorFacts& facts, c
   TORCH_INTERNAL_ASSERT(made == id);
   auto& node = graph_.node(made);
   node.isBackward = backward_;
+  node.noGrad = !backward_ && !c10::GradMode::is_enabled();
   node.outputIsList = isList && results.size() == 1;
   if (!backward_) forwardNode_.try_emplace(at::sequence_number::peek() - 1, made);
   ++calls_;

@@ -4,6 +4,7 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 
 #include <functional>
+#include <map>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -37,7 +38,9 @@ class Recorder {
   void startBackward() { backward_ = true; }
   /// The autograd node whose formula runs next; its forward operator's place is given to what it records.
   void setBackwardOrigin(uint64_t sequenceNumber);
-  /// Data of a trace tensor that is a constant, else undefined.
+  /// `traced` is computed from constants alone, and this is what it holds.
+  void know(const at::Tensor& traced, at::Tensor data);
+  /// Data of a trace tensor that is a constant or known, else undefined.
   at::Tensor constantData(const at::Tensor& traced) const;
 
  private:
@@ -48,6 +51,7 @@ class Recorder {
   graph::Graph graph_;
   std::vector<at::Tensor> constants_;
   std::function<graph::Provenance()> provenance_;
+  std::map<graph::ValueRef, at::Tensor> known_;
   std::unordered_map<uint64_t, graph::NodeId> forwardNode_;  ///< autograd sequence number -> first node recorded after it
   graph::NodeId backwardOrigin_ = -1;
   uint64_t trace_;

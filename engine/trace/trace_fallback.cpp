@@ -116,6 +116,28 @@ void refuseWrites(const c10::OperatorHandle& op, const OperatorFacts& facts, c10
   }
 }
 
+// Small results of constants alone are computed as well as recorded, so that item() of them needs no break: sizes that a program
+// computes with torch.div and the like.
+void computeConstant(const c10::OperatorHandle& op, TraceContext& context, c10::ArrayRef<IValue> args, std::span<IValue> results) {
+  constexpr int64_t kSmall = 32;
+  if (results.size() != 1 || !results[0].isTensor() || !results[0].toTensor().defined()) return;
+  auto result = results[0].toTensor();
+  if (!result.device().is_cpu() || result.numel() > kSmall || !asTrace(result)) return;
+  bool known = true;
+  Stack stack(args.begin(), args.end());
+  for (auto& a : stack)
+    mapTensors(a, [&](const at::Tensor& t) -> at::Tensor {
+      auto data = asTrace(t) ? context.recorder().constantData(t) : t;
+      known = known && data.defined() && data.device().is_cpu() && data.numel() <= kSmall;
+      return data.defined() ? data : t;
+    });
+  if (!known) return;
+  DispatchState state;
+  state.exclude(traceKeys() | aboveTraceKeys());
+  op.callBoxed(&stack);
+  context.recorder().know(result, stack.back().toTensor());
+}
+
 void recordCall(const c10::OperatorHandle& op, const OperatorFacts& facts, const CallShape& call, TraceContext& context, Stack* stack) {
   size_t arity = op.schema().arguments().size(), base = stack->size() - arity;
   std::vector<IValue> original(stack->begin() + base, stack->end());
@@ -140,7 +162,9 @@ void recordCall(const c10::OperatorHandle& op, const OperatorFacts& facts, const
   for (size_t i = stack->size() - count; i < stack->size(); ++i)
     hasTensor |= (*stack)[i].isTensor() || (*stack)[i].isTensorList();
   if (!hasTensor && !facts.effectful) return;  // a question about geometry: answered, nothing to run later
-  context.recorder().call(op, facts, original, std::span(stack->data() + stack->size() - count, count), device);
+  std::span results(stack->data() + stack->size() - count, count);
+  context.recorder().call(op, facts, original, results, device);
+  if (facts.returnsTensor && !facts.random && !facts.effectful && !facts.writes) computeConstant(op, context, original, results);
 }
 
 }  // namespace

@@ -9,6 +9,17 @@ def script(f):
     return f
 
 
+# Subjects that look for breadth: their programs run with few of the forced breaks.
+BREADTH = {"everyday", "tensors", "training", "transforms"}
+
+
+def runs_with(f, break_every):
+    if getattr(f, "asks_is_compiling", False) and break_every:
+        return False  # a break forced at that very call answers as eager does
+    return break_every in (0, 1, 4) or f.__module__.rpartition(".")[2] not in BREADTH
+
+
 def load():
     from . import autograd, boundaries, classes, containers, guards, language, modes, modules  # noqa: F401
+    from . import everyday, tensors, training, transforms  # noqa: F401
     return SCRIPTS

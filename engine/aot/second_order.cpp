@@ -1,0 +1,82 @@
+#include "engine/aot/second_order.h"
+
+#include <set>
+
+#include "engine/aot/graph_extract.h"
+#include "engine/aot/operator_kind.h"
+
+namespace fusebox::aot {
+
+using graph::NodeKind;
+using graph::ValueRef;
+using Feed = SecondOrder::Feed;
+
+namespace {
+
+/// Values that are given rather than computed: inputs, kept random values (and kept copies of inputs that are overwritten), tangents.
+std::vector<Boundary> boundariesOf(const AotModule& module, std::vector<Feed>& feeds) {
+  std::vector<Boundary> made;
+  auto add = [&](ValueRef value, Feed::Kind kind, int32_t index) {
+    made.push_back({value, module.joint.node(value.node).name});
+    feeds.push_back({kind, index});
+  };
+  std::vector<bool> written(module.inputs.size());
+  for (auto& m : module.mutations) written[static_cast<size_t>(m.input)] = true;
+  for (size_t i = 0; i < module.saved.size(); ++i) {
+    auto& node = module.joint.node(module.saved[i].joint.node);
+    const bool copyOfInput = node.kind == NodeKind::Placeholder && module.saved[i].kind == SavedPlan::Kind::Result;
+    const bool random = node.kind == NodeKind::Call && kindOf(node.op).mustKeep;
+    if (copyOfInput || random) add(module.saved[i].joint, Feed::Kind::Saved, static_cast<int32_t>(i));
+  }
+  const auto inputs = static_cast<int32_t>(module.inputs.size());
+  for (auto id : module.joint.placeholders()) {
+    const int32_t index = module.joint.node(id).index;
+    if (index >= inputs)
+      add({id, 0}, Feed::Kind::Tangent, index - inputs);
+    else if (!written[static_cast<size_t>(index)])
+      add({id, 0}, Feed::Kind::Input, index);
+  }
+  return made;
+}
+
+/// A value that can be neither given nor computed, among those that `results` need; empty: none.
+std::string unavailable(const graph::Graph& joint, const std::vector<Boundary>& boundaries, const std::vector<std::optional<ValueRef>>& results) {
+  std::set<ValueRef> given;
+  for (auto& b : boundaries) given.insert(b.value);
+  std::vector<bool> needed(joint.nodes().size());
+  auto need = [&](ValueRef v) {
+    if (!given.count(v)) needed[static_cast<size_t>(v.node)] = true;
+  };
+  for (auto& r : results)
+    if (r) need(*r);
+  for (size_t i = joint.nodes().size(); i-- > 0;) {
+    auto& node = joint.nodes()[i];
+    if (!needed[i]) continue;
+    if (node.kind == NodeKind::Placeholder) return "it needs an input as it was before the compiled function overwrote it";
+    if (node.kind == NodeKind::Call && kindOf(node.op).mustKeep) return "it needs what " + node.op + " drew, which was not kept";
+    graph::Graph::forEachValue(node.args, need);
+  }
+  return {};
+}
+
+}  // namespace
+
+SecondOrder makeSecondOrder(const AotModule& module) {
+  SecondOrder made;
+  if (module.opaqueHistory) {
+    made.refusal = "a torch.autograd.Function is inside";
+    return made;
+  }
+  auto boundaries = boundariesOf(module, made.feeds);
+  std::vector<std::optional<ValueRef>> gradients;
+  auto& results = module.joint.output()->args;
+  for (size_t i = results.size() - module.gradInputs.size(); i < results.size(); ++i) {
+    auto* value = results[i].as<ValueRef>();
+    gradients.push_back(value ? std::optional(*value) : std::nullopt);
+  }
+  made.refusal = unavailable(module.joint, boundaries, gradients);
+  if (made.refusal.empty()) made.graph = extractGraph(module.joint, boundaries, gradients, [](const graph::Node&) { return false; });
+  return made;
+}
+
+}  // namespace fusebox::aot

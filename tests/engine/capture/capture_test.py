@@ -1,0 +1,138 @@
+"""What is captured whole, and into how few graphs: constructs that must not break, and loops whose body is compiled once."""
+
+import functools
+import itertools
+import operator
+import sys
+import warnings
+
+import torch
+from torch import nn
+
+import fusebox
+
+FAILURES = []
+
+
+def expect(condition, what):
+    if not condition:
+        FAILURES.append(what)
+        print("FAIL", what, flush=True)
+
+
+def whole(what, f, *args):
+    """f(*args) is one graph, and equals eager."""
+    fusebox.reset()
+    try:
+        got = fusebox.compile(f, fullgraph=True)(*args)
+    except Exception as error:
+        expect(False, f"{what}: {type(error).__name__}: {error}")
+        return
+    torch.testing.assert_close(got, f(*args), msg=lambda m: f"{what}: {m}")
+
+
+def counted(f, *args, calls=1):
+    fusebox.reset()
+    before = fusebox.counters()
+    compiled = fusebox.compile(f)
+    for _ in range(calls):
+        got = compiled(*args)
+    after = fusebox.counters()
+    return got, {k: after[k] - before[k] for k in ("graphs", "graph_breaks", "recompiles", "recompile_limits")}
+
+
+class Point:
+    __match_args__ = ("x", "y")
+
+    def __init__(self, x, y):
+        self.x, self.y = x, y
+
+
+def test_match_statements():
+    def f(t, command):
+        match command:
+            case Point(0, y=k):
+                return t * k
+            case {"scale": s, **rest}:
+                return t * s + len(rest)
+            case ["add", *values]:
+                return t + sum(values)
+            case str() | None:
+                return t - 1
+            case _:
+                return t
+
+    for command in (Point(0, 3), Point(1, 3), {"scale": 2, "a": 1}, ["add", 1, 2], "text", None, 5):
+        whole(f"match {command!r}", f, torch.ones(3), command)
+
+
+def test_iterators():
+    def tools(x):
+        groups = [(k, sum(g)) for k, g in itertools.groupby([1, 1, 2], lambda v: v)]
+        taken = sum(itertools.takewhile(lambda v: v < 3, itertools.count())) + len(list(itertools.dropwhile(bool, [1, 0, 2])))
+        runs = list(itertools.accumulate([x, x, x], operator.mul))
+        return runs[-1] * taken + groups[0][1] + sum(itertools.starmap(pow, [(2, 3)])) + len(list(itertools.compress("abc", [1, 0, 1])))
+
+    whole("itertools", tools, torch.full((2,), 2.0))
+    whole("an iterator from outside", lambda x, it: [x * v for v in it][0] + 1, torch.ones(2), [1, 2])
+
+    given = iter([torch.ones(2), torch.full((2,), 2.0), torch.full((2,), 3.0)])
+
+    def two(it):
+        return next(it) + next(it)
+
+    got = fusebox.compile(two, fullgraph=True)(given)
+    expect(got.tolist() == [3, 3] and next(given).tolist() == [3, 3], "an iterator from outside is advanced as far as it was read")
+
+
+def test_operator_objects():
+    pick, name, call = operator.itemgetter(1, 0), operator.attrgetter("T.shape"), operator.methodcaller("mul", 3)
+
+    def f(x):
+        a, b = pick((x, x * 2))
+        return call(a) + b, name(x)
+
+    whole("operator objects", f, torch.ones(2, 3))
+
+
+def test_cached_functions():
+    calls = []
+
+    @functools.lru_cache
+    def table(n):
+        calls.append(n)
+        return torch.arange(n, dtype=torch.float32)
+
+    f = fusebox.compile(lambda x: x + table(4), fullgraph=True)
+    for _ in range(3):
+        torch.testing.assert_close(f(torch.ones(4)), torch.ones(4) + torch.arange(4.0))
+    expect(calls == [4], f"a cached function ran {len(calls)} times")
+
+
+def test_compiled_inside_compiled():
+    inner = fusebox.compile(lambda x: x * 2)
+    layer = fusebox.compile(nn.Linear(3, 3))
+    whole("a compiled function inside another", lambda x: inner(x) + layer(x), torch.ones(2, 3))
+
+
+def test_gradients_that_nobody_asked_for():
+    a, b = nn.Linear(3, 2), nn.Linear(3, 2)
+    f = fusebox.compile(lambda x: (a(x), b(x)))
+    f(torch.ones(1, 3))[0].sum().backward()
+    expect(a.weight.grad is not None and b.weight.grad is None, "a parameter behind an unused result gets no gradient")
+
+
+def main():
+    warnings.simplefilter("ignore")
+    for name, test in sorted(globals().items()):
+        if name.startswith("test_"):
+            try:
+                test()
+            except Exception as error:
+                expect(False, f"{name}: {type(error).__name__}: {error}")
+    print(len(FAILURES), "failures")
+    return 1 if FAILURES else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

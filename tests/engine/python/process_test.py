@@ -1,0 +1,201 @@
+"""What a process does around compiled code: threads, forks, signals, memory, and its end. Each case is a script of its own."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+import unittest
+
+
+def start(code, **options):
+    prelude = "import os, signal, sys, threading, time\nimport torch\nfrom torch import nn\nimport fusebox\ntorch.set_num_threads(1)\n"
+    return subprocess.Popen([sys.executable, "-c", prelude + textwrap.dedent(code)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                            text=True, **options)
+
+
+def run(code, timeout=240):
+    process = start(code)
+    out, err = process.communicate(timeout=timeout)
+    return process.returncode, out.strip(), err
+
+
+class ProcessTest(unittest.TestCase):
+    def passes(self, code):
+        status, out, err = run(code)
+        self.assertEqual((status, out), (0, "fine"), err[-2000:])
+
+    def test_fork_after_compiling(self):
+        self.passes("""
+            import multiprocessing
+            f = fusebox.compile(lambda x: (x.sin() * 2).sum(-1))
+            x = torch.randn(4, 5)
+            want = (x.sin() * 2).sum(-1)
+            assert torch.allclose(f(x), want)
+
+            def child(queue):
+                y = torch.randn(3, 7)
+                ok = torch.allclose(f(x), want) and torch.allclose(f(y), (y.sin() * 2).sum(-1))  # a hit, and a recompile
+                queue.put(ok)
+
+            context = multiprocessing.get_context("fork")
+            queue = context.Queue()
+            children = [context.Process(target=child, args=(queue,)) for _ in range(2)]
+            [c.start() for c in children]
+            assert all(queue.get(timeout=100) for _ in children)
+            [c.join() for c in children]
+            assert [c.exitcode for c in children] == [0, 0]
+            print("fine")
+        """)
+
+    def test_threads_that_recompile_one_function(self):
+        self.passes("""
+            net = nn.Sequential(nn.Linear(8, 8), nn.GELU(), nn.Linear(8, 4))
+            f = fusebox.compile(net)
+            errors = []
+
+            def work(seed):
+                generator = torch.Generator().manual_seed(seed)
+                try:
+                    for i in range(40):
+                        x = torch.randn(1 + (seed + i) % 6, 8, generator=generator)
+                        if i % 3:
+                            with torch.no_grad():
+                                assert torch.allclose(f(x), net(x), atol=1e-5)
+                        else:
+                            torch.autograd.grad(f(x).sum(), list(net.parameters()))
+                except BaseException as error:
+                    errors.append(repr(error))
+
+            threads = [threading.Thread(target=work, args=(s,)) for s in range(8)]
+            [t.start() for t in threads]
+            [t.join() for t in threads]
+            assert not errors, errors
+            print("fine")
+        """)
+
+    def test_interrupt_while_capturing_and_running(self):
+        self.passes("""
+            import warnings
+            warnings.simplefilter("ignore")
+
+            def slow(x, n):
+                for i in range(n):
+                    x = torch.sin(x) * 1.01 + i
+                return x
+
+            f = fusebox.compile(slow)
+            x = torch.randn(64)
+            interrupted = 0
+            for k in range(12):
+                signal.signal(signal.SIGALRM, signal.default_int_handler)
+                signal.setitimer(signal.ITIMER_REAL, 0.003 * (k + 1))
+                try:
+                    while True:
+                        f(x, 300 + k)
+                except KeyboardInterrupt:
+                    interrupted += 1
+                finally:
+                    signal.setitimer(signal.ITIMER_REAL, 0)
+            assert interrupted == 12, interrupted
+            assert torch.allclose(f(x, 50), slow(x, 50), atol=1e-4)
+            assert not torch.compiler.is_compiling()
+            print("fine")
+        """)
+
+    def test_memory_of_calls_and_of_recompiles(self):
+        self.passes("""
+            import gc
+            import warnings
+            warnings.simplefilter("ignore")
+
+            def resident():
+                gc.collect()
+                with open("/proc/self/statm") as f:
+                    return int(f.read().split()[1]) * 4096 / 1e6
+
+            def g(x, d):
+                d["n"] = d["n"] + 1
+                return {"y": x * 2 + d["n"] % 2, "parts": [x[0], x.sum()]}
+
+            f = fusebox.compile(g)
+            x, d = torch.randn(64, 64), {"n": 0}
+            for _ in range(500):
+                f(x, {"n": 0})
+            before = resident()
+            for _ in range(10000):
+                f(x, {"n": 0})
+            calls = resident() - before
+            for i in range(60):
+                fusebox.reset()
+                fusebox.compile(lambda x: x * 2 + 1)(x)
+            before = resident()
+            for i in range(300):
+                fusebox.reset()
+                fusebox.compile(lambda x: x * 2 + 1)(x)
+            recompiles = resident() - before
+            assert calls < 8, calls
+            assert recompiles < 30, recompiles
+            print("fine")
+        """)
+
+    def test_ends_with_live_compiled_objects(self):
+        status, out, err = run("""
+            net = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 64))
+            f = fusebox.compile(net)
+            y = f(torch.randn(8, 64, requires_grad=True)).sum()
+            sys.compiled = f
+            keep = [y, f]
+            thread = threading.Thread(target=lambda: [f(torch.randn(i + 1, 64)) for i in range(5)])
+            thread.start()
+            thread.join()
+            sys.exit(7)
+        """)
+        self.assertEqual((status, out), (7, ""), err[-2000:])
+        self.assertNotIn("Fatal", err)
+
+    def test_uncaught_error_in_a_compiled_function(self):
+        status, out, err = run("""
+            def inner(x):
+                raise ValueError("wrong " + str(tuple(x.shape)))
+
+            @fusebox.compile
+            def f(x):
+                y = x + 1
+                return inner(y)
+
+            f(torch.randn(2))
+        """)
+        self.assertEqual(status, 1)
+        self.assertIn("ValueError: wrong (2,)", err)
+        self.assertIn("in inner", err)
+
+    def test_killed_while_compiling(self):
+        process = start("""
+            print("ready", flush=True)
+            i = 0
+            while True:
+                fusebox.reset()
+                fusebox.compile(lambda x: (x.sin() + i).cos().softmax(-1))(torch.randn(16, 16))
+        """)
+        self.assertEqual(process.stdout.readline().strip(), "ready")
+        time.sleep(0.3)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=60)
+        self.assertEqual(process.returncode, -signal.SIGTERM)
+
+    def test_recursion_without_end(self):
+        self.passes("""
+            def down(x):
+                return down(x + 1)
+
+            try:
+                fusebox.compile(down)(torch.ones(1))
+            except RecursionError:
+                print("fine")
+        """)
+
+
+if __name__ == "__main__":
+    unittest.main()
