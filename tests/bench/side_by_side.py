@@ -3,7 +3,8 @@
     PYTHONPATH=build/release/python:tests OMP_WAIT_POLICY=PASSIVE .venv/bin/python tests/bench/side_by_side.py [what…] -o results.json
 
 `what` is any of cold, steady, dispatch, recorder. First calls are timed in fresh processes with empty caches; in the steady
-state, engines take turns, each in a process of its own; dispatch and recorder are timed in one process. Ratios are stock / Fusebox: above 1, Fusebox is faster.
+state, engines take turns, each in a process of its own; dispatch and recorder are timed in one process. Ratios are
+stock / Fusebox: above 1, Fusebox is faster.
 """
 
 import argparse
