@@ -71,6 +71,9 @@ void CompiledRegion::describe(Recorder* recorder, record::Id compile, const reco
     recordGroups(recorder, compile, facts);
     recordDecisions(recorder, compile);
     recordBuffers(recorder, compile, facts);
+    const auto& gpu = program_->gpuKernels();
+    if (const auto count = std::count_if(gpu.begin(), gpu.end(), [](const auto& k) { return k != nullptr; }); count > 0)
+      recorder->loss("device times", count, "launches of GPU kernels show the host's time for the call, not the device's for the kernel");
     if (own) recorder->endCompile(compile);
     compile_.store(compile, std::memory_order_relaxed);
     // The previous sink may still be in use by a run on another thread; it is kept until the region goes.

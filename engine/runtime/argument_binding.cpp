@@ -67,6 +67,8 @@ Result<BoundArgument> bindScalar(const Argument& argument, const c10::TypePtr& t
 
 Result<BoundArgument> bindTensor(const Argument& argument, const c10::TypePtr& type, const SlotOf& slotOf) {
   auto* ref = argument.as<graph::ValueRef>();
+  // Backward operators take tensors that may be missing under a type that does not say so (attn_bias of attention).
+  if (argument.isNone()) return fixed(IValue(at::Tensor()));
   if (!ref) {
     // A number where a tensor is wanted: Python's scalars, which take part in type promotion as numbers do.
     auto number = asScalar(argument);

@@ -5,8 +5,8 @@
 
 #include "engine/runtime/frame.h"
 
-/// Launches on NVIDIA GPUs: on torch's current stream of the kernel's device, working memory from torch's allocator. libtorch's CUDA
-/// half is not linked: its device-generic interfaces lead there.
+/// Launches on NVIDIA GPUs: on torch's current stream of the kernel's device, working memory from torch's allocator.
+/// libtorch's CUDA half is not linked: its device-generic interfaces lead there.
 namespace fusebox::runtime {
 
 void Frame::launchOnGpu(const LaunchPlan& plan, c10::ArrayRef<int64_t> sizes) {
@@ -26,8 +26,9 @@ void Frame::launchOnGpu(const LaunchPlan& plan, c10::ArrayRef<int64_t> sizes) {
   }
   at::Tensor work;  // given back to the allocator at once: it hands it out again only to later work of the same stream
   if (shape->workBytes > 0) work = at::empty({shape->workBytes}, at::TensorOptions(plan.device).dtype(at::kByte));
-  auto launched = plan.gpuKernel->launch(plan.device.index(), stream, buffers, std::span<const int64_t>(sizes.data(), sizes.size()), *shape,
-                                         work.defined() ? work.mutable_data_ptr() : nullptr);
+  auto launched =
+      plan.gpuKernel->launch(plan.device.index(), stream, buffers, std::span<const int64_t>(sizes.data(), sizes.size()),
+                             *shape, work.defined() ? work.mutable_data_ptr() : nullptr);
   TORCH_CHECK(launched.has_value(), "fusebox: cannot launch a kernel: ", launched.error().text());
 }
 

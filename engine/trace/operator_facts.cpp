@@ -80,6 +80,8 @@ void chooseRoute(const c10::OperatorHandle& op, OperatorFacts& facts) {
   auto* meta = findKernel(op, c10::DispatchKey::Meta, false);
   facts.hasPythonMeta = findKernel(op, c10::DispatchKey::Meta, true) != nullptr;
   facts.compositeImplicit = meta ? nullptr : findKernel(op, c10::DispatchKey::CompositeImplicitAutograd, false);
+  // A device may have a kernel of its own for what is a composition elsewhere (_fused_rms_norm): there the operator is called as one.
+  if (facts.rule && findKernel(op, c10::DispatchKey::CUDA, false)) facts.compositeImplicit = nullptr;
   const c10::KernelFunction* composite = nullptr;
   if (!kCompositeReadsData.count(facts.name))
     for (auto key : {c10::DispatchKey::CompositeExplicitAutogradNonFunctional, c10::DispatchKey::CompositeExplicitAutograd})

@@ -28,6 +28,7 @@ Values layerNorm(const IValue* a) {
   for (size_t i = outer; i < sizes.size(); ++i) reduced[i] = 1;
   bool half = x.scalar_type() == at::kHalf || x.scalar_type() == at::kBFloat16;
   auto statistics = half && present(a[2]) ? a[2].toTensor().scalar_type() : x.scalar_type();
+  if (half && forCuda()) statistics = at::kFloat;
   return {fresh(sizes, x.scalar_type()), fresh(reduced, statistics), fresh(reduced, statistics)};
 }
 
@@ -38,6 +39,23 @@ Values layerNormBackward(const IValue* a) {
     return mask[which] && present(a[position]) ? IValue(like(a[position].toTensor())) : IValue(at::Tensor());
   };
   return {optional(mask[0], fresh(x.sizes(), x.scalar_type())), parameter(1, 5), parameter(2, 6)};
+}
+
+/// Only CUDA has a kernel; its statistics are those of an accumulator.
+Values rmsNorm(const IValue* a) {
+  auto& x = a[0].toTensor();
+  auto normalized = a[1].toListRef();
+  auto sizes = x.sizes().vec(), reduced = sizes;
+  TORCH_CHECK(!normalized.empty() && normalized.size() <= sizes.size(), "normalized_shape does not match an input of size ", x.sizes());
+  for (size_t i = sizes.size() - normalized.size(); i < sizes.size(); ++i) reduced[i] = 1;
+  return {fresh(sizes, x.scalar_type()), fresh(reduced, statisticsType(x.scalar_type()))};
+}
+
+Values rmsNormBackward(const IValue* a) {
+  auto& x = a[1].toTensor();
+  auto mask = a[5].toBoolList();
+  return {optional(mask[0], fresh(x.sizes(), x.scalar_type())),
+          mask[1] && present(a[4]) ? IValue(like(a[4].toTensor())) : IValue(at::Tensor())};
 }
 
 Values groupNorm(const IValue* a) {
@@ -106,6 +124,8 @@ const ShapeTable& normalisationRules() {
   static const ShapeTable table{
       {"aten::native_layer_norm", layerNorm},
       {"aten::native_layer_norm_backward", layerNormBackward},
+      {"aten::_fused_rms_norm", rmsNorm},
+      {"aten::_fused_rms_norm_backward", rmsNormBackward},
       {"aten::native_group_norm", groupNorm},
       {"aten::native_group_norm_backward", groupNormBackward},
       {"aten::native_batch_norm", batchNorm<5>},

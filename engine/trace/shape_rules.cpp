@@ -20,6 +20,14 @@ ShapeRule findShapeRule(const std::string& op) {
 
 namespace shape {
 
+namespace {
+thread_local bool rulesForCuda = false;
+}
+
+DeviceScope::DeviceScope(bool cuda) : previous_(rulesForCuda) { rulesForCuda = cuda; }
+DeviceScope::~DeviceScope() { rulesForCuda = previous_; }
+bool forCuda() { return rulesForCuda; }
+
 at::Tensor fresh(at::IntArrayRef sizes, at::ScalarType type, std::optional<at::MemoryFormat> format) {
   return at::Tensor(at::detail::empty_meta(sizes, type, std::nullopt, at::Device(at::kMeta), std::nullopt, format));
 }

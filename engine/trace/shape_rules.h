@@ -40,6 +40,17 @@ at::Tensor pointwise(at::ArrayRef<at::Tensor> inputs, at::ScalarType type);
 /// The accumulation type of a CPU kernel for statistics: float for half types.
 at::ScalarType statisticsType(at::ScalarType t);
 bool present(const c10::IValue& v);
+/// While alive, rules of this thread describe what CUDA's kernels return (`cuda`), else what the CPU's do.
+class DeviceScope {
+ public:
+  explicit DeviceScope(bool cuda);
+  ~DeviceScope();
+  DeviceScope(const DeviceScope&) = delete;
+
+ private:
+  bool previous_;
+};
+bool forCuda();
 /// `when` ? t : undefined.
 c10::IValue optional(bool when, at::Tensor t);
 }  // namespace shape

@@ -153,7 +153,10 @@ void recordCall(const c10::OperatorHandle& op, const OperatorFacts& facts, const
   if (facts.devicePosition >= 0 && (!call.anyTensor || !original[facts.devicePosition].isNone()))
     (*stack)[base + facts.devicePosition] = c10::Device(c10::kMeta);
   if (facts.pinPosition >= 0) (*stack)[base + facts.pinPosition] = IValue();
-  runOnMeta(op, facts, stack);
+  {
+    const shape::DeviceScope scope(device.is_cuda());
+    runOnMeta(op, facts, stack);
+  }
 
   // Moved to the meta device (ZeroTensor's fallback does that to compare shapes): the result holds no data, now or later.
   if (device.is_meta() && call.anyTraced) return;

@@ -2,9 +2,15 @@
 // gpu_kernels_run [count of random kernels]
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 
+#include "engine/codegen/cpu/math_ulp.h"
+#include "engine/runtime/gpu/cuda_linker.h"
 #include "engine/runtime/gpu/gpu_kernel.h"
 #include "engine/support/clock.h"
 #include "tests/engine/codegen/gpu_kernels.h"
@@ -87,6 +93,39 @@ std::string launch(gpu::GpuKernel& kernel, Buffers& buffers, const std::vector<i
   return {};
 }
 
+/// Philox4x32-10 as its paper has it, by 32-bit words.
+std::array<uint32_t, 4> philox(uint64_t key, uint64_t counter) {
+  std::array<uint32_t, 4> c = {static_cast<uint32_t>(counter), static_cast<uint32_t>(counter >> 32), 0, 0};
+  auto k0 = static_cast<uint32_t>(key), k1 = static_cast<uint32_t>(key >> 32);
+  for (int round = 0; round < 10; ++round, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) {
+    const uint64_t p0 = uint64_t{0xD2511F53u} * c[0], p1 = uint64_t{0xCD9E8D57u} * c[2];
+    c = {static_cast<uint32_t>(p1 >> 32) ^ c[1] ^ k0, static_cast<uint32_t>(p1),
+         static_cast<uint32_t>(p0 >> 32) ^ c[3] ^ k1, static_cast<uint32_t>(p0)};
+  }
+  return c;
+}
+
+/// What the random kernels of gpu_kernels.cpp store: value i has counter i.
+void expectRandom(const NamedKernel& k, Buffers& buffers) {
+  const Op op = k.kernel.sections[0].values.back().op;
+  const BufferId out = k.kernel.buffers[1].id;
+  const auto seed = static_cast<uint64_t>(*buffers.at<int64_t>(k.kernel.buffers[0].id));
+  for (int64_t i = 0; i < buffers.numel(out); ++i) {
+    const auto r = philox(seed, static_cast<uint64_t>(i));
+    const double u0 = (r[0] >> 8) * 0x1p-24, u1 = (r[1] >> 8) * 0x1p-24;
+    if (op == Op::RandInt64)
+      buffers.at<int64_t>(out)[i] = static_cast<int64_t>(uint64_t{r[1]} << 32 | r[0]);
+    else
+      buffers.at<float>(out)[i] =
+          static_cast<float>(op == Op::RandUniform ? u0 : std::sqrt(-2 * std::log1p(-u0)) * std::cos(2 * M_PI * u1));
+  }
+}
+
+bool isRandom(const Kernel& k) {
+  return std::any_of(k.sections[0].values.begin(), k.sections[0].values.end(),
+                     [](const Value& v) { return v.op >= Op::RandUniform && v.op <= Op::RandInt64; });
+}
+
 std::string run(const NamedKernel& k, const fusebox::codegen::gpu::GpuTarget& target, unsigned seed) {
   auto compiled = gpu::GpuKernel::compile(k.kernel, target, false);
   if (!compiled) return compiled.error().text();
@@ -94,12 +133,16 @@ std::string run(const NamedKernel& k, const fusebox::codegen::gpu::GpuTarget& ta
   std::mt19937 random(seed);
   start.fill(random, k.limit);
   Buffers expected = start;
-  interpret(k.kernel, expected.pointers(), k.sizes);
+  if (isRandom(k.kernel))
+    expectRandom(k, expected);
+  else
+    interpret(k.kernel, expected.pointers(), k.sizes);
   for (size_t shift : {0, 8}) {
     Buffers actual = start;
     if (std::string problem = launch(**compiled, actual, k.sizes, shift); !problem.empty()) return problem;
     if (std::string d = difference(actual, expected, k.scale); !d.empty())
-      return fmt::format("{}{}\n{}\n{}", shift ? "unaligned: " : "", d, k.kernel.str(), (*compiled)->code().text.substr(0, 3000));
+      return fmt::format("{}{}\n{}\n{}", shift ? "unaligned: " : "", d, k.kernel.str(),
+                         (*compiled)->code().text.substr(0, 1000));
   }
   return {};
 }
@@ -111,12 +154,65 @@ NamedKernel farArguments(Op op, DType type) {
   const auto x = b.input(DType::Int64, n), z = b.output(type, n);
   const SymExpr i = b.outer(n);
   b.section();
-  // 2^(0..120) scaled numbers from random integers.
+  // Small integers times exact powers of two up to 2^120.
   const ValueId raw = b.op(Op::Cast, type, b.load(x, i));
-  const ValueId power = b.op(Op::Exp2, type, b.op(Op::Mul, type, b.op(Op::Cast, type, b.index(i)), b.constant(type, 120.0 / n)));
-  const ValueId argument = b.op(Op::Mul, type, b.op(Op::Floor, type, power), b.op(Op::Add, type, raw, b.constant(type, 1)));
+  const ValueId exponent =
+      b.op(Op::Floor, type, b.op(Op::Mul, type, b.op(Op::Cast, type, b.index(i)), b.constant(type, 120.0 / n)));
+  const ValueId argument =
+      b.op(Op::Mul, type, b.op(Op::Exp2, type, exponent), b.op(Op::Add, type, raw, b.constant(type, 1)));
   b.store(z, i, op == Op::Fmod ? b.op(op, type, argument, b.constant(type, 0.7)) : b.op(op, type, argument));
   return {b.kernel.name + "_" + std::string(graph::name(type)), b.kernel, {}, 10, 1000};
+}
+
+/// Largest error of an operation on floats over random bit patterns, in units of the last place of the double result rounded once.
+struct Accuracy {
+  Op op;
+  double (*exact)(double);
+};
+double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+double log10Of(double x) { return std::log10(x); }
+const Accuracy kAccuracy[] = {
+    {Op::Exp, std::exp},     {Op::Exp2, std::exp2},   {Op::Expm1, std::expm1}, {Op::Log, std::log},     {Op::Log2, std::log2},
+    {Op::Log10, log10Of},    {Op::Log1p, std::log1p}, {Op::Sin, std::sin},     {Op::Cos, std::cos},     {Op::Tan, std::tan},
+    {Op::Asin, std::asin},   {Op::Acos, std::acos},   {Op::Atan, std::atan},   {Op::Sinh, std::sinh},   {Op::Cosh, std::cosh},
+    {Op::Tanh, std::tanh},   {Op::Asinh, std::asinh}, {Op::Acosh, std::acosh}, {Op::Atanh, std::atanh}, {Op::Erf, std::erf},
+    {Op::Sigmoid, sigmoid},
+};
+
+std::string checkAccuracy(const Accuracy& a, const fusebox::codegen::gpu::GpuTarget& target, double& worst) {
+  constexpr int64_t kCount = 1 << 20;
+  KernelBuilder b("accuracy_" + std::string(name(a.op)));
+  const auto x = b.input(DType::Float32, kCount), z = b.output(DType::Float32, kCount);
+  const SymExpr i = b.outer(kCount);
+  b.section();
+  b.store(z, i, b.op(a.op, DType::Float32, b.load(x, i)));
+  auto compiled = gpu::GpuKernel::compile(b.kernel, target, false);
+  if (!compiled) return compiled.error().text();
+  Buffers data(b.kernel, {});
+  std::mt19937 random(7);
+  for (int64_t k = 0; k < kCount; ++k) {  // half of them anywhere, half near 1
+    const auto bits = static_cast<uint32_t>(random());
+    data.at<float>(x)[k] = k % 2 ? std::bit_cast<float>(bits) : std::ldexp(static_cast<float>(bits % 65536) / 32768.0f - 1.0f, static_cast<int>(bits >> 28) - 8);
+  }
+  if (std::string problem = launch(**compiled, data, {}, 0); !problem.empty()) return problem;
+  const double bound = fusebox::codegen::cpu::mathUlp(a.op, DType::Float32);
+  worst = 0;
+  for (int64_t k = 0; k < kCount; ++k) {
+    const float in = data.at<float>(x)[k], got = data.at<float>(z)[k];
+    const double exact = a.exact(in);
+    const auto nearest = static_cast<float>(exact);
+    if (std::isnan(nearest) || std::isinf(nearest) || std::isnan(got) || std::isinf(got)) {
+      const bool same = (std::isnan(nearest) && std::isnan(got)) || nearest == got || (std::fabs(exact) > 3.40282e38 && std::fabs(got) > 3.40282e38f);
+      if (!same) return fmt::format("{}({:a}) is {}, expected {}", name(a.op), in, got, nearest);
+      continue;
+    }
+    const double unit = std::max(0x1p-149, std::ldexp(1.0, std::ilogb(std::max(std::fabs(exact), 0x1p-126)) - 23));
+    double error = std::fabs(got - exact) / unit;
+    if (a.op == Op::Sigmoid && std::fabs(exact) < 0x1p-125) error = std::fabs(got - exact) > 0x1p-126 ? 1e9 : 0;
+    worst = std::max(worst, error);
+    if (error > bound + 0.5) return fmt::format("{}({:a}) is {:a}, expected {:a}: {:.2f} ulp, at most {} stated", name(a.op), in, got, exact, error, bound);
+  }
+  return {};
 }
 
 }  // namespace
@@ -144,7 +240,8 @@ int main(int argc, char** argv) {
   for (Op op : {Op::Sin, Op::Cos, Op::Tan, Op::Fmod})
     for (DType type : {DType::Float32, DType::Float64}) kernels.push_back(farArguments(op, type));
   const unsigned randomKernels = argc > 1 ? static_cast<unsigned>(std::atoi(argv[1])) : 60;
-  for (unsigned seed = 0; seed < randomKernels; ++seed) kernels.push_back({fmt::format("random_{}", seed), Writer(seed).write(), {}});
+  for (unsigned seed = 0; seed < randomKernels; ++seed)
+    kernels.push_back({fmt::format("random_{}", seed), Writer(seed).write(), {}});
   int wrong = 0;
   const int64_t start = fusebox::nowNs();
   for (size_t i = 0; i < kernels.size(); ++i) {
@@ -153,6 +250,15 @@ int main(int argc, char** argv) {
     std::printf("%s: %s\n", kernels[i].name.c_str(), problem.c_str());
     if (++wrong >= 5) break;
   }
+  for (const Accuracy& a : kAccuracy) {
+    double worst = 0;
+    const std::string problem = checkAccuracy(a, target, worst);
+    std::printf("%s%s %.2f ulp", problem.empty() ? "" : ("\n" + problem + "\n").c_str(), std::string(name(a.op)).c_str(), worst);
+    std::printf(a.op == Op::Sigmoid ? "\n" : ", ");
+    wrong += !problem.empty();
+  }
+  auto linker = gpu::CudaLinker::get();
+  std::printf("machine code by %s\n", linker ? "nvJitLink" : ("the driver: " + linker.error().text()).c_str());
   std::printf("%zu kernels on compute capability %d in %.1f s: %d wrong\n", kernels.size(), facts->capability,
               static_cast<double>(fusebox::nowNs() - start) * 1e-9, wrong);
   return wrong ? 1 : 0;

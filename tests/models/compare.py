@@ -18,7 +18,7 @@ from models.zoo import MODELS, loss_of, tensors_of
 
 LIMIT = {torch.float32: 2e-4, torch.bfloat16: 4e-2, torch.float16: 1e-2, torch.float64: 1e-7}
 GRADIENT_LIMIT = {torch.float32: 1e-1, torch.float64: 1e-6}
-DEVICE = "cpu"
+DEVICE, FULLGRAPH = "cpu", True
 
 
 def relative_error(a, b):
@@ -68,7 +68,7 @@ def inference(name, dtype):
     model, args, kwargs = make(name)
     model.eval().to(dtype)
     exact_model = copy.deepcopy(model).double()
-    compiled = fusebox.compile(copy.deepcopy(model), fullgraph=True)
+    compiled = fusebox.compile(copy.deepcopy(model), fullgraph=FULLGRAPH)
     report = Report()
     with torch.no_grad():
         for _ in range(2):
@@ -100,7 +100,7 @@ def training(name, dtype):
                 setattr(module, attribute, 0.0)
     exact_model = copy.deepcopy(model).double()
     copied = copy.deepcopy(model)
-    compiled = fusebox.compile(copied, fullgraph=True)
+    compiled = fusebox.compile(copied, fullgraph=FULLGRAPH)
     report = Report()
     for step in range(2):
         _, args, kwargs = make(name)
@@ -134,9 +134,10 @@ def main():
     parser.add_argument("--models", nargs="*", default=list(MODELS))
     parser.add_argument("--modes", nargs="*", default=list(MODES), choices=list(MODES))
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--allow-breaks", action="store_true", help="no fullgraph=True")
     options = parser.parse_args()
-    global DEVICE
-    DEVICE = options.device
+    global DEVICE, FULLGRAPH
+    DEVICE, FULLGRAPH = options.device, not options.allow_breaks
     failed = 0
     for name in options.models:
         for mode in options.modes:

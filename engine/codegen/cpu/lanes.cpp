@@ -105,6 +105,8 @@ Value* Lanes::toStorage(Value* value, DType type) const {
   switch (type) {
     case DType::Bool: return ir.CreateZExt(value, sameLanes(ir.getInt8Ty(), value));
     case DType::BFloat16: {
+      if (target.deviceFunctions)
+        return ir.CreateBitCast(ir.CreateFPTrunc(value, sameLanes(ir.getBFloatTy(), value)), sameLanes(ir.getInt16Ty(), value));
       Value* u = bits(value);
       return ir.CreateTrunc(ir.CreateLShr(u, integer(u, 16)), sameLanes(ir.getInt16Ty(), value));
     }
@@ -118,7 +120,7 @@ Value* Lanes::toStorage(Value* value, DType type) const {
 }
 
 Value* Lanes::roundTo(Value* value, DType type) const {
-  if (type == DType::Float16) return fromStorage(toStorage(value, type), type);
+  if (type == DType::Float16 || (type == DType::BFloat16 && target.deviceFunctions)) return fromStorage(toStorage(value, type), type);
   if (type != DType::BFloat16) return value;
   Value* u = bits(value);
   Value* odd = ir.CreateAnd(ir.CreateLShr(u, integer(u, 16)), integer(u, 1));

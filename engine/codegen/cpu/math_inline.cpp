@@ -1,5 +1,6 @@
 #include "engine/codegen/cpu/math_inline.h"
 
+#include <llvm/IR/IntrinsicsNVPTX.h>
 #include <llvm/IR/IntrinsicsX86.h>
 
 #include "engine/codegen/cpu/batch_math.h"
@@ -52,8 +53,10 @@ Value* byRegister(const Lanes& l, Value* x, Value* y, Emit&& emit) {
   return joined;
 }
 
-/// 1 / x to 2^-14 by AVX-512's instruction for floats, or null where there is none.
+/// 1 / x to 2^-14 or better by an instruction for floats, AVX-512's or a GPU's, or null where there is none.
 Value* roughReciprocal(const Lanes& l, Value* x) {
+  if (l.target.deviceFunctions && x->getType()->isFloatTy())
+    return l.ir.CreateIntrinsic(llvm::Intrinsic::nvvm_rcp_approx_ftz_f, {}, {x});
   if (x->getType()->getScalarType()->isDoubleTy() || !fillsRegisters(l, x)) return nullptr;
   return byRegister(l, x, x, [&](Value* part, Value*) -> Value* {
     Value* nothing = llvm::Constant::getNullValue(part->getType());

@@ -22,7 +22,7 @@ std::pair<Value*, Value*> nearestInteger(const Lanes& l, Value* x, double scale 
 /// Runs `slow` for all lanes and takes its result where `outside` is true, if that is so anywhere.
 Value* orElseBatch(const Lanes& l, Value* fast, Value* outside, inductor::Op op, llvm::ArrayRef<Value*> args);
 
-/// 1 / x for 1 <= x < 2^128, or NaN; within 1 ulp for floats on AVX-512 (2^-126 absolute where the result is denormal), rounded
+/// 1 / x for 1 <= x < 2^128, or NaN; within 1 ulp for floats on AVX-512 and GPUs (2^-126 absolute where the result is denormal), rounded
 /// correctly elsewhere.
 Value* reciprocal(const Lanes& l, Value* x);
 /// y / x for y < x and 1 <= x < 2^126, or NaN; within 1 ulp where the result is normal.

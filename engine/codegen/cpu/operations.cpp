@@ -248,6 +248,7 @@ Value* emitMaximum(const Lanes& l, DType type, Value* a, Value* b) {
   if (type == DType::Bool) return ir.CreateOr(a, b);
   if (!graph::isFloatingPoint(type))
     return ir.CreateSelect(isUnsigned(type) ? ir.CreateICmpUGT(a, b) : ir.CreateICmpSGT(a, b), a, b);
+  if (l.target.deviceFunctions && a->getType()->isFloatTy()) return ir.CreateBinaryIntrinsic(llvm::Intrinsic::maximum, a, b);
   Value* larger = ir.CreateSelect(ir.CreateFCmpOGT(a, b), a, b);  // one maxps; b if either is NaN
   return ir.CreateSelect(ir.CreateFCmpUNO(a, a), a, larger);
 }
@@ -257,6 +258,7 @@ Value* emitMinimum(const Lanes& l, DType type, Value* a, Value* b) {
   if (type == DType::Bool) return ir.CreateAnd(a, b);
   if (!graph::isFloatingPoint(type))
     return ir.CreateSelect(isUnsigned(type) ? ir.CreateICmpULT(a, b) : ir.CreateICmpSLT(a, b), a, b);
+  if (l.target.deviceFunctions && a->getType()->isFloatTy()) return ir.CreateBinaryIntrinsic(llvm::Intrinsic::minimum, a, b);
   Value* smaller = ir.CreateSelect(ir.CreateFCmpOLT(a, b), a, b);
   return ir.CreateSelect(ir.CreateFCmpUNO(a, a), a, smaller);
 }

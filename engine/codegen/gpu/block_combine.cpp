@@ -16,7 +16,9 @@ Type* memoryType(Type* type) { return type->isIntegerTy(1) ? Type::getInt8Ty(typ
 
 }  // namespace
 
-Value* BlockCombiner::thread() const { return l_.ir.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, {}, {}); }
+Value* BlockCombiner::thread() const {
+  return l_.ir.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, {}, {});
+}
 
 void BlockCombiner::barrier() { l_.ir.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier0, {}, {}); }
 
@@ -52,14 +54,16 @@ BlockCombiner::State BlockCombiner::acrossLanes(const ReductionEmitter& emitter,
   }
   if (state.size() == 1) return state;
   // Joining (a, b) and (b, a) may round differently: every lane takes what the first one has.
-  Value* first = ir.CreateAnd(thread(), ir.getInt32(static_cast<uint32_t>(kWarp - 1) & ~static_cast<uint32_t>(width - 1)));
+  Value* first =
+      ir.CreateAnd(thread(), ir.getInt32(static_cast<uint32_t>(kWarp - 1) & ~static_cast<uint32_t>(width - 1)));
   return fromLane(state, first);
 }
 
 llvm::GlobalVariable* BlockCombiner::shared(Type* element, int64_t count) {
   auto* type = llvm::ArrayType::get(memoryType(element), static_cast<uint64_t>(count));
-  auto* array = new llvm::GlobalVariable(module_, type, false, llvm::GlobalValue::InternalLinkage, llvm::UndefValue::get(type), "states",
-                                         nullptr, llvm::GlobalValue::NotThreadLocal, kShared);
+  auto* array =
+      new llvm::GlobalVariable(module_, type, false, llvm::GlobalValue::InternalLinkage, llvm::UndefValue::get(type),
+                               "states", nullptr, llvm::GlobalValue::NotThreadLocal, kShared);
   array->setAlignment(llvm::Align(16));
   return array;
 }
@@ -103,7 +107,8 @@ BlockCombiner::State BlockCombiner::acrossWarps(const ReductionEmitter& emitter,
 }
 
 /// Threads of one point are `points` apart: each reads what all of them left, in order.
-std::vector<BlockCombiner::State> BlockCombiner::acrossRows(const ReductionEmitter& emitter, const std::vector<State>& states) {
+std::vector<BlockCombiner::State> BlockCombiner::acrossRows(const ReductionEmitter& emitter,
+                                                            const std::vector<State>& states) {
   auto& ir = l_.ir;
   Value* id = thread();
   std::vector<std::vector<llvm::GlobalVariable*>> arrays(states.size());
@@ -126,11 +131,13 @@ std::vector<BlockCombiner::State> BlockCombiner::acrossRows(const ReductionEmitt
   return out;
 }
 
-std::vector<BlockCombiner::State> BlockCombiner::combine(const ReductionEmitter& emitter, const std::vector<State>& states) {
+std::vector<BlockCombiner::State> BlockCombiner::combine(const ReductionEmitter& emitter,
+                                                         const std::vector<State>& states) {
   if (map_.inner == 1) return states;
   if (map_.pointsFast) return acrossRows(emitter, states);
   std::vector<State> out;
-  for (const State& s : states) out.push_back(map_.inner <= kWarp ? acrossLanes(emitter, s, map_.inner) : acrossWarps(emitter, s));
+  for (const State& s : states)
+    out.push_back(map_.inner <= kWarp ? acrossLanes(emitter, s, map_.inner) : acrossWarps(emitter, s));
   return out;
 }
 

@@ -7,14 +7,17 @@
 
 namespace fusebox::codegen::gpu {
 
-/// Joins the reduction states of the threads that share a point, so that each has the whole. Every thread of the block must get
-/// there. Neighbouring threads exchange registers; others meet in shared memory, which no two combinations share.
+/// Joins the reduction states of the threads that share a point, so that each has the whole. Every thread of the block
+/// must get there. Neighbouring threads exchange registers; others meet in shared memory, which no two combinations
+/// share.
 class BlockCombiner {
  public:
-  BlockCombiner(const cpu::Lanes& lanes, llvm::Module& module, const Mapping& map) : l_(lanes), module_(module), map_(map) {}
+  BlockCombiner(const cpu::Lanes& lanes, llvm::Module& module, const Mapping& map)
+      : l_(lanes), module_(module), map_(map) {}
 
   /// `states[i]` is the state of the thread's point i.
-  std::vector<cpu::ReductionState> combine(const cpu::ReductionEmitter& emitter, const std::vector<cpu::ReductionState>& states);
+  std::vector<cpu::ReductionState> combine(const cpu::ReductionEmitter& emitter,
+                                           const std::vector<cpu::ReductionState>& states);
   llvm::Value* thread() const;
 
  private:

@@ -10,19 +10,26 @@
 namespace fusebox::codegen::gpu {
 using inductor::DType;
 using inductor::Op;
-using inductor::SymExpr;
 using inductor::Symbol;
+using inductor::SymExpr;
 using inductor::ValueId;
 using llvm::Type;
 using llvm::Value;
 
-BodyEmitter::BodyEmitter(const cpu::Lanes& lanes, const Scope& scope, const inductor::Section& section, const Instances& instances)
-    : l_(lanes), scope_(scope), section_(section), set_(instances), varying_(section.values.size()), values_(section.values.size()) {
+BodyEmitter::BodyEmitter(const cpu::Lanes& lanes, const Scope& scope, const inductor::Section& section,
+                         const Instances& instances)
+    : l_(lanes),
+      scope_(scope),
+      section_(section),
+      set_(instances),
+      varying_(section.values.size()),
+      values_(section.values.size()) {
   analyse();
 }
 
 bool BodyEmitter::varies(Symbol s) const {
-  if (const auto loaded = section_.indirect.find(s); loaded != section_.indirect.end()) return isVarying(loaded->second);
+  if (const auto loaded = section_.indirect.find(s); loaded != section_.indirect.end())
+    return isVarying(loaded->second);
   if (set_.unroll > 1 && set_.symbols[0].count(s.id)) return true;
   return set_.vector > 1 && set_.axis && s == *set_.axis;
 }
@@ -38,7 +45,8 @@ void BodyEmitter::analyse() {
       for (ValueId a : v.args) differs |= a >= 0 && isVarying(a);
       if (v.mask >= 0) differs |= isVarying(v.mask);
       if (v.op == Op::Load || v.op == Op::Index) differs |= cpu::dependsOn(v.index, varying);
-      if (v.op == Op::Load) differs |= set_.overPoints && set_.vector * set_.unroll > 1 && scope_.buffers.at(v.buffer).pointStride;
+      if (v.op == Op::Load)
+        differs |= set_.overPoints && set_.vector * set_.unroll > 1 && scope_.buffers.at(v.buffer).pointStride;
       // A check must see every group's own condition of being active.
       if (v.op == Op::Check) differs |= set_.unroll > 1;
     }
@@ -91,14 +99,18 @@ void BodyEmitter::emit(ValueId id) {
 
 Value* BodyEmitter::emitOne(const inductor::Value& v, int group, int neighbour) {
   switch (v.op) {
-    case Op::Constant: return l_.immediate(v.type, v.imm, 1);
-    case Op::Index: return cpu::emitCast(l_, indexValue(v.index, group, neighbour), DType::Int64, v.type);
+    case Op::Constant:
+      return l_.immediate(v.type, v.imm, 1);
+    case Op::Index:
+      return cpu::emitCast(l_, indexValue(v.index, group, neighbour), DType::Int64, v.type);
     case Op::Reduced: {
       const auto& results = scope_.reduced.at(v.args[0])[static_cast<size_t>(v.imm)];
       return results[set_.overPoints ? static_cast<size_t>(neighbour) : 0];
     }
-    case Op::Check: return emitCheck(v, group, neighbour);
-    default: break;
+    case Op::Check:
+      return emitCheck(v, group, neighbour);
+    default:
+      break;
   }
   std::vector<Value*> args;
   for (ValueId a : v.args)
@@ -124,8 +136,8 @@ void BodyEmitter::when(Value* condition, const std::function<void()>& work) {
   ir.SetInsertPoint(done);
 }
 
-/// As eager's kernels do: a failed check stops the device with an assertion, which the next synchronisation reports. Division by
-/// zero is no error there.
+/// As eager's kernels do: a failed check stops the device with an assertion, which the next synchronisation reports.
+/// Division by zero is no error there.
 Value* BodyEmitter::emitCheck(const inductor::Value& v, int group, int neighbour) {
   const auto fault = static_cast<inductor::Fault>(v.imm);
   if (fault != inductor::Fault::ZeroDivision && fault != inductor::Fault::None) {
@@ -192,12 +204,14 @@ bool BodyEmitter::isVector(const BufferSlot& slot, const SymExpr& index) const {
   if (set_.vector == 1 || slot.pointStride) return false;
   const int64_t bytes = std::min<int64_t>(16, int64_t{set_.vector} * graph::elementSize(slot.buffer->dtype));
   if (slot.alignment % bytes != 0) return false;
-  return isVectorAccess(index, *set_.axis, set_.vector, [this](Symbol s) { return section_.indirect.count(s) > 0 || s == *set_.axis; });
+  return isVectorAccess(index, *set_.axis, set_.vector,
+                        [this](Symbol s) { return section_.indirect.count(s) > 0 || s == *set_.axis; });
 }
 
 Value* BodyEmitter::load(const BufferSlot& slot, Type* type, Value* address, int64_t align) {
   llvm::LoadInst* made = l_.ir.CreateAlignedLoad(type, address, llvm::Align(static_cast<uint64_t>(align)));
-  if (slot.isInvariant) made->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(l_.ir.getContext(), {}));
+  if (slot.isInvariant)
+    made->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(l_.ir.getContext(), {}));
   return made;
 }
 
@@ -218,10 +232,12 @@ bool BodyEmitter::loadVector(const inductor::Value& v, int group, Copies& out) {
   std::vector<Value*> parts;
   for (int at = 0; at < set_.vector; at += width)
     parts.push_back(load(slot, cpu::Lanes::widened(element, width),
-                         at ? ir.CreateConstGEP1_64(element, first, static_cast<uint64_t>(at)) : first, int64_t{width} * size));
+                         at ? ir.CreateConstGEP1_64(element, first, static_cast<uint64_t>(at)) : first,
+                         int64_t{width} * size));
   for (Value* part : parts)
     for (int n = 0; n < width; ++n)
-      out.push_back(fromMemory(slot, width == 1 ? part : ir.CreateExtractElement(part, static_cast<uint64_t>(n)), v.type));
+      out.push_back(
+          fromMemory(slot, width == 1 ? part : ir.CreateExtractElement(part, static_cast<uint64_t>(n)), v.type));
   return true;
 }
 
@@ -291,7 +307,8 @@ void BodyEmitter::storeVector(const inductor::Statement& s, const BufferSlot& sl
   when(set_.active[static_cast<size_t>(group)], [&] {
     Value* first = pointer(slot, s.index, group, 0);
     for (int at = 0; at < set_.vector; at += width) {
-      Value* part = width == 1 ? elements[static_cast<size_t>(at)] : llvm::PoisonValue::get(cpu::Lanes::widened(element, width));
+      Value* part =
+          width == 1 ? elements[static_cast<size_t>(at)] : llvm::PoisonValue::get(cpu::Lanes::widened(element, width));
       for (int n = 0; n < width && width > 1; ++n)
         part = ir.CreateInsertElement(part, elements[static_cast<size_t>(at + n)], static_cast<uint64_t>(n));
       ir.CreateAlignedStore(part, at ? ir.CreateConstGEP1_64(element, first, static_cast<uint64_t>(at)) : first,
@@ -319,11 +336,14 @@ void BodyEmitter::store(const inductor::Statement& s) {
       Value* condition = set_.active[static_cast<size_t>(u)];
       if (s.mask >= 0) condition = both(condition, value(s.mask, u, n));
       const DType from = section_.values[static_cast<size_t>(s.value)].type;
-      Value* stored = isAtomic ? cpu::emitCast(l_, value(s.value, u, n), from, slot.buffer->dtype) : toMemory(s, slot, u, n);
+      Value* stored =
+          isAtomic ? cpu::emitCast(l_, value(s.value, u, n), from, slot.buffer->dtype) : toMemory(s, slot, u, n);
       when(condition, [&] {
         Value* address = pointer(slot, s.index, u, n);
-        if (isAtomic) atomicAdd(slot, address, stored);
-        else l_.ir.CreateAlignedStore(stored, address, align);
+        if (isAtomic)
+          atomicAdd(slot, address, stored);
+        else
+          l_.ir.CreateAlignedStore(stored, address, align);
       });
     }
   }

@@ -11,8 +11,9 @@
 
 namespace fusebox::codegen::gpu {
 
-/// A kernel's buffer as the emitted function sees it. Elements of Scratch buffers lie `elementStride` apart, those of a point
-/// `pointStride` after those of the point before it, and `point` is that of the thread's first point; null for others.
+/// A kernel's buffer as the emitted function sees it. Elements of Scratch buffers lie `elementStride` apart, those of a
+/// point `pointStride` after those of the point before it, and `point` is that of the thread's first point; null for
+/// others.
 struct BufferSlot {
   const inductor::KernelBuffer* buffer = nullptr;
   llvm::Value* base = nullptr;
@@ -27,7 +28,7 @@ using SymbolValues = std::unordered_map<uint32_t, llvm::Value*>;
 
 /// What is in scope while a phase is emitted.
 struct Scope {
-  SymbolValues symbols;                                   ///< sizes: i64
+  SymbolValues symbols;  ///< sizes: i64
   std::unordered_map<inductor::BufferId, BufferSlot> buffers;
   /// Results by reduction id: [number][point of the thread].
   std::unordered_map<int, std::vector<std::vector<llvm::Value*>>> reduced;
@@ -42,11 +43,12 @@ struct Instances {
   std::vector<llvm::Value*> active;        ///< of each group: whether it may have effects; null: always
 };
 
-/// Emits the instances of a section's body at the insertion point. Groups that are not active compute on some active group's
-/// indices, so their loads are in range; what they compute is dropped.
+/// Emits the instances of a section's body at the insertion point. Groups that are not active compute on some active
+/// group's indices, so their loads are in range; what they compute is dropped.
 class BodyEmitter {
  public:
-  BodyEmitter(const cpu::Lanes& lanes, const Scope& scope, const inductor::Section& section, const Instances& instances);
+  BodyEmitter(const cpu::Lanes& lanes, const Scope& scope, const inductor::Section& section,
+              const Instances& instances);
 
   /// Starts every load that depends on nothing else, so that they run at once.
   void loadAhead();

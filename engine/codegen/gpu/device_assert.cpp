@@ -10,18 +10,22 @@ namespace {
 
 const char* messageOf(inductor::Fault fault) {
   switch (fault) {
-    case inductor::Fault::Index: return "index is out of bounds for the dimension it indexes";
-    case inductor::Fault::Lookup: return "index out of range in self";
-    case inductor::Fault::Gather: return "index is out of bounds for the dimension that is gathered from";
-    default: return "invalid data";
+    case inductor::Fault::Index:
+      return "index is out of bounds for the dimension it indexes";
+    case inductor::Fault::Lookup:
+      return "index out of range in self";
+    case inductor::Fault::Gather:
+      return "index is out of bounds for the dimension that is gathered from";
+    default:
+      return "invalid data";
   }
 }
 
 Value* text(llvm::IRBuilder<>& ir, const char* content) {
   llvm::Module& module = *ir.GetInsertBlock()->getModule();
   llvm::Constant* bytes = llvm::ConstantDataArray::getString(ir.getContext(), content);
-  auto* global = new llvm::GlobalVariable(module, bytes->getType(), true, llvm::GlobalValue::PrivateLinkage, bytes, "text", nullptr,
-                                          llvm::GlobalValue::NotThreadLocal, 1);
+  auto* global = new llvm::GlobalVariable(module, bytes->getType(), true, llvm::GlobalValue::PrivateLinkage, bytes,
+                                          "text", nullptr, llvm::GlobalValue::NotThreadLocal, 1);
   return ir.CreateAddrSpaceCast(global, ir.getPtrTy());
 }
 
@@ -35,7 +39,8 @@ void emitAssertion(llvm::IRBuilder<>& ir, Value* bad, inductor::Fault fault) {
   ir.SetInsertPoint(failed);
   auto* pointer = ir.getPtrTy();
   // void __assertfail(message, file, line, function, size of a character)
-  auto* type = llvm::FunctionType::get(ir.getVoidTy(), {pointer, pointer, ir.getInt32Ty(), pointer, ir.getInt64Ty()}, false);
+  auto* type =
+      llvm::FunctionType::get(ir.getVoidTy(), {pointer, pointer, ir.getInt32Ty(), pointer, ir.getInt64Ty()}, false);
   const auto callee = function->getParent()->getOrInsertFunction("__assertfail", type);
   ir.CreateCall(callee, {text(ir, messageOf(fault)), text(ir, "compiled by fusebox"), ir.getInt32(0),
                          text(ir, function->getName().str().c_str()), ir.getInt64(1)});

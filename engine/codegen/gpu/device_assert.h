@@ -6,8 +6,8 @@
 
 namespace fusebox::codegen::gpu {
 
-/// Stops the device where `bad` is true, by the driver's own assertion function (as assert() in CUDA C++ does): the message goes to
-/// the program's stderr, and the next call that synchronises reports cudaErrorAssert.
+/// Stops the device where `bad` is true, by the driver's own assertion function (as assert() in CUDA C++ does): the
+/// message goes to the program's stderr, and the next call that synchronises reports cudaErrorAssert.
 void emitAssertion(llvm::IRBuilder<>& ir, llvm::Value* bad, inductor::Fault fault);
 
 }  // namespace fusebox::codegen::gpu

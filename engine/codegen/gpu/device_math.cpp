@@ -20,17 +20,33 @@ namespace {
 constexpr unsigned kConstant = 4;  // address space
 
 /// Bits of 2/pi, behind 64 zeros; word i holds bits of weight 2^(63 - 64 i) and less.
-constexpr uint64_t kTwoOverPi[] = {
-    0, 0xa2f9836e4e441529, 0xfc2757d1f534ddc0, 0xdb6295993c439041, 0xfe5163abdebbc561, 0xb7246e3a424dd2e0, 0x06492eea09d1921c,
-    0xfe1deb1cb129a73e, 0xe88235f52ebb4484, 0xe99c7026b45f7e41, 0x3991d639835339f4, 0x9c845f8bbdf9283b, 0x1ff897ffde05980f,
-    0xef2f118b5a0a6d1f, 0x6d367ecf27cb09b7, 0x4f463f669e5fea2d, 0x7527bac7ebe5f17b, 0x3d0739f78a5292ea, 0x6bfb5fb11f8d5d08,
-    0x56033046fc7b6bab, 0xf0cfbc209af4361d};
+constexpr uint64_t kTwoOverPi[] = {0,
+                                   0xa2f9836e4e441529,
+                                   0xfc2757d1f534ddc0,
+                                   0xdb6295993c439041,
+                                   0xfe5163abdebbc561,
+                                   0xb7246e3a424dd2e0,
+                                   0x06492eea09d1921c,
+                                   0xfe1deb1cb129a73e,
+                                   0xe88235f52ebb4484,
+                                   0xe99c7026b45f7e41,
+                                   0x3991d639835339f4,
+                                   0x9c845f8bbdf9283b,
+                                   0x1ff897ffde05980f,
+                                   0xef2f118b5a0a6d1f,
+                                   0x6d367ecf27cb09b7,
+                                   0x4f463f669e5fea2d,
+                                   0x7527bac7ebe5f17b,
+                                   0x3d0739f78a5292ea,
+                                   0x6bfb5fb11f8d5d08,
+                                   0x56033046fc7b6bab,
+                                   0xf0cfbc209af4361d};
 
 Value* wordsOfTwoOverPi(llvm::Module& module) {
   if (auto* known = module.getNamedGlobal("fusebox_two_over_pi")) return known;
   llvm::Constant* words = llvm::ConstantDataArray::get(module.getContext(), llvm::ArrayRef<uint64_t>(kTwoOverPi));
-  return new llvm::GlobalVariable(module, words->getType(), true, llvm::GlobalValue::InternalLinkage, words, "fusebox_two_over_pi", nullptr,
-                                  llvm::GlobalValue::NotThreadLocal, kConstant);
+  return new llvm::GlobalVariable(module, words->getType(), true, llvm::GlobalValue::InternalLinkage, words,
+                                  "fusebox_two_over_pi", nullptr, llvm::GlobalValue::NotThreadLocal, kConstant);
 }
 
 struct Angle {
@@ -38,8 +54,8 @@ struct Angle {
   Value* quarter;  ///< i64, quarter turns modulo 4
 };
 
-/// Payne and Hanek's reduction of a double x >= 2^-9: the 192 bits of 2/pi that decide x * 2/pi modulo 4 and its first 128 fractional
-/// bits, times the significand.
+/// Payne and Hanek's reduction of a double x >= 2^-9: the 192 bits of 2/pi that decide x * 2/pi modulo 4 and its first
+/// 128 fractional bits, times the significand.
 Angle reduceLarge(const Lanes& l, Value* x) {
   auto& ir = l.ir;
   auto u64 = [&](uint64_t v) { return ir.getInt64(v); };
@@ -54,7 +70,8 @@ Angle reduceLarge(const Lanes& l, Value* x) {
   llvm::Module& module = *ir.GetInsertBlock()->getModule();
   Value* table = wordsOfTwoOverPi(module);
   std::vector<Value*> w;
-  for (uint64_t i = 0; i < 4; ++i) w.push_back(ir.CreateLoad(i64, ir.CreateGEP(i64, table, ir.CreateAdd(word, u64(i)))));
+  for (uint64_t i = 0; i < 4; ++i)
+    w.push_back(ir.CreateLoad(i64, ir.CreateGEP(i64, table, ir.CreateAdd(word, u64(i)))));
   auto window = [&](size_t i) { return ir.CreateIntrinsic(llvm::Intrinsic::fshl, {i64}, {w[i], w[i + 1], shift}); };
   auto wide = [&](Value* v) { return ir.CreateZExt(v, i128); };
   Value* low = ir.CreateMul(wide(significand), wide(window(2)));
@@ -103,7 +120,8 @@ Value* circular(const Lanes& l, Op op, Value* x) {
     result = ir.CreateFDiv(numerator, ir.CreateSelect(odd, q.sine, q.cosine));
   } else {
     Value* v = ir.CreateSelect(odd, q.cosine, q.sine);
-    result = l.asFloat(ir.CreateXor(l.bits(v), ir.CreateShl(ir.CreateAnd(n, l.integer(n, 2)), l.integer(n, 62))), x->getType());
+    result = l.asFloat(ir.CreateXor(l.bits(v), ir.CreateShl(ir.CreateAnd(n, l.integer(n, 2)), l.integer(n, 62))),
+                       x->getType());
   }
   if (op != Op::Cos) result = ir.CreateSelect(ir.CreateFCmpOLT(x, l.real(x, 0)), ir.CreateFNeg(result), result);
   Value* finite = ir.CreateFCmpOLT(l.abs(x), llvm::ConstantFP::getInfinity(x->getType()));
@@ -156,10 +174,12 @@ Value* length(const Lanes& l, Value* x, Value* y) {
   Value *a = l.abs(x), *b = l.abs(y), *infinity = llvm::ConstantFP::getInfinity(x->getType());
   Value* larger = ir.CreateSelect(ir.CreateFCmpOGT(a, b), a, b);
   // By a power of two that keeps the squares from overflowing and from vanishing.
-  Value* scale = ir.CreateSelect(ir.CreateFCmpOGT(larger, l.real(x, 0x1p500)), l.real(x, 0x1p-600),
-                                 ir.CreateSelect(ir.CreateFCmpOLT(larger, l.real(x, 0x1p-500)), l.real(x, 0x1p600), l.real(x, 1)));
-  Value* unscale = ir.CreateSelect(ir.CreateFCmpOGT(larger, l.real(x, 0x1p500)), l.real(x, 0x1p600),
-                                   ir.CreateSelect(ir.CreateFCmpOLT(larger, l.real(x, 0x1p-500)), l.real(x, 0x1p-600), l.real(x, 1)));
+  Value* scale =
+      ir.CreateSelect(ir.CreateFCmpOGT(larger, l.real(x, 0x1p500)), l.real(x, 0x1p-600),
+                      ir.CreateSelect(ir.CreateFCmpOLT(larger, l.real(x, 0x1p-500)), l.real(x, 0x1p600), l.real(x, 1)));
+  Value* unscale = ir.CreateSelect(
+      ir.CreateFCmpOGT(larger, l.real(x, 0x1p500)), l.real(x, 0x1p600),
+      ir.CreateSelect(ir.CreateFCmpOLT(larger, l.real(x, 0x1p-500)), l.real(x, 0x1p-600), l.real(x, 1)));
   Value *u = ir.CreateFMul(a, scale), *v = ir.CreateFMul(b, scale);
   Value* root = ir.CreateFMul(l.unary(llvm::Intrinsic::sqrt, l.fma(u, u, ir.CreateFMul(v, v))), unscale);
   Value* endless = ir.CreateOr(ir.CreateFCmpOEQ(a, infinity), ir.CreateFCmpOEQ(b, infinity));
@@ -171,10 +191,14 @@ Value* emitDouble(const Lanes& l, Op op, llvm::ArrayRef<Value*> args) {
   switch (op) {
     case Op::Sin:
     case Op::Cos:
-    case Op::Tan: return circular(l, op, args[0]);
-    case Op::Fmod: return remainder(l, args[0], args[1]);
-    case Op::Hypot: return length(l, args[0], args[1]);
-    default: return nullptr;
+    case Op::Tan:
+      return circular(l, op, args[0]);
+    case Op::Fmod:
+      return remainder(l, args[0], args[1]);
+    case Op::Hypot:
+      return length(l, args[0], args[1]);
+    default:
+      return nullptr;
   }
 }
 
@@ -208,10 +232,13 @@ bool hasDeviceCode(Op op, DType type) {
     case Op::Erfc:
     case Op::Erfinv:
     case Op::Lgamma:
-    case Op::Digamma: return false;
+    case Op::Digamma:
+      return false;
     case Op::Erf:
-    case Op::Pow: return type != DType::Float64;
-    default: return true;
+    case Op::Pow:
+      return type != DType::Float64;
+    default:
+      return true;
   }
 }
 
@@ -219,7 +246,8 @@ void defineDeviceMath(llvm::Module& module, const cpu::TargetTraits& traits) {
   std::vector<std::pair<llvm::Function*, Op>> wanted;
   for (auto op = Op::Exp; op <= Op::Hypot; op = static_cast<Op>(static_cast<uint8_t>(op) + 1))
     for (bool isDouble : {false, true})
-      if (llvm::Function* f = module.getFunction(cpu::batchMathSymbol(op, isDouble)); f && f->isDeclaration()) wanted.emplace_back(f, op);
+      if (llvm::Function* f = module.getFunction(cpu::batchMathSymbol(op, isDouble)); f && f->isDeclaration())
+        wanted.emplace_back(f, op);
   for (auto& [function, op] : wanted) define(*function, op, traits);
 }
 

@@ -9,8 +9,8 @@ using inductor::Axis;
 using inductor::BufferRole;
 using inductor::Section;
 using inductor::Statement;
-using inductor::SymExpr;
 using inductor::Symbol;
+using inductor::SymExpr;
 using llvm::Value;
 
 namespace {
@@ -29,9 +29,14 @@ std::unordered_set<inductor::BufferId> writtenBuffers(const inductor::Kernel& k)
 
 }  // namespace
 
-KernelEmitter::KernelEmitter(const Plan& plan, const Phase& phase, llvm::Module& module, const cpu::TargetTraits& traits,
-                             const std::string& name, bool aligned)
-    : plan_(plan), phase_(phase), module_(module), ir_(module.getContext()), traits_(traits), lanes_(ir_, traits_),
+KernelEmitter::KernelEmitter(const Plan& plan, const Phase& phase, llvm::Module& module,
+                             const cpu::TargetTraits& traits, const std::string& name, bool aligned)
+    : plan_(plan),
+      phase_(phase),
+      module_(module),
+      ir_(module.getContext()),
+      traits_(traits),
+      lanes_(ir_, traits_),
       combiner_(lanes_, module_, phase_.map) {
   makeFunction(name);
   bindArguments(aligned);
@@ -45,13 +50,15 @@ void KernelEmitter::makeFunction(const std::string& name) {
     if (b.role != BufferRole::Scratch) types.push_back(ir_.getPtrTy(kGlobal));
   if (!(plan_.workBytes == SymExpr(0))) types.push_back(ir_.getPtrTy(kGlobal));
   types.insert(types.end(), plan_.kernel.sizeSymbols.size(), ir_.getInt64Ty());
-  function_ = llvm::Function::Create(llvm::FunctionType::get(ir_.getVoidTy(), types, false), llvm::Function::ExternalLinkage, name, module_);
+  function_ = llvm::Function::Create(llvm::FunctionType::get(ir_.getVoidTy(), types, false),
+                                     llvm::Function::ExternalLinkage, name, module_);
   function_->setCallingConv(llvm::CallingConv::PTX_Kernel);
   function_->addFnAttr(llvm::Attribute::NoUnwind);
   auto* annotations = module_.getOrInsertNamedMetadata("nvvm.annotations");
   auto annotate = [&](const char* key, int number) {
-    annotations->addOperand(llvm::MDNode::get(ir_.getContext(), {llvm::ValueAsMetadata::get(function_), llvm::MDString::get(ir_.getContext(), key),
-                                                                 llvm::ConstantAsMetadata::get(ir_.getInt32(static_cast<uint32_t>(number)))}));
+    annotations->addOperand(llvm::MDNode::get(
+        ir_.getContext(), {llvm::ValueAsMetadata::get(function_), llvm::MDString::get(ir_.getContext(), key),
+                           llvm::ConstantAsMetadata::get(ir_.getInt32(static_cast<uint32_t>(number)))}));
   };
   annotate("kernel", 1);
   annotate("maxntidx", phase_.map.threads());
@@ -77,8 +84,8 @@ Value* KernelEmitter::scalar(const SymExpr& expr) {
   return cpu::IndexEmitter(lanes_, [this](Symbol s) { return scope_.symbols.at(s.id); }).scalar(expr);
 }
 
-void KernelEmitter::decompose(Value* number, const std::vector<Axis>& axes, const std::vector<int>& order, int vectorAxis, int vector,
-                              SymbolValues& out) {
+void KernelEmitter::decompose(Value* number, const std::vector<Axis>& axes, const std::vector<int>& order,
+                              int vectorAxis, int vector, SymbolValues& out) {
   auto* i64 = ir_.getInt64Ty();
   llvm::Type* type = number->getType();
   for (size_t i = order.size(); i-- > 0;) {
@@ -91,7 +98,8 @@ void KernelEmitter::decompose(Value* number, const std::vector<Axis>& axes, cons
       number = ir_.CreateUDiv(number, extent);
     }
     at = ir_.CreateZExt(at, i64);
-    out[axis.symbol.id] = count == 1 ? at : ir_.CreateMul(at, ir_.getInt64(static_cast<uint64_t>(count)), "", true, true);
+    out[axis.symbol.id] =
+        count == 1 ? at : ir_.CreateMul(at, ir_.getInt64(static_cast<uint64_t>(count)), "", true, true);
   }
 }
 
@@ -114,14 +122,16 @@ void KernelEmitter::bindThread() {
   const SymExpr vectors = plan_.vectors(map);
   const SymExpr perBlock(map.vectorsPerBlock());
   if (phase_.kind == Phase::Kind::Chunk) {
-    Value* blocks = ir_.CreateTrunc(scalar(graph::floorDiv(vectors + perBlock - SymExpr(1), perBlock)), ir_.getInt32Ty());
+    Value* blocks =
+        ir_.CreateTrunc(scalar(graph::floorDiv(vectors + perBlock - SymExpr(1), perBlock)), ir_.getInt32Ty());
     chunk_ = ir_.CreateZExt(ir_.CreateUDiv(block, blocks), ir_.getInt64Ty());
     block = ir_.CreateURem(block, blocks);
   }
   const bool narrow = cpu::fitsInt32(vectors + perBlock * SymExpr(2));
   llvm::Type* type = narrow ? ir_.getInt32Ty() : ir_.getInt64Ty();
   Value* count = ir_.CreateTrunc(scalar(vectors), type);
-  Value* base = ir_.CreateMul(ir_.CreateZExt(block, type), llvm::ConstantInt::get(type, static_cast<uint64_t>(map.vectorsPerBlock())));
+  Value* base = ir_.CreateMul(ir_.CreateZExt(block, type),
+                              llvm::ConstantInt::get(type, static_cast<uint64_t>(map.vectorsPerBlock())));
   base = ir_.CreateAdd(base, ir_.CreateZExt(side, type));
   const auto known = vectors.maybeConstant();
   const bool exact = known && *known % map.vectorsPerBlock() == 0;
@@ -132,7 +142,8 @@ void KernelEmitter::bindThread() {
       inside = ir_.CreateICmpULT(number, count);
       number = ir_.CreateSelect(inside, number, ir_.CreateSub(count, llvm::ConstantInt::get(type, 1)));
     }
-    if (u == 0) point_ = ir_.CreateMul(ir_.CreateZExt(number, ir_.getInt64Ty()), ir_.getInt64(static_cast<uint64_t>(map.vector)));
+    if (u == 0)
+      point_ = ir_.CreateMul(ir_.CreateZExt(number, ir_.getInt64Ty()), ir_.getInt64(static_cast<uint64_t>(map.vector)));
     outer_.emplace_back();
     decompose(number, plan_.kernel.outer, plan_.outerOrder, plan_.vectorAxis, map.vector,
               map.unroll == 1 ? scope_.symbols : outer_.back());
@@ -140,15 +151,16 @@ void KernelEmitter::bindThread() {
   }
 }
 
-/// Scratch buffers in shared memory: the elements of the block's points; in working memory: those of all points. Points lie side by
-/// side where neighbouring threads are neighbouring points, elements where they are not.
+/// Scratch buffers in shared memory: the elements of the block's points; in working memory: those of all points. Points
+/// lie side by side where neighbouring threads are neighbouring points, elements where they are not.
 void KernelEmitter::bindScratch() {
   const Mapping& map = phase_.map;
   llvm::GlobalVariable* block = nullptr;
   if (plan_.scratchIsShared && plan_.sharedBytes > 0) {
     auto* type = llvm::ArrayType::get(ir_.getInt8Ty(), static_cast<uint64_t>(plan_.sharedBytes));
-    block = new llvm::GlobalVariable(module_, type, false, llvm::GlobalValue::InternalLinkage, llvm::UndefValue::get(type), "scratch",
-                                     nullptr, llvm::GlobalValue::NotThreadLocal, kShared);
+    block =
+        new llvm::GlobalVariable(module_, type, false, llvm::GlobalValue::InternalLinkage, llvm::UndefValue::get(type),
+                                 "scratch", nullptr, llvm::GlobalValue::NotThreadLocal, kShared);
     block->setAlignment(llvm::Align(16));
   }
   const int64_t pointsHere = int64_t{map.vectorsPerBlock()} * map.vector;
@@ -159,12 +171,14 @@ void KernelEmitter::bindScratch() {
     slot.base = ir_.CreateGEP(ir_.getInt8Ty(), block ? static_cast<Value*>(block) : work_, scalar(plan_.scratch[i]));
     slot.alignment = graph::elementSize(b.dtype);
     Value* one = ir_.getInt64(1);
-    Value* points = block ? static_cast<Value*>(ir_.getInt64(static_cast<uint64_t>(pointsHere))) : scalar(plan_.points());
+    Value* points =
+        block ? static_cast<Value*>(ir_.getInt64(static_cast<uint64_t>(pointsHere))) : scalar(plan_.points());
     slot.point = point_;
     if (block) {
       Value* side = map.pointsFast ? ir_.CreateURem(combiner_.thread(), ir_.getInt32(static_cast<uint32_t>(map.points)))
                                    : ir_.CreateUDiv(combiner_.thread(), ir_.getInt32(static_cast<uint32_t>(map.inner)));
-      slot.point = ir_.CreateMul(ir_.CreateZExt(side, ir_.getInt64Ty()), ir_.getInt64(static_cast<uint64_t>(map.vector)));
+      slot.point =
+          ir_.CreateMul(ir_.CreateZExt(side, ir_.getInt64Ty()), ir_.getInt64(static_cast<uint64_t>(map.vector)));
     }
     slot.elementStride = plan_.phases.front().map.pointsFast ? points : one;
     slot.pointStride = plan_.phases.front().map.pointsFast ? one : scalar(b.numel);
@@ -226,9 +240,15 @@ void KernelEmitter::emitFinish() {
 
 llvm::Function* KernelEmitter::emit() {
   switch (phase_.kind) {
-    case Phase::Kind::Whole: emitWhole(); break;
-    case Phase::Kind::Chunk: emitChunk(); break;
-    case Phase::Kind::Finish: emitFinish(); break;
+    case Phase::Kind::Whole:
+      emitWhole();
+      break;
+    case Phase::Kind::Chunk:
+      emitChunk();
+      break;
+    case Phase::Kind::Finish:
+      emitFinish();
+      break;
   }
   ir_.CreateRetVoid();
   return function_;

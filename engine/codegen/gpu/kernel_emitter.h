@@ -11,12 +11,13 @@
 
 namespace fusebox::codegen::gpu {
 
-/// Emits the kernel function of one phase into `module`. Its arguments, by value: the buffers' addresses in the order of
-/// Kernel::buffers (Scratch ones left out), the address of the working memory if Plan::workBytes is not 0, the sizes as int64.
+/// Emits the kernel function of one phase into `module`. Its arguments, by value: the buffers' addresses in the order
+/// of Kernel::buffers (Scratch ones left out), the address of the working memory if Plan::workBytes is not 0, the sizes
+/// as int64.
 class KernelEmitter {
  public:
-  KernelEmitter(const Plan& plan, const Phase& phase, llvm::Module& module, const cpu::TargetTraits& traits, const std::string& name,
-                bool aligned);
+  KernelEmitter(const Plan& plan, const Phase& phase, llvm::Module& module, const cpu::TargetTraits& traits,
+                const std::string& name, bool aligned);
   llvm::Function* emit();
 
  private:
@@ -32,9 +33,10 @@ class KernelEmitter {
   void bindThread();
   void bindScratch();
   llvm::Value* scalar(const inductor::SymExpr& expr);
-  /// Splits `number` into the values of axes; the last of `order` runs fastest. `vector` neighbours along `vectorAxis` count as one.
-  void decompose(llvm::Value* number, const std::vector<inductor::Axis>& axes, const std::vector<int>& order, int vectorAxis, int vector,
-                 SymbolValues& out);
+  /// Splits `number` into the values of axes; the last of `order` runs fastest. `vector` neighbours along `vectorAxis`
+  /// count as one.
+  void decompose(llvm::Value* number, const std::vector<inductor::Axis>& axes, const std::vector<int>& order,
+                 int vectorAxis, int vector, SymbolValues& out);
   void barrier();
   llvm::Value* both(llvm::Value* a, llvm::Value* b) { return !a ? b : !b ? a : ir_.CreateAnd(a, b); }
 

@@ -10,7 +10,9 @@ namespace {
 
 constexpr uint64_t kStateBytes = 8;
 
-llvm::Type* memoryType(llvm::Type* type) { return type->isIntegerTy(1) ? llvm::Type::getInt8Ty(type->getContext()) : type; }
+llvm::Type* memoryType(llvm::Type* type) {
+  return type->isIntegerTy(1) ? llvm::Type::getInt8Ty(type->getContext()) : type;
+}
 
 }  // namespace
 
@@ -51,7 +53,8 @@ cpu::ReductionState KernelEmitter::loadState(int section, size_t reduction, Valu
   cpu::ReductionState state;
   for (size_t c = 0; c < types.size(); ++c) {
     const StatePlace& place = plan_.states[static_cast<size_t>(section)][reduction][c];
-    Value* v = ir_.CreateLoad(memoryType(types[c]), stateAddress(chunk ? place.partial : place.final, types[c], chunk, 0));
+    Value* v =
+        ir_.CreateLoad(memoryType(types[c]), stateAddress(chunk ? place.partial : place.final, types[c], chunk, 0));
     state.push_back(types[c]->isIntegerTy(1) ? ir_.CreateTrunc(v, types[c]) : v);
   }
   return state;
@@ -75,7 +78,8 @@ void KernelEmitter::bindEarlierResults(int first, int last) {
       for (int n = 0; n < phase_.map.vector; ++n) {
         point_ = ir_.CreateAdd(firstPoint, ir_.getInt64(static_cast<uint64_t>(n)));
         const cpu::ReductionState state = loadState(s, r, nullptr);
-        for (size_t number = 0; number < count; ++number) results[number].push_back(emitter.result(state, static_cast<int>(number)));
+        for (size_t number = 0; number < count; ++number)
+          results[number].push_back(emitter.result(state, static_cast<int>(number)));
       }
       point_ = firstPoint;
       scope_.reduced[id] = std::move(results);

@@ -15,16 +15,17 @@ using inductor::KernelBuffer;
 using inductor::ReduceKind;
 using inductor::Section;
 using inductor::Statement;
-using inductor::SymExpr;
 using inductor::Symbol;
+using inductor::SymExpr;
 
 namespace {
 
-constexpr int64_t kSharedScratch = 24 * 1024;  // bytes of Scratch buffers in shared memory
+constexpr int64_t kSharedScratch = 20 * 1024;  // bytes of Scratch buffers in shared memory
 constexpr int64_t kStateBytes = 8;
 
 bool hasReduction(const Section& s) {
-  return std::any_of(s.body.begin(), s.body.end(), [](const Statement& st) { return st.kind == Statement::Kind::Reduce; });
+  return std::any_of(s.body.begin(), s.body.end(),
+                     [](const Statement& st) { return st.kind == Statement::Kind::Reduce; });
 }
 
 SymExpr ceilDiv(const SymExpr& a, const SymExpr& b) { return graph::floorDiv(a + b - SymExpr(1), b); }
@@ -41,7 +42,8 @@ void flatten(const Section& s, SectionPlan& p) {
   p.points = stride;
 }
 
-/// Launches of a kernel whose points are too few to fill the device: chunks of each section with axes, then what follows it.
+/// Launches of a kernel whose points are too few to fill the device: chunks of each section with axes, then what
+/// follows it.
 void addPhases(Plan& plan, const Mapping& chunkMap) {
   const int count = static_cast<int>(plan.kernel.sections.size());
   for (int s = 0; s < count;) {
@@ -135,11 +137,14 @@ void estimate(Plan& plan) {
 size_t componentCount(ReduceKind kind) {
   switch (kind) {
     case ReduceKind::Welford:
-    case ReduceKind::WelfordCombine: return 3;
+    case ReduceKind::WelfordCombine:
+      return 3;
     case ReduceKind::ArgMax:
     case ReduceKind::ArgMin:
-    case ReduceKind::OnlineSoftmax: return 2;
-    default: return 1;
+    case ReduceKind::OnlineSoftmax:
+      return 2;
+    default:
+      return 1;
   }
 }
 
@@ -152,7 +157,8 @@ SymExpr Plan::points() const {
 SymExpr Plan::vectors(const Mapping& map) const {
   SymExpr n(1);
   for (size_t i = 0; i < kernel.outer.size(); ++i)
-    n *= static_cast<int>(i) == vectorAxis ? graph::floorDiv(kernel.outer[i].extent, SymExpr(map.vector)) : kernel.outer[i].extent;
+    n *= static_cast<int>(i) == vectorAxis ? graph::floorDiv(kernel.outer[i].extent, SymExpr(map.vector))
+                                           : kernel.outer[i].extent;
   return n;
 }
 
@@ -176,7 +182,7 @@ bool isVectorAccess(const SymExpr& index, Symbol axis, int width, const std::fun
 }
 
 int64_t alignmentOf(const KernelBuffer& buffer, bool isAligned) {
-  return isAligned ? std::max<int64_t>(16, buffer.alignment) : buffer.alignment;
+  return isAligned ? 16 : graph::elementSize(buffer.dtype);
 }
 
 Plan makePlan(const Kernel& kernel, const GpuTarget& target, bool isAligned) {
@@ -185,9 +191,11 @@ Plan makePlan(const Kernel& kernel, const GpuTarget& target, bool isAligned) {
   const Kernel& k = plan.kernel;
   plan.sections.resize(k.sections.size());
   for (size_t i = 0; i < k.sections.size(); ++i) flatten(k.sections[i], plan.sections[i]);
-  const bool loops = std::any_of(k.sections.begin(), k.sections.end(), [](const Section& s) { return !s.axes.empty(); });
+  const bool loops =
+      std::any_of(k.sections.begin(), k.sections.end(), [](const Section& s) { return !s.axes.empty(); });
   const Mapping map = loops ? mapLoops(plan, target, isAligned) : mapPoints(plan, target, isAligned);
-  const bool divided = std::any_of(plan.sections.begin(), plan.sections.end(), [](const SectionPlan& p) { return !(p.chunk == SymExpr(0)); });
+  const bool divided = std::any_of(plan.sections.begin(), plan.sections.end(),
+                                   [](const SectionPlan& p) { return !(p.chunk == SymExpr(0)); });
   if (divided) {
     addPhases(plan, map);
     placeStates(plan);

@@ -8,65 +8,68 @@
 
 namespace fusebox::codegen::gpu {
 
-/// How the threads of a block are laid over outer points and over the inner work of one point. Thread numbers run along the points
-/// first if `pointsFast`, else along the inner work.
+/// How the threads of a block are laid over outer points and over the inner work of one point. Thread numbers run along
+/// the points first if `pointsFast`, else along the inner work.
 struct Mapping {
-  int points = 1;           ///< threads side by side over points
-  int inner = 1;            ///< threads that share a point; a power of two
-  int vector = 1;           ///< neighbouring points (along Plan::vectorAxis) that one thread carries out
-  int unroll = 1;           ///< such vectors a thread carries out, `points` vectors apart; 1 where `inner` > 1
+  int points = 1;  ///< threads side by side over points
+  int inner = 1;   ///< threads that share a point; a power of two
+  int vector = 1;  ///< neighbouring points (along Plan::vectorAxis) that one thread carries out
+  int unroll = 1;  ///< such vectors a thread carries out, `points` vectors apart; 1 where `inner` > 1
   bool pointsFast = true;
   int threads() const { return points * inner; }
   int vectorsPerBlock() const { return points * unroll; }
 };
 
-/// How a section's own axes run: flattened in `order`, in vectors along the last of them, dealt out over Mapping::inner threads.
+/// How a section's own axes run: flattened in `order`, in vectors along the last of them, dealt out over Mapping::inner
+/// threads.
 struct SectionPlan {
-  std::vector<int> order;          ///< positions in Section::axes, slowest first
-  int vector = 1;                  ///< neighbours along the last axis that a thread takes at once; divides its extent
-  int unroll = 1;                  ///< vectors in one iteration
-  bool whole = false;              ///< one iteration covers everything: no loop, and what is loaded stays in registers
-  inductor::SymExpr points = 1;    ///< product of the extents
-  inductor::SymExpr position;      ///< row-major position along the axes, for ArgMax and ArgMin
-  inductor::SymExpr chunk = 0;     ///< vectors in one chunk, where the section is divided
+  std::vector<int> order;        ///< positions in Section::axes, slowest first
+  int vector = 1;                ///< neighbours along the last axis that a thread takes at once; divides its extent
+  int unroll = 1;                ///< vectors in one iteration
+  bool whole = false;            ///< one iteration covers everything: no loop, and what is loaded stays in registers
+  inductor::SymExpr points = 1;  ///< product of the extents
+  inductor::SymExpr position;    ///< row-major position along the axes, for ArgMax and ArgMin
+  inductor::SymExpr chunk = 0;   ///< vectors in one chunk, where the section is divided
 };
 
 /// One launch. Launches of a kernel follow one another on the stream.
 struct Phase {
   enum class Kind {
-    Whole,    ///< every section
-    Chunk,    ///< section `first`, divided into chunks over blocks; reductions leave partial results in working memory
-    Finish,   ///< combines the partial results of section `first` - 1, then runs sections [first, last), which have no axes
+    Whole,   ///< every section
+    Chunk,   ///< section `first`, divided into chunks over blocks; reductions leave partial results in working memory
+    Finish,  ///< combines the partial results of section `first` - 1, then runs sections [first, last), which have no
+             ///< axes
   } kind = Kind::Whole;
   int first = 0, last = 0;
   Mapping map;
   inductor::SymExpr blocks = 1;
 };
 
-/// Where one component of a reduction's state is kept between launches: byte offsets in working memory, 8 bytes an element; element
-/// (chunk, point) of `partial` is at chunk * points + point.
+/// Where one component of a reduction's state is kept between launches: byte offsets in working memory, 8 bytes an
+/// element; element (chunk, point) of `partial` is at chunk * points + point.
 struct StatePlace {
   inductor::SymExpr partial, final;
 };
 
 /// Decisions taken before any code is emitted.
 struct Plan {
-  inductor::Kernel kernel;             ///< with axes merged and divided
-  std::vector<int> outerOrder;         ///< positions in kernel.outer, slowest first: neighbouring points run along the last
-  int vectorAxis = -1;                 ///< position in kernel.outer of Mapping::vector; the last of outerOrder where inner > 1
+  inductor::Kernel kernel;      ///< with axes merged and divided
+  std::vector<int> outerOrder;  ///< positions in kernel.outer, slowest first: neighbouring points run along the last
+  int vectorAxis = -1;          ///< position in kernel.outer of Mapping::vector; the last of outerOrder where inner > 1
   std::vector<SectionPlan> sections;
   std::vector<Phase> phases;
-  std::vector<std::vector<std::vector<StatePlace>>> states;  ///< by section, Reduce statement in order, component; phased only
-  bool scratchIsShared = false;        ///< Scratch buffers lie in the block's shared memory, else in working memory
+  std::vector<std::vector<std::vector<StatePlace>>>
+      states;                              ///< by section, Reduce statement in order, component; phased only
+  bool scratchIsShared = false;            ///< Scratch buffers lie in the block's shared memory, else in working memory
   std::vector<inductor::SymExpr> scratch;  ///< byte offset by position in kernel.buffers (Scratch ones)
-  inductor::SymExpr workBytes = 0;     ///< global memory for one launch sequence
-  int64_t sharedBytes = 0;             ///< of Scratch buffers
-  int64_t bytesMoved = 0;              ///< rough, by the extents (dynamic ones guessed)
+  inductor::SymExpr workBytes = 0;         ///< global memory for one launch sequence
+  int64_t sharedBytes = 0;                 ///< of Scratch buffers
+  int64_t bytesMoved = 0;                  ///< rough, by the extents (dynamic ones guessed)
 
   bool isPhased() const { return phases.size() > 1; }
-  inductor::SymExpr points() const;                            ///< product of the outer extents
-  inductor::SymExpr vectors(const Mapping& map) const;         ///< points / map.vector
-  inductor::SymExpr sectionVectors(int section) const;         ///< inner points / vector
+  inductor::SymExpr points() const;                     ///< product of the outer extents
+  inductor::SymExpr vectors(const Mapping& map) const;  ///< points / map.vector
+  inductor::SymExpr sectionVectors(int section) const;  ///< inner points / vector
   inductor::SymExpr chunks(int section) const;
 };
 
@@ -75,11 +78,12 @@ size_t componentCount(inductor::ReduceKind kind);
 /// `aligned`: every buffer may be taken to begin at a multiple of 16 bytes.
 Plan makePlan(const inductor::Kernel& kernel, const GpuTarget& target, bool aligned);
 
-/// Whether `index`, read along `axis` in vectors of `width` elements that start at multiples of `width`, is consecutive in memory
-/// and starts at a multiple of `width`.
+/// Whether `index`, read along `axis` in vectors of `width` elements that start at multiples of `width`, is consecutive
+/// in memory and starts at a multiple of `width`.
 bool isVectorAccess(const inductor::SymExpr& index, inductor::Symbol axis, int width,
                     const std::function<bool(inductor::Symbol)>& varies);
-/// Bytes that are known to divide the address of the buffer's first element.
+/// Bytes that are known to divide the address of the buffer's first element: where not all are aligned, nothing but its own size (an
+/// operator's result may be a view).
 int64_t alignmentOf(const inductor::KernelBuffer& buffer, bool aligned);
 
 }  // namespace fusebox::codegen::gpu

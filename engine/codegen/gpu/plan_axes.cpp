@@ -12,17 +12,17 @@ using inductor::Kernel;
 using inductor::KernelBuffer;
 using inductor::Section;
 using inductor::Statement;
-using inductor::SymExpr;
 using inductor::Symbol;
+using inductor::SymExpr;
 
 namespace {
 
-constexpr double kUnknownExtent = 1024;       // guess for dynamic extents
-constexpr int kVectorBytes = 16;              // of one memory access
-constexpr int kSectorBytes = 32;              // what one access fetches
+constexpr double kUnknownExtent = 1024;  // guess for dynamic extents
+constexpr int kVectorBytes = 16;         // of one memory access
+constexpr int kSectorBytes = 32;         // what one access fetches
 constexpr int kPointThreads = 128;
-constexpr int kBlocksPerMultiprocessor = 8;   // that keep one busy
-constexpr int kHeldElements = 96;             // loaded elements a thread may keep in registers
+constexpr int kBlocksPerMultiprocessor = 8;  // that keep one busy
+constexpr int kHeldElements = 96;            // loaded elements a thread may keep in registers
 constexpr int64_t kStateSharedBytes = 24 * 1024;
 
 uint64_t natural(double v) { return static_cast<uint64_t>(std::max(1.0, v)); }
@@ -51,22 +51,30 @@ double score(const Kernel& k, const Section& s, const Axis& axis) {
   forEachAccess(k, s, [&](const SymExpr& index, bool isStore, const KernelBuffer& b) {
     const double size = graph::elementSize(b.dtype);
     switch (accessAlong(s, index, axis.symbol)) {
-      case Access::Uniform: sum += isStore ? 0 : 0.5 * size; break;
-      case Access::Consecutive: sum += (isStore ? 1.1 : 1) * size; break;
-      case Access::Other: break;
+      case Access::Uniform:
+        sum += isStore ? 0 : 0.5 * size;
+        break;
+      case Access::Consecutive:
+        sum += (isStore ? 1.1 : 1) * size;
+        break;
+      case Access::Other:
+        break;
     }
   });
   return sum * std::min(1.0, guess(axis.extent) / 32);
 }
 
-/// Elements of one 16-byte access along `axis`: by the widest type that is read or written so. 1 where there is nothing to gain.
-int vectorWidth(const Kernel& k, const std::vector<const Section*>& sections, const Axis& axis, int maxBytes, bool aligned) {
+/// Elements of one 16-byte access along `axis`: by the widest type that is read or written so. 1 where there is nothing
+/// to gain.
+int vectorWidth(const Kernel& k, const std::vector<const Section*>& sections, const Axis& axis, int maxBytes,
+                bool aligned) {
   const auto extent = axis.extent.maybeConstant();
   if (!extent || *extent == 0) return 1;
   int widest = 0;
   for (const Section* s : sections)
     forEachAccess(k, *s, [&](const SymExpr& index, bool, const KernelBuffer& b) {
-      if (accessAlong(*s, index, axis.symbol) == Access::Consecutive) widest = std::max(widest, graph::elementSize(b.dtype));
+      if (accessAlong(*s, index, axis.symbol) == Access::Consecutive)
+        widest = std::max(widest, graph::elementSize(b.dtype));
     });
   if (widest == 0) return 1;
   int width = std::min(maxBytes / widest, 8 * maxBytes / kVectorBytes);
@@ -75,7 +83,8 @@ int vectorWidth(const Kernel& k, const std::vector<const Section*>& sections, co
     for (const Section* s : sections)
       forEachAccess(k, *s, [&](const SymExpr& index, bool, const KernelBuffer& b) {
         const int64_t bytes = std::min<int64_t>(kVectorBytes, int64_t{width} * graph::elementSize(b.dtype));
-        any |= alignmentOf(b, aligned) % bytes == 0 && isVectorAccess(index, axis.symbol, width, variesWith(*s, axis.symbol));
+        any |= alignmentOf(b, aligned) % bytes == 0 &&
+               isVectorAccess(index, axis.symbol, width, variesWith(*s, axis.symbol));
       });
     return any;
   };
@@ -110,7 +119,8 @@ int crossingAxis(const Kernel& k, int fast) {
     forEachAccess(k, s, [&](const SymExpr& index, bool, const KernelBuffer& b) {
       if (accessAlong(s, index, k.outer[static_cast<size_t>(fast)].symbol) != Access::Other) return;
       for (size_t o = 0; o < k.outer.size(); ++o)
-        if (static_cast<int>(o) != fast && index.strideOf(k.outer[o].symbol) == 1) votes[o] += graph::elementSize(b.dtype);
+        if (static_cast<int>(o) != fast && index.strideOf(k.outer[o].symbol) == 1)
+          votes[o] += graph::elementSize(b.dtype);
     });
   const auto most = std::max_element(votes.begin(), votes.end());
   return most == votes.end() || *most == 0 ? -1 : static_cast<int>(most - votes.begin());
@@ -153,8 +163,8 @@ std::pair<int, double> bestInner(const Kernel& k, const Section& s) {
 
 bool reducesWithoutAxes(const Kernel& k) {
   return std::any_of(k.sections.begin(), k.sections.end(), [](const Section& s) {
-    return s.axes.empty() &&
-           std::any_of(s.body.begin(), s.body.end(), [](const Statement& st) { return st.kind == Statement::Kind::Reduce; });
+    return s.axes.empty() && std::any_of(s.body.begin(), s.body.end(),
+                                         [](const Statement& st) { return st.kind == Statement::Kind::Reduce; });
   });
 }
 
@@ -162,7 +172,8 @@ int distinctLoads(const Kernel& k) {
   std::vector<inductor::BufferId> seen;
   for (const Section& s : k.sections)
     for (const auto& v : s.values)
-      if (v.op == inductor::Op::Load && std::find(seen.begin(), seen.end(), v.buffer) == seen.end()) seen.push_back(v.buffer);
+      if (v.op == inductor::Op::Load && std::find(seen.begin(), seen.end(), v.buffer) == seen.end())
+        seen.push_back(v.buffer);
   return std::max<int>(1, static_cast<int>(seen.size()));
 }
 
@@ -186,9 +197,16 @@ void chooseUnroll(Plan& plan, const Mapping& map) {
   }
 }
 
+/// Elements of a section's axes; many where that is dynamic, since one block for all of them would be slow.
+double elementsOf(const Section& s) {
+  constexpr double kMany = 1 << 22;
+  const bool dynamic = std::any_of(s.axes.begin(), s.axes.end(), [](const Axis& a) { return !a.extent.isConstant(); });
+  return dynamic ? kMany : pointsOf(s.axes);
+}
+
 /// Divides sections over blocks where the points alone leave the device idle.
 void chooseChunks(Plan& plan, const Mapping& map, const GpuTarget& target) {
-  constexpr double kWorthIt = 32768;     // inner elements
+  constexpr double kWorthIt = 32768;  // inner elements
   constexpr double kSmallestChunk = 4096;
   const Kernel& k = plan.kernel;
   const auto points = plan.points().maybeConstant();
@@ -197,13 +215,13 @@ void chooseChunks(Plan& plan, const Mapping& map, const GpuTarget& target) {
   if (blocks >= target.multiprocessors) return;
   double largest = 0;
   for (const Section& s : k.sections)
-    if (!s.axes.empty()) largest = std::max(largest, pointsOf(s.axes) * map.vector * map.points);
+    if (!s.axes.empty()) largest = std::max(largest, elementsOf(s) * map.vector * map.points);
   if (largest < kWorthIt) return;
   for (size_t i = 0; i < plan.sections.size(); ++i) {
     SectionPlan& p = plan.sections[i];
     if (k.sections[i].axes.empty()) continue;
     const double wanted = std::max(1.0, 4.0 * target.multiprocessors / std::max(1.0, blocks));
-    const double elements = pointsOf(k.sections[i].axes);
+    const double elements = elementsOf(k.sections[i]);
     const double chunk = std::max(elements / wanted, kSmallestChunk / (map.vector * map.points));
     const int64_t step = map.inner;  // whole rounds
     p.chunk = SymExpr(std::max<int64_t>(1, (static_cast<int64_t>(chunk / p.vector) + step - 1) / step) * step);
@@ -234,7 +252,8 @@ Mapping mapColumns(Plan& plan, int fast, double innerElements, const GpuTarget& 
   auto shared = [&] { return static_cast<int64_t>(stateComponents(k)) * 8 * map.threads() * map.vector; };
   while (shared() > kStateSharedBytes && map.vector > 1) map.vector /= 2;
   while (shared() > kStateSharedBytes && map.inner > 1) map.inner /= 2;
-  for (size_t i = 0; i < plan.sections.size(); ++i) plan.sections[i].order = orderWithLast(k.sections[i].axes.size(), -1);
+  for (size_t i = 0; i < plan.sections.size(); ++i)
+    plan.sections[i].order = orderWithLast(k.sections[i].axes.size(), -1);
   return map;
 }
 
@@ -289,7 +308,10 @@ Mapping mapPoints(Plan& plan, const GpuTarget& target, bool aligned) {
     }
   }
   map.vector = std::min(limit, vectorWidth(k, all(k), k.outer[static_cast<size_t>(fast)], kVectorBytes, aligned));
-  const double waves = pointsOf(k.outer) / map.vector / (double{kPointThreads} * target.multiprocessors * kBlocksPerMultiprocessor);
+  const bool dynamic = !plan.points().isConstant();
+  const double waves = dynamic ? 16
+                               : pointsOf(k.outer) / map.vector /
+                                     (double{kPointThreads} * target.multiprocessors * kBlocksPerMultiprocessor);
   const int most = map.vector == 1 ? 4 : 2;
   while (map.unroll < most && map.unroll * 2 * map.vector <= limit && waves >= 2.0 * map.unroll) map.unroll *= 2;
   return map;

@@ -75,7 +75,8 @@ Result<void> checkOperations(const inductor::Kernel& kernel) {
   for (const auto& s : kernel.sections)
     for (const auto& v : s.values)
       if (!hasDeviceCode(v.op, v.type))
-        return fail(ErrorCode::Unsupported, fmt::format("no GPU code for {} on {}", name(v.op), graph::name(v.type)), kernel.name);
+        return fail(ErrorCode::Unsupported, fmt::format("no GPU code for {} on {}", name(v.op), graph::name(v.type)),
+                    kernel.name);
   return {};
 }
 
@@ -118,7 +119,8 @@ Result<PtxKernel> compilePtx(const inductor::Kernel& kernel, const GpuTarget& ta
   if (!text) return tl::unexpected(text.error());
   made.text = std::move(*text);
   made.architecture = target.ptxArchitecture();
-  if (!(plan.workBytes == inductor::SymExpr(0))) made.workBytes = cpu::sizeFunction(plan.workBytes, plan.kernel.sizeSymbols);
+  if (!(plan.workBytes == inductor::SymExpr(0)))
+    made.workBytes = cpu::sizeFunction(plan.workBytes, plan.kernel.sizeSymbols);
   made.bytesMoved = plan.bytesMoved;
   made.compileNs = nowNs() - start;
   return made;

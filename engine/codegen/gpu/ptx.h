@@ -16,8 +16,8 @@ struct GpuTarget;
 /// A value that depends on the launch's sizes, in the order of Kernel::sizeSymbols.
 using SizeFunction = std::function<int64_t(const int64_t* sizes)>;
 
-/// One kernel function. Arguments, by value: the buffers' addresses in the order of Kernel::buffers (Scratch ones left out), the
-/// address of the working memory where the kernel has some, the sizes as int64.
+/// One kernel function. Arguments, by value: the buffers' addresses in the order of Kernel::buffers (Scratch ones left
+/// out), the address of the working memory where the kernel has some, the sizes as int64.
 struct PtxLaunch {
   std::string entry;
   int threads = 0;      ///< of a block, in one dimension
@@ -25,20 +25,22 @@ struct PtxLaunch {
 };
 
 struct PtxKernel {
-  std::string text, llvmIr;          ///< llvmIr only if asked for
-  std::string architecture;          ///< "sm_90"
-  std::vector<PtxLaunch> launches;   ///< one after another on one stream
-  SizeFunction workBytes;            ///< working memory for these launches, 256-byte aligned, contents undefined; empty: none
-  int64_t bytesMoved = 0;            ///< rough estimate for one launch
+  std::string text, llvmIr;         ///< llvmIr only if asked for
+  std::string architecture;         ///< "sm_90"
+  std::vector<PtxLaunch> launches;  ///< one after another on one stream
+  SizeFunction workBytes;  ///< working memory for these launches, 256-byte aligned, contents undefined; empty: none
+  int64_t bytesMoved = 0;  ///< rough estimate for one launch
   int64_t compileNs = 0;
 };
 
-/// Whether the device has code for `op` on values of `type`. Bounds are those of cpu::mathUlp; where these functions step in, the
-/// error is at most 2 units of the last place: sin, cos and tan of large arguments, hypot of doubles (fmod is exact).
+/// Whether the device has code for `op` on values of `type`. Bounds are those of cpu::mathUlp; where these functions
+/// step in, the error is at most 2 units of the last place: sin, cos and tan of large arguments, hypot of doubles (fmod
+/// is exact).
 bool hasDeviceCode(inductor::Op op, inductor::DType type);
 
-/// Writes `kernel` for `target`. `aligned`: the code may rely on every buffer beginning at a multiple of 16 bytes, else only on
-/// KernelBuffer::alignment. Errors: Unsupported (an operation or type without code), Internal (a malformed kernel).
+/// Writes `kernel` for `target`. `aligned`: the code may rely on every buffer beginning at a multiple of 16 bytes, else only
+/// at a multiple of its elements' size. Errors: Unsupported (an operation or type without code), Internal (a malformed
+/// kernel).
 Result<PtxKernel> compilePtx(const inductor::Kernel& kernel, const GpuTarget& target, bool aligned, bool keepIr);
 
 }  // namespace fusebox::codegen::gpu

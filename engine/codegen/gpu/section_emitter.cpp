@@ -14,7 +14,8 @@ std::vector<KernelEmitter::SectionReduction> KernelEmitter::reductionsOf(int sec
   std::vector<SectionReduction> list;
   for (const Statement& st : s.body)
     if (st.kind == Statement::Kind::Reduce)
-      list.push_back({&st, cpu::ReductionEmitter(lanes_, st.reduce, s.values[static_cast<size_t>(st.inputs[0])].type, narrow)});
+      list.push_back(
+          {&st, cpu::ReductionEmitter(lanes_, st.reduce, s.values[static_cast<size_t>(st.inputs[0])].type, narrow)});
   return list;
 }
 
@@ -55,11 +56,13 @@ KernelEmitter::States KernelEmitter::emitSection(int section) {
   const auto known = plan_.sectionVectors(section).maybeConstant();
   const int round = phase_.map.inner * p.unroll;
   const auto step = p.chunk.maybeConstant();
-  const bool exact = known && *known % round == 0 && (phase_.kind != Phase::Kind::Chunk || (step && *step % round == 0));
+  const bool exact =
+      known && *known % round == 0 && (phase_.kind != Phase::Kind::Chunk || (step && *step % round == 0));
   return emitLoops(section, from, to, exact);
 }
 
-/// A section without axes runs once for each point. Every thread of the point computes it, only the first one has effects.
+/// A section without axes runs once for each point. Every thread of the point computes it, only the first one has
+/// effects.
 KernelEmitter::States KernelEmitter::emitPlainSection(int section) {
   Instances set = shapeOf(section);
   set.symbols = outer_;
@@ -68,14 +71,16 @@ KernelEmitter::States KernelEmitter::emitPlainSection(int section) {
   for (const SectionReduction& r : reductionsOf(section))
     for (int i = 0; i < accumulators(section); ++i)
       for (Value* v : r.emitter.identity(1)) initial.push_back(v);
-  const Values carried = accumulate(section, set, std::vector<Value*>(static_cast<size_t>(set.unroll), nullptr), initial);
+  const Values carried =
+      accumulate(section, set, std::vector<Value*>(static_cast<size_t>(set.unroll), nullptr), initial);
   States states;
   size_t at = 0;
   for (const SectionReduction& r : reductionsOf(section)) {
     const size_t n = r.emitter.componentTypes().size();
     auto& points = states.emplace_back();
     for (int i = 0; i < accumulators(section); ++i, at += n)
-      points.emplace_back(carried.begin() + static_cast<std::ptrdiff_t>(at), carried.begin() + static_cast<std::ptrdiff_t>(at + n));
+      points.emplace_back(carried.begin() + static_cast<std::ptrdiff_t>(at),
+                          carried.begin() + static_cast<std::ptrdiff_t>(at + n));
   }
   return states;
 }
@@ -102,7 +107,8 @@ KernelEmitter::States KernelEmitter::emitLoops(int section, Value* from, Value* 
     carried.push_back(phis.back());
   }
   const Values next = emitIteration(section, base, to, exact, carried);
-  Value* following = ir_.CreateAdd(base, ir_.getInt64(static_cast<uint64_t>(phase_.map.inner * p.unroll)), "", true, true);
+  Value* following =
+      ir_.CreateAdd(base, ir_.getInt64(static_cast<uint64_t>(phase_.map.inner * p.unroll)), "", true, true);
   BasicBlock* latch = ir_.GetInsertBlock();
   base->addIncoming(following, latch);
   for (size_t i = 0; i < phis.size(); ++i) phis[i]->addIncoming(next[i], latch);
@@ -119,7 +125,8 @@ KernelEmitter::States KernelEmitter::emitLoops(int section, Value* from, Value* 
 }
 
 /// One iteration: `unroll` vectors for each thread from `base` on.
-KernelEmitter::Values KernelEmitter::emitIteration(int section, Value* base, Value* to, bool exact, const Values& carried) {
+KernelEmitter::Values KernelEmitter::emitIteration(int section, Value* base, Value* to, bool exact,
+                                                   const Values& carried) {
   const Section& s = plan_.kernel.sections[static_cast<size_t>(section)];
   const SectionPlan& p = plan_.sections[static_cast<size_t>(section)];
   Instances set = shapeOf(section);
@@ -130,7 +137,8 @@ KernelEmitter::Values KernelEmitter::emitIteration(int section, Value* base, Val
   std::vector<Value*> counted;
   const int vectorAxis = p.vector > 1 ? p.order.back() : -1;
   for (int u = 0; u < set.unroll; ++u) {
-    Value* number = u ? ir_.CreateAdd(first, llvm::ConstantInt::get(type, static_cast<uint64_t>(u * phase_.map.inner))) : first;
+    Value* number =
+        u ? ir_.CreateAdd(first, llvm::ConstantInt::get(type, static_cast<uint64_t>(u * phase_.map.inner))) : first;
     Value* within = nullptr;
     if (!exact) {  // what lies beyond repeats the last vector, and counts for nothing
       within = ir_.CreateICmpULT(number, end);
@@ -177,20 +185,36 @@ KernelEmitter::Values KernelEmitter::accumulate(int section, const Instances& se
   return next;
 }
 
+namespace {
+
+/// Pairs first, then pairs of those: no long chain of dependent steps.
+cpu::ReductionState joined(const cpu::ReductionEmitter& emitter, std::vector<cpu::ReductionState> list) {
+  while (list.size() > 1) {
+    std::vector<cpu::ReductionState> next;
+    for (size_t i = 0; i < list.size(); i += 2)
+      next.push_back(i + 1 < list.size() ? emitter.combine(list[i], list[i + 1]) : list[i]);
+    list = std::move(next);
+  }
+  return std::move(list.front());
+}
+
+}  // namespace
+
 /// One state for each point of the thread, joined over the instances and over the threads that share the point.
 KernelEmitter::States KernelEmitter::joinInstances(int section, const Instances& set, const Values& carried) {
   States states;
   size_t at = 0;
   for (const SectionReduction& r : reductionsOf(section)) {
     const size_t n = r.emitter.componentTypes().size();
-    std::vector<cpu::ReductionState> points(static_cast<size_t>(phase_.map.vector));
+    std::vector<std::vector<cpu::ReductionState>> instances(static_cast<size_t>(phase_.map.vector));
     for (int u = 0; u < set.unroll; ++u)
       for (int v = 0; v < set.vector; ++v, at += n) {
         const auto from = carried.begin() + static_cast<std::ptrdiff_t>(at);
-        const cpu::ReductionState one(from, from + static_cast<std::ptrdiff_t>(n));
-        cpu::ReductionState& point = points[set.overPoints ? static_cast<size_t>(v) : 0];
-        point = point.empty() ? one : r.emitter.combine(point, one);
+        instances[set.overPoints ? static_cast<size_t>(v) : 0].emplace_back(from,
+                                                                            from + static_cast<std::ptrdiff_t>(n));
       }
+    std::vector<cpu::ReductionState> points;
+    for (auto& list : instances) points.push_back(joined(r.emitter, std::move(list)));
     states.push_back(combiner_.combine(r.emitter, points));
   }
   return states;
@@ -203,7 +227,8 @@ void KernelEmitter::bindResults(int section, const States& states) {
     const size_t count = emitter.needsPosition() ? 1 : emitter.componentTypes().size();
     std::vector<std::vector<Value*>> results(count);
     for (size_t number = 0; number < count; ++number)
-      for (const cpu::ReductionState& point : states[i]) results[number].push_back(emitter.result(point, static_cast<int>(number)));
+      for (const cpu::ReductionState& point : states[i])
+        results[number].push_back(emitter.result(point, static_cast<int>(number)));
     scope_.reduced[reductions[i].statement->reduction] = std::move(results);
   }
 }

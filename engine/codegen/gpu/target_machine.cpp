@@ -39,14 +39,16 @@ std::string GpuTarget::ptxArchitecture() const {
 
 Result<std::unique_ptr<llvm::TargetMachine>> makeTargetMachine(const GpuTarget& target) {
   if (target.capability < kOldestCapability)
-    return fail(ErrorCode::Unsupported, "GPUs older than compute capability 7.0 have no code", std::to_string(target.capability));
+    return fail(ErrorCode::Unsupported, "GPUs older than compute capability 7.0 have no code",
+                std::to_string(target.capability));
   initialiseTarget();
   std::string error;
   const llvm::Target* backend = llvm::TargetRegistry::lookupTarget(kTriple, error);
   if (!backend) return fail(ErrorCode::Unsupported, "this build has no LLVM back end for NVIDIA GPUs: " + error);
   const llvm::TargetOptions options;
-  std::unique_ptr<llvm::TargetMachine> machine(backend->createTargetMachine(
-      kTriple, target.ptxArchitecture(), "+ptx78", options, std::nullopt, std::nullopt, llvm::CodeGenOptLevel::Aggressive));
+  std::unique_ptr<llvm::TargetMachine> machine(backend->createTargetMachine(kTriple, target.ptxArchitecture(), "+ptx78",
+                                                                            options, std::nullopt, std::nullopt,
+                                                                            llvm::CodeGenOptLevel::Aggressive));
   if (!machine) return fail(ErrorCode::Unsupported, "LLVM cannot generate code for this GPU", target.ptxArchitecture());
   return machine;
 }

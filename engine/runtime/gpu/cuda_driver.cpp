@@ -45,7 +45,8 @@ Result<CudaDriver> load() {
   };
   for (const auto& f : functions) {
     *f.place = dlsym(library, f.name);
-    if (!*f.place) return fail(ErrorCode::Unsupported, "the NVIDIA driver is too old: libcuda.so.1 lacks a function", f.name);
+    if (!*f.place)
+      return fail(ErrorCode::Unsupported, "the NVIDIA driver is too old: libcuda.so.1 lacks a function", f.name);
   }
   if (auto started = d.check(d.cuInit(0), "cuInit"); !started) return tl::unexpected(started.error());
   return d;
@@ -64,7 +65,8 @@ Result<void> CudaDriver::check(int error, const char* call) const {
   const char *name = nullptr, *text = nullptr;
   cuGetErrorName(error, &name);
   cuGetErrorString(error, &text);
-  return fail(ErrorCode::Internal, std::string("CUDA: ") + (text ? text : "unknown error"), std::string(call) + ", " + (name ? name : "?"));
+  return fail(ErrorCode::Internal, std::string("CUDA: ") + (text ? text : "unknown error"),
+              std::string(call) + ", " + (name ? name : "?"));
 }
 
 Result<DeviceFacts> deviceFacts(int device) {
@@ -73,8 +75,10 @@ Result<DeviceFacts> deviceFacts(int device) {
   const CudaDriver& d = **driver;
   int handle = 0, major = 0, minor = 0, count = 0;
   if (auto r = d.check(d.cuDeviceGet(&handle, device), "cuDeviceGet"); !r) return tl::unexpected(r.error());
-  for (const auto& [attribute, place] : {std::pair{kCapabilityMajor, &major}, {kCapabilityMinor, &minor}, {kMultiprocessorCount, &count}})
-    if (auto r = d.check(d.cuDeviceGetAttribute(place, attribute, handle), "cuDeviceGetAttribute"); !r) return tl::unexpected(r.error());
+  for (const auto& [attribute, place] :
+       {std::pair{kCapabilityMajor, &major}, {kCapabilityMinor, &minor}, {kMultiprocessorCount, &count}})
+    if (auto r = d.check(d.cuDeviceGetAttribute(place, attribute, handle), "cuDeviceGetAttribute"); !r)
+      return tl::unexpected(r.error());
   return DeviceFacts{10 * major + minor, count};
 }
 

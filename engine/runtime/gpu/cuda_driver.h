@@ -15,7 +15,8 @@ using CudaFunction = void*;
 using CudaStream = void*;
 using CudaAddress = uint64_t;
 
-/// The functions of libcuda.so.1 that are used, by the names and signatures of the driver API (CUresult and CUdevice are ints).
+/// The functions of libcuda.so.1 that are used, by the names and signatures of the driver API (CUresult and CUdevice
+/// are ints).
 struct CudaDriver {
   int (*cuInit)(unsigned flags);
   int (*cuGetErrorName)(int error, const char** name);
@@ -31,8 +32,9 @@ struct CudaDriver {
   int (*cuModuleLoadDataEx)(CudaModule* module, const void* image, unsigned options, int* names, void** values);
   int (*cuModuleGetFunction)(CudaFunction* function, CudaModule module, const char* name);
   int (*cuModuleUnload)(CudaModule module);
-  int (*cuLaunchKernel)(CudaFunction function, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX, unsigned blockY,
-                        unsigned blockZ, unsigned sharedBytes, CudaStream stream, void** arguments, void** extra);
+  int (*cuLaunchKernel)(CudaFunction function, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX,
+                        unsigned blockY, unsigned blockZ, unsigned sharedBytes, CudaStream stream, void** arguments,
+                        void** extra);
   int (*cuMemAlloc)(CudaAddress* address, size_t bytes);
   int (*cuMemFree)(CudaAddress address);
   int (*cuMemcpyHtoD)(CudaAddress to, const void* from, size_t bytes);
@@ -46,7 +48,7 @@ struct CudaDriver {
 };
 
 struct DeviceFacts {
-  int capability = 0;       ///< compute capability times ten
+  int capability = 0;  ///< compute capability times ten
   int multiprocessors = 0;
 };
 Result<DeviceFacts> deviceFacts(int device);

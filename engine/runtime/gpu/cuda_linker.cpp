@@ -42,7 +42,8 @@ void* open() {
 Result<CudaLinker> CudaLinker::load() {
   void* library = open();
   if (!library)
-    return fail(ErrorCode::NotFound, "nvJitLink not found: not loaded, not beside torch (nvidia wheels), not on the library path");
+    return fail(ErrorCode::NotFound,
+                "nvJitLink not found: not loaded, not beside torch (nvidia wheels), not on the library path");
   CudaLinker l;
   const struct {
     const char* name;
@@ -75,7 +76,8 @@ Result<std::string> CudaLinker::link(const std::string& ptx, int capability) con
   const char* options[] = {architecture.c_str(), "-O3"};
   Handle handle = nullptr;
   if (int error = create_(&handle, 2, options))
-    return fail(ErrorCode::Unsupported, "nvJitLink refuses this architecture (error " + std::to_string(error) + ")", architecture);
+    return fail(ErrorCode::Unsupported, "nvJitLink refuses this architecture (error " + std::to_string(error) + ")",
+                architecture);
   int error = addData_(handle, kPtxInput, ptx.data(), ptx.size(), "kernel");
   if (!error) error = complete_(handle);
   std::string cubin;
@@ -91,7 +93,8 @@ Result<std::string> CudaLinker::link(const std::string& ptx, int capability) con
     log_(handle, log.data());
   }
   destroy_(&handle);
-  if (error) return fail(ErrorCode::Internal, "nvJitLink: error " + std::to_string(error) + ": " + log.c_str(), architecture);
+  if (error)
+    return fail(ErrorCode::Internal, "nvJitLink: error " + std::to_string(error) + ": " + log.c_str(), architecture);
   return cubin;
 }
 

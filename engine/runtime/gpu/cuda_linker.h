@@ -8,8 +8,9 @@
 
 namespace fusebox::runtime::gpu {
 
-/// Makes machine code of PTX with NVIDIA's nvJitLink, which comes with the user's PyTorch (or CUDA): needs no driver and no GPU, and
-/// runs on several threads at once. Looked for: what the process has loaded, FUSEBOX_NVJITLINK, the wheels beside torch, the system.
+/// Makes machine code of PTX with NVIDIA's nvJitLink, which comes with the user's PyTorch (or CUDA): needs no driver
+/// and no GPU, and runs on several threads at once. Looked for: what the process has loaded, FUSEBOX_NVJITLINK, the
+/// wheels beside torch, the system.
 class CudaLinker {
  public:
   /// The process's linker; an Error says where it was looked for.

@@ -15,7 +15,8 @@ Result<codegen::gpu::GpuTarget> GpuCompiler::targetOf(int device) {
   if (auto facts = deviceFacts(device); !facts)
     target = tl::unexpected(facts.error());
   else if (facts->capability < codegen::gpu::kOldestCapability)
-    target = fail(ErrorCode::Unsupported, "GPUs older than compute capability 7.0 have no code", std::to_string(facts->capability));
+    target = fail(ErrorCode::Unsupported, "GPUs older than compute capability 7.0 have no code",
+                  std::to_string(facts->capability));
   else
     target = codegen::gpu::GpuTarget{facts->capability, facts->multiprocessors};
   targets_.emplace(device, target);

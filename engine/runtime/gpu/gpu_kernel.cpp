@@ -33,7 +33,8 @@ Result<CudaModule> loadModule(const CudaDriver& driver, const void* image) {
 
 }  // namespace
 
-Result<std::shared_ptr<GpuKernel>> GpuKernel::compile(const inductor::Kernel& kernel, const codegen::gpu::GpuTarget& target, bool keepsIr) {
+Result<std::shared_ptr<GpuKernel>> GpuKernel::compile(const inductor::Kernel& kernel,
+                                                      const codegen::gpu::GpuTarget& target, bool keepsIr) {
   const int64_t start = nowNs();
   std::shared_ptr<GpuKernel> made(new GpuKernel(kernel, target));
   if (auto done = made->generate(made->aligned_, true, keepsIr); !done) return tl::unexpected(done.error());
@@ -83,7 +84,8 @@ Result<const GpuKernel::Loaded*> GpuKernel::load(Form& form, int device) {
   auto made = std::make_unique<Loaded>();
   for (const auto& launch : form.ptx.launches) {
     CudaFunction function = nullptr;
-    if (auto found = d.check(d.cuModuleGetFunction(&function, *module, launch.entry.c_str()), "cuModuleGetFunction"); !found)
+    if (auto found = d.check(d.cuModuleGetFunction(&function, *module, launch.entry.c_str()), "cuModuleGetFunction");
+        !found)
       return tl::unexpected(found.error());
     made->functions.push_back(function);
   }
@@ -99,9 +101,10 @@ bool GpuKernel::isAligned(std::span<void* const> pointers) {
   return bits % kAlignment == 0;
 }
 
-Result<void> GpuKernel::launch(int device, CudaStream stream, std::span<void* const> pointers, std::span<const int64_t> sizes,
-                               const Shape& shape, void* work) {
-  if (isAligned(pointers)) [[likely]] return launchForm(aligned_, device, stream, pointers, sizes, shape, work);
+Result<void> GpuKernel::launch(int device, CudaStream stream, std::span<void* const> pointers,
+                               std::span<const int64_t> sizes, const Shape& shape, void* work) {
+  if (isAligned(pointers)) [[likely]]
+    return launchForm(aligned_, device, stream, pointers, sizes, shape, work);
   auto form = unaligned();
   if (!form) return tl::unexpected(form.error());
   return launchForm(**form, device, stream, pointers, sizes, shape, work);
@@ -109,7 +112,8 @@ Result<void> GpuKernel::launch(int device, CudaStream stream, std::span<void* co
 
 Result<void> GpuKernel::launchForm(Form& form, int device, CudaStream stream, std::span<void* const> pointers,
                                    std::span<const int64_t> sizes, const Shape& shape, void* work) {
-  if (device < 0 || device >= kMaxDevices) return fail(ErrorCode::InvalidArgument, "no such CUDA device", std::to_string(device));
+  if (device < 0 || device >= kMaxDevices)
+    return fail(ErrorCode::InvalidArgument, "no such CUDA device", std::to_string(device));
   const Loaded* loaded = form.loaded[static_cast<size_t>(device)].load(std::memory_order_acquire);
   if (!loaded) {
     auto now = load(form, device);
@@ -125,9 +129,11 @@ Result<void> GpuKernel::launchForm(Form& form, int device, CudaStream stream, st
   for (size_t i = 0; i < loaded->functions.size(); ++i) {
     if (shape.blocks[i] <= 0) continue;
     const auto& launch = form.ptx.launches[i];
-    const int error = d.cuLaunchKernel(loaded->functions[i], static_cast<unsigned>(shape.blocks[i]), 1, 1,
-                                       static_cast<unsigned>(launch.threads), 1, 1, 0, stream, arguments.data(), nullptr);
-    if (error) [[unlikely]] return d.check(error, "cuLaunchKernel");
+    const int error =
+        d.cuLaunchKernel(loaded->functions[i], static_cast<unsigned>(shape.blocks[i]), 1, 1,
+                         static_cast<unsigned>(launch.threads), 1, 1, 0, stream, arguments.data(), nullptr);
+    if (error) [[unlikely]]
+      return d.check(error, "cuLaunchKernel");
   }
   return {};
 }

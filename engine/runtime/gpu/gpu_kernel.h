@@ -13,13 +13,14 @@
 
 namespace fusebox::runtime::gpu {
 
-/// A kernel's code for devices of one kind, loaded on each device that it is launched on. The code relies on buffers that begin at
-/// multiples of 16 bytes, as the allocator gives them; for launches on others a second form is made when it is first wanted.
-/// Thread-safe.
+/// A kernel's code for devices of one kind, loaded on each device that it is launched on. The code relies on buffers
+/// that begin at multiples of 16 bytes, as the allocator gives them; for launches on others a second form is made when
+/// it is first wanted. Thread-safe.
 class GpuKernel {
  public:
   /// Generates the code. Nothing is loaded yet.
-  static Result<std::shared_ptr<GpuKernel>> compile(const inductor::Kernel& kernel, const codegen::gpu::GpuTarget& target, bool keepsIr);
+  static Result<std::shared_ptr<GpuKernel>> compile(const inductor::Kernel& kernel,
+                                                    const codegen::gpu::GpuTarget& target, bool keepsIr);
 
   /// The code as it is for aligned buffers.
   const codegen::gpu::PtxKernel& code() const { return aligned_.ptx; }
@@ -33,14 +34,16 @@ class GpuKernel {
   };
   Shape shapeFor(const int64_t* sizes) const;
 
-  /// Launches on `stream` of `device`, whose context is current. `pointers`: the buffers, Scratch ones left out; `work`: working
-  /// memory of shape.workBytes. Returns without waiting for the device. `shape` must come from this kernel's shapeFor.
-  Result<void> launch(int device, CudaStream stream, std::span<void* const> pointers, std::span<const int64_t> sizes, const Shape& shape,
-                      void* work);
+  /// Launches on `stream` of `device`, whose context is current. `pointers`: the buffers, Scratch ones left out;
+  /// `work`: working memory of shape.workBytes. Returns without waiting for the device. `shape` must come from this
+  /// kernel's shapeFor.
+  Result<void> launch(int device, CudaStream stream, std::span<void* const> pointers, std::span<const int64_t> sizes,
+                      const Shape& shape, void* work);
   /// The same for buffers of any alignment the kernel allows.
   static bool isAligned(std::span<void* const> pointers);
 
-  /// Working memory for the unaligned form may be larger: call this before shapeFor's numbers are used where !isAligned.
+  /// Working memory for the unaligned form may be larger: call this before shapeFor's numbers are used where
+  /// !isAligned.
   Result<Shape> unalignedShapeFor(const int64_t* sizes);
 
  private:
@@ -57,8 +60,8 @@ class GpuKernel {
   Result<void> generate(Form& form, bool aligned, bool keepsIr);
   Result<Form*> unaligned();
   Result<const Loaded*> load(Form& form, int device);
-  Result<void> launchForm(Form& form, int device, CudaStream stream, std::span<void* const> pointers, std::span<const int64_t> sizes,
-                          const Shape& shape, void* work);
+  Result<void> launchForm(Form& form, int device, CudaStream stream, std::span<void* const> pointers,
+                          std::span<const int64_t> sizes, const Shape& shape, void* work);
 
   inductor::Kernel kernel_;
   codegen::gpu::GpuTarget target_;

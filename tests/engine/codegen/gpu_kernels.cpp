@@ -108,7 +108,8 @@ Kernel gather(int64_t n, int64_t table, bool checked) {
   b.section();
   ValueId at = b.load(index, i);
   if (checked) {
-    at = b.op(Op::Check, DType::Int64, at, b.op(Op::Lt, DType::Bool, at, b.constant(DType::Int64, static_cast<double>(table))));
+    at = b.op(Op::Check, DType::Int64, at,
+              b.op(Op::Lt, DType::Bool, at, b.constant(DType::Int64, static_cast<double>(table))));
     b.kernel.sections.back().values.back().imm = static_cast<int64_t>(Fault::Gather);
   }
   b.store(z, i, b.load(x, b.indirect(at, 0, table - 1)));
@@ -183,12 +184,15 @@ std::vector<NamedKernel> gpuKernels() {
     int64_t outer, inner;
     bool columns;
   };
-  for (const Shape& s : {Shape{64, 1000, false}, Shape{1, 300000, false}, Shape{300, 40, true}, Shape{32, 60000, true}, Shape{70, 5, false},
-                         Shape{2048, 64, true}})
-    for (const auto& [kind, results] : {std::pair{ReduceKind::Sum, 1}, std::pair{ReduceKind::Max, 1}, std::pair{ReduceKind::ArgMax, 1},
-                                        std::pair{ReduceKind::Welford, 3}, std::pair{ReduceKind::OnlineSoftmax, 2}})
+  for (const Shape& s : {Shape{64, 1000, false}, Shape{1, 300000, false}, Shape{300, 40, true}, Shape{32, 60000, true},
+                         Shape{70, 5, false}, Shape{2048, 64, true}})
+    for (const auto& [kind, results] :
+         {std::pair{ReduceKind::Sum, 1}, std::pair{ReduceKind::Max, 1}, std::pair{ReduceKind::ArgMax, 1},
+          std::pair{ReduceKind::Welford, 3}, std::pair{ReduceKind::OnlineSoftmax, 2}})
       list.push_back({fmt::format("{}_{}x{}{}", name(kind), s.outer, s.inner, s.columns ? "_columns" : ""),
-                      reduction(kind, results, f, s.outer, s.inner, s.columns), {}, 2000});
+                      reduction(kind, results, f, s.outer, s.inner, s.columns),
+                      {},
+                      2000});
   for (DType t : {DType::Float64, DType::BFloat16, DType::Int64})
     list.push_back({fmt::format("sum_{}", graph::name(t)), reduction(ReduceKind::Sum, 1, t, 40, 500, false), {}, 500});
   const Symbol size = Symbol::make("s0", 2, 1 << 20);

@@ -8,9 +8,9 @@ namespace fusebox::codegen::testing {
 struct NamedKernel {
   std::string name;
   Kernel kernel;
-  std::vector<int64_t> sizes;   ///< values of its size symbols
-  double scale = 200;           ///< tolerance, in units of toleranceOf
-  int64_t limit = 10;           ///< integers stay below
+  std::vector<int64_t> sizes;  ///< values of its size symbols
+  double scale = 200;          ///< tolerance, in units of toleranceOf
+  int64_t limit = 10;          ///< integers stay below
 };
 
 std::vector<NamedKernel> gpuKernels();

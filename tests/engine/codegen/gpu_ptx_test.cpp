@@ -13,9 +13,7 @@ namespace gpu = fusebox::codegen::gpu;
 namespace {
 
 /// NVIDIA's own assembler, as Triton's wheel brings it: reads text without a GPU.
-QString assembler() {
-  return qEnvironmentVariable("FUSEBOX_PTXAS");
-}
+QString assembler() { return qEnvironmentVariable("FUSEBOX_PTXAS"); }
 
 /// What the assembler has against a kernel; empty where nothing.
 QString faults(const gpu::PtxKernel& kernel) {
@@ -25,9 +23,12 @@ QString faults(const gpu::PtxKernel& kernel) {
   file.write(kernel.text.data(), static_cast<qint64>(kernel.text.size()));
   file.close();
   QProcess run;
-  run.start(assembler(), {"-arch=" + QString::fromStdString(kernel.architecture), "-O1", "-o", folder.filePath("kernel.cubin"), file.fileName()});
+  run.start(assembler(), {"-arch=" + QString::fromStdString(kernel.architecture), "-O1", "-o",
+                          folder.filePath("kernel.cubin"), file.fileName()});
   if (!run.waitForFinished(60000)) return "the assembler did not finish: " + run.errorString();
-  return run.exitCode() == 0 ? QString() : QString::fromUtf8(run.readAllStandardError()) + "\n" + QString::fromStdString(kernel.text);
+  return run.exitCode() == 0
+             ? QString()
+             : QString::fromUtf8(run.readAllStandardError()) + "\n" + QString::fromStdString(kernel.text);
 }
 
 gpu::PtxKernel compiled(const Kernel& kernel, bool aligned = true) {
@@ -43,7 +44,9 @@ const NamedKernel& named(const std::string& name) {
   throw std::runtime_error("no kernel " + name);
 }
 
-int count(const std::string& text, const std::string& part) { return static_cast<int>(QString::fromStdString(text).count(QString::fromStdString(part))); }
+int count(const std::string& text, const std::string& part) {
+  return static_cast<int>(QString::fromStdString(text).count(QString::fromStdString(part)));
+}
 
 }  // namespace
 
@@ -84,7 +87,8 @@ class GpuPtxTest : public QObject {
     }
   }
 
-  /// Whole 16-byte accesses through the read-only path where the buffers begin at multiples of 16, single elements where they need not.
+  /// Whole 16-byte accesses through the read-only path where the buffers begin at multiples of 16, single elements
+  /// where they need not.
   void wideAccesses() {
     const std::string wide = compiled(named("contiguous").kernel).text;
     QVERIFY2(count(wide, "ld.global.nc.v4.") >= 2 && count(wide, "st.global.v4.") >= 1, wide.c_str());
@@ -136,6 +140,15 @@ class GpuPtxTest : public QObject {
     QVERIFY(!made);
     QVERIFY2(made.error().text().find("lgamma") != std::string::npos, made.error().text().c_str());
     QVERIFY(!gpu::compilePtx(named("contiguous").kernel, gpu::GpuTarget{60, 20}, true, false));
+  }
+
+  /// Older devices lack instructions (bfloat16 conversions, NaN-propagating maxima): the back end finds others.
+  void everyArchitecture() {
+    for (int capability : {70, 80, 120})
+      for (const char* kernel : {"contiguous_bf16", "softmax_rows", "scatter_f32", "scatter_u8", "gather_checked"}) {
+        auto made = gpu::compilePtx(named(kernel).kernel, gpu::GpuTarget{capability, 80}, true, false);
+        QVERIFY2(made, made ? "" : made.error().text().c_str());
+      }
   }
 
   void architectures() {

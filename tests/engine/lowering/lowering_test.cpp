@@ -187,6 +187,38 @@ class LoweringTest : public QObject {
       if (v.op == Op::Constant) QCOMPARE(v.type, DType::Float32);
     }
   }
+
+  /// On a device, kernels only for what it has code for; the rest are calls that say why.
+  void devicesGetWhatTheyHaveCodeFor() {
+    auto on = [](TensorMeta meta, int8_t index) {
+      meta.device = {DeviceKind::Cuda, index};
+      return meta;
+    };
+    GraphMaker m;
+    ValueRef x = m.input(on(tensor({4, 8}), 0)), host = m.input(tensor({4, 8})), far = m.input(on(tensor({4, 8}), 1));
+    ValueRef fine = m.call("aten::relu", {m.call("aten::sin", {x}, on(tensor({4, 8}), 0))}, on(tensor({4, 8}), 0));
+    ValueRef gamma = m.call("aten::lgamma", {x}, on(tensor({4, 8}), 0));
+    ValueRef mixed = m.call("aten::add.Tensor", {x, host, int64_t{1}}, on(tensor({4, 8}), 0));
+    ValueRef elsewhere = m.call("aten::relu", {far}, on(tensor({4, 8}), 1));
+    const Graph graph = m.returning({fine, gamma, mixed, elsewhere});
+    LowerOptions options;
+    options.refusal = [](const Device& d) { return d.index == 1 ? std::string("no code for that one") : std::string(); };
+    options.hasCode = [](const Device&, Op op, DType) { return op != Op::Lgamma; };
+    auto made = lower(graph, options);
+    QVERIFY2(made, made ? "" : made.error().text().c_str());
+    QCOMPARE(made->operations.size(), size_t{4});
+    QVERIFY(made->operations[0].kind == Operation::Kind::Loops || made->operations[3].kind == Operation::Kind::Loops);
+    std::string reasons;
+    for (const Operation& op : made->operations) {
+      if (op.kind == Operation::Kind::Loops) QCOMPARE(op.kernel.device.str(), std::string("cuda:0"));
+      else reasons += op.call.op + ": " + op.call.reason + "\n";
+    }
+    QVERIFY2(has(reasons, "aten::lgamma: no code on cuda:0 for lgamma of float32"), reasons.c_str());
+    QVERIFY2(has(reasons, "aten::add.Tensor: tensors on cuda:0 and cpu"), reasons.c_str());
+    QVERIFY2(has(reasons, "aten::relu: no code for that one"), reasons.c_str());
+    // Without options, devices other than the CPU have no code at all.
+    for (const Operation& op : lowered(graph).operations) QCOMPARE(op.kind, Operation::Kind::Extern);
+  }
 };
 
 QTEST_APPLESS_MAIN(LoweringTest)
