@@ -190,8 +190,8 @@ class LoweringTest : public QObject {
 
   /// On a device, kernels only for what it has code for; the rest are calls that say why.
   void devicesGetWhatTheyHaveCodeFor() {
-    auto on = [](TensorMeta meta, int8_t index) {
-      meta.device = {DeviceKind::Cuda, index};
+    auto on = [](OutputMeta meta, int8_t index) {
+      meta.tensor.device = {DeviceKind::Cuda, index};
       return meta;
     };
     GraphMaker m;
