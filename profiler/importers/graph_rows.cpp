@@ -130,7 +130,7 @@ void FusionRows::kernels(const std::unordered_map<std::string, int64_t>& compile
                                    kernel.name,
                                    std::string("generated"),
                                    {},
-                                   std::string(kernel.language == "cpp" ? "cpu" : "cuda"),
+                                   text(kernel.device),
                                    kernel.source,
                                    {},
                                    {},

@@ -101,8 +101,13 @@ bool Parser::definition(std::string_view line) {
   const size_t quotes = line.find("'''");
   if (quotes == std::string_view::npos || kernels_.size() >= kMostKernels) return false;
   if (language.starts_with("cpp")) language = "cpp";
-  open_ = {std::string(name),       std::string(language),    {},
-           std::move(origin_.path), std::move(origin_.nodes), std::move(origin_.sourceNodes),
+  open_ = {std::string(name),
+           std::string(language),
+           {},
+           std::move(origin_.path),
+           std::move(origin_.nodes),
+           std::move(origin_.sourceNodes),
+           language == "cpp" ? "cpu" : "",
            kindOf(name, language)};
   origin_ = {};
   inSource_ = true;
@@ -136,6 +141,12 @@ OutputCode Parser::parse(std::string_view text) {
     const std::string_view line = trim(raw);
     if (inSource_) {
       if (line.starts_with("'''")) {
+        // ''', device_str='cuda')
+        constexpr std::string_view kDevice = "device_str='";
+        if (const size_t at = line.find(kDevice); at != std::string_view::npos) {
+          const auto device = line.substr(at + kDevice.size());
+          open_.device = device.substr(0, device.find('\''));
+        }
         kernels_[open_.name] = static_cast<int64_t>(code_.kernels.size());
         code_.kernels.push_back(std::move(open_));
         inSource_ = false;

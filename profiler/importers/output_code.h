@@ -14,6 +14,7 @@ struct OutputCode {
     std::string source, path;              ///< its text; the file it was written to, if the wrapper says so
     std::vector<std::string> nodes;        ///< post-grad nodes that it computes
     std::vector<std::string> sourceNodes;  ///< captured nodes that they come from
+    std::string device;                    ///< cuda, cpu, xpu, …; empty if the wrapper does not say
     std::string kind;                      ///< pointwise, reduction, template, loops
   };
   struct Call {

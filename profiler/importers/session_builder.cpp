@@ -27,13 +27,11 @@ constexpr int64_t kDayNs = int64_t{86'400} * 1'000'000'000;
 Result<std::unique_ptr<SessionBuilder>> SessionBuilder::create(const std::string& path, ImportProgress* progress) {
   auto database = session::Database::openForWriting(path);
   if (!database) return tl::unexpected(database.error());
-  if (auto made = session::createSchema(*database); !made) return tl::unexpected(made.error());
   // The file is given its name only when it is complete; until then nothing needs to survive a crash.
-  if (auto set =
-          database->execute("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -65536; BEGIN");
-      !set) {
-    return tl::unexpected(set.error());
-  }
+  auto set = database->execute("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -65536");
+  if (!set) return tl::unexpected(set.error());
+  if (auto made = session::createSchema(*database); !made) return tl::unexpected(made.error());
+  if (auto begun = database->execute("BEGIN"); !begun) return tl::unexpected(begun.error());
   // Long statements at the end can be cancelled too.
   if (progress) {
     sqlite3_progress_handler(

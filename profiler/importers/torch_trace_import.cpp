@@ -197,7 +197,7 @@ void TorchTraceImport::finish() {
                                     {},
                                     compile.attempt,
                                     std::string(resumed.contains(compile.frame) ? "resume" : "frame"),
-                                    std::string("inductor"),
+                                    text(compile.inductor ? "inductor" : ""),
                                     {},
                                     {},
                                     compile.startNs,

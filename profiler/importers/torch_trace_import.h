@@ -51,7 +51,7 @@ class TorchTraceImport {
     std::string frameKey;
     int64_t id = 0, frame = 0, thread = 0, attempt = 0, startNs = 0, endNs = 0, failure = 0;
     std::string status, error, cache, cacheKey;
-    bool ended = false;
+    bool ended = false, inductor = false;  ///< inductor: a record of that backend was seen
     std::vector<Guard> guards;
     std::vector<OpenStage> stages;
     std::map<std::string, StoredGraph> graphs;  ///< the newest of each stage and direction

@@ -14,8 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr size_t kMostStrings = 5'000'000, kMostDescriptions = 1'000'000,
-                 kMostGuards = 100'000, kMostReasons = 1000;
+constexpr size_t kMostStrings = 5'000'000, kMostDescriptions = 1'000'000, kMostGuards = 100'000, kMostReasons = 1000;
 
 // Whether a failing guard's text is that of a guard of the entry. Tensors are named without their source: "tensor 'x'
 // size mismatch"; other names lack it too: "n == 1" of L['n'] == 1.
@@ -173,7 +172,7 @@ int64_t TorchTraceImport::onBackwardMetrics(const TraceRecord& r, Compile* c) {
                                   c->id,
                                   integerOf(m, "attempt"),
                                   std::string("backward"),
-                                  std::string("inductor"),
+                                  text(c->inductor ? "inductor" : ""),
                                   {},
                                   {},
                                   std::max<int64_t>(0, end - length),
@@ -223,6 +222,7 @@ int64_t TorchTraceImport::onGraph(const TraceRecord& r, Compile* c) {
   const std::string key = stage + " " + stored.direction;
   if (stage == "post_grad") {
     writeFusion(compile);  // of the graph before
+    compile.inductor = true;
     compile.codeGraph = key;
   }
   compile.graphs[key] = std::move(stored);
@@ -234,6 +234,7 @@ int64_t TorchTraceImport::onOutputCode(const TraceRecord& r, Compile* c) {
   if (!file.empty()) session_.sourceText(file, r.payload);
   if (!c || r.payload.empty()) return 0;
   writeFusion(*c);
+  c->inductor = true;
   c->code = parseOutputCode(r.payload);
   c->codeNs = timeOf(r);
   return 0;

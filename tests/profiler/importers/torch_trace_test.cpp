@@ -150,7 +150,9 @@ class TorchTraceTest : public QObject {
         "JOIN nodes c ON c.node_id = o.origin_node_id JOIN graphs cg ON cg.graph_id = c.graph_id "
         "WHERE g.stage = 'post_grad' AND cg.stage = 'captured' AND n.name = 'rsqrt'",
         "h");
-    COMPARE_ROWS(in_, "SELECT kind, count(*) FROM kernels GROUP BY kind ORDER BY kind", "extern,2;generated,3");
+    COMPARE_ROWS(in_, "SELECT kind, device, count(*) FROM kernels GROUP BY kind ORDER BY kind",
+                 "extern,,2;generated,cpu,3");
+    COMPARE_ROWS(in_, "SELECT backend FROM compiles", "inductor");
   }
 
   void failuresAreSaid() {
@@ -168,6 +170,7 @@ class TorchTraceTest : public QObject {
 
   void ranksAreKeptApart() {
     QVERIFY(in_.open(Imported::data("ranks")));
+    COMPARE_ROWS(in_, "SELECT DISTINCT backend FROM compiles", "");  // aot_eager, which no record says
     COMPARE_ROWS(
         in_,
         "SELECT t.name LIKE 'rank 0 %', count(*) FROM compiles c JOIN threads t USING(thread) GROUP BY 1 ORDER BY 1",
