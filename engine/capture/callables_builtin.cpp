@@ -208,9 +208,8 @@ PyRef ruleFormat(Evaluation& e, PyObject*, const CallArguments& a) {
 
 PyRef ruleCallable(Evaluation& e, PyObject*, const CallArguments& a) { return boolean(PyCallable_Check(a.args[0])); }
 
-/// The address is an assumption when the object came from outside; it must not reach a result (deepcopy's memo keys do not).
 PyRef ruleId(Evaluation& e, PyObject*, const CallArguments& a) {
-  return PyRef::steal(PyLong_FromVoidPtr(a.args[0]));
+  return wants(a, 1, 1, "id") ? e.addressOf(a.args[0]) : PyRef();
 }
 
 PyRef ruleHash(Evaluation& e, PyObject* callable, const CallArguments& a) {

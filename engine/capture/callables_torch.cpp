@@ -96,6 +96,15 @@ PyRef ruleNeedsTensor(Evaluation& e, PyObject* callable, const CallArguments&) {
               "Move the call out of the compiled region.");
 }
 
+/// Whether a tensor from outside requires a gradient cannot be changed by a graph; asking for what it is already changes nothing.
+PyRef ruleRequiresGrad(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  PyObject* given = a.positional > 1 ? a.args[1] : a.keyword("requires_grad");
+  Origin* o = e.origin(a.args[0]);
+  if (!o || !o->source) return e.callReal(callable, a);
+  if (THPVariable_Check(a.args[0]) && THPVariable_Unpack(a.args[0]).requires_grad() == (!given || given == Py_True)) return PyRef::borrow(a.args[0]);
+  e.breakHere("unsupported side effect", "requires_grad of an existing tensor is changed");
+}
+
 PyRef ruleBackward(Evaluation& e, PyObject*, const CallArguments&) {
   e.breakHere("backward", "backward() is called: gradients are accumulated outside of the graph",
               "Call backward() outside of the compiled function.");
@@ -178,6 +187,8 @@ constexpr RuleRow kRows[] = {
     {"torch.Tensor.register_hook", ruleNeedsTensor},
     {"torch.Tensor.register_post_accumulate_grad_hook", ruleNeedsTensor},
     {"torch.Tensor.retain_grad", ruleNeedsTensor},
+    {"torch.Tensor.detach_", ruleNeedsTensor},
+    {"torch.Tensor.requires_grad_", ruleRequiresGrad},
     {"torch.Tensor.backward", ruleBackward},
     {"torch.autograd.backward", ruleBackward},
     {"torch.autograd.grad", ruleAutogradGrad},

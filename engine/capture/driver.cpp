@@ -4,6 +4,8 @@
 
 #include "engine/capture/entry_log.h"
 #include "engine/capture/entry_maker.h"
+#include "engine/capture/instruction.h"
+#include "engine/capture/real_stretch.h"
 #include "engine/capture/replay.h"
 
 namespace fusebox::capture {
@@ -50,6 +52,9 @@ class FrameRun {
   bool rebuildState(const Segment& segment, Replay& replay);
   bool applyEffect(Replay& replay, const SideEffect& effect);
   Outcome step(PyRef* result, bool* unsupported);
+  Outcome stepOverBreak(PyRef* result, bool* unsupported);
+  /// What step() executes next: KW_NAMES and PRECALL belong to the CALL behind them.
+  Op groupOp() const;
 
   PyThreadState* thread_;
   InterpreterFrame* frame_;
@@ -242,6 +247,32 @@ Outcome FrameRun::step(PyRef* result, bool* unsupported) {
   return Outcome::NotRun;
 }
 
+Op FrameRun::groupOp() const {
+  const auto decoded = decodeCode(state_.code);
+  auto at = static_cast<size_t>(decoded->indexOfOffset[static_cast<size_t>(state_.offset)]);
+  while (decoded->instructions[at].op == Op::KW_NAMES || decoded->instructions[at].op == Op::PRECALL) ++at;
+  return decoded->instructions[at].op;
+}
+
+/// The instruction at which capture stopped, and the arithmetic on what came out of it.
+Outcome FrameRun::stepOverBreak(PyRef* result, bool* unsupported) {
+  RealStretch stretch;
+  Op op = groupOp();
+  Outcome outcome = step(result, unsupported);
+  stretch.executed(op);
+  while (outcome == Outcome::Broke) {
+    const int start = state_.offset, end = stretch.end(state_);
+    if (!end) break;
+    while (outcome == Outcome::Broke && state_.offset >= start && state_.offset < end) {
+      if (PyErr_CheckSignals() < 0) return Outcome::Raised;
+      op = groupOp();
+      outcome = step(result, unsupported);
+    }
+    stretch.executed(op);
+  }
+  return outcome;
+}
+
 PyObject* FrameRun::run() {
   if (recursion_.exhausted()) return handBack();
   for (;;) {
@@ -255,7 +286,7 @@ PyObject* FrameRun::run() {
     if (outcome == Outcome::Broke) {
       entry.reset();
       bool unsupported = false;
-      outcome = step(&result, &unsupported);
+      outcome = stepOverBreak(&result, &unsupported);
       if (unsupported) return handBack();
       if (outcome == Outcome::Broke) {
         if (PyErr_CheckSignals() < 0) return raise(state_.offset);

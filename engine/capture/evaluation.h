@@ -73,6 +73,7 @@ class Evaluation final : public Operations {
   PyRef loadCell(PyObject* cell) override;
   void storeCell(PyObject* cell, PyObject* value) override;
   void readLocal(Frame& frame, int index) override;
+  bool pushUnread(Frame& frame, int index) override;
   PyRef importName(Frame& frame, PyObject* name, PyObject* fromList, PyObject* level) override;
   PyRef importFrom(PyObject* module, PyObject* name) override;
   bool updateDict(PyObject* dict, PyObject* mapping) override;
@@ -152,6 +153,13 @@ class Evaluation final : public Operations {
   PyRef checked(PyObject* result);
   /// A tensor that requires a gradient and has no history cannot leave a graph: the segment would have to end before it.
   void noteLeaf(PyObject* tensor);
+  /// The address of an object as id() gives it. Stand-ins and what this segment makes have others when it runs, so an address may only
+  /// be the key of a dict that this segment made (deepcopy's memo), which refuseAddress() sees to.
+  PyRef addressOf(PyObject* object);
+  bool isAddress(PyObject* o) const { return !addresses_.empty() && PyLong_CheckExact(o) && addresses_.count(PyLong_AsVoidPtr(o)) > 0; }
+  void refuseAddress(PyObject* o) {
+    if (isAddress(o)) breakHere("identity", "the id of an object is used as a number", "Compare objects with `is`.");
+  }
   /// A call that is made for real after the graph has run.
   void deferCall(PyObject* callable, const CallArguments& a);
   /// Runs a frame to its end.
@@ -193,6 +201,8 @@ class Evaluation final : public Operations {
   void requireUnwritten(const Ahead& a);
   PyRef nextOutside(PyObject* iterator, const Source* source);
   void assignParts(Frame& root, PyObject* value, const Source* source);
+  /// Before an instruction of the root frame: what it may look at on the stack is read.
+  void readOperands(Frame& root);
   PyRef wrapTensor(PyObject* object, const Source* source);
   void guardValue(PyObject* object, const Source* source);
   /// Before C code looks into an object: a break if what it finds there could change unnoticed.
@@ -230,10 +240,14 @@ class Evaluation final : public Operations {
   int64_t rootCount_ = 0, stopAt_ = -1, bytecodes_ = 0, frames_ = 0;
   int depth_ = 0;
   int64_t lastRaise_ = -1;
+  PyRef raised_;                 ///< the exception that left a frame last
+  std::vector<Place> raisedAt_;  ///< and where it was raised, outermost first
+  void noteRaise();
   int64_t firstLeaf_ = -1;  ///< root instruction that made the first leaf that requires a gradient; -1: none
   int64_t writes_ = 0;      ///< writes to what existed before, so far
   PyRef handled_;  ///< the exception that was being handled when the segment began
   std::unordered_set<PyTypeObject*> guardedTypes_;
+  std::unordered_map<void*, int64_t> addresses_;  ///< what id() gave, and the root instruction that asked first
   std::vector<PyRef> keepAlive_;
   std::vector<PyObject*> modules_;  ///< nn.Module instances under call, outermost first
   std::shared_ptr<const std::vector<graph::SourceLine>> lastStack_;

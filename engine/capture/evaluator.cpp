@@ -15,6 +15,7 @@ struct Evaluation::Modes {
   bool cacheEnabled = at::autocast::is_autocast_cache_enabled();
   bool cpu = at::autocast::is_autocast_enabled(at::kCPU), cuda = at::autocast::is_autocast_enabled(at::kCUDA);
   at::ScalarType cpuType = at::autocast::get_autocast_dtype(at::kCPU), cudaType = at::autocast::get_autocast_dtype(at::kCUDA);
+  int autocastDepth = depth();
 
   bool operator==(const Modes&) const = default;
   void apply() const {
@@ -24,6 +25,17 @@ struct Evaluation::Modes {
     at::autocast::set_autocast_enabled(at::kCUDA, cuda);
     at::autocast::set_autocast_dtype(at::kCPU, cpuType);
     at::autocast::set_autocast_dtype(at::kCUDA, cudaType);
+  }
+  static int depth() {
+    const int deeper = at::autocast::increment_nesting();
+    at::autocast::decrement_nesting();
+    return deeper - 1;
+  }
+  /// Enters or leaves autocast blocks; its cache of casted weights ends with the outermost.
+  static void nest(int by) {
+    for (; by > 0; --by) at::autocast::increment_nesting();
+    for (; by < 0; ++by)
+      if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
   }
 };
 
@@ -213,7 +225,19 @@ Segment Evaluation::finish(Frame& root, Segment::Exit exit, std::optional<GraphB
         segment.locals.push_back(recipes.make(object));
       }
     }
-    for (const PyRef& value : root.stack) segment.stack.push_back(recipes.make(value.get()));
+    for (size_t i = 0; i < root.stack.size(); ++i) {
+      const auto unread = std::find_if(root.unreadStack.begin(), root.unreadStack.end(), [&](const Frame::UnreadEntry& entry) {
+        return entry.index == i && entry.value == root.stack[i].get();
+      });
+      if (unread == root.unreadStack.end()) {
+        segment.stack.push_back(recipes.make(root.stack[i].get()));
+        continue;
+      }
+      auto recipe = std::make_shared<Recipe>();
+      recipe->kind = Recipe::Kind::FromSource;
+      recipe->source = unread->source;
+      segment.stack.push_back(std::move(recipe));
+    }
     segment.offset = root.decoded->instructions[static_cast<size_t>(groupStart(root))].offset;
   }
   if (PyRef handled = PyRef::steal(PyErr_GetHandledException()); handled.get() != handled_.get()) segment.handled = recipes.make(handled.get());
@@ -240,7 +264,10 @@ Segment Evaluation::finish(Frame& root, Segment::Exit exit, std::optional<GraphB
   }
   if (const Modes now; !(now == *entryModes_)) {
     segment.modes.gradMode = now.grad;
-    segment.modes.apply = [now] { now.apply(); };
+    segment.modes.apply = [now, entered = now.autocastDepth - entryModes_->autocastDepth] {
+      now.apply();
+      Modes::nest(entered);
+    };
   }
   // A mutated or returned tensor needs the graph even if no operator made it.
   if (trace_->recordedOps() > 0 || trace_->wroteInputs() || !recipes.graphOutputs().empty()) {
@@ -274,7 +301,9 @@ Result<Segment> Evaluation::run(int64_t stopAt, std::optional<GraphBreak> why) {
     ~Restore() {
       PyErr_Clear();
       e.journal_.undo();
+      const int entered = Modes::depth() - e.entryModes_->autocastDepth;
       e.entryModes_->apply();
+      Modes::nest(-entered);
       PyErr_SetHandledException(handled ? handled : Py_None);
       PyErr_Clear();
     }
@@ -295,6 +324,7 @@ Result<Segment> Evaluation::run(int64_t stopAt, std::optional<GraphBreak> why) {
     if (options_.breakEvery > 0 && mayBreak(root->instruction().op) && ++sinceBreak > options_.breakEvery)
       breakHere("forced break", "every " + std::to_string(options_.breakEvery) + ". instruction breaks");
     ++bytecodes_;
+    readOperands(*root);
     switch (step(*this, *root)) {
       case Flow::Next:
       case Flow::Jumped:
@@ -307,6 +337,7 @@ Result<Segment> Evaluation::run(int64_t stopAt, std::optional<GraphBreak> why) {
       case Flow::Return:
         return finish(*root, Segment::Exit::Return, std::nullopt);
       case Flow::Error: {
+        noteRaise();
         PyObject *type, *value, *traceback;
         PyErr_Fetch(&type, &value, &traceback);
         PyErr_NormalizeException(&type, &value, &traceback);
@@ -318,7 +349,7 @@ Result<Segment> Evaluation::run(int64_t stopAt, std::optional<GraphBreak> why) {
         PyErr_Clear();
         // The instruction that raised is executed for real, so that the traceback is the program's own.
         const bool again = root->instruction().op == Op::RERAISE;
-        throw CaptureBreak{{"exception", "the frame raises " + reason, "", place(), stackPlaces()}, again ? lastRaise_ : -1};
+        throw CaptureBreak{{"exception", "the frame raises " + reason, "", raisedAt_.back(), raisedAt_}, again ? lastRaise_ : -1};
       }
       case Flow::Generator:
       case Flow::Yield:

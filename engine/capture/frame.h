@@ -25,6 +25,12 @@ struct Frame {
   bool isRoot = false;
   /// Root frame of a capture: locals whose value has not been read yet, so carries no guard. Empty elsewhere.
   std::vector<bool> unread;
+  struct UnreadEntry {
+    size_t index = 0;
+    PyObject* value = nullptr;  ///< borrowed from the stack
+    const Source* source = nullptr;
+  };
+  std::vector<UnreadEntry> unreadStack;     ///< numbers on the stack that no instruction has looked at
   const Source* unreadItem = nullptr;       ///< what FOR_ITER pushed has not been read: its source
   std::vector<const Source*> unreadSource;  ///< where such a value comes from; null: the local itself
 

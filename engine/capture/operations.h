@@ -59,6 +59,8 @@ class Operations {
   virtual void storeCell(PyObject* cell, PyObject* value) = 0;
   /// First read of an `unread` local of the root frame.
   virtual void readLocal(Frame& frame, int index) = 0;
+  /// Pushes such a local without reading it. False: it must be read.
+  virtual bool pushUnread(Frame&, int) { return false; }
 
   virtual PyRef importName(Frame& frame, PyObject* name, PyObject* fromList, PyObject* level) = 0;
   virtual PyRef importFrom(PyObject* module, PyObject* name) = 0;

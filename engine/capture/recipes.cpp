@@ -156,6 +156,35 @@ void RecipeMaker::instance(Recipe& recipe, PyObject* object) {
                        e_.origin(object) ? e_.origin(object)->birth : -1};
 }
 
+/// An iterator over a dict: of the dict itself, so that it notices when the dict changes its size.
+bool RecipeMaker::dictIterator(Recipe& recipe, PyObject* object) {
+  const std::string_view kind = Py_TYPE(object)->tp_name;
+  const char* view = kind == "dict_keyiterator" ? "keys" : kind == "dict_valueiterator" ? "values" : kind == "dict_itemiterator" ? "items" : nullptr;
+  if (!view) return false;
+  PyObject* dict = nullptr;
+  Py_TYPE(object)->tp_traverse(object, [](PyObject* referred, void* found) {
+    if (PyDict_Check(referred)) *static_cast<PyObject**>(found) = referred;
+    return 0;
+  }, &dict);
+  const Py_ssize_t left = PyObject_LengthHint(object, -1);
+  if (!dict || left < 0 || left > PyDict_GET_SIZE(dict)) return PyErr_Clear(), false;
+  const Py_ssize_t taken = PyDict_GET_SIZE(dict) - left;
+  // What C code went through may be a copy with stand-ins.
+  PyObject* original = dict;
+  for (const auto& [candidate, origin] : e_.origins_.all())
+    if (origin.exposed.get() == dict && !origin.written) original = candidate;
+  PyRef method = PyRef::steal(PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyDict_Type), view));
+  PyRef args = PyRef::steal(PyTuple_Pack(1, original)), none = PyRef::steal(PyDict_New());
+  keep_.insert(keep_.end(), {args, none});
+  auto call = std::make_shared<Recipe>();
+  call->kind = Recipe::Kind::Call;
+  call->children = {constant(method.get()), make(args.get()), make(none.get())};
+  recipe.kind = Recipe::Kind::Iterator;
+  recipe.index = taken;
+  recipe.children = {std::move(call)};
+  return true;
+}
+
 /// Iterators of C: what pickling says they are made of.
 void RecipeMaker::reduced(Recipe& recipe, PyObject* object) {
   PyRef parts = PyRef::steal(PyObject_CallMethod(object, "__reduce__", nullptr));
@@ -185,6 +214,8 @@ RecipePtr RecipeMaker::make(PyObject* object) {
   }
   if (auto it = made_.find(object); it != made_.end()) return it->second;
   if (e_.isTensor(object)) return tensor(object);
+  if (e_.isAddress(object))
+    throw CaptureBreak{{"identity", "the id of an object is alive where capture stops", "", e_.place(), {}}, e_.addresses_.at(PyLong_AsVoidPtr(object))};
   if (isConstantValue(object)) return constant(object);
   Origin* origin = e_.origin(object);
   if (origin && origin->source) {
@@ -266,7 +297,7 @@ RecipePtr RecipeMaker::make(PyObject* object) {
   }
   if (PyIter_Check(object) && !isPythonClass(Py_TYPE(object))) {
     RecipePtr recipe = node(Kind::Call, object);
-    reduced(*recipe, object);
+    if (!dictIterator(*recipe, object)) reduced(*recipe, object);
     return recipe;
   }
   if (PyDictItems_Check(object) || PyDictKeys_Check(object) || PyDictValues_Check(object)) {

@@ -27,6 +27,7 @@ class RecipeMaker {
   void dictionary(Recipe& recipe, PyObject* object);
   void function(Recipe& recipe, PyObject* object);
   void instance(Recipe& recipe, PyObject* object);
+  bool dictIterator(Recipe& recipe, PyObject* object);
   void reduced(Recipe& recipe, PyObject* object);
   RecipePtr constant(PyObject* object);
 

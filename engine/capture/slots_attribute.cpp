@@ -68,6 +68,7 @@ PyRef Evaluation::readDict(PyObject* dict, PyObject* key) {
   Origin* o = origins_.find(dict);
   const Source* source = sourceOf(dict);
   if (!source) return raw ? translate(raw, nullptr) : PyRef();
+  refuseAddress(key);
   if (isTensor(key)) breakHere("unsupported container", "a dict from outside is asked for a tensor as key");
   if (!isConstantValue(key)) {
     const Source* keySource = sourceOf(key);
@@ -267,6 +268,7 @@ static PyRef tensorGetAttr(Evaluation& e, PyObject* object, PyObject* name) {
   const bool input = origin && origin->source && origin->twin;
   if (attribute && PyFunction_Check(attribute)) return e.bindDescriptor(attribute, object, type, name);
   if (input && nameIs(name, "grad")) return tensorGrad(e, object, *origin);
+  if (nameIs(name, "_version")) e.breakHere("tensor internals", "the version counter of a tensor is read");
   if (!attribute && input) {
     PyObject* real = origin->twin.get();
     PyRef dict = PyRef::steal(PyObject_GetAttrString(real, "__dict__"));

@@ -145,6 +145,15 @@ PyRef Evaluation::callFunction(PyObject* function, const CallArguments& a) {
   return runFrame(std::move(frame));
 }
 
+void Evaluation::noteRaise() {
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  if (value != raised_.get()) raisedAt_ = stackPlaces();
+  raised_ = PyRef::borrow(value);
+  PyErr_Restore(type, value, traceback);
+}
+
 PyRef Evaluation::runFrame(std::unique_ptr<Frame> frame) {
   Frame* f = frame.get();
   ++frames_;
@@ -172,6 +181,7 @@ PyRef Evaluation::runFrame(std::unique_ptr<Frame> frame) {
         f->caller = nullptr;
         return makeGenerator(std::move(frame));
       case Flow::Error:
+        noteRaise();
         return {};
       default:
         breakHere("unsupported bytecode", "opcode " + opcodeName(f->instruction().opcode));

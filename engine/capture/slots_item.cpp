@@ -126,6 +126,7 @@ bool Evaluation::setItem(PyObject* object, PyObject* key, PyObject* value) {
 }
 
 int Evaluation::contains(PyObject* container, PyObject* item) {
+  if (!PyDict_Check(container)) refuseAddress(item);
   if (isTensor(container) || isTensor(item)) {
     if (PyDict_Check(container) && isFresh(container)) return PyDict_Contains(container, item);
     if (PyDict_Check(container) || (PyAnySet_Check(container) && !isFresh(container)))

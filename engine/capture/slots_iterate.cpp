@@ -262,6 +262,47 @@ void Evaluation::assignParts(Frame& root, PyObject* value, const Source* source)
   for (int k = 0; k < i.arg; ++k) assignParts(root, PySequence_Fast_GET_ITEM(value, k), sources().sequenceItem(source, k));
 }
 
+bool Evaluation::pushUnread(Frame& f, int index) {
+  const auto i = static_cast<size_t>(index);
+  PyObject* value = f.locals[i].get();
+  if (!value || !(PyFloat_CheckExact(value) || PyLong_CheckExact(value))) return false;
+  f.push(PyRef::borrow(value));
+  f.unreadStack.push_back({f.stack.size() - 1, value, unreadSource(f, i)});
+  return true;
+}
+
+namespace {
+
+/// How far from the top of the stack an instruction may look; all of it where that is not known here.
+size_t reach(const Instruction& i) {
+  switch (i.op) {
+    case Op::LOAD_CONST: case Op::LOAD_FAST: case Op::LOAD_FAST_CHECK: case Op::LOAD_GLOBAL: case Op::LOAD_DEREF: case Op::PUSH_NULL:
+    case Op::PRECALL: case Op::KW_NAMES: case Op::NOP: case Op::CACHE: case Op::RESUME: case Op::JUMP:
+      return 0;
+    case Op::LOAD_ATTR: case Op::LOAD_METHOD: case Op::POP_TOP: case Op::STORE_FAST: case Op::GET_ITER: case Op::FOR_ITER:
+    case Op::UNARY_NEGATIVE: case Op::UNARY_NOT: case Op::POP_JUMP_IF_FALSE: case Op::POP_JUMP_IF_TRUE:
+      return 1;
+    case Op::BINARY_OP: case Op::BINARY_SUBSCR: case Op::COMPARE_OP: case Op::IS_OP: case Op::CONTAINS_OP: case Op::STORE_ATTR:
+      return 2;
+    case Op::CALL: return static_cast<size_t>(i.arg) + 2;
+    case Op::BUILD_TUPLE: case Op::BUILD_LIST: return static_cast<size_t>(i.arg);
+    default: return SIZE_MAX;
+  }
+}
+
+}  // namespace
+
+void Evaluation::readOperands(Frame& f) {
+  if (f.unreadStack.empty()) return;
+  const size_t n = reach(f.instruction()), first = n >= f.stack.size() ? 0 : f.stack.size() - n;
+  std::erase_if(f.unreadStack, [&](const Frame::UnreadEntry& entry) {
+    if (entry.index >= f.stack.size() || f.stack[entry.index].get() != entry.value) return true;  // unwound
+    if (entry.index < first) return false;
+    wrap(entry.value, entry.source);
+    return true;
+  });
+}
+
 bool Evaluation::assignUnread(Frame& root, PyObject* value, const Source* source) {
   if (behindTarget(*root.decoded, root.pc) < 0) return false;
   int pc = root.pc;

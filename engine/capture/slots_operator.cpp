@@ -83,6 +83,8 @@ PyRef Evaluation::binary(int op, PyObject* a, PyObject* b) {
     return checked(evaluateBinary(op, a, expose(b).get()));
   }
   if (isConstantValue(a) && isConstantValue(b)) {
+    refuseAddress(a);
+    refuseAddress(b);
     PyRef result = PyRef::steal(evaluateBinary(op, a, b));
     if (result && PyObject_IS_GC(result.get())) adopt(result.get());
     return result;
@@ -102,7 +104,11 @@ PyRef Evaluation::unary(Op op, PyObject* a) {
 }
 
 PyRef Evaluation::compare(int op, PyObject* a, PyObject* b) {
-  if (isConstantValue(a) && isConstantValue(b)) return PyRef::steal(PyObject_RichCompare(a, b, op));
+  if (isConstantValue(a) && isConstantValue(b)) {
+    refuseAddress(a);
+    refuseAddress(b);
+    return PyRef::steal(PyObject_RichCompare(a, b, op));
+  }
   if (anyPython(a) || anyPython(b)) {
     bool declined = false, tried = false;
     if (PyObject* method = pythonMethod(*this, a, kComparisons[op])) {
@@ -156,6 +162,7 @@ bool Evaluation::same(PyObject* a, PyObject* b) {
 }
 
 PyRef Evaluation::format(PyObject* value, PyObject* spec) {
+  refuseAddress(value);
   if (isTensor(value)) breakHere("data-dependent value", "a tensor is formatted", "Print outside the compiled region.");
   if (PyObject* method = pythonMethod(*this, value, "__format__")) {
     PyRef empty = spec ? PyRef::borrow(spec) : PyRef::steal(PyUnicode_FromString(""));
@@ -168,6 +175,7 @@ PyRef Evaluation::format(PyObject* value, PyObject* spec) {
 }
 
 PyRef Evaluation::convert(char conversion, PyObject* value) {
+  refuseAddress(value);
   if (isConstantValue(value))
     return PyRef::steal(conversion == 's' ? PyObject_Str(value) : conversion == 'r' ? PyObject_Repr(value) : PyObject_ASCII(value));
   if (isTensor(value)) breakHere("data-dependent value", "a tensor is turned into text", "Print outside the compiled region.");

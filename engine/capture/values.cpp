@@ -226,7 +226,13 @@ void Evaluation::willWrite(PyObject* container) {
   o->exposed = PyRef();
 }
 
+PyRef Evaluation::addressOf(PyObject* object) {
+  addresses_.emplace(object, rootCount_);
+  return PyRef::steal(PyLong_FromVoidPtr(object));
+}
+
 PyRef Evaluation::expose(PyObject* object) {
+  refuseAddress(object);
   if (isConstantValue(object)) return PyRef::borrow(object);
   if (isTensor(object)) {
     Origin* o = origins_.find(object);

@@ -95,6 +95,31 @@ def test_operator_objects():
     whole("operator objects", f, torch.ones(2, 3))
 
 
+def test_loop_with_a_break_in_its_body():
+    def f(x, n):
+        values = []
+        for i in range(n):
+            x = torch.sin(x) * 2
+            values.append(x.sum().item())
+        return x, values
+
+    x = torch.linspace(0, 1, 8)
+    got, counts = counted(f, x, 40)
+    want = f(x, 40)
+    torch.testing.assert_close(got, want)
+    expect(counts["recompile_limits"] == 0 and counts["graphs"] <= 3, f"range: {counts}")
+
+    def g(items):
+        values = []
+        for k, (x, y) in enumerate(zip(items, items)):
+            values.append((x * y).sum().item())
+        return values
+
+    items = [torch.full((4,), float(i)) for i in range(20)]
+    got, counts = counted(g, items)
+    expect(got == g(items) and counts["recompile_limits"] == 0 and counts["graphs"] <= 3, f"enumerate of zip: {counts}")
+
+
 def test_cached_functions():
     calls = []
 
@@ -107,6 +132,10 @@ def test_cached_functions():
     for _ in range(3):
         torch.testing.assert_close(f(torch.ones(4)), torch.ones(4) + torch.arange(4.0))
     expect(calls == [4], f"a cached function ran {len(calls)} times")
+
+
+def test_numbers_read_from_constants():
+    whole("item() of what is computed from constants", lambda x: x * 2 + (torch.tensor([3, 4]).sum() * 2).item(), torch.ones(4, 2))
 
 
 def test_compiled_inside_compiled():

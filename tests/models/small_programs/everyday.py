@@ -445,6 +445,24 @@ def global_writes(compile):
 
 
 @script
+def mutation_while_iterating(compile):
+    @compile
+    def f(x, d, l):
+        out = []
+        try:
+            for k in d:
+                d[k + 1] = 0
+        except RuntimeError as e:
+            out.append(str(e))
+        for v in l:
+            if v < 5:
+                l.append(v + 2)
+        return x + len(l), out, l, d
+
+    return f(rows(), {1: 1}, [1, 2])
+
+
+@script
 def dict_order_views(compile):
     @compile
     def f(x, d):
@@ -1224,6 +1242,18 @@ def python_random(compile):
         return x + k, n, p, random.choice("abc"), np.random.rand(), nrng.integers(10)
 
     return [f(rows()) for _ in range(4)], random.random()
+
+
+@script
+def times_and_ids(compile):
+    @compile
+    def f(x):
+        t = time.perf_counter()
+        y = x * 2
+        dt = time.perf_counter() - t
+        return y, dt >= 0, id(x) == id(x), isinstance(uuid.uuid4(), uuid.UUID), datetime.datetime.now().year > 2000
+
+    return f(rows()), f(rows())
 
 
 @script

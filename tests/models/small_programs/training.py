@@ -145,6 +145,28 @@ def scheduler_compiled(compile):
 
 
 @script
+def grad_scaler(compile):
+    net = nn.Linear(5, 1)
+    opt = torch.optim.SGD(net.parameters(), lr=0.1)
+    sc = torch.amp.GradScaler("cpu", init_scale=8.0)
+
+    @compile
+    def fwd(x):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            return net(x).float().mean()
+
+    for _ in range(3):
+        opt.zero_grad()
+        l = fwd(rows())
+        sc.scale(l).backward()
+        sc.unscale_(opt)
+        torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+        sc.step(opt)
+        sc.update()
+    return l, list(net.parameters()), sc.get_scale()
+
+
+@script
 def ema_and_swa(compile):
     net = nn.Sequential(nn.Linear(5, 4), nn.BatchNorm1d(4), nn.Linear(4, 1))
     ema = torch.optim.swa_utils.AveragedModel(net, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(0.9))
@@ -265,6 +287,20 @@ def truncated_bptt(compile):
         h = tuple(t.detach() for t in h)
         ls.append(l.detach())
     return ls, list(m.parameters())
+
+
+@script
+def detach_in_place(compile):
+    @compile
+    def f(h, w):
+        h = torch.tanh(h @ w)
+        h.detach_()
+        return (h @ w).sum()
+
+    w = rows(5, 5).requires_grad_()
+    l = f(rows(), w)
+    l.backward()
+    return l, w.grad
 
 
 @script

@@ -601,6 +601,18 @@ def detach_and_set_detect(compile):
 
 
 @script
+def requires_grad_inside(compile):
+    @compile
+    def f(x):
+        y = x.detach().clone().requires_grad_(True)
+        z = (y * y).sum()
+        z.backward()
+        return y.grad
+
+    return f(rows()), f(rows())
+
+
+@script
 def custom_op(compile):
     if not hasattr(torch.ops.fusebox_small, "twice"):
 
