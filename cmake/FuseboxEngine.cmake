@@ -55,7 +55,7 @@ else()
 endif()
 
 # One precompiled header for every source that needs libtorch.
-file(WRITE ${CMAKE_BINARY_DIR}/torch_pch.cpp "// builds the precompiled header\n")
+file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/torch_pch.cpp CONTENT "// builds the precompiled header\n")
 add_library(fusebox_torch_pch OBJECT ${CMAKE_BINARY_DIR}/torch_pch.cpp)
 target_link_libraries(fusebox_torch_pch PUBLIC fusebox_options fusebox_torch)
 target_precompile_headers(fusebox_torch_pch PUBLIC ${CMAKE_SOURCE_DIR}/engine/trace/torch_pch.h)
