@@ -163,9 +163,11 @@ Flow checkGroupMatch(Operations& ops, Frame& f, const Instruction&) {
 Flow callIntrinsic2(Operations&, Frame& f, const Instruction& i) {
 #if PY_VERSION_HEX >= 0x030C0000
   enum { kPrepareReraise = 1 };
-  if (i.arg == kPrepareReraise) {
-    PyRef raised = f.pop(), original = f.pop();
-    return pushed(f, PyRef::steal(PyUnstable_Exc_PrepReraiseStar(original.get(), raised.get())));
+  // CPython's public function insists on a traceback, which an exception of captured code does not have.
+  PyObject* original = i.arg == kPrepareReraise ? f.peek(2).get() : nullptr;
+  if (original && PyExceptionInstance_Check(original) && PyRef::steal(PyException_GetTraceback(original))) {
+    PyRef raised = f.pop(), group = f.pop();
+    return pushed(f, PyRef::steal(PyUnstable_Exc_PrepReraiseStar(group.get(), raised.get())));
   }
 #endif
   (void)f, (void)i;
