@@ -133,7 +133,7 @@ PyRef Evaluation::bindDescriptor(PyObject* d, PyObject* object, PyTypeObject* ty
     return wrap(raw.get(), sources().slotAttr(source, name));
   }
   if (!kind->tp_descr_get) return pin(d);
-  if (object && std::string_view(kind->tp_name) == "_collections._tuplegetter") {
+  if (object && std::string_view(kind->tp_name).ends_with("collections._tuplegetter")) {  // "_collections…" until 3.11
     // A field of a namedtuple is an item of the tuple.
     PyRef parts = PyRef::steal(PyObject_CallMethod(d, "__reduce__", nullptr));
     PyRef args = parts ? PyRef::steal(PySequence_GetItem(parts.get(), 1)) : PyRef();
