@@ -49,7 +49,7 @@ Result<void> guardAgainstFatalErrors(const std::function<void()>& work) {
   return {};
 }
 
-void optimiseModule(llvm::Module& module, llvm::TargetMachine& machine) {
+void runPasses(llvm::Module& module, llvm::TargetMachine& machine, llvm::ModulePassManager passes) {
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager callGraph;
@@ -61,20 +61,22 @@ void optimiseModule(llvm::Module& module, llvm::TargetMachine& machine) {
   builder.registerFunctionAnalyses(functions);
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, callGraph, modules);
+  passes.run(module, modules);
+}
+
+void optimiseModule(llvm::Module& module, llvm::TargetMachine& machine) {
   llvm::FunctionPassManager passes;
   passes.addPass(llvm::EarlyCSEPass());
   passes.addPass(llvm::InstCombinePass(llvm::InstCombineOptions().setVerifyFixpoint(false)));
   passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()), /*UseMemorySSA=*/true));
   passes.addPass(llvm::EarlyCSEPass());
-  llvm::ModulePassManager pipeline;
-  pipeline.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(passes)));
-  pipeline.run(module, modules);
+  llvm::ModulePassManager whole;
+  whole.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(passes)));
+  runPasses(module, machine, std::move(whole));
 }
 
-namespace {
-
-Result<void> emitFile(llvm::Module& module, llvm::TargetMachine& machine, llvm::SmallVector<char, 0>& out,
-                      llvm::CodeGenFileType type) {
+Result<llvm::SmallVector<char, 0>> emitFile(llvm::Module& module, llvm::TargetMachine& machine, llvm::CodeGenFileType type) {
+  llvm::SmallVector<char, 0> out;
   bool refused = false;
   auto done = guardAgainstFatalErrors([&] {
     llvm::raw_svector_ostream stream(out);
@@ -82,17 +84,13 @@ Result<void> emitFile(llvm::Module& module, llvm::TargetMachine& machine, llvm::
     refused = machine.addPassesToEmitFile(passes, stream, nullptr, type);
     if (!refused) passes.run(module);
   });
-  if (!done) return done;
-  if (refused) return fail(ErrorCode::Internal, "this target cannot write object code");
-  return {};
+  if (!done) return tl::unexpected(done.error());
+  if (refused) return fail(ErrorCode::Internal, "this target cannot write the kind of file asked for");
+  return out;
 }
 
-}  // namespace
-
 Result<llvm::SmallVector<char, 0>> emitObject(llvm::Module& module, llvm::TargetMachine& machine) {
-  llvm::SmallVector<char, 0> object;
-  if (auto done = emitFile(module, machine, object, llvm::CodeGenFileType::ObjectFile); !done) return tl::unexpected(done.error());
-  return object;
+  return emitFile(module, machine, llvm::CodeGenFileType::ObjectFile);
 }
 
 }  // namespace fusebox::codegen::cpu

@@ -2,6 +2,7 @@
 
 #include <llvm/ADT/SmallVector.h>
 #include <llvm/IR/Module.h>
+#include <llvm/IR/PassManager.h>
 #include <llvm/Target/TargetMachine.h>
 
 #include <functional>
@@ -14,8 +15,14 @@ namespace fusebox::codegen::cpu {
 /// (an operation without code) into an Unsupported error.
 Result<void> guardAgainstFatalErrors(const std::function<void()>& work);
 
+/// Runs the passes with the analyses that LLVM's own pipelines use.
+void runPasses(llvm::Module& module, llvm::TargetMachine& machine, llvm::ModulePassManager passes);
+
 /// The cheap clean-up of the optimised tier: memory to registers, common subexpressions, loop invariants.
 void optimiseModule(llvm::Module& module, llvm::TargetMachine& machine);
+
+/// What the target's back end writes for the module: an object file or assembly text.
+Result<llvm::SmallVector<char, 0>> emitFile(llvm::Module& module, llvm::TargetMachine& machine, llvm::CodeGenFileType type);
 
 /// An ELF object of the module.
 Result<llvm::SmallVector<char, 0>> emitObject(llvm::Module& module, llvm::TargetMachine& machine);

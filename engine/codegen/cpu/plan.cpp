@@ -19,6 +19,15 @@ using inductor::Statement;
 using inductor::SymExpr;
 using inductor::Symbol;
 
+Flattened flattened(const std::vector<inductor::Axis>& axes) {
+  Flattened all{SymExpr(0), SymExpr(1)};
+  for (size_t i = axes.size(); i-- > 0;) {
+    all.position += SymExpr(axes[i].symbol) * all.points;
+    all.points *= axes[i].extent;
+  }
+  return all;
+}
+
 namespace {
 
 constexpr double kUnknownExtent = 256;       // guess for dynamic extents
@@ -110,13 +119,9 @@ int fitLanes(int lanes, const SymExpr& extent, const TargetTraits& target) {
 }
 
 void planSection(const Section& s, SectionPlan& p) {
-  SymExpr stride(1);
-  p.position = SymExpr(0);
-  for (size_t i = s.axes.size(); i-- > 0;) {
-    p.position += SymExpr(s.axes[i].symbol) * stride;
-    stride *= s.axes[i].extent;
-  }
-  p.points = stride;
+  const Flattened all = flattened(s.axes);
+  p.position = all.position;
+  p.points = all.points;
   for (size_t i = 0; i < s.axes.size(); ++i)
     if (static_cast<int>(i) != p.vectorAxis) p.order.push_back(static_cast<int>(i));
   if (p.vectorAxis >= 0) p.order.push_back(p.vectorAxis);

@@ -8,6 +8,13 @@
 
 namespace fusebox::codegen::cpu {
 
+/// A section's axes as one, the last running fastest.
+struct Flattened {
+  inductor::SymExpr position;  ///< along them
+  inductor::SymExpr points;    ///< product of the extents
+};
+Flattened flattened(const std::vector<inductor::Axis>& axes);
+
 /// How a section's loops run.
 struct SectionPlan {
   std::vector<int> order;        ///< positions in Section::axes, outermost loop first

@@ -63,6 +63,11 @@ class KernelEmitter {
   cpu::ReductionState loadState(int section, size_t reduction, llvm::Value* chunk);
   States combinePartials(int section);
 
+  /// A loop over [from, to) by `step` that carries values: `body` gets the position and the values so far, and gives the
+  /// next ones. Returns the last values (`initial` where no turn is taken); goes on behind the loop.
+  Values carriedLoop(llvm::Value* from, llvm::Value* to, int64_t step, const Values& initial,
+                     const std::function<Values(llvm::Value* at, const Values& carried)>& body);
+
   const Plan& plan_;
   const Phase& phase_;
   llvm::Module& module_;

@@ -96,41 +96,24 @@ KernelEmitter::States KernelEmitter::combinePartials(int section) {
   if (initial.empty()) return {};
   Value* from = ir_.CreateZExt(inner_, ir_.getInt64Ty());
   Value* to = scalar(plan_.chunks(section));
-  BasicBlock *before = ir_.GetInsertBlock(), *body = BasicBlock::Create(ir_.getContext(), "chunks", function_);
-  BasicBlock* after = BasicBlock::Create(ir_.getContext(), "combined", function_);
-  ir_.CreateCondBr(ir_.CreateICmpSLT(from, to), body, after);
-  ir_.SetInsertPoint(body);
-  llvm::PHINode* chunk = ir_.CreatePHI(ir_.getInt64Ty(), 2);
-  chunk->addIncoming(from, before);
-  std::vector<llvm::PHINode*> phis;
-  for (Value* v : initial) {
-    phis.push_back(ir_.CreatePHI(v->getType(), 2));
-    phis.back()->addIncoming(v, before);
-  }
-  Values next;
-  for (size_t r = 0, at = 0; r < reductions.size(); ++r) {
-    cpu::ReductionState old;
-    for (size_t c = 0; c < reductions[r].emitter.componentTypes().size(); ++c) old.push_back(phis[at++]);
-    for (Value* v : reductions[r].emitter.combine(old, loadState(section, r, chunk))) next.push_back(v);
-  }
-  Value* following = ir_.CreateAdd(chunk, ir_.getInt64(static_cast<uint64_t>(phase_.map.inner)), "", true, true);
-  BasicBlock* latch = ir_.GetInsertBlock();
-  chunk->addIncoming(following, latch);
-  for (size_t i = 0; i < phis.size(); ++i) phis[i]->addIncoming(next[i], latch);
-  ir_.CreateCondBr(ir_.CreateICmpSLT(following, to), body, after);
-  ir_.SetInsertPoint(after);
-  States states;
-  for (size_t r = 0, at = 0; r < reductions.size(); ++r) {
-    cpu::ReductionState state;
-    for (size_t c = 0; c < reductions[r].emitter.componentTypes().size(); ++c, ++at) {
-      llvm::PHINode* result = ir_.CreatePHI(initial[at]->getType(), 2);
-      result->addIncoming(initial[at], before);
-      result->addIncoming(next[at], latch);
-      state.push_back(result);
+  const Values sums = carriedLoop(from, to, phase_.map.inner, initial, [&](Value* chunk, const Values& carried) {
+    Values next;
+    auto value = carried.begin();
+    for (size_t r = 0; r < reductions.size(); ++r) {
+      const auto end = value + static_cast<std::ptrdiff_t>(reductions[r].emitter.componentTypes().size());
+      const cpu::ReductionState old(value, end);
+      value = end;
+      for (Value* v : reductions[r].emitter.combine(old, loadState(section, r, chunk))) next.push_back(v);
     }
-    states.push_back({state});
+    return next;
+  });
+  States states;
+  auto value = sums.begin();
+  for (const SectionReduction& r : reductions) {
+    const auto end = value + static_cast<std::ptrdiff_t>(r.emitter.componentTypes().size());
+    states.push_back({cpu::ReductionState(value, end)});
+    value = end;
   }
-  // Joining needs straight-line code: all phi nodes first.
   for (size_t r = 0; r < reductions.size(); ++r) states[r] = combiner_.combine(reductions[r].emitter, states[r]);
   return states;
 }

@@ -5,6 +5,7 @@
 
 #include "engine/codegen/cpu/index_emitter.h"
 #include "engine/codegen/cpu/normalise.h"
+#include "engine/codegen/cpu/plan.h"
 #include "engine/codegen/gpu/plan_axes.h"
 
 namespace fusebox::codegen::gpu {
@@ -31,16 +32,6 @@ bool hasReduction(const Section& s) {
 SymExpr ceilDiv(const SymExpr& a, const SymExpr& b) { return graph::floorDiv(a + b - SymExpr(1), b); }
 
 SymExpr aligned(const SymExpr& bytes) { return graph::floorDiv(bytes + SymExpr(255), SymExpr(256)) * SymExpr(256); }
-
-void flatten(const Section& s, SectionPlan& p) {
-  SymExpr stride(1);
-  p.position = SymExpr(0);
-  for (size_t i = s.axes.size(); i-- > 0;) {
-    p.position += SymExpr(s.axes[i].symbol) * stride;
-    stride *= s.axes[i].extent;
-  }
-  p.points = stride;
-}
 
 /// Launches of a kernel whose points are too few to fill the device: chunks of each section with axes, then what
 /// follows it.
@@ -190,7 +181,11 @@ Plan makePlan(const Kernel& kernel, const GpuTarget& target, bool isAligned) {
   plan.kernel = cpu::normalised(kernel);
   const Kernel& k = plan.kernel;
   plan.sections.resize(k.sections.size());
-  for (size_t i = 0; i < k.sections.size(); ++i) flatten(k.sections[i], plan.sections[i]);
+  for (size_t i = 0; i < k.sections.size(); ++i) {
+    const cpu::Flattened all = cpu::flattened(k.sections[i].axes);
+    plan.sections[i].position = all.position;
+    plan.sections[i].points = all.points;
+  }
   const bool loops =
       std::any_of(k.sections.begin(), k.sections.end(), [](const Section& s) { return !s.axes.empty(); });
   const Mapping map = loops ? mapLoops(plan, target, isAligned) : mapPoints(plan, target, isAligned);

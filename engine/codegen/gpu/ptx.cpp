@@ -1,7 +1,6 @@
 #include "engine/codegen/gpu/ptx.h"
 
 #include <fmt/format.h>
-#include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/Passes/PassBuilder.h>
 #include <llvm/Support/raw_ostream.h>
@@ -32,43 +31,23 @@ std::string entryName(const inductor::Kernel& kernel, size_t phase) {
   return std::isdigit(static_cast<unsigned char>(name[0])) ? "k_" + name : name;
 }
 
-void optimise(llvm::Module& module, llvm::TargetMachine& machine) {
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager callGraph;
-  llvm::ModuleAnalysisManager modules;
-  llvm::PassBuilder builder(&machine);
-  functions.registerPass([&] { return machine.getTargetIRAnalysis(); });
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(callGraph);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, callGraph, modules);
-  llvm::FunctionPassManager passes;
-  passes.addPass(llvm::EarlyCSEPass(true));
-  passes.addPass(llvm::InstCombinePass(llvm::InstCombineOptions().setVerifyFixpoint(false)));
-  passes.addPass(llvm::SimplifyCFGPass());
-  passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()), /*UseMemorySSA=*/true));
-  passes.addPass(llvm::EarlyCSEPass(true));
-  llvm::ModulePassManager pipeline;
-  pipeline.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(passes)));
-  pipeline.addPass(llvm::GlobalDCEPass());
-  pipeline.run(module, modules);
-}
-
 Result<std::string> writePtx(llvm::Module& module, llvm::TargetMachine& machine) {
-  llvm::SmallVector<char, 0> text;
-  bool refused = false;
-  auto done = cpu::guardAgainstFatalErrors([&] {
-    optimise(module, machine);
-    llvm::raw_svector_ostream stream(text);
-    llvm::legacy::PassManager passes;
-    refused = machine.addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::AssemblyFile);
-    if (!refused) passes.run(module);
+  auto optimised = cpu::guardAgainstFatalErrors([&] {
+    llvm::FunctionPassManager passes;
+    passes.addPass(llvm::EarlyCSEPass(true));
+    passes.addPass(llvm::InstCombinePass(llvm::InstCombineOptions().setVerifyFixpoint(false)));
+    passes.addPass(llvm::SimplifyCFGPass());
+    passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()), /*UseMemorySSA=*/true));
+    passes.addPass(llvm::EarlyCSEPass(true));
+    llvm::ModulePassManager whole;
+    whole.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(passes)));
+    whole.addPass(llvm::GlobalDCEPass());
+    cpu::runPasses(module, machine, std::move(whole));
   });
-  if (!done) return tl::unexpected(done.error());
-  if (refused) return fail(ErrorCode::Internal, "LLVM's back end for NVIDIA GPUs cannot write text");
-  return std::string(text.data(), text.size());
+  if (!optimised) return tl::unexpected(optimised.error());
+  auto text = cpu::emitFile(module, machine, llvm::CodeGenFileType::AssemblyFile);
+  if (!text) return tl::unexpected(text.error());
+  return std::string(text->data(), text->size());
 }
 
 Result<void> checkOperations(const inductor::Kernel& kernel) {

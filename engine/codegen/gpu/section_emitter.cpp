@@ -93,26 +93,31 @@ KernelEmitter::States KernelEmitter::emitLoops(int section, Value* from, Value* 
       for (Value* v : r.emitter.identity(1)) initial.push_back(v);
   const Instances shape = shapeOf(section);
   if (p.whole) return joinInstances(section, shape, emitIteration(section, from, to, exact, initial));
-  auto block = [&](const char* name) { return BasicBlock::Create(ir_.getContext(), name, function_); };
-  BasicBlock *before = ir_.GetInsertBlock(), *body = block("loop"), *after = block("looped");
-  ir_.CreateCondBr(ir_.CreateICmpSLT(from, to), body, after);
-  ir_.SetInsertPoint(body);
-  llvm::PHINode* base = ir_.CreatePHI(ir_.getInt64Ty(), 2);
-  base->addIncoming(from, before);
+  const Values results =
+      carriedLoop(from, to, phase_.map.inner * p.unroll, initial,
+                  [&](Value* base, const Values& carried) { return emitIteration(section, base, to, exact, carried); });
+  return joinInstances(section, shape, results);
+}
+
+KernelEmitter::Values KernelEmitter::carriedLoop(Value* from, Value* to, int64_t step, const Values& initial,
+                                                 const std::function<Values(Value*, const Values&)>& body) {
+  BasicBlock *before = ir_.GetInsertBlock(), *loop = BasicBlock::Create(ir_.getContext(), "loop", function_);
+  BasicBlock* after = BasicBlock::Create(ir_.getContext(), "looped", function_);
+  ir_.CreateCondBr(ir_.CreateICmpSLT(from, to), loop, after);
+  ir_.SetInsertPoint(loop);
+  llvm::PHINode* at = ir_.CreatePHI(ir_.getInt64Ty(), 2);
+  at->addIncoming(from, before);
   std::vector<llvm::PHINode*> phis;
-  Values carried;
   for (Value* v : initial) {
     phis.push_back(ir_.CreatePHI(v->getType(), 2));
     phis.back()->addIncoming(v, before);
-    carried.push_back(phis.back());
   }
-  const Values next = emitIteration(section, base, to, exact, carried);
-  Value* following =
-      ir_.CreateAdd(base, ir_.getInt64(static_cast<uint64_t>(phase_.map.inner * p.unroll)), "", true, true);
+  const Values next = body(at, Values(phis.begin(), phis.end()));
+  Value* following = ir_.CreateAdd(at, ir_.getInt64(static_cast<uint64_t>(step)), "", true, true);
   BasicBlock* latch = ir_.GetInsertBlock();
-  base->addIncoming(following, latch);
+  at->addIncoming(following, latch);
   for (size_t i = 0; i < phis.size(); ++i) phis[i]->addIncoming(next[i], latch);
-  ir_.CreateCondBr(ir_.CreateICmpSLT(following, to), body, after);
+  ir_.CreateCondBr(ir_.CreateICmpSLT(following, to), loop, after);
   ir_.SetInsertPoint(after);
   Values results;
   for (size_t i = 0; i < initial.size(); ++i) {
@@ -121,7 +126,7 @@ KernelEmitter::States KernelEmitter::emitLoops(int section, Value* from, Value* 
     result->addIncoming(next[i], latch);
     results.push_back(result);
   }
-  return joinInstances(section, shape, results);
+  return results;
 }
 
 /// One iteration: `unroll` vectors for each thread from `base` on.
