@@ -3,21 +3,13 @@
 import functools
 import itertools
 import operator
-import sys
 import warnings
 
 import torch
 from torch import nn
 
 import fusebox
-
-FAILURES = []
-
-
-def expect(condition, what):
-    if not condition:
-        FAILURES.append(what)
-        print("FAIL", what, flush=True)
+from checks.script_checks import expect, run
 
 
 def whole(what, f, *args):
@@ -151,17 +143,6 @@ def test_gradients_that_nobody_asked_for():
     expect(a.weight.grad is not None and b.weight.grad is None, "a parameter behind an unused result gets no gradient")
 
 
-def main():
-    warnings.simplefilter("ignore")
-    for name, test in sorted(globals().items()):
-        if name.startswith("test_"):
-            try:
-                test()
-            except Exception as error:
-                expect(False, f"{name}: {type(error).__name__}: {error}")
-    print(len(FAILURES), "failures")
-    return 1 if FAILURES else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    warnings.simplefilter("ignore")
+    run(globals())

@@ -15,14 +15,7 @@ import torch.nn as nn
 
 import fusebox._engine_access  # noqa: F401
 from fusebox import _engine
-
-FAILURES = []
-
-
-def expect(condition, what):
-    if not condition:
-        FAILURES.append(what)
-        print("FAIL", what, flush=True)
+from checks.script_checks import expect, run
 
 
 def probe(*guards, outputs=()):
@@ -377,13 +370,5 @@ def test_speed():
     expect(ns / len(guards) < 60, f"{ns / len(guards):.1f} ns a guard")
 
 
-def main():
-    for name, test in list(globals().items()):
-        if name.startswith("test_"):
-            test()
-    print(f"{len(FAILURES)} failures")
-    sys.exit(1 if FAILURES else 0)
-
-
 if __name__ == "__main__":
-    main()
+    run(globals())

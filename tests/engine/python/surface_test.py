@@ -2,7 +2,6 @@
 
 import contextlib
 import functools
-import sys
 
 import torch
 import torch.nn as nn
@@ -10,14 +9,7 @@ import torch.nn.functional as F
 
 import fusebox
 from fusebox import _engine
-
-FAILURES = []
-
-
-def expect(condition, what):
-    if not condition:
-        FAILURES.append(what)
-        print("FAIL", what, flush=True)
+from checks.script_checks import expect, run
 
 
 @contextlib.contextmanager
@@ -220,16 +212,5 @@ def test_explain():
     expect(report.graph_break_count == 1 and "_local_scalar_dense" in str(report), f"explain: {report}")
 
 
-def main():
-    for name, test in sorted(globals().items()):
-        if name.startswith("test_"):
-            try:
-                test()
-            except Exception as error:
-                expect(False, f"{name}: {type(error).__name__}: {error}")
-    print(len(FAILURES), "failures")
-    return 1 if FAILURES else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    run(globals())
