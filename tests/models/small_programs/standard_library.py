@@ -1,0 +1,466 @@
+"""The standard library and numpy around tensors."""
+
+import bisect
+import collections
+import copy
+import dataclasses
+import datetime
+import decimal
+import fractions
+import functools
+import heapq
+import inspect
+import itertools
+import json
+import math
+import operator
+import pathlib
+import random
+import re
+import statistics
+import string
+import textwrap
+import time
+import types
+import typing
+import uuid
+from typing import Optional
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from . import script
+
+
+def rows(*s):
+    return torch.randn(*(s or (4, 5)))
+
+
+@dataclasses.dataclass
+class Point:
+    x: object
+    y: object = 2
+    __match_args__ = ("x", "y")
+
+
+@script
+def sort_keys(compile):
+    @compile
+    def f(xs):
+        a = sorted(xs, key=lambda t: t.shape[0])
+        b = sorted(xs, key=lambda t: t.sum().item(), reverse=True)
+        c = max(xs, key=lambda t: t.numel())
+        d = min(enumerate(xs), key=lambda p: -p[0])
+        l = [("b", 1), ("a", 2), ("a", 1)]
+        l.sort(key=operator.itemgetter(0, 1))
+        return a, b, c, d, l, heapq.nsmallest(2, [3, 1, 2]), bisect.bisect([1, 2, 3], 2)
+
+    return f([rows(2, 3), rows(1, 3), rows(3, 3)])
+
+
+@script
+def functools_more(compile):
+    calls = []
+
+    @functools.lru_cache(None)
+    def table(n):
+        calls.append(n)
+        return torch.arange(n).float()
+
+    @functools.singledispatch
+    def show(v):
+        return "obj"
+
+    @show.register
+    def _(v: int):
+        return "int"
+
+    @show.register(torch.Tensor)
+    def _(v):
+        return "tensor"
+
+    class A:
+        def base(self, x, k):
+            return x * k
+
+        double = functools.partialmethod(base, 2)
+
+        @functools.cached_property
+        def cp(self):
+            calls.append("cp")
+            return 3
+
+        @functools.singledispatchmethod
+        def sd(self, v):
+            return 0
+
+        @sd.register
+        def _(self, v: str):
+            return 1
+
+    a = A()
+
+    @functools.wraps(A.base)
+    def wrapped(x):
+        return x
+
+    @compile
+    def f(x):
+        return (
+            x + table(5),
+            show(3),
+            show(x),
+            show("a"),
+            a.double(x),
+            a.cp,
+            a.sd("s"),
+            a.sd(2),
+            wrapped(x),
+            functools.reduce(operator.add, [x, x], x),
+            functools.cmp_to_key(lambda p, q: p - q)(3) < functools.cmp_to_key(lambda p, q: p - q)(4),
+        )
+
+    return f(rows()), f(rows()), calls
+
+
+@script
+def itertools_more(compile):
+    @compile
+    def f(x):
+        c = itertools.count(2, 3)
+        g = [(k, len(list(v))) for k, v in itertools.groupby([1, 1, 2, 3, 3])]
+        return (
+            x + next(c) + next(c),
+            g,
+            list(itertools.accumulate([1, 2, 3], operator.mul)),
+            list(itertools.accumulate([x, x, x]))[2],
+            list(itertools.takewhile(lambda v: v < 3, [1, 2, 3, 1])),
+            list(itertools.dropwhile(lambda v: v < 3, [1, 2, 3, 1])),
+            list(itertools.starmap(pow, [(2, 3), (3, 2)])),
+            list(itertools.compress("abc", [1, 0, 1])),
+            list(itertools.filterfalse(None, [0, 1, 2])),
+            [list(t) for t in itertools.tee([1, 2])],
+            list(itertools.zip_longest([1], [2, 3], fillvalue=0)),
+            list(itertools.product([1, 2], repeat=2)),
+            [sum(p) for p in itertools.combinations([x.sum(), x.mean(), x.max()], 2)],
+            list(itertools.pairwise([1, 2, 3])),
+            list(itertools.islice(itertools.cycle("ab"), 5)),
+            list(itertools.batched([1, 2, 3], 2)) if hasattr(itertools, "batched") else None,
+        )
+
+    return f(rows())
+
+
+@script
+def typing_inspect(compile):
+    class Cfg(typing.TypedDict, total=False):
+        a: int
+
+    T = typing.TypeVar("T")
+
+    class Box(typing.Generic[T]):
+        def __init__(self, v: T):
+            self.v = v
+
+    def fn(a, b: int = 3, *c, d=4, **e) -> int: ...
+    @compile
+    def f(x: torch.Tensor, c: Optional[int] = None):
+        b = Box[int](3)
+        cfg: Cfg = {"a": 1}
+        y: list[int] = typing.cast(list, [1])
+        s = inspect.signature(fn)
+        return (
+            x + b.v + cfg["a"],
+            y,
+            list(s.parameters),
+            inspect.isfunction(fn),
+            typing.get_type_hints(fn),
+            fn.__name__,
+            inspect.getfullargspec(fn).args,
+            isinstance(x, typing.Iterable),
+            callable(fn),
+            inspect.isclass(Box),
+        )
+
+    return f(rows())
+
+
+@script
+def deep_copies(compile):
+    net = nn.Linear(5, 2)
+    cfg = {"a": [1, {"b": (2, 3)}], "p": Point(1, [2])}
+
+    @compile
+    def f(x):
+        c = copy.deepcopy(cfg)
+        c["a"][1]["b"] = 9
+        s = copy.copy(cfg)
+        s["a"].append(7)
+        p = dataclasses.replace(cfg["p"], x=x * 2)
+        n = copy.deepcopy(net)
+        return net(x) + n(x), c, s, p.x, dataclasses.asdict(Point(1, 2)), dataclasses.astuple(Point(3)), copy.deepcopy(x)
+
+    return f(rows()), f(rows()), cfg["a"]
+
+
+@script
+def numpy_round(compile):
+    @compile
+    def f(x):
+        a = x.numpy() * 2
+        b = np.sqrt(np.abs(a)).sum(axis=0)
+        y = torch.from_numpy(b) + x[0]
+        return (
+            y,
+            float(np.float32(2.5)),
+            np.arange(3).tolist(),
+            torch.tensor(np.ones((2, 2))),
+            x.detach().cpu().numpy().shape,
+            np.asarray(x[0]).tolist(),
+            torch.as_tensor([np.int64(3)]),
+        )
+
+    return f(rows()), f(rows())
+
+
+@script
+def numpy_args(compile):
+    @compile
+    def f(a, s):
+        return torch.from_numpy(a) * float(s) + s.item(), a.shape, a.dtype == np.float32, a.mean()
+
+    return f(np.ones((2, 3), np.float32), np.float64(2)), f(np.zeros((3, 3), np.float32), np.float64(3))
+
+
+@script
+def async_things(compile):
+    import asyncio
+
+    @compile
+    async def f(x):
+        await asyncio.sleep(0)
+        return x * 2
+
+    @compile
+    def g(x):
+        return x + 1
+
+    async def main():
+        return await f(rows()), g(rows()), await asyncio.gather(f(rows()), f(rows()))
+
+    return asyncio.run(main())
+
+
+@script
+def stdlib_values(compile):
+    @compile
+    def f(x):
+        fr = fractions.Fraction(1, 3) + 1
+        d = decimal.Decimal("1.1") * 2
+        p = pathlib.Path("a") / "b.txt"
+        dt = datetime.timedelta(seconds=x.shape[0])
+        return (
+            x * float(fr),
+            str(d),
+            p.suffix,
+            dt.total_seconds(),
+            json.dumps({"a": [1, 2]}),
+            json.loads("[1, 2]"),
+            re.sub("a", "b", "aa"),
+            string.ascii_lowercase[:3],
+            statistics.mean([1, 2, 3]),
+            math.isclose(1.0, 1.0),
+            textwrap.dedent("  a"),
+        )
+
+    return f(rows())
+
+
+@script
+def counters_and_chainmaps(compile):
+    @compile
+    def f(x):
+        c = collections.Counter("abca")
+        c.update("a")
+        cm = collections.ChainMap({"a": 1}, {"b": 2})
+        dd = collections.defaultdict(list)
+        dd["k"].append(x)
+        dq = collections.deque([1, 2, 3], maxlen=2)
+        dq.rotate(1)
+        od = collections.OrderedDict(b=1, a=2)
+        od.move_to_end("b")
+        return (
+            x * c["a"],
+            c.most_common(1),
+            cm["b"],
+            dd["k"][0],
+            list(dq),
+            list(od),
+            types.MappingProxyType({"q": 1})["q"],
+            collections.UserDict(a=1)["a"],
+        )
+
+    return f(rows())
+
+
+@script
+def operators_on_objects(compile):
+    class V:
+        def __init__(self, t):
+            self.t = t
+
+        def __add__(self, o):
+            return V(self.t + (o.t if isinstance(o, V) else o))
+
+        __radd__ = __add__
+
+        def __mul__(self, o):
+            return NotImplemented
+
+        def __rmul__(self, o):
+            return V(self.t * o)
+
+        def __matmul__(self, o):
+            return V(self.t @ o.t.t())
+
+        def __neg__(self):
+            return V(-self.t)
+
+        def __getitem__(self, i):
+            return V(self.t[i])
+
+        def __setitem__(self, i, v):
+            self.t[i] = v
+
+        def __len__(self):
+            return len(self.t)
+
+        def __iter__(self):
+            return (V(r) for r in self.t)
+
+        def __eq__(self, o):
+            return self.t.shape == o.t.shape
+
+        def __hash__(self):
+            return 3
+
+        def __bool__(self):
+            return True
+
+        def __call__(self, k):
+            return self.t * k
+
+        def __iadd__(self, o):
+            self.t = self.t + o
+            return self
+
+        def __lt__(self, o):
+            return self.t.shape[0] < o.t.shape[0]
+
+        def __format__(self, s):
+            return f"V[{s}]"
+
+        def __index__(self):
+            return 2
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *a):
+            pass
+
+    @compile
+    def f(x):
+        v = V(x.clone())
+        v[0] = 1.0
+        v += 2
+        w = 3 + v
+        with v as q:
+            z = q(2)
+        return (
+            (2 * w).t,
+            (-w).t,
+            len(v),
+            [r.t for r in v],
+            v == w,
+            {v: 1}[w],
+            z,
+            sorted([V(x), V(x[:2])])[0].t,
+            f"{v:abc}",
+            [10, 20, 30][v],
+            v in [w],
+        )
+
+    return f(rows())
+
+
+@script
+def pickle_results(compile):
+    import pickle
+
+    @compile
+    def f(x):
+        return {"a": x + 1, "l": [x * 2]}
+
+    r = f(rows())
+    return pickle.loads(pickle.dumps(r)), copy.deepcopy(r)
+
+
+@script
+def random_things(compile):
+    @compile
+    def f(x):
+        torch.manual_seed(3)
+        a = torch.rand(3)
+        g = torch.Generator().manual_seed(5)
+        b = torch.randn(2, generator=g)
+        c = torch.randperm(5)
+        d = torch.randint(0, 9, (3,))
+        e = F.dropout(x, 0.5)
+        return (
+            a,
+            b,
+            c,
+            d,
+            e,
+            torch.bernoulli(torch.full((4,), 0.5)),
+            torch.multinomial(torch.ones(4), 2),
+            torch.rand_like(x),
+            torch.normal(0.0, 1.0, (2,)),
+            x.uniform_(),
+            torch.initial_seed(),
+        )
+
+    return f(rows()), f(rows()), torch.rand(2)
+
+
+@script
+def python_random(compile):
+    rng = random.Random(4)
+    nrng = np.random.default_rng(1)
+
+    @compile
+    def f(x):
+        k = random.random()
+        n = rng.randint(1, 5)
+        p = [1, 2, 3]
+        random.shuffle(p)
+        if random.random() < 0.5:
+            x = x * 2
+        return x + k, n, p, random.choice("abc"), np.random.rand(), nrng.integers(10)
+
+    return [f(rows()) for _ in range(4)], random.random()
+
+
+@script
+def times_and_ids(compile):
+    @compile
+    def f(x):
+        t = time.perf_counter()
+        y = x * 2
+        dt = time.perf_counter() - t
+        return y, dt >= 0, id(x) == id(x), isinstance(uuid.uuid4(), uuid.UUID), datetime.datetime.now().year > 2000
+
+    return f(rows()), f(rows())
