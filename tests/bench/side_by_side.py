@@ -23,6 +23,8 @@ import time
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 CASES = ["inference-float32", "inference-bfloat16", "training-float32"]
+# A chain of pointwise operators over so many elements.
+CHAINS = {"pointwise": 1 << 22, "pointwise-1Mi": 1 << 20, "pointwise-128Ki": 1 << 17, "pointwise-16Ki": 1 << 14, "pointwise-4Ki": 1 << 12}
 
 
 def geomean(values):
@@ -53,8 +55,8 @@ def make_step(name, case, engine):
     import torch
     from models.zoo import MODELS, loss_of
     torch.manual_seed(0)
-    if name == "pointwise":
-        x, y = torch.randn(1 << 22), torch.randn(1 << 22)
+    if name in CHAINS:
+        x, y = torch.randn(CHAINS[name]), torch.randn(CHAINS[name])
         f = compiler(engine)(pointwise_chain)
         return lambda: f(x, y)
     model, args, kwargs = MODELS[name]()
@@ -96,7 +98,7 @@ def cold_child(name, case, engine):
 def cold(names, cases, engines=("stock", "fusebox")):
     rows = []
     for name in names:
-        for case in cases if name != "pointwise" else cases[:1]:
+        for case in cases if name not in CHAINS else cases[:1]:
             row = {"model": name, "case": case}
             for engine in engines:
                 with tempfile.TemporaryDirectory() as cache:
@@ -153,7 +155,7 @@ def take_turns(children, seconds):
 def steady(names, cases, engines=("eager", "stock", "fusebox")):
     rows = []
     for name in names:
-        for case in cases if name != "pointwise" else cases[:1]:
+        for case in cases if name not in CHAINS else cases[:1]:
             row = {"model": name, "case": case}
             children = {engine: subprocess.Popen([sys.executable, __file__, "--steady-child", name, case, engine], text=True,
                                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
@@ -255,7 +257,7 @@ def main():
     from models.zoo import MODELS
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", nargs="*", default=["cold", "steady", "dispatch", "recorder"])
-    parser.add_argument("--models", nargs="*", default=["pointwise", *MODELS])
+    parser.add_argument("--models", nargs="*", default=[*CHAINS, *MODELS])
     parser.add_argument("--cases", nargs="*", default=CASES)
     parser.add_argument("-o", "--output")
     options = parser.parse_args()
@@ -266,10 +268,10 @@ def main():
         result["recorder"] = recorder([m for m in ("resnet18", "gpt2") if m in options.models] or options.models[:1])
     if "steady" in options.what:
         result["steady"] = steady(options.models, options.cases)
-        rows = [r for r in result["steady"] if r.get("ratio") and r["case"].startswith("inference") and r["model"] != "pointwise"]
+        rows = [r for r in result["steady"] if r.get("ratio") and r["case"].startswith("inference") and r["model"] not in CHAINS]
         result["steady_inference_geomean"] = geomean([r["ratio"] for r in rows])
     if "cold" in options.what:
-        result["cold"] = cold(options.models, options.cases)
+        result["cold"] = cold([m for m in options.models if m not in list(CHAINS)[1:]], options.cases)
         result["cold_geomean"] = geomean([r.get("ratio") for r in result["cold"]])
     print(json.dumps({k: v for k, v in result.items() if not isinstance(v, list)}, indent=1))
     if options.output:
