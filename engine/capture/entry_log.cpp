@@ -1,5 +1,7 @@
 #include "engine/capture/entry_log.h"
 
+#include <algorithm>
+
 namespace fusebox::capture {
 namespace {
 
@@ -62,6 +64,29 @@ Place placeOf(PyCodeObject* code, int offset) {
 
 record::Place toRecord(const Place& place) { return {place.file, place.line, place.function}; }
 
+std::vector<record::Place> stackOf(const Place& place) {
+  std::vector<record::Place> out;
+  if (!place.callers) return out;
+  for (const Place& caller : *place.callers) out.push_back(toRecord(caller));
+  out.push_back(toRecord(place));
+  return out;
+}
+
+std::vector<record::Place> stackOfCall(const Place& frame) {
+  constexpr size_t kDeepest = 64;
+  std::vector<record::Place> out{toRecord(frame)};
+  PyRef at = PyRef::steal(reinterpret_cast<PyObject*>(PyThreadState_GetFrame(PyThreadState_Get())));
+  while (at && out.size() < kDeepest) {
+    auto* object = reinterpret_cast<PyFrameObject*>(at.get());
+    PyRef code = PyRef::steal(reinterpret_cast<PyObject*>(PyFrame_GetCode(object)));
+    const auto* c = reinterpret_cast<PyCodeObject*>(code.get());
+    out.push_back({text(c->co_filename), PyFrame_GetLineNumber(object), text(c->co_name)});
+    at = PyRef::steal(reinterpret_cast<PyObject*>(PyFrame_GetBack(object)));
+  }
+  std::reverse(out.begin(), out.end());
+  return out;
+}
+
 record::Id frameRecord(CodeState& code, EntryPoint& point) {
   record::Recorder* recorder = record::Recorder::active();
   if (!recorder) return 0;
@@ -100,6 +125,7 @@ std::vector<record::GuardRecord> guardRows(const Entry& entry, PyCodeObject* cod
     row.reason = guard.text;
     row.place = toRecord(guard.place.file.empty() ? placeOf(code, 0) : guard.place);
     if (guard.place.file.empty()) row.place.line = code->co_firstlineno;
+    row.stack = stackOf(guard.place);
     rows.push_back(std::move(row));
   }
   return rows;

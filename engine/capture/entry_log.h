@@ -44,6 +44,12 @@ void describeEntry(record::Recorder* recorder, CodeState& code, EntryPoint& poin
 /// Guards of an entry as rows; without a place of their own they get the code's.
 std::vector<record::GuardRecord> guardRows(const Entry& entry, PyCodeObject* code);
 record::Place toRecord(const Place& place);
+/// A guard's place with the callers of the function that it is in, innermost last; empty where there are none.
+std::vector<record::Place> stackOf(const Place& place);
+/// The frames of Python that run now, and as innermost one `frame`, whose code has not been entered yet. At most 64.
+std::vector<record::Place> stackOfCall(const Place& frame);
+/// Instructions of a code object around an offset in code units: what a graph break is recorded with.
+std::vector<record::GraphBreakRecord::Instruction> bytecodeAround(PyCodeObject* code, int offset);
 /// Position of an instruction of a code object.
 Place placeOf(PyCodeObject* code, int offset);
 

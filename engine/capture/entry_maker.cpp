@@ -29,6 +29,7 @@ class EntryMaker {
   void reportBreak(const Segment& segment);
   void describePosition(int offset, const Place& place, record::GraphBreakRecord& row) const;
   CaptureEvent event(CaptureEvent::Kind kind) const;
+  Place placeOfState() const;
   /// Under fullgraph a Python error; otherwise the reason is kept and the place runs eagerly from now on.
   void giveUp(const std::string& what, const std::string& reason, const std::string& hint, const Place& place);
 
@@ -48,13 +49,20 @@ bool couldServe(const Entry& entry, const RegionOptions* options, PyObject* glob
   return entry.options == options && entry.globals.get() == globals;
 }
 
+/// Where the frame is: its first line before its first instruction.
+Place EntryMaker::placeOfState() const {
+  Place place = placeOf(code_.code, state_.offset);
+  if (state_.offset == 0) place.line = code_.code->co_firstlineno;
+  return place;
+}
+
 CaptureEvent EntryMaker::event(CaptureEvent::Kind kind) const {
   CaptureEvent e;
   e.kind = kind;
-  const Place place = placeOf(code_.code, state_.offset);
+  const Place place = placeOfState();
   e.function = place.function;
   e.file = place.file;
-  e.line = state_.offset == 0 ? code_.code->co_firstlineno : place.line;
+  e.line = place.line;
   return e;
 }
 
@@ -69,6 +77,7 @@ void EntryMaker::giveUp(const std::string& what, const std::string& reason, cons
 
 void EntryMaker::explainMisses(const char* outcome) {
   const FrameView view = viewOf(state_);
+  const std::vector<record::Place> stack = recorder_ ? stackOfCall(placeOfState()) : std::vector<record::Place>();
   for (const auto& other : point_.entries) {
     if (!couldServe(*other, options_, globals_)) continue;
     const GuardFailure failure = other->guards->explain(view, now_);
@@ -93,6 +102,7 @@ void EntryMaker::explainMisses(const char* outcome) {
     row.found = failure.found;
     row.outcome = outcome;
     row.place = place;
+    row.stack = stack;
     const record::Id id = recorder_->guardFailure(std::move(row));
     if (!cause_) cause_ = id;
   }
@@ -207,6 +217,7 @@ void EntryMaker::reportBreak(const Segment& segment) {
   row.offset = segment.offset * 2;
   describePosition(segment.offset, b.place, row);
   for (const Place& p : b.stack) row.stack.push_back(toRecord(p));
+  row.bytecode = bytecodeAround(code_.code, segment.offset);
   recorder_->graphBreak(std::move(row));
 }
 

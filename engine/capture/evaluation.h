@@ -175,6 +175,8 @@ class Evaluation final : public Operations {
   [[noreturn]] void breakBefore(Origin& made, std::string kind, std::string reason, std::string hint = {});
   Place place() const;
   std::vector<Place> stackPlaces() const;
+  /// Where the callers of the innermost frame are, shared between the guards made there; null in the root frame.
+  std::shared_ptr<const std::vector<Place>> callerPlaces() const;
 
   // --- the segment (evaluator.cpp, recipes.cpp) -----------------------------------------------------------------------
   Result<Segment> run(int64_t stopAt, std::optional<GraphBreak> why);
@@ -197,6 +199,8 @@ class Evaluation final : public Operations {
     std::vector<PyRef> parts;        ///< it and the iterators inside it, which nothing else may advance
   };
   std::vector<std::unique_ptr<Ahead>> ahead_;
+  mutable std::vector<std::pair<const PyCodeObject*, int>> lastCallers_;  ///< code and instruction, of lastCallerPlaces_
+  mutable std::shared_ptr<const std::vector<Place>> lastCallerPlaces_;
   Ahead& aheadOf(PyObject* iterator, const Source* source);
   void requireUnwritten(const Ahead& a);
   PyRef nextOutside(PyObject* iterator, const Source* source);

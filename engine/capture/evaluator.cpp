@@ -128,8 +128,22 @@ Place Evaluation::place() const {
     p.file = PyUnicode_AsUTF8(f->code()->co_filename);
     p.line = f->line();
     p.function = PyUnicode_AsUTF8(f->code()->co_qualname);
+    if (f->caller && record::Recorder::active()) p.callers = callerPlaces();
   }
   return p;
+}
+
+std::shared_ptr<const std::vector<Place>> Evaluation::callerPlaces() const {
+  std::vector<std::pair<const PyCodeObject*, int>> callers;
+  for (const Frame* f = frame_ ? frame_->caller : nullptr; f; f = f->caller) callers.emplace_back(f->code(), f->pc);
+  if (callers.empty()) return nullptr;
+  if (callers != lastCallers_) {
+    std::vector<Place> places = stackPlaces();
+    places.pop_back();
+    lastCallerPlaces_ = std::make_shared<const std::vector<Place>>(std::move(places));
+    lastCallers_ = std::move(callers);
+  }
+  return lastCallerPlaces_;
 }
 
 std::vector<Place> Evaluation::stackPlaces() const {

@@ -39,6 +39,8 @@ struct Place {
   std::string file;
   int line = 0;
   std::string function;
+  /// Callers of an inlined function, outermost first; only while a session is recorded.
+  std::shared_ptr<const std::vector<Place>> callers = {};
 };
 
 struct Guard {

@@ -81,15 +81,6 @@ const char* kindText(NodeKind kind) {
   }
 }
 
-/// Id of the node's stack, whose text is written when it is seen first.
-Cell stackCell(const Node& node, StackTable& stacks, RowSink& sink) {
-  std::string text = stackText(node);
-  if (text.empty()) return {};
-  const auto [entry, isNew] = stacks.emplace(std::move(text), static_cast<int64_t>(stacks.size()) + 1);
-  if (isNew) sink.put(RowKind::Stack, {entry->second, entry->first});
-  return entry->second;
-}
-
 void writeNode(const Graph& graph, const Node& node, const GraphSnapshot& snapshot, StackTable& stacks, RowSink& sink) {
   Cell dtype, shape, stride, device;
   int64_t bytes = 0;
@@ -109,7 +100,7 @@ void writeNode(const Graph& graph, const Node& node, const GraphSnapshot& snapsh
             std::string(kindText(node.kind)), text(node.op), text(argumentsText(graph, node.args)), dtype, shape, stride,
             device, text(outputsText(node)), bytes, int64_t{node.isBackward}, text(node.origin.modulePath),
             place ? text(place->file) : Cell{}, place && place->line > 0 ? Cell{int64_t{place->line}} : Cell{},
-            place ? text(place->function) : Cell{}, stackCell(node, stacks, sink)});
+            place ? text(place->function) : Cell{}, stackCell(stackText(node), stacks, sink)});
 }
 
 // One edge for each value read; a list argument counts as the position of the list.
@@ -134,6 +125,13 @@ const graph::SourceLine* placeOf(const Node& node) {
     if (it->file.find("/site-packages/torch/") == std::string::npos) return &*it;
   }
   return &stack.back();
+}
+
+Cell stackCell(std::string text, StackTable& stacks, RowSink& sink) {
+  if (text.empty()) return {};
+  const auto [entry, isNew] = stacks.emplace(std::move(text), static_cast<int64_t>(stacks.size()) + 1);
+  if (isNew) sink.put(RowKind::Stack, {entry->second, entry->first});
+  return entry->second;
 }
 
 void writeGraph(const Graph& graph, const GraphSnapshot& snapshot, const GraphRecord& record, int64_t timeNs,

@@ -21,6 +21,18 @@ std::string stackJson(const std::vector<Place>& stack) {
   return out.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
+std::string bytecodeJson(const std::vector<GraphBreakRecord::Instruction>& code) {
+  if (code.empty()) return {};
+  nlohmann::json out = nlohmann::json::array();
+  for (const auto& i : code) {
+    nlohmann::json one = {{"offset", i.offset}, {"line", i.line}, {"op", i.op}};
+    if (!i.argument.empty()) one["arg"] = i.argument;
+    if (i.to >= 0) one["to"] = i.to;
+    out.push_back(std::move(one));
+  }
+  return out.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
 session::Writer::Cells codeCells(KernelCodeRecord r) {
   return {int64_t{r.kernel}, int64_t{r.tier}, textCell(std::move(r.target)), textCell(std::move(r.llvmIr)),
           textCell(std::move(r.assembly)), r.codeBytes, r.compileNs, textCell(r.cache), nowNs()};
@@ -69,7 +81,7 @@ Id Recorder::graphBreak(GraphBreakRecord r) {
     impl_->put(RowKind::GraphBreak,
                {int64_t{id}, idCell(r.frame), idCell(r.compile), textCell(r.kind), textCell(r.reason), textCell(r.hint),
                 textCell(r.place.file), lineCell(r.place.line), lineCell(r.endLine), positiveCell(r.column),
-                positiveCell(r.endColumn), textCell(r.opcode), positiveCell(r.offset), textCell(stackJson(r.stack)), nowNs()});
+                positiveCell(r.endColumn), textCell(r.opcode), positiveCell(r.offset), textCell(stackJson(r.stack)), nowNs(), textCell(bytecodeJson(r.bytecode))});
     return id;
   });
 }
@@ -82,12 +94,12 @@ Id Recorder::guards(Id compile, std::vector<GuardRecord> guards) {
       impl_->noteFile(g.place);
       bytes += 200 + static_cast<int64_t>(g.source.size() + g.expected.size() + g.code.size() + g.reason.size());
     }
-    auto job = [first, compile, guards = std::move(guards)](RowSink& sink) {
+    auto job = [this, first, compile, guards = std::move(guards)](RowSink& sink) {
       int64_t position = 0;
       for (const GuardRecord& g : guards) {
         sink.put(RowKind::Guard, {first + position, idCell(compile), position, textCell(g.kind), textCell(g.source),
                                   textCell(g.expected), textCell(g.code), textCell(g.reason), textCell(g.place.file),
-                                  lineCell(g.place.line)});
+                                  lineCell(g.place.line), stackCell(stackJson(g.stack), impl_->stacks, sink)});
         ++position;
       }
     };
@@ -100,9 +112,11 @@ Id Recorder::guardFailure(GuardFailureRecord r) {
   return impl_->guarded([&] {
     const Id id = impl_->ids.failure.fetch_add(1);
     impl_->noteFile(r.place);
+    for (const Place& p : r.stack) impl_->noteFile(p);
     impl_->put(RowKind::GuardFailure,
                {int64_t{id}, idCell(r.frame), idCell(r.compile), idCell(r.guard), textCell(r.text), textCell(r.expected),
-                textCell(r.found), textCell(r.outcome), textCell(r.place.file), lineCell(r.place.line), nowNs()});
+                textCell(r.found), textCell(r.outcome), textCell(r.place.file), lineCell(r.place.line), nowNs(),
+                textCell(stackJson(r.stack))});
     return id;
   });
 }

@@ -53,6 +53,11 @@ struct GraphBreakRecord {
   std::string opcode;
   int offset = -1;
   std::vector<Place> stack;    ///< innermost last
+  struct Instruction {
+    int offset = 0, line = 0, to = -1;  ///< to: where a jump leads, -1 for others
+    std::string op, argument;
+  };
+  std::vector<Instruction> bytecode;  ///< around `offset`
 };
 
 struct GuardRecord {
@@ -62,6 +67,7 @@ struct GuardRecord {
   std::string code;            ///< whole check as an expression, for people
   std::string reason;
   Place place;
+  std::vector<Place> stack;    ///< innermost last; empty where `place` says it all
 };
 
 struct GuardFailureRecord {
@@ -71,6 +77,7 @@ struct GuardFailureRecord {
   std::string text, expected, found;
   std::string outcome = "recompile";  ///< recompile, limit (recompile_limit reached), eager, next_entry
   Place place;
+  std::vector<Place> stack;    ///< of the call that did not fit, innermost last
 };
 
 /// A recorded graph. Node k of the Graph is session node firstNode + k.

@@ -19,6 +19,9 @@ constexpr Migration kMigrations[] = {
         "  NULL AS format, NULL AS text, NULL AS detail, NULL AS damaged, NULL AS time_ns, NULL AS thread WHERE 0;"
         "CREATE TEMP VIEW t_flow AS SELECT NULL AS id, NULL AS kind, NULL AS name, NULL AS from_thread, NULL AS from_ns,"
         "  NULL AS to_thread, NULL AS to_ns, NULL AS from_event, NULL AS to_event WHERE 0"},
+    {3, "CREATE TEMP VIEW t_graph_break AS SELECT *, NULL AS bytecode FROM main.t_graph_break;"
+        "CREATE TEMP VIEW t_guard AS SELECT *, NULL AS stack FROM main.t_guard;"
+        "CREATE TEMP VIEW t_guard_failure AS SELECT *, NULL AS stack FROM main.t_guard_failure"},
 };
 
 Result<void> createViews(Database& database, const char* prefix) {

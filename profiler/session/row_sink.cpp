@@ -51,6 +51,7 @@ void RowSink::put(RowKind kind, std::span<const Cell> cells) {
       default: s->bind(index, nullptr);
     }
   }
+  while (index < s->parameters()) s->bind(++index, nullptr);  // columns that the writer of the row does not know
   run(*s);
 }
 

@@ -23,12 +23,12 @@ CREATE TABLE t_stage(id INTEGER PRIMARY KEY, compile_id INTEGER, parent_id INTEG
 CREATE INDEX t_stage_by_compile ON t_stage(compile_id);
 CREATE TABLE t_graph_break(id INTEGER PRIMARY KEY, frame_id INTEGER, compile_id INTEGER, kind TEXT, reason TEXT,
   hint TEXT, file TEXT, line INTEGER, end_line INTEGER, col INTEGER, end_col INTEGER, opcode TEXT, offset INTEGER,
-  stack TEXT, time_ns INTEGER);
+  stack TEXT, time_ns INTEGER, bytecode TEXT);
 CREATE TABLE t_guard(id INTEGER PRIMARY KEY, compile_id INTEGER, position INTEGER, kind TEXT, source TEXT, expected TEXT,
-  code TEXT, reason TEXT, file TEXT, line INTEGER);
+  code TEXT, reason TEXT, file TEXT, line INTEGER, stack INTEGER);
 CREATE INDEX t_guard_by_compile ON t_guard(compile_id, position);
 CREATE TABLE t_guard_failure(id INTEGER PRIMARY KEY, frame_id INTEGER, compile_id INTEGER, guard_id INTEGER, guard TEXT,
-  expected TEXT, found TEXT, outcome TEXT, file TEXT, line INTEGER, time_ns INTEGER);
+  expected TEXT, found TEXT, outcome TEXT, file TEXT, line INTEGER, time_ns INTEGER, stack TEXT);
 CREATE INDEX t_guard_failure_by_guard ON t_guard_failure(guard_id);
 CREATE TABLE t_graph(id INTEGER PRIMARY KEY, compile_id INTEGER, stage TEXT, direction TEXT, name TEXT, parent_id INTEGER,
   node_count INTEGER, edge_count INTEGER, input_count INTEGER, output_count INTEGER, text TEXT, time_ns INTEGER);

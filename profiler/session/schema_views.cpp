@@ -21,15 +21,16 @@ constexpr std::array kViews{
   s.start_ns, s.end_ns, s.end_ns - s.start_ns AS dur_ns, s.thread, s.changed, s.nodes_before, s.nodes_after, s.error,
   s.detail, c.file, c.line FROM t_stage s LEFT JOIN compiles c ON c.compile_id = s.compile_id)"},
     ViewDefinition{"graph_breaks", R"(SELECT b.id AS break_id, b.frame_id, b.compile_id, f.name AS frame, b.kind, b.reason,
-  b.hint, b.file, b.line, b.end_line, b.col, b.end_col, b.opcode, b.offset, b.stack, b.time_ns
+  b.hint, b.file, b.line, b.end_line, b.col, b.end_col, b.opcode, b.offset, b.stack, b.time_ns, b.bytecode
   FROM t_graph_break b LEFT JOIN t_frame f ON f.id = b.frame_id)"},
     ViewDefinition{"guards", R"(SELECT g.id AS guard_id, g.compile_id, c.frame_id, g.position, g.kind, g.source, g.expected,
-  g.code, g.reason, (SELECT count(*) FROM t_guard_failure x WHERE x.guard_id = g.id) AS failures, g.file, g.line
+  g.code, g.reason, (SELECT count(*) FROM t_guard_failure x WHERE x.guard_id = g.id) AS failures, g.file, g.line,
+  (SELECT s.text FROM t_stack s WHERE s.id = g.stack) AS stack
   FROM t_guard g LEFT JOIN t_compile c ON c.id = g.compile_id)"},
     ViewDefinition{"guard_failures", R"(SELECT x.id AS failure_id, x.frame_id, f.name AS frame, x.compile_id, x.guard_id,
   x.guard, x.expected, x.found, x.outcome,
   CASE x.outcome WHEN 'recompile' THEN (SELECT c.id FROM t_compile c WHERE c.frame_id = x.frame_id AND c.start_ns >= x.time_ns
-    AND c.failure_id IS NOT NULL ORDER BY c.start_ns LIMIT 1) END AS recompile_id, x.file, x.line, x.time_ns
+    AND c.failure_id IS NOT NULL ORDER BY c.start_ns LIMIT 1) END AS recompile_id, x.file, x.line, x.time_ns, x.stack
   FROM t_guard_failure x LEFT JOIN t_frame f ON f.id = x.frame_id)"},
     ViewDefinition{"graphs", R"(SELECT g.id AS graph_id, g.compile_id, coalesce(c.frame_id, (SELECT p.frame_id
   FROM t_compile p WHERE p.id = c.parent_compile_id)) AS frame_id, g.stage, g.direction, g.name,

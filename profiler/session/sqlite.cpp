@@ -65,6 +65,7 @@ Statement& Statement::operator=(Statement&& o) noexcept {
 
 Statement::~Statement() { sqlite3_finalize(statement_); }
 
+int Statement::parameters() const { return sqlite3_bind_parameter_count(statement_); }
 void Statement::bind(int index, std::nullptr_t) { sqlite3_bind_null(statement_, index); }
 void Statement::bind(int index, int64_t value) { sqlite3_bind_int64(statement_, index, value); }
 void Statement::bind(int index, double value) { sqlite3_bind_double(statement_, index, value); }

@@ -54,6 +54,8 @@ class Statement {
   Result<void> run();
   void reset();
 
+  /// Number of parameters to bind.
+  int parameters() const;
   int columns() const;
   std::string columnName(int column) const;
   enum class Type : uint8_t { Null, Integer, Real, Text, Blob };

@@ -82,6 +82,9 @@ class SchemaTest : public QObject {
       std::string dropViews;
       for (const auto& view : publicViews()) dropViews += "DROP VIEW " + std::string(view.name) + ";";
       QVERIFY(database->execute(dropViews + "ALTER TABLE t_kernel DROP COLUMN code_of; DROP TABLE t_stack; DROP TABLE t_artifact; DROP TABLE t_flow;"
+                                            "ALTER TABLE t_graph_break DROP COLUMN bytecode; ALTER TABLE t_guard DROP COLUMN stack;"
+                                            "ALTER TABLE t_guard_failure DROP COLUMN stack;"
+                                            "INSERT INTO t_guard(id, source) VALUES(1, 'L[0]');"
                                             "INSERT INTO t_node(id, stack) VALUES(7, '[here]');"
                                             "INSERT INTO t_kernel(id, name, kind) VALUES(1, 'fused_add_0', 'generated');"
                                             "INSERT INTO t_kernel_code(kernel_id, tier, assembly) VALUES(1, 0, 'ret');"
@@ -95,6 +98,8 @@ class SchemaTest : public QObject {
     QCOMPARE(found, std::string("fused_add_0 ret"));
     QVERIFY((*reader)->each("SELECT stack FROM nodes", {}, [&](const Statement& row) { found = row.string(0); }));
     QCOMPARE(found, std::string("[here]"));
+    QVERIFY((*reader)->each("SELECT coalesce(stack, 'none') FROM guards", {}, [&](const Statement& row) { found = row.string(0); }));
+    QCOMPARE(found, std::string("none"));
     QVERIFY((*reader)->each("SELECT count(*) FROM artifacts, flows", {}, [&](const Statement& row) { found = row.string(0); }));
     QCOMPARE(found, std::string("0"));
   }

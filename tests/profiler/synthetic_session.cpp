@@ -209,7 +209,10 @@ Result<SyntheticFacts> writeSyntheticSession(const std::string& path, const Synt
                                                .code = "type(L['self']) is Block", .place = {script, 10}}});
   r->graphBreak({.frame = step, .compile = first.compile, .kind = "unsupported call", .reason = "print of a traced tensor",
                  .hint = "move the print out of the compiled code", .place = {script, 19, "step"}, .endLine = 19, .column = 4,
-                 .endColumn = 27, .opcode = "CALL", .offset = 34, .stack = {{script, 25, "<module>"}, {script, 19, "step"}}});
+                 .endColumn = 27, .opcode = "CALL", .offset = 34, .stack = {{script, 25, "<module>"}, {script, 19, "step"}},
+                 .bytecode = {{.offset = 30, .line = 19, .op = "LOAD_CONST", .argument = "'loss'"},
+                              {.offset = 34, .line = 19, .op = "CALL", .argument = "2"},
+                              {.offset = 44, .line = 19, .op = "POP_TOP"}}});
   const Id failure = r->guardFailure({.frame = frame, .compile = first.compile, .guard = guards, .text = "TENSOR_MATCH L['x']",
                                       .expected = "float32[8, 64]", .found = "float32[16, 64]", .place = {script, 11}});
   const Compiled second = recordCompile(r, frame, failure, 1, script, options.kernels);
