@@ -3,6 +3,6 @@
 
 int main(int argc, char** argv) {
   return fusebox::cli::runCommandLine(argc, argv, [&](const fusebox::cli::WindowWish& wish) {
-    return fusebox::window::runWindow(argc, argv, {.file = wish.file, .runCommand = wish.runCommand});
+    return fusebox::window::runWindow(argc, argv, {.file = wish.file, .compareWith = wish.compareWith, .runCommand = wish.runCommand});
   });
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 
@@ -18,7 +19,8 @@ constexpr const char* kDescription =
     "  fusebox run train.py --epochs 1           run a script under Fusebox's engine, record a session, print a summary\n"
     "  fusebox open train-20260101-120000.fusebox\n"
     "  fusebox query SESSION 'SELECT file, line, reason FROM graph_breaks'\n"
-    "  fusebox diagram SESSION -o graph.svg\n\n"
+    "  fusebox diagram SESSION -o graph.svg\n"
+    "  fusebox compare before.fusebox after.fusebox\n\n"
     "Exit codes: 0, the script's own for run (128 + signal when killed), 2 for wrong usage, 3 for input that cannot be read.";
 
 constexpr const char* kRunFooter =
@@ -40,6 +42,14 @@ constexpr const char* kQueryFooter =
     "  fusebox query S --format csv 'SELECT * FROM guard_failures'\n"
     "  fusebox query S \"SELECT a, b, reason FROM fusion_decisions WHERE NOT fused\"";
 
+constexpr const char* kCompareFooter =
+    "fusebox compare A B                              A before, B after\n"
+    "fusebox compare --run [OPTIONS] (script.py | -m MODULE | -c CODE) [arguments of the script ...]\n\n"
+    "Functions, graphs, nodes, kernels, guards and graph breaks are aligned by where they are in the program, whatever\n"
+    "engine or tool made the sessions. Times are medians with their deviation; a difference within noise is called so.\n\n"
+    "Exit codes: 0 when the sessions were compared; 1 with --exit-code if they differ; 2, 3 as everywhere; with --run the\n"
+    "script's own if it fails.";
+
 constexpr const char* kFileHelp =
     "Session, or a file that another program wrote (it is imported into the cache first): TORCH_TRACE log or folder, tlparse's "
     "raw.jsonl, Kineto or Chrome trace, Perfetto trace, Nsight Systems SQLite export, TORCH_COMPILE_DEBUG folder";
@@ -52,7 +62,8 @@ struct Parsed {
   DiagramOptions diagram;
   ExportOptions exporting;
   DoctorOptions doctor;
-  std::string openFile, compareA, compareB;
+  CompareOptions compare;
+  std::string openFile;
 };
 
 void addJson(CLI::App* command, bool& json) { command->add_flag("--json", json, "Write the report as JSON"); }
@@ -105,14 +116,25 @@ void addReports(CLI::App& app, Parsed& p) {
   addJson(doctor, p.doctor.json);
 }
 
+void addCompare(CLI::App& app, CompareOptions& o) {
+  auto* compare = app.add_subcommand("compare", "Compare two sessions, and name the first difference that explains the rest");
+  compare->add_option("A", o.a, kFileHelp);
+  compare->add_option("B", o.b, "The other one");
+  compare->add_flag("--run", o.run, "Run a script once under each engine and compare the two sessions");
+  compare->add_option("--engines", o.engines, "With --run: two of fusebox, stock and eager")->capture_default_str();
+  compare->add_option("--python", o.python, "With --run: interpreter that runs the script")->type_name("PROGRAM");
+  compare->add_option("--html", o.html, "Write the comparison as a page too")->type_name("OUT.html");
+  compare->add_flag("--window", o.window, "Show it in the window");
+  compare->add_flag("--exit-code", o.exitCode, "Exit with 1 if what was compiled or how long it took differs beyond noise");
+  addJson(compare, o.json);
+  compare->footer(kCompareFooter);
+}
+
 void addWindows(CLI::App& app, Parsed& p) {
   auto* open = app.add_subcommand("open", "Show a session, or what PyTorch and its tools wrote, in the window");
   open->add_option("FILE", p.openFile, kFileHelp)->required();
   auto* debug = app.add_subcommand("debug", "Run a script in the window, stopped before the first compile (not yet available)");
   debug->prefix_command();
-  auto* compare = app.add_subcommand("compare", "Compare two sessions (not yet available)");
-  compare->add_option("A", p.compareA, "Session");
-  compare->add_option("B", p.compareB, "Session");
 }
 
 /// A file, or a folder that cannot be meant as a command.
@@ -135,6 +157,17 @@ int showWindow(const OpenWindow& openWindow, const WindowWish& wish) {
   return openWindow(wish);
 }
 
+int showComparison(CompareOptions options, const OpenWindow& openWindow) {
+  if (!options.window) return compareFiles(std::move(options));
+  if (options.run) {
+    if (const int code = runForComparison(options); code != kOk) return code;
+  } else if (options.a.empty() || options.b.empty()) {
+    return complainUsage("--window needs two sessions, or --run and a script");
+  }
+  if (auto known = importing::canOpen(options.b); !known) return complain(known.error());
+  return showWindow(openWindow, {.file = options.a, .compareWith = options.b, .runCommand = {}});
+}
+
 int dispatch(const CLI::App& app, const Parsed& p, const OpenWindow& openWindow) {
   if (app.got_subcommand("run")) return runScript(p.run);
   if (app.got_subcommand("summary")) return showSummary(p.summary);
@@ -142,12 +175,19 @@ int dispatch(const CLI::App& app, const Parsed& p, const OpenWindow& openWindow)
   if (app.got_subcommand("diagram")) return drawDiagram(p.diagram);
   if (app.got_subcommand("export")) return exportSession(p.exporting);
   if (app.got_subcommand("doctor")) return runDoctor(p.doctor);
-  if (app.got_subcommand("open")) return showWindow(openWindow, {.file = p.openFile, .runCommand = {}});
+  if (app.got_subcommand("open")) return showWindow(openWindow, {.file = p.openFile, .compareWith = {}, .runCommand = {}});
   if (app.got_subcommand("debug")) return complainUsage("debug is not yet available; use `fusebox run` and look at the session");
-  if (app.got_subcommand("compare")) {
-    return complainUsage("compare is not yet available; use `fusebox summary --json` or `fusebox query` on both sessions");
-  }
+  if (app.got_subcommand("compare")) return showComparison(p.compare, openWindow);
   return showWindow(openWindow, {});
+}
+
+/// Cuts the script form off `words`, looking for it from `from` on, and returns it.
+std::vector<std::string> takeScriptForm(std::vector<std::string>& words, size_t from) {
+  const std::vector<std::string> after(words.begin() + static_cast<std::ptrdiff_t>(from), words.end());
+  const size_t start = scriptFormStart(after);
+  words.resize(from + start);
+  if (words.size() > from && words.back() == "--") words.pop_back();
+  return {after.begin() + static_cast<std::ptrdiff_t>(start), after.end()};
 }
 
 }  // namespace
@@ -157,15 +197,13 @@ int runCommandLine(int argc, char** argv, const OpenWindow& openWindow) {
   Parsed parsed;
   // A session or trace dropped on the program, or double-clicked.
   if (words.size() == 1 && words[0][0] != '-' && openable(words[0])) {
-    return showWindow(openWindow, {.file = words[0], .runCommand = {}});
+    return showWindow(openWindow, {.file = words[0], .compareWith = {}, .runCommand = {}});
   }
   if (!words.empty() && words[0] == "run") {
-    const std::vector<std::string> after(words.begin() + 1, words.end());
-    const auto start = static_cast<std::ptrdiff_t>(scriptFormStart(after));
-    parsed.run.script.assign(after.begin() + start, after.end());
-    words.assign(after.begin(), after.begin() + start);
-    if (!words.empty() && words.back() == "--") words.pop_back();
-    words.insert(words.begin(), "run");
+    parsed.run.script = takeScriptForm(words, 1);
+  } else if (!words.empty() && words[0] == "compare") {
+    const auto run = std::find(words.begin(), words.end(), "--run");
+    if (run != words.end()) parsed.compare.script = takeScriptForm(words, static_cast<size_t>(run - words.begin()) + 1);
   }
   CLI::App app{kDescription, "fusebox"};
   app.set_version_flag("--version", "fusebox " FUSEBOX_VERSION);
@@ -173,6 +211,7 @@ int runCommandLine(int argc, char** argv, const OpenWindow& openWindow) {
   addRun(app, parsed.run);
   addWindows(app, parsed);
   addReports(app, parsed);
+  addCompare(app, parsed.compare);
   std::reverse(words.begin(), words.end());  // CLI11 takes them last first
   try {
     app.parse(words);

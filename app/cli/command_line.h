@@ -9,6 +9,7 @@ namespace fusebox::cli {
 /// What a command asks the window for; main.cpp turns it into the window's own request.
 struct WindowWish {
   std::string file;
+  std::string compareWith;  ///< a second session to show beside `file`
   std::vector<std::string> runCommand;
 };
 using OpenWindow = std::function<int(const WindowWish&)>;

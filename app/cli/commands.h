@@ -11,6 +11,7 @@ namespace fusebox::cli {
 
 /// Exit codes besides the script's own.
 inline constexpr int kOk = 0;
+inline constexpr int kDifferent = 1;  ///< compare --exit-code, and the sessions differ
 inline constexpr int kUsage = 2;
 inline constexpr int kUnreadable = 3;
 
@@ -32,6 +33,12 @@ struct ExportOptions {
   std::string file, output;
   bool redact = false, json = false;
 };
+struct CompareOptions {
+  std::string a, b, html;
+  std::string engines = "fusebox,stock", python;
+  std::vector<std::string> script;  ///< with `run`: the script form, as of `fusebox run`
+  bool run = false, window = false, exitCode = false, json = false;
+};
 struct DoctorOptions {
   std::string python;
   bool json = false;
@@ -43,6 +50,9 @@ int showSummary(const SummaryOptions& options);
 int runQuery(const QueryOptions& options);
 int drawDiagram(const DiagramOptions& options);
 int exportSession(const ExportOptions& options);
+/// Runs the script once under each engine and fills in `a` and `b`; the script's exit code where that is not 0.
+int runForComparison(CompareOptions& options);
+int compareFiles(CompareOptions options);
 int runDoctor(const DoctorOptions& options);
 
 /// "fusebox: <error>" on stderr; returns the exit code that its kind of failure has.

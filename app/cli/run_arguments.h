@@ -10,6 +10,7 @@ namespace fusebox::cli {
 struct RunOptions {
   std::string session, engine = "fusebox", python, summary;
   bool noRecord = false, json = false;
+  bool quiet = false;  ///< no summary at the end
   std::vector<std::string> script;
 };
 

@@ -113,6 +113,10 @@ void report(const RunOptions& options, const std::string& session, const ScriptE
     fmt::print(stderr, "fusebox: nothing was recorded: the script ended before the engine was loaded.\n");
     return;
   }
+  if (options.quiet) {
+    fmt::print(stderr, "fusebox: recorded {}\n", session);
+    return;
+  }
   auto reader = session::Reader::open(session);
   if (!reader) {
     complain(reader.error());

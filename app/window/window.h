@@ -8,6 +8,7 @@ namespace fusebox::window {
 /// What the command line asked the window to show first.
 struct WindowRequest {
   std::string file;                     ///< session (or anything else `open` reads); empty: the welcome page
+  std::string compareWith;              ///< a second session, compared with `file`; empty: none
   std::vector<std::string> runCommand;  ///< arguments of `fusebox run` to start at once; empty: none
 };
 

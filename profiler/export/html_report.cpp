@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "profiler/export/html_text.h"
 #include "profiler/query/summary.h"
 
 namespace fusebox::exporting {
@@ -15,40 +16,6 @@ using session::Statement;
 
 constexpr int64_t kMostRows = 500;
 constexpr size_t kMostCodeBytes = 64 << 10;
-
-constexpr std::string_view kStyle = R"(<style>
-:root { color-scheme: light dark; --line: #8884; --soft: #8882; --accent: #0b6bcb; }
-body { font: 14px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 76rem; padding: 0 1rem; }
-h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin-top: 2rem; border-bottom: 1px solid var(--line); }
-table { border-collapse: collapse; width: 100%; } th { text-align: left; font-weight: 600; }
-td, th { padding: .2rem .6rem .2rem 0; vertical-align: top; border-bottom: 1px solid var(--soft); overflow-wrap: anywhere; }
-td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
-code, pre { font: 12px/1.4 ui-monospace, monospace; } pre { background: var(--soft); padding: .6rem; overflow: auto; max-height: 32rem; }
-.bar { display: inline-block; height: .6rem; background: var(--accent); } .note { opacity: .7; }
-</style>)";
-
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        out += static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t' ? ' ' : c;
-    }
-  }
-  return out;
-}
 
 std::string milliseconds(int64_t ns) { return fmt::format("{:.3f} ms", static_cast<double>(ns) / 1e6); }
 
@@ -204,7 +171,7 @@ Result<int64_t> writeHtmlReport(const session::Reader& reader, std::ostream& out
   out << "<!DOCTYPE html>\n<html lang=en><meta charset=utf-8><meta name=viewport content=\"width=device-width\">"
       << "<meta http-equiv=Content-Security-Policy content=\"default-src 'none'; style-src 'unsafe-inline'\">\n<title>"
       << escaped(title) << "</title>\n"
-      << kStyle << "\n<h1>" << escaped(title) << "</h1>\n<table>";
+      << kHtmlStyle << "\n<h1>" << escaped(title) << "</h1>\n<table>";
   const auto fact = [&](const char* name, const std::string& value) {
     if (!value.empty()) out << "<tr><th>" << name << "</th><td>" << escaped(value) << "</td></tr>";
   };

@@ -1,0 +1,299 @@
+// The first difference that explains the rest. What a person changed comes before what the compiler did with it, and that goes
+// from capture to kernels to times; the explanation follows the function whose calls changed most.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "profiler/compare/align.h"
+#include "profiler/compare/outline.h"
+
+namespace fusebox::compare {
+namespace {
+
+enum Level { kSurroundings, kCapture, kGuards, kGraphs, kKernels, kMemory, kTimes };
+
+/// Where along the way an entry stands; -1 for what only sums up others.
+int levelOf(const Entry& e) {
+  switch (e.subject) {
+    case Subject::Environment:
+    case Subject::Option:
+    case Subject::Program:
+    case Subject::Engine: return kSurroundings;
+    case Subject::CodeObject:
+    case Subject::Break: return kCapture;
+    case Subject::Recompile:
+    case Subject::Guard: return kGuards;
+    case Subject::Graph:
+    case Subject::Node: return kGraphs;
+    case Subject::Kernel: return e.structural ? kKernels : kTimes;
+    case Subject::Memory: return kMemory;
+    case Subject::Time: return kTimes;
+    default: return -1;
+  }
+}
+
+/// What an option touches first. Options that are not here may touch anything.
+struct OptionReach {
+  std::string_view name;
+  Level level;
+};
+constexpr OptionReach kReach[] = {
+    {"config.fuse", kKernels},          {"config.max_fusion_size", kKernels},  {"config.target", kKernels},        {"config.max_autotune", kKernels},
+    {"config.background", kTimes},      {"config.recompile_limit", kGuards},   {"config.accumulated_recompile_limit", kGuards},
+    {"config.error_on_recompile", kGuards}, {"config.cudagraphs", kKernels},   {"config.triton.cudagraphs", kKernels},
+    {"backend", kGraphs},               {"mode", kKernels},                    {"dynamic", kGuards},
+    {"config.capture_scalar_outputs", kCapture}, {"config.capture_dynamic_output_shape_ops", kCapture},
+};
+
+Level reachOf(const std::string& option) {
+  for (const auto& r : kReach) {
+    if (r.name == option) return r.level;
+  }
+  return kCapture;
+}
+
+class Detective {
+ public:
+  explicit Detective(const Outline& outline) : o_(outline), entries_(outline.out.entries) {
+    for (size_t i = 0; i < entries_.size(); ++i) {
+      const Entry& e = entries_[i];
+      root_.push_back(e.parent < 0 ? static_cast<int32_t>(i) : root_[static_cast<size_t>(e.parent)]);
+      if (e.kind == Kind::Same) continue;
+      const int level = levelOf(e);
+      if (level == kSurroundings) surroundings_.push_back(static_cast<int32_t>(i));
+      if (level > kSurroundings && !measuredOnce(e) && !o_.out.insideOneSided(static_cast<int32_t>(i))) effects_.push_back(static_cast<int32_t>(i));
+    }
+  }
+
+  Cause solve() {
+    Cause cause;
+    cause.effects = static_cast<int32_t>(effects_.size());
+    if (effects_.empty()) {
+      cause.headline = surroundings_.empty() ? "Nothing differs beyond noise." : "The same was compiled, and its times differ by no more than noise.";
+      cause.others = surroundings_;
+      return cause;
+    }
+    if (const std::string strangers = nothingInCommon(); !strangers.empty()) {
+      cause.headline = strangers;
+      cause.others = surroundings_;
+      return cause;
+    }
+    scope_ = heaviestScope();
+    first_ = firstEffect();
+    const int32_t root = choose(cause);
+    cause.found = true;
+    for (const int32_t e : effects_) cause.explained += e != root && explains(root, e) ? 1 : 0;
+    cause.headline = headline(root);
+    chain(root, cause);
+    return cause;
+  }
+
+ private:
+  const Entry& at(int32_t e) const { return entries_[static_cast<size_t>(e)]; }
+  static bool measuredOnce(const Entry& e) { return e.subject == Subject::Time && std::max(e.a.time.count, e.b.time.count) <= 1; }
+
+  /// Nanoseconds that an entry's times changed by, over all calls.
+  static double weight(const Entry& e) {
+    if (e.verdict != Verdict::Faster && e.verdict != Verdict::Slower) return 0;
+    return std::fabs(e.b.time.medianNs - e.a.time.medianNs) * static_cast<double>(std::min(e.a.time.count, e.b.time.count));
+  }
+
+  /// Sessions of two programs have nothing to explain. Empty where they share a function (or neither has any).
+  std::string nothingInCommon() const {
+    int functions = 0;
+    for (const Entry& e : entries_) {
+      if (e.subject != Subject::CodeObject) continue;
+      if (e.a.present && e.b.present) return {};
+      ++functions;
+    }
+    return o_.a.objects.empty() || o_.b.objects.empty() || functions == 0 ? "" : "No function was compiled in both sessions: these are different programs, or different parts of one.";
+  }
+
+  int32_t heaviestScope() const {
+    std::map<int32_t, std::pair<double, int>> scopes;
+    for (const int32_t e : effects_) {
+      auto& [time, count] = scopes[root_[static_cast<size_t>(e)]];
+      time += weight(at(e));
+      count += at(e).structural ? 1 : 0;
+    }
+    // Where something was compiled differently, that is the story; times alone follow from it or from the machine.
+    const auto best = std::max_element(scopes.begin(), scopes.end(), [](const auto& x, const auto& y) {
+      const bool a = x.second.second > 0, b = y.second.second > 0;
+      if (a != b) return b;
+      return x.second.first != y.second.first ? x.second.first < y.second.first : x.second.second < y.second.second;
+    });
+    return best->first;
+  }
+
+  int32_t firstEffect() const {
+    int32_t first = -1;
+    for (const int32_t e : effects_) {
+      if (root_[static_cast<size_t>(e)] != scope_) continue;
+      if (first < 0 || levelOf(at(e)) < levelOf(at(first))) first = e;
+    }
+    return first;
+  }
+
+  /// How well something that a person changed explains the first effect: 0 not at all.
+  int suits(const Entry& e) const {
+    const Entry& first = at(first_);
+    const int level = levelOf(first);
+    if (e.subject == Subject::Engine) return 95;
+    if (e.subject == Subject::Option) {
+      if (e.parent >= 0 && entries_[static_cast<size_t>(e.parent)].subject == Subject::CodeObject && root_[static_cast<size_t>(e.parent)] != scope_) return 0;
+      const int reach = reachOf(e.name);
+      return reach == level ? 90 : reach > level ? 0 : level == kTimes ? 15 : 55;
+    }
+    if (e.subject == Subject::Program) {
+      if (level == kTimes) return 15;  // the same was compiled
+      if (e.name == "arguments") return 70;
+      return suitsEdit(e, first);
+    }
+    struct Fact {
+      std::string_view key;
+      int score;
+      int least;  ///< first level that it can change
+    };
+    static constexpr Fact kFacts[] = {{"device", 85, kGuards}, {"torch", 50, kCapture}, {"fusebox_version", 48, kCapture}, {"cpu", 44, kKernels}, {"torch_threads", 46, kKernels},
+                                      {"cpus", 42, kKernels}, {"python", 25, kCapture}, {"hostname", 22, kTimes}, {"exit_code", 0, kTimes}};
+    for (const Fact& fact : kFacts) {
+      if (fact.key == e.name) return level >= fact.least ? fact.score : 0;
+    }
+    return 10;
+  }
+
+  /// Changed lines of the program: surest where the first effect is on one of them, next where they are in its function's file.
+  int suitsEdit(const Entry& edit, const Entry& first) const {
+    for (const auto& e : o_.sources.edits()) {
+      if (e.fileA != edit.a.place.file) continue;
+      const auto holds = [](const std::vector<int64_t>& lines, int64_t line) { return std::find(lines.begin(), lines.end(), line) != lines.end(); };
+      if ((first.a.place.file == e.fileA && holds(e.linesA, first.a.place.line)) || (first.b.place.file == e.fileB && holds(e.linesB, first.b.place.line))) return 100;
+      if (inScope(e.fileA, e.linesA, true) || inScope(e.fileB, e.linesB, false)) return 80;
+    }
+    return SourceMap::isUsers(edit.a.place.file) ? 40 : 30;
+  }
+
+  /// Whether one of the lines is in the function of the scope, as far as functions that were compiled tell: the one that starts last
+  /// before the line.
+  bool inScope(const std::string& file, const std::vector<int64_t>& lines, bool inA) const {
+    for (const int64_t line : lines) {
+      int32_t owner = -1;
+      for (size_t i = 0; i < entries_.size(); ++i) {
+        const Side& side = inA ? entries_[i].a : entries_[i].b;
+        if (entries_[i].subject != Subject::CodeObject || side.place.file != file || side.place.line > line) continue;
+        if (owner < 0 || side.place.line > (inA ? at(owner).a : at(owner).b).place.line) owner = static_cast<int32_t>(i);
+      }
+      if (owner >= 0 && owner == scope_) return true;
+    }
+    return false;
+  }
+
+  int32_t choose(Cause& cause) const {
+    int32_t best = -1;
+    int most = 0;
+    for (const int32_t e : surroundings_) {
+      const int score = suits(at(e));
+      if (score <= most) continue;
+      best = e;
+      most = score;
+    }
+    for (const int32_t e : surroundings_) {
+      if (e != best && suits(at(e)) >= 20) cause.others.push_back(e);
+    }
+    return most >= 20 ? best : first_;
+  }
+
+  bool explains(int32_t root, int32_t effect) const {
+    const Entry& r = at(root);
+    const bool global = levelOf(r) == kSurroundings;
+    if (global && r.subject == Subject::Option) {
+      const bool local = r.parent >= 0 && at(r.parent).subject == Subject::CodeObject;
+      return levelOf(at(effect)) >= reachOf(r.name) && (!local || root_[static_cast<size_t>(root)] == root_[static_cast<size_t>(effect)]);
+    }
+    if (global) return true;
+    return root_[static_cast<size_t>(root)] == root_[static_cast<size_t>(effect)] && levelOf(at(effect)) >= levelOf(r);
+  }
+
+  std::string only(const Entry& e) const { return e.kind == Kind::Added ? "only in B" : "only in A"; }
+  std::string arrow(const Entry& e) const {
+    return fmt::format("{} → {}{}", e.a.present ? e.a.text : "–", e.b.present ? e.b.text : "–", e.change.empty() ? "" : " (" + e.change + ")");
+  }
+  std::string scopeName() const { return at(scope_).subject == Subject::CodeObject ? " of " + at(scope_).name : std::string(); }
+
+  std::string describe(const Entry& e) const {
+    const bool oneSided = e.kind == Kind::Added || e.kind == Kind::Removed;
+    const Side& side = e.a.present ? e.a : e.b;
+    switch (e.subject) {
+      case Subject::Option: return fmt::format("option {}: {}", e.name, arrow(e));
+      case Subject::Environment: return fmt::format("{}: {}", e.name, arrow(e));
+      case Subject::Engine: return fmt::format("engine: {}", arrow(e));
+      case Subject::Program: return e.name == "arguments" ? fmt::format("the script's arguments: {}", arrow(e)) : fmt::format("the program changed, {}: {}", e.name, arrow(e));
+      case Subject::CodeObject: return fmt::format("{} was compiled {} ({})", e.name, only(e), side.text);
+      case Subject::Break: return oneSided ? fmt::format("graph break {}, {}", only(e), side.text) : fmt::format("graph break: {}", arrow(e));
+      case Subject::Recompile: return oneSided ? fmt::format("recompile{} {}: {}", scopeName(), only(e), side.text) : fmt::format("recompiles{}: {}", scopeName(), arrow(e));
+      case Subject::Guard: return oneSided ? fmt::format("guard {}: {}", only(e), e.name) : fmt::format("guard {}: {}", e.name, arrow(e));
+      case Subject::Graph: return oneSided ? fmt::format("{}{} {}: {}", e.name, scopeName(), only(e), side.text) : fmt::format("{}{}: {}", e.name, scopeName(), arrow(e));
+      case Subject::Node: return oneSided ? fmt::format("node {}: {}", only(e), side.text) : fmt::format("node {}: {}", e.name, arrow(e));
+      case Subject::Kernel:
+        return fmt::format("kernel {}{}: {}{}", e.name, oneSided ? " " + only(e) : "", oneSided ? side.text : arrow(e), e.note.empty() ? "" : "; " + e.note);
+      default: return fmt::format("{}{}: {}", e.name, scopeName(), arrow(e));
+    }
+  }
+
+  std::string headline(int32_t root) const {
+    const Entry& r = at(root);
+    if (r.subject == Subject::Engine) return fmt::format("Two engines: {} and {}. What they do differently first: {}.", r.a.text, r.b.text, describe(at(first_)));
+    std::string text = describe(r);
+    if (!text.starts_with("fused_") && !text.starts_with("aten::")) text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
+    if (levelOf(r) == kTimes) return text + ". What was compiled is the same and nothing recorded before it differs: look at the machine's load and clocks.";
+    if (levelOf(r) == kGuards) return text + ". Nothing recorded before it differs: the inputs did.";
+    return text + ".";
+  }
+
+  void chain(int32_t root, Cause& cause) const {
+    cause.chain.push_back({describe(at(root)), root});
+    for (int level = kCapture; level <= kTimes; ++level) {
+      std::vector<int32_t> steps;
+      for (const int32_t e : effects_) {
+        if (e != root && root_[static_cast<size_t>(e)] == scope_ && levelOf(at(e)) == level) steps.push_back(e);
+      }
+      if (level == kGraphs) sumsNamed("graphs", cause);
+      if (level == kKernels) sumsNamed("kernels and calls", cause);
+      if (steps.empty()) continue;
+      // Of times the one that changed most, of the rest the first; a kernel that says why before one that does not.
+      auto pick = steps.begin();
+      if (level == kTimes) {
+        pick = std::max_element(steps.begin(), steps.end(), [&](int32_t x, int32_t y) { return weight(at(x)) < weight(at(y)); });
+      } else if (level == kKernels) {
+        const auto telling = std::find_if(steps.begin(), steps.end(), [&](int32_t e) { return at(e).note.find("refused") != std::string::npos; });
+        if (telling != steps.end()) pick = telling;
+      }
+      std::string text = describe(at(*pick));
+      if (steps.size() > 1) text += fmt::format(" (and {} more)", steps.size() - 1);
+      cause.chain.push_back({std::move(text), *pick});
+    }
+  }
+
+  /// Counts below the scope that changed: "graphs: 1 → 2".
+  void sumsNamed(std::string_view name, Cause& cause) const {
+    for (size_t i = 0; i < entries_.size(); ++i) {
+      const Entry& e = entries_[i];
+      if (e.subject != Subject::Count || e.kind != Kind::Changed || e.name != name || root_[i] != scope_) continue;
+      cause.chain.push_back({describe(e), static_cast<int32_t>(i)});
+      return;
+    }
+  }
+
+  const Outline& o_;
+  const std::vector<Entry>& entries_;
+  std::vector<int32_t> root_, surroundings_, effects_;
+  int32_t scope_ = -1, first_ = -1;
+};
+
+}  // namespace
+
+Cause findCause(const Outline& outline) { return Detective(outline).solve(); }
+
+}  // namespace fusebox::compare

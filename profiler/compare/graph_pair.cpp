@@ -1,0 +1,238 @@
+// One graph beside another: nodes by their order, kernels by the nodes that they compute.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "profiler/compare/align.h"
+#include "profiler/compare/outline.h"
+
+namespace fusebox::compare {
+namespace {
+
+constexpr int kMostNodes = 300;  // listed of one graph; the rest is counted
+
+std::string nodeText(const Node& node) { return fmt::format("{} {}{}", node.op, node.dtype, node.shape); }
+
+Side nodeSide(const Node* node) {
+  return node ? Side{.present = true, .text = nodeText(*node), .id = node->id, .place = node->place} : Side{};
+}
+
+struct NodePairs {
+  std::vector<int32_t> inB;  ///< by node of A, -1 for none
+  std::vector<Match> all;
+  bool cut = false;
+};
+
+/// getitem says nothing: engines unpack results differently.
+bool counts(const Node& node) { return node.op != "operator.getitem" && node.op != "getitem"; }
+
+NodePairs alignNodes(const Graph& a, const Graph& b) {
+  Vocabulary words;
+  NodePairs out;
+  out.inB.assign(a.nodes.size(), -1);
+  std::vector<int32_t> x, y, whereX, whereY;
+  const auto spell = [&words](const Graph& g, std::vector<int32_t>& tokens, std::vector<int32_t>& where) {
+    for (size_t i = 0; i < g.nodes.size(); ++i) {
+      if (!counts(g.nodes[i])) continue;
+      tokens.push_back(words.of(g.nodes[i].op));
+      where.push_back(static_cast<int32_t>(i));
+    }
+  };
+  spell(a, x, whereX);
+  spell(b, y, whereY);
+  for (const Match& m : alignSequences(x, y, &out.cut)) {
+    const Match pair{m.a < 0 ? -1 : whereX[static_cast<size_t>(m.a)], m.b < 0 ? -1 : whereY[static_cast<size_t>(m.b)]};
+    if (pair.a >= 0 && pair.b >= 0) out.inB[static_cast<size_t>(pair.a)] = pair.b;
+    out.all.push_back(pair);
+  }
+  return out;
+}
+
+void listNodes(Outline& o, int32_t parent, const Graph& a, const Graph& b, const NodePairs& pairs) {
+  int listed = 0;
+  int64_t left = 0;
+  for (const Match& m : pairs.all) {
+    const Node *x = m.a < 0 ? nullptr : &a.nodes[static_cast<size_t>(m.a)], *y = m.b < 0 ? nullptr : &b.nodes[static_cast<size_t>(m.b)];
+    const bool changed = x && y && (x->shape != y->shape || x->dtype != y->dtype);
+    if (x && y && !changed) continue;
+    if (++listed > kMostNodes) {
+      ++left;
+      continue;
+    }
+    o.add(parent, Subject::Node, (x ? x : y)->op, nodeSide(x), nodeSide(y), changed);
+  }
+  if (left > 0) o.out.limits.push_back(fmt::format("{}: {} more nodes differ and are not listed", a.name.empty() ? "a graph" : a.name, left));
+  if (pairs.cut) o.out.limits.push_back(fmt::format("{}: the graphs are too different to be aligned node by node", a.name.empty() ? "a graph" : a.name));
+}
+
+/// How much two groups compute the same nodes: 0 to 1.
+double overlap(const Group& a, const Group& b, const NodePairs& pairs) {
+  int64_t common = 0;
+  for (const int32_t node : a.nodes) {
+    const int32_t other = pairs.inB[static_cast<size_t>(node)];
+    if (other >= 0 && std::find(b.nodes.begin(), b.nodes.end(), other) != b.nodes.end()) ++common;
+  }
+  const auto whole = static_cast<int64_t>(a.nodes.size() + b.nodes.size()) - common;
+  return whole > 0 ? static_cast<double>(common) / static_cast<double>(whole) : 0;
+}
+
+/// Pairs of groups: those that share most nodes first, then those of one name in order.
+std::vector<Match> alignGroups(const Graph& a, const Graph& b, const NodePairs& pairs) {
+  std::vector<int32_t> groupOfB(b.nodes.size(), -1);
+  for (size_t j = 0; j < b.groups.size(); ++j)
+    for (const int32_t node : b.groups[j].nodes) groupOfB[static_cast<size_t>(node)] = static_cast<int32_t>(j);
+  struct Scored {
+    double score;
+    int32_t a, b;
+  };
+  std::vector<Scored> scored;
+  for (size_t i = 0; i < a.groups.size(); ++i) {
+    std::set<int32_t> candidates;
+    for (const int32_t node : a.groups[i].nodes) {
+      const int32_t other = pairs.inB[static_cast<size_t>(node)];
+      if (other >= 0 && groupOfB[static_cast<size_t>(other)] >= 0) candidates.insert(groupOfB[static_cast<size_t>(other)]);
+    }
+    for (const int32_t j : candidates) scored.push_back({overlap(a.groups[i], b.groups[static_cast<size_t>(j)], pairs), static_cast<int32_t>(i), j});
+  }
+  std::stable_sort(scored.begin(), scored.end(), [](const Scored& x, const Scored& y) { return x.score > y.score; });
+  std::vector<int32_t> partner(a.groups.size(), -1);
+  std::vector<char> used(b.groups.size(), 0);
+  for (const Scored& s : scored) {
+    if (partner[static_cast<size_t>(s.a)] >= 0 || used[static_cast<size_t>(s.b)]) continue;
+    partner[static_cast<size_t>(s.a)] = s.b;
+    used[static_cast<size_t>(s.b)] = 1;
+  }
+  std::vector<Match> out;
+  for (size_t i = 0; i < a.groups.size(); ++i) {
+    for (size_t j = 0; j < b.groups.size() && partner[i] < 0; ++j) {
+      const bool noNodes = a.groups[i].nodes.empty() || b.groups[j].nodes.empty();
+      if (!used[j] && noNodes && withoutNumber(a.groups[i].name) == withoutNumber(b.groups[j].name)) partner[i] = static_cast<int32_t>(j), used[j] = 1;
+    }
+    out.push_back({static_cast<int32_t>(i), partner[i]});
+  }
+  for (size_t j = 0; j < b.groups.size(); ++j) {
+    if (!used[j]) out.push_back({-1, static_cast<int32_t>(j)});
+  }
+  return out;
+}
+
+/// Why `side` did not keep together what the other did: a refusal between a node of `group` and one outside it that the other side has in
+/// the same kernel.
+std::string refusalNote(const Graph& side, const Group& group, const std::set<int32_t>& together, const char* who) {
+  const std::set<int32_t> inside(group.nodes.begin(), group.nodes.end());
+  for (const Refusal& r : side.refusals) {
+    const bool a = inside.contains(r.a), b = inside.contains(r.b);
+    const int32_t outer = a ? r.b : r.a;
+    if (a != b && together.contains(outer)) return fmt::format("{} refused to fuse it with {}: {}", who, side.nodes[static_cast<size_t>(outer)].op, r.reason);
+  }
+  return {};
+}
+
+/// The nodes of `to` that correspond to those of `group`.
+std::set<int32_t> translated(const Group& group, const std::vector<int32_t>& map) {
+  std::set<int32_t> out;
+  for (const int32_t node : group.nodes) {
+    if (map[static_cast<size_t>(node)] >= 0) out.insert(map[static_cast<size_t>(node)]);
+  }
+  return out;
+}
+
+Side groupSide(const Group* g) {
+  if (!g) return {};
+  std::string text = g->nodes.empty() ? g->kind : fmt::format("{}, {} {}", g->kind, g->nodes.size(), g->nodes.size() == 1 ? "node" : "nodes");
+  if (g->time.count > 0) text += ", " + spreadText(g->time);
+  return {.present = true, .text = std::move(text), .id = g->kernel, .place = g->place, .value = static_cast<double>(g->readBytes + g->writeBytes), .time = g->time};
+}
+
+struct GroupContext {
+  const Graph &a, &b;
+  const NodePairs& pairs;
+  std::vector<int32_t> inA;  ///< by node of B
+};
+
+std::string groupNote(const GroupContext& c, const Group* x, const Group* y) {
+  if (x && y) {
+    const auto ofA = translated(*x, c.pairs.inB);
+    const std::set<int32_t> ofB(y->nodes.begin(), y->nodes.end());
+    std::string note;
+    if (!std::includes(ofB.begin(), ofB.end(), ofA.begin(), ofA.end())) note = refusalNote(c.b, *y, ofA, "B");
+    if (note.empty() && !std::includes(ofA.begin(), ofA.end(), ofB.begin(), ofB.end())) note = refusalNote(c.a, *x, translated(*y, c.inA), "A");
+    if (!note.empty()) return note;
+    if (x->kind != y->kind) return (y->kind == "extern" ? y->reason : x->reason);
+    return {};
+  }
+  // On one side only: it was part of a larger kernel on the other.
+  const Graph& other = x ? c.b : c.a;
+  const auto there = x ? translated(*x, c.pairs.inB) : translated(*y, c.inA);
+  for (const Group& group : other.groups) {
+    const bool holds = std::any_of(group.nodes.begin(), group.nodes.end(), [&](int32_t n) { return there.contains(n); });
+    if (!holds) continue;
+    const auto together = translated(group, x ? c.inA : c.pairs.inB);
+    const std::string refused = refusalNote(x ? c.a : c.b, x ? *x : *y, together, x ? "A" : "B");
+    return refused.empty() ? fmt::format("{} computes this in {}", x ? "B" : "A", group.name) : refused;
+  }
+  return {};
+}
+
+bool groupChanged(const Group& x, const Group& y, const NodePairs& pairs) {
+  if (x.kind != y.kind) return true;
+  if (!x.nodes.empty() && !y.nodes.empty() && overlap(x, y, pairs) < 1) return true;
+  const double a = static_cast<double>(x.readBytes + x.writeBytes), b = static_cast<double>(y.readBytes + y.writeBytes);
+  return a > 0 && b > 0 && std::abs(a - b) > 0.01 * std::max(a, b);
+}
+
+void listGroups(Outline& o, int32_t parent, const Graph& a, const Graph& b, const NodePairs& pairs) {
+  GroupContext context{a, b, pairs, std::vector<int32_t>(b.nodes.size(), -1)};
+  for (size_t i = 0; i < pairs.inB.size(); ++i) {
+    if (pairs.inB[i] >= 0) context.inA[static_cast<size_t>(pairs.inB[i])] = static_cast<int32_t>(i);
+  }
+  for (const Match& m : alignGroups(a, b, pairs)) {
+    const Group *x = m.a < 0 ? nullptr : &a.groups[static_cast<size_t>(m.a)], *y = m.b < 0 ? nullptr : &b.groups[static_cast<size_t>(m.b)];
+    const Verdict verdict = x && y ? judge(x->time, y->time) : Verdict::Unknown;
+    const bool slower = verdict == Verdict::Slower || verdict == Verdict::Faster;
+    const bool structural = !x || !y || groupChanged(*x, *y, pairs);
+    const int32_t entry = o.add(parent, Subject::Kernel, (x ? x : y)->name, groupSide(x), groupSide(y), slower || structural, groupNote(context, x, y));
+    o.at(entry).verdict = verdict;
+    o.at(entry).structural = structural;
+    if (verdict != Verdict::Unknown) o.at(entry).change = changeText(x->time.medianNs, y->time.medianNs) + (slower ? "" : " (noise)");
+  }
+}
+
+double callBytes(const Graph& graph) {
+  double sum = 0;
+  for (const Group& group : graph.groups) sum += static_cast<double>(group.readBytes + group.writeBytes);
+  return sum;
+}
+
+}  // namespace
+
+void compareGraphs(Outline& o, int32_t parent, const Graph* x, const Graph* y) {
+  static const Graph kNone;
+  const Graph &a = x ? *x : kNone, &b = y ? *y : kNone;
+  const Graph& named = x ? *x : *y;
+  const auto side = [](const Graph* g) {
+    if (!g) return Side{};
+    const auto calls = std::count_if(g->nodes.begin(), g->nodes.end(), counts);
+    return Side{.present = true, .text = fmt::format("{} nodes{} ({})", calls, g->groups.empty() ? "" : fmt::format(", {} kernels and calls", g->groups.size()), g->stage), .id = g->id,
+                .value = static_cast<double>(calls)};
+  };
+  const NodePairs pairs = alignNodes(a, b);
+  const bool differ = x && y && std::any_of(pairs.all.begin(), pairs.all.end(), [&](const Match& m) {
+    return m.a < 0 || m.b < 0 || a.nodes[static_cast<size_t>(m.a)].shape != b.nodes[static_cast<size_t>(m.b)].shape;
+  });
+  const int32_t entry = o.add(parent, Subject::Graph, named.backward ? "backward graph" : "graph", side(x), side(y), differ);
+  if (x && y) listNodes(o, entry, a, b, pairs);
+  if (!a.groups.empty() || !b.groups.empty()) {
+    if (x && y) {
+      o.count(entry, Subject::Count, "kernels and calls", static_cast<double>(a.groups.size()), static_cast<double>(b.groups.size()), countText);
+      o.count(entry, Subject::Memory, "bytes moved by a call", callBytes(a), callBytes(b), bytesText, "what kernels and calls read and write");
+      o.count(entry, Subject::Memory, "memory at its peak", static_cast<double>(a.poolBytes), static_cast<double>(b.poolBytes), bytesText,
+              "buffers alive at one time, as planned");
+    }
+    listGroups(o, entry, a, b, pairs);
+  }
+  if (a.call.count > 0 || b.call.count > 0) o.time(entry, named.backward ? "backward call" : "call", a.call, b.call);
+}
+
+}  // namespace fusebox::compare

@@ -1,0 +1,232 @@
+// Functions of the user's program, aligned, and what was compiled of them.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "profiler/compare/align.h"
+#include "profiler/compare/outline.h"
+
+namespace fusebox::compare {
+namespace {
+
+std::string placeText(const Place& place) {
+  return place.file.empty() ? std::string() : fmt::format("{}:{}", baseName(place.file), place.line);
+}
+
+/// How surely two functions are the same, 0 to 4; a pair of 0 is none.
+int likeness(const SourceMap& sources, const CodeObject& a, const CodeObject& b) {
+  const bool file = sources.sameFile(a.place.file, b.place.file), line = file && sources.same(a.place, b.place);
+  const bool name = a.name == b.name, qualified = !a.qualname.empty() && !b.qualname.empty() ? a.qualname == b.qualname : name;
+  if (qualified && line) return 4;
+  if (qualified && file) return 3;
+  if (name && file) return 2;
+  return line ? 1 : 0;  // renamed
+}
+
+std::vector<Match> alignObjects(const Outline& o) {
+  const auto &x = o.a.objects, &y = o.b.objects;
+  std::vector<Match> out;
+  std::vector<char> usedA(x.size(), 0), usedB(y.size(), 0);
+  for (int wanted = 4; wanted > 0; --wanted) {
+    for (size_t i = 0; i < x.size(); ++i) {
+      if (usedA[i]) continue;
+      size_t best = y.size();
+      int64_t nearest = 0;
+      for (size_t j = 0; j < y.size(); ++j) {
+        if (usedB[j] || likeness(o.sources, x[i], y[j]) != wanted) continue;
+        const int64_t distance = std::abs(x[i].place.line - y[j].place.line);
+        if (best == y.size() || distance < nearest) best = j, nearest = distance;
+      }
+      if (best == y.size()) continue;
+      usedA[i] = usedB[best] = 1;
+      out.push_back({static_cast<int32_t>(i), static_cast<int32_t>(best)});
+    }
+  }
+  std::sort(out.begin(), out.end(), [](const Match& m, const Match& n) { return m.a < n.a; });
+  for (size_t i = 0; i < x.size(); ++i) {
+    if (!usedA[i]) out.push_back({static_cast<int32_t>(i), -1});
+  }
+  for (size_t j = 0; j < y.size(); ++j) {
+    if (!usedB[j]) out.push_back({-1, static_cast<int32_t>(j)});
+  }
+  return out;
+}
+
+template <class T, class Same>
+std::vector<Match> pairUp(const std::vector<T>& a, const std::vector<T>& b, const Same& same) {
+  std::vector<Match> out;
+  std::vector<char> used(b.size(), 0);
+  for (size_t i = 0; i < a.size(); ++i) {
+    int32_t found = -1;
+    for (size_t j = 0; j < b.size() && found < 0; ++j) {
+      if (!used[j] && same(a[i], b[j])) found = static_cast<int32_t>(j), used[j] = 1;
+    }
+    out.push_back({static_cast<int32_t>(i), found});
+  }
+  for (size_t j = 0; j < b.size(); ++j) {
+    if (!used[j]) out.push_back({-1, static_cast<int32_t>(j)});
+  }
+  return out;
+}
+
+bool sameEngine(const Outline& o) {
+  const auto engine = [](const Snapshot& s) { return s.facts.contains("engine") ? s.facts.at("engine") : std::string(); };
+  return engine(o.a) == engine(o.b);
+}
+
+void compareBreaks(Outline& o, int32_t parent, const CodeObject& a, const CodeObject& b) {
+  const auto side = [](const Break* x) {
+    if (!x) return Side{};
+    return Side{.present = true, .text = fmt::format("{}: {}", placeText(x->place), x->reason.empty() ? x->kind : x->reason), .id = x->id, .place = x->place,
+                .value = static_cast<double>(x->count)};
+  };
+  for (const Match& m : pairUp(a.breaks, b.breaks, [&](const Break& x, const Break& y) { return o.sources.same(x.place, y.place); })) {
+    const Break *x = m.a < 0 ? nullptr : &a.breaks[static_cast<size_t>(m.a)], *y = m.b < 0 ? nullptr : &b.breaks[static_cast<size_t>(m.b)];
+    const bool changed = x && y && sameEngine(o) && (x->reason != y->reason || x->kind != y->kind);
+    o.add(parent, Subject::Break, (x ? x : y)->kind, side(x), side(y), changed);
+  }
+}
+
+void compareRecompiles(Outline& o, int32_t parent, const CodeObject& a, const CodeObject& b) {
+  const auto side = [](const Recompile* x) {
+    if (!x) return Side{};
+    return Side{.present = true, .text = fmt::format("expected {}, found {}{}", x->expected, x->found, x->count > 1 ? fmt::format(" ({} times)", x->count) : ""),
+                .id = x->id, .place = x->place, .value = static_cast<double>(x->count)};
+  };
+  const auto same = [&](const Recompile& x, const Recompile& y) { return sameEngine(o) ? x.guard == y.guard && x.outcome == y.outcome : o.sources.same(x.place, y.place); };
+  for (const Match& m : pairUp(a.recompiles, b.recompiles, same)) {
+    const Recompile *x = m.a < 0 ? nullptr : &a.recompiles[static_cast<size_t>(m.a)], *y = m.b < 0 ? nullptr : &b.recompiles[static_cast<size_t>(m.b)];
+    o.add(parent, Subject::Recompile, (x ? x : y)->guard, side(x), side(y), x && y && x->count != y->count);
+  }
+}
+
+/// Guards of all entries of a function by kind and source.
+std::map<std::string, const Guard*> guardsOf(const CodeObject& object) {
+  std::map<std::string, const Guard*> out;
+  for (const auto& compile : object.compiles)
+    for (const auto& guard : compile.guards) out.emplace(guard.kind + " " + guard.source, &guard);
+  return out;
+}
+
+void compareGuards(Outline& o, int32_t parent, const CodeObject& a, const CodeObject& b) {
+  const auto x = guardsOf(a), y = guardsOf(b);
+  if (x.empty() && y.empty()) return;
+  o.count(parent, Subject::Count, "guards", static_cast<double>(x.size()), static_cast<double>(y.size()), countText,
+          sameEngine(o) ? "" : "engines word guards differently: only their number is compared");
+  if (!sameEngine(o) || x.empty() || y.empty()) return;
+  const auto side = [](const Guard* g) { return g ? Side{.present = true, .text = g->expected, .id = g->id, .place = g->place} : Side{}; };
+  std::set<std::string> keys;
+  for (const auto* guards : {&x, &y})
+    for (const auto& [key, guard] : *guards) keys.insert(key);
+  for (const auto& key : keys) {
+    const auto left = x.find(key), right = y.find(key);
+    const Guard *g = left == x.end() ? nullptr : left->second, *h = right == y.end() ? nullptr : right->second;
+    if (g && h && g->expected == h->expected) continue;  // equal ones would bury the rest
+    o.add(parent, Subject::Guard, key, side(g), side(h), true);
+  }
+}
+
+std::vector<const Graph*> graphsOf(const CodeObject& object) {
+  std::vector<const Graph*> out;
+  for (const auto& compile : object.compiles)
+    for (const auto& graph : compile.graphs) {
+      if (!graph.nodes.empty() || !graph.groups.empty()) out.push_back(&graph);
+    }
+  return out;
+}
+
+/// Shared operators over all, and a little for equal shapes.
+class GraphLikeness {
+ public:
+  explicit GraphLikeness(const Graph& graph) : backward_(graph.backward) {
+    for (const auto& node : graph.nodes) ++ops_[node.op], ++total_, shapes_.insert(node.shape);
+    for (const auto& group : graph.groups) {
+      if (graph.nodes.empty()) ++ops_[group.name], ++total_;
+    }
+  }
+  double to(const GraphLikeness& other) const {
+    if (backward_ != other.backward_) return 0;
+    int64_t common = 0;
+    for (const auto& [op, count] : ops_) {
+      const auto found = other.ops_.find(op);
+      if (found != other.ops_.end()) common += std::min(count, found->second);
+    }
+    const double shared = total_ + other.total_ == 0 ? 1 : 2.0 * static_cast<double>(common) / static_cast<double>(total_ + other.total_);
+    return shared * (shapes_ == other.shapes_ ? 1 : 0.95);
+  }
+
+ private:
+  bool backward_;
+  std::map<std::string, int64_t> ops_;
+  std::set<std::string> shapes_;
+  int64_t total_ = 0;
+};
+
+void compareGraphList(Outline& o, int32_t parent, const CodeObject& a, const CodeObject& b) {
+  const auto x = graphsOf(a), y = graphsOf(b);
+  if (x.empty() && y.empty()) return;
+  o.count(parent, Subject::Count, "graphs", static_cast<double>(x.size()), static_cast<double>(y.size()), countText);
+  constexpr size_t kMostPairs = 4'000'000;
+  std::vector<Match> matches;
+  if (x.size() * y.size() <= kMostPairs) {
+    std::vector<GraphLikeness> left, right;
+    for (const Graph* g : x) left.emplace_back(*g);
+    for (const Graph* g : y) right.emplace_back(*g);
+    matches = alignBySimilarity(static_cast<int32_t>(x.size()), static_cast<int32_t>(y.size()), 0.3,
+                                [&](int32_t i, int32_t j) { return left[static_cast<size_t>(i)].to(right[static_cast<size_t>(j)]); });
+  } else {
+    for (size_t i = 0; i < std::max(x.size(), y.size()); ++i) matches.push_back({i < x.size() ? static_cast<int32_t>(i) : -1, i < y.size() ? static_cast<int32_t>(i) : -1});
+    o.out.limits.push_back(fmt::format("{}: {} and {} graphs are paired by their order", a.name, x.size(), y.size()));
+  }
+  for (const Match& m : matches) compareGraphs(o, parent, m.a < 0 ? nullptr : x[static_cast<size_t>(m.a)], m.b < 0 ? nullptr : y[static_cast<size_t>(m.b)]);
+}
+
+Spread compileTime(const CodeObject& object) {
+  Spread out;
+  for (const auto& compile : object.compiles) out.totalNs += compile.durNs;
+  out.count = object.compiles.empty() || out.totalNs == 0 ? 0 : 1;
+  out.medianNs = out.minNs = out.maxNs = out.totalNs;
+  return out;
+}
+
+void compareCompiles(Outline& o, int32_t parent, const CodeObject& a, const CodeObject& b) {
+  struct Field {
+    const char* name;
+    std::string (*of)(const Compile&);
+  };
+  static constexpr Field kFields[] = {{"backend", [](const Compile& c) { return c.backend; }},
+                                      {"mode", [](const Compile& c) { return c.mode; }},
+                                      {"dynamic", [](const Compile& c) { return std::string(c.dynamic ? "yes" : "no"); }}};
+  if (!a.compiles.empty() && !b.compiles.empty()) {
+    for (const Field& field : kFields) {
+      const std::string x = field.of(a.compiles.front()), y = field.of(b.compiles.front());
+      if (x.empty() || y.empty() || x == y) continue;
+      o.add(parent, Subject::Option, field.name, {.present = true, .text = x}, {.present = true, .text = y}, true);
+    }
+  }
+  o.count(parent, Subject::Count, "entries compiled", static_cast<double>(a.compiles.size()), static_cast<double>(b.compiles.size()), countText);
+}
+
+}  // namespace
+
+void compareObjects(Outline& o) {
+  static const CodeObject kNone;
+  for (const Match& m : alignObjects(o)) {
+    const CodeObject *x = m.a < 0 ? nullptr : &o.a.objects[static_cast<size_t>(m.a)], *y = m.b < 0 ? nullptr : &o.b.objects[static_cast<size_t>(m.b)];
+    const auto side = [](const CodeObject* c) { return c ? Side{.present = true, .text = placeText(c->place), .id = c->frame, .place = c->place} : Side{}; };
+    const CodeObject& named = x ? *x : *y;
+    const int32_t entry = o.add(-1, Subject::CodeObject, named.qualname.empty() ? named.name : named.qualname, side(x), side(y), false);
+    const CodeObject &a = x ? *x : kNone, &b = y ? *y : kNone;
+    compareCompiles(o, entry, a, b);
+    compareBreaks(o, entry, a, b);
+    compareRecompiles(o, entry, a, b);
+    compareGuards(o, entry, a, b);
+    compareGraphList(o, entry, a, b);
+    o.time(entry, "guard check", a.guardCheck, b.guardCheck, "of the entry that was called most");
+    o.time(entry, "compile time", compileTime(a), compileTime(b), "measured once on each side");
+  }
+}
+
+}  // namespace fusebox::compare

@@ -1,0 +1,112 @@
+#include "profiler/compare/outline.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace fusebox::compare {
+
+const char* subjectName(Subject subject) {
+  static constexpr const char* kNames[] = {"section", "environment", "option", "program", "engine", "function", "graph break", "recompile", "guard", "graph",
+                                           "node",    "kernel",      "memory", "line",    "time",   "count"};
+  return kNames[static_cast<size_t>(subject)];
+}
+
+const char* kindName(Kind kind) {
+  static constexpr const char* kNames[] = {"same", "added", "removed", "changed"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
+std::string countText(double count) { return fmt::format("{:.0f}", count); }
+
+int32_t Outline::add(int32_t parent, Subject subject, std::string name, Side a, Side b, bool changed, std::string note) {
+  Entry entry;
+  entry.subject = subject;
+  entry.parent = parent;
+  entry.depth = parent < 0 ? 0 : at(parent).depth + 1;
+  entry.name = std::move(name);
+  entry.kind = !a.present ? Kind::Added : !b.present ? Kind::Removed : changed ? Kind::Changed : Kind::Same;
+  if (!a.present && !b.present) entry.kind = Kind::Same;
+  entry.a = std::move(a);
+  entry.b = std::move(b);
+  entry.note = std::move(note);
+  out.entries.push_back(std::move(entry));
+  return static_cast<int32_t>(out.entries.size()) - 1;
+}
+
+int32_t Outline::count(int32_t parent, Subject subject, std::string name, double x, double y, std::string (*text)(double), std::string note) {
+  const int32_t entry = add(parent, subject, std::move(name), {.present = true, .text = text(x), .value = x}, {.present = true, .text = text(y), .value = y},
+                            std::fabs(x - y) > 1e-9 * std::fabs(x), std::move(note));
+  if (at(entry).kind == Kind::Changed) {
+    at(entry).change = subject == Subject::Memory || std::fabs(y - x) > 100 ? changeText(x, y) : fmt::format("{:+.0f}", y - x);
+  }
+  return entry;
+}
+
+int32_t Outline::time(int32_t parent, std::string name, const Spread& x, const Spread& y, std::string note) {
+  const auto side = [](const Spread& s) { return Side{.present = s.count > 0, .text = spreadText(s), .value = s.medianNs, .time = s}; };
+  const Verdict verdict = judge(x, y);
+  const bool changed = verdict == Verdict::Faster || verdict == Verdict::Slower;
+  const int32_t entry = add(parent, Subject::Time, std::move(name), side(x), side(y), changed, std::move(note));
+  at(entry).verdict = verdict;
+  at(entry).structural = false;
+  if (verdict != Verdict::Unknown) at(entry).change = changeText(x.medianNs, y.medianNs) + (verdict == Verdict::Noise ? " (noise)" : "");
+  return entry;
+}
+
+bool Comparison::insideOneSided(int32_t entry) const {
+  for (int32_t above = entries[static_cast<size_t>(entry)].parent; above >= 0; above = entries[static_cast<size_t>(above)].parent) {
+    const Kind kind = entries[static_cast<size_t>(above)].kind;
+    if (kind == Kind::Added || kind == Kind::Removed) return true;
+  }
+  return false;
+}
+
+std::vector<int32_t> Comparison::differences() const {
+  std::vector<int32_t> out;
+  for (size_t i = 0; i < entries.size(); ++i) {
+    const Entry& e = entries[i];
+    if (e.kind != Kind::Same && e.subject != Subject::Section && !insideOneSided(static_cast<int32_t>(i))) out.push_back(static_cast<int32_t>(i));
+  }
+  return out;
+}
+
+namespace {
+
+Session sessionOf(const Snapshot& s) {
+  const auto fact = [&](const char* key) {
+    const auto found = s.facts.find(key);
+    return found == s.facts.end() ? std::string() : found->second;
+  };
+  std::string engine = fact("engine");
+  if (s.imported) engine = engine.empty() ? fact("imported_format") : engine + " (" + fact("imported_format") + ")";
+  return {s.path, engine.empty() ? "unknown engine" : engine, fact("torch"), fact("device"), fact("script"), s.imported};
+}
+
+void sayLimits(const Snapshot& a, const Snapshot& b, std::vector<std::string>& limits) {
+  const auto both = [&](bool inA, bool inB, const char* what) {
+    if (inA != inB) limits.push_back(fmt::format("{} holds no {}: they are not compared", inA ? "B" : "A", what));
+  };
+  both(!a.objects.empty(), !b.objects.empty(), "compiled functions");
+  both(a.launches > 0, b.launches > 0, "run times of kernels");
+  both(!a.sources.empty() && !a.imported, !b.sources.empty() && !b.imported, "texts of the program");
+}
+
+}  // namespace
+
+Result<Comparison> compareSessions(const session::Reader& a, const session::Reader& b) {
+  const int level = std::min(highestLevel(a), highestLevel(b));
+  auto left = takeSnapshot(a, level), right = takeSnapshot(b, level);
+  if (!left) return tl::unexpected(left.error());
+  if (!right) return tl::unexpected(right.error());
+  Comparison out{.a = sessionOf(*left), .b = sessionOf(*right), .entries = {}, .cause = {}, .limits = {}};
+  const SourceMap sources(*left, *right);
+  Outline outline{*left, *right, sources, out};
+  using Part = void (*)(Outline&);
+  for (const Part part : {compareSurroundings, compareObjects, compareLoose, compareLines, compareTotals}) part(outline);
+  sayLimits(*left, *right, out.limits);
+  out.cause = findCause(outline);
+  return out;
+}
+
+}  // namespace fusebox::compare

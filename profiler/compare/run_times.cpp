@@ -1,0 +1,103 @@
+// What is compared without graphs: kernels by name, time by line, and the session as a whole.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "profiler/compare/align.h"
+#include "profiler/compare/outline.h"
+
+namespace fusebox::compare {
+namespace {
+
+Side looseSide(const Group* g) {
+  if (!g) return {};
+  return {.present = true, .text = g->time.count > 0 ? fmt::format("{}, {} × {}", g->kind, g->time.count, spreadText(g->time)) : g->kind, .id = g->kernel,
+          .place = g->place, .value = g->time.totalNs, .time = g->time};
+}
+
+/// Kernels of one name, operator and line are one row: their order says nothing between sessions.
+std::string looseKey(const Group& g) { return fmt::format("{}|{}|{}", withoutNumber(g.name), baseName(g.place.file), g.place.line); }
+
+struct LineSum {
+  double ns[2] = {0, 0};
+  int64_t launches[2] = {0, 0};
+  Place place[2];
+};
+
+}  // namespace
+
+void compareLoose(Outline& o) {
+  if (o.a.loose.empty() && o.b.loose.empty()) return;
+  if (o.a.loose.empty() != o.b.loose.empty() && (o.a.hasGroups || o.b.hasGroups)) {
+    o.out.limits.push_back("kernels of one session belong to graphs, those of the other do not: compare them by line");
+    return;
+  }
+  const int32_t section = o.add(-1, Subject::Section, "Kernels and calls outside graphs", {}, {}, false);
+  std::map<std::string, std::pair<std::vector<const Group*>, std::vector<const Group*>>> byKey;
+  for (const Group& g : o.a.loose) byKey[looseKey(g)].first.push_back(&g);
+  for (const Group& g : o.b.loose) byKey[looseKey(g)].second.push_back(&g);
+  for (const auto& [key, sides] : byKey) {
+    for (size_t i = 0; i < std::max(sides.first.size(), sides.second.size()); ++i) {
+      const Group *x = i < sides.first.size() ? sides.first[i] : nullptr, *y = i < sides.second.size() ? sides.second[i] : nullptr;
+      const Verdict verdict = x && y ? judge(x->time, y->time) : Verdict::Unknown;
+      const bool beyond = verdict == Verdict::Slower || verdict == Verdict::Faster;
+      const int32_t entry = o.add(section, Subject::Kernel, (x ? x : y)->name, looseSide(x), looseSide(y), beyond);
+      o.at(entry).verdict = verdict;
+      o.at(entry).structural = !x || !y;
+      if (verdict != Verdict::Unknown) o.at(entry).change = changeText(x->time.medianNs, y->time.medianNs) + (beyond ? "" : " (noise)");
+    }
+  }
+}
+
+void compareLines(Outline& o) {
+  std::map<std::pair<std::string, int64_t>, LineSum> sums;
+  const auto add = [&](int which, const Place& key, const LineTime& line) {
+    auto& sum = sums[{std::string(baseName(key.file)), key.line}];
+    sum.ns[which] += line.totalNs;
+    sum.launches[which] += line.launches;
+    sum.place[which] = line.place;
+  };
+  for (const LineTime& line : o.a.lines) add(0, line.place, line);
+  for (const LineTime& line : o.b.lines) {
+    const Place before = o.sources.inA(line.place);
+    add(1, before.line > 0 ? before : Place{line.place.file, -line.place.line}, line);
+  }
+  std::vector<const LineSum*> rows;
+  for (const auto& [key, sum] : sums) rows.push_back(&sum);
+  std::stable_sort(rows.begin(), rows.end(), [](const LineSum* x, const LineSum* y) { return x->ns[0] + x->ns[1] > y->ns[0] + y->ns[1]; });
+  if (rows.empty() || o.a.lines.empty() || o.b.lines.empty()) return;
+  const int32_t section = o.add(-1, Subject::Section, "Kernel time by line", {}, {}, false);
+  for (const LineSum* row : rows) {
+    Side sides[2];
+    for (int s = 0; s < 2; ++s) {
+      if (row->launches[s] == 0) continue;
+      sides[s] = {.present = true, .text = fmt::format("{}, {} launches", durationText(row->ns[s]), row->launches[s]), .place = row->place[s], .value = row->ns[s]};
+    }
+    const Place& named = row->launches[0] > 0 ? row->place[0] : row->place[1];
+    // Sums have no spread, so they are shown and never judged: the kernels of the line are.
+    const bool both = sides[0].present && sides[1].present;
+    const std::string change = both ? changeText(row->ns[0], row->ns[1]) : std::string();
+    const int32_t entry = o.add(section, Subject::Line, fmt::format("{}:{}", baseName(named.file), named.line), sides[0], sides[1], false);
+    o.at(entry).change = change;
+  }
+}
+
+void compareTotals(Outline& o) {
+  const int32_t section = o.add(-1, Subject::Section, "Whole session", {}, {}, false);
+  const auto number = [&](const char* name, int64_t x, int64_t y) { o.count(section, Subject::Count, name, static_cast<double>(x), static_cast<double>(y), countText); };
+  number("functions", static_cast<int64_t>(o.a.objects.size()), static_cast<int64_t>(o.b.objects.size()));
+  number("compiles", o.a.compiles, o.b.compiles);
+  number("kernels and calls", o.a.kernels, o.b.kernels);
+  number("launches", o.a.launches, o.b.launches);
+  const auto sum = [&](const char* name, double x, double y, const char* note) {
+    const auto side = [](double ns) { return Side{.present = ns > 0, .text = durationText(ns), .value = ns}; };
+    const int32_t entry = o.add(section, Subject::Count, name, side(x), side(y), false, note);
+    o.at(entry).kind = Kind::Same;
+    o.at(entry).change = changeText(x, y);
+  };
+  sum("compile time", o.a.compileNs, o.b.compileNs, "measured once on each side");
+  sum("kernel time", o.a.kernelNs, o.b.kernelNs, "of all launches: it grows with the number of steps");
+}
+
+}  // namespace fusebox::compare

@@ -1,0 +1,305 @@
+#include "profiler/compare/snapshot.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "profiler/compare/align.h"
+#include "profiler/compare/snapshot_times.h"
+
+namespace fusebox::compare {
+namespace {
+
+using session::Reader;
+using session::Statement;
+
+/// Stages of graphs by level: those of one level can be compared with one another. Where a compile has both of a level, the
+/// one that was fused has the groups.
+int levelOf(std::string_view stage) {
+  if (stage == "post_fusion" || stage == "post_grad") return 3;
+  if (stage == "forward" || stage == "backward") return 2;
+  return stage == "joint" ? 1 : 0;
+}
+
+constexpr std::string_view kResume = "torch_dynamo_resume_in_";
+
+/// "torch_dynamo_resume_in_step_at_15" gives "step".
+std::string rootName(const std::string& name) {
+  if (!name.starts_with(kResume)) return name;
+  const size_t at = name.rfind("_at_");
+  return name.substr(kResume.size(), at == std::string::npos ? std::string::npos : at - kResume.size());
+}
+
+/// What the parts of reading share.
+struct Loading {
+  const Reader& reader;
+  Snapshot& out;
+  int level;                                        ///< of the graphs to take
+  std::unordered_map<int64_t, size_t> objectOfFrame;
+  std::unordered_map<int64_t, std::pair<size_t, size_t>> compileAt;  ///< object and index; a backward compile belongs to its forward one
+  SampledTimes times;
+};
+
+Result<void> readFrames(Loading& l) {
+  struct Row {
+    int64_t id;
+    CodeObject object;
+    bool resumes;
+  };
+  std::vector<Row> rows;
+  auto read = l.reader.each(
+      "SELECT frame_id, name, qualname, file, line, resume_offset IS NOT NULL FROM frames ORDER BY frame_id", {}, [&](const Statement& s) {
+        CodeObject object{.frame = s.integer(0), .name = s.string(1), .qualname = s.string(2), .place = {s.string(3), s.integer(4)}};
+        const bool resumes = s.integer(5) != 0 || object.name.starts_with(kResume);
+        object.name = rootName(object.name);
+        rows.push_back({s.integer(0), std::move(object), resumes});
+      });
+  if (!read) return read;
+  // Functions first, then what resumes them: the nearest function of that name that starts above.
+  for (const bool resuming : {false, true}) {
+    for (Row& row : rows) {
+      if (row.resumes != resuming) continue;
+      size_t found = l.out.objects.size();
+      for (size_t i = 0; i < l.out.objects.size(); ++i) {
+        const CodeObject& o = l.out.objects[i];
+        if (o.name != row.object.name || o.place.file != row.object.place.file) continue;
+        const bool same = resuming ? o.place.line <= row.object.place.line && (found == l.out.objects.size() || l.out.objects[found].place.line < o.place.line)
+                                   : o.place.line == row.object.place.line;
+        if (same) found = i;
+      }
+      l.objectOfFrame[row.id] = found;
+      if (found == l.out.objects.size()) l.out.objects.push_back(std::move(row.object));
+    }
+  }
+  return {};
+}
+
+Result<void> readCompiles(Loading& l) {
+  return l.reader.each(
+      "SELECT compile_id, frame_id, parent_compile_id, backend, mode, cache, status, coalesce(dynamic, 0), coalesce(dur_ns, 0), frame, file, line "
+      "FROM compiles ORDER BY compile_id",
+      {}, [&](const Statement& s) {
+        ++l.out.compiles;
+        if (s.isNull(2)) l.out.compileNs += s.real(8);
+        const auto parent = s.isNull(2) ? l.compileAt.end() : l.compileAt.find(s.integer(2));
+        if (parent != l.compileAt.end() && (s.isNull(1) || l.objectOfFrame.contains(s.integer(1)) == false)) {
+          l.compileAt.emplace(s.integer(0), parent->second);
+          return;
+        }
+        auto frame = l.objectOfFrame.find(s.integer(1));
+        if (frame == l.objectOfFrame.end()) {  // a graph that was compiled by itself
+          l.out.objects.push_back({.name = s.string(9).empty() ? "graph" : s.string(9), .place = {s.string(10), s.integer(11)}});
+          frame = l.objectOfFrame.emplace(-s.integer(0), l.out.objects.size() - 1).first;
+        }
+        auto& object = l.out.objects[frame->second];
+        l.compileAt.emplace(s.integer(0), std::pair{frame->second, object.compiles.size()});
+        object.compiles.push_back({.id = s.integer(0), .backend = s.string(3), .mode = s.string(4), .cache = s.string(5),
+                                   .status = s.string(6), .dynamic = s.integer(7) != 0, .durNs = s.real(8)});
+      });
+}
+
+Result<void> readGuards(Loading& l) {
+  return l.reader.each("SELECT guard_id, compile_id, kind, source, expected, file, line, code FROM guards ORDER BY guard_id", {}, [&](const Statement& s) {
+    ++l.out.guards;
+    const auto at = l.compileAt.find(s.integer(1));
+    if (at == l.compileAt.end()) return;
+    Guard guard{s.integer(0), s.string(2), s.string(3), withoutIds(s.text(4)), {s.string(5), s.integer(6)}};
+    if (guard.source.empty()) guard.source = withoutIds(s.text(7)).substr(0, 200);
+    l.out.objects[at->second.first].compiles[at->second.second].guards.push_back(std::move(guard));
+  });
+}
+
+Result<void> readBreaks(Loading& l) {
+  return l.reader.each(
+      "SELECT min(break_id), frame_id, kind, reason, file, line, count(*) FROM graph_breaks GROUP BY frame_id, kind, reason, file, line "
+      "ORDER BY 1",
+      {}, [&](const Statement& s) {
+        const auto object = l.objectOfFrame.find(s.integer(1));
+        if (object == l.objectOfFrame.end()) return;
+        l.out.objects[object->second].breaks.push_back({s.integer(0), s.integer(6), s.string(2), withoutIds(s.text(3)), {s.string(4), s.integer(5)}});
+      });
+}
+
+Result<void> readRecompiles(Loading& l) {
+  // Every entry of the frame has a guard that failed; the recompilation names the one of the entry used last.
+  return l.reader.each(
+      "SELECT min(failure_id), frame_id, guard, min(expected), min(found), outcome, file, line, count(*) FROM guard_failures f "
+      "WHERE (outcome = 'recompile' AND EXISTS(SELECT 1 FROM compiles c WHERE c.failure_id = f.failure_id)) OR outcome = 'limit' "
+      "GROUP BY frame_id, guard, outcome, file, line ORDER BY 1",
+      {}, [&](const Statement& s) {
+        const auto object = l.objectOfFrame.find(s.integer(1));
+        if (object == l.objectOfFrame.end()) return;
+        l.out.objects[object->second].recompiles.push_back({s.integer(0), s.integer(8), withoutIds(s.text(2)), withoutIds(s.text(3)),
+                                                            withoutIds(s.text(4)), s.string(5), {s.string(6), s.integer(7)}});
+      });
+}
+
+Result<void> readNodes(const Reader& reader, Graph& graph, std::unordered_map<int64_t, int32_t>& at) {
+  return reader.each("SELECT id, op, shape, dtype, file, line FROM t_node WHERE graph_id = ? AND kind = 'call' ORDER BY position", {graph.id},
+                     [&](const Statement& s) {
+                       at.emplace(s.integer(0), static_cast<int32_t>(graph.nodes.size()));
+                       graph.nodes.push_back({s.integer(0), plainOp(s.text(1)), s.string(2), s.string(3), {s.string(4), s.integer(5)}});
+                     });
+}
+
+Result<void> readGroups(const Reader& reader, const SampledTimes& times, Graph& graph, const std::unordered_map<int64_t, int32_t>& at) {
+  std::unordered_map<int64_t, size_t> index;
+  auto read = reader.each(
+      "SELECT id, coalesce(kernel_id, 0), name, kind, reason, coalesce(read_bytes, 0), coalesce(write_bytes, 0), file, line FROM t_fusion_group "
+      "WHERE graph_id = ? ORDER BY position, id",
+      {graph.id}, [&](const Statement& s) {
+        index.emplace(s.integer(0), graph.groups.size());
+        graph.groups.push_back({s.integer(0), s.integer(1), s.string(2), s.string(3), s.string(4), {}, s.integer(5), s.integer(6),
+                                times.launch(s.integer(1), s.integer(0)), {s.string(7), s.integer(8)}});
+      });
+  if (!read || graph.groups.empty()) return read;
+  read = reader.each("SELECT m.group_id, m.node_id FROM t_fusion_member m JOIN t_fusion_group g ON g.id = m.group_id WHERE g.graph_id = ?",
+                     {graph.id}, [&](const Statement& s) {
+                       const auto node = at.find(s.integer(1));
+                       if (node != at.end()) graph.groups[index.at(s.integer(0))].nodes.push_back(node->second);
+                     });
+  if (!read) return read;
+  constexpr int64_t kMostRefusals = 20000;
+  return reader.each("SELECT id, a_node, b_node, reason FROM t_fusion_decision WHERE graph_id = ? AND NOT fused LIMIT ?", {graph.id, kMostRefusals},
+                     [&](const Statement& s) {
+                       const auto a = at.find(s.integer(1)), b = at.find(s.integer(2));
+                       if (a != at.end() && b != at.end()) graph.refusals.push_back({s.integer(0), a->second, b->second, s.string(3)});
+                     });
+}
+
+/// The most bytes of planned and owned buffers that are alive at one step.
+Result<int64_t> livePeak(const Reader& reader, int64_t graph) {
+  std::map<int64_t, int64_t> change;
+  auto read = reader.each("SELECT first_use, last_use, bytes FROM t_buffer WHERE graph_id = ? AND kind IN ('planned', 'owned') AND first_use >= 0", {graph},
+                          [&](const Statement& s) {
+                            change[s.integer(0)] += s.integer(2);
+                            change[s.integer(1) + 1] -= s.integer(2);
+                          });
+  if (!read) return tl::unexpected(read.error());
+  int64_t alive = 0, most = 0;
+  for (const auto& [step, bytes] : change) most = std::max(most, alive += bytes);
+  return most;
+}
+
+struct Candidate {
+  int64_t id, compile;
+  std::string stage, name;
+  bool backward, groups;
+};
+
+/// Which graph of a compile and direction is taken: of the wanted level, else of the next lower one; with groups before without.
+bool better(const Candidate& a, const Candidate& b, int level) {
+  const int x = levelOf(a.stage), y = levelOf(b.stage);
+  if ((x <= level) != (y <= level)) return x <= level;
+  if (x != y) return (x > y) == (x <= level);
+  return a.groups && !b.groups;
+}
+
+Result<std::vector<Candidate>> chooseGraphs(const Loading& l) {
+  std::vector<Candidate> chosen;
+  std::unordered_map<int64_t, size_t> slot;
+  auto read = l.reader.each(
+      "SELECT id, coalesce(compile_id, 0), stage, name, direction = 'backward', EXISTS(SELECT 1 FROM t_fusion_group f WHERE f.graph_id = g.id) "
+      "FROM t_graph g ORDER BY id",
+      {}, [&](const Statement& s) {
+        Candidate c{s.integer(0), s.integer(1), s.string(2), s.string(3), s.integer(4) != 0, s.integer(5) != 0};
+        if (!l.compileAt.contains(c.compile)) return;
+        const auto& at = l.compileAt.at(c.compile);
+        const int64_t root = l.out.objects[at.first].compiles[at.second].id;
+        const auto [it, fresh] = slot.emplace(root * 2 + (c.backward ? 1 : 0), chosen.size());
+        if (fresh) {
+          chosen.push_back(std::move(c));
+        } else if (better(c, chosen[it->second], l.level)) {
+          chosen[it->second] = std::move(c);
+        }
+      });
+  if (!read) return tl::unexpected(read.error());
+  return chosen;
+}
+
+Result<void> readGraphs(Loading& l) {
+  auto chosen = chooseGraphs(l);
+  if (!chosen) return tl::unexpected(chosen.error());
+  for (Candidate& c : *chosen) {
+    Graph graph{.id = c.id, .compile = c.compile, .stage = c.stage, .name = c.name, .backward = c.backward};
+    std::unordered_map<int64_t, int32_t> at;
+    if (auto read = readNodes(l.reader, graph, at); !read) return read;
+    if (auto read = readGroups(l.reader, l.times, graph, at); !read) return read;
+    auto peak = livePeak(l.reader, c.id);
+    if (!peak) return tl::unexpected(peak.error());
+    graph.poolBytes = *peak;
+    graph.call = l.times.call(c.compile);
+    l.out.hasGroups = l.out.hasGroups || !graph.groups.empty();
+    const auto& place = l.compileAt.at(c.compile);
+    auto& graphs = l.out.objects[place.first].compiles[place.second].graphs;
+    graphs.push_back(std::move(graph));
+    std::stable_sort(graphs.begin(), graphs.end(), [](const Graph& x, const Graph& y) { return x.backward < y.backward; });
+  }
+  return {};
+}
+
+Result<void> readLoose(Loading& l) {
+  std::unordered_map<int64_t, bool> taken;
+  for (const auto& object : l.out.objects)
+    for (const auto& compile : object.compiles)
+      for (const auto& graph : compile.graphs)
+        for (const auto& group : graph.groups) taken[group.kernel] = true;
+  return l.reader.each(
+      "SELECT kernel_id, name, kind, reason, coalesce(read_bytes, 0), coalesce(write_bytes, 0), file, line, launches, total_ns FROM kernels "
+      "ORDER BY kernel_id",
+      {}, [&](const Statement& s) {
+        ++l.out.kernels;
+        l.out.launches += s.integer(8);
+        l.out.kernelNs += s.real(9);
+        if (taken.contains(s.integer(0))) return;
+        l.out.loose.push_back({0, s.integer(0), s.string(1), s.string(2), s.string(3), {}, s.integer(4), s.integer(5),
+                               l.times.kernel(s.integer(0)), {s.string(6), s.integer(7)}});
+      });
+}
+
+Result<void> readLines(Loading& l) {
+  return l.reader.each(
+      "SELECT k.file, k.line, sum(s.total_ns), sum(s.launches) FROM t_kernel k JOIN t_launch_stats s ON s.kernel_id = k.id WHERE k.file IS NOT NULL "
+      "GROUP BY k.file, k.line ORDER BY 3 DESC LIMIT 2000",
+      {}, [&](const Statement& s) { l.out.lines.push_back({{s.string(0), s.integer(1)}, s.real(2), s.integer(3)}); });
+}
+
+Result<void> readSources(Loading& l) {
+  return l.reader.each("SELECT file, text FROM source_files WHERE text IS NOT NULL", {},
+                       [&](const Statement& s) { l.out.sources.emplace(s.string(0), s.string(1)); });
+}
+
+Result<void> readGuardChecks(Loading& l) {
+  for (auto& object : l.out.objects) {
+    for (const auto& compile : object.compiles) {
+      const Spread check = l.times.guardCheck(compile.id);
+      if (check.count > object.guardCheck.count) object.guardCheck = check;
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+int highestLevel(const Reader& reader) {
+  int level = 0;
+  (void)reader.each("SELECT DISTINCT stage FROM t_graph", {}, [&](const Statement& s) { level = std::max(level, levelOf(s.text(0))); });
+  return level;
+}
+
+Result<Snapshot> takeSnapshot(const Reader& reader, int level) {
+  Snapshot out;
+  out.path = reader.path();
+  out.facts = reader.info();
+  out.imported = !reader.info("imported_format").empty();
+  auto times = SampledTimes::read(reader);
+  if (!times) return tl::unexpected(times.error());
+  Loading loading{reader, out, level, {}, {}, std::move(*times)};
+  using Part = Result<void> (*)(Loading&);
+  for (const Part part : {readFrames, readCompiles, readGuards, readBreaks, readRecompiles, readGraphs, readLoose, readLines, readSources,
+                          readGuardChecks}) {
+    if (auto done = part(loading); !done) return tl::unexpected(done.error());
+  }
+  return out;
+}
+
+}  // namespace fusebox::compare

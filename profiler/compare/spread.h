@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace fusebox::compare {
+
+/// Times of something that happened `count` times, in nanoseconds. Median and deviation may come from a sample; count, total,
+/// minimum and maximum never do.
+struct Spread {
+  int64_t count = 0;
+  double totalNs = 0, medianNs = 0;
+  double madNs = 0;  ///< median absolute deviation from the median
+  double minNs = 0, maxNs = 0;
+};
+/// Count 0 for no samples.
+Spread spreadOf(std::vector<double> samples);
+
+/// Whether B is really slower or faster than A.
+enum class Verdict : uint8_t {
+  Unknown,  ///< a side has no times
+  Noise,    ///< the difference is one that runs of the same program show
+  Faster,
+  Slower,
+};
+/// Differences below this share of the smaller median are never called more than noise: clocks, placement and neighbours move
+/// whole runs by that much.
+inline constexpr double kNoiseFloor = 0.05;
+inline constexpr double kClockNs = 200;  ///< and below this many nanoseconds nothing is said
+/// With five samples or more on both sides: the medians differ by more than three standard errors (1.2533 · 1.4826 · MAD / √n
+/// each) and by more than the floor. With fewer: the ranges do not overlap, and the medians differ by a quarter or more, by the double
+/// where a side has one sample only.
+Verdict judge(const Spread& a, const Spread& b);
+const char* verdictName(Verdict verdict);
+
+/// "1.24 ms", "812 ns", "3.1 KiB": for text that people read.
+std::string durationText(double nanoseconds);
+std::string bytesText(double bytes);
+/// "+12 %" of a to b; "×3.4" from twice on; empty where a is not positive.
+std::string changeText(double a, double b);
+/// "1.24 ms ± 0.03": median and MAD.
+std::string spreadText(const Spread& spread);
+
+}  // namespace fusebox::compare

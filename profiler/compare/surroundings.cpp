@@ -1,0 +1,92 @@
+// What was different before anything was compiled.
+#include <fmt/format.h>
+
+#include <set>
+
+#include "profiler/compare/align.h"
+#include "profiler/compare/outline.h"
+
+namespace fusebox::compare {
+namespace {
+
+// Facts that differ between any two runs, or that other entries say better.
+constexpr std::string_view kIgnored[] = {"boot_id", "clock", "command", "cwd", "end_ns", "engine", "pid", "pid_start", "platform", "recorder_ns",
+                                         "schema_version", "script", "start_ns", "start_unix_ns", "state", "cpu_features"};
+
+bool ignored(const std::string& key) {
+  for (const auto word : kIgnored) {
+    if (key == word) return true;
+  }
+  return key.starts_with("imported");
+}
+
+bool isOption(const std::string& key) { return key.starts_with("config.") || key.starts_with("env."); }
+
+Side factSide(const Snapshot& s, const std::string& key) {
+  const auto found = s.facts.find(key);
+  return found == s.facts.end() ? Side{} : Side{.present = true, .text = found->second};
+}
+
+std::set<std::string> keysOf(const Outline& o, bool options) {
+  std::set<std::string> keys;
+  for (const Snapshot* s : {&o.a, &o.b}) {
+    for (const auto& [key, value] : s->facts) {
+      if (!ignored(key) && isOption(key) == options) keys.insert(key);
+    }
+  }
+  return keys;
+}
+
+/// The words after the script's name.
+std::string argumentsOf(const Snapshot& s) {
+  const auto script = s.facts.find("script");
+  if (script == s.facts.end()) return {};
+  const size_t space = script->second.find(' ');
+  return space == std::string::npos ? std::string() : script->second.substr(space + 1);
+}
+
+void compareProgram(Outline& o) {
+  const bool known = o.a.facts.contains("script") && o.b.facts.contains("script");
+  const std::string x = argumentsOf(o.a), y = argumentsOf(o.b);
+  if (o.sources.edits().empty() && (!known || x == y)) return;
+  const int32_t section = o.add(-1, Subject::Section, "Program", {}, {}, false);
+  if (known && x != y) {
+    const auto side = [](const std::string& words) { return Side{.present = true, .text = words.empty() ? "(none)" : words}; };
+    o.add(section, Subject::Program, "arguments", side(x), side(y), true);
+  }
+  for (const auto& edit : o.sources.edits()) {
+    const auto side = [](const std::string& file, int64_t line, const std::string& text) {
+      return Side{.present = true, .text = line > 0 ? fmt::format("{}: {}", line, text) : "–", .place = {file, line}};
+    };
+    const std::string note = fmt::format("{} removed, {} added; the first difference is shown", edit.removed, edit.added);
+    o.add(section, Subject::Program, std::string(baseName(edit.fileB)), side(edit.fileA, edit.lineA, edit.textA), side(edit.fileB, edit.lineB, edit.textB),
+          true, note);
+  }
+}
+
+void compareFacts(Outline& o, const char* title, bool options, Subject subject) {
+  const auto keys = keysOf(o, options);
+  if (keys.empty()) return;
+  const int32_t section = o.add(-1, Subject::Section, title, {}, {}, false);
+  for (const auto& key : keys) {
+    Side x = factSide(o.a, key), y = factSide(o.b, key);
+    // Sessions of other programs do not say these at all: no difference then.
+    if (x.present != y.present && (o.a.imported || o.b.imported)) continue;
+    const bool changed = x.text != y.text;
+    o.add(section, subject, key, std::move(x), std::move(y), changed);
+  }
+}
+
+}  // namespace
+
+void compareSurroundings(Outline& o) {
+  compareProgram(o);
+  const Side x{.present = true, .text = o.out.a.engine}, y{.present = true, .text = o.out.b.engine};
+  const auto engine = [](const Snapshot& s) { return s.facts.contains("engine") ? s.facts.at("engine") : std::string(); };
+  const int32_t section = o.add(-1, Subject::Section, "Engine", {}, {}, false);
+  o.add(section, Subject::Engine, "engine", x, y, engine(o.a) != engine(o.b));
+  compareFacts(o, "Options", true, Subject::Option);
+  compareFacts(o, "Environment", false, Subject::Environment);
+}
+
+}  // namespace fusebox::compare

@@ -1,0 +1,281 @@
+// Comparison of two sessions: made ones, whose differences are known row by row, and recorded or imported ones.
+#include <QTemporaryDir>
+#include <QTest>
+#include <random>
+
+#include "profiler/compare/align.h"
+#include "profiler/compare/report.h"
+#include "profiler/importers/open.h"
+#include "profiler/session/schema.h"
+#include "profiler/session/writer.h"
+#include "tests/profiler/synthetic_session.h"
+
+using namespace fusebox;
+using namespace fusebox::compare;
+using session::Cell;
+using session::RowKind;
+
+namespace {
+
+constexpr std::monostate kNull;
+constexpr int64_t kStart = 1'000'000'000;
+
+std::string text(const char* s) { return s; }
+
+/// A program of one function with one graph of `ops`, each op a kernel of its own or all of `fused` in one.
+struct Program {
+  std::string fact = "True";                  ///< config.fuse
+  std::string script = "def f(x):\n  return x\n";
+  std::string arguments = {};
+  std::vector<std::string> ops = {"aten::mul", "aten::add", "aten::relu"};
+  bool fused = true;
+  std::string refusal = {};                      ///< why the first two were not fused
+  int breakLine = 0, recompiles = 0;
+  std::string shape = "[8, 64]";
+  int64_t launchNs = 10'000, spreadNs = 100;
+  std::string folder = "/home/u";
+};
+
+void writeKernel(session::Writer& w, int64_t id, const std::vector<int64_t>& nodes, const std::string& name, const Program& p) {
+  const int64_t bytes = 4096 * static_cast<int64_t>(nodes.size() + 1);
+  w.post(RowKind::Kernel, {id, int64_t{1}, int64_t{1}, id, name, text("generated"), kNull, text("cpu"), kNull, kNull, int64_t{4096}, bytes - 4096, int64_t{0}, p.folder + "/m.py",
+                           int64_t{2}, kStart, kNull});
+  w.post(RowKind::FusionGroup, {id, int64_t{1}, int64_t{1}, id, name, text("pointwise"), id, int64_t{4096}, bytes - 4096, int64_t{0}, kNull, p.folder + "/m.py", int64_t{2}});
+  for (const int64_t node : nodes) w.post(RowKind::FusionMember, {id, node, int64_t{0}, text("result")});
+}
+
+void writeProgram(const std::string& path, const Program& p) {
+  auto made = session::Writer::create(path);
+  QVERIFY(made);
+  session::Writer& w = **made;
+  const std::string file = p.folder + "/m.py";
+  const std::pair<const char*, std::string> facts[] = {{"engine", "fusebox"}, {"torch", "2.11.0"}, {"device", "cpu"}, {"script", "m.py" + (p.arguments.empty() ? "" : " " + p.arguments)}, {"config.fuse", p.fact}};
+  w.post(RowKind::Info, {text("schema_version"), int64_t{session::kSchemaVersion}});
+  w.post(RowKind::Info, {text("start_ns"), kStart});
+  for (const auto& [key, value] : facts) w.post(RowKind::Info, {text(key), value});
+  w.post(RowKind::SourceFile, {int64_t{1}, file, p.script, static_cast<int64_t>(p.script.size()), kNull, int64_t{0}, kStart});
+  w.post(RowKind::Frame, {int64_t{1}, kNull, text("f"), text("f"), file, int64_t{1}, kNull, text("compiled"), kNull, kStart});
+  for (int64_t c = 1; c <= 1 + p.recompiles; ++c) {
+    w.post(RowKind::Compile, {c, int64_t{1}, kNull, c - 1, text("frame"), text("inductor"), text("default"), int64_t{0}, kStart, kStart + 1'000'000, text("ok"), kNull, kNull, kNull,
+                              c > 1 ? Cell{c - 1} : Cell{kNull}, int64_t{1}, file, int64_t{1}});
+    if (c > 1) w.post(RowKind::GuardFailure, {c - 1, int64_t{1}, c - 1, int64_t{1}, text("TENSOR_MATCH L['x']"), p.shape, text("[9, 64]"), text("recompile"), file, int64_t{2}, kStart + c});
+  }
+  w.post(RowKind::Guard, {int64_t{1}, int64_t{1}, int64_t{0}, text("TENSOR_MATCH"), text("L['x']"), p.shape, kNull, kNull, file, int64_t{2}});
+  if (p.breakLine > 0) {
+    w.post(RowKind::GraphBreak, {int64_t{1}, int64_t{1}, int64_t{1}, text("item"), text("Tensor.item() is called"), kNull, file, int64_t{p.breakLine}, kNull, kNull, kNull, kNull, kNull, kNull, kStart});
+  }
+  const auto count = static_cast<int64_t>(p.ops.size());
+  w.post(RowKind::Graph, {int64_t{1}, int64_t{1}, text("post_fusion"), text("inference"), text("f"), kNull, count, int64_t{0}, int64_t{1}, int64_t{1}, kNull, kStart});
+  std::vector<int64_t> all;
+  for (int64_t i = 0; i < count; ++i) {
+    all.push_back(i + 1);
+    w.post(RowKind::Node, {i + 1, int64_t{1}, i, text("n"), text("call"), p.ops[static_cast<size_t>(i)], kNull, text("float32"), p.shape, kNull, text("cpu"), kNull, int64_t{2048}, int64_t{0}, kNull, file, int64_t{2},
+                           text("f"), kNull});
+  }
+  int64_t kernels = 1;
+  if (p.fused) {
+    writeKernel(w, 1, all, "fused_0", p);
+  } else {
+    for (int64_t i = 0; i < count; ++i) writeKernel(w, i + 1, {i + 1}, "single_" + std::to_string(i), p);
+    kernels = count;
+  }
+  if (!p.refusal.empty()) w.post(RowKind::FusionDecision, {int64_t{1}, int64_t{1}, int64_t{1}, int64_t{0}, text("a"), text("b"), int64_t{1}, int64_t{2}, kNull, text("vertical"), int64_t{0}, p.refusal, kNull, int64_t{0}});
+  session::LaunchRing* ring = w.openRing(1);
+  int64_t now = kStart + 2'000'000;
+  for (int i = 0; i < 50; ++i) {
+    const int64_t start = now;
+    for (int64_t k = 1; k <= kernels; ++k) {
+      const int64_t took = p.launchNs + (i % 5 - 2) * p.spreadNs;
+      ring->push({now, took, 4096, static_cast<int32_t>(k), static_cast<int32_t>(k)});
+      now += took + 500;
+    }
+    ring->push({start, now - start, 0, 1, session::kCallTag});
+    now += 5'000;
+  }
+  session::Writer::closeRing(ring);
+  w.finish();
+}
+
+const Entry* find(const Comparison& c, Subject subject, Kind kind, const std::string& name = {}) {
+  for (const Entry& e : c.entries) {
+    if (e.subject == subject && e.kind == kind && (name.empty() || e.name == name)) return &e;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+class CompareTest : public QObject {
+  Q_OBJECT
+  QTemporaryDir dir_;
+  int made_ = 0;
+
+  Comparison compare(const Program& a, const Program& b) {
+    const std::string paths[] = {dir_.filePath(QStringLiteral("%1a.fusebox").arg(++made_)).toStdString(), dir_.filePath(QStringLiteral("%1b.fusebox").arg(made_)).toStdString()};
+    writeProgram(paths[0], a);
+    writeProgram(paths[1], b);
+    auto x = session::Reader::open(paths[0]), y = session::Reader::open(paths[1]);
+    auto result = x && y ? compareSessions(**x, **y) : Result<Comparison>(fail(ErrorCode::Internal, "not opened"));
+    if (!result) qFatal("%s", result.error().text().c_str());
+    return std::move(*result);
+  }
+
+ private slots:
+  /// Against a table that knows the length of the longest common subsequence; every pair must be equal, every position there once.
+  void sequencesAlignWithFewestEdits() {
+    std::mt19937 random(7);
+    for (int round = 0; round < 400; ++round) {
+      const auto draw = [&](size_t most) {
+        std::vector<int32_t> out(random() % (most + 1));
+        for (auto& v : out) v = static_cast<int32_t>(random() % 4);
+        return out;
+      };
+      const auto a = draw(30), b = draw(30);
+      std::vector<std::vector<size_t>> longest(a.size() + 1, std::vector<size_t>(b.size() + 1, 0));
+      for (size_t i = a.size(); i-- > 0;)
+        for (size_t j = b.size(); j-- > 0;) longest[i][j] = a[i] == b[j] ? longest[i + 1][j + 1] + 1 : std::max(longest[i + 1][j], longest[i][j + 1]);
+      size_t pairs = 0;
+      int32_t nextA = 0, nextB = 0;
+      for (const Match& m : alignSequences(a, b)) {
+        if (m.a >= 0) QCOMPARE(m.a, nextA++);
+        if (m.b >= 0) QCOMPARE(m.b, nextB++);
+        if (m.a < 0 || m.b < 0) continue;
+        QCOMPARE(a[static_cast<size_t>(m.a)], b[static_cast<size_t>(m.b)]);
+        ++pairs;
+      }
+      QCOMPARE(nextA, static_cast<int32_t>(a.size()));
+      QCOMPARE(nextB, static_cast<int32_t>(b.size()));
+      QCOMPARE(pairs, longest[0][0]);
+    }
+  }
+
+  void farSequencesAreCutAndSaySo() {
+    std::vector<int32_t> a(6000, 1), b(6000, 2);
+    a.front() = b.front() = 0;
+    bool cut = false;
+    const auto matches = alignSequences(a, b, &cut);
+    QVERIFY(cut);
+    QCOMPARE(matches.size(), size_t{1 + 2 * 5999});
+  }
+
+  void noiseIsCalledNoise() {
+    const auto spread = [](double median, double mad, int64_t count) { return Spread{count, median * static_cast<double>(count), median, mad, median - 3 * mad, median + 3 * mad}; };
+    QCOMPARE(judge(spread(1000, 10, 50), spread(2000, 10, 50)), Verdict::Slower);
+    QCOMPARE(judge(spread(2000, 10, 50), spread(1000, 10, 50)), Verdict::Faster);
+    QCOMPARE(judge(spread(100000, 10, 50), spread(103000, 10, 50)), Verdict::Noise);      // below the floor
+    QCOMPARE(judge(spread(100000, 60000, 9), spread(130000, 60000, 9)), Verdict::Noise);  // within the deviation
+    QCOMPARE(judge(spread(100, 1, 50), spread(200, 1, 50)), Verdict::Noise);              // a clock's tick
+    QCOMPARE(judge(spread(10000, 0, 1), spread(15000, 0, 1)), Verdict::Noise);            // one sample each
+    QCOMPARE(judge(spread(10000, 0, 1), spread(30000, 0, 1)), Verdict::Slower);
+    QCOMPARE(judge(Spread{}, spread(1000, 10, 50)), Verdict::Unknown);
+  }
+
+  void equalSessionsDoNotDiffer() {
+    const Comparison c = compare({}, {.folder = "/srv/job"});  // another folder is not another program
+    for (const int32_t d : c.differences()) qWarning("%s", c.entries[static_cast<size_t>(d)].name.c_str());
+    QCOMPARE(c.differences().size(), size_t{0});
+    QVERIFY(!c.cause.found);
+    QCOMPARE(QString::fromStdString(c.cause.headline), QStringLiteral("Nothing differs beyond noise."));
+  }
+
+  void anOptionExplainsKernelsBytesAndTime() {
+    const Comparison c = compare({}, {.fact = "False", .fused = false, .refusal = "fusion is switched off"});
+    QVERIFY(c.cause.found);
+    const Entry& root = c.entries[static_cast<size_t>(c.cause.chain.at(0).entry)];
+    QCOMPARE(root.subject, Subject::Option);
+    QCOMPARE(root.name, std::string("config.fuse"));
+    QCOMPARE(c.cause.explained, c.cause.effects);
+    std::string chain;
+    for (const auto& step : c.cause.chain) chain += step.text + "\n";
+    for (const char* words : {"config.fuse: True → False", "kernels and calls of f: 1 → 3 (+2)", "refused to fuse it with", "fusion is switched off", "bytes moved by a call", "call of f"}) {
+      QVERIFY2(chain.find(words) != std::string::npos, (chain + "\n lacks " + words).c_str());
+    }
+    const Entry* bytes = find(c, Subject::Memory, Kind::Changed, "bytes moved by a call");
+    QVERIFY(bytes && bytes->a.value == 16384 && bytes->b.value == 24576);
+    const Entry* call = find(c, Subject::Time, Kind::Changed, "call");
+    QVERIFY(call && call->verdict == Verdict::Slower && call->b.time.count == 50);
+  }
+
+  void aChangedLineExplainsItsBreak() {
+    const Comparison c = compare({.script = "def f(x):\n  return x\n"}, {.script = "def f(x):\n  y = x.sum().item()\n  return x\n", .breakLine = 2});
+    const Entry& root = c.entries[static_cast<size_t>(c.cause.chain.at(0).entry)];
+    QCOMPARE(root.subject, Subject::Program);
+    QCOMPARE(root.b.place.line, int64_t{2});
+    const Entry* broke = find(c, Subject::Break, Kind::Added);
+    QVERIFY(broke && broke->b.id == 1 && broke->b.place.line == 2);
+  }
+
+  void aBreakThatOnlyMovedIsTheSame() {
+    const Comparison c = compare({.script = "def f(x):\n  return x.item()\n", .breakLine = 2}, {.script = "# a comment\n\ndef f(x):\n  return x.item()\n", .breakLine = 4});
+    QVERIFY(find(c, Subject::Break, Kind::Same));
+    QVERIFY(!find(c, Subject::Break, Kind::Added) && !find(c, Subject::Break, Kind::Removed));
+  }
+
+  void recompilesWithoutAnythingBeforeThemPointAtTheInputs() {
+    const Comparison c = compare({}, {.recompiles = 2});
+    const Entry& root = c.entries[static_cast<size_t>(c.cause.chain.at(0).entry)];
+    QCOMPARE(root.subject, Subject::Recompile);
+    QVERIFY2(c.cause.headline.find("the inputs did") != std::string::npos, c.cause.headline.c_str());
+    QCOMPARE(root.b.value, 2.0);
+  }
+
+  void nodesAreAligned() {
+    const Comparison c = compare({.ops = {"aten::mul", "aten::add", "aten::relu"}}, {.ops = {"aten.mul.default", "aten::gelu", "aten::add", "aten::relu"}});
+    const Entry* added = find(c, Subject::Node, Kind::Added);
+    QVERIFY(added && added->name == "aten::gelu" && added->b.id == 2);
+    int nodes = 0;
+    for (const Entry& e : c.entries) nodes += e.subject == Subject::Node ? 1 : 0;
+    QCOMPARE(nodes, 1);
+    const Comparison shapes = compare({}, {.shape = "[16, 64]"});
+    QVERIFY(find(shapes, Subject::Node, Kind::Changed, "aten::mul"));
+    QVERIFY(find(shapes, Subject::Guard, Kind::Changed));
+  }
+
+  void slowerKernelsOfOneProgramPointAtTheMachine() {
+    const Comparison c = compare({}, {.script = "def f(x):\n  return x\n# note\n", .launchNs = 20'000});
+    QVERIFY(c.cause.found);
+    QVERIFY2(c.cause.headline.find("load and clocks") != std::string::npos, c.cause.headline.c_str());
+    const Entry* kernel = find(c, Subject::Kernel, Kind::Changed, "fused_0");
+    QVERIFY(kernel && !kernel->structural && kernel->verdict == Verdict::Slower);
+  }
+
+  void recordedSessionsAreTheirOwnEqual() {
+    const std::string path = dir_.filePath("s.fusebox").toStdString();
+    QVERIFY(test::writeSyntheticSession(path, {.launches = 2400}));
+    auto a = session::Reader::open(path), b = session::Reader::open(path);
+    QVERIFY(a && b);
+    auto c = compareSessions(**a, **b);
+    QVERIFY(c);
+    QCOMPARE(c->differences().size(), size_t{0});
+    QVERIFY(c->entries.size() > 20);
+  }
+
+  /// Every imported format with every other: nothing fails, and the reports hold what the comparison does.
+  void importedSessionsCompare() {
+    qputenv("XDG_CACHE_HOME", dir_.filePath("cache").toLocal8Bit());
+    std::vector<std::unique_ptr<session::Reader>> readers;
+    for (const char* name : {"train_step.log.gz", "recompile.log.gz", "cpu_compiled.json.gz", "cudagraphs.json.gz", "trace.pftrace.gz", "compile_debug"}) {
+      auto reader = importing::openAny(std::string(IMPORTER_DATA) + "/" + name);
+      QVERIFY2(reader.has_value(), name);
+      readers.push_back(std::move(*reader));
+    }
+    for (const auto& a : readers) {
+      for (const auto& b : readers) {
+        auto c = compareSessions(*a, *b);
+        QVERIFY(c);
+        if (&a == &b) QCOMPARE(c->differences().size(), size_t{0});
+        const auto json = toJson(*c);
+        QCOMPARE(json.at("entries").size(), c->entries.size());
+        QCOMPARE(json.at("differences").get<size_t>(), c->differences().size());
+        QVERIFY(toText(*c).find(c->cause.headline) != std::string::npos);
+        std::ostringstream page;
+        writeHtml(*c, page);
+        QVERIFY(page.str().ends_with("</html>\n"));
+        for (size_t i = 0; i < c->entries.size(); ++i) QVERIFY(c->entries[i].parent < static_cast<int32_t>(i));
+      }
+    }
+  }
+};
+
+QTEST_GUILESS_MAIN(CompareTest)
+#include "compare_test.moc"
