@@ -12,6 +12,7 @@
 #include "app/cli/commands.h"
 #include "app/cli/python_choice.h"
 #include "app/cli/script_process.h"
+#include "app/cli/stock_trace.h"
 #include "profiler/query/summary.h"
 #include "profiler/session/reader.h"
 #include "profiler/session/writer.h"
@@ -169,11 +170,14 @@ int runScript(const RunOptions& options) {
     environment["FUSEBOX_SESSION"] = fs::absolute(session, error).string();  // the script may change its directory
     fs::remove(session, error);  // an old one must not pass for this run's
   }
+  StockTrace trace(options.engine == "stock" && !options.noRecord);
+  trace.request(environment);
   std::vector<std::string> command{python->interpreter, "-m", "fusebox.host"};
   command.insert(command.end(), options.script.begin(), options.script.end());
   auto end = runScriptProcess(command, environment);
   if (!end) return complain({ErrorCode::InvalidArgument, end.error().message, end.error().context});
   sayHowItEnded(*end);
+  trace.attachTo(session);
   if (!options.noRecord) report(options, session, *end);
   return end->exitCode;
 }

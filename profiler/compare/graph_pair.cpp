@@ -24,18 +24,33 @@ struct NodePairs {
   bool cut = false;
 };
 
-/// getitem says nothing: engines unpack results differently.
-bool counts(const Node& node) { return node.op != "operator.getitem" && node.op != "getitem"; }
+/// "aten::add.Tensor" gives "aten::add".
+std::string_view baseOp(std::string_view op) { return op.substr(0, op.find('.', op.find("::") == std::string_view::npos ? 0 : op.find("::"))); }
 
-NodePairs alignNodes(const Graph& a, const Graph& b) {
+constexpr std::string_view kViews[] = {"aten::t", "aten::permute", "aten::transpose", "aten::view", "aten::_unsafe_view", "aten::reshape", "aten::expand", "aten::unsqueeze",
+                                       "aten::squeeze", "aten::slice", "aten::select", "aten::alias", "aten::detach", "aten::as_strided"};
+
+/// getitem says nothing: engines unpack results differently. They also word views differently, which compute nothing.
+bool counts(const Node& node, bool sameEngine) {
+  if (node.op == "operator.getitem" || node.op == "getitem") return false;
+  return sameEngine || std::find(std::begin(kViews), std::end(kViews), baseOp(node.op)) == std::end(kViews);
+}
+
+/// Unknown shapes are no difference.
+bool changed(const Node& a, const Node& b, bool sameEngine) {
+  const auto differ = [](const std::string& x, const std::string& y) { return !x.empty() && !y.empty() && x != y; };
+  return differ(a.shape, b.shape) || differ(a.dtype, b.dtype) || (sameEngine && a.op != b.op);
+}
+
+NodePairs alignNodes(const Graph& a, const Graph& b, bool sameEngine) {
   Vocabulary words;
   NodePairs out;
   out.inB.assign(a.nodes.size(), -1);
   std::vector<int32_t> x, y, whereX, whereY;
-  const auto spell = [&words](const Graph& g, std::vector<int32_t>& tokens, std::vector<int32_t>& where) {
+  const auto spell = [&](const Graph& g, std::vector<int32_t>& tokens, std::vector<int32_t>& where) {
     for (size_t i = 0; i < g.nodes.size(); ++i) {
-      if (!counts(g.nodes[i])) continue;
-      tokens.push_back(words.of(g.nodes[i].op));
+      if (!counts(g.nodes[i], sameEngine)) continue;
+      tokens.push_back(words.of(std::string(baseOp(g.nodes[i].op))));
       where.push_back(static_cast<int32_t>(i));
     }
   };
@@ -54,13 +69,13 @@ void listNodes(Outline& o, int32_t parent, const Graph& a, const Graph& b, const
   int64_t left = 0;
   for (const Match& m : pairs.all) {
     const Node *x = m.a < 0 ? nullptr : &a.nodes[static_cast<size_t>(m.a)], *y = m.b < 0 ? nullptr : &b.nodes[static_cast<size_t>(m.b)];
-    const bool changed = x && y && (x->shape != y->shape || x->dtype != y->dtype);
-    if (x && y && !changed) continue;
+    const bool other = x && y && changed(*x, *y, o.sameEngine);
+    if (x && y && !other) continue;
     if (++listed > kMostNodes) {
       ++left;
       continue;
     }
-    o.add(parent, Subject::Node, (x ? x : y)->op, nodeSide(x), nodeSide(y), changed);
+    o.add(parent, Subject::Node, (x ? x : y)->op, nodeSide(x), nodeSide(y), other);
   }
   if (left > 0) o.out.limits.push_back(fmt::format("{}: {} more nodes differ and are not listed", a.name.empty() ? "a graph" : a.name, left));
   if (pairs.cut) o.out.limits.push_back(fmt::format("{}: the graphs are too different to be aligned node by node", a.name.empty() ? "a graph" : a.name));
@@ -77,11 +92,30 @@ double overlap(const Group& a, const Group& b, const NodePairs& pairs) {
   return whole > 0 ? static_cast<double>(common) / static_cast<double>(whole) : 0;
 }
 
-/// Pairs of groups: those that share most nodes first, then those of one name in order.
+/// Groups whose nodes are not known are paired by their place between those that have partners, and by their names.
+void pairByOrder(const Graph& a, const Graph& b, std::vector<int32_t>& partner, std::vector<char>& used) {
+  const auto unknown = [](const Group& g) { return g.nodes.empty(); };
+  const bool needed = std::any_of(a.groups.begin(), a.groups.end(), unknown) || std::any_of(b.groups.begin(), b.groups.end(), unknown);
+  if (!needed || a.groups.size() * b.groups.size() > 4'000'000) return;
+  const auto matches = alignBySimilarity(static_cast<int32_t>(a.groups.size()), static_cast<int32_t>(b.groups.size()), 0.1, [&](int32_t i, int32_t j) {
+    if (partner[static_cast<size_t>(i)] >= 0 || used[static_cast<size_t>(j)]) return partner[static_cast<size_t>(i)] == j ? 2.0 : 0.0;
+    const Group &x = a.groups[static_cast<size_t>(i)], &y = b.groups[static_cast<size_t>(j)];
+    if (!unknown(x) && !unknown(y)) return 0.0;
+    if (withoutNumber(x.name) == withoutNumber(y.name)) return 1.0;
+    return (x.kind == "extern") == (y.kind == "extern") && x.kind != "extern" ? 0.4 : 0.0;
+  });
+  for (const Match& m : matches) {
+    if (m.a < 0 || m.b < 0 || partner[static_cast<size_t>(m.a)] >= 0 || used[static_cast<size_t>(m.b)]) continue;
+    partner[static_cast<size_t>(m.a)] = m.b;
+    used[static_cast<size_t>(m.b)] = 1;
+  }
+}
+
+/// Pairs of groups: those that share most nodes first.
 std::vector<Match> alignGroups(const Graph& a, const Graph& b, const NodePairs& pairs) {
-  std::vector<int32_t> groupOfB(b.nodes.size(), -1);
+  std::vector<std::vector<int32_t>> groupsOfB(b.nodes.size());  // several may compute a node
   for (size_t j = 0; j < b.groups.size(); ++j)
-    for (const int32_t node : b.groups[j].nodes) groupOfB[static_cast<size_t>(node)] = static_cast<int32_t>(j);
+    for (const int32_t node : b.groups[j].nodes) groupsOfB[static_cast<size_t>(node)].push_back(static_cast<int32_t>(j));
   struct Scored {
     double score;
     int32_t a, b;
@@ -91,7 +125,7 @@ std::vector<Match> alignGroups(const Graph& a, const Graph& b, const NodePairs& 
     std::set<int32_t> candidates;
     for (const int32_t node : a.groups[i].nodes) {
       const int32_t other = pairs.inB[static_cast<size_t>(node)];
-      if (other >= 0 && groupOfB[static_cast<size_t>(other)] >= 0) candidates.insert(groupOfB[static_cast<size_t>(other)]);
+      if (other >= 0) candidates.insert(groupsOfB[static_cast<size_t>(other)].begin(), groupsOfB[static_cast<size_t>(other)].end());
     }
     for (const int32_t j : candidates) scored.push_back({overlap(a.groups[i], b.groups[static_cast<size_t>(j)], pairs), static_cast<int32_t>(i), j});
   }
@@ -103,14 +137,9 @@ std::vector<Match> alignGroups(const Graph& a, const Graph& b, const NodePairs& 
     partner[static_cast<size_t>(s.a)] = s.b;
     used[static_cast<size_t>(s.b)] = 1;
   }
+  pairByOrder(a, b, partner, used);
   std::vector<Match> out;
-  for (size_t i = 0; i < a.groups.size(); ++i) {
-    for (size_t j = 0; j < b.groups.size() && partner[i] < 0; ++j) {
-      const bool noNodes = a.groups[i].nodes.empty() || b.groups[j].nodes.empty();
-      if (!used[j] && noNodes && withoutNumber(a.groups[i].name) == withoutNumber(b.groups[j].name)) partner[i] = static_cast<int32_t>(j), used[j] = 1;
-    }
-    out.push_back({static_cast<int32_t>(i), partner[i]});
-  }
+  for (size_t i = 0; i < a.groups.size(); ++i) out.push_back({static_cast<int32_t>(i), partner[i]});
   for (size_t j = 0; j < b.groups.size(); ++j) {
     if (!used[j]) out.push_back({-1, static_cast<int32_t>(j)});
   }
@@ -175,9 +204,10 @@ std::string groupNote(const GroupContext& c, const Group* x, const Group* y) {
   return {};
 }
 
-bool groupChanged(const Group& x, const Group& y, const NodePairs& pairs) {
-  if (x.kind != y.kind) return true;
+bool groupChanged(const Group& x, const Group& y, const NodePairs& pairs, bool sameEngine) {
+  if (sameEngine ? x.kind != y.kind : (x.kind == "extern") != (y.kind == "extern")) return true;
   if (!x.nodes.empty() && !y.nodes.empty() && overlap(x, y, pairs) < 1) return true;
+  if (!sameEngine) return false;  // engines count bytes differently
   const double a = static_cast<double>(x.readBytes + x.writeBytes), b = static_cast<double>(y.readBytes + y.writeBytes);
   return a > 0 && b > 0 && std::abs(a - b) > 0.01 * std::max(a, b);
 }
@@ -191,7 +221,7 @@ void listGroups(Outline& o, int32_t parent, const Graph& a, const Graph& b, cons
     const Group *x = m.a < 0 ? nullptr : &a.groups[static_cast<size_t>(m.a)], *y = m.b < 0 ? nullptr : &b.groups[static_cast<size_t>(m.b)];
     const Verdict verdict = x && y ? judge(x->time, y->time) : Verdict::Unknown;
     const bool slower = verdict == Verdict::Slower || verdict == Verdict::Faster;
-    const bool structural = !x || !y || groupChanged(*x, *y, pairs);
+    const bool structural = !x || !y || groupChanged(*x, *y, pairs, o.sameEngine);
     const int32_t entry = o.add(parent, Subject::Kernel, (x ? x : y)->name, groupSide(x), groupSide(y), slower || structural, groupNote(context, x, y));
     o.at(entry).verdict = verdict;
     o.at(entry).structural = structural;
@@ -199,8 +229,12 @@ void listGroups(Outline& o, int32_t parent, const Graph& a, const Graph& b, cons
   }
 }
 
+/// 0 where they are not known of every kernel.
 double callBytes(const Graph& graph) {
   double sum = 0;
+  for (const Group& group : graph.groups) {
+    if (group.kind != "extern" && group.readBytes + group.writeBytes == 0) return 0;
+  }
   for (const Group& group : graph.groups) sum += static_cast<double>(group.readBytes + group.writeBytes);
   return sum;
 }
@@ -211,24 +245,25 @@ void compareGraphs(Outline& o, int32_t parent, const Graph* x, const Graph* y) {
   static const Graph kNone;
   const Graph &a = x ? *x : kNone, &b = y ? *y : kNone;
   const Graph& named = x ? *x : *y;
-  const auto side = [](const Graph* g) {
+  const auto side = [&](const Graph* g) {
     if (!g) return Side{};
-    const auto calls = std::count_if(g->nodes.begin(), g->nodes.end(), counts);
+    const auto calls = std::count_if(g->nodes.begin(), g->nodes.end(), [&](const Node& n) { return counts(n, o.sameEngine); });
     return Side{.present = true, .text = fmt::format("{} nodes{} ({})", calls, g->groups.empty() ? "" : fmt::format(", {} kernels and calls", g->groups.size()), g->stage), .id = g->id,
                 .value = static_cast<double>(calls)};
   };
-  const NodePairs pairs = alignNodes(a, b);
+  const NodePairs pairs = alignNodes(a, b, o.sameEngine);
   const bool differ = x && y && std::any_of(pairs.all.begin(), pairs.all.end(), [&](const Match& m) {
-    return m.a < 0 || m.b < 0 || a.nodes[static_cast<size_t>(m.a)].shape != b.nodes[static_cast<size_t>(m.b)].shape;
+    return m.a < 0 || m.b < 0 || changed(a.nodes[static_cast<size_t>(m.a)], b.nodes[static_cast<size_t>(m.b)], o.sameEngine);
   });
   const int32_t entry = o.add(parent, Subject::Graph, named.backward ? "backward graph" : "graph", side(x), side(y), differ);
   if (x && y) listNodes(o, entry, a, b, pairs);
   if (!a.groups.empty() || !b.groups.empty()) {
     if (x && y) {
       o.count(entry, Subject::Count, "kernels and calls", static_cast<double>(a.groups.size()), static_cast<double>(b.groups.size()), countText);
-      o.count(entry, Subject::Memory, "bytes moved by a call", callBytes(a), callBytes(b), bytesText, "what kernels and calls read and write");
-      o.count(entry, Subject::Memory, "memory at its peak", static_cast<double>(a.poolBytes), static_cast<double>(b.poolBytes), bytesText,
-              "buffers alive at one time, as planned");
+      if (callBytes(a) > 0 && callBytes(b) > 0) o.count(entry, Subject::Memory, "bytes moved by a call", callBytes(a), callBytes(b), bytesText, "what kernels and calls read and write");
+      if (a.poolBytes > 0 && b.poolBytes > 0) {
+        o.count(entry, Subject::Memory, "memory at its peak", static_cast<double>(a.poolBytes), static_cast<double>(b.poolBytes), bytesText, "buffers alive at one time, as planned");
+      }
     }
     listGroups(o, entry, a, b, pairs);
   }

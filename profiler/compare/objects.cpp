@@ -71,11 +71,6 @@ std::vector<Match> pairUp(const std::vector<T>& a, const std::vector<T>& b, cons
   return out;
 }
 
-bool sameEngine(const Outline& o) {
-  const auto engine = [](const Snapshot& s) { return s.facts.contains("engine") ? s.facts.at("engine") : std::string(); };
-  return engine(o.a) == engine(o.b);
-}
-
 void compareBreaks(Outline& o, int32_t parent, const CodeObject& a, const CodeObject& b) {
   const auto side = [](const Break* x) {
     if (!x) return Side{};
@@ -84,7 +79,7 @@ void compareBreaks(Outline& o, int32_t parent, const CodeObject& a, const CodeOb
   };
   for (const Match& m : pairUp(a.breaks, b.breaks, [&](const Break& x, const Break& y) { return o.sources.same(x.place, y.place); })) {
     const Break *x = m.a < 0 ? nullptr : &a.breaks[static_cast<size_t>(m.a)], *y = m.b < 0 ? nullptr : &b.breaks[static_cast<size_t>(m.b)];
-    const bool changed = x && y && sameEngine(o) && (x->reason != y->reason || x->kind != y->kind);
+    const bool changed = x && y && o.sameEngine && (x->reason != y->reason || x->kind != y->kind);
     o.add(parent, Subject::Break, (x ? x : y)->kind, side(x), side(y), changed);
   }
 }
@@ -95,7 +90,7 @@ void compareRecompiles(Outline& o, int32_t parent, const CodeObject& a, const Co
     return Side{.present = true, .text = fmt::format("expected {}, found {}{}", x->expected, x->found, x->count > 1 ? fmt::format(" ({} times)", x->count) : ""),
                 .id = x->id, .place = x->place, .value = static_cast<double>(x->count)};
   };
-  const auto same = [&](const Recompile& x, const Recompile& y) { return sameEngine(o) ? x.guard == y.guard && x.outcome == y.outcome : o.sources.same(x.place, y.place); };
+  const auto same = [&](const Recompile& x, const Recompile& y) { return o.sameEngine ? x.guard == y.guard && x.outcome == y.outcome : o.sources.same(x.place, y.place); };
   for (const Match& m : pairUp(a.recompiles, b.recompiles, same)) {
     const Recompile *x = m.a < 0 ? nullptr : &a.recompiles[static_cast<size_t>(m.a)], *y = m.b < 0 ? nullptr : &b.recompiles[static_cast<size_t>(m.b)];
     o.add(parent, Subject::Recompile, (x ? x : y)->guard, side(x), side(y), x && y && x->count != y->count);
@@ -114,8 +109,8 @@ void compareGuards(Outline& o, int32_t parent, const CodeObject& a, const CodeOb
   const auto x = guardsOf(a), y = guardsOf(b);
   if (x.empty() && y.empty()) return;
   o.count(parent, Subject::Count, "guards", static_cast<double>(x.size()), static_cast<double>(y.size()), countText,
-          sameEngine(o) ? "" : "engines word guards differently: only their number is compared");
-  if (!sameEngine(o) || x.empty() || y.empty()) return;
+          o.sameEngine ? "" : "engines word guards differently: only their number is compared");
+  if (!o.sameEngine || x.empty() || y.empty()) return;
   const auto side = [](const Guard* g) { return g ? Side{.present = true, .text = g->expected, .id = g->id, .place = g->place} : Side{}; };
   std::set<std::string> keys;
   for (const auto* guards : {&x, &y})

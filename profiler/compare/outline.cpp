@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace fusebox::compare {
@@ -50,6 +51,7 @@ int32_t Outline::time(int32_t parent, std::string name, const Spread& x, const S
   const int32_t entry = add(parent, Subject::Time, std::move(name), side(x), side(y), changed, std::move(note));
   at(entry).verdict = verdict;
   at(entry).structural = false;
+  if (verdict == Verdict::Unknown) at(entry).kind = Kind::Same;  // times of one side only are no difference
   if (verdict != Verdict::Unknown) at(entry).change = changeText(x.medianNs, y.medianNs) + (verdict == Verdict::Noise ? " (noise)" : "");
   return entry;
 }
@@ -95,13 +97,16 @@ void sayLimits(const Snapshot& a, const Snapshot& b, std::vector<std::string>& l
 }  // namespace
 
 Result<Comparison> compareSessions(const session::Reader& a, const session::Reader& b) {
-  const int level = std::min(highestLevel(a), highestLevel(b));
+  const int levels[] = {highestLevel(a), highestLevel(b)};
+  // A session without graphs (eager, a profiler's trace) does not limit the other's.
+  const int level = levels[0] < 0 || levels[1] < 0 ? std::max({levels[0], levels[1], 0}) : std::min(levels[0], levels[1]);
   auto left = takeSnapshot(a, level), right = takeSnapshot(b, level);
   if (!left) return tl::unexpected(left.error());
   if (!right) return tl::unexpected(right.error());
   Comparison out{.a = sessionOf(*left), .b = sessionOf(*right), .entries = {}, .cause = {}, .limits = {}};
   const SourceMap sources(*left, *right);
-  Outline outline{*left, *right, sources, out};
+  const auto engine = [](const Snapshot& s) { return s.facts.contains("engine") ? s.facts.at("engine") : std::string(); };
+  Outline outline{*left, *right, sources, out, engine(*left) == engine(*right)};
   using Part = void (*)(Outline&);
   for (const Part part : {compareSurroundings, compareObjects, compareLoose, compareLines, compareTotals}) part(outline);
   sayLimits(*left, *right, out.limits);

@@ -15,6 +15,7 @@ struct Outline {
   const Snapshot& b;
   const SourceMap& sources;
   Comparison& out;
+  bool sameEngine;  ///< else graphs are decomposed and kernels named differently, and only what they compute is compared
 
   /// Appends an entry below `parent`; returns its number. Kind follows from which sides are present, `changed` and the verdict.
   int32_t add(int32_t parent, Subject subject, std::string name, Side a, Side b, bool changed, std::string note = {});

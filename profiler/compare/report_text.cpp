@@ -38,7 +38,7 @@ std::string line(const Entry& e) {
   }
   if (!e.change.empty()) text += "  " + e.change;
   if (e.kind != Kind::Added && e.kind != Kind::Removed && e.subject == Subject::Time) text += e.verdict == Verdict::Slower ? ", slower" : e.verdict == Verdict::Faster ? ", faster" : "";
-  return fmt::format("{} {:<11} {}{}{}", sign(e), e.subject == Subject::Count ? "" : subjectName(e.subject), cut(e.name, 60), text.empty() ? "" : ": ", text);
+  return fmt::format("{} {:<11} {}{}{}", sign(e), e.subject == Subject::Count || e.name == subjectName(e.subject) ? "" : subjectName(e.subject), cut(e.name, 60), text.empty() ? "" : ": ", text);
 }
 
 class Writer {

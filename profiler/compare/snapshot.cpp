@@ -281,7 +281,7 @@ Result<void> readGuardChecks(Loading& l) {
 }  // namespace
 
 int highestLevel(const Reader& reader) {
-  int level = 0;
+  int level = -1;
   (void)reader.each("SELECT DISTINCT stage FROM t_graph", {}, [&](const Statement& s) { level = std::max(level, levelOf(s.text(0))); });
   return level;
 }

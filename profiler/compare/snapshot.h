@@ -111,8 +111,8 @@ struct Snapshot {
   bool hasGroups = false;
 };
 
-/// How far the graphs of a session go: 3 after fusion or the gradient passes, 2 forward and backward, 1 joint, 0 captured (or
-/// none). Graphs of one level can be compared, whichever engine made them.
+/// How far the graphs of a session go: 3 after fusion or the gradient passes, 2 forward and backward, 1 joint, 0 captured, -1
+/// none. Graphs of one level can be compared, whichever engine made them.
 int highestLevel(const session::Reader& reader);
 
 /// Reads a session. `level`: the graphs to take; a compile without one of that level gives its next lower one.

@@ -17,7 +17,7 @@ bool ignored(const std::string& key) {
   for (const auto word : kIgnored) {
     if (key == word) return true;
   }
-  return key.starts_with("imported");
+  return key.starts_with("imported") || key.starts_with("trace.");
 }
 
 bool isOption(const std::string& key) { return key.starts_with("config.") || key.starts_with("env."); }
@@ -82,9 +82,8 @@ void compareFacts(Outline& o, const char* title, bool options, Subject subject) 
 void compareSurroundings(Outline& o) {
   compareProgram(o);
   const Side x{.present = true, .text = o.out.a.engine}, y{.present = true, .text = o.out.b.engine};
-  const auto engine = [](const Snapshot& s) { return s.facts.contains("engine") ? s.facts.at("engine") : std::string(); };
   const int32_t section = o.add(-1, Subject::Section, "Engine", {}, {}, false);
-  o.add(section, Subject::Engine, "engine", x, y, engine(o.a) != engine(o.b));
+  o.add(section, Subject::Engine, "engine", x, y, !o.sameEngine);
   compareFacts(o, "Options", true, Subject::Option);
   compareFacts(o, "Environment", false, Subject::Environment);
 }

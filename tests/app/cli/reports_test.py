@@ -117,6 +117,26 @@ class Reports(unittest.TestCase):
         self.assertEqual(fusebox("export", self.session, "--redact", "-o", self.path("given.fusebox")).returncode, 0)
         self.assertEqual(json.loads(fusebox("summary", "--json", self.path("given.fusebox")).stdout)["launches"], 2000)
 
+    def test_compare(self):
+        other = synthesize(self.path("other.fusebox"))
+        page = self.path("compared.html")
+        text = fusebox("compare", self.session, other, "--html", page)
+        self.assertEqual(text.returncode, 0, text.stderr)
+        self.assertIn(self.session, text.stdout)
+        with open(page) as file:
+            self.assertIn("Two sessions compared", file.read())
+        same = json.loads(fusebox("compare", "--json", self.session, self.session).stdout)
+        self.assertEqual((same["differences"], same["cause"]["found"]), (0, False))
+        self.assertEqual(same["a"]["path"], self.session)
+        self.assertEqual(fusebox("compare", "--exit-code", self.session, self.session).returncode, 0)
+        stock = os.path.join(DATA, "recompile.log.gz")
+        differ = fusebox("compare", "--exit-code", stock, os.path.join(DATA, "graph_break.log.gz"), env={**os.environ, "XDG_CACHE_HOME": self.path("cache")})
+        self.assertEqual(differ.returncode, 1, differ.stderr)
+        self.assertIn("different programs", differ.stdout)
+        self.assertEqual(fusebox("compare", self.session).returncode, 2)
+        self.assertEqual(fusebox("compare", self.session, "/nonexistent").returncode, 3)
+        self.assertEqual(fusebox("compare", "--engines", "fusebox,nonsense", "--run", "x.py").returncode, 2)
+
     def test_foreign_files(self):
         env = {**os.environ, "XDG_CACHE_HOME": self.path("cache")}
         log, trace = (os.path.join(DATA, name) for name in ("graph_break.log.gz", "compiled_plain.json.gz"))

@@ -1,0 +1,199 @@
+#include "profiler/importers/attach_trace.h"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+#include <vector>
+
+#include "profiler/importers/open.h"
+#include "profiler/session/sqlite.h"
+
+namespace fusebox::importing {
+namespace {
+
+using session::Database;
+using session::Statement;
+
+struct Reference {
+  const char* column;
+  const char* table;  ///< whose ids it holds
+};
+struct CopiedTable {
+  const char* name;
+  std::vector<Reference> ids;
+  std::vector<const char*> times;
+};
+
+/// Every table that a foreign file fills besides sums and timelines, in an order in which references come after what they name.
+const std::vector<CopiedTable>& copiedTables() {
+  static const std::vector<CopiedTable> kTables = {
+      {"t_thread", {{"id", "t_thread"}}, {}},
+      {"t_frame", {{"id", "t_frame"}, {"parent_id", "t_frame"}}, {"first_seen_ns"}},
+      {"t_compile", {{"id", "t_compile"}, {"frame_id", "t_frame"}, {"parent_id", "t_compile"}, {"failure_id", "t_guard_failure"}, {"thread", "t_thread"}}, {"start_ns", "end_ns"}},
+      {"t_stage", {{"id", "t_stage"}, {"compile_id", "t_compile"}, {"parent_id", "t_stage"}, {"thread", "t_thread"}}, {"start_ns", "end_ns"}},
+      {"t_graph_break", {{"id", "t_graph_break"}, {"frame_id", "t_frame"}, {"compile_id", "t_compile"}}, {"time_ns"}},
+      {"t_guard", {{"id", "t_guard"}, {"compile_id", "t_compile"}}, {}},
+      {"t_guard_failure", {{"id", "t_guard_failure"}, {"frame_id", "t_frame"}, {"compile_id", "t_compile"}, {"guard_id", "t_guard"}}, {"time_ns"}},
+      {"t_graph", {{"id", "t_graph"}, {"compile_id", "t_compile"}, {"parent_id", "t_graph"}}, {"time_ns"}},
+      {"t_stack", {{"id", "t_stack"}}, {}},
+      {"t_node", {{"id", "t_node"}, {"graph_id", "t_graph"}}, {}},
+      {"t_edge", {{"graph_id", "t_graph"}, {"src", "t_node"}, {"dst", "t_node"}}, {}},
+      {"t_node_origin", {{"node_id", "t_node"}, {"origin_id", "t_node"}}, {}},
+      {"t_kernel", {{"id", "t_kernel"}, {"compile_id", "t_compile"}, {"graph_id", "t_graph"}, {"group_id", "t_fusion_group"}, {"code_of", "t_kernel"}}, {"time_ns"}},
+      {"t_kernel_code", {{"kernel_id", "t_kernel"}}, {"time_ns"}},
+      {"t_fusion_group", {{"id", "t_fusion_group"}, {"compile_id", "t_compile"}, {"graph_id", "t_graph"}, {"kernel_id", "t_kernel"}}, {}},
+      {"t_fusion_member", {{"group_id", "t_fusion_group"}, {"node_id", "t_node"}}, {}},
+      {"t_fusion_decision", {{"id", "t_fusion_decision"}, {"compile_id", "t_compile"}, {"graph_id", "t_graph"}, {"a_node", "t_node"}, {"b_node", "t_node"}, {"group_id", "t_fusion_group"}}, {}},
+      {"t_buffer", {{"id", "t_buffer"}, {"compile_id", "t_compile"}, {"graph_id", "t_graph"}, {"node_id", "t_node"}, {"reuses_id", "t_buffer"}}, {}},
+      {"t_cache_event", {{"id", "t_cache_event"}, {"compile_id", "t_compile"}}, {"time_ns"}},
+      {"t_cpu_event", {{"id", "t_cpu_event"}, {"thread", "t_thread"}, {"compile_id", "t_compile"}}, {"start_ns"}},
+      {"t_artifact", {{"id", "t_artifact"}, {"compile_id", "t_compile"}, {"graph_id", "t_graph"}, {"thread", "t_thread"}}, {"time_ns"}},
+  };
+  return kTables;
+}
+
+Result<std::vector<std::string>> columnsOf(const Database& db, const std::string& schema, const std::string& table) {
+  std::vector<std::string> out;
+  auto statement = db.prepare(fmt::format("SELECT name FROM pragma_table_info('{}', '{}')", table, schema));
+  if (!statement) return tl::unexpected(statement.error());
+  for (;;) {
+    auto row = statement->step();
+    if (!row) return tl::unexpected(row.error());
+    if (!*row) return out;
+    out.push_back(statement->string(0));
+  }
+}
+
+/// What is added to the ids of a table so that they come after those that are there.
+Result<std::map<std::string, int64_t>> offsets(const Database& db) {
+  std::map<std::string, int64_t> out;
+  for (const auto& table : copiedTables()) {
+    if (table.ids.empty() || std::string_view(table.ids[0].column) != "id") continue;
+    auto last = db.integer(fmt::format("SELECT max(id) FROM main.{}", table.name));
+    if (!last) return tl::unexpected(last.error());
+    out[table.name] = last->value_or(0);
+  }
+  return out;
+}
+
+/// Nanoseconds from the file's clock to the session's.
+Result<int64_t> clockShift(const Database& db) {
+  int64_t values[4] = {};
+  const char* const keys[] = {"main.t_info WHERE key = 'start_ns'", "main.t_info WHERE key = 'start_unix_ns'", "other.t_info WHERE key = 'start_ns'",
+                              "other.t_info WHERE key = 'start_unix_ns'"};
+  for (int i = 0; i < 4; ++i) {
+    auto value = db.integer(fmt::format("SELECT CAST(value AS INTEGER) FROM {}", keys[i]));
+    if (!value) return tl::unexpected(value.error());
+    if (!*value) return 0;  // no common clock: times stay as they are
+    values[i] = **value;
+  }
+  return values[0] - values[1] + values[3] - values[2];
+}
+
+std::string copySql(const CopiedTable& table, const std::vector<std::string>& columns, const std::map<std::string, int64_t>& offset, int64_t shift) {
+  std::string names, values;
+  for (const std::string& column : columns) {
+    names += (names.empty() ? "" : ", ") + column;
+    int64_t add = 0;
+    for (const Reference& id : table.ids) {
+      if (column == id.column) add = offset.at(id.table);
+    }
+    for (const char* time : table.times) {
+      if (column == time) add = shift;
+    }
+    // A node's stack is the number of a stack, or a text.
+    const bool stack = column == "stack" && std::string_view(table.name) == "t_node";
+    std::string value = stack ? fmt::format("CASE typeof(stack) WHEN 'integer' THEN stack + {} ELSE stack END", offset.at("t_stack"))
+                        : add ? fmt::format("{} + {}", column, add) : column;
+    values += (values.empty() ? "" : ", ") + value;
+  }
+  return fmt::format("INSERT INTO main.{} ({}) SELECT {} FROM other.{}", table.name, names, values, table.name);
+}
+
+Result<void> copyTables(Database& db) {
+  auto offset = offsets(db);
+  if (!offset) return tl::unexpected(offset.error());
+  auto shift = clockShift(db);
+  if (!shift) return tl::unexpected(shift.error());
+  for (const auto& table : copiedTables()) {
+    auto ours = columnsOf(db, "main", table.name), theirs = columnsOf(db, "other", table.name);
+    if (!ours) return tl::unexpected(ours.error());
+    if (!theirs) return tl::unexpected(theirs.error());
+    const std::set<std::string> known(ours->begin(), ours->end());
+    std::erase_if(*theirs, [&](const std::string& column) { return !known.contains(column); });
+    if (theirs->empty()) continue;
+    if (auto copied = db.execute(copySql(table, *theirs, *offset, *shift)); !copied) return copied;
+  }
+  return {};
+}
+
+Result<void> copyFacts(Database& db) {
+  auto copied = db.execute(
+      "INSERT OR IGNORE INTO main.t_info SELECT 'trace.' || key, value FROM other.t_info WHERE key LIKE 'imported%';"
+      "INSERT OR IGNORE INTO main.t_info SELECT key, value FROM other.t_info WHERE key LIKE 'config.%';"
+      "INSERT INTO main.t_loss SELECT * FROM other.t_loss WHERE true ON CONFLICT(what) DO UPDATE SET count = count + excluded.count;");
+  return copied;
+}
+
+/// A whole file in place of the lines that the trace quotes, where it is still there and holds them.
+std::string wholeText(const std::string& path, const std::string& quoted) {
+  constexpr std::streamsize kMost = 4 << 20;
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return quoted;
+  std::string text(static_cast<size_t>(kMost), '\0');
+  in.read(text.data(), kMost);
+  text.resize(static_cast<size_t>(in.gcount()));
+  std::istringstream now(text), then(quoted);
+  for (std::string line, was; std::getline(then, was);) {
+    if (!std::getline(now, line)) return quoted;
+    const auto bare = [](const std::string& s) { const size_t at = s.find_first_not_of(" \t"); return at == std::string::npos ? std::string() : s.substr(at, s.find_last_not_of(" \t\r") - at + 1); };
+    if (!was.empty() && bare(was) != bare(line)) return quoted;
+  }
+  return text;
+}
+
+Result<void> copySources(Database& db) {
+  auto read = db.prepare("SELECT path, text FROM other.t_source_file WHERE text IS NOT NULL AND path NOT IN (SELECT path FROM main.t_source_file)");
+  if (!read) return tl::unexpected(read.error());
+  auto write = db.prepare("INSERT INTO main.t_source_file(path, text, bytes) VALUES(?, ?, ?)");
+  if (!write) return tl::unexpected(write.error());
+  for (;;) {
+    auto row = read->step();
+    if (!row) return tl::unexpected(row.error());
+    if (!*row) return {};
+    const std::string path = read->string(0), text = wholeText(path, read->string(1));
+    write->bindAll(path, text, static_cast<int64_t>(text.size()));
+    if (auto done = write->run(); !done) return done;
+  }
+}
+
+std::string quotedSql(const std::string& text) {
+  std::string out = "'";
+  for (const char c : text) out += c == '\'' ? "''" : std::string(1, c);
+  return out + "'";
+}
+
+}  // namespace
+
+Result<void> attachTrace(const std::string& session, const std::string& trace, ImportProgress* progress) {
+  auto imported = sessionFor(trace, progress);
+  if (!imported) return tl::unexpected(imported.error());
+  auto db = Database::openForWriting(session);
+  if (!db) return tl::unexpected(db.error());
+  if (auto attached = db->execute("ATTACH " + quotedSql(*imported) + " AS other"); !attached) return attached;
+  if (auto begun = db->execute("BEGIN IMMEDIATE"); !begun) return begun;
+  using Part = Result<void> (*)(Database&);
+  for (const Part part : {copyTables, copyFacts, copySources}) {
+    if (auto done = part(*db); !done) {
+      (void)db->execute("ROLLBACK");
+      return done;
+    }
+  }
+  if (auto done = db->execute("COMMIT"); !done) return done;
+  return db->execute("DETACH other");
+}
+
+}  // namespace fusebox::importing
