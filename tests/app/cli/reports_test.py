@@ -130,7 +130,7 @@ class Reports(unittest.TestCase):
         self.assertEqual(same["a"]["path"], self.session)
         self.assertEqual(fusebox("compare", "--exit-code", self.session, self.session).returncode, 0)
         stock = os.path.join(DATA, "recompile.log.gz")
-        differ = fusebox("compare", "--exit-code", stock, os.path.join(DATA, "graph_break.log.gz"), env={**os.environ, "XDG_CACHE_HOME": self.path("cache")})
+        differ = fusebox("compare", "--exit-code", stock, os.path.join(DATA, "graph_break.log.gz"), env={**os.environ, "XDG_CACHE_HOME": self.path("cache-compare")})
         self.assertEqual(differ.returncode, 1, differ.stderr)
         self.assertIn("different programs", differ.stdout)
         self.assertEqual(fusebox("compare", self.session).returncode, 2)
@@ -187,7 +187,7 @@ class Reports(unittest.TestCase):
             result = fusebox(command, "--help")
             self.assertEqual(result.returncode, 0, command)
         for wrong in (["nonsense"], ["--nonsense"], ["summary"], ["query", self.session], ["diagram", self.session],
-                      ["run"], ["run", "--engine", "other", "x.py"], ["debug", "x.py"], ["compare", "a", "b"]):
+                      ["run"], ["run", "--engine", "other", "x.py"], ["debug", "x.py"], ["compare", "a"]):
             result = fusebox(*wrong)
             self.assertEqual(result.returncode, 2, wrong)
             self.assertTrue(result.stderr)
