@@ -3,6 +3,7 @@
 #include <QCloseEvent>
 #include <QDragEnterEvent>
 #include <QFileInfo>
+#include <QMenu>
 #include <QMimeData>
 #include <QProgressBar>
 #include <QSettings>
@@ -10,6 +11,7 @@
 #include <QToolButton>
 #include <QVBoxLayout>
 
+#include "app/window/compare_window.h"
 #include "app/window/recent_sessions.h"
 #include "views/registry/view_table.h"
 #include "views/widgets/theme.h"
@@ -55,6 +57,7 @@ MainWindow::MainWindow(QString program, QWidget* parent)
       pages_(new QStackedWidget),
       docks_(new DockHost),
       output_(new OutputPanel),
+      program_(program),
       runner_(new ScriptRunner(std::move(program), this)) {
   setObjectName(QStringLiteral("mainWindow"));
   setWindowTitle(tr("Fusebox"));
@@ -292,9 +295,40 @@ void MainWindow::dragEnterEvent(QDragEnterEvent* event) {
 }
 
 void MainWindow::dropEvent(QDropEvent* event) {
+  QStringList files;
   for (const QUrl& url : event->mimeData()->urls()) {
-    if (url.isLocalFile()) return openSession(url.toLocalFile());
+    if (url.isLocalFile()) files << url.toLocalFile();
   }
+  if (files.isEmpty()) return;
+  if (files.size() == 2) {
+    openComparison(files[0], files[1]);
+  } else if (session_ && session_->isOpen() && QFileInfo(files[0]).absoluteFilePath() != session_->path()) {
+    askAboutSecond(files[0], mapToGlobal(event->position().toPoint()));
+  } else {
+    openSession(files[0]);
+  }
+}
+
+void MainWindow::askAboutSecond(const QString& file, const QPoint& where) {
+  auto* menu = new QMenu(this);
+  menu->setObjectName(QStringLiteral("dropMenu"));
+  menu->setAttribute(Qt::WA_DeleteOnClose);
+  const QString name = QFileInfo(file).fileName();
+  QAction* open = menu->addAction(tr("Open %1").arg(name), this, [this, file] { openSession(file); });
+  open->setObjectName(QStringLiteral("drop.open"));
+  QAction* compare = menu->addAction(tr("Compare %1 with it").arg(QFileInfo(session_->path()).fileName()), this, [this, file] {
+    if (session_) openComparison(session_->path(), file);
+  });
+  compare->setObjectName(QStringLiteral("drop.compare"));
+  menu->popup(where);
+}
+
+CompareWindow* MainWindow::openComparison(const QString& a, const QString& b) {
+  const bool showsA = session_ && session_->path() == QFileInfo(a).absoluteFilePath();
+  auto* window = new CompareWindow(showsA ? this : nullptr, program_);
+  window->show();
+  window->compareFiles(a, b);
+  return window;
 }
 
 }  // namespace fusebox::window

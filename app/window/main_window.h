@@ -30,6 +30,8 @@ class MainWindow : public QMainWindow {
   ~MainWindow() override;
 
   void openSession(const QString& path);
+  /// Shows two sessions side by side in a window of their own.
+  class CompareWindow* openComparison(const QString& a, const QString& b);
   void closeSession();
   void runScript(const RunRequest& request);
   /// Brings up a view that can show the place.
@@ -54,6 +56,7 @@ class MainWindow : public QMainWindow {
   void buildToolbar();
   void buildStatusBar();
   void chooseSession();
+  void chooseComparison();
   void chooseScript();
   void showPalette();
   void showKeys();
@@ -69,6 +72,7 @@ class MainWindow : public QMainWindow {
   void runFinished(const RunOutcome& outcome);
   void retryOpening();
   void showView(const views::Location& place);
+  void askAboutSecond(const QString& file, const QPoint& where);
   void remember(const views::Location& place);
   void updateActions();
 
@@ -88,6 +92,7 @@ class MainWindow : public QMainWindow {
   QProgressBar* busyPart_ = nullptr;
   QToolButton* cancelPart_ = nullptr;
 
+  QString program_;
   ScriptRunner* runner_;
   std::unique_ptr<views::SessionLink> session_;
   QString awaited_;          ///< session of a run that could not be opened yet

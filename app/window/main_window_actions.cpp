@@ -42,6 +42,7 @@ void MainWindow::buildActions() {
                                                            QSettings().value(QStringLiteral("lastFolder")).toString());
     if (!path.isEmpty()) openSession(path);
   });
+  add("file.compare", file, tr("Co&mpare with…"), QKeySequence(Qt::CTRL | Qt::Key_D), "", [this] { chooseComparison(); });
   add("file.reload", file, tr("&Reload"), QKeySequence(Qt::Key_F5), "recompile", [this] {
     if (session_) openSession(session_->path());
   });
@@ -168,6 +169,13 @@ void MainWindow::chooseSession() {
   openSession(path);
 }
 
+void MainWindow::chooseComparison() {
+  if (!session_) return;
+  const QString path = QFileDialog::getOpenFileName(this, tr("Compare with"), QFileInfo(session_->path()).absolutePath(),
+                                                    tr("Sessions and traces (*.fusebox *.log *.jsonl *.json *.json.gz *.pftrace *.perfetto-trace *.sqlite);;All files (*)"));
+  if (!path.isEmpty() && session_) openComparison(session_->path(), path);
+}
+
 void MainWindow::chooseScript() {
   auto* dialog = new RunDialog(this);
   dialog->setAttribute(Qt::WA_DeleteOnClose);
@@ -224,6 +232,7 @@ void MainWindow::updateActions() {
   enable("go.find", session_ != nullptr);
   enable("file.close", session_ != nullptr);
   enable("file.reload", session_ != nullptr);
+  enable("file.compare", session_ != nullptr);
   enable("run.stop", runner_->running());
   enable("run.script", !runner_->running());
 }

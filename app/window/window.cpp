@@ -19,6 +19,7 @@ int runWindow(int argc, char** argv, const WindowRequest& request) {
   MainWindow window(QApplication::applicationFilePath());
   window.show();
   if (!request.file.empty()) window.openSession(QString::fromStdString(request.file));
+  if (!request.compareWith.empty()) window.openComparison(QString::fromStdString(request.file), QString::fromStdString(request.compareWith));
   if (!request.runCommand.empty()) {
     RunRequest run;
     for (const auto& word : request.runCommand) run.rawCommand << QString::fromStdString(word);

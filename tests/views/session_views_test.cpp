@@ -1,7 +1,9 @@
 // Every view over synthetic sessions, driven by real events.
+#include <QCheckBox>
 #include <QComboBox>
 #include <QLabel>
 #include <QLineEdit>
+#include <QScrollBar>
 #include <QTabWidget>
 #include <QTableView>
 #include <QTreeWidget>
@@ -11,6 +13,7 @@
 #include "profiler/session/writer.h"
 #include "tests/profiler/synthetic_session.h"
 #include "tests/views/model_session.h"
+#include "views/compare/compare_view.h"
 #include "views/graph/graph_view.h"
 #include "views/guards/guards_view.h"
 #include "views/kernels/kernels_view.h"
@@ -52,6 +55,48 @@ class SessionViewsTest : public QObject {
     facts_ = *facts;
     const auto model = test::writeModelSession(model_.toStdString(), 12);
     QVERIFY2(model.has_value(), model ? "" : model.error().text().c_str());
+  }
+
+  void comparisonShowsBothSides() {
+    const QString other = folder_.filePath("other.fusebox");
+    QVERIFY(test::writeModelSession(other.toStdString(), 10).has_value());
+    CompareView view;
+    view.resize(1200, 700);
+    view.show();
+    QSignalSpy ready(&view, &CompareView::ready), wanted(&view, &CompareView::placeWanted);
+    view.compareFiles(model_, other);
+    QVERIFY(ready.wait(10000));
+    QVERIFY(view.comparison().cause.found);
+    QTableView *left = view.table()->table(), *right = view.table()->second();
+    const int differences = view.table()->filter()->rowCount();
+    QVERIFY(differences > 10);
+    // Two lists of the same rows that scroll together and share their selection.
+    right->verticalScrollBar()->setValue(right->verticalScrollBar()->maximum());
+    QCOMPARE(left->verticalScrollBar()->value(), right->verticalScrollBar()->value());
+    QVERIFY(left->verticalScrollBar()->value() > 0);
+    left->selectRow(3);
+    QVERIFY(right->selectionModel()->isRowSelected(3, {}));
+    // Filters by kind and by what it is about.
+    auto* same = view.findChild<QCheckBox*>("compare.show.same");
+    QTest::mouseClick(same, Qt::LeftButton, {}, QPoint(8, same->height() / 2));
+    QVERIFY(view.table()->filter()->rowCount() > differences);
+    auto* subject = view.findChild<QComboBox*>("compare.subject");
+    subject->setCurrentIndex(subject->findData(static_cast<int>(compare::Subject::Node)));
+    // Nodes of two layers that B lacks: opening such a row from B's list leads to A, which has it.
+    int row = -1;
+    for (int r = 0; r < view.table()->filter()->rowCount() && row < 0; ++r) {
+      if (view.table()->filter()->index(r, kCompareChange).data().toString() == QLatin1String("only in A")) row = r;
+    }
+    QVERIFY(row >= 0);
+    right->setCurrentIndex(view.table()->filter()->index(row, kCompareNameB));
+    right->setFocus();
+    QTest::keyClick(right, Qt::Key_Return);
+    QCOMPARE(wanted.size(), 1);
+    QCOMPARE(wanted[0][0].toBool(), true);
+    QCOMPARE(wanted[0][1].value<Location>().kind, ObjectKind::Node);
+    view.compareFiles(model_, "/nonexistent.fusebox");
+    QVERIFY(ready.wait(10000));
+    QVERIFY(view.findChild<EmptyState*>()->isEmpty());
   }
 
   void overviewShowsTheNumbers() {

@@ -28,24 +28,17 @@ DataTable::DataTable(const QString& name, const QString& filterHint, std::vector
       model_(new TableModel(std::move(columns), this)),
       filter_(new TableFilter(this)),
       table_(new QTableView),
+      lists_(new QSplitter(Qt::Horizontal)),
       filterBox_(new FilterBox(name + QStringLiteral(".filter"), filterHint)),
-      empty_(new EmptyState(table_, name)) {
+      empty_(new EmptyState(lists_, name)) {
   filter_->setSourceModel(model_);
+  lists_->setHandleWidth(1);
+  lists_->addWidget(table_);
   table_->setObjectName(name);
   table_->setAccessibleName(filterHint);
-  table_->setModel(filter_);
+  dress(table_);
   table_->setSortingEnabled(true);
   table_->sortByColumn(-1, Qt::AscendingOrder);
-  table_->setSelectionBehavior(QAbstractItemView::SelectRows);
-  table_->setShowGrid(false);
-  table_->setWordWrap(false);
-  table_->setTabKeyNavigation(false);
-  table_->setHorizontalScrollMode(QAbstractItemView::ScrollPerPixel);
-  table_->verticalHeader()->hide();
-  table_->verticalHeader()->setDefaultSectionSize(table_->fontMetrics().height() + 7);
-  table_->horizontalHeader()->setStretchLastSection(true);
-  table_->horizontalHeader()->setHighlightSections(false);
-  table_->setContextMenuPolicy(Qt::ActionsContextMenu);
 
   auto* copy = new QAction(tr("Copy rows"), table_);
   copy->setObjectName(name + QStringLiteral(".copy"));
@@ -85,6 +78,50 @@ DataTable::DataTable(const QString& name, const QString& filterHint, std::vector
   });
 }
 
+void DataTable::dress(QTableView* table) {
+  table->setModel(filter_);
+  table->setSelectionBehavior(QAbstractItemView::SelectRows);
+  table->setShowGrid(false);
+  table->setWordWrap(false);
+  table->setTabKeyNavigation(false);
+  table->setHorizontalScrollMode(QAbstractItemView::ScrollPerPixel);
+  table->verticalHeader()->hide();
+  table->verticalHeader()->setDefaultSectionSize(table->fontMetrics().height() + 7);
+  table->horizontalHeader()->setStretchLastSection(true);
+  table->horizontalHeader()->setHighlightSections(false);
+  table->setContextMenuPolicy(Qt::ActionsContextMenu);
+}
+
+void DataTable::splitAt(int column, QWidget* leftTitle, QWidget* rightTitle) {
+  second_ = new QTableView;
+  second_->setObjectName(table_->objectName() + QStringLiteral(".second"));
+  second_->setAccessibleName(table_->accessibleName());
+  dress(second_);
+  second_->setSelectionModel(table_->selectionModel());
+  second_->addActions(table_->actions());
+  table_->setSortingEnabled(false);
+  for (int c = 0; c < model_->columnCount(); ++c) (c < column ? second_ : table_)->setColumnHidden(c, true);
+  for (QTableView* table : {table_, second_}) {
+    table->setVerticalScrollMode(QAbstractItemView::ScrollPerPixel);
+    table->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOn);  // one with and one without would end at different rows
+  }
+  table_->setVerticalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+  connect(table_->verticalScrollBar(), &QScrollBar::valueChanged, second_->verticalScrollBar(), &QScrollBar::setValue);
+  connect(second_->verticalScrollBar(), &QScrollBar::valueChanged, table_->verticalScrollBar(), &QScrollBar::setValue);
+  connect(second_, &QTableView::activated, this, [this](const QModelIndex& index) {
+    if (const TableRow* row = rowAt(index)) emit secondActivated(*row);
+  });
+  for (const auto& [title, table] : {std::pair{leftTitle, table_}, {rightTitle, second_}}) {
+    auto* side = new QWidget;
+    auto* column = new QVBoxLayout(side);
+    column->setContentsMargins(0, 0, 0, 0);
+    column->setSpacing(0);
+    column->addWidget(title);
+    column->addWidget(table, 1);
+    lists_->addWidget(side);
+  }
+}
+
 void DataTable::setEmptyText(const QString& headline, const QString& hint) {
   emptyHeadline_ = headline;
   emptyHint_ = hint;
@@ -107,13 +144,18 @@ void DataTable::setRows(TableRows rows) {
     empty_->showContent();
     if (!sized_) {
       sized_ = true;
-      table_->resizeColumnsToContents();
-      for (int c = 0; c < model_->columnCount(); ++c) {
-        table_->setColumnWidth(c, std::min(table_->columnWidth(c) + 8, widestColumn_));
-      }
+      fitColumns(table_);
+      if (second_) fitColumns(second_);
     }
   }
   updateHits();
+}
+
+void DataTable::fitColumns(QTableView* table) {
+  table->resizeColumnsToContents();
+  for (int c = 0; c < model_->columnCount(); ++c) {
+    if (!table->isColumnHidden(c)) table->setColumnWidth(c, std::min(table->columnWidth(c) + 8, widestColumn_));
+  }
 }
 
 void DataTable::setStretchColumn(int column) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <QSplitter>
 #include <QTableView>
 
 #include "views/widgets/empty_state.h"
@@ -26,6 +27,11 @@ class DataTable : public QWidget {
   void setStretchColumn(int column);
   /// No column starts wider than this, in pixels; people may widen it.
   void setWidestColumn(int pixels) { widestColumn_ = pixels; }
+  /// From now on the columns from `column` on stand in a second list beside the first; both have the same rows and selection, keep
+  /// their order (no sorting) and scroll together.
+  void splitAt(int column, QWidget* leftTitle, QWidget* rightTitle);
+  /// The second list, null without one.
+  QTableView* second() const { return second_; }
   void sortBy(int column, Qt::SortOrder order);
   void focusFilter() { filterBox_->focusFilter(); }
   QString csv() const;
@@ -40,15 +46,21 @@ class DataTable : public QWidget {
   void rowSelected(const fusebox::views::TableRow& row);
   /// Return or double click.
   void rowActivated(const fusebox::views::TableRow& row);
+  /// The same in the second list.
+  void secondActivated(const fusebox::views::TableRow& row);
 
  private:
   void copySelection();
   void updateHits();
   const TableRow* rowAt(const QModelIndex& index) const;
+  void dress(QTableView* table);
+  void fitColumns(QTableView* table);
 
   TableModel* model_;
   TableFilter* filter_;
   QTableView* table_;
+  QTableView* second_ = nullptr;
+  QSplitter* lists_;
   FilterBox* filterBox_;
   EmptyState* empty_;
   QString emptyHeadline_, emptyHint_;

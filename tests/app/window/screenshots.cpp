@@ -1,6 +1,7 @@
 // window_screenshots FOLDER [SESSION]: opens a session in the window and writes a picture of every view, in both themes.
 // QT_SCALE_FACTOR=2 makes them large.
 // window_screenshots --picture FILE SESSION: the picture of README.md.
+// window_screenshots --compare FOLDER A B: the comparison of two sessions, in both themes.
 #include <QApplication>
 #include <QDir>
 #include <QSettings>
@@ -8,6 +9,7 @@
 #include <QTemporaryDir>
 #include <QtTest>
 
+#include "app/window/compare_window.h"
 #include "app/window/main_window.h"
 #include "app/window/run_dialog.h"
 #include "tests/profiler/synthetic_session.h"
@@ -36,6 +38,19 @@ int takePicture(const QString& file, const QString& session) {
   return window.grab().save(file) ? 0 : 1;
 }
 
+int takeComparison(const QDir& folder, const QString& a, const QString& b) {
+  for (const auto& [name, mode] : {std::pair{"light", views::Theme::Mode::Light}, {"dark", views::Theme::Mode::Dark}}) {
+    views::Theme::instance().apply(mode);
+    window::CompareWindow window(nullptr, QStringLiteral("/bin/false"));
+    window.setAttribute(Qt::WA_DeleteOnClose, false);
+    window.show();
+    window.compareFiles(a, b);
+    waitIdle();
+    if (!window.grab().save(folder.filePath(QStringLiteral("compare-%1.png").arg(QString::fromLatin1(name))))) return 1;
+  }
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -47,6 +62,11 @@ int main(int argc, char** argv) {
   QSettings().clear();
   if (argc == 4 && QByteArray(argv[1]) == "--picture") {
     return takePicture(QString::fromLocal8Bit(argv[2]), QString::fromLocal8Bit(argv[3]));
+  }
+  if (argc == 5 && QByteArray(argv[1]) == "--compare") {
+    const QDir folder(QString::fromLocal8Bit(argv[2]));
+    QDir().mkpath(folder.path());
+    return takeComparison(folder, QString::fromLocal8Bit(argv[3]), QString::fromLocal8Bit(argv[4]));
   }
   const QDir folder(QString::fromLocal8Bit(argv[1]));
   QDir().mkpath(folder.path());

@@ -5,6 +5,8 @@
 #include <QFile>
 #include <QHeaderView>
 #include <QLabel>
+#include <QMenu>
+#include <QMimeData>
 #include <QSettings>
 #include <QStandardPaths>
 #include <QTabBar>
@@ -14,6 +16,7 @@
 #include <QTreeWidget>
 #include <QtTest>
 
+#include "app/window/compare_window.h"
 #include "app/window/main_window.h"
 #include "profiler/session/writer.h"
 #include "tests/profiler/synthetic_session.h"
@@ -68,6 +71,50 @@ class WindowFlowTest : public QObject {
     QVERIFY(window_->findChild<QWidget*>("startPage")->isVisible());
     QVERIFY(window_->findChild<QLabel*>("start.none")->isVisible());
     QVERIFY(window_->findChild<QAbstractButton*>("start.run")->isEnabled());
+  }
+
+  void twoSessionsAreComparedAndLeadIntoTheirOwnWindows() {
+    const QString other = folder_.filePath("model.fusebox");
+    QVERIFY(test::writeModelSession(other.toStdString(), 3).has_value());
+    QVERIFY(!window_->findChild<QAction*>("file.compare")->isEnabled());
+    open(session_);
+    QVERIFY(window_->findChild<QAction*>("file.compare")->isEnabled());
+    std::unique_ptr<CompareWindow> compare(window_->openComparison(session_, other));
+    compare->setAttribute(Qt::WA_DeleteOnClose, false);
+    QSignalSpy ready(compare->view(), &views::CompareView::ready);
+    QVERIFY(ready.wait(10000));
+    QVERIFY(compare->windowTitle().contains("run.fusebox") && compare->windowTitle().contains("model.fusebox"));
+    QCOMPARE(compare->windowOf(true), window_.get());  // A is shown already
+    int graph = -1;
+    const auto& entries = compare->view()->comparison().entries;
+    for (size_t i = 0; i < entries.size() && graph < 0; ++i) {
+      if (entries[i].subject == compare::Subject::Graph && entries[i].b.present) graph = static_cast<int>(i);
+    }
+    QVERIFY(graph >= 0);
+    emit compare->view()->placeWanted(false, views::placeIn(entries[static_cast<size_t>(graph)], false));
+    std::unique_ptr<MainWindow> second(compare->windowOf(false));
+    second->setAttribute(Qt::WA_DeleteOnClose, false);
+    QVERIFY(second.get() != window_.get());
+    QTRY_VERIFY(second->session() && second->session()->isOpen());
+    QTRY_COMPARE(second->docks()->currentView()->id(), QStringLiteral("graph"));
+    QCOMPARE(second->session()->path(), other);
+  }
+
+  void droppingASecondFileAsks() {
+    const QString other = folder_.filePath("dropped.fusebox");
+    QVERIFY(test::writeModelSession(other.toStdString(), 2).has_value());
+    open(session_);
+    QMimeData mime;
+    mime.setUrls({QUrl::fromLocalFile(other)});
+    QDragEnterEvent enter(QPoint(200, 200), Qt::CopyAction, &mime, Qt::LeftButton, Qt::NoModifier);
+    QCoreApplication::sendEvent(window_.get(), &enter);
+    QDropEvent drop(QPointF(200, 200), Qt::CopyAction, &mime, Qt::LeftButton, Qt::NoModifier);
+    QCoreApplication::sendEvent(window_.get(), &drop);
+    auto* menu = window_->findChild<QMenu*>("dropMenu");
+    QVERIFY(menu && menu->isVisible());
+    QVERIFY(menu->findChild<QAction*>("drop.compare")->text().contains("run.fusebox"));
+    menu->findChild<QAction*>("drop.open")->trigger();
+    QTRY_COMPARE(window_->session()->path(), other);
   }
 
   void openingShowsTheOverviewAndIsRemembered() {

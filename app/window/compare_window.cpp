@@ -1,0 +1,77 @@
+#include "app/window/compare_window.h"
+
+#include <QAction>
+#include <QFileInfo>
+#include <QMenuBar>
+
+#include "app/window/main_window.h"
+
+namespace fusebox::window {
+
+CompareWindow::CompareWindow(MainWindow* first, QString program, QWidget* parent) : QMainWindow(parent), program_(std::move(program)), view_(new views::CompareView) {
+  setObjectName(QStringLiteral("compareWindow"));
+  setAttribute(Qt::WA_DeleteOnClose);
+  setWindowIcon(QIcon(QStringLiteral(":/icons/fusebox.svg")));
+  resize(1280, 800);
+  setCentralWidget(view_);
+  windows_[0] = first;
+  buildActions();
+  connect(view_, &views::CompareView::placeWanted, this, &CompareWindow::goTo);
+}
+
+void CompareWindow::buildActions() {
+  QMenu* file = menuBar()->addMenu(tr("&File"));
+  file->setObjectName(QStringLiteral("compareMenu.file"));
+  const auto add = [&](QMenu* menu, const char* name, const QString& text, const QKeySequence& keys, std::function<void()> run) {
+    QAction* action = menu->addAction(text);
+    action->setObjectName(QString::fromLatin1(name));
+    action->setShortcut(keys);
+    connect(action, &QAction::triggered, this, std::move(run));
+  };
+  add(file, "compare.page", tr("Export as &page…"), QKeySequence(), [this] { view_->exportPage(); });
+  add(file, "compare.csv", tr("Export &table…"), QKeySequence(), [this] { view_->exportCsv(); });
+  add(file, "compare.swap", tr("&Swap A and B"), QKeySequence(), [this] {
+    std::swap(windows_[0], windows_[1]);
+    compareFiles(paths_[1], paths_[0]);
+  });
+  add(file, "compare.reload", tr("&Compare again"), QKeySequence(Qt::Key_F5), [this] { compareFiles(paths_[0], paths_[1]); });
+  file->addSeparator();
+  add(file, "compare.close", tr("Close"), QKeySequence(Qt::CTRL | Qt::Key_W), [this] { close(); });
+  QMenu* go = menuBar()->addMenu(tr("&Go"));
+  go->setObjectName(QStringLiteral("compareMenu.go"));
+  add(go, "compare.find", tr("F&ind"), QKeySequence::Find, [this] { view_->find(); });
+  add(go, "compare.showA", tr("Show in &A"), QKeySequence(Qt::CTRL | Qt::Key_1), [this] { view_->openCurrent(true); });
+  add(go, "compare.showB", tr("Show in &B"), QKeySequence(Qt::CTRL | Qt::Key_2), [this] { view_->openCurrent(false); });
+}
+
+void CompareWindow::compareFiles(const QString& a, const QString& b) {
+  paths_ = {QFileInfo(a).absoluteFilePath(), QFileInfo(b).absoluteFilePath()};
+  setWindowTitle(tr("%1 and %2 – Fusebox").arg(QFileInfo(a).fileName(), QFileInfo(b).fileName()));
+  view_->compareFiles(paths_[0], paths_[1]);
+}
+
+MainWindow* CompareWindow::windowOf(bool inA) {
+  const size_t side = inA ? 0 : 1;
+  QPointer<MainWindow>& window = windows_[side];
+  const bool shows = window && window->session() && window->session()->path() == paths_[side];
+  if (!shows) {
+    // Its session may have been closed, or another opened: that window is the user's now.
+    if (!window || window->session()) {
+      window = new MainWindow(program_);
+      window->setAttribute(Qt::WA_DeleteOnClose);
+    }
+    window->openSession(paths_[side]);
+  }
+  window->show();
+  window->raise();
+  window->activateWindow();
+  return window;
+}
+
+void CompareWindow::goTo(bool inA, const views::Location& place) {
+  MainWindow* window = windowOf(inA);
+  if (window->session()->isOpen()) return window->goTo(place);
+  connect(window->session(), &views::SessionLink::opened, window, [window, place] { window->goTo(place); }, Qt::QueuedConnection);
+}
+
+}  // namespace fusebox::window

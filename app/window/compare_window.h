@@ -1,0 +1,37 @@
+#pragma once
+
+#include <QMainWindow>
+#include <QPointer>
+#include <array>
+#include <functional>
+
+#include "views/compare/compare_view.h"
+
+namespace fusebox::window {
+
+class MainWindow;
+
+/// Two sessions compared, in a window of its own; a place that is opened shows in the main window of its session, which is made
+/// where there is none yet (ARCHITECTURE.md says why).
+class CompareWindow : public QMainWindow {
+  Q_OBJECT
+ public:
+  /// `first` shows session A already, or nothing; `program` as of MainWindow.
+  CompareWindow(MainWindow* first, QString program, QWidget* parent = nullptr);
+
+  void compareFiles(const QString& a, const QString& b);
+  views::CompareView* view() const { return view_; }
+  /// The main window of a side; made and opened on first use.
+  MainWindow* windowOf(bool inA);
+
+ private:
+  void buildActions();
+  void goTo(bool inA, const views::Location& place);
+
+  QString program_;
+  views::CompareView* view_;
+  std::array<QString, 2> paths_;
+  std::array<QPointer<MainWindow>, 2> windows_;
+};
+
+}  // namespace fusebox::window
