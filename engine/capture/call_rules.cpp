@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "engine/capture/torch_objects.h"
 #include "engine/capture/value_kinds.h"
 
 namespace fusebox::capture {
@@ -101,7 +102,7 @@ CallRule ruleOf(PyObject* callable) {
 bool isTorchBinding(PyObject* callable) {
   if (Py_TYPE(callable) == &PyMethodDescr_Type || Py_TYPE(callable) == &PyWrapperDescr_Type) {
     PyTypeObject* owner = PyDescr_TYPE(callable);
-    return PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(THPVariableClass), owner) && owner != &PyBaseObject_Type;
+    return PyType_IsSubtype(tensorType(), owner) && owner != &PyBaseObject_Type;
   }
   const char* typeName = Py_TYPE(callable)->tp_name;
   if (std::strcmp(typeName, "OpOverload") == 0 || std::strcmp(typeName, "OpOverloadPacket") == 0) return true;
@@ -109,7 +110,7 @@ bool isTorchBinding(PyObject* callable) {
   auto* function = reinterpret_cast<PyCFunctionObject*>(callable);
   PyObject* self = function->m_self;
   const std::string_view name = function->m_ml->ml_name;
-  if (self && THPVariable_Check(self)) return true;
+  if (self && isTensorObject(self)) return true;
   if (self && PyType_Check(self)) {
     const std::string_view owner = reinterpret_cast<PyTypeObject*>(self)->tp_name;
     return startsWith(owner, "torch._C._VariableFunctions");

@@ -1,6 +1,7 @@
 // Rules for torch: state queries whose answer is fixed while capturing, modes, breaks that the user asks for, calls put off
 // until after the graph, and Python functions that are answered without interpreting them.
 #include "engine/capture/call_rules.h"
+#include "engine/capture/torch_objects.h"
 #include "engine/capture/value_kinds.h"
 
 namespace fusebox::capture {
@@ -101,7 +102,7 @@ PyRef ruleRequiresGrad(Evaluation& e, PyObject* callable, const CallArguments& a
   PyObject* given = a.positional > 1 ? a.args[1] : a.keyword("requires_grad");
   Origin* o = e.origin(a.args[0]);
   if (!o || !o->source) return e.callReal(callable, a);
-  if (THPVariable_Check(a.args[0]) && THPVariable_Unpack(a.args[0]).requires_grad() == (!given || given == Py_True)) return PyRef::borrow(a.args[0]);
+  if (isTensorObject(a.args[0]) && tensorOf(a.args[0]).requires_grad() == (!given || given == Py_True)) return PyRef::borrow(a.args[0]);
   e.breakHere("unsupported side effect", "requires_grad of an existing tensor is changed");
 }
 

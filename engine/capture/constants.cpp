@@ -1,7 +1,10 @@
 #include <torch/csrc/Device.h>
+#include <torch/csrc/Dtype.h>
+#include <torch/csrc/Layout.h>
 #include <torch/csrc/Size.h>
 
 #include "engine/capture/guard_tree.h"
+#include "engine/capture/torch_objects.h"
 
 namespace fusebox::capture {
 namespace {
@@ -83,7 +86,7 @@ bool sameConstant(PyObject* a, PyObject* b) {
 std::string describeObject(PyObject* o) {
   if (!o) return "nothing there";
   if (isPlain(o)) return reprInC(o);
-  if (THPVariable_Check(o)) {
+  if (isTensorObject(o)) {
     TensorSpec spec = TensorSpec::of(o);
     PyErr_Clear();
     return spec.str();

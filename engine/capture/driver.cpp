@@ -1,12 +1,11 @@
 #include "engine/capture/driver.h"
 
-#include <torch/csrc/Exceptions.h>
-
 #include "engine/capture/entry_log.h"
 #include "engine/capture/entry_maker.h"
 #include "engine/capture/instruction.h"
 #include "engine/capture/real_stretch.h"
 #include "engine/capture/replay.h"
+#include "engine/capture/torch_objects.h"
 
 namespace fusebox::capture {
 namespace {
@@ -21,13 +20,6 @@ int shapeOf(const FrameState& state) {
   for (const auto* values : {&state.stack, &state.locals})
     for (const PyRef& value : *values) shape = (shape ^ (value ? 1u : 2u)) * 0x100000001B3ull;
   return static_cast<int>((shape ^ (shape >> 32)) & 0x7FFFFFFF);
-}
-
-/// Sets the Python error that libtorch's bindings would set.
-void raiseInPython(std::exception_ptr error) {
-  HANDLE_TH_ERRORS
-  std::rethrow_exception(error);
-  END_HANDLE_TH_ERRORS_RET()
 }
 
 /// Runs one frame: entry, real instruction, entry, ... until it ends or is handed back to CPython.
@@ -115,7 +107,7 @@ bool FrameRun::runGraph(Entry& entry, std::vector<at::Tensor>* outputs, bool* pr
   *propagate = false;
   std::vector<at::Tensor> inputs;
   inputs.reserve(entry.graphInputs);
-  for (size_t i = 0; i < entry.graphInputs; ++i) inputs.push_back(THPVariable_Unpack(entry.guards->output(i)));
+  for (size_t i = 0; i < entry.graphInputs; ++i) inputs.push_back(tensorOf(entry.guards->output(i)));
   record::Recorder* recorder = record::Recorder::active();
   int64_t start = 0;
   record::Recorder::Caller outer;
@@ -127,22 +119,22 @@ bool FrameRun::runGraph(Entry& entry, std::vector<at::Tensor>* outputs, bool* pr
   ++captureSuspended();
   bool ok = true;
   try {
-    pybind11::gil_scoped_release release;
+    GilRelease release;
     *outputs = entry.function->call(inputs);
   } catch (const aot::HookError& hook) {
     *propagate = true;
     ok = false;
     raiseInPython(hook.error);
-  } catch (python_error& error) {
-    error.restore();
-    // Only what the program's operators raise is tried again in eager, which raises it at the user's line.
-    *propagate = PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) || PyErr_ExceptionMatches(PyExc_SystemExit);
-    if (!*propagate) PyErr_Clear();
+  } catch (std::exception& error) {
     ok = false;
-  } catch (const std::exception& error) {
-    if (recorder) recorder->loss("graph raised, frame ran eagerly", 1, error.what());
-    if (std::getenv("FUSEBOX_DEBUG")) std::fprintf(stderr, "fusebox: a graph raised: %s\n", error.what());
-    ok = false;
+    if (restorePythonError(error)) {
+      // Only what the program's operators raise is tried again in eager, which raises it at the user's line.
+      *propagate = PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) || PyErr_ExceptionMatches(PyExc_SystemExit);
+      if (!*propagate) PyErr_Clear();
+    } else {
+      if (recorder) recorder->loss("graph raised, frame ran eagerly", 1, error.what());
+      if (std::getenv("FUSEBOX_DEBUG")) std::fprintf(stderr, "fusebox: a graph raised: %s\n", error.what());
+    }
   }
   --captureSuspended();
   if (recorder) {

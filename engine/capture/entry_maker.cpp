@@ -4,6 +4,7 @@
 #include "engine/capture/entry_log.h"
 #include "engine/capture/instruction.h"
 #include "engine/capture/replay.h"
+#include "engine/capture/torch_objects.h"
 
 namespace fusebox::capture {
 namespace {
@@ -161,11 +162,8 @@ bool EntryMaker::capture(Segment* segment) {
     record::StageTimer timer(recorder_, compile_, record::Phase::Capture, "capture");
     try {
       return captureSegment(state_, how);
-    } catch (python_error& error) {
-      error.restore();
-      PyErr_Clear();
-      return fail(ErrorCode::Internal, "capture raised", error.what());
-    } catch (const std::exception& error) {
+    } catch (std::exception& error) {
+      if (restorePythonError(error)) PyErr_Clear();
       return fail(ErrorCode::Internal, "capture raised", error.what());
     }
   }();
@@ -260,7 +258,7 @@ std::shared_ptr<Entry> EntryMaker::compile(Segment segment) {
     const int64_t start = nowNs();
     ++captureSuspended();
     try {
-      pybind11::gil_scoped_release release;
+      GilRelease release;
       entry->function = compileModule(segment.graph, how);
     } catch (const std::exception& error) {
       e.kind = CaptureEvent::Kind::Failed;

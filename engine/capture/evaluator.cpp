@@ -4,6 +4,7 @@
 #include "engine/capture/evaluation.h"
 #include "engine/capture/interpreter.h"
 #include "engine/capture/recipes.h"
+#include "engine/capture/torch_objects.h"
 #include "engine/capture/value_kinds.h"
 #include "engine/record/recorder.h"
 
@@ -111,7 +112,7 @@ Evaluation::Evaluation(const FrameState& state, const CaptureOptions& options)
       entryModes_(std::make_unique<Modes>()) {
   trace_ = std::make_unique<trace::TraceContext>(
       [this](const at::Tensor& real) {
-        PyRef object = PyRef::steal(THPVariable_Wrap(real));
+        PyRef object = PyRef::steal(newTensorObject(real));
         if (Origin* o = origins_.find(object.get()); o && o->source) return trace::Lift::input(trace_->input(real).index);
         return trace::Lift::breakWith("a tensor reached an operator without having been read from a place that can be guarded",
                                       "Pass the tensor as an argument or keep it on a module.");
@@ -292,7 +293,7 @@ Segment Evaluation::finish(Frame& root, Segment::Exit exit, std::optional<GraphB
       throw CaptureBreak{{"unsupported graph", module.error().text(), "", place(), stackPlaces()}, std::max<int64_t>(firstLeaf_, 0)};
     segment.graph = std::make_shared<aot::AotModule>(std::move(*module));
     for (const trace::TracedInput& input : trace_->inputs()) {
-      PyRef object = PyRef::steal(THPVariable_Wrap(input.real));
+      PyRef object = PyRef::steal(newTensorObject(input.real));
       segment.graphInputs.push_back(origins_.find(object.get())->source);
     }
   }

@@ -1,5 +1,6 @@
 #include "engine/capture/guard_tree_op.h"
 #include "engine/capture/iterator_ahead.h"
+#include "engine/capture/torch_objects.h"
 #include "engine/capture/value_kinds.h"
 
 namespace fusebox::capture {
@@ -138,7 +139,7 @@ bool GuardTree::fetch(Op& op, const FrameView& frame) {
       break;
     case Code::MethodFunction: o = PyMethod_Check(base) ? PyMethod_GET_FUNCTION(base) : nullptr; break;
     case Code::TensorGrad:
-      if (THPVariable_Check(base)) o = THPVariable_Wrap(THPVariable_Unpack(base).grad());
+      if (isTensorObject(base)) o = newTensorObject(tensorOf(base).grad());
       if (o) owned_.push_back(o);
       break;
     case Code::Upcoming:

@@ -1,5 +1,6 @@
 #include "engine/capture/recipes.h"
 
+#include "engine/capture/torch_objects.h"
 #include "engine/capture/value_kinds.h"
 
 namespace fusebox::capture {
@@ -31,14 +32,14 @@ RecipePtr RecipeMaker::node(Recipe::Kind kind, PyObject* key) {
 RecipePtr RecipeMaker::tensor(PyObject* object) {
   Origin* origin = e_.origin(object);
   if (origin && origin->source) return fromSource(origin->source);
-  const at::Tensor& value = THPVariable_Unpack(object);
+  const at::Tensor& value = tensorOf(object);
   if (!trace::isTraceTensor(value))
     throw CaptureBreak{{"unknown tensor", "a tensor that was not read from a place that can be guarded leaves the compiled region", "",
                         e_.place(), {}}, origin ? origin->birth : -1};
   RecipePtr recipe = node(Recipe::Kind::GraphOutput, object);
   recipe->index = static_cast<int64_t>(outputs_.size());
   outputs_.push_back(value);
-  if (Py_TYPE(object) != reinterpret_cast<PyTypeObject*>(THPVariableClass)) {
+  if (Py_TYPE(object) != tensorType()) {
     recipe->kind = Recipe::Kind::Parameterised;
   }
   PyRef attributes = PyRef::steal(PyObject_GetAttrString(object, "__dict__"));

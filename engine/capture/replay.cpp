@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "engine/capture/guard_tree_op.h"
+#include "engine/capture/torch_objects.h"
 #include "engine/capture/value_kinds.h"
 
 namespace fusebox::capture {
@@ -110,7 +111,7 @@ PyRef Replay::build(const Recipe& recipe) {
   // The plain ones need no memory of what was made.
   if (recipe.kind == Kind::Constant) return recipe.object;
   if (recipe.kind == Kind::FromSource) return sources_[static_cast<size_t>(recipe.index)];
-  if (recipe.kind == Kind::GraphOutput) return PyRef::steal(THPVariable_Wrap(outputs_[static_cast<size_t>(recipe.index)]));
+  if (recipe.kind == Kind::GraphOutput) return PyRef::steal(newTensorObject(outputs_[static_cast<size_t>(recipe.index)]));
   if (recipe.kind == Kind::Null) return {};
   if (recipe.id < 0) {
     PyRef object = make(recipe);
@@ -261,7 +262,7 @@ struct Builders {
     return PyRef::steal(base->tp_new(type, args.get(), nullptr));
   }
   static PyRef parameterised(Replay& r, const Recipe& recipe) {
-    PyRef tensor = PyRef::steal(THPVariable_Wrap(r.outputs_[static_cast<size_t>(recipe.index)]));
+    PyRef tensor = PyRef::steal(newTensorObject(r.outputs_[static_cast<size_t>(recipe.index)]));
     if (!tensor || reinterpret_cast<PyObject*>(Py_TYPE(tensor.get())) == recipe.object.get()) return tensor;
     return PyRef::steal(PyObject_CallMethod(tensor.get(), "as_subclass", "O", recipe.object.get()));
   }

@@ -3,6 +3,7 @@
 #include "engine/capture/evaluation.h"
 #include "engine/capture/interpreter.h"
 #include "engine/capture/lazy_iterators.h"
+#include "engine/capture/torch_objects.h"
 #include "engine/capture/value_kinds.h"
 
 extern "C" PyObject* _PyType_Lookup(PyTypeObject*, PyObject*);
@@ -235,7 +236,7 @@ void Evaluation::throwIfBreak() {
 
 void Evaluation::noteLeaf(PyObject* tensor) {
   if (firstLeaf_ >= 0 || !isStandIn(tensor)) return;
-  const at::Tensor& t = THPVariable_Unpack(tensor);
+  const at::Tensor& t = tensorOf(tensor);
   Origin* o = origins_.find(tensor);
   if (t.requires_grad() && t.is_leaf() && !(o && o->source)) firstLeaf_ = rootCount_;
 }
@@ -582,7 +583,7 @@ PyRef Evaluation::construct(PyTypeObject* type, const CallArguments& a) {
     PyErr_Format(PyExc_TypeError, "Can't instantiate abstract class %s", type->tp_name);
     return {};
   }
-  if (PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(THPVariableClass)))
+  if (PyType_IsSubtype(type, tensorType()))
     breakHere("unsupported call", std::string("making a ") + type->tp_name + " inside the compiled region",
               "Make parameters outside the compiled region.");
   PyRef made = callNew(type, a);

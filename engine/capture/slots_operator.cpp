@@ -1,5 +1,6 @@
 // Operators, comparison, formatting, names of globals and imports with provenance.
 #include "engine/capture/evaluation.h"
+#include "engine/capture/torch_objects.h"
 #include "engine/capture/value_kinds.h"
 
 extern "C" PyObject* _PyType_Lookup(PyTypeObject*, PyObject*);
@@ -27,7 +28,7 @@ constexpr int kSwapped[] = {Py_GT, Py_GE, Py_EQ, Py_NE, Py_LT, Py_LE};
 
 PyObject* pythonMethod(Evaluation& e, PyObject* object, const char* name) {
   PyTypeObject* type = Py_TYPE(object);
-  if (!isChangeable(type) || THPVariable_Check(object)) return nullptr;
+  if (!isChangeable(type) || isTensorObject(object)) return nullptr;
   PyObject* method = e.typeLookup(type, internedName(name));
   if (!method || !PyFunction_Check(method)) return nullptr;
   e.pin(method);
@@ -42,7 +43,7 @@ PyRef tryMethod(Evaluation& e, PyObject* method, PyObject* self, PyObject* other
   return *declined ? PyRef() : result;
 }
 
-bool anyPython(PyObject* a) { return isChangeable(Py_TYPE(a)) && !THPVariable_Check(a); }
+bool anyPython(PyObject* a) { return isChangeable(Py_TYPE(a)) && !isTensorObject(a); }
 
 }  // namespace
 

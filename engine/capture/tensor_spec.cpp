@@ -1,4 +1,5 @@
 #include "engine/capture/tensor_spec.h"
+#include "engine/capture/torch_objects.h"
 
 #include <c10/core/DeviceType.h>
 
@@ -7,7 +8,7 @@ namespace {
 
 /// The C++ tensor of a Python one; null if `object` is none.
 const c10::TensorImpl* implOf(PyObject* object) {
-  return THPVariable_Check(object) ? THPVariable_Unpack(object).unsafeGetTensorImpl() : nullptr;
+  return isTensorObject(object) ? tensorOf(object).unsafeGetTensorImpl() : nullptr;
 }
 
 bool equalSizes(c10::IntArrayRef found, const std::vector<int64_t>& expected) {
@@ -52,7 +53,7 @@ TensorSpec TensorSpec::of(PyObject* tensor) {
 bool TensorSpec::matches(PyObject* object) const {
   // The exact class comes first: it makes the unpacking below safe.
   if (Py_TYPE(object) != type) return false;
-  const c10::TensorImpl& impl = *THPVariable_Unpack(object).unsafeGetTensorImpl();
+  const c10::TensorImpl& impl = *tensorOf(object).unsafeGetTensorImpl();
   if (impl.key_set().raw_repr() != keys) return false;
   if (static_cast<int8_t>(c10::typeMetaToScalarType(impl.dtype())) != dtype) return false;
   if (impl.requires_grad() != requiresGrad || (requiresGrad && hasNoHistory(impl) != isLeaf)) return false;
@@ -69,7 +70,7 @@ std::string TensorSpec::str() const {
     return text + "]";
   };
   std::string text;
-  if (type && reinterpret_cast<PyObject*>(type) != THPVariableClass) text += std::string(type->tp_name) + " ";
+  if (type && type != tensorType()) text += std::string(type->tp_name) + " ";
   text += std::string(c10::toString(static_cast<c10::ScalarType>(dtype))) + list(sizes);
   if (hasStrides) text += " strides " + list(strides);
   text += " " + c10::Device(static_cast<c10::DeviceType>(deviceType), deviceIndex).str();

@@ -11,6 +11,7 @@
 
 #include "engine/capture/frame_internals.h"
 #include "engine/capture/py_ref.h"
+#include "engine/capture/torch_objects.h"
 
 namespace fusebox::capture {
 
@@ -157,7 +158,7 @@ bool isOpaque(PyObject* o) {
   if (base == &PyBaseObject_Type || base == &PySuper_Type || base == &PyDictProxy_Type || base == &PyProperty_Type ||
       base == &PyStaticMethod_Type || base == &PyClassMethod_Type || std::strcmp(base->tp_name, "types.SimpleNamespace") == 0)
     return false;
-  if (PyType_IsSubtype(Py_TYPE(o), reinterpret_cast<PyTypeObject*>(THPVariableClass))) return false;
+  if (PyType_IsSubtype(Py_TYPE(o), tensorType())) return false;
   const char* name = base->tp_name;
   return !startsWith(name, "torch.") && !startsWith(name, "functools.") && !startsWith(name, "pybind11");
 }
@@ -219,13 +220,13 @@ bool isIdentityValue(PyObject* o) {
 }
 
 bool isPlainTensorClass(PyTypeObject* type) {
-  if (reinterpret_cast<PyObject*>(type) == THPVariableClass) return true;
+  if (type == tensorType()) return true;
   static PyTypeObject *parameter = nullptr, *buffer = nullptr;
   return isTypeNamed(type, "torch.nn.parameter.Parameter", &parameter) || isTypeNamed(type, "torch.nn.parameter.Buffer", &buffer);
 }
 
 bool isPlainTensorBase(PyTypeObject* type) {
-  return type != &PyBaseObject_Type && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(THPVariableClass), type);
+  return type != &PyBaseObject_Type && PyType_IsSubtype(tensorType(), type);
 }
 
 bool isModuleClass(PyTypeObject* type) {

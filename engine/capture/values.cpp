@@ -1,5 +1,6 @@
 // Values and where they come from: wrapping reads, exposing containers to C code, guards.
 #include "engine/capture/evaluation.h"
+#include "engine/capture/torch_objects.h"
 #include "engine/capture/value_kinds.h"
 
 extern "C" PyObject* _PyType_Lookup(PyTypeObject*, PyObject*);
@@ -32,8 +33,8 @@ bool isFixedPlace(const Source* s) {
 
 }  // namespace
 
-bool Evaluation::isTensor(PyObject* o) const { return THPVariable_Check(o); }
-bool Evaluation::isStandIn(PyObject* o) const { return THPVariable_Check(o) && trace::isTraceTensor(THPVariable_Unpack(o)); }
+bool Evaluation::isTensor(PyObject* o) const { return isTensorObject(o); }
+bool Evaluation::isStandIn(PyObject* o) const { return isTensorObject(o) && trace::isTraceTensor(tensorOf(o)); }
 
 void Evaluation::guard(GuardKind kind, const Source* source, PyObject* expected, int64_t number) {
   if (isPinned(source) &&
@@ -146,7 +147,7 @@ PyRef Evaluation::selfOf(PyObject* method) {
 }
 
 PyRef Evaluation::wrapTensor(PyObject* object, const Source* source) {
-  const at::Tensor& real = THPVariable_Unpack(object);
+  const at::Tensor& real = tensorOf(object);
   if (trace::isTraceTensor(real)) return PyRef::borrow(object);
   if (!isPlainTensorClass(Py_TYPE(object)))
     breakHere("tensor subclass", std::string("a tensor of class ") + Py_TYPE(object)->tp_name + " is not followed",
@@ -154,7 +155,7 @@ PyRef Evaluation::wrapTensor(PyObject* object, const Source* source) {
   if (real.has_names()) breakHere("named tensor", "a tensor with named dimensions is not followed", "Drop the names with rename(None).");
   PyRef standIn;
   try {
-    standIn = PyRef::steal(THPVariable_Wrap(trace_->input(real, source->label()).standIn));
+    standIn = PyRef::steal(newTensorObject(trace_->input(real, source->label()).standIn));
   } catch (const trace::BreakError& error) {
     trace::takeLastBreak();
     breakHere(std::string(trace::name(error.kind())), error.reason(), error.hint());

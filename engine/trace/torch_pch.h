@@ -1,6 +1,8 @@
 #pragma once
-// Every libtorch and CPython header the engine uses, precompiled once. <torch/extension.h> includes Python.h first.
-#include <torch/extension.h>
+// The libtorch and CPython headers that most of the engine uses, precompiled once. Python.h comes first. Nothing here may bring
+// pybind11 (torch/extension.h and torch's Python binding do): its inline code is compiled anew with every source, 13 s of 16.
+#include <torch/csrc/python_headers.h>
+#include <ATen/ATen.h>
 #include <torch/library.h>
 #include <ATen/EmptyTensor.h>
 #include <ATen/ExpandUtils.h>
@@ -18,9 +20,8 @@
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
-#include <torch/csrc/autograd/python_variable.h>
-#include <torch/csrc/jit/python/pybind_utils.h>
-#include <torch/csrc/utils/python_symnode.h>
+#include <torch/csrc/autograd/saved_variable.h>
+#include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
 #include <chrono>

@@ -1,6 +1,6 @@
 #include "engine/trace/trace_fallback.h"
 
-#include <torch/csrc/autograd/python_variable.h>
+#include <c10/core/impl/PyInterpreterHooks.h>
 #include <torch/library.h>
 
 #include "engine/trace/break_error.h"
@@ -60,7 +60,7 @@ void dispatchToPython(const c10::OperatorHandle& op, Stack* stack) {
       (c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, c10::DispatchKey::Python) |
        c10::DispatchKeySet{c10::DispatchKey::Python, kTraceKey});
   c10::impl::ExcludeDispatchKeyGuard guard(above);
-  (*getPyInterpreter())->dispatch(op, stack);
+  (*c10::impl::getGlobalPyInterpreter())->dispatch(op, stack);
 }
 
 void refuseDataDependence(const OperatorFacts& facts, c10::ArrayRef<IValue> args) {
