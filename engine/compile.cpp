@@ -204,7 +204,7 @@ std::shared_ptr<aot::AotFunction> compileModule(std::shared_ptr<const aot::AotMo
   const TracedGraphs traced = recordTraced(*module, options.compile, options.name);
   aot::Executor forward = makeExecutor(module->forward, module->constants, module->backward ? "forward" : "inference", options,
                                        traced.forward);
-  auto compileBackward = [options, traced](const aot::AotModule& m) -> Result<aot::Executor> {
+  auto compileBackward = [options, traced](const aot::AotModule& m, const graph::Graph& gradients) -> Result<aot::Executor> {
     CompileOptions backward = options;
     Recorder* recorder = Recorder::active();
     if (recorder) {
@@ -214,8 +214,8 @@ std::shared_ptr<aot::AotFunction> compileModule(std::shared_ptr<const aot::AotMo
       row.backend = options.backend == Backend::Inductor ? "inductor" : "aot_eager";
       backward.compile = recorder->beginCompile(std::move(row));
     }
-    aot::Executor executor = makeExecutor(*m.backward, m.constants, "backward", backward,
-                                          recorder == traced.recorder ? traced.backward : record::GraphSnapshot{});
+    const bool isRecorded = recorder == traced.recorder && &gradients == &*m.backward;
+    aot::Executor executor = makeExecutor(gradients, m.constants, "backward", backward, isRecorded ? traced.backward : record::GraphSnapshot{});
     if (recorder) recorder->endCompile(backward.compile);
     return executor;
   };

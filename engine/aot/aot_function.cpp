@@ -5,7 +5,7 @@
 
 #include <unordered_set>
 
-#include "engine/aot/compiled_node.h"
+#include "engine/aot/history.h"
 #include "engine/aot/executor_scope.h"
 
 namespace fusebox::aot {
@@ -72,7 +72,7 @@ AotFunction::~AotFunction() = default;
 
 bool AotFunction::backwardCompiled() const {
   std::lock_guard lock(shared_->mutex);
-  return shared_->backward != nullptr;
+  return shared_->code[static_cast<size_t>(Gradients::OfInputs)].executor != nullptr;
 }
 
 std::vector<at::Tensor> AotFunction::call(const std::vector<at::Tensor>& inputs) const {
@@ -86,13 +86,10 @@ std::vector<at::Tensor> AotFunction::call(const std::vector<at::Tensor>& inputs)
   }
   TORCH_INTERNAL_ASSERT(static_cast<int32_t>(results.size()) == module.forwardResults);
 
-  std::shared_ptr<CompiledNode> node;
   // Whether gradients are wanted was decided when the graph was traced: the program may have switched them on inside.
   if (module.backward) {
-    node = std::shared_ptr<CompiledNode>(new CompiledNode(shared_, gradientEdges(module, inputs)), torch::autograd::deleteNode);
-    for (auto r : module.tangents) torch::autograd::set_history(results[r], node);
     try {
-      node->save(inputs, results);
+      attachHistory(shared_, gradientEdges(module, inputs), inputs, results);
     } catch (...) {
       throw HookError{std::current_exception()};
     }

@@ -17,8 +17,9 @@ namespace fusebox::aot {
 /// autograd and autocast, without the GIL being needed; must not write to its inputs.
 using Executor = std::function<std::vector<at::Tensor>(c10::ArrayRef<at::Tensor> inputs)>;
 
-/// Compiles the backward graph when the first gradient arrives. Called once, on whatever thread the autograd engine uses.
-using BackwardCompiler = std::function<Result<Executor>(const AotModule& module)>;
+/// Compiles a graph that computes gradients (gradient_graph.h) when the first gradient arrives. Called once for each, on whatever thread
+/// the autograd engine uses. `graph` is gone afterwards.
+using BackwardCompiler = std::function<Result<Executor>(const AotModule& module, const graph::Graph& graph)>;
 
 /// What a saved-tensor hook of the program raised (checkpoint stops its recomputation so): it is the program's own and must reach it.
 struct HookError {

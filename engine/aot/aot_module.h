@@ -44,6 +44,15 @@ struct SavedPlan {
   graph::ValueRef joint;           ///< the value in AotModule::joint
 };
 
+/// A result that other results are computed from: hooks on it, retain_grad() and autograd.grad(other, result) speak of its whole
+/// gradient, not only of what the caller gave for it.
+struct InnerResult {
+  int32_t tangent = -1;        ///< position in AotModule::tangents
+  graph::ValueRef arriving;    ///< what the other results' gradients contribute, in AotModule::joint
+  graph::ValueRef whole;       ///< with what was given for it
+  std::vector<int32_t> from;   ///< tangents that `arriving` is computed from
+};
+
 /// Everything a compiled region needs at run time. Forward results are, in order: new data of mutated inputs, results the user sees
 /// or that views are made of, saved intermediates.
 struct AotModule {
@@ -56,9 +65,8 @@ struct AotModule {
   std::vector<MutationPlan> mutations;
   std::vector<SavedPlan> saved;
   std::vector<int32_t> tangents;          ///< forward results that carry a gradient, in order of the autograd node's outputs
-  std::vector<graph::TensorMeta> tangentMeta;  ///< sizes, strides and dtype that the backward graph expects for each
   std::vector<int32_t> gradInputs;        ///< inputs that get a gradient; backward's outputs, in order (an output may be None)
-  std::vector<bool> gradDefined;          ///< whether the backward graph computes it (false: the gradient is undefined)
+  std::vector<InnerResult> inner;         ///< upstream first
   int32_t forwardResults = 0;
   bool opaqueHistory = false;              ///< a gradient formula of the user's is inside: `joint` does not say how values depend on inputs
 };

@@ -19,16 +19,17 @@ struct Visit {
   int pending = 0;       ///< edges into it that have not delivered
   bool needed = false;   ///< some end lies behind it
   variable_list inputs;  ///< gradients gathered so far
+  std::vector<std::pair<size_t, uint32_t>> seeds;  ///< given for its inputs: position of the seed, and which input
 };
 
 class Walk {
  public:
   Walk(std::span<const GradientSeed> seeds, std::span<const std::shared_ptr<Node>> ends,
-       const std::function<void(const Node&)>& before)
-      : before_(before), results_(ends.size()) {
+       const WalkObserver& observer)
+      : observer_(observer), seeds_(seeds), results_(ends.size()) {
     for (size_t i = 0; i < ends.size(); ++i)
       if (ends[i]) ends_[ends[i].get()].push_back(i);
-    for (auto& seed : seeds) plant(seed);
+    for (size_t i = 0; i < seeds.size(); ++i) plant(i);
     explore();
   }
 
@@ -55,12 +56,20 @@ class Walk {
     return inputs;
   }
 
-  void plant(const GradientSeed& seed) {
-    auto edge = torch::autograd::impl::gradient_edge(seed.root);
+  void plant(size_t seed) {
+    auto edge = torch::autograd::impl::gradient_edge(seeds_[seed].root);
     auto* node = edge.function.get();
     if (!visits_.count(node)) roots_.push_back(node);
+    visits_[node].seeds.emplace_back(seed, edge.input_nr);
     keep_.push_back(edge.function);
-    add(inputsOf(node)[edge.input_nr], seed.gradient);
+  }
+
+  /// Adds what was given for the results that `visit` is the history of to what arrived from others.
+  void addSeeds(const Visit& visit, variable_list& inputs) {
+    const variable_list arrived = visit.seeds.empty() ? variable_list() : inputs;
+    for (auto& [seed, slot] : visit.seeds) add(inputs[slot], seeds_[seed].gradient);
+    for (auto& [seed, slot] : visit.seeds)
+      if (arrived[slot].defined() && observer_.met) observer_.met(seed, arrived[slot], inputs[slot]);
   }
 
   // Depth first without recursion: counts edges, and on leaving a node knows whether an end lies behind it.
@@ -94,7 +103,7 @@ class Walk {
   }
 
   variable_list evaluate(Node* node, variable_list inputs) {
-    if (before_) before_(*node);
+    if (observer_.before) observer_.before(*node);
     for (auto& hook : node->pre_hooks()) inputs = (*hook)(inputs);
     variable_list kept;
     if (!node->post_hooks().empty()) kept = inputs;
@@ -109,6 +118,7 @@ class Walk {
   void step(Node* node) {
     auto inputs = std::move(inputsOf(node));
     bool needed = visits_.at(node).needed;
+    addSeeds(visits_.at(node), inputs);
     for (auto& hook : node->tensor_pre_hooks()) inputs = (*hook)(inputs);
     for (auto& [index, hook] : node->retains_grad_hooks()) inputs = (*hook)(inputs);
     if (auto end = ends_.find(node); end != ends_.end())
@@ -127,7 +137,8 @@ class Walk {
   struct Later {
     bool operator()(const Node* a, const Node* b) const { return a->sequence_nr() < b->sequence_nr(); }
   };
-  const std::function<void(const Node&)>& before_;
+  const WalkObserver& observer_;
+  std::span<const GradientSeed> seeds_;
   std::vector<at::Tensor> results_;
   std::unordered_map<Node*, std::vector<size_t>> ends_;
   std::unordered_map<Node*, Visit> visits_;
@@ -139,8 +150,8 @@ class Walk {
 }  // namespace
 
 std::vector<at::Tensor> walkBackward(std::span<const GradientSeed> seeds, std::span<const std::shared_ptr<Node>> ends,
-                                     const std::function<void(const Node&)>& before) {
-  return Walk(seeds, ends, before).run();
+                                     const WalkObserver& observer) {
+  return Walk(seeds, ends, observer).run();
 }
 
 }  // namespace fusebox::aot

@@ -16,12 +16,19 @@ struct GradientSeed {
   at::Tensor gradient;
 };
 
+/// Sees the walk as it goes.
+struct WalkObserver {
+  std::function<void(const torch::autograd::Node&)> before;  ///< called ahead of every formula
+  /// Gradients arrived at the root of seed `seed` from other seeds too; `whole` is their sum with its own.
+  std::function<void(size_t seed, const at::Tensor& arriving, const at::Tensor& whole)> met;
+};
+
 /// Walks libtorch's autograd graph from `seeds` on the calling thread, as the Engine would (order, hooks, validate_outputs), and
 /// returns what arrives at each of `ends` (first input of that node; undefined when nothing does). Leaves outside `ends` are not
-/// accumulated into. `before` is called ahead of every formula. libtorch's own Engine is not used because it wants device threads
+/// accumulated into. libtorch's own Engine is not used because it wants device threads
 /// and streams, and tracing state is per thread.
 std::vector<at::Tensor> walkBackward(std::span<const GradientSeed> seeds,
                                      std::span<const std::shared_ptr<torch::autograd::Node>> ends,
-                                     const std::function<void(const torch::autograd::Node&)>& before);
+                                     const WalkObserver& observer);
 
 }  // namespace fusebox::aot

@@ -2,11 +2,11 @@
 
 #include <torch/csrc/autograd/functions/basic_ops.h>
 #include <torch/csrc/autograd/functions/utils.h>
+#include <torch/csrc/autograd/graph_task.h>
 #include <torch/csrc/autograd/saved_variable.h>
 #include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
-#include <set>
 
 #include "engine/aot/executor_scope.h"
 #include "engine/runtime/graph_interpreter.h"
@@ -16,39 +16,66 @@ namespace fusebox::aot {
 
 using torch::autograd::variable_list;
 
-std::shared_ptr<const Executor> AotFunction::Shared::backwardExecutor() {
-  std::lock_guard lock(mutex);
-  if (!backward) {
-    ExecutorScope scope;
-    auto made = compileBackward(*module);
-    TORCH_CHECK(made, "Fusebox could not compile the backward graph: ", made.error().text());
-    backward = std::make_shared<const Executor>(std::move(*made));
-  }
-  return backward;
+using Shared = AotFunction::Shared;
+
+Shared::GradientCode& Shared::describe(Gradients which, const graph::Graph& graph) {
+  auto& made = code[static_cast<size_t>(which)];
+  if (!made.given.empty()) return made;
+  const size_t saved = module->saved.size();
+  auto placeholders = graph.placeholders();
+  for (size_t i = saved; i < placeholders.size(); ++i) made.given.push_back(graph.node(placeholders[i]).outputs[0].tensor);
+  made.tangentsRead = placeholdersRead(graph, saved);
+  return made;
 }
 
-const std::vector<std::vector<int32_t>>& AotFunction::Shared::tangentsOfGradients() {
+const Shared::GradientCode& Shared::interfaceOf(Gradients which) {
   std::lock_guard lock(mutex);
-  if (!tangentsRead.empty()) return tangentsRead;
-  auto& graph = *module->backward;
-  const auto saved = static_cast<int32_t>(module->saved.size());
-  std::vector<std::set<int32_t>> reads(graph.nodes().size());
-  for (auto& node : graph.nodes()) {
-    auto& mine = reads[static_cast<size_t>(node.id)];
-    if (node.kind == graph::NodeKind::Placeholder && node.index >= saved) mine.insert(node.index - saved);
-    if (node.kind == graph::NodeKind::Call)
-      graph::Graph::forEachValue(node.args, [&](graph::ValueRef v) {
-        auto& from = reads[static_cast<size_t>(v.node)];
-        mine.insert(from.begin(), from.end());
-      });
-  }
-  for (auto& result : graph.output()->args) {
-    auto* value = result.as<graph::ValueRef>();
-    auto from = value ? reads[static_cast<size_t>(value->node)] : std::set<int32_t>();
-    tangentsRead.emplace_back(from.begin(), from.end());
-  }
-  return tangentsRead;
+  auto& known = code[static_cast<size_t>(which)];
+  return known.given.empty() ? describe(which, gradientGraph(*module, which)) : known;
 }
+
+const Executor& Shared::executor(Gradients which) {
+  std::lock_guard lock(mutex);
+  auto& known = code[static_cast<size_t>(which)];
+  if (!known.executor) {
+    ExecutorScope scope;
+    auto made = which == Gradients::OfInputs ? compileBackward(*module, *module->backward)
+                                             : compileBackward(*module, gradientGraph(*module, which));
+    TORCH_CHECK(made, "Fusebox could not compile the backward graph: ", made.error().text());
+    known.executor = std::make_shared<const Executor>(std::move(*made));
+  }
+  return *known.executor;
+}
+
+const SecondOrder& Shared::secondOrder(Gradients which) {
+  std::lock_guard lock(mutex);
+  auto& known = code[static_cast<size_t>(which)];
+  if (!known.second) known.second = std::make_shared<const SecondOrder>(makeSecondOrder(*module, which));
+  return *known.second;
+}
+
+namespace {
+
+/// Results whose gradient comes only from tangents that got none: they get none either, where the graph would give zeros.
+std::vector<size_t> unasked(const std::vector<std::vector<int32_t>>& reads, const variable_list& given) {
+  std::vector<size_t> made;
+  if (std::all_of(given.begin(), given.end(), [](auto& g) { return g.defined(); })) return made;
+  for (size_t i = 0; i < reads.size(); ++i)
+    if (!reads[i].empty() && std::none_of(reads[i].begin(), reads[i].end(), [&](int32_t t) { return given[static_cast<size_t>(t)].defined(); }))
+      made.push_back(i);
+  return made;
+}
+
+bool isWatched(torch::autograd::Node& node) {
+  if (!node.tensor_pre_hooks().empty() || !node.retains_grad_hooks().empty() || !node.pre_hooks().empty() || !node.post_hooks().empty())
+    return true;
+  auto* tasks = torch::autograd::get_current_graph_task_exec_info();
+  if (!tasks) return false;
+  auto found = tasks->find(&node);
+  return found != tasks->end() && found->second.captures_;
+}
+
+}  // namespace
 
 CompiledNode::CompiledNode(std::shared_ptr<AotFunction::Shared> shared, torch::autograd::edge_list next)
     : Node(std::move(next)), shared_(std::move(shared)) {}
@@ -63,62 +90,61 @@ void CompiledNode::save(const std::vector<at::Tensor>& inputs, const std::vector
       continue;
     }
     auto& t = results[plan.index];
-    bool isOutput = t.grad_fn().get() == this;
     // Writes through an alias that the user holds must be noticed when backward reads this one.
     if (plan.aliasedResult >= 0 && !t.is_inference())
       t.unsafeGetTensorImpl()->set_version_counter(results[plan.aliasedResult].unsafeGetTensorImpl()->version_counter());
-    saved_.emplace_back(t, isOutput);
+    const auto* history = t.grad_fn().get();
+    // A result with a node of its own leads here: kept as it is, it would keep itself alive.
+    if (history && history != this) saved_.emplace_back(t.detach(), false);
+    else saved_.emplace_back(t, history == this);
   }
 }
 
-/// Inputs whose gradient comes only from results that got none: they get none either, where the graph would give zeros.
-std::vector<size_t> CompiledNode::gradientsNobodyAskedFor(const variable_list& gradients) const {
-  std::vector<size_t> unasked;
-  if (std::all_of(gradients.begin(), gradients.end(), [](auto& g) { return g.defined(); })) return unasked;
-  auto& reads = shared_->tangentsOfGradients();
-  for (size_t i = 0; i < reads.size(); ++i)
-    if (!reads[i].empty() && std::none_of(reads[i].begin(), reads[i].end(), [&](int32_t t) { return gradients[static_cast<size_t>(t)].defined(); }))
-      unasked.push_back(i);
-  return unasked;
+bool CompiledNode::innerWatched() {
+  if (inner_.empty()) return false;
+  const int task = torch::autograd::get_current_graph_task_id();
+  std::lock_guard lock(watchMutex_);
+  for (auto& [known, answer] : watched_)
+    if (known == task && task >= 0) return answer;
+  const bool answer = std::any_of(inner_.begin(), inner_.end(), [](auto& inner) {
+    auto node = inner.lock();
+    return node && isWatched(*node);
+  });
+  watched_.emplace_back(task, answer);
+  constexpr size_t kTasksAtOnce = 16;
+  if (watched_.size() > kTasksAtOnce) watched_.pop_front();
+  return answer;
 }
 
-std::vector<at::Tensor> CompiledNode::prepareTangents(const variable_list& gradients) const {
-  auto& module = *shared_->module;
+std::vector<at::Tensor> CompiledNode::prepare(const std::vector<graph::TensorMeta>& expected, const variable_list& given) const {
   std::vector<at::Tensor> made;
-  for (size_t i = 0; i < module.tangentMeta.size(); ++i) {
-    auto& meta = module.tangentMeta[i];
+  for (size_t i = 0; i < expected.size(); ++i) {
+    auto& meta = expected[i];
     std::vector<int64_t> sizes, strides;
     for (auto& s : meta.sizes) sizes.push_back(s.constant());
     for (auto& s : meta.strides) strides.push_back(s.constant());
-    auto& given = gradients[i];
+    auto& gradient = given[i];
     auto options = at::TensorOptions(static_cast<at::ScalarType>(meta.dtype)).device(trace::fromDevice(meta.device));
-    if (!given.defined()) {
+    if (!gradient.defined()) {
       made.push_back(at::empty_strided(sizes, strides, options).zero_());
-    } else if (given.strides() == at::IntArrayRef(strides) && given.scalar_type() == static_cast<at::ScalarType>(meta.dtype)) {
-      made.push_back(given);
+    } else if (gradient.strides() == at::IntArrayRef(strides) && gradient.scalar_type() == static_cast<at::ScalarType>(meta.dtype)) {
+      made.push_back(gradient);
     } else {
-      made.push_back(at::empty_strided(sizes, strides, options).copy_(given));
+      made.push_back(at::empty_strided(sizes, strides, options).copy_(gradient));
     }
   }
   return made;
 }
 
-std::shared_ptr<const SecondOrder> AotFunction::Shared::secondOrder() {
-  std::lock_guard lock(mutex);
-  if (!second) second = std::make_shared<const SecondOrder>(makeSecondOrder(*module));
-  return second;
-}
-
-variable_list CompiledNode::differentiableGradients(const SecondOrder& second, const variable_list& gradients) {
+variable_list CompiledNode::differentiable(const SecondOrder& second, const std::vector<at::Tensor>& given) {
   using Feed = SecondOrder::Feed;
   auto& module = *shared_->module;
   auto self = shared_from_this();
-  auto tangents = prepareTangents(gradients);
   std::vector<at::Tensor> values;
   for (auto& feed : second.feeds) {
     const auto i = static_cast<size_t>(feed.index);
     if (feed.kind == Feed::Kind::Tangent) {
-      values.push_back(tangents[i]);
+      values.push_back(given[i]);
     } else if (feed.kind == Feed::Kind::Input) {
       auto& [tensor, version] = inputs_[i];
       TORCH_CHECK(tensor.is_inference() || tensor._version() == version,
@@ -142,11 +168,11 @@ variable_list CompiledNode::differentiableGradients(const SecondOrder& second, c
   return std::move(*results);
 }
 
-variable_list CompiledNode::refuseDoubleBackward(variable_list gradients, const variable_list& tangents, const std::string& why) const {
+variable_list CompiledNode::refuseDoubleBackward(variable_list gradients, const variable_list& given, const std::string& why) const {
   const std::string message =
       "Fusebox: the backward of this compiled function cannot itself be differentiated (create_graph=True): " + why +
       ". Compute this gradient outside torch.compile.";
-  auto edges = torch::autograd::collect_next_edges(tangents);
+  auto edges = torch::autograd::collect_next_edges(given);
   // Gradients depend on the inputs only through what was saved.
   if (!saved_.empty()) edges.insert(edges.end(), next_edges().begin(), next_edges().end());
   bool any = false;
@@ -161,36 +187,36 @@ variable_list CompiledNode::refuseDoubleBackward(variable_list gradients, const 
   return gradients;
 }
 
-variable_list CompiledNode::apply(variable_list&& gradients) {
+variable_list CompiledNode::apply(variable_list&& given) {
+  return gradients(innerWatched() ? Gradients::OfInputsCut : Gradients::OfInputs, std::move(given));
+}
+
+variable_list CompiledNode::gradients(Gradients which, variable_list given) {
   std::lock_guard lock(mutex_);
-  auto& module = *shared_->module;
-  bool differentiable = c10::GradMode::is_enabled();
-  auto unasked = gradientsNobodyAskedFor(gradients);
-  std::shared_ptr<const SecondOrder> second;
-  if (differentiable) {
+  const bool again = c10::GradMode::is_enabled();
+  auto& code = shared_->interfaceOf(which);
+  const auto nobodyAsked = unasked(code.tangentsRead, given);
+  auto done = [&](variable_list made) {
+    for (auto i : nobodyAsked) made[i] = at::Tensor();
+    return made;
+  };
+  if (again) {
     TORCH_CHECK(!released_, torch::autograd::ERR_BACKWARD_TWICE);
-    second = shared_->secondOrder();
-    if (second->refusal.empty()) {
-      auto made = differentiableGradients(*second, gradients);
-      for (auto i : unasked) made[i] = at::Tensor();
-      return made;
-    }
+    auto& second = shared_->secondOrder(which);
+    if (second.refusal.empty()) return done(differentiable(second, prepare(code.given, given)));
   }
-  variable_list inputs, tangents, results;
+  variable_list inputs, results, kept;
   auto self = shared_from_this();
   for (auto& s : saved_) inputs.push_back(s.unpack(self));
-  if (differentiable) tangents = gradients;
+  if (again) kept = given;
   {
     ExecutorScope scope;
-    for (auto& t : prepareTangents(gradients)) inputs.push_back(t);
-    gradients.clear();
-    results = (*shared_->backwardExecutor())(inputs);
+    for (auto& t : prepare(code.given, given)) inputs.push_back(std::move(t));
+    given.clear();
+    results = shared_->executor(which)(inputs);
   }
-  variable_list made(module.gradInputs.size());
-  for (size_t i = 0; i < made.size(); ++i)
-    if (module.gradDefined[i]) made[i] = std::move(results[i]);
-  for (auto i : unasked) made[i] = at::Tensor();
-  return differentiable ? refuseDoubleBackward(std::move(made), tangents, second->refusal) : made;
+  results = done(std::move(results));
+  return again ? refuseDoubleBackward(std::move(results), kept, shared_->secondOrder(which).refusal) : results;
 }
 
 void CompiledNode::release_variables() {

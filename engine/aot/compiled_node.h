@@ -3,31 +3,42 @@
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/saved_variable.h>
 
+#include <array>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <vector>
 
 #include "engine/aot/aot_function.h"
+#include "engine/aot/gradient_graph.h"
 #include "engine/aot/second_order.h"
 
 namespace fusebox::aot {
 
 /// Compiled code that outlives its AotFunction because autograd graphs still need it.
 struct AotFunction::Shared {
+  /// How gradients of one kind are computed; each part is made when it is first wanted.
+  struct GradientCode {
+    std::shared_ptr<const Executor> executor;
+    std::shared_ptr<const SecondOrder> second;      ///< for gradients that are differentiated again (create_graph=True)
+    std::vector<graph::TensorMeta> given;           ///< sizes, strides and dtypes that are expected of the given gradients
+    std::vector<std::vector<int32_t>> tangentsRead; ///< for every result, the given gradients that it is computed from
+  };
+
   std::shared_ptr<const AotModule> module;
   Executor forward;
   BackwardCompiler compileBackward;
   std::mutex mutex;
-  std::shared_ptr<const Executor> backward;  ///< guarded by mutex; set once
-  std::shared_ptr<const SecondOrder> second; ///< guarded by mutex; set once
-  std::vector<std::vector<int32_t>> tangentsRead; ///< guarded by mutex; set once
+  std::array<GradientCode, kGradientsKinds> code;  ///< guarded by mutex; nothing changes once it is set
 
   /// Compiles on the first call. Throws c10::Error when compiling failed.
-  std::shared_ptr<const Executor> backwardExecutor();
-  /// For every entry of gradInputs, which tangents its gradient is computed from.
-  const std::vector<std::vector<int32_t>>& tangentsOfGradients();
-  /// For gradients that are differentiated again (create_graph=True).
-  std::shared_ptr<const SecondOrder> secondOrder();
+  const Executor& executor(Gradients which);
+  const SecondOrder& secondOrder(Gradients which);
+  /// With `given` and `tangentsRead` filled in.
+  const GradientCode& interfaceOf(Gradients which);
+
+ private:
+  GradientCode& describe(Gradients which, const graph::Graph& graph);
 };
 
 /// The autograd node of one call of a compiled region: inputs are the gradients of AotModule::tangents, outputs those of gradInputs.
@@ -35,18 +46,25 @@ class CompiledNode : public torch::autograd::Node {
  public:
   CompiledNode(std::shared_ptr<AotFunction::Shared> shared, torch::autograd::edge_list next);
 
-  /// Keeps what backward reads. `results` are the forward graph's; call after the differentiable ones got this node as history.
+  /// Keeps what backward reads. `results` are the forward graph's; call after the differentiable ones got their history.
   void save(const std::vector<at::Tensor>& inputs, const std::vector<at::Tensor>& results);
-  torch::autograd::variable_list apply(torch::autograd::variable_list&& gradients) override;
+  torch::autograd::variable_list apply(torch::autograd::variable_list&& given) override;
   void release_variables() override;
   std::string name() const override { return "CompiledFunctionBackward"; }
 
+  /// `given`: one gradient for every tangent, undefined where there is none. Differentiable in gradient mode.
+  torch::autograd::variable_list gradients(Gradients which, torch::autograd::variable_list given);
+
+  /// The node of an entry of AotModule::inner.
+  void addInner(const std::shared_ptr<torch::autograd::Node>& node) { inner_.push_back(node); }
+  /// Whether anybody looks at the gradients of inner results in the backward pass under way. The first answer holds for all of it,
+  /// since hooks can go away while it runs.
+  bool innerWatched();
+
  private:
-  std::vector<size_t> gradientsNobodyAskedFor(const torch::autograd::variable_list& gradients) const;
-  std::vector<at::Tensor> prepareTangents(const torch::autograd::variable_list& gradients) const;
-  /// Gradients with a history of their own.
-  torch::autograd::variable_list differentiableGradients(const SecondOrder& second, const torch::autograd::variable_list& gradients);
-  torch::autograd::variable_list refuseDoubleBackward(torch::autograd::variable_list gradients, const torch::autograd::variable_list& tangents,
+  std::vector<at::Tensor> prepare(const std::vector<graph::TensorMeta>& expected, const torch::autograd::variable_list& given) const;
+  torch::autograd::variable_list differentiable(const SecondOrder& second, const std::vector<at::Tensor>& given);
+  torch::autograd::variable_list refuseDoubleBackward(torch::autograd::variable_list gradients, const torch::autograd::variable_list& given,
                                                       const std::string& why) const;
 
   std::shared_ptr<AotFunction::Shared> shared_;
@@ -58,6 +76,10 @@ class CompiledNode : public torch::autograd::Node {
   bool released_ = false;
   std::vector<Input> inputs_;  ///< all that are not written to: what differentiating again starts from
   std::mutex mutex_;
+
+  std::vector<std::weak_ptr<torch::autograd::Node>> inner_;
+  std::mutex watchMutex_;
+  std::deque<std::pair<int, bool>> watched_;  ///< by graph task, the latest ones; guarded by watchMutex_
 };
 
 }  // namespace fusebox::aot

@@ -8,6 +8,7 @@
 #include <typeinfo>
 
 #include "engine/aot/backward_walk.h"
+#include "engine/aot/gradient_graph.h"
 #include "engine/aot/operator_kind.h"
 #include "engine/aot/partition.h"
 #include "engine/aot/trace_finisher.h"
@@ -37,6 +38,12 @@ bool isUserFunction(const torch::autograd::Node& node) {
 
 graph::ValueRef valueRef(const at::Tensor& t) { return trace::asTraceThroughWrapper(t)->value(); }
 
+at::Tensor belowFunctionalisation(const at::Tensor& t) {
+  if (!impl::isFunctionalTensor(t)) return t;
+  impl::sync(t);
+  return impl::from_functional_tensor(t);
+}
+
 }  // namespace
 
 Result<void> TraceFinisher::recordBackward() {
@@ -63,26 +70,25 @@ Result<void> TraceFinisher::recordBackward() {
     auto device = slot.value.device();
     auto tangent = recorder.placeholder(fmt::format("tangent_{}", seeds.size()), meta, device, nextIndex++, false);
     module_.tangents.push_back(static_cast<int32_t>(i));
-    module_.tangentMeta.push_back(trace::toMeta(meta, device));
     tangentNodes_.push_back(valueRef(tangent).node);
     seeds.push_back({slot.tracked, impl::to_functional_tensor(tangent)});
   }
 
   c10::impl::ExcludeDispatchKeyGuard noAutocast(c10::autocast_dispatch_keyset);
-  auto gradients = walkBackward(seeds, ends, [&](const torch::autograd::Node& node) {
+  WalkObserver observer;
+  observer.before = [&](const torch::autograd::Node& node) {
     recorder.setBackwardOrigin(node.sequence_nr());
     module_.opaqueHistory = module_.opaqueHistory || isUserFunction(node);
-  });
-  for (auto& g : gradients) {
-    module_.gradDefined.push_back(g.defined());
+  };
+  observer.met = [&](size_t seed, const at::Tensor& arriving, const at::Tensor& whole) {
+    module_.inner.push_back({static_cast<int32_t>(seed), valueRef(belowFunctionalisation(arriving)), valueRef(belowFunctionalisation(whole)), {}});
+  };
+  for (auto& g : walkBackward(seeds, ends, observer)) {
     if (!g.defined()) {
       gradients_.push_back(std::nullopt);
       continue;
     }
-    if (impl::isFunctionalTensor(g)) {
-      impl::sync(g);
-      g = impl::from_functional_tensor(g);
-    }
+    g = belowFunctionalisation(g);
     // A gradient that is a kept tensor itself would let the optimizer write into it.
     auto root = storageRoot(recorder.graph(), valueRef(g));
     if (!recorder.graph().node(root.node).isBackward) g = at::clone(g);
@@ -132,6 +138,7 @@ AotModule TraceFinisher::split() {
   for (auto& g : gradients_) results.push_back(g ? graph::Argument(*g) : graph::Argument());
   module_.joint.setOutputs(std::move(results));
   module_.joint.name = "joint";
+  finishInnerResults(module_);
   module_.constants = recorder.constants();
   return std::move(module_);
 }

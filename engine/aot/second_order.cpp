@@ -14,7 +14,7 @@ using Feed = SecondOrder::Feed;
 namespace {
 
 /// Values that are given rather than computed: inputs, kept random values (and kept copies of inputs that are overwritten), tangents.
-std::vector<Boundary> boundariesOf(const AotModule& module, std::vector<Feed>& feeds) {
+std::vector<Boundary> boundariesOf(const AotModule& module, Gradients which, std::vector<Feed>& feeds) {
   std::vector<Boundary> made;
   auto add = [&](ValueRef value, Feed::Kind kind, int32_t index) {
     made.push_back({value, module.joint.node(value.node).name});
@@ -31,11 +31,10 @@ std::vector<Boundary> boundariesOf(const AotModule& module, std::vector<Feed>& f
   const auto inputs = static_cast<int32_t>(module.inputs.size());
   for (auto id : module.joint.placeholders()) {
     const int32_t index = module.joint.node(id).index;
-    if (index >= inputs)
-      add({id, 0}, Feed::Kind::Tangent, index - inputs);
-    else if (!written[static_cast<size_t>(index)])
-      add({id, 0}, Feed::Kind::Input, index);
+    if (index < inputs && !written[static_cast<size_t>(index)]) add({id, 0}, Feed::Kind::Input, index);
   }
+  auto given = givenGradients(module, which);
+  for (size_t i = 0; i < given.size(); ++i) add(given[i], Feed::Kind::Tangent, static_cast<int32_t>(i));
   return made;
 }
 
@@ -61,19 +60,14 @@ std::string unavailable(const graph::Graph& joint, const std::vector<Boundary>& 
 
 }  // namespace
 
-SecondOrder makeSecondOrder(const AotModule& module) {
+SecondOrder makeSecondOrder(const AotModule& module, Gradients which) {
   SecondOrder made;
   if (module.opaqueHistory) {
     made.refusal = "a torch.autograd.Function is inside";
     return made;
   }
-  auto boundaries = boundariesOf(module, made.feeds);
-  std::vector<std::optional<ValueRef>> gradients;
-  auto& results = module.joint.output()->args;
-  for (size_t i = results.size() - module.gradInputs.size(); i < results.size(); ++i) {
-    auto* value = results[i].as<ValueRef>();
-    gradients.push_back(value ? std::optional(*value) : std::nullopt);
-  }
+  auto boundaries = boundariesOf(module, which, made.feeds);
+  auto gradients = computedGradients(module, which);
   made.refusal = unavailable(module.joint, boundaries, gradients);
   if (made.refusal.empty()) made.graph = extractGraph(module.joint, boundaries, gradients, [](const graph::Node&) { return false; });
   return made;

@@ -4,11 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "engine/aot/aot_module.h"
+#include "engine/aot/gradient_graph.h"
 
 namespace fusebox::aot {
 
-/// The gradients of a module as a function of its inputs and tangents, so that they can be differentiated again. What backward
+/// Gradients of a module as a function of its inputs and of the given gradients, so that they can be differentiated again. What backward
 /// keeps is computed anew from the inputs, except for random values, which were drawn once.
 struct SecondOrder {
   /// Where a placeholder of `graph` comes from: a real input, a tensor kept for backward, or a tangent, each by position.
@@ -16,11 +16,11 @@ struct SecondOrder {
     enum class Kind : uint8_t { Input, Saved, Tangent } kind = Kind::Input;
     int32_t index = -1;
   };
-  graph::Graph graph;         ///< results: one for every entry of AotModule::gradInputs
+  graph::Graph graph;         ///< results: those of gradientGraph()
   std::vector<Feed> feeds;    ///< in the order of the placeholders
   std::string refusal;        ///< why there is no such graph; empty: there is
 };
 
-SecondOrder makeSecondOrder(const AotModule& module);
+SecondOrder makeSecondOrder(const AotModule& module, Gradients which);
 
 }  // namespace fusebox::aot

@@ -1,5 +1,7 @@
 #include "engine/python/engine_module.h"
 
+#include <pybind11/stl.h>
+
 #include "engine/capture/driver.h"
 #include "engine/capture/entry_log.h"
 #include "engine/capture/hook.h"

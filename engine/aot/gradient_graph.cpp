@@ -1,0 +1,108 @@
+#include "engine/aot/gradient_graph.h"
+
+#include <algorithm>
+#include <set>
+
+#include "engine/aot/graph_extract.h"
+#include "engine/aot/operator_kind.h"
+
+namespace fusebox::aot {
+
+using graph::Graph;
+using graph::Node;
+using graph::NodeKind;
+using graph::ValueRef;
+
+namespace {
+
+/// Nodes that some gradient of an input is computed from.
+std::vector<bool> leadingToGradients(const AotModule& module) {
+  const auto& nodes = module.joint.nodes();
+  std::vector<bool> needed(nodes.size());
+  auto need = [&](ValueRef v) { needed[static_cast<size_t>(v.node)] = true; };
+  for (auto& g : computedGradients(module, Gradients::OfInputs))
+    if (g) need(*g);
+  for (size_t i = nodes.size(); i-- > 0;)
+    if (needed[i] && nodes[i].kind != NodeKind::Output) Graph::forEachValue(nodes[i].args, need);
+  return needed;
+}
+
+}  // namespace
+
+std::vector<ValueRef> givenGradients(const AotModule& module, Gradients which) {
+  std::vector<ValueRef> given(module.tangents.size());
+  const auto inputs = static_cast<int32_t>(module.inputs.size());
+  for (auto id : module.joint.placeholders())
+    if (const int32_t index = module.joint.node(id).index; index >= inputs) given[static_cast<size_t>(index - inputs)] = {id, 0};
+  if (which != Gradients::OfInputs)
+    for (auto& inner : module.inner) given[static_cast<size_t>(inner.tangent)] = inner.whole;
+  return given;
+}
+
+std::vector<std::optional<ValueRef>> computedGradients(const AotModule& module, Gradients which) {
+  std::vector<std::optional<ValueRef>> made;
+  if (which == Gradients::OfInnerResults) {
+    for (auto& inner : module.inner) made.push_back(inner.arriving);
+    return made;
+  }
+  auto& results = module.joint.output()->args;
+  for (size_t i = results.size() - module.gradInputs.size(); i < results.size(); ++i) {
+    auto* value = results[i].as<ValueRef>();
+    made.push_back(value ? std::optional(*value) : std::nullopt);
+  }
+  return made;
+}
+
+Graph gradientGraph(const AotModule& module, Gradients which) {
+  if (which == Gradients::OfInputs) return *module.backward;
+  std::vector<Boundary> boundaries;
+  for (auto& saved : module.saved) boundaries.push_back({saved.joint, "saved_" + module.joint.node(saved.joint.node).name});
+  auto given = givenGradients(module, which);
+  for (size_t i = 0; i < given.size(); ++i) boundaries.push_back({given[i], "tangent_" + std::to_string(i)});
+  Graph made = extractGraph(module.joint, boundaries, computedGradients(module, which), [](const Node&) { return false; });
+  made.name = which == Gradients::OfInputsCut ? "backward, inner results apart" : "backward of inner results";
+  return made;
+}
+
+std::vector<std::vector<int32_t>> placeholdersRead(const Graph& graph, size_t first) {
+  const auto start = static_cast<int32_t>(first);
+  std::vector<std::set<int32_t>> reads(graph.nodes().size());
+  for (auto& node : graph.nodes()) {
+    auto& mine = reads[static_cast<size_t>(node.id)];
+    if (node.kind == NodeKind::Placeholder && node.index >= start) mine.insert(node.index - start);
+    if (node.kind == NodeKind::Call)
+      Graph::forEachValue(node.args, [&](ValueRef v) {
+        auto& from = reads[static_cast<size_t>(v.node)];
+        mine.insert(from.begin(), from.end());
+      });
+  }
+  std::vector<std::vector<int32_t>> made;
+  for (auto& result : graph.output()->args) {
+    auto* value = result.as<ValueRef>();
+    auto from = value ? reads[static_cast<size_t>(value->node)] : std::set<int32_t>();
+    made.emplace_back(from.begin(), from.end());
+  }
+  return made;
+}
+
+void finishInnerResults(AotModule& module) {
+  auto& all = module.inner;
+  if (all.empty()) return;
+  const auto needed = leadingToGradients(module);
+  const auto shares = [&](const InnerResult& r) {
+    return std::count_if(all.begin(), all.end(), [&](auto& other) { return other.whole == r.whole; }) > 1;
+  };
+  std::vector<InnerResult> kept;
+  for (auto& r : all)
+    if (needed[static_cast<size_t>(r.whole.node)] && !shares(r)) kept.push_back(r);
+  for (auto& node : module.joint.nodes())
+    if (node.isBackward && node.kind == NodeKind::Call && kindOf(node.op).mustKeep) kept.clear();
+  // The walk met those first that lie downstream.
+  std::reverse(kept.begin(), kept.end());
+  all = std::move(kept);
+  if (all.empty()) return;
+  auto reads = placeholdersRead(gradientGraph(module, Gradients::OfInnerResults), module.saved.size());
+  for (size_t i = 0; i < all.size(); ++i) all[i].from = std::move(reads[i]);
+}
+
+}  // namespace fusebox::aot

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/aot/aot_module.h"
+
+namespace fusebox::aot {
+
+/// What is computed backward from the gradients of results. All are graphs with the same placeholders: the kept tensors, then one
+/// gradient for every entry of AotModule::tangents.
+enum class Gradients : uint8_t {
+  OfInputs,       ///< gradients of the inputs, from what was given for each result: AotModule::backward
+  OfInputsCut,    ///< the same, where inner results are given their whole gradient
+  OfInnerResults  ///< what arrives at each entry of AotModule::inner from the others, which are given their whole gradient
+};
+inline constexpr size_t kGradientsKinds = 3;
+
+/// Values of AotModule::joint that stand for the given gradients, in the order of AotModule::tangents.
+std::vector<graph::ValueRef> givenGradients(const AotModule& module, Gradients which);
+/// Values of AotModule::joint that are computed; nullopt where nothing arrives.
+std::vector<std::optional<graph::ValueRef>> computedGradients(const AotModule& module, Gradients which);
+
+graph::Graph gradientGraph(const AotModule& module, Gradients which);
+
+/// For every result of `graph`, positions of those of the placeholders from `first` on that it is computed from, counted from `first`.
+std::vector<std::vector<int32_t>> placeholdersRead(const graph::Graph& graph, size_t first);
+
+/// Fills in InnerResult::from, and drops inner results whose gradients could not be computed apart: such that share a gradient with
+/// another result, or that no input's gradient depends on, and all of them where backward draws random numbers.
+void finishInnerResults(AotModule& module);
+
+}  // namespace fusebox::aot
