@@ -63,6 +63,8 @@ struct Parsed {
   ExportOptions exporting;
   DoctorOptions doctor;
   CompareOptions compare;
+  WhyOptions why;
+  MemoryOptions memory;
   std::string openFile;
 };
 
@@ -95,6 +97,18 @@ void addReports(CLI::App& app, Parsed& p) {
   query->add_option("--limit", p.query.limit, "At most this many rows");
   addJson(query, p.query.json);
   query->footer(kQueryFooter);
+
+  auto* why = app.add_subcommand("why", "Say where the time of a step goes, and what each part of it is");
+  why->add_option("FILE", p.why.file, kFileHelp)->required();
+  why->add_flag("--run", p.why.wholeRun, "Split the whole recording instead of a step of its loop");
+  addJson(why, p.why.json);
+  why->footer("A step is one turn of the program's loop: marked by a profiler, or the pattern of calls that repeats. The rows sum up\n"
+              "to it; what the session does not hold is \"outside compiled code\".");
+
+  auto* memory = app.add_subcommand("memory", "Say what memory compiled graphs plan, what they keep for backward, and what was measured");
+  memory->add_option("FILE", p.memory.file, kFileHelp)->required();
+  memory->add_option("--graph", p.memory.graph, "The buffers of this graph and their lifetimes");
+  addJson(memory, p.memory.json);
 
   auto* diagram = app.add_subcommand("diagram", "Draw a graph as SVG, PNG, PDF or DOT");
   diagram->add_option("FILE", p.diagram.file, kFileHelp)->required();
@@ -177,6 +191,8 @@ int dispatch(const CLI::App& app, const Parsed& p, const OpenWindow& openWindow)
   if (app.got_subcommand("doctor")) return runDoctor(p.doctor);
   if (app.got_subcommand("open")) return showWindow(openWindow, {.file = p.openFile, .compareWith = {}, .runCommand = {}});
   if (app.got_subcommand("debug")) return complainUsage("debug is not yet available; use `fusebox run` and look at the session");
+  if (app.got_subcommand("memory")) return explainMemory(p.memory);
+  if (app.got_subcommand("why")) return explainTime(p.why);
   if (app.got_subcommand("compare")) return showComparison(p.compare, openWindow);
   return showWindow(openWindow, {});
 }

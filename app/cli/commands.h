@@ -33,6 +33,15 @@ struct ExportOptions {
   std::string file, output;
   bool redact = false, json = false;
 };
+struct WhyOptions {
+  std::string file;
+  bool wholeRun = false, json = false;
+};
+struct MemoryOptions {
+  std::string file;
+  int64_t graph = 0;
+  bool json = false;
+};
 struct CompareOptions {
   std::string a, b, html;
   std::string engines = "fusebox,stock", python;
@@ -50,6 +59,8 @@ int showSummary(const SummaryOptions& options);
 int runQuery(const QueryOptions& options);
 int drawDiagram(const DiagramOptions& options);
 int exportSession(const ExportOptions& options);
+int explainMemory(const MemoryOptions& options);
+int explainTime(const WhyOptions& options);
 /// Runs the script once under each engine and fills in `a` and `b`; the script's exit code where that is not 0.
 int runForComparison(CompareOptions& options);
 int compareFiles(CompareOptions options);

@@ -14,6 +14,8 @@
 #include "profiler/export/perfetto_trace.h"
 #include "profiler/export/redacted_session.h"
 #include "profiler/export/tables.h"
+#include "profiler/query/memory.h"
+#include "profiler/query/slowness.h"
 #include "profiler/query/summary.h"
 #include "profiler/session/reader.h"
 
@@ -40,6 +42,29 @@ int showSummary(const SummaryOptions& options) {
     fmt::print("{}\n{}", options.file, query::toText(*summary));
   }
   return kOk;
+}
+
+namespace {
+
+template <class T>
+int printReport(const Result<T>& report, bool json) {
+  if (!report) return complain(report.error());
+  fmt::print("{}", json ? query::toJson(*report).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n" : query::toText(*report));
+  return kOk;
+}
+
+}  // namespace
+
+int explainMemory(const MemoryOptions& options) {
+  auto reader = openInput(options.file);
+  if (!reader) return complain(reader.error());
+  return options.graph > 0 ? printReport(query::lifetimesOf(**reader, options.graph), options.json) : printReport(query::memoryOf(**reader), options.json);
+}
+
+int explainTime(const WhyOptions& options) {
+  auto reader = openInput(options.file);
+  if (!reader) return complain(reader.error());
+  return printReport(query::whySlow(**reader, options.wholeRun), options.json);
 }
 
 int runQuery(const QueryOptions& options) {

@@ -5,6 +5,7 @@
 
 #include "profiler/compare/align.h"
 #include "profiler/compare/snapshot_times.h"
+#include "profiler/query/memory.h"
 
 namespace fusebox::compare {
 namespace {
@@ -37,6 +38,7 @@ struct Loading {
   std::unordered_map<int64_t, size_t> objectOfFrame;
   std::unordered_map<int64_t, std::pair<size_t, size_t>> compileAt;  ///< object and index; a backward compile belongs to its forward one
   SampledTimes times;
+  std::unordered_map<int64_t, int64_t> peaks;  ///< planned bytes by graph
 };
 
 Result<void> readFrames(Loading& l) {
@@ -166,20 +168,6 @@ Result<void> readGroups(const Reader& reader, const SampledTimes& times, Graph& 
                      });
 }
 
-/// The most bytes of planned and owned buffers that are alive at one step.
-Result<int64_t> livePeak(const Reader& reader, int64_t graph) {
-  std::map<int64_t, int64_t> change;
-  auto read = reader.each("SELECT first_use, last_use, bytes FROM t_buffer WHERE graph_id = ? AND kind IN ('planned', 'owned') AND first_use >= 0", {graph},
-                          [&](const Statement& s) {
-                            change[s.integer(0)] += s.integer(2);
-                            change[s.integer(1) + 1] -= s.integer(2);
-                          });
-  if (!read) return tl::unexpected(read.error());
-  int64_t alive = 0, most = 0;
-  for (const auto& [step, bytes] : change) most = std::max(most, alive += bytes);
-  return most;
-}
-
 struct Candidate {
   int64_t id, compile;
   std::string stage, name;
@@ -224,9 +212,7 @@ Result<void> readGraphs(Loading& l) {
     std::unordered_map<int64_t, int32_t> at;
     if (auto read = readNodes(l.reader, graph, at); !read) return read;
     if (auto read = readGroups(l.reader, l.times, graph, at); !read) return read;
-    auto peak = livePeak(l.reader, c.id);
-    if (!peak) return tl::unexpected(peak.error());
-    graph.poolBytes = *peak;
+    if (const auto peak = l.peaks.find(c.id); peak != l.peaks.end()) graph.poolBytes = peak->second;
     graph.call = l.times.call(c.compile);
     l.out.hasGroups = l.out.hasGroups || !graph.groups.empty();
     const auto& place = l.compileAt.at(c.compile);
@@ -293,7 +279,10 @@ Result<Snapshot> takeSnapshot(const Reader& reader, int level) {
   out.imported = !reader.info("imported_format").empty();
   auto times = SampledTimes::read(reader);
   if (!times) return tl::unexpected(times.error());
-  Loading loading{reader, out, level, {}, {}, std::move(*times)};
+  auto memory = query::memoryOf(reader);
+  if (!memory) return tl::unexpected(memory.error());
+  Loading loading{reader, out, level, {}, {}, std::move(*times), {}};
+  for (const auto& graph : memory->graphs) loading.peaks[graph.graph] = graph.peakBytes;
   using Part = Result<void> (*)(Loading&);
   for (const Part part : {readFrames, readCompiles, readGuards, readBreaks, readRecompiles, readGraphs, readLoose, readLines, readSources,
                           readGuardChecks}) {

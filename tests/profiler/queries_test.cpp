@@ -3,7 +3,12 @@
 #include <QTest>
 
 #include "profiler/query/graphs.h"
+#include "profiler/query/memory.h"
+#include "profiler/query/slowness.h"
 #include "profiler/query/source.h"
+#include "profiler/query/steps.h"
+#include "profiler/session/schema.h"
+#include "profiler/session/writer.h"
 #include "tests/profiler/synthetic_session.h"
 
 using namespace fusebox;
@@ -48,6 +53,165 @@ class QueriesTest : public QObject {
     const int64_t sum = (*notes)[11].timeNs + (*notes)[12].timeNs + (*notes)[13].timeNs;
     QVERIFY(sum <= facts_.totalNs && sum > facts_.totalNs - 1000);
     QVERIFY((*notes)[13].timeNs > (*notes)[12].timeNs);
+  }
+
+  void repeatsAreFound() {
+    using V = std::vector<int64_t>;
+    QCOMPARE(query::findRepeat({}).period, size_t{0});
+    QCOMPARE(query::findRepeat({1, 2, 3, 4, 5}).period, size_t{0});
+    V loop = {9, 8, 7};  // what comes before
+    for (int i = 0; i < 20; ++i) loop.insert(loop.end(), {1, 2, 2, 3});
+    auto repeat = query::findRepeat(loop);
+    QCOMPARE(repeat.period, size_t{4});
+    QVERIFY(repeat.first <= 3 && repeat.first + repeat.count == loop.size());
+    loop.insert(loop.end(), {5, 6});  // and after
+    repeat = query::findRepeat(loop);
+    QCOMPARE(repeat.period, size_t{4});
+    QCOMPARE(repeat.first + repeat.count, loop.size() - 2);
+  }
+
+  /// A program whose every nanosecond is known: 10 steps of 1000 µs, in each a forward call with two kernels and, after a pause, a backward
+  /// call with one, a copy, and one recompilation in one of them.
+  void stepTimeIsSplitExactly() {
+    const std::string path = dir_.filePath("steps.fusebox").toStdString();
+    auto made = Writer::create(path);
+    QVERIFY(made);
+    Writer& w = **made;
+    constexpr std::monostate null;
+    constexpr int64_t us = 1000, start = 1'000'000'000;
+    const auto text = [](const char* s) { return std::string(s); };
+    w.post(RowKind::Info, {text("schema_version"), int64_t{kSchemaVersion}});
+    w.post(RowKind::Frame, {int64_t{1}, null, text("f"), text("f"), text("/m.py"), int64_t{1}, null, text("compiled"), null, start});
+    const auto compile = [&](int64_t id, Cell parent, const char* kind, int64_t from, int64_t to, Cell failure) {
+      w.post(RowKind::Compile, {id, parent.index() ? Cell{null} : Cell{int64_t{1}}, parent, int64_t{0}, text(kind), null, null, int64_t{0}, from, to, text("ok"), null, null, null, failure, int64_t{1}, text("/m.py"), int64_t{1}});
+    };
+    compile(1, null, "frame", start - 900 * us, start - 800 * us, null);
+    compile(2, int64_t{1}, "backward", start - 800 * us, start - 700 * us, null);
+    compile(3, null, "frame", start + 5 * 1000 * us + 650 * us, start + 5 * 1000 * us + 750 * us, int64_t{1});  // in a pause of step 5
+    w.post(RowKind::GuardFailure, {int64_t{1}, int64_t{1}, int64_t{1}, int64_t{1}, text("L['x']"), text("8"), text("9"), text("recompile"), text("/m.py"), int64_t{1}, start});
+    for (int64_t k = 1; k <= 4; ++k) {
+      w.post(RowKind::Kernel, {k, int64_t{1}, null, null, "kernel" + std::to_string(k), text(k == 4 ? "extern" : "generated"), k == 4 ? Cell{text("aten::copy_")} : Cell{null}, text("cpu"), null, null, int64_t{0}, int64_t{0}, int64_t{0},
+                               text("/m.py"), int64_t{2}, start, null});
+    }
+    LaunchRing* ring = w.openRing(1);
+    for (int64_t i = 0; i < 10; ++i) {
+      const int64_t t = start + i * 1000 * us;
+      ring->push({t + 20 * us, 100 * us, 0, 1, 1});
+      ring->push({t + 130 * us, 50 * us, 0, 2, 2});
+      ring->push({t, 200 * us, 0, 1, kCallTag});
+      ring->push({t, 5 * us, 0, 1, kGuardCheckTag});
+      ring->push({t + 310 * us, 190 * us, 0, 3, 3});
+      ring->push({t + 500 * us, 40 * us, 0, 4, 4});
+      ring->push({t + 300 * us, 300 * us, 0, 2, kCallTag});
+    }
+    Writer::closeRing(ring);
+    w.finish();
+    auto reader = Reader::open(path);
+    QVERIFY(reader);
+    auto steps = query::findSteps(**reader);
+    QVERIFY(steps);
+    QCOMPARE(steps->steps.size(), size_t{9});
+    for (const auto& step : steps->steps) QCOMPARE(step.ns(), 1000 * us);
+    QCOMPARE(steps->steps[0].startNs, start);  // after the longest pause: before the forward call
+    auto why = query::whySlow(**reader);
+    QVERIFY(why);
+    QVERIFY(!why->wholeRun);
+    QCOMPARE(why->stepNs, 1e6);
+    const std::map<query::TimeKind, double> expected = {{query::TimeKind::Kernels, 340e3}, {query::TimeKind::Copies, 40e3}, {query::TimeKind::Guards, 5e3},
+                                                        {query::TimeKind::LaunchGaps, (50 + 70 - 5) * 1e3}, {query::TimeKind::Recompiles, 100e3 / 9},
+                                                        {query::TimeKind::Outside, 500e3 - 100e3 / 9}};
+    double sum = 0;
+    QCOMPARE(why->rows.size(), expected.size());
+    for (const auto& row : why->rows) {
+      QVERIFY2(expected.contains(row.kind) && std::abs(row.ns - expected.at(row.kind)) < 1, query::timeKindName(row.kind));
+      sum += row.ns;
+      if (row.kind == query::TimeKind::Kernels) {
+        QCOMPARE(row.count, int64_t{3});
+        QCOMPARE(row.parts[0].id, int64_t{3});
+        QCOMPARE(row.parts[0].ns, 190e3);
+      }
+      if (row.kind == query::TimeKind::Recompiles) QCOMPARE(row.parts[0].subject, query::TimeSubject::Failure);
+    }
+    QVERIFY(std::abs(sum - why->stepNs) < 1);
+    auto whole = query::whySlow(**reader, true);
+    QVERIFY(whole && whole->wholeRun);
+    sum = 0;
+    for (const auto& row : whole->rows) sum += row.ns;
+    QVERIFY(std::abs(sum - whole->stepNs) < 1);
+  }
+
+  void nothingToSplitIsSaid() {
+    const std::string path = dir_.filePath("empty.fusebox").toStdString();
+    auto made = Writer::create(path);
+    QVERIFY(made);
+    (*made)->post(RowKind::Info, {std::string("schema_version"), int64_t{kSchemaVersion}});
+    (*made)->finish();
+    auto reader = Reader::open(path);
+    QVERIFY(reader);
+    QCOMPARE(query::whySlow(**reader).error().code, ErrorCode::NotFound);
+    QVERIFY(query::memoryOf(**reader)->graphs.empty());
+    QCOMPARE(query::lifetimesOf(**reader, 1).error().code, ErrorCode::NotFound);
+  }
+
+  /// Three planned buffers, one of which takes another's place, and a result that lives on.
+  void lifetimesAndPeak() {
+    const std::string path = dir_.filePath("memory.fusebox").toStdString();
+    auto made = Writer::create(path);
+    QVERIFY(made);
+    Writer& w = **made;
+    constexpr std::monostate null;
+    const auto text = [](const char* s) { return std::string(s); };
+    w.post(RowKind::Info, {text("schema_version"), int64_t{kSchemaVersion}});
+    w.post(RowKind::Info, {text("memory.peak_rss_bytes"), int64_t{123456}});
+    w.post(RowKind::Frame, {int64_t{1}, null, text("f"), text("f"), text("/m.py"), int64_t{1}, null, text("compiled"), null, int64_t{1}});
+    for (int64_t c : {1, 2}) {
+      w.post(RowKind::Compile, {c, c == 1 ? Cell{int64_t{1}} : Cell{null}, c == 1 ? Cell{null} : Cell{int64_t{1}}, int64_t{0}, text(c == 1 ? "frame" : "backward"), null, null, int64_t{0}, c, c + 1, text("ok"), null, null, null, null,
+                                int64_t{1}, text("/m.py"), int64_t{1}});
+    }
+    const auto graph = [&](int64_t id, int64_t compile, const char* stage, const char* direction) {
+      w.post(RowKind::Graph, {id, compile, text(stage), text(direction), text("f"), null, int64_t{3}, int64_t{0}, int64_t{1}, int64_t{1}, null, int64_t{1}});
+    };
+    graph(1, 1, "forward", "forward");
+    graph(2, 1, "post_fusion", "forward");
+    graph(3, 2, "post_fusion", "backward");
+    const auto placeholder = [&](int64_t id, int64_t in, const char* name, int64_t bytes) {
+      w.post(RowKind::Node, {id, in, id, text(name), text("placeholder"), text(""), null, text("float32"), text("[8]"), null, text("cpu"), null, bytes, int64_t{0}, null, null, null, null, null});
+    };
+    placeholder(1, 1, "weight", 64);
+    placeholder(2, 3, "saved_weight", 64);
+    placeholder(3, 3, "saved_relu", 256);
+    placeholder(4, 3, "tangent_0", 32);
+    for (int64_t g = 0; g < 4; ++g) w.post(RowKind::FusionGroup, {g + 1, int64_t{1}, int64_t{2}, g, "step" + std::to_string(g), text("pointwise"), null, int64_t{0}, int64_t{0}, int64_t{0}, null, null, null});
+    const auto buffer = [&](int64_t id, int64_t in, const char* name, const char* kind, int64_t bytes, int64_t first, int64_t last, Cell offset, Cell reuses) {
+      w.post(RowKind::Buffer, {id, int64_t{1}, in, text(name), text(kind), null, text("float32"), text("[8]"), text("cpu"), bytes, first, last, offset, reuses});
+    };
+    buffer(1, 2, "x", "input", 1000, 0, 3, null, null);
+    buffer(2, 2, "a", "planned", 100, 0, 1, int64_t{0}, null);
+    buffer(3, 2, "b", "planned", 50, 1, 2, int64_t{128}, null);
+    buffer(4, 2, "c", "planned", 80, 2, 3, int64_t{0}, int64_t{2});
+    buffer(5, 2, "out", "owned", 40, 1, 1, null, null);
+    buffer(6, 3, "g", "planned", 8, 0, 0, int64_t{0}, null);
+    w.finish();
+    auto reader = Reader::open(path);
+    QVERIFY(reader);
+    auto memory = query::memoryOf(**reader);
+    QVERIFY(memory);
+    QCOMPARE(memory->measured.peakRssBytes, int64_t{123456});
+    QCOMPARE(memory->graphs.size(), size_t{2});
+    const auto& forward = memory->graphs[0];
+    QCOMPARE(forward.peakBytes, int64_t{190});  // a, b and the result at step 1
+    QCOMPARE(forward.peakStep, int64_t{1});
+    QCOMPARE(forward.poolBytes, int64_t{178});
+    QCOMPARE(forward.plannedBytes, int64_t{230});
+    QCOMPARE(forward.resultBytes, int64_t{40});
+    QCOMPARE(memory->graphs[1].savedBytes, int64_t{256});
+    auto lives = query::lifetimesOf(**reader, 2);
+    QVERIFY(lives);
+    QCOMPARE(lives->alive, (std::vector<int64_t>{100, 190, 170, 120}));
+    QCOMPARE(lives->stepNames[3], std::string("step3"));
+    QCOMPARE(lives->saved.size(), size_t{2});
+    QVERIFY(lives->saved[0].name == "relu" && !lives->saved[0].kept && lives->saved[1].kept);
+    QVERIFY(query::toText(*lives).find("190 B at its peak, at step 1 of 4 (step1)") != std::string::npos);
   }
 
   void graphCarriesGroups() {

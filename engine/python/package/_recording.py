@@ -1,6 +1,7 @@
 """Writing a session: fusebox.record(path), and what the host process uses."""
 
 import contextlib
+import os
 import platform
 import sys
 
@@ -17,7 +18,33 @@ def facts(engine="fusebox"):
             **settings}
 
 
+def _memory_at_start():
+    """Resident bytes now; the peak since the process began is only known at the end."""
+    try:
+        with open("/proc/self/statm") as file:
+            return {"memory.start_rss_bytes": int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")}
+    except (OSError, ValueError, IndexError):
+        return {}
+
+
+def _memory_at_end():
+    """Peaks of the process and of torch's allocators, for devices that were used."""
+    import resource
+
+    import torch
+
+    found = {"memory.peak_rss_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}
+    if torch.cuda.is_initialized():
+        for index in range(torch.cuda.device_count()):
+            allocated = torch.cuda.max_memory_allocated(index)
+            if allocated:
+                found[f"memory.device.cuda:{index}.peak_allocated_bytes"] = allocated
+                found[f"memory.device.cuda:{index}.peak_reserved_bytes"] = torch.cuda.max_memory_reserved(index)
+    return found
+
+
 def start(path, engine="fusebox", **more):
+    more.update(_memory_at_start())
     _engine.start_recording(str(path), {**facts(engine), **{k: str(v) for k, v in more.items()}})
 
 
@@ -27,7 +54,12 @@ def fact(key, value):
 
 
 def stop():
-    _engine.stop_recording()
+    try:
+        with contextlib.suppress(RuntimeError):  # not recording any more
+            for key, value in _memory_at_end().items():
+                fact(key, value)
+    finally:
+        _engine.stop_recording()
 
 
 @contextlib.contextmanager

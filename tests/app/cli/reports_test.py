@@ -117,6 +117,18 @@ class Reports(unittest.TestCase):
         self.assertEqual(fusebox("export", self.session, "--redact", "-o", self.path("given.fusebox")).returncode, 0)
         self.assertEqual(json.loads(fusebox("summary", "--json", self.path("given.fusebox")).stdout)["launches"], 2000)
 
+    def test_why_and_memory(self):
+        text = fusebox("why", self.session)
+        self.assertEqual(text.returncode, 0, text.stderr)
+        for flags in ([], ["--run"]):
+            why = json.loads(fusebox("why", "--json", *flags, self.session).stdout)
+            self.assertAlmostEqual(sum(r["ns"] for r in why["rows"]), why["step_ns"], delta=1 + 1e-9 * why["step_ns"])
+            self.assertAlmostEqual(sum(r["share"] for r in why["rows"]), 1)
+        memory = json.loads(fusebox("memory", "--json", self.session).stdout)
+        self.assertEqual(set(memory), {"graphs", "measured"})
+        self.assertEqual(fusebox("memory", self.session).returncode, 0)
+        self.assertEqual(fusebox("memory", "--graph", 99999, self.session).returncode, 3)
+
     def test_compare(self):
         other = synthesize(self.path("other.fusebox"))
         page = self.path("compared.html")

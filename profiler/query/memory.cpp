@@ -1,0 +1,174 @@
+#include "profiler/query/memory.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace fusebox::query {
+namespace {
+
+using session::Reader;
+using session::Statement;
+
+constexpr const char* kBuffers =
+    "SELECT buffer_id, coalesce(node_id, 0), coalesce(bytes, 0), name, kind, dtype, shape, device, file, line, coalesce(first_use, -1), coalesce(last_use, -1), "
+    "coalesce(pool_offset, -1), coalesce(reuses_buffer_id, 0) FROM buffers WHERE graph_id = ? ORDER BY first_use, buffer_id";
+
+Result<std::vector<BufferLife>> buffersOf(const Reader& reader, int64_t graph, int64_t steps) {
+  std::vector<BufferLife> out;
+  auto read = reader.each(kBuffers, {graph}, [&](const Statement& s) {
+    BufferLife b;
+    int64_t* const numbers[] = {&b.id, &b.node, &b.bytes};
+    for (int c = 0; c < 3; ++c) *numbers[c] = s.integer(c);
+    std::string* const texts[] = {&b.name, &b.kind, &b.dtype, &b.shape, &b.device, &b.file};
+    for (int c = 0; c < 6; ++c) *texts[c] = s.string(3 + c);
+    b.line = s.integer(9);
+    b.first = s.integer(10);
+    b.last = b.kind == "owned" && b.first >= 0 ? std::max(s.integer(11), steps - 1) : s.integer(11);
+    b.poolOffset = s.integer(12);
+    b.reuses = s.integer(13);
+    out.push_back(std::move(b));
+  });
+  if (!read) return tl::unexpected(read.error());
+  return out;
+}
+
+std::vector<int64_t> aliveBytes(const std::vector<BufferLife>& buffers, int64_t steps) {
+  std::vector<int64_t> change(static_cast<size_t>(std::max<int64_t>(steps, 0)) + 1, 0);
+  for (const BufferLife& b : buffers) {
+    if (!b.countsInPeak() || b.first >= steps) continue;
+    change[static_cast<size_t>(b.first)] += b.bytes;
+    change[static_cast<size_t>(std::min(std::max(b.last, b.first) + 1, steps))] -= b.bytes;
+  }
+  std::vector<int64_t> alive;
+  int64_t sum = 0;
+  for (int64_t s = 0; s < steps; ++s) alive.push_back(sum += change[static_cast<size_t>(s)]);
+  return alive;
+}
+
+void addUp(MemoryGraph& g, const std::vector<BufferLife>& buffers) {
+  const auto alive = aliveBytes(buffers, g.steps);
+  for (size_t s = 0; s < alive.size(); ++s) {
+    if (alive[s] > g.peakBytes) g.peakBytes = alive[s], g.peakStep = static_cast<int64_t>(s);
+  }
+  for (const BufferLife& b : buffers) {
+    if (b.poolOffset >= 0) g.poolBytes = std::max(g.poolBytes, b.poolOffset + b.bytes);
+    int64_t* const sum = b.kind == "planned" ? &g.plannedBytes : b.kind == "owned" ? &g.resultBytes : b.kind == "input" ? &g.inputBytes : nullptr;
+    if (sum) *sum += b.bytes;
+  }
+}
+
+/// "saved_relu" and "relu" are one tensor on both sides of the pass.
+std::string plainName(const std::string& name) { return name.starts_with("saved_") ? name.substr(6) : name; }
+
+Result<std::vector<SavedTensor>> savedFor(const Reader& reader, int64_t backward, int64_t compile) {
+  std::set<std::string> kept;
+  auto read = reader.each(
+      "SELECT n.name FROM t_node n JOIN t_graph g ON g.id = n.graph_id WHERE n.kind = 'placeholder' AND g.direction <> 'backward' AND g.stage = 'forward' "
+      "AND g.compile_id IN (?1, (SELECT parent_id FROM t_compile WHERE id = ?1))",
+      {compile}, [&](const Statement& s) { kept.insert(s.string(0)); });
+  if (!read) return tl::unexpected(read.error());
+  std::vector<SavedTensor> out;
+  read = reader.each("SELECT id, name, coalesce(bytes, 0), dtype, shape, file, line FROM t_node WHERE graph_id = ? AND kind = 'placeholder'", {backward}, [&](const Statement& s) {
+    const std::string name = s.string(1);
+    if (name.starts_with("tangent")) return;  // the gradient that comes in
+    out.push_back({s.integer(0), s.integer(2), plainName(name), s.string(3), s.string(4), s.string(5), s.integer(6), kept.contains(plainName(name))});
+  });
+  if (!read) return tl::unexpected(read.error());
+  std::stable_sort(out.begin(), out.end(), [](const SavedTensor& a, const SavedTensor& b) { return a.bytes > b.bytes; });
+  return out;
+}
+
+Result<std::vector<MemoryGraph>> graphRows(const Reader& reader, int64_t only) {
+  std::vector<MemoryGraph> out;
+  auto read = reader.each(
+      "SELECT g.graph_id, coalesce(g.compile_id, 0), coalesce(f.qualname, f.name, g.name), g.file, g.line, g.direction = 'backward', "
+      "(SELECT max(count(*), coalesce(max(x.position) + 1, 0)) FROM t_fusion_group x WHERE x.graph_id = g.graph_id) "
+      "FROM graphs g LEFT JOIN t_frame f ON f.id = g.frame_id WHERE (?1 = 0 OR g.graph_id = ?1) AND EXISTS(SELECT 1 FROM t_buffer b WHERE b.graph_id = g.graph_id) ORDER BY g.graph_id",
+      {only}, [&](const Statement& s) {
+        out.push_back({.graph = s.integer(0), .compile = s.integer(1), .line = s.integer(4), .name = s.string(2), .file = s.string(3), .backward = s.integer(5) != 0, .steps = s.integer(6)});
+      });
+  if (!read) return tl::unexpected(read.error());
+  return out;
+}
+
+Result<void> complete(const Reader& reader, MemoryGraph& graph, const std::vector<BufferLife>& buffers) {
+  // Where groups were not recorded, buffers still say how far their steps go.
+  for (const BufferLife& b : buffers) {
+    if (b.kind != "owned") graph.steps = std::max(graph.steps, b.last + 1);
+  }
+  addUp(graph, buffers);
+  if (!graph.backward) return {};
+  auto saved = savedFor(reader, graph.graph, graph.compile);
+  if (!saved) return tl::unexpected(saved.error());
+  for (const SavedTensor& t : *saved) graph.savedBytes += t.kept ? 0 : t.bytes;
+  return {};
+}
+
+MeasuredMemory measuredBy(const Reader& reader) {
+  MeasuredMemory out{reader.infoInteger("memory.start_rss_bytes"), reader.infoInteger("memory.peak_rss_bytes"), {}};
+  for (const auto& [key, value] : reader.info()) {
+    constexpr std::string_view kPrefix = "memory.device.", kSuffix = ".peak_allocated_bytes";
+    if (!key.starts_with(kPrefix) || !key.ends_with(kSuffix)) continue;
+    const std::string name = key.substr(kPrefix.size(), key.size() - kPrefix.size() - kSuffix.size());
+    out.devices.push_back({name, reader.infoInteger(key), reader.infoInteger("memory.device." + name + ".peak_reserved_bytes")});
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<Memory> memoryOf(const Reader& reader) {
+  Memory out;
+  auto graphs = graphRows(reader, 0);
+  if (!graphs) return tl::unexpected(graphs.error());
+  out.graphs = std::move(*graphs);
+  for (MemoryGraph& graph : out.graphs) {
+    auto buffers = buffersOf(reader, graph.graph, graph.steps);
+    if (!buffers) return tl::unexpected(buffers.error());
+    if (auto done = complete(reader, graph, *buffers); !done) return tl::unexpected(done.error());
+  }
+  out.measured = measuredBy(reader);
+  return out;
+}
+
+Result<GraphLifetimes> lifetimesOf(const Reader& reader, int64_t graph) {
+  auto rows = graphRows(reader, graph);
+  if (!rows) return tl::unexpected(rows.error());
+  if (graph <= 0 || rows->empty()) return fail(ErrorCode::NotFound, "no buffers were recorded for graph " + std::to_string(graph), reader.path());
+  GraphLifetimes out{.graph = rows->front(), .buffers = {}, .stepNames = {}, .stepKernels = {}, .alive = {}, .saved = {}};
+  auto buffers = buffersOf(reader, graph, out.graph.steps);
+  if (!buffers) return tl::unexpected(buffers.error());
+  out.buffers = std::move(*buffers);
+  if (auto done = complete(reader, out.graph, out.buffers); !done) return tl::unexpected(done.error());
+  out.alive = aliveBytes(out.buffers, out.graph.steps);
+  out.stepNames.resize(static_cast<size_t>(out.graph.steps));
+  out.stepKernels.resize(static_cast<size_t>(out.graph.steps));
+  auto read = reader.each("SELECT position, name, coalesce(kernel_id, 0) FROM t_fusion_group WHERE graph_id = ?", {graph}, [&](const Statement& s) {
+    const int64_t position = s.integer(0);
+    if (position < 0 || position >= out.graph.steps) return;
+    out.stepNames[static_cast<size_t>(position)] = s.string(1);
+    out.stepKernels[static_cast<size_t>(position)] = s.integer(2);
+  });
+  if (!read) return tl::unexpected(read.error());
+  // The backward graph of the same function: this one, or that of a compile below it.
+  int64_t backward = out.graph.backward ? graph : 0, compile = out.graph.compile;
+  if (!backward) {
+    read = reader.each(
+        "SELECT g.id, g.compile_id FROM t_graph g LEFT JOIN t_compile c ON c.id = g.compile_id WHERE g.direction = 'backward' AND (g.compile_id = ?1 OR c.parent_id = ?1) "
+        "ORDER BY EXISTS(SELECT 1 FROM t_buffer b WHERE b.graph_id = g.id), g.id",
+        {out.graph.compile}, [&](const Statement& s) {
+          backward = s.integer(0);
+          compile = s.integer(1);
+        });
+    if (!read) return tl::unexpected(read.error());
+  }
+  if (backward) {
+    auto saved = savedFor(reader, backward, compile);
+    if (!saved) return tl::unexpected(saved.error());
+    out.saved = std::move(*saved);
+  }
+  return out;
+}
+
+}  // namespace fusebox::query

@@ -1,0 +1,93 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "profiler/query/memory.h"
+
+namespace fusebox::query {
+namespace {
+
+using nlohmann::json;
+
+std::string bytes(int64_t count) {
+  static constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  double value = static_cast<double>(count);
+  size_t unit = 0;
+  while (value >= 1024 && unit + 1 < std::size(kUnits)) value /= 1024, ++unit;
+  return fmt::format("{:.{}f} {}", value, unit == 0 || value >= 100 ? 0 : 2, kUnits[unit]);
+}
+
+std::string nameOf(const MemoryGraph& g) { return g.name + (g.backward ? " (backward)" : ""); }
+
+json graphJson(const MemoryGraph& g) {
+  return {{"graph", g.graph}, {"compile", g.compile}, {"name", g.name}, {"file", g.file}, {"line", g.line}, {"backward", g.backward}, {"steps", g.steps}, {"peak_bytes", g.peakBytes},
+          {"peak_step", g.peakStep}, {"pool_bytes", g.poolBytes}, {"planned_bytes", g.plannedBytes}, {"result_bytes", g.resultBytes}, {"input_bytes", g.inputBytes},
+          {"saved_bytes", g.savedBytes}};
+}
+
+}  // namespace
+
+json toJson(const Memory& m) {
+  json graphs = json::array(), devices = json::array();
+  for (const auto& g : m.graphs) graphs.push_back(graphJson(g));
+  for (const auto& d : m.measured.devices) devices.push_back({{"device", d.name}, {"peak_allocated_bytes", d.allocatedBytes}, {"peak_reserved_bytes", d.reservedBytes}});
+  return {{"graphs", graphs}, {"measured", {{"start_rss_bytes", m.measured.startRssBytes}, {"peak_rss_bytes", m.measured.peakRssBytes}, {"devices", devices}}}};
+}
+
+json toJson(const GraphLifetimes& l) {
+  json out = graphJson(l.graph), buffers = json::array(), saved = json::array();
+  for (const auto& b : l.buffers) {
+    buffers.push_back({{"id", b.id}, {"node", b.node}, {"name", b.name}, {"kind", b.kind}, {"dtype", b.dtype}, {"shape", b.shape}, {"device", b.device}, {"bytes", b.bytes}, {"first", b.first},
+                       {"last", b.last}, {"pool_offset", b.poolOffset}, {"reuses", b.reuses}, {"file", b.file}, {"line", b.line}});
+  }
+  for (const auto& s : l.saved) saved.push_back({{"node", s.node}, {"name", s.name}, {"bytes", s.bytes}, {"dtype", s.dtype}, {"shape", s.shape}, {"kept_anyway", s.kept}, {"file", s.file}, {"line", s.line}});
+  out["buffers"] = buffers;
+  out["saved"] = saved;
+  out["alive_bytes"] = l.alive;
+  out["step_names"] = l.stepNames;
+  return out;
+}
+
+std::string toText(const Memory& m) {
+  std::string out = "  measured  ";
+  if (m.measured.peakRssBytes > 0) {
+    out += fmt::format("the process held {} at most", bytes(m.measured.peakRssBytes));
+    if (m.measured.startRssBytes > 0) out += fmt::format(", {} when recording began", bytes(m.measured.startRssBytes));
+  } else {
+    out += m.measured.devices.empty() ? "not recorded" : "";
+  }
+  out += "\n";
+  for (const auto& d : m.measured.devices) out += fmt::format("            {}: {} in use at most, {} taken from the device\n", d.name, bytes(d.allocatedBytes), bytes(d.reservedBytes));
+  if (m.graphs.empty()) return out + "  no buffers of compiled graphs were recorded\n";
+  out += fmt::format("\n  {:>5}  {:<36} {:>10} {:>6} {:>10} {:>10} {:>10} {:>10}\n", "graph", "", "peak", "step", "pool", "results", "inputs", "saved");
+  for (const auto& g : m.graphs) {
+    out += fmt::format("  {:>5}  {:<36} {:>10} {:>6} {:>10} {:>10} {:>10} {:>10}\n", g.graph, nameOf(g).substr(0, 36), bytes(g.peakBytes), g.peakStep, bytes(g.poolBytes), bytes(g.resultBytes),
+                       bytes(g.inputBytes), g.backward ? bytes(g.savedBytes) : "");
+  }
+  return out + "\n  peak: planned buffers and results alive at one step. saved: activations kept from forward to backward.\n  --graph N shows the buffers of one.\n";
+}
+
+std::string toText(const GraphLifetimes& l) {
+  std::string out = fmt::format("  {}: {} at its peak, at step {} of {}{}\n  pool {} for {} of planned buffers\n", nameOf(l.graph), bytes(l.graph.peakBytes), l.graph.peakStep, l.graph.steps,
+                                static_cast<size_t>(l.graph.peakStep) < l.stepNames.size() ? " (" + l.stepNames[static_cast<size_t>(l.graph.peakStep)] + ")" : "", bytes(l.graph.poolBytes),
+                                bytes(l.graph.plannedBytes));
+  out += fmt::format("\n  {:<28} {:<8} {:>10} {:>11}  {}\n", "alive at the peak", "kind", "bytes", "steps", "what");
+  std::vector<const BufferLife*> alive;
+  for (const auto& b : l.buffers) {
+    if (b.countsInPeak() && b.first <= l.graph.peakStep && b.last >= l.graph.peakStep) alive.push_back(&b);
+  }
+  std::stable_sort(alive.begin(), alive.end(), [](const BufferLife* a, const BufferLife* b) { return a->bytes > b->bytes; });
+  for (size_t i = 0; i < alive.size() && i < 15; ++i) {
+    const BufferLife& b = *alive[i];
+    out += fmt::format("  {:<28} {:<8} {:>10} {:>5} – {:<3}  {}{}{}\n", b.name.substr(0, 28), b.kind, bytes(b.bytes), b.first, b.last, b.dtype, b.shape, b.file.empty() ? "" : fmt::format("  {}:{}", b.file, b.line));
+  }
+  if (alive.size() > 15) out += fmt::format("  … and {} smaller ones\n", alive.size() - 15);
+  if (!l.saved.empty()) out += "\n  kept for the backward pass\n";
+  for (size_t i = 0; i < l.saved.size() && i < 15; ++i) {
+    const SavedTensor& s = l.saved[i];
+    out += fmt::format("  {:<28} {:<8} {:>10} {:>11}  {}{}{}\n", s.name.substr(0, 28), s.kept ? "input" : "saved", bytes(s.bytes), "", s.dtype, s.shape, s.file.empty() ? "" : fmt::format("  {}:{}", s.file, s.line));
+  }
+  return out;
+}
+
+}  // namespace fusebox::query

@@ -1,0 +1,248 @@
+#include "profiler/query/slowness.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "profiler/query/slowness_events.h"
+#include "profiler/query/timeline.h"
+
+namespace fusebox::query {
+namespace {
+
+using session::Reader;
+using session::Statement;
+
+constexpr size_t kMostLooked = 24;            // steps that are read in full
+constexpr int64_t kMostSpans = 2'000'000;     // of a whole run
+
+struct KindText {
+  const char* name;
+  const char* title;
+  const char* meaning;
+};
+constexpr KindText kTexts[] = {
+    {"device_kernels", "Kernels on the device", "A kernel runs on the device."},
+    {"device_copies", "Copies on the device", "The device copies or fills memory and computes nothing."},
+    {"copies", "Copies", "A tensor is copied on the processor."},
+    {"kernels", "Kernels and operators on the processor", "A generated kernel or a library's operator runs on the processor."},
+    {"recompiles", "Recompiles", "A guard failed and the function was compiled again."},
+    {"compile", "Compiling", "A function was compiled for the first time."},
+    {"waiting", "Waiting for the device", "The program waits for a device that is idle already or runs something unknown."},
+    {"guards", "Guards", "The assumptions of compiled functions are checked before each call; estimated from the mean check of each entry."},
+    {"launch_gaps", "Launch gaps", "Inside a compiled call, and no kernel runs: arguments are bound, memory is taken, kernels are launched."},
+    {"breaks", "Graph breaks", "Python runs between the pieces that a graph break made of a function."},
+    {"outside", "Outside compiled code", "Python, data loading, the optimizer, operators outside compiled functions: what happens here is not recorded."},
+};
+const KindText& textOf(TimeKind kind) { return kTexts[static_cast<size_t>(kind)]; }
+
+struct Sums {
+  Split split;
+  std::map<std::pair<TimeKind, int64_t>, std::pair<double, int64_t>> parts;
+  std::map<int64_t, double> guards;
+  double guardNs = 0;
+  int64_t calls = 0;
+};
+
+/// Checks happen inside calls: what they took by their mean is moved from the gaps there, never more than there is.
+void moveGuards(Sums& sums) {
+  double& gaps = sums.split.ns[static_cast<size_t>(TimeKind::LaunchGaps)];
+  const double guards = std::min(sums.guardNs, gaps);
+  gaps -= guards;
+  sums.split.ns[static_cast<size_t>(TimeKind::Guards)] += guards;
+  sums.split.spans[static_cast<size_t>(TimeKind::Guards)] += sums.calls;
+  const double scale = sums.guardNs > 0 ? guards / sums.guardNs : 0;
+  for (const auto& [compile, ns] : sums.guards) {
+    sums.parts[{TimeKind::Guards, compile}] = {ns * scale, 0};
+    auto gap = sums.parts.find({TimeKind::LaunchGaps, compile});
+    if (gap != sums.parts.end()) gap->second.first = std::max(0.0, gap->second.first - ns * scale);
+  }
+}
+
+Result<Sums> addUp(const SpanReader& spans, const std::vector<Step>& steps) {
+  Sums out;
+  for (const Step& step : steps) {
+    auto window = spans.window(step);
+    if (!window) return tl::unexpected(window.error());
+    Split split = splitTime(step, std::move(window->spans));
+    for (size_t k = 0; k < split.ns.size(); ++k) {
+      out.split.ns[k] += split.ns[k];
+      out.split.spans[k] += split.spans[k];
+    }
+    for (const auto& [kind, id, ns, count] : split.parts) {
+      auto& part = out.parts[{kind, id}];
+      part.first += ns;
+      part.second += count;
+    }
+    for (const auto& [compile, ns] : window->guardsByCompile) out.guards[compile] += ns;
+    out.guardNs += window->guardNs;
+    out.calls += window->calls;
+  }
+  moveGuards(out);
+  return out;
+}
+
+/// Names and places of what parts are about.
+Result<void> describe(const Reader& reader, TimeKind kind, TimePart& part) {
+  const char* sql = nullptr;
+  switch (kind) {
+    case TimeKind::DeviceKernels:
+    case TimeKind::DeviceCopies:
+    case TimeKind::Kernels:
+    case TimeKind::Copies:
+      part.subject = TimeSubject::Kernel;
+      sql = "SELECT name, file, line, id FROM t_kernel WHERE id = ?";
+      break;
+    case TimeKind::Breaks:
+      part.subject = TimeSubject::Break;
+      sql = "SELECT kind || ': ' || reason, file, line, id FROM t_graph_break WHERE id = ?";
+      break;
+    case TimeKind::Recompiles:
+      part.subject = TimeSubject::Failure;
+      sql = "SELECT c.frame || ': ' || coalesce(x.guard || ', expected ' || x.expected || ', found ' || x.found, 'compiled again'), coalesce(x.file, c.file), coalesce(x.line, c.line), "
+            "coalesce(x.id, 0) FROM compiles c LEFT JOIN t_compile p ON p.id = c.parent_compile_id LEFT JOIN t_guard_failure x ON x.id = coalesce(c.failure_id, p.failure_id) WHERE c.compile_id = ?";
+      break;
+    default:
+      part.subject = TimeSubject::Compile;
+      sql = "SELECT CASE kind WHEN 'backward' THEN frame || ' (backward)' ELSE frame END, file, line, compile_id FROM compiles WHERE compile_id = ?";
+  }
+  bool found = false;
+  auto read = reader.each(sql, {part.id}, [&](const Statement& s) {
+    part.name = s.string(0);
+    part.file = s.string(1);
+    part.line = s.integer(2);
+    part.id = s.integer(3);
+    found = true;
+  });
+  if (!found || part.id == 0) part.subject = TimeSubject::None;
+  return read;
+}
+
+std::string plural(int64_t n, const char* one, const char* many) { return fmt::format("{} {}", n, n == 1 ? one : many); }
+
+std::string sentenceOf(const TimeRow& row, double stepNs) {
+  const auto most = [&](const char* words) {
+    if (row.parts.empty() || row.parts[0].name.empty()) return std::string();
+    const TimePart& p = row.parts[0];
+    return fmt::format("{} {} ({:.0f} % of the step)", words, p.name, 100 * p.ns / stepNs);
+  };
+  const int64_t n = row.count;
+  switch (row.kind) {
+    case TimeKind::DeviceKernels: return fmt::format("{} on the device;{}", plural(n, "kernel", "kernels"), most(" most time takes"));
+    case TimeKind::Kernels: return fmt::format("{};{}", plural(n, "launch or call", "launches and calls"), most(" most time takes"));
+    case TimeKind::DeviceCopies:
+    case TimeKind::Copies: return plural(n, "copy", "copies") + (row.parts.empty() || row.parts[0].name.empty() ? "." : "; " + most("most time takes"));
+    case TimeKind::Recompiles: return fmt::format("{} in all of them because a guard failed: {}", plural(n, "compilation", "compilations"), row.parts.empty() ? "" : row.parts[0].name);
+    case TimeKind::Compile: return fmt::format("{} in all of them, of functions seen for the first time", plural(n, "compilation", "compilations"));
+    case TimeKind::Waiting: return fmt::format("{} that waited for an idle device", plural(n, "synchronisation", "synchronisations"));
+    case TimeKind::Guards: return fmt::format("Assumptions checked before {}; estimated", plural(n, "call", "calls"));
+    case TimeKind::LaunchGaps: return fmt::format("{} in which no kernel ran: binding arguments, taking memory, launching", plural(n, "compiled call", "compiled calls"));
+    case TimeKind::Breaks: return fmt::format("Python ran {} between pieces of functions that broke", n == 1 ? "once" : fmt::format("{} times", n));
+    default: return "What happens here is not recorded: Python, data loading, the optimizer, operators outside compiled functions";
+  }
+}
+
+Result<std::vector<TimeRow>> rowsOf(const Reader& reader, const Sums& sums, double steps, double stepNs) {
+  std::vector<TimeRow> rows;
+  for (size_t k = 0; k < sums.split.ns.size(); ++k) {
+    const auto kind = static_cast<TimeKind>(k);
+    if (sums.split.ns[k] <= 0) continue;
+    const double turns = kind == TimeKind::Recompiles || kind == TimeKind::Compile ? 1 : steps;  // too few to be averaged
+    TimeRow row{.kind = kind, .ns = sums.split.ns[k] / steps, .count = std::llround(static_cast<double>(sums.split.spans[k]) / turns), .estimated = kind == TimeKind::Guards, .sentence = {}, .parts = {}};
+    for (const auto& [key, value] : sums.parts) {
+      if (key.first != kind || key.second == 0 || value.first <= 0) continue;
+      row.parts.push_back({.subject = TimeSubject::None, .id = key.second, .name = {}, .file = {}, .line = 0, .count = std::llround(static_cast<double>(value.second) / turns), .ns = value.first / steps});
+    }
+    std::sort(row.parts.begin(), row.parts.end(), [](const TimePart& a, const TimePart& b) { return a.ns > b.ns; });
+    if (row.parts.size() > kMostParts) row.parts.resize(kMostParts);
+    for (TimePart& part : row.parts) {
+      if (auto described = describe(reader, kind, part); !described) return tl::unexpected(described.error());
+    }
+    row.sentence = sentenceOf(row, stepNs);
+    rows.push_back(std::move(row));
+  }
+  std::sort(rows.begin(), rows.end(), [](const TimeRow& a, const TimeRow& b) { return a.ns > b.ns; });
+  return rows;
+}
+
+/// First and last moment of anything that takes time.
+Result<Step> wholeRecording(const Reader& reader) {
+  Step out;
+  bool any = false;
+  auto read = reader.each(
+      "SELECT min(a), max(b) FROM (SELECT min(start_ns) AS a, max(end_ns) AS b FROM t_block UNION ALL SELECT min(start_ns), max(end_ns) FROM t_compile "
+      "UNION ALL SELECT min(start_ns), max(start_ns + dur_ns) FROM t_gpu_event UNION ALL SELECT min(start_ns), max(start_ns + dur_ns) FROM t_cpu_event WHERE dur_ns > 0)",
+      {}, [&](const Statement& s) {
+        any = !s.isNull(0) && !s.isNull(1);
+        out = {s.integer(0), s.integer(1)};
+      });
+  if (!read) return tl::unexpected(read.error());
+  if (!any || out.ns() <= 0) return fail(ErrorCode::NotFound, "the session holds nothing that took time: no call, launch or compilation was recorded", reader.path());
+  return out;
+}
+
+Result<int64_t> countEvents(const Reader& reader) {
+  int64_t count = 0;
+  auto read = reader.each("SELECT (SELECT count(*) FROM t_launch) + (SELECT count(*) FROM t_call) + (SELECT count(*) FROM t_gpu_event)", {}, [&](const Statement& s) { count = s.integer(0); });
+  if (!read) return tl::unexpected(read.error());
+  return count;
+}
+
+void sayDistribution(const std::vector<Step>& steps, Slowness& out) {
+  std::vector<double> ns;
+  for (const Step& s : steps) ns.push_back(static_cast<double>(s.ns()));
+  std::sort(ns.begin(), ns.end());
+  out.minNs = ns.front();
+  out.maxNs = ns.back();
+  out.medianNs = ns.size() % 2 == 1 ? ns[ns.size() / 2] : (ns[ns.size() / 2 - 1] + ns[ns.size() / 2]) / 2;
+}
+
+/// Evenly over all of them, the first and the last among them.
+std::vector<Step> chooseSteps(const std::vector<Step>& steps) {
+  if (steps.size() <= kMostLooked) return steps;
+  std::vector<Step> out;
+  for (size_t i = 0; i < kMostLooked; ++i) out.push_back(steps[i * (steps.size() - 1) / (kMostLooked - 1)]);
+  return out;
+}
+
+}  // namespace
+
+const char* timeKindName(TimeKind kind) { return textOf(kind).name; }
+const char* timeKindTitle(TimeKind kind) { return textOf(kind).title; }
+const char* timeKindMeaning(TimeKind kind) { return textOf(kind).meaning; }
+
+Result<Slowness> whySlow(const Reader& reader, bool wholeRun) {
+  auto steps = findSteps(reader);
+  if (!steps) return tl::unexpected(steps.error());
+  Slowness out;
+  out.wholeRun = wholeRun || steps->steps.empty();
+  out.how = out.wholeRun ? (wholeRun ? "the whole recording" : "nothing repeats, so this is the whole recording") : steps->how;
+  if (out.wholeRun) {
+    auto whole = wholeRecording(reader);
+    if (!whole) return tl::unexpected(whole.error());
+    auto events = countEvents(reader);
+    if (!events) return tl::unexpected(events.error());
+    if (*events > kMostSpans) return fail(ErrorCode::Unsupported, fmt::format("the recording has {} launches and calls, more than are split as a whole ({}); look at a step", *events, kMostSpans), reader.path());
+    steps->steps = {*whole};
+  }
+  const std::vector<Step> looked = chooseSteps(steps->steps);
+  out.steps = static_cast<int64_t>(steps->steps.size());
+  out.looked = static_cast<int64_t>(looked.size());
+  sayDistribution(steps->steps, out);
+  auto spans = SpanReader::open(reader);
+  if (!spans) return tl::unexpected(spans.error());
+  auto sums = addUp(*spans, looked);
+  if (!sums) return tl::unexpected(sums.error());
+  double total = 0;
+  for (const Step& step : looked) total += static_cast<double>(step.ns());
+  out.stepNs = total / static_cast<double>(looked.size());
+  auto rows = rowsOf(reader, *sums, static_cast<double>(looked.size()), out.stepNs);
+  if (!rows) return tl::unexpected(rows.error());
+  out.rows = std::move(*rows);
+  if (spans->lacksDeviceTimes()) out.limits.push_back("kernels ran on a device, and for how long is not recorded: their time is in launch gaps and outside");
+  return out;
+}
+
+}  // namespace fusebox::query

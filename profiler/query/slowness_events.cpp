@@ -1,0 +1,166 @@
+#include "profiler/query/slowness_events.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+namespace fusebox::query {
+namespace {
+
+using session::Reader;
+using session::Statement;
+
+void add(std::vector<TimeSpan>& out, const Step& step, int64_t start, int64_t end, TimeKind kind, int64_t id) {
+  start = std::max(start, step.startNs);
+  end = std::min(end, step.endNs);
+  if (end > start) out.push_back({start, end, kind, id});
+}
+
+template <class T>
+const T* lookUp(const std::vector<std::pair<int64_t, T>>& sorted, int64_t key) {
+  const auto at = std::lower_bound(sorted.begin(), sorted.end(), key, [](const auto& x, int64_t k) { return x.first < k; });
+  return at != sorted.end() && at->first == key ? &at->second : nullptr;
+}
+
+}  // namespace
+
+Result<SpanReader> SpanReader::open(const Reader& reader) {
+  SpanReader out(reader);
+  auto done = reader.each(
+      "SELECT id FROM t_kernel WHERE op IN ('aten::copy_', 'aten::_to_copy', 'aten::clone', 'aten::contiguous', 'aten::to', 'aten::copy') OR name LIKE 'Memcpy%' OR name LIKE 'Memset%' ORDER BY id", {},
+      [&](const Statement& s) { out.copyKernels_.push_back(s.integer(0)); });
+  if (done) {
+    // A function that broke stays in pieces; the piece that a call ran is not recorded, so every pause after one of its calls counts.
+    done = reader.each("SELECT c.id, min(b.id) FROM t_graph_break b JOIN t_compile c ON c.frame_id = b.frame_id WHERE c.kind <> 'backward' GROUP BY c.id ORDER BY c.id", {},
+                       [&](const Statement& s) { out.brokenFrames_.emplace_back(s.integer(0), s.integer(1)); });
+  }
+  if (done) {
+    done = reader.each("SELECT compile_id, total_ns, calls FROM t_call_stats WHERE kind = 1 AND calls > 0 ORDER BY compile_id", {},
+                       [&](const Statement& s) { out.guardChecks_.emplace_back(s.integer(0), s.real(1) / s.real(2)); });
+  }
+  if (done) {
+    done = reader.each("SELECT id FROM t_kernel WHERE device <> '' AND device NOT LIKE 'cpu%' AND id IN (SELECT kernel_id FROM t_launch_stats) ORDER BY id", {},
+                       [&](const Statement& s) { out.deviceKernels_.push_back(s.integer(0)); });
+  }
+  if (done) done = reader.each("SELECT EXISTS(SELECT 1 FROM t_gpu_event WHERE kind = 'kernel')", {}, [&](const Statement& s) { out.deviceTimes_ = s.integer(0) != 0; });
+  if (!done) return tl::unexpected(done.error());
+  return out;
+}
+
+Result<void> SpanReader::calls(const Step& step, WindowFacts& out) const {
+  // Blocks (one thread each, in order of time) that reach into the window; an event that started before it is at most as long as the longest.
+  struct Call {
+    int64_t startNs, endNs, compile;
+    bool backward;
+  };
+  std::vector<Call> calls;
+  auto read = reader_->each(
+      "SELECT l.start_ns, l.dur_ns, l.compile_id, c.kind = 'backward' FROM t_block b JOIN t_call l ON l.id BETWEEN b.first_id AND b.last_id "
+      "LEFT JOIN t_compile c ON c.id = l.compile_id WHERE b.track = 1 AND b.end_ns > ?1 AND b.start_ns < ?2 AND l.start_ns < ?2 AND l.start_ns + l.dur_ns > ?1",
+      {step.startNs, step.endNs}, [&](const Statement& s) { calls.push_back({s.integer(0), s.integer(0) + s.integer(1), s.integer(2), s.integer(3) != 0}); });
+  if (!read) return read;
+  std::sort(calls.begin(), calls.end(), [](const Call& a, const Call& b) { return a.startNs < b.startNs; });
+  int64_t reached = 0;
+  for (size_t i = 0; i < calls.size(); ++i) {
+    const Call& c = calls[i];
+    add(out.spans, step, c.startNs, c.endNs, TimeKind::LaunchGaps, c.compile);
+    ++out.calls;
+    if (const double* check = lookUp(guardChecks_, c.compile)) {
+      out.guardNs += *check;
+      out.guardsByCompile.emplace_back(c.compile, *check);
+    }
+    reached = std::max(reached, c.endNs);
+    const int64_t* broken = lookUp(brokenFrames_, c.compile);
+    if (broken && i + 1 < calls.size() && !calls[i + 1].backward && calls[i + 1].startNs > reached) add(out.spans, step, reached, calls[i + 1].startNs, TimeKind::Breaks, *broken);
+  }
+  return {};
+}
+
+Result<WindowFacts> SpanReader::window(const Step& step) const {
+  WindowFacts out;
+  const auto span = [&](TimeKind kind) { return [&out, &step, kind](const Statement& s) { add(out.spans, step, s.integer(0), s.integer(0) + s.integer(1), kind, s.integer(2)); }; };
+  auto done = reader_->each(
+      "SELECT l.start_ns, l.dur_ns, l.kernel_id FROM t_block b JOIN t_launch l ON l.id BETWEEN b.first_id AND b.last_id "
+      "WHERE b.track = 0 AND b.end_ns > ?1 AND b.start_ns < ?2 AND l.start_ns < ?2 AND l.start_ns + l.dur_ns > ?1",
+      {step.startNs, step.endNs}, [&](const Statement& s) {
+        if (std::binary_search(deviceKernels_.begin(), deviceKernels_.end(), s.integer(2))) return;  // gpu_events tell
+        const bool copy = std::binary_search(copyKernels_.begin(), copyKernels_.end(), s.integer(2));
+        add(out.spans, step, s.integer(0), s.integer(0) + s.integer(1), copy ? TimeKind::Copies : TimeKind::Kernels, s.integer(2));
+      });
+  const std::vector<session::Cell> range{step.startNs, step.endNs};
+  if (done) {
+    done = reader_->each("SELECT start_ns, dur_ns, coalesce(kernel_id, 0), kind FROM t_gpu_event WHERE start_ns < ?2 AND start_ns + dur_ns > ?1 AND kind IN ('kernel', 'memcpy', 'memset')", range,
+                         [&](const Statement& s) {
+                           add(out.spans, step, s.integer(0), s.integer(0) + s.integer(1), s.text(3) == "kernel" ? TimeKind::DeviceKernels : TimeKind::DeviceCopies, s.integer(2));
+                         });
+  }
+  if (done) done = reader_->each("SELECT start_ns, end_ns - start_ns, id FROM t_compile WHERE end_ns > ?1 AND start_ns < ?2 AND failure_id IS NOT NULL", range, span(TimeKind::Recompiles));
+  if (done) {
+    // A backward pass is compiled with its forward; it is a recompilation where that is one.
+    done = reader_->each("SELECT c.start_ns, c.end_ns - c.start_ns, c.id, p.failure_id IS NOT NULL FROM t_compile c LEFT JOIN t_compile p ON p.id = c.parent_id "
+                         "WHERE c.end_ns > ?1 AND c.start_ns < ?2 AND c.failure_id IS NULL",
+                         range, [&](const Statement& s) {
+                           add(out.spans, step, s.integer(0), s.integer(0) + s.integer(1), s.integer(3) != 0 ? TimeKind::Recompiles : TimeKind::Compile, s.integer(2));
+                         });
+  }
+  if (done) {
+    done = reader_->each("SELECT start_ns, dur_ns, 0 FROM t_cpu_event WHERE start_ns < ?2 AND start_ns + dur_ns > ?1 AND kind = 'cpu_op'", range, span(TimeKind::Kernels));
+  }
+  if (done) {
+    done = reader_->each("SELECT start_ns, dur_ns, 0 FROM t_cpu_event WHERE start_ns < ?2 AND start_ns + dur_ns > ?1 AND (name GLOB 'cuda*Synchronize' OR name GLOB 'cu*Synchronize')", range,
+                         span(TimeKind::Waiting));
+  }
+  if (done) done = calls(step, out);
+  if (!done) return tl::unexpected(done.error());
+  return out;
+}
+
+Split splitTime(const Step& window, std::vector<TimeSpan> spans) {
+  constexpr auto kKinds = static_cast<size_t>(TimeKind::Count);
+  struct Edge {
+    int64_t ns;
+    bool begins;
+    uint32_t span;
+  };
+  std::vector<Edge> edges;
+  for (uint32_t i = 0; i < spans.size(); ++i) {
+    edges.push_back({spans[i].startNs, true, i});
+    edges.push_back({spans[i].endNs, false, i});
+  }
+  std::sort(edges.begin(), edges.end(), [](const Edge& a, const Edge& b) { return a.ns != b.ns ? a.ns < b.ns : a.begins < b.begins; });
+  Split out;
+  std::map<std::pair<TimeKind, int64_t>, std::pair<double, int64_t>> parts;
+  std::array<std::vector<uint32_t>, kKinds> open;
+  int64_t now = window.startNs;
+  const auto advance = [&](int64_t to) {
+    if (to <= now) return;
+    const double ns = static_cast<double>(to - now);
+    now = to;
+    for (size_t k = 0; k < kKinds; ++k) {
+      if (open[k].empty()) continue;
+      out.ns[k] += ns;
+      parts[{static_cast<TimeKind>(k), spans[open[k].back()].id}].first += ns;
+      return;
+    }
+    out.ns[static_cast<size_t>(TimeKind::Outside)] += ns;
+  };
+  for (const Edge& edge : edges) {
+    advance(edge.ns);
+    const TimeSpan& span = spans[edge.span];
+    auto& list = open[static_cast<size_t>(span.kind)];
+    if (edge.begins) {
+      list.push_back(edge.span);
+      ++out.spans[static_cast<size_t>(span.kind)];
+      ++parts[{span.kind, span.id}].second;
+    } else {
+      list.erase(std::find(list.begin(), list.end(), edge.span));
+    }
+  }
+  advance(window.endNs);
+  for (const auto& [key, value] : parts) out.parts.emplace_back(key.first, key.second, value.first, value.second);
+  return out;
+}
+
+}  // namespace fusebox::query
