@@ -17,7 +17,9 @@
 #include "views/graph/graph_view.h"
 #include "views/guards/guards_view.h"
 #include "views/kernels/kernels_view.h"
+#include "views/memory/memory_view.h"
 #include "views/overview/overview_view.h"
+#include "views/slowness/slowness_view.h"
 #include "views/source/source_view.h"
 #include "views/timeline/timeline_view.h"
 
@@ -97,6 +99,56 @@ class SessionViewsTest : public QObject {
     view.compareFiles(model_, "/nonexistent.fusebox");
     QVERIFY(ready.wait(10000));
     QVERIFY(view.findChild<EmptyState*>()->isEmpty());
+  }
+
+  void slownessSplitsTheTimeAndLeadsToKernels() {
+    auto view = show<SlownessView>(small_);
+    auto* kinds = view->findChild<QTableView*>("slowness.kinds");
+    QTRY_VERIFY(kinds->model()->rowCount() > 0);
+    double share = 0;
+    for (int r = 0; r < kinds->model()->rowCount(); ++r) share += kinds->model()->index(r, 2).data(TableModel::SortRole).toDouble();
+    QVERIFY2(std::abs(share - 1) < 1e-6 || std::abs(share - 100) < 1e-4, qPrintable(QString::number(share)));
+    int kernels = -1;
+    for (int r = 0; r < kinds->model()->rowCount(); ++r) {
+      if (kinds->model()->index(r, 0).data().toString().startsWith("Kernels")) kernels = r;
+    }
+    QVERIFY(kernels >= 0);
+    kinds->selectRow(kernels);
+    auto* parts = view->findChild<QTableView*>("slowness.parts");
+    QTRY_VERIFY(parts->model()->rowCount() > 1);
+    QSignalSpy opened(bus_.get(), &SelectionBus::openRequested);
+    parts->setCurrentIndex(parts->model()->index(0, 0));
+    parts->setFocus();
+    QTest::keyClick(parts, Qt::Key_Return);
+    QCOMPARE(opened.size(), 1);
+    QCOMPARE(opened[0][0].value<Location>().kind, ObjectKind::Kernel);
+    view->findChild<QComboBox*>("slowness.scope")->setCurrentIndex(1);
+    QTRY_VERIFY(view->findChild<QLabel*>("slowness.headline")->text().startsWith("The recording takes"));
+  }
+
+  void memoryShowsLifetimes() {
+    auto view = show<MemoryView>(small_);
+    auto* graphs = view->findChild<QTableView*>("memory.graphs");
+    QTRY_VERIFY(graphs->model()->rowCount() > 0);
+    QTRY_VERIFY(view->shown().graph.graph > 0);
+    auto* canvas = view->findChild<LifetimesCanvas*>();
+    const LifePicture picture = layOutLifetimes(view->shown());
+    QVERIFY(!picture.boxes.empty());
+    // No two buffers lie over each other at one step.
+    for (size_t i = 0; i < picture.boxes.size(); ++i) {
+      for (size_t j = 0; j < i; ++j) {
+        const LifeBox &a = picture.boxes[i], &b = picture.boxes[j];
+        const bool together = a.first <= b.last && b.first <= a.last, over = a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
+        QVERIFY2(!(together && over), qPrintable(QStringLiteral("buffers %1 and %2").arg(a.buffer).arg(b.buffer)));
+      }
+    }
+    canvas->setFocus();
+    QTest::keyClick(canvas, Qt::Key_Right);
+    QVERIFY(canvas->marked() >= 0);
+    QVERIFY(!view->findChild<QTableView*>("memory.buffers")->selectionModel()->selectedRows().isEmpty());
+    QSignalSpy activated(canvas, &LifetimesCanvas::activated);
+    QTest::keyClick(canvas, Qt::Key_Return);
+    QCOMPARE(activated.size(), 1);
   }
 
   void overviewShowsTheNumbers() {

@@ -3,7 +3,9 @@
 #include "views/graph/graph_view.h"
 #include "views/guards/guards_view.h"
 #include "views/kernels/kernels_view.h"
+#include "views/memory/memory_view.h"
 #include "views/overview/overview_view.h"
+#include "views/slowness/slowness_view.h"
 #include "views/source/source_view.h"
 #include "views/timeline/timeline_view.h"
 
@@ -16,7 +18,8 @@ View* make(const ViewContext& context) {
 }
 
 constexpr ViewEntry kViews[] = {{make<OverviewView>}, {make<SourceView>},  {make<GraphView>},
-                                {make<GuardsView>},   {make<KernelsView>}, {make<TimelineView>}};
+                                {make<GuardsView>},   {make<KernelsView>}, {make<TimelineView>},
+                                {make<SlownessView>}, {make<MemoryView>}};
 
 }  // namespace
 
