@@ -9,6 +9,7 @@
 
 #include "engine/codegen/cpu/jit.h"
 #include "engine/compiled_region.h"
+#include "engine/fusion_requests.h"
 #include "engine/kernel_code.h"
 #include "engine/inductor/lowered_graph.h"
 #include "engine/runtime/compiled_graph.h"
@@ -119,6 +120,13 @@ inductor::LowerOptions lowerOptions() {
   return options;
 }
 
+/// What rules about fusions name in vain: rules hold for every graph of the process, so that is no error.
+std::string unknownNames(const inductor::Schedule& schedule) {
+  std::string text;
+  for (const std::string& name : schedule.unknownNames) text += (text.empty() ? "; fusion rules name nothing here: " : ", ") + name;
+  return text;
+}
+
 /// The whole of TorchInductor's role, on one screen.
 Result<std::shared_ptr<CompiledRegion>> compileGraph(const graph::Graph& traced, const std::vector<at::Tensor>& constants,
                                                      const char* direction, const CompileOptions& options,
@@ -143,11 +151,12 @@ Result<std::shared_ptr<CompiledRegion>> compileGraph(const graph::Graph& traced,
   how.fuse = compilerConfig().fuse;
   how.maxFusionSize = compilerConfig().maxFusionSize;
   how.threads = at::get_num_threads();
+  how.rules = fusionRules();
   auto schedule = stages.run(Phase::Inductor, "scheduling", [&] { return inductor::schedule(*lowered, how); },
                              [&](StageTimer& timer, const inductor::Schedule& made) {
                                timer.nodes(count(lowered->operations.size()), count(made.groups.size()));
                                timer.detail(std::to_string(made.groups.size()) + " groups, " +
-                                            std::to_string(made.program.kernels.size()) + " distinct kernels");
+                                            std::to_string(made.program.kernels.size()) + " distinct kernels" + unknownNames(made));
                              });
   if (!schedule) return tl::unexpected(schedule.error());
 

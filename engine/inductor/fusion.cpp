@@ -17,6 +17,7 @@ constexpr int32_t kMaxSiblingDistance = 64;     ///< between two nodes that only
 constexpr size_t kSiblingWindow = 4;            ///< a reader is paired with this many readers after it
 constexpr int64_t kMinSiblingBytes = 512;       ///< of the buffer that two nodes read
 constexpr size_t kMaxRefusalsPerNode = 8;
+constexpr const char* kForbidden = "forbidden by user";
 constexpr int64_t kUnknownBytes = int64_t{1} << 20;  ///< guess for dynamic sizes
 
 struct Candidate {
@@ -29,20 +30,24 @@ uint64_t keyOf(int32_t a, int32_t b) { return static_cast<uint64_t>(static_cast<
 
 class Fuser : public MergeContext {
  public:
-  Fuser(const LoweredGraph& lowered, std::vector<ScheduleNode>& nodes, DependencyGraph& graph, const ScheduleOptions& options)
-      : lowered_(lowered), nodes_(nodes), graph_(graph), options_(options), uses_(usesOf(lowered, nodes)),
+  Fuser(const LoweredGraph& lowered, std::vector<ScheduleNode>& nodes, DependencyGraph& graph, const ScheduleOptions& options,
+        const FusionRules& rules)
+      : lowered_(lowered), nodes_(nodes), graph_(graph), options_(options), rules_(rules), uses_(usesOf(lowered, nodes)),
         isResult_(resultBuffers(lowered)), versions_(nodes.size(), 0) {
     for (const LoweredBuffer& buffer : lowered.buffers) bytes_.push_back(bytesOf(buffer.meta, kUnknownBytes));
   }
 
   std::vector<FusionDecision> run() {
-    for (int round = 0; round < kMaxRounds; ++round)
+    force();
+    for (int round = 0; options_.fuse && round < kMaxRounds; ++round)
       if (!runRound()) break;
+    force();  // what lay between two may be inside one of them by now
     return takeDecisions();
   }
 
   int64_t bytes(BufferId id) const override { return bytes_[static_cast<size_t>(id)]; }
   const ScheduleOptions& options() const override { return options_; }
+  bool isForced() const override { return isForced_; }
 
   bool isSoleWriter(BufferId id, const ScheduleNode& node) const override {
     const auto& writers = uses_[static_cast<size_t>(id)].writers;
@@ -60,6 +65,29 @@ class Fuser : public MergeContext {
 
  private:
   ScheduleNode& node(int32_t id) { return nodes_[static_cast<size_t>(id)]; }
+
+  /// Carries out what the rules force. What cannot be is a refusal with both reasons.
+  void force() {
+    isForced_ = true;
+    for (const auto& [first, second] : rules_.forced()) {
+      int32_t a = graph_.find(first), b = graph_.find(second);
+      if (a == b) continue;
+      if (graph_.position(a) > graph_.position(b)) std::swap(a, b);
+      if (node(a).isDead || node(b).isDead) refuseForced(first, second, "its result is not needed");
+      else if (node(a).isExtern || node(b).isExtern) refuseForced(first, second, "an extern call has no loops to fuse");
+      else tryPair(a, b);
+    }
+    isForced_ = false;
+  }
+
+  void refuseForced(int32_t a, int32_t b, const char* why) {
+    FusionDecision decision;
+    decision.a = a;
+    decision.b = b;
+    decision.kind = "vertical";
+    decision.reason = why;
+    refuse(std::move(decision));
+  }
 
   bool runRound() {
     bool changed = false;
@@ -135,26 +163,34 @@ class Fuser : public MergeContext {
       return std::binary_search(node(b).reads.begin(), node(b).reads.end(), id);
     });
     decision.kind = vertical ? "vertical" : "horizontal";
-    if (graph_.distance(a, b) > (vertical ? kMaxDistance : kMaxSiblingDistance)) {
+    if (rules_.forbids(node(a).operations, node(b).operations)) {
+      decision.reason = kForbidden;
+      decision.byRule = true;
+      return refuse(std::move(decision));
+    }
+    if (!isForced_ && graph_.distance(a, b) > (vertical ? kMaxDistance : kMaxSiblingDistance)) {
       decision.reason = "too far apart";
-      return refuse(a, b, std::move(decision));
+      return refuse(std::move(decision));
     }
     MergeOutcome outcome = mergeKernels(*this, node(a), node(b));
     decision.kind = outcome.kind;
     decision.reason = outcome.reason;
-    if (!outcome.kernel) return refuse(a, b, std::move(decision));
+    if (!outcome.kernel) return refuse(std::move(decision));
     if (!graph_.merge(a, b)) {
       decision.reason = "another operation lies between them";
-      return refuse(a, b, std::move(decision));
+      return refuse(std::move(decision));
     }
     absorb(node(a), node(b), std::move(*outcome.kernel), decision.scoreBytes);
     decision.fused = true;
-    decision.reason = fmt::format("saves {} bytes of memory traffic", decision.scoreBytes);
+    decision.byRule = isForced_;
+    decision.reason = fmt::format("{}saves {} bytes of memory traffic", isForced_ ? "forced by user; " : "", decision.scoreBytes);
     fused_.push_back(std::move(decision));
     return true;
   }
 
-  bool refuse(int32_t a, int32_t b, FusionDecision decision) {
+  bool refuse(FusionDecision decision) {
+    if (isForced_) decision.reason = (decision.byRule ? "forced and " : "forced by user, but impossible: ") + decision.reason;
+    decision.byRule |= isForced_;
     refused_[keyOf(decision.a, decision.b)] = std::move(decision);
     return false;
   }
@@ -190,7 +226,7 @@ class Fuser : public MergeContext {
     for (FusionDecision& decision : refusals) {
       size_t& ofA = kept[nodeOf(decision.a)];
       size_t& ofB = kept[nodeOf(decision.b)];
-      if (ofA >= kMaxRefusalsPerNode && ofB >= kMaxRefusalsPerNode) continue;
+      if (ofA >= kMaxRefusalsPerNode && ofB >= kMaxRefusalsPerNode && !decision.byRule) continue;
       ++ofA;
       ++ofB;
       decisions.push_back(std::move(decision));
@@ -205,6 +241,8 @@ class Fuser : public MergeContext {
   std::vector<ScheduleNode>& nodes_;
   DependencyGraph& graph_;
   const ScheduleOptions& options_;
+  const FusionRules& rules_;
+  bool isForced_ = false;
   std::vector<BufferUses> uses_;   ///< by original nodes; read through find()
   std::vector<char> isResult_;
   std::vector<int64_t> bytes_;
@@ -217,8 +255,8 @@ class Fuser : public MergeContext {
 }  // namespace
 
 std::vector<FusionDecision> fuseNodes(const LoweredGraph& lowered, std::vector<ScheduleNode>& nodes, DependencyGraph& graph,
-                                      const ScheduleOptions& options) {
-  return Fuser(lowered, nodes, graph, options).run();
+                                      const ScheduleOptions& options, const FusionRules& rules) {
+  return Fuser(lowered, nodes, graph, options, rules).run();
 }
 
 }  // namespace fusebox::inductor

@@ -147,6 +147,7 @@ class Merger {
   }
 
   void checkSize() {
+    if (context_.isForced()) return;
     const size_t operations = a_.node.operations.size() + b_.node.operations.size();
     if (operations > static_cast<size_t>(context_.options().maxFusionSize)) throw Refusal{"max_fusion_size reached"};
     if (valueCount(a_.node.kernel) + valueCount(b_.node.kernel) > kMaxValues) throw Refusal{"kernel would be too long"};
@@ -224,7 +225,7 @@ class Merger {
     checkStoreOrder();
     placement_.assign(b_.node.kernel.sections.size(), 0);
     Kernel kernel = build();
-    if (shared_.empty()) checkHorizontalGain();
+    if (shared_.empty() && !context_.isForced()) checkHorizontalGain();
     return kernel;
   }
 
@@ -256,7 +257,8 @@ class Merger {
     if (!aInB || shared_.empty()) throw Refusal{"different iteration spaces"};
     const std::vector<Axis> inner = without(b_.outer, a_.outer);
     const bool rowsFirst = isSubset({b_.outer.begin(), b_.outer.end() - static_cast<std::ptrdiff_t>(inner.size())}, a_.outer);
-    if (!rowsFirst || pointsOf(a_.outer) < kMinBroadcastPoints || pointsOf(inner) < kMinBroadcastRow)
+    const bool pays = pointsOf(a_.outer) >= kMinBroadcastPoints && pointsOf(inner) >= kMinBroadcastRow;
+    if (!rowsFirst || !(pays || context_.isForced()))
       throw Refusal{"broadcast that is cheaper to read than to compute in place"};
     b_.demote(outer_);
   }
@@ -299,6 +301,7 @@ class Merger {
 
   /// Storing (or reading again) along columns is slow, unless everything fits the cache.
   void checkStoreOrder() const {
+    if (context_.isForced()) return;
     checkColumns(a_);
     checkColumns(b_);
   }

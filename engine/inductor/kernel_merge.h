@@ -17,6 +17,8 @@ class MergeContext {
   /// Nobody but `a` and `b` uses the buffer: merged, it need not exist.
   virtual bool diesInside(BufferId id, const ScheduleNode& a, const ScheduleNode& b) const = 0;
   virtual const ScheduleOptions& options() const = 0;
+  /// A person wants it: only what makes it impossible counts, not whether it pays.
+  virtual bool isForced() const { return false; }
 };
 
 struct MergeOutcome {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/graph/graph.h"
+#include "engine/inductor/fusion_rules.h"
 #include "engine/inductor/loop_ir.h"
 #include "engine/inductor/program.h"
 
@@ -43,6 +44,7 @@ struct LoweredGraph {
   std::vector<Operation> operations;    ///< in a valid order
   std::vector<graph::Argument> results; ///< ValueRef{buffer id}, SymExpr or None
   int32_t inputCount = 0;
+  std::vector<std::string> nodeNames;   ///< of the post-grad graph, by node id; rules about fusions name them
 };
 
 /// A rewrite of the post-grad graph: what ran, and whether it changed anything.
@@ -78,6 +80,7 @@ struct FusionDecision {
   std::string kind;             ///< "vertical", "horizontal", "reduction", "epilogue"
   std::string reason;
   int64_t scoreBytes = 0;
+  bool byRule = false;          ///< a person forbade or forced it
 };
 
 struct FusionGroup {
@@ -92,6 +95,7 @@ struct Schedule {
   Program program;
   std::vector<FusionGroup> groups;      ///< in order of execution; LaunchStep::group and ExternStep::group refer to them
   std::vector<FusionDecision> decisions;
+  std::vector<std::string> unknownNames;  ///< of ScheduleOptions::rules, that nothing in this graph has
 };
 
 struct ScheduleOptions {
@@ -99,6 +103,7 @@ struct ScheduleOptions {
   int maxFusionSize = 64;               ///< operations per kernel
   int vectorBits = 512;                 ///< of the target; for heuristics only
   int threads = 1;
+  std::vector<FusionRule> rules;        ///< fusions that a person forbids or forces
   bool emulatePrecisionCasts = false;   ///< keep the rounding of 16-bit floats between fused operations, as eager has it
 };
 

@@ -347,6 +347,7 @@ Result<void> Lowering::emitResults(const Node& output) {
 
 Result<LoweredGraph> Lowering::run() {
   out_.name = graph_.name;
+  for (const Node& node : graph_.nodes()) out_.nodeNames.push_back(node.name);
   users_ = graph_.users();
   values_.resize(graph_.nodes().size());
   try {

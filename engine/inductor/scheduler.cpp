@@ -70,10 +70,12 @@ Result<Schedule> schedule(const LoweredGraph& lowered, const ScheduleOptions& op
   const std::vector<BufferUses> uses = usesOf(lowered, nodes);
   DependencyGraph graph(lowered, nodes);
   std::vector<FusionDecision> decisions;
-  if (options.fuse) decisions = fuseNodes(lowered, nodes, graph, options);
+  const FusionRules rules(lowered, options.rules);
+  if (options.fuse || !rules.forced().empty()) decisions = fuseNodes(lowered, nodes, graph, options, rules);
   finishKernels(lowered, nodes, graph, uses, options);
   Schedule result = emitProgram(lowered, nodes, graph.order(), options);
   result.decisions = std::move(decisions);
+  result.unknownNames = rules.unknown();
   return result;
 }
 

@@ -6,6 +6,7 @@
 #include "engine/capture/entry_log.h"
 #include "engine/capture/hook.h"
 #include "engine/capture/hook_skip.h"
+#include "engine/fusion_requests.h"
 #include "engine/python/compiled_function.h"
 #include "engine/python/guard_probe.h"
 
@@ -80,6 +81,25 @@ void setStance(const std::string& name) {
   capture::captureStance() = it->second;
 }
 
+/// Replaces the rules of one kind; each text is "A,B".
+void setRules(inductor::FusionRule::Kind kind, const std::vector<std::string>& texts) {
+  std::vector<inductor::FusionRule> rules = fusionRules();
+  std::erase_if(rules, [&](const inductor::FusionRule& rule) { return rule.kind == kind; });
+  for (const std::string& text : texts) {
+    auto rule = inductor::parseFusionRule(kind, text);
+    if (!rule) throw py::value_error("a fusion is named by two operations, \"A,B\", not \"" + text + "\"");
+    rules.push_back(std::move(*rule));
+  }
+  setFusionRules(std::move(rules));
+}
+
+std::vector<std::string> ruleTexts(inductor::FusionRule::Kind kind) {
+  std::vector<std::string> texts;
+  for (const inductor::FusionRule& rule : fusionRules())
+    if (rule.kind == kind) texts.push_back(rule.b.empty() ? rule.a : rule.a + "," + rule.b);
+  return texts;
+}
+
 void configure(const std::string& name, const py::object& value) {
   capture::CaptureConfig& capture = capture::captureConfig();
   CompilerConfig& compiler = compilerConfig();
@@ -91,6 +111,8 @@ void configure(const std::string& name, const py::object& value) {
   else if (name == "background") compiler.background = py::cast<bool>(value);
   else if (name == "fuse") compiler.fuse = py::cast<bool>(value);
   else if (name == "max_fusion_size") compiler.maxFusionSize = py::cast<int>(value);
+  else if (name == "forbid_fusion") setRules(inductor::FusionRule::Kind::Forbid, py::cast<std::vector<std::string>>(value));
+  else if (name == "force_fusion") setRules(inductor::FusionRule::Kind::Force, py::cast<std::vector<std::string>>(value));
   else throw py::key_error(name);
 }
 
@@ -106,6 +128,8 @@ py::dict configuration() {
   d["background"] = compiler.background;
   d["fuse"] = compiler.fuse;
   d["max_fusion_size"] = compiler.maxFusionSize;
+  d["forbid_fusion"] = ruleTexts(inductor::FusionRule::Kind::Forbid);
+  d["force_fusion"] = ruleTexts(inductor::FusionRule::Kind::Force);
   return d;
 }
 

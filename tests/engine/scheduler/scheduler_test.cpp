@@ -284,6 +284,84 @@ class SchedulerTest : public QObject {
     verifyEqual(f.graph, s);
   }
 
+  void forbiddenPairsStayApart() {
+    Formulas f;
+    BufferId x = f.input({64});
+    for (int i = 0; i < 4; ++i) x = f.unary(i % 2 ? Op::Neg : Op::Exp, x);
+    f.result(x);
+    ScheduleOptions options;
+    const auto& operations = f.graph.operations;
+    options.rules = {{FusionRule::Kind::Forbid, operations[1].name, operations[2].name}};
+    Schedule s = scheduled(f.graph, options);
+    QCOMPARE(launches(s), 2);
+    for (const FusionGroup& group : s.groups) QCOMPARE(group.operations.size(), size_t{2});
+    QVERIFY2(decisionsText(s).find("forbidden by user") != std::string::npos, decisionsText(s).c_str());
+    verifyEqual(f.graph, s);
+    // One name alone: that operation is fused with nothing.
+    options.rules = {{FusionRule::Kind::Forbid, operations[1].name, ""}};
+    QCOMPARE(launches(scheduled(f.graph, options)), 3);
+    options.rules = {{FusionRule::Kind::Forbid, "nothing", ""}};
+    s = scheduled(f.graph, options);
+    QCOMPARE(launches(s), 1);
+    QCOMPARE(s.unknownNames, std::vector<std::string>{"nothing"});
+  }
+
+  void forcedPairsAreFusedWhateverTheySave() {
+    Formulas f;
+    BufferId x = f.input({16});  // too little to pay for a horizontal fusion
+    f.result(f.unary(Op::Exp, x));
+    f.result(f.unary(Op::Neg, x));
+    QCOMPARE(launches(scheduled(f.graph)), 2);
+    ScheduleOptions options;
+    options.fuse = false;
+    options.rules = {{FusionRule::Kind::Force, f.graph.operations[0].name, f.graph.operations[1].name}};
+    Schedule s = scheduled(f.graph, options);
+    QCOMPARE(launches(s), 1);
+    QVERIFY(s.decisions.at(0).fused && s.decisions[0].byRule);
+    verifyEqual(f.graph, s);
+    options.rules.push_back({FusionRule::Kind::Forbid, f.graph.operations[0].name, f.graph.operations[1].name});
+    QCOMPARE(launches(scheduled(f.graph, options)), 2);
+  }
+
+  void impossibleForcedPairsSayWhy() {
+    Formulas f;
+    BufferId x = f.input({64, 8});
+    BufferId e = f.external("aten::neg", f.unary(Op::Exp, x));
+    f.result(f.unary(Op::Neg, e));
+    ScheduleOptions options;
+    const auto& operations = f.graph.operations;
+    options.rules = {{FusionRule::Kind::Force, operations[0].name, operations[1].name},
+                     {FusionRule::Kind::Force, operations[0].name, operations[2].name}};
+    Schedule s = scheduled(f.graph, options);
+    const std::string text = decisionsText(s);
+    QVERIFY2(text.find("0,1 refused vertical: forced by user, but impossible: an extern call") != std::string::npos, text.c_str());
+    QVERIFY2(text.find("0,2 refused") != std::string::npos, text.c_str());
+    verifyEqual(f.graph, s);
+  }
+
+  void randomRulesComputeTheSame_data() {
+    QTest::addColumn<int>("seed");
+    for (int seed = 0; seed < 60; ++seed) QTest::addRow("%d", seed) << seed;
+  }
+  void randomRulesComputeTheSame() {
+    QFETCH(int, seed);
+    std::mt19937 random(static_cast<unsigned>(seed) + 5000);
+    Formulas f = randomGraph(random);
+    const auto& operations = f.graph.operations;
+    ScheduleOptions options;
+    auto anyName = [&] { return operations[random() % operations.size()].name; };
+    for (int i = 0; i < 12; ++i) {
+      FusionRule rule{i % 3 ? FusionRule::Kind::Force : FusionRule::Kind::Forbid, anyName(), anyName()};
+      if (rule.a != rule.b) options.rules.push_back(rule);
+    }
+    Schedule s = scheduled(f.graph, options);
+    verifyEqual(f.graph, s, 2e-4);
+    const FusionRules rules(f.graph, options.rules);
+    for (const FusionGroup& group : s.groups)
+      for (int32_t a : group.operations)
+        for (int32_t b : group.operations) QVERIFY(a == b || !rules.forbids(std::span(&a, 1), std::span(&b, 1)));
+  }
+
   void outVariantWritesIntoThePool() {
     Formulas f;
     BufferId x = f.input({1024});
