@@ -1,5 +1,7 @@
 #include "engine/traced_graphs.h"
 
+#include "engine/trace/convert.h"
+
 namespace fusebox {
 namespace {
 
@@ -35,6 +37,25 @@ Graph withoutGradients(const Graph& joint, std::vector<NodeId>* positions) {
   return out;
 }
 
+constexpr int64_t kMaxKeptBytes = 1 << 20;  ///< of constants: indices and tables, not weights
+
+/// The captured constants, with their data where that is little and lies on the CPU.
+std::vector<graph::ConstantData> constantData(const std::vector<at::Tensor>& constants) {
+  std::vector<graph::ConstantData> out;
+  int64_t kept = 0;
+  for (const at::Tensor& tensor : constants) {
+    graph::ConstantData constant{trace::toMeta(tensor, tensor.device()), {}};
+    const auto bytes = static_cast<int64_t>(tensor.numel()) * tensor.element_size();
+    if (tensor.device().is_cpu() && kept + bytes <= kMaxKeptBytes) {
+      const at::Tensor rows = tensor.detach().contiguous();
+      constant.bytes.assign(static_cast<const char*>(rows.const_data_ptr()), static_cast<size_t>(bytes));
+      kept += bytes;
+    }
+    out.push_back(std::move(constant));
+  }
+  return out;
+}
+
 }  // namespace
 
 TracedGraphs recordTraced(const aot::AotModule& module, record::Id compile, const std::string& name) {
@@ -45,10 +66,14 @@ TracedGraphs recordTraced(const aot::AotModule& module, record::Id compile, cons
   row.compile = compile;
   row.name = name;
   row.stage = "captured";
+  const auto save = [&](const record::GraphSnapshot& snapshot, const Graph& graph) {
+    out.recorder->saveGraph(snapshot, std::make_shared<const Graph>(graph), constantData(module.constants));
+    return snapshot;
+  };
   if (!module.backward) {
     row.from = out.recorder->graph(module.joint, row);
     row.stage = "forward";
-    out.forward = out.recorder->graph(module.forward, row);
+    out.forward = save(out.recorder->graph(module.forward, row), module.forward);
     return out;
   }
   std::vector<NodeId> positions;
@@ -64,9 +89,9 @@ TracedGraphs recordTraced(const aot::AotModule& module, record::Id compile, cons
   row.stage = row.direction = "joint";
   row.from = out.recorder->graph(joint, row);
   row.stage = row.direction = "backward";
-  out.backward = out.recorder->graph(*module.backward, row);
+  out.backward = save(out.recorder->graph(*module.backward, row), *module.backward);
   row.stage = row.direction = "forward";
-  out.forward = out.recorder->graph(module.forward, row);
+  out.forward = save(out.recorder->graph(module.forward, row), module.forward);
   return out;
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/graph/graph.h"
+#include "engine/graph/serialize.h"
 #include "engine/record/records.h"
 #include "engine/support/clock.h"
 #include "engine/support/result.h"
@@ -50,6 +51,9 @@ class Recorder {
   /// Copies `graph` and writes its nodes, edges and origins in the background.
   GraphSnapshot graph(const graph::Graph& graph, GraphRecord record);
   GraphSnapshot graph(std::shared_ptr<const graph::Graph> graph, GraphRecord record);
+  /// Keeps `graph`, recorded as `snapshot`, in the form that can be compiled again alone; written in the background.
+  void saveGraph(const GraphSnapshot& snapshot, std::shared_ptr<const graph::Graph> graph, std::vector<graph::ConstantData> constants = {});
+  void numerics(NumericsRecord record);
   Id fusionGroup(FusionGroupRecord record);
   void fusionDecision(FusionDecisionRecord record);
   Id buffer(BufferRecord record);

@@ -143,6 +143,29 @@ GraphSnapshot Recorder::graph(std::shared_ptr<const graph::Graph> graph, GraphRe
   });
 }
 
+void Recorder::saveGraph(const GraphSnapshot& snapshot, std::shared_ptr<const graph::Graph> graph,
+                         std::vector<graph::ConstantData> constants) {
+  if (snapshot.id == 0) return;
+  impl_->guarded([&] {
+    int64_t bytes = static_cast<int64_t>(graph->nodes().size()) * 600;
+    for (const auto& constant : constants) bytes += static_cast<int64_t>(constant.bytes.size());
+    auto job = [id = snapshot.id, graph = std::move(graph), constants = std::move(constants)](RowSink& sink) {
+      sink.put(RowKind::SavedGraph, {int64_t{id}, int64_t{graph::kSavedGraphVersion}, graph::writeSavedGraph(*graph, constants)});
+    };
+    impl_->writer->post(std::move(job), bytes);
+  });
+}
+
+void Recorder::numerics(NumericsRecord r) {
+  const auto known = [](double value) { return value >= 0 ? Cell{value} : Cell{}; };
+  impl_->guarded([&] {
+    impl_->put(RowKind::Numerics,
+               {int64_t{r.graph}, int64_t{r.node}, int64_t{r.output}, textCell(r.dtype), r.elements, known(r.eagerAbs),
+                known(r.eagerRel), known(r.compiledAbs), known(r.compiledRel), known(r.differenceAbs), known(r.differenceUlp),
+                known(r.localAbs), known(r.magnitude), r.mismatches, int64_t{r.divergent}, textCell(r.note)});
+  });
+}
+
 Id Recorder::fusionGroup(FusionGroupRecord r) {
   return impl_->guarded([&] {
     const Id id = impl_->ids.group.fetch_add(1);

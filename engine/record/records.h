@@ -180,6 +180,21 @@ struct CacheRecord {
   int64_t savedNs = 0;
 };
 
+/// How exact one output of a node is; errors are largest absolute ones, negative where not known. See the view `numerics`.
+struct NumericsRecord {
+  Id graph = 0, node = 0;      ///< session ids
+  int output = 0;
+  std::string dtype;
+  int64_t elements = 0;
+  double eagerAbs = -1, eagerRel = -1, compiledAbs = -1, compiledRel = -1;  ///< against float64
+  double differenceAbs = -1, differenceUlp = -1;                            ///< compiled against eager
+  double localAbs = -1;        ///< compiled from eager's inputs, against float64
+  double magnitude = -1;
+  int64_t mismatches = 0;
+  bool divergent = false;
+  std::string note;
+};
+
 struct SpanRecord {
   std::string kind, name;
   int64_t startNs = 0, durNs = 0;

@@ -21,7 +21,11 @@ constexpr Migration kMigrations[] = {
         "  NULL AS to_thread, NULL AS to_ns, NULL AS from_event, NULL AS to_event WHERE 0"},
     {3, "CREATE TEMP VIEW t_graph_break AS SELECT *, NULL AS bytecode FROM main.t_graph_break;"
         "CREATE TEMP VIEW t_guard AS SELECT *, NULL AS stack FROM main.t_guard;"
-        "CREATE TEMP VIEW t_guard_failure AS SELECT *, NULL AS stack FROM main.t_guard_failure"},
+        "CREATE TEMP VIEW t_guard_failure AS SELECT *, NULL AS stack FROM main.t_guard_failure;"
+        "CREATE TEMP VIEW t_saved_graph AS SELECT NULL AS graph_id, NULL AS format, NULL AS text WHERE 0;"
+        "CREATE TEMP VIEW t_numerics AS SELECT NULL AS graph_id, NULL AS node_id, NULL AS output, NULL AS dtype, NULL AS elements,"
+        "  NULL AS eager_abs, NULL AS eager_rel, NULL AS compiled_abs, NULL AS compiled_rel, NULL AS difference_abs,"
+        "  NULL AS difference_ulp, NULL AS local_abs, NULL AS magnitude, NULL AS mismatches, NULL AS is_divergent, NULL AS note WHERE 0"},
 };
 
 Result<void> createViews(Database& database, const char* prefix) {

@@ -60,6 +60,8 @@ constexpr RowStatement kStatements[] = {
     {RowKind::CacheEvent, "t_cache_event", 8},
     {RowKind::Artifact, "t_artifact", 11},
     {RowKind::Flow, "t_flow", 9},
+    {RowKind::SavedGraph, "t_saved_graph", 3},
+    {RowKind::Numerics, "t_numerics", 16},
     {RowKind::SourceFile, "t_source_file", 7},
     // The count is the total so far, so that a repeated write does no harm.
     {RowKind::Loss, "t_loss", 5,

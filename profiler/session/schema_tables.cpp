@@ -83,6 +83,11 @@ CREATE TABLE t_artifact(id INTEGER PRIMARY KEY, compile_id INTEGER, graph_id INT
 CREATE INDEX t_artifact_by_compile ON t_artifact(compile_id);
 CREATE TABLE t_flow(id INTEGER PRIMARY KEY, kind TEXT, name TEXT, from_thread INTEGER, from_ns INTEGER, to_thread INTEGER,
   to_ns INTEGER, from_event INTEGER, to_event INTEGER);
+CREATE TABLE t_saved_graph(graph_id INTEGER PRIMARY KEY, format INTEGER, text TEXT);
+CREATE TABLE t_numerics(graph_id INTEGER, node_id INTEGER, output INTEGER, dtype TEXT, elements INTEGER, eager_abs REAL, eager_rel REAL,
+  compiled_abs REAL, compiled_rel REAL, difference_abs REAL, difference_ulp REAL, local_abs REAL, magnitude REAL, mismatches INTEGER,
+  is_divergent INTEGER, note TEXT, PRIMARY KEY(node_id, output)) WITHOUT ROWID;
+CREATE INDEX t_numerics_by_graph ON t_numerics(graph_id);
 CREATE TABLE t_source_file(id INTEGER PRIMARY KEY, path TEXT UNIQUE, text TEXT, bytes INTEGER, hash TEXT,
   truncated INTEGER, time_ns INTEGER);
 CREATE TABLE t_loss(what TEXT PRIMARY KEY, count INTEGER, detail TEXT, first_ns INTEGER, last_ns INTEGER) WITHOUT ROWID;

@@ -97,6 +97,9 @@ constexpr std::array kViews{
   a.detail, a.damaged, a.time_ns, a.thread, c.file, c.line FROM t_artifact a LEFT JOIN compiles c ON c.compile_id = a.compile_id)"},
     ViewDefinition{"flows", R"(SELECT id AS flow_id, kind, name, from_thread, from_ns, to_thread, to_ns,
   from_event * 4 AS from_event_id, to_event AS to_event_id FROM t_flow)"},
+    ViewDefinition{"numerics", R"(SELECT x.graph_id, x.node_id, x.output, n.name, n.op, x.dtype, x.elements, x.eager_abs, x.eager_rel,
+  x.compiled_abs, x.compiled_rel, x.difference_abs, x.difference_ulp, x.local_abs, x.magnitude, x.mismatches, x.is_divergent, x.note,
+  n.file, n.line FROM t_numerics x LEFT JOIN t_node n ON n.id = x.node_id)"},
     ViewDefinition{"timeline", R"(SELECT CASE track WHEN 1 THEN 'calls' ELSE 'launches' END AS track, thread, level,
   bucket * (1048576 << (2 * level)) AS start_ns, 1048576 << (2 * level) AS width_ns, count, busy_ns, max_dur_ns, example_id
   FROM t_pyramid)"},

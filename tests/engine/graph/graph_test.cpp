@@ -1,6 +1,8 @@
 #include <QtTest>
 
+#include "engine/graph/base64.h"
 #include "engine/graph/graph.h"
+#include "engine/graph/serialize.h"
 
 using namespace fusebox::graph;
 
@@ -12,6 +14,33 @@ OutputMeta tensor(std::vector<SymExpr> sizes, DType type = DType::Float32) {
   m.tensor.sizes = std::move(sizes);
   m.tensor.dtype = type;
   return m;
+}
+
+/// A graph with every kind of argument, output and expression.
+Graph manifold(Symbol s) {
+  Graph g;
+  g.name = "everything \"quoted\"";
+  Provenance origin{std::make_shared<std::vector<SourceLine>>(std::vector<SourceLine>{{"a.py", 3, "f"}, {"b.py", 9, "g"}}), "layers.0", {}};
+  NodeId x = g.addPlaceholder("x", tensor({s, 8}), origin);
+  OutputMeta strided = tensor({SymExpr(s) * 2 + floorDiv(s, 3), mod(s, 5), max(s, SymExpr(7)) - min(s, SymExpr(9))}, DType::BFloat16);
+  strided.tensor.storageOffset = SymExpr(s) + 1;
+  strided.tensor.device = {DeviceKind::Cuda, 1};
+  strided.tensor.requiresGrad = true;
+  NodeId y = g.addPlaceholder("y", strided);
+  NodeId c = g.addConstant("table", 0, tensor({2}, DType::Int64));
+  OutputMeta none, size;
+  none.kind = OutputMeta::Kind::None;
+  size.kind = OutputMeta::Kind::SymInt;
+  size.scalar = s;
+  NodeId a = g.addCall("my::op.overload",
+                       {ValueRef{x}, {}, true, int64_t{-3}, 0.1, -std::numeric_limits<double>::infinity(), std::complex<double>(1, -2),
+                        std::string("gelu"), SymExpr(s) * 4, DType::Float16, Device{DeviceKind::Cuda, 0}, Layout{0}, MemoryFormat{2},
+                        GeneratorRef{0}, ArgumentList{ValueRef{y}, ArgumentList{int64_t{1}, ValueRef{c}}}},
+                       {tensor({2}), none, size}, {origin.stack, "layers.1", {x, y}});
+  g.node(a).isBackward = g.node(a).noGrad = g.node(a).outputIsList = true;
+  g.node(a).name = "op_17";  // not what its operator would give
+  g.setOutputs({ValueRef{a, 2}, {}});
+  return g;
 }
 
 }  // namespace
@@ -74,6 +103,52 @@ class GraphTest : public QObject {
                                   "  return (%sum, None)\n"));
     QCOMPARE(Argument(0.1).str(), std::string("0.1"));
     QCOMPARE(Argument(2.0).str(), std::string("2.0"));
+  }
+  void savedGraphsComeBack() {
+    const Symbol s = Symbol::make("s0", 2, 64);
+    const Graph g = manifold(s);
+    const ConstantData table{g.node(2).outputs[0].tensor, std::string("\1\0\0\0\0\0\0\0\377\0\0\0\0\0\0\0", 16)};
+    const std::string text = writeSavedGraph(g, {table});
+    auto read = readSavedGraph(text);
+    QVERIFY2(read, read ? "" : read.error().text().c_str());
+    // The symbol is a new one of the same name, so that texts are equal.
+    QCOMPARE(read->graph.str(), g.str());
+    QCOMPARE(writeSavedGraph(read->graph, read->constants), text);
+    QCOMPARE(read->constants.at(0).bytes, table.bytes);
+    const Node& node = read->graph.node(3);
+    QVERIFY(node.isBackward && node.noGrad && node.outputIsList);
+    QCOMPARE(node.name, std::string("op_17"));
+    QCOMPARE(node.origin.from, (std::vector<NodeId>{0, 1}));
+    QCOMPARE(node.origin.stack->at(1).function, std::string("g"));
+    QCOMPARE(node.origin.stack, read->graph.node(0).origin.stack);
+    QCOMPARE(read->graph.node(0).outputs[0].tensor.sizes[0].symbols().at(0).upper(), int64_t{64});
+  }
+  void damagedSavedGraphsAreRefused() {
+    const std::string text = writeSavedGraph(manifold(Symbol::make("s0", 2, 64)), {{tensor({2}, DType::Int64).tensor, std::string(16, '\0')}});
+    auto changed = [&](const std::string& from, const std::string& to) {
+      const auto at = text.find(from);
+      if (at == std::string::npos) qFatal("%s is not in the text", from.c_str());
+      return readSavedGraph(std::string(text).replace(at, from.size(), to));
+    };
+    QCOMPARE(changed("\"version\":1", "\"version\":2").error().code, fusebox::ErrorCode::TooNew);
+    for (auto [from, to] : {std::pair{"fusebox-graph", "other"}, {"[0,0]", "[9,0]"}, {"[0,0]", "[0,-1]"}, {"[0,0]", "[0,5]"},
+                            {"\"kind\":\"call\"", "\"kind\":\"lambda\""}, {"AAAA", "AA=A"}, {"\"bfloat16\"", "\"float7\""},
+                            {"\"div\",[[1,0]],3", "\"div\",[[1,0]],0"}, {"\"name\":\"op_17\"", "\"name\":\"x\""}, {"{", "["}}) {
+      const auto read = changed(from, to);
+      QVERIFY2(!read && read.error().code == fusebox::ErrorCode::Corrupt, from);
+    }
+    for (size_t cut = 0; cut < text.size(); cut += 7) QVERIFY(!readSavedGraph(text.substr(0, cut)));
+    QVERIFY(!readSavedGraph(std::string(100000, '[')));
+  }
+  void base64() {
+    for (size_t length = 0; length < 9; ++length) {
+      std::string bytes;
+      for (size_t i = 0; i < length; ++i) bytes += static_cast<char>(250 + i * 3);
+      QCOMPARE(fromBase64(toBase64(bytes)), std::optional(bytes));
+    }
+    QCOMPARE(toBase64("Man"), std::string("TWFu"));
+    QCOMPARE(toBase64("Ma"), std::string("TWE="));
+    QVERIFY(!fromBase64("TWF") && !fromBase64("T~Fu") && !fromBase64("====TWFu"));
   }
   void typesMatchTorchNumbers() {
     QCOMPARE(elementSize(DType::BFloat16), 2);
