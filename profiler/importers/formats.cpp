@@ -5,8 +5,10 @@
 #include "profiler/importers/byte_stream.h"
 #include "profiler/importers/chrome_trace.h"
 #include "profiler/importers/compile_debug.h"
+#include "profiler/importers/exported_program.h"
 #include "profiler/importers/nsight_sqlite.h"
 #include "profiler/importers/perfetto_trace.h"
+#include "profiler/importers/torch_script.h"
 #include "profiler/importers/torch_trace.h"
 #include "profiler/importers/trace_record.h"
 
@@ -29,6 +31,8 @@ constexpr Format kFormats[] = {
      [](const Probe& p) { return !p.isFolder && looksLikePerfettoTrace(p.head); }, importPerfettoTrace},
     {"TORCH_COMPILE_DEBUG folder", [](const Probe& p) { return p.isFolder && isCompileDebugFolder(p.path); },
      importCompileDebug},
+    {"exported program (.pt2)", [](const Probe& p) { return !p.isFolder && isExportedProgram(p.path, p.head); }, importExportedProgram},
+    {"TorchScript program (.pt)", [](const Probe& p) { return !p.isFolder && isTorchScript(p.path, p.head); }, importTorchScript},
 };
 
 }  // namespace

@@ -18,9 +18,13 @@ struct FxNode {
   std::string file, function;
   int64_t line = 0;
   std::string code;  ///< the user's line
+  std::string modulePath;  ///< layers.0.attn, or the parameter that an input is
+  std::string stack;       ///< JSON list of {file, line, function}, innermost last
+  std::string outputs;     ///< JSON list of their shapes, where there are several
   struct Input {
-    size_t node;       ///< its index
-    int64_t argument;  ///< position among the arguments
+    size_t node;         ///< its index
+    int64_t argument;    ///< position among the arguments
+    int64_t output = 0;  ///< of that node
   };
   std::vector<Input> inputs;
 };

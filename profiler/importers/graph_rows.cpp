@@ -33,14 +33,14 @@ void putNode(SessionBuilder& session, const StoredGraph& stored, size_t position
                               text(node.shape),
                               text(node.stride),
                               text(node.device),
-                              {},
+                              text(node.outputs),
                               node.bytes >= 0 ? Cell{node.bytes} : Cell{},
                               int64_t{backward},
-                              {},
+                              text(node.modulePath),
                               text(node.file),
                               node.line > 0 ? Cell{node.line} : Cell{},
                               text(node.function),
-                              {}});
+                              text(node.stack)});
 }
 
 void putRows(SessionBuilder& session, StoredGraph& stored, int64_t compile, std::string_view printed, int64_t timeNs,
@@ -64,7 +64,7 @@ void putRows(SessionBuilder& session, StoredGraph& stored, int64_t compile, std:
     putNode(session, stored, i, stored.direction == "backward");
     for (const auto& input : nodes[i].inputs) {
       session.put(RowKind::Edge,
-                  {stored.id, stored.nodeIds[input.node], stored.nodeIds[i], int64_t{0}, input.argument});
+                  {stored.id, stored.nodeIds[input.node], stored.nodeIds[i], input.output, input.argument});
     }
     session.sourceLine(nodes[i].file, nodes[i].line, nodes[i].code);
   }
@@ -282,6 +282,16 @@ StoredGraph storeGraph(SessionBuilder& session, int64_t compile, const std::stri
   session.loss("nested_graphs", stored.graph.nested,
                "graphs inside graphs (bodies of higher-order operators) are kept as text only");
   putRows(session, stored, compile, printed, timeNs, parent);
+  return stored;
+}
+
+StoredGraph storeGraph(SessionBuilder& session, int64_t compile, const std::string& stage, const std::string& direction, FxGraph graph,
+                       std::string_view text, int64_t timeNs, int64_t parent) {
+  StoredGraph stored;
+  stored.stage = stage;
+  stored.direction = direction;
+  stored.graph = std::move(graph);
+  putRows(session, stored, compile, text, timeNs, parent);
   return stored;
 }
 

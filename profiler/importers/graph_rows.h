@@ -25,6 +25,10 @@ struct StoredGraph {
 StoredGraph storeGraph(SessionBuilder& session, int64_t compile, const std::string& stage, std::string direction,
                        std::string_view text, int64_t timeNs, int64_t parent = 0);
 
+/// The same for a graph that was read some other way. `text`: what to show as its text.
+StoredGraph storeGraph(SessionBuilder& session, int64_t compile, const std::string& stage, const std::string& direction, FxGraph graph,
+                       std::string_view text, int64_t timeNs, int64_t parent = 0);
+
 /// Nodes of `later` that bear the name and the operator of one of `earlier` were made from it.
 void linkByName(SessionBuilder& session, const StoredGraph& later, const StoredGraph& earlier);
 

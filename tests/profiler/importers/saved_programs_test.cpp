@@ -1,0 +1,202 @@
+// Programs that PyTorch saved: .pt2 of torch.export.save, .pt of torch.jit.save. Expectations are what PyTorch itself
+// prints of them.
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "profiler/importers/exported_graph.h"
+#include "profiler/importers/torch_script_expression.h"
+#include "profiler/importers/torch_script_graph.h"
+#include "profiler/importers/zip_archive.h"
+#include "tests/profiler/importers/imported.h"
+
+using namespace fusebox;
+using namespace fusebox::importing;
+using test::Imported;
+
+namespace {
+
+/// One of the files inside a data file.
+std::string inside(const std::string& archive, const std::string& entry) {
+  auto opened = ZipArchive::open(Imported::data(archive));
+  if (!opened || !(*opened)->find(entry)) qFatal("%s has no %s", archive.c_str(), entry.c_str());
+  auto text = (*opened)->read(*(*opened)->find(entry), uint64_t{1} << 30);
+  return text ? *text : std::string();
+}
+
+std::string changed(std::string text, std::mt19937& random) {
+  static constexpr const char* kWords[] = {"-1",        "\"",  "{",  "}",   "[",    "]",
+                                           "(",         ")",   "\n", ",",   "null", "99999999999999999999",
+                                           "as_tensor", "if ", ":",  " = ", "self"};
+  for (unsigned i = 0, count = 1 + random() % 6; i < count; ++i) {
+    const size_t at = random() % text.size(), length = random() % 40;
+    switch (random() % 4) {
+      case 0:
+        text.erase(at, length);
+        break;
+      case 1:
+        text.insert(at, kWords[random() % std::size(kWords)]);
+        break;
+      case 2:
+        text.insert(at, text.substr(random() % text.size(), length * 10));
+        break;
+      default:
+        text[at] = static_cast<char>(random() % 128);
+    }
+    if (text.empty()) text = " ";
+  }
+  return text;
+}
+
+std::string forwardOf(const std::string& body, const std::string& parameters = "x: Tensor, y: Tensor") {
+  ScriptCode code;
+  parseScriptCode("code/__torch__.py",
+                  "class M(Module):\n  def forward(self: __torch__.M,\n    " + parameters + ") -> Tensor:\n" + body,
+                  code);
+  std::string out;
+  for (const FxNode& node : scriptGraph(code, "__torch__.M").nodes)
+    if (node.kind != "placeholder") out += node.name + "=" + node.op + "(" + node.args + ");";
+  return out + (code.unread ? "unread" : "");
+}
+
+}  // namespace
+
+class SavedProgramsTest : public QObject {
+  Q_OBJECT
+  Imported in_;
+
+ private slots:
+  void exportedProgram() {
+    QVERIFY2(in_.open(Imported::data("exported.pt2")), in_.error().text().c_str());
+    COMPARE_ROWS(in_, "SELECT stage, direction, name, node_count, input_count, output_count FROM graphs",
+                 "captured,inference,model,22,10,1");
+    COMPARE_ROWS(in_, "SELECT name, op, shape, dtype, module_path, function, line FROM nodes WHERE name = 'linear_1'",
+                 "linear_1,aten::linear,[s23, 7, 8],float32,l2,forward,8");
+    COMPARE_ROWS(in_, "SELECT args, shape, stride, device, bytes FROM nodes WHERE name = 'p_emb_weight'",
+                 "parameter emb.weight,[50, 16],[16, 1],cpu,3200");
+    // A list of results: each is an output of its node.
+    COMPARE_ROWS(in_, "SELECT outputs FROM nodes WHERE name = 'split'",
+                 "[\"float32[s23, 7, 4]\",\"float32[s23, 7, 4]\"]");
+    COMPARE_ROWS(in_,
+                 "SELECT d.name, e.output, e.arg FROM edges e JOIN nodes s ON s.node_id = e.src_node_id JOIN nodes d "
+                 "ON d.node_id = e.dst_node_id "
+                 "WHERE s.name = 'split' ORDER BY e.output",
+                 "cat,0,0;cat,1,0");
+    COMPARE_ROWS(in_, "SELECT args FROM nodes WHERE name = 'layer_norm'",
+                 "%linear, [32], %p_n_weight, %p_n_bias, 1e-05, false");
+    COMPARE_ROWS(in_, "SELECT text FROM graphs", "2 <= s23 <= 64\n");
+    COMPARE_ROWS(in_, "SELECT value FROM session_info WHERE key = 'imported_format'", "exported program (.pt2)");
+    COMPARE_ROWS(in_, "SELECT what FROM losses", "source_text");
+    QVERIFY(in_.number("SELECT count(*) FROM source_files WHERE file LIKE '%mk.py' AND text LIKE '%torch.split%'") ==
+            1);
+  }
+
+  void tracedProgram() {
+    QVERIFY2(in_.open(Imported::data("traced.pt")), in_.error().text().c_str());
+    COMPARE_ROWS(
+        in_, "SELECT op, args, module_path FROM nodes WHERE kind = 'call' ORDER BY position",
+        "aten::embedding,%emb_weight, %ids,emb;aten::linear,%embedding, %l1_weight, %l1_bias,l1;"
+        "aten::layer_norm,%linear, [32], %n_weight, %n_bias,n;aten::relu,%layer_norm,;aten::unsqueeze,%mask, -1,;"
+        "aten::mul,%relu, %unsqueeze,;aten::linear,%mul, %l2_weight, %l2_bias,l2;aten::split,%linear_1, 4, -1,;"
+        "aten::cat,[%split, %split#1], -1,;aten::softmax,%cat, -1,;aten::mul,%softmax, %scale,");
+    COMPARE_ROWS(in_, "SELECT name FROM nodes WHERE kind = 'placeholder' ORDER BY position", "ids;mask");
+    COMPARE_ROWS(in_, "SELECT what, detail FROM losses", "");
+    COMPARE_ROWS(in_, "SELECT file, line FROM nodes WHERE op = 'aten::cat'", "code/__torch__.py,23");
+    QVERIFY(in_.number("SELECT count(*) FROM source_files WHERE text LIKE '%torch.cat([a, b], -1)%'") == 1);
+  }
+
+  void scriptedProgram() {
+    QVERIFY2(in_.open(Imported::data("scripted.pt")), in_.error().text().c_str());
+    COMPARE_ROWS(in_, "SELECT args, module_path FROM nodes WHERE op = 'aten::conv2d'",
+                 "%x, %c_weight, %c_bias, [1, 1], [0, 0], [1, 1],c");
+    // Functions of torch.nn.functional are opened out too.
+    COMPARE_ROWS(in_, "SELECT module_path, function IS NULL FROM nodes WHERE op = 'aten::batch_norm'", "b,1");
+    QVERIFY(in_.number("SELECT count(*) FROM nodes WHERE op = 'prim::If'") >= 1);
+    QVERIFY(in_.number("SELECT count(*) FROM nodes WHERE op = 'prim::Loop'") >= 1);
+    COMPARE_ROWS(in_, "SELECT args FROM nodes WHERE kind = 'output'", "[%linear, %__getitem___2]");
+    COMPARE_ROWS(in_, "SELECT what, detail FROM losses", "");
+  }
+
+  void scriptStatements() {
+    QCOMPARE(forwardOf("    z = torch.add(x, y, alpha=2)\n    return torch.relu(z, )\n"),
+             "add=aten::add(%x, %y, alpha=2);relu=aten::relu(%add);output=(%relu);");
+    QCOMPARE(forwardOf("    if bool(x):\n      z = torch.neg(x)\n    else:\n      z = y\n    return z\n"),
+             "Bool=aten::Bool(%x);neg=aten::neg(%x);If=prim::If(%Bool, %neg, %y);output=(%If);");
+    QCOMPARE(forwardOf("    z = x\n    for i in range(3):\n      z = torch.add(z, i)\n    return z\n"),
+             "range=prim::range(3);Loop=prim::Loop(%range, %x);add=aten::add(%Loop#1, "
+             "%Loop);LoopEnd=prim::LoopEnd(z=%add);output=(%LoopEnd);");
+    QCOMPARE(forwardOf("    a, b, = torch.split(x, 4)\n    return torch.sub(b, a)\n"),
+             "split=aten::split(%x, 4);sub=aten::sub(%split#1, %split);output=(%sub);");
+    QCOMPARE(forwardOf("    return ops.torchvision.nms(x, annotate(List[int], [1, -2]), \"a, (b\", 1.5e-3)\n"),
+             "nms=torchvision::nms(%x, [1, -2], \"a, (b\", 1.5e-3);output=(%nms);");
+    QCOMPARE(forwardOf("    z = ) (\n    return x\n"), "output=(%x);unread");
+  }
+
+  void expressions() {
+    QVERIFY(parseScriptExpression("(torch.size(y2))[0]"));
+    QVERIFY(parseScriptExpression("a if torch.lt(b, -1) else not c"));
+    QVERIFY(parseScriptExpression("{\"k\": [1, 2], \"l\": (3,)}"));
+    for (const char* bad : {"", "a b", "f(", "[1", "a.", "'open", "1 +", "f(a=)"})
+      QVERIFY2(!parseScriptExpression(bad), bad);
+    QVERIFY(!parseScriptExpression(std::string(100000, '(')));
+    QVERIFY(!parseScriptExpression(std::string(100000, '-') + "1"));
+  }
+
+  void damagedArchives() {
+    const std::string whole = Imported::read(Imported::data("exported.pt2"));
+    QVERIFY(!in_.open(in_.write("cut.pt2", whole.substr(0, whole.size() / 2))));
+    QVERIFY(!in_.error().message.empty());
+    std::string flipped = whole;
+    flipped[whole.find("\"graph_module\"") + 300] ^= 1;  // the checksum no longer fits
+    QVERIFY(!in_.open(in_.write("flipped.pt2", flipped)));
+    QVERIFY2(in_.error().message.find("damaged") != std::string::npos, in_.error().text().c_str());
+  }
+
+  // Checksums keep damage from the readers of what is inside, so that is damaged here.
+  void damagedContents() {
+    std::mt19937 random(11);
+    const std::string model = inside("exported.pt2", "models/model.json");
+    for (int round = 0; round < 400; ++round) {
+      const auto json = nlohmann::json::parse(changed(model, random), nullptr, false);
+      if (json.is_object() && json.contains("graph_module")) readExportedGraphs(json["graph_module"], "m");
+    }
+    // Values of other types than the schema's.
+    const auto good = nlohmann::json::parse(model);
+    const auto leaves = good.flatten();
+    for (const auto& [path, value] : leaves.items()) {
+      auto other = good;
+      other[nlohmann::json::json_pointer(path)] =
+          random() % 2 ? nlohmann::json(nullptr) : nlohmann::json::array({1, "x"});
+      readExportedGraphs(other["graph_module"], "m");
+    }
+    const std::string code =
+        inside("scripted.pt", "code/__torch__.py") + inside("scripted.pt", "code/__torch__/torch/nn/functional.py");
+    for (int round = 0; round < 3000; ++round) {
+      ScriptCode parsed;
+      parseScriptCode("code/__torch__.py", changed(code, random), parsed);
+      scriptGraph(parsed, "__torch__.N");
+    }
+  }
+
+  void selfCallsEnd() {
+    ScriptCode code;
+    parseScriptCode(
+        "code/__torch__.py",
+        "class M(Module):\n  def forward(self, x):\n    a = (self).forward(x, )\n    return (self).forward(a, )\n",
+        code);
+    const FxGraph graph = scriptGraph(code, "__torch__.M");
+    QVERIFY(graph.unread > 0 && graph.nodes.size() < 600'000);
+  }
+
+  void tensorsAreNoGraph() {
+    // What torch.save writes: the same kind of archive without code.
+    const std::string traced = Imported::read(Imported::data("traced.pt"));
+    std::string renamed = traced;
+    for (size_t at = 0; (at = renamed.find("/code/", at)) != std::string::npos; at += 6)
+      renamed.replace(at, 6, "/cope/");
+    QVERIFY(!in_.open(in_.write("tensors.pt", renamed)));
+    QVERIFY2(in_.error().message.find("no graph") != std::string::npos, in_.error().text().c_str());
+  }
+};
+
+QTEST_APPLESS_MAIN(SavedProgramsTest)
+#include "saved_programs_test.moc"
