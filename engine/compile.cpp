@@ -8,8 +8,9 @@
 #include <thread>
 
 #include "engine/codegen/cpu/jit.h"
+#include "engine/compile_alone.h"
+#include "engine/compile_requests.h"
 #include "engine/compiled_region.h"
-#include "engine/fusion_requests.h"
 #include "engine/kernel_code.h"
 #include "engine/inductor/lowered_graph.h"
 #include "engine/runtime/compiled_graph.h"
@@ -133,7 +134,7 @@ Result<std::shared_ptr<CompiledRegion>> compileGraph(const graph::Graph& traced,
                                                      const record::GraphSnapshot& source) {
   Stages stages(options.compile);
   std::vector<inductor::PassLog> passes;
-  auto postGrad = stages.run(Phase::Inductor, "graph passes", [&] { return inductor::runGraphPasses(traced, &passes); },
+  auto postGrad = stages.run(Phase::Inductor, "graph passes", [&] { return inductor::runGraphPasses(traced, &passes, skippedPasses()); },
                              [&](StageTimer& timer, const graph::Graph& made) {
                                timer.nodes(count(traced.nodes().size()), count(made.nodes().size()));
                                stages.passes(passes);
@@ -229,6 +230,12 @@ std::shared_ptr<aot::AotFunction> compileModule(std::shared_ptr<const aot::AotMo
     return executor;
   };
   return std::make_shared<aot::AotFunction>(std::move(module), std::move(forward), std::move(compileBackward));
+}
+
+Result<std::shared_ptr<CompiledRegion>> compileAlone(const graph::Graph& traced, const std::vector<at::Tensor>& constants,
+                                                     const char* direction, const CompileOptions& options,
+                                                     const record::GraphSnapshot& source) {
+  return compileGraph(traced, constants, direction, options, source);
 }
 
 record::GraphSnapshot describeModule(const aot::AotModule& module, record::Id compile, const std::string& name) {

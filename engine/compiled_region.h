@@ -30,6 +30,9 @@ class CompiledRegion {
   /// recorded graph that was compiled, if it was recorded.
   void describe(record::Recorder* recorder, record::Id compile, const record::GraphSnapshot& source = {});
 
+  const inductor::LoweredGraph& lowered() const { return lowered_; }
+  const inductor::Schedule& schedule() const { return schedule_; }
+
  private:
   struct Sink;
   void recordGraphs(record::Recorder* recorder, record::Id compile, const record::GraphSnapshot& source);

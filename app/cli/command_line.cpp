@@ -52,7 +52,8 @@ constexpr const char* kCompareFooter =
 
 constexpr const char* kFileHelp =
     "Session, or a file that another program wrote (it is imported into the cache first): TORCH_TRACE log or folder, tlparse's "
-    "raw.jsonl, Kineto or Chrome trace, Perfetto trace, Nsight Systems SQLite export, TORCH_COMPILE_DEBUG folder";
+    "raw.jsonl, Kineto or Chrome trace, Perfetto trace, Nsight Systems SQLite export, TORCH_COMPILE_DEBUG folder, exported "
+    "program (.pt2), TorchScript program (.pt)";
 
 /// Everything that parsing fills in.
 struct Parsed {
@@ -65,6 +66,7 @@ struct Parsed {
   CompareOptions compare;
   WhyOptions why;
   MemoryOptions memory;
+  ReplayOptions replay, numerics;
   std::string openFile;
 };
 
@@ -117,7 +119,7 @@ void addReports(CLI::App& app, Parsed& p) {
   diagram->add_option("--stage", p.diagram.stage, "captured, joint, forward, backward, post_grad or post_fusion (default)")
       ->check(CLI::IsMember({"captured", "joint", "forward", "backward", "post_grad", "post_fusion"}));
   addJson(diagram, p.diagram.json);
-  diagram->footer("Needs Graphviz' dot, except for .dot.");
+  diagram->footer("Drawn by Graphviz' dot; graphs that are too large for it, or where it is missing, by Fusebox' own layout.");
 
   auto* exporting = app.add_subcommand("export", "Write a session in another format");
   exporting->add_option("FILE", p.exporting.file, kFileHelp)->required();
@@ -142,6 +144,46 @@ void addCompare(CLI::App& app, CompareOptions& o) {
   compare->add_flag("--exit-code", o.exitCode, "Exit with 1 if what was compiled or how long it took differs beyond noise");
   addJson(compare, o.json);
   compare->footer(kCompareFooter);
+}
+
+constexpr const char* kReplayFooter =
+    "The graph comes out of a session (--graph: a graph_id of the graphs view), or FILE is a .pt2 or TorchScript .pt, which\n"
+    "PyTorch then loads: that runs code of the file, so only for files that you trust.\n\n"
+    "  fusebox replay S --graph 3                            compile and time that graph with inputs of its recorded shapes\n"
+    "  fusebox replay S --graph 3 --forbid mul_4,add_5       what if these were not fused: both ways, by turns\n"
+    "  fusebox replay S --engine stock                       the same graph under PyTorch's own compiler\n"
+    "  fusebox replay model.pt2\n\n"
+    "Names are those of fusion_decisions (a, b) or of post_grad nodes.";
+
+void addReplayOptions(CLI::App* command, ReplayOptions& o) {
+  command->add_option("--graph", o.graph, "graph_id of the graphs view (default: the first that can be compiled)");
+  command->add_option("--inputs", o.inputs, "Inputs, as torch.save wrote them: a list in order or a dict by name (default: random)")->type_name("FILE");
+  command->add_option("--seed", o.seed, "Of random inputs")->capture_default_str();
+  command->add_option("--size", o.sizes, "Value of a size symbol: s0=32")->type_name("NAME=N");
+  command->add_option("--forbid", o.forbid, "Do not fuse A with B (A alone: with anything)")->type_name("A,B")->allow_extra_args(false);
+  command->add_option("--force", o.force, "Fuse A with B, whatever it saves")->type_name("A,B")->allow_extra_args(false);
+  command->add_option("--skip-pass", o.skipPass, "Leave a graph pass out")->type_name("PASS")->allow_extra_args(false);
+  command->add_option("--session", o.session, "Write the session here")->type_name("OUT");
+  command->add_option("--python", o.python, "Interpreter with the engine's PyTorch")->type_name("PROGRAM");
+  addJson(command, o.json);
+}
+
+void addGraphCommands(CLI::App& app, Parsed& p) {
+  auto* replay = app.add_subcommand("replay", "Compile and time one graph without its program");
+  replay->add_option("FILE", p.replay.file, "Session, .pt2 or TorchScript .pt")->required();
+  replay->add_option("--engine", p.replay.engine, "fusebox, stock (PyTorch's compiler) or eager")
+      ->check(CLI::IsMember({"fusebox", "stock", "eager"}))
+      ->capture_default_str();
+  replay->add_option("--repeat", p.replay.repeat, "Runs to time")->check(CLI::Range(1, 1'000'000))->capture_default_str();
+  replay->add_option("--shape", p.replay.shapes, "An input of a program that does not say its own, in order: float32[2,3]")
+      ->type_name("SHAPE")->allow_extra_args(false);
+  addReplayOptions(replay, p.replay);
+  replay->footer(kReplayFooter);
+
+  auto* numerics = app.add_subcommand("numerics", "Errors of a graph's values, eager and compiled, against float64");
+  numerics->add_option("FILE", p.numerics.file, "Session")->required();
+  numerics->add_flag("--no-bisect", p.numerics.noBisect, "Do not look for the fusion or pass behind the first divergence");
+  addReplayOptions(numerics, p.numerics);
 }
 
 void addWindows(CLI::App& app, Parsed& p) {
@@ -188,6 +230,8 @@ int dispatch(const CLI::App& app, const Parsed& p, const OpenWindow& openWindow)
   if (app.got_subcommand("query")) return runQuery(p.query);
   if (app.got_subcommand("diagram")) return drawDiagram(p.diagram);
   if (app.got_subcommand("export")) return exportSession(p.exporting);
+  if (app.got_subcommand("replay")) return replayGraph(p.replay);
+  if (app.got_subcommand("numerics")) return measureNumerics(p.numerics);
   if (app.got_subcommand("doctor")) return runDoctor(p.doctor);
   if (app.got_subcommand("open")) return showWindow(openWindow, {.file = p.openFile, .compareWith = {}, .runCommand = {}});
   if (app.got_subcommand("debug")) return complainUsage("debug is not yet available; use `fusebox run` and look at the session");
@@ -228,6 +272,7 @@ int runCommandLine(int argc, char** argv, const OpenWindow& openWindow) {
   addWindows(app, parsed);
   addReports(app, parsed);
   addCompare(app, parsed.compare);
+  addGraphCommands(app, parsed);
   std::reverse(words.begin(), words.end());  // CLI11 takes them last first
   try {
     app.parse(words);

@@ -48,6 +48,15 @@ struct CompareOptions {
   std::vector<std::string> script;  ///< with `run`: the script form, as of `fusebox run`
   bool run = false, window = false, exitCode = false, json = false;
 };
+/// `replay` and `numerics`: what to compile, how, and with what inputs.
+struct ReplayOptions {
+  std::string file, engine = "fusebox", inputs, session, python;
+  int64_t graph = 0;
+  std::vector<std::string> forbid, force, skipPass, sizes, shapes;
+  int64_t seed = 0;
+  int repeat = 20;
+  bool noBisect = false, json = false;
+};
 struct DoctorOptions {
   std::string python;
   bool json = false;
@@ -65,6 +74,8 @@ int explainTime(const WhyOptions& options);
 int runForComparison(CompareOptions& options);
 int compareFiles(CompareOptions options);
 int runDoctor(const DoctorOptions& options);
+int replayGraph(const ReplayOptions& options);
+int measureNumerics(const ReplayOptions& options);
 
 /// "fusebox: <error>" on stderr; returns the exit code that its kind of failure has.
 int complain(const Error& error);

@@ -70,6 +70,11 @@ Result<PythonChoice> choosePython(const std::string& option) {
   return fail(ErrorCode::InvalidArgument, "no Python interpreter was found; give one with --python or FUSEBOX_PYTHON");
 }
 
+std::string pythonPathWith(const std::string& front) {
+  const std::string old = environment("PYTHONPATH");
+  return front.empty() || old.empty() ? front + old : front + ":" + old;
+}
+
 std::string packageFolder() {
   std::error_code error;
   const fs::path program = fs::read_symlink("/proc/self/exe", error);

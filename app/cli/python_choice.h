@@ -18,6 +18,9 @@ Result<PythonChoice> choosePython(const std::string& option);
 /// Folder to put in front of PYTHONPATH so that `import fusebox` works; empty when the engine was not built.
 std::string packageFolder();
 
+/// PYTHONPATH with `front` before what it is now.
+std::string pythonPathWith(const std::string& front);
+
 /// "2.11.0+cpu" of the torch package in `folder`, read from its version.py without running Python; empty if there is none.
 std::string torchVersion(const std::string& folder);
 /// Version of PyTorch that the engine was built for; empty without engine.

@@ -1,9 +1,7 @@
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <signal.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -12,10 +10,10 @@
 #include "app/cli/commands.h"
 #include "app/cli/python_choice.h"
 #include "app/cli/script_process.h"
+#include "app/cli/session_path.h"
 #include "app/cli/stock_trace.h"
 #include "profiler/query/summary.h"
 #include "profiler/session/reader.h"
-#include "profiler/session/writer.h"
 
 namespace fusebox::cli {
 namespace {
@@ -49,7 +47,6 @@ Result<void> checkScript(const std::vector<std::string>& script) {
   return {};
 }
 
-// <script>-<time>.fusebox in the working directory, a number more if that is taken.
 std::string defaultSession(const std::vector<std::string>& script) {
   std::string stem = "session";
   if (isShortForm(script, "-m")) {
@@ -60,30 +57,7 @@ std::string defaultSession(const std::vector<std::string>& script) {
     std::error_code error;
     stem = fs::absolute(script[0], error).lexically_normal().stem().string();
   }
-  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
-  const std::string base = fmt::format("{}-{:%Y%m%d-%H%M%S}", stem, fmt::localtime(now));
-  std::string name = base + ".fusebox";
-  for (int i = 2; fs::exists(name); ++i) name = fmt::format("{}-{}.fusebox", base, i);
-  return name;
-}
-
-// Whether a session can be created there, said before the script has run for hours.
-Result<void> checkSessionPath(const std::string& path) {
-  std::error_code error;
-  const fs::path folder = fs::absolute(path, error).parent_path();
-  if (!fs::is_directory(folder, error)) {
-    return fail(ErrorCode::InvalidArgument, "the session's directory does not exist", folder.string());
-  }
-  if (fs::is_directory(path, error)) {
-    return fail(ErrorCode::InvalidArgument, "the session must be a file, not a directory", path);
-  }
-  if (auto replaceable = session::Writer::mayReplace(path); !replaceable) return replaceable;
-  if (access(folder.c_str(), W_OK) != 0) {
-    return fail(ErrorCode::InvalidArgument,
-                "the session cannot be written to this directory; name another with --session, or use --no-record",
-                folder.string());
-  }
-  return {};
+  return timedSessionName(stem);
 }
 
 void sayHowItEnded(const ScriptEnd& end) {
@@ -139,12 +113,6 @@ void report(const RunOptions& options, const std::string& session, const ScriptE
   }
 }
 
-std::string joinedPath(const std::string& front) {
-  const char* old = std::getenv("PYTHONPATH");
-  if (front.empty()) return old ? old : "";
-  return old && *old ? front + ":" + old : front;
-}
-
 }  // namespace
 
 int runScript(const RunOptions& options) {
@@ -159,7 +127,7 @@ int runScript(const RunOptions& options) {
     return complainUsage("this build has no engine (the Python package is not beside the program); configure with "
                          "-DFUSEBOX_PYTHON=<interpreter with PyTorch> and build again");
   }
-  std::map<std::string, std::string> environment{{"PYTHONPATH", joinedPath(package)},
+  std::map<std::string, std::string> environment{{"PYTHONPATH", pythonPathWith(package)},
                                                  {"FUSEBOX_ENGINE", options.engine},
                                                  {"FUSEBOX_RECORD", options.noRecord ? "0" : "1"}};
   std::string session;

@@ -47,7 +47,8 @@ std::vector<int32_t> FusionRules::operationsOf(const LoweredGraph& lowered, cons
   const auto id = static_cast<graph::NodeId>(node - lowered.nodeNames.begin());
   for (const Operation& operation : lowered.operations) {
     const auto& origins = operation.origins;
-    const bool carriesNode = node != lowered.nodeNames.end() && std::find(origins.begin(), origins.end(), id) != origins.end();
+    const bool carriesNode =
+        node != lowered.nodeNames.end() && std::find(origins.begin(), origins.end(), id) != origins.end();
     if (operation.name == name || carriesNode) found.push_back(operation.id);
   }
   if (found.empty()) unknown_.push_back(name);
@@ -63,7 +64,8 @@ bool FusionRules::forbids(std::span<const int32_t> a, std::span<const int32_t> b
 
 std::optional<FusionRule> parseFusionRule(FusionRule::Kind kind, const std::string& text) {
   const auto comma = text.find(',');
-  FusionRule rule{kind, trimmed(text.substr(0, comma)), comma == std::string::npos ? "" : trimmed(text.substr(comma + 1))};
+  FusionRule rule{kind, trimmed(text.substr(0, comma)),
+                  comma == std::string::npos ? "" : trimmed(text.substr(comma + 1))};
   if (rule.a.empty() || rule.a == rule.b) return std::nullopt;
   if (rule.b.empty() && (kind == FusionRule::Kind::Force || comma != std::string::npos)) return std::nullopt;
   return rule;

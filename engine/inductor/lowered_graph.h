@@ -58,7 +58,10 @@ struct PassLog {
 
 /// Runs the graph passes in their fixed order (the list is the table in passes.cpp): decompositions, constant folding,
 /// no-op and dead-code removal, common subexpressions, layout choice.
-Result<graph::Graph> runGraphPasses(graph::Graph graph, std::vector<PassLog>* log);
+/// Those named in `skipped` are left out, and logged as such.
+Result<graph::Graph> runGraphPasses(graph::Graph graph, std::vector<PassLog>* log, const std::vector<std::string>& skipped = {});
+/// Names of the passes, in order.
+std::vector<std::string> graphPassNames();
 
 /// What code can be generated for, asked while lowering.
 struct LowerOptions {

@@ -1,5 +1,7 @@
 #include "engine/inductor/passes.h"
 
+#include <algorithm>
+
 #include "engine/support/clock.h"
 
 namespace fusebox::inductor {
@@ -20,14 +22,21 @@ constexpr Pass kPasses[] = {
 
 }  // namespace
 
-Result<graph::Graph> runGraphPasses(graph::Graph graph, std::vector<PassLog>* log) {
+std::vector<std::string> graphPassNames() {
+  std::vector<std::string> names;
+  for (const Pass& pass : kPasses) names.emplace_back(pass.name);
+  return names;
+}
+
+Result<graph::Graph> runGraphPasses(graph::Graph graph, std::vector<PassLog>* log, const std::vector<std::string>& skipped) {
   if (auto ok = graph.verify(); !ok) return tl::unexpected(ok.error());
   // From here on `from` names nodes of the graph that came in, whatever the passes do.
   for (const graph::Node& n : graph.nodes()) graph.node(n.id).origin.from = {n.id};
   for (const Pass& pass : kPasses) {
     const int64_t start = nowNs();
     const auto before = static_cast<int64_t>(graph.nodes().size());
-    PassResult result = pass.run(graph);
+    const bool isSkipped = std::find(skipped.begin(), skipped.end(), pass.name) != skipped.end();
+    PassResult result = isSkipped ? PassResult{{}, false, "left out: skip_passes"} : pass.run(graph);
     if (result.changed) {
       if (auto ok = result.graph.verify(); !ok) {
         return fail(ErrorCode::Internal, std::string("pass ") + pass.name + " broke the graph: " + ok.error().message,

@@ -6,8 +6,9 @@
 #include "engine/capture/entry_log.h"
 #include "engine/capture/hook.h"
 #include "engine/capture/hook_skip.h"
-#include "engine/fusion_requests.h"
+#include "engine/compile_requests.h"
 #include "engine/python/compiled_function.h"
+#include "engine/python/graph_module.h"
 #include "engine/python/guard_probe.h"
 
 namespace py = pybind11;
@@ -113,6 +114,7 @@ void configure(const std::string& name, const py::object& value) {
   else if (name == "max_fusion_size") compiler.maxFusionSize = py::cast<int>(value);
   else if (name == "forbid_fusion") setRules(inductor::FusionRule::Kind::Forbid, py::cast<std::vector<std::string>>(value));
   else if (name == "force_fusion") setRules(inductor::FusionRule::Kind::Force, py::cast<std::vector<std::string>>(value));
+  else if (name == "skip_passes") setSkippedPasses(py::cast<std::vector<std::string>>(value));
   else throw py::key_error(name);
 }
 
@@ -129,6 +131,7 @@ py::dict configuration() {
   d["fuse"] = compiler.fuse;
   d["max_fusion_size"] = compiler.maxFusionSize;
   d["forbid_fusion"] = ruleTexts(inductor::FusionRule::Kind::Forbid);
+  d["skip_passes"] = skippedPasses();
   d["force_fusion"] = ruleTexts(inductor::FusionRule::Kind::Force);
   return d;
 }
@@ -203,6 +206,7 @@ void bindEngine(py::module_& m) {
   if (addCompiledFunctionType(m.ptr()) < 0) throw py::error_already_set();
   bindCapture(m);
   bindReports(m);
+  bindGraphs(m);
   bindGuardProbe(m);
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 #include <unordered_map>
 
 namespace fusebox::query {
@@ -36,6 +37,19 @@ Result<void> readNodes(const Reader& reader, GraphData& data) {
         node.isBackward = row.integer(column) != 0;
         data.nodes.push_back(std::move(node));
       });
+}
+
+/// What `fusebox numerics` measured: the worst of each node's outputs.
+Result<void> readErrors(const Reader& reader, GraphData& data) {
+  std::unordered_map<int64_t, std::pair<double, bool>> errors;
+  auto read = reader.each("SELECT node_id, max(compiled_rel), max(is_divergent) FROM t_numerics WHERE graph_id = ? GROUP BY node_id",
+                          {data.row.id}, [&](const Statement& row) {
+                            errors[row.integer(0)] = {row.isNull(1) ? -1.0 : row.real(1), row.integer(2) != 0};
+                          });
+  if (!read) return read;
+  for (GraphNode& node : data.nodes)
+    if (const auto found = errors.find(node.id); found != errors.end()) std::tie(node.error, node.isDivergent) = found->second;
+  return {};
 }
 
 // Groups that contain nodes of this graph, or nodes of another graph of the same compile that were made from them
@@ -108,6 +122,7 @@ Result<GraphData> loadGraph(const Reader& reader, int64_t graph) {
                            });
   if (!edges) return tl::unexpected(edges.error());
   if (auto groups = readGroups(reader, data); !groups) return tl::unexpected(groups.error());
+  if (auto errors = readErrors(reader, data); !errors) return tl::unexpected(errors.error());
   return data;
 }
 

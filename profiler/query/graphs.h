@@ -21,6 +21,8 @@ struct GraphNode {
   int64_t timeNs = 0;    ///< its share of that group's kernel time
   std::string name, kind, op, args, dtype, shape, stride, device, modulePath, file, function;
   bool isBackward = false;
+  double error = -1;     ///< of the compiled value against float64, relative to the largest; negative: not measured
+  bool isDivergent = false;
 };
 struct GraphEdge {
   int64_t from = 0, to = 0, output = 0, argument = 0;

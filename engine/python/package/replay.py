@@ -1,0 +1,349 @@
+"""Compiles and runs a graph without the program that it came from.
+
+    python -m fusebox.replay --graph FILE.json | --program FILE.pt2|FILE.pt [options]
+
+FILE.json is a saved graph (engine/graph/serialize.h), as `fusebox replay` takes it out of a session. With --forbid, --force or
+--skip-pass the graph is compiled twice, as it was and as asked, and the two take turns, so that their times compare.
+Loading a .pt2 or .pt file runs code that the file brings: only for files that you trust.
+"""
+
+import argparse
+import json
+import statistics
+import sys
+import time
+
+import torch
+
+from . import _recording
+from ._config import config
+from ._engine_access import _engine
+from ._graph_inputs import random_constants, random_inputs, saved_inputs
+from ._saved_graph import Program
+
+# Relative to the largest value: what two correct results of these types may differ by.
+_TOLERANCE = {torch.float16: 5e-3, torch.bfloat16: 4e-2, torch.float32: 1e-4, torch.float64: 1e-8}
+
+
+class Failure(Exception):
+    """Something that the caller must mend; its text says what, where and what next."""
+
+
+class Variant:
+    """One way of running the graph: how it was made, how to run it, how long it took."""
+
+    def __init__(self, label, engine, run, compile_ms, facts=None, settings=None):
+        self.label, self.engine, self.run, self.compile_ms, self.facts = label, engine, run, compile_ms, facts
+        self.settings = settings or {}
+        self.times = []
+
+    def measure(self):
+        _synchronise()
+        start = time.perf_counter_ns()
+        self.run()
+        _synchronise()
+        self.times.append(time.perf_counter_ns() - start)
+
+    def report(self):
+        ms = sorted(t / 1e6 for t in self.times)
+        out = {"label": self.label, "engine": self.engine, "compile_ms": round(self.compile_ms, 3), **self.settings}
+        if ms:
+            out["times_ms"] = {"count": len(ms), "min": ms[0], "median": statistics.median(ms), "mean": statistics.fmean(ms),
+                               "max": ms[-1]}
+        if self.facts:
+            groups = self.facts["groups"]
+            out.update(kernels=self.facts["kernels"], launches=sum(g["kind"] == "generated" for g in groups),
+                       extern_calls=sum(g["kind"] == "extern" for g in groups), bytes=self.facts["bytes"],
+                       decisions=[d for d in self.facts["decisions"] if d["by_rule"]],
+                       groups=[{"name": g["name"], "operations": g["operations"], "bytes": g["bytes"]} for g in groups])
+        return out
+
+
+def _synchronise():
+    if torch.cuda.is_available() and torch.cuda.is_initialized():
+        torch.cuda.synchronize()
+
+
+def _timed(make):
+    start = time.perf_counter_ns()
+    made = make()
+    return made, (time.perf_counter_ns() - start) / 1e6
+
+
+# --- a saved graph ---
+
+def graph_variants(program, inputs, constants, options):
+    """The ways of running a saved graph that were asked for, compiled."""
+    asked = {"forbid_fusion": options.forbid, "force_fusion": options.force, "skip_passes": options.skip_pass}
+    asked = {k: v for k, v in asked.items() if v}
+    if asked and options.engine != "fusebox":
+        raise Failure("--forbid, --force and --skip-pass are about Fusebox's own compiler: leave --engine out")
+    if not asked:
+        return [_graph_variant("original", program, inputs, constants, options)]
+    original = _graph_variant("original", program, inputs, constants, options)
+    with config.patch(**asked):
+        changed = _graph_variant("what-if", program, inputs, constants, options, asked)
+    unknown = changed.facts["unknown_names"]
+    if unknown:
+        names = sorted({name for d in original.facts["groups"] for name in d["operations"]})
+        raise Failure(f"no operation or node of this graph is called {', '.join(unknown)}; its operations are "
+                      f"{', '.join(names[:30])}{', …' if len(names) > 30 else ''}")
+    return [original, changed]
+
+
+def _graph_variant(label, program, inputs, constants, options, settings=None):
+    handle = _engine.SavedGraph(program.text)
+    stage = "backward" if options.direction == "backward" else "forward"
+    handle.record(f"{program.name} ({label})" if label != "original" else program.name, options.engine, stage, options.direction)
+    error = ""
+    try:
+        if options.engine == "fusebox":
+            region, ms = _timed(lambda: _engine.CompiledGraph(handle, constants, options.direction, program.name))
+            return Variant(label, "fusebox", lambda: region.run(inputs), ms, region.facts(), settings)
+        if options.engine == "eager":
+            return Variant(label, "eager", lambda: handle.run_eager(inputs, constants), 0.0)
+        module = program.module(constants)
+        compiled = torch.compile(module)
+        tensors = [t for t in inputs]
+
+        def run():
+            start = time.monotonic_ns()
+            with torch.no_grad():
+                results = list(compiled(*tensors))
+            _engine.record_call(handle.compile_id, start, time.monotonic_ns() - start)
+            return results
+
+        _, ms = _timed(run)
+        return Variant(label, "stock", run, ms)
+    except RuntimeError as problem:
+        error = str(problem)
+        raise Failure(f"the graph could not be compiled: {error}") from None
+    finally:
+        handle.finish(error)
+
+
+def compare_results(results, reference):
+    """Largest difference of `results` from `reference`, relative to each tensor's largest value, and whether all lie in the tolerance."""
+    worst, agrees = 0.0, True
+    for a, b in zip(results, reference):
+        if b is None or a is None:
+            agrees &= a is None and b is None
+            continue
+        if not (b.dtype.is_floating_point or b.dtype.is_complex):
+            agrees &= bool(torch.equal(a, b))
+            continue
+        wide = torch.complex128 if b.dtype.is_complex else torch.float64
+        x, y = a.to(wide), b.to(wide)
+        finite = x.isfinite() & y.isfinite()
+        agrees &= bool(((x == y) | finite | (x.isnan() & y.isnan())).all())
+        if not finite.any():
+            continue
+        scale = max(float(y[finite].abs().max()), 1e-30)
+        difference = float((x - y)[finite].abs().max()) / scale
+        worst = max(worst, difference)
+        agrees &= difference <= _TOLERANCE.get(b.dtype, 1e-4)
+    return {"max_relative": worst, "agrees": agrees}
+
+
+def replay_graph(options):
+    with open(options.graph, encoding="utf-8") as file:
+        text = file.read()
+    handle = _engine.SavedGraph(text)  # bounded and verified there; what follows may rely on it
+    program = Program(text, dict(options.size))
+    random = any(n["kind"] == "call" and torch.Tag.nondeterministic_seeded in program.operator(n).tags for n in program.nodes)
+    constants, made = random_constants(program, handle.constants(), options.seed)
+    if made:
+        _engine.record_loss("constants", made, "captured constants whose data the session does not hold: random values stand in")
+    inputs = saved_inputs(program, options.inputs) if options.inputs else random_inputs(program, options.seed)
+    variants = graph_variants(program, inputs, constants, options)
+    reference = handle.run_eager(inputs, constants)
+    report = {"graph": program.name, "nodes": len(program.nodes), "direction": options.direction,
+              "inputs": options.inputs or f"random, seed {options.seed}", "constants_made": made}
+    for variant in variants:
+        result = variant.run()
+        if not random:
+            report.setdefault("against_eager", {})[variant.label] = compare_results(result, reference)
+    return report, variants
+
+
+# --- an exported or scripted program ---
+
+def _example_inputs(options, specs):
+    if options.inputs:
+        try:
+            saved = torch.load(options.inputs, weights_only=True, map_location="cpu")
+        except Exception as error:
+            raise Failure(f"{options.inputs}: cannot be read as tensors ({str(error).splitlines()[0]})") from None
+        return (tuple(saved) if isinstance(saved, (list, tuple)) else (saved,)), {}
+    generator = torch.Generator().manual_seed(options.seed)
+    tensors = []
+    for text in specs:
+        try:
+            dtype, _, sizes = text.rpartition("[")
+            kind = getattr(torch, dtype.strip() or "float32")
+            shape = [int(n) for n in sizes.rstrip("]").split(",") if n.strip()]
+        except (AttributeError, ValueError):
+            raise Failure(f"--shape {text}: write it as float32[2,3]") from None
+        made = torch.randn(shape, generator=generator) if kind.is_floating_point else torch.randint(0, 8, shape, generator=generator)
+        tensors.append(made.to(kind))
+    return tuple(tensors), {}
+
+
+def load_program(path, options):
+    """(callable, args, kwargs) of an exported or TorchScript program."""
+    if path.endswith(".pt2"):
+        try:
+            exported = torch.export.load(path)
+        except Exception as error:
+            raise Failure(f"{path}: PyTorch cannot load this exported program: {str(error).splitlines()[0]}") from None
+        args, kwargs = _example_inputs(options, options.shape)
+        if not args:
+            if exported.example_inputs is None:
+                raise Failure(f"{path}: holds no sample inputs; give --inputs FILE.pt, or --shape float32[2,3] once for every input")
+            args, kwargs = exported.example_inputs
+        return exported.module(), args, kwargs
+    try:
+        script = torch.jit.load(path, map_location="cpu")
+    except Exception as error:
+        raise Failure(f"{path}: PyTorch cannot load this TorchScript program: {str(error).splitlines()[0]}") from None
+    args, kwargs = _example_inputs(options, options.shape)
+    if not args:
+        raise Failure(f"{path}: TorchScript does not say what shapes its inputs have; give --inputs FILE.pt, or --shape float32[2,3] "
+                      "once for every input")
+    try:
+        from torch._export.converter import TS2EPConverter
+        return TS2EPConverter(script.eval(), args).convert().module(), args, kwargs
+    except Exception as error:
+        raise Failure(f"{path}: this TorchScript program cannot be turned into a graph for these inputs: "
+                      f"{str(error).splitlines()[0] if str(error) else type(error).__name__}") from None
+
+
+def replay_program(options):
+    from . import _compile
+    module, args, kwargs = load_program(options.program, options)
+    with torch.no_grad():
+        reference = _flat(module(*args, **kwargs))
+
+    def variant(label, settings=None):
+        if options.engine == "eager":
+            compiled = module
+        else:
+            if options.engine == "fusebox":
+                from ._engine_access import reset
+                reset()
+            compiled = _compile.compile(module) if options.engine == "fusebox" else torch.compile(module)
+
+        def run():
+            with torch.no_grad():
+                return _flat(compiled(*args, **kwargs))
+
+        _, ms = _timed(run)
+        return Variant(label, options.engine, run, 0.0 if options.engine == "eager" else ms, None, settings)
+
+    asked = {"forbid_fusion": options.forbid, "force_fusion": options.force, "skip_passes": options.skip_pass}
+    asked = {k: v for k, v in asked.items() if v}
+    if asked:
+        raise Failure("--forbid, --force and --skip-pass name operations of one graph: replay this program once with --session OUT, "
+                      "then that session with --graph ID")
+    made = variant("original")
+    report = {"graph": options.program, "direction": "inference", "inputs": options.inputs or "sample",
+              "against_eager": {"original": compare_results(made.run(), reference)}}
+    return report, [made]
+
+
+def _flat(results):
+    return [t for t in torch.utils._pytree.tree_leaves(results) if isinstance(t, torch.Tensor)]
+
+
+# --- both ---
+
+def measure(variants, options):
+    for variant in variants:
+        for _ in range(options.warmup):
+            variant.run()
+    _engine.drain()  # the optimised tier of code generation
+    for _ in range(options.repeat):
+        for variant in variants:
+            variant.measure()
+
+
+def change_of(variants):
+    """What the second variant changed."""
+    a, b = variants[0].report(), variants[1].report()
+    return {"time_percent": 100 * (b["times_ms"]["median"] / a["times_ms"]["median"] - 1), "bytes": b["bytes"] - a["bytes"],
+            "launches": b["launches"] - a["launches"]}
+
+
+def _pair(text):
+    name, _, value = text.partition("=")
+    return name, int(value)
+
+
+def arguments(parser):
+    """Options that replay and numerics share."""
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--graph", help="a saved graph")
+    what.add_argument("--program", help="a .pt2 or TorchScript file")
+    parser.add_argument("--direction", choices=["inference", "forward", "backward"], default="inference")
+    parser.add_argument("--inputs", help="file of torch.save with the inputs: a list in order, or a dict by name")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--size", type=_pair, action="append", default=[], help="value of a size symbol: s0=32")
+    parser.add_argument("--shape", action="append", default=[], help="an input of a program that does not say its own: float32[2,3]")
+    parser.add_argument("--forbid", action="append", default=[], help="A,B: do not fuse these operations")
+    parser.add_argument("--force", action="append", default=[], help="A,B: fuse these operations")
+    parser.add_argument("--skip-pass", action="append", default=[], help="leave a graph pass out")
+    parser.add_argument("--session", help="session file to write")
+    parser.add_argument("--out", help="file for the report (JSON)")
+
+
+def parse(argv):
+    parser = argparse.ArgumentParser(prog="fusebox.replay", description=__doc__.splitlines()[0])
+    arguments(parser)
+    parser.add_argument("--engine", choices=["fusebox", "eager", "stock"], default="fusebox")
+    parser.add_argument("--repeat", type=int, default=20)
+    parser.add_argument("--warmup", type=int, default=3)
+    return parser.parse_args(argv)
+
+
+def run_host(work, options, engine):
+    """Runs `work(options)` -> report inside a session, and hands the report on. Returns the exit code."""
+    try:
+        if options.session:
+            _recording.start(options.session, engine, replay=options.graph or options.program)
+        try:
+            report = work(options)
+        finally:
+            if options.session:
+                _recording.stop()
+    except (Failure, ValueError, RuntimeError, OSError) as problem:
+        print(f"fusebox: {problem}", file=sys.stderr)
+        return 3
+    report["session"] = options.session
+    text = json.dumps(report, indent=1)
+    if options.out:
+        with open(options.out, "w", encoding="utf-8") as file:
+            file.write(text + "\n")
+    else:
+        print(text)
+    return 0
+
+
+def _work(options):
+    if options.engine == "stock":
+        torch.set_grad_enabled(False)
+    report, variants = replay_graph(options) if options.graph else replay_program(options)
+    measure(variants, options)
+    report["engine"] = options.engine
+    report["runs"] = [v.report() for v in variants]
+    if len(variants) == 2 and options.repeat:
+        report["change"] = change_of(variants)
+    return report
+
+
+def main(argv=None):
+    options = parse(argv)
+    return run_host(_work, options, options.engine)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,81 @@
+#include "profiler/query/saved_graphs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <vector>
+
+namespace fusebox::query {
+namespace {
+
+constexpr int kMaxSteps = 64;  ///< stages from one graph to another; a damaged session may hold circles
+
+/// First integer that `sql` gives for `id`; 0 for none.
+int64_t lookUp(const session::Reader& reader, const char* sql, int64_t id) {
+  int64_t found = 0;
+  (void)reader.each(sql, {id}, [&](const session::Statement& row) { found = row.integer(0); });
+  return found;
+}
+
+/// Up along the graphs that this one was made from, then down to one made from it.
+int64_t nearest(const session::Reader& reader, int64_t graph) {
+  constexpr const char* kHas = "SELECT graph_id FROM t_saved_graph WHERE graph_id = ?1";
+  std::set<int64_t> seen;
+  for (int64_t id = graph, step = 0; id > 0 && step < kMaxSteps && seen.insert(id).second; ++step) {
+    if (lookUp(reader, kHas, id)) return id;
+    id = lookUp(reader, "SELECT parent_id FROM t_graph WHERE id = ?1", id);
+  }
+  std::vector<int64_t> row{graph};
+  for (int step = 0; step < kMaxSteps && !row.empty(); ++step) {
+    std::vector<int64_t> below;
+    for (int64_t id : row) {
+      (void)reader.each(
+          "SELECT g.id, s.graph_id FROM t_graph g LEFT JOIN t_saved_graph s ON s.graph_id = g.id WHERE g.parent_id = "
+          "?1 "
+          "ORDER BY g.stage = 'forward' DESC, g.id",
+          {id}, [&](const session::Statement& r) {
+            if (seen.insert(r.integer(0)).second || !r.isNull(1))
+              below.push_back(r.isNull(1) ? r.integer(0) : -r.integer(0));
+          });
+    }
+    const auto saved = std::find_if(below.begin(), below.end(), [](int64_t id) { return id < 0; });
+    if (saved != below.end()) return -*saved;
+    row = std::move(below);
+  }
+  return 0;
+}
+
+std::string whyNone(const session::Reader& reader, int64_t graph) {
+  if (graph > 0 && !lookUp(reader, "SELECT id FROM t_graph WHERE id = ?1", graph))
+    return fmt::format("the session has no graph {}; the graphs view lists what there is", graph);
+  if (const std::string format = reader.info("imported_format"); !format.empty())
+    return fmt::format("graphs of {} are for looking at only: that format does not keep what compiling takes", format);
+  return "the session keeps no graph in a form that can be compiled again: it was recorded by an older Fusebox, under "
+         "another engine, "
+         "or nothing was compiled; record it again with `fusebox run`";
+}
+
+}  // namespace
+
+bool hasSavedGraph(const session::Reader& reader, int64_t graph) { return graph > 0 && nearest(reader, graph) > 0; }
+
+Result<SavedGraph> savedGraph(const session::Reader& reader, int64_t graph) {
+  const int64_t id =
+      graph > 0 ? nearest(reader, graph) : lookUp(reader, "SELECT min(graph_id) FROM t_saved_graph WHERE ?1 = ?1", 0);
+  if (id <= 0) return fail(ErrorCode::NotFound, whyNone(reader, graph), reader.path());
+  std::optional<SavedGraph> found;
+  auto read = reader.each(
+      "SELECT s.graph_id, g.name, g.stage, g.direction, s.text FROM t_saved_graph s JOIN t_graph g ON g.id = "
+      "s.graph_id "
+      "WHERE s.graph_id = ?1",
+      {id}, [&](const session::Statement& r) {
+        found = SavedGraph{r.integer(0), r.string(1), r.string(2), r.string(3), r.string(4)};
+      });
+  if (!read) return tl::unexpected(read.error());
+  if (!found) return fail(ErrorCode::NotFound, whyNone(reader, graph), reader.path());
+  return std::move(*found);
+}
+
+}  // namespace fusebox::query

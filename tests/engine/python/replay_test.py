@@ -1,0 +1,315 @@
+"""Graphs without their programs: saved in sessions, compiled again, with rules about fusions, and measured against float64."""
+
+import contextlib
+import io
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import torch
+import torch.nn as nn
+
+import fusebox
+from fusebox import numerics, replay
+from fusebox._engine_access import _engine
+from fusebox._graph_inputs import random_inputs, saved_inputs
+from fusebox._saved_graph import Program
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(50, 16)
+        self.up = nn.Linear(16, 32)
+        self.norm = nn.LayerNorm(32)
+        self.down = nn.Linear(32, 8)
+
+    def forward(self, ids, target):
+        x = torch.nn.functional.gelu(self.norm(self.up(self.embedding(ids))))
+        scores = self.down(x)[..., torch.tensor([3, 1, 0, 2])]
+        return torch.nn.functional.cross_entropy(scores.flatten(0, 1), target.flatten()), torch.softmax(scores, -1)
+
+
+class Recorded:
+    """One recorded training step, and its saved graphs by direction."""
+
+    def __init__(self):
+        self.dir = tempfile.TemporaryDirectory()
+        self.session = self.path("net.fusebox")
+        torch.manual_seed(0)
+        net = fusebox.compile(Net())
+        with fusebox.record(self.session):
+            for _ in range(2):
+                net(torch.randint(0, 50, (6, 7)), torch.randint(0, 4, (6, 7)))[0].backward()
+        rows = sqlite3.connect(self.session).execute(
+            "SELECT g.direction, s.text FROM t_saved_graph s JOIN t_graph g ON g.id = s.graph_id").fetchall()
+        self.texts = dict(rows)
+        self.files = {}
+        for direction, text in rows:
+            self.files[direction] = self.path(direction + ".json")
+            with open(self.files[direction], "w") as file:
+                file.write(text)
+
+    def path(self, name):
+        return os.path.join(self.dir.name, name)
+
+
+recorded = Recorded()
+
+
+def report_of(main, *words):
+    """Runs a host's main in this process; its exit code and report."""
+    out, complaints = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(complaints):
+        code = main(list(words))
+    return code, json.loads(out.getvalue()) if code == 0 else complaints.getvalue()
+
+
+def graph(direction="forward"):
+    return Program(recorded.texts[direction])
+
+
+class SavedGraphs(unittest.TestCase):
+    def test_every_compiled_graph_is_saved(self):
+        self.assertEqual(set(recorded.texts), {"forward", "backward"})
+        program = graph()
+        self.assertEqual([n["kind"] for n in program.nodes].count("placeholder"), len(program.inputs))
+
+    def test_small_constants_keep_their_data(self):
+        constants = _engine.SavedGraph(recorded.texts["forward"]).constants()
+        self.assertTrue(any(c is not None and c.dtype == torch.int64 and c.tolist() == [3, 1, 0, 2] for c in constants))
+
+    def test_inputs_are_as_recorded_and_indices_stay_inside(self):
+        program = graph()
+        tensors = random_inputs(program, 1)
+        for index, tensor in zip(program.inputs, tensors):
+            sizes, strides, _, dtype, _ = program.meta(index)
+            self.assertEqual((list(tensor.shape), list(tensor.stride()), tensor.dtype), (sizes, strides, dtype))
+        integers = {program.nodes[i]["name"]: t for i, t in zip(program.inputs, tensors) if t.dtype == torch.int64}
+        self.assertLess(max(int(t.max()) for t in integers.values()), 50)
+        self.assertTrue(any(int(t.max()) > 8 for t in integers.values()), "indices of 50 rows come from all of them")
+        self.assertTrue(all(torch.equal(a, b) for a, b in zip(tensors, random_inputs(program, 1))))
+
+    def test_saved_inputs(self):
+        program = graph()
+        tensors = random_inputs(program, 5)
+        torch.save(tensors, recorded.path("inputs.pt"))
+        self.assertTrue(all(torch.equal(a, b) for a, b in zip(tensors, saved_inputs(program, recorded.path("inputs.pt")))))
+        torch.save(tensors[:-1], recorded.path("few.pt"))
+        with self.assertRaisesRegex(ValueError, "but the graph has"):
+            saved_inputs(program, recorded.path("few.pt"))
+        torch.save([t.double() if t.is_floating_point() else t for t in tensors], recorded.path("wide.pt"))
+        with self.assertRaisesRegex(ValueError, "was compiled for"):
+            saved_inputs(program, recorded.path("wide.pt"))
+
+    def test_code_in_a_file_of_inputs_is_not_run(self):
+        marker = recorded.path("ran")
+
+        class Bomb:
+            def __reduce__(self):
+                return (open, (marker, "w"))
+
+        torch.save([Bomb()], recorded.path("bomb.pt"))
+        with self.assertRaises(ValueError):
+            saved_inputs(graph(), recorded.path("bomb.pt"))
+        self.assertFalse(os.path.exists(marker))
+
+
+class Replay(unittest.TestCase):
+    def run_graph(self, direction="forward", *words):
+        return report_of(replay.main, "--graph", recorded.files[direction], "--direction", direction, "--repeat", "3", *words)
+
+    def test_each_engine_computes_the_same(self):
+        for direction in ("forward", "backward"):
+            for engine in ("fusebox", "eager"):
+                code, report = self.run_graph(direction, "--engine", engine)
+                self.assertEqual(code, 0, report)
+                self.assertTrue(report["against_eager"]["original"]["agrees"], report["against_eager"])
+                self.assertEqual(report["runs"][0]["times_ms"]["count"], 3)
+
+    def test_what_if(self):
+        _, plain = self.run_graph()
+        pair = next(d for d in self.decisions(plain) if d["fused"])
+        rule = f"{pair['a']},{pair['b']}"
+        code, report = self.run_graph("forward", "--forbid", rule, "--session", recorded.path("what_if.fusebox"))
+        self.assertEqual(code, 0, report)
+        original, changed = report["runs"]
+        self.assertEqual(report["change"]["bytes"], changed["bytes"] - original["bytes"])
+        self.assertGreater(report["change"]["bytes"], 0)
+        self.assertIn("forbidden by user", [d["reason"] for d in changed["decisions"]])
+        self.assertFalse(any(pair["a"] in g["operations"] and pair["b"] in g["operations"] for g in changed["groups"]))
+        self.assertTrue(all(r["agrees"] for r in report["against_eager"].values()))
+        database = sqlite3.connect(recorded.path("what_if.fusebox"))
+        names = [n for n, in database.execute("SELECT DISTINCT name FROM t_graph WHERE stage = 'forward'")]
+        self.assertEqual(len(names), 2, names)
+        self.assertEqual(database.execute("SELECT count(*) FROM t_saved_graph").fetchone(), (2,))
+        self.assertEqual(database.execute("SELECT count(*) FROM t_call_stats WHERE calls >= 3").fetchone(), (2,))
+
+    @staticmethod
+    def decisions(report):
+        text = recorded.texts["forward"]
+        handle = _engine.SavedGraph(text)
+        constants = [c if c is not None else torch.empty(0) for c in handle.constants()]
+        return _engine.CompiledGraph(handle, constants, "forward", "x").facts()["decisions"]
+
+    def test_rules_leave_no_trace(self):
+        self.run_graph("forward", "--forbid", "nothing_0")
+        self.assertEqual(fusebox.config.forbid_fusion, [])
+
+    def test_unknown_names_and_passes(self):
+        code, complaint = self.run_graph("forward", "--forbid", "no_such_operation")
+        self.assertEqual(code, 3)
+        self.assertIn("no_such_operation", complaint)
+        self.assertIn("its operations are", complaint)
+        code, report = self.run_graph("forward", "--skip-pass", "common_subexpressions")
+        self.assertEqual(code, 0, report)
+
+    def test_damaged_graph(self):
+        with open(recorded.path("cut.json"), "w") as file:
+            file.write(recorded.texts["forward"][:-40])
+        code, complaint = report_of(replay.main, "--graph", recorded.path("cut.json"))
+        self.assertEqual(code, 3)
+        self.assertIn("not a saved graph", complaint)
+
+    def test_exported_and_scripted_programs(self):
+        model = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.Linear(16, 4)).eval()
+        x = torch.randn(3, 8)
+        torch.export.save(torch.export.export(model, (x,)), recorded.path("model.pt2"))
+        code, report = report_of(replay.main, "--program", recorded.path("model.pt2"), "--repeat", "2", "--session", recorded.path("pt2.fusebox"))
+        self.assertEqual(code, 0, report)
+        self.assertTrue(report["against_eager"]["original"]["agrees"])
+        self.assertGreater(sqlite3.connect(recorded.path("pt2.fusebox")).execute("SELECT count(*) FROM t_kernel WHERE kind = 'generated'").fetchone()[0], 0)
+        torch.jit.trace(model, (x,)).save(recorded.path("model.pt"))
+        code, complaint = report_of(replay.main, "--program", recorded.path("model.pt"))
+        self.assertEqual(code, 3)
+        self.assertIn("--shape", complaint)
+        code, report = report_of(replay.main, "--program", recorded.path("model.pt"), "--shape", "float32[3,8]", "--repeat", "2")
+        self.assertEqual(code, 0, report)
+        self.assertTrue(report["against_eager"]["original"]["agrees"])
+
+
+class Numerics(unittest.TestCase):
+    def examine(self, compiler=None, direction="forward"):
+        program = graph(direction)
+        constants = [c for c in _engine.SavedGraph(program.text).constants()]
+        with torch.no_grad():
+            return numerics.examine(program, random_inputs(program, 3), constants, direction, compiler)
+
+    def test_correct_code_has_no_divergence(self):
+        for direction in ("forward", "backward"):
+            report = self.examine(direction=direction)
+            self.assertEqual(report["divergent"], 0, [r for r in report["rows"] if r["is_divergent"]])
+            self.assertIsNone(report["first_divergence"])
+            measured = [r for r in report["rows"] if "compiled_abs" in r]
+            self.assertGreater(len(measured), 8)
+            self.assertTrue(any(r["compiled_abs"] > 0 for r in measured), "float32 is not exact")
+            self.assertTrue(any(r.get("local_abs") is not None for r in measured))
+
+    @staticmethod
+    def broken(is_wrong, name):
+        """A compiler that spoils the value `name` whenever `is_wrong(facts)`."""
+
+        def compiler(text):
+            build = numerics.compile_text(text, "forward")
+            program = Program(text)
+            spoiled = [i for i, a in enumerate(program.nodes[-1]["args"]) if isinstance(a, dict) and program.nodes[a["v"][0]]["name"] == name]
+
+            def made(constants):
+                run, facts = build(constants)
+
+                def wrong(inputs):
+                    results = list(run(inputs))
+                    for i in spoiled:
+                        results[i] = results[i] * 1.01
+                    return results
+
+                return (wrong if is_wrong(facts) else run), facts
+
+            return made
+
+        return compiler
+
+    def test_a_wrong_fusion_is_found(self):
+        program = graph()
+        gelu = next(n["name"] for n in program.nodes if n.get("op", "").startswith("aten::gelu"))
+
+        def is_wrong(facts):
+            return any(d["fused"] and "gelu" in d["a"] + d["b"] for d in facts["decisions"])
+
+        report = self.examine(self.broken(is_wrong, gelu))
+        self.assertEqual(report["first_divergence"]["name"], gelu)
+        self.assertEqual(report["bisect"]["cause"], "fusion", report["bisect"])
+        self.assertTrue(all("gelu" in pair for pair in report["bisect"]["forbid"]), report["bisect"])
+
+    def test_a_wrong_pass_is_found(self):
+        gelu = next(n["name"] for n in graph().nodes if n.get("op", "").startswith("aten::gelu"))
+        report = self.examine(self.broken(lambda facts: "decompose" not in fusebox.config.skip_passes, gelu))
+        self.assertEqual((report["bisect"]["cause"], report["bisect"]["detail"]), ("pass", "decompose"), report["bisect"])
+
+    def test_wrong_code_is_said(self):
+        gelu = next(n["name"] for n in graph().nodes if n.get("op", "").startswith("aten::gelu"))
+        report = self.examine(self.broken(lambda facts: True, gelu))
+        self.assertEqual(report["bisect"]["cause"], "code")
+        row = next(r for r in report["rows"] if r["name"] == gelu)
+        self.assertAlmostEqual(row["compiled_rel"], 0.01, places=3)
+        self.assertTrue(row["is_divergent"])
+
+    def test_ulps(self):
+        one = torch.tensor([1.0, -2.0, 0.0])
+        up = torch.nextafter(one, torch.tensor([9.0, -9.0, 0.0]))
+        self.assertEqual(numerics.ulp_distance(up, one, 2.0), 1.0)
+        self.assertEqual(numerics.ulp_distance(torch.tensor([1e-9]), torch.tensor([-1e-9]), 1.0), None)  # cancelled away
+        self.assertEqual(numerics.ulp_distance(torch.tensor([1.0078125], dtype=torch.bfloat16), torch.tensor([1.0], dtype=torch.bfloat16), 1.0), 1.0)
+
+    def test_smallest(self):
+        items = [str(i) for i in range(37)]
+        self.assertEqual(numerics.smallest(items, lambda some: "17" in some), ["17"])
+        self.assertEqual(set(numerics.smallest(items, lambda some: {"3", "30"} <= set(some))), {"3", "30"})
+
+    def test_rows_are_in_the_session(self):
+        session = recorded.path("numerics.fusebox")
+        code, report = report_of(numerics.main, "--graph", recorded.files["forward"], "--direction", "forward", "--session", session)
+        self.assertEqual(code, 0, report)
+        stored = sqlite3.connect(session).execute("SELECT count(*), count(compiled_abs), sum(is_divergent) FROM numerics").fetchone()
+        self.assertEqual(stored, (len(report["rows"]), sum("compiled_abs" in r for r in report["rows"]), 0))
+        names = [n for n, in sqlite3.connect(session).execute("SELECT name FROM numerics ORDER BY node_id, output")]
+        self.assertEqual(names, [r["name"] for r in report["rows"]])
+
+
+@unittest.skipUnless(os.path.exists(os.environ.get("FUSEBOX_BIN", "")), "the program was not built")
+class CommandLine(unittest.TestCase):
+    def run_fusebox(self, *words):
+        return subprocess.run([os.environ["FUSEBOX_BIN"], *words, "--python", sys.executable], capture_output=True, text=True,
+                              cwd=recorded.dir.name, timeout=240)
+
+    def test_replay_and_numerics(self):
+        # Any stage of a graph leads to the one that can be compiled.
+        stages = dict(sqlite3.connect(recorded.session).execute("SELECT stage, id FROM t_graph WHERE direction = 'forward'"))
+        done = self.run_fusebox("replay", recorded.session, "--graph", str(stages["post_fusion"]), "--repeat", "2", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        report = json.loads(done.stdout)
+        self.assertEqual(report["direction"], "forward")
+        self.assertTrue(os.path.exists(report["session"]))
+        done = self.run_fusebox("numerics", recorded.session, "--graph", str(stages["post_grad"]), "--session", "n.fusebox")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("no divergence", done.stdout)
+        done = self.run_fusebox("replay", recorded.session, "--forbid", "no_such,thing")
+        self.assertEqual((done.returncode, done.stdout), (3, ""), done.stderr)
+
+    def test_what_cannot_be(self):
+        done = self.run_fusebox("replay", recorded.session, "--graph", "4711")
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("no graph 4711", done.stderr)
+        done = self.run_fusebox("replay", recorded.session, "--session", recorded.session)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("another file", done.stderr)
+        done = self.run_fusebox("numerics", recorded.path("none.fusebox"))
+        self.assertEqual(done.returncode, 3)
+
+
+if __name__ == "__main__":
+    unittest.main()
