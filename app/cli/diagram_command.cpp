@@ -8,6 +8,7 @@
 
 #include "app/cli/child_output.h"
 #include "app/cli/commands.h"
+#include "app/cli/graph_drawing.h"
 #include "app/cli/open_input.h"
 #include "profiler/export/dot.h"
 #include "profiler/query/graphs.h"
@@ -17,6 +18,7 @@ namespace fusebox::cli {
 namespace {
 
 constexpr int kDotLimitMs = 10'000;
+constexpr size_t kMostDotNodes = 2500;  ///< beyond, dot takes minutes
 constexpr std::array<const char*, 4> kFormats{"svg", "png", "pdf", "dot"};
 /// Preference when no stage is named.
 constexpr std::array<const char*, 6> kStages{"post_fusion", "post_grad", "forward", "joint", "captured", "backward"};
@@ -39,24 +41,43 @@ Result<int64_t> chooseGraph(const session::Reader& reader, const DiagramOptions&
   return found;
 }
 
-Result<std::string> render(const std::string& dot, const std::string& format, size_t nodes) {
-  if (format == "dot") return dot;
-  auto drawn = runChild({"dot", "-T" + format}, dot, kDotLimitMs);
-  if (!drawn && drawn.error().code == ErrorCode::NotFound) {
-    return fail(ErrorCode::InvalidArgument,
-                "the picture is drawn by Graphviz' `dot`, which is not installed (apt install graphviz); "
-                "-o NAME.dot works without it");
-  }
-  if (!drawn) {
-    return fail(ErrorCode::InvalidArgument, fmt::format("dot gave up on a graph of {} nodes: {}; use --stage post_fusion, "
-                                                        "another --graph, or -o NAME.dot and a larger layout program",
-                                                        nodes, drawn.error().message));
-  }
-  if (drawn->exitCode != 0) return fail(ErrorCode::InvalidArgument, "dot failed: " + drawn->err);
+/// Writes a whole file. `what` is its content.
+Result<void> writeFile(const std::string& path, const std::string& what) {
+  std::ofstream out(path, std::ios::binary);
+  out << what;
+  out.close();
+  if (!out) return fail(ErrorCode::InvalidArgument, std::string("cannot be written: ") + std::strerror(errno), path);
+  return {};
+}
+
+/// Graphviz' picture. Errors: NotFound (no dot), Unsupported (it gave up).
+Result<std::string> renderByDot(const query::GraphData& graph, const std::string& format) {
+  if (graph.nodes.size() > kMostDotNodes) return fail(ErrorCode::Unsupported, fmt::format("dot takes too long for {} nodes", graph.nodes.size()));
+  auto drawn = runChild({"dot", "-T" + format}, exporting::toDot(graph), kDotLimitMs);
+  if (!drawn && drawn.error().code == ErrorCode::NotFound) return fail(ErrorCode::NotFound, "dot is not installed (apt install graphviz)");
+  if (!drawn) return fail(ErrorCode::Unsupported, "dot gave up: " + drawn.error().message);
+  if (drawn->exitCode != 0) return fail(ErrorCode::Unsupported, "dot failed: " + drawn->err);
   return std::move(drawn->out);
 }
 
+/// Writes the picture; returns why it is not dot's, empty where it is.
+Result<std::string> draw(const query::GraphData& graph, const std::string& format, const std::string& path) {
+  if (format == "dot") {
+    if (auto written = writeFile(path, exporting::toDot(graph)); !written) return tl::unexpected(written.error());
+    return std::string();
+  }
+  auto picture = renderByDot(graph, format);
+  auto written = picture ? writeFile(path, *picture) : graphDrawing() ? graphDrawing()(graph, path) : Result<void>(tl::unexpected(picture.error()));
+  if (!written) return tl::unexpected(written.error());
+  return picture ? std::string() : picture.error().message;
+}
+
 }  // namespace
+
+GraphDrawing& graphDrawing() {
+  static GraphDrawing drawing;
+  return drawing;
+}
 
 int drawDiagram(const DiagramOptions& options) {
   const std::string format = formatOf(options.output);
@@ -67,23 +88,21 @@ int drawDiagram(const DiagramOptions& options) {
   if (!id) return complain(id.error());
   auto graph = query::loadGraph(**reader, *id);
   if (!graph) return complain(graph.error());
-  auto picture = render(exporting::toDot(*graph), format, graph->nodes.size());
-  if (!picture) return complain(picture.error());
-  std::ofstream out(options.output, std::ios::binary);
-  out << *picture;
-  out.close();
-  if (!out) return complainUsage(options.output + ": cannot be written: " + std::strerror(errno));
+  auto drawn = draw(*graph, format, options.output);
+  if (!drawn) return complain(drawn.error());
   if (options.json) {
     fmt::print("{}\n", nlohmann::json{{"output", options.output},
                                       {"graph", graph->row.id},
                                       {"stage", graph->row.stage},
                                       {"direction", graph->row.direction},
                                       {"nodes", graph->nodes.size()},
-                                      {"groups", graph->groups.size()}}
+                                      {"groups", graph->groups.size()},
+                                      {"layout", format == "dot" ? "none" : drawn->empty() ? "dot" : "own"}}
                            .dump());
   } else {
     fmt::print("{}: graph {} ({}, {}), {} nodes in {} groups\n", options.output, graph->row.id, graph->row.stage,
                graph->row.direction, graph->nodes.size(), graph->groups.size());
+    if (!drawn->empty()) fmt::print("laid out by Fusebox itself: {}\n", *drawn);
   }
   return kOk;
 }

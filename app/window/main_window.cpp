@@ -1,6 +1,7 @@
 #include "app/window/main_window.h"
 
 #include <QCloseEvent>
+#include <QCoreApplication>
 #include <QDragEnterEvent>
 #include <QFileInfo>
 #include <QMenu>
@@ -60,6 +61,7 @@ MainWindow::MainWindow(QString program, QWidget* parent)
       program_(program),
       runner_(new ScriptRunner(std::move(program), this)) {
   setObjectName(QStringLiteral("mainWindow"));
+  QCoreApplication::instance()->setProperty("fusebox.program", runner_->program());  // what views start to compile a graph again
   setWindowTitle(tr("Fusebox"));
   setWindowIcon(QIcon(QStringLiteral(":/icons/fusebox.svg")));
   setAcceptDrops(true);

@@ -29,7 +29,7 @@ class MainWindow : public QMainWindow {
   explicit MainWindow(QString program, QWidget* parent = nullptr);
   ~MainWindow() override;
 
-  void openSession(const QString& path);
+  Q_INVOKABLE void openSession(const QString& path);
   /// Shows two sessions side by side in a window of their own.
   class CompareWindow* openComparison(const QString& a, const QString& b);
   void closeSession();

@@ -163,7 +163,7 @@ void MainWindow::buildStatusBar() {
 
 void MainWindow::chooseSession() {
   const QString path = QFileDialog::getOpenFileName(this, tr("Open session"), QSettings().value(QStringLiteral("lastFolder")).toString(),
-                                                    tr("Sessions and traces (*.fusebox *.log *.jsonl *.json *.json.gz *.pftrace *.perfetto-trace *.sqlite);;All files (*)"));
+                                                    tr("Sessions and traces (*.fusebox *.log *.jsonl *.json *.json.gz *.pftrace *.perfetto-trace *.sqlite *.pt2 *.pt);;All files (*)"));
   if (path.isEmpty()) return;
   QSettings().setValue(QStringLiteral("lastFolder"), QFileInfo(path).absolutePath());
   openSession(path);
@@ -172,7 +172,7 @@ void MainWindow::chooseSession() {
 void MainWindow::chooseComparison() {
   if (!session_) return;
   const QString path = QFileDialog::getOpenFileName(this, tr("Compare with"), QFileInfo(session_->path()).absolutePath(),
-                                                    tr("Sessions and traces (*.fusebox *.log *.jsonl *.json *.json.gz *.pftrace *.perfetto-trace *.sqlite);;All files (*)"));
+                                                    tr("Sessions and traces (*.fusebox *.log *.jsonl *.json *.json.gz *.pftrace *.perfetto-trace *.sqlite *.pt2 *.pt);;All files (*)"));
   if (!path.isEmpty() && session_) openComparison(session_->path(), path);
 }
 

@@ -34,6 +34,7 @@ class ScriptRunner : public QObject {
   void stop();
   void write(const QString& text);
   bool running() const { return process_.state() != QProcess::NotRunning; }
+  const QString& program() const { return program_; }
   const QString& sessionPath() const { return session_; }
 
   /// Explains an exit: pure, so that it can be tested. `errors` is what was written to stderr.

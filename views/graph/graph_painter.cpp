@@ -48,6 +48,9 @@ QColor heat(double share) {
                           cold.blueF() + (hot.blueF() - cold.blueF()) * s);
 }
 
+/// 0 for an error of 1e-9 of the largest value and less, 1 for a tenth and more; even steps of the power of ten between.
+double errorShare(double error) { return error <= 0 ? 0 : std::clamp((std::log10(error) + 9) / 8, 0.0, 1.0); }
+
 void arrowHead(QPainter& painter, const QPointF& tip) {
   painter.drawPolygon(QPolygonF{{tip.x(), tip.y()}, {tip.x() - 3.2, tip.y() - 6.5}, {tip.x() + 3.2, tip.y() - 6.5}});
 }
@@ -264,7 +267,13 @@ void GraphPainter::paintNode(QPainter& painter, int node, double scale) const {
   if (colouring == GraphColouring::Time) {
     fill = heat(picture_->slowestNs > 0 ? static_cast<double>(data.timeNs) / static_cast<double>(picture_->slowestNs) : 0);
   }
-  QColor border = category < 0 || colouring == GraphColouring::Time ? themed(Token::BorderStrong) : theme.category(category);
+  if (colouring == GraphColouring::Error) {
+    fill = data.error < 0 ? themed(Token::Panel) : heat(errorShare(data.error));
+    if (data.isDivergent) fill = themed(Token::ErrorSoft);
+  }
+  const bool isScale = colouring == GraphColouring::Time || colouring == GraphColouring::Error;
+  QColor border = category < 0 || isScale ? themed(Token::BorderStrong) : theme.category(category);
+  if (colouring == GraphColouring::Error && data.isDivergent) border = themed(Token::Error);
   const bool dim = !hits.empty() && !hits[static_cast<size_t>(node)];
   if (dim) painter.setOpacity(0.3);
   const bool selected = node == selectedNode;
@@ -294,6 +303,7 @@ void GraphPainter::paintNode(QPainter& painter, int node, double scale) const {
       if (colouring == GraphColouring::Time && data.timeNs > 0) {
         subtitle = QString::fromStdString(formatDuration(static_cast<double>(data.timeNs)));
       }
+      if (colouring == GraphColouring::Error && data.error >= 0) subtitle = QString::number(data.error, 'e', 1);
       const QFontMetricsF plain(painter.font());
       painter.drawText(QRectF(inner.left(), inner.center().y(), inner.width(), inner.height() / 2),
                        Qt::AlignVCenter | Qt::AlignHCenter, plain.elidedText(subtitle, Qt::ElideRight, inner.width()));

@@ -11,7 +11,7 @@ class QPainter;
 
 namespace fusebox::views {
 
-enum class GraphColouring { Operator, Fusion, Time };
+enum class GraphColouring { Operator, Fusion, Time, Error };
 
 /// Draws a laid-out graph into any painter: the canvas, an image, SVG, PDF. Detail follows the scale.
 class GraphPainter {

@@ -120,7 +120,8 @@ void GraphView::buildToolbar(QToolBar* bar) {
   folding_ = combo(QStringLiteral("graph.folding"), tr("Fold nodes into groups by"));
   folding_->addItems({tr("Flat"), tr("By module"), tr("By kernel")});
   colouring_ = combo(QStringLiteral("graph.colouring"), tr("Colour by"));
-  colouring_->addItems({tr("Operator"), tr("Kernel"), tr("Time")});
+  colouring_->addItems({tr("Operator"), tr("Kernel"), tr("Time"), tr("Error")});
+  colouring_->setItemData(static_cast<int>(GraphColouring::Error), tr("Error of the compiled values against float64, relative to the largest; measured by “Measure errors” of the fusion view"), Qt::ToolTipRole);
   inputs_ = new QCheckBox(tr("Inputs"));
   inputs_->setObjectName(QStringLiteral("graph.inputs"));
   inputs_->setToolTip(tr("Draw inputs, parameters and constants as nodes; otherwise each reader carries their number"));
@@ -157,6 +158,11 @@ void GraphView::buildToolbar(QToolBar* bar) {
   bar->addAction(act(QStringLiteral("zoomIn"), tr("Zoom in (+)"), QStringLiteral("zoomin"), [this] { canvas_->zoomBy(1.4); }));
   bar->addAction(act(QStringLiteral("zoomOut"), tr("Zoom out (−)"), QStringLiteral("zoomout"), [this] { canvas_->zoomBy(1 / 1.4); }));
   bar->addAction(act(QStringLiteral("fit"), tr("Fit (F)"), QStringLiteral("fit"), [this] { canvas_->fit(); }));
+  QAction* compile = act(QStringLiteral("compile"), tr("Compile this graph…"), QStringLiteral("fusion"), [this] {
+    if (shownGraph_ != 0) bus()->open(Location{ObjectKind::Graph, shownGraph_, "fusion", {}, 0});
+  });
+  compile->setToolTip(tr("Compile this graph alone: its fusions, what if they were others, and its errors"));
+  bar->addAction(compile);
   act(QStringLiteral("copy"), tr("Copy picture"), QStringLiteral("copy"), [this] { copyPicture(canvas_->picture()); });
   bar->addAction(act(QStringLiteral("export"), tr("Export picture…"), QStringLiteral("export"),
                      [this] { exportPicture(canvas_->picture(), QStringLiteral("graph"), this); }));
@@ -262,7 +268,9 @@ void GraphView::showGraph(query::GraphData data) {
   folding_->setCurrentIndex(static_cast<int>(options.folding));
   // After fusion the question is what became one kernel.
   const bool byKernel = options.folding == GraphFolding::Fusion;
-  if (!coloursChosen_) colouring_->setCurrentIndex(static_cast<int>(byKernel ? GraphColouring::Fusion : GraphColouring::Operator));
+  const bool isMeasured = std::any_of(data_.nodes.begin(), data_.nodes.end(), [](const query::GraphNode& n) { return n.error >= 0; });
+  const GraphColouring suited = isMeasured ? GraphColouring::Error : byKernel ? GraphColouring::Fusion : GraphColouring::Operator;
+  if (!coloursChosen_) colouring_->setCurrentIndex(static_cast<int>(suited));
   showGraphSummary();
   rebuild(false);
 }
@@ -426,6 +434,7 @@ void GraphView::showNode(int64_t id) {
     page.pair(tr("module"), str(node.modulePath));
     page.pair(tr("line"), str(shortPlace(node.file, node.line)), Location::sourceLine(node.file, static_cast<int>(node.line)));
     page.pair(tr("function"), str(node.function));
+    page.pair(tr("error"), node.error >= 0 ? tr("%1 of the largest value%2").arg(node.error, 0, 'e', 2).arg(node.isDivergent ? tr(", divergent") : QString()) : QString());
     page.pair(tr("time"), node.timeNs > 0 ? str(formatDuration(static_cast<double>(node.timeNs))) : QString());
     if (group.id != 0) {
       page.section(tr("Kernel"));

@@ -1,5 +1,6 @@
 #include "views/registry/view_table.h"
 
+#include "views/fusion/fusion_view.h"
 #include "views/graph/graph_view.h"
 #include "views/guards/guards_view.h"
 #include "views/kernels/kernels_view.h"
@@ -19,7 +20,7 @@ View* make(const ViewContext& context) {
 
 constexpr ViewEntry kViews[] = {{make<OverviewView>}, {make<SourceView>},  {make<GraphView>},
                                 {make<GuardsView>},   {make<KernelsView>}, {make<TimelineView>},
-                                {make<SlownessView>}, {make<MemoryView>}};
+                                {make<SlownessView>}, {make<MemoryView>},  {make<FusionView>}};
 
 }  // namespace
 

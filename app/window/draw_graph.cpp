@@ -1,0 +1,33 @@
+#include "app/window/draw_graph.h"
+
+#include <QApplication>
+
+#include "views/graph/graph_painter.h"
+#include "views/widgets/picture_export.h"
+#include "views/widgets/theme.h"
+
+namespace fusebox::window {
+
+Result<void> drawGraph(const query::GraphData& graph, const std::string& path) {
+  using namespace views;
+  qputenv("QT_QPA_PLATFORM", "offscreen");
+  int argc = 1;
+  char name[] = "fusebox";
+  char* argv[] = {name, nullptr};
+  QApplication application(argc, argv);
+  Theme::instance().apply(Theme::Mode::Light);
+  const auto picture = makePicture(graph, defaultOptions(graph));
+  const std::vector<char> open(picture->tree.groups.size(), 1);
+  auto scene = std::make_shared<CompoundScene>(layoutCompound(picture->tree, open, picture->layout));
+  GraphPainter painter;
+  painter.colouring = picture->folding == GraphFolding::Fusion ? GraphColouring::Fusion : GraphColouring::Operator;
+  painter.setScene(picture, std::move(scene));
+  if (painter.empty()) return fail(ErrorCode::InvalidArgument, "the graph has no nodes to draw");
+  const QRectF bounds = painter.bounds().adjusted(-24, -24, 24, 24);
+  const QString problem =
+      writePicture({bounds, [&](QPainter& p) { painter.paint(p, bounds, 1); }}, QString::fromStdString(path));
+  if (!problem.isEmpty()) return fail(ErrorCode::InvalidArgument, problem.toStdString(), path);
+  return {};
+}
+
+}  // namespace fusebox::window

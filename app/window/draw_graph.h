@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+
+#include "engine/support/result.h"
+#include "profiler/query/graphs.h"
+
+namespace fusebox::window {
+
+/// Draws a graph, every group open, into an .svg, .png or .pdf file as the graph view would, in the light theme. Needs
+/// no display and starts no window; not to be called while one is open.
+Result<void> drawGraph(const query::GraphData& graph, const std::string& path);
+
+}  // namespace fusebox::window

@@ -1,0 +1,191 @@
+#include "views/fusion/fusion_model.h"
+
+#include <fmt/format.h>
+
+#include "profiler/query/saved_graphs.h"
+#include "profiler/session/reader.h"
+#include "views/common/units.h"
+
+namespace fusebox::views {
+namespace {
+
+using session::Statement;
+
+constexpr const char* kChoices =
+    R"(SELECT g.graph_id, g.compile_id, coalesce(c.frame, g.name, 'graph ' || g.graph_id), g.direction,
+  g.stage, c.attempt, g.file, g.line, EXISTS(SELECT 1 FROM fusion_groups f WHERE f.graph_id = g.graph_id)
+  FROM graphs g LEFT JOIN compiles c USING(compile_id) WHERE g.stage = 'post_fusion'
+    OR (g.stage IN ('forward', 'backward', 'captured') AND NOT EXISTS(SELECT 1 FROM graphs h WHERE h.compile_id = g.compile_id
+      AND (h.stage = 'post_fusion' OR (h.stage = 'forward' AND g.stage = 'captured'))) AND NOT (g.stage = 'backward' AND EXISTS(
+      SELECT 1 FROM graphs h JOIN compiles d ON d.compile_id = h.compile_id WHERE d.parent_compile_id = g.compile_id)))
+  ORDER BY g.graph_id LIMIT 20000)";
+constexpr const char* kDecisions = R"(SELECT fused, kind, a, b, score_bytes, reason, detail, a_node_id, file, line
+  FROM fusion_decisions WHERE graph_id = ? ORDER BY decision_id LIMIT 100000)";
+constexpr const char* kGroups =
+    R"(SELECT group_id, name, kind, node_count, read_bytes, write_bytes, bytes_saved, total_ns, reason, file,
+  line FROM fusion_groups WHERE graph_id = ? ORDER BY position LIMIT 100000)";
+constexpr const char* kBuffers =
+    R"(SELECT name, kind, dtype, shape, bytes, first_use, last_use, node_id, file, line FROM buffers
+  WHERE graph_id = ? ORDER BY bytes DESC LIMIT 100000)";
+// Numerics are about the graph that was compiled, an earlier stage of the same compile.
+constexpr const char* kNumerics =
+    R"(SELECT x.node_id, x.name, x.op, x.dtype, x.compiled_rel, x.eager_rel, x.local_abs, x.magnitude,
+  x.difference_ulp, x.mismatches, x.is_divergent, x.note, x.output, x.file, x.line FROM numerics x JOIN graphs g USING(graph_id)
+  WHERE g.compile_id = (SELECT compile_id FROM graphs WHERE graph_id = ?) ORDER BY x.node_id, x.output LIMIT 200000)";
+
+std::string scientific(double value) { return value == 0 ? "0" : fmt::format("{:.2e}", value); }
+Cell errorCell(const Statement& s, int column) {
+  return s.isNull(column) ? Cell{"", -1} : Cell{scientific(s.real(column)), s.real(column)};
+}
+
+TableRow decisionRow(const Statement& s, FusionContent& content) {
+  TableRow row;
+  row.location = {ObjectKind::None, static_cast<int64_t>(content.decisionPlaces.size()), {}, {}, 0};
+  content.decisionPlaces.push_back({ObjectKind::Node, s.integer(7), {}, s.string(8), static_cast<int>(s.integer(9))});
+  row.cells.resize(kDecisionColumns);
+  row.cells[kDecisionOutcome] = textCell(s.integer(0) ? "fused" : "refused");
+  row.cells[kDecisionKind] = textCell(s.string(1));
+  row.cells[kDecisionA] = textCell(s.string(2));
+  row.cells[kDecisionB] = textCell(s.string(3));
+  row.cells[kDecisionBytes] = bytesCell(s.real(4));
+  row.cells[kDecisionReason] = textCell(s.string(5));
+  row.tooltip = s.string(5) + (s.text(6).empty() ? "" : "\n" + s.string(6));
+  row.tone = s.integer(0) ? 1 : 0;
+  return row;
+}
+
+TableRow groupRow(const Statement& s, FusionContent& content) {
+  TableRow row;
+  row.location = {ObjectKind::Group, s.integer(0), {}, s.string(9), static_cast<int>(s.integer(10))};
+  row.cells.resize(kGroupColumns);
+  row.cells[kGroupName] = textCell(s.string(1));
+  row.cells[kGroupKind] = textCell(s.string(2));
+  row.cells[kGroupNodes] = countCell(s.integer(3));
+  row.cells[kGroupRead] = bytesCell(s.real(4));
+  row.cells[kGroupWrite] = bytesCell(s.real(5));
+  row.cells[kGroupSaved] = bytesCell(s.real(6));
+  row.cells[kGroupTime] = s.integer(7) > 0 ? durationCell(s.real(7)) : Cell{"", 0};
+  row.cells[kGroupReason] = textCell(s.string(8));
+  row.tooltip = s.string(8);
+  content.traffic += s.integer(4) + s.integer(5);
+  content.saved += s.integer(6);
+  return row;
+}
+
+TableRow bufferRow(const Statement& s) {
+  TableRow row;
+  row.location = {ObjectKind::Node, s.integer(7), {}, s.string(8), static_cast<int>(s.integer(9))};
+  row.cells.resize(kBufferColumns);
+  row.cells[kBufferName] = textCell(s.string(0));
+  row.cells[kBufferKind] = textCell(s.string(1));
+  row.cells[kBufferType] = textCell(s.string(2));
+  row.cells[kBufferShape] = textCell(s.string(3));
+  row.cells[kBufferBytes] = bytesCell(s.real(4));
+  row.cells[kBufferLife] =
+      s.isNull(5) ? Cell{"", -1} : Cell{fmt::format("{} – {}", s.integer(5), s.integer(6)), s.real(5)};
+  row.cells[kBufferPlace] = textCell(shortPlace(s.string(8), s.integer(9)));
+  return row;
+}
+
+TableRow numericsRow(const Statement& s, FusionContent& content) {
+  TableRow row;
+  row.location = {ObjectKind::Node, s.integer(0), {}, s.string(13), static_cast<int>(s.integer(14))};
+  row.cells.resize(kNumericsColumns);
+  row.cells[kNumericsNode] = textCell(s.integer(12) ? fmt::format("{}#{}", s.string(1), s.integer(12)) : s.string(1));
+  row.cells[kNumericsOp] = textCell(s.string(2));
+  row.cells[kNumericsType] = textCell(s.string(3));
+  row.cells[kNumericsCompiled] = errorCell(s, 4);
+  row.cells[kNumericsEager] = errorCell(s, 5);
+  const double magnitude = s.isNull(7) ? 0 : s.real(7);
+  row.cells[kNumericsLocal] =
+      s.isNull(6) || magnitude <= 0 ? Cell{"", -1} : Cell{scientific(s.real(6) / magnitude), s.real(6) / magnitude};
+  row.cells[kNumericsUlp] = s.isNull(8) ? Cell{"", -1} : Cell{fmt::format("{:.0f}", s.real(8)), s.real(8)};
+  std::string note = s.string(11);
+  if (s.integer(9) > 0)
+    note = fmt::format("{} elements differ in kind", s.integer(9)) + (note.empty() ? "" : "; " + note);
+  if (s.integer(10)) note = "divergent" + (note.empty() ? "" : "; " + note);
+  row.cells[kNumericsNote] = textCell(note);
+  row.tone = s.integer(10) ? 3 : note.empty() ? 0 : 4;
+  content.divergent += s.integer(10) != 0;
+  return row;
+}
+
+/// A program that PyTorch saved can be compiled as a whole, though its graph's form here is for looking at.
+bool isProgram(const session::Reader& reader) {
+  const std::string format = reader.info("imported_format");
+  return format.find(".pt2") != std::string::npos || format.find("TorchScript") != std::string::npos;
+}
+
+}  // namespace
+
+Result<std::vector<FusionChoice>> loadFusionChoices(const session::Reader& reader) {
+  std::vector<FusionChoice> choices;
+  auto read = reader.each(kChoices, {}, [&](const Statement& s) {
+    FusionChoice choice{s.integer(0), s.integer(1), s.string(2), s.string(6), s.integer(8) != 0};
+    if (s.text(3) == "backward") choice.label += " (backward)";
+    if (s.text(4) != "post_fusion") choice.label += " · " + s.string(4);
+    if (!s.isNull(6)) choice.label += "  " + shortPlace(s.string(6), s.integer(7));
+    if (s.integer(5) > 0) choice.label += fmt::format("  #{}", s.integer(5) + 1);
+    choices.push_back(std::move(choice));
+  });
+  if (!read) return tl::unexpected(read.error());
+  return choices;
+}
+
+Result<int64_t> fusionGraphOf(const session::Reader& reader, const Location& location) {
+  const char* sql = location.kind == ObjectKind::Graph    ? "SELECT ?1"
+                    : location.kind == ObjectKind::Node   ? "SELECT graph_id FROM nodes WHERE node_id = ?1"
+                    : location.kind == ObjectKind::Group  ? "SELECT graph_id FROM fusion_groups WHERE group_id = ?1"
+                    : location.kind == ObjectKind::Kernel ? "SELECT graph_id FROM kernels WHERE kernel_id = ?1"
+                                                          : nullptr;
+  int64_t graph = 0;
+  if (!sql) return graph;
+  const auto take = [&](const Statement& s) { graph = s.integer(0); };
+  auto read = reader.each(sql, {location.id}, take);
+  // The scheduled graph of the same compile; a traced backward graph is scheduled by a compile of its own.
+  if (read && graph)
+    read = reader.each(
+        "SELECT h.graph_id FROM graphs g JOIN graphs h ON h.direction = g.direction AND (h.compile_id = g.compile_id "
+        "OR "
+        "h.compile_id IN (SELECT compile_id FROM compiles WHERE parent_compile_id = g.compile_id)) "
+        "WHERE g.graph_id = ?1 AND h.stage = 'post_fusion' ORDER BY h.graph_id <> ?1 LIMIT 1",
+        {graph}, take);
+  if (!read) return tl::unexpected(read.error());
+  return graph;
+}
+
+Result<FusionContent> loadFusion(const session::Reader& reader, int64_t graph) {
+  FusionContent content;
+  auto read = reader.each(kDecisions, {graph},
+                          [&](const Statement& s) { content.decisions.push_back(decisionRow(s, content)); });
+  if (read)
+    read = reader.each(kGroups, {graph}, [&](const Statement& s) { content.groups.push_back(groupRow(s, content)); });
+  if (read) read = reader.each(kBuffers, {graph}, [&](const Statement& s) { content.buffers.push_back(bufferRow(s)); });
+  if (read)
+    read = reader.each(kNumerics, {graph},
+                       [&](const Statement& s) { content.numerics.push_back(numericsRow(s, content)); });
+  if (!read) return tl::unexpected(read.error());
+  content.canCompile = isProgram(reader) || query::hasSavedGraph(reader, graph);
+  if (!content.canCompile) {
+    const auto none = query::savedGraph(reader, graph);
+    if (!none) content.whyNot = none.error().message;
+  }
+  return content;
+}
+
+std::string wishText(const std::vector<FusionWish>& wishes, const std::string& a, const std::string& b) {
+  for (const FusionWish& wish : wishes)
+    if (wish.isAbout(a, b)) return wish.force ? "force" : "forbid";
+  return {};
+}
+
+std::vector<std::string> replayWords(const std::vector<FusionWish>& wishes) {
+  std::vector<std::string> words;
+  for (const FusionWish& wish : wishes) {
+    words.push_back(wish.force ? "--force" : "--forbid");
+    words.push_back(wish.a + "," + wish.b);
+  }
+  return words;
+}
+
+}  // namespace fusebox::views

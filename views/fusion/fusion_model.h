@@ -1,0 +1,121 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/support/result.h"
+#include "views/common/table.h"
+
+namespace fusebox::session {
+class Reader;
+}
+
+namespace fusebox::views {
+
+/// A scheduled graph whose fusions can be looked at, or a graph that can only be compiled.
+struct FusionChoice {
+  int64_t graph = 0, compile = 0;
+  std::string label, file;
+  bool hasDecisions = false;
+};
+Result<std::vector<FusionChoice>> loadFusionChoices(const session::Reader& reader);
+
+/// The choice that an object belongs to: its own graph, or the scheduled one of the same compile; 0 if there is none.
+Result<int64_t> fusionGraphOf(const session::Reader& reader, const Location& location);
+
+enum DecisionColumn {
+  kDecisionOutcome,
+  kDecisionKind,
+  kDecisionA,
+  kDecisionB,
+  kDecisionBytes,
+  kDecisionReason,
+  kDecisionRule,
+  kDecisionColumns
+};
+enum GroupColumn {
+  kGroupName,
+  kGroupKind,
+  kGroupNodes,
+  kGroupRead,
+  kGroupWrite,
+  kGroupSaved,
+  kGroupTime,
+  kGroupReason,
+  kGroupColumns
+};
+enum BufferColumn {
+  kBufferName,
+  kBufferKind,
+  kBufferType,
+  kBufferShape,
+  kBufferBytes,
+  kBufferLife,
+  kBufferPlace,
+  kBufferColumns
+};
+enum NumericsColumn {
+  kNumericsNode,
+  kNumericsOp,
+  kNumericsType,
+  kNumericsCompiled,
+  kNumericsEager,
+  kNumericsLocal,
+  kNumericsUlp,
+  kNumericsNote,
+  kNumericsColumns
+};
+
+/// What the engine decided about a graph.
+struct FusionContent {
+  TableRows decisions, groups, buffers,
+      numerics;                          ///< a decision's row has its position as id: several are about one node
+  std::vector<Location> decisionPlaces;  ///< by that position: the node
+  bool canCompile = false;
+  std::string whyNot;   ///< where it cannot
+  int64_t traffic = 0;  ///< bytes that all groups read and write
+  int64_t saved = 0;    ///< bytes that fusing saved
+  int64_t divergent = 0;
+};
+Result<FusionContent> loadFusion(const session::Reader& reader, int64_t graph);
+
+/// A fusion that the user forbids or forces: two names as in the decisions.
+struct FusionWish {
+  bool force = false;
+  std::string a, b;
+  bool operator==(const FusionWish&) const = default;
+  bool isAbout(const std::string& x, const std::string& y) const { return (a == x && b == y) || (a == y && b == x); }
+};
+/// "forced" or "forbidden" where one of `wishes` is about the pair; empty otherwise.
+std::string wishText(const std::vector<FusionWish>& wishes, const std::string& a, const std::string& b);
+/// Words of `fusebox replay` for the wishes.
+std::vector<std::string> replayWords(const std::vector<FusionWish>& wishes);
+
+enum ReplayColumn {
+  kReplayWhat,
+  kReplayMedian,
+  kReplayMin,
+  kReplayLaunches,
+  kReplayExtern,
+  kReplayBytes,
+  kReplayError,
+  kReplayColumns
+};
+
+/// What `fusebox replay --json` reports.
+struct ReplayReport {
+  TableRows rows;                     ///< one for each way, and the change between them
+  std::string session;                ///< that was written
+  std::string verdict;                ///< in a sentence
+  std::vector<std::string> outcomes;  ///< what became of each wish
+};
+Result<ReplayReport> readReplayReport(const std::string& json);
+
+/// What `fusebox numerics --json` reports, in a sentence, and its session.
+struct NumericsReport {
+  std::string session, verdict;
+  int64_t divergent = 0;
+};
+Result<NumericsReport> readNumericsReport(const std::string& json);
+
+}  // namespace fusebox::views

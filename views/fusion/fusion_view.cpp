@@ -1,0 +1,369 @@
+#include "views/fusion/fusion_view.h"
+
+#include <QApplication>
+#include <QHBoxLayout>
+#include <QLabel>
+#include <QMainWindow>
+#include <QProgressBar>
+#include <QPushButton>
+#include <QSplitter>
+#include <QToolBar>
+#include <QVBoxLayout>
+#include <optional>
+
+#include "profiler/session/reader.h"
+#include "views/common/units.h"
+#include "views/fusion/fusion_columns.h"
+#include "views/fusion/graph_compiler.h"
+#include "views/widgets/theme.h"
+
+namespace fusebox::views {
+namespace {
+
+QString str(const std::string& text) { return QString::fromStdString(text); }
+
+}  // namespace
+
+FusionView::FusionView(const ViewContext& context) : View(context), compiler_(new GraphCompiler(this)) {
+  auto* bar = new QToolBar;
+  buildToolbar(bar);
+  const auto table = [](const char* name, const QString& hint, std::vector<TableColumn> columns) {
+    auto* made = new DataTable(QStringLiteral("fusion.") + QLatin1String(name), hint, std::move(columns));
+    made->setWidestColumn(300);
+    return made;
+  };
+  decisions_ = table("decisions", tr("Filter decisions by name, kind or reason"), decisionColumns());
+  groups_ = table("groups", tr("Filter kernels"), groupColumns());
+  buffers_ = table("buffers", tr("Filter buffers"), bufferColumns());
+  errors_ = table("numerics", tr("Filter nodes"), numericsColumns());
+  decisions_->setWidestColumn(460);
+  buffers_->setEmptyText(tr("No buffers recorded"), tr("They appear with the memory plan of a compiled graph."));
+  tabs_ = new QTabWidget;
+  tabs_->setObjectName(QStringLiteral("fusion.tabs"));
+  tabs_->setDocumentMode(true);
+  tabs_->addTab(decisions_, tr("Decisions"));
+  tabs_->addTab(groups_, tr("Kernels"));
+  tabs_->addTab(buffers_, tr("Buffers"));
+  tabs_->addTab(errors_, tr("Numerics"));
+  facts_ = new QLabel;
+  facts_->setObjectName(QStringLiteral("fusion.facts"));
+  facts_->setContentsMargins(10, 4, 10, 4);
+  facts_->setWordWrap(true);
+  resultPane_ = buildResult();
+  auto* split = new QSplitter(Qt::Vertical);
+  split->setHandleWidth(1);
+  split->addWidget(tabs_);
+  split->addWidget(resultPane_);
+  split->setSizes({500, 190});
+  auto* column = new QVBoxLayout(this);
+  column->setContentsMargins(0, 0, 0, 0);
+  column->setSpacing(0);
+  column->addWidget(bar);
+  column->addWidget(facts_);
+  column->addWidget(split, 1);
+
+  connect(graph_, &QComboBox::activated, this, [this] { choose(graph_->currentData().toLongLong()); });
+  connectTables();
+  connect(compiler_, &GraphCompiler::runningChanged, this, &FusionView::updateActions);
+  connect(compiler_, &GraphCompiler::finished, this, &FusionView::showResult);
+  connect(bus(), &SelectionBus::selected, this, [this](const Location& location, QObject* from) {
+    if (from == this || !isVisible()) return;
+    if (location.kind == ObjectKind::Graph || location.kind == ObjectKind::Node || location.kind == ObjectKind::Group ||
+        location.kind == ObjectKind::Kernel)
+      showLocation(location);
+  });
+  clear();
+}
+
+void FusionView::buildToolbar(QToolBar* bar) {
+  bar->setObjectName(QStringLiteral("viewToolbar"));
+  bar->setIconSize(QSize(16, 16));
+  bar->setToolButtonStyle(Qt::ToolButtonTextBesideIcon);
+  graph_ = new QComboBox;
+  graph_->setObjectName(QStringLiteral("fusion.graph"));
+  graph_->setAccessibleName(tr("Graph"));
+  graph_->setToolTip(tr("Compiled graph"));
+  graph_->setSizeAdjustPolicy(QComboBox::AdjustToContents);
+  graph_->setMaximumWidth(340);
+  bar->addWidget(graph_);
+  bar->addSeparator();
+  const auto act = [&](const char* name, const QString& text, const char* icon, const QString& tip, auto run) {
+    QAction* action = addViewAction(QString::fromLatin1(name), text, QString::fromLatin1(icon));
+    action->setToolTip(tip);
+    connect(action, &QAction::triggered, this, run);
+    bar->addAction(action);
+    return action;
+  };
+  forbid_ = act("forbid", tr("Forbid"), "close", tr("When compiled again, the two of the selected decision stay apart"),
+                [this] { wish(false); });
+  force_ = act("force", tr("Force"), "fusion",
+               tr("When compiled again, the two of the selected decision become one kernel if that is possible, "
+                  "whatever it saves"),
+               [this] { wish(true); });
+  forget_ =
+      act("forget", tr("Clear wishes"), "clear", tr("Nothing is forbidden or forced any more"), [this] { forget(); });
+  bar->addSeparator();
+  compile_ =
+      act("compile", tr("Compile this graph"), "run",
+          tr("Compiles the graph alone, with random inputs of its recorded shapes; with wishes, both ways by turns"),
+          [this] { compileGraph(); });
+  numerics_ =
+      act("numerics", tr("Measure errors"), "overview",
+          tr("Compares every value with the same graph in float64, and looks for what makes the first divergence"),
+          [this] { measureNumerics(); });
+  cancel_ = act("cancel", tr("Cancel"), "stop", tr("Ends the compilation"), [this] { compiler_->cancel(); });
+  progress_ = new QProgressBar;
+  progress_->setObjectName(QStringLiteral("fusion.progress"));
+  progress_->setAccessibleName(tr("The engine is working"));
+  progress_->setRange(0, 0);
+  progress_->setFixedWidth(80);
+  bar->addWidget(progress_)->setVisible(false);
+}
+
+QWidget* FusionView::buildResult() {
+  auto* pane = new QWidget;
+  result_ = new DataTable(QStringLiteral("fusion.result"), tr("Filter"), resultColumns());
+  verdict_ = new QLabel;
+  verdict_->setObjectName(QStringLiteral("fusion.verdict"));
+  verdict_->setWordWrap(true);
+  verdict_->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  open_ = new QPushButton(tr("Open its session"));
+  open_->setObjectName(QStringLiteral("fusion.open"));
+  open_->setAccessibleName(tr("Open the session of the graph that was compiled again"));
+  connect(open_, &QPushButton::clicked, this, &FusionView::openResult);
+  auto* line = new QHBoxLayout;
+  line->setContentsMargins(10, 6, 10, 6);
+  line->addWidget(verdict_, 1);
+  line->addWidget(open_);
+  auto* column = new QVBoxLayout(pane);
+  column->setContentsMargins(0, 0, 0, 0);
+  column->setSpacing(0);
+  column->addLayout(line);
+  column->addWidget(result_, 1);
+  return pane;
+}
+
+void FusionView::connectTables() {
+  for (DataTable* table : {decisions_, groups_, buffers_, errors_}) {
+    connect(table, &DataTable::rowSelected, this, [this](const TableRow& row) {
+      updateActions();
+      if (const Location place = placeOf(row); place.id != 0) announce(place);
+    });
+    connect(table, &DataTable::rowActivated, this, [this](const TableRow& row) {
+      if (const Location place = placeOf(row); place.id != 0)
+        bus()->open(Location{place.kind, place.id, "graph", {}, 0});
+    });
+  }
+  connect(tabs_, &QTabWidget::currentChanged, this, &FusionView::updateActions);
+  QAction* csv = addViewAction(QStringLiteral("csv"), tr("Export fusion decisions…"), QStringLiteral("export"));
+  connect(csv, &QAction::triggered, decisions_, &DataTable::exportCsv);
+}
+
+/// What a row of any of the tables is about.
+Location FusionView::placeOf(const TableRow& row) const {
+  const auto position = static_cast<size_t>(row.location.id);
+  if (row.location.kind != ObjectKind::None) return row.location;
+  return position < content_.decisionPlaces.size() ? content_.decisionPlaces[position] : Location();
+}
+
+void FusionView::selectDecision(const Location& node) {
+  const auto& places = content_.decisionPlaces;
+  const auto found =
+      std::find_if(places.begin(), places.end(), [&](const Location& place) { return place.sameObject(node); });
+  if (found != places.end()) decisions_->select(Location{ObjectKind::None, found - places.begin(), {}, {}, 0});
+}
+
+void FusionView::find() { static_cast<DataTable*>(tabs_->currentWidget())->focusFilter(); }
+
+void FusionView::clear() {
+  if (compiler_->running()) compiler_->cancel();
+  choices_.clear();
+  wishes_.clear();
+  shown_ = wanted_ = 0;
+  graph_->clear();
+  resultPane_->hide();
+  resultSession_.clear();
+  showContent({});
+}
+
+void FusionView::load() {
+  session()->ask<std::vector<FusionChoice>>(
+      this, "choices", [](session::Reader& reader) { return loadFusionChoices(reader); },
+      [this](Result<std::vector<FusionChoice>>& choices) {
+        if (!choices) return decisions_->setEmptyText(tr("The fusions cannot be read"), str(choices.error().text()));
+        if (choices->size() == choices_.size() && shown_ != 0) return;
+        choices_ = std::move(*choices);
+        graph_->clear();
+        for (const FusionChoice& choice : choices_) {
+          graph_->addItem(str(choice.label), static_cast<qlonglong>(choice.graph));
+          graph_->setItemData(graph_->count() - 1, str(choice.file), Qt::ToolTipRole);
+        }
+        if (choices_.empty()) return;
+        const int64_t graph = wanted_ ? wanted_ : shown_ ? shown_ : choices_.front().graph;
+        wanted_ = 0;
+        choose(graph);
+      });
+}
+
+void FusionView::showLocation(const Location& location) {
+  if (!session()) return;
+  session()->ask<int64_t>(
+      this, "where", [location](session::Reader& reader) { return fusionGraphOf(reader, location); },
+      [this, location](Result<int64_t>& graph) {
+        if (!graph || *graph == 0) return;
+        if (choices_.empty()) {
+          wanted_ = *graph;
+          return refresh();
+        }
+        choose(*graph);
+        if (location.kind == ObjectKind::Group) groups_->select(location);
+        if (location.kind == ObjectKind::Node) selectDecision(location);
+      });
+}
+
+void FusionView::choose(int64_t graph) {
+  const int index = graph_->findData(static_cast<qlonglong>(graph));
+  if (index < 0 || !session()) return;
+  graph_->setCurrentIndex(index);
+  if (graph == shown_) return;
+  shown_ = graph;
+  wishes_.clear();
+  session()->ask<FusionContent>(
+      this, "content", [graph](session::Reader& reader) { return loadFusion(reader, graph); },
+      [this](Result<FusionContent>& content) {
+        if (content) return showContent(std::move(*content));
+        decisions_->setEmptyText(tr("The fusions cannot be read"), str(content.error().text()));
+      });
+}
+
+void FusionView::showContent(FusionContent content) {
+  content_ = std::move(content);
+  if (shown_ == 0) {
+    decisions_->setEmptyText(tr("No compiled graph yet"),
+                             tr("Fusion decisions appear when a graph has been compiled."));
+    facts_->setText({});
+  } else {
+    decisions_->setEmptyText(tr("No fusion was considered"),
+                             content_.canCompile ? tr("Compile this graph to see what the engine makes of it.")
+                                                 : tr("Nothing in this graph could share a kernel."));
+    QStringList words{tr("%1 kernels and calls").arg(content_.groups.size()),
+                      tr("%1 of memory traffic").arg(str(formatBytes(static_cast<double>(content_.traffic))))};
+    if (content_.saved > 0)
+      words << tr("%1 saved by fusing").arg(str(formatBytes(static_cast<double>(content_.saved))));
+    if (content_.groups.empty()) words.clear();
+    if (!content_.whyNot.empty()) words << tr("Cannot be compiled from here: %1").arg(str(content_.whyNot));
+    facts_->setText(words.join(QStringLiteral(" · ")));
+  }
+  facts_->setVisible(!facts_->text().isEmpty());
+  errors_->setEmptyText(tr("No errors measured"),
+                        tr("“Measure errors” compares every value of this graph with float64."));
+  groups_->setRows(content_.groups);
+  buffers_->setRows(content_.buffers);
+  errors_->setRows(content_.numerics);
+  if (content_.decisions.empty() && !content_.numerics.empty()) tabs_->setCurrentWidget(errors_);
+  wishesChanged();
+}
+
+void FusionView::wish(bool force) {
+  const TableRow* row = decisions_->current();
+  if (!row) return;
+  const FusionWish made{force, row->cells[kDecisionA].text, row->cells[kDecisionB].text};
+  const bool had = std::find(wishes_.begin(), wishes_.end(), made) != wishes_.end();
+  std::erase_if(wishes_, [&](const FusionWish& old) { return old.isAbout(made.a, made.b); });
+  if (!had) wishes_.push_back(made);  // a second press takes it back
+  wishesChanged();
+}
+
+void FusionView::forget() {
+  wishes_.clear();
+  wishesChanged();
+}
+
+void FusionView::wishesChanged() {
+  const TableRow* current = decisions_->current();
+  const std::optional<Location> chosen = current ? std::optional(current->location) : std::nullopt;
+  TableRows rows = content_.decisions;
+  for (TableRow& row : rows) {
+    row.cells[kDecisionRule] = textCell(wishText(wishes_, row.cells[kDecisionA].text, row.cells[kDecisionB].text));
+    if (!row.cells[kDecisionRule].text.empty()) row.tone = 2;
+  }
+  decisions_->setRows(std::move(rows));
+  if (chosen) decisions_->select(*chosen);
+  updateActions();
+}
+
+void FusionView::updateActions() {
+  const bool busy = compiler_->running();
+  const bool onDecision = tabs_->currentWidget() == decisions_ && decisions_->current() != nullptr;
+  forbid_->setEnabled(onDecision);
+  force_->setEnabled(onDecision);
+  forget_->setEnabled(!wishes_.empty());
+  compile_->setEnabled(content_.canCompile && !busy);
+  compile_->setText(wishes_.empty() ? tr("Compile this graph") : tr("Compile and compare"));
+  numerics_->setEnabled(content_.canCompile && !busy);
+  cancel_->setVisible(busy);
+  progress_->setVisible(busy);
+}
+
+void FusionView::compileGraph() {
+  if (!session() || !content_.canCompile) return;
+  isNumericsRun_ = false;
+  QStringList words{QStringLiteral("replay"),
+                    session()->path(),
+                    QStringLiteral("--graph"),
+                    QString::number(shown_),
+                    QStringLiteral("--json"),
+                    QStringLiteral("--session"),
+                    GraphCompiler::newSession(session()->path(), QStringLiteral("replay"))};
+  for (const std::string& word : replayWords(wishes_)) words << str(word);
+  resultPane_->show();
+  verdict_->setText(tr("Compiling…"));
+  open_->hide();
+  result_->setRows({});
+  compiler_->start(words);
+}
+
+void FusionView::measureNumerics() {
+  if (!session() || !content_.canCompile) return;
+  isNumericsRun_ = true;
+  resultPane_->show();
+  verdict_->setText(tr("Running the graph in eager, compiled and float64…"));
+  open_->hide();
+  result_->setRows({});
+  compiler_->start({QStringLiteral("numerics"), session()->path(), QStringLiteral("--graph"), QString::number(shown_),
+                    QStringLiteral("--json"), QStringLiteral("--session"),
+                    GraphCompiler::newSession(session()->path(), QStringLiteral("numerics"))});
+}
+
+void FusionView::showResult(const QByteArray& report, const QString& complaint) {
+  updateActions();
+  resultSession_.clear();
+  if (!complaint.isEmpty()) {
+    verdict_->setText(complaint);
+    return;
+  }
+  if (isNumericsRun_) {
+    const auto read = readNumericsReport(report.toStdString());
+    verdict_->setText(read ? str(read->verdict) : str(read.error().text()));
+    if (read) resultSession_ = str(read->session);
+  } else {
+    auto read = readReplayReport(report.toStdString());
+    verdict_->setText(read ? str(read->verdict) : str(read.error().text()));
+    if (read) {
+      for (const std::string& outcome : read->outcomes)
+        verdict_->setText(verdict_->text() + QLatin1Char('\n') + str(outcome));
+      result_->setRows(std::move(read->rows));
+      resultSession_ = str(read->session);
+    }
+  }
+  result_->setVisible(!isNumericsRun_);
+  open_->setVisible(!resultSession_.isEmpty());
+}
+
+void FusionView::openResult() {
+  for (QWidget* top : QApplication::topLevelWidgets())
+    if (auto* main = qobject_cast<QMainWindow*>(top))
+      if (QMetaObject::invokeMethod(main, "openSession", Q_ARG(QString, resultSession_))) return;
+}
+
+}  // namespace fusebox::views

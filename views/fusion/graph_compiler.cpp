@@ -1,0 +1,57 @@
+#include "views/fusion/graph_compiler.h"
+
+#include <QCoreApplication>
+#include <QDateTime>
+#include <QDir>
+#include <QFileInfo>
+
+namespace fusebox::views {
+
+GraphCompiler::GraphCompiler(QObject* parent) : QObject(parent) {
+  connect(&process_, &QProcess::stateChanged, this, [this](QProcess::ProcessState state) {
+    if (state != QProcess::Starting) emit runningChanged(state == QProcess::Running);
+  });
+  connect(&process_, &QProcess::finished, this, [this](int code, QProcess::ExitStatus status) {
+    if (cancelled_) return emit finished({}, tr("Cancelled."));
+    const QString said = QString::fromUtf8(process_.readAllStandardError()).trimmed();
+    if (status == QProcess::NormalExit && code == 0) return emit finished(process_.readAllStandardOutput(), {});
+    emit finished(
+        {}, said.isEmpty() ? tr("The engine ended with exit code %1.").arg(code) : said.section(QLatin1Char('\n'), -6));
+  });
+  connect(&process_, &QProcess::errorOccurred, this, [this](QProcess::ProcessError error) {
+    if (error == QProcess::FailedToStart)
+      emit finished({}, tr("%1 cannot be started: %2").arg(process_.program(), process_.errorString()));
+  });
+}
+
+GraphCompiler::~GraphCompiler() {
+  process_.disconnect(this);
+  process_.kill();
+  process_.waitForFinished(1000);
+}
+
+QString GraphCompiler::program() {
+  const QString set = qApp->property("fusebox.program").toString();
+  return set.isEmpty() ? QCoreApplication::applicationFilePath() : set;
+}
+
+QString GraphCompiler::newSession(const QString& session, const QString& what) {
+  const QFileInfo file(session);
+  const QString folder = QFileInfo(file.absolutePath()).isWritable() ? file.absolutePath() : QDir::tempPath();
+  return QStringLiteral("%1/%2-%3-%4.fusebox")
+      .arg(folder, file.completeBaseName(), what,
+           QDateTime::currentDateTime().toString(QStringLiteral("yyyyMMdd-HHmmss-zzz")));
+}
+
+void GraphCompiler::start(const QStringList& words) {
+  if (running()) return;
+  cancelled_ = false;
+  process_.start(program(), words, QIODevice::ReadOnly);
+}
+
+void GraphCompiler::cancel() {
+  cancelled_ = true;
+  process_.kill();
+}
+
+}  // namespace fusebox::views
