@@ -122,8 +122,10 @@ Result<std::vector<FusionChoice>> loadFusionChoices(const session::Reader& reade
   std::vector<FusionChoice> choices;
   auto read = reader.each(kChoices, {}, [&](const Statement& s) {
     FusionChoice choice{s.integer(0), s.integer(1), s.string(2), s.string(6), s.integer(8) != 0};
-    if (s.text(3) == "backward") choice.label += " (backward)";
-    if (s.text(4) != "post_fusion") choice.label += " · " + s.string(4);
+    // A graph without a frame has only its own name, which often is its direction or stage already.
+    const auto says = [&](const std::string& word) { return choice.label.find(word) != std::string::npos; };
+    if (s.text(3) == "backward" && !says("backward")) choice.label += " (backward)";
+    if (s.text(4) != "post_fusion" && !says(s.string(4))) choice.label += " · " + s.string(4);
     if (!s.isNull(6)) choice.label += "  " + shortPlace(s.string(6), s.integer(7));
     if (s.integer(5) > 0) choice.label += fmt::format("  #{}", s.integer(5) + 1);
     choices.push_back(std::move(choice));

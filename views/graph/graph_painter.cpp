@@ -48,8 +48,8 @@ QColor heat(double share) {
                           cold.blueF() + (hot.blueF() - cold.blueF()) * s);
 }
 
-/// 0 for an error of 1e-9 of the largest value and less, 1 for a tenth and more; even steps of the power of ten between.
-double errorShare(double error) { return error <= 0 ? 0 : std::clamp((std::log10(error) + 9) / 8, 0.0, 1.0); }
+/// 0 up to what float32 rounds (1e-7 of the largest value), 1 from a tenth on; even steps of the power of ten between.
+double errorShare(double error) { return error <= 0 ? 0 : std::clamp((std::log10(error) + 7) / 6, 0.0, 1.0); }
 
 void arrowHead(QPainter& painter, const QPointF& tip) {
   painter.drawPolygon(QPolygonF{{tip.x(), tip.y()}, {tip.x() - 3.2, tip.y() - 6.5}, {tip.x() + 3.2, tip.y() - 6.5}});
@@ -303,7 +303,7 @@ void GraphPainter::paintNode(QPainter& painter, int node, double scale) const {
       if (colouring == GraphColouring::Time && data.timeNs > 0) {
         subtitle = QString::fromStdString(formatDuration(static_cast<double>(data.timeNs)));
       }
-      if (colouring == GraphColouring::Error && data.error >= 0) subtitle = QString::number(data.error, 'e', 1);
+      if (colouring == GraphColouring::Error && data.error >= 0) subtitle = data.error > 0 ? QString::number(data.error, 'e', 1) : QStringLiteral("0");
       const QFontMetricsF plain(painter.font());
       painter.drawText(QRectF(inner.left(), inner.center().y(), inner.width(), inner.height() / 2),
                        Qt::AlignVCenter | Qt::AlignHCenter, plain.elidedText(subtitle, Qt::ElideRight, inner.width()));
