@@ -66,14 +66,17 @@ TracedGraphs recordTraced(const aot::AotModule& module, record::Id compile, cons
   row.compile = compile;
   row.name = name;
   row.stage = "captured";
-  const auto save = [&](const record::GraphSnapshot& snapshot, const Graph& graph) {
-    out.recorder->saveGraph(snapshot, std::make_shared<const Graph>(graph), constantData(module.constants));
+  // What is compiled is also kept in the form that can be compiled again; both writers share one copy.
+  const auto save = [&](const Graph& graph) {
+    const auto copy = std::make_shared<const Graph>(graph);
+    const record::GraphSnapshot snapshot = out.recorder->graph(copy, row);
+    out.recorder->saveGraph(snapshot, copy, constantData(module.constants));
     return snapshot;
   };
   if (!module.backward) {
     row.from = out.recorder->graph(module.joint, row);
     row.stage = "forward";
-    out.forward = save(out.recorder->graph(module.forward, row), module.forward);
+    out.forward = save(module.forward);
     return out;
   }
   std::vector<NodeId> positions;
@@ -89,9 +92,9 @@ TracedGraphs recordTraced(const aot::AotModule& module, record::Id compile, cons
   row.stage = row.direction = "joint";
   row.from = out.recorder->graph(joint, row);
   row.stage = row.direction = "backward";
-  out.backward = save(out.recorder->graph(*module.backward, row), *module.backward);
+  out.backward = save(*module.backward);
   row.stage = row.direction = "forward";
-  out.forward = save(out.recorder->graph(module.forward, row), module.forward);
+  out.forward = save(module.forward);
   return out;
 }
 
