@@ -118,6 +118,8 @@ class Detective {
       time += weight(at(e));
       count += at(e).structural ? 1 : 0;
     }
+    // The step is what all scopes cost together: it explains nothing by itself.
+    if (scopes.size() > 1) std::erase_if(scopes, [&](const auto& scope) { return at(scope.first).subject == Subject::Section && at(scope.first).name == "Whole session"; });
     // Where something was compiled differently, that is the story; times alone follow from it or from the machine.
     const auto best = std::max_element(scopes.begin(), scopes.end(), [](const auto& x, const auto& y) {
       const bool a = x.second.second > 0, b = y.second.second > 0;
@@ -273,6 +275,16 @@ class Detective {
       std::string text = describe(at(*pick));
       if (steps.size() > 1) text += fmt::format(" (and {} more)", steps.size() - 1);
       cause.chain.push_back({std::move(text), *pick});
+    }
+    stepTime(cause);
+  }
+
+  /// What it all costs in the end: a step of the program.
+  void stepTime(Cause& cause) const {
+    for (const int32_t e : effects_) {
+      if (at(e).subject != Subject::Time || at(e).name != "step") continue;
+      if (cause.chain.front().entry != e) cause.chain.push_back({fmt::format("a step of the program: {}", arrow(at(e))), e});
+      return;
     }
   }
 

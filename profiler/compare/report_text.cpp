@@ -87,15 +87,16 @@ std::string times(const Comparison& c) {
   std::string out;
   for (size_t i = 0; i < c.entries.size(); ++i) {
     const Entry& e = c.entries[i];
+    const bool step = e.subject == Subject::Time && e.name == "step";
     const bool call = e.subject == Subject::Time && (e.name == "call" || e.name == "backward call");
-    if (!call || !e.a.present || !e.b.present) continue;
+    if (!(call || step) || !e.a.present || !e.b.present) continue;
     int32_t root = static_cast<int32_t>(i);
     while (c.entries[static_cast<size_t>(root)].parent >= 0) root = c.entries[static_cast<size_t>(root)].parent;
-    out += fmt::format("  {:<34} {:>20}  {:>20}  {}\n", cut(c.entries[static_cast<size_t>(root)].name + (e.name == "call" ? "" : " (backward)"), 34), e.a.text, e.b.text, e.change);
+    out += fmt::format("  {:<34} {:>20}  {:>20}  {}\n", step ? "a step of the program" : cut(c.entries[static_cast<size_t>(root)].name + (e.name == "call" ? "" : " (backward)"), 34), e.a.text, e.b.text, e.change);
     if (std::count(out.begin(), out.end(), '\n') >= kListed) break;
   }
   if (out.empty()) return {};
-  return fmt::format("\nTime of a call, median ± deviation\n  {:<34} {:>20}  {:>20}\n", "", "A", "B") + out;
+  return fmt::format("\nTime of a call and of a step, median ± deviation\n  {:<34} {:>20}  {:>20}\n", "", "A", "B") + out;
 }
 
 }  // namespace

@@ -91,6 +91,7 @@ void compareTotals(Outline& o) {
   number("compiles", o.a.compiles, o.b.compiles);
   number("kernels and calls", o.a.kernels, o.b.kernels);
   number("launches", o.a.launches, o.b.launches);
+  if (o.a.step.count > 0 || o.b.step.count > 0) o.time(section, "step", o.a.step, o.b.step, "one turn of the program's loop, with all that happens between its calls");
   const auto sum = [&](const char* name, double x, double y, const char* note) {
     const auto side = [](double ns) { return Side{.present = ns > 0, .text = durationText(ns), .value = ns}; };
     const int32_t entry = o.add(section, Subject::Count, name, side(x), side(y), false, note);

@@ -6,6 +6,7 @@
 #include "profiler/compare/align.h"
 #include "profiler/compare/snapshot_times.h"
 #include "profiler/query/memory.h"
+#include "profiler/query/steps.h"
 
 namespace fusebox::compare {
 namespace {
@@ -254,6 +255,15 @@ Result<void> readSources(Loading& l) {
                        [&](const Statement& s) { l.out.sources.emplace(s.string(0), s.string(1)); });
 }
 
+Result<void> readSteps(Loading& l) {
+  auto steps = query::findSteps(l.reader);
+  if (!steps) return tl::unexpected(steps.error());
+  std::vector<double> times;
+  for (const auto& step : steps->steps) times.push_back(static_cast<double>(step.ns()));
+  l.out.step = spreadOf(std::move(times));
+  return {};
+}
+
 Result<void> readGuardChecks(Loading& l) {
   for (auto& object : l.out.objects) {
     for (const auto& compile : object.compiles) {
@@ -285,7 +295,7 @@ Result<Snapshot> takeSnapshot(const Reader& reader, int level) {
   for (const auto& graph : memory->graphs) loading.peaks[graph.graph] = graph.peakBytes;
   using Part = Result<void> (*)(Loading&);
   for (const Part part : {readFrames, readCompiles, readGuards, readBreaks, readRecompiles, readGraphs, readLoose, readLines, readSources,
-                          readGuardChecks}) {
+                          readGuardChecks, readSteps}) {
     if (auto done = part(loading); !done) return tl::unexpected(done.error());
   }
   return out;

@@ -106,6 +106,7 @@ struct Snapshot {
   std::vector<Group> loose;                  ///< kernels and calls that belong to no graph that is compared
   std::vector<LineTime> lines;
   std::map<std::string, std::string> sources;
+  Spread step;                               ///< of the program's loop (query/steps); count 0 where nothing repeats
   int64_t kernels = 0, launches = 0, compiles = 0, guards = 0;
   double compileNs = 0, kernelNs = 0;
   bool hasGroups = false;

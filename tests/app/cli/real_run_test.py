@@ -315,5 +315,115 @@ for name in ("a", "b"):
         self.assertEqual((done.returncode, done.stdout), (0, "0.0\n"), done.stderr)
 
 
+COMPARED = """
+import torch
+
+@torch.compile
+def f(x):
+    y = torch.tanh(x) * 2
+    %s
+    return y.relu() + x
+
+for _ in range(12):
+    f(torch.ones(64, 64))
+"""
+
+
+class Compared(unittest.TestCase):
+    """Two versions of a program, and one program under three engines: what is named as the first difference is what was done."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.dir = folder()
+        for name, line in (("before", "pass"), ("after", "torch._dynamo.graph_break()")):
+            os.mkdir(cls.path(name))
+            with open(os.path.join(cls.path(name), "program.py"), "w") as out:
+                out.write(COMPARED % line)
+        cls.runs = {name: cls.record(name, engine) for name, engine in
+                    (("before", "fusebox"), ("after", "fusebox"), ("before", "stock"), ("before", "eager"))
+                    for name in [name + "-" + engine]}
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.dir.cleanup()
+
+    @classmethod
+    def path(cls, name):
+        return os.path.join(cls.dir.name, name)
+
+    @classmethod
+    def record(cls, run, engine):
+        session = cls.path(run + ".fusebox")
+        script = os.path.join(cls.path(run.split("-")[0]), "program.py")
+        done = fusebox("run", "--engine", engine, "--session", session, script, timeout=170)
+        assert done.returncode == 0, done.stderr
+        return session
+
+    def compare(self, a, b):
+        done = fusebox("compare", "--json", self.runs[a], self.runs[b])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
+
+    def entries(self, comparison, subject, kind=None):
+        return [e for e in comparison["entries"] if e["subject"] == subject and kind in (None, e["kind"])]
+
+    def test_a_changed_line_explains_its_break(self):
+        result = self.compare("before-fusebox", "after-fusebox")
+        cause = result["cause"]
+        self.assertTrue(cause["found"])
+        root = result["entries"][cause["chain"][0]["entry"]]
+        self.assertEqual((root["subject"], root["name"]), ("program", "program.py"))
+        self.assertEqual(root["b"]["text"], "7: torch._dynamo.graph_break()")
+        breaks = self.entries(result, "graph break", "added")
+        self.assertEqual([b["b"]["place"]["line"] for b in breaks], [7])
+        self.assertIn("graph break", cause["chain"][1]["text"])
+        self.assertEqual(cause["explained"], cause["effects"])
+        graphs = [e for e in result["entries"] if e["name"] == "graphs" and e["subject"] == "count"]
+        self.assertEqual([(g["a"]["value"], g["b"]["value"]) for g in graphs], [(1, 2)])
+
+    def test_ours_beside_stock(self):
+        result = self.compare("before-fusebox", "before-stock")
+        self.assertEqual((result["a"]["engine"], result["b"]["engine"]), ("fusebox", "stock"))
+        functions = self.entries(result, "function")
+        self.assertEqual([f["kind"] for f in functions], ["same"])  # the same function, though stock does not say its qualified name
+        graphs = self.entries(result, "graph")
+        self.assertEqual(len(graphs), 1)
+        self.assertTrue(graphs[0]["a"] and graphs[0]["b"])
+        self.assertEqual(self.entries(result, "node"), [])  # tanh, mul, relu, add on both sides
+        kernels = self.entries(result, "kernel")
+        self.assertEqual([(bool(k["a"]), bool(k["b"])) for k in kernels], [(True, True)])
+        self.assertFalse(result["cause"]["found"])  # both made one kernel of the same four nodes
+        self.assertIn("engine", [result["entries"][e]["subject"] for e in result["cause"]["others"]])
+        rows = json.loads(fusebox("query", self.runs["before-stock"], "SELECT text FROM source_files WHERE file LIKE '%program.py'", "--format", "json").stdout)
+        self.assertEqual(rows[0]["text"], COMPARED % "pass")
+
+    def test_beside_eager(self):
+        result = self.compare("before-fusebox", "before-eager")
+        self.assertTrue(any("no compiled functions" in limit for limit in result["limits"]))
+
+    def test_run_both_and_compare(self):
+        script = os.path.join(self.path("before"), "program.py")
+        page = self.path("page.html")
+        done = fusebox("compare", "--engines", "fusebox,eager", "--html", page, "--run", script, cwd=self.dir.name, timeout=170)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("program.py", done.stdout)
+        self.assertTrue(os.path.getsize(page) > 1000)
+        with open(self.path("fails.py"), "w") as out:
+            out.write("import sys; sys.exit(7)")
+        self.assertEqual(fusebox("compare", "--run", self.path("fails.py"), cwd=self.dir.name, timeout=170).returncode, 7)
+
+    def test_steps_and_memory(self):
+        why = json.loads(fusebox("why", "--json", self.runs["before-fusebox"]).stdout)
+        self.assertFalse(why["whole_run"])
+        self.assertGreaterEqual(why["steps"], 10)
+        self.assertAlmostEqual(sum(r["ns"] for r in why["rows"]), why["step_ns"], delta=1)
+        broken = json.loads(fusebox("why", "--json", self.runs["after-fusebox"]).stdout)
+        self.assertIn("breaks", [r["kind"] for r in broken["rows"]])
+        memory = json.loads(fusebox("memory", "--json", self.runs["before-fusebox"]).stdout)
+        self.assertGreater(memory["measured"]["peak_rss_bytes"], memory["measured"]["start_rss_bytes"] // 2)
+        self.assertEqual(len(memory["graphs"]), 1)
+        self.assertEqual(memory["graphs"][0]["result_bytes"], 64 * 64 * 4)
+
+
 if __name__ == "__main__":
     unittest.main()
