@@ -1,6 +1,7 @@
 #include "app/window/compare_window.h"
 
 #include <QAction>
+#include <QDir>
 #include <QFileInfo>
 #include <QMenuBar>
 
@@ -48,6 +49,47 @@ void CompareWindow::compareFiles(const QString& a, const QString& b) {
   paths_ = {QFileInfo(a).absoluteFilePath(), QFileInfo(b).absoluteFilePath()};
   setWindowTitle(tr("%1 and %2 – Fusebox").arg(QFileInfo(a).fileName(), QFileInfo(b).fileName()));
   view_->compareFiles(paths_[0], paths_[1]);
+}
+
+void CompareWindow::runAndCompare(const RunRequest& request, const QString& engines) {
+  if (run_) return;
+  words_.clear();
+  setWindowTitle(tr("%1 under two engines – Fusebox").arg(QFileInfo(request.script).fileName()));
+  run_ = new QProcess(this);
+  run_->setWorkingDirectory(request.directory.isEmpty() ? QFileInfo(request.script).absolutePath() : request.directory);
+  run_->setStandardOutputFile(QProcess::nullDevice());
+  connect(run_, &QProcess::readyReadStandardError, this, &CompareWindow::readWords);
+  connect(run_, &QProcess::finished, this, &CompareWindow::runEnded);
+  connect(run_, &QProcess::errorOccurred, this, [this](QProcess::ProcessError error) {
+    if (error == QProcess::FailedToStart) runEnded(-1, QProcess::CrashExit);
+  });
+  QStringList command{QStringLiteral("compare"), QStringLiteral("--engines"), engines};
+  if (!request.python.isEmpty()) command << QStringLiteral("--python") << request.python;
+  command << QStringLiteral("--run") << QFileInfo(request.script).absoluteFilePath() << request.arguments;
+  view_->showNotice(tr("Running %1…").arg(QFileInfo(request.script).fileName()), tr("Once under each of %1. Closing this window stops it.").arg(engines));
+  run_->start(program_, command);
+}
+
+void CompareWindow::readWords() {
+  constexpr qsizetype kMost = 1 << 20;
+  words_ += QString::fromLocal8Bit(run_->readAllStandardError());
+  if (words_.size() > kMost) words_ = words_.right(kMost);
+  const qsizetype last = words_.lastIndexOf(QLatin1String("fusebox: running under "));
+  if (last >= 0) view_->showNotice(words_.mid(last + 9).section(QLatin1Char('\n'), 0, 0) + QStringLiteral("…"), tr("Closing this window stops it."));
+}
+
+void CompareWindow::runEnded(int exitCode, QProcess::ExitStatus status) {
+  if (!run_) return;
+  words_ += QString::fromLocal8Bit(run_->readAllStandardError());
+  const QDir folder(run_->workingDirectory());
+  run_->deleteLater();
+  run_ = nullptr;
+  QStringList sessions;
+  for (const QString& line : words_.split(QLatin1Char('\n'))) {
+    if (line.startsWith(QLatin1String("fusebox: recorded "))) sessions << folder.absoluteFilePath(line.mid(18).trimmed());
+  }
+  if (status == QProcess::NormalExit && exitCode == 0 && sessions.size() == 2) return compareFiles(sessions[0], sessions[1]);
+  view_->showNotice(exitCode < 0 ? tr("%1 could not be started").arg(program_) : tr("The script ended with code %1; nothing is compared").arg(exitCode), words_.trimmed().section(QLatin1Char('\n'), -12));
 }
 
 MainWindow* CompareWindow::windowOf(bool inA) {

@@ -2,9 +2,11 @@
 
 #include <QMainWindow>
 #include <QPointer>
+#include <QProcess>
 #include <array>
 #include <functional>
 
+#include "app/window/script_runner.h"
 #include "views/compare/compare_view.h"
 
 namespace fusebox::window {
@@ -20,16 +22,22 @@ class CompareWindow : public QMainWindow {
   CompareWindow(MainWindow* first, QString program, QWidget* parent = nullptr);
 
   void compareFiles(const QString& a, const QString& b);
+  /// Runs a script once under each of the two engines ("fusebox,stock") and compares what was recorded.
+  void runAndCompare(const RunRequest& request, const QString& engines);
   views::CompareView* view() const { return view_; }
   /// The main window of a side; made and opened on first use.
   MainWindow* windowOf(bool inA);
 
  private:
   void buildActions();
+  void readWords();
+  void runEnded(int exitCode, QProcess::ExitStatus status);
   void goTo(bool inA, const views::Location& place);
 
   QString program_;
   views::CompareView* view_;
+  QProcess* run_ = nullptr;
+  QString words_;            ///< what the run said on stderr
   std::array<QString, 2> paths_;
   std::array<QPointer<MainWindow>, 2> windows_;
 };

@@ -57,6 +57,7 @@ class MainWindow : public QMainWindow {
   void buildStatusBar();
   void chooseSession();
   void chooseComparison();
+  void chooseEngines();
   void chooseScript();
   void showPalette();
   void showKeys();

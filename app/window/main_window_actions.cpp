@@ -12,6 +12,7 @@
 #include <QToolButton>
 #include <QVBoxLayout>
 
+#include "app/window/compare_window.h"
 #include "app/window/main_window.h"
 #include "app/window/run_dialog.h"
 #include "views/widgets/command_palette.h"
@@ -49,6 +50,7 @@ void MainWindow::buildActions() {
   add("file.close", file, tr("&Close session"), QKeySequence(Qt::CTRL | Qt::Key_W), "close", [this] { closeSession(); });
   add("file.quit", file, tr("&Quit"), QKeySequence(Qt::CTRL | Qt::Key_Q), "", [this] { close(); });
   add("run.script", run, tr("&Run script…"), QKeySequence(Qt::CTRL | Qt::Key_R), "run", [this] { chooseScript(); });
+  add("run.compare", run, tr("Run under both engines and &compare…"), {}, "", [this] { chooseEngines(); });
   add("run.stop", run, tr("&Stop script"), QKeySequence(Qt::SHIFT | Qt::Key_F5), "stop", [this] { runner_->stop(); });
   add("run.output", run, tr("Show &output"), QKeySequence(Qt::CTRL | Qt::Key_QuoteLeft), "", [this] {
     pages_->setCurrentWidget(docks_);
@@ -174,6 +176,18 @@ void MainWindow::chooseComparison() {
   const QString path = QFileDialog::getOpenFileName(this, tr("Compare with"), QFileInfo(session_->path()).absolutePath(),
                                                     tr("Sessions and traces (*.fusebox *.log *.jsonl *.json *.json.gz *.pftrace *.perfetto-trace *.sqlite *.pt2 *.pt);;All files (*)"));
   if (!path.isEmpty() && session_) openComparison(session_->path(), path);
+}
+
+void MainWindow::chooseEngines() {
+  auto* dialog = new RunDialog(this);
+  dialog->setAttribute(Qt::WA_DeleteOnClose);
+  dialog->setWindowTitle(tr("Run under Fusebox's engine and PyTorch's own"));
+  connect(dialog, &QDialog::accepted, this, [this, dialog] {
+    auto* window = new CompareWindow(nullptr, program_);
+    window->show();
+    window->runAndCompare(dialog->request(), QStringLiteral("fusebox,stock"));
+  });
+  dialog->open();
 }
 
 void MainWindow::chooseScript() {

@@ -145,6 +145,11 @@ void CompareView::compareFiles(const QString& a, const QString& b) {
       [this](Result<compare::Comparison>& result) { showResult(result); });
 }
 
+void CompareView::showNotice(const QString& headline, const QString& details) {
+  job_->cancel();
+  empty_->showReason(headline, details);
+}
+
 void CompareView::showResult(Result<compare::Comparison>& result) {
   if (!result) {
     empty_->showReason(tr("The sessions cannot be compared"), str(result.error().text()));

@@ -24,6 +24,8 @@ class CompareView : public QWidget {
 
   /// Reads and compares two files (anything that opens); replaces what was shown.
   void compareFiles(const QString& a, const QString& b);
+  /// A sentence in place of a comparison: what is under way, or what went wrong.
+  void showNotice(const QString& headline, const QString& details);
   const compare::Comparison& comparison() const { return comparison_; }
   /// Shows the selected line in session A (or B).
   void openCurrent(bool inA);

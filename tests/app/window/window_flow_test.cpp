@@ -100,6 +100,36 @@ class WindowFlowTest : public QObject {
     QCOMPARE(second->session()->path(), other);
   }
 
+  void aScriptUnderTwoEnginesIsCompared() {
+    const QString other = folder_.filePath("engine.fusebox");
+    QVERIFY(test::writeModelSession(other.toStdString(), 2).has_value());
+    // A program that says what `fusebox compare --run` says.
+    const QString program = write("fake", QStringLiteral("#!/bin/sh\n[ \"$1 $2 $3 $4\" = 'compare --engines fusebox,stock --run' ] || exit 9\n"
+                                                         "echo 'fusebox: recorded %1' >&2\necho 'fusebox: recorded engine.fusebox' >&2\n").arg(session_).toLocal8Bit());
+    QFile::setPermissions(program, QFile::ReadOwner | QFile::WriteOwner | QFile::ExeOwner);
+    CompareWindow compare(nullptr, program);
+    compare.setAttribute(Qt::WA_DeleteOnClose, false);
+    compare.show();
+    QSignalSpy ready(compare.view(), &views::CompareView::ready);
+    RunRequest request;
+    request.script = folder_.filePath("script.py");
+    compare.runAndCompare(request, "fusebox,stock");
+    QVERIFY(ready.wait(10000));
+    QVERIFY(!compare.view()->comparison().entries.empty());
+    QCOMPARE(QString::fromStdString(compare.view()->comparison().b.path), other);
+    // One that fails says so.
+    const QString failing = write("failing", "#!/bin/sh\necho 'no such thing' >&2\nexit 3\n");
+    QFile::setPermissions(failing, QFile::ReadOwner | QFile::WriteOwner | QFile::ExeOwner);
+    CompareWindow broken(nullptr, failing);
+    broken.setAttribute(Qt::WA_DeleteOnClose, false);
+    broken.runAndCompare(request, "fusebox,stock");
+    const auto says = [&broken](const QString& words) {
+      const auto labels = broken.findChildren<QLabel*>();
+      return std::any_of(labels.begin(), labels.end(), [&](const QLabel* label) { return label->text().contains(words); });
+    };
+    QTRY_VERIFY(says("ended with code 3") && says("no such thing"));
+  }
+
   void droppingASecondFileAsks() {
     const QString other = folder_.filePath("dropped.fusebox");
     QVERIFY(test::writeModelSession(other.toStdString(), 2).has_value());
