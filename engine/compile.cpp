@@ -12,10 +12,12 @@
 #include "engine/compile_requests.h"
 #include "engine/compiled_region.h"
 #include "engine/kernel_code.h"
+#include "engine/kernel_tuning.h"
 #include "engine/inductor/lowered_graph.h"
 #include "engine/runtime/compiled_graph.h"
 #include "engine/runtime/gpu/gpu_compiler.h"
 #include "engine/runtime/graph_interpreter.h"
+#include "engine/runtime/graph_tree.h"
 #include "engine/traced_graphs.h"
 
 namespace fusebox {
@@ -109,15 +111,22 @@ Result<ProgramCode> generateCode(const inductor::Program& program) {
 }
 
 /// What there is code for in this process.
-inductor::LowerOptions lowerOptions() {
+inductor::LowerOptions lowerOptions(Backend backend, bool eagerRandom) {
   inductor::LowerOptions options;
+  if (backend == Backend::CudaGraphs) {
+    options.refusal = [](const graph::Device&) { return std::string("backend cudagraphs generates no kernels"); };
+    return options;
+  }
   options.refusal = [](const graph::Device& device) -> std::string {
     if (device.kind == graph::DeviceKind::Cpu) return {};
     if (device.kind != graph::DeviceKind::Cuda) return "no code generator for device " + device.str();
     auto target = runtime::gpu::GpuCompiler::instance().targetOf(std::max<int>(0, device.index));
     return target ? std::string() : "no code for " + device.str() + ": " + target.error().text();
   };
-  options.hasCode = [](const graph::Device&, inductor::Op op, graph::DType type) { return codegen::gpu::hasDeviceCode(op, type); };
+  options.hasCode = [eagerRandom](const graph::Device&, inductor::Op op, graph::DType type) {
+    const bool draws = op == inductor::Op::RandUniform || op == inductor::Op::RandNormal || op == inductor::Op::RandInt64;
+    return !(draws && eagerRandom) && codegen::gpu::hasDeviceCode(op, type);
+  };
   return options;
 }
 
@@ -141,7 +150,7 @@ Result<std::shared_ptr<CompiledRegion>> compileGraph(const graph::Graph& traced,
                              });
   if (!postGrad) return tl::unexpected(postGrad.error());
 
-  auto lowered = stages.run(Phase::Inductor, "lowering", [&] { return inductor::lower(*postGrad, lowerOptions()); },
+  auto lowered = stages.run(Phase::Inductor, "lowering", [&] { return inductor::lower(*postGrad, lowerOptions(options.backend, options.fallbackRandom)); },
                             [&](StageTimer& timer, const inductor::LoweredGraph& made) {
                               timer.nodes(count(postGrad->nodes().size()), count(made.operations.size()));
                               timer.detail(std::to_string(made.operations.size()) + " operations");
@@ -164,10 +173,18 @@ Result<std::shared_ptr<CompiledRegion>> compileGraph(const graph::Graph& traced,
   auto code = stages.run(Phase::Codegen, "code generation", [&] { return generateCode(schedule->program); });
   if (!code) return tl::unexpected(code.error());
 
+  if (std::any_of(code->gpu.begin(), code->gpu.end(), [](const auto& kernel) { return kernel != nullptr; })) {
+    auto tuned = stages.run(Phase::Codegen, "launch shapes", [&]() -> Result<int> {
+      return tuneKernels(schedule->program, code->gpu, options.maxAutotune ? kTunedBytesMaxAutotune : kTunedBytes, options.compile);
+    }, [](StageTimer& timer, int timed) { timer.detail(std::to_string(timed) + " kernels timed"); });
+    if (!tuned) return tl::unexpected(tuned.error());
+  }
+
   auto program = stages.run(Phase::Codegen, "assembly", [&] {
     return runtime::CompiledGraph::create(schedule->program, std::move(code->cpu), constants, {}, std::move(code->gpu));
   });
   if (!program) return tl::unexpected(program.error());
+  if (options.graphs.use) (*program)->useGraphs(options.graphs.recordLimit, options.graphs.orError);
 
   ++graphCount;
   kernelCount += static_cast<int64_t>(schedule->program.kernels.size());
@@ -196,7 +213,13 @@ aot::Executor makeExecutor(const graph::Graph& traced, const std::vector<at::Ten
     if (std::getenv("FUSEBOX_DEBUG")) std::fprintf(stderr, "fusebox: %s\n", region.error().text().c_str());
     return eagerExecutor(traced, constants);
   }
-  return [region = *region](c10::ArrayRef<at::Tensor> inputs) { return region->run(inputs); };
+  return [region = *region](c10::ArrayRef<at::Tensor> inputs) {
+    try {
+      return region->run(inputs);
+    } catch (const runtime::GraphsRefused&) {
+      throw aot::HookError{std::current_exception()};  // the program asked to be told
+    }
+  };
 }
 
 }  // namespace
@@ -221,7 +244,8 @@ std::shared_ptr<aot::AotFunction> compileModule(std::shared_ptr<const aot::AotMo
       record::CompileRecord row;
       row.kind = "backward";
       if (recorder == traced.recorder) row.parent = options.compile;
-      row.backend = options.backend == Backend::Inductor ? "inductor" : "aot_eager";
+      static constexpr const char* kNames[] = {"inductor", "cudagraphs", "aot_eager"};
+      row.backend = kNames[static_cast<size_t>(options.backend)];
       backward.compile = recorder->beginCompile(std::move(row));
     }
     const bool isRecorded = recorder == traced.recorder && &gradients == &*m.backward;

@@ -13,6 +13,7 @@ namespace fusebox {
 /// What turns captured graphs into something that runs.
 enum class Backend : uint8_t {
   Inductor,  ///< fused kernels by our own code generator
+  CudaGraphs,  ///< every operator as it is, in CUDA graphs: torch.compile's "cudagraphs"
   AotEager,  ///< the traced ATen graph, operator by operator: the reference, and the way out when a stage fails
 };
 
@@ -25,8 +26,19 @@ struct CompilerConfig {
 };
 CompilerConfig& compilerConfig();
 
+/// CUDA graphs; the settings of torch._inductor.config.triton with the same names.
+struct GraphOptions {
+  bool use = false;       ///< cudagraphs
+  int recordLimit = 128;  ///< cudagraph_unexpected_rerecord_limit
+  bool orError = false;   ///< cudagraph_or_error
+  bool operator==(const GraphOptions&) const = default;
+};
+
 struct CompileOptions {
   Backend backend = Backend::Inductor;
+  GraphOptions graphs;
+  bool fallbackRandom = false;  ///< torch._inductor.config.fallback_random: random numbers are eager's everywhere
+  bool maxAutotune = false;     ///< torch._inductor.config.max_autotune
   record::Id compile = 0;  ///< of the frame's entry in the active recording; 0 when nothing is recorded
   std::string name;        ///< of the frame, for people
 };

@@ -79,10 +79,15 @@ void CompiledRegion::describe(Recorder* recorder, record::Id compile, const reco
     // The previous sink may still be in use by a run on another thread; it is kept until the region goes.
     auto sink = std::make_unique<Sink>(recorder, compile, groupIds_, kernelIds_, facts);
     program_->setSink(sink.get());
+    auto log = std::make_unique<CudaGraphLog>(recorder, compile, snapshot_, *program_, name_, groupIds_, kernelIds_);
+    program_->setGraphListener(log.get());
+    graphLog_.swap(log);
+    retiredLogs_.push_back(std::move(log));
     sink_.swap(sink);
     retired_.push_back(std::move(sink));
   } else {
     program_->setSink(nullptr);
+    program_->setGraphListener(nullptr);
   }
   described_.store(recorder, std::memory_order_release);
 }

@@ -12,6 +12,7 @@
 #include "engine/inductor/lowered_graph.h"
 #include "engine/program_facts.h"
 #include "engine/record/recorder.h"
+#include "engine/cuda_graph_log.h"
 #include "engine/runtime/compiled_graph.h"
 
 namespace fusebox {
@@ -56,6 +57,8 @@ class CompiledRegion {
   record::GraphSnapshot snapshot_;
   std::vector<record::Id> groupIds_, kernelIds_;  ///< by fusion group
   std::unique_ptr<Sink> sink_;
+  std::unique_ptr<CudaGraphLog> graphLog_;
+  std::vector<std::unique_ptr<CudaGraphLog>> retiredLogs_;
   std::vector<std::unique_ptr<Sink>> retired_;  ///< sinks of earlier recordings: a run on another thread may still hold one
 
  public:

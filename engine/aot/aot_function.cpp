@@ -3,6 +3,7 @@
 #include <torch/csrc/autograd/functions/utils.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <map>
 #include <unordered_set>
 
 #include "engine/aot/history.h"
@@ -37,8 +38,31 @@ void separateWrites(const AotModule& module, const std::vector<at::Tensor>& inpu
     if (m.result >= 0 && written.count(results[m.result].storage().data())) results[m.result] = results[m.result].clone();
 }
 
+/// On a GPU, many small tensors (the statistics of batch norms) are written by one kernel instead of one each. Returns what was written.
+std::vector<bool> writeBackTogether(const AotModule& module, const std::vector<at::Tensor>& inputs, const std::vector<at::Tensor>& results) {
+  std::vector<bool> done(module.mutations.size(), false);
+  if (module.mutations.size() < 4) return done;
+  std::map<std::pair<c10::DeviceIndex, c10::ScalarType>, std::pair<std::vector<at::Tensor>, std::vector<at::Tensor>>> groups;
+  for (size_t i = 0; i < done.size(); ++i) {
+    auto& m = module.mutations[i];
+    if (m.result < 0 || m.metadata || m.differentiable) continue;
+    auto &input = inputs[m.input], &result = results[m.result];
+    if (input.device().is_cpu() || input.scalar_type() != result.scalar_type() || input.strides() != result.strides()) continue;
+    auto& [to, from] = groups[{input.device().index(), input.scalar_type()}];
+    to.push_back(input);
+    from.push_back(result);
+    done[i] = true;
+  }
+  c10::AutoGradMode noGrad(false);
+  for (auto& [where, lists] : groups) at::_foreach_copy_(lists.first, lists.second);
+  return done;
+}
+
 void writeBack(const AotModule& module, const std::vector<at::Tensor>& inputs, const std::vector<at::Tensor>& results) {
-  for (auto& m : module.mutations) {
+  auto done = writeBackTogether(module, inputs, results);
+  for (size_t i = 0; i < done.size(); ++i) {
+    if (done[i]) continue;
+    auto& m = module.mutations[i];
     auto input = inputs[m.input];
     if (m.result >= 0) {
       c10::AutoGradMode mode(m.differentiable && c10::GradMode::is_enabled());

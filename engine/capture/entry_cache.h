@@ -15,6 +15,8 @@ namespace fusebox::capture {
 /// What one torch.compile call asked for. Interned by content, so that equal options are one object.
 struct RegionOptions {
   Backend backend = Backend::Inductor;
+  GraphOptions graphs;
+  bool fallbackRandom = false, maxAutotune = false;
   bool fullgraph = false;
   bool captureOnly = false;    ///< backend "eager": the traced graph runs operator by operator, nothing is generated
   std::string backendName = "inductor", mode = "default";

@@ -253,6 +253,9 @@ std::shared_ptr<Entry> EntryMaker::compile(Segment segment) {
     if (keepsGraphText()) e.graph = segment.graph->forward.str();
     CompileOptions how;
     how.backend = options_->backend;
+    how.graphs = options_->graphs;
+    how.fallbackRandom = options_->fallbackRandom;
+    how.maxAutotune = options_->maxAutotune;
     how.compile = compile_;
     how.name = e.function;
     const int64_t start = nowNs();

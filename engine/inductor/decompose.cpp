@@ -25,6 +25,10 @@ const Table& decompositions() {
 /// Decomposed operators are for generated code: on devices and types without it the original stays one call.
 bool worthDecomposing(const graph::Graph& graph, const graph::Node& node) {
   bool fine = true;
+  // What draws random numbers is decomposed on the CPU only, into what eager's kernel does there; see lower_random.cpp for others.
+  if (isRandom(node))
+    for (const OutputMeta& o : node.outputs)
+      if (o.kind == OutputMeta::Kind::Tensor && o.tensor.device.kind != graph::DeviceKind::Cpu) return false;
   auto check = [&](const OutputMeta& o) {
     if (o.kind != OutputMeta::Kind::Tensor) return;
     const auto kind = o.tensor.device.kind;

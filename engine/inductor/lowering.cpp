@@ -393,6 +393,7 @@ const LowerTable& loweringTable() {
     addJoinLowerings(t);
     addReductionLowerings(t);
     addFactoryLowerings(t);
+    addRandomLowerings(t);
     addIndexingLowerings(t);
     addPoolingLowerings(t);
     addConvolutionLowerings(t);

@@ -56,6 +56,11 @@ class Lowering {
   std::vector<LazyTensor> reduce(const IndexList& sizes, const std::vector<bool>& reducedDims,
                                  const std::vector<ReductionSpec>& reductions, const std::vector<ReductionResult>& results,
                                  const std::vector<LazyTensor>& reading);
+  /// Random numbers of generated kernels: a number on `device` that torch's generator draws anew in every run of the graph, and for
+  /// every caller a stream of counters of its own, to be added to an element's position. Throws NotLowered where eager's random
+  /// numbers are wanted.
+  LazyTensor randomSeed(const Device& device);
+  int64_t newRandomStream() { return (randomStreams_++) << 40; }
   /// The node as a call of its operator through the dispatcher.
   std::vector<LazyTensor> externCall(const graph::Node& node, std::string reason, ExternLayout layout = ExternLayout::AsTraced);
 
@@ -82,6 +87,8 @@ class Lowering {
   LoweredGraph out_;
   std::vector<std::vector<LazyTensor>> values_;
   std::vector<std::vector<graph::NodeId>> users_;
+  std::vector<std::pair<Device, LazyTensor>> seeds_;
+  int64_t randomStreams_ = 0;
 };
 
 /// Lowers one node to the values of its outputs. Throws NotLowered where it does not cover the arguments.
@@ -97,6 +104,7 @@ void addViewLowerings(LowerTable& table);
 void addJoinLowerings(LowerTable& table);
 void addReductionLowerings(LowerTable& table);
 void addFactoryLowerings(LowerTable& table);
+void addRandomLowerings(LowerTable& table);
 void addIndexingLowerings(LowerTable& table);
 void addPoolingLowerings(LowerTable& table);
 void addConvolutionLowerings(LowerTable& table);

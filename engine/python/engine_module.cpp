@@ -10,6 +10,7 @@
 #include "engine/python/compiled_function.h"
 #include "engine/python/graph_module.h"
 #include "engine/python/guard_probe.h"
+#include "engine/python/torch_graph_capture.h"
 
 namespace py = pybind11;
 
@@ -24,11 +25,19 @@ constexpr const char* kEventKinds[] = {"compiled", "graph_break", "recompile", "
 const RegionOptions* optionsFrom(const py::dict& d) {
   RegionOptions o;
   o.backendName = py::cast<std::string>(d["backend"]);
-  o.backend = o.backendName == "inductor" ? Backend::Inductor : Backend::AotEager;
+  o.backend = o.backendName == "inductor" ? Backend::Inductor : o.backendName == "cudagraphs" ? Backend::CudaGraphs : Backend::AotEager;
   o.captureOnly = o.backendName == "eager";
   o.fullgraph = py::cast<bool>(d["fullgraph"]);
   o.mode = py::cast<std::string>(d["mode"]);
   o.dynamic = d["dynamic"].is_none() ? -1 : py::cast<bool>(d["dynamic"]);
+  if (d.contains("cuda_graphs")) {
+    const py::dict graphs = d["cuda_graphs"];
+    o.graphs = {py::cast<bool>(graphs["use"]), py::cast<int>(graphs["record_limit"]), py::cast<bool>(graphs["or_error"])};
+    if (o.graphs.use && !runtime::GraphCapture::instance() && py::cast<bool>(py::module_::import("torch.cuda").attr("is_available")()))
+      runtime::GraphCapture::install(torchGraphCapture());
+  }
+  if (d.contains("fallback_random")) o.fallbackRandom = py::cast<bool>(d["fallback_random"]);
+  if (d.contains("max_autotune")) o.maxAutotune = py::cast<bool>(d["max_autotune"]);
   if (d.contains("break_every")) o.breakEvery = py::cast<int>(d["break_every"]);
   return capture::internOptions(o);
 }
@@ -154,6 +163,8 @@ void bindCapture(py::module_& m) {
   });
   m.def("is_skipped", [](const py::object& code) { return capture::stateOf(reinterpret_cast<PyCodeObject*>(code.ptr())).skip; });
   m.def("add_skipped_folder", &capture::addSkippedFolder);
+  m.def("simulate_cuda_graphs", [](bool on) { runtime::GraphCapture::install(on ? simulatedGraphCapture() : nullptr); },
+        "Takes the CPU for a device with CUDA graphs: tests of recording and replaying without a GPU.");
   m.def("is_capturing", &capture::isCapturing);
   m.def("in_region", &capture::inRegion);
   m.def("reset", &capture::clearEntries);

@@ -63,6 +63,7 @@ class Recorder {
   void kernelCode(std::function<std::optional<KernelCodeRecord>()> make);
   void stage(StageRecord record);
   void cacheEvent(CacheRecord record);
+  Id cudaGraph(CudaGraphRecord record);
   /// The text of a file of the user's program; each path is read once. Files named by places are added by themselves.
   void sourceFile(std::string path);
   void loss(std::string what, int64_t count = 1, std::string detail = {});

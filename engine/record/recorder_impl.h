@@ -19,7 +19,7 @@ struct Recorder::Impl {
   StackTable stacks;
   struct Ids {
     std::atomic<Id> thread{1}, frame{1}, compile{1}, stage{1}, graphBreak{1}, guard{1}, failure{1}, graph{1}, node{1},
-        group{1}, decision{1}, buffer{1}, kernel{1}, cache{1}, span{1};
+        group{1}, decision{1}, buffer{1}, kernel{1}, cache{1}, span{1}, cudaGraph{1};
   } ids;
 
   /// Runs `body`; an exception (memory) becomes a loss, never the script's.

@@ -255,6 +255,21 @@ void Recorder::cacheEvent(CacheRecord r) {
   });
 }
 
+Id Recorder::cudaGraph(CudaGraphRecord r) {
+  return impl_->guarded([&] {
+    const Id id = impl_->ids.cudaGraph.fetch_add(1);
+    impl_->put(RowKind::CudaGraph,
+               {int64_t{id}, idCell(r.compile), textCell(r.event), positiveCell(r.number), textCell(r.reason), positiveCell(r.replaces),
+                textCell(r.device), positiveCell(r.nodeCount), positiveCell(r.stretches), positiveCell(r.plainSteps),
+                textCell(r.plainReason), positiveCell(r.staticInputs), positiveCell(r.copiedInputs), positiveCell(r.copiedBytes),
+                positiveCell(r.keptBytes), r.startNs, r.durNs, idCell(r.kernel)});
+    for (const auto& n : r.nodes)
+      impl_->put(RowKind::CudaGraphNode, {int64_t{id}, int64_t{n.stretch}, int64_t{n.first}, int64_t{n.count}, idCell(n.group),
+                                          idCell(n.kernel)});
+    return id;
+  });
+}
+
 void Recorder::span(SpanRecord r) {
   impl_->guarded([&] {
     if (thread_.owner != this) attachThread();

@@ -141,7 +141,7 @@ struct KernelRecord {
   GraphSnapshot graph;
   Id group = 0;
   std::string name;
-  std::string kind = "generated";  ///< generated, template, extern
+  std::string kind = "generated";  ///< generated, template, extern, cuda_graph
   std::string op;              ///< extern: aten::mm
   std::string device = "cpu";
   std::string loopIr;
@@ -170,6 +170,24 @@ struct StageRecord {
   int changed = -1;            ///< 1 or 0; -1: does not apply
   int64_t nodesBefore = -1, nodesAfter = -1;
   std::string detail;
+};
+
+/// What became of a compiled graph that CUDA graphs were asked for.
+struct CudaGraphRecord {
+  struct Nodes {
+    int stretch = 0, first = 0, count = 0;
+    Id group = 0, kernel = 0;
+  };
+  Id compile = 0;
+  std::string event;           ///< recorded, warm_up, refused, stopped, moved, busy
+  int number = -1, replaces = -1;
+  std::string reason, device;
+  int nodeCount = -1, stretches = -1, plainSteps = -1;
+  std::string plainReason;
+  int staticInputs = -1, copiedInputs = -1;
+  int64_t copiedBytes = -1, keptBytes = -1, startNs = 0, durNs = 0;
+  Id kernel = 0;               ///< of kind cuda_graph: its launches are the replays
+  std::vector<Nodes> nodes;
 };
 
 struct CacheRecord {

@@ -1,6 +1,7 @@
 #include "engine/runtime/compiled_graph.h"
 
 #include "engine/runtime/frame.h"
+#include "engine/runtime/graph_tree.h"
 
 namespace fusebox::runtime {
 
@@ -20,7 +21,19 @@ Result<std::shared_ptr<CompiledGraph>> CompiledGraph::create(
   return graph;
 }
 
+void CompiledGraph::useGraphs(int recordLimit, bool orError) {
+  tree_ = std::make_unique<GraphTree>(*plan_, GraphTree::Settings{recordLimit, orError});
+}
+
+void CompiledGraph::setGraphListener(GraphListener* listener) {
+  graphListener_.store(listener, std::memory_order_release);
+  if (tree_ && listener) tree_->describe(listener);
+}
+
 std::vector<at::Tensor> CompiledGraph::run(c10::ArrayRef<at::Tensor> inputs) {
+  if (tree_)
+    if (auto results = tree_->run(inputs, sink_.load(std::memory_order_acquire), graphListener_.load(std::memory_order_acquire)))
+      return std::move(*results);
   struct Return {
     CompiledGraph* graph;
     std::unique_ptr<Frame> frame;

@@ -15,8 +15,10 @@
 
 namespace fusebox::runtime {
 
+struct GraphListener;
 struct RuntimePlan;
 class Frame;
+class GraphTree;
 
 /// A compiled graph ready to run: program, code and constants. Needs neither Python nor the GIL. Thread-safe: calls may run at
 /// once on several threads, and an operator may call back into the same graph.
@@ -39,6 +41,11 @@ class CompiledGraph {
   /// Value of the integer result `index` for these inputs.
   int64_t scalarResult(size_t index, c10::ArrayRef<at::Tensor> inputs) const;
 
+  /// Replays CUDA graphs from now on, where they can be recorded. Before the first run.
+  void useGraphs(int recordLimit, bool orError);
+  /// Told of recordings and replays, and at once of the recordings there are; null for none.
+  void setGraphListener(GraphListener* listener);
+
   /// Records launches from the next call on; null for none.
   void setSink(LaunchSink* sink) { sink_.store(sink, std::memory_order_release); }
 
@@ -52,7 +59,9 @@ class CompiledGraph {
   void returnFrame(std::unique_ptr<Frame> frame);
 
   std::unique_ptr<RuntimePlan> plan_;
+  std::unique_ptr<GraphTree> tree_;     ///< null: no CUDA graphs asked for
   std::atomic<LaunchSink*> sink_{nullptr};
+  std::atomic<GraphListener*> graphListener_{nullptr};
   std::atomic<Frame*> spare_{nullptr};  ///< one idle frame, enough for calls from one thread
 };
 

@@ -1,5 +1,7 @@
 #include "engine/runtime/frame.h"
 
+#include <algorithm>
+
 #include <ATen/EmptyTensor.h>
 #include <ATen/Functions.h>
 #include <c10/util/SmallVector.h>
@@ -50,11 +52,34 @@ Frame::Frame(const RuntimePlan& plan)
 }
 
 std::vector<at::Tensor> Frame::run(c10::ArrayRef<at::Tensor> inputs, LaunchSink* sink) {
+  bind(inputs);
+  runSteps(0, plan_.steps.size(), sink);
+  return results();
+}
+
+void Frame::bind(c10::ArrayRef<at::Tensor> inputs) {
   inputs_ = inputs;
   bindInputs();
   bindPool();
+}
+
+void Frame::recordWith(const CapturePlan& plan, GraphCapture& capture) {
+  recorded_ = &plan;
+  capture_ = &capture;
+}
+
+void Frame::dropInputs() {
+  inputs_ = {};
+  for (BufferId id : plan_.perCall) {
+    BufferId base = id;
+    while (plan_.buffers[at(base)].kind == Kind::View) base = plan_.buffers[at(base)].base;
+    if (plan_.buffers[at(base)].kind == Kind::Input) tensors_[at(id)].reset();
+  }
+}
+
+void Frame::runSteps(size_t begin, size_t end, LaunchSink* sink) {
   DispatchScope scope;
-  for (size_t i = 0; i < plan_.steps.size(); ++i) {
+  for (size_t i = begin; i < end; ++i) {
     const RuntimePlan::StepPlan& step = plan_.steps[i];
     const int64_t start = sink ? nowNs() : 0;
     switch (step.kind) {
@@ -65,7 +90,6 @@ std::vector<at::Tensor> Frame::run(c10::ArrayRef<at::Tensor> inputs, LaunchSink*
     }
     if (sink) record(sink, i, start);
   }
-  return results();
 }
 
 void Frame::reset() {
@@ -93,7 +117,7 @@ void Frame::bindInputs() {
 }
 
 void Frame::bindPool() {
-  if (plan_.program.poolBytes == 0) return;
+  if (plan_.program.poolBytes == 0 || block_.memory) return;
   block_ = PoolCache::instance().acquire(plan_.program.poolBytes);
   if (block_.data() == poolAddress_) return;  // the usual case: the block of the last call
   poolAddress_ = block_.data();
@@ -127,9 +151,7 @@ void Frame::bindViewAddresses(BufferId base) {
 
 void Frame::launch(const LaunchPlan& plan) {
   if (plan.isStatic && plan.gpuKernel) {
-    c10::SmallVector<int64_t, 8> sizes;
-    for (const graph::SymExpr& size : plan.sizes) sizes.push_back(size.constant());
-    launchOnGpu(plan, sizes);
+    launchOnGpu(plan, plan.constantSizes);
   } else if (plan.isStatic) {
     launchUnits(plan, nullptr);
   } else {
@@ -200,9 +222,16 @@ void Frame::callExtern(const ExternPlan& plan) {
           [this](graph::Symbol symbol) { return symbols_.value(symbol); }));
     }
   }
+  const bool keeps = isCapturing_ && keepsResults(call);
+  if (keeps) capture_->keepMemory(true);
   call.handle.callBoxed(stack_);
   if (!call.hasOut) storeResults(call);
+  if (keeps) capture_->keepMemory(false);
   stack_.clear();
+}
+
+bool Frame::keepsResults(const ExternCall& call) const {
+  return !call.hasOut && std::any_of(call.results.begin(), call.results.end(), [&](BufferId id) { return id >= 0 && recorded_->isResult[at(id)]; });
 }
 
 void Frame::storeResults(const ExternCall& call) {
@@ -241,6 +270,13 @@ void Frame::storeResult(BufferId id, at::Tensor value) {
     at::Tensor copy = at::empty_strided(sizes, strides, value.options());
     value = copy.copy_(value);
   }
+  if (isPinned(id)) {
+    if (at::Tensor& place = tensors_[at(id)]; place.defined()) {  // a plain step of a replay: captured work reads it there
+      place.copy_(value);
+      return;
+    }
+    if (value.has_storage() && value.storage().use_count() > 1) value = value.clone();
+  }
   tensors_[at(id)] = std::move(value);
   for (BufferId view : buffer.views) tensors_[at(view)].reset();
   if (tensors_[at(id)].has_storage()) setAddress(id, tensors_[at(id)].mutable_data_ptr());
@@ -249,6 +285,7 @@ void Frame::storeResult(BufferId id, at::Tensor value) {
 void Frame::allocate(BufferId id) {
   const BufferPlan& buffer = plan_.buffers[at(id)];
   at::Tensor& tensor = tensors_[at(id)];
+  if (tensor.defined() && isPinned(id)) return;
   const Extents extents(*this, buffer);
   const c10::IntArrayRef sizes = extents.sizes, strides = extents.strides;
   if (buffer.device.is_cpu()) {
@@ -265,6 +302,7 @@ void Frame::allocate(BufferId id) {
 
 void Frame::free(BufferId id) {
   if (plan_.buffers[at(id)].kind == Kind::Planned) return;  // its place in the pool is good for the next call too
+  if (isPinned(id)) return;
   tensors_[at(id)].reset();
   for (BufferId view : plan_.buffers[at(id)].views) tensors_[at(view)].reset();
   setAddress(id, nullptr);

@@ -5,6 +5,8 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/stack.h>
 
+#include "engine/runtime/capture_plan.h"
+#include "engine/runtime/graph_capture.h"
 #include "engine/runtime/launch_sink.h"
 #include "engine/runtime/pool_cache.h"
 #include "engine/runtime/runtime_plan.h"
@@ -22,6 +24,18 @@ class Frame {
   std::vector<at::Tensor> run(c10::ArrayRef<at::Tensor> inputs, LaunchSink* sink);
   /// Drops every reference to tensors and memory of the last call.
   void reset();
+
+  /// For a recording, which carries steps out in stretches, some of them in every replay: what `plan` pins stays where it is from
+  /// the first run on, and what captured operators return as results is kept out of the shared pool. Both must outlive the frame.
+  void recordWith(const CapturePlan& plan, GraphCapture& capture);
+  /// Makes `inputs`, which must stay alive, the ones of the steps to come.
+  void bind(c10::ArrayRef<at::Tensor> inputs);
+  void runSteps(size_t begin, size_t end, LaunchSink* sink);
+  /// Forgets the inputs; what a recording pins stays.
+  void dropInputs();
+  void setCapturing(bool capturing) { isCapturing_ = capturing; }
+  /// The buffer as a tensor; made on first use for Planned and View buffers.
+  const at::Tensor& tensor(inductor::BufferId id);
 
  private:
   struct Extents;
@@ -43,8 +57,9 @@ class Frame {
   void free(inductor::BufferId id);
   void record(LaunchSink* sink, size_t step, int64_t startNs) const;
 
-  /// The buffer as a tensor; made on first use for Planned and View buffers.
-  const at::Tensor& tensor(inductor::BufferId id);
+  bool isPinned(inductor::BufferId id) const { return recorded_ && recorded_->isPinned[static_cast<size_t>(id)]; }
+  bool keepsResults(const ExternCall& call) const;
+
   at::Tensor makePlanned(const BufferPlan& buffer, void* address) const;
   at::Tensor makeView(const BufferPlan& buffer);
   int64_t evaluate(const graph::SymExpr& expression) const;
@@ -60,6 +75,9 @@ class Frame {
   PoolCache::Block work_;            ///< working memory of the launches of this call, which run one after another
   SymbolBinding symbols_;
   torch::jit::Stack stack_;
+  const CapturePlan* recorded_ = nullptr;  ///< in a recording
+  GraphCapture* capture_ = nullptr;
+  bool isCapturing_ = false;
 };
 
 }  // namespace fusebox::runtime

@@ -24,11 +24,11 @@ void Frame::launchOnGpu(const LaunchPlan& plan, c10::ArrayRef<int64_t> sizes) {
     other = std::move(*made);
     shape = &other;
   }
-  at::Tensor work;  // given back to the allocator at once: it hands it out again only to later work of the same stream
-  if (shape->workBytes > 0) work = at::empty({shape->workBytes}, at::TensorOptions(plan.device).dtype(at::kByte));
+  c10::DataPtr work;  // given back to the allocator at once: it hands it out again only to later work of the same stream
+  if (shape->workBytes > 0) work = c10::GetAllocator(plan.device.type())->allocate(static_cast<size_t>(shape->workBytes));
   auto launched =
       plan.gpuKernel->launch(plan.device.index(), stream, buffers, std::span<const int64_t>(sizes.data(), sizes.size()),
-                             *shape, work.defined() ? work.mutable_data_ptr() : nullptr);
+                             *shape, work.get());
   TORCH_CHECK(launched.has_value(), "fusebox: cannot launch a kernel: ", launched.error().text());
 }
 

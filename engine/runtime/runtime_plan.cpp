@@ -118,6 +118,7 @@ Result<void> RuntimePlan::addLaunch(const LaunchStep& step) {
   std::vector<int64_t> constants;
   plan.isStatic = allConstant(plan.sizes, &constants);
   if (plan.isStatic) plan.resolve(constants.data());
+  if (plan.isStatic) plan.constantSizes = std::move(constants);
   isStatic = isStatic && plan.isStatic;
   workBytes = std::max(workBytes, plan.workBytes);
   size_t position = 0;

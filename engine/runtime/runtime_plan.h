@@ -37,7 +37,8 @@ struct LaunchPlan {
   int32_t group = -1;
   std::vector<inductor::BufferId> buffers;
   std::vector<graph::SymExpr> sizes;
-  bool isStatic = true;                    ///< the next three hold for every call
+  bool isStatic = true;                    ///< the next ones hold for every call
+  std::vector<int64_t> constantSizes;
   int64_t units = 0;
   std::vector<int64_t> phaseEnds;          ///< empty: a single phase
   int64_t workBytes = 0;                   ///< working memory of the launch

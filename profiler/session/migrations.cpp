@@ -25,7 +25,13 @@ constexpr Migration kMigrations[] = {
         "CREATE TEMP VIEW t_saved_graph AS SELECT NULL AS graph_id, NULL AS format, NULL AS text WHERE 0;"
         "CREATE TEMP VIEW t_numerics AS SELECT NULL AS graph_id, NULL AS node_id, NULL AS output, NULL AS dtype, NULL AS elements,"
         "  NULL AS eager_abs, NULL AS eager_rel, NULL AS compiled_abs, NULL AS compiled_rel, NULL AS difference_abs,"
-        "  NULL AS difference_ulp, NULL AS local_abs, NULL AS magnitude, NULL AS mismatches, NULL AS is_divergent, NULL AS note WHERE 0"},
+        "  NULL AS difference_ulp, NULL AS local_abs, NULL AS magnitude, NULL AS mismatches, NULL AS is_divergent, NULL AS note WHERE 0;"
+        "CREATE TEMP VIEW t_cuda_graph AS SELECT NULL AS id, NULL AS compile_id, NULL AS event, NULL AS number, NULL AS reason,"
+        "  NULL AS replaces, NULL AS device, NULL AS nodes, NULL AS stretches, NULL AS plain_steps, NULL AS plain_reason,"
+        "  NULL AS static_inputs, NULL AS copied_inputs, NULL AS copied_bytes, NULL AS kept_bytes, NULL AS time_ns, NULL AS dur_ns,"
+        "  NULL AS kernel_id WHERE 0;"
+        "CREATE TEMP VIEW t_cuda_graph_node AS SELECT NULL AS graph_id, NULL AS stretch, NULL AS first_node, NULL AS node_count,"
+        "  NULL AS group_id, NULL AS kernel_id WHERE 0"},
 };
 
 Result<void> createViews(Database& database, const char* prefix) {

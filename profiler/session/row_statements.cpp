@@ -62,6 +62,8 @@ constexpr RowStatement kStatements[] = {
     {RowKind::Flow, "t_flow", 9},
     {RowKind::SavedGraph, "t_saved_graph", 3},
     {RowKind::Numerics, "t_numerics", 16},
+    {RowKind::CudaGraph, "t_cuda_graph", 18},
+    {RowKind::CudaGraphNode, "t_cuda_graph_node", 6},
     {RowKind::SourceFile, "t_source_file", 7},
     // The count is the total so far, so that a repeated write does no harm.
     {RowKind::Loss, "t_loss", 5,

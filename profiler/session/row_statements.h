@@ -10,7 +10,7 @@ namespace fusebox::session {
 enum class RowKind : uint8_t {
   Info, Thread, Frame, FrameStatus, Compile, CompileEnd, Stage, GraphBreak, Guard, GuardFailure, Graph, Stack, Node, Edge,
   NodeOrigin, FusionGroup, FusionGroupPlace, FusionMember, FusionDecision, Buffer, Kernel, KernelPlace, KernelCode, LaunchStats, Launch, Call, CallStats,
-  Block, CpuEvent, GpuEvent, CacheEvent, Artifact, Flow, SavedGraph, Numerics, SourceFile, Loss, Pyramid, Long,
+  Block, CpuEvent, GpuEvent, CacheEvent, Artifact, Flow, SavedGraph, Numerics, CudaGraph, CudaGraphNode, SourceFile, Loss, Pyramid, Long,
   Count,
 };
 std::string rowSql(RowKind kind);

@@ -88,6 +88,11 @@ CREATE TABLE t_numerics(graph_id INTEGER, node_id INTEGER, output INTEGER, dtype
   compiled_abs REAL, compiled_rel REAL, difference_abs REAL, difference_ulp REAL, local_abs REAL, magnitude REAL, mismatches INTEGER,
   is_divergent INTEGER, note TEXT, PRIMARY KEY(node_id, output)) WITHOUT ROWID;
 CREATE INDEX t_numerics_by_graph ON t_numerics(graph_id);
+CREATE TABLE t_cuda_graph(id INTEGER PRIMARY KEY, compile_id INTEGER, event TEXT, number INTEGER, reason TEXT, replaces INTEGER,
+  device TEXT, nodes INTEGER, stretches INTEGER, plain_steps INTEGER, plain_reason TEXT, static_inputs INTEGER,
+  copied_inputs INTEGER, copied_bytes INTEGER, kept_bytes INTEGER, time_ns INTEGER, dur_ns INTEGER, kernel_id INTEGER);
+CREATE TABLE t_cuda_graph_node(graph_id INTEGER, stretch INTEGER, first_node INTEGER, node_count INTEGER, group_id INTEGER,
+  kernel_id INTEGER, PRIMARY KEY(graph_id, stretch, first_node)) WITHOUT ROWID;
 CREATE TABLE t_source_file(id INTEGER PRIMARY KEY, path TEXT UNIQUE, text TEXT, bytes INTEGER, hash TEXT,
   truncated INTEGER, time_ns INTEGER);
 CREATE TABLE t_loss(what TEXT PRIMARY KEY, count INTEGER, detail TEXT, first_ns INTEGER, last_ns INTEGER) WITHOUT ROWID;

@@ -100,6 +100,13 @@ constexpr std::array kViews{
     ViewDefinition{"numerics", R"(SELECT x.graph_id, x.node_id, x.output, n.name, n.op, x.dtype, x.elements, x.eager_abs, x.eager_rel,
   x.compiled_abs, x.compiled_rel, x.difference_abs, x.difference_ulp, x.local_abs, x.magnitude, x.mismatches, x.is_divergent, x.note,
   n.file, n.line FROM t_numerics x LEFT JOIN t_node n ON n.id = x.node_id)"},
+    ViewDefinition{"cuda_graphs", R"(SELECT g.id AS cuda_graph_id, g.compile_id, c.frame,
+  CASE c.kind WHEN 'backward' THEN 'backward' ELSE 'forward' END AS direction, g.event, g.number, g.reason, g.replaces, g.device,
+  g.nodes, g.stretches, g.plain_steps, g.plain_reason, g.static_inputs, g.copied_inputs, g.copied_bytes, g.kept_bytes, g.time_ns,
+  g.dur_ns, g.kernel_id, coalesce(k.launches, 0) AS replays, coalesce(k.total_ns, 0) AS replay_ns, c.file, c.line
+  FROM t_cuda_graph g LEFT JOIN compiles c ON c.compile_id = g.compile_id LEFT JOIN kernels k ON k.kernel_id = g.kernel_id)"},
+    ViewDefinition{"cuda_graph_nodes", R"(SELECT n.graph_id AS cuda_graph_id, n.stretch, n.first_node, n.node_count, n.group_id,
+  n.kernel_id, k.name AS kernel FROM t_cuda_graph_node n LEFT JOIN t_kernel k ON k.id = n.kernel_id)"},
     ViewDefinition{"timeline", R"(SELECT CASE track WHEN 1 THEN 'calls' ELSE 'launches' END AS track, thread, level,
   bucket * (1048576 << (2 * level)) AS start_ns, 1048576 << (2 * level) AS width_ns, count, busy_ns, max_dur_ns, example_id
   FROM t_pyramid)"},

@@ -10,6 +10,7 @@
 #include <cstdlib>
 
 #include "engine/codegen/cpu/math_ulp.h"
+#include "engine/codegen/gpu/launch_shape.h"
 #include "engine/runtime/gpu/cuda_linker.h"
 #include "engine/runtime/gpu/gpu_kernel.h"
 #include "engine/support/clock.h"
@@ -144,6 +145,14 @@ std::string run(const NamedKernel& k, const fusebox::codegen::gpu::GpuTarget& ta
       return fmt::format("{}{}\n{}\n{}", shift ? "unaligned: " : "", d, k.kernel.str(),
                          (*compiled)->code().text.substr(0, 1000));
   }
+  if (!k.tryShapes) return {};
+  for (const auto& shape : fusebox::codegen::gpu::candidateShapes(k.kernel, target)) {
+    auto shaped = gpu::GpuKernel::compile(k.kernel, target, false, shape);
+    if (!shaped) return shape.str() + ": " + shaped.error().text();
+    Buffers actual = start;
+    if (std::string problem = launch(**shaped, actual, k.sizes, 0); !problem.empty()) return shape.str() + ": " + problem;
+    if (std::string d = difference(actual, expected, k.scale); !d.empty()) return fmt::format("{}: {}\n{}", shape.str(), d, k.kernel.str());
+  }
   return {};
 }
 
@@ -237,6 +246,7 @@ int main(int argc, char** argv) {
   if (!facts) stop(facts.error().text());
   const fusebox::codegen::gpu::GpuTarget target{facts->capability, facts->multiprocessors};
   std::vector<NamedKernel> kernels = gpuKernels();
+  for (NamedKernel& kernel : kernels) kernel.tryShapes = true;
   for (Op op : {Op::Sin, Op::Cos, Op::Tan, Op::Fmod})
     for (DType type : {DType::Float32, DType::Float64}) kernels.push_back(farArguments(op, type));
   const unsigned randomKernels = argc > 1 ? static_cast<unsigned>(std::atoi(argv[1])) : 60;

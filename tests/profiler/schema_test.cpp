@@ -82,6 +82,7 @@ class SchemaTest : public QObject {
       std::string dropViews;
       for (const auto& view : publicViews()) dropViews += "DROP VIEW " + std::string(view.name) + ";";
       QVERIFY(database->execute(dropViews + "ALTER TABLE t_kernel DROP COLUMN code_of; DROP TABLE t_stack; DROP TABLE t_artifact; DROP TABLE t_flow;"
+                                            "DROP TABLE t_cuda_graph; DROP TABLE t_cuda_graph_node;"
                                             "ALTER TABLE t_graph_break DROP COLUMN bytecode; ALTER TABLE t_guard DROP COLUMN stack;"
                                             "ALTER TABLE t_guard_failure DROP COLUMN stack;"
                                             "INSERT INTO t_guard(id, source) VALUES(1, 'L[0]');"

@@ -62,6 +62,8 @@ void KernelEmitter::makeFunction(const std::string& name) {
   };
   annotate("kernel", 1);
   annotate("maxntidx", phase_.map.threads());
+  constexpr int kThreadsOfMultiprocessor = 2048;
+  if (const int resident = std::min(plan_.resident, kThreadsOfMultiprocessor / phase_.map.threads()); resident > 0) annotate("minctasm", resident);
   ir_.SetInsertPoint(llvm::BasicBlock::Create(ir_.getContext(), "entry", function_));
 }
 

@@ -176,8 +176,9 @@ int64_t alignmentOf(const KernelBuffer& buffer, bool isAligned) {
   return isAligned ? 16 : graph::elementSize(buffer.dtype);
 }
 
-Plan makePlan(const Kernel& kernel, const GpuTarget& target, bool isAligned) {
+Plan makePlan(const Kernel& kernel, const GpuTarget& target, bool isAligned, const LaunchShape& shape) {
   Plan plan;
+  plan.resident = shape.resident;
   plan.kernel = cpu::normalised(kernel);
   const Kernel& k = plan.kernel;
   plan.sections.resize(k.sections.size());
@@ -188,7 +189,7 @@ Plan makePlan(const Kernel& kernel, const GpuTarget& target, bool isAligned) {
   }
   const bool loops =
       std::any_of(k.sections.begin(), k.sections.end(), [](const Section& s) { return !s.axes.empty(); });
-  const Mapping map = loops ? mapLoops(plan, target, isAligned) : mapPoints(plan, target, isAligned);
+  const Mapping map = loops ? mapLoops(plan, target, isAligned, shape) : mapPoints(plan, target, isAligned, shape);
   const bool divided = std::any_of(plan.sections.begin(), plan.sections.end(),
                                    [](const SectionPlan& p) { return !(p.chunk == SymExpr(0)); });
   if (divided) {

@@ -3,6 +3,7 @@
 #include <functional>
 #include <vector>
 
+#include "engine/codegen/gpu/launch_shape.h"
 #include "engine/codegen/gpu/target.h"
 #include "engine/inductor/loop_ir.h"
 
@@ -64,6 +65,7 @@ struct Plan {
   std::vector<inductor::SymExpr> scratch;  ///< byte offset by position in kernel.buffers (Scratch ones)
   inductor::SymExpr workBytes = 0;         ///< global memory for one launch sequence
   int64_t sharedBytes = 0;                 ///< of Scratch buffers
+  int resident = 0;                        ///< LaunchShape::resident
   int64_t bytesMoved = 0;                  ///< rough, by the extents (dynamic ones guessed)
 
   bool isPhased() const { return phases.size() > 1; }
@@ -76,7 +78,7 @@ struct Plan {
 size_t componentCount(inductor::ReduceKind kind);
 
 /// `aligned`: every buffer may be taken to begin at a multiple of 16 bytes.
-Plan makePlan(const inductor::Kernel& kernel, const GpuTarget& target, bool aligned);
+Plan makePlan(const inductor::Kernel& kernel, const GpuTarget& target, bool aligned, const LaunchShape& shape = {});
 
 /// Whether `index`, read along `axis` in vectors of `width` elements that start at multiples of `width`, is consecutive
 /// in memory and starts at a multiple of `width`.

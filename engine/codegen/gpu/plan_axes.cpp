@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <numeric>
 
 #include "engine/codegen/cpu/index_emitter.h"
@@ -177,8 +178,13 @@ int distinctLoads(const Kernel& k) {
   return std::max<int>(1, static_cast<int>(seen.size()));
 }
 
+/// `n` times a power of two, within [least, most].
+int times(int n, int power, int least, int most) {
+  return std::clamp(power >= 0 ? n << power : n >> -power, least, most);
+}
+
 /// Sets how often each section's body is repeated in one iteration.
-void chooseUnroll(Plan& plan, const Mapping& map) {
+void chooseUnroll(Plan& plan, const Mapping& map, const LaunchShape& shape) {
   const Kernel& k = plan.kernel;
   const int limit = std::max(1, instanceLimit(k) / map.vector);
   const int held = kHeldElements / distinctLoads(k);
@@ -186,7 +192,7 @@ void chooseUnroll(Plan& plan, const Mapping& map) {
     SectionPlan& p = plan.sections[i];
     if (k.sections[i].axes.empty()) continue;
     const auto vectors = plan.sectionVectors(static_cast<int>(i)).maybeConstant();
-    p.unroll = std::max(1, std::min(4, limit / p.vector));
+    p.unroll = times(std::max(1, std::min(4, limit / p.vector)), shape.work, 1, 16);
     if (!vectors || *vectors == 0 || !(p.chunk == SymExpr(0))) continue;
     const int64_t rounds = (*vectors + map.inner - 1) / map.inner;
     p.unroll = static_cast<int>(std::min<int64_t>(p.unroll, rounds));
@@ -205,7 +211,7 @@ double elementsOf(const Section& s) {
 }
 
 /// Divides sections over blocks where the points alone leave the device idle.
-void chooseChunks(Plan& plan, const Mapping& map, const GpuTarget& target) {
+void chooseChunks(Plan& plan, const Mapping& map, const GpuTarget& target, const LaunchShape& shape) {
   constexpr double kWorthIt = 32768;  // inner elements
   constexpr double kSmallestChunk = 4096;
   const Kernel& k = plan.kernel;
@@ -220,7 +226,7 @@ void chooseChunks(Plan& plan, const Mapping& map, const GpuTarget& target) {
   for (size_t i = 0; i < plan.sections.size(); ++i) {
     SectionPlan& p = plan.sections[i];
     if (k.sections[i].axes.empty()) continue;
-    const double wanted = std::max(1.0, 4.0 * target.multiprocessors / std::max(1.0, blocks));
+    const double wanted = std::max(1.0, std::exp2(shape.chunks) * 4.0 * target.multiprocessors / std::max(1.0, blocks));
     const double elements = elementsOf(k.sections[i]);
     const double chunk = std::max(elements / wanted, kSmallestChunk / (map.vector * map.points));
     const int64_t step = map.inner;  // whole rounds
@@ -236,7 +242,7 @@ size_t stateComponents(const Kernel& k) {
   return n;
 }
 
-Mapping mapColumns(Plan& plan, int fast, double innerElements, const GpuTarget& target, bool aligned) {
+Mapping mapColumns(Plan& plan, int fast, double innerElements, const GpuTarget& target, bool aligned, const LaunchShape& shape) {
   const Kernel& k = plan.kernel;
   plan.outerOrder = orderWithLast(k.outer.size(), fast);
   plan.vectorAxis = fast;
@@ -244,6 +250,7 @@ Mapping mapColumns(Plan& plan, int fast, double innerElements, const GpuTarget& 
   map.pointsFast = true;
   map.points = 32;
   map.inner = static_cast<int>(std::bit_ceil(natural(std::clamp(innerElements / 4, 1.0, 16.0))));
+  map.inner = times(map.inner, shape.threads, 1, 32);
   if (map.inner * map.points < kPointThreads) map.points = kPointThreads / map.inner;
   map.vector = vectorWidth(k, all(k), k.outer[static_cast<size_t>(fast)], kVectorBytes, aligned);
   const double points = pointsOf(k.outer);
@@ -257,7 +264,7 @@ Mapping mapColumns(Plan& plan, int fast, double innerElements, const GpuTarget& 
   return map;
 }
 
-Mapping mapRows(Plan& plan, bool aligned) {
+Mapping mapRows(Plan& plan, bool aligned, const LaunchShape& shape) {
   const Kernel& k = plan.kernel;
   plan.outerOrder = orderWithLast(k.outer.size(), -1);
   Mapping map;
@@ -274,6 +281,7 @@ Mapping mapRows(Plan& plan, bool aligned) {
   }
   const double widest = vectors > 8192 ? 1024 : 512;
   map.inner = static_cast<int>(std::bit_ceil(natural(std::clamp(vectors / 4, 1.0, widest))));
+  map.inner = times(map.inner, shape.threads, 1, 1024);
   map.points = std::max(1, kPointThreads / map.inner);
   return map;
 }
@@ -286,10 +294,10 @@ const KernelBuffer& bufferOf(const Kernel& k, inductor::BufferId id) {
   return *std::find_if(k.buffers.begin(), k.buffers.end(), [id](const KernelBuffer& b) { return b.id == id; });
 }
 
-Mapping mapPoints(Plan& plan, const GpuTarget& target, bool aligned) {
+Mapping mapPoints(Plan& plan, const GpuTarget& target, bool aligned, const LaunchShape& shape) {
   const Kernel& k = plan.kernel;
   Mapping map;
-  map.points = kPointThreads;
+  map.points = times(kPointThreads, shape.threads, 32, 512);
   const int fast = bestOuter(k).first;
   plan.outerOrder = orderWithLast(k.outer.size(), fast);
   if (fast < 0) return map;
@@ -300,7 +308,7 @@ Mapping mapPoints(Plan& plan, const GpuTarget& target, bool aligned) {
   const int limit = instanceLimit(k);
   // Transposing access: neighbouring threads along one axis, and each thread a whole sector along the other.
   if (const int crossing = crossingAxis(k, fast); crossing >= 0) {
-    const int width = vectorWidth(k, all(k), k.outer[static_cast<size_t>(crossing)], kSectorBytes, aligned);
+    const int width = vectorWidth(k, all(k), k.outer[static_cast<size_t>(crossing)], times(kSectorBytes, shape.work, kVectorBytes, 4 * kSectorBytes), aligned);
     if (width > 1) {
       plan.vectorAxis = crossing;
       map.vector = std::min(width, limit);
@@ -313,11 +321,13 @@ Mapping mapPoints(Plan& plan, const GpuTarget& target, bool aligned) {
                                : pointsOf(k.outer) / map.vector /
                                      (double{kPointThreads} * target.multiprocessors * kBlocksPerMultiprocessor);
   const int most = map.vector == 1 ? 4 : 2;
+  if (shape.work < 0) return map;
+  if (shape.work > 0) map.unroll = times(1, shape.work, 1, std::max(1, limit / map.vector));
   while (map.unroll < most && map.unroll * 2 * map.vector <= limit && waves >= 2.0 * map.unroll) map.unroll *= 2;
   return map;
 }
 
-Mapping mapLoops(Plan& plan, const GpuTarget& target, bool aligned) {
+Mapping mapLoops(Plan& plan, const GpuTarget& target, bool aligned, const LaunchShape& shape) {
   const Kernel& k = plan.kernel;
   double inside = 0, elements = 1;
   for (const Section& s : k.sections) {
@@ -327,9 +337,9 @@ Mapping mapLoops(Plan& plan, const GpuTarget& target, bool aligned) {
   }
   const auto [outer, outside] = bestOuter(k);
   const bool columns = outer >= 0 && outside > inside * 1.001;
-  const Mapping map = columns ? mapColumns(plan, outer, elements, target, aligned) : mapRows(plan, aligned);
-  chooseChunks(plan, map, target);
-  chooseUnroll(plan, map);
+  const Mapping map = columns ? mapColumns(plan, outer, elements, target, aligned, shape) : mapRows(plan, aligned, shape);
+  chooseChunks(plan, map, target, shape);
+  chooseUnroll(plan, map, shape);
   return map;
 }
 

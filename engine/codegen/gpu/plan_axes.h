@@ -23,11 +23,11 @@ void forEachAccess(const inductor::Kernel& kernel, const inductor::Section& s, F
 }
 
 /// Kernels without loops of their own: a thread for one point or a few. Sets outerOrder and vectorAxis.
-Mapping mapPoints(Plan& plan, const GpuTarget& target, bool aligned);
+Mapping mapPoints(Plan& plan, const GpuTarget& target, bool aligned, const LaunchShape& shape);
 
 /// Kernels with loops. Rows: the threads of a block share a point, and neighbouring threads take neighbouring inner
 /// elements. Columns: neighbouring threads take neighbouring points. Sets also the sections' order, vector, unroll and
 /// chunk.
-Mapping mapLoops(Plan& plan, const GpuTarget& target, bool aligned);
+Mapping mapLoops(Plan& plan, const GpuTarget& target, bool aligned, const LaunchShape& shape);
 
 }  // namespace fusebox::codegen::gpu

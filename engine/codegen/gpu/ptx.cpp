@@ -61,13 +61,13 @@ Result<void> checkOperations(const inductor::Kernel& kernel) {
 
 }  // namespace
 
-Result<PtxKernel> compilePtx(const inductor::Kernel& kernel, const GpuTarget& target, bool aligned, bool keepIr) {
+Result<PtxKernel> compilePtx(const inductor::Kernel& kernel, const GpuTarget& target, bool aligned, bool keepIr, const LaunchShape& shape) {
   const int64_t start = nowNs();
   if (auto ok = cpu::checkKernel(kernel); !ok) return tl::unexpected(ok.error());
   if (auto ok = checkOperations(kernel); !ok) return tl::unexpected(ok.error());
   auto machine = makeTargetMachine(target);
   if (!machine) return tl::unexpected(machine.error());
-  const Plan plan = makePlan(kernel, target, aligned);
+  const Plan plan = makePlan(kernel, target, aligned, shape);
   const cpu::TargetTraits traits = deviceTraits();
   llvm::LLVMContext context;
   llvm::Module module(kernel.name, context);

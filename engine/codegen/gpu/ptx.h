@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/codegen/gpu/launch_shape.h"
 #include "engine/inductor/loop_ir.h"
 #include "engine/support/result.h"
 
@@ -41,6 +42,7 @@ bool hasDeviceCode(inductor::Op op, inductor::DType type);
 /// Writes `kernel` for `target`. `aligned`: the code may rely on every buffer beginning at a multiple of 16 bytes, else only
 /// at a multiple of its elements' size. Errors: Unsupported (an operation or type without code), Internal (a malformed
 /// kernel).
-Result<PtxKernel> compilePtx(const inductor::Kernel& kernel, const GpuTarget& target, bool aligned, bool keepIr);
+Result<PtxKernel> compilePtx(const inductor::Kernel& kernel, const GpuTarget& target, bool aligned, bool keepIr,
+                             const LaunchShape& shape = {});
 
 }  // namespace fusebox::codegen::gpu

@@ -8,7 +8,7 @@ import torch
 
 from . import _config
 from ._engine_access import _engine
-from ._options import check_options, engine_backend, list_mode_options
+from ._options import check_options, cuda_graph_options, engine_backend, inductor_setting, list_mode_options
 
 
 def _forward_of(callable_):
@@ -42,8 +42,11 @@ def engine_options(fullgraph=False, dynamic=None, backend="inductor", mode=None,
     name = engine_backend(backend)
     if mode is not None:
         list_mode_options(mode)
-    check_options(options)
-    return {"backend": name, "fullgraph": bool(fullgraph), "mode": mode or "options", "dynamic": dynamic,
+    checked = check_options(options)
+    return {"backend": name, "cuda_graphs": cuda_graph_options(name, mode, checked),
+            "fallback_random": bool(inductor_setting("fallback_random", mode, checked)),
+            "max_autotune": bool(inductor_setting("max_autotune", mode, checked)),
+            "fullgraph": bool(fullgraph), "mode": mode or "options", "dynamic": dynamic,
             "break_every": _config.config.break_every}
 
 

@@ -1,6 +1,8 @@
 """What torch.compile's backend=, mode= and options= may be, with stock's errors for what they may not."""
 
 import functools
+import os
+import sys
 
 from ._engine_access import _engine  # noqa: F401
 
@@ -13,7 +15,7 @@ _MODES = {
 }
 
 # Our backends, under every name by which they may be asked for, and what the engine calls them.
-_BACKENDS = {"inductor": "inductor", "fusebox": "inductor", "eager": "eager", "aot_eager": "aot_eager"}
+_BACKENDS = {"inductor": "inductor", "fusebox": "inductor", "cudagraphs": "cudagraphs", "eager": "eager", "aot_eager": "aot_eager"}
 
 
 class InvalidBackendError(RuntimeError):
@@ -64,6 +66,32 @@ def check_options(options):
             raise RuntimeError(f"Unexpected type of attr {key}, got {type(value).__name__} should be {type(known[name]).__name__}")
         checked[name] = value
     return checked
+
+
+def cuda_graph_options(backend, mode, options):
+    """The engine's settings of CUDA graphs: what the mode or options= say, else PyTorch's configuration."""
+    config = sys.modules.get("torch._inductor.config")
+
+    def setting(name, default):
+        if name in options:
+            return options[name]
+        return getattr(config.triton, name.partition(".")[2]) if config else default
+
+    if backend not in ("inductor", "cudagraphs"):
+        return {"use": False, "record_limit": 0, "or_error": False}
+    use = backend == "cudagraphs" or (_MODES[mode].get("triton.cudagraphs") if mode in _MODES else None)
+    if not use:
+        use = setting("triton.cudagraphs", os.environ.get("TORCHINDUCTOR_CUDAGRAPHS") == "1")
+    limit = setting("triton.cudagraph_unexpected_rerecord_limit", 128)
+    return {"use": bool(use), "record_limit": 1 << 30 if limit is None else limit, "or_error": bool(setting("triton.cudagraph_or_error", False))}
+
+
+def inductor_setting(name, mode, options):
+    """A setting of torch._inductor: what options= or the mode say, else PyTorch's configuration where it has been looked at."""
+    if name in options:
+        return options[name]
+    config = sys.modules.get("torch._inductor.config")
+    return _MODES.get(mode, {}).get(name, getattr(config, name) if config else False)
 
 
 def engine_backend(backend):

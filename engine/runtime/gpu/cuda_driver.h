@@ -13,6 +13,8 @@ using CudaContext = void*;
 using CudaModule = void*;
 using CudaFunction = void*;
 using CudaStream = void*;
+using CudaGraph = void*;
+using CudaGraphExec = void*;
 using CudaAddress = uint64_t;
 
 /// The functions of libcuda.so.1 that are used, by the names and signatures of the driver API (CUresult and CUdevice
@@ -35,6 +37,16 @@ struct CudaDriver {
   int (*cuLaunchKernel)(CudaFunction function, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX,
                         unsigned blockY, unsigned blockZ, unsigned sharedBytes, CudaStream stream, void** arguments,
                         void** extra);
+  int (*cuGraphLaunch)(CudaGraphExec graph, CudaStream stream);
+  int (*cuGraphGetNodes)(CudaGraph graph, void** nodes, size_t* count);
+  int (*cuStreamGetCaptureInfo)(CudaStream stream, int* status, uint64_t* id, CudaGraph* graph, void*** dependencies, size_t* count);
+  int (*cuThreadExchangeStreamCaptureMode)(int* mode);
+  int (*cuEventCreate)(void** event, unsigned flags);
+  int (*cuEventRecord)(void* event, CudaStream stream);
+  int (*cuEventSynchronize)(void* event);
+  int (*cuEventElapsedTime)(float* milliseconds, void* begin, void* end);
+  int (*cuEventDestroy)(void* event);
+  int (*cuMemsetD8Async)(CudaAddress address, unsigned char value, size_t bytes, CudaStream stream);
   int (*cuMemAlloc)(CudaAddress* address, size_t bytes);
   int (*cuMemFree)(CudaAddress address);
   int (*cuMemcpyHtoD)(CudaAddress to, const void* from, size_t bytes);

@@ -37,4 +37,17 @@ Result<std::shared_ptr<GpuKernel>> GpuCompiler::compile(const inductor::Kernel& 
   return kernels_.emplace(key, *made).first->second;  // another thread's, if that was first
 }
 
+Result<std::shared_ptr<GpuKernel>> GpuCompiler::compileShape(const inductor::Kernel& kernel, const codegen::gpu::LaunchShape& shape) {
+  auto target = targetOf(std::max<int>(0, kernel.device.index));
+  if (!target) return tl::unexpected(target.error());
+  return GpuKernel::compile(kernel, *target, keepsIr.load(std::memory_order_relaxed), shape);
+}
+
+void GpuCompiler::keep(const inductor::Kernel& kernel, std::shared_ptr<GpuKernel> made) {
+  auto target = targetOf(std::max<int>(0, kernel.device.index));
+  if (!target) return;
+  std::lock_guard lock(mutex_);
+  kernels_[std::pair(target->capability, inductor::canonicalText(kernel))] = std::move(made);
+}
+
 }  // namespace fusebox::runtime::gpu

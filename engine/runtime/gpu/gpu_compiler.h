@@ -18,6 +18,10 @@ class GpuCompiler {
   /// What code is generated for on a device; Unsupported or NotFound (with the reason) where there can be none.
   Result<codegen::gpu::GpuTarget> targetOf(int device);
   Result<std::shared_ptr<GpuKernel>> compile(const inductor::Kernel& kernel);
+  /// The same with a launch shape of its own; nobody else gets it until keep().
+  Result<std::shared_ptr<GpuKernel>> compileShape(const inductor::Kernel& kernel, const codegen::gpu::LaunchShape& shape);
+  /// compile() gives `made` from now on.
+  void keep(const inductor::Kernel& kernel, std::shared_ptr<GpuKernel> made);
   /// Whether the LLVM IR of what is compiled from now on is kept: set while a session is being recorded.
   std::atomic<bool> keepsIr{false};
 

@@ -15,12 +15,29 @@ GpuKernel::Shape shapeOf(const codegen::gpu::PtxKernel& ptx, const int64_t* size
   return shape;
 }
 
+/// Makes the device's context current on a thread that has none yet: one of autograd's that has not called CUDA so far.
+Result<void> ensureContext(const CudaDriver& driver, int device) {
+  CudaContext current = nullptr;
+  if (driver.cuCtxGetCurrent(&current) == 0 && current) return {};
+  int handle = 0;
+  if (auto found = driver.check(driver.cuDeviceGet(&handle, device), "cuDeviceGet"); !found) return found;
+  if (auto held = driver.check(driver.cuDevicePrimaryCtxRetain(&current, handle), "cuDevicePrimaryCtxRetain"); !held) return held;
+  return driver.check(driver.cuCtxSetCurrent(current), "cuCtxSetCurrent");
+}
+
 /// Loads a cubin, or the text through the driver's own compiler, whose complaints become the error.
 Result<CudaModule> loadModule(const CudaDriver& driver, const void* image) {
   constexpr int kErrorLog = 5, kErrorLogBytes = 6;  // CU_JIT_ERROR_LOG_BUFFER and its size
   char log[4096] = {};
   int names[] = {kErrorLog, kErrorLogBytes};
   void* values[] = {log, reinterpret_cast<void*>(sizeof log)};
+  // Loading takes memory, which a thread that captures a CUDA graph may only do when it says that it means it.
+  struct Relaxed {
+    const CudaDriver& driver;
+    int mode = 2;  // CU_STREAM_CAPTURE_MODE_RELAXED
+    explicit Relaxed(const CudaDriver& d) : driver(d) { driver.cuThreadExchangeStreamCaptureMode(&mode); }
+    ~Relaxed() { driver.cuThreadExchangeStreamCaptureMode(&mode); }
+  } relaxed(driver);
   CudaModule module = nullptr;
   auto loaded = driver.check(driver.cuModuleLoadDataEx(&module, image, 2, names, values), "cuModuleLoadDataEx");
   if (!loaded) {
@@ -34,16 +51,18 @@ Result<CudaModule> loadModule(const CudaDriver& driver, const void* image) {
 }  // namespace
 
 Result<std::shared_ptr<GpuKernel>> GpuKernel::compile(const inductor::Kernel& kernel,
-                                                      const codegen::gpu::GpuTarget& target, bool keepsIr) {
+                                                      const codegen::gpu::GpuTarget& target, bool keepsIr,
+                                                      const codegen::gpu::LaunchShape& shape) {
   const int64_t start = nowNs();
   std::shared_ptr<GpuKernel> made(new GpuKernel(kernel, target));
+  made->launchShape_ = shape;
   if (auto done = made->generate(made->aligned_, true, keepsIr); !done) return tl::unexpected(done.error());
   made->compileNs_ = nowNs() - start;
   return made;
 }
 
 Result<void> GpuKernel::generate(Form& form, bool aligned, bool keepsIr) {
-  auto ptx = codegen::gpu::compilePtx(kernel_, target_, aligned, keepsIr);
+  auto ptx = codegen::gpu::compilePtx(kernel_, target_, aligned, keepsIr, launchShape_);
   if (!ptx) return tl::unexpected(ptx.error());
   form.ptx = std::move(*ptx);
   auto linker = CudaLinker::get();
@@ -76,6 +95,7 @@ Result<const GpuKernel::Loaded*> GpuKernel::load(Form& form, int device) {
   auto driver = CudaDriver::get();
   if (!driver) return tl::unexpected(driver.error());
   const CudaDriver& d = **driver;
+  if (auto ready = ensureContext(d, device); !ready) return tl::unexpected(ready.error());
   std::lock_guard lock(mutex_);
   auto& slot = form.loaded[static_cast<size_t>(device)];
   if (const Loaded* known = slot.load(std::memory_order_acquire)) return known;
@@ -121,17 +141,29 @@ Result<void> GpuKernel::launchForm(Form& form, int device, CudaStream stream, st
     loaded = *now;
   }
   const CudaDriver& d = **CudaDriver::get();
-  std::vector<void*> arguments;
-  arguments.reserve(pointers.size() + sizes.size() + 1);
-  for (void* const& p : pointers) arguments.push_back(const_cast<void**>(&p));
-  if (form.ptx.workBytes) arguments.push_back(&work);
-  for (const int64_t& s : sizes) arguments.push_back(const_cast<int64_t*>(&s));
+  constexpr size_t kUsual = 64;
+  void* onStack[kUsual];
+  std::vector<void*> onHeap;
+  void** arguments = onStack;
+  if (pointers.size() + sizes.size() + 1 > kUsual) {
+    onHeap.resize(pointers.size() + sizes.size() + 1);
+    arguments = onHeap.data();
+  }
+  size_t count = 0;
+  for (void* const& p : pointers) arguments[count++] = const_cast<void**>(&p);
+  if (form.ptx.workBytes) arguments[count++] = &work;
+  for (const int64_t& s : sizes) arguments[count++] = const_cast<int64_t*>(&s);
   for (size_t i = 0; i < loaded->functions.size(); ++i) {
     if (shape.blocks[i] <= 0) continue;
     const auto& launch = form.ptx.launches[i];
-    const int error =
-        d.cuLaunchKernel(loaded->functions[i], static_cast<unsigned>(shape.blocks[i]), 1, 1,
-                         static_cast<unsigned>(launch.threads), 1, 1, 0, stream, arguments.data(), nullptr);
+    const auto start = [&] {
+      return d.cuLaunchKernel(loaded->functions[i], static_cast<unsigned>(shape.blocks[i]), 1, 1,
+                              static_cast<unsigned>(launch.threads), 1, 1, 0, stream, arguments, nullptr);
+    };
+    int error = start();
+    constexpr int kInvalidContext = 201;
+    if (error == kInvalidContext) [[unlikely]]
+      if (ensureContext(d, device)) error = start();
     if (error) [[unlikely]]
       return d.check(error, "cuLaunchKernel");
   }

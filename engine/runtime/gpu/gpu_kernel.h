@@ -20,12 +20,18 @@ class GpuKernel {
  public:
   /// Generates the code. Nothing is loaded yet.
   static Result<std::shared_ptr<GpuKernel>> compile(const inductor::Kernel& kernel,
-                                                    const codegen::gpu::GpuTarget& target, bool keepsIr);
+                                                    const codegen::gpu::GpuTarget& target, bool keepsIr,
+                                                    const codegen::gpu::LaunchShape& shape = {});
 
   /// The code as it is for aligned buffers.
   const codegen::gpu::PtxKernel& code() const { return aligned_.ptx; }
   int64_t codeBytes() const { return static_cast<int64_t>(aligned_.cubin.size()); }
   int64_t compileNs() const { return compileNs_; }
+  /// How its launch departs from the rules.
+  const codegen::gpu::LaunchShape& launchShape() const { return launchShape_; }
+  /// Whether launch shapes have been timed, and this one was the quickest.
+  bool isTuned() const { return tuned_.load(std::memory_order_relaxed); }
+  void setTuned() { tuned_.store(true, std::memory_order_relaxed); }
 
   /// What one sequence of launches needs for these sizes.
   struct Shape {
@@ -65,6 +71,8 @@ class GpuKernel {
 
   inductor::Kernel kernel_;
   codegen::gpu::GpuTarget target_;
+  codegen::gpu::LaunchShape launchShape_;
+  std::atomic<bool> tuned_{false};
   Form aligned_;
   std::unique_ptr<Form> unaligned_;
   std::vector<std::unique_ptr<Loaded>> owned_;

@@ -11,6 +11,7 @@ struct NamedKernel {
   std::vector<int64_t> sizes;  ///< values of its size symbols
   double scale = 200;          ///< tolerance, in units of toleranceOf
   int64_t limit = 10;          ///< integers stay below
+  bool tryShapes = false;      ///< run it in other launch shapes too
 };
 
 std::vector<NamedKernel> gpuKernels();

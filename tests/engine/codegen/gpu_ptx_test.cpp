@@ -1,7 +1,9 @@
 #include <QProcess>
 #include <QTemporaryDir>
 #include <QtTest>
+#include <set>
 
+#include "engine/codegen/gpu/launch_shape.h"
 #include "engine/codegen/gpu/ptx.h"
 #include "engine/codegen/gpu/target.h"
 #include "tests/engine/codegen/gpu_kernels.h"
@@ -121,6 +123,27 @@ class GpuPtxTest : public QObject {
     const gpu::PtxKernel made = compiled(k.kernel);
     QCOMPARE(made.launches[0].blocks(k.sizes.data()), int64_t{6});
     QVERIFY(made.text.find("_param_2") != std::string::npos);
+  }
+
+  /// What is worth timing: the rules first, then shapes that make other code or other launches, of which the assembler accepts all.
+  void launchShapes() {
+    for (const char* name : {"contiguous", "transposed", "softmax_rows", "softmax_long"}) {
+      const Kernel& kernel = named(name).kernel;
+      const auto shapes = gpu::candidateShapes(kernel, gpu::GpuTarget{});
+      QVERIFY2(shapes.size() >= 2 && shapes.size() <= 6, name);
+      QCOMPARE(shapes.front(), gpu::LaunchShape{});
+      std::set<std::string> seen;
+      for (const gpu::LaunchShape& shape : shapes) {
+        auto made = gpu::compilePtx(kernel, gpu::GpuTarget{}, true, false, shape);
+        QVERIFY2(made, made ? "" : made.error().text().c_str());
+        for (const auto& launch : made->launches) QVERIFY(launch.threads > 0 && launch.threads <= 1024 && launch.threads % 32 == 0);
+        QVERIFY2(seen.insert(made->text + std::to_string(made->launches[0].blocks(nullptr))).second, shape.str().c_str());
+        QCOMPARE(made->text.find(".minnctapersm") != std::string::npos, shape.resident > 0);
+        if (assembler().isEmpty()) continue;
+        const QString problem = faults(*made);
+        QVERIFY2(problem.isEmpty(), qPrintable(problem));
+      }
+    }
   }
 
   void checksAssert() {

@@ -1,0 +1,58 @@
+#include "engine/codegen/gpu/launch_shape.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "engine/codegen/gpu/plan.h"
+
+namespace fusebox::codegen::gpu {
+namespace {
+
+constexpr size_t kMost = 6;
+constexpr int kThreadsOfMultiprocessor = 2048;
+
+/// What distinguishes two plans for the device.
+std::string fingerprint(const Plan& plan, const LaunchShape& shape) {
+  std::string text = std::to_string(shape.resident);
+  for (const Phase& phase : plan.phases)
+    text += fmt::format(";{}/{}/{}/{}/{}", phase.map.points, phase.map.inner, phase.map.vector, phase.map.unroll, phase.blocks.str());
+  for (const SectionPlan& section : plan.sections)
+    text += fmt::format(";{}/{}/{}/{}", section.vector, section.unroll, section.whole, section.chunk.str());
+  return text;
+}
+
+}  // namespace
+
+std::string LaunchShape::str() const {
+  std::string text;
+  auto add = [&](const char* what, int power) {
+    if (power != 0) text += fmt::format("{}{} x{:g}", text.empty() ? "" : ", ", what, power > 0 ? double(1 << power) : 1.0 / (1 << -power));
+  };
+  add("threads", threads);
+  add("work", work);
+  add("chunks", chunks);
+  if (resident > 0) text += fmt::format("{}{} blocks resident", text.empty() ? "" : ", ", resident);
+  return text.empty() ? "rules" : text;
+}
+
+std::vector<LaunchShape> candidateShapes(const inductor::Kernel& kernel, const GpuTarget& target) {
+  const Plan rules = makePlan(kernel, target, true);
+  const int threads = rules.phases.front().map.threads();
+  const int full = std::max(1, kThreadsOfMultiprocessor / std::max(1, threads));
+  std::vector<LaunchShape> wanted;
+  if (rules.isPhased())
+    wanted = {{}, {0, 0, 1, 0}, {0, 0, 2, 0}, {1, 0, 0, 0}, {1, 0, 1, 0}, {0, 1, 1, 0}, {0, 0, -1, 0}};
+  else if (rules.phases.front().map.inner == 1)
+    wanted = {{}, {0, 0, 0, std::max(1, full * 5 / 8)}, {1, 0, 0, 0}, {0, -1, 0, 0}, {0, 1, 0, 0}, {0, 1, 0, std::max(1, full / 2)}, {-1, 0, 0, 0}};
+  else
+    wanted = {{}, {-1, 0, 0, 0}, {1, 0, 0, 0}, {0, 0, 0, std::max(1, full * 3 / 4)}, {-1, 1, 0, 0}, {-2, 0, 0, 0}, {0, 1, 0, 0}};
+  std::vector<LaunchShape> made;
+  std::set<std::string> seen;
+  for (const LaunchShape& shape : wanted)
+    if (made.size() < kMost && seen.insert(fingerprint(makePlan(kernel, target, true, shape), shape)).second) made.push_back(shape);
+  return made;
+}
+
+}  // namespace fusebox::codegen::gpu
