@@ -4,6 +4,8 @@
 #include <c10/core/Event.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
+#include <pybind11/pybind11.h>
+
 #include <map>
 
 #include "engine/runtime/gpu/cuda_driver.h"
