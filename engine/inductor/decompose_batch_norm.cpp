@@ -39,17 +39,22 @@ T affine(Rewriter& r, T x, size_t rank) {
   return x;
 }
 
-/// A saved statistic that the inference form leaves empty.
+/// A saved statistic that the inference form leaves empty, or without meaning.
 void emptyOutput(Rewriter& r, size_t i) {
   r.output(i, r.full(r.outMeta(i).sizes, 0, r.outMeta(i).dtype));
 }
 
-void inference(Rewriter& r, const Signature& s) {
+/// The first result of the inference form.
+void inferenceOutput(Rewriter& r, const Signature& s) {
   T x = r.upcast(r.in(0));
   T mean = channelwise(r, r.in(static_cast<size_t>(s.runningMean)), x.rank());
   T variance = channelwise(r, r.in(static_cast<size_t>(s.runningVar)), x.rank());
   T scale = r.unary("aten::rsqrt", variance + r.args().number(static_cast<size_t>(s.eps)));
   r.output(0, affine(r, (x - mean) * scale, x.rank()));
+}
+
+void inference(Rewriter& r, const Signature& s) {
+  inferenceOutput(r, s);
   for (size_t i = 1; i < 3; i++) {
     const auto& sizes = r.outMeta(i).sizes;
     if (sizes.size() == 1 && sizes[0] == SymExpr(0)) emptyOutput(r, i);
@@ -103,6 +108,14 @@ void inferenceBatchNorm(Rewriter& r) {
   s.eps = 6;
   inference(r, s);
 }
+/// (input, weight, bias?, running_mean, running_var, training, momentum, eps) -> out, and three that only cuDNN's backward of training
+/// reads: without training they have no meaning.
+void cudnnBatchNorm(Rewriter& r) {
+  const Signature s;
+  if (r.args().boolean(static_cast<size_t>(s.training))) throw NotLowered("cuDNN's training form keeps what only its own backward reads");
+  inferenceOutput(r, s);
+  for (size_t i = 1; i < 4; i++) emptyOutput(r, i);
+}
 /// (input, weight?, bias?, training, momentum, eps)
 void statelessBatchNorm(Rewriter& r) {
   Signature s;
@@ -140,6 +153,7 @@ void addBatchNormDecompositions(DecompositionTable& table) {
   table.push_back({"aten::_native_batch_norm_legit_functional", functionalBatchNorm});
   table.push_back({"aten::native_batch_norm", plainBatchNorm});
   table.push_back({"aten::_native_batch_norm_legit_no_training", inferenceBatchNorm});
+  table.push_back({"aten::cudnn_batch_norm", cudnnBatchNorm});
   table.push_back({"aten::_native_batch_norm_legit.no_stats", statelessBatchNorm});
   table.push_back({"aten::native_batch_norm_backward", batchNormBackward});
 }
