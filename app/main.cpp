@@ -6,6 +6,7 @@
 int main(int argc, char** argv) {
   fusebox::cli::graphDrawing() = fusebox::window::drawGraph;
   return fusebox::cli::runCommandLine(argc, argv, [&](const fusebox::cli::WindowWish& wish) {
-    return fusebox::window::runWindow(argc, argv, {.file = wish.file, .compareWith = wish.compareWith, .runCommand = wish.runCommand});
+    return fusebox::window::runWindow(argc, argv, {.file = wish.file, .compareWith = wish.compareWith, .runCommand = wish.runCommand,
+                                               .debug = wish.debug, .breakpoints = wish.breakpoints});
   });
 }

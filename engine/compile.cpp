@@ -16,6 +16,8 @@
 #include "engine/inductor/lowered_graph.h"
 #include "engine/runtime/compiled_graph.h"
 #include "engine/runtime/gpu/gpu_compiler.h"
+#include "engine/debug/site.h"
+#include "engine/pipeline_stops.h"
 #include "engine/runtime/graph_interpreter.h"
 #include "engine/runtime/graph_tree.h"
 #include "engine/traced_graphs.h"
@@ -39,9 +41,17 @@ class Stages {
     return run(phase, name, std::forward<F>(stage), [](StageTimer&, auto&) {});
   }
 
+  /// What the next stage starts from, for whoever is stopped there; must live until that stage has run.
+  template <class T>
+  Stages& from(const T& value) {
+    before_ = [&value] { return irText(value); };
+    return *this;
+  }
+
   /// `describe(timer, value)` adds what the session should know of a stage that succeeded.
   template <class F, class D>
   auto run(Phase phase, const char* name, F&& stage, D&& describe) -> decltype(stage()) {
+    if (debug::armed(debug::Kind::Pass)) debug::reachPass(debug::When::Before, stopName(name), 0, before_);
     StageTimer timer(recorder_, compile_, phase, name);
     auto result = [&]() -> decltype(stage()) {
       try {
@@ -54,8 +64,10 @@ class Stages {
       timer.error(result.error().text());
       result.error().context += (result.error().context.empty() ? "" : "; ") + std::string("while ") + name;
       ++failedStages;
-    } else if (recorder_) {
-      describe(timer, *result);
+      if (debug::armed(debug::Kind::Error)) debug::reachError(name, result.error().text());
+    } else {
+      if (recorder_) describe(timer, *result);
+      if (debug::armed(debug::Kind::Pass)) stopAfter(stopName(name), *result);
     }
     return result;
   }
@@ -68,8 +80,15 @@ class Stages {
   }
 
  private:
+  template <class T>
+  void stopAfter(const std::string& name, const T& made) {
+    if constexpr (requires { irText(made); }) debug::reachPass(debug::When::After, name, 0, before_, [&] { return irText(made); });
+    else debug::reachPass(debug::When::After, name, 0, before_);
+  }
+
   Recorder* recorder_;
   record::Id compile_;
+  std::function<std::string()> before_;
 };
 
 int64_t count(size_t n) { return static_cast<int64_t>(n); }
@@ -80,11 +99,19 @@ struct ProgramCode {
   std::vector<std::shared_ptr<runtime::gpu::GpuKernel>> gpu;
 };
 
+Result<KernelListing> listingOf(codegen::cpu::Jit& jit, const ProgramCode& code, size_t i) {
+  if (const auto& kernel = code.gpu[i])
+    return KernelListing{kernel->code().architecture, kernel->code().llvmIr, kernel->code().text, kernel->codeBytes(), kernel->compileNs()};
+  auto text = jit.text(*code.cpu[i]);
+  if (!text) return tl::unexpected(text.error());
+  return KernelListing{text->target, std::move(text->llvmIr), std::move(text->assembly), text->codeBytes, text->compileNs};
+}
+
 Result<ProgramCode> generateCode(const inductor::Program& program) {
   auto jit = processJit();
   if (!jit) return tl::unexpected(jit.error());
   auto& gpu = runtime::gpu::GpuCompiler::instance();
-  (*jit)->keepsText = gpu.keepsIr = Recorder::active() != nullptr;
+  (*jit)->keepsText = gpu.keepsIr = Recorder::active() != nullptr || debug::armed(debug::Kind::KernelCompile);
   const size_t count = program.kernels.size();
   ProgramCode code{std::vector<std::shared_ptr<codegen::cpu::CompiledKernel>>(count),
                    std::vector<std::shared_ptr<runtime::gpu::GpuKernel>>(count)};
@@ -97,8 +124,10 @@ Result<ProgramCode> generateCode(const inductor::Program& program) {
         else outcomes[i] = tl::unexpected(made.error());
       };
       const inductor::Kernel& kernel = program.kernels[i];
+      if (debug::armed(debug::Kind::KernelCompile)) stopAtKernel(kernel);
       if (kernel.device.kind == graph::DeviceKind::Cuda) keep(gpu.compile(kernel), code.gpu[i]);
       else keep((*jit)->compile(kernel), code.cpu[i]);
+      if (outcomes[i] && debug::armed(debug::Kind::KernelCompile)) stopAtKernel(kernel, [&] { return listingOf(**jit, code, i); });
     }
   };
   std::vector<std::thread> threads;
@@ -130,6 +159,16 @@ inductor::LowerOptions lowerOptions(Backend backend, bool eagerRandom) {
   return options;
 }
 
+/// As the settings are now: read when scheduling begins, since a debugger may stop before it and change them.
+inductor::ScheduleOptions scheduleOptions() {
+  inductor::ScheduleOptions how;
+  how.fuse = compilerConfig().fuse;
+  how.maxFusionSize = compilerConfig().maxFusionSize;
+  how.threads = at::get_num_threads();
+  how.rules = fusionRules();
+  return how;
+}
+
 /// What rules about fusions name in vain: rules hold for every graph of the process, so that is no error.
 std::string unknownNames(const inductor::Schedule& schedule) {
   std::string text;
@@ -143,26 +182,21 @@ Result<std::shared_ptr<CompiledRegion>> compileGraph(const graph::Graph& traced,
                                                      const record::GraphSnapshot& source) {
   Stages stages(options.compile);
   std::vector<inductor::PassLog> passes;
-  auto postGrad = stages.run(Phase::Inductor, "graph passes", [&] { return inductor::runGraphPasses(traced, &passes, skippedPasses()); },
+  auto postGrad = stages.from(traced).run(Phase::Inductor, "graph passes", [&] { return inductor::runGraphPasses(traced, &passes, skippedPasses()); },
                              [&](StageTimer& timer, const graph::Graph& made) {
                                timer.nodes(count(traced.nodes().size()), count(made.nodes().size()));
                                stages.passes(passes);
                              });
   if (!postGrad) return tl::unexpected(postGrad.error());
 
-  auto lowered = stages.run(Phase::Inductor, "lowering", [&] { return inductor::lower(*postGrad, lowerOptions(options.backend, options.fallbackRandom)); },
+  auto lowered = stages.from(*postGrad).run(Phase::Inductor, "lowering", [&] { return inductor::lower(*postGrad, lowerOptions(options.backend, options.fallbackRandom)); },
                             [&](StageTimer& timer, const inductor::LoweredGraph& made) {
                               timer.nodes(count(postGrad->nodes().size()), count(made.operations.size()));
                               timer.detail(std::to_string(made.operations.size()) + " operations");
                             });
   if (!lowered) return tl::unexpected(lowered.error());
 
-  inductor::ScheduleOptions how;
-  how.fuse = compilerConfig().fuse;
-  how.maxFusionSize = compilerConfig().maxFusionSize;
-  how.threads = at::get_num_threads();
-  how.rules = fusionRules();
-  auto schedule = stages.run(Phase::Inductor, "scheduling", [&] { return inductor::schedule(*lowered, how); },
+  auto schedule = stages.from(*lowered).run(Phase::Inductor, "scheduling", [&] { return inductor::schedule(*lowered, scheduleOptions()); },
                              [&](StageTimer& timer, const inductor::Schedule& made) {
                                timer.nodes(count(lowered->operations.size()), count(made.groups.size()));
                                timer.detail(std::to_string(made.groups.size()) + " groups, " +
@@ -170,7 +204,7 @@ Result<std::shared_ptr<CompiledRegion>> compileGraph(const graph::Graph& traced,
                              });
   if (!schedule) return tl::unexpected(schedule.error());
 
-  auto code = stages.run(Phase::Codegen, "code generation", [&] { return generateCode(schedule->program); });
+  auto code = stages.from(*schedule).run(Phase::Codegen, "code generation", [&] { return generateCode(schedule->program); });
   if (!code) return tl::unexpected(code.error());
 
   if (std::any_of(code->gpu.begin(), code->gpu.end(), [](const auto& kernel) { return kernel != nullptr; })) {

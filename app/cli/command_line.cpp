@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "app/cli/commands.h"
+#include "app/cli/run_preparation.h"
 #include "profiler/importers/open.h"
 
 namespace fusebox::cli {
@@ -17,6 +19,7 @@ constexpr const char* kDescription =
     "Fusebox: a debugger and profiler for compiled PyTorch programs.\n\n"
     "  fusebox                                   the window\n"
     "  fusebox run train.py --epochs 1           run a script under Fusebox's engine, record a session, print a summary\n"
+    "  fusebox debug train.py                    stop and step through the compiler (--console: at the terminal)\n"
     "  fusebox open train-20260101-120000.fusebox\n"
     "  fusebox query SESSION 'SELECT file, line, reason FROM graph_breaks'\n"
     "  fusebox diagram SESSION -o graph.svg\n"
@@ -58,6 +61,7 @@ constexpr const char* kFileHelp =
 /// Everything that parsing fills in.
 struct Parsed {
   RunOptions run;
+  DebugOptions debug;
   SummaryOptions summary;
   QueryOptions query;
   DiagramOptions diagram;
@@ -83,6 +87,24 @@ void addRun(CLI::App& app, RunOptions& o) {
   run->add_option("--summary", o.summary, "Write the summary as JSON to this file too")->type_name("OUT.json");
   run->add_flag("--json", o.json, "Print the summary (to stderr) as JSON");
   run->footer(kRunFooter);
+}
+
+void addDebug(CLI::App& app, DebugOptions& o) {
+  auto* debug = app.add_subcommand("debug", "Run a script stopped before its first compile: stop, look and step through the compiler");
+  debug->add_flag("--console", o.console, "At the terminal instead of the window");
+  debug->add_flag("--json", o.run.json, "Console: every stop and answer as a line of JSON on stdout; the script prints to stderr");
+  debug->add_option("--break", o.breakpoints, "Stop there too, as the console's break takes it: model.py:12, graph_break, \"pass decompose\"")
+      ->type_name("PLACE")
+      ->allow_extra_args(false);
+  debug->add_flag("--go", o.go, "Do not stop before the first compile");
+  debug->add_option("--session", o.run.session, "Write the session here")->type_name("FILE");
+  debug->add_option("--python", o.run.python, "Interpreter that runs the script")->type_name("PROGRAM");
+  debug->add_flag("--no-record", o.run.noRecord, "Console: run without recording");
+  debug->footer("fusebox debug [OPTIONS] (script.py | -m MODULE | -c CODE) [arguments of the script ...]\n\n"
+                "  fusebox debug train.py\n"
+                "  fusebox debug --console --break 'fusion add*' train.py\n"
+                "  printf 'until recompile\\nlocals\\nkill\\n' | fusebox debug --console --json train.py\n\n"
+                "`help` at the console lists its commands. When its input ends the script goes on undebugged.");
 }
 
 void addReports(CLI::App& app, Parsed& p) {
@@ -189,8 +211,6 @@ void addGraphCommands(CLI::App& app, Parsed& p) {
 void addWindows(CLI::App& app, Parsed& p) {
   auto* open = app.add_subcommand("open", "Show a session, or what PyTorch and its tools wrote, in the window");
   open->add_option("FILE", p.openFile, kFileHelp)->required();
-  auto* debug = app.add_subcommand("debug", "Run a script in the window, stopped before the first compile (not yet available)");
-  debug->prefix_command();
 }
 
 /// A file, or a folder that cannot be meant as a command.
@@ -224,6 +244,21 @@ int showComparison(CompareOptions options, const OpenWindow& openWindow) {
   return showWindow(openWindow, {.file = options.a, .compareWith = options.b, .runCommand = {}});
 }
 
+int debugScript(const DebugOptions& options, const OpenWindow& openWindow) {
+  if (options.console) return debugAtConsole(options);
+  if (options.run.json) return complainUsage("--json goes with --console");
+  auto breakpoints = firstBreakpoints(options);
+  if (!breakpoints) return complainUsage("--break: " + breakpoints.error().message);
+  WindowWish wish;
+  wish.debug = true;
+  wish.breakpoints = breakpoints->dump();
+  if (!options.run.session.empty()) wish.runCommand.insert(wish.runCommand.end(), {"--session", options.run.session});
+  if (!options.run.python.empty()) wish.runCommand.insert(wish.runCommand.end(), {"--python", options.run.python});
+  if (auto usable = prepareRun(options.run); !usable) return complain(usable.error());
+  wish.runCommand.insert(wish.runCommand.end(), options.run.script.begin(), options.run.script.end());
+  return showWindow(openWindow, wish);
+}
+
 int dispatch(const CLI::App& app, const Parsed& p, const OpenWindow& openWindow) {
   if (app.got_subcommand("run")) return runScript(p.run);
   if (app.got_subcommand("summary")) return showSummary(p.summary);
@@ -234,9 +269,9 @@ int dispatch(const CLI::App& app, const Parsed& p, const OpenWindow& openWindow)
   if (app.got_subcommand("numerics")) return measureNumerics(p.numerics);
   if (app.got_subcommand("doctor")) return runDoctor(p.doctor);
   if (app.got_subcommand("open")) return showWindow(openWindow, {.file = p.openFile, .compareWith = {}, .runCommand = {}});
-  if (app.got_subcommand("debug")) return complainUsage("debug is not yet available; use `fusebox run` and look at the session");
   if (app.got_subcommand("memory")) return explainMemory(p.memory);
   if (app.got_subcommand("why")) return explainTime(p.why);
+  if (app.got_subcommand("debug")) return debugScript(p.debug, openWindow);
   if (app.got_subcommand("compare")) return showComparison(p.compare, openWindow);
   return showWindow(openWindow, {});
 }
@@ -261,6 +296,8 @@ int runCommandLine(int argc, char** argv, const OpenWindow& openWindow) {
   }
   if (!words.empty() && words[0] == "run") {
     parsed.run.script = takeScriptForm(words, 1);
+  } else if (!words.empty() && words[0] == "debug") {
+    parsed.debug.run.script = takeScriptForm(words, 1);
   } else if (!words.empty() && words[0] == "compare") {
     const auto run = std::find(words.begin(), words.end(), "--run");
     if (run != words.end()) parsed.compare.script = takeScriptForm(words, static_cast<size_t>(run - words.begin()) + 1);
@@ -269,6 +306,7 @@ int runCommandLine(int argc, char** argv, const OpenWindow& openWindow) {
   app.set_version_flag("--version", "fusebox " FUSEBOX_VERSION);
   app.require_subcommand(0, 1);
   addRun(app, parsed.run);
+  addDebug(app, parsed.debug);
   addWindows(app, parsed);
   addReports(app, parsed);
   addCompare(app, parsed.compare);

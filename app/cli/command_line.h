@@ -10,7 +10,9 @@ namespace fusebox::cli {
 struct WindowWish {
   std::string file;
   std::string compareWith;  ///< a second session to show beside `file`
-  std::vector<std::string> runCommand;
+  std::vector<std::string> runCommand;  ///< words of `fusebox run`
+  bool debug = false;                   ///< `runCommand` is to be debugged
+  std::string breakpoints;              ///< for the control channel's hello, as JSON
 };
 using OpenWindow = std::function<int(const WindowWish&)>;
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -64,6 +65,9 @@ struct DoctorOptions {
 
 /// Each carries out one command and returns the exit code; they write results to stdout and complaints to stderr.
 int runScript(const RunOptions& options);
+int debugAtConsole(const DebugOptions& options);
+/// Where a debugged program stops before anybody could say so, for the control channel's hello.
+Result<nlohmann::json> firstBreakpoints(const DebugOptions& options);
 int showSummary(const SummaryOptions& options);
 int runQuery(const QueryOptions& options);
 int drawDiagram(const DiagramOptions& options);

@@ -6,7 +6,7 @@
 
 namespace fusebox::cli {
 namespace {
-constexpr std::array<std::string_view, 6> kWithValue{"--session", "--engine", "--engines", "--html", "--python", "--summary"};
+constexpr std::array<std::string_view, 7> kWithValue{"--break", "--session", "--engine", "--engines", "--html", "--python", "--summary"};
 }
 
 size_t scriptFormStart(const std::vector<std::string>& words) {

@@ -14,6 +14,13 @@ struct RunOptions {
   std::vector<std::string> script;
 };
 
+/// What `fusebox debug` was asked. `run.json` is the console's form of output.
+struct DebugOptions {
+  RunOptions run;
+  std::vector<std::string> breakpoints;  ///< as the console's `break` takes them
+  bool console = false, go = false;      ///< `go`: do not stop before the first compile
+};
+
 /// Where, in the words after `run`, fusebox's own options end and the script form begins: the first word that is -m, -c or no
 /// option. Everything from there on belongs to the script, whatever it looks like.
 size_t scriptFormStart(const std::vector<std::string>& words);

@@ -1,16 +1,12 @@
 #include <fmt/format.h>
-#include <signal.h>
-#include <unistd.h>
 
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 
 #include "app/cli/commands.h"
-#include "app/cli/python_choice.h"
+#include "app/cli/run_preparation.h"
 #include "app/cli/script_process.h"
-#include "app/cli/session_path.h"
 #include "app/cli/stock_trace.h"
 #include "profiler/query/summary.h"
 #include "profiler/session/reader.h"
@@ -19,59 +15,6 @@ namespace fusebox::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-// A script's argument, whether "-m module" or "-mmodule".
-std::string shortFormValue(const std::vector<std::string>& script) {
-  if (script[0].size() > 2) return script[0].substr(2);
-  return script.size() > 1 ? script[1] : std::string();
-}
-
-bool isShortForm(const std::vector<std::string>& script, const char* flag) { return script[0].rfind(flag, 0) == 0; }
-
-Result<void> checkScript(const std::vector<std::string>& script) {
-  if (script.empty()) {
-    return fail(ErrorCode::InvalidArgument, "nothing to run; give a script, -m MODULE or -c CODE (see fusebox run --help)");
-  }
-  if (isShortForm(script, "-m") || isShortForm(script, "-c")) {
-    if (!shortFormValue(script).empty()) return {};
-    return fail(ErrorCode::InvalidArgument, script[0] + " needs " + (script[0] == "-m" ? "a module's name" : "code"));
-  }
-  if (script[0] == "-") return {};  // standard input, as Python has it
-  std::error_code error;
-  const fs::path path = script[0];
-  if (!fs::exists(path, error)) return fail(ErrorCode::NotFound, "there is no such script", script[0]);
-  if (fs::is_directory(path, error) && !fs::exists(path / "__main__.py", error)) {
-    return fail(ErrorCode::Corrupt, "this is a directory without __main__.py, not a script", script[0]);
-  }
-  if (access(path.c_str(), R_OK) != 0) return fail(ErrorCode::Io, "the script may not be read", script[0]);
-  return {};
-}
-
-std::string defaultSession(const std::vector<std::string>& script) {
-  std::string stem = "session";
-  if (isShortForm(script, "-m")) {
-    stem = shortFormValue(script);
-  } else if (isShortForm(script, "-c")) {
-    stem = "command";
-  } else if (script[0] != "-") {
-    std::error_code error;
-    stem = fs::absolute(script[0], error).lexically_normal().stem().string();
-  }
-  return timedSessionName(stem);
-}
-
-void sayHowItEnded(const ScriptEnd& end) {
-  if (end.signal == 0) return;
-  fmt::print(stderr, "fusebox: the script was killed by signal {} ({}).", end.signal, strsignal(end.signal));
-  if (end.outOfMemory) {
-    fmt::print(stderr, " The kernel ended it because memory ran out.");
-  } else if (end.signal == SIGKILL) {
-    fmt::print(stderr, " If nobody did that by hand, memory ran out: see `dmesg | grep -i oom`.");
-  } else if (end.signal == SIGSEGV || end.signal == SIGABRT || end.signal == SIGBUS || end.signal == SIGILL) {
-    fmt::print(stderr, " If it runs well with `fusebox run --engine eager`, please report it with the session.");
-  }
-  fmt::print(stderr, " What was recorded until then is kept.\n");
-}
 
 bool writeSummaryFile(const std::string& path, const nlohmann::json& json) {
   std::ofstream out(path);
@@ -116,37 +59,18 @@ void report(const RunOptions& options, const std::string& session, const ScriptE
 }  // namespace
 
 int runScript(const RunOptions& options) {
-  if (auto usable = checkScript(options.script); !usable) return complain(usable.error());
   if (options.noRecord && (!options.session.empty() || !options.summary.empty())) {
     return complainUsage("--no-record records nothing: it goes with neither --session nor --summary");
   }
-  auto python = choosePython(options.python);
-  if (!python) return complain(python.error());
-  const std::string package = packageFolder();
-  if (package.empty()) {
-    return complainUsage("this build has no engine (the Python package is not beside the program); configure with "
-                         "-DFUSEBOX_PYTHON=<interpreter with PyTorch> and build again");
-  }
-  std::map<std::string, std::string> environment{{"PYTHONPATH", pythonPathWith(package)},
-                                                 {"FUSEBOX_ENGINE", options.engine},
-                                                 {"FUSEBOX_RECORD", options.noRecord ? "0" : "1"}};
-  std::string session;
-  if (!options.noRecord) {
-    session = options.session.empty() ? defaultSession(options.script) : options.session;
-    if (auto writable = checkSessionPath(session); !writable) return complain(writable.error());
-    std::error_code error;
-    environment["FUSEBOX_SESSION"] = fs::absolute(session, error).string();  // the script may change its directory
-    fs::remove(session, error);  // an old one must not pass for this run's
-  }
+  auto run = prepareRun(options);
+  if (!run) return complain(run.error());
   StockTrace trace(options.engine == "stock" && !options.noRecord);
-  trace.request(environment);
-  std::vector<std::string> command{python->interpreter, "-m", "fusebox.host"};
-  command.insert(command.end(), options.script.begin(), options.script.end());
-  auto end = runScriptProcess(command, environment);
+  trace.request(run->environment);
+  auto end = runScriptProcess(run->command, run->environment);
   if (!end) return complain({ErrorCode::InvalidArgument, end.error().message, end.error().context});
   sayHowItEnded(*end);
-  trace.attachTo(session);
-  if (!options.noRecord) report(options, session, *end);
+  trace.attachTo(run->session);
+  if (!options.noRecord) report(options, run->session, *end);
   return end->exitCode;
 }
 

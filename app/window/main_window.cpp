@@ -121,6 +121,7 @@ MainWindow::MainWindow(QString program, QWidget* parent)
   docks_->applyLayout(DockHost::Layout::Tabs);
   docks_->restoreArrangement(settings.value(QStringLiteral("window/docks")).toByteArray());
   outputDock_->hide();
+  debugDock_->hide();
   updateActions();
 }
 
@@ -131,6 +132,7 @@ MainWindow::~MainWindow() {
 void MainWindow::buildViews() {
   for (const auto& entry : views::viewTable()) docks_->addView(entry.create({bus_}));
   outputDock_ = docks_->addPanel(QStringLiteral("output"), tr("Output"), output_);
+  buildDebugger();
 }
 
 void MainWindow::openSession(const QString& path) {
@@ -176,6 +178,7 @@ void MainWindow::sessionOpened() {
   history_.visit(Location::ofView(current ? current->id().toStdString() : "overview"));
   sayState();
   updateActions();
+  if (debugger_->state() == DebugController::State::Stopped) programStopped();  // it was quicker than its session
   if (session_->isAbandoned() && !runner_->running() && !messages_->isVisible()) {
     messages_->say(MessageBar::Severity::Warning, tr("This recording ended early: its process is gone"),
                    tr("It was killed, crashed or ran out of memory. Everything up to its last commit is here."));

@@ -7,6 +7,8 @@
 #include <QStackedWidget>
 #include <QTimer>
 
+#include "app/window/debug_controller.h"
+#include "app/window/debug_panel.h"
 #include "app/window/dock_host.h"
 #include "app/window/output_panel.h"
 #include "app/window/script_runner.h"
@@ -34,6 +36,8 @@ class MainWindow : public QMainWindow {
   class CompareWindow* openComparison(const QString& a, const QString& b);
   void closeSession();
   void runScript(const RunRequest& request);
+  /// The same, stopped where `first` (descriptions of breakpoints for its start) and the breakpoints of the panel say.
+  void debugScript(RunRequest request, const nlohmann::json& first);
   /// Brings up a view that can show the place.
   void goTo(const views::Location& location);
 
@@ -43,6 +47,8 @@ class MainWindow : public QMainWindow {
   views::ActionRegistry* registry() const { return registry_; }
   ScriptRunner* runner() const { return runner_; }
   OutputPanel* outputPanel() const { return output_; }
+  DebugController* debugger() const { return debugger_; }
+  DebugPanel* debugPanel() const { return debugPanel_; }
 
  protected:
   void closeEvent(QCloseEvent* event) override;
@@ -62,6 +68,14 @@ class MainWindow : public QMainWindow {
   void showPalette();
   void showKeys();
   void setTheme(int mode);
+
+  // main_window_debug.cpp
+  void buildDebugger();
+  void buildDebugActions();
+  void updateDebugActions();
+  void programStopped();
+  void showStopInSource();
+  void toggleBreakpointHere();
 
   void buildViews();
   void sessionOpened();
@@ -94,6 +108,10 @@ class MainWindow : public QMainWindow {
   QToolButton* cancelPart_ = nullptr;
 
   QString program_;
+  DebugController* debugger_ = nullptr;
+  DebugPanel* debugPanel_ = nullptr;
+  QDockWidget* debugDock_ = nullptr;
+
   ScriptRunner* runner_;
   std::unique_ptr<views::SessionLink> session_;
   QString awaited_;          ///< session of a run that could not be opened yet

@@ -44,7 +44,7 @@ void MainWindow::buildActions() {
     if (!path.isEmpty()) openSession(path);
   });
   add("file.compare", file, tr("Co&mpare with…"), QKeySequence(Qt::CTRL | Qt::Key_D), "", [this] { chooseComparison(); });
-  add("file.reload", file, tr("&Reload"), QKeySequence(Qt::Key_F5), "recompile", [this] {
+  add("file.reload", file, tr("&Reload"), QKeySequence(Qt::CTRL | Qt::Key_F5), "recompile", [this] {
     if (session_) openSession(session_->path());
   });
   add("file.close", file, tr("&Close session"), QKeySequence(Qt::CTRL | Qt::Key_W), "close", [this] { closeSession(); });
@@ -56,6 +56,7 @@ void MainWindow::buildActions() {
     pages_->setCurrentWidget(docks_);
     outputDock_->setVisible(!outputDock_->isVisible());
   });
+  buildDebugActions();
   add("go.back", go, tr("&Back"), QKeySequence(Qt::ALT | Qt::Key_Left), "back", [this] {
     if (const auto place = history_.back()) showView(*place);
     updateActions();
@@ -249,6 +250,7 @@ void MainWindow::updateActions() {
   enable("file.compare", session_ != nullptr);
   enable("run.stop", runner_->running());
   enable("run.script", !runner_->running());
+  updateDebugActions();
 }
 
 }  // namespace fusebox::window

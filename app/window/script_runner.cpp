@@ -98,6 +98,7 @@ void ScriptRunner::start(const RunRequest& request) {
   process_.setWorkingDirectory(directory);
   QProcessEnvironment environment = QProcessEnvironment::systemEnvironment();
   environment.insert(QStringLiteral("PYTHONUNBUFFERED"), QStringLiteral("1"));  // output as it happens
+  for (auto it = request.environment.begin(); it != request.environment.end(); ++it) environment.insert(it.key(), it.value());
   process_.setProcessEnvironment(environment);
   emit started(QStringLiteral("fusebox ") + words.join(QLatin1Char(' ')));
   process_.start(program_, words);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <QMap>
 #include <QProcess>
 #include <QTimer>
 
@@ -13,6 +14,7 @@ struct RunRequest {
   QString engine;             ///< fusebox, stock, eager; empty: fusebox
   QString directory;          ///< working directory; empty: the script's
   QStringList rawCommand;     ///< words after `fusebox run`, instead of the fields above
+  QMap<QString, QString> environment;  ///< besides the window's own
 };
 
 /// How a run ended, in words for the message bar; `what` is empty if all is well.

@@ -2,6 +2,7 @@
 
 #include <QApplication>
 #include <QSettings>
+#include <nlohmann/json.hpp>
 
 #include "app/window/main_window.h"
 #include "views/widgets/theme.h"
@@ -23,7 +24,8 @@ int runWindow(int argc, char** argv, const WindowRequest& request) {
   if (!request.runCommand.empty()) {
     RunRequest run;
     for (const auto& word : request.runCommand) run.rawCommand << QString::fromStdString(word);
-    window.runScript(run);
+    if (request.debug) window.debugScript(run, nlohmann::json::parse(request.breakpoints, nullptr, false));
+    else window.runScript(run);
   }
   return QApplication::exec();
 }

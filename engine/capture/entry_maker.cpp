@@ -1,5 +1,6 @@
 #include "engine/capture/entry_maker.h"
 
+#include "engine/capture/debug_stops.h"
 #include "engine/capture/driver.h"
 #include "engine/capture/entry_log.h"
 #include "engine/capture/instruction.h"
@@ -31,6 +32,8 @@ class EntryMaker {
   void describePosition(int offset, const Place& place, record::GraphBreakRecord& row) const;
   CaptureEvent event(CaptureEvent::Kind kind) const;
   Place placeOfState() const;
+  /// The frame is Python's from now on: the person at the debugger wants it so.
+  tl::unexpected<Error> skip();
   /// Under fullgraph a Python error; otherwise the reason is kept and the place runs eagerly from now on.
   void giveUp(const std::string& what, const std::string& reason, const std::string& hint, const Place& place);
 
@@ -43,6 +46,7 @@ class EntryMaker {
   Recorder* recorder_;
   record::Id frame_ = 0, compile_ = 0, cause_ = 0;
   int64_t captureNs_ = 0;
+  bool askedToSkip_ = false, skipped_ = false;
 };
 
 /// Only the entries that could have served: same options, same globals.
@@ -79,7 +83,8 @@ void EntryMaker::giveUp(const std::string& what, const std::string& reason, cons
 void EntryMaker::explainMisses(const char* outcome) {
   const FrameView view = viewOf(state_);
   const std::vector<record::Place> stack = recorder_ ? stackOfCall(placeOfState()) : std::vector<record::Place>();
-  for (const auto& other : point_.entries) {
+  const auto entries = point_.entries;  // while a debugger stops here, other threads may add some
+  for (const auto& other : entries) {
     if (!couldServe(*other, options_, globals_)) continue;
     const GuardFailure failure = other->guards->explain(view, now_);
     CaptureEvent e = event(CaptureEvent::Kind::Recompile);
@@ -92,6 +97,7 @@ void EntryMaker::explainMisses(const char* outcome) {
     }
     const record::Place place{e.file, e.line, e.function};
     addEvent(std::move(e));
+    if (debug::armed(debug::Kind::GuardFailure)) stopAtGuardFailure(state_, failure, other->number, outcome);
     if (!recorder_) continue;
     record::GuardFailureRecord row;
     row.frame = frame_;
@@ -150,6 +156,12 @@ bool EntryMaker::withinLimits() {
   return false;
 }
 
+tl::unexpected<Error> EntryMaker::skip() {
+  skipped_ = true;
+  point_.eager = true;
+  return fail(ErrorCode::Unsupported, "skipped in the debugger");
+}
+
 bool EntryMaker::capture(Segment* segment) {
   const int64_t start = nowNs();
   CaptureOptions how;
@@ -161,7 +173,10 @@ bool EntryMaker::capture(Segment* segment) {
   Result<Segment> captured = [&]() -> Result<Segment> {
     record::StageTimer timer(recorder_, compile_, record::Phase::Capture, "capture");
     try {
+      if (askedToSkip_) return skip();
       return captureSegment(state_, how);
+    } catch (const FrameSkipped&) {
+      return skip();
     } catch (std::exception& error) {
       if (restorePythonError(error)) PyErr_Clear();
       return fail(ErrorCode::Internal, "capture raised", error.what());
@@ -175,15 +190,16 @@ bool EntryMaker::capture(Segment* segment) {
     *segment = std::move(*captured);
     return true;
   }
-  CaptureEvent e = event(CaptureEvent::Kind::Failed);
+  if (!skipped_ && debug::armed(debug::Kind::Error)) stopAtError("capturing", captured.error().text());
+  CaptureEvent e = event(skipped_ ? CaptureEvent::Kind::RanEagerly : CaptureEvent::Kind::Failed);
   e.what = captured.error().message;
   e.detail = captured.error().context;
-  ++captureCounters().failures;
+  if (!skipped_) ++captureCounters().failures;
   // Once may depend on the inputs; three times does not.
   if (++point_.failures >= 3) point_.eager = true;
   if (recorder_) {
     recorder_->endCompile(compile_, {false, captured.error().text(), {}, {}});
-    recorder_->frameStatus(frame_, "failed", captured.error().text());
+    recorder_->frameStatus(frame_, skipped_ ? "skipped" : "failed", captured.error().text());
   }
   giveUp("capture failed", captured.error().text(), {}, placeOf(code_.code, state_.offset));
   addEvent(std::move(e));
@@ -267,6 +283,7 @@ std::shared_ptr<Entry> EntryMaker::compile(Segment segment) {
       e.kind = CaptureEvent::Kind::Failed;
       e.what = "compilation failed";
       e.detail = error.what();
+      if (debug::armed(debug::Kind::Error)) stopAtError("compiling", e.detail);
     }
     --captureSuspended();
     e.compileNs = nowNs() - start;
@@ -329,6 +346,8 @@ std::shared_ptr<Entry> EntryMaker::make(bool* failed) {
     row.cause = cause_;
     compile_ = recorder_->beginCompile(std::move(row));
   }
+  constexpr uint32_t kStops = debug::bit(debug::Kind::Compile) | debug::bit(debug::Kind::Recompile);
+  askedToSkip_ = debug::armedAny(kStops) && stopAtCompile(isRecompile, state_, point_.compiled);
   Segment segment;
   if (!capture(&segment)) {
     *failed = PyErr_Occurred();

@@ -181,8 +181,18 @@ class Evaluation final : public Operations {
   // --- the segment (evaluator.cpp, recipes.cpp) -----------------------------------------------------------------------
   Result<Segment> run(int64_t stopAt, std::optional<GraphBreak> why);
   int64_t rootCount() const { return rootCount_; }
+  const GuardSet& guardSet() const { return *guards_; }
   Journal& journal() { return journal_; }
   trace::TraceContext& trace() { return *trace_; }
+  /// What a debugger has seen of this evaluation (debug_stops.cpp).
+  struct DebugState {
+    bool repeats = false;        ///< a later attempt at the same segment: nothing new
+    bool told = false;           ///< of the break that ends it
+    int baseDepth = -1;          ///< frames of the program below the root frame
+    const Frame* frame = nullptr;
+    int line = 0;
+  };
+  DebugState watch;
 
  private:
   friend class RecipeMaker;

@@ -1,6 +1,7 @@
 // captureSegment(): evaluates a frame from a state on, and ends the segment where it returns or breaks.
 #include <ATen/SavedTensorHooks.h>
 
+#include "engine/capture/debug_stops.h"
 #include "engine/capture/evaluation.h"
 #include "engine/capture/interpreter.h"
 #include "engine/capture/recipes.h"
@@ -287,7 +288,9 @@ Segment Evaluation::finish(Frame& root, Segment::Exit exit, std::optional<GraphB
   // A mutated or returned tensor needs the graph even if no operator made it.
   if (trace_->recordedOps() > 0 || trace_->wroteInputs() || !recipes.graphOutputs().empty()) {
     record::StageTimer timer(record::Recorder::active(), options_.compile, record::Phase::Aot, "functionalise and partition");
+    if (debug::armed(debug::Kind::Pass)) stopAtFunctionalisation(trace_->graph(), nullptr);
     Result<aot::AotModule> module = aot::finishTrace(*trace_, recipes.graphOutputs());
+    if (module && debug::armed(debug::Kind::Pass)) stopAtFunctionalisation(trace_->graph(), &*module);
     if (!module) timer.error(module.error().text());
     if (!module)
       throw CaptureBreak{{"unsupported graph", module.error().text(), "", place(), stackPlaces()}, std::max<int64_t>(firstLeaf_, 0)};
@@ -340,7 +343,7 @@ Result<Segment> Evaluation::run(int64_t stopAt, std::optional<GraphBreak> why) {
       breakHere("forced break", "every " + std::to_string(options_.breakEvery) + ". instruction breaks");
     ++bytecodes_;
     readOperands(*root);
-    switch (step(*this, *root)) {
+    switch (tracedStep(*this, *root)) {
       case Flow::Next:
       case Flow::Jumped:
         ++rootCount_;
@@ -407,6 +410,8 @@ Result<Segment> captureSegment(const FrameState& state, const CaptureOptions& op
       // The first attempt finds the break; the next one ends the segment before it. A value that cannot be handed over there
       // moves the end further up.
       Evaluation evaluation(state, options);
+      evaluation.watch.repeats = attempt > 0;
+      const bool watched = attempt == 0 && debug::armed(debug::Kind::GraphBreak);
       try {
         return evaluation.run(stopAt, why);
       } catch (const CaptureBreak& b) {
@@ -420,6 +425,7 @@ Result<Segment> captureSegment(const FrameState& state, const CaptureOptions& op
         stopped = CaptureBreak{{"error while tracing", error.what_without_backtrace(), "", evaluation.place(), evaluation.stackPlaces()}, -1};
         reached = evaluation.rootCount();
       }
+      if (watched && !evaluation.watch.told && stopAtBreak(state, stopped->what)) throw FrameSkipped{};
     }
     if (!why) why = stopped->what;
     if (stopped->birth >= 0 && stopped->birth < reached) reached = stopped->birth;

@@ -1,4 +1,5 @@
 // Calls: Python functions are interpreted, C callables run if a rule says how, everything else is a break.
+#include "engine/capture/debug_stops.h"
 #include "engine/capture/driver.h"
 #include "engine/capture/evaluation.h"
 #include "engine/capture/interpreter.h"
@@ -171,7 +172,7 @@ PyRef Evaluation::runFrame(std::unique_ptr<Frame> frame) {
   } restore{*this, f->caller};
   for (;;) {
     if (++bytecodes_ > kMaxBytecodes) breakHere("too much Python", "more than 4,000,000 bytecodes in one segment");
-    switch (step(*this, *f)) {
+    switch (tracedStep(*this, *f)) {
       case Flow::Next:
       case Flow::Jumped:
         break;
@@ -205,7 +206,7 @@ int Evaluation::runUntilYield(Frame& f, PyRef* result) {
   } restore{*this, f};
   for (;;) {
     if (++bytecodes_ > kMaxBytecodes) breakHere("too much Python", "more than 4,000,000 bytecodes in one segment");
-    switch (step(*this, f)) {
+    switch (tracedStep(*this, f)) {
       case Flow::Next:
       case Flow::Jumped:
         break;

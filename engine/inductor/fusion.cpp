@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "engine/inductor/fusion_stop.h"
 #include "engine/inductor/kernel_merge.h"
 
 namespace fusebox::inductor {
@@ -91,7 +92,10 @@ class Fuser : public MergeContext {
 
   bool runRound() {
     bool changed = false;
-    for (const Candidate& candidate : candidates()) {
+    pending_ = candidates();
+    pendingFrom_ = 0;
+    for (const Candidate& candidate : pending_) {
+      ++pendingFrom_;
       int32_t a = graph_.find(candidate.a), b = graph_.find(candidate.b);
       if (a == b) continue;
       if (graph_.position(a) > graph_.position(b)) std::swap(a, b);
@@ -163,7 +167,53 @@ class Fuser : public MergeContext {
       return std::binary_search(node(b).reads.begin(), node(b).reads.end(), id);
     });
     decision.kind = vertical ? "vertical" : "horizontal";
-    if (rules_.forbids(node(a).operations, node(b).operations)) {
+    if (!debug::armed(debug::Kind::Fusion)) [[likely]] return decidePair(a, b, vertical, std::move(decision));
+    const bool wasForced = isForced_;
+    switch (stopAtPair(a, b, vertical, decision)) {
+      case debug::Verdict::Fusion::Open: break;
+      case debug::Verdict::Fusion::Force: isForced_ = true; break;
+      case debug::Verdict::Fusion::Forbid: forbiddenHere_.emplace_back(decision.a, decision.b); break;
+    }
+    const bool fused = decidePair(a, b, vertical, std::move(decision));
+    isForced_ = wasForced;
+    return fused;
+  }
+
+  /// A debugger's stop before a pair is decided.
+  debug::Verdict::Fusion stopAtPair(int32_t a, int32_t b, bool vertical, const FusionDecision& decision) {
+    FusionStop stop{lowered_, node(a), node(b), decision};
+    stop.outlook = [&] { return outlook(a, b, vertical); };
+    stop.pending = [&] {
+      std::vector<FusionDecision> waiting;
+      for (size_t i = pendingFrom_; i < pending_.size(); ++i) {
+        const int32_t x = graph_.find(pending_[i].a), y = graph_.find(pending_[i].b);
+        if (x == y) continue;
+        waiting.push_back({node(x).firstOperation(), node(y).firstOperation(), false, pending_[i].isVertical ? "vertical" : "horizontal", {},
+                           sharedBytes(node(x), node(y))});
+      }
+      return waiting;
+    };
+    return fusebox::inductor::stopAtFusion(stop);
+  }
+
+  /// What will come of a pair if nobody interferes.
+  std::string outlook(int32_t a, int32_t b, bool vertical) {
+    if (isForbidden(a, b)) return kForbidden;
+    if (!isForced_ && graph_.distance(a, b) > (vertical ? kMaxDistance : kMaxSiblingDistance)) return "will stay apart: too far apart";
+    const MergeOutcome outcome = mergeKernels(*this, node(a), node(b));
+    return outcome.kernel ? "will be fused, unless another operation lies between them" : "will stay apart: " + outcome.reason;
+  }
+
+  bool isForbidden(int32_t a, int32_t b) {
+    const std::vector<int32_t>&of = node(a).operations, &with = node(b).operations;
+    const auto has = [](const std::vector<int32_t>& list, int32_t id) { return std::find(list.begin(), list.end(), id) != list.end(); };
+    return rules_.forbids(of, with) || std::any_of(forbiddenHere_.begin(), forbiddenHere_.end(), [&](const auto& pair) {
+             return (has(of, pair.first) && has(with, pair.second)) || (has(of, pair.second) && has(with, pair.first));
+           });
+  }
+
+  bool decidePair(int32_t a, int32_t b, bool vertical, FusionDecision decision) {
+    if (isForbidden(a, b)) {
       decision.reason = kForbidden;
       decision.byRule = true;
       return refuse(std::move(decision));
@@ -243,6 +293,9 @@ class Fuser : public MergeContext {
   const ScheduleOptions& options_;
   const FusionRules& rules_;
   bool isForced_ = false;
+  std::vector<Candidate> pending_;                            ///< of this round
+  size_t pendingFrom_ = 0;                                    ///< those from here on wait
+  std::vector<std::pair<int32_t, int32_t>> forbiddenHere_;    ///< operations that a person at a debugger keeps apart
   std::vector<BufferUses> uses_;   ///< by original nodes; read through find()
   std::vector<char> isResult_;
   std::vector<int64_t> bytes_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/debug/site.h"
 #include "engine/support/clock.h"
 
 namespace fusebox::inductor {
@@ -35,6 +36,8 @@ Result<graph::Graph> runGraphPasses(graph::Graph graph, std::vector<PassLog>* lo
   for (const Pass& pass : kPasses) {
     const int64_t start = nowNs();
     const auto before = static_cast<int64_t>(graph.nodes().size());
+    const bool watched = debug::armed(debug::Kind::Pass);
+    if (watched) debug::reachPass(debug::When::Before, pass.name, 1, [&] { return graph.str(); });
     const bool isSkipped = std::find(skipped.begin(), skipped.end(), pass.name) != skipped.end();
     PassResult result = isSkipped ? PassResult{{}, false, "left out: skip_passes"} : pass.run(graph);
     if (result.changed) {
@@ -42,7 +45,10 @@ Result<graph::Graph> runGraphPasses(graph::Graph graph, std::vector<PassLog>* lo
         return fail(ErrorCode::Internal, std::string("pass ") + pass.name + " broke the graph: " + ok.error().message,
                     graph.name);
       }
+      if (watched) debug::reachPass(debug::When::After, pass.name, 1, [&] { return graph.str(); }, [&] { return result.graph.str(); });
       graph = std::move(result.graph);
+    } else if (watched) {
+      debug::reachPass(debug::When::After, pass.name, 1, [&] { return graph.str(); }, [&] { return graph.str(); });
     }
     if (!log) continue;
     log->push_back({pass.name, start, nowNs() - start, before, static_cast<int64_t>(graph.nodes().size()), result.changed,

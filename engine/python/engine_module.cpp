@@ -8,6 +8,7 @@
 #include "engine/capture/hook_skip.h"
 #include "engine/compile_requests.h"
 #include "engine/python/compiled_function.h"
+#include "engine/python/debug_control.h"
 #include "engine/python/graph_module.h"
 #include "engine/python/guard_probe.h"
 #include "engine/python/torch_graph_capture.h"
@@ -219,6 +220,7 @@ void bindEngine(py::module_& m) {
   bindReports(m);
   bindGraphs(m);
   bindGuardProbe(m);
+  m.def("attach_debugger", &attachDebugger, py::arg("path"), py::arg("token"), py::call_guard<py::gil_scoped_release>());
 }
 
 }  // namespace fusebox::python

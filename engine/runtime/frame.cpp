@@ -7,6 +7,7 @@
 #include <c10/util/SmallVector.h>
 
 #include "engine/runtime/dispatch_scope.h"
+#include "engine/runtime/launch_stop.h"
 #include "engine/runtime/parallel.h"
 #include "engine/support/clock.h"
 
@@ -81,6 +82,7 @@ void Frame::runSteps(size_t begin, size_t end, LaunchSink* sink) {
   DispatchScope scope;
   for (size_t i = begin; i < end; ++i) {
     const RuntimePlan::StepPlan& step = plan_.steps[i];
+    if (debug::armed(debug::Kind::KernelLaunch)) [[unlikely]] stopAtLaunch(plan_, step, addresses_);
     const int64_t start = sink ? nowNs() : 0;
     switch (step.kind) {
       case RuntimePlan::StepKind::Launch: launch(plan_.launches[at(step.index)]); break;

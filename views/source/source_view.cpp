@@ -70,6 +70,9 @@ SourceView::SourceView(const ViewContext& context) : View(context) {
     explainLine(line);
     if (announceLines_ && !source_.path.empty()) announce(Location::sourceLine(source_.path, line));
   });
+  connect(code_, &CodePane::marginClicked, this, [this](int line) {
+    if (!source_.path.empty()) emit lineClicked(str(source_.path), line);
+  });
   connect(details_, &DetailsPanel::linkActivated, bus(), &SelectionBus::open);
   connect(bus(), &SelectionBus::selected, this, [this](const Location& location, QObject* from) {
     if (from != this && isVisible()) follow(location);
@@ -126,6 +129,7 @@ void SourceView::showSource(SourceText source) {
     if (!same) code_->setCode(str(source_.text));
   }
   showMarks();
+  emit fileShown(str(source_.path));
   if (pendingLine_ > 0) {
     code_->goToLine(pendingLine_);
   } else if (!same) {

@@ -24,6 +24,14 @@ class SourceView : public View {
   void showLocation(const Location& location) override;
   void find() override { findBar_->open(); }
   CodePane* code() const { return code_; }
+  /// The file that is shown; empty: none.
+  const std::string& path() const { return source_.path; }
+
+ signals:
+  /// A click beside a line: a breakpoint comes or goes.
+  void lineClicked(const QString& file, int line);
+  /// Another file, or a newer text of it, is shown: marks of a debugger have to be set again.
+  void fileShown(const QString& file);
 
  protected:
   void clear() override;

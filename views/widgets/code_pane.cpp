@@ -15,7 +15,12 @@ class CodePane::Margin : public QWidget {
 
  protected:
   void paintEvent(QPaintEvent* event) override { paint_(event); }
-  void mousePressEvent(QMouseEvent* event) override { pane_->goToLine(pane_->lineAt(event->pos().y())); }
+  void mousePressEvent(QMouseEvent* event) override {
+    const int line = pane_->lineAt(event->pos().y());
+    // Where it is: centring would move the line from under the pointer.
+    pane_->setTextCursor(QTextCursor(pane_->document()->findBlockByNumber(line - 1)));
+    if (event->button() == Qt::LeftButton) emit pane_->marginClicked(line);
+  }
   void wheelEvent(QWheelEvent* event) override { pane_->wheelEvent(event); }
   bool event(QEvent* event) override {
     if (event->type() == QEvent::ToolTip) {
@@ -68,6 +73,8 @@ CodePane::CodePane(const QString& name, Language language, QWidget* parent)
 void CodePane::setCode(const QString& code) {
   const QSignalBlocker quiet(this);
   marks_.clear();
+  breakpoints_.clear();
+  stopLine_ = 0;
   hasNotes_ = false;
   setPlainText(code);
   layoutMargins();
@@ -82,6 +89,16 @@ void CodePane::setMarks(std::map<int, LineMark> marks) {
   highlightLine();
   left_->update();
   right_->update();
+}
+
+void CodePane::setBreakpoints(std::map<int, bool> lines) {
+  breakpoints_ = std::move(lines);
+  left_->update();
+}
+
+void CodePane::setStopLine(int line) {
+  stopLine_ = line;
+  highlightLine();
 }
 
 int CodePane::currentLine() const { return textCursor().blockNumber() + 1; }
@@ -157,9 +174,22 @@ void CodePane::paintLeft(QPaintEvent* event) {
   const int mark = fontMetrics().height();
   const int current = currentLine();
   eachVisibleLine(event->rect(), [&](int line, qreal top, qreal height) {
-    painter.setPen(themed(line == current ? Token::Text : Token::TextFaint));
-    painter.drawText(QRectF(mark, top, left_->width() - mark - 8, height), Qt::AlignRight | Qt::AlignVCenter,
-                     QString::number(line));
+    const QRectF numberBox(mark, top, left_->width() - mark - 8, height);
+    const auto breakpoint = breakpoints_.find(line);
+    if (breakpoint != breakpoints_.end()) {
+      painter.setPen(QPen(themed(Token::Accent), 1));
+      painter.setBrush(breakpoint->second ? QBrush(themed(Token::Accent)) : QBrush(Qt::NoBrush));
+      painter.drawRoundedRect(numberBox.adjusted(2, 1.5, 4.5, -1.5), 4, 4);
+    }
+    painter.setPen(themed(breakpoint != breakpoints_.end() && breakpoint->second ? Token::OnAccent : line == current ? Token::Text : Token::TextFaint));
+    painter.drawText(numberBox, Qt::AlignRight | Qt::AlignVCenter, QString::number(line));
+    if (line == stopLine_) {  // an arrow to the line
+      const qreal middle = top + height / 2, size = mark * 0.32;
+      painter.setPen(Qt::NoPen);
+      painter.setBrush(themed(Token::Accent));
+      painter.drawPolygon(QPolygonF{{4, middle - size}, {4 + 2 * size, middle}, {4, middle + size}});
+      return;
+    }
     const LineMark* found = markAt(line);
     if (!found || found->kind == LineMark::Kind::None) return;
     const QRectF box(4, top + (height - mark * 0.7) / 2, mark * 0.7, mark * 0.7);
@@ -221,6 +251,7 @@ void CodePane::highlightLine() {
     if (block.isValid()) add(block, themed(mark.kind == LineMark::Kind::Break ? Token::ErrorSoft : Token::WarningSoft));
   }
   add(textCursor().block(), themed(Token::CodeLine));
+  if (const QTextBlock stop = document()->findBlockByNumber(stopLine_ - 1); stopLine_ > 0 && stop.isValid()) add(stop, themed(Token::AccentSoft));
   setExtraSelections(selections);
   if (left_) left_->update();
 }

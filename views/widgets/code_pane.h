@@ -24,6 +24,10 @@ class CodePane : public QPlainTextEdit {
 
   void setCode(const QString& code);
   void setMarks(std::map<int, LineMark> marks);
+  /// Lines where a debugger stops (false: not at the moment), shown behind their numbers.
+  void setBreakpoints(std::map<int, bool> lines);
+  /// The line at which a debugged program is stopped; 0: none.
+  void setStopLine(int line);
   /// Puts the cursor on a line (1-based) and scrolls it to the middle.
   void goToLine(int line);
   int currentLine() const;
@@ -32,6 +36,8 @@ class CodePane : public QPlainTextEdit {
 
  signals:
   void lineSelected(int line);
+  /// A click beside the text.
+  void marginClicked(int line);
 
  protected:
   void resizeEvent(QResizeEvent* event) override;
@@ -54,6 +60,8 @@ class CodePane : public QPlainTextEdit {
   Margin* left_;
   Margin* right_;
   std::map<int, LineMark> marks_;
+  std::map<int, bool> breakpoints_;
+  int stopLine_ = 0;
   bool hasNotes_ = false;
 };
 

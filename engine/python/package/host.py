@@ -2,7 +2,8 @@
 
     python -m fusebox.host script.py [args...] | -m module [args...] | -c code [args...]
 
-Environment: FUSEBOX_ENGINE (fusebox, stock or eager), FUSEBOX_SESSION (file to write), FUSEBOX_RECORD ("0": write none).
+Environment: FUSEBOX_ENGINE (fusebox, stock or eager), FUSEBOX_SESSION (file to write), FUSEBOX_RECORD ("0": write none),
+FUSEBOX_CONTROL and FUSEBOX_CONTROL_TOKEN (socket of the window or console that debugs the compiler).
 PyTorch is not imported before the program does it: engine and recorder start with that import.
 """
 
@@ -69,6 +70,8 @@ class Host:
         self.engine = environment.get("FUSEBOX_ENGINE", "fusebox")
         self.session = environment.get("FUSEBOX_SESSION", "") if environment.get("FUSEBOX_RECORD", "1") != "0" else ""
         self.recording = False
+        # Taken out of the environment: programs that this one starts are not being debugged.
+        self.control = environment.pop("FUSEBOX_CONTROL", ""), environment.pop("FUSEBOX_CONTROL_TOKEN", "")
 
     def start_engine(self):
         if self.engine == "eager":
@@ -82,8 +85,17 @@ class Host:
                       "`fusebox run --engine stock` runs the script with PyTorch's own compiler.", file=sys.stderr)
                 raise SystemExit(3) from None
             _install.install()
+            if self.control[0]:
+                self.attach_debugger()
         if self.session:
             self.start_recording()
+
+    def attach_debugger(self):
+        from . import _engine
+        try:
+            _engine.attach_debugger(*self.control)
+        except RuntimeError as error:
+            print(f"fusebox: running without the debugger: {error}", file=sys.stderr)
 
     def start_recording(self):
         from . import _recording

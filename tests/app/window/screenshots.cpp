@@ -2,8 +2,10 @@
 // QT_SCALE_FACTOR=2 makes them large.
 // window_screenshots --picture FILE SESSION: the picture of README.md.
 // window_screenshots --compare FOLDER A B: the comparison of two sessions, in both themes.
+// window_screenshots --debug FOLDER SCRIPT: the debug panel at stops of a script, with the fusebox beside this program.
 #include <QApplication>
 #include <QDir>
+#include <QFileInfo>
 #include <QSettings>
 #include <QStandardPaths>
 #include <QTemporaryDir>
@@ -51,6 +53,61 @@ int takeComparison(const QDir& folder, const QString& a, const QString& b) {
   return 0;
 }
 
+/// The panel's tabs at a line, a pass, a fusion and a launch.
+int takeDebugPictures(const QDir& folder, const QString& script) {
+  QDir().mkpath(folder.path());
+  for (const auto& [name, mode] : {std::pair{"light", views::Theme::Mode::Light}, {"dark", views::Theme::Mode::Dark}}) {
+    views::Theme::instance().apply(mode);
+    window::MainWindow window(QCoreApplication::applicationDirPath() + QStringLiteral("/fusebox"));
+    window.resize(1280, 800);
+    window.show();
+    window.docks()->applyLayout(window::DockHost::Layout::Debug);
+    auto* debugger = window.debugger();
+    const auto grab = [&](const QString& what) {
+      QTest::qWait(900);
+      window.grab().save(folder.filePath(QStringLiteral("debug-%1-%2.png").arg(what, QString::fromLatin1(name))));
+    };
+    const auto stopped = [&] { return QTest::qWaitFor([&] { return debugger->state() == window::DebugController::State::Stopped; }, 60000); };
+    window::RunRequest request;
+    request.script = script;
+    debugger->addBreakpoint({{"kind", "pass"}, {"name", "decompose"}, {"when", "after"}});
+    debugger->addBreakpoint({{"kind", "fusion"}, {"once", true}});
+    debugger->addBreakpoint({{"kind", "kernel_compile"}, {"when", "after"}, {"once", true}});
+    debugger->addBreakpoint({{"kind", "kernel_launch"}, {"once", true}});
+    debugger->addBreakpoint({{"kind", "line"}, {"name", "helper"}});
+    window.debugScript(request, {{{"kind", "compile"}, {"once", true}}});
+    if (!stopped()) return 1;
+    grab("compile");
+    debugger->resume();
+    QTest::qWait(300);
+    for (int i = 0; i < 2; ++i) {
+      debugger->step("over", false);
+      QTest::qWait(300);
+    }
+    if (!stopped()) return 1;
+    QTest::qWait(1500);
+    for (int tab : {0, 1, 2, 3, 8}) {
+      window.debugPanel()->tabs()->setCurrentIndex(tab);
+      grab(QStringLiteral("line-%1").arg(tab));
+    }
+    window.debugPanel()->tabs()->setCurrentIndex(0);
+    for (const char* what : {"pass", "fusion", "kernel", "launch"}) {
+      debugger->resume();
+      QTest::qWait(200);
+      if (!stopped()) return 1;
+      grab(QString::fromLatin1(what));
+    }
+    window.debugPanel()->tabs()->setCurrentIndex(6);
+    grab("breakpoints");
+    window.debugPanel()->tabs()->setCurrentIndex(7);
+    grab("settings");
+    debugger->kill();
+    QTest::qWait(1500);
+    grab("killed");
+  }
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -67,6 +124,9 @@ int main(int argc, char** argv) {
     const QDir folder(QString::fromLocal8Bit(argv[2]));
     QDir().mkpath(folder.path());
     return takeComparison(folder, QString::fromLocal8Bit(argv[3]), QString::fromLocal8Bit(argv[4]));
+  }
+  if (argc == 4 && QByteArray(argv[1]) == "--debug") {
+    return takeDebugPictures(QDir(QString::fromLocal8Bit(argv[2])), QFileInfo(QString::fromLocal8Bit(argv[3])).absoluteFilePath());
   }
   const QDir folder(QString::fromLocal8Bit(argv[1]));
   QDir().mkpath(folder.path());

@@ -1,0 +1,52 @@
+#include <fmt/format.h>
+
+#include "app/cli/commands.h"
+#include "app/cli/debug_console.h"
+#include "app/cli/run_preparation.h"
+
+namespace fusebox::cli {
+namespace {
+
+/// One option's text as the words of a break command.
+std::vector<std::string> wordsOf(const std::string& text) {
+  std::vector<std::string> words;
+  for (size_t at = 0; (at = text.find_first_not_of(' ', at)) != std::string::npos;) {
+    const size_t end = std::min(text.find(' ', at), text.size());
+    words.push_back(text.substr(at, end - at));
+    at = end;
+  }
+  return words;
+}
+
+}  // namespace
+
+Result<nlohmann::json> firstBreakpoints(const DebugOptions& options) {
+  nlohmann::json list = nlohmann::json::array();
+  if (!options.go) list.push_back({{"kind", "compile"}, {"once", true}});
+  for (const std::string& text : options.breakpoints) {
+    auto made = debugging::parseBreakpoint(wordsOf(text));
+    if (!made) return made;
+    list.push_back(std::move(*made));
+  }
+  return list;
+}
+
+int debugAtConsole(const DebugOptions& options) {
+  auto breakpoints = firstBreakpoints(options);
+  if (!breakpoints) return complainUsage("--break: " + breakpoints.error().message);
+  auto run = prepareRun(options.run);
+  if (!run) return complain(run.error());
+  debugging::DebugClient client;
+  client.server().setFirstBreakpoints(std::move(*breakpoints));
+  if (auto listening = client.server().listen(); !listening) return complain(listening.error());
+  for (const auto& [name, value] : client.server().environment()) run->environment[name] = value;
+  DebuggedProcess process;
+  if (auto started = process.start(run->command, run->environment, options.run.json); !started)
+    return complain(started.error());
+  DebugConsole console(client, process, options.run.json);
+  const ScriptEnd end = console.run();
+  if (!run->session.empty()) fmt::print(stderr, "fusebox: recorded {}\n", run->session);
+  return end.exitCode;
+}
+
+}  // namespace fusebox::cli

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "app/cli/run_arguments.h"
+#include "app/cli/script_process.h"
+#include "engine/support/result.h"
+
+namespace fusebox::cli {
+
+/// A run that can be started: checked, with its session's place decided.
+struct PreparedRun {
+  std::vector<std::string> command;
+  std::map<std::string, std::string> environment;
+  std::string session;  ///< empty: none is recorded
+};
+
+/// InvalidArgument, NotFound or Io say what is wrong with the script, the interpreter or the session's place.
+Result<PreparedRun> prepareRun(const RunOptions& options);
+
+/// On stderr: which signal ended the script; nothing if none did.
+void sayHowItEnded(const ScriptEnd& end);
+
+}  // namespace fusebox::cli

@@ -1,0 +1,255 @@
+#include "app/debug/command_words.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace fusebox::debugging {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::array kKinds{"compile", "line",   "graph_break",    "guard_failure", "recompile",
+                            "pass",    "fusion", "kernel_compile", "kernel_launch", "error"};
+
+constexpr CommandWord kCommands[] = {
+    {"break", "b", "FILE:LINE | FUNCTION | KIND [NAME] [before|after]",
+     "Stop at a line or function while it is traced, or at an event of the compiler. KIND: compile, graph_break, "
+     "guard_failure, "
+     "recompile, pass, fusion, kernel_compile, kernel_launch, error. NAME: of a pass, node, operation, kernel or "
+     "function; * stands "
+     "for anything.",
+     "Breakpoints"},
+    {"tbreak", "tb", "as break", "The same, once.", "Breakpoints"},
+    {"breakpoints", "info", "", "List the breakpoints.", "Breakpoints"},
+    {"delete", "d", "NUMBER", "Remove a breakpoint.", "Breakpoints"},
+    {"disable", "", "NUMBER", "Keep a breakpoint, but do not stop at it.", "Breakpoints"},
+    {"enable", "", "NUMBER", "Stop at it again.", "Breakpoints"},
+    {"continue", "c", "[&]", "Go on to the next breakpoint. With & the prompt comes back at once (then: pause, wait).",
+     "Running"},
+    {"until", "u", "KIND", "Go on to the next event of that kind: until recompile, until graph_break.", "Running"},
+    {"next", "n", "", "Step over: the next line of this frame, the next pass at this level.", "Running"},
+    {"step", "s", "", "Step into: the next line of any frame, the passes inside a stage.", "Running"},
+    {"finish", "out", "", "Step out: the caller's frame, the stage around a pass.", "Running"},
+    {"nexti", "ni", "", "Step over, by bytecode instruction.", "Running"},
+    {"stepi", "si", "", "Step into, by bytecode instruction.", "Running"},
+    {"pause", "interrupt", "", "Stop at the next event of the compiler or kernel launch.", "Running"},
+    {"wait", "", "", "Wait for the next stop, or the end.", "Running"},
+    {"where", "w", "", "Where the program is stopped.", "Looking"},
+    {"locals", "l", "[FRAMES UP]", "Local variables: value, and the source that guards will name.", "Looking"},
+    {"stack", "", "[FRAMES UP]", "The value stack of the frame, top first.", "Looking"},
+    {"frames", "bt backtrace", "", "The frames that are being traced, innermost first.", "Looking"},
+    {"code", "disassemble", "[FRAMES UP]", "Bytecode round the current instruction.", "Looking"},
+    {"guards", "g", "", "The assumptions made so far.", "Looking"},
+    {"graph", "", "", "The graph captured so far.", "Looking"},
+    {"ir", "", "", "What the pass starts from, and what it made.", "Looking"},
+    {"diff", "", "", "Only the lines that the pass changed.", "Looking"},
+    {"fusions", "", "", "The fusion about to be decided, and those that wait, best first.", "Looking"},
+    {"kernel", "k", "", "Loop IR of the kernel, and its code once there is some.", "Looking"},
+    {"arguments", "args", "", "Buffers of the launch, with their first values.", "Looking"},
+    {"options", "", "", "Settings of the compiler.", "Changing"},
+    {"set", "", "NAME VALUE", "Change a setting: set fuse false, set max_fusion_size 8.", "Changing"},
+    {"forbid", "", "[A,B]",
+     "Do not fuse these operations (at a fusion stop without names: these two), now and in graphs to come.",
+     "Changing"},
+    {"force", "", "[A,B]", "Fuse them whether it pays or not, where that is possible.", "Changing"},
+    {"allow", "clear", "A,B", "Take a rule back.", "Changing"},
+    {"skip", "", "", "Leave this frame to Python; the session says so.", "Changing"},
+    {"status", "", "", "Stopped or running, and the breakpoints, as the host sees it.", "Ending"},
+    {"detach", "", "", "Let the program go on undebugged.", "Ending"},
+    {"kill", "", "", "End the program at once.", "Ending"},
+    {"quit", "q exit", "", "Kill the program and leave.", "Ending"},
+    {"help", "h ?", "[COMMAND]", "This list, or one command in full.", "Ending"},
+};
+
+/// Commands that are one request without arguments.
+struct Plain {
+  std::string_view name;
+  const char* request;
+};
+constexpr Plain kPlain[] = {
+    {"continue", R"({"do":"continue"})"},
+    {"next", R"({"do":"step","how":"over"})"},
+    {"step", R"({"do":"step","how":"into"})"},
+    {"finish", R"({"do":"step","how":"out"})"},
+    {"nexti", R"({"do":"step","how":"over","unit":"instruction"})"},
+    {"stepi", R"({"do":"step","how":"into","unit":"instruction"})"},
+    {"pause", R"({"do":"pause"})"},
+    {"frames", R"({"do":"ask","what":"frames"})"},
+    {"guards", R"({"do":"ask","what":"guards"})"},
+    {"graph", R"({"do":"ask","what":"graph"})"},
+    {"ir", R"({"do":"ask","what":"ir"})"},
+    {"diff", R"({"do":"ask","what":"ir"})"},
+    {"fusions", R"({"do":"ask","what":"fusions"})"},
+    {"kernel", R"({"do":"ask","what":"kernel"})"},
+    {"arguments", R"({"do":"ask","what":"arguments"})"},
+    {"options", R"({"do":"options"})"},
+    {"skip", R"({"do":"skip"})"},
+    {"status", R"({"do":"status"})"},
+    {"breakpoints", R"({"do":"break.list"})"},
+    {"kill", R"({"do":"kill"})"},
+};
+
+std::vector<std::string> wordsOf(const std::string& line) {
+  std::vector<std::string> words;
+  size_t at = 0;
+  while ((at = line.find_first_not_of(" \t", at)) != std::string::npos) {
+    const size_t end = std::min(line.find_first_of(" \t", at), line.size());
+    words.push_back(line.substr(at, end - at));
+    at = end;
+  }
+  return words;
+}
+
+bool hasAlias(const CommandWord& command, std::string_view word) {
+  std::string_view rest = command.aliases;
+  while (!rest.empty()) {
+    const size_t end = rest.find(' ');
+    if (rest.substr(0, end) == word) return true;
+    rest = end == std::string_view::npos ? std::string_view() : rest.substr(end + 1);
+  }
+  return false;
+}
+
+bool isNumber(const std::string& word) {
+  return !word.empty() && word.size() < 10 &&
+         std::all_of(word.begin(), word.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+tl::unexpected<Error> usage(const CommandWord& command) {
+  return fail(ErrorCode::InvalidArgument, fmt::format("write: {} {}", command.name, command.arguments));
+}
+
+std::string kindCalled(std::string word) {
+  std::replace(word.begin(), word.end(), '-', '_');
+  if (word == "break") return "graph_break";
+  if (word == "guard") return "guard_failure";
+  if (word == "kernel") return "kernel_compile";
+  if (word == "launch") return "kernel_launch";
+  return std::find(kKinds.begin(), kKinds.end(), word) == kKinds.end() ? std::string() : word;
+}
+
+Result<json> requestOf(const CommandWord& command, const std::vector<std::string>& words) {
+  const std::string_view name = command.name;
+  for (const Plain& plain : kPlain) {
+    if (plain.name != name) continue;
+    if (!words.empty()) return usage(command);
+    return json::parse(plain.request);
+  }
+  if (name == "break" || name == "tbreak") {
+    auto request = parseBreakpoint(words);
+    if (!request) return request;
+    (*request)["do"] = "break.add";
+    if (name == "tbreak") (*request)["once"] = true;
+    return request;
+  }
+  if (name == "delete" || name == "disable" || name == "enable") {
+    if (words.size() != 1 || !isNumber(words[0])) return usage(command);
+    if (name == "delete") return json{{"do", "break.remove"}, {"breakpoint", std::stoll(words[0])}};
+    return json{{"do", "break.enable"}, {"breakpoint", std::stoll(words[0])}, {"enabled", name == "enable"}};
+  }
+  if (name == "until") {
+    const std::string kind = words.size() == 1 ? kindCalled(words[0]) : std::string();
+    if (kind.empty()) return usage(command);
+    return json{{"do", "continue"}, {"until", kind}};
+  }
+  if (name == "locals" || name == "stack" || name == "code") {
+    if (words.size() > 1 || (words.size() == 1 && !isNumber(words[0]))) return usage(command);
+    return json{{"do", "ask"}, {"what", std::string(name) + (words.empty() ? "" : ":" + words[0])}};
+  }
+  if (name == "set") {
+    if (words.size() != 2) return usage(command);
+    json value = json::parse(words[1], nullptr, false);
+    if (words[1] == "True" || words[1] == "False") value = words[1] == "True";
+    return json{{"do", "set"}, {"name", words[0]}, {"value", value.is_discarded() ? json(words[1]) : value}};
+  }
+  if (name == "forbid" || name == "force" || name == "allow") {
+    std::string rule;
+    for (const std::string& word : words) rule += word;
+    if (name == "allow" && rule.empty()) return usage(command);
+    return json{{"do", "fusion"}, {"verb", name == "allow" ? "clear" : std::string(name)}, {"rule", rule}};
+  }
+  return json();  // the console's own
+}
+
+}  // namespace
+
+std::span<const CommandWord> commandWords() { return kCommands; }
+
+const CommandWord* findCommand(std::string_view word) {
+  const CommandWord* shortened = nullptr;
+  bool ambiguous = false;
+  for (const CommandWord& command : kCommands) {
+    if (command.name == word || hasAlias(command, word)) return &command;
+    if (!word.empty() && command.name.starts_with(word)) {
+      ambiguous |= shortened != nullptr;
+      shortened = &command;
+    }
+  }
+  return ambiguous ? nullptr : shortened;
+}
+
+Result<json> parseBreakpoint(const std::vector<std::string>& words) {
+  if (words.empty())
+    return fail(ErrorCode::InvalidArgument, "stop where? FILE:LINE, a function, or a kind of event (help break)");
+  if (const std::string kind = kindCalled(words[0]); !kind.empty() && kind != "line") {
+    json description{{"kind", kind}};
+    for (size_t i = 1; i < words.size(); ++i) {
+      if (words[i] == "before" || words[i] == "after")
+        description["when"] = words[i];
+      else if (!description.contains("name"))
+        description["name"] = words[i];
+      else
+        return fail(ErrorCode::InvalidArgument, "one name is enough: " + words[i]);
+    }
+    return description;
+  }
+  if (words.size() != 1)
+    return fail(ErrorCode::InvalidArgument, "\"" + words[0] + "\" is no kind of event (help break)");
+  const size_t colon = words[0].rfind(':');
+  if (colon == std::string::npos) return json{{"kind", "line"}, {"name", words[0]}};
+  const std::string line = words[0].substr(colon + 1);
+  if (colon == 0 || !isNumber(line)) return fail(ErrorCode::InvalidArgument, "write FILE:LINE");
+  return json{{"kind", "line"}, {"file", words[0].substr(0, colon)}, {"line", std::stoll(line)}};
+}
+
+Result<ParsedCommand> parseCommand(const std::string& line) {
+  ParsedCommand parsed;
+  parsed.words = wordsOf(line);
+  if (parsed.words.empty()) return fail(ErrorCode::InvalidArgument, "nothing was asked");
+  const CommandWord* command = findCommand(parsed.words[0]);
+  if (!command)
+    return fail(ErrorCode::InvalidArgument, "there is no command \"" + parsed.words[0] + "\" (help lists them)");
+  parsed.words.erase(parsed.words.begin());
+  parsed.name = command->name;
+  if (!parsed.words.empty() && parsed.words.back() == "&") {
+    parsed.inBackground = true;
+    parsed.words.pop_back();
+  }
+  auto request = requestOf(*command, parsed.words);
+  if (!request) return tl::unexpected(request.error());
+  parsed.request = std::move(*request);
+  return parsed;
+}
+
+std::string helpText(std::string_view word) {
+  if (!word.empty()) {
+    const CommandWord* command = findCommand(word);
+    if (!command) return fmt::format("there is no command \"{}\"\n", word);
+    const std::string aliases = command->aliases.empty() ? "" : fmt::format("  (also {})", command->aliases);
+    return fmt::format("{} {}{}\n  {}\n", command->name, command->arguments, aliases, command->help);
+  }
+  std::string text;
+  std::string_view group;
+  for (const CommandWord& command : kCommands) {
+    if (command.group != group) text += fmt::format("{}{}:\n", group.empty() ? "" : "\n", command.group);
+    group = command.group;
+    const std::string usage = fmt::format("{} {}", command.name, command.arguments);
+    text += usage.size() <= 24 ? fmt::format("  {:<24}  {}\n", usage, command.help)
+                               : fmt::format("  {}\n  {:<24}  {}\n", usage, "", command.help);
+  }
+  return text + "\nNames may be shortened. An empty line repeats the last step.\n";
+}
+
+}  // namespace fusebox::debugging

@@ -1,0 +1,289 @@
+#include "app/debug/debug_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+namespace fusebox::debugging {
+namespace {
+
+using nlohmann::json;
+
+constexpr size_t kWidest = 100;
+
+/// Columns side by side; the last is not padded.
+std::string table(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<size_t> widths;
+  for (const auto& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (size_t i = 0; i + 1 < row.size(); ++i) widths[i] = std::max(widths[i], std::min(row[i].size(), kWidest));
+  }
+  std::string text;
+  for (const auto& row : rows) {
+    text += " ";
+    for (size_t i = 0; i < row.size(); ++i)
+      text += i + 1 < row.size() ? fmt::format(" {:<{}}", row[i], widths[i]) : " " + row[i];
+    text.erase(text.find_last_not_of(' ') + 1);
+    text += "\n";
+  }
+  return text;
+}
+
+std::string baseName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+bool flag(const json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_boolean() && found->get<bool>();
+}
+
+std::string localsText(const json& rows) {
+  std::vector<std::vector<std::string>> cells;
+  for (const json& row : rows) {
+    std::string from = textField(row, "source");
+    if (from == textField(row, "name"))
+      from.clear();
+    else if (!from.empty())
+      from = "from " + from;
+    if (flag(row, "unread")) from += from.empty() ? "not read yet" : ", not read yet";
+    cells.push_back({textField(row, "name"), textField(row, "value"), from});
+  }
+  return cells.empty() ? "  no locals\n" : table(cells);
+}
+
+std::string stackText(const json& rows) {
+  std::vector<std::vector<std::string>> cells;
+  for (const json& row : rows)
+    cells.push_back({std::to_string(numberField(row, "index")), textField(row, "value"), textField(row, "source")});
+  return cells.empty() ? "  the stack is empty\n" : table(cells);
+}
+
+std::string framesText(const json& rows) {
+  std::string text;
+  int number = 0;
+  for (const json& row : rows)
+    text += fmt::format("  #{} {} ({}:{})  {}\n", number++, textField(row, "function"),
+                        baseName(textField(row, "file")), numberField(row, "line"), textField(row, "instruction"));
+  return text;
+}
+
+std::string codeText(const json& rows) {
+  std::string text;
+  int64_t line = -1;
+  for (const json& row : rows) {
+    const int64_t here = numberField(row, "line");
+    text += fmt::format("{} {:>5} {:>5}  {}\n", flag(row, "current") ? "->" : "  ",
+                        here == line ? "" : std::to_string(here), numberField(row, "offset"), textField(row, "text"));
+    line = here;
+  }
+  return text;
+}
+
+std::string guardsText(const json& answer) {
+  std::vector<std::vector<std::string>> cells;
+  const json rows = answer.value("guards", json::array());
+  for (const json& row : rows)
+    cells.push_back({textField(row, "kind"), textField(row, "source"), textField(row, "expected"),
+                     fmt::format("{}:{}", baseName(textField(row, "file")), numberField(row, "line"))});
+  return fmt::format("  {} guards so far\n", numberField(answer, "count")) + table(cells);
+}
+
+std::string indented(const std::string& text) {
+  std::string result = "  ";
+  for (char c : text) {
+    result += c;
+    if (c == '\n') result += "  ";
+  }
+  result.erase(result.find_last_not_of(" \n") + 1);
+  return result + "\n";
+}
+
+std::string irText(const json& answer) {
+  const std::string before = textField(answer, "before");
+  if (!flag(answer, "done")) return "before:\n" + indented(before);
+  if (!flag(answer, "changed")) return "unchanged:\n" + indented(before);
+  const std::string after = textField(answer, "after");
+  return after.empty() ? "before:\n" + indented(before) : "before:\n" + indented(before) + "after:\n" + indented(after);
+}
+
+std::string diffText(const json& answer) {
+  if (!flag(answer, "done")) return "  the pass has not run yet\n";
+  if (!flag(answer, "changed")) return "  the pass changed nothing\n";
+  std::string text;
+  for (const DiffLine& line : diffLines(textField(answer, "before"), textField(answer, "after")))
+    if (line.mark != ' ') text += fmt::format("{} {}\n", line.mark, line.text);
+  return text;
+}
+
+std::string fusionsText(const json& answer) {
+  std::vector<std::vector<std::string>> cells;
+  for (const json& row : answer.value("pending", json::array()))
+    cells.push_back({textField(row, "a"), textField(row, "b"), textField(row, "kind"),
+                     fmt::format("saves {} bytes", numberField(row, "score_bytes"))});
+  return fmt::format("  now: {} + {} ({}), saves {} bytes; {}\n  {} pairs wait:\n", textField(answer, "a"),
+                     textField(answer, "b"), textField(answer, "kind"), numberField(answer, "score_bytes"),
+                     textField(answer, "outlook"), numberField(answer, "pending_count")) +
+         table(cells);
+}
+
+std::string kernelText(const json& answer) {
+  std::string text = indented(textField(answer, "loop_ir"));
+  if (const std::string code = textField(answer, "assembly"); !code.empty())
+    text += fmt::format("\n  {} bytes for {}:\n", numberField(answer, "code_bytes"), textField(answer, "target")) +
+            indented(code);
+  return text;
+}
+
+std::string argumentsText(const json& rows) {
+  std::vector<std::vector<std::string>> cells;
+  for (const json& row : rows) {
+    std::string values;
+    for (const json& value : row.value("first_values", json::array()))
+      values += (values.empty() ? "" : " ") + (value.is_string() ? value.get<std::string>() : value.dump());
+    cells.push_back({textField(row, "name"), textField(row, "role"),
+                     textField(row, "dtype") + row.value("sizes", json("[?]")).dump(), values});
+  }
+  return table(cells);
+}
+
+std::string optionsText(const json& options) {
+  std::vector<std::vector<std::string>> cells;
+  if (options.is_object())
+    for (const auto& [name, value] : options.items()) cells.push_back({name, value.dump()});
+  return table(cells);
+}
+
+std::string breakpointsText(const json& answer) {
+  std::string text;
+  for (const json& b : answer.value("breakpoints", json::array()))
+    text += fmt::format("  {:>3}  {}{}{}  hit {} times\n", numberField(b, "breakpoint"), breakpointText(b),
+                        flag(b, "enabled") ? "" : "  (disabled)", flag(b, "once") ? "  (once)" : "",
+                        numberField(b, "hits"));
+  return text.empty() ? "  no breakpoints\n" : text;
+}
+
+std::string statusText(const json& answer) {
+  const std::string state = flag(answer, "stopped") ? stopText(answer.value("stop", json::object())) : "running\n";
+  return state + breakpointsText(answer);
+}
+
+std::string fusionRuleText(const json& answer) {
+  return fmt::format("  {} {}\n", textField(answer, "verb"), textField(answer, "rule"));
+}
+
+}  // namespace
+
+std::string textField(const json& object, const char* key) {
+  if (!object.is_object()) return {};
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+int64_t numberField(const json& object, const char* key, int64_t otherwise) {
+  if (!object.is_object()) return otherwise;
+  const auto found = object.find(key);
+  return found != object.end() && found->is_number_integer() ? found->get<int64_t>() : otherwise;
+}
+
+std::string stopText(const json& stop) {
+  const int64_t breakpoint = numberField(stop, "breakpoint");
+  const std::string why = breakpoint ? fmt::format("breakpoint {}", breakpoint) : textField(stop, "reason");
+  std::string text = fmt::format("stop {} ({}): {}\n", numberField(stop, "stop"), why, textField(stop, "title"));
+  if (const std::string file = textField(stop, "file"); !file.empty()) {
+    const std::string function = textField(stop, "function");
+    text += fmt::format("  at {}:{}{}\n", file, numberField(stop, "line"), function.empty() ? "" : " in " + function);
+  }
+  if (const std::string hint = textField(stop, "hint"); !hint.empty()) text += "  hint: " + hint + "\n";
+  return text;
+}
+
+std::string breakpointText(const json& b) {
+  const std::string kind = textField(b, "kind"), name = textField(b, "name"), when = textField(b, "when");
+  if (kind == "line")
+    return numberField(b, "line") ? fmt::format("{}:{}", textField(b, "file"), numberField(b, "line")) : name;
+  return kind + (name.empty() ? "" : " " + name) + (when.empty() ? "" : " " + when);
+}
+
+std::string answerText(const std::string& name, const json& result) {
+  using Writer = std::string (*)(const json&);
+  static const std::map<std::string, Writer> kWriters{
+      {"locals", localsText},
+      {"stack", stackText},
+      {"frames", framesText},
+      {"code", codeText},
+      {"guards", guardsText},
+      {"graph", [](const json& a) { return indented(textField(a, "text")); }},
+      {"ir", irText},
+      {"diff", diffText},
+      {"fusions", fusionsText},
+      {"kernel", kernelText},
+      {"arguments", argumentsText},
+      {"options", optionsText},
+      {"set", optionsText},
+      {"breakpoints", breakpointsText},
+      {"status", statusText},
+      {"forbid", fusionRuleText},
+      {"force", fusionRuleText},
+      {"allow", fusionRuleText},
+      {"break",
+       [](const json& b) {
+         return fmt::format("breakpoint {}: {}\n", numberField(b, "breakpoint"), breakpointText(b));
+       }},
+      {"tbreak",
+       [](const json& b) {
+         return fmt::format("breakpoint {}, once: {}\n", numberField(b, "breakpoint"), breakpointText(b));
+       }},
+      {"pause", [](const json&) { return std::string("pausing at the next event\n"); }},
+  };
+  const auto writer = kWriters.find(name);
+  return writer == kWriters.end() ? std::string() : writer->second(result);
+}
+
+namespace {
+
+std::vector<std::string> linesOf(const std::string& text) {
+  std::vector<std::string> lines;
+  size_t at = 0;
+  while (at < text.size()) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    lines.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return lines;
+}
+
+}  // namespace
+
+std::vector<DiffLine> diffLines(const std::string& before, const std::string& after) {
+  const std::vector<std::string> a = linesOf(before), b = linesOf(after);
+  size_t head = 0, tail = 0;
+  while (head < a.size() && head < b.size() && a[head] == b[head]) ++head;
+  while (tail < a.size() - head && tail < b.size() - head && a[a.size() - 1 - tail] == b[b.size() - 1 - tail]) ++tail;
+  const size_t n = a.size() - head - tail, m = b.size() - head - tail;
+  std::vector<DiffLine> lines;
+  for (size_t i = 0; i < head; ++i) lines.push_back({' ', a[i]});
+  constexpr size_t kMostCells = 4'000'000;
+  if (n > 0 && m > kMostCells / n) {
+    for (size_t i = 0; i < n; ++i) lines.push_back({'-', a[head + i]});
+    for (size_t i = 0; i < m; ++i) lines.push_back({'+', b[head + i]});
+  } else {
+    // longest[i][j]: of the common subsequences of a[i..] and b[j..]
+    std::vector<uint32_t> longest((n + 1) * (m + 1), 0);
+    auto at = [&](size_t i, size_t j) -> uint32_t& { return longest[i * (m + 1) + j]; };
+    for (size_t i = n; i-- > 0;)
+      for (size_t j = m; j-- > 0;)
+        at(i, j) = a[head + i] == b[head + j] ? at(i + 1, j + 1) + 1 : std::max(at(i + 1, j), at(i, j + 1));
+    for (size_t i = 0, j = 0; i < n || j < m;) {
+      if (i < n && j < m && a[head + i] == b[head + j])
+        lines.push_back({' ', a[head + i]}), ++i, ++j;
+      else if (i < n && (j == m || at(i + 1, j) >= at(i, j + 1)))
+        lines.push_back({'-', a[head + i++]});
+      else
+        lines.push_back({'+', b[head + j++]});
+    }
+  }
+  for (size_t i = a.size() - tail; i < a.size(); ++i) lines.push_back({' ', a[i]});
+  return lines;
+}
+
+}  // namespace fusebox::debugging

@@ -1,0 +1,195 @@
+#include "app/window/debug_controller.h"
+
+#include <QPointer>
+#include <QTimer>
+
+#include "app/debug/debug_text.h"
+
+namespace fusebox::window {
+
+using debugging::numberField;
+using debugging::textField;
+
+DebugController::DebugController(QObject* parent) : QObject(parent) {
+  client_.onStopped = [this](const Json&) {
+    emit stateChanged();
+    emit stopped();
+  };
+  client_.onResumed = [this] { emit stateChanged(); };
+  client_.onConnected = [this] {
+    learnIds();
+    emit stateChanged();
+  };
+  client_.onNotice = [this](const std::string& text) { emit noticed(QString::fromStdString(text)); };
+  client_.onDisconnected = [this](const std::string& why) {
+    for (Breakpoint& b : breakpoints_) b.hostId = 0;
+    emit stateChanged();
+    emit disconnected(QString::fromStdString(why));
+  };
+}
+
+Result<QMap<QString, QString>> DebugController::prepare(const Json& extra) {
+  client_.detach();
+  Json first = extra.is_array() ? extra : Json::array();
+  for (const Breakpoint& b : breakpoints_) {
+    Json description = b.description;
+    description["tag"] = b.tag;
+    first.push_back(std::move(description));
+  }
+  client_.server().setFirstBreakpoints(std::move(first));
+  if (auto listening = client_.server().listen(); !listening) return tl::unexpected(listening.error());
+  QMap<QString, QString> environment;
+  for (const auto& [name, value] : client_.server().environment())
+    environment.insert(QString::fromStdString(name), QString::fromStdString(value));
+  watch();
+  emit stateChanged();
+  return environment;
+}
+
+/// Follows the descriptor that is to be read: first the listener, then the connection.
+void DebugController::watch() {
+  const int fd = client_.server().fd();
+  if (notifier_ && notifier_->socket() == fd) return;
+  if (notifier_) {
+    notifier_->setEnabled(false);
+    notifier_.release()->deleteLater();  // it may be calling us
+  }
+  if (fd < 0) return;
+  notifier_ = std::make_unique<QSocketNotifier>(fd, QSocketNotifier::Read);
+  connect(notifier_.get(), &QSocketNotifier::activated, this, [this] {
+    client_.receive();
+    watch();
+  });
+}
+
+void DebugController::programEnded() {
+  if (client_.isConnected()) client_.receive();  // what it said last
+  client_.detach();
+  watch();
+  emit stateChanged();
+}
+
+DebugController::State DebugController::state() const {
+  auto& client = const_cast<debugging::DebugClient&>(client_);
+  if (client.isConnected()) return client.isStopped() ? State::Stopped : State::Running;
+  return client.server().fd() >= 0 ? State::Waiting : State::Off;
+}
+
+void DebugController::request(Json message, QObject* context, debugging::DebugClient::Answer answer) {
+  const QPointer<QObject> alive(context ? context : this);
+  client_.request(std::move(message), [this, alive, answer = std::move(answer)](bool ok, const Json& result) {
+    if (!alive) return;
+    if (answer)
+      answer(ok, result);
+    else if (!ok)
+      emit noticed(QString::fromStdString(result.is_string() ? result.get<std::string>() : result.dump()));
+  });
+}
+
+void DebugController::ask(const QString& what, QObject* context, debugging::DebugClient::Answer answer) {
+  request({{"do", "ask"}, {"what", what.toStdString()}}, context, std::move(answer));
+}
+
+void DebugController::step(const char* how, bool byInstruction) {
+  Json message{{"do", "step"}, {"how", how}};
+  if (byInstruction) message["unit"] = "instruction";
+  request(std::move(message));
+}
+
+void DebugController::resume(const char* untilKind) {
+  Json message{{"do", "continue"}};
+  if (untilKind) message["until"] = untilKind;
+  request(std::move(message));
+}
+
+void DebugController::fusion(const char* verb, const QString& rule) {
+  request({{"do", "fusion"}, {"verb", verb}, {"rule", rule.toStdString()}}, this, [this](bool ok, const Json& result) {
+    if (!ok)
+      emit noticed(QString::fromStdString(result.get<std::string>()));
+    else
+      emit noticed(tr("%1: %2").arg(QString::fromStdString(textField(result, "verb")),
+                                    QString::fromStdString(textField(result, "rule"))));
+  });
+}
+
+void DebugController::detach() {
+  client_.detach();
+  watch();
+  emit stateChanged();
+}
+
+void DebugController::addBreakpoint(Json description) {
+  Breakpoint made;
+  made.tag = nextTag_++;
+  made.description = std::move(description);
+  made.description.erase("do");
+  made.description["enabled"] = true;
+  breakpoints_.push_back(made);
+  if (client_.isConnected()) {
+    Json message = made.description;
+    message["do"] = "break.add";
+    message["tag"] = made.tag;
+    request(std::move(message), this, [this, tag = made.tag](bool ok, const Json& result) {
+      for (size_t i = 0; i < breakpoints_.size(); ++i) {
+        if (breakpoints_[i].tag != tag) continue;
+        if (ok) {
+          breakpoints_[i].hostId = numberField(result, "breakpoint");
+        } else {
+          breakpoints_.erase(breakpoints_.begin() + static_cast<std::ptrdiff_t>(i));
+          emit noticed(QString::fromStdString(result.is_string() ? result.get<std::string>() : result.dump()));
+          emit breakpointsChanged();
+        }
+        return;
+      }
+    });
+  }
+  emit breakpointsChanged();
+}
+
+void DebugController::removeBreakpoint(size_t index) {
+  if (index >= breakpoints_.size()) return;
+  const int64_t id = breakpoints_[index].hostId;
+  breakpoints_.erase(breakpoints_.begin() + static_cast<std::ptrdiff_t>(index));
+  if (client_.isConnected() && id)
+    request({{"do", "break.remove"}, {"breakpoint", id}}, this, [](bool, const Json&) {});
+  emit breakpointsChanged();
+}
+
+void DebugController::enableBreakpoint(size_t index, bool on) {
+  if (index >= breakpoints_.size()) return;
+  breakpoints_[index].description["enabled"] = on;
+  if (const int64_t id = breakpoints_[index].hostId; client_.isConnected() && id)
+    request({{"do", "break.enable"}, {"breakpoint", id}, {"enabled", on}}, this, [](bool, const Json&) {});
+  emit breakpointsChanged();
+}
+
+void DebugController::toggleLine(const QString& file, int line) {
+  for (size_t i = 0; i < breakpoints_.size(); ++i) {
+    const Json& d = breakpoints_[i].description;
+    if (textField(d, "file") == file.toStdString() && numberField(d, "line") == line) return removeBreakpoint(i);
+  }
+  addBreakpoint({{"kind", "line"}, {"file", file.toStdString()}, {"line", line}});
+}
+
+std::map<int, bool> DebugController::linesOf(const QString& file) const {
+  std::map<int, bool> lines;
+  for (const Breakpoint& b : breakpoints_) {
+    const std::string wanted = textField(b.description, "file");
+    const QString path = QString::fromStdString(wanted);
+    if (wanted.empty() || (file != path && !file.endsWith(QLatin1Char('/') + path))) continue;
+    lines[static_cast<int>(numberField(b.description, "line"))] = b.description.value("enabled", true);
+  }
+  return lines;
+}
+
+/// The program has numbered the breakpoints that it was greeted with; the tags tell which is which.
+void DebugController::learnIds() {
+  request({{"do", "break.list"}}, this, [this](bool ok, const Json& result) {
+    if (!ok) return;
+    for (const Json& known : result.value("breakpoints", Json::array()))
+      for (Breakpoint& b : breakpoints_)
+        if (b.tag == numberField(known, "tag", -1)) b.hostId = numberField(known, "breakpoint");
+  });
+}
+
+}  // namespace fusebox::window

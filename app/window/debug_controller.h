@@ -1,0 +1,78 @@
+#pragma once
+
+#include <QMap>
+#include <QObject>
+#include <QSocketNotifier>
+#include <memory>
+#include <vector>
+
+#include "app/debug/debug_client.h"
+
+namespace fusebox::window {
+
+/// The debugged program behind the window: owns the control channel and the breakpoints, which outlive runs. Never
+/// waits for the program: answers arrive by the event loop, and a program that hangs or dies changes only the state.
+class DebugController : public QObject {
+  Q_OBJECT
+ public:
+  using Json = nlohmann::json;
+  struct Breakpoint {
+    Json description;    ///< as break.add takes it, with `enabled`
+    int64_t hostId = 0;  ///< in the program that runs; 0: unknown there
+    int64_t tag = 0;
+  };
+  enum class State { Off, Waiting, Running, Stopped };
+
+  explicit DebugController(QObject* parent = nullptr);
+
+  /// Opens a channel for a program about to be started, and gives what its environment needs. `extra`: breakpoints for
+  /// its start only.
+  Result<QMap<QString, QString>> prepare(const Json& extra);
+  /// The program's process has ended.
+  void programEnded();
+
+  State state() const;
+  /// The message of the current stop; null unless stopped.
+  const Json& stop() const { return client_.stop(); }
+
+  /// Any request of the protocol. `answer` may be empty; it is not called after `context` has gone.
+  void request(Json message, QObject* context = nullptr, debugging::DebugClient::Answer answer = {});
+  void ask(const QString& what, QObject* context, debugging::DebugClient::Answer answer);
+  void step(const char* how, bool byInstruction);
+  void resume(const char* untilKind = nullptr);
+  void pause() { request({{"do", "pause"}}); }
+  void skipFrame() { request({{"do", "skip"}}); }
+  void fusion(const char* verb, const QString& rule = {});
+  void detach();
+  /// Ends the program at once, whatever it is doing.
+  void kill() { request({{"do", "kill"}}); }
+
+  const std::vector<Breakpoint>& breakpoints() const { return breakpoints_; }
+  void addBreakpoint(Json description);
+  void removeBreakpoint(size_t index);
+  void enableBreakpoint(size_t index, bool on);
+  /// Adds or removes the one at a line.
+  void toggleLine(const QString& file, int line);
+  /// Enabled and disabled lines of one file.
+  std::map<int, bool> linesOf(const QString& file) const;
+
+ signals:
+  void stateChanged();
+  void stopped();
+  void breakpointsChanged();
+  /// Something that the person should know.
+  void noticed(const QString& text);
+  /// The channel to a program that was being debugged ended.
+  void disconnected(const QString& why);
+
+ private:
+  void watch();
+  void learnIds();
+
+  debugging::DebugClient client_;
+  std::unique_ptr<QSocketNotifier> notifier_;
+  std::vector<Breakpoint> breakpoints_;
+  int64_t nextTag_ = 1;
+};
+
+}  // namespace fusebox::window

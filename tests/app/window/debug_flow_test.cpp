@@ -1,0 +1,234 @@
+// Debugging in the window, by keys and clicks, with the real program. Needs bin/fusebox and the engine host.
+#include <QApplication>
+#include <QFile>
+#include <QLabel>
+#include <QLineEdit>
+#include <QPlainTextEdit>
+#include <QPushButton>
+#include <QSettings>
+#include <QStandardPaths>
+#include <QTemporaryDir>
+#include <QToolButton>
+#include <QtTest>
+
+#include "app/debug/debug_text.h"
+#include "app/window/main_window.h"
+#include "views/source/source_view.h"
+#include "views/widgets/theme.h"
+
+using namespace fusebox::window;
+using fusebox::debugging::numberField;
+using fusebox::debugging::textField;
+using fusebox::views::DataTable;
+using State = DebugController::State;
+
+namespace {
+
+constexpr int kLong = 60000;
+
+const char kScript[] =
+    "import torch\n"  // 1
+    "\n"
+    "\n"
+    "def helper(x):\n"  // 4
+    "    y = x * 2\n"
+    "    return y + 1\n"  // 6
+    "\n"
+    "\n"
+    "@torch.compile(dynamic=False)\n"
+    "def f(x, k):\n"  // 10
+    "    a = helper(x)\n"
+    "    b = torch.softmax(a, -1) * k\n"  // 12
+    "    return b.sum(-1)\n"
+    "\n"
+    "\n"
+    "for k in (1, 2):\n"
+    "    print('result', f(torch.ones(4, 8), k).tolist())\n";
+
+}  // namespace
+
+class DebugFlowTest : public QObject {
+  Q_OBJECT
+  QTemporaryDir folder_;
+  std::unique_ptr<MainWindow> window_;
+
+  DebugController* debugger() const { return window_->debugger(); }
+  DebugPanel* panel() const { return window_->debugPanel(); }
+  template <class T>
+  T* find(const char* name) const {
+    return window_->findChild<T*>(QString::fromLatin1(name));
+  }
+  int64_t stops() const { return numberField(debugger()->stop(), "stop"); }
+  std::string kind() const { return textField(debugger()->stop(), "kind"); }
+  int line() const { return static_cast<int>(numberField(debugger()->stop(), "line")); }
+  QString output() const { return window_->outputPanel()->text(); }
+
+  void start() {
+    QFile file(folder_.filePath("program.py"));
+    QVERIFY(file.open(QIODevice::WriteOnly));
+    file.write(kScript);
+    file.close();
+    QTest::keyClick(window_.get(), Qt::Key_R, Qt::ControlModifier | Qt::ShiftModifier);
+    auto* script = find<QLineEdit>("runDialog.script");
+    QVERIFY(script);
+    script->setText(file.fileName());
+    QTest::keyClick(script, Qt::Key_Return);
+    QTRY_VERIFY_WITH_TIMEOUT(debugger()->state() == State::Stopped, kLong);
+  }
+  /// A key, and the stop that it leads to.
+  void stepBy(Qt::Key key, Qt::KeyboardModifiers modifiers = {}) {
+    const int64_t before = stops();
+    QElapsedTimer clock;
+    clock.start();
+    QTest::keyClick(window_.get(), key, modifiers);
+    QTRY_VERIFY_WITH_TIMEOUT(debugger()->state() == State::Stopped && stops() > before, kLong);
+    slowest_ = std::max(slowest_, clock.elapsed());
+  }
+  QString cell(const char* table, int row, int column) const {
+    auto* found = find<QTableView>(table);
+    return found && found->model()->rowCount() > row ? found->model()->index(row, column).data().toString() : QString();
+  }
+  void end() {
+    QTest::keyClick(window_.get(), Qt::Key_F5);
+    QTRY_VERIFY_WITH_TIMEOUT(!window_->runner()->running() || debugger()->state() == State::Stopped, kLong);
+  }
+  qint64 slowest_ = 0;
+
+ private slots:
+  void initTestCase() {
+    QStandardPaths::setTestModeEnabled(true);
+    QCoreApplication::setOrganizationName("fusebox-tests");
+    QCoreApplication::setApplicationName("window-debug");
+    fusebox::views::Theme::instance().apply(fusebox::views::Theme::Mode::Light);
+    if (!QFile::exists(QCoreApplication::applicationDirPath() + "/fusebox")) QSKIP("bin/fusebox is not built");
+  }
+  void init() {
+    QSettings().clear();
+    window_ = std::make_unique<MainWindow>(QCoreApplication::applicationDirPath() + QStringLiteral("/fusebox"));
+    window_->resize(1280, 800);
+    window_->show();
+    window_->activateWindow();
+    QVERIFY(QTest::qWaitForWindowActive(window_.get()));
+  }
+  void cleanup() { window_.reset(); }
+
+  void shortcutsDoNotCollide() {
+    QVERIFY2(window_->registry()->conflicts().isEmpty(), qPrintable(window_->registry()->conflicts().join('\n')));
+  }
+
+  void stepsByKeysAndShowsWhatItKnows() {
+    start();
+    QCOMPARE(kind(), std::string("compile"));
+    QVERIFY(find<QLabel>("debug.state")->text().contains("compile of f"));
+    QTRY_COMPARE_WITH_TIMEOUT(cell("debug.locals", 0, 0), QStringLiteral("x"), kLong);
+    QVERIFY(cell("debug.locals", 0, 1).contains("Float[4, 8]"));
+    stepBy(Qt::Key_F11);
+    QCOMPARE(kind(), std::string("line"));
+    while (line() != 11) stepBy(Qt::Key_F10);
+    stepBy(Qt::Key_F11);
+    QCOMPARE(textField(debugger()->stop(), "function"), std::string("helper"));
+    stepBy(Qt::Key_F10);
+    stepBy(Qt::Key_F10);
+    QCOMPARE(line(), 6);
+    QTRY_COMPARE_WITH_TIMEOUT(cell("debug.locals", 1, 0), QStringLiteral("y"), kLong);
+    // Frames: a click on the caller shows its locals.
+    panel()->tabs()->setCurrentIndex(1);
+    QTRY_COMPARE_WITH_TIMEOUT(cell("debug.frames", 1, 1), QStringLiteral("f"), kLong);
+    auto* frames = find<QTableView>("debug.frames");
+    QTest::mouseClick(frames->viewport(), Qt::LeftButton, {},
+                      frames->visualRect(frames->model()->index(1, 1)).center());
+    panel()->tabs()->setCurrentIndex(0);
+    QTRY_COMPARE_WITH_TIMEOUT(cell("debug.locals", 1, 0), QStringLiteral("k"), kLong);
+    stepBy(Qt::Key_F11, Qt::ShiftModifier);
+    QCOMPARE(textField(debugger()->stop(), "function"), std::string("f"));
+    QVERIFY2(slowest_ < 1000, qPrintable(QString::number(slowest_)));
+    end();
+    QTRY_VERIFY_WITH_TIMEOUT(output().contains("result [1.0"), kLong);
+  }
+
+  void clickBesideALineStopsThere() {
+    start();
+    QTRY_VERIFY_WITH_TIMEOUT(window_->session() && window_->session()->isOpen(), kLong);
+    auto* source = qobject_cast<fusebox::views::SourceView*>(window_->docks()->view("source"));
+    window_->goTo(fusebox::views::Location::sourceLine(folder_.filePath("program.py").toStdString(), 12));
+    QTRY_VERIFY_WITH_TIMEOUT(
+        source->path() == folder_.filePath("program.py").toStdString() && source->code()->blockCount() > 12, kLong);
+    source->code()->goToLine(12);
+    const QRect at = source->code()->cursorRect();
+    const QPoint beside = source->code()->viewport()->mapTo(window_.get(), QPoint(-20, at.center().y()));
+    QTest::mouseClick(window_->childAt(beside), Qt::LeftButton, {},
+                      window_->childAt(beside)->mapFrom(window_.get(), beside));
+    QTRY_COMPARE_WITH_TIMEOUT(debugger()->breakpoints().size(), size_t{1}, kLong);
+    stepBy(Qt::Key_F5);
+    QCOMPARE(line(), 12);
+    QCOMPARE(textField(debugger()->stop(), "reason"), std::string("breakpoint"));
+    // The same click takes it away; then the next recompile, by the button.
+    QTest::mouseClick(window_->childAt(beside), Qt::LeftButton, {},
+                      window_->childAt(beside)->mapFrom(window_.get(), beside));
+    QTRY_VERIFY_WITH_TIMEOUT(debugger()->breakpoints().empty(), kLong);
+    const int64_t before = stops();
+    QTest::mouseClick(find<QToolButton>("debug.button.debug.untilRecompile"), Qt::LeftButton);
+    QTRY_VERIFY_WITH_TIMEOUT(debugger()->state() == State::Stopped && stops() > before, kLong);
+    QCOMPARE(kind(), std::string("recompile"));
+    end();
+    QTRY_VERIFY_WITH_TIMEOUT(!window_->runner()->running(), kLong);
+    QVERIFY(output().contains("result [2.0"));
+  }
+
+  void passesAndFusionsCanBeSeenAndForbidden() {
+    auto type = [&](const char* text) {
+      auto* field = find<QLineEdit>("debug.breakpoint.text");
+      field->setFocus();
+      QTest::keyClicks(field, QString::fromLatin1(text));
+      QTest::keyClick(field, Qt::Key_Return);
+    };
+    type("pass decompose after");
+    type("fusion");
+    type("nonsense here");
+    QVERIFY(find<QLabel>("debug.breakpoint.problem")->isVisibleTo(panel()));
+    QCOMPARE(debugger()->breakpoints().size(), size_t{2});
+    start();
+    stepBy(Qt::Key_F5);
+    QCOMPARE(kind(), std::string("pass"));
+    QTRY_VERIFY_WITH_TIMEOUT(find<QPlainTextEdit>("debug.diff")->toPlainText().contains(QStringLiteral("− ")), kLong);
+    QVERIFY(find<QPlainTextEdit>("debug.diff")->toPlainText().contains("softmax"));
+    stepBy(Qt::Key_F5);
+    QCOMPARE(kind(), std::string("fusion"));
+    QTRY_VERIFY_WITH_TIMEOUT(find<QLabel>("debug.fusion.now")->text().startsWith("Now:"), kLong);
+    QTest::mouseClick(find<QPushButton>("debug.fusion.forbid"), Qt::LeftButton);
+    QTRY_VERIFY_WITH_TIMEOUT(find<QPlainTextEdit>("debug.log")->toPlainText().contains("forbid:"), kLong);
+    debugger()->removeBreakpoint(0);
+    debugger()->removeBreakpoint(0);
+    end();
+    QTRY_VERIFY_WITH_TIMEOUT(!window_->runner()->running(), kLong);
+    QVERIFY2(output().contains("result [1.0"), qPrintable(output()));
+  }
+
+  void commandsCanBeTyped() {
+    start();
+    auto* command = find<QLineEdit>("debug.command");
+    const auto type = [&](const char* text) {
+      QTest::keyClicks(command, QString::fromLatin1(text));
+      QTest::keyClick(command, Qt::Key_Return);
+    };
+    type("locals");
+    QTRY_VERIFY_WITH_TIMEOUT(find<QPlainTextEdit>("debug.log")->toPlainText().contains("Float[4, 8]"), kLong);
+    type("set fuse false");
+    QTRY_VERIFY_WITH_TIMEOUT(find<QPlainTextEdit>("debug.log")->toPlainText().contains("max_fusion_size"), kLong);
+    type("detach");
+    QTRY_VERIFY_WITH_TIMEOUT(!window_->runner()->running(), kLong);
+    QVERIFY(output().contains("result [2.0"));
+  }
+
+  void killingAndDyingLeaveTheWindowAlive() {
+    start();
+    QTest::keyClick(window_.get(), Qt::Key_F5, Qt::ControlModifier | Qt::ShiftModifier);
+    QTRY_VERIFY_WITH_TIMEOUT(!window_->runner()->running(), kLong);
+    QVERIFY(window_->messages()->text().contains("killed"));
+    QVERIFY(debugger()->state() == State::Off);
+    QVERIFY(!window_->registry()->find("debug.continue")->isEnabled());
+  }
+};
+
+QTEST_MAIN(DebugFlowTest)
+#include "debug_flow_test.moc"

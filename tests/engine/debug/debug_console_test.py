@@ -1,0 +1,499 @@
+"""The debugger through its console: every kind of stop at its place with its facts, stepping, changing, and every way to end."""
+import os
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from console import FUSEBOX, Console  # noqa: E402
+
+SMALL = """\
+import torch
+
+
+def helper(x):
+    y = x * 2
+    return y + 1
+
+
+@torch.compile
+def f(x):
+    a = helper(x)
+    b = torch.relu(a)
+    return b.sum(-1)
+
+
+print("result", f(torch.ones(4, 8)).tolist())
+"""
+
+BREAKS = """\
+import torch
+
+
+def inner(x):
+    n = int(x.sum().item() > 0)
+    return x + n
+
+
+@torch.compile
+def f(x):
+    a = x * 3
+    b = inner(a)
+    return b * 2
+
+
+print("result", f(torch.ones(4)).tolist())
+"""
+
+RECOMPILES = """\
+import torch
+
+
+@torch.compile(dynamic=False)
+def f(x, k):
+    return x * k + 1
+
+
+for k in (2, 3):
+    print("result", f(torch.ones(4), k).tolist())
+"""
+
+# A sum that is read by two chains, so that there is something to fuse and to leave apart.
+FUSES = """\
+import torch
+
+
+@torch.compile
+def f(x):
+    a = torch.exp(x) * 2
+    return a.sum(-1), torch.sin(a) + 1
+
+
+torch.manual_seed(0)
+x = torch.randn(64, 64)
+s, t = f(x)
+a = torch.exp(x) * 2
+print("right", torch.allclose(s, a.sum(-1), rtol=1e-4), torch.allclose(t, torch.sin(a) + 1, atol=1e-5))
+"""
+
+TRAINS = """\
+import torch
+
+w = torch.ones(8, requires_grad=True)
+
+
+@torch.compile
+def f(x):
+    return (torch.sigmoid(x * w)).sum()
+
+
+f(torch.ones(8)).backward()
+print("grad", w.grad[0].item())
+"""
+
+
+def line_of(text, part):
+    return next(i for i, line in enumerate(text.splitlines(), 1) if part in line)
+
+
+class Stops(unittest.TestCase):
+    def test_before_the_first_compile(self):
+        with Console(SMALL) as c:
+            stop = c.stopped()
+            self.assertEqual((stop["kind"], stop["function"], stop["line"]), ("compile", "f", line_of(SMALL, "@torch.compile")))
+            self.assertNotIn("result", c.printed())
+            self.assertEqual([(row["name"], row["value"]) for row in c.ask("locals")][0], ("x", "Float[4, 8] strides [8, 1] cpu"))
+            self.assertEqual(c.finish(), 0)
+            self.assertIn("result [24.0", c.printed())
+
+    def test_line_in_an_inlined_function(self):
+        with Console(SMALL, "--go", "--break", f"program.py:{line_of(SMALL, 'return y + 1')}") as c:
+            stop = c.stopped()
+            self.assertEqual((stop["kind"], stop["function"], stop["line"], stop["depth"]), ("line", "helper", 6, 1))
+            locals_ = {row["name"]: row for row in c.ask("locals")}
+            self.assertEqual(locals_["x"]["source"], "x")
+            self.assertEqual(locals_["y"]["source"], "made while capturing")
+            frames = c.ask("frames")
+            self.assertEqual([frame["function"] for frame in frames], ["helper", "f"])
+            self.assertTrue(frames[1]["root"])
+            self.assertEqual({row["name"] for row in c.ask("locals 1")}, {"x", "a", "b"})
+            self.assertIn("aten::mul", c.ask("graph")["text"])
+            guards = c.ask("guards")
+            self.assertGreater(guards["count"], 1)
+            self.assertTrue(any(g["kind"] == "TENSOR_MATCH" for g in guards["guards"]), guards)
+            code = c.ask("code")
+            self.assertEqual([row["line"] for row in code if row.get("current")], [6])
+            self.assertEqual(c.go("continue")["event"], "ended")
+
+    def test_function_by_name(self):
+        with Console(SMALL, "--go", "--break", "helper") as c:
+            stop = c.stopped()
+            self.assertEqual((stop["kind"], stop["function"], stop["offset"]), ("line", "helper", 0))
+
+    def test_graph_break_has_the_frame_that_broke(self):
+        with Console(BREAKS, "--go", "--break", "graph_break") as c:
+            stop = c.stopped()
+            self.assertEqual((stop["kind"], stop["function"], stop["line"]), ("graph_break", "inner", line_of(BREAKS, "item()")))
+            self.assertTrue(stop["break_reason"])
+            self.assertEqual(c.ask("frames")[1]["function"], "f")
+            self.assertIn("x", {row["name"] for row in c.ask("locals")})
+            self.assertIn("aten::mul", c.ask("graph")["text"])
+            again = c.go("continue")  # the function that broke is run by itself, and breaks there
+            self.assertEqual((again["kind"], again["function"], again["depth"]), ("graph_break", "inner", 0))
+            self.assertEqual(c.go("continue")["event"], "ended")
+            self.assertIn("result [8.0", c.printed())
+
+    def test_guard_failure_and_recompile(self):
+        with Console(RECOMPILES, "--go", "--break", "guard_failure", "--break", "recompile") as c:
+            failure = c.stopped()
+            self.assertEqual(failure["kind"], "guard_failure")
+            self.assertIn("k", failure["guard"])
+            self.assertEqual((failure["expected"], failure["found"], failure["outcome"]), ("2", "3", "recompile"))
+            self.assertIn(("k", "3"), [(row["name"], row["value"]) for row in c.ask("locals")])
+            recompile = c.go("continue")
+            self.assertEqual((recompile["kind"], recompile["function"], recompile["entries"]), ("recompile", "f", 1))
+            self.assertEqual(c.go("continue")["event"], "ended")
+
+    def test_pass_before_and_after(self):
+        with Console(SMALL, "--go", "--break", "pass dead_code") as c:
+            before = c.stopped()
+            self.assertEqual((before["kind"], before["when"], before["names"]), ("pass", "before", ["dead_code"]))
+            self.assertFalse(c.ask("ir")["done"])
+            after = c.go("next")
+            self.assertEqual((after["when"], after["names"]), ("after", ["dead_code"]))
+            ir = c.ask("ir")
+            self.assertTrue(ir["done"])
+            self.assertIn("aten::", ir["before"])
+            self.assertEqual(ir["changed"], ir["before"] != ir["after"])
+
+    def test_a_pass_that_changes_shows_what(self):
+        text = SMALL.replace("torch.relu(a)", "torch.softmax(a, -1)")
+        with Console(text, "--go", "--break", "pass decompose after") as c:
+            c.stopped()
+            ir = c.ask("ir")
+            self.assertTrue(ir["changed"])
+            self.assertIn("softmax", ir["before"])
+            self.assertNotIn("softmax", ir["after"])
+
+    def test_kernel_compile_and_launch(self):
+        with Console(SMALL, "--go", "--break", "kernel_compile after", "--break", "kernel_launch") as c:
+            made = c.stopped()
+            self.assertEqual((made["kind"], made["when"]), ("kernel_compile", "after"))
+            kernel = c.ask("kernel")
+            self.assertEqual(kernel["name"], made["kernel"])
+            self.assertIn("ret", kernel["assembly"])
+            launch = c.go("continue")
+            while launch["kind"] != "kernel_launch":
+                launch = c.go("continue")
+            arguments = c.ask("arguments")
+            first = next(row for row in arguments if row["role"] == "input")
+            self.assertEqual((first["sizes"], float(first["first_values"][0])), ([4, 8], 1.0))
+
+    def test_backward_is_compiled_under_the_same_eyes(self):
+        with Console(TRAINS, "--go", "--break", "pass scheduling before") as c:
+            c.stopped()
+            self.assertEqual(c.go("continue")["event"], "stopped")
+            self.assertEqual(c.go("continue")["event"], "ended")
+            self.assertIn("grad 0.19661", c.printed())
+
+
+class Stepping(unittest.TestCase):
+    def test_lines_over_into_out(self):
+        with Console(SMALL) as c:
+            c.stopped()
+            stop = c.go("step")
+            self.assertEqual(stop["kind"], "line")
+            while stop["line"] != line_of(SMALL, "a = helper"):
+                stop = c.go("next")
+            over = c.go("next")
+            self.assertEqual((over["function"], over["line"]), ("f", line_of(SMALL, "b = torch.relu")))
+        with Console(SMALL, "--go", "--break", f"program.py:{line_of(SMALL, 'a = helper')}") as c:
+            c.stopped()
+            into = c.go("step")
+            self.assertEqual(into["function"], "helper")
+            inside = c.go("next")
+            self.assertEqual((inside["function"], inside["line"]), ("helper", 5))
+            out = c.go("finish")
+            self.assertEqual(out["function"], "f")
+
+    def test_instructions(self):
+        with Console(SMALL, "--go", "--break", f"program.py:{line_of(SMALL, 'b = torch.relu')}") as c:
+            offsets = [c.stopped()["offset"]]
+            for _ in range(4):
+                stop = c.go("nexti")
+                self.assertEqual((stop["function"], stop["reason"]), ("f", "step"))
+                offsets.append(stop["offset"])
+            self.assertEqual(offsets, sorted(set(offsets)))
+
+    def test_passes(self):
+        with Console(SMALL, "--go", "--break", "pass graph_passes before") as c:
+            c.stopped()
+            self.assertEqual(c.go("step")["names"], ["decompose"])
+            after = c.go("next")
+            self.assertEqual((after["names"], after["when"]), (["decompose"], "after"))
+            out = c.go("finish")
+            self.assertEqual((out["names"], out["when"]), (["graph_passes"], "after"))
+            over = c.go("next")
+            self.assertEqual((over["names"], over["when"]), (["lowering"], "before"))
+
+    def test_until_and_pause(self):
+        with Console(RECOMPILES) as c:
+            c.stopped()
+            self.assertEqual(c.go("until recompile")["kind"], "recompile")
+        loop = RECOMPILES.replace("(2, 3):", "[2] * 100000:").replace('print("result", f(', "(f(").replace(".tolist())", ")")
+        with Console(loop) as c:
+            c.stopped()
+            c.send("continue &")
+            time.sleep(0.5)
+            stop = c.go("pause")
+            self.assertEqual(stop["reason"], "pause")
+
+    def test_a_thousand_steps_do_not_grow_and_are_shown_at_once(self):
+        loop = SMALL.replace("    b = torch.relu(a)\n", "    b = a\n    for i in range(400):\n        b = b + (i % 3 == 7)\n")
+        with Console(loop, "--go", "--break", f"program.py:{line_of(SMALL, 'a = helper')}") as c:
+            c.stopped()
+            for _ in range(200):
+                c.go("stepi")
+            before = c.memory()
+            slowest = 0
+            for _ in range(1000):
+                stop = c.go("stepi")
+                self.assertEqual(stop["event"], "stopped")
+                slowest = max(slowest, stop["shown_after_ns"])
+            grown = c.memory() - before
+            print(f"1000 steps: {grown / 1024:.0f} KiB more, the slowest shown after {slowest / 1e6:.2f} ms", flush=True)
+            self.assertLess(grown, 4 << 20)
+            self.assertLess(slowest, 100e6)
+
+
+class Changing(unittest.TestCase):
+    def kernels(self, *commands):
+        """Kernels that are compiled for FUSES after these commands before scheduling; the program must compute what it should."""
+        with Console(FUSES, "--go", "--break", "pass scheduling before", "--break", "pass code_generation before") as c:
+            c.stopped()
+            for command in commands:
+                c.ask(command)
+            self.assertEqual(c.go("continue")["names"], ["code_generation"])
+            groups = c.ask("ir")["before"].count("group ")
+            self.assertEqual(c.go("continue")["event"], "ended")
+            self.assertIn("right True True", c.printed())
+            return groups
+
+    def test_options(self):
+        fused, apart = self.kernels(), self.kernels("set fuse false")
+        self.assertLess(fused, apart)
+        with Console(SMALL) as c:
+            c.stopped()
+            self.assertIn("max_fusion_size", c.ask("options"))
+            self.assertIn("no option", c.refused("set colour blue"))
+            self.assertIn("no value", c.refused("set fuse 7"))
+
+    def test_forbidding_a_fusion_changes_the_kernels_not_the_result(self):
+        fused = self.kernels()
+        with Console(FUSES, "--go", "--break", "fusion", "--break", "pass code_generation before", record=True) as c:
+            stop = c.stopped()
+            self.assertEqual(stop["kind"], "fusion")
+            fusions = c.ask("fusions")
+            self.assertEqual((fusions["a"], fusions["b"]), (stop["a"], stop["b"]))
+            self.assertIn("will", fusions["outlook"])
+            pairs = []
+            while stop["kind"] == "fusion":
+                pairs.append((stop["a"], stop["b"]))
+                c.ask("forbid")
+                stop = c.go("continue")
+            self.assertGreater(c.ask("ir")["before"].count("group "), fused)
+            self.assertEqual(c.go("continue")["event"], "ended")
+            self.assertIn("right True True", c.printed())
+            with sqlite3.connect(c.session) as session:
+                rows = session.execute("SELECT a, b, fused, reason FROM fusion_decisions").fetchall()
+            self.assertFalse(any(row[2] for row in rows), rows)
+            self.assertIn((*pairs[0], 0, "forbidden by user"), rows)
+
+    def test_rules_by_name_hold_from_the_next_scheduling(self):
+        with Console(FUSES, "--go", "--break", "fusion") as c:
+            stop = c.stopped()
+            rule = f"{stop['a']},{stop['b']}"
+        fused, apart = self.kernels(), self.kernels(f"forbid {rule}")
+        self.assertLess(fused, apart)
+        self.assertEqual(self.kernels(f"forbid {rule}", f"allow {rule}"), fused)
+        self.assertEqual(self.kernels("set fuse false", f"force {rule}"), self.kernels("set fuse false") - 1)
+        with Console(FUSES) as c:
+            c.stopped()
+            self.assertIn("no fusion is about to be decided", c.refused("forbid"))
+            self.assertIn("two operations", c.refused("force a"))
+            self.assertIn("no rule", c.refused("allow a,b"))
+
+    def test_skip_frame(self):
+        with Console(SMALL, record=True) as c:
+            c.stopped()
+            end = c.go("skip")
+            while end["event"] != "ended":
+                self.assertNotEqual(end.get("function"), "f")
+                end = c.go("continue")
+            self.assertIn("result [24.0", c.printed())
+            with sqlite3.connect(c.session) as session:
+                rows = session.execute("SELECT name, status, reason FROM frames WHERE name = 'f'").fetchall()
+            self.assertEqual([(r[0], r[1]) for r in rows], [("f", "skipped")])
+            self.assertIn("skipped in the debugger", rows[0][2])
+
+    def test_skip_in_the_middle_of_capture(self):
+        with Console(BREAKS, "--go", "--break", "graph_break") as c:
+            c.stopped()
+            self.assertEqual(c.go("skip")["kind"], "graph_break")  # f is Python's now, what it calls is still compiled
+            self.assertEqual(c.go("continue")["event"], "ended")
+            self.assertIn("result [8.0", c.printed())
+
+
+class Ends(unittest.TestCase):
+    def test_detach(self):
+        with Console(SMALL) as c:
+            c.stopped()
+            c.send("detach")
+            c.wait("ended")
+            self.assertIn("result [24.0", c.printed())
+
+    def test_kill(self):
+        with Console(SMALL) as c:
+            c.stopped()
+            c.send("kill")
+            self.assertEqual(c.wait("ended")["signal"], signal.SIGKILL)
+            self.assertEqual(c.finish(), 128 + signal.SIGKILL)
+
+    def test_host_death_is_told(self):
+        with Console(SMALL) as c:
+            c.stopped()
+            os.kill(c.host(), signal.SIGSEGV)
+            self.assertEqual(c.wait("ended")["signal"], signal.SIGSEGV)
+
+    def test_death_of_the_console_leaves_no_program_behind(self):
+        with Console(SMALL) as c:
+            c.stopped()
+            host = c.host()
+            c.process.kill()
+            c.process.wait()
+            for _ in range(100):
+                try:
+                    with open(f"/proc/{host}/stat") as file:
+                        if file.read().split(")")[1].split()[0] == "Z":
+                            return
+                except OSError:
+                    return
+                time.sleep(0.1)
+            self.fail("the program is still there")
+
+    def test_exit_code_and_arguments(self):
+        with Console("import sys, torch\nprint(sys.argv[1:])\nsys.exit(7)\n", args=["--json", "a b"]) as c:
+            self.assertEqual(c.finish(), 7)
+            self.assertIn("['--json', 'a b']", c.printed())
+
+    def test_other_threads_go_on(self):
+        text = "import threading, time\nticks = []\n" + SMALL.replace(
+            'print("result"', 'threading.Thread(target=lambda: [(ticks.append(1), time.sleep(0.01)) for _ in range(10000)], daemon=True).start()\nprint("result"'
+        ) + "print('ticks', len(ticks))\n"
+        with Console(text, "--go", "--break", "helper") as c:
+            c.stopped()
+            time.sleep(1.0)
+            c.finish()
+            ticks = int(c.printed().split("ticks ")[1].split()[0])
+            self.assertGreater(ticks, 40)
+
+    def test_console_for_people(self):
+        with tempfile.TemporaryDirectory() as folder:
+            script = os.path.join(folder, "program.py")
+            with open(script, "w") as file:
+                file.write(BREAKS)
+            done = subprocess.run([FUSEBOX, "debug", "--console", "--no-record", "--python", sys.executable, script], text=True,
+                                  input="until graph_break\nlocals\nbt\nguards\ngraph\nhelp until\nnonsense\ncontinue\n",
+                                  capture_output=True, timeout=120)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            for words in ("stop 1 (breakpoint 1): compile of f", "graph break:", "#0 inner (program.py:5)", "TENSOR_MATCH",
+                          "aten::mul", "Go on to the next event", 'no command "nonsense"', "result [8.0", "ended with exit code 0"):
+                self.assertIn(words, done.stdout)
+
+
+class Wire(unittest.TestCase):
+    """The control channel against an end that does not behave."""
+
+    def serve(self, answer):
+        """Runs SMALL against a listener of our own that sends `answer` after the hello; what the host wrote, and the finished process."""
+        with tempfile.TemporaryDirectory() as folder:
+            path, script = os.path.join(folder, "socket"), os.path.join(folder, "program.py")
+            with open(script, "w") as file:
+                file.write(SMALL)
+            listener = socket.socket(socket.AF_UNIX)
+            listener.bind(path)
+            listener.listen(1)
+            listener.settimeout(60)
+            host = subprocess.Popen([sys.executable, "-m", "fusebox.host", script], text=True, stdout=subprocess.PIPE,
+                                    stderr=subprocess.STDOUT,
+                                    env={**os.environ, "FUSEBOX_CONTROL": path, "FUSEBOX_CONTROL_TOKEN": "t", "FUSEBOX_RECORD": "0"})
+            connection, _ = listener.accept()
+            connection.settimeout(60)
+            hello = connection.recv(4096)
+            if answer is not None:
+                connection.sendall(answer)
+            else:
+                connection.close()
+            out, _ = host.communicate(timeout=90)
+            connection.close()
+            listener.close()
+            return hello, out, host.returncode
+
+    @staticmethod
+    def frame(text):
+        return len(text).to_bytes(4, "little") + text
+
+    HELLO = frame.__func__(b'{"type":"hello","protocol":1,"breakpoints":[]}')
+
+    def test_hello_names_version_and_token(self):
+        hello, out, code = self.serve(self.HELLO + self.frame(b'{"do":"detach","id":1}'))
+        self.assertIn(b'"protocol":1', hello)
+        self.assertIn(b'"token":"t"', hello)
+        self.assertEqual(code, 0, out)
+
+    def test_garbage_detaches_and_the_program_goes_on(self):
+        stop = b'{"type":"hello","protocol":1,"breakpoints":[{"kind":"compile"}]}'
+        for bad in (b"\xff\xff\xff\xff", self.frame(b"no json"), self.frame(b"[1,2]"), self.frame(b"[" * 5000), b"\x05\0\0\0{\"a\":"):
+            _, out, code = self.serve(self.frame(stop) + bad + (b"\xff" * 8))
+            self.assertEqual(code, 0, (bad[:20], out))
+            self.assertIn("result [24.0", out)
+
+    def test_nobody_or_another_version(self):
+        for answer in (None, self.frame(b'{"type":"hello","protocol":99}'), b"\xff" * 64):
+            _, out, code = self.serve(answer)
+            self.assertEqual(code, 0)
+            self.assertIn("running without the debugger", out)
+            self.assertIn("result [24.0", out)
+
+    def test_odd_requests_are_answered_not_believed(self):
+        odd = [b'{"id":1}', b'{"do":7,"id":2}', b'{"do":"break.add","kind":"line","id":3}', b'{"do":"break.add","kind":"line","file":"x","line":"y","id":4}',
+               b'{"do":"break.remove","breakpoint":99999999999999999999,"id":5}', b'{"do":"step","id":6}', b'{"do":"ask","what":[],"id":7}',
+               b'{"do":"break.add","kind":["x"],"id":8}', b'{"do":"detach"}']
+        _, out, code = self.serve(self.HELLO + b"".join(map(self.frame, odd)))
+        self.assertEqual(code, 0, out)
+        self.assertIn("result [24.0", out)
+
+    def test_a_stranger_at_the_consoles_socket_is_turned_away(self):
+        text = "import time\ntime.sleep(1.5)\n" + SMALL
+        with Console(text) as c:
+            time.sleep(0.5)
+            with open(f"/proc/{c.host()}/environ", "rb") as file:
+                path = next(v.split(b"=", 1)[1] for v in file.read().split(b"\0") if v.startswith(b"FUSEBOX_CONTROL="))
+            self.assertEqual(os.stat(path).st_mode & 0o777, 0o600)
+            self.assertEqual(os.stat(os.path.dirname(path)).st_mode & 0o777, 0o700)
+            stranger = socket.socket(socket.AF_UNIX)
+            stranger.settimeout(10)
+            stranger.connect(path)
+            stranger.sendall(self.frame(b'{"type":"hello","protocol":1,"token":"wrong"}'))
+            self.assertEqual(stranger.recv(100), b"")
+            stranger.close()
+            self.assertEqual(c.stopped()["kind"], "compile")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=1)

@@ -1,0 +1,349 @@
+// The debugger without an engine: wire, breakpoints, steps, commands, and a host's end and a console's end in one process.
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <QtTest>
+#include <atomic>
+#include <thread>
+
+#include "app/debug/command_words.h"
+#include "app/debug/debug_client.h"
+#include "app/debug/debug_text.h"
+#include "engine/debug/breakpoint.h"
+#include "engine/debug/debugger.h"
+#include "engine/debug/stepping.h"
+#include "engine/support/control_frame.h"
+
+using namespace fusebox;
+using nlohmann::json;
+
+namespace {
+
+debug::Event eventOf(debug::Kind kind, std::span<const std::string> names = {}, int depth = 0) {
+  debug::Event event;
+  event.kind = kind;
+  event.names = names;
+  event.depth = depth;
+  return event;
+}
+
+class TestSite : public debug::Site {
+ public:
+  explicit TestSite(std::string title) : title_(std::move(title)) {}
+  std::string title() override { return title_; }
+  Result<json> answer(const std::string& question) override {
+    if (question == "title") return json(title_);
+    if (question == "long") return json(std::string(control::kMaxMessageBytes + 1, 'x'));
+    return Site::answer(question);
+  }
+
+ private:
+  std::string title_;
+};
+
+/// A console's end: pumps messages until something holds.
+struct Console {
+  debugging::DebugClient client;
+  int stops = 0;
+  Console() {
+    client.onStopped = [this](const json&) { ++stops; };
+  }
+  bool pumpUntil(const std::function<bool()>& done) {
+    for (int i = 0; i < 5000 && !done(); ++i) {
+      pollfd fd{client.server().fd(), POLLIN, 0};
+      if (poll(&fd, 1, 2) > 0) client.receive();
+    }
+    return done();
+  }
+  /// Sends a request and waits for its answer.
+  std::pair<bool, json> ask(json request) {
+    bool answered = false;
+    std::pair<bool, json> result;
+    client.request(std::move(request), [&](bool ok, const json& answer) {
+      answered = true;
+      result = {ok, answer};
+    });
+    pumpUntil([&] { return answered; });
+    return result;
+  }
+};
+
+std::string breakpointsOf(std::initializer_list<const char*> kinds) {
+  json list = json::array();
+  for (const char* kind : kinds) list.push_back({{"kind", kind}});
+  return list.dump();
+}
+
+}  // namespace
+
+class DebugTest : public QObject {
+  Q_OBJECT
+
+  /// A console that the process's debugger is attached to.
+  static void attach(Console& console, const std::string& breakpoints) {
+    console.client.server().setFirstBreakpoints(json::parse(breakpoints));
+    QVERIFY(console.client.server().listen());
+    const auto environment = console.client.server().environment();
+    std::atomic<bool> attached{false};
+    std::thread host([&] {
+      attached = debug::Debugger::instance().attach(environment.at(control::kPathVariable), environment.at(control::kTokenVariable), {}).has_value();
+    });
+    QVERIFY(console.pumpUntil([&] { return console.client.isConnected(); }));
+    host.join();
+    QVERIFY(attached);
+  }
+  static void letGo(Console& console) {
+    console.client.detach();
+    for (int i = 0; i < 1000 && debug::Debugger::instance().isAttached(); ++i) QThread::msleep(2);
+    QVERIFY(!debug::Debugger::instance().isAttached());
+    QVERIFY(!debug::armedAny(~0u));
+  }
+
+ private slots:
+  void messagesAreCutAnywhere() {
+    const std::string bytes = control::encode({{"a", 1}}) + control::encode({{"b", "ü"}}) + control::encode(json::object());
+    control::MessageReader reader;
+    std::vector<json> all;
+    for (char byte : bytes) {
+      auto some = reader.feed({&byte, 1});
+      QVERIFY(some);
+      all.insert(all.end(), some->begin(), some->end());
+    }
+    QCOMPARE(all.size(), size_t{3});
+    QCOMPARE(all[1].at("b").get<std::string>(), std::string("ü"));
+  }
+  void badMessagesAreRefused_data() {
+    QTest::addColumn<QByteArray>("bytes");
+    QTest::newRow("too long") << QByteArray("\xff\xff\xff\x7f{}", 6);
+    QTest::newRow("no json") << QByteArray("\x03\0\0\0{a}", 7);
+    QTest::newRow("a list") << QByteArray("\x02\0\0\0[]", 6);
+    QTest::newRow("empty") << QByteArray("\0\0\0\0", 4);
+    const QByteArray deep = "{\"a\":" + QByteArray(4000, '[') + QByteArray(4000, ']') + "}";
+    QTest::newRow("deep") << QByteArray::fromStdString(std::string{static_cast<char>(deep.size() & 0xFF), static_cast<char>(deep.size() >> 8), 0, 0}) + deep;
+  }
+  void badMessagesAreRefused() {
+    QFETCH(QByteArray, bytes);
+    QVERIFY(!control::MessageReader().feed({bytes.data(), static_cast<size_t>(bytes.size())}));
+  }
+
+  void patternsAndFiles() {
+    QVERIFY(debug::matchesPattern("add*", "add_relu"));
+    QVERIFY(debug::matchesPattern("*relu", "add_relu"));
+    QVERIFY(debug::matchesPattern("a*_*u", "add_relu"));
+    QVERIFY(debug::matchesPattern("*", ""));
+    QVERIFY(!debug::matchesPattern("add", "add_relu"));
+    QVERIFY(!debug::matchesPattern("a*x", "add_relu"));
+    QVERIFY(debug::isSameFile("/home/a/model.py", "model.py"));
+    QVERIFY(debug::isSameFile("/home/a/model.py", "a/model.py"));
+    QVERIFY(debug::isSameFile("/home/a/model.py", "./model.py"));
+    QVERIFY(!debug::isSameFile("/home/a/my_model.py", "model.py"));
+  }
+  void breakpointsMatchWhatTheySay() {
+    const std::vector<std::string> names{"decompose"};
+    debug::Event pass = eventOf(debug::Kind::Pass, names);
+    pass.when = debug::When::Before;
+    const auto matches = [&](const json& description) {
+      auto made = debug::breakpointFrom(description);
+      return made && made->matches(pass);
+    };
+    QVERIFY(matches({{"kind", "pass"}}));
+    QVERIFY(matches({{"kind", "pass"}, {"name", "decomp*"}, {"when", "before"}}));
+    QVERIFY(!matches({{"kind", "pass"}, {"when", "after"}}));
+    QVERIFY(!matches({{"kind", "pass"}, {"name", "lowering"}}));
+    QVERIFY(!matches({{"kind", "pass"}, {"enabled", false}}));
+    QVERIFY(!matches({{"kind", "fusion"}}));
+    debug::Event line = eventOf(debug::Kind::Line);
+    line.file = "/a/b.py";
+    line.line = 7;
+    const auto at = debug::breakpointFrom({{"kind", "line"}, {"file", "b.py"}, {"line", 7}});
+    QVERIFY(at && at->matches(line));
+    line.isNewLine = false;
+    QVERIFY(!at->matches(line));
+    for (const json& bad : {json::object(), json{{"kind", "nothing"}}, json{{"kind", "line"}}, json{{"kind", "line"}, {"line", 3}},
+                            json{{"kind", "pass"}, {"when", "while"}}, json{{"kind", 5}}, json{{"kind", "pass"}, {"name", std::string(5000, 'x')}}})
+      QVERIFY2(!debug::breakpointFrom(bad), bad.dump().substr(0, 60).c_str());
+  }
+
+  void stepsEndWhereTheyShould() {
+    using How = debug::Step::How;
+    int a = 0, b = 0;
+    const auto me = std::this_thread::get_id();
+    const auto ends = [&](How how, bool instructions, const void* frame, int depth, int line) {
+      debug::Step step{how, instructions, debug::Kind::Line, 3, 10, &a, me};
+      debug::Event event = eventOf(debug::Kind::Line, {}, depth);
+      event.frame = frame;
+      event.line = line;
+      return step.endsAt(event, me);
+    };
+    QVERIFY(!ends(How::Over, false, &a, 3, 10));
+    QVERIFY(ends(How::Over, true, &a, 3, 10));
+    QVERIFY(ends(How::Over, false, &a, 3, 11));
+    QVERIFY(!ends(How::Over, true, &b, 4, 1));
+    QVERIFY(ends(How::Over, false, &b, 2, 1));
+    QVERIFY(ends(How::Into, false, &b, 4, 1));
+    QVERIFY(!ends(How::Into, false, &a, 3, 10));
+    QVERIFY(!ends(How::Out, false, &a, 3, 11));
+    QVERIFY(ends(How::Out, false, &b, 2, 1));
+    debug::Step line{How::Over, false, debug::Kind::Line, 3, 10, &a, me};
+    QVERIFY(line.endsAt(eventOf(debug::Kind::Pass, {}, 0), me));     // the frame is done: its stages
+    QVERIFY(!line.endsAt(eventOf(debug::Kind::Pass, {}, 1), me));
+    QVERIFY(line.endsAt(eventOf(debug::Kind::GraphBreak), me));
+    QVERIFY(!line.endsAt(eventOf(debug::Kind::KernelLaunch), me));
+    QVERIFY(!line.endsAt(eventOf(debug::Kind::GraphBreak), std::thread::id()));
+    const auto fromPass = [&](How how, debug::Kind kind, int depth) {
+      return debug::Step{how, false, debug::Kind::Pass, 1, 0, nullptr, me}.endsAt(eventOf(kind, {}, depth), me);
+    };
+    QVERIFY(fromPass(How::Over, debug::Kind::Pass, 1));
+    QVERIFY(fromPass(How::Over, debug::Kind::Pass, 0));
+    QVERIFY(!fromPass(How::Over, debug::Kind::Fusion, 0));
+    QVERIFY(fromPass(How::Into, debug::Kind::Fusion, 0));
+    QVERIFY(!fromPass(How::Out, debug::Kind::Pass, 1));
+    QVERIFY(fromPass(How::Out, debug::Kind::Pass, 0));
+  }
+
+  void commandsBecomeRequests() {
+    const auto request = [](const char* line) {
+      auto parsed = debugging::parseCommand(line);
+      return parsed ? parsed->request : json(parsed.error().message);
+    };
+    QCOMPARE(request("b model.py:12"), (json{{"do", "break.add"}, {"kind", "line"}, {"file", "model.py"}, {"line", 12}}));
+    QCOMPARE(request("break forward"), (json{{"do", "break.add"}, {"kind", "line"}, {"name", "forward"}}));
+    QCOMPARE(request("tb pass decompose after"), (json{{"do", "break.add"}, {"kind", "pass"}, {"name", "decompose"}, {"when", "after"}, {"once", true}}));
+    QCOMPARE(request("until break"), (json{{"do", "continue"}, {"until", "graph_break"}}));
+    QCOMPARE(request("n"), (json{{"do", "step"}, {"how", "over"}}));
+    QCOMPARE(request("stepi"), (json{{"do", "step"}, {"how", "into"}, {"unit", "instruction"}}));
+    QCOMPARE(request("set fuse False"), (json{{"do", "set"}, {"name", "fuse"}, {"value", false}}));
+    QCOMPARE(request("forbid a, b"), (json{{"do", "fusion"}, {"verb", "forbid"}, {"rule", "a,b"}}));
+    QCOMPARE(request("locals 2"), (json{{"do", "ask"}, {"what", "locals:2"}}));
+    for (const char* bad : {"", "   ", "frobnicate", "until", "delete x", "locals -1", "break", "break a b c", "break x:y", "set fuse", "allow"})
+      QVERIFY2(!debugging::parseCommand(bad), bad);
+    for (const auto& word : debugging::commandWords()) QVERIFY(debugging::findCommand(word.name) == &word);
+  }
+
+  void differencesAreFewest() {
+    const auto text = [](const std::string& a, const std::string& b) {
+      std::string marks;
+      for (const auto& line : debugging::diffLines(a, b)) marks += std::string(1, line.mark) + line.text;
+      return QString::fromStdString(marks);
+    };
+    QCOMPARE(text("a\nb\nc\n", "a\nx\nc\n"), QString(" a-b+x c"));
+    QCOMPARE(text("a\nb\n", "a\nb\n"), QString(" a b"));
+    QCOMPARE(text("", "a\n"), QString("+a"));
+    QCOMPARE(text("a\nb\nc\nd\n", "b\nd\ne\n"), QString("-a b-c d+e"));
+  }
+
+  void aThreadStopsAnswersAndGoesOn() {
+    Console console;
+    attach(console, breakpointsOf({"error"}));
+    QVERIFY(debug::armed(debug::Kind::Error));
+    QVERIFY(!debug::armed(debug::Kind::Line));
+    std::atomic<bool> passed{false};
+    std::thread program([&] {
+      TestSite site("here");
+      debug::reach(eventOf(debug::Kind::Error), site);
+      passed = true;
+    });
+    QVERIFY(console.pumpUntil([&] { return console.client.isStopped(); }));
+    QCOMPARE(console.client.stop().at("title").get<std::string>(), std::string("here"));
+    QVERIFY(console.ask({{"do", "ask"}, {"what", "title"}}) == std::pair(true, json("here")));
+    QVERIFY(!console.ask({{"do", "ask"}, {"what", "locals"}}).first);
+    QVERIFY(!console.ask({{"do", "ask"}, {"what", "long"}}).first);
+    QVERIFY(!console.ask({{"do", "skip"}}).first);
+    QVERIFY(!console.ask({{"do", "step"}, {"how", "sideways"}}).first);
+    QVERIFY(!passed);
+    QVERIFY(console.ask({{"do", "continue"}}).first);
+    program.join();
+    QVERIFY(!console.ask({{"do", "continue"}}).first);  // it runs
+    letGo(console);
+  }
+
+  void oneThreadAtATime() {
+    Console console;
+    attach(console, breakpointsOf({"error"}));
+    std::atomic<int> passed{0};
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i)
+      threads.emplace_back([&] {
+        TestSite site("one of four");
+        debug::reach(eventOf(debug::Kind::Error), site);
+        ++passed;
+      });
+    for (int i = 0; i < 4; ++i) {
+      QVERIFY(console.pumpUntil([&] { return console.client.isStopped() && console.stops == i + 1; }));
+      QCOMPARE(passed.load() <= i, true);
+      QVERIFY(console.ask({{"do", "continue"}}).first);
+    }
+    for (auto& thread : threads) thread.join();
+    letGo(console);
+  }
+
+  void detachingFreesEveryThread() {
+    Console console;
+    attach(console, breakpointsOf({"error"}));
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 3; ++i)
+      threads.emplace_back([] {
+        TestSite site("waits");
+        debug::reach(eventOf(debug::Kind::Error), site);
+      });
+    QVERIFY(console.pumpUntil([&] { return console.client.isStopped(); }));
+    letGo(console);
+    for (auto& thread : threads) thread.join();
+  }
+
+  void fusionsAreDecidedByTheirStop() {
+    Console console;
+    attach(console, breakpointsOf({"fusion"}));
+    const std::vector<std::string> names{"a", "b"};
+    debug::Verdict verdict;
+    std::thread program([&] {
+      TestSite site("fusion");
+      verdict = debug::reach(eventOf(debug::Kind::Fusion, names), site);
+    });
+    QVERIFY(console.pumpUntil([&] { return console.client.isStopped(); }));
+    const auto [ok, answer] = console.ask({{"do", "fusion"}, {"verb", "forbid"}});
+    QVERIFY(ok);
+    QCOMPARE(answer.at("rule").get<std::string>(), std::string("a,b"));
+    QVERIFY(console.ask({{"do", "continue"}}).first);
+    program.join();
+    QVERIFY(verdict.fusion == debug::Verdict::Fusion::Forbid);
+    letGo(console);
+  }
+
+  void strangersAreTurnedAway() {
+    Console console;
+    QVERIFY(console.client.server().listen());
+    for (const std::string& words : {control::encode({{"type", "hello"}, {"protocol", 1}, {"token", "guess"}}), std::string("\xff\xff\xff\xff"), std::string()}) {
+      const int stranger = ::socket(AF_UNIX, SOCK_STREAM, 0);
+      sockaddr_un address{};
+      address.sun_family = AF_UNIX;
+      qstrncpy(address.sun_path, console.client.server().path().c_str(), sizeof address.sun_path);
+      QCOMPARE(::connect(stranger, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+      QCOMPARE(::send(stranger, words.data(), words.size(), MSG_NOSIGNAL), static_cast<ssize_t>(words.size()));
+      if (words.empty()) ::shutdown(stranger, SHUT_RDWR);
+      console.pumpUntil([n = 0]() mutable { return ++n > 10; });
+      QVERIFY(!console.client.isConnected());
+      ::close(stranger);
+      console.pumpUntil([n = 0]() mutable { return ++n > 5; });
+    }
+    attach(console, "[]");
+    letGo(console);
+  }
+
+  void aCheckpointCostsNextToNothing() {
+    int64_t work = 0;
+    QElapsedTimer clock;
+    clock.start();
+    constexpr int kRounds = 20'000'000;
+    for (int i = 0; i < kRounds; ++i)
+      if (debug::armed(debug::Kind::Line)) work += i;
+    const double each = static_cast<double>(clock.nsecsElapsed()) / kRounds;
+    qInfo("a checkpoint nobody waits at: %.2f ns", each);
+    QVERIFY(work == 0 && each < 100);
+  }
+};
+
+QTEST_GUILESS_MAIN(DebugTest)
+#include "debug_test.moc"
