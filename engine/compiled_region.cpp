@@ -3,10 +3,12 @@
 #include <algorithm>
 
 #include "engine/kernel_code.h"
+#include "engine/record/gpu_recording.h"
 
 namespace fusebox {
 
 using inductor::Operation;
+using record::GpuRecording;
 using record::Recorder;
 
 /// Forwards launches of one region to one recording. Sinks live as long as their region, which outlives its runs.
@@ -47,6 +49,10 @@ std::vector<at::Tensor> CompiledRegion::run(c10::ArrayRef<at::Tensor> inputs) {
     const auto& caller = Recorder::caller();
     describe(recorder, caller.compile, caller.forward);
   }
+  struct Inside {
+    Inside() { ++GpuRecording::compiledDepth(); }
+    ~Inside() { --GpuRecording::compiledDepth(); }
+  } inside;
   if (!recorder || !isBackward_) return program_->run(inputs);
   // A forward graph is timed by the frame that calls it; a backward one is called by autograd.
   const int64_t start = nowNs();
@@ -72,7 +78,8 @@ void CompiledRegion::describe(Recorder* recorder, record::Id compile, const reco
     recordDecisions(recorder, compile);
     recordBuffers(recorder, compile, facts);
     const auto& gpu = program_->gpuKernels();
-    if (const auto count = std::count_if(gpu.begin(), gpu.end(), [](const auto& k) { return k != nullptr; }); count > 0)
+    if (const auto count = std::count_if(gpu.begin(), gpu.end(), [](const auto& k) { return k != nullptr; });
+        count > 0 && !(GpuRecording::active() && GpuRecording::active()->isOn()))
       recorder->loss("device times", count, "launches of GPU kernels show the host's time for the call, not the device's for the kernel");
     if (own) recorder->endCompile(compile);
     compile_.store(compile, std::memory_order_relaxed);
@@ -120,8 +127,13 @@ std::vector<int32_t> CompiledRegion::originsOf(const inductor::FusionGroup& grou
 record::Id CompiledRegion::recordKernel(Recorder* recorder, record::KernelRecord row, int32_t kernel) {
   if (kernel < 0) return recorder->kernel(std::move(row));
   if (const auto& gpu = program_->gpuKernels(); static_cast<size_t>(kernel) < gpu.size() && gpu[static_cast<size_t>(kernel)]) {
+    const auto& code = gpu[static_cast<size_t>(kernel)];
+    row.codeOf = codeOwner(recorder, *code);
+    const bool owns = row.codeOf == 0;
     const record::Id id = recorder->kernel(std::move(row));
-    recordGpuCode(recorder, id, gpu[static_cast<size_t>(kernel)]);
+    if (owns) recordGpuCode(recorder, id, code);
+    if (GpuRecording* times = GpuRecording::active())
+      for (const auto& launch : code->code().launches) times->deviceFunction(launch.entry, id);
     return id;
   }
   const auto& code = program_->kernels()[static_cast<size_t>(kernel)];
@@ -154,6 +166,7 @@ void CompiledRegion::recordGroups(Recorder* recorder, record::Id compile, const 
       kernel.reason = first.call.reason;
       kernel.flops = flopsOf(first.call, schedule_.program.buffers);
     } else {
+      kernel.flops = traffic.flops;
       kernel.loopIr = kernels[static_cast<size_t>(group.kernel)].str();
     }
     record::FusionGroupRecord row;

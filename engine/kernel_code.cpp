@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "engine/compile.h"
+#include "engine/record/gpu_recording.h"
 
 namespace fusebox {
 namespace {
@@ -24,10 +25,11 @@ struct Owners {
   std::mutex mutex;
   Recorder* recorder = nullptr;
   std::unordered_map<const CompiledKernel*, Owner> rows;
+  std::unordered_map<const runtime::gpu::GpuKernel*, record::Id> gpuRows;
 
   /// Ids of an earlier recording mean nothing in this one.
   void enter(Recorder* now) {
-    if (recorder != now) rows.clear();
+    if (recorder != now) rows.clear(), gpuRows.clear();
     recorder = now;
   }
 };
@@ -102,7 +104,23 @@ void recordCode(Recorder* recorder, record::Id id, std::shared_ptr<CompiledKerne
   postCode(recorder, owner);
 }
 
+record::Id codeOwner(Recorder* recorder, const runtime::gpu::GpuKernel& kernel) {
+  Owners& all = owners();
+  std::lock_guard lock(all.mutex);
+  all.enter(recorder);
+  const auto owner = all.gpuRows.find(&kernel);
+  return owner == all.gpuRows.end() ? 0 : owner->second;
+}
+
 void recordGpuCode(Recorder* recorder, record::Id id, std::shared_ptr<runtime::gpu::GpuKernel> kernel) {
+  {
+    Owners& all = owners();
+    std::lock_guard lock(all.mutex);
+    all.enter(recorder);
+    all.gpuRows.emplace(kernel.get(), id);
+  }
+  // Whether or not its times are recorded: machine code can be looked at without them.
+  if (auto* gpu = record::GpuRecording::active()) gpu->kernelBinary(id, kernel->cubin());
   recorder->kernelCode([id, kernel = std::move(kernel)]() -> std::optional<record::KernelCodeRecord> {
     record::KernelCodeRecord row;
     row.kernel = id;

@@ -20,7 +20,8 @@ record::Id codeOwner(record::Recorder* recorder, const codegen::cpu::CompiledKer
 /// Makes `id` the owner and records the code as it is, in the background; a better tier follows by itself.
 void recordCode(record::Recorder* recorder, record::Id id, std::shared_ptr<codegen::cpu::CompiledKernel> kernel);
 
-/// Records a GPU kernel's code: PTX as its assembly.
+record::Id codeOwner(record::Recorder* recorder, const runtime::gpu::GpuKernel& kernel);
+/// Makes `id` the owner of a GPU kernel's code and records it: PTX as its assembly, and the cubin.
 void recordGpuCode(record::Recorder* recorder, record::Id id, std::shared_ptr<runtime::gpu::GpuKernel> kernel);
 
 }  // namespace fusebox

@@ -1,6 +1,7 @@
 #include "engine/program_facts.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <string_view>
 
@@ -14,6 +15,64 @@ using Kind = inductor::ProgramBuffer::Kind;
 namespace {
 
 size_t at(int32_t id) { return static_cast<size_t>(id); }
+
+bool isFloating(inductor::DType type) {
+  using T = inductor::DType;
+  return type == T::Float32 || type == T::Float64 || type == T::Float16 || type == T::BFloat16;
+}
+
+/// Floating-point operations at one point of a section.
+int64_t flopsOfPoint(const inductor::Section& section) {
+  using inductor::Op;
+  int64_t flops = 0;
+  for (const inductor::Value& value : section.values) {
+    if (!isFloating(value.type)) continue;
+    switch (value.op) {
+      case Op::Constant:
+      case Op::Index:
+      case Op::Load:
+      case Op::Reduced:
+      case Op::Cast:
+      case Op::Bitcast:
+      case Op::Where:
+      case Op::Check:
+      case Op::CopySign: break;
+      case Op::Fma: flops += 2; break;
+      default: ++flops;
+    }
+  }
+  for (const inductor::Statement& statement : section.body) {
+    using Kind = inductor::Statement::Kind;
+    if (statement.kind == Kind::AtomicAdd) ++flops;
+    if (statement.kind != Kind::Reduce) continue;
+    switch (statement.reduce) {
+      case inductor::ReduceKind::Welford: flops += 5; break;         // two differences, a quotient, two multiply-adds as one each
+      case inductor::ReduceKind::WelfordCombine: flops += 9; break;
+      case inductor::ReduceKind::OnlineSoftmax: flops += 4; break;   // maximum, difference, exponential, sum
+      case inductor::ReduceKind::Any:
+      case inductor::ReduceKind::All: break;
+      default: ++flops;
+    }
+  }
+  return flops;
+}
+
+/// 0 where a size is not known before the launch.
+int64_t flopsOfLaunch(const inductor::Kernel& kernel, const inductor::LaunchStep& step) {
+  const auto size = [&](inductor::Symbol symbol) -> std::optional<int64_t> {
+    for (size_t i = 0; i < kernel.sizeSymbols.size() && i < step.sizes.size(); ++i)
+      if (kernel.sizeSymbols[i] == symbol) return step.sizes[i].maybeConstant();
+    return std::nullopt;
+  };
+  const auto points = [&](const std::vector<inductor::Axis>& axes) {
+    int64_t count = 1;
+    for (const inductor::Axis& axis : axes) count *= axis.extent.evaluate(size).value_or(0);
+    return count;
+  };
+  int64_t flops = 0;
+  for (const inductor::Section& section : kernel.sections) flops += flopsOfPoint(section) * points(section.axes);
+  return flops * points(kernel.outer);
+}
 
 class Reader {
  public:
@@ -53,6 +112,7 @@ class Reader {
 
   void readLaunch(const inductor::LaunchStep& step) {
     const auto& kernel = schedule_.program.kernels[at(step.kernel)];
+    if (step.group >= 0) facts_.groups[at(step.group)].flops = flopsOfLaunch(kernel, step);
     size_t argument = 0;
     for (const inductor::KernelBuffer& buffer : kernel.buffers) {
       if (buffer.role == BufferRole::Scratch) continue;

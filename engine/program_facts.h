@@ -15,6 +15,7 @@ struct ProgramFacts {
   };
   struct Traffic {
     int64_t readBytes = 0, writeBytes = 0;
+    int64_t flops = 0;  ///< of generated kernels: floating-point operations, each function (exp, tanh) counted as one
   };
   std::vector<Lifetime> buffers;  ///< by buffer
   std::vector<Traffic> groups;    ///< by fusion group

@@ -40,7 +40,7 @@ constexpr const char* kRunFooter =
 constexpr const char* kQueryFooter =
     "Views: session_info frames compiles stages graph_breaks guards guard_failures graphs nodes edges node_origins\n"
     "fusion_groups fusion_members fusion_decisions buffers kernels launches cpu_events gpu_events cache_events\n"
-    "source_files losses; also threads kernel_code calls timeline. Times are integer nanoseconds.\n\n"
+    "source_files losses; also threads kernel_code calls timeline flows gpu_devices. Times are integer nanoseconds.\n\n"
     "  fusebox query S 'SELECT name, launches, total_ns FROM kernels ORDER BY total_ns DESC LIMIT 10'\n"
     "  fusebox query S --format csv 'SELECT * FROM guard_failures'\n"
     "  fusebox query S \"SELECT a, b, reason FROM fusion_decisions WHERE NOT fused\"";
@@ -66,6 +66,7 @@ struct Parsed {
   QueryOptions query;
   DiagramOptions diagram;
   ExportOptions exporting;
+  GpuOptions gpu;
   DoctorOptions doctor;
   CompareOptions compare;
   WhyOptions why;
@@ -148,6 +149,11 @@ void addReports(CLI::App& app, Parsed& p) {
   exporting->add_option("-o,--output", p.exporting.output, ".json: Chrome trace; .pftrace: Perfetto trace; .html: report in one file; .csv: all launches; .fusebox: a session")->required();
   exporting->add_flag("--redact", p.exporting.redact, "With .fusebox: without names, paths, sources and values of the program");
   addJson(exporting, p.exporting.json);
+
+  auto* gpu = app.add_subcommand("gpu", "Say how busy GPUs were, why not more, and how near kernels come to the device's roof");
+  gpu->add_option("FILE", p.gpu.file, kFileHelp)->required();
+  gpu->add_option("--gaps", p.gpu.gaps, "Explain at most this many gaps of each device, the longest first")->capture_default_str();
+  addJson(gpu, p.gpu.json);
 
   auto* doctor = app.add_subcommand("doctor", "Say what works on this machine, and how to mend what does not");
   doctor->add_option("--python", p.doctor.python, "Interpreter to look at");
@@ -267,6 +273,7 @@ int dispatch(const CLI::App& app, const Parsed& p, const OpenWindow& openWindow)
   if (app.got_subcommand("export")) return exportSession(p.exporting);
   if (app.got_subcommand("replay")) return replayGraph(p.replay);
   if (app.got_subcommand("numerics")) return measureNumerics(p.numerics);
+  if (app.got_subcommand("gpu")) return showGpu(p.gpu);
   if (app.got_subcommand("doctor")) return runDoctor(p.doctor);
   if (app.got_subcommand("open")) return showWindow(openWindow, {.file = p.openFile, .compareWith = {}, .runCommand = {}});
   if (app.got_subcommand("memory")) return explainMemory(p.memory);

@@ -58,6 +58,11 @@ struct ReplayOptions {
   int repeat = 20;
   bool noBisect = false, json = false;
 };
+struct GpuOptions {
+  std::string file;
+  int64_t gaps = 200;  ///< explained, the longest first
+  bool json = false;
+};
 struct DoctorOptions {
   std::string python;
   bool json = false;
@@ -77,6 +82,7 @@ int explainTime(const WhyOptions& options);
 /// Runs the script once under each engine and fills in `a` and `b`; the script's exit code where that is not 0.
 int runForComparison(CompareOptions& options);
 int compareFiles(CompareOptions options);
+int showGpu(const GpuOptions& options);
 int runDoctor(const DoctorOptions& options);
 int replayGraph(const ReplayOptions& options);
 int measureNumerics(const ReplayOptions& options);

@@ -27,7 +27,7 @@ struct Finding {
 };
 
 // Asks the interpreter in one go; prints one JSON line whatever is missing.
-constexpr const char* kProbe = R"(
+constexpr const char* kProbe = R"py(
 import json, sys
 out = {"python": sys.version.split()[0], "prefix": sys.prefix}
 try:
@@ -37,6 +37,19 @@ try:
 except Exception as e:
     out["torch_error"] = "%s: %s" % (type(e).__name__, e)
 if "torch" in out:
+    import ctypes, os
+    for name in ("libcupti.so.13", "libcupti.so.12"):
+        try:
+            library, version = ctypes.CDLL(name, mode=os.RTLD_NOW | os.RTLD_NOLOAD), ctypes.c_uint32()
+            library.cuptiGetVersion(ctypes.byref(version))
+            out["cupti"] = "%s (version %d)" % (name, version.value)
+            break
+        except (OSError, AttributeError):
+            pass
+    try:
+        out["gpu"] = torch.cuda.get_device_name() if torch.cuda.is_available() else ""
+    except Exception as e:
+        out["gpu_error"] = str(e)
     try:
         import fusebox
         import fusebox._engine
@@ -44,7 +57,24 @@ if "torch" in out:
     except BaseException as e:
         out["fusebox_error"] = "%s: %s" % (type(e).__name__, e)
 print(json.dumps(out))
-)";
+)py";
+
+/// Whether a recording would hold the times of kernels on a GPU.
+Finding checkGpuTimes(const json& facts) {
+  const char* subject = "gpu times";
+  if (facts.contains("gpu_error")) return {subject, Health::Broken, facts.value("gpu_error", ""), "CUDA does not start in this Python"};
+  const std::string gpu = facts.value("gpu", "");
+  if (gpu.empty()) return {subject, Health::Absent, "this PyTorch sees no GPU", "only needed for programs that use one"};
+  if (!facts.contains("cupti")) {
+    return {subject, Health::Absent, gpu + ", but CUPTI is not in PyTorch's process", "pip install nvidia-cuda-cupti of PyTorch's CUDA version"};
+  }
+  for (const char* owner : {"CUDA_INJECTION64_PATH", "NSYS_PROFILING_SESSION_ID"}) {
+    if (!std::getenv(owner)) continue;
+    return {subject, Health::Absent, fmt::format("{}; another profiler is in the process ({} is set)", gpu, owner),
+            "only one can have CUPTI: run without it"};
+  }
+  return {subject, Health::Works, fmt::format("{} by {}", gpu, facts.value("cupti", "")), ""};
+}
 
 std::vector<Finding> checkPython(const DoctorOptions& options) {
   auto choice = choosePython(options.python);
@@ -75,6 +105,7 @@ std::vector<Finding> checkPython(const DoctorOptions& options) {
   } else {
     out.push_back({"torch", Health::Broken, facts.value("torch_error", ""), "install PyTorch into this Python"});
   }
+  if (facts.contains("torch")) out.push_back(checkGpuTimes(facts));
   if (package.empty()) {
     out.push_back({"engine", Health::Broken, "not built", "configure with -DFUSEBOX_PYTHON=<interpreter with PyTorch>"});
   } else if (facts.contains("fusebox")) {

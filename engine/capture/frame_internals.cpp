@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "engine/capture/frame_walk.h"
 #include "engine/capture/instruction.h"
 
 #if PY_VERSION_HEX < 0x030B0000 || PY_VERSION_HEX >= 0x030D0000
@@ -39,6 +40,19 @@ PyFunctionObject* functionOf(InterpreterFrame* frame) {
 }
 
 PyObject* globalsOf(InterpreterFrame* frame) { return frame->f_globals; }
+
+void visitFrames(bool (*visit)(PyCodeObject* code, int offset, void* context), void* context) {
+  PyThreadState* thread = PyGILState_GetThisThreadState();
+  if (!thread || !thread->cframe) return;
+  for (auto* frame = thread->cframe->current_frame; frame; frame = frame->previous) {
+    PyCodeObject* code = frame->f_code;
+    const auto offset = static_cast<int>(frame->prev_instr - _PyCode_CODE(code)) * static_cast<int>(sizeof(_Py_CODEUNIT));
+#if FUSEBOX_PY312
+    if (frame->owner == FRAME_OWNED_BY_CSTACK) continue;
+#endif
+    if (offset >= 0 && !visit(code, offset, context)) return;
+  }
+}
 
 bool isFresh(InterpreterFrame* frame) {
   constexpr int kFunction = CO_OPTIMIZED | CO_NEWLOCALS;

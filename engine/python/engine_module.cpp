@@ -11,7 +11,9 @@
 #include "engine/python/debug_control.h"
 #include "engine/python/graph_module.h"
 #include "engine/python/guard_probe.h"
+#include "engine/python/operator_trace.h"
 #include "engine/python/torch_graph_capture.h"
+#include "engine/record/gpu_recording.h"
 
 namespace py = pybind11;
 
@@ -188,6 +190,7 @@ void bindReports(py::module_& m) {
   m.def("configuration", &configuration);
   m.def("start_recording", &startRecording, py::arg("path"), py::arg("facts") = std::map<std::string, std::string>());
   m.def("stop_recording", [] {
+    stopOperatorTrace();
     py::gil_scoped_release release;
     drainCompiler();
     record::Recorder::stop();
@@ -195,6 +198,24 @@ void bindReports(py::module_& m) {
   m.def("flush_recording", [] {
     py::gil_scoped_release release;
     if (auto* r = record::Recorder::active()) r->flush();
+  });
+  // GPUs: false where nothing is recorded or CUPTI cannot be had; the session says why.
+  m.def("start_gpu_recording", [] {
+    auto* gpu = record::GpuRecording::active();
+    const bool on = gpu && gpu->start();
+    if (on) startOperatorTrace();
+    return on;
+  });
+  m.def("pause_gpu_recording", [](const std::string& who) {
+    if (auto* gpu = record::GpuRecording::active()) gpu->pause(who);
+  });
+  m.def("resume_gpu_recording", [] {
+    auto* gpu = record::GpuRecording::active();
+    return gpu && gpu->resume();
+  });
+  m.def("records_gpu", [] {
+    auto* gpu = record::GpuRecording::active();
+    return gpu && gpu->isOn();
   });
   m.def("is_recording", [] { return record::Recorder::active() != nullptr; });
   m.def("record_fact", [](const std::string& key, const std::string& value) {

@@ -41,6 +41,11 @@ Result<Recorder*> Recorder::start(RecorderOptions options) {
   if (!writer) return tl::unexpected(writer.error());
   auto impl = std::make_unique<Impl>();
   impl->writer = std::move(*writer);
+  auto& i = *impl;
+  i.gpu = std::make_unique<GpuRecording>(
+      *i.writer, i.sources,
+      GpuRecording::Numbers{[&i] { return i.ids.thread.fetch_add(1); }, [&i] { return i.ids.kernel.fetch_add(1); },
+                            [&i] { return i.ids.span.fetch_add(1); }});
   auto* recorder = new Recorder(std::move(impl));
   for (auto& [key, value] : options.facts) recorder->fact(key, value);
   recorder->flush();  // a session says whose it is, however soon its process dies
@@ -50,11 +55,13 @@ Result<Recorder*> Recorder::start(RecorderOptions options) {
                    [] {
                      startMutex.unlock();
                      active_.store(nullptr, std::memory_order_release);
+                     GpuRecording::active_.store(nullptr, std::memory_order_release);
                    });
     std::atexit([] { stop(); });
     return true;
   }();
   (void)once;
+  GpuRecording::active_.store(recorder->impl_->gpu.get(), std::memory_order_release);
   active_.store(recorder, std::memory_order_release);
   return recorder;
 }
@@ -62,7 +69,10 @@ Result<Recorder*> Recorder::start(RecorderOptions options) {
 void Recorder::stop() {
   std::lock_guard lock(startMutex);
   Recorder* recorder = active_.exchange(nullptr, std::memory_order_acq_rel);
-  if (recorder) recorder->impl_->writer->finish();
+  if (!recorder) return;
+  GpuRecording::active_.store(nullptr, std::memory_order_release);
+  recorder->impl_->gpu->stop();
+  recorder->impl_->writer->finish();
 }
 
 void Recorder::fact(std::string key, std::string value) {
@@ -79,7 +89,10 @@ void Recorder::attachThread() noexcept {
   t.owner = this;
   t.id = impl_->ids.thread.fetch_add(1);
   t.ring = impl_->writer->openRing(t.id);
-  impl_->guarded([&] { impl_->put(RowKind::Thread, {int64_t{t.id}, int64_t{gettid()}, textCell(threadName())}); });
+  impl_->guarded([&] {
+    impl_->gpu->noteThread(t.id);
+    impl_->put(RowKind::Thread, {int64_t{t.id}, int64_t{gettid()}, textCell(threadName())});
+  });
   if (!t.ring) impl_->writer->loss("launches", 1, "no ring for a thread");
 }
 

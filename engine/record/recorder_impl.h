@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "engine/record/gpu_recording.h"
 #include "engine/record/graph_rows.h"
 #include "engine/record/recorder.h"
 #include "engine/record/source_files.h"
@@ -17,6 +18,7 @@ struct Recorder::Impl {
   std::unique_ptr<session::Writer> writer;
   SourceFiles sources;
   StackTable stacks;
+  std::unique_ptr<GpuRecording> gpu;
   struct Ids {
     std::atomic<Id> thread{1}, frame{1}, compile{1}, stage{1}, graphBreak{1}, guard{1}, failure{1}, graph{1}, node{1},
         group{1}, decision{1}, buffer{1}, kernel{1}, cache{1}, span{1}, cudaGraph{1};

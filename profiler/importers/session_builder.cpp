@@ -134,7 +134,15 @@ void SessionBuilder::deviceSpan(int64_t thread, int64_t kernel, const DeviceSpan
                           cell(s.correlation),
                           idOrNull(kernel),
                           {},
-                          cell(s.bytes)});
+                          cell(s.bytes),
+                          {},
+                          thread,
+                          {},
+                          {},
+                          {},
+                          {},
+                          {},
+                          {}});
   lastNs_ = std::max(lastNs_, s.startNs + s.durNs);
   ++rowsSinceCommit_;
   if (kernel == 0) return;

@@ -11,7 +11,9 @@ using session::Statement;
 // Run time of each node that carries a place: its group's time, shared equally among the group's nodes.
 constexpr const char* kNodeTimes =
     "WITH members AS (SELECT group_id, count(*) AS n FROM t_fusion_member GROUP BY group_id), "
-    "times AS (SELECT group_id, sum(total_ns) AS ns, sum(launches) AS launches FROM t_launch_stats GROUP BY group_id) ";
+    // On a GPU the time of the device counts, where it was measured: a group has one kernel then.
+    "times AS (SELECT group_id, coalesce((SELECT d.total_ns FROM t_gpu_stats d WHERE d.kernel_id = s.kernel_id), sum(total_ns)) AS ns, "
+    "sum(launches) AS launches FROM t_launch_stats s GROUP BY group_id) ";
 
 }  // namespace
 

@@ -13,7 +13,7 @@ using session::Statement;
 Result<void> readCounts(const Reader& reader, Summary& out) {
   return reader.each(
       "SELECT (SELECT count(*) FROM frames), (SELECT count(*) FROM compiles), "
-      "(SELECT count(*) FROM graphs WHERE stage = 'captured'), (SELECT count(*) FROM kernels WHERE kind NOT IN ('extern', 'cuda_graph')), "
+      "(SELECT count(*) FROM graphs WHERE stage = 'captured'), (SELECT count(*) FROM kernels WHERE kind IN ('generated', 'template')), "
       "(SELECT count(*) FROM kernels WHERE kind = 'extern'), (SELECT coalesce(sum(launches), 0) FROM kernels)",
       {}, [&](const Statement& row) {
         out.frames = row.integer(0);

@@ -14,7 +14,9 @@ using session::Statement;
 
 int64_t width(int level) { return session::kPyramidBaseNs << (2 * level); }
 
-const char* table(Track track) { return track == Track::Calls ? "t_call" : "t_launch"; }
+const char* table(Track track) {
+  return track == Track::Calls ? "t_call" : track == Track::Gpu ? "(SELECT id, start_ns, dur_ns, lane FROM t_gpu_event)" : "t_launch";
+}
 
 int64_t publicId(Track track, int64_t id) { return track == Track::Calls && id > 0 ? id * 4 + 2 : id; }
 
@@ -25,8 +27,9 @@ Result<std::vector<Bar>> rawBars(const Reader& reader, Track track, int64_t thre
   auto read = reader.each(
       fmt::format("SELECT l.start_ns, l.dur_ns, l.id FROM t_block b CROSS JOIN {} l ON l.id BETWEEN b.first_id AND b.last_id "
                   "WHERE b.track = ?1 AND b.thread = ?2 AND b.end_ns > ?3 AND b.start_ns < ?4 AND l.start_ns < ?4 "
-                  "AND l.start_ns + l.dur_ns >= ?3",
-                  table(track)),
+                  "AND l.start_ns + l.dur_ns >= ?3{}",
+                  // Blocks of one stream's events may hold those of others in between.
+                  table(track), track == Track::Gpu ? " AND l.lane = ?2" : ""),
       {int64_t(track), thread, from, to}, [&](const Statement& row) {
         const int64_t start = row.integer(0), dur = row.integer(1), end = start + dur;
         if (!out.empty() && start >= out.back().startNs && end - out.back().startNs <= pixel) {
@@ -84,7 +87,8 @@ Result<TimeRange> timeRange(const Reader& reader) {
       "SELECT min(a), max(b) FROM (SELECT min(start_ns) AS a, max(end_ns) AS b FROM t_block "
       "UNION ALL SELECT min(start_ns), max(end_ns) FROM t_stage UNION ALL SELECT min(start_ns), max(end_ns) FROM t_compile "
       "UNION ALL SELECT min(start_ns), max(start_ns + dur_ns) FROM t_cpu_event "
-      "UNION ALL SELECT min(first_ns), max(last_ns) FROM t_launch_stats)",
+      "UNION ALL SELECT min(first_ns), max(last_ns) FROM t_launch_stats "
+      "UNION ALL SELECT min(start_ns), max(start_ns + dur_ns) FROM t_gpu_event)",
       {}, [&](const Statement& row) { range = {row.integer(0), row.integer(1)}; });
   if (!read) return tl::unexpected(read.error());
   return range;
@@ -96,7 +100,8 @@ Result<std::vector<Lane>> lanes(const Reader& reader) {
       "SELECT p.track, p.thread, t.name, sum(p.count) FROM t_pyramid p LEFT JOIN threads t ON t.thread = p.thread "
       "WHERE p.level = ? GROUP BY p.track, p.thread ORDER BY p.thread, p.track DESC",
       {int64_t{session::kPyramidLevels - 1}}, [&](const Statement& row) {
-        out.push_back({row.integer(0) == 1 ? Track::Calls : Track::Launches, row.integer(1), row.string(2), row.integer(3)});
+        const auto track = std::clamp<int64_t>(row.integer(0), 0, 2);
+        out.push_back({static_cast<Track>(track), row.integer(1), row.string(2), row.integer(3)});
       });
   if (!read) return tl::unexpected(read.error());
   return out;
@@ -139,6 +144,42 @@ Result<std::vector<Launch>> launchesOfKernel(const Reader& reader, int64_t kerne
                           });
   if (!read) return tl::unexpected(read.error());
   return out;
+}
+
+namespace {
+
+Result<std::vector<Arrow>> arrowsWhere(const Reader& reader, const char* where, int64_t id) {
+  std::vector<Arrow> out;
+  auto read = reader.each(fmt::format("SELECT f.from_thread, f.from_ns, f.to_thread, f.to_ns, f.to_event_id FROM flows f WHERE "
+                                      "f.kind = 'launch' AND f.to_event_id IN (SELECT id FROM t_gpu_event WHERE {}) LIMIT 200",
+                                      where),
+                          {id}, [&](const Statement& row) {
+                            out.push_back({row.integer(0), row.integer(1), row.integer(2), row.integer(3), row.integer(4)});
+                          });
+  if (!read) return tl::unexpected(read.error());
+  return out;
+}
+
+}  // namespace
+
+Result<std::vector<Arrow>> arrowsOfLaunch(const Reader& reader, int64_t launch) { return arrowsWhere(reader, "launch_id = ?", launch); }
+Result<std::vector<Arrow>> arrowsOfGpuEvent(const Reader& reader, int64_t event) { return arrowsWhere(reader, "id = ?", event); }
+
+Result<GpuEvent> gpuEvent(const Reader& reader, int64_t id) {
+  GpuEvent e;
+  auto read = reader.each("SELECT event_id, kind, name, start_ns, dur_ns, device, stream, kernel_id, launch_id, bytes, file, line, "
+                          "called_ns, call_dur_ns, operator, grid, block, registers, shared_bytes, local_bytes, occupancy, graph, "
+                          "graph_node FROM gpu_events WHERE event_id = ?",
+                          {id}, [&](const Statement& s) {
+                            const auto sane = [&](int c) { return std::clamp<int64_t>(s.integer(c), 0, int64_t{1} << 60); };
+                            e = {s.integer(0), sane(3), sane(4), s.integer(5), s.integer(6), s.integer(7), s.integer(8),
+                                 s.integer(9), s.integer(11), s.isNull(12) ? -1 : sane(12), sane(13), s.integer(17), s.integer(18),
+                                 s.integer(19), s.integer(21), s.integer(22), s.real(20), s.string(1), s.string(2), s.string(10),
+                                 s.string(14), s.string(15), s.string(16)};
+                          });
+  if (!read) return tl::unexpected(read.error());
+  if (e.id == 0) return fail(ErrorCode::NotFound, fmt::format("there is no GPU event {}", id), reader.path());
+  return e;
 }
 
 Result<Launch> launch(const Reader& reader, int64_t id) {

@@ -32,6 +32,10 @@ size_t LaunchStore::drain(LaunchRing& ring) {
       calls_[{1, r.id}].add(r);
       return;
     }
+    if (r.group == kOperatorTag) {
+      if (listener_) listener_->operatorRan(thread, r);
+      return;
+    }
     const Track track = r.group == kCallTag ? kCalls : kLaunches;
     if (track == kCalls) {
       calls_[{0, r.id}].add(r);
@@ -47,6 +51,7 @@ size_t LaunchStore::drain(LaunchRing& ring) {
     } else {
       ++notKept_;
     }
+    if (listener_ && track == kLaunches) listener_->launched(thread, id, r);
     pyramids[track]->add(id, r.startNs, r.durNs, sink_);
   });
   closeBlock(blocks[kLaunches], kLaunches, thread);

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "profiler/session/batch_listener.h"
 #include "profiler/session/launch_ring.h"
 #include "profiler/session/pyramid_builder.h"
 #include "profiler/session/row_sink.h"
@@ -26,6 +27,8 @@ class LaunchStore {
   /// Forgets the batch; returns the number of records that are lost with it.
   int64_t rolledBack();
   int64_t notKept() const { return notKept_; }
+  /// Shown every launch and operator from now on; null: nobody. It must stay alive until replaced.
+  void setListener(BatchListener* listener) { listener_ = listener; }
   /// The id that the next launch gets, if it is kept.
   int64_t nextLaunchId() const { return nextId_[kLaunches]; }
 
@@ -45,6 +48,7 @@ class LaunchStore {
 
   RowSink& sink_;
   const int64_t maxRows_;
+  BatchListener* listener_ = nullptr;
   int64_t nextId_[2] = {1, 1};
   int64_t batchStart_[2] = {1, 1};
   std::vector<RowBatch::Row> rows_[2];

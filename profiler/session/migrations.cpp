@@ -32,6 +32,20 @@ constexpr Migration kMigrations[] = {
         "  NULL AS kernel_id WHERE 0;"
         "CREATE TEMP VIEW t_cuda_graph_node AS SELECT NULL AS graph_id, NULL AS stretch, NULL AS first_node, NULL AS node_count,"
         "  NULL AS group_id, NULL AS kernel_id WHERE 0"},
+    // One step may have several parts.
+    {3, "CREATE TEMP VIEW t_gpu_event AS SELECT *, NULL AS shape_id, NULL AS lane, NULL AS thread, NULL AS called_ns,"
+        "  NULL AS call_dur_ns, NULL AS cpu_event, NULL AS graph, NULL AS graph_node FROM main.t_gpu_event;"
+        "CREATE TEMP VIEW t_gpu_shape AS SELECT NULL AS id, NULL AS name, NULL AS symbol, NULL AS device, NULL AS grid, NULL AS block,"
+        "  NULL AS threads, NULL AS registers, NULL AS static_shared, NULL AS dynamic_shared, NULL AS local_bytes,"
+        "  NULL AS occupancy, NULL AS occupancy_limit WHERE 0;"
+        "CREATE TEMP VIEW t_gpu_stats AS SELECT NULL AS kernel_id, NULL AS launches, NULL AS events, NULL AS total_ns,"
+        "  NULL AS min_ns, NULL AS max_ns, NULL AS first_ns, NULL AS last_ns WHERE 0;"
+        "CREATE TEMP VIEW t_gpu_shape_stats AS SELECT NULL AS kernel_id, NULL AS shape_id, NULL AS events, NULL AS total_ns WHERE 0;"
+        "CREATE TEMP VIEW t_gpu_device AS SELECT NULL AS device, NULL AS name, NULL AS capability, NULL AS multiprocessors,"
+        "  NULL AS threads_per_multiprocessor, NULL AS registers_per_multiprocessor, NULL AS shared_per_multiprocessor,"
+        "  NULL AS memory_bytes, NULL AS l2_bytes, NULL AS clock_khz, NULL AS memory_clock_khz, NULL AS memory_bus_bits,"
+        "  NULL AS peak_bytes_per_s, NULL AS peak_flops, NULL AS copy_bytes_per_s WHERE 0;"
+        "CREATE TEMP VIEW t_kernel_binary AS SELECT NULL AS kernel_id, NULL AS format, NULL AS bytes WHERE 0"},
 };
 
 Result<void> createViews(Database& database, const char* prefix) {

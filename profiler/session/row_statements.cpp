@@ -42,6 +42,7 @@ constexpr RowStatement kStatements[] = {
      "UPDATE t_kernel SET (file, line) = (SELECT file, line FROM t_node WHERE id = ?2) "
      "WHERE id = ?1 AND EXISTS(SELECT 1 FROM t_node WHERE id = ?2 AND file IS NOT NULL)"},
     {RowKind::KernelCode, "t_kernel_code", 9},
+    {RowKind::KernelBinary, "t_kernel_binary", 3, "INSERT OR REPLACE INTO t_kernel_binary VALUES(?, ?, CAST(? AS BLOB))"},
     {RowKind::LaunchStats, "t_launch_stats", 9,
      "INSERT INTO t_launch_stats VALUES(?,?,?,?,?,?,?,?,?) ON CONFLICT(kernel_id, group_id) DO UPDATE SET "
      "launches = launches + excluded.launches, total_ns = total_ns + excluded.total_ns, "
@@ -56,7 +57,17 @@ constexpr RowStatement kStatements[] = {
      "max_ns = max(max_ns, excluded.max_ns)"},
     {RowKind::Block, "t_block", 6},
     {RowKind::CpuEvent, "t_cpu_event", 11},
-    {RowKind::GpuEvent, "t_gpu_event", 11},
+    {RowKind::GpuEvent, "t_gpu_event", 19},
+    {RowKind::GpuShape, "t_gpu_shape", 13},
+    {RowKind::GpuStats, "t_gpu_stats", 8,
+     "INSERT INTO t_gpu_stats VALUES(?,?,?,?,?,?,?,?) ON CONFLICT(kernel_id) DO UPDATE SET launches = launches + excluded.launches, "
+     "events = events + excluded.events, total_ns = total_ns + excluded.total_ns, min_ns = min(min_ns, excluded.min_ns), "
+     "max_ns = max(max_ns, excluded.max_ns), first_ns = min(first_ns, excluded.first_ns), last_ns = max(last_ns, excluded.last_ns)"},
+    {RowKind::GpuShapeStats, "t_gpu_shape_stats", 4,
+     "INSERT INTO t_gpu_shape_stats VALUES(?,?,?,?) ON CONFLICT(kernel_id, shape_id) DO UPDATE SET "
+     "events = events + excluded.events, total_ns = total_ns + excluded.total_ns"},
+    {RowKind::GpuDevice, "t_gpu_device", 15},
+    {RowKind::GpuDeviceCopy, "t_gpu_device", 2, "UPDATE t_gpu_device SET copy_bytes_per_s = ?2 WHERE device = ?1"},
     {RowKind::CacheEvent, "t_cache_event", 8},
     {RowKind::Artifact, "t_artifact", 11},
     {RowKind::Flow, "t_flow", 9},

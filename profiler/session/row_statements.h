@@ -9,8 +9,8 @@ namespace fusebox::session {
 /// the table (schema_tables.cpp) unless it says otherwise.
 enum class RowKind : uint8_t {
   Info, Thread, Frame, FrameStatus, Compile, CompileEnd, Stage, GraphBreak, Guard, GuardFailure, Graph, Stack, Node, Edge,
-  NodeOrigin, FusionGroup, FusionGroupPlace, FusionMember, FusionDecision, Buffer, Kernel, KernelPlace, KernelCode, LaunchStats, Launch, Call, CallStats,
-  Block, CpuEvent, GpuEvent, CacheEvent, Artifact, Flow, SavedGraph, Numerics, CudaGraph, CudaGraphNode, SourceFile, Loss, Pyramid, Long,
+  NodeOrigin, FusionGroup, FusionGroupPlace, FusionMember, FusionDecision, Buffer, Kernel, KernelPlace, KernelCode, KernelBinary, LaunchStats, Launch, Call, CallStats,
+  Block, CpuEvent, GpuEvent, GpuShape, GpuStats, GpuShapeStats, GpuDevice, GpuDeviceCopy, CacheEvent, Artifact, Flow, SavedGraph, Numerics, CudaGraph, CudaGraphNode, SourceFile, Loss, Pyramid, Long,
   Count,
 };
 std::string rowSql(RowKind kind);

@@ -62,6 +62,7 @@ CREATE TABLE t_kernel(id INTEGER PRIMARY KEY, compile_id INTEGER, graph_id INTEG
   line INTEGER, time_ns INTEGER, code_of INTEGER);
 CREATE TABLE t_kernel_code(kernel_id INTEGER, tier INTEGER, target TEXT, llvm_ir TEXT, assembly TEXT, code_bytes INTEGER,
   compile_ns INTEGER, cache TEXT, time_ns INTEGER, PRIMARY KEY(kernel_id, tier)) WITHOUT ROWID;
+CREATE TABLE t_kernel_binary(kernel_id INTEGER PRIMARY KEY, format TEXT, bytes BLOB);
 CREATE TABLE t_launch_stats(kernel_id INTEGER, group_id INTEGER, launches INTEGER, total_ns INTEGER, min_ns INTEGER,
   max_ns INTEGER, bytes INTEGER, first_ns INTEGER, last_ns INTEGER, PRIMARY KEY(kernel_id, group_id)) WITHOUT ROWID;
 CREATE INDEX t_launch_stats_by_group ON t_launch_stats(group_id);
@@ -75,7 +76,19 @@ CREATE TABLE t_call_stats(kind INTEGER, compile_id INTEGER, calls INTEGER, total
 CREATE TABLE t_cpu_event(id INTEGER PRIMARY KEY, kind TEXT, name TEXT, start_ns INTEGER, dur_ns INTEGER, thread INTEGER,
   depth INTEGER, compile_id INTEGER, detail TEXT, file TEXT, line INTEGER);
 CREATE TABLE t_gpu_event(id INTEGER PRIMARY KEY, kind TEXT, name TEXT, device INTEGER, stream INTEGER, start_ns INTEGER,
-  dur_ns INTEGER, correlation INTEGER, kernel_id INTEGER, launch_id INTEGER, bytes INTEGER);
+  dur_ns INTEGER, correlation INTEGER, kernel_id INTEGER, launch_id INTEGER, bytes INTEGER, shape_id INTEGER, lane INTEGER,
+  thread INTEGER, called_ns INTEGER, call_dur_ns INTEGER, cpu_event INTEGER, graph INTEGER, graph_node INTEGER);
+CREATE INDEX t_gpu_event_by_launch ON t_gpu_event(launch_id) WHERE launch_id IS NOT NULL;
+CREATE TABLE t_gpu_shape(id INTEGER PRIMARY KEY, name TEXT, symbol TEXT, device INTEGER, grid TEXT, block TEXT, threads INTEGER,
+  registers INTEGER, static_shared INTEGER, dynamic_shared INTEGER, local_bytes INTEGER, occupancy REAL, occupancy_limit TEXT);
+CREATE TABLE t_gpu_stats(kernel_id INTEGER PRIMARY KEY, launches INTEGER, events INTEGER, total_ns INTEGER, min_ns INTEGER,
+  max_ns INTEGER, first_ns INTEGER, last_ns INTEGER);
+CREATE TABLE t_gpu_shape_stats(kernel_id INTEGER, shape_id INTEGER, events INTEGER, total_ns INTEGER,
+  PRIMARY KEY(kernel_id, shape_id)) WITHOUT ROWID;
+CREATE TABLE t_gpu_device(device INTEGER PRIMARY KEY, name TEXT, capability INTEGER, multiprocessors INTEGER,
+  threads_per_multiprocessor INTEGER, registers_per_multiprocessor INTEGER, shared_per_multiprocessor INTEGER,
+  memory_bytes INTEGER, l2_bytes INTEGER, clock_khz INTEGER, memory_clock_khz INTEGER, memory_bus_bits INTEGER,
+  peak_bytes_per_s INTEGER, peak_flops INTEGER, copy_bytes_per_s INTEGER);
 CREATE TABLE t_cache_event(id INTEGER PRIMARY KEY, compile_id INTEGER, cache TEXT, outcome TEXT, key TEXT, reason TEXT,
   saved_ns INTEGER, time_ns INTEGER);
 CREATE TABLE t_artifact(id INTEGER PRIMARY KEY, compile_id INTEGER, graph_id INTEGER, kind TEXT, name TEXT, format TEXT,

@@ -46,7 +46,8 @@ constexpr std::array kViews{
   g.kernel_id, (SELECT count(*) FROM t_fusion_member m WHERE m.group_id = g.id) AS node_count, g.read_bytes,
   g.write_bytes, g.bytes_saved, g.reason,
   (SELECT coalesce(sum(launches), 0) FROM t_launch_stats s WHERE s.group_id = g.id) AS launches,
-  (SELECT coalesce(sum(total_ns), 0) FROM t_launch_stats s WHERE s.group_id = g.id) AS total_ns, g.file, g.line FROM t_fusion_group g)"},
+  coalesce((SELECT d.total_ns FROM t_gpu_stats d WHERE d.kernel_id = g.kernel_id),
+    (SELECT coalesce(sum(total_ns), 0) FROM t_launch_stats s WHERE s.group_id = g.id)) AS total_ns, g.file, g.line FROM t_fusion_group g)"},
     ViewDefinition{"fusion_members", R"(SELECT m.group_id, m.node_id, m.position, m.role, n.file, n.line
   FROM t_fusion_member m LEFT JOIN t_node n ON n.id = m.node_id)"},
     ViewDefinition{"fusion_decisions", R"(SELECT d.id AS decision_id, d.compile_id, d.graph_id, d.position, d.a, d.b,
@@ -60,15 +61,23 @@ constexpr std::array kViews{
   k.device, c.tier, c.target, k.loop_ir, c.llvm_ir, c.assembly, c.code_bytes,
   (SELECT sum(compile_ns) FROM t_kernel_code x WHERE x.kernel_id = k.id) AS compile_ns,
   CASE WHEN k.code_of IS NULL THEN c.cache ELSE 'process' END AS cache, k.reason, k.read_bytes,
-  k.write_bytes, k.flops, coalesce(s.launches, 0) AS launches, coalesce(s.total_ns, 0) AS total_ns, s.min_ns, s.max_ns,
-  coalesce(s.bytes, 0) AS bytes, s.first_ns, s.last_ns, k.file, k.line, k.time_ns
+  k.write_bytes, k.flops, coalesce(s.launches, d.launches, 0) AS launches,
+  coalesce(d.total_ns, s.total_ns, 0) AS total_ns, coalesce(d.min_ns, s.min_ns) AS min_ns, coalesce(d.max_ns, s.max_ns) AS max_ns,
+  coalesce(s.bytes, 0) AS bytes, coalesce(s.first_ns, d.first_ns) AS first_ns, coalesce(s.last_ns, d.last_ns) AS last_ns,
+  k.file, k.line, k.time_ns, d.launches AS timed_launches, s.total_ns AS host_ns, p.name AS device_function, p.grid, p.block,
+  p.registers, p.static_shared + p.dynamic_shared AS shared_bytes, p.local_bytes, p.occupancy, p.occupancy_limit
   FROM t_kernel k LEFT JOIN (SELECT kernel_id, sum(launches) AS launches, sum(total_ns) AS total_ns, min(min_ns) AS min_ns,
     max(max_ns) AS max_ns, sum(bytes) AS bytes, min(first_ns) AS first_ns, max(last_ns) AS last_ns
     FROM t_launch_stats GROUP BY kernel_id) s ON s.kernel_id = k.id
+  LEFT JOIN t_gpu_stats d ON d.kernel_id = k.id
+  LEFT JOIN t_gpu_shape p ON p.id = (SELECT x.shape_id FROM t_gpu_shape_stats x WHERE x.kernel_id = k.id
+    ORDER BY x.total_ns DESC LIMIT 1)
   LEFT JOIN t_kernel_code c ON c.kernel_id = coalesce(k.code_of, k.id)
     AND c.tier = (SELECT max(tier) FROM t_kernel_code x WHERE x.kernel_id = coalesce(k.code_of, k.id)))"},
     ViewDefinition{"launches", R"(SELECT l.id AS launch_id, l.kernel_id, l.group_id, k.name AS kernel, l.start_ns, l.dur_ns,
-  l.start_ns + l.dur_ns AS end_ns, l.bytes, l.thread, k.compile_id, k.file, k.line
+  l.start_ns + l.dur_ns AS end_ns, l.bytes, l.thread, k.compile_id, k.file, k.line,
+  (SELECT min(e.start_ns) FROM t_gpu_event e WHERE e.launch_id = l.id) AS device_start_ns,
+  (SELECT sum(e.dur_ns) FROM t_gpu_event e WHERE e.launch_id = l.id) AS device_ns
   FROM t_launch l LEFT JOIN t_kernel k ON k.id = l.kernel_id)"},
     ViewDefinition{"cpu_events", R"(SELECT e.id * 4 AS event_id, e.kind, e.name, e.start_ns, e.dur_ns,
     e.start_ns + e.dur_ns AS end_ns, e.thread, e.depth, e.compile_id, e.detail, e.file, e.line FROM t_cpu_event e
@@ -77,9 +86,13 @@ constexpr std::array kViews{
   UNION ALL SELECT l.id * 4 + 2, 'call', CASE c.kind WHEN 'backward' THEN c.frame || ' (backward)' ELSE c.frame END,
     l.start_ns, l.dur_ns, l.start_ns + l.dur_ns, l.thread, 0, l.compile_id, NULL, c.file, c.line
     FROM t_call l LEFT JOIN compiles c ON c.compile_id = l.compile_id)"},
-    ViewDefinition{"gpu_events", R"(SELECT e.id AS event_id, e.kind, e.name, e.device, e.stream, e.start_ns, e.dur_ns,
-  e.start_ns + e.dur_ns AS end_ns, e.correlation, e.kernel_id, e.launch_id, e.bytes, k.file, k.line
-  FROM t_gpu_event e LEFT JOIN t_kernel k ON k.id = e.kernel_id)"},
+    ViewDefinition{"gpu_events", R"(SELECT e.id AS event_id, e.kind, coalesce(e.name, p.name) AS name, e.device, e.stream, e.start_ns,
+  e.dur_ns, e.start_ns + e.dur_ns AS end_ns, e.correlation, e.kernel_id, e.launch_id, e.bytes,
+  coalesce(o.file, k.file) AS file, CASE WHEN o.file IS NULL THEN k.line ELSE o.line END AS line, e.lane, e.thread, e.called_ns,
+  e.call_dur_ns, o.name AS operator, p.grid, p.block, p.registers, p.static_shared + p.dynamic_shared AS shared_bytes,
+  p.local_bytes, p.occupancy, e.graph, e.graph_node
+  FROM t_gpu_event e LEFT JOIN t_kernel k ON k.id = e.kernel_id LEFT JOIN t_gpu_shape p ON p.id = e.shape_id
+  LEFT JOIN t_cpu_event o ON o.id = e.cpu_event)"},
     ViewDefinition{"cache_events", R"(SELECT e.id AS event_id, e.compile_id, e.cache, e.outcome, e.key, e.reason, e.saved_ns,
   e.time_ns, c.file, c.line FROM t_cache_event e LEFT JOIN compiles c ON c.compile_id = e.compile_id)"},
     ViewDefinition{"source_files", R"(SELECT id AS file_id, path AS file, 1 AS line, text, bytes, hash, truncated, time_ns
@@ -90,13 +103,20 @@ constexpr std::array kViews{
     ViewDefinition{"kernel_code", R"(SELECT k.id AS kernel_id, c.tier, c.target, c.llvm_ir, c.assembly, c.code_bytes,
   c.compile_ns, CASE WHEN k.code_of IS NULL THEN c.cache ELSE 'process' END AS cache, c.time_ns
   FROM t_kernel k JOIN t_kernel_code c ON c.kernel_id = coalesce(k.code_of, k.id))"},
+    ViewDefinition{"kernel_binaries", R"(SELECT k.id AS kernel_id, b.format, b.bytes FROM t_kernel k
+  JOIN t_kernel_binary b ON b.kernel_id = coalesce(k.code_of, k.id))"},
     ViewDefinition{"calls", R"(SELECT s.compile_id, CASE s.kind WHEN 1 THEN 'guard_check' ELSE 'call' END AS kind,
   CASE c.kind WHEN 'backward' THEN c.frame || ' (backward)' ELSE c.frame END AS frame, s.calls, s.total_ns, s.min_ns, s.max_ns,
   c.file, c.line FROM t_call_stats s LEFT JOIN compiles c ON c.compile_id = s.compile_id)"},
     ViewDefinition{"artifacts", R"(SELECT a.id AS artifact_id, a.compile_id, a.graph_id, a.kind, a.name, a.format, a.text,
   a.detail, a.damaged, a.time_ns, a.thread, c.file, c.line FROM t_artifact a LEFT JOIN compiles c ON c.compile_id = a.compile_id)"},
-    ViewDefinition{"flows", R"(SELECT id AS flow_id, kind, name, from_thread, from_ns, to_thread, to_ns,
-  from_event * 4 AS from_event_id, to_event AS to_event_id FROM t_flow)"},
+    ViewDefinition{"flows", R"(SELECT id * 2 AS flow_id, kind, name, from_thread, from_ns, to_thread, to_ns,
+  from_event * 4 AS from_event_id, to_event AS to_event_id FROM t_flow
+  UNION ALL SELECT e.id * 2 + 1, 'launch', NULL, e.thread, e.called_ns, e.lane, e.start_ns, e.cpu_event * 4, e.id
+    FROM t_gpu_event e WHERE e.called_ns IS NOT NULL)"},
+    ViewDefinition{"gpu_devices", R"(SELECT device, name, capability, multiprocessors, threads_per_multiprocessor,
+  registers_per_multiprocessor, shared_per_multiprocessor, memory_bytes, l2_bytes, clock_khz, memory_clock_khz, memory_bus_bits,
+  peak_bytes_per_s, peak_flops, copy_bytes_per_s FROM t_gpu_device)"},
     ViewDefinition{"numerics", R"(SELECT x.graph_id, x.node_id, x.output, n.name, n.op, x.dtype, x.elements, x.eager_abs, x.eager_rel,
   x.compiled_abs, x.compiled_rel, x.difference_abs, x.difference_ulp, x.local_abs, x.magnitude, x.mismatches, x.is_divergent, x.note,
   n.file, n.line FROM t_numerics x LEFT JOIN t_node n ON n.id = x.node_id)"},
@@ -107,7 +127,7 @@ constexpr std::array kViews{
   FROM t_cuda_graph g LEFT JOIN compiles c ON c.compile_id = g.compile_id LEFT JOIN kernels k ON k.kernel_id = g.kernel_id)"},
     ViewDefinition{"cuda_graph_nodes", R"(SELECT n.graph_id AS cuda_graph_id, n.stretch, n.first_node, n.node_count, n.group_id,
   n.kernel_id, k.name AS kernel FROM t_cuda_graph_node n LEFT JOIN t_kernel k ON k.id = n.kernel_id)"},
-    ViewDefinition{"timeline", R"(SELECT CASE track WHEN 1 THEN 'calls' ELSE 'launches' END AS track, thread, level,
+    ViewDefinition{"timeline", R"(SELECT CASE track WHEN 2 THEN 'gpu' WHEN 1 THEN 'calls' ELSE 'launches' END AS track, thread, level,
   bucket * (1048576 << (2 * level)) AS start_ns, 1048576 << (2 * level) AS width_ns, count, busy_ns, max_dur_ns, example_id
   FROM t_pyramid)"},
 };

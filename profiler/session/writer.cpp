@@ -168,8 +168,9 @@ void Writer::loop() {
     const uint64_t flush = flushWanted_;
     std::move(queue_.begin(), queue_.end(), std::back_inserter(pending_));
     queue_.clear();
+    listener_ = newListener_;
     lock.unlock();
-    const bool ok = writeBatch();
+    const bool ok = writeBatch(last);
     if (last) close();
     lock.lock();
     lastBatchOk_ = ok;
@@ -182,7 +183,13 @@ void Writer::loop() {
   }
 }
 
-bool Writer::writeBatch() {
+void Writer::setListener(std::shared_ptr<BatchListener> listener) {
+  std::lock_guard lock(mutex_);
+  newListener_ = std::move(listener);
+}
+
+bool Writer::writeBatch(bool last) {
+  launches_.setListener(listener_.get());
   if (auto begun = database_.execute("BEGIN IMMEDIATE"); !begun) return failed(begun.error()), false;
   for (const Item& item : pending_) {
     item.job ? item.job(sink_) : sink_.put(item.kind, item.cells);
@@ -190,11 +197,13 @@ bool Writer::writeBatch() {
   }
   drainRings();
   launches_.flush();
+  if (listener_) listener_->write(sink_, last);
   putLosses();
   const std::optional<Error> error = sink_.error();
   if (!error) {
     if (auto committed = database_.execute("COMMIT"); !committed) return failed(committed.error()), false;
     launches_.committed();
+    if (listener_) listener_->committed();
     int64_t bytes = 0;
     for (const Item& item : pending_) bytes += item.bytes;
     pending_.clear();
@@ -212,6 +221,7 @@ void Writer::failed(const Error& error) {
   if (!sqlite3_get_autocommit(database_.handle())) (void)database_.execute("ROLLBACK");
   const int64_t lost = launches_.rolledBack();
   if (lost > 0) loss("launches", lost, error.message);
+  if (const int64_t events = listener_ ? listener_->rolledBack() : 0; events > 0) loss("gpu_events", events, error.message);
   // An error of a row itself (not of the disk) would come again with every try: such a batch is given up.
   if (error.code != ErrorCode::Io && !pending_.empty()) {
     loss("rows", static_cast<int64_t>(pending_.size()), error.message);

@@ -46,6 +46,9 @@ class Writer {
   void post(Job job, int64_t approximateBytes) noexcept;
   void loss(const std::string& what, int64_t count, const std::string& detail = {}) noexcept;
 
+  /// Takes part in every batch from the next one on.
+  void setListener(std::shared_ptr<BatchListener> listener);
+
   /// A ring for the calling thread, recorded as `thread`; null when memory is short. The writer owns it.
   LaunchRing* openRing(int32_t thread) noexcept;
   /// By the thread that owned it, which will push no more.
@@ -72,7 +75,7 @@ class Writer {
   Writer(std::string path, Database database, WriterOptions options);
   void enqueue(Item item) noexcept;
   void loop();
-  bool writeBatch();
+  bool writeBatch(bool last);
   void drainRings();
   void putLosses();
   void failed(const Error& error);
@@ -94,9 +97,11 @@ class Writer {
   std::vector<std::unique_ptr<LaunchRing>> rings_;
   std::vector<LaunchRing*> freeRings_;
   std::map<std::string, LossRow> losses_;
+  std::shared_ptr<BatchListener> newListener_;
   std::atomic<int64_t> lostForMemory_{0};
 
   std::deque<Item> pending_;  ///< writer thread only: taken from the queue, not committed yet
+  std::shared_ptr<BatchListener> listener_;
   bool reported_ = false;
   int64_t notKeptReported_ = 0;
   std::thread thread_;

@@ -85,6 +85,11 @@ class SchemaTest : public QObject {
                                             "DROP TABLE t_cuda_graph; DROP TABLE t_cuda_graph_node;"
                                             "ALTER TABLE t_graph_break DROP COLUMN bytecode; ALTER TABLE t_guard DROP COLUMN stack;"
                                             "ALTER TABLE t_guard_failure DROP COLUMN stack;"
+                                            "DROP INDEX t_gpu_event_by_launch; DROP TABLE t_gpu_event; DROP TABLE t_gpu_shape; DROP TABLE t_gpu_stats;"
+                                            "DROP TABLE t_gpu_shape_stats; DROP TABLE t_gpu_device; DROP TABLE t_kernel_binary;"
+                                            "CREATE TABLE t_gpu_event(id INTEGER PRIMARY KEY, kind TEXT, name TEXT, device INTEGER, stream INTEGER,"
+                                            "  start_ns INTEGER, dur_ns INTEGER, correlation INTEGER, kernel_id INTEGER, launch_id INTEGER, bytes INTEGER);"
+                                            "INSERT INTO t_gpu_event(id, name, start_ns, dur_ns) VALUES(3, 'memset', 10, 5);"
                                             "INSERT INTO t_guard(id, source) VALUES(1, 'L[0]');"
                                             "INSERT INTO t_node(id, stack) VALUES(7, '[here]');"
                                             "INSERT INTO t_kernel(id, name, kind) VALUES(1, 'fused_add_0', 'generated');"
@@ -97,6 +102,9 @@ class SchemaTest : public QObject {
     QVERIFY((*reader)->each("SELECT name, assembly FROM kernels", {},
                             [&](const Statement& row) { found = row.string(0) + " " + row.string(1); }));
     QCOMPARE(found, std::string("fused_add_0 ret"));
+    QVERIFY((*reader)->each("SELECT name, end_ns, occupancy IS NULL FROM gpu_events", {},
+                            [&](const Statement& row) { found = row.string(0) + row.string(1) + row.string(2); }));
+    QCOMPARE(found, std::string("memset151"));
     QVERIFY((*reader)->each("SELECT stack FROM nodes", {}, [&](const Statement& row) { found = row.string(0); }));
     QCOMPARE(found, std::string("[here]"));
     QVERIFY((*reader)->each("SELECT coalesce(stack, 'none') FROM guards", {}, [&](const Statement& row) { found = row.string(0); }));

@@ -1,5 +1,8 @@
 #include "views/kernels/kernels_model.h"
 
+#include <algorithm>
+
+#include "profiler/query/disassembler.h"
 #include "profiler/session/reader.h"
 
 namespace fusebox::views {
@@ -9,9 +12,11 @@ using session::Statement;
 
 // Only the columns of the table: the code of a thousand kernels is not read to list them.
 constexpr const char* kKernels = R"(SELECT kernel_id, name, kind, launches, total_ns, min_ns, max_ns, bytes, file, line,
-  compile_ns, (SELECT max(g.node_count) FROM fusion_groups g WHERE g.kernel_id = k.kernel_id) FROM kernels k)";
+  compile_ns, (SELECT max(g.node_count) FROM fusion_groups g WHERE g.kernel_id = k.kernel_id), timed_launches, registers, shared_bytes,
+  local_bytes, occupancy, device, flops, read_bytes + write_bytes, occupancy_limit FROM kernels k)";
 constexpr const char* kKernel = R"(SELECT name, kind, op, device, reason, loop_ir, file, line, launches, total_ns, min_ns,
-  max_ns, bytes, flops, compile_ns, group_id, graph_id FROM kernels WHERE kernel_id = ?)";
+  max_ns, bytes, flops, compile_ns, group_id, graph_id, timed_launches, host_ns, registers, shared_bytes, local_bytes, device_function,
+  grid, block, occupancy_limit, occupancy FROM kernels WHERE kernel_id = ?)";
 constexpr const char* kTiers = R"(SELECT tier, target, llvm_ir, assembly, cache, code_bytes, compile_ns FROM kernel_code
   WHERE kernel_id = ? ORDER BY tier)";
 constexpr const char* kNodes = R"(SELECT n.node_id, n.op, n.name, n.dtype, n.shape, n.file, n.line, m.role
@@ -22,8 +27,17 @@ constexpr const char* kDecisions = R"(WITH mine(node) AS (SELECT m.node_id FROM 
   SELECT d.fused, d.kind, d.a, d.b, d.reason, d.detail, d.a_node_id FROM fusion_decisions d
   WHERE d.a_node_id IN mine OR d.b_node_id IN mine ORDER BY d.decision_id LIMIT 1000)";
 
-TableRow kernelRow(const Statement& s, double all) {
-  const double launches = s.real(3), total = s.real(4), bytes = s.real(7);
+// Evenly thinned, so that a million launches are as quick as a thousand.
+constexpr const char* kTimes = R"(WITH all_times AS (SELECT start_ns, dur_ns, launch_id FROM t_gpu_event WHERE kernel_id = ?1),
+  numbered AS (SELECT sum(dur_ns) AS ns, row_number() OVER (ORDER BY min(start_ns)) AS n, count(*) OVER () AS c FROM all_times
+    GROUP BY coalesce(launch_id, -start_ns))
+  SELECT ns FROM numbered WHERE n % max(1, c / 4000) = 0 ORDER BY n)";
+
+TableRow kernelRow(const Statement& s, double all, const std::map<std::string, Roof>& roofs) {
+  const bool timed = s.integer(12) > 0;
+  // The device may have missed launches: what it measured is of those that it timed.
+  const double launches = timed ? s.real(12) : s.real(3), total = s.real(4);
+  const double bytes = s.real(7) > 0 ? s.real(7) * (timed && s.real(3) > 0 ? launches / s.real(3) : 1) : s.real(19) * launches;
   TableRow row;
   row.location = {ObjectKind::Kernel, s.integer(0), {}, s.string(8), static_cast<int>(s.integer(9))};
   row.cells.resize(kKernelColumns);
@@ -37,10 +51,18 @@ TableRow kernelRow(const Statement& s, double all) {
   row.cells[kKernelMax] = durationCell(s.real(6));
   row.cells[kKernelBytes] = bytesCell(bytes);
   row.cells[kKernelBandwidth] = bandwidthCell(bytes, total);
+  const auto roof = roofs.find(s.string(17));
+  const double share = timed && roof != roofs.end() ? shareOfRoof(roof->second, bytes, s.real(18) * launches, total) : 0;
+  row.cells[kKernelRoof] = share > 0 ? shareCell(share, 1) : Cell{"", 0};
+  row.cells[kKernelRegisters] = s.isNull(13) ? Cell{"", 0} : countCell(s.integer(13));
+  row.cells[kKernelShared] = s.real(14) > 0 ? bytesCell(s.real(14)) : Cell{"", 0};
+  row.cells[kKernelSpilled] = s.real(15) > 0 ? bytesCell(s.real(15)) : Cell{"", 0};
+  row.cells[kKernelOccupancy] = s.isNull(16) ? Cell{"", 0} : shareCell(s.real(16), 1);
+  if (!s.isNull(20)) row.tooltip = "occupancy is limited by " + s.string(20);
   row.cells[kKernelCompile] = s.isNull(10) ? Cell{"", 0} : durationCell(s.real(10));
   row.cells[kKernelNodes] = s.isNull(11) ? Cell{"", 0} : countCell(s.integer(11));
   row.cells[kKernelPlace] = textCell(shortPlace(s.string(8), s.integer(9)));
-  if (launches == 0) {
+  if (s.integer(3) == 0) {
     row.tone = 4;
     for (int c : {kKernelTotal, kKernelShare, kKernelMean, kKernelMin, kKernelMax}) row.cells[c] = {"", 0};
   }
@@ -49,11 +71,60 @@ TableRow kernelRow(const Statement& s, double all) {
 
 }  // namespace
 
+Result<std::map<std::string, Roof>> loadRoofs(const session::Reader& reader) {
+  std::map<std::string, Roof> roofs;
+  const auto outcome = reader.each(
+      "SELECT device, name, coalesce(copy_bytes_per_s, 0), coalesce(peak_bytes_per_s, 0), coalesce(peak_flops, 0) FROM gpu_devices", {},
+      [&](const Statement& s) {
+        Roof& roof = roofs["cuda:" + std::to_string(s.integer(0))];
+        roof.device = s.string(1);
+        roof.measured = s.integer(2) > 0;
+        roof.bytes = roof.measured ? s.real(2) : s.real(3);
+        roof.flops = s.real(4);
+      });
+  if (!outcome) return tl::unexpected(outcome.error());
+  return roofs;
+}
+
+double shareOfRoof(const Roof& roof, double bytes, double flops, double ns) {
+  if (ns <= 0) return 0;
+  const double memory = roof.bytes > 0 ? bytes / (ns / 1e9) / roof.bytes : 0;
+  const double arithmetic = roof.flops > 0 ? flops / (ns / 1e9) / roof.flops : 0;
+  if (arithmetic > 1) return 0;  // tensor cores: their roof depends on types and modes that the session does not know
+  return std::max(memory, arithmetic);
+}
+
+Result<Roofline> loadRoofline(const session::Reader& reader) {
+  Roofline line;
+  const auto roofs = loadRoofs(reader);
+  if (!roofs) return tl::unexpected(roofs.error());
+  std::string device;
+  auto outcome = reader.each("SELECT device FROM kernels WHERE timed_launches > 0 GROUP BY device ORDER BY sum(total_ns) DESC LIMIT 1", {},
+                             [&](const Statement& s) { device = s.string(0); });
+  if (outcome) {
+    if (const auto roof = roofs->find(device); roof != roofs->end()) line.roof = roof->second;
+    outcome = reader.each("SELECT kernel_id, name, flops, read_bytes + write_bytes, total_ns, timed_launches FROM kernels "
+                          "WHERE timed_launches > 0 AND device = ? ORDER BY total_ns DESC LIMIT 2000",
+                          {device}, [&](const Statement& s) {
+                            const double flops = s.real(2), bytes = s.real(3), ns = s.real(4), launches = s.real(5);
+                            if (flops <= 0 || bytes <= 0 || ns <= 0) {
+                              ++line.without;
+                              return;
+                            }
+                            line.points.push_back({s.integer(0), s.string(1), flops / bytes, flops * launches / (ns / 1e9), ns});
+                          });
+  }
+  if (!outcome) return tl::unexpected(outcome.error());
+  return line;
+}
+
 Result<TableRows> loadKernels(const session::Reader& reader) {
   TableRows rows;
   double all = 0;
   auto outcome = reader.each("SELECT sum(total_ns) FROM kernels", {}, [&](const Statement& s) { all = s.real(0); });
-  if (outcome) outcome = reader.each(kKernels, {}, [&](const Statement& s) { rows.push_back(kernelRow(s, all)); });
+  const auto roofs = loadRoofs(reader);
+  if (!roofs) return tl::unexpected(roofs.error());
+  if (outcome) outcome = reader.each(kKernels, {}, [&](const Statement& s) { rows.push_back(kernelRow(s, all, *roofs)); });
   if (!outcome) return tl::unexpected(outcome.error());
   return rows;
 }
@@ -69,10 +140,19 @@ Result<KernelDetail> loadKernel(const session::Reader& reader, int64_t kernel) {
     int64_t* const numbers[] = {&detail.launches, &detail.totalNs,   &detail.minNs, &detail.maxNs, &detail.bytes,
                                 &detail.flops,    &detail.compileNs, &detail.group, &detail.graph};
     for (int c = 0; c < 9; ++c) *numbers[c] = s.integer(8 + c);
+    int64_t* const device[] = {&detail.timedLaunches, &detail.hostNs, &detail.registers, &detail.sharedBytes, &detail.localBytes};
+    for (int c = 0; c < 5; ++c) *device[c] = s.integer(17 + c);
+    std::string* const words[] = {&detail.function, &detail.grid, &detail.block, &detail.occupancyLimit};
+    for (int c = 0; c < 4; ++c) *words[c] = s.string(22 + c);
+    detail.occupancy = s.real(26);
   });
   if (outcome && detail.id == 0) {
     return fail(ErrorCode::NotFound, "the session has no kernel " + std::to_string(kernel), reader.path());
   }
+  if (outcome && detail.timedLaunches > 0) {
+    outcome = reader.each(kTimes, {kernel}, [&](const Statement& s) { detail.times.push_back(s.real(0)); });
+  }
+  if (auto binary = query::kernelBinary(reader, kernel)) detail.cubin = std::move(*binary);
   if (outcome) {
     outcome = reader.each(kTiers, {kernel}, [&](const Statement& s) {
       detail.tiers.push_back({static_cast<int>(s.integer(0)), s.string(1), s.string(2), s.string(3), s.string(4),

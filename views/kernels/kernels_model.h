@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -15,7 +16,8 @@ namespace fusebox::views {
 /// Columns of the kernel table, in the order of the cells of loadKernels().
 enum KernelColumn {
   kKernelName, kKernelKind, kKernelPlace, kKernelLaunches, kKernelTotal, kKernelShare, kKernelMean, kKernelMin, kKernelMax, kKernelBytes,
-  kKernelBandwidth, kKernelCompile, kKernelNodes, kKernelColumns
+  kKernelBandwidth, kKernelRoof, kKernelRegisters, kKernelShared, kKernelSpilled, kKernelOccupancy, kKernelCompile, kKernelNodes,
+  kKernelColumns
 };
 
 /// Code of a kernel at one tier.
@@ -31,10 +33,46 @@ struct KernelDetail {
   int line = 0;
   int64_t launches = 0, totalNs = 0, minNs = 0, maxNs = 0, bytes = 0, flops = 0, compileNs = 0;
   int64_t group = 0, graph = 0;
+  int64_t timedLaunches = 0;       ///< whose time the device measured; 0: the times are the host's
+  int64_t hostNs = 0, registers = 0, sharedBytes = 0, localBytes = 0;
+  double occupancy = 0;
+  std::string function, grid, block, occupancyLimit;
+  std::string cubin;               ///< machine code of a GPU kernel, checked to be one; empty: none recorded
+  std::vector<double> times;       ///< ns of launches on the device, in order of time, thinned to some thousands
   std::vector<KernelTier> tiers;   ///< first tier first
   TableRows nodes;                 ///< op, name, shape, place of the nodes it carries out
   TableRows decisions;             ///< fused or not, a, b, reason
 };
+
+/// What a device can do at most; rates a second, 0 where not known.
+struct Roof {
+  double bytes = 0;      ///< measured by a copy, else what clocks and widths allow
+  bool measured = false;
+  double flops = 0;      ///< float32 without tensor cores
+  std::string device;
+};
+/// By device ("cuda:0").
+Result<std::map<std::string, Roof>> loadRoofs(const session::Reader& reader);
+
+/// A kernel in the roofline plot.
+struct RooflinePoint {
+  int64_t kernel = 0;
+  std::string name;
+  double intensity = 0;  ///< flops a byte
+  double rate = 0;       ///< flops a second
+  double totalNs = 0;
+};
+struct Roofline {
+  Roof roof;
+  std::vector<RooflinePoint> points;
+  size_t without = 0;    ///< kernels with times whose operations or bytes are not counted
+};
+/// Kernels of the device that took most of the time, of those whose launches the device timed.
+Result<Roofline> loadRoofline(const session::Reader& reader);
+
+/// How much of what the device allows a kernel reaches: the larger of its shares of memory and arithmetic. 0 where not known, or
+/// where it is faster than float32 arithmetic without tensor cores could be.
+double shareOfRoof(const Roof& roof, double bytes, double flops, double ns);
 
 Result<TableRows> loadKernels(const session::Reader& reader);
 Result<KernelDetail> loadKernel(const session::Reader& reader, int64_t kernel);

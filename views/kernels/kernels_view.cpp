@@ -2,6 +2,7 @@
 
 #include <QSplitter>
 #include <QVBoxLayout>
+#include <algorithm>
 
 #include "profiler/session/reader.h"
 #include "views/common/units.h"
@@ -13,18 +14,35 @@ QString str(const std::string& text) { return QString::fromStdString(text); }
 
 std::vector<TableColumn> kernelColumns() {
   return {{KernelsView::tr("Kernel")},
-          {KernelsView::tr("Kind"), KernelsView::tr("generated, template, or extern: a call of ATen")},
+          {KernelsView::tr("Kind"), KernelsView::tr("generated, template, extern (a call of ATen), or eager: launched by code outside compiled graphs")},
           {KernelsView::tr("Line"), KernelsView::tr("Line of the program that it computes")},
           {KernelsView::tr("Launches"), {}, true},
-          {KernelsView::tr("Total"), KernelsView::tr("Time of all launches"), true},
+          {KernelsView::tr("Total"), KernelsView::tr("Time of all launches: the device's, where it was measured"), true},
           {KernelsView::tr("Share"), KernelsView::tr("Share of all kernel time"), true},
           {KernelsView::tr("Mean"), {}, true},
           {KernelsView::tr("Min"), {}, true},
           {KernelsView::tr("Max"), {}, true},
           {KernelsView::tr("Bytes"), KernelsView::tr("Bytes read and written by all launches"), true},
-          {KernelsView::tr("Rate"), KernelsView::tr("Bytes moved a second of kernel time"), true},
+          {KernelsView::tr("Rate"), KernelsView::tr("Bytes moved a second of kernel time, by the tensors that a launch touches"), true},
+          {KernelsView::tr("Of roof"), KernelsView::tr("What it reaches of the device's memory rate (measured by a copy) or of its float32 arithmetic, whichever is more; above 100 % its data came from the device's cache"), true},
+          {KernelsView::tr("Registers"), KernelsView::tr("Registers of a thread"), true},
+          {KernelsView::tr("Shared"), KernelsView::tr("Shared memory of a block"), true},
+          {KernelsView::tr("Local"), KernelsView::tr("Local memory of a thread: its stack, and registers that were spilled"), true},
+          {KernelsView::tr("Occupancy"), KernelsView::tr("Threads that a multiprocessor can hold of this kernel, of those that it can hold at all"), true},
           {KernelsView::tr("Compiled in"), KernelsView::tr("Time of code generation, all tiers"), true},
           {KernelsView::tr("Nodes"), KernelsView::tr("Graph nodes that it carries out"), true}};
+}
+
+}  // namespace
+
+namespace {
+
+/// "10 % below 3.1 µs, half below 3.2 µs, …" of launches' times.
+QString distribution(std::vector<double> times) {
+  if (times.size() < 3) return {};
+  std::sort(times.begin(), times.end());
+  const auto below = [&](double share) { return str(formatDuration(times[static_cast<size_t>(share * static_cast<double>(times.size() - 1))])); };
+  return KernelsView::tr("10 % below %1, half below %2, 90 % below %3, 99 % below %4").arg(below(0.1), below(0.5), below(0.9), below(0.99));
 }
 
 }  // namespace
@@ -42,6 +60,8 @@ KernelsView::KernelsView(const ViewContext& context) : View(context) {
   loopIr_ = addCode(QStringLiteral("kernels.loopIr"), tr("Loop IR"), Language::LoopIr);
   llvmIr_ = addCode(QStringLiteral("kernels.llvmIr"), tr("LLVM IR"), Language::LlvmIr);
   assembly_ = addCode(QStringLiteral("kernels.assembly"), tr("Assembly"), Language::Assembly);
+  columns_ = new CodeColumns;
+  tabs_->addTab(columns_, tr("Side by side"));
   nodes_ = new DataTable(QStringLiteral("kernels.nodes"), tr("Filter nodes"),
                          {{tr("Operator")}, {tr("Node")}, {tr("Result")}, {tr("Role")}, {tr("Line")}});
   nodes_->setEmptyText(tr("No nodes recorded for this kernel"), {});
@@ -50,6 +70,15 @@ KernelsView::KernelsView(const ViewContext& context) : View(context) {
                              {{tr("Decision")}, {tr("Kind")}, {tr("First")}, {tr("Second")}, {tr("Reason")}});
   decisions_->setEmptyText(tr("No fusion was considered"), tr("Kernels of one node that no other could join have no decision."));
   tabs_->addTab(decisions_, tr("Fusion decisions"));
+  roofline_ = new RooflinePlot;
+  rooflinePage_ = new EmptyState(roofline_, QStringLiteral("kernels.roofline"));
+  tabs_->addTab(rooflinePage_, tr("Roofline"));
+  connect(roofline_, &RooflinePlot::kernelSelected, this, [this](qint64 kernel) {
+    const Location location = Location::of(ObjectKind::Kernel, kernel);
+    table_->select(location);
+    openKernel(kernel);
+    announce(location);
+  });
   auto* split = new QSplitter(Qt::Vertical);
   split->setHandleWidth(1);
   split->addWidget(table_);
@@ -119,6 +148,7 @@ void KernelsView::clear() {
 }
 
 void KernelsView::load() {
+  loadRooflinePlot();
   session()->ask<TableRows>(
       this, "kernels", [](session::Reader& reader) { return loadKernels(reader); },
       [this](Result<TableRows>& rows) {
@@ -131,6 +161,20 @@ void KernelsView::load() {
           table_->select(location);
           openKernel(location.id);
         }
+      });
+}
+
+void KernelsView::loadRooflinePlot() {
+  session()->ask<Roofline>(
+      this, "roofline", [](session::Reader& reader) { return loadRoofline(reader); },
+      [this](Result<Roofline>& line) {
+        if (!line) return rooflinePage_->showReason(tr("The roofline cannot be read"), str(line.error().text()));
+        if (line->points.empty() && line->without == 0) {
+          return rooflinePage_->showReason(tr("No kernel was timed by a device"),
+                                           tr("Recordings of programs that use an NVIDIA GPU show here how near each kernel comes to what the device allows."));
+        }
+        rooflinePage_->showContent();
+        roofline_->setRoofline(std::move(*line));
       });
 }
 
@@ -152,6 +196,7 @@ void KernelsView::showLocation(const Location& location) {
 void KernelsView::openKernel(int64_t kernel) {
   if (!session() || kernel == shown_) return;
   shown_ = kernel;
+  roofline_->selectKernel(kernel);
   session()->ask<KernelDetail>(
       this, "kernel", [kernel](session::Reader& reader) { return loadKernel(reader, kernel); },
       [this](Result<KernelDetail>& detail) {
@@ -184,6 +229,8 @@ void KernelsView::showDetail(const KernelDetail& detail) {
   if (detail.id == 0) {
     summary_->showHint(tr("Select a kernel to see its times, code and fusion decisions."));
     for (CodeTab* tab : {&loopIr_, &llvmIr_, &assembly_}) fillCode(*tab, {}, tr("Select a kernel."));
+    columns_->setCode({}, {}, tr("Assembly"));
+    columns_->setBinary({}, tr("Select a kernel."));
     nodes_->setRows({});
     decisions_->setRows({});
     return;
@@ -199,6 +246,18 @@ void KernelsView::showDetail(const KernelDetail& detail) {
     page.pair(tr("fastest"), time(detail.minNs));
     page.pair(tr("slowest"), time(detail.maxNs));
     page.pair(tr("bytes"), detail.bytes > 0 ? str(formatBytes(static_cast<double>(detail.bytes))) : QString());
+    if (detail.timedLaunches > 0) {
+      page.pair(tr("measured"), detail.timedLaunches == detail.launches ? tr("by the device, all launches")
+                                                                        : tr("by the device, %1 of the launches").arg(str(formatCount(detail.timedLaunches))));
+      page.pair(tr("the calls took"), time(detail.hostNs));
+      page.pair(tr("distribution"), distribution(detail.times));
+    }
+    page.pair(tr("device function"), str(detail.function));
+    if (!detail.grid.empty()) page.pair(tr("launch"), tr("grid %1, block %2").arg(str(detail.grid), str(detail.block)));
+    if (detail.registers > 0) page.pair(tr("registers"), tr("%1 a thread").arg(detail.registers));
+    if (detail.sharedBytes > 0) page.pair(tr("shared memory"), tr("%1 a block").arg(str(formatBytes(static_cast<double>(detail.sharedBytes)))));
+    if (detail.localBytes > 0) page.pair(tr("local memory"), tr("%1 a thread").arg(str(formatBytes(static_cast<double>(detail.localBytes)))));
+    if (detail.occupancy > 0) page.pair(tr("occupancy"), tr("%1, limited by %2").arg(str(formatShare(detail.occupancy, 1)), str(detail.occupancyLimit)));
     page.pair(tr("rate"), str(formatBandwidth(static_cast<double>(detail.bytes), static_cast<double>(detail.totalNs))));
     const double flops = static_cast<double>(detail.flops) * static_cast<double>(detail.launches);
     page.pair(tr("arithmetic"), flops > 0 && detail.totalNs > 0
@@ -218,10 +277,15 @@ void KernelsView::showDetail(const KernelDetail& detail) {
   });
   const QString reason = detail.kind == "extern"
                              ? tr("This is a call of a library: %1").arg(str(detail.reason.empty() ? detail.op : detail.reason))
+                         : detail.kind == "eager"
+                             ? tr("Code outside compiled graphs launched this kernel of a library; Fusebox did not make it.")
                              : tr("The recording holds none for this kernel.");
   fillCode(loopIr_, detail.loopIr, reason);
   fillCode(llvmIr_, detail.tiers.empty() ? std::string() : detail.tiers.back().llvmIr, reason);
   fillCode(assembly_, detail.tiers.empty() ? std::string() : detail.tiers.back().assembly, reason);
+  const bool isGpu = detail.device.rfind("cuda", 0) == 0;
+  columns_->setCode(detail.loopIr, detail.tiers.empty() ? std::string() : detail.tiers.back().assembly, isGpu ? tr("PTX") : tr("Assembly"));
+  columns_->setBinary(detail.cubin, isGpu ? tr("The recording holds no cubin of this kernel.") : tr("SASS is the machine code of NVIDIA's GPUs; this kernel runs on the processor."));
   nodes_->setRows(detail.nodes);
   decisions_->setRows(detail.decisions);
 }

@@ -2,7 +2,9 @@
 
 #include <QTabWidget>
 
+#include "views/kernels/code_columns.h"
 #include "views/kernels/kernels_model.h"
+#include "views/kernels/roofline_plot.h"
 #include "views/widgets/code_pane.h"
 #include "views/widgets/data_table.h"
 #include "views/widgets/details_panel.h"
@@ -40,6 +42,7 @@ class KernelsView : public View {
   CodeTab addCode(const QString& name, const QString& title, Language language);
   void fillCode(CodeTab& tab, const std::string& code, const QString& reason);
   void showPending();
+  void loadRooflinePlot();
   void openKernel(int64_t kernel);
   void showDetail(const KernelDetail& detail);
 
@@ -49,6 +52,9 @@ class KernelsView : public View {
   CodeTab loopIr_, llvmIr_, assembly_;
   DataTable* nodes_;
   DataTable* decisions_;
+  CodeColumns* columns_;
+  RooflinePlot* roofline_;
+  EmptyState* rooflinePage_;
   int64_t shown_ = 0;
   int64_t wanted_ = 0;
 };

@@ -29,7 +29,7 @@ QSize TimelineCanvas::minimumSizeHint() const { return {labelWidth() + 160, rule
 int TimelineCanvas::rowHeight() const { return fontMetrics().height() + 5; }
 int TimelineCanvas::barHeight() const { return rowHeight() * 3 / 2; }
 int TimelineCanvas::rulerHeight() const { return fontMetrics().height() + 12; }
-int TimelineCanvas::labelWidth() const { return fontMetrics().horizontalAdvance(QStringLiteral("launches of thread 88")) + 16; }
+int TimelineCanvas::labelWidth() const { return fontMetrics().horizontalAdvance(QStringLiteral("launches  thread 888888")) + 16; }
 int TimelineCanvas::columns() const { return std::max(1, width() - labelWidth()); }
 
 int TimelineCanvas::laneHeight(const TimelineLane& lane) const {
@@ -39,6 +39,7 @@ int TimelineCanvas::laneHeight(const TimelineLane& lane) const {
 void TimelineCanvas::setOutline(TimelineOutline outline, bool keepWindow) {
   const bool whole = from_ <= outline_.range.startNs && to_ >= outline_.range.endNs;
   outline_ = std::move(outline);
+  arrows_.clear();
   if (!keepWindow || whole) {
     fit();
   } else {
@@ -58,6 +59,23 @@ void TimelineCanvas::setBars(TimelineBars bars) {
     }
   }
   update();
+}
+
+void TimelineCanvas::setArrows(std::vector<TimelineArrow> arrows) {
+  arrows_ = std::move(arrows);
+  update();
+}
+
+void TimelineCanvas::mark(int64_t start, int64_t end) {
+  markStart_ = start;
+  markEnd_ = end;
+  update();
+}
+
+double TimelineCanvas::laneTop(size_t lane) const {
+  double top = rulerHeight() - scroll_;
+  for (size_t i = 0; i < lane && i < outline_.lanes.size(); ++i) top += laneHeight(outline_.lanes[i]);
+  return top;
 }
 
 void TimelineCanvas::fit() {
@@ -144,6 +162,7 @@ TimelineCanvas::Hit TimelineCanvas::hitAt(const QPointF& position) const {
   double top = rulerHeight() - scroll_;
   if (position.x() < labelWidth() || position.y() < rulerHeight()) return hit;
   const int64_t time = timeAt(position.x());
+  hit.timeNs = time;
   const int64_t slack = (to_ - from_) / columns() * 2;
   for (size_t i = 0; i < outline_.lanes.size(); ++i) {
     const TimelineLane& lane = outline_.lanes[i];
@@ -222,6 +241,7 @@ void TimelineCanvas::mouseReleaseEvent(QMouseEvent* event) {
     selected_ = hitAt(event->position());
     if (const auto* bar = barOf(selected_)) selectedStart_ = bar->startNs;
     markStart_ = markEnd_ = 0;
+    arrows_.clear();
     setAccessibleDescription(describe(selected_));
     emit selected(selected_);
     update();
@@ -248,6 +268,7 @@ void TimelineCanvas::step(bool right) {
     if (selected_.lane < 0) return;
   }
   const bool spans = outline_.lanes[static_cast<size_t>(selected_.lane)].kind == TimelineLane::Kind::Stages;
+  arrows_.clear();
   const LaneBars* bars = barsOf(selected_.lane);
   const int count = spans ? static_cast<int>(outline_.lanes[static_cast<size_t>(selected_.lane)].spans.size())
                           : bars ? static_cast<int>(bars->bars.size()) : 0;

@@ -18,6 +18,10 @@ class TimelineCanvas : public QWidget {
   /// New lanes; keeps the window of time if `keepWindow`, unless it showed everything (a live session follows its end).
   void setOutline(TimelineOutline outline, bool keepWindow);
   void setBars(TimelineBars bars);
+  /// Arrows from calls to the work that they asked for; drawn until the next selection.
+  void setArrows(std::vector<TimelineArrow> arrows);
+  /// Marks a span of time without moving.
+  void mark(int64_t start, int64_t end);
   const TimelineOutline& outline() const { return outline_; }
 
   int64_t from() const { return from_; }
@@ -37,6 +41,7 @@ class TimelineCanvas : public QWidget {
     int lane = -1;
     int bar = -1;    ///< index into the bars of the lane
     int span = -1;   ///< index into the spans of the lane
+    int64_t timeNs = 0;
     bool valid() const { return bar >= 0 || span >= 0; }
   };
   Hit hitAt(const QPointF& position) const;
@@ -69,6 +74,8 @@ class TimelineCanvas : public QWidget {
   void zoomAt(double x, double factor);
   void pan(int64_t by);
   void paintAll(QPainter& painter, const QRectF& area) const;
+  void paintArrows(QPainter& painter, const QRectF& area) const;
+  double laneTop(size_t lane) const;
   void paintRuler(QPainter& painter, const QRectF& area) const;
   void paintLane(QPainter& painter, const TimelineLane& lane, size_t index, double top, const QRectF& area) const;
   void paintBars(QPainter& painter, const LaneBars& bars, double top, const QRectF& area) const;
@@ -86,6 +93,7 @@ class TimelineCanvas : public QWidget {
   TimelineBars bars_;
   int64_t from_ = 0, to_ = 1;
   int64_t markStart_ = 0, markEnd_ = 0;
+  std::vector<TimelineArrow> arrows_;
   Hit selected_;
   int64_t selectedStart_ = -1;   ///< start of the selected bar: bars are replaced when the window moves
   double scroll_ = 0;            ///< vertical

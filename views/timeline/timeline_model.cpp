@@ -11,11 +11,14 @@ using session::Statement;
 
 // Imported traces may hold millions of spans; the longest are drawn, and the lane says so.
 constexpr int64_t kMostSpans = 200'000;
-constexpr const char* kSpans = R"(SELECT * FROM (SELECT event_id, start_ns, end_ns, compile_id, name, detail, thread
+constexpr const char* kSpans = R"(SELECT * FROM (SELECT event_id, start_ns, end_ns, compile_id, name, detail, thread, kind
   FROM cpu_events WHERE kind <> 'call' AND kind <> 'guard_check' AND end_ns IS NOT NULL ORDER BY end_ns - start_ns DESC LIMIT ?)
   ORDER BY start_ns, end_ns DESC)";
 constexpr const char* kSpanCounts = R"(SELECT thread, count(*) FROM cpu_events
   WHERE kind <> 'call' AND kind <> 'guard_check' AND end_ns IS NOT NULL GROUP BY thread)";
+
+/// Names of gpu_events that no kernel stands behind; their owners count up from kFirstMemoryOwner.
+constexpr const char* kMemoryNames[] = {"Memset", "Memcpy HtoD", "Memcpy DtoH", "Memcpy DtoD", "Memcpy PtoP", "Memcpy copy"};
 
 constexpr int kMostRows = 12;
 constexpr int64_t kLatest = int64_t{1} << 60;  // times come from a file: keep sums of a few of them from overflowing
@@ -60,6 +63,12 @@ void joinNarrow(std::vector<query::Bar>& bars, int64_t nsPerPixel) {
 
 }  // namespace
 
+std::vector<TimelineLane> TimelineOutline::laneKeys() const {
+  std::vector<TimelineLane> keys(lanes.size());
+  for (size_t i = 0; i < keys.size(); ++i) keys[i].kind = lanes[i].kind, keys[i].thread = lanes[i].thread;
+  return keys;
+}
+
 Result<TimelineOutline> loadTimelineOutline(const session::Reader& reader) {
   TimelineOutline outline;
   const auto range = query::timeRange(reader);
@@ -77,6 +86,7 @@ Result<TimelineOutline> loadTimelineOutline(const session::Reader& reader) {
     span.compile = s.integer(3);
     span.name = s.string(4);
     span.detail = s.string(5);
+    (s.text(7) == "stage" ? lane.hasStages : lane.hasOthers) = true;
     lane.spans.push_back(std::move(span));
   });
   if (!outcome) return tl::unexpected(outcome.error());
@@ -93,6 +103,7 @@ Result<TimelineOutline> loadTimelineOutline(const session::Reader& reader) {
     lane.kind = TimelineLane::Kind::Stages;
     lane.thread = thread;
     const auto name = threads.find(thread);
+    lane.title = lane.hasStages ? lane.hasOthers ? "host" : "compiler" : "spans";
     lane.name = name == threads.end() || name->second.empty() ? "thread " + std::to_string(thread) : name->second;
     stackSpans(lane);
     if (const auto all = counts.find(thread); all != counts.end() && all->second > lane.count) {
@@ -100,19 +111,28 @@ Result<TimelineOutline> loadTimelineOutline(const session::Reader& reader) {
     }
     outline.lanes.push_back(std::move(lane));
   }
+  const bool isImported = !reader.info("imported_format").empty();
   const auto recorded = query::lanes(reader);
   if (!recorded) return tl::unexpected(recorded.error());
   for (const auto& lane : *recorded) {
     TimelineLane made;
-    made.kind = lane.track == query::Track::Calls ? TimelineLane::Kind::Calls : TimelineLane::Kind::Launches;
+    using Kind = TimelineLane::Kind;
+    made.kind = lane.track == query::Track::Calls ? Kind::Calls : lane.track == query::Track::Gpu ? Kind::Gpu : Kind::Launches;
+    // What a foreign trace shows on a row of a device is the device's work, not the host's call.
+    const bool isDevice = made.kind == Kind::Gpu || (isImported && made.kind == Kind::Launches);
+    made.title = isDevice ? "GPU" : made.kind == Kind::Calls ? "calls" : "launches";
     made.thread = lane.thread;
-    made.name = lane.name;
+    made.name = lane.name.rfind("GPU ", 0) == 0 ? lane.name.substr(4) : lane.name;
     made.count = lane.count;
     outline.lanes.push_back(std::move(made));
   }
   std::stable_sort(outline.lanes.begin(), outline.lanes.end(), [](const TimelineLane& a, const TimelineLane& b) {
+    const bool gpuA = a.kind == TimelineLane::Kind::Gpu, gpuB = b.kind == TimelineLane::Kind::Gpu;
+    if (gpuA != gpuB) return gpuB;  // GPUs below the threads that feed them
     return a.thread != b.thread ? a.thread < b.thread : a.kind < b.kind;
   });
+  int64_t owner = kFirstMemoryOwner;
+  for (const char* name : kMemoryNames) outline.names[owner++] = name;
   outcome = reader.each("SELECT kernel_id, name FROM kernels", {},
                         [&](const Statement& s) { outline.names[s.integer(0)] = s.string(1); });
   if (!outcome) return tl::unexpected(outcome.error());
@@ -132,28 +152,58 @@ Result<TimelineBars> loadTimelineBars(const session::Reader& reader, const std::
   auto kernelOf = reader.prepare("SELECT kernel_id FROM launches WHERE launch_id = ?");
   // A call is known to views by its number among the events (see cpu_events in SCHEMA.md).
   auto compileOf = reader.prepare("SELECT compile_id FROM t_call WHERE id = ?1 / 4");
+  auto gpuOf = reader.prepare("SELECT kernel_id, name FROM t_gpu_event WHERE id = ?");
   if (!kernelOf) return tl::unexpected(kernelOf.error());
+  if (!gpuOf) return tl::unexpected(gpuOf.error());
   if (!compileOf) return tl::unexpected(compileOf.error());
   for (size_t i = 0; i < lanes.size(); ++i) {
     if (lanes[i].kind == TimelineLane::Kind::Stages) continue;
-    const bool launches = lanes[i].kind == TimelineLane::Kind::Launches;
-    auto bars = query::bars(reader, launches ? query::Track::Launches : query::Track::Calls, lanes[i].thread, from, to,
-                            pixels);
+    using Kind = TimelineLane::Kind;
+    const Kind kind = lanes[i].kind;
+    const query::Track track = kind == Kind::Launches ? query::Track::Launches : kind == Kind::Gpu ? query::Track::Gpu : query::Track::Calls;
+    auto bars = query::bars(reader, track, lanes[i].thread, from, to, pixels);
     if (!bars) return tl::unexpected(bars.error());
     LaneBars lane;
     lane.lane = i;
     lane.bars = std::move(*bars);
     joinNarrow(lane.bars, (to - from) / std::max(pixels, 1));
     lane.owners.assign(lane.bars.size(), 0);
-    auto& owner = launches ? *kernelOf : *compileOf;
+    auto& owner = kind == Kind::Launches ? *kernelOf : kind == Kind::Gpu ? *gpuOf : *compileOf;
     for (size_t b = 0; b < lane.bars.size(); ++b) {
       owner.reset();
       owner.bind(1, lane.bars[b].exampleId);
-      if (const auto row = owner.step(); row && *row) lane.owners[b] = launches ? owner.integer(0) : -owner.integer(0);
+      if (const auto row = owner.step(); !row || !*row) continue;
+      lane.owners[b] = kind == Kind::Calls ? -owner.integer(0) : owner.integer(0);
+      if (kind != Kind::Gpu || !owner.isNull(0)) continue;
+      const auto name = std::find(std::begin(kMemoryNames), std::end(kMemoryNames), owner.text(1));
+      if (name != std::end(kMemoryNames)) lane.owners[b] = kFirstMemoryOwner + (name - std::begin(kMemoryNames));
     }
     result.lanes.push_back(std::move(lane));
   }
   return result;
+}
+
+Result<std::vector<TimelineArrow>> loadTimelineArrows(const session::Reader& reader, const std::vector<TimelineLane>& lanes, int64_t launch,
+                                                      int64_t event) {
+  auto found = launch != 0 ? query::arrowsOfLaunch(reader, launch) : query::arrowsOfGpuEvent(reader, event);
+  if (!found) return tl::unexpected(found.error());
+  using Kind = TimelineLane::Kind;
+  const auto laneOf = [&](int64_t thread, std::initializer_list<Kind> kinds) {
+    for (const Kind kind : kinds)
+      for (size_t i = 0; i < lanes.size(); ++i)
+        if (lanes[i].thread == thread && lanes[i].kind == kind) return i;
+    return lanes.size();
+  };
+  std::vector<TimelineArrow> out;
+  for (const query::Arrow& a : *found) {
+    TimelineArrow arrow{laneOf(a.fromThread, {Kind::Launches, Kind::Stages}), laneOf(a.toLane, {Kind::Gpu, Kind::Launches}), a.fromNs, a.toNs};
+    if (arrow.fromLane == lanes.size() || arrow.toLane == lanes.size()) continue;
+    // The compiled function that the launch belongs to, on the lane of its calls.
+    if (const size_t calls = laneOf(a.fromThread, {Kind::Calls}); calls < lanes.size() && lanes[arrow.fromLane].kind == Kind::Launches)
+      out.push_back({calls, arrow.fromLane, a.fromNs, a.fromNs});
+    out.push_back(arrow);
+  }
+  return out;
 }
 
 Result<query::TimeRange> timeOf(const session::Reader& reader, const Location& location) {

@@ -26,22 +26,29 @@ struct NamedSpan {
 
 /// A row group of the timeline.
 struct TimelineLane {
-  enum class Kind { Stages, Calls, Launches };
+  enum class Kind { Stages, Calls, Launches, Gpu };
   Kind kind = Kind::Launches;
   int64_t thread = 0;
-  std::string name;
+  std::string title;                ///< what its rows are: "compiler", "launches"
+  std::string name;                 ///< whose: the thread's
   int64_t count = 0;
   int depth = 1;                    ///< rows needed
   std::vector<NamedSpan> spans;     ///< for Stages, by start
+  bool hasStages = false, hasOthers = false;  ///< among the spans: the compiler's, other ones
 };
 
 struct TimelineOutline {
   query::TimeRange range;
   std::vector<TimelineLane> lanes;
   std::map<int64_t, std::string> names;  ///< of owners of bars: kernels by id, frames by minus the id of their compilation
+  /// Kind and thread of each lane: what there is to ask for, without the spans.
+  std::vector<TimelineLane> laneKeys() const;
 };
 
 Result<TimelineOutline> loadTimelineOutline(const session::Reader& reader);
+
+/// Owners of bars that are copies or fills of memory.
+inline constexpr int64_t kFirstMemoryOwner = -(int64_t{1} << 60);
 
 /// What one lane draws in a window of time. `owners[i]` is what bars[i] (or its longest event) ran: a kernel, minus the compilation of a call, or 0.
 struct LaneBars {
@@ -57,6 +64,15 @@ struct TimelineBars {
 /// Bars of all lanes that are not spans, for [from, to) on `pixels` columns.
 Result<TimelineBars> loadTimelineBars(const session::Reader& reader, const std::vector<TimelineLane>& lanes, int64_t from,
                                       int64_t to, int pixels);
+
+/// An arrow between lanes of the outline: from the call that asked for work to the work.
+struct TimelineArrow {
+  size_t fromLane = 0, toLane = 0;
+  int64_t fromNs = 0, toNs = 0;
+};
+/// Arrows to the work of `launch`, or to GPU event `event` (the other is 0).
+Result<std::vector<TimelineArrow>> loadTimelineArrows(const session::Reader& reader, const std::vector<TimelineLane>& lanes, int64_t launch,
+                                                      int64_t event);
 
 /// Where a launch, kernel, compile is in time (a kernel: its first launch); 0, 0 if unknown.
 Result<query::TimeRange> timeOf(const session::Reader& reader, const Location& location);

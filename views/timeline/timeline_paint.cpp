@@ -1,5 +1,6 @@
 // The painting half of TimelineCanvas.
 #include <QPainter>
+#include <QPainterPath>
 #include <algorithm>
 
 #include "views/common/units.h"
@@ -74,6 +75,7 @@ void TimelineCanvas::paintAll(QPainter& painter, const QRectF& area) const {
     if (top < area.bottom() && top + height > rulerHeight()) paintLane(painter, outline_.lanes[i], i, top, area);
     top += height;
   }
+  paintArrows(painter, area);
   painter.restore();
   paintRuler(painter, area);
   if (markEnd_ <= markStart_) return;
@@ -85,6 +87,35 @@ void TimelineCanvas::paintAll(QPainter& painter, const QRectF& area) const {
   painter.setPen(themed(Token::Accent));
   painter.drawLine(QPointF(left, 0), QPointF(left, area.bottom()));
   painter.drawLine(QPointF(right, 0), QPointF(right, area.bottom()));
+}
+
+/// From the middle of the lane that asked to the middle of the one that did it, curved so that many stay apart.
+void TimelineCanvas::paintArrows(QPainter& painter, const QRectF& area) const {
+  if (arrows_.empty()) return;
+  painter.save();
+  painter.setClipRect(QRectF(labelWidth(), rulerHeight(), columns(), area.height()), Qt::IntersectClip);
+  painter.setRenderHint(QPainter::Antialiasing);
+  const QColor colour = themed(Token::Accent);
+  for (const TimelineArrow& arrow : arrows_) {
+    if (arrow.fromLane >= outline_.lanes.size() || arrow.toLane >= outline_.lanes.size()) continue;
+    const auto middle = [&](size_t lane) { return laneTop(lane) + laneHeight(outline_.lanes[lane]) / 2.0; };
+    const QPointF from(xOf(arrow.fromNs), middle(arrow.fromLane)), to(xOf(arrow.toNs), middle(arrow.toLane));
+    const double bend = std::max(18.0, std::abs(to.x() - from.x()) / 2);
+    QPainterPath path(from);
+    path.cubicTo(from + QPointF(from == to || from.x() == to.x() ? 0 : bend, 0), to - QPointF(from.x() == to.x() ? 0 : bend, 0), to);
+    painter.setPen(QPen(colour, 1.6));
+    painter.setBrush(Qt::NoBrush);
+    painter.drawPath(path);
+    painter.setBrush(colour);
+    painter.setPen(Qt::NoPen);
+    painter.drawEllipse(from, 3, 3);
+    const bool down = from.x() == to.x();
+    QPolygonF head;
+    if (down) head << to << to + QPointF(-4, -7) << to + QPointF(4, -7);
+    else head << to << to + QPointF(-8, -4) << to + QPointF(-8, 4);
+    painter.drawPolygon(head);
+  }
+  painter.restore();
 }
 
 void TimelineCanvas::paintRuler(QPainter& painter, const QRectF& area) const {
@@ -115,9 +146,7 @@ void TimelineCanvas::paintLane(QPainter& painter, const TimelineLane& lane, size
   painter.setPen(themed(Token::Border));
   painter.drawLine(QPointF(area.left(), top + height - 0.5), QPointF(area.right(), top + height - 0.5));
   painter.drawLine(QPointF(labelWidth() - 0.5, top), QPointF(labelWidth() - 0.5, top + height));
-  const QString name = lane.kind == TimelineLane::Kind::Stages  ? tr("compiler")
-                       : lane.kind == TimelineLane::Kind::Calls ? tr("calls")
-                                                                : tr("launches");
+  const QString name = str(lane.title);
   painter.setPen(themed(Token::Text));
   const QRectF label(8, top, labelWidth() - 14, rowHeight() + 6);
   painter.drawText(label, Qt::AlignVCenter | Qt::AlignLeft, name);

@@ -5,8 +5,10 @@
 #include <QToolBar>
 #include <QVBoxLayout>
 
+#include "profiler/query/gpu_gaps.h"
 #include "profiler/session/reader.h"
 #include "views/common/fuzzy_match.h"
+#include "views/common/table.h"
 #include "views/common/units.h"
 #include "views/widgets/filter_box.h"
 
@@ -72,7 +74,7 @@ void TimelineView::clear() {
   loaded_ = false;
   wanted_ = {};
   empty_->showReason(tr("Nothing has happened yet"), tr("Compiler stages, calls of compiled code and kernel launches appear here as they are recorded."));
-  details_->showHint(tr("W and S zoom, A and D pan, F shows everything; select a bar to see what it is, Shift and drag measures."));
+  details_->showHint(tr("W and S zoom, A and D pan, F shows everything; select a bar to see what it is, a gap of a GPU to see why nothing ran, Shift and drag measures."));
 }
 
 void TimelineView::find() { search_->focusFilter(); }
@@ -94,11 +96,7 @@ void TimelineView::askBars() {
   if (!session() || canvas_->outline().lanes.empty()) return;
   // Half a window to either side comes along, so that panning shows bars at once.
   const int64_t from = canvas_->from(), to = canvas_->to(), extra = (to - from) / 2;
-  std::vector<TimelineLane> lanes(canvas_->outline().lanes.size());  // what to ask for, without the spans
-  for (size_t i = 0; i < lanes.size(); ++i) {
-    lanes[i].kind = canvas_->outline().lanes[i].kind;
-    lanes[i].thread = canvas_->outline().lanes[i].thread;
-  }
+  std::vector<TimelineLane> lanes = canvas_->outline().laneKeys();
   session()->ask<TimelineBars>(
       this, "bars",
       [lanes = std::move(lanes), from, to, extra, pixels = canvas_->columns() * 2](session::Reader& reader) {
@@ -125,6 +123,11 @@ void TimelineView::showHit(const TimelineCanvas::Hit& hit, bool open) {
     return;
   }
   const query::Bar* bar = canvas_->barOf(hit);
+  const bool gpu = hit.lane >= 0 && canvas_->outline().lanes[static_cast<size_t>(hit.lane)].kind == TimelineLane::Kind::Gpu;
+  if (gpu && !bar) return showGap(hit);
+  if (gpu && bar->count == 1) return showGpuEvent(bar->exampleId, open);
+  if (bar && bar->count == 1 && canvas_->outline().lanes[static_cast<size_t>(hit.lane)].kind == TimelineLane::Kind::Launches)
+    askArrows(bar->exampleId, 0);
   if (!bar) return details_->showHint(tr("Select a bar to see what it is."));
   const int64_t owner = canvas_->ownerOf(hit), kernel = std::max<int64_t>(owner, 0);
   const Location location = Location::of(ObjectKind::Kernel, kernel);
@@ -143,6 +146,68 @@ void TimelineView::showHit(const TimelineCanvas::Hit& hit, bool open) {
     }
     page.pair(tr("kernel"), kernel != 0 ? name : QString(), location);
   });
+}
+
+void TimelineView::askArrows(int64_t launch, int64_t event) {
+  session()->ask<std::vector<TimelineArrow>>(
+      this, "arrows",
+      [lanes = canvas_->outline().laneKeys(), launch, event](session::Reader& reader) { return loadTimelineArrows(reader, lanes, launch, event); },
+      [this](Result<std::vector<TimelineArrow>>& arrows) {
+        if (arrows) canvas_->setArrows(std::move(*arrows));
+      });
+}
+
+void TimelineView::showGpuEvent(int64_t event, bool open) {
+  askArrows(0, event);
+  session()->ask<query::GpuEvent>(
+      this, "gpuEvent", [event](session::Reader& reader) { return query::gpuEvent(reader, event); },
+      [this, open](Result<query::GpuEvent>& found) {
+        if (!found) return details_->showHint(str(found.error().text()));
+        const Location kernel = Location::of(ObjectKind::Kernel, found->kernel);
+        if (found->kernel != 0) open ? bus()->open(kernel) : announce(kernel);
+        details_->showPage([e = *found, kernel, start = canvas_->outline().range.startNs](DetailsPanel& page) {
+          page.heading(str(e.name), str(e.kind));
+          page.pair(tr("duration"), duration(e.durNs));
+          page.pair(tr("start"), duration(e.startNs - start));
+          if (e.calledNs >= 0) page.pair(tr("asked for"), tr("%1 before it began; the call took %2").arg(duration(e.startNs - e.calledNs), duration(e.callDurNs)));
+          page.pair(tr("device"), tr("%1, stream %2").arg(e.device).arg(e.stream));
+          page.pair(tr("operator"), str(e.op));
+          page.pair(tr("line"), str(shortPlace(e.file, e.line)), Location::sourceLine(e.file, static_cast<int>(e.line)));
+          page.pair(tr("kernel"), e.kernel != 0 ? tr("show its times and code") : QString(), kernel);
+          if (e.bytes > 0) page.pair(tr("bytes"), QStringLiteral("%1, %2").arg(str(formatBytes(static_cast<double>(e.bytes))), str(formatBandwidth(static_cast<double>(e.bytes), static_cast<double>(e.durNs)))));
+          if (!e.grid.empty()) page.pair(tr("launch"), tr("grid %1, block %2").arg(str(e.grid), str(e.block)));
+          if (e.registers > 0) page.pair(tr("registers"), tr("%1 a thread").arg(e.registers));
+          if (e.sharedBytes > 0) page.pair(tr("shared memory"), tr("%1 a block").arg(str(formatBytes(static_cast<double>(e.sharedBytes)))));
+          if (e.localBytes > 0) page.pair(tr("local memory"), tr("%1 a thread: stack and spilled registers").arg(str(formatBytes(static_cast<double>(e.localBytes)))));
+          if (e.occupancy > 0) page.pair(tr("occupancy"), str(formatShare(e.occupancy, 1)));
+          if (e.graph > 0) page.pair(tr("CUDA graph"), tr("graph %1, node %2").arg(e.graph).arg(e.graphNode));
+        });
+      });
+}
+
+void TimelineView::showGap(const TimelineCanvas::Hit& hit) {
+  const int64_t lane = canvas_->outline().lanes[static_cast<size_t>(hit.lane)].thread;
+  session()->ask<query::GpuGap>(
+      this, "gap", [lane, time = hit.timeNs](session::Reader& reader) { return query::gpuGapAt(reader, lane, time); },
+      [this](Result<query::GpuGap>& gap) {
+        if (!gap) return details_->showHint(tr("Select a bar to see what it is, or a gap between two to see why nothing ran."));
+        canvas_->mark(gap->startNs, gap->endNs);
+        details_->showPage([g = *gap](DetailsPanel& page) {
+          page.heading(tr("gap of %1").arg(duration(g.endNs - g.startNs)), str(query::gapCauseName(g.cause)));
+          page.paragraph(str(query::gapCauseAdvice(g.cause)));
+          page.pair(tr("detail"), str(g.detail));
+          page.pair(tr("before it"), str(g.before));
+          page.pair(tr("after it"), str(g.after));
+          if (g.calledNs >= 0) {
+            page.pair(tr("asked for"), g.calledNs <= g.startNs ? tr("%1 before the gap").arg(duration(g.startNs - g.calledNs))
+                                                               : tr("%1 into the gap").arg(duration(g.calledNs - g.startNs)));
+          }
+          page.pair(tr("line"), str(shortPlace(g.file, g.line)), Location::sourceLine(g.file, static_cast<int>(g.line)));
+          if (!g.parts.empty()) page.section(tr("Meanwhile on the thread that asked"));
+          for (size_t i = 0; i < g.parts.size() && i < 6; ++i)
+            page.pair(str(g.parts[i].name), tr("%1 (%2)").arg(duration(g.parts[i].ns), str(query::gapCauseName(g.parts[i].cause))));
+        });
+      });
 }
 
 void TimelineView::findKernel(const QString& text) {

@@ -32,6 +32,9 @@ class TimelineView : public View {
  private:
   void askBars();
   void showHit(const TimelineCanvas::Hit& hit, bool open);
+  void showGpuEvent(int64_t event, bool open);
+  void showGap(const TimelineCanvas::Hit& hit);
+  void askArrows(int64_t launch, int64_t event);
   void findKernel(const QString& text);
 
   TimelineCanvas* canvas_;

@@ -5,6 +5,7 @@ import os
 import platform
 import sys
 
+from . import _gpu_recording
 from ._engine_access import _engine
 
 
@@ -46,6 +47,7 @@ def _memory_at_end():
 def start(path, engine="fusebox", **more):
     more.update(_memory_at_start())
     _engine.start_recording(str(path), {**facts(engine), **{k: str(v) for k, v in more.items()}})
+    _gpu_recording.begin()
 
 
 def fact(key, value):
@@ -55,6 +57,7 @@ def fact(key, value):
 
 def stop():
     try:
+        _gpu_recording.end()
         with contextlib.suppress(RuntimeError):  # not recording any more
             for key, value in _memory_at_end().items():
                 fact(key, value)

@@ -25,6 +25,8 @@ class GpuKernel {
 
   /// The code as it is for aligned buffers.
   const codegen::gpu::PtxKernel& code() const { return aligned_.ptx; }
+  /// Machine code of that; empty where the driver compiles the text.
+  const std::string& cubin() const { return aligned_.cubin; }
   int64_t codeBytes() const { return static_cast<int64_t>(aligned_.cubin.size()); }
   int64_t compileNs() const { return compileNs_; }
   /// How its launch departs from the rules.

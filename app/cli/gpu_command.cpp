@@ -1,0 +1,102 @@
+// fusebox gpu: how busy the devices were, why not more, and how near their kernels come to what the device allows.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "app/cli/commands.h"
+#include "app/cli/open_input.h"
+#include "profiler/query/gpu_gaps.h"
+#include "views/common/units.h"
+#include "views/kernels/kernels_model.h"
+
+namespace fusebox::cli {
+namespace {
+
+using nlohmann::json;
+using views::formatDuration;
+
+json gapJson(const query::GpuGap& g) {
+  json parts = json::array();
+  for (const auto& part : g.parts) parts.push_back({{"cause", query::gapCauseName(part.cause)}, {"name", part.name}, {"ns", part.ns}});
+  return {{"start_ns", g.startNs}, {"end_ns", g.endNs},  {"cause", query::gapCauseName(g.cause)}, {"detail", g.detail},
+          {"before", g.before},    {"after", g.after},   {"file", g.file},                        {"line", g.line},
+          {"parts", parts}};
+}
+
+json deviceJson(const query::GpuIdle& d) {
+  json causes = json::object(), gaps = json::array();
+  for (const auto& [cause, ns] : d.idle) causes[query::gapCauseName(cause)] = ns;
+  for (const auto& gap : d.longest) gaps.push_back(gapJson(gap));
+  return {{"device", d.device}, {"span_ns", d.spanNs}, {"busy_ns", d.busyNs}, {"gaps", d.gaps}, {"idle_ns_by_cause", causes}, {"longest_gaps", gaps}};
+}
+
+void printDevice(const query::GpuIdle& d, size_t shown) {
+  const auto ns = [](int64_t value) { return formatDuration(static_cast<double>(value)); };
+  fmt::print("GPU {}: busy {} of {} ({}), {} gaps\n", d.device, ns(d.busyNs), ns(d.spanNs),
+             views::formatShare(static_cast<double>(d.busyNs), static_cast<double>(d.spanNs)), d.gaps);
+  for (const auto& [cause, idle] : d.idle) fmt::print("  {:<16} {:>10}  {}\n", query::gapCauseName(cause), ns(idle), query::gapCauseAdvice(cause));
+  for (size_t i = 0; i < d.longest.size() && i < shown; ++i) {
+    const auto& g = d.longest[i];
+    fmt::print("  {:>10} {:<16} before {}{}{}\n", ns(g.endNs - g.startNs), query::gapCauseName(g.cause), g.after,
+               g.file.empty() ? "" : ", " + views::shortPlace(g.file, g.line), g.detail.empty() ? "" : ": " + g.detail);
+  }
+}
+
+Result<json> kernelRows(const session::Reader& reader) {
+  auto roofs = views::loadRoofs(reader);
+  if (!roofs) return tl::unexpected(roofs.error());
+  json rows = json::array();
+  auto read = reader.each("SELECT kernel_id, name, kind, op, device, timed_launches, total_ns, min_ns, max_ns, host_ns, flops, "
+                          "read_bytes + write_bytes, registers, shared_bytes, local_bytes, occupancy, occupancy_limit, file, line FROM kernels "
+                          "WHERE timed_launches > 0 ORDER BY total_ns DESC",
+                          {}, [&](const session::Statement& s) {
+                            const double launches = s.real(5), bytes = s.real(11) * launches, flops = s.real(10) * launches;
+                            const auto roof = roofs->find(s.string(4));
+                            const double share = roof == roofs->end() ? 0 : views::shareOfRoof(roof->second, bytes, flops, s.real(6));
+                            rows.push_back({{"kernel_id", s.integer(0)}, {"name", s.string(1)}, {"kind", s.string(2)}, {"op", s.string(3)},
+                                            {"device", s.string(4)}, {"launches", s.integer(5)}, {"total_ns", s.integer(6)},
+                                            {"min_ns", s.integer(7)}, {"max_ns", s.integer(8)}, {"host_ns", s.integer(9)},
+                                            {"bytes", bytes}, {"flops", flops}, {"share_of_roof", share}, {"registers", s.integer(12)},
+                                            {"shared_bytes", s.integer(13)}, {"local_bytes", s.integer(14)}, {"occupancy", s.real(15)},
+                                            {"occupancy_limit", s.string(16)}, {"file", s.string(17)}, {"line", s.integer(18)}});
+                          });
+  if (!read) return tl::unexpected(read.error());
+  return rows;
+}
+
+void printKernels(const json& rows, size_t shown) {
+  fmt::print("{:>10} {:>8} {:>10} {:>12} {:>6} {:>5} {:>9}  {}\n", "total", "launches", "mean", "rate", "roof", "regs", "occupancy", "kernel");
+  for (size_t i = 0; i < rows.size() && i < shown; ++i) {
+    const json& k = rows[i];
+    const double total = k["total_ns"], launches = k["launches"], share = k["share_of_roof"], bytes = k["bytes"];
+    fmt::print("{:>10} {:>8} {:>10} {:>12} {:>6} {:>5} {:>9}  {}{}\n", formatDuration(total), k["launches"].get<int64_t>(),
+               formatDuration(total / launches), bytes > 0 ? views::formatBandwidth(bytes, total) : "",
+               share > 0 ? views::formatShare(share, 1) : "", k["registers"].get<int64_t>(), views::formatShare(k["occupancy"], 1),
+               k["name"].get<std::string>(), k["op"].get<std::string>().empty() ? "" : " (" + k["op"].get<std::string>() + ")");
+  }
+}
+
+}  // namespace
+
+int showGpu(const GpuOptions& options) {
+  auto reader = openInput(options.file);
+  if (!reader) return complain(reader.error());
+  auto devices = query::gpuIdle(**reader, static_cast<size_t>(std::max<int64_t>(options.gaps, 1)));
+  if (!devices) return complain(devices.error());
+  auto rows = kernelRows(**reader);
+  if (!rows) return complain(rows.error());
+  const std::string times = (*reader)->info("gpu_times");
+  if (options.json) {
+    json list = json::array();
+    for (const auto& device : *devices) list.push_back(deviceJson(device));
+    fmt::print("{}\n", json{{"gpu_times", times}, {"devices", list}, {"kernels", *rows}}.dump(2, ' ', false, json::error_handler_t::replace));
+    return kOk;
+  }
+  if (devices->empty()) fmt::print("{}\n", times.empty() || times == "on" ? "No GPU did anything in this session." : "GPU times are " + times);
+  for (const auto& device : *devices) printDevice(device, 10);
+  if (!rows->empty()) printKernels(*rows, 20);
+  return kOk;
+}
+
+}  // namespace fusebox::cli

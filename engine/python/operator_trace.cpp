@@ -1,0 +1,144 @@
+#include "engine/python/operator_trace.h"
+
+#include <ATen/SequenceNumber.h>
+#include <ATen/record_function.h>
+#include <Python.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <optional>
+#include <string_view>
+
+#include "engine/capture/frame_walk.h"
+#include "engine/record/gpu_recording.h"
+#include "engine/record/recorder.h"
+#include "engine/support/clock.h"
+
+namespace fusebox::python {
+namespace {
+
+using record::GpuRecording;
+using record::Recorder;
+
+struct Line {
+  std::string_view file;  ///< of a code object on the stack of this thread: valid while the operator runs
+  int line = 0;
+};
+
+/// Text of an ASCII file name without asking Python (there may be no GIL); other names are left out.
+std::string_view asciiText(PyObject* text) {
+  if (!text || !PyUnicode_Check(text) || !PyUnicode_IS_COMPACT_ASCII(text)) return {};
+  return {static_cast<const char*>(PyUnicode_DATA(text)), static_cast<size_t>(PyUnicode_GET_LENGTH(text))};
+}
+
+bool isUsers(std::string_view file) {
+  if (file.empty() || file.front() == '<') return false;
+  for (const char* part : {"/site-packages/", "/dist-packages/", "/torch/", "/fusebox/", "/torchinductor_", "/lib/python3."})
+    if (file.find(part) != std::string_view::npos) return false;
+  return true;
+}
+
+Line userLine() {
+  Line found;
+  capture::visitFrames(
+      [](PyCodeObject* code, int offset, void* context) {
+        const std::string_view file = asciiText(code->co_filename);
+        if (!isUsers(file)) return true;
+        *static_cast<Line*>(context) = {file, PyCode_Addr2Line(code, offset)};
+        return false;
+      },
+      &found);
+  return found;
+}
+
+/// Where forward operators were called, by the thread and sequence number that autograd gives their backward ones. A ring: the
+/// oldest go.
+class ForwardPlaces {
+ public:
+  void put(uint64_t thread, int64_t sequence, int32_t number) {
+    const uint32_t key = keyOf(thread, sequence);
+    slots_[key % kSlots].store(uint64_t{key} << 32 | static_cast<uint32_t>(number), std::memory_order_relaxed);
+  }
+  /// 0: not known.
+  int32_t get(uint64_t thread, int64_t sequence) const {
+    const uint32_t key = keyOf(thread, sequence);
+    const uint64_t value = slots_[key % kSlots].load(std::memory_order_relaxed);
+    return value >> 32 == key ? static_cast<int32_t>(value) : 0;
+  }
+
+ private:
+  static constexpr size_t kSlots = size_t{1} << 16;
+  static uint32_t keyOf(uint64_t thread, int64_t sequence) {
+    return static_cast<uint32_t>(thread * 0x9e3779b1u + static_cast<uint64_t>(sequence));
+  }
+  std::array<std::atomic<uint64_t>, kSlots> slots_{};
+};
+ForwardPlaces& forwardPlaces() {
+  static auto* places = new ForwardPlaces;
+  return *places;
+}
+
+struct Span : at::ObserverContext {
+  int64_t startNs = 0;
+  int64_t firstSequence = 0;  ///< of the backward operators that it makes
+  int32_t number = 0;         ///< 0: not an operator itself
+};
+
+/// Autograd's engine announces each backward operator with a span of its own, which does not know its forward one.
+constexpr std::string_view kAnnouncement = "autograd::engine::evaluate_function";
+/// An operator that makes more backward ones than this (a whole model in one) is not the place of the others.
+constexpr int64_t kMostBackward = 256;
+
+thread_local int depth = 0;
+
+std::unique_ptr<at::ObserverContext> enter(const at::RecordFunction& function) {
+  if (std::string_view(function.name()).substr(0, kAnnouncement.size()) == kAnnouncement) return std::make_unique<Span>();
+  if (depth++ > 0 || GpuRecording::compiledDepth() > 0) return nullptr;
+  GpuRecording* recording = GpuRecording::active();
+  if (!recording) return nullptr;
+  auto span = std::make_unique<Span>();
+  const bool isBackward = function.scope() == at::RecordScope::BACKWARD_FUNCTION;
+  const std::string_view name = function.name();
+  if (const int32_t forward = isBackward && function.seqNr() >= 0 ? forwardPlaces().get(function.forwardThreadId(), function.seqNr()) : 0) {
+    span->number = recording->operatorLike(forward, name);
+  } else {
+    const Line line = userLine();
+    span->number = recording->operatorNumber(name, line.file, line.line);
+  }
+  span->firstSequence = isBackward ? -1 : static_cast<int64_t>(at::sequence_number::peek());
+  span->startNs = nowNs();
+  return span;
+}
+
+void leave(const at::RecordFunction&, at::ObserverContext* context) {
+  auto* span = static_cast<Span*>(context);
+  if (span && span->startNs == 0) return;  // an announcement
+  --depth;
+  if (!span) return;
+  if (span->firstSequence >= 0) {
+    const auto end = static_cast<int64_t>(at::sequence_number::peek());
+    const uint64_t thread = at::RecordFunction::currentThreadId();
+    for (int64_t s = span->firstSequence; s < std::min(end, span->firstSequence + kMostBackward); ++s) forwardPlaces().put(thread, s, span->number);
+  }
+  if (Recorder* recorder = Recorder::active())
+    recorder->launch(span->number, record::kOperatorTag, span->startNs, nowNs() - span->startNs, 0);
+}
+
+std::optional<at::CallbackHandle> handle;
+
+}  // namespace
+
+void startOperatorTrace() {
+  if (handle) return;
+  handle = at::addGlobalCallback(
+      at::RecordFunctionCallback(enter, leave).scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION}));
+}
+
+void stopOperatorTrace() {
+  if (!handle) return;
+  at::removeCallback(*handle);
+  handle.reset();
+}
+
+}  // namespace fusebox::python

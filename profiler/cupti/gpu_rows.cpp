@@ -1,0 +1,311 @@
+#include "profiler/cupti/gpu_rows.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "profiler/cupti/occupancy.h"
+#include "profiler/session/launch_ring.h"
+
+namespace fusebox::cupti {
+
+using session::Cell;
+using session::RowKind;
+using session::RowSink;
+using Kind = Activity::Kind;
+
+namespace {
+
+constexpr int64_t kBlockRows = 4096;
+/// Spans that ended this long before an event's call are no longer looked for.
+constexpr int64_t kMemoryNs = 60'000'000'000;
+/// A copy that keeps the host this long is shown on its thread.
+constexpr int64_t kNotableCopyNs = 20'000;
+
+Cell idOrNull(int64_t id) { return id > 0 ? Cell{id} : Cell{}; }
+Cell textOrNull(const std::string& text) { return text.empty() ? Cell{} : Cell{text}; }
+std::string sizeText(const std::array<int32_t, 3>& size) {
+  return size[1] == 1 && size[2] == 1 ? std::to_string(size[0]) : fmt::format("{} x {} x {}", size[0], size[1], size[2]);
+}
+const char* kindName(Kind kind) { return kind == Kind::Kernel ? "kernel" : kind == Kind::Memcpy ? "memcpy" : "memset"; }
+
+}  // namespace
+
+GpuRows::GpuRows(RecorderLinks links, ShapeTable& shapes, std::vector<GpuDevice> devices)
+    : links_(std::move(links)), shapes_(shapes), devices_(std::move(devices)) {}
+
+void GpuRows::add(std::vector<Activity> activities) {
+  std::lock_guard lock(mutex_);
+  arrived_.push_back(std::move(activities));
+}
+
+void GpuRows::deviceFunction(const std::string& symbol, int32_t kernel) {
+  std::lock_guard lock(mutex_);
+  kernelsOfSymbol_[symbol].push_back(kernel);
+}
+
+void GpuRows::launched(int32_t thread, int64_t id, const session::LaunchRecord& r) {
+  launches_.add(thread, {r.startNs, r.startNs + r.durNs, id, r.id, 0});
+}
+
+void GpuRows::operatorRan(int32_t thread, const session::LaunchRecord& r) {
+  operators_.add(thread, {r.startNs, r.startNs + r.durNs, 0, 0, r.id});
+}
+
+int32_t GpuRows::threadOf(uint32_t cuptiThread, RowSink& sink) {
+  if (const int32_t known = links_.threadOf(cuptiThread)) return known;
+  const auto [place, added] = strangers_.try_emplace(cuptiThread, 0);
+  if (added) {
+    place->second = links_.newThread();
+    sink.put(RowKind::Thread, {int64_t{place->second}, Cell{}, fmt::format("thread that calls CUDA, {}", strangers_.size())});
+  }
+  return place->second;
+}
+
+void GpuRows::write(RowSink& sink, bool last) {
+  std::vector<std::vector<Activity>> arrived;
+  {
+    std::lock_guard lock(mutex_);
+    arrived.swap(arrived_);
+  }
+  std::vector<Activity> events;
+  for (auto& part : arrived) events.insert(events.end(), part.begin(), part.end());
+  sort(std::move(events), sink);
+  putShapes(sink);
+  while (!waiting_.empty() && (last || waiting_.front().age >= kPatience || isSettled(waiting_.front()))) {
+    put(waiting_.front().activity, sink);
+    waiting_.pop_front();
+  }
+  int64_t oldest = INT64_MAX;
+  for (Waiting& waiting : waiting_) {
+    ++waiting.age;
+    oldest = std::min(oldest, waiting.activity.startNs);
+  }
+  for (auto& [key, lane] : lanes_) {
+    closeBlock(lane, sink);
+    lane.pyramid.flush(sink);
+  }
+  putSums(sink, last);
+  if (!callOrder_.empty() && oldest != INT64_MAX) {
+    launches_.forgetBefore(oldest - kMemoryNs);
+    operators_.forgetBefore(oldest - kMemoryNs);
+  }
+  if (notKept_ > 0) {
+    links_.loss("gpu_event_rows", std::exchange(notKept_, 0),
+                fmt::format("only the first {} events of GPUs are kept one by one; sums are complete", kMostEvents));
+  }
+  if (unplaced_ > 0) {
+    links_.loss("gpu_unattributed", std::exchange(unplaced_, 0),
+                "work of a GPU whose call was not reported: it is in the timeline, but tied to no launch");
+  }
+}
+
+void GpuRows::sort(std::vector<Activity> activities, RowSink& sink) {
+  std::stable_sort(activities.begin(), activities.end(), [](const Activity& a, const Activity& b) { return a.startNs < b.startNs; });
+  for (const Activity& a : activities) {
+    if (a.kind == Kind::Synchronization || a.kind == Kind::Overhead) continue;
+    if (a.kind != Kind::Call) {
+      waiting_.push_back({a, 0});
+      continue;
+    }
+    const int32_t thread = threadOf(a.thread, sink);
+    const ApiCall* call = keptCall(a.driver, a.code);
+    callSpan(a, thread, sink);
+    const auto [place, added] = calls_.try_emplace(a.correlation);
+    // A call of the runtime may be reported with the driver's below it: the outer one counts.
+    if (!added && place->second.startNs <= a.startNs) continue;
+    place->second = {a.startNs, a.endNs - a.startNs, thread, call && call->role == ApiCall::Role::GraphLaunch};
+    if (!added) continue;
+    callOrder_.push_back(a.correlation);
+    if (callOrder_.size() <= kMostCalls) continue;
+    calls_.erase(callOrder_.front());
+    callOrder_.pop_front();
+  }
+}
+
+/// Calls that make the host wait become spans of their thread; launches have their own rows.
+void GpuRows::callSpan(const Activity& a, int32_t thread, RowSink& sink) {
+  const ApiCall* call = keptCall(a.driver, a.code);
+  if (!call) return;
+  using Role = ApiCall::Role;
+  const bool isShown = call->role == Role::Wait || call->role == Role::Memory || call->role == Role::GraphLaunch ||
+                       (call->role == Role::Copy && a.endNs - a.startNs >= kNotableCopyNs);
+  if (!isShown) return;
+  sink.put(RowKind::CpuEvent, {links_.newSpan(), std::string(a.driver ? "cuda_driver" : "cuda_runtime"), std::string(call->name),
+                               a.startNs, a.endNs - a.startNs, int64_t{thread}, int64_t{0}, Cell{}, Cell{}, Cell{}, Cell{}});
+}
+
+bool GpuRows::isSettled(const Waiting& waiting) {
+  const auto call = calls_.find(waiting.activity.correlation);
+  if (call == calls_.end()) return false;
+  const Call& c = call->second;
+  return launches_.holding(c.thread, c.startNs, c.startNs + c.durNs) || operators_.holding(c.thread, c.startNs, c.startNs + c.durNs);
+}
+
+void GpuRows::put(const Activity& a, RowSink& sink) {
+  ++inBatch_;
+  const auto found = calls_.find(a.correlation);
+  const Call* call = found == calls_.end() ? nullptr : &found->second;
+  HostSpan *launch = nullptr, *op = nullptr;
+  if (call) {
+    launch = launches_.holding(call->thread, call->startNs, call->startNs + call->durNs);
+    op = operators_.holding(call->thread, call->startNs, call->startNs + call->durNs);
+  } else {
+    ++unplaced_;
+  }
+  if (op && launch) op = nullptr;  // inside a compiled graph the launch says all
+  if (op && op->id == 0) {
+    op->id = links_.newSpan();
+    const OperatorPlace place = links_.operatorOf(op->op);
+    sink.put(RowKind::CpuEvent, {op->id, std::string("cpu_op"), place.name, op->startNs, op->endNs - op->startNs,
+                                 int64_t{call->thread}, int64_t{0}, Cell{}, Cell{}, textOrNull(place.file),
+                                 place.line > 0 ? Cell{int64_t{place.line}} : Cell{}});
+  }
+  const int32_t kernel = kernelOfEvent(a, launch, op, sink);
+  if (kernel > 0) addToSums(kernel, launch ? launch->id : 0, a);
+  Lane& lane = laneOf(a.device, a.stream, sink);
+  int64_t id = 0;
+  if (nextId_ <= kMostEvents) {
+    id = nextId_++;
+    Cell name = a.kind == Kind::Kernel  ? Cell{}
+                : a.kind == Kind::Memcpy ? Cell{std::string("Memcpy ") + copyKindName(a.copyKind)}
+                                         : Cell{std::string("Memset")};
+    sink.put(RowKind::GpuEvent,
+             {id, std::string(kindName(a.kind)), std::move(name), int64_t{a.device}, int64_t{a.stream}, a.startNs,
+              a.endNs - a.startNs, int64_t{a.correlation}, idOrNull(kernel), idOrNull(launch ? launch->id : 0),
+              a.kind == Kind::Kernel ? Cell{} : Cell{a.bytes}, idOrNull(a.shape), int64_t{lane.thread},
+              call ? Cell{int64_t{call->thread}} : Cell{}, call ? Cell{call->startNs} : Cell{},
+              call ? Cell{call->durNs} : Cell{}, idOrNull(op ? op->id : 0), a.graph ? Cell{int64_t{a.graph}} : Cell{},
+              a.graph ? Cell{int64_t{a.graphNode}} : Cell{}});
+    if (lane.rows == 0) lane.firstId = id, lane.startNs = a.startNs, lane.endNs = a.endNs;
+    lane.lastId = id;
+    lane.startNs = std::min(lane.startNs, a.startNs);
+    lane.endNs = std::max(lane.endNs, a.endNs);
+    if (++lane.rows >= kBlockRows) closeBlock(lane, sink);
+  } else {
+    ++notKept_;
+  }
+  lane.pyramid.add(id, a.startNs, a.endNs - a.startNs, sink);
+}
+
+int32_t GpuRows::kernelOfEvent(const Activity& a, const HostSpan* launch, const HostSpan* op, RowSink& sink) {
+  if (a.graph != 0 && a.kind == Kind::Kernel) {
+    std::lock_guard lock(mutex_);
+    const auto& symbol = symbols_[static_cast<size_t>(a.shape - 1)];
+    // Structurally equal kernels share their code: then the name alone does not say which of them this is.
+    if (const auto known = kernelsOfSymbol_.find(symbol); known != kernelsOfSymbol_.end() && known->second.size() == 1)
+      return known->second.front();
+  }
+  if (launch) return launch->kernel;
+  return a.kind == Kind::Kernel ? eagerKernel(a, op ? op->op : 0, sink) : 0;
+}
+
+int32_t GpuRows::eagerKernel(const Activity& a, int32_t op, RowSink& sink) {
+  const std::string& symbol = symbols_[static_cast<size_t>(a.shape - 1)];
+  const OperatorPlace place = op ? links_.operatorOf(op) : OperatorPlace{};
+  const auto [known, added] = eagerKernels_.try_emplace({place.name, symbol}, 0);
+  if (!added) return known->second;
+  known->second = links_.newKernel();
+  const bool isTriton = symbol.rfind("triton_", 0) == 0;
+  sink.put(RowKind::Kernel, {int64_t{known->second}, Cell{}, Cell{}, Cell{}, shortName(demangled(symbol)),
+                             std::string(isTriton ? "generated" : "eager"), textOrNull(place.name),
+                             fmt::format("cuda:{}", a.device), Cell{}, Cell{}, Cell{}, Cell{}, int64_t{0}, textOrNull(place.file),
+                             place.line > 0 ? Cell{int64_t{place.line}} : Cell{}, a.startNs, Cell{}});
+  return known->second;
+}
+
+void GpuRows::closeLaunch(Sums& s) {
+  if (!s.open) return;
+  s.minNs = s.launches ? std::min(s.minNs, s.launchNs) : s.launchNs;
+  s.maxNs = std::max(s.maxNs, s.launchNs);
+  s.totalNs += s.launchNs;
+  ++s.launches;
+  s.launchNs = 0;
+  s.open = false;
+}
+
+void GpuRows::addToSums(int32_t kernel, int64_t launch, const Activity& a) {
+  Sums& s = sums_[kernel];
+  if (s.open && (launch == 0 || s.launch != launch)) closeLaunch(s);
+  if (s.events == 0) s.firstNs = a.startNs;
+  ++s.events;
+  s.open = s.touched = true;
+  s.launch = launch;
+  s.launchNs += a.endNs - a.startNs;
+  s.firstNs = std::min(s.firstNs, a.startNs);
+  s.lastNs = std::max(s.lastNs, a.endNs);
+  if (a.shape == 0) return;
+  auto& [events, total] = shapeSums_[{kernel, a.shape}];
+  ++events;
+  total += a.endNs - a.startNs;
+}
+
+/// Sums of launches that are complete: one that was added to in this batch may go on in the next.
+void GpuRows::putSums(RowSink& sink, bool last) {
+  for (auto& [kernel, s] : sums_) {
+    if (last || !std::exchange(s.touched, false)) closeLaunch(s);
+    if (s.launches == 0) continue;
+    sink.putIntegers(RowKind::GpuStats, {kernel, s.launches, s.events, s.totalNs, s.minNs, s.maxNs, s.firstNs, s.lastNs});
+  }
+  for (const auto& [key, sum] : shapeSums_)
+    sink.putIntegers(RowKind::GpuShapeStats, {key.first, key.second, sum.first, sum.second});
+}
+
+void GpuRows::committed() {
+  for (auto entry = sums_.begin(); entry != sums_.end();) {
+    Sums& s = entry->second;
+    if (s.launches > 0) s.launches = s.events = s.totalNs = s.minNs = s.maxNs = 0;
+    entry = s.open ? std::next(entry) : sums_.erase(entry);
+  }
+  shapeSums_.clear();
+  inBatch_ = 0;
+}
+
+int64_t GpuRows::rolledBack() {
+  const int64_t lost = std::exchange(inBatch_, 0);
+  for (auto& [key, lane] : lanes_) {
+    lane.pyramid.discard();
+    lane.rows = 0;
+  }
+  lanes_.clear();  // their rows of threads may be lost too: they are made again
+  strangers_.clear();
+  eagerKernels_.clear();
+  sums_.clear();
+  shapeSums_.clear();
+  launches_.clear();
+  operators_.clear();
+  shapesPut_ = 0;
+  return lost;
+}
+
+void GpuRows::putShapes(RowSink& sink) {
+  for (const LaunchShape& shape : shapes_.from(shapesPut_ + 1)) {
+    const int32_t id = ++shapesPut_;
+    if (static_cast<size_t>(id) > symbols_.size()) symbols_.push_back(shape.symbol);
+    const auto device = std::find_if(devices_.begin(), devices_.end(),
+                                     [&](const GpuDevice& d) { return d.device == static_cast<int>(shape.device); });
+    const Occupancy occupancy = device == devices_.end() ? Occupancy{} : occupancyOf(shape, *device);
+    const std::string name = demangled(shape.symbol);
+    sink.put(RowKind::GpuShape,
+             {int64_t{id}, name, name == shape.symbol ? Cell{} : Cell{shape.symbol}, int64_t{shape.device}, sizeText(shape.grid),
+              sizeText(shape.block), shape.threads(), int64_t{shape.registers}, int64_t{shape.staticShared},
+              int64_t{shape.dynamicShared}, int64_t{shape.localBytes}, occupancy.share > 0 ? Cell{occupancy.share} : Cell{},
+              textOrNull(occupancy.limit)});
+  }
+}
+
+GpuRows::Lane& GpuRows::laneOf(uint32_t device, uint32_t stream, RowSink& sink) {
+  const auto known = lanes_.find({device, stream});
+  if (known != lanes_.end()) return known->second;
+  const int32_t thread = links_.newThread();
+  sink.put(RowKind::Thread, {int64_t{thread}, Cell{}, fmt::format("GPU {}, stream {}", device, stream)});
+  return lanes_.try_emplace({device, stream}, thread).first->second;
+}
+
+void GpuRows::closeBlock(Lane& lane, RowSink& sink) {
+  if (lane.rows == 0) return;
+  sink.putIntegers(RowKind::Block, {2, lane.firstId, lane.lastId, lane.thread, lane.startNs, lane.endNs});
+  lane.rows = 0;
+}
+
+}  // namespace fusebox::cupti

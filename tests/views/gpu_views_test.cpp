@@ -1,0 +1,190 @@
+// What the window shows of a GPU, on sessions that were recorded on one.
+#include <QLabel>
+#include <QtTest>
+
+#include "profiler/query/gpu_gaps.h"
+#include "profiler/session/reader.h"
+#include "views/kernels/kernels_view.h"
+#include "views/timeline/timeline_view.h"
+
+using namespace fusebox;
+using namespace fusebox::views;
+
+class GpuViewsTest : public QObject {
+  Q_OBJECT
+  std::unique_ptr<SessionLink> link_;
+  std::unique_ptr<SelectionBus> bus_;
+
+  template <class T>
+  std::unique_ptr<T> show(const char* session) {
+    bus_ = std::make_unique<SelectionBus>();
+    auto view = std::make_unique<T>(ViewContext{bus_.get()});
+    view->resize(1300, 800);
+    view->show();
+    link_ = std::make_unique<SessionLink>(QStringLiteral(CUPTI_DATA "/%1.fusebox").arg(QLatin1String(session)));
+    QSignalSpy opened(link_.get(), &SessionLink::opened);
+    if (opened.isEmpty()) opened.wait(5000);
+    view->setSession(link_.get());
+    return view;
+  }
+  std::unique_ptr<session::Reader> read(const char* session) {
+    auto reader = session::Reader::open(std::string(CUPTI_DATA "/") + session + ".fusebox");
+    if (!reader) qFatal("%s", reader.error().text().c_str());
+    return std::move(*reader);
+  }
+  int64_t one(const session::Reader& reader, const char* sql) {
+    int64_t value = -1;
+    if (!reader.each(sql, {}, [&](const session::Statement& s) { value = s.integer(0); })) qFatal("%s", sql);
+    return value;
+  }
+
+ private slots:
+  void initTestCase() { Theme::instance().apply(Theme::Mode::Light); }
+
+  void everyEngineHasItsGpuLanes_data() {
+    QTest::addColumn<QString>("session");
+    for (const char* name : {"ours", "stock", "eager"}) QTest::newRow(name) << QString::fromLatin1(name);
+  }
+  void everyEngineHasItsGpuLanes() {
+    QFETCH(QString, session);
+    auto reader = read(session.toLatin1().constData());
+    auto outline = loadTimelineOutline(*reader);
+    QVERIFY(outline.has_value());
+    int64_t events = 0;
+    for (size_t i = 0; i < outline->lanes.size(); ++i) {
+      const auto& lane = outline->lanes[i];
+      if (lane.kind != TimelineLane::Kind::Gpu) continue;
+      QCOMPARE(lane.title, std::string("GPU"));
+      if (i + 1 < outline->lanes.size()) QVERIFY(outline->lanes[i + 1].kind == TimelineLane::Kind::Gpu);  // below all threads
+      events += lane.count;
+    }
+    QCOMPARE(events, one(*reader, "SELECT count(*) FROM gpu_events"));
+    // All of them are in the bars, whatever the zoom.
+    for (const int pixels : {50, 2000, 200'000}) {
+      auto bars = loadTimelineBars(*reader, outline->laneKeys(), outline->range.startNs, outline->range.endNs + 1, pixels);
+      QVERIFY(bars.has_value());
+      int64_t drawn = 0;
+      for (const auto& lane : bars->lanes) {
+        if (outline->lanes[lane.lane].kind != TimelineLane::Kind::Gpu) continue;
+        for (const auto& bar : lane.bars) drawn += bar.count;
+      }
+      QCOMPARE(drawn, events);
+    }
+  }
+
+  void arrowsOfALaunch() {
+    auto reader = read("ours");
+    auto outline = loadTimelineOutline(*reader);
+    QVERIFY(outline.has_value());
+    const int64_t launch = one(*reader, "SELECT min(launch_id) FROM gpu_events");
+    auto arrows = loadTimelineArrows(*reader, outline->laneKeys(), launch, 0);
+    QVERIFY(arrows.has_value());
+    QVERIFY(arrows->size() >= 2);
+    QVERIFY(outline->lanes[arrows->front().fromLane].kind == TimelineLane::Kind::Calls);
+    QVERIFY(outline->lanes[arrows->back().fromLane].kind == TimelineLane::Kind::Launches);
+    QVERIFY(outline->lanes[arrows->back().toLane].kind == TimelineLane::Kind::Gpu);
+    QVERIFY(arrows->back().fromNs < arrows->back().toNs);
+  }
+
+  void clickingAKernelAndAGap() {
+    auto view = show<TimelineView>("ours");
+    auto* canvas = view->canvas();
+    QTRY_VERIFY(!canvas->outline().lanes.empty());
+    auto reader = read("ours");
+    // The last kernel before the longest gap of its stream that is short enough to see both.
+    const int64_t lane = one(*reader, "SELECT lane FROM gpu_events GROUP BY lane ORDER BY count(*) DESC LIMIT 1");
+    int64_t end = 0, next = 0, start = 0;
+    QVERIFY(reader
+                ->each("WITH e AS (SELECT start_ns, end_ns, lead(start_ns) OVER (ORDER BY start_ns) AS next FROM gpu_events WHERE lane = ?) "
+                       "SELECT start_ns, end_ns, next FROM e WHERE next - end_ns BETWEEN 3000 AND 400000 ORDER BY end_ns - start_ns DESC LIMIT 1",
+                       {lane}, [&](const session::Statement& s) { start = s.integer(0), end = s.integer(1), next = s.integer(2); })
+                .has_value());
+    QVERIFY(end > 0);
+    QSignalSpy shown(view.get(), &TimelineView::barsShown);
+    canvas->setWindow(start - 1000, next + 1000);
+    QVERIFY(shown.wait());
+    size_t index = 0;
+    double top = 0;
+    for (; index < canvas->outline().lanes.size(); ++index) {
+      const auto& l = canvas->outline().lanes[index];
+      if (l.kind == TimelineLane::Kind::Gpu && l.thread == lane) break;
+      top += canvas->laneHeight(l);
+    }
+    const auto x = [&](int64_t time) {
+      const double label = canvas->width() - canvas->columns();
+      return static_cast<int>(label + static_cast<double>(time - canvas->from()) / static_cast<double>(canvas->to() - canvas->from()) * canvas->columns());
+    };
+    const int y = [&] {
+      for (int candidate = 0; candidate < canvas->height(); ++candidate)
+        if (canvas->hitAt(QPointF(canvas->width() - 5, candidate)).lane == static_cast<int>(index)) return candidate + canvas->laneHeight(canvas->outline().lanes[index]) / 2;
+      return -1;
+    }();
+    QVERIFY(y > 0);
+    auto* details = view->findChild<QTextBrowser*>("timeline.details");
+    QVERIFY(details);
+    QTest::mouseClick(canvas, Qt::LeftButton, {}, QPoint(x((start + end) / 2), y));
+    QTRY_VERIFY2(details->toPlainText().contains("asked for"), qPrintable(details->toPlainText()));
+    QVERIFY(details->toPlainText().contains("registers") || details->toPlainText().contains("bytes"));
+    QTest::mouseClick(canvas, Qt::LeftButton, {}, QPoint(x((end + next) / 2), y));
+    QTRY_VERIFY2(details->toPlainText().contains("gap of"), qPrintable(details->toPlainText()));
+  }
+
+  void everyGapHasACause() {
+    for (const char* name : {"ours", "stock", "eager"}) {
+      auto reader = read(name);
+      auto idle = query::gpuIdle(*reader, 50);
+      QVERIFY(idle.has_value() && !idle->empty());
+      QVERIFY(idle->front().busyNs > 0 && idle->front().busyNs < idle->front().spanNs);
+      for (const auto& gap : idle->front().longest) QVERIFY2(gap.cause != query::GapCause::Unknown, gap.after.c_str());
+    }
+  }
+
+  void theTableKnowsTheDevice() {
+    auto reader = read("ours");
+    auto rows = loadKernels(*reader);
+    QVERIFY(rows.has_value());
+    int timed = 0, roofs = 0;
+    for (const auto& row : *rows) {
+      if (row.cells[kKernelRegisters].text.empty()) continue;
+      ++timed;
+      QVERIFY(row.cells[kKernelOccupancy].number > 0 && row.cells[kKernelOccupancy].number <= 1);
+      if (row.cells[kKernelRoof].number > 0) ++roofs;
+      QVERIFY(!(row.cells[kKernelRoof].number > 8));  // tensors of some MB come from the cache: above the memory's roof, not above all
+    }
+    QVERIFY(timed > 5);
+    QVERIFY(roofs > 2);
+    auto line = loadRoofline(*reader);
+    QVERIFY(line.has_value());
+    QVERIFY(line->roof.measured && line->roof.bytes > 1e11 && line->roof.flops > 1e12);
+    QVERIFY(!line->points.empty());
+  }
+
+  void rooflineSelectsKernels() {
+    auto view = show<KernelsView>("ours");
+    auto* plot = view->findChild<RooflinePlot*>("kernels.roofline");
+    QVERIFY(plot);
+    auto* tabs = view->findChild<QTabWidget*>("kernels.tabs");
+    for (int i = 0; i < tabs->count(); ++i)
+      if (tabs->widget(i)->isAncestorOf(plot)) tabs->setCurrentIndex(i);
+    QTRY_VERIFY(plot->isVisible());
+    QSignalSpy selected(plot, &RooflinePlot::kernelSelected);
+    QTRY_VERIFY2((QTest::keyClick(plot, Qt::Key_Right), !selected.isEmpty()), "a kernel");
+    QVERIFY(!plot->accessibleDescription().isEmpty());
+  }
+
+  void codeSideBySide() {
+    auto reader = read("ours");
+    const int64_t kernel = one(*reader, "SELECT kernel_id FROM kernels WHERE kind = 'generated' AND timed_launches > 0 ORDER BY total_ns DESC LIMIT 1");
+    auto view = show<KernelsView>("ours");
+    QTRY_VERIFY(view->findChild<QTableView*>("kernels.table")->model()->rowCount() > 3);
+    view->showLocation(Location::of(ObjectKind::Kernel, kernel));
+    auto* columns = view->findChild<QWidget*>("kernels.sideBySide");
+    auto* tabs = view->findChild<QTabWidget*>("kernels.tabs");
+    tabs->setCurrentWidget(columns);
+    QTRY_VERIFY(view->findChild<QPlainTextEdit*>("kernels.side.assembly")->toPlainText().contains(".entry"));
+    QVERIFY(!view->findChild<QPlainTextEdit*>("kernels.side.loopIr")->toPlainText().isEmpty());
+  }
+};
+
+QTEST_MAIN(GpuViewsTest)
+#include "gpu_views_test.moc"
