@@ -72,6 +72,9 @@ class Bench {
   Bench(const Kernel& kernel, const CudaDriver& driver)
       : device_(c10::kCUDA, static_cast<c10::DeviceIndex>(std::max<int>(0, kernel.device.index))), guard_(device_), driver_(driver) {
     stream_ = c10::impl::VirtualGuardImpl(c10::kCUDA).getStream(device_).native_handle();
+    int capturing = 0;
+    check(driver_.cuStreamGetCaptureInfo(stream_, &capturing, nullptr, nullptr, nullptr, nullptr), "cuStreamGetCaptureInfo");
+    if (capturing) throw std::runtime_error("the program captures a CUDA graph");  // where nothing may be waited for
     for (const auto& buffer : kernel.buffers) {
       if (buffer.role == BufferRole::Scratch) continue;
       const auto bytes = static_cast<size_t>(buffer.numel.constant() * graph::elementSize(buffer.dtype));

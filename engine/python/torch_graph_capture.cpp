@@ -90,6 +90,10 @@ class TorchGraphCapture final : public runtime::GraphCapture {
 
   std::unique_ptr<CapturedWork> capture(c10::Device device, bool random, const std::function<void()>& work) override {
     const c10::impl::VirtualGuardImpl torch(device.type());
+    int capturing = 0;
+    check((*CudaDriver::get())->cuStreamGetCaptureInfo(currentStream(device).native_handle(), &capturing, nullptr, nullptr, nullptr, nullptr),
+          "cuStreamGetCaptureInfo");
+    TORCH_CHECK(!capturing, "the program itself captures a CUDA graph");
     auto side = side_.find(device.index());
     if (side == side_.end()) side = side_.emplace(device.index(), torch.getStreamFromGlobalPool(device)).first;
     follow(side->second, currentStream(device));
