@@ -67,6 +67,9 @@ struct Parsed {
   DiagramOptions diagram;
   ExportOptions exporting;
   GpuOptions gpu;
+  RecompilesOptions recompiles;
+  BreaksOptions breaks;
+  FindOptions find;
   DoctorOptions doctor;
   CompareOptions compare;
   WhyOptions why;
@@ -154,6 +157,22 @@ void addReports(CLI::App& app, Parsed& p) {
   gpu->add_option("FILE", p.gpu.file, kFileHelp)->required();
   gpu->add_option("--gaps", p.gpu.gaps, "Explain at most this many gaps of each device, the longest first")->capture_default_str();
   addJson(gpu, p.gpu.json);
+  auto* recompiles = app.add_subcommand("recompiles", "Say which code was compiled again, because of which guard, and what to do about it");
+  recompiles->add_option("FILE", p.recompiles.file, kFileHelp)->required();
+  recompiles->add_flag("--all", p.recompiles.all, "Also code that was compiled once");
+  recompiles->add_option("--guards", p.recompiles.guards, "COMPILE [COMPILE]: the guard tree of an entry, or of two side by side, by compile_id")->expected(1, 2);
+  addJson(recompiles, p.recompiles.json);
+
+  auto* breaks = app.add_subcommand("breaks", "Say where graphs broke, why, what it costs, and what to do about it");
+  breaks->add_option("FILE", p.breaks.file, kFileHelp)->required();
+  breaks->add_flag("--bytecode", p.breaks.bytecode, "Also the instructions around each break, before and after");
+  addJson(breaks, p.breaks.json);
+
+  auto* find = app.add_subcommand("find", "Find a text in functions, breaks, guards, kernels, graph nodes, passes, source lines and records");
+  find->add_option("FILE", p.find.file, kFileHelp)->required();
+  find->add_option("TEXT", p.find.text, "Letters match in both cases")->required();
+  find->add_option("--limit", p.find.limit, "At most this many of each kind")->check(CLI::PositiveNumber);
+  addJson(find, p.find.json);
 
   auto* doctor = app.add_subcommand("doctor", "Say what works on this machine, and how to mend what does not");
   doctor->add_option("--python", p.doctor.python, "Interpreter to look at");
@@ -274,6 +293,9 @@ int dispatch(const CLI::App& app, const Parsed& p, const OpenWindow& openWindow)
   if (app.got_subcommand("replay")) return replayGraph(p.replay);
   if (app.got_subcommand("numerics")) return measureNumerics(p.numerics);
   if (app.got_subcommand("gpu")) return showGpu(p.gpu);
+  if (app.got_subcommand("recompiles")) return showRecompiles(p.recompiles);
+  if (app.got_subcommand("breaks")) return showBreaks(p.breaks);
+  if (app.got_subcommand("find")) return findInSession(p.find);
   if (app.got_subcommand("doctor")) return runDoctor(p.doctor);
   if (app.got_subcommand("open")) return showWindow(openWindow, {.file = p.openFile, .compareWith = {}, .runCommand = {}});
   if (app.got_subcommand("memory")) return explainMemory(p.memory);

@@ -63,6 +63,20 @@ struct GpuOptions {
   int64_t gaps = 200;  ///< explained, the longest first
   bool json = false;
 };
+struct RecompilesOptions {
+  std::string file;
+  std::vector<int64_t> guards;  ///< one or two compile_ids whose guards are shown instead
+  bool all = false, json = false;
+};
+struct BreaksOptions {
+  std::string file;
+  bool bytecode = false, json = false;
+};
+struct FindOptions {
+  std::string file, text;
+  int limit = 100;  ///< hits of each kind
+  bool json = false;
+};
 struct DoctorOptions {
   std::string python;
   bool json = false;
@@ -83,6 +97,9 @@ int explainTime(const WhyOptions& options);
 int runForComparison(CompareOptions& options);
 int compareFiles(CompareOptions options);
 int showGpu(const GpuOptions& options);
+int showRecompiles(const RecompilesOptions& options);
+int showBreaks(const BreaksOptions& options);
+int findInSession(const FindOptions& options);
 int runDoctor(const DoctorOptions& options);
 int replayGraph(const ReplayOptions& options);
 int measureNumerics(const ReplayOptions& options);

@@ -40,6 +40,38 @@ class Reports(unittest.TestCase):
         self.assertEqual(data["launches"], 2000)
         self.assertEqual(data["graph_breaks"][0]["line"], 19)
 
+    def test_recompiles(self):
+        text = fusebox("recompiles", self.session)
+        self.assertEqual(text.returncode, 0, text.stderr)
+        self.assertIn("size 0: 8, now 16", text.stdout)
+        data = json.loads(fusebox("recompiles", "--json", self.session).stdout)
+        (code,) = data["code_objects"]
+        self.assertEqual([e["attempt"] for e in code["entries"]], [0, 1])
+        (cause,) = code["causes"]
+        self.assertEqual((cause["kind"], cause["expected"], cause["found"]), ("TENSOR_MATCH", "float32[8, 64]", "float32[16, 64]"))
+        self.assertTrue(cause["advice"])
+        first, second = (str(e["compile"]) for e in code["entries"])
+        guards = json.loads(fusebox("recompiles", "--json", self.session, "--guards", first, second).stdout)["guards"]
+        self.assertEqual([g["a"] for g in guards if g["label"] == "TENSOR_MATCH"], ["float32[8, 64]"])
+        self.assertEqual(fusebox("recompiles", self.session, "--guards", "99").returncode, 2)
+
+    def test_breaks(self):
+        text = fusebox("breaks", "--bytecode", self.session)
+        self.assertEqual(text.returncode, 0, text.stderr)
+        for words in ("print of a traced tensor", "+    if not torch.compiler.is_compiling():", ">>    34 CALL"):
+            self.assertIn(words, text.stdout)
+        (one,) = json.loads(fusebox("breaks", "--json", self.session).stdout)["breaks"]
+        self.assertEqual((one["line"], one["count"], one["opcode"]), (19, 1, "CALL"))
+        self.assertTrue(any(a["diff"] for a in one["advice"]))
+
+    def test_find(self):
+        data = json.loads(fusebox("find", "--json", self.session, "GELU").stdout)
+        gelu = sqlite3.connect(self.session).execute("SELECT count(*) FROM nodes WHERE lower(name) LIKE '%gelu%' OR lower(op) LIKE '%gelu%'").fetchone()[0]
+        self.assertEqual(len(data["nodes"]["hits"]) + 100 * data["nodes"]["more"], min(gelu, 100) + 100 * (gelu > 100))
+        self.assertEqual([hit["line"] for hit in data["lines"]["hits"]], [12])
+        self.assertEqual(data["kernels"]["hits"][0]["title"], "fused_add_gelu_mul_0")
+        self.assertEqual(fusebox("find", self.session, "no%such_thing").stdout, "Nothing found.\n")
+
     def test_query_agrees_with_plain_sqlite(self):
         sql = "SELECT kernel_id, name, launches, total_ns FROM kernels ORDER BY kernel_id"
         expected = sqlite3.connect(self.session).execute(sql).fetchall()
@@ -230,7 +262,7 @@ class Reports(unittest.TestCase):
     def test_usage(self):
         self.assertRegex(fusebox("--version").stdout, r"^fusebox \d+\.\d+\.\d+\n$")
         self.assertIn("fusebox run train.py", fusebox("--help").stdout)
-        for command in ("run", "open", "summary", "diagram", "query", "export", "doctor", "debug", "compare"):
+        for command in ("run", "open", "summary", "diagram", "query", "export", "recompiles", "breaks", "doctor", "debug", "compare"):
             result = fusebox(command, "--help")
             self.assertEqual(result.returncode, 0, command)
         for wrong in (["nonsense"], ["--nonsense"], ["summary"], ["query", self.session], ["diagram", self.session],

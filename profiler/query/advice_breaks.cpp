@@ -1,0 +1,313 @@
+// Remedies for graph breaks, one rule a table row.
+#include <fmt/format.h>
+
+#include "profiler/query/advice.h"
+#include "profiler/query/python_line.h"
+
+namespace fusebox::query {
+namespace {
+
+constexpr const char* kStock = "stock";
+
+/// A break with the line that it happened on.
+struct Place {
+  const BreakProblem& problem;
+  Sources& sources;
+  std::string line;
+  std::string_view code;  ///< the line without comment and indentation
+
+  bool says(std::string_view word) const {
+    return problem.kind.find(word) != std::string::npos || problem.reason.find(word) != std::string::npos;
+  }
+  std::string replaced(const std::string& text) const {
+    return sources.diff(problem.file, {{LineEdit::Kind::Replace, problem.line, text}});
+  }
+  std::string indent() const { return std::string(indentOf(line)); }
+};
+
+using Out = std::vector<Advice>;
+
+std::string configDiff(const Place& at, const std::string& setting) {
+  return at.sources.diff(at.problem.file, afterTorchImport(at.sources.lines(at.problem.file), setting));
+}
+
+void adviseExplicit(const Place& at, Out& out) {
+  std::string diff;
+  if (at.code.find("graph_break()") != std::string_view::npos && callsOn(at.code).size() == 1)
+    diff = at.sources.diff(at.problem.file, {{LineEdit::Kind::Remove, at.problem.line, {}}});
+  out.push_back({"Remove the call", "The break was asked for by torch._dynamo.graph_break().", std::move(diff)});
+}
+
+/// `if condition:` with one assignment below and no else, as one torch.where; empty for anything else.
+std::string whereDiff(const Place& at) {
+  if (!at.code.starts_with("if ") || !at.code.ends_with(":")) return {};
+  const auto lines = at.sources.lines(at.problem.file);
+  const auto index = static_cast<size_t>(at.problem.line);  // of the line below
+  if (index >= lines.size()) return {};
+  const std::string_view body = codeOf(lines[index]);
+  if (indentOf(lines[index]).size() <= at.indent().size()) return {};
+  size_t next = index + 1;
+  while (next < lines.size() && codeOf(lines[next]).empty()) ++next;
+  if (next < lines.size() &&
+      (indentOf(lines[next]).size() > at.indent().size() || codeOf(lines[next]).starts_with("el")))
+    return {};
+  const size_t sign = body.find(" = ");
+  if (sign == std::string_view::npos || !isIdentifier(body.substr(0, sign))) return {};
+  const std::string name(body.substr(0, sign)), value(body.substr(sign + 3)),
+      condition(at.code.substr(3, at.code.size() - 4));
+  return at.sources.diff(at.problem.file,
+                         {{LineEdit::Kind::Replace, at.problem.line,
+                           fmt::format("{}{} = torch.where({}, {}, {})", at.indent(), name, condition, value, name)},
+                          {LineEdit::Kind::Remove, at.problem.line + 1, {}}});
+}
+
+void adviseItem(const Place& at, Out& out) {
+  std::string text = at.line, diff;
+  if (const size_t item = text.find(".item()"); item != std::string::npos) diff = at.replaced(text.erase(item, 7));
+  out.push_back({"Keep the value in a tensor",
+                 "A Python number needs the tensor's data, so the graph must run up to here. As a tensor of no "
+                 "dimensions the value stays in the graph; read it with .item() "
+                 "outside, where it is logged.",
+                 std::move(diff)});
+  if (at.problem.engine == kStock) {
+    out.push_back({"Let scalars be captured",
+                   "PyTorch can carry the number as an unbacked symbol. Conditions on it break all the same.",
+                   configDiff(at, "torch._dynamo.config.capture_scalar_outputs = True")});
+  }
+}
+
+void adviseDataDependent(const Place& at, Out& out) {
+  if (at.line.find(".item()") != std::string::npos) return adviseItem(at, out);
+  if (at.code.starts_with("if ") || at.code.starts_with("while ") || at.code.starts_with("elif ") ||
+      at.code.find(" if ") != std::string_view::npos) {
+    out.push_back({"Compute both sides and choose",
+                   "The condition is tensor data, which is not known while compiling. torch.where evaluates both sides "
+                   "and keeps one graph; torch.cond traces both and runs one.",
+                   whereDiff(at)});
+    return;
+  }
+  if (at.code.starts_with("assert ")) {
+    out.push_back({"Check on the device",
+                   "assert looks at tensor data. torch._assert_async checks it as part of the graph.",
+                   at.code.find(',') == std::string_view::npos
+                       ? at.replaced(fmt::format("{}torch._assert_async({})", at.indent(), at.code.substr(7)))
+                       : std::string()});
+    return;
+  }
+  out.push_back({"Leave the decision in tensors",
+                 "Something turns tensor data into a Python value here (bool, int, tolist, formatting, comparing). Use "
+                 "tensor operations, or do it after the compiled "
+                 "function.",
+                 {}});
+}
+
+void adviseOutput(const Place& at, Out& out) {
+  Advice guarded{
+      "Print only outside of compiled code",
+      "Output that needs a computed value ends the graph. Under is_compiling() the line stays for eager runs.",
+      {}};
+  const auto calls = callsOn(at.code);
+  if (!calls.empty() && calls[0].begin == 0 && calls[0].close + 1 == at.code.size()) {
+    guarded.diff = at.replaced(
+        fmt::format("{}if not torch.compiler.is_compiling():\n{}    {}", at.indent(), at.indent(), at.code));
+  }
+  out.push_back(std::move(guarded));
+  if (at.problem.engine == kStock && !calls.empty() && calls[0].begin == 0) {
+    out.push_back(
+        {"Let it run after the graph", "Functions named here are called when the graph has run, in order.",
+         configDiff(at, fmt::format("torch._dynamo.config.reorderable_logging_functions.add({})", calls[0].callee))});
+  }
+}
+
+void adviseDynamicShape(const Place& at, Out& out) {
+  out.push_back({"Keep the shape independent of data",
+                 "nonzero, unique, masked indexing and repeat_interleave make a size out of data. torch.where(mask, x, "
+                 "0), a sum over a mask, or an upper bound with padding keep one shape.",
+                 {}});
+  if (at.problem.engine == kStock) {
+    out.push_back({"Let such operators be captured", "The result gets an unbacked size.",
+                   configDiff(at, "torch._dynamo.config.capture_dynamic_output_shape_ops = True")});
+  }
+}
+
+void adviseDataAccess(const Place&, Out& out) {
+  out.push_back({"Convert after the compiled function",
+                 "numpy(), data_ptr(), tolist() and pickling need memory that a traced tensor does not have. Return "
+                 "the tensor and convert outside, or write it with "
+                 "tensor operations.",
+                 {}});
+}
+
+void adviseImport(const Place& at, Out& out) {
+  std::string diff;
+  if (!at.indent().empty() && (at.code.starts_with("import ") || at.code.starts_with("from "))) {
+    auto edits = afterTorchImport(at.sources.lines(at.problem.file), std::string(at.code));
+    if (!edits.empty()) {
+      edits.push_back({LineEdit::Kind::Remove, at.problem.line, {}});
+      diff = at.sources.diff(at.problem.file, std::move(edits));
+    }
+  }
+  out.push_back({"Import at the top of the file",
+                 "The first import of a module runs its code, which cannot be traced; the second only reads a name.",
+                 std::move(diff)});
+}
+
+void adviseDisabled(const Place&, Out& out) {
+  out.push_back({"Take the mark away, or call it outside",
+                 "The function is marked torch.compiler.disable, so it always runs in Python, between two graphs.",
+                 {}});
+}
+
+void adviseBackward(const Place&, Out& out) {
+  out.push_back(
+      {"Call backward() outside of the compiled function",
+       "Return the loss. Its backward is compiled with the forward; only the walk over gradients belongs to Python.",
+       {}});
+}
+
+void adviseSideEffect(const Place&, Out& out) {
+  out.push_back({"Return the new value",
+                 "The line changes an object that existed before in a way that cannot be put off until after the "
+                 "graph. Return the value and store it outside.",
+                 {}});
+}
+
+void adviseUnsupportedCall(const Place&, Out& out) {
+  out.push_back({"Call it before or after",
+                 "Its code is not Python or cannot be followed. If its result does not depend on tensors, compute it "
+                 "before and pass it in.",
+                 {}});
+  out.push_back(
+      {"Make it an operator",
+       "torch.library.custom_op with register_fake tells the compiler its shapes; the call then stays in the graph.",
+       {}});
+}
+
+void adviseSubclass(const Place&, Out& out) {
+  out.push_back({"Unwrap the tensor",
+                 "Tensor subclasses with their own __torch_function__ and named tensors run Python for every operator. "
+                 "Pass the plain tensor, and wrap the result outside.",
+                 {}});
+}
+
+void adviseIterator(const Place&, Out& out) {
+  out.push_back({"Pass a list",
+                 "The iterator was made outside of the compiled function, where how far it has come is hidden. "
+                 "list(iterator) before the call can be followed.",
+                 {}});
+}
+
+void adviseGenerator(const Place&, Out& out) {
+  out.push_back({"Build a list",
+                 "A generator that lives across a break would have to be frozen in the middle. A list comprehension "
+                 "has no such state.",
+                 {}});
+}
+
+void adviseInput(const Place&, Out& out) {
+  out.push_back({"Work on a copy",
+                 "Inputs that share memory, or that are resized or given other storage, cannot be written back. "
+                 "clone() the input, or do the change outside.",
+                 {}});
+}
+
+void adviseException(const Place&, Out& out) {
+  out.push_back(
+      {"Raise outside of the compiled function",
+       "The frame ends in an exception, so there is no graph to return from. Check what can fail before the call.",
+       {}});
+}
+
+void adviseSize(const Place&, Out& out) {
+  out.push_back(
+      {"Compile less at once",
+       "Very long loops and deep recursion are unrolled into one graph. Compile the loop's body instead of the loop.",
+       {}});
+}
+
+void adviseIdentity(const Place&, Out& out) {
+  out.push_back(
+      {"Compare with `is`",
+       "id() and text that contains an address differ from object to object, so nothing can be compiled for them.",
+       {}});
+}
+
+void adviseBytecode(const Place&, Out& out) {
+  out.push_back({"Write it in another way",
+                 "The instruction is not followed: async code, generators as compiled functions and exception groups "
+                 "run in Python. Compile the function that is called from there.",
+                 {}});
+}
+
+struct BreakRule {
+  const char* word;  ///< part of kind or reason
+  void (*advise)(const Place&, Out&);
+};
+// The first that fits counts: more special words stand before more general ones.
+constexpr BreakRule kRules[] = {
+    {"explicit graph break", adviseExplicit},
+    {"torch._dynamo.graph_break", adviseExplicit},
+    {"Tensor.item()", adviseItem},
+    {"data-dependent shape", adviseDynamicShape},
+    {"Dynamic shape operator", adviseDynamicShape},
+    {"Dynamic slicing", adviseDynamicShape},
+    {"`print`", adviseOutput},
+    {"print of", adviseOutput},
+    {"output that depends", adviseOutput},
+    {"logging", adviseOutput},
+    {"Print outside", adviseOutput},
+    {"a tensor is formatted", adviseOutput},
+    {"ata-dependent", adviseDataDependent},
+    {"data access", adviseDataAccess},
+    {"numpy", adviseDataAccess},
+    {"disabled function", adviseDisabled},
+    {"torch.compiler.disable", adviseDisabled},
+    {"backward", adviseBackward},
+    {"import", adviseImport},
+    {"side effect", adviseSideEffect},
+    {"Mutat", adviseSideEffect},
+    {"tensor subclass", adviseSubclass},
+    {"named tensor", adviseSubclass},
+    {"iterator from outside", adviseIterator},
+    {"generator", adviseGenerator},
+    {"input aliasing", adviseInput},
+    {"input mutation", adviseInput},
+    {"bytecode", adviseBytecode},
+    {"exception", adviseException},
+    {"recursion", adviseSize},
+    {"too much Python", adviseSize},
+    {"identity", adviseIdentity},
+    {"unsupported call", adviseUnsupportedCall},
+    {"unsupported operator", adviseUnsupportedCall},
+    {"skipped function", adviseUnsupportedCall},
+    {"builtin", adviseUnsupportedCall},
+};
+
+}  // namespace
+
+std::vector<Advice> adviseBreak(const BreakProblem& problem, Sources& sources) {
+  Place at{problem, sources, sources.line(problem.file, problem.line), {}};
+  at.code = codeOf(at.line);
+  Out out;
+  // The whole line may say more than the reason: print(x.item()) is best moved, not rewritten.
+  if (at.code.starts_with("print(") || at.code.starts_with("logging.") || at.code.starts_with("warnings.warn(")) {
+    adviseOutput(at, out);
+  } else {
+    for (const BreakRule& rule : kRules) {
+      if (!at.says(rule.word)) continue;
+      rule.advise(at, out);
+      break;
+    }
+  }
+  if (!problem.hint.empty()) out.push_back({"What the compiler says", problem.hint, {}});
+  if (out.empty()) {
+    out.push_back({"Move the line out of the compiled function",
+                   "Nothing more is known about this reason. Before or after the call it costs no break; "
+                   "torch.compiler.disable on a function of its own makes "
+                   "the break a deliberate one.",
+                   {}});
+  }
+  return out;
+}
+
+}  // namespace fusebox::query

@@ -1,0 +1,300 @@
+#include "profiler/query/breaks.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+#include <unordered_map>
+
+namespace fusebox::query {
+namespace {
+
+using session::Reader;
+using session::Statement;
+
+constexpr int64_t kMostCalls = 500'000;  // read to measure what lies between graphs
+constexpr int kMostBetween = 64;         // compiled calls inside the Python between two graphs
+
+// Files from outside may hold any number; sums of these do not overflow.
+int64_t boundedTime(int64_t ns) { return std::clamp<int64_t>(ns, 0, int64_t{1} << 61); }
+int64_t boundedSpan(int64_t ns) { return std::clamp<int64_t>(ns, 0, int64_t{1} << 50); }
+
+constexpr const char* kBreaks =
+    "SELECT break_id, frame_id, compile_id, frame, kind, reason, hint, file, line, end_line, col, end_col, opcode, "
+    "offset, stack, bytecode "
+    "FROM graph_breaks ORDER BY break_id";
+
+std::vector<BreakInstruction> parseCode(std::string_view json) {
+  constexpr size_t kMost = 2000;
+  std::vector<BreakInstruction> out;
+  const auto parsed = nlohmann::json::parse(json, nullptr, false);
+  if (!parsed.is_array()) return out;
+  const auto number = [](const nlohmann::json& o, const char* key, int64_t otherwise) {
+    const auto found = o.find(key);
+    return found != o.end() && found->is_number_integer() ? found->get<int64_t>() : otherwise;
+  };
+  const auto text = [](const nlohmann::json& o, const char* key) {
+    const auto found = o.find(key);
+    return found != o.end() && found->is_string() ? found->get<std::string>() : std::string();
+  };
+  for (const auto& one : parsed) {
+    if (!one.is_object() || out.size() == kMost) continue;
+    out.push_back(
+        {number(one, "offset", 0), number(one, "line", 0), number(one, "to", -1), text(one, "op"), text(one, "arg")});
+  }
+  return out;
+}
+
+/// Frames and compiles, to tell what belongs to one code object.
+struct Program {
+  struct Frame {
+    int64_t parent = 0, resumeOffset = 0;
+    std::string name;
+  };
+  struct Compile {
+    int64_t frame = 0, thread = 0, startNs = 0, endNs = 0, operators = 0;
+    bool nested = false;
+  };
+  std::unordered_map<int64_t, Frame> frames;
+  std::map<int64_t, Compile> compiles;
+  std::unordered_map<int64_t, int64_t> runs;  ///< of an entry
+
+  int64_t rootOf(int64_t frame) const {
+    const auto found = frames.find(frame);
+    return found != frames.end() && found->second.parent != 0 ? found->second.parent : frame;
+  }
+  int64_t rootOfCompile(int64_t compile) const {
+    const auto found = compiles.find(compile);
+    return found == compiles.end() ? 0 : rootOf(found->second.frame);
+  }
+};
+
+Result<Program> readProgram(const Reader& reader) {
+  Program out;
+  auto read =
+      reader.each("SELECT frame_id, coalesce(parent_frame_id, 0), resume_offset, name FROM frames", {},
+                  [&](const Statement& s) { out.frames[s.integer(0)] = {s.integer(1), s.integer(2), s.string(3)}; });
+  if (read) {
+    read = reader.each(
+        "SELECT c.compile_id, coalesce(c.frame_id, 0), coalesce(c.thread, 0), c.start_ns, c.end_ns, "
+        "c.parent_compile_id IS NOT NULL, "
+        "(SELECT coalesce(sum(max(0, g.node_count - g.input_count)), 0) FROM graphs g WHERE g.compile_id = "
+        "c.compile_id AND g.stage = 'captured') "
+        "FROM compiles c",
+        {}, [&](const Statement& s) {
+          out.compiles[s.integer(0)] = {s.integer(1),
+                                        s.integer(2),
+                                        boundedTime(s.integer(3)),
+                                        boundedTime(s.integer(4)),
+                                        std::max<int64_t>(0, s.integer(6)),
+                                        s.integer(5) != 0};
+        });
+  }
+  if (read) {
+    read = reader.each("SELECT compile_id, kind, calls FROM calls", {}, [&](const Statement& s) {
+      // The run that compiled is no hit, so an entry without a graph has been passed once more than its guards say.
+      int64_t& runs = out.runs[s.integer(0)];
+      runs = std::max(runs, boundedSpan(s.integer(2)) + (s.text(1) == "call" ? 0 : 1));
+    });
+  }
+  if (!read) return tl::unexpected(read.error());
+  return out;
+}
+
+Result<std::vector<BreakSummary>> readDistinct(const Reader& reader) {
+  std::vector<BreakSummary> out;
+  std::map<std::tuple<std::string, int64_t, std::string, std::string>, size_t> index;
+  auto read = reader.each(kBreaks, {}, [&](const Statement& s) {
+    const auto [entry, isNew] = index.try_emplace(
+        {s.string(7).empty() ? s.string(3) : s.string(7), s.integer(8), s.string(4), s.string(5)}, out.size());
+    if (isNew) {
+      BreakSummary b;
+      b.id = s.integer(0);
+      b.frame = s.integer(1);
+      b.compile = s.integer(2);
+      b.function = s.string(3);
+      b.kind = s.string(4);
+      b.reason = s.string(5);
+      b.hint = s.string(6);
+      b.file = s.string(7);
+      b.line = s.integer(8);
+      b.endLine = s.integer(9);
+      b.column = s.isNull(10) ? -1 : s.integer(10);
+      b.endColumn = s.isNull(11) ? -1 : s.integer(11);
+      b.opcode = s.string(12);
+      b.offset = s.isNull(13) ? -1 : s.integer(13);
+      b.stack = parseStack(s.text(14));
+      b.code = parseCode(s.text(15));
+      if (!b.stack.empty() && !b.stack.back().function.empty()) b.function = b.stack.back().function;
+      out.push_back(std::move(b));
+    }
+    BreakSummary& b = out[entry->second];
+    b.ids.push_back(s.integer(0));
+    BreakPiece piece;
+    piece.compile = s.integer(2);
+    b.before.push_back(piece);
+  });
+  if (!read) return tl::unexpected(read.error());
+  return out;
+}
+
+/// Which break an entry ends in: position in the list.
+using BreakOfCompile = std::unordered_map<int64_t, size_t>;
+
+struct Call {
+  int64_t compile = 0, startNs = 0, endNs = 0;
+};
+
+/// What lies between two graphs of one code object, from the calls of one thread in order of time.
+class GapReader {
+ public:
+  GapReader(const Program& program, const BreakOfCompile& breaks, std::vector<BreakSummary>& out,
+            std::vector<std::set<int64_t>>& resumed)
+      : program_(program), breaks_(breaks), out_(out), resumed_(resumed) {
+    for (const auto& [id, c] : program.compiles) {
+      if (!c.nested && c.endNs > c.startNs) compiling_.emplace_back(c.startNs, c.endNs);
+    }
+    std::sort(compiling_.begin(), compiling_.end());
+  }
+
+  void add(int64_t thread, const Call& call) {
+    auto& open = open_[thread];
+    const int64_t root = program_.rootOfCompile(call.compile);
+    for (size_t i = open.size(); i-- > 0;) {
+      Open& o = open[i];
+      if (o.root != root) {
+        o.innerNs += boundedSpan(call.endNs - call.startNs);
+        if (++o.inner > kMostBetween) open.erase(open.begin() + static_cast<std::ptrdiff_t>(i));
+        continue;
+      }
+      close(o, call);
+      open.erase(open.begin() + static_cast<std::ptrdiff_t>(i));
+      break;
+    }
+    if (const auto found = breaks_.find(call.compile); found != breaks_.end())
+      open.push_back({found->second, root, call.endNs, 0, 0});
+  }
+
+ private:
+  struct Open {
+    size_t at = 0;
+    int64_t root = 0, sinceNs = 0, innerNs = 0;
+    int inner = 0;
+  };
+
+  void close(const Open& o, const Call& next) {
+    const auto compiled = program_.compiles.find(next.compile);
+    if (compiled == program_.compiles.end()) return;
+    const auto frame = program_.frames.find(compiled->second.frame);
+    // The function from its start is a new call, not what comes after the break.
+    if (frame == program_.frames.end() || frame->second.parent == 0) return;
+    BreakSummary& b = out_[o.at];
+    const int64_t compileNs = compiledIn(o.sinceNs, next.startNs);
+    b.lostNs = std::max<int64_t>(0, b.lostNs) + boundedSpan(next.startNs - o.sinceNs - o.innerNs - compileNs);
+    b.compileNs += compileNs;
+    ++b.measured;
+    resumed_[o.at].insert(compiled->second.frame);
+  }
+
+  int64_t compiledIn(int64_t from, int64_t to) const {
+    int64_t sum = 0;
+    for (auto at = std::lower_bound(compiling_.begin(), compiling_.end(), std::pair<int64_t, int64_t>{from, 0});
+         at != compiling_.end() && at->first < to; ++at) {
+      sum += boundedSpan(std::min(at->second, to) - at->first);
+    }
+    return sum;
+  }
+
+  const Program& program_;
+  const BreakOfCompile& breaks_;
+  std::vector<BreakSummary>& out_;
+  std::vector<std::set<int64_t>>& resumed_;
+  std::vector<std::pair<int64_t, int64_t>> compiling_;
+  std::unordered_map<int64_t, std::vector<Open>> open_;
+};
+
+/// Offsets at which code can go on after the break, where no call has shown it.
+std::vector<int64_t> successorsOf(const BreakSummary& b) {
+  std::vector<int64_t> out;
+  size_t at = 0;
+  while (at < b.code.size() && b.code[at].offset != b.offset) ++at;
+  while (at < b.code.size() && (b.code[at].op == "KW_NAMES" || b.code[at].op == "PRECALL")) ++at;
+  if (at >= b.code.size()) return out;
+  if (at + 1 < b.code.size()) out.push_back(b.code[at + 1].offset);
+  if (b.code[at].to >= 0) out.push_back(b.code[at].to);
+  return out;
+}
+
+BreakPiece pieceOf(const Program& program, int64_t frame) {
+  BreakPiece piece;
+  piece.frame = frame;
+  if (const auto found = program.frames.find(frame); found != program.frames.end())
+    piece.offset = found->second.resumeOffset;
+  for (const auto& [id, c] : program.compiles) {
+    if (c.frame != frame) continue;
+    ++piece.entries;
+    if (piece.compile == 0) piece.compile = id, piece.operators = c.operators;
+    piece.compileNs += boundedSpan(c.endNs - c.startNs);
+  }
+  return piece;
+}
+
+void addPieces(const Program& program, BreakSummary& b, std::set<int64_t> resumed) {
+  std::set<int64_t> starts;
+  for (const BreakPiece& piece : b.before) {
+    if (const auto found = program.compiles.find(piece.compile); found != program.compiles.end())
+      starts.insert(found->second.frame);
+  }
+  b.before.clear();
+  for (const int64_t frame : starts) b.before.push_back(pieceOf(program, frame));
+  const int64_t root = program.rootOf(b.frame);
+  const std::string stockName = "torch_dynamo_resume_in_" + b.function + "_at_" + std::to_string(b.line);
+  const auto next = successorsOf(b);
+  for (const auto& [id, frame] : program.frames) {
+    const bool follows =
+        frame.parent == root && root != 0 && std::find(next.begin(), next.end(), frame.resumeOffset) != next.end();
+    if ((resumed.empty() && follows) || frame.name == stockName) resumed.insert(id);
+  }
+  for (const int64_t frame : resumed) b.after.push_back(pieceOf(program, frame));
+  if (b.measured == 0) {
+    for (const BreakPiece& piece : b.after) b.compileNs += piece.compileNs;
+  }
+}
+
+}  // namespace
+
+Result<std::vector<BreakSummary>> breakSummaries(const Reader& reader) {
+  auto out = readDistinct(reader);
+  if (!out || out->empty()) return out;
+  auto program = readProgram(reader);
+  if (!program) return tl::unexpected(program.error());
+  BreakOfCompile breaks;
+  for (size_t i = 0; i < out->size(); ++i) {
+    for (const BreakPiece& piece : (*out)[i].before) {
+      if (piece.compile == 0 || !breaks.try_emplace(piece.compile, i).second) continue;
+      if (const auto runs = program->runs.find(piece.compile); runs != program->runs.end())
+        (*out)[i].crossings = std::max<int64_t>(0, (*out)[i].crossings) + runs->second;
+    }
+  }
+  std::vector<std::set<int64_t>> resumed(out->size());
+  GapReader gaps(*program, breaks, *out, resumed);
+  auto read = reader.each("SELECT thread, compile_id, start_ns, dur_ns FROM t_call ORDER BY id LIMIT ?", {kMostCalls},
+                          [&](const Statement& s) {
+                            const int64_t start = boundedTime(s.integer(2));
+                            gaps.add(s.integer(0), {s.integer(1), start, start + boundedSpan(s.integer(3))});
+                          });
+  if (!read) return tl::unexpected(read.error());
+  for (size_t i = 0; i < out->size(); ++i) addPieces(*program, (*out)[i], std::move(resumed[i]));
+  std::stable_sort(out->begin(), out->end(), [](const BreakSummary& a, const BreakSummary& b) {
+    return std::max<int64_t>(0, a.lostNs) + a.compileNs > std::max<int64_t>(0, b.lostNs) + b.compileNs;
+  });
+  return out;
+}
+
+std::vector<Advice> adviseBreak(const Reader& reader, const BreakSummary& b) {
+  Sources sources(reader);
+  return adviseBreak({reader.info("engine"), b.kind, b.reason, b.hint, b.opcode, b.file, static_cast<int>(b.line)},
+                     sources);
+}
+
+}  // namespace fusebox::query

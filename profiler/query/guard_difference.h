@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "profiler/query/advice.h"
+
+namespace fusebox::query {
+
+/// What a tensor guard stumbled over.
+struct TensorChange {
+  enum class What { None, Size, Rank, Dtype, Device, Stride, Gradient, Keys } what = What::None;
+  std::vector<int> dims;  ///< Size: those that differ
+  std::string from, to;   ///< of the first difference
+};
+
+/// From the guard's expected and found tensors as either engine prints them, or from PyTorch's words ("size mismatch at
+/// index 0").
+TensorChange changeOf(const GuardProblem& problem);
+
+}  // namespace fusebox::query

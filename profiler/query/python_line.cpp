@@ -1,0 +1,178 @@
+#include "profiler/query/python_line.h"
+
+#include <algorithm>
+#include <cctype>
+
+namespace fusebox::query {
+namespace {
+
+bool isWord(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || static_cast<unsigned char>(c) >= 0x80;
+}
+bool isBlank(char c) { return c == ' ' || c == '\t'; }
+
+/// The position behind the string literal at `at`, or the end of the line if it does not end on it.
+size_t behindString(std::string_view line, size_t at) {
+  const char quote = line[at];
+  const std::string_view triple = line.substr(at, 3);
+  if (triple.size() == 3 && triple[1] == quote && triple[2] == quote) {
+    const size_t end = line.find(triple, at + 3);
+    return end == std::string_view::npos ? line.size() : end + 3;
+  }
+  for (size_t i = at + 1; i < line.size(); ++i) {
+    if (line[i] == '\\')
+      ++i;
+    else if (line[i] == quote)
+      return i + 1;
+  }
+  return line.size();
+}
+
+/// Calls `visit(position)` for each character that is code.
+template <class Visit>
+void eachCode(std::string_view line, size_t from, Visit visit) {
+  for (size_t i = from; i < line.size();) {
+    if (line[i] == '#') return;
+    if (line[i] == '"' || line[i] == '\'') {
+      i = behindString(line, i);
+      continue;
+    }
+    if (!visit(i)) return;
+    ++i;
+  }
+}
+
+/// The arguments between `open` and its closing bracket, which is stored; false if it does not close on the line.
+bool readArguments(std::string_view line, CallText& call) {
+  int depth = 0;
+  size_t start = call.open + 1;
+  bool closed = false;
+  const auto add = [&](size_t end) {
+    size_t begin = start;
+    while (begin < end && isBlank(line[begin])) ++begin;
+    while (end > begin && isBlank(line[end - 1])) --end;
+    if (begin == end) return;
+    CallText::Argument argument{begin, end, {}};
+    size_t word = begin;
+    while (word < end && isWord(line[word])) ++word;
+    size_t sign = word;
+    while (sign < end && isBlank(line[sign])) ++sign;
+    if (word > begin && sign + 1 < end && line[sign] == '=' && line[sign + 1] != '=') {
+      argument.keyword = line.substr(begin, word - begin);
+      argument.begin = sign + 1;
+      while (argument.begin < end && isBlank(line[argument.begin])) ++argument.begin;
+    }
+    call.arguments.push_back(std::move(argument));
+  };
+  eachCode(line, call.open, [&](size_t i) {
+    const char c = line[i];
+    if (c == '(' || c == '[' || c == '{') ++depth;
+    if (c == ')' || c == ']' || c == '}') --depth;
+    if (depth == 0) {
+      add(i);
+      call.close = i;
+      closed = true;
+      return false;
+    }
+    if (depth == 1 && c == ',') {
+      add(i);
+      start = i + 1;
+    }
+    return true;
+  });
+  return closed;
+}
+
+}  // namespace
+
+std::vector<CallText> callsOn(std::string_view line) {
+  std::vector<CallText> out;
+  eachCode(line, 0, [&](size_t i) {
+    if (line[i] != '(' || i == 0 || !isWord(line[i - 1])) return true;
+    size_t begin = i;
+    while (begin > 0 && (isWord(line[begin - 1]) || line[begin - 1] == '.')) --begin;
+    const std::string_view name = line.substr(begin, i - begin);
+    if (name.starts_with('.') || std::isdigit(static_cast<unsigned char>(name[0]))) return true;
+    CallText call;
+    call.callee = name;
+    call.begin = begin;
+    call.open = i;
+    if (readArguments(line, call)) out.push_back(std::move(call));
+    return true;
+  });
+  return out;
+}
+
+std::optional<CallText> callOf(std::string_view line, std::string_view name) {
+  for (auto& call : callsOn(line)) {
+    if (call.callee == name || call.callee.ends_with("." + std::string(name))) return std::move(call);
+  }
+  return std::nullopt;
+}
+
+const CallText::Argument* argumentOf(const CallText& call, std::string_view line, const std::string& keyword,
+                                     int position) {
+  int at = 0;
+  for (const auto& argument : call.arguments) {
+    if (line[argument.begin] == '*') return nullptr;
+    if (argument.keyword.empty() ? at == position : argument.keyword == keyword) return &argument;
+    ++at;
+  }
+  return nullptr;
+}
+
+std::vector<std::string> parametersAt(const std::vector<std::string_view>& lines, int first) {
+  constexpr int kMostDecorators = 20, kLongestHead = 40;
+  int at = std::max(first, 1) - 1;
+  const int limit = std::min(static_cast<int>(lines.size()), at + kMostDecorators);
+  const auto isDef = [&](std::string_view line) {
+    const auto code = codeOf(line);
+    return code.starts_with("def ") || code.starts_with("async def ");
+  };
+  while (at < limit && !isDef(lines[static_cast<size_t>(at)])) ++at;
+  if (at >= limit) return {};
+  std::string head;
+  CallText call;
+  for (int i = at; i < static_cast<int>(lines.size()) && i < at + kLongestHead; ++i) {
+    head += std::string(codeOf(lines[static_cast<size_t>(i)])) + " ";
+    call = {};
+    call.open = head.find('(');
+    if (call.open != std::string::npos && readArguments(head, call)) break;
+  }
+  std::vector<std::string> out;
+  for (const auto& argument : call.arguments) {
+    std::string name =
+        argument.keyword.empty() ? head.substr(argument.begin, argument.end - argument.begin) : argument.keyword;
+    name = name.substr(0, name.find_first_of(": ="));
+    out.push_back(std::move(name));
+  }
+  return out;
+}
+
+std::string_view indentOf(std::string_view line) {
+  return line.substr(0, std::min(line.find_first_not_of(" \t"), line.size()));
+}
+
+bool isIdentifier(std::string_view text) {
+  return !text.empty() && !std::isdigit(static_cast<unsigned char>(text[0])) &&
+         std::all_of(text.begin(), text.end(), isWord);
+}
+
+std::string_view codeOf(std::string_view line) {
+  size_t end = 0;
+  // Strings are code, so the end is behind the last one or the last other character.
+  for (size_t i = 0; i < line.size();) {
+    if (line[i] == '#') break;
+    if (line[i] == '"' || line[i] == '\'') {
+      i = behindString(line, i);
+      end = i;
+      continue;
+    }
+    ++i;
+    if (!isBlank(line[i - 1])) end = i;
+  }
+  const size_t begin = std::min(line.find_first_not_of(" \t"), end);
+  return line.substr(begin, end - begin);
+}
+
+}  // namespace fusebox::query

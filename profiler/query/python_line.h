@@ -1,0 +1,39 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// As much of Python as advice needs: calls and their arguments on a line. Strings, brackets and comments are
+/// respected; what cannot be told from one line is not found.
+namespace fusebox::query {
+
+struct CallText {
+  std::string callee;          ///< dotted name before the bracket
+  size_t begin = 0;            ///< of the callee
+  size_t open = 0, close = 0;  ///< positions of the brackets
+  struct Argument {
+    size_t begin = 0, end = 0;  ///< of the value, without blanks
+    std::string keyword;        ///< empty for positional ones
+  };
+  std::vector<Argument> arguments;
+};
+
+/// Calls of dotted names on the line whose bracket closes on it, outer ones first.
+std::vector<CallText> callsOn(std::string_view line);
+/// The first of them whose callee is `name` or ends in ".name".
+std::optional<CallText> callOf(std::string_view line, std::string_view name);
+/// The argument that a parameter gets: by keyword, else by position; null if it is not among them or behind a star.
+const CallText::Argument* argumentOf(const CallText& call, std::string_view line, const std::string& keyword,
+                                     int position);
+
+/// Names of the parameters of the `def` that starts at or soon behind line `first` (1-based, decorators are skipped).
+std::vector<std::string> parametersAt(const std::vector<std::string_view>& lines, int first);
+
+std::string_view indentOf(std::string_view line);
+bool isIdentifier(std::string_view text);
+/// The line without its comment and the blanks around it.
+std::string_view codeOf(std::string_view line);
+
+}  // namespace fusebox::query

@@ -1,0 +1,168 @@
+#include "profiler/query/recompiles.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+namespace fusebox::query {
+namespace {
+
+using session::Reader;
+using session::Statement;
+
+constexpr const char* kFrames =
+    "SELECT frame_id, coalesce(parent_frame_id, 0), coalesce(qualname, name), file, line, resume_offset, status, "
+    "reason "
+    "FROM frames ORDER BY frame_id";
+constexpr const char* kEntries =
+    "SELECT c.compile_id, c.frame_id, c.attempt, c.kind, c.status, c.error, c.cache, c.dur_ns, coalesce(c.failure_id, "
+    "0) "
+    "FROM compiles c WHERE c.frame_id IS NOT NULL AND coalesce(c.kind, '') <> 'backward' ORDER BY c.compile_id";
+constexpr const char* kCalls = "SELECT compile_id, kind, calls, total_ns FROM calls";
+constexpr const char* kGuardCounts = "SELECT compile_id, count(*), sum(failures) FROM guards GROUP BY compile_id";
+// The failures that an entry names as its cause, and what the limit was reached with (of the entry used last).
+constexpr const char* kMisses =
+    "SELECT f.failure_id, f.frame_id, f.compile_id, coalesce(c.compile_id, 0), f.guard_id, g.kind, g.source, f.guard, "
+    "f.expected, f.found, "
+    "f.outcome, f.file, f.line, g.stack, f.stack FROM guard_failures f LEFT JOIN compiles c ON c.failure_id = "
+    "f.failure_id "
+    "LEFT JOIN guards g ON g.guard_id = f.guard_id WHERE c.compile_id IS NOT NULL OR (f.outcome = 'limit' AND NOT "
+    "EXISTS("
+    "SELECT 1 FROM guard_failures e WHERE e.frame_id = f.frame_id AND e.outcome = 'limit' AND e.failure_id < "
+    "f.failure_id)) "
+    "ORDER BY f.failure_id";
+
+using ByFrame = std::unordered_map<int64_t, RecompileChain*>;
+
+Result<void> readEntries(const Reader& reader, const ByFrame& frames) {
+  std::unordered_map<int64_t, ChainEntry> facts;
+  bool counted = false;
+  auto read = reader.each(kCalls, {}, [&](const Statement& s) {
+    ChainEntry& e = facts[s.integer(0)];
+    counted = true;
+    if (s.text(1) == "guard_check") {
+      e.hits = std::clamp<int64_t>(s.integer(2), 0, int64_t{1} << 50);
+    } else {
+      e.runs = s.integer(2);
+      e.runNs = s.integer(3);
+    }
+  });
+  if (!read) return read;
+  read = reader.each(kGuardCounts, {}, [&](const Statement& s) {
+    ChainEntry& e = facts[s.integer(0)];
+    e.guards = s.integer(1);
+    e.failures = s.integer(2);
+  });
+  if (!read) return read;
+  return reader.each(kEntries, {}, [&](const Statement& s) {
+    const auto chain = frames.find(s.integer(1));
+    if (chain == frames.end()) return;
+    ChainEntry e = facts[s.integer(0)];
+    e.compile = s.integer(0);
+    e.attempt = s.integer(2);
+    e.kind = s.string(3);
+    e.status = s.string(4);
+    e.error = s.string(5);
+    e.cache = s.string(6);
+    e.compileNs = std::clamp<int64_t>(s.integer(7), 0, int64_t{1} << 50);  // sums of absurd numbers must not overflow
+    e.cause = s.integer(8);
+    if (counted) {
+      e.hits = std::max<int64_t>(0, e.hits);
+      e.runs = std::max<int64_t>(0, e.runs);
+    }
+    RecompileChain& c = *chain->second;
+    c.compileNs += e.compileNs;
+    if (!c.entries.empty()) c.recompileNs += e.compileNs;
+    if (counted) c.hits = std::max<int64_t>(0, c.hits) + e.hits;
+    c.entries.push_back(std::move(e));
+  });
+}
+
+Result<void> readMisses(const Reader& reader, const ByFrame& frames) {
+  return reader.each(kMisses, {}, [&](const Statement& s) {
+    const auto chain = frames.find(s.integer(1));
+    if (chain == frames.end()) return;
+    GuardMiss m;
+    m.failure = s.integer(0);
+    m.frame = s.integer(1);
+    m.entry = s.integer(2);
+    m.recompile = s.integer(3);
+    m.guard = s.integer(4);
+    m.kind = s.string(5);
+    m.source = s.string(6);
+    m.text = s.string(7);
+    m.expected = s.string(8);
+    m.found = s.string(9);
+    m.outcome = s.string(10);
+    m.file = s.string(11);
+    m.line = s.integer(12);
+    m.assumption = parseStack(s.text(13));
+    m.call = parseStack(s.text(14));
+    // A guard of no row still says its kind in its text: "READABLE L['x']".
+    if (m.kind.empty() && !m.text.starts_with("tensor '")) {
+      const size_t space = m.text.find(' ');
+      const std::string first = m.text.substr(0, space);
+      if (!first.empty() &&
+          std::all_of(first.begin(), first.end(), [](char c) { return (c >= 'A' && c <= 'Z') || c == '_'; })) {
+        m.kind = first;
+        if (space != std::string::npos) m.source = m.text.substr(space + 1);
+      }
+    }
+    m.difference = tensorDifference(m.expected, m.found);
+    chain->second->misses.push_back(std::move(m));
+  });
+}
+
+}  // namespace
+
+Result<std::vector<RecompileChain>> recompileChains(const Reader& reader, bool all) {
+  std::vector<RecompileChain> chains;
+  auto read = reader.each(kFrames, {}, [&](const Statement& s) {
+    RecompileChain c;
+    c.frame = s.integer(0);
+    c.parent = s.integer(1);
+    c.name = s.string(2);
+    c.file = s.string(3);
+    c.line = s.integer(4);
+    c.resumeOffset = s.integer(5);
+    c.status = s.string(6);
+    c.reason = s.string(7);
+    chains.push_back(std::move(c));
+  });
+  ByFrame frames;
+  for (RecompileChain& c : chains) frames[c.frame] = &c;
+  if (read) read = readEntries(reader, frames);
+  if (read) read = readMisses(reader, frames);
+  if (!read) return tl::unexpected(read.error());
+  if (!all) std::erase_if(chains, [](const RecompileChain& c) { return c.entries.size() < 2 && c.misses.empty(); });
+  std::stable_sort(chains.begin(), chains.end(), [](const RecompileChain& a, const RecompileChain& b) {
+    return a.recompileNs != b.recompileNs ? a.recompileNs > b.recompileNs : a.entries.size() > b.entries.size();
+  });
+  return chains;
+}
+
+std::vector<Advice> adviseMiss(const Reader& reader, const RecompileChain& chain, const GuardMiss& miss) {
+  Sources sources(reader);
+  GuardProblem p;
+  p.engine = reader.info("engine");
+  p.kind = miss.kind;
+  p.source = miss.source;
+  p.text = miss.text;
+  p.expected = miss.expected;
+  p.found = miss.found;
+  p.outcome = miss.outcome;
+  p.file = miss.file;
+  p.line = static_cast<int>(miss.line);
+  p.codeFile = chain.file;
+  p.codeLine = static_cast<int>(chain.line);
+  p.call = miss.call;
+  // What resumes after a break starts in the middle of its function.
+  if (chain.parent != 0) {
+    (void)reader.each("SELECT file, line FROM frames WHERE frame_id = ?", {chain.parent}, [&](const Statement& s) {
+      p.codeFile = s.string(0);
+      p.codeLine = static_cast<int>(s.integer(1));
+    });
+  }
+  return adviseGuard(p, sources);
+}
+
+}  // namespace fusebox::query

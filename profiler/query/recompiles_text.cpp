@@ -1,0 +1,194 @@
+// Recompiles as JSON and as text.
+#include <fmt/format.h>
+
+#include "profiler/query/recompiles.h"
+
+namespace fusebox::query {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kStates[] = {"same", "changed", "only_a", "only_b"};
+
+json numberOrNull(int64_t value) { return value < 0 ? json() : json(value); }
+
+json toJson(const ChainEntry& e) {
+  return {{"compile", e.compile},
+          {"attempt", e.attempt},
+          {"kind", e.kind},
+          {"status", e.status},
+          {"error", e.error},
+          {"cache", e.cache},
+          {"compile_ns", e.compileNs},
+          {"hits", numberOrNull(e.hits)},
+          {"runs", numberOrNull(e.runs)},
+          {"run_ns", e.runNs},
+          {"guards", e.guards},
+          {"failures", e.failures},
+          {"failure", e.cause}};
+}
+
+json toJson(const session::Reader& reader, const RecompileChain& chain, const GuardMiss& m) {
+  json advice = json::array();
+  for (const Advice& a : adviseMiss(reader, chain, m)) advice.push_back(query::toJson(a));
+  return {{"failure", m.failure},
+          {"entry", m.entry},
+          {"recompile", m.recompile},
+          {"guard", m.guard},
+          {"kind", m.kind},
+          {"source", m.source},
+          {"text", m.text},
+          {"expected", m.expected},
+          {"found", m.found},
+          {"difference", m.difference},
+          {"outcome", m.outcome},
+          {"file", m.file},
+          {"line", m.line},
+          {"assumption_stack", query::toJson(m.assumption)},
+          {"call_stack", query::toJson(m.call)},
+          {"advice", advice}};
+}
+
+std::string time(int64_t ns) {
+  const double ms = static_cast<double>(ns) / 1e6;
+  return ms >= 1000 ? fmt::format("{:.2f} s", ms / 1000) : fmt::format("{:.{}f} ms", ms, ms >= 10 ? 1 : 3);
+}
+
+std::string count(int64_t value) { return value < 0 ? "–" : std::to_string(value); }
+
+const GuardMiss* causeOf(const RecompileChain& chain, const ChainEntry& entry) {
+  for (const GuardMiss& m : chain.misses) {
+    if (m.failure == entry.cause) return &m;
+  }
+  return nullptr;
+}
+
+std::string sentence(const GuardMiss& m) {
+  const std::string guard = m.kind.empty() ? m.text : m.source.empty() ? m.kind : m.kind + " " + m.source;
+  if (!m.difference.empty()) return guard + ": " + m.difference;
+  if (m.expected.empty() && m.found.empty()) return guard;
+  return fmt::format("{}: expected {}, found {}", guard, m.expected, m.found.empty() ? "otherwise" : m.found);
+}
+
+const StackPlace* callerOf(const GuardMiss& m) {
+  for (auto at = m.call.rbegin(); at != m.call.rend(); ++at) {
+    if (at != m.call.rbegin() && at->isUsers()) return &*at;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+json toJson(const Advice& advice) { return {{"title", advice.title}, {"text", advice.text}, {"diff", advice.diff}}; }
+
+json toJson(const std::vector<StackPlace>& stack) {
+  json out = json::array();
+  for (const StackPlace& p : stack) out.push_back({{"file", p.file}, {"line", p.line}, {"function", p.function}});
+  return out;
+}
+
+json toJson(const session::Reader& reader, const std::vector<RecompileChain>& chains) {
+  json out = json::array();
+  for (const RecompileChain& c : chains) {
+    json entries = json::array(), misses = json::array();
+    for (const ChainEntry& e : c.entries) entries.push_back(toJson(e));
+    for (const GuardMiss& m : c.misses) misses.push_back(toJson(reader, c, m));
+    out.push_back({{"frame", c.frame},
+                   {"parent_frame", c.parent},
+                   {"name", c.name},
+                   {"file", c.file},
+                   {"line", c.line},
+                   {"status", c.status},
+                   {"reason", c.reason},
+                   {"compile_ns", c.compileNs},
+                   {"recompile_ns", c.recompileNs},
+                   {"hits", numberOrNull(c.hits)},
+                   {"entries", entries},
+                   {"causes", misses}});
+  }
+  return {{"code_objects", out}};
+}
+
+json toJson(const std::vector<GuardTreeRow>& rows) {
+  json out = json::array();
+  for (const GuardTreeRow& r : rows) {
+    json row = {
+        {"depth", r.depth}, {"source", r.isSource}, {"label", r.label}, {"state", kStates[static_cast<int>(r.state)]}};
+    if (r.isSource) {
+      row["differences"] = r.differences;
+    } else {
+      row.update({{"a", r.a},
+                  {"b", r.b},
+                  {"guard_a", r.guardA},
+                  {"guard_b", r.guardB},
+                  {"found", r.found},
+                  {"file", r.file},
+                  {"line", r.line}});
+    }
+    out.push_back(std::move(row));
+  }
+  return {{"guards", out}};
+}
+
+std::string toText(const std::vector<Advice>& advice, int indent) {
+  const std::string blank(static_cast<size_t>(indent), ' ');
+  std::string out;
+  for (const Advice& a : advice) {
+    out += fmt::format("{}* {}\n", blank, a.title);
+    for (const auto line : splitLines(a.text)) out += fmt::format("{}  {}\n", blank, line);
+    for (const auto line : splitLines(a.diff)) out += fmt::format("{}    {}\n", blank, line);
+  }
+  return out;
+}
+
+std::string toText(const session::Reader& reader, const std::vector<RecompileChain>& chains) {
+  if (chains.empty()) return "No code object was compiled more than once.\n";
+  std::string out;
+  for (const RecompileChain& c : chains) {
+    out += fmt::format("{}  {}:{}{}\n  {} entries, {} of compiling, {} of it again; hits {}\n", c.name, c.file, c.line,
+                       c.parent != 0 ? "  (after a graph break)" : "", c.entries.size(), time(c.compileNs),
+                       time(c.recompileNs), count(c.hits));
+    if (c.status == "limit") out += fmt::format("  {}\n", c.reason);
+    int number = 0;
+    for (const ChainEntry& e : c.entries) {
+      out += fmt::format("  #{:<4} {:>10}  {:>8} hits  {:>5} guards", number++, time(e.compileNs), count(e.hits),
+                         e.guards);
+      const GuardMiss* cause = causeOf(c, e);
+      out += cause ? fmt::format("  because {}\n", sentence(*cause)) : "\n";
+      if (!e.error.empty()) out += fmt::format("        failed: {}\n", e.error);
+    }
+    std::string said;
+    for (const GuardMiss& m : c.misses) {
+      // The same guard fails again and again: it is explained once.
+      const std::string key = m.kind + m.source + (m.outcome == "limit" ? "limit" : "") +
+                              (m.difference.empty() ? "" : m.difference.substr(0, 6));
+      if (said.find("\n" + key + "\n") != std::string::npos) continue;
+      said += "\n" + key + "\n";
+      out += fmt::format("  {}{}\n", m.outcome == "limit" ? "limit reached: " : "", sentence(m));
+      out += fmt::format("    assumed at {}:{}\n", m.file, m.line);
+      if (const StackPlace* caller = callerOf(m))
+        out += fmt::format("    called from {}:{} in {}\n", caller->file, caller->line, caller->function);
+      out += toText(adviseMiss(reader, c, m), 4);
+    }
+    out += "\n";
+  }
+  return out;
+}
+
+std::string toText(const std::vector<GuardTreeRow>& rows) {
+  constexpr const char* kMarks[] = {" ", "!", "<", ">"};
+  std::string out;
+  for (const GuardTreeRow& r : rows) {
+    out += fmt::format("{} {}{}", r.isSource ? " " : kMarks[static_cast<int>(r.state)],
+                       std::string(static_cast<size_t>(r.depth) * 2, ' '), r.label);
+    if (!r.isSource) {
+      out += r.state == GuardTreeRow::State::Changed ? fmt::format(": {}  |  {}", r.a, r.b)
+                                                     : ": " + (r.a.empty() ? r.b : r.a);
+      if (!r.found.empty()) out += fmt::format("   (found {})", r.found);
+    }
+    out += "\n";
+  }
+  return out;
+}
+
+}  // namespace fusebox::query

@@ -1,0 +1,92 @@
+#include "profiler/query/source_patch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace fusebox::query {
+namespace {
+
+/// A stretch of the old file, lines [first, last] from 0, that one hunk covers.
+struct Stretch {
+  int first = 0, last = 0;
+};
+
+std::vector<Stretch> stretchesOf(const std::vector<LineEdit>& edits, int lines, int context) {
+  std::vector<Stretch> out;
+  for (const LineEdit& edit : edits) {
+    const int first = std::max(0, edit.line - 1 - context);
+    // An insertion covers no line of its own.
+    const int end = edit.line - 1 + (edit.kind == LineEdit::Kind::InsertBefore ? 0 : 1) + context;
+    const int last = std::min(lines, end) - 1;
+    if (!out.empty() && first <= out.back().last + 1) {
+      out.back().last = std::max(out.back().last, last);
+    } else {
+      out.push_back({first, last});
+    }
+  }
+  return out;
+}
+
+void addLines(std::string& out, char mark, std::string_view text, int& count) {
+  for (const auto line : splitLines(text)) {
+    out += mark;
+    out += line;
+    out += '\n';
+    ++count;
+  }
+}
+
+}  // namespace
+
+std::vector<std::string_view> splitLines(std::string_view text) {
+  std::vector<std::string_view> out;
+  while (!text.empty()) {
+    const size_t end = text.find('\n');
+    std::string_view line = text.substr(0, end);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    out.push_back(line);
+    text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
+  }
+  return out;
+}
+
+std::string unifiedDiff(const std::string& path, std::string_view source, std::vector<LineEdit> edits, int context) {
+  const auto lines = splitLines(source);
+  const int count = static_cast<int>(lines.size());
+  std::stable_sort(edits.begin(), edits.end(), [](const LineEdit& a, const LineEdit& b) { return a.line < b.line; });
+  for (const LineEdit& edit : edits) {
+    if (edit.line < 1 || edit.line > count) return {};
+  }
+  std::string out;
+  int shift = 0;
+  auto edit = edits.begin();
+  for (const Stretch& stretch : stretchesOf(edits, count, context)) {
+    std::string body;
+    int before = 0, after = 0;
+    for (int at = stretch.first; at <= stretch.last + 1; ++at) {
+      bool gone = false;
+      for (; edit != edits.end() && edit->line == at + 1; ++edit) {
+        if (edit->kind != LineEdit::Kind::InsertBefore && !gone && at <= stretch.last) {
+          addLines(body, '-', lines[static_cast<size_t>(at)].empty() ? "\n" : lines[static_cast<size_t>(at)], before);
+          gone = true;
+        }
+        if (edit->kind != LineEdit::Kind::Remove)
+          addLines(body, '+', edit->text.empty() ? "\n" : std::string_view(edit->text), after);
+      }
+      if (gone || at > stretch.last) continue;
+      body += ' ';
+      body += lines[static_cast<size_t>(at)];
+      body += '\n';
+      ++before, ++after;
+    }
+    // A side without lines is said to lie before its first one.
+    const int oldStart = stretch.first + (before == 0 ? 0 : 1);
+    const int newStart = stretch.first + shift + (after == 0 ? 0 : 1);
+    out += fmt::format("@@ -{},{} +{},{} @@\n{}", oldStart, before, newStart, after, body);
+    shift += after - before;
+  }
+  return out.empty() ? out : fmt::format("--- {}\n+++ {}\n{}", path, path, out);
+}
+
+}  // namespace fusebox::query

@@ -1,0 +1,424 @@
+// Recompile chains, guard trees side by side, what breaks cost, and advice whose diffs apply and leave Python that
+// compiles.
+#include <QFile>
+#include <QProcess>
+#include <QStandardPaths>
+#include <QTemporaryDir>
+#include <QtTest>
+
+#include "engine/record/recorder.h"
+#include "engine/support/clock.h"
+#include "profiler/query/advice.h"
+#include "profiler/query/breaks.h"
+#include "profiler/query/python_line.h"
+#include "profiler/query/recompiles.h"
+#include "profiler/session/reader.h"
+
+using namespace fusebox;
+using namespace fusebox::query;
+using record::Id;
+using record::Recorder;
+
+namespace {
+
+constexpr const char* kScript = R"(import torch
+from torch.utils.data import DataLoader
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = 1.0
+
+    def forward(self, x, n):
+        return x * self.scale * n
+
+
+net = torch.compile(Net())
+x = torch.randn(4, 16)
+y = net(x, 3)
+
+
+@torch.compile
+def g(x):
+    if x.sum() > 0:
+        x = x + 1
+    print("x", x)
+    import json
+    v = x.max().item()
+    assert v.isfinite()
+    return x * v
+
+
+for x in DataLoader([torch.zeros(3)], batch_size=2):
+    g(x + 1)
+)";
+enum Line {
+  kForward = 10,
+  kScale = 8,
+  kCallNet = 16,
+  kDecorator = 19,
+  kIf = 21,
+  kPrint = 23,
+  kImport = 24,
+  kItem = 25,
+  kAssert = 26,
+  kCallG = 31
+};
+
+}  // namespace
+
+class ExplainTest : public QObject {
+  Q_OBJECT
+  QTemporaryDir folder_;
+  QString script_;
+  std::unique_ptr<session::Reader> reader_;
+  Id frame_ = 0, resumed_ = 0, first_ = 0, second_ = 0, broken_ = 0, after_ = 0;
+  int64_t gapFrom_ = 0, gapTo_ = 0;
+  int patched_ = 0;
+
+  void write(const QString& path, const QByteArray& bytes) {
+    QFile file(path);
+    QVERIFY(file.open(QIODevice::WriteOnly));
+    file.write(bytes);
+  }
+
+  void recordRecompile(Recorder* r, const std::string& file) {
+    frame_ = r->frame({.name = "forward", .qualname = "Net.forward", .place = {file, kForward, "forward"}});
+    first_ = r->beginCompile({.frame = frame_, .backend = "inductor"});
+    const Id guards =
+        r->guards(first_, {{.kind = "TENSOR_MATCH",
+                            .source = "L['x']",
+                            .expected = "Float[4, 16] strides [16, 1] cpu",
+                            .place = {file, 11}},
+                           {.kind = "CONSTANT_MATCH",
+                            .source = "L['self'].scale",
+                            .expected = "1.0",
+                            .place = {file, 11},
+                            .stack = {{file, kCallNet, "<module>"}, {file, 11, "forward"}}},
+                           {.kind = "TYPE_MATCH", .source = "L['self']", .expected = "type Net", .place = {file, 11}}});
+    r->endCompile(first_);
+    const Id failure = r->guardFailure({.frame = frame_,
+                                        .compile = first_,
+                                        .guard = guards,
+                                        .text = "TENSOR_MATCH L['x']",
+                                        .expected = "Float[4, 16] strides [16, 1] cpu",
+                                        .found = "Float[8, 16] strides [16, 1] cpu",
+                                        .place = {file, 11},
+                                        .stack = {{file, kCallNet, "<module>"}, {file, kForward, "forward"}}});
+    second_ = r->beginCompile({.frame = frame_, .attempt = 1, .backend = "inductor", .cause = failure});
+    r->guards(
+        second_,
+        {{.kind = "TENSOR_MATCH",
+          .source = "L['x']",
+          .expected = "Float[8, 16] strides [16, 1] cpu",
+          .place = {file, 11}},
+         {.kind = "TYPE_MATCH", .source = "L['self']", .expected = "type Net", .place = {file, 11}},
+         {.kind = "DICT_LACKS", .source = "L['self'].__dict__", .expected = "no key 'hook'", .place = {file, 11}}});
+    r->endCompile(second_);
+    r->frameStatus(frame_, "compiled");
+    for (int i = 0; i < 5; ++i) r->guardCheck(second_, nowNs(), 100);
+  }
+
+  void recordBreak(Recorder* r, const std::string& file) {
+    const Id frame = r->frame({.name = "g", .qualname = "g", .place = {file, kDecorator, "g"}});
+    broken_ = r->beginCompile({.frame = frame, .backend = "inductor"});
+    r->graphBreak({.frame = frame,
+                   .compile = broken_,
+                   .kind = "data-dependent value",
+                   .reason = "a tensor's data decides",
+                   .hint = "keep it in a tensor",
+                   .place = {file, kIf, "g"},
+                   .opcode = "POP_JUMP_IF_FALSE",
+                   .offset = 20,
+                   .stack = {{file, kCallG, "<module>"}, {file, kIf, "g"}},
+                   .bytecode = {{.offset = 18, .line = kIf, .op = "LOAD_FAST", .argument = "x"},
+                                {.offset = 20, .line = kIf, .to = 40, .op = "POP_JUMP_IF_FALSE"},
+                                {.offset = 22, .line = kIf + 1, .op = "LOAD_FAST", .argument = "x"}}});
+    r->endCompile(broken_);
+    gapFrom_ = nowNs();
+    r->call(broken_, gapFrom_ - 1000, 1000);
+    resumed_ =
+        r->frame({.parent = frame, .name = "g", .qualname = "g", .place = {file, kIf + 1, "g"}, .resumeOffset = 22});
+    after_ = r->beginCompile({.frame = resumed_, .kind = "resume", .backend = "inductor"});
+    QTest::qSleep(2);
+    r->endCompile(after_);
+    gapTo_ = nowNs() + 5000;
+    r->call(after_, gapTo_, 1000);
+    // A call of the function from its start is no passage.
+    r->call(broken_, gapTo_ + 10'000'000, 1000);
+    r->call(broken_, gapTo_ + 20'000'000, 1000);
+    r->call(after_, gapTo_ + 20'004'000, 1000);
+  }
+
+  GuardProblem problem(const char* engine, const char* kind, const char* source, const char* expected,
+                       const char* found) const {
+    GuardProblem p;
+    p.engine = engine;
+    p.kind = kind;
+    p.source = source;
+    p.text = std::string(kind) + " " + source;
+    p.expected = expected;
+    p.found = found;
+    p.codeFile = p.file = script_.toStdString();
+    p.codeLine = kForward;
+    p.line = kForward + 1;
+    p.call = {{script_.toStdString(), "<module>", kCallNet}, {script_.toStdString(), "forward", kForward}};
+    return p;
+  }
+  BreakProblem breakAt(const char* engine, const char* kind, const char* reason, int line) const {
+    return {engine, kind, reason, "", "CALL", script_.toStdString(), line};
+  }
+
+  /// Applies the diff with patch(1) to a copy of the script; cleanupTestCase() lets Python parse all of them.
+  QString applied(const std::string& diff) {
+    const QString name = QStringLiteral("patched-%1.py").arg(patched_++), copy = folder_.filePath(name);
+    if (!QFile::copy(script_, copy)) return {};
+    write(folder_.filePath("change.diff"), QByteArray::fromStdString(diff));
+    QProcess patch;
+    patch.setWorkingDirectory(folder_.path());
+    patch.start("patch", {"--fuzz=0", "--silent", name, "change.diff"});
+    if (!patch.waitForFinished() || patch.exitCode() != 0) {
+      qWarning().noquote() << patch.readAllStandardOutput() << QString::fromStdString(diff);
+      return {};
+    }
+    QFile file(copy);
+    return file.open(QIODevice::ReadOnly) ? QString::fromUtf8(file.readAll()) : QString();
+  }
+
+ private slots:
+  void initTestCase() {
+    script_ = folder_.filePath("script.py");
+    write(script_, kScript);
+    const std::string path = folder_.filePath("s.fusebox").toStdString(), file = script_.toStdString();
+    auto started = Recorder::start({.path = path, .facts = {{"engine", "fusebox"}}});
+    QVERIFY(started.has_value());
+    recordRecompile(*started, file);
+    recordBreak(*started, file);
+    Recorder::stop();
+    auto reader = session::Reader::open(path);
+    QVERIFY2(reader.has_value(), reader ? "" : reader.error().text().c_str());
+    reader_ = std::move(*reader);
+  }
+
+  void chainsHaveCostHitsAndCause() {
+    auto chains = recompileChains(*reader_);
+    QVERIFY(chains.has_value());
+    QCOMPARE(chains->size(), size_t{1});
+    const RecompileChain& c = chains->front();
+    QCOMPARE(c.frame, int64_t{frame_});
+    QCOMPARE(c.entries.size(), size_t{2});
+    QCOMPARE(c.entries[0].hits, int64_t{0});
+    QCOMPARE(c.entries[1].hits, int64_t{5});
+    QCOMPARE(c.entries[1].guards, int64_t{3});
+    QCOMPARE(c.recompileNs, c.entries[1].compileNs);
+    QCOMPARE(c.misses.size(), size_t{1});
+    const GuardMiss& m = c.misses[0];
+    QCOMPARE(m.difference, std::string("size 0: 4, now 8"));
+    QCOMPARE(m.recompile, int64_t{second_});
+    QCOMPARE(m.call.size(), size_t{2});
+    QCOMPARE(m.call[0].line, int{kCallNet});
+    QCOMPARE(recompileChains(*reader_, true)->size(), size_t{3});
+    const auto json = toJson(*reader_, *chains);
+    QVERIFY(!json["code_objects"][0]["causes"][0]["advice"].empty());
+  }
+
+  void guardTreesSideBySide() {
+    auto rows = compareGuards(*reader_, first_, second_);
+    QVERIFY(rows.has_value());
+    std::map<std::string, GuardTreeRow> byLabel;
+    for (const auto& r : *rows) byLabel[(r.isSource ? "" : "guard ") + r.label] = r;
+    using State = GuardTreeRow::State;
+    QCOMPARE(byLabel["guard TENSOR_MATCH"].state, State::Changed);
+    QCOMPARE(byLabel["guard TENSOR_MATCH"].found, std::string("Float[8, 16] strides [16, 1] cpu"));
+    QCOMPARE(byLabel["guard TYPE_MATCH"].state, State::Same);
+    QCOMPARE(byLabel["guard CONSTANT_MATCH"].state, State::OnlyA);
+    QCOMPARE(byLabel["guard DICT_LACKS"].state, State::OnlyB);
+    QCOMPARE(byLabel[".scale"].depth, 1);
+    QCOMPARE(byLabel["L['self']"].differences, 2);
+    for (const auto& r : *compareGuards(*reader_, first_, 0)) QCOMPARE(r.state, State::Same);
+  }
+
+  void breaksAreTimedBetweenTheGraphs() {
+    auto breaks = breakSummaries(*reader_);
+    QVERIFY(breaks.has_value());
+    QCOMPARE(breaks->size(), size_t{1});
+    const BreakSummary& b = breaks->front();
+    int64_t compiling = 0;
+    QVERIFY(reader_->each("SELECT dur_ns FROM compiles WHERE compile_id = ?", {int64_t{after_}},
+                          [&](const session::Statement& s) { compiling = s.integer(0); }));
+    QVERIFY(compiling >= 2'000'000);
+    QCOMPARE(b.crossings, int64_t{3});
+    QCOMPARE(b.measured, int64_t{2});
+    QCOMPARE(b.compileNs, compiling);
+    QCOMPARE(b.lostNs, gapTo_ - gapFrom_ - compiling + 3000);
+    QCOMPARE(b.after.size(), size_t{1});
+    QCOMPARE(b.after[0].frame, int64_t{resumed_});
+    QVERIFY(bytecodeText(b).find(">>    20 POP_JUMP_IF_FALSE          to 40") != std::string::npos);
+    QVERIFY(bytecodeAfterText(b).find("compiled from 22 on") != std::string::npos);
+  }
+
+  void adviceChangesTheScript_data() {
+    QTest::addColumn<int>("subject");
+    QTest::addColumn<QString>("expected");
+    QTest::newRow("mark dynamic") << 0 << "torch._dynamo.mark_dynamic(x, 0)\ny = net(x, 3)\n";
+    QTest::newRow("dynamic=True") << 1 << "net = torch.compile(Net(), dynamic=True)\n";
+    QTest::newRow("drop last") << 2 << "DataLoader([torch.zeros(3)], batch_size=2, drop_last=True):\n";
+    QTest::newRow("buffer") << 3 << "        self.register_buffer(\"scale\", torch.tensor(1.0))\n";
+    QTest::newRow("number") << 4 << "y = net(x, torch.tensor(3))\n";
+    QTest::newRow("dtype") << 5 << "y = net(x.to(torch.float32), 3)\n";
+    QTest::newRow("strides") << 6 << "y = net(x.contiguous(), 3)\n";
+    QTest::newRow("limit") << 7 << "DataLoader\ntorch._dynamo.config.recompile_limit = 32\n";
+    QTest::newRow("where") << 8 << "    x = torch.where(x.sum() > 0, x + 1, x)\n    print(\"x\", x)\n";
+    QTest::newRow("print") << 9
+                           << "    if not torch.compiler.is_compiling():\n        print(\"x\", x)\n    import json\n";
+    QTest::newRow("item") << 10 << "    v = x.max()\n";
+    QTest::newRow("assert") << 11 << "    torch._assert_async(v.isfinite())\n";
+    QTest::newRow("import") << 12 << "DataLoader\nimport json\n";
+    QTest::newRow("expression as argument") << 13 << "    g((x + 1).contiguous())\n";
+    QTest::newRow("decorator") << 14 << "@torch.compile(dynamic=True)\ndef g(x):\n";
+  }
+  void adviceChangesTheScript() {
+    QFETCH(int, subject);
+    QFETCH(QString, expected);
+    Sources sources(*reader_);
+    const auto size = problem("stock", "TENSOR_MATCH", "L['x']", "Float[4, 16] strides [16, 1] cpu",
+                              "Float[8, 16] strides [16, 1] cpu");
+    auto limit = problem("fusebox", "CONSTANT_MATCH", "L['n']", "3", "4");
+    limit.outcome = "limit";
+    auto ofG =
+        problem("stock", "TENSOR_MATCH", "L['x']", "Float[4, 3] strides [3, 1] cpu", "Float[4, 3] strides [1, 4] cpu");
+    ofG.codeLine = kDecorator;
+    ofG.call = {{script_.toStdString(), "<module>", kCallG}, {script_.toStdString(), "g", kDecorator}};
+    auto sizeOfG = size;
+    sizeOfG.codeLine = kDecorator;
+    std::vector<Advice> advice;
+    switch (subject) {
+      case 0:
+      case 1:
+      case 2:
+        advice = adviseGuard(size, sources);
+        break;
+      case 3:
+        advice = adviseGuard(problem("fusebox", "CONSTANT_MATCH", "L['self'].scale", "1.0", "2.0"), sources);
+        break;
+      case 4:
+        advice = adviseGuard(problem("fusebox", "CONSTANT_MATCH", "L['n']", "3", "4"), sources);
+        break;
+      case 5:
+        advice = adviseGuard(
+            problem("fusebox", "TENSOR_MATCH", "L['x']", "Float[4] strides [1] cpu", "Double[4] strides [1] cpu"),
+            sources);
+        break;
+      case 6:
+        advice = adviseGuard(problem("fusebox", "TENSOR_MATCH", "L['x']", "Float[4, 4] strides [4, 1] cpu",
+                                     "Float[4, 4] strides [1, 4] cpu"),
+                             sources);
+        break;
+      case 7:
+        advice = adviseGuard(limit, sources);
+        break;
+      case 8:
+        advice = adviseBreak(breakAt("fusebox", "data-dependent value", "bool of a tensor", kIf), sources);
+        break;
+      case 9:
+        advice =
+            adviseBreak(breakAt("fusebox", "side effect", "output that depends on a computed value", kPrint), sources);
+        break;
+      case 10:
+        advice = adviseBreak(breakAt("fusebox", "data-dependent value", "aten::_local_scalar_dense", kItem), sources);
+        break;
+      case 11:
+        advice = adviseBreak(breakAt("fusebox", "data-dependent value", "bool of a tensor", kAssert), sources);
+        break;
+      case 12:
+        advice =
+            adviseBreak(breakAt("fusebox", "import", "module json is imported for the first time", kImport), sources);
+        break;
+      case 13:
+        advice = adviseGuard(ofG, sources);
+        break;
+      case 14:
+        advice = adviseGuard(sizeOfG, sources);
+        break;
+    }
+    QVERIFY(!advice.empty());
+    bool found = false;
+    for (const Advice& a : advice) {
+      QVERIFY(!a.title.empty() && !a.text.empty());
+      if (a.diff.empty()) continue;
+      const QString text = applied(a.diff);
+      QVERIFY2(!text.isEmpty(), a.title.c_str());
+      found = found || text.contains(expected);
+    }
+    QVERIFY2(found, qPrintable(expected));
+  }
+
+  void engineThatSpecialisesIsNotToldToBeDynamic() {
+    Sources sources(*reader_);
+    for (const Advice& a : adviseGuard(
+             problem("fusebox", "TENSOR_MATCH", "L['x']", "Float[4] strides [1] cpu", "Float[8] strides [1] cpu"),
+             sources)) {
+      QVERIFY(a.diff.find("dynamic") == std::string::npos);
+    }
+  }
+
+  void stockWordsAreUnderstood() {
+    GuardProblem p;
+    p.engine = "stock";
+    p.text = "tensor 'x' size mismatch at index 1. expected 8, actual 1";
+    p.expected = "8";
+    p.found = "1";
+    Sources sources(*reader_);
+    const auto advice = adviseGuard(p, sources);
+    QVERIFY(advice[0].text.find("dimension 1 of") != std::string::npos);
+    QCOMPARE(tensorDifference("Tensor, DispatchKeySet(CPU), torch.float32, device=None, requires_grad=False, size=[8, "
+                              "16], stride=[16, 1]",
+                              "Tensor, DispatchKeySet(CPU), torch.float16, device=None, requires_grad=False, size=[8, "
+                              "16], stride=[16, 1]"),
+             std::string("dtype float32, now float16"));
+  }
+
+  void everyProblemGetsAdvice() {
+    Sources sources(*reader_);
+    for (const char* kind : {"", "UNKNOWN", "GLOBAL_STATE", "ID_MATCH", "DICT_KEYS_MATCH", "SEQUENCE_LENGTH",
+                             "TYPE_VERSION", "CUSTOM", "TENSOR_MATCH"}) {
+      const auto advice = adviseGuard(problem("fusebox", kind, "", "", ""), sources);
+      QVERIFY2(!advice.empty(), kind);
+    }
+    QVERIFY(!adviseBreak(BreakProblem{}, sources).empty());
+  }
+
+  void diffsOfEdges() {
+    QCOMPARE(unifiedDiff("a.py", "one\ntwo\n", {{LineEdit::Kind::Remove, 2, {}}}, 0),
+             std::string("--- a.py\n+++ a.py\n@@ -2,1 +1,0 @@\n-two\n"));
+    QCOMPARE(unifiedDiff("a.py", "one\ntwo\n", {{LineEdit::Kind::InsertBefore, 1, "zero"}}, 0),
+             std::string("--- a.py\n+++ a.py\n@@ -0,0 +1,1 @@\n+zero\n"));
+    QCOMPARE(unifiedDiff("a.py", "one\n", {{LineEdit::Kind::Replace, 7, "x"}}), std::string());
+    QCOMPARE(unifiedDiff("a.py", "", {{LineEdit::Kind::Replace, 1, "x"}}), std::string());
+  }
+
+  void callsAreRead() {
+    const auto call = callOf("y = self.net(a, f(b, [1, 2]), k=\"x, (\", *rest)  # f(", "net");
+    QVERIFY(call.has_value());
+    QCOMPARE(call->callee, std::string("self.net"));
+    QCOMPARE(call->arguments.size(), size_t{4});
+    QCOMPARE(call->arguments[2].keyword, std::string("k"));
+    QVERIFY(!callOf("y = net(a,", "net"));
+    const std::string text = "@deco\ndef f(self, a: int = 3,\n      b=(1, 2), *args):\n    pass\n";
+    const auto parameters = parametersAt(splitLines(text), 1);
+    QCOMPARE(parameters, (std::vector<std::string>{"self", "a", "b", "*args"}));
+  }
+
+  void cleanupTestCase() {
+    QStringList arguments{"-c", "import ast, sys\nfor name in sys.argv[1:]:\n    ast.parse(open(name).read(), name)"};
+    for (int i = 0; i < patched_; ++i) arguments << folder_.filePath(QStringLiteral("patched-%1.py").arg(i));
+    QProcess python;
+    python.start("python3", arguments);
+    QVERIFY(python.waitForFinished(60000));
+    QVERIFY2(patched_ > 10 && python.exitCode() == 0, python.readAllStandardError().constData());
+  }
+};
+
+QTEST_GUILESS_MAIN(ExplainTest)
+#include "explain_test.moc"
