@@ -191,6 +191,27 @@ class LayoutTest : public QObject {
     QCOMPARE(tree.groupOfNode[0], 0);
   }
 
+  void manyLayersAreBundled() {
+    std::vector<std::string> paths;
+    for (int layer = 0; layer < 2000; ++layer) {
+      for (int node = 0; node < 3; ++node) paths.push_back("h." + std::to_string(layer));
+    }
+    const GroupTree tree = buildGroupTree(paths, 300);
+    int nodes = 0;
+    for (const auto& group : tree.groups) {
+      QVERIFY(group.groups.size() <= 300);
+      nodes += static_cast<int>(group.nodes.size());
+    }
+    QCOMPARE(nodes, 6000);
+    QCOMPARE(tree.groups[0].totalNodes, 6000);
+    // From every node the parents lead to the root.
+    for (const int inner : tree.groupOfNode) {
+      int steps = 0, g = inner;
+      for (; g > 0; g = tree.groups[static_cast<size_t>(g)].parent) QVERIFY(++steps < 10);
+      QCOMPARE(g, 0);
+    }
+  }
+
   void longGroupsAreSplit() {
     const GroupTree tree = buildGroupTree(std::vector<std::string>(1000, "m"), 300);
     for (const auto& group : tree.groups) QVERIFY(group.nodes.size() <= 300);

@@ -13,6 +13,8 @@
 #include "profiler/session/writer.h"
 #include "tests/profiler/synthetic_session.h"
 #include "tests/views/model_session.h"
+#include "views/artifacts/artifacts_view.h"
+#include "views/breaks/breaks_view.h"
 #include "views/compare/compare_view.h"
 #include "views/fusion/fusion_view.h"
 #include "views/fusion/graph_compiler.h"
@@ -21,6 +23,7 @@
 #include "views/kernels/kernels_view.h"
 #include "views/memory/memory_view.h"
 #include "views/overview/overview_view.h"
+#include "views/recompiles/recompiles_view.h"
 #include "views/slowness/slowness_view.h"
 #include "views/source/source_view.h"
 #include "views/timeline/timeline_view.h"
@@ -283,6 +286,54 @@ class SessionViewsTest : public QObject {
     QTRY_VERIFY(details->toPlainText().contains("L['self'].h[5]"));
   }
 
+  void recompilesNameTheGuardAndTheRemedy() {
+    auto view = show<RecompilesView>(small_);
+    auto* entries = view->findChild<QTableView*>("recompiles.entries");
+    QTRY_COMPARE(entries->model()->rowCount(), 2);
+    auto* details = view->findChild<QTextBrowser*>("recompiles.details");
+    QTRY_VERIFY(details->toPlainText().contains("float32[16, 64]"));
+    QTRY_VERIFY(details->toPlainText().contains("What to do"));
+    QVERIFY(details->toPlainText().contains("size 0: 8, now 16"));
+    // The second entry of the synthetic session recorded no guards: all of the first one's are differences.
+    auto* guards = view->findChild<QTableView*>("recompiles.guards");
+    QTRY_COMPARE(guards->model()->rowCount(), 4);
+    // The first entry has no cause; the details say so, and the guards of one entry are all shown.
+    entries->setFocus();
+    entries->selectRow(0);
+    QTRY_VERIFY(details->toPlainText().contains("first compile"));
+    QSignalSpy opened(bus_.get(), &SelectionBus::openRequested);
+    QTest::keyClick(entries, Qt::Key_Return);
+    QCOMPARE(opened.count(), 1);
+    view->showLocation(Location::of(ObjectKind::Failure, 1));
+    QTRY_VERIFY(details->toPlainText().contains("float32[16, 64]"));
+  }
+
+  void breaksAreExplainedOnce() {
+    auto view = show<BreaksView>(small_);
+    auto* table = view->findChild<QTableView*>("breaks.table");
+    QTRY_COMPARE(table->model()->rowCount(), 1);
+    auto* details = view->findChild<QTextBrowser*>("breaks.details");
+    QTRY_VERIFY(details->toPlainText().contains("torch.compiler.is_compiling()"));  // the remedy as a diff
+    QVERIFY(details->toPlainText().contains("print of a traced tensor"));
+    view->findChild<QTabWidget*>("breaks.tabs")->setCurrentIndex(1);
+    QVERIFY(view->findChild<QPlainTextEdit*>("breaks.before")->toPlainText().contains(">>    34 CALL"));
+    QVERIFY(view->findChild<QPlainTextEdit*>("breaks.after")->toPlainText().contains("Python executes"));
+  }
+
+  void recordsOfAnImportedTrace() {
+    qputenv("XDG_CACHE_HOME", folder_.filePath("cache").toUtf8());
+    auto view = show<ArtifactsView>(QStringLiteral(IMPORTER_DATA "/graph_break.log.gz"));
+    auto* table = view->findChild<QTableView*>("artifacts.table");
+    QTRY_VERIFY(table->model()->rowCount() > 20);
+    auto* text = view->findChild<QPlainTextEdit*>("artifacts.text");
+    QTest::keyClicks(view->findChild<QLineEdit*>("artifacts.table.filter"), "output_code");
+    QTRY_VERIFY(table->model()->rowCount() > 0 && table->model()->rowCount() < 20);
+    table->setFocus();
+    table->selectRow(0);
+    QTRY_VERIFY(text->toPlainText().contains("import torch"));
+    QVERIFY(!view->findChild<QPlainTextEdit*>("artifacts.detail")->toPlainText().isEmpty());
+  }
+
   void kernelsShowCode() {
     auto view = show<KernelsView>(small_);
     auto* table = view->findChild<QTableView*>("kernels.table");
@@ -382,6 +433,9 @@ class SessionViewsTest : public QObject {
     look(show<SourceView>(path).get());
     look(show<GuardsView>(path).get());
     look(show<KernelsView>(path).get());
+    look(show<RecompilesView>(path).get());
+    look(show<BreaksView>(path).get());
+    look(show<ArtifactsView>(path).get());
     auto timeline = show<TimelineView>(path);
     look(timeline.get());
     for (const auto key : {Qt::Key_W, Qt::Key_W, Qt::Key_A, Qt::Key_S, Qt::Key_F, Qt::Key_Right}) QTest::keyClick(timeline->canvas(), key);

@@ -18,6 +18,7 @@ enum class ObjectKind {
   Break,      ///< a graph break
   Guard,      ///< one guard
   Failure,    ///< one failing guard check
+  Artifact,   ///< a record of an imported file
   SourceLine  ///< a line of the user's program (file, line)
 };
 

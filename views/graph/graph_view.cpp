@@ -105,6 +105,8 @@ GraphView::GraphView(const ViewContext& context)
     if (from == this || !isVisible()) return;
     if (location.kind == ObjectKind::Kernel || location.kind == ObjectKind::Group || location.kind == ObjectKind::Node) {
       showLocation(location);
+    } else if (!location.file.empty() && location.line > 0) {
+      markLine(location.file, location.line);
     }
   });
   clear();
@@ -171,7 +173,7 @@ void GraphView::buildToolbar(QToolBar* bar) {
 void GraphView::clear() {
   layoutJob_->cancel();
   choices_.clear();
-  data_ = {};
+  data_ = std::make_shared<query::GraphData>();
   shownGraph_ = pendingNode_ = 0;
   pendingLocation_ = {};
   optionsChosen_ = false;
@@ -262,13 +264,13 @@ void GraphView::openGraph(int64_t graph, int64_t node) {
 }
 
 void GraphView::showGraph(query::GraphData data) {
-  data_ = std::move(data);
-  const GraphOptions options = defaultOptions(data_);
+  data_ = std::make_shared<const query::GraphData>(std::move(data));
+  const GraphOptions options = defaultOptions(*data_);
   inputs_->setChecked(options.showInputs);
   folding_->setCurrentIndex(static_cast<int>(options.folding));
   // After fusion the question is what became one kernel.
   const bool byKernel = options.folding == GraphFolding::Fusion;
-  const bool isMeasured = std::any_of(data_.nodes.begin(), data_.nodes.end(), [](const query::GraphNode& n) { return n.error >= 0; });
+  const bool isMeasured = std::any_of(data_->nodes.begin(), data_->nodes.end(), [](const query::GraphNode& n) { return n.error >= 0; });
   const GraphColouring suited = isMeasured ? GraphColouring::Error : byKernel ? GraphColouring::Fusion : GraphColouring::Operator;
   if (!coloursChosen_) colouring_->setCurrentIndex(static_cast<int>(suited));
   showGraphSummary();
@@ -277,7 +279,7 @@ void GraphView::showGraph(query::GraphData data) {
 
 /// Picture and layout anew, on another thread.
 void GraphView::rebuild(bool keepView) {
-  if (data_.nodes.empty()) {
+  if (data_->nodes.empty()) {
     empty_->showReason(tr("This graph has no nodes"));
     return;
   }
@@ -288,9 +290,9 @@ void GraphView::rebuild(bool keepView) {
     std::vector<char> open;
   };
   layoutJob_->start<Made>(
-      [data = data_, options](const std::atomic<bool>& cancel) mutable {
+      [data = data_, options](const std::atomic<bool>& cancel) {
         Made made;
-        made.picture = makePicture(std::move(data), options);
+        made.picture = makePicture(*data, options);  // copied here: large graphs would hold up the window
         made.open = defaultExpansion(made.picture->tree);
         CompoundOptions layout;
         layout.layered.cancel = &cancel;
@@ -347,6 +349,18 @@ void GraphView::search(const QString& text) {
     }
   }
   search_->setHits(count, static_cast<int>(picture_->drawn.size()));
+  canvas_->setHits(std::move(hits));
+}
+
+/// The nodes that a line of the program made, marked as hits of a search are.
+void GraphView::markLine(const std::string& file, int line) {
+  if (!picture_ || !search_->text().isEmpty()) return;
+  std::vector<char> hits(picture_->drawn.size());
+  for (size_t n = 0; n < hits.size(); ++n) {
+    const auto& node = picture_->node(static_cast<int>(n));
+    hits[n] = node.line == line && node.file == file;
+  }
+  if (std::find(hits.begin(), hits.end(), 1) == hits.end()) hits.clear();  // nothing to stand out
   canvas_->setHits(std::move(hits));
 }
 
@@ -484,9 +498,9 @@ void GraphView::showGroup(int group) {
 
 void GraphView::showGraphSummary() {
   std::map<QString, int> families;
-  for (const auto& node : data_.nodes) ++families[familyName(opFamily(node.kind, node.op))];
-  details_->showPage([row = data_.row, families, groups = data_.groups.size(), edges = data_.edges.size(),
-                      nodes = data_.nodes.size()](DetailsPanel& page) {
+  for (const auto& node : data_->nodes) ++families[familyName(opFamily(node.kind, node.op))];
+  details_->showPage([row = data_->row, families, groups = data_->groups.size(), edges = data_->edges.size(),
+                      nodes = data_->nodes.size()](DetailsPanel& page) {
     page.heading(stageText(row), tr("graph"));
     page.pair(tr("frame"), str(row.frame));
     page.pair(tr("line"), str(shortPlace(row.file, row.line)), Location::sourceLine(row.file, static_cast<int>(row.line)));

@@ -43,6 +43,7 @@ class GraphView : public View {
   void relayout(bool keepView, int anchorGroup);
   void toggleGroup(int group);
   void search(const QString& text);
+  void markLine(const std::string& file, int line);
   void revealNode(int64_t node);
   void revealPending();
   void nodeChosen(int drawn);
@@ -64,7 +65,7 @@ class GraphView : public View {
   BackgroundJob* layoutJob_;
 
   std::vector<GraphChoice> choices_;
-  query::GraphData data_;
+  std::shared_ptr<const query::GraphData> data_ = std::make_shared<query::GraphData>();
   int64_t shownGraph_ = 0;
   int64_t pendingNode_ = 0;       ///< to select once its graph is laid out
   Location pendingLocation_;      ///< to show once the choices are loaded

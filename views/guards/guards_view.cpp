@@ -105,6 +105,9 @@ GuardsView::GuardsView(const ViewContext& context) : View(context) {
     });
   }
   connect(details_, &DetailsPanel::linkActivated, bus(), &SelectionBus::open);
+  connect(bus(), &SelectionBus::selected, this, [this](const Location& location, QObject* from) {
+    if (from != this && isVisible() && canShow(location)) showLocation(location);
+  });
   clear();
 }
 

@@ -53,6 +53,7 @@ KernelsView::KernelsView(const ViewContext& context) : View(context) {
   table_->sortBy(kKernelTotal, Qt::DescendingOrder);
   table_->setEmptyText(tr("No kernel yet"), tr("Kernels appear when a compiled graph has been lowered; times with their first launch."));
   tabs_ = new QTabWidget;
+  tabs_->setAccessibleName(tr("About the kernel"));
   tabs_->setObjectName(QStringLiteral("kernels.tabs"));
   tabs_->setDocumentMode(true);
   summary_ = new DetailsPanel(QStringLiteral("kernels.details"));
@@ -107,6 +108,8 @@ KernelsView::KernelsView(const ViewContext& context) : View(context) {
     if (location.kind == ObjectKind::Node || location.kind == ObjectKind::Group || location.kind == ObjectKind::Launch ||
         location.kind == ObjectKind::Kernel) {
       showLocation(location);
+    } else if (location.kind == ObjectKind::SourceLine) {
+      showLine(location.file, location.line);
     }
   });
   QAction* csv = addViewAction(QStringLiteral("csv"), tr("Export kernel table…"), QStringLiteral("export"));
@@ -191,6 +194,21 @@ void KernelsView::showLocation(const Location& location) {
         table_->select(Location::of(ObjectKind::Kernel, *kernel));
         openKernel(*kernel);
       });
+}
+
+/// The kernel of a line with the most time.
+void KernelsView::showLine(const std::string& file, int line) {
+  int64_t best = 0;
+  double most = -1;
+  for (int r = 0; r < table_->model()->rowCount(); ++r) {
+    const TableRow& row = table_->model()->row(r);
+    if (row.location.file != file || row.location.line != line || row.cells[kKernelTotal].number <= most) continue;
+    most = row.cells[kKernelTotal].number;
+    best = row.location.id;
+  }
+  if (best == 0) return;
+  table_->select(Location::of(ObjectKind::Kernel, best));
+  openKernel(best);
 }
 
 void KernelsView::openKernel(int64_t kernel) {

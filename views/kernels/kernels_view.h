@@ -44,6 +44,7 @@ class KernelsView : public View {
   void showPending();
   void loadRooflinePlot();
   void openKernel(int64_t kernel);
+  void showLine(const std::string& file, int line);
   void showDetail(const KernelDetail& detail);
 
   DataTable* table_;

@@ -48,6 +48,24 @@ class TreeBuilder {
     }
   }
 
+  /// Thousands of layers are bundled, as thousands of nodes are.
+  void bundleManyGroups(int runLength) {
+    const size_t step = std::max<size_t>(static_cast<size_t>(runLength) / 3, 2);
+    for (size_t g = 0; g < tree_.groups.size(); ++g) {
+      while (tree_.groups[g].parent != -2 && static_cast<int>(tree_.groups[g].groups.size()) > runLength) {
+        const std::vector<int> children = std::move(tree_.groups[g].groups);
+        tree_.groups[g].groups.clear();
+        for (size_t first = 0; first < children.size(); first += step) {
+          const size_t last = std::min(first + step, children.size());
+          const std::string label = tree_.groups[children[first]].label + " \u2026 " + tree_.groups[children[last - 1]].label;
+          const int bundle = add(static_cast<int>(g), tree_.groups[children[first]].path + ".\u2026", label);
+          tree_.groups[bundle].groups.assign(children.begin() + static_cast<std::ptrdiff_t>(first), children.begin() + static_cast<std::ptrdiff_t>(last));
+          for (size_t i = first; i < last; ++i) tree_.groups[children[i]].parent = bundle;
+        }
+      }
+    }
+  }
+
   /// A group of one node says less than the node: the node moves up to the parent.
   void dissolveSingles() {
     for (size_t g = tree_.groups.size(); g-- > 1;) {
@@ -129,6 +147,7 @@ GroupTree buildGroupTree(const std::vector<std::string>& paths, int runLength) {
   builder.dissolveSingles();
   builder.mergeChains();
   builder.splitLongGroups(runLength);
+  builder.bundleManyGroups(runLength);
   return builder.finish(paths.size());
 }
 

@@ -7,7 +7,7 @@
 namespace fusebox::views {
 
 /// Nodes of a graph folded by a dotted path (module path, fusion group). Group 0 is the root and holds everything.
-/// Groups of a single node are left out, chains of groups with a single child are merged into one; a group with very many direct nodes is split into runs so
+/// Groups of a single node are left out, chains of groups with a single child are merged into one; a group with very many direct nodes or groups is split into runs so
 /// that no level needs the layout of thousands.
 struct GroupTree {
   struct Group {
@@ -26,7 +26,7 @@ struct GroupTree {
   int find(std::string_view path) const;
 };
 
-/// `paths[i]` is the dotted path of node i, empty for the root. `runLength` bounds the direct nodes of one group.
+/// `paths[i]` is the dotted path of node i, empty for the root. `runLength` bounds the direct nodes, and the direct groups, of one group.
 GroupTree buildGroupTree(const std::vector<std::string>& paths, int runLength = 300);
 
 /// Which groups to show open at first: breadth first from the root while no more than `visibleLimit` boxes and nodes

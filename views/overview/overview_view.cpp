@@ -59,6 +59,7 @@ OverviewView::OverviewView(const ViewContext& context) : View(context) {
   column->addWidget(stageBar_);
 
   tabs_ = new QTabWidget;
+  tabs_->setAccessibleName(tr("Lists of the overview"));
   tabs_->setObjectName(QStringLiteral("overview.tabs"));
   tabs_->setDocumentMode(true);
   column->addWidget(tabs_, 1);

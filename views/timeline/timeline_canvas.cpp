@@ -29,7 +29,14 @@ QSize TimelineCanvas::minimumSizeHint() const { return {labelWidth() + 160, rule
 int TimelineCanvas::rowHeight() const { return fontMetrics().height() + 5; }
 int TimelineCanvas::barHeight() const { return rowHeight() * 3 / 2; }
 int TimelineCanvas::rulerHeight() const { return fontMetrics().height() + 12; }
-int TimelineCanvas::labelWidth() const { return fontMetrics().horizontalAdvance(QStringLiteral("launches  thread 888888")) + 16; }
+int TimelineCanvas::labelWidth() const {
+  // Asked for every bar, and shaping text takes longer than painting one.
+  if (labelWidth_ == 0 || labelFont_ != font()) {
+    labelWidth_ = fontMetrics().horizontalAdvance(QStringLiteral("launches  thread 888888")) + 16;
+    labelFont_ = font();
+  }
+  return labelWidth_;
+}
 int TimelineCanvas::columns() const { return std::max(1, width() - labelWidth()); }
 
 int TimelineCanvas::laneHeight(const TimelineLane& lane) const {

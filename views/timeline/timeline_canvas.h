@@ -99,6 +99,8 @@ class TimelineCanvas : public QWidget {
   double scroll_ = 0;            ///< vertical
   QPointF pressed_, last_;
   bool dragging_ = false, measuring_ = false;
+  mutable int labelWidth_ = 0;   ///< for labelFont_
+  mutable QFont labelFont_;
 };
 
 }  // namespace fusebox::views

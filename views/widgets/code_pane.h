@@ -23,6 +23,7 @@ class CodePane : public QPlainTextEdit {
   CodePane(const QString& name, Language language, QWidget* parent = nullptr);
 
   void setCode(const QString& code);
+  void setLanguage(Language language) { highlighter_->setLanguage(language); }
   void setMarks(std::map<int, LineMark> marks);
   /// Lines where a debugger stops (false: not at the moment), shown behind their numbers.
   void setBreakpoints(std::map<int, bool> lines);

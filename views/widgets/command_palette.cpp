@@ -8,16 +8,19 @@
 #include <algorithm>
 
 #include "views/common/fuzzy_match.h"
+#include "views/widgets/theme.h"
 
 namespace fusebox::views {
 
-CommandPalette::CommandPalette(const ActionRegistry& registry, QWidget* window)
-    : QDialog(window, Qt::Popup | Qt::FramelessWindowHint), registry_(registry), edit_(new QLineEdit), list_(new QListWidget) {
+CommandPalette::CommandPalette(const ActionRegistry& registry, QWidget* window, QList<PaletteSource> sources)
+    : QDialog(window, Qt::Popup | Qt::FramelessWindowHint), registry_(registry), edit_(new QLineEdit), list_(new QListWidget), sources_(std::move(sources)) {
   setObjectName(QStringLiteral("commandPalette"));
   setAccessibleName(tr("Command palette"));
   setAttribute(Qt::WA_DeleteOnClose);
+  QStringList prefixes;
+  for (const PaletteSource& source : sources_) prefixes << QStringLiteral("%1 %2").arg(source.prefix, source.title.toLower());
   edit_->setObjectName(QStringLiteral("commandPalette.edit"));
-  edit_->setPlaceholderText(tr("Type a command"));
+  edit_->setPlaceholderText(prefixes.isEmpty() ? tr("Type a command") : tr("Type a command, or a letter and a space: %1").arg(prefixes.join(QStringLiteral(", "))));
   edit_->setAccessibleName(tr("Command to search"));
   edit_->installEventFilter(this);
   list_->setObjectName(QStringLiteral("commandPalette.list"));
@@ -28,7 +31,7 @@ CommandPalette::CommandPalette(const ActionRegistry& registry, QWidget* window)
   column->addWidget(edit_);
   column->addWidget(list_);
   const int em = fontMetrics().height();
-  resize(std::min(34 * em, window->width() - 40), 22 * em);
+  resize(std::min(46 * em, window->width() - 40), 22 * em);
   move(window->mapToGlobal(QPoint((window->width() - width()) / 2, 3 * em)));
   connect(edit_, &QLineEdit::textChanged, this, &CommandPalette::update);
   connect(list_, &QListWidget::itemClicked, this, &CommandPalette::run);
@@ -37,7 +40,22 @@ CommandPalette::CommandPalette(const ActionRegistry& registry, QWidget* window)
   edit_->setFocus();
 }
 
-void CommandPalette::update(const QString& pattern) {
+void CommandPalette::update(const QString& text) {
+  constexpr int kMostOfOne = 200, kMostOfEach = 6, kFewestLetters = 2;
+  ++serial_;
+  list_->clear();
+  runs_.clear();
+  for (const PaletteSource& source : sources_) {
+    if (text.startsWith(source.prefix + QLatin1Char(' '))) return askSource(source, text.mid(source.prefix.size() + 1).trimmed(), kMostOfOne);
+  }
+  const QString pattern = text.trimmed();
+  addCommands(pattern);
+  list_->setCurrentRow(0);
+  if (pattern.size() < kFewestLetters) return;
+  for (const PaletteSource& source : sources_) askSource(source, pattern, kMostOfEach);
+}
+
+void CommandPalette::addCommands(const QString& pattern) {
   struct Hit {
     int score;
     const ActionRegistry::Entry* entry;
@@ -53,14 +71,28 @@ void CommandPalette::update(const QString& pattern) {
   if (!pattern.isEmpty()) {
     std::stable_sort(hits.begin(), hits.end(), [](const Hit& a, const Hit& b) { return a.score > b.score; });
   }
-  list_->clear();
   for (const Hit& hit : hits) {
-    const QString keys = hit.entry->action->shortcut().toString(QKeySequence::NativeText);
-    auto* item = new QListWidgetItem(hit.entry->action->icon(),
-                                     keys.isEmpty() ? hit.text : QStringLiteral("%1    %2").arg(hit.text, keys), list_);
-    item->setData(Qt::UserRole, hit.entry->id);
+    addItem(hit.entry->action->icon(), hit.text, hit.entry->action->shortcut().toString(QKeySequence::NativeText),
+            [action = QPointer<QAction>(hit.entry->action)] {
+              if (action) action->trigger();
+            });
   }
-  list_->setCurrentRow(0);
+}
+
+void CommandPalette::askSource(const PaletteSource& source, const QString& pattern, int most) {
+  source.ask(pattern, [self = QPointer<CommandPalette>(this), serial = serial_, most, title = source.title, icon = Theme::instance().icon(source.icon)](const QList<PaletteItem>& items) {
+    if (!self || serial != self->serial_) return;
+    for (const PaletteItem& item : items.mid(0, most)) {
+      self->addItem(icon, QStringLiteral("%1: %2").arg(title, item.text), item.detail, item.run);
+    }
+    if (self->list_->currentRow() < 0) self->list_->setCurrentRow(0);
+  });
+}
+
+void CommandPalette::addItem(const QIcon& icon, const QString& text, const QString& detail, std::function<void()> run) {
+  auto* item = new QListWidgetItem(icon, detail.isEmpty() ? text : QStringLiteral("%1    %2").arg(text, detail), list_);
+  item->setToolTip(item->text());
+  runs_.append(std::move(run));
 }
 
 bool CommandPalette::eventFilter(QObject* watched, QEvent* event) {
@@ -95,11 +127,11 @@ void CommandPalette::hideEvent(QHideEvent* event) {
 }
 
 void CommandPalette::run() {
-  const auto* item = list_->currentItem();
-  QPointer<QAction> action = item ? registry_.find(item->data(Qt::UserRole).toString()) : nullptr;
+  const int row = list_->currentRow();
+  const std::function<void()> chosen = row >= 0 && row < runs_.size() ? runs_[row] : nullptr;
   close();
   // After the palette has closed, so that the command finds the window's own focus.
-  if (action) QTimer::singleShot(0, action, &QAction::trigger);
+  if (chosen) QTimer::singleShot(0, parentWidget(), chosen);
 }
 
 }  // namespace fusebox::views

@@ -93,4 +93,20 @@ void DetailsPanel::code(const QString& text) {
                .arg(Theme::monospace().family(), text.toHtmlEscaped());
 }
 
+void DetailsPanel::emphasis(const QString& text) {
+  closeTable();
+  html_ += QStringLiteral("<p style='margin:9px 0 2px 0; font-weight:600'>%1</p>").arg(text.toHtmlEscaped());
+}
+
+void DetailsPanel::diff(const QString& text) {
+  closeTable();
+  html_ += QStringLiteral("<pre style='margin:4px 0; font-family:\"%1\"; white-space:pre-wrap'>").arg(Theme::monospace().family());
+  for (const QString& line : text.split(QLatin1Char('\n'))) {
+    const bool header = line.startsWith(QLatin1String("---")) || line.startsWith(QLatin1String("+++")) || line.startsWith(QLatin1String("@@"));
+    const Token token = header ? Token::TextFaint : line.startsWith(QLatin1Char('+')) ? Token::Good : line.startsWith(QLatin1Char('-')) ? Token::Error : Token::Text;
+    html_ += QStringLiteral("<span style='color:%1'>%2</span>\n").arg(themed(token).name(), line.toHtmlEscaped());
+  }
+  html_ += QStringLiteral("</pre>");
+}
+
 }  // namespace fusebox::views

@@ -23,6 +23,10 @@ class DetailsPanel : public QTextBrowser {
   void pair(const QString& name, const QString& value, const Location& link = {});
   void paragraph(const QString& text, bool muted = false);
   void code(const QString& text);
+  /// One line in bold.
+  void emphasis(const QString& text);
+  /// A unified diff, removed and added lines coloured.
+  void diff(const QString& text);
 
  signals:
   void linkActivated(const fusebox::views::Location& location);

@@ -48,12 +48,19 @@ constexpr RuleText kAssembly[] = {
     {R"("[^"]*")", Token::CodeString},
     {R"((#|//)[^\n]*)", Token::CodeComment}};
 
+constexpr RuleText kJson[] = {
+    {R"(-?\b\d+(\.\d+)?([eE][+-]?\d+)?\b)", Token::CodeNumber},
+    {R"(\b(true|false|null)\b)", Token::CodeKeyword},
+    {R"("([^"\\]|\\.)*")", Token::CodeString},
+    {R"("([^"\\]|\\.)*"(?=\s*:))", Token::CodeName}};
+
 std::span<const RuleText> rulesOf(Language language) {
   switch (language) {
     case Language::Python: return kPython;
     case Language::LoopIr: return kLoopIr;
     case Language::LlvmIr: return kLlvm;
     case Language::Assembly: return kAssembly;
+    case Language::Json: return kJson;
     case Language::Plain: break;
   }
   return {};
@@ -64,11 +71,19 @@ constexpr int kLongestLine = 4000;  // beyond this a line is machine output that
 }  // namespace
 
 Highlighter::Highlighter(Language language, QTextDocument* document)
-    : QSyntaxHighlighter(document), language_(language) {
+    : QSyntaxHighlighter(document), language_(Language::Plain) {
+  setLanguage(language);
+  connect(&Theme::instance(), &Theme::changed, this, &QSyntaxHighlighter::rehighlight);
+}
+
+void Highlighter::setLanguage(Language language) {
+  if (language == language_) return;
+  language_ = language;
+  rules_.clear();
   for (const RuleText& rule : rulesOf(language)) {
     rules_.append({QRegularExpression(QString::fromLatin1(rule.pattern)), rule.token});
   }
-  connect(&Theme::instance(), &Theme::changed, this, &QSyntaxHighlighter::rehighlight);
+  rehighlight();
 }
 
 void Highlighter::setSearch(const QString& text) {

@@ -7,13 +7,15 @@
 
 namespace fusebox::views {
 
-enum class Language { Plain, Python, LoopIr, LlvmIr, Assembly };
+enum class Language { Plain, Python, LoopIr, LlvmIr, Assembly, Json };
 
 /// Colours one of the languages that the window shows, by a table of rules per language. Follows the theme.
 class Highlighter : public QSyntaxHighlighter {
   Q_OBJECT
  public:
   Highlighter(Language language, QTextDocument* document);
+
+  void setLanguage(Language language);
 
   /// Words that are found by Ctrl+F and shown on a background; empty: none.
   void setSearch(const QString& text);

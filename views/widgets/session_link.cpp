@@ -51,6 +51,17 @@ void SessionLink::enqueue(QObject* owner, const char* tag, Job job) {
   emit pendingChanged(pending_);
 }
 
+void SessionLink::forget(QObject* owner) {
+  {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(queue_, [&](const Question& q) { return q.ownerKey == owner; });
+    if (running_ && runningOwner_ == owner) running_->interrupt();
+    pending_ = static_cast<int>(queue_.size()) + (running_ ? 1 : 0);
+  }
+  std::erase_if(newest_, [&](const auto& entry) { return entry.first.first == owner; });
+  emit pendingChanged(pending_);
+}
+
 void SessionLink::cancelAll() {
   {
     const std::lock_guard lock(mutex_);
@@ -146,6 +157,7 @@ void SessionLink::readLoop() {
         question = std::move(queue_.front());
         queue_.pop_front();
         running_ = reader.get();
+        runningOwner_ = question.ownerKey;
       }
     }
     if (question.job) {

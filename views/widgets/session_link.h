@@ -55,6 +55,8 @@ class SessionLink : public QObject {
     });
   }
 
+  /// Stops and forgets what `owner` has asked. Its `done`s are not called.
+  void forget(QObject* owner);
   /// Stops the running question and forgets those that wait. Their `done` is not called.
   void cancelAll();
 
@@ -106,6 +108,7 @@ class SessionLink : public QObject {
   std::deque<Question> queue_;
   bool stop_ = false;
   session::Reader* running_ = nullptr;  // guarded by mutex_, for interrupting
+  const void* runningOwner_ = nullptr;  // guarded by mutex_
   int64_t dataVersion_ = -1;
   quint64 fileIdentity_ = 0;
   bool vanishedSaid_ = false;

@@ -34,6 +34,8 @@ class View : public QWidget {
 
   virtual bool canShow(const Location& location) const = 0;
   virtual void showLocation(const Location& location) = 0;
+  /// The view that explains such things best; it is asked before others that can show them too.
+  virtual bool isHomeOf(const Location&) const { return false; }
 
   /// Puts the cursor into what Ctrl+F means here.
   virtual void find() {}

@@ -1,0 +1,83 @@
+#include "views/artifacts/artifacts_model.h"
+
+#include <nlohmann/json.hpp>
+
+#include "profiler/session/reader.h"
+
+namespace fusebox::views {
+namespace {
+
+using session::Statement;
+
+constexpr size_t kLongestText = 8'000'000;
+
+constexpr const char* kList =
+    R"(SELECT a.artifact_id, c.frame, a.compile_id, a.kind, a.name, length(CAST(coalesce(a.text, g.text, '') AS BLOB)),
+  a.time_ns, a.damaged, a.file, a.line, a.format FROM artifacts a LEFT JOIN compiles c ON c.compile_id = a.compile_id
+  LEFT JOIN graphs g ON g.graph_id = a.graph_id ORDER BY a.artifact_id LIMIT 100000)";
+constexpr const char* kOne =
+    R"(SELECT a.kind, a.name, a.format, coalesce(a.text, g.text, ''), a.detail, a.damaged, c.frame, a.compile_id,
+  coalesce(a.graph_id, 0), a.file, a.line FROM artifacts a LEFT JOIN compiles c ON c.compile_id = a.compile_id
+  LEFT JOIN graphs g ON g.graph_id = a.graph_id WHERE a.artifact_id = ?)";
+
+std::string compileName(const Statement& s, int frame, int compile) {
+  if (s.isNull(compile)) return "–";
+  return s.string(frame) + " #" + s.string(compile);
+}
+
+/// One line of JSON is unreadable; what is no JSON stays as it is.
+std::string indented(std::string text) {
+  if (text.size() > kLongestText) return text;
+  const auto parsed = nlohmann::json::parse(text, nullptr, false);
+  return parsed.is_discarded() ? text : parsed.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+}  // namespace
+
+Result<TableRows> loadArtifacts(const session::Reader& reader) {
+  TableRows rows;
+  const int64_t start = reader.infoInteger("start_ns");
+  const auto read = reader.each(kList, {}, [&](const Statement& s) {
+    TableRow row;
+    row.location = {ObjectKind::Artifact, s.integer(0), {}, s.string(8), static_cast<int>(s.integer(9))};
+    row.cells = {countCell(s.integer(0)),
+                 textCell(compileName(s, 1, 2)),
+                 textCell(s.string(3)),
+                 textCell(s.string(4)),
+                 bytesCell(static_cast<double>(s.integer(5))),
+                 s.isNull(6) ? textCell("") : durationCell(static_cast<double>(s.integer(6) - start)),
+                 textCell(s.string(7))};
+    row.tooltip =
+        s.string(3) + (s.text(4).empty() ? "" : " " + s.string(4)) + (s.isNull(7) ? "" : "\n\n" + s.string(7));
+    if (!s.isNull(7)) row.tone = 3;
+    rows.push_back(std::move(row));
+  });
+  if (!read) return tl::unexpected(read.error());
+  return rows;
+}
+
+Result<ArtifactText> loadArtifact(const session::Reader& reader, int64_t id) {
+  ArtifactText out;
+  out.id = id;
+  const auto read = reader.each(kOne, {id}, [&](const Statement& s) {
+    out.kind = s.string(0);
+    out.name = s.string(1);
+    out.format = s.string(2);
+    out.text = s.string(3);
+    out.detail = indented(s.string(4));
+    out.damaged = s.string(5);
+    out.compile = compileName(s, 6, 7);
+    out.graph = s.integer(8);
+    out.file = s.string(9);
+    out.line = s.integer(10);
+  });
+  if (!read) return tl::unexpected(read.error());
+  if (out.format == "json") out.text = indented(std::move(out.text));
+  if (out.text.size() > kLongestText) {
+    out.text.resize(kLongestText);
+    out.cut = true;
+  }
+  return out;
+}
+
+}  // namespace fusebox::views

@@ -1,0 +1,161 @@
+#include "views/artifacts/artifacts_view.h"
+
+#include <QFileDialog>
+#include <QMessageBox>
+#include <QSaveFile>
+#include <QTabWidget>
+#include <QVBoxLayout>
+
+#include "profiler/session/reader.h"
+#include "views/widgets/side_splitter.h"
+#include "views/widgets/theme.h"
+
+namespace fusebox::views {
+namespace {
+
+QString str(const std::string& text) { return QString::fromStdString(text); }
+
+Language languageOf(const ArtifactText& artifact) {
+  if (artifact.format == "json") return Language::Json;
+  const std::string all = artifact.kind + " " + artifact.name;
+  for (const char* word : {"graph", "code", "runnable", "dump_file"}) {
+    if (all.find(word) != std::string::npos) return Language::Python;
+  }
+  return Language::Plain;
+}
+
+}  // namespace
+
+ArtifactsView::ArtifactsView(const ViewContext& context) : View(context) {
+  table_ = new DataTable(QStringLiteral("artifacts.table"), tr("Filter records by compile, kind or name"),
+                         {{tr("#"), tr("Order in the file"), true},
+                          {tr("Compile"), tr("Compilation that the record belongs to; – for none")},
+                          {tr("Kind"), tr("The record's key in the file")},
+                          {tr("Name")},
+                          {tr("Size"), tr("Of its payload"), true},
+                          {tr("Time"), tr("Since the start of the recording"), true},
+                          {tr("Damage"), tr("What is wrong with the record; it is shown as far as it could be read")}});
+  table_->setWidestColumn(260);
+  head_ = new QLabel;
+  head_->setObjectName(QStringLiteral("artifacts.head"));
+  head_->setContentsMargins(8, 5, 8, 5);
+  head_->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  text_ = new CodePane(QStringLiteral("artifacts.text"), Language::Plain);
+  text_->setAccessibleName(tr("Text of the record"));
+  detail_ = new CodePane(QStringLiteral("artifacts.detail"), Language::Json);
+  detail_->setAccessibleName(tr("Fields of the record"));
+  findBar_ = new FindBar(QStringLiteral("artifacts.find"),
+                         [this](const QString& text, bool backwards) { return text_->findText(text, backwards); });
+  auto* textPage = new QWidget;
+  auto* textColumn = new QVBoxLayout(textPage);
+  textColumn->setContentsMargins(0, 0, 0, 0);
+  textColumn->setSpacing(0);
+  textColumn->addWidget(text_, 1);
+  textColumn->addWidget(findBar_);
+  auto* tabs = new QTabWidget;
+  tabs->setObjectName(QStringLiteral("artifacts.tabs"));
+  tabs->setAccessibleName(tr("Parts of the record"));
+  tabs->setDocumentMode(true);
+  tabs->addTab(textPage, tr("Payload"));
+  tabs->addTab(detail_, tr("Fields"));
+  auto* right = new QWidget;
+  auto* rightColumn = new QVBoxLayout(right);
+  rightColumn->setContentsMargins(0, 0, 0, 0);
+  rightColumn->setSpacing(0);
+  rightColumn->addWidget(head_);
+  rightColumn->addWidget(tabs, 1);
+  auto* split = new SideSplitter(760);
+  split->setHandleWidth(1);
+  split->addWidget(table_);
+  split->addWidget(right);
+  split->setStretchFactor(1, 1);
+  split->setSizes({560, 640});
+  empty_ = new EmptyState(split, QStringLiteral("artifacts"));
+  auto* column = new QVBoxLayout(this);
+  column->setContentsMargins(0, 0, 0, 0);
+  column->addWidget(empty_);
+
+  connect(table_, &DataTable::rowSelected, this, [this](const TableRow& row) {
+    openArtifact(row.location.id);
+    announce(row.location);
+  });
+  connect(table_, &DataTable::rowActivated, this, [this](const TableRow& row) {
+    if (!row.location.file.empty()) bus()->open(Location::sourceLine(row.location.file, row.location.line));
+  });
+  connect(addViewAction(QStringLiteral("save"), tr("Save record…"), QStringLiteral("export")), &QAction::triggered,
+          this, &ArtifactsView::saveText);
+  clear();
+}
+
+void ArtifactsView::clear() {
+  shown_ = 0;
+  table_->setRows({});
+  text_->setCode({});
+  detail_->setCode({});
+  head_->clear();
+  empty_->showReason(tr("No records of another program"),
+                     tr("A TORCH_TRACE log or folder keeps what PyTorch wrote about each compile: graphs, guards, "
+                        "generated code, metrics. Open one, and every record is listed here."));
+}
+
+void ArtifactsView::load() {
+  session()->ask<TableRows>(
+      this, "artifacts", [](session::Reader& reader) { return loadArtifacts(reader); },
+      [this](Result<TableRows>& rows) {
+        if (!rows) return empty_->showReason(tr("The records cannot be read"), str(rows.error().text()));
+        if (rows->empty()) return;
+        empty_->showContent();
+        const int64_t wanted = shown_ != 0 ? shown_ : rows->front().location.id;
+        table_->setRows(std::move(*rows));
+        showLocation(Location::of(ObjectKind::Artifact, wanted));
+      });
+}
+
+void ArtifactsView::showLocation(const Location& location) {
+  if (!session()) return;
+  shown_ = location.id;
+  if (table_->model()->rowCount() == 0) return refresh();
+  table_->select(location);
+  openArtifact(location.id);
+}
+
+void ArtifactsView::openArtifact(int64_t id) {
+  if (!session()) return;
+  shown_ = id;
+  session()->ask<ArtifactText>(
+      this, "text", [id](session::Reader& reader) { return loadArtifact(reader, id); },
+      [this](Result<ArtifactText>& artifact) {
+        if (artifact) showText(*artifact);
+      });
+}
+
+void ArtifactsView::showText(const ArtifactText& artifact) {
+  QString head = str(artifact.kind);
+  if (!artifact.name.empty()) head += QStringLiteral("  ") + str(artifact.name);
+  head += QStringLiteral("  ·  ") + str(artifact.compile);
+  if (!artifact.damaged.empty()) head += QStringLiteral("  ·  ") + tr("damaged: %1").arg(str(artifact.damaged));
+  if (artifact.cut) head += QStringLiteral("  ·  ") + tr("only its beginning is shown");
+  head_->setText(head);
+  text_->setLanguage(languageOf(artifact));
+  text_->setCode(artifact.text.empty() ? tr("(this record has no payload; its fields are beside)")
+                                       : str(artifact.text));
+  detail_->setCode(str(artifact.detail));
+}
+
+void ArtifactsView::find() {
+  if (text_->hasFocus()) return findBar_->open();
+  table_->focusFilter();
+}
+
+void ArtifactsView::saveText() {
+  const QString path =
+      QFileDialog::getSaveFileName(this, tr("Save record"), QStringLiteral("record-%1.txt").arg(shown_));
+  if (path.isEmpty()) return;
+  QSaveFile file(path);
+  const QByteArray bytes = text_->toPlainText().toUtf8();
+  if (!file.open(QIODevice::WriteOnly) || file.write(bytes) != bytes.size() || !file.commit()) {
+    QMessageBox::warning(this, tr("Save record"), tr("%1 was not written: %2").arg(path, file.errorString()));
+  }
+}
+
+}  // namespace fusebox::views

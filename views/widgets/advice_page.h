@@ -1,0 +1,16 @@
+#pragma once
+
+#include "profiler/query/advice.h"
+#include "views/common/table.h"
+#include "views/widgets/details_panel.h"
+
+namespace fusebox::views {
+
+/// What to do, as a section of a details page: each remedy with its reason and the change of the script as a coloured
+/// diff.
+void writeAdvice(DetailsPanel& page, const std::vector<query::Advice>& advice);
+/// A recorded stack, innermost first, each frame a link to its line; frames of PyTorch and of Python's start-up are
+/// left out unless there is nothing else.
+void writeStack(DetailsPanel& page, const std::vector<query::StackPlace>& stack);
+
+}  // namespace fusebox::views
