@@ -7,6 +7,24 @@
 #include "views/widgets/theme.h"
 
 namespace fusebox::window {
+namespace {
+
+/// Two stacks of views and how they share the window. Those that are not built are left out.
+struct LayoutPlan {
+  DockHost::Layout layout;
+  const char* first;
+  const char* second;
+  Qt::Orientation orientation;
+  int share;  ///< of the first stack, percent
+};
+constexpr LayoutPlan kPlans[] = {
+    {DockHost::Layout::Tabs, "", "", Qt::Horizontal, 100},
+    {DockHost::Layout::Compile, "source overview breaks recompiles", "graph fusion guards artifacts", Qt::Horizontal, 50},
+    {DockHost::Layout::Debug, "source overview", "graph guards kernels timeline recompiles breaks", Qt::Horizontal, 45},
+    {DockHost::Layout::Profile, "timeline slowness overview graph guards", "kernels memory source", Qt::Vertical, 45},
+};
+
+}  // namespace
 
 DockHost::DockHost(QWidget* parent) : QMainWindow(parent, Qt::Widget) {
   setObjectName(QStringLiteral("dockHost"));
@@ -84,12 +102,18 @@ void DockHost::tidyTitles() {
     for (QTabBar* bar : findChildren<QTabBar*>(QString(), Qt::FindDirectChildrenOnly)) {
       bar->setDrawBase(false);
       bar->setObjectName(QStringLiteral("dockHost.tabs"));
+      bar->setAccessibleName(tr("Views"));
     }
   });
 }
 
 void DockHost::applyLayout(Layout layout) {
   arranging_ = true;
+  const auto idsOf = [this](const char* names) {
+    QStringList ids = QString::fromLatin1(names).split(QLatin1Char(' '), Qt::SkipEmptyParts);
+    ids.removeIf([this](const QString& id) { return !docks_.contains(id); });
+    return ids;
+  };
   for (views::View* view : views_) {
     QDockWidget* d = dock(view->id());
     d->setFloating(false);
@@ -109,20 +133,17 @@ void DockHost::applyLayout(Layout layout) {
     if (!second.isEmpty()) resizeDocks({dock(first.front()), dock(second.front())}, {share, 100 - share}, orientation);
     current_ = view(first.front());
   };
-  QStringList all;
-  for (views::View* view : views_) all << view->id();
-  switch (layout) {
-    case Layout::Tabs:
-      place(all, {}, Qt::Horizontal, 100);
-      break;
-    case Layout::Debug:
-      place({QStringLiteral("source"), QStringLiteral("overview")},
-            {QStringLiteral("graph"), QStringLiteral("guards"), QStringLiteral("kernels"), QStringLiteral("timeline")}, Qt::Horizontal, 45);
-      break;
-    case Layout::Profile:
-      place({QStringLiteral("timeline"), QStringLiteral("overview"), QStringLiteral("graph"), QStringLiteral("guards")},
-            {QStringLiteral("kernels"), QStringLiteral("source")}, Qt::Vertical, 45);
-      break;
+  // Views that a layout does not name join its first stack.
+  const auto rest = [this](QStringList first, const QStringList& second) {
+    for (const views::View* view : views_) {
+      if (!first.contains(view->id()) && !second.contains(view->id())) first << view->id();
+    }
+    return first;
+  };
+  for (const LayoutPlan& plan : kPlans) {
+    if (plan.layout != layout) continue;
+    const QStringList second = idsOf(plan.second);
+    place(rest(idsOf(plan.first), second), second, plan.orientation, plan.share);
   }
   arranging_ = false;
   tidyTitles();

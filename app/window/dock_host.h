@@ -13,7 +13,7 @@ namespace fusebox::window {
 class DockHost : public QMainWindow {
   Q_OBJECT
  public:
-  enum class Layout { Tabs, Debug, Profile };
+  enum class Layout { Tabs, Compile, Debug, Profile };
 
   explicit DockHost(QWidget* parent = nullptr);
 

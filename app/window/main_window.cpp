@@ -1,7 +1,9 @@
 #include "app/window/main_window.h"
 
+#include <QApplication>
 #include <QCloseEvent>
 #include <QCoreApplication>
+#include <QDialog>
 #include <QDragEnterEvent>
 #include <QFileInfo>
 #include <QMenu>
@@ -57,6 +59,7 @@ MainWindow::MainWindow(QString program, QWidget* parent)
       messages_(new MessageBar),
       pages_(new QStackedWidget),
       docks_(new DockHost),
+      layouts_(docks_),
       output_(new OutputPanel),
       program_(program),
       runner_(new ScriptRunner(std::move(program), this)) {
@@ -71,7 +74,8 @@ MainWindow::MainWindow(QString program, QWidget* parent)
   buildMenus();
   buildToolbar();
   buildStatusBar();
-  start_ = new StartPage(registry_->find(QStringLiteral("file.open")), registry_->find(QStringLiteral("run.script")));
+  start_ = new StartPage(registry_->find(QStringLiteral("file.open")), registry_->find(QStringLiteral("run.script")),
+                         registry_->find(QStringLiteral("file.example")));
   pages_->addWidget(start_);
   pages_->addWidget(docks_);
   auto* centre = new QWidget;
@@ -87,6 +91,7 @@ MainWindow::MainWindow(QString program, QWidget* parent)
   connect(bus_, &views::SelectionBus::selected, this, [this](Location location, QObject* from) {
     if (const auto* view = qobject_cast<views::View*>(from)) {
       location.view = view->id().toStdString();
+      selected_ = location;
       remember(location);
     }
   });
@@ -118,10 +123,13 @@ MainWindow::MainWindow(QString program, QWidget* parent)
   });
   QSettings settings;
   restoreGeometry(settings.value(QStringLiteral("window/geometry")).toByteArray());
-  docks_->applyLayout(DockHost::Layout::Tabs);
-  docks_->restoreArrangement(settings.value(QStringLiteral("window/docks")).toByteArray());
+  layouts_.restore();
   outputDock_->hide();
   debugDock_->hide();
+  connect(messages_, &MessageBar::actionTriggered, this, [this] {
+    if (!recovered_.isEmpty()) openSession(std::exchange(recovered_, {}));
+  });
+  qApp->installEventFilter(this);
   updateActions();
 }
 
@@ -143,6 +151,8 @@ void MainWindow::openSession(const QString& path) {
   connect(session_.get(), &views::SessionLink::failed, this, &MainWindow::sessionFailed);
   connect(session_.get(), &views::SessionLink::importing, this, [this](const QString& format, int percent) {
     statePart_->setText(tr("reading %1: %2 %").arg(format).arg(percent));
+    busyPart_->setRange(0, 100);
+    busyPart_->setValue(percent);
     busyPart_->show();
     cancelPart_->show();
   });
@@ -153,6 +163,7 @@ void MainWindow::openSession(const QString& path) {
                    QString::fromStdString(error.text()) + QLatin1Char('\n') + tr("What could be read is shown."));
   });
   connect(session_.get(), &views::SessionLink::pendingChanged, this, [this](int pending) {
+    busyPart_->setRange(0, 0);
     if (pending == 0) {
       busyDelay_.stop();
       busyPart_->hide();
@@ -168,6 +179,7 @@ void MainWindow::sessionOpened() {
   awaited_.clear();
   const QString path = session_->path();
   RecentSessions::add(path);
+  crash_guard::noteOpen(path);
   start_->reload();
   history_.clear();
   setWindowTitle(tr("%1 – Fusebox").arg(QFileInfo(path).fileName()));
@@ -207,6 +219,7 @@ void MainWindow::closeSession() {
   if (!session_) return;
   for (views::View* view : docks_->views()) view->setSession(nullptr);
   session_.reset();
+  crash_guard::noteOpen({});
   growth_.stop();
   busyDelay_.stop();
   busyPart_->hide();
@@ -264,9 +277,8 @@ void MainWindow::goTo(const Location& location) {
   Location place = location;
   if (place.view.empty()) {
     for (const views::View* view : docks_->views()) {
-      if (!view->canShow(place)) continue;
+      if (!view->canShow(place) || !(place.view.empty() || view->isHomeOf(place))) continue;
       place.view = view->id().toStdString();
-      break;
     }
   }
   if (place.view.empty()) return;
@@ -291,8 +303,31 @@ void MainWindow::remember(const Location& place) {
 void MainWindow::closeEvent(QCloseEvent* event) {
   QSettings settings;
   settings.setValue(QStringLiteral("window/geometry"), saveGeometry());
-  settings.setValue(QStringLiteral("window/docks"), docks_->arrangement());
+  layouts_.keep();
+  crash_guard::noteOpen({});
   event->accept();
+}
+
+void MainWindow::offerRecovery(const QList<crash_guard::Leftover>& leftovers) {
+  if (leftovers.isEmpty()) return;
+  const auto& last = leftovers.front();
+  recovered_ = last.session;
+  messages_->say(MessageBar::Severity::Warning, tr("Fusebox ended unexpectedly while %1 was open").arg(QFileInfo(last.session).fileName()),
+                 last.report.isEmpty() ? tr("No report was written: it was killed, or the machine stopped.") : tr("What happened is in %1; please send it along.").arg(last.report),
+                 tr("Open it again"));
+}
+
+/// The mouse's own back and forward buttons, wherever the pointer is.
+bool MainWindow::eventFilter(QObject* watched, QEvent* event) {
+  if (event->type() == QEvent::MouseButtonPress && isActiveWindow()) {
+    const auto button = static_cast<QMouseEvent*>(event)->button();
+    const char* action = button == Qt::BackButton ? "go.back" : button == Qt::ForwardButton ? "go.forward" : nullptr;
+    if (action && watched->isWidgetType() && static_cast<QWidget*>(watched)->window() == this) {
+      registry_->find(QString::fromLatin1(action))->trigger();
+      return true;
+    }
+  }
+  return QMainWindow::eventFilter(watched, event);
 }
 
 void MainWindow::dragEnterEvent(QDragEnterEvent* event) {

@@ -9,15 +9,18 @@
 
 #include "app/window/debug_controller.h"
 #include "app/window/debug_panel.h"
+#include "app/window/crash_guard.h"
 #include "app/window/dock_host.h"
 #include "app/window/output_panel.h"
 #include "app/window/script_runner.h"
 #include "app/window/start_page.h"
+#include "app/window/task_layouts.h"
 #include "views/common/navigation_history.h"
 #include "views/widgets/action_registry.h"
 #include "views/widgets/message_bar.h"
 #include "views/widgets/session_link.h"
 
+class QDialog;
 class QProgressBar;
 class QToolButton;
 
@@ -40,6 +43,8 @@ class MainWindow : public QMainWindow {
   void debugScript(RunRequest request, const nlohmann::json& first);
   /// Brings up a view that can show the place.
   void goTo(const views::Location& location);
+  /// Offers what was open when an earlier window ended unexpectedly.
+  void offerRecovery(const QList<crash_guard::Leftover>& leftovers);
 
   views::SessionLink* session() const { return session_.get(); }
   DockHost* docks() const { return docks_; }
@@ -50,7 +55,11 @@ class MainWindow : public QMainWindow {
   DebugController* debugger() const { return debugger_; }
   DebugPanel* debugPanel() const { return debugPanel_; }
 
+  /// The page of the manual about what is selected.
+  void showManual(const QString& page = {});
+
  protected:
+  bool eventFilter(QObject* watched, QEvent* event) override;
   void closeEvent(QCloseEvent* event) override;
   void dragEnterEvent(QDragEnterEvent* event) override;
   void dropEvent(QDropEvent* event) override;
@@ -66,6 +75,7 @@ class MainWindow : public QMainWindow {
   void chooseEngines();
   void chooseScript();
   void showPalette();
+  void openExample();
   void showKeys();
   void setTheme(int mode);
 
@@ -100,6 +110,7 @@ class MainWindow : public QMainWindow {
   QStackedWidget* pages_;
   StartPage* start_ = nullptr;
   DockHost* docks_;
+  TaskLayouts layouts_;
   OutputPanel* output_;
   QDockWidget* outputDock_ = nullptr;
   QLabel* statePart_ = nullptr;
@@ -114,6 +125,9 @@ class MainWindow : public QMainWindow {
 
   ScriptRunner* runner_;
   std::unique_ptr<views::SessionLink> session_;
+  QPointer<QDialog> manual_;
+  views::Location selected_; ///< what a view announced last, with the view
+  QString recovered_;        ///< offered again after a crash
   QString awaited_;          ///< session of a run that could not be opened yet
   QTimer retry_, growth_, busyDelay_;
 };

@@ -13,7 +13,10 @@
 #include <QVBoxLayout>
 
 #include "app/window/compare_window.h"
+#include "app/window/example_session.h"
 #include "app/window/main_window.h"
+#include "app/window/manual_window.h"
+#include "app/window/palette_sources.h"
 #include "app/window/run_dialog.h"
 #include "views/widgets/command_palette.h"
 #include "views/widgets/data_table.h"
@@ -44,6 +47,7 @@ void MainWindow::buildActions() {
     if (!path.isEmpty()) openSession(path);
   });
   add("file.compare", file, tr("Co&mpare with…"), QKeySequence(Qt::CTRL | Qt::Key_D), "", [this] { chooseComparison(); });
+  add("file.example", file, tr("Open the &example"), {}, "live", [this] { openExample(); });
   add("file.reload", file, tr("&Reload"), QKeySequence(Qt::CTRL | Qt::Key_F5), "recompile", [this] {
     if (session_) openSession(session_->path());
   });
@@ -68,18 +72,28 @@ void MainWindow::buildActions() {
   add("go.find", go, tr("F&ind"), QKeySequence::Find, "find", [this] {
     if (views::View* current = docks_->currentView(); current && session_) current->find();
   });
+  add("go.findAll", go, tr("Find in &everything"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_F), "find", [this] {
+    if (!session_) return;
+    goTo(views::Location::ofView("find"));
+    docks_->view(QStringLiteral("find"))->find();
+  });
   add("go.palette", go, tr("&Command palette"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_P), "palette", [this] { showPalette(); });
   int number = 0;
   for (views::View* v : docks_->views()) {
     ++number;
     const QString id = v->id();
-    registry_->add(QStringLiteral("view.") + id, view, v->title(), QKeySequence(Qt::CTRL | static_cast<Qt::Key>(Qt::Key_0 + number)),
+    // Ctrl+1 … Ctrl+9, then Ctrl+Shift+1 …
+    const auto digit = static_cast<Qt::Key>(Qt::Key_0 + (number - 1) % 9 + 1);
+    const QKeySequence keys = number <= 9 ? QKeySequence(Qt::CTRL | digit) : number <= 18 ? QKeySequence(Qt::CTRL | Qt::SHIFT | digit) : QKeySequence();
+    registry_->add(QStringLiteral("view.") + id, view, v->title(), keys,
                    v->iconName(), [this, id] { goTo(views::Location::ofView(id.toStdString())); });
     for (QAction* action : v->viewActions()) registry_->adopt(v->title(), action);
   }
-  add("layout.tabs", layout, tr("&Tabs"), {}, "", [this] { docks_->applyLayout(DockHost::Layout::Tabs); });
-  add("layout.debug", layout, tr("&Debug: source beside graph"), {}, "", [this] { docks_->applyLayout(DockHost::Layout::Debug); });
-  add("layout.profile", layout, tr("&Profile: timeline over kernels"), {}, "", [this] { docks_->applyLayout(DockHost::Layout::Profile); });
+  add("layout.tabs", layout, tr("&Tabs"), {}, "", [this] { layouts_.choose(DockHost::Layout::Tabs); });
+  add("layout.compile", layout, tr("&Compile: source beside graph, breaks and recompiles"), {}, "", [this] { layouts_.choose(DockHost::Layout::Compile); });
+  add("layout.debug", layout, tr("&Debug: source beside graph"), {}, "", [this] { layouts_.choose(DockHost::Layout::Debug); });
+  add("layout.profile", layout, tr("&Profile: timeline over kernels"), {}, "", [this] { layouts_.choose(DockHost::Layout::Profile); });
+  add("layout.reset", layout, tr("&Reset this layout"), {}, "", [this] { layouts_.reset(); });
   const std::pair<const char*, QString> themes[] = {{"theme.system", tr("Theme of the system")}, {"theme.light", tr("Light theme")}, {"theme.dark", tr("Dark theme")}};
   auto* group = new QActionGroup(this);
   for (int mode = 0; mode < 3; ++mode) {
@@ -88,7 +102,9 @@ void MainWindow::buildActions() {
     action->setChecked(static_cast<int>(Theme::instance().mode()) == mode);
     group->addAction(action);
   }
-  add("help.keys", help, tr("&Keyboard"), QKeySequence(Qt::Key_F1), "help", [this] { showKeys(); });
+  add("help.manual", help, tr("&Manual: about what is selected"), QKeySequence(Qt::Key_F1), "help", [this] { showManual(); });
+  add("help.index", help, tr("Manual: &contents"), QKeySequence(Qt::SHIFT | Qt::Key_F1), "", [this] { showManual(QStringLiteral("index")); });
+  add("help.keys", help, tr("&Keyboard"), QKeySequence(Qt::CTRL | Qt::Key_F1), "", [this] { showKeys(); });
 }
 
 void MainWindow::buildMenus() {
@@ -199,8 +215,34 @@ void MainWindow::chooseScript() {
 }
 
 void MainWindow::showPalette() {
-  auto* palette = new views::CommandPalette(*registry_, this);
+  auto* palette = new views::CommandPalette(*registry_, this, paletteSources(*registry_, session_.get(), this, [this](const views::Location& place) { goTo(place); }));
   palette->show();
+}
+
+void MainWindow::openExample() {
+  QString problem;
+  const QString path = exampleSession(&problem);
+  if (path.isEmpty()) {
+    messages_->say(views::MessageBar::Severity::Error, tr("The example cannot be unpacked"), problem);
+    return;
+  }
+  openSession(path);
+}
+
+void MainWindow::showManual(const QString& page) {
+  if (!manual_) {
+    manual_ = new ManualWindow(*registry_, this);
+    manual_->setAttribute(Qt::WA_DeleteOnClose);
+  }
+  QString wanted = page;
+  if (wanted.isEmpty()) {
+    const views::View* current = docks_->currentView();
+    const bool atStart = pages_->currentWidget() == start_;
+    wanted = atStart || !current ? QStringLiteral("index") : ManualWindow::pageFor(current->id().toStdString() == selected_.view ? selected_ : views::Location{}, current->id());
+  }
+  static_cast<ManualWindow*>(manual_.data())->openPage(wanted);
+  manual_->show();
+  manual_->raise();
 }
 
 void MainWindow::showKeys() {
@@ -245,6 +287,7 @@ void MainWindow::updateActions() {
   enable("go.back", history_.canGoBack());
   enable("go.forward", history_.canGoForward());
   enable("go.find", session_ != nullptr);
+  enable("go.findAll", session_ != nullptr);
   enable("file.close", session_ != nullptr);
   enable("file.reload", session_ != nullptr);
   enable("file.compare", session_ != nullptr);

@@ -26,7 +26,7 @@ QPushButton* buttonFor(QAction* action, const QString& name, bool primary) {
 
 }  // namespace
 
-StartPage::StartPage(QAction* open, QAction* run, QWidget* parent)
+StartPage::StartPage(QAction* open, QAction* run, QAction* example, QWidget* parent)
     : QWidget(parent), list_(new QListWidget), filter_(nullptr), none_(new QLabel) {
   setObjectName(QStringLiteral("startPage"));
   auto* title = new QLabel(tr("Fusebox"));
@@ -40,6 +40,7 @@ StartPage::StartPage(QAction* open, QAction* run, QWidget* parent)
   auto* buttons = new QHBoxLayout;
   buttons->addWidget(buttonFor(run, QStringLiteral("start.run"), true));
   buttons->addWidget(buttonFor(open, QStringLiteral("start.open"), false));
+  buttons->addWidget(buttonFor(example, QStringLiteral("start.example"), false));
   buttons->addStretch(1);
   auto* recent = new QLabel(tr("Recent sessions"));
   recent->setProperty("role", QStringLiteral("title"));

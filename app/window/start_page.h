@@ -11,7 +11,7 @@ namespace fusebox::window {
 class StartPage : public QWidget {
   Q_OBJECT
  public:
-  StartPage(QAction* open, QAction* run, QWidget* parent = nullptr);
+  StartPage(QAction* open, QAction* run, QAction* example, QWidget* parent = nullptr);
   void reload();
 
  signals:

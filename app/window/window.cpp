@@ -17,8 +17,12 @@ int runWindow(int argc, char** argv, const WindowRequest& request) {
   using views::Theme;
   const int mode = QSettings().value(QStringLiteral("theme"), 0).toInt();
   Theme::instance().apply(mode >= 0 && mode <= 2 ? static_cast<Theme::Mode>(mode) : Theme::Mode::System);
+  const QString state = crash_guard::defaultFolder();
+  const auto leftovers = crash_guard::takeLeftovers(state);
+  crash_guard::install(state);
   MainWindow window(QApplication::applicationFilePath());
   window.show();
+  window.offerRecovery(leftovers);
   if (!request.file.empty()) window.openSession(QString::fromStdString(request.file));
   if (!request.compareWith.empty()) window.openComparison(QString::fromStdString(request.file), QString::fromStdString(request.compareWith));
   if (!request.runCommand.empty()) {

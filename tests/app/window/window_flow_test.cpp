@@ -203,6 +203,12 @@ class WindowFlowTest : public QObject {
     breaks->setFocus();
     breaks->selectRow(0);
     QTest::keyClick(breaks, Qt::Key_Return);
+    QTRY_COMPARE(window_->docks()->currentView()->id(), QStringLiteral("breaks"));  // where it is explained
+    auto* board = window_->findChild<QTableView*>("breaks.table");
+    QTRY_VERIFY(board->model()->rowCount() > 0);
+    board->setFocus();
+    board->selectRow(0);
+    QTest::keyClick(board, Qt::Key_Return);
     QTRY_COMPARE(window_->docks()->currentView()->id(), QStringLiteral("source"));
     auto* source = qobject_cast<views::SourceView*>(window_->docks()->currentView());
     QTRY_COMPARE(source->code()->currentLine(), 19);  // print("loss", y.sum())

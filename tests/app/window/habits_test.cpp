@@ -1,0 +1,377 @@
+// What holds everywhere in the window: names for screen readers, keys, translation, back and forward, layouts, find,
+// manual, recovery.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <QAbstractButton>
+#include <QAbstractItemView>
+#include <QAccessible>
+#include <QComboBox>
+#include <QHeaderView>
+#include <QLabel>
+#include <QLineEdit>
+#include <QMenuBar>
+#include <QPlainTextEdit>
+#include <QSettings>
+#include <QSplitter>
+#include <QStandardPaths>
+#include <QTabBar>
+#include <QTableView>
+#include <QTextBrowser>
+#include <QToolBar>
+#include <QToolButton>
+#include <QTranslator>
+#include <QTreeWidget>
+#include <QtTest>
+
+#include "app/window/crash_guard.h"
+#include "app/window/main_window.h"
+#include "app/window/manual_window.h"
+#include "app/window/run_dialog.h"
+#include "tests/profiler/synthetic_session.h"
+#include "views/find/find_view.h"
+#include "views/widgets/command_palette.h"
+#include "views/widgets/theme.h"
+
+using namespace fusebox;
+using namespace fusebox::window;
+using views::Location;
+using views::ObjectKind;
+
+namespace {
+
+/// A language in which every text that goes through tr() is marked.
+class MarkedLanguage : public QTranslator {
+ public:
+  bool isEmpty() const override { return false; }
+  QString translate(const char*, const char* text, const char*, int) const override {
+    const QString source = QString::fromUtf8(text);
+    return source.isEmpty() ? source : QStringLiteral("⟦%1⟧").arg(source);
+  }
+};
+
+/// Qt's own inner parts, which are named by what they are part of.
+bool isInnerPart(const QWidget* widget) {
+  if (widget->objectName().startsWith(QLatin1String("qt_")) || qobject_cast<const QHeaderView*>(widget)) return true;
+  for (const char* name : {"QTableCornerButton", "QComboBoxListView", "QComboBoxPrivateContainer", "QMenuBarExtension",
+                           "QToolBarExtension", "QDockWidgetTitleButton", "QScrollBar", "QSizeGrip", "QRubberBand",
+                           "QDockWidgetSeparator", "QFocusFrame"}) {
+    if (widget->inherits(name)) return true;
+  }
+  const QWidget* parent = widget->parentWidget();
+  if (qobject_cast<const QTabBar*>(parent) || qobject_cast<const QComboBox*>(parent) ||
+      qobject_cast<const QLineEdit*>(parent))
+    return true;
+  return false;
+}
+
+bool takesFocus(const QWidget* widget) {
+  return widget->isEnabled() && (widget->focusPolicy() & Qt::TabFocus) != 0 && !isInnerPart(widget);
+}
+
+QString describe(const QWidget* widget) {
+  return QStringLiteral("%1 %2 in %3")
+      .arg(QString::fromLatin1(widget->metaObject()->className()), widget->objectName(),
+           widget->parentWidget() ? widget->parentWidget()->objectName() : QString());
+}
+
+}  // namespace
+
+class HabitsTest : public QObject {
+  Q_OBJECT
+  QTemporaryDir folder_;
+  QString session_;
+  std::unique_ptr<MainWindow> window_;
+
+  void open(const QString& path) {
+    window_->openSession(path);
+    QTRY_VERIFY(window_->session() && window_->session()->isOpen());
+  }
+  void makeWindow() {
+    window_.reset();
+    window_ = std::make_unique<MainWindow>(QStringLiteral("/nonexistent/fusebox"));
+    window_->resize(1280, 800);
+    window_->show();
+    QVERIFY(QTest::qWaitForWindowActive(window_.get()));
+  }
+  QString current() const { return window_->docks()->currentView()->id(); }
+  template <class T>
+  T* find(const char* name) const {
+    return window_->findChild<T*>(QString::fromLatin1(name));
+  }
+
+ private slots:
+  void initTestCase() {
+    QStandardPaths::setTestModeEnabled(true);
+    QCoreApplication::setOrganizationName("fusebox-tests");
+    QCoreApplication::setApplicationName("habits");
+    views::Theme::instance().apply(views::Theme::Mode::Light);
+    session_ = folder_.filePath("run.fusebox");
+    QVERIFY(test::writeSyntheticSession(session_.toStdString(), {.launches = 3000}).has_value());
+  }
+  void init() {
+    QSettings().clear();
+    makeWindow();
+  }
+  void cleanup() { window_.reset(); }
+
+  void everythingThatTakesTheFocusHasANameForScreenReaders() {
+    open(session_);
+    RunDialog run(window_.get());
+    window_->showManual();
+    int seen = 0;
+    QStringList blank;
+    for (QWidget* widget : window_->findChildren<QWidget*>()) {
+      if (!takesFocus(widget)) continue;
+      ++seen;
+      QAccessibleInterface* access = QAccessible::queryAccessibleInterface(widget);
+      const QString name = access ? access->text(QAccessible::Name) : QString();
+      if (name.trimmed().isEmpty()) blank << describe(widget);
+    }
+    for (const auto& entry : window_->registry()->entries()) {
+      if (entry.action->text().isEmpty() || entry.action->toolTip().isEmpty()) blank << entry.id;
+    }
+    QVERIFY2(blank.isEmpty(), qPrintable(blank.join(QLatin1Char('\n'))));
+    QVERIFY2(seen > 40, qPrintable(QString::number(seen)));
+  }
+
+  void tabReachesEveryPartOfAView_data() {
+    QTest::addColumn<QString>("view");
+    for (const char* view :
+         {"overview", "source", "graph", "guards", "kernels", "timeline", "recompiles", "breaks", "find"})
+      QTest::newRow(view) << QString::fromLatin1(view);
+  }
+  void tabReachesEveryPartOfAView() {
+    QFETCH(QString, view);
+    open(session_);
+    window_->goTo(Location::ofView(view.toStdString()));
+    QTest::qWait(250);
+    views::View* shown = window_->docks()->view(view);
+    QSet<QWidget*> wanted, reached;
+    for (QWidget* widget : shown->findChildren<QWidget*>()) {
+      if (takesFocus(widget) && widget->isVisible() && !widget->focusProxy()) wanted.insert(widget);
+    }
+    QVERIFY(!wanted.isEmpty());
+    (*wanted.begin())->setFocus();
+    for (int i = 0; i < 600 && reached.size() < wanted.size(); ++i) {
+      if (QWidget* now = QApplication::focusWidget(); now && wanted.contains(now)) reached.insert(now);
+      // Tab is a character in an editor that is not read-only; here all are read-only.
+      QTest::keyClick(QApplication::focusWidget() ? QApplication::focusWidget() : window_.get(), Qt::Key_Tab);
+    }
+    QStringList missed;
+    for (QWidget* widget : wanted) {
+      if (!reached.contains(widget)) missed << describe(widget);
+    }
+    QVERIFY2(missed.isEmpty(), qPrintable(missed.join(QLatin1Char('\n'))));
+  }
+
+  void everyTextIsReadyForTranslation() {
+    MarkedLanguage language;
+    QCoreApplication::installTranslator(&language);
+    makeWindow();
+    open(session_);
+    RunDialog run(window_.get());
+    window_->showManual();
+    for (views::View* view : window_->docks()->views()) {
+      window_->goTo(Location::ofView(view->id().toStdString()));
+      QTest::qWait(120);
+    }
+    QCoreApplication::removeTranslator(&language);
+    QStringList plain;
+    const auto check = [&plain](const QString& text, const QString& where) {
+      // Numbers, signs and names of files are the same in every language.
+      static const QRegularExpression words(QStringLiteral("[A-Za-z]{3,}"));
+      if (text.contains(words) && !text.contains(QChar(0x27E6))) plain << where + QStringLiteral(": ") + text;
+    };
+    for (const auto& entry : window_->registry()->entries()) check(entry.action->text(), entry.id);
+    for (const auto* button : window_->findChildren<QAbstractButton*>()) {
+      if (!isInnerPart(button)) check(button->text(), button->objectName());
+    }
+    for (const auto* edit : window_->findChildren<QLineEdit*>()) check(edit->placeholderText(), edit->objectName());
+    for (const auto* table : window_->findChildren<QTableView*>()) {
+      for (int c = 0; c < table->model()->columnCount(); ++c)
+        check(table->model()->headerData(c, Qt::Horizontal).toString(), table->objectName());
+    }
+    for (const auto* bar : window_->findChildren<QTabBar*>()) {
+      for (int i = 0; i < bar->count(); ++i) check(bar->tabText(i), QStringLiteral("tab"));
+    }
+    for (const auto* label : window_->findChildren<QLabel*>()) {
+      const QString name = label->objectName();
+      // These show what the session holds.
+      if (name.startsWith(QLatin1String("overview.")) || name.startsWith(QLatin1String("status.")) ||
+          name == QLatin1String("artifacts.head"))
+        continue;
+      check(label->text(), name);
+    }
+    QVERIFY2(plain.isEmpty(), qPrintable(plain.join(QLatin1Char('\n'))));
+  }
+
+  void mouseButtonsGoBackAndForward() {
+    open(session_);
+    window_->goTo(Location::ofView("kernels"));
+    QTest::qWait(600);
+    window_->goTo(Location::ofView("guards"));
+    QTest::mouseClick(window_->docks()->currentView(), Qt::BackButton);
+    QTRY_COMPARE(current(), QStringLiteral("kernels"));
+    QTest::mouseClick(window_->docks()->currentView(), Qt::ForwardButton);
+    QTRY_COMPARE(current(), QStringLiteral("guards"));
+  }
+
+  void layoutsAreKeptByTask() {
+    open(session_);
+    find<QAction>("layout.profile")->trigger();
+    QTest::qWait(50);
+    auto* kernels = find<QDockWidget>("dock.kernels");
+    kernels->close();
+    QVERIFY(!kernels->isVisible());
+    find<QAction>("layout.debug")->trigger();
+    QTest::qWait(50);
+    QVERIFY(!kernels->isHidden());
+    find<QAction>("layout.profile")->trigger();
+    QTest::qWait(50);
+    QVERIFY(kernels->isHidden());
+    window_->close();
+    makeWindow();  // the next run
+    QVERIFY(find<QDockWidget>("dock.kernels")->isHidden());
+    find<QAction>("layout.reset")->trigger();
+    QVERIFY(!find<QDockWidget>("dock.kernels")->isHidden());
+  }
+
+  void findInEverythingLeadsToTheThing() {
+    open(session_);
+    QTest::keyClick(window_.get(), Qt::Key_F, Qt::ControlModifier | Qt::ShiftModifier);
+    QTRY_COMPARE(current(), QStringLiteral("find"));
+    auto* edit = find<QLineEdit>("find.text");
+    QTRY_COMPARE(QApplication::focusWidget(), edit);
+    QTest::keyClicks(edit, "GELU");
+    auto* view = qobject_cast<views::FindView*>(window_->docks()->currentView());
+    auto* table = find<QTableView>("find.table");
+    QTRY_VERIFY(table->model()->rowCount() > 5 && !view->searching());
+    QSet<QString> groups;
+    for (int r = 0; r < table->model()->rowCount(); ++r) groups.insert(table->model()->index(r, 0).data().toString());
+    QVERIFY(groups.contains("Nodes") && groups.contains("Kernels") && groups.contains("Source lines"));
+    QTest::keyClick(edit, Qt::Key_Return);
+    QTRY_COMPARE(QApplication::focusWidget(), table);
+    for (int r = 0; r < table->model()->rowCount(); ++r) {
+      if (table->model()->index(r, 0).data().toString() == "Kernels") {
+        table->selectRow(r);
+        break;
+      }
+    }
+    QTest::keyClick(table, Qt::Key_Return);
+    QTRY_COMPARE(current(), QStringLiteral("kernels"));
+  }
+
+  void paletteFindsNodesAndSettings() {
+    open(session_);
+    QTest::keyClick(window_.get(), Qt::Key_P, Qt::ControlModifier | Qt::ShiftModifier);
+    QTRY_VERIFY(find<views::CommandPalette>("commandPalette"));
+    auto* list = find<QListWidget>("commandPalette.list");
+    QTest::keyClicks(find<QLineEdit>("commandPalette.edit"), "n gelu");
+    QTRY_VERIFY(list->count() > 0 && list->item(0)->text().contains("gelu"));
+    QTest::keyClick(find<QLineEdit>("commandPalette.edit"), Qt::Key_Return);
+    QTRY_COMPARE(current(), QStringLiteral("graph"));
+    QTRY_VERIFY(!find<views::CommandPalette>("commandPalette"));
+    QTest::keyClick(window_.get(), Qt::Key_P, Qt::ControlModifier | Qt::ShiftModifier);
+    QTRY_VERIFY(find<views::CommandPalette>("commandPalette"));
+    QTest::keyClicks(find<QLineEdit>("commandPalette.edit"), "s dark");
+    QTRY_VERIFY(find<QListWidget>("commandPalette.list")->item(0)->text().contains("Dark theme"));
+    QTest::keyClick(find<QLineEdit>("commandPalette.edit"), Qt::Key_Return);
+    QTRY_VERIFY(views::Theme::instance().dark());
+    views::Theme::instance().apply(views::Theme::Mode::Light);
+  }
+
+  void f1OpensThePageAboutWhatIsSelected() {
+    open(session_);
+    window_->goTo(Location::of(ObjectKind::Failure, 1));
+    QTRY_COMPARE(current(), QStringLiteral("recompiles"));
+    QTest::keyClick(window_.get(), Qt::Key_F1);
+    auto* manual = find<ManualWindow>("manual");
+    QVERIFY(manual);
+    QCOMPARE(manual->page(), QStringLiteral("recompiles"));
+    auto* text = manual->findChild<QTextBrowser*>("manual.text");
+    QVERIFY(text->toPlainText().contains("recompile", Qt::CaseInsensitive));
+    QTest::keyClicks(manual->findChild<QLineEdit*>("manual.search"), "epilogue");
+    auto* pages = manual->findChild<QListWidget*>("manual.pages");
+    QCOMPARE(pages->count(), 1);
+    QCOMPARE(pages->item(0)->text(), QStringLiteral("Terms"));
+  }
+
+  void everyPageAndLinkOfTheManualExists() {
+    const QStringList pages = ManualWindow::pages();
+    QVERIFY(pages.size() > 10);
+    static const QRegularExpression link(QStringLiteral(R"(\]\(([a-z_]+)\.md\))"));
+    for (const QString& name : pages) {
+      QFile file(QStringLiteral(":/manual/%1.md").arg(name));
+      QVERIFY2(file.open(QIODevice::ReadOnly), qPrintable(name));
+      const QString text = QString::fromUtf8(file.readAll());
+      QVERIFY2(text.startsWith("# "), qPrintable(name));
+      for (auto it = link.globalMatch(text); it.hasNext();) {
+        const QString target = it.next().captured(1);
+        QVERIFY2(pages.contains(target), qPrintable(name + " links to " + target));
+      }
+    }
+    for (const views::View* view : window_->docks()->views()) {
+      const QString page = ManualWindow::pageFor({}, view->id());
+      QVERIFY2(pages.contains(page), qPrintable(view->id()));
+      if (page == "index") qWarning().noquote() << "the manual has no page about" << view->id();
+    }
+  }
+
+  void cheatSheetHasEveryShortcut() {
+    window_->findChild<QAction*>("help.keys")->trigger();
+    auto* table = find<QTableView>("keys.table");
+    QTRY_VERIFY(table);
+    QSet<QString> keys;
+    for (int r = 0; r < table->model()->rowCount(); ++r) keys.insert(table->model()->index(r, 0).data().toString());
+    for (const auto& entry : window_->registry()->entries()) {
+      const QString key = entry.action->shortcut().toString(QKeySequence::NativeText);
+      QVERIFY2(key.isEmpty() || keys.contains(key), qPrintable(entry.id));
+    }
+  }
+
+  void theExampleOpensAndHoldsWhatTheManualSays() {
+    find<QAbstractButton>("start.example")->click();
+    QTRY_VERIFY(window_->session() && window_->session()->isOpen());
+    QTRY_VERIFY(find<QLabel>("overview.number.launches")->text() != QStringLiteral("–"));
+    QVERIFY(!window_->messages()->isVisible());
+    window_->goTo(Location::ofView("breaks"));
+    QTRY_VERIFY(find<QTableView>("breaks.table")->model()->rowCount() >= 1);
+    QVERIFY(find<QPlainTextEdit>("breaks.before")->toPlainText().contains(">>"));
+    window_->goTo(Location::ofView("recompiles"));
+    QTRY_VERIFY(find<QTableView>("recompiles.entries")->model()->rowCount() >= 2);
+    QTRY_VERIFY(find<QTextBrowser>("recompiles.details")->toPlainText().contains("The call that did not fit"));
+  }
+
+  void aCrashIsReportedAndTheSessionOfferedAgain() {
+    const QString state = folder_.filePath("state");
+    const pid_t child = fork();
+    if (child == 0) {
+      crash_guard::install(state);
+      crash_guard::noteOpen(session_);
+      qInfo("the last words");
+      std::abort();
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    QVERIFY(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+    const auto leftovers = crash_guard::takeLeftovers(state);
+    QCOMPARE(leftovers.size(), 1);
+    QCOMPARE(leftovers[0].session, session_);
+    QFile report(leftovers[0].report);
+    QVERIFY(report.open(QIODevice::ReadOnly));
+    const QByteArray text = report.readAll();
+    QVERIFY(text.contains("SIGABRT") && text.contains("the last words") && text.contains(session_.toUtf8()));
+    QVERIFY2(text.count("[0x") >= 3, text.constData());
+    QVERIFY(crash_guard::takeLeftovers(state).isEmpty());
+    window_->offerRecovery(leftovers);
+    QVERIFY(window_->messages()->isVisible());
+    for (auto* button : window_->messages()->findChildren<QAbstractButton*>()) {
+      if (button->text().contains("Open it again")) QTest::mouseClick(button, Qt::LeftButton);
+    }
+    QTRY_VERIFY(window_->session() && window_->session()->isOpen());
+  }
+};
+
+QTEST_MAIN(HabitsTest)
+#include "habits_test.moc"
