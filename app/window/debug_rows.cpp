@@ -63,8 +63,9 @@ views::TableRows stackRows(const json& answer) {
 }
 
 views::TableRows frameRows(const json& answer) {
-  return rowsOf(listOf(answer, nullptr), [](const json& entry, views::TableRow& row) {
-    row.cells = {textCell(textField(entry, "function")),
+  int64_t up = 0;
+  return rowsOf(listOf(answer, nullptr), [&](const json& entry, views::TableRow& row) {
+    row.cells = {views::countCell(up++), textCell(textField(entry, "function")),
                  textCell(views::shortPlace(textField(entry, "file"), numberField(entry, "line"))),
                  textCell(textField(entry, "instruction"))};
     row.location = placeOf(entry);

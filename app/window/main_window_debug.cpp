@@ -140,9 +140,10 @@ void MainWindow::programStopped() {
   const auto& stop = debugger_->stop();
   views::SourceView* source = sourceOf(docks_);
   if (const std::string file = textField(stop, "file"); source && !file.empty() && session_ && session_->isOpen()) {
-    // Whoever types at the debugger goes on typing; steps are no places to go back to.
-    if (!source->isVisible() && !debugPanel_->isAncestorOf(QApplication::focusWidget()))
-      docks_->raiseView(source->id());
+    // Steps are no places to go back to, and whoever types at the debugger goes on typing.
+    QWidget* typing = debugPanel_->isAncestorOf(QApplication::focusWidget()) ? QApplication::focusWidget() : nullptr;
+    if (!source->isVisible()) docks_->raiseView(source->id());
+    if (typing) typing->setFocus();
     source->showLocation(views::Location::sourceLine(file, static_cast<int>(numberField(stop, "line"))));
   }
   showStopInSource();

@@ -100,7 +100,8 @@ class Host:
     def start_recording(self):
         from . import _recording
         try:
-            _recording.start(self.session, self.engine, script=" ".join(sys.argv))
+            debugged = {"debugger": "times include those for which the program was stopped"} if self.control[0] else {}
+            _recording.start(self.session, self.engine, script=" ".join(sys.argv), **debugged)
             self.recording = True
         except RuntimeError as error:
             print(f"fusebox: no session is recorded: {error}", file=sys.stderr)
