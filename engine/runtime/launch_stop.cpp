@@ -86,7 +86,8 @@ class LaunchSite : public debug::Site {
       if (launch_) {
         static constexpr std::array<const char*, 4> kRoles{"input", "output", "in and out", "scratch"};
         const auto& kernel = plan_.program.kernels[static_cast<size_t>(launch_->kernelIndex)];
-        if (i < kernel.buffers.size()) row["role"] = kRoles[static_cast<size_t>(kernel.buffers[i].role)];
+        const auto argument = argumentOf(kernel, i);
+        if (argument) row["role"] = kRoles[static_cast<size_t>(argument->role)];
       } else {
         row["role"] = "result";
       }
@@ -100,6 +101,14 @@ class LaunchSite : public debug::Site {
       rows.push_back(std::move(row));
     }
     return rows;
+  }
+  /// The kernel's buffer behind pointer argument `i`: scratch buffers have none.
+  static const inductor::KernelBuffer* argumentOf(const inductor::Kernel& kernel, size_t i) {
+    for (const inductor::KernelBuffer& buffer : kernel.buffers) {
+      if (buffer.role == inductor::BufferRole::Scratch) continue;
+      if (i-- == 0) return &buffer;
+    }
+    return nullptr;
   }
   static json valuesOrNone(const void* address, const BufferPlan& buffer) {
     try {
