@@ -48,7 +48,7 @@ Traced traceFunction(const py::function& fn, const std::vector<at::Tensor>& argu
   for (auto& i : context.inputs()) made.inputs.push_back(i.real);
   made.function = std::make_shared<aot::AotFunction>(
       made.module, interpreter(made.module->forward, made.module->constants),
-      [](const aot::AotModule& m) -> Result<aot::Executor> { return interpreter(*m.backward, m.constants); });
+      [](const aot::AotModule& m, const graph::Graph& gradients) -> Result<aot::Executor> { return interpreter(gradients, m.constants); });
   return made;
 }
 
