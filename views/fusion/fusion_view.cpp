@@ -40,6 +40,7 @@ FusionView::FusionView(const ViewContext& context) : View(context), compiler_(ne
   buffers_->setEmptyText(tr("No buffers recorded"), tr("They appear with the memory plan of a compiled graph."));
   tabs_ = new QTabWidget;
   tabs_->setObjectName(QStringLiteral("fusion.tabs"));
+  tabs_->setAccessibleName(tr("What is known of the graph"));
   tabs_->setDocumentMode(true);
   tabs_->addTab(decisions_, tr("Decisions"));
   tabs_->addTab(groups_, tr("Kernels"));

@@ -43,6 +43,7 @@ MemoryView::MemoryView(const ViewContext& context) : View(context) {
   canvas_ = new LifetimesCanvas;
   tabs_ = new QTabWidget;
   tabs_->setObjectName(QStringLiteral("memory.tabs"));
+  tabs_->setAccessibleName(tr("Buffers and saved tensors"));
   tabs_->setDocumentMode(true);
   buffers_ = new DataTable(QStringLiteral("memory.buffers"), tr("Filter buffers"),
                            {{tr("Buffer")}, {tr("Kind"), tr("planned: in the pool; result: handed out; view: another's memory")}, {tr("Bytes"), {}, true}, {tr("First step"), {}, true}, {tr("Last step"), {}, true}, {tr("Tensor")}, {tr("Line")}});

@@ -34,6 +34,7 @@ MessageBar::MessageBar(QWidget* parent) : QFrame(parent) {
   column->addWidget(details_);
   action_ = new QPushButton;
   action_->setObjectName(QStringLiteral("messageBar.action"));
+  action_->setAccessibleName(tr("What can be done"));
   auto* close = new QToolButton;
   close->setObjectName(QStringLiteral("messageBar.close"));
   close->setAccessibleName(tr("Close message"));

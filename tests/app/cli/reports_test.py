@@ -266,7 +266,7 @@ class Reports(unittest.TestCase):
             result = fusebox(command, "--help")
             self.assertEqual(result.returncode, 0, command)
         for wrong in (["nonsense"], ["--nonsense"], ["summary"], ["query", self.session], ["diagram", self.session],
-                      ["run"], ["run", "--engine", "other", "x.py"], ["debug", "x.py"], ["compare", "a"]):
+                      ["run"], ["run", "--engine", "other", "x.py"], ["debug"], ["compare", "a"]):
             result = fusebox(*wrong)
             self.assertEqual(result.returncode, 2, wrong)
             self.assertTrue(result.stderr)

@@ -107,8 +107,8 @@ class OtherTracesTest : public QObject {
     COMPARE_ROWS(in_, "SELECT kind, name, start_ns, dur_ns FROM cpu_events ORDER BY start_ns",
                  "python,outer,2000,7000;instant,mark,2500,0;span,open,9500,0");
     COMPARE_ROWS(in_,
-                 "SELECT g.name, g.start_ns, g.dur_ns, g.correlation, t.name FROM gpu_events g JOIN launches "
-                 "USING(launch_id) JOIN threads t USING(thread)",
+                 "SELECT g.name, g.start_ns, g.dur_ns, g.correlation, t.name FROM gpu_events g JOIN threads t "
+                 "ON t.thread = g.lane JOIN launches USING(launch_id)",
                  "triton_poi_0,3000,2000,77,main · stream 7");
     COMPARE_ROWS(in_, "SELECT what, count FROM losses ORDER BY what",
                  "dropped_packets,1;other_packets,1;unfinished_spans,1;unmatched_ends,1");
