@@ -347,6 +347,8 @@ std::shared_ptr<Entry> EntryMaker::make(bool* failed) {
     compile_ = recorder_->beginCompile(std::move(row));
   }
   constexpr uint32_t kStops = debug::bit(debug::Kind::Compile) | debug::bit(debug::Kind::Recompile);
+  // While the program is stopped, its session shows where.
+  if (recorder_ && debug::armedAny(kStops)) recorder_->flush();
   askedToSkip_ = debug::armedAny(kStops) && stopAtCompile(isRecompile, state_, point_.compiled);
   Segment segment;
   if (!capture(&segment)) {

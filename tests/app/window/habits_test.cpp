@@ -123,6 +123,8 @@ class HabitsTest : public QObject {
     QStringList blank;
     for (QWidget* widget : window_->findChildren<QWidget*>()) {
       if (!takesFocus(widget)) continue;
+      // Qt keeps tab bars that docks no longer use.
+      if (const auto* bar = qobject_cast<const QTabBar*>(widget); bar && bar->count() == 0) continue;
       ++seen;
       QAccessibleInterface* access = QAccessible::queryAccessibleInterface(widget);
       const QString name = access ? access->text(QAccessible::Name) : QString();
