@@ -13,6 +13,7 @@
 #include "engine/compiled_region.h"
 #include "engine/kernel_code.h"
 #include "engine/kernel_tuning.h"
+#include "engine/record/graph_rows.h"
 #include "engine/inductor/lowered_graph.h"
 #include "engine/runtime/compiled_graph.h"
 #include "engine/runtime/gpu/gpu_compiler.h"
@@ -176,6 +177,18 @@ std::string unknownNames(const inductor::Schedule& schedule) {
   return text;
 }
 
+/// The user's line of each kernel of a program, or null: that of the first node it was made from.
+std::vector<const graph::SourceLine*> kernelPlaces(const graph::Graph& graph, const inductor::LoweredGraph& lowered,
+                                                   const inductor::Schedule& schedule) {
+  std::vector<const graph::SourceLine*> places(schedule.program.kernels.size());
+  for (const inductor::FusionGroup& group : schedule.groups) {
+    if (group.kernel < 0 || places[static_cast<size_t>(group.kernel)]) continue;
+    const auto& origins = lowered.operations[static_cast<size_t>(group.operations.front())].origins;
+    if (!origins.empty()) places[static_cast<size_t>(group.kernel)] = record::placeOf(graph.node(origins.front()));
+  }
+  return places;
+}
+
 /// The whole of TorchInductor's role, on one screen.
 Result<std::shared_ptr<CompiledRegion>> compileGraph(const graph::Graph& traced, const std::vector<at::Tensor>& constants,
                                                      const char* direction, const CompileOptions& options,
@@ -209,7 +222,8 @@ Result<std::shared_ptr<CompiledRegion>> compileGraph(const graph::Graph& traced,
 
   if (std::any_of(code->gpu.begin(), code->gpu.end(), [](const auto& kernel) { return kernel != nullptr; })) {
     auto tuned = stages.run(Phase::Codegen, "launch shapes", [&]() -> Result<int> {
-      return tuneKernels(schedule->program, code->gpu, options.maxAutotune ? kTunedBytesMaxAutotune : kTunedBytes, options.compile);
+      return tuneKernels(schedule->program, code->gpu, options.maxAutotune ? kTunedBytesMaxAutotune : kTunedBytes, options.compile,
+                         kernelPlaces(*postGrad, *lowered, *schedule));
     }, [](StageTimer& timer, int timed) { timer.detail(std::to_string(timed) + " kernels timed"); });
     if (!tuned) return tl::unexpected(tuned.error());
   }

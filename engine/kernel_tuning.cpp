@@ -12,7 +12,9 @@
 #include <thread>
 
 #include "engine/codegen/gpu/launch_shape.h"
+#include "engine/record/gpu_recording.h"
 #include "engine/runtime/gpu/gpu_compiler.h"
+#include "engine/support/clock.h"
 
 namespace fusebox {
 namespace {
@@ -121,6 +123,25 @@ class Bench {
   void *begin_ = nullptr, *end_ = nullptr;
 };
 
+/// Shows the GPU's work while it lives as an operator of the user's line, not of the program's own.
+class TimingSpan {
+ public:
+  explicit TimingSpan(const graph::SourceLine* place) : recording_(record::GpuRecording::active()) {
+    if (recording_) number_ = recording_->operatorNumber("autotune", place ? place->file : std::string(), place ? place->line : 0);
+  }
+  ~TimingSpan() {
+    if (auto* recorder = record::Recorder::active(); recorder && recording_)
+      recorder->launch(number_, record::kOperatorTag, startNs_, nowNs() - startNs_, 0);
+  }
+  TimingSpan(const TimingSpan&) = delete;
+  TimingSpan& operator=(const TimingSpan&) = delete;
+
+ private:
+  record::GpuRecording* recording_;
+  record::Id number_ = 0;
+  int64_t startNs_ = nowNs();
+};
+
 /// Times the candidates in turns; the quickest, or the rules' where it is hardly slower.
 const Candidate& quickest(Subject& subject, Bench& bench) {
   for (int round = 0; round < kRounds; ++round)
@@ -135,7 +156,8 @@ const Candidate& quickest(Subject& subject, Bench& bench) {
 
 }  // namespace
 
-int tuneKernels(const inductor::Program& program, std::vector<std::shared_ptr<GpuKernel>>& kernels, int64_t leastBytes, record::Id compile) {
+int tuneKernels(const inductor::Program& program, std::vector<std::shared_ptr<GpuKernel>>& kernels, int64_t leastBytes, record::Id compile,
+                const std::vector<const graph::SourceLine*>& places) {
   std::vector<Subject> subjects;
   auto& compiler = runtime::gpu::GpuCompiler::instance();
   for (size_t i = 0; i < kernels.size(); ++i) {
@@ -153,6 +175,7 @@ int tuneKernels(const inductor::Program& program, std::vector<std::shared_ptr<Gp
   for (Subject& subject : subjects) {
     const Kernel& kernel = program.kernels[subject.position];
     try {
+      TimingSpan span(places[subject.position]);
       Bench bench(kernel, **CudaDriver::get());
       const Candidate& best = quickest(subject, bench);
       best.kernel->setTuned();
