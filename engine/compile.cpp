@@ -15,6 +15,7 @@
 #include "engine/kernel_tuning.h"
 #include "engine/record/graph_rows.h"
 #include "engine/inductor/lowered_graph.h"
+#include "engine/inductor/saved_layout.h"
 #include "engine/runtime/compiled_graph.h"
 #include "engine/runtime/gpu/gpu_compiler.h"
 #include "engine/debug/site.h"
@@ -192,7 +193,7 @@ std::vector<const graph::SourceLine*> kernelPlaces(const graph::Graph& graph, co
 /// The whole of TorchInductor's role, on one screen.
 Result<std::shared_ptr<CompiledRegion>> compileGraph(const graph::Graph& traced, const std::vector<at::Tensor>& constants,
                                                      const char* direction, const CompileOptions& options,
-                                                     const record::GraphSnapshot& source) {
+                                                     const record::GraphSnapshot& source, size_t firstSaved = std::numeric_limits<size_t>::max()) {
   Stages stages(options.compile);
   std::vector<inductor::PassLog> passes;
   auto postGrad = stages.from(traced).run(Phase::Inductor, "graph passes", [&] { return inductor::runGraphPasses(traced, &passes, skippedPasses()); },
@@ -202,7 +203,9 @@ Result<std::shared_ptr<CompiledRegion>> compileGraph(const graph::Graph& traced,
                              });
   if (!postGrad) return tl::unexpected(postGrad.error());
 
-  auto lowered = stages.from(*postGrad).run(Phase::Inductor, "lowering", [&] { return inductor::lower(*postGrad, lowerOptions(options.backend, options.fallbackRandom)); },
+  inductor::LowerOptions target = lowerOptions(options.backend, options.fallbackRandom);
+  target.firstSaved = firstSaved;
+  auto lowered = stages.from(*postGrad).run(Phase::Inductor, "lowering", [&] { return inductor::lower(*postGrad, target); },
                             [&](StageTimer& timer, const inductor::LoweredGraph& made) {
                               timer.nodes(count(postGrad->nodes().size()), count(made.operations.size()));
                               timer.detail(std::to_string(made.operations.size()) + " operations");
@@ -252,10 +255,13 @@ aot::Executor eagerExecutor(const graph::Graph& traced, const std::vector<at::Te
   };
 }
 
+/// `made` receives the compiled region, if there is one.
 aot::Executor makeExecutor(const graph::Graph& traced, const std::vector<at::Tensor>& constants, const char* direction,
-                           const CompileOptions& options, const record::GraphSnapshot& source) {
+                           const CompileOptions& options, const record::GraphSnapshot& source,
+                           size_t firstSaved = std::numeric_limits<size_t>::max(), std::shared_ptr<CompiledRegion>* made = nullptr) {
   if (options.backend == Backend::AotEager) return eagerExecutor(traced, constants);
-  auto region = compileGraph(traced, constants, direction, options, source);
+  auto region = compileGraph(traced, constants, direction, options, source, firstSaved);
+  if (region && made) *made = *region;
   if (!region) {
     if (Recorder* recorder = Recorder::active()) recorder->loss("graph not compiled", 1, region.error().text());
     if (std::getenv("FUSEBOX_DEBUG")) std::fprintf(stderr, "fusebox: %s\n", region.error().text().c_str());
@@ -268,6 +274,29 @@ aot::Executor makeExecutor(const graph::Graph& traced, const std::vector<at::Ten
       throw aot::HookError{std::current_exception()};  // the program asked to be told
     }
   };
+}
+
+/// Position of the first forward result that only backward reads.
+size_t firstSaved(const aot::AotModule& module) {
+  int32_t seen = -1;
+  for (const auto& mutation : module.mutations) seen = std::max(seen, mutation.result);
+  for (const auto& output : module.outputs) {
+    using Kind = aot::OutputPlan::Kind;
+    if (output.kind == Kind::Graph || output.kind == Kind::ResultView) seen = std::max(seen, output.index);
+  }
+  for (int32_t tangent : module.tangents) seen = std::max(seen, tangent);
+  return static_cast<size_t>(seen + 1);
+}
+
+/// How the tensors that `module` saves lie in memory after the forward graph has run as `region`.
+std::vector<std::optional<graph::TensorMeta>> savedLayouts(const aot::AotModule& module, const CompiledRegion& region) {
+  std::vector<std::optional<graph::TensorMeta>> made(module.saved.size());
+  for (size_t i = 0; i < made.size(); ++i) {
+    if (module.saved[i].kind != aot::SavedPlan::Kind::Result) continue;
+    const auto* result = region.lowered().results[static_cast<size_t>(module.saved[i].index)].as<graph::ValueRef>();
+    if (result) made[i] = region.lowered().buffers[static_cast<size_t>(result->node)].meta;
+  }
+  return made;
 }
 
 }  // namespace
@@ -283,9 +312,11 @@ CompilerConfig& compilerConfig() {
 
 std::shared_ptr<aot::AotFunction> compileModule(std::shared_ptr<const aot::AotModule> module, const CompileOptions& options) {
   const TracedGraphs traced = recordTraced(*module, options.compile, options.name);
+  std::shared_ptr<CompiledRegion> region;
   aot::Executor forward = makeExecutor(module->forward, module->constants, module->backward ? "forward" : "inference", options,
-                                       traced.forward);
-  auto compileBackward = [options, traced](const aot::AotModule& m, const graph::Graph& gradients) -> Result<aot::Executor> {
+                                       traced.forward, firstSaved(*module), &region);
+  const auto laid = region ? savedLayouts(*module, *region) : std::vector<std::optional<graph::TensorMeta>>();
+  auto compileBackward = [options, traced, laid](const aot::AotModule& m, const graph::Graph& gradients) -> Result<aot::Executor> {
     CompileOptions backward = options;
     Recorder* recorder = Recorder::active();
     if (recorder) {
@@ -297,7 +328,8 @@ std::shared_ptr<aot::AotFunction> compileModule(std::shared_ptr<const aot::AotMo
       backward.compile = recorder->beginCompile(std::move(row));
     }
     const bool isRecorded = recorder == traced.recorder && &gradients == &*m.backward;
-    aot::Executor executor = makeExecutor(gradients, m.constants, "backward", backward, isRecorded ? traced.backward : record::GraphSnapshot{});
+    aot::Executor executor = makeExecutor(inductor::withSavedLayouts(gradients, laid), m.constants, "backward", backward,
+                                          isRecorded ? traced.backward : record::GraphSnapshot{});
     if (recorder) recorder->endCompile(backward.compile);
     return executor;
   };

@@ -84,6 +84,12 @@ void CompiledNode::save(const std::vector<at::Tensor>& inputs, const std::vector
   auto& module = *shared_->module;
   for (auto& t : inputs) inputs_.push_back({t, t.is_inference() ? 0 : t.unsafeGetTensorImpl()->version_counter().current_version()});
   for (auto& m : module.mutations) inputs_[static_cast<size_t>(m.input)] = {};  // their history is this node
+  std::call_once(shared_->savedOnce, [&] {
+    for (auto& plan : module.saved) {
+      const auto strides = (plan.kind == SavedPlan::Kind::Input ? inputs : results)[static_cast<size_t>(plan.index)].strides();
+      shared_->savedStrides.emplace_back(strides.begin(), strides.end());
+    }
+  });
   for (auto& plan : module.saved) {
     if (plan.kind == SavedPlan::Kind::Input) {
       saved_.emplace_back(inputs[plan.index], false);
@@ -98,6 +104,17 @@ void CompiledNode::save(const std::vector<at::Tensor>& inputs, const std::vector
     if (history && history != this) saved_.emplace_back(t.detach(), false);
     else saved_.emplace_back(t, history == this);
   }
+}
+
+at::Tensor CompiledNode::unpackSaved(size_t i) {
+  auto value = saved_[i].unpack(shared_from_this());
+  const c10::IntArrayRef strides = shared_->savedStrides[i];
+  if (value.strides() == strides) return value;
+  at::NoGradGuard noGrad;
+  auto distinct = value.detach();
+  for (int64_t d = 0; d < value.dim(); ++d)
+    if (strides[static_cast<size_t>(d)] == 0 && value.size(d) > 0) distinct = distinct.narrow(d, 0, 1);
+  return at::empty_strided(distinct.sizes(), strides, value.options()).copy_(distinct).expand(value.sizes());
 }
 
 bool CompiledNode::innerWatched() {
@@ -153,6 +170,7 @@ variable_list CompiledNode::differentiable(const SecondOrder& second, const std:
       values.push_back(tensor);
     } else {
       auto value = saved_[i].unpack(self);
+      if (module.joint.meta(module.saved[i].joint).tensor.isContiguous()) value = value.contiguous();
       auto& source = module.joint.node(module.saved[i].joint.node);
       auto position = std::find(module.gradInputs.begin(), module.gradInputs.end(), source.index);
       if (source.kind == graph::NodeKind::Placeholder && position != module.gradInputs.end()) {
@@ -206,8 +224,7 @@ variable_list CompiledNode::gradients(Gradients which, variable_list given) {
     if (second.refusal.empty()) return done(differentiable(second, prepare(code.given, given)));
   }
   variable_list inputs, results, kept;
-  auto self = shared_from_this();
-  for (auto& s : saved_) inputs.push_back(s.unpack(self));
+  for (size_t i = 0; i < saved_.size(); ++i) inputs.push_back(unpackSaved(i));
   if (again) kept = given;
   {
     ExecutorScope scope;

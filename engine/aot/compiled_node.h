@@ -28,6 +28,8 @@ struct AotFunction::Shared {
   std::shared_ptr<const AotModule> module;
   Executor forward;
   BackwardCompiler compileBackward;
+  std::once_flag savedOnce;
+  std::vector<c10::DimVector> savedStrides;  ///< of the tensors kept for backward, the same in every call; set with the first
   std::mutex mutex;
   std::array<GradientCode, kGradientsKinds> code;  ///< guarded by mutex; nothing changes once it is set
 
@@ -63,6 +65,8 @@ class CompiledNode : public torch::autograd::Node {
 
  private:
   std::vector<at::Tensor> prepare(const std::vector<graph::TensorMeta>& expected, const torch::autograd::variable_list& given) const;
+  /// What was saved for position `i`, with the strides that compiled code expects: hooks may have handed back others.
+  at::Tensor unpackSaved(size_t i);
   torch::autograd::variable_list differentiable(const SecondOrder& second, const std::vector<at::Tensor>& given);
   torch::autograd::variable_list refuseDoubleBackward(torch::autograd::variable_list gradients, const torch::autograd::variable_list& given,
                                                       const std::string& why) const;

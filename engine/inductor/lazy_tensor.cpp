@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 namespace fusebox::inductor {
 
@@ -49,9 +50,11 @@ IndexList freshIndex(const IndexList& sizes, const char* prefix) {
   return out;
 }
 
-std::optional<StridedLayout> stridedLayout(const LazyTensor& t) {
+namespace {
+
+/// As stridedLayout, of a formula too: as it will lie.
+std::optional<StridedLayout> viewLayout(const LazyTensor& t) {
   const Storage& s = *t.storage;
-  if (!s.isReal()) return std::nullopt;
   if (!t.reindex) return StridedLayout{s.meta.strides, s.offset};
   IndexList index;
   std::vector<Symbol> symbols;
@@ -77,6 +80,33 @@ std::optional<StridedLayout> stridedLayout(const LazyTensor& t) {
   }
   out.offset = rest;
   return out;
+}
+
+}  // namespace
+
+std::optional<StridedLayout> stridedLayout(const LazyTensor& t) {
+  if (!t.storage->isReal()) return std::nullopt;
+  return viewLayout(t);
+}
+
+std::optional<std::vector<SymExpr>> stridesInOrderOf(const LazyTensor& t, const IndexList& sizes) {
+  if (t.rank() != sizes.size()) return std::nullopt;
+  auto layout = viewLayout(t);
+  if (!layout) return std::nullopt;
+  std::vector<size_t> order(sizes.size());
+  std::iota(order.begin(), order.end(), 0);
+  for (size_t i : order)
+    if (layout->strides[i] == SymExpr(0) && !(sizes[i] == SymExpr(1))) return std::nullopt;
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return layout->strides[a].bounds().first > layout->strides[b].bounds().first;
+  });
+  std::vector<SymExpr> strides(sizes.size(), 1);
+  SymExpr running = 1;
+  for (size_t i = order.size(); i-- > 0;) {
+    strides[order[i]] = running;
+    running *= sizes[order[i]];
+  }
+  return strides;
 }
 
 std::vector<SymExpr> channelsLastStrides(const IndexList& sizes) {

@@ -58,6 +58,10 @@ std::optional<StridedLayout> stridedLayout(const LazyTensor& tensor);
 /// Address of an element of a storage in its buffer.
 SymExpr address(const Storage& storage, const IndexList& index);
 
+/// Strides of a dense tensor with `sizes` whose dimensions follow each other in memory as those of `tensor` do, through its view; nullopt
+/// where they have no such order (broadcast dimensions, views that are not strided). `tensor` may still be a formula.
+std::optional<std::vector<SymExpr>> stridesInOrderOf(const LazyTensor& tensor, const IndexList& sizes);
+
 /// Strides of a rank-4 tensor (batch, channels, height, width) whose channels are neighbours in memory.
 std::vector<SymExpr> channelsLastStrides(const IndexList& sizes);
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -71,6 +72,9 @@ struct LowerOptions {
   };
   /// Whether a device other than the CPU has code for an operation on values of a type.
   std::function<bool(const Device&, Op, DType)> hasCode = [](const Device&, Op, DType) { return true; };
+  /// Results from this position on are read by compiled code alone (tensors saved for backward): they may lie in memory otherwise than
+  /// traced, as the buffers of LoweredGraph::results say.
+  size_t firstSaved = std::numeric_limits<size_t>::max();
 };
 
 /// Lowers every node: to loops where a lowering exists, to an extern call (with the reason) where none does.

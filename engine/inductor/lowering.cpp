@@ -27,9 +27,8 @@ SymExpr reachable(const graph::TensorMeta& meta) {
   return last;
 }
 
-/// What is computed from an image that was laid channels-last for an extern call is best laid so too.
-bool isRelaidImage(const LazyTensor& t) {
-  return t.storage->relaid && t.rank() == 4 && !(t.sizes[2] == SymExpr(1) && t.sizes[3] == SymExpr(1));
+bool isChannelsLast(const graph::TensorMeta& meta) {
+  return meta.sizes.size() == 4 && !meta.isContiguous() && meta.strides == channelsLastStrides(meta.sizes);
 }
 
 bool onlySymbolic(const Node& node) {
@@ -115,9 +114,14 @@ LazyTensor Lowering::formula(const graph::TensorMeta& meta, ValueFn compute, con
   storage->meta = meta;
   storage->meta.storageOffset = 0;
   if (!isDense(meta)) storage->meta.strides = graph::contiguousStrides(meta.sizes);
-  if (meta.sizes.size() == 4 && std::any_of(reading.begin(), reading.end(), isRelaidImage)) {
-    storage->meta.strides = channelsLastStrides(meta.sizes);
+  // What is computed from an image that was laid otherwise for an extern call is best laid so too.
+  for (const LazyTensor& t : reading) {
+    if (!t.storage->relaid) continue;
+    auto strides = stridesInOrderOf(t, meta.sizes);
+    if (!strides) continue;
+    storage->meta.strides = std::move(*strides);
     storage->relaid = true;
+    break;
   }
   storage->compute = std::move(compute);
   storage->opCount = opCount;
@@ -330,8 +334,22 @@ Result<void> Lowering::lowerNode(const Node& node) {
   return {};
 }
 
+graph::TensorMeta Lowering::resultLayout(size_t position, const LazyTensor& value, graph::TensorMeta traced) const {
+  const bool free = position >= options_.firstSaved && traced.isContiguous();
+  if (free && value.storage->relaid && !value.reindex) traced.strides = value.storage->meta.strides;
+  return traced;
+}
+
+bool Lowering::isSeen(graph::ValueRef value) const {
+  const auto& results = graph_.nodes().back().args;
+  for (size_t i = 0; i < std::min(results.size(), options_.firstSaved); i++)
+    if (const auto* v = results[i].as<ValueRef>(); v && *v == value) return true;
+  return false;
+}
+
 Result<void> Lowering::emitResults(const Node& output) {
-  for (const graph::Argument& a : output.args) {
+  for (size_t i = 0; i < output.args.size(); i++) {
+    const graph::Argument& a = output.args[i];
     const auto* v = a.as<ValueRef>();
     if (!v) {
       out_.results.push_back(a);
@@ -340,7 +358,7 @@ Result<void> Lowering::emitResults(const Node& output) {
     const OutputMeta& m = graph_.meta(*v);
     if (m.kind == OutputMeta::Kind::SymInt) out_.results.emplace_back(m.scalar);
     else if (m.kind == OutputMeta::Kind::None) out_.results.emplace_back();
-    else out_.results.emplace_back(ValueRef{bufferFor(tensor(*v), m.tensor), 0});
+    else out_.results.emplace_back(ValueRef{bufferFor(tensor(*v), resultLayout(i, tensor(*v), m.tensor)), 0});
   }
   return {};
 }
@@ -361,7 +379,8 @@ Result<LoweredGraph> Lowering::run() {
           meta.storageOffset = 0;
           auto kind = node.kind == NodeKind::Placeholder ? LoweredBuffer::Kind::Input : LoweredBuffer::Kind::Constant;
           BufferId id = newBuffer(kind, meta, node.name, node.index);
-          values_[static_cast<size_t>(node.id)] = {bufferTensor(id, meta, -1)};
+          LazyTensor& value = values_[static_cast<size_t>(node.id)].emplace_back(bufferTensor(id, meta, -1));
+          value.storage->relaid = isChannelsLast(meta);
           break;
         }
         case NodeKind::Call:

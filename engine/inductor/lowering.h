@@ -42,6 +42,8 @@ class Lowering {
   const LazyTensor& tensor(const NodeArgs& args, size_t i) const { return tensor(args.ref(i)); }
   const graph::TensorMeta& meta(graph::ValueRef v) const { return graph_.meta(v).tensor; }
   const graph::Node& current() const { return *current_; }
+  /// Whether a value is a result that must lie in memory as it was traced.
+  bool isSeen(graph::ValueRef value) const;
   size_t userCount(graph::ValueRef v) const { return users_[static_cast<size_t>(v.node)].size(); }
 
   /// A tensor given by a formula. `reading` are the tensors it reads, for the accounting that decides when to make it real.
@@ -80,6 +82,8 @@ class Lowering {
   BufferId viewBuffer(BufferId base, const graph::TensorMeta& meta, const SymExpr& offset);
   graph::Argument externArgument(const graph::Argument& arg, ExternLayout layout, std::vector<BufferId>& reads);
   Result<void> emitResults(const graph::Node& output);
+  /// How result `position` is to lie in memory: as traced, or as it is laid where only compiled code reads it.
+  graph::TensorMeta resultLayout(size_t position, const LazyTensor& value, graph::TensorMeta traced) const;
 
   const graph::Graph& graph_;
   const LowerOptions& options_;

@@ -1,0 +1,68 @@
+"""Images in memory: convolutions may lie channels-last inside, but what the program sees lies as in eager."""
+
+import torch
+from torch import nn
+import torch.nn.functional as F
+from . import script
+
+
+class Images(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Conv2d(8, 32, 3, padding=1), nn.Conv2d(32, 32, 3, padding=1, stride=2)
+        self.depthwise, self.norm, self.last = nn.Conv2d(32, 32, 3, padding=1, groups=32), nn.BatchNorm2d(32), nn.Linear(32, 5)
+
+    def forward(self, x):
+        seen = torch.relu(self.norm(self.first(x)))
+        pooled = F.max_pool2d(F.gelu(self.second(seen)), 2)
+        mixed = self.depthwise(pooled) + pooled
+        return self.last(mixed.permute(0, 2, 3, 1)).mean((1, 2)), seen, mixed[:, ::2]
+
+
+@script
+def results_keep_the_strides_of_eager(compile):
+    net = Images().eval()
+    with torch.no_grad():
+        return compile(net)(torch.randn(2, 8, 24, 24))
+
+
+def step(net, run, x):
+    logits, seen, mixed = run(x)
+    (logits.square().sum() + seen.sin().mean() + mixed.mean()).backward()
+    return [logits, seen, mixed, x.grad, *(p.grad for p in net.parameters()), *net.buffers()]
+
+
+@script
+def gradients_keep_the_strides_of_parameters(compile):
+    net = Images()
+    return step(net, compile(net), torch.randn(2, 8, 24, 24, requires_grad=True))
+
+
+@script
+def gradients_of_a_channels_last_model(compile):
+    net = Images().to(memory_format=torch.channels_last)
+    return step(net, compile(net), torch.randn(2, 8, 24, 24).to(memory_format=torch.channels_last).requires_grad_())
+
+
+@script
+def saved_images_come_back_laid_otherwise_from_hooks(compile):
+    net = Images()
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t.contiguous().clone(), lambda t: t):
+        return step(net, compile(net), torch.randn(2, 8, 24, 24, requires_grad=True))
+
+
+@script
+def gradients_of_gradients_of_images(compile):
+    conv = nn.Conv2d(8, 32, 3, padding=1)
+    x = torch.randn(2, 8, 24, 24, requires_grad=True)
+    run = compile(lambda x: F.dropout(F.gelu(conv(x)), 0.0).square().mean())
+    (g,) = torch.autograd.grad(run(x), x, create_graph=True)
+    g.square().sum().backward()
+    return x.grad, conv.weight.grad
+
+
+@script
+def a_strided_window_of_an_image(compile):
+    conv = nn.Conv2d(8, 32, 3, padding=1)
+    x = torch.randn(2, 8, 24, 24)
+    return compile(lambda x: torch.as_strided(torch.relu(conv(x)), (4, 6), (100, 3), 7) + 1)(x)
