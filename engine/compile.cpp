@@ -5,7 +5,6 @@
 #include <atomic>
 #include <exception>
 #include <functional>
-#include <thread>
 
 #include "engine/codegen/cpu/jit.h"
 #include "engine/compile_alone.h"
@@ -22,6 +21,7 @@
 #include "engine/pipeline_stops.h"
 #include "engine/runtime/graph_interpreter.h"
 #include "engine/runtime/graph_tree.h"
+#include "engine/support/all_cores.h"
 #include "engine/traced_graphs.h"
 
 namespace fusebox {
@@ -118,24 +118,17 @@ Result<ProgramCode> generateCode(const inductor::Program& program) {
   ProgramCode code{std::vector<std::shared_ptr<codegen::cpu::CompiledKernel>>(count),
                    std::vector<std::shared_ptr<runtime::gpu::GpuKernel>>(count)};
   std::vector<Result<void>> outcomes(count);
-  std::atomic<size_t> next{0};
-  auto work = [&] {
-    for (size_t i; (i = next++) < count;) {
-      auto keep = [&](auto made, auto& place) {
-        if (made) place = std::move(*made);
-        else outcomes[i] = tl::unexpected(made.error());
-      };
-      const inductor::Kernel& kernel = program.kernels[i];
-      if (debug::armed(debug::Kind::KernelCompile)) stopAtKernel(kernel);
-      if (kernel.device.kind == graph::DeviceKind::Cuda) keep(gpu.compile(kernel), code.gpu[i]);
-      else keep((*jit)->compile(kernel), code.cpu[i]);
-      if (outcomes[i] && debug::armed(debug::Kind::KernelCompile)) stopAtKernel(kernel, [&] { return listingOf(**jit, code, i); });
-    }
-  };
-  std::vector<std::thread> threads;
-  for (size_t t = 1; t < std::min<size_t>(std::max(1u, std::thread::hardware_concurrency()), count); ++t) threads.emplace_back(work);
-  work();
-  for (std::thread& thread : threads) thread.join();
+  forEachOnAllCores(count, [&](size_t i) {
+    auto keep = [&](auto made, auto& place) {
+      if (made) place = std::move(*made);
+      else outcomes[i] = tl::unexpected(made.error());
+    };
+    const inductor::Kernel& kernel = program.kernels[i];
+    if (debug::armed(debug::Kind::KernelCompile)) stopAtKernel(kernel);
+    if (kernel.device.kind == graph::DeviceKind::Cuda) keep(gpu.compile(kernel), code.gpu[i]);
+    else keep((*jit)->compile(kernel), code.cpu[i]);
+    if (outcomes[i] && debug::armed(debug::Kind::KernelCompile)) stopAtKernel(kernel, [&] { return listingOf(**jit, code, i); });
+  });
   for (const auto& outcome : outcomes)
     if (!outcome) return tl::unexpected(outcome.error());
   return code;
@@ -267,6 +260,8 @@ aot::Executor makeExecutor(const graph::Graph& traced, const std::vector<at::Ten
     if (std::getenv("FUSEBOX_DEBUG")) std::fprintf(stderr, "fusebox: %s\n", region.error().text().c_str());
     return eagerExecutor(traced, constants);
   }
+  // Backward is called by the autograd engine, which hands errors to the program itself.
+  if (direction == std::string_view("backward")) return [region = *region](c10::ArrayRef<at::Tensor> inputs) { return region->run(inputs); };
   return [region = *region](c10::ArrayRef<at::Tensor> inputs) {
     try {
       return region->run(inputs);

@@ -25,7 +25,11 @@ struct Owners {
   std::mutex mutex;
   Recorder* recorder = nullptr;
   std::unordered_map<const CompiledKernel*, Owner> rows;
-  std::unordered_map<const runtime::gpu::GpuKernel*, record::Id> gpuRows;
+  struct GpuOwner {
+    record::Id id = 0;
+    std::shared_ptr<runtime::gpu::GpuKernel> kernel;
+  };
+  std::unordered_map<const runtime::gpu::GpuKernel*, GpuOwner> gpuRows;
 
   /// Ids of an earlier recording mean nothing in this one.
   void enter(Recorder* now) {
@@ -109,7 +113,7 @@ record::Id codeOwner(Recorder* recorder, const runtime::gpu::GpuKernel& kernel) 
   std::lock_guard lock(all.mutex);
   all.enter(recorder);
   const auto owner = all.gpuRows.find(&kernel);
-  return owner == all.gpuRows.end() ? 0 : owner->second;
+  return owner == all.gpuRows.end() ? 0 : owner->second.id;
 }
 
 void recordGpuCode(Recorder* recorder, record::Id id, std::shared_ptr<runtime::gpu::GpuKernel> kernel) {
@@ -117,7 +121,7 @@ void recordGpuCode(Recorder* recorder, record::Id id, std::shared_ptr<runtime::g
     Owners& all = owners();
     std::lock_guard lock(all.mutex);
     all.enter(recorder);
-    all.gpuRows.emplace(kernel.get(), id);
+    all.gpuRows.try_emplace(kernel.get(), Owners::GpuOwner{id, kernel});
   }
   // Whether or not its times are recorded: machine code can be looked at without them.
   if (auto* gpu = record::GpuRecording::active()) gpu->kernelBinary(id, kernel->cubin());

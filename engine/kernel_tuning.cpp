@@ -7,13 +7,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <limits>
-#include <thread>
 
 #include "engine/codegen/gpu/launch_shape.h"
 #include "engine/record/gpu_recording.h"
 #include "engine/runtime/gpu/gpu_compiler.h"
+#include "engine/support/all_cores.h"
 #include "engine/support/clock.h"
 
 namespace fusebox {
@@ -57,15 +56,10 @@ void generate(const inductor::Program& program, std::vector<Subject>& subjects) 
   for (Subject& subject : subjects)
     for (Candidate& candidate : subject.candidates)
       if (!candidate.kernel) jobs.emplace_back(&program.kernels[subject.position], &candidate);
-  std::atomic<size_t> next{0};
-  auto work = [&] {
-    for (size_t i; (i = next++) < jobs.size();)
-      if (auto made = runtime::gpu::GpuCompiler::instance().compileShape(*jobs[i].first, jobs[i].second->shape)) jobs[i].second->kernel = *made;
-  };
-  std::vector<std::thread> threads;
-  for (size_t t = 1; t < std::min<size_t>(std::max(1u, std::thread::hardware_concurrency()), jobs.size()); ++t) threads.emplace_back(work);
-  work();
-  for (std::thread& thread : threads) thread.join();
+  forEachOnAllCores(jobs.size(), [&](size_t i) {
+    auto [kernel, candidate] = jobs[i];
+    if (auto made = runtime::gpu::GpuCompiler::instance().compileShape(*kernel, candidate->shape)) candidate->kernel = *made;
+  });
 }
 
 /// Device memory of a kernel's buffers and the clock of a stream.

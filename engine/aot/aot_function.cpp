@@ -94,11 +94,6 @@ AotFunction::AotFunction(std::shared_ptr<const AotModule> module, Executor forwa
 
 AotFunction::~AotFunction() = default;
 
-bool AotFunction::backwardCompiled() const {
-  std::lock_guard lock(shared_->mutex);
-  return shared_->code[static_cast<size_t>(Gradients::OfInputs)].executor != nullptr;
-}
-
 std::vector<at::Tensor> AotFunction::call(const std::vector<at::Tensor>& inputs) const {
   auto& module = *module_;
   TORCH_CHECK(!mutationsOverlap(module, inputs), "Fusebox: an input that the compiled function writes to shares memory with another input");

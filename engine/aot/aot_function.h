@@ -21,7 +21,7 @@ using Executor = std::function<std::vector<at::Tensor>(c10::ArrayRef<at::Tensor>
 /// the autograd engine uses. `graph` is gone afterwards.
 using BackwardCompiler = std::function<Result<Executor>(const AotModule& module, const graph::Graph& graph)>;
 
-/// What a saved-tensor hook of the program raised (checkpoint stops its recomputation so): it is the program's own and must reach it.
+/// What is the program's own and must reach it: raised by a saved-tensor hook (checkpoint stops its recomputation so), or asked for.
 struct HookError {
   std::exception_ptr error;
 };
@@ -34,13 +34,11 @@ class AotFunction {
   ~AotFunction();
 
   /// `inputs` in the order of the trace's inputs; result in the order of finishTrace's outputs. Grad mode must be what it was while
-  /// tracing (capture guards it). Throws c10::Error when a mutated input overlaps another input and did not while tracing, HookError when a saved-tensor hook raised.
+  /// tracing (capture guards it). Throws c10::Error when a mutated input overlaps another input and did not while tracing, HookError when
+  /// a saved-tensor hook raised or the program asked to be told of a refusal (triton.cudagraph_or_error).
   std::vector<at::Tensor> call(const std::vector<at::Tensor>& inputs) const;
 
   const AotModule& module() const { return *module_; }
-  bool hasBackward() const { return module_->backward.has_value(); }
-  /// Whether gradients already forced the backward graph to be compiled.
-  bool backwardCompiled() const;
 
   struct Shared;  ///< what autograd nodes keep alive
 

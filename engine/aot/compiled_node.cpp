@@ -77,19 +77,30 @@ bool isWatched(torch::autograd::Node& node) {
 
 }  // namespace
 
+/// An input as it is now. Written to in place it may get a history that leads to the node which keeps it: only leaves with a gradient,
+/// which cannot, are kept as they are.
+CompiledNode::Input CompiledNode::keptInput(const at::Tensor& input) {
+  if (!input.defined() || input.is_inference()) return {input, 0};
+  const uint32_t version = input.unsafeGetTensorImpl()->version_counter().current_version();
+  return {input.is_leaf() && input.requires_grad() ? input : input.detach(), version};
+}
+
 CompiledNode::CompiledNode(std::shared_ptr<AotFunction::Shared> shared, torch::autograd::edge_list next)
     : Node(std::move(next)), shared_(std::move(shared)) {}
 
 void CompiledNode::save(const std::vector<at::Tensor>& inputs, const std::vector<at::Tensor>& results) {
   auto& module = *shared_->module;
-  for (auto& t : inputs) inputs_.push_back({t, t.is_inference() ? 0 : t.unsafeGetTensorImpl()->version_counter().current_version()});
-  for (auto& m : module.mutations) inputs_[static_cast<size_t>(m.input)] = {};  // their history is this node
   std::call_once(shared_->savedOnce, [&] {
+    shared_->differentiatedFrom = inputsOfSecondOrder(module);
     for (auto& plan : module.saved) {
-      const auto strides = (plan.kind == SavedPlan::Kind::Input ? inputs : results)[static_cast<size_t>(plan.index)].strides();
+      const at::Tensor& tensor = (plan.kind == SavedPlan::Kind::Input ? inputs : results)[static_cast<size_t>(plan.index)];
+      const auto strides = tensor.defined() ? tensor.strides() : c10::IntArrayRef();
       shared_->savedStrides.emplace_back(strides.begin(), strides.end());
     }
   });
+  inputs_.resize(inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (shared_->differentiatedFrom[i]) inputs_[i] = keptInput(inputs[i]);
   for (auto& plan : module.saved) {
     if (plan.kind == SavedPlan::Kind::Input) {
       saved_.emplace_back(inputs[plan.index], false);
@@ -109,7 +120,7 @@ void CompiledNode::save(const std::vector<at::Tensor>& inputs, const std::vector
 at::Tensor CompiledNode::unpackSaved(size_t i) {
   auto value = saved_[i].unpack(shared_from_this());
   const c10::IntArrayRef strides = shared_->savedStrides[i];
-  if (value.strides() == strides) return value;
+  if (!value.defined() || value.strides() == strides) return value;
   at::NoGradGuard noGrad;
   auto distinct = value.detach();
   for (int64_t d = 0; d < value.dim(); ++d)
@@ -153,6 +164,15 @@ std::vector<at::Tensor> CompiledNode::prepare(const std::vector<graph::TensorMet
   return made;
 }
 
+at::Tensor CompiledNode::withHistory(const at::Tensor& value, int32_t input) const {
+  auto& wanted = shared_->module->gradInputs;
+  auto position = std::find(wanted.begin(), wanted.end(), input);
+  if (position == wanted.end() || (value.is_leaf() && value.requires_grad())) return value;
+  auto made = value.detach();
+  torch::autograd::impl::set_gradient_edge(made, next_edge(static_cast<size_t>(position - wanted.begin())));
+  return made;
+}
+
 variable_list CompiledNode::differentiable(const SecondOrder& second, const std::vector<at::Tensor>& given) {
   using Feed = SecondOrder::Feed;
   auto& module = *shared_->module;
@@ -164,21 +184,20 @@ variable_list CompiledNode::differentiable(const SecondOrder& second, const std:
       values.push_back(given[i]);
     } else if (feed.kind == Feed::Kind::Input) {
       auto& [tensor, version] = inputs_[i];
+      if (!tensor.defined()) {  // nothing reads it
+        values.emplace_back();
+        continue;
+      }
       TORCH_CHECK(tensor.is_inference() || tensor._version() == version,
                   "one of the variables needed for gradient computation has been modified by an inplace operation: an input of a compiled "
                   "function, of shape ", tensor.sizes(), ", is at version ", tensor._version(), "; expected version ", version, " instead.");
-      values.push_back(tensor);
+      values.push_back(withHistory(tensor, feed.index));
     } else {
       auto value = saved_[i].unpack(self);
       if (module.joint.meta(module.saved[i].joint).tensor.isContiguous()) value = value.contiguous();
       auto& source = module.joint.node(module.saved[i].joint.node);
-      auto position = std::find(module.gradInputs.begin(), module.gradInputs.end(), source.index);
-      if (source.kind == graph::NodeKind::Placeholder && position != module.gradInputs.end()) {
-        // A copy of an input that was overwritten has the history that the input had.
-        value = value.detach();
-        torch::autograd::impl::set_gradient_edge(value, next_edge(static_cast<size_t>(position - module.gradInputs.begin())));
-      }
-      values.push_back(value);
+      // A copy of an input that was overwritten has the history that the input had.
+      values.push_back(source.kind == graph::NodeKind::Placeholder ? withHistory(value, source.index) : value);
     }
   }
   auto results = runtime::runDifferentiable(second.graph, values, module.constants);

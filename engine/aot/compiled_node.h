@@ -30,6 +30,7 @@ struct AotFunction::Shared {
   BackwardCompiler compileBackward;
   std::once_flag savedOnce;
   std::vector<c10::DimVector> savedStrides;  ///< of the tensors kept for backward, the same in every call; set with the first
+  std::vector<bool> differentiatedFrom;      ///< inputs that gradients of gradients start from; set with the first call
   std::mutex mutex;
   std::array<GradientCode, kGradientsKinds> code;  ///< guarded by mutex; nothing changes once it is set
 
@@ -71,14 +72,18 @@ class CompiledNode : public torch::autograd::Node {
   torch::autograd::variable_list refuseDoubleBackward(torch::autograd::variable_list gradients, const torch::autograd::variable_list& given,
                                                       const std::string& why) const;
 
-  std::shared_ptr<AotFunction::Shared> shared_;
   struct Input {
     at::Tensor tensor;
     uint32_t version = 0;
   };
+  static Input keptInput(const at::Tensor& input);
+  /// `value`, which is input `input` or a copy of it, with the history that the input had in this call.
+  at::Tensor withHistory(const at::Tensor& value, int32_t input) const;
+
+  std::shared_ptr<AotFunction::Shared> shared_;
   std::vector<torch::autograd::SavedVariable> saved_;
   bool released_ = false;
-  std::vector<Input> inputs_;  ///< all that are not written to: what differentiating again starts from
+  std::vector<Input> inputs_;  ///< those that differentiating again starts from
   std::mutex mutex_;
 
   std::vector<std::weak_ptr<torch::autograd::Node>> inner_;

@@ -38,13 +38,16 @@ std::vector<Boundary> boundariesOf(const AotModule& module, Gradients which, std
   return made;
 }
 
-/// A value that can be neither given nor computed, among those that `results` need; empty: none.
-std::string unavailable(const graph::Graph& joint, const std::vector<Boundary>& boundaries, const std::vector<std::optional<ValueRef>>& results) {
+/// A value that can be neither given nor computed, among those that `results` need; empty: none. `read` receives the boundaries that are
+/// needed.
+std::string unavailable(const graph::Graph& joint, const std::vector<Boundary>& boundaries, const std::vector<std::optional<ValueRef>>& results,
+                        std::set<ValueRef>* read = nullptr) {
   std::set<ValueRef> given;
   for (auto& b : boundaries) given.insert(b.value);
   std::vector<bool> needed(joint.nodes().size());
   auto need = [&](ValueRef v) {
     if (!given.count(v)) needed[static_cast<size_t>(v.node)] = true;
+    else if (read) read->insert(v);
   };
   for (auto& r : results)
     if (r) need(*r);
@@ -70,6 +73,21 @@ SecondOrder makeSecondOrder(const AotModule& module, Gradients which) {
   auto gradients = computedGradients(module, which);
   made.refusal = unavailable(module.joint, boundaries, gradients);
   if (made.refusal.empty()) made.graph = extractGraph(module.joint, boundaries, gradients, [](const graph::Node&) { return false; });
+  return made;
+}
+
+std::vector<bool> inputsOfSecondOrder(const AotModule& module) {
+  std::vector<bool> made(module.inputs.size());
+  if (module.opaqueHistory) return made;
+  for (size_t which = 0; which < kGradientsKinds; ++which) {
+    if (which != static_cast<size_t>(Gradients::OfInputs) && module.inner.empty()) continue;
+    std::vector<Feed> feeds;
+    std::set<ValueRef> read;
+    const auto boundaries = boundariesOf(module, static_cast<Gradients>(which), feeds);
+    if (!unavailable(module.joint, boundaries, computedGradients(module, static_cast<Gradients>(which)), &read).empty()) continue;
+    for (size_t i = 0; i < feeds.size(); ++i)
+      if (feeds[i].kind == Feed::Kind::Input && read.count(boundaries[i].value)) made[static_cast<size_t>(feeds[i].index)] = true;
+  }
   return made;
 }
 

@@ -23,4 +23,7 @@ struct SecondOrder {
 
 SecondOrder makeSecondOrder(const AotModule& module, Gradients which);
 
+/// For every input of the module, whether such graphs read it.
+std::vector<bool> inputsOfSecondOrder(const AotModule& module);
+
 }  // namespace fusebox::aot

@@ -18,7 +18,6 @@ RuleRows containerRules();
 RuleRows typeRules();
 RuleRows iteratorRules();
 RuleRows torchRules();
-RuleRows slotRules();
 
 /// Shared rules.
 PyRef rulePure(Evaluation& e, PyObject* callable, const CallArguments& a);    ///< run for real on exposed arguments

@@ -86,8 +86,6 @@ class Evaluation final : public Operations {
   /// of a tuple or list and the same for its parts): what the program never looks at is not guarded. False: nothing was done.
   bool assignUnread(Frame& root, PyObject* value, const Source* source);
   void noteTraceback(Frame& frame) override;
-  /// Root instruction at which the last exception that a handler of the root frame took was raised; -1: none.
-  int64_t lastRaise() const { return lastRaise_; }
 
   // --- values (values.cpp) ----------------------------------------------------------------------------------------
   /// The value at a source as the program sees it: guarded, known, tensors as stand-ins.
@@ -172,7 +170,6 @@ class Evaluation final : public Operations {
   [[noreturn]] void breakHere(std::string kind, std::string reason, std::string hint = {});
   /// Throws if a C call stopped at something that cannot be traced; the error indicator is cleared.
   void throwIfBreak();
-  [[noreturn]] void breakBefore(Origin& made, std::string kind, std::string reason, std::string hint = {});
   Place place() const;
   std::vector<Place> stackPlaces() const;
   /// Where the callers of the innermost frame are, shared between the guards made there; null in the root frame.
@@ -197,7 +194,6 @@ class Evaluation final : public Operations {
  private:
   friend class RecipeMaker;
   struct Modes;
-  bool equalsConstant(PyObject* object) const;
   const Source* unreadSource(const Frame& f, size_t local) { return f.unreadSource[local] ? f.unreadSource[local] : sources().local(static_cast<int>(local)); }
   /// An iterator that existed before: looked ahead of while capturing, advanced when the graph has run.
   struct Ahead {
@@ -224,7 +220,6 @@ class Evaluation final : public Operations {
   void guardMethodOf(PyObject* method, const Source* source);
   /// The object that a builtin method is bound to, as the program sees it.
   PyRef selfOf(PyObject* method);
-  const Source* adoptSource(PyObject* object, const Source* source);
   PyRef exposeSequence(PyObject* object, Origin* origin);
   PyRef exposeDict(PyObject* object, Origin* origin);
   PyRef exposeSet(PyObject* object, Origin* origin);
@@ -253,7 +248,7 @@ class Evaluation final : public Operations {
   Frame* frame_ = nullptr;
   int64_t rootCount_ = 0, stopAt_ = -1, bytecodes_ = 0, frames_ = 0;
   int depth_ = 0;
-  int64_t lastRaise_ = -1;
+  int64_t lastRaise_ = -1;  ///< root instruction at which the last exception that a handler of the root frame took was raised
   PyRef raised_;                 ///< the exception that left a frame last
   std::vector<Place> raisedAt_;  ///< and where it was raised, outermost first
   void noteRaise();

@@ -35,9 +35,6 @@ class GuardSet {
   bool add(Guard guard);
 
   // The common ones, short.
-  bool typeMatch(const Source* s, PyObject* type, const Place& p) { return addKind(GuardKind::TypeMatch, s, type, p); }
-  bool idMatch(const Source* s, PyObject* o, const Place& p) { return addKind(GuardKind::IdMatch, s, o, p); }
-  bool constantMatch(const Source* s, PyObject* v, const Place& p) { return addKind(GuardKind::ConstantMatch, s, v, p); }
   bool tensorMatch(const Source* s, PyObject* t, const Place& p) { return addKind(GuardKind::TensorMatch, s, t, p); }
   bool typeVersion(const Source* s, PyObject* type, const Place& p) { return addKind(GuardKind::TypeVersion, s, type, p); }
   bool addKind(GuardKind kind, const Source* source, PyObject* expected, const Place& place, int64_t number = 0);

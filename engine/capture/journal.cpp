@@ -224,7 +224,6 @@ std::vector<SideEffect> Journal::effects(const std::function<RecipePtr(PyObject*
 }
 
 void Journal::undo() {
-  for (auto it = undo_.rbegin(); it != undo_.rend(); ++it) (*it)();
   for (auto it = slots_.rbegin(); it != slots_.rend(); ++it)
     if (PyObject_GenericSetAttr(it->object.get(), it->name.get(), it->value.get()) < 0) PyErr_Clear();
   for (auto it = entries_.rbegin(); it != entries_.rend(); ++it) restore(it->container.get(), it->snapshot.get());

@@ -24,8 +24,6 @@ class Journal {
   bool written(PyObject* container) const;
   /// What the container held at the frame's entry; null when it was not written.
   PyObject* original(PyObject* container) const;
-  /// Something else to take back, last first.
-  void onUndo(std::function<void()> action) { undo_.push_back(std::move(action)); }
   bool empty() const { return entries_.empty() && slots_.empty(); }
 
   /// Effects in the order of first writes. `recipe` makes the recipe of a value, `source` that of a written object.
@@ -51,7 +49,6 @@ class Journal {
   const Entry* find(PyObject* container) const;
   std::vector<Entry> entries_;
   std::vector<SlotEntry> slots_;
-  std::vector<std::function<void()>> undo_;
 };
 
 }  // namespace fusebox::capture

@@ -30,7 +30,6 @@ class SourceTable {
   const Source* sequenceItem(const Source* base, int64_t i) { return derived(Source::Kind::SequenceItem, base, nullptr, i); }
   const Source* slotAttr(const Source* base, PyObject* name) { return derived(Source::Kind::SlotAttr, base, name); }
   const Source* attr(const Source* base, PyObject* name) { return derived(Source::Kind::Attr, base, name); }
-  const Source* typeOf(const Source* base) { return derived(Source::Kind::TypeOf, base); }
   const Source* tensorGrad(const Source* base) { return derived(Source::Kind::TensorGrad, base); }
 
   /// Any source that has a base; `key` (borrowed) and `index` as the kind asks.

@@ -44,7 +44,6 @@ class Lowering {
   const graph::Node& current() const { return *current_; }
   /// Whether a value is a result that must lie in memory as it was traced.
   bool isSeen(graph::ValueRef value) const;
-  size_t userCount(graph::ValueRef v) const { return users_[static_cast<size_t>(v.node)].size(); }
 
   /// A tensor given by a formula. `reading` are the tensors it reads, for the accounting that decides when to make it real.
   LazyTensor formula(const graph::TensorMeta& meta, ValueFn compute, const std::vector<LazyTensor>& reading, int opCount = 1,

@@ -65,8 +65,6 @@ class Rewriter {
 
   /// Declares output `i` of the node to be `value`, converted and laid out as the node's meta says.
   void output(size_t i, T value);
-  /// An output that nothing reads (a masked-out gradient).
-  void noOutput(size_t i) { (void)i; }
   std::vector<ValueRef> takeOutputs() { return std::move(outputs_); }
   /// Whether gradient `i` of a backward operator is asked for; `maskAt` is the position of output_mask.
   bool wanted(size_t maskAt, size_t i) const;

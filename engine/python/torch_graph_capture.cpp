@@ -68,6 +68,27 @@ class StreamScope {
   c10::Stream before_;
 };
 
+/// Python's warnings are off while alive. The GIL is held at both ends.
+class QuietWarnings {
+ public:
+  QuietWarnings() : scope_(py::module_::import("warnings").attr("catch_warnings")()) {
+    scope_.attr("__enter__")();
+    py::module_::import("warnings").attr("simplefilter")("ignore");
+  }
+  ~QuietWarnings() {
+    try {
+      scope_.attr("__exit__")(py::none(), py::none(), py::none());
+    } catch (py::error_already_set& error) {
+      error.discard_as_unraisable("fusebox: warnings");
+    }
+  }
+  QuietWarnings(const QuietWarnings&) = delete;
+  QuietWarnings& operator=(const QuietWarnings&) = delete;
+
+ private:
+  py::object scope_;
+};
+
 void follow(c10::Stream later, c10::Stream earlier) {
   c10::Event event(later.device_type());
   event.record(earlier);
@@ -78,22 +99,23 @@ class TorchGraphCapture final : public runtime::GraphCapture {
  public:
   c10::DeviceType deviceType() const override { return c10::DeviceType::CUDA; }
 
-  void begin(c10::Device device) override {
+  bool begin(c10::Device device) override {
     const c10::Stream now = currentStream(device);
+    int capturing = 0;
+    check((*CudaDriver::get())->cuStreamGetCaptureInfo(now.native_handle(), &capturing, nullptr, nullptr, nullptr, nullptr),
+          "cuStreamGetCaptureInfo");
+    if (capturing) return false;
     auto [last, isFirst] = last_.try_emplace(device.index(), now);
     if (!isFirst && last->second != now) {
       const c10::DeviceGuard guard(device);
       follow(now, last->second);
       last->second = now;
     }
+    return true;
   }
 
   std::unique_ptr<CapturedWork> capture(c10::Device device, bool random, const std::function<void()>& work) override {
     const c10::impl::VirtualGuardImpl torch(device.type());
-    int capturing = 0;
-    check((*CudaDriver::get())->cuStreamGetCaptureInfo(currentStream(device).native_handle(), &capturing, nullptr, nullptr, nullptr, nullptr),
-          "cuStreamGetCaptureInfo");
-    TORCH_CHECK(!capturing, "the program itself captures a CUDA graph");
     auto side = side_.find(device.index());
     if (side == side_.end()) side = side_.emplace(device.index(), torch.getStreamFromGlobalPool(device)).first;
     follow(side->second, currentStream(device));
@@ -104,11 +126,8 @@ class TorchGraphCapture final : public runtime::GraphCapture {
     if (!pools_.count(device.index())) {
       pool_ = cuda.attr("graph_pool_handle")();
       // An empty graph holds the pool: torch gives one up for good with the last graph that uses it.
-      const py::object quiet = py::module_::import("warnings").attr("catch_warnings")();
-      quiet.attr("__enter__")();
-      py::module_::import("warnings").attr("simplefilter")("ignore");
+      const QuietWarnings quiet;
       holders_.push_back(captured(cuda, [] {}));
-      quiet.attr("__exit__")(py::none(), py::none(), py::none());
       pools_.emplace(device.index(), pool_);
     }
     pool_ = pools_.at(device.index());
@@ -150,7 +169,7 @@ class TorchGraphCapture final : public runtime::GraphCapture {
       const py::object generator = cuda.attr("default_generators")[py::int_(device_.index())];
       generator.attr("graphsafe_set_state")(generator.attr("clone_state")());
     });
-    kept_ = py::object();
+    takeKeptMemory();
   }
 
   void keepMemory(bool keep) override {
@@ -224,7 +243,7 @@ class SimulatedWork final : public CapturedWork {
 class SimulatedGraphCapture final : public runtime::GraphCapture {
  public:
   c10::DeviceType deviceType() const override { return c10::DeviceType::CPU; }
-  void begin(c10::Device) override {}
+  bool begin(c10::Device) override { return true; }
   std::unique_ptr<CapturedWork> capture(c10::Device, bool, const std::function<void()>& work) override {
     nodes_ = 0;
     work();

@@ -42,18 +42,6 @@ std::vector<at::Tensor> CompiledGraph::run(c10::ArrayRef<at::Tensor> inputs) {
   return lease.frame->run(inputs, sink_.load(std::memory_order_acquire));
 }
 
-int64_t CompiledGraph::scalarResult(size_t index, c10::ArrayRef<at::Tensor> inputs) const {
-  const graph::Argument& result = plan_->program.results.at(index);
-  if (auto* value = result.as<int64_t>()) return *value;
-  auto* expression = result.as<graph::SymExpr>();
-  TORCH_CHECK(expression, "fusebox: result ", index, " is not an integer");
-  SymbolBinding symbols;
-  for (const BufferPlan& buffer : plan_->buffers)
-    if (buffer.kind == inductor::ProgramBuffer::Kind::Input)
-      symbols.bind(*buffer.meta, inputs.at(static_cast<size_t>(buffer.index)));
-  return evaluateOrThrow(*expression, [&](graph::Symbol symbol) { return symbols.value(symbol); });
-}
-
 const inductor::Program& CompiledGraph::program() const { return plan_->program; }
 
 const std::vector<std::shared_ptr<codegen::cpu::CompiledKernel>>& CompiledGraph::kernels() const { return plan_->kernels; }

@@ -38,9 +38,6 @@ class CompiledGraph {
   /// through after everything taken has been given back.
   std::vector<at::Tensor> run(c10::ArrayRef<at::Tensor> inputs);
 
-  /// Value of the integer result `index` for these inputs.
-  int64_t scalarResult(size_t index, c10::ArrayRef<at::Tensor> inputs) const;
-
   /// Replays CUDA graphs from now on, where they can be recorded. Before the first run.
   void useGraphs(int recordLimit, bool orError);
   /// Told of recordings and replays, and at once of the recordings there are; null for none.

@@ -71,6 +71,7 @@ void Frame::recordWith(const CapturePlan& plan, GraphCapture& capture) {
 
 void Frame::dropInputs() {
   inputs_ = {};
+  stack_.clear();
   for (BufferId id : plan_.perCall) {
     BufferId base = id;
     while (plan_.buffers[at(base)].kind == Kind::View) base = plan_.buffers[at(base)].base;

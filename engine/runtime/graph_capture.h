@@ -29,8 +29,8 @@ class GraphCapture {
   /// Devices whose work it captures.
   virtual c10::DeviceType deviceType() const = 0;
   /// Before a recording or replay: work to come on torch's current stream waits for what was launched on another before, since
-  /// recordings share memory.
-  virtual void begin(c10::Device device) = 0;
+  /// recordings share memory. False, with nothing done, while the program itself captures that stream: the call is to run plainly.
+  virtual bool begin(c10::Device device) = 0;
   /// Carries out `work` under capture: it does not run, but is written down. What it allocates comes from a pool that all captures of
   /// a device share: free memory of one is taken by the next. `random`: it draws random numbers with torch's generator, whose state
   /// moves on with every launch as it would without a graph. Throws what `work` throws, and c10::Error where capture fails.

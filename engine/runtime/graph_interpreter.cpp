@@ -49,8 +49,9 @@ class Interpreter {
     if (node.outputs[0].kind != graph::OutputMeta::Kind::Tensor) return {};
     if (node.index < 0 || static_cast<size_t>(node.index) >= source.size())
       return fail(ErrorCode::InvalidArgument, "too few inputs or constants", node.name);
-    values_[static_cast<size_t>(slotOf({node.id, 0}))] = source[static_cast<size_t>(node.index)];
-    symbols_.bind(node.outputs[0].tensor, source[static_cast<size_t>(node.index)]);
+    const at::Tensor& value = source[static_cast<size_t>(node.index)];
+    values_[static_cast<size_t>(slotOf({node.id, 0}))] = value;
+    if (value.defined()) symbols_.bind(node.outputs[0].tensor, value);
     return {};
   }
 

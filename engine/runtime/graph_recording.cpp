@@ -154,12 +154,17 @@ std::vector<at::Tensor> GraphRecording::replay(c10::ArrayRef<at::Tensor> inputs,
     return handOut(inputs);
   }
   const std::vector<at::Tensor> now = replaceCopied(inputs);
-  frame_.bind(now);
-  for (size_t s = 0; s < work_.size(); ++s) {
-    if (work_[s]) work_[s]->launch();
-    else frame_.runSteps(cut_.stretches[s].begin, cut_.stretches[s].end, sink);
+  {
+    struct Bound {  // operators between the captured stretches may throw
+      Frame& frame;
+      ~Bound() { frame.dropInputs(); }
+    } bound{frame_};
+    frame_.bind(now);
+    for (size_t s = 0; s < work_.size(); ++s) {
+      if (work_[s]) work_[s]->launch();
+      else frame_.runSteps(cut_.stretches[s].begin, cut_.stretches[s].end, sink);
+    }
   }
-  frame_.dropInputs();
   return handOut(inputs);
 }
 
@@ -167,7 +172,7 @@ std::vector<at::Tensor> GraphRecording::replay(c10::ArrayRef<at::Tensor> inputs,
 c10::intrusive_ptr<c10::StorageImpl> GraphRecording::giveStorage(BufferId base) {
   for (Result& result : results_)
     if (result.base == base)
-      if (auto storage = result.given.lock()) return storage;
+      if (auto storage = inUse(result)) return storage;
   const at::Tensor& memory = kept_->tensors[at(base)];
   auto held = kept_;
   c10::DataPtr data(memory.storage().mutable_data(), held.release(),
@@ -228,17 +233,23 @@ std::vector<at::Tensor> GraphRecording::handOut(c10::ArrayRef<at::Tensor> inputs
   return made;
 }
 
+c10::intrusive_ptr<c10::StorageImpl> GraphRecording::inUse(const Result& result) const {
+  auto storage = result.given.lock();
+  if (storage && storage->data() != kept_->tensors[at(result.base)].storage().data()) storage.reset();
+  return storage;
+}
+
 int64_t GraphRecording::liveBytes() const {
   int64_t bytes = 0;
   for (const Result& result : results_)
-    if (auto storage = result.given.lock()) bytes += static_cast<int64_t>(storage->nbytes());
+    if (auto storage = inUse(result)) bytes += static_cast<int64_t>(storage->nbytes());
   return bytes;
 }
 
 void GraphRecording::moveResults() {
   for (Result& result : results_) {
-    auto storage = result.given.lock();
-    if (!storage || storage->data() != kept_->tensors[at(result.base)].storage().data()) continue;
+    auto storage = inUse(result);
+    if (!storage) continue;
     const at::Tensor& memory = kept_->tensors[at(result.base)];
     const auto bytes = static_cast<int64_t>(storage->nbytes());
     auto fresh = at::empty({bytes}, memory.options().dtype(at::kByte));

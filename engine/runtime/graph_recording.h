@@ -65,6 +65,8 @@ class GraphRecording {
   void captureStretch(const CaptureStretch& stretch, int32_t number);
   void runCaptured(const CaptureStretch& stretch, int32_t number);
   std::vector<at::Tensor> handOut(c10::ArrayRef<at::Tensor> inputs);
+  /// The storage that was handed out, while the program has it and it is still of the kept memory: resizing takes it away from there.
+  c10::intrusive_ptr<c10::StorageImpl> inUse(const Result& result) const;
   c10::intrusive_ptr<c10::StorageImpl> giveStorage(inductor::BufferId base);
 
   const RuntimePlan& plan_;

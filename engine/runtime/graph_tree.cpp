@@ -57,7 +57,7 @@ GraphTree::~GraphTree() {
 
 void GraphTree::tell(GraphListener* listener, GraphEvent event) {
   if (!listener) return;
-  event.cut = cut_ ? &*cut_ : nullptr;
+  if (event.kind != GraphEvent::Kind::Busy) event.cut = cut_ ? &*cut_ : nullptr;  // another thread may be making it then
   if (event.startNs == 0) event.startNs = nowNs();
   listener->event(listener, event);
 }
@@ -129,7 +129,10 @@ std::optional<std::vector<at::Tensor>> GraphTree::run(c10::ArrayRef<at::Tensor> 
     Working() { process().working = true; }
     ~Working() { process().working = false; }
   } working;
-  capture->begin(cut_->device);
+  if (!capture->begin(cut_->device)) {
+    if (!busyTold_.exchange(true)) tell(listener, {GraphEvent::Kind::Busy, "the program itself captures a CUDA graph"});
+    return std::nullopt;
+  }
   inputs_.clear();
   for (size_t i = 0; i < inputs.size(); ++i) inputs_.push_back(cut_->isCapturedInput[i] ? graphInput(inputs[i]) : gpu::GraphInput{});
   for (size_t b = 0; b < branches_.size(); ++b) states_[b].liveBytes = branches_[b].recording->liveBytes();

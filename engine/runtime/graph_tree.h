@@ -19,7 +19,7 @@ struct GraphEvent {
     Recorded,  ///< `recording` was made and run; `reason` says what made it necessary
     Stopped,   ///< no further recordings: limit reached, or capture failed
     Moved,     ///< results still in use were moved to memory of their own
-    Busy,      ///< another thread was replaying; ran plainly (told once)
+    Busy,      ///< another thread was replaying, or the program captures a graph of its own; ran plainly (told once)
   } kind = Kind::Refused;
   std::string reason;
   int32_t recording = -1;                    ///< number of the recording in its tree, counting from 0
@@ -79,7 +79,7 @@ class GraphTree {
   std::vector<gpu::GraphInput> inputs_;
   std::vector<gpu::RecordingState> states_;  ///< of branches_
   int32_t made_ = 0;
-  bool refused_ = false;
+  std::atomic<bool> refused_{false};         ///< read by threads that do not hold the lock of the process
   std::atomic<bool> busyTold_{false};
 };
 

@@ -76,16 +76,9 @@ int64_t PoolCache::keptBytes() const {
   return keptBytes_;
 }
 
-void PoolCache::setLimitBytes(int64_t bytes) {
-  std::vector<Block> evicted;
-  std::lock_guard lock(mutex_);
-  limitBytes_ = bytes;
-  evictLocked(evicted);
-}
-
 void PoolCache::evictLocked(std::vector<Block>& evicted) {
   size_t count = 0;
-  while (keptBytes_ > limitBytes_ && count < kept_.size()) {
+  while (keptBytes_ > kLimitBytes && count < kept_.size()) {
     keptBytes_ -= kept_[count].bytes;
     evicted.push_back(std::move(kept_[count++]));
   }

@@ -23,7 +23,7 @@ class PoolCache {
 
   /// A block of at least `bytes`; the smallest kept one that is large enough without wasting more than half of itself.
   Block acquire(int64_t bytes);
-  /// Keeps the block for later calls, dropping the blocks unused longest while more than limitBytes() are kept.
+  /// Keeps the block for later calls, dropping the blocks unused longest while more than kLimitBytes are kept.
   void release(Block block);
 
   /// An allocator of tensors whose memory comes from here and returns here. Worth it for sizes that malloc maps afresh each time.
@@ -33,15 +33,13 @@ class PoolCache {
   /// Frees every kept block; returns the bytes given back.
   int64_t trim();
   int64_t keptBytes() const;
-  int64_t limitBytes() const { return limitBytes_; }
-  void setLimitBytes(int64_t bytes);
 
  private:
   void evictLocked(std::vector<Block>& evicted);
   mutable std::mutex mutex_;
   std::vector<Block> kept_;  ///< least recently used first
   int64_t keptBytes_ = 0;
-  int64_t limitBytes_ = int64_t{1} << 30;
+  static constexpr int64_t kLimitBytes = int64_t{1} << 30;
 };
 
 }  // namespace fusebox::runtime

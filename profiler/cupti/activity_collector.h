@@ -18,7 +18,7 @@ namespace fusebox::cupti {
 struct CollectorOptions {
   size_t bufferBytes = size_t{2} << 20;
   int maxBuffers = 64;  ///< beyond these CUPTI drops records, and counts them
-  int flushMs = 20;     ///< how long a finished record may stay with CUPTI; 0: nobody flushes
+  int flushMs = 100;    ///< how long a finished record may stay with CUPTI; 0: nobody flushes
   /// Sees every record as it came, before it is decoded: what tests are made of.
   std::function<void(const std::byte* record, size_t bytes)> tap;
 };

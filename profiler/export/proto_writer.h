@@ -15,11 +15,6 @@ class ProtoWriter {
     varint(value);
     return *this;
   }
-  ProtoWriter& fixed64(uint32_t field, uint64_t value) {
-    varint(uint64_t{field} << 3 | 1);
-    for (int i = 0; i < 8; ++i) bytes_ += static_cast<char>(value >> (8 * i));
-    return *this;
-  }
   ProtoWriter& text(uint32_t field, std::string_view value) {
     varint(uint64_t{field} << 3 | 2);
     varint(value.size());

@@ -20,6 +20,7 @@
 #include "engine/codegen/cpu/kernel_emitter.h"
 #include "engine/codegen/cpu/machine_code.h"
 #include "engine/codegen/cpu/size_function.h"
+#include "engine/support/all_cores.h"
 
 namespace fusebox::codegen::cpu {
 namespace {
@@ -230,9 +231,13 @@ Result<std::shared_ptr<CompiledKernel>> OrcJit::compile(const inductor::Kernel& 
   entry->symbol = "kernel_" + kernel.name;  // the prefix keeps a kernel named "exp" apart from libm's
   Result<void> done = checkKernel(kernel);
   if (done) {
-    entry->plan = makePlan(kernel, traits_);
-    describe(*entry);
-    done = compileTier(*entry, options_.firstTier);
+    try {
+      entry->plan = makePlan(kernel, traits_);
+      describe(*entry);
+      done = compileTier(*entry, options_.firstTier);
+    } catch (const std::exception& error) {  // whoever waits for this entry must learn of it
+      done = fail(ErrorCode::Internal, error.what(), kernel.name);
+    }
   }
   if (!done) {
     entry->failed = true;
@@ -247,14 +252,7 @@ Result<std::shared_ptr<CompiledKernel>> OrcJit::compile(const inductor::Kernel& 
 std::vector<Result<std::shared_ptr<CompiledKernel>>> OrcJit::compileAll(const std::vector<inductor::Kernel>& kernels,
                                                                         int threads) {
   std::vector<Result<std::shared_ptr<CompiledKernel>>> results(kernels.size());
-  std::atomic<size_t> next{0};
-  auto run = [&] {
-    for (size_t i; (i = next++) < kernels.size();) results[i] = compile(kernels[i]);
-  };
-  std::vector<std::thread> pool;
-  for (int t = 1; t < std::min<int>(threads, static_cast<int>(kernels.size())); ++t) pool.emplace_back(run);
-  run();
-  for (std::thread& t : pool) t.join();
+  forEachOnAllCores(kernels.size(), [&](size_t i) { results[i] = compile(kernels[i]); }, static_cast<size_t>(std::max(1, threads)));
   return results;
 }
 

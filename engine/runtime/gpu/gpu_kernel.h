@@ -29,8 +29,6 @@ class GpuKernel {
   const std::string& cubin() const { return aligned_.cubin; }
   int64_t codeBytes() const { return static_cast<int64_t>(aligned_.cubin.size()); }
   int64_t compileNs() const { return compileNs_; }
-  /// How its launch departs from the rules.
-  const codegen::gpu::LaunchShape& launchShape() const { return launchShape_; }
   /// Whether launch shapes have been timed, and this one was the quickest.
   bool isTuned() const { return tuned_.load(std::memory_order_relaxed); }
   void setTuned() { tuned_.store(true, std::memory_order_relaxed); }

@@ -244,6 +244,60 @@ class CudaGraphs(unittest.TestCase):
         rows, _ = events(run)
         self.assertEqual(rows[0]["event"], "refused")
 
+    def test_refusal_in_backward_as_an_error(self):
+        g = graphed(lambda x: x.sum(), **{"triton.cudagraph_or_error": True})
+        y = g(randn(5).requires_grad_())  # its gradient is a view: nothing to capture
+        with self.assertRaisesRegex(RuntimeError, "cudagraph_or_error"):
+            y.backward()
+
+    def test_results_that_are_resized(self):
+        def f(x):
+            return x * 2 + 1
+        g = graphed(f)
+        for shrink in (False, True):
+            held = []
+            for _ in range(6):
+                x = randn(4, 4)
+                y = g(x)
+                self.same(y, f(x))
+                if shrink:
+                    y.untyped_storage().resize_(0)
+                else:
+                    y.resize_(64)
+                held.append(y)
+
+    def test_an_error_between_recordings_leaves_nothing_behind(self):
+        def f(a, b):
+            return torch.histc(a[1:], min=0, max=0), torch.histc(b, min=0, max=0), b.sin() * 2
+        g = graphed(f)
+        for i in range(6):
+            a, b = randn(50), randn(50)
+            if i == 3:
+                bad = b.clone()
+                bad[0] = float("nan")
+                with self.assertRaises(RuntimeError):
+                    g(a, bad)
+                continue
+            self.same(g(a, b), f(a, b))
+
+    @unittest.skipUnless(GPU, "needs a GPU")
+    def test_a_graph_of_the_programs_own_does_not_end_ours(self):
+        def f(x):
+            return torch.tanh(x) * 2
+        g, x = graphed(f), randn(100)
+        g(x)  # the next call would record
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            y = g(x)
+        graph.replay()
+        self.same(y, f(x))
+        h = graphed(lambda x: x.sin() + 1)
+        def run():
+            for _ in range(4):
+                self.same(h(x), x.sin() + 1)
+        rows, _ = events(run)
+        self.assertTrue(any(r["event"] == "recorded" for r in rows), rows)
+
     def test_what_a_session_says(self):
         w = randn(64, 64)
         def f(x):
