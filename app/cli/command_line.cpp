@@ -90,6 +90,9 @@ void addRun(CLI::App& app, RunOptions& o) {
   run->add_flag("--no-record", o.noRecord, "Run without recording");
   run->add_option("--summary", o.summary, "Write the summary as JSON to this file too")->type_name("OUT.json");
   run->add_flag("--json", o.json, "Print the summary (to stderr) as JSON");
+  run->add_flag("--gpu-counters{default}", o.gpuCounters,
+                "Read hardware counters around every kernel of the GPU: bytes of its memory, achieved occupancy and others, or "
+                "--gpu-counters=METRIC,METRIC by CUPTI's names. Kernels run one after another meanwhile, CUDA graphs are not used");
   run->footer(kRunFooter);
 }
 
@@ -153,9 +156,11 @@ void addReports(CLI::App& app, Parsed& p) {
   exporting->add_flag("--redact", p.exporting.redact, "With .fusebox: without names, paths, sources and values of the program");
   addJson(exporting, p.exporting.json);
 
-  auto* gpu = app.add_subcommand("gpu", "Say how busy GPUs were, why not more, and how near kernels come to the device's roof");
+  auto* gpu = app.add_subcommand("gpu", "Say how busy GPUs were, why not more, how near kernels come to the device's roof, and what became of CUDA graphs");
   gpu->add_option("FILE", p.gpu.file, kFileHelp)->required();
   gpu->add_option("--gaps", p.gpu.gaps, "Explain at most this many gaps of each device, the longest first")->capture_default_str();
+  gpu->add_option("--code", p.gpu.code, "Show the loop IR, PTX and machine code of this kernel instead")->type_name("KERNEL");
+  gpu->add_flag("--counters", p.gpu.counters, "List the hardware counters of every kernel (run --gpu-counters reads them)");
   addJson(gpu, p.gpu.json);
   auto* recompiles = app.add_subcommand("recompiles", "Say which code was compiled again, because of which guard, and what to do about it");
   recompiles->add_option("FILE", p.recompiles.file, kFileHelp)->required();
@@ -292,7 +297,7 @@ int dispatch(const CLI::App& app, const Parsed& p, const OpenWindow& openWindow)
   if (app.got_subcommand("export")) return exportSession(p.exporting);
   if (app.got_subcommand("replay")) return replayGraph(p.replay);
   if (app.got_subcommand("numerics")) return measureNumerics(p.numerics);
-  if (app.got_subcommand("gpu")) return showGpu(p.gpu);
+  if (app.got_subcommand("gpu")) return p.gpu.code != 0 ? showGpuCode(p.gpu) : showGpu(p.gpu);
   if (app.got_subcommand("recompiles")) return showRecompiles(p.recompiles);
   if (app.got_subcommand("breaks")) return showBreaks(p.breaks);
   if (app.got_subcommand("find")) return findInSession(p.find);

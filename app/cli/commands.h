@@ -61,7 +61,8 @@ struct ReplayOptions {
 struct GpuOptions {
   std::string file;
   int64_t gaps = 200;  ///< explained, the longest first
-  bool json = false;
+  int64_t code = 0;    ///< show this kernel's code instead; 0: none
+  bool counters = false, json = false;
 };
 struct RecompilesOptions {
   std::string file;
@@ -97,6 +98,7 @@ int explainTime(const WhyOptions& options);
 int runForComparison(CompareOptions& options);
 int compareFiles(CompareOptions options);
 int showGpu(const GpuOptions& options);
+int showGpuCode(const GpuOptions& options);
 int showRecompiles(const RecompilesOptions& options);
 int showBreaks(const BreaksOptions& options);
 int findInSession(const FindOptions& options);

@@ -2,12 +2,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "app/cli/commands.h"
 #include "app/cli/open_input.h"
+#include "profiler/cupti/kernel_counters.h"
+#include "profiler/query/cuda_graphs.h"
+#include "profiler/query/gpu_counters.h"
 #include "profiler/query/gpu_gaps.h"
 #include "views/common/units.h"
+#include "views/cuda_graphs/cuda_graphs_model.h"
 #include "views/kernels/kernels_model.h"
 
 namespace fusebox::cli {
@@ -49,7 +54,7 @@ Result<json> kernelRows(const session::Reader& reader) {
   json rows = json::array();
   auto read = reader.each("SELECT kernel_id, name, kind, op, device, timed_launches, total_ns, min_ns, max_ns, host_ns, flops, "
                           "read_bytes + write_bytes, registers, shared_bytes, local_bytes, occupancy, occupancy_limit, file, line FROM kernels "
-                          "WHERE timed_launches > 0 ORDER BY total_ns DESC",
+                          "WHERE timed_launches > 0 AND kind <> 'cuda_graph' ORDER BY total_ns DESC",
                           {}, [&](const session::Statement& s) {
                             const double launches = s.real(5), bytes = s.real(11) * launches, flops = s.real(10) * launches;
                             const auto roof = roofs->find(s.string(4));
@@ -77,6 +82,58 @@ void printKernels(const json& rows, size_t shown) {
   }
 }
 
+/// Puts the counters of each kernel into its row.
+Result<void> addCounters(const session::Reader& reader, json& rows) {
+  auto counters = query::kernelCounters(reader);
+  if (!counters) return tl::unexpected(counters.error());
+  std::map<int64_t, json> byKernel;
+  for (const auto& c : *counters)
+    byKernel[c.kernel][c.metric] = {{"title", c.title}, {"mean", c.mean}, {"min", c.least}, {"max", c.most}, {"launches", c.launches},
+                                    {"text", query::counterText(c.unit, c.mean)}};
+  for (json& row : rows)
+    if (const auto found = byKernel.find(row["kernel_id"].get<int64_t>()); found != byKernel.end()) row["counters"] = found->second;
+  return {};
+}
+
+void printCounters(const json& rows, const std::string& about) {
+  std::vector<std::pair<std::string, std::string>> metrics;  // name and title, in the order in which they were asked for
+  for (const json& row : rows) {
+    if (!row.contains("counters") || !metrics.empty()) continue;
+    for (const auto& metric : cupti::defaultMetrics())
+      if (row["counters"].contains(metric.name)) metrics.emplace_back(metric.name, metric.title);
+    for (const auto& [name, value] : row["counters"].items())
+      if (!cupti::knownMetric(name)) metrics.emplace_back(name, name);
+  }
+  if (metrics.empty()) {
+    fmt::print("No counters: {}\n", about.empty() ? "fusebox run --gpu-counters reads them" : about);
+    return;
+  }
+  fmt::print("Counters, a launch on average\n");
+  for (const auto& [name, title] : metrics) fmt::print("{:>{}} ", title, std::max<size_t>(title.size(), 10));
+  fmt::print(" kernel\n");
+  for (const json& row : rows) {
+    if (!row.contains("counters")) continue;
+    for (const auto& [name, title] : metrics)
+      fmt::print("{:>{}} ", row["counters"].contains(name) ? row["counters"][name]["text"].get<std::string>() : "", std::max<size_t>(title.size(), 10));
+    fmt::print(" {}\n", row["name"].get<std::string>());
+  }
+}
+
+void printGraphs(const std::vector<query::CudaGraphEvent>& events) {
+  fmt::print("CUDA graphs\n{:>8} {:>10} {:>10} {:>6} {:>6}  {}\n", "replays", "on device", "call", "nodes", "pieces", "function");
+  const auto mean = [](int64_t total, int64_t count) { return count > 0 ? formatDuration(static_cast<double>(total) / static_cast<double>(count)) : std::string("-"); };
+  for (const auto& e : events) {
+    const std::string what = fmt::format("{}{}, {}{}{}", e.function, e.direction == "backward" ? " (backward)" : "", views::cudaGraphEventName(e),
+                                         e.reason.empty() ? "" : ": ", e.reason);
+    if (!e.isRecording()) {
+      fmt::print("{:>44}  {}\n", "", what);
+      continue;
+    }
+    fmt::print("{:>8} {:>10} {:>10} {:>6} {:>6}  {}{}\n", e.replays, mean(e.deviceNs, e.timedReplays), mean(e.hostNs, e.replays), e.nodes, e.pieces, what,
+               e.plainReason.empty() ? "" : "; runs plainly: " + e.plainReason);
+  }
+}
+
 }  // namespace
 
 int showGpu(const GpuOptions& options) {
@@ -86,16 +143,28 @@ int showGpu(const GpuOptions& options) {
   if (!devices) return complain(devices.error());
   auto rows = kernelRows(**reader);
   if (!rows) return complain(rows.error());
+  if (auto added = addCounters(**reader, *rows); !added) return complain(added.error());
+  const std::string about = query::countersAbout(**reader);
+  auto graphs = query::cudaGraphs(**reader);
+  if (!graphs) return complain(graphs.error());
   const std::string times = (*reader)->info("gpu_times");
   if (options.json) {
     json list = json::array();
     for (const auto& device : *devices) list.push_back(deviceJson(device));
-    fmt::print("{}\n", json{{"gpu_times", times}, {"devices", list}, {"kernels", *rows}}.dump(2, ' ', false, json::error_handler_t::replace));
+    json recordings = json::array();
+    for (const auto& graph : *graphs) {
+      auto nodes = query::cudaGraphNodes(**reader, graph);
+      if (!nodes) return complain(nodes.error());
+      recordings.push_back(query::toJson(graph, *nodes));
+    }
+    fmt::print("{}\n", json{{"gpu_times", times}, {"gpu_counters", about}, {"devices", list}, {"kernels", *rows}, {"cuda_graphs", recordings}}.dump(2, ' ', false, json::error_handler_t::replace));
     return kOk;
   }
   if (devices->empty()) fmt::print("{}\n", times.empty() || times == "on" ? "No GPU did anything in this session." : "GPU times are " + times);
   for (const auto& device : *devices) printDevice(device, 10);
   if (!rows->empty()) printKernels(*rows, 20);
+  if (options.counters) printCounters(*rows, about);
+  if (!graphs->empty()) printGraphs(*graphs);
   return kOk;
 }
 

@@ -9,6 +9,7 @@ namespace fusebox::cli {
 /// arguments.
 struct RunOptions {
   std::string session, engine = "fusebox", python, summary;
+  std::string gpuCounters;  ///< metrics to read around kernels; empty: none
   bool noRecord = false, json = false;
   bool quiet = false;  ///< no summary at the end
   std::vector<std::string> script;

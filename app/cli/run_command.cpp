@@ -62,6 +62,7 @@ int runScript(const RunOptions& options) {
   if (options.noRecord && (!options.session.empty() || !options.summary.empty())) {
     return complainUsage("--no-record records nothing: it goes with neither --session nor --summary");
   }
+  if (options.noRecord && !options.gpuCounters.empty()) return complainUsage("--gpu-counters are recorded: they do not go with --no-record");
   auto run = prepareRun(options);
   if (!run) return complain(run.error());
   StockTrace trace(options.engine == "stock" && !options.noRecord);

@@ -86,6 +86,7 @@ Result<PreparedRun> prepareRun(const RunOptions& options) {
   run.environment = {{"PYTHONPATH", pythonPathWith(package)},
                      {"FUSEBOX_ENGINE", options.engine},
                      {"FUSEBOX_RECORD", options.noRecord ? "0" : "1"}};
+  if (!options.gpuCounters.empty()) run.environment["FUSEBOX_GPU_COUNTERS"] = options.gpuCounters;
   if (!options.noRecord) {
     run.session = options.session.empty() ? defaultSession(options.script) : options.session;
     if (auto writable = checkSessionPath(run.session); !writable) return tl::unexpected(writable.error());

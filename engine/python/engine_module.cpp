@@ -203,8 +203,18 @@ void bindReports(py::module_& m) {
   m.def("start_gpu_recording", [] {
     auto* gpu = record::GpuRecording::active();
     const bool on = gpu && gpu->start();
-    if (on) startOperatorTrace();
+    if (on) startOperatorTrace(OperatorTrace::Spans);
     return on;
+  });
+  m.def("record_operators", [] {
+    if (record::Recorder::active()) startOperatorTrace(OperatorTrace::Launches);
+  });
+  // The reason why not; empty: they are read.
+  m.def("start_gpu_counters", [](int device, const std::string& metrics, size_t launches) {
+    auto* gpu = record::GpuRecording::active();
+    if (!gpu) return std::string("nothing is being recorded");
+    auto started = gpu->startCounters(device, metrics, launches);
+    return started ? std::string() : started.error().text();
   });
   m.def("pause_gpu_recording", [](const std::string& who) {
     if (auto* gpu = record::GpuRecording::active()) gpu->pause(who);

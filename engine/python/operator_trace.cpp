@@ -1,5 +1,6 @@
 #include "engine/python/operator_trace.h"
 
+#include <ATen/Context.h>
 #include <ATen/SequenceNumber.h>
 #include <ATen/record_function.h>
 #include <Python.h>
@@ -7,8 +8,10 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <mutex>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "engine/capture/frame_walk.h"
 #include "engine/record/gpu_recording.h"
@@ -24,6 +27,7 @@ using record::Recorder;
 struct Line {
   std::string_view file;  ///< of a code object on the stack of this thread: valid while the operator runs
   int line = 0;
+  bool compiling = false;  ///< called by stock torch.compile's compiler: on values without data
 };
 
 /// Text of an ASCII file name without asking Python (there may be no GIL); other names are left out.
@@ -43,9 +47,13 @@ Line userLine() {
   Line found;
   capture::visitFrames(
       [](PyCodeObject* code, int offset, void* context) {
+        auto& line = *static_cast<Line*>(context);
         const std::string_view file = asciiText(code->co_filename);
+        for (const std::string_view compiler : {"/torch/_dynamo/convert_frame.py", "/torch/_inductor/compile_fx.py"})
+          line.compiling = line.compiling || file.ends_with(compiler);
         if (!isUsers(file)) return true;
-        *static_cast<Line*>(context) = {file, PyCode_Addr2Line(code, offset)};
+        line.file = file;
+        line.line = PyCode_Addr2Line(code, offset);
         return false;
       },
       &found);
@@ -90,20 +98,62 @@ constexpr std::string_view kAnnouncement = "autograd::engine::evaluate_function"
 /// An operator that makes more backward ones than this (a whole model in one) is not the place of the others.
 constexpr int64_t kMostBackward = 256;
 
+/// Spans around what stock torch.compile runs: the operators and kernels inside are what took the time.
+constexpr std::array<std::string_view, 5> kRegions = {"CompiledFunction", "## Call CompiledFxGraph", "Torch-Compiled Region",
+                                                      "AOTDispatcher Runtime Wrapper", "TorchDynamo Cache Lookup"};
+
 thread_local int depth = 0;
+std::atomic<OperatorTrace> mode{OperatorTrace::Spans};
+
+/// The kernels of kind eager that stand for operators and their lines in a session without a GPU's times.
+class EagerKernels {
+ public:
+  record::Id of(Recorder& recorder, const GpuRecording& recording, int32_t number) {
+    std::lock_guard lock(mutex_);
+    if (owner_ != &recorder) kernels_.clear(), owner_ = &recorder;
+    const auto at = static_cast<size_t>(number);
+    if (kernels_.size() <= at) kernels_.resize(at + 1, 0);
+    if (kernels_[at] == 0) kernels_[at] = make(recorder, recording.operatorPlace(number));
+    return kernels_[at];
+  }
+
+ private:
+  static record::Id make(Recorder& recorder, cupti::OperatorPlace place) {
+    record::KernelRecord kernel;
+    kernel.name = place.name;
+    kernel.op = std::move(place.name);
+    kernel.kind = "eager";
+    kernel.device = at::hasCUDA() ? "" : "cpu";
+    kernel.place = {std::move(place.file), place.line, {}};
+    return recorder.kernel(std::move(kernel));
+  }
+  std::mutex mutex_;
+  Recorder* owner_ = nullptr;
+  std::vector<record::Id> kernels_;  ///< by operator number
+};
+EagerKernels& eagerKernels() {
+  static auto* kernels = new EagerKernels;
+  return *kernels;
+}
+
+bool isRegion(std::string_view name) {
+  return std::any_of(kRegions.begin(), kRegions.end(), [&](std::string_view region) { return name.substr(0, region.size()) == region; });
+}
 
 std::unique_ptr<at::ObserverContext> enter(const at::RecordFunction& function) {
-  if (std::string_view(function.name()).substr(0, kAnnouncement.size()) == kAnnouncement) return std::make_unique<Span>();
+  const std::string_view name = function.name();
+  if (name.substr(0, kAnnouncement.size()) == kAnnouncement) return std::make_unique<Span>();
+  if (depth == 0 && mode.load(std::memory_order_relaxed) == OperatorTrace::Launches && isRegion(name)) return std::make_unique<Span>();
   if (depth++ > 0 || GpuRecording::compiledDepth() > 0) return nullptr;
   GpuRecording* recording = GpuRecording::active();
   if (!recording) return nullptr;
   auto span = std::make_unique<Span>();
   const bool isBackward = function.scope() == at::RecordScope::BACKWARD_FUNCTION;
-  const std::string_view name = function.name();
   if (const int32_t forward = isBackward && function.seqNr() >= 0 ? forwardPlaces().get(function.forwardThreadId(), function.seqNr()) : 0) {
     span->number = recording->operatorLike(forward, name);
   } else {
     const Line line = userLine();
+    if (line.compiling && mode.load(std::memory_order_relaxed) == OperatorTrace::Launches) return nullptr;
     span->number = recording->operatorNumber(name, line.file, line.line);
   }
   span->firstSequence = isBackward ? -1 : static_cast<int64_t>(at::sequence_number::peek());
@@ -113,7 +163,7 @@ std::unique_ptr<at::ObserverContext> enter(const at::RecordFunction& function) {
 
 void leave(const at::RecordFunction&, at::ObserverContext* context) {
   auto* span = static_cast<Span*>(context);
-  if (span && span->startNs == 0) return;  // an announcement
+  if (span && span->startNs == 0) return;  // an announcement or a region
   --depth;
   if (!span) return;
   if (span->firstSequence >= 0) {
@@ -121,15 +171,20 @@ void leave(const at::RecordFunction&, at::ObserverContext* context) {
     const uint64_t thread = at::RecordFunction::currentThreadId();
     for (int64_t s = span->firstSequence; s < std::min(end, span->firstSequence + kMostBackward); ++s) forwardPlaces().put(thread, s, span->number);
   }
-  if (Recorder* recorder = Recorder::active())
-    recorder->launch(span->number, record::kOperatorTag, span->startNs, nowNs() - span->startNs, 0);
+  Recorder* recorder = Recorder::active();
+  if (!recorder || span->number == 0) return;
+  const int64_t took = nowNs() - span->startNs;
+  if (mode.load(std::memory_order_relaxed) == OperatorTrace::Spans) return recorder->launch(span->number, record::kOperatorTag, span->startNs, took, 0);
+  const GpuRecording* recording = GpuRecording::active();
+  if (const record::Id kernel = recording ? eagerKernels().of(*recorder, *recording, span->number) : 0) recorder->launch(kernel, 0, span->startNs, took, 0);
 }
 
 std::optional<at::CallbackHandle> handle;
 
 }  // namespace
 
-void startOperatorTrace() {
+void startOperatorTrace(OperatorTrace what) {
+  mode.store(what, std::memory_order_relaxed);
   if (handle) return;
   handle = at::addGlobalCallback(
       at::RecordFunctionCallback(enter, leave).scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION}));

@@ -3,9 +3,12 @@
 namespace fusebox::python {
 
 /// While on, every outermost operator that torch runs outside compiled graphs is told to the active recording with its time and
-/// the user's line, so that the GPU's kernels find who asked for them: of a backward operator the line of its forward one. An
-/// operator costs about half a microsecond more. Both may be called repeatedly, with the GIL.
-void startOperatorTrace();
+/// the user's line; of a backward operator the line of its forward one. All may be called repeatedly, with the GIL.
+enum class OperatorTrace {
+  Launches,  ///< as launches of kernels of kind eager: run times of engines that are not ours, on the CPU
+  Spans,     ///< so that the GPU's kernels find who asked for them. Replaces Launches.
+};
+void startOperatorTrace(OperatorTrace what);
 void stopOperatorTrace();
 
 }  // namespace fusebox::python

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "engine/support/clock.h"
 #include "profiler/cupti/activity_abi.h"
@@ -54,8 +55,14 @@ void GpuRecording::noteThread(int32_t thread) {
 
 void GpuRecording::deviceFunction(const std::string& symbol, int32_t kernel) {
   std::lock_guard lock(linksMutex_);
-  functions_.emplace_back(symbol, kernel);
   if (rows_) rows_->deviceFunction(symbol, kernel);
+  else functions_.emplace_back(symbol, kernel);
+}
+
+void GpuRecording::graphRecorded(int32_t recording, const std::vector<cupti::GraphNodes>& nodes) {
+  std::lock_guard lock(linksMutex_);
+  if (rows_) rows_->graphRecorded(recording, nodes);
+  else recordings_.emplace_back(recording, nodes);
 }
 
 void GpuRecording::kernelBinary(int32_t kernel, std::string cubin) noexcept {
@@ -130,7 +137,8 @@ Result<void> GpuRecording::startCollector() {
   if (auto started = collector->start(); !started) return started;
   {
     std::lock_guard guard(linksMutex_);
-    for (const auto& [symbol, kernel] : functions_) rows->deviceFunction(symbol, kernel);
+    for (const auto& [symbol, kernel] : std::exchange(functions_, {})) rows->deviceFunction(symbol, kernel);
+    for (const auto& [recording, nodes] : std::exchange(recordings_, {})) rows->graphRecorded(recording, nodes);
     rows_ = rows;
   }
   writer_.setListener(rows);
@@ -151,9 +159,72 @@ void GpuRecording::putDevices() {
   }
 }
 
+Result<void> GpuRecording::startCounters(int device, const std::string& metrics, size_t launches) {
+  std::lock_guard lock(mutex_);
+  const auto begin = [&]() -> Result<void> {
+    if (!collector_ || !collector_->isOn()) return fail(ErrorCode::Unsupported, "GPU times are not recorded, and counters belong to them");
+    auto functions = cupti::loadCounterFunctions();
+    if (!functions) return tl::unexpected(functions.error());
+    auto context = cupti::HeldContext::of(device);
+    if (!context) return tl::unexpected(context.error());
+    context_ = std::move(*context);
+    context_->enter();
+    auto counters = cupti::KernelCounters::create(*functions, context_->get(), device, cupti::metricsOf(metrics), launches);
+    Result<void> started = counters ? (*counters)->start() : tl::unexpected(counters.error());
+    context_->leave();
+    if (!started) return started;
+    counters_ = std::move(*counters);
+    rows_->counted().expect(counters_->metrics());
+    return {};
+  };
+  auto begun = begin();
+  if (!begun) {
+    context_.reset();
+    fact("gpu_counters", "off: " + begun.error().text());
+    writer_.loss("gpu_counters", 1, begun.error().text());
+    return begun;
+  }
+  std::string names;
+  for (const std::string& name : counters_->metrics()) names += (names.empty() ? "" : ",") + name;
+  fact("gpu_counters", fmt::format("of device {}, {} launches at most, {} {} of each kernel: {}", device, launches, counters_->passes(),
+                                   counters_->passes() == 1 ? "run" : "runs", names));
+  return {};
+}
+
+void GpuRecording::stopCounting() {
+  if (!counters_ || !counters_->isOn()) return;
+  context_->enter();
+  context_->wait();
+  auto window = counters_->stop();
+  context_->leave();
+  if (window) rows_->counted().add(std::move(*window));
+  else writer_.loss("gpu_counters", 1, window.error().text() + "; CUDA graphs cannot be counted");
+}
+
+void GpuRecording::goOnCounting() {
+  if (!counters_ || counters_->isOn()) return;
+  context_->enter();
+  auto started = counters_->start();
+  context_->leave();
+  if (!started) writer_.loss("gpu_counters", 1, started.error().text());
+}
+
+GpuRecording::CountersPaused::CountersPaused() : paused_(GpuRecording::active()) {
+  if (!paused_) return;
+  std::lock_guard lock(paused_->mutex_);
+  paused_->stopCounting();
+}
+
+GpuRecording::CountersPaused::~CountersPaused() {
+  if (!paused_) return;
+  std::lock_guard lock(paused_->mutex_);
+  if (paused_->isOn()) paused_->goOnCounting();
+}
+
 void GpuRecording::pause(const std::string& who) {
   std::lock_guard lock(mutex_);
   if (!collector_ || !collector_->isOn()) return;
+  stopCounting();
   collector_->stop();
   isOn_.store(false, std::memory_order_release);
   pausedFor_ = who;
@@ -175,12 +246,16 @@ Result<void> GpuRecording::resume() {
     return started;
   }
   isOn_.store(true, std::memory_order_release);
+  goOnCounting();
   return {};
 }
 
 void GpuRecording::stop() {
   std::lock_guard lock(mutex_);
   if (!collector_) return;
+  stopCounting();
+  counters_.reset();
+  context_.reset();
   isOn_.store(false, std::memory_order_release);
   if (pausedSinceNs_ > 0) writer_.loss("gpu_gap", 1, pausedFor_ + " had the GPU's times until the recording ended");
   collector_->stop();

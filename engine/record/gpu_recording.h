@@ -11,6 +11,7 @@
 #include "engine/support/result.h"
 #include "profiler/cupti/activity_collector.h"
 #include "profiler/cupti/gpu_rows.h"
+#include "profiler/cupti/kernel_counters.h"
 #include "profiler/cupti/operator_table.h"
 #include "profiler/session/writer.h"
 
@@ -41,12 +42,28 @@ class GpuRecording {
   Result<void> resume();
   /// For good: the rest is handed to the writer, with what it cost. Work of the GPU must have ended, or is counted as lost.
   void stop();
+  /// Reads hardware counters of kernels of `device` from now on: `metrics` as cupti::metricsOf takes them, of at most `launches` launches
+  /// in one go. While they are read nothing is tuned and no CUDA graph may run. The reason why not is a fact (gpu_counters) and a loss too.
+  Result<void> startCounters(int device, const std::string& metrics, size_t launches);
+  /// No counters are read while this lives: around kernels that are timed for our own ends.
+  class CountersPaused {
+   public:
+    CountersPaused();
+    ~CountersPaused();
+    CountersPaused(const CountersPaused&) = delete;
+    CountersPaused& operator=(const CountersPaused&) = delete;
+
+   private:
+    GpuRecording* paused_;
+  };
   bool isOn() const { return isOn_.load(std::memory_order_acquire); }
 
   /// Called by threads that record, so that calls of CUDA are shown on their rows.
   void noteThread(int32_t thread);
   /// Kernel `kernel` is the device function `symbol`: ties the kernels of replayed CUDA graphs to rows.
   void deviceFunction(const std::string& symbol, int32_t kernel);
+  /// The recording of a CUDA graph that is kernel `recording` consists of these nodes: ties what its replays run to their kernels.
+  void graphRecorded(int32_t recording, const std::vector<cupti::GraphNodes>& nodes);
 
   /// The machine code of kernel `kernel`, recorded whether or not its times are.
   void kernelBinary(int32_t kernel, std::string cubin) noexcept;
@@ -56,6 +73,7 @@ class GpuRecording {
   int32_t operatorNumber(std::string_view name, std::string_view file, int line) noexcept;
   /// The number for `name` at the line of operator `like`: of a backward operator.
   int32_t operatorLike(int32_t like, std::string_view name) noexcept;
+  cupti::OperatorPlace operatorPlace(int32_t number) const { return operators_.place(number); }
 
  private:
   Result<void> startCollector();
@@ -63,6 +81,8 @@ class GpuRecording {
   void fact(const char* key, session::Cell value);
   void putDevices();
   void putCosts();
+  void stopCounting();
+  void goOnCounting();
 
   friend class Recorder;
   static std::atomic<GpuRecording*> active_;
@@ -78,12 +98,15 @@ class GpuRecording {
   std::shared_ptr<cupti::ActivityCollector> collector_;
   std::shared_ptr<cupti::GpuRows> rows_;
   std::vector<cupti::GpuDevice> devices_;
+  std::unique_ptr<cupti::HeldContext> context_;  ///< of what is counted
+  std::unique_ptr<cupti::KernelCounters> counters_;
   std::string pausedFor_;
   int64_t pausedSinceNs_ = 0;
 
-  std::mutex linksMutex_;  ///< of the next two
+  std::mutex linksMutex_;  ///< of the next three
   std::unordered_map<uint32_t, int32_t> threads_;
-  std::vector<std::pair<std::string, int32_t>> functions_;  ///< noted before start()
+  std::vector<std::pair<std::string, int32_t>> functions_;                      ///< noted before start()
+  std::vector<std::pair<int32_t, std::vector<cupti::GraphNodes>>> recordings_;  ///< noted before start()
 };
 
 }  // namespace fusebox::record

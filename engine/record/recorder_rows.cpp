@@ -216,7 +216,7 @@ Id Recorder::kernel(KernelRecord r) {
       sink.put(RowKind::Kernel,
                {int64_t{id}, idCell(r.compile), idCell(r.graph.id), idCell(r.group), textCell(r.name), textCell(r.kind),
                 textCell(r.op), textCell(r.device), textCell(r.loopIr), textCell(r.reason), r.readBytes, r.writeBytes, r.flops,
-                Cell{}, Cell{}, now, idCell(r.codeOf)});
+                textCell(r.place.file), lineCell(r.place.line), now, idCell(r.codeOf)});
       for (const int32_t node : r.nodes) sink.putIntegers(RowKind::KernelPlace, {id, r.graph.node(node)});
     };
     impl_->writer->post(std::move(job), bytes);
@@ -263,9 +263,13 @@ Id Recorder::cudaGraph(CudaGraphRecord r) {
                 textCell(r.device), positiveCell(r.nodeCount), positiveCell(r.stretches), positiveCell(r.plainSteps),
                 textCell(r.plainReason), positiveCell(r.staticInputs), positiveCell(r.copiedInputs), positiveCell(r.copiedBytes),
                 positiveCell(r.keptBytes), r.startNs, r.durNs, idCell(r.kernel)});
-    for (const auto& n : r.nodes)
+    std::vector<cupti::GraphNodes> nodes;
+    for (const auto& n : r.nodes) {
+      nodes.push_back({n.stretch, n.first, n.count, n.kernel});
       impl_->put(RowKind::CudaGraphNode, {int64_t{id}, int64_t{n.stretch}, int64_t{n.first}, int64_t{n.count}, idCell(n.group),
                                           idCell(n.kernel)});
+    }
+    if (r.kernel > 0 && !nodes.empty()) impl_->gpu->graphRecorded(r.kernel, nodes);
     return id;
   });
 }

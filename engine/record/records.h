@@ -149,6 +149,7 @@ struct KernelRecord {
   int64_t readBytes = 0, writeBytes = 0, flops = 0;
   std::vector<int32_t> nodes;  ///< node ids of `graph`; the last with a place gives the kernel's own
   Id codeOf = 0;               ///< an earlier kernel that shares its machine code
+  Place place;                 ///< of a kernel without nodes
 };
 
 /// Code of a kernel at a tier; recorded again for a better tier.

@@ -30,6 +30,12 @@ std::vector<LaunchShape> ShapeTable::from(int32_t first) const {
   return {shapes_.begin() + static_cast<std::ptrdiff_t>(begin), shapes_.end()};
 }
 
+int32_t ShapeTable::firstOf(const std::string& symbol) const {
+  std::lock_guard lock(mutex_);
+  const auto found = std::find_if(shapes_.begin(), shapes_.end(), [&](const LaunchShape& s) { return s.symbol == symbol; });
+  return found == shapes_.end() ? 0 : static_cast<int32_t>(found - shapes_.begin()) + 1;
+}
+
 namespace {
 
 using Role = ApiCall::Role;

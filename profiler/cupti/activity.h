@@ -28,6 +28,8 @@ class ShapeTable {
   int32_t number(const LaunchShape& shape);
   /// Shapes numbered from `first` on.
   std::vector<LaunchShape> from(int32_t first) const;
+  /// The number of the first shape of device function `symbol`; 0: none.
+  int32_t firstOf(const std::string& symbol) const;
 
  private:
   struct Hash {

@@ -20,6 +20,7 @@ struct Driver {
   int (*release)(int);
   int (*push)(void*);
   int (*pop)(void**);
+  int (*synchronize)();
   int (*memoryInfo)(size_t*, size_t*);
   int (*allocate)(uint64_t*, size_t);
   int (*free)(uint64_t);
@@ -51,6 +52,7 @@ const Driver* driver() {
         {"cuDevicePrimaryCtxRelease_v2", reinterpret_cast<void**>(&d.release)},
         {"cuCtxPushCurrent_v2", reinterpret_cast<void**>(&d.push)},
         {"cuCtxPopCurrent_v2", reinterpret_cast<void**>(&d.pop)},
+        {"cuCtxSynchronize", reinterpret_cast<void**>(&d.synchronize)},
         {"cuMemGetInfo_v2", reinterpret_cast<void**>(&d.memoryInfo)},
         {"cuMemAlloc_v2", reinterpret_cast<void**>(&d.allocate)},
         {"cuMemFree_v2", reinterpret_cast<void**>(&d.free)},
@@ -120,6 +122,25 @@ Result<std::vector<GpuDevice>> gpuDevices() {
   }
   return out;
 }
+
+Result<std::unique_ptr<HeldContext>> HeldContext::of(int device) {
+  const Driver* d = driver();
+  if (!d) return fail(ErrorCode::NotFound, "no NVIDIA driver in this process");
+  int handle = 0;
+  void* context = nullptr;
+  if (d->deviceGet(&handle, device) != 0 || d->retain(&context, handle) != 0) {
+    return fail(ErrorCode::NotFound, "no such device", std::to_string(device));
+  }
+  return std::unique_ptr<HeldContext>(new HeldContext(handle, context));
+}
+
+HeldContext::~HeldContext() { driver()->release(handle_); }
+void HeldContext::enter() { driver()->push(context_); }
+void HeldContext::leave() {
+  void* popped = nullptr;
+  driver()->pop(&popped);
+}
+void HeldContext::wait() { (void)driver()->synchronize(); }
 
 Result<int64_t> measureCopy(int device) {
   constexpr size_t kBytes = size_t{256} << 20;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -31,5 +32,23 @@ Result<std::vector<GpuDevice>> gpuDevices();
 /// twice 256 MiB for some milliseconds, beside torch's allocator; NotFound where the device has not four times that free. Waits for
 /// the device's work under way.
 Result<int64_t> measureCopy(int device);
+
+/// The primary context of a device, held while this lives and current to this thread between enter() and leave().
+class HeldContext {
+ public:
+  static Result<std::unique_ptr<HeldContext>> of(int device);
+  ~HeldContext();
+  void* get() const { return context_; }
+  void enter();
+  /// Makes what was current before current again.
+  void leave();
+  /// Waits for the device's work; between enter() and leave().
+  void wait();
+
+ private:
+  HeldContext(int handle, void* context) : handle_(handle), context_(context) {}
+  const int handle_;
+  void* const context_;
+};
 
 }  // namespace fusebox::cupti

@@ -86,6 +86,7 @@ void GpuRows::write(RowSink& sink, bool last) {
     lane.pyramid.flush(sink);
   }
   putSums(sink, last);
+  if (last && counted_.isExpecting()) counted_.write(sink, links_.loss);
   if (!callOrder_.empty() && oldest != INT64_MAX) {
     launches_.forgetBefore(oldest - kMemoryNs);
     operators_.forgetBefore(oldest - kMemoryNs);
@@ -102,8 +103,11 @@ void GpuRows::write(RowSink& sink, bool last) {
 
 void GpuRows::sort(std::vector<Activity> activities, RowSink& sink) {
   std::stable_sort(activities.begin(), activities.end(), [](const Activity& a, const Activity& b) { return a.startNs < b.startNs; });
+  const bool counting = counted_.isExpecting();
+  const int32_t waits = counting ? shapes_.firstOf("WaitNs") : 0;
   for (const Activity& a : activities) {
     if (a.kind == Kind::Synchronization || a.kind == Kind::Overhead) continue;
+    if (waits > 0 && a.kind == Kind::Kernel && a.shape == waits) continue;  // CUPTI's own, after each kernel that it counts
     if (a.kind != Kind::Call) {
       waiting_.push_back({a, 0});
       continue;
@@ -163,6 +167,11 @@ void GpuRows::put(const Activity& a, RowSink& sink) {
   }
   const int32_t kernel = kernelOfEvent(a, launch, op, sink);
   if (kernel > 0) addToSums(kernel, launch ? launch->id : 0, a);
+  if (launch && launch->kernel != kernel && graphNodes_.isRecording(launch->kernel)) {
+    Activity part = a;  // a replay takes what its nodes take; their shapes are not its own
+    part.shape = 0;
+    addToSums(launch->kernel, launch->id, part);
+  }
   Lane& lane = laneOf(a.device, a.stream, sink);
   int64_t id = 0;
   if (nextId_ <= kMostEvents) {
@@ -185,19 +194,27 @@ void GpuRows::put(const Activity& a, RowSink& sink) {
   } else {
     ++notKept_;
   }
+  if (a.kind == Kind::Kernel && id > 0 && counted_.isExpecting()) counted_.kernelRan(id, a.startNs);
   lane.pyramid.add(id, a.startNs, a.endNs - a.startNs, sink);
 }
 
 int32_t GpuRows::kernelOfEvent(const Activity& a, const HostSpan* launch, const HostSpan* op, RowSink& sink) {
-  if (a.graph != 0 && a.kind == Kind::Kernel) {
-    std::lock_guard lock(mutex_);
-    const auto& symbol = symbols_[static_cast<size_t>(a.shape - 1)];
-    // Structurally equal kernels share their code: then the name alone does not say which of them this is.
-    if (const auto known = kernelsOfSymbol_.find(symbol); known != kernelsOfSymbol_.end() && known->second.size() == 1)
-      return known->second.front();
-  }
+  if (const int32_t replayed = a.graph != 0 ? replayedKernel(a, launch) : 0) return replayed;
   if (launch) return launch->kernel;
   return a.kind == Kind::Kernel ? eagerKernel(a, op ? op->op : 0, sink) : 0;
+}
+
+/// The kernel of a node of a CUDA graph: by its place in the recording, checked against its name where that is one of ours, else by
+/// its name, where only one kernel has it (structurally equal kernels share their code).
+int32_t GpuRows::replayedKernel(const Activity& a, const HostSpan* launch) {
+  const int32_t byNode = graphNodes_.kernelOf(launch ? launch->kernel : 0, a.graph, a.graphNode);
+  if (a.kind != Kind::Kernel) return byNode;
+  std::lock_guard lock(mutex_);
+  const auto named = kernelsOfSymbol_.find(symbols_[static_cast<size_t>(a.shape - 1)]);
+  if (named == kernelsOfSymbol_.end()) return byNode;
+  const auto& kernels = named->second;
+  if (std::find(kernels.begin(), kernels.end(), byNode) != kernels.end()) return byNode;
+  return kernels.size() == 1 ? kernels.front() : 0;
 }
 
 int32_t GpuRows::eagerKernel(const Activity& a, int32_t op, RowSink& sink) {

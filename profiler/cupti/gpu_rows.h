@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "profiler/cupti/activity.h"
+#include "profiler/cupti/counted_kernels.h"
 #include "profiler/cupti/gpu_device.h"
+#include "profiler/cupti/graph_nodes.h"
 #include "profiler/cupti/host_spans.h"
 #include "profiler/session/batch_listener.h"
 #include "profiler/session/pyramid_builder.h"
@@ -46,6 +48,11 @@ class GpuRows : public session::BatchListener {
   void add(std::vector<Activity> activities);
   /// `kernel` may be launched as the device function `symbol`: ties events of replayed CUDA graphs. From any thread.
   void deviceFunction(const std::string& symbol, int32_t kernel);
+  /// Replays of the recording `recording` run these nodes. From any thread.
+  void graphRecorded(int32_t recording, std::vector<GraphNodes> nodes) { graphNodes_.add(recording, std::move(nodes)); }
+
+  /// Hardware counters of kernels, which come when the recording ends.
+  CountedKernels& counted() { return counted_; }
 
   void launched(int32_t thread, int64_t id, const session::LaunchRecord& record) override;
   void operatorRan(int32_t thread, const session::LaunchRecord& record) override;
@@ -82,6 +89,7 @@ class GpuRows : public session::BatchListener {
   bool isSettled(const Waiting& waiting);
   void put(const Activity& a, session::RowSink& sink);
   int32_t kernelOfEvent(const Activity& a, const HostSpan* launch, const HostSpan* op, session::RowSink& sink);
+  int32_t replayedKernel(const Activity& a, const HostSpan* launch);
   int32_t eagerKernel(const Activity& a, int32_t op, session::RowSink& sink);
   void addToSums(int32_t kernel, int64_t launch, const Activity& a);
   void closeLaunch(Sums& sums);
@@ -98,6 +106,8 @@ class GpuRows : public session::BatchListener {
   std::mutex mutex_;  ///< of the next two
   std::vector<std::vector<Activity>> arrived_;
   std::unordered_map<std::string, std::vector<int32_t>> kernelsOfSymbol_;
+  GraphNodeTable graphNodes_;
+  CountedKernels counted_;
 
   // The writer's thread only.
   HostSpans launches_, operators_;

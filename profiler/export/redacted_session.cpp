@@ -111,6 +111,7 @@ constexpr ColumnRedaction kColumns[] = {
     {"t_cpu_event", "file", Path},
     {"t_gpu_event", "kind", Keep},
     {"t_gpu_event", "name", Name, "kind = 'annotation'"},
+    {"t_gpu_counter", "metric", Keep},
     {"t_gpu_shape", "name", Keep},
     {"t_gpu_shape", "symbol", Keep},
     {"t_gpu_shape", "grid", Keep},

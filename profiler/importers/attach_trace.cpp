@@ -74,7 +74,7 @@ Result<std::map<std::string, int64_t>> offsets(const Database& db) {
     if (table.ids.empty() || std::string_view(table.ids[0].column) != "id") continue;
     auto last = db.integer(fmt::format("SELECT max(id) FROM main.{}", table.name));
     if (!last) return tl::unexpected(last.error());
-    out[table.name] = last->value_or(0);
+    out[table.name] = last->has_value() ? **last + 1 : 0;  // ids of foreign threads begin at 0
   }
   return out;
 }
@@ -170,6 +170,39 @@ Result<void> copySources(Database& db) {
   }
 }
 
+/// Gives what the recorder timed of generated kernels, which it knows by name alone, to the kernels of the log: where exactly one has
+/// that name. PyTorch puts "graph_N_" before the names of its C++ kernels.
+Result<void> tieLaunches(Database& db) {
+  return db.execute(R"sql(
+CREATE TEMP TABLE tie AS SELECT p.id AS placeholder, min(k.id) AS kernel,
+  coalesce((SELECT min(g.id) FROM main.t_fusion_group g WHERE g.kernel_id = k.id), 0) AS grp
+  FROM main.t_kernel p JOIN main.t_kernel k ON k.name = CASE WHEN p.name GLOB 'graph_[0-9]*_cpp_*'
+    THEN substr(p.name, instr(p.name, '_cpp_') + 1) ELSE p.name END
+  WHERE p.compile_id IS NULL AND p.kind IN ('eager', 'generated') AND k.compile_id IS NOT NULL AND k.kind IN ('generated', 'template')
+  GROUP BY p.id HAVING count(*) = 1;
+CREATE TEMP TABLE tied_stats AS SELECT t.kernel, t.grp, sum(launches) AS launches, sum(total_ns) AS total_ns, min(min_ns) AS min_ns,
+  max(max_ns) AS max_ns, sum(bytes) AS bytes, min(first_ns) AS first_ns, max(last_ns) AS last_ns
+  FROM main.t_launch_stats s JOIN tie t ON t.placeholder = s.kernel_id GROUP BY t.kernel;
+CREATE TEMP TABLE tied_gpu AS SELECT t.kernel, sum(launches) AS launches, sum(events) AS events, sum(total_ns) AS total_ns,
+  min(min_ns) AS min_ns, max(max_ns) AS max_ns, min(first_ns) AS first_ns, max(last_ns) AS last_ns
+  FROM main.t_gpu_stats s JOIN tie t ON t.placeholder = s.kernel_id GROUP BY t.kernel;
+CREATE TEMP TABLE tied_shapes AS SELECT t.kernel, s.shape_id, sum(events) AS events, sum(total_ns) AS total_ns
+  FROM main.t_gpu_shape_stats s JOIN tie t ON t.placeholder = s.kernel_id GROUP BY 1, 2;
+DELETE FROM main.t_launch_stats WHERE kernel_id IN (SELECT placeholder FROM tie);
+DELETE FROM main.t_gpu_stats WHERE kernel_id IN (SELECT placeholder FROM tie);
+DELETE FROM main.t_gpu_shape_stats WHERE kernel_id IN (SELECT placeholder FROM tie);
+DELETE FROM main.t_kernel WHERE id IN (SELECT placeholder FROM tie);
+INSERT INTO main.t_launch_stats(kernel_id, group_id, launches, total_ns, min_ns, max_ns, bytes, first_ns, last_ns) SELECT * FROM tied_stats;
+INSERT INTO main.t_gpu_stats(kernel_id, launches, events, total_ns, min_ns, max_ns, first_ns, last_ns) SELECT * FROM tied_gpu;
+INSERT INTO main.t_gpu_shape_stats(kernel_id, shape_id, events, total_ns) SELECT * FROM tied_shapes;
+UPDATE main.t_launch SET group_id = (SELECT grp FROM tie WHERE placeholder = kernel_id),
+  kernel_id = (SELECT kernel FROM tie WHERE placeholder = kernel_id) WHERE kernel_id IN (SELECT placeholder FROM tie);
+UPDATE main.t_gpu_event SET kernel_id = (SELECT kernel FROM tie WHERE placeholder = kernel_id)
+  WHERE kernel_id IN (SELECT placeholder FROM tie);
+DROP TABLE temp.tie; DROP TABLE temp.tied_stats; DROP TABLE temp.tied_gpu; DROP TABLE temp.tied_shapes;
+)sql");
+}
+
 std::string quotedSql(const std::string& text) {
   std::string out = "'";
   for (const char c : text) out += c == '\'' ? "''" : std::string(1, c);
@@ -186,7 +219,7 @@ Result<void> attachTrace(const std::string& session, const std::string& trace, I
   if (auto attached = db->execute("ATTACH " + quotedSql(*imported) + " AS other"); !attached) return attached;
   if (auto begun = db->execute("BEGIN IMMEDIATE"); !begun) return begun;
   using Part = Result<void> (*)(Database&);
-  for (const Part part : {copyTables, copyFacts, copySources}) {
+  for (const Part part : {copyTables, copyFacts, copySources, tieLaunches}) {
     if (auto done = part(*db); !done) {
       (void)db->execute("ROLLBACK");
       return done;

@@ -34,7 +34,7 @@ std::vector<fs::path> folders(const fs::path& folder, const std::string& prefix,
 
 }  // namespace
 
-std::string findDisassembler(const std::string& sitePackages) {
+std::string findDisassembler() {
   std::vector<fs::path> places;
   if (const char* chosen = std::getenv("FUSEBOX_NVDISASM"); chosen && *chosen) return isProgram(chosen) ? chosen : "";
   if (const char* path = std::getenv("PATH")) {
@@ -43,10 +43,14 @@ std::string findDisassembler(const std::string& sitePackages) {
       if (!part.empty()) places.emplace_back(fs::path(part) / "nvdisasm");
   }
   for (auto& place : folders("/usr/local", "cuda", "bin/nvdisasm")) places.push_back(std::move(place));
-  const fs::path ofTriton = "triton/backends/nvidia/bin/nvdisasm";
-  if (const char* environment = std::getenv("VIRTUAL_ENV"))
-    for (auto& place : folders(fs::path(environment) / "lib", "python3", "site-packages" / ofTriton)) places.push_back(std::move(place));
-  if (!sitePackages.empty()) places.push_back(fs::path(sitePackages) / ofTriton);
+  std::vector<fs::path> environments;
+  for (const char* name : {"VIRTUAL_ENV", "CONDA_PREFIX"})
+    if (const char* environment = std::getenv(name); environment && *environment) environments.emplace_back(environment);
+  if (const char* python = std::getenv("FUSEBOX_PYTHON"); python && *python) environments.push_back(fs::path(python).parent_path().parent_path());
+  for (const fs::path& environment : environments) {
+    for (const char* package : {"nvidia/cu13/bin/nvdisasm", "nvidia/cuda_nvdisasm/bin/nvdisasm", "triton/backends/nvidia/bin/nvdisasm"})
+      for (auto& place : folders(environment / "lib", "python3", fs::path("site-packages") / package)) places.push_back(std::move(place));
+  }
   const auto found = std::find_if(places.begin(), places.end(), isProgram);
   return found == places.end() ? std::string() : found->string();
 }

@@ -11,9 +11,10 @@ class Reader;
 
 namespace fusebox::query {
 
-/// NVIDIA's nvdisasm, which turns cubins into SASS: FUSEBOX_NVDISASM, PATH, CUDA's usual folders, the triton package of the active
-/// virtual environment, and of `sitePackages` (empty: none). Empty if there is none. Nothing that a session names is ever run.
-std::string findDisassembler(const std::string& sitePackages = {});
+/// NVIDIA's nvdisasm, which turns cubins into SASS: FUSEBOX_NVDISASM, PATH, CUDA's usual folders, and the packages
+/// nvidia-cuda-nvdisasm and triton of the active environment (VIRTUAL_ENV, CONDA_PREFIX) or of FUSEBOX_PYTHON. Empty if there is none.
+/// Nothing that a session names is ever run.
+std::string findDisassembler();
 
 /// What to run on a file with a cubin.
 std::vector<std::string> disassemblyCommand(const std::string& disassembler, const std::string& cubinFile);

@@ -85,6 +85,7 @@ Result<void> readRunTimes(const Reader& reader, Summary& out) {
   out.runMs = static_cast<double>(ns) / 1e6;
   return reader.each(
       "SELECT kernel_id, launches, total_ns, bytes, name, kind, file, line FROM kernels WHERE launches > 0 "
+      "AND (kind <> 'cuda_graph' OR timed_launches IS NULL) "
       "ORDER BY total_ns DESC LIMIT 5",
       {}, [&](const Statement& row) {
         out.hottest.push_back({row.integer(0), row.integer(1), row.integer(2), row.integer(3), row.string(4), row.string(5),

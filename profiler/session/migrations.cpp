@@ -46,6 +46,7 @@ constexpr Migration kMigrations[] = {
         "  NULL AS memory_bytes, NULL AS l2_bytes, NULL AS clock_khz, NULL AS memory_clock_khz, NULL AS memory_bus_bits,"
         "  NULL AS peak_bytes_per_s, NULL AS peak_flops, NULL AS copy_bytes_per_s WHERE 0;"
         "CREATE TEMP VIEW t_kernel_binary AS SELECT NULL AS kernel_id, NULL AS format, NULL AS bytes WHERE 0"},
+    {4, "CREATE TEMP VIEW t_gpu_counter AS SELECT NULL AS event_id, NULL AS metric, NULL AS value WHERE 0"},
 };
 
 Result<void> createViews(Database& database, const char* prefix) {

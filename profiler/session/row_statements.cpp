@@ -68,6 +68,7 @@ constexpr RowStatement kStatements[] = {
      "events = events + excluded.events, total_ns = total_ns + excluded.total_ns"},
     {RowKind::GpuDevice, "t_gpu_device", 15},
     {RowKind::GpuDeviceCopy, "t_gpu_device", 2, "UPDATE t_gpu_device SET copy_bytes_per_s = ?2 WHERE device = ?1"},
+    {RowKind::GpuCounter, "t_gpu_counter", 3, "INSERT OR REPLACE INTO t_gpu_counter VALUES(?, ?, ?)"},
     {RowKind::CacheEvent, "t_cache_event", 8},
     {RowKind::Artifact, "t_artifact", 11},
     {RowKind::Flow, "t_flow", 9},

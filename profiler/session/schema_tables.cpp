@@ -85,6 +85,7 @@ CREATE TABLE t_gpu_stats(kernel_id INTEGER PRIMARY KEY, launches INTEGER, events
   max_ns INTEGER, first_ns INTEGER, last_ns INTEGER);
 CREATE TABLE t_gpu_shape_stats(kernel_id INTEGER, shape_id INTEGER, events INTEGER, total_ns INTEGER,
   PRIMARY KEY(kernel_id, shape_id)) WITHOUT ROWID;
+CREATE TABLE t_gpu_counter(event_id INTEGER, metric TEXT, value REAL, PRIMARY KEY(event_id, metric)) WITHOUT ROWID;
 CREATE TABLE t_gpu_device(device INTEGER PRIMARY KEY, name TEXT, capability INTEGER, multiprocessors INTEGER,
   threads_per_multiprocessor INTEGER, registers_per_multiprocessor INTEGER, shared_per_multiprocessor INTEGER,
   memory_bytes INTEGER, l2_bytes INTEGER, clock_khz INTEGER, memory_clock_khz INTEGER, memory_bus_bits INTEGER,

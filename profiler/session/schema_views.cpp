@@ -114,6 +114,8 @@ constexpr std::array kViews{
   from_event * 4 AS from_event_id, to_event AS to_event_id FROM t_flow
   UNION ALL SELECT e.id * 2 + 1, 'launch', NULL, e.thread, e.called_ns, e.lane, e.start_ns, e.cpu_event * 4, e.id
     FROM t_gpu_event e WHERE e.called_ns IS NOT NULL)"},
+    ViewDefinition{"gpu_counters", R"(SELECT c.event_id, e.kernel_id, e.launch_id, c.metric, c.value, e.dur_ns
+  FROM t_gpu_counter c LEFT JOIN t_gpu_event e ON e.id = c.event_id)"},
     ViewDefinition{"gpu_devices", R"(SELECT device, name, capability, multiprocessors, threads_per_multiprocessor,
   registers_per_multiprocessor, shared_per_multiprocessor, memory_bytes, l2_bytes, clock_khz, memory_clock_khz, memory_bus_bits,
   peak_bytes_per_s, peak_flops, copy_bytes_per_s FROM t_gpu_device)"},

@@ -218,6 +218,87 @@ def cuda_graph(out):
     check("and their calls", s.one("SELECT count(*) FROM gpu_events WHERE called_ns IS NULL") == 0, s.all("SELECT kind, name, count(*) FROM cpu_events GROUP BY 1, 2"))
 
 
+class Block(nn.Module):
+    """With a step in the middle that no CUDA graph can hold: a copy to the host and back."""
+
+    def __init__(self, width, around):
+        super().__init__()
+        self.up, self.down, self.around = nn.Linear(width, 2 * width), nn.Linear(2 * width, width), around
+
+    def forward(self, x):
+        h = F.gelu(self.up(x))
+        if self.around:
+            h = h.cpu().cuda() * 2
+        return torch.softmax(self.down(h) + x, -1)
+
+
+def recorded_graphs(out):
+    """The engine's own CUDA graphs: every node of a replay is the kernel that the recording says."""
+    path = str(pathlib.Path(out) / "trees.fusebox")
+    torch.manual_seed(0)
+    x = torch.randn(512, 256, device="cuda")
+    torch.cuda.synchronize()
+    with fusebox.record(path):
+        for around in (False, True):
+            model = Block(256, around).cuda()
+            f = fusebox.compile(model, mode="reduce-overhead")
+            for _ in range(12):
+                f(x).sum().backward() if not around else f(x.detach())
+        y = torch.randn(512, 256, device="cuda")
+        for _ in range(3):
+            f(y)  # an input that moved: recorded again
+        torch.cuda.synchronize()
+    s = Session(path)
+    check_times(s, "CUDA graphs")
+    print("    ", s.all("SELECT frame, direction, event, number, reason, nodes, stretches, plain_reason, replays, replay_ns FROM cuda_graphs"))
+    replayed = s.one("SELECT count(*) FROM gpu_events WHERE graph IS NOT NULL")
+    check("replays have events", replayed > 100, replayed)
+    check("each is a node of its recording",
+          s.one("SELECT count(*) FROM gpu_events WHERE graph IS NOT NULL AND (kernel_id IS NULL OR kernel_id NOT IN (SELECT kernel_id FROM cuda_graph_nodes))") == 0,
+          s.all("SELECT name, graph, graph_node, kernel_id FROM gpu_events WHERE graph IS NOT NULL AND (kernel_id IS NULL OR kernel_id NOT IN "
+                "(SELECT kernel_id FROM cuda_graph_nodes)) LIMIT 5"))
+    check("and the same device function that the kernel runs plainly",
+          s.one("SELECT count(*) FROM gpu_events r WHERE graph IS NOT NULL AND kind = 'kernel' AND name NOT IN "
+                "(SELECT name FROM gpu_events p WHERE p.graph IS NULL AND p.kernel_id = r.kernel_id)") == 0,
+          s.all("SELECT DISTINCT r.name, k.name FROM gpu_events r JOIN kernels k USING(kernel_id) WHERE graph IS NOT NULL AND r.kind = 'kernel' AND r.name NOT IN "
+                "(SELECT name FROM gpu_events p WHERE p.graph IS NULL AND p.kernel_id = r.kernel_id) LIMIT 5"))
+    check("replays have the device's time",
+          s.one("SELECT count(*) FROM kernels WHERE kind = 'cuda_graph' AND launches > 0 AND coalesce(timed_launches, 0) <> launches") == 0,
+          s.all("SELECT name, launches, timed_launches, total_ns FROM kernels WHERE kind = 'cuda_graph'"))
+    check("one recording has two pieces", s.one("SELECT count(DISTINCT stretch) FROM cuda_graph_nodes GROUP BY cuda_graph_id ORDER BY 1 DESC LIMIT 1") >= 2)
+
+
+def counters(out):
+    """Hardware counters round every kernel, against what the compiler says that its kernel moves."""
+    path = str(pathlib.Path(out) / "counters.fusebox")
+    x, y = (torch.randn(1 << 24, device="cuda") for _ in range(2))
+    f = fusebox.compile(lambda x, y: F.gelu(torch.sin(x) + torch.cos(y)) * x + 1)
+    a = torch.randn(2048, 2048, device="cuda")
+    f(x, y), torch.softmax(a @ a, -1)
+    torch.cuda.synchronize()
+    os.environ["FUSEBOX_GPU_COUNTERS"] = "default"
+    begin = time.perf_counter()
+    try:
+        with fusebox.record(path):
+            for _ in range(10):
+                f(x, y)
+                torch.softmax(a @ a, -1)
+    finally:
+        del os.environ["FUSEBOX_GPU_COUNTERS"]
+    s = Session(path)
+    print("    ", s.info("gpu_counters"), f"{time.perf_counter() - begin:.2f} s", s.all("SELECT * FROM losses"))
+    if (s.info("gpu_counters") or "").startswith("off"):
+        check("why counters are not read is said", len(s.info("gpu_counters")) > 20)
+        return
+    kernels = s.one("SELECT count(*) FROM gpu_events WHERE kind = 'kernel'")
+    check("all kernels were counted", s.one("SELECT count(DISTINCT event_id) FROM gpu_counters") == kernels == 30, kernels)
+    read, written, moves = s.one("SELECT (SELECT avg(value) FROM gpu_counters c WHERE c.kernel_id = k.kernel_id AND metric = 'dram__bytes_read.sum'), "
+                                 "(SELECT avg(value) FROM gpu_counters c WHERE c.kernel_id = k.kernel_id AND metric = 'dram__bytes_write.sum'), read_bytes "
+                                 "FROM kernels k WHERE kind = 'generated'")
+    check("a kernel reads what its tensors hold", 0.7 * moves < read < 1.2 * moves, f"{read} of {moves}, wrote {written}")
+    print("    ", s.all("SELECT k.name, c.metric, avg(value), count(*), avg(dur_ns) FROM gpu_counters c JOIN kernels k USING(kernel_id) GROUP BY 1, 2"))
+
+
 def steps(f, count):
     times = []
     for _ in range(count):
@@ -250,7 +331,7 @@ def overhead(out, results):
     results["first_step_s"] = time.perf_counter() - begin
     steps(step, 5)
     never = steps(step, 40)  # CUPTI has not been on in this stretch only if nothing above used it: run this first
-    off, on, host = [], [], []
+    off, on, host, turns = [], [], [], []
     for turn in range(3):
         path = str(pathlib.Path(out) / "gpt2.fusebox")
         with fusebox.record(path):
@@ -262,6 +343,8 @@ def overhead(out, results):
             host += steps(step, 20)
         del os.environ["FUSEBOX_GPU_TIMES"]
         off += steps(step, 20)
+        turns.append([round(statistics.median(times[-20:]) * 1e3, 3) for times in (on, host, off)])
+    print("     turns, ms a step, recorded, host only, not recorded:", turns)
     s = Session(path)
     check_times(s, "gpt2")
     ms = {name: statistics.median(times) * 1e3 for name, times in dict(never=never, off=off, host=host, on=on).items()}
@@ -292,7 +375,8 @@ def main():
     os.makedirs(out, exist_ok=True)
     results = {"device": torch.cuda.get_device_name()}
     for part in ([] if options.no_overhead else [lambda: overhead(out, results)]) + [
-            lambda: engine_sessions(out), lambda: against_events(out), lambda: with_torch_profiler(out), lambda: cuda_graph(out)]:
+            lambda: engine_sessions(out), lambda: against_events(out), lambda: with_torch_profiler(out), lambda: cuda_graph(out), lambda: recorded_graphs(out),
+            lambda: counters(out)]:
         try:
             part()
         except Exception as error:

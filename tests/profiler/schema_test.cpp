@@ -86,7 +86,7 @@ class SchemaTest : public QObject {
                                             "ALTER TABLE t_graph_break DROP COLUMN bytecode; ALTER TABLE t_guard DROP COLUMN stack;"
                                             "ALTER TABLE t_guard_failure DROP COLUMN stack;"
                                             "DROP INDEX t_gpu_event_by_launch; DROP TABLE t_gpu_event; DROP TABLE t_gpu_shape; DROP TABLE t_gpu_stats;"
-                                            "DROP TABLE t_gpu_shape_stats; DROP TABLE t_gpu_device; DROP TABLE t_kernel_binary;"
+                                            "DROP TABLE t_gpu_shape_stats; DROP TABLE t_gpu_device; DROP TABLE t_kernel_binary; DROP TABLE t_gpu_counter;"
                                             "CREATE TABLE t_gpu_event(id INTEGER PRIMARY KEY, kind TEXT, name TEXT, device INTEGER, stream INTEGER,"
                                             "  start_ns INTEGER, dur_ns INTEGER, correlation INTEGER, kernel_id INTEGER, launch_id INTEGER, bytes INTEGER);"
                                             "INSERT INTO t_gpu_event(id, name, start_ns, dur_ns) VALUES(3, 'memset', 10, 5);"
@@ -109,7 +109,7 @@ class SchemaTest : public QObject {
     QCOMPARE(found, std::string("[here]"));
     QVERIFY((*reader)->each("SELECT coalesce(stack, 'none') FROM guards", {}, [&](const Statement& row) { found = row.string(0); }));
     QCOMPARE(found, std::string("none"));
-    QVERIFY((*reader)->each("SELECT count(*) FROM artifacts, flows", {}, [&](const Statement& row) { found = row.string(0); }));
+    QVERIFY((*reader)->each("SELECT count(*) FROM artifacts, flows, gpu_counters", {}, [&](const Statement& row) { found = row.string(0); }));
     QCOMPARE(found, std::string("0"));
   }
 

@@ -2,8 +2,12 @@
 #include <QLabel>
 #include <QtTest>
 
+#include "profiler/query/cuda_graphs.h"
+#include "profiler/query/disassembler.h"
+#include "profiler/query/gpu_counters.h"
 #include "profiler/query/gpu_gaps.h"
 #include "profiler/session/reader.h"
+#include "views/cuda_graphs/cuda_graphs_view.h"
 #include "views/kernels/kernels_view.h"
 #include "views/timeline/timeline_view.h"
 
@@ -183,6 +187,79 @@ class GpuViewsTest : public QObject {
     tabs->setCurrentWidget(columns);
     QTRY_VERIFY(view->findChild<QPlainTextEdit*>("kernels.side.assembly")->toPlainText().contains(".entry"));
     QVERIFY(!view->findChild<QPlainTextEdit*>("kernels.side.loopIr")->toPlainText().isEmpty());
+    auto* sass = view->findChild<QPlainTextEdit*>("kernels.side.sass");
+    if (query::findDisassembler().empty()) {
+      QVERIFY(!sass->isVisible());
+      QSKIP("no nvdisasm here: PTX and loop IR alone were checked");
+    }
+    QTRY_VERIFY_WITH_TIMEOUT(sass->toPlainText().contains("EXIT"), 15000);
+  }
+
+  void recordingsOfCudaGraphs() {
+    auto reader = read("graph");
+    auto events = query::cudaGraphs(*reader);
+    QVERIFY(events.has_value());
+    const auto most = std::max_element(events->begin(), events->end(), [](const auto& a, const auto& b) { return a.replays < b.replays; });
+    QVERIFY(most != events->end() && most->replays > 5);
+    QCOMPARE(most->timedReplays, most->replays);
+    auto nodes = query::cudaGraphNodes(*reader, *most);
+    QVERIFY(nodes.has_value() && nodes->size() > 2);
+    int64_t sum = 0, count = 0;
+    for (const auto& node : *nodes) sum += node.deviceNs, count += node.count;
+    QCOMPARE(sum, most->deviceNs);  // every event of a replay belongs to a node
+    QCOMPARE(count, most->nodes);
+    auto replays = query::cudaGraphReplays(*reader, *most);
+    QVERIFY(replays.has_value());
+    QCOMPARE(static_cast<int64_t>(replays->size()), most->replays);
+    for (const auto& replay : *replays) QVERIFY(replay.deviceNs > 0 && replay.spanNs >= replay.deviceNs && replay.deviceStartNs > replay.startNs);
+  }
+
+  void graphsViewFollowsAndIsFollowed() {
+    auto reader = read("graph");
+    const auto view = show<CudaGraphsView>("graph");
+    auto* table = view->findChild<QTableView*>("cudaGraphs.table");
+    auto* nodes = view->findChild<QTableView*>("cudaGraphs.nodes");
+    auto* replays = view->findChild<QTableView*>("cudaGraphs.replays");
+    QTRY_VERIFY(table->model()->rowCount() > 2);
+    QTRY_VERIFY(nodes->model()->rowCount() > 2);  // of the recording that was replayed most
+    QTRY_VERIFY(replays->model()->rowCount() > 5);
+    QSignalSpy selected(bus_.get(), &SelectionBus::selected);
+    nodes->setCurrentIndex(nodes->model()->index(1, 0));
+    QVERIFY(!selected.isEmpty());
+    const auto kernel = selected.last().at(0).value<Location>();
+    QCOMPARE(kernel.kind, ObjectKind::Kernel);
+    // A kernel of another recording brings that recording.
+    int64_t other = 0;
+    QVERIFY(reader->each("SELECT min(kernel_id) FROM cuda_graph_nodes n WHERE cuda_graph_id <> (SELECT max(cuda_graph_id) FROM cuda_graph_nodes WHERE kernel_id = ?) "
+                         "AND kernel_id NOT IN (SELECT kernel_id FROM cuda_graph_nodes m WHERE m.cuda_graph_id <> n.cuda_graph_id)",
+                         {kernel.id}, [&](const session::Statement& s) { other = s.integer(0); })
+                .has_value());
+    QVERIFY(other > 0);
+    bus_->select(Location::of(ObjectKind::Kernel, other), nullptr);
+    const std::string name = [&] {
+      std::string found;
+      (void)reader->each("SELECT name FROM kernels WHERE kernel_id = ?", {other}, [&](const session::Statement& row) { found = row.string(0); });
+      return found;
+    }();
+    QTRY_COMPARE(nodes->model()->index(nodes->currentIndex().row(), 2).data().toString().toStdString(), name);
+  }
+
+  void countersOfAKernel() {
+    auto reader = read("counters");
+    const int64_t kernel = one(*reader, "SELECT kernel_id FROM kernels WHERE kind = 'generated'");
+    auto detail = loadKernel(*reader, kernel);
+    QVERIFY(detail.has_value());
+    QVERIFY(detail->counters.size() >= 5);
+    QCOMPARE(detail->counters.front().cells[0].text, std::string("DRAM read"));
+    QVERIFY(detail->counters.front().cells[1].number > 1e6);
+    for (const auto& row : detail->counters) QVERIFY(row.cells[2].number <= row.cells[1].number * 1.001 && row.cells[1].number <= row.cells[3].number * 1.001);
+    auto view = show<KernelsView>("counters");
+    auto* tabs = view->findChild<QTabWidget*>("kernels.tabs");
+    auto* counters = view->findChild<QTableView*>("kernels.counters");
+    for (int i = 0; i < tabs->count(); ++i)
+      if (tabs->widget(i)->isAncestorOf(counters)) tabs->setCurrentIndex(i);
+    view->showLocation(Location::of(ObjectKind::Kernel, kernel));
+    QTRY_VERIFY(counters->model()->rowCount() >= 5);
   }
 };
 

@@ -95,7 +95,7 @@ void CodeColumns::stop() {
 void CodeColumns::disassemble() {
   const std::string program = query::findDisassembler();
   if (program.empty()) {
-    return disassembled(tr("nvdisasm is not found: it comes with the CUDA toolkit and with the triton package. Put it on PATH, or name it in "
+    return disassembled(tr("nvdisasm is not found: it comes with the CUDA toolkit and with the packages nvidia-cuda-nvdisasm and triton. Put it on PATH, or name it in "
                            "FUSEBOX_NVDISASM."));
   }
   if (!file_.open() || !file_.resize(0) || file_.write(cubin_.data(), static_cast<qint64>(cubin_.size())) < 0 || !file_.flush()) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "profiler/query/disassembler.h"
+#include "profiler/query/gpu_counters.h"
 #include "profiler/session/reader.h"
 
 namespace fusebox::views {
@@ -28,7 +29,8 @@ constexpr const char* kDecisions = R"(WITH mine(node) AS (SELECT m.node_id FROM 
   WHERE d.a_node_id IN mine OR d.b_node_id IN mine ORDER BY d.decision_id LIMIT 1000)";
 
 // Evenly thinned, so that a million launches are as quick as a thousand.
-constexpr const char* kTimes = R"(WITH all_times AS (SELECT start_ns, dur_ns, launch_id FROM t_gpu_event WHERE kernel_id = ?1),
+constexpr const char* kTimes = R"(WITH all_times AS (SELECT start_ns, dur_ns, launch_id FROM t_gpu_event WHERE kernel_id = ?1
+    OR (graph IS NOT NULL AND launch_id IN (SELECT id FROM t_launch WHERE kernel_id = ?1))),
   numbered AS (SELECT sum(dur_ns) AS ns, row_number() OVER (ORDER BY min(start_ns)) AS n, count(*) OVER () AS c FROM all_times
     GROUP BY coalesce(launch_id, -start_ns))
   SELECT ns FROM numbered WHERE n % max(1, c / 4000) = 0 ORDER BY n)";
@@ -104,7 +106,7 @@ Result<Roofline> loadRoofline(const session::Reader& reader) {
   if (outcome) {
     if (const auto roof = roofs->find(device); roof != roofs->end()) line.roof = roof->second;
     outcome = reader.each("SELECT kernel_id, name, flops, read_bytes + write_bytes, total_ns, timed_launches FROM kernels "
-                          "WHERE timed_launches > 0 AND device = ? ORDER BY total_ns DESC LIMIT 2000",
+                          "WHERE timed_launches > 0 AND device = ? AND kind <> 'cuda_graph' ORDER BY total_ns DESC LIMIT 2000",
                           {device}, [&](const Statement& s) {
                             const double flops = s.real(2), bytes = s.real(3), ns = s.real(4), launches = s.real(5);
                             if (flops <= 0 || bytes <= 0 || ns <= 0) {
@@ -121,7 +123,7 @@ Result<Roofline> loadRoofline(const session::Reader& reader) {
 Result<TableRows> loadKernels(const session::Reader& reader) {
   TableRows rows;
   double all = 0;
-  auto outcome = reader.each("SELECT sum(total_ns) FROM kernels", {}, [&](const Statement& s) { all = s.real(0); });
+  auto outcome = reader.each("SELECT sum(total_ns) FROM kernels WHERE kind <> 'cuda_graph' OR timed_launches IS NULL", {}, [&](const Statement& s) { all = s.real(0); });
   const auto roofs = loadRoofs(reader);
   if (!roofs) return tl::unexpected(roofs.error());
   if (outcome) outcome = reader.each(kKernels, {}, [&](const Statement& s) { rows.push_back(kernelRow(s, all, *roofs)); });
@@ -180,6 +182,16 @@ Result<KernelDetail> loadKernel(const session::Reader& reader, int64_t kernel) {
     });
   }
   if (!outcome) return tl::unexpected(outcome.error());
+  auto counters = query::kernelCounters(reader, kernel);
+  if (!counters) return tl::unexpected(counters.error());
+  detail.countersAbout = query::countersAbout(reader);
+  for (const auto& c : *counters) {
+    TableRow row;
+    const auto cell = [&](double value) { return Cell{query::counterText(c.unit, value), value}; };
+    row.cells = {textCell(c.title), cell(c.mean), cell(c.least), cell(c.most), countCell(c.launches)};
+    row.tooltip = c.meaning.empty() ? c.metric : c.meaning + "\n" + c.metric;
+    detail.counters.push_back(std::move(row));
+  }
   return detail;
 }
 

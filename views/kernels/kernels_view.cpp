@@ -71,6 +71,13 @@ KernelsView::KernelsView(const ViewContext& context) : View(context) {
                              {{tr("Decision")}, {tr("Kind")}, {tr("First")}, {tr("Second")}, {tr("Reason")}});
   decisions_->setEmptyText(tr("No fusion was considered"), tr("Kernels of one node that no other could join have no decision."));
   tabs_->addTab(decisions_, tr("Fusion decisions"));
+  counters_ = new DataTable(QStringLiteral("kernels.counters"), tr("Filter counters"),
+                            {{tr("Counter"), tr("What the device counted while the kernel ran; the tooltip has CUPTI's name")},
+                             {tr("Mean"), tr("Of a launch; percentages are weighted by the time of the launch"), true},
+                             {tr("Least"), {}, true},
+                             {tr("Most"), {}, true},
+                             {tr("Launches"), tr("Launches that were counted"), true}});
+  tabs_->addTab(counters_, tr("Counters"));
   roofline_ = new RooflinePlot;
   rooflinePage_ = new EmptyState(roofline_, QStringLiteral("kernels.roofline"));
   tabs_->addTab(rooflinePage_, tr("Roofline"));
@@ -249,8 +256,8 @@ void KernelsView::showDetail(const KernelDetail& detail) {
     for (CodeTab* tab : {&loopIr_, &llvmIr_, &assembly_}) fillCode(*tab, {}, tr("Select a kernel."));
     columns_->setCode({}, {}, tr("Assembly"));
     columns_->setBinary({}, tr("Select a kernel."));
-    nodes_->setRows({});
-    decisions_->setRows({});
+    for (DataTable* table : {nodes_, decisions_, counters_}) table->setRows({});
+    counters_->setEmptyText(tr("No counters"), tr("Select a kernel."));
     return;
   }
   summary_->showPage([detail](DetailsPanel& page) {
@@ -306,6 +313,9 @@ void KernelsView::showDetail(const KernelDetail& detail) {
   columns_->setBinary(detail.cubin, isGpu ? tr("The recording holds no cubin of this kernel.") : tr("SASS is the machine code of NVIDIA's GPUs; this kernel runs on the processor."));
   nodes_->setRows(detail.nodes);
   decisions_->setRows(detail.decisions);
+  counters_->setEmptyText(tr("No counters of this kernel"), detail.countersAbout.empty() ? tr("fusebox run --gpu-counters reads hardware counters around every kernel of an NVIDIA GPU.")
+                                                                                         : str(detail.countersAbout));
+  counters_->setRows(detail.counters);
 }
 
 }  // namespace fusebox::views

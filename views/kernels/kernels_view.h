@@ -53,6 +53,7 @@ class KernelsView : public View {
   CodeTab loopIr_, llvmIr_, assembly_;
   DataTable* nodes_;
   DataTable* decisions_;
+  DataTable* counters_;
   CodeColumns* columns_;
   RooflinePlot* roofline_;
   EmptyState* rooflinePage_;

@@ -12,8 +12,10 @@ constexpr const char* kFactKeys[] = {"script", "command", "engine", "torch",    
                                      "cwd",    "hostname", "pid",   "torch_threads"};
 
 // One row per frame, guard and value would repeat the same sentence: equal ones are counted in the summary instead.
+// A CUDA graph whose replays were timed is the sum of its kernels, which are listed themselves.
 constexpr const char* kKernels = R"(SELECT kernel_id, name, kind, launches, total_ns, bytes, file, line,
-  (SELECT sum(total_ns) FROM kernels) FROM kernels WHERE launches > 0 ORDER BY total_ns DESC LIMIT 100)";
+  (SELECT sum(total_ns) FROM kernels WHERE kind <> 'cuda_graph' OR timed_launches IS NULL) FROM kernels
+  WHERE launches > 0 AND (kind <> 'cuda_graph' OR timed_launches IS NULL) ORDER BY total_ns DESC LIMIT 100)";
 constexpr const char* kBreaks = R"(SELECT min(break_id), kind, reason, hint, file, line, count(*) FROM graph_breaks
   GROUP BY kind, reason, hint, file, line ORDER BY count(*) DESC, min(break_id) LIMIT 500)";
 constexpr const char* kRecompiles = R"(SELECT failure_id, frame, guard, expected, found, outcome, file, line

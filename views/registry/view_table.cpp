@@ -2,6 +2,7 @@
 
 #include "views/artifacts/artifacts_view.h"
 #include "views/breaks/breaks_view.h"
+#include "views/cuda_graphs/cuda_graphs_view.h"
 #include "views/find/find_view.h"
 #include "views/fusion/fusion_view.h"
 #include "views/graph/graph_view.h"
@@ -25,8 +26,8 @@ View* make(const ViewContext& context) {
 constexpr ViewEntry kViews[] = {{make<OverviewView>}, {make<SourceView>},  {make<GraphView>},
                                 {make<GuardsView>},   {make<KernelsView>}, {make<TimelineView>},
                                 {make<RecompilesView>}, {make<BreaksView>}, {make<SlownessView>},
-                                {make<MemoryView>},   {make<FusionView>},  {make<ArtifactsView>},
-                                {make<FindView>}};
+                                {make<MemoryView>},   {make<CudaGraphsView>}, {make<FusionView>},
+                                {make<ArtifactsView>}, {make<FindView>}};
 
 }  // namespace
 

@@ -1,6 +1,7 @@
 """The GPU half of a recording: CUPTI from the moment that CUDA is in use, and out of torch.profiler's way while that runs.
 
-FUSEBOX_GPU_TIMES=0 leaves CUPTI alone.
+FUSEBOX_GPU_TIMES=0 leaves CUPTI alone. FUSEBOX_GPU_COUNTERS (names of CUPTI metrics with commas, or "default") reads hardware counters
+around kernels, of at most FUSEBOX_GPU_COUNTERS_LAUNCHES launches.
 """
 
 import os
@@ -41,9 +42,19 @@ def _start():
         _wrap()
         if torch._C._autograd._profiler_enabled():
             return  # torch.profiler has CUPTI; _disable_profiler starts us
-        _engine.start_gpu_recording()
+        if _engine.start_gpu_recording():
+            _start_counters(index)
     except Exception as error:  # a script must not fail because it is being watched
         print(f"fusebox: GPU times are not recorded: {error}", file=sys.stderr)
+
+
+def _start_counters(device):
+    metrics = os.environ.get("FUSEBOX_GPU_COUNTERS")
+    if not metrics:
+        return
+    why = _engine.start_gpu_counters(device, metrics, int(os.environ.get("FUSEBOX_GPU_COUNTERS_LAUNCHES", "2000")))
+    if why:
+        print(f"fusebox: {why}", file=sys.stderr)
 
 
 def _synchronize():

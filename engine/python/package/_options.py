@@ -82,6 +82,8 @@ def cuda_graph_options(backend, mode, options):
     use = backend == "cudagraphs" or (_MODES[mode].get("triton.cudagraphs") if mode in _MODES else None)
     if not use:
         use = setting("triton.cudagraphs", os.environ.get("TORCHINDUCTOR_CUDAGRAPHS") == "1")
+    if os.environ.get("FUSEBOX_GPU_COUNTERS"):
+        use = False  # hardware counters are read around single kernels
     limit = setting("triton.cudagraph_unexpected_rerecord_limit", 128)
     return {"use": bool(use), "record_limit": 1 << 30 if limit is None else limit, "or_error": bool(setting("triton.cudagraph_or_error", False))}
 

@@ -364,6 +364,9 @@ class Compared(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         return json.loads(done.stdout)
 
+    def query(self, run, sql):
+        return json.loads(fusebox("query", self.runs[run], sql, "--format", "json").stdout)
+
     def entries(self, comparison, subject, kind=None):
         return [e for e in comparison["entries"] if e["subject"] == subject and kind in (None, e["kind"])]
 
@@ -394,12 +397,22 @@ class Compared(unittest.TestCase):
         self.assertEqual([(bool(k["a"]), bool(k["b"])) for k in kernels], [(True, True)])
         self.assertFalse(result["cause"]["found"])  # both made one kernel of the same four nodes
         self.assertIn("engine", [result["entries"][e]["subject"] for e in result["cause"]["others"]])
+        self.assertTrue(kernels[0]["a"]["time"]["count"] > 0 and kernels[0]["b"]["time"]["count"] > 0)  # both sides have run times
+        timed = self.query("before-stock", "SELECT k.name, k.kind, k.compile_id, k.launches, g.launches AS grouped FROM kernels k JOIN fusion_groups g USING(kernel_id) "
+                           "WHERE k.kind = 'generated'")
+        self.assertEqual(len(timed), 1)
+        self.assertTrue(timed[0]["launches"] >= 10 and timed[0]["launches"] == timed[0]["grouped"], timed)
+        self.assertEqual(self.query("before-stock", "SELECT name FROM kernels WHERE name LIKE 'graph_%'"), [])  # they are the log's kernels now
         rows = json.loads(fusebox("query", self.runs["before-stock"], "SELECT text FROM source_files WHERE file LIKE '%program.py'", "--format", "json").stdout)
         self.assertEqual(rows[0]["text"], COMPARED % "pass")
 
     def test_beside_eager(self):
         result = self.compare("before-fusebox", "before-eager")
         self.assertTrue(any("no compiled functions" in limit for limit in result["limits"]))
+        ran = self.query("before-eager", "SELECT name, kind, line, launches, total_ns FROM kernels ORDER BY total_ns DESC")
+        self.assertLessEqual({"aten::tanh", "aten::relu"}, {r["name"] for r in ran})
+        self.assertTrue(all(r["kind"] == "eager" and r["line"] and r["launches"] > 0 and r["total_ns"] > 0 for r in ran), ran)
+        self.assertTrue(self.entries(result, "line"))  # so lines can be compared
 
     def test_run_both_and_compare(self):
         script = os.path.join(self.path("before"), "program.py")

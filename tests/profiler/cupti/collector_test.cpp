@@ -2,6 +2,7 @@
 #include <QTest>
 
 #include "engine/support/clock.h"
+#include "fake_counters.h"
 #include "fake_cupti.h"
 #include "profiler/cupti/activity_collector.h"
 #include "profiler/cupti/occupancy.h"
@@ -209,6 +210,59 @@ class CollectorTest : public QObject {
     s.block = {32, 1, 1};
     QCOMPARE(occupancyOf(s, h).share, 0.5);
     QCOMPARE(std::string(occupancyOf(s, h).limit), std::string("blocks"));
+  }
+
+  void countersOfKernels() {
+    auto& fake = testing::FakeCounters::instance();
+    fake = {};
+    int context = 0;
+    {
+      auto counters = KernelCounters::create(testing::FakeCounters::functions(), &context, 0, metricsOf("default,my.metric"), 4);
+      QVERIFY2(counters.has_value(), counters ? "" : counters.error().text().c_str());
+      QCOMPARE((*counters)->metrics().size(), defaultMetrics().size() + 1);
+      QCOMPARE((*counters)->metrics().back(), std::string("my.metric"));
+      QVERIFY((*counters)->start().has_value() && (*counters)->isOn());
+      QCOMPARE(fake.replay, 1);
+      fake.ran = 3;
+      auto window = (*counters)->stop();
+      QVERIFY(window.has_value() && !(*counters)->isOn());
+      QCOMPARE(window->values.size(), 3 * (*counters)->metrics().size());
+      QCOMPARE(window->values[(*counters)->metrics().size() + 2], 1.2);
+      QVERIFY(!window->isFull && window->startNs > 0 && window->startNs <= window->endNs);
+      QVERIFY((*counters)->start().has_value());
+      fake.ran = 9;
+      window = (*counters)->stop();
+      QVERIFY(window.has_value() && window->isFull);
+      QVERIFY((*counters)->start().has_value());  // its end stops it
+    }
+    QVERIFY(!fake.enabled && !fake.on && fake.sizesAreGood);
+    QCOMPARE(fake.calls.front(), std::string("initialize"));
+    fake.passes = 3;
+    auto several = KernelCounters::create(testing::FakeCounters::functions(), &context, 0, {"a", "b"}, 4);
+    QVERIFY(several.has_value() && (*several)->start().has_value());
+    QCOMPARE(fake.replay, 2);  // each kernel runs again for every pass
+  }
+
+  void countersThatMayNotBeRead() {
+    auto& fake = testing::FakeCounters::instance();
+    int context = 0;
+    const auto why = [&](const std::string& metrics = "default") {
+      auto counters = KernelCounters::create(testing::FakeCounters::functions(), &context, 0, metricsOf(metrics), 4);
+      return counters ? std::string("they may") : counters.error().text();
+    };
+    fake = {};
+    fake.errors["enable"] = 35;
+    QVERIFY2(why().find("ERR_NVGPUCTRPERM") != std::string::npos && why().find("NVreg_RestrictProfilingToAdminUsers") != std::string::npos, why().c_str());
+    fake = {};
+    fake.support = 2, fake.virtualGpu = 2;
+    QVERIFY2(why().find("virtual GPU") != std::string::npos, why().c_str());
+    fake = {};
+    QVERIFY2(why("dram__bytes_read.sum,nonsense").find("nonsense is not a counter of this GPU (GF100)") != std::string::npos, why("nonsense").c_str());
+    QVERIFY(!why("").empty() && !fake.enabled);
+    fake = {};
+    fake.errors["start"] = 999;
+    auto counters = KernelCounters::create(testing::FakeCounters::functions(), &context, 0, {"a"}, 4);
+    QVERIFY(counters.has_value() && !(*counters)->start().has_value() && !(*counters)->isOn());
   }
 };
 

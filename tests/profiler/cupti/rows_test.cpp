@@ -1,8 +1,11 @@
 // GPU events find the launch of a compiled graph, or the operator, that asked for them; sums, waiting, and what is never tied.
 #include <QTemporaryDir>
 #include <QTest>
+#include <cmath>
 
 #include "profiler/cupti/gpu_rows.h"
+#include "profiler/query/cuda_graphs.h"
+#include "profiler/query/gpu_counters.h"
 #include "profiler/session/launch_ring.h"
 #include "profiler/session/migrations.h"
 #include "profiler/session/reader.h"
@@ -175,6 +178,107 @@ class RowsTest : public QObject {
     batch(true);
     QCOMPARE(ask("SELECT kernel_id, launch_id, graph, graph_node FROM gpu_events"), (std::vector<std::string>{"5|21|3|0", "8|21|3|1"}));
     QCOMPARE(one("SELECT kind, name FROM cpu_events"), std::string("cuda_driver|cuGraphLaunch"));
+  }
+
+  void nodesOfARecordingAreKnownByTheirPlace() {
+    // Recording 8: a piece with fused_twice of kernel 6 and a library's two kernels (9), and one with fused_twice of kernel 7.
+    for (const char* row : {"INSERT INTO t_kernel(id, name, kind, op) VALUES (6, 'a', 'generated', NULL), (7, 'b', 'generated', NULL), "
+                            "(8, 'f recording 0', 'cuda_graph', NULL), (9, 'mm', 'extern', 'aten::mm')",
+                            "INSERT INTO t_cuda_graph(id, compile_id, event, number, nodes, stretches, kernel_id, time_ns) VALUES "
+                            "(1, 1, 'warm_up', NULL, NULL, NULL, NULL, 5), (2, 1, 'recorded', 0, 4, 2, 8, 10)",
+                            "INSERT INTO t_cuda_graph_node VALUES (2, 0, 0, 1, 1, 6), (2, 0, 1, 2, 2, 9), (2, 2, 0, 1, 3, 7)",
+                            "INSERT INTO t_launch VALUES (31, 8, 0, 1000, 100, 0, 1), (32, 8, 0, 3000, 100, 0, 1)",
+                            "INSERT INTO t_launch_stats VALUES (8, 0, 2, 200, 100, 100, 0, 1000, 3100)"})
+      QVERIFY(database_->execute(row).has_value());
+    rows_->deviceFunction("fused_twice", 6);
+    rows_->deviceFunction("fused_twice", 7);
+    rows_->graphRecorded(8, {{2, 0, 1, 7}, {0, 0, 1, 6}, {0, 1, 2, 9}});
+    uint32_t correlation = 0;
+    for (const int64_t start : {1000, 3000}) {
+      rows_->launched(1, start == 1000 ? 31 : 32, launch(start, 100, 8));
+      std::vector<Activity> events;
+      const auto node = [&](uint32_t graph, uint32_t number, const char* symbol, int64_t at, int64_t takes) {
+        auto a = kernel(correlation, at, at + takes, symbol);
+        a.graph = graph, a.graphNode = number;
+        events.push_back(a);
+      };
+      ++correlation;
+      node(3, 0, "fused_twice", start + 200, 10);
+      node(3, 1, "sgemm", start + 220, 20);
+      node(3, 2, "splitK", start + 250, 5);
+      events.push_back(call(correlation, start + 10, start + 20, 514));
+      ++correlation;
+      node(4, 0, "fused_twice", start + 300, 40);
+      events.push_back(call(correlation, start + 50, start + 60, 514));
+      rows_->add(std::move(events));
+    }
+    batch(true);
+    QCOMPARE(ask("SELECT graph, graph_node, kernel_id, launch_id FROM gpu_events ORDER BY start_ns LIMIT 4"),
+             (std::vector<std::string>{"3|0|6|31", "3|1|9|31", "3|2|9|31", "4|0|7|31"}));
+    // The replay is the sum of its nodes.
+    QCOMPARE(ask("SELECT kernel_id, timed_launches, total_ns FROM kernels WHERE timed_launches > 0 ORDER BY 1"),
+             (std::vector<std::string>{"6|2|20", "7|2|80", "8|2|150", "9|2|50"}));
+    auto reader = session::Reader::open(path_);
+    QVERIFY(reader.has_value());
+    auto graphs = query::cudaGraphs(**reader);
+    QVERIFY(graphs.has_value());
+    QCOMPARE(graphs->size(), size_t{2});
+    const auto& recording = graphs->back();
+    QVERIFY(recording.isRecording() && !graphs->front().isRecording());
+    QCOMPARE((std::vector<int64_t>{recording.replays, recording.hostNs, recording.timedReplays, recording.deviceNs}), (std::vector<int64_t>{2, 200, 2, 150}));
+    auto nodes = query::cudaGraphNodes(**reader, recording);
+    QVERIFY(nodes.has_value());
+    QCOMPARE(nodes->size(), size_t{3});
+    QCOMPARE((*nodes)[1].name, std::string("mm"));
+    QCOMPARE((std::vector<int64_t>{(*nodes)[0].deviceNs, (*nodes)[1].deviceNs, (*nodes)[1].events, (*nodes)[2].deviceNs}), (std::vector<int64_t>{20, 50, 4, 80}));
+    auto replays = query::cudaGraphReplays(**reader, recording);
+    QVERIFY(replays.has_value());
+    QCOMPARE(replays->size(), size_t{2});
+    QCOMPARE((std::vector<int64_t>{replays->back().launch, replays->back().deviceStartNs, replays->back().deviceNs, replays->back().spanNs}),
+             (std::vector<int64_t>{32, 3200, 75, 140}));
+    QCOMPARE(query::recordingOfKernel(**reader, *graphs, 9).value_or(-2), 1);
+    QCOMPARE(query::recordingOfKernel(**reader, *graphs, 8).value_or(-2), 1);
+    QCOMPARE(query::recordingOfKernel(**reader, *graphs, 5).value_or(-2), -1);
+  }
+
+  void aNameThatIsNotTheNodesWins() {
+    rows_->deviceFunction("fused_add", 5);
+    rows_->deviceFunction("fused_other", 6);
+    rows_->graphRecorded(8, {{0, 0, 1, 6}});
+    rows_->launched(1, 31, launch(1000, 100, 8));
+    auto a = kernel(1, 5000, 5400);  // fused_add where the recording has fused_other: the order did not tell the graph
+    a.graph = 3;
+    rows_->add({a, call(1, 1010, 1050, 514)});
+    batch(true);
+    QCOMPARE(one("SELECT kernel_id FROM gpu_events"), std::string("5"));
+  }
+
+  void countersFindTheirKernels() {
+    rows_->counted().expect({"dram__bytes_read.sum", "my.pct"});
+    rows_->launched(1, 21, launch(1000, 100, 5));
+    rows_->launched(1, 22, launch(1200, 100, 5));
+    // CUPTI puts a kernel of its own behind each that it counts; two windows, the second without room for its last kernel.
+    rows_->add({kernel(1, 900, 950, "before"), kernel(2, 5000, 5400), kernel(2, 5450, 5490, "WaitNs", 6), kernel(3, 5500, 5600, "other"),
+                kernel(4, 8000, 8100), kernel(5, 8200, 8300), call(2, 1010, 1050), call(3, 1060, 1070), call(4, 1210, 1220), call(5, 1230, 1240)});
+    rows_->counted().add({4000, 7000, {64, 10, 32, NAN}, 0, false});
+    rows_->counted().add({7500, 9000, {128, 30}, 0, true});
+    rows_->counted().add({9500, 9900, {1, 1, 2, 2}, 0, false});  // two ranges where nothing ran: whose they are is not known
+    batch(true);
+    QCOMPARE(ask("SELECT e.name, c.metric, c.value, c.kernel_id, c.launch_id FROM gpu_counters c JOIN gpu_events e USING(event_id) ORDER BY e.start_ns, c.metric"),
+             (std::vector<std::string>{"fused_add|dram__bytes_read.sum|64|5|21", "fused_add|my.pct|10|5|21", "other|dram__bytes_read.sum|32|5|21",
+                                       "fused_add|dram__bytes_read.sum|128|5|22", "fused_add|my.pct|30|5|22"}));
+    QCOMPARE(one("SELECT count(*) FROM gpu_events WHERE name = 'WaitNs'"), std::string("0"));
+    QCOMPARE(losses_["gpu_counters"], int64_t{1});
+    QCOMPARE(losses_["gpu_counters_unmatched"], int64_t{2});
+    auto reader = session::Reader::open(path_);
+    QVERIFY(reader.has_value());
+    auto counters = query::kernelCounters(**reader, 5);
+    QVERIFY(counters.has_value());
+    QCOMPARE(counters->size(), size_t{2});
+    QCOMPARE(counters->front().title, std::string("DRAM read"));
+    QCOMPARE((std::vector<double>{counters->front().mean, counters->front().least, counters->front().most}), (std::vector<double>{224.0 / 3, 32, 128}));
+    QCOMPARE(counters->back().mean, (10.0 * 400 + 30.0 * 100) / 500);  // weighted by time
+    QCOMPARE(query::counterText(query::KernelCounter::Unit::Bytes, 3 << 20), std::string("3 MiB"));
   }
 
   void lanesHavePyramids() {

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/support/result.h"
+
+namespace fusebox::cupti {
+
+/// A hardware counter that is read by default, by its name in CUPTI.
+struct CounterMetric {
+  const char* name;
+  const char* title;
+  enum class Unit : uint8_t { Bytes, Percent } unit;
+  const char* meaning;
+};
+/// All of them can be read in one pass.
+const std::vector<CounterMetric>& defaultMetrics();
+/// Null for a metric that somebody asked for by name.
+const CounterMetric* knownMetric(const std::string& name);
+/// The metrics of a list with commas; "default" stands for the default ones.
+std::vector<std::string> metricsOf(const std::string& list);
+
+/// The functions of libcupti's range profiler. All take a pointer to their parameters (counter_abi.h) and return a CUptiResult.
+struct CounterFunctions {
+  using Function = int (*)(void*);
+  Function profilerInitialize = nullptr, deviceSupported = nullptr, chipName = nullptr;
+  Function hostInitialize = nullptr, hostDeinitialize = nullptr, hostAddMetrics = nullptr, hostConfigSize = nullptr, hostConfig = nullptr,
+           hostPasses = nullptr, hostEvaluate = nullptr;
+  Function rangeEnable = nullptr, rangeDisable = nullptr, rangeDataSize = nullptr, rangeDataInitialize = nullptr, rangeConfig = nullptr,
+           rangeStart = nullptr, rangeStop = nullptr, rangeDecode = nullptr, rangeDataInfo = nullptr;
+  int (*resultString)(int result, const char** text) = nullptr;
+};
+/// Of the CUPTI in this process. Unsupported: it is older than CUDA 12.6.
+Result<CounterFunctions> loadCounterFunctions();
+
+/// What was counted between a start and a stop.
+struct CounterWindow {
+  int64_t startNs = 0, endNs = 0;
+  std::vector<double> values;  ///< metric by metric of the first kernel, of the second, …: in order of launch
+  int64_t dropped = 0;         ///< kernels that there was no room for, as far as CUPTI says
+  bool isFull = false;         ///< there was room for no more
+};
+
+/// Reads hardware counters around every kernel of one context. While it does, kernels run one after another, each with some 0.7 ms
+/// around it, so that times of the host mean little; what a kernel takes on the device stays about the same (measured on an H200).
+/// CUDA graphs must not be launched meanwhile.
+class KernelCounters {
+ public:
+  /// `context`: a CUcontext of device `device`. At most `kernels` launches are counted between a start and a stop. Fails with a clear
+  /// word where counters may not be read or a metric is not known.
+  static Result<std::unique_ptr<KernelCounters>> create(CounterFunctions functions, void* context, int device,
+                                                        std::vector<std::string> metrics, size_t kernels);
+  ~KernelCounters();
+  const std::vector<std::string>& metrics() const { return metrics_; }
+  /// How often each kernel runs: more than once where the metrics do not fit into one pass.
+  size_t passes() const { return passes_; }
+
+  Result<void> start();
+  /// The device's work must have ended.
+  Result<CounterWindow> stop();
+  bool isOn() const { return startNs_ > 0; }
+
+ private:
+  KernelCounters(CounterFunctions functions, std::vector<std::string> metrics);
+  Result<void> configure(int device);
+  Result<void> enable(void* context, size_t kernels);
+  Result<void> call(CounterFunctions::Function function, void* parameters, const char* what) const;
+
+  const CounterFunctions cupti_;
+  const std::vector<std::string> metrics_;
+  std::vector<const char*> names_;  ///< of metrics_
+  void *host_ = nullptr, *profiler_ = nullptr;
+  size_t passes_ = 0, kernels_ = 0;
+  std::vector<uint8_t> config_, data_;
+  int64_t startNs_ = 0;
+};
+
+}  // namespace fusebox::cupti

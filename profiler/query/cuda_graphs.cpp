@@ -1,0 +1,123 @@
+#include "profiler/query/cuda_graphs.h"
+
+#include <nlohmann/json.hpp>
+#include <set>
+#include <tuple>
+#include <unordered_map>
+
+#include "profiler/session/reader.h"
+
+namespace fusebox::query {
+namespace {
+
+using session::Reader;
+using session::Statement;
+
+constexpr const char* kEvents = R"(SELECT g.cuda_graph_id, g.compile_id, g.frame, g.direction, g.event, g.reason, g.device, g.plain_reason,
+  g.file, g.line, g.number, g.replaces, g.nodes, g.stretches, g.plain_steps, g.static_inputs, g.copied_inputs, g.copied_bytes,
+  g.kept_bytes, g.time_ns, g.dur_ns, g.kernel_id, k.launches, k.host_ns, k.timed_launches, CASE WHEN k.timed_launches > 0 THEN k.total_ns END
+  FROM cuda_graphs g LEFT JOIN kernels k ON k.kernel_id = g.kernel_id AND g.event = 'recorded' ORDER BY g.compile_id, g.cuda_graph_id)";
+constexpr const char* kNodes = R"(SELECT n.stretch, n.first_node, n.node_count, n.kernel_id, n.group_id, k.name, k.kind, k.op, k.file, k.line,
+  k.device_function FROM cuda_graph_nodes n LEFT JOIN kernels k ON k.kernel_id = n.kernel_id WHERE n.cuda_graph_id = ?
+  ORDER BY n.stretch, n.first_node)";
+// Only what was replayed: the same kernels run plainly in the first call.
+constexpr const char* kTimes = R"(SELECT e.kernel_id, count(*), sum(e.dur_ns) FROM t_gpu_event e
+  WHERE e.launch_id IN (SELECT id FROM t_launch WHERE kernel_id = ?) AND e.graph IS NOT NULL GROUP BY 1)";
+constexpr const char* kReplays = R"(SELECT l.id, l.start_ns, l.dur_ns, min(e.start_ns), sum(e.dur_ns), max(e.start_ns + e.dur_ns)
+  FROM t_launch l LEFT JOIN t_gpu_event e ON e.launch_id = l.id AND e.graph IS NOT NULL WHERE l.kernel_id = ?
+  GROUP BY l.id ORDER BY l.start_ns LIMIT ?)";
+
+int64_t orMinus(const Statement& s, int column) { return s.isNull(column) ? -1 : s.integer(column); }
+
+}  // namespace
+
+Result<std::vector<CudaGraphEvent>> cudaGraphs(const Reader& reader) {
+  std::vector<CudaGraphEvent> out;
+  auto read = reader.each(kEvents, {}, [&](const Statement& s) {
+    CudaGraphEvent e;
+    e.id = s.integer(0);
+    e.compile = s.integer(1);
+    std::string* const texts[] = {&e.function, &e.direction, &e.event, &e.reason, &e.device, &e.plainReason, &e.file};
+    for (int c = 0; c < 7; ++c) *texts[c] = s.string(2 + c);
+    e.line = s.integer(9);
+    int64_t* const numbers[] = {&e.number,       &e.replaces,     &e.nodes,       &e.pieces,   &e.plainSteps,
+                                &e.staticInputs, &e.copiedInputs, &e.copiedBytes, &e.keptBytes};
+    for (int c = 0; c < 9; ++c) *numbers[c] = orMinus(s, 10 + c);
+    int64_t* const sums[] = {&e.timeNs, &e.durNs, &e.kernel, &e.replays, &e.hostNs, &e.timedReplays, &e.deviceNs};
+    for (int c = 0; c < 7; ++c) *sums[c] = s.integer(19 + c);
+    out.push_back(std::move(e));
+  });
+  if (!read) return tl::unexpected(read.error());
+  return out;
+}
+
+Result<std::vector<CudaGraphNode>> cudaGraphNodes(const Reader& reader, const CudaGraphEvent& recording) {
+  std::vector<CudaGraphNode> out;
+  auto read = reader.each(kNodes, {recording.id}, [&](const Statement& s) {
+    out.push_back({s.integer(0), s.integer(1), s.integer(2), s.integer(3), s.integer(4), s.string(5), s.string(6), s.string(7), s.string(10),
+                   s.string(8), s.integer(9)});
+  });
+  if (!read || recording.kernel == 0) return read ? Result<std::vector<CudaGraphNode>>(std::move(out)) : tl::unexpected(read.error());
+  std::unordered_map<int64_t, std::pair<int64_t, int64_t>> times;
+  read = reader.each(kTimes, {recording.kernel}, [&](const Statement& s) { times[s.integer(0)] = {s.integer(1), s.integer(2)}; });
+  if (!read) return tl::unexpected(read.error());
+  // A kernel that stands in several places is timed as one: its time is shown at the first.
+  std::set<int64_t> told;
+  for (CudaGraphNode& node : out) {
+    const auto time = times.find(node.kernel);
+    if (time == times.end() || !told.insert(node.kernel).second) continue;
+    std::tie(node.events, node.deviceNs) = time->second;
+  }
+  return out;
+}
+
+Result<std::vector<CudaGraphReplay>> cudaGraphReplays(const Reader& reader, const CudaGraphEvent& recording, int64_t most) {
+  std::vector<CudaGraphReplay> out;
+  if (recording.kernel == 0) return out;
+  auto read = reader.each(kReplays, {recording.kernel, most}, [&](const Statement& s) {
+    CudaGraphReplay r{s.integer(0), s.integer(1), s.integer(2), orMinus(s, 3), orMinus(s, 4)};
+    if (r.deviceStartNs >= 0) r.spanNs = s.integer(5) - r.deviceStartNs;
+    out.push_back(r);
+  });
+  if (!read) return tl::unexpected(read.error());
+  return out;
+}
+
+Result<int> recordingOfKernel(const Reader& reader, const std::vector<CudaGraphEvent>& events, int64_t kernel) {
+  std::set<int64_t> holding;
+  if (auto read = reader.each("SELECT cuda_graph_id FROM cuda_graph_nodes WHERE kernel_id = ?", {kernel},
+                              [&](const Statement& s) { holding.insert(s.integer(0)); });
+      !read) {
+    return tl::unexpected(read.error());
+  }
+  int best = -1;
+  for (size_t i = 0; i < events.size(); ++i) {
+    const CudaGraphEvent& e = events[i];
+    if (!e.isRecording() || (e.kernel != kernel && !holding.contains(e.id))) continue;
+    if (best < 0 || e.replays > events[static_cast<size_t>(best)].replays) best = static_cast<int>(i);
+  }
+  return best;
+}
+
+nlohmann::json toJson(const CudaGraphEvent& e, const std::vector<CudaGraphNode>& nodes) {
+  using nlohmann::json;
+  json out = {{"cuda_graph_id", e.id}, {"compile_id", e.compile}, {"function", e.function}, {"direction", e.direction}, {"event", e.event},
+              {"reason", e.reason},    {"device", e.device},      {"file", e.file},         {"line", e.line}};
+  if (e.number >= 0) out["number"] = e.number;
+  if (!e.isRecording()) return out;
+  const auto known = [](int64_t value) { return value >= 0 ? json(value) : json(); };
+  out.update({{"replaces", known(e.replaces)}, {"nodes", known(e.nodes)}, {"pieces", known(e.pieces)}, {"plain_steps", known(e.plainSteps)},
+              {"plain_reason", e.plainReason}, {"static_inputs", known(e.staticInputs)}, {"copied_inputs", known(e.copiedInputs)},
+              {"copied_bytes", known(e.copiedBytes)}, {"kept_bytes", known(e.keptBytes)}, {"record_ns", e.durNs}, {"kernel_id", e.kernel},
+              {"replays", e.replays}, {"host_ns", e.hostNs}, {"timed_replays", e.timedReplays}, {"device_ns", e.deviceNs}});
+  json list = json::array();
+  for (const CudaGraphNode& n : nodes) {
+    list.push_back({{"piece", n.piece}, {"first_node", n.first}, {"node_count", n.count}, {"kernel_id", n.kernel}, {"group_id", n.group},
+                    {"kernel", n.name}, {"kind", n.kind}, {"op", n.op}, {"device_function", n.function}, {"events", n.events},
+                    {"device_ns", n.deviceNs}, {"file", n.file}, {"line", n.line}});
+  }
+  out["node_list"] = std::move(list);
+  return out;
+}
+
+}  // namespace fusebox::query
