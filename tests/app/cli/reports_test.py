@@ -11,6 +11,7 @@ import unittest
 from program import FUSEBOX, folder, fusebox, synthesize
 
 DATA = os.path.join(os.path.dirname(__file__), "..", "..", "profiler", "importers", "data")
+GPU_DATA = os.path.join(os.path.dirname(__file__), "..", "..", "profiler", "cupti", "data")
 SUMMARY_KEYS = {"engine", "torch", "python", "device", "frames", "graphs", "graph_breaks", "recompiles", "kernels", "launches",
                 "extern_calls", "compile_ms", "run_ms", "cache", "losses"}
 
@@ -39,6 +40,27 @@ class Reports(unittest.TestCase):
         self.assertEqual(set(data["cache"]), {"hits", "misses", "bypasses"})
         self.assertEqual(data["launches"], 2000)
         self.assertEqual(data["graph_breaks"][0]["line"], 19)
+
+    def test_gpu(self):
+        graph = os.path.join(GPU_DATA, "graph.fusebox")
+        text = fusebox("gpu", graph)
+        self.assertEqual(text.returncode, 0, text.stderr)
+        self.assertIn("CUDA graphs", text.stdout)
+        recordings = [g for g in json.loads(fusebox("gpu", "--json", graph).stdout)["cuda_graphs"] if g["event"] == "recorded"]
+        self.assertTrue(recordings)
+        most = max(recordings, key=lambda g: g["replays"])
+        self.assertEqual(sum(n["device_ns"] for n in most["node_list"]), most["device_ns"])
+        self.assertEqual(sum(n["node_count"] for n in most["node_list"]), most["nodes"])
+        self.assertIn("No counters", fusebox("gpu", "--counters", graph).stdout)
+        counted = os.path.join(GPU_DATA, "counters.fusebox")
+        self.assertIn("DRAM read", fusebox("gpu", "--counters", counted).stdout)
+        kernel = next(k for k in json.loads(fusebox("gpu", "--json", counted).stdout)["kernels"] if k["kind"] == "generated")
+        self.assertGreater(kernel["counters"]["dram__bytes_read.sum"]["mean"], 1e6)
+        code = json.loads(fusebox("gpu", "--json", "--code", str(kernel["kernel_id"]), counted).stdout)
+        self.assertIn(".entry", code["assembly"])
+        self.assertTrue(code["loop_ir"])
+        self.assertTrue("EXIT" in code["sass"] if code["sass"] else "nvdisasm" in code["sass_missing"], code["sass_missing"])
+        self.assertEqual(fusebox("gpu", "--code", "99999", counted).returncode, 2)
 
     def test_recompiles(self):
         text = fusebox("recompiles", self.session)
