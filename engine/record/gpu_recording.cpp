@@ -59,10 +59,10 @@ void GpuRecording::deviceFunction(const std::string& symbol, int32_t kernel) {
   else functions_.emplace_back(symbol, kernel);
 }
 
-void GpuRecording::graphRecorded(int32_t recording, const std::vector<cupti::GraphNodes>& nodes) {
+void GpuRecording::graphRecorded(const cupti::GraphRecorded& graph) {
   std::lock_guard lock(linksMutex_);
-  if (rows_) rows_->graphRecorded(recording, nodes);
-  else recordings_.emplace_back(recording, nodes);
+  if (rows_) rows_->graphRecorded(graph);
+  else recordings_.push_back(graph);
 }
 
 void GpuRecording::kernelBinary(int32_t kernel, std::string cubin) noexcept {
@@ -138,7 +138,7 @@ Result<void> GpuRecording::startCollector() {
   {
     std::lock_guard guard(linksMutex_);
     for (const auto& [symbol, kernel] : std::exchange(functions_, {})) rows->deviceFunction(symbol, kernel);
-    for (const auto& [recording, nodes] : std::exchange(recordings_, {})) rows->graphRecorded(recording, nodes);
+    for (auto& graph : std::exchange(recordings_, {})) rows->graphRecorded(std::move(graph));
     rows_ = rows;
   }
   writer_.setListener(rows);
@@ -186,8 +186,7 @@ Result<void> GpuRecording::startCounters(int device, const std::string& metrics,
   }
   std::string names;
   for (const std::string& name : counters_->metrics()) names += (names.empty() ? "" : ",") + name;
-  fact("gpu_counters", fmt::format("of device {}, {} launches at most, {} {} of each kernel: {}", device, launches, counters_->passes(),
-                                   counters_->passes() == 1 ? "run" : "runs", names));
+  fact("gpu_counters", fmt::format("of device {}, {} launches at most: {}", device, launches, names));
   return {};
 }
 

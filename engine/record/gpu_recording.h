@@ -62,8 +62,8 @@ class GpuRecording {
   void noteThread(int32_t thread);
   /// Kernel `kernel` is the device function `symbol`: ties the kernels of replayed CUDA graphs to rows.
   void deviceFunction(const std::string& symbol, int32_t kernel);
-  /// The recording of a CUDA graph that is kernel `recording` consists of these nodes: ties what its replays run to their kernels.
-  void graphRecorded(int32_t recording, const std::vector<cupti::GraphNodes>& nodes);
+  /// A CUDA graph was recorded: ties what its replays run to their kernels.
+  void graphRecorded(const cupti::GraphRecorded& graph);
 
   /// The machine code of kernel `kernel`, recorded whether or not its times are.
   void kernelBinary(int32_t kernel, std::string cubin) noexcept;
@@ -105,8 +105,8 @@ class GpuRecording {
 
   std::mutex linksMutex_;  ///< of the next three
   std::unordered_map<uint32_t, int32_t> threads_;
-  std::vector<std::pair<std::string, int32_t>> functions_;                      ///< noted before start()
-  std::vector<std::pair<int32_t, std::vector<cupti::GraphNodes>>> recordings_;  ///< noted before start()
+  std::vector<std::pair<std::string, int32_t>> functions_;  ///< noted before start()
+  std::vector<cupti::GraphRecorded> recordings_;            ///< noted before start()
 };
 
 }  // namespace fusebox::record

@@ -263,13 +263,14 @@ Id Recorder::cudaGraph(CudaGraphRecord r) {
                 textCell(r.device), positiveCell(r.nodeCount), positiveCell(r.stretches), positiveCell(r.plainSteps),
                 textCell(r.plainReason), positiveCell(r.staticInputs), positiveCell(r.copiedInputs), positiveCell(r.copiedBytes),
                 positiveCell(r.keptBytes), r.startNs, r.durNs, idCell(r.kernel)});
-    std::vector<cupti::GraphNodes> nodes;
+    if (thread_.owner != this) attachThread();
+    cupti::GraphRecorded made{r.kernel, thread_.id, r.startNs, r.startNs + r.durNs, {}};
     for (const auto& n : r.nodes) {
-      nodes.push_back({n.stretch, n.first, n.count, n.kernel});
+      made.nodes.push_back({n.stretch, n.first, n.count, n.kernel});
       impl_->put(RowKind::CudaGraphNode, {int64_t{id}, int64_t{n.stretch}, int64_t{n.first}, int64_t{n.count}, idCell(n.group),
                                           idCell(n.kernel)});
     }
-    if (r.kernel > 0 && !nodes.empty()) impl_->gpu->graphRecorded(r.kernel, nodes);
+    if (r.kernel > 0 && !made.nodes.empty()) impl_->gpu->graphRecorded(made);
     return id;
   });
 }

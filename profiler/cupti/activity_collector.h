@@ -18,7 +18,9 @@ namespace fusebox::cupti {
 struct CollectorOptions {
   size_t bufferBytes = size_t{2} << 20;
   int maxBuffers = 64;  ///< beyond these CUPTI drops records, and counts them
-  int flushMs = 100;    ///< how long a finished record may stay with CUPTI; 0: nobody flushes
+  /// How long a finished record may stay with CUPTI; 0: nobody flushes. A flush takes half a millisecond, however little there is, in
+  /// which threads that launch wait.
+  int flushMs = 200;
   /// Sees every record as it came, before it is decoded: what tests are made of.
   std::function<void(const std::byte* record, size_t bytes)> tap;
 };

@@ -86,7 +86,7 @@ struct RangeConfig : Parameters {
   size_t dataBytes = 0;
   uint8_t* data = nullptr;
   int range = 1;   ///< 1: each kernel
-  int replay = 0;  ///< 1: the application's affair (one pass), 2: each kernel again for every pass
+  int replay = 0;  ///< 1: the application's affair
   size_t rangesPerPass = 0;
   uint16_t levels = 1, firstLevel = 1;
   size_t pass = 0;

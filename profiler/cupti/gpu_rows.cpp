@@ -44,6 +44,14 @@ void GpuRows::deviceFunction(const std::string& symbol, int32_t kernel) {
   kernelsOfSymbol_[symbol].push_back(kernel);
 }
 
+void GpuRows::graphRecorded(GraphRecorded graph) {
+  graphNodes_.add(graph.recording, std::move(graph.nodes));
+  HostSpan span{graph.startNs, graph.endNs, 0, graph.recording, 0};
+  span.isRecordingRun = true;
+  std::lock_guard lock(mutex_);
+  recordingRuns_.emplace_back(graph.thread, span);
+}
+
 void GpuRows::launched(int32_t thread, int64_t id, const session::LaunchRecord& r) {
   launches_.add(thread, {r.startNs, r.startNs + r.durNs, id, r.id, 0});
 }
@@ -67,6 +75,7 @@ void GpuRows::write(RowSink& sink, bool last) {
   {
     std::lock_guard lock(mutex_);
     arrived.swap(arrived_);
+    for (const auto& [thread, span] : std::exchange(recordingRuns_, {})) launches_.insert(thread, span);
   }
   std::vector<Activity> events;
   for (auto& part : arrived) events.insert(events.end(), part.begin(), part.end());
@@ -157,7 +166,7 @@ void GpuRows::put(const Activity& a, RowSink& sink) {
   } else {
     ++unplaced_;
   }
-  if (op && launch) op = nullptr;  // inside a compiled graph the launch says all
+  if (op && launch && !launch->isRecordingRun) op = nullptr;  // inside a compiled graph the launch says all
   if (op && op->id == 0) {
     op->id = links_.newSpan();
     const OperatorPlace place = links_.operatorOf(op->op);
@@ -167,7 +176,7 @@ void GpuRows::put(const Activity& a, RowSink& sink) {
   }
   const int32_t kernel = kernelOfEvent(a, launch, op, sink);
   if (kernel > 0) addToSums(kernel, launch ? launch->id : 0, a);
-  if (launch && launch->kernel != kernel && graphNodes_.isRecording(launch->kernel)) {
+  if (launch && !launch->isRecordingRun && launch->kernel != kernel && graphNodes_.isRecording(launch->kernel)) {
     Activity part = a;  // a replay takes what its nodes take; their shapes are not its own
     part.shape = 0;
     addToSums(launch->kernel, launch->id, part);
@@ -200,7 +209,7 @@ void GpuRows::put(const Activity& a, RowSink& sink) {
 
 int32_t GpuRows::kernelOfEvent(const Activity& a, const HostSpan* launch, const HostSpan* op, RowSink& sink) {
   if (const int32_t replayed = a.graph != 0 ? replayedKernel(a, launch) : 0) return replayed;
-  if (launch) return launch->kernel;
+  if (launch && !launch->isRecordingRun) return launch->kernel;
   return a.kind == Kind::Kernel ? eagerKernel(a, op ? op->op : 0, sink) : 0;
 }
 

@@ -26,6 +26,13 @@ struct OperatorPlace {
   int line = 0;
 };
 
+/// A recording of a CUDA graph: kernel `recording`, and when and where it was made.
+struct GraphRecorded {
+  int32_t recording = 0, thread = 0;
+  int64_t startNs = 0, endNs = 0;
+  std::vector<GraphNodes> nodes;
+};
+
 /// What GPU rows need of the recorder: numbers that are unique in the session, and names. Called on the writer's thread.
 struct RecorderLinks {
   std::function<int32_t()> newThread, newKernel;
@@ -48,8 +55,8 @@ class GpuRows : public session::BatchListener {
   void add(std::vector<Activity> activities);
   /// `kernel` may be launched as the device function `symbol`: ties events of replayed CUDA graphs. From any thread.
   void deviceFunction(const std::string& symbol, int32_t kernel);
-  /// Replays of the recording `recording` run these nodes. From any thread.
-  void graphRecorded(int32_t recording, std::vector<GraphNodes> nodes) { graphNodes_.add(recording, std::move(nodes)); }
+  /// A CUDA graph was recorded, and run once, on a thread of the recorder; replays of it run its nodes. From any thread.
+  void graphRecorded(GraphRecorded graph);
 
   /// Hardware counters of kernels, which come when the recording ends.
   CountedKernels& counted() { return counted_; }
@@ -103,8 +110,9 @@ class GpuRows : public session::BatchListener {
   ShapeTable& shapes_;
   const std::vector<GpuDevice> devices_;
 
-  std::mutex mutex_;  ///< of the next two
+  std::mutex mutex_;  ///< of the next three
   std::vector<std::vector<Activity>> arrived_;
+  std::vector<std::pair<int32_t, HostSpan>> recordingRuns_;  ///< by thread
   std::unordered_map<std::string, std::vector<int32_t>> kernelsOfSymbol_;
   GraphNodeTable graphNodes_;
   CountedKernels counted_;

@@ -10,6 +10,12 @@ void HostSpans::add(int32_t thread, const HostSpan& span) {
   spans.push_back(span);
 }
 
+void HostSpans::insert(int32_t thread, const HostSpan& span) {
+  auto& spans = threads_[thread];
+  const auto at = std::upper_bound(spans.begin(), spans.end(), span.endNs, [](int64_t end, const HostSpan& s) { return end < s.endNs; });
+  spans.insert(at, span);
+}
+
 HostSpan* HostSpans::holding(int32_t thread, int64_t startNs, int64_t endNs) {
   const auto known = threads_.find(thread);
   if (known == threads_.end()) return nullptr;

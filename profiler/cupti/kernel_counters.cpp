@@ -20,6 +20,7 @@ const std::vector<CounterMetric> kDefault = {
     {"dram__throughput.avg.pct_of_peak_sustained_elapsed", "DRAM rate", Unit::Percent, "Share of the memory rate that the device can sustain"},
     {"sm__cycles_active.avg.pct_of_peak_sustained_elapsed", "SM active", Unit::Percent, "Share of the time in which a multiprocessor had at least one warp"},
     {"sm__warps_active.avg.pct_of_peak_sustained_active", "Occupancy achieved", Unit::Percent, "Warps at work, of those that a multiprocessor can hold"},
+    {"l1tex__t_sector_hit_rate.pct", "L1 hits", Unit::Percent, "Sectors that were found in a multiprocessor's own cache"},
     {"sm__inst_executed_pipe_tensor.avg.pct_of_peak_sustained_active", "Tensor cores", Unit::Percent, "Instructions of the tensor cores, of those that they can take"},
 };
 
@@ -161,14 +162,19 @@ Result<void> KernelCounters::configure(int device) {
   host.chip = chip.chip;
   if (auto done = call(cupti_.hostInitialize, &host, "cuptiProfilerHostInitialize"); !done) return done;
   host_ = host.host;
-  for (const char*& name : names_) {  // one by one, so that the unknown one can be named
-    auto metric = sized(&abi::HostAddMetrics::count);
-    metric.host = host_;
-    metric.names = &name;
-    metric.count = 1;
-    if (auto done = call(cupti_.hostAddMetrics, &metric, name); !done) {
-      return fail(ErrorCode::InvalidArgument, fmt::format("{} is not a counter of this GPU ({})", name, chip.chip ? chip.chip : "?"), done.error().message);
+  auto add = sized(&abi::HostAddMetrics::count);
+  add.host = host_;
+  add.names = names_.data();
+  add.count = names_.size();  // all at once: each call is a pass of its own
+  if (auto done = call(cupti_.hostAddMetrics, &add, "cuptiProfilerHostConfigAddMetrics"); !done) {
+    for (const char*& name : names_) {
+      add.names = &name;
+      add.count = 1;
+      if (auto one = call(cupti_.hostAddMetrics, &add, name); !one) {
+        return fail(ErrorCode::InvalidArgument, fmt::format("{} is not a counter of this GPU ({})", name, chip.chip ? chip.chip : "?"), one.error().message);
+      }
     }
+    return done;
   }
   auto size = sized(&abi::HostConfigSize::bytes);
   size.host = host_;
@@ -183,7 +189,10 @@ Result<void> KernelCounters::configure(int device) {
   passes.bytes = config_.size();
   passes.image = config_.data();
   if (auto done = call(cupti_.hostPasses, &passes, "cuptiProfilerHostGetNumOfPasses"); !done) return done;
-  passes_ = passes.passes;
+  if (passes.passes > 1) {  // running kernels again would spoil the activity records, which then have no times
+    return fail(ErrorCode::InvalidArgument,
+                fmt::format("these counters do not fit together: each kernel would have to run {} times; ask for fewer, or for others", passes.passes));
+  }
   return {};
 }
 
@@ -217,7 +226,7 @@ Result<void> KernelCounters::start() {
   config.config = config_.data();
   config.dataBytes = data_.size();
   config.data = data_.data();
-  config.replay = passes_ > 1 ? 2 : 1;
+  config.replay = 1;
   config.rangesPerPass = kernels_;
   if (auto done = call(cupti_.rangeConfig, &config, "cuptiRangeProfilerSetConfig"); !done) return done;
   auto start = sized(&abi::RangeObject::profiler);

@@ -292,6 +292,8 @@ def counters(out):
         return
     kernels = s.one("SELECT count(*) FROM gpu_events WHERE kind = 'kernel'")
     check("all kernels were counted", s.one("SELECT count(DISTINCT event_id) FROM gpu_counters") == kernels == 30, kernels)
+    if not kernels or not s.one("SELECT count(*) FROM gpu_counters"):
+        return
     read, written, moves = s.one("SELECT (SELECT avg(value) FROM gpu_counters c WHERE c.kernel_id = k.kernel_id AND metric = 'dram__bytes_read.sum'), "
                                  "(SELECT avg(value) FROM gpu_counters c WHERE c.kernel_id = k.kernel_id AND metric = 'dram__bytes_write.sum'), read_bytes "
                                  "FROM kernels k WHERE kind = 'generated'")

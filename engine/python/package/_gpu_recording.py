@@ -1,7 +1,7 @@
 """The GPU half of a recording: CUPTI from the moment that CUDA is in use, and out of torch.profiler's way while that runs.
 
 FUSEBOX_GPU_TIMES=0 leaves CUPTI alone. FUSEBOX_GPU_COUNTERS (names of CUPTI metrics with commas, or "default") reads hardware counters
-around kernels, of at most FUSEBOX_GPU_COUNTERS_LAUNCHES launches.
+around kernels, of at most FUSEBOX_GPU_COUNTERS_LAUNCHES (1000) launches.
 """
 
 import os
@@ -52,7 +52,7 @@ def _start_counters(device):
     metrics = os.environ.get("FUSEBOX_GPU_COUNTERS")
     if not metrics:
         return
-    why = _engine.start_gpu_counters(device, metrics, int(os.environ.get("FUSEBOX_GPU_COUNTERS_LAUNCHES", "2000")))
+    why = _engine.start_gpu_counters(device, metrics, int(os.environ.get("FUSEBOX_GPU_COUNTERS_LAUNCHES", "1000")))
     if why:
         print(f"fusebox: {why}", file=sys.stderr)
 

@@ -56,7 +56,8 @@ struct FakeCounters {
     f.hostAddMetrics = [](void* p) {
       auto& m = *static_cast<HostAddMetrics*>(p);
       instance().metrics += m.count;
-      if (std::strcmp(m.names[0], "nonsense") == 0) return 1;
+      for (size_t i = 0; i < m.count; ++i)
+        if (std::strcmp(m.names[i], "nonsense") == 0) return 1;
       return enter<HostAddMetrics>("metric", p, 40);
     };
     f.hostConfigSize = [](void* p) {
