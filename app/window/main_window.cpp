@@ -27,6 +27,7 @@ using views::MessageBar;
 
 constexpr int kRetryMs = 150;
 constexpr int kRefreshMs = 700;   // a growing session is read again at most this often
+constexpr int kSlowestRefreshMs = 8000, kRefreshShare = 4;
 constexpr int kBusyAfterMs = 200;
 
 QString headlineOf(const Error& error, const QString& name) {
@@ -112,7 +113,11 @@ MainWindow::MainWindow(QString program, QWidget* parent)
   growth_.setInterval(kRefreshMs);
   growth_.setSingleShot(true);
   connect(&growth_, &QTimer::timeout, this, [this] {
+    if (!session_) return;
+    if (session_->pending() > 0) return growth_.start();
+    refreshing_.start();
     for (views::View* view : docks_->views()) view->refresh();
+    if (session_->pending() == 0) refreshing_.invalidate();
     sayState();
   });
   busyDelay_.setInterval(kBusyAfterMs);
@@ -149,13 +154,8 @@ void MainWindow::openSession(const QString& path) {
   session_ = std::make_unique<views::SessionLink>(QFileInfo(path).absoluteFilePath());
   connect(session_.get(), &views::SessionLink::opened, this, &MainWindow::sessionOpened);
   connect(session_.get(), &views::SessionLink::failed, this, &MainWindow::sessionFailed);
-  connect(session_.get(), &views::SessionLink::importing, this, [this](const QString& format, int percent) {
-    statePart_->setText(tr("reading %1: %2 %").arg(format).arg(percent));
-    busyPart_->setRange(0, 100);
-    busyPart_->setValue(percent);
-    busyPart_->show();
-    cancelPart_->show();
-  });
+  connect(session_.get(), &views::SessionLink::importing, this, &MainWindow::sessionImporting);
+  connect(session_.get(), &views::SessionLink::imported, this, &MainWindow::sessionImported);
   connect(session_.get(), &views::SessionLink::grown, this, &MainWindow::sessionGrown);
   connect(session_.get(), &views::SessionLink::vanished, this, &MainWindow::sessionVanished);
   connect(session_.get(), &views::SessionLink::troubled, this, [this](const Error& error) {
@@ -163,6 +163,11 @@ void MainWindow::openSession(const QString& path) {
                    QString::fromStdString(error.text()) + QLatin1Char('\n') + tr("What could be read is shown."));
   });
   connect(session_.get(), &views::SessionLink::pendingChanged, this, [this](int pending) {
+    if (pending == 0 && refreshing_.isValid()) {  // a session that takes long to show is shown less often while it grows
+      growth_.setInterval(std::clamp<int>(static_cast<int>(refreshing_.elapsed()) * kRefreshShare, kRefreshMs, kSlowestRefreshMs));
+      refreshing_.invalidate();
+    }
+    if (session_->isImporting()) return;  // the bar shows how far that is
     busyPart_->setRange(0, 0);
     if (pending == 0) {
       busyDelay_.stop();
@@ -221,6 +226,9 @@ void MainWindow::closeSession() {
   session_.reset();
   crash_guard::noteOpen({});
   growth_.stop();
+  growth_.setInterval(kRefreshMs);
+  refreshing_.invalidate();
+  importStopped_ = false;
   busyDelay_.stop();
   busyPart_->hide();
   cancelPart_->hide();
@@ -237,13 +245,46 @@ void MainWindow::sessionGrown() {
   if (!growth_.isActive()) growth_.start();
 }
 
+void MainWindow::sessionImporting(const QString& format, int percent) {
+  if (importStopped_) return;
+  statePart_->setText(tr("reading %1: %2 %").arg(format).arg(percent));
+  busyDelay_.stop();
+  busyPart_->setRange(0, 100);
+  busyPart_->setValue(percent);
+  busyPart_->show();
+  cancelPart_->show();
+}
+
+void MainWindow::stopReading() {
+  if (!session_) return;
+  if (!session_->isOpen()) return closeSession();
+  session_->cancelAll();
+  if (!session_->isImporting()) return;
+  importStopped_ = true;
+  session_->stopImporting();
+  cancelPart_->hide();
+  busyPart_->hide();
+  statePart_->setText(tr("reading stopped"));
+}
+
+void MainWindow::sessionImported(bool whole, int percent) {
+  busyPart_->hide();
+  cancelPart_->hide();
+  growth_.setInterval(kRefreshMs);
+  sayState();
+  if (whole) return;
+  messages_->say(MessageBar::Severity::Warning, tr("Only the first %1 % of %2 was read").arg(percent).arg(QFileInfo(session_->path()).fileName()),
+                 tr("Reading was stopped. Everything shown and counted is of that part; open the file again to read all of it."));
+}
+
 void MainWindow::sessionVanished(const QString& why) {
   messages_->say(MessageBar::Severity::Warning, tr("%1 is no longer there").arg(QFileInfo(session_->path()).fileName()),
                  tr("%1 What is shown was read before; it stays until you close the session.").arg(why));
 }
 
 void MainWindow::sayState() {
-  if (session_) statePart_->setText(session_->isLive() ? tr("● recording") : session_->isAbandoned() ? tr("ended early") : tr("finished"));
+  if (!session_ || session_->isImporting()) return;
+  statePart_->setText(session_->isLive() ? tr("● recording") : session_->isAbandoned() ? tr("ended early") : tr("finished"));
 }
 
 void MainWindow::runScript(const RunRequest& request) {

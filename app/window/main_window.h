@@ -91,6 +91,9 @@ class MainWindow : public QMainWindow {
   void sessionOpened();
   void sessionFailed(const Error& error);
   void sessionGrown();
+  void sessionImporting(const QString& format, int percent);
+  void sessionImported(bool whole, int percent);
+  void stopReading();
   void sessionVanished(const QString& why);
   void sayState();
   void runStarted(const QString& commandLine);
@@ -130,6 +133,8 @@ class MainWindow : public QMainWindow {
   QString recovered_;        ///< offered again after a crash
   QString awaited_;          ///< session of a run that could not be opened yet
   QTimer retry_, growth_, busyDelay_;
+  QElapsedTimer refreshing_;  ///< since the views were told to read a growing session again
+  bool importStopped_ = false;
 };
 
 }  // namespace fusebox::window

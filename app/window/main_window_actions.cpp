@@ -165,14 +165,7 @@ void MainWindow::buildStatusBar() {
   cancelPart_->setText(tr("Cancel"));
   cancelPart_->setAccessibleName(tr("Cancel reading"));
   cancelPart_->hide();
-  connect(cancelPart_, &QToolButton::clicked, this, [this] {
-    if (!session_) return;
-    if (session_->isOpen()) {
-      session_->cancelAll();
-    } else {
-      closeSession();  // a foreign file that is still being read
-    }
-  });
+  connect(cancelPart_, &QToolButton::clicked, this, &MainWindow::stopReading);
   statusBar()->setSizeGripEnabled(false);
   statusBar()->addWidget(pathPart_, 1);
   statusBar()->addPermanentWidget(busyPart_);

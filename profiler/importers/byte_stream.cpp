@@ -15,9 +15,9 @@ constexpr size_t kChunk = size_t{256} << 10;
 
 Result<void> checkpoint(ImportProgress* progress, const std::string& format, double fraction) {
   if (!progress) return {};
-  if (progress->cancelled.load(std::memory_order_relaxed))
-    return fail(ErrorCode::InvalidArgument, "opening was cancelled");
-  if (progress->report) progress->report(format, std::clamp(fraction, 0.0, 1.0));
+  if (progress->isOver()) return fail(ErrorCode::InvalidArgument, "opening was cancelled");
+  progress->fraction = std::clamp(fraction, 0.0, 1.0);
+  if (progress->report) progress->report(format, progress->fraction);
   return {};
 }
 

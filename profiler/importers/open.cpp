@@ -12,6 +12,8 @@
 #include <exception>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <future>
 #include <vector>
 
 #include "profiler/importers/formats.h"
@@ -25,6 +27,7 @@ namespace {
 // Part of every key: raise it when an importer gives another result for the same file.
 constexpr int kImporterVersion = 1;
 constexpr size_t kMostFiles = 20'000;
+constexpr std::chrono::milliseconds kLookFirst{300};  // most files are hashed by then
 constexpr std::string_view kSqlite("SQLite format 3\0", 16);
 
 bool isSession(const Probe& probe) {
@@ -36,13 +39,13 @@ class ContentHash {
  public:
   ContentHash() { XXH3_128bits_reset(&state_); }
   void add(std::string_view bytes) { XXH3_128bits_update(&state_, bytes.data(), bytes.size()); }
-  Result<void> addFile(const std::string& path, ImportProgress* progress) {
+  Result<void> addFile(const std::string& path, const std::function<bool()>& stop) {
     std::ifstream in(path, std::ios::binary);
     if (!in) return fail(ErrorCode::Io, "the file may not be read; check its permissions", path);
     std::vector<char> buffer(size_t{1} << 20);
     while (in.read(buffer.data(), static_cast<std::streamsize>(buffer.size())) || in.gcount() > 0) {
       add({buffer.data(), static_cast<size_t>(in.gcount())});
-      if (auto on = checkpoint(progress, "", 0); !on) return on;
+      if (stop()) return fail(ErrorCode::InvalidArgument, "opening was cancelled", path);
     }
     return {};
   }
@@ -55,12 +58,12 @@ class ContentHash {
   XXH3_state_t state_;
 };
 
-Result<std::string> keyOf(const Probe& probe, ImportProgress* progress) {
+Result<std::string> keyOf(const Probe& probe, const std::function<bool()>& stop) {
   ContentHash hash;
   hash.add(
       fmt::format("{} {} {}\n", kImporterVersion, session::kSchemaVersion, fs::path(probe.path).filename().string()));
   if (!probe.isFolder) {
-    if (auto added = hash.addFile(probe.path, progress); !added) return tl::unexpected(added.error());
+    if (auto added = hash.addFile(probe.path, stop); !added) return tl::unexpected(added.error());
     return hash.hex();
   }
   std::vector<std::string> files;
@@ -76,7 +79,7 @@ Result<std::string> keyOf(const Probe& probe, ImportProgress* progress) {
   std::sort(files.begin(), files.end());
   for (const auto& file : files) {
     hash.add(fs::path(file).lexically_relative(probe.path).string() + "\n");
-    if (auto added = hash.addFile(file, progress); !added) return tl::unexpected(added.error());
+    if (auto added = hash.addFile(file, stop); !added) return tl::unexpected(added.error());
   }
   return hash.hex();
 }
@@ -100,7 +103,7 @@ void makeRoom(const fs::path& folder) {
   const auto now = fs::file_time_type::clock::now();
   for (const auto& entry : fs::directory_iterator(folder, error)) {
     const auto used = entry.last_write_time(error);
-    if (entry.path().extension() == ".part" && now - used > std::chrono::hours(24)) {
+    if (entry.path().extension().string().starts_with(".part") && now - used > std::chrono::hours(24)) {
       fs::remove(entry.path(), error);
     } else if (entry.path().extension() == ".fusebox") {
       kept.push_back({entry.path(), used, static_cast<int64_t>(entry.file_size(error))});
@@ -125,7 +128,11 @@ Result<void> import(const Format& format, const Probe& probe, const std::string&
   s.info("imported_format", std::string(format.title));
   s.info("imported_from", fs::absolute(probe.path, ignored).string());
   try {
-    if (auto done = format.import(probe.path, s, progress); !done) return done;
+    if (auto done = format.import(probe.path, s, progress); !done) {
+      if (!s.isShown() || !progress->cancelled || progress->known) return done;
+      progress->partial = true;
+      return s.finishPartial();
+    }
   } catch (const std::exception& error) {  // out of memory, or a bug of ours
     return fail(ErrorCode::Internal, std::string("importing failed: ") + error.what(), probe.path);
   }
@@ -147,7 +154,30 @@ Error notKnown(const std::string& path) {
   return error;
 }
 
+/// Where a file's session is, or will be.
+struct Kept {
+  fs::path path;
+  bool exists = false;
+};
+
+std::string used(const fs::path& kept) {
+  std::error_code ignored;
+  fs::last_write_time(kept, fs::file_time_type::clock::now(), ignored);
+  return kept.string();
+}
+
+/// Runs something at the end of its scope.
+struct OnReturn {
+  std::function<void()> run;
+  ~OnReturn() { run(); }
+};
+
 }  // namespace
+
+void removeSession(const std::string& path) {
+  std::error_code ignored;
+  for (const char* end : {"", "-wal", "-shm"}) fs::remove(path + end, ignored);
+}
 
 std::string cacheFolder() {
   const char* xdg = std::getenv("XDG_CACHE_HOME");
@@ -166,25 +196,45 @@ Result<std::string> sessionFor(const std::string& path, ImportProgress* progress
   if (isSession(*found)) return path;
   const Format* format = recognise(*found);
   if (!format) return tl::unexpected(notKnown(path));
-  auto key = keyOf(*found, progress);
-  if (!key) return tl::unexpected(key.error());
   const fs::path folder = cacheFolder();
-  const fs::path kept = folder / (*key + ".fusebox");
-  std::error_code error;
-  if (fs::exists(kept, error) && session::Reader::open(kept.string())) {
-    fs::last_write_time(kept, fs::file_time_type::clock::now(), error);
-    return kept.string();
+  const bool watched = progress && progress->usable;
+  if (progress) progress->known = progress->partial = false;
+  // A gigabyte takes seconds to read from a disk. Who waits for a picture gets it meanwhile; if it turns out that the content
+  // was read before, the import stops.
+  std::atomic<bool> enough{false};
+  const auto look = [&]() -> Result<Kept> {
+    auto key = keyOf(*found, [&] { return enough || (progress && progress->cancelled); });
+    if (!key) return tl::unexpected(key.error());
+    Kept kept{folder / (*key + ".fusebox")};
+    std::error_code error;
+    kept.exists = fs::exists(kept.path, error) && session::Reader::open(kept.path.string());
+    if (kept.exists && watched) progress->known = true;
+    return kept;
+  };
+  const std::shared_future<Result<Kept>> cached = std::async(watched ? std::launch::async : std::launch::deferred, look);
+  const OnReturn stopLooking{[&] { enough = true; }};
+  if (!watched || cached.wait_for(kLookFirst) == std::future_status::ready) {
+    if (!cached.get()) return tl::unexpected(cached.get().error());
+    if (cached.get()->exists) return used(cached.get()->path);
   }
   makeRoom(folder);
-  const std::string part = (folder / fmt::format("{}-{}.part", *key, getpid())).string();
-  fs::remove(part, error);
+  static std::atomic<int> serial{0};
+  const std::string part = (folder / fmt::format("import-{}-{}.part", getpid(), ++serial)).string();
+  removeSession(part);
   auto done = import(*format, *found, part, progress);
+  if (progress && progress->partial && done) return part;
+  if (done || progress->known) {
+    if (cached.get() && cached.get()->exists) return removeSession(part), used(cached.get()->path);
+    if (!cached.get()) done = tl::unexpected(cached.get().error());
+  }
   if (!done) {
-    fs::remove(part, error);
+    removeSession(part);
     Error failed = done.error();
     if (failed.context == part || failed.context.empty()) failed.context = path;
     return tl::unexpected(failed);
   }
+  std::error_code error;
+  const fs::path& kept = cached.get()->path;
   fs::permissions(part, fs::perms::owner_read | fs::perms::owner_write, error);
   fs::rename(part, kept, error);
   if (error) return fail(ErrorCode::Io, "the imported session cannot be kept: " + error.message(), kept.string());

@@ -13,8 +13,12 @@ namespace fusebox::importing {
 /// and nothing in them is executed. Errors: the reader's, and the importers' (formats.h).
 Result<std::unique_ptr<session::Reader>> openAny(const std::string& path, ImportProgress* progress = nullptr);
 
-/// The session that openAny() would read for `path`: `path` itself, or the one in the cache, made now if need be.
+/// The session that openAny() would read for `path`: `path` itself, or the one in the cache, made now if need be. A new one
+/// can be looked at while it is made: see ImportProgress::usable.
 Result<std::string> sessionFor(const std::string& path, ImportProgress* progress = nullptr);
+
+/// Removes a session file with its log.
+void removeSession(const std::string& path);
 
 /// Whether openAny() would try: a readable session, or a recognised format. Quick.
 Result<void> canOpen(const std::string& path);

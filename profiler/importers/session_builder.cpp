@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "profiler/session/migrations.h"
+#include "profiler/session/recording_host.h"
 #include "profiler/session/schema.h"
 
 namespace fusebox::importing {
@@ -17,6 +18,9 @@ constexpr int64_t kRowsPerCommit = 500'000;
 constexpr int64_t kMostLaunches = 200'000'000;
 constexpr size_t kMostThreads = 20'000, kMostKernels = 1'000'000;
 constexpr int64_t kMostSessionBytes = int64_t{32} << 30;
+constexpr std::chrono::milliseconds kShowEvery{1000};
+/// What tells readers that this process still writes; see recording_host.h.
+constexpr const char* kWriterKeys[] = {"boot_id", "hostname", "pid", "pid_start"};
 constexpr int64_t kMostSourceLine = 200'000;
 constexpr size_t kMostSourceBytes = size_t{64} << 20;
 constexpr int64_t kLargeTime = int64_t{1} << 58;  // views calculate with sums of times; see the timeline's model
@@ -36,18 +40,19 @@ Result<std::unique_ptr<SessionBuilder>> SessionBuilder::create(const std::string
   if (progress) {
     sqlite3_progress_handler(
         database->handle(), 100'000,
-        [](void* p) { return static_cast<ImportProgress*>(p)->cancelled.load(std::memory_order_relaxed) ? 1 : 0; },
+        [](void* p) { return static_cast<ImportProgress*>(p)->isOver() ? 1 : 0; },
         progress);
   }
-  std::unique_ptr<SessionBuilder> builder(new SessionBuilder(std::move(*database)));
+  std::unique_ptr<SessionBuilder> builder(new SessionBuilder(std::move(*database), progress));
   auto link = builder->database_.prepare("UPDATE t_gpu_event SET launch_id = ?2 WHERE id = ?1");
   if (!link) return tl::unexpected(link.error());
   builder->gpuLaunch_ = std::move(*link);
   return builder;
 }
 
-SessionBuilder::SessionBuilder(session::Database database)
-    : database_(std::move(database)), sink_(database_), launches_(sink_, kMostLaunches) {}
+SessionBuilder::SessionBuilder(session::Database database, ImportProgress* progress)
+    : database_(std::move(database)), sink_(database_), launches_(sink_, kMostLaunches), progress_(progress),
+      nextShow_(std::chrono::steady_clock::now() + (progress ? progress->usableAfter : kShowEvery)) {}
 
 SessionBuilder::~SessionBuilder() { sink_.reset(); }
 
@@ -238,8 +243,24 @@ void SessionBuilder::settle() {
 
 Result<void> SessionBuilder::good() {
   if (sink_.error()) return tl::unexpected(*sink_.error());
-  if (rowsSinceCommit_ < kRowsPerCommit) return {};
+  const auto now = std::chrono::steady_clock::now();
+  const bool show = progress_ && progress_->usable && now >= nextShow_;
+  if (rowsSinceCommit_ < kRowsPerCommit && !show) return {};
+  if (show) nextShow_ = now + kShowEvery;
+  return commit(show);
+}
+
+Result<void> SessionBuilder::commit(bool show) {
   rowsSinceCommit_ = 0;
+  if (show) {
+    flushLanes();
+    putFacts();
+    sink_.put(RowKind::Info, std::initializer_list<Cell>{std::string("state"), std::string("importing")});
+    if (!shown_) {
+      const auto host = session::recordingHostFacts();
+      for (const char* key : kWriterKeys) sink_.put(RowKind::Info, std::initializer_list<Cell>{std::string(key), host.at(key)});
+    }
+  }
   launches_.flush();
   launches_.committed();
   const auto pages = database_.integer("PRAGMA page_count");
@@ -247,21 +268,20 @@ Result<void> SessionBuilder::good() {
     return fail(ErrorCode::Unsupported, fmt::format("the file holds more than {} GB of events; cut it into parts first",
                                                     kMostSessionBytes >> 30));
   }
-  return database_.execute("COMMIT; BEGIN");
+  if (!show || shown_) return database_.execute("COMMIT; BEGIN");
+  shown_ = true;
+  if (auto logged = database_.execute("COMMIT; PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 4000; BEGIN"); !logged)
+    return logged;
+  progress_->usable(database_.path());
+  return {};
 }
 
-Result<void> SessionBuilder::finish() {
-  if (finished_) return {};
-  finished_ = true;
-  flushLanes();
-  launches_.flush();
-  putSources();
+void SessionBuilder::putFacts() {
   for (const auto& [id, named] : threadNames_) {
     put(RowKind::Thread, {id, named.second ? Cell{named.second} : Cell{}, text(named.first)});
   }
   info("schema_version", int64_t{session::kSchemaVersion});
   info("clock", std::string("of the imported file"));
-  info("state", std::string("finished"));
   info("start_ns", firstNs_);
   info("end_ns", lastNs_);
   int64_t unixNs = 0;
@@ -270,13 +290,43 @@ Result<void> SessionBuilder::finish() {
   for (const auto& [what, row] : losses_) {
     put(RowKind::Loss, {what, row.first, text(row.second), firstNs_, lastNs_});
   }
+}
+
+Result<void> SessionBuilder::finish() {
+  if (finished_) return {};
+  finished_ = true;
+  flushLanes();
+  launches_.flush();
+  putSources();
+  if (shown_) {
+    for (const char* key : kWriterKeys) (void)database_.execute(fmt::format("DELETE FROM t_info WHERE key = '{}'", key));
+  }
+  info("state", std::string("finished"));
+  putFacts();
   if (sink_.error()) return tl::unexpected(*sink_.error());
   auto committed = database_.execute("COMMIT");
   sink_.reset();
   gpuLaunch_ = session::Statement();
   if (!committed) return committed;
+  if (shown_) {  // one file without a log, as if nobody had looked
+    if (progress_->closing) progress_->closing();
+    sqlite3_busy_timeout(database_.handle(), 2000);
+    if (auto single = database_.execute("PRAGMA wal_checkpoint(TRUNCATE); PRAGMA journal_mode = DELETE"); !single) return single;
+  }
   database_ = session::Database();
   return {};
+}
+
+Result<void> SessionBuilder::finishPartial() {
+  sqlite3_progress_handler(database_.handle(), 0, nullptr, nullptr);
+  if (sqlite3_get_autocommit(database_.handle())) {  // a statement was interrupted, which ends its transaction
+    sink_.clearError();
+    lanes_.clear();
+    (void)launches_.rolledBack();
+    if (auto begun = database_.execute("BEGIN"); !begun) return begun;
+  }
+  loss("rest_of_file", 1, fmt::format("reading was stopped after {:.0f} % of the file", progress_->fraction * 100));
+  return finish();
 }
 
 }  // namespace fusebox::importing

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -30,9 +31,9 @@ struct DeviceSpan {
 };
 
 /// Fills a new session file with what an importer reads: ids, threads, kernels by name, launches with their sums and
-/// pyramid, losses and source lines. Not a recording: one thread, no log, and no promise about the file before
-/// finish(). Memory does not grow with the number of events. Errors of the disk stick and are returned by good() and
-/// finish().
+/// pyramid, losses and source lines. Not a recording: one thread, and no promise about the file before finish() unless
+/// ImportProgress::usable asks for one; then it is written with a log and committed every second, as a recording is.
+/// Memory does not grow with the number of events. Errors of the disk stick and are returned by good() and finish().
 class SessionBuilder {
  public:
   static Result<std::unique_ptr<SessionBuilder>> create(const std::string& path, ImportProgress* progress = nullptr);
@@ -76,13 +77,17 @@ class SessionBuilder {
   session::Database& database() { return database_; }
   /// Writes launches that wait, so that SQL over the file sees all that was added.
   void settle();
-  /// Commits now and then, so that memory stays bounded; the first error.
+  /// Commits now and then, so that memory stays bounded and who looks at the file sees it grow; the first error.
   Result<void> good();
   /// Writes everything that is still open and closes the file.
   Result<void> finish();
+  /// Whether somebody was told that the file can be opened.
+  bool isShown() const { return shown_; }
+  /// After an import that was cancelled: finish() with what is there, and a loss that says how much of the file was read.
+  Result<void> finishPartial();
 
  private:
-  explicit SessionBuilder(session::Database database);
+  SessionBuilder(session::Database database, ImportProgress* progress);
   struct Pending {
     session::LaunchRecord record;
     int64_t gpuEvent;  ///< 0: a call
@@ -94,6 +99,8 @@ class SessionBuilder {
   void flushLane(int64_t thread, Lane& lane);
   void flushLanes();
   void putSources();
+  void putFacts();
+  Result<void> commit(bool show);
 
   session::Database database_;
   session::RowSink sink_;
@@ -111,7 +118,9 @@ class SessionBuilder {
   std::optional<int64_t> origin_;
   int64_t firstNs_ = 0, lastNs_ = 0, unixBase_ = 0;
   session::Statement gpuLaunch_;
-  bool finished_ = false;
+  ImportProgress* progress_;
+  std::chrono::steady_clock::time_point nextShow_;  ///< when who looks at the file is to see more of it
+  bool shown_ = false, finished_ = false;
 };
 
 }  // namespace fusebox::importing

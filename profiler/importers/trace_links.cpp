@@ -63,6 +63,9 @@ void TraceLinks::arrow(std::string_view key, std::string_view kind, std::string_
 
 Result<void> TraceLinks::finish() {
   session_.settle();
+  if (session_.isShown()) {  // who cancels what follows keeps what was read
+    if (auto kept = session_.database().execute("COMMIT; BEGIN"); !kept) return kept;
+  }
   for (session::Statement* s : {&call_, &driverCall_, &operator_, &kernel_, &arrow_}) *s = session::Statement();
   return session_.database().execute(kFinish);
 }

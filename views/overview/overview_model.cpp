@@ -79,7 +79,7 @@ Result<OverviewModel> loadOverview(const session::Reader& reader) {
   auto summary = query::summarize(reader);
   if (!summary) return tl::unexpected(summary.error());
   model.summary = std::move(*summary);
-  model.state = session::stateName(reader.state());
+  model.state = reader.info("state") == "importing" ? "importing" : std::string(session::stateName(reader.state()));
   model.notice = reader.notice();
   for (const char* key : kFactKeys) {
     if (std::string value = reader.info(key); !value.empty()) model.facts.emplace_back(key, std::move(value));

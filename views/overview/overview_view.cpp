@@ -167,6 +167,7 @@ void OverviewView::fill(OverviewModel& model) {
   headline_->setText(str(baseName(script.toStdString())));
   headline_->setToolTip(script);
   state_->setText(model.state == "recording"   ? tr("● recording")
+                  : model.state == "importing" ? tr("● being read")
                   : model.state == "abandoned" ? tr("recording ended early: its process is gone")
                                                : tr("finished"));
   showNumbers(model);

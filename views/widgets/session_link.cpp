@@ -23,6 +23,7 @@ quint64 identityOf(const QString& path) {
 }  // namespace
 
 SessionLink::SessionLink(QString path, QObject* parent) : QObject(parent), path_(std::move(path)) {
+  importThread_ = std::thread([this] { importLoop(); });
   thread_ = std::thread([this] { readLoop(); });
 }
 
@@ -33,10 +34,14 @@ SessionLink::~SessionLink() {
     queue_.clear();
     if (running_) running_->interrupt();
   }
-  import_.cancelled = true;
+  import_.cancelled = import_.known = true;  // nobody wants what was read
   wake_.notify_all();
   thread_.join();
+  importThread_.join();
+  if (import_.partial && importedPath_ && *importedPath_) importing::removeSession(**importedPath_);
 }
+
+void SessionLink::stopImporting() { import_.cancelled = true; }
 
 void SessionLink::enqueue(QObject* owner, const char* tag, Job job) {
   const uint64_t serial = ++serial_;
@@ -102,29 +107,89 @@ void SessionLink::post(std::function<void()> action) {
   QMetaObject::invokeMethod(this, std::move(action), Qt::QueuedConnection);
 }
 
-bool SessionLink::openReader(std::unique_ptr<session::Reader>& reader) {
+void SessionLink::importLoop() {
   int said = -1;
   import_.report = [this, &said](const std::string& format, double fraction) {
     const int percent = static_cast<int>(fraction * 100);
     if (percent == said || format.empty()) return;
     said = percent;
-    post([this, format, percent] { emit importing(QString::fromStdString(format), percent); });
+    importing_ = true;
+    post([this, format, percent] {
+      if (importing_) emit importing(QString::fromStdString(format), percent);
+    });
   };
-  auto result = importing::openAny(path_.toStdString(), &import_);
-  import_.report = nullptr;
-  if (!result) {
-    post([this, error = result.error()] { emit failed(error); });
-    return false;
+  import_.usable = [this](const std::string& path) {
+    const std::lock_guard lock(mutex_);
+    growing_ = path;
+    wake_.notify_all();
+  };
+  import_.closing = [this] {
+    std::unique_lock lock(mutex_);
+    closeWanted_ = true;
+    wake_.notify_all();
+    wake_.wait(lock, [this] { return readerClosed_ || stop_; });
+  };
+  auto result = importing::sessionFor(path_.toStdString(), &import_);
+  const std::lock_guard lock(mutex_);
+  importing_ = false;
+  importedPath_ = std::move(result);
+  wake_.notify_all();
+}
+
+bool SessionLink::openReader(std::unique_ptr<session::Reader>& reader) {
+  std::string path;
+  {
+    std::unique_lock lock(mutex_);
+    wake_.wait(lock, [this] { return stop_ || importedPath_ || !growing_.empty(); });
+    if (stop_) return false;
+    if (importedPath_ && !*importedPath_) {
+      post([this, error = importedPath_->error()] { emit failed(error); });
+      return false;
+    }
+    path = importedPath_ ? **importedPath_ : growing_;
   }
-  reader = std::move(*result);
   fileIdentity_ = identityOf(path_);
-  noteState(*reader);
-  notice_ = QString::fromStdString(reader->notice());
+  if (!adopt(reader, path)) return false;
   post([this] {
     open_ = true;
     emit opened();
   });
   return true;
+}
+
+bool SessionLink::adopt(std::unique_ptr<session::Reader>& reader, const std::string& path) {
+  reader.reset();
+  auto opened = session::Reader::open(path);
+  if (!opened) {
+    post([this, error = opened.error()] { emit failed(error); });
+    return false;
+  }
+  reader = std::move(*opened);
+  noteState(*reader);
+  notice_ = QString::fromStdString(reader->notice());
+  return true;
+}
+
+/// The session that grew gets its last form: closes it, waits, and opens it again.
+void SessionLink::finishImport(std::unique_ptr<session::Reader>& reader) {
+  reader.reset();
+  {
+    std::unique_lock lock(mutex_);
+    readerClosed_ = true;
+    wake_.notify_all();
+    wake_.wait(lock, [this] { return stop_ || importedPath_; });
+    if (stop_) return;
+    if (!*importedPath_) {
+      post([this, error = importedPath_->error()] { emit failed(error); });
+      return;
+    }
+    growing_.clear();
+  }
+  if (!adopt(reader, **importedPath_)) return;
+  post([this, whole = !import_.partial, percent = static_cast<int>(import_.fraction * 100)] {
+    emit imported(whole, percent);
+    emit grown();
+  });
 }
 
 void SessionLink::lookForGrowth(session::Reader& reader) {
@@ -146,19 +211,27 @@ void SessionLink::lookForGrowth(session::Reader& reader) {
 void SessionLink::readLoop() {
   std::unique_ptr<session::Reader> reader;
   if (!openReader(reader)) return;
+  const auto importEnds = [this] { return !growing_.empty() && (closeWanted_ || importedPath_); };
   auto nextLook = std::chrono::steady_clock::now() + kLookEvery;
   for (;;) {
     Question question;
+    bool ends = false;
     {
       std::unique_lock lock(mutex_);
-      wake_.wait_until(lock, nextLook, [this] { return stop_ || !queue_.empty(); });
+      wake_.wait_until(lock, nextLook, [&] { return stop_ || !queue_.empty() || importEnds(); });
       if (stop_) return;
-      if (!queue_.empty()) {
+      ends = importEnds();
+      if (!ends && !queue_.empty()) {
         question = std::move(queue_.front());
         queue_.pop_front();
         running_ = reader.get();
         runningOwner_ = question.ownerKey;
       }
+    }
+    if (ends) {
+      finishImport(reader);
+      if (!reader) return;
+      continue;
     }
     if (question.job) {
       Deliver deliver = question.job(*reader);

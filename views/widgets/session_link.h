@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "engine/support/result.h"
@@ -22,9 +23,10 @@ class Reader;
 
 namespace fusebox::views {
 
-/// One open session as the window sees it (a foreign file is imported first, on the same thread): a thread of its own reads the file, views ask it tagged questions, and a newer
+/// One open session as the window sees it: a thread of its own reads the file, views ask it tagged questions, and a newer
 /// question with the same owner and tag replaces an older one. Answers arrive on the GUI thread. While the session is being
-/// written the link looks for new rows and says `grown`.
+/// written the link looks for new rows and says `grown`. A foreign file is made into a session by a second thread; if that
+/// takes longer than a moment, the session is shown while it grows.
 class SessionLink : public QObject {
   Q_OBJECT
  public:
@@ -37,6 +39,10 @@ class SessionLink : public QObject {
   bool isLive() const { return live_; }
   /// True if its process ended without finishing it.
   bool isAbandoned() const { return abandoned_; }
+  /// True while a foreign file is being read, before and after `opened`.
+  bool isImporting() const { return importing_; }
+  /// Ends the reading of a foreign file: what was read stays, see `imported`. Returns at once.
+  void stopImporting();
   /// What the reader could not see; empty if nothing.
   QString notice() const { return notice_; }
   int pending() const { return pending_; }
@@ -62,8 +68,10 @@ class SessionLink : public QObject {
 
  signals:
   void opened();
-  /// A foreign file is being read; before `opened`. Percent.
+  /// A foreign file is being read; before `opened`, and after it while the session grows. Percent.
   void importing(const QString& format, int percent);
+  /// A foreign file that was shown while it grew is read now: whole, or the first `percent` of it.
+  void imported(bool whole, int percent);
   void failed(const fusebox::Error& error);
   /// New rows were committed since the last look, or the recording has ended.
   void grown();
@@ -89,7 +97,10 @@ class SessionLink : public QObject {
               const Deliver& deliver);
   void noteTrouble(const Error& error);
   void readLoop();
+  void importLoop();
   bool openReader(std::unique_ptr<session::Reader>& reader);
+  bool adopt(std::unique_ptr<session::Reader>& reader, const std::string& path);
+  void finishImport(std::unique_ptr<session::Reader>& reader);
   void noteState(const session::Reader& reader);
   void lookForGrowth(session::Reader& reader);
   void post(std::function<void()> action);
@@ -112,8 +123,14 @@ class SessionLink : public QObject {
   int64_t dataVersion_ = -1;
   quint64 fileIdentity_ = 0;
   bool vanishedSaid_ = false;
+
+  // The import: what its thread leaves for the reading one, guarded by mutex_.
   importing::ImportProgress import_;
-  std::thread thread_;
+  std::string growing_;                               ///< the session that can be opened while it grows
+  std::optional<Result<std::string>> importedPath_;   ///< how it ended
+  bool closeWanted_ = false, readerClosed_ = false;
+  std::atomic<bool> importing_{false};
+  std::thread thread_, importThread_;
 };
 
 }  // namespace fusebox::views

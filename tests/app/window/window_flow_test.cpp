@@ -7,6 +7,7 @@
 #include <QLabel>
 #include <QMenu>
 #include <QMimeData>
+#include <QProgressBar>
 #include <QSettings>
 #include <QStandardPaths>
 #include <QTabBar>
@@ -19,6 +20,7 @@
 #include "app/window/compare_window.h"
 #include "app/window/main_window.h"
 #include "profiler/session/writer.h"
+#include "tests/profiler/chrome_trace_file.h"
 #include "tests/profiler/synthetic_session.h"
 #include "tests/views/model_session.h"
 #include "views/graph/graph_view.h"
@@ -170,16 +172,39 @@ class WindowFlowTest : public QObject {
     QTRY_VERIFY(breaks->model()->rowCount() > 0);
     open(QStringLiteral(IMPORTER_DATA "/compiled_plain.json.gz"));
     QTRY_COMPARE(window_->findChild<QLabel*>("overview.number.launches")->text(), QStringLiteral("48"));
-    // Cancelling a long import leaves the start page.
-    const QByteArray event = "{\"ph\":\"X\",\"name\":\"a\",\"pid\":1,\"tid\":1,\"ts\":1,\"dur\":1},\n";
-    window_->openSession(write("long.json", "{\"traceEvents\": [\n" + event.repeated(600000)));
-    QVERIFY(!window_->session()->isOpen());
-    QTRY_VERIFY(window_->findChild<QToolButton*>("status.cancel")->isVisible());
+  }
+
+  void aLongTraceIsShownWhileItIsReadAndCanBeStopped() {
+    qputenv("XDG_CACHE_HOME", folder_.filePath("cache").toUtf8());
+    const QString file = folder_.filePath("long.json");
+    const auto facts = test::writeChromeTrace(file.toStdString(), 60'000'000);
+    open(file);
+    QVERIFY(window_->session()->isImporting() && window_->session()->isLive());
+    auto* cancel = window_->findChild<QToolButton*>("status.cancel");
+    QTRY_VERIFY(cancel->isVisible() && window_->findChild<QProgressBar*>("status.busy")->maximum() == 100);
+    auto* launches = window_->findChild<QLabel*>("overview.number.launches");
+    QTRY_VERIFY(launches->text() != "0" && launches->text() != "–");
+    QSignalSpy imported(window_->session(), &views::SessionLink::imported);
     QElapsedTimer timer;
     timer.start();
-    window_->findChild<QToolButton*>("status.cancel")->click();
-    QVERIFY(!window_->session());
+    QTest::mouseClick(cancel, Qt::LeftButton);
+    QVERIFY(!cancel->isVisible());
+    QTRY_COMPARE(imported.size(), 1);
     QVERIFY2(timer.elapsed() < 1000, qPrintable(QString::number(timer.elapsed())));
+    QVERIFY(!imported.first().first().toBool());
+    QVERIFY2(message().startsWith("Only the first"), qPrintable(message()));
+    QTRY_COMPARE(window_->findChild<QLabel*>("status.state")->text(), QStringLiteral("finished"));
+    const QDir cache(folder_.filePath("cache/fusebox/imported"));
+    QCOMPARE(cache.entryList({"import-*"}, QDir::Files).size(), 1);
+    window_->closeSession();
+    QCOMPARE(cache.entryList({"import-*"}, QDir::Files).size(), 0);
+    // Opened again and let alone it is read to the end, without a question.
+    open(file);
+    QSignalSpy whole(window_->session(), &views::SessionLink::imported);
+    QTRY_VERIFY_WITH_TIMEOUT(!whole.isEmpty(), 60000);
+    QVERIFY(whole.first().first().toBool());
+    QTRY_VERIFY(launches->toolTip().remove(QRegularExpression("[^0-9]")).toLongLong() == facts.launches);
+    QVERIFY(message().isEmpty());
   }
 
   void shortcutsSwitchViewsAndGoBack() {

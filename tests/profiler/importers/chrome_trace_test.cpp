@@ -3,6 +3,7 @@
 
 #include "profiler/importers/chrome_event.h"
 #include "profiler/importers/trace_names.h"
+#include "tests/profiler/chrome_trace_file.h"
 #include "tests/profiler/importers/imported.h"
 
 using namespace fusebox;
@@ -135,6 +136,71 @@ class ChromeTraceTest : public QObject {
         in_.write("c.json", quoted("[{'ph':'X','name':'c','pid':1,'tid':1,'ts':1,'dur':1}]")), &progress);
     QVERIFY(!opened);
     QCOMPARE(opened.error().code, ErrorCode::InvalidArgument);
+  }
+
+  void aGrowingSessionCanBeLookedAt() {
+    const std::string file = in_.path("growing.json");
+    const auto facts = test::writeChromeTrace(file, 8'000'000);
+    QVERIFY(facts.launches > 5000);
+    importing::ImportProgress progress;
+    progress.usableAfter = std::chrono::milliseconds(0);
+    std::unique_ptr<session::Reader> early;
+    const auto launches = [](const session::Reader& reader) {
+      int64_t count = -1;
+      (void)reader.each("SELECT (SELECT count(*) FROM launches), (SELECT sum(launches) FROM kernels)", {},
+                        [&](const session::Statement& s) { count = s.integer(0) == s.integer(1) ? s.integer(0) : -2; });
+      return count;
+    };
+    int64_t seen = -1, closed = 0;
+    progress.usable = [&](const std::string& path) {
+      auto reader = session::Reader::open(path);
+      QVERIFY2(reader, reader ? "" : reader.error().text().c_str());
+      early = std::move(*reader);
+      QCOMPARE(early->state(), session::Reader::State::Recording);
+      seen = launches(*early);
+    };
+    progress.closing = [&] {
+      QVERIFY(early->refresh());
+      QCOMPARE(early->state(), session::Reader::State::Finished);
+      early.reset();
+      ++closed;
+    };
+    auto done = importing::sessionFor(file, &progress);
+    QVERIFY2(done, done ? "" : done.error().text().c_str());
+    QVERIFY2(seen > 0 && seen < facts.launches, std::to_string(seen).c_str());
+    QCOMPARE(closed, int64_t{1});
+    QVERIFY(!progress.partial && !std::ifstream(*done + "-wal").is_open());
+    QVERIFY(in_.open(file));
+    QCOMPARE(launches(in_.reader()), facts.launches);
+    COMPARE_ROWS(in_, "SELECT count(*) FROM session_info WHERE key IN ('pid', 'hostname', 'boot_id', 'pid_start')", "0");
+    // The same rows as those of an import that nobody watches.
+    const std::string plain = in_.path("plain.json");
+    std::ofstream(plain, std::ios::binary) << Imported::read(file);
+    const char* kSums = "SELECT (SELECT count(*) FROM cpu_events), (SELECT sum(dur_ns) FROM gpu_events), (SELECT count(*) FROM gpu_events "
+                        "WHERE launch_id IS NULL), (SELECT count(*) FROM losses), (SELECT group_concat(name) FROM threads)";
+    const std::string watched = in_.rows(kSums);
+    QVERIFY(in_.open(plain));
+    QCOMPARE(QString::fromStdString(in_.rows(kSums)), QString::fromStdString(watched));
+  }
+
+  void cancelledGrowingSessionsKeepWhatWasRead() {
+    const std::string file = in_.path("half.json");
+    const auto facts = test::writeChromeTrace(file, 8'000'000);
+    importing::ImportProgress progress;
+    progress.usableAfter = std::chrono::milliseconds(0);
+    progress.usable = [](const std::string&) {};
+    progress.report = [&](const std::string&, double fraction) { progress.cancelled = fraction > 0.5; };
+    auto part = importing::sessionFor(file, &progress);
+    QVERIFY2(part, part ? "" : part.error().text().c_str());
+    QVERIFY(progress.partial);
+    QVERIFY(in_.open(*part));
+    QCOMPARE(in_.reader().state(), session::Reader::State::Finished);
+    const int64_t read = in_.number("SELECT count(*) FROM launches");
+    QVERIFY2(read > facts.launches / 4 && read < facts.launches, std::to_string(read).c_str());
+    COMPARE_ROWS(in_, "SELECT count, detail LIKE 'reading was stopped after 5_ % of the file' FROM losses WHERE what = 'rest_of_file'", "1,1");
+    importing::removeSession(*part);
+    QVERIFY(in_.open(file));  // the part is not taken for the whole
+    QCOMPARE(in_.number("SELECT count(*) FROM launches"), facts.launches);
   }
 
   void timesAreExact() {
