@@ -16,6 +16,7 @@ using Json = nlohmann::json;
 constexpr int kMaxDepth = 24;           ///< of lists in arguments, and of expressions
 constexpr int32_t kMaxInputs = 50'000;  ///< Graph counts them at each addition
 constexpr size_t kMaxRank = 64, kMaxFactors = 16, kMaxSymbols = 100'000;
+constexpr int64_t kMostInExpressions = int64_t{1} << 62;
 
 /// What is wrong with the text, on its way out.
 struct Damage {
@@ -31,7 +32,7 @@ const Json& listOf(const Json& value, const char* what) {
   return value;
 }
 int64_t integerOf(const Json& value) {
-  if (!value.is_number_integer() || (value.is_number_unsigned() && value.get<uint64_t>() > uint64_t{1} << 62))
+  if (!value.is_number_integer() || (value.is_number_unsigned() && value.get<uint64_t>() > uint64_t{INT64_MAX}))
     throw Damage{"an integer was expected"};
   return value.get<int64_t>();
 }
@@ -209,14 +210,14 @@ class GraphReader {
   }
 
   SymExpr expressionOf(const Json& item, int depth) {
-    if (item.is_number()) return integerOf(item);
+    if (item.is_number()) return integerIn(item, -kMostInExpressions, kMostInExpressions);
     if (depth > kMaxDepth) throw Damage{"an expression is nested too deeply"};
     SymExpr sum = 0;
     if (listOf(item, "expression").size() > 1000) throw Damage{"an expression is too long"};
     for (const Json& term : item) {
       if (listOf(term, "term").empty() || term.size() > kMaxFactors + 1)
         throw Damage{"a term has no coefficient or too many factors"};
-      SymExpr product = integerOf(term[0]);
+      SymExpr product = integerIn(term[0], -kMostInExpressions, kMostInExpressions);
       for (size_t i = 1; i < term.size(); ++i) product *= factorOf(term[i], depth);
       sum += product;
     }

@@ -223,7 +223,7 @@ Result<std::string> sessionFor(const std::string& path, ImportProgress* progress
   removeSession(part);
   auto done = import(*format, *found, part, progress);
   if (progress && progress->partial && done) return part;
-  if (done || progress->known) {
+  if (done || (progress && progress->known)) {
     if (cached.get() && cached.get()->exists) return removeSession(part), used(cached.get()->path);
     if (!cached.get()) done = tl::unexpected(cached.get().error());
   }

@@ -3,8 +3,11 @@
 #include <QHelpEvent>
 #include <QMouseEvent>
 #include <QPainter>
+#include <QThreadPool>
 #include <QToolTip>
 #include <cmath>
+#include <memory>
+#include <utility>
 
 #include "views/widgets/theme.h"
 
@@ -26,15 +29,14 @@ TimelineCanvas::TimelineCanvas(QWidget* parent) : QWidget(parent) {
 }
 
 QSize TimelineCanvas::minimumSizeHint() const { return {labelWidth() + 160, rulerHeight() + 2 * rowHeight()}; }
-int TimelineCanvas::rowHeight() const { return fontMetrics().height() + 5; }
+int TimelineCanvas::rowHeight() const {
+  if (rowHeight_ == 0) rowHeight_ = fontMetrics().height() + 5;
+  return rowHeight_;
+}
 int TimelineCanvas::barHeight() const { return rowHeight() * 3 / 2; }
 int TimelineCanvas::rulerHeight() const { return fontMetrics().height() + 12; }
 int TimelineCanvas::labelWidth() const {
-  // Asked for every bar, and shaping text takes longer than painting one.
-  if (labelWidth_ == 0 || labelFont_ != font()) {
-    labelWidth_ = fontMetrics().horizontalAdvance(QStringLiteral("launches  thread 888888")) + 16;
-    labelFont_ = font();
-  }
+  if (labelWidth_ == 0) labelWidth_ = fontMetrics().horizontalAdvance(QStringLiteral("launches  thread 888888")) + 16;
   return labelWidth_;
 }
 int TimelineCanvas::columns() const { return std::max(1, width() - labelWidth()); }
@@ -45,7 +47,8 @@ int TimelineCanvas::laneHeight(const TimelineLane& lane) const {
 
 void TimelineCanvas::setOutline(TimelineOutline outline, bool keepWindow) {
   const bool whole = from_ <= outline_.range.startNs && to_ >= outline_.range.endNs;
-  outline_ = std::move(outline);
+  // Freeing the names of a large trace would be felt here.
+  QThreadPool::globalInstance()->start([old = std::make_shared<TimelineOutline>(std::exchange(outline_, std::move(outline)))] {});
   arrows_.clear();
   if (!keepWindow || whole) {
     fit();
@@ -181,9 +184,12 @@ TimelineCanvas::Hit TimelineCanvas::hitAt(const QPointF& position) const {
     hit.lane = static_cast<int>(i);
     if (lane.kind == TimelineLane::Kind::Stages) {
       const int depth = static_cast<int>((position.y() - top - 3) / rowHeight());
-      for (size_t s = 0; s < lane.spans.size(); ++s) {
-        const auto& span = lane.spans[s];
-        if (span.depth == depth && span.startNs - slack <= time && time <= span.endNs + slack) hit.span = static_cast<int>(s);
+      if (depth < 0 || depth >= static_cast<int>(lane.rows.size())) break;
+      const SpanRow& row = lane.rows[static_cast<size_t>(depth)];
+      for (size_t at = row.firstEndingAfter(time - slack - 1); at < row.spans.size(); ++at) {
+        const NamedSpan& span = lane.spans[row.spans[at]];
+        if (span.startNs - slack > time) break;
+        if (time <= span.endNs + slack) hit.span = static_cast<int>(row.spans[at]);
       }
     } else if (const LaneBars* bars = barsOf(hit.lane)) {
       int64_t best = slack + 1;
@@ -320,6 +326,7 @@ void TimelineCanvas::keyPressEvent(QKeyEvent* event) {
 void TimelineCanvas::resizeEvent(QResizeEvent*) { emit windowChanged(); }
 
 bool TimelineCanvas::event(QEvent* event) {
+  if (event->type() == QEvent::FontChange || event->type() == QEvent::StyleChange) labelWidth_ = rowHeight_ = 0;
   if (event->type() == QEvent::ToolTip) {
     const auto* help = static_cast<QHelpEvent*>(event);
     const QString text = describe(hitAt(help->pos()));

@@ -99,8 +99,7 @@ class TimelineCanvas : public QWidget {
   double scroll_ = 0;            ///< vertical
   QPointF pressed_, last_;
   bool dragging_ = false, measuring_ = false;
-  mutable int labelWidth_ = 0;   ///< for labelFont_
-  mutable QFont labelFont_;
+  mutable int labelWidth_ = 0, rowHeight_ = 0;   ///< of the font; asked for with every bar, while shaping text takes longer than painting one
 };
 
 }  // namespace fusebox::views

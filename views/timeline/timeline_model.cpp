@@ -28,12 +28,19 @@ int64_t sane(int64_t time) { return std::clamp<int64_t>(time, 0, kLatest); }
 /// Puts each span on the first row that is free, so that nested and overlapping ones stand below each other.
 void stackSpans(TimelineLane& lane) {
   std::vector<int64_t> freeFrom;
-  for (NamedSpan& span : lane.spans) {
+  for (size_t i = 0; i < lane.spans.size(); ++i) {
+    NamedSpan& span = lane.spans[i];
     size_t row = 0;
     while (row + 1 < kMostRows && row < freeFrom.size() && freeFrom[row] > span.startNs) ++row;
-    if (row == freeFrom.size()) freeFrom.push_back(0);
+    if (row == freeFrom.size()) {
+      freeFrom.push_back(0);
+      lane.rows.emplace_back();
+    }
     freeFrom[row] = span.endNs;
     span.depth = static_cast<int>(row);
+    SpanRow& spans = lane.rows[row];
+    spans.latestEnds.push_back(spans.spans.empty() ? span.endNs : std::max(spans.latestEnds.back(), span.endNs));
+    spans.spans.push_back(static_cast<uint32_t>(i));
   }
   lane.depth = std::max<int>(1, static_cast<int>(freeFrom.size()));
   lane.count = static_cast<int64_t>(lane.spans.size());
@@ -62,6 +69,11 @@ void joinNarrow(std::vector<query::Bar>& bars, int64_t nsPerPixel) {
 }
 
 }  // namespace
+
+size_t SpanRow::firstEndingAfter(int64_t time, size_t at) const {
+  const auto from = latestEnds.begin() + static_cast<std::ptrdiff_t>(std::min(at, latestEnds.size()));
+  return static_cast<size_t>(std::upper_bound(from, latestEnds.end(), time) - latestEnds.begin());
+}
 
 std::vector<TimelineLane> TimelineOutline::laneKeys() const {
   std::vector<TimelineLane> keys(lanes.size());

@@ -24,6 +24,14 @@ struct NamedSpan {
   std::string name, detail;
 };
 
+/// One row of spans, by start. Thousands lie in one pixel: what is to be drawn is found by searching.
+struct SpanRow {
+  std::vector<uint32_t> spans;      ///< indices into the lane's
+  std::vector<int64_t> latestEnds;  ///< by position: the latest end up to there
+  /// The first position from `at` on whose span ends after `time`.
+  size_t firstEndingAfter(int64_t time, size_t at = 0) const;
+};
+
 /// A row group of the timeline.
 struct TimelineLane {
   enum class Kind { Stages, Calls, Launches, Gpu };
@@ -34,6 +42,7 @@ struct TimelineLane {
   int64_t count = 0;
   int depth = 1;                    ///< rows needed
   std::vector<NamedSpan> spans;     ///< for Stages, by start
+  std::vector<SpanRow> rows;        ///< for Stages, by depth
   bool hasStages = false, hasOthers = false;  ///< among the spans: the compiler's, other ones
 };
 

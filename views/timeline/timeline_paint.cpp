@@ -213,20 +213,28 @@ void TimelineCanvas::paintBars(QPainter& painter, const LaneBars& lane, double t
 
 void TimelineCanvas::paintSpans(QPainter& painter, const TimelineLane& lane, double top, const QRectF& area) const {
   const Theme& theme = Theme::instance();
-  std::vector<double> filled(static_cast<size_t>(lane.depth), -1);  // per row: right edge drawn so far, to skip what hides
-  for (size_t s = 0; s < lane.spans.size(); ++s) {
-    const NamedSpan& span = lane.spans[s];
-    const double left = xOf(span.startNs), right = std::max(xOf(span.endNs), left + 1);
-    if (right < labelWidth()) continue;
-    if (left > area.right()) break;
-    double& edge = filled[static_cast<size_t>(span.depth)];
-    if (right <= edge) continue;
-    edge = std::floor(right) + 0.5;
-    const QRectF box(left, top + span.depth * rowHeight(), right - left, rowHeight() - 1);
-    const QString name = str(span.name);
-    const int category = categoryOf(name);
-    const bool chosen = selected_.span == static_cast<int>(s) && &outline_.lanes[static_cast<size_t>(std::max(selected_.lane, 0))] == &lane;
-    paintBox(painter, box, box.width() < 3 ? theme.category(category) : theme.categoryFill(category), name, chosen);
+  const bool here = &outline_.lanes[static_cast<size_t>(std::max(selected_.lane, 0))] == &lane;
+  double rowTop = top;
+  for (const SpanRow& row : lane.rows) {
+    double drawn = 0;  // right edge of what was drawn
+    for (size_t at = row.firstEndingAfter(from_); at < row.spans.size();) {
+      const uint32_t index = row.spans[at];
+      const NamedSpan& span = lane.spans[index];
+      const double left = xOf(span.startNs), right = std::max(xOf(span.endNs), left + 1);
+      if (left > area.right()) break;
+      if (right <= drawn) {  // the last row holds whatever found no row of its own
+        ++at;
+        continue;
+      }
+      const QRectF box(left, rowTop, right - left, rowHeight() - 1);
+      const QString name = str(span.name);
+      const int category = categoryOf(name);
+      paintBox(painter, box, box.width() < 3 ? theme.category(category) : theme.categoryFill(category), name,
+               here && selected_.span == static_cast<int>(index));
+      drawn = std::floor(right) + 0.5;
+      at = row.firstEndingAfter(timeAt(drawn), at + 1);  // the others lie in the same pixel
+    }
+    rowTop += rowHeight();
   }
 }
 

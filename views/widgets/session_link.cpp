@@ -3,7 +3,10 @@
 #include <QMetaObject>
 #include <chrono>
 #include <filesystem>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "profiler/importers/open.h"
 #include "profiler/session/reader.h"
@@ -12,6 +15,7 @@ namespace fusebox::views {
 namespace {
 
 constexpr std::chrono::milliseconds kLookEvery{400};
+constexpr int kImportNice = 3;
 
 /// Device and inode of a file, so that a deleted or replaced one is noticed; 0 if it is not there.
 quint64 identityOf(const QString& path) {
@@ -108,6 +112,8 @@ void SessionLink::post(std::function<void()> action) {
 }
 
 void SessionLink::importLoop() {
+  // Of this thread and those that it starts: the window and its answers go before.
+  (void)::setpriority(PRIO_PROCESS, static_cast<id_t>(::syscall(SYS_gettid)), kImportNice);
   int said = -1;
   import_.report = [this, &said](const std::string& format, double fraction) {
     const int percent = static_cast<int>(fraction * 100);

@@ -177,7 +177,7 @@ class WindowFlowTest : public QObject {
   void aLongTraceIsShownWhileItIsReadAndCanBeStopped() {
     qputenv("XDG_CACHE_HOME", folder_.filePath("cache").toUtf8());
     const QString file = folder_.filePath("long.json");
-    const auto facts = test::writeChromeTrace(file.toStdString(), 60'000'000);
+    const auto facts = test::writeChromeTrace(file.toStdString(), 40'000'000);
     open(file);
     QVERIFY(window_->session()->isImporting() && window_->session()->isLive());
     auto* cancel = window_->findChild<QToolButton*>("status.cancel");

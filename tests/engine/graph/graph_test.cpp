@@ -33,7 +33,7 @@ Graph manifold(Symbol s) {
   size.kind = OutputMeta::Kind::SymInt;
   size.scalar = s;
   NodeId a = g.addCall("my::op.overload",
-                       {ValueRef{x}, {}, true, int64_t{-3}, 0.1, -std::numeric_limits<double>::infinity(), std::complex<double>(1, -2),
+                       {ValueRef{x}, {}, true, int64_t{-3}, INT64_MAX, 0.1, -std::numeric_limits<double>::infinity(), std::complex<double>(1, -2),
                         std::string("gelu"), SymExpr(s) * 4, DType::Float16, Device{DeviceKind::Cuda, 0}, Layout{0}, MemoryFormat{2},
                         GeneratorRef{0}, ArgumentList{ValueRef{y}, ArgumentList{int64_t{1}, ValueRef{c}}}},
                        {tensor({2}), none, size}, {origin.stack, "layers.1", {x, y}});
