@@ -319,8 +319,8 @@ Result<void> SessionBuilder::finish() {
 
 Result<void> SessionBuilder::finishPartial() {
   sqlite3_progress_handler(database_.handle(), 0, nullptr, nullptr);
-  if (sqlite3_get_autocommit(database_.handle())) {  // a statement was interrupted, which ends its transaction
-    sink_.clearError();
+  sink_.clearError();  // a row may have been interrupted; another error comes again
+  if (sqlite3_get_autocommit(database_.handle())) {  // that ended its transaction
     lanes_.clear();
     (void)launches_.rolledBack();
     if (auto begun = database_.execute("BEGIN"); !begun) return begun;

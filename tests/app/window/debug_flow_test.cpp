@@ -88,10 +88,6 @@ class DebugFlowTest : public QObject {
     auto* found = find<QTableView>(table);
     return found && found->model()->rowCount() > row ? found->model()->index(row, column).data().toString() : QString();
   }
-  void end() {
-    QTest::keyClick(window_.get(), Qt::Key_F5);
-    QTRY_VERIFY_WITH_TIMEOUT(!window_->runner()->running() || debugger()->state() == State::Stopped, kLong);
-  }
   qint64 slowest_ = 0;
 
  private slots:
@@ -116,8 +112,22 @@ class DebugFlowTest : public QObject {
     QVERIFY2(window_->registry()->conflicts().isEmpty(), qPrintable(window_->registry()->conflicts().join('\n')));
   }
 
-  void stepsByKeysAndShowsWhatItKnows() {
+  // Loading PyTorch takes longer than all the rest: two programs show everything.
+  void stepsBreaksAndTypedCommands() {
     start();
+    if (QTest::currentTestFailed()) return;
+    stepByKeys();
+    if (!QTest::currentTestFailed()) clickBesideALineStopsThere();
+    if (!QTest::currentTestFailed()) commandsCanBeTyped();
+  }
+
+  void passesFusionsAndTheEnd() {
+    passesAndFusionsCanBeSeenAndForbidden();
+    if (!QTest::currentTestFailed()) killingLeavesTheWindowAlive();
+  }
+
+ private:
+  void stepByKeys() {
     QCOMPARE(kind(), std::string("compile"));
     QVERIFY(find<QLabel>("debug.state")->text().contains("compile of f"));
     QTRY_COMPARE_WITH_TIMEOUT(cell("debug.locals", 0, 0), QStringLiteral("x"), kLong);
@@ -142,12 +152,9 @@ class DebugFlowTest : public QObject {
     stepBy(Qt::Key_F11, Qt::ShiftModifier);
     QCOMPARE(textField(debugger()->stop(), "function"), std::string("f"));
     QVERIFY2(slowest_ < 1000, qPrintable(QString::number(slowest_)));
-    end();
-    QTRY_VERIFY_WITH_TIMEOUT(output().contains("result [1.0"), kLong);
   }
 
   void clickBesideALineStopsThere() {
-    start();
     QTRY_VERIFY_WITH_TIMEOUT(window_->session() && window_->session()->isOpen(), kLong);
     auto* source = qobject_cast<fusebox::views::SourceView*>(window_->docks()->view("source"));
     window_->goTo(fusebox::views::Location::sourceLine(folder_.filePath("program.py").toStdString(), 12));
@@ -170,7 +177,20 @@ class DebugFlowTest : public QObject {
     QTest::mouseClick(find<QToolButton>("debug.button.debug.untilRecompile"), Qt::LeftButton);
     QTRY_VERIFY_WITH_TIMEOUT(debugger()->state() == State::Stopped && stops() > before, kLong);
     QCOMPARE(kind(), std::string("recompile"));
-    end();
+    QTRY_VERIFY_WITH_TIMEOUT(output().contains("result [1.0"), kLong);
+  }
+
+  void commandsCanBeTyped() {
+    auto* command = find<QLineEdit>("debug.command");
+    const auto type = [&](const char* text) {
+      QTest::keyClicks(command, QString::fromLatin1(text));
+      QTest::keyClick(command, Qt::Key_Return);
+    };
+    type("locals");
+    QTRY_VERIFY_WITH_TIMEOUT(find<QPlainTextEdit>("debug.log")->toPlainText().contains("Float[4, 8]"), kLong);
+    type("set fuse false");
+    QTRY_VERIFY_WITH_TIMEOUT(find<QPlainTextEdit>("debug.log")->toPlainText().contains("max_fusion_size"), kLong);
+    type("detach");
     QTRY_VERIFY_WITH_TIMEOUT(!window_->runner()->running(), kLong);
     QVERIFY(output().contains("result [2.0"));
   }
@@ -197,31 +217,12 @@ class DebugFlowTest : public QObject {
     QTRY_VERIFY_WITH_TIMEOUT(find<QLabel>("debug.fusion.now")->text().startsWith("Now:"), kLong);
     QTest::mouseClick(find<QPushButton>("debug.fusion.forbid"), Qt::LeftButton);
     QTRY_VERIFY_WITH_TIMEOUT(find<QPlainTextEdit>("debug.log")->toPlainText().contains("forbid:"), kLong);
-    debugger()->removeBreakpoint(0);
-    debugger()->removeBreakpoint(0);
-    end();
-    QTRY_VERIFY_WITH_TIMEOUT(!window_->runner()->running(), kLong);
-    QVERIFY2(output().contains("result [1.0"), qPrintable(output()));
+    while (kind() == "fusion" && !QTest::currentTestFailed()) stepBy(Qt::Key_F5);
+    QCOMPARE(kind(), std::string("pass"));  // of the second compilation
+    QTRY_VERIFY_WITH_TIMEOUT(output().contains("result [1.0"), kLong);
   }
 
-  void commandsCanBeTyped() {
-    start();
-    auto* command = find<QLineEdit>("debug.command");
-    const auto type = [&](const char* text) {
-      QTest::keyClicks(command, QString::fromLatin1(text));
-      QTest::keyClick(command, Qt::Key_Return);
-    };
-    type("locals");
-    QTRY_VERIFY_WITH_TIMEOUT(find<QPlainTextEdit>("debug.log")->toPlainText().contains("Float[4, 8]"), kLong);
-    type("set fuse false");
-    QTRY_VERIFY_WITH_TIMEOUT(find<QPlainTextEdit>("debug.log")->toPlainText().contains("max_fusion_size"), kLong);
-    type("detach");
-    QTRY_VERIFY_WITH_TIMEOUT(!window_->runner()->running(), kLong);
-    QVERIFY(output().contains("result [2.0"));
-  }
-
-  void killingAndDyingLeaveTheWindowAlive() {
-    start();
+  void killingLeavesTheWindowAlive() {
     QTest::keyClick(window_.get(), Qt::Key_F5, Qt::ControlModifier | Qt::ShiftModifier);
     QTRY_VERIFY_WITH_TIMEOUT(!window_->runner()->running(), kLong);
     QVERIFY(window_->messages()->text().contains("killed"));

@@ -63,12 +63,11 @@ for k in (2, 3):
     print("result", f(torch.ones(4), k).tolist())
 """
 
-# A sum that is read by two chains, so that there is something to fuse and to leave apart.
+# A sum that is read by two chains, so that there is something to fuse and to leave apart; compiled anew each time.
 FUSES = """\
 import torch
 
 
-@torch.compile
 def f(x):
     a = torch.exp(x) * 2
     return a.sum(-1), torch.sin(a) + 1
@@ -76,9 +75,26 @@ def f(x):
 
 torch.manual_seed(0)
 x = torch.randn(64, 64)
-s, t = f(x)
-a = torch.exp(x) * 2
-print("right", torch.allclose(s, a.sum(-1), rtol=1e-4), torch.allclose(t, torch.sin(a) + 1, atol=1e-5))
+for _ in range({times}):
+    torch.compiler.reset()
+    s, t = torch.compile(f)(x)
+    a = torch.exp(x) * 2
+    print("right", torch.allclose(s, a.sum(-1), rtol=1e-4), torch.allclose(t, torch.sin(a) + 1, atol=1e-5))
+"""
+
+# A saved graph of a library that is not loaded: the compiler's own error.
+CANNOT_COMPILE = """
+from fusebox._engine_access import _engine
+
+meta = '[{"dtype":"float32","sizes":[4],"strides":[1]}]'
+graph = _engine.SavedGraph('{"format":"fusebox-graph","version":1,"name":"broken","symbols":[],"stacks":[],"constants":[],"nodes":['
+                           '{"kind":"placeholder","name":"x","index":0,"args":[],"out":%s},'
+                           '{"kind":"call","name":"odd","op":"lost::no_such_operator","args":[{"v":[0,0]}],"out":%s},'
+                           '{"kind":"output","name":"output","args":[{"v":[1,0]}],"out":[]}]}' % (meta, meta))
+try:
+    _engine.CompiledGraph(graph, [])
+except Exception as error:
+    print("raised:", error)
 """
 
 TRAINS = """\
@@ -102,18 +118,21 @@ def line_of(text, part):
 
 
 class Stops(unittest.TestCase):
-    def test_before_the_first_compile(self):
+    """Loading PyTorch takes longer than all the rest, so that one program shows as much as it can."""
+
+    def test_first_compile_lines_and_functions(self):
         with Console(SMALL) as c:
             stop = c.stopped()
             self.assertEqual((stop["kind"], stop["function"], stop["line"]), ("compile", "f", line_of(SMALL, "@torch.compile")))
             self.assertNotIn("result", c.printed())
             self.assertEqual([(row["name"], row["value"]) for row in c.ask("locals")][0], ("x", "Float[4, 8] strides [8, 1] cpu"))
-            self.assertEqual(c.finish(), 0)
-            self.assertIn("result [24.0", c.printed())
 
-    def test_line_in_an_inlined_function(self):
-        with Console(SMALL, "--go", "--break", f"program.py:{line_of(SMALL, 'return y + 1')}") as c:
-            stop = c.stopped()
+            c.ask("break helper")  # a function by name
+            stop = c.go("continue")
+            self.assertEqual((stop["kind"], stop["function"], stop["offset"]), ("line", "helper", 0))
+
+            c.ask(f"break program.py:{line_of(SMALL, 'return y + 1')}")  # a line in an inlined function
+            stop = c.go("continue")
             self.assertEqual((stop["kind"], stop["function"], stop["line"], stop["depth"]), ("line", "helper", 6, 1))
             locals_ = {row["name"]: row for row in c.ask("locals")}
             self.assertEqual(locals_["x"]["source"], "x")
@@ -128,12 +147,42 @@ class Stops(unittest.TestCase):
             self.assertTrue(any(g["kind"] == "TENSOR_MATCH" for g in guards["guards"]), guards)
             code = c.ask("code")
             self.assertEqual([row["line"] for row in code if row.get("current")], [6])
-            self.assertEqual(c.go("continue")["event"], "ended")
+            self.assertEqual(c.finish(), 0)
+            self.assertIn("result [24.0", c.printed())
 
-    def test_function_by_name(self):
-        with Console(SMALL, "--go", "--break", "helper") as c:
-            stop = c.stopped()
-            self.assertEqual((stop["kind"], stop["function"], stop["offset"]), ("line", "helper", 0))
+    def test_passes_kernels_and_launches(self):
+        text = SMALL.replace("torch.relu(a)", "torch.softmax(a, -1)")
+        with Console(text, "--go", "--break", "pass decompose after", "--break", "pass dead_code") as c:
+            self.assertEqual(c.stopped()["names"], ["decompose"])
+            ir = c.ask("ir")
+            self.assertTrue(ir["changed"])
+            self.assertIn("softmax", ir["before"])
+            self.assertNotIn("softmax", ir["after"])
+
+            before = c.go("continue")
+            self.assertEqual((before["kind"], before["when"], before["names"]), ("pass", "before", ["dead_code"]))
+            self.assertFalse(c.ask("ir")["done"])
+            after = c.go("next")
+            self.assertEqual((after["when"], after["names"]), ("after", ["dead_code"]))
+            ir = c.ask("ir")
+            self.assertTrue(ir["done"])
+            self.assertIn("aten::", ir["before"])
+            self.assertEqual(ir["changed"], ir["before"] != ir["after"])
+
+            c.ask("break kernel_compile after")
+            c.ask("break kernel_launch")
+            made = c.go("continue")
+            while made["kind"] == "pass":
+                made = c.go("continue")
+            self.assertEqual((made["kind"], made["when"]), ("kernel_compile", "after"))
+            kernel = c.ask("kernel")
+            self.assertEqual(kernel["name"], made["kernel"])
+            self.assertIn("ret", kernel["assembly"])
+            launch = c.go("continue")
+            while launch["kind"] != "kernel_launch":
+                launch = c.go("continue")
+            first = next(row for row in c.ask("arguments") if row["role"] == "input")
+            self.assertEqual((first["sizes"], float(first["first_values"][0])), ([4, 8], 1.0))
 
     def test_graph_break_has_the_frame_that_broke(self):
         with Console(BREAKS, "--go", "--break", "graph_break") as c:
@@ -159,80 +208,46 @@ class Stops(unittest.TestCase):
             self.assertEqual((recompile["kind"], recompile["function"], recompile["entries"]), ("recompile", "f", 1))
             self.assertEqual(c.go("continue")["event"], "ended")
 
-    def test_pass_before_and_after(self):
-        with Console(SMALL, "--go", "--break", "pass dead_code") as c:
-            before = c.stopped()
-            self.assertEqual((before["kind"], before["when"], before["names"]), ("pass", "before", ["dead_code"]))
-            self.assertFalse(c.ask("ir")["done"])
-            after = c.go("next")
-            self.assertEqual((after["when"], after["names"]), ("after", ["dead_code"]))
-            ir = c.ask("ir")
-            self.assertTrue(ir["done"])
-            self.assertIn("aten::", ir["before"])
-            self.assertEqual(ir["changed"], ir["before"] != ir["after"])
-
-    def test_a_pass_that_changes_shows_what(self):
-        text = SMALL.replace("torch.relu(a)", "torch.softmax(a, -1)")
-        with Console(text, "--go", "--break", "pass decompose after") as c:
+    def test_backward_and_errors(self):
+        with Console(TRAINS + CANNOT_COMPILE, "--go", "--break", "pass scheduling before", "--break", "error") as c:
             c.stopped()
-            ir = c.ask("ir")
-            self.assertTrue(ir["changed"])
-            self.assertIn("softmax", ir["before"])
-            self.assertNotIn("softmax", ir["after"])
-
-    def test_kernel_compile_and_launch(self):
-        with Console(SMALL, "--go", "--break", "kernel_compile after", "--break", "kernel_launch") as c:
-            made = c.stopped()
-            self.assertEqual((made["kind"], made["when"]), ("kernel_compile", "after"))
-            kernel = c.ask("kernel")
-            self.assertEqual(kernel["name"], made["kernel"])
-            self.assertIn("ret", kernel["assembly"])
-            launch = c.go("continue")
-            while launch["kind"] != "kernel_launch":
-                launch = c.go("continue")
-            arguments = c.ask("arguments")
-            first = next(row for row in arguments if row["role"] == "input")
-            self.assertEqual((first["sizes"], float(first["first_values"][0])), ([4, 8], 1.0))
-
-    def test_backward_is_compiled_under_the_same_eyes(self):
-        with Console(TRAINS, "--go", "--break", "pass scheduling before") as c:
-            c.stopped()
-            self.assertEqual(c.go("continue")["event"], "stopped")
+            self.assertEqual(c.go("continue")["names"], ["scheduling"])  # the backward graph
+            error = c.go("continue")
+            while error["kind"] == "pass":
+                error = c.go("continue")
+            self.assertEqual(error["kind"], "error", error)
+            self.assertIn("no_such_operator", error["title"])
             self.assertEqual(c.go("continue")["event"], "ended")
             self.assertIn("grad 0.19661", c.printed())
+            self.assertIn("raised: ", c.printed())
+            self.assertIn("no_such_operator", c.printed().split("raised: ")[1])
 
 
 class Stepping(unittest.TestCase):
-    def test_lines_over_into_out(self):
+    def test_lines_instructions_and_passes(self):
         with Console(SMALL) as c:
             c.stopped()
             stop = c.go("step")
             self.assertEqual(stop["kind"], "line")
             while stop["line"] != line_of(SMALL, "a = helper"):
                 stop = c.go("next")
-            over = c.go("next")
-            self.assertEqual((over["function"], over["line"]), ("f", line_of(SMALL, "b = torch.relu")))
-        with Console(SMALL, "--go", "--break", f"program.py:{line_of(SMALL, 'a = helper')}") as c:
-            c.stopped()
             into = c.go("step")
             self.assertEqual(into["function"], "helper")
             inside = c.go("next")
             self.assertEqual((inside["function"], inside["line"]), ("helper", 5))
             out = c.go("finish")
             self.assertEqual(out["function"], "f")
-
-    def test_instructions(self):
-        with Console(SMALL, "--go", "--break", f"program.py:{line_of(SMALL, 'b = torch.relu')}") as c:
-            offsets = [c.stopped()["offset"]]
+            while out["line"] != line_of(SMALL, "b = torch.relu"):
+                out = c.go("next")
+            offsets = [out["offset"]]
             for _ in range(4):
                 stop = c.go("nexti")
                 self.assertEqual((stop["function"], stop["reason"]), ("f", "step"))
                 offsets.append(stop["offset"])
             self.assertEqual(offsets, sorted(set(offsets)))
 
-    def test_passes(self):
-        with Console(SMALL, "--go", "--break", "pass graph_passes before") as c:
-            c.stopped()
+            c.ask("break pass graph_passes before")
+            c.go("continue")
             self.assertEqual(c.go("step")["names"], ["decompose"])
             after = c.go("next")
             self.assertEqual((after["names"], after["when"]), (["decompose"], "after"))
@@ -241,15 +256,23 @@ class Stepping(unittest.TestCase):
             over = c.go("next")
             self.assertEqual((over["names"], over["when"]), (["lowering"], "before"))
 
-    def test_until_and_pause(self):
-        with Console(RECOMPILES) as c:
+    def test_over_a_call(self):
+        with Console(SMALL) as c:
             c.stopped()
-            self.assertEqual(c.go("until recompile")["kind"], "recompile")
-        loop = RECOMPILES.replace("(2, 3):", "iter(lambda: 2, None):").replace('print("result", f(', "(f(").replace(".tolist())", ")")
+            stop = c.go("step")
+            while stop["line"] != line_of(SMALL, "a = helper"):
+                stop = c.go("next")
+            over = c.go("next")
+            self.assertEqual((over["function"], over["line"]), ("f", line_of(SMALL, "b = torch.relu")))
+
+    def test_until_and_pause(self):
+        loop = RECOMPILES + "while True:\n    f(torch.ones(4), 2)\n"
         with Console(loop) as c:
             c.stopped()
+            self.assertEqual(c.go("until recompile")["kind"], "recompile")
             c.send("continue &")
-            time.sleep(0.5)
+            while c.printed().count("result") < 2:
+                time.sleep(0.02)
             stop = c.go("pause")
             self.assertEqual(stop["reason"], "pause")
 
@@ -272,31 +295,46 @@ class Stepping(unittest.TestCase):
 
 
 class Changing(unittest.TestCase):
-    def kernels(self, *commands):
-        """Kernels that are compiled for FUSES after these commands before scheduling; the program must compute what it should."""
-        with Console(FUSES, "--go", "--break", "pass scheduling before", "--break", "pass code_generation before") as c:
-            c.stopped()
-            for command in commands:
-                c.ask(command)
-            self.assertEqual(c.go("continue")["names"], ["code_generation"])
-            groups = c.ask("ir")["before"].count("group ")
-            self.assertEqual(c.go("continue")["event"], "ended")
-            self.assertIn("right True True", c.printed())
-            return groups
+    def kernels(self, c, *commands):
+        """Kernels of the next compilation, after these commands before its scheduling. Ends before its code generation."""
+        stop = c.go("continue") if c.events[-1]["event"] != "stopped" or c.events[-1]["names"] != ["scheduling"] else c.events[-1]
+        self.assertEqual(stop["names"], ["scheduling"])
+        for command in commands:
+            c.ask(command)
+        self.assertEqual(c.go("continue")["names"], ["code_generation"])
+        return c.ask("ir")["before"].count("group ")
 
-    def test_options(self):
-        fused, apart = self.kernels(), self.kernels("set fuse false")
-        self.assertLess(fused, apart)
-        with Console(SMALL) as c:
-            c.stopped()
+    def test_options_and_rules_hold_from_the_next_scheduling(self):
+        with Console(FUSES.format(times=6), "--go", "--break", "fusion") as c:
+            stop = c.stopped()
+            rule = f"{stop['a']},{stop['b']}"
+            c.ask("delete 1")
             self.assertIn("max_fusion_size", c.ask("options"))
             self.assertIn("no option", c.refused("set colour blue"))
             self.assertIn("no value", c.refused("set fuse 7"))
+            self.assertIn("two operations", c.refused("force a"))
+            self.assertIn("no rule", c.refused("allow a,b"))
+            c.ask("break pass scheduling before")
+            c.ask("break pass code_generation before")
+            c.go("continue")  # the first one's code generation
+            fused = self.kernels(c)
+            self.assertIn("no fusion is about to be decided", c.refused("forbid"))
+            apart = self.kernels(c, f"forbid {rule}")
+            self.assertLess(fused, apart)
+            self.assertEqual(self.kernels(c, f"allow {rule}"), fused)
+            alone = self.kernels(c, "set fuse false")
+            self.assertLess(fused, alone)
+            self.assertEqual(self.kernels(c, f"force {rule}"), alone - 1)
+            self.assertEqual(c.go("continue")["event"], "ended")
+            self.assertEqual(c.printed().count("right True True"), 6)
 
     def test_forbidding_a_fusion_changes_the_kernels_not_the_result(self):
-        fused = self.kernels()
-        with Console(FUSES, "--go", "--break", "fusion", "--break", "pass code_generation before", record=True) as c:
-            stop = c.stopped()
+        with Console(FUSES.format(times=2), "--go", "--break", "pass scheduling before", "--break", "pass code_generation before", record=True) as c:
+            c.stopped()
+            fused = self.kernels(c)
+            c.ask("break fusion")
+            c.go("continue")
+            stop = c.go("continue")
             self.assertEqual(stop["kind"], "fusion")
             fusions = c.ask("fusions")
             self.assertEqual((fusions["a"], fusions["b"]), (stop["a"], stop["b"]))
@@ -308,25 +346,11 @@ class Changing(unittest.TestCase):
                 stop = c.go("continue")
             self.assertGreater(c.ask("ir")["before"].count("group "), fused)
             self.assertEqual(c.go("continue")["event"], "ended")
-            self.assertIn("right True True", c.printed())
+            self.assertEqual(c.printed().count("right True True"), 2)
             with sqlite3.connect(c.session) as session:
-                rows = session.execute("SELECT a, b, fused, reason FROM fusion_decisions").fetchall()
+                rows = session.execute("SELECT a, b, fused, reason FROM fusion_decisions WHERE graph_id = (SELECT max(graph_id) FROM fusion_decisions)").fetchall()
             self.assertFalse(any(row[2] for row in rows), rows)
             self.assertIn((*pairs[0], 0, "forbidden by user"), rows)
-
-    def test_rules_by_name_hold_from_the_next_scheduling(self):
-        with Console(FUSES, "--go", "--break", "fusion") as c:
-            stop = c.stopped()
-            rule = f"{stop['a']},{stop['b']}"
-        fused, apart = self.kernels(), self.kernels(f"forbid {rule}")
-        self.assertLess(fused, apart)
-        self.assertEqual(self.kernels(f"forbid {rule}", f"allow {rule}"), fused)
-        self.assertEqual(self.kernels("set fuse false", f"force {rule}"), self.kernels("set fuse false") - 1)
-        with Console(FUSES) as c:
-            c.stopped()
-            self.assertIn("no fusion is about to be decided", c.refused("forbid"))
-            self.assertIn("two operations", c.refused("force a"))
-            self.assertIn("no rule", c.refused("allow a,b"))
 
     def test_skip_frame(self):
         with Console(SMALL, record=True) as c:
@@ -458,13 +482,13 @@ class Wire(unittest.TestCase):
 
     def test_garbage_detaches_and_the_program_goes_on(self):
         stop = b'{"type":"hello","protocol":1,"breakpoints":[{"kind":"compile"}]}'
-        for bad in (b"\xff\xff\xff\xff", self.frame(b"no json"), self.frame(b"[1,2]"), self.frame(b"[" * 5000), b"\x05\0\0\0{\"a\":"):
-            _, out, code = self.serve(self.frame(stop) + bad + (b"\xff" * 8))
-            self.assertEqual(code, 0, (bad[:20], out))
-            self.assertIn("result [24.0", out)
+        # One kind of garbage stands for all: the others are read by debug_test and reader_fuzz without a program.
+        _, out, code = self.serve(self.frame(stop) + self.frame(b"no json") + (b"\xff" * 8))
+        self.assertEqual(code, 0, out)
+        self.assertIn("result [24.0", out)
 
     def test_nobody_or_another_version(self):
-        for answer in (None, self.frame(b'{"type":"hello","protocol":99}'), b"\xff" * 64):
+        for answer in (None, self.frame(b'{"type":"hello","protocol":99}')):
             _, out, code = self.serve(answer)
             self.assertEqual(code, 0)
             self.assertIn("running without the debugger", out)
