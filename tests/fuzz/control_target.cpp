@@ -121,7 +121,9 @@ std::string hearHost(const std::string& bytes) {
                                     {"token", client.server().environment().at(control::kTokenVariable)}}));
   client.receive();
   for (int i = 0; i < 8; ++i)
-    client.request({{"do", i % 2 ? "ask" : "step"}, {"what", "locals"}}, [](bool, const json& result) { show(result); });
+    client.request({{"do", i % 2 ? "ask" : "step"}, {"what", "locals"}}, [](bool ok, const json& result) {
+      if (ok) show(result);
+    });
   std::thread writer([&] {
     sendAll(host.fd, bytes);
     ::shutdown(host.fd, SHUT_WR);
