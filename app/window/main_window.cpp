@@ -164,7 +164,8 @@ void MainWindow::openSession(const QString& path) {
   });
   connect(session_.get(), &views::SessionLink::pendingChanged, this, [this](int pending) {
     if (pending == 0 && refreshing_.isValid()) {  // a session that takes long to show is shown less often while it grows
-      growth_.setInterval(std::clamp<int>(static_cast<int>(refreshing_.elapsed()) * kRefreshShare, kRefreshMs, kSlowestRefreshMs));
+      const int wait = static_cast<int>(refreshing_.elapsed()) * kRefreshShare;
+      growth_.setInterval(session_->isLive() ? std::clamp(wait, kRefreshMs, kSlowestRefreshMs) : kRefreshMs);
       refreshing_.invalidate();
     }
     if (session_->isImporting()) return;  // the bar shows how far that is

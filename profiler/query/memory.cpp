@@ -10,6 +10,9 @@ namespace {
 using session::Reader;
 using session::Statement;
 
+// Positions and sizes come from a file: lists are made as long as they say, and sums have to fit.
+constexpr int64_t kMostSteps = 2'000'000, kMostBytes = int64_t{1} << 45;
+
 constexpr const char* kBuffers =
     "SELECT buffer_id, coalesce(node_id, 0), coalesce(bytes, 0), name, kind, dtype, shape, device, file, line, coalesce(first_use, -1), coalesce(last_use, -1), "
     "coalesce(pool_offset, -1), coalesce(reuses_buffer_id, 0) FROM buffers WHERE graph_id = ? ORDER BY first_use, buffer_id";
@@ -22,10 +25,11 @@ Result<std::vector<BufferLife>> buffersOf(const Reader& reader, int64_t graph, i
     for (int c = 0; c < 3; ++c) *numbers[c] = s.integer(c);
     std::string* const texts[] = {&b.name, &b.kind, &b.dtype, &b.shape, &b.device, &b.file};
     for (int c = 0; c < 6; ++c) *texts[c] = s.string(3 + c);
+    b.bytes = std::clamp<int64_t>(b.bytes, 0, kMostBytes);
     b.line = s.integer(9);
-    b.first = s.integer(10);
-    b.last = b.kind == "owned" && b.first >= 0 ? std::max(s.integer(11), steps - 1) : s.integer(11);
-    b.poolOffset = s.integer(12);
+    b.first = std::clamp<int64_t>(s.integer(10), -1, kMostSteps - 1);
+    b.last = std::clamp<int64_t>(b.kind == "owned" && b.first >= 0 ? std::max(s.integer(11), steps - 1) : s.integer(11), -1, kMostSteps - 1);
+    b.poolOffset = std::clamp<int64_t>(s.integer(12), -1, kMostBytes);
     b.reuses = s.integer(13);
     out.push_back(std::move(b));
   });
@@ -86,7 +90,7 @@ Result<std::vector<MemoryGraph>> graphRows(const Reader& reader, int64_t only) {
       "(SELECT max(count(*), coalesce(max(x.position) + 1, 0)) FROM t_fusion_group x WHERE x.graph_id = g.graph_id) "
       "FROM graphs g LEFT JOIN t_frame f ON f.id = g.frame_id WHERE (?1 = 0 OR g.graph_id = ?1) AND EXISTS(SELECT 1 FROM t_buffer b WHERE b.graph_id = g.graph_id) ORDER BY g.graph_id",
       {only}, [&](const Statement& s) {
-        out.push_back({.graph = s.integer(0), .compile = s.integer(1), .line = s.integer(4), .name = s.string(2), .file = s.string(3), .backward = s.integer(5) != 0, .steps = s.integer(6)});
+        out.push_back({.graph = s.integer(0), .compile = s.integer(1), .line = s.integer(4), .name = s.string(2), .file = s.string(3), .backward = s.integer(5) != 0, .steps = std::clamp<int64_t>(s.integer(6), 0, kMostSteps)});
       });
   if (!read) return tl::unexpected(read.error());
   return out;

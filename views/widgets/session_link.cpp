@@ -2,6 +2,7 @@
 
 #include <QMetaObject>
 #include <chrono>
+#include <exception>
 #include <filesystem>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -240,7 +241,14 @@ void SessionLink::readLoop() {
       continue;
     }
     if (question.job) {
-      Deliver deliver = question.job(*reader);
+      Deliver deliver;
+      try {
+        deliver = question.job(*reader);
+      } catch (const std::exception& error) {  // out of memory, or numbers that no recorder writes
+        deliver = [this, why = std::string(error.what())] {
+          noteTrouble({ErrorCode::Corrupt, "what the session holds cannot be shown: " + why, path_.toStdString()});
+        };
+      }
       {
         const std::lock_guard lock(mutex_);
         running_ = nullptr;
