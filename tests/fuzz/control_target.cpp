@@ -153,13 +153,12 @@ std::string hearWindow(const std::string& bytes, const fs::path& scratch) {
   Descriptor listener{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)};
   const auto address = addressOf(path);
   if (::bind(listener.fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 || ::listen(listener.fd, 1) != 0) return "no socket";
-  bool attached = false;
   std::thread program([&] {
     debug::Controls controls;
     controls.options = [] { return json{{"fuse", true}}; };
     controls.set = [](const std::string&, const json&) { return Result<void>(); };
     controls.fusionRule = [](const std::string&, const std::string&) { return Result<void>(); };
-    attached = debugger.attach(path, "word", std::move(controls)).has_value();
+    (void)debugger.attach(path, "word", std::move(controls));  // garbage right behind the greeting: the program goes on without
     Place place;
     const std::vector<std::string> names{"a", "b"};
     for (const auto kind : {debug::Kind::Error, debug::Kind::Fusion, debug::Kind::Pass, debug::Kind::Error}) {
@@ -181,7 +180,6 @@ std::string hearWindow(const std::string& bytes, const fs::path& scratch) {
   writer.join();
   program.join();  // whoever hangs here is stopped for ever
   for (int i = 0; i < 5000 && debugger.isAttached(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  if (!attached) return "the host did not attach";
   return debugger.isAttached() ? "the host still waits for a window that is gone" : "";
 }
 
