@@ -11,6 +11,7 @@
 #include "app/cli/commands.h"
 #include "app/cli/run_preparation.h"
 #include "profiler/importers/open.h"
+#include "profiler/session/schema.h"
 
 namespace fusebox::cli {
 namespace {
@@ -37,13 +38,18 @@ constexpr const char* kRunFooter =
     "The interpreter: --python, FUSEBOX_PYTHON, an active virtual environment with the engine's PyTorch version,\n"
     "the interpreter that Fusebox was built for, python3.";
 
-constexpr const char* kQueryFooter =
-    "Views: session_info frames compiles stages graph_breaks guards guard_failures graphs nodes edges node_origins\n"
-    "fusion_groups fusion_members fusion_decisions buffers kernels launches cpu_events gpu_events cache_events\n"
-    "source_files losses; also threads kernel_code calls timeline flows gpu_devices. Times are integer nanoseconds.\n\n"
-    "  fusebox query S 'SELECT name, launches, total_ns FROM kernels ORDER BY total_ns DESC LIMIT 10'\n"
-    "  fusebox query S --format csv 'SELECT * FROM guard_failures'\n"
-    "  fusebox query S \"SELECT a, b, reason FROM fusion_decisions WHERE NOT fused\"";
+std::string queryFooter() {
+  std::string text = "Views:", line;
+  for (const auto& view : session::publicViews()) {
+    if (line.size() + view.name.size() > 110) text += line + "\n", line.clear();
+    line += " " + std::string(view.name);
+  }
+  return text + line +
+         ".\nTheir columns are in profiler/session/SCHEMA.md. Times are integer nanoseconds.\n\n"
+         "  fusebox query S 'SELECT name, launches, total_ns FROM kernels ORDER BY total_ns DESC LIMIT 10'\n"
+         "  fusebox query S --format csv 'SELECT * FROM guard_failures'\n"
+         "  fusebox query S \"SELECT a, b, reason FROM fusion_decisions WHERE NOT fused\"";
+}
 
 constexpr const char* kCompareFooter =
     "fusebox compare A B                              A before, B after\n"
@@ -127,7 +133,7 @@ void addReports(CLI::App& app, Parsed& p) {
       ->capture_default_str();
   query->add_option("--limit", p.query.limit, "At most this many rows");
   addJson(query, p.query.json);
-  query->footer(kQueryFooter);
+  query->footer(queryFooter());
 
   auto* why = app.add_subcommand("why", "Say where the time of a step goes, and what each part of it is");
   why->add_option("FILE", p.why.file, kFileHelp)->required();

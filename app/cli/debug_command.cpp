@@ -40,6 +40,7 @@ int debugAtConsole(const DebugOptions& options) {
   client.server().setFirstBreakpoints(std::move(*breakpoints));
   if (auto listening = client.server().listen(); !listening) return complain(listening.error());
   for (const auto& [name, value] : client.server().environment()) run->environment[name] = value;
+  removeOldSession(*run);
   DebuggedProcess process;
   if (auto started = process.start(run->command, run->environment, options.run.json); !started)
     return complain(started.error());

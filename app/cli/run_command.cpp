@@ -67,6 +67,7 @@ int runScript(const RunOptions& options) {
   if (!run) return complain(run.error());
   StockTrace trace(options.engine == "stock" && !options.noRecord);
   trace.request(run->environment);
+  removeOldSession(*run);
   auto end = runScriptProcess(run->command, run->environment);
   if (!end) return complain({ErrorCode::InvalidArgument, end.error().message, end.error().context});
   sayHowItEnded(*end);

@@ -93,11 +93,15 @@ Result<PreparedRun> prepareRun(const RunOptions& options) {
     std::error_code error;
     run.environment["FUSEBOX_SESSION"] =
         fs::absolute(run.session, error).string();  // the script may change its directory
-    fs::remove(run.session, error);                 // an old one must not pass for this run's
   }
   run.command = {python->interpreter, "-m", "fusebox.host"};
   run.command.insert(run.command.end(), options.script.begin(), options.script.end());
   return run;
+}
+
+void removeOldSession(const PreparedRun& run) {
+  std::error_code ignored;
+  if (!run.session.empty()) fs::remove(run.session, ignored);
 }
 
 }  // namespace fusebox::cli

@@ -17,8 +17,11 @@ struct PreparedRun {
   std::string session;  ///< empty: none is recorded
 };
 
-/// InvalidArgument, NotFound or Io say what is wrong with the script, the interpreter or the session's place.
+/// Changes nothing. InvalidArgument, NotFound or Io say what is wrong with the script, the interpreter or the session's place.
 Result<PreparedRun> prepareRun(const RunOptions& options);
+
+/// Right before the script is started: a session of an earlier run must not pass for this one's.
+void removeOldSession(const PreparedRun& run);
 
 /// On stderr: which signal ended the script; nothing if none did.
 void sayHowItEnded(const ScriptEnd& end);

@@ -70,8 +70,7 @@ void onFatalSignal(int number) {
 }
 
 void keepMessage(QtMsgType type, const QMessageLogContext& context, const QString& text) {
-  copyText(messages[messageCount.load() % kLines], text.toUtf8());
-  ++messageCount;
+  copyText(messages[messageCount.fetch_add(1) % kLines], text.toUtf8());
   if (previousHandler) previousHandler(type, context, text);
 }
 

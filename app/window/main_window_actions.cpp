@@ -228,6 +228,7 @@ void MainWindow::showManual(const QString& page) {
     manual_->setAttribute(Qt::WA_DeleteOnClose);
   }
   QString wanted = page;
+  if (wanted.isEmpty() && debugPanel_->isAncestorOf(QApplication::focusWidget())) wanted = QStringLiteral("debugger");
   if (wanted.isEmpty()) {
     const views::View* current = docks_->currentView();
     const bool atStart = pages_->currentWidget() == start_;

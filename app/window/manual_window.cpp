@@ -19,7 +19,7 @@ struct PageOfKind {
 };
 constexpr PageOfKind kPages[] = {
     {ObjectKind::Break, "breaks"},       {ObjectKind::Failure, "recompiles"}, {ObjectKind::Guard, "guards"},
-    {ObjectKind::Kernel, "kernels"},     {ObjectKind::Node, "graph"},         {ObjectKind::Group, "graph"},
+    {ObjectKind::Kernel, "kernels"},     {ObjectKind::Node, "graph"},         {ObjectKind::Group, "fusion"},
     {ObjectKind::Graph, "graph"},        {ObjectKind::SourceLine, "source"},  {ObjectKind::Launch, "timeline"},
     {ObjectKind::Artifact, "artifacts"}, {ObjectKind::Compile, "recompiles"}, {ObjectKind::Frame, "recompiles"},
 };

@@ -37,6 +37,9 @@ QString signalText(int number) {
 
 ScriptRunner::ScriptRunner(QString program, QObject* parent) : QObject(parent), program_(std::move(program)) {
   look_.setInterval(kLookEveryMs);
+  grace_.setInterval(kGraceMs);
+  grace_.setSingleShot(true);
+  connect(&grace_, &QTimer::timeout, &process_, &QProcess::kill);
   connect(&look_, &QTimer::timeout, this, &ScriptRunner::look);
   connect(&process_, &QProcess::readyReadStandardOutput, this,
           [this] { emit output(QString::fromLocal8Bit(process_.readAllStandardOutput()), false); });
@@ -109,9 +112,7 @@ void ScriptRunner::stop() {
   if (!running()) return;
   stopped_ = true;
   process_.terminate();
-  QTimer::singleShot(kGraceMs, this, [this] {
-    if (running()) process_.kill();
-  });
+  grace_.start();
 }
 
 void ScriptRunner::write(const QString& text) { process_.write(text.toLocal8Bit()); }
@@ -126,6 +127,7 @@ void ScriptRunner::look() {
 void ScriptRunner::ended(int exitCode, QProcess::ExitStatus status) {
   look();
   look_.stop();
+  grace_.stop();  // the next script is not the one that was stopped
   emit finished(explain(script_, exitCode, status, stopped_, errors_));
 }
 

@@ -56,6 +56,7 @@ class ScriptRunner : public QObject {
   QString program_;
   QProcess process_;
   QTimer look_;
+  QTimer grace_;  ///< runs between a stop and the end of the process
   QString session_, script_, errors_;
   bool appeared_ = false, stopped_ = false;
 };

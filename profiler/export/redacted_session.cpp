@@ -91,7 +91,7 @@ constexpr ColumnRedaction kColumns[] = {
     {"t_buffer", "dtype", Keep},
     {"t_buffer", "shape", Keep},
     {"t_buffer", "device", Keep},
-    {"t_kernel", "name", Keep},
+    {"t_kernel", "name", Name, "kind = 'cuda_graph'"},  // "<function> recording 0"
     {"t_kernel", "kind", Keep},
     {"t_kernel", "op", Keep},
     {"t_kernel", "device", Keep},
@@ -134,7 +134,7 @@ constexpr ColumnRedaction kColumns[] = {
     {"t_flow", "kind", Keep},
     {"t_flow", "name", Remove},
     {"t_cuda_graph", "event", Keep},
-    {"t_cuda_graph", "reason", Keep},
+    {"t_cuda_graph", "reason", Remove, "event = 'stopped'"},  // an exception's text
     {"t_cuda_graph", "device", Keep},
     {"t_cuda_graph", "plain_reason", Keep},
     {"t_source_file", "path", Path},

@@ -7,6 +7,9 @@ namespace fusebox::importing {
 namespace {
 
 constexpr int kMaxDepth = 200;
+/// Chains nest to the left (a.b.c, a + b + c) without going deeper here: what follows their first few links is counted
+/// over the whole expression.
+constexpr int kFreeLinks = 4, kMaxLinks = 1000;
 
 /// Not an expression; on its way out.
 struct NoExpression {};
@@ -58,6 +61,10 @@ class Parser {
     return found;
   }
 
+  void link(int& count) {
+    if (++count > kFreeLinks && ++links_ > kMaxLinks) throw NoExpression{};
+  }
+
   /// "a, b, " is a tuple, "a" is itself.
   ScriptExpression commaList() {
     ScriptExpression first = ternary();
@@ -78,7 +85,8 @@ class Parser {
     if (!take("if")) return e;
     ScriptExpression condition = binary(0);
     need("else");
-    return other("if", {std::move(condition), std::move(e), ternary()});
+    ScriptExpression otherwise = ternary();
+    return other("if", list(std::move(condition), std::move(e), std::move(otherwise)));
   }
 
   static ScriptExpression other(std::string_view what, std::vector<ScriptExpression> parts) {
@@ -97,11 +105,14 @@ class Parser {
          {"//", "*", "/", "%", "@"}}};
     if (level == kLevels.size()) return unary();
     ScriptExpression left = binary(level + 1);
+    int count = 0;
     for (bool found = true; found;) {
       found = false;
       for (const std::string_view token : kLevels[level]) {
         if (token.empty() || peek("**") || !take(token)) continue;
-        left = other(token, {std::move(left), binary(level + 1)});
+        link(count);
+        ScriptExpression right = binary(level + 1);
+        left = other(token, list(std::move(left), std::move(right)));
         found = true;
         break;
       }
@@ -115,24 +126,24 @@ class Parser {
       if (!take(token)) continue;
       ScriptExpression operand = unary();
       if (token == "-" && operand.kind == Kind::Literal) return {Kind::Literal, "-" + operand.text, {}, {}};
-      return other(token, {std::move(operand)});
+      return other(token, list(std::move(operand)));
     }
     ScriptExpression base = postfix(primary());
-    if (take("**")) return other("**", {std::move(base), unary()});
-    return base;
+    if (!take("**")) return base;
+    ScriptExpression exponent = unary();
+    return other("**", list(std::move(base), std::move(exponent)));
   }
 
   ScriptExpression postfix(ScriptExpression e) {
-    for (int count = 0;; ++count) {
-      if (count > 10 * kMaxDepth) throw NoExpression{};
+    for (int count = 0;; link(count)) {
       if (take(".")) {
-        e = {Kind::Attribute, name(), one(std::move(e)), {}};
+        e = {Kind::Attribute, name(), list(std::move(e)), {}};
       } else if (take("(")) {
         e = call(std::move(e));
       } else if (take("[")) {
         ScriptExpression index = subscript();
         need("]");
-        ScriptExpression whole{Kind::Subscript, {}, one(std::move(e)), {}};
+        ScriptExpression whole{Kind::Subscript, {}, list(std::move(e)), {}};
         whole.parts.push_back(std::move(index));
         e = std::move(whole);
       } else {
@@ -140,10 +151,13 @@ class Parser {
       }
     }
   }
-  static std::vector<ScriptExpression> one(ScriptExpression e) {
-    std::vector<ScriptExpression> list;
-    list.push_back(std::move(e));
-    return list;
+  /// Moved, where braces would copy whole trees.
+  template <class... Parts>
+  static std::vector<ScriptExpression> list(Parts&&... parts) {
+    std::vector<ScriptExpression> made;
+    made.reserve(sizeof...(parts));
+    (made.push_back(std::move(parts)), ...);
+    return made;
   }
 
   ScriptExpression subscript() {
@@ -160,7 +174,7 @@ class Parser {
   }
 
   ScriptExpression call(ScriptExpression callee) {
-    ScriptExpression e{Kind::Call, {}, one(std::move(callee)), {}};
+    ScriptExpression e{Kind::Call, {}, list(std::move(callee)), {}};
     while (!take(")")) {
       std::string keyword;
       const size_t before = at_;
@@ -241,7 +255,7 @@ class Parser {
 
   std::string_view text_;
   size_t at_ = 0;
-  int depth_ = 0;
+  int depth_ = 0, links_ = 0;
 };
 
 }  // namespace

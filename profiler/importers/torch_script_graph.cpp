@@ -15,6 +15,7 @@ using Expression = ScriptExpression;
 using Statement = ScriptStatement;
 
 constexpr int kMaxCalls = 100;  ///< of functions in functions
+constexpr int kMaxDepth = 3000;  ///< of expressions in expressions, those of called functions included
 constexpr size_t kMostNodes = 200'000;
 constexpr int64_t kMostSteps = 3'000'000;
 constexpr size_t kMostTextBytes = 2000;
@@ -234,6 +235,17 @@ class Builder {
 
   Value evaluate(const Expression& e, Scope& scope) {
     if (spent()) return textValue("?");
+    if (depth_ >= kMaxDepth) {
+      ++graph_.unread;
+      return textValue("?");
+    }
+    ++depth_;
+    Value value = evaluated(e, scope);
+    --depth_;
+    return value;
+  }
+
+  Value evaluated(const Expression& e, Scope& scope) {
     switch (e.kind) {
       case Expression::Kind::Literal:
         return textValue(e.text);
@@ -404,7 +416,7 @@ class Builder {
   std::unordered_map<std::string, int> names_;
   std::unordered_set<std::string> taken_;
   std::unordered_map<std::string, size_t> inputs_;
-  int calls_ = 0;
+  int calls_ = 0, depth_ = 0;
   int64_t steps_ = 0;
   bool full_ = false;
 };

@@ -6,6 +6,8 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "profiler/query/bounded.h"
+
 namespace fusebox::query {
 namespace {
 
@@ -14,10 +16,6 @@ using session::Statement;
 
 constexpr int64_t kMostCalls = 500'000;  // read to measure what lies between graphs
 constexpr int kMostBetween = 64;         // compiled calls inside the Python between two graphs
-
-// Files from outside may hold any number; sums of these do not overflow.
-int64_t boundedTime(int64_t ns) { return std::clamp<int64_t>(ns, 0, int64_t{1} << 61); }
-int64_t boundedSpan(int64_t ns) { return std::clamp<int64_t>(ns, 0, int64_t{1} << 50); }
 
 constexpr const char* kBreaks =
     "SELECT break_id, frame_id, compile_id, frame, kind, reason, hint, file, line, end_line, col, end_col, opcode, "
@@ -94,7 +92,7 @@ Result<Program> readProgram(const Reader& reader) {
     read = reader.each("SELECT compile_id, kind, calls FROM calls", {}, [&](const Statement& s) {
       // The run that compiled is no hit, so an entry without a graph has been passed once more than its guards say.
       int64_t& runs = out.runs[s.integer(0)];
-      runs = std::max(runs, boundedSpan(s.integer(2)) + (s.text(1) == "call" ? 0 : 1));
+      runs = std::max(runs, boundedAmount(s.integer(2)) + (s.text(1) == "call" ? 0 : 1));
     });
   }
   if (!read) return tl::unexpected(read.error());
@@ -163,7 +161,7 @@ class GapReader {
     for (size_t i = open.size(); i-- > 0;) {
       Open& o = open[i];
       if (o.root != root) {
-        o.innerNs += boundedSpan(call.endNs - call.startNs);
+        o.innerNs += boundedAmount(call.endNs - call.startNs);
         if (++o.inner > kMostBetween) open.erase(open.begin() + static_cast<std::ptrdiff_t>(i));
         continue;
       }
@@ -190,7 +188,7 @@ class GapReader {
     if (frame == program_.frames.end() || frame->second.parent == 0) return;
     BreakSummary& b = out_[o.at];
     const int64_t compileNs = compiledIn(o.sinceNs, next.startNs);
-    b.lostNs = std::max<int64_t>(0, b.lostNs) + boundedSpan(next.startNs - o.sinceNs - o.innerNs - compileNs);
+    b.lostNs = std::max<int64_t>(0, b.lostNs) + boundedAmount(next.startNs - o.sinceNs - o.innerNs - compileNs);
     b.compileNs += compileNs;
     ++b.measured;
     resumed_[o.at].insert(compiled->second.frame);
@@ -200,7 +198,7 @@ class GapReader {
     int64_t sum = 0;
     for (auto at = std::lower_bound(compiling_.begin(), compiling_.end(), std::pair<int64_t, int64_t>{from, 0});
          at != compiling_.end() && at->first < to; ++at) {
-      sum += boundedSpan(std::min(at->second, to) - at->first);
+      sum += boundedAmount(std::min(at->second, to) - at->first);
     }
     return sum;
   }
@@ -234,7 +232,7 @@ BreakPiece pieceOf(const Program& program, int64_t frame) {
     if (c.frame != frame) continue;
     ++piece.entries;
     if (piece.compile == 0) piece.compile = id, piece.operators = c.operators;
-    piece.compileNs += boundedSpan(c.endNs - c.startNs);
+    piece.compileNs += boundedAmount(c.endNs - c.startNs);
   }
   return piece;
 }
@@ -281,7 +279,7 @@ Result<std::vector<BreakSummary>> breakSummaries(const Reader& reader) {
   auto read = reader.each("SELECT thread, compile_id, start_ns, dur_ns FROM t_call ORDER BY id LIMIT ?", {kMostCalls},
                           [&](const Statement& s) {
                             const int64_t start = boundedTime(s.integer(2));
-                            gaps.add(s.integer(0), {s.integer(1), start, start + boundedSpan(s.integer(3))});
+                            gaps.add(s.integer(0), {s.integer(1), start, start + boundedAmount(s.integer(3))});
                           });
   if (!read) return tl::unexpected(read.error());
   for (size_t i = 0; i < out->size(); ++i) addPieces(*program, (*out)[i], std::move(resumed[i]));

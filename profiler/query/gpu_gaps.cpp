@@ -6,6 +6,7 @@
 #include <map>
 
 #include "profiler/cupti/activity.h"
+#include "profiler/query/bounded.h"
 #include "profiler/session/reader.h"
 
 namespace fusebox::query {
@@ -51,12 +52,10 @@ struct Event {
 };
 constexpr const char* kEvent = R"(SELECT event_id, start_ns, end_ns, device, lane, thread, coalesce(called_ns, -1), call_dur_ns,
   name, file, line FROM gpu_events )";
-/// Times come from a file: sums and differences of a few of them must not overflow.
-int64_t sane(int64_t time) { return std::clamp<int64_t>(time, -1, int64_t{1} << 60); }
 
 Event eventOf(const Statement& s) {
-  return {s.integer(0), sane(s.integer(1)), sane(s.integer(2)), s.integer(3), s.integer(4), s.integer(5), sane(s.integer(6)),
-          sane(s.integer(7)), s.integer(10), s.string(8), s.string(9)};
+  return {s.integer(0), boundedTime(s.integer(1)), boundedTime(s.integer(2)), s.integer(3), s.integer(4), s.integer(5), boundedTime(s.integer(6)),
+          boundedTime(s.integer(7)), s.integer(10), s.string(8), s.string(9)};
 }
 
 int64_t overlap(int64_t a, int64_t b, int64_t from, int64_t to) { return std::max<int64_t>(0, std::min(b, to) - std::max(a, from)); }
@@ -80,14 +79,14 @@ Result<std::vector<GapPart>> hostParts(const Reader& reader, int64_t thread, int
   auto read = reader.each("SELECT kind, name, start_ns, end_ns FROM cpu_events WHERE thread = ?1 AND start_ns < ?3 AND end_ns > ?2 "
                           "AND kind <> 'call' AND (kind <> 'stage' OR depth = 0)",
                           {thread, from, to}, [&](const Statement& s) {
-                            add(causeOfSpan(s.text(0), s.text(1)), s.string(1), overlap(sane(s.integer(2)), sane(s.integer(3)), from, to));
+                            add(causeOfSpan(s.text(0), s.text(1)), s.string(1), overlap(boundedTime(s.integer(2)), boundedTime(s.integer(3)), from, to));
                           });
   if (!read) return tl::unexpected(read.error());
   read = reader.each("SELECT l.start_ns, l.dur_ns FROM t_block b CROSS JOIN t_launch l ON l.id BETWEEN b.first_id AND b.last_id "
                      "WHERE b.track = 0 AND b.thread = ?1 AND b.end_ns > ?2 AND b.start_ns < ?3 AND l.start_ns < ?3 "
                      "AND l.start_ns + l.dur_ns > ?2",
                      {thread, from, to},
-                     [&](const Statement& s) { add(GapCause::LaunchBound, "launches", overlap(sane(s.integer(0)), sane(s.integer(0)) + sane(s.integer(1)), from, to)); });
+                     [&](const Statement& s) { add(GapCause::LaunchBound, "launches", overlap(boundedTime(s.integer(0)), boundedEnd(s.integer(0), s.integer(1)), from, to)); });
   if (!read) return tl::unexpected(read.error());
   std::vector<GapPart> parts;
   for (const auto& [key, ns] : sums) parts.push_back({key.first, key.second, ns});
@@ -213,7 +212,7 @@ Result<std::vector<GpuIdle>> gpuIdle(const Reader& reader, size_t most) {
                           "ORDER BY start_ns",
                           {}, [&](const Statement& s) {
                             State& d = devices[s.integer(0)];
-                            const int64_t start = sane(s.integer(1)), end = sane(s.integer(2));
+                            const int64_t start = boundedTime(s.integer(1)), end = boundedTime(s.integer(2));
                             if (d.last == 0) {
                               d.firstNs = d.endNs = start;
                             } else if (start > d.endNs) {

@@ -4,14 +4,17 @@
 #include <map>
 #include <set>
 
+#include "profiler/query/bounded.h"
+
 namespace fusebox::query {
 namespace {
 
 using session::Reader;
 using session::Statement;
 
-// Positions and sizes come from a file: lists are made as long as they say, and sums have to fit.
-constexpr int64_t kMostSteps = 2'000'000, kMostBytes = int64_t{1} << 45;
+/// A graph has at most so many steps: a position beyond is damage, and taken as not recorded.
+constexpr int64_t kMostSteps = int64_t{1} << 20;
+int64_t boundedStep(int64_t step) { return step < -1 || step >= kMostSteps ? -1 : step; }
 
 constexpr const char* kBuffers =
     "SELECT buffer_id, coalesce(node_id, 0), coalesce(bytes, 0), name, kind, dtype, shape, device, file, line, coalesce(first_use, -1), coalesce(last_use, -1), "
@@ -23,13 +26,14 @@ Result<std::vector<BufferLife>> buffersOf(const Reader& reader, int64_t graph, i
     BufferLife b;
     int64_t* const numbers[] = {&b.id, &b.node, &b.bytes};
     for (int c = 0; c < 3; ++c) *numbers[c] = s.integer(c);
+    b.bytes = boundedAmount(b.bytes);
     std::string* const texts[] = {&b.name, &b.kind, &b.dtype, &b.shape, &b.device, &b.file};
     for (int c = 0; c < 6; ++c) *texts[c] = s.string(3 + c);
-    b.bytes = std::clamp<int64_t>(b.bytes, 0, kMostBytes);
     b.line = s.integer(9);
-    b.first = std::clamp<int64_t>(s.integer(10), -1, kMostSteps - 1);
-    b.last = std::clamp<int64_t>(b.kind == "owned" && b.first >= 0 ? std::max(s.integer(11), steps - 1) : s.integer(11), -1, kMostSteps - 1);
-    b.poolOffset = std::clamp<int64_t>(s.integer(12), -1, kMostBytes);
+    b.first = boundedStep(s.integer(10));
+    b.last = boundedStep(s.integer(11));
+    if (b.kind == "owned" && b.first >= 0) b.last = std::max(b.last, steps - 1);
+    b.poolOffset = s.integer(12) < 0 ? -1 : boundedAmount(s.integer(12));
     b.reuses = s.integer(13);
     out.push_back(std::move(b));
   });
@@ -41,12 +45,12 @@ std::vector<int64_t> aliveBytes(const std::vector<BufferLife>& buffers, int64_t 
   std::vector<int64_t> change(static_cast<size_t>(std::max<int64_t>(steps, 0)) + 1, 0);
   for (const BufferLife& b : buffers) {
     if (!b.countsInPeak() || b.first >= steps) continue;
-    change[static_cast<size_t>(b.first)] += b.bytes;
-    change[static_cast<size_t>(std::min(std::max(b.last, b.first) + 1, steps))] -= b.bytes;
+    addBounded(change[static_cast<size_t>(b.first)], b.bytes);
+    addBounded(change[static_cast<size_t>(std::min(std::max(b.last, b.first) + 1, steps))], -b.bytes);
   }
   std::vector<int64_t> alive;
   int64_t sum = 0;
-  for (int64_t s = 0; s < steps; ++s) alive.push_back(sum += change[static_cast<size_t>(s)]);
+  for (int64_t s = 0; s < steps; ++s) alive.push_back(addBounded(sum, change[static_cast<size_t>(s)]));
   return alive;
 }
 
@@ -58,7 +62,7 @@ void addUp(MemoryGraph& g, const std::vector<BufferLife>& buffers) {
   for (const BufferLife& b : buffers) {
     if (b.poolOffset >= 0) g.poolBytes = std::max(g.poolBytes, b.poolOffset + b.bytes);
     int64_t* const sum = b.kind == "planned" ? &g.plannedBytes : b.kind == "owned" ? &g.resultBytes : b.kind == "input" ? &g.inputBytes : nullptr;
-    if (sum) *sum += b.bytes;
+    if (sum) addBounded(*sum, b.bytes);
   }
 }
 
@@ -76,7 +80,7 @@ Result<std::vector<SavedTensor>> savedFor(const Reader& reader, int64_t backward
   read = reader.each("SELECT id, name, coalesce(bytes, 0), dtype, shape, file, line FROM t_node WHERE graph_id = ? AND kind = 'placeholder'", {backward}, [&](const Statement& s) {
     const std::string name = s.string(1);
     if (name.starts_with("tangent")) return;  // the gradient that comes in
-    out.push_back({s.integer(0), s.integer(2), plainName(name), s.string(3), s.string(4), s.string(5), s.integer(6), kept.contains(plainName(name))});
+    out.push_back({s.integer(0), boundedAmount(s.integer(2)), plainName(name), s.string(3), s.string(4), s.string(5), s.integer(6), kept.contains(plainName(name))});
   });
   if (!read) return tl::unexpected(read.error());
   std::stable_sort(out.begin(), out.end(), [](const SavedTensor& a, const SavedTensor& b) { return a.bytes > b.bytes; });
@@ -87,10 +91,10 @@ Result<std::vector<MemoryGraph>> graphRows(const Reader& reader, int64_t only) {
   std::vector<MemoryGraph> out;
   auto read = reader.each(
       "SELECT g.graph_id, coalesce(g.compile_id, 0), coalesce(f.qualname, f.name, g.name), g.file, g.line, g.direction = 'backward', "
-      "(SELECT max(count(*), coalesce(max(x.position) + 1, 0)) FROM t_fusion_group x WHERE x.graph_id = g.graph_id) "
+      "(SELECT min(?2, max(count(*), coalesce(max(x.position) FILTER (WHERE x.position < ?2) + 1, 0))) FROM t_fusion_group x WHERE x.graph_id = g.graph_id) "
       "FROM graphs g LEFT JOIN t_frame f ON f.id = g.frame_id WHERE (?1 = 0 OR g.graph_id = ?1) AND EXISTS(SELECT 1 FROM t_buffer b WHERE b.graph_id = g.graph_id) ORDER BY g.graph_id",
-      {only}, [&](const Statement& s) {
-        out.push_back({.graph = s.integer(0), .compile = s.integer(1), .line = s.integer(4), .name = s.string(2), .file = s.string(3), .backward = s.integer(5) != 0, .steps = std::clamp<int64_t>(s.integer(6), 0, kMostSteps)});
+      {only, kMostSteps}, [&](const Statement& s) {
+        out.push_back({.graph = s.integer(0), .compile = s.integer(1), .line = s.integer(4), .name = s.string(2), .file = s.string(3), .backward = s.integer(5) != 0, .steps = s.integer(6)});
       });
   if (!read) return tl::unexpected(read.error());
   return out;
@@ -105,7 +109,7 @@ Result<void> complete(const Reader& reader, MemoryGraph& graph, const std::vecto
   if (!graph.backward) return {};
   auto saved = savedFor(reader, graph.graph, graph.compile);
   if (!saved) return tl::unexpected(saved.error());
-  for (const SavedTensor& t : *saved) graph.savedBytes += t.kept ? 0 : t.bytes;
+  for (const SavedTensor& t : *saved) addBounded(graph.savedBytes, t.kept ? 0 : t.bytes);
   return {};
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "profiler/query/bounded.h"
+
 namespace fusebox::query {
 namespace {
 
@@ -40,7 +42,7 @@ Result<void> readEntries(const Reader& reader, const ByFrame& frames) {
     ChainEntry& e = facts[s.integer(0)];
     counted = true;
     if (s.text(1) == "guard_check") {
-      e.hits = std::clamp<int64_t>(s.integer(2), 0, int64_t{1} << 50);
+      e.hits = boundedAmount(s.integer(2));
     } else {
       e.runs = s.integer(2);
       e.runNs = s.integer(3);
@@ -63,7 +65,7 @@ Result<void> readEntries(const Reader& reader, const ByFrame& frames) {
     e.status = s.string(4);
     e.error = s.string(5);
     e.cache = s.string(6);
-    e.compileNs = std::clamp<int64_t>(s.integer(7), 0, int64_t{1} << 50);  // sums of absurd numbers must not overflow
+    e.compileNs = boundedAmount(s.integer(7));
     e.cause = s.integer(8);
     if (counted) {
       e.hits = std::max<int64_t>(0, e.hits);

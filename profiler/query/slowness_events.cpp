@@ -6,6 +6,8 @@
 #include <map>
 #include <tuple>
 
+#include "profiler/query/bounded.h"
+
 namespace fusebox::query {
 namespace {
 
@@ -16,6 +18,11 @@ void add(std::vector<TimeSpan>& out, const Step& step, int64_t start, int64_t en
   start = std::max(start, step.startNs);
   end = std::min(end, step.endNs);
   if (end > start) out.push_back({start, end, kind, id});
+}
+
+/// A row that begins with the start and the duration.
+void add(std::vector<TimeSpan>& out, const Step& step, const Statement& s, TimeKind kind, int64_t id) {
+  add(out, step, boundedTime(s.integer(0)), boundedEnd(s.integer(0), s.integer(1)), kind, id);
 }
 
 template <class T>
@@ -59,7 +66,7 @@ Result<void> SpanReader::calls(const Step& step, WindowFacts& out) const {
   auto read = reader_->each(
       "SELECT l.start_ns, l.dur_ns, l.compile_id, c.kind = 'backward' FROM t_block b JOIN t_call l ON l.id BETWEEN b.first_id AND b.last_id "
       "LEFT JOIN t_compile c ON c.id = l.compile_id WHERE b.track = 1 AND b.end_ns > ?1 AND b.start_ns < ?2 AND l.start_ns < ?2 AND l.start_ns + l.dur_ns > ?1",
-      {step.startNs, step.endNs}, [&](const Statement& s) { calls.push_back({s.integer(0), s.integer(0) + s.integer(1), s.integer(2), s.integer(3) != 0}); });
+      {step.startNs, step.endNs}, [&](const Statement& s) { calls.push_back({boundedTime(s.integer(0)), boundedEnd(s.integer(0), s.integer(1)), s.integer(2), s.integer(3) != 0}); });
   if (!read) return read;
   std::sort(calls.begin(), calls.end(), [](const Call& a, const Call& b) { return a.startNs < b.startNs; });
   int64_t reached = 0;
@@ -80,20 +87,20 @@ Result<void> SpanReader::calls(const Step& step, WindowFacts& out) const {
 
 Result<WindowFacts> SpanReader::window(const Step& step) const {
   WindowFacts out;
-  const auto span = [&](TimeKind kind) { return [&out, &step, kind](const Statement& s) { add(out.spans, step, s.integer(0), s.integer(0) + s.integer(1), kind, s.integer(2)); }; };
+  const auto span = [&](TimeKind kind) { return [&out, &step, kind](const Statement& s) { add(out.spans, step, s, kind, s.integer(2)); }; };
   auto done = reader_->each(
       "SELECT l.start_ns, l.dur_ns, l.kernel_id FROM t_block b JOIN t_launch l ON l.id BETWEEN b.first_id AND b.last_id "
       "WHERE b.track = 0 AND b.end_ns > ?1 AND b.start_ns < ?2 AND l.start_ns < ?2 AND l.start_ns + l.dur_ns > ?1",
       {step.startNs, step.endNs}, [&](const Statement& s) {
         if (std::binary_search(deviceKernels_.begin(), deviceKernels_.end(), s.integer(2))) return;  // gpu_events tell
         const bool copy = std::binary_search(copyKernels_.begin(), copyKernels_.end(), s.integer(2));
-        add(out.spans, step, s.integer(0), s.integer(0) + s.integer(1), copy ? TimeKind::Copies : TimeKind::Kernels, s.integer(2));
+        add(out.spans, step, s, copy ? TimeKind::Copies : TimeKind::Kernels, s.integer(2));
       });
   const std::vector<session::Cell> range{step.startNs, step.endNs};
   if (done) {
     done = reader_->each("SELECT start_ns, dur_ns, coalesce(kernel_id, 0), kind FROM t_gpu_event WHERE start_ns < ?2 AND start_ns + dur_ns > ?1 AND kind IN ('kernel', 'memcpy', 'memset')", range,
                          [&](const Statement& s) {
-                           add(out.spans, step, s.integer(0), s.integer(0) + s.integer(1), s.text(3) == "kernel" ? TimeKind::DeviceKernels : TimeKind::DeviceCopies, s.integer(2));
+                           add(out.spans, step, s, s.text(3) == "kernel" ? TimeKind::DeviceKernels : TimeKind::DeviceCopies, s.integer(2));
                          });
   }
   if (done) done = reader_->each("SELECT start_ns, end_ns - start_ns, id FROM t_compile WHERE end_ns > ?1 AND start_ns < ?2 AND failure_id IS NOT NULL", range, span(TimeKind::Recompiles));
@@ -102,7 +109,7 @@ Result<WindowFacts> SpanReader::window(const Step& step) const {
     done = reader_->each("SELECT c.start_ns, c.end_ns - c.start_ns, c.id, p.failure_id IS NOT NULL FROM t_compile c LEFT JOIN t_compile p ON p.id = c.parent_id "
                          "WHERE c.end_ns > ?1 AND c.start_ns < ?2 AND c.failure_id IS NULL",
                          range, [&](const Statement& s) {
-                           add(out.spans, step, s.integer(0), s.integer(0) + s.integer(1), s.integer(3) != 0 ? TimeKind::Recompiles : TimeKind::Compile, s.integer(2));
+                           add(out.spans, step, s, s.integer(3) != 0 ? TimeKind::Recompiles : TimeKind::Compile, s.integer(2));
                          });
   }
   if (done) {

@@ -28,13 +28,17 @@ std::vector<Stretch> stretchesOf(const std::vector<LineEdit>& edits, int lines, 
   return out;
 }
 
-void addLines(std::string& out, char mark, std::string_view text, int& count) {
-  for (const auto line : splitLines(text)) {
-    out += mark;
-    out += line;
-    out += '\n';
-    ++count;
-  }
+/// How a line of `source` ends there: "\n", "\r\n", or without a newline as the last one.
+std::string_view endingOf(std::string_view line, std::string_view source) {
+  const auto rest = source.substr(static_cast<size_t>(line.data() + line.size() - source.data()));
+  return rest.substr(0, rest.starts_with('\r') ? 2 : rest.starts_with('\n') ? 1 : 0);
+}
+
+void addLine(std::string& out, char mark, std::string_view line, std::string_view ending) {
+  out += mark;
+  out += line;
+  out += ending;
+  if (!ending.ends_with('\n')) out += "\n\\ No newline at end of file\n";
 }
 
 }  // namespace
@@ -58,6 +62,8 @@ std::string unifiedDiff(const std::string& path, std::string_view source, std::v
   for (const LineEdit& edit : edits) {
     if (edit.line < 1 || edit.line > count) return {};
   }
+  // New lines end as the first one does.
+  const std::string_view newline = !lines.empty() && endingOf(lines[0], source) == "\r\n" ? "\r\n" : "\n";
   std::string out;
   int shift = 0;
   auto edit = edits.begin();
@@ -68,16 +74,20 @@ std::string unifiedDiff(const std::string& path, std::string_view source, std::v
       bool gone = false;
       for (; edit != edits.end() && edit->line == at + 1; ++edit) {
         if (edit->kind != LineEdit::Kind::InsertBefore && !gone && at <= stretch.last) {
-          addLines(body, '-', lines[static_cast<size_t>(at)].empty() ? "\n" : lines[static_cast<size_t>(at)], before);
+          const std::string_view line = lines[static_cast<size_t>(at)];
+          addLine(body, '-', line, endingOf(line, source));
+          ++before;
           gone = true;
         }
-        if (edit->kind != LineEdit::Kind::Remove)
-          addLines(body, '+', edit->text.empty() ? "\n" : std::string_view(edit->text), after);
+        if (edit->kind == LineEdit::Kind::Remove) continue;
+        for (const auto line : splitLines(edit->text.empty() ? "\n" : std::string_view(edit->text))) {
+          addLine(body, '+', line, newline);
+          ++after;
+        }
       }
       if (gone || at > stretch.last) continue;
-      body += ' ';
-      body += lines[static_cast<size_t>(at)];
-      body += '\n';
+      const std::string_view line = lines[static_cast<size_t>(at)];
+      addLine(body, ' ', line, endingOf(line, source));
       ++before, ++after;
     }
     // A side without lines is said to lie before its first one.

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <map>
 
+#include "profiler/query/bounded.h"
+
 namespace fusebox::query {
 namespace {
 
@@ -40,7 +42,7 @@ Result<Steps> markedSteps(const Reader& reader) {
   for (const Mark& mark : kMarks) {
     std::vector<Step> spans;
     auto read = reader.each("SELECT start_ns, dur_ns FROM t_cpu_event WHERE name GLOB ? ORDER BY start_ns", {std::string(mark.pattern)},
-                            [&](const Statement& s) { spans.push_back({s.integer(0), s.integer(0) + s.integer(1)}); });
+                            [&](const Statement& s) { spans.push_back({boundedTime(s.integer(0)), boundedEnd(s.integer(0), s.integer(1))}); });
     if (!read) return tl::unexpected(read.error());
     Steps out{.steps = {}, .how = mark.how};
     if (mark.whole) out.steps = spans;
@@ -52,7 +54,7 @@ Result<Steps> markedSteps(const Reader& reader) {
 
 Result<std::vector<Event>> lastEvents(const Reader& reader, const char* sql) {
   std::vector<Event> out;
-  auto read = reader.each(sql, {kMostEvents}, [&](const Statement& s) { out.push_back({s.integer(0), s.integer(0) + s.integer(1), s.integer(2)}); });
+  auto read = reader.each(sql, {kMostEvents}, [&](const Statement& s) { out.push_back({boundedTime(s.integer(0)), boundedEnd(s.integer(0), s.integer(1)), s.integer(2)}); });
   if (!read) return tl::unexpected(read.error());
   std::sort(out.begin(), out.end(), [](const Event& a, const Event& b) { return a.startNs < b.startNs; });
   return out;

@@ -9,7 +9,7 @@
 
 namespace fusebox::query {
 
-/// What `fusebox run` prints at the end; the JSON form is a promise (DESIGN.md section 6).
+/// What `fusebox run` prints at the end; the JSON form is a promise (ARCHITECTURE.md, "The session").
 struct Summary {
   std::string engine, torch, python, device, command, state;
   std::string importedFormat;      ///< of a foreign file; empty for a recorded session

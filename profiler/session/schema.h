@@ -30,7 +30,7 @@ struct ViewDefinition {
 };
 /// Every public view, the promised ones first.
 std::span<const ViewDefinition> publicViews();
-/// The number of views at the front of publicViews() that DESIGN.md promises by name.
+/// The number of views at the front of publicViews() that SCHEMA.md promises by name.
 inline constexpr int kPromisedViews = 22;
 
 }  // namespace fusebox::session

@@ -98,7 +98,7 @@ constexpr std::array kViews{
     ViewDefinition{"source_files", R"(SELECT id AS file_id, path AS file, 1 AS line, text, bytes, hash, truncated, time_ns
   FROM t_source_file)"},
     ViewDefinition{"losses", "SELECT what, count, detail, first_ns, last_ns FROM t_loss"},
-    // Beyond the promise of DESIGN.md; kept as stable.
+    // Kept as stable, though not among the promised ones (kPromisedViews).
     ViewDefinition{"threads", "SELECT id AS thread, os_tid, name FROM t_thread"},
     ViewDefinition{"kernel_code", R"(SELECT k.id AS kernel_id, c.tier, c.target, c.llvm_ir, c.assembly, c.code_bytes,
   c.compile_ns, CASE WHEN k.code_of IS NULL THEN c.cache ELSE 'process' END AS cache, c.time_ns

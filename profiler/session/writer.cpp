@@ -209,7 +209,6 @@ bool Writer::writeBatch(bool last) {
     pending_.clear();
     std::lock_guard lock(mutex_);
     queueBytes_ -= bytes;
-    for (auto& [what, row] : losses_) row.dirty = false;
     return true;
   }
   failed(*error);
@@ -219,6 +218,10 @@ bool Writer::writeBatch(bool last) {
 void Writer::failed(const Error& error) {
   sink_.clearError();
   if (!sqlite3_get_autocommit(database_.handle())) (void)database_.execute("ROLLBACK");
+  {
+    std::lock_guard lock(mutex_);
+    for (auto& [what, row] : losses_) row.dirty = true;
+  }
   const int64_t lost = launches_.rolledBack();
   if (lost > 0) loss("launches", lost, error.message);
   if (const int64_t events = listener_ ? listener_->rolledBack() : 0; events > 0) loss("gpu_events", events, error.message);
@@ -260,8 +263,9 @@ void Writer::drainRings() {
 void Writer::putLosses() {
   if (const int64_t lost = lostForMemory_.exchange(0)) loss("rows", lost, "out of memory");
   std::lock_guard lock(mutex_);
-  for (const auto& [what, row] : losses_) {
+  for (auto& [what, row] : losses_) {
     if (!row.dirty) continue;
+    row.dirty = false;  // what is lost from here on belongs to the next batch
     sink_.put(RowKind::Loss, {what, row.count, row.detail.empty() ? Cell{} : Cell{row.detail}, row.firstNs, row.lastNs});
   }
 }

@@ -5,7 +5,10 @@
 #include <filesystem>
 
 #include "profiler/query/graphs.h"
+#include "profiler/query/memory.h"
+#include "profiler/query/slowness.h"
 #include "profiler/query/source.h"
+#include "profiler/query/steps.h"
 #include "profiler/query/summary.h"
 #include "profiler/query/timeline.h"
 #include "profiler/session/reader.h"
@@ -33,6 +36,12 @@ bool readAll(const std::string& path) {
   if (files) {
     for (const auto& file : *files) ok &= query::lineNotes(**reader, file.path).has_value();
   }
+  auto memory = query::memoryOf(**reader);
+  ok &= memory.has_value();
+  if (memory) {
+    for (const auto& graph : memory->graphs) ok &= query::lifetimesOf(**reader, graph.graph).has_value();
+  }
+  ok &= query::whySlow(**reader).has_value();
   for (const char* view : {"kernels", "guards", "launches", "stages", "cpu_events", "nodes", "edges", "buffers",
                            "fusion_decisions", "source_files", "losses"}) {
     ok &= (*reader)->query(std::string("SELECT * FROM ") + view).has_value();
@@ -107,6 +116,34 @@ class DamagedFilesTest : public QObject {
       write(damaged);
       readAll(path_);  // must only come back
     }
+  }
+
+  // One flipped high bit of a position or time: the rest is told as before, and nothing overflows or takes all memory.
+  void absurdNumbers() {
+    write(whole_);
+    const auto memory = [&] { return *query::memoryOf(*Reader::open(path_).value()); };
+    const auto before = memory();
+    QVERIFY(!before.graphs.empty() && before.graphs[0].steps > 0);
+    const int64_t graph = before.graphs[0].graph;
+    auto database = Database::openForWriting(path_);
+    QVERIFY(database);
+    for (const char* sql : {"INSERT INTO t_fusion_group(id, compile_id, graph_id, position, name) SELECT 900000000 + id, compile_id, graph_id, "
+                            "4611686018427387904 + position, name FROM t_fusion_group LIMIT 1",
+                            "UPDATE t_buffer SET last_use = 9223372036854775807, bytes = -9223372036854775807 WHERE id IN (SELECT id FROM t_buffer LIMIT 1)",
+                            "UPDATE t_buffer SET pool_offset = 9223372036854775807 WHERE pool_offset >= 0",
+                            "UPDATE t_launch SET dur_ns = 9223372036854775807 WHERE id % 100 = 7", "UPDATE t_call SET dur_ns = 9223372036854775807, start_ns = 9223372036854775800 WHERE id % 100 = 7",
+                            "UPDATE t_block SET end_ns = 9223372036854775807"}) {
+      auto done = database->execute(sql);
+      QVERIFY2(done.has_value(), done ? "" : done.error().text().c_str());
+    }
+    *database = Database();
+    const auto after = memory();
+    QCOMPARE(after.graphs.size(), before.graphs.size());
+    QVERIFY(after.graphs[0].steps <= before.graphs[0].steps + 1);
+    auto lifetimes = query::lifetimesOf(*Reader::open(path_).value(), graph);
+    QVERIFY(lifetimes && lifetimes->alive.size() == static_cast<size_t>(after.graphs[0].steps));
+    QVERIFY(query::whySlow(*Reader::open(path_).value(), true));
+    QVERIFY(query::findSteps(*Reader::open(path_).value()));
   }
 
   void newerVersion() {

@@ -395,6 +395,10 @@ class ExplainTest : public QObject {
     QCOMPARE(unifiedDiff("a.py", "one\ntwo\n", {{LineEdit::Kind::InsertBefore, 1, "zero"}}, 0),
              std::string("--- a.py\n+++ a.py\n@@ -0,0 +1,1 @@\n+zero\n"));
     QCOMPARE(unifiedDiff("a.py", "one\n", {{LineEdit::Kind::Replace, 7, "x"}}), std::string());
+    QCOMPARE(unifiedDiff("a.py", "one\r\ntwo\r\n", {{LineEdit::Kind::Replace, 2, "2"}}, 1),
+             std::string("--- a.py\n+++ a.py\n@@ -1,2 +1,2 @@\n one\r\n-two\r\n+2\r\n"));
+    QCOMPARE(unifiedDiff("a.py", "one\ntwo", {{LineEdit::Kind::Replace, 1, "1"}}, 1),
+             std::string("--- a.py\n+++ a.py\n@@ -1,2 +1,2 @@\n-one\n+1\n two\n\\ No newline at end of file\n"));
     QCOMPARE(unifiedDiff("a.py", "", {{LineEdit::Kind::Replace, 1, "x"}}), std::string());
   }
 

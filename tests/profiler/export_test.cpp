@@ -107,6 +107,22 @@ class ExportTest : public QObject {
     }
     QVERIFY(!exporting::writeRedactedSession(*reader_, path("r.fusebox")));  // an existing file is left alone
   }
+
+  void recordingsOfCudaGraphsLoseTheirFunction() {
+    QVERIFY(exporting::copySession(*reader_, path("g.fusebox")));
+    {
+      auto database = Database::openForWriting(path("g.fusebox"));
+      QVERIFY(database && database->execute("INSERT INTO t_kernel(id, name, kind) VALUES(9001, 'MySecretNet.forward recording 0', 'cuda_graph');"
+                                            "INSERT INTO t_cuda_graph(id, event, reason) VALUES(9001, 'stopped', 'secret text'), (9002, 'moved', 'inputs moved')"));
+    }
+    auto with = Reader::open(path("g.fusebox"));
+    QVERIFY(with && exporting::writeRedactedSession(**with, path("h.fusebox")));
+    auto opened = Reader::open(path("h.fusebox"));
+    QVERIFY(opened);
+    QCOMPARE(one(**opened, "SELECT name LIKE 'name-%' FROM t_kernel WHERE id = 9001"), std::string("1"));
+    QCOMPARE(one(**opened, "SELECT coalesce(reason, '') FROM t_cuda_graph ORDER BY id"), std::string(";inputs moved"));
+    QCOMPARE(one(**opened, "SELECT group_concat(name) FROM t_kernel WHERE id < 9001"), one(*reader_, "SELECT group_concat(name) FROM t_kernel"));
+  }
 };
 
 QTEST_GUILESS_MAIN(ExportTest)

@@ -220,6 +220,29 @@ class RecorderTest : public QObject {
     QCOMPARE(one(path, "SELECT count FROM losses WHERE what = 'launches'"), int64_t{50'000});
   }
 
+  // A loss that is noticed while a batch is being committed belongs to the next one.
+  void lossesDuringACommitAreWritten() {
+    struct LosesAtCommit : BatchListener {
+      Writer* writer = nullptr;
+      int left = 1;
+      void launched(int32_t, int64_t, const LaunchRecord&) override {}
+      void operatorRan(int32_t, const LaunchRecord&) override {}
+      void write(RowSink&, bool) override {}
+      void committed() override {
+        if (left-- > 0) writer->loss("late", 3);
+      }
+      int64_t rolledBack() override { return 0; }
+    };
+    auto writer = Writer::create(file("late_loss"));
+    QVERIFY(writer);
+    auto listener = std::make_shared<LosesAtCommit>();
+    listener->writer = writer->get();
+    (*writer)->setListener(listener);
+    QVERIFY((*writer)->flush() && (*writer)->flush());
+    QCOMPARE(one(file("late_loss"), "SELECT count FROM losses WHERE what = 'late'"), int64_t{3});
+    (*writer)->finish();
+  }
+
   void launchIsCheap() {
     auto recorder = Recorder::start({.path = file("cheap")});
     QVERIFY(recorder);

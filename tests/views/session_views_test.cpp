@@ -499,6 +499,35 @@ class SessionViewsTest : public QObject {
     QCOMPARE(rule(fused), "");
   }
 
+  void aFusionIsFoundBeforeAnythingIsLoaded() {
+    const QString path = folder_.filePath("fusion.fusebox");
+    writeFusionSession(path.toStdString());
+    auto view = show<FusionView>(path);
+    view->showLocation(Location::of(ObjectKind::Group, 1));
+    auto* groups = view->findChild<QTableView*>("fusion.groups");
+    QTRY_COMPARE(groups->model()->rowCount(), 1);
+    QTRY_COMPARE(groups->currentIndex().row(), 0);
+    // What the program adds meanwhile is shown too.
+    auto database = session::Database::openForWriting(path.toStdString());
+    QVERIFY(database && database->execute("INSERT INTO t_fusion_group(id, compile_id, graph_id, position, name, kind) VALUES(2, 1, 2, 1, 'later', 'reduction')"));
+    view->refresh();
+    QTRY_COMPARE(groups->model()->rowCount(), 2);
+    QCOMPARE(groups->currentIndex().siblingAtColumn(kGroupName).data().toString(), QStringLiteral("fused_exp_neg"));
+  }
+
+  void aQuestionThatThrowsIsAnsweredByAnError() {
+    SessionLink link(small_);
+    bool answered = false;
+    link.ask<int>(
+        this, "absurd", [](session::Reader&) -> Result<int> { return static_cast<int>(std::vector<char>(SIZE_MAX / 4).size()); },
+        [&](Result<int>& result) {
+          answered = true;
+          QVERIFY(!result);
+          QCOMPARE(result.error().code, ErrorCode::Corrupt);
+        });
+    QTRY_VERIFY(answered);
+  }
+
   void measuredErrorsAreListedAndPainted() {
     const QString path = folder_.filePath("fusion.fusebox");
     writeFusionSession(path.toStdString());

@@ -180,7 +180,9 @@ void FusionView::clear() {
   if (compiler_->running()) compiler_->cancel();
   choices_.clear();
   wishes_.clear();
-  shown_ = wanted_ = 0;
+  shown_ = 0;
+  asking_ = false;
+  pending_ = reveal_ = {};
   graph_->clear();
   resultPane_->hide();
   resultSession_.clear();
@@ -192,34 +194,49 @@ void FusionView::load() {
       this, "choices", [](session::Reader& reader) { return loadFusionChoices(reader); },
       [this](Result<std::vector<FusionChoice>>& choices) {
         if (!choices) return decisions_->setEmptyText(tr("The fusions cannot be read"), str(choices.error().text()));
-        if (choices->size() == choices_.size() && shown_ != 0) return;
-        choices_ = std::move(*choices);
-        graph_->clear();
-        for (const FusionChoice& choice : choices_) {
-          graph_->addItem(str(choice.label), static_cast<qlonglong>(choice.graph));
-          graph_->setItemData(graph_->count() - 1, str(choice.file), Qt::ToolTipRole);
-        }
+        if (choices->size() != choices_.size()) fillChoices(std::move(*choices));
         if (choices_.empty()) return;
-        const int64_t graph = wanted_ ? wanted_ : shown_ ? shown_ : choices_.front().graph;
-        wanted_ = 0;
-        choose(graph);
+        if (pending_.kind != ObjectKind::None) return findLocation(std::exchange(pending_, {}), false);
+        // A program that still runs adds times and errors to the graph that is shown.
+        shown_ ? askContent() : choose(choices_.front().graph);
       });
 }
 
+void FusionView::fillChoices(std::vector<FusionChoice> choices) {
+  choices_ = std::move(choices);
+  graph_->clear();
+  for (const FusionChoice& choice : choices_) {
+    graph_->addItem(str(choice.label), static_cast<qlonglong>(choice.graph));
+    graph_->setItemData(graph_->count() - 1, str(choice.file), Qt::ToolTipRole);
+  }
+  graph_->setCurrentIndex(std::max(0, graph_->findData(static_cast<qlonglong>(shown_))));
+}
+
 void FusionView::showLocation(const Location& location) {
-  if (!session()) return;
+  if (session() && location.kind != ObjectKind::None) findLocation(location, true);
+}
+
+/// Shows the graph that `location` belongs to and selects it there; `look`: in a list of graphs that is read again where the
+/// present one does not have it.
+void FusionView::findLocation(const Location& location, bool look) {
   session()->ask<int64_t>(
       this, "where", [location](session::Reader& reader) { return fusionGraphOf(reader, location); },
-      [this, location](Result<int64_t>& graph) {
+      [this, location, look](Result<int64_t>& graph) {
         if (!graph || *graph == 0) return;
-        if (choices_.empty()) {
-          wanted_ = *graph;
+        if (graph_->findData(static_cast<qlonglong>(*graph)) < 0) {
+          if (!look) return;
+          pending_ = location;
           return refresh();
         }
-        choose(*graph);
-        if (location.kind == ObjectKind::Group) groups_->select(location);
-        if (location.kind == ObjectKind::Node) selectDecision(location);
+        reveal_ = location;
+        *graph == shown_ && !asking_ ? reveal() : choose(*graph);
       });
+}
+
+void FusionView::reveal() {
+  const Location location = std::exchange(reveal_, {});
+  if (location.kind == ObjectKind::Group) groups_->select(location);
+  if (location.kind == ObjectKind::Node) selectDecision(location);
 }
 
 void FusionView::choose(int64_t graph) {
@@ -229,15 +246,23 @@ void FusionView::choose(int64_t graph) {
   if (graph == shown_) return;
   shown_ = graph;
   wishes_.clear();
+  askContent();
+}
+
+void FusionView::askContent() {
+  asking_ = true;
   session()->ask<FusionContent>(
-      this, "content", [graph](session::Reader& reader) { return loadFusion(reader, graph); },
+      this, "content", [graph = shown_](session::Reader& reader) { return loadFusion(reader, graph); },
       [this](Result<FusionContent>& content) {
-        if (content) return showContent(std::move(*content));
-        decisions_->setEmptyText(tr("The fusions cannot be read"), str(content.error().text()));
+        asking_ = false;
+        if (!content) return decisions_->setEmptyText(tr("The fusions cannot be read"), str(content.error().text()));
+        showContent(std::move(*content));
+        reveal();
       });
 }
 
 void FusionView::showContent(FusionContent content) {
+  const bool hadErrors = !content_.numerics.empty();
   content_ = std::move(content);
   if (shown_ == 0) {
     decisions_->setEmptyText(tr("No compiled graph yet"),
@@ -261,7 +286,7 @@ void FusionView::showContent(FusionContent content) {
   groups_->setRows(content_.groups);
   buffers_->setRows(content_.buffers);
   errors_->setRows(content_.numerics);
-  if (content_.decisions.empty() && !content_.numerics.empty()) tabs_->setCurrentWidget(errors_);
+  if (content_.decisions.empty() && !content_.numerics.empty() && !hadErrors) tabs_->setCurrentWidget(errors_);
   wishesChanged();
 }
 

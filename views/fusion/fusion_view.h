@@ -40,7 +40,11 @@ class FusionView : public View {
   void connectTables();
   Location placeOf(const TableRow& row) const;
   void selectDecision(const Location& node);
+  void fillChoices(std::vector<FusionChoice> choices);
+  void findLocation(const Location& location, bool look);
+  void reveal();
   void choose(int64_t graph);
+  void askContent();
   void showContent(FusionContent content);
   void wish(bool force);
   void forget();
@@ -74,7 +78,10 @@ class FusionView : public View {
   std::vector<FusionChoice> choices_;
   FusionContent content_;
   std::vector<FusionWish> wishes_;
-  int64_t shown_ = 0, wanted_ = 0;
+  int64_t shown_ = 0;
+  bool asking_ = false;  ///< for the content of shown_
+  Location pending_;     ///< to be shown when the graphs are known
+  Location reveal_;      ///< to be selected when the content is there
   bool isNumericsRun_ = false;
   QString resultSession_;
 };

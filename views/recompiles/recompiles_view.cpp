@@ -140,7 +140,7 @@ void RecompilesView::find() {
 void RecompilesView::clear() {
   chains_.clear();
   tree_.clear();
-  shownFrame_ = shownEntry_ = 0;
+  shownFrame_ = shownEntry_ = shownMiss_ = 0;
   wanted_ = {};
   first_->clear();
   second_->clear();
@@ -218,6 +218,7 @@ void RecompilesView::openEntry(int index) {
   second_->setCurrentIndex(index);
   if (miss < 0) {
     first_->setCurrentIndex(0);
+    shownMiss_ = 0;
     explain(nullptr, {});
     return askGuards();
   }
@@ -232,6 +233,7 @@ void RecompilesView::openMiss(int index) {
   first_->setCurrentIndex(std::max(0, first_->findData(static_cast<qlonglong>(miss.entry))));
   if (miss.recompile != 0)
     second_->setCurrentIndex(std::max(0, second_->findData(static_cast<qlonglong>(miss.recompile))));
+  shownMiss_ = miss.failure;
   explain(&miss, {});
   askGuards();
   using Advices = std::vector<query::Advice>;
@@ -239,7 +241,7 @@ void RecompilesView::openMiss(int index) {
       this, "advice",
       [c = *c, miss](session::Reader& reader) -> Result<Advices> { return query::adviseMiss(reader, c, miss); },
       [this, miss](Result<Advices>& advice) {
-        if (advice) explain(&miss, std::move(*advice));
+        if (advice && shownMiss_ == miss.failure) explain(&miss, std::move(*advice));
       });
 }
 

@@ -52,6 +52,7 @@ class RecompilesView : public View {
   std::vector<query::GuardTreeRow> tree_;
   int64_t shownFrame_ = 0;
   int64_t shownEntry_ = 0;  ///< compile_id
+  int64_t shownMiss_ = 0;   ///< failure_id that the details explain; 0: none
   Location wanted_;
 };
 

@@ -55,6 +55,7 @@ TimelineView::TimelineView(const ViewContext& context) : View(context), canvas_(
   connect(canvas_, &TimelineCanvas::selected, this, [this](const TimelineCanvas::Hit& hit) { showHit(hit, false); });
   connect(canvas_, &TimelineCanvas::activated, this, [this](const TimelineCanvas::Hit& hit) { showHit(hit, true); });
   connect(canvas_, &TimelineCanvas::measured, this, [this](qint64 start, qint64 end) {
+    ++selection_;
     details_->showPage([length = end - start](DetailsPanel& page) {
       page.heading(duration(length), tr("measured"));
       page.paragraph(tr("Shift and drag measures a span of time."), true);
@@ -73,6 +74,7 @@ TimelineView::TimelineView(const ViewContext& context) : View(context), canvas_(
 void TimelineView::clear() {
   loaded_ = false;
   wanted_ = {};
+  ++selection_;
   empty_->showReason(tr("Nothing has happened yet"), tr("Compiler stages, calls of compiled code and kernel launches appear here as they are recorded."));
   details_->showHint(tr("W and S zoom, A and D pan, F shows everything; select a bar to see what it is, a gap of a GPU to see why nothing ran, Shift and drag measures."));
 }
@@ -110,6 +112,7 @@ void TimelineView::askBars() {
 }
 
 void TimelineView::showHit(const TimelineCanvas::Hit& hit, bool open) {
+  ++selection_;
   if (const NamedSpan* span = canvas_->spanOf(hit)) {
     const Location compile = Location::of(ObjectKind::Compile, span->compile);
     if (span->compile != 0) open ? bus()->open(compile) : announce(compile);
@@ -152,8 +155,8 @@ void TimelineView::askArrows(int64_t launch, int64_t event) {
   session()->ask<std::vector<TimelineArrow>>(
       this, "arrows",
       [lanes = canvas_->outline().laneKeys(), launch, event](session::Reader& reader) { return loadTimelineArrows(reader, lanes, launch, event); },
-      [this](Result<std::vector<TimelineArrow>>& arrows) {
-        if (arrows) canvas_->setArrows(std::move(*arrows));
+      [this, selection = selection_](Result<std::vector<TimelineArrow>>& arrows) {
+        if (arrows && selection == selection_) canvas_->setArrows(std::move(*arrows));
       });
 }
 
@@ -161,7 +164,8 @@ void TimelineView::showGpuEvent(int64_t event, bool open) {
   askArrows(0, event);
   session()->ask<query::GpuEvent>(
       this, "gpuEvent", [event](session::Reader& reader) { return query::gpuEvent(reader, event); },
-      [this, open](Result<query::GpuEvent>& found) {
+      [this, open, selection = selection_](Result<query::GpuEvent>& found) {
+        if (selection != selection_) return;
         if (!found) return details_->showHint(str(found.error().text()));
         const Location kernel = Location::of(ObjectKind::Kernel, found->kernel);
         if (found->kernel != 0) open ? bus()->open(kernel) : announce(kernel);
@@ -189,7 +193,8 @@ void TimelineView::showGap(const TimelineCanvas::Hit& hit) {
   const int64_t lane = canvas_->outline().lanes[static_cast<size_t>(hit.lane)].thread;
   session()->ask<query::GpuGap>(
       this, "gap", [lane, time = hit.timeNs](session::Reader& reader) { return query::gpuGapAt(reader, lane, time); },
-      [this](Result<query::GpuGap>& gap) {
+      [this, selection = selection_](Result<query::GpuGap>& gap) {
+        if (selection != selection_) return;
         if (!gap) return details_->showHint(tr("Select a bar to see what it is, or a gap between two to see why nothing ran."));
         canvas_->mark(gap->startNs, gap->endNs);
         details_->showPage([g = *gap](DetailsPanel& page) {

@@ -42,6 +42,7 @@ class TimelineView : public View {
   DetailsPanel* details_;
   class FilterBox* search_;
   bool loaded_ = false;
+  uint64_t selection_ = 0;  ///< counts what was selected or measured: answers about an earlier one come too late
   Location wanted_;
 };
 

@@ -53,7 +53,7 @@ class SessionLink : public QObject {
   void ask(QObject* owner, const char* tag, std::function<Result<T>(session::Reader&)> query,
            std::function<void(Result<T>&)> done) {
     enqueue(owner, tag, [this, query = std::move(query), done = std::move(done)](session::Reader& reader) {
-      auto result = std::make_shared<Result<T>>(query(reader));
+      auto result = std::make_shared<Result<T>>(answered(query, reader));
       return std::function<void()>([this, result, done] {
         if (!*result) noteTrouble(result->error());
         done(*result);
@@ -91,6 +91,16 @@ class SessionLink : public QObject {
     uint64_t serial = 0;
     Job job;
   };
+
+  /// Whatever a damaged file makes a question throw (no memory for an absurd size) is its answer, not the end of the program.
+  template <class T>
+  static Result<T> answered(const std::function<Result<T>(session::Reader&)>& query, session::Reader& reader) {
+    try {
+      return query(reader);
+    } catch (const std::exception& thrown) {
+      return fail(ErrorCode::Corrupt, "the session holds what cannot be read", thrown.what());
+    }
+  }
 
   void enqueue(QObject* owner, const char* tag, Job job);
   void answer(const QPointer<QObject>& owner, const void* ownerKey, const std::string& tag, uint64_t serial,

@@ -3,6 +3,7 @@ import csv
 import io
 import json
 import os
+import re
 import shutil
 import sqlite3
 import stat
@@ -284,6 +285,10 @@ class Reports(unittest.TestCase):
     def test_usage(self):
         self.assertRegex(fusebox("--version").stdout, r"^fusebox \d+\.\d+\.\d+\n$")
         self.assertIn("fusebox run train.py", fusebox("--help").stdout)
+        views = set(re.split(r"\s+", fusebox("query", "--help").stdout.replace(".", " ")))
+        known = json.loads(fusebox("query", self.session, "--format", "json", "SELECT name FROM sqlite_temp_schema WHERE type = 'view' UNION SELECT name FROM sqlite_schema WHERE type = 'view'").stdout)
+        self.assertLessEqual({row["name"] for row in known}, views)
+        self.assertIn("cuda_graph_nodes", views)
         for command in ("run", "open", "summary", "diagram", "query", "export", "recompiles", "breaks", "doctor", "debug", "compare"):
             result = fusebox(command, "--help")
             self.assertEqual(result.returncode, 0, command)

@@ -129,6 +129,20 @@ class Run(unittest.TestCase):
         self.assertEqual(nothing.returncode, 0)
         self.assertIn("nothing was recorded", nothing.stderr)
 
+    def test_a_debug_run_that_cannot_begin_leaves_the_old_session_alone(self):
+        self.script("pass")
+        shutil.copy(self.sample, self.path("work/good.fusebox"))
+        headless = {k: v for k, v in self.environment.items() if k not in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")}
+        result = subprocess.run([self.program, "debug", "--session", "good.fusebox", "job.py"], cwd=self.path("work"), env=headless,
+                                capture_output=True, text=True, timeout=60)
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("no display", result.stderr)
+        self.assertTrue(os.path.exists(self.path("work/good.fusebox")))
+        # One that does begin takes its place, also where nothing is recorded then.
+        nothing = {k: v for k, v in self.environment.items() if k != "TEST_SESSION"}
+        self.assertEqual(self.run_it("--session", "good.fusebox", "job.py", env=nothing).returncode, 0)
+        self.assertEqual(self.sessions(), [])
+
     @unittest.skipIf(os.geteuid() == 0, "root may write everywhere")
     def test_directory_without_write_permission(self):
         self.script("pass")

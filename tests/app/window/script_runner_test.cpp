@@ -78,6 +78,20 @@ class ScriptRunnerTest : public QObject {
     QTRY_COMPARE(finished.count(), 1);
     QVERIFY(finished.at(0).at(0).value<RunOutcome>().what.contains("stopped"));
   }
+  void stoppingOneScriptLeavesTheNextAlone() {
+    ScriptRunner runner(program("case \"$4\" in *second.py) exec sleep 4;; *) exec sleep 60;; esac\n"));
+    QSignalSpy finished(&runner, &ScriptRunner::finished);
+    runner.start(request());
+    QTRY_VERIFY(runner.running());
+    QTest::qWait(100);
+    runner.stop();
+    QTRY_COMPARE(finished.count(), 1);
+    RunRequest second = request();
+    second.script = folder_.filePath("second.py");
+    runner.start(second);
+    QTRY_COMPARE_WITH_TIMEOUT(finished.count(), 2, 10'000);
+    QCOMPARE(finished.at(1).at(0).value<RunOutcome>().what, QString());
+  }
   void inputReachesTheScript() {
     ScriptRunner runner(program("read line; echo got $line\n"));
     QSignalSpy finished(&runner, &ScriptRunner::finished);

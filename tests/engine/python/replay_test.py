@@ -1,5 +1,6 @@
 """Graphs without their programs: saved in sessions, compiled again, with rules about fusions, and measured against float64."""
 
+import base64
 import contextlib
 import io
 import json
@@ -82,6 +83,18 @@ class SavedGraphs(unittest.TestCase):
     def test_small_constants_keep_their_data(self):
         constants = _engine.SavedGraph(recorded.texts["forward"]).constants()
         self.assertTrue(any(c is not None and c.dtype == torch.int64 and c.tolist() == [3, 1, 0, 2] for c in constants))
+
+    def test_constants_lie_as_they_were_recorded(self):
+        saved = json.loads(recorded.texts["forward"])
+        constant = next(c for c in saved["constants"] if "data" in c and c["sizes"] == [4])
+        for sizes, strides in (([2, 2], [1, 2]), ([2, 2], [4, 2]), ([1, 4], [0, 1])):
+            constant.update(sizes=sizes, strides=strides)
+            made = [c for c in _engine.SavedGraph(json.dumps(saved)).constants() if c is not None and list(c.shape) == sizes]
+            self.assertEqual([(c.stride(), c.flatten().tolist()) for c in made], [(tuple(strides), [3, 1, 0, 2])])
+        # An expanded one: four values, each twice.
+        constant.update(sizes=[4, 2], strides=[1, 0], data=base64.b64encode(torch.tensor([5, 5, 6, 6, 7, 7, 8, 8]).numpy().tobytes()).decode())
+        made = [c for c in _engine.SavedGraph(json.dumps(saved)).constants() if c is not None and list(c.shape) == [4, 2]]
+        self.assertEqual([(c.stride(), c.tolist()) for c in made], [((1, 0), [[5, 5], [6, 6], [7, 7], [8, 8]])])
 
     def test_inputs_are_as_recorded_and_indices_stay_inside(self):
         program = graph()

@@ -139,6 +139,27 @@ class SavedProgramsTest : public QObject {
       QVERIFY2(!parseScriptExpression(bad), bad);
     QVERIFY(!parseScriptExpression(std::string(100000, '(')));
     QVERIFY(!parseScriptExpression(std::string(100000, '-') + "1"));
+    // Chains nest to the left without brackets.
+    const auto chain = [](const std::string& link, int count) {
+      std::string out = "x";
+      for (int i = 0; i < count; ++i) out += link;
+      return out;
+    };
+    for (const char* link : {"+x", ".a", "[0]", "()", " or x"}) {
+      QVERIFY2(parseScriptExpression(chain(link, 500)), link);
+      QVERIFY2(!parseScriptExpression(chain(link, 200'000)), link);
+    }
+    std::string wide = "[x.a.b";
+    for (int i = 0; i < 20'000; ++i) wide += ", self.a.b[0]";
+    QVERIFY(parseScriptExpression(wide + "]"));
+    // Functions that call each other from the bottom of such chains add up.
+    std::string body;
+    for (int f = 0; f < 90; ++f)
+      body += "  def f" + std::to_string(f) + "(self: __torch__.M, x: Tensor) -> Tensor:\n    return (self).f" + std::to_string(f + 1) + "(x, )" + chain("+x", 900).substr(1) + "\n";
+    ScriptCode code;
+    parseScriptCode("code/__torch__.py", "class M(Module):\n  def forward(self: __torch__.M, x: Tensor) -> Tensor:\n    return (self).f0(x, )\n" + body, code);
+    QCOMPARE(code.unread, int64_t{0});
+    QVERIFY(scriptGraph(code, "__torch__.M").unread > 0);
   }
 
   void damagedArchives() {
