@@ -3,15 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+
+#include "engine/support/message_fields.h"
 
 namespace fusebox::debugging {
 namespace {
 
+using control::kKindNames;
 using nlohmann::json;
-
-constexpr std::array kKinds{"compile", "line",   "graph_break",    "guard_failure", "recompile",
-                            "pass",    "fusion", "kernel_compile", "kernel_launch", "error"};
 
 constexpr CommandWord kCommands[] = {
     {"break", "b", "FILE:LINE | FUNCTION | KIND [NAME] [before|after]",
@@ -127,7 +126,7 @@ std::string kindCalled(std::string word) {
   if (word == "guard") return "guard_failure";
   if (word == "kernel") return "kernel_compile";
   if (word == "launch") return "kernel_launch";
-  return std::find(kKinds.begin(), kKinds.end(), word) == kKinds.end() ? std::string() : word;
+  return std::find(kKindNames.begin(), kKindNames.end(), word) == kKindNames.end() ? std::string() : word;
 }
 
 Result<json> requestOf(const CommandWord& command, const std::vector<std::string>& words) {

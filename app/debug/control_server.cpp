@@ -11,9 +11,12 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "engine/support/message_fields.h"
+
 namespace fusebox::debugging {
 namespace {
 
+using control::textField;
 using nlohmann::json;
 
 Result<std::string> randomWord() {
@@ -34,11 +37,6 @@ bool sameWord(const std::string& a, const std::string& b) {
   unsigned char differs = 0;
   for (size_t i = 0; i < a.size(); ++i) differs |= static_cast<unsigned char>(a[i] ^ b[i]);
   return differs == 0;
-}
-
-std::string textOf(const json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
 }  // namespace
@@ -92,7 +90,7 @@ void ControlServer::drop() {
 }
 
 Result<void> ControlServer::greet(const json& hello) {
-  if (textOf(hello, "type") != "hello" || !sameWord(textOf(hello, "token"), token_))
+  if (textField(hello, "type") != "hello" || !sameWord(textField(hello, "token"), token_))
     return fail(ErrorCode::Corrupt, "somebody else than the debugged program connected");
   send({{"type", "hello"}, {"protocol", control::kProtocol}, {"breakpoints", first_}});
   if (hello.value("protocol", json(0)) != control::kProtocol)

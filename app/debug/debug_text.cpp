@@ -32,11 +32,6 @@ std::string table(const std::vector<std::vector<std::string>>& rows) {
 
 std::string baseName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
-bool flag(const json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_boolean() && found->get<bool>();
-}
-
 std::string localsText(const json& rows) {
   std::vector<std::vector<std::string>> cells;
   for (const json& row : rows) {
@@ -45,7 +40,7 @@ std::string localsText(const json& rows) {
       from.clear();
     else if (!from.empty())
       from = "from " + from;
-    if (flag(row, "unread")) from += from.empty() ? "not read yet" : ", not read yet";
+    if (flagField(row, "unread")) from += from.empty() ? "not read yet" : ", not read yet";
     cells.push_back({textField(row, "name"), textField(row, "value"), from});
   }
   return cells.empty() ? "  no locals\n" : table(cells);
@@ -64,18 +59,6 @@ std::string framesText(const json& rows) {
   for (const json& row : rows)
     text += fmt::format("  #{} {} ({}:{})  {}\n", number++, textField(row, "function"),
                         baseName(textField(row, "file")), numberField(row, "line"), textField(row, "instruction"));
-  return text;
-}
-
-std::string codeText(const json& rows) {
-  std::string text;
-  int64_t line = -1;
-  for (const json& row : rows) {
-    const int64_t here = numberField(row, "line");
-    text += fmt::format("{} {:>5} {:>5}  {}\n", flag(row, "current") ? "->" : "  ",
-                        here == line ? "" : std::to_string(here), numberField(row, "offset"), textField(row, "text"));
-    line = here;
-  }
   return text;
 }
 
@@ -100,15 +83,15 @@ std::string indented(const std::string& text) {
 
 std::string irText(const json& answer) {
   const std::string before = textField(answer, "before");
-  if (!flag(answer, "done")) return "before:\n" + indented(before);
-  if (!flag(answer, "changed")) return "unchanged:\n" + indented(before);
+  if (!flagField(answer, "done")) return "before:\n" + indented(before);
+  if (!flagField(answer, "changed")) return "unchanged:\n" + indented(before);
   const std::string after = textField(answer, "after");
   return after.empty() ? "before:\n" + indented(before) : "before:\n" + indented(before) + "after:\n" + indented(after);
 }
 
 std::string diffText(const json& answer) {
-  if (!flag(answer, "done")) return "  the pass has not run yet\n";
-  if (!flag(answer, "changed")) return "  the pass changed nothing\n";
+  if (!flagField(answer, "done")) return "  the pass has not run yet\n";
+  if (!flagField(answer, "changed")) return "  the pass changed nothing\n";
   std::string text;
   for (const DiffLine& line : diffLines(textField(answer, "before"), textField(answer, "after")))
     if (line.mark != ' ') text += fmt::format("{} {}\n", line.mark, line.text);
@@ -157,13 +140,13 @@ std::string breakpointsText(const json& answer) {
   std::string text;
   for (const json& b : answer.value("breakpoints", json::array()))
     text += fmt::format("  {:>3}  {}{}{}  hit {} times\n", numberField(b, "breakpoint"), breakpointText(b),
-                        flag(b, "enabled") ? "" : "  (disabled)", flag(b, "once") ? "  (once)" : "",
+                        flagField(b, "enabled") ? "" : "  (disabled)", flagField(b, "once") ? "  (once)" : "",
                         numberField(b, "hits"));
   return text.empty() ? "  no breakpoints\n" : text;
 }
 
 std::string statusText(const json& answer) {
-  const std::string state = flag(answer, "stopped") ? stopText(answer.value("stop", json::object())) : "running\n";
+  const std::string state = flagField(answer, "stopped") ? stopText(answer.value("stop", json::object())) : "running\n";
   return state + breakpointsText(answer);
 }
 
@@ -173,16 +156,20 @@ std::string fusionRuleText(const json& answer) {
 
 }  // namespace
 
-std::string textField(const json& object, const char* key) {
-  if (!object.is_object()) return {};
-  const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
-
-int64_t numberField(const json& object, const char* key, int64_t otherwise) {
-  if (!object.is_object()) return otherwise;
-  const auto found = object.find(key);
-  return found != object.end() && found->is_number_integer() ? found->get<int64_t>() : otherwise;
+std::string codeText(const json& rows, int* currentLine) {
+  std::string text;
+  int64_t line = -1;
+  int number = 0;
+  for (const json& row : rows) {
+    ++number;
+    const bool isCurrent = flagField(row, "current");
+    if (isCurrent && currentLine) *currentLine = number;
+    const int64_t here = numberField(row, "line");
+    text += fmt::format("{} {:>5} {:>5}  {}\n", isCurrent ? "->" : "  ", here == line ? "" : std::to_string(here),
+                        numberField(row, "offset"), textField(row, "text"));
+    line = here;
+  }
+  return text;
 }
 
 std::string stopText(const json& stop) {
@@ -210,7 +197,7 @@ std::string answerText(const std::string& name, const json& result) {
       {"locals", localsText},
       {"stack", stackText},
       {"frames", framesText},
-      {"code", codeText},
+      {"code", [](const json& a) { return codeText(a); }},
       {"guards", guardsText},
       {"graph", [](const json& a) { return indented(textField(a, "text")); }},
       {"ir", irText},

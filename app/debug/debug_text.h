@@ -4,14 +4,22 @@
 #include <string>
 #include <vector>
 
+#include "engine/support/message_fields.h"
+
 /// Stops and answers of a debugged host as text for people. Fields that are missing are left out; nothing is trusted to
 /// be there.
 namespace fusebox::debugging {
+
+using control::flagField;
+using control::numberField;
+using control::textField;
 
 /// "stop 3 (breakpoint 1): graph break: …" and the place below it.
 std::string stopText(const nlohmann::json& stop);
 /// The answer to command `name` (command_words.h).
 std::string answerText(const std::string& name, const nlohmann::json& result);
+/// The bytecode of answer "code", an instruction a line; `currentLine` gets the number from 1 of the current one, where it is there.
+std::string codeText(const nlohmann::json& rows, int* currentLine = nullptr);
 /// "pass decompose before", "model.py:12".
 std::string breakpointText(const nlohmann::json& breakpoint);
 
@@ -22,9 +30,5 @@ struct DiffLine {
 };
 /// Line by line, by the longest common subsequence; texts that differ too much are shown whole, one after the other.
 std::vector<DiffLine> diffLines(const std::string& before, const std::string& after);
-
-/// A field of a message if it is there and of that type.
-std::string textField(const nlohmann::json& object, const char* key);
-int64_t numberField(const nlohmann::json& object, const char* key, int64_t otherwise = 0);
 
 }  // namespace fusebox::debugging

@@ -7,6 +7,7 @@
 #include <QVBoxLayout>
 
 #include "app/debug/debug_text.h"
+#include "views/widgets/text.h"
 
 namespace fusebox::window {
 namespace {
@@ -14,10 +15,9 @@ namespace {
 using debugging::numberField;
 using debugging::textField;
 using views::EmptyState;
+using views::str;
 
 constexpr int kStillRunningMs = 250;
-
-QString str(const std::string& text) { return QString::fromStdString(text); }
 
 }  // namespace
 

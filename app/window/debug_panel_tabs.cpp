@@ -9,6 +9,7 @@
 #include "app/window/debug_panel.h"
 #include "app/window/debug_rows.h"
 #include "app/window/diff_pane.h"
+#include "views/widgets/text.h"
 #include "views/widgets/theme.h"
 
 namespace fusebox::window {
@@ -20,8 +21,7 @@ using views::CodePane;
 using views::DataTable;
 using views::EmptyState;
 using views::Language;
-
-QString str(const std::string& text) { return QString::fromStdString(text); }
+using views::str;
 
 QSplitter* sideBySide(QWidget* left, QWidget* right, int leftShare, int rightShare) {
   auto* split = new QSplitter;

@@ -7,6 +7,7 @@
 namespace fusebox::window {
 namespace {
 
+using debugging::flagField;
 using debugging::numberField;
 using debugging::textField;
 using nlohmann::json;
@@ -19,11 +20,6 @@ const json& listOf(const json& answer, const char* key) {
   if (!key) return answer.is_array() ? answer : kNone;
   const auto found = answer.is_object() ? answer.find(key) : answer.end();
   return answer.is_object() && found != answer.end() && found->is_array() ? *found : kNone;
-}
-
-bool flag(const json& row, const char* key) {
-  const auto found = row.is_object() ? row.find(key) : row.end();
-  return row.is_object() && found != row.end() && found->is_boolean() && found->get<bool>();
 }
 
 views::Location placeOf(const json& row) {
@@ -47,7 +43,7 @@ views::TableRows rowsOf(const json& list, const std::function<void(const json&, 
 views::TableRows localRows(const json& answer) {
   return rowsOf(listOf(answer, nullptr), [](const json& entry, views::TableRow& row) {
     std::string source = textField(entry, "source");
-    if (flag(entry, "unread")) source += " (not read yet)";
+    if (flagField(entry, "unread")) source += " (not read yet)";
     row.cells = {textCell(textField(entry, "name")), textCell(textField(entry, "value")), textCell(std::move(source))};
     row.tooltip = textField(entry, "type");
     if (textField(entry, "value") == "(unbound)") row.tone = kFaint;
@@ -115,20 +111,8 @@ views::TableRows optionRows(const json& answer) {
 }
 
 std::string codeListing(const json& answer, int* currentLine) {
-  std::string text;
-  int64_t line = -1;
-  int number = 0;
   *currentLine = 0;
-  for (const json& row : listOf(answer, nullptr)) {
-    ++number;
-    if (flag(row, "current")) *currentLine = number;
-    const int64_t here = numberField(row, "line");
-    text += fmt::format("{} {:>5} {:>5}  {}\n", flag(row, "current") ? "->" : "  ",
-                        here == line ? std::string() : std::to_string(here), numberField(row, "offset"),
-                        textField(row, "text"));
-    line = here;
-  }
-  return text;
+  return debugging::codeText(listOf(answer, nullptr), currentLine);
 }
 
 }  // namespace fusebox::window

@@ -1,31 +1,29 @@
 #include "engine/debug/breakpoint.h"
 
 #include <algorithm>
-#include <array>
 #include <nlohmann/json.hpp>
+
+#include "engine/support/message_fields.h"
 
 namespace fusebox::debug {
 namespace {
 
 using nlohmann::json;
 
-constexpr std::array<const char*, kKinds> kNames{"compile", "line",   "graph_break",    "guard_failure", "recompile",
-                                                 "pass",    "fusion", "kernel_compile", "kernel_launch", "error"};
-constexpr size_t kMaxField = 4096;
+using control::kKindNames;
+using control::textField;
 
-std::string textField(const json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
+static_assert(kKindNames.size() == kKinds);
+constexpr size_t kMaxField = 4096;
 
 }  // namespace
 
-const char* name(Kind kind) { return kNames[static_cast<size_t>(kind)]; }
+const char* name(Kind kind) { return kKindNames[static_cast<size_t>(kind)].data(); }
 
 std::optional<Kind> kindNamed(const std::string& name) {
-  const auto found = std::find(kNames.begin(), kNames.end(), name);
-  if (found == kNames.end()) return std::nullopt;
-  return static_cast<Kind>(found - kNames.begin());
+  const auto found = std::find(kKindNames.begin(), kKindNames.end(), name);
+  if (found == kKindNames.end()) return std::nullopt;
+  return static_cast<Kind>(found - kKindNames.begin());
 }
 
 bool matchesPattern(std::string_view pattern, std::string_view name) {

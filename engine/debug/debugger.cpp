@@ -9,6 +9,7 @@
 
 #include "engine/support/clock.h"
 #include "engine/support/control_frame.h"
+#include "engine/support/message_fields.h"
 
 namespace fusebox::debug {
 
@@ -16,6 +17,7 @@ std::atomic<uint32_t> detail::armed{0};
 
 namespace {
 
+using control::textField;
 using nlohmann::json;
 
 constexpr uint32_t kAllKinds = (1u << kKinds) - 1;
@@ -27,11 +29,6 @@ constexpr size_t kMaxRequests = 1000;
 thread_local bool isServing = false;
 
 const char* name(When when) { return when == When::Before ? "before" : when == When::After ? "after" : "at"; }
-
-std::string textOf(const json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
 
 }  // namespace
 
@@ -66,7 +63,7 @@ Result<void> Debugger::attach(const std::string& path, const std::string& token,
     messages = std::move(*made);
   }
   const json& hello = messages.front();
-  if (textOf(hello, "type") != "hello" || hello.value("protocol", json(0)) != control::kProtocol) {
+  if (textField(hello, "type") != "hello" || hello.value("protocol", json(0)) != control::kProtocol) {
     socket_.close();
     return fail(ErrorCode::TooNew, "the debugger speaks another version of the control protocol", path);
   }
@@ -157,7 +154,7 @@ void Debugger::arm() {
 }
 
 void Debugger::handle(const Json& message) {
-  const std::string what = textOf(message, "do");
+  const std::string what = textField(message, "do");
   if (what.empty()) return reply(message, fail(ErrorCode::InvalidArgument, "a request says what to \"do\""));
   if (what == "kill") {
     ::kill(getpid(), SIGKILL);  // works whatever the program's threads are doing
@@ -315,7 +312,7 @@ void Debugger::serve(const Event& event, Site& site, const Reason& reason, Verdi
 
 bool Debugger::carryOut(const Json& request, const Event& event, Site& site, Verdict& verdict) {
   bool resumes = false;
-  const std::string what = textOf(request, "do");
+  const std::string what = textField(request, "do");
   Result<Json> result = [&]() -> Result<Json> {
     try {
       return answer(what, request, event, site, verdict, &resumes);
@@ -334,17 +331,17 @@ bool Debugger::carryOut(const Json& request, const Event& event, Site& site, Ver
 
 Result<Debugger::Json> Debugger::answer(const std::string& what, const Json& request, const Event& event, Site& site,
                                         Verdict& verdict, bool* resumes) {
-  if (what == "ask") return site.answer(textOf(request, "what"));
+  if (what == "ask") return site.answer(textField(request, "what"));
   if (what == "options") return controls_.options ? controls_.options() : Json::object();
   if (what == "set") {
     if (!controls_.set) return fail(ErrorCode::NotFound, "there are no options");
-    if (auto done = controls_.set(textOf(request, "name"), request.value("value", Json())); !done)
+    if (auto done = controls_.set(textField(request, "name"), request.value("value", Json())); !done)
       return tl::unexpected(done.error());
     return controls_.options();
   }
   if (what == "fusion") return fusion(request, event, verdict);
   if (what == "continue") {
-    const std::string until = textOf(request, "until");
+    const std::string until = textField(request, "until");
     const auto kind = kindNamed(until);
     if (!until.empty() && !kind)
       return fail(ErrorCode::InvalidArgument, "there are no stops of kind \"" + until.substr(0, 40) + "\"");
@@ -363,12 +360,12 @@ Result<Debugger::Json> Debugger::answer(const std::string& what, const Json& req
   }
   if (what == "step") {
     static constexpr std::array<const char*, 3> kHow{"over", "into", "out"};
-    const std::string how = textOf(request, "how");
+    const std::string how = textField(request, "how");
     const auto found = std::find(kHow.begin(), kHow.end(), how);
     if (found == kHow.end()) return fail(ErrorCode::InvalidArgument, "a step goes over, into or out");
     Step step;
     step.how = static_cast<Step::How>(found - kHow.begin());
-    step.byInstruction = textOf(request, "unit") == "instruction";
+    step.byInstruction = textField(request, "unit") == "instruction";
     step.kind = event.kind;
     step.depth = event.kind == Kind::Line ? event.depth : nesting(event);
     step.line = event.line;
@@ -384,7 +381,7 @@ Result<Debugger::Json> Debugger::answer(const std::string& what, const Json& req
 
 /// Forbids or forces: the fusion that is about to be decided, or (by a rule) a pair of operations wherever it appears.
 Result<Debugger::Json> Debugger::fusion(const Json& request, const Event& event, Verdict& verdict) {
-  const std::string verb = textOf(request, "verb"), rule = textOf(request, "rule");
+  const std::string verb = textField(request, "verb"), rule = textField(request, "rule");
   if (verb != "forbid" && verb != "force" && verb != "clear")
     return fail(ErrorCode::InvalidArgument, "a fusion can be forbidden or forced, or its rule cleared");
   std::string named = rule;

@@ -120,7 +120,7 @@ class ExportTest : public QObject {
     auto opened = Reader::open(path("h.fusebox"));
     QVERIFY(opened);
     QCOMPARE(one(**opened, "SELECT name LIKE 'name-%' FROM t_kernel WHERE id = 9001"), std::string("1"));
-    QCOMPARE(one(**opened, "SELECT coalesce(reason, '') FROM t_cuda_graph ORDER BY id"), std::string(";inputs moved"));
+    QCOMPARE(one(**opened, "SELECT coalesce(reason, '-') FROM t_cuda_graph ORDER BY id"), std::string("-;inputs moved"));
     QCOMPARE(one(**opened, "SELECT group_concat(name) FROM t_kernel WHERE id < 9001"), one(*reader_, "SELECT group_concat(name) FROM t_kernel"));
   }
 };

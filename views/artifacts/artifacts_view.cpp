@@ -8,12 +8,11 @@
 
 #include "profiler/session/reader.h"
 #include "views/widgets/side_splitter.h"
+#include "views/widgets/text.h"
 #include "views/widgets/theme.h"
 
 namespace fusebox::views {
 namespace {
-
-QString str(const std::string& text) { return QString::fromStdString(text); }
 
 Language languageOf(const ArtifactText& artifact) {
   if (artifact.format == "json") return Language::Json;

@@ -7,11 +7,10 @@
 #include "views/common/units.h"
 #include "views/widgets/advice_page.h"
 #include "views/widgets/side_splitter.h"
+#include "views/widgets/text.h"
 
 namespace fusebox::views {
 namespace {
-
-QString str(const std::string& text) { return QString::fromStdString(text); }
 
 QWidget* titled(const QString& title, CodePane* pane) {
   auto* panel = new QWidget;

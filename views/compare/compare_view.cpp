@@ -11,11 +11,10 @@
 
 #include "profiler/compare/report.h"
 #include "profiler/importers/open.h"
+#include "views/widgets/text.h"
 
 namespace fusebox::views {
 namespace {
-
-QString str(const std::string& text) { return QString::fromStdString(text); }
 
 Result<compare::Comparison> compareOnThisThread(const std::string& a, const std::string& b, const std::atomic<bool>& cancelled) {
   importing::ImportProgress progress;

@@ -15,14 +15,10 @@
 #include "views/common/units.h"
 #include "views/fusion/fusion_columns.h"
 #include "views/fusion/graph_compiler.h"
+#include "views/widgets/text.h"
 #include "views/widgets/theme.h"
 
 namespace fusebox::views {
-namespace {
-
-QString str(const std::string& text) { return QString::fromStdString(text); }
-
-}  // namespace
 
 FusionView::FusionView(const ViewContext& context) : View(context), compiler_(new GraphCompiler(this)) {
   auto* bar = new QToolBar;

@@ -4,22 +4,19 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "engine/support/message_fields.h"
 #include "views/common/units.h"
 #include "views/fusion/fusion_model.h"
 
 namespace fusebox::views {
 namespace {
 
+using control::textField;
 using Json = nlohmann::json;
 
 double numberOf(const Json& object, const char* key) {
   const auto found = object.is_object() ? object.find(key) : object.end();
   return object.is_object() && found != object.end() && found->is_number() ? found->get<double>() : NAN;
-}
-std::string textOf(const Json& object, const char* key) {
-  if (!object.is_object()) return {};
-  const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 const Json& partOf(const Json& object, const char* key) {
   static const Json kNone;
@@ -38,7 +35,7 @@ TableRow rowOf(const Json& run, const Json& exact) {
   const bool isWrong = exact.is_object() && agrees != exact.end() && agrees->is_boolean() && !agrees->get<bool>();
   TableRow row;
   row.cells.resize(kReplayColumns);
-  row.cells[kReplayWhat] = textCell(textOf(run, "label"));
+  row.cells[kReplayWhat] = textCell(textField(run, "label"));
   row.cells[kReplayMedian] = std::isnan(median) ? Cell{} : durationCell(median * 1e6);
   row.cells[kReplayMin] = std::isnan(least) ? Cell{} : durationCell(least * 1e6);
   row.cells[kReplayLaunches] = countOrNothing(numberOf(run, "launches"));
@@ -71,13 +68,13 @@ Result<ReplayReport> readReplayReport(const std::string& json) {
   if (!all.is_object() || !partOf(all, "runs").is_array())
     return fail(ErrorCode::Corrupt, "the engine's report cannot be read");
   ReplayReport report;
-  report.session = textOf(all, "session");
+  report.session = textField(all, "session");
   for (const Json& run : partOf(all, "runs")) {
-    report.rows.push_back(rowOf(run, partOf(partOf(all, "against_eager"), textOf(run, "label").c_str())));
+    report.rows.push_back(rowOf(run, partOf(partOf(all, "against_eager"), textField(run, "label").c_str())));
     if (!partOf(run, "decisions").is_array()) continue;
     for (const Json& decision : partOf(run, "decisions"))
       report.outcomes.push_back(
-          fmt::format("{} with {}: {}", textOf(decision, "a"), textOf(decision, "b"), textOf(decision, "reason")));
+          fmt::format("{} with {}: {}", textField(decision, "a"), textField(decision, "b"), textField(decision, "reason")));
   }
   if (const Json& change = partOf(all, "change"); change.is_object()) {
     report.rows.push_back(changeRow(change));
@@ -97,14 +94,14 @@ Result<NumericsReport> readNumericsReport(const std::string& json) {
   if (!all.is_object() || !partOf(all, "rows").is_array())
     return fail(ErrorCode::Corrupt, "the engine's report cannot be read");
   NumericsReport report;
-  report.session = textOf(all, "session");
+  report.session = textField(all, "session");
   const double divergent = numberOf(all, "divergent");
   report.divergent = std::isnan(divergent) ? 0 : static_cast<int64_t>(divergent);
   if (const Json& first = partOf(all, "first_divergence"); first.is_object()) {
     const Json& bisect = partOf(all, "bisect");
-    report.verdict = fmt::format("first divergence: {} ({})", textOf(first, "name"), textOf(first, "op"));
+    report.verdict = fmt::format("first divergence: {} ({})", textField(first, "name"), textField(first, "op"));
     if (bisect.is_object())
-      report.verdict += fmt::format("; cause: {}: {}", textOf(bisect, "cause"), textOf(bisect, "detail"));
+      report.verdict += fmt::format("; cause: {}: {}", textField(bisect, "cause"), textField(bisect, "detail"));
   } else {
     report.verdict =
         fmt::format("{} values compared with float64: compiled is as exact as eager", partOf(all, "rows").size());

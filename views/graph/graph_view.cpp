@@ -7,58 +7,16 @@
 #include <QToolBar>
 #include <QVBoxLayout>
 #include <algorithm>
-#include <set>
+#include <map>
 
 #include "profiler/session/reader.h"
 #include "views/common/fuzzy_match.h"
 #include "views/common/units.h"
+#include "views/widgets/text.h"
 #include "views/widgets/theme.h"
 #include "views/widgets/side_splitter.h"
 
 namespace fusebox::views {
-namespace {
-
-struct StageName {
-  const char* id;
-  const char* text;
-};
-// In the order of the pipeline.
-constexpr StageName kStages[] = {{"captured", QT_TRANSLATE_NOOP("Graph", "Captured")},
-                                 {"joint", QT_TRANSLATE_NOOP("Graph", "Joint")},
-                                 {"forward", QT_TRANSLATE_NOOP("Graph", "Forward")},
-                                 {"backward", QT_TRANSLATE_NOOP("Graph", "Backward")},
-                                 {"post_grad", QT_TRANSLATE_NOOP("Graph", "Post-grad")},
-                                 {"post_fusion", QT_TRANSLATE_NOOP("Graph", "Post-fusion")}};
-
-int stageOrder(const std::string& stage) {
-  for (int i = 0; i < static_cast<int>(std::size(kStages)); ++i) {
-    if (stage == kStages[i].id) return i;
-  }
-  return static_cast<int>(std::size(kStages));
-}
-
-QString stageText(const query::GraphRow& row) {
-  const int order = stageOrder(row.stage);
-  QString text = order < static_cast<int>(std::size(kStages))
-                     ? QCoreApplication::translate("Graph", kStages[order].text)
-                     : QString::fromStdString(row.stage);
-  const bool plain = row.direction.empty() || row.direction == "inference" || row.direction == row.stage;
-  if (!plain) text += QStringLiteral(" · ") + QString::fromStdString(row.direction);
-  return text;
-}
-
-QString str(const std::string& text) { return QString::fromStdString(text); }
-
-QComboBox* combo(const QString& name, const QString& tip) {
-  auto* box = new QComboBox;
-  box->setObjectName(name);
-  box->setToolTip(tip);
-  box->setAccessibleName(tip);
-  box->setSizeAdjustPolicy(QComboBox::AdjustToContents);
-  return box;
-}
-
-}  // namespace
 
 GraphView::GraphView(const ViewContext& context)
     : View(context), canvas_(new GraphCanvas), layoutJob_(new BackgroundJob(this)) {
@@ -112,69 +70,11 @@ GraphView::GraphView(const ViewContext& context)
   clear();
 }
 
-void GraphView::buildToolbar(QToolBar* bar) {
-  bar->setObjectName(QStringLiteral("viewToolbar"));
-  bar->setIconSize(QSize(16, 16));
-  compile_ = combo(QStringLiteral("graph.compile"), tr("Compilation"));
-  compile_->setMaximumWidth(320);
-  stage_ = combo(QStringLiteral("graph.stage"), tr("Stage of the pipeline"));
-  stage_->setMinimumContentsLength(14);
-  folding_ = combo(QStringLiteral("graph.folding"), tr("Fold nodes into groups by"));
-  folding_->addItems({tr("Flat"), tr("By module"), tr("By kernel")});
-  colouring_ = combo(QStringLiteral("graph.colouring"), tr("Colour by"));
-  colouring_->addItems({tr("Operator"), tr("Kernel"), tr("Time"), tr("Error")});
-  colouring_->setItemData(static_cast<int>(GraphColouring::Error), tr("Error of the compiled values against float64, relative to the largest; measured by “Measure errors” of the fusion view"), Qt::ToolTipRole);
-  inputs_ = new QCheckBox(tr("Inputs"));
-  inputs_->setObjectName(QStringLiteral("graph.inputs"));
-  inputs_->setToolTip(tr("Draw inputs, parameters and constants as nodes; otherwise each reader carries their number"));
-  search_ = new FilterBox(QStringLiteral("graph.search"), tr("Find nodes by name, operator, shape, module"));
-  search_->setMinimumWidth(120);
-  progress_ = new QProgressBar;
-  progress_->setObjectName(QStringLiteral("graph.progress"));
-  progress_->setRange(0, 0);
-  progress_->setFixedWidth(60);
-  progress_->setToolTip(tr("Laying out"));
-  bar->addWidget(compile_);
-  bar->addWidget(stage_);
-  bar->addSeparator();
-  bar->addWidget(folding_);
-  bar->addWidget(colouring_);
-  bar->addWidget(inputs_);
-  bar->addSeparator();
-  bar->addWidget(search_);
-  bar->addWidget(progress_)->setVisible(false);
-  const auto act = [&](const QString& name, const QString& text, const QString& icon, auto run) {
-    QAction* action = addViewAction(name, text, icon);
-    connect(action, &QAction::triggered, this, run);
-    return action;
-  };
-  bar->addAction(act(QStringLiteral("expand"), tr("Open all groups"), QStringLiteral("expand"), [this] {
-    std::fill(open_.begin(), open_.end(), 1);
-    relayout(false, -1);
-  }));
-  bar->addAction(act(QStringLiteral("collapse"), tr("Close all groups"), QStringLiteral("collapse"), [this] {
-    if (open_.empty()) return;
-    std::fill(open_.begin() + 1, open_.end(), 0);
-    relayout(false, -1);
-  }));
-  bar->addAction(act(QStringLiteral("zoomIn"), tr("Zoom in (+)"), QStringLiteral("zoomin"), [this] { canvas_->zoomBy(1.4); }));
-  bar->addAction(act(QStringLiteral("zoomOut"), tr("Zoom out (−)"), QStringLiteral("zoomout"), [this] { canvas_->zoomBy(1 / 1.4); }));
-  bar->addAction(act(QStringLiteral("fit"), tr("Fit (F)"), QStringLiteral("fit"), [this] { canvas_->fit(); }));
-  QAction* compile = act(QStringLiteral("compile"), tr("Compile this graph…"), QStringLiteral("fusion"), [this] {
-    if (shownGraph_ != 0) bus()->open(Location{ObjectKind::Graph, shownGraph_, "fusion", {}, 0});
-  });
-  compile->setToolTip(tr("Compile this graph alone: its fusions, what if they were others, and its errors"));
-  bar->addAction(compile);
-  act(QStringLiteral("copy"), tr("Copy picture"), QStringLiteral("copy"), [this] { copyPicture(canvas_->picture()); });
-  bar->addAction(act(QStringLiteral("export"), tr("Export picture…"), QStringLiteral("export"),
-                     [this] { exportPicture(canvas_->picture(), QStringLiteral("graph"), this); }));
-}
-
 void GraphView::clear() {
   layoutJob_->cancel();
   choices_.clear();
   data_ = std::make_shared<query::GraphData>();
-  shownGraph_ = pendingNode_ = 0;
+  shownGraph_ = pendingNode_ = detailsNode_ = 0;
   pendingLocation_ = {};
   optionsChosen_ = false;
   picture_.reset();
@@ -203,45 +103,6 @@ void GraphView::load() {
           fillStages(QStringLiteral("post_fusion"));
         }
       });
-}
-
-void GraphView::fillCompiles() {
-  const QVariant current = compile_->currentData();
-  compile_->clear();
-  std::set<int64_t> seen;
-  for (const auto& choice : choices_) {
-    if (!seen.insert(choice.row.compile).second) continue;
-    QString text = choice.row.frame.empty() ? tr("compile %1").arg(choice.row.compile) : str(choice.row.frame);
-    if (choice.row.direction == "backward" && choice.row.stage != "backward") text += tr(" (backward)");
-    if (!choice.row.file.empty()) text += QStringLiteral("  ") + str(shortPlace(choice.row.file, choice.row.line));
-    if (choice.attempt > 1) text += QStringLiteral("  #%1").arg(choice.attempt);
-    compile_->addItem(text, static_cast<qlonglong>(choice.row.compile));
-    compile_->setItemData(compile_->count() - 1, str(choice.row.file), Qt::ToolTipRole);
-  }
-  if (current.isValid()) compile_->setCurrentIndex(std::max(0, compile_->findData(current)));
-}
-
-void GraphView::fillStages(const QString& wanted) {
-  const int64_t compile = compile_->currentData().toLongLong();
-  std::vector<const GraphChoice*> graphs;
-  for (const auto& choice : choices_) {
-    if (choice.row.compile == compile) graphs.push_back(&choice);
-  }
-  std::stable_sort(graphs.begin(), graphs.end(), [](const GraphChoice* a, const GraphChoice* b) {
-    return stageOrder(a->row.stage) < stageOrder(b->row.stage);
-  });
-  stage_->clear();
-  int select = 0;
-  for (const auto* choice : graphs) {
-    stage_->addItem(QStringLiteral("%1 (%2)").arg(stageText(choice->row)).arg(choice->row.nodes),
-                    static_cast<qlonglong>(choice->row.id));
-    const int index = stage_->count() - 1;
-    stage_->setItemData(index, str(choice->row.stage), Qt::UserRole + 1);
-    if (choice->row.id == wanted.toLongLong() || (select == 0 && str(choice->row.stage) == wanted)) select = index;
-  }
-  if (stage_->count() == 0) return;
-  stage_->setCurrentIndex(select);
-  openGraph(stage_->currentData().toLongLong(), 0);
 }
 
 void GraphView::openGraph(int64_t graph, int64_t node) {
@@ -477,17 +338,19 @@ void GraphView::showNode(int64_t id) {
       page.code(str(relations.stack));
     }
   };
+  detailsNode_ = id;
   details_->showPage([write](DetailsPanel& page) { write(page, {}); });
   session()->ask<NodeRelations>(
       this, "relations", [id](session::Reader& reader) { return loadRelations(reader, id); },
-      [this, write](Result<NodeRelations>& result) {
-        if (result) details_->showPage([write, relations = *result](DetailsPanel& page) { write(page, relations); });
+      [this, write, id](Result<NodeRelations>& result) {
+        if (result && detailsNode_ == id) details_->showPage([write, relations = *result](DetailsPanel& page) { write(page, relations); });
       });
 }
 
 void GraphView::showGroup(int group) {
   if (group <= 0) return showGraphSummary();
   const auto& g = picture_->tree.groups[static_cast<size_t>(group)];
+  detailsNode_ = 0;
   details_->showPage([path = str(g.path), label = str(g.label), count = g.totalNodes](DetailsPanel& page) {
     page.heading(label, tr("group"));
     page.pair(tr("path"), path);
@@ -497,6 +360,7 @@ void GraphView::showGroup(int group) {
 }
 
 void GraphView::showGraphSummary() {
+  detailsNode_ = 0;
   std::map<QString, int> families;
   for (const auto& node : data_->nodes) ++families[familyName(opFamily(node.kind, node.op))];
   details_->showPage([row = data_->row, families, groups = data_->groups.size(), edges = data_->edges.size(),

@@ -34,6 +34,7 @@ class GraphView : public View {
   void load() override;
 
  private:
+  static QString stageText(const query::GraphRow& row);
   void buildToolbar(QToolBar* bar);
   void fillCompiles();
   void fillStages(const QString& wanted);
@@ -68,6 +69,7 @@ class GraphView : public View {
   std::shared_ptr<const query::GraphData> data_ = std::make_shared<query::GraphData>();
   int64_t shownGraph_ = 0;
   int64_t pendingNode_ = 0;       ///< to select once its graph is laid out
+  int64_t detailsNode_ = 0;       ///< that the details are about; 0: something else
   Location pendingLocation_;      ///< to show once the choices are loaded
   bool optionsChosen_ = false;    ///< the user set folding or inputs for this graph
   bool coloursChosen_ = false;

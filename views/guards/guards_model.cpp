@@ -1,6 +1,6 @@
 #include "views/guards/guards_model.h"
 
-#include <unordered_map>
+#include <algorithm>
 
 #include "profiler/session/reader.h"
 
@@ -9,13 +9,6 @@ namespace {
 
 using session::Statement;
 
-constexpr const char* kFrames = R"(SELECT frame_id, coalesce(qualname, name) || CASE WHEN parent_frame_id IS NULL THEN '' ELSE
-  ', from line ' || line END, status, reason, file, line,
-  (SELECT count(*) FROM graph_breaks b WHERE b.frame_id = f.frame_id) FROM frames f ORDER BY frame_id)";
-constexpr const char* kEntries = R"(SELECT c.compile_id, c.frame_id, c.kind, c.status, c.error, c.dur_ns, c.cache,
-  (SELECT x.guard || ': expected ' || x.expected || ', found ' || x.found FROM guard_failures x
-     WHERE x.failure_id = c.failure_id) FROM compiles c WHERE c.frame_id IS NOT NULL ORDER BY c.compile_id)";
-constexpr const char* kGuardCounts = "SELECT compile_id, count(*), sum(failures) FROM guards GROUP BY compile_id";
 constexpr const char* kGuards = R"(SELECT guard_id, position, kind, source, expected, failures, file, line, code, reason
   FROM guards WHERE compile_id = ? ORDER BY position)";
 constexpr const char* kFailures = R"(SELECT failure_id, frame, guard, expected, found, outcome, file, line, recompile_id
@@ -23,47 +16,10 @@ constexpr const char* kFailures = R"(SELECT failure_id, frame, guard, expected, 
 
 }  // namespace
 
-Result<std::vector<GuardedFrame>> loadGuardedFrames(const session::Reader& reader) {
-  std::vector<GuardedFrame> frames;
-  std::unordered_map<int64_t, size_t> index;
-  auto outcome = reader.each(kFrames, {}, [&](const Statement& s) {
-    index[s.integer(0)] = frames.size();
-    GuardedFrame frame;
-    frame.frame = s.integer(0);
-    frame.name = s.string(1);
-    frame.status = s.string(2);
-    frame.reason = s.string(3);
-    frame.file = s.string(4);
-    frame.line = static_cast<int>(s.integer(5));
-    frame.breaks = s.integer(6);
-    frames.push_back(std::move(frame));
-  });
-  std::unordered_map<int64_t, std::pair<int64_t, int64_t>> counts;
-  if (outcome) {
-    outcome = reader.each(kGuardCounts, {},
-                          [&](const Statement& s) { counts[s.integer(0)] = {s.integer(1), s.integer(2)}; });
-  }
-  if (outcome) {
-    outcome = reader.each(kEntries, {}, [&](const Statement& s) {
-      const auto found = index.find(s.integer(1));
-      if (found == index.end()) return;
-      GuardEntry entry;
-      entry.compile = s.integer(0);
-      entry.kind = s.string(2);
-      entry.status = s.string(3);
-      entry.error = s.string(4);
-      entry.durationNs = s.integer(5);
-      entry.cache = s.string(6);
-      entry.cause = s.string(7);
-      if (const auto count = counts.find(entry.compile); count != counts.end()) {
-        entry.guards = count->second.first;
-        entry.failures = count->second.second;
-      }
-      frames[found->second].entries.push_back(std::move(entry));
-    });
-  }
-  if (!outcome) return tl::unexpected(outcome.error());
-  return frames;
+Result<std::vector<query::RecompileChain>> loadGuardedFrames(const session::Reader& reader) {
+  auto chains = query::recompileChains(reader, true);
+  if (chains) std::ranges::sort(*chains, {}, &query::RecompileChain::frame);
+  return chains;
 }
 
 Result<TableRows> loadGuards(const session::Reader& reader, int64_t compile) {

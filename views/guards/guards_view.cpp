@@ -8,26 +8,55 @@
 #include "profiler/session/reader.h"
 #include "views/common/fuzzy_match.h"
 #include "views/common/units.h"
+#include "views/widgets/text.h"
 #include "views/widgets/theme.h"
 #include "views/widgets/side_splitter.h"
 
 namespace fusebox::views {
 namespace {
 
-QString str(const std::string& text) { return QString::fromStdString(text); }
-
 constexpr qsizetype kLongestName = 300;
 
 enum TreeRole { kFrameRole = Qt::UserRole, kCompileRole };
 
-QString entryTitle(const GuardEntry& entry, int number) {
-  if (entry.kind == "backward") return GuardsView::tr("backward %1").arg(number);
-  return GuardsView::tr("entry %1").arg(number);
+/// Code that resumes after a break says where.
+QString titleOf(const query::RecompileChain& chain) {
+  QString title = str(chain.name).left(kLongestName);
+  if (chain.parent != 0) title += GuardsView::tr(", from line %1").arg(chain.line);
+  return title;
+}
+
+/// What made an entry necessary; empty for the first.
+QString causeOf(const query::RecompileChain& chain, const query::ChainEntry& entry) {
+  for (const query::GuardMiss& miss : chain.misses) {
+    if (entry.cause != 0 && miss.failure == entry.cause)
+      return GuardsView::tr("%1: expected %2, found %3").arg(str(miss.text), str(miss.expected), str(miss.found));
+  }
+  return {};
 }
 
 }  // namespace
 
 GuardsView::GuardsView(const ViewContext& context) : View(context) {
+  QWidget* left = buildTree();
+  details_ = new DetailsPanel(QStringLiteral("guards.details"));
+  auto* split = new SideSplitter(760);
+  split->setHandleWidth(1);
+  split->addWidget(left);
+  split->addWidget(buildTables());
+  split->addWidget(details_);
+  split->setStretchFactor(1, 1);
+  split->setSizes({400, 650, 230});
+  empty_ = new EmptyState(split, QStringLiteral("guards"));
+  auto* column = new QVBoxLayout(this);
+  column->setContentsMargins(0, 0, 0, 0);
+  column->addWidget(empty_);
+
+  connectAll();
+  clear();
+}
+
+QWidget* GuardsView::buildTree() {
   treeFilter_ = new FilterBox(QStringLiteral("guards.frames.filter"), tr("Filter frames"));
   tree_ = new QTreeWidget;
   tree_->setObjectName(QStringLiteral("guards.frames"));
@@ -53,7 +82,11 @@ GuardsView::GuardsView(const ViewContext& context) : View(context) {
   barRow->addWidget(treeFilter_);
   leftColumn->addWidget(bar);
   leftColumn->addWidget(tree_, 1);
+  left->setMinimumWidth(300);
+  return left;
+}
 
+QWidget* GuardsView::buildTables() {
   guards_ = new DataTable(QStringLiteral("guards.table"), tr("Filter guards"),
                           {{tr("#"), tr("Order of checking"), true}, {tr("Kind"), tr("What is checked")},
                            {tr("On"), tr("Where the value is read from: L is a local of the frame, G its globals")},
@@ -67,32 +100,22 @@ GuardsView::GuardsView(const ViewContext& context) : View(context) {
   failures_->setWidestColumn(260);
   failures_->model()->setMonospaceColumns({1, 2, 3});
   failures_->setEmptyText(tr("No guard has failed"), tr("A failing guard recompiles its frame; it is listed here with what was expected and found."));
-  details_ = new DetailsPanel(QStringLiteral("guards.details"));
   auto* tables = new QSplitter(Qt::Vertical);
   tables->setHandleWidth(1);
   tables->addWidget(guards_);
   tables->addWidget(failures_);
   tables->setSizes({400, 220});
-  auto* split = new SideSplitter(760);
-  split->setHandleWidth(1);
-  split->addWidget(left);
-  split->addWidget(tables);
-  split->addWidget(details_);
-  split->setStretchFactor(1, 1);
-  split->setSizes({400, 650, 230});
-  left->setMinimumWidth(300);
-  empty_ = new EmptyState(split, QStringLiteral("guards"));
-  auto* column = new QVBoxLayout(this);
-  column->setContentsMargins(0, 0, 0, 0);
-  column->addWidget(empty_);
+  return tables;
+}
 
+void GuardsView::connectAll() {
   connect(treeFilter_, &FilterBox::filterChanged, this, &GuardsView::filterTree);
   connect(treeFilter_, &FilterBox::leave, tree_, qOverload<>(&QWidget::setFocus));
   connect(tree_, &QTreeWidget::currentItemChanged, this, &GuardsView::entryChosen);
   connect(tree_, &QTreeWidget::itemActivated, this, [this](QTreeWidgetItem* item) {
     const int64_t frame = item->data(0, kFrameRole).toLongLong();
     for (const auto& f : frames_) {
-      if (f.frame == frame && !f.file.empty()) bus()->open(Location::sourceLine(f.file, f.line));
+      if (f.frame == frame && !f.file.empty()) bus()->open(Location::sourceLine(f.file, static_cast<int>(f.line)));
     }
   });
   for (DataTable* table : {guards_, failures_}) {
@@ -108,7 +131,6 @@ GuardsView::GuardsView(const ViewContext& context) : View(context) {
   connect(bus(), &SelectionBus::selected, this, [this](const Location& location, QObject* from) {
     if (from != this && isVisible() && canShow(location)) showLocation(location);
   });
-  clear();
 }
 
 bool GuardsView::canShow(const Location& location) const {
@@ -129,9 +151,10 @@ void GuardsView::clear() {
 }
 
 void GuardsView::load() {
-  session()->ask<std::vector<GuardedFrame>>(
+  using Chains = std::vector<query::RecompileChain>;
+  session()->ask<Chains>(
       this, "frames", [](session::Reader& reader) { return loadGuardedFrames(reader); },
-      [this](Result<std::vector<GuardedFrame>>& frames) {
+      [this](Result<Chains>& frames) {
         if (!frames) return empty_->showReason(tr("The guards cannot be read"), str(frames.error().text()));
         if (frames->empty()) return;
         frames_ = std::move(*frames);
@@ -140,25 +163,25 @@ void GuardsView::load() {
       });
 }
 
-void GuardsView::fillTree(const std::vector<GuardedFrame>& frames) {
+void GuardsView::fillTree(const std::vector<query::RecompileChain>& frames) {
   quiet_ = true;
   tree_->clear();
   for (const auto& frame : frames) {
     auto* top = new QTreeWidgetItem(tree_);
-    top->setText(0, str(frame.name).left(kLongestName));
+    top->setText(0, titleOf(frame));
     top->setData(0, kFrameRole, static_cast<qlonglong>(frame.frame));
     top->setToolTip(0, str(shortPlace(frame.file, frame.line)) + (frame.reason.empty() ? QString() : QStringLiteral("\n") + str(frame.reason)));
     int64_t guards = 0, failures = 0;
     int number = 0;
     for (const auto& entry : frame.entries) {
       auto* item = new QTreeWidgetItem(top);
-      item->setText(0, entryTitle(entry, ++number));
+      item->setText(0, tr("entry %1").arg(++number));
       item->setText(1, str(formatCount(entry.guards)));
       item->setText(2, entry.failures > 0 ? str(formatCount(entry.failures)) : QString());
-      item->setText(3, entry.durationNs > 0 ? str(formatDuration(static_cast<double>(entry.durationNs))) : QString());
+      item->setText(3, entry.compileNs > 0 ? str(formatDuration(static_cast<double>(entry.compileNs))) : QString());
       item->setData(0, kFrameRole, static_cast<qlonglong>(frame.frame));
       item->setData(0, kCompileRole, static_cast<qlonglong>(entry.compile));
-      item->setToolTip(0, entry.cause.empty() ? str(entry.error) : tr("Compiled because %1").arg(str(entry.cause)));
+      item->setToolTip(0, entry.cause == 0 ? str(entry.error) : tr("Compiled because %1").arg(causeOf(frame, entry)));
       if (!entry.error.empty()) item->setForeground(0, themed(Token::Error));
       guards += entry.guards;
       failures += entry.failures;

@@ -27,7 +27,10 @@ class GuardsView : public View {
   void load() override;
 
  private:
-  void fillTree(const std::vector<GuardedFrame>& frames);
+  QWidget* buildTree();
+  QWidget* buildTables();
+  void connectAll();
+  void fillTree(const std::vector<query::RecompileChain>& frames);
   void filterTree(const QString& text);
   void entryChosen();
   void chooseItem(const QTreeWidgetItem* item);
@@ -41,7 +44,7 @@ class GuardsView : public View {
   DataTable* guards_;
   DataTable* failures_;
   DetailsPanel* details_;
-  std::vector<GuardedFrame> frames_;
+  std::vector<query::RecompileChain> frames_;
   int64_t shownFrame_ = 0, shownCompile_ = 0;
   Location wanted_;        ///< to select once its table is filled
   bool quiet_ = false;

@@ -6,11 +6,10 @@
 
 #include "profiler/session/reader.h"
 #include "views/common/units.h"
+#include "views/widgets/text.h"
 
 namespace fusebox::views {
 namespace {
-
-QString str(const std::string& text) { return QString::fromStdString(text); }
 
 std::vector<TableColumn> kernelColumns() {
   return {{KernelsView::tr("Kernel")},

@@ -8,12 +8,11 @@
 #include <cmath>
 
 #include "views/common/units.h"
+#include "views/widgets/text.h"
 #include "views/widgets/theme.h"
 
 namespace fusebox::views {
 namespace {
-
-QString str(const std::string& text) { return QString::fromStdString(text); }
 
 /// "12.3 TFLOP/s"
 QString flopRate(double rate) {
@@ -133,10 +132,7 @@ void RooflinePlot::paintEvent(QPaintEvent*) {
   QPainter painter(this);
   painter.fillRect(rect(), themed(Token::Code));
   paintAll(painter, rect());
-  if (!hasFocus()) return;
-  painter.setPen(themed(Token::Accent));
-  painter.setBrush(Qt::NoBrush);
-  painter.drawRect(rect().adjusted(0, 0, -1, -1));
+  paintFrame(painter, *this);
 }
 
 std::optional<size_t> RooflinePlot::pointAt(const QPointF& position) const {

@@ -8,12 +8,12 @@
 #include <algorithm>
 
 #include "views/common/units.h"
+#include "views/widgets/text.h"
 #include "views/widgets/theme.h"
 
 namespace fusebox::views {
 namespace {
 
-QString str(const std::string& text) { return QString::fromStdString(text); }
 QString bytesText(double bytes) { return str(formatBytes(bytes)); }
 
 }  // namespace

@@ -6,13 +6,9 @@
 
 #include "profiler/session/reader.h"
 #include "views/common/units.h"
+#include "views/widgets/text.h"
 
 namespace fusebox::views {
-namespace {
-
-QString str(const std::string& text) { return QString::fromStdString(text); }
-
-}  // namespace
 
 MemoryView::MemoryView(const ViewContext& context) : View(context) {
   auto* page = new QWidget;

@@ -6,12 +6,12 @@
 
 #include "profiler/session/reader.h"
 #include "views/common/units.h"
+#include "views/widgets/text.h"
 #include "views/widgets/theme.h"
 
 namespace fusebox::views {
 namespace {
 
-QString str(const std::string& text) { return QString::fromStdString(text); }
 QString number(int64_t count, const QString& one, const QString& many) {
   return str(formatNumberOf(count, one.toStdString(), many.toStdString()));
 }

@@ -6,13 +6,9 @@
 
 #include "profiler/session/reader.h"
 #include "views/slowness/slowness_model.h"
+#include "views/widgets/text.h"
 
 namespace fusebox::views {
-namespace {
-
-QString str(const std::string& text) { return QString::fromStdString(text); }
-
-}  // namespace
 
 SlownessView::SlownessView(const ViewContext& context) : View(context) {
   auto* page = new QWidget;

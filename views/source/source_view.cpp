@@ -8,11 +8,10 @@
 #include "profiler/session/reader.h"
 #include "views/common/units.h"
 #include "views/widgets/side_splitter.h"
+#include "views/widgets/text.h"
 
 namespace fusebox::views {
 namespace {
-
-QString str(const std::string& text) { return QString::fromStdString(text); }
 
 QString tooltipOf(const query::LineNotes& notes, const std::vector<const SourceEvent*>& events) {
   QStringList lines;

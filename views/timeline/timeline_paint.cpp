@@ -5,12 +5,11 @@
 
 #include "views/common/units.h"
 #include "views/timeline/timeline_canvas.h"
+#include "views/widgets/text.h"
 #include "views/widgets/theme.h"
 
 namespace fusebox::views {
 namespace {
-
-QString str(const std::string& text) { return QString::fromStdString(text); }
 
 QString duration(int64_t ns) { return str(formatDuration(static_cast<double>(ns))); }
 
@@ -60,10 +59,7 @@ void TimelineCanvas::paintEvent(QPaintEvent*) {
   QPainter painter(this);
   painter.fillRect(rect(), themed(Token::Code));
   paintAll(painter, rect());
-  if (!hasFocus()) return;
-  painter.setPen(themed(Token::Accent));
-  painter.setBrush(Qt::NoBrush);
-  painter.drawRect(rect().adjusted(0, 0, -1, -1));
+  paintFrame(painter, *this);
 }
 
 void TimelineCanvas::paintAll(QPainter& painter, const QRectF& area) const {

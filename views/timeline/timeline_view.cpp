@@ -11,11 +11,11 @@
 #include "views/common/table.h"
 #include "views/common/units.h"
 #include "views/widgets/filter_box.h"
+#include "views/widgets/text.h"
 
 namespace fusebox::views {
 namespace {
 
-QString str(const std::string& text) { return QString::fromStdString(text); }
 QString duration(int64_t ns) { return str(formatDuration(static_cast<double>(ns))); }
 
 }  // namespace

@@ -3,11 +3,12 @@
 #include <QCoreApplication>
 #include <algorithm>
 
+#include "views/widgets/text.h"
+
 namespace fusebox::views {
 namespace {
 
 QString tr(const char* text) { return QCoreApplication::translate("AdvicePage", text); }
-QString str(const std::string& text) { return QString::fromStdString(text); }
 
 }  // namespace
 

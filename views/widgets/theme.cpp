@@ -7,6 +7,7 @@
 #include <QPixmap>
 #include <QStyleFactory>
 #include <QSvgRenderer>
+#include <QWidget>
 #include <array>
 
 static void loadResources() { Q_INIT_RESOURCE(resources); }
@@ -175,6 +176,13 @@ QString Theme::styleSheet() const {
       {"@errorSoft", Token::ErrorSoft},   {"@error", Token::Error}};
   for (const auto& [name, token] : names) sheet.replace(QLatin1String(name), colour(token).name());
   return sheet;
+}
+
+void paintFrame(QPainter& painter, const QWidget& widget) {
+  if (!widget.hasFocus()) return;
+  painter.setPen(themed(Token::Accent));
+  painter.setBrush(Qt::NoBrush);
+  painter.drawRect(widget.rect().adjusted(0, 0, -1, -1));
 }
 
 int categoryOf(const QString& name) {

@@ -6,6 +6,9 @@
 #include <QObject>
 #include <QPalette>
 
+class QPainter;
+class QWidget;
+
 namespace fusebox::views {
 
 /// Every colour of the window. Views ask for tokens, never for literal colours.
@@ -54,6 +57,9 @@ class Theme : public QObject {
 };
 
 inline QColor themed(Token token) { return Theme::instance().colour(token); }
+
+/// The border that says that `widget` has the keyboard, where it has; the last thing that it paints.
+void paintFrame(QPainter& painter, const QWidget& widget);
 
 /// The category that a name always gets (operators, groups, kernels), the same in every view and run.
 int categoryOf(const QString& name);
