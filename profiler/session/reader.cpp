@@ -2,16 +2,22 @@
 
 #include <fmt/format.h>
 #include <sqlite3.h>
+#include <unistd.h>
 
 #include <cctype>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "profiler/session/migrations.h"
 #include "profiler/session/recording_host.h"
 
 namespace fusebox::session {
 namespace {
+
+constexpr int kMostAttempts = 10;
+constexpr std::chrono::milliseconds kBetweenAttempts{10};
 
 // What a SELECT over the session needs; everything else (ATTACH, writing, settings) is refused.
 int allowReading(void*, int action, const char* first, const char* second, const char*, const char*) {
@@ -64,6 +70,11 @@ Result<void> checkFile(const std::string& path) {
               path);
 }
 
+bool mayWriteBeside(const std::string& path) {
+  const auto folder = std::filesystem::path(path).parent_path();
+  return ::access(folder.empty() ? "." : folder.c_str(), W_OK) == 0;
+}
+
 Result<void> harden(Database& database) {
   sqlite3* db = database.handle();
   sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
@@ -87,6 +98,12 @@ Result<std::unique_ptr<Reader>> Reader::open(const std::string& path) {
     return adoptForReading(reader->database_);
   };
   auto result = attempt(false);
+  // A recorder that is only just making its file may hold it locked, or have no log yet.
+  for (int again = 0; !result && result.error().code == ErrorCode::Io && again < kMostAttempts && mayWriteBeside(path); ++again) {
+    std::this_thread::sleep_for(kBetweenAttempts);
+    result = attempt(false);
+  }
+  const Result<void> first = result;
   if (!result && result.error().code == ErrorCode::Io) {
     // A directory that may not be written, with a log left behind: read what the main file holds.
     std::error_code ignored;
@@ -102,6 +119,8 @@ Result<std::unique_ptr<Reader>> Reader::open(const std::string& path) {
   }
   if (!result) return tl::unexpected(result.error());
   if (auto loaded = reader->loadInfo(); !loaded) return tl::unexpected(loaded.error());
+  // Opened like that, nothing newer would ever be seen.
+  if (!first && reader->state() == State::Recording && mayWriteBeside(path)) return tl::unexpected(first.error());
   return reader;
 }
 
@@ -194,8 +213,9 @@ bool Reader::refresh() {
   const auto version = database_.integer("PRAGMA data_version");
   const int64_t now = version ? version->value_or(0) : 0;
   if (now == dataVersion_) return false;
+  if (!loadInfo()) return false;  // busy: the next time
   dataVersion_ = now;
-  return loadInfo().has_value();
+  return true;
 }
 
 void Reader::interrupt() const { sqlite3_interrupt(database_.handle()); }

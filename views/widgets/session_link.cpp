@@ -102,8 +102,10 @@ void SessionLink::noteTrouble(const Error& error) {
   emit troubled(error);
 }
 
-void SessionLink::noteState(const session::Reader& reader) {
-  const auto state = reader.state();
+void SessionLink::noteState(session::Reader& reader) {
+  auto state = reader.state();
+  // A process that ended since the last look may have finished its session before: what is there now is the last word.
+  if (state == session::Reader::State::Abandoned && reader.refresh()) state = reader.state();
   live_ = state == session::Reader::State::Recording;
   abandoned_ = state == session::Reader::State::Abandoned;
 }

@@ -111,7 +111,7 @@ class SessionLink : public QObject {
   bool openReader(std::unique_ptr<session::Reader>& reader);
   bool adopt(std::unique_ptr<session::Reader>& reader, const std::string& path);
   void finishImport(std::unique_ptr<session::Reader>& reader);
-  void noteState(const session::Reader& reader);
+  void noteState(session::Reader& reader);
   void lookForGrowth(session::Reader& reader);
   void post(std::function<void()> action);
 
