@@ -11,6 +11,7 @@ namespace {
 using nlohmann::json;
 
 constexpr size_t kWidest = 100;
+constexpr const char* kNoText = "  what it made is code, not a text: stop at kernel_compile to read it\n";
 
 /// Columns side by side; the last is not padded.
 std::string table(const std::vector<std::vector<std::string>>& rows) {
@@ -84,13 +85,14 @@ std::string indented(const std::string& text) {
 std::string irText(const json& answer) {
   const std::string before = textField(answer, "before");
   if (!flagField(answer, "done")) return "before:\n" + indented(before);
+  if (!answer.contains("after")) return std::string(kNoText) + "before:\n" + indented(before);
   if (!flagField(answer, "changed")) return "unchanged:\n" + indented(before);
-  const std::string after = textField(answer, "after");
-  return after.empty() ? "before:\n" + indented(before) : "before:\n" + indented(before) + "after:\n" + indented(after);
+  return "before:\n" + indented(before) + "after:\n" + indented(textField(answer, "after"));
 }
 
 std::string diffText(const json& answer) {
   if (!flagField(answer, "done")) return "  the pass has not run yet\n";
+  if (!answer.contains("after")) return std::string(kNoText);
   if (!flagField(answer, "changed")) return "  the pass changed nothing\n";
   std::string text;
   for (const DiffLine& line : diffLines(textField(answer, "before"), textField(answer, "after")))

@@ -156,8 +156,11 @@ void DebugPanel::buildTexts() {
   diff_ = new DiffPane(QStringLiteral("debug.diff"));
   auto* diffFrame = framed(diff_, "diff.known");
   addPart(tabs_->addTab(diffFrame, tr("Pass")), "ir", diffFrame, [this](const Json& answer) {
+    const bool isDone = answer.value("done", false);
     diff_->setTexts(str(textField(answer, "before")), str(textField(answer, "after")),
-                    answer.value("done", false) && answer.contains("after"));
+                    !isDone                    ? DiffPane::Stage::NotRun
+                    : answer.contains("after") ? DiffPane::Stage::Done
+                                               : DiffPane::Stage::DoneWithoutText);
   });
 }
 

@@ -22,10 +22,10 @@ DiffPane::DiffPane(const QString& name, QWidget* parent) : QPlainTextEdit(parent
   connect(&Theme::instance(), &Theme::changed, this, &DiffPane::showLines);
 }
 
-void DiffPane::setTexts(const QString& before, const QString& after, bool isDone) {
+void DiffPane::setTexts(const QString& before, const QString& after, Stage stage) {
   before_ = before;
   after_ = after;
-  isDone_ = isDone;
+  stage_ = stage;
   showLines();
 }
 
@@ -49,13 +49,15 @@ void DiffPane::showLines() {
     cursor.insertText(text, format);
   };
   int firstChange = -1, number = 0;
-  if (!isDone_) {
-    add(tr("The pass has not run yet; this is what it starts from."), Token::TextMuted, {});
+  if (stage_ != Stage::Done) {
+    add(stage_ == Stage::NotRun ? tr("The pass has not run yet; this is what it starts from.")
+                                : tr("What it made is code, not a text: stop at kernel_compile to read it. It started from this."),
+        Token::TextMuted, {});
     for (const QString& line : before_.split(QLatin1Char('\n'))) add(QStringLiteral("  ") + line, Token::Text, {});
   } else {
     const auto lines = debugging::diffLines(before_.toStdString(), after_.toStdString());
     const auto changed = std::count_if(lines.begin(), lines.end(), [](const auto& line) { return line.mark != ' '; });
-    add(changed ? tr("− went, + came: %n lines", nullptr, static_cast<int>(changed)) : tr("The pass changed nothing."),
+    add(changed ? tr("Changed lines: %1 (− went, + came)").arg(changed) : tr("The pass changed nothing."),
         Token::TextMuted, {});
     QColor came = views::themed(Token::Good);
     came.setAlphaF(0.16F);

@@ -8,14 +8,16 @@ namespace fusebox::window {
 class DiffPane : public QPlainTextEdit {
   Q_OBJECT
  public:
+  enum class Stage { NotRun, Done, DoneWithoutText };
+
   explicit DiffPane(const QString& name, QWidget* parent = nullptr);
-  /// `isDone`: there is an `after`; otherwise `before` is shown as it is.
-  void setTexts(const QString& before, const QString& after, bool isDone);
+  /// There is an `after` only where `stage` is Done; otherwise `before` is shown as it is.
+  void setTexts(const QString& before, const QString& after, Stage stage);
 
  private:
   void showLines();
   QString before_, after_;
-  bool isDone_ = false;
+  Stage stage_ = Stage::NotRun;
 };
 
 }  // namespace fusebox::window

@@ -203,6 +203,13 @@ void reachBreak(Evaluation& e, Frame& frame, const GraphBreak& why) {
   if (debug::reach(event, site).skipFrame) throw FrameSkipped{};
 }
 
+std::string failureText(const GuardFailure& failure) {
+  return failure.guard + ": expected " + failure.expected + ", found " + failure.found;
+}
+json failureRow(const GuardFailure& failure) {
+  return {{"guard", failure.guard}, {"expected", failure.expected}, {"found", failure.found}};
+}
+
 }  // namespace
 
 Flow watchedStep(Evaluation& e, Frame& frame) {
@@ -242,12 +249,15 @@ bool stopAtBreak(const FrameState& state, const GraphBreak& why) {
   return debug::reach(event, site).skipFrame;
 }
 
-bool stopAtCompile(bool isRecompile, const FrameState& state, int entries) {
+bool stopAtCompile(bool isRecompile, const FrameState& state, int entries, const GuardFailure* why) {
   const Place place = whereabouts(state);
   const std::string of = place.function + " (" + baseName(place.file) + ":" + std::to_string(place.line) + ")";
   const json detail{{"entries", entries}};
   if (isRecompile && debug::armed(Kind::Recompile)) {
-    const debug::Verdict verdict = reachState(Kind::Recompile, state, place, "recompile of " + of, detail);
+    json told = detail;
+    if (why) told.update(failureRow(*why));
+    const debug::Verdict verdict =
+        reachState(Kind::Recompile, state, place, "recompile of " + of + (why ? ": " + failureText(*why) : ""), told);
     if (verdict.stopped) return verdict.skipFrame;
   }
   if (!debug::armed(Kind::Compile)) return false;
@@ -282,13 +292,9 @@ void stopAtError(const char* where, const std::string& what) {
 
 void stopAtGuardFailure(const FrameState& state, const GuardFailure& failure, int entry, const char* outcome) {
   const Place place = failure.place.file.empty() ? whereabouts(state) : failure.place;
-  reachState(Kind::GuardFailure, state, place,
-             "guard failed: " + failure.guard + ": expected " + failure.expected + ", found " + failure.found,
-             {{"guard", failure.guard},
-              {"expected", failure.expected},
-              {"found", failure.found},
-              {"entry", entry},
-              {"outcome", outcome}});
+  json detail = failureRow(failure);
+  detail.update({{"entry", entry}, {"outcome", outcome}});
+  reachState(Kind::GuardFailure, state, place, "guard failed: " + failureText(failure), detail);
 }
 
 }  // namespace fusebox::capture

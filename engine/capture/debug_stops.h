@@ -23,8 +23,9 @@ inline Flow tracedStep(Evaluation& e, Frame& frame) {
 /// A break that no instruction told of (a forced one, an exception that leaves the frame). True: skip the frame.
 bool stopAtBreak(const FrameState& state, const GraphBreak& why);
 
-/// An entry is about to be made from `state`, beside `entries` others. True: skip the frame.
-bool stopAtCompile(bool isRecompile, const FrameState& state, int entries);
+/// An entry is about to be made from `state`, beside `entries` others; of a recompile, `why` is the guard that failed (null: none
+/// did). True: skip the frame.
+bool stopAtCompile(bool isRecompile, const FrameState& state, int entries, const GuardFailure* why);
 /// Before (`made` null) or after the traced graph is cut into a forward and a backward one.
 void stopAtFunctionalisation(const graph::Graph& traced, const aot::AotModule* made);
 /// The compiler failed while `where`, on a thread that holds the GIL.

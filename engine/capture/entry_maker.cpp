@@ -45,6 +45,7 @@ class EntryMaker {
   PyObject* globals_;
   Recorder* recorder_;
   record::Id frame_ = 0, compile_ = 0, cause_ = 0;
+  std::optional<GuardFailure> firstFailure_;  ///< of the entries that did not fit
   int64_t captureNs_ = 0;
   bool askedToSkip_ = false, skipped_ = false;
 };
@@ -87,6 +88,7 @@ void EntryMaker::explainMisses(const char* outcome) {
   for (const auto& other : entries) {
     if (!couldServe(*other, options_, globals_)) continue;
     const GuardFailure failure = other->guards->explain(view, now_);
+    if (!firstFailure_) firstFailure_ = failure;
     CaptureEvent e = event(CaptureEvent::Kind::Recompile);
     e.what = failure.guard;
     e.detail = failure.expected;
@@ -349,7 +351,7 @@ std::shared_ptr<Entry> EntryMaker::make(bool* failed) {
   constexpr uint32_t kStops = debug::bit(debug::Kind::Compile) | debug::bit(debug::Kind::Recompile);
   // While the program is stopped, its session shows where.
   if (recorder_ && debug::armedAny(kStops)) recorder_->flush();
-  askedToSkip_ = debug::armedAny(kStops) && stopAtCompile(isRecompile, state_, point_.compiled);
+  askedToSkip_ = debug::armedAny(kStops) && stopAtCompile(isRecompile, state_, point_.compiled, firstFailure_ ? &*firstFailure_ : nullptr);
   Segment segment;
   if (!capture(&segment)) {
     *failed = PyErr_Occurred();

@@ -18,7 +18,7 @@ Result<json> Site::answer(const std::string& question) {
 Result<json> TextSite::answer(const std::string& question) {
   if (question != "ir" || !before_) return Site::answer(question);
   const std::string before = before_(), after = after_ ? after_() : std::string();
-  json answer{{"before", control::clipped(before)}, {"done", static_cast<bool>(after_)}};
+  json answer{{"before", control::clipped(before)}, {"done", done_}};
   if (after_) {
     answer["after"] = control::clipped(after);
     answer["changed"] = after != before;
@@ -34,7 +34,7 @@ std::span<const std::string_view> TextSite::questions() const {
 
 void reachPass(When when, const std::string& name, int level, const TextSite::Text& before,
                const TextSite::Text& after) {
-  TextSite site((when == When::Before ? "before pass " : "after pass ") + name, before, after);
+  TextSite site((when == When::Before ? "before pass " : "after pass ") + name, before, after, when == When::After);
   Event event;
   event.kind = Kind::Pass;
   event.when = when;

@@ -60,9 +60,9 @@ Verdict reach(const Event& event, Site& site);
 class TextSite : public Site {
  public:
   using Text = std::function<std::string()>;
-  /// `after` may be empty: not there yet.
-  TextSite(std::string title, Text before, Text after = {})
-      : title_(std::move(title)), before_(std::move(before)), after_(std::move(after)) {}
+  /// `after` may be empty: not there yet or, where it is `done`, nothing that has a text (machine code).
+  TextSite(std::string title, Text before, Text after = {}, bool done = false)
+      : title_(std::move(title)), before_(std::move(before)), after_(std::move(after)), done_(done || after_) {}
   std::string title() override { return title_; }
   Result<nlohmann::json> answer(const std::string& question) override;
   std::span<const std::string_view> questions() const override;
@@ -70,9 +70,10 @@ class TextSite : public Site {
  private:
   std::string title_;
   Text before_, after_;
+  bool done_;
 };
 
-/// A pass, before (`after` empty) or after it.
+/// A pass, before or after it; `after` is empty where what it made has no text.
 void reachPass(When when, const std::string& name, int level, const TextSite::Text& before,
                const TextSite::Text& after = {});
 /// A failure of the compiler.

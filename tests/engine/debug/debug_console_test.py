@@ -206,7 +206,17 @@ class Stops(unittest.TestCase):
             self.assertIn(("k", "3"), [(row["name"], row["value"]) for row in c.ask("locals")])
             recompile = c.go("continue")
             self.assertEqual((recompile["kind"], recompile["function"], recompile["entries"]), ("recompile", "f", 1))
+            self.assertEqual((recompile["expected"], recompile["found"]), ("2", "3"))
             self.assertEqual(c.go("continue")["event"], "ended")
+
+    def test_a_stage_that_makes_code_is_done_without_a_text(self):
+        with Console(SMALL, "--go", "--break", "pass code_generation") as c:
+            self.assertEqual((c.stopped()["when"], c.ask("ir")["done"]), ("before", False))
+            self.assertEqual(c.go("continue")["when"], "after")
+            ir = c.ask("ir")
+            self.assertTrue(ir["done"])
+            self.assertIn("launch", ir["before"])
+            self.assertNotIn("after", ir)
 
     def test_backward_and_errors(self):
         with Console(TRAINS + CANNOT_COMPILE, "--go", "--break", "pass scheduling before", "--break", "error") as c:
