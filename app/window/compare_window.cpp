@@ -18,6 +18,13 @@ CompareWindow::CompareWindow(MainWindow* first, QString program, QWidget* parent
   windows_[0] = first;
   buildActions();
   connect(view_, &views::CompareView::placeWanted, this, &CompareWindow::goTo);
+  connect(view_, &views::CompareView::cancelled, this, [this] {
+    if (!run_) return;
+    run_->disconnect(this);
+    connect(run_, &QProcess::finished, run_, &QObject::deleteLater);
+    run_->kill();  // the script ends with it
+    run_ = nullptr;
+  });
 }
 
 void CompareWindow::buildActions() {
@@ -35,7 +42,9 @@ void CompareWindow::buildActions() {
     std::swap(windows_[0], windows_[1]);
     compareFiles(paths_[1], paths_[0]);
   });
-  add(file, "compare.reload", tr("&Compare again"), QKeySequence(Qt::Key_F5), [this] { compareFiles(paths_[0], paths_[1]); });
+  add(file, "compare.reload", tr("&Compare again"), QKeySequence(Qt::Key_F5), [this] {
+    if (!paths_[0].isEmpty()) compareFiles(paths_[0], paths_[1]);
+  });
   file->addSeparator();
   add(file, "compare.close", tr("Close"), QKeySequence(Qt::CTRL | Qt::Key_W), [this] { close(); });
   QMenu* go = menuBar()->addMenu(tr("&Go"));
@@ -66,7 +75,7 @@ void CompareWindow::runAndCompare(const RunRequest& request, const QString& engi
   QStringList command{QStringLiteral("compare"), QStringLiteral("--engines"), engines};
   if (!request.python.isEmpty()) command << QStringLiteral("--python") << request.python;
   command << QStringLiteral("--run") << QFileInfo(request.script).absoluteFilePath() << request.arguments;
-  view_->showNotice(tr("Running %1…").arg(QFileInfo(request.script).fileName()), tr("Once under each of %1. Closing this window stops it.").arg(engines));
+  view_->showBusy(tr("Running %1…").arg(QFileInfo(request.script).fileName()), tr("Once under each of %1.").arg(engines));
   run_->start(program_, command);
 }
 
@@ -75,7 +84,7 @@ void CompareWindow::readWords() {
   words_ += QString::fromLocal8Bit(run_->readAllStandardError());
   if (words_.size() > kMost) words_ = words_.right(kMost);
   const qsizetype last = words_.lastIndexOf(QLatin1String("fusebox: running under "));
-  if (last >= 0) view_->showNotice(words_.mid(last + 9).section(QLatin1Char('\n'), 0, 0) + QStringLiteral("…"), tr("Closing this window stops it."));
+  if (last >= 0) view_->showBusy(words_.mid(last + 9).section(QLatin1Char('\n'), 0, 0) + QStringLiteral("…"), {});
 }
 
 void CompareWindow::runEnded(int exitCode, QProcess::ExitStatus status) {

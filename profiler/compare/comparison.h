@@ -1,6 +1,8 @@
 #pragma once
 
 #include <array>
+#include <atomic>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -73,7 +75,13 @@ struct Comparison {
   std::vector<int32_t> differences() const;
 };
 
-/// Compares two sessions, whatever made them. Errors: the readers'.
-Result<Comparison> compareSessions(const session::Reader& a, const session::Reader& b);
+/// How far a comparison is, and the way to stop it from another thread (besides `Reader::interrupt`, which ends a long query).
+struct Progress {
+  std::function<void(double fraction)> report;  ///< a few dozen times; 0 .. 1
+  std::atomic<bool> cancelled{false};           ///< set it, and the comparison ends with InvalidArgument
+};
+
+/// Compares two sessions, whatever made them. Errors: the readers'; that it was cancelled.
+Result<Comparison> compareSessions(const session::Reader& a, const session::Reader& b, Progress* progress = nullptr);
 
 }  // namespace fusebox::compare

@@ -96,19 +96,32 @@ void sayLimits(const Snapshot& a, const Snapshot& b, std::vector<std::string>& l
 
 }  // namespace
 
-Result<Comparison> compareSessions(const session::Reader& a, const session::Reader& b) {
+Result<Comparison> compareSessions(const session::Reader& a, const session::Reader& b, Progress* progress) {
+  constexpr double kReading = 0.45;  // share of each session's reading
+  const auto reached = [progress](double fraction) -> Result<void> {
+    if (!progress) return {};
+    if (progress->report) progress->report(fraction);
+    if (progress->cancelled) return fail(ErrorCode::InvalidArgument, "cancelled");
+    return {};
+  };
   const int levels[] = {highestLevel(a), highestLevel(b)};
   // A session without graphs (eager, a profiler's trace) does not limit the other's.
   const int level = levels[0] < 0 || levels[1] < 0 ? std::max({levels[0], levels[1], 0}) : std::min(levels[0], levels[1]);
-  auto left = takeSnapshot(a, level), right = takeSnapshot(b, level);
+  auto left = takeSnapshot(a, level, [&](double fraction) { return reached(fraction * kReading); });
   if (!left) return tl::unexpected(left.error());
+  auto right = takeSnapshot(b, level, [&](double fraction) { return reached(kReading + fraction * kReading); });
   if (!right) return tl::unexpected(right.error());
   Comparison out{.a = sessionOf(*left), .b = sessionOf(*right), .entries = {}, .cause = {}, .limits = {}};
   const SourceMap sources(*left, *right);
   const auto engine = [](const Snapshot& s) { return s.facts.contains("engine") ? s.facts.at("engine") : std::string(); };
   Outline outline{*left, *right, sources, out, engine(*left) == engine(*right)};
   using Part = void (*)(Outline&);
-  for (const Part part : {compareSurroundings, compareObjects, compareLoose, compareLines, compareTotals}) part(outline);
+  double done = 2 * kReading;
+  for (const Part part : {compareSurroundings, compareObjects, compareLoose, compareLines, compareTotals}) {
+    if (auto going = reached(done); !going) return tl::unexpected(going.error());
+    part(outline);
+    done += 0.02;
+  }
   sayLimits(*left, *right, out.limits);
   out.cause = findCause(outline);
   return out;

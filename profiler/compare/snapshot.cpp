@@ -282,11 +282,12 @@ int highestLevel(const Reader& reader) {
   return level;
 }
 
-Result<Snapshot> takeSnapshot(const Reader& reader, int level) {
+Result<Snapshot> takeSnapshot(const Reader& reader, int level, const Checkpoint& checkpoint) {
   Snapshot out;
   out.path = reader.path();
   out.facts = reader.info();
   out.imported = !reader.info("imported_format").empty();
+  if (auto going = checkpoint(0); !going) return tl::unexpected(going.error());
   auto times = SampledTimes::read(reader);
   if (!times) return tl::unexpected(times.error());
   auto memory = query::memoryOf(reader);
@@ -294,9 +295,12 @@ Result<Snapshot> takeSnapshot(const Reader& reader, int level) {
   Loading loading{reader, out, level, {}, {}, std::move(*times), {}};
   for (const auto& graph : memory->graphs) loading.peaks[graph.graph] = graph.peakBytes;
   using Part = Result<void> (*)(Loading&);
-  for (const Part part : {readFrames, readCompiles, readGuards, readBreaks, readRecompiles, readGraphs, readLoose, readLines, readSources,
-                          readGuardChecks, readSteps}) {
-    if (auto done = part(loading); !done) return tl::unexpected(done.error());
+  const Part parts[] = {readFrames, readCompiles, readGuards,  readBreaks,      readRecompiles, readGraphs,
+                        readLoose,  readLines,    readSources, readGuardChecks, readSteps};
+  double done = 1;  // the times above are one part, too
+  for (const Part part : parts) {
+    if (auto going = checkpoint(done++ / (std::size(parts) + 1)); !going) return tl::unexpected(going.error());
+    if (auto read = part(loading); !read) return tl::unexpected(read.error());
   }
   return out;
 }

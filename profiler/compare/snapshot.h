@@ -116,7 +116,10 @@ struct Snapshot {
 /// none. Graphs of one level can be compared, whichever engine made them.
 int highestLevel(const session::Reader& reader);
 
+/// Told how much is done (0 .. 1); an error ends the work with it.
+using Checkpoint = std::function<Result<void>(double fraction)>;
+
 /// Reads a session. `level`: the graphs to take; a compile without one of that level gives its next lower one.
-Result<Snapshot> takeSnapshot(const session::Reader& reader, int level);
+Result<Snapshot> takeSnapshot(const session::Reader& reader, int level, const Checkpoint& checkpoint);
 
 }  // namespace fusebox::compare

@@ -4,8 +4,10 @@
 #include <QLabel>
 #include <QLineEdit>
 #include <QScrollBar>
+#include <QPushButton>
 #include <QTabWidget>
 #include <QTableView>
+#include <QThreadPool>
 #include <QTreeWidget>
 #include <QtTest>
 #include <limits>
@@ -158,6 +160,34 @@ class SessionViewsTest : public QObject {
     view.compareFiles(model_, "/nonexistent.fusebox");
     QVERIFY(ready.wait(10000));
     QVERIFY(view.findChild<EmptyState*>()->isEmpty());
+  }
+
+  void aLongComparisonShowsHowFarItIsAndCanBeCancelled() {
+    const QString a = folder_.filePath("long-a.fusebox"), b = folder_.filePath("long-b.fusebox");
+    for (const QString& path : {a, b})
+      QVERIFY(test::writeSyntheticSession(path.toStdString(), {.launches = 300'000}).has_value());
+    CompareView view;
+    view.resize(900, 600);
+    view.show();
+    auto* progress = view.findChild<QProgressBar*>("compare.progress");
+    auto* cancel = view.findChild<QPushButton*>("compare.cancel");
+    QVERIFY(!progress->isVisible());
+    QSignalSpy ready(&view, &CompareView::ready), cancelled(&view, &CompareView::cancelled);
+    view.compareFiles(a, b);
+    QVERIFY(progress->isVisible() && cancel->isVisible());
+    QTRY_COMPARE_WITH_TIMEOUT(view.findChild<QLabel*>("compare.stage")->text(), QStringLiteral("Comparing"), 10000);
+    QElapsedTimer clock;
+    clock.start();
+    QTest::mouseClick(cancel, Qt::LeftButton);
+    QVERIFY(clock.elapsed() < 200);
+    QVERIFY(!progress->isVisible());
+    QCOMPARE(cancelled.size(), 1);
+    QVERIFY2(QThreadPool::globalInstance()->waitForDone(3000), "the work goes on");
+    QTest::qWait(20);
+    QVERIFY(ready.isEmpty() && view.comparison().entries.empty());
+    view.compareFiles(a, b);
+    QVERIFY(ready.wait(30000));
+    QVERIFY(!progress->isVisible() && !view.comparison().entries.empty());
   }
 
   void slownessSplitsTheTimeAndLeadsToKernels() {

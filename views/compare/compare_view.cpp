@@ -1,34 +1,23 @@
 #include "views/compare/compare_view.h"
 
 #include <QAction>
+#include <QCoreApplication>
 #include <QFileDialog>
 #include <QFileInfo>
 #include <QHBoxLayout>
 #include <QHeaderView>
 #include <QMessageBox>
+#include <QPointer>
+#include <QPushButton>
 #include <QVBoxLayout>
 #include <fstream>
 
 #include "profiler/compare/report.h"
-#include "profiler/importers/open.h"
 #include "views/widgets/text.h"
 
 namespace fusebox::views {
 namespace {
 
-Result<compare::Comparison> compareOnThisThread(const std::string& a, const std::string& b, const std::atomic<bool>& cancelled) {
-  importing::ImportProgress progress;
-  progress.report = [&](const std::string&, double) { progress.cancelled = cancelled.load(); };
-  auto left = importing::openAny(a, &progress);
-  if (!left) return tl::unexpected(left.error());
-  if (cancelled) return fail(ErrorCode::InvalidArgument, "cancelled");
-  auto right = importing::openAny(b, &progress);
-  if (!right) return tl::unexpected(right.error());
-  if (cancelled) return fail(ErrorCode::InvalidArgument, "cancelled");
-  auto out = compare::compareSessions(**left, **right);
-  if (out) out->a.path = a, out->b.path = b;
-  return out;
-}
 
 struct SubjectChoice {
   const char* text;
@@ -93,7 +82,9 @@ CompareView::CompareView(QWidget* parent) : QWidget(parent), job_(new Background
   empty_ = new EmptyState(page, QStringLiteral("compare"));
   auto* whole = new QVBoxLayout(this);
   whole->setContentsMargins(0, 0, 0, 0);
-  whole->addWidget(empty_);
+  whole->setSpacing(0);
+  whole->addWidget(empty_, 1);
+  whole->addWidget(buildProgress());
   connect(cause_, &DetailsPanel::linkActivated, this, [this](const Location& location) {
     for (QCheckBox* box : {added_, removed_, changed_}) box->setChecked(true);
     subject_->setCurrentIndex(0);
@@ -102,7 +93,41 @@ CompareView::CompareView(QWidget* parent) : QWidget(parent), job_(new Background
   });
 }
 
-CompareView::~CompareView() { job_->cancel(); }
+CompareView::~CompareView() { stop(); }
+
+QWidget* CompareView::buildProgress() {
+  busy_ = new QWidget;
+  busy_->setObjectName(QStringLiteral("viewToolbar"));
+  busy_->setAttribute(Qt::WA_StyledBackground);
+  stage_ = new QLabel;
+  stage_->setObjectName(QStringLiteral("compare.stage"));
+  progress_ = new QProgressBar;
+  progress_->setObjectName(QStringLiteral("compare.progress"));
+  progress_->setAccessibleName(tr("How far the comparison is"));
+  progress_->setTextVisible(false);
+  auto* cancel = new QPushButton(tr("Cancel"));
+  cancel->setObjectName(QStringLiteral("compare.cancel"));
+  cancel->setAccessibleName(tr("Cancel comparing"));
+  cancel->setShortcut(Qt::Key_Escape);
+  cancel->setToolTip(tr("Esc"));
+  connect(cancel, &QPushButton::clicked, this, [this] {
+    showNotice(tr("Cancelled"), tr("Nothing is compared. “Compare again” in the menu File starts anew."));
+    emit cancelled();
+  });
+  auto* row = new QHBoxLayout(busy_);
+  row->setContentsMargins(8, 4, 8, 4);
+  row->addWidget(stage_);
+  row->addWidget(progress_, 1);
+  row->addWidget(cancel);
+  busy_->hide();
+  return busy_;
+}
+
+void CompareView::stop() {
+  if (task_) task_->cancel();
+  task_.reset();
+  job_->cancel();
+}
 
 QCheckBox* CompareView::addKind(QHBoxLayout* bar, const QString& name, const QString& text, const QString& tip, bool on) {
   auto* box = new QCheckBox(text);
@@ -138,18 +163,48 @@ void CompareView::compareFiles(const QString& a, const QString& b) {
   pathA_ = a;
   pathB_ = b;
   comparison_ = {};
-  empty_->showReason(tr("Comparing…"), tr("%1\n%2").arg(a, b));
+  showBusy(tr("Comparing…"), tr("%1\n%2").arg(a, b));
+  const auto task = std::make_shared<CompareTask>();
+  task_ = task;
+  task->report = [view = QPointer<CompareView>(this), task = task.get()](CompareTask::Stage stage, double fraction) {
+    QMetaObject::invokeMethod(
+        qApp,
+        [view, task, stage, fraction] {
+          if (view && view->task_.get() == task) view->showProgress(stage, fraction);
+        },
+        Qt::QueuedConnection);
+  };
   job_->start<Result<compare::Comparison>>(
-      [x = a.toStdString(), y = b.toStdString()](const std::atomic<bool>& cancelled) { return compareOnThisThread(x, y, cancelled); },
+      [task, x = a.toStdString(), y = b.toStdString()](const std::atomic<bool>&) { return task->run(x, y); },
       [this](Result<compare::Comparison>& result) { showResult(result); });
 }
 
+void CompareView::showProgress(CompareTask::Stage stage, double fraction) {
+  using Stage = CompareTask::Stage;
+  stage_->setText(stage == Stage::ReadA   ? tr("Reading %1").arg(QFileInfo(pathA_).fileName())
+                  : stage == Stage::ReadB ? tr("Reading %1").arg(QFileInfo(pathB_).fileName())
+                                          : tr("Comparing"));
+  progress_->setRange(0, 100);
+  progress_->setValue(static_cast<int>(fraction * 100));
+}
+
+void CompareView::showBusy(const QString& headline, const QString& details) {
+  stop();
+  empty_->showReason(headline, details);
+  stage_->setText({});
+  progress_->setRange(0, 0);
+  busy_->show();
+}
+
 void CompareView::showNotice(const QString& headline, const QString& details) {
-  job_->cancel();
+  stop();
+  busy_->hide();
   empty_->showReason(headline, details);
 }
 
 void CompareView::showResult(Result<compare::Comparison>& result) {
+  task_.reset();
+  busy_->hide();
   if (!result) {
     empty_->showReason(tr("The sessions cannot be compared"), str(result.error().text()));
     emit ready();
