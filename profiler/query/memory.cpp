@@ -48,6 +48,21 @@ std::vector<int64_t> aliveBytes(const std::vector<BufferLife>& buffers, int64_t 
     addBounded(change[static_cast<size_t>(b.first)], b.bytes);
     addBounded(change[static_cast<size_t>(std::min(std::max(b.last, b.first) + 1, steps))], -b.bytes);
   }
+  // A buffer may take over the place of one that dies in the step that makes it: those bytes are there once.
+  std::multimap<int64_t, const BufferLife*> dying;
+  for (const BufferLife& b : buffers) {
+    if (b.countsInPeak() && b.poolOffset >= 0 && b.last > b.first) dying.emplace(b.last, &b);
+  }
+  for (const BufferLife& b : buffers) {
+    if (!b.countsInPeak() || b.poolOffset < 0 || b.first >= steps) continue;
+    for (auto [old, end] = dying.equal_range(b.first); old != end; ++old) {
+      const int64_t from = std::max(b.poolOffset, old->second->poolOffset),
+                    to = std::min(b.poolOffset + b.bytes, old->second->poolOffset + old->second->bytes);
+      if (to <= from) continue;
+      change[static_cast<size_t>(b.first)] -= to - from;
+      change[static_cast<size_t>(b.first) + 1] += to - from;
+    }
+  }
   std::vector<int64_t> alive;
   int64_t sum = 0;
   for (int64_t s = 0; s < steps; ++s) alive.push_back(addBounded(sum, change[static_cast<size_t>(s)]));

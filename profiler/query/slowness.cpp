@@ -61,7 +61,7 @@ void moveGuards(Sums& sums) {
   }
 }
 
-Result<Sums> addUp(const SpanReader& spans, const std::vector<Step>& steps) {
+Result<Sums> addUp(SpanReader& spans, const std::vector<Step>& steps) {
   Sums out;
   for (const Step& step : steps) {
     auto window = spans.window(step);
@@ -93,7 +93,9 @@ Result<void> describe(const Reader& reader, TimeKind kind, TimePart& part) {
     case TimeKind::Kernels:
     case TimeKind::Copies:
       part.subject = TimeSubject::Kernel;
-      sql = "SELECT name, file, line, id FROM t_kernel WHERE id = ?";
+      sql = part.id > 0 ? "SELECT name, file, line, id FROM t_kernel WHERE id = ?"
+            : kind == TimeKind::Kernels ? "SELECT name, file, line, 0 FROM t_cpu_event WHERE id = -?"
+                                        : "SELECT coalesce(name, ''), '', 0, 0 FROM t_gpu_event WHERE id = -?";
       break;
     case TimeKind::Breaks:
       part.subject = TimeSubject::Break;
@@ -123,17 +125,17 @@ Result<void> describe(const Reader& reader, TimeKind kind, TimePart& part) {
 std::string plural(int64_t n, const char* one, const char* many) { return fmt::format("{} {}", n, n == 1 ? one : many); }
 
 std::string sentenceOf(const TimeRow& row, double stepNs) {
-  const auto most = [&](const char* words) {
+  const auto most = [&] {
     if (row.parts.empty() || row.parts[0].name.empty()) return std::string();
     const TimePart& p = row.parts[0];
-    return fmt::format("{} {} ({:.0f} % of the step)", words, p.name, 100 * p.ns / stepNs);
+    return fmt::format("; most time takes {} ({:.0f} % of the step)", p.name, 100 * p.ns / stepNs);
   };
   const int64_t n = row.count;
   switch (row.kind) {
-    case TimeKind::DeviceKernels: return fmt::format("{} on the device;{}", plural(n, "kernel", "kernels"), most(" most time takes"));
-    case TimeKind::Kernels: return fmt::format("{};{}", plural(n, "launch or call", "launches and calls"), most(" most time takes"));
+    case TimeKind::DeviceKernels: return plural(n, "kernel", "kernels") + " on the device" + most();
+    case TimeKind::Kernels: return plural(n, "launch or call", "launches and calls") + most();
     case TimeKind::DeviceCopies:
-    case TimeKind::Copies: return plural(n, "copy", "copies") + (row.parts.empty() || row.parts[0].name.empty() ? "." : "; " + most("most time takes"));
+    case TimeKind::Copies: return plural(n, "copy", "copies") + most();
     case TimeKind::Recompiles: return fmt::format("{} in all of them because a guard failed: {}", plural(n, "compilation", "compilations"), row.parts.empty() ? "" : row.parts[0].name);
     case TimeKind::Compile: return fmt::format("{} in all of them, of functions seen for the first time", plural(n, "compilation", "compilations"));
     case TimeKind::Waiting: return fmt::format("{} that waited for an idle device", plural(n, "synchronisation", "synchronisations"));

@@ -25,6 +25,11 @@ void add(std::vector<TimeSpan>& out, const Step& step, const Statement& s, TimeK
   add(out, step, boundedTime(s.integer(0)), boundedEnd(s.integer(0), s.integer(1)), kind, id);
 }
 
+int64_t eventPart(std::map<std::string, int64_t, std::less<>>& known, std::string_view name, int64_t event) {
+  const auto at = known.find(name);
+  return at != known.end() ? at->second : known.emplace(name, -event).first->second;
+}
+
 template <class T>
 const T* lookUp(const std::vector<std::pair<int64_t, T>>& sorted, int64_t key) {
   const auto at = std::lower_bound(sorted.begin(), sorted.end(), key, [](const auto& x, int64_t k) { return x.first < k; });
@@ -85,7 +90,7 @@ Result<void> SpanReader::calls(const Step& step, WindowFacts& out) const {
   return {};
 }
 
-Result<WindowFacts> SpanReader::window(const Step& step) const {
+Result<WindowFacts> SpanReader::window(const Step& step) {
   WindowFacts out;
   const auto span = [&](TimeKind kind) { return [&out, &step, kind](const Statement& s) { add(out.spans, step, s, kind, s.integer(2)); }; };
   auto done = reader_->each(
@@ -98,9 +103,10 @@ Result<WindowFacts> SpanReader::window(const Step& step) const {
       });
   const std::vector<session::Cell> range{step.startNs, step.endNs};
   if (done) {
-    done = reader_->each("SELECT start_ns, dur_ns, coalesce(kernel_id, 0), kind FROM t_gpu_event WHERE start_ns < ?2 AND start_ns + dur_ns > ?1 AND kind IN ('kernel', 'memcpy', 'memset')", range,
+    done = reader_->each("SELECT start_ns, dur_ns, coalesce(kernel_id, 0), kind, id, name FROM t_gpu_event WHERE start_ns < ?2 AND start_ns + dur_ns > ?1 AND kind IN ('kernel', 'memcpy', 'memset')", range,
                          [&](const Statement& s) {
-                           add(out.spans, step, s, s.text(3) == "kernel" ? TimeKind::DeviceKernels : TimeKind::DeviceCopies, s.integer(2));
+                           const int64_t id = s.integer(2) > 0 ? s.integer(2) : eventPart(deviceEvents_, s.text(5), s.integer(4));
+                           add(out.spans, step, s, s.text(3) == "kernel" ? TimeKind::DeviceKernels : TimeKind::DeviceCopies, id);
                          });
   }
   if (done) done = reader_->each("SELECT start_ns, end_ns - start_ns, id FROM t_compile WHERE end_ns > ?1 AND start_ns < ?2 AND failure_id IS NOT NULL", range, span(TimeKind::Recompiles));
@@ -113,7 +119,9 @@ Result<WindowFacts> SpanReader::window(const Step& step) const {
                          });
   }
   if (done) {
-    done = reader_->each("SELECT start_ns, dur_ns, 0 FROM t_cpu_event WHERE start_ns < ?2 AND start_ns + dur_ns > ?1 AND kind = 'cpu_op'", range, span(TimeKind::Kernels));
+    done = reader_->each("SELECT start_ns, dur_ns, id, name FROM t_cpu_event WHERE start_ns < ?2 AND start_ns + dur_ns > ?1 AND kind = 'cpu_op'", range, [&](const Statement& s) {
+      add(out.spans, step, s.integer(0), s.integer(0) + s.integer(1), TimeKind::Kernels, eventPart(operators_, s.text(3), s.integer(2)));
+    });
   }
   if (done) {
     done = reader_->each("SELECT start_ns, dur_ns, 0 FROM t_cpu_event WHERE start_ns < ?2 AND start_ns + dur_ns > ?1 AND (name GLOB 'cuda*Synchronize' OR name GLOB 'cu*Synchronize')", range,

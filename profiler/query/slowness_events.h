@@ -1,5 +1,8 @@
 #pragma once
 
+#include <functional>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "profiler/query/slowness.h"
@@ -7,7 +10,8 @@
 
 namespace fusebox::query {
 
-/// A stretch of time of one kind; `id` is what it is about (kernel, compile, break), 0 for nothing.
+/// A stretch of time of one kind; `id` is what it is about (kernel, compile, break), 0 for nothing; below 0: an operator or an event
+/// of a device that has no kernel, by the number of the first event with its name.
 struct TimeSpan {
   int64_t startNs = 0, endNs = 0;
   TimeKind kind = TimeKind::Outside;
@@ -26,7 +30,7 @@ class SpanReader {
  public:
   /// Reads what does not depend on the window: copies among kernels, functions with breaks, mean guard checks.
   static Result<SpanReader> open(const session::Reader& reader);
-  Result<WindowFacts> window(const Step& step) const;
+  Result<WindowFacts> window(const Step& step);
   /// Kernels ran on a device, and how long is not recorded: what a processor spent on launching them is all there is.
   bool lacksDeviceTimes() const { return !deviceKernels_.empty() && !deviceTimes_; }
 
@@ -40,6 +44,7 @@ class SpanReader {
   std::vector<std::pair<int64_t, double>> guardChecks_;      ///< compile, mean ns; sorted
   std::vector<int64_t> deviceKernels_;                       ///< sorted: those whose launches are no work of a processor
   bool deviceTimes_ = false;
+  std::map<std::string, int64_t, std::less<>> operators_, deviceEvents_;  ///< ids below 0 by name
 };
 
 /// Adds up spans so that every instant of the window counts once, for the kind that comes first; `parts` receives time by kind and id.

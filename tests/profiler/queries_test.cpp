@@ -191,6 +191,7 @@ class QueriesTest : public QObject {
     buffer(4, 2, "c", "planned", 80, 2, 3, int64_t{0}, int64_t{2});
     buffer(5, 2, "out", "owned", 40, 1, 1, null, null);
     buffer(6, 3, "g", "planned", 8, 0, 0, int64_t{0}, null);
+    buffer(7, 2, "d", "planned", 60, 3, 3, int64_t{0}, int64_t{4});  // written over c, which it reads: nothing more is alive
     w.finish();
     auto reader = Reader::open(path);
     QVERIFY(reader);
@@ -202,7 +203,7 @@ class QueriesTest : public QObject {
     QCOMPARE(forward.peakBytes, int64_t{190});  // a, b and the result at step 1
     QCOMPARE(forward.peakStep, int64_t{1});
     QCOMPARE(forward.poolBytes, int64_t{178});
-    QCOMPARE(forward.plannedBytes, int64_t{230});
+    QCOMPARE(forward.plannedBytes, int64_t{290});
     QCOMPARE(forward.resultBytes, int64_t{40});
     QCOMPARE(memory->graphs[1].savedBytes, int64_t{256});
     auto lives = query::lifetimesOf(**reader, 2);

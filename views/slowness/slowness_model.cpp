@@ -54,7 +54,7 @@ std::string slownessNote(const query::Slowness& s) {
 }
 
 int timeCategory(TimeKind kind) {
-  static constexpr int kCategories[] = {2, 5, 5, 2, 6, 4, 7, 3, 1, 8, 9};
+  static constexpr int kCategories[] = {2, 5, 5, 0, 6, 4, 7, 3, 1, 8, 9};
   return kCategories[static_cast<size_t>(kind)];
 }
 
