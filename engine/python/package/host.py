@@ -256,6 +256,8 @@ def _run_at_exit(host, ok, exit_code):
 
     # Exit functions run last-registered first; a helper registered now would run before the program's. So the program's threads
     # are awaited and its exit functions run here, then the session is finished.
+    if host.session and not host.recording:
+        import concurrent.futures.thread  # noqa: F401  torch, imported for the session below, needs it; too late after the shutdown
     try:
         threading._shutdown()
     except BaseException:  # interrupted while waiting: the interpreter itself gives up waiting as well

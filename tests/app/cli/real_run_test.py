@@ -262,6 +262,11 @@ class Behaviour(unittest.TestCase):
         done = fusebox("run", "--session", self.path("job.fusebox"), "-m", "pack.tool", "a", timeout=120, cwd=self.dir.name)
         self.assertEqual((done.returncode, done.stdout), (0, "5.0 ['a']\n"), done.stderr)
 
+    def test_a_program_without_torch_gets_a_session_too(self):
+        done = fusebox("run", "--session", self.path("job.fusebox"), "-c", "print(1)", timeout=120, cwd=self.dir.name)
+        self.assertEqual((done.returncode, done.stdout), (0, "1\n"), done.stderr)
+        self.assertEqual(self.state(), ("finished", 0))
+
     def test_bad_scripts(self):
         with open(self.path("bad.py"), "w") as out:
             out.write("x = = 1\n")
