@@ -103,6 +103,8 @@ void DockHost::tidyTitles() {
       bar->setDrawBase(false);
       bar->setObjectName(QStringLiteral("dockHost.tabs"));
       bar->setAccessibleName(tr("Views"));
+      bar->setElideMode(Qt::ElideNone);  // names in full, and arrows where there is no room
+      bar->setUsesScrollButtons(true);
     }
   });
 }

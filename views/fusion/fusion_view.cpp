@@ -265,9 +265,12 @@ void FusionView::showContent(FusionContent content) {
                              tr("Fusion decisions appear when a graph has been compiled."));
     facts_->setText({});
   } else {
-    decisions_->setEmptyText(tr("No fusion was considered"),
-                             content_.canCompile ? tr("Compile this graph to see what the engine makes of it.")
-                                                 : tr("Nothing in this graph could share a kernel."));
+    decisions_->setEmptyText(
+        tr("No fusion was decided"),
+        content_.groups.empty()
+            ? (content_.canCompile ? tr("Compile this graph to see what the engine makes of it.") : tr("This graph was not compiled."))
+            : tr("No two kernels of this graph could have been one. Chains of pointwise operators are one operation from the start; "
+                 "the tab Kernels shows what each computes."));
     QStringList words{tr("%1 kernels and calls").arg(content_.groups.size()),
                       tr("%1 of memory traffic").arg(str(formatBytes(static_cast<double>(content_.traffic))))};
     if (content_.saved > 0)

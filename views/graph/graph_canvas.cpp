@@ -349,8 +349,11 @@ void GraphCanvas::keyPressEvent(QKeyEvent* event) {
   }
 }
 
-void GraphCanvas::resizeEvent(QResizeEvent*) {
-  if (fitted_) fitTo(fit_);
+void GraphCanvas::resizeEvent(QResizeEvent* event) {
+  if (fitted_) return fitTo(fit_);
+  if (!event->oldSize().isValid() || painter_.empty()) return;
+  offset_ += QPointF(event->size().width() - event->oldSize().width(), event->size().height() - event->oldSize().height()) / 2;
+  keepInView();
 }
 
 bool GraphCanvas::event(QEvent* event) {

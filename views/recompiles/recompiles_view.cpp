@@ -43,7 +43,7 @@ RecompilesView::RecompilesView(const ViewContext& context) : View(context) {
   middle->addWidget(entryTable_);
   middle->addWidget(buildGuards());
   middle->setSizes({240, 420});
-  auto* split = new SideSplitter(860);
+  auto* split = new SideSplitter(1010);
   split->setHandleWidth(1);
   split->addWidget(chainTable_);
   split->addWidget(middle);
@@ -107,7 +107,7 @@ QWidget* RecompilesView::buildGuards() {
   bar->setObjectName(QStringLiteral("viewToolbar"));
   bar->setAttribute(Qt::WA_StyledBackground);
   auto* row = new QHBoxLayout(bar);
-  row->setContentsMargins(6, 4, 6, 0);
+  row->setContentsMargins(6, 4, 6, 4);
   row->addWidget(new QLabel(tr("Guards of")));
   row->addWidget(first_);
   row->addWidget(new QLabel(tr("and")));

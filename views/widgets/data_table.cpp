@@ -87,8 +87,13 @@ void DataTable::dress(QTableView* table) {
   table->setHorizontalScrollMode(QAbstractItemView::ScrollPerPixel);
   table->verticalHeader()->hide();
   table->verticalHeader()->setDefaultSectionSize(table->fontMetrics().height() + 7);
-  table->horizontalHeader()->setStretchLastSection(true);
+  table->horizontalHeader()->setStretchLastSection(!model_->isNumeric(model_->columnCount() - 1));
   table->horizontalHeader()->setHighlightSections(false);
+  connect(table->horizontalHeader(), &QHeaderView::sectionResized, this, [this, table](int section) {
+    // The last one follows the room that there is.
+    if (!isSharing_ && section != table->horizontalHeader()->logicalIndex(table->horizontalHeader()->count() - 1)) isArranged_ = true;
+  });
+  table->viewport()->installEventFilter(this);
   table->setContextMenuPolicy(Qt::ActionsContextMenu);
 }
 
@@ -142,7 +147,8 @@ void DataTable::setRows(TableRows rows) {
     sized_ = false;
   } else {
     empty_->showContent();
-    if (!sized_) {
+    constexpr int kFew = 300;  // rows that still come in may be wider
+    if (!sized_ || (!isArranged_ && !isStretched_ && model_->rowCount() < kFew)) {
       sized_ = true;
       fitColumns(table_);
       if (second_) fitColumns(second_);
@@ -152,13 +158,40 @@ void DataTable::setRows(TableRows rows) {
 }
 
 void DataTable::fitColumns(QTableView* table) {
+  isSharing_ = true;
   table->resizeColumnsToContents();
+  isSharing_ = isArranged_ = false;
+  wanted_.resize(static_cast<size_t>(model_->columnCount()));
   for (int c = 0; c < model_->columnCount(); ++c) {
-    if (!table->isColumnHidden(c)) table->setColumnWidth(c, std::min(table->columnWidth(c) + 8, widestColumn_));
+    if (!table->isColumnHidden(c)) wanted_[static_cast<size_t>(c)] = table->columnWidth(c) + 8;
   }
+  shareRoom(table);
+}
+
+/// Columns that are cut get what the others leave, before the last one is stretched.
+void DataTable::shareRoom(QTableView* table) {
+  if (!sized_ || isArranged_ || isStretched_) return;
+  int spare = table->viewport()->width();
+  for (int c = 0; c < model_->columnCount(); ++c) {
+    if (!table->isColumnHidden(c)) spare -= std::min(wanted_[static_cast<size_t>(c)], widestColumn_);
+  }
+  isSharing_ = true;
+  for (int c = 0; c < model_->columnCount(); ++c) {
+    if (table->isColumnHidden(c)) continue;
+    const int wanted = wanted_[static_cast<size_t>(c)], most = widestColumn_ + std::max(0, spare);
+    table->setColumnWidth(c, std::min(wanted, most));
+    if (wanted > widestColumn_) spare -= std::min(wanted, most) - widestColumn_;
+  }
+  isSharing_ = false;
+}
+
+bool DataTable::eventFilter(QObject* watched, QEvent* event) {
+  if (event->type() == QEvent::Resize) shareRoom(second_ && watched == second_->viewport() ? second_ : table_);
+  return QWidget::eventFilter(watched, event);
 }
 
 void DataTable::setStretchColumn(int column) {
+  isStretched_ = true;
   QHeaderView* header = table_->horizontalHeader();
   header->setStretchLastSection(false);
   for (int c = 0; c < model_->columnCount(); ++c) {

@@ -25,7 +25,7 @@ class DataTable : public QWidget {
   const TableRow* current() const;
   /// This column takes the room that the others leave: for narrow tables.
   void setStretchColumn(int column);
-  /// No column starts wider than this, in pixels; people may widen it.
+  /// No column starts wider than this, in pixels, unless there is room to spare; people may widen it.
   void setWidestColumn(int pixels) { widestColumn_ = pixels; }
   /// From now on the columns from `column` on stand in a second list beside the first; both have the same rows and selection, keep
   /// their order (no sorting) and scroll together.
@@ -49,12 +49,16 @@ class DataTable : public QWidget {
   /// The same in the second list.
   void secondActivated(const fusebox::views::TableRow& row);
 
+ protected:
+  bool eventFilter(QObject* watched, QEvent* event) override;
+
  private:
   void copySelection();
   void updateHits();
   const TableRow* rowAt(const QModelIndex& index) const;
   void dress(QTableView* table);
   void fitColumns(QTableView* table);
+  void shareRoom(QTableView* table);
 
   TableModel* model_;
   TableFilter* filter_;
@@ -66,6 +70,10 @@ class DataTable : public QWidget {
   QString emptyHeadline_, emptyHint_;
   bool sized_ = false;
   int widestColumn_ = 420;
+  std::vector<int> wanted_;     ///< widths that would show every cell whole, by column
+  bool isSharing_ = false;
+  bool isStretched_ = false;    ///< setStretchColumn
+  bool isArranged_ = false;     ///< a person has chosen widths
   bool quiet_ = false;
 };
 

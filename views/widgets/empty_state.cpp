@@ -8,6 +8,7 @@ EmptyState::EmptyState(QWidget* content, const QString& name, QWidget* parent)
   label_->setAlignment(Qt::AlignCenter);
   label_->setWordWrap(true);
   label_->setMargin(24);
+  label_->setMinimumSize(1, 1);  // the words need no more room than the content does
   label_->setProperty("role", QStringLiteral("muted"));
   addWidget(content);
   addWidget(label_);

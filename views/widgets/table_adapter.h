@@ -26,6 +26,7 @@ class TableModel : public QAbstractTableModel {
   /// First row about the same object, -1 if there is none.
   int find(const Location& location) const;
   /// Columns whose cells are monospaced (code, places, expressions).
+  bool isNumeric(int column) const { return column >= 0 && columns_.at(static_cast<size_t>(column)).numeric; }
   void setMonospaceColumns(std::vector<int> columns) { monospace_ = std::move(columns); }
 
   int rowCount(const QModelIndex& parent = {}) const override;

@@ -240,6 +240,22 @@ class HabitsTest : public QObject {
     QVERIFY(!find<QDockWidget>("dock.kernels")->isHidden());
   }
 
+  void everyLayoutFitsASmallScreen() {
+    open(session_);
+    QStringList large;
+    for (views::View* view : window_->docks()->views()) {
+      const QSize least = view->minimumSizeHint();
+      if (least.width() > 640 || least.height() > 300)
+        large << QStringLiteral("%1 needs %2 by %3").arg(view->id()).arg(least.width()).arg(least.height());
+    }
+    QVERIFY2(large.isEmpty(), qPrintable(large.join(QLatin1Char('\n'))));
+    for (const char* layout : {"layout.compile", "layout.debug", "layout.profile", "layout.tabs"}) {
+      find<QAction>(layout)->trigger();
+      QTest::qWait(100);
+      QVERIFY2(window_->width() <= 1280 && window_->height() <= 800, layout);
+    }
+  }
+
   void findInEverythingLeadsToTheThing() {
     open(session_);
     QTest::keyClick(window_.get(), Qt::Key_F, Qt::ControlModifier | Qt::ShiftModifier);
@@ -312,6 +328,11 @@ class HabitsTest : public QObject {
       for (auto it = link.globalMatch(text); it.hasNext();) {
         const QString target = it.next().captured(1);
         QVERIFY2(pages.contains(target), qPrintable(name + " links to " + target));
+      }
+      static const QRegularExpression picture(QStringLiteral(R"(!\[[^\]]+\]\(([a-z_]+\.png)\))"));
+      for (auto it = picture.globalMatch(text); it.hasNext();) {
+        const QString target = it.next().captured(1);
+        QVERIFY2(QImage(":/manual/" + target).width() > 600, qPrintable(name + " shows " + target));
       }
     }
     for (const views::View* view : window_->docks()->views()) {
