@@ -39,6 +39,7 @@ void DockHost::addView(views::View* view) {
   dock->setObjectName(QStringLiteral("dock.") + view->id());
   dock->setAccessibleName(view->title());
   view->setObjectName(QStringLiteral("view.") + view->id());
+  view->setMinimumSize(320, 220);  // squeezed, rather than a window that outgrows the screen
   dock->setWidget(view);
   docks_.insert(view->id(), dock);
   views_.append(view);

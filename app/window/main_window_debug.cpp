@@ -1,5 +1,6 @@
 // Debugging a script: the panel, its actions, and what the source shows of a stop.
 #include <QApplication>
+#include <QTimer>
 
 #include "app/debug/debug_text.h"
 #include "app/window/main_window.h"
@@ -13,6 +14,8 @@ using State = DebugController::State;
 using debugging::numberField;
 using debugging::textField;
 using views::MessageBar;
+
+constexpr int kEndingMs = 1500;
 
 views::SourceView* sourceOf(const DockHost* docks) {
   return qobject_cast<views::SourceView*>(docks->view(QStringLiteral("source")));
@@ -32,9 +35,12 @@ void MainWindow::buildDebugger() {
   });
   connect(debugger_, &DebugController::breakpointsChanged, this, &MainWindow::showStopInSource);
   connect(debugger_, &DebugController::disconnected, this, [this](const QString&) {
-    if (runner_->running())
-      messages_->say(MessageBar::Severity::Info, tr("The program is not debugged any more"),
-                     tr("It runs on by itself."));
+    // A program that ends closes its channel a moment before.
+    QTimer::singleShot(kEndingMs, this, [this] {
+      if (runner_->running() && debugger_->state() == State::Off)
+        messages_->say(MessageBar::Severity::Info, tr("The program is not debugged any more"),
+                       tr("It runs on by itself."));
+    });
   });
   connect(debugPanel_, &DebugPanel::placeChosen, this,
           [this](const QString& file, int line) { goTo(views::Location::sourceLine(file.toStdString(), line)); });
@@ -142,7 +148,8 @@ void MainWindow::programStopped() {
   if (const std::string file = textField(stop, "file"); source && !file.empty() && session_ && session_->isOpen()) {
     // Steps are no places to go back to, and whoever types at the debugger goes on typing.
     QWidget* typing = debugPanel_->isAncestorOf(QApplication::focusWidget()) ? QApplication::focusWidget() : nullptr;
-    if (!source->isVisible()) docks_->raiseView(source->id());
+    // Docks behind another tab count as visible; they lie outside of the window.
+    if (source->visibleRegion().isEmpty()) docks_->raiseView(source->id());
     if (typing) typing->setFocus();
     source->showLocation(views::Location::sourceLine(file, static_cast<int>(numberField(stop, "line"))));
   }

@@ -2,8 +2,13 @@
 
 #include <QFile>
 #include <QHBoxLayout>
+#include <QResizeEvent>
+#include <QScrollBar>
 #include <QSplitter>
+#include <QUrl>
 #include <QVBoxLayout>
+
+#include <functional>
 
 #include "views/common/fuzzy_match.h"
 #include "views/widgets/theme.h"
@@ -32,6 +37,33 @@ QString titleOf(const QString& text) {
   return line.startsWith(QLatin1String("# ")) ? line.mid(2) : line;
 }
 
+/// Shows a page with its pictures, none wider than the page.
+class PageBrowser : public QTextBrowser {
+ public:
+  std::function<void()> widthChanged;
+
+  QVariant loadResource(int type, const QUrl& name) override {
+    if (type != QTextDocument::ImageResource) return QTextBrowser::loadResource(type, name);
+    QImage image(QStringLiteral(":/manual/") + name.path());
+    const double scale = devicePixelRatioF(), margins = 2 * document()->documentMargin() + verticalScrollBar()->sizeHint().width();
+    const int widest = static_cast<int>((width() - margins) * scale);
+    if (widest > 0 && image.width() > widest) image = image.scaledToWidth(widest, Qt::SmoothTransformation);
+    image.setDevicePixelRatio(scale);
+    return image;
+  }
+
+ protected:
+  void resizeEvent(QResizeEvent* event) override {
+    QTextBrowser::resizeEvent(event);
+    if (width() == shownWidth_) return;  // a scroll bar came or went
+    shownWidth_ = width();
+    QMetaObject::invokeMethod(this, [this] { widthChanged(); }, Qt::QueuedConnection);
+  }
+
+ private:
+  int shownWidth_ = 0;
+};
+
 }  // namespace
 
 ManualWindow::ManualWindow(const views::ActionRegistry& registry, QWidget* parent)
@@ -39,11 +71,18 @@ ManualWindow::ManualWindow(const views::ActionRegistry& registry, QWidget* paren
       registry_(registry),
       search_(new QLineEdit),
       list_(new QListWidget),
-      browser_(new QTextBrowser) {
+      browser_(nullptr) {
+  auto* browser = new PageBrowser;
+  browser_ = browser;
+  browser->widthChanged = [this] {
+    const int scroll = browser_->verticalScrollBar()->value();
+    show(page_);
+    browser_->verticalScrollBar()->setValue(scroll);
+  };
   setObjectName(QStringLiteral("manual"));
   setWindowTitle(tr("Manual"));
   const int em = fontMetrics().height();
-  resize(56 * em, 40 * em);
+  resize(68 * em, 46 * em);
   search_->setObjectName(QStringLiteral("manual.search"));
   search_->setAccessibleName(tr("Search the manual"));
   search_->setPlaceholderText(tr("Search the manual"));
@@ -66,7 +105,7 @@ ManualWindow::ManualWindow(const views::ActionRegistry& registry, QWidget* paren
   split->addWidget(left);
   split->addWidget(browser_);
   split->setStretchFactor(1, 1);
-  split->setSizes({14 * em, 42 * em});
+  split->setSizes({14 * em, 54 * em});
   auto* row = new QHBoxLayout(this);
   row->setContentsMargins(0, 0, 0, 0);
   row->addWidget(split);
@@ -142,6 +181,7 @@ void ManualWindow::openPage(const QString& name) {
 void ManualWindow::show(const QString& name) {
   if (name.isEmpty()) return;
   page_ = name;
+  browser_->clear();  // pictures are made anew, as wide as the page is now
   browser_->setMarkdown(textOf(name));
   browser_->moveCursor(QTextCursor::Start);
   const QString word = search_->text().section(QLatin1Char(' '), 0, 0);

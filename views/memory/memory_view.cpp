@@ -93,7 +93,8 @@ void MemoryView::clear() {
   saved_->setRows({});
   canvas_->setLifetimes({});
   headline_->clear();
-  empty_->showReason(tr("Reading the session…"));
+  if (session()) empty_->showReason(tr("Reading the session…"));
+  else empty_->showReason(tr("No session is open"), tr("Run a script, or open a session or a trace."));
 }
 
 void MemoryView::load() {

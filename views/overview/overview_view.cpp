@@ -134,7 +134,8 @@ DataTable* OverviewView::addTable(const QString& name, const QString& title, con
 }
 
 void OverviewView::clear() {
-  empty_->showReason(tr("Reading the session…"));
+  if (session()) empty_->showReason(tr("Reading the session…"));
+  else empty_->showReason(tr("No session is open"), tr("Run a script, or open a session or a trace."));
   announced_ = false;
 }
 

@@ -91,7 +91,8 @@ void SlownessView::clear() {
   slowness_ = {};
   kinds_->setRows({});
   parts_->setRows({});
-  empty_->showReason(tr("Reading the session…"));
+  if (session()) empty_->showReason(tr("Reading the session…"));
+  else empty_->showReason(tr("No session is open"), tr("Run a script, or open a session or a trace."));
 }
 
 void SlownessView::load() {

@@ -168,7 +168,7 @@ void DataTable::fitColumns(QTableView* table) {
   shareRoom(table);
 }
 
-/// Columns that are cut get what the others leave, before the last one is stretched.
+/// Columns that are cut get what the others leave; of what is left then, the last one, or where that holds numbers, the widest text.
 void DataTable::shareRoom(QTableView* table) {
   if (!sized_ || isArranged_ || isStretched_) return;
   int spare = table->viewport()->width();
@@ -176,12 +176,15 @@ void DataTable::shareRoom(QTableView* table) {
     if (!table->isColumnHidden(c)) spare -= std::min(wanted_[static_cast<size_t>(c)], widestColumn_);
   }
   isSharing_ = true;
+  int text = -1;
   for (int c = 0; c < model_->columnCount(); ++c) {
     if (table->isColumnHidden(c)) continue;
     const int wanted = wanted_[static_cast<size_t>(c)], most = widestColumn_ + std::max(0, spare);
     table->setColumnWidth(c, std::min(wanted, most));
     if (wanted > widestColumn_) spare -= std::min(wanted, most) - widestColumn_;
+    if (!model_->isNumeric(c) && (text < 0 || wanted > wanted_[static_cast<size_t>(text)])) text = c;
   }
+  if (spare > 0 && text >= 0 && !table->horizontalHeader()->stretchLastSection()) table->setColumnWidth(text, table->columnWidth(text) + spare);
   isSharing_ = false;
 }
 

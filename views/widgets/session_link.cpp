@@ -210,10 +210,12 @@ void SessionLink::lookForGrowth(session::Reader& reader) {
     }
     return;
   }
-  if (!live_) return;
+  // One that seems abandoned may have been opened before it said which process records it.
+  const bool wasAbandoned = abandoned_;
+  if (!live_ && !wasAbandoned) return;
   const bool changed = reader.refresh();
   noteState(reader);
-  if (!changed && live_) return;
+  if (!changed && (live_ || wasAbandoned)) return;
   post([this] { emit grown(); });
 }
 

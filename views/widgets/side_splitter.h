@@ -11,9 +11,6 @@ class SideSplitter : public QSplitter {
  public:
   explicit SideSplitter(int narrow, QWidget* parent = nullptr) : QSplitter(parent), narrow_(narrow) {}
 
-  /// Of the panels below: narrower than they stand beside.
-  QSize minimumSizeHint() const override;
-
  protected:
   void resizeEvent(QResizeEvent* event) override;
 

@@ -1,21 +1,26 @@
-// window_screenshots FOLDER [SESSION]: opens a session in the window and writes a picture of every view, in both themes.
-// QT_SCALE_FACTOR=2 makes them large.
-// window_screenshots --picture FILE SESSION: the picture of README.md.
+// window_screenshots FOLDER [SESSION]: opens a session in the window and writes a picture of every view with each of its
+// tabs, of the layouts, dialogs, empty and error states, in both themes. QT_SCALE_FACTOR=2 makes them large.
 // window_screenshots --compare FOLDER A B: the comparison of two sessions, in both themes.
 // window_screenshots --debug FOLDER SCRIPT: the debug panel at stops of a script, with the fusebox beside this program.
 #include <QApplication>
 #include <QDir>
 #include <QFileInfo>
+#include <QLineEdit>
+#include <QPushButton>
 #include <QSettings>
 #include <QStandardPaths>
+#include <QTabWidget>
+#include <QTableView>
 #include <QTemporaryDir>
 #include <QtTest>
 
 #include "app/window/compare_window.h"
 #include "app/window/main_window.h"
+#include "app/window/manual_window.h"
 #include "app/window/run_dialog.h"
 #include "tests/profiler/synthetic_session.h"
 #include "tests/views/model_session.h"
+#include "views/widgets/command_palette.h"
 #include "views/widgets/theme.h"
 
 using namespace fusebox;
@@ -23,22 +28,6 @@ using namespace fusebox;
 namespace {
 
 void waitIdle() { QTest::qWait(900); }
-
-/// Source with its break and times on the left, the fused graph with a kernel selected on the right.
-int takePicture(const QString& file, const QString& session) {
-  views::Theme::instance().apply(views::Theme::Mode::Light);
-  window::MainWindow window(QStringLiteral("/bin/false"));
-  window.resize(1600, 960);
-  window.show();
-  window.openSession(session);
-  window.docks()->applyLayout(window::DockHost::Layout::Debug);
-  waitIdle();
-  window.goTo(views::Location::ofView("source"));
-  waitIdle();
-  window.goTo(views::Location::ofView("graph"));
-  waitIdle();
-  return window.grab().save(file) ? 0 : 1;
-}
 
 int takeComparison(const QDir& folder, const QString& a, const QString& b) {
   for (const auto& [name, mode] : {std::pair{"light", views::Theme::Mode::Light}, {"dark", views::Theme::Mode::Dark}}) {
@@ -108,6 +97,86 @@ int takeDebugPictures(const QDir& folder, const QString& script) {
   return 0;
 }
 
+/// One window from its first start on; `notASession` is where a file that is none may be written.
+void takeWindow(const QDir& folder, const QString& theme, const QString& session, const QString& model, const QString& notASession) {
+  window::MainWindow window(QCoreApplication::applicationDirPath() + QStringLiteral("/fusebox"));
+  window.resize(1280, 800);
+  window.show();
+  window.activateWindow();
+  const auto grab = [&](const QString& what, QWidget* widget = nullptr) {
+    QTest::qWait(600);
+    (widget ? widget : &window)->grab().save(folder.filePath(QStringLiteral("%1-%2.png").arg(what, theme)));
+  };
+  const auto trigger = [&](const char* action) { window.registry()->find(QString::fromLatin1(action))->trigger(); };
+  grab("start");
+  trigger("debug.show");
+  grab("views-empty");
+  trigger("debug.show");
+  window.openSession(session);
+  QTest::qWait(500);
+  for (views::View* view : window.docks()->views()) {
+    window.goTo(views::Location::ofView(view->id().toStdString()));
+    for (auto* table : view->findChildren<QTableView*>()) {
+      if (table->isVisible() && table->model()->rowCount() > 0 && !table->currentIndex().isValid()) table->selectRow(0);
+    }
+    grab(view->id());
+    for (auto* tabs : view->findChildren<QTabWidget*>()) {
+      for (int i = 1; i < tabs->count(); ++i) {
+        tabs->setCurrentIndex(i);
+        grab(QStringLiteral("%1-%2").arg(view->id()).arg(i));
+      }
+    }
+  }
+  window.findChild<QLineEdit*>("find.text")->setText("gelu");
+  window.goTo(views::Location::ofView("find"));
+  grab("find-hits");
+  for (const char* layout : {"compile", "debug", "profile"}) {
+    trigger((QByteArray("layout.") + layout).constData());
+    grab(QStringLiteral("layout-") + QString::fromLatin1(layout));
+  }
+  trigger("layout.tabs");
+  window.openSession(model);
+  QTest::qWait(400);
+  for (const char* view : {"graph", "guards"}) {
+    window.goTo(views::Location::ofView(view));
+    grab(QString::fromLatin1(view) + QStringLiteral("-model"));
+  }
+  trigger("go.palette");
+  if (auto* palette = window.findChild<views::CommandPalette*>()) {
+    palette->findChild<QLineEdit*>()->setText("gra");
+    grab("palette", palette);
+    palette->close();
+  }
+  for (const char* page : {"recompiles", "keys", "terms"}) {
+    window.showManual(QString::fromLatin1(page));
+    grab(QStringLiteral("manual-") + QString::fromLatin1(page), window.findChild<window::ManualWindow*>());
+  }
+  trigger("help.keys");
+  if (auto* keys = window.findChild<QDialog*>("keys")) {
+    grab("keys", keys);
+    keys->close();
+  }
+  window.openSession("/nonexistent/run.fusebox");
+  grab("missing");
+  QFile text(notASession);
+  if (text.open(QIODevice::WriteOnly)) text.write("not a session\n");
+  text.close();
+  window.openSession(notASession);
+  grab("unknown-file");
+  window::RunDialog dialog(&window);
+  dialog.show();
+  grab("run-dialog", &dialog);
+  window::CompareWindow compare(nullptr, QStringLiteral("/bin/false"));
+  compare.setAttribute(Qt::WA_DeleteOnClose, false);
+  compare.show();
+  compare.view()->showBusy("Comparing…", "a.fusebox\nb.fusebox");
+  grab("compare-busy", &compare);
+  compare.view()->findChild<QPushButton*>("compare.cancel")->click();
+  grab("compare-cancelled", &compare);
+  compare.compareFiles(model, "/nonexistent/run.fusebox");
+  grab("compare-failed", &compare);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -117,9 +186,6 @@ int main(int argc, char** argv) {
   QApplication::setOrganizationName("fusebox-screenshots");
   QApplication::setApplicationName("fusebox");
   QSettings().clear();
-  if (argc == 4 && QByteArray(argv[1]) == "--picture") {
-    return takePicture(QString::fromLocal8Bit(argv[2]), QString::fromLocal8Bit(argv[3]));
-  }
   if (argc == 5 && QByteArray(argv[1]) == "--compare") {
     const QDir folder(QString::fromLocal8Bit(argv[2]));
     QDir().mkpath(folder.path());
@@ -131,43 +197,14 @@ int main(int argc, char** argv) {
   const QDir folder(QString::fromLocal8Bit(argv[1]));
   QDir().mkpath(folder.path());
   QTemporaryDir temporary;
-  QString session = argc > 2 ? QString::fromLocal8Bit(argv[2]) : temporary.filePath("small.fusebox");
+  const QString session = argc > 2 ? QString::fromLocal8Bit(argv[2]) : temporary.filePath("small.fusebox");
   if (argc <= 2 && !test::writeSyntheticSession(session.toStdString(), {.launches = 20000, .threads = 2})) return 1;
   const QString model = temporary.filePath("gpt.fusebox");
   if (!test::writeModelSession(model.toStdString(), 12)) return 1;
   for (const auto& [name, mode] : {std::pair{"light", views::Theme::Mode::Light}, {"dark", views::Theme::Mode::Dark}}) {
     views::Theme::instance().apply(mode);
-    window::MainWindow window(QStringLiteral("/bin/false"));
-    window.resize(1280, 800);
-    window.show();
-    const auto grab = [&](const QString& what) {
-      QTest::qWait(700);
-      window.grab().save(folder.filePath(QStringLiteral("%1-%2.png").arg(what, QString::fromLatin1(name))));
-    };
-    grab("start");
-    window.openSession(session);
-    QTest::qWait(500);
-    for (views::View* view : window.docks()->views()) {
-      window.goTo(views::Location::ofView(view->id().toStdString()));
-      grab(view->id());
-    }
-    window.docks()->applyLayout(window::DockHost::Layout::Debug);
-    grab("layout-debug");
-    window.docks()->applyLayout(window::DockHost::Layout::Profile);
-    grab("layout-profile");
-    window.docks()->applyLayout(window::DockHost::Layout::Tabs);
-    window.openSession(model);
-    QTest::qWait(400);
-    window.goTo(views::Location::ofView("graph"));
-    grab("graph-model");
-    window.goTo(views::Location::ofView("guards"));
-    grab("guards-model");
-    window.openSession("/nonexistent/run.fusebox");
-    grab("missing");
-    window::RunDialog dialog(&window);
-    dialog.show();
-    QTest::qWait(200);
-    dialog.grab().save(folder.filePath(QStringLiteral("run-dialog-%1.png").arg(QString::fromLatin1(name))));
+    QSettings().clear();
+    takeWindow(folder, QString::fromLatin1(name), session, model, temporary.filePath("notes.txt"));
   }
   return 0;
 }
