@@ -43,7 +43,7 @@ int64_t flopsOfPoint(const inductor::Section& section) {
   }
   for (const inductor::Statement& statement : section.body) {
     using Kind = inductor::Statement::Kind;
-    if (statement.kind == Kind::AtomicAdd) ++flops;
+    if (statement.kind == Kind::AtomicAdd || statement.kind == Kind::Accumulate) ++flops;
     if (statement.kind != Kind::Reduce) continue;
     switch (statement.reduce) {
       case inductor::ReduceKind::Welford: flops += 5; break;         // two differences, a quotient, two multiply-adds as one each

@@ -12,6 +12,7 @@ namespace {
 
 constexpr size_t kCheapValues = 12;     ///< a value with at most this many predecessors is computed again rather than kept
 constexpr size_t kCheapLoads = 2;
+constexpr size_t kCheapValuesOnGpu = 32, kCheapLoadsOnGpu = 3;
 constexpr size_t kRowValues = 96;       ///< for values of a row, which are computed once for many points
 
 /// Operations that take tens of cycles: their results are kept.
@@ -22,6 +23,12 @@ bool isHeavy(Op op) {
       Op::Maximum, Op::Minimum, Op::BitAnd, Op::BitOr, Op::BitXor, Op::ShiftLeft, Op::ShiftRight, Op::Eq, Op::Ne, Op::Lt, Op::Le,
       Op::Gt, Op::Ge, Op::Where, Op::Fma, Op::CopySign};
   return !kLight.contains(op);
+}
+
+/// On a GPU, where arithmetic costs less than memory: only what would be many instructions, and what may not be computed out of order.
+bool isHeavyOnGpu(Op op) {
+  return op == Op::Scan || (op >= Op::RandUniform && op <= Op::RandInt64) || op == Op::Pow || op == Op::Fmod || op == Op::Remainder ||
+         (op >= Op::Erfc && op <= Op::Digamma);
 }
 
 bool isNarrowFloat(DType type) { return type == DType::Float16 || type == DType::BFloat16; }
@@ -108,20 +115,21 @@ class Finisher {
     std::vector<ValueId> work{store.value};
     size_t loads = 0;
     bool heavy = false;
+    const bool onGpu = kernel_.device.kind == graph::DeviceKind::Cuda;
     while (!work.empty()) {
       const ValueId id = work.back();
       work.pop_back();
       if (!seen.insert(id).second) continue;
       const Value& value = section.values[static_cast<size_t>(id)];
-      heavy |= isHeavy(value.op);
+      heavy |= onGpu ? isHeavyOnGpu(value.op) : isHeavy(value.op);
       loads += value.op == Op::Load;
       forEachOperand(value, [&](ValueId operand) { work.push_back(operand); });
       if (value.op == Op::Load || value.op == Op::Index)
         for (const auto& [symbol, source] : section.indirect)
           if (value.index.contains(symbol)) work.push_back(source);
     }
-    if (isRowValue) return seen.size() <= kRowValues;
-    return !heavy && seen.size() <= kCheapValues && loads <= kCheapLoads;
+    if (isRowValue) return seen.size() <= kRowValues && !(onGpu && heavy);
+    return !heavy && seen.size() <= (onGpu ? kCheapValuesOnGpu : kCheapValues) && loads <= (onGpu ? kCheapLoadsOnGpu : kCheapLoads);
   }
 
   /// Rebuilds the values of a section with loads of the kernel's own results replaced.

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "engine/inductor/axis_match.h"
+#include "engine/inductor/kernel_merge_across.h"
 
 namespace fusebox::inductor {
 namespace {
@@ -482,7 +483,10 @@ class Merger {
 }  // namespace
 
 MergeOutcome mergeKernels(const MergeContext& context, const ScheduleNode& a, const ScheduleNode& b) {
-  return Merger(context, a, b).run();
+  MergeOutcome outcome = Merger(context, a, b).run();
+  if (outcome.kernel || isFlat(a.kernel) || isFlat(b.kernel)) return outcome;
+  MergeOutcome across = mergeAcrossPoints(context, a, b);
+  return across.kernel ? across : outcome;
 }
 
 }  // namespace fusebox::inductor

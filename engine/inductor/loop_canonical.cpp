@@ -33,7 +33,7 @@ void dropUnitAxes(Kernel& kernel) {
 }
 
 bool orderIsObservable(const Section& section) {
-  return std::any_of(section.body.begin(), section.body.end(), [](const Statement& s) {
+  return hasScan(section) || std::any_of(section.body.begin(), section.body.end(), [](const Statement& s) {
     return s.kind == Statement::Kind::Reduce && (s.reduce == ReduceKind::ArgMax || s.reduce == ReduceKind::ArgMin);
   });
 }

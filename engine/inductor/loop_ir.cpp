@@ -22,7 +22,7 @@ constexpr std::string_view kOpNames[] = {
     "nextafter", "maximum", "minimum", "bit_and", "bit_or", "bit_xor", "shift_left", "shift_right", "eq", "ne", "lt", "le",
     "gt", "ge",
     "where", "fma",
-    "rand_uniform", "rand_normal", "rand_int64", "check",
+    "rand_uniform", "rand_normal", "rand_int64", "scan", "check",
 };
 static_assert(std::size(kOpNames) == static_cast<size_t>(Op::Check) + 1);
 
@@ -150,7 +150,13 @@ class KernelWriter {
           if (a >= 0) out_ += fmt::format(" {}", ref(a));
     }
     if (v.op == Op::Check) out_ += fmt::format(" fault {}", v.imm);
+    if (v.op == Op::Scan) out_ += fmt::format(" by {}.{}", name(scanKind(v.imm)), scanResult(v.imm));
     out_ += "\n";
+  }
+
+  static std::string operatorOf(const Statement& s) {
+    if (s.kind == Statement::Kind::Accumulate) return fmt::format("= {} over points", name(s.reduce));
+    return s.kind == Statement::Kind::Store ? "=" : "+=";
   }
 
   void statement(const Statement& s) {
@@ -159,7 +165,7 @@ class KernelWriter {
       for (ValueId v : s.inputs)
         if (v >= 0) out_ += fmt::format(" {}", ref(v));
     } else {
-      out_ += fmt::format("    {}[{}] {} {}", buffers_[s.buffer], expr(s.index), s.kind == Statement::Kind::Store ? "=" : "+=", ref(s.value));
+      out_ += fmt::format("    {}[{}] {} {}", buffers_[s.buffer], expr(s.index), operatorOf(s), ref(s.value));
       if (s.mask >= 0) out_ += fmt::format(" if {}", ref(s.mask));
     }
     out_ += "\n";
@@ -199,6 +205,16 @@ uint64_t Kernel::structuralHash() const {
 bool hasChecks(const Kernel& kernel) {
   return std::any_of(kernel.sections.begin(), kernel.sections.end(), [](const Section& s) {
     return std::any_of(s.values.begin(), s.values.end(), [](const Value& v) { return v.op == Op::Check; });
+  });
+}
+
+bool hasScan(const Section& section) {
+  return std::any_of(section.values.begin(), section.values.end(), [](const Value& v) { return v.op == Op::Scan; });
+}
+
+bool isForGpu(const Kernel& kernel) {
+  return std::any_of(kernel.sections.begin(), kernel.sections.end(), [](const Section& s) {
+    return hasScan(s) || std::any_of(s.body.begin(), s.body.end(), [](const Statement& st) { return st.kind == Statement::Kind::Accumulate; });
   });
 }
 

@@ -45,8 +45,10 @@ enum class Op : uint8_t {
   // ternary
   Where,                    ///< a (Bool) ? b : c
   Fma,
-  // random: counter-based Philox4x32-10; a = Int64 seed, b = Int64 counter
+  // random: counter-based Philox4x32-10; a = Int64 seed, b = Int64 counter of the element. codegen/cpu/philox.h says which of its words
   RandUniform, RandNormal, RandInt64,
+  Scan,                     ///< running reduction of a (kind and result number: scanImm) from the first point of the section's axes, row-major,
+                            ///< to this one; of equal extremes ArgMax and ArgMin give the last. Only code of a GPU
   Check,                    ///< a; where b (Bool) is false the launch reports `imm` (a Fault) and its results are unspecified
 };
 
@@ -75,7 +77,7 @@ enum class ReduceKind : uint8_t {
   Welford,          ///< three results: mean, m2 (sum of squared deviations), count (as the value's type); an infinity among
                     ///< the values makes mean and m2 NaN wherever it stands
   WelfordCombine,   ///< inputs mean, m2, count; same three results
-  OnlineSoftmax,    ///< two results: max m, and sum of exp(x - m)
+  OnlineSoftmax,    ///< two results: max m, and sum of exp(x - m), unspecified where m is infinite
 };
 
 /// A step of a section's body, carried out once for each point of the iteration space, in order.
@@ -84,6 +86,8 @@ struct Statement {
     Store,      ///< buffer[index] = value (cast to the buffer's type is explicit in the values)
     AtomicAdd,  ///< buffer[index] += value; points may collide
     Reduce,     ///< accumulate `inputs` into reduction `reduction`
+    Accumulate, ///< buffer[index] = `reduce` (Sum, Prod, Max or Min) of value over all outer points, converted to the buffer's type. The
+                ///< index steps along the section's axes only, and nothing in the kernel loads the buffer. Only code of a GPU
   } kind = Kind::Store;
   BufferId buffer = -1;
   SymExpr index;
@@ -93,6 +97,11 @@ struct Statement {
   int32_t reduction = -1;                ///< unique within the kernel; Reduced refers to it
   std::array<ValueId, 3> inputs{-1, -1, -1};
 };
+
+/// Value::imm of a Scan.
+constexpr int64_t scanImm(ReduceKind kind, int result) { return static_cast<int64_t>(kind) | int64_t{result} << 8; }
+constexpr ReduceKind scanKind(int64_t imm) { return static_cast<ReduceKind>(imm & 0xff); }
+constexpr int scanResult(int64_t imm) { return static_cast<int>(imm >> 8); }
 
 struct Axis {
   Symbol symbol;    ///< ranges over 0 <= symbol < extent
@@ -148,6 +157,11 @@ std::string canonicalText(const Kernel& kernel);
 
 /// Whether the kernel can report a Fault.
 bool hasChecks(const Kernel& kernel);
+
+/// Whether only a GPU's code generator carries the kernel out: scans, and accumulation over points.
+bool isForGpu(const Kernel& kernel);
+/// Whether some value of the section is a Scan, so that the order of its axes matters.
+bool hasScan(const Section& section);
 
 std::string_view name(Op op);
 std::string_view name(ReduceKind kind);

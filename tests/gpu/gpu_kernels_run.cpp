@@ -9,7 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "engine/codegen/cpu/math_ulp.h"
+#include "engine/codegen/gpu/ptx.h"
 #include "engine/codegen/gpu/launch_shape.h"
 #include "engine/runtime/gpu/cuda_linker.h"
 #include "engine/runtime/gpu/gpu_kernel.h"
@@ -111,8 +111,10 @@ void expectRandom(const NamedKernel& k, Buffers& buffers) {
   const Op op = k.kernel.sections[0].values.back().op;
   const BufferId out = k.kernel.buffers[1].id;
   const auto seed = static_cast<uint64_t>(*buffers.at<int64_t>(k.kernel.buffers[0].id));
+  const int each = op == Op::RandUniform ? 4 : 2;  // numbers that a block of four words gives
   for (int64_t i = 0; i < buffers.numel(out); ++i) {
-    const auto r = philox(seed, static_cast<uint64_t>(i));
+    auto r = philox(seed, static_cast<uint64_t>(i / each));
+    std::rotate(r.begin(), r.begin() + i % each * (4 / each), r.end());
     const double u0 = (r[0] >> 8) * 0x1p-24, u1 = (r[1] >> 8) * 0x1p-24;
     if (op == Op::RandInt64)
       buffers.at<int64_t>(out)[i] = static_cast<int64_t>(uint64_t{r[1]} << 32 | r[0]);
@@ -204,7 +206,7 @@ std::string checkAccuracy(const Accuracy& a, const fusebox::codegen::gpu::GpuTar
     data.at<float>(x)[k] = k % 2 ? std::bit_cast<float>(bits) : std::ldexp(static_cast<float>(bits % 65536) / 32768.0f - 1.0f, static_cast<int>(bits >> 28) - 8);
   }
   if (std::string problem = launch(**compiled, data, {}, 0); !problem.empty()) return problem;
-  const double bound = fusebox::codegen::cpu::mathUlp(a.op, DType::Float32);
+  const double bound = fusebox::codegen::gpu::deviceUlp(a.op, DType::Float32);
   worst = 0;
   for (int64_t k = 0; k < kCount; ++k) {
     const float in = data.at<float>(x)[k], got = data.at<float>(z)[k];

@@ -230,6 +230,7 @@ Result<std::shared_ptr<CompiledKernel>> OrcJit::compile(const inductor::Kernel& 
   entry->canonical = std::move(canonical);
   entry->symbol = "kernel_" + kernel.name;  // the prefix keeps a kernel named "exp" apart from libm's
   Result<void> done = checkKernel(kernel);
+  if (done && inductor::isForGpu(kernel)) done = fail(ErrorCode::Unsupported, "no CPU code for scans and for accumulation over points", kernel.name);
   if (done) {
     try {
       entry->plan = makePlan(kernel, traits_);

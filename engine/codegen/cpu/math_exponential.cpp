@@ -1,5 +1,7 @@
 #include "engine/codegen/cpu/math_inline.h"
 
+#include <llvm/IR/IntrinsicsNVPTX.h>
+
 /// Exponentials and logarithms. Polynomials are minimax fits (Remez) on the reduced ranges.
 namespace fusebox::codegen::cpu {
 using inductor::Op;
@@ -135,11 +137,33 @@ Value* logInBase(const Lanes& l, Value* x, double factorHigh, double factorLow, 
 
 }  // namespace
 
+namespace {
+
+/// e^x by the GPU's instruction for powers of two, for every x: the integral part of x / ln 2 goes into the exponent as far as normal
+/// numbers reach, what is left over into the instruction.
+Value* deviceExponential(const Lanes& l, Value* x) {
+  auto& ir = l.ir;
+  Value* within = ir.CreateMaxNum(ir.CreateMinNum(x, l.real(x, 88)), l.real(x, -87));
+  Value* magic = l.real(x, 0x1.8p23 + 127);  // pushes the fraction out of the significand and leaves the biased exponent
+  Value* shifted = l.fma(within, l.real(x, 1.44269504088896341), magic);
+  Value* n = ir.CreateFSub(shifted, magic);
+  Value* rest = l.fma(x, l.real(x, 0x1.715476p+0), ir.CreateFNeg(n));
+  rest = l.fma(x, l.real(x, 0x1.4ae0bep-26), rest);
+  Value* scale = l.asFloat(ir.CreateShl(l.bits(shifted), uint64_t{23}), x->getType());
+  return ir.CreateFMul(ir.CreateIntrinsic(llvm::Intrinsic::nvvm_ex2_approx_ftz_f, {}, {rest}), scale);
+}
+
+bool isDeviceFloat(const Lanes& l, Value* x) { return l.target.deviceFunctions && x->getType()->isFloatTy(); }
+
+}  // namespace
+
 Value* exponential(const Lanes& l, Value* x) {
+  if (isDeviceFloat(l, x)) return deviceExponential(l, x);
   return exponentialWithin(l, isDouble(x) ? clamped(l, x, -750, 710) : clamped(l, x, -105, 89));
 }
 
 Value* exponentialWithin(const Lanes& l, Value* x) {
+  if (isDeviceFloat(l, x)) return deviceExponential(l, x);
   const Reduced r = reduceByLn2(l, x);
   return scaleByPower(l, smallExponential(l, r.r), r.n);
 }

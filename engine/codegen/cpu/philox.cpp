@@ -1,5 +1,6 @@
 #include "engine/codegen/cpu/philox.h"
 
+#include <algorithm>
 #include <array>
 
 #include "engine/codegen/cpu/math.h"
@@ -47,11 +48,9 @@ Value* uniform64(const Lanes& l, Value* low, Value* high) {
   return l.ir.CreateFMul(real, l.real(real, 0x1p-53));
 }
 
-}  // namespace
-
-Value* emitRandom(const Lanes& l, Op op, DType type, Value* seed, Value* counter) {
+/// A number of the first words of `r`.
+Value* numberOf(const Lanes& l, Op op, DType type, const Words& r) {
   auto& ir = l.ir;
-  const Words r = philox(l, seed, counter);
   if (op == Op::RandInt64) return joined(l, r[0], r[1]);
   const bool isDouble = type == DType::Float64;
   Value* u0 = isDouble ? uniform64(l, r[0], r[1]) : uniform32(l, r[0]);
@@ -61,6 +60,43 @@ Value* emitRandom(const Lanes& l, Op op, DType type, Value* seed, Value* counter
   Value* radius = l.unary(llvm::Intrinsic::sqrt, ir.CreateFMul(logarithm, l.real(u0, -2)));
   Value* angle = emitMath(l, Op::Cos, {ir.CreateFMul(u1, l.real(u1, 6.283185307179586476925))});
   return ir.CreateFMul(radius, angle);
+}
+
+/// The words from `from` on, first.
+Words from(const Words& r, int from) {
+  Words w = r;
+  std::rotate(w.begin(), w.begin() + from, w.end());
+  return w;
+}
+
+}  // namespace
+
+int randomsPerBlock(Op op, DType type) {
+  const int words = (op == Op::RandUniform ? 1 : 2) * (type == DType::Float64 && op != Op::RandInt64 ? 2 : 1);
+  return 4 / words;
+}
+
+std::vector<Value*> emitRandomBlock(const Lanes& l, Op op, DType type, Value* seed, Value* first) {
+  const int each = randomsPerBlock(op, type);
+  const Words r = philox(l, seed, l.ir.CreateSDiv(first, l.integer(first, each), "", /*isExact=*/true));
+  std::vector<Value*> numbers;
+  for (int i = 0; i < each; ++i) numbers.push_back(numberOf(l, op, type, from(r, i * 4 / each)));
+  return numbers;
+}
+
+Value* emitRandom(const Lanes& l, Op op, DType type, Value* seed, Value* counter) {
+  const int each = randomsPerBlock(op, type);
+  if (each == 1) return numberOf(l, op, type, philox(l, seed, counter));
+  auto& ir = l.ir;
+  const Words r = philox(l, seed, ir.CreateAShr(counter, l.integer(counter, each == 4 ? 2 : 1)));
+  Value* which = ir.CreateAnd(counter, l.integer(counter, each - 1));
+  Words chosen = r;
+  for (int i = 1; i < each; ++i) {
+    Value* here = ir.CreateICmpEQ(which, l.integer(which, i));
+    const Words w = from(r, i * 4 / each);
+    for (size_t k = 0; k < 4; ++k) chosen[k] = ir.CreateSelect(here, w[k], chosen[k]);
+  }
+  return numberOf(l, op, type, chosen);
 }
 
 }  // namespace fusebox::codegen::cpu

@@ -10,8 +10,8 @@ using inductor::ReduceKind;
 using llvm::Type;
 using llvm::Value;
 
-ReductionEmitter::ReductionEmitter(const Lanes& lanes, ReduceKind kind, DType type, bool narrowPosition)
-    : l_(lanes), kind_(kind), type_(type), narrow_(narrowPosition) {}
+ReductionEmitter::ReductionEmitter(const Lanes& lanes, ReduceKind kind, DType type, bool narrowPosition, bool last)
+    : l_(lanes), kind_(kind), type_(type), narrow_(narrowPosition), last_(last) {}
 
 Type* ReductionEmitter::positionType() const { return narrow_ ? l_.ir.getInt32Ty() : l_.ir.getInt64Ty(); }
 
@@ -55,7 +55,7 @@ ReductionState ReductionEmitter::identity(int lanes) const {
     case ReduceKind::ArgMax:
     case ReduceKind::ArgMin:
       state[0] = extreme(kind_ == ReduceKind::ArgMin, lanes);
-      state[1] = l_.integer(state[1], narrow_ ? INT32_MAX : INT64_MAX);  // later than every position
+      state[1] = l_.integer(state[1], last_ ? -1 : narrow_ ? INT32_MAX : INT64_MAX);  // beyond every position that could be equal
       break;
     default: break;
   }
@@ -78,6 +78,7 @@ ReductionState ReductionEmitter::single(llvm::ArrayRef<Value*> inputs, Value* po
     case ReduceKind::ArgMax:
     case ReduceKind::ArgMin: return {inputs[0], position};
     case ReduceKind::WelfordCombine: return {inputs[0], inputs[1], inputs[2]};
+    case ReduceKind::OnlineSoftmax: return {inputs[0], l_.real(inputs[0], 1)};
     default: return {inputs[0]};
   }
 }
@@ -116,7 +117,7 @@ ReductionState ReductionEmitter::combine(const ReductionState& a, const Reductio
 ReductionState ReductionEmitter::argJoin(const ReductionState& a, const ReductionState& b) const {
   auto& ir = l_.ir;
   const bool largest = kind_ == ReduceKind::ArgMax;
-  Value* earlier = ir.CreateICmpSLT(a[1], b[1]);
+  Value* earlier = last_ ? ir.CreateICmpSGT(a[1], b[1]) : ir.CreateICmpSLT(a[1], b[1]);  // of equal ones, a counts
   Value *better, *equal;
   if (graph::isFloatingPoint(type_)) {
     Value* aNan = ir.CreateFCmpUNO(a[0], a[0]);
@@ -169,6 +170,31 @@ ReductionState ReductionEmitter::softmaxStep(const ReductionState& s, Value* x) 
   Value* larger = ir.CreateFCmpOGT(x, s[0]);
   Value* sum = ir.CreateSelect(larger, l_.fma(s[1], e, l_.real(x, 1)), ir.CreateFAdd(s[1], e));
   return {emitMaximum(l_, type_, s[0], x), sum};
+}
+
+ReductionState ReductionEmitter::accumulateAll(const ReductionState& s, llvm::ArrayRef<Value*> inputs, llvm::ArrayRef<Value*> masks) const {
+  auto& ir = l_.ir;
+  Value* none = extreme(false, Lanes::lanesOf(inputs[0]));
+  std::vector<Value*> taken, tops;
+  for (size_t i = 0; i < inputs.size(); ++i) taken.push_back(masks[i] ? ir.CreateSelect(masks[i], inputs[i], none) : inputs[i]);
+  // Pairs, then pairs of those, for maxima and sums alike: no long chain.
+  auto joined = [](std::vector<Value*> list, const auto& join) {
+    while (list.size() > 1) {
+      std::vector<Value*> next;
+      for (size_t i = 0; i < list.size(); i += 2) next.push_back(i + 1 < list.size() ? join(list[i], list[i + 1]) : list[i]);
+      list = std::move(next);
+    }
+    return list.front();
+  };
+  Value* top = joined(taken, [&](Value* a, Value* b) { return emitMaximum(l_, type_, a, b); });
+  top = emitMaximum(l_, type_, s[0], top);
+  // Before the first number everything is -inf, whose differences are NaN.
+  Value* base = ir.CreateSelect(ir.CreateFCmpOEQ(top, none), l_.real(top, 0), top);
+  auto power = [&](Value* v) { return emitMath(l_, Op::Exp, {ir.CreateFSub(v, base)}); };
+  std::vector<Value*> terms;
+  for (Value* v : taken) terms.push_back(power(v));
+  Value* added = joined(terms, [&](Value* a, Value* b) { return ir.CreateFAdd(a, b); });
+  return {top, l_.fma(s[1], power(s[0]), added)};
 }
 
 ReductionState ReductionEmitter::softmaxJoin(const ReductionState& a, const ReductionState& b) const {

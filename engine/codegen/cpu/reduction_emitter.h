@@ -14,23 +14,30 @@ using ReductionState = std::vector<llvm::Value*>;
 class ReductionEmitter {
  public:
   /// `type` is that of the first input. `narrowPosition`: positions fit in 31 bits.
-  ReductionEmitter(const Lanes& lanes, inductor::ReduceKind kind, inductor::DType type, bool narrowPosition);
+  /// `last`: of equal extremes the last one counts, as in scans.
+  ReductionEmitter(const Lanes& lanes, inductor::ReduceKind kind, inductor::DType type, bool narrowPosition, bool last = false);
 
   std::vector<llvm::Type*> componentTypes() const;  ///< scalar types in registers
   ReductionState identity(int lanes) const;
   /// State after taking in `inputs` where `mask` is true (null: everywhere). `position` is used by ArgMax and ArgMin.
   ReductionState accumulate(const ReductionState& state, llvm::ArrayRef<llvm::Value*> inputs, llvm::Value* mask,
                             llvm::Value* position) const;
+  /// OnlineSoftmax: one state that takes in several inputs at once, each where its mask is true (null: everywhere), with one
+  /// exponential for each and one for the state.
+  ReductionState accumulateAll(const ReductionState& state, llvm::ArrayRef<llvm::Value*> inputs, llvm::ArrayRef<llvm::Value*> masks) const;
   ReductionState combine(const ReductionState& a, const ReductionState& b) const;
   /// One scalar state of all lanes.
   ReductionState horizontal(const ReductionState& state) const;
   llvm::Value* result(const ReductionState& state, int number) const;
 
+  /// The state of one input.
+  ReductionState single(llvm::ArrayRef<llvm::Value*> inputs, llvm::Value* position) const;
+
   bool needsPosition() const { return kind_ == inductor::ReduceKind::ArgMax || kind_ == inductor::ReduceKind::ArgMin; }
   llvm::Type* positionType() const;
+  bool takesAll() const { return kind_ == inductor::ReduceKind::OnlineSoftmax; }
 
  private:
-  ReductionState single(llvm::ArrayRef<llvm::Value*> inputs, llvm::Value* position) const;
   ReductionState welfordStep(const ReductionState& state, llvm::Value* x) const;
   ReductionState welfordJoin(const ReductionState& a, const ReductionState& b) const;
   ReductionState softmaxStep(const ReductionState& state, llvm::Value* x) const;
@@ -40,7 +47,7 @@ class ReductionEmitter {
   const Lanes& l_;
   inductor::ReduceKind kind_;
   inductor::DType type_;
-  bool narrow_;
+  bool narrow_, last_;
 };
 
 }  // namespace fusebox::codegen::cpu

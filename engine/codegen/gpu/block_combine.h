@@ -18,11 +18,19 @@ class BlockCombiner {
   /// `states[i]` is the state of the thread's point i.
   std::vector<cpu::ReductionState> combine(const cpu::ReductionEmitter& emitter,
                                            const std::vector<cpu::ReductionState>& states);
+  /// What the threads before this one have together, in order (the identity for the first), and what all of them have. Threads of a point
+  /// must be neighbours (Mapping::pointsFast false).
+  struct Prefix {
+    cpu::ReductionState before, all;
+  };
+  Prefix prefix(const cpu::ReductionEmitter& emitter, const cpu::ReductionState& state);
   llvm::Value* thread() const;
 
  private:
   using State = cpu::ReductionState;
   State acrossLanes(const cpu::ReductionEmitter& emitter, State state, int width);
+  Prefix prefixOfLanes(const cpu::ReductionEmitter& emitter, const State& state, int width);
+  State choose(llvm::Value* condition, const State& a, const State& b);
   State fromLane(const State& state, llvm::Value* lane);
   State acrossWarps(const cpu::ReductionEmitter& emitter, const State& state);
   std::vector<State> acrossRows(const cpu::ReductionEmitter& emitter, const std::vector<State>& states);

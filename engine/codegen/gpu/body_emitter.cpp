@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "engine/codegen/cpu/operations.h"
+#include "engine/codegen/cpu/philox.h"
 #include "engine/codegen/gpu/device_assert.h"
 
 namespace fusebox::codegen::gpu {
@@ -49,6 +50,7 @@ void BodyEmitter::analyse() {
         differs |= set_.overPoints && set_.vector * set_.unroll > 1 && scope_.buffers.at(v.buffer).pointStride;
       // A check must see every group's own condition of being active.
       if (v.op == Op::Check) differs |= set_.unroll > 1;
+      if (v.op == Op::Scan) differs = true;
     }
     varying_[i] = differs;
   }
@@ -89,6 +91,10 @@ void BodyEmitter::emit(ValueId id) {
   Copies made;
   if (v.op == Op::Load) {
     emitLoads(v, isVarying(id), made);
+  } else if (v.op == Op::Scan) {
+    made = onScan(id);
+  } else if (isVarying(id) && sharesRandoms(v)) {
+    emitRandoms(v, made);
   } else {
     const int groups = isVarying(id) ? set_.unroll : 1, neighbours = isVarying(id) ? set_.vector : 1;
     for (int u = 0; u < groups; ++u)
@@ -119,6 +125,23 @@ Value* BodyEmitter::emitOne(const inductor::Value& v, int group, int neighbour) 
   Value* result = cpu::emitOperation(l_, v.op, v.type, operand, args);
   if (!result) throw std::runtime_error(std::string(name(v.op)) + " on " + std::string(graph::name(v.type)));
   return result;
+}
+
+/// Random numbers of neighbouring elements of which one Philox block serves several.
+bool BodyEmitter::sharesRandoms(const inductor::Value& v) const {
+  if ((v.op != Op::RandUniform && v.op != Op::RandNormal && v.op != Op::RandInt64) || !set_.axis || isVarying(v.args[0])) return false;
+  const int each = cpu::randomsPerBlock(v.op, v.type);
+  const inductor::Value& counter = section_.values[static_cast<size_t>(v.args[1])];
+  return each > 1 && set_.vector % each == 0 && counter.op == Op::Index &&
+         isVectorAccess(counter.index, *set_.axis, each, [this](Symbol s) { return section_.indirect.count(s) > 0 || s == *set_.axis; });
+}
+
+void BodyEmitter::emitRandoms(const inductor::Value& v, Copies& out) {
+  const int each = cpu::randomsPerBlock(v.op, v.type);
+  for (int u = 0; u < set_.unroll; ++u)
+    for (int n = 0; n < set_.vector; n += each)
+      for (Value* number : cpu::emitRandomBlock(l_, v.op, v.type, value(v.args[0], u, n), value(v.args[1], u, n)))
+        out.push_back(l_.roundTo(number, v.type));
 }
 
 Value* BodyEmitter::both(Value* a, Value* b) { return !a ? b : !b ? a : l_.ir.CreateAnd(a, b); }
@@ -200,12 +223,11 @@ Value* BodyEmitter::pointer(const BufferSlot& slot, const SymExpr& index, int gr
   return along ? ir.CreateConstGEP1_64(element, address, static_cast<uint64_t>(int64_t{along})) : address;
 }
 
-bool BodyEmitter::isVector(const BufferSlot& slot, const SymExpr& index) const {
-  if (set_.vector == 1 || slot.pointStride) return false;
-  const int64_t bytes = std::min<int64_t>(16, int64_t{set_.vector} * graph::elementSize(slot.buffer->dtype));
+bool BodyEmitter::isVector(const BufferSlot& slot, const SymExpr& index, const Symbol* axis, int width) const {
+  if (!axis || width == 1 || slot.pointStride) return false;
+  const int64_t bytes = std::min<int64_t>(16, int64_t{width} * graph::elementSize(slot.buffer->dtype));
   if (slot.alignment % bytes != 0) return false;
-  return isVectorAccess(index, *set_.axis, set_.vector,
-                        [this](Symbol s) { return section_.indirect.count(s) > 0 || s == *set_.axis; });
+  return isVectorAccess(index, *axis, width, [&](Symbol s) { return section_.indirect.count(s) > 0 || s == *axis; });
 }
 
 Value* BodyEmitter::load(const BufferSlot& slot, Type* type, Value* address, int64_t align) {
@@ -220,24 +242,38 @@ Value* BodyEmitter::fromMemory(const BufferSlot& slot, Value* stored, DType type
   return cpu::emitCast(l_, l_.fromStorage(stored, from), from, type);
 }
 
-/// The elements of one group in accesses of 16 bytes; false where they are not consecutive.
+/// `count` neighbouring elements from `first` on, in accesses of 16 bytes.
+std::vector<Value*> BodyEmitter::takeVector(const BufferSlot& slot, Value* first, int count, DType type) {
+  auto& ir = l_.ir;
+  Type* element = l_.storage(slot.buffer->dtype);
+  const int size = graph::elementSize(slot.buffer->dtype), width = std::min(count, 16 / size);
+  std::vector<Value*> parts, taken;
+  for (int at = 0; at < count; at += width)
+    parts.push_back(load(slot, cpu::Lanes::widened(element, width),
+                         at ? ir.CreateConstGEP1_64(element, first, static_cast<uint64_t>(at)) : first, int64_t{width} * size));
+  for (Value* part : parts)
+    for (int n = 0; n < width; ++n)
+      taken.push_back(fromMemory(slot, width == 1 ? part : ir.CreateExtractElement(part, static_cast<uint64_t>(n)), type));
+  return taken;
+}
+
+/// The elements of one group; false where they are not consecutive.
 bool BodyEmitter::loadVector(const inductor::Value& v, int group, Copies& out) {
   const BufferSlot& slot = scope_.buffers.at(v.buffer);
   if (v.mask >= 0 || !isVector(slot, v.index)) return false;
-  auto& ir = l_.ir;
-  Type* element = l_.storage(slot.buffer->dtype);
-  const int size = graph::elementSize(slot.buffer->dtype);
-  const int width = std::min(set_.vector, 16 / size);
-  Value* first = pointer(slot, v.index, group, 0);
-  std::vector<Value*> parts;
-  for (int at = 0; at < set_.vector; at += width)
-    parts.push_back(load(slot, cpu::Lanes::widened(element, width),
-                         at ? ir.CreateConstGEP1_64(element, first, static_cast<uint64_t>(at)) : first,
-                         int64_t{width} * size));
-  for (Value* part : parts)
-    for (int n = 0; n < width; ++n)
-      out.push_back(
-          fromMemory(slot, width == 1 ? part : ir.CreateExtractElement(part, static_cast<uint64_t>(n)), v.type));
+  for (Value* taken : takeVector(slot, pointer(slot, v.index, group, 0), set_.vector, v.type)) out.push_back(taken);
+  return true;
+}
+
+/// The elements of all groups where those of one neighbour are consecutive: what is read along one axis is used along the other.
+bool BodyEmitter::loadAcross(const inductor::Value& v, Copies& out) {
+  const BufferSlot& slot = scope_.buffers.at(v.buffer);
+  if (v.mask >= 0 || !isAcross(slot, v.index)) return false;
+  out.resize(static_cast<size_t>(set_.unroll * set_.vector));
+  for (int n = 0; n < set_.vector; ++n) {
+    const std::vector<Value*> taken = takeVector(slot, pointer(slot, v.index, 0, n), set_.unroll, v.type);
+    for (int u = 0; u < set_.unroll; ++u) out[static_cast<size_t>(u * set_.vector + n)] = taken[static_cast<size_t>(u)];
+  }
   return true;
 }
 
@@ -282,6 +318,7 @@ void BodyEmitter::emitLoads(const inductor::Value& v, bool varying, Copies& out)
     return loaded != section_.indirect.end() ? isVarying(loaded->second) : set_.axis && s == *set_.axis;
   };
   const bool shared = v.mask < 0 && !slot.pointStride && !cpu::dependsOn(v.index, acrossNeighbours);
+  if (!shared && !isVector(slot, v.index) && loadAcross(v, out)) return;
   for (int u = 0; u < set_.unroll; ++u) {
     if (shared) {
       out.insert(out.end(), static_cast<size_t>(set_.vector), one(u, 0));
@@ -297,24 +334,30 @@ Value* BodyEmitter::toMemory(const inductor::Statement& s, const BufferSlot& slo
   return l_.toStorage(cpu::emitCast(l_, value(s.value, group, neighbour), from, to), to);
 }
 
-void BodyEmitter::storeVector(const inductor::Statement& s, const BufferSlot& slot, int group) {
+void BodyEmitter::putVector(const BufferSlot& slot, Value* first, const std::vector<Value*>& elements) {
   auto& ir = l_.ir;
   Type* element = l_.storage(slot.buffer->dtype);
-  const int size = graph::elementSize(slot.buffer->dtype);
-  const int width = std::min(set_.vector, 16 / size);
+  const int count = static_cast<int>(elements.size()), size = graph::elementSize(slot.buffer->dtype), width = std::min(count, 16 / size);
+  for (int at = 0; at < count; at += width) {
+    Value* part = width == 1 ? elements[static_cast<size_t>(at)] : llvm::PoisonValue::get(cpu::Lanes::widened(element, width));
+    for (int n = 0; n < width && width > 1; ++n)
+      part = ir.CreateInsertElement(part, elements[static_cast<size_t>(at + n)], static_cast<uint64_t>(n));
+    ir.CreateAlignedStore(part, at ? ir.CreateConstGEP1_64(element, first, static_cast<uint64_t>(at)) : first,
+                          llvm::Align(static_cast<uint64_t>(width * size)));
+  }
+}
+
+void BodyEmitter::storeVector(const inductor::Statement& s, const BufferSlot& slot, int group) {
   std::vector<Value*> elements;
   for (int n = 0; n < set_.vector; ++n) elements.push_back(toMemory(s, slot, group, n));
-  when(set_.active[static_cast<size_t>(group)], [&] {
-    Value* first = pointer(slot, s.index, group, 0);
-    for (int at = 0; at < set_.vector; at += width) {
-      Value* part =
-          width == 1 ? elements[static_cast<size_t>(at)] : llvm::PoisonValue::get(cpu::Lanes::widened(element, width));
-      for (int n = 0; n < width && width > 1; ++n)
-        part = ir.CreateInsertElement(part, elements[static_cast<size_t>(at + n)], static_cast<uint64_t>(n));
-      ir.CreateAlignedStore(part, at ? ir.CreateConstGEP1_64(element, first, static_cast<uint64_t>(at)) : first,
-                            llvm::Align(static_cast<uint64_t>(width * size)));
-    }
-  });
+  when(set_.active[static_cast<size_t>(group)], [&] { putVector(slot, pointer(slot, s.index, group, 0), elements); });
+}
+
+/// Groups that are neighbours exist together.
+void BodyEmitter::storeAcross(const inductor::Statement& s, const BufferSlot& slot, int neighbour) {
+  std::vector<Value*> elements;
+  for (int u = 0; u < set_.unroll; ++u) elements.push_back(toMemory(s, slot, u, neighbour));
+  when(set_.active[0], [&] { putVector(slot, pointer(slot, s.index, 0, neighbour), elements); });
 }
 
 void BodyEmitter::store(const inductor::Statement& s) {
@@ -327,6 +370,10 @@ void BodyEmitter::store(const inductor::Statement& s) {
   for (Symbol symbol : s.index.symbols())
     if (const auto loaded = section_.indirect.find(symbol); loaded != section_.indirect.end()) emit(loaded->second);
   const bool wholeVector = !isAtomic && s.mask < 0 && isVector(slot, s.index);
+  if (!isAtomic && !wholeVector && s.mask < 0 && isAcross(slot, s.index)) {
+    for (int n = 0; n < set_.vector; ++n) storeAcross(s, slot, n);
+    return;
+  }
   for (int u = 0; u < set_.unroll; ++u) {
     if (wholeVector) {
       storeVector(s, slot, u);

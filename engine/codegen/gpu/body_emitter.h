@@ -38,6 +38,8 @@ struct Scope {
 struct Instances {
   int unroll = 1, vector = 1;
   const inductor::Symbol* axis = nullptr;  ///< the neighbours' axis; null for vector 1
+  /// Groups are neighbours too, along this axis, and the first of them stands at a multiple of `unroll`; null: they are not.
+  const inductor::Symbol* groupAxis = nullptr;
   bool overPoints = false;                 ///< neighbours are outer points
   std::vector<SymbolValues> symbols;       ///< of each group: axes, i64; `axis` for its first neighbour
   std::vector<llvm::Value*> active;        ///< of each group: whether it may have effects; null: always
@@ -49,6 +51,9 @@ class BodyEmitter {
  public:
   BodyEmitter(const cpu::Lanes& lanes, const Scope& scope, const inductor::Section& section,
               const Instances& instances);
+
+  /// Gives a Scan's values, one for each instance in order of groups, from what it reads (`value`).
+  std::function<std::vector<llvm::Value*>(inductor::ValueId scan)> onScan;
 
   /// Starts every load that depends on nothing else, so that they run at once.
   void loadAhead();
@@ -67,7 +72,12 @@ class BodyEmitter {
   void emitLoads(const inductor::Value& v, bool varying, Copies& out);
   llvm::Value* loadMasked(const inductor::Value& v, int group, int neighbour);
   bool loadVector(const inductor::Value& v, int group, Copies& out);
-  bool isVector(const BufferSlot& slot, const inductor::SymExpr& index) const;
+  void emitRandoms(const inductor::Value& v, Copies& out);
+  bool loadAcross(const inductor::Value& v, Copies& out);
+  bool isVector(const BufferSlot& slot, const inductor::SymExpr& index, const inductor::Symbol* axis, int width) const;
+  bool isVector(const BufferSlot& slot, const inductor::SymExpr& index) const { return isVector(slot, index, set_.axis, set_.vector); }
+  bool isAcross(const BufferSlot& slot, const inductor::SymExpr& index) const { return isVector(slot, index, set_.groupAxis, set_.unroll); }
+  bool sharesRandoms(const inductor::Value& v) const;
   llvm::Value* symbolValue(inductor::Symbol s, int group, int neighbour);
   llvm::Value* indexValue(const inductor::SymExpr& expr, int group, int neighbour);
   llvm::Value* pointer(const BufferSlot& slot, const inductor::SymExpr& index, int group, int neighbour,
@@ -76,6 +86,9 @@ class BodyEmitter {
   llvm::Value* fromMemory(const BufferSlot& slot, llvm::Value* stored, inductor::DType type);
   llvm::Value* toMemory(const inductor::Statement& s, const BufferSlot& slot, int group, int neighbour);
   void storeVector(const inductor::Statement& s, const BufferSlot& slot, int group);
+  void storeAcross(const inductor::Statement& s, const BufferSlot& slot, int neighbour);
+  void putVector(const BufferSlot& slot, llvm::Value* first, const std::vector<llvm::Value*>& elements);
+  std::vector<llvm::Value*> takeVector(const BufferSlot& slot, llvm::Value* first, int count, inductor::DType type);
   void atomicAdd(const BufferSlot& slot, llvm::Value* pointer, llvm::Value* added);
   /// Emits `work` for when `condition` holds (null: always).
   void when(llvm::Value* condition, const std::function<void()>& work);

@@ -5,6 +5,7 @@
 #include "engine/codegen/cpu/batch_math.h"
 #include "engine/codegen/cpu/math.h"
 #include "engine/codegen/cpu/math_inline.h"
+#include "engine/codegen/cpu/math_ulp.h"
 #include "engine/codegen/gpu/ptx.h"
 
 namespace fusebox::codegen::gpu {
@@ -240,6 +241,11 @@ bool hasDeviceCode(Op op, DType type) {
     default:
       return true;
   }
+}
+
+double deviceUlp(Op op, DType type) {
+  const bool exponential = op == Op::Exp || op == Op::Sigmoid || op == Op::Sinh || op == Op::Cosh;
+  return cpu::mathUlp(op, type) + (exponential && type == DType::Float32 ? 1 : 0);
 }
 
 void defineDeviceMath(llvm::Module& module, const cpu::TargetTraits& traits) {

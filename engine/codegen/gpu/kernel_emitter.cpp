@@ -41,13 +41,17 @@ KernelEmitter::KernelEmitter(const Plan& plan, const Phase& phase, llvm::Module&
   makeFunction(name);
   bindArguments(aligned);
   bindThread();
+  if (phase_.walks) return;  // emitWalk() binds points, one group after another
+  bindPoints(ir_.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x, {}, {}));
   bindScratch();
 }
+
+bool KernelEmitter::isArgument(const inductor::KernelBuffer& b) const { return b.role != BufferRole::Scratch && plan_.inWork.count(b.id) == 0; }
 
 void KernelEmitter::makeFunction(const std::string& name) {
   std::vector<llvm::Type*> types;
   for (const auto& b : plan_.kernel.buffers)
-    if (b.role != BufferRole::Scratch) types.push_back(ir_.getPtrTy(kGlobal));
+    if (isArgument(b)) types.push_back(ir_.getPtrTy(kGlobal));
   if (!(plan_.workBytes == SymExpr(0))) types.push_back(ir_.getPtrTy(kGlobal));
   types.insert(types.end(), plan_.kernel.sizeSymbols.size(), ir_.getInt64Ty());
   function_ = llvm::Function::Create(llvm::FunctionType::get(ir_.getVoidTy(), types, false),
@@ -75,11 +79,12 @@ void KernelEmitter::bindArguments(bool aligned) {
     slot.buffer = &b;
     slot.alignment = alignmentOf(b, aligned);
     slot.isInvariant = b.role == BufferRole::Input && !written.count(b.id);
-    if (b.role != BufferRole::Scratch) slot.base = function_->getArg(position++);
+    if (isArgument(b)) slot.base = function_->getArg(position++);
     scope_.buffers[b.id] = slot;
   }
   if (!(plan_.workBytes == SymExpr(0))) work_ = function_->getArg(position++);
   for (Symbol s : plan_.kernel.sizeSymbols) scope_.symbols[s.id] = function_->getArg(position++);
+  for (const auto& [id, at] : plan_.inWork) scope_.buffers.at(id).base = ir_.CreateGEP(ir_.getInt8Ty(), work_, scalar(at));
 }
 
 Value* KernelEmitter::scalar(const SymExpr& expr) {
@@ -105,27 +110,31 @@ void KernelEmitter::decompose(Value* number, const std::vector<Axis>& axes, cons
   }
 }
 
-/// Which points this thread has, and where it stands among those that share them.
+/// Where this thread stands in its block.
 void KernelEmitter::bindThread() {
   const Mapping& map = phase_.map;
   auto u32 = [&](int64_t v) { return ir_.getInt32(static_cast<uint32_t>(v)); };
   Value* thread = combiner_.thread();
-  Value* block = ir_.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x, {}, {});
-  Value* side = thread;
+  side_ = thread;
   inner_ = u32(0);
   if (map.inner > 1) {
     const int fast = map.pointsFast ? map.points : map.inner;
     Value* low = ir_.CreateURem(thread, u32(fast));
     Value* high = ir_.CreateUDiv(thread, u32(fast));
-    side = map.pointsFast ? low : high;
+    side_ = map.pointsFast ? low : high;
     inner_ = map.pointsFast ? high : low;
     isFirst_ = ir_.CreateICmpEQ(inner_, u32(0));
   }
+}
+
+/// Which points this thread has in the group of points number `block`, an i32 (in a Chunk phase together with the chunk).
+void KernelEmitter::bindPoints(Value* block) {
+  const Mapping& map = phase_.map;
+  if (map.tileFast) return bindTile(block);
   const SymExpr vectors = plan_.vectors(map);
   const SymExpr perBlock(map.vectorsPerBlock());
   if (phase_.kind == Phase::Kind::Chunk) {
-    Value* blocks =
-        ir_.CreateTrunc(scalar(graph::floorDiv(vectors + perBlock - SymExpr(1), perBlock)), ir_.getInt32Ty());
+    Value* blocks = ir_.CreateTrunc(scalar(plan_.blocksOver(map)), ir_.getInt32Ty());
     chunk_ = ir_.CreateZExt(ir_.CreateUDiv(block, blocks), ir_.getInt64Ty());
     block = ir_.CreateURem(block, blocks);
   }
@@ -134,7 +143,7 @@ void KernelEmitter::bindThread() {
   Value* count = ir_.CreateTrunc(scalar(vectors), type);
   Value* base = ir_.CreateMul(ir_.CreateZExt(block, type),
                               llvm::ConstantInt::get(type, static_cast<uint64_t>(map.vectorsPerBlock())));
-  base = ir_.CreateAdd(base, ir_.CreateZExt(side, type));
+  base = ir_.CreateAdd(base, ir_.CreateZExt(side_, type));
   const auto known = vectors.maybeConstant();
   const bool exact = known && *known % map.vectorsPerBlock() == 0;
   for (int u = 0; u < map.unroll; ++u) {
@@ -149,6 +158,48 @@ void KernelEmitter::bindThread() {
     outer_.emplace_back();
     decompose(number, plan_.kernel.outer, plan_.outerOrder, plan_.vectorAxis, map.vector,
               map.unroll == 1 ? scope_.symbols : outer_.back());
+    isInside_.push_back(inside);
+  }
+}
+
+/// Rectangles: of a warp 4 threads lie side by side along the vector axis, 8 along the other one, so that with 16 bytes a thread what
+/// is accessed along the one comes in pieces of 64 bytes, along the other of 128.
+void KernelEmitter::bindTile(Value* block) {
+  constexpr int kLanesFast = 4, kLanesCross = 8;
+  const Mapping& map = phase_.map;
+  auto *i32 = ir_.getInt32Ty(), *i64 = ir_.getInt64Ty();
+  auto u32 = [&](int v) { return ir_.getInt32(static_cast<uint32_t>(v)); };
+  Value *lane = ir_.CreateAnd(combiner_.thread(), u32(31)), *warp = ir_.CreateLShr(combiner_.thread(), u32(5));
+  const int warpsFast = map.tileFast / kLanesFast;
+  auto inTile = [&](Value* ofWarp, int lanes, Value* ofLane) { return ir_.CreateAdd(ir_.CreateMul(ofWarp, u32(lanes)), ofLane); };
+  Value* fast = inTile(ir_.CreateURem(warp, u32(warpsFast)), kLanesFast, ir_.CreateURem(lane, u32(kLanesFast)));
+  Value* cross = inTile(ir_.CreateUDiv(warp, u32(warpsFast)), kLanesCross, ir_.CreateUDiv(lane, u32(kLanesFast)));
+  Value* inside = nullptr;
+  // The first element along `axis`, of which the tile has `threads` times `each`; takes the tile's number off `block`.
+  auto place = [&](int axis, int threads, int each, Value* thread) -> Value* {
+    const SymExpr& extent = plan_.kernel.outer[static_cast<size_t>(axis)].extent;
+    Value* tiles = ir_.CreateTrunc(scalar(graph::floorDiv(extent + SymExpr(threads * each - 1), SymExpr(threads * each))), i32);
+    Value* number = ir_.CreateAdd(ir_.CreateMul(ir_.CreateURem(block, tiles), u32(threads)), thread);
+    block = ir_.CreateUDiv(block, tiles);
+    const auto known = extent.maybeConstant();
+    if (!known || *known % (threads * each) != 0) {  // what lies beyond repeats the last one, without effects
+      Value* count = ir_.CreateTrunc(scalar(graph::floorDiv(extent, SymExpr(each))), i32);
+      Value* within = ir_.CreateICmpULT(number, count);
+      number = ir_.CreateSelect(within, number, ir_.CreateSub(count, u32(1)));
+      inside = both(inside, within);
+    }
+    return ir_.CreateMul(ir_.CreateZExt(number, i64), ir_.getInt64(static_cast<uint64_t>(each)), "", true, true);
+  };
+  scope_.symbols[plan_.kernel.outer[static_cast<size_t>(plan_.vectorAxis)].symbol.id] = place(plan_.vectorAxis, map.tileFast, map.vector, fast);
+  Value* first = place(plan_.crossAxis, map.points / map.tileFast, map.unroll, cross);
+  std::vector<int> others;
+  for (int axis : plan_.outerOrder)
+    if (axis != plan_.vectorAxis && axis != plan_.crossAxis) others.push_back(axis);
+  decompose(block, plan_.kernel.outer, others, -1, 1, scope_.symbols);
+  point_ = ir_.getInt64(0);  // kernels with scratch buffers are not laid out so
+  for (int u = 0; u < map.unroll; ++u) {
+    outer_.emplace_back();
+    outer_.back()[plan_.kernel.outer[static_cast<size_t>(plan_.crossAxis)].symbol.id] = ir_.CreateAdd(first, ir_.getInt64(static_cast<uint64_t>(u)), "", true, true);
     isInside_.push_back(inside);
   }
 }
@@ -243,7 +294,7 @@ void KernelEmitter::emitFinish() {
 llvm::Function* KernelEmitter::emit() {
   switch (phase_.kind) {
     case Phase::Kind::Whole:
-      emitWhole();
+      phase_.walks ? emitWalk() : emitWhole();
       break;
     case Phase::Kind::Chunk:
       emitChunk();

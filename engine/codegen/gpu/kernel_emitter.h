@@ -28,9 +28,12 @@ class KernelEmitter {
     cpu::ReductionEmitter emitter;
   };
 
+  bool isArgument(const inductor::KernelBuffer& buffer) const;
   void makeFunction(const std::string& name);
   void bindArguments(bool aligned);
   void bindThread();
+  void bindPoints(llvm::Value* block);
+  void bindTile(llvm::Value* block);
   void bindScratch();
   llvm::Value* scalar(const inductor::SymExpr& expr);
   /// Splits `number` into the values of axes; the last of `order` runs fastest. `vector` neighbours along `vectorAxis`
@@ -42,6 +45,11 @@ class KernelEmitter {
 
   std::vector<SectionReduction> reductionsOf(int section) const;
   void emitWhole();
+  void emitWalk();
+  void storeAcross();
+  /// The statements of Plan::across as reductions.
+  cpu::ReductionEmitter acrossEmitter(const AcrossPlace& place) const;
+  void accumulateAcross(int section, const inductor::Statement& statement, BodyEmitter& body, const Instances& set);
   void emitChunk();
   void emitFinish();
   void bindEarlierResults(int first, int last);
@@ -51,8 +59,26 @@ class KernelEmitter {
   States emitLoops(int section, llvm::Value* from, llvm::Value* to, bool exact);
   Values emitIteration(int section, llvm::Value* base, llvm::Value* to, bool exact, const Values& carried);
   Values accumulate(int section, const Instances& set, const std::vector<llvm::Value*>& counted, const Values& carried);
+  void takeAll(int section, const cpu::ReductionEmitter& emitter, const inductor::Statement& statement, BodyEmitter& body, const Instances& set,
+               const std::vector<llvm::Value*>& counted, Values& states, size_t& at);
   States joinInstances(int section, const Instances& set, const Values& carried);
-  int accumulators(int section) const;
+  /// Running states of a reduction in one thread: one for each instance, so that none waits for another, or one for each point.
+  struct Grid {
+    int unroll, vector;
+    int count() const { return unroll * vector; }
+  };
+  Grid statesOf(int section, const cpu::ReductionEmitter& emitter) const;
+  Values identities(int section) const;
+  /// A running reduction along a section: what it has come to, for each point of the thread.
+  struct ScanState {
+    inductor::ReduceKind kind;
+    inductor::ValueId input;
+    cpu::ReductionEmitter emitter;
+    std::vector<cpu::ReductionState> carry, results;  ///< results: by instance, once they are there
+  };
+  std::vector<ScanState> scansOf(int section) const;
+  Values scanned(int section, inductor::ValueId id, BodyEmitter& body, const Instances& set, std::vector<ScanState>& scans);
+  void advance(int section, ScanState& scan, BodyEmitter& body, const Instances& set);
   Instances shapeOf(int section) const;
   void bindResults(int section, const States& states);
   bool needsBarrier(int section) const;
@@ -65,7 +91,7 @@ class KernelEmitter {
 
   /// A loop over [from, to) by `step` that carries values: `body` gets the position and the values so far, and gives the
   /// next ones. Returns the last values (`initial` where no turn is taken); goes on behind the loop.
-  Values carriedLoop(llvm::Value* from, llvm::Value* to, int64_t step, const Values& initial,
+  Values carriedLoop(llvm::Value* from, llvm::Value* to, llvm::Value* step, const Values& initial,
                      const std::function<Values(llvm::Value* at, const Values& carried)>& body);
 
   const Plan& plan_;
@@ -80,7 +106,9 @@ class KernelEmitter {
   llvm::Value* work_ = nullptr;
   llvm::Value* inner_ = nullptr;        ///< i32: this thread among those that share a point
   llvm::Value* isFirst_ = nullptr;      ///< of those; null where it is alone
+  llvm::Value* side_ = nullptr;         ///< i32: which of the block's vectors of points
   llvm::Value* chunk_ = nullptr;        ///< i64
+  std::vector<Values> across_;          ///< by Plan::across, instance: what this thread has accumulated over points so far
   llvm::Value* point_ = nullptr;        ///< i64: number of the thread's first point
   std::vector<SymbolValues> outer_;     ///< axes of the points, by group; in the scope where there is one group
   std::vector<llvm::Value*> isInside_;  ///< whether a group exists; null: always

@@ -12,12 +12,13 @@ namespace {
 
 constexpr size_t kMost = 6;
 constexpr int kThreadsOfMultiprocessor = 2048;
+constexpr int kWalkingFew = 1536;  // threads with few registers each
 
 /// What distinguishes two plans for the device.
 std::string fingerprint(const Plan& plan, const LaunchShape& shape) {
   std::string text = std::to_string(shape.resident);
   for (const Phase& phase : plan.phases)
-    text += fmt::format(";{}/{}/{}/{}/{}", phase.map.points, phase.map.inner, phase.map.vector, phase.map.unroll, phase.blocks.str());
+    text += fmt::format(";{}/{}/{}/{}/{}", phase.map.points, phase.map.inner, phase.map.vector, phase.map.unroll, phase.blocks.str()) + (phase.map.tileFast ? "t" : "");
   for (const SectionPlan& section : plan.sections)
     text += fmt::format(";{}/{}/{}/{}", section.vector, section.unroll, section.whole, section.chunk.str());
   return text;
@@ -42,12 +43,14 @@ std::vector<LaunchShape> candidateShapes(const inductor::Kernel& kernel, const G
   const int threads = rules.phases.front().map.threads();
   const int full = std::max(1, kThreadsOfMultiprocessor / std::max(1, threads));
   std::vector<LaunchShape> wanted;
-  if (rules.isPhased())
+  if (rules.phases.front().walks)
+    wanted = {{}, {1, 0, 0, 0}, {1, 0, 0, std::max(1, kWalkingFew / (2 * threads))}, {0, 0, 0, std::max(1, kWalkingFew / threads)}, {0, 0, -1, 0}, {-1, 0, 0, 0}};
+  else if (rules.isPhased())
     wanted = {{}, {0, 0, 1, 0}, {0, 0, 2, 0}, {1, 0, 0, 0}, {1, 0, 1, 0}, {0, 1, 1, 0}, {0, 0, -1, 0}};
   else if (rules.phases.front().map.inner == 1)
     wanted = {{}, {0, 0, 0, std::max(1, full * 5 / 8)}, {1, 0, 0, 0}, {0, -1, 0, 0}, {0, 1, 0, 0}, {0, 1, 0, std::max(1, full / 2)}, {-1, 0, 0, 0}};
   else
-    wanted = {{}, {-1, 0, 0, 0}, {1, 0, 0, 0}, {0, 0, 0, std::max(1, full * 3 / 4)}, {-1, 1, 0, 0}, {-2, 0, 0, 0}, {0, 1, 0, 0}};
+    wanted = {{}, {-1, 0, 0, 0}, {1, 0, 0, 0}, {0, 0, 0, std::max(1, full * 3 / 4)}, {0, -1, 0, 0}, {-1, 1, 0, 0}, {-2, 0, 0, 0}, {0, 1, 0, 0}};
   std::vector<LaunchShape> made;
   std::set<std::string> seen;
   for (const LaunchShape& shape : wanted)

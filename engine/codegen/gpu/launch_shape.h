@@ -13,7 +13,7 @@ namespace fusebox::codegen::gpu {
 struct LaunchShape {
   int threads = 0;   ///< threads of a block: side by side over points, or sharing a point's inner work
   int work = 0;      ///< what one thread carries out at once
-  int chunks = 0;    ///< blocks that share the inner work of a point, where the rules divide it
+  int chunks = 0;    ///< blocks that share the inner work of a point, where the rules divide it; that walk over points, where they do
   int resident = 0;  ///< blocks that a multiprocessor is to hold at the same time, at the expense of registers; 0: as it comes
 
   bool operator==(const LaunchShape&) const = default;

@@ -96,7 +96,7 @@ KernelEmitter::States KernelEmitter::combinePartials(int section) {
   if (initial.empty()) return {};
   Value* from = ir_.CreateZExt(inner_, ir_.getInt64Ty());
   Value* to = scalar(plan_.chunks(section));
-  const Values sums = carriedLoop(from, to, phase_.map.inner, initial, [&](Value* chunk, const Values& carried) {
+  const Values sums = carriedLoop(from, to, ir_.getInt64(static_cast<uint64_t>(phase_.map.inner)), initial, [&](Value* chunk, const Values& carried) {
     Values next;
     auto value = carried.begin();
     for (size_t r = 0; r < reductions.size(); ++r) {

@@ -6,6 +6,8 @@
 #include "engine/codegen/cpu/index_emitter.h"
 #include "engine/codegen/cpu/normalise.h"
 #include "engine/codegen/cpu/plan.h"
+#include "engine/codegen/gpu/online_softmax.h"
+#include "engine/codegen/gpu/plan_across.h"
 #include "engine/codegen/gpu/plan_axes.h"
 
 namespace fusebox::codegen::gpu {
@@ -29,9 +31,6 @@ bool hasReduction(const Section& s) {
                      [](const Statement& st) { return st.kind == Statement::Kind::Reduce; });
 }
 
-SymExpr ceilDiv(const SymExpr& a, const SymExpr& b) { return graph::floorDiv(a + b - SymExpr(1), b); }
-
-SymExpr aligned(const SymExpr& bytes) { return graph::floorDiv(bytes + SymExpr(255), SymExpr(256)) * SymExpr(256); }
 
 /// Launches of a kernel whose points are too few to fill the device: chunks of each section with axes, then what
 /// follows it.
@@ -70,7 +69,7 @@ void placeStates(Plan& plan) {
   const SymExpr points = plan.points();
   auto place = [&](const SymExpr& bytes) {
     const SymExpr at = plan.workBytes;
-    plan.workBytes += aligned(bytes);
+    plan.workBytes += wholeLines(bytes);
     return at;
   };
   for (size_t s = 0; s < plan.kernel.sections.size(); ++s) {
@@ -105,7 +104,7 @@ void placeScratch(Plan& plan) {
       plan.sharedBytes += (bytes.constant() * map.vectorsPerBlock() * map.vector + 15) / 16 * 16;
     } else {
       plan.scratch.push_back(plan.workBytes);
-      plan.workBytes += aligned(bytes * plan.points());
+      plan.workBytes += wholeLines(bytes * plan.points());
     }
   }
 }
@@ -124,6 +123,10 @@ void estimate(Plan& plan) {
 }
 
 }  // namespace
+
+SymExpr ceilDiv(const SymExpr& a, const SymExpr& b) { return graph::floorDiv(a + b - SymExpr(1), b); }
+
+SymExpr wholeLines(const SymExpr& bytes) { return ceilDiv(bytes, SymExpr(256)) * SymExpr(256); }
 
 size_t componentCount(ReduceKind kind) {
   switch (kind) {
@@ -153,6 +156,17 @@ SymExpr Plan::vectors(const Mapping& map) const {
   return n;
 }
 
+SymExpr Plan::blocksOver(const Mapping& map) const {
+  if (map.tileFast == 0) return ceilDiv(vectors(map), SymExpr(map.vectorsPerBlock()));
+  SymExpr blocks(1);
+  for (size_t i = 0; i < kernel.outer.size(); ++i) {
+    const int axis = static_cast<int>(i);
+    const int side = axis == vectorAxis ? map.tileFast * map.vector : axis == crossAxis ? map.points / map.tileFast * map.unroll : 1;
+    blocks *= ceilDiv(kernel.outer[i].extent, SymExpr(side));
+  }
+  return blocks;
+}
+
 SymExpr Plan::sectionVectors(int section) const {
   const SectionPlan& p = sections[static_cast<size_t>(section)];
   return graph::floorDiv(p.points, SymExpr(p.vector));
@@ -176,10 +190,11 @@ int64_t alignmentOf(const KernelBuffer& buffer, bool isAligned) {
   return isAligned ? 16 : graph::elementSize(buffer.dtype);
 }
 
-Plan makePlan(const Kernel& kernel, const GpuTarget& target, bool isAligned, const LaunchShape& shape) {
-  Plan plan;
+namespace {
+
+Plan planFrom(Plan plan, const Kernel& kernel, const GpuTarget& target, bool isAligned, const LaunchShape& shape) {
   plan.resident = shape.resident;
-  plan.kernel = cpu::normalised(kernel);
+  plan.kernel = withOnlineSoftmax(cpu::normalised(kernel));
   const Kernel& k = plan.kernel;
   plan.sections.resize(k.sections.size());
   for (size_t i = 0; i < k.sections.size(); ++i) {
@@ -200,12 +215,26 @@ Plan makePlan(const Kernel& kernel, const GpuTarget& target, bool isAligned, con
   }
   for (Phase& phase : plan.phases) {
     if (phase.kind == Phase::Kind::Finish) phase.map = finishMapping(plan, phase.first - 1);
-    phase.blocks = ceilDiv(plan.vectors(phase.map), SymExpr(phase.map.vectorsPerBlock()));
+    phase.blocks = plan.blocksOver(phase.map);
     if (phase.kind == Phase::Kind::Chunk) phase.blocks *= plan.chunks(phase.first);
   }
   placeScratch(plan);
   estimate(plan);
+  planAcross(plan, target, isAligned, shape);
   return plan;
+}
+
+}  // namespace
+
+Plan makePlan(const Kernel& kernel, const GpuTarget& target, bool isAligned, const LaunchShape& shape) {
+  return planFrom({}, kernel, target, isAligned, shape);
+}
+
+Plan planBehind(const Kernel& kernel, const GpuTarget& target, bool isAligned, std::map<inductor::BufferId, SymExpr> inWork, const SymExpr& workBytes) {
+  Plan plan;
+  plan.inWork = std::move(inWork);
+  plan.workBytes = workBytes;
+  return planFrom(std::move(plan), kernel, target, isAligned, {});
 }
 
 }  // namespace fusebox::codegen::gpu

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <vector>
 
 #include "engine/codegen/gpu/launch_shape.h"
@@ -15,8 +16,11 @@ struct Mapping {
   int points = 1;  ///< threads side by side over points
   int inner = 1;   ///< threads that share a point; a power of two
   int vector = 1;  ///< neighbouring points (along Plan::vectorAxis) that one thread carries out
-  int unroll = 1;  ///< such vectors a thread carries out, `points` vectors apart; 1 where `inner` > 1
+  int unroll = 1;  ///< such vectors a thread carries out, `points` vectors apart (tileFast: neighbours); 1 where `inner` > 1
   bool pointsFast = true;
+  /// Not 0: `points` threads cover a rectangle of Plan::vectorAxis and Plan::crossAxis, so many of them along the former, and a thread's
+  /// `unroll` vectors are neighbours along the latter. What is consecutive along either axis is accessed in whole sectors.
+  int tileFast = 0;
   int threads() const { return points * inner; }
   int vectorsPerBlock() const { return points * unroll; }
 };
@@ -44,6 +48,14 @@ struct Phase {
   int first = 0, last = 0;
   Mapping map;
   inductor::SymExpr blocks = 1;
+  bool walks = false;  ///< Whole: blocks are so few that each walks over several groups of points, `blocks` apart (Plan::across)
+};
+
+/// Where the blocks that walk leave what an Accumulate statement has added up: a byte offset in working memory; element (walker, place
+/// in the section) is at walker * elements of the section + place, walkers being `Phase::blocks` times Mapping::points.
+struct AcrossPlace {
+  int section = 0, statement = 0;
+  inductor::SymExpr partial;
 };
 
 /// Where one component of a reduction's state is kept between launches: byte offsets in working memory, 8 bytes an
@@ -57,10 +69,14 @@ struct Plan {
   inductor::Kernel kernel;      ///< with axes merged and divided
   std::vector<int> outerOrder;  ///< positions in kernel.outer, slowest first: neighbouring points run along the last
   int vectorAxis = -1;          ///< position in kernel.outer of Mapping::vector; the last of outerOrder where inner > 1
+  int crossAxis = -1;           ///< the other axis of Mapping::tileFast
   std::vector<SectionPlan> sections;
   std::vector<Phase> phases;
   std::vector<std::vector<std::vector<StatePlace>>>
       states;                              ///< by section, Reduce statement in order, component; phased only
+  std::vector<AcrossPlace> across;         ///< Accumulate statements in order
+  std::map<inductor::BufferId, inductor::SymExpr> inWork;  ///< inputs that earlier launches left in working memory: byte offsets
+  std::vector<Plan> after;                 ///< kernels launched behind this one, with the same arguments
   bool scratchIsShared = false;            ///< Scratch buffers lie in the block's shared memory, else in working memory
   std::vector<inductor::SymExpr> scratch;  ///< byte offset by position in kernel.buffers (Scratch ones)
   inductor::SymExpr workBytes = 0;         ///< global memory for one launch sequence
@@ -71,6 +87,7 @@ struct Plan {
   bool isPhased() const { return phases.size() > 1; }
   inductor::SymExpr points() const;                     ///< product of the outer extents
   inductor::SymExpr vectors(const Mapping& map) const;  ///< points / map.vector
+  inductor::SymExpr blocksOver(const Mapping& map) const;  ///< that cover all points
   inductor::SymExpr sectionVectors(int section) const;  ///< inner points / vector
   inductor::SymExpr chunks(int section) const;
 };
@@ -79,6 +96,10 @@ size_t componentCount(inductor::ReduceKind kind);
 
 /// `aligned`: every buffer may be taken to begin at a multiple of 16 bytes.
 Plan makePlan(const inductor::Kernel& kernel, const GpuTarget& target, bool aligned, const LaunchShape& shape = {});
+
+/// makePlan for a kernel of Plan::after: `inWork` as there, and working memory from `workBytes` on.
+Plan planBehind(const inductor::Kernel& kernel, const GpuTarget& target, bool aligned, std::map<inductor::BufferId, inductor::SymExpr> inWork,
+                const inductor::SymExpr& workBytes);
 
 /// Whether `index`, read along `axis` in vectors of `width` elements that start at multiples of `width`, is consecutive
 /// in memory and starts at a multiple of `width`.

@@ -4,8 +4,10 @@
 #include <bit>
 #include <cmath>
 #include <numeric>
+#include <stdexcept>
 
 #include "engine/codegen/cpu/index_emitter.h"
+#include "engine/codegen/gpu/plan_across.h"
 
 namespace fusebox::codegen::gpu {
 using inductor::Axis;
@@ -24,6 +26,7 @@ constexpr int kSectorBytes = 32;         // what one access fetches
 constexpr int kPointThreads = 128;
 constexpr int kBlocksPerMultiprocessor = 8;  // that keep one busy
 constexpr int kHeldElements = 96;            // loaded elements a thread may keep in registers
+constexpr int kComfortablyHeld = 64;         // without making the threads of a multiprocessor fewer
 constexpr int64_t kStateSharedBytes = 24 * 1024;
 
 uint64_t natural(double v) { return static_cast<uint64_t>(std::max(1.0, v)); }
@@ -169,6 +172,26 @@ bool reducesWithoutAxes(const Kernel& k) {
   });
 }
 
+bool scans(const Kernel& k) {
+  return std::any_of(k.sections.begin(), k.sections.end(), [](const Section& s) { return inductor::hasScan(s); });
+}
+
+/// Whether sections with loops read a buffer that an earlier one has read: what stays in registers is then read once.
+bool readsAgain(const Kernel& k) {
+  std::vector<inductor::BufferId> seen;
+  for (const Section& s : k.sections) {
+    if (s.axes.empty()) continue;
+    const size_t before = seen.size();
+    for (const auto& v : s.values) {
+      if (v.op != inductor::Op::Load) continue;
+      if (std::find(seen.begin(), seen.begin() + static_cast<std::ptrdiff_t>(before), v.buffer) != seen.begin() + static_cast<std::ptrdiff_t>(before))
+        return true;
+      seen.push_back(v.buffer);
+    }
+  }
+  return false;
+}
+
 int distinctLoads(const Kernel& k) {
   std::vector<inductor::BufferId> seen;
   for (const Section& s : k.sections)
@@ -188,15 +211,21 @@ void chooseUnroll(Plan& plan, const Mapping& map, const LaunchShape& shape) {
   const Kernel& k = plan.kernel;
   const int limit = std::max(1, instanceLimit(k) / map.vector);
   const int held = kHeldElements / distinctLoads(k);
+  const bool again = readsAgain(k);
   for (size_t i = 0; i < plan.sections.size(); ++i) {
     SectionPlan& p = plan.sections[i];
     if (k.sections[i].axes.empty()) continue;
     const auto vectors = plan.sectionVectors(static_cast<int>(i)).maybeConstant();
-    p.unroll = times(std::max(1, std::min(4, limit / p.vector)), shape.work, 1, 16);
+    const int most = p.vector == 1 && map.vector == 1 && !map.pointsFast ? 8 : 4;  // single elements: more of them, for as many bytes under way
+    p.unroll = times(std::max(1, std::min(most, limit / p.vector)), shape.work, 1, 16);
+    if (inductor::hasScan(k.sections[i]) && map.inner > 1) p.unroll = 1;  // each meeting of the threads has all their elements in order
     if (!vectors || *vectors == 0 || !(p.chunk == SymExpr(0))) continue;
     const int64_t rounds = (*vectors + map.inner - 1) / map.inner;
     p.unroll = static_cast<int>(std::min<int64_t>(p.unroll, rounds));
-    if (rounds * p.vector * map.vector <= held && rounds * p.vector <= 64) {
+    const bool fits = rounds * p.vector * map.vector <= held && rounds * p.vector <= 64;
+    const bool worthHolding = shape.work >= 0 || rounds * p.vector <= 16;
+    if (accumulates(k.sections[i]) ? rounds * p.vector <= 2 * kAcrossElements
+                                    : fits && worthHolding && (again || rounds == p.unroll) && (rounds == 1 || !inductor::hasScan(k.sections[i]))) {
       p.whole = true;
       p.unroll = static_cast<int>(rounds);
     }
@@ -216,7 +245,7 @@ void chooseChunks(Plan& plan, const Mapping& map, const GpuTarget& target, const
   constexpr double kSmallestChunk = 4096;
   const Kernel& k = plan.kernel;
   const auto points = plan.points().maybeConstant();
-  if (!points || *points == 0 || reducesWithoutAxes(k)) return;
+  if (!points || *points == 0 || reducesWithoutAxes(k) || accumulates(k) || scans(k) || !plan.inWork.empty()) return;
   const double blocks = static_cast<double>(*points) / (map.vectorsPerBlock() * map.vector);
   if (blocks >= target.multiprocessors) return;
   double largest = 0;
@@ -251,6 +280,11 @@ Mapping mapColumns(Plan& plan, int fast, double innerElements, const GpuTarget& 
   map.points = 32;
   map.inner = static_cast<int>(std::bit_ceil(natural(std::clamp(innerElements / 4, 1.0, 16.0))));
   map.inner = times(map.inner, shape.threads, 1, 32);
+  if (!plan.inWork.empty()) {  // partial results of few columns, in the cache: many threads for short ways
+    map.points = 8;
+    map.inner = 64;
+  }
+  if (scans(k)) map.inner = 1;  // in order, by one thread
   if (map.inner * map.points < kPointThreads) map.points = kPointThreads / map.inner;
   map.vector = vectorWidth(k, all(k), k.outer[static_cast<size_t>(fast)], kVectorBytes, aligned);
   const double points = pointsOf(k.outer);
@@ -264,6 +298,39 @@ Mapping mapColumns(Plan& plan, int fast, double innerElements, const GpuTarget& 
   return map;
 }
 
+/// Elements of the longest section.
+int elementsOfRow(const Plan& plan) {
+  double most = 1;
+  for (const Section& s : plan.kernel.sections) most = std::max(most, pointsOf(s.axes));
+  return static_cast<int>(std::min(most, 1e9));
+}
+
+/// Buffers that are read along rows.
+int rowLoads(const Kernel& k) {
+  std::vector<inductor::BufferId> seen;
+  for (const Section& s : k.sections)
+    for (const auto& v : s.values) {
+      const bool along = v.op == inductor::Op::Load && std::any_of(s.axes.begin(), s.axes.end(), [&](const Axis& a) { return v.index.contains(a.symbol); });
+      if (along && std::find(seen.begin(), seen.end(), v.buffer) == seen.end()) seen.push_back(v.buffer);
+    }
+  return std::max<int>(1, static_cast<int>(seen.size()));
+}
+
+/// Threads for the columns of accumulating sections, each with some of them for good.
+int acrossThreads(const Plan& plan) {
+  int threads = 32;
+  for (size_t i = 0; i < plan.sections.size(); ++i) {
+    if (!accumulates(plan.kernel.sections[i])) continue;
+    const auto vectors = plan.sectionVectors(static_cast<int>(i)).maybeConstant();
+    if (!vectors) throw std::runtime_error("accumulation over points in rows of unknown length");
+    const int64_t each = std::max(1, kAcrossElements / 2 / plan.sections[i].vector);
+    auto wanted = static_cast<int>(std::clamp<int64_t>(static_cast<int64_t>(std::bit_ceil(natural(static_cast<double>(*vectors) / static_cast<double>(each)))), 32, 1024));
+    if (*vectors % wanted != 0 && wanted > 32 && *vectors % (wanted / 2) == 0) wanted /= 2;  // nobody idles
+    threads = std::max(threads, wanted);
+  }
+  return threads;
+}
+
 Mapping mapRows(Plan& plan, bool aligned, const LaunchShape& shape) {
   const Kernel& k = plan.kernel;
   plan.outerOrder = orderWithLast(k.outer.size(), -1);
@@ -273,14 +340,17 @@ Mapping mapRows(Plan& plan, bool aligned, const LaunchShape& shape) {
   for (size_t i = 0; i < plan.sections.size(); ++i) {
     const Section& s = k.sections[i];
     if (s.axes.empty()) continue;
-    const int last = bestInner(k, s).first;
+    const int last = inductor::hasScan(s) ? static_cast<int>(s.axes.size()) - 1 : bestInner(k, s).first;
     plan.sections[i].order = orderWithLast(s.axes.size(), last);
     plan.sections[i].vector =
         std::min(vectorWidth(k, {&s}, s.axes[static_cast<size_t>(last)], kVectorBytes, aligned), instanceLimit(k));
     vectors = std::max(vectors, pointsOf(s.axes) / plan.sections[i].vector);
   }
-  const double widest = vectors > 8192 ? 1024 : 512;
+  const double widest = vectors > 8192 && readsAgain(k) ? 1024 : 512;
   map.inner = static_cast<int>(std::bit_ceil(natural(std::clamp(vectors / 4, 1.0, widest))));
+  // What is read again should fit the registers.
+  while (readsAgain(k) && vectors <= 8192 && map.inner < 512 && elementsOfRow(plan) / map.inner > kComfortablyHeld / rowLoads(k)) map.inner *= 2;
+  if (accumulates(k)) map.inner = acrossThreads(plan);
   map.inner = times(map.inner, shape.threads, 1, 1024);
   map.points = std::max(1, kPointThreads / map.inner);
   return map;
@@ -294,6 +364,26 @@ const KernelBuffer& bufferOf(const Kernel& k, inductor::BufferId id) {
   return *std::find_if(k.buffers.begin(), k.buffers.end(), [id](const KernelBuffer& b) { return b.id == id; });
 }
 
+namespace {
+
+/// Rectangles over the vector axis and `crossing`; false where single elements would have to be accessed.
+bool mapTile(Plan& plan, Mapping& map, int crossing, bool aligned, const LaunchShape& shape) {
+  constexpr int kWideBody = 64, kShortBody = 16;  // elements a thread can hold, and of how many values
+  const Kernel& k = plan.kernel;
+  auto width = [&](int axis) { return vectorWidth(k, all(k), k.outer[static_cast<size_t>(axis)], kVectorBytes, aligned); };
+  int side = std::min(width(plan.vectorAxis), width(crossing));
+  const int most = longestBody(k) <= kShortBody ? kWideBody : instanceLimit(k);
+  while (side * side > most) side /= 2;
+  if (side < 2 || shape.work < 0) return false;
+  plan.crossAxis = crossing;
+  map.vector = map.unroll = side;
+  map.points = times(kPointThreads, shape.threads, 64, 512);
+  map.tileFast = map.points >= 256 ? 16 : 8;
+  return true;
+}
+
+}  // namespace
+
 Mapping mapPoints(Plan& plan, const GpuTarget& target, bool aligned, const LaunchShape& shape) {
   const Kernel& k = plan.kernel;
   Mapping map;
@@ -306,8 +396,10 @@ Mapping mapPoints(Plan& plan, const GpuTarget& target, bool aligned, const Launc
                                       [](const KernelBuffer& b) { return b.role == inductor::BufferRole::Scratch; });
   if (hasScratch || reducesWithoutAxes(k)) return map;
   const int limit = instanceLimit(k);
-  // Transposing access: neighbouring threads along one axis, and each thread a whole sector along the other.
+  // Transposing access: a rectangle of threads, each with a few elements along both axes. Where that is not to be had, neighbouring
+  // threads along one axis, and each thread a whole sector along the other.
   if (const int crossing = crossingAxis(k, fast); crossing >= 0) {
+    if (mapTile(plan, map, crossing, aligned, shape)) return map;
     const int width = vectorWidth(k, all(k), k.outer[static_cast<size_t>(crossing)], times(kSectorBytes, shape.work, kVectorBytes, 4 * kSectorBytes), aligned);
     if (width > 1) {
       plan.vectorAxis = crossing;
@@ -336,7 +428,7 @@ Mapping mapLoops(Plan& plan, const GpuTarget& target, bool aligned, const Launch
     inside += pointsOf(s.axes) * bestInner(k, s).second;
   }
   const auto [outer, outside] = bestOuter(k);
-  const bool columns = outer >= 0 && outside > inside * 1.001;
+  const bool columns = outer >= 0 && outside > inside * 1.001 && !accumulates(k);
   const Mapping map = columns ? mapColumns(plan, outer, elements, target, aligned, shape) : mapRows(plan, aligned, shape);
   chooseChunks(plan, map, target, shape);
   chooseUnroll(plan, map, shape);

@@ -5,6 +5,9 @@
 /// Which axes threads run along, and how many threads.
 namespace fusebox::codegen::gpu {
 
+inductor::SymExpr ceilDiv(const inductor::SymExpr& a, const inductor::SymExpr& b);
+/// Bytes rounded up to where other things in working memory may begin.
+inductor::SymExpr wholeLines(const inductor::SymExpr& bytes);
 /// Extent, or a guess where it is dynamic.
 double guess(const inductor::SymExpr& extent);
 const inductor::KernelBuffer& bufferOf(const inductor::Kernel& kernel, inductor::BufferId id);

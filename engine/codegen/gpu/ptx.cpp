@@ -75,14 +75,18 @@ Result<PtxKernel> compilePtx(const inductor::Kernel& kernel, const GpuTarget& ta
   module.setTargetTriple((*machine)->getTargetTriple().str());
   PtxKernel made;
   auto emitted = cpu::guardAgainstFatalErrors([&] {
-    for (size_t i = 0; i < plan.phases.size(); ++i) {
-      PtxLaunch launch;
-      launch.entry = entryName(kernel, i);
-      launch.threads = plan.phases[i].map.threads();
-      launch.blocks = cpu::sizeFunction(plan.phases[i].blocks, plan.kernel.sizeSymbols);
-      KernelEmitter(plan, plan.phases[i], module, traits, launch.entry, aligned).emit();
-      made.launches.push_back(std::move(launch));
-    }
+    const auto emitPlan = [&](const Plan& part) {
+      for (const Phase& phase : part.phases) {
+        PtxLaunch launch;
+        launch.entry = entryName(kernel, made.launches.size());
+        launch.threads = phase.map.threads();
+        launch.blocks = cpu::sizeFunction(phase.blocks, part.kernel.sizeSymbols);
+        KernelEmitter(part, phase, module, traits, launch.entry, aligned).emit();
+        made.launches.push_back(std::move(launch));
+      }
+    };
+    emitPlan(plan);
+    for (const Plan& behind : plan.after) emitPlan(behind);
     defineDeviceMath(module, traits);
   });
   if (!emitted) return tl::unexpected(emitted.error());

@@ -39,6 +39,9 @@ struct PtxKernel {
 /// is exact).
 bool hasDeviceCode(inductor::Op op, inductor::DType type);
 
+/// Bound of the operation's error on the device, as cpu::mathUlp: one more for floats where the device's own exponential takes part.
+double deviceUlp(inductor::Op op, inductor::DType type);
+
 /// Writes `kernel` for `target`. `aligned`: the code may rely on every buffer beginning at a multiple of 16 bytes, else only
 /// at a multiple of its elements' size. Errors: Unsupported (an operation or type without code), Internal (a malformed
 /// kernel).

@@ -32,14 +32,25 @@ Instances KernelEmitter::shapeOf(int section) const {
     set.vector = phase_.map.vector;
     set.overPoints = true;
     if (set.vector > 1) set.axis = &plan_.kernel.outer[static_cast<size_t>(plan_.vectorAxis)].symbol;
+    if (phase_.map.tileFast) set.groupAxis = &plan_.kernel.outer[static_cast<size_t>(plan_.crossAxis)].symbol;
   }
   return set;
 }
 
-/// One running state for each instance, so that none waits for another.
-int KernelEmitter::accumulators(int section) const {
+KernelEmitter::Grid KernelEmitter::statesOf(int section, const cpu::ReductionEmitter& emitter) const {
   const Instances set = shapeOf(section);
-  return set.unroll * set.vector;
+  if (!emitter.takesAll()) return {set.unroll, set.vector};
+  return {1, set.overPoints ? set.vector : 1};
+}
+
+KernelEmitter::Values KernelEmitter::identities(int section) const {
+  Values initial;
+  for (const SectionReduction& r : reductionsOf(section))
+    for (int i = 0; i < statesOf(section, r.emitter).count(); ++i)
+      for (Value* v : r.emitter.identity(1)) initial.push_back(v);
+  for (const ScanState& scan : scansOf(section))
+    for (const cpu::ReductionState& state : scan.carry) initial.insert(initial.end(), state.begin(), state.end());
+  return initial;
 }
 
 KernelEmitter::States KernelEmitter::emitSection(int section) {
@@ -67,10 +78,7 @@ KernelEmitter::States KernelEmitter::emitPlainSection(int section) {
   Instances set = shapeOf(section);
   set.symbols = outer_;
   for (Value* inside : isInside_) set.active.push_back(both(isFirst_, inside));
-  Values initial;
-  for (const SectionReduction& r : reductionsOf(section))
-    for (int i = 0; i < accumulators(section); ++i)
-      for (Value* v : r.emitter.identity(1)) initial.push_back(v);
+  const Values initial = identities(section);
   const Values carried =
       accumulate(section, set, std::vector<Value*>(static_cast<size_t>(set.unroll), nullptr), initial);
   States states;
@@ -78,7 +86,7 @@ KernelEmitter::States KernelEmitter::emitPlainSection(int section) {
   for (const SectionReduction& r : reductionsOf(section)) {
     const size_t n = r.emitter.componentTypes().size();
     auto& points = states.emplace_back();
-    for (int i = 0; i < accumulators(section); ++i, at += n)
+    for (int i = 0; i < statesOf(section, r.emitter).count(); ++i, at += n)
       points.emplace_back(carried.begin() + static_cast<std::ptrdiff_t>(at),
                           carried.begin() + static_cast<std::ptrdiff_t>(at + n));
   }
@@ -87,19 +95,21 @@ KernelEmitter::States KernelEmitter::emitPlainSection(int section) {
 
 KernelEmitter::States KernelEmitter::emitLoops(int section, Value* from, Value* to, bool exact) {
   const SectionPlan& p = plan_.sections[static_cast<size_t>(section)];
-  Values initial;
-  for (const SectionReduction& r : reductionsOf(section))
-    for (int i = 0; i < accumulators(section); ++i)
-      for (Value* v : r.emitter.identity(1)) initial.push_back(v);
+  const Values initial = identities(section);
   const Instances shape = shapeOf(section);
   if (p.whole) return joinInstances(section, shape, emitIteration(section, from, to, exact, initial));
-  const Values results =
-      carriedLoop(from, to, phase_.map.inner * p.unroll, initial,
-                  [&](Value* base, const Values& carried) { return emitIteration(section, base, to, exact, carried); });
+  // Whole rounds first, which need no conditions, then what is left.
+  Value* round = ir_.getInt64(static_cast<uint64_t>(phase_.map.inner * p.unroll));
+  Value* whole = exact ? to : ir_.CreateSub(to, ir_.CreateURem(ir_.CreateSub(to, from), round));
+  auto loop = [&](Value* start, Value* end, bool full, const Values& values) {
+    return carriedLoop(start, end, round, values, [&](Value* base, const Values& carried) { return emitIteration(section, base, to, full, carried); });
+  };
+  Values results = loop(from, whole, true, initial);
+  if (!exact) results = loop(whole, to, false, results);
   return joinInstances(section, shape, results);
 }
 
-KernelEmitter::Values KernelEmitter::carriedLoop(Value* from, Value* to, int64_t step, const Values& initial,
+KernelEmitter::Values KernelEmitter::carriedLoop(Value* from, Value* to, Value* step, const Values& initial,
                                                  const std::function<Values(Value*, const Values&)>& body) {
   BasicBlock *before = ir_.GetInsertBlock(), *loop = BasicBlock::Create(ir_.getContext(), "loop", function_);
   BasicBlock* after = BasicBlock::Create(ir_.getContext(), "looped", function_);
@@ -113,7 +123,7 @@ KernelEmitter::Values KernelEmitter::carriedLoop(Value* from, Value* to, int64_t
     phis.back()->addIncoming(v, before);
   }
   const Values next = body(at, Values(phis.begin(), phis.end()));
-  Value* following = ir_.CreateAdd(at, ir_.getInt64(static_cast<uint64_t>(step)), "", true, true);
+  Value* following = ir_.CreateAdd(at, step, "", true, true);
   BasicBlock* latch = ir_.GetInsertBlock();
   at->addIncoming(following, latch);
   for (size_t i = 0; i < phis.size(); ++i) phis[i]->addIncoming(next[i], latch);
@@ -165,16 +175,35 @@ KernelEmitter::Values KernelEmitter::accumulate(int section, const Instances& se
   const SectionPlan& p = plan_.sections[static_cast<size_t>(section)];
   const std::vector<SectionReduction> reductions = reductionsOf(section);
   BodyEmitter body(lanes_, scope_, s, set);
-  body.loadAhead();
   Values next = carried;
+  std::vector<ScanState> scans = scansOf(section);
+  auto eachCarry = [&](const auto& fn) {  // they stand behind the reductions
+    auto place = next.end();
+    for (const ScanState& scan : scans)
+      for (const cpu::ReductionState& state : scan.carry) place -= static_cast<std::ptrdiff_t>(state.size());
+    for (ScanState& scan : scans)
+      for (cpu::ReductionState& state : scan.carry)
+        for (Value*& v : state) fn(v, *place++);
+  };
+  eachCarry([](Value*& state, Value* old) { state = old; });
+  body.onScan = [&](inductor::ValueId id) { return scanned(section, id, body, set, scans); };
+  body.loadAhead();
   size_t reduction = 0, at = 0;
   for (const Statement& st : s.body) {
+    if (st.kind == Statement::Kind::Accumulate) {
+      accumulateAcross(section, st, body, set);
+      continue;
+    }
     if (st.kind != Statement::Kind::Reduce) {
       body.store(st);
       continue;
     }
     const cpu::ReductionEmitter& emitter = reductions[reduction++].emitter;
     const size_t n = emitter.componentTypes().size();
+    if (emitter.takesAll()) {
+      takeAll(section, emitter, st, body, set, counted, next, at);
+      continue;
+    }
     for (int u = 0; u < set.unroll; ++u)
       for (int v = 0; v < set.vector; ++v, at += n) {
         std::vector<Value*> inputs;
@@ -187,7 +216,26 @@ KernelEmitter::Values KernelEmitter::accumulate(int section, const Instances& se
         std::copy(state.begin(), state.end(), next.begin() + static_cast<std::ptrdiff_t>(at));
       }
   }
+  eachCarry([](Value* state, Value*& kept) { kept = state; });
   return next;
+}
+
+/// One state for each point of the thread takes in all the groups that count.
+void KernelEmitter::takeAll(int section, const cpu::ReductionEmitter& emitter, const Statement& st, BodyEmitter& body, const Instances& set,
+                            const std::vector<Value*>& counted, Values& states, size_t& at) {
+  const size_t n = emitter.componentTypes().size();
+  const int points = statesOf(section, emitter).count();
+  for (int point = 0; point < points; ++point, at += n) {
+    std::vector<Value*> inputs, masks;
+    for (int u = 0; u < set.unroll; ++u)
+      for (int v = set.overPoints ? point : 0; v < (set.overPoints ? point + 1 : set.vector); ++v) {
+        inputs.push_back(body.value(st.inputs[0], u, v));
+        masks.push_back(counted[static_cast<size_t>(u)]);
+      }
+    const auto from = states.begin() + static_cast<std::ptrdiff_t>(at);
+    const cpu::ReductionState state = emitter.accumulateAll({from, from + static_cast<std::ptrdiff_t>(n)}, inputs, masks);
+    std::copy(state.begin(), state.end(), from);
+  }
 }
 
 namespace {
@@ -212,8 +260,9 @@ KernelEmitter::States KernelEmitter::joinInstances(int section, const Instances&
   for (const SectionReduction& r : reductionsOf(section)) {
     const size_t n = r.emitter.componentTypes().size();
     std::vector<std::vector<cpu::ReductionState>> instances(static_cast<size_t>(phase_.map.vector));
-    for (int u = 0; u < set.unroll; ++u)
-      for (int v = 0; v < set.vector; ++v, at += n) {
+    const Grid grid = statesOf(section, r.emitter);
+    for (int u = 0; u < grid.unroll; ++u)
+      for (int v = 0; v < grid.vector; ++v, at += n) {
         const auto from = carried.begin() + static_cast<std::ptrdiff_t>(at);
         instances[set.overPoints ? static_cast<size_t>(v) : 0].emplace_back(from,
                                                                             from + static_cast<std::ptrdiff_t>(n));

@@ -22,12 +22,51 @@ Kernel contiguous(DType type, SymExpr n) {
   return b.kernel;
 }
 
-Kernel transposed(int64_t rows, int64_t columns) {
+Kernel transposed(DType type, int64_t rows, int64_t columns) {
   KernelBuilder b("transposed");
-  const auto x = b.input(DType::Float32, rows * columns), z = b.output(DType::Float32, rows * columns);
+  const auto x = b.input(type, rows * columns), z = b.output(type, rows * columns);
   const SymExpr i = b.outer(columns), j = b.outer(rows);
   b.section();
-  b.store(z, i * SymExpr(rows) + j, b.op(Op::Neg, DType::Float32, b.load(x, j * SymExpr(columns) + i)));
+  b.store(z, i * SymExpr(rows) + j, b.op(Op::Neg, type, b.load(x, j * SymExpr(columns) + i)));
+  return b.kernel;
+}
+
+/// A batch of matrices stored both ways, with a value for each row and one for each column added.
+Kernel bothWays(int64_t batch, int64_t rows, int64_t columns) {
+  KernelBuilder b("both_ways");
+  const DType f = DType::Float32;
+  const auto x = b.input(f, batch * rows * columns), u = b.input(f, rows), v = b.input(f, columns);
+  const auto y = b.output(f, batch * rows * columns), z = b.output(DType::BFloat16, batch * rows * columns);
+  const SymExpr o = b.outer(batch), i = b.outer(columns), j = b.outer(rows);
+  b.section();
+  const SymExpr along = (o * SymExpr(rows) + j) * SymExpr(columns) + i, across = (o * SymExpr(columns) + i) * SymExpr(rows) + j;
+  const ValueId sum = b.op(Op::Add, f, b.op(Op::Add, f, b.load(x, along), b.load(u, j)), b.load(v, i));
+  b.store(y, along, sum);
+  b.store(z, across, b.op(Op::Cast, DType::BFloat16, sum));
+  return b.kernel;
+}
+
+/// The gradients of a layer norm: that of its input by rows, those of its weight and bias by columns.
+Kernel layerNormBackward(int64_t rows, int64_t n, DType made) {
+  KernelBuilder b("layer_norm_backward");
+  const DType f = DType::Float32;
+  const auto x = b.input(f, rows * n), g = b.input(f, rows * n), w = b.input(f, n), mean = b.input(f, rows);
+  const auto dx = b.output(f, rows * n), dw = b.output(made, n), db = b.output(made, n), top = b.output(f, n);
+  const SymExpr o = b.outer(rows);
+  b.section(true);
+  SymExpr i = b.axis(n);
+  auto centred = [&] { return b.op(Op::Sub, f, b.load(x, o * SymExpr(n) + i), b.load(mean, o)); };
+  auto weighted = [&] { return b.op(Op::Mul, f, b.load(g, o * SymExpr(n) + i), b.load(w, i)); };
+  const ValueId product = b.op(Op::Mul, f, weighted(), centred());
+  const int first = b.reduce(ReduceKind::Sum, weighted()), second = b.reduce(ReduceKind::Sum, product);
+  b.section();
+  i = b.axis(n);
+  const ValueId share = b.op(Op::Mul, f, centred(), b.reduced(second, f));
+  const ValueId gradient = b.op(Op::Sub, f, b.op(Op::Sub, f, weighted(), b.reduced(first, f)), share);
+  b.store(dx, o * SymExpr(n) + i, gradient);
+  b.accumulate(ReduceKind::Sum, dw, i, b.op(Op::Mul, f, b.load(g, o * SymExpr(n) + i), centred()));
+  b.accumulate(ReduceKind::Sum, db, i, b.load(g, o * SymExpr(n) + i));
+  b.accumulate(ReduceKind::Max, top, SymExpr(n - 1) - i, gradient);
   return b.kernel;
 }
 
@@ -83,6 +122,20 @@ Kernel layerNorm(int64_t rows, int64_t n) {
   const ValueId scale = b.op(Op::Rsqrt, f, b.op(Op::Add, f, variance, b.constant(f, 1e-5)));
   const ValueId centred = b.op(Op::Sub, f, b.load(x, o * SymExpr(n) + i), b.reduced(all, f, 0));
   b.store(z, o * SymExpr(n) + i, b.op(Op::Mul, f, b.op(Op::Mul, f, centred, scale), b.load(w, i)));
+  return b.kernel;
+}
+
+/// Running reductions of rows or columns, and of what they give.
+Kernel scan(ReduceKind kind, DType type, int64_t outer, int64_t inner, bool columns) {
+  KernelBuilder b("scan");
+  const bool isArg = kind == ReduceKind::ArgMax || kind == ReduceKind::ArgMin, two = isArg || kind == ReduceKind::OnlineSoftmax;
+  const auto x = b.input(type, outer * inner), y = b.output(type, outer * inner), z = b.output(isArg ? DType::Int64 : type, outer * inner);
+  const SymExpr o = b.outer(outer);
+  b.section();
+  const SymExpr i = b.axis(inner), at = columns ? i * SymExpr(outer) + o : o * SymExpr(inner) + i;
+  const ValueId v = b.load(x, at);
+  b.store(y, at, b.scan(kind, isArg ? 1 : 0, type, v));
+  b.store(z, at, two ? b.scan(kind, isArg ? 0 : 1, isArg ? DType::Int64 : type, v) : b.op(Op::Neg, type, b.scan(kind, 0, type, v)));
   return b.kernel;
 }
 
@@ -158,8 +211,17 @@ std::vector<NamedKernel> gpuKernels() {
       {"contiguous_odd", contiguous(f, 40001), {}},
       {"contiguous_bf16", contiguous(DType::BFloat16, 1 << 16), {}, 1},
       {"contiguous_f16", contiguous(DType::Float16, 4096), {}, 1},
-      {"transposed", transposed(96, 160), {}},
-      {"transposed_odd", transposed(33, 47), {}},
+      {"transposed", transposed(f, 96, 160), {}},
+      {"transposed_ragged", transposed(f, 36, 52), {}},
+      {"transposed_odd", transposed(f, 33, 47), {}},
+      {"transposed_f64", transposed(DType::Float64, 50, 62), {}},
+      {"transposed_bf16", transposed(DType::BFloat16, 72, 136), {}},
+      {"transposed_u8", transposed(DType::UInt8, 72, 136), {}},
+      {"both_ways", bothWays(3, 44, 68), {}},
+      {"layer_norm_backward", layerNormBackward(2500, 768, f), {}, 2000},
+      {"layer_norm_backward_bf16", layerNormBackward(1100, 2048, DType::BFloat16), {}, 2000},
+      {"layer_norm_backward_odd", layerNormBackward(1031, 333, f), {}, 2000},
+      {"softmax_wide", softmax(9, 20001), {}},
       {"softmax_rows", softmax(64, 2048), {}},
       {"softmax_short", softmax(100, 24), {}},
       {"softmax_odd", softmax(7, 1001), {}},
@@ -195,6 +257,12 @@ std::vector<NamedKernel> gpuKernels() {
                       2000});
   for (DType t : {DType::Float64, DType::BFloat16, DType::Int64})
     list.push_back({fmt::format("sum_{}", graph::name(t)), reduction(ReduceKind::Sum, 1, t, 40, 500, false), {}, 500});
+  for (const Shape& s : {Shape{70, 5, false}, Shape{9, 1000, false}, Shape{5, 4096, false}, Shape{3, 30001, false}, Shape{300, 40, true}})
+    for (ReduceKind kind : {ReduceKind::Sum, ReduceKind::Max, ReduceKind::ArgMin, ReduceKind::OnlineSoftmax})
+      list.push_back({fmt::format("scan_{}_{}x{}{}", name(kind), s.outer, s.inner, s.columns ? "_columns" : ""),
+                      scan(kind, f, s.outer, s.inner, s.columns), {}, 2000});
+  list.push_back({"scan_prod_i64", scan(ReduceKind::Prod, DType::Int64, 20, 300, false), {}, 1, 3});
+  list.push_back({"scan_argmax_i32", scan(ReduceKind::ArgMax, DType::Int32, 20, 3000, false), {}, 1, 9});
   const Symbol size = Symbol::make("s0", 2, 1 << 20);
   Symbol copy = size;
   list.push_back({"softmax_dynamic", softmax(6, SymExpr(size), &copy), {777}});

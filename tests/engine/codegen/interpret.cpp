@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <functional>
+#include <map>
 #include <unordered_map>
 
 #include "tests/engine/codegen/scalar_math.h"
@@ -128,6 +129,11 @@ class Interpreter {
       reductions_.clear();
       for (const Section& s : kernel_.sections) section(s);
     });
+    for (auto& [place, sum] : across_) {
+      const Memory& m = memory_.at(place.first);
+      const bool real = graph::isFloatingPoint(sum.type);
+      storeNumber(m.base + place.second * graph::elementSize(m.type), m.type, cast(rounded({sum.value.a, real ? 0 : sum.value.i}, sum.type), sum.type, m.type));
+    }
   }
 
  private:
@@ -159,7 +165,9 @@ class Interpreter {
         kinds_[st.reduction] = {st.reduce, s.values[static_cast<size_t>(st.inputs[0])].type};
       }
     int64_t position = 0;
+    scans_.clear();
     over(s.axes, 0, [&] {
+      position_ = position;
       values_.assign(s.values.size(), {});
       for (size_t i = 0; i < s.values.size(); ++i) {
         values_[i] = value(s, s.values[i]);
@@ -195,6 +203,7 @@ class Interpreter {
     const DType type = s.values[static_cast<size_t>(v.args[0])].type;
     const bool real = graph::isFloatingPoint(type);
     switch (v.op) {
+      case Op::Scan: return scan(v, type, a);
       case Op::Cast: return cast(a, type, v.type);
       case Op::Bitcast: {
         int64_t bits = 0;
@@ -217,6 +226,19 @@ class Interpreter {
     return rounded({0, integerOperation(v.op, v.type, a.integer, b.integer, c.integer)}, v.type);
   }
 
+  /// Of equal extremes the last one.
+  Number scan(const Value& v, DType type, Number x) {
+    Accumulator& acc = scans_[&v];
+    const ReduceKind kind = scanKind(v.imm);
+    const bool equal = graph::isFloatingPoint(type) ? x.real == acc.a || (std::isnan(x.real) && std::isnan(acc.a)) : x.integer == acc.i;
+    const bool isArg = kind == ReduceKind::ArgMax || kind == ReduceKind::ArgMin;
+    accumulate(acc, kind, type, x, {}, {}, position_);
+    if (isArg && equal) acc.at = position_;
+    const int number = scanResult(v.imm);
+    if (isArg) return number == 0 ? Number{0, acc.at} : Number{acc.a, acc.i};
+    return rounded({number == 0 ? acc.a : acc.b, acc.i}, v.type);
+  }
+
   static Number cast(Number a, DType from, DType to) {
     const bool real = graph::isFloatingPoint(from);
     if (to == DType::Bool) return {0, real ? a.real != 0 : a.integer != 0};
@@ -231,6 +253,11 @@ class Interpreter {
     if (st.kind == Statement::Kind::Reduce) {
       auto in = [&](int i) { return st.inputs[static_cast<size_t>(i)] >= 0 ? values_[static_cast<size_t>(st.inputs[static_cast<size_t>(i)])] : Number{}; };
       return accumulate(reductions_[st.reduction], st.reduce, s.values[static_cast<size_t>(st.inputs[0])].type, in(0), in(1), in(2), position);
+    }
+    if (st.kind == Statement::Kind::Accumulate) {
+      Across& sum = across_[{st.buffer, eval(st.index)}];
+      sum.type = s.values[static_cast<size_t>(st.value)].type;
+      return accumulate(sum.value, st.reduce, sum.type, values_[static_cast<size_t>(st.value)], {}, {}, 0);
     }
     if (st.mask >= 0 && !values_[static_cast<size_t>(st.mask)].integer) return;
     const Memory& m = memory_.at(st.buffer);
@@ -310,13 +337,21 @@ class Interpreter {
     }
   }
 
+  struct Across {
+    Accumulator value;
+    DType type = DType::Undefined;
+  };
+
   const Kernel& kernel_;
   std::unordered_map<BufferId, Memory> memory_;
+  std::map<std::pair<BufferId, int64_t>, Across> across_;  ///< what Accumulate statements have added up, by element
   std::unordered_map<BufferId, std::vector<char>> scratch_;
   std::unordered_map<uint32_t, int64_t> symbols_;
   std::unordered_map<int, Accumulator> reductions_;
   std::unordered_map<int, std::pair<ReduceKind, DType>> kinds_;
   std::vector<Number> values_;
+  std::unordered_map<const Value*, Accumulator> scans_;  ///< of the section
+  int64_t position_ = 0;                                 ///< in the section
 };
 
 }  // namespace

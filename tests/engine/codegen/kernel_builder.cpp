@@ -89,6 +89,12 @@ ValueId KernelBuilder::op(Op op, DType type, ValueId a, ValueId b, ValueId c) {
   return add(v);
 }
 
+ValueId KernelBuilder::scan(ReduceKind kind, int result, DType type, ValueId a) {
+  const ValueId made = op(Op::Scan, type, a);
+  current().values.back().imm = scanImm(kind, result);
+  return made;
+}
+
 ValueId KernelBuilder::reduced(int reduction, DType type, int number) {
   Value v;
   v.op = Op::Reduced;
@@ -116,6 +122,12 @@ void KernelBuilder::store(BufferId b, SymExpr index, ValueId value, ValueId mask
 void KernelBuilder::atomicAdd(BufferId b, SymExpr index, ValueId value, ValueId mask) {
   store(b, index, value, mask);
   current().body.back().kind = Statement::Kind::AtomicAdd;
+}
+
+void KernelBuilder::accumulate(ReduceKind kind, BufferId b, SymExpr index, ValueId value) {
+  store(b, index, value, -1);
+  current().body.back().kind = Statement::Kind::Accumulate;
+  current().body.back().reduce = kind;
 }
 
 int KernelBuilder::reduce(ReduceKind kind, ValueId a, ValueId b, ValueId c) {

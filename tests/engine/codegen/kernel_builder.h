@@ -31,10 +31,12 @@ class KernelBuilder {
   ValueId index(SymExpr e);
   ValueId load(BufferId b, SymExpr index, ValueId mask = -1, double otherwise = 0);
   ValueId op(Op op, DType type, ValueId a, ValueId b = -1, ValueId c = -1);
+  ValueId scan(ReduceKind kind, int result, DType type, ValueId a);
   ValueId reduced(int reduction, DType type, int number = 0);
   SymExpr indirect(ValueId value, int64_t lower, int64_t upper);
   void store(BufferId b, SymExpr index, ValueId value, ValueId mask = -1);
   void atomicAdd(BufferId b, SymExpr index, ValueId value, ValueId mask = -1);
+  void accumulate(ReduceKind kind, BufferId b, SymExpr index, ValueId value);
   int reduce(ReduceKind kind, ValueId a, ValueId b = -1, ValueId c = -1);
 
  private:
