@@ -1,5 +1,6 @@
 #include "engine/compile.h"
 
+#include <ATen/Context.h>
 #include <ATen/Parallel.h>
 
 #include <atomic>
@@ -137,6 +138,7 @@ Result<ProgramCode> generateCode(const inductor::Program& program) {
 /// What there is code for in this process.
 inductor::LowerOptions lowerOptions(Backend backend, bool eagerRandom) {
   inductor::LowerOptions options;
+  options.deterministic = at::globalContext().deterministicAlgorithms();
   if (backend == Backend::CudaGraphs) {
     options.refusal = [](const graph::Device&) { return std::string("backend cudagraphs generates no kernels"); };
     return options;

@@ -105,6 +105,15 @@ ValueId BodyBuilder::reduced(int32_t reduction, int which, DType type) {
   return add(v);
 }
 
+ValueId BodyBuilder::scan(ReduceKind kind, int which, DType type, ValueId v) {
+  Value made;
+  made.op = Op::Scan;
+  made.type = type;
+  made.args[0] = v;
+  made.imm = scanImm(kind, which);
+  return add(made);
+}
+
 ValueId BodyBuilder::cast(ValueId id, DType type) {
   const Value& from = value(id);
   if (from.type == type) return id;
@@ -197,6 +206,12 @@ void BodyBuilder::store(BufferId buffer, const SymExpr& index, ValueId v) {
   s.index = index;
   s.value = v;
   section_.body.push_back(std::move(s));
+}
+
+void BodyBuilder::atomicAdd(BufferId buffer, const SymExpr& index, ValueId v, ValueId mask) {
+  store(buffer, index, v);
+  section_.body.back().kind = Statement::Kind::AtomicAdd;
+  section_.body.back().mask = mask;
 }
 
 void BodyBuilder::reduce(ReduceKind kind, int32_t reduction, std::array<ValueId, 3> inputs) {

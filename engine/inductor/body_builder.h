@@ -25,6 +25,8 @@ class BodyBuilder {
   ValueId load(BufferId buffer, DType bufferType, const SymExpr& index);
   /// Result `which` of reduction `reduction`.
   ValueId reduced(int32_t reduction, int which, DType type);
+  /// Result `which` of the running reduction of `v`; of `type`.
+  ValueId scan(ReduceKind kind, int which, DType type, ValueId v);
   ValueId cast(ValueId v, DType type);
   /// As cast, but rounds to a 16-bit floating type where `type` is one, and returns to float32.
   ValueId round(ValueId v, DType type);
@@ -49,6 +51,7 @@ class BodyBuilder {
   bool isConstant(ValueId v, double expected) const;
 
   void store(BufferId buffer, const SymExpr& index, ValueId v);
+  void atomicAdd(BufferId buffer, const SymExpr& index, ValueId v, ValueId mask);
   void reduce(ReduceKind kind, int32_t reduction, std::array<ValueId, 3> inputs);
 
   /// Remembered results of inlined tensors: `key` identifies the tensor, `index` where it was read.

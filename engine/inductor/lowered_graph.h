@@ -70,6 +70,7 @@ struct LowerOptions {
   std::function<std::string(const Device&)> refusal = [](const Device& device) {
     return device.kind == graph::DeviceKind::Cpu ? std::string() : "no code generator for device " + device.str();
   };
+  bool deterministic = false;  ///< torch.use_deterministic_algorithms: nothing whose result depends on the order of threads
   /// Whether a device other than the CPU has code for an operation on values of a type.
   std::function<bool(const Device&, Op, DType)> hasCode = [](const Device&, Op, DType) { return true; };
   /// Results from this position on are read by compiled code alone (tensors saved for backward): they may lie in memory otherwise than

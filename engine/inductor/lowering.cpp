@@ -414,6 +414,8 @@ const LowerTable& loweringTable() {
     addFactoryLowerings(t);
     addRandomLowerings(t);
     addIndexingLowerings(t);
+    addScatterLowerings(t);
+    addScanLowerings(t);
     addPoolingLowerings(t);
     addConvolutionLowerings(t);
     return t;

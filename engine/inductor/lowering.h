@@ -25,6 +25,19 @@ struct ReductionResult {
   std::function<ValueId(BodyBuilder&)> value;  ///< use BodyBuilder::reduced
 };
 
+/// One result of a scan: what `value` makes of the element at each point (by BodyBuilder::scan).
+struct ScanOutput {
+  graph::TensorMeta meta;
+  std::function<ValueId(BodyBuilder&, ValueId element)> value;
+};
+
+/// What a point of the updates adds to: an element of the target, where `mask` (-1: always) is true.
+struct ScatteredValue {
+  IndexList at;
+  ValueId value = -1;
+  ValueId mask = -1;
+};
+
 /// How an extern call's operands and results of rank 4 lie in memory.
 enum class ExternLayout : uint8_t { AsTraced, ChannelsLast };
 
@@ -57,6 +70,12 @@ class Lowering {
   std::vector<LazyTensor> reduce(const IndexList& sizes, const std::vector<bool>& reducedDims,
                                  const std::vector<ReductionSpec>& reductions, const std::vector<ReductionResult>& results,
                                  const std::vector<LazyTensor>& reading);
+  /// A copy of `start` to which every point of `sizes` adds what `update` says, by atomics. `meta` is the result's. Throws NotLowered
+  /// where there are none, or where their order would matter to the program.
+  LazyTensor addInto(const LazyTensor& start, const graph::TensorMeta& meta, const IndexList& sizes, const std::vector<LazyTensor>& reading,
+                     const std::function<ScatteredValue(BodyBuilder&, const IndexList&)>& update);
+  /// One operation that runs along `dim` of x, elements as `type`, in order, for all other dimensions. The results have x's sizes.
+  std::vector<LazyTensor> scan(const LazyTensor& x, size_t dim, DType type, const std::vector<ScanOutput>& outputs);
   /// Random numbers of generated kernels: a number on `device` that torch's generator draws anew in every run of the graph, and for
   /// every caller a stream of counters of its own, to be added to an element's position. Throws NotLowered where eager's random
   /// numbers are wanted.
@@ -109,6 +128,8 @@ void addReductionLowerings(LowerTable& table);
 void addFactoryLowerings(LowerTable& table);
 void addRandomLowerings(LowerTable& table);
 void addIndexingLowerings(LowerTable& table);
+void addScatterLowerings(LowerTable& table);
+void addScanLowerings(LowerTable& table);
 void addPoolingLowerings(LowerTable& table);
 void addConvolutionLowerings(LowerTable& table);
 
