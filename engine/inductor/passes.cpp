@@ -18,6 +18,7 @@ constexpr Pass kPasses[] = {
     {"decompose", decompose},
     {"remove_noops", removeNoops},
     {"common_subexpressions", eliminateCommonSubexpressions},
+    {"matmul_epilogues", fuseMatmulEpilogues},
     {"dead_code", removeDeadCode},
 };
 
