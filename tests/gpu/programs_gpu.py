@@ -131,7 +131,57 @@ def rms_norm(x, w):
     return F.rms_norm(x, (512,), w, eps=1e-6)
 
 
-@program(normal(1000, 64), integers(1000, 500), grad=True, extern=1)
+@program(normal(1500, 1024), normal(1024), normal(1024), grad=True)
+def layer_norm_of_many_rows(x, w, b):
+    return F.layer_norm(x, (1024,), w, b)
+
+
+@program(normal(2, 1100, 333, dtype=torch.bfloat16), normal(333, dtype=torch.bfloat16), grad=True)
+def rms_norm_of_odd_rows(x, w):
+    return F.rms_norm(x, (333,), w, eps=1e-6)
+
+
+@program(normal(1100, 768), normal(768), grad=True)
+def bias_under_softmax(x, b):
+    return torch.softmax(x + b, -1) * x
+
+
+@program(normal(96, 20001), grad=True)
+def softmax_of_wide_odd_rows(x):
+    return torch.log_softmax(x, -1), torch.softmax(x * 3, -1)
+
+
+@program(lambda d: torch.tensor([[1.0, 2.0, 3.0], [-float("inf")] * 3, [float("inf"), 1.0, 2.0], [float("nan"), 1.0, 2.0]], device=d).repeat(1, 4000))
+def softmax_of_wide_infinities(x):
+    return torch.softmax(x, -1), torch.log_softmax(x, -1), torch.logsumexp(x, -1)
+
+
+@program(normal(3, 72, 136, dtype=torch.bfloat16), normal(50, 62, dtype=torch.float64), normal(64, 128))
+def transposes(x, y, z):
+    return x.transpose(1, 2).contiguous() * 2, y.t().contiguous() + 1, (z + 1, (z + 1).t().contiguous())[1], z.t().contiguous()
+
+
+@program(normal(60, 1000), normal(9, 30001))
+def scans_of_rows(x, y):
+    return torch.cumsum(x * 2, -1) + 1, torch.cumprod(x * 0.1 + 1, 1), torch.logcumsumexp(y, -1), torch.cummax(x, 1), torch.cummin(y, -1)[1]
+
+
+@program(normal(40, 7, 300), integers(5, 40, 50), normal(64, 33, dtype=torch.float64))
+def scans_of_columns(x, i, y):
+    return torch.cumsum(x, 1), torch.cumsum(i, 0), torch.cummax(i, 1), torch.cumsum(x, 0), torch.cumprod(y, 0)
+
+
+@program(normal(6, 500), grad=True)
+def scan_gradients(x):
+    return torch.cumsum(x, -1), torch.logcumsumexp(x, -1)
+
+
+@program(lambda d: torch.tensor([[1.0, 3.0, 3.0, float("nan"), 5.0, float("nan")], [-float("inf")] * 6], device=d).repeat(1, 30))
+def scans_of_infinities(x):
+    return torch.cummax(x, -1), torch.cummin(x, 1), torch.logcumsumexp(x, -1), torch.cumsum(x.nan_to_num(0.5), -1)
+
+
+@program(normal(1000, 64), integers(1000, 500), grad=True)
 def embedding(w, i):
     return F.embedding(i, w) * 2
 
@@ -141,9 +191,37 @@ def indexing(x, i, j):
     return x[i, j], x[i], x[:, j].contiguous(), x.gather(1, j.expand(50, 20))
 
 
-@program(normal(50, 60), integers(50, 20), normal(20, 60), extern=2)
+@program(normal(50, 60), integers(50, 20), normal(20, 60))
 def scattering(x, i, v):
-    return x.index_add(0, i, v), torch.zeros_like(x).scatter_add(0, i[:, None].expand(20, 60), v)
+    return x.index_add(0, i, v, alpha=2), torch.zeros_like(x).scatter_add(0, i[:, None].expand(20, 60), v)
+
+
+@program(normal(50, 60), integers(50, 20), integers(60, 20), normal(20), grad=True)
+def put_at_indices(x, i, j, v):
+    y = (x * 2).index_put((i, j), v * 3, accumulate=True).sin()
+    return y, y.index_put((i - 50,), v[:, None], accumulate=True), x[:, j].cos(), x[i, 3:50]
+
+
+@program(normal(50, 6, 30), integers(50, 20), integers(30, 20), integers(9, 20, 6))
+def put_at_separated_indices(x, i, j, v):
+    return x.index_put((i, torch.arange(6, device=x.device)[:, None, None], j), v.float()[0, 0], accumulate=True), x[i, :, j]
+
+
+@program(normal(30, 16), integers(30, 80), grad=True)
+def embedding_with_padding(w, i):
+    return F.embedding(i, w, padding_idx=3)
+
+
+@program(normal(30, 16, dtype=torch.bfloat16), integers(30, 80), grad=True, extern=1)
+def embedding_bf16(w, i):
+    return F.embedding(i, w) * 2
+
+
+@program(normal(256, 512, dtype=torch.bfloat16), normal(1024, 512, dtype=torch.bfloat16), normal(1024, dtype=torch.bfloat16),
+         normal(512, 1024, dtype=torch.bfloat16), extern=3)
+def matmul_epilogues(x, w, b, v):
+    h = F.gelu(F.linear(x, w / 32, b), approximate="tanh")
+    return F.linear(F.relu(F.linear(h, v / 32, b[:512])), w / 32, b)
 
 
 @program(normal(30, 40), normal(30, 8))
@@ -193,6 +271,10 @@ def host_scalar(x, s):
     return x * s + 1
 
 
+def flat(value):
+    return [t for v in value for t in flat(v)] if isinstance(value, tuple) else [value]
+
+
 def compare(f, makers, grad, device):
     torch.manual_seed(1)
     compiled = fusebox.compile(f)
@@ -202,10 +284,10 @@ def compare(f, makers, grad, device):
         mine = [t.detach().clone(memory_format=torch.preserve_format).requires_grad_(grad and t.is_floating_point()) for t in fresh]
         theirs = [t.detach().clone(memory_format=torch.preserve_format).requires_grad_(grad and t.is_floating_point()) for t in fresh]
         got, want = compiled(*mine), f(*theirs)
-        got, want = [list(v) if isinstance(v, tuple) else [v] for v in (got, want)]
+        got, want = flat(got), flat(want)
         if grad:
             for results, inputs in ((got, mine), (want, theirs)):
-                sum(r.float().mul(torch.linspace(-1, 1, r.numel(), device=device).view(r.shape)).sum() for r in results).backward()
+                sum(r.float().mul(torch.linspace(-1, 1, r.numel(), device=device).view(r.shape)).sum() for r in results if r.requires_grad).backward()
                 results += [t.grad for t in inputs if t.requires_grad]
         got += [t.detach() for t in mine]
         want += [t.detach() for t in theirs]
@@ -275,7 +357,55 @@ def second_device():
         torch.testing.assert_close(y, activation(x, x))
 
 
-SITUATIONS = [side_stream, captured_in_a_cuda_graph, changing_sizes, second_device]
+def random_numbers():
+    """A seed gives the same numbers again, another one others; `fallback_random` gives eager's own."""
+    def draws(x):
+        return F.dropout(x, 0.3), torch.rand_like(x), torch.randn(1000, device="cuda"), torch.bernoulli(torch.sigmoid(x)), torch.rand(77, device="cuda", dtype=torch.bfloat16)
+
+    x = torch.randn(1001, 30, device="cuda")
+    compiled = fusebox.compile(draws)
+    def run(f, seed):
+        torch.manual_seed(seed)
+        return f(x), f(x)
+    first, again, other = run(compiled, 5), run(compiled, 5), run(compiled, 6)
+    for one, two, three in zip(first, again, other):
+        for a, b, c in zip(one, two, three):
+            assert torch.equal(a, b), "the same seed gives other numbers"
+            assert not torch.equal(a, c), "another seed gives the same numbers"
+    assert not torch.equal(first[0][1], first[1][1]), "two calls give the same numbers"
+    uniform, normals = first[0][1].double(), first[0][2].double()
+    assert 0 <= uniform.min() and uniform.max() < 1 and abs(uniform.mean() - 0.5) < 0.01 and abs(normals.std() - 1) < 0.1
+    eager = run(draws, 5)
+    torch._inductor.config.fallback_random = True
+    try:
+        fusebox.reset()
+        for one, two in zip(run(fusebox.compile(draws), 5), eager):
+            for a, b in zip(one, two):
+                assert torch.equal(a, b), "fallback_random gives other numbers than eager"
+    finally:
+        torch._inductor.config.fallback_random = False
+
+
+def deterministic_algorithms():
+    """Atomic additions of floats have no order: they stay eager's operators where that matters."""
+    def add(x, i, v):
+        return (x * 2).index_add(0, i, v)
+
+    x, i, v = torch.randn(30, 40, device="cuda"), torch.randint(0, 30, (5000,), device="cuda"), torch.randn(5000, 40, device="cuda")
+    torch.use_deterministic_algorithms(True)
+    try:
+        compiled = fusebox.compile(add)
+        before = fusebox.counters()["extern_calls"]
+        assert torch.equal(compiled(x, i, v), compiled(x, i, v)) and torch.equal(compiled(x, i, v), add(x, i, v))
+        assert fusebox.counters()["extern_calls"] == before + 1
+    finally:
+        torch.use_deterministic_algorithms(False)
+    before = fusebox.counters()["extern_calls"]
+    torch.testing.assert_close(compiled(x, i, v), add(x, i, v), rtol=1e-4, atol=1e-3)
+    assert fusebox.counters()["extern_calls"] == before, "compiled again without the flag, additions are generated code"
+
+
+SITUATIONS = [random_numbers, deterministic_algorithms, side_stream, captured_in_a_cuda_graph, changing_sizes, second_device]
 
 
 def main():

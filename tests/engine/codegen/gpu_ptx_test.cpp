@@ -4,13 +4,17 @@
 #include <set>
 
 #include "engine/codegen/gpu/launch_shape.h"
+#include "engine/codegen/gpu/plan.h"
 #include "engine/codegen/gpu/ptx.h"
 #include "engine/codegen/gpu/target.h"
 #include "tests/engine/codegen/gpu_kernels.h"
 #include "tests/engine/codegen/kernel_writer.h"
+#include "engine/inductor/lowered_graph.h"
+#include "tests/engine/lowering/graph_maker.h"
 
 using namespace fusebox::codegen::testing;
 namespace gpu = fusebox::codegen::gpu;
+namespace graph = fusebox::graph;
 
 namespace {
 
@@ -44,6 +48,41 @@ const NamedKernel& named(const std::string& name) {
   for (const NamedKernel& k : all)
     if (k.name == name) return k;
   throw std::runtime_error("no kernel " + name);
+}
+
+/// What the compiler makes of one call, its operands being inputs.
+fusebox::inductor::Schedule scheduled(bool onGpu, const char* op, const std::vector<graph::OutputMeta>& inputs, graph::ArgumentList rest,
+                                      std::vector<graph::OutputMeta> outputs, bool deterministic = false) {
+  const auto placed = [&](graph::OutputMeta m) {
+    if (onGpu) m.tensor.device = {graph::DeviceKind::Cuda, 0};
+    return m;
+  };
+  graph::testing::GraphMaker maker;
+  graph::ArgumentList args, results;
+  for (const auto& input : inputs) args.emplace_back(maker.input(placed(input)));
+  for (size_t i = 0; i < rest.size(); ++i)  // an int64_t there: the operand's place
+    if (const auto* at = rest[i].as<int64_t>(); at && *at < 0) rest[i] = args[static_cast<size_t>(-1 - *at)];
+  for (auto& output : outputs) output = placed(output);
+  const size_t count = outputs.size();
+  const graph::NodeId call = maker.callMany(op, std::move(rest), std::move(outputs));
+  for (size_t i = 0; i < count; ++i) results.emplace_back(graph::ValueRef{call, static_cast<int32_t>(i)});
+  fusebox::inductor::LowerOptions options;
+  options.refusal = [](const graph::Device&) { return std::string(); };
+  options.deterministic = deterministic;
+  auto passed = fusebox::inductor::runGraphPasses(maker.returning(results), nullptr);
+  auto lowered = fusebox::inductor::lower(passed.value(), options);
+  return fusebox::inductor::schedule(lowered.value(), {}).value();
+}
+
+int externs(const fusebox::inductor::Schedule& s) {
+  return static_cast<int>(std::count_if(s.groups.begin(), s.groups.end(), [](const auto& group) { return group.kernel < 0; }));
+}
+
+int accumulations(const Kernel& kernel) {
+  int n = 0;
+  for (const Section& s : kernel.sections)
+    n += static_cast<int>(std::count_if(s.body.begin(), s.body.end(), [](const Statement& st) { return st.kind == Statement::Kind::Accumulate; }));
+  return n;
 }
 
 int count(const std::string& text, const std::string& part) {
@@ -112,10 +151,103 @@ class GpuPtxTest : public QObject {
 
   void fewLongRowsAreDivided() {
     const gpu::PtxKernel k = compiled(named("softmax_long").kernel);
-    QVERIFY(k.launches.size() > 3);
+    QVERIFY(k.launches.size() > 2);
     QVERIFY(k.launches[0].blocks(nullptr) >= 50);
     QVERIFY(k.workBytes && k.workBytes(nullptr) > 0);
     QVERIFY(!compiled(named("softmax_rows").kernel).workBytes);
+  }
+
+  /// Sums of columns beside the work by rows: few blocks walk over all rows, and everything of a row is read once.
+  void columnSumsWalk() {
+    const gpu::PtxKernel k = compiled(named("layer_norm_backward_bf16").kernel);
+    QCOMPARE(static_cast<int>(k.launches.size()), 2);
+    QVERIFY(k.launches[0].blocks(nullptr) <= 132 * 8 && k.launches[0].blocks(nullptr) >= 132);
+    QVERIFY(k.workBytes && k.workBytes(nullptr) > 0);
+    const std::string rows = k.text.substr(0, k.text.find(k.launches[1].entry));
+    QCOMPARE(count(rows, "ld.global.nc.v4.") * 4 * k.launches[0].threads, 3 * 2048);  // x, the gradient, the weight
+    auto shapes = gpu::candidateShapes(named("layer_norm_backward").kernel, gpu::GpuTarget{});
+    QVERIFY(shapes.size() > 2);
+  }
+
+  /// The gradients of a normalisation, by rows and by columns, are one kernel on a GPU, two on the CPU.
+  void gradientsOfNormalisations() {
+    using graph::testing::tensor;
+    for (DType type : {DType::Float32, DType::BFloat16})
+      for (bool onGpu : {true, false}) {
+        const auto x = tensor({4096, 768}, type), w = tensor({768}, type), row = tensor({4096, 1});
+        const graph::Argument all = graph::ArgumentList{true, true, true};
+        const auto s = scheduled(onGpu, "aten::native_layer_norm_backward", {x, x, row, row, w, w},
+                                 {int64_t{-1}, int64_t{-2}, graph::ArgumentList{int64_t{768}}, int64_t{-3}, int64_t{-4}, int64_t{-5}, int64_t{-6}, all},
+                                 {x, w, w});
+        QCOMPARE(static_cast<int>(s.program.kernels.size()), onGpu ? 1 : 2);
+        QCOMPARE(accumulations(s.program.kernels[0]), onGpu ? 2 : 0);
+        if (onGpu) QCOMPARE(static_cast<int>(compiled(s.program.kernels[0]).launches.size()), 2);
+      }
+  }
+
+  /// Scans and scattered additions are generated for a GPU, where their order may be any; elsewhere they stay eager's operators.
+  void scansAndScatters() {
+    using graph::testing::tensor;
+    const auto x = tensor({64, 1000}), index = tensor({500, 1000}, DType::Int64), v = tensor({500, 1000});
+    for (bool onGpu : {true, false}) {
+      const auto scan = scheduled(onGpu, "aten::cumsum", {x}, {int64_t{-1}, int64_t{1}, {}}, {x});
+      QCOMPARE(externs(scan), onGpu ? 0 : 1);
+      if (onGpu) QVERIFY(isForGpu(scan.program.kernels.at(0)));
+      for (bool deterministic : {true, false}) {
+        const auto s = scheduled(onGpu, "aten::scatter_add", {x, index, v}, {int64_t{-1}, int64_t{0}, int64_t{-2}, int64_t{-3}}, {x}, deterministic);
+        QCOMPARE(externs(s), onGpu && !deterministic ? 0 : 1);
+        if (onGpu && !deterministic) QVERIFY(compiled(s.program.kernels.back()).text.find("red.global.add.f32") != std::string::npos ||
+                                             compiled(s.program.kernels.back()).text.find("atom.global.add.f32") != std::string::npos);
+      }
+    }
+    const auto counts = tensor({64, 1000}, DType::Int64);
+    QCOMPARE(externs(scheduled(true, "aten::scatter_add", {counts, index, tensor({500, 1000}, DType::Int64)},
+                               {int64_t{-1}, int64_t{0}, int64_t{-2}, int64_t{-3}}, {counts}, true)), 0);  // sums of integers have one result
+  }
+
+  /// The maximum and the sum of exponentials of a row that no block can keep are one walk; of one that it can, they stay two steps.
+  void longRowsAreReadOnceForSoftmax() {
+    const auto reductions = [](const char* name) {
+      std::vector<ReduceKind> kinds;
+      for (const Section& s : gpu::makePlan(named(name).kernel, gpu::GpuTarget{}, true).kernel.sections)
+        for (const Statement& st : s.body)
+          if (st.kind == Statement::Kind::Reduce) kinds.push_back(st.reduce);
+      return kinds;
+    };
+    QCOMPARE(reductions("softmax_wide"), std::vector<ReduceKind>{ReduceKind::OnlineSoftmax});
+    QCOMPARE(reductions("softmax_rows"), (std::vector<ReduceKind>{ReduceKind::Max, ReduceKind::Sum}));
+  }
+
+  /// What is consecutive along either axis is accessed in whole vectors, by threads that cover rectangles.
+  void transposesInRectangles() {
+    for (const char* name : {"transposed", "transposed_ragged", "transposed_bf16", "both_ways"}) {
+      const gpu::Plan plan = gpu::makePlan(named(name).kernel, gpu::GpuTarget{}, true);
+      QVERIFY2(plan.phases[0].map.tileFast > 0, name);
+      const std::string text = compiled(named(name).kernel).text;
+      QVERIFY2(text.find(".v4.") != std::string::npos || text.find(".v2.") != std::string::npos, text.c_str());
+      QCOMPARE(count(text, "ld.global.nc.u8") + count(text, "st.global.u8") + count(text, "st.global.b16"), 0);
+    }
+    QCOMPARE(gpu::makePlan(named("transposed_odd").kernel, gpu::GpuTarget{}, true).phases[0].map.tileFast, 0);
+  }
+
+  /// Four uniform numbers, or two normal ones, of one Philox block, which is 20 products.
+  void neighboursShareRandomBlocks() {
+    const auto products = [](const char* name) {
+      const std::string text = compiled(named(name).kernel).text;
+      int n = 0;  // Philox's multipliers
+      for (const char* factor : {"3528531795", "-766435501", "3449720151", "-845247145"}) n += count(text, factor);
+      return n;
+    };
+    QVERIFY(products("uniform") > 10 && products("uniform") <= 20);
+    QVERIFY(products("normal") > 20 && products("normal") <= 40);
+  }
+
+  /// A block carries a row's running sum from one stretch to the next; columns are one thread's each.
+  void scansAreCarried() {
+    QVERIFY(count(compiled(named("scan_sum_3x30001").kernel).text, "bar.sync") >= 2);
+    const gpu::Plan columns = gpu::makePlan(named("scan_sum_300x40_columns").kernel, gpu::GpuTarget{}, true);
+    QCOMPARE(columns.phases[0].map.inner, 1);
+    QCOMPARE(count(compiled(named("scan_sum_300x40_columns").kernel).text, "bar.sync"), 0);
   }
 
   void sizesAreArguments() {
