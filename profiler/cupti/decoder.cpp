@@ -9,11 +9,16 @@ namespace {
 
 using Kind = Activity::Kind;
 
+template <class Record>
+void setTimes(Activity& a, const Record& r) {
+  a.startNs = static_cast<int64_t>(r.start);
+  a.endNs = static_cast<int64_t>(r.end);
+}
+
 /// Fields that kernels, copies and memsets share. Node ids are the graph's id above, the node's number below.
 template <class Record>
 void setDevice(Activity& a, const Record& r) {
-  a.startNs = static_cast<int64_t>(r.start);
-  a.endNs = static_cast<int64_t>(r.end);
+  setTimes(a, r);
   a.correlation = r.correlationId;
   a.device = r.deviceId;
   a.stream = r.streamId;
@@ -72,8 +77,7 @@ Decoder::Outcome Decoder::decode(const std::byte* record, std::vector<Activity>&
       const auto r = read<abi::Api>(record);
       a.kind = Kind::Call;
       a.driver = kind == abi::kDriver;
-      a.startNs = static_cast<int64_t>(r.start);
-      a.endNs = static_cast<int64_t>(r.end);
+      setTimes(a, r);
       a.correlation = r.correlationId;
       a.code = r.cbid;
       a.thread = r.threadId;
@@ -82,8 +86,7 @@ Decoder::Outcome Decoder::decode(const std::byte* record, std::vector<Activity>&
     case abi::kSynchronization: {
       const auto r = read<abi::Synchronization>(record);
       a.kind = Kind::Synchronization;
-      a.startNs = static_cast<int64_t>(r.start);
-      a.endNs = static_cast<int64_t>(r.end);
+      setTimes(a, r);
       a.correlation = r.correlationId;
       a.stream = r.streamId;
       a.code = r.type;
@@ -92,8 +95,7 @@ Decoder::Outcome Decoder::decode(const std::byte* record, std::vector<Activity>&
     case abi::kOverhead: {
       const auto r = read<abi::Overhead>(record);
       a.kind = Kind::Overhead;
-      a.startNs = static_cast<int64_t>(r.start);
-      a.endNs = static_cast<int64_t>(r.end);
+      setTimes(a, r);
       a.code = r.overheadKind;
       break;
     }
