@@ -5,11 +5,11 @@
 
 #include "profiler/session/reader.h"
 #include "views/common/units.h"
+#include "views/widgets/text.h"
 
 namespace fusebox::views {
 namespace {
 
-QString str(const std::string& text) { return QString::fromStdString(text); }
 QString time(int64_t ns) { return str(formatDuration(static_cast<double>(ns))); }
 QString bytes(int64_t count) { return str(formatBytes(static_cast<double>(count))); }
 
