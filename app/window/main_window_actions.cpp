@@ -46,7 +46,8 @@ void MainWindow::buildActions() {
                                                            QSettings().value(QStringLiteral("lastFolder")).toString());
     if (!path.isEmpty()) openSession(path);
   });
-  add("file.compare", file, tr("Co&mpare with…"), QKeySequence(Qt::CTRL | Qt::Key_D), "", [this] { chooseComparison(); });
+  // Not Ctrl+D: that deletes in a line that is edited, and a filter has the focus often.
+  add("file.compare", file, tr("Co&mpare with…"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_C), "", [this] { chooseComparison(); });
   add("file.example", file, tr("Open the &example"), {}, "live", [this] { openExample(); });
   add("file.reload", file, tr("&Reload"), QKeySequence(Qt::CTRL | Qt::Key_F5), "recompile", [this] {
     if (session_) openSession(session_->path());

@@ -126,7 +126,6 @@ class PersonTest : public QObject {
         return QTest::keyClicks(edit, path);
       }
       QWidget* proposals = QApplication::activePopupWidget();
-      qWarning() << "dialog" << dialog->windowTitle() << edit->text() << proposals << dialog->directory();
       QTest::keyClick(proposals ? proposals : edit, proposals ? Qt::Key_Escape : Qt::Key_Return);
     });
     timer->start(100);
@@ -315,7 +314,7 @@ class PersonTest : public QObject {
     QTRY_COMPARE_WITH_TIMEOUT(find<QLabel>("status.state")->text(), QStringLiteral("finished"), 20000);
     QVERIFY(window_->runner()->sessionPath() != firstRun_);
     answerFileDialog(firstRun_);
-    press(Qt::Key_D, Qt::ControlModifier);
+    press(Qt::Key_C, Qt::ControlModifier | Qt::ShiftModifier);
     const auto comparison = []() -> CompareWindow* {
       for (QWidget* widget : QApplication::topLevelWidgets()) {
         if (auto* compare = qobject_cast<CompareWindow*>(widget); compare && compare->isVisible()) return compare;
