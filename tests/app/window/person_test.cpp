@@ -327,6 +327,8 @@ class PersonTest : public QObject {
     const QString cause = compare->findChild<QTextBrowser*>("compare.cause")->toPlainText();
     QVERIFY2(!cause.isEmpty(), "the first difference is named");
     picture("manual/compare.png", compare);
+    compare->activateWindow();
+    QVERIFY(QTest::qWaitForWindowActive(compare));
     QTest::keyClick(compare, Qt::Key_W, Qt::ControlModifier);
     QTRY_VERIFY(!comparison());
     window_->activateWindow();
