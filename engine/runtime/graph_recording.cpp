@@ -110,7 +110,6 @@ void GraphRecording::captureStretch(const CaptureStretch& stretch, int32_t numbe
 }
 
 std::vector<at::Tensor> GraphRecording::record(c10::ArrayRef<at::Tensor> inputs) {
-  const int64_t start = nowNs();
   const c10::DeviceGuard guard(cut_.device);
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (!cut_.isCapturedInput[i] || graphInput(inputs[i]).address == 0) continue;
@@ -139,7 +138,6 @@ std::vector<at::Tensor> GraphRecording::record(c10::ArrayRef<at::Tensor> inputs)
   }
   kept_->pool = capture_.takeKeptMemory();
   frame_.dropInputs();
-  recordNs = nowNs() - start;
   return handOut(inputs);
 }
 

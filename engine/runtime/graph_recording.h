@@ -47,7 +47,7 @@ class GraphRecording {
   void moveResults();
   bool owns(uint64_t address) const;
 
-  int64_t recordNs = 0;
+  int64_t recordNs = 0;  ///< what recording and its first run took; set by its tree
   std::vector<RecordedNodes> nodes;
   int32_t nodeCount = 0;
   int64_t copiedBytes = 0, keptBytes = 0;

@@ -99,6 +99,7 @@ std::optional<std::vector<at::Tensor>> GraphTree::record(c10::ArrayRef<at::Tenso
     return std::nullopt;
   }
   branch.number = made_++;
+  branch.recording->recordNs = nowNs() - branch.startNs;  // with its first run
   registerRecording(branch.recording.get());
   tellRecorded(listener, branch);
   const auto at = static_cast<std::ptrdiff_t>(std::min(place, branches_.size()));

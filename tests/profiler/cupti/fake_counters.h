@@ -92,7 +92,7 @@ struct FakeCounters {
     f.rangeDataInitialize = [](void* p) { return enter<RangeDataInitialize>("data", p, 40); };
     f.rangeConfig = [](void* p) {
       instance().replay = static_cast<RangeConfig*>(p)->replay;
-      return enter<RangeConfig>("range config", p, 98);
+      return enter<RangeConfig>("range config", p, 90);
     };
     f.rangeStart = [](void* p) {
       instance().on = true;
