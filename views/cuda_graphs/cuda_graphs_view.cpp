@@ -162,10 +162,16 @@ void CudaGraphsView::showLocation(const Location& location) {
       },
       [this, location](Result<Found>& found) {
         if (!found || found->first < 0 || static_cast<size_t>(found->first) >= events_.size()) return;
+        wantedPart_ = location.kind == ObjectKind::Launch ? location : Location::of(ObjectKind::Kernel, found->second);
         if (found->first != shown_) selectRow(found->first);
-        if (location.kind == ObjectKind::Launch) replays_->select(location);
-        else nodes_->select(Location::of(ObjectKind::Kernel, found->second));
+        else selectPart();
       });
+}
+
+void CudaGraphsView::selectPart() {
+  if (wantedPart_.kind == ObjectKind::Launch) replays_->select(wantedPart_);
+  if (wantedPart_.kind == ObjectKind::Kernel) nodes_->select(wantedPart_);
+  wantedPart_ = {};
 }
 
 void CudaGraphsView::open(int index) {
@@ -192,6 +198,7 @@ void CudaGraphsView::open(int index) {
         if (!parts) return details_->showHint(str(parts.error().text()));
         nodes_->setRows(cudaGraphNodeRows(event, parts->nodes));
         replays_->setRows(cudaGraphReplayRows(parts->replays));
+        selectPart();
       });
 }
 

@@ -36,6 +36,7 @@ class CudaGraphsView : public View {
   void open(int index);
   void describe(const query::CudaGraphEvent& event);
   void selectRow(int index);
+  void selectPart();
 
   EmptyState* empty_;
   DataTable *table_, *nodes_, *replays_;
@@ -43,7 +44,8 @@ class CudaGraphsView : public View {
   QTabWidget* tabs_;
   std::vector<query::CudaGraphEvent> events_;
   int shown_ = -1;
-  int64_t wanted_ = 0;  ///< kernel to show once its recording is known
+  int64_t wanted_ = 0;    ///< kernel to show once its recording is known
+  Location wantedPart_;   ///< node or replay to select once the recording's are there
 };
 
 }  // namespace fusebox::views
