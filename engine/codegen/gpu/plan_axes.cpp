@@ -192,6 +192,12 @@ bool readsAgain(const Kernel& k) {
   return false;
 }
 
+bool addsAtomically(const Kernel& k) {
+  return std::any_of(k.sections.begin(), k.sections.end(), [](const Section& s) {
+    return std::any_of(s.body.begin(), s.body.end(), [](const Statement& st) { return st.kind == Statement::Kind::AtomicAdd; });
+  });
+}
+
 int distinctLoads(const Kernel& k) {
   std::vector<inductor::BufferId> seen;
   for (const Section& s : k.sections)
@@ -396,6 +402,10 @@ Mapping mapPoints(Plan& plan, const GpuTarget& target, bool aligned, const Launc
                                       [](const KernelBuffer& b) { return b.role == inductor::BufferRole::Scratch; });
   if (hasScratch || reducesWithoutAxes(k)) return map;
   const int limit = instanceLimit(k);
+  if (addsAtomically(k)) {  // neighbouring threads at neighbouring elements: one memory transaction for a warp
+    map.unroll = times(std::min(4, limit), shape.work, 1, limit);
+    return map;
+  }
   // Transposing access: a rectangle of threads, each with a few elements along both axes. Where that is not to be had, neighbouring
   // threads along one axis, and each thread a whole sector along the other.
   if (const int crossing = crossingAxis(k, fast); crossing >= 0) {

@@ -200,6 +200,7 @@ class GpuPtxTest : public QObject {
                                              compiled(s.program.kernels.back()).text.find("atom.global.add.f32") != std::string::npos);
       }
     }
+    QCOMPARE(gpu::makePlan(named("scatter_f32").kernel, gpu::GpuTarget{}, true).phases[0].map.vector, 1);  // a warp adds to neighbours
     const auto counts = tensor({64, 1000}, DType::Int64);
     QCOMPARE(externs(scheduled(true, "aten::scatter_add", {counts, index, tensor({500, 1000}, DType::Int64)},
                                {int64_t{-1}, int64_t{0}, int64_t{-2}, int64_t{-3}}, {counts}, true)), 0);  // sums of integers have one result
