@@ -101,6 +101,7 @@ class TorchGraphCapture final : public runtime::GraphCapture {
 
   bool begin(c10::Device device) override {
     const c10::Stream now = currentStream(device);
+    if (auto ready = (*CudaDriver::get())->ensureContext(device.index()); !ready) TORCH_CHECK(false, ready.error().text());
     int capturing = 0;
     check((*CudaDriver::get())->cuStreamGetCaptureInfo(now.native_handle(), &capturing, nullptr, nullptr, nullptr, nullptr),
           "cuStreamGetCaptureInfo");

@@ -79,6 +79,15 @@ Result<void> CudaDriver::check(int error, const char* call) const {
               std::string(call) + ", " + (name ? name : "?"));
 }
 
+Result<void> CudaDriver::ensureContext(int device) const {
+  CudaContext current = nullptr;
+  if (cuCtxGetCurrent(&current) == 0 && current) return {};
+  int handle = 0;
+  if (auto found = check(cuDeviceGet(&handle, device), "cuDeviceGet"); !found) return found;
+  if (auto held = check(cuDevicePrimaryCtxRetain(&current, handle), "cuDevicePrimaryCtxRetain"); !held) return held;
+  return check(cuCtxSetCurrent(current), "cuCtxSetCurrent");
+}
+
 Result<DeviceFacts> deviceFacts(int device) {
   auto driver = CudaDriver::get();
   if (!driver) return tl::unexpected(driver.error());

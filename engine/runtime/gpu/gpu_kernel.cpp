@@ -15,16 +15,6 @@ GpuKernel::Shape shapeOf(const codegen::gpu::PtxKernel& ptx, const int64_t* size
   return shape;
 }
 
-/// Makes the device's context current on a thread that has none yet: one of autograd's that has not called CUDA so far.
-Result<void> ensureContext(const CudaDriver& driver, int device) {
-  CudaContext current = nullptr;
-  if (driver.cuCtxGetCurrent(&current) == 0 && current) return {};
-  int handle = 0;
-  if (auto found = driver.check(driver.cuDeviceGet(&handle, device), "cuDeviceGet"); !found) return found;
-  if (auto held = driver.check(driver.cuDevicePrimaryCtxRetain(&current, handle), "cuDevicePrimaryCtxRetain"); !held) return held;
-  return driver.check(driver.cuCtxSetCurrent(current), "cuCtxSetCurrent");
-}
-
 /// Loads a cubin, or the text through the driver's own compiler, whose complaints become the error.
 Result<CudaModule> loadModule(const CudaDriver& driver, const void* image) {
   constexpr int kErrorLog = 5, kErrorLogBytes = 6;  // CU_JIT_ERROR_LOG_BUFFER and its size
@@ -95,7 +85,7 @@ Result<const GpuKernel::Loaded*> GpuKernel::load(Form& form, int device) {
   auto driver = CudaDriver::get();
   if (!driver) return tl::unexpected(driver.error());
   const CudaDriver& d = **driver;
-  if (auto ready = ensureContext(d, device); !ready) return tl::unexpected(ready.error());
+  if (auto ready = d.ensureContext(device); !ready) return tl::unexpected(ready.error());
   std::lock_guard lock(mutex_);
   auto& slot = form.loaded[static_cast<size_t>(device)];
   if (const Loaded* known = slot.load(std::memory_order_acquire)) return known;
@@ -163,7 +153,7 @@ Result<void> GpuKernel::launchForm(Form& form, int device, CudaStream stream, st
     int error = start();
     constexpr int kInvalidContext = 201;
     if (error == kInvalidContext) [[unlikely]]
-      if (ensureContext(d, device)) error = start();
+      if (d.ensureContext(device)) error = start();
     if (error) [[unlikely]]
       return d.check(error, "cuLaunchKernel");
   }
