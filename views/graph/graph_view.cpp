@@ -12,6 +12,7 @@
 #include "profiler/session/reader.h"
 #include "views/common/fuzzy_match.h"
 #include "views/common/units.h"
+#include "views/widgets/advice_page.h"
 #include "views/widgets/text.h"
 #include "views/widgets/theme.h"
 #include "views/widgets/side_splitter.h"
@@ -335,7 +336,9 @@ void GraphView::showNode(int64_t id) {
     list(tr("Fusion decisions"), relations.decisions);
     if (!relations.stack.empty()) {
       page.section(tr("Python stack"));
-      page.code(str(relations.stack));
+      const auto places = query::parseStack(relations.stack);
+      if (places.empty()) page.code(str(relations.stack));  // of a foreign log, as it was written
+      else writeStack(page, places);
     }
   };
   detailsNode_ = id;
