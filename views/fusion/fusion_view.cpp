@@ -109,12 +109,13 @@ void FusionView::buildToolbar(QToolBar* bar) {
           tr("Compares every value with the same graph in float64, and looks for what makes the first divergence"),
           [this] { measureNumerics(); });
   cancel_ = act("cancel", tr("Cancel"), "stop", tr("Ends the compilation"), [this] { compiler_->cancel(); });
-  progress_ = new QProgressBar;
-  progress_->setObjectName(QStringLiteral("fusion.progress"));
-  progress_->setAccessibleName(tr("The engine is working"));
-  progress_->setRange(0, 0);
-  progress_->setFixedWidth(80);
-  bar->addWidget(progress_)->setVisible(false);
+  auto* progress = new QProgressBar;
+  progress->setObjectName(QStringLiteral("fusion.progress"));
+  progress->setAccessibleName(tr("The engine is working"));
+  progress->setRange(0, 0);
+  progress->setFixedWidth(80);
+  busy_ = bar->addWidget(progress);  // a tool bar shows and hides its widgets by their actions
+  busy_->setVisible(false);
 }
 
 QWidget* FusionView::buildResult() {
@@ -327,7 +328,7 @@ void FusionView::updateActions() {
   compile_->setText(wishes_.empty() ? tr("Compile this graph") : tr("Compile and compare"));
   numerics_->setEnabled(content_.canCompile && !busy);
   cancel_->setVisible(busy);
-  progress_->setVisible(busy);
+  busy_->setVisible(busy);
 }
 
 void FusionView::compileGraph() {

@@ -7,8 +7,8 @@
 #include "views/widgets/data_table.h"
 #include "views/widgets/view.h"
 
+class QAction;
 class QLabel;
-class QProgressBar;
 class QPushButton;
 class QToolBar;
 
@@ -62,7 +62,7 @@ class FusionView : public View {
   QAction* compile_;
   QAction* numerics_;
   QAction* cancel_;
-  QProgressBar* progress_;
+  QAction* busy_;  ///< the progress bar in the tool bar
   QLabel* facts_;
   QTabWidget* tabs_;
   DataTable* decisions_;

@@ -37,7 +37,10 @@ GraphView::GraphView(const ViewContext& context)
   column->addWidget(bar);
   column->addWidget(split, 1);
 
-  connect(compile_, &QComboBox::activated, this, [this] { fillStages(stage_->currentData(Qt::UserRole + 1).toString()); });
+  connect(compile_, &QComboBox::activated, this, [this] {
+    fillStages(stage_->currentData(Qt::UserRole + 1).toString());
+    openGraph(stage_->currentData().toLongLong(), 0);
+  });
   connect(stage_, &QComboBox::activated, this, [this] { openGraph(stage_->currentData().toLongLong(), 0); });
   const auto optionChosen = [this] {
     optionsChosen_ = true;
@@ -59,7 +62,7 @@ GraphView::GraphView(const ViewContext& context)
   connect(canvas_, &GraphCanvas::groupToggled, this, &GraphView::toggleGroup);
   connect(canvas_, &GraphCanvas::nothingSelected, this, &GraphView::showGraphSummary);
   connect(details_, &DetailsPanel::linkActivated, bus(), &SelectionBus::open);
-  connect(layoutJob_, &BackgroundJob::runningChanged, progress_, &QWidget::setVisible);
+  connect(layoutJob_, &BackgroundJob::runningChanged, busy_, &QAction::setVisible);
   connect(bus(), &SelectionBus::selected, this, [this](const Location& location, QObject* from) {
     if (from == this || !isVisible()) return;
     if (location.kind == ObjectKind::Kernel || location.kind == ObjectKind::Group || location.kind == ObjectKind::Node) {
@@ -75,7 +78,7 @@ void GraphView::clear() {
   layoutJob_->cancel();
   choices_.clear();
   data_ = std::make_shared<query::GraphData>();
-  shownGraph_ = pendingNode_ = detailsNode_ = 0;
+  shownGraph_ = askedGraph_ = pendingNode_ = detailsNode_ = 0;
   pendingLocation_ = {};
   optionsChosen_ = false;
   picture_.reset();
@@ -96,29 +99,34 @@ void GraphView::load() {
         if (!result) return fail(result.error());
         if (result->size() == choices_.size()) return;  // nothing new
         choices_ = std::move(*result);
-        const bool first = shownGraph_ == 0;
         fillCompiles();
         if (pendingLocation_.kind != ObjectKind::None) {
           showLocation(std::exchange(pendingLocation_, {}));
-        } else if (first && !choices_.empty()) {
+        } else if (askedGraph_ == 0) {
           fillStages(QStringLiteral("post_fusion"));
+          openGraph(stage_->currentData().toLongLong(), 0);
         }
       });
 }
 
+/// Shows `graph`, and selects `node` of it once it is laid out; 0: none.
 void GraphView::openGraph(int64_t graph, int64_t node) {
   pendingNode_ = node;
   if (!session()) return;
-  if (graph == shownGraph_ && picture_) {
-    if (node != 0) revealNode(node);
+  if (graph == askedGraph_) {
+    if (graph == shownGraph_ && !layoutJob_->running()) revealPending();
     return;
   }
-  progress_->show();
+  askedGraph_ = graph;
+  busy_->setVisible(true);
   session()->ask<query::GraphData>(
       this, "graph", [graph](session::Reader& reader) { return query::loadGraph(reader, graph); },
       [this, graph](Result<query::GraphData>& result) {
-        progress_->setVisible(layoutJob_->running());
-        if (!result) return fail(result.error());
+        busy_->setVisible(layoutJob_->running());
+        if (!result) {
+          askedGraph_ = shownGraph_;
+          return fail(result.error());
+        }
         shownGraph_ = graph;
         optionsChosen_ = false;
         showGraph(std::move(*result));
@@ -166,14 +174,20 @@ void GraphView::rebuild(bool keepView) {
         open_ = std::move(made.open);
         empty_->showContent();
         canvas_->setScene(picture_, made.scene, keepView);
-        if (!search_->text().isEmpty()) search(search_->text());
-        revealPending();
+        afterLayout();
       });
 }
 
-/// Selects the node that somebody asked for, once the graph that holds it is laid out.
+/// Brings back what a new scene lacks: the hits of the search and the selected node.
+void GraphView::afterLayout() {
+  if (!search_->text().isEmpty()) search(search_->text());
+  if (const int drawn = picture_->drawnOf(detailsNode_); drawn >= 0) canvas_->selectNode(drawn, false);
+  revealPending();
+}
+
+/// Selects the node that somebody asked for; its graph is laid out.
 void GraphView::revealPending() {
-  if (picture_->byId.count(pendingNode_) > 0) revealNode(std::exchange(pendingNode_, 0));
+  if (picture_ && picture_->byId.count(pendingNode_) > 0) revealNode(std::exchange(pendingNode_, 0));
 }
 
 void GraphView::relayout(bool keepView, int anchorGroup) {
@@ -187,8 +201,7 @@ void GraphView::relayout(bool keepView, int anchorGroup) {
       },
       [this, keepView, anchorGroup](Scene& scene) {
         canvas_->setScene(picture_, scene, keepView, anchorGroup);
-        if (!search_->text().isEmpty()) search(search_->text());
-        revealPending();
+        afterLayout();
       });
 }
 
@@ -245,7 +258,7 @@ void GraphView::showLocation(const Location& location) {
         for (const auto& choice : choices_) {
           if (choice.row.id != target->graph) continue;
           compile_->setCurrentIndex(compile_->findData(static_cast<qlonglong>(choice.row.compile)));
-          if (target->graph != shownGraph_) fillStages(QString::number(target->graph));
+          fillStages(QString::number(target->graph));
           openGraph(target->graph, target->node);
           return;
         }

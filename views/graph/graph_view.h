@@ -9,8 +9,8 @@
 #include "views/widgets/filter_box.h"
 #include "views/widgets/view.h"
 
+class QAction;
 class QCheckBox;
-class QProgressBar;
 class QToolBar;
 
 namespace fusebox::views {
@@ -47,6 +47,7 @@ class GraphView : public View {
   void markLine(const std::string& file, int line);
   void revealNode(int64_t node);
   void revealPending();
+  void afterLayout();
   void nodeChosen(int drawn);
   void showNode(int64_t node);
   void showGroup(int group);
@@ -59,7 +60,7 @@ class GraphView : public View {
   QComboBox* colouring_;
   QCheckBox* inputs_;
   FilterBox* search_;
-  QProgressBar* progress_;
+  QAction* busy_;                 ///< the progress bar in the tool bar
   GraphCanvas* canvas_;
   EmptyState* empty_;
   DetailsPanel* details_;
@@ -68,6 +69,7 @@ class GraphView : public View {
   std::vector<GraphChoice> choices_;
   std::shared_ptr<const query::GraphData> data_ = std::make_shared<query::GraphData>();
   int64_t shownGraph_ = 0;
+  int64_t askedGraph_ = 0;        ///< that is shown, or will be as soon as it is read
   int64_t pendingNode_ = 0;       ///< to select once its graph is laid out
   int64_t detailsNode_ = 0;       ///< that the details are about; 0: something else
   Location pendingLocation_;      ///< to show once the choices are loaded

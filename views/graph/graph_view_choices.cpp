@@ -70,11 +70,11 @@ void GraphView::buildToolbar(QToolBar* bar) {
   inputs_->setToolTip(tr("Draw inputs, parameters and constants as nodes; otherwise each reader carries their number"));
   search_ = new FilterBox(QStringLiteral("graph.search"), tr("Find nodes by name, operator, shape, module"));
   search_->setMinimumWidth(120);
-  progress_ = new QProgressBar;
-  progress_->setObjectName(QStringLiteral("graph.progress"));
-  progress_->setRange(0, 0);
-  progress_->setFixedWidth(60);
-  progress_->setToolTip(tr("Laying out"));
+  auto* progress = new QProgressBar;
+  progress->setObjectName(QStringLiteral("graph.progress"));
+  progress->setRange(0, 0);
+  progress->setFixedWidth(60);
+  progress->setToolTip(tr("Laying out"));
   bar->addWidget(compile_);
   bar->addWidget(stage_);
   bar->addSeparator();
@@ -83,7 +83,8 @@ void GraphView::buildToolbar(QToolBar* bar) {
   bar->addWidget(inputs_);
   bar->addSeparator();
   bar->addWidget(search_);
-  bar->addWidget(progress_)->setVisible(false);
+  busy_ = bar->addWidget(progress);  // a tool bar shows and hides its widgets by their actions
+  busy_->setVisible(false);
   const auto act = [&](const QString& name, const QString& text, const QString& icon, auto run) {
     QAction* action = addViewAction(name, text, icon);
     connect(action, &QAction::triggered, this, run);
@@ -145,9 +146,7 @@ void GraphView::fillStages(const QString& wanted) {
     stage_->setItemData(index, str(choice->row.stage), Qt::UserRole + 1);
     if (choice->row.id == wanted.toLongLong() || (select == 0 && str(choice->row.stage) == wanted)) select = index;
   }
-  if (stage_->count() == 0) return;
-  stage_->setCurrentIndex(select);
-  openGraph(stage_->currentData().toLongLong(), 0);
+  if (stage_->count() > 0) stage_->setCurrentIndex(select);
 }
 
 }  // namespace fusebox::views

@@ -247,6 +247,14 @@ class WindowFlowTest : public QObject {
     QTRY_COMPARE(window_->docks()->currentView()->id(), QStringLiteral("graph"));
     auto* graph = qobject_cast<views::GraphView*>(window_->docks()->currentView());
     QTRY_VERIFY(graph->canvas()->selectedNode() >= 0);
+    // What is selected stays so through another layout of the graph.
+    auto* inputs = window_->findChild<QCheckBox*>("graph.inputs");
+    auto* laying = window_->findChild<QProgressBar*>("graph.progress");
+    QSignalSpy layouts(inputs, &QCheckBox::clicked);
+    inputs->click();
+    QTRY_COMPARE(layouts.count(), 1);
+    QTRY_VERIFY(!laying->isVisible());
+    QVERIFY(graph->canvas()->selectedNode() >= 0);
   }
 
   void paletteAndFind() {
