@@ -169,8 +169,10 @@ debug::Verdict reachState(Kind kind, const FrameState& state, const Place& place
 
 /// Before an instruction of `frame`.
 void reachLine(Evaluation& e, Frame& frame) {
-  // A person at a line has it once: not again for each of its instructions, unless they step through these.
+  // A person at a line has it once, unless they step through its instructions: not again for each of them, nor where a call
+  // that the line made has returned.
   Evaluation::DebugState& seen = e.watch;
+  const auto depth = static_cast<size_t>(depthIn(frame));
   const int line = frame.line();
   if (seen.baseDepth < 0) seen.baseDepth = framesBelow();
   const auto names = namesOf(frame.code());
@@ -180,12 +182,12 @@ void reachLine(Evaluation& e, Frame& frame) {
   event.file = file.c_str();
   event.line = line;
   event.names = names;
-  event.depth = seen.baseDepth + depthIn(frame);
+  event.depth = seen.baseDepth + static_cast<int>(depth);
   event.frame = &frame;
   event.isEntry = frame.pc == 0;
-  event.isNewLine = seen.frame != &frame || seen.line != line;
-  seen.frame = &frame;
-  seen.line = line;
+  event.isNewLine = event.isEntry || seen.lines.size() <= depth || seen.lines[depth] != line;
+  seen.lines.resize(depth + 1);  // forgets those of calls that have returned
+  seen.lines[depth] = line;
   EvaluationSite site(e, frame, nullptr);
   if (debug::reach(event, site).skipFrame) throw FrameSkipped{};
 }

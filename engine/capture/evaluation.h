@@ -186,8 +186,7 @@ class Evaluation final : public Operations {
     bool repeats = false;        ///< a later attempt at the same segment: nothing new
     bool told = false;           ///< of the break that ends it
     int baseDepth = -1;          ///< frames of the program below the root frame
-    const Frame* frame = nullptr;
-    int line = 0;
+    std::vector<int> lines;      ///< that the root frame and each inlined one is in
   };
   DebugState watch;
 

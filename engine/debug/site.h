@@ -25,7 +25,7 @@ struct Event {
   int depth = 0;
   const void* frame = nullptr;  ///< Line: which frame
   bool isEntry = false;         ///< Line: the frame's first instruction
-  bool isNewLine = true;        ///< Line: the instruction before was of another line or frame
+  bool isNewLine = true;        ///< Line: the frame has come to it from another line
 };
 
 /// What the stopped place knows; made on the stack of the thread that stops, asked on that thread.

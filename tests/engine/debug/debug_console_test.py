@@ -275,6 +275,15 @@ class Stepping(unittest.TestCase):
             over = c.go("next")
             self.assertEqual((over["function"], over["line"]), ("f", line_of(SMALL, "b = torch.relu")))
 
+    def test_a_breakpoint_on_a_line_that_calls_stops_there_once(self):
+        call = line_of(SMALL, "a = helper")
+        with Console(SMALL, "--go", "--break", f"program.py:{call}") as c:
+            stop = c.stopped()
+            self.assertEqual((stop["function"], stop["line"]), ("f", call))
+            c.ask(f"break program.py:{line_of(SMALL, 'return y + 1')}")
+            self.assertEqual(c.go("continue")["function"], "helper")
+            self.assertEqual(c.finish(), 0)
+
     def test_until_and_pause(self):
         loop = RECOMPILES + "while True:\n    f(torch.ones(4), 2)\n"
         with Console(loop) as c:
