@@ -53,8 +53,13 @@ bool sameExtents(const std::vector<Axis>& a, const std::vector<Axis>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Axis& x, const Axis& y) { return x.extent == y.extent; });
 }
 
-bool isFlat(const Kernel& kernel) {
-  return std::all_of(kernel.sections.begin(), kernel.sections.end(), [](const Section& s) { return s.axes.empty(); });
+/// Whether a kernel computes each point of its outer axes by itself. One that reduces over an axis of extent 1 has no section axes
+/// either, but must not get any: it would reduce over them.
+bool isPointwise(const Kernel& kernel) {
+  const auto gathers = [](const Statement& s) { return s.kind == Statement::Kind::Reduce || s.kind == Statement::Kind::Accumulate; };
+  return std::all_of(kernel.sections.begin(), kernel.sections.end(), [&](const Section& s) {
+    return s.axes.empty() && !hasScan(s) && std::none_of(s.body.begin(), s.body.end(), gathers);
+  });
 }
 
 bool intersects(const std::vector<BufferId>& a, const std::vector<BufferId>& b) {
@@ -70,12 +75,12 @@ size_t valueCount(const Kernel& kernel) {
 /// One side of a merge in terms of the common axes.
 struct Side {
   const ScheduleNode& node;
-  bool flat;
+  bool pointwise;
   Substitution map;
   std::vector<Axis> outer;                     ///< all of the node's outer axes
   std::vector<std::vector<Axis>> sectionAxes;  ///< after demotion of outer axes, too
 
-  explicit Side(const ScheduleNode& n) : node(n), flat(isFlat(n.kernel)) {}
+  explicit Side(const ScheduleNode& n) : node(n), pointwise(isPointwise(n.kernel)) {}
 
   void place(const std::map<Symbol, std::vector<Axis>>& replace) {
     map = AxisMatch::substitution(replace);
@@ -130,9 +135,9 @@ class Merger {
  private:
   std::string kind() const {
     if (shared_.empty()) return "horizontal";
-    if (a_.flat && b_.flat) return "vertical";
-    if (a_.flat) return "prologue";
-    return b_.flat ? "epilogue" : "reduction";
+    if (a_.pointwise && b_.pointwise) return "vertical";
+    if (a_.pointwise) return "prologue";
+    return b_.pointwise ? "epilogue" : "reduction";
   }
 
   void checkBuffers() {
@@ -211,7 +216,7 @@ class Merger {
       if (auto kernel = attempt(matchAxes(axesOf(a_.node, *pair.a), pair.a->index, axesOf(b_.node, *pair.b), pair.b->index, keepA)))
         return std::move(*kernel);
     for (const AccessPair& pair : accessPairs())
-      if (!a_.flat && b_.flat && pair.a->isStore)
+      if (!a_.pointwise && b_.pointwise && pair.a->isStore)
         if (auto kernel = attempt(matchOuter(*pair.a, *pair.b, keepA))) return std::move(*kernel);
     if (auto byPosition = matchByPosition(a_.node.kernel.outer, b_.node.kernel.outer, keepA))
       if (auto kernel = attempt(byPosition)) return std::move(*kernel);
@@ -231,15 +236,15 @@ class Merger {
   }
 
   void findCommonOuter() {
-    if (!a_.flat && !b_.flat) {
+    if (!a_.pointwise && !b_.pointwise) {
       if (!(isSubset(a_.outer, b_.outer) && isSubset(b_.outer, a_.outer))) throw Refusal{"different outer loops"};
       outer_ = a_.outer;
       b_.outer = outer_;
-    } else if (!a_.flat) {
+    } else if (!a_.pointwise) {
       if (!isSubset(a_.outer, b_.outer)) throw Refusal{"consumer does not run over the reduction's outer loops"};
       outer_ = a_.outer;
       b_.demote(outer_);
-    } else if (!b_.flat) {
+    } else if (!b_.pointwise) {
       if (!isSubset(b_.outer, a_.outer)) throw Refusal{"producer does not run over the reduction's outer loops"};
       outer_ = b_.outer;
       a_.demote(outer_);
@@ -290,11 +295,11 @@ class Merger {
     }
   }
 
-  /// The same axes in two orders: a flat side follows the other one; two sides with orders of their own keep them.
+  /// The same axes in two orders: a pointwise side follows the other one; two sides with orders of their own keep them.
   void reorder(size_t section, const std::vector<Axis>& twin) {
-    if (b_.flat) {
+    if (b_.pointwise) {
       b_.sectionAxes[section] = twin;
-    } else if (a_.flat) {
+    } else if (a_.pointwise) {
       const std::vector<Axis> axes = b_.sectionAxes[section];
       for (std::vector<Axis>& own : a_.sectionAxes) own = axes;
     }
@@ -308,7 +313,7 @@ class Merger {
   }
 
   void checkColumns(const Side& side) const {
-    if (!side.flat || side.sectionAxes.empty() || side.sectionAxes[0].empty() || (a_.flat && b_.flat)) return;
+    if (!side.pointwise || side.sectionAxes.empty() || side.sectionAxes[0].empty() || (a_.pointwise && b_.pointwise)) return;
     for (const Access& access : side.node.accesses) {
       if (!access.isStore || context_.diesInside(access.buffer, a_.node, b_.node)) continue;
       if (context_.bytes(access.buffer) <= kMaxColumnBytes) continue;
@@ -470,7 +475,7 @@ class Merger {
     }
     for (const Access& a : a_.node.accesses) total += context_.bytes(a.buffer);
     if (common < kMinHorizontalBytes || common * 8 < total)
-      throw Refusal{fmt::format("only {} of {} bytes are read by both", common, total)};
+      throw Refusal{fmt::format("only {} of {} bytes are read by both at the same point", common, total)};
   }
 
   const MergeContext& context_;
@@ -484,7 +489,7 @@ class Merger {
 
 MergeOutcome mergeKernels(const MergeContext& context, const ScheduleNode& a, const ScheduleNode& b) {
   MergeOutcome outcome = Merger(context, a, b).run();
-  if (outcome.kernel || isFlat(a.kernel) || isFlat(b.kernel)) return outcome;
+  if (outcome.kernel || isPointwise(a.kernel) || isPointwise(b.kernel)) return outcome;
   MergeOutcome across = mergeAcrossPoints(context, a, b);
   return across.kernel ? across : outcome;
 }

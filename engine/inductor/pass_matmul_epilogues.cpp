@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <unordered_map>
 #include <unordered_set>
 
 #include "engine/inductor/node_args.h"
@@ -32,11 +31,9 @@ bool hasEpilogue(const Graph& graph, const Node& n) {
          bias.strides[0] == graph::SymExpr(1) && bias.dtype == type;
 }
 
-/// relu: 0, gelu in its tanh form: 1 (the form that the library has); others: -1.
-int activationOf(const Node& n) {
-  if (n.kind != NodeKind::Call) return -1;
-  if (n.op == "aten::relu") return 0;
-  return n.op == "aten::gelu" && !NodeArgs(n).isNone(1) && NodeArgs(n).text(1) == "tanh" ? 1 : -1;
+/// gelu in its tanh form, which is the library's. Not relu: the library's is max(x, 0), which need not keep a NaN as aten::relu does.
+bool isLibrarysActivation(const Node& n) {
+  return n.kind == NodeKind::Call && n.op == "aten::gelu" && !NodeArgs(n).isNone(1) && NodeArgs(n).text(1) == "tanh";
 }
 
 /// Pairs of a product and the activation that goes into its epilogue.
@@ -44,10 +41,10 @@ class Pairs {
  public:
   explicit Pairs(const Graph& graph) : graph_(graph), users_(graph.users()) {
     for (const Node& n : graph.nodes())
-      if (const int activation = activationOf(n); activation >= 0 && onlyProductsRead(n)) pair(n, activation);
+      if (isLibrarysActivation(n) && onlyProductsRead(n)) pair(n);
   }
 
-  std::unordered_map<NodeId, int> products;     ///< activationOf() of what they take in
+  std::unordered_set<NodeId> products;     ///< that take an activation in
   std::unordered_set<NodeId> activations;
 
  private:
@@ -62,7 +59,7 @@ class Pairs {
   }
 
   /// Through views that nobody else sees, back to the product.
-  void pair(const Node& activation, int kind) {
+  void pair(const Node& activation) {
     const Node* n = &activation;
     do {
       const ValueRef* source = n->args[0].as<ValueRef>();
@@ -71,7 +68,7 @@ class Pairs {
       if (n->kind != NodeKind::Call || users(*n).size() != 1) return;
     } while (isView(*n));
     if (!hasEpilogue(graph_, *n)) return;
-    products.emplace(n->id, kind);
+    products.insert(n->id);
     activations.insert(activation.id);
   }
 
@@ -87,11 +84,10 @@ PassResult fuseMatmulEpilogues(const Graph& graph) {
   if (pairs.products.empty()) return {};
   GraphCopy copy(graph);
   for (const Node& n : graph.nodes()) {
-    const auto product = pairs.products.find(n.id);
-    if (product != pairs.products.end()) {
+    if (pairs.products.count(n.id)) {
       graph::ArgumentList args = copy.mappedArgs(n);
       args.resize(3);
-      args.insert(args.end(), {graph::Argument(int64_t{1}), graph::Argument(int64_t{1}), graph::Argument(product->second == 1)});
+      args.insert(args.end(), {graph::Argument(int64_t{1}), graph::Argument(int64_t{1}), graph::Argument(true)});
       copy.replace(n, {ValueRef{copy.to().addCall("aten::_addmm_activation", std::move(args), n.outputs, n.origin), 0}});
     } else if (pairs.activations.count(n.id)) {
       copy.replace(n, {copy.mapped(*n.args[0].as<ValueRef>())});

@@ -226,9 +226,12 @@ Value* emitLog10Double(const Lanes& l, Args a) {
 }
 Value* emitSigmoid(const Lanes& l, Args a) {
   const bool isDouble = a[0]->getType()->getScalarType()->isDoubleTy();
-  // Beyond the limit e^-x nears overflow, and the result is 0 but for denormal numbers.
+  // e^-x nears overflow beyond the limit, where the reciprocal's refinement would make a NaN of it. From where it does overflow
+  // on, the result is 0 and no tiny number: it may be multiplied by a huge x (silu).
   Value* e = exponential(l, atMost(l, l.ir.CreateFNeg(a[0]), isDouble ? 709 : 88));
-  return reciprocal(l, l.ir.CreateFAdd(e, l.real(e, 1)));
+  Value* result = reciprocal(l, l.ir.CreateFAdd(e, l.real(e, 1)));
+  Value* overflows = l.ir.CreateFCmpOLT(a[0], l.real(e, isDouble ? -0x1.62e42fefa39efp+9 : -0x1.62e42ep+6));
+  return l.ir.CreateSelect(overflows, l.real(e, 0), result);
 }
 
 constexpr InlineEntry kEntries[] = {

@@ -28,8 +28,10 @@ void KernelEmitter::emitWalk() {
   Value* block = ir_.CreateZExt(ir_.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x, {}, {}), i64);
   Value* blocks = ir_.CreateZExt(ir_.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_nctaid_x, {}, {}), i64);
   size_t meetings = 0;
-  for (const Section& s : plan_.kernel.sections)
+  for (const Section& s : plan_.kernel.sections) {
+    if (s.axes.empty()) continue;  // over an extent of 1 each thread reduces by itself
     meetings += static_cast<size_t>(std::count_if(s.body.begin(), s.body.end(), [](const Statement& st) { return st.kind == Statement::Kind::Reduce; }));
+  }
   const bool keepsScratch = std::any_of(plan_.kernel.buffers.begin(), plan_.kernel.buffers.end(),
                                         [](const inductor::KernelBuffer& b) { return b.role == BufferRole::Scratch; });
   auto split = [&](const Values& flat) {

@@ -1,0 +1,37 @@
+"""Reductions that meet in one kernel, over axes of every extent, and values at the ends of their range."""
+
+import torch
+import torch.nn.functional as F
+from . import script
+
+
+def flat(*results):
+    return tuple(part for r in results for part in (r if isinstance(r, tuple) else (r,)))
+
+
+@script
+def over_a_row_and_over_an_extent_of_one(compile):
+    rows, planes = torch.randn(1, 1009), torch.randn(5, 300, 1)
+    return (
+        compile(lambda x: (x.argmax(-1), x.argmin(0)))(rows),
+        compile(lambda x: flat(*x.max(1), *x.max(0)))(rows),
+        compile(lambda x: flat(x.var(1), x.var(0, unbiased=False), x.std(0, unbiased=False)))(rows),
+        compile(lambda x: (x.sum(1), x.argmin(0), x.prod(0), x.logsumexp(0)))(rows),
+        compile(lambda x: flat(*x.max(1), *x.min(2)))(planes),
+        compile(lambda x: (x.sum(0), x.argmax(1)))(torch.randn(2000, 1)),
+        compile(lambda x: (torch.softmax(x, -1), x.argmin(0) + 1, x.cumsum(0)))(rows),
+    )
+
+
+@script
+def sigmoids_of_very_negative_values(compile):
+    x = torch.tensor([-50.0, -89.0, -100.0, -1e4, -1e30, -1e38, torch.finfo(torch.float32).min, -float("inf"), float("nan")])
+    x = x.repeat(4)  # vectors and a tail
+    results = []
+    for dtype in (torch.float32, torch.float64, torch.bfloat16):
+        f = compile(lambda x: (torch.sigmoid(x), F.silu(x), F.glu(torch.cat([x, x]))))
+        results += f(x.to(dtype))
+    masked = compile(lambda x: F.silu(x.masked_fill(x < -50, torch.finfo(x.dtype).min)))
+    a = x.clone().requires_grad_()
+    masked(a).nan_to_num().sum().backward()
+    return results, a.grad, masked(x)
