@@ -135,7 +135,7 @@ bool GuardTree::fetch(Op& op, const FrameView& frame) {
     case Code::FunctionKwDefaults:
     case Code::FunctionClosure: o = functionPart(base, op.code); break;
     case Code::MethodSelf:
-      o = PyMethod_Check(base) ? PyMethod_GET_SELF(base) : boundSelf(base);
+      o = PyMethod_Check(base) ? PyMethod_GET_SELF(base) : selfOfMethod(base);
       break;
     case Code::MethodFunction: o = PyMethod_Check(base) ? PyMethod_GET_FUNCTION(base) : nullptr; break;
     case Code::TensorGrad:

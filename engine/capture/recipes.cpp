@@ -85,6 +85,10 @@ PyRef plainScalar(PyObject* o) {
 }
 
 /// C types whose instances are their __dict__ and slots and nothing else.
+/// The place of a C member: found in its own class, since a subclass may have something else under the name.
+PyRef member(PyTypeObject* owner, const char* name) { return PyRef::borrow(_PyType_Lookup(owner, internedName(name))); }
+PyRef exceptionMember(const char* name) { return member(reinterpret_cast<PyTypeObject*>(PyExc_BaseException), name); }
+
 bool recreatable(PyTypeObject* base) { return std::string_view(base->tp_name) == "types.SimpleNamespace"; }
 
 }  // namespace
@@ -99,12 +103,12 @@ void RecipeMaker::instance(Recipe& recipe, PyObject* object) {
     PyObject *key, *descriptor;
     for (Py_ssize_t at = 0; t->tp_dict && PyDict_Next(t->tp_dict, &at, &key, &descriptor);) {
       if (Py_TYPE(descriptor) != &PyMemberDescr_Type) continue;
-      PyRef value = PyRef::steal(PyObject_GenericGetAttr(object, key));
+      PyRef value = PyRef::steal(Py_TYPE(descriptor)->tp_descr_get(descriptor, object, reinterpret_cast<PyObject*>(type)));
       if (!value) {
         PyErr_Clear();
         continue;
       }
-      recipe.slots.emplace_back(PyRef::borrow(key), make(value.get()));
+      recipe.slots.emplace_back(PyRef::borrow(descriptor), make(value.get()));
     }
   }
   PyRef contents;
@@ -115,7 +119,7 @@ void RecipeMaker::instance(Recipe& recipe, PyObject* object) {
     recipe.base = base;
     if (std::string_view(builtinBase(type)->tp_name) == "collections.defaultdict") {
       PyRef factory = PyRef::steal(PyObject_GetAttrString(object, "default_factory"));
-      recipe.slots.emplace_back(PyRef::borrow(internedName("default_factory")), make(factory.get()));
+      recipe.slots.emplace_back(member(builtinBase(type), "default_factory"), make(factory.get()));
       keep_.push_back(factory);
     }
     return;
@@ -133,10 +137,10 @@ void RecipeMaker::instance(Recipe& recipe, PyObject* object) {
     recipe.base = make(args.get());
     if (cause) {
       keep_.push_back(cause);
-      recipe.slots.emplace_back(PyRef::borrow(internedName("__cause__")), make(cause.get()));
+      recipe.slots.emplace_back(exceptionMember("__cause__"), make(cause.get()));
     }
     if (reinterpret_cast<PyBaseExceptionObject*>(object)->suppress_context)
-      recipe.slots.emplace_back(PyRef::borrow(internedName("__suppress_context__")), constant(Py_True));
+      recipe.slots.emplace_back(exceptionMember("__suppress_context__"), constant(Py_True));
     return;
   }
   if (PyAnySet_Check(object)) {

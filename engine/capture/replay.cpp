@@ -326,7 +326,7 @@ bool Replay::fill(const Recipe& recipe, PyObject* object) {
       }
       if (!fillAttributes(recipe, object)) return false;
       for (const auto& [slot, value] : recipe.slots)
-        if (!give(*value, [object, key = slot](PyObject* o) { return !o || PyObject_GenericSetAttr(object, key.get(), o) == 0; })) return false;
+        if (!give(*value, [object, slot](PyObject* o) { return !o || Py_TYPE(slot.get())->tp_descr_set(slot.get(), object, o) == 0; })) return false;
       return true;
     }
     default: return true;

@@ -45,7 +45,7 @@ struct Recipe {
   const Source* source = nullptr;
   PyRef object;
   std::vector<std::shared_ptr<Recipe>> children;
-  std::vector<std::pair<PyRef, std::shared_ptr<Recipe>>> slots;
+  std::vector<std::pair<PyRef, std::shared_ptr<Recipe>>> slots;  ///< of an Instance: descriptor of a C member and its value
   std::shared_ptr<Recipe> base;
   int32_t id = -1;
 };

@@ -173,7 +173,7 @@ PyRef itemsInOrder(PyObject* dict) {
   return items;
 }
 
-PyObject* boundSelf(PyObject* callable) {
+PyObject* selfOfMethod(PyObject* callable) {
   if (Py_IS_TYPE(callable, &_PyMethodWrapper_Type)) {
     PyObject* self = PyRef::steal(PyObject_GetAttrString(callable, "__self__")).get();
     return self;  // held by the method
@@ -183,22 +183,36 @@ PyObject* boundSelf(PyObject* callable) {
   return self && !PyModule_Check(self) && !PyType_Check(self) && !PyCapsule_CheckExact(self) ? self : nullptr;
 }
 
+namespace {
+
+/// The descriptor in the classes of `self` that a bound C function is of; borrowed, null without one.
+PyObject* descriptorOf(PyObject* function, PyObject* self) {
+  PyMethodDef* definition = reinterpret_cast<PyCFunctionObject*>(function)->m_ml;
+  PyObject* mro = Py_TYPE(self)->tp_mro;
+  for (Py_ssize_t i = 0; mro && i < PyTuple_GET_SIZE(mro); ++i) {
+    PyRef dict = typeDict(reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(mro, i)));
+    PyObject* found = dict ? PyDict_GetItemString(dict.get(), definition->ml_name) : nullptr;
+    if (found && PyObject_TypeCheck(found, &PyMethodDescr_Type) && reinterpret_cast<PyMethodDescrObject*>(found)->d_method == definition)
+      return found;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+PyObject* boundSelf(PyObject* callable) {
+  PyObject* self = selfOfMethod(callable);
+  return self && (!PyCFunction_Check(callable) || descriptorOf(callable, self)) ? self : nullptr;
+}
+
 PyRef unboundMethod(PyObject* bound) {
   PyObject* found = nullptr;
   if (Py_IS_TYPE(bound, &_PyMethodWrapper_Type)) {
     PyRef owner = PyRef::steal(PyObject_GetAttrString(bound, "__objclass__")), name = PyRef::steal(PyObject_GetAttrString(bound, "__name__"));
     PyRef dict = owner && PyType_Check(owner.get()) ? typeDict(reinterpret_cast<PyTypeObject*>(owner.get())) : PyRef();
     found = dict && name ? PyDict_GetItemWithError(dict.get(), name.get()) : nullptr;
-  } else if (PyObject* self = boundSelf(bound)) {
-    PyMethodDef* definition = reinterpret_cast<PyCFunctionObject*>(bound)->m_ml;
-    PyObject* mro = Py_TYPE(self)->tp_mro;
-    for (Py_ssize_t i = 0; !found && i < PyTuple_GET_SIZE(mro); ++i) {
-      PyRef dict = typeDict(reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(mro, i)));
-      PyObject* candidate = dict ? PyDict_GetItemString(dict.get(), definition->ml_name) : nullptr;
-      if (candidate && Py_IS_TYPE(candidate, &PyMethodDescr_Type) &&
-          reinterpret_cast<PyMethodDescrObject*>(candidate)->d_method == definition)
-        found = candidate;
-    }
+  } else if (PyObject* self = selfOfMethod(bound)) {
+    found = descriptorOf(bound, self);
   }
   PyErr_Clear();
   return PyRef::borrow(found);

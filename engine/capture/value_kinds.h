@@ -13,8 +13,11 @@ bool isConstantValue(PyObject* object);
 /// members, operator objects.
 bool isIdentityValue(PyObject* object);
 /// The object that a builtin method belongs to (`items` of items.append, also of a slot: items.__len__); borrowed, null for
-/// anything but a C method that is bound to an instance.
+/// anything but a C method that is bound to an instance. A C function may have an object that is none of its arguments (pybind11
+/// keeps its record of the function there): such an object's class has no such method.
 PyObject* boundSelf(PyObject* callable);
+/// The same, quickly, of a callable that is known to be of the kind that boundSelf has answered for.
+PyObject* selfOfMethod(PyObject* callable);
 /// A class made by a class statement (as opposed to a heap type of a C module).
 bool isPythonClass(PyTypeObject* type);
 /// Whether attributes of the class, special methods among them, can be set: static C types and the immutable ones of C modules
