@@ -152,7 +152,7 @@ void printNumerics(const Json& report) {
              rows.size(), report.value("divergent", 0));
   std::vector<const Json*> worst;
   for (const Json& row : rows)
-    if (row.contains("compiled_rel")) worst.push_back(&row);
+    if (row.contains("compiled_rel") && row["compiled_rel"].is_number()) worst.push_back(&row);
   std::stable_sort(worst.begin(), worst.end(), [](const Json* a, const Json* b) {
     return (*a)["compiled_rel"].get<double>() > (*b)["compiled_rel"].get<double>();
   });
@@ -164,7 +164,7 @@ void printNumerics(const Json& report) {
     const double magnitude = row->value("magnitude", 0.0);
     const bool hasLocal = row->contains("local_abs") && (*row)["local_abs"].is_number() && magnitude > 0;
     fmt::print("  {:24} {:>12} {:>12} {:>12}{}\n", row->value("name", ""), number((*row)["compiled_rel"].get<double>()),
-               number(row->value("eager_rel", 0.0)),
+               (*row)["eager_rel"].is_number() ? number((*row)["eager_rel"].get<double>()) : "not finite",
                hasLocal ? number((*row)["local_abs"].get<double>() / magnitude) : "",
                row->value("is_divergent", false) ? "  divergent" : "");
   }
@@ -191,8 +191,9 @@ int replayGraph(const ReplayOptions& options) {
   for (const Json& run : report->value("runs", Json::array())) printRun(run, *report);
   if (report->contains("change")) {
     const Json& change = (*report)["change"];
-    fmt::print("  change: {:+.1f} % time, {:+} bytes, {:+} launches\n", change.value("time_percent", 0.0),
-               change.value("bytes", int64_t{0}), change.value("launches", 0));
+    fmt::print("  change: {:+.1f} % time (95 % sure: {:+.1f} to {:+.1f}), {:+} bytes, {:+} launches\n", change.value("time_percent", 0.0),
+               change.value("time_percent_from", 0.0), change.value("time_percent_to", 0.0), change.value("bytes", int64_t{0}),
+               change.value("launches", 0));
   }
   fmt::print("session: {}\n", report->value("session", ""));
   return kOk;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "profiler/query/bounded.h"
 #include "profiler/query/saved_graphs.h"
 #include "profiler/session/reader.h"
 #include "views/common/units.h"
@@ -33,9 +34,8 @@ constexpr const char* kNumerics =
   x.difference_ulp, x.mismatches, x.is_divergent, x.note, x.output, x.file, x.line FROM numerics x JOIN graphs g USING(graph_id)
   WHERE g.compile_id = (SELECT compile_id FROM graphs WHERE graph_id = ?) ORDER BY x.node_id, x.output LIMIT 200000)";
 
-std::string scientific(double value) { return value == 0 ? "0" : fmt::format("{:.2e}", value); }
-Cell errorCell(const Statement& s, int column) {
-  return s.isNull(column) ? Cell{"", -1} : Cell{scientific(s.real(column)), s.real(column)};
+Cell errorCell(double value) {
+  return std::isfinite(value) ? Cell{value == 0 ? "0" : fmt::format("{:.2e}", value), value} : Cell{"", -1};
 }
 
 TableRow decisionRow(const Statement& s, FusionContent& content) {
@@ -67,8 +67,8 @@ TableRow groupRow(const Statement& s, FusionContent& content) {
   row.cells[kGroupTime] = s.integer(7) > 0 ? durationCell(s.real(7)) : Cell{"", 0};
   row.cells[kGroupReason] = textCell(s.string(8));
   row.tooltip = s.string(8);
-  content.traffic += s.integer(4) + s.integer(5);
-  content.saved += s.integer(6);
+  for (const int column : {4, 5}) query::addBounded(content.traffic, query::boundedAmount(s.integer(column)));
+  query::addBounded(content.saved, query::boundedAmount(s.integer(6)));
   return row;
 }
 
@@ -87,27 +87,15 @@ TableRow bufferRow(const Statement& s) {
   return row;
 }
 
-TableRow numericsRow(const Statement& s, FusionContent& content) {
-  TableRow row;
-  row.location = {ObjectKind::Node, s.integer(0), {}, s.string(13), static_cast<int>(s.integer(14))};
-  row.cells.resize(kNumericsColumns);
-  row.cells[kNumericsNode] = textCell(s.integer(12) ? fmt::format("{}#{}", s.string(1), s.integer(12)) : s.string(1));
-  row.cells[kNumericsOp] = textCell(s.string(2));
-  row.cells[kNumericsType] = textCell(s.string(3));
-  row.cells[kNumericsCompiled] = errorCell(s, 4);
-  row.cells[kNumericsEager] = errorCell(s, 5);
-  const double magnitude = s.isNull(7) ? 0 : s.real(7);
-  row.cells[kNumericsLocal] =
-      s.isNull(6) || magnitude <= 0 ? Cell{"", -1} : Cell{scientific(s.real(6) / magnitude), s.real(6) / magnitude};
-  row.cells[kNumericsUlp] = s.isNull(8) ? Cell{"", -1} : Cell{fmt::format("{:.0f}", s.real(8)), s.real(8)};
-  std::string note = s.string(11);
-  if (s.integer(9) > 0)
-    note = fmt::format("{} elements differ in kind", s.integer(9)) + (note.empty() ? "" : "; " + note);
-  if (s.integer(10)) note = "divergent" + (note.empty() ? "" : "; " + note);
-  row.cells[kNumericsNote] = textCell(note);
-  row.tone = s.integer(10) ? 3 : note.empty() ? 0 : 4;
-  content.divergent += s.integer(10) != 0;
-  return row;
+ValueErrors valueErrors(const Statement& s) {
+  const auto number = [&s](int column) { return s.isNull(column) ? NAN : s.real(column); };
+  ValueErrors v;
+  v.location = {ObjectKind::Node, s.integer(0), {}, s.string(13), static_cast<int>(s.integer(14))};
+  v.name = s.string(1), v.op = s.string(2), v.dtype = s.string(3), v.note = s.string(11);
+  v.compiled = number(4), v.eager = number(5), v.alone = number(6) / number(7), v.ulp = number(8);
+  v.mismatches = s.integer(9), v.output = s.integer(12);
+  v.isDivergent = s.integer(10) != 0;
+  return v;
 }
 
 /// A program that PyTorch saved can be compiled as a whole, though its graph's form here is for looking at.
@@ -117,6 +105,25 @@ bool isProgram(const session::Reader& reader) {
 }
 
 }  // namespace
+
+TableRow numericsRow(const ValueErrors& v) {
+  TableRow row;
+  row.location = v.location;
+  row.cells.resize(kNumericsColumns);
+  row.cells[kNumericsNode] = textCell(v.output ? fmt::format("{}#{}", v.name, v.output) : v.name);
+  row.cells[kNumericsOp] = textCell(v.op);
+  row.cells[kNumericsType] = textCell(v.dtype);
+  row.cells[kNumericsCompiled] = errorCell(v.compiled);
+  row.cells[kNumericsEager] = errorCell(v.eager);
+  row.cells[kNumericsLocal] = errorCell(v.alone);
+  row.cells[kNumericsUlp] = std::isfinite(v.ulp) ? Cell{fmt::format("{:.0f}", v.ulp), v.ulp} : Cell{"", -1};
+  std::string note = v.note;
+  if (v.mismatches > 0) note = fmt::format("{} elements differ in kind", v.mismatches) + (note.empty() ? "" : "; " + note);
+  if (v.isDivergent) note = "divergent" + (note.empty() ? "" : "; " + note);
+  row.cells[kNumericsNote] = textCell(note);
+  row.tone = v.isDivergent ? 3 : note.empty() ? 0 : 4;
+  return row;
+}
 
 Result<std::vector<FusionChoice>> loadFusionChoices(const session::Reader& reader) {
   std::vector<FusionChoice> choices;
@@ -165,7 +172,11 @@ Result<FusionContent> loadFusion(const session::Reader& reader, int64_t graph) {
   if (read) read = reader.each(kBuffers, {graph}, [&](const Statement& s) { content.buffers.push_back(bufferRow(s)); });
   if (read)
     read = reader.each(kNumerics, {graph},
-                       [&](const Statement& s) { content.numerics.push_back(numericsRow(s, content)); });
+                       [&](const Statement& s) {
+                         const ValueErrors value = valueErrors(s);
+                         content.numerics.push_back(numericsRow(value));
+                         content.divergent += value.isDivergent;
+                       });
   if (!read) return tl::unexpected(read.error());
   content.canCompile = isProgram(reader) || query::hasSavedGraph(reader, graph);
   if (!content.canCompile) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -102,6 +103,17 @@ enum ReplayColumn {
   kReplayColumns
 };
 
+/// Errors of one value: a row of the session's `numerics` or of `fusebox numerics --json`. NaN: not known.
+struct ValueErrors {
+  Location location;
+  std::string name, op, dtype, note;
+  double compiled = NAN, eager = NAN, alone = NAN;  ///< largest error relative to the largest value
+  double ulp = NAN;
+  int64_t output = 0, mismatches = 0;
+  bool isDivergent = false;
+};
+TableRow numericsRow(const ValueErrors& value);
+
 /// What `fusebox replay --json` reports.
 struct ReplayReport {
   TableRows rows;                     ///< one for each way, and the change between them
@@ -113,6 +125,7 @@ Result<ReplayReport> readReplayReport(const std::string& json);
 
 /// What `fusebox numerics --json` reports, in a sentence, and its session.
 struct NumericsReport {
+  TableRows rows;  ///< in the columns of NumericsColumn; of no node of the open session
   std::string session, verdict;
   int64_t divergent = 0;
 };

@@ -1,6 +1,7 @@
 // What the engine reports of a graph that it compiled again.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -48,17 +49,52 @@ TableRow rowOf(const Json& run, const Json& exact) {
   return row;
 }
 
-TableRow changeRow(const Json& change) {
-  TableRow row;
-  row.cells.resize(kReplayColumns);
-  const double percent = numberOf(change, "time_percent"), bytes = numberOf(change, "bytes"),
-               launches = numberOf(change, "launches");
-  row.cells[kReplayWhat] = textCell("change");
-  if (!std::isnan(percent)) row.cells[kReplayMedian] = {fmt::format("{:+.1f} %", percent), percent};
-  if (!std::isnan(launches)) row.cells[kReplayLaunches] = {fmt::format("{:+.0f}", launches), launches};
-  if (!std::isnan(bytes)) row.cells[kReplayBytes] = {(bytes < 0 ? "−" : "+") + formatBytes(std::abs(bytes)), bytes};
-  row.tone = percent > 2 ? 2 : percent < -2 ? 1 : 0;
-  return row;
+/// "+3", "−3", "0".
+std::string withSign(double value, const std::string& text) { return (value < 0 ? "−" : value > 0 ? "+" : "") + text; }
+
+/// What a what-if changed. Times of runs vary: only what lies clear of 0 with all its range is a difference.
+struct Change {
+  double percent, from, to, bytes, launches;
+  explicit Change(const Json& change)
+      : percent(numberOf(change, "time_percent")), from(numberOf(change, "time_percent_from")), to(numberOf(change, "time_percent_to")),
+        bytes(numberOf(change, "bytes")), launches(numberOf(change, "launches")) {}
+  bool isSlower() const { return from > 0; }
+  bool isFaster() const { return to < 0; }
+
+  TableRow row() const {
+    TableRow row;
+    row.cells.resize(kReplayColumns);
+    row.cells[kReplayWhat] = textCell("change");
+    if (!std::isnan(percent)) row.cells[kReplayMedian] = {withSign(percent, fmt::format("{:.1f} %", std::abs(percent))), percent};
+    if (!std::isnan(launches)) row.cells[kReplayLaunches] = {withSign(launches, fmt::format("{:.0f}", std::abs(launches))), launches};
+    if (!std::isnan(bytes)) row.cells[kReplayBytes] = {withSign(bytes, formatBytes(std::abs(bytes))), bytes};
+    row.tone = isSlower() ? 2 : isFaster() ? 1 : 0;
+    return row;
+  }
+
+  std::string verdict() const {
+    if (std::isnan(percent) || std::isnan(bytes)) return {};
+    std::string text = isSlower() || isFaster() ? fmt::format("{:.1f} % {} ({:.1f} to {:.1f} %)", std::abs(percent), isSlower() ? "slower" : "faster",
+                                                              std::min(std::abs(from), std::abs(to)), std::max(std::abs(from), std::abs(to)))
+                                                : fmt::format("as fast within noise ({} to {} %)", withSign(from, fmt::format("{:.1f}", std::abs(from))),
+                                                              withSign(to, fmt::format("{:.1f}", std::abs(to))));
+    return text + (bytes == 0 ? ", the same memory traffic" : fmt::format(", {} {} memory traffic", formatBytes(std::abs(bytes)), bytes > 0 ? "more" : "less"));
+  }
+};
+
+ValueErrors valueErrors(const Json& row) {
+  ValueErrors v;
+  v.name = textField(row, "name"), v.op = textField(row, "op"), v.dtype = textField(row, "dtype"), v.note = textField(row, "note");
+  v.compiled = numberOf(row, "compiled_rel"), v.eager = numberOf(row, "eager_rel"), v.ulp = numberOf(row, "difference_ulp");
+  v.alone = numberOf(row, "local_abs") / numberOf(row, "magnitude");
+  const auto whole = [&row](const char* key) {
+    const double number = numberOf(row, key);
+    return number > 0 && number < 1e15 ? static_cast<int64_t>(number) : 0;
+  };
+  v.output = whole("output"), v.mismatches = whole("mismatches");
+  const Json& divergent = partOf(row, "is_divergent");
+  v.isDivergent = divergent.is_boolean() && divergent.get<bool>();
+  return v;
 }
 
 }  // namespace
@@ -77,12 +113,9 @@ Result<ReplayReport> readReplayReport(const std::string& json) {
           fmt::format("{} with {}: {}", textField(decision, "a"), textField(decision, "b"), textField(decision, "reason")));
   }
   if (const Json& change = partOf(all, "change"); change.is_object()) {
-    report.rows.push_back(changeRow(change));
-    const double percent = numberOf(change, "time_percent"), bytes = numberOf(change, "bytes");
-    if (!std::isnan(percent) && !std::isnan(bytes))
-      report.verdict =
-          fmt::format("{:.1f} % {}, {} {} memory traffic", std::abs(percent), percent > 0 ? "slower" : "faster",
-                      formatBytes(std::abs(bytes)), bytes > 0 ? "more" : "less");
+    const Change made(change);
+    report.rows.push_back(made.row());
+    report.verdict = made.verdict();
   } else if (!report.rows.empty()) {
     report.verdict = report.rows.front().cells[kReplayMedian].text + " a run";
   }
@@ -97,6 +130,7 @@ Result<NumericsReport> readNumericsReport(const std::string& json) {
   report.session = textField(all, "session");
   const double divergent = numberOf(all, "divergent");
   report.divergent = std::isnan(divergent) ? 0 : static_cast<int64_t>(divergent);
+  for (const Json& row : partOf(all, "rows")) report.rows.push_back(numericsRow(valueErrors(row)));
   if (const Json& first = partOf(all, "first_divergence"); first.is_object()) {
     const Json& bisect = partOf(all, "bisect");
     report.verdict = fmt::format("first divergence: {} ({})", textField(first, "name"), textField(first, "op"));

@@ -41,6 +41,11 @@ def is_random(op):
     return torch.Tag.nondeterministic_seeded in op.tags
 
 
+def is_uninitialised(op):
+    """Whether the results are memory as it was found."""
+    return op.namespace == "aten" and op._opname.removeprefix("new_") in ("empty", "empty_like", "empty_strided", "empty_permuted")
+
+
 class Program:
     """Nodes, in order. `sizes`: values of size symbols by name, for graphs with dynamic shapes."""
 

@@ -16,7 +16,7 @@ import torch
 from ._config import config
 from ._engine_access import _engine
 from ._graph_inputs import random_constants, random_inputs, saved_inputs
-from ._saved_graph import Program, is_random
+from ._saved_graph import Program, is_random, is_uninitialised
 from .replay import arguments, run_host
 
 _CHUNK_BYTES = 512 << 20   # of inner values handed out by one compiled graph
@@ -102,7 +102,7 @@ class Walk:
     def __init__(self, program, inputs, constants):
         self.program = program
         self.values, self.exact = {}, {}
-        self.tainted = set()   # nodes behind random numbers: compiled and eager draw others
+        self.tainted = {}   # nodes whose values nobody can compare, and why
         self.notes = {}
         self.inputs, self.constants = inputs, constants
         self.last = {}
@@ -130,11 +130,14 @@ class Walk:
             self.values[i, 0] = source[node["index"]]
             self.exact[i, 0] = widened(source[node["index"]])
             return
-        if any(s in self.tainted for s, _ in self.program.values_in(node["args"])):
-            self.tainted.add(i)
+        for s, _ in self.program.values_in(node["args"]):
+            if s in self.tainted:
+                self.tainted[i] = self.tainted[s]
         results = self.program.call(node, lambda n, o: self.values[n, o])
-        if is_random(self.program.operator(node)):
-            self.tainted.add(i)
+        operator = self.program.operator(node)
+        if is_random(operator) or is_uninitialised(operator):
+            self.tainted[i] = ("depends on random numbers, which compiled and eager draw differently" if is_random(operator)
+                               else "depends on memory that is not initialised")
             exact = [widened(r) for r in results]
         else:
             try:
@@ -199,7 +202,7 @@ class Numerics:
             return {**place, "dtype": "", "elements": 0, "mismatches": 0, "is_divergent": False, "note": "no value"}
         row = {**place, **errors_of(None if i in walk.tainted else value, eager, walk.exact[i, o])}
         if i in walk.tainted:
-            row["note"] = "depends on random numbers, which compiled and eager draw differently"
+            row["note"] = walk.tainted[i]
         elif i in walk.notes:
             row.update(note=walk.notes[i], is_divergent=row["mismatches"] > 0)
         return row

@@ -9,6 +9,7 @@ Loading a .pt2 or .pt file runs code that the file brings: only for files that y
 
 import argparse
 import json
+import math
 import statistics
 import sys
 import time
@@ -262,16 +263,20 @@ def measure(variants, options):
         for _ in range(options.warmup):
             variant.run()
     _engine.drain()  # the optimised tier of code generation
-    for _ in range(options.repeat):
-        for variant in variants:
+    for turn in range(options.repeat):
+        for variant in variants if turn % 2 == 0 else reversed(variants):
             variant.measure()
 
 
 def change_of(variants):
-    """What the second variant changed."""
+    """What the second variant changed. Its time is that of runs side by side: the median of their ratios, and between which
+    values it lies with 95 % confidence (order statistics: no distribution is assumed)."""
+    ratios = sorted(100 * (b / a - 1) for a, b in zip(variants[0].times, variants[1].times))
+    n = len(ratios)
+    end = max(0, int((n - 1.96 * n ** 0.5) / 2))
     a, b = variants[0].report(), variants[1].report()
-    return {"time_percent": 100 * (b["times_ms"]["median"] / a["times_ms"]["median"] - 1), "bytes": b["bytes"] - a["bytes"],
-            "launches": b["launches"] - a["launches"]}
+    return {"time_percent": statistics.median(ratios), "time_percent_from": ratios[end], "time_percent_to": ratios[n - 1 - end],
+            "bytes": b["bytes"] - a["bytes"], "launches": b["launches"] - a["launches"]}
 
 
 def _pair(text):
@@ -305,6 +310,15 @@ def parse(argv):
     return parser.parse_args(argv)
 
 
+def _finite(report):
+    """With null for numbers that JSON does not know."""
+    if isinstance(report, dict):
+        return {key: _finite(value) for key, value in report.items()}
+    if isinstance(report, (list, tuple)):
+        return [_finite(value) for value in report]
+    return None if isinstance(report, float) and not math.isfinite(report) else report
+
+
 def run_host(work, options, engine):
     """Runs `work(options)` -> report inside a session, and hands the report on. Returns the exit code."""
     try:
@@ -319,7 +333,7 @@ def run_host(work, options, engine):
         print(f"fusebox: {problem}", file=sys.stderr)
         return 3
     report["session"] = options.session
-    text = json.dumps(report, indent=1)
+    text = json.dumps(_finite(report), indent=1, allow_nan=False)
     if options.out:
         with open(options.out, "w", encoding="utf-8") as file:
             file.write(text + "\n")

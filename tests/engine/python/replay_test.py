@@ -4,11 +4,13 @@ import base64
 import contextlib
 import io
 import json
+import math
 import os
 import sqlite3
 import subprocess
 import sys
 import tempfile
+import types
 import unittest
 
 import torch
@@ -144,6 +146,19 @@ class Replay(unittest.TestCase):
                 self.assertTrue(report["against_eager"]["original"]["agrees"], report["against_eager"])
                 self.assertEqual(report["runs"][0]["times_ms"]["count"], 3)
 
+    def test_a_change_of_time_says_what_it_is_sure_of(self):
+        def variant(times):
+            return types.SimpleNamespace(times=times, report=lambda: {"bytes": 8, "launches": 1})
+
+        base = [100, 101, 99, 100, 5000, 100, 102, 98, 100, 100, 101, 99, 100, 100, 103, 100, 97, 100, 100, 100]  # one disturbed run
+        slower = replay.change_of([variant(base), variant([t * 1.2 for t in base])])
+        self.assertAlmostEqual(slower["time_percent"], 20)
+        self.assertGreater(slower["time_percent_from"], 15)
+        same = replay.change_of([variant(base), variant(base[3:] + base[:3])])
+        self.assertLess(same["time_percent_from"], 0.5)
+        self.assertGreater(same["time_percent_to"], -0.5)
+        self.assertLess(abs(same["time_percent"]), 2)
+
     def test_what_if(self):
         _, plain = self.run_graph()
         pair = next(d for d in self.decisions(plain) if d["fused"])
@@ -211,6 +226,26 @@ class Numerics(unittest.TestCase):
         constants = [c for c in _engine.SavedGraph(program.text).constants()]
         with torch.no_grad():
             return numerics.examine(program, random_inputs(program, 3), constants, direction, compiler)
+
+    def test_values_behind_random_and_uninitialised_memory_are_not_judged(self):
+        def work(x):
+            mask = torch.empty_like(x).bernoulli_(0.5)
+            return x * mask, x.new_empty(4, 4).abs(), x.exp()
+
+        session = recorded.path("random.fusebox")
+        with fusebox.record(session), torch.no_grad():
+            fusebox.compile(work)(torch.randn(4, 4))
+        program = Program(sqlite3.connect(session).execute("SELECT text FROM t_saved_graph").fetchone()[0])
+        for _ in range(3):
+            report = numerics.examine(program, random_inputs(program, 0), [], "inference", None)
+            notes = {row["op"]: row["note"] for row in report["rows"]}
+            self.assertEqual(report["divergent"], 0, report)
+            self.assertIn("memory that is not initialised", notes["aten::abs"])
+            self.assertIn("random numbers", notes["aten::mul"])
+            self.assertEqual(notes["aten::exp"], "")
+
+    def test_numbers_that_json_does_not_know_are_null(self):
+        self.assertEqual(replay._finite({"a": [1.5, math.inf], "b": {"c": math.nan, "d": "inf"}}), {"a": [1.5, None], "b": {"c": None, "d": "inf"}})
 
     def test_correct_code_has_no_divergence(self):
         for direction in ("forward", "backward"):
