@@ -20,15 +20,16 @@ import types
 _HERE = os.path.abspath(__file__)
 
 
-class _AfterTorch(importlib.abc.MetaPathFinder):
-    """Calls `then` once, when `import torch` has finished."""
+class _AfterImport(importlib.abc.MetaPathFinder):
+    """Calls `then` once, when the import of a module has finished."""
 
-    def __init__(self, then):
+    def __init__(self, module, then):
+        self._module = module
         self._then = then
         self._busy = False
 
     def find_spec(self, name, path=None, target=None):
-        if name != "torch" or self._busy:
+        if name != self._module or self._busy:
             return None
         self._busy = True
         try:
@@ -111,7 +112,7 @@ class Host:
         """Ends the session. A program that never imported torch gets one too, so that there is always a file to open."""
         try:
             if self.session and not self.recording and ok:
-                sys.meta_path[:] = [f for f in sys.meta_path if not isinstance(f, _AfterTorch)]
+                sys.meta_path[:] = [f for f in sys.meta_path if not isinstance(f, _AfterImport)]
                 self.start_recording()
             if self.recording:
                 from . import _recording
@@ -130,6 +131,27 @@ def _compile_nothing():
         return model if model is not None else (lambda f: f)
 
     torch.compile = compile
+
+
+def follow(host):
+    """Starts the engine with the program's import of torch, here and in the processes that multiprocessing spawns (forked ones
+    have it already). Only this process is recorded."""
+    sys.meta_path.insert(0, _AfterImport("torch", host.start_engine))
+    sys.meta_path.insert(0, _AfterImport("multiprocessing.spawn", lambda: _spawn_with(host.engine)))
+
+
+def _spawn_with(engine):
+    spawn = sys.modules["multiprocessing.spawn"]
+    own = spawn.get_command_line
+
+    def get_command_line(**words):
+        command = own(**words)
+        if "-c" in command:
+            at = command.index("-c") + 1
+            command[at] = f"from fusebox import host; host.follow(host.Host(dict(FUSEBOX_ENGINE={engine!r}))); {command[at]}"
+        return command
+
+    spawn.get_command_line = get_command_line
 
 
 def _new_main(file):
@@ -218,7 +240,7 @@ def _report(error):
 
 def main(argv=None):
     host = Host(os.environ)
-    sys.meta_path.insert(0, _AfterTorch(host.start_engine))
+    follow(host)
     status = 0
     interrupted = False
     try:

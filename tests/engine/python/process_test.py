@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 import time
 import unittest
@@ -48,6 +49,29 @@ class ProcessTest(unittest.TestCase):
             assert [c.exitcode for c in children] == [0, 0]
             print("fine")
         """)
+
+    def test_spawned_processes_have_the_engine_of_their_parent(self):
+        script = textwrap.dedent("""
+            import multiprocessing, sys
+
+            def engine(_):
+                import torch
+                return torch.compile.__module__.partition(".")[0]
+
+            if __name__ == "__main__":
+                assert "torch" not in sys.modules
+                for method in ("spawn", "fork"):
+                    with multiprocessing.get_context(method).Pool(1) as pool:
+                        print(method, pool.map(engine, [0])[0])
+        """)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "script.py")
+            with open(path, "w") as file:
+                file.write(script)
+            for name, compiler in (("fusebox", "fusebox"), ("stock", "torch")):
+                done = subprocess.run([sys.executable, "-m", "fusebox.host", path], capture_output=True, text=True, timeout=240,
+                                      env={**os.environ, "FUSEBOX_ENGINE": name, "FUSEBOX_RECORD": "0"})
+                self.assertEqual((done.returncode, done.stdout), (0, f"spawn {compiler}\nfork {compiler}\n"), done.stderr[-2000:])
 
     def test_threads_that_recompile_one_function(self):
         self.passes("""
