@@ -54,6 +54,16 @@ void CompareWindow::buildActions() {
   add(go, "compare.showB", tr("Show in &B"), QKeySequence(Qt::CTRL | Qt::Key_2), [this] { view_->openCurrent(false); });
 }
 
+/// A run that nobody waits for any more is ended, as by Ctrl+C.
+CompareWindow::~CompareWindow() {
+  constexpr int kGraceMs = 1000;
+  if (!run_) return;
+  run_->disconnect(this);
+  run_->terminate();
+  if (!run_->waitForFinished(kGraceMs)) run_->kill();
+  run_->waitForFinished(kGraceMs);
+}
+
 void CompareWindow::compareFiles(const QString& a, const QString& b) {
   paths_ = {QFileInfo(a).absoluteFilePath(), QFileInfo(b).absoluteFilePath()};
   setWindowTitle(tr("%1 and %2 – Fusebox").arg(QFileInfo(a).fileName(), QFileInfo(b).fileName()));

@@ -20,6 +20,7 @@ class CompareWindow : public QMainWindow {
  public:
   /// `first` shows session A already, or nothing; `program` as of MainWindow.
   CompareWindow(MainWindow* first, QString program, QWidget* parent = nullptr);
+  ~CompareWindow() override;
 
   void compareFiles(const QString& a, const QString& b);
   /// Runs a script once under each of the two engines ("fusebox,stock") and compares what was recorded.

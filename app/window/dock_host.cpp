@@ -47,6 +47,7 @@ void DockHost::addView(views::View* view) {
   connect(dock, &QDockWidget::topLevelChanged, this, &DockHost::tidyTitles);
   connect(dock, &QDockWidget::dockLocationChanged, this, &DockHost::tidyTitles);
   connect(dock, &QDockWidget::visibilityChanged, this, [this, view](bool visible) {
+    view->setInFront(visible);
     tidyTitles();
     if (!visible || arranging_) return;
     current_ = view;

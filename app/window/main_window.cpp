@@ -89,6 +89,7 @@ MainWindow::MainWindow(QString program, QWidget* parent)
 
   connect(start_, &StartPage::sessionChosen, this, &MainWindow::openSession);
   connect(bus_, &views::SelectionBus::openRequested, this, &MainWindow::goTo);
+  connect(bus_, &views::SelectionBus::fileRequested, this, &MainWindow::openSession);
   connect(bus_, &views::SelectionBus::selected, this, [this](Location location, QObject* from) {
     if (const auto* view = qobject_cast<views::View*>(from)) {
       location.view = view->id().toStdString();
@@ -149,9 +150,10 @@ void MainWindow::buildViews() {
 }
 
 void MainWindow::openSession(const QString& path) {
+  const QString file = QFileInfo(path).absoluteFilePath();  // the caller's text may be of a view that is cleared now
   closeSession();
   messages_->dismiss();
-  session_ = std::make_unique<views::SessionLink>(QFileInfo(path).absoluteFilePath());
+  session_ = std::make_unique<views::SessionLink>(file);
   connect(session_.get(), &views::SessionLink::opened, this, &MainWindow::sessionOpened);
   connect(session_.get(), &views::SessionLink::failed, this, &MainWindow::sessionFailed);
   connect(session_.get(), &views::SessionLink::importing, this, &MainWindow::sessionImporting);

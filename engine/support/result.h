@@ -13,6 +13,7 @@ enum class ErrorCode {
   NotFound,         ///< a named thing does not exist
   Io,               ///< the operating system refused a file, socket or process
   Corrupt,          ///< a file from outside is damaged or not what it claims to be
+  Cancelled,        ///< somebody asked for it to end
   TooNew,           ///< a file was written by a newer Fusebox
   Internal,         ///< a bug of ours, caught at the pipeline's edge
 };

@@ -41,6 +41,31 @@ Result<std::vector<BufferLife>> buffersOf(const Reader& reader, int64_t graph, i
   return out;
 }
 
+struct Overlaps {
+  std::vector<std::pair<int64_t, int64_t>> made, dying;  ///< ranges of bytes: begin, end
+};
+
+/// Bytes that a range made and a dying one have in common, over all pairs: by one walk, since a damaged session may hold
+/// any number of them.
+int64_t commonBytes(const Overlaps& ranges) {
+  struct Edge {
+    int64_t at;
+    int made, dying;
+  };
+  std::vector<Edge> edges;
+  for (const auto& [begin, end] : ranges.made) edges.insert(edges.end(), {{begin, 1, 0}, {end, -1, 0}});
+  for (const auto& [begin, end] : ranges.dying) edges.insert(edges.end(), {{begin, 0, 1}, {end, 0, -1}});
+  std::sort(edges.begin(), edges.end(), [](const Edge& a, const Edge& b) { return a.at < b.at; });
+  __int128 sum = 0;
+  int64_t made = 0, dying = 0;
+  for (size_t i = 0; i < edges.size(); ++i) {
+    if (i > 0) sum += static_cast<__int128>(edges[i].at - edges[i - 1].at) * made * dying;
+    made += edges[i].made;
+    dying += edges[i].dying;
+  }
+  return static_cast<int64_t>(std::min<__int128>(sum, INT64_MAX));
+}
+
 std::vector<int64_t> aliveBytes(const std::vector<BufferLife>& buffers, int64_t steps) {
   std::vector<int64_t> change(static_cast<size_t>(std::max<int64_t>(steps, 0)) + 1, 0);
   for (const BufferLife& b : buffers) {
@@ -49,19 +74,18 @@ std::vector<int64_t> aliveBytes(const std::vector<BufferLife>& buffers, int64_t 
     addBounded(change[static_cast<size_t>(std::min(std::max(b.last, b.first) + 1, steps))], -b.bytes);
   }
   // A buffer may take over the place of one that dies in the step that makes it: those bytes are there once.
-  std::multimap<int64_t, const BufferLife*> dying;
+  std::map<int64_t, Overlaps> inStep;
   for (const BufferLife& b : buffers) {
-    if (b.countsInPeak() && b.poolOffset >= 0 && b.last > b.first) dying.emplace(b.last, &b);
+    if (!b.countsInPeak() || b.poolOffset < 0) continue;
+    const std::pair range{b.poolOffset, b.poolOffset + b.bytes};
+    if (b.first < steps) inStep[b.first].made.push_back(range);
+    if (b.last > b.first) inStep[b.last].dying.push_back(range);
   }
-  for (const BufferLife& b : buffers) {
-    if (!b.countsInPeak() || b.poolOffset < 0 || b.first >= steps) continue;
-    for (auto [old, end] = dying.equal_range(b.first); old != end; ++old) {
-      const int64_t from = std::max(b.poolOffset, old->second->poolOffset),
-                    to = std::min(b.poolOffset + b.bytes, old->second->poolOffset + old->second->bytes);
-      if (to <= from) continue;
-      change[static_cast<size_t>(b.first)] -= to - from;
-      change[static_cast<size_t>(b.first) + 1] += to - from;
-    }
+  for (const auto& [step, ranges] : inStep) {
+    if (step >= steps) break;
+    const int64_t once = commonBytes(ranges);
+    addBounded(change[static_cast<size_t>(step)], -once);
+    addBounded(change[static_cast<size_t>(step) + 1], once);
   }
   std::vector<int64_t> alive;
   int64_t sum = 0;

@@ -27,7 +27,7 @@ void add(std::vector<TimeSpan>& out, const Step& step, const Statement& s, TimeK
 
 int64_t eventPart(std::map<std::string, int64_t, std::less<>>& known, std::string_view name, int64_t event) {
   const auto at = known.find(name);
-  return at != known.end() ? at->second : known.emplace(name, -event).first->second;
+  return at != known.end() ? at->second : known.emplace(name, -std::max<int64_t>(event, 0)).first->second;
 }
 
 template <class T>
@@ -120,7 +120,7 @@ Result<WindowFacts> SpanReader::window(const Step& step) {
   }
   if (done) {
     done = reader_->each("SELECT start_ns, dur_ns, id, name FROM t_cpu_event WHERE start_ns < ?2 AND start_ns + dur_ns > ?1 AND kind = 'cpu_op'", range, [&](const Statement& s) {
-      add(out.spans, step, s.integer(0), s.integer(0) + s.integer(1), TimeKind::Kernels, eventPart(operators_, s.text(3), s.integer(2)));
+      add(out.spans, step, s, TimeKind::Kernels, eventPart(operators_, s.text(3), s.integer(2)));
     });
   }
   if (done) {

@@ -493,7 +493,7 @@ class SessionViewsTest : public QObject {
       "runs": [{"label": "original", "times_ms": {"median": 1.0, "min": 0.9}, "launches": 2, "extern_calls": 0, "bytes": 1000},
                {"label": "what-if", "times_ms": {"median": 1.5, "min": 1.4}, "launches": 3, "extern_calls": 0, "bytes": 3000,
                 "decisions": [{"a": "exp_0", "b": "neg_1", "reason": "forbidden by user"}]}],
-      "change": {"time_percent": 50.0, "bytes": 2000, "launches": 1}})"));
+      "change": {"time_percent": 50.0, "time_percent_from": 41.0, "time_percent_to": 55.5, "bytes": 2000, "launches": 1}})"));
     auto view = show<FusionView>(path);
     auto* decisions = view->findChild<QTableView*>("fusion.decisions");
     QTRY_COMPARE(decisions->model()->rowCount(), 2);
@@ -523,7 +523,7 @@ class SessionViewsTest : public QObject {
     const QString said = QString::fromUtf8(words.readAll());
     QVERIFY2(said.startsWith("replay " + path + " --graph 2 --json") && said.contains("--forbid exp_0,neg_1"), qPrintable(said));
     const QString verdict = view->findChild<QLabel*>("fusion.verdict")->text();
-    QVERIFY2(verdict.contains("50.0 % slower") && verdict.contains("forbidden by user"), qPrintable(verdict));
+    QVERIFY2(verdict.contains("50.0 % slower (41.0 to 55.5 %)") && verdict.contains("forbidden by user"), qPrintable(verdict));
     // A second press takes the wish back.
     action("forbid")->trigger();
     QCOMPARE(rule(fused), "");

@@ -19,6 +19,7 @@ struct ArtifactText {
   int64_t line = 0;
   std::string file;
   bool cut = false;  ///< longer than what is shown
+  bool operator==(const ArtifactText&) const = default;
 };
 Result<ArtifactText> loadArtifact(const session::Reader& reader, int64_t id);
 

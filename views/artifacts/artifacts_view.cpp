@@ -91,6 +91,7 @@ void ArtifactsView::clear() {
   table_->setRows({});
   text_->setCode({});
   detail_->setCode({});
+  written_ = {};
   head_->clear();
   empty_->showReason(tr("No records of another program"),
                      tr("A TORCH_TRACE log or folder keeps what PyTorch wrote about each compile: graphs, guards, "
@@ -135,6 +136,8 @@ void ArtifactsView::showText(const ArtifactText& artifact) {
   if (!artifact.damaged.empty()) head += QStringLiteral("  ·  ") + tr("damaged: %1").arg(str(artifact.damaged));
   if (artifact.cut) head += QStringLiteral("  ·  ") + tr("only its beginning is shown");
   head_->setText(head);
+  if (artifact == written_) return;  // a session that grows keeps the place
+  written_ = artifact;
   text_->setLanguage(languageOf(artifact));
   text_->setCode(artifact.text.empty() ? tr("(this record has no payload; its fields are beside)")
                                        : str(artifact.text));

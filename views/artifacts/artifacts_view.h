@@ -39,6 +39,7 @@ class ArtifactsView : public View {
   FindBar* findBar_;
   EmptyState* empty_;
   int64_t shown_ = 0;
+  ArtifactText written_;  ///< what the panes hold
 };
 
 }  // namespace fusebox::views

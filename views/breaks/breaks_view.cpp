@@ -80,13 +80,6 @@ BreaksView::BreaksView(const ViewContext& context) : View(context) {
     if (!row.location.file.empty()) bus()->open(Location::sourceLine(row.location.file, row.location.line));
   });
   connect(details_, &DetailsPanel::linkActivated, bus(), &SelectionBus::open);
-  connect(bus(), &SelectionBus::selected, this, [this](const Location& location, QObject* from) {
-    if (from == this || !isVisible()) return;
-    const int index = breakAt(breaks_, location);
-    if (index < 0) return;
-    table_->select(Location::of(ObjectKind::Break, breaks_[static_cast<size_t>(index)].id));
-    openBreak(index);
-  });
   clear();
 }
 
@@ -124,6 +117,10 @@ void BreaksView::load() {
       });
 }
 
+void BreaksView::follow(const Location& location) {
+  if (breaks_.empty() || breakAt(breaks_, location) >= 0) showLocation(location);
+}
+
 void BreaksView::showLocation(const Location& location) {
   if (!session()) return;
   const int index = breakAt(breaks_, location);
@@ -145,10 +142,12 @@ void BreaksView::openBreak(int index) {
         tr("The instructions around a break are recorded by Fusebox's engine; this session does not hold them."));
   } else {
     const QString text = str(query::bytecodeText(summary));
-    before_->setCode(text);
-    const qsizetype mark = text.indexOf(QLatin1String(">>"));
-    before_->goToLine(static_cast<int>(text.left(mark).count(QLatin1Char('\n'))) + 1);
-    after_->setCode(str(query::bytecodeAfterText(summary)));
+    if (text != before_->toPlainText()) {  // a session that grows keeps the place
+      before_->setCode(text);
+      const qsizetype mark = text.indexOf(QLatin1String(">>"));
+      before_->goToLine(static_cast<int>(text.left(mark).count(QLatin1Char('\n'))) + 1);
+      after_->setCode(str(query::bytecodeAfterText(summary)));
+    }
     codeEmpty_->showContent();
   }
   explain(summary, {});

@@ -28,6 +28,7 @@ class BreaksView : public View {
  protected:
   void clear() override;
   void load() override;
+  void follow(const Location& location) override;
 
  private:
   void openBreak(int index);

@@ -2,6 +2,7 @@
 
 #include <QSplitter>
 #include <QVBoxLayout>
+#include <algorithm>
 
 #include "profiler/session/reader.h"
 #include "views/common/units.h"
@@ -92,9 +93,6 @@ CudaGraphsView::CudaGraphsView(const ViewContext& context) : View(context) {
     bus()->open(launch);
   });
   connect(details_, &DetailsPanel::linkActivated, bus(), &SelectionBus::open);
-  connect(bus(), &SelectionBus::selected, this, [this](const Location& location, QObject* from) {
-    if (from != this && isVisible()) showLocation(location);
-  });
   QAction* csv = addViewAction(QStringLiteral("csv"), tr("Export table of CUDA graphs…"), QStringLiteral("export"));
   connect(csv, &QAction::triggered, table_, &DataTable::exportCsv);
   clear();
@@ -102,8 +100,9 @@ CudaGraphsView::CudaGraphsView(const ViewContext& context) : View(context) {
 
 void CudaGraphsView::clear() {
   events_.clear();
-  shown_ = -1;
-  wanted_ = 0;
+  shown_ = wanted_ = 0;
+  asking_ = false;
+  wantedPart_ = {};
   for (DataTable* table : {table_, nodes_, replays_}) table->setRows({});
   details_->showHint(tr("Select a recording to see why it was made and what it holds."));
   empty_->showReason(tr("No CUDA graphs"),
@@ -122,7 +121,11 @@ void CudaGraphsView::load() {
         table_->setRows(cudaGraphRows(events_));
         empty_->showContent();
         if (wanted_ != 0) return showLocation(Location::of(ObjectKind::Kernel, std::exchange(wanted_, 0)));
-        if (shown_ >= 0) return open(std::exchange(shown_, -1));
+        const auto again = std::find_if(events_.begin(), events_.end(), [this](const auto& e) { return e.id == shown_; });
+        if (shown_ != 0 && again != events_.end()) {  // it may have been replayed since
+          shown_ = 0;
+          return selectRow(static_cast<int>(again - events_.begin()));
+        }
         int most = -1;
         for (size_t i = 0; i < events_.size(); ++i)
           if (events_[i].isRecording() && (most < 0 || events_[i].replays > events_[static_cast<size_t>(most)].replays)) most = static_cast<int>(i);
@@ -163,8 +166,8 @@ void CudaGraphsView::showLocation(const Location& location) {
       [this, location](Result<Found>& found) {
         if (!found || found->first < 0 || static_cast<size_t>(found->first) >= events_.size()) return;
         wantedPart_ = location.kind == ObjectKind::Launch ? location : Location::of(ObjectKind::Kernel, found->second);
-        if (found->first != shown_) selectRow(found->first);
-        else selectPart();
+        if (events_[static_cast<size_t>(found->first)].id != shown_) selectRow(found->first);
+        else if (!asking_) selectPart();
       });
 }
 
@@ -175,9 +178,11 @@ void CudaGraphsView::selectPart() {
 }
 
 void CudaGraphsView::open(int index) {
-  if (index < 0 || static_cast<size_t>(index) >= events_.size() || index == shown_ || !session()) return;
-  shown_ = index;
+  if (index < 0 || static_cast<size_t>(index) >= events_.size() || !session()) return;
   const query::CudaGraphEvent event = events_[static_cast<size_t>(index)];
+  if (event.id == shown_) return;
+  shown_ = event.id;
+  asking_ = event.isRecording();
   describe(event);
   if (!event.isRecording()) {
     nodes_->setRows({});
@@ -195,7 +200,12 @@ void CudaGraphsView::open(int index) {
         return Parts{std::move(*nodes), std::move(*replays)};
       },
       [this, event](Result<Parts>& parts) {
-        if (!parts) return details_->showHint(str(parts.error().text()));
+        if (event.id != shown_) return;
+        asking_ = false;
+        if (!parts) {
+          shown_ = 0;
+          return details_->showHint(str(parts.error().text()));
+        }
         nodes_->setRows(cudaGraphNodeRows(event, parts->nodes));
         replays_->setRows(cudaGraphReplayRows(parts->replays));
         selectPart();

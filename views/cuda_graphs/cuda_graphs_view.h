@@ -27,6 +27,7 @@ class CudaGraphsView : public View {
  protected:
   void clear() override;
   void load() override;
+  void follow(const Location& location) override { showLocation(location); }
 
  private:
   struct Parts {
@@ -43,7 +44,8 @@ class CudaGraphsView : public View {
   DetailsPanel* details_;
   QTabWidget* tabs_;
   std::vector<query::CudaGraphEvent> events_;
-  int shown_ = -1;
+  int64_t shown_ = 0;     ///< event_id
+  bool asking_ = false;   ///< for the nodes and replays of what is shown
   int64_t wanted_ = 0;    ///< kernel to show once its recording is known
   Location wantedPart_;   ///< node or replay to select once the recording's are there
 };

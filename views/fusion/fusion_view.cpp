@@ -1,9 +1,7 @@
 #include "views/fusion/fusion_view.h"
 
-#include <QApplication>
 #include <QHBoxLayout>
 #include <QLabel>
-#include <QMainWindow>
 #include <QProgressBar>
 #include <QPushButton>
 #include <QSplitter>
@@ -63,12 +61,6 @@ FusionView::FusionView(const ViewContext& context) : View(context), compiler_(ne
   connectTables();
   connect(compiler_, &GraphCompiler::runningChanged, this, &FusionView::updateActions);
   connect(compiler_, &GraphCompiler::finished, this, &FusionView::showResult);
-  connect(bus(), &SelectionBus::selected, this, [this](const Location& location, QObject* from) {
-    if (from == this || !isVisible()) return;
-    if (location.kind == ObjectKind::Graph || location.kind == ObjectKind::Node || location.kind == ObjectKind::Group ||
-        location.kind == ObjectKind::Kernel)
-      showLocation(location);
-  });
   clear();
 }
 
@@ -209,6 +201,12 @@ void FusionView::fillChoices(std::vector<FusionChoice> choices) {
   graph_->setCurrentIndex(std::max(0, graph_->findData(static_cast<qlonglong>(shown_))));
 }
 
+void FusionView::follow(const Location& location) {
+  if (location.kind == ObjectKind::Graph || location.kind == ObjectKind::Node || location.kind == ObjectKind::Group ||
+      location.kind == ObjectKind::Kernel)
+    showLocation(location);
+}
+
 void FusionView::showLocation(const Location& location) {
   if (session() && location.kind != ObjectKind::None) findLocation(location, true);
 }
@@ -243,6 +241,9 @@ void FusionView::choose(int64_t graph) {
   if (graph == shown_) return;
   shown_ = graph;
   wishes_.clear();
+  showContent({});
+  decisions_->setEmptyText(tr("Reading…"), {});
+  if (!compiler_->running()) resultPane_->hide();  // it is about another graph
   askContent();
 }
 
@@ -252,7 +253,10 @@ void FusionView::askContent() {
       this, "content", [graph = shown_](session::Reader& reader) { return loadFusion(reader, graph); },
       [this](Result<FusionContent>& content) {
         asking_ = false;
-        if (!content) return decisions_->setEmptyText(tr("The fusions cannot be read"), str(content.error().text()));
+        if (!content) {
+          showContent({});
+          return decisions_->setEmptyText(tr("The fusions cannot be read"), str(content.error().text()));
+        }
         showContent(std::move(*content));
         reveal();
       });
@@ -334,6 +338,7 @@ void FusionView::updateActions() {
 void FusionView::compileGraph() {
   if (!session() || !content_.canCompile) return;
   isNumericsRun_ = false;
+  compiledGraph_ = shown_;
   QStringList words{QStringLiteral("replay"),
                     session()->path(),
                     QStringLiteral("--graph"),
@@ -352,6 +357,7 @@ void FusionView::compileGraph() {
 void FusionView::measureNumerics() {
   if (!session() || !content_.canCompile) return;
   isNumericsRun_ = true;
+  compiledGraph_ = shown_;
   resultPane_->show();
   verdict_->setText(tr("Running the graph in eager, compiled and float64…"));
   open_->hide();
@@ -364,14 +370,19 @@ void FusionView::measureNumerics() {
 void FusionView::showResult(const QByteArray& report, const QString& complaint) {
   updateActions();
   resultSession_.clear();
+  if (compiledGraph_ != shown_) return resultPane_->hide();  // nobody looks at that graph any more
   if (!complaint.isEmpty()) {
     verdict_->setText(complaint);
     return;
   }
   if (isNumericsRun_) {
-    const auto read = readNumericsReport(report.toStdString());
+    auto read = readNumericsReport(report.toStdString());
     verdict_->setText(read ? str(read->verdict) : str(read.error().text()));
-    if (read) resultSession_ = str(read->session);
+    if (read) {
+      resultSession_ = str(read->session);
+      errors_->setRows(std::move(read->rows));
+      tabs_->setCurrentWidget(errors_);
+    }
   } else {
     auto read = readReplayReport(report.toStdString());
     verdict_->setText(read ? str(read->verdict) : str(read.error().text()));
@@ -386,10 +397,6 @@ void FusionView::showResult(const QByteArray& report, const QString& complaint) 
   open_->setVisible(!resultSession_.isEmpty());
 }
 
-void FusionView::openResult() {
-  for (QWidget* top : QApplication::topLevelWidgets())
-    if (auto* main = qobject_cast<QMainWindow*>(top))
-      if (QMetaObject::invokeMethod(main, "openSession", Q_ARG(QString, resultSession_))) return;
-}
+void FusionView::openResult() { bus()->openFile(resultSession_); }
 
 }  // namespace fusebox::views

@@ -33,6 +33,7 @@ class FusionView : public View {
  protected:
   void clear() override;
   void load() override;
+  void follow(const Location& location) override;
 
  private:
   void buildToolbar(QToolBar* bar);
@@ -82,6 +83,7 @@ class FusionView : public View {
   bool asking_ = false;  ///< for the content of shown_
   Location pending_;     ///< to be shown when the graphs are known
   Location reveal_;      ///< to be selected when the content is there
+  int64_t compiledGraph_ = 0;  ///< of the last run
   bool isNumericsRun_ = false;
   QString resultSession_;
 };

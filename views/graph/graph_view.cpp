@@ -62,25 +62,30 @@ GraphView::GraphView(const ViewContext& context)
   connect(canvas_, &GraphCanvas::groupToggled, this, &GraphView::toggleGroup);
   connect(canvas_, &GraphCanvas::nothingSelected, this, &GraphView::showGraphSummary);
   connect(details_, &DetailsPanel::linkActivated, bus(), &SelectionBus::open);
-  connect(layoutJob_, &BackgroundJob::runningChanged, busy_, &QAction::setVisible);
-  connect(bus(), &SelectionBus::selected, this, [this](const Location& location, QObject* from) {
-    if (from == this || !isVisible()) return;
-    if (location.kind == ObjectKind::Kernel || location.kind == ObjectKind::Group || location.kind == ObjectKind::Node) {
-      showLocation(location);
-    } else if (!location.file.empty() && location.line > 0) {
-      markLine(location.file, location.line);
-    }
+  connect(layoutJob_, &BackgroundJob::failed, this, [this](const QString& why) {
+    rebuilding_ = false;
+    fail({ErrorCode::Internal, why.toStdString(), {}});
   });
+  connect(layoutJob_, &BackgroundJob::runningChanged, busy_, &QAction::setVisible);
   clear();
+}
+
+void GraphView::follow(const Location& location) {
+  if (location.kind == ObjectKind::Kernel || location.kind == ObjectKind::Group || location.kind == ObjectKind::Node) {
+    showLocation(location);
+  } else if (!location.file.empty() && location.line > 0) {
+    markLine(location.file, location.line);
+  }
 }
 
 void GraphView::clear() {
   layoutJob_->cancel();
+  busy_->setVisible(false);
   choices_.clear();
   data_ = std::make_shared<query::GraphData>();
   shownGraph_ = askedGraph_ = pendingNode_ = detailsNode_ = 0;
   pendingLocation_ = {};
-  optionsChosen_ = false;
+  optionsChosen_ = rebuilding_ = false;
   picture_.reset();
   compile_->clear();
   stage_->clear();
@@ -90,7 +95,10 @@ void GraphView::clear() {
   details_->showHint(tr("Select a node to see its operator, arguments, shapes, origins and line."));
 }
 
-void GraphView::fail(const Error& error) { empty_->showReason(tr("The graph cannot be shown"), str(error.text())); }
+void GraphView::fail(const Error& error) {
+  shownGraph_ = askedGraph_ = 0;  // whatever is chosen next is read
+  empty_->showReason(tr("The graph cannot be shown"), str(error.text()));
+}
 
 void GraphView::load() {
   session()->ask<std::vector<GraphChoice>>(
@@ -123,10 +131,7 @@ void GraphView::openGraph(int64_t graph, int64_t node) {
       this, "graph", [graph](session::Reader& reader) { return query::loadGraph(reader, graph); },
       [this, graph](Result<query::GraphData>& result) {
         busy_->setVisible(layoutJob_->running());
-        if (!result) {
-          askedGraph_ = shownGraph_;
-          return fail(result.error());
-        }
+        if (!result) return fail(result.error());
         shownGraph_ = graph;
         optionsChosen_ = false;
         showGraph(std::move(*result));
@@ -150,9 +155,13 @@ void GraphView::showGraph(query::GraphData data) {
 /// Picture and layout anew, on another thread.
 void GraphView::rebuild(bool keepView) {
   if (data_->nodes.empty()) {
+    layoutJob_->cancel();
+    picture_.reset();
+    canvas_->setScene(nullptr, nullptr, false);
     empty_->showReason(tr("This graph has no nodes"));
     return;
   }
+  rebuilding_ = true;
   const GraphOptions options{static_cast<GraphFolding>(folding_->currentIndex()), inputs_->isChecked()};
   struct Made {
     std::shared_ptr<const GraphPicture> picture;
@@ -170,6 +179,7 @@ void GraphView::rebuild(bool keepView) {
         return made;
       },
       [this, keepView](Made& made) {
+        rebuilding_ = false;
         picture_ = made.picture;
         open_ = std::move(made.open);
         empty_->showContent();
@@ -191,7 +201,7 @@ void GraphView::revealPending() {
 }
 
 void GraphView::relayout(bool keepView, int anchorGroup) {
-  if (!picture_) return;
+  if (!picture_ || rebuilding_) return;  // what is drawn is about to be replaced
   using Scene = std::shared_ptr<const CompoundScene>;
   layoutJob_->start<Scene>(
       [picture = picture_, open = open_](const std::atomic<bool>& cancel) -> Scene {
@@ -206,6 +216,7 @@ void GraphView::relayout(bool keepView, int anchorGroup) {
 }
 
 void GraphView::toggleGroup(int group) {
+  if (rebuilding_) return;
   open_[static_cast<size_t>(group)] = !open_[static_cast<size_t>(group)];
   relayout(true, group);
 }

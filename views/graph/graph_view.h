@@ -32,6 +32,7 @@ class GraphView : public View {
  protected:
   void clear() override;
   void load() override;
+  void follow(const Location& location) override;
 
  private:
   static QString stageText(const query::GraphRow& row);
@@ -75,6 +76,7 @@ class GraphView : public View {
   Location pendingLocation_;      ///< to show once the choices are loaded
   bool optionsChosen_ = false;    ///< the user set folding or inputs for this graph
   bool coloursChosen_ = false;
+  bool rebuilding_ = false;       ///< another picture is being made
   std::shared_ptr<const GraphPicture> picture_;
   std::vector<char> open_;
 };

@@ -58,7 +58,10 @@ Result<GuardPlace> guardPlace(const session::Reader& reader, const Location& loc
   const char* sql = nullptr;
   switch (location.kind) {
     case ObjectKind::Frame: sql = "SELECT frame_id, 0, 0, 0 FROM frames WHERE frame_id = ?"; break;
-    case ObjectKind::Compile: sql = "SELECT frame_id, compile_id, 0, 0 FROM compiles WHERE compile_id = ?"; break;
+    case ObjectKind::Compile:  // a backward runs under the guards of its forward
+      sql = "SELECT frame_id, CASE kind WHEN 'backward' THEN coalesce(parent_compile_id, compile_id) ELSE compile_id END, 0, 0 "
+            "FROM compiles WHERE compile_id = ?";
+      break;
     case ObjectKind::Guard: sql = "SELECT frame_id, compile_id, guard_id, 0 FROM guards WHERE guard_id = ?"; break;
     case ObjectKind::Failure:
       sql = "SELECT frame_id, compile_id, guard_id, failure_id FROM guard_failures WHERE failure_id = ?";

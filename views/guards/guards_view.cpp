@@ -1,9 +1,11 @@
 #include "views/guards/guards_view.h"
 
 #include <QHeaderView>
+#include <QScrollBar>
 #include <QSplitter>
 #include <QTabWidget>
 #include <QVBoxLayout>
+#include <map>
 
 #include "profiler/session/reader.h"
 #include "views/common/fuzzy_match.h"
@@ -128,9 +130,10 @@ void GuardsView::connectAll() {
     });
   }
   connect(details_, &DetailsPanel::linkActivated, bus(), &SelectionBus::open);
-  connect(bus(), &SelectionBus::selected, this, [this](const Location& location, QObject* from) {
-    if (from != this && isVisible() && canShow(location)) showLocation(location);
-  });
+}
+
+void GuardsView::follow(const Location& location) {
+  if (canShow(location)) showLocation(location);
 }
 
 bool GuardsView::canShow(const Location& location) const {
@@ -165,6 +168,13 @@ void GuardsView::load() {
 
 void GuardsView::fillTree(const std::vector<query::RecompileChain>& frames) {
   quiet_ = true;
+  // What is open and where it is scrolled to stays when the session has grown.
+  std::map<int64_t, bool> wasOpen;
+  for (int i = 0; i < tree_->topLevelItemCount(); ++i) {
+    const QTreeWidgetItem* item = tree_->topLevelItem(i);
+    wasOpen[item->data(0, kFrameRole).toLongLong()] = item->isExpanded();
+  }
+  const int scrolled = tree_->verticalScrollBar()->value();
   tree_->clear();
   for (const auto& frame : frames) {
     auto* top = new QTreeWidgetItem(tree_);
@@ -195,7 +205,8 @@ void GuardsView::fillTree(const std::vector<query::RecompileChain>& frames) {
     for (int i = 0; i < top->childCount(); ++i) {
       for (int c : {1, 2, 3}) top->child(i)->setTextAlignment(c, Qt::AlignRight | Qt::AlignVCenter);
     }
-    top->setExpanded(frame.entries.size() > 1 || frames.size() <= 12);
+    const auto was = wasOpen.find(frame.frame);
+    top->setExpanded(was != wasOpen.end() ? was->second : frame.entries.size() > 1 || frames.size() <= 12);
   }
   filterTree(treeFilter_->text());
   QTreeWidgetItem* item = shownFrame_ != 0 ? findItem(shownFrame_, shownCompile_) : nullptr;
@@ -205,6 +216,7 @@ void GuardsView::fillTree(const std::vector<query::RecompileChain>& frames) {
     tree_->setCurrentItem(item);
     chooseItem(item);
   }
+  if (!wasOpen.empty()) tree_->verticalScrollBar()->setValue(scrolled);
   quiet_ = false;
   if (wanted_.kind != ObjectKind::None) showLocation(std::exchange(wanted_, {}));
 }
@@ -282,7 +294,7 @@ void GuardsView::showLocation(const Location& location) {
       this, "place", [location](session::Reader& reader) { return guardPlace(reader, location); },
       [this, location](Result<GuardPlace>& place) {
         if (!place || place->frame == 0) return;
-        wanted_ = location;
+        wanted_ = location.kind == ObjectKind::Guard || location.kind == ObjectKind::Failure ? location : Location{};
         quiet_ = true;
         if (QTreeWidgetItem* item = findItem(place->frame, place->compile)) tree_->setCurrentItem(item);
         quiet_ = false;

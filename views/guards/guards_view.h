@@ -25,6 +25,7 @@ class GuardsView : public View {
  protected:
   void clear() override;
   void load() override;
+  void follow(const Location& location) override;
 
  private:
   QWidget* buildTree();

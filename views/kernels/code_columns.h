@@ -20,6 +20,7 @@ class CodeColumns : public QWidget {
   Q_OBJECT
  public:
   explicit CodeColumns(QWidget* parent = nullptr);
+  ~CodeColumns() override { stop(); }
 
   void setCode(const std::string& loopIr, const std::string& assembly, const QString& assemblyTitle);
   /// `cubin` may be empty; `reason` then says why.

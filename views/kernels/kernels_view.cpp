@@ -109,15 +109,6 @@ KernelsView::KernelsView(const ViewContext& context) : View(context) {
     });
   }
   connect(summary_, &DetailsPanel::linkActivated, bus(), &SelectionBus::open);
-  connect(bus(), &SelectionBus::selected, this, [this](const Location& location, QObject* from) {
-    if (from == this || !isVisible()) return;
-    if (location.kind == ObjectKind::Node || location.kind == ObjectKind::Group || location.kind == ObjectKind::Launch ||
-        location.kind == ObjectKind::Kernel) {
-      showLocation(location);
-    } else if (location.kind == ObjectKind::SourceLine) {
-      showLine(location.file, location.line);
-    }
-  });
   QAction* csv = addViewAction(QStringLiteral("csv"), tr("Export kernel table…"), QStringLiteral("export"));
   connect(csv, &QAction::triggered, table_, &DataTable::exportCsv);
   clear();
@@ -187,6 +178,15 @@ void KernelsView::loadRooflinePlot() {
       });
 }
 
+void KernelsView::follow(const Location& location) {
+  if (location.kind == ObjectKind::Node || location.kind == ObjectKind::Group || location.kind == ObjectKind::Launch ||
+      location.kind == ObjectKind::Kernel) {
+    showLocation(location);
+  } else if (location.kind == ObjectKind::SourceLine) {
+    showLine(location.file, location.line);
+  }
+}
+
 void KernelsView::showLocation(const Location& location) {
   if (!session()) return;
   session()->ask<int64_t>(
@@ -227,6 +227,7 @@ void KernelsView::openKernel(int64_t kernel) {
         if (detail) {
           showDetail(*detail);
         } else {
+          shown_ = 0;
           summary_->showHint(str(detail.error().text()));
         }
       });

@@ -29,6 +29,7 @@ class KernelsView : public View {
  protected:
   void clear() override;
   void load() override;
+  void follow(const Location& location) override;
 
  private:
   struct CodeTab {

@@ -3,6 +3,7 @@
 #include <QLabel>
 #include <QSplitter>
 #include <QVBoxLayout>
+#include <array>
 
 #include "profiler/session/reader.h"
 #include "views/common/units.h"
@@ -75,10 +76,6 @@ RecompilesView::RecompilesView(const ViewContext& context) : View(context) {
     });
   }
   connect(details_, &DetailsPanel::linkActivated, bus(), &SelectionBus::open);
-  connect(bus(), &SelectionBus::selected, this, [this](const Location& location, QObject* from) {
-    if (from == this || !isVisible() || !canShow(location)) return;
-    if (recompilePlace(chains_, location).chain >= 0) follow(location);
-  });
   clear();
 }
 
@@ -161,11 +158,16 @@ void RecompilesView::load() {
         chains_ = std::move(*chains);
         empty_->showContent();
         chainTable_->setRows(chainRows(chains_));
-        if (wanted_.kind != ObjectKind::None && recompilePlace(chains_, wanted_).chain >= 0)
-          return follow(std::exchange(wanted_, {}));
+        if (const Location wanted = std::exchange(wanted_, {}); recompilePlace(chains_, wanted).chain >= 0) return follow(wanted);
         RecompilePlace place = recompilePlace(chains_, Location::of(ObjectKind::Compile, shownEntry_));
-        if (place.chain < 0) place = recompilePlace(chains_, Location::of(ObjectKind::Frame, shownFrame_));
+        const bool stays = place.chain >= 0;
+        if (!stays) place = recompilePlace(chains_, Location::of(ObjectKind::Frame, shownFrame_));
+        const std::array compared{first_->currentData(), second_->currentData()};
         openChain(std::max(0, place.chain), place.entry, -1);
+        if (!stays) return;
+        first_->setCurrentIndex(std::max(0, first_->findData(compared[0])));
+        second_->setCurrentIndex(std::max(0, second_->findData(compared[1])));
+        askGuards();
       });
 }
 
@@ -182,6 +184,7 @@ void RecompilesView::showLocation(const Location& location) {
 }
 
 void RecompilesView::follow(const Location& location) {
+  if (chains_.empty()) wanted_ = location;  // until they are read
   const RecompilePlace place = recompilePlace(chains_, location);
   if (place.chain >= 0) openChain(place.chain, place.entry, place.miss);
 }

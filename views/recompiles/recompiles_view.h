@@ -28,10 +28,10 @@ class RecompilesView : public View {
  protected:
   void clear() override;
   void load() override;
+  void follow(const Location& location) override;
 
  private:
   QWidget* buildGuards();
-  void follow(const Location& location);
   void openChain(int chain, int entry, int miss);
   void openEntry(int entry);
   void openMiss(int miss);

@@ -73,14 +73,12 @@ SourceView::SourceView(const ViewContext& context) : View(context) {
     if (!source_.path.empty()) emit lineClicked(str(source_.path), line);
   });
   connect(details_, &DetailsPanel::linkActivated, bus(), &SelectionBus::open);
-  connect(bus(), &SelectionBus::selected, this, [this](const Location& location, QObject* from) {
-    if (from != this && isVisible()) follow(location);
-  });
   clear();
 }
 
 void SourceView::clear() {
   source_ = {};
+  wantedPath_.clear();
   pendingLine_ = 0;
   files_->setRows({});
   empty_->showReason(tr("No source yet"), tr("Choose a file on the left. Files appear when a function of theirs is compiled."));
@@ -94,19 +92,19 @@ void SourceView::load() {
         if (!rows) return empty_->showReason(tr("The files cannot be read"), str(rows.error().text()));
         const std::string first = rows->empty() ? std::string() : rows->front().location.file;
         files_->setRows(std::move(*rows));
-        if (!source_.path.empty()) return openFile(source_.path, 0);
-        if (!first.empty()) openFile(first, 0);
+        openFile(wantedPath_.empty() ? first : wantedPath_, pendingLine_);
       });
 }
 
 void SourceView::openFile(const std::string& path, int line) {
   if (!session() || path.empty()) return;
-  if (line > 0 && path == source_.path) {  // already here
+  if (line > 0 && path == source_.path && path == wantedPath_) {  // already here
     announceLines_ = false;
     code_->goToLine(line);
     announceLines_ = true;
     return;
   }
+  wantedPath_ = path;
   pendingLine_ = line;
   session()->ask<SourceText>(
       this, "source", [path](session::Reader& reader) { return loadSource(reader, path); },

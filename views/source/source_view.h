@@ -36,13 +36,13 @@ class SourceView : public View {
  protected:
   void clear() override;
   void load() override;
+  void follow(const Location& location) override;
 
  private:
   void openFile(const std::string& path, int line);
   void showSource(SourceText source);
   void showMarks();
   void explainLine(int line);
-  void follow(const Location& location);
 
   DataTable* files_;
   CodePane* code_;
@@ -50,6 +50,7 @@ class SourceView : public View {
   FindBar* findBar_;
   DetailsPanel* details_;
   SourceText source_;
+  std::string wantedPath_;  ///< of the file that is shown, or will be as soon as it is read
   int pendingLine_ = 0;
   bool announceLines_ = true;
 };

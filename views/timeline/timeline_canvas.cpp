@@ -47,6 +47,13 @@ int TimelineCanvas::laneHeight(const TimelineLane& lane) const {
 
 void TimelineCanvas::setOutline(TimelineOutline outline, bool keepWindow) {
   const bool whole = from_ <= outline_.range.startNs && to_ >= outline_.range.endNs;
+  if (keepWindow) {
+    moveTo(outline);
+  } else {
+    selected_ = {};
+    selectedStart_ = -1;
+    bars_ = {};
+  }
   // Freeing the names of a large trace would be felt here.
   QThreadPool::globalInstance()->start([old = std::make_shared<TimelineOutline>(std::exchange(outline_, std::move(outline)))] {});
   arrows_.clear();
@@ -56,6 +63,32 @@ void TimelineCanvas::setOutline(TimelineOutline outline, bool keepWindow) {
     emit windowChanged();
   }
   update();
+}
+
+/// Bars and selection go along with their lanes to `grown`, where other lanes and spans may have come before them.
+void TimelineCanvas::moveTo(const TimelineOutline& grown) {
+  const auto movedLane = [&](size_t lane) {
+    const auto at = std::find_if(grown.lanes.begin(), grown.lanes.end(), [&old = outline_.lanes[lane]](const TimelineLane& now) {
+      return now.kind == old.kind && now.thread == old.thread;
+    });
+    return at == grown.lanes.end() ? -1 : static_cast<int>(at - grown.lanes.begin());
+  };
+  std::erase_if(bars_.lanes, [&](LaneBars& bars) {
+    const int lane = movedLane(bars.lane);
+    if (lane >= 0) bars.lane = static_cast<size_t>(lane);
+    return lane < 0;
+  });
+  if (selected_.lane < 0) return;
+  Hit kept = selected_;
+  kept.lane = movedLane(static_cast<size_t>(selected_.lane));
+  if (const NamedSpan* span = spanOf(selected_)) {
+    kept.span = -1;
+    const auto& spans = kept.lane >= 0 ? grown.lanes[static_cast<size_t>(kept.lane)].spans : std::vector<NamedSpan>();
+    for (size_t s = 0; s < spans.size() && kept.span < 0; ++s) {
+      if (spans[s].startNs == span->startNs && spans[s].name == span->name) kept.span = static_cast<int>(s);
+    }
+  }
+  selected_ = kept.lane >= 0 ? kept : Hit{};
 }
 
 void TimelineCanvas::setBars(TimelineBars bars) {

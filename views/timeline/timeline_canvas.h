@@ -69,6 +69,7 @@ class TimelineCanvas : public QWidget {
   bool event(QEvent* event) override;
 
  private:
+  void moveTo(const TimelineOutline& grown);
   double xOf(int64_t time) const;
   int64_t timeAt(double x) const;
   void zoomAt(double x, double factor);

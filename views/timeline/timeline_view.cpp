@@ -64,10 +64,6 @@ TimelineView::TimelineView(const ViewContext& context) : View(context), canvas_(
   connect(search_, &FilterBox::filterChanged, this, &TimelineView::findKernel);
   connect(search_, &FilterBox::leave, canvas_, qOverload<>(&QWidget::setFocus));
   connect(details_, &DetailsPanel::linkActivated, bus(), &SelectionBus::open);
-  connect(bus(), &SelectionBus::selected, this, [this](const Location& location, QObject* from) {
-    if (from == this || !isVisible()) return;
-    if (location.kind == ObjectKind::Kernel || location.kind == ObjectKind::Compile) showLocation(location);
-  });
   clear();
 }
 
@@ -220,6 +216,10 @@ void TimelineView::findKernel(const QString& text) {
   for (const auto& [kernel, name] : canvas_->outline().names) {
     if (filterMatches(text.toStdString(), name)) return showLocation(Location::of(ObjectKind::Kernel, kernel));
   }
+}
+
+void TimelineView::follow(const Location& location) {
+  if (location.kind == ObjectKind::Kernel || location.kind == ObjectKind::Compile) showLocation(location);
 }
 
 void TimelineView::showLocation(const Location& location) {

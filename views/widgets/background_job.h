@@ -10,7 +10,8 @@
 
 namespace fusebox::views {
 
-/// One calculation at a time on another thread. Starting a new one cancels the old one, whose result is dropped.
+/// One calculation at a time on another thread. Starting a new one cancels the old one, whose result is dropped. What a
+/// calculation throws is said by `failed` instead of `done`.
 class BackgroundJob : public QObject {
   Q_OBJECT
  public:
@@ -26,15 +27,20 @@ class BackgroundJob : public QObject {
     emit runningChanged(true);
     QThreadPool::globalInstance()->start([self = QPointer<BackgroundJob>(this), flag, work = std::move(work),
                                           done = std::move(done)]() mutable {
-      auto result = std::make_shared<T>(work(*flag));
+      std::function<void()> tell;
+      try {
+        tell = [result = std::make_shared<T>(work(*flag)), done = std::move(done)] { done(*result); };
+      } catch (const std::exception& thrown) {  // no memory, or numbers that no recorder writes
+        tell = [self, why = QString::fromUtf8(thrown.what())] { emit self->failed(why); };
+      }
       if (*flag) return;
       QMetaObject::invokeMethod(
           qApp,
-          [self, flag, result, done = std::move(done)] {
+          [self, flag, tell = std::move(tell)] {
             if (!self || *flag) return;
             self->flag_.reset();
             emit self->runningChanged(false);
-            done(*result);
+            tell();
           },
           Qt::QueuedConnection);
     });
@@ -50,6 +56,7 @@ class BackgroundJob : public QObject {
 
  signals:
   void runningChanged(bool running);
+  void failed(const QString& why);
 
  private:
   std::shared_ptr<std::atomic<bool>> flag_;

@@ -20,10 +20,13 @@ class SelectionBus : public QObject {
     emit selected(location, from);
   }
   void open(const Location& location) { emit openRequested(location); }
+  /// Asks the window to open another session.
+  void openFile(QString session) { emit fileRequested(session); }
 
  signals:
   void selected(const fusebox::views::Location& location, QObject* from);
   void openRequested(const fusebox::views::Location& location);
+  void fileRequested(const QString& session);
 
  private:
   Location current_;

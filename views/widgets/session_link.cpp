@@ -48,9 +48,9 @@ SessionLink::~SessionLink() {
 
 void SessionLink::stopImporting() { import_.cancelled = true; }
 
-void SessionLink::enqueue(QObject* owner, const char* tag, Job job) {
+void SessionLink::enqueue(QObject* owner, const char* tag, std::function<void()> stopped, Job job) {
   const uint64_t serial = ++serial_;
-  newest_[{owner, tag}] = serial;
+  newest_[{owner, tag}] = {serial, owner, std::move(stopped)};
   {
     const std::lock_guard lock(mutex_);
     std::erase_if(queue_, [&](const Question& q) { return q.ownerKey == owner && q.tag == tag; });
@@ -78,9 +78,11 @@ void SessionLink::cancelAll() {
     queue_.clear();
     if (running_) running_->interrupt();
   }
-  newest_.clear();
   pending_ = 0;
   emit pendingChanged(0);
+  for (const auto& [key, asked] : std::exchange(newest_, {})) {
+    if (asked.owner) asked.stopped();
+  }
 }
 
 void SessionLink::answer(const QPointer<QObject>& owner, const void* ownerKey, const std::string& tag, uint64_t serial,
@@ -91,7 +93,7 @@ void SessionLink::answer(const QPointer<QObject>& owner, const void* ownerKey, c
   }
   emit pendingChanged(pending_);
   const auto newest = newest_.find({ownerKey, tag});
-  if (newest == newest_.end() || newest->second != serial) return;
+  if (newest == newest_.end() || newest->second.serial != serial) return;
   newest_.erase(newest);
   if (owner) deliver();
 }
@@ -138,7 +140,14 @@ void SessionLink::importLoop() {
     wake_.notify_all();
     wake_.wait(lock, [this] { return readerClosed_ || stop_; });
   };
-  auto result = importing::sessionFor(path_.toStdString(), &import_);
+  const auto import = [this]() -> Result<std::string> {
+    try {
+      return importing::sessionFor(path_.toStdString(), &import_);
+    } catch (const std::exception& thrown) {
+      return fail(ErrorCode::Corrupt, "the file cannot be read", thrown.what());
+    }
+  };
+  auto result = import();
   const std::lock_guard lock(mutex_);
   importing_ = false;
   importedPath_ = std::move(result);
@@ -175,7 +184,7 @@ bool SessionLink::adopt(std::unique_ptr<session::Reader>& reader, const std::str
   }
   reader = std::move(*opened);
   noteState(*reader);
-  notice_ = QString::fromStdString(reader->notice());
+  post([this, notice = QString::fromStdString(reader->notice())] { notice_ = notice; });
   return true;
 }
 

@@ -48,11 +48,15 @@ class SessionLink : public QObject {
   int pending() const { return pending_; }
 
   /// Runs `query` on the reading thread and `done` with its result on the GUI thread, unless `owner` is gone or has asked
-  /// again with the same tag by then.
+  /// again with the same tag by then. Where the user stops all reading, the result is an error (`Cancelled`).
   template <class T>
   void ask(QObject* owner, const char* tag, std::function<Result<T>(session::Reader&)> query,
            std::function<void(Result<T>&)> done) {
-    enqueue(owner, tag, [this, query = std::move(query), done = std::move(done)](session::Reader& reader) {
+    const auto stopped = [done] {
+      Result<T> none = fail(ErrorCode::Cancelled, "reading was stopped", "reload the session to read on");
+      done(none);
+    };
+    enqueue(owner, tag, stopped, [this, query = std::move(query), done](session::Reader& reader) {
       auto result = std::make_shared<Result<T>>(answered(query, reader));
       return std::function<void()>([this, result, done] {
         if (!*result) noteTrouble(result->error());
@@ -63,7 +67,7 @@ class SessionLink : public QObject {
 
   /// Stops and forgets what `owner` has asked. Its `done`s are not called.
   void forget(QObject* owner);
-  /// Stops the running question and forgets those that wait. Their `done` is not called.
+  /// Stops the running question and those that wait; each `done` gets the error `Cancelled`.
   void cancelAll();
 
  signals:
@@ -102,7 +106,7 @@ class SessionLink : public QObject {
     }
   }
 
-  void enqueue(QObject* owner, const char* tag, Job job);
+  void enqueue(QObject* owner, const char* tag, std::function<void()> stopped, Job job);
   void answer(const QPointer<QObject>& owner, const void* ownerKey, const std::string& tag, uint64_t serial,
               const Deliver& deliver);
   void noteTrouble(const Error& error);
@@ -122,7 +126,12 @@ class SessionLink : public QObject {
   bool troubleSaid_ = false;
   int pending_ = 0;
   uint64_t serial_ = 0;
-  std::map<std::pair<const void*, std::string>, uint64_t> newest_;  // GUI thread only
+  struct Asked {
+    uint64_t serial = 0;
+    QPointer<QObject> owner;
+    std::function<void()> stopped;
+  };
+  std::map<std::pair<const void*, std::string>, Asked> newest_;  // GUI thread only
 
   std::mutex mutex_;
   std::condition_variable wake_;

@@ -1,28 +1,50 @@
 #include "views/widgets/view.h"
 
 #include <QShowEvent>
+#include <utility>
 
 #include "views/widgets/theme.h"
 
 namespace fusebox::views {
 
+View::View(const ViewContext& context) : context_(context) {
+  connect(bus(), &SelectionBus::selected, this, [this](const Location& location, QObject* from) {
+    missed_ = {};
+    if (from == this) return;
+    if (isSeen()) follow(location);
+    else missed_ = location;
+  });
+}
+
 void View::setSession(SessionLink* session) {
   session_ = session;
+  missed_ = {};
   clear();
   stale_ = session != nullptr;
-  if (isVisible()) refresh();
+  if (stale_) refresh();
 }
 
 void View::refresh() {
   stale_ = true;
-  if (!session_ || !isVisible()) return;
+  if (!session_ || !isSeen()) return;
   stale_ = false;
   load();
 }
 
+void View::setInFront(bool inFront) {
+  inFront_ = inFront;
+  comeUp();
+}
+
 void View::showEvent(QShowEvent* event) {
   QWidget::showEvent(event);
+  comeUp();
+}
+
+void View::comeUp() {
+  if (!isSeen()) return;
   if (stale_) refresh();
+  if (session_ && missed_.kind != ObjectKind::None) follow(std::exchange(missed_, {}));
 }
 
 QAction* View::addViewAction(const QString& name, const QString& text, const QString& icon) {

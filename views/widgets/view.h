@@ -20,7 +20,7 @@ struct ViewContext {
 class View : public QWidget {
   Q_OBJECT
  public:
-  explicit View(const ViewContext& context) : context_(context) {}
+  explicit View(const ViewContext& context);
 
   virtual QString id() const = 0;
   virtual QString title() const = 0;
@@ -29,8 +29,11 @@ class View : public QWidget {
   /// The session to show from now on; null: none. Clears everything first.
   void setSession(SessionLink* session);
   SessionLink* session() const { return session_; }
-  /// The session has grown: load again, keep selection and scroll position. Waits until the view is visible.
+  /// The session has grown: load again, keep selection and scroll position. Waits until the view is seen.
   void refresh();
+  /// Whether the view's tab is the one in front. Qt holds a dock behind another for visible, so that the window says it.
+  void setInFront(bool inFront);
+  bool isSeen() const { return inFront_ && isVisible(); }
 
   virtual bool canShow(const Location& location) const = 0;
   virtual void showLocation(const Location& location) = 0;
@@ -47,6 +50,9 @@ class View : public QWidget {
   virtual void clear() = 0;
   /// Asks the session for what is to be shown.
   virtual void load() = 0;
+  /// Goes along with what another view has selected, where it means something here. A view that is not seen does so when it
+  /// comes up, after `load`.
+  virtual void follow(const Location&) {}
   void showEvent(QShowEvent* event) override;
 
   SelectionBus* bus() const { return context_.bus; }
@@ -55,9 +61,13 @@ class View : public QWidget {
   QAction* addViewAction(const QString& name, const QString& text, const QString& icon = {});
 
  private:
+  void comeUp();
+
   ViewContext context_;
   QPointer<SessionLink> session_;
   bool stale_ = false;
+  bool inFront_ = true;
+  Location missed_;  ///< selected elsewhere while this view was not seen
 };
 
 }  // namespace fusebox::views
