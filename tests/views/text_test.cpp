@@ -1,5 +1,6 @@
 #include <QtTest>
 
+#include "engine/support/text.h"
 #include "views/common/fuzzy_match.h"
 #include "views/common/table.h"
 #include "views/common/units.h"
@@ -51,6 +52,30 @@ class TextTest : public QObject {
     QVERIFY(!filterMatches("conv f16", "aten.Convolution f32[1]"));
     QVERIFY(!filterMatches("conv -f32", "aten.convolution f32[1]"));
     QVERIFY(filterMatches("-", "a-b") && !filterMatches("-", "ab"));
+  }
+  void textsAreSaidInTheReadersLanguage() {
+    using fusebox::say, fusebox::sayCount, fusebox::Text;
+    const Text braces = FUSEBOX_TEXT("Test", "a set: {1, 2}"), two = FUSEBOX_TEXT("Test", "{} of {}"),
+               last = FUSEBOX_TEXT("Test", "last {}");
+    const Text one = FUSEBOX_TEXT("Test", "{} kernel of {}"), many = FUSEBOX_TEXT("Test", "{} kernels of {}");
+    QCOMPARE(say(braces), std::string("a set: {1, 2}"));
+    QCOMPARE(say(two, 1, "x"), std::string("1 of x"));
+    QCOMPARE(sayCount(one, many, 1, "f"), std::string("1 kernel of f"));
+    QCOMPARE(sayCount(one, many, 0, "f"), std::string("0 kernels of f"));
+    fusebox::setTranslator([](const Text& text) -> std::string {
+      const std::string source = text.text;
+      if (source == "{} of {}") return "{1}: {0}";                  // another order
+      if (source == "last {}") return "{} {} {}";                   // more than there is
+      if (source == "{} kernel of {}") return "ein Kernel von {1";  // no format at all
+      return "<" + source + ">";
+    });
+    QCOMPARE(say(braces), std::string("<a set: {1, 2}>"));
+    QCOMPARE(say(two, 1, "x"), std::string("x: 1"));
+    QCOMPARE(say(last, 7), std::string("last 7"));
+    QCOMPARE(sayCount(one, many, 1, "f"), std::string("1 kernel of f"));
+    QCOMPARE(sayCount(one, many, 2, "f"), std::string("<2 kernels of f>"));
+    fusebox::setTranslator(nullptr);
+    QCOMPARE(say(two, "{}", 2.5), std::string("{} of 2.5"));
   }
   void shortOps() {
     QCOMPARE(shortOp("aten::add.Tensor"), std::string("add"));
