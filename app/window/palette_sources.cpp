@@ -17,8 +17,6 @@ using views::PaletteSource;
 
 constexpr int kCandidates = 2000;  // read from the session and then ranked
 
-QString tr(const char* text) { return QCoreApplication::translate("PaletteSources", text); }
-
 struct SourceRow {
   const char* prefix;
   const char* title;
@@ -63,28 +61,30 @@ QList<PaletteItem> ranked(const query::SearchGroup& group, const std::string& pa
 }
 
 PaletteSource settingsSource(const views::ActionRegistry& registry) {
-  return {QStringLiteral("s"), tr("Setting"), QStringLiteral("theme"),
-          [&registry](const QString& pattern, const auto& deliver) {
-            std::vector<std::pair<int, PaletteItem>> hits;
-            for (const auto& entry : registry.entries()) {
-              if (!entry.id.startsWith(QLatin1String("layout.")) && !entry.id.startsWith(QLatin1String("theme.")) &&
-                  !entry.id.startsWith(QLatin1String("text.")))
-                continue;
-              QString text = entry.action->text();
-              text.remove(QLatin1Char('&'));
-              const auto score = views::fuzzyScore(pattern.toStdString(), text.toStdString());
-              if (!score) continue;
-              hits.push_back({*score,
-                              {text, entry.action->isChecked() ? tr("chosen") : QString(),
-                               [action = QPointer<QAction>(entry.action)] {
-                                 if (action) action->trigger();
-                               }}});
-            }
-            std::stable_sort(hits.begin(), hits.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
-            QList<PaletteItem> items;
-            for (auto& hit : hits) items.append(std::move(hit.second));
-            deliver(items);
-          }};
+  return {
+      QStringLiteral("s"), QCoreApplication::translate("PaletteSources", "Setting"), QStringLiteral("theme"),
+      [&registry](const QString& pattern, const auto& deliver) {
+        std::vector<std::pair<int, PaletteItem>> hits;
+        for (const auto& entry : registry.entries()) {
+          if (!entry.id.startsWith(QLatin1String("layout.")) && !entry.id.startsWith(QLatin1String("theme.")) &&
+              !entry.id.startsWith(QLatin1String("text.")))
+            continue;
+          QString text = entry.action->text();
+          text.remove(QLatin1Char('&'));
+          const auto score = views::fuzzyScore(pattern.toStdString(), text.toStdString());
+          if (!score) continue;
+          hits.push_back(
+              {*score,
+               {text, entry.action->isChecked() ? QCoreApplication::translate("PaletteSources", "chosen") : QString(),
+                [action = QPointer<QAction>(entry.action)] {
+                  if (action) action->trigger();
+                }}});
+        }
+        std::stable_sort(hits.begin(), hits.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+        QList<PaletteItem> items;
+        for (auto& hit : hits) items.append(std::move(hit.second));
+        deliver(items);
+      }};
 }
 
 }  // namespace
@@ -94,7 +94,8 @@ QList<PaletteSource> paletteSources(const views::ActionRegistry& registry, views
   QList<PaletteSource> out;
   for (const SourceRow& row : kRows) {
     if (!session) break;
-    out.append({QString::fromLatin1(row.prefix), tr(row.title), QString::fromLatin1(row.icon),
+    out.append({QString::fromLatin1(row.prefix), QCoreApplication::translate("PaletteSources", row.title),
+                QString::fromLatin1(row.icon),
                 [row, link = QPointer<views::SessionLink>(session), owner = QPointer<QObject>(owner), open](
                     const QString& text, const auto& deliver) {
                   if (!link || !owner) return;

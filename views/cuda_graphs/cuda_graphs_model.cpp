@@ -1,5 +1,6 @@
 #include "views/cuda_graphs/cuda_graphs_model.h"
 
+#include "engine/support/text.h"
 #include "views/common/units.h"
 
 namespace fusebox::views {
@@ -17,10 +18,12 @@ Cell durationOrNone(int64_t ns) { return ns >= 0 ? durationCell(static_cast<doub
 }  // namespace
 
 std::string cudaGraphEventName(const query::CudaGraphEvent& e) {
-  if (e.isRecording()) return "recording " + std::to_string(e.number);
-  if (e.event == "warm_up") return "ran plainly first";
-  if (e.event == "moved") return "results moved (recording " + std::to_string(e.number) + ")";
-  if (e.event == "busy") return "ran plainly, another thread replayed";
+  if (e.isRecording()) return say(FUSEBOX_TEXT("CUDA graphs", "recording {}"), e.number);
+  if (e.event == "warm_up") return say(FUSEBOX_TEXT("CUDA graphs", "ran plainly first"));
+  if (e.event == "moved") return say(FUSEBOX_TEXT("CUDA graphs", "results moved (recording {})"), e.number);
+  if (e.event == "busy") return say(FUSEBOX_TEXT("CUDA graphs", "ran plainly, another thread replayed"));
+  if (e.event == "refused") return say(FUSEBOX_TEXT("CUDA graphs", "refused"));
+  if (e.event == "stopped") return say(FUSEBOX_TEXT("CUDA graphs", "stopped"));
   return e.event;
 }
 
@@ -31,7 +34,7 @@ TableRows cudaGraphRows(const std::vector<query::CudaGraphEvent>& events) {
     const int line = static_cast<int>(e.line);
     if (e.isRecording() && e.kernel > 0) row.location = {ObjectKind::Kernel, e.kernel, {}, e.file, line};
     else if (!e.file.empty()) row.location = Location::sourceLine(e.file, line);
-    row.cells = {textCell(e.function + (e.direction == "backward" ? " (backward)" : "")),
+    row.cells = {textCell(e.direction == "backward" ? say(FUSEBOX_TEXT("CUDA graphs", "{} (backward)"), e.function) : e.function),
                  textCell(cudaGraphEventName(e)),
                  textCell(e.reason),
                  e.isRecording() ? countCell(e.replays) : kNone,
@@ -46,7 +49,7 @@ TableRows cudaGraphRows(const std::vector<query::CudaGraphEvent>& events) {
                  bytesOrNone(e.keptBytes),
                  e.isRecording() ? durationCell(static_cast<double>(e.durNs)) : kNone,
                  textCell(shortPlace(e.file, e.line))};
-    row.tooltip = e.plainReason.empty() ? e.reason : e.reason + (e.reason.empty() ? "" : "\n") + "runs plainly: " + e.plainReason;
+    row.tooltip = e.plainReason.empty() ? e.reason : e.reason + (e.reason.empty() ? "" : "\n") + say(FUSEBOX_TEXT("CUDA graphs", "runs plainly: {}"), e.plainReason);
     row.tone = e.event == "refused" || e.event == "stopped" ? 2 : e.isRecording() ? 0 : 4;
     rows.push_back(std::move(row));
   }
@@ -69,7 +72,7 @@ TableRows cudaGraphNodeRows(const query::CudaGraphEvent& recording, const std::v
                  n.deviceNs > 0 ? shareCell(static_cast<double>(n.deviceNs), static_cast<double>(all)) : kNone,
                  textCell(n.function),
                  textCell(shortPlace(n.file, n.line))};
-    if (recording.timedReplays > 0 && n.events == 0) row.tooltip = "no event of a device was tied to this node";
+    if (recording.timedReplays > 0 && n.events == 0) row.tooltip = say(FUSEBOX_TEXT("CUDA graphs", "no event of a device was tied to this node"));
     rows.push_back(std::move(row));
   }
   return rows;

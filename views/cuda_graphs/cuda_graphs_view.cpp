@@ -14,8 +14,9 @@ namespace {
 QString time(int64_t ns) { return str(formatDuration(static_cast<double>(ns))); }
 QString bytes(int64_t count) { return str(formatBytes(static_cast<double>(count))); }
 
-std::vector<TableColumn> recordingColumns() {
-  const auto tr = [](const char* text) { return CudaGraphsView::tr(text); };
+}  // namespace
+
+std::vector<TableColumn> CudaGraphsView::recordingColumns() {
   return {{tr("Function")},
           {tr("What"), tr("A recording, numbered within its compiled graph, or what else became of a call")},
           {tr("Reason"), tr("What made the recording necessary, or why there is none")},
@@ -32,8 +33,6 @@ std::vector<TableColumn> recordingColumns() {
           {tr("Recorded in"), tr("Time of capturing and instantiating"), true},
           {tr("Line")}};
 }
-
-}  // namespace
 
 CudaGraphsView::CudaGraphsView(const ViewContext& context) : View(context) {
   table_ = new DataTable(QStringLiteral("cudaGraphs.table"), tr("Filter recordings by function, reason or line"), recordingColumns());
@@ -221,8 +220,8 @@ void CudaGraphsView::describe(const query::CudaGraphEvent& event) {
     page.pair(tr("line"), str(shortPlace(e.file, e.line)), e.file.empty() ? Location{} : Location::sourceLine(e.file, static_cast<int>(e.line)));
     if (e.replaces >= 0) page.pair(tr("took the place of"), tr("recording %1").arg(e.replaces));
     if (!e.isRecording()) return;
-    page.pair(tr("nodes"), tr("%1 in %2").arg(str(formatCount(e.nodes)), str(formatNumberOf(e.pieces, "piece", "pieces"))));
-    if (e.plainSteps > 0) page.pair(tr("runs plainly"), tr("%1: %2").arg(str(formatNumberOf(e.plainSteps, "step", "steps")), str(e.plainReason)));
+    page.pair(tr("nodes"), tr("%1 in %2").arg(str(formatCount(e.nodes)), str(formatNumberOf(e.pieces, tr("piece").toStdString(), tr("pieces").toStdString()))));
+    if (e.plainSteps > 0) page.pair(tr("runs plainly"), tr("%1: %2").arg(str(formatNumberOf(e.plainSteps, tr("step").toStdString(), tr("steps").toStdString())), str(e.plainReason)));
     page.pair(tr("inputs"), tr("%1 read where they lie, %2 copied before every replay%3")
                                 .arg(e.staticInputs).arg(e.copiedInputs).arg(e.copiedBytes > 0 ? tr(" (%1)").arg(bytes(e.copiedBytes)) : QString()));
     page.pair(tr("results"), tr("%1 of memory that nothing else uses").arg(bytes(std::max<int64_t>(e.keptBytes, 0))));

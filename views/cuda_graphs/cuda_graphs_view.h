@@ -34,6 +34,7 @@ class CudaGraphsView : public View {
     std::vector<query::CudaGraphNode> nodes;
     std::vector<query::CudaGraphReplay> replays;
   };
+  static std::vector<TableColumn> recordingColumns();
   void open(int index);
   void describe(const query::CudaGraphEvent& event);
   void selectRow(int index);

@@ -6,15 +6,9 @@
 #include "views/widgets/text.h"
 
 namespace fusebox::views {
-namespace {
-
-QString tr(const char* text) { return QCoreApplication::translate("AdvicePage", text); }
-
-}  // namespace
-
 void writeAdvice(DetailsPanel& page, const std::vector<query::Advice>& advice) {
   if (advice.empty()) return;
-  page.section(tr("What to do"));
+  page.section(QCoreApplication::translate("Advice", "What to do"));
   for (const auto& one : advice) {
     page.emphasis(str(one.title));
     page.paragraph(str(one.text));
