@@ -71,7 +71,8 @@ class Detective {
     Cause cause;
     cause.effects = static_cast<int32_t>(effects_.size());
     if (effects_.empty()) {
-      cause.headline = surroundings_.empty() ? "Nothing differs beyond noise." : "The same was compiled, and its times differ by no more than noise.";
+      cause.headline = say(surroundings_.empty() ? FUSEBOX_TEXT("Compare", "Nothing differs beyond noise.")
+                                                 : FUSEBOX_TEXT("Compare", "The same was compiled, and its times differ by no more than noise."));
       cause.others = surroundings_;
       return cause;
     }
@@ -108,7 +109,8 @@ class Detective {
       if (e.a.present && e.b.present) return {};
       ++functions;
     }
-    return o_.a.objects.empty() || o_.b.objects.empty() || functions == 0 ? "" : "No function was compiled in both sessions: these are different programs, or different parts of one.";
+    if (o_.a.objects.empty() || o_.b.objects.empty() || functions == 0) return {};
+    return say(FUSEBOX_TEXT("Compare", "No function was compiled in both sessions: these are different programs, or different parts of one."));
   }
 
   int32_t heaviestScope() const {
@@ -218,39 +220,68 @@ class Detective {
     return root_[static_cast<size_t>(root)] == root_[static_cast<size_t>(effect)] && levelOf(at(effect)) >= levelOf(r);
   }
 
-  std::string only(const Entry& e) const { return e.kind == Kind::Added ? "only in B" : "only in A"; }
   std::string arrow(const Entry& e) const {
     return fmt::format("{} → {}{}", e.a.present ? e.a.text : "–", e.b.present ? e.b.text : "–", e.change.empty() ? "" : " (" + e.change + ")");
   }
-  std::string scopeName() const { return at(scope_).subject == Subject::CodeObject ? " of " + at(scope_).name : std::string(); }
+  /// A name with the function that it belongs to: "recompiles of Net.forward".
+  std::string inFunction(const std::string& name) const {
+    return at(scope_).subject == Subject::CodeObject ? say(FUSEBOX_TEXT("Compare", "{} of {}"), name, at(scope_).name) : name;
+  }
+
+  /// Something that only one session has.
+  std::string describeOneSided(const Entry& e) const {
+    const bool inB = e.kind == Kind::Added;
+    const auto told = [&](const Text& onlyA, const Text& onlyB, const auto&... words) { return say(inB ? onlyB : onlyA, words...); };
+    const std::string& text = (e.a.present ? e.a : e.b).text;
+    switch (e.subject) {
+      case Subject::Break: return told(FUSEBOX_TEXT("Compare", "graph break only in A, {}"), FUSEBOX_TEXT("Compare", "graph break only in B, {}"), text);
+      case Subject::Guard: return told(FUSEBOX_TEXT("Compare", "guard only in A: {}"), FUSEBOX_TEXT("Compare", "guard only in B: {}"), e.name);
+      case Subject::Node: return told(FUSEBOX_TEXT("Compare", "node only in A: {}"), FUSEBOX_TEXT("Compare", "node only in B: {}"), text);
+      case Subject::Kernel: return told(FUSEBOX_TEXT("Compare", "kernel {} only in A: {}"), FUSEBOX_TEXT("Compare", "kernel {} only in B: {}"), e.name, text);
+      default: {
+        const std::string what = inFunction(e.subject == Subject::Recompile ? say(FUSEBOX_TEXT("Compare", "recompile")) : entryTitle(e));
+        return told(FUSEBOX_TEXT("Compare", "{} only in A: {}"), FUSEBOX_TEXT("Compare", "{} only in B: {}"), what, text);
+      }
+    }
+  }
+
+  std::string describeChanged(const Entry& e) const {
+    switch (e.subject) {
+      case Subject::Option: return say(FUSEBOX_TEXT("Compare", "option {}: {}"), e.name, arrow(e));
+      case Subject::Environment: return fmt::format("{}: {}", e.name, arrow(e));
+      case Subject::Engine: return say(FUSEBOX_TEXT("Compare", "engine: {}"), arrow(e));
+      case Subject::Program:
+        return e.name == "arguments" ? say(FUSEBOX_TEXT("Compare", "the script's arguments: {}"), arrow(e)) : say(FUSEBOX_TEXT("Compare", "the program changed, {}: {}"), e.name, arrow(e));
+      case Subject::CodeObject: {
+        const std::string& text = (e.a.present ? e.a : e.b).text;
+        return say(e.kind == Kind::Added ? FUSEBOX_TEXT("Compare", "{} was compiled only in B ({})") : FUSEBOX_TEXT("Compare", "{} was compiled only in A ({})"), e.name, text);
+      }
+      case Subject::Break: return say(FUSEBOX_TEXT("Compare", "graph break: {}"), arrow(e));
+      case Subject::Recompile: return fmt::format("{}: {}", inFunction(say(FUSEBOX_TEXT("Compare", "recompiles"))), arrow(e));
+      case Subject::Guard: return say(FUSEBOX_TEXT("Compare", "guard {}: {}"), e.name, arrow(e));
+      case Subject::Node: return say(FUSEBOX_TEXT("Compare", "node {}: {}"), e.name, arrow(e));
+      case Subject::Kernel: return say(FUSEBOX_TEXT("Compare", "kernel {}: {}"), e.name, arrow(e));
+      default: return fmt::format("{}: {}", inFunction(entryTitle(e)), arrow(e));
+    }
+  }
 
   std::string describe(const Entry& e) const {
-    const bool oneSided = e.kind == Kind::Added || e.kind == Kind::Removed;
-    const Side& side = e.a.present ? e.a : e.b;
-    switch (e.subject) {
-      case Subject::Option: return fmt::format("option {}: {}", e.name, arrow(e));
-      case Subject::Environment: return fmt::format("{}: {}", e.name, arrow(e));
-      case Subject::Engine: return fmt::format("engine: {}", arrow(e));
-      case Subject::Program: return e.name == "arguments" ? fmt::format("the script's arguments: {}", arrow(e)) : fmt::format("the program changed, {}: {}", e.name, arrow(e));
-      case Subject::CodeObject: return fmt::format("{} was compiled {} ({})", e.name, only(e), side.text);
-      case Subject::Break: return oneSided ? fmt::format("graph break {}, {}", only(e), side.text) : fmt::format("graph break: {}", arrow(e));
-      case Subject::Recompile: return oneSided ? fmt::format("recompile{} {}: {}", scopeName(), only(e), side.text) : fmt::format("recompiles{}: {}", scopeName(), arrow(e));
-      case Subject::Guard: return oneSided ? fmt::format("guard {}: {}", only(e), e.name) : fmt::format("guard {}: {}", e.name, arrow(e));
-      case Subject::Graph: return oneSided ? fmt::format("{}{} {}: {}", e.name, scopeName(), only(e), side.text) : fmt::format("{}{}: {}", e.name, scopeName(), arrow(e));
-      case Subject::Node: return oneSided ? fmt::format("node {}: {}", only(e), side.text) : fmt::format("node {}: {}", e.name, arrow(e));
-      case Subject::Kernel:
-        return fmt::format("kernel {}{}: {}{}", e.name, oneSided ? " " + only(e) : "", oneSided ? side.text : arrow(e), e.note.empty() ? "" : "; " + e.note);
-      default: return fmt::format("{}{}: {}", e.name, scopeName(), arrow(e));
-    }
+    const bool mayBeOneSided = e.subject == Subject::Break || e.subject == Subject::Recompile || e.subject == Subject::Guard || e.subject == Subject::Graph ||
+                               e.subject == Subject::Node || e.subject == Subject::Kernel;
+    const bool oneSided = mayBeOneSided && (e.kind == Kind::Added || e.kind == Kind::Removed);
+    const std::string text = oneSided ? describeOneSided(e) : describeChanged(e);
+    return e.subject == Subject::Kernel && !e.note.empty() ? text + "; " + e.note : text;
   }
 
   std::string headline(int32_t root) const {
     const Entry& r = at(root);
-    if (r.subject == Subject::Engine) return fmt::format("Two engines: {} and {}. What they do differently first: {}.", r.a.text, r.b.text, describe(at(first_)));
+    if (r.subject == Subject::Engine) return say(FUSEBOX_TEXT("Compare", "Two engines: {} and {}. What they do differently first: {}."), r.a.text, r.b.text, describe(at(first_)));
     std::string text = describe(r);
     if (!text.starts_with("fused_") && !text.starts_with("aten::")) text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
-    if (levelOf(r) == kTimes) return text + ". What was compiled is the same and nothing recorded before it differs: look at the machine's load and clocks.";
-    if (levelOf(r) == kGuards) return text + ". Nothing recorded before it differs: the inputs did.";
+    if (levelOf(r) == kTimes) {
+      return say(FUSEBOX_TEXT("Compare", "{}. What was compiled is the same and nothing recorded before it differs: look at the machine's load and clocks."), text);
+    }
+    if (levelOf(r) == kGuards) return say(FUSEBOX_TEXT("Compare", "{}. Nothing recorded before it differs: the inputs did."), text);
     return text + ".";
   }
 
@@ -269,11 +300,11 @@ class Detective {
       if (level == kTimes) {
         pick = std::max_element(steps.begin(), steps.end(), [&](int32_t x, int32_t y) { return weight(at(x)) < weight(at(y)); });
       } else if (level == kKernels) {
-        const auto telling = std::find_if(steps.begin(), steps.end(), [&](int32_t e) { return at(e).note.find("refused") != std::string::npos; });
+        const auto telling = std::find_if(steps.begin(), steps.end(), [&](int32_t e) { return at(e).refusal; });
         if (telling != steps.end()) pick = telling;
       }
       std::string text = describe(at(*pick));
-      if (steps.size() > 1) text += fmt::format(" (and {} more)", steps.size() - 1);
+      if (steps.size() > 1) text = say(FUSEBOX_TEXT("Compare", "{} (and {} more)"), text, steps.size() - 1);
       cause.chain.push_back({std::move(text), *pick});
     }
     stepTime(cause);
@@ -283,7 +314,7 @@ class Detective {
   void stepTime(Cause& cause) const {
     for (const int32_t e : effects_) {
       if (at(e).subject != Subject::Time || at(e).name != "step") continue;
-      if (cause.chain.front().entry != e) cause.chain.push_back({fmt::format("a step of the program: {}", arrow(at(e))), e});
+      if (cause.chain.front().entry != e) cause.chain.push_back({say(FUSEBOX_TEXT("Compare", "a step of the program: {}"), arrow(at(e))), e});
       return;
     }
   }

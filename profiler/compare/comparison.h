@@ -13,7 +13,8 @@ namespace fusebox::compare {
 /// What an entry is about, in the order in which one thing leads to the next: a program, its options and its surroundings make
 /// breaks, guards and recompiles, those make graphs, those make kernels, those cost memory and time.
 enum class Subject : uint8_t { Section, Environment, Option, Program, Engine, CodeObject, Break, Recompile, Guard, Graph, Node, Kernel, Memory, Line, Time, Count };
-const char* subjectName(Subject subject);  ///< "graph break"
+const char* subjectName(Subject subject);   ///< "graph break"
+std::string subjectTitle(Subject subject);  ///< the same in the reader's language
 
 enum class Kind : uint8_t { Same, Added, Removed, Changed };
 const char* kindName(Kind kind);
@@ -40,7 +41,10 @@ struct Entry {
   bool structural = true;              ///< what was compiled differs, not only how long it took
   std::string note = {};               ///< a sentence: why, or what the numbers mean
   std::string change = {};             ///< "+12 %", "2 more"
+  bool refusal = false;                ///< the note says that a fusion was refused
 };
+/// An entry's name for people: names that are words ("kernels and calls", not "Net.forward") in the reader's language.
+std::string entryTitle(const Entry& entry);
 
 /// A step of the explanation; `entry` proves it.
 struct CauseStep {

@@ -64,6 +64,8 @@ NodePairs alignNodes(const Graph& a, const Graph& b, bool sameEngine) {
   return out;
 }
 
+std::string nameOf(const Graph& graph) { return graph.name.empty() ? say(FUSEBOX_TEXT("Compare", "a graph")) : graph.name; }
+
 void listNodes(Outline& o, int32_t parent, const Graph& a, const Graph& b, const NodePairs& pairs) {
   int listed = 0;
   int64_t left = 0;
@@ -77,8 +79,8 @@ void listNodes(Outline& o, int32_t parent, const Graph& a, const Graph& b, const
     }
     o.add(parent, Subject::Node, (x ? x : y)->op, nodeSide(x), nodeSide(y), other);
   }
-  if (left > 0) o.out.limits.push_back(fmt::format("{}: {} more nodes differ and are not listed", a.name.empty() ? "a graph" : a.name, left));
-  if (pairs.cut) o.out.limits.push_back(fmt::format("{}: the graphs are too different to be aligned node by node", a.name.empty() ? "a graph" : a.name));
+  if (left > 0) o.out.limits.push_back(say(FUSEBOX_TEXT("Compare", "{}: {} more nodes differ and are not listed"), nameOf(a), left));
+  if (pairs.cut) o.out.limits.push_back(say(FUSEBOX_TEXT("Compare", "{}: the graphs are too different to be aligned node by node"), nameOf(a)));
 }
 
 /// How much two groups compute the same nodes: 0 to 1.
@@ -153,7 +155,7 @@ std::string refusalNote(const Graph& side, const Group& group, const std::set<in
   for (const Refusal& r : side.refusals) {
     const bool a = inside.contains(r.a), b = inside.contains(r.b);
     const int32_t outer = a ? r.b : r.a;
-    if (a != b && together.contains(outer)) return fmt::format("{} refused to fuse it with {}: {}", who, side.nodes[static_cast<size_t>(outer)].op, r.reason);
+    if (a != b && together.contains(outer)) return say(FUSEBOX_TEXT("Compare", "{} refused to fuse it with {}: {}"), who, side.nodes[static_cast<size_t>(outer)].op, r.reason);
   }
   return {};
 }
@@ -169,7 +171,7 @@ std::set<int32_t> translated(const Group& group, const std::vector<int32_t>& map
 
 Side groupSide(const Group* g) {
   if (!g) return {};
-  std::string text = g->nodes.empty() ? g->kind : fmt::format("{}, {} {}", g->kind, g->nodes.size(), g->nodes.size() == 1 ? "node" : "nodes");
+  std::string text = g->nodes.empty() ? g->kind : g->nodes.size() == 1 ? say(FUSEBOX_TEXT("Compare", "{}, 1 node"), g->kind) : say(FUSEBOX_TEXT("Compare", "{}, {} nodes"), g->kind, g->nodes.size());
   if (g->time.count > 0) text += ", " + spreadText(g->time);
   return {.present = true, .text = std::move(text), .id = g->kernel, .place = g->place, .value = static_cast<double>(g->readBytes + g->writeBytes), .time = g->time};
 }
@@ -180,16 +182,22 @@ struct GroupContext {
   std::vector<int32_t> inA;  ///< by node of B
 };
 
-std::string groupNote(const GroupContext& c, const Group* x, const Group* y) {
+/// Why a kernel differs, and whether it is because a fusion was refused.
+struct Note {
+  std::string text;
+  bool refusal = false;
+};
+Note groupNote(const GroupContext& c, const Group* x, const Group* y) {
   if (x && y) {
     const auto ofA = translated(*x, c.pairs.inB);
     const std::set<int32_t> ofB(y->nodes.begin(), y->nodes.end());
     std::string note;
     if (!std::includes(ofB.begin(), ofB.end(), ofA.begin(), ofA.end())) note = refusalNote(c.b, *y, ofA, "B");
     if (note.empty() && !std::includes(ofA.begin(), ofA.end(), ofB.begin(), ofB.end())) note = refusalNote(c.a, *x, translated(*y, c.inA), "A");
-    if (!note.empty()) return note;
-    if (x->kind != y->kind) return (y->kind == "extern" ? y->reason : x->reason);
-    return {};
+    if (!note.empty()) return {note, true};
+    if (x->kind == y->kind) return {};
+    note = y->kind == "extern" ? y->reason : x->reason;
+    return {note, note.find("refused") != std::string::npos};
   }
   // On one side only: it was part of a larger kernel on the other.
   const Graph& other = x ? c.b : c.a;
@@ -199,7 +207,8 @@ std::string groupNote(const GroupContext& c, const Group* x, const Group* y) {
     if (!holds) continue;
     const auto together = translated(group, x ? c.inA : c.pairs.inB);
     const std::string refused = refusalNote(x ? c.a : c.b, x ? *x : *y, together, x ? "A" : "B");
-    return refused.empty() ? fmt::format("{} computes this in {}", x ? "B" : "A", group.name) : refused;
+    if (!refused.empty()) return {refused, true};
+    return {say(FUSEBOX_TEXT("Compare", "{} computes this in {}"), x ? "B" : "A", group.name)};
   }
   return {};
 }
@@ -222,10 +231,12 @@ void listGroups(Outline& o, int32_t parent, const Graph& a, const Graph& b, cons
     const Verdict verdict = x && y ? judge(x->time, y->time) : Verdict::Unknown;
     const bool slower = verdict == Verdict::Slower || verdict == Verdict::Faster;
     const bool structural = !x || !y || groupChanged(*x, *y, pairs, o.sameEngine);
-    const int32_t entry = o.add(parent, Subject::Kernel, (x ? x : y)->name, groupSide(x), groupSide(y), slower || structural, groupNote(context, x, y));
+    Note note = groupNote(context, x, y);
+    const int32_t entry = o.add(parent, Subject::Kernel, (x ? x : y)->name, groupSide(x), groupSide(y), slower || structural, std::move(note.text));
+    o.at(entry).refusal = note.refusal;
     o.at(entry).verdict = verdict;
     o.at(entry).structural = structural;
-    if (verdict != Verdict::Unknown) o.at(entry).change = changeText(x->time.medianNs, y->time.medianNs) + (slower ? "" : " (noise)");
+    if (verdict != Verdict::Unknown) o.at(entry).change = judgedChange(x->time.medianNs, y->time.medianNs, !slower);
   }
 }
 
@@ -248,26 +259,31 @@ void compareGraphs(Outline& o, int32_t parent, const Graph* x, const Graph* y) {
   const auto side = [&](const Graph* g) {
     if (!g) return Side{};
     const auto calls = std::count_if(g->nodes.begin(), g->nodes.end(), [&](const Node& n) { return counts(n, o.sameEngine); });
-    return Side{.present = true, .text = fmt::format("{} nodes{} ({})", calls, g->groups.empty() ? "" : fmt::format(", {} kernels and calls", g->groups.size()), g->stage), .id = g->id,
-                .value = static_cast<double>(calls)};
+    return Side{.present = true, .text = g->groups.empty() ? say(FUSEBOX_TEXT("Compare", "{} nodes ({})"), calls, g->stage)
+                                         : say(FUSEBOX_TEXT("Compare", "{} nodes, {} kernels and calls ({})"), calls, g->groups.size(), g->stage),
+                .id = g->id, .value = static_cast<double>(calls)};
   };
   const NodePairs pairs = alignNodes(a, b, o.sameEngine);
   const bool differ = x && y && std::any_of(pairs.all.begin(), pairs.all.end(), [&](const Match& m) {
     return m.a < 0 || m.b < 0 || changed(a.nodes[static_cast<size_t>(m.a)], b.nodes[static_cast<size_t>(m.b)], o.sameEngine);
   });
-  const int32_t entry = o.add(parent, Subject::Graph, named.backward ? "backward graph" : "graph", side(x), side(y), differ);
+  const int32_t entry = o.add(parent, Subject::Graph, (named.backward ? FUSEBOX_TEXT("Compare", "backward graph") : FUSEBOX_TEXT("Compare", "graph")).text, side(x), side(y), differ);
   if (x && y) listNodes(o, entry, a, b, pairs);
   if (!a.groups.empty() || !b.groups.empty()) {
     if (x && y) {
-      o.count(entry, Subject::Count, "kernels and calls", static_cast<double>(a.groups.size()), static_cast<double>(b.groups.size()), countText);
-      if (callBytes(a) > 0 && callBytes(b) > 0) o.count(entry, Subject::Memory, "bytes moved by a call", callBytes(a), callBytes(b), bytesText, "what kernels and calls read and write");
+      o.count(entry, Subject::Count, FUSEBOX_TEXT("Compare", "kernels and calls"), static_cast<double>(a.groups.size()), static_cast<double>(b.groups.size()), countText);
+      if (callBytes(a) > 0 && callBytes(b) > 0) {
+        o.count(entry, Subject::Memory, FUSEBOX_TEXT("Compare", "bytes moved by a call"), callBytes(a), callBytes(b), bytesText,
+                say(FUSEBOX_TEXT("Compare", "what kernels and calls read and write")));
+      }
       if (a.poolBytes > 0 && b.poolBytes > 0) {
-        o.count(entry, Subject::Memory, "memory at its peak", static_cast<double>(a.poolBytes), static_cast<double>(b.poolBytes), bytesText, "buffers alive at one time, as planned");
+        o.count(entry, Subject::Memory, FUSEBOX_TEXT("Compare", "memory at its peak"), static_cast<double>(a.poolBytes), static_cast<double>(b.poolBytes), bytesText,
+                say(FUSEBOX_TEXT("Compare", "buffers alive at one time, as planned")));
       }
     }
     listGroups(o, entry, a, b, pairs);
   }
-  if (a.call.count > 0 || b.call.count > 0) o.time(entry, named.backward ? "backward call" : "call", a.call, b.call);
+  if (a.call.count > 0 || b.call.count > 0) o.time(entry, named.backward ? FUSEBOX_TEXT("Compare", "backward call") : FUSEBOX_TEXT("Compare", "call"), a.call, b.call);
 }
 
 }  // namespace fusebox::compare

@@ -87,7 +87,8 @@ void compareBreaks(Outline& o, int32_t parent, const CodeObject& a, const CodeOb
 void compareRecompiles(Outline& o, int32_t parent, const CodeObject& a, const CodeObject& b) {
   const auto side = [](const Recompile* x) {
     if (!x) return Side{};
-    return Side{.present = true, .text = fmt::format("expected {}, found {}{}", x->expected, x->found, x->count > 1 ? fmt::format(" ({} times)", x->count) : ""),
+    return Side{.present = true, .text = x->count > 1 ? say(FUSEBOX_TEXT("Compare", "expected {}, found {} ({} times)"), x->expected, x->found, x->count)
+                                      : say(FUSEBOX_TEXT("Compare", "expected {}, found {}"), x->expected, x->found),
                 .id = x->id, .place = x->place, .value = static_cast<double>(x->count)};
   };
   const auto same = [&](const Recompile& x, const Recompile& y) { return o.sameEngine ? x.guard == y.guard && x.outcome == y.outcome : o.sources.same(x.place, y.place); };
@@ -108,8 +109,8 @@ std::map<std::string, const Guard*> guardsOf(const CodeObject& object) {
 void compareGuards(Outline& o, int32_t parent, const CodeObject& a, const CodeObject& b) {
   const auto x = guardsOf(a), y = guardsOf(b);
   if (x.empty() && y.empty()) return;
-  o.count(parent, Subject::Count, "guards", static_cast<double>(x.size()), static_cast<double>(y.size()), countText,
-          o.sameEngine ? "" : "engines word guards differently: only their number is compared");
+  o.count(parent, Subject::Count, FUSEBOX_TEXT("Compare", "guards"), static_cast<double>(x.size()), static_cast<double>(y.size()), countText,
+          o.sameEngine ? std::string() : say(FUSEBOX_TEXT("Compare", "engines word guards differently: only their number is compared")));
   if (!o.sameEngine || x.empty() || y.empty()) return;
   const auto side = [](const Guard* g) { return g ? Side{.present = true, .text = g->expected, .id = g->id, .place = g->place} : Side{}; };
   std::set<std::string> keys;
@@ -162,7 +163,7 @@ class GraphLikeness {
 void compareGraphList(Outline& o, int32_t parent, const CodeObject& a, const CodeObject& b) {
   const auto x = graphsOf(a), y = graphsOf(b);
   if (x.empty() && y.empty()) return;
-  o.count(parent, Subject::Count, "graphs", static_cast<double>(x.size()), static_cast<double>(y.size()), countText);
+  o.count(parent, Subject::Count, FUSEBOX_TEXT("Compare", "graphs"), static_cast<double>(x.size()), static_cast<double>(y.size()), countText);
   constexpr size_t kMostPairs = 4'000'000;
   std::vector<Match> matches;
   if (x.size() * y.size() <= kMostPairs) {
@@ -173,7 +174,7 @@ void compareGraphList(Outline& o, int32_t parent, const CodeObject& a, const Cod
                                 [&](int32_t i, int32_t j) { return left[static_cast<size_t>(i)].to(right[static_cast<size_t>(j)]); });
   } else {
     for (size_t i = 0; i < std::max(x.size(), y.size()); ++i) matches.push_back({i < x.size() ? static_cast<int32_t>(i) : -1, i < y.size() ? static_cast<int32_t>(i) : -1});
-    o.out.limits.push_back(fmt::format("{}: {} and {} graphs are paired by their order", a.name, x.size(), y.size()));
+    o.out.limits.push_back(say(FUSEBOX_TEXT("Compare", "{}: {} and {} graphs are paired by their order"), a.name, x.size(), y.size()));
   }
   for (const Match& m : matches) compareGraphs(o, parent, m.a < 0 ? nullptr : x[static_cast<size_t>(m.a)], m.b < 0 ? nullptr : y[static_cast<size_t>(m.b)]);
 }
@@ -193,7 +194,7 @@ void compareCompiles(Outline& o, int32_t parent, const CodeObject& a, const Code
   };
   static constexpr Field kFields[] = {{"backend", [](const Compile& c) { return c.backend; }},
                                       {"mode", [](const Compile& c) { return c.mode; }},
-                                      {"dynamic", [](const Compile& c) { return std::string(c.dynamic ? "yes" : "no"); }}};
+                                      {"dynamic", [](const Compile& c) { return say(c.dynamic ? FUSEBOX_TEXT("Compare", "yes") : FUSEBOX_TEXT("Compare", "no")); }}};
   if (!a.compiles.empty() && !b.compiles.empty()) {
     for (const Field& field : kFields) {
       const std::string x = field.of(a.compiles.front()), y = field.of(b.compiles.front());
@@ -201,7 +202,7 @@ void compareCompiles(Outline& o, int32_t parent, const CodeObject& a, const Code
       o.add(parent, Subject::Option, field.name, {.present = true, .text = x}, {.present = true, .text = y}, true);
     }
   }
-  o.count(parent, Subject::Count, "entries compiled", static_cast<double>(a.compiles.size()), static_cast<double>(b.compiles.size()), countText);
+  o.count(parent, Subject::Count, FUSEBOX_TEXT("Compare", "entries compiled"), static_cast<double>(a.compiles.size()), static_cast<double>(b.compiles.size()), countText);
 }
 
 }  // namespace
@@ -218,8 +219,8 @@ void compareObjects(Outline& o) {
     compareBreaks(o, entry, a, b);
     compareRecompiles(o, entry, a, b);
     compareGraphList(o, entry, a, b);
-    o.time(entry, "guard check", a.guardCheck, b.guardCheck, "of the entry that was called most");
-    o.time(entry, "compile time", compileTime(a), compileTime(b), "measured once on each side");
+    o.time(entry, FUSEBOX_TEXT("Compare", "guard check"), a.guardCheck, b.guardCheck, say(FUSEBOX_TEXT("Compare", "of the entry that was called most")));
+    o.time(entry, FUSEBOX_TEXT("Compare", "compile time"), compileTime(a), compileTime(b), say(FUSEBOX_TEXT("Compare", "measured once on each side")));
     compareGuards(o, entry, a, b);  // last: they come in hundreds
   }
 }

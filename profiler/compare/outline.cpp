@@ -7,10 +7,30 @@
 
 namespace fusebox::compare {
 
-const char* subjectName(Subject subject) {
-  static constexpr const char* kNames[] = {"section", "environment", "option", "program", "engine", "function", "graph break", "recompile", "guard", "graph",
-                                           "node",    "kernel",      "memory", "line",    "time",   "count"};
-  return kNames[static_cast<size_t>(subject)];
+namespace {
+
+constexpr Text kSubjects[] = {
+    FUSEBOX_TEXT("Compare", "section"),  FUSEBOX_TEXT("Compare", "environment"), FUSEBOX_TEXT("Compare", "option"),      FUSEBOX_TEXT("Compare", "program"),
+    FUSEBOX_TEXT("Compare", "engine"),   FUSEBOX_TEXT("Compare", "function"),    FUSEBOX_TEXT("Compare", "graph break"), FUSEBOX_TEXT("Compare", "recompile"),
+    FUSEBOX_TEXT("Compare", "guard"),    FUSEBOX_TEXT("Compare", "graph"),       FUSEBOX_TEXT("Compare", "node"),        FUSEBOX_TEXT("Compare", "kernel"),
+    FUSEBOX_TEXT("Compare", "memory"),   FUSEBOX_TEXT("Compare", "line"),        FUSEBOX_TEXT("Compare", "time"),        FUSEBOX_TEXT("Compare", "count")};
+
+}  // namespace
+
+const char* subjectName(Subject subject) { return kSubjects[static_cast<size_t>(subject)].text; }
+std::string subjectTitle(Subject subject) { return say(kSubjects[static_cast<size_t>(subject)]); }
+
+std::string entryTitle(const Entry& entry) {
+  switch (entry.subject) {
+    case Subject::Section:
+    case Subject::Program:  // else the name of a file, which nobody translates
+    case Subject::Engine:
+    case Subject::Graph:
+    case Subject::Memory:
+    case Subject::Time:
+    case Subject::Count: return say({"Compare", entry.name.c_str()});
+    default: return entry.name;
+  }
 }
 
 const char* kindName(Kind kind) {
@@ -35,8 +55,8 @@ int32_t Outline::add(int32_t parent, Subject subject, std::string name, Side a, 
   return static_cast<int32_t>(out.entries.size()) - 1;
 }
 
-int32_t Outline::count(int32_t parent, Subject subject, std::string name, double x, double y, std::string (*text)(double), std::string note) {
-  const int32_t entry = add(parent, subject, std::move(name), {.present = true, .text = text(x), .value = x}, {.present = true, .text = text(y), .value = y},
+int32_t Outline::count(int32_t parent, Subject subject, const Text& name, double x, double y, std::string (*text)(double), std::string note) {
+  const int32_t entry = add(parent, subject, name.text, {.present = true, .text = text(x), .value = x}, {.present = true, .text = text(y), .value = y},
                             std::fabs(x - y) > 1e-9 * std::fabs(x), std::move(note));
   if (at(entry).kind == Kind::Changed) {
     at(entry).change = subject == Subject::Memory || std::fabs(y - x) > 100 ? changeText(x, y) : fmt::format("{:+.0f}", y - x);
@@ -44,15 +64,15 @@ int32_t Outline::count(int32_t parent, Subject subject, std::string name, double
   return entry;
 }
 
-int32_t Outline::time(int32_t parent, std::string name, const Spread& x, const Spread& y, std::string note) {
+int32_t Outline::time(int32_t parent, const Text& name, const Spread& x, const Spread& y, std::string note) {
   const auto side = [](const Spread& s) { return Side{.present = s.count > 0, .text = spreadText(s), .value = s.medianNs, .time = s}; };
   const Verdict verdict = judge(x, y);
   const bool changed = verdict == Verdict::Faster || verdict == Verdict::Slower;
-  const int32_t entry = add(parent, Subject::Time, std::move(name), side(x), side(y), changed, std::move(note));
+  const int32_t entry = add(parent, Subject::Time, name.text, side(x), side(y), changed, std::move(note));
   at(entry).verdict = verdict;
   at(entry).structural = false;
   if (verdict == Verdict::Unknown) at(entry).kind = Kind::Same;  // times of one side only are no difference
-  if (verdict != Verdict::Unknown) at(entry).change = changeText(x.medianNs, y.medianNs) + (verdict == Verdict::Noise ? " (noise)" : "");
+  if (verdict != Verdict::Unknown) at(entry).change = judgedChange(x.medianNs, y.medianNs, verdict == Verdict::Noise);
   return entry;
 }
 
@@ -82,16 +102,16 @@ Session sessionOf(const Snapshot& s) {
   };
   std::string engine = fact("engine");
   if (s.imported) engine = engine.empty() ? fact("imported_format") : engine + " (" + fact("imported_format") + ")";
-  return {s.path, engine.empty() ? "unknown engine" : engine, fact("torch"), fact("device"), fact("script"), s.imported};
+  return {s.path, engine.empty() ? say(FUSEBOX_TEXT("Compare", "unknown engine")) : engine, fact("torch"), fact("device"), fact("script"), s.imported};
 }
 
 void sayLimits(const Snapshot& a, const Snapshot& b, std::vector<std::string>& limits) {
-  const auto both = [&](bool inA, bool inB, const char* what) {
-    if (inA != inB) limits.push_back(fmt::format("{} holds no {}: they are not compared", inA ? "B" : "A", what));
+  const auto both = [&](bool inA, bool inB, const Text& sentence) {
+    if (inA != inB) limits.push_back(say(sentence, inA ? "B" : "A"));
   };
-  both(!a.objects.empty(), !b.objects.empty(), "compiled functions");
-  both(a.launches > 0, b.launches > 0, "run times of kernels");
-  both(!a.sources.empty() && !a.imported, !b.sources.empty() && !b.imported, "texts of the program");
+  both(!a.objects.empty(), !b.objects.empty(), FUSEBOX_TEXT("Compare", "{} holds no compiled functions: they are not compared"));
+  both(a.launches > 0, b.launches > 0, FUSEBOX_TEXT("Compare", "{} holds no run times of kernels: they are not compared"));
+  both(!a.sources.empty() && !a.imported, !b.sources.empty() && !b.imported, FUSEBOX_TEXT("Compare", "{} holds no texts of the program: they are not compared"));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/support/text.h"
 #include "profiler/compare/comparison.h"
 #include "profiler/compare/source_map.h"
 
@@ -19,10 +20,12 @@ struct Outline {
 
   /// Appends an entry below `parent`; returns its number. Kind follows from which sides are present, `changed` and the verdict.
   int32_t add(int32_t parent, Subject subject, std::string name, Side a, Side b, bool changed, std::string note = {});
+  /// A heading.
+  int32_t section(const Text& title) { return add(-1, Subject::Section, title.text, {}, {}, false); }
   /// A number of both sides, Changed where they differ.
-  int32_t count(int32_t parent, Subject subject, std::string name, double a, double b, std::string (*text)(double), std::string note = {});
+  int32_t count(int32_t parent, Subject subject, const Text& name, double a, double b, std::string (*text)(double), std::string note = {});
   /// A time of both sides, Changed where the difference is beyond noise.
-  int32_t time(int32_t parent, std::string name, const Spread& a, const Spread& b, std::string note = {});
+  int32_t time(int32_t parent, const Text& name, const Spread& a, const Spread& b, std::string note = {});
   Entry& at(int32_t entry) { return out.entries[static_cast<size_t>(entry)]; }
 };
 

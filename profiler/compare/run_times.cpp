@@ -31,10 +31,10 @@ void compareLoose(Outline& o) {
   if (o.a.loose.empty() && o.b.loose.empty()) return;
   if (o.a.launches == 0 || o.b.launches == 0) return;  // said by the limits
   if (o.a.loose.empty() != o.b.loose.empty() && (o.a.hasGroups || o.b.hasGroups)) {
-    o.out.limits.push_back("kernels of one session belong to graphs, those of the other do not: compare them by line");
+    o.out.limits.push_back(say(FUSEBOX_TEXT("Compare", "kernels of one session belong to graphs, those of the other do not: compare them by line")));
     return;
   }
-  const int32_t section = o.add(-1, Subject::Section, "Kernels and calls outside graphs", {}, {}, false);
+  const int32_t section = o.section(FUSEBOX_TEXT("Compare", "Kernels and calls outside graphs"));
   std::map<std::string, std::pair<std::vector<const Group*>, std::vector<const Group*>>> byKey;
   for (const Group& g : o.a.loose) byKey[looseKey(g)].first.push_back(&g);
   for (const Group& g : o.b.loose) byKey[looseKey(g)].second.push_back(&g);
@@ -46,7 +46,7 @@ void compareLoose(Outline& o) {
       const int32_t entry = o.add(section, Subject::Kernel, (x ? x : y)->name, looseSide(x), looseSide(y), beyond);
       o.at(entry).verdict = verdict;
       o.at(entry).structural = !x || !y;
-      if (verdict != Verdict::Unknown) o.at(entry).change = changeText(x->time.medianNs, y->time.medianNs) + (beyond ? "" : " (noise)");
+      if (verdict != Verdict::Unknown) o.at(entry).change = judgedChange(x->time.medianNs, y->time.medianNs, !beyond);
     }
   }
 }
@@ -68,12 +68,12 @@ void compareLines(Outline& o) {
   for (const auto& [key, sum] : sums) rows.push_back(&sum);
   std::stable_sort(rows.begin(), rows.end(), [](const LineSum* x, const LineSum* y) { return x->ns[0] + x->ns[1] > y->ns[0] + y->ns[1]; });
   if (rows.empty() || o.a.lines.empty() || o.b.lines.empty()) return;
-  const int32_t section = o.add(-1, Subject::Section, "Kernel time by line", {}, {}, false);
+  const int32_t section = o.section(FUSEBOX_TEXT("Compare", "Kernel time by line"));
   for (const LineSum* row : rows) {
     Side sides[2];
     for (int s = 0; s < 2; ++s) {
       if (row->launches[s] == 0) continue;
-      sides[s] = {.present = true, .text = fmt::format("{}, {} launches", durationText(row->ns[s]), row->launches[s]), .place = row->place[s], .value = row->ns[s]};
+      sides[s] = {.present = true, .text = say(FUSEBOX_TEXT("Compare", "{}, {} launches"), durationText(row->ns[s]), row->launches[s]), .place = row->place[s], .value = row->ns[s]};
     }
     const Place& named = row->launches[0] > 0 ? row->place[0] : row->place[1];
     // Sums have no spread, so they are shown and never judged: the kernels of the line are.
@@ -85,21 +85,23 @@ void compareLines(Outline& o) {
 }
 
 void compareTotals(Outline& o) {
-  const int32_t section = o.add(-1, Subject::Section, "Whole session", {}, {}, false);
-  const auto number = [&](const char* name, int64_t x, int64_t y) { o.count(section, Subject::Count, name, static_cast<double>(x), static_cast<double>(y), countText); };
-  number("functions", static_cast<int64_t>(o.a.objects.size()), static_cast<int64_t>(o.b.objects.size()));
-  number("compiles", o.a.compiles, o.b.compiles);
-  number("kernels and calls", o.a.kernels, o.b.kernels);
-  number("launches", o.a.launches, o.b.launches);
-  if (o.a.step.count > 0 || o.b.step.count > 0) o.time(section, "step", o.a.step, o.b.step, "one turn of the program's loop, with all that happens between its calls");
-  const auto sum = [&](const char* name, double x, double y, const char* note) {
+  const int32_t section = o.section(FUSEBOX_TEXT("Compare", "Whole session"));
+  const auto number = [&](const Text& name, int64_t x, int64_t y) { o.count(section, Subject::Count, name, static_cast<double>(x), static_cast<double>(y), countText); };
+  number(FUSEBOX_TEXT("Compare", "functions"), static_cast<int64_t>(o.a.objects.size()), static_cast<int64_t>(o.b.objects.size()));
+  number(FUSEBOX_TEXT("Compare", "compiles"), o.a.compiles, o.b.compiles);
+  number(FUSEBOX_TEXT("Compare", "kernels and calls"), o.a.kernels, o.b.kernels);
+  number(FUSEBOX_TEXT("Compare", "launches"), o.a.launches, o.b.launches);
+  if (o.a.step.count > 0 || o.b.step.count > 0) {
+    o.time(section, FUSEBOX_TEXT("Compare", "step"), o.a.step, o.b.step, say(FUSEBOX_TEXT("Compare", "one turn of the program's loop, with all that happens between its calls")));
+  }
+  const auto sum = [&](const Text& name, double x, double y, const Text& note) {
     const auto side = [](double ns) { return Side{.present = ns > 0, .text = durationText(ns), .value = ns}; };
-    const int32_t entry = o.add(section, Subject::Count, name, side(x), side(y), false, note);
+    const int32_t entry = o.add(section, Subject::Count, name.text, side(x), side(y), false, say(note));
     o.at(entry).kind = Kind::Same;
     o.at(entry).change = changeText(x, y);
   };
-  sum("compile time", o.a.compileNs, o.b.compileNs, "measured once on each side");
-  sum("kernel time", o.a.kernelNs, o.b.kernelNs, "of all launches: it grows with the number of steps");
+  sum(FUSEBOX_TEXT("Compare", "compile time"), o.a.compileNs, o.b.compileNs, FUSEBOX_TEXT("Compare", "measured once on each side"));
+  sum(FUSEBOX_TEXT("Compare", "kernel time"), o.a.kernelNs, o.b.kernelNs, FUSEBOX_TEXT("Compare", "of all launches: it grows with the number of steps"));
 }
 
 }  // namespace fusebox::compare

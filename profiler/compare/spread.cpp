@@ -6,6 +6,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "engine/support/text.h"
+
 namespace fusebox::compare {
 namespace {
 
@@ -98,6 +100,11 @@ std::string changeText(double a, double b) {
   const double percent = 100 * (ratio - 1);
   if (std::fabs(percent) < 0.05) return "0 %";
   return fmt::format("{:+.{}f} %", percent, std::fabs(percent) >= 10 ? 0 : 1);
+}
+
+std::string judgedChange(double a, double b, bool noise) {
+  const std::string change = changeText(a, b);
+  return noise ? say(FUSEBOX_TEXT("Compare", "{} (noise)"), change) : change;
 }
 
 std::string spreadText(const Spread& spread) {

@@ -40,6 +40,8 @@ std::string durationText(double nanoseconds);
 std::string bytesText(double bytes);
 /// "+12 %" of a to b; "×3.4" from twice on; empty where a is not positive.
 std::string changeText(double a, double b);
+/// The same, said to be noise where it is.
+std::string judgedChange(double a, double b, bool noise);
 /// "1.24 ms ± 0.03": median and MAD.
 std::string spreadText(const Spread& spread);
 

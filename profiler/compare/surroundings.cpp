@@ -49,25 +49,25 @@ void compareProgram(Outline& o) {
   const bool known = o.a.facts.contains("script") && o.b.facts.contains("script");
   const std::string x = argumentsOf(o.a), y = argumentsOf(o.b);
   if (o.sources.edits().empty() && (!known || x == y)) return;
-  const int32_t section = o.add(-1, Subject::Section, "Program", {}, {}, false);
+  const int32_t section = o.section(FUSEBOX_TEXT("Compare", "Program"));
   if (known && x != y) {
-    const auto side = [](const std::string& words) { return Side{.present = true, .text = words.empty() ? "(none)" : words}; };
-    o.add(section, Subject::Program, "arguments", side(x), side(y), true);
+    const auto side = [](const std::string& words) { return Side{.present = true, .text = words.empty() ? say(FUSEBOX_TEXT("Compare", "(none)")) : words}; };
+    o.add(section, Subject::Program, FUSEBOX_TEXT("Compare", "arguments").text, side(x), side(y), true);
   }
   for (const auto& edit : o.sources.edits()) {
     const auto side = [](const std::string& file, int64_t line, const std::string& text) {
       return Side{.present = true, .text = line > 0 ? fmt::format("{}: {}", line, text) : "–", .place = {file, line}};
     };
-    const std::string note = fmt::format("{} removed, {} added; the first difference is shown", edit.removed, edit.added);
+    const std::string note = say(FUSEBOX_TEXT("Compare", "{} removed, {} added; the first difference is shown"), edit.removed, edit.added);
     o.add(section, Subject::Program, std::string(baseName(edit.fileB)), side(edit.fileA, edit.lineA, edit.textA), side(edit.fileB, edit.lineB, edit.textB),
           true, note);
   }
 }
 
-void compareFacts(Outline& o, const char* title, bool options, Subject subject) {
+void compareFacts(Outline& o, const Text& title, bool options, Subject subject) {
   const auto keys = keysOf(o, options);
   if (keys.empty()) return;
-  const int32_t section = o.add(-1, Subject::Section, title, {}, {}, false);
+  const int32_t section = o.section(title);
   for (const auto& key : keys) {
     Side x = factSide(o.a, key), y = factSide(o.b, key);
     // Sessions of other programs do not say these at all: no difference then.
@@ -82,10 +82,10 @@ void compareFacts(Outline& o, const char* title, bool options, Subject subject) 
 void compareSurroundings(Outline& o) {
   compareProgram(o);
   const Side x{.present = true, .text = o.out.a.engine}, y{.present = true, .text = o.out.b.engine};
-  const int32_t section = o.add(-1, Subject::Section, "Engine", {}, {}, false);
-  o.add(section, Subject::Engine, "engine", x, y, !o.sameEngine);
-  compareFacts(o, "Options", true, Subject::Option);
-  compareFacts(o, "Environment", false, Subject::Environment);
+  const int32_t section = o.section(FUSEBOX_TEXT("Compare", "Engine"));
+  o.add(section, Subject::Engine, FUSEBOX_TEXT("Compare", "engine").text, x, y, !o.sameEngine);
+  compareFacts(o, FUSEBOX_TEXT("Compare", "Options"), true, Subject::Option);
+  compareFacts(o, FUSEBOX_TEXT("Compare", "Environment"), false, Subject::Environment);
 }
 
 }  // namespace fusebox::compare

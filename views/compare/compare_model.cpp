@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/support/text.h"
+
 namespace fusebox::views {
 namespace {
 
@@ -33,7 +35,14 @@ int toneOf(const Entry& e) {
 std::string nameOf(const Entry& e) {
   const std::string indent(static_cast<size_t>(e.depth) * 4, ' ');
   const bool plain = e.subject == Subject::Count || e.subject <= Subject::Engine || isHeading(e) || e.name == compare::subjectName(e.subject);
-  return indent + (plain ? e.name : std::string(compare::subjectName(e.subject)) + ": " + e.name);
+  return indent + (plain ? compare::entryTitle(e) : compare::subjectTitle(e.subject) + ": " + compare::entryTitle(e));
+}
+
+std::string changeOf(const Entry& e) {
+  if (!e.change.empty()) return e.change;
+  if (e.kind == Kind::Added) return say(FUSEBOX_TEXT("Compare", "only in B"));
+  if (e.kind == Kind::Removed) return say(FUSEBOX_TEXT("Compare", "only in A"));
+  return e.kind == Kind::Changed && !isHeading(e) ? say(FUSEBOX_TEXT("Compare", "changed")) : std::string();
 }
 
 TableRow rowOf(const Entry& e, int64_t number) {
@@ -46,11 +55,11 @@ TableRow rowOf(const Entry& e, int64_t number) {
   row.cells[kCompareNameB] = textCell(heading || e.b.present || e.kind == Kind::Same ? name : "");
   row.cells[kCompareA] = textCell(e.a.present ? e.a.text : "");
   row.cells[kCompareB] = textCell(e.b.present ? e.b.text : "");
-  row.cells[kCompareChange] = textCell(!e.change.empty() ? e.change : e.kind == Kind::Added ? "only in B" : e.kind == Kind::Removed ? "only in A" : e.kind == Kind::Changed && !heading ? "changed" : "");
+  row.cells[kCompareChange] = textCell(changeOf(e));
   row.cells[kCompareNote] = textCell(e.note);
   row.location = Location::of(ObjectKind::Node, number + 1);
   row.tone = toneOf(e);
-  row.tooltip = e.name + (e.a.present ? "\nA: " + e.a.text : "") + (e.b.present ? "\nB: " + e.b.text : "") + (e.note.empty() ? "" : "\n" + e.note);
+  row.tooltip = compare::entryTitle(e) + (e.a.present ? "\nA: " + e.a.text : "") + (e.b.present ? "\nB: " + e.b.text : "") + (e.note.empty() ? "" : "\n" + e.note);
   return row;
 }
 
