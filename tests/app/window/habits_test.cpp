@@ -17,6 +17,7 @@
 #include <QStandardPaths>
 #include <QTabBar>
 #include <QTableView>
+#include <QTextBlock>
 #include <QTextBrowser>
 #include <QToolBar>
 #include <QToolButton>
@@ -28,7 +29,10 @@
 #include "app/window/main_window.h"
 #include "app/window/manual_window.h"
 #include "app/window/run_dialog.h"
+#include "engine/support/text.h"
+#include "profiler/compare/comparison.h"
 #include "tests/profiler/synthetic_session.h"
+#include "views/compare/compare_model.h"
 #include "views/find/find_view.h"
 #include "views/widgets/command_palette.h"
 #include "views/widgets/theme.h"
@@ -49,6 +53,19 @@ class MarkedLanguage : public QTranslator {
     return source.isEmpty() ? source : QStringLiteral("⟦%1⟧").arg(source);
   }
 };
+
+/// Titles and sentences of a page's advice, without its diffs.
+QStringList adviceOn(const QTextBrowser* page) {
+  QStringList texts;
+  bool advice = false;
+  for (QTextBlock block = page->document()->begin(); block.isValid(); block = block.next()) {
+    const QString text = block.text();
+    const bool diff = text.isEmpty() || QStringLiteral("+-@ \\").contains(text[0]);
+    if (advice && !diff) texts << text;
+    if (text == QStringLiteral("⟦What to do⟧")) advice = true;
+  }
+  return texts;
+}
 
 /// Qt's own inner parts, which are named by what they are part of.
 bool isInnerPart(const QWidget* widget) {
@@ -105,6 +122,7 @@ class HabitsTest : public QObject {
     QStandardPaths::setTestModeEnabled(true);
     QCoreApplication::setOrganizationName("fusebox-tests");
     QCoreApplication::setApplicationName("habits");
+    setTranslator([](const Text& text) { return QCoreApplication::translate(text.context, text.text).toStdString(); });
     views::Theme::instance().apply(views::Theme::Mode::Light);
     session_ = folder_.filePath("run.fusebox");
     QVERIFY(test::writeSyntheticSession(session_.toStdString(), {.launches = 3000}).has_value());
@@ -178,6 +196,18 @@ class HabitsTest : public QObject {
       window_->goTo(Location::ofView(view->id().toStdString()));
       QTest::qWait(120);
     }
+    auto* kinds = find<QTableView>("slowness.kinds");
+    QTRY_VERIFY(kinds->model()->rowCount() > 0);
+    // What the compiler itself recorded as a hint is shown as it is.
+    const QString hint = QStringLiteral("move the print out of the compiled code");
+    QStringList advice;
+    for (const auto& [kind, name] :
+         {std::pair{ObjectKind::Failure, "recompiles.details"}, std::pair{ObjectKind::Break, "breaks.details"}}) {
+      window_->goTo(Location::of(kind, 1));
+      QTRY_VERIFY(adviceOn(find<QTextBrowser>(name)).size() >= 2);
+      advice << adviceOn(find<QTextBrowser>(name));
+    }
+    advice.removeAll(hint);
     QCoreApplication::removeTranslator(&language);
     QStringList plain;
     const auto check = [&plain](const QString& text, const QString& where) {
@@ -201,12 +231,46 @@ class HabitsTest : public QObject {
       const QString name = label->objectName();
       // These show what the session holds.
       if (name.startsWith(QLatin1String("overview.")) || name.startsWith(QLatin1String("status.")) ||
-          name.startsWith(QLatin1String("slowness.")) || name == QLatin1String("memory.measured") ||
-          name == QLatin1String("artifacts.head"))
+          name == QLatin1String("memory.measured") || name == QLatin1String("artifacts.head"))
         continue;
       check(label->text(), name);
     }
+    for (const QString& text : advice) check(text, QStringLiteral("advice"));
+    for (int r = 0; r < kinds->model()->rowCount(); ++r) {
+      for (const int column : {0, 4}) check(kinds->model()->index(r, column).data().toString(), kinds->objectName());
+      check(kinds->model()->index(r, 0).data(Qt::ToolTipRole).toString(), kinds->objectName());
+    }
+    const QStringList parts = find<QWidget>("slowness.bar")->accessibleDescription().split(QStringLiteral(", "));
+    for (const QString& part : parts) check(part, QStringLiteral("slowness.bar"));
     QVERIFY2(plain.isEmpty(), qPrintable(plain.join(QLatin1Char('\n'))));
+  }
+
+  void everySentenceOfAComparisonIsReadyForTranslation() {
+    MarkedLanguage language;
+    QCoreApplication::installTranslator(&language);
+    auto a = session::Reader::open(session_.toStdString()), b = session::Reader::open(session_.toStdString());
+    QVERIFY(a && b);
+    const auto comparison = compare::compareSessions(**a, **b);
+    QVERIFY(comparison.has_value());
+    const auto rows = views::compareRows(*comparison, {.same = true});
+    QCoreApplication::removeTranslator(&language);
+    const auto marked = [](const std::string& text) { return text.find("⟦") != std::string::npos; };
+    QVERIFY2(marked(comparison->cause.headline), comparison->cause.headline.c_str());
+    for (const std::string& limit : comparison->limits) QVERIFY2(marked(limit), limit.c_str());
+    int words = 0;
+    for (const views::TableRow& row : rows) {
+      const compare::Entry& entry = comparison->entries[static_cast<size_t>(row.location.id - 1)];
+      using enum compare::Subject;
+      // Functions, options and lines have names of their own.
+      if (entry.subject != Section && entry.subject != Graph && entry.subject != Memory && entry.subject != Time &&
+          entry.subject != Count)
+        continue;
+      ++words;
+      const std::string& name = row.cells[views::kCompareNameA].text;
+      QVERIFY2(marked(name), name.c_str());
+      QVERIFY2(entry.note.empty() || marked(entry.note), entry.note.c_str());
+    }
+    QVERIFY2(words > 10, qPrintable(QString::number(words)));
   }
 
   void mouseButtonsGoBackAndForward() {
