@@ -100,7 +100,7 @@ void printCounters(const json& rows, const std::string& about) {
   for (const json& row : rows) {
     if (!row.contains("counters") || !metrics.empty()) continue;
     for (const auto& metric : cupti::defaultMetrics())
-      if (row["counters"].contains(metric.name)) metrics.emplace_back(metric.name, metric.title);
+      if (row["counters"].contains(metric.name)) metrics.emplace_back(metric.name, say(metric.title));
     for (const auto& [name, value] : row["counters"].items())
       if (!cupti::knownMetric(name)) metrics.emplace_back(name, name);
   }

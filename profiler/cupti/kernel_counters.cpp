@@ -15,13 +15,20 @@ namespace {
 using Unit = CounterMetric::Unit;
 
 const std::vector<CounterMetric> kDefault = {
-    {"dram__bytes_read.sum", "DRAM read", Unit::Bytes, "Bytes that a launch read from the device's memory"},
-    {"dram__bytes_write.sum", "DRAM written", Unit::Bytes, "Bytes that a launch wrote to the device's memory; what stays in the cache is written later"},
-    {"dram__throughput.avg.pct_of_peak_sustained_elapsed", "DRAM rate", Unit::Percent, "Share of the memory rate that the device can sustain"},
-    {"sm__cycles_active.avg.pct_of_peak_sustained_elapsed", "SM active", Unit::Percent, "Share of the time in which a multiprocessor had at least one warp"},
-    {"sm__warps_active.avg.pct_of_peak_sustained_active", "Occupancy achieved", Unit::Percent, "Warps at work, of those that a multiprocessor can hold"},
-    {"l1tex__t_sector_hit_rate.pct", "L1 hits", Unit::Percent, "Sectors that were found in a multiprocessor's own cache"},
-    {"sm__inst_executed_pipe_tensor.avg.pct_of_peak_sustained_active", "Tensor cores", Unit::Percent, "Instructions of the tensor cores, of those that they can take"},
+    {"dram__bytes_read.sum", FUSEBOX_TEXT("GPU counters", "DRAM read"), Unit::Bytes,
+     FUSEBOX_TEXT("GPU counters", "Bytes that a launch read from the device's memory")},
+    {"dram__bytes_write.sum", FUSEBOX_TEXT("GPU counters", "DRAM written"), Unit::Bytes,
+     FUSEBOX_TEXT("GPU counters", "Bytes that a launch wrote to the device's memory; what stays in the cache is written later")},
+    {"dram__throughput.avg.pct_of_peak_sustained_elapsed", FUSEBOX_TEXT("GPU counters", "DRAM rate"), Unit::Percent,
+     FUSEBOX_TEXT("GPU counters", "Share of the memory rate that the device can sustain")},
+    {"sm__cycles_active.avg.pct_of_peak_sustained_elapsed", FUSEBOX_TEXT("GPU counters", "SM active"), Unit::Percent,
+     FUSEBOX_TEXT("GPU counters", "Share of the time in which a multiprocessor had at least one warp")},
+    {"sm__warps_active.avg.pct_of_peak_sustained_active", FUSEBOX_TEXT("GPU counters", "Occupancy achieved"), Unit::Percent,
+     FUSEBOX_TEXT("GPU counters", "Warps at work, of those that a multiprocessor can hold")},
+    {"l1tex__t_sector_hit_rate.pct", FUSEBOX_TEXT("GPU counters", "L1 hits"), Unit::Percent,
+     FUSEBOX_TEXT("GPU counters", "Sectors that were found in a multiprocessor's own cache")},
+    {"sm__inst_executed_pipe_tensor.avg.pct_of_peak_sustained_active", FUSEBOX_TEXT("GPU counters", "Tensor cores"), Unit::Percent,
+     FUSEBOX_TEXT("GPU counters", "Instructions of the tensor cores, of those that they can take")},
 };
 
 struct Entry {

@@ -6,15 +6,16 @@
 #include <vector>
 
 #include "engine/support/result.h"
+#include "engine/support/text.h"
 
 namespace fusebox::cupti {
 
 /// A hardware counter that is read by default, by its name in CUPTI.
 struct CounterMetric {
   const char* name;
-  const char* title;
+  Text title;
   enum class Unit : uint8_t { Bytes, Percent } unit;
-  const char* meaning;
+  Text meaning;
 };
 /// All of them can be read in one pass.
 const std::vector<CounterMetric>& defaultMetrics();

@@ -1,6 +1,7 @@
 // Remedies for graph breaks, one rule a table row.
 #include <fmt/format.h>
 
+#include "engine/support/text.h"
 #include "profiler/query/advice.h"
 #include "profiler/query/python_line.h"
 
@@ -35,7 +36,9 @@ void adviseExplicit(const Place& at, Out& out) {
   std::string diff;
   if (at.code.find("graph_break()") != std::string_view::npos && callsOn(at.code).size() == 1)
     diff = at.sources.diff(at.problem.file, {{LineEdit::Kind::Remove, at.problem.line, {}}});
-  out.push_back({"Remove the call", "The break was asked for by torch._dynamo.graph_break().", std::move(diff)});
+  out.push_back({say(FUSEBOX_TEXT("Advice", "Remove the call")),
+                 say(FUSEBOX_TEXT("Advice", "The break was asked for by torch._dynamo.graph_break().")),
+                 std::move(diff)});
 }
 
 /// `if condition:` with one assignment below and no else, as one torch.where; empty for anything else.
@@ -64,15 +67,18 @@ std::string whereDiff(const Place& at) {
 void adviseItem(const Place& at, Out& out) {
   std::string text = at.line, diff;
   if (const size_t item = text.find(".item()"); item != std::string::npos) diff = at.replaced(text.erase(item, 7));
-  out.push_back({"Keep the value in a tensor",
-                 "A Python number needs the tensor's data, so the graph must run up to here. As a tensor of no "
-                 "dimensions the value stays in the graph; read it with .item() "
-                 "outside, where it is logged.",
-                 std::move(diff)});
+  out.push_back(
+      {say(FUSEBOX_TEXT("Advice", "Keep the value in a tensor")),
+       say(FUSEBOX_TEXT("Advice",
+                        "A Python number needs the tensor's data, so the graph must run up to here. As a tensor of no "
+                        "dimensions the value stays in the graph; read it with .item() outside, where it is logged.")),
+       std::move(diff)});
   if (at.problem.engine == kStock) {
-    out.push_back({"Let scalars be captured",
-                   "PyTorch can carry the number as an unbacked symbol. Conditions on it break all the same.",
-                   configDiff(at, "torch._dynamo.config.capture_scalar_outputs = True")});
+    out.push_back(
+        {say(FUSEBOX_TEXT("Advice", "Let scalars be captured")),
+         say(FUSEBOX_TEXT("Advice",
+                          "PyTorch can carry the number as an unbacked symbol. Conditions on it break all the same.")),
+         configDiff(at, "torch._dynamo.config.capture_scalar_outputs = True")});
   }
 }
 
@@ -80,31 +86,36 @@ void adviseDataDependent(const Place& at, Out& out) {
   if (at.line.find(".item()") != std::string::npos) return adviseItem(at, out);
   if (at.code.starts_with("if ") || at.code.starts_with("while ") || at.code.starts_with("elif ") ||
       at.code.find(" if ") != std::string_view::npos) {
-    out.push_back({"Compute both sides and choose",
-                   "The condition is tensor data, which is not known while compiling. torch.where evaluates both sides "
-                   "and keeps one graph; torch.cond traces both and runs one.",
+    out.push_back({say(FUSEBOX_TEXT("Advice", "Compute both sides and choose")),
+                   say(FUSEBOX_TEXT("Advice",
+                                    "The condition is tensor data, which is not known while compiling. torch.where "
+                                    "evaluates both sides and keeps one graph; torch.cond traces both and runs one.")),
                    whereDiff(at)});
     return;
   }
   if (at.code.starts_with("assert ")) {
-    out.push_back({"Check on the device",
-                   "assert looks at tensor data. torch._assert_async checks it as part of the graph.",
+    out.push_back({say(FUSEBOX_TEXT("Advice", "Check on the device")),
+                   say(FUSEBOX_TEXT(
+                       "Advice", "assert looks at tensor data. torch._assert_async checks it as part of the graph.")),
                    at.code.find(',') == std::string_view::npos
                        ? at.replaced(fmt::format("{}torch._assert_async({})", at.indent(), at.code.substr(7)))
                        : std::string()});
     return;
   }
-  out.push_back({"Leave the decision in tensors",
-                 "Something turns tensor data into a Python value here (bool, int, tolist, formatting, comparing). Use "
-                 "tensor operations, or do it after the compiled "
-                 "function.",
-                 {}});
+  out.push_back(
+      {say(FUSEBOX_TEXT("Advice", "Leave the decision in tensors")),
+       say(FUSEBOX_TEXT("Advice",
+                        "Something turns tensor data into a Python value here (bool, int, tolist, formatting, "
+                        "comparing). Use tensor operations, or do it after the compiled function.")),
+       {}});
 }
 
 void adviseOutput(const Place& at, Out& out) {
   Advice guarded{
-      "Print only outside of compiled code",
-      "Output that needs a computed value ends the graph. Under is_compiling() the line stays for eager runs.",
+      say(FUSEBOX_TEXT("Advice", "Print only outside of compiled code")),
+      say(FUSEBOX_TEXT(
+          "Advice",
+          "Output that needs a computed value ends the graph. Under is_compiling() the line stays for eager runs.")),
       {}};
   const auto calls = callsOn(at.code);
   if (!calls.empty() && calls[0].begin == 0 && calls[0].close + 1 == at.code.size()) {
@@ -114,28 +125,33 @@ void adviseOutput(const Place& at, Out& out) {
   out.push_back(std::move(guarded));
   if (at.problem.engine == kStock && !calls.empty() && calls[0].begin == 0) {
     out.push_back(
-        {"Let it run after the graph", "Functions named here are called when the graph has run, in order.",
+        {say(FUSEBOX_TEXT("Advice", "Let it run after the graph")),
+         say(FUSEBOX_TEXT("Advice", "Functions named here are called when the graph has run, in order.")),
          configDiff(at, fmt::format("torch._dynamo.config.reorderable_logging_functions.add({})", calls[0].callee))});
   }
 }
 
 void adviseDynamicShape(const Place& at, Out& out) {
-  out.push_back({"Keep the shape independent of data",
-                 "nonzero, unique, masked indexing and repeat_interleave make a size out of data. torch.where(mask, x, "
-                 "0), a sum over a mask, or an upper bound with padding keep one shape.",
-                 {}});
+  out.push_back(
+      {say(FUSEBOX_TEXT("Advice", "Keep the shape independent of data")),
+       say(FUSEBOX_TEXT("Advice",
+                        "nonzero, unique, masked indexing and repeat_interleave make a size out of data. "
+                        "torch.where(mask, x, 0), a sum over a mask, or an upper bound with padding keep one shape.")),
+       {}});
   if (at.problem.engine == kStock) {
-    out.push_back({"Let such operators be captured", "The result gets an unbacked size.",
+    out.push_back({say(FUSEBOX_TEXT("Advice", "Let such operators be captured")),
+                   say(FUSEBOX_TEXT("Advice", "The result gets an unbacked size.")),
                    configDiff(at, "torch._dynamo.config.capture_dynamic_output_shape_ops = True")});
   }
 }
 
 void adviseDataAccess(const Place&, Out& out) {
-  out.push_back({"Convert after the compiled function",
-                 "numpy(), data_ptr(), tolist() and pickling need memory that a traced tensor does not have. Return "
-                 "the tensor and convert outside, or write it with "
-                 "tensor operations.",
-                 {}});
+  out.push_back(
+      {say(FUSEBOX_TEXT("Advice", "Convert after the compiled function")),
+       say(FUSEBOX_TEXT("Advice",
+                        "numpy(), data_ptr(), tolist() and pickling need memory that a traced tensor does not have. "
+                        "Return the tensor and convert outside, or write it with tensor operations.")),
+       {}});
 }
 
 void adviseImport(const Place& at, Out& out) {
@@ -147,95 +163,113 @@ void adviseImport(const Place& at, Out& out) {
       diff = at.sources.diff(at.problem.file, std::move(edits));
     }
   }
-  out.push_back({"Import at the top of the file",
-                 "The first import of a module runs its code, which cannot be traced; the second only reads a name.",
-                 std::move(diff)});
+  out.push_back(
+      {say(FUSEBOX_TEXT("Advice", "Import at the top of the file")),
+       say(FUSEBOX_TEXT(
+           "Advice",
+           "The first import of a module runs its code, which cannot be traced; the second only reads a name.")),
+       std::move(diff)});
 }
 
 void adviseDisabled(const Place&, Out& out) {
-  out.push_back({"Take the mark away, or call it outside",
-                 "The function is marked torch.compiler.disable, so it always runs in Python, between two graphs.",
-                 {}});
-}
-
-void adviseBackward(const Place&, Out& out) {
   out.push_back(
-      {"Call backward() outside of the compiled function",
-       "Return the loss. Its backward is compiled with the forward; only the walk over gradients belongs to Python.",
+      {say(FUSEBOX_TEXT("Advice", "Take the mark away, or call it outside")),
+       say(FUSEBOX_TEXT(
+           "Advice",
+           "The function is marked torch.compiler.disable, so it always runs in Python, between two graphs.")),
        {}});
 }
 
+void adviseBackward(const Place&, Out& out) {
+  out.push_back({say(FUSEBOX_TEXT("Advice", "Call backward() outside of the compiled function")),
+                 say(FUSEBOX_TEXT("Advice",
+                                  "Return the loss. Its backward is compiled with the forward; only the walk over "
+                                  "gradients belongs to Python.")),
+                 {}});
+}
+
 void adviseSideEffect(const Place&, Out& out) {
-  out.push_back({"Return the new value",
-                 "The line changes an object that existed before in a way that cannot be put off until after the "
-                 "graph. Return the value and store it outside.",
+  out.push_back({say(FUSEBOX_TEXT("Advice", "Return the new value")),
+                 say(FUSEBOX_TEXT("Advice",
+                                  "The line changes an object that existed before in a way that cannot be put off "
+                                  "until after the graph. Return the value and store it outside.")),
                  {}});
 }
 
 void adviseUnsupportedCall(const Place&, Out& out) {
-  out.push_back({"Call it before or after",
-                 "Its code is not Python or cannot be followed. If its result does not depend on tensors, compute it "
-                 "before and pass it in.",
+  out.push_back({say(FUSEBOX_TEXT("Advice", "Call it before or after")),
+                 say(FUSEBOX_TEXT("Advice",
+                                  "Its code is not Python or cannot be followed. If its result does not depend on "
+                                  "tensors, compute it before and pass it in.")),
                  {}});
-  out.push_back(
-      {"Make it an operator",
-       "torch.library.custom_op with register_fake tells the compiler its shapes; the call then stays in the graph.",
-       {}});
+  out.push_back({say(FUSEBOX_TEXT("Advice", "Make it an operator")),
+                 say(FUSEBOX_TEXT("Advice",
+                                  "torch.library.custom_op with register_fake tells the compiler its shapes; the call "
+                                  "then stays in the graph.")),
+                 {}});
 }
 
 void adviseSubclass(const Place&, Out& out) {
-  out.push_back({"Unwrap the tensor",
-                 "Tensor subclasses with their own __torch_function__ and named tensors run Python for every operator. "
-                 "Pass the plain tensor, and wrap the result outside.",
+  out.push_back({say(FUSEBOX_TEXT("Advice", "Unwrap the tensor")),
+                 say(FUSEBOX_TEXT("Advice",
+                                  "Tensor subclasses with their own __torch_function__ and named tensors run Python "
+                                  "for every operator. Pass the plain tensor, and wrap the result outside.")),
                  {}});
 }
 
 void adviseIterator(const Place&, Out& out) {
-  out.push_back({"Pass a list",
-                 "The iterator was made outside of the compiled function, where how far it has come is hidden. "
-                 "list(iterator) before the call can be followed.",
+  out.push_back({say(FUSEBOX_TEXT("Advice", "Pass a list")),
+                 say(FUSEBOX_TEXT("Advice",
+                                  "The iterator was made outside of the compiled function, where how far it has come "
+                                  "is hidden. list(iterator) before the call can be followed.")),
                  {}});
 }
 
 void adviseGenerator(const Place&, Out& out) {
-  out.push_back({"Build a list",
-                 "A generator that lives across a break would have to be frozen in the middle. A list comprehension "
-                 "has no such state.",
+  out.push_back({say(FUSEBOX_TEXT("Advice", "Build a list")),
+                 say(FUSEBOX_TEXT("Advice",
+                                  "A generator that lives across a break would have to be frozen in the middle. A list "
+                                  "comprehension has no such state.")),
                  {}});
 }
 
 void adviseInput(const Place&, Out& out) {
-  out.push_back({"Work on a copy",
-                 "Inputs that share memory, or that are resized or given other storage, cannot be written back. "
-                 "clone() the input, or do the change outside.",
+  out.push_back({say(FUSEBOX_TEXT("Advice", "Work on a copy")),
+                 say(FUSEBOX_TEXT("Advice",
+                                  "Inputs that share memory, or that are resized or given other storage, cannot be "
+                                  "written back. clone() the input, or do the change outside.")),
                  {}});
 }
 
 void adviseException(const Place&, Out& out) {
-  out.push_back(
-      {"Raise outside of the compiled function",
-       "The frame ends in an exception, so there is no graph to return from. Check what can fail before the call.",
-       {}});
+  out.push_back({say(FUSEBOX_TEXT("Advice", "Raise outside of the compiled function")),
+                 say(FUSEBOX_TEXT("Advice",
+                                  "The frame ends in an exception, so there is no graph to return from. Check what can "
+                                  "fail before the call.")),
+                 {}});
 }
 
 void adviseSize(const Place&, Out& out) {
-  out.push_back(
-      {"Compile less at once",
-       "Very long loops and deep recursion are unrolled into one graph. Compile the loop's body instead of the loop.",
-       {}});
+  out.push_back({say(FUSEBOX_TEXT("Advice", "Compile less at once")),
+                 say(FUSEBOX_TEXT("Advice",
+                                  "Very long loops and deep recursion are unrolled into one graph. Compile the loop's "
+                                  "body instead of the loop.")),
+                 {}});
 }
 
 void adviseIdentity(const Place&, Out& out) {
-  out.push_back(
-      {"Compare with `is`",
-       "id() and text that contains an address differ from object to object, so nothing can be compiled for them.",
-       {}});
+  out.push_back({say(FUSEBOX_TEXT("Advice", "Compare with `is`")),
+                 say(FUSEBOX_TEXT("Advice",
+                                  "id() and text that contains an address differ from object to object, so nothing can "
+                                  "be compiled for them.")),
+                 {}});
 }
 
 void adviseBytecode(const Place&, Out& out) {
-  out.push_back({"Write it in another way",
-                 "The instruction is not followed: async code, generators as compiled functions and exception groups "
-                 "run in Python. Compile the function that is called from there.",
+  out.push_back({say(FUSEBOX_TEXT("Advice", "Write it in another way")),
+                 say(FUSEBOX_TEXT("Advice",
+                                  "The instruction is not followed: async code, generators as compiled functions and "
+                                  "exception groups run in Python. Compile the function that is called from there.")),
                  {}});
 }
 
@@ -299,13 +333,14 @@ std::vector<Advice> adviseBreak(const BreakProblem& problem, Sources& sources) {
       break;
     }
   }
-  if (!problem.hint.empty()) out.push_back({"What the compiler says", problem.hint, {}});
+  if (!problem.hint.empty()) out.push_back({say(FUSEBOX_TEXT("Advice", "What the compiler says")), problem.hint, {}});
   if (out.empty()) {
-    out.push_back({"Move the line out of the compiled function",
-                   "Nothing more is known about this reason. Before or after the call it costs no break; "
-                   "torch.compiler.disable on a function of its own makes "
-                   "the break a deliberate one.",
-                   {}});
+    out.push_back(
+        {say(FUSEBOX_TEXT("Advice", "Move the line out of the compiled function")),
+         say(FUSEBOX_TEXT("Advice",
+                          "Nothing more is known about this reason. Before or after the call it costs no break; "
+                          "torch.compiler.disable on a function of its own makes the break a deliberate one.")),
+         {}});
   }
   return out;
 }

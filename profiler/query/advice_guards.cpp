@@ -5,6 +5,7 @@
 #include <cctype>
 #include <cstdlib>
 
+#include "engine/support/text.h"
 #include "profiler/query/advice.h"
 #include "profiler/query/call_site.h"
 #include "profiler/query/guard_difference.h"
@@ -14,24 +15,29 @@ namespace fusebox::query {
 namespace {
 
 constexpr const char* kStock = "stock";
-constexpr const char* kUnknown = "something else";  // stock traces seldom say what was found
+// Stock traces seldom say what was found.
+std::string unknown() { return say(FUSEBOX_TEXT("Advice", "something else")); }
 
 bool isTensorGuard(const GuardProblem& p) {
   return p.kind.find("TENSOR_MATCH") != std::string::npos ||
          (p.text.starts_with("tensor '") && p.text.find("mismatch") != std::string::npos);
 }
 
+std::string sourceOf(const GuardProblem& p) {
+  return p.source.empty() ? say(FUSEBOX_TEXT("Advice", "the tensor")) : p.source;
+}
+
 using Out = std::vector<Advice>;
 
 void adviseSize(const GuardProblem& p, Sources& sources, const TensorChange& change, Out& out) {
-  const std::string source = p.source.empty() ? "the tensor" : p.source;
+  const std::string source = sourceOf(p);
   const std::string dims = fmt::format("{}", fmt::join(change.dims, ", "));
   if (p.engine == kStock) {
-    Advice mark{"Mark the dimension dynamic",
-                fmt::format("One entry then serves every size of dimension {} of {} (0 and 1 stay entries of their "
-                            "own). Call it on the "
-                            "tensor before the compiled function sees it.",
-                            dims, source),
+    Advice mark{say(FUSEBOX_TEXT("Advice", "Mark the dimension dynamic")),
+                say(FUSEBOX_TEXT("Advice",
+                                 "One entry then serves every size of dimension {} of {} (0 and 1 stay entries of "
+                                 "their own). Call it on the tensor before the compiled function sees it."),
+                    dims, source),
                 {}};
     if (const auto site = callSite(p, sources); site && isIdentifier(site->argument)) {
       std::string text;
@@ -42,25 +48,29 @@ void adviseSize(const GuardProblem& p, Sources& sources, const TensorChange& cha
       mark.diff = sources.diff(site->file, {{LineEdit::Kind::InsertBefore, site->line, text}});
     }
     out.push_back(std::move(mark));
-    out.push_back({"Compile with dynamic shapes from the start",
-                   "dynamic=True makes every size symbolic at the first compile, so no second one is needed to find "
-                   "out what varies. "
-                   "Kernels for symbolic sizes can be a little slower.",
-                   compileWith(p, sources, "dynamic=True", "dynamic")});
+    out.push_back(
+        {say(FUSEBOX_TEXT("Advice", "Compile with dynamic shapes from the start")),
+         say(FUSEBOX_TEXT("Advice",
+                          "dynamic=True makes every size symbolic at the first compile, so no second one is needed to "
+                          "find out what varies. Kernels for symbolic sizes can be a little slower.")),
+         compileWith(p, sources, "dynamic=True", "dynamic")});
   }
   if (change.dims.size() == 1 && change.dims[0] == 0) {
     std::string diff = dropLast(sources);
     if (!diff.empty())
-      out.push_back({"Drop the last, smaller batch",
-                     "If the odd size is the end of an epoch, every batch has the same size without it.",
-                     std::move(diff)});
+      out.push_back(
+          {say(FUSEBOX_TEXT("Advice", "Drop the last, smaller batch")),
+           say(FUSEBOX_TEXT("Advice",
+                            "If the odd size is the end of an epoch, every batch has the same size without it.")),
+           std::move(diff)});
   }
   if (p.engine != kStock) {
     out.push_back(
-        {"Pad to a few sizes",
-         fmt::format(
-             "This engine compiles an entry for each size. Dimension {} of {} was {}, now {}: padding it to the next "
-             "of a few fixed sizes (64, 128, 256, …) bounds the number of entries; mask what was added.",
+        {say(FUSEBOX_TEXT("Advice", "Pad to a few sizes")),
+         say(FUSEBOX_TEXT(
+                 "Advice",
+                 "This engine compiles an entry for each size. Dimension {} of {} was {}, now {}: padding it to the "
+                 "next of a few fixed sizes (64, 128, 256, …) bounds the number of entries; mask what was added."),
              dims, source, change.from, change.to),
          {}});
   }
@@ -69,56 +79,59 @@ void adviseSize(const GuardProblem& p, Sources& sources, const TensorChange& cha
 void adviseTensor(const GuardProblem& p, Sources& sources, Out& out) {
   const TensorChange change = changeOf(p);
   using What = TensorChange::What;
-  const std::string source = p.source.empty() ? "the tensor" : p.source;
+  const std::string source = sourceOf(p);
   switch (change.what) {
     case What::Size:
       return adviseSize(p, sources, change, out);
     case What::Rank:
-      out.push_back({"Give the tensor the same number of dimensions",
-                     fmt::format("{} had {} dimensions, now {}. Each number is a program of its own: add the missing "
-                                 "dimension with unsqueeze(0) or view(), or compile one function for each.",
-                                 source, change.from, change.to),
-                     {}});
+      out.push_back(
+          {say(FUSEBOX_TEXT("Advice", "Give the tensor the same number of dimensions")),
+           say(FUSEBOX_TEXT("Advice",
+                            "{} had {} dimensions, now {}. Each number is a program of its own: add the missing "
+                            "dimension with unsqueeze(0) or view(), or compile one function for each."),
+               source, change.from, change.to),
+           {}});
       return;
     case What::Dtype:
       out.push_back(
-          {"Cast where the function is called",
-           fmt::format("{} was {}, now {}. If both mean the same to the model, a cast outside keeps one entry.", source,
-                       change.from, change.to),
+          {say(FUSEBOX_TEXT("Advice", "Cast where the function is called")),
+           say(FUSEBOX_TEXT("Advice",
+                            "{} was {}, now {}. If both mean the same to the model, a cast outside keeps one entry."),
+               source, change.from, change.to),
            rewriteArgument(p, sources, "", fmt::format(".to(torch.{})", change.from))});
       return;
     case What::Device:
-      out.push_back(
-          {"Move the tensor where the function is called",
-           fmt::format("{} was on {}, now on {}. Code is made for one device.", source, change.from, change.to),
-           rewriteArgument(p, sources, "", fmt::format(".to(\"{}\")", change.from))});
+      out.push_back({say(FUSEBOX_TEXT("Advice", "Move the tensor where the function is called")),
+                     say(FUSEBOX_TEXT("Advice", "{} was on {}, now on {}. Code is made for one device."), source,
+                         change.from, change.to),
+                     rewriteArgument(p, sources, "", fmt::format(".to(\"{}\")", change.from))});
       return;
     case What::Stride:
-      out.push_back(
-          {"Make the tensor contiguous where the function is called",
-           fmt::format(
-               "Its elements lay with strides {}, now {}: a view, a transpose or a slice came in. contiguous() copies "
-               "only if it has to.",
-               change.from, change.to),
-           rewriteArgument(p, sources, "", ".contiguous()")});
+      out.push_back({say(FUSEBOX_TEXT("Advice", "Make the tensor contiguous where the function is called")),
+                     say(FUSEBOX_TEXT("Advice",
+                                      "Its elements lay with strides {}, now {}: a view, a transpose or a slice came "
+                                      "in. contiguous() copies only if it has to."),
+                         change.from, change.to),
+                     rewriteArgument(p, sources, "", ".contiguous()")});
       return;
     case What::Gradient:
-      out.push_back({"Keep requires_grad as it is",
-                     fmt::format("requires_grad of {} was {}, now {}: with and without a backward are two programs. "
-                                 "Call detach() where no gradient "
-                                 "is wanted, or use one compiled function for training and one for evaluation.",
-                                 source, change.from, change.to),
-                     change.from == "False" ? rewriteArgument(p, sources, "", ".detach()") : std::string()});
+      out.push_back(
+          {say(FUSEBOX_TEXT("Advice", "Keep requires_grad as it is")),
+           say(FUSEBOX_TEXT(
+                   "Advice",
+                   "requires_grad of {} was {}, now {}: with and without a backward are two programs. Call detach() "
+                   "where no gradient is wanted, or use one compiled function for training and one for evaluation."),
+               source, change.from, change.to),
+           change.from == "False" ? rewriteArgument(p, sources, "", ".detach()") : std::string()});
       return;
     case What::Keys:
     case What::None:
-      out.push_back(
-          {"Pass the same kind of tensor",
-           fmt::format(
-               "{}: expected {}, found {}. Subclasses, inference tensors, and tensors inside functorch transforms are "
-               "different programs.",
-               source, p.expected, p.found),
-           {}});
+      out.push_back({say(FUSEBOX_TEXT("Advice", "Pass the same kind of tensor")),
+                     say(FUSEBOX_TEXT("Advice",
+                                      "{}: expected {}, found {}. Subclasses, inference tensors, and tensors inside "
+                                      "functorch transforms are different programs."),
+                         source, p.expected, p.found),
+                     {}});
   }
 }
 
@@ -161,119 +174,135 @@ std::string bufferDiff(const std::string& attribute, Sources& sources) {
 }
 
 void adviseConstant(const GuardProblem& p, Sources& sources, Out& out) {
-  const bool number = isNumber(p.expected) && (p.found == kUnknown || isNumber(p.found));
+  const bool number = isNumber(p.expected) && (p.found == unknown() || isNumber(p.found));
   const std::string attribute = attributeOf(p.source), local = localOf(p);
   if (attribute == "training") {
-    out.push_back({"Train and evaluate with an entry each",
-                   "train() and eval() are two programs and need one entry each; that is two compiles in all, not one "
-                   "for every switch. "
-                   "Nothing to change unless the module is switched inside of a step.",
+    out.push_back({say(FUSEBOX_TEXT("Advice", "Train and evaluate with an entry each")),
+                   say(FUSEBOX_TEXT(
+                       "Advice",
+                       "train() and eval() are two programs and need one entry each; that is two compiles in all, not "
+                       "one for every switch. Nothing to change unless the module is switched inside of a step.")),
                    {}});
   } else if (number && !attribute.empty()) {
-    out.push_back({fmt::format("Make {} a buffer", attribute),
-                   fmt::format("A Python number is burned into the code: {} was {}, now {}. As a tensor it is an "
-                               "input, and one entry serves all "
-                               "values. Assign with self.{}.fill_(value), and do not use it in Python conditions.",
-                               p.source, p.expected, p.found, attribute),
-                   bufferDiff(attribute, sources)});
+    out.push_back(
+        {say(FUSEBOX_TEXT("Advice", "Make {} a buffer"), attribute),
+         say(FUSEBOX_TEXT(
+                 "Advice",
+                 "A Python number is burned into the code: {} was {}, now {}. As a tensor it is an input, and one "
+                 "entry serves all values. Assign with self.{}.fill_(value), and do not use it in Python conditions."),
+             p.source, p.expected, p.found, attribute),
+         bufferDiff(attribute, sources)});
   } else if (number && !local.empty()) {
-    out.push_back({"Pass the number as a tensor",
-                   fmt::format("{} was {}, now {}: every value is compiled anew. A tensor of no dimensions is an input "
-                               "like any other. Inside, it can take part in "
-                               "arithmetic, not in `if`, `range` or as a size.",
-                               local, p.expected, p.found),
-                   rewriteArgument(p, sources, "torch.tensor(", ")")});
+    out.push_back(
+        {say(FUSEBOX_TEXT("Advice", "Pass the number as a tensor")),
+         say(FUSEBOX_TEXT("Advice",
+                          "{} was {}, now {}: every value is compiled anew. A tensor of no dimensions is an input like "
+                          "any other. Inside, it can take part in arithmetic, not in `if`, `range` or as a size."),
+             local, p.expected, p.found),
+         rewriteArgument(p, sources, "torch.tensor(", ")")});
     if (p.engine == kStock) {
       out.push_back(
-          {"Let the integer be dynamic",
-           "With dynamic=True (or after the second value, by itself) integers become symbols; floats never do.",
+          {say(FUSEBOX_TEXT("Advice", "Let the integer be dynamic")),
+           say(FUSEBOX_TEXT(
+               "Advice",
+               "With dynamic=True (or after the second value, by itself) integers become symbols; floats never do.")),
            compileWith(p, sources, "dynamic=True", "dynamic")});
     }
   } else if (number) {
-    out.push_back({"Hand the number in as a tensor argument",
-                   fmt::format("{} was {}, now {}. What changes between calls belongs into the arguments, as a tensor.",
-                               p.source, p.expected, p.found),
-                   {}});
+    out.push_back(
+        {say(FUSEBOX_TEXT("Advice", "Hand the number in as a tensor argument")),
+         say(FUSEBOX_TEXT("Advice",
+                          "{} was {}, now {}. What changes between calls belongs into the arguments, as a tensor."),
+             p.source, p.expected, p.found),
+         {}});
   } else {
-    out.push_back({"Decide outside of the compiled function",
-                   fmt::format("{} was {}, now {}. Each value of a string, flag or None is a program of its own: fine "
-                               "for a few, else make the choice before the "
-                               "call and compile what is chosen.",
-                               p.source.empty() ? p.text : p.source, p.expected, p.found),
+    out.push_back({say(FUSEBOX_TEXT("Advice", "Decide outside of the compiled function")),
+                   say(FUSEBOX_TEXT("Advice",
+                                    "{} was {}, now {}. Each value of a string, flag or None is a program of its own: "
+                                    "fine for a few, else make the choice before the call and compile what is chosen."),
+                       p.source.empty() ? p.text : p.source, p.expected, p.found),
                    {}});
   }
 }
 
 void adviseGlobalState(const GuardProblem& p, Sources&, Out& out) {
-  out.push_back(
-      {"Call it in one mode",
-       fmt::format("{}. Grad mode, autocast, default dtype and deterministic mode are part of the program: enter the "
-                   "context outside in the same way each time, or compile one function for training and one for "
-                   "evaluation.",
-                   p.found == kUnknown ? p.text : p.expected + ", now " + p.found),
-       {}});
+  out.push_back({say(FUSEBOX_TEXT("Advice", "Call it in one mode")),
+                 say(FUSEBOX_TEXT("Advice",
+                                  "{}. Grad mode, autocast, default dtype and deterministic mode are part of the "
+                                  "program: enter the context outside in the same way each time, or compile one "
+                                  "function for training and one for evaluation."),
+                     p.found == unknown() ? p.text : say(FUSEBOX_TEXT("Advice", "{}, now {}"), p.expected, p.found)),
+                 {}});
 }
 
 void adviseIdentity(const GuardProblem& p, Sources&, Out& out) {
-  out.push_back({"Make the object once",
-                 fmt::format("{} is another object than when it was compiled. Functions, lambdas, partials and modules "
-                             "that are made anew for each call never match: make them at module level or in "
-                             "__init__ and pass the same one.",
-                             p.source.empty() ? p.text : p.source),
-                 {}});
+  out.push_back(
+      {say(FUSEBOX_TEXT("Advice", "Make the object once")),
+       say(FUSEBOX_TEXT(
+               "Advice",
+               "{} is another object than when it was compiled. Functions, lambdas, partials and modules that are made "
+               "anew for each call never match: make them at module level or in __init__ and pass the same one."),
+           p.source.empty() ? p.text : p.source),
+       {}});
 }
 
 void adviseType(const GuardProblem& p, Sources&, Out& out) {
   out.push_back(
-      {"Pass one type",
-       fmt::format("{}: expected {}, found {}. Convert before the call, or give each type its own compiled function.",
-                   p.source, p.expected, p.found),
+      {say(FUSEBOX_TEXT("Advice", "Pass one type")),
+       say(FUSEBOX_TEXT(
+               "Advice",
+               "{}: expected {}, found {}. Convert before the call, or give each type its own compiled function."),
+           p.source, p.expected, p.found),
        {}});
 }
 
 void adviseLength(const GuardProblem& p, Sources&, Out& out) {
-  out.push_back({"Keep the number of items",
-                 fmt::format("{}: {}, now {}. Loops over Python containers are unrolled, so each length is a program. "
-                             "Stack the items into one tensor, or pad the container to a fixed "
-                             "length.",
-                             p.source.empty() ? p.text : p.source, p.expected, p.found),
+  out.push_back({say(FUSEBOX_TEXT("Advice", "Keep the number of items")),
+                 say(FUSEBOX_TEXT("Advice",
+                                  "{}: {}, now {}. Loops over Python containers are unrolled, so each length is a "
+                                  "program. Stack the items into one tensor, or pad the container to a fixed length."),
+                     p.source.empty() ? p.text : p.source, p.expected, p.found),
                  {}});
 }
 
 void adviseDict(const GuardProblem& p, Sources&, Out& out) {
-  out.push_back({"Create the keys and attributes beforehand",
-                 fmt::format("{}: {}, now {}. State that appears at the first call (caches, hooks, optimizer state) "
-                             "makes the second call another program: create it in __init__, or run one step "
-                             "before compiling.",
-                             p.source.empty() ? p.text : p.source, p.expected, p.found),
-                 {}});
+  out.push_back(
+      {say(FUSEBOX_TEXT("Advice", "Create the keys and attributes beforehand")),
+       say(FUSEBOX_TEXT("Advice",
+                        "{}: {}, now {}. State that appears at the first call (caches, hooks, optimizer state) makes "
+                        "the second call another program: create it in __init__, or run one step before compiling."),
+           p.source.empty() ? p.text : p.source, p.expected, p.found),
+       {}});
 }
 
 void adviseAliasing(const GuardProblem& p, Sources& sources, Out& out) {
-  out.push_back({"Do not pass one tensor twice",
-                 "Two arguments that are the same tensor are a program of their own, since writes through one are seen "
-                 "through the other.",
+  out.push_back({say(FUSEBOX_TEXT("Advice", "Do not pass one tensor twice")),
+                 say(FUSEBOX_TEXT("Advice",
+                                  "Two arguments that are the same tensor are a program of their own, since writes "
+                                  "through one are seen through the other.")),
                  rewriteArgument(p, sources, "", ".clone()")});
 }
 
 void adviseClass(const GuardProblem& p, Sources&, Out& out) {
-  out.push_back({"Finish the class before the first call",
-                 fmt::format("An attribute of the class behind {} was set after the compile. Patch classes before the "
-                             "compiled function runs.",
-                             p.source),
+  out.push_back({say(FUSEBOX_TEXT("Advice", "Finish the class before the first call")),
+                 say(FUSEBOX_TEXT("Advice",
+                                  "An attribute of the class behind {} was set after the compile. Patch classes before "
+                                  "the compiled function runs."),
+                     p.source),
                  {}});
 }
 
 void adviseShape(const GuardProblem& p, Sources& sources, Out& out) {
-  out.push_back({"Say the range beforehand",
-                 fmt::format("{}: a symbolic size left the range that it was compiled for (0 and 1 always do). "
-                             "torch._dynamo.mark_dynamic(x, dim, min=…, max=…) before the first call fixes the range; "
-                             "a size of 1 needs an entry of its own.",
-                             p.text),
+  out.push_back({say(FUSEBOX_TEXT("Advice", "Say the range beforehand")),
+                 say(FUSEBOX_TEXT("Advice",
+                                  "{}: a symbolic size left the range that it was compiled for (0 and 1 always do). "
+                                  "torch._dynamo.mark_dynamic(x, dim, min=…, max=…) before the first call fixes the "
+                                  "range; a size of 1 needs an entry of its own."),
+                     p.text),
                  {}});
   if (p.engine == kStock) {
-    out.push_back({"Compile with dynamic shapes from the start",
-                   "dynamic=True makes every size symbolic at the first compile.",
+    out.push_back({say(FUSEBOX_TEXT("Advice", "Compile with dynamic shapes from the start")),
+                   say(FUSEBOX_TEXT("Advice", "dynamic=True makes every size symbolic at the first compile.")),
                    compileWith(p, sources, "dynamic=True", "dynamic")});
   }
 }
@@ -338,8 +367,8 @@ std::string kindOfText(const std::string& text) {
 std::vector<Advice> adviseGuard(const GuardProblem& problem, Sources& sources) {
   Out out;
   GuardProblem p = problem;
-  if (p.expected.empty()) p.expected = "as captured";
-  if (p.found.empty()) p.found = kUnknown;
+  if (p.expected.empty()) p.expected = say(FUSEBOX_TEXT("Advice", "as captured"));
+  if (p.found.empty()) p.found = unknown();
   if (isTensorGuard(p)) {
     adviseTensor(p, sources, out);
   } else {
@@ -351,22 +380,22 @@ std::vector<Advice> adviseGuard(const GuardProblem& problem, Sources& sources) {
     }
   }
   if (p.outcome == "limit") {
-    Advice limit{"Raise the limit",
-                 "The frame runs in eager from here on. A higher limit allows more entries; it does not make their "
-                 "number finite, and every entry is checked before a miss.",
+    Advice limit{say(FUSEBOX_TEXT("Advice", "Raise the limit")),
+                 say(FUSEBOX_TEXT("Advice",
+                                  "The frame runs in eager from here on. A higher limit allows more entries; it does "
+                                  "not make their number finite, and every entry is checked before a miss.")),
                  {}};
     const std::string path = sources.paths().empty() ? std::string() : p.codeFile;
     limit.diff = sources.diff(path, afterTorchImport(sources.lines(path), "torch._dynamo.config.recompile_limit = 32"));
     out.push_back(std::move(limit));
   }
   if (out.empty()) {
-    out.push_back(
-        {"Keep it as it was",
-         fmt::format("{}: expected {}, found {}. What changes between calls is best passed as a tensor argument; what "
-                     "does not change is best made once, before the "
-                     "first call.",
-                     p.text, p.expected, p.found),
-         {}});
+    out.push_back({say(FUSEBOX_TEXT("Advice", "Keep it as it was")),
+                   say(FUSEBOX_TEXT("Advice",
+                                    "{}: expected {}, found {}. What changes between calls is best passed as a tensor "
+                                    "argument; what does not change is best made once, before the first call."),
+                       p.text, p.expected, p.found),
+                   {}});
   }
   return out;
 }

@@ -18,8 +18,8 @@ constexpr const char* kCounters = R"(SELECT kernel_id, metric, sum(value * dur_n
 void describe(KernelCounter& counter) {
   counter.title = counter.metric;
   if (const auto* known = cupti::knownMetric(counter.metric)) {
-    counter.title = known->title;
-    counter.meaning = known->meaning;
+    counter.title = say(known->title);
+    counter.meaning = say(known->meaning);
     counter.unit = known->unit == cupti::CounterMetric::Unit::Bytes ? Unit::Bytes : Unit::Percent;
   } else if (counter.metric.find("pct") != std::string::npos) {
     counter.unit = Unit::Percent;

@@ -1,10 +1,9 @@
 #include "profiler/query/gpu_gaps.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 
+#include "engine/support/text.h"
 #include "profiler/cupti/activity.h"
 #include "profiler/query/bounded.h"
 #include "profiler/session/reader.h"
@@ -24,23 +23,28 @@ constexpr double kShare = 0.5;
 
 struct CauseText {
   GapCause cause;
-  const char* name;
-  const char* advice;
+  Text name, advice;
 };
 constexpr CauseText kCauses[] = {
-    {GapCause::Compile, "compiling",
-     "The host compiled before it could go on. Warm up outside of what is measured; if a guard failed, mark what varies as dynamic."},
-    {GapCause::Synchronization, "synchronisation",
-     "The host waited for the device and only then asked for more: .item(), print of a tensor, a copy to the CPU, or an explicit wait. "
-     "Read results later, or every few steps."},
-    {GapCause::Copy, "copy", "The host copied. Pinned memory and non_blocking=True let copies run beside the work."},
-    {GapCause::Memory, "memory", "The allocator asked the driver for memory, which waits for the device. It ends once the pool has grown."},
-    {GapCause::LaunchBound, "launch-bound",
-     "The host issues work more slowly than the device does it. Larger kernels, or CUDA graphs (mode=\"reduce-overhead\"), help."},
-    {GapCause::Host, "host", "The host did something else: Python between operators, data loading, other threads holding the GIL."},
-    {GapCause::Dependency, "dependency", "The work had been asked for, and waited for another stream or a copy."},
-    {GapCause::Latency, "latency", "The device's own time between two kernels; a CUDA graph shortens it, fewer kernels avoid it."},
-    {GapCause::Unknown, "unknown", "The recording does not say who asked for the work after the gap."},
+    {GapCause::Compile, FUSEBOX_TEXT("GPU gaps", "compiling"),
+     FUSEBOX_TEXT("GPU gaps", "The host compiled before it could go on. Warm up outside of what is measured; if a guard failed, mark what varies as dynamic.")},
+    {GapCause::Synchronization, FUSEBOX_TEXT("GPU gaps", "synchronisation"),
+     FUSEBOX_TEXT("GPU gaps", "The host waited for the device and only then asked for more: .item(), print of a tensor, a copy to the CPU, or "
+                              "an explicit wait. Read results later, or every few steps.")},
+    {GapCause::Copy, FUSEBOX_TEXT("GPU gaps", "copy"),
+     FUSEBOX_TEXT("GPU gaps", "The host copied. Pinned memory and non_blocking=True let copies run beside the work.")},
+    {GapCause::Memory, FUSEBOX_TEXT("GPU gaps", "memory"),
+     FUSEBOX_TEXT("GPU gaps", "The allocator asked the driver for memory, which waits for the device. It ends once the pool has grown.")},
+    {GapCause::LaunchBound, FUSEBOX_TEXT("GPU gaps", "launch-bound"),
+     FUSEBOX_TEXT("GPU gaps", "The host issues work more slowly than the device does it. Larger kernels, or CUDA graphs (mode=\"reduce-overhead\"), help.")},
+    {GapCause::Host, FUSEBOX_TEXT("GPU gaps", "host"),
+     FUSEBOX_TEXT("GPU gaps", "The host did something else: Python between operators, data loading, other threads holding the GIL.")},
+    {GapCause::Dependency, FUSEBOX_TEXT("GPU gaps", "dependency"),
+     FUSEBOX_TEXT("GPU gaps", "The work had been asked for, and waited for another stream or a copy.")},
+    {GapCause::Latency, FUSEBOX_TEXT("GPU gaps", "latency"),
+     FUSEBOX_TEXT("GPU gaps", "The device's own time between two kernels; a CUDA graph shortens it, fewer kernels avoid it.")},
+    {GapCause::Unknown, FUSEBOX_TEXT("GPU gaps", "unknown"),
+     FUSEBOX_TEXT("GPU gaps", "The recording does not say who asked for the work after the gap.")},
 };
 const CauseText& textOf(GapCause cause) {
   return *std::find_if(std::begin(kCauses), std::end(kCauses), [&](const CauseText& c) { return c.cause == cause; });
@@ -82,11 +86,12 @@ Result<std::vector<GapPart>> hostParts(const Reader& reader, int64_t thread, int
                             add(causeOfSpan(s.text(0), s.text(1)), s.string(1), overlap(boundedTime(s.integer(2)), boundedTime(s.integer(3)), from, to));
                           });
   if (!read) return tl::unexpected(read.error());
+  const std::string launches = say(FUSEBOX_TEXT("GPU gaps", "launches"));
   read = reader.each("SELECT l.start_ns, l.dur_ns FROM t_block b CROSS JOIN t_launch l ON l.id BETWEEN b.first_id AND b.last_id "
                      "WHERE b.track = 0 AND b.thread = ?1 AND b.end_ns > ?2 AND b.start_ns < ?3 AND l.start_ns < ?3 "
                      "AND l.start_ns + l.dur_ns > ?2",
                      {thread, from, to},
-                     [&](const Statement& s) { add(GapCause::LaunchBound, "launches", overlap(boundedTime(s.integer(0)), boundedEnd(s.integer(0), s.integer(1)), from, to)); });
+                     [&](const Statement& s) { add(GapCause::LaunchBound, launches, overlap(boundedTime(s.integer(0)), boundedEnd(s.integer(0), s.integer(1)), from, to)); });
   if (!read) return tl::unexpected(read.error());
   std::vector<GapPart> parts;
   for (const auto& [key, ns] : sums) parts.push_back({key.first, key.second, ns});
@@ -100,9 +105,9 @@ Result<std::string> recompilation(const Reader& reader, int64_t thread, int64_t 
   auto read = reader.each("SELECT c.frame, f.guard, f.expected, f.found FROM compiles c LEFT JOIN guard_failures f USING(failure_id) "
                           "WHERE c.thread = ? AND c.start_ns < ? AND c.end_ns > ? ORDER BY c.failure_id IS NULL, c.start_ns LIMIT 1",
                           {thread, to, from}, [&](const Statement& s) {
-                            text = s.isNull(1) ? fmt::format("{} was compiled", s.string(0))
-                                               : fmt::format("{} was compiled again: {} was {}, not {}", s.string(0), s.string(1),
-                                                             s.string(3), s.string(2));
+                            text = s.isNull(1) ? say(FUSEBOX_TEXT("GPU gaps", "{} was compiled"), s.string(0))
+                                               : say(FUSEBOX_TEXT("GPU gaps", "{} was compiled again: {} was {}, not {}"), s.string(0),
+                                                     s.string(1), s.string(3), s.string(2));
                           });
   if (!read) return tl::unexpected(read.error());
   return text;
@@ -114,7 +119,7 @@ Result<std::string> runningElsewhere(const Reader& reader, const GpuGap& gap) {
   auto read = reader.each("SELECT e.name, t.name, e.lane FROM gpu_events e LEFT JOIN threads t ON t.thread = e.lane WHERE e.device IS ?1 "
                           "AND e.lane IS NOT ?2 AND e.end_ns > ?3 AND e.end_ns <= ?4 ORDER BY e.end_ns DESC LIMIT 1",
                           {gap.device, gap.lane, gap.startNs, gap.endNs + kLatencyNs},
-                          [&](const Statement& s) { text = fmt::format("{} on {} ended just before", s.string(0), s.string(1)); });
+                          [&](const Statement& s) { text = say(FUSEBOX_TEXT("GPU gaps", "{} on {} ended just before"), s.string(0), s.string(1)); });
   if (!read) return tl::unexpected(read.error());
   return text;
 }
@@ -164,7 +169,7 @@ Result<GpuGap> explain(const Reader& reader, const Event& before, const Event& a
     if (!read) return tl::unexpected(read.error());
     if (!wait.empty()) {
       gap.cause = GapCause::Synchronization;
-      gap.detail = fmt::format("{} waited until the device had nothing left to do", wait);
+      gap.detail = say(FUSEBOX_TEXT("GPU gaps", "{} waited until the device had nothing left to do"), wait);
     }
   }
   if (gap.cause == GapCause::Compile) {
@@ -184,8 +189,9 @@ Result<Event> oneEvent(const Reader& reader, const std::string& where, std::vect
 
 }  // namespace
 
-const char* gapCauseName(GapCause cause) { return textOf(cause).name; }
-const char* gapCauseAdvice(GapCause cause) { return textOf(cause).advice; }
+const char* gapCauseName(GapCause cause) { return textOf(cause).name.text; }
+std::string gapCauseTitle(GapCause cause) { return say(textOf(cause).name); }
+std::string gapCauseAdvice(GapCause cause) { return say(textOf(cause).advice); }
 
 Result<GpuGap> gpuGapAt(const Reader& reader, int64_t lane, int64_t timeNs) {
   auto before = oneEvent(reader, "WHERE lane = ? AND start_ns <= ? ORDER BY end_ns DESC LIMIT 1", {lane, timeNs});

@@ -24,9 +24,10 @@ enum class GapCause : uint8_t {
   Latency,          ///< the work had been asked for, and nothing else was running: the device's own time between kernels
   Unknown,          ///< nothing is known of who asked for the next work
 };
-const char* gapCauseName(GapCause cause);
+const char* gapCauseName(GapCause cause);   ///< "launch-bound"
+std::string gapCauseTitle(GapCause cause);  ///< the same in the reader's language
 /// One sentence on a cause: what it means, and what to do about it.
-const char* gapCauseAdvice(GapCause cause);
+std::string gapCauseAdvice(GapCause cause);
 
 /// What the host did during part of a gap.
 struct GapPart {

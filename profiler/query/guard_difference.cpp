@@ -7,6 +7,8 @@
 #include <string_view>
 #include <utility>
 
+#include "engine/support/text.h"
+
 namespace fusebox::query {
 namespace {
 
@@ -145,17 +147,17 @@ std::string tensorDifference(const std::string& expected, const std::string& fou
   using What = TensorChange::What;
   switch (change.what) {
     case What::Size:
-      return fmt::format("size {}: {}, now {}", change.dims[0], change.from, change.to);
+      return say(FUSEBOX_TEXT("Guards", "size {}: {}, now {}"), change.dims[0], change.from, change.to);
     case What::Rank:
-      return fmt::format("{} dimensions, now {}", change.from, change.to);
+      return say(FUSEBOX_TEXT("Guards", "{} dimensions, now {}"), change.from, change.to);
     case What::Dtype:
-      return fmt::format("dtype {}, now {}", change.from, change.to);
+      return say(FUSEBOX_TEXT("Guards", "dtype {}, now {}"), change.from, change.to);
     case What::Device:
-      return fmt::format("device {}, now {}", change.from, change.to);
+      return say(FUSEBOX_TEXT("Guards", "device {}, now {}"), change.from, change.to);
     case What::Stride:
-      return fmt::format("strides {}, now {}", change.from, change.to);
+      return say(FUSEBOX_TEXT("Guards", "strides {}, now {}"), change.from, change.to);
     case What::Gradient:
-      return fmt::format("requires_grad {}, now {}", change.from, change.to);
+      return say(FUSEBOX_TEXT("Guards", "requires_grad {}, now {}"), change.from, change.to);
     default:
       return {};
   }

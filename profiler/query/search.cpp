@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "engine/support/text.h"
 #include "profiler/query/source_patch.h"
 
 namespace fusebox::query {
@@ -58,18 +59,27 @@ constexpr SearchSql kSql[] = {
      "LEFT JOIN graphs g ON g.graph_id = n.graph_id WHERE n.name LIKE ?1 ESCAPE '\\' OR n.op LIKE ?1 ESCAPE '\\' "
      "OR n.module_path LIKE ?1 ESCAPE '\\' ORDER BY n.node_id LIMIT ?2"},
     {SearchKind::Passes,
-     "SELECT compile_id, name, phase || ' of compile ' || compile_id, file, line FROM stages WHERE name LIKE ?1 ESCAPE "
-     "'\\' "
+     "SELECT compile_id, name, phase, file, line FROM stages WHERE name LIKE ?1 ESCAPE '\\' "
      "OR error LIKE ?1 ESCAPE '\\' ORDER BY stage_id LIMIT ?2"},
     {SearchKind::Artifacts,
-     "SELECT artifact_id, kind || coalesce(' ' || name, ''), coalesce('damaged: ' || damaged, format), file, line FROM "
-     "artifacts "
-     "WHERE kind LIKE ?1 ESCAPE '\\' OR name LIKE ?1 ESCAPE '\\' OR text LIKE ?1 ESCAPE '\\' ORDER BY artifact_id "
-     "LIMIT ?2"},
+     "SELECT artifact_id, kind || coalesce(' ' || name, ''), coalesce(damaged, format), file, line, damaged IS NOT "
+     "NULL FROM artifacts WHERE kind LIKE ?1 ESCAPE '\\' OR name LIKE ?1 ESCAPE '\\' OR text LIKE ?1 ESCAPE '\\' ORDER BY "
+     "artifact_id LIMIT ?2"},
     {SearchKind::Losses,
      "SELECT 0, what, detail, NULL, NULL FROM losses WHERE what LIKE ?1 ESCAPE '\\' OR detail LIKE ?1 ESCAPE '\\' "
      "LIMIT ?2"},
 };
+
+/// The third column, in a phrase where it would not be understood alone.
+std::string detailOf(SearchKind kind, const Statement& s) {
+  std::string detail = s.string(2);
+  if (kind == SearchKind::Passes) {
+    const bool known = !s.isNull(0) && !s.isNull(2);
+    return known ? say(FUSEBOX_TEXT("Find", "{} of compile {}"), detail, s.integer(0)) : std::string();
+  }
+  if (kind == SearchKind::Artifacts && s.integer(5) != 0) return say(FUSEBOX_TEXT("Find", "damaged: {}"), detail);
+  return detail;
+}
 
 std::string patternOf(const std::string& text, SearchMatch match) {
   std::string out = "%";
@@ -128,7 +138,7 @@ Result<SearchGroup> searchIn(const Reader& reader, SearchKind kind, const std::s
         out.more = true;
         return;
       }
-      out.hits.push_back({s.integer(0), s.string(1), s.string(2), s.string(3), s.integer(4)});
+      out.hits.push_back({s.integer(0), s.string(1), detailOf(kind, s), s.string(3), s.integer(4)});
     });
     if (!read) return tl::unexpected(read.error());
   }

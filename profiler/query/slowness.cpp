@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 
+#include "engine/support/text.h"
 #include "profiler/query/slowness_events.h"
 #include "profiler/query/timeline.h"
 
@@ -20,21 +21,31 @@ constexpr int64_t kMostSpans = 2'000'000;     // of a whole run
 
 struct KindText {
   const char* name;
-  const char* title;
-  const char* meaning;
+  Text title, meaning;
 };
 constexpr KindText kTexts[] = {
-    {"device_kernels", "Kernels on the device", "A kernel runs on the device."},
-    {"device_copies", "Copies on the device", "The device copies or fills memory and computes nothing."},
-    {"copies", "Copies", "A tensor is copied on the processor."},
-    {"kernels", "Kernels and operators on the processor", "A generated kernel or a library's operator runs on the processor."},
-    {"recompiles", "Recompiles", "A guard failed and the function was compiled again."},
-    {"compile", "Compiling", "A function was compiled for the first time."},
-    {"waiting", "Waiting for the device", "The program waits for a device that is idle already or runs something unknown."},
-    {"guards", "Guards", "The assumptions of compiled functions are checked before each call; estimated from the mean check of each entry."},
-    {"launch_gaps", "Launch gaps", "Inside a compiled call, and no kernel runs: arguments are bound, memory is taken, kernels are launched."},
-    {"breaks", "Graph breaks", "Python runs between the pieces that a graph break made of a function."},
-    {"outside", "Outside compiled code", "Python, data loading, the optimizer, operators outside compiled functions: what happens here is not recorded."},
+    {"device_kernels", FUSEBOX_TEXT("Slowness", "Kernels on the device"),
+     FUSEBOX_TEXT("Slowness", "A kernel runs on the device.")},
+    {"device_copies", FUSEBOX_TEXT("Slowness", "Copies on the device"),
+     FUSEBOX_TEXT("Slowness", "The device copies or fills memory and computes nothing.")},
+    {"copies", FUSEBOX_TEXT("Slowness", "Copies"),
+     FUSEBOX_TEXT("Slowness", "A tensor is copied on the processor.")},
+    {"kernels", FUSEBOX_TEXT("Slowness", "Kernels and operators on the processor"),
+     FUSEBOX_TEXT("Slowness", "A generated kernel or a library's operator runs on the processor.")},
+    {"recompiles", FUSEBOX_TEXT("Slowness", "Recompiles"),
+     FUSEBOX_TEXT("Slowness", "A guard failed and the function was compiled again.")},
+    {"compile", FUSEBOX_TEXT("Slowness", "Compiling"),
+     FUSEBOX_TEXT("Slowness", "A function was compiled for the first time.")},
+    {"waiting", FUSEBOX_TEXT("Slowness", "Waiting for the device"),
+     FUSEBOX_TEXT("Slowness", "The program waits for a device that is idle already or runs something unknown.")},
+    {"guards", FUSEBOX_TEXT("Slowness", "Guards"),
+     FUSEBOX_TEXT("Slowness", "The assumptions of compiled functions are checked before each call; estimated from the mean check of each entry.")},
+    {"launch_gaps", FUSEBOX_TEXT("Slowness", "Launch gaps"),
+     FUSEBOX_TEXT("Slowness", "Inside a compiled call, and no kernel runs: arguments are bound, memory is taken, kernels are launched.")},
+    {"breaks", FUSEBOX_TEXT("Slowness", "Graph breaks"),
+     FUSEBOX_TEXT("Slowness", "Python runs between the pieces that a graph break made of a function.")},
+    {"outside", FUSEBOX_TEXT("Slowness", "Outside compiled code"),
+     FUSEBOX_TEXT("Slowness", "Python, data loading, the optimizer, operators outside compiled functions: what happens here is not recorded.")},
 };
 const KindText& textOf(TimeKind kind) { return kTexts[static_cast<size_t>(kind)]; }
 
@@ -84,6 +95,12 @@ Result<Sums> addUp(SpanReader& spans, const std::vector<Step>& steps) {
   return out;
 }
 
+/// A recompilation: frame, and from column 4 on the guard with what it expected and found, where they are known.
+std::string recompileName(const Statement& s) {
+  if (s.isNull(4) || s.isNull(5) || s.isNull(6)) return say(FUSEBOX_TEXT("Slowness", "{}: compiled again"), s.string(0));
+  return say(FUSEBOX_TEXT("Slowness", "{}: {}, expected {}, found {}"), s.string(0), s.string(4), s.string(5), s.string(6));
+}
+
 /// Names and places of what parts are about.
 Result<void> describe(const Reader& reader, TimeKind kind, TimePart& part) {
   const char* sql = nullptr;
@@ -103,16 +120,18 @@ Result<void> describe(const Reader& reader, TimeKind kind, TimePart& part) {
       break;
     case TimeKind::Recompiles:
       part.subject = TimeSubject::Failure;
-      sql = "SELECT c.frame || ': ' || coalesce(x.guard || ', expected ' || x.expected || ', found ' || x.found, 'compiled again'), coalesce(x.file, c.file), coalesce(x.line, c.line), "
-            "coalesce(x.id, 0) FROM compiles c LEFT JOIN t_compile p ON p.id = c.parent_compile_id LEFT JOIN t_guard_failure x ON x.id = coalesce(c.failure_id, p.failure_id) WHERE c.compile_id = ?";
+      sql = "SELECT c.frame, coalesce(x.file, c.file), coalesce(x.line, c.line), coalesce(x.id, 0), x.guard, x.expected, x.found "
+            "FROM compiles c LEFT JOIN t_compile p ON p.id = c.parent_compile_id LEFT JOIN t_guard_failure x ON x.id = coalesce(c.failure_id, p.failure_id) WHERE c.compile_id = ?";
       break;
     default:
       part.subject = TimeSubject::Compile;
-      sql = "SELECT CASE kind WHEN 'backward' THEN frame || ' (backward)' ELSE frame END, file, line, compile_id FROM compiles WHERE compile_id = ?";
+      sql = "SELECT frame, file, line, compile_id, kind FROM compiles WHERE compile_id = ?";
   }
   bool found = false;
   auto read = reader.each(sql, {part.id}, [&](const Statement& s) {
     part.name = s.string(0);
+    if (part.subject == TimeSubject::Failure && !s.isNull(0)) part.name = recompileName(s);
+    if (part.subject == TimeSubject::Compile && s.text(4) == "backward" && !s.isNull(0)) part.name = say(FUSEBOX_TEXT("Slowness", "{} (backward)"), part.name);
     part.file = s.string(1);
     part.line = s.integer(2);
     part.id = s.integer(3);
@@ -122,27 +141,42 @@ Result<void> describe(const Reader& reader, TimeKind kind, TimePart& part) {
   return read;
 }
 
-std::string plural(int64_t n, const char* one, const char* many) { return fmt::format("{} {}", n, n == 1 ? one : many); }
-
 std::string sentenceOf(const TimeRow& row, double stepNs) {
   const auto most = [&] {
     if (row.parts.empty() || row.parts[0].name.empty()) return std::string();
     const TimePart& p = row.parts[0];
-    return fmt::format("; most time takes {} ({:.0f} % of the step)", p.name, 100 * p.ns / stepNs);
+    return say(FUSEBOX_TEXT("Slowness", "; most time takes {} ({:.0f} % of the step)"), p.name, 100 * p.ns / stepNs);
   };
   const int64_t n = row.count;
   switch (row.kind) {
-    case TimeKind::DeviceKernels: return plural(n, "kernel", "kernels") + " on the device" + most();
-    case TimeKind::Kernels: return plural(n, "launch or call", "launches and calls") + most();
+    case TimeKind::DeviceKernels:
+      return sayCount(FUSEBOX_TEXT("Slowness", "{} kernel on the device"), FUSEBOX_TEXT("Slowness", "{} kernels on the device"), n) + most();
+    case TimeKind::Kernels:
+      return sayCount(FUSEBOX_TEXT("Slowness", "{} launch or call"), FUSEBOX_TEXT("Slowness", "{} launches and calls"), n) + most();
     case TimeKind::DeviceCopies:
-    case TimeKind::Copies: return plural(n, "copy", "copies") + most();
-    case TimeKind::Recompiles: return fmt::format("{} in all of them because a guard failed: {}", plural(n, "compilation", "compilations"), row.parts.empty() ? "" : row.parts[0].name);
-    case TimeKind::Compile: return fmt::format("{} in all of them, of functions seen for the first time", plural(n, "compilation", "compilations"));
-    case TimeKind::Waiting: return fmt::format("{} that waited for an idle device", plural(n, "synchronisation", "synchronisations"));
-    case TimeKind::Guards: return fmt::format("Assumptions checked before {}; estimated", plural(n, "call", "calls"));
-    case TimeKind::LaunchGaps: return fmt::format("{} in which no kernel ran: binding arguments, taking memory, launching", plural(n, "compiled call", "compiled calls"));
-    case TimeKind::Breaks: return fmt::format("Python ran {} between pieces of functions that broke", n == 1 ? "once" : fmt::format("{} times", n));
-    default: return "What happens here is not recorded: Python, data loading, the optimizer, operators outside compiled functions";
+    case TimeKind::Copies:
+      return sayCount(FUSEBOX_TEXT("Slowness", "{} copy"), FUSEBOX_TEXT("Slowness", "{} copies"), n) + most();
+    case TimeKind::Recompiles:
+      return sayCount(FUSEBOX_TEXT("Slowness", "{} compilation in all of them because a guard failed: {}"),
+                      FUSEBOX_TEXT("Slowness", "{} compilations in all of them because a guard failed: {}"), n,
+                      row.parts.empty() ? std::string() : row.parts[0].name);
+    case TimeKind::Compile:
+      return sayCount(FUSEBOX_TEXT("Slowness", "{} compilation in all of them, of functions seen for the first time"),
+                      FUSEBOX_TEXT("Slowness", "{} compilations in all of them, of functions seen for the first time"), n);
+    case TimeKind::Waiting:
+      return sayCount(FUSEBOX_TEXT("Slowness", "{} synchronisation that waited for an idle device"),
+                      FUSEBOX_TEXT("Slowness", "{} synchronisations that waited for an idle device"), n);
+    case TimeKind::Guards:
+      return sayCount(FUSEBOX_TEXT("Slowness", "Assumptions checked before {} call; estimated"),
+                      FUSEBOX_TEXT("Slowness", "Assumptions checked before {} calls; estimated"), n);
+    case TimeKind::LaunchGaps:
+      return sayCount(FUSEBOX_TEXT("Slowness", "{} compiled call in which no kernel ran: binding arguments, taking memory, launching"),
+                      FUSEBOX_TEXT("Slowness", "{} compiled calls in which no kernel ran: binding arguments, taking memory, launching"), n);
+    case TimeKind::Breaks:
+      return sayCount(FUSEBOX_TEXT("Slowness", "Python ran once between pieces of functions that broke"),
+                      FUSEBOX_TEXT("Slowness", "Python ran {} times between pieces of functions that broke"), n);
+    default:
+      return say(FUSEBOX_TEXT("Slowness", "What happens here is not recorded: Python, data loading, the optimizer, operators outside compiled functions"));
   }
 }
 
@@ -212,15 +246,17 @@ std::vector<Step> chooseSteps(const std::vector<Step>& steps) {
 }  // namespace
 
 const char* timeKindName(TimeKind kind) { return textOf(kind).name; }
-const char* timeKindTitle(TimeKind kind) { return textOf(kind).title; }
-const char* timeKindMeaning(TimeKind kind) { return textOf(kind).meaning; }
+std::string timeKindTitle(TimeKind kind) { return say(textOf(kind).title); }
+std::string timeKindMeaning(TimeKind kind) { return say(textOf(kind).meaning); }
 
 Result<Slowness> whySlow(const Reader& reader, bool wholeRun) {
   auto steps = findSteps(reader);
   if (!steps) return tl::unexpected(steps.error());
   Slowness out;
   out.wholeRun = wholeRun || steps->steps.empty();
-  out.how = out.wholeRun ? (wholeRun ? "the whole recording" : "nothing repeats, so this is the whole recording") : steps->how;
+  out.how = !out.wholeRun ? steps->how
+            : wholeRun    ? say(FUSEBOX_TEXT("Slowness", "the whole recording"))
+                          : say(FUSEBOX_TEXT("Slowness", "nothing repeats, so this is the whole recording"));
   if (out.wholeRun) {
     auto whole = wholeRecording(reader);
     if (!whole) return tl::unexpected(whole.error());
@@ -243,7 +279,9 @@ Result<Slowness> whySlow(const Reader& reader, bool wholeRun) {
   auto rows = rowsOf(reader, *sums, static_cast<double>(looked.size()), out.stepNs);
   if (!rows) return tl::unexpected(rows.error());
   out.rows = std::move(*rows);
-  if (spans->lacksDeviceTimes()) out.limits.push_back("kernels ran on a device, and for how long is not recorded: their time is in launch gaps and outside");
+  if (spans->lacksDeviceTimes()) {
+    out.limits.push_back(say(FUSEBOX_TEXT("Slowness", "kernels ran on a device, and for how long is not recorded: their time is in launch gaps and outside")));
+  }
   return out;
 }
 

@@ -25,8 +25,8 @@ enum class TimeKind : uint8_t {
   Count
 };
 const char* timeKindName(TimeKind kind);   ///< "device_kernels"
-const char* timeKindTitle(TimeKind kind);  ///< "Kernels on the device"
-const char* timeKindMeaning(TimeKind kind);
+std::string timeKindTitle(TimeKind kind);  ///< "Kernels on the device", in the reader's language
+std::string timeKindMeaning(TimeKind kind);
 
 /// What a part of the time is about, to go there.
 enum class TimeSubject : uint8_t { None, Kernel, Compile, Break, Failure };

@@ -1,10 +1,9 @@
 #include "profiler/query/steps.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 
+#include "engine/support/text.h"
 #include "profiler/query/bounded.h"
 
 namespace fusebox::query {
@@ -35,16 +34,16 @@ Result<Steps> markedSteps(const Reader& reader) {
   struct Mark {
     const char* pattern;
     bool whole;  ///< the span is the step; else steps lie between the starts of two
-    const char* how;
+    Text how;
   };
-  static constexpr Mark kMarks[] = {{"ProfilerStep#*", true, "marked by the profiler (ProfilerStep)"},
-                                    {"Optimizer.step#*", false, "from one optimizer step to the next"}};
+  static constexpr Mark kMarks[] = {{"ProfilerStep#*", true, FUSEBOX_TEXT("Slowness", "marked by the profiler (ProfilerStep)")},
+                                    {"Optimizer.step#*", false, FUSEBOX_TEXT("Slowness", "from one optimizer step to the next")}};
   for (const Mark& mark : kMarks) {
     std::vector<Step> spans;
     auto read = reader.each("SELECT start_ns, dur_ns FROM t_cpu_event WHERE name GLOB ? ORDER BY start_ns", {std::string(mark.pattern)},
                             [&](const Statement& s) { spans.push_back({boundedTime(s.integer(0)), boundedEnd(s.integer(0), s.integer(1))}); });
     if (!read) return tl::unexpected(read.error());
-    Steps out{.steps = {}, .how = mark.how};
+    Steps out{.steps = {}, .how = say(mark.how)};
     if (mark.whole) out.steps = spans;
     for (size_t i = 0; !mark.whole && i + 1 < spans.size(); ++i) out.steps.push_back({spans[i].endNs, spans[i + 1].endNs});
     if (!out.steps.empty()) return out;
@@ -77,12 +76,12 @@ size_t placeOfBegin(const std::vector<Event>& events, const Repeat& repeat) {
   return best;
 }
 
-Steps repeatedSteps(const std::vector<Event>& events, const char* what) {
+Steps repeatedSteps(const std::vector<Event>& events, const Text& how) {
   std::vector<int64_t> labels;
   for (const Event& e : events) labels.push_back(e.label);
   const Repeat repeat = findRepeat(labels);
   if (repeat.period == 0) return {};
-  Steps out{.steps = {}, .how = fmt::format("found by {} {} that repeat", repeat.period, what)};
+  Steps out{.steps = {}, .how = say(how, repeat.period)};
   const size_t begin = repeat.first + placeOfBegin(events, repeat);
   for (size_t i = begin; i + repeat.period < repeat.first + repeat.count; i += repeat.period) out.steps.push_back({events[i].startNs, events[i + repeat.period].startNs});
   return out;
@@ -113,19 +112,19 @@ Result<Steps> findSteps(const Reader& reader) {
   if (!marked || !marked->steps.empty()) return marked;
   struct Source {
     const char* sql;
-    const char* what;
+    Text how;
   };
   // A backward pass has a compile of its own; recompiled entries count as their function.
   static constexpr Source kSources[] = {
       {"SELECT l.start_ns, l.dur_ns, CASE c.kind WHEN 'backward' THEN -coalesce(p.frame_id, c.frame_id, c.id) ELSE coalesce(c.frame_id, c.id) END "
        "FROM t_call l LEFT JOIN t_compile c ON c.id = l.compile_id LEFT JOIN t_compile p ON p.id = c.parent_id ORDER BY l.start_ns DESC LIMIT ?",
-       "calls of compiled functions"},
-      {"SELECT start_ns, dur_ns, kernel_id FROM t_launch ORDER BY start_ns DESC LIMIT ?", "launches"},
+       FUSEBOX_TEXT("Slowness", "found by {} calls of compiled functions that repeat")},
+      {"SELECT start_ns, dur_ns, kernel_id FROM t_launch ORDER BY start_ns DESC LIMIT ?", FUSEBOX_TEXT("Slowness", "found by {} launches that repeat")},
   };
   for (const Source& source : kSources) {
     auto events = lastEvents(reader, source.sql);
     if (!events) return tl::unexpected(events.error());
-    Steps steps = repeatedSteps(*events, source.what);
+    Steps steps = repeatedSteps(*events, source.how);
     if (!steps.steps.empty()) return steps;
   }
   return Steps{};

@@ -1,5 +1,6 @@
 #include "views/slowness/slowness_model.h"
 
+#include "engine/support/text.h"
 #include "views/common/units.h"
 
 namespace fusebox::views {
@@ -14,6 +15,11 @@ Location placeOf(const TimePart& part) {
   return {kObjects[static_cast<size_t>(part.subject)], part.id, {}, part.file, static_cast<int>(part.line)};
 }
 
+/// The sentence on guards says itself that they are estimated.
+std::string sentenceOf(const query::TimeRow& row) {
+  return row.estimated && row.kind != TimeKind::Guards ? say(FUSEBOX_TEXT("Slowness", "{} (estimated)"), row.sentence) : row.sentence;
+}
+
 }  // namespace
 
 TableRows slownessRows(const query::Slowness& slowness) {
@@ -21,8 +27,8 @@ TableRows slownessRows(const query::Slowness& slowness) {
   for (const auto& r : slowness.rows) {
     TableRow row;
     row.cells = {textCell(query::timeKindTitle(r.kind)), durationCell(r.ns), shareCell(r.ns, slowness.stepNs),
-                 r.count > 0 ? countCell(r.count) : Cell{"", 0}, textCell(r.sentence + (r.estimated && r.sentence.find("estimated") == std::string::npos ? " (estimated)" : ""))};
-    row.tooltip = std::string(query::timeKindMeaning(r.kind)) + "\n\n" + r.sentence;
+                 r.count > 0 ? countCell(r.count) : Cell{"", 0}, textCell(sentenceOf(r))};
+    row.tooltip = query::timeKindMeaning(r.kind) + "\n\n" + r.sentence;
     row.location = r.parts.empty() ? Location::ofView("timeline") : placeOf(r.parts.front());
     if (row.location.kind == ObjectKind::None) row.location = Location::ofView("timeline");
     if (r.kind == TimeKind::Outside) row.tone = 4;
@@ -37,7 +43,7 @@ TableRows slownessParts(const query::Slowness& slowness, size_t index) {
   if (index >= slowness.rows.size()) return rows;
   for (const TimePart& p : slowness.rows[index].parts) {
     TableRow row;
-    row.cells = {textCell(p.name.empty() ? "(unnamed)" : p.name), durationCell(p.ns), shareCell(p.ns, slowness.stepNs), p.count > 0 ? countCell(p.count) : Cell{"", 0}, textCell(shortPlace(p.file, p.line))};
+    row.cells = {textCell(p.name.empty() ? say(FUSEBOX_TEXT("Slowness", "(unnamed)")) : p.name), durationCell(p.ns), shareCell(p.ns, slowness.stepNs), p.count > 0 ? countCell(p.count) : Cell{"", 0}, textCell(shortPlace(p.file, p.line))};
     row.location = placeOf(p);
     row.tooltip = p.name + (p.file.empty() ? "" : "\n" + p.file + ":" + std::to_string(p.line));
     rows.push_back(std::move(row));
@@ -45,12 +51,14 @@ TableRows slownessParts(const query::Slowness& slowness, size_t index) {
   return rows;
 }
 
-std::string slownessHeadline(const query::Slowness& s) { return (s.wholeRun ? "The recording takes " : "A step takes ") + formatDuration(s.stepNs); }
+std::string slownessHeadline(const query::Slowness& s) {
+  return say(s.wholeRun ? FUSEBOX_TEXT("Slowness", "The recording takes {}") : FUSEBOX_TEXT("Slowness", "A step takes {}"), formatDuration(s.stepNs));
+}
 
 std::string slownessNote(const query::Slowness& s) {
   if (s.wholeRun) return s.how;
-  return s.how + "; mean of " + formatCount(s.looked) + " that were read in full, median of all " + formatCount(s.steps) + ": " + formatDuration(s.medianNs) + " (" + formatDuration(s.minNs) + " to " +
-         formatDuration(s.maxNs) + ")";
+  return say(FUSEBOX_TEXT("Slowness", "{}; mean of {} that were read in full, median of all {}: {} ({} to {})"), s.how, formatCount(s.looked),
+             formatCount(s.steps), formatDuration(s.medianNs), formatDuration(s.minNs), formatDuration(s.maxNs));
 }
 
 int timeCategory(TimeKind kind) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/support/text.h"
 #include "profiler/session/reader.h"
 #include "views/common/units.h"
 
@@ -50,7 +51,7 @@ SourceEvent failureEvent(const Statement& s) {
   event.kind = SourceEvent::Kind::Failure;
   event.line = static_cast<int>(s.integer(1));
   event.headline = s.string(2) + ": " + s.string(6);
-  event.detail = s.string(3) + "\nexpected " + s.string(4) + "\nfound " + s.string(5);
+  event.detail = say(FUSEBOX_TEXT("Source", "{}\nexpected {}\nfound {}"), s.string(3), s.string(4), s.string(5));
   event.location = Location::of(ObjectKind::Failure, s.integer(0));
   return event;
 }

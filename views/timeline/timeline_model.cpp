@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/support/text.h"
 #include "profiler/session/reader.h"
 
 namespace fusebox::views {
@@ -115,11 +116,11 @@ Result<TimelineOutline> loadTimelineOutline(const session::Reader& reader) {
     lane.kind = TimelineLane::Kind::Stages;
     lane.thread = thread;
     const auto name = threads.find(thread);
-    lane.title = lane.hasStages ? lane.hasOthers ? "host" : "compiler" : "spans";
-    lane.name = name == threads.end() || name->second.empty() ? "thread " + std::to_string(thread) : name->second;
+    lane.title = say(!lane.hasStages ? FUSEBOX_TEXT("Timeline", "spans") : lane.hasOthers ? FUSEBOX_TEXT("Timeline", "host") : FUSEBOX_TEXT("Timeline", "compiler"));
+    lane.name = name == threads.end() || name->second.empty() ? say(FUSEBOX_TEXT("Timeline", "thread {}"), thread) : name->second;
     stackSpans(lane);
     if (const auto all = counts.find(thread); all != counts.end() && all->second > lane.count) {
-      lane.name += " (the longest " + std::to_string(lane.count) + " of " + std::to_string(all->second) + ")";
+      lane.name = say(FUSEBOX_TEXT("Timeline", "{} (the longest {} of {})"), lane.name, lane.count, all->second);
     }
     outline.lanes.push_back(std::move(lane));
   }
@@ -132,7 +133,7 @@ Result<TimelineOutline> loadTimelineOutline(const session::Reader& reader) {
     made.kind = lane.track == query::Track::Calls ? Kind::Calls : lane.track == query::Track::Gpu ? Kind::Gpu : Kind::Launches;
     // What a foreign trace shows on a row of a device is the device's work, not the host's call.
     const bool isDevice = made.kind == Kind::Gpu || (isImported && made.kind == Kind::Launches);
-    made.title = isDevice ? "GPU" : made.kind == Kind::Calls ? "calls" : "launches";
+    made.title = say(isDevice ? FUSEBOX_TEXT("Timeline", "GPU") : made.kind == Kind::Calls ? FUSEBOX_TEXT("Timeline", "calls") : FUSEBOX_TEXT("Timeline", "launches"));
     made.thread = lane.thread;
     made.name = lane.name.rfind("GPU ", 0) == 0 ? lane.name.substr(4) : lane.name;
     made.count = lane.count;
@@ -149,7 +150,8 @@ Result<TimelineOutline> loadTimelineOutline(const session::Reader& reader) {
                         [&](const Statement& s) { outline.names[s.integer(0)] = s.string(1); });
   if (!outcome) return tl::unexpected(outcome.error());
   outcome = reader.each("SELECT compile_id, frame, kind FROM compiles", {}, [&](const Statement& s) {
-    if (!s.text(1).empty()) outline.names[-s.integer(0)] = s.string(1) + (s.text(2) == "backward" ? " (backward)" : "");
+    if (s.text(1).empty()) return;
+    outline.names[-s.integer(0)] = s.text(2) == "backward" ? say(FUSEBOX_TEXT("Timeline", "{} (backward)"), s.string(1)) : s.string(1);
   });
   if (!outcome) return tl::unexpected(outcome.error());
   return outline;

@@ -194,7 +194,7 @@ void TimelineView::showGap(const TimelineCanvas::Hit& hit) {
         if (!gap) return details_->showHint(tr("Select a bar to see what it is, or a gap between two to see why nothing ran."));
         canvas_->mark(gap->startNs, gap->endNs);
         details_->showPage([g = *gap](DetailsPanel& page) {
-          page.heading(tr("gap of %1").arg(duration(g.endNs - g.startNs)), str(query::gapCauseName(g.cause)));
+          page.heading(tr("gap of %1").arg(duration(g.endNs - g.startNs)), str(query::gapCauseTitle(g.cause)));
           page.paragraph(str(query::gapCauseAdvice(g.cause)));
           page.pair(tr("detail"), str(g.detail));
           page.pair(tr("before it"), str(g.before));
@@ -206,7 +206,7 @@ void TimelineView::showGap(const TimelineCanvas::Hit& hit) {
           page.pair(tr("line"), str(shortPlace(g.file, g.line)), Location::sourceLine(g.file, static_cast<int>(g.line)));
           if (!g.parts.empty()) page.section(tr("Meanwhile on the thread that asked"));
           for (size_t i = 0; i < g.parts.size() && i < 6; ++i)
-            page.pair(str(g.parts[i].name), tr("%1 (%2)").arg(duration(g.parts[i].ns), str(query::gapCauseName(g.parts[i].cause))));
+            page.pair(str(g.parts[i].name), tr("%1 (%2)").arg(duration(g.parts[i].ns), str(query::gapCauseTitle(g.parts[i].cause))));
         });
       });
 }
