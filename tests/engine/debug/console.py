@@ -5,6 +5,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 
 FUSEBOX = os.path.abspath(os.environ.get("FUSEBOX_BIN", "build/release/bin/fusebox"))
 
@@ -107,3 +108,11 @@ class Console:
         self.errors.flush()
         with open(self.errors.name) as file:
             return file.read()
+
+    def wait_printed(self, condition):
+        """Waits until what the program has printed satisfies `condition`; the text."""
+        end = time.monotonic() + 60
+        while not condition(text := self.printed()):
+            assert time.monotonic() < end and self.process.poll() is None, text
+            time.sleep(0.02)
+        return text
