@@ -1,8 +1,16 @@
 #include <QtTest>
+#include <functional>
 
 #include "app/window/script_runner.h"
 
 using namespace fusebox::window;
+
+namespace {
+
+constexpr int kLongMs = 20'000, kLongerThanTheGraceMs = 4'000;
+constexpr const char* kHangs = "echo there; exec sleep 60\n";
+
+}  // namespace
 
 class ScriptRunnerTest : public QObject {
   Q_OBJECT
@@ -23,6 +31,19 @@ class ScriptRunnerTest : public QObject {
     RunRequest r;
     r.script = folder_.filePath("train.py");
     return r;
+  }
+
+  /// Runs until the end; `then` is called once the script has said its first words.
+  static RunOutcome runUntilItSays(ScriptRunner& runner, const RunRequest& request, const std::function<void()>& then) {
+    QSignalSpy said(&runner, &ScriptRunner::output), finished(&runner, &ScriptRunner::finished);
+    runner.start(request);
+    if (said.isEmpty() && !said.wait(kLongMs)) return {"it said nothing", {}, true};
+    then();
+    if (finished.isEmpty() && !finished.wait(kLongMs)) return {"it does not end", {}, true};
+    return finished.at(0).at(0).value<RunOutcome>();
+  }
+  RunOutcome startAndStop(ScriptRunner& runner) {
+    return runUntilItSays(runner, request(), [&] { runner.stop(); });
   }
 
  private slots:
@@ -69,28 +90,23 @@ class ScriptRunnerTest : public QObject {
     QVERIFY(finished.at(0).at(0).value<RunOutcome>().failed);
   }
   void stopEndsAHangingScript() {
-    ScriptRunner runner(program("exec sleep 60\n"));
-    QSignalSpy finished(&runner, &ScriptRunner::finished);
-    runner.start(request());
-    QTRY_VERIFY(runner.running());
-    QTest::qWait(100);
-    runner.stop();
-    QTRY_COMPARE(finished.count(), 1);
-    QVERIFY(finished.at(0).at(0).value<RunOutcome>().what.contains("stopped"));
+    ScriptRunner runner(program(kHangs));
+    const RunOutcome outcome = startAndStop(runner);
+    QVERIFY2(outcome.what.contains("stopped"), qPrintable(outcome.what));
   }
   void stoppingOneScriptLeavesTheNextAlone() {
-    ScriptRunner runner(program("case \"$4\" in *second.py) exec sleep 4;; *) exec sleep 60;; esac\n"));
-    QSignalSpy finished(&runner, &ScriptRunner::finished);
-    runner.start(request());
-    QTRY_VERIFY(runner.running());
-    QTest::qWait(100);
-    runner.stop();
-    QTRY_COMPARE(finished.count(), 1);
+    // The second one waits until we let it go: later than the first one would have been killed.
+    ScriptRunner runner(program(QByteArray("case \"$4\" in *second.py) echo there; read line; exit 0;; esac\n") + kHangs));
+    startAndStop(runner);
+    QElapsedTimer sinceStop;
+    sinceStop.start();
     RunRequest second = request();
     second.script = folder_.filePath("second.py");
-    runner.start(second);
-    QTRY_COMPARE_WITH_TIMEOUT(finished.count(), 2, 10'000);
-    QCOMPARE(finished.at(1).at(0).value<RunOutcome>().what, QString());
+    const RunOutcome outcome = runUntilItSays(runner, second, [&] {
+      QTest::qWait(std::max(0, kLongerThanTheGraceMs - static_cast<int>(sinceStop.elapsed())));
+      runner.write("go\n");
+    });
+    QCOMPARE(outcome.what, QString());
   }
   void inputReachesTheScript() {
     ScriptRunner runner(program("read line; echo got $line\n"));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -23,7 +24,8 @@ struct FakeCupti {
   std::set<uint32_t> enabled;
   std::set<uint32_t> driverCallsOff, runtimeCallsOff;
   std::map<uint32_t, int> enableErrors;  ///< by kind
-  int clocksRegistered = 0, flushes = 0, forcedFlushes = 0;
+  int clocksRegistered = 0;
+  alignas(std::atomic_ref<int>::required_alignment) int flushes = 0, forcedFlushes = 0;  ///< by any thread: read through atomic_ref
   size_t dropped = 0;
   std::vector<Bytes> waiting;            ///< records that the next flush delivers
   size_t recordsOfBuffer = 1000;
@@ -84,7 +86,7 @@ struct FakeCupti {
     f.enableDriverApi = [](uint32_t cbid, uint8_t on) { return on ? 0 : (instance().driverCallsOff.insert(cbid), 0); };
     f.enableRuntimeApi = [](uint32_t cbid, uint8_t on) { return on ? 0 : (instance().runtimeCallsOff.insert(cbid), 0); };
     f.flushAll = [](uint32_t flags) {
-      ++(flags ? instance().forcedFlushes : instance().flushes);
+      ++std::atomic_ref(flags ? instance().forcedFlushes : instance().flushes);
       return instance().deliver(), 0;
     };
     f.nextRecord = [](uint8_t* buffer, size_t valid, void** record) {
