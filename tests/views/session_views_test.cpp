@@ -1,13 +1,9 @@
 // Every view over synthetic sessions, driven by real events.
-#include <QCheckBox>
 #include <QComboBox>
 #include <QLabel>
 #include <QLineEdit>
-#include <QScrollBar>
-#include <QPushButton>
 #include <QTabWidget>
 #include <QTableView>
-#include <QThreadPool>
 #include <QTreeWidget>
 #include <QtTest>
 #include <limits>
@@ -15,11 +11,9 @@
 #include "profiler/session/writer.h"
 #include "tests/profiler/synthetic_session.h"
 #include "tests/views/model_session.h"
+#include "tests/views/shown_view.h"
 #include "views/artifacts/artifacts_view.h"
 #include "views/breaks/breaks_view.h"
-#include "views/compare/compare_view.h"
-#include "views/fusion/fusion_view.h"
-#include "views/fusion/graph_compiler.h"
 #include "views/graph/graph_view.h"
 #include "views/guards/guards_view.h"
 #include "views/kernels/kernels_view.h"
@@ -33,80 +27,11 @@
 using namespace fusebox;
 using namespace fusebox::views;
 
-namespace {
-
-/// A scheduled graph of three operations with two decisions, kept so that it can be compiled again, and with measured errors.
-void writeFusionSession(const std::string& path) {
-  using session::RowKind;
-  auto made = session::Writer::create(path);
-  if (!made) qFatal("%s", made.error().text().c_str());
-  session::Writer& w = **made;
-  const session::Cell null;
-  const auto text = [](const char* t) { return session::Cell{std::string(t)}; };
-  w.post(RowKind::Frame, {int64_t{1}, null, text("step"), text("step"), text("a.py"), int64_t{3}, null, text("compiled"), null, int64_t{1}});
-  w.post(RowKind::Compile, {int64_t{1}, int64_t{1}, null, int64_t{0}, text("frame"), text("inductor"), null, int64_t{0}, int64_t{1}, int64_t{2},
-                            text("ok"), null, null, null, null, int64_t{1}, text("a.py"), int64_t{3}});
-  for (int64_t g = 1; g <= 2; ++g) {
-    w.post(RowKind::Graph, {g, int64_t{1}, text(g == 1 ? "forward" : "post_fusion"), text("inference"), text("step"), g == 2 ? session::Cell{int64_t{1}} : null,
-                            int64_t{4}, int64_t{3}, int64_t{1}, int64_t{1}, null, int64_t{1}});
-    int64_t position = 0;
-    for (const char* name : {"x", "exp", "neg", "sum"}) {
-      const int64_t node = (g - 1) * 4 + ++position;
-      w.post(RowKind::Node, {node, g, position - 1, text(name), text(position == 1 ? "placeholder" : "call"), text(position == 1 ? "" : "aten::op"), null,
-                             text("float32"), text("[64]"), text("[1]"), text("cpu"), null, int64_t{256}, int64_t{0}, null, text("a.py"), 3 + position, null, null});
-      if (position > 1) w.post(RowKind::Edge, {g, node - 1, node, int64_t{0}, int64_t{0}});
-      if (g == 1 && position > 1)
-        w.post(RowKind::Numerics, {g, node, int64_t{0}, text("float32"), int64_t{64}, 1e-7, 1e-8, position == 4 ? 0.5 : 2e-7, position == 4 ? 0.05 : 2e-8, 1e-7,
-                                   2.0, null, 10.0, int64_t{0}, int64_t{position == 4}, null});
-    }
-  }
-  w.post(RowKind::SavedGraph, {int64_t{1}, int64_t{1}, text("{}")});
-  const auto decision = [&](int64_t id, const char* a, const char* b, int64_t fused, const char* why) {
-    w.post(RowKind::FusionDecision, {id, int64_t{1}, int64_t{2}, id - 1, text(a), text(b), int64_t{6}, int64_t{7}, fused ? session::Cell{int64_t{1}} : null,
-                                     text("vertical"), fused, text(why), null, int64_t{512}});
-  };
-  decision(1, "exp_0", "neg_1", 1, "saves 512 bytes of memory traffic");
-  decision(2, "exp_0", "sum_2", 0, "different iteration spaces");
-  w.post(RowKind::FusionGroup, {int64_t{1}, int64_t{1}, int64_t{2}, int64_t{0}, text("fused_exp_neg"), text("pointwise"), null, int64_t{256}, int64_t{256},
-                                int64_t{512}, null, null, null});
-  w.finish();
-}
-
-/// Stands for the fusebox program: writes down its words, and answers with `report`.
-QString standIn(const QTemporaryDir& folder, const QByteArray& report) {
-  QFile answer(folder.filePath("report.json"));
-  if (!answer.open(QIODevice::WriteOnly)) qFatal("no report");
-  answer.write(report);
-  QFile program(folder.filePath("engine.sh"));
-  if (!program.open(QIODevice::WriteOnly)) qFatal("no program");
-  program.write("#!/bin/sh\necho \"$@\" > '" + folder.filePath("words").toUtf8() + "'\ncat '" + answer.fileName().toUtf8() + "'\n");
-  program.close();
-  program.setPermissions(QFile::ReadOwner | QFile::WriteOwner | QFile::ExeOwner);
-  return program.fileName();
-}
-
-}  // namespace
-
-class SessionViewsTest : public QObject {
+class SessionViewsTest : public QObject, private test::ShownView {
   Q_OBJECT
   QTemporaryDir folder_;
   QString small_, model_;
   test::SyntheticFacts facts_;
-  std::unique_ptr<SessionLink> link_;
-  std::unique_ptr<SelectionBus> bus_;
-
-  template <class T>
-  std::unique_ptr<T> show(const QString& path) {
-    bus_ = std::make_unique<SelectionBus>();
-    auto view = std::make_unique<T>(ViewContext{bus_.get()});
-    view->resize(1200, 700);
-    view->show();
-    link_ = std::make_unique<SessionLink>(path);
-    QSignalSpy opened(link_.get(), &SessionLink::opened);
-    if (opened.isEmpty()) opened.wait(5000);
-    view->setSession(link_.get());
-    return view;
-  }
 
  private slots:
   void initTestCase() {
@@ -118,76 +43,6 @@ class SessionViewsTest : public QObject {
     facts_ = *facts;
     const auto model = test::writeModelSession(model_.toStdString(), 12);
     QVERIFY2(model.has_value(), model ? "" : model.error().text().c_str());
-  }
-
-  void comparisonShowsBothSides() {
-    const QString other = folder_.filePath("other.fusebox");
-    QVERIFY(test::writeModelSession(other.toStdString(), 10).has_value());
-    CompareView view;
-    view.resize(1200, 700);
-    view.show();
-    QSignalSpy ready(&view, &CompareView::ready), wanted(&view, &CompareView::placeWanted);
-    view.compareFiles(model_, other);
-    QVERIFY(ready.wait(10000));
-    QVERIFY(view.comparison().cause.found);
-    QTableView *left = view.table()->table(), *right = view.table()->second();
-    const int differences = view.table()->filter()->rowCount();
-    QVERIFY(differences > 10);
-    // Two lists of the same rows that scroll together and share their selection.
-    right->verticalScrollBar()->setValue(right->verticalScrollBar()->maximum());
-    QCOMPARE(left->verticalScrollBar()->value(), right->verticalScrollBar()->value());
-    QVERIFY(left->verticalScrollBar()->value() > 0);
-    left->selectRow(3);
-    QVERIFY(right->selectionModel()->isRowSelected(3, {}));
-    // Filters by kind and by what it is about.
-    auto* same = view.findChild<QCheckBox*>("compare.show.same");
-    QTest::mouseClick(same, Qt::LeftButton, {}, QPoint(8, same->height() / 2));
-    QVERIFY(view.table()->filter()->rowCount() > differences);
-    auto* subject = view.findChild<QComboBox*>("compare.subject");
-    subject->setCurrentIndex(subject->findData(static_cast<int>(compare::Subject::Node)));
-    // Nodes of two layers that B lacks: opening such a row from B's list leads to A, which has it.
-    int row = -1;
-    for (int r = 0; r < view.table()->filter()->rowCount() && row < 0; ++r) {
-      if (view.table()->filter()->index(r, kCompareChange).data().toString() == QLatin1String("only in A")) row = r;
-    }
-    QVERIFY(row >= 0);
-    right->setCurrentIndex(view.table()->filter()->index(row, kCompareNameB));
-    right->setFocus();
-    QTest::keyClick(right, Qt::Key_Return);
-    QCOMPARE(wanted.size(), 1);
-    QCOMPARE(wanted[0][0].toBool(), true);
-    QCOMPARE(wanted[0][1].value<Location>().kind, ObjectKind::Node);
-    view.compareFiles(model_, "/nonexistent.fusebox");
-    QVERIFY(ready.wait(10000));
-    QVERIFY(view.findChild<EmptyState*>()->isEmpty());
-  }
-
-  void aLongComparisonShowsHowFarItIsAndCanBeCancelled() {
-    const QString a = folder_.filePath("long-a.fusebox"), b = folder_.filePath("long-b.fusebox");
-    for (const QString& path : {a, b})
-      QVERIFY(test::writeSyntheticSession(path.toStdString(), {.launches = 300'000}).has_value());
-    CompareView view;
-    view.resize(900, 600);
-    view.show();
-    auto* progress = view.findChild<QProgressBar*>("compare.progress");
-    auto* cancel = view.findChild<QPushButton*>("compare.cancel");
-    QVERIFY(!progress->isVisible());
-    QSignalSpy ready(&view, &CompareView::ready), cancelled(&view, &CompareView::cancelled);
-    view.compareFiles(a, b);
-    QVERIFY(progress->isVisible() && cancel->isVisible());
-    QTRY_COMPARE_WITH_TIMEOUT(view.findChild<QLabel*>("compare.stage")->text(), QStringLiteral("Comparing"), 10000);
-    QElapsedTimer clock;
-    clock.start();
-    QTest::mouseClick(cancel, Qt::LeftButton);
-    QVERIFY(clock.elapsed() < 200);
-    QVERIFY(!progress->isVisible());
-    QCOMPARE(cancelled.size(), 1);
-    QVERIFY2(QThreadPool::globalInstance()->waitForDone(3000), "the work goes on");
-    QTest::qWait(20);
-    QVERIFY(ready.isEmpty() && view.comparison().entries.empty());
-    view.compareFiles(a, b);
-    QVERIFY(ready.wait(30000));
-    QVERIFY(!progress->isVisible() && !view.comparison().entries.empty());
   }
 
   void slownessSplitsTheTimeAndLeadsToKernels() {
@@ -455,8 +310,8 @@ class SessionViewsTest : public QObject {
       w.post(RowKind::Stage, {int64_t{2}, int64_t{1}, int64_t{1}, huge, {}, longText, int64_t{0}, huge / 2, {}, {}, {}, {}, {}, {}});
       w.finish();
     }
-    const auto look = [](View* view) {
-      QTest::qWait(250);
+    const auto look = [this](View* view) {
+      QVERIFY2(settles(), qPrintable(view->id()));
       QVERIFY(!view->grab().isNull());
     };
     look(show<OverviewView>(path).get());
@@ -485,66 +340,6 @@ class SessionViewsTest : public QObject {
     QTRY_VERIFY(!view->canvas()->painter().empty());
   }
 
-  void fusionsCanBeForbiddenAndCompared() {
-    const QString path = folder_.filePath("fusion.fusebox");
-    writeFusionSession(path.toStdString());
-    qApp->setProperty("fusebox.program", standIn(folder_, R"({"graph": "step", "session": "/tmp/what-if.fusebox",
-      "against_eager": {"original": {"max_relative": 1e-7, "agrees": true}, "what-if": {"max_relative": 0.5, "agrees": false}},
-      "runs": [{"label": "original", "times_ms": {"median": 1.0, "min": 0.9}, "launches": 2, "extern_calls": 0, "bytes": 1000},
-               {"label": "what-if", "times_ms": {"median": 1.5, "min": 1.4}, "launches": 3, "extern_calls": 0, "bytes": 3000,
-                "decisions": [{"a": "exp_0", "b": "neg_1", "reason": "forbidden by user"}]}],
-      "change": {"time_percent": 50.0, "time_percent_from": 41.0, "time_percent_to": 55.5, "bytes": 2000, "launches": 1}})"));
-    auto view = show<FusionView>(path);
-    auto* decisions = view->findChild<QTableView*>("fusion.decisions");
-    QTRY_COMPARE(decisions->model()->rowCount(), 2);
-    QVERIFY(view->findChild<QLabel*>("fusion.facts")->text().contains("saved by fusing"));
-    const auto action = [&](const char* name) {
-      for (QAction* a : view->viewActions())
-        if (a->objectName().endsWith(QLatin1String(name))) return a;
-      qFatal("no action %s", name);
-    };
-    // The fused one is chosen; both decisions are about the same node.
-    int fused = 0;
-    while (decisions->model()->index(fused, kDecisionOutcome).data().toString() != "fused") ++fused;
-    decisions->setFocus();
-    decisions->setCurrentIndex(decisions->model()->index(fused, 0));
-    QVERIFY(action("forbid")->isEnabled());
-    action("forbid")->trigger();
-    const auto rule = [&](int row) { return decisions->model()->index(row, kDecisionRule).data().toString(); };
-    QCOMPARE(rule(fused), "forbid");
-    QCOMPARE(rule(1 - fused), "");
-    QCOMPARE(decisions->currentIndex().row(), fused);
-    QCOMPARE(action("compile")->text(), "Compile and compare");
-    action("compile")->trigger();
-    auto* result = view->findChild<QTableView*>("fusion.result");
-    QTRY_COMPARE(result->model()->rowCount(), 3);
-    QFile words(folder_.filePath("words"));
-    QVERIFY(words.open(QIODevice::ReadOnly));
-    const QString said = QString::fromUtf8(words.readAll());
-    QVERIFY2(said.startsWith("replay " + path + " --graph 2 --json") && said.contains("--forbid exp_0,neg_1"), qPrintable(said));
-    const QString verdict = view->findChild<QLabel*>("fusion.verdict")->text();
-    QVERIFY2(verdict.contains("50.0 % slower (41.0 to 55.5 %)") && verdict.contains("forbidden by user"), qPrintable(verdict));
-    // A second press takes the wish back.
-    action("forbid")->trigger();
-    QCOMPARE(rule(fused), "");
-  }
-
-  void aFusionIsFoundBeforeAnythingIsLoaded() {
-    const QString path = folder_.filePath("fusion.fusebox");
-    writeFusionSession(path.toStdString());
-    auto view = show<FusionView>(path);
-    view->showLocation(Location::of(ObjectKind::Group, 1));
-    auto* groups = view->findChild<QTableView*>("fusion.groups");
-    QTRY_COMPARE(groups->model()->rowCount(), 1);
-    QTRY_COMPARE(groups->currentIndex().row(), 0);
-    // What the program adds meanwhile is shown too.
-    auto database = session::Database::openForWriting(path.toStdString());
-    QVERIFY(database && database->execute("INSERT INTO t_fusion_group(id, compile_id, graph_id, position, name, kind) VALUES(2, 1, 2, 1, 'later', 'reduction')"));
-    view->refresh();
-    QTRY_COMPARE(groups->model()->rowCount(), 2);
-    QCOMPARE(groups->currentIndex().siblingAtColumn(kGroupName).data().toString(), QStringLiteral("fused_exp_neg"));
-  }
-
   void aQuestionThatThrowsIsAnsweredByAnError() {
     SessionLink link(small_);
     bool answered = false;
@@ -557,31 +352,6 @@ class SessionViewsTest : public QObject {
         });
     QTRY_VERIFY(answered);
   }
-
-  void measuredErrorsAreListedAndPainted() {
-    const QString path = folder_.filePath("fusion.fusebox");
-    writeFusionSession(path.toStdString());
-    {
-      auto view = show<FusionView>(path);
-      auto* errors = view->findChild<QTableView*>("fusion.numerics");
-      QTRY_COMPARE(errors->model()->rowCount(), 3);
-      int divergent = 0;
-      for (int row = 0; row < 3; ++row) divergent += errors->model()->index(row, kNumericsNote).data().toString().startsWith("divergent");
-      QCOMPARE(divergent, 1);
-      qApp->setProperty("fusebox.program", folder_.filePath("nothing"));
-      view->findChild<QTableView*>("fusion.decisions");
-      for (QAction* a : view->viewActions())
-        if (a->objectName().endsWith("numerics")) a->trigger();
-      QTRY_VERIFY(view->findChild<QLabel*>("fusion.verdict")->text().contains("cannot be started"));
-    }
-    auto graph = show<GraphView>(path);
-    QTRY_VERIFY(!graph->canvas()->painter().empty());
-    graph->showLocation(Location::of(ObjectKind::Graph, 1));
-    QTRY_COMPARE(graph->canvas()->painter().picture().data.row.id, int64_t{1});
-    QCOMPARE(static_cast<int>(graph->canvas()->painter().colouring), static_cast<int>(GraphColouring::Error));
-    QVERIFY(graph->canvas()->painter().picture().data.nodes.back().isDivergent);
-  }
-
 };
 
 QTEST_MAIN(SessionViewsTest)

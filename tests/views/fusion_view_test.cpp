@@ -1,0 +1,165 @@
+// Fusions: decisions that can be changed and compiled again, and measured errors.
+#include <QFile>
+#include <QLabel>
+#include <QTableView>
+#include <QTemporaryDir>
+#include <QtTest>
+
+#include "profiler/session/writer.h"
+#include "tests/views/shown_view.h"
+#include "views/fusion/fusion_view.h"
+#include "views/fusion/graph_compiler.h"
+#include "views/graph/graph_view.h"
+#include "views/widgets/theme.h"
+
+using namespace fusebox;
+using namespace fusebox::views;
+
+namespace {
+
+/// A scheduled graph of three operations with two decisions, kept so that it can be compiled again, and with measured errors.
+void writeFusionSession(const std::string& path) {
+  using session::RowKind;
+  auto made = session::Writer::create(path);
+  if (!made) qFatal("%s", made.error().text().c_str());
+  session::Writer& w = **made;
+  const session::Cell null;
+  const auto text = [](const char* t) { return session::Cell{std::string(t)}; };
+  w.post(RowKind::Frame, {int64_t{1}, null, text("step"), text("step"), text("a.py"), int64_t{3}, null, text("compiled"), null, int64_t{1}});
+  w.post(RowKind::Compile, {int64_t{1}, int64_t{1}, null, int64_t{0}, text("frame"), text("inductor"), null, int64_t{0}, int64_t{1}, int64_t{2},
+                            text("ok"), null, null, null, null, int64_t{1}, text("a.py"), int64_t{3}});
+  for (int64_t g = 1; g <= 2; ++g) {
+    w.post(RowKind::Graph, {g, int64_t{1}, text(g == 1 ? "forward" : "post_fusion"), text("inference"), text("step"), g == 2 ? session::Cell{int64_t{1}} : null,
+                            int64_t{4}, int64_t{3}, int64_t{1}, int64_t{1}, null, int64_t{1}});
+    int64_t position = 0;
+    for (const char* name : {"x", "exp", "neg", "sum"}) {
+      const int64_t node = (g - 1) * 4 + ++position;
+      w.post(RowKind::Node, {node, g, position - 1, text(name), text(position == 1 ? "placeholder" : "call"), text(position == 1 ? "" : "aten::op"), null,
+                             text("float32"), text("[64]"), text("[1]"), text("cpu"), null, int64_t{256}, int64_t{0}, null, text("a.py"), 3 + position, null, null});
+      if (position > 1) w.post(RowKind::Edge, {g, node - 1, node, int64_t{0}, int64_t{0}});
+      if (g == 1 && position > 1)
+        w.post(RowKind::Numerics, {g, node, int64_t{0}, text("float32"), int64_t{64}, 1e-7, 1e-8, position == 4 ? 0.5 : 2e-7, position == 4 ? 0.05 : 2e-8, 1e-7,
+                                   2.0, null, 10.0, int64_t{0}, int64_t{position == 4}, null});
+    }
+  }
+  w.post(RowKind::SavedGraph, {int64_t{1}, int64_t{1}, text("{}")});
+  const auto decision = [&](int64_t id, const char* a, const char* b, int64_t fused, const char* why) {
+    w.post(RowKind::FusionDecision, {id, int64_t{1}, int64_t{2}, id - 1, text(a), text(b), int64_t{6}, int64_t{7}, fused ? session::Cell{int64_t{1}} : null,
+                                     text("vertical"), fused, text(why), null, int64_t{512}});
+  };
+  decision(1, "exp_0", "neg_1", 1, "saves 512 bytes of memory traffic");
+  decision(2, "exp_0", "sum_2", 0, "different iteration spaces");
+  w.post(RowKind::FusionGroup, {int64_t{1}, int64_t{1}, int64_t{2}, int64_t{0}, text("fused_exp_neg"), text("pointwise"), null, int64_t{256}, int64_t{256},
+                                int64_t{512}, null, null, null});
+  w.finish();
+}
+
+/// Stands for the fusebox program: writes down its words, and answers with `report`.
+QString standIn(const QTemporaryDir& folder, const QByteArray& report) {
+  QFile answer(folder.filePath("report.json"));
+  if (!answer.open(QIODevice::WriteOnly)) qFatal("no report");
+  answer.write(report);
+  QFile program(folder.filePath("engine.sh"));
+  if (!program.open(QIODevice::WriteOnly)) qFatal("no program");
+  program.write("#!/bin/sh\necho \"$@\" > '" + folder.filePath("words").toUtf8() + "'\ncat '" + answer.fileName().toUtf8() + "'\n");
+  program.close();
+  program.setPermissions(QFile::ReadOwner | QFile::WriteOwner | QFile::ExeOwner);
+  return program.fileName();
+}
+
+}  // namespace
+
+class FusionViewTest : public QObject, private test::ShownView {
+  Q_OBJECT
+  QTemporaryDir folder_;
+
+ private slots:
+  void initTestCase() { Theme::instance().apply(Theme::Mode::Light); }
+
+  void fusionsCanBeForbiddenAndCompared() {
+    const QString path = folder_.filePath("fusion.fusebox");
+    writeFusionSession(path.toStdString());
+    qApp->setProperty("fusebox.program", standIn(folder_, R"({"graph": "step", "session": "/tmp/what-if.fusebox",
+      "against_eager": {"original": {"max_relative": 1e-7, "agrees": true}, "what-if": {"max_relative": 0.5, "agrees": false}},
+      "runs": [{"label": "original", "times_ms": {"median": 1.0, "min": 0.9}, "launches": 2, "extern_calls": 0, "bytes": 1000},
+               {"label": "what-if", "times_ms": {"median": 1.5, "min": 1.4}, "launches": 3, "extern_calls": 0, "bytes": 3000,
+                "decisions": [{"a": "exp_0", "b": "neg_1", "reason": "forbidden by user"}]}],
+      "change": {"time_percent": 50.0, "time_percent_from": 41.0, "time_percent_to": 55.5, "bytes": 2000, "launches": 1}})"));
+    auto view = show<FusionView>(path);
+    auto* decisions = view->findChild<QTableView*>("fusion.decisions");
+    QTRY_COMPARE(decisions->model()->rowCount(), 2);
+    QVERIFY(view->findChild<QLabel*>("fusion.facts")->text().contains("saved by fusing"));
+    const auto action = [&](const char* name) {
+      for (QAction* a : view->viewActions())
+        if (a->objectName().endsWith(QLatin1String(name))) return a;
+      qFatal("no action %s", name);
+    };
+    // The fused one is chosen; both decisions are about the same node.
+    int fused = 0;
+    while (decisions->model()->index(fused, kDecisionOutcome).data().toString() != "fused") ++fused;
+    decisions->setFocus();
+    decisions->setCurrentIndex(decisions->model()->index(fused, 0));
+    QVERIFY(action("forbid")->isEnabled());
+    action("forbid")->trigger();
+    const auto rule = [&](int row) { return decisions->model()->index(row, kDecisionRule).data().toString(); };
+    QCOMPARE(rule(fused), "forbid");
+    QCOMPARE(rule(1 - fused), "");
+    QCOMPARE(decisions->currentIndex().row(), fused);
+    QCOMPARE(action("compile")->text(), "Compile and compare");
+    action("compile")->trigger();
+    auto* result = view->findChild<QTableView*>("fusion.result");
+    QTRY_COMPARE(result->model()->rowCount(), 3);
+    QFile words(folder_.filePath("words"));
+    QVERIFY(words.open(QIODevice::ReadOnly));
+    const QString said = QString::fromUtf8(words.readAll());
+    QVERIFY2(said.startsWith("replay " + path + " --graph 2 --json") && said.contains("--forbid exp_0,neg_1"), qPrintable(said));
+    const QString verdict = view->findChild<QLabel*>("fusion.verdict")->text();
+    QVERIFY2(verdict.contains("50.0 % slower (41.0 to 55.5 %)") && verdict.contains("forbidden by user"), qPrintable(verdict));
+    // A second press takes the wish back.
+    action("forbid")->trigger();
+    QCOMPARE(rule(fused), "");
+  }
+
+  void aFusionIsFoundBeforeAnythingIsLoaded() {
+    const QString path = folder_.filePath("fusion.fusebox");
+    writeFusionSession(path.toStdString());
+    auto view = show<FusionView>(path);
+    view->showLocation(Location::of(ObjectKind::Group, 1));
+    auto* groups = view->findChild<QTableView*>("fusion.groups");
+    QTRY_COMPARE(groups->model()->rowCount(), 1);
+    QTRY_COMPARE(groups->currentIndex().row(), 0);
+    // What the program adds meanwhile is shown too.
+    auto database = session::Database::openForWriting(path.toStdString());
+    QVERIFY(database && database->execute("INSERT INTO t_fusion_group(id, compile_id, graph_id, position, name, kind) VALUES(2, 1, 2, 1, 'later', 'reduction')"));
+    view->refresh();
+    QTRY_COMPARE(groups->model()->rowCount(), 2);
+    QCOMPARE(groups->currentIndex().siblingAtColumn(kGroupName).data().toString(), QStringLiteral("fused_exp_neg"));
+  }
+
+  void measuredErrorsAreListedAndPainted() {
+    const QString path = folder_.filePath("fusion.fusebox");
+    writeFusionSession(path.toStdString());
+    {
+      auto view = show<FusionView>(path);
+      auto* errors = view->findChild<QTableView*>("fusion.numerics");
+      QTRY_COMPARE(errors->model()->rowCount(), 3);
+      int divergent = 0;
+      for (int row = 0; row < 3; ++row) divergent += errors->model()->index(row, kNumericsNote).data().toString().startsWith("divergent");
+      QCOMPARE(divergent, 1);
+      qApp->setProperty("fusebox.program", folder_.filePath("nothing"));
+      view->findChild<QTableView*>("fusion.decisions");
+      for (QAction* a : view->viewActions())
+        if (a->objectName().endsWith("numerics")) a->trigger();
+      QTRY_VERIFY(view->findChild<QLabel*>("fusion.verdict")->text().contains("cannot be started"));
+    }
+    auto graph = show<GraphView>(path);
+    QTRY_VERIFY(!graph->canvas()->painter().empty());
+    graph->showLocation(Location::of(ObjectKind::Graph, 1));
+    QTRY_COMPARE(graph->canvas()->painter().picture().data.row.id, int64_t{1});
+    QCOMPARE(static_cast<int>(graph->canvas()->painter().colouring), static_cast<int>(GraphColouring::Error));
+    QVERIFY(graph->canvas()->painter().picture().data.nodes.back().isDivergent);
+  }
+};
+
+QTEST_MAIN(FusionViewTest)
+#include "fusion_view_test.moc"
