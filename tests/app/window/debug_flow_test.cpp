@@ -78,17 +78,13 @@ class DebugFlowTest : public QObject {
   /// A key, and the stop that it leads to.
   void stepBy(Qt::Key key, Qt::KeyboardModifiers modifiers = {}) {
     const int64_t before = stops();
-    QElapsedTimer clock;
-    clock.start();
     QTest::keyClick(window_.get(), key, modifiers);
     QTRY_VERIFY_WITH_TIMEOUT(debugger()->state() == State::Stopped && stops() > before, kLong);
-    slowest_ = std::max(slowest_, clock.elapsed());
   }
   QString cell(const char* table, int row, int column) const {
     auto* found = find<QTableView>(table);
     return found && found->model()->rowCount() > row ? found->model()->index(row, column).data().toString() : QString();
   }
-  qint64 slowest_ = 0;
 
  private slots:
   void initTestCase() {
@@ -151,7 +147,6 @@ class DebugFlowTest : public QObject {
     QTRY_COMPARE_WITH_TIMEOUT(cell("debug.locals", 1, 0), QStringLiteral("k"), kLong);
     stepBy(Qt::Key_F11, Qt::ShiftModifier);
     QCOMPARE(textField(debugger()->stop(), "function"), std::string("f"));
-    QVERIFY2(slowest_ < 1000, qPrintable(QString::number(slowest_)));
   }
 
   void clickBesideALineStopsThere() {

@@ -111,6 +111,16 @@ class HabitsTest : public QObject {
     window_->show();
     QVERIFY(QTest::qWaitForWindowActive(window_.get()));
   }
+  /// Waits until every question has its answer and what is calculated from the answers is shown.
+  bool settles() const {
+    int quiet = 0;  // an answer may ask again, and a calculation hand over its result
+    return QTest::qWaitFor(
+        [&] {
+          const bool busy = window_->session()->pending() > 0 || QThreadPool::globalInstance()->activeThreadCount() > 0;
+          return (quiet = busy ? 0 : quiet + 1) > 3;
+        },
+        30'000);
+  }
   QString current() const { return window_->docks()->currentView()->id(); }
   template <class T>
   T* find(const char* name) const {
@@ -165,7 +175,7 @@ class HabitsTest : public QObject {
     QFETCH(QString, view);
     open(session_);
     window_->goTo(Location::ofView(view.toStdString()));
-    QTest::qWait(250);
+    QVERIFY(settles());
     views::View* shown = window_->docks()->view(view);
     QSet<QWidget*> wanted, reached;
     for (QWidget* widget : shown->findChildren<QWidget*>()) {
@@ -194,7 +204,7 @@ class HabitsTest : public QObject {
     window_->showManual();
     for (views::View* view : window_->docks()->views()) {
       window_->goTo(Location::ofView(view->id().toStdString()));
-      QTest::qWait(120);
+      QVERIFY2(settles(), qPrintable(view->id()));
     }
     auto* kinds = find<QTableView>("slowness.kinds");
     QTRY_VERIFY(kinds->model()->rowCount() > 0);

@@ -96,7 +96,7 @@ class DebugTest : public QObject {
   }
   static void letGo(Console& console) {
     console.client.detach();
-    for (int i = 0; i < 1000 && debug::Debugger::instance().isAttached(); ++i) QThread::msleep(2);
+    for (int i = 0; i < 10'000 && debug::Debugger::instance().isAttached(); ++i) QThread::msleep(2);
     QVERIFY(!debug::Debugger::instance().isAttached());
     QVERIFY(!debug::armedAny(~0u));
   }
@@ -334,14 +334,24 @@ class DebugTest : public QObject {
 
   void aCheckpointCostsNextToNothing() {
     int64_t work = 0;
-    QElapsedTimer clock;
-    clock.start();
-    constexpr int kRounds = 20'000'000;
-    for (int i = 0; i < kRounds; ++i)
-      if (debug::armed(debug::Kind::Line)) work += i;
-    const double each = static_cast<double>(clock.nsecsElapsed()) / kRounds;
-    qInfo("a checkpoint nobody waits at: %.2f ns", each);
-    QVERIFY(work == 0 && each < 100);
+    static std::atomic<uint32_t> flags{0};
+    // The least of a few times, beside what a load of a flag costs on this machine in this build.
+    const auto nanoseconds = [&](const auto& isSet) {
+      constexpr int kRounds = 2'000'000;
+      double best = 1e18;
+      for (int repeat = 0; repeat < 9; ++repeat) {
+        QElapsedTimer clock;
+        clock.start();
+        for (int i = 0; i < kRounds; ++i)
+          if (isSet()) work += i;
+        best = std::min(best, static_cast<double>(clock.nsecsElapsed()) / kRounds);
+      }
+      return best;
+    };
+    const double load = nanoseconds([] { return (flags.load(std::memory_order_relaxed) & 1) != 0; });
+    const double checkpoint = nanoseconds([] { return debug::armed(debug::Kind::Line); });
+    qInfo("a checkpoint nobody waits at: %.2f ns, a load: %.2f ns", checkpoint, load);
+    QVERIFY(work == 0 && checkpoint < 10 * load);
   }
 };
 

@@ -198,7 +198,7 @@ class Programs(unittest.TestCase):
         import timeit
         eager = min(timeit.repeat(lambda: torch.neg(x, out=out), number=2000, repeat=7)) / 2000 * 1e9
         print(f"empty call {base:.0f} ns, launch {launch:.1f} ns, extern call {call:.0f} ns (eager from Python {eager:.0f} ns)")
-        self.assertLess(launch, 400)
+        self.assertLess(launch, eager)  # an operator from Python
 
 
 class Interpreter(unittest.TestCase):
