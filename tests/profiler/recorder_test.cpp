@@ -246,15 +246,24 @@ class RecorderTest : public QObject {
   void launchIsCheap() {
     auto recorder = Recorder::start({.path = file("cheap")});
     QVERIFY(recorder);
-    constexpr int kCount = 100'000;
     (*recorder)->launch(1, 1, 0, 1, 0);
-    const int64_t start = nowNs();
-    for (int i = 0; i < kCount; ++i) {
+    // The least of a few times, beside what reading the clock costs on this machine.
+    const auto nanoseconds = [](const auto& call) {
+      constexpr int kCount = 5'000;
+      double best = 1e18;
+      for (int round = 0; round < 20; ++round) {
+        const int64_t start = nowNs();
+        for (int i = 0; i < kCount; ++i) call(i);
+        best = std::min(best, static_cast<double>(nowNs() - start) / kCount);
+      }
+      return best;
+    };
+    const double record = nanoseconds([](int i) {
       if (auto* r = Recorder::active()) r->launch(1, 1, i, 1, 0);
-    }
-    const double each = static_cast<double>(nowNs() - start) / kCount;
-    qInfo("one launch record: %.1f ns, without reading the clock", each);
-    QVERIFY(each < 100);
+    });
+    const double clock = nanoseconds([](int) { (void)nowNs(); });
+    qInfo("one launch record: %.1f ns, reading the clock: %.1f ns", record, clock);
+    QVERIFY(record < 10 * clock);
   }
 };
 

@@ -73,40 +73,32 @@ class TimelineTest : public QObject {
     }
   }
 
-  void launchesInARange() {
-    const auto facts = test::writeSyntheticSession(file("range"), {.launches = 20'000, .threads = 2});
-    QVERIFY(facts);
-    auto reader = Reader::open(file("range"));
-    QVERIFY(reader);
-    const int64_t from = facts->startNs + 5000 * test::kPeriodNs, to = from + 100 * test::kPeriodNs;
-    const auto launches = query::launchesBetween(**reader, from, to, 10'000);
-    QVERIFY(launches);
-    QCOMPARE(launches->size(), size_t{200});
-    const auto few = query::launchesBetween(**reader, from, to, 10);
-    QCOMPARE(few->size(), size_t{10});
-    const auto thinned = query::launchesOfKernel(**reader, launches->front().kernel, 100);
-    QVERIFY(thinned);
-    QVERIFY(thinned->size() <= 100 && thinned->size() > 40);
+  void theFirstTimelineDoesNotReadEveryLaunch() {
+    const double few = firstTimelineMs("few", 20'000), many = firstTimelineMs("many", 1'000'000);
+    const QString said = QStringLiteral("50 times the launches: %1 ms, %2 ms").arg(few).arg(many);
+    qInfo().noquote() << said;
+    QVERIFY2(few > 0 && many > 0 && many < 15 * few, qPrintable(said));
   }
 
-  void aMillionLaunchesOpenQuickly() {
-    const int64_t writing = nowNs();
-    QVERIFY(test::writeSyntheticSession(file("million"), {.launches = 1'000'000}));
-    const int64_t opening = nowNs();
-    auto reader = Reader::open(file("million"));
-    QVERIFY(reader);
-    const auto range = query::timeRange(**reader);
-    const auto lanes = query::lanes(**reader);
-    QVERIFY(range && lanes);
-    QCOMPARE(lanes->size(), size_t{2});
-    for (const auto& lane : *lanes) {
-      const auto bars = query::bars(**reader, lane.track, lane.thread, range->startNs, range->endNs, 1500);
-      QVERIFY(bars && !bars->empty());
+ private:
+  /// From opening to the bars of every lane, the least of a few times; negative: it did not work.
+  double firstTimelineMs(const char* name, int64_t launches) {
+    if (!test::writeSyntheticSession(file(name), {.launches = launches})) return -1;
+    int64_t best = std::numeric_limits<int64_t>::max();
+    for (int round = 0; round < 5; ++round) {
+      const int64_t start = nowNs();
+      auto reader = Reader::open(file(name));
+      if (!reader) return -1;
+      const auto range = query::timeRange(**reader);
+      const auto lanes = query::lanes(**reader);
+      if (!range || !lanes || lanes->size() != 2) return -1;
+      for (const auto& lane : *lanes) {
+        const auto bars = query::bars(**reader, lane.track, lane.thread, range->startNs, range->endNs, 1500);
+        if (!bars || bars->empty()) return -1;
+      }
+      best = std::min(best, nowNs() - start);
     }
-    const int64_t done = nowNs();
-    qInfo("1,000,000 launches: written in %.2f s, first timeline in %.1f ms", double(opening - writing) / 1e9,
-          double(done - opening) / 1e6);
-    QVERIFY(done - opening < 500'000'000);
+    return static_cast<double>(best) / 1e6;
   }
 };
 
