@@ -17,7 +17,6 @@ class RunDialog : public QDialog {
  public:
   explicit RunDialog(QWidget* parent = nullptr);
   RunRequest request() const;
-  void setScript(const QString& path) { script_->setText(path); }
 
  private:
   void check();

@@ -148,17 +148,4 @@ Result<int64_t> findGraph(const Reader& reader, const std::string& stage, int64_
               reader.path());
 }
 
-Result<std::vector<int64_t>> relatedNodes(const Reader& reader, int64_t node) {
-  std::vector<int64_t> out;
-  auto read = reader.each(
-      "WITH RECURSIVE up(id) AS (SELECT ?1 UNION SELECT o.origin_id FROM up JOIN t_node_origin o ON o.node_id = up.id), "
-      "down(id) AS (SELECT ?1 UNION SELECT o.node_id FROM down CROSS JOIN t_node_origin o ON o.origin_id = down.id) "
-      "SELECT id FROM up UNION SELECT id FROM down ORDER BY id",
-      {node}, [&](const Statement& row) {
-        if (row.integer(0) != node) out.push_back(row.integer(0));
-      });
-  if (!read) return tl::unexpected(read.error());
-  return out;
-}
-
 }  // namespace fusebox::query

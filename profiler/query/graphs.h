@@ -44,7 +44,4 @@ Result<GraphData> loadGraph(const session::Reader& reader, int64_t graph);
 /// that the session has.
 Result<int64_t> findGraph(const session::Reader& reader, const std::string& stage, int64_t near = 0);
 
-/// Nodes of other graphs that `node` was made from (earlier) and that were made from it (later), transitively.
-Result<std::vector<int64_t>> relatedNodes(const session::Reader& reader, int64_t node);
-
 }  // namespace fusebox::query

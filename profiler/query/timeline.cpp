@@ -74,11 +74,6 @@ Result<void> summedBars(const Reader& reader, Track track, int64_t thread, int64
   return {};
 }
 
-Launch launchOf(const Statement& row) {
-  return {row.integer(0), row.integer(1), row.integer(2), row.integer(3), row.integer(4), row.integer(5), row.integer(6)};
-}
-constexpr const char* kLaunchColumns = "l.id, l.kernel_id, l.group_id, l.start_ns, l.dur_ns, l.bytes, l.thread";
-
 }  // namespace
 
 Result<TimeRange> timeRange(const Reader& reader) {
@@ -116,33 +111,6 @@ Result<std::vector<Bar>> bars(const Reader& reader, Track track, int64_t thread,
   std::vector<Bar> out;
   if (auto read = summedBars(reader, track, thread, from, to, level, out); !read) return tl::unexpected(read.error());
   std::sort(out.begin(), out.end(), [](const Bar& a, const Bar& b) { return a.startNs < b.startNs; });
-  return out;
-}
-
-Result<std::vector<Launch>> launchesBetween(const Reader& reader, int64_t from, int64_t to, int64_t limit) {
-  std::vector<Launch> out;
-  auto read = reader.each(
-      fmt::format("SELECT {} FROM t_block b CROSS JOIN t_launch l ON l.id BETWEEN b.first_id AND b.last_id WHERE b.track = 0 "
-                  "AND b.end_ns > ?1 AND b.start_ns < ?2 AND l.start_ns < ?2 AND l.start_ns + l.dur_ns > ?1 LIMIT ?3",
-                  kLaunchColumns),
-      {from, to, limit}, [&](const Statement& row) { out.push_back(launchOf(row)); });
-  if (!read) return tl::unexpected(read.error());
-  return out;
-}
-
-Result<std::vector<Launch>> launchesOfKernel(const Reader& reader, int64_t kernel, int64_t limit) {
-  int64_t total = 0;
-  auto counted = reader.each("SELECT coalesce(sum(launches), 0) FROM t_launch_stats WHERE kernel_id = ?", {kernel},
-                             [&](const Statement& row) { total = row.integer(0); });
-  if (!counted) return tl::unexpected(counted.error());
-  const int64_t step = limit > 0 ? std::max<int64_t>(1, (total + limit - 1) / limit) : 1;
-  std::vector<Launch> out;
-  int64_t position = 0;
-  auto read = reader.each(fmt::format("SELECT {} FROM t_launch l WHERE l.kernel_id = ?", kLaunchColumns), {kernel},
-                          [&](const Statement& row) {
-                            if (position++ % step == 0) out.push_back(launchOf(row));
-                          });
-  if (!read) return tl::unexpected(read.error());
   return out;
 }
 
@@ -184,8 +152,11 @@ Result<GpuEvent> gpuEvent(const Reader& reader, int64_t id) {
 
 Result<Launch> launch(const Reader& reader, int64_t id) {
   std::vector<Launch> out;
-  auto read = reader.each(fmt::format("SELECT {} FROM t_launch l WHERE l.id = ?", kLaunchColumns), {id},
-                          [&](const Statement& row) { out.push_back(launchOf(row)); });
+  auto read = reader.each("SELECT id, kernel_id, group_id, start_ns, dur_ns, bytes, thread FROM t_launch WHERE id = ?", {id},
+                          [&](const Statement& row) {
+                            out.push_back({row.integer(0), row.integer(1), row.integer(2), row.integer(3), row.integer(4),
+                                           row.integer(5), row.integer(6)});
+                          });
   if (!read) return tl::unexpected(read.error());
   if (out.empty()) return fail(ErrorCode::NotFound, fmt::format("there is no launch {}", id), reader.path());
   return out.front();

@@ -39,10 +39,6 @@ Result<std::vector<Bar>> bars(const session::Reader& reader, Track track, int64_
 struct Launch {
   int64_t id = 0, kernel = 0, group = 0, startNs = 0, durNs = 0, bytes = 0, thread = 0;
 };
-/// Launches that overlap [from, to), at most `limit`, ordered by id (per thread: by time).
-Result<std::vector<Launch>> launchesBetween(const session::Reader& reader, int64_t from, int64_t to, int64_t limit);
-/// Launches of a kernel in order, at most `limit`, evenly thinned when there are more.
-Result<std::vector<Launch>> launchesOfKernel(const session::Reader& reader, int64_t kernel, int64_t limit);
 Result<Launch> launch(const session::Reader& reader, int64_t id);
 
 /// From the call that asked for work to the work itself.
