@@ -386,7 +386,7 @@ class SchedulerTest : public QObject {
   void timeGrowsWithTheProgramNotWithItsSquare() {
     const double few = timeOfLayers(25), many = timeOfLayers(250);
     qInfo("10 times the layers: %.1f ms, %.1f ms", few, many);
-    QVERIFY2(many < 40 * few, qPrintable(QString("%1 ms, %2 ms").arg(few).arg(many)));  // the square would be 100 times
+    QVERIFY2(many < 50 * few, qPrintable(QString("%1 ms, %2 ms").arg(few).arg(many)));  // the square would be 100 times
   }
 
  private:
