@@ -8,6 +8,7 @@
 
 #include "engine/inductor/axis_match.h"
 #include "engine/inductor/kernel_merge_across.h"
+#include "engine/inductor/merge_parts.h"
 
 namespace fusebox::inductor {
 namespace {
@@ -18,25 +19,7 @@ constexpr int64_t kMaxColumnBytes = 1 << 20;   ///< columns are walked with larg
 constexpr int64_t kMinBroadcastPoints = 8;     ///< rows that a broadcast producer must have
 constexpr int64_t kMinBroadcastRow = 32;       ///< points of each
 constexpr int64_t kMinHorizontalBytes = 512;
-
-/// A refusal on its way out.
-struct Refusal {
-  std::string reason;
-};
-
-int64_t pointsOf(const std::vector<Axis>& axes) {
-  int64_t points = 1;
-  for (const Axis& axis : axes) points *= axis.extent.maybeConstant().value_or(256);
-  return points;
-}
-
-bool contains(const std::vector<Axis>& axes, Symbol symbol) {
-  return std::any_of(axes.begin(), axes.end(), [&](const Axis& axis) { return axis.symbol == symbol; });
-}
-
-bool isSubset(const std::vector<Axis>& part, const std::vector<Axis>& whole) {
-  return std::all_of(part.begin(), part.end(), [&](const Axis& axis) { return contains(whole, axis.symbol); });
-}
+constexpr int64_t kGuessedExtent = 256;        ///< of an axis whose extent is not constant
 
 std::vector<Axis> without(const std::vector<Axis>& axes, const std::vector<Axis>& removed) {
   std::vector<Axis> rest;
@@ -60,10 +43,6 @@ bool isPointwise(const Kernel& kernel) {
   return std::all_of(kernel.sections.begin(), kernel.sections.end(), [&](const Section& s) {
     return s.axes.empty() && !hasScan(s) && std::none_of(s.body.begin(), s.body.end(), gathers);
   });
-}
-
-bool intersects(const std::vector<BufferId>& a, const std::vector<BufferId>& b) {
-  return std::any_of(a.begin(), a.end(), [&](BufferId id) { return std::binary_search(b.begin(), b.end(), id); });
 }
 
 size_t valueCount(const Kernel& kernel) {
@@ -125,7 +104,7 @@ class Merger {
       checkBuffers();
       checkSize();
       outcome.kernel = mergeByBestAccess();
-    } catch (const Refusal& refusal) {
+    } catch (const MergeRefusal& refusal) {
       outcome.reason = refusal.reason;
     }
     outcome.kind = kind();
@@ -142,12 +121,12 @@ class Merger {
 
   void checkBuffers() {
     const ScheduleNode &a = a_.node, &b = b_.node;
-    if (!(a.kernel.device == b.kernel.device)) throw Refusal{"different devices"};
-    if (intersects(b.writes, a.writes)) throw Refusal{"both write one buffer"};
-    if (intersects(b.writes, a.reads)) throw Refusal{"the second overwrites what the first reads"};
+    if (!(a.kernel.device == b.kernel.device)) throw MergeRefusal{"different devices"};
+    if (intersects(b.writes, a.writes)) throw MergeRefusal{"both write one buffer"};
+    if (intersects(b.writes, a.reads)) throw MergeRefusal{"the second overwrites what the first reads"};
     for (BufferId id : a.writes)
       if (std::binary_search(b.reads.begin(), b.reads.end(), id)) {
-        if (!context_.isSoleWriter(id, a)) throw Refusal{"several operations write the buffer between them"};
+        if (!context_.isSoleWriter(id, a)) throw MergeRefusal{"several operations write the buffer between them"};
         shared_.push_back(id);
       }
   }
@@ -155,8 +134,8 @@ class Merger {
   void checkSize() {
     if (context_.isForced()) return;
     const size_t operations = a_.node.operations.size() + b_.node.operations.size();
-    if (operations > static_cast<size_t>(context_.options().maxFusionSize)) throw Refusal{"max_fusion_size reached"};
-    if (valueCount(a_.node.kernel) + valueCount(b_.node.kernel) > kMaxValues) throw Refusal{"kernel would be too long"};
+    if (operations > static_cast<size_t>(context_.options().maxFusionSize)) throw MergeRefusal{"max_fusion_size reached"};
+    if (valueCount(a_.node.kernel) + valueCount(b_.node.kernel) > kMaxValues) throw MergeRefusal{"kernel would be too long"};
   }
 
   static std::vector<Axis> axesOf(const ScheduleNode& node, const Access& access) {
@@ -202,12 +181,12 @@ class Merger {
 
   Kernel mergeByBestAccess() {
     const bool keepA = valueCount(a_.node.kernel) >= valueCount(b_.node.kernel);
-    std::optional<Refusal> first;
+    std::optional<MergeRefusal> first;
     auto attempt = [&](const std::optional<AxisMatch>& match) -> std::optional<Kernel> {
       try {
-        if (!match) throw Refusal{"index expressions do not line up"};
+        if (!match) throw MergeRefusal{"index expressions do not line up"};
         return merge(*match);
-      } catch (const Refusal& refusal) {
+      } catch (const MergeRefusal& refusal) {
         if (!first) first = refusal;
         return std::nullopt;
       }
@@ -220,7 +199,7 @@ class Merger {
         if (auto kernel = attempt(matchOuter(*pair.a, *pair.b, keepA))) return std::move(*kernel);
     if (auto byPosition = matchByPosition(a_.node.kernel.outer, b_.node.kernel.outer, keepA))
       if (auto kernel = attempt(byPosition)) return std::move(*kernel);
-    throw first.value_or(Refusal{"different iteration spaces"});
+    throw first.value_or(MergeRefusal{"different iteration spaces"});
   }
 
   Kernel merge(const AxisMatch& match) {
@@ -237,15 +216,15 @@ class Merger {
 
   void findCommonOuter() {
     if (!a_.pointwise && !b_.pointwise) {
-      if (!(isSubset(a_.outer, b_.outer) && isSubset(b_.outer, a_.outer))) throw Refusal{"different outer loops"};
+      if (!(isSubset(a_.outer, b_.outer) && isSubset(b_.outer, a_.outer))) throw MergeRefusal{"different outer loops"};
       outer_ = a_.outer;
       b_.outer = outer_;
     } else if (!a_.pointwise) {
-      if (!isSubset(a_.outer, b_.outer)) throw Refusal{"consumer does not run over the reduction's outer loops"};
+      if (!isSubset(a_.outer, b_.outer)) throw MergeRefusal{"consumer does not run over the reduction's outer loops"};
       outer_ = a_.outer;
       b_.demote(outer_);
     } else if (!b_.pointwise) {
-      if (!isSubset(b_.outer, a_.outer)) throw Refusal{"producer does not run over the reduction's outer loops"};
+      if (!isSubset(b_.outer, a_.outer)) throw MergeRefusal{"producer does not run over the reduction's outer loops"};
       outer_ = b_.outer;
       a_.demote(outer_);
     } else {
@@ -260,12 +239,12 @@ class Merger {
       b_.outer = outer_;
       return;
     }
-    if (!aInB || shared_.empty()) throw Refusal{"different iteration spaces"};
+    if (!aInB || shared_.empty()) throw MergeRefusal{"different iteration spaces"};
     const std::vector<Axis> inner = without(b_.outer, a_.outer);
     const bool rowsFirst = isSubset({b_.outer.begin(), b_.outer.end() - static_cast<std::ptrdiff_t>(inner.size())}, a_.outer);
-    const bool pays = pointsOf(a_.outer) >= kMinBroadcastPoints && pointsOf(inner) >= kMinBroadcastRow;
+    const bool pays = pointsOf(a_.outer, kGuessedExtent) >= kMinBroadcastPoints && pointsOf(inner, kGuessedExtent) >= kMinBroadcastRow;
     if (!rowsFirst || !(pays || context_.isForced()))
-      throw Refusal{"broadcast that is cheaper to read than to compute in place"};
+      throw MergeRefusal{"broadcast that is cheaper to read than to compute in place"};
     b_.demote(outer_);
   }
 
@@ -319,7 +298,7 @@ class Merger {
       if (context_.bytes(access.buffer) <= kMaxColumnBytes) continue;
       const SymExpr index = substitute(access.index, side.map);
       for (const Axis& axis : outer_)
-        if (index.strideOf(axis.symbol) == std::optional<int64_t>(1)) throw Refusal{"would store down the columns of a large tensor"};
+        if (index.strideOf(axis.symbol) == std::optional<int64_t>(1)) throw MergeRefusal{"would store down the columns of a large tensor"};
     }
   }
 
@@ -329,7 +308,7 @@ class Merger {
     int earliest = 0;
     for (const Access& store : stores) {
       if (!store.isStore || store.buffer != id) continue;
-      if (!store.isPlain) throw Refusal{"producer writes only parts of the buffer between them"};
+      if (!store.isPlain) throw MergeRefusal{"producer writes only parts of the buffer between them"};
       const int section = sectionOf[static_cast<size_t>(store.section)];
       const std::vector<Axis>& storeAxes = sections[static_cast<size_t>(section)];
       if (store.index == index) {
@@ -337,7 +316,7 @@ class Merger {
       } else if (isRowLocal(store.index, storeAxes, index, axes)) {
         earliest = std::max(earliest, section + 1);
       } else {
-        throw Refusal{"consumer reads other points than the producer has computed"};
+        throw MergeRefusal{"consumer reads other points than the producer has computed"};
       }
     }
     return earliest;
@@ -356,7 +335,7 @@ class Merger {
     const SymExpr written = store - base, read = load - base;
     const auto [low, high] = written.bounds();
     const auto [readLow, readHigh] = read.bounds();
-    return low == 0 && high + 1 == pointsOf(storeAxes) && readLow >= 0 && readHigh <= high && isDenseRow(written, storeAxes);
+    return low == 0 && high + 1 == pointsOf(storeAxes, kGuessedExtent) && readLow >= 0 && readHigh <= high && isDenseRow(written, storeAxes);
   }
 
   static bool isDenseRow(const SymExpr& index, const std::vector<Axis>& axes) {
@@ -451,9 +430,9 @@ class Merger {
         appendSection(kernel.sections[s], section);
         return static_cast<int>(s);
       }
-    if (!section.axes.empty() && pointsOf(section.axes) * 4 > kMaxRowBytes &&
+    if (!section.axes.empty() && pointsOf(section.axes, kGuessedExtent) * 4 > kMaxRowBytes &&
         std::any_of(axes.begin(), axes.end(), [](const auto& list) { return !list.empty(); }))
-      throw Refusal{"rows do not fit the cache"};
+      throw MergeRefusal{"rows do not fit the cache"};
     axes.push_back(section.axes);
     kernel.sections.push_back(std::move(section));
     return static_cast<int>(kernel.sections.size()) - 1;
@@ -475,7 +454,7 @@ class Merger {
     }
     for (const Access& a : a_.node.accesses) total += context_.bytes(a.buffer);
     if (common < kMinHorizontalBytes || common * 8 < total)
-      throw Refusal{fmt::format("only {} of {} bytes are read by both at the same point", common, total)};
+      throw MergeRefusal{fmt::format("only {} of {} bytes are read by both at the same point", common, total)};
   }
 
   const MergeContext& context_;

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "engine/inductor/axis_match.h"
+#include "engine/inductor/merge_parts.h"
 
 namespace fusebox::inductor {
 namespace {
@@ -12,26 +13,6 @@ constexpr int64_t kFewestRows = 1024;   ///< below, partial results are as much 
 constexpr int64_t kShortestRow = 64, kLongestRow = 8192;  ///< that a block's threads can keep in registers
 constexpr size_t kMostColumnSums = 4;
 constexpr size_t kMaxValues = 256;
-
-struct Refusal {
-  std::string reason;
-};
-
-int64_t pointsOf(const std::vector<Axis>& axes) {
-  int64_t points = 1;
-  for (const Axis& axis : axes) points *= axis.extent.maybeConstant().value_or(0);
-  return points;
-}
-
-bool sameSet(const std::vector<Axis>& a, const std::vector<Axis>& b) {
-  return a.size() == b.size() && std::all_of(a.begin(), a.end(), [&](const Axis& x) {
-           return std::any_of(b.begin(), b.end(), [&](const Axis& y) { return x.symbol == y.symbol; });
-         });
-}
-
-bool intersects(const std::vector<BufferId>& a, const std::vector<BufferId>& b) {
-  return std::any_of(a.begin(), a.end(), [&](BufferId id) { return std::binary_search(b.begin(), b.end(), id); });
-}
 
 /// The reduction whose result a store writes, rounded at most once on the way; nullptr for others. A result may have been stored and read
 /// again before.
@@ -100,7 +81,7 @@ class AcrossMerger {
         if (match && fits(*match, inner)) return build(*match, inner);
       }
     }
-    throw Refusal{"different outer loops"};
+    throw MergeRefusal{"different outer loops"};
   }
 
  private:
@@ -114,25 +95,25 @@ class AcrossMerger {
   }
 
   void checkShapes() const {
-    if (!isPureReduction(columns_.kernel)) throw Refusal{"different outer loops"};
-    const int64_t length = pointsOf(columns_.kernel.outer);
-    if (pointsOf(rows_.kernel.outer) < kFewestRows) throw Refusal{"too few rows to walk over with sums of the columns"};
-    if (length < kShortestRow || length > kLongestRow) throw Refusal{"sums of the columns do not fit a block's registers"};
+    if (!isPureReduction(columns_.kernel)) throw MergeRefusal{"different outer loops"};
+    const int64_t length = pointsOf(columns_.kernel.outer, 0);
+    if (pointsOf(rows_.kernel.outer, 0) < kFewestRows) throw MergeRefusal{"too few rows to walk over with sums of the columns"};
+    if (length < kShortestRow || length > kLongestRow) throw MergeRefusal{"sums of the columns do not fit a block's registers"};
     const auto& stores = columns_.kernel.sections[1].body;
     const auto kept = std::count_if(stores.begin(), stores.end(), [&](const Statement& st) { return !context_.diesInside(st.buffer, columns_, columns_); });
-    if (columnSums(rows_.kernel) + static_cast<size_t>(kept) > kMostColumnSums) throw Refusal{"too many sums of columns"};
+    if (columnSums(rows_.kernel) + static_cast<size_t>(kept) > kMostColumnSums) throw MergeRefusal{"too many sums of columns"};
     size_t values = columns_.kernel.sections[0].values.size();
     for (const Section& s : rows_.kernel.sections) values += s.values.size();
-    if (values > kMaxValues) throw Refusal{"kernel would be too long"};
+    if (values > kMaxValues) throw MergeRefusal{"kernel would be too long"};
     const size_t operations = rows_.operations.size() + columns_.operations.size();
-    if (operations > static_cast<size_t>(context_.options().maxFusionSize)) throw Refusal{"max_fusion_size reached"};
+    if (operations > static_cast<size_t>(context_.options().maxFusionSize)) throw MergeRefusal{"max_fusion_size reached"};
     int64_t common = 0, total = 0;
     for (BufferId id : columns_.reads) {
       total += context_.bytes(id);
       const bool shared = std::binary_search(rows_.reads.begin(), rows_.reads.end(), id) || std::binary_search(rows_.writes.begin(), rows_.writes.end(), id);
       if (shared) common += context_.bytes(id);
     }
-    if (common * 2 < total) throw Refusal{"little of what the columns' sums read is read by the rows"};
+    if (common * 2 < total) throw MergeRefusal{"little of what the columns' sums read is read by the rows"};
   }
 
   bool fits(const AxisMatch& match, const std::vector<Axis>& inner) const {
@@ -169,7 +150,7 @@ class AcrossMerger {
     const auto isTwin = [&](const Section& s) { return sameSet(s.axes, added.axes); };
     const auto from = kernel.sections.begin() + earliest(kernel, added);
     const auto place = std::find_if(from, kernel.sections.end(), isTwin);
-    if (place == kernel.sections.end()) throw Refusal{"the columns' sums come after the rows are done"};
+    if (place == kernel.sections.end()) throw MergeRefusal{"the columns' sums come after the rows are done"};
     appendSection(*place, added);
     return kernel;
   }
@@ -184,7 +165,7 @@ class AcrossMerger {
           if (st.kind == Statement::Kind::Reduce || st.buffer != load.buffer) continue;
           const bool samePoint = st.kind == Statement::Kind::Store && st.mask < 0 && st.index == load.index &&
                                  (sameSet(kernel.sections[s].axes, added.axes) || kernel.sections[s].axes.empty());
-          if (!samePoint) throw Refusal{"consumer reads other points than the producer has computed"};
+          if (!samePoint) throw MergeRefusal{"consumer reads other points than the producer has computed"};
           first = std::max(first, static_cast<std::ptrdiff_t>(kernel.sections[s].axes.empty() ? s + 1 : s));
         }
     }
@@ -201,20 +182,20 @@ MergeOutcome mergeAcrossPoints(const MergeContext& context, const ScheduleNode& 
   MergeOutcome outcome;
   outcome.kind = intersects(a.writes, b.reads) ? "reduction" : "horizontal";
   try {
-    if (a.kernel.device.kind != graph::DeviceKind::Cuda || !(a.kernel.device == b.kernel.device)) throw Refusal{"different outer loops"};
-    if (intersects(b.writes, a.writes)) throw Refusal{"both write one buffer"};
-    if (intersects(b.writes, a.reads)) throw Refusal{"the second overwrites what the first reads"};
+    if (a.kernel.device.kind != graph::DeviceKind::Cuda || !(a.kernel.device == b.kernel.device)) throw MergeRefusal{"different outer loops"};
+    if (intersects(b.writes, a.writes)) throw MergeRefusal{"both write one buffer"};
+    if (intersects(b.writes, a.reads)) throw MergeRefusal{"the second overwrites what the first reads"};
     for (BufferId id : a.writes)
       if (std::binary_search(b.reads.begin(), b.reads.end(), id) && !context.isSoleWriter(id, a))
-        throw Refusal{"several operations write the buffer between them"};
+        throw MergeRefusal{"several operations write the buffer between them"};
     const bool needsFirst = intersects(a.writes, b.reads);
     try {
       outcome.kernel = AcrossMerger(context, a, b).merge();
-    } catch (const Refusal&) {
+    } catch (const MergeRefusal&) {
       if (needsFirst) throw;
       outcome.kernel = AcrossMerger(context, b, a).merge();
     }
-  } catch (const Refusal& refusal) {
+  } catch (const MergeRefusal& refusal) {
     outcome.reason = refusal.reason;
   }
   return outcome;

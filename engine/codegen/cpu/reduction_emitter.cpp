@@ -175,7 +175,7 @@ ReductionState ReductionEmitter::softmaxStep(const ReductionState& s, Value* x) 
 ReductionState ReductionEmitter::accumulateAll(const ReductionState& s, llvm::ArrayRef<Value*> inputs, llvm::ArrayRef<Value*> masks) const {
   auto& ir = l_.ir;
   Value* none = extreme(false, Lanes::lanesOf(inputs[0]));
-  std::vector<Value*> taken, tops;
+  std::vector<Value*> taken;
   for (size_t i = 0; i < inputs.size(); ++i) taken.push_back(masks[i] ? ir.CreateSelect(masks[i], inputs[i], none) : inputs[i]);
   // Pairs, then pairs of those, for maxima and sums alike: no long chain.
   auto joined = [](std::vector<Value*> list, const auto& join) {
