@@ -1,6 +1,7 @@
 // The one file that includes CPython's internal headers. A new minor version must be read and tried before it is let in.
 #include "engine/capture/frame_internals.h"
 
+#include <string_view>
 #include <utility>
 
 #include "engine/capture/frame_walk.h"
@@ -60,6 +61,18 @@ bool isFresh(InterpreterFrame* frame) {
   return frame->owner == FRAME_OWNED_BY_THREAD && !frame->f_locals && !frame->frame_obj &&
          frame->prev_instr == _PyCode_CODE(frame->f_code) - 1 && (frame->f_code->co_flags & kFunction) == kFunction &&
          !(frame->f_code->co_flags & kSuspends);
+}
+
+bool isImportedModule(InterpreterFrame* frame) {
+  if (frame->f_code->co_flags & CO_NEWLOCALS) return false;
+  InterpreterFrame* caller = frame->previous;
+#if FUSEBOX_PY312
+  while (caller && caller->owner == FRAME_OWNED_BY_CSTACK) caller = caller->previous;
+#endif
+  if (!caller) return false;
+  const char* file = PyUnicode_AsUTF8(caller->f_code->co_filename);
+  if (!file) PyErr_Clear();
+  return file && std::string_view(file).starts_with("<frozen importlib.");
 }
 
 FrameView viewOf(InterpreterFrame* frame) {

@@ -27,6 +27,10 @@ bool isMarkedDisabled(InterpreterFrame* frame) {
 
 PyObject* evaluateHooked(PyThreadState* thread, InterpreterFrame* frame, int throwing) {
   ThreadRegion& here = region;
+  if (!throwing && here.options && !here.disabled && isImportedModule(frame)) {
+    RegionPause pause;  // what a module does while it is imported happens once
+    return evaluate(thread, frame, 0);
+  }
   if (throwing || !here.options || here.disabled || captureSuspended() || !isFresh(frame) || isTraced(thread))
     return evaluate(thread, frame, throwing);
   PyCodeObject* code = codeOf(frame);

@@ -6,6 +6,8 @@
 #include <QTableView>
 #include <QTreeWidget>
 #include <QtTest>
+#include <atomic>
+#include <thread>
 #include <limits>
 
 #include "profiler/session/writer.h"
@@ -338,6 +340,28 @@ class SessionViewsTest : public QObject, private test::ShownView {
     QVERIFY(view->findChild<QLabel*>("graph.empty")->isVisible());
     view->setSession(link_.get());
     QTRY_VERIFY(!view->canvas()->painter().empty());
+  }
+
+  void stoppedQuestionsAreAnsweredByAnErrorAndOnlyOnce() {
+    SessionLink link(small_);
+    std::atomic<bool> goOn = false;
+    int answers = 0;
+    const auto expectStopped = [&](Result<int>& result) {
+      ++answers;
+      QVERIFY(!result && result.error().code == ErrorCode::Cancelled);
+    };
+    link.ask<int>(this, "running", [&](session::Reader&) -> Result<int> {
+      while (!goOn) std::this_thread::yield();
+      return 1;
+    }, expectStopped);
+    link.ask<int>(this, "waiting", [](session::Reader&) -> Result<int> { return 2; }, expectStopped);
+    link.cancelAll();
+    QCOMPARE(answers, 2);
+    goOn = true;
+    int later = 0;
+    link.ask<int>(this, "waiting", [](session::Reader&) -> Result<int> { return 3; }, [&](Result<int>& result) { later = result.value_or(-1); });
+    QTRY_COMPARE(later, 3);
+    QCOMPARE(answers, 2);
   }
 
   void aQuestionThatThrowsIsAnsweredByAnError() {
