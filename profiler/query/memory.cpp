@@ -100,8 +100,9 @@ void addUp(MemoryGraph& g, const std::vector<BufferLife>& buffers) {
   }
   for (const BufferLife& b : buffers) {
     if (b.poolOffset >= 0) g.poolBytes = std::max(g.poolBytes, b.poolOffset + b.bytes);
-    int64_t* const sum = b.kind == "planned" ? &g.plannedBytes : b.kind == "owned" ? &g.resultBytes : b.kind == "input" ? &g.inputBytes : nullptr;
-    if (sum) addBounded(*sum, b.bytes);
+    if (b.kind == "input") addBounded(g.inputBytes, b.bytes);
+    if (!b.countsInPeak()) continue;  // no step touches it: its values live in a kernel it was fused into, not in memory
+    addBounded(b.kind == "owned" ? g.resultBytes : g.plannedBytes, b.bytes);
   }
 }
 

@@ -192,6 +192,8 @@ class QueriesTest : public QObject {
     buffer(5, 2, "out", "owned", 40, 1, 1, null, null);
     buffer(6, 3, "g", "planned", 8, 0, 0, int64_t{0}, null);
     buffer(7, 2, "d", "planned", 60, 3, 3, int64_t{0}, int64_t{4});  // written over c, which it reads: nothing more is alive
+    for (int64_t id : {8, 9})  // fused away: no step makes or reads it, so it never is memory
+      buffer(id, 2, "gone", id == 8 ? "owned" : "planned", 7000, -1, -1, null, null);
     w.finish();
     auto reader = Reader::open(path);
     QVERIFY(reader);
