@@ -41,6 +41,22 @@ void adviseExplicit(const Place& at, Out& out) {
                  std::move(diff)});
 }
 
+/// The line chooses what Python does next, so a tensor in its place would be read all the same.
+bool decides(std::string_view code) {
+  return code.starts_with("if ") || code.starts_with("while ") || code.starts_with("elif ") ||
+         code.starts_with("assert ") || code.find(" if ") != std::string_view::npos;
+}
+
+/// The condition as a tensor: without .item(); empty where Python's own operators would read it.
+std::string tensorCondition(std::string_view text) {
+  std::string condition(text);
+  for (const char* word : {" and ", " or ", "not ", " in ", " is "})
+    if (condition.find(word) != std::string::npos) return {};
+  constexpr std::string_view kItem = ".item()";
+  for (size_t at; (at = condition.find(kItem)) != std::string::npos;) condition.erase(at, kItem.size());
+  return condition;
+}
+
 /// `if condition:` with one assignment below and no else, as one torch.where; empty for anything else.
 std::string whereDiff(const Place& at) {
   if (!at.code.starts_with("if ") || !at.code.ends_with(":")) return {};
@@ -57,14 +73,18 @@ std::string whereDiff(const Place& at) {
   const size_t sign = body.find(" = ");
   if (sign == std::string_view::npos || !isIdentifier(body.substr(0, sign))) return {};
   const std::string name(body.substr(0, sign)), value(body.substr(sign + 3)),
-      condition(at.code.substr(3, at.code.size() - 4));
+      condition = tensorCondition(at.code.substr(3, at.code.size() - 4));
+  if (condition.empty()) return {};
   return at.sources.diff(at.problem.file,
                          {{LineEdit::Kind::Replace, at.problem.line,
                            fmt::format("{}{} = torch.where({}, {}, {})", at.indent(), name, condition, value, name)},
                           {LineEdit::Kind::Remove, at.problem.line + 1, {}}});
 }
 
+void adviseDataDependent(const Place& at, Out& out);
+
 void adviseItem(const Place& at, Out& out) {
+  if (decides(at.code)) return adviseDataDependent(at, out);
   std::string text = at.line, diff;
   if (const size_t item = text.find(".item()"); item != std::string::npos) diff = at.replaced(text.erase(item, 7));
   out.push_back(
@@ -83,7 +103,7 @@ void adviseItem(const Place& at, Out& out) {
 }
 
 void adviseDataDependent(const Place& at, Out& out) {
-  if (at.line.find(".item()") != std::string::npos) return adviseItem(at, out);
+  if (!decides(at.code) && at.line.find(".item()") != std::string::npos) return adviseItem(at, out);
   if (at.code.starts_with("if ") || at.code.starts_with("while ") || at.code.starts_with("elif ") ||
       at.code.find(" if ") != std::string_view::npos) {
     out.push_back({say(FUSEBOX_TEXT("Advice", "Compute both sides and choose")),
@@ -94,11 +114,12 @@ void adviseDataDependent(const Place& at, Out& out) {
     return;
   }
   if (at.code.starts_with("assert ")) {
+    const std::string condition = tensorCondition(at.code.substr(7));
     out.push_back({say(FUSEBOX_TEXT("Advice", "Check on the device")),
                    say(FUSEBOX_TEXT(
                        "Advice", "assert looks at tensor data. torch._assert_async checks it as part of the graph.")),
-                   at.code.find(',') == std::string_view::npos
-                       ? at.replaced(fmt::format("{}torch._assert_async({})", at.indent(), at.code.substr(7)))
+                   at.code.find(',') == std::string_view::npos && !condition.empty()
+                       ? at.replaced(fmt::format("{}torch._assert_async({})", at.indent(), condition))
                        : std::string()});
     return;
   }

@@ -52,6 +52,15 @@ def g(x):
 
 for x in DataLoader([torch.zeros(3)], batch_size=2):
     g(x + 1)
+
+
+def h(x):
+    if x.sum().item() > 0:
+        x = x + 1
+    while x.sum().item() > 0:
+        x = x - 1
+    assert x.sum().item() > 0
+    return x
 )";
 enum Line {
   kForward = 10,
@@ -63,7 +72,10 @@ enum Line {
   kImport = 24,
   kItem = 25,
   kAssert = 26,
-  kCallG = 31
+  kCallG = 31,
+  kItemIf = 35,
+  kItemWhile = 37,
+  kItemAssert = 39
 };
 
 }  // namespace
@@ -352,6 +364,20 @@ class ExplainTest : public QObject {
       found = found || text.contains(expected);
     }
     QVERIFY2(found, qPrintable(expected));
+  }
+
+  void aConditionIsNotAdvisedToDropItem() {
+    Sources sources(*reader_);
+    for (const int line : {kItemIf, kItemWhile, kItemAssert}) {
+      const auto advice = adviseBreak(breakAt("fusebox", "data-dependent value", "Tensor.item()", line), sources);
+      QVERIFY(!advice.empty());
+      for (const Advice& a : advice) {
+        QVERIFY2(a.title != "Keep the value in a tensor", a.title.c_str());
+        QVERIFY2(a.diff.find("+    if x.sum() > 0") == std::string::npos, a.diff.c_str());
+      }
+    }
+    const auto whole = adviseBreak(breakAt("fusebox", "data-dependent value", "bool of a tensor", kItemIf), sources);
+    QVERIFY(applied(whole[0].diff).contains("    x = torch.where(x.sum() > 0, x + 1, x)\n    while"));
   }
 
   void engineThatSpecialisesIsNotToldToBeDynamic() {
