@@ -5,26 +5,11 @@
 #include "app/cli/run_preparation.h"
 
 namespace fusebox::cli {
-namespace {
-
-/// One option's text as the words of a break command.
-std::vector<std::string> wordsOf(const std::string& text) {
-  std::vector<std::string> words;
-  for (size_t at = 0; (at = text.find_first_not_of(' ', at)) != std::string::npos;) {
-    const size_t end = std::min(text.find(' ', at), text.size());
-    words.push_back(text.substr(at, end - at));
-    at = end;
-  }
-  return words;
-}
-
-}  // namespace
-
 Result<nlohmann::json> firstBreakpoints(const DebugOptions& options) {
   nlohmann::json list = nlohmann::json::array();
   if (!options.go) list.push_back({{"kind", "compile"}, {"once", true}});
   for (const std::string& text : options.breakpoints) {
-    auto made = debugging::parseBreakpoint(wordsOf(text));
+    auto made = debugging::parseBreakpoint(text);
     if (!made) return made;
     list.push_back(std::move(*made));
   }

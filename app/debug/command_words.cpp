@@ -18,7 +18,7 @@ constexpr CommandWord kCommands[] = {
      "guard_failure, "
      "recompile, pass, fusion, kernel_compile, kernel_launch, error. NAME: of a pass, node, operation, kernel or "
      "function; * stands "
-     "for anything.",
+     "for anything. A file's name may hold blanks.",
      "Breakpoints"},
     {"tbreak", "tb", "as break", "The same, once.", "Breakpoints"},
     {"breakpoints", "info", "", "List the breakpoints.", "Breakpoints"},
@@ -129,7 +129,36 @@ std::string kindCalled(std::string word) {
   return std::find(kKindNames.begin(), kKindNames.end(), word) == kKindNames.end() ? std::string() : word;
 }
 
-Result<json> requestOf(const CommandWord& command, const std::vector<std::string>& words) {
+/// Words at blanks, but for those between quotes, which go. An apostrophe inside a word is a letter.
+std::vector<std::string> quotedWordsOf(std::string_view text) {
+  std::vector<std::string> words;
+  size_t at = 0;
+  while ((at = text.find_first_not_of(" \t", at)) != std::string_view::npos) {
+    std::string word;
+    if (text[at] == '"' || text[at] == '\'')
+      if (const size_t close = text.find(text[at], at + 1); close != std::string_view::npos) {
+        word = text.substr(at + 1, close - at - 1);
+        at = close + 1;
+      }
+    const size_t end = std::min(text.find_first_of(" \t", at), text.size());
+    word += text.substr(at, end - at);
+    words.push_back(std::move(word));
+    at = end;
+  }
+  return words;
+}
+
+/// FILE:LINE; null where it does not end in a line.
+json placeIn(std::string_view text) {
+  const size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos || colon == 0) return {};
+  const std::string line(text.substr(colon + 1));
+  if (!isNumber(line)) return {};
+  return json{{"kind", "line"}, {"file", text.substr(0, colon)}, {"line", std::stoll(line)}};
+}
+
+/// `rest`: the line after the command, as it was typed.
+Result<json> requestOf(const CommandWord& command, const std::vector<std::string>& words, std::string_view rest) {
   const std::string_view name = command.name;
   for (const Plain& plain : kPlain) {
     if (plain.name != name) continue;
@@ -137,7 +166,7 @@ Result<json> requestOf(const CommandWord& command, const std::vector<std::string
     return json::parse(plain.request);
   }
   if (name == "break" || name == "tbreak") {
-    auto request = parseBreakpoint(words);
+    auto request = parseBreakpoint(rest);
     if (!request) return request;
     (*request)["do"] = "break.add";
     if (name == "tbreak") (*request)["once"] = true;
@@ -189,7 +218,8 @@ const CommandWord* findCommand(std::string_view word) {
   return ambiguous ? nullptr : shortened;
 }
 
-Result<json> parseBreakpoint(const std::vector<std::string>& words) {
+Result<json> parseBreakpoint(std::string_view text) {
+  const auto words = quotedWordsOf(text);
   if (words.empty())
     return fail(ErrorCode::InvalidArgument, "stop where? FILE:LINE, a function, or a kind of event (help break)");
   if (const std::string kind = kindCalled(words[0]); !kind.empty() && kind != "line") {
@@ -204,13 +234,13 @@ Result<json> parseBreakpoint(const std::vector<std::string>& words) {
     }
     return description;
   }
-  if (words.size() != 1)
+  if (words.size() > 1) {  // a path with blanks: as it was typed
+    if (json place = placeIn(text.substr(text.find_first_not_of(" \t"))); !place.is_null()) return place;
     return fail(ErrorCode::InvalidArgument, "\"" + words[0] + "\" is no kind of event (help break)");
-  const size_t colon = words[0].rfind(':');
-  if (colon == std::string::npos) return json{{"kind", "line"}, {"name", words[0]}};
-  const std::string line = words[0].substr(colon + 1);
-  if (colon == 0 || !isNumber(line)) return fail(ErrorCode::InvalidArgument, "write FILE:LINE");
-  return json{{"kind", "line"}, {"file", words[0].substr(0, colon)}, {"line", std::stoll(line)}};
+  }
+  if (json place = placeIn(words[0]); !place.is_null()) return place;
+  if (words[0].find(':') != std::string::npos) return fail(ErrorCode::InvalidArgument, "write FILE:LINE");
+  return json{{"kind", "line"}, {"name", words[0]}};
 }
 
 Result<ParsedCommand> parseCommand(const std::string& line) {
@@ -220,13 +250,20 @@ Result<ParsedCommand> parseCommand(const std::string& line) {
   const CommandWord* command = findCommand(parsed.words[0]);
   if (!command)
     return fail(ErrorCode::InvalidArgument, "there is no command \"" + parsed.words[0] + "\" (help lists them)");
+  const auto trimmed = [](std::string_view text) {
+    text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
+    return text.substr(0, text.find_last_not_of(" \t") + 1);
+  };
+  std::string_view rest = trimmed(line);
+  rest = trimmed(rest.substr(parsed.words[0].size()));
   parsed.words.erase(parsed.words.begin());
   parsed.name = command->name;
   if (!parsed.words.empty() && parsed.words.back() == "&") {
     parsed.inBackground = true;
     parsed.words.pop_back();
+    rest = trimmed(rest.substr(0, rest.size() - 1));
   }
-  auto request = requestOf(*command, parsed.words);
+  auto request = requestOf(*command, parsed.words, rest);
   if (!request) return tl::unexpected(request.error());
   parsed.request = std::move(*request);
   return parsed;

@@ -31,7 +31,8 @@ struct ParsedCommand {
 Result<ParsedCommand> parseCommand(const std::string& line);
 
 /// "graph_break matmul*", "pass decompose before", "model.py:12", "forward": a breakpoint's description for break.add.
-Result<nlohmann::json> parseBreakpoint(const std::vector<std::string>& words);
+/// What ends in ":LINE" is a file, blanks and all; quotes may stand around the file, the name or the whole.
+Result<nlohmann::json> parseBreakpoint(std::string_view text);
 
 /// All commands by group, or one in detail.
 std::string helpText(std::string_view command = {});

@@ -217,7 +217,12 @@ class DebugTest : public QObject {
     QCOMPARE(request("set fuse False"), (json{{"do", "set"}, {"name", "fuse"}, {"value", false}}));
     QCOMPARE(request("forbid a, b"), (json{{"do", "fusion"}, {"verb", "forbid"}, {"rule", "a,b"}}));
     QCOMPARE(request("locals 2"), (json{{"do", "ask"}, {"what", "locals:2"}}));
-    for (const char* bad : {"", "   ", "frobnicate", "until", "delete x", "locals -1", "break", "break a b c", "break x:y", "set fuse", "allow"})
+    const json spaced{{"do", "break.add"}, {"kind", "line"}, {"file", "mein skript.py"}, {"line", 9}};
+    for (const char* line : {"break mein skript.py:9", "b  \"mein skript.py:9\"", "break 'mein skript.py':9 "})
+      QCOMPARE(request(line), spaced);
+    QCOMPARE(request("break it's mine.py:2")["file"], json("it's mine.py"));
+    QCOMPARE(request("break fusion \"a b\"")["name"], json("a b"));
+    for (const char* bad : {"", "   ", "break mein skript.py", "frobnicate", "until", "delete x", "locals -1", "break", "break a b c", "break x:y", "set fuse", "allow"})
       QVERIFY2(!debugging::parseCommand(bad), bad);
     for (const auto& word : debugging::commandWords()) QVERIFY(debugging::findCommand(word.name) == &word);
   }
