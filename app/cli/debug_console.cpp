@@ -5,7 +5,10 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdio>
+#include <memory>
 
 #include "app/debug/debug_text.h"
 #include "engine/support/clock.h"
@@ -18,9 +21,10 @@ using debugging::ParsedCommand;
 
 constexpr size_t kLongestLine = 1 << 20;
 constexpr int kEndingMs = 300;
+constexpr int64_t kPausingNs = 500'000'000;  ///< a program that compiles or launches kernels stops within this time
 
-volatile sig_atomic_t interrupted = 0;
-void noteInterrupt(int) { interrupted = 1; }
+volatile sig_atomic_t ctrlCPressed = 0;
+void noteInterrupt(int) { ctrlCPressed = 1; }
 
 bool isStep(const std::string& command) {
   return command == "next" || command == "step" || command == "finish" || command == "nexti" || command == "stepi" ||
@@ -32,8 +36,12 @@ bool isStep(const std::string& command) {
 DebugConsole::DebugConsole(debugging::DebugClient& client, DebuggedProcess& process, bool asJson)
     : client_(client), process_(process), asJson_(asJson), isTerminal_(isatty(STDIN_FILENO) == 1) {
   struct sigaction onInterrupt{};
-  onInterrupt.sa_handler = noteInterrupt;  // without SA_RESTART: poll() returns
+  onInterrupt.sa_handler = noteInterrupt;
   sigaction(SIGINT, &onInterrupt, nullptr);
+  sigset_t ctrlC;  // comes through only while waitForEvent() waits, so that none is missed
+  sigemptyset(&ctrlC);
+  sigaddset(&ctrlC, SIGINT);
+  sigprocmask(SIG_BLOCK, &ctrlC, nullptr);
   signal(SIGPIPE, SIG_IGN);
   client_.onStopped = [this](const Json& stop) { showStop(stop); };
   client_.onNotice = [this](const std::string& text) {
@@ -42,7 +50,14 @@ DebugConsole::DebugConsole(debugging::DebugClient& client, DebuggedProcess& proc
     else
       say("fusebox: " + text + "\n");
   };
-  client_.onDisconnected = [this](const std::string&) { detached_ = true; };
+  client_.onConnected = [this] {
+    wasConnected_ = true;
+    client_.request({{"do", "break.list"}}, [this](bool ok, const Json& list) {
+      if (ok) noteBreakpoints("breakpoints", list);
+    });
+    if (pauseAsked_) client_.request({{"do", "pause"}}, {});
+  };
+  client_.onDisconnected = [this](const std::string&) { lost_ = true; };
 }
 
 void DebugConsole::say(const std::string& text) {
@@ -65,6 +80,11 @@ void DebugConsole::complain(const std::string& command, const std::string& text)
 }
 
 void DebugConsole::showStop(const Json& stop) {
+  pauseAsked_ = false;
+  if (const int64_t breakpoint = numberField(stop, "breakpoint")) {
+    reached_.insert(breakpoint);
+    unreached_.erase(breakpoint);
+  }
   if (asJson_) {
     Json line = stop;
     line["event"] = "stopped";
@@ -76,14 +96,33 @@ void DebugConsole::showStop(const Json& stop) {
   }
 }
 
-bool DebugConsole::waitForEvent(bool alsoInput) {
+void DebugConsole::noteBreakpoints(const std::string& command, const Json& answer) {
+  if (!answer.is_object()) return;
+  if (const auto list = answer.find("breakpoints"); list != answer.end() && list->is_array()) {
+    for (const Json& one : *list) noteBreakpoints(command, one);
+    return;
+  }
+  const int64_t id = numberField(answer, "breakpoint");
+  if (id == 0 || !answer.contains("hits")) return;
+  const bool waits = command != "delete" && debugging::flagField(answer, "enabled") &&
+                     numberField(answer, "hits") == 0 && !reached_.contains(id);
+  if (waits)
+    unreached_[id] = debugging::breakpointText(answer);
+  else
+    unreached_.erase(id);
+}
+
+bool DebugConsole::waitForEvent(bool alsoInput, int timeoutMs) {
   if (ended_) return false;
   pollfd fds[3] = {
       {process_.fd(), POLLIN, 0}, {client_.server().fd(), POLLIN, 0}, {alsoInput ? STDIN_FILENO : -1, POLLIN, 0}};
-  if (poll(fds, 3, -1) < 0) {
-    if (errno == EINTR && interrupted) {
-      interrupted = 0;
-      if (client_.isConnected() && !client_.isStopped()) client_.request({{"do", "pause"}}, {});
+  const timespec timeout{timeoutMs / 1000, timeoutMs % 1000 * 1'000'000L};
+  sigset_t none;
+  sigemptyset(&none);
+  if (ppoll(fds, 3, timeoutMs < 0 ? nullptr : &timeout, &none) < 0) {
+    if (errno == EINTR && ctrlCPressed) {
+      ctrlCPressed = 0;
+      interrupted_ = true;
     }
     return true;
   }
@@ -97,32 +136,78 @@ bool DebugConsole::waitForEvent(bool alsoInput) {
     finish();
     return false;
   }
+  if (std::exchange(lost_, false)) {
+    pollfd end{process_.fd(), POLLIN, 0};  // a program that ends closes its connection first
+    if (poll(&end, 1, kEndingMs) <= 0) sayDetached();
+  }
   return true;
 }
 
 void DebugConsole::finish() {
   if (std::exchange(ended_, true)) return;
   end_ = process_.wait();
-  if (asJson_)
-    sayJson({{"event", "ended"}, {"exit_code", end_.exitCode}, {"signal", end_.signal}});
-  else if (end_.signal)
+  std::vector<std::string> unreached;
+  if (!killed_)
+    for (const auto& [id, text] : unreached_) unreached.push_back(text);
+  if (asJson_) {
+    Json line{{"event", "ended"}, {"exit_code", end_.exitCode}, {"signal", end_.signal}};
+    if (!unreached.empty()) line["never_reached"] = unreached;
+    return sayJson(std::move(line));
+  }
+  for (const std::string& text : unreached) say("never reached: " + text + "\n");
+  if (end_.signal)
     say(fmt::format("the program was ended by signal {}\n", end_.signal));
   else
     say(fmt::format("the program has ended with exit code {}\n", end_.exitCode));
 }
 
+void DebugConsole::interrupt() {
+  if (isTerminal_) say("\n");  // behind the terminal's ^C
+  if (std::exchange(pauseAsked_, true)) {
+    process_.interrupt();
+    if (asJson_) return sayJson({{"event", "interrupted"}});
+    return say("the program was sent SIGINT; kill ends it whatever it does\n");
+  }
+  if (client_.isConnected()) client_.request({{"do", "pause"}}, {});
+}
+
+void DebugConsole::sayRunning() {
+  if (asJson_) return sayJson({{"event", "running"}, {"pausing", client_.isConnected()}});
+  say(client_.isConnected() ? "the program runs on: it compiles nothing and launches no kernel now, and stops at the next\n"
+      : wasConnected_       ? "the program runs without the debugger\n"
+                            : "the program has not come to the debugger yet; it stops when it does\n");
+  say("  meanwhile: kill, wait, detach, break, status; Ctrl-C once more is the program's own\n");
+}
+
+void DebugConsole::sayDetached() {
+  unreached_.clear();
+  if (asJson_) return sayJson({{"event", "detached"}});
+  say("the program runs on without the debugger (kill ends it, wait waits for its end)\n");
+}
+
+void DebugConsole::detach() {
+  client_.detach();
+  wasConnected_ = true;
+  lost_ = false;
+  sayDetached();
+}
+
 void DebugConsole::waitForStop() {
   while (!client_.isStopped() && waitForEvent(false)) {
-    if (detached_ && !ended_) {
-      detached_ = false;
-      pollfd end{process_.fd(), POLLIN, 0};  // a program that ends closes its connection first
-      if (poll(&end, 1, kEndingMs) > 0) continue;
-      if (asJson_)
-        sayJson({{"event", "detached"}});
-      else
-        say("the program runs on without the debugger\n");
-    }
+    if (!std::exchange(interrupted_, false)) continue;
+    const bool pauses = !pauseAsked_;
+    interrupt();
+    const int64_t until = nowNs() + kPausingNs;
+    while (!client_.isStopped() && !interrupted_ && nowNs() < until)
+      if (!waitForEvent(false, static_cast<int>(std::max<int64_t>(1, (until - nowNs()) / 1'000'000)))) return;
+    if (!client_.isStopped() && pauses) sayRunning();
+    return;
   }
+}
+
+void DebugConsole::waitForEnd() {
+  while (waitForEvent(false))
+    if (std::exchange(interrupted_, false)) process_.interrupt();
 }
 
 bool DebugConsole::readLine(std::string* line) {
@@ -138,6 +223,17 @@ bool DebugConsole::readLine(std::string* line) {
       return !line->empty() && line->size() <= kLongestLine;
     }
     if (!waitForEvent(true)) return false;
+    if (std::exchange(interrupted_, false)) {
+      const bool pauses = !pauseAsked_;
+      if (client_.isStopped()) {
+        if (isTerminal_) say("\n");
+      } else {
+        interrupt();
+        if (pauses) sayRunning();
+      }
+      if (isTerminal_ && !asJson_) say("(fusebox) ");
+      continue;
+    }
     pollfd ready{STDIN_FILENO, POLLIN, 0};
     if (poll(&ready, 1, 0) <= 0) continue;
     char bytes[4096];
@@ -158,20 +254,25 @@ void DebugConsole::where() {
 }
 
 void DebugConsole::ask(const ParsedCommand& command) {
-  bool answered = false, ok = false;
-  client_.request(command.request, [&](bool fine, const Json& result) {
-    answered = true;
-    ok = fine;
-    if (!fine) return complain(command.name, result.is_string() ? result.get<std::string>() : result.dump());
+  struct State {
+    bool answered = false, ok = false;
+  };
+  const auto state = std::make_shared<State>();  // the answer may come when nobody waits for it any more
+  client_.request(command.request, [this, state, name = command.name](bool ok, const Json& result) {
+    *state = {true, ok};
+    if (!ok) return complain(name, result.is_string() ? result.get<std::string>() : result.dump());
+    noteBreakpoints(name, result);
     if (asJson_)
-      sayJson({{"event", "reply"}, {"command", command.name}, {"ok", true}, {"result", result}});
+      sayJson({{"event", "reply"}, {"command", name}, {"ok", true}, {"result", result}});
     else
-      say(debugging::answerText(command.name, result));
+      say(debugging::answerText(name, result));
   });
-  while (!answered && waitForEvent(false)) {
-  }
+  while (!state->answered && waitForEvent(false))
+    if (interrupted_) return;  // the prompt sees to it
   const bool resumes = isStep(command.name);
-  if (ok && (command.name == "pause" || resumes) && !command.inBackground) waitForStop();
+  if (!state->ok || !(command.name == "pause" || resumes)) return;
+  if (resumes) pauseAsked_ = false;
+  if (!command.inBackground) waitForStop();
 }
 
 void DebugConsole::carryOut(const std::string& line) {
@@ -185,14 +286,12 @@ void DebugConsole::carryOut(const std::string& line) {
   }
   if (command->name == "where") return where();
   if (command->name == "wait") return waitForStop();
-  if (command->name == "detach") {
-    client_.detach();
-    return waitForStop();
-  }
+  if (command->name == "detach") return detach();
   if (command->name == "kill" || command->name == "quit") {
     // By the system: that works whatever the program is doing.
+    killed_ = true;
     process_.kill();
-    return waitForStop();
+    return waitForEnd();
   }
   ask(*command);
 }
@@ -207,8 +306,8 @@ ScriptEnd DebugConsole::run() {
     carryOut(line);
   }
   if (!ended_) {  // nobody asks any more: as when a window is closed
-    client_.detach();
-    waitForStop();
+    if (client_.isConnected() || !wasConnected_) detach();
+    waitForEnd();
   }
   return end_;
 }

@@ -79,4 +79,8 @@ void DebuggedProcess::kill() {
   if (isRunning()) ::kill(pid_, SIGKILL);
 }
 
+void DebuggedProcess::interrupt() {
+  if (isRunning()) ::kill(-pid_, SIGINT);
+}
+
 }  // namespace fusebox::cli

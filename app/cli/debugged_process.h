@@ -10,8 +10,8 @@
 
 namespace fusebox::cli {
 
-/// A script that runs beside the console: in a process group of its own (the terminal's Ctrl-C pauses, it does not
-/// end), reading nothing. It gets SIGTERM when the console dies.
+/// A script that runs beside the console: in a process group of its own (the terminal's Ctrl-C is the console's,
+/// which passes the second one on), reading nothing. It gets SIGTERM when the console dies.
 class DebuggedProcess {
  public:
   DebuggedProcess() = default;
@@ -28,6 +28,8 @@ class DebuggedProcess {
   /// Waits for the end.
   ScriptEnd wait();
   void kill();
+  /// What Ctrl-C at a terminal of its own would do: SIGINT to its process group.
+  void interrupt();
 
  private:
   pid_t pid_ = -1;

@@ -10,7 +10,7 @@ import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from console import FUSEBOX, Console  # noqa: E402
-from programs import BREAKS, SMALL  # noqa: E402
+from programs import BREAKS, SMALL, SPINS  # noqa: E402
 
 
 class Ends(unittest.TestCase):
@@ -78,6 +78,81 @@ class Ends(unittest.TestCase):
             for words in ("stop 1 (breakpoint 1): compile of f", "graph break:", "#0 inner (program.py:5)", "TENSOR_MATCH",
                           "aten::mul", "Go on to the next event", 'no command "nonsense"', "result [8.0", "ended with exit code 0"):
                 self.assertIn(words, done.stdout)
+
+
+class Leaving(unittest.TestCase):
+    """Whatever the program does, the console can be told something."""
+
+    def spin(self, c):
+        """Until it runs and compiles no more."""
+        c.stopped()
+        c.send("continue")
+        for _ in range(600):
+            if "spinning" in c.printed():
+                return c
+            time.sleep(0.1)
+        self.fail(c.printed())
+
+    def spinning(self):
+        return self.spin(Console(SPINS))
+
+    def test_interrupt_gives_the_prompt_back_where_nothing_compiles(self):
+        with self.spinning() as c:
+            c.process.send_signal(signal.SIGINT)
+            self.assertTrue(c.wait("running")["pausing"])
+            self.assertFalse(c.ask("status")["stopped"])
+            self.assertEqual(c.ask("break f")["name"], "f")
+            c.send("kill")
+            self.assertEqual(c.wait("ended")["signal"], signal.SIGKILL)
+
+    def test_interrupt_pauses_a_program_that_launches(self):
+        with Console(SPINS.replace("    time.sleep(0.01)", "    f(torch.ones(4))")) as c:
+            self.spin(c)
+            c.process.send_signal(signal.SIGINT)
+            self.assertEqual(c.stopped()["reason"], "pause")
+            c.send("quit")
+            c.wait("ended")
+
+    def test_second_interrupt_is_the_programs(self):
+        with self.spinning() as c:
+            c.process.send_signal(signal.SIGINT)
+            c.wait("running")
+            c.process.send_signal(signal.SIGINT)
+            c.wait("interrupted")
+            c.wait("ended")
+            self.assertIn("KeyboardInterrupt", c.printed())
+
+    def test_detached_programs_can_be_killed_and_waited_for(self):
+        with self.spinning() as c:
+            c.process.send_signal(signal.SIGINT)
+            c.wait("running")
+            c.send("detach")
+            c.wait("detached")
+            self.assertIn("no program is being debugged", c.refused("pause"))
+            c.send("wait")
+            time.sleep(0.5)
+            c.process.send_signal(signal.SIGINT)
+            c.wait("interrupted")
+            c.wait("ended")
+
+    def test_kill_after_detach(self):
+        with Console(SPINS) as c:
+            c.stopped()
+            c.send("detach")
+            c.wait("detached")
+            c.send("kill")
+            self.assertEqual(c.wait("ended")["signal"], signal.SIGKILL)
+
+    def test_breakpoints_that_nothing_reached_are_named_at_the_end(self):
+        with Console(SMALL, "--break", "program.py:99999") as c:
+            c.stopped()
+            c.ask("break f")
+            c.ask("break graph_break")
+            c.send("delete 4")
+            c.wait("reply")
+            while (event := c.go("continue"))["event"] != "ended":
+                pass
+            self.assertEqual(event["never_reached"], ["program.py:99999"])
 
 
 class Wire(unittest.TestCase):

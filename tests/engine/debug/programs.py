@@ -103,3 +103,21 @@ print("grad", w.grad[0].item())
 
 def line_of(text, part):
     return next(i for i, line in enumerate(text.splitlines(), 1) if part in line)
+
+# Compiles once, and nothing ever again.
+SPINS = """\
+import time
+
+import torch
+
+
+@torch.compile
+def f(x):
+    return x.sin() + 1
+
+
+f(torch.ones(4))
+print("spinning", flush=True)
+while True:
+    time.sleep(0.01)
+"""
