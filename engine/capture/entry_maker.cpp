@@ -1,5 +1,7 @@
 #include "engine/capture/entry_maker.h"
 
+#include <algorithm>
+
 #include "engine/capture/debug_stops.h"
 #include "engine/capture/driver.h"
 #include "engine/capture/entry_log.h"
@@ -45,9 +47,21 @@ class EntryMaker {
   PyObject* globals_;
   Recorder* recorder_;
   record::Id frame_ = 0, compile_ = 0, cause_ = 0;
-  std::optional<GuardFailure> firstFailure_;  ///< of the entries that did not fit
+  std::optional<GuardFailure> nearestFailure_;  ///< of the entry that came nearest to fitting
   int64_t captureNs_ = 0;
   bool askedToSkip_ = false, skipped_ = false;
+};
+
+/// An entry that did not fit.
+struct Miss {
+  std::shared_ptr<Entry> entry;
+  GuardFailure failure;
+
+  /// How far the call agrees with the entry: the share of its guards that stand before the one that failed.
+  double heldShare() const {
+    const size_t count = entry->guards->guards().guards().size();
+    return failure.index < 0 || count == 0 ? 0.0 : static_cast<double>(failure.index) / static_cast<double>(count);
+  }
 };
 
 /// Only the entries that could have served: same options, same globals.
@@ -84,11 +98,18 @@ void EntryMaker::giveUp(const std::string& what, const std::string& reason, cons
 void EntryMaker::explainMisses(const char* outcome) {
   const FrameView view = viewOf(state_);
   const std::vector<record::Place> stack = recorder_ ? stackOfCall(placeOfState()) : std::vector<record::Place>();
-  const auto entries = point_.entries;  // while a debugger stops here, other threads may add some
-  for (const auto& other : entries) {
-    if (!couldServe(*other, options_, globals_)) continue;
-    const GuardFailure failure = other->guards->explain(view, now_);
-    if (!firstFailure_) firstFailure_ = failure;
+  // All before the first is told: while a debugger stops here, other threads may add entries.
+  std::vector<Miss> misses;
+  for (const auto& entry : point_.entries)
+    if (couldServe(*entry, options_, globals_)) misses.push_back({entry, entry->guards->explain(view, now_)});
+  // What the entry that came nearest to fitting stumbled over is the cause: it is told first.
+  const auto nearest = std::max_element(misses.begin(), misses.end(),
+                                        [](const Miss& a, const Miss& b) { return a.heldShare() < b.heldShare(); });
+  if (nearest != misses.end()) {
+    std::rotate(misses.begin(), nearest, nearest + 1);
+    nearestFailure_ = misses.front().failure;
+  }
+  for (const auto& [other, failure] : misses) {
     CaptureEvent e = event(CaptureEvent::Kind::Recompile);
     e.what = failure.guard;
     e.detail = failure.expected;
@@ -351,7 +372,7 @@ std::shared_ptr<Entry> EntryMaker::make(bool* failed) {
   constexpr uint32_t kStops = debug::bit(debug::Kind::Compile) | debug::bit(debug::Kind::Recompile);
   // While the program is stopped, its session shows where.
   if (recorder_ && debug::armedAny(kStops)) recorder_->flush();
-  askedToSkip_ = debug::armedAny(kStops) && stopAtCompile(isRecompile, state_, point_.compiled, firstFailure_ ? &*firstFailure_ : nullptr);
+  askedToSkip_ = debug::armedAny(kStops) && stopAtCompile(isRecompile, state_, point_.compiled, nearestFailure_ ? &*nearestFailure_ : nullptr);
   Segment segment;
   if (!capture(&segment)) {
     *failed = PyErr_Occurred();

@@ -21,7 +21,8 @@ constexpr const char* kEntries =
     "FROM compiles c WHERE c.frame_id IS NOT NULL AND coalesce(c.kind, '') <> 'backward' ORDER BY c.compile_id";
 constexpr const char* kCalls = "SELECT compile_id, kind, calls, total_ns FROM calls";
 constexpr const char* kGuardCounts = "SELECT compile_id, count(*), sum(failures) FROM guards GROUP BY compile_id";
-// The failures that an entry names as its cause, and what the limit was reached with (of the entry used last).
+// The failures that an entry names as its cause, and what the limit was reached with (of the entry that
+// came nearest to fitting, which is told first).
 constexpr const char* kMisses =
     "SELECT f.failure_id, f.frame_id, f.compile_id, coalesce(c.compile_id, 0), f.guard_id, g.kind, g.source, f.guard, "
     "f.expected, f.found, "

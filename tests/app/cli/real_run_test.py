@@ -323,6 +323,22 @@ for name in ("a", "b"):
             self.assertGreaterEqual(database.execute("SELECT count(*) FROM guard_failures WHERE guard_id IS NOT NULL").fetchone()[0], 1)
             database.close()
 
+    def test_cause_of_a_recompile_is_of_the_entry_that_came_nearest(self):
+        """Only the global changes; the entry used last was made for another dtype, and fails at that."""
+        done = self.go("""
+G = 2.0
+g = torch.compile(lambda x: (x * G).exp(), dynamic=False)
+g(torch.ones(2, 3)); g(torch.ones(5, 3)); g(torch.ones(2, 3, dtype=torch.float64))
+G = 3.0
+g(torch.ones(2, 3))
+""")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        last = json.loads(fusebox("recompiles", "--json", self.path("job.fusebox")).stdout)["code_objects"][-1]
+        cause = next(m for m in last["causes"] if m["failure"] == last["entries"][-1]["failure"])
+        self.assertEqual((cause["kind"], cause["source"], cause["expected"], cause["found"]), ("CONSTANT_MATCH", "G['G']", "2.0", "3.0"))
+        self.assertEqual(cause["entry"], last["entries"][0]["compile"])
+        self.assertIn("found 3.0", fusebox("summary", self.path("job.fusebox")).stdout)
+
     def test_backend_of_stock_torch_compile(self):
         done = fusebox("run", "--engine", "stock", "--session", self.path("stock.fusebox"), "-c",
                        "import torch, fusebox\nf = torch.compile(lambda x: torch.sin(x) * 2, backend='fusebox')\nprint(f(torch.zeros(3)).sum().item())",
