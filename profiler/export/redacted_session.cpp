@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <utility>
+#include <vector>
 
+#include "profiler/export/operator_names.h"
 #include "profiler/session/sqlite.h"
 
 namespace fusebox::exporting {
@@ -36,7 +39,7 @@ constexpr ColumnRedaction kColumns[] = {
     {"t_compile", "cache_key", Remove},
     {"t_compile", "file", Path},
     {"t_stage", "phase", Keep},
-    {"t_stage", "name", Keep},
+    {"t_stage", "name", Operators},
     {"t_stage", "error", Remove},
     {"t_stage", "detail", Remove},
     {"t_graph_break", "kind", Keep},
@@ -65,7 +68,7 @@ constexpr ColumnRedaction kColumns[] = {
     {"t_stack", "text", Remove},
     {"t_node", "name", Name},
     {"t_node", "kind", Keep},
-    {"t_node", "op", Keep},
+    {"t_node", "op", Operators},
     {"t_node", "args", Remove},
     {"t_node", "dtype", Keep},
     {"t_node", "shape", Keep},
@@ -76,15 +79,15 @@ constexpr ColumnRedaction kColumns[] = {
     {"t_node", "file", Path},
     {"t_node", "function", Remove},
     {"t_node", "stack", Remove},
-    {"t_fusion_group", "name", Keep},
+    {"t_fusion_group", "name", Operators},
     {"t_fusion_group", "kind", Keep},
-    {"t_fusion_group", "reason", Keep},
+    {"t_fusion_group", "reason", Operators},
     {"t_fusion_group", "file", Path},
     {"t_fusion_member", "role", Keep},
     {"t_fusion_decision", "a", Name},
     {"t_fusion_decision", "b", Name},
     {"t_fusion_decision", "kind", Keep},
-    {"t_fusion_decision", "reason", Keep},
+    {"t_fusion_decision", "reason", Operators},
     {"t_fusion_decision", "detail", Remove},
     {"t_buffer", "name", Name},
     {"t_buffer", "kind", Keep},
@@ -92,11 +95,12 @@ constexpr ColumnRedaction kColumns[] = {
     {"t_buffer", "shape", Keep},
     {"t_buffer", "device", Keep},
     {"t_kernel", "name", Name, "kind = 'cuda_graph'"},  // "<function> recording 0"
+    {"t_kernel", "name", Operators},
     {"t_kernel", "kind", Keep},
-    {"t_kernel", "op", Keep},
+    {"t_kernel", "op", Operators},
     {"t_kernel", "device", Keep},
     {"t_kernel", "loop_ir", Remove},
-    {"t_kernel", "reason", Keep},
+    {"t_kernel", "reason", Operators},
     {"t_kernel", "file", Path},
     {"t_kernel_code", "target", Keep},
     {"t_kernel_code", "llvm_ir", Remove},
@@ -107,10 +111,12 @@ constexpr ColumnRedaction kColumns[] = {
     {"t_cpu_event", "kind", Keep},
     {"t_cpu_event", "name", Name,
      "kind NOT IN ('cpu_op', 'cuda_runtime', 'cuda_driver', 'cuda_graph', 'overhead', 'counter', 'dynamo_timed')"},
+    {"t_cpu_event", "name", Operators},
     {"t_cpu_event", "detail", Remove},
     {"t_cpu_event", "file", Path},
     {"t_gpu_event", "kind", Keep},
     {"t_gpu_event", "name", Name, "kind = 'annotation'"},
+    {"t_gpu_event", "name", Operators},
     {"t_gpu_counter", "metric", Keep},
     {"t_gpu_shape", "name", Keep},
     {"t_gpu_shape", "symbol", Keep},
@@ -135,12 +141,13 @@ constexpr ColumnRedaction kColumns[] = {
     {"t_flow", "name", Remove},
     {"t_cuda_graph", "event", Keep},
     {"t_cuda_graph", "reason", Remove, "event = 'stopped'"},  // an exception's text
+    {"t_cuda_graph", "reason", Operators},
     {"t_cuda_graph", "device", Keep},
-    {"t_cuda_graph", "plain_reason", Keep},
+    {"t_cuda_graph", "plain_reason", Operators},
     {"t_source_file", "path", Path},
     {"t_source_file", "text", Remove},
     {"t_source_file", "hash", Remove},
-    {"t_loss", "what", Keep},
+    {"t_loss", "what", Operators},
     {"t_loss", "detail", Remove},
 };
 
@@ -171,22 +178,79 @@ Result<void> number(Database& database, const ColumnRedaction& column) {
       column.column, path ? "file-" : "name-", path ? ".py" : "", table, column.column, condition));
 }
 
+/// Calls `take` with each distinct text of a column.
+template <class Take>
+Result<void> eachText(Database& database, const ColumnRedaction& column, Take take) {
+  auto texts = database.prepare(
+      fmt::format("SELECT DISTINCT {0} FROM {1} WHERE typeof({0}) = 'text'", column.column, column.table));
+  if (!texts) return tl::unexpected(texts.error());
+  for (;;) {
+    auto row = texts->step();
+    if (!row) return tl::unexpected(row.error());
+    if (!*row) return {};
+    take(texts->string(0));
+  }
+}
+
+Result<void> noteChanges(Database& database, const std::vector<std::pair<std::string, std::string>>& changes) {
+  auto insert = database.prepare("INSERT OR IGNORE INTO temp.renamed VALUES(?, ?)");
+  if (!insert) return tl::unexpected(insert.error());
+  for (const auto& [before, after] : changes)
+    if (auto done = insert->bindAll(before, after).run(); !done) return done;
+  return {};
+}
+
+/// Renames the operators of the program in all that stays.
+Result<void> renameOperators(Database& database) {
+  const auto stays = [&](const ColumnRedaction& column) {
+    return (column.what == Keep || column.what == Operators) && column.table != "t_info" && hasColumn(database, column);
+  };
+  OperatorNames names;
+  for (const auto& column : kColumns) {
+    if (!stays(column)) continue;
+    auto learnt = eachText(database, column, [&](const std::string& text) { names.learn(text); });
+    if (!learnt) return learnt;
+  }
+  if (names.empty()) return {};
+  for (const bool alsoWords : {false, true}) {
+    if (auto emptied = database.execute("DELETE FROM temp.renamed"); !emptied) return emptied;
+    for (const auto& column : kColumns) {
+      if (!stays(column) || (column.what == Operators) != alsoWords) continue;
+      std::vector<std::pair<std::string, std::string>> changes;
+      auto found = eachText(database, column, [&](const std::string& text) {
+        std::string renamed = names.renamed(text, alsoWords);
+        if (renamed != text) changes.emplace_back(text, std::move(renamed));
+      });
+      if (!found) return found;
+      if (auto noted = noteChanges(database, changes); !noted) return noted;
+      auto done = database.execute(fmt::format(
+          "UPDATE {0} SET {1} = (SELECT r.renamed FROM temp.renamed r WHERE r.text = {1}) WHERE {1} IN (SELECT text FROM "
+          "temp.renamed)",
+          column.table, column.column));
+      if (!done) return done;
+    }
+  }
+  return {};
+}
+
 Result<void> redact(Database& database) {
   auto begun = database.execute(
       "PRAGMA secure_delete = ON; CREATE TEMP TABLE redacted_path(id INTEGER PRIMARY KEY, text TEXT UNIQUE);"
-      "CREATE TEMP TABLE redacted_name(id INTEGER PRIMARY KEY, text TEXT UNIQUE); BEGIN");
+      "CREATE TEMP TABLE redacted_name(id INTEGER PRIMARY KEY, text TEXT UNIQUE);"
+      "CREATE TEMP TABLE renamed(text TEXT PRIMARY KEY, renamed TEXT); BEGIN");
   if (!begun) return begun;
   auto facts = database.execute(
       fmt::format("DELETE FROM t_info WHERE key NOT IN ({}); INSERT INTO t_info VALUES('redacted', 1)", kKeptFacts));
   if (!facts) return facts;
   for (const auto& column : kColumns) {
-    if (column.what == Keep || !hasColumn(database, column)) continue;
+    if (column.what == Keep || column.what == Operators || !hasColumn(database, column)) continue;
     auto done = column.what == Remove
                     ? database.execute(fmt::format("UPDATE {} SET {} = NULL{}{}", column.table, column.column,
                                                    column.where.empty() ? "" : " WHERE ", column.where))
                     : number(database, column);
     if (!done) return done;
   }
+  if (auto renamed = renameOperators(database); !renamed) return renamed;
   return database.execute("COMMIT; VACUUM");
 }
 

@@ -10,10 +10,11 @@ namespace fusebox::exporting {
 
 /// What happens to a text column of a session that is given away.
 enum class Redaction : uint8_t {
-  Keep,    ///< the compiler's own words: kinds, operators, shapes, kernel names
-  Remove,  ///< becomes NULL
-  Path,    ///< each distinct one becomes file-N.py
-  Name,    ///< each distinct one becomes name-N
+  Keep,       ///< the compiler's own words: kinds, shapes, formats
+  Operators,  ///< operators, kernel names and reasons: kept, but for names of operators that are not PyTorch's own
+  Remove,     ///< becomes NULL
+  Path,       ///< each distinct one becomes file-N.py
+  Name,       ///< each distinct one becomes name-N
 };
 struct ColumnRedaction {
   std::string_view table, column;
@@ -24,7 +25,7 @@ struct ColumnRedaction {
 std::span<const ColumnRedaction> columnRedactions();
 
 /// Copies a session into a new file (an existing one is refused) without what would show the program: names of files,
-/// functions, variables and annotations, source and generated code, values in guards, the machine and the command.
+/// functions, variables, annotations and the program's own operators, source and generated code, values in guards, the machine and the command.
 /// Times, counts, shapes, operators and the relations between rows stay.
 Result<void> writeRedactedSession(const session::Reader& reader, const std::string& path);
 

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "profiler/export/html_report.h"
+#include "profiler/export/operator_names.h"
 #include "profiler/export/perfetto_trace.h"
 #include "profiler/export/redacted_session.h"
 #include "profiler/importers/open.h"
@@ -106,6 +107,41 @@ class ExportTest : public QObject {
       QVERIFY2(!secret.empty() && bytes.find(secret) == std::string::npos, secret.c_str());
     }
     QVERIFY(!exporting::writeRedactedSession(*reader_, path("r.fusebox")));  // an existing file is left alone
+  }
+
+  void operatorsOfTheProgramLoseTheirNames() {
+    exporting::OperatorNames names;
+    names.learn("aten::add.Tensor");
+    names.learn("no lowering for acme::secret.fast, see torch.ops.corp.hidden.default");
+    names.learn("acme::add");
+    names.learn("void at::native::vectorized_elementwise_kernel<4, acme::detail::Functor<float>>(int)");
+    const auto renamed = [&](const char* text) { return names.renamed(text, true); };
+    QCOMPARE(renamed("aten::add.Tensor"), std::string("aten::add.Tensor"));
+    QCOMPARE(renamed("no lowering for acme::secret.fast."), std::string("no lowering for custom::op_1."));
+    QCOMPARE(renamed("torch.ops.corp.hidden.default"), std::string("custom::op_2"));
+    QCOMPARE(renamed("fused_add_secret_mul_0"), std::string("fused_add_op_1_mul_0"));
+    QCOMPARE(renamed("acme_kernel secrets"), std::string("custom_kernel secrets"));
+    QCOMPARE(renamed("at::native::f<4, acme::detail::Functor<float>>"), std::string("at::native::f<4, custom::op_4<float>>"));
+    QCOMPARE(names.renamed("fused_secret_0 acme::secret", false), std::string("fused_secret_0 custom::op_1"));
+
+    QVERIFY(exporting::copySession(*reader_, path("o.fusebox")));
+    {
+      auto database = Database::openForWriting(path("o.fusebox"));
+      QVERIFY(database &&
+              database->execute("UPDATE t_node SET op = 'acmecorp::topsecretop' WHERE id = (SELECT min(id) FROM t_node);"
+                                "INSERT INTO t_kernel(id, name, kind, op, reason) VALUES(9001, 'acmecorp::topsecretop', 'extern', 'acmecorp::topsecretop.default', "
+                                "'no lowering for acmecorp::topsecretop'), (9002, 'fused_topsecretop_gelu_0', 'generated', NULL, NULL)"));
+    }
+    auto with = Reader::open(path("o.fusebox"));
+    QVERIFY(with && exporting::writeRedactedSession(**with, path("p.fusebox")));
+    std::ifstream in(path("p.fusebox"), std::ios::binary);
+    const std::string bytes{std::istreambuf_iterator<char>(in), {}};
+    for (const char* secret : {"acmecorp", "topsecretop"}) QVERIFY2(bytes.find(secret) == std::string::npos, secret);
+    auto opened = Reader::open(path("p.fusebox"));
+    QVERIFY(opened);
+    QCOMPARE(one(**opened, "SELECT name || ' ' || op || ' ' || reason FROM t_kernel WHERE id = 9001"),
+             std::string("custom::op_1 custom::op_1 no lowering for custom::op_1"));
+    QCOMPARE(one(**opened, "SELECT name FROM t_kernel WHERE id = 9002"), std::string("fused_op_1_gelu_0"));
   }
 
   void recordingsOfCudaGraphsLoseTheirFunction() {
