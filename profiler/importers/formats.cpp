@@ -25,7 +25,7 @@ constexpr Format kFormats[] = {
      importTorchTrace},
     {"Chrome or Kineto trace (JSON, also .gz)",
      [](const Probe& p) { return !p.isFolder && looksLikeChromeTrace(p.head); }, importChromeTrace},
-    {"Nsight Systems SQLite export", [](const Probe& p) { return !p.isFolder && isNsightExport(p.path, p.head); },
+    {"Nsight Systems SQLite export (also .gz)", [](const Probe& p) { return !p.isFolder && isNsightExport(p.path, p.head); },
      importNsightExport},
     {"Perfetto trace (protobuf, also .gz)",
      [](const Probe& p) { return !p.isFolder && looksLikePerfettoTrace(p.head); }, importPerfettoTrace},

@@ -10,6 +10,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "profiler/importers/inflated_file.h"
 #include "profiler/importers/trace_links.h"
 #include "profiler/importers/trace_names.h"
 
@@ -386,26 +387,41 @@ Result<void> NsightImport::all() {
   return {};
 }
 
-}  // namespace
-
-bool isNsightExport(const std::string& path, std::string_view head) {
-  if (!head.starts_with("SQLite format 3")) return false;
-  auto database = openForeign(path);
-  if (!database) return false;
-  const auto found = database->integer(
+bool holdsAnExport(const Database& database) {
+  const auto found = database.integer(
       "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND (name = 'StringIds' OR name = 'META_DATA_EXPORT' "
       "OR name LIKE 'CUPTI_ACTIVITY_KIND_%' OR name = 'NVTX_EVENTS')");
   return found && found->value_or(0) > 0;
 }
 
+}  // namespace
+
+bool isNsightExport(const std::string& path, std::string_view head) {
+  constexpr size_t kApplicationId = 68;
+  if (!head.starts_with("SQLite format 3")) return false;
+  // Of a compressed one only the beginning can be seen here; the rest is looked at once it is unpacked.
+  if (isGzip(path)) return head.size() > kApplicationId + 4 && head.substr(kApplicationId, 4) != "FUSB";
+  auto database = openForeign(path);
+  return database && holdsAnExport(*database);
+}
+
 Result<void> importNsightExport(const std::string& path, SessionBuilder& session, ImportProgress* progress) {
-  auto foreign = openForeign(path);
-  if (!foreign) return tl::unexpected(foreign.error());
+  std::optional<InflatedFile> inflated;
+  if (isGzip(path)) {
+    auto made = InflatedFile::make(path, std::filesystem::path(session.database().path()).parent_path().string(), kFormat, progress);
+    if (!made) return tl::unexpected(made.error());
+    inflated = std::move(*made);
+    if (!inflated->damage().empty()) session.loss("end_of_file", 1, inflated->damage());
+  }
+  const std::string& file = inflated ? inflated->path() : path;
+  auto foreign = openForeign(file);
+  if (!foreign) return fail(foreign.error().code, foreign.error().message, path);
+  if (inflated && !holdsAnExport(*foreign)) return fail(ErrorCode::Corrupt, "the file holds an SQLite database that is no Nsight Systems export", path);
   auto links = TraceLinks::create(session);
   if (!links) return tl::unexpected(links.error());
   std::error_code error;
   NsightImport import(*foreign, session, **links, progress,
-                      static_cast<int64_t>(std::filesystem::file_size(path, error)));
+                      static_cast<int64_t>(std::filesystem::file_size(file, error)));
   if (auto read = import.all(); !read) return read;
   if (import.events() == 0) return fail(ErrorCode::Corrupt, "the export holds no event that can be read", path);
   if (auto linked = (*links)->finish(); !linked) return linked;

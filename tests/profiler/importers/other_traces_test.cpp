@@ -39,6 +39,18 @@ class OtherTracesTest : public QObject {
     QVERIFY(in_.number("SELECT count(*) FROM losses WHERE what = 'nsight_Warning'") == 1);
   }
 
+  void nsightCompressed() {
+    QVERIFY2(in_.open(Imported::data("nsight_node.sqlite.gz")), in_.error().text().c_str());
+    COMPARE_ROWS(in_, "SELECT kind, count(*) FROM gpu_events GROUP BY kind ORDER BY kind", "kernel,27;memcpy,6;sync,7");
+    QCOMPARE(in_.number("SELECT count(*) FROM losses WHERE what = 'end_of_file'"), int64_t{0});
+    const std::string whole = Imported::read(Imported::data("nsight_node.sqlite.gz"));
+    in_.open(in_.write("cut.sqlite.gz", whole.substr(0, whole.size() / 2)));  // what is left is read or refused
+    if (in_.error().message.empty()) QCOMPARE(in_.number("SELECT count(*) FROM losses WHERE what = 'end_of_file'"), int64_t{1});
+    // Nothing that was unpacked stays.
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(in_.path("cache")))
+      QVERIFY2(entry.path().extension() != ".part", entry.path().c_str());
+  }
+
   void nsightKernelsKnowTheirCall() {
     QVERIFY(in_.open(in_.inflated("nsight_node.sqlite.gz", "node.sqlite")));
     COMPARE_ROWS(in_,
