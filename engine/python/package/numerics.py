@@ -17,7 +17,7 @@ from ._config import config
 from ._engine_access import _engine
 from ._graph_inputs import random_constants, random_inputs, saved_inputs
 from ._saved_graph import Program, is_random, is_uninitialised
-from .replay import arguments, run_host
+from .replay import arguments, program_for, run_host
 
 _CHUNK_BYTES = 512 << 20   # of inner values handed out by one compiled graph
 _MAX_LOCAL = 48            # nodes that are compiled alone
@@ -325,7 +325,7 @@ def _work(options):
     with open(options.graph, encoding="utf-8") as file:
         text = file.read()
     handle = _engine.SavedGraph(text)
-    program = Program(text, dict(options.size))
+    program = program_for(text, options)
     handle.record(program.name, "numerics", "backward" if options.direction == "backward" else "forward", options.direction)
     constants, made = random_constants(program, handle.constants(), options.seed)
     inputs = saved_inputs(program, options.inputs) if options.inputs else random_inputs(program, options.seed)

@@ -30,6 +30,10 @@ class Failure(Exception):
     """Something that the caller must mend; its text says what, where and what next."""
 
 
+class Misuse(Failure):
+    """An option with a value that it cannot have; its text says which it can."""
+
+
 class Variant:
     """One way of running the graph: how it was made, how to run it, how long it took."""
 
@@ -146,11 +150,35 @@ def compare_results(results, reference):
     return {"max_relative": worst, "agrees": agrees}
 
 
+def check_passes(options):
+    known = _engine.graph_pass_names()
+    unknown = [name for name in options.skip_pass if name not in known]
+    if unknown:
+        raise Misuse(f"--skip-pass {unknown[0]}: there is no such graph pass; they are {', '.join(known)}")
+
+
+def program_for(text, options):
+    """The Program of a saved graph with the sizes that were asked for."""
+    check_passes(options)
+    if options.shape:
+        raise Misuse("--shape is for programs that do not say their own shapes: a graph of a session does")
+    program = Program(text)
+    known = [s["name"] for s in program.data["symbols"]]
+    for name, value in options.size:
+        if name not in known:
+            raise Misuse(f"--size {name}={value}: " + (f"the sizes of this graph are {', '.join(known)}" if known else
+                                                       "all sizes of this graph are fixed"))
+    try:
+        return Program(text, dict(options.size))
+    except ValueError as problem:
+        raise Misuse(f"--size: {problem}") from None
+
+
 def replay_graph(options):
     with open(options.graph, encoding="utf-8") as file:
         text = file.read()
     handle = _engine.SavedGraph(text)  # bounded and verified there; what follows may rely on it
-    program = Program(text, dict(options.size))
+    program = program_for(text, options)
     random = any(n["kind"] == "call" and torch.Tag.nondeterministic_seeded in program.operator(n).tags for n in program.nodes)
     constants, made = random_constants(program, handle.constants(), options.seed)
     if made:
@@ -221,6 +249,9 @@ def load_program(path, options):
 
 def replay_program(options):
     from . import _compile
+    check_passes(options)
+    if options.size:
+        raise Misuse("--size is for graphs of a session: the shapes of a program are those of its inputs (--inputs, --shape)")
     module, args, kwargs = load_program(options.program, options)
     with torch.no_grad():
         reference = _flat(module(*args, **kwargs))
@@ -281,6 +312,8 @@ def change_of(variants):
 
 def _pair(text):
     name, _, value = text.partition("=")
+    if not name or not value.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text}: write it as s0=32")
     return name, int(value)
 
 
@@ -331,7 +364,7 @@ def run_host(work, options, engine):
                 _recording.stop()
     except (Failure, ValueError, RuntimeError, OSError) as problem:
         print(f"fusebox: {problem}", file=sys.stderr)
-        return 3
+        return 2 if isinstance(problem, Misuse) else 3
     report["session"] = options.session
     text = json.dumps(_finite(report), indent=1, allow_nan=False)
     if options.out:

@@ -297,6 +297,12 @@ class Reports(unittest.TestCase):
             result = fusebox(*wrong)
             self.assertEqual(result.returncode, 2, wrong)
             self.assertTrue(result.stderr)
+        for wrong in (["query", self.session, "SELECT 1", "--limit", -5], ["diagram", self.session, "--graph", -1, "-o", "x.svg"],
+                      ["replay", self.session, "--graph", -1], ["numerics", self.session, "--graph", 0], ["memory", self.session, "--graph", -1],
+                      ["gpu", self.session, "--gaps", -1], ["recompiles", self.session, "--guards", -1]):
+            result = fusebox(*wrong)
+            self.assertEqual((result.returncode, result.stdout), (2, ""), wrong)
+            self.assertIn("--", result.stderr, wrong)
         environment = {k: v for k, v in os.environ.items() if k not in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")}
         headless = fusebox("open", self.session, env=environment)
         self.assertEqual(headless.returncode, 2)

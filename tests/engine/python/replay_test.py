@@ -196,6 +196,14 @@ class Replay(unittest.TestCase):
         code, report = self.run_graph("forward", "--skip-pass", "common_subexpressions")
         self.assertEqual(code, 0, report)
 
+    def test_values_that_options_cannot_have(self):
+        for main in (replay.main, numerics.main):
+            for words, allowed in ((["--skip-pass", "nosuch"], "common_subexpressions"), (["--size", "s0=4"], "fixed"),
+                                   (["--shape", "float32[2]"], "--shape")):
+                code, complaint = report_of(main, "--graph", recorded.files["forward"], "--direction", "forward", *words)
+                self.assertEqual(code, 2, (words, complaint))
+                self.assertIn(allowed, complaint)
+
     def test_damaged_graph(self):
         with open(recorded.path("cut.json"), "w") as file:
             file.write(recorded.texts["forward"][:-40])
