@@ -14,7 +14,7 @@ namespace fusebox::cli {
 inline constexpr int kOk = 0;
 inline constexpr int kDifferent = 1;  ///< compare --exit-code, and the sessions differ
 inline constexpr int kUsage = 2;
-inline constexpr int kUnreadable = 3;
+inline constexpr int kUnreadable = 3;  ///< input that cannot be read, output that cannot be written
 
 struct SummaryOptions {
   std::string file;

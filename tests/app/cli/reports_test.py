@@ -7,6 +7,7 @@ import re
 import shutil
 import sqlite3
 import stat
+import subprocess
 import unittest
 
 from program import FUSEBOX, folder, fusebox, synthesize
@@ -251,6 +252,18 @@ class Reports(unittest.TestCase):
         self.assertEqual(fusebox("diagram", log, "-o", self.path("foreign.dot"), env=env).returncode, 0)
         self.assertEqual(fusebox("export", trace, "-o", self.path("foreign.html"), env=env).returncode, 0)
         self.assertEqual(len(os.listdir(os.path.join(self.path("cache"), "fusebox", "imported"))), 2)
+
+    @unittest.skipUnless(os.path.exists("/dev/full"), "no /dev/full")
+    def test_output_that_cannot_be_written(self):
+        for command in (["query", self.session, "SELECT * FROM nodes"], ["summary", self.session], ["summary", "--json", self.session],
+                        ["recompiles", self.session], ["breaks", self.session], ["why", self.session], ["compare", self.session, self.session], ["--help"]):
+            with open("/dev/full", "w") as full:
+                done = subprocess.run([FUSEBOX, *command], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+            self.assertEqual(done.returncode, 3, command)
+            self.assertIn("standard output", done.stderr)
+        # Who has read enough is no failure.
+        done = subprocess.run(["bash", "-c", '"$0" query "$1" "SELECT * FROM nodes" | head -1', FUSEBOX, self.session], capture_output=True, text=True, timeout=60)
+        self.assertEqual((done.returncode, done.stderr, done.stdout.count("\n")), (0, "", 1))
 
     def test_unreadable_input(self):
         with open(self.path("text.fusebox"), "w") as file:
