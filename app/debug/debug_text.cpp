@@ -33,6 +33,13 @@ std::string table(const std::vector<std::vector<std::string>>& rows) {
 
 std::string baseName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
+/// "model.py:12"; nothing without a line, which would lead nowhere.
+std::string placeText(const json& row) {
+  const int64_t line = numberField(row, "line");
+  const std::string file = baseName(textField(row, "file"));
+  return line > 0 && !file.empty() ? fmt::format("{}:{}", file, line) : std::string();
+}
+
 std::string localsText(const json& rows) {
   std::vector<std::vector<std::string>> cells;
   for (const json& row : rows) {
@@ -57,9 +64,11 @@ std::string stackText(const json& rows) {
 std::string framesText(const json& rows) {
   std::string text;
   int number = 0;
-  for (const json& row : rows)
-    text += fmt::format("  #{} {} ({}:{})  {}\n", number++, textField(row, "function"),
-                        baseName(textField(row, "file")), numberField(row, "line"), textField(row, "instruction"));
+  for (const json& row : rows) {
+    const std::string place = placeText(row);
+    text += fmt::format("  #{} {}{}  {}\n", number++, textField(row, "function"), place.empty() ? "" : " (" + place + ")",
+                        textField(row, "instruction"));
+  }
   return text;
 }
 
@@ -67,8 +76,7 @@ std::string guardsText(const json& answer) {
   std::vector<std::vector<std::string>> cells;
   const json rows = answer.value("guards", json::array());
   for (const json& row : rows)
-    cells.push_back({textField(row, "kind"), textField(row, "source"), textField(row, "expected"),
-                     fmt::format("{}:{}", baseName(textField(row, "file")), numberField(row, "line"))});
+    cells.push_back({textField(row, "kind"), textField(row, "source"), textField(row, "expected"), placeText(row)});
   return fmt::format("  {} guards so far\n", numberField(answer, "count")) + table(cells);
 }
 
@@ -180,7 +188,8 @@ std::string stopText(const json& stop) {
   std::string text = fmt::format("stop {} ({}): {}\n", numberField(stop, "stop"), why, textField(stop, "title"));
   if (const std::string file = textField(stop, "file"); !file.empty()) {
     const std::string function = textField(stop, "function");
-    text += fmt::format("  at {}:{}{}\n", file, numberField(stop, "line"), function.empty() ? "" : " in " + function);
+    const int64_t line = numberField(stop, "line");
+    text += fmt::format("  at {}{}{}\n", file, line > 0 ? fmt::format(":{}", line) : "", function.empty() ? "" : " in " + function);
   }
   if (const std::string hint = textField(stop, "hint"); !hint.empty()) text += "  hint: " + hint + "\n";
   return text;

@@ -227,6 +227,18 @@ class DebugTest : public QObject {
     for (const auto& word : debugging::commandWords()) QVERIFY(debugging::findCommand(word.name) == &word);
   }
 
+  void placesWithoutALineAreNotWritten() {
+    const json guards{{"count", 3},
+                      {"guards", {{{"kind", "GLOBAL_STATE"}, {"expected", "as captured"}},
+                                  {{"kind", "TYPE_MATCH"}, {"source", "L['g']"}, {"expected", "type"}, {"file", "/a/gen.py"}, {"line", -1}},
+                                  {{"kind", "TENSOR_MATCH"}, {"source", "L['x']"}, {"expected", "Float"}, {"file", "/a/gen.py"}, {"line", 7}}}}};
+    const std::string text = debugging::answerText("guards", guards);
+    QVERIFY2(text.find(":0") == std::string::npos && text.find(":-1") == std::string::npos, text.c_str());
+    QVERIFY2(text.find("gen.py:7") != std::string::npos, text.c_str());
+    QCOMPARE(debugging::stopText({{"stop", 1}, {"reason", "step"}, {"title", "t"}, {"file", "/a/gen.py"}, {"line", -1}}),
+             std::string("stop 1 (step): t\n  at /a/gen.py\n"));
+  }
+
   void differencesAreFewest() {
     const auto text = [](const std::string& a, const std::string& b) {
       std::string marks;
