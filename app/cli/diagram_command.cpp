@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -50,26 +51,45 @@ Result<void> writeFile(const std::string& path, const std::string& what) {
   return {};
 }
 
+struct Drawn {
+  std::string whyOwn;  ///< why the picture is not dot's; empty where it is
+  double scale = 1;    ///< less: a .png of the full size would be too large
+};
+
+/// "dot: graph is too large for cairo-renderer bitmaps. Scaling by 0.0408 to fit"
+double scaleSaid(const std::string& complaint) {
+  constexpr std::string_view kWords = "Scaling by ";
+  const size_t at = complaint.find(kWords);
+  const double scale = at == std::string::npos ? 1.0 : std::strtod(complaint.c_str() + at + kWords.size(), nullptr);
+  return scale > 0 && scale < 1 ? scale : 1.0;
+}
+
 /// Graphviz' picture. Errors: NotFound (no dot), Unsupported (it gave up).
-Result<std::string> renderByDot(const query::GraphData& graph, const std::string& format) {
+Result<std::string> renderByDot(const query::GraphData& graph, const std::string& format, double* scale) {
   if (graph.nodes.size() > kMostDotNodes) return fail(ErrorCode::Unsupported, fmt::format("dot takes too long for {} nodes", graph.nodes.size()));
   auto drawn = runChild({"dot", "-T" + format}, exporting::toDot(graph), kDotLimitMs);
   if (!drawn && drawn.error().code == ErrorCode::NotFound) return fail(ErrorCode::NotFound, "dot is not installed (apt install graphviz)");
   if (!drawn) return fail(ErrorCode::Unsupported, "dot gave up: " + drawn.error().message);
   if (drawn->exitCode != 0) return fail(ErrorCode::Unsupported, "dot failed: " + drawn->err);
+  *scale = scaleSaid(drawn->err);
   return std::move(drawn->out);
 }
 
-/// Writes the picture; returns why it is not dot's, empty where it is.
-Result<std::string> draw(const query::GraphData& graph, const std::string& format, const std::string& path) {
+Result<Drawn> draw(const query::GraphData& graph, const std::string& format, const std::string& path) {
+  Drawn drawn;
   if (format == "dot") {
     if (auto written = writeFile(path, exporting::toDot(graph)); !written) return tl::unexpected(written.error());
-    return std::string();
+    return drawn;
   }
-  auto picture = renderByDot(graph, format);
-  auto written = picture ? writeFile(path, *picture) : graphDrawing() ? graphDrawing()(graph, path) : Result<void>(tl::unexpected(picture.error()));
-  if (!written) return tl::unexpected(written.error());
-  return picture ? std::string() : picture.error().message;
+  auto picture = renderByDot(graph, format, &drawn.scale);
+  if (picture) {
+    if (auto written = writeFile(path, *picture); !written) return tl::unexpected(written.error());
+    return drawn;
+  }
+  if (!graphDrawing()) return tl::unexpected(picture.error());
+  auto scale = graphDrawing()(graph, path);
+  if (!scale) return tl::unexpected(scale.error());
+  return Drawn{picture.error().message, *scale};
 }
 
 }  // namespace
@@ -90,6 +110,11 @@ int drawDiagram(const DiagramOptions& options) {
   if (!graph) return complain(graph.error());
   auto drawn = draw(*graph, format, options.output);
   if (!drawn) return complain(drawn.error());
+  if (drawn->scale < 1)
+    fmt::print(stderr,
+               "fusebox: {} is scaled down to {:.2g} % of its size, since images end at some thousand pixels; as .svg or .pdf it "
+               "stays readable\n",
+               options.output, 100 * drawn->scale);
   if (options.json) {
     fmt::print("{}\n", nlohmann::json{{"output", options.output},
                                       {"graph", graph->row.id},
@@ -97,12 +122,13 @@ int drawDiagram(const DiagramOptions& options) {
                                       {"direction", graph->row.direction},
                                       {"nodes", graph->nodes.size()},
                                       {"groups", graph->groups.size()},
-                                      {"layout", format == "dot" ? "none" : drawn->empty() ? "dot" : "own"}}
+                                      {"layout", format == "dot" ? "none" : drawn->whyOwn.empty() ? "dot" : "own"},
+                                      {"scale", drawn->scale}}
                            .dump());
   } else {
     fmt::print("{}: graph {} ({}, {}), {} nodes in {} groups\n", options.output, graph->row.id, graph->row.stage,
                graph->row.direction, graph->nodes.size(), graph->groups.size());
-    if (!drawn->empty()) fmt::print("laid out by Fusebox itself: {}\n", *drawn);
+    if (!drawn->whyOwn.empty()) fmt::print("laid out by Fusebox itself: {}\n", drawn->whyOwn);
   }
   return kOk;
 }

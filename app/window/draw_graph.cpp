@@ -1,6 +1,7 @@
 #include "app/window/draw_graph.h"
 
 #include <QApplication>
+#include <algorithm>
 
 #include "views/graph/graph_painter.h"
 #include "views/widgets/picture_export.h"
@@ -8,7 +9,7 @@
 
 namespace fusebox::window {
 
-Result<void> drawGraph(const query::GraphData& graph, const std::string& path) {
+Result<double> drawGraph(const query::GraphData& graph, const std::string& path) {
   using namespace views;
   qputenv("QT_QPA_PLATFORM", "offscreen");
   int argc = 1;
@@ -27,7 +28,7 @@ Result<void> drawGraph(const query::GraphData& graph, const std::string& path) {
   const QString problem =
       writePicture({bounds, [&](QPainter& p) { painter.paint(p, bounds, 1); }}, QString::fromStdString(path));
   if (!problem.isEmpty()) return fail(ErrorCode::InvalidArgument, problem.toStdString(), path);
-  return {};
+  return path.ends_with(".png") ? std::min(1.0, imageScale(bounds)) : 1.0;
 }
 
 }  // namespace fusebox::window

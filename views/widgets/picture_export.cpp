@@ -21,8 +21,7 @@ void paintAll(const Picture& picture, QPainter& painter) {
 }
 
 QImage imageOf(const Picture& picture) {
-  const double longest = std::max({picture.bounds.width(), picture.bounds.height(), 1.0});
-  const double scale = std::min(2.0, kLargestImageSide / longest);
+  const double scale = imageScale(picture.bounds);
   QImage image((picture.bounds.size() * scale).toSize().expandedTo({1, 1}), QImage::Format_ARGB32_Premultiplied);
   QPainter painter(&image);
   painter.setRenderHints(QPainter::Antialiasing | QPainter::TextAntialiasing);
@@ -57,6 +56,10 @@ QString writePdf(const Picture& picture, const QString& path) {
 }
 
 }  // namespace
+
+double imageScale(const QRectF& bounds) {
+  return std::min(2.0, kLargestImageSide / std::max({bounds.width(), bounds.height(), 1.0}));
+}
 
 QString writePicture(const Picture& picture, const QString& path) {
   if (picture.bounds.isEmpty()) return QObject::tr("there is nothing to draw yet");

@@ -15,6 +15,9 @@ struct Picture {
   std::function<void(QPainter&)> paint;
 };
 
+/// Pixels of a .png for one unit of the picture; less than 1 where images of its size would be too large.
+double imageScale(const QRectF& bounds);
+
 /// Writes a picture as .svg, .png or .pdf, by the ending of `path`. Returns what went wrong, empty if nothing did.
 QString writePicture(const Picture& picture, const QString& path);
 

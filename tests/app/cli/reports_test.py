@@ -172,6 +172,12 @@ class Reports(unittest.TestCase):
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assertEqual(json.loads(result.stdout)["nodes"], 10000)
             self.assertGreater(os.path.getsize(out), 10000)
+            if ending == "png":  # too large for pixels: said, with what to do
+                self.assertLess(json.loads(result.stdout)["scale"], 1)
+                self.assertIn("scaled down", result.stderr)
+                self.assertIn(".svg or .pdf", result.stderr)
+            else:
+                self.assertNotIn("scaled down", result.stderr)
         with open(self.path("large.dot")) as file:
             self.assertIn("add_9999", file.read())
 
