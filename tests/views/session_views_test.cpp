@@ -221,6 +221,50 @@ class SessionViewsTest : public QObject, private test::ShownView {
     QVERIFY(!view->findChild<QPlainTextEdit*>("artifacts.detail")->toPlainText().isEmpty());
   }
 
+  /// What a format cannot tell is not told as a fact about the program.
+  void importsSayWhatTheyDoNotHold() {
+    qputenv("XDG_CACHE_HOME", folder_.filePath("cache").toUtf8());
+    const auto says = [](QWidget* view, const char* empty) { return view->findChild<QLabel*>(QLatin1String(empty))->text(); };
+    const QString profile = QStringLiteral(IMPORTER_DATA "/cudagraphs.json.gz"), log = QStringLiteral(IMPORTER_DATA "/cpu_provenance.log.gz");
+    auto breaks = show<BreaksView>(profile);
+    QTRY_VERIFY2(says(breaks.get(), "breaks.empty").contains("does not hold graph breaks"), qPrintable(says(breaks.get(), "breaks.empty")));
+    QVERIFY(says(breaks.get(), "breaks.empty").contains("Kineto"));
+    auto recompiles = show<RecompilesView>(profile);
+    QTRY_VERIFY(says(recompiles.get(), "recompiles.empty").contains("does not hold recompiles"));
+    auto memory = show<MemoryView>(profile);
+    QTRY_VERIFY(says(memory.get(), "memory.graphs.empty").contains("does not hold memory plans"));
+    auto fusion = show<FusionView>(profile);
+    QTRY_VERIFY(says(fusion.get(), "fusion.decisions.empty").contains("does not hold fusion decisions"));
+    auto overview = show<OverviewView>(profile);
+    auto* graphs = overview->findChild<QLabel*>("overview.number.graphs");
+    auto* launches = overview->findChild<QLabel*>("overview.number.launches");
+    QTRY_COMPARE(launches->text(), QStringLiteral("22"));
+    QCOMPARE(graphs->text(), QStringLiteral("–"));
+    QVERIFY(graphs->toolTip().contains("does not hold"));
+    QVERIFY(!overview->findChild<QLabel*>("overview.note.kernels")->text().contains("fused"));
+    // A log of compiling knows that nothing broke, and does not know what ran.
+    auto whole = show<BreaksView>(log);
+    QTRY_COMPARE(link_->pending(), 0);
+    QVERIFY(says(whole.get(), "breaks.empty").contains("No graph break"));
+    auto compiled = show<OverviewView>(log);
+    auto* run = compiled->findChild<QLabel*>("overview.number.run");
+    QTRY_COMPARE(compiled->findChild<QLabel*>("overview.number.graphs")->text(), QStringLiteral("1"));
+    QCOMPARE(run->text(), QStringLiteral("–"));
+    QVERIFY(says(compiled.get(), "overview.kernels.empty").contains("does not hold run times"));
+  }
+
+  /// Own times of stages add up to all compile time.
+  void sharesOfStagesAddUp() {
+    for (const QString& path : {small_, QStringLiteral(IMPORTER_DATA "/train_step.log.gz")}) {
+      auto view = show<OverviewView>(path);
+      auto* stages = view->findChild<QTableView*>("overview.stages");
+      QTRY_VERIFY(stages->model()->rowCount() > 0);
+      double sum = 0;
+      for (int r = 0; r < stages->model()->rowCount(); ++r) sum += stages->model()->index(r, 5).data().toString().remove("%").trimmed().toDouble();
+      QVERIFY2(sum > 95 && sum < 101, qPrintable(QString::number(sum)));
+    }
+  }
+
   void kernelsShowCode() {
     auto view = show<KernelsView>(small_);
     auto* table = view->findChild<QTableView*>("kernels.table");

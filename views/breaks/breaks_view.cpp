@@ -5,6 +5,7 @@
 
 #include "profiler/session/reader.h"
 #include "views/common/units.h"
+#include "views/widgets/absence.h"
 #include "views/widgets/advice_page.h"
 #include "views/widgets/side_splitter.h"
 #include "views/widgets/text.h"
@@ -90,13 +91,21 @@ void BreaksView::clear() {
   table_->setRows({});
   before_->setCode({});
   after_->setCode({});
-  empty_->showReason(tr("No graph break"),
-                     tr("Capture followed everything so far. Where it stops in the middle of a function, the place, "
-                        "the reason, the cost and a remedy are listed here."));
+  sayNone({});
   codeEmpty_->showReason(
       tr("No bytecode"),
       tr("The instructions around a break are recorded by Fusebox's engine; imported traces do not hold them."));
   details_->showHint(tr("Select a break to read why it happened."));
+}
+
+void BreaksView::sayNone(const query::Holdings& holdings) {
+  if (!holdings.has(query::Holding::Breaks)) {
+    const Absence absence = absenceOf(holdings, query::Holding::Breaks);
+    return empty_->showReason(absence.headline, absence.hint);
+  }
+  empty_->showReason(tr("No graph break"),
+                     tr("Capture followed everything so far. Where it stops in the middle of a function, the place, "
+                        "the reason, the cost and a remedy are listed here."));
 }
 
 void BreaksView::load() {
@@ -105,7 +114,7 @@ void BreaksView::load() {
       this, "breaks", [](session::Reader& reader) { return query::breakSummaries(reader); },
       [this](Result<Breaks>& breaks) {
         if (!breaks) return empty_->showReason(tr("The graph breaks cannot be read"), str(breaks.error().text()));
-        if (breaks->empty()) return;
+        if (breaks->empty()) return askHoldings([this](const query::Holdings& holdings) { sayNone(holdings); });
         breaks_ = std::move(*breaks);
         empty_->showContent();
         table_->setRows(breakRows(breaks_));

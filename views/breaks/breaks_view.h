@@ -31,6 +31,7 @@ class BreaksView : public View {
   void follow(const Location& location) override;
 
  private:
+  void sayNone(const query::Holdings& holdings);
   void openBreak(int index);
   void explain(const query::BreakSummary& summary, const std::vector<query::Advice>& advice);
 

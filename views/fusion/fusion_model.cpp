@@ -178,6 +178,7 @@ Result<FusionContent> loadFusion(const session::Reader& reader, int64_t graph) {
                          content.divergent += value.isDivergent;
                        });
   if (!read) return tl::unexpected(read.error());
+  content.holdings = query::holdingsOf(reader);
   content.canCompile = isProgram(reader) || query::hasSavedGraph(reader, graph);
   if (!content.canCompile) {
     const auto none = query::savedGraph(reader, graph);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/support/result.h"
+#include "profiler/query/holdings.h"
 #include "views/common/table.h"
 
 namespace fusebox::session {
@@ -72,6 +73,7 @@ struct FusionContent {
   TableRows decisions, groups, buffers,
       numerics;                          ///< a decision's row has its position as id: several are about one node
   std::vector<Location> decisionPlaces;  ///< by that position: the node
+  query::Holdings holdings;
   bool canCompile = false;
   std::string whyNot;   ///< where it cannot
   int64_t traffic = 0;  ///< bytes that all groups read and write

@@ -13,6 +13,7 @@
 #include "views/common/units.h"
 #include "views/fusion/fusion_columns.h"
 #include "views/fusion/graph_compiler.h"
+#include "views/widgets/absence.h"
 #include "views/widgets/text.h"
 #include "views/widgets/theme.h"
 
@@ -268,15 +269,27 @@ void FusionView::showContent(FusionContent content) {
   if (shown_ == 0) {
     decisions_->setEmptyText(tr("No compiled graph yet"),
                              tr("Fusion decisions appear when a graph has been compiled."));
+    askHoldings([this](const query::Holdings& holdings) {
+      const Absence absence = absenceOf(holdings, query::Holding::FusionDecisions);
+      if (shown_ == 0 && !holdings.has(query::Holding::FusionDecisions)) decisions_->setEmptyText(absence.headline, absence.hint);
+    });
     facts_->setText({});
   } else {
-    decisions_->setEmptyText(
-        tr("No fusion was decided"),
-        content_.groups.empty()
-            ? (content_.canCompile ? tr("Compile this graph to see what the engine makes of it.") : tr("This graph was not compiled."))
-            : tr("No two kernels of this graph could have been one. Chains of pointwise operators are one operation from the start; "
-                 "the tab Kernels shows what each computes."));
-    QStringList words{tr("%1 kernels and calls").arg(content_.groups.size()),
+    const bool canTell = content_.holdings.has(query::Holding::FusionDecisions);
+    const Absence absence = absenceOf(content_.holdings, query::Holding::FusionDecisions);
+    if (content_.groups.empty() && content_.canCompile)
+      decisions_->setEmptyText(tr("No fusion was decided"), tr("Compile this graph to see what the engine makes of it."));
+    else if (!canTell)
+      decisions_->setEmptyText(absence.headline, absence.hint);
+    else
+      decisions_->setEmptyText(
+          tr("No fusion was decided"),
+          content_.groups.empty()
+              ? tr("This graph was not compiled.")
+              : tr("No two kernels of this graph could have been one. Chains of pointwise operators are one operation from the start; "
+                   "the tab Kernels shows what each computes."));
+    const auto parts = static_cast<int64_t>(content_.groups.size());
+    QStringList words{str(formatNumberOf(parts, tr("kernel or call").toStdString(), tr("kernels and calls").toStdString())),
                       tr("%1 of memory traffic").arg(str(formatBytes(static_cast<double>(content_.traffic))))};
     if (content_.saved > 0)
       words << tr("%1 saved by fusing").arg(str(formatBytes(static_cast<double>(content_.saved))));

@@ -10,6 +10,7 @@
 #include "profiler/session/reader.h"
 #include "views/common/fuzzy_match.h"
 #include "views/common/units.h"
+#include "views/widgets/absence.h"
 #include "views/widgets/text.h"
 #include "views/widgets/theme.h"
 #include "views/widgets/side_splitter.h"
@@ -95,13 +96,11 @@ QWidget* GuardsView::buildTables() {
                            {tr("Expected"), tr("What the compiled code was made for")},
                            {tr("Failed"), tr("Times that this guard failed"), true}, {tr("Line")}});
   guards_->model()->setMonospaceColumns({2, 3});
-  guards_->setEmptyText(tr("No guards"), tr("Choose a compiled entry on the left; its assumptions are listed here."));
   failures_ = new DataTable(QStringLiteral("guards.failures"), tr("Filter failures"),
                             {{tr("Frame")}, {tr("Guard that failed")}, {tr("Expected")}, {tr("Found")}, {tr("Outcome")}, {tr("Line")}});
   guards_->setWidestColumn(230);
   failures_->setWidestColumn(260);
   failures_->model()->setMonospaceColumns({1, 2, 3});
-  failures_->setEmptyText(tr("No guard has failed"), tr("A failing guard recompiles its frame; it is listed here with what was expected and found."));
   auto* tables = new QSplitter(Qt::Vertical);
   tables->setHandleWidth(1);
   tables->addWidget(guards_);
@@ -148,9 +147,24 @@ void GuardsView::clear() {
   tree_->clear();
   guards_->setRows({});
   failures_->setRows({});
-  empty_->showReason(tr("No compiled frame yet"),
-                     tr("Each compiled function appears here with its entries: one for the first compile, one more for each recompile."));
+  sayNone({});
   details_->showHint(tr("Select a guard or a failure to read it in full."));
+}
+
+void GuardsView::sayNone(const query::Holdings& holdings) {
+  using query::Holding;
+  const Absence noGuards = absenceOf(holdings, Holding::Guards), noFailures = absenceOf(holdings, Holding::Recompiles);
+  if (!holdings.has(Holding::Guards)) {
+    empty_->showReason(noGuards.headline, noGuards.hint);
+    guards_->setEmptyText(noGuards.headline, noGuards.hint);
+  } else {
+    empty_->showReason(tr("No compiled frame yet"),
+                       tr("Each compiled function appears here with its entries: one for the first compile, one more for each recompile."));
+    guards_->setEmptyText(tr("No guards"), shownCompile_ != 0 ? tr("None was recorded for this entry.") : tr("Choose a compiled entry; its assumptions are listed here."));
+  }
+  if (!holdings.has(Holding::Recompiles)) failures_->setEmptyText(noFailures.headline, noFailures.hint);
+  else failures_->setEmptyText(tr("No guard has failed"), tr("A failing guard recompiles its frame; it is listed here with what was expected and found."));
+  if (!frames_.empty()) empty_->showContent();
 }
 
 void GuardsView::load() {
@@ -159,7 +173,7 @@ void GuardsView::load() {
       this, "frames", [](session::Reader& reader) { return loadGuardedFrames(reader); },
       [this](Result<Chains>& frames) {
         if (!frames) return empty_->showReason(tr("The guards cannot be read"), str(frames.error().text()));
-        if (frames->empty()) return;
+        if (frames->empty()) return askHoldings([this](const query::Holdings& holdings) { sayNone(holdings); });
         frames_ = std::move(*frames);
         empty_->showContent();
         fillTree(frames_);
@@ -185,7 +199,7 @@ void GuardsView::fillTree(const std::vector<query::RecompileChain>& frames) {
     int number = 0;
     for (const auto& entry : frame.entries) {
       auto* item = new QTreeWidgetItem(top);
-      item->setText(0, tr("entry %1").arg(++number));
+      item->setText(0, tr("entry %1").arg(number++));
       item->setText(1, str(formatCount(entry.guards)));
       item->setText(2, entry.failures > 0 ? str(formatCount(entry.failures)) : QString());
       item->setText(3, entry.compileNs > 0 ? str(formatDuration(static_cast<double>(entry.compileNs))) : QString());
@@ -266,6 +280,7 @@ void GuardsView::openEntry(int64_t frame, int64_t compile) {
       this, "guards", [compile](session::Reader& reader) { return loadGuards(reader, compile); },
       [this](Result<TableRows>& rows) {
         if (rows) guards_->setRows(std::move(*rows));
+        askHoldings([this](const query::Holdings& holdings) { sayNone(holdings); });
         if (wanted_.kind == ObjectKind::Guard) {
           guards_->select(wanted_);
           if (const TableRow* row = guards_->current()) explain(*row, false);

@@ -28,6 +28,7 @@ class GuardsView : public View {
   void follow(const Location& location) override;
 
  private:
+  void sayNone(const query::Holdings& holdings);
   QWidget* buildTree();
   QWidget* buildTables();
   void connectAll();

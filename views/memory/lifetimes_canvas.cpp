@@ -34,6 +34,11 @@ void LifetimesCanvas::setLifetimes(query::GraphLifetimes lifetimes) {
   update();
 }
 
+void LifetimesCanvas::setEmptyText(const QString& text) {
+  emptyText_ = text;
+  update();
+}
+
 void LifetimesCanvas::mark(int buffer) {
   marked_ = buffer;
   update();
@@ -75,27 +80,11 @@ void LifetimesCanvas::paintAll(QPainter& painter, const QSizeF& size) const {
   const QRectF plot = plotArea(size);
   if (lifetimes_.graph.steps <= 0 || picture_.boxes.empty()) {
     painter.setPen(themed(Token::TextMuted));
-    painter.drawText(QRectF(QPointF(0, 0), size), Qt::AlignCenter, tr("This graph plans no buffers: everything it makes stays inside its kernels."));
+    painter.drawText(QRectF(QPointF(0, 0), size), Qt::AlignCenter, lifetimes_.graph.graph == 0 ? emptyText_ : tr("This graph plans no buffers: everything it makes stays inside its kernels."));
     return;
   }
   paintAxes(painter, plot);
-  const QFontMetricsF metrics(painter.font());
-  for (const LifeBox& box : picture_.boxes) {
-    const auto& buffer = lifetimes_.buffers[box.buffer];
-    const QRectF rect = boxRect(box, plot);
-    const bool isMarked = static_cast<int>(box.buffer) == marked_;
-    QColor fill = Theme::instance().category(buffer.kind == "owned" ? 1 : 2);
-    fill.setAlphaF(isMarked ? 0.95F : 0.6F);
-    painter.fillRect(rect, fill);
-    if (rect.height() > 2.5 && rect.width() > 2.5) {
-      painter.setPen(QPen(isMarked ? themed(Token::Text) : themed(Token::Panel), isMarked ? 2 : 1));
-      painter.drawRect(rect);
-    }
-    if (rect.height() >= metrics.height() && rect.width() > metrics.horizontalAdvance(str(buffer.name)) + 8) {
-      painter.setPen(themed(Token::Text));
-      painter.drawText(rect.adjusted(4, 0, -4, 0), Qt::AlignVCenter | Qt::AlignLeft, str(buffer.name));
-    }
-  }
+  paintBoxes(painter, plot);
   QPolygonF line;
   const auto steps = static_cast<double>(lifetimes_.graph.steps);
   for (size_t s = 0; s < lifetimes_.alive.size(); ++s) {
@@ -104,7 +93,41 @@ void LifetimesCanvas::paintAll(QPainter& painter, const QSizeF& size) const {
   }
   painter.setPen(QPen(themed(Token::Error), 1.5));
   painter.drawPolyline(line);
+  paintNames(painter, plot);
   paintLegend(painter, plot);
+}
+
+QColor LifetimesCanvas::fillOf(const LifeBox& box) const {
+  QColor fill = Theme::instance().category(lifetimes_.buffers[box.buffer].kind == "owned" ? 1 : 2);
+  fill.setAlphaF(static_cast<int>(box.buffer) == marked_ ? 0.95F : 0.6F);
+  return fill;
+}
+
+void LifetimesCanvas::paintBoxes(QPainter& painter, const QRectF& plot) const {
+  for (const LifeBox& box : picture_.boxes) {
+    const QRectF rect = boxRect(box, plot);
+    const bool isMarked = static_cast<int>(box.buffer) == marked_;
+    painter.fillRect(rect, fillOf(box));
+    if (rect.height() <= 2.5 || rect.width() <= 2.5) continue;
+    painter.setPen(QPen(isMarked ? themed(Token::Text) : themed(Token::Panel), isMarked ? 2 : 1));
+    painter.drawRect(rect);
+  }
+}
+
+/// Names interrupt the line of what is alive, so that it does not strike them through.
+void LifetimesCanvas::paintNames(QPainter& painter, const QRectF& plot) const {
+  const QFontMetricsF metrics(painter.font());
+  for (const LifeBox& box : picture_.boxes) {
+    const QRectF rect = boxRect(box, plot);
+    const QString name = str(lifetimes_.buffers[box.buffer].name);
+    const double width = metrics.horizontalAdvance(name);
+    if (rect.height() < metrics.height() || rect.width() <= width + 8) continue;
+    const QRectF behind(rect.left() + 2, rect.center().y() - metrics.height() / 2, width + 4, metrics.height());
+    painter.fillRect(behind, themed(Token::Panel));
+    painter.fillRect(behind, fillOf(box));
+    painter.setPen(themed(Token::Text));
+    painter.drawText(rect.adjusted(4, 0, -4, 0), Qt::AlignVCenter | Qt::AlignLeft, name);
+  }
 }
 
 void LifetimesCanvas::paintLegend(QPainter& painter, const QRectF& plot) const {

@@ -15,6 +15,8 @@ class LifetimesCanvas : public QWidget {
   explicit LifetimesCanvas(QWidget* parent = nullptr);
 
   void setLifetimes(query::GraphLifetimes lifetimes);
+  /// What is said where there is no graph to show.
+  void setEmptyText(const QString& text);
   /// Marks a buffer (index of the buffers), -1 none.
   void mark(int buffer);
   int marked() const { return marked_; }
@@ -38,6 +40,9 @@ class LifetimesCanvas : public QWidget {
   QRectF plotArea(const QSizeF& size) const;
   QRectF boxRect(const LifeBox& box, const QRectF& plot) const;
   void paintAll(QPainter& painter, const QSizeF& size) const;
+  void paintBoxes(QPainter& painter, const QRectF& plot) const;
+  void paintNames(QPainter& painter, const QRectF& plot) const;
+  QColor fillOf(const LifeBox& box) const;
   void paintLegend(QPainter& painter, const QRectF& plot) const;
   void paintAxes(QPainter& painter, const QRectF& plot) const;
   QString describe(int buffer) const;
@@ -45,6 +50,7 @@ class LifetimesCanvas : public QWidget {
   query::GraphLifetimes lifetimes_;
   LifePicture picture_;
   int marked_ = -1;
+  QString emptyText_;
 };
 
 }  // namespace fusebox::views

@@ -6,6 +6,7 @@
 
 #include "profiler/session/reader.h"
 #include "views/common/units.h"
+#include "views/widgets/absence.h"
 #include "views/widgets/text.h"
 
 namespace fusebox::views {
@@ -35,7 +36,6 @@ MemoryView::MemoryView(const ViewContext& context) : View(context) {
                            {tr("Inputs"), {}, true},
                            {tr("Saved"), tr("Of a backward pass: activations that the forward pass keeps for it, parameters and inputs left out"), true},
                            {tr("Line")}});
-  graphs_->setEmptyText(tr("No buffers recorded"), tr("Graphs appear here when they have been compiled; sessions of stock PyTorch do not hold its memory plans."));
   canvas_ = new LifetimesCanvas;
   tabs_ = new QTabWidget;
   tabs_->setObjectName(QStringLiteral("memory.tabs"));
@@ -92,9 +92,20 @@ void MemoryView::clear() {
   buffers_->setRows({});
   saved_->setRows({});
   canvas_->setLifetimes({});
+  sayNone({});
   headline_->clear();
   if (session()) empty_->showReason(tr("Reading the session…"));
   else empty_->showReason(tr("No session is open"), tr("Run a script, or open a session or a trace."));
+}
+
+void MemoryView::sayNone(const query::Holdings& holdings) {
+  if (!holdings.has(query::Holding::MemoryPlans)) {
+    const Absence absence = absenceOf(holdings, query::Holding::MemoryPlans);
+    graphs_->setEmptyText(absence.headline, absence.hint);
+    return canvas_->setEmptyText(absence.headline);
+  }
+  graphs_->setEmptyText(tr("No buffers recorded"), tr("Graphs appear here when they have been compiled."));
+  canvas_->setEmptyText(tr("The buffers of the graph that is selected above are shown here."));
 }
 
 void MemoryView::load() {
@@ -104,6 +115,7 @@ void MemoryView::load() {
         if (!memory) return empty_->showReason(tr("The memory plans cannot be read"), str(memory.error().text()));
         measured_->setText(str(measuredText(memory->measured)));
         const int64_t largest = memory->graphs.empty() ? 0 : std::max_element(memory->graphs.begin(), memory->graphs.end(), [](const auto& a, const auto& b) { return a.peakBytes < b.peakBytes; })->graph;
+        if (memory->graphs.empty()) askHoldings([this](const query::Holdings& holdings) { sayNone(holdings); });
         graphs_->setRows(memoryGraphRows(*memory));
         empty_->showContent();
         if (shown_.graph.graph == 0 && largest > 0) {

@@ -30,6 +30,7 @@ class MemoryView : public View {
   void load() override;
 
  private:
+  void sayNone(const query::Holdings& holdings);
   void openGraph(int64_t graph);
   void openBuffer(int buffer);
 

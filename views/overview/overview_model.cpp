@@ -21,8 +21,12 @@ constexpr const char* kBreaks = R"(SELECT min(break_id), kind, reason, hint, fil
 constexpr const char* kRecompiles = R"(SELECT failure_id, frame, guard, expected, found, outcome, file, line
   FROM guard_failures f WHERE outcome <> 'recompile' OR EXISTS(SELECT 1 FROM compiles c WHERE c.failure_id = f.failure_id)
   ORDER BY failure_id DESC LIMIT 500)";
-constexpr const char* kStages = R"(SELECT name, phase, count(*), sum(dur_ns) FROM stages WHERE dur_ns IS NOT NULL
-  GROUP BY phase, name ORDER BY sum(dur_ns) DESC LIMIT 100)";
+// A stage's own time is what its inner stages leave, as in the summary: shares of it add up.
+constexpr const char* kStages = R"(WITH inner_ns AS MATERIALIZED (SELECT parent_stage_id AS stage_id, sum(dur_ns) AS ns FROM stages
+    WHERE parent_stage_id IS NOT NULL GROUP BY parent_stage_id),
+  named AS (SELECT s.name, s.phase, count(*) AS runs, sum(s.dur_ns) AS total, sum(max(0, s.dur_ns - coalesce(i.ns, 0))) AS own
+    FROM stages s LEFT JOIN inner_ns i ON i.stage_id = s.stage_id WHERE s.dur_ns IS NOT NULL GROUP BY s.phase, s.name)
+  SELECT name, phase, runs, total, own, sum(own) OVER () FROM named ORDER BY own DESC, total DESC LIMIT 100)";
 constexpr const char* kLosses = "SELECT what, count, detail FROM losses ORDER BY count DESC";
 constexpr const char* kCalls = "SELECT kind, sum(calls), sum(total_ns) FROM calls GROUP BY kind";
 
@@ -79,6 +83,7 @@ Result<OverviewModel> loadOverview(const session::Reader& reader) {
   auto summary = query::summarize(reader);
   if (!summary) return tl::unexpected(summary.error());
   model.summary = std::move(*summary);
+  model.holdings = query::holdingsOf(reader);
   model.state = reader.info("state") == "importing" ? "importing" : std::string(session::stateName(reader.state()));
   model.notice = reader.notice();
   for (const char* key : kFactKeys) {
@@ -90,13 +95,10 @@ Result<OverviewModel> loadOverview(const session::Reader& reader) {
   collect.rows(kRecompiles, model.recompiles, recompileRow);
   collect.each("SELECT key, value FROM session_info WHERE key LIKE 'config.%' ORDER BY key",
                [&](const Statement& s) { model.facts.emplace_back(s.string(0), s.string(1)); });
-  double stageTotal = 0;
-  collect.each("SELECT sum(dur_ns) FROM stages WHERE parent_stage_id IS NULL",
-               [&](const Statement& s) { stageTotal = s.real(0); });
-  collect.rows(kStages, model.stages, [&](const Statement& s) {
+  collect.rows(kStages, model.stages, [](const Statement& s) {
     TableRow row;
     row.cells = {textCell(s.string(0)), textCell(s.string(1)), countCell(s.integer(2)), durationCell(s.real(3)),
-                 shareCell(s.real(3), stageTotal)};
+                 durationCell(s.real(4)), shareCell(s.real(4), s.real(5))};
     return row;
   });
   collect.rows(kLosses, model.losses, [](const Statement& s) {
@@ -112,8 +114,8 @@ Result<OverviewModel> loadOverview(const session::Reader& reader) {
       model.calls = s.integer(1);
     }
   });
-  collect.each("SELECT count(*) FROM fusion_groups WHERE kind <> 'extern' AND node_count > 1",
-               [&](const Statement& s) { model.fusedGroups = s.integer(0); });
+  collect.each("SELECT count(*), sum(kind <> 'extern' AND node_count > 1) FROM fusion_groups",
+               [&](const Statement& s) { model.fusedGroups = s.integer(0) > 0 ? s.integer(1) : -1; });
   if (!collect.outcome) return tl::unexpected(collect.outcome.error());
   return model;
 }

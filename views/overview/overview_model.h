@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/support/result.h"
+#include "profiler/query/holdings.h"
 #include "profiler/query/summary.h"
 #include "views/common/table.h"
 
@@ -17,16 +18,17 @@ namespace fusebox::views {
 /// The numbers of a run, ready to be shown.
 struct OverviewModel {
   query::Summary summary;
+  query::Holdings holdings;         ///< which of the numbers can be known
   std::string state;                ///< recording, finished, abandoned
   std::string notice;               ///< what the reader could not see
   double guardMs = 0;               ///< time in guard checks, where recorded
   int64_t calls = 0;                ///< calls of compiled code
-  int64_t fusedGroups = 0;
+  int64_t fusedGroups = 0;          ///< of several nodes; -1 where no groups were recorded
   std::vector<std::pair<std::string, std::string>> facts;  ///< versions and machine, in reading order (key, value)
   TableRows kernels;                ///< kernel, kind, launches, total, share, mean, GB/s, place
   TableRows breaks;                 ///< place, kind, reason, hint, times
   TableRows recompiles;             ///< frame, guard, expected, found, outcome, place
-  TableRows stages;                 ///< stage, phase, runs, total, share
+  TableRows stages;                 ///< stage, phase, runs, total, own, share of own
   TableRows losses;                 ///< what, count, detail
 };
 

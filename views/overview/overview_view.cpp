@@ -6,6 +6,7 @@
 
 #include "profiler/session/reader.h"
 #include "views/common/units.h"
+#include "views/widgets/absence.h"
 #include "views/widgets/text.h"
 #include "views/widgets/theme.h"
 
@@ -64,20 +65,16 @@ OverviewView::OverviewView(const ViewContext& context) : View(context) {
   tabs_->setDocumentMode(true);
   column->addWidget(tabs_, 1);
   hottest_ = addTable(QStringLiteral("overview.kernels"), tr("Hottest kernels"), tr("Filter kernels"),
-                      {{tr("Kernel")}, {tr("Kind")}, {tr("Launches"), {}, true}, {tr("Total"), {}, true},
+                      {{tr("Kernel")}, {tr("Kind")}, {tr("Launches"), tr("With those that replays of CUDA graphs contain"), true}, {tr("Total"), {}, true},
                        {tr("Share"), tr("Share of all kernel time"), true}, {tr("Mean"), {}, true}, {tr("Rate"), tr("Bytes moved a second"), true},
                        {tr("Line")}});
-  hottest_->setEmptyText(tr("No kernel has run yet"), tr("Kernels appear with their first launch."));
   breaks_ = addTable(QStringLiteral("overview.breaks"), tr("Graph breaks"), tr("Filter graph breaks"),
                      {{tr("Line")}, {tr("Kind")}, {tr("Reason")}, {tr("What helps")}, {tr("Times"), {}, true}});
-  breaks_->setEmptyText(tr("No graph breaks"), tr("Every captured frame became one graph."));
   recompiles_ = addTable(QStringLiteral("overview.recompiles"), tr("Recompiles"), tr("Filter recompiles"),
                          {{tr("Frame")}, {tr("Guard that failed")}, {tr("Expected")}, {tr("Found")}, {tr("Outcome")}, {tr("Line")}});
-  recompiles_->setEmptyText(tr("No recompiles"), tr("No guard of a compiled entry has failed."));
   stages_ = addTable(QStringLiteral("overview.stages"), tr("Stages"), tr("Filter stages and passes"),
-                     {{tr("Stage or pass")}, {tr("Phase")}, {tr("Runs"), {}, true}, {tr("Total"), {}, true},
-                      {tr("Share"), tr("Share of all compile time; passes count within their stage too"), true}});
-  stages_->setEmptyText(tr("No stage recorded"), tr("Stages appear with the first compilation."));
+                     {{tr("Stage or pass")}, {tr("Phase")}, {tr("Runs"), {}, true}, {tr("Total"), tr("With the stages and passes inside of it"), true},
+                      {tr("Own"), tr("Without the stages and passes inside of it"), true}, {tr("Share"), tr("Own time as a share of all compile time"), true}});
   facts_ = addTable(QStringLiteral("overview.facts"), tr("Run and versions"), tr("Filter facts"), {{tr("Fact")}, {tr("Value")}});
   facts_->setEmptyText(tr("Nothing recorded about the run"), {});
   losses_ = addTable(QStringLiteral("overview.losses"), tr("Losses"), tr("Filter losses"),
@@ -172,6 +169,7 @@ void OverviewView::fill(OverviewModel& model) {
                   : model.state == "abandoned" ? tr("recording ended early: its process is gone")
                                                : tr("finished"));
   showNumbers(model);
+  sayNone(model.holdings);
   const auto& s = model.summary;
   stageBar_->setParts({{tr("capture"), s.captureMs, 0}, {tr("AOT autograd"), s.aotMs, 2}, {tr("inductor"), s.inductorMs, 4},
                        {tr("codegen"), s.codegenMs, 1}},
@@ -194,26 +192,54 @@ void OverviewView::fill(OverviewModel& model) {
   }
 }
 
+void OverviewView::sayNone(const query::Holdings& holdings) {
+  using query::Holding;
+  const struct {
+    DataTable* table;
+    Holding what;
+    QString headline, hint;
+  } lists[] = {
+      {hottest_, Holding::RunTimes, tr("No kernel has run yet"), tr("Kernels appear with their first launch.")},
+      {breaks_, Holding::Breaks, tr("No graph breaks"), tr("Every captured frame became one graph.")},
+      {recompiles_, Holding::Recompiles, tr("No recompiles"), tr("No guard of a compiled entry has failed.")},
+      {stages_, Holding::CompileTimes, tr("No stage recorded"), tr("Stages appear with the first compilation.")}};
+  for (const auto& list : lists) {
+    const Absence absence = holdings.has(list.what) ? Absence{list.headline, list.hint} : absenceOf(holdings, list.what);
+    list.table->setEmptyText(absence.headline, absence.hint);
+  }
+}
+
 void OverviewView::showNumbers(const OverviewModel& model) {
+  using query::Holding;
   const auto& s = model.summary;
-  const auto set = [](const Number& number, const QString& value, const QString& note) {
-    number.value->setText(value);
-    number.value->setToolTip(value);
-    number.note->setText(note.isEmpty() ? QStringLiteral(" ") : note);
-    number.note->setToolTip(note);
+  // A number that the session's source does not tell is unknown, not 0.
+  const auto set = [&](const Number& number, Holding from, double amount, const QString& value, const QString& note) {
+    const bool known = amount > 0 || model.holdings.has(from);
+    number.value->setText(known ? value : QStringLiteral("–"));
+    number.value->setToolTip(known ? value : absenceOf(model.holdings, from).headline);
+    number.note->setText(note.isEmpty() || !known ? QStringLiteral(" ") : note);
+    number.note->setToolTip(known ? note : QString());
+  };
+  const auto setCount = [&](const Number& number, Holding from, int64_t count, const QString& note) {
+    set(number, from, static_cast<double>(count), str(formatCount(count)), note);
   };
   const auto count = [](int64_t n) { return str(formatCount(n)); };
-  set(frames_, count(s.frames), number(s.compiles, tr("compile"), tr("compiles")));
-  set(graphs_, count(s.graphs), tr("%1 calls").arg(count(model.calls)));
+  setCount(frames_, Holding::Graphs, s.frames, number(s.compiles, tr("compile"), tr("compiles")));
+  const bool calls = model.calls > 0 || model.holdings.has(Holding::RunTimes);
+  setCount(graphs_, Holding::Graphs, s.graphs, calls ? number(model.calls, tr("call"), tr("calls")) : QString());
   int64_t breaks = 0;
   for (const auto& b : s.graphBreaks) breaks += b.count;
-  set(breaksNumber_, count(breaks), number(static_cast<int64_t>(s.graphBreaks.size()), tr("place"), tr("places")));
-  set(recompilesNumber_, count(static_cast<int64_t>(s.recompiles.size())), {});
-  set(kernels_, count(s.kernels), tr("%1 fused").arg(count(model.fusedGroups)));
-  set(launches_, count(s.launches), tr("%1 extern").arg(count(s.externCalls)));
-  set(compileTime_, ms(s.totalCompileMs), {});
-  set(runTime_, ms(s.runMs), model.guardMs > 0 ? tr("guards %1").arg(ms(model.guardMs)) : QString());
-  set(cache_, count(s.cacheHits), tr("%1 misses").arg(count(s.cacheMisses)));
+  setCount(breaksNumber_, Holding::Breaks, breaks, number(static_cast<int64_t>(s.graphBreaks.size()), tr("place"), tr("places")));
+  setCount(recompilesNumber_, Holding::Recompiles, static_cast<int64_t>(s.recompiles.size()), {});
+  QStringList kinds;
+  if (model.fusedGroups >= 0) kinds << tr("%1 fused").arg(count(model.fusedGroups));
+  if (s.externCalls > 0) kinds << tr("%1 extern").arg(count(s.externCalls));
+  set(kernels_, Holding::Graphs, static_cast<double>(s.kernels + s.externCalls), count(s.kernels), kinds.join(QStringLiteral(", ")));
+  setCount(launches_, Holding::RunTimes, s.launches, {});
+  set(compileTime_, Holding::CompileTimes, s.totalCompileMs, ms(s.totalCompileMs), {});
+  set(runTime_, Holding::RunTimes, s.runMs, ms(s.runMs), model.guardMs > 0 ? tr("guards %1").arg(ms(model.guardMs)) : QString());
+  set(cache_, Holding::CompileTimes, static_cast<double>(s.cacheHits + s.cacheMisses), count(s.cacheHits),
+      number(s.cacheMisses, tr("miss"), tr("misses")));
 }
 
 }  // namespace fusebox::views

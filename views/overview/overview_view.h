@@ -40,6 +40,7 @@ class OverviewView : public View {
   DataTable* addTable(const QString& name, const QString& title, const QString& filter, std::vector<TableColumn> columns);
   void fill(OverviewModel& model);
   void showNumbers(const OverviewModel& model);
+  void sayNone(const query::Holdings& holdings);
   void setTabCount(DataTable* table, const QString& title, int count);
 
   QLabel* headline_;

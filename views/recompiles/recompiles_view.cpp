@@ -7,6 +7,7 @@
 
 #include "profiler/session/reader.h"
 #include "views/common/units.h"
+#include "views/widgets/absence.h"
 #include "views/widgets/advice_page.h"
 #include "views/widgets/side_splitter.h"
 #include "views/widgets/text.h"
@@ -141,11 +142,19 @@ void RecompilesView::clear() {
   first_->clear();
   second_->clear();
   for (DataTable* table : {chainTable_, entryTable_, guardTable_}) table->setRows({});
+  sayNone({});
+  details_->showHint(tr("Select an entry to read why it was made."));
+}
+
+void RecompilesView::sayNone(const query::Holdings& holdings) {
+  if (!holdings.has(query::Holding::Recompiles)) {
+    const Absence absence = absenceOf(holdings, query::Holding::Recompiles);
+    return empty_->showReason(absence.headline, absence.hint);
+  }
   empty_->showReason(tr("Nothing was compiled twice"),
                      tr("When a guard fails, its code is compiled again. Each such code object appears here with all "
                         "of its entries, the guards that tell them apart, "
                         "and what to do about it."));
-  details_->showHint(tr("Select an entry to read why it was made."));
 }
 
 void RecompilesView::load() {
@@ -154,7 +163,7 @@ void RecompilesView::load() {
       this, "chains", [](session::Reader& reader) { return query::recompileChains(reader); },
       [this](Result<Chains>& chains) {
         if (!chains) return empty_->showReason(tr("The recompiles cannot be read"), str(chains.error().text()));
-        if (chains->empty()) return;
+        if (chains->empty()) return askHoldings([this](const query::Holdings& holdings) { sayNone(holdings); });
         chains_ = std::move(*chains);
         empty_->showContent();
         chainTable_->setRows(chainRows(chains_));

@@ -31,6 +31,7 @@ class RecompilesView : public View {
   void follow(const Location& location) override;
 
  private:
+  void sayNone(const query::Holdings& holdings);
   QWidget* buildGuards();
   void openChain(int chain, int entry, int miss);
   void openEntry(int entry);

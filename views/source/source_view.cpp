@@ -81,7 +81,7 @@ void SourceView::clear() {
   wantedPath_.clear();
   pendingLine_ = 0;
   files_->setRows({});
-  empty_->showReason(tr("No source yet"), tr("Choose a file on the left. Files appear when a function of theirs is compiled."));
+  empty_->showReason(tr("No source yet"), tr("Choose a file beside. Files appear when a function of theirs is compiled."));
   details_->showHint(tr("Select a line to see its graph breaks, failing guards and kernels."));
 }
 

@@ -3,6 +3,7 @@
 #include <QShowEvent>
 #include <utility>
 
+#include "profiler/session/reader.h"
 #include "views/widgets/theme.h"
 
 namespace fusebox::views {
@@ -45,6 +46,15 @@ void View::comeUp() {
   if (!isSeen()) return;
   if (stale_) refresh();
   if (session_ && missed_.kind != ObjectKind::None) follow(std::exchange(missed_, {}));
+}
+
+void View::askHoldings(std::function<void(const query::Holdings&)> done) {
+  if (!session_) return;
+  session_->ask<query::Holdings>(
+      this, "holdings", [](session::Reader& reader) -> Result<query::Holdings> { return query::holdingsOf(reader); },
+      [done = std::move(done)](Result<query::Holdings>& holdings) {
+        if (holdings) done(*holdings);
+      });
 }
 
 QAction* View::addViewAction(const QString& name, const QString& text, const QString& icon) {

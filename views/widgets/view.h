@@ -3,7 +3,9 @@
 #include <QAction>
 #include <QList>
 #include <QWidget>
+#include <functional>
 
+#include "profiler/query/holdings.h"
 #include "views/common/location.h"
 #include "views/widgets/selection_bus.h"
 #include "views/widgets/session_link.h"
@@ -56,6 +58,8 @@ class View : public QWidget {
   void showEvent(QShowEvent* event) override;
 
   SelectionBus* bus() const { return context_.bus; }
+  /// What the session's source can tell, for the words of lists that stay empty.
+  void askHoldings(std::function<void(const query::Holdings&)> done);
   /// Selects for the other views.
   void announce(const Location& location) { bus()->select(location, this); }
   QAction* addViewAction(const QString& name, const QString& text, const QString& icon = {});
