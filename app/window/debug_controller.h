@@ -45,7 +45,10 @@ class DebugController : public QObject {
   void fusion(const char* verb, const QString& rule = {});
   void detach();
   /// Ends the program at once, whatever it is doing.
-  void kill() { request({{"do", "kill"}}); }
+  void kill() {
+    emit killAsked();
+    request({{"do", "kill"}});
+  }
 
   const std::vector<Breakpoint>& breakpoints() const { return breakpoints_; }
   void addBreakpoint(Json description);
@@ -57,6 +60,8 @@ class DebugController : public QObject {
   std::map<int, bool> linesOf(const QString& file) const;
 
  signals:
+  /// The user wants the program killed.
+  void killAsked();
   void stateChanged();
   void stopped();
   void breakpointsChanged();

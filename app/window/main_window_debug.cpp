@@ -45,6 +45,7 @@ void MainWindow::buildDebugger() {
   connect(debugPanel_, &DebugPanel::placeChosen, this,
           [this](const QString& file, int line) { goTo(views::Location::sourceLine(file.toStdString(), line)); });
   connect(runner_, &ScriptRunner::finished, debugger_, &DebugController::programEnded);
+  connect(debugger_, &DebugController::killAsked, runner_, &ScriptRunner::expectKill);
   if (views::SourceView* source = sourceOf(docks_)) {
     connect(source, &views::SourceView::lineClicked, debugger_, &DebugController::toggleLine);
     connect(source, &views::SourceView::fileShown, this, &MainWindow::showStopInSource);

@@ -68,7 +68,8 @@ ScriptRunner::~ScriptRunner() {
 void ScriptRunner::start(const RunRequest& request) {
   if (running()) return;
   errors_.clear();
-  appeared_ = stopped_ = false;
+  appeared_ = false;
+  end_ = UserEnd::Nothing;
   QStringList words{QStringLiteral("run")};
   QString directory = request.directory;
   if (!request.rawCommand.isEmpty()) {
@@ -110,7 +111,7 @@ void ScriptRunner::start(const RunRequest& request) {
 
 void ScriptRunner::stop() {
   if (!running()) return;
-  stopped_ = true;
+  end_ = UserEnd::Stopped;
   process_.terminate();
   grace_.start();
 }
@@ -128,14 +129,16 @@ void ScriptRunner::ended(int exitCode, QProcess::ExitStatus status) {
   look();
   look_.stop();
   grace_.stop();  // the next script is not the one that was stopped
-  emit finished(explain(script_, exitCode, status, stopped_, errors_));
+  emit finished(explain(script_, exitCode, status, end_, errors_));
 }
 
-RunOutcome ScriptRunner::explain(const QString& script, int exitCode, QProcess::ExitStatus status, bool stopped,
+RunOutcome ScriptRunner::explain(const QString& script, int exitCode, QProcess::ExitStatus status, UserEnd end,
                                  const QString& errors) {
   const QString name = QFileInfo(script).fileName();
   const QString kept = tr("The whole output is in the Output panel; what was recorded until then is in the session.");
-  if (stopped) return {tr("%1 was stopped").arg(name), kept, false};
+  if (end == UserEnd::Stopped) return {tr("%1 was stopped").arg(name), kept, false};
+  const bool bySignal = status == QProcess::CrashExit ? exitCode == SIGKILL : exitCode == 128 + SIGKILL;
+  if (end == UserEnd::Killed && bySignal) return {tr("%1 was killed by the debugger, as asked").arg(name), kept, false};
   if (status == QProcess::CrashExit) return {tr("%1 %2").arg(name, signalText(exitCode)), kept, true};
   if (exitCode == 0) return {};
   if (exitCode > 128 && exitCode < 128 + 65) return {tr("%1 %2").arg(name, signalText(exitCode - 128)), kept, true};

@@ -24,6 +24,9 @@ struct RunOutcome {
   bool failed = false;
 };
 
+/// What the user did to end a run.
+enum class UserEnd { Nothing, Stopped, Killed };
+
 /// Starts `fusebox run` as a process of its own and follows it. The script's crash, hang or lack of memory stays there.
 class ScriptRunner : public QObject {
   Q_OBJECT
@@ -34,13 +37,15 @@ class ScriptRunner : public QObject {
   void start(const RunRequest& request);
   /// Asks the process to end, and kills it three seconds later.
   void stop();
+  /// The user has let the debugger kill the program: its end by a signal will be no surprise.
+  void expectKill() { end_ = UserEnd::Killed; }
   void write(const QString& text);
   bool running() const { return process_.state() != QProcess::NotRunning; }
   const QString& program() const { return program_; }
   const QString& sessionPath() const { return session_; }
 
   /// Explains an exit: pure, so that it can be tested. `errors` is what was written to stderr.
-  static RunOutcome explain(const QString& script, int exitCode, QProcess::ExitStatus status, bool stopped, const QString& errors);
+  static RunOutcome explain(const QString& script, int exitCode, QProcess::ExitStatus status, UserEnd end, const QString& errors);
 
  signals:
   void started(const QString& commandLine);
@@ -58,7 +63,8 @@ class ScriptRunner : public QObject {
   QTimer look_;
   QTimer grace_;  ///< runs between a stop and the end of the process
   QString session_, script_, errors_;
-  bool appeared_ = false, stopped_ = false;
+  bool appeared_ = false;
+  UserEnd end_ = UserEnd::Nothing;
 };
 
 }  // namespace fusebox::window

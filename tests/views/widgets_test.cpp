@@ -242,6 +242,36 @@ class WidgetsTest : public QObject {
     QCOMPARE(opened, 0);
   }
 
+  /// A view comes before its commands, and a command's own words before the name of its menu.
+  void paletteOpensTheViewThatIsNamed() {
+    QWidget window;
+    window.resize(800, 600);
+    window.show();
+    ActionRegistry registry(&window);
+    QString ran;
+    const auto add = [&](const char* id, const char* category, const char* text) {
+      registry.add(id, category, text, {}, {}, [&ran, id] { ran = QLatin1String(id); });
+    };
+    add("fusion.numerics", "Fusion", "Measure errors");
+    add("slowness.export", "Why", "Export picture…");
+    add("graph.fit", "Graph", "Fit");
+    add("graph.folded", "Graph", "Fold everything");
+    add("view.fusion", "View", "Fusion");
+    add("view.slowness", "View", "Why is this slow");
+    add("view.graph", "View", "Graph");
+    add("layout.debug", "Layout", "&Debug: source beside graph");
+    add("debug.stop", "Debug", "Stop");
+    for (const auto& [words, expected] : {std::pair("fusion", "view.fusion"), std::pair("why", "view.slowness"), std::pair("graph", "view.graph"),
+                                          std::pair("measure", "fusion.numerics"), std::pair("debug", "layout.debug"), std::pair("graph: fit", "graph.fit")}) {
+      ran.clear();
+      auto* palette = new CommandPalette(registry, &window);
+      palette->show();
+      QTest::keyClicks(palette->findChild<QLineEdit*>("commandPalette.edit"), words);
+      QTest::keyClick(palette->findChild<QLineEdit*>("commandPalette.edit"), Qt::Key_Return);
+      QTRY_COMPARE(ran, QLatin1String(expected));
+    }
+  }
+
   void registryFindsConflicts() {
     QWidget window;
     ActionRegistry registry(&window);

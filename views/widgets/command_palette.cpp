@@ -3,6 +3,7 @@
 #include <QApplication>
 #include <QKeyEvent>
 #include <QPointer>
+#include <QRegularExpression>
 #include <QTimer>
 #include <QVBoxLayout>
 #include <algorithm>
@@ -56,20 +57,34 @@ void CommandPalette::update(const QString& text) {
 }
 
 void CommandPalette::addCommands(const QString& pattern) {
+  // What Return runs must be what the words name: a view by its title, then commands by their own text, then those of a menu
+  // or view that is called so, then letters here and there.
+  enum Rank { ViewTitle, OwnText, CategoryToo, Letters };
   struct Hit {
+    Rank rank;
     int score;
     const ActionRegistry::Entry* entry;
     QString text;
   };
   std::vector<Hit> hits;
+  const QRegularExpression words(QStringLiteral("(?<!\\w)") + QRegularExpression::escape(pattern),
+                                 QRegularExpression::CaseInsensitiveOption | QRegularExpression::UseUnicodePropertiesOption);
+  const auto inside = [&](const QString& text) { return text.contains(words); };
   for (const auto& entry : registry_.entries()) {
     if (!entry.action->isEnabled()) continue;
-    QString text = entry.category + QStringLiteral(": ") + entry.action->text();
-    text.remove(QLatin1Char('&'));
-    if (const auto score = fuzzyScore(pattern.toStdString(), text.toStdString())) hits.push_back({*score, &entry, text});
+    QString own = entry.action->text();
+    own.remove(QLatin1Char('&'));
+    const QString text = QString(entry.category).remove(QLatin1Char('&')) + QStringLiteral(": ") + own;
+    const auto score = fuzzyScore(pattern.toStdString(), text.toStdString());
+    if (!score) continue;
+    const Rank rank = !inside(text) ? Letters : !inside(own) ? CategoryToo : entry.id.startsWith(QLatin1String("view.")) ? ViewTitle : OwnText;
+    // Among commands by their own text, where in it; the category's length says nothing.
+    const auto ownScore = rank <= OwnText ? fuzzyScore(pattern.toStdString(), own.toStdString()) : score;
+    hits.push_back({rank, ownScore.value_or(*score), &entry, text});
   }
   if (!pattern.isEmpty()) {
-    std::stable_sort(hits.begin(), hits.end(), [](const Hit& a, const Hit& b) { return a.score > b.score; });
+    std::stable_sort(hits.begin(), hits.end(),
+                     [](const Hit& a, const Hit& b) { return a.rank != b.rank ? a.rank < b.rank : a.score > b.score; });
   }
   for (const Hit& hit : hits) {
     addItem(hit.entry->action->icon(), hit.text, hit.entry->action->shortcut().toString(QKeySequence::NativeText),

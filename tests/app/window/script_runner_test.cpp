@@ -50,24 +50,28 @@ class ScriptRunnerTest : public QObject {
   void explainsPythonErrors() {
     const QString errors = QStringLiteral("Traceback (most recent call last):\n  File \"/a/train.py\", line 3, in <module>\n    import nothere\n"
                                           "ModuleNotFoundError: No module named 'nothere'\n");
-    const RunOutcome outcome = ScriptRunner::explain("/a/train.py", 1, QProcess::NormalExit, false, errors);
+    const RunOutcome outcome = ScriptRunner::explain("/a/train.py", 1, QProcess::NormalExit, UserEnd::Nothing, errors);
     QVERIFY(outcome.failed);
     QVERIFY(outcome.what.contains("train.py") && outcome.what.contains("No module named 'nothere'"));
     QVERIFY(outcome.details.contains("/a/train.py:3"));
   }
   void explainsSyntaxErrors() {
     const QString errors = QStringLiteral("  File \"/a/train.py\", line 7\n    def f(:\n          ^\nSyntaxError: invalid syntax\n");
-    const RunOutcome outcome = ScriptRunner::explain("/a/train.py", 1, QProcess::NormalExit, false, errors);
+    const RunOutcome outcome = ScriptRunner::explain("/a/train.py", 1, QProcess::NormalExit, UserEnd::Nothing, errors);
     QVERIFY(outcome.what.contains("SyntaxError: invalid syntax"));
     QVERIFY(outcome.details.contains("/a/train.py:7"));
   }
   void explainsSignals() {
-    QVERIFY(ScriptRunner::explain("t.py", 9, QProcess::CrashExit, false, {}).what.contains("killed"));
-    QVERIFY(ScriptRunner::explain("t.py", 137, QProcess::NormalExit, false, {}).what.contains("memory"));
-    QVERIFY(ScriptRunner::explain("t.py", 139, QProcess::NormalExit, false, {}).what.contains("crashed"));
-    QVERIFY(!ScriptRunner::explain("t.py", 9, QProcess::CrashExit, true, {}).failed);
-    QVERIFY(ScriptRunner::explain("t.py", 0, QProcess::NormalExit, false, {}).what.isEmpty());
-    QVERIFY(ScriptRunner::explain("t.py", 3, QProcess::NormalExit, false, {}).what.contains("exit code 3"));
+    QVERIFY(ScriptRunner::explain("t.py", 9, QProcess::CrashExit, UserEnd::Nothing, {}).what.contains("killed"));
+    QVERIFY(ScriptRunner::explain("t.py", 137, QProcess::NormalExit, UserEnd::Nothing, {}).what.contains("memory"));
+    QVERIFY(ScriptRunner::explain("t.py", 139, QProcess::NormalExit, UserEnd::Nothing, {}).what.contains("crashed"));
+    QVERIFY(!ScriptRunner::explain("t.py", 9, QProcess::CrashExit, UserEnd::Stopped, {}).failed);
+    // Who has killed the program does not want to hear of memory; a crash meanwhile is still said.
+    const RunOutcome killed = ScriptRunner::explain("t.py", 137, QProcess::NormalExit, UserEnd::Killed, {});
+    QVERIFY(!killed.failed && killed.what.contains("killed") && !killed.what.contains("memory"));
+    QVERIFY(ScriptRunner::explain("t.py", 139, QProcess::NormalExit, UserEnd::Killed, {}).failed);
+    QVERIFY(ScriptRunner::explain("t.py", 0, QProcess::NormalExit, UserEnd::Nothing, {}).what.isEmpty());
+    QVERIFY(ScriptRunner::explain("t.py", 3, QProcess::NormalExit, UserEnd::Nothing, {}).what.contains("exit code 3"));
   }
   void passesOutputAndSession() {
     ScriptRunner runner(program("echo hello; echo oops >&2; echo x > \"$session\"; exit 4\n"));
