@@ -132,13 +132,13 @@ void ScriptRunner::ended(int exitCode, QProcess::ExitStatus status) {
   emit finished(explain(script_, exitCode, status, end_, errors_));
 }
 
-RunOutcome ScriptRunner::explain(const QString& script, int exitCode, QProcess::ExitStatus status, UserEnd end,
+RunOutcome ScriptRunner::explain(const QString& script, int exitCode, QProcess::ExitStatus status, UserEnd byUser,
                                  const QString& errors) {
   const QString name = QFileInfo(script).fileName();
   const QString kept = tr("The whole output is in the Output panel; what was recorded until then is in the session.");
-  if (end == UserEnd::Stopped) return {tr("%1 was stopped").arg(name), kept, false};
+  if (byUser == UserEnd::Stopped) return {tr("%1 was stopped").arg(name), kept, false};
   const bool bySignal = status == QProcess::CrashExit ? exitCode == SIGKILL : exitCode == 128 + SIGKILL;
-  if (end == UserEnd::Killed && bySignal) return {tr("%1 was killed by the debugger, as asked").arg(name), kept, false};
+  if (byUser == UserEnd::Killed && bySignal) return {tr("%1 was killed by the debugger, as asked").arg(name), kept, false};
   if (status == QProcess::CrashExit) return {tr("%1 %2").arg(name, signalText(exitCode)), kept, true};
   if (exitCode == 0) return {};
   if (exitCode > 128 && exitCode < 128 + 65) return {tr("%1 %2").arg(name, signalText(exitCode - 128)), kept, true};

@@ -45,7 +45,7 @@ class ScriptRunner : public QObject {
   const QString& sessionPath() const { return session_; }
 
   /// Explains an exit: pure, so that it can be tested. `errors` is what was written to stderr.
-  static RunOutcome explain(const QString& script, int exitCode, QProcess::ExitStatus status, UserEnd end, const QString& errors);
+  static RunOutcome explain(const QString& script, int exitCode, QProcess::ExitStatus status, UserEnd byUser, const QString& errors);
 
  signals:
   void started(const QString& commandLine);

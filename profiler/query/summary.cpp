@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "profiler/query/program_kernels.h"
+
 namespace fusebox::query {
 namespace {
 
@@ -14,7 +16,8 @@ Result<void> readCounts(const Reader& reader, Summary& out) {
   return reader.each(
       "SELECT (SELECT count(*) FROM frames), (SELECT count(*) FROM compiles), "
       "(SELECT count(*) FROM graphs WHERE stage = 'captured'), (SELECT count(*) FROM kernels WHERE kind IN ('generated', 'template')), "
-      "(SELECT count(*) FROM kernels WHERE kind = 'extern'), (SELECT coalesce(sum(launches), 0) FROM kernels)",
+      "(SELECT count(*) FROM kernels WHERE kind = 'extern'), (SELECT coalesce(sum(launches), 0) FROM kernels WHERE " +
+          std::string(kOfProgram) + ")",
       {}, [&](const Statement& row) {
         out.frames = row.integer(0);
         out.compiles = row.integer(1);
@@ -78,17 +81,16 @@ Result<void> readRunTimes(const Reader& reader, Summary& out) {
                            [&](const Statement& row) { ns = row.integer(0); });
   if (!calls) return calls;
   if (ns == 0) {
-    auto kernels = reader.each("SELECT coalesce(sum(total_ns), 0) FROM kernels", {},
+    auto kernels = reader.each("SELECT coalesce(sum(total_ns), 0) FROM kernels WHERE " + kernelsOfProgram(), {},
                                [&](const Statement& row) { ns = row.integer(0); });
     if (!kernels) return kernels;
   }
   out.runMs = static_cast<double>(ns) / 1e6;
   return reader.each(
-      "SELECT kernel_id, launches, total_ns, bytes, name, kind, file, line FROM kernels WHERE launches > 0 "
-      "AND (kind <> 'cuda_graph' OR timed_launches IS NULL) "
-      "ORDER BY total_ns DESC LIMIT 5",
+      "SELECT kernel_id, launches, total_ns, bytes, name, kind, file, line, coalesce(timed_launches, 0) FROM kernels WHERE launches > 0 AND " +
+          kernelsOfProgram() + " ORDER BY total_ns DESC LIMIT 5",
       {}, [&](const Statement& row) {
-        out.hottest.push_back({row.integer(0), row.integer(1), row.integer(2), row.integer(3), row.string(4), row.string(5),
+        out.hottest.push_back({row.integer(0), kernelRuns(row.integer(1), row.integer(8)).count, row.integer(2), row.integer(3), row.string(4), row.string(5),
                                row.string(6), row.integer(7)});
       });
 }

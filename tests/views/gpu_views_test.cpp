@@ -9,6 +9,7 @@
 #include "profiler/session/reader.h"
 #include "views/cuda_graphs/cuda_graphs_view.h"
 #include "views/kernels/kernels_view.h"
+#include "views/overview/overview_model.h"
 #include "views/timeline/timeline_view.h"
 
 using namespace fusebox;
@@ -161,6 +162,47 @@ class GpuViewsTest : public QObject {
     QVERIFY(line.has_value());
     QVERIFY(line->roof.measured && line->roof.bytes > 1e11 && line->roof.flops > 1e12);
     QVERIFY(!line->points.empty());
+  }
+
+  /// Replays of CUDA graphs run kernels that were launched once: counts, totals and means belong together.
+  void countsAreOfWhatWasTimed() {
+    auto reader = read("graph");
+    auto rows = loadKernels(*reader);
+    QVERIFY(rows.has_value());
+    int replayed = 0;
+    for (const auto& row : *rows) {
+      const double total = row.cells[kKernelTotal].number, mean = row.cells[kKernelMean].number, launches = row.cells[kKernelLaunches].number;
+      if (row.tooltip.find("replays of CUDA graphs") == std::string::npos) continue;
+      ++replayed;
+      QVERIFY2(std::abs(total - mean * launches) <= 1 + total / 1000, row.cells[kKernelName].text.c_str());
+    }
+    QVERIFY(replayed > 3);
+    auto overview = loadOverview(*reader);
+    QVERIFY(overview.has_value());
+    for (const auto& row : overview->kernels)
+      QVERIFY2(std::abs(row.cells[3].number - row.cells[5].number * row.cells[2].number) <= 1 + row.cells[3].number / 1000, row.cells[0].text.c_str());
+  }
+
+  /// What Fusebox launches to choose launch shapes is no part of the program.
+  void tuningIsNotTheProgram() {
+    auto reader = read("ours");
+    auto overview = loadOverview(*reader);
+    QVERIFY(overview.has_value());
+    QCOMPARE(overview->kernels.front().cells[0].text, std::string("aten::addmm"));
+    QCOMPARE(overview->summary.hottest.front().name, std::string("aten::addmm"));
+    QCOMPARE(overview->summary.launches, one(*reader, "SELECT sum(launches) FROM kernels WHERE coalesce(op, '') <> 'autotune'"));
+    auto rows = loadKernels(*reader);
+    QVERIFY(rows.has_value());
+    double shares = 0;
+    int tunings = 0;
+    for (const auto& row : *rows) {
+      shares += row.cells[kKernelShare].number;
+      tunings += row.cells[kKernelKind].text == "autotune";
+    }
+    QVERIFY(tunings > 0);
+    QVERIFY2(std::abs(shares - 1) < 0.001, std::to_string(shares).c_str());
+    auto detail = loadKernel(*reader, one(*reader, "SELECT min(kernel_id) FROM kernels WHERE op = 'autotune'"));
+    QVERIFY(detail.has_value() && detail->isTuning);
   }
 
   void rooflineSelectsKernels() {

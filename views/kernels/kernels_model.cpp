@@ -4,6 +4,7 @@
 
 #include "profiler/query/disassembler.h"
 #include "profiler/query/gpu_counters.h"
+#include "profiler/query/program_kernels.h"
 #include "profiler/session/reader.h"
 
 namespace fusebox::views {
@@ -11,10 +12,13 @@ namespace {
 
 using session::Statement;
 
+/// The operator of what Fusebox launches to choose launch shapes.
+constexpr const char* kTuning = "autotune";
+
 // Only the columns of the table: the code of a thousand kernels is not read to list them.
 constexpr const char* kKernels = R"(SELECT kernel_id, name, kind, launches, total_ns, min_ns, max_ns, bytes, file, line,
   compile_ns, (SELECT max(g.node_count) FROM fusion_groups g WHERE g.kernel_id = k.kernel_id), timed_launches, registers, shared_bytes,
-  local_bytes, occupancy, device, flops, read_bytes + write_bytes, occupancy_limit FROM kernels k)";
+  local_bytes, occupancy, device, flops, read_bytes + write_bytes, occupancy_limit, op FROM kernels k)";
 constexpr const char* kKernel = R"(SELECT name, kind, op, device, reason, loop_ir, file, line, launches, total_ns, min_ns,
   max_ns, bytes, flops, compile_ns, group_id, graph_id, timed_launches, host_ns, registers, shared_bytes, local_bytes, device_function,
   grid, block, occupancy_limit, occupancy FROM kernels WHERE kernel_id = ?)";
@@ -37,17 +41,18 @@ constexpr const char* kTimes = R"(WITH all_times AS (SELECT start_ns, dur_ns, la
 
 TableRow kernelRow(const Statement& s, double all, const std::map<std::string, Roof>& roofs) {
   const bool timed = s.integer(12) > 0;
-  // The device may have missed launches: what it measured is of those that it timed.
-  const double launches = timed ? s.real(12) : s.real(3), total = s.real(4);
-  const double bytes = s.real(7) > 0 ? s.real(7) * (timed && s.real(3) > 0 ? launches / s.real(3) : 1) : s.real(19) * launches;
+  const query::KernelRuns runs = query::kernelRuns(s.integer(3), s.integer(12));
+  const double launches = runs.timed, total = s.real(4);
+  const double bytes = s.real(7) > 0 ? s.real(7) * runs.ofLaunches : s.real(19) * launches;
+  const bool isTuning = s.text(2) == "eager" && s.text(21) == kTuning;
   TableRow row;
   row.location = {ObjectKind::Kernel, s.integer(0), {}, s.string(8), static_cast<int>(s.integer(9))};
   row.cells.resize(kKernelColumns);
   row.cells[kKernelName] = textCell(s.string(1));
-  row.cells[kKernelKind] = textCell(s.string(2));
-  row.cells[kKernelLaunches] = countCell(s.integer(3));
+  row.cells[kKernelKind] = textCell(isTuning ? kTuning : s.string(2));
+  row.cells[kKernelLaunches] = countCell(runs.count);
   row.cells[kKernelTotal] = durationCell(total);
-  row.cells[kKernelShare] = shareCell(total, all);
+  row.cells[kKernelShare] = isTuning ? Cell{"", 0} : shareCell(total, all);
   row.cells[kKernelMean] = durationCell(launches > 0 ? total / launches : 0);
   row.cells[kKernelMin] = durationCell(s.real(5));
   row.cells[kKernelMax] = durationCell(s.real(6));
@@ -60,10 +65,12 @@ TableRow kernelRow(const Statement& s, double all, const std::map<std::string, R
   row.cells[kKernelShared] = s.real(14) > 0 ? bytesCell(s.real(14)) : Cell{"", 0};
   row.cells[kKernelSpilled] = s.real(15) > 0 ? bytesCell(s.real(15)) : Cell{"", 0};
   row.cells[kKernelOccupancy] = s.isNull(16) ? Cell{"", 0} : shareCell(s.real(16), 1);
-  if (!s.isNull(20)) row.tooltip = "occupancy is limited by " + s.string(20);
+  row.tooltip = runs.note;
+  if (!s.isNull(20)) row.tooltip += (row.tooltip.empty() ? "" : "\n") + std::string("occupancy is limited by ") + s.string(20);
   row.cells[kKernelCompile] = s.isNull(10) ? Cell{"", 0} : durationCell(s.real(10));
   row.cells[kKernelNodes] = s.isNull(11) ? Cell{"", 0} : countCell(s.integer(11));
   row.cells[kKernelPlace] = textCell(shortPlace(s.string(8), s.integer(9)));
+  if (isTuning) row.tone = 4;
   if (s.integer(3) == 0) {
     row.tone = 4;
     for (int c : {kKernelTotal, kKernelShare, kKernelMean, kKernelMin, kKernelMax}) row.cells[c] = {"", 0};
@@ -123,7 +130,7 @@ Result<Roofline> loadRoofline(const session::Reader& reader) {
 Result<TableRows> loadKernels(const session::Reader& reader) {
   TableRows rows;
   double all = 0;
-  auto outcome = reader.each("SELECT sum(total_ns) FROM kernels WHERE kind <> 'cuda_graph' OR timed_launches IS NULL", {}, [&](const Statement& s) { all = s.real(0); });
+  auto outcome = reader.each("SELECT sum(total_ns) FROM kernels WHERE " + query::kernelsOfProgram(), {}, [&](const Statement& s) { all = s.real(0); });
   const auto roofs = loadRoofs(reader);
   if (!roofs) return tl::unexpected(roofs.error());
   if (outcome) outcome = reader.each(kKernels, {}, [&](const Statement& s) { rows.push_back(kernelRow(s, all, *roofs)); });
@@ -147,6 +154,11 @@ Result<KernelDetail> loadKernel(const session::Reader& reader, int64_t kernel) {
     std::string* const words[] = {&detail.function, &detail.grid, &detail.block, &detail.occupancyLimit};
     for (int c = 0; c < 4; ++c) *words[c] = s.string(22 + c);
     detail.occupancy = s.real(26);
+    const query::KernelRuns runs = query::kernelRuns(detail.launches, detail.timedLaunches);
+    detail.bytes = static_cast<int64_t>(std::clamp(s.real(12) * runs.ofLaunches, 0.0, 9e18));
+    detail.runs = runs.count;
+    detail.runsNote = runs.note;
+    detail.isTuning = detail.kind == "eager" && detail.op == kTuning;
   });
   if (outcome && detail.id == 0) {
     return fail(ErrorCode::NotFound, "the session has no kernel " + std::to_string(kernel), reader.path());

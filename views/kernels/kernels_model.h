@@ -33,6 +33,9 @@ struct KernelDetail {
   int line = 0;
   int64_t launches = 0, totalNs = 0, minNs = 0, maxNs = 0, bytes = 0, flops = 0, compileNs = 0;
   int64_t group = 0, graph = 0;
+  int64_t runs = 0;                ///< launches, or those with what replays of CUDA graphs ran
+  std::string runsNote;            ///< where these are not the launches
+  bool isTuning = false;           ///< Fusebox launched it to choose launch shapes
   int64_t timedLaunches = 0;       ///< whose time the device measured; 0: the times are the host's
   int64_t hostNs = 0, registers = 0, sharedBytes = 0, localBytes = 0;
   double occupancy = 0;

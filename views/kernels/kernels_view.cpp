@@ -13,9 +13,9 @@ namespace {
 
 std::vector<TableColumn> kernelColumns() {
   return {{KernelsView::tr("Kernel")},
-          {KernelsView::tr("Kind"), KernelsView::tr("generated, template, extern (a call of ATen), or eager: launched by code outside compiled graphs")},
+          {KernelsView::tr("Kind"), KernelsView::tr("generated, template, extern (a call of ATen), eager: launched by code outside compiled graphs, or autotune: launched by Fusebox to choose launch shapes, and in no share")},
           {KernelsView::tr("Line"), KernelsView::tr("Line of the program that it computes")},
-          {KernelsView::tr("Launches"), {}, true},
+          {KernelsView::tr("Launches"), KernelsView::tr("With those that replays of CUDA graphs contain"), true},
           {KernelsView::tr("Total"), KernelsView::tr("Time of all launches: the device's, where it was measured"), true},
           {KernelsView::tr("Share"), KernelsView::tr("Share of all kernel time"), true},
           {KernelsView::tr("Mean"), {}, true},
@@ -260,19 +260,20 @@ void KernelsView::showDetail(const KernelDetail& detail) {
     counters_->setEmptyText(tr("No counters"), tr("Select a kernel."));
     return;
   }
-  summary_->showPage([detail](DetailsPanel& page) {
+  const int64_t timed = detail.timedLaunches > 0 ? detail.timedLaunches : detail.launches;
+  summary_->showPage([detail, timed](DetailsPanel& page) {
     const auto time = [](int64_t ns) { return ns > 0 ? str(formatDuration(static_cast<double>(ns))) : QString(); };
     page.heading(str(detail.name), str(detail.kind));
     page.pair(tr("operator"), str(detail.op));
     page.pair(tr("device"), str(detail.device));
-    page.pair(tr("launches"), str(formatCount(detail.launches)));
+    page.pair(tr("launches"), str(formatCount(detail.runs) + (detail.runsNote.empty() ? "" : ": " + detail.runsNote)));
     page.pair(tr("total"), time(detail.totalNs));
-    page.pair(tr("mean"), detail.launches > 0 ? time(detail.totalNs / detail.launches) : QString());
+    page.pair(tr("mean"), timed > 0 ? time(detail.totalNs / timed) : QString());
     page.pair(tr("fastest"), time(detail.minNs));
     page.pair(tr("slowest"), time(detail.maxNs));
     page.pair(tr("bytes"), detail.bytes > 0 ? str(formatBytes(static_cast<double>(detail.bytes))) : QString());
     if (detail.timedLaunches > 0) {
-      page.pair(tr("measured"), detail.timedLaunches == detail.launches ? tr("by the device, all launches")
+      page.pair(tr("measured"), detail.timedLaunches >= detail.launches ? tr("by the device, all launches")
                                                                         : tr("by the device, %1 of the launches").arg(str(formatCount(detail.timedLaunches))));
       page.pair(tr("the calls took"), time(detail.hostNs));
       page.pair(tr("distribution"), distribution(detail.times));
@@ -284,7 +285,7 @@ void KernelsView::showDetail(const KernelDetail& detail) {
     if (detail.localBytes > 0) page.pair(tr("local memory"), tr("%1 a thread").arg(str(formatBytes(static_cast<double>(detail.localBytes)))));
     if (detail.occupancy > 0) page.pair(tr("occupancy"), tr("%1, limited by %2").arg(str(formatShare(detail.occupancy, 1)), str(detail.occupancyLimit)));
     page.pair(tr("rate"), str(formatBandwidth(static_cast<double>(detail.bytes), static_cast<double>(detail.totalNs))));
-    const double flops = static_cast<double>(detail.flops) * static_cast<double>(detail.launches);
+    const double flops = static_cast<double>(detail.flops) * static_cast<double>(timed);
     page.pair(tr("arithmetic"), flops > 0 && detail.totalNs > 0
                                     ? tr("%1 GFLOP/s").arg(flops / static_cast<double>(detail.totalNs), 0, 'f', 1) : QString());
     page.pair(tr("line"), str(shortPlace(detail.file, detail.line)), Location::sourceLine(detail.file, detail.line));
@@ -302,6 +303,8 @@ void KernelsView::showDetail(const KernelDetail& detail) {
   });
   const QString reason = detail.kind == "extern"
                              ? tr("This is a call of a library: %1").arg(str(detail.reason.empty() ? detail.op : detail.reason))
+                         : detail.isTuning
+                             ? tr("Fusebox launched this form of its own kernel while it chose launch shapes; the code is shown with the kernel that was chosen.")
                          : detail.kind == "eager"
                              ? tr("Code outside compiled graphs launched this kernel of a library; Fusebox did not make it.")
                              : tr("The recording holds none for this kernel.");

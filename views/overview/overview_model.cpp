@@ -1,5 +1,6 @@
 #include "views/overview/overview_model.h"
 
+#include "profiler/query/program_kernels.h"
 #include "profiler/session/reader.h"
 
 namespace fusebox::views {
@@ -12,10 +13,10 @@ constexpr const char* kFactKeys[] = {"script", "command", "engine", "torch",    
                                      "cwd",    "hostname", "pid",   "torch_threads"};
 
 // One row per frame, guard and value would repeat the same sentence: equal ones are counted in the summary instead.
-// A CUDA graph whose replays were timed is the sum of its kernels, which are listed themselves.
-constexpr const char* kKernels = R"(SELECT kernel_id, name, kind, launches, total_ns, bytes, file, line,
-  (SELECT sum(total_ns) FROM kernels WHERE kind <> 'cuda_graph' OR timed_launches IS NULL) FROM kernels
-  WHERE launches > 0 AND (kind <> 'cuda_graph' OR timed_launches IS NULL) ORDER BY total_ns DESC LIMIT 100)";
+std::string hottestKernels() {
+  return "SELECT kernel_id, name, kind, launches, total_ns, bytes, file, line, sum(total_ns) OVER (), coalesce(timed_launches, 0) FROM kernels "
+         "WHERE launches > 0 AND " + query::kernelsOfProgram() + " ORDER BY total_ns DESC LIMIT 100";
+}
 constexpr const char* kBreaks = R"(SELECT min(break_id), kind, reason, hint, file, line, count(*) FROM graph_breaks
   GROUP BY kind, reason, hint, file, line ORDER BY count(*) DESC, min(break_id) LIMIT 500)";
 constexpr const char* kRecompiles = R"(SELECT failure_id, frame, guard, expected, found, outcome, file, line
@@ -32,11 +33,13 @@ constexpr const char* kCalls = "SELECT kind, sum(calls), sum(total_ns) FROM call
 
 TableRow kernelRow(const Statement& s) {
   TableRow row;
-  const double launches = s.real(3), total = s.real(4), bytes = s.real(5);
+  const double total = s.real(4), all = s.real(8);
+  const query::KernelRuns runs = query::kernelRuns(s.integer(3), s.integer(9));
   row.location = Location::of(ObjectKind::Kernel, s.integer(0));
-  row.cells = {textCell(s.string(1)),       textCell(s.string(2)),          countCell(s.integer(3)),
-               durationCell(total),         shareCell(total, s.real(8)),    durationCell(launches > 0 ? total / launches : 0),
-               bandwidthCell(bytes, total), textCell(shortPlace(s.string(6), s.integer(7)))};
+  row.cells = {textCell(s.string(1)), textCell(s.string(2)),  countCell(runs.count),
+               durationCell(total),   shareCell(total, all),  durationCell(runs.timed > 0 ? total / runs.timed : 0),
+               bandwidthCell(s.real(5) * runs.ofLaunches, total), textCell(shortPlace(s.string(6), s.integer(7)))};
+  row.tooltip = runs.note;
   return row;
 }
 
@@ -90,7 +93,7 @@ Result<OverviewModel> loadOverview(const session::Reader& reader) {
     if (std::string value = reader.info(key); !value.empty()) model.facts.emplace_back(key, std::move(value));
   }
   Collector collect(reader);
-  collect.rows(kKernels, model.kernels, kernelRow);
+  collect.rows(hottestKernels().c_str(), model.kernels, kernelRow);
   collect.rows(kBreaks, model.breaks, breakRow);
   collect.rows(kRecompiles, model.recompiles, recompileRow);
   collect.each("SELECT key, value FROM session_info WHERE key LIKE 'config.%' ORDER BY key",
