@@ -6,6 +6,7 @@
 #include "profiler/compare/align.h"
 #include "profiler/compare/snapshot_times.h"
 #include "profiler/query/memory.h"
+#include "profiler/query/program_kernels.h"
 #include "profiler/query/steps.h"
 
 namespace fusebox::compare {
@@ -231,12 +232,12 @@ Result<void> readLoose(Loading& l) {
       for (const auto& graph : compile.graphs)
         for (const auto& group : graph.groups) taken[group.kernel] = true;
   return l.reader.each(
-      "SELECT kernel_id, name, kind, reason, coalesce(read_bytes, 0), coalesce(write_bytes, 0), file, line, launches, total_ns FROM kernels "
-      "ORDER BY kernel_id",
+      "SELECT kernel_id, name, kind, reason, coalesce(read_bytes, 0), coalesce(write_bytes, 0), file, line, launches, total_ns, " +
+          query::kernelsOfProgram() + " FROM kernels WHERE " + query::kOfProgram + " ORDER BY kernel_id",
       {}, [&](const Statement& s) {
         ++l.out.kernels;
         l.out.launches += s.integer(8);
-        l.out.kernelNs += s.real(9);
+        if (s.integer(10) != 0) l.out.kernelNs += s.real(9);
         if (taken.contains(s.integer(0))) return;
         l.out.loose.push_back({0, s.integer(0), s.string(1), s.string(2), s.string(3), {}, s.integer(4), s.integer(5),
                                l.times.kernel(s.integer(0)), {s.string(6), s.integer(7)}});
@@ -245,8 +246,8 @@ Result<void> readLoose(Loading& l) {
 
 Result<void> readLines(Loading& l) {
   return l.reader.each(
-      "SELECT k.file, k.line, sum(s.total_ns), sum(s.launches) FROM t_kernel k JOIN t_launch_stats s ON s.kernel_id = k.id WHERE k.file IS NOT NULL "
-      "GROUP BY k.file, k.line ORDER BY 3 DESC LIMIT 2000",
+      "SELECT file, line, sum(total_ns), sum(max(launches, coalesce(timed_launches, 0))) FROM kernels WHERE file IS NOT NULL AND launches > 0 AND " +
+          query::kernelsOfProgram() + " GROUP BY file, line ORDER BY 3 DESC LIMIT 2000",
       {}, [&](const Statement& s) { l.out.lines.push_back({{s.string(0), s.integer(1)}, s.real(2), s.integer(3)}); });
 }
 

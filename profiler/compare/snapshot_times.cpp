@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 namespace fusebox::compare {
 namespace {
@@ -11,6 +13,7 @@ using session::Reader;
 using session::Statement;
 
 constexpr int64_t kCall = -1;
+constexpr int64_t kDevice = -1;  ///< in the place of the group: samples of the device, which does not know of groups
 constexpr int64_t kWindows = 64;  // a long table is read in this many stretches, so that early and late times are both seen
 
 }  // namespace
@@ -25,11 +28,19 @@ void SampledTimes::Exact::add(const Exact& other) {
 
 Result<SampledTimes> SampledTimes::read(const Reader& reader) {
   SampledTimes out;
-  auto done = out.readExact(reader);
+  auto done = out.readDevice(reader);
+  if (done) done = out.readExact(reader);
   if (done) done = out.readSamples(reader, "t_launch", "SELECT kernel_id, coalesce(group_id, 0), dur_ns FROM t_launch WHERE id >= ? AND id < ?");
   if (done) done = out.readSamples(reader, "t_call", "SELECT -1, compile_id, dur_ns FROM t_call WHERE id >= ? AND id < ?");
+  if (done) done = out.readDeviceSamples(reader);
   if (!done) return tl::unexpected(done.error());
   return out;
+}
+
+Result<void> SampledTimes::readDevice(const Reader& reader) {
+  return reader.each("SELECT kernel_id, launches, total_ns, min_ns, max_ns FROM t_gpu_stats WHERE launches > 0", {}, [&](const Statement& s) {
+    device_[s.integer(0)].add({s.integer(1), s.real(2), s.real(3), s.real(4)});
+  });
 }
 
 Result<void> SampledTimes::readExact(const Reader& reader) {
@@ -43,17 +54,42 @@ Result<void> SampledTimes::readExact(const Reader& reader) {
   });
 }
 
-Result<void> SampledTimes::readSamples(const Reader& reader, const char* table, const char* sql) {
+template <class Take>
+Result<void> SampledTimes::eachWindow(const Reader& reader, const char* table, const char* sql, const Take& take) {
   int64_t last = 0;
   auto done = reader.each(fmt::format("SELECT coalesce(max(id), 0) FROM {}", table), {}, [&](const Statement& s) { last = s.integer(0); });
   const int64_t windows = last <= kMostRows ? 1 : kWindows, width = std::min(last + 1, kMostRows) / windows + 1;
   for (int64_t w = 0; done && w < windows; ++w) {
     const int64_t from = w * ((last + 1) / windows);
-    done = reader.each(sql, {from, from + width}, [&](const Statement& s) {
-      auto& samples = samples_[{s.integer(0), s.integer(1)}];
-      if (samples.size() < kMostSamples) samples.push_back(s.real(2));
-    });
+    done = reader.each(sql, {from, from + width}, take);
   }
+  return done;
+}
+
+void SampledTimes::addSample(const Key& key, double ns) {
+  auto& samples = samples_[key];
+  if (samples.size() < kMostSamples) samples.push_back(ns);
+}
+
+Result<void> SampledTimes::readSamples(const Reader& reader, const char* table, const char* sql) {
+  return eachWindow(reader, table, sql, [&](const Statement& s) {
+    if (!device_.contains(s.integer(0))) addSample({s.integer(0), s.integer(1)}, s.real(2));
+  });
+}
+
+/// What a launch did on the device is the sum of its events. Those inside a CUDA graph are of their own kernel and of the replay.
+Result<void> SampledTimes::readDeviceSamples(const Reader& reader) {
+  if (device_.empty()) return {};
+  std::map<std::pair<int64_t, int64_t>, double> launches;  // kernel and launch; an event without one is alone
+  auto done = eachWindow(reader, "t_gpu_event",
+                         "SELECT coalesce(e.kernel_id, 0), coalesce(e.launch_id, -e.id), e.dur_ns, CASE WHEN e.graph IS NOT NULL THEN coalesce(l.kernel_id, 0) "
+                         "ELSE 0 END FROM t_gpu_event e LEFT JOIN t_launch l ON l.id = e.launch_id WHERE e.id >= ? AND e.id < ?",
+                         [&](const Statement& s) {
+                           const int64_t kernel = s.integer(0), launch = s.integer(1), replay = s.integer(3);
+                           if (device_.contains(kernel)) launches[{kernel, launch}] += s.real(2);
+                           if (replay != kernel && device_.contains(replay)) launches[{replay, launch}] += s.real(2);
+                         });
+  for (const auto& [key, ns] : launches) addSample({key.first, kDevice}, ns);
   return done;
 }
 
@@ -71,13 +107,34 @@ Spread SampledTimes::of(const Exact& exact, std::vector<double> samples) const {
   return out;
 }
 
+/// Times of the device, of which `share` belong to a group: the device counts by kernel only.
+Spread SampledTimes::onDevice(int64_t kernel, double share) const {
+  Exact exact = device_.at(kernel);
+  exact.count = std::max<int64_t>(1, static_cast<int64_t>(std::llround(static_cast<double>(exact.count) * share)));
+  exact.total *= share;
+  const auto samples = samples_.find({kernel, kDevice});
+  Spread out = of(exact, samples == samples_.end() ? std::vector<double>{} : samples->second);
+  out.onDevice = true;
+  return out;
+}
+
 Spread SampledTimes::launch(int64_t kernel, int64_t group) const {
+  if (device_.contains(kernel)) {
+    int64_t known = 0, own = 0;
+    for (auto it = exact_.lower_bound({kernel, std::numeric_limits<int64_t>::min()}); it != exact_.end() && it->first.first == kernel; ++it) {
+      if (it->first.second > 0) known += it->second.count;
+      if (it->first.second == group) own = it->second.count;
+    }
+    if (own > 0 && known > 0) return onDevice(kernel, static_cast<double>(own) / static_cast<double>(known));
+    return known == 0 ? onDevice(kernel, 1) : Spread{};
+  }
   const auto exact = exact_.find({kernel, group});
   const auto samples = samples_.find({kernel, group});
   return of(exact == exact_.end() ? Exact{} : exact->second, samples == samples_.end() ? std::vector<double>{} : samples->second);
 }
 
 Spread SampledTimes::kernel(int64_t kernel) const {
+  if (device_.contains(kernel)) return onDevice(kernel, 1);
   Exact sum;
   std::vector<double> all;
   for (auto it = exact_.lower_bound({kernel, std::numeric_limits<int64_t>::min()}); it != exact_.end() && it->first.first == kernel; ++it) sum.add(it->second);

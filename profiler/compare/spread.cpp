@@ -60,7 +60,7 @@ Spread spreadOf(std::vector<double> samples) {
 }
 
 Verdict judge(const Spread& a, const Spread& b) {
-  if (a.count == 0 || b.count == 0) return Verdict::Unknown;
+  if (a.count == 0 || b.count == 0 || a.onDevice != b.onDevice) return Verdict::Unknown;
   const double difference = b.medianNs - a.medianNs;
   const double size = std::fabs(difference), smaller = std::min(a.medianNs, b.medianNs);
   const Verdict direction = difference > 0 ? Verdict::Slower : Verdict::Faster;
@@ -109,9 +109,10 @@ std::string judgedChange(double a, double b, bool noise) {
 
 std::string spreadText(const Spread& spread) {
   if (spread.count == 0) return {};
-  if (spread.count == 1) return durationText(spread.medianNs);
+  const char* where = spread.onDevice ? " on GPU" : "";
+  if (spread.count == 1) return durationText(spread.medianNs) + where;
   const Unit& unit = unitOf(spread.medianNs, kTimes, kNanosecond);
-  return fmt::format("{} ± {} {}", threeDigits(spread.medianNs / unit.size), threeDigits(spread.madNs / unit.size), unit.name);
+  return fmt::format("{} ± {} {}{}", threeDigits(spread.medianNs / unit.size), threeDigits(spread.madNs / unit.size), unit.name, where);
 }
 
 }  // namespace fusebox::compare

@@ -14,13 +14,14 @@ struct Spread {
   double totalNs = 0, medianNs = 0;
   double madNs = 0;  ///< median absolute deviation from the median
   double minNs = 0, maxNs = 0;
+  bool onDevice = false;  ///< measured by a GPU, not as the length of the call that asked it
 };
 /// Count 0 for no samples.
 Spread spreadOf(std::vector<double> samples);
 
 /// Whether B is really slower or faster than A.
 enum class Verdict : uint8_t {
-  Unknown,  ///< a side has no times
+  Unknown,  ///< a side has no times, or times of another clock
   Noise,    ///< the difference is one that runs of the same program show
   Faster,
   Slower,
@@ -42,7 +43,7 @@ std::string bytesText(double bytes);
 std::string changeText(double a, double b);
 /// The same, said to be noise where it is.
 std::string judgedChange(double a, double b, bool noise);
-/// "1.24 ms ± 0.03": median and MAD.
+/// "1.24 ms ± 0.03": median and MAD; with " on GPU" where that measured.
 std::string spreadText(const Spread& spread);
 
 }  // namespace fusebox::compare

@@ -250,6 +250,31 @@ class CompareTest : public QObject {
     QVERIFY(c->entries.size() > 20);
   }
 
+  /// A kernel that a GPU timed has that time here too, not the length of the call that launched it.
+  void kernelsHaveTheDevicesTimes() {
+    for (const char* name : {"ours", "graph"}) {
+      auto a = session::Reader::open(std::string(CUPTI_DATA) + "/" + name + ".fusebox"), b = session::Reader::open(std::string(CUPTI_DATA) + "/" + name + ".fusebox");
+      QVERIFY(a && b);
+      auto c = compareSessions(**a, **b);
+      QVERIFY(c);
+      QCOMPARE(c->differences().size(), size_t{0});
+      std::map<int64_t, double> compared;
+      for (const Entry& e : c->entries) {
+        if (e.subject != Subject::Kernel || e.a.id == 0 || e.a.time.count == 0) continue;
+        compared[e.a.id] += e.a.time.totalNs;
+        QCOMPARE(e.a.text.find("on GPU") != std::string::npos, e.a.time.onDevice);
+      }
+      int timed = 0;
+      QVERIFY((*a)->each("SELECT kernel_id, total_ns, min_ns, max_ns, timed_launches FROM kernels WHERE timed_launches > 0", {}, [&](const session::Statement& s) {
+        const auto found = compared.find(s.integer(0));
+        if (found == compared.end()) return;
+        ++timed;
+        QVERIFY2(std::abs(found->second - s.real(1)) < 1, std::to_string(s.integer(0)).c_str());
+      }));
+      QVERIFY(timed > 5);
+    }
+  }
+
   /// Every imported format with every other: nothing fails, and the reports hold what the comparison does.
   void importedSessionsCompare() {
     qputenv("XDG_CACHE_HOME", dir_.filePath("cache").toLocal8Bit());
