@@ -14,20 +14,21 @@ using session::Statement;
 struct GuardRow {
   int64_t id = 0, line = 0;
   std::string kind, source, expected, file, found;
+  bool madeOther = false;  ///< its failure made the other entry, which was made for what was found
   bool matched = false;
 };
 
-Result<std::vector<GuardRow>> guardsOf(const Reader& reader, int64_t compile) {
+Result<std::vector<GuardRow>> guardsOf(const Reader& reader, int64_t compile, int64_t other) {
   std::vector<GuardRow> out;
   auto read = reader.each(
       "SELECT g.guard_id, g.kind, g.source, coalesce(g.expected, g.code), g.file, g.line, CASE WHEN g.failures > 0 "
       "THEN (SELECT f.found "
-      "FROM guard_failures f WHERE f.guard_id = g.guard_id ORDER BY f.failure_id DESC LIMIT 1) END FROM guards g WHERE "
-      "g.compile_id = ? "
+      "FROM guard_failures f WHERE f.guard_id = g.guard_id ORDER BY f.failure_id DESC LIMIT 1) END, g.failures > 0 AND EXISTS(SELECT 1 FROM guard_failures f JOIN compiles c ON c.failure_id = f.failure_id WHERE "
+      "f.guard_id = g.guard_id AND c.compile_id = ?2) FROM guards g WHERE g.compile_id = ?1 "
       "ORDER BY g.position",
-      {compile}, [&](const Statement& s) {
+      {compile, other}, [&](const Statement& s) {
         out.push_back(
-            {s.integer(0), s.integer(5), s.string(1), s.string(2), s.string(3), s.string(4), s.string(6), false});
+            {s.integer(0), s.integer(5), s.string(1), s.string(2), s.string(3), s.string(4), s.string(6), s.integer(7) != 0, false});
       });
   if (!read) return tl::unexpected(read.error());
   return out;
@@ -113,7 +114,9 @@ GuardTreeRow rowOf(const GuardRow* a, const GuardRow* b, int depth) {
   row.line = any.line;
   if (a) row.a = a->expected, row.guardA = a->id, row.found = a->found;
   if (b) row.b = b->expected, row.guardB = b->id;
-  row.state = !a ? State::OnlyB : !b ? State::OnlyA : a->expected == b->expected ? State::Same : State::Changed;
+  // Words like "state as captured" are the same for different states.
+  if (a && b && a->expected == b->expected && a->madeOther && !a->found.empty()) row.b = a->found;
+  row.state = !a ? State::OnlyB : !b ? State::OnlyA : row.a == row.b ? State::Same : State::Changed;
   return row;
 }
 
@@ -122,7 +125,7 @@ int addRows(SourceNode& node, int depth, bool both, std::vector<GuardTreeRow>& o
   const auto add = [&](const GuardRow* a, const GuardRow* b) {
     GuardTreeRow row = rowOf(a, b, depth);
     if (!both) row.state = State::Same;
-    differences += row.state != State::Same || (both && !row.found.empty());
+    differences += row.state != State::Same;
     out.push_back(std::move(row));
   };
   // First those that both have word for word, so that they find each other.
@@ -161,13 +164,13 @@ int addRows(SourceNode& node, int depth, bool both, std::vector<GuardTreeRow>& o
 }  // namespace
 
 Result<std::vector<GuardTreeRow>> compareGuards(const Reader& reader, int64_t a, int64_t b) {
-  auto guardsA = guardsOf(reader, a);
+  const bool both = b != 0 && b != a;
+  auto guardsA = guardsOf(reader, a, both ? b : 0);
   if (!guardsA) return tl::unexpected(guardsA.error());
   SourceNode root;
   place(root, std::move(*guardsA), &SourceNode::a);
-  const bool both = b != 0 && b != a;
   if (both) {
-    auto guardsB = guardsOf(reader, b);
+    auto guardsB = guardsOf(reader, b, 0);
     if (!guardsB) return tl::unexpected(guardsB.error());
     place(root, std::move(*guardsB), &SourceNode::b);
   }

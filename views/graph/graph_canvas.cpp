@@ -97,7 +97,10 @@ void GraphCanvas::fitTo(Fit how) {
   if (size.height() > height()) {
     const double seen = bounds.top() + height() / scale_;
     const double middle = painter_.middleAbove(seen);
-    offset_.setX(width() / 2.0 - (middle - bounds.left()) * scale_);
+    // … with where it begins wholly in view.
+    const QRectF first = painter_.first();
+    const double x = std::min(width() / 2.0 - middle * scale_, width() - kMargin - first.right() * scale_);
+    offset_.setX(std::max(x, kMargin - first.left() * scale_));
   }
   fitted_ = true;
   update();

@@ -105,6 +105,19 @@ double GraphPainter::middleAbove(double y) const {
   return left < right ? (left + right) / 2 : bounds().center().x();
 }
 
+QRectF GraphPainter::first() const {
+  QRectF top;
+  const auto add = [&](const LayoutRect& rect) {
+    const QRectF box = toQt(rect);
+    if (box.width() > 0 && (top.isEmpty() || box.top() < top.top())) top = box;
+  };
+  for (const auto& box : scene_->boxes) {
+    if (box.depth > 0 && !box.open) add(box.rect);
+  }
+  for (const auto& node : scene_->nodes) add(node);
+  return top;
+}
+
 QRectF GraphPainter::rectOf(const SceneEnd& end) const {
   if (end.node >= 0) return toQt(scene_->nodes[static_cast<size_t>(end.node)]);
   if (end.group < 0) return {};

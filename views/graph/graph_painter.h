@@ -23,6 +23,8 @@ class GraphPainter {
   QRectF bounds() const;
   /// Middle, from left to right, of the outermost boxes and nodes that begin above `y` (scene units).
   double middleAbove(double y) const;
+  /// The topmost node or closed group.
+  QRectF first() const;
 
   /// Paints what intersects `visible` (scene units); `scale` is device pixels per scene unit.
   void paint(QPainter& painter, const QRectF& visible, double scale) const;

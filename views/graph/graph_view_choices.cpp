@@ -38,6 +38,9 @@ QComboBox* combo(const QString& name, const QString& tip) {
   box->setToolTip(tip);
   box->setAccessibleName(tip);
   box->setSizeAdjustPolicy(QComboBox::AdjustToContents);
+  // A name that finds no room in a narrow pane is read in the tooltip.
+  QObject::connect(box, &QComboBox::currentTextChanged, box,
+                   [box, tip](const QString& text) { box->setToolTip(text.isEmpty() ? tip : tip + QLatin1String(": ") + text); });
   return box;
 }
 
@@ -69,7 +72,7 @@ void GraphView::buildToolbar(QToolBar* bar) {
   inputs_->setObjectName(QStringLiteral("graph.inputs"));
   inputs_->setToolTip(tr("Draw inputs, parameters and constants as nodes; otherwise each reader carries their number"));
   search_ = new FilterBox(QStringLiteral("graph.search"), tr("Find nodes by name, operator, shape, module"));
-  search_->setMinimumWidth(120);
+  search_->setMinimumWidth(80);
   auto* progress = new QProgressBar;
   progress->setObjectName(QStringLiteral("graph.progress"));
   progress->setRange(0, 0);
@@ -147,6 +150,9 @@ void GraphView::fillStages(const QString& wanted) {
     if (choice->row.id == wanted.toLongLong() || (select == 0 && str(choice->row.stage) == wanted)) select = index;
   }
   if (stage_->count() > 0) stage_->setCurrentIndex(select);
+  // The stage says what is looked at: it is the last to be cut.
+  constexpr int kWidestStage = 230;
+  stage_->setMinimumWidth(std::min(kWidestStage, stage_->sizeHint().width()));
 }
 
 }  // namespace fusebox::views

@@ -4,6 +4,8 @@
 #include <QPainter>
 #include <QToolTip>
 #include <algorithm>
+#include <cmath>
+#include <utility>
 
 #include "views/common/units.h"
 #include "views/widgets/theme.h"
@@ -28,12 +30,40 @@ void StageBar::setParts(std::vector<Part> parts, double totalMilliseconds) {
   QStringList spoken;
   for (const Part& part : parts_) spoken << part.name + QLatin1Char(' ') + durationText(part.milliseconds);
   setAccessibleDescription(spoken.join(QStringLiteral(", ")));
+  lines_ = legendLines(width());
+  updateGeometry();
   update();
 }
 
 int StageBar::barHeight() const { return fontMetrics().height() + 8; }
 
-QSize StageBar::sizeHint() const { return {300, barHeight() + fontMetrics().height() + 14}; }
+QSize StageBar::sizeHint() const { return {300, barHeight() + lines_ * (fontMetrics().height() + 4) + 10}; }
+
+void StageBar::resizeEvent(QResizeEvent* event) {
+  QWidget::resizeEvent(event);
+  if (const int lines = legendLines(width()); lines != std::exchange(lines_, lines)) updateGeometry();
+}
+
+std::vector<StageBar::Mark> StageBar::legend(double width) const {
+  const QFontMetricsF metrics(font());
+  constexpr double kBetween = 18;
+  std::vector<Mark> marks;
+  QPointF at(0, barHeight() + 8);
+  for (const Part& part : parts_) {
+    Mark mark{at, part.name + QLatin1Char(' '), durationText(part.milliseconds)};
+    const double length = metrics.height() * 0.6 + 5 + metrics.horizontalAdvance(mark.name) + metrics.horizontalAdvance(mark.time);
+    if (at.x() > 0 && at.x() + length > width) mark.at = at = QPointF(0, at.y() + metrics.height() + 4);
+    at.rx() += length + kBetween;
+    marks.push_back(std::move(mark));
+  }
+  return marks;
+}
+
+int StageBar::legendLines(double width) const {
+  const auto marks = legend(width);
+  if (marks.empty()) return 1;
+  return 1 + static_cast<int>(std::lround((marks.back().at.y() - marks.front().at.y()) / (QFontMetricsF(font()).height() + 4)));
+}
 
 QRectF StageBar::partRect(size_t index, double width) const {
   double before = 0, all = 0;
@@ -60,18 +90,16 @@ void StageBar::paintAll(QPainter& painter, double width) const {
       painter.drawText(rect.adjusted(6, 0, -4, 0), Qt::AlignVCenter | Qt::AlignLeft, text);
     }
   }
-  double x = 0;
-  const double y = barHeight() + 8, box = metrics.height() * 0.6;
-  for (const Part& part : parts_) {
-    painter.fillRect(QRectF(x, y + (metrics.height() - box) / 2, box, box), Theme::instance().category(part.category));
+  const double box = metrics.height() * 0.6;
+  const std::vector<Mark> marks = legend(width);
+  for (size_t i = 0; i < marks.size(); ++i) {
+    const auto& [at, name, time] = marks[i];
+    painter.fillRect(QRectF(at.x(), at.y() + (metrics.height() - box) / 2, box, box), Theme::instance().category(parts_[i].category));
+    const QPointF text = at + QPointF(box + 5, metrics.ascent());
     painter.setPen(themed(Token::Text));
-    const QString name = part.name + QLatin1Char(' ');
-    painter.drawText(QPointF(x + box + 5, y + metrics.ascent()), name);
-    x += box + 5 + metrics.horizontalAdvance(name);
+    painter.drawText(text, name);
     painter.setPen(themed(Token::TextMuted));
-    const QString time = durationText(part.milliseconds);
-    painter.drawText(QPointF(x, y + metrics.ascent()), time);
-    x += metrics.horizontalAdvance(time) + 18;
+    painter.drawText(text + QPointF(metrics.horizontalAdvance(name), 0), time);
   }
 }
 

@@ -76,7 +76,7 @@ TableRows guardTreeRows(const std::vector<GuardTreeRow>& tree, bool onlyDifferen
     const auto depth = static_cast<size_t>(r.depth);
     path.resize(std::min(path.size(), depth));
     if (r.isSource) path.push_back(r.label);
-    if (onlyDifferences && (r.isSource ? r.differences == 0 : r.state == GuardTreeRow::State::Same && r.found.empty()))
+    if (onlyDifferences && (r.isSource ? r.differences == 0 : r.state == GuardTreeRow::State::Same))
       continue;
     TableRow row;
     row.location =

@@ -53,7 +53,7 @@ RecompilesView::RecompilesView(const ViewContext& context) : View(context) {
   split->setStretchFactor(1, 1);
   chainTable_->setMinimumWidth(270);
   details_->setMinimumWidth(330);
-  split->setSizes({300, 560, 400});
+  split->setSizes({390, 510, 370});
   empty_ = new EmptyState(split, QStringLiteral("recompiles"));
   auto* column = new QVBoxLayout(this);
   column->setContentsMargins(0, 0, 0, 0);

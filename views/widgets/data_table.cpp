@@ -162,8 +162,10 @@ void DataTable::fitColumns(QTableView* table) {
   table->resizeColumnsToContents();
   isSharing_ = isArranged_ = false;
   wanted_.resize(static_cast<size_t>(model_->columnCount()));
+  // Not the widths themselves: the last column's is what the others have left.
+  const QAbstractItemView* cells = table;
   for (int c = 0; c < model_->columnCount(); ++c) {
-    if (!table->isColumnHidden(c)) wanted_[static_cast<size_t>(c)] = table->columnWidth(c) + 8;
+    if (!table->isColumnHidden(c)) wanted_[static_cast<size_t>(c)] = std::max(cells->sizeHintForColumn(c), table->horizontalHeader()->sectionSizeHint(c)) + 9;
   }
   shareRoom(table);
 }
