@@ -65,6 +65,7 @@ StartPage::StartPage(QAction* open, QAction* run, QAction* example, QWidget* par
   column->addWidget(filter_);
   column->addWidget(none_);
   column->addWidget(list_, 1);
+  column->addStretch();  // takes the room where there is no list
   column->addSpacing(24);
   auto* row = new QHBoxLayout(this);
   row->addStretch(1);

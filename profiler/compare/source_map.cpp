@@ -23,10 +23,31 @@ std::set<std::string> filesOf(const Snapshot& s) {
   return files;
 }
 
+/// The user's file where there is one only, libraries left out; else empty.
+std::string onlyScript(const Snapshot& s, const std::set<std::string>& files) {
+  std::set<std::string> own;
+  for (const auto& file : files) {
+    if (SourceMap::isUsers(file)) own.insert(file);
+  }
+  if (own.size() == 1) return *own.begin();
+  // Of several, the one that ran: the session names it.
+  const auto fact = s.facts.find("script");
+  if (fact == s.facts.end()) return {};
+  const std::string name(baseName(fact->second.substr(0, fact->second.find(' '))));
+  std::string found;
+  for (const auto& file : own) {
+    if (baseName(file) != name) continue;
+    if (!found.empty()) return {};
+    found = file;
+  }
+  return found;
+}
+
 }  // namespace
 
 SourceMap::SourceMap(const Snapshot& a, const Snapshot& b) {
   const auto filesA = filesOf(a);
+  const std::string scriptA = onlyScript(a, filesA), scriptB = onlyScript(b, filesOf(b));
   std::map<std::string_view, std::vector<const std::string*>> byName;
   for (const auto& file : filesA) byName[baseName(file)].push_back(&file);
   for (const auto& file : filesOf(b)) {
@@ -39,7 +60,7 @@ SourceMap::SourceMap(const Snapshot& a, const Snapshot& b) {
       }
     }
     // The same script under another name, where both sessions have one only.
-    if (!best && a.sources.size() == 1 && b.sources.size() == 1 && b.sources.contains(file)) best = &a.sources.begin()->first;
+    if (!best && !scriptA.empty() && file == scriptB) best = &scriptA;
     if (!best) continue;
     fileInA_.emplace(file, *best);
     const auto textA = a.sources.find(*best), textB = b.sources.find(file);

@@ -1,6 +1,8 @@
 // What was different before anything was compiled.
 #include <fmt/format.h>
 
+#include <charconv>
+#include <cmath>
 #include <set>
 
 #include "profiler/compare/align.h"
@@ -24,7 +26,13 @@ bool isOption(const std::string& key) { return key.starts_with("config.") || key
 
 Side factSide(const Snapshot& s, const std::string& key) {
   const auto found = s.facts.find(key);
-  return found == s.facts.end() ? Side{} : Side{.present = true, .text = found->second};
+  if (found == s.facts.end()) return {};
+  Side side{.present = true, .text = found->second};
+  double bytes = 0;
+  const char* end = found->second.data() + found->second.size();
+  if (key.ends_with("_bytes") && std::from_chars(found->second.data(), end, bytes).ptr == end && !found->second.empty())
+    side = {.present = true, .text = bytesText(bytes), .value = bytes};
+  return side;
 }
 
 std::set<std::string> keysOf(const Outline& o, bool options) {
@@ -72,8 +80,14 @@ void compareFacts(Outline& o, const Text& title, bool options, Subject subject) 
     Side x = factSide(o.a, key), y = factSide(o.b, key);
     // Sessions of other programs do not say these at all: no difference then.
     if (x.present != y.present && (o.a.imported || o.b.imported)) continue;
-    const bool changed = x.text != y.text;
-    o.add(section, subject, key, std::move(x), std::move(y), changed);
+    // What was measured of a run differs a little each time, and is an effect of what was set up before it.
+    const bool measured = key.starts_with("memory.") && x.present && y.present;
+    const bool changed = measured ? std::fabs(y.value - x.value) > kNoiseFloor * x.value : x.text != y.text;
+    const std::string change = measured ? changeText(x.value, y.value) : std::string();
+    const int32_t entry = o.add(section, subject, key, std::move(x), std::move(y), changed);
+    if (!measured) continue;
+    o.at(entry).change = change;
+    o.at(entry).structural = false;
   }
 }
 

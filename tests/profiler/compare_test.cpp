@@ -34,13 +34,14 @@ struct Program {
   std::string shape = "[8, 64]";
   int64_t launchNs = 10'000, spreadNs = 100;
   std::string folder = "/home/u";
+  std::string name = "m.py";
 };
 
 void writeKernel(session::Writer& w, int64_t id, const std::vector<int64_t>& nodes, const std::string& name, const Program& p) {
   const int64_t bytes = 4096 * static_cast<int64_t>(nodes.size() + 1);
-  w.post(RowKind::Kernel, {id, int64_t{1}, int64_t{1}, id, name, text("generated"), kNull, text("cpu"), kNull, kNull, int64_t{4096}, bytes - 4096, int64_t{0}, p.folder + "/m.py",
+  w.post(RowKind::Kernel, {id, int64_t{1}, int64_t{1}, id, name, text("generated"), kNull, text("cpu"), kNull, kNull, int64_t{4096}, bytes - 4096, int64_t{0}, p.folder + "/" + p.name,
                            int64_t{2}, kStart, kNull});
-  w.post(RowKind::FusionGroup, {id, int64_t{1}, int64_t{1}, id, name, text("pointwise"), id, int64_t{4096}, bytes - 4096, int64_t{0}, kNull, p.folder + "/m.py", int64_t{2}});
+  w.post(RowKind::FusionGroup, {id, int64_t{1}, int64_t{1}, id, name, text("pointwise"), id, int64_t{4096}, bytes - 4096, int64_t{0}, kNull, p.folder + "/" + p.name, int64_t{2}});
   for (const int64_t node : nodes) w.post(RowKind::FusionMember, {id, node, int64_t{0}, text("result")});
 }
 
@@ -48,12 +49,13 @@ void writeProgram(const std::string& path, const Program& p) {
   auto made = session::Writer::create(path);
   QVERIFY(made);
   session::Writer& w = **made;
-  const std::string file = p.folder + "/m.py";
-  const std::pair<const char*, std::string> facts[] = {{"engine", "fusebox"}, {"torch", "2.11.0"}, {"device", "cpu"}, {"script", "m.py" + (p.arguments.empty() ? "" : " " + p.arguments)}, {"config.fuse", p.fact}};
+  const std::string file = p.folder + "/" + p.name;
+  const std::pair<const char*, std::string> facts[] = {{"engine", "fusebox"}, {"torch", "2.11.0"}, {"device", "cpu"}, {"script", p.name + (p.arguments.empty() ? "" : " " + p.arguments)}, {"config.fuse", p.fact}};
   w.post(RowKind::Info, {text("schema_version"), int64_t{session::kSchemaVersion}});
   w.post(RowKind::Info, {text("start_ns"), kStart});
   for (const auto& [key, value] : facts) w.post(RowKind::Info, {text(key), value});
   w.post(RowKind::SourceFile, {int64_t{1}, file, p.script, static_cast<int64_t>(p.script.size()), kNull, int64_t{0}, kStart});
+  w.post(RowKind::SourceFile, {int64_t{2}, text("/usr/lib/python3.11/site-packages/torch/nn/functional.py"), text("pass\n"), int64_t{5}, kNull, int64_t{0}, kStart});
   w.post(RowKind::Frame, {int64_t{1}, kNull, text("f"), text("f"), file, int64_t{1}, kNull, text("compiled"), kNull, kStart});
   for (int64_t c = 1; c <= 1 + p.recompiles; ++c) {
     w.post(RowKind::Compile, {c, int64_t{1}, kNull, c - 1, text("frame"), text("inductor"), text("default"), int64_t{0}, kStart, kStart + 1'000'000, text("ok"), kNull, kNull, kNull,
@@ -203,6 +205,14 @@ class CompareTest : public QObject {
     QCOMPARE(root.b.place.line, int64_t{2});
     const Entry* broke = find(c, Subject::Break, Kind::Added);
     QVERIFY(broke && broke->b.id == 1 && broke->b.place.line == 2);
+  }
+
+  /// Files of libraries do not hide that both sessions are of one script, which has another name.
+  void aRenamedScriptIsTheSameProgram() {
+    const Comparison c = compare({.script = "def f(x):\n  return x\n"}, {.script = "def f(x):\n  return x\n", .name = "renamed.py"});
+    const Entry* f = find(c, Subject::CodeObject, Kind::Same, "f");
+    QVERIFY(f && f->a.present && f->b.present);
+    QVERIFY2(c.cause.headline.find("different programs") == std::string::npos, c.cause.headline.c_str());
   }
 
   void aBreakThatOnlyMovedIsTheSame() {

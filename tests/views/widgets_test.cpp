@@ -139,6 +139,21 @@ class WidgetsTest : public QObject {
     QCOMPARE(canvas.scale(), before);
   }
 
+  /// However narrow the pane, the graph begins in view.
+  void theBeginningIsWhollyInView() {
+    const auto picture = diamond();
+    for (const QSize size : {QSize(160, 95), QSize(200, 120), QSize(320, 110)}) {
+      GraphCanvas canvas;
+      canvas.resize(size);
+      canvas.show();
+      canvas.setScene(picture, layOut(*picture, true), false);
+      const QRectF first = canvas.painter().first();
+      QVERIFY(!first.isEmpty());
+      QVERIFY2(canvas.toWidget(first.topLeft()).x() >= 0, qPrintable(QString::number(canvas.toWidget(first.topLeft()).x())));
+      if (first.width() * canvas.scale() < size.width() - 48) QVERIFY(canvas.toWidget(first.bottomRight()).x() <= size.width());
+    }
+  }
+
   void doubleClickTogglesAGroup() {
     GraphCanvas canvas;
     canvas.resize(500, 400);

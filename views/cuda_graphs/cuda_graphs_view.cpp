@@ -41,7 +41,7 @@ CudaGraphsView::CudaGraphsView(const ViewContext& context) : View(context) {
   details_->setAccessibleName(tr("About the recording"));
   nodes_ = new DataTable(QStringLiteral("cudaGraphs.nodes"), tr("Filter nodes by kernel, kind or line"),
                          {{tr("Piece"), tr("Captured stretch"), true},
-                          {tr("Nodes"), tr("In order of creation, within the piece"), true},
+                          {tr("Node"), tr("In order of creation, within the piece; several where one kernel made them"), true},
                           {tr("Kernel"), tr("What made these nodes: a generated kernel, a call of a library, or a copy")},
                           {tr("Kind")},
                           {tr("A replay"), tr("What they take on the device in one replay, on average"), true},

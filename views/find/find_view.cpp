@@ -30,8 +30,7 @@ FindView::FindView(const ViewContext& context)
   table_ = new DataTable(QStringLiteral("find.table"), tr("Filter what was found"),
                          {{tr("In"), tr("What kind of thing it is")}, {tr("What")}, {tr("Detail")}, {tr("Line")}});
   table_->setWidestColumn(520);
-  table_->setEmptyText(tr("Nothing found"), tr("Type a part of a name, an operator, a guard, a value or a line of the "
-                                               "program above. Letters match in both cases."));
+  sayEmpty();
   auto* bar = new QWidget;
   bar->setObjectName(QStringLiteral("viewToolbar"));
   bar->setAttribute(Qt::WA_StyledBackground);
@@ -62,6 +61,17 @@ FindView::FindView(const ViewContext& context)
   connect(cancel_, &QToolButton::clicked, this, &FindView::cancel);
   connect(table_, &DataTable::rowSelected, this, [this](const TableRow& hit) { announce(hit.location); });
   connect(table_, &DataTable::rowActivated, this, [this](const TableRow& hit) { bus()->open(hit.location); });
+}
+
+void FindView::sayEmpty() {
+  if (edit_->text().trimmed().isEmpty()) {
+    table_->setEmptyText(tr("Find in the whole session"), tr("Type a part of a name, an operator, a guard, a value or a line of the "
+                                                             "program above. Letters match in both cases."));
+  } else if (waiting_ > 0) {
+    table_->setEmptyText(tr("Searching…"), {});
+  } else {
+    table_->setEmptyText(tr("Nothing found"), tr("No name, operator, guard, value or line of the program has this text."));
+  }
 }
 
 QString FindView::nameOf(query::SearchKind kind) {
@@ -147,6 +157,7 @@ void FindView::addGroup(const query::SearchGroup& group) {
 }
 
 void FindView::sayState() {
+  sayEmpty();
   cancel_->setEnabled(waiting_ > 0);
   if (waiting_ > 0) return state_->setText(tr("searching…"));
   if (edit_->text().trimmed().isEmpty()) return state_->clear();

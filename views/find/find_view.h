@@ -37,6 +37,7 @@ class FindView : public View {
   void cancel();
   void addGroup(const query::SearchGroup& group);
   void sayState();
+  void sayEmpty();
 
   QLineEdit* edit_;
   QLabel* state_;

@@ -18,7 +18,7 @@ QString number(int64_t count, const QString& one, const QString& many) {
 }
 QString ms(double milliseconds) { return str(formatDuration(milliseconds * 1e6)); }
 
-constexpr int kNumbersPerRow = 9;
+constexpr int kCardCharacters = 17;  ///< that a card should be wide
 
 }  // namespace
 
@@ -55,6 +55,8 @@ OverviewView::OverviewView(const ViewContext& context) : View(context) {
   compileTime_ = addNumber(QStringLiteral("compile"), tr("Compile time"));
   runTime_ = addNumber(QStringLiteral("run"), tr("Run time"));
   cache_ = addNumber(QStringLiteral("cache"), tr("Cache hits"));
+
+  arrangeCards();
 
   stageBar_ = new StageBar;
   column->addWidget(stageBar_);
@@ -111,9 +113,19 @@ OverviewView::Number OverviewView::addNumber(const QString& name, const QString&
     label->setMinimumWidth(1);
     column->addWidget(label);
   }
-  numbersGrid_->addWidget(card, numbersCount_ / kNumbersPerRow, numbersCount_ % kNumbersPerRow);
-  ++numbersCount_;
+  cards_.push_back(card);
   return {value, note};
+}
+
+void OverviewView::arrangeCards() {
+  const int fitting = std::max(1, width() / (fontMetrics().averageCharWidth() * kCardCharacters));
+  const int count = static_cast<int>(cards_.size()), rows = (count + fitting - 1) / fitting, perRow = (count + rows - 1) / rows;
+  for (int i = 0; i < count; ++i) numbersGrid_->addWidget(cards_[static_cast<size_t>(i)], i / perRow, i % perRow);
+}
+
+void OverviewView::resizeEvent(QResizeEvent* event) {
+  View::resizeEvent(event);
+  arrangeCards();
 }
 
 DataTable* OverviewView::addTable(const QString& name, const QString& title, const QString& filter,

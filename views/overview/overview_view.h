@@ -30,6 +30,7 @@ class OverviewView : public View {
  protected:
   void clear() override;
   void load() override;
+  void resizeEvent(QResizeEvent* event) override;
 
  private:
   struct Number {
@@ -38,6 +39,8 @@ class OverviewView : public View {
   };
   Number addNumber(const QString& name, const QString& title);
   DataTable* addTable(const QString& name, const QString& title, const QString& filter, std::vector<TableColumn> columns);
+  /// Cards side by side, in as many rows as leave their texts whole.
+  void arrangeCards();
   void fill(OverviewModel& model);
   void showNumbers(const OverviewModel& model);
   void sayNone(const query::Holdings& holdings);
@@ -46,7 +49,7 @@ class OverviewView : public View {
   QLabel* headline_;
   QLabel* state_;
   QGridLayout* numbersGrid_;
-  int numbersCount_ = 0;
+  std::vector<QWidget*> cards_;
   Number frames_, graphs_, kernels_, launches_, breaksNumber_, recompilesNumber_, compileTime_, runTime_, cache_;
   StageBar* stageBar_;
   EmptyState* empty_;

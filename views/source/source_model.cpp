@@ -90,6 +90,10 @@ Result<SourceText> loadSource(const session::Reader& reader, const std::string& 
   auto text = query::sourceText(reader, path);
   if (text) {
     source.text = std::move(*text);
+    const bool imported = !reader.info("imported_format").empty();
+    const auto cut = reader.each("SELECT max(truncated) FROM source_files WHERE file = ?", {path},
+                                 [&](const Statement& s) { source.isQuoted = imported && s.integer(0) != 0; });
+    if (!cut) return tl::unexpected(cut.error());
   } else if (text.error().code == ErrorCode::NotFound) {
     source.problem = text.error().text();
   } else {

@@ -30,6 +30,7 @@ struct SourceText {
   std::string path;
   std::string text;
   std::string problem;   ///< why there is no text
+  bool isQuoted = false; ///< only the lines that an imported file quotes; the others are empty
   std::map<int64_t, query::LineNotes> notes;
   std::vector<SourceEvent> events;   ///< by line
 };

@@ -30,6 +30,15 @@ QString tooltipOf(const query::LineNotes& notes, const std::vector<const SourceE
   return lines.join(QLatin1Char('\n'));
 }
 
+/// Lines that nobody quoted are not empty lines of the program.
+QString withGaps(const QString& text) {
+  QStringList lines = text.split(QLatin1Char('\n'));
+  for (qsizetype i = 0; i + 1 < lines.size(); ++i) {
+    if (lines[i].isEmpty()) lines[i] = QStringLiteral("⋯");
+  }
+  return lines.join(QLatin1Char('\n'));
+}
+
 }  // namespace
 
 SourceView::SourceView(const ViewContext& context) : View(context) {
@@ -123,7 +132,7 @@ void SourceView::showSource(SourceText source) {
     empty_->showReason(tr("%1 has no text in this session").arg(str(baseName(source_.path))), str(source_.problem));
   } else {
     empty_->showContent();
-    if (!same) code_->setCode(str(source_.text));
+    if (!same) code_->setCode(source_.isQuoted ? withGaps(str(source_.text)) : str(source_.text));
   }
   showMarks();
   emit fileShown(str(source_.path));
@@ -172,8 +181,11 @@ void SourceView::explainLine(int line) {
   }
   query::LineNotes notes;
   if (const auto found = source_.notes.find(line); found != source_.notes.end()) notes = found->second;
-  details_->showPage([here, notes, line, path = source_.path](DetailsPanel& page) {
+  const QStringList shown = code_->toPlainText().split(QLatin1Char('\n'));
+  const bool isGap = source_.isQuoted && shown.value(line - 1) == QStringLiteral("⋯");
+  details_->showPage([here, notes, line, isGap, path = source_.path](DetailsPanel& page) {
     page.heading(str(shortPlace(path, line)));
+    if (isGap) page.paragraph(tr("The text of this line is not in the imported file: it holds only the lines that it quotes."), true);
     page.pair(tr("kernel time"), notes.timeNs > 0 ? str(formatDuration(static_cast<double>(notes.timeNs))) : QString());
     page.pair(tr("launches"), notes.launches > 0 ? str(formatCount(notes.launches)) : QString());
     page.pair(tr("captured nodes"), notes.nodes > 0 ? str(formatCount(notes.nodes)) : QString());

@@ -44,7 +44,11 @@ TimelineView::TimelineView(const ViewContext& context) : View(context), canvas_(
   split->addWidget(empty_);
   split->addWidget(details_);
   split->setStretchFactor(0, 1);
-  split->setSizes({560, 120});
+  // A hint needs a line; the page about a bar takes its room when there is one.
+  const int hint = fontMetrics().height() * 2 + 8;
+  details_->setMinimumHeight(hint);
+  split->setSizes({680 - hint, hint});
+  split_ = split;
   auto* column = new QVBoxLayout(this);
   column->setContentsMargins(0, 0, 0, 0);
   column->setSpacing(0);
@@ -56,6 +60,7 @@ TimelineView::TimelineView(const ViewContext& context) : View(context), canvas_(
   connect(canvas_, &TimelineCanvas::activated, this, [this](const TimelineCanvas::Hit& hit) { showHit(hit, true); });
   connect(canvas_, &TimelineCanvas::measured, this, [this](qint64 start, qint64 end) {
     ++selection_;
+    makeRoomForDetails();
     details_->showPage([length = end - start](DetailsPanel& page) {
       page.heading(duration(length), tr("measured"));
       page.paragraph(tr("Shift and drag measures a span of time."), true);
@@ -107,8 +112,15 @@ void TimelineView::askBars() {
       });
 }
 
+void TimelineView::makeRoomForDetails() {
+  const int wanted = fontMetrics().height() * 8;
+  const QList<int> sizes = split_->sizes();
+  if (sizes[1] < wanted && sizes[0] > 2 * wanted) split_->setSizes({sizes[0] + sizes[1] - wanted, wanted});
+}
+
 void TimelineView::showHit(const TimelineCanvas::Hit& hit, bool open) {
   ++selection_;
+  makeRoomForDetails();
   if (const NamedSpan* span = canvas_->spanOf(hit)) {
     const Location compile = Location::of(ObjectKind::Compile, span->compile);
     if (span->compile != 0) open ? bus()->open(compile) : announce(compile);

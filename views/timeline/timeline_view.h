@@ -5,6 +5,8 @@
 #include "views/widgets/empty_state.h"
 #include "views/widgets/view.h"
 
+class QSplitter;
+
 namespace fusebox::views {
 
 /// Compiler stages, calls and launches over time, a million launches as smoothly as a hundred.
@@ -31,6 +33,8 @@ class TimelineView : public View {
   void follow(const Location& location) override;
 
  private:
+  /// A page takes more room than the hint did.
+  void makeRoomForDetails();
   void askBars();
   void showHit(const TimelineCanvas::Hit& hit, bool open);
   void showGpuEvent(int64_t event, bool open);
@@ -40,6 +44,7 @@ class TimelineView : public View {
 
   TimelineCanvas* canvas_;
   EmptyState* empty_;
+  QSplitter* split_;
   DetailsPanel* details_;
   class FilterBox* search_;
   bool loaded_ = false;
