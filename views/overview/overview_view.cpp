@@ -3,6 +3,7 @@
 #include <QGridLayout>
 #include <QTabWidget>
 #include <QVBoxLayout>
+#include <utility>
 
 #include "profiler/session/reader.h"
 #include "views/common/units.h"
@@ -120,6 +121,7 @@ OverviewView::Number OverviewView::addNumber(const QString& name, const QString&
 void OverviewView::arrangeCards() {
   const int fitting = std::max(1, width() / (fontMetrics().averageCharWidth() * kCardCharacters));
   const int count = static_cast<int>(cards_.size()), rows = (count + fitting - 1) / fitting, perRow = (count + rows - 1) / rows;
+  if (perRow == std::exchange(perRow_, perRow)) return;
   for (int i = 0; i < count; ++i) numbersGrid_->addWidget(cards_[static_cast<size_t>(i)], i / perRow, i % perRow);
 }
 

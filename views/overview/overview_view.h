@@ -50,6 +50,7 @@ class OverviewView : public View {
   QLabel* state_;
   QGridLayout* numbersGrid_;
   std::vector<QWidget*> cards_;
+  int perRow_ = 0;
   Number frames_, graphs_, kernels_, launches_, breaksNumber_, recompilesNumber_, compileTime_, runTime_, cache_;
   StageBar* stageBar_;
   EmptyState* empty_;
