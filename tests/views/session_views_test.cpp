@@ -161,6 +161,7 @@ class SessionViewsTest : public QObject, private test::ShownView {
     auto view = show<GuardsView>(model_);
     auto* tree = view->findChild<QTreeWidget*>("guards.frames");
     QTRY_COMPARE(tree->topLevelItemCount(), 1);
+    QCOMPARE(tree->topLevelItem(0)->child(0)->text(0), QStringLiteral("entry 0"));  // as in the recompiles and on the command line
     auto* guards = view->findChild<QTableView*>("guards.table");
     QTRY_COMPARE(guards->model()->rowCount(), 20);
     auto* failures = view->findChild<QTableView*>("guards.failures");

@@ -3,6 +3,7 @@
 #include <QtTest>
 
 #include "views/graph/graph_canvas.h"
+#include "views/overview/stage_bar.h"
 #include "views/widgets/action_registry.h"
 #include "views/widgets/background_job.h"
 #include "views/widgets/code_pane.h"
@@ -176,6 +177,18 @@ class WidgetsTest : public QObject {
     QCOMPARE(picture->inputBadges[0], 1);
     QCOMPARE(picture->drawnOf(10), -1);
     QCOMPARE(picture->drawnOf(13), 2);
+  }
+
+  void legendsWrap() {
+    StageBar bar;
+    std::vector<StageBar::Part> parts;
+    for (int i = 0; i < 8; ++i) parts.push_back({QStringLiteral("a kind of time %1").arg(i), 1.0 + i, i});
+    bar.setParts(parts, 40);
+    bar.show();
+    bar.resize(2400, 60);
+    const int oneLine = bar.sizeHint().height();
+    bar.resize(400, 60);
+    QVERIFY(bar.sizeHint().height() >= oneLine + 2 * bar.fontMetrics().height());
   }
 
   void picturesAreWritten() {
