@@ -63,9 +63,9 @@ bool isFresh(InterpreterFrame* frame) {
          !(frame->f_code->co_flags & kSuspends);
 }
 
-bool isImportedModule(InterpreterFrame* frame) {
+bool isImportedModule(PyThreadState* thread, InterpreterFrame* frame) {
   if (frame->f_code->co_flags & CO_NEWLOCALS) return false;
-  InterpreterFrame* caller = frame->previous;
+  InterpreterFrame* caller = thread->cframe->current_frame;  // `frame->previous` is set by the evaluation, which is to come
 #if FUSEBOX_PY312
   while (caller && caller->owner == FRAME_OWNED_BY_CSTACK) caller = caller->previous;
 #endif

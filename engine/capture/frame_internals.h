@@ -18,8 +18,8 @@ PyFunctionObject* functionOf(InterpreterFrame* frame);
 PyObject* globalsOf(InterpreterFrame* frame);
 /// A function's frame that has not run an instruction and that no generator or frame object owns.
 bool isFresh(InterpreterFrame* frame);
-/// The frame that runs a module's own code while it is imported.
-bool isImportedModule(InterpreterFrame* frame);
+/// A frame about to run a module's own code because the module is imported.
+bool isImportedModule(PyThreadState* thread, InterpreterFrame* frame);
 /// The roots of guards, borrowed from the frame.
 FrameView viewOf(InterpreterFrame* frame);
 FrameView viewOf(const FrameState& state);

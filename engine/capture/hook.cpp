@@ -27,7 +27,7 @@ bool isMarkedDisabled(InterpreterFrame* frame) {
 
 PyObject* evaluateHooked(PyThreadState* thread, InterpreterFrame* frame, int throwing) {
   ThreadRegion& here = region;
-  if (!throwing && here.options && !here.disabled && isImportedModule(frame)) {
+  if (!throwing && here.options && !here.disabled && isImportedModule(thread, frame)) {
     RegionPause pause;  // what a module does while it is imported happens once
     return evaluate(thread, frame, 0);
   }

@@ -16,6 +16,7 @@
 #include "tests/views/shown_view.h"
 #include "views/artifacts/artifacts_view.h"
 #include "views/breaks/breaks_view.h"
+#include "views/fusion/fusion_view.h"
 #include "views/graph/graph_view.h"
 #include "views/guards/guards_view.h"
 #include "views/kernels/kernels_view.h"

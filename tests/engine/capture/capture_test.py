@@ -40,6 +40,52 @@ class Point:
         self.x, self.y = x, y
 
 
+class Squared(torch.autograd.Function):
+    """x² k, with a gradient that tells it from autograd's own."""
+
+    @staticmethod
+    def forward(ctx, x, k):
+        ctx.save_for_backward(x)
+        ctx.k = k
+        return x * x * k
+
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return 5 * x * grad * ctx.k, None
+
+
+class Sine(torch.autograd.Function):
+    @staticmethod
+    def forward(x):
+        return x.sin(), x * 2
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+        ctx.mark_non_differentiable(output[1])
+
+    @staticmethod
+    def backward(ctx, grad, _):
+        (x,) = ctx.saved_tensors
+        return grad * 3 * x
+
+
+def test_functions_with_a_gradient_of_their_own():
+    def f(x):
+        return Squared.apply(x, 3.0).sum() + Sine.apply(x)[0].sum()
+
+    inputs = torch.randn(5)
+    whole("autograd.Function", f, inputs)
+    grads = []
+    for g in (f, fusebox.compile(f, fullgraph=True)):
+        x = inputs.clone().requires_grad_()
+        g(x).backward()
+        grads.append(x.grad)
+    torch.testing.assert_close(*grads)
+    torch.testing.assert_close(grads[0], 15 * inputs + 3 * inputs)
+
+
 def test_match_statements():
     def f(t, command):
         match command:

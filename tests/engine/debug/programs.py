@@ -101,9 +101,6 @@ print("grad", w.grad[0].item())
 """
 
 
-def line_of(text, part):
-    return next(i for i, line in enumerate(text.splitlines(), 1) if part in line)
-
 # Compiles once, and nothing ever again.
 SPINS = """\
 import time
@@ -121,3 +118,7 @@ print("spinning", flush=True)
 while True:
     time.sleep(0.01)
 """
+
+
+def line_of(text, part):
+    return next(i for i, line in enumerate(text.splitlines(), 1) if part in line)

@@ -15,6 +15,32 @@ def rows(*shape):
 
 
 @script
+def a_slot_behind_a_property(compile):
+    class Base:
+        __slots__ = ("v", "__hidden")
+
+        def fill(self, x):
+            self.__hidden = x + 1
+            Base.v.__set__(self, x * 2)
+
+        def hidden(self):
+            return self.__hidden
+
+    class Shadowing(Base):
+        v = property(lambda self: 42)
+
+    @compile
+    def f(x):
+        empty, full = Shadowing(), Shadowing()
+        empty.name = "empty"
+        full.fill(x)
+        return empty, full, x + 1
+
+    empty, full, y = f(rows())
+    return empty.name, empty.v, full.v, Base.v.__get__(full), full.hidden(), y
+
+
+@script
 def properties_and_setters(compile):
     class Box:
         def __init__(self, v):
