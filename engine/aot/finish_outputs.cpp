@@ -1,4 +1,6 @@
 #include <ATen/FunctionalTensorWrapper.h>
+#include <torch/csrc/autograd/functions/accumulate_grad.h>
+#include <torch/csrc/autograd/functions/tensor.h>
 #include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
@@ -40,6 +42,26 @@ bool sameGeometry(const at::Tensor& a, const at::Tensor& b) {
          a.storage_offset() == b.storage_offset() && a.is_conj() == b.is_conj() && a.is_neg() == b.is_neg();
 }
 
+/// Whether the history of a tensor that shares memory leads through a function of the user's own (autograd.Function) before it comes
+/// to its base. A view made anew from the base would leave that function's gradient out: such a tensor is a result by itself, in
+/// memory of its own. (In place it cannot be written in eager either.)
+bool isViewByFunction(const at::Tensor& t) {
+  using torch::autograd::Node;
+  const Node* base = t.is_view() && t._base().defined() ? t._base().grad_fn().get() : nullptr;
+  for (const Node* node = t.grad_fn().get(); node && node != base;) {
+    const bool ofOperator = dynamic_cast<const torch::autograd::TraceableFunction*>(node) != nullptr;
+    if (!ofOperator)
+      return !dynamic_cast<const torch::autograd::AccumulateGrad*>(node) && !dynamic_cast<const torch::autograd::CopySlices*>(node);
+    const Node* only = nullptr;
+    for (const auto& edge : node->next_edges()) {
+      if (edge.function && only) return false;  // no view has two
+      if (edge.function) only = edge.function.get();
+    }
+    node = only;
+  }
+  return false;
+}
+
 }  // namespace
 
 int32_t TraceFinisher::addResult(const at::Tensor& tracked, const at::Tensor& value) {
@@ -51,7 +73,7 @@ Result<void> TraceFinisher::planOutputs() {
   for (auto& t : outputs_) {
     if (!t.defined() || context_.inputOf(t)) continue;
     if (!context_.owns(t)) return refuse("is a tensor that the trace does not know");
-    if (!isFunctionalTensor(t) || inputOfStorage_.count(storageOf(t))) continue;
+    if (!isFunctionalTensor(t) || inputOfStorage_.count(storageOf(t)) || isViewByFunction(t)) continue;
     auto& group = groups_[storageOf(t)];
     if (std::none_of(group.begin(), group.end(), [&](auto& other) { return other.is_same(t); })) group.push_back(t);
   }
@@ -77,7 +99,7 @@ Result<OutputPlan> TraceFinisher::planOutput(const at::Tensor& output) {
   valueOf(output);  // applies pending writes before geometry is read
   plan.meta = trace::toMeta(output, output.device());
   plan.meta.requiresGrad = output.requires_grad();
-  if (isFunctionalTensor(output)) {
+  if (isFunctionalTensor(output) && !isViewByFunction(output)) {
     if (auto input = inputOfStorage_.find(storageOf(output)); input != inputOfStorage_.end())
       return planInputView(output, input->second);
     // A pending conjugation or negation is part of what the program sees: made on the caller's side, as a view.

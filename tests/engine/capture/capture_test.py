@@ -86,6 +86,41 @@ def test_functions_with_a_gradient_of_their_own():
     torch.testing.assert_close(grads[0], 15 * inputs + 3 * inputs)
 
 
+class Reversed(torch.autograd.Function):
+    """A view, or the input itself, with another gradient than a view's."""
+
+    @staticmethod
+    def forward(ctx, x, as_view):
+        return x.view_as(x) if as_view else x
+
+    @staticmethod
+    def backward(ctx, grad):
+        return -3 * grad, None
+
+
+def test_views_by_functions_keep_their_gradient():
+    programs = {
+        "of an input": lambda x, v: Reversed.apply(x, v),
+        "of an inner value": lambda x, v: Reversed.apply(x.sin(), v),
+        "beside its base": lambda x, v: (lambda h: (h, Reversed.apply(h, v)))(x.sin()),
+        "behind a view": lambda x, v: Reversed.apply(x.view(2, 3), v),
+        "and viewed": lambda x, v: Reversed.apply(x, v).view(3, 2),
+        "beside its view": lambda x, v: (lambda r: (r, r.view(3, 2)))(Reversed.apply(x.cos(), v)),
+        "twice": lambda x, v: Reversed.apply(Reversed.apply(x, v), not v),
+        "and an operator": lambda x, v: (lambda r: (r, r[0]))(Reversed.apply(x, v) * 2),
+    }
+    for name, f in programs.items():
+        for as_view in (True, False):
+            fusebox.reset()
+            inputs, results = torch.randn(6, requires_grad=True), []
+            for g in (f, fusebox.compile(f, fullgraph=True)):
+                got = g(inputs, as_view)
+                got = got if isinstance(got, tuple) else (got,)
+                weights = [torch.linspace(1, 2, t.numel()).view(t.shape) for t in got]
+                results.append((got, torch.autograd.grad(sum((t * w).sum() for t, w in zip(got, weights)), inputs)))
+            torch.testing.assert_close(*results, msg=lambda m: f"{name}, as_view={as_view}: {m}")
+
+
 def test_match_statements():
     def f(t, command):
         match command:
