@@ -141,13 +141,15 @@ Result<void> describe(const Reader& reader, TimeKind kind, TimePart& part) {
   return read;
 }
 
-std::string sentenceOf(const TimeRow& row, double stepNs) {
+std::string sentenceOf(const TimeRow& row, double stepNs, double steps) {
   const auto most = [&] {
     if (row.parts.empty() || row.parts[0].name.empty()) return std::string();
     const TimePart& p = row.parts[0];
     return say(FUSEBOX_TEXT("Slowness", "; most time takes {} ({:.0f} % of the step)"), p.name, 100 * p.ns / stepNs);
   };
   const int64_t n = row.count;
+  // Compilations are counted in all steps that were read; their time is, like all times, that of one step on average.
+  const std::string shared = steps > 1 ? say(FUSEBOX_TEXT("Slowness", " in {:.0f} steps, whose average this is,"), steps) : std::string();
   switch (row.kind) {
     case TimeKind::DeviceKernels:
       return sayCount(FUSEBOX_TEXT("Slowness", "{} kernel on the device"), FUSEBOX_TEXT("Slowness", "{} kernels on the device"), n) + most();
@@ -157,12 +159,12 @@ std::string sentenceOf(const TimeRow& row, double stepNs) {
     case TimeKind::Copies:
       return sayCount(FUSEBOX_TEXT("Slowness", "{} copy"), FUSEBOX_TEXT("Slowness", "{} copies"), n) + most();
     case TimeKind::Recompiles:
-      return sayCount(FUSEBOX_TEXT("Slowness", "{} compilation in all of them because a guard failed: {}"),
-                      FUSEBOX_TEXT("Slowness", "{} compilations in all of them because a guard failed: {}"), n,
+      return sayCount(FUSEBOX_TEXT("Slowness", "{} compilation{} because a guard failed: {}"),
+                      FUSEBOX_TEXT("Slowness", "{} compilations{} because a guard failed: {}"), n, shared,
                       row.parts.empty() ? std::string() : row.parts[0].name);
     case TimeKind::Compile:
-      return sayCount(FUSEBOX_TEXT("Slowness", "{} compilation in all of them, of functions seen for the first time"),
-                      FUSEBOX_TEXT("Slowness", "{} compilations in all of them, of functions seen for the first time"), n);
+      return sayCount(FUSEBOX_TEXT("Slowness", "{} compilation{} of functions seen for the first time"),
+                      FUSEBOX_TEXT("Slowness", "{} compilations{} of functions seen for the first time"), n, shared);
     case TimeKind::Waiting:
       return sayCount(FUSEBOX_TEXT("Slowness", "{} synchronisation that waited for an idle device"),
                       FUSEBOX_TEXT("Slowness", "{} synchronisations that waited for an idle device"), n);
@@ -196,7 +198,7 @@ Result<std::vector<TimeRow>> rowsOf(const Reader& reader, const Sums& sums, doub
     for (TimePart& part : row.parts) {
       if (auto described = describe(reader, kind, part); !described) return tl::unexpected(described.error());
     }
-    row.sentence = sentenceOf(row, stepNs);
+    row.sentence = sentenceOf(row, stepNs, steps);
     rows.push_back(std::move(row));
   }
   std::sort(rows.begin(), rows.end(), [](const TimeRow& a, const TimeRow& b) { return a.ns > b.ns; });

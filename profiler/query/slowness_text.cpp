@@ -43,8 +43,8 @@ nlohmann::json toJson(const Slowness& s) {
 
 std::string toText(const Slowness& s) {
   std::string out = s.wholeRun ? fmt::format("{}: {}\n", duration(s.stepNs), s.how)
-                               : fmt::format("A step takes {} (mean of {} that were read; median of all {}: {}, {} to {})\n  {}\n", duration(s.stepNs), s.looked, s.steps, duration(s.medianNs),
-                                             duration(s.minNs), duration(s.maxNs), s.how);
+                               : fmt::format("A step takes {} (median of {}: {} to {})\n  {}; of {} that were read in full the average is split here: {}\n", duration(s.medianNs), s.steps,
+                                             duration(s.minNs), duration(s.maxNs), s.how, s.looked, duration(s.stepNs));
   for (const TimeRow& row : s.rows) {
     out += fmt::format("\n  {:>10}  {:>5.1f} %  {}{}\n                       {}\n", duration(row.ns), 100 * row.ns / s.stepNs, timeKindTitle(row.kind), row.estimated ? " (estimated)" : "", row.sentence);
     for (size_t i = 0; i < row.parts.size() && i < 3; ++i) {

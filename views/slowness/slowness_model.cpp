@@ -52,13 +52,14 @@ TableRows slownessParts(const query::Slowness& slowness, size_t index) {
 }
 
 std::string slownessHeadline(const query::Slowness& s) {
-  return say(s.wholeRun ? FUSEBOX_TEXT("Slowness", "The recording takes {}") : FUSEBOX_TEXT("Slowness", "A step takes {}"), formatDuration(s.stepNs));
+  return say(s.wholeRun ? FUSEBOX_TEXT("Slowness", "The recording takes {}") : FUSEBOX_TEXT("Slowness", "A step takes {}"),
+             formatDuration(s.wholeRun ? s.stepNs : s.medianNs));
 }
 
 std::string slownessNote(const query::Slowness& s) {
   if (s.wholeRun) return s.how;
-  return say(FUSEBOX_TEXT("Slowness", "{}; mean of {} that were read in full, median of all {}: {} ({} to {})"), s.how, formatCount(s.looked),
-             formatCount(s.steps), formatDuration(s.medianNs), formatDuration(s.minNs), formatDuration(s.maxNs));
+  return say(FUSEBOX_TEXT("Slowness", "{}; median of {}, which take {} to {}. Of {} that were read in full the average is split here: {}"), s.how,
+             formatCount(s.steps), formatDuration(s.minNs), formatDuration(s.maxNs), formatCount(s.looked), formatDuration(s.stepNs));
 }
 
 int timeCategory(TimeKind kind) {
