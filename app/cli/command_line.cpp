@@ -38,6 +38,16 @@ constexpr const char* kRunFooter =
     "The interpreter: --python, FUSEBOX_PYTHON, an active virtual environment with the engine's PyTorch version,\n"
     "the interpreter that Fusebox was built for, python3.";
 
+/// A whole number from `least` on.
+CLI::Validator atLeast(int64_t least) {
+  return {[least](const std::string& text) {
+            int64_t number = 0;
+            if (CLI::detail::lexical_cast(text, number) && number >= least) return std::string();
+            return fmt::format("{} is no whole number from {} on", text, least);
+          },
+          {}};
+}
+
 std::string queryFooter() {
   std::string text = "Views:", line;
   for (const auto& view : session::publicViews()) {
@@ -131,7 +141,7 @@ void addReports(CLI::App& app, Parsed& p) {
   query->add_option("--format", p.query.format, "table, csv or json")
       ->check(CLI::IsMember({"table", "csv", "json"}))
       ->capture_default_str();
-  query->add_option("--limit", p.query.limit, "At most this many rows")->check(CLI::PositiveNumber);
+  query->add_option("--limit", p.query.limit, "At most this many rows")->check(atLeast(1));
   addJson(query, p.query.json);
   query->footer(queryFooter());
 
@@ -144,13 +154,13 @@ void addReports(CLI::App& app, Parsed& p) {
 
   auto* memory = app.add_subcommand("memory", "Say what memory compiled graphs plan, what they keep for backward, and what was measured");
   memory->add_option("FILE", p.memory.file, kFileHelp)->required();
-  memory->add_option("--graph", p.memory.graph, "The buffers of this graph and their lifetimes")->check(CLI::PositiveNumber);
+  memory->add_option("--graph", p.memory.graph, "The buffers of this graph and their lifetimes")->check(atLeast(1));
   addJson(memory, p.memory.json);
 
   auto* diagram = app.add_subcommand("diagram", "Draw a graph as SVG, PNG, PDF or DOT");
   diagram->add_option("FILE", p.diagram.file, kFileHelp)->required();
   diagram->add_option("-o,--output", p.diagram.output, "Picture; the ending chooses the format")->required();
-  diagram->add_option("--graph", p.diagram.graph, "graph_id of the graphs view (default: the first)")->check(CLI::PositiveNumber);
+  diagram->add_option("--graph", p.diagram.graph, "graph_id of the graphs view (default: the first)")->check(atLeast(1));
   diagram->add_option("--stage", p.diagram.stage, "captured, joint, forward, backward, post_grad or post_fusion (default)")
       ->check(CLI::IsMember({"captured", "joint", "forward", "backward", "post_grad", "post_fusion"}));
   addJson(diagram, p.diagram.json);
@@ -164,14 +174,14 @@ void addReports(CLI::App& app, Parsed& p) {
 
   auto* gpu = app.add_subcommand("gpu", "Say how busy GPUs were, why not more, how near kernels come to the device's roof, and what became of CUDA graphs");
   gpu->add_option("FILE", p.gpu.file, kFileHelp)->required();
-  gpu->add_option("--gaps", p.gpu.gaps, "Explain at most this many gaps of each device, the longest first")->check(CLI::NonNegativeNumber)->capture_default_str();
-  gpu->add_option("--code", p.gpu.code, "Show the loop IR, PTX and machine code of this kernel instead")->check(CLI::PositiveNumber)->type_name("KERNEL");
+  gpu->add_option("--gaps", p.gpu.gaps, "Explain at most this many gaps of each device, the longest first")->check(atLeast(0))->capture_default_str();
+  gpu->add_option("--code", p.gpu.code, "Show the loop IR, PTX and machine code of this kernel instead")->check(atLeast(1))->type_name("KERNEL");
   gpu->add_flag("--counters", p.gpu.counters, "List the hardware counters of every kernel (run --gpu-counters reads them)");
   addJson(gpu, p.gpu.json);
   auto* recompiles = app.add_subcommand("recompiles", "Say which code was compiled again, because of which guard, and what to do about it");
   recompiles->add_option("FILE", p.recompiles.file, kFileHelp)->required();
   recompiles->add_flag("--all", p.recompiles.all, "Also code that was compiled once");
-  recompiles->add_option("--guards", p.recompiles.guards, "COMPILE [COMPILE]: the guard tree of an entry, or of two side by side, by compile_id")->expected(1, 2)->check(CLI::PositiveNumber);
+  recompiles->add_option("--guards", p.recompiles.guards, "COMPILE [COMPILE]: the guard tree of an entry, or of two side by side, by compile_id")->expected(1, 2)->check(atLeast(1));
   addJson(recompiles, p.recompiles.json);
 
   auto* breaks = app.add_subcommand("breaks", "Say where graphs broke, why, what it costs, and what to do about it");
@@ -182,7 +192,7 @@ void addReports(CLI::App& app, Parsed& p) {
   auto* find = app.add_subcommand("find", "Find a text in functions, breaks, guards, kernels, graph nodes, passes, source lines and records");
   find->add_option("FILE", p.find.file, kFileHelp)->required();
   find->add_option("TEXT", p.find.text, "Letters match in both cases")->required();
-  find->add_option("--limit", p.find.limit, "At most this many of each kind")->check(CLI::PositiveNumber);
+  find->add_option("--limit", p.find.limit, "At most this many of each kind")->check(atLeast(1));
   addJson(find, p.find.json);
 
   auto* doctor = app.add_subcommand("doctor", "Say what works on this machine, and how to mend what does not");
@@ -214,7 +224,7 @@ constexpr const char* kReplayFooter =
     "Names are those of fusion_decisions (a, b) or of post_grad nodes.";
 
 void addReplayOptions(CLI::App* command, ReplayOptions& o) {
-  command->add_option("--graph", o.graph, "graph_id of the graphs view (default: the first that can be compiled)")->check(CLI::PositiveNumber);
+  command->add_option("--graph", o.graph, "graph_id of the graphs view (default: the first that can be compiled)")->check(atLeast(1));
   command->add_option("--inputs", o.inputs, "Inputs, as torch.save wrote them: a list in order or a dict by name (default: random)")->type_name("FILE");
   command->add_option("--seed", o.seed, "Of random inputs")->capture_default_str();
   command->add_option("--size", o.sizes, "Value of a size symbol: s0=32")->type_name("NAME=N");
