@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cctype>
 #include <cstdlib>
 
@@ -65,13 +66,15 @@ void adviseSize(const GuardProblem& p, Sources& sources, const TensorChange& cha
            std::move(diff)});
   }
   if (p.engine != kStock) {
+    const long long least = std::min(std::atoll(change.from.c_str()), std::atoll(change.to.c_str()));
+    const uint64_t fitting = std::bit_ceil(static_cast<uint64_t>(std::clamp(least, 1LL, 1LL << 40)));
     out.push_back(
         {say(FUSEBOX_TEXT("Advice", "Pad to a few sizes")),
          say(FUSEBOX_TEXT(
                  "Advice",
                  "This engine compiles an entry for each size. Dimension {} of {} was {}, now {}: padding it to the "
-                 "next of a few fixed sizes (64, 128, 256, …) bounds the number of entries; mask what was added."),
-             dims, source, change.from, change.to),
+                 "next of a few fixed sizes ({}, {}, {}, …) bounds the number of entries; mask what was added."),
+             dims, source, change.from, change.to, fitting, 2 * fitting, 4 * fitting),
          {}});
   }
 }
