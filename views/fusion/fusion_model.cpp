@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/support/text.h"
 #include "profiler/query/bounded.h"
 #include "profiler/query/saved_graphs.h"
 #include "profiler/session/reader.h"
@@ -118,8 +119,8 @@ TableRow numericsRow(const ValueErrors& v) {
   row.cells[kNumericsLocal] = errorCell(v.alone);
   row.cells[kNumericsUlp] = std::isfinite(v.ulp) ? Cell{fmt::format("{:.0f}", v.ulp), v.ulp} : Cell{"", -1};
   std::string note = v.note;
-  if (v.mismatches > 0) note = fmt::format("{} elements differ in kind", v.mismatches) + (note.empty() ? "" : "; " + note);
-  if (v.isDivergent) note = "divergent" + (note.empty() ? "" : "; " + note);
+  if (v.mismatches > 0) note = say(FUSEBOX_TEXT("Fusion", "{} elements differ in kind"), v.mismatches) + (note.empty() ? "" : "; " + note);
+  if (v.isDivergent) note = say(FUSEBOX_TEXT("Fusion", "divergent")) + (note.empty() ? "" : "; " + note);
   row.cells[kNumericsNote] = textCell(note);
   row.tone = v.isDivergent ? 3 : note.empty() ? 0 : 4;
   return row;

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/support/message_fields.h"
+#include "engine/support/text.h"
 #include "views/common/units.h"
 #include "views/fusion/fusion_model.h"
 
@@ -43,7 +44,7 @@ TableRow rowOf(const Json& run, const Json& exact) {
   row.cells[kReplayExtern] = countOrNothing(numberOf(run, "extern_calls"));
   row.cells[kReplayBytes] = std::isnan(bytes) ? Cell{} : bytesCell(bytes);
   if (!std::isnan(error))
-    row.cells[kReplayError] = {(error == 0 ? "0" : fmt::format("{:.1e}", error)) + (isWrong ? "  too much" : ""),
+    row.cells[kReplayError] = {(error == 0 ? "0" : fmt::format("{:.1e}", error)) + (isWrong ? "  " + say(FUSEBOX_TEXT("Fusion", "too much")) : std::string()),
                                error};
   row.tone = isWrong ? 3 : 0;
   return row;
@@ -64,7 +65,7 @@ struct Change {
   TableRow row() const {
     TableRow row;
     row.cells.resize(kReplayColumns);
-    row.cells[kReplayWhat] = textCell("change");
+    row.cells[kReplayWhat] = textCell(say(FUSEBOX_TEXT("Fusion", "change")));
     if (!std::isnan(percent)) row.cells[kReplayMedian] = {withSign(percent, fmt::format("{:.1f} %", std::abs(percent))), percent};
     if (!std::isnan(launches)) row.cells[kReplayLaunches] = {withSign(launches, fmt::format("{:.0f}", std::abs(launches))), launches};
     if (!std::isnan(bytes)) row.cells[kReplayBytes] = {withSign(bytes, formatBytes(std::abs(bytes))), bytes};
@@ -74,11 +75,16 @@ struct Change {
 
   std::string verdict() const {
     if (std::isnan(percent) || std::isnan(bytes)) return {};
-    std::string text = isSlower() || isFaster() ? fmt::format("{:.1f} % {} ({:.1f} to {:.1f} %)", std::abs(percent), isSlower() ? "slower" : "faster",
-                                                              std::min(std::abs(from), std::abs(to)), std::max(std::abs(from), std::abs(to)))
-                                                : fmt::format("as fast within noise ({} to {} %)", withSign(from, fmt::format("{:.1f}", std::abs(from))),
-                                                              withSign(to, fmt::format("{:.1f}", std::abs(to))));
-    return text + (bytes == 0 ? ", the same memory traffic" : fmt::format(", {} {} memory traffic", formatBytes(std::abs(bytes)), bytes > 0 ? "more" : "less"));
+    const double least = std::min(std::abs(from), std::abs(to)), most = std::max(std::abs(from), std::abs(to));
+    const std::string time =
+        isSlower()   ? say(FUSEBOX_TEXT("Fusion", "{:.1f} % slower ({:.1f} to {:.1f} %)"), std::abs(percent), least, most)
+        : isFaster() ? say(FUSEBOX_TEXT("Fusion", "{:.1f} % faster ({:.1f} to {:.1f} %)"), std::abs(percent), least, most)
+                     : say(FUSEBOX_TEXT("Fusion", "as fast within noise ({} to {} %)"), withSign(from, fmt::format("{:.1f}", std::abs(from))),
+                           withSign(to, fmt::format("{:.1f}", std::abs(to))));
+    const std::string traffic = bytes == 0  ? say(FUSEBOX_TEXT("Fusion", "the same memory traffic"))
+                                : bytes > 0 ? say(FUSEBOX_TEXT("Fusion", "{} more memory traffic"), formatBytes(bytes))
+                                            : say(FUSEBOX_TEXT("Fusion", "{} less memory traffic"), formatBytes(-bytes));
+    return time + ", " + traffic;
   }
 };
 
@@ -110,14 +116,14 @@ Result<ReplayReport> readReplayReport(const std::string& json) {
     if (!partOf(run, "decisions").is_array()) continue;
     for (const Json& decision : partOf(run, "decisions"))
       report.outcomes.push_back(
-          fmt::format("{} with {}: {}", textField(decision, "a"), textField(decision, "b"), textField(decision, "reason")));
+          say(FUSEBOX_TEXT("Fusion", "{} with {}: {}"), textField(decision, "a"), textField(decision, "b"), textField(decision, "reason")));
   }
   if (const Json& change = partOf(all, "change"); change.is_object()) {
     const Change made(change);
     report.rows.push_back(made.row());
     report.verdict = made.verdict();
   } else if (!report.rows.empty()) {
-    report.verdict = report.rows.front().cells[kReplayMedian].text + " a run";
+    report.verdict = say(FUSEBOX_TEXT("Fusion", "{} a run"), report.rows.front().cells[kReplayMedian].text);
   }
   return report;
 }
@@ -133,12 +139,12 @@ Result<NumericsReport> readNumericsReport(const std::string& json) {
   for (const Json& row : partOf(all, "rows")) report.rows.push_back(numericsRow(valueErrors(row)));
   if (const Json& first = partOf(all, "first_divergence"); first.is_object()) {
     const Json& bisect = partOf(all, "bisect");
-    report.verdict = fmt::format("first divergence: {} ({})", textField(first, "name"), textField(first, "op"));
+    report.verdict = say(FUSEBOX_TEXT("Fusion", "first divergence: {} ({})"), textField(first, "name"), textField(first, "op"));
     if (bisect.is_object())
-      report.verdict += fmt::format("; cause: {}: {}", textField(bisect, "cause"), textField(bisect, "detail"));
+      report.verdict += say(FUSEBOX_TEXT("Fusion", "; cause: {}: {}"), textField(bisect, "cause"), textField(bisect, "detail"));
   } else {
     report.verdict =
-        fmt::format("{} values compared with float64: compiled is as exact as eager", partOf(all, "rows").size());
+        say(FUSEBOX_TEXT("Fusion", "{} values compared with float64: compiled is as exact as eager"), partOf(all, "rows").size());
   }
   return report;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/support/text.h"
 #include "profiler/query/disassembler.h"
 #include "profiler/query/gpu_counters.h"
 #include "profiler/query/program_kernels.h"
@@ -66,7 +67,7 @@ TableRow kernelRow(const Statement& s, double all, const std::map<std::string, R
   row.cells[kKernelSpilled] = s.real(15) > 0 ? bytesCell(s.real(15)) : Cell{"", 0};
   row.cells[kKernelOccupancy] = s.isNull(16) ? Cell{"", 0} : shareCell(s.real(16), 1);
   row.tooltip = runs.note;
-  if (!s.isNull(20)) row.tooltip += (row.tooltip.empty() ? "" : "\n") + std::string("occupancy is limited by ") + s.string(20);
+  if (!s.isNull(20)) row.tooltip += (row.tooltip.empty() ? "" : "\n") + say(FUSEBOX_TEXT("Kernels", "occupancy is limited by {}"), s.string(20));
   row.cells[kKernelCompile] = s.isNull(10) ? Cell{"", 0} : durationCell(s.real(10));
   row.cells[kKernelNodes] = s.isNull(11) ? Cell{"", 0} : countCell(s.integer(11));
   row.cells[kKernelPlace] = textCell(shortPlace(s.string(8), s.integer(9)));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/support/text.h"
 #include "views/common/units.h"
 
 namespace fusebox::views {
@@ -57,7 +58,7 @@ TableRows bufferRows(const query::GraphLifetimes& lifetimes) {
     row.cells = {textCell(b.name), textCell(b.kind == "owned" ? "result" : b.kind), memoryCell(b.bytes), b.first < 0 ? Cell{"", -1} : countCell(b.first), b.first < 0 ? Cell{"", -1} : countCell(b.last),
                  textCell(b.dtype + b.shape), textCell(shortPlace(b.file, b.line))};
     row.location = {b.node > 0 ? ObjectKind::Node : ObjectKind::None, b.node, {}, b.file, static_cast<int>(b.line)};
-    row.tooltip = b.name + (b.poolOffset >= 0 ? "\nat byte " + std::to_string(b.poolOffset) + " of the pool" : "");
+    row.tooltip = b.name + (b.poolOffset >= 0 ? "\n" + say(FUSEBOX_TEXT("Memory", "at byte {} of the pool"), b.poolOffset) : std::string());
     if (!b.countsInPeak()) row.tone = 4;
     rows.push_back(std::move(row));
   }
@@ -68,7 +69,7 @@ TableRows savedRows(const query::GraphLifetimes& lifetimes) {
   TableRows rows;
   for (const auto& s : lifetimes.saved) {
     TableRow row;
-    row.cells = {textCell(s.name), memoryCell(s.bytes), textCell(s.kept ? "input or parameter" : "saved"), textCell(s.dtype + s.shape), textCell(shortPlace(s.file, s.line))};
+    row.cells = {textCell(s.name), memoryCell(s.bytes), textCell(say(s.kept ? FUSEBOX_TEXT("Memory", "input or parameter") : FUSEBOX_TEXT("Memory", "saved"))), textCell(s.dtype + s.shape), textCell(shortPlace(s.file, s.line))};
     row.location = {ObjectKind::Node, s.node, {}, s.file, static_cast<int>(s.line)};
     if (s.kept) row.tone = 4;
     rows.push_back(std::move(row));

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/support/text.h"
+
 namespace fusebox::views {
 namespace {
 
@@ -61,7 +63,7 @@ TableRows entryRows(const RecompileChain& chain) {
     if (m.outcome != "limit") continue;
     TableRow row;
     row.location = {ObjectKind::Failure, m.failure, {}, m.file, static_cast<int>(m.line)};
-    row.cells = {textCell("limit"), textCell(""), textCell(""), textCell(""), textCell(missSentence(m))};
+    row.cells = {textCell(say(FUSEBOX_TEXT("Recompiles", "limit"))), textCell(""), textCell(""), textCell(""), textCell(missSentence(m))};
     row.tooltip = chain.reason;
     row.tone = 3;
     rows.push_back(std::move(row));
