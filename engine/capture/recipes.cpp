@@ -84,11 +84,11 @@ PyRef plainScalar(PyObject* o) {
   return {};
 }
 
-/// C types whose instances are their __dict__ and slots and nothing else.
 /// The place of a C member: found in its own class, since a subclass may have something else under the name.
 PyRef member(PyTypeObject* owner, const char* name) { return PyRef::borrow(_PyType_Lookup(owner, internedName(name))); }
 PyRef exceptionMember(const char* name) { return member(reinterpret_cast<PyTypeObject*>(PyExc_BaseException), name); }
 
+/// C types whose instances are their __dict__ and slots and nothing else.
 bool recreatable(PyTypeObject* base) { return std::string_view(base->tp_name) == "types.SimpleNamespace"; }
 
 }  // namespace

@@ -39,6 +39,7 @@ constexpr SubjectChoice kSubjects[] = {{QT_TRANSLATE_NOOP("fusebox::views::Compa
 }  // namespace
 
 CompareView::CompareView(QWidget* parent) : QWidget(parent), job_(new BackgroundJob(this)) {
+  connect(job_, &BackgroundJob::failed, this, [this](const QString& why) { showNotice(tr("These sessions cannot be compared"), why); });
   cause_ = new DetailsPanel(QStringLiteral("compare.cause"));
   cause_->setAccessibleName(tr("The first difference that explains the rest"));
   auto* page = new QWidget;

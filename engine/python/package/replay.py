@@ -20,7 +20,7 @@ from . import _recording
 from ._config import config
 from ._engine_access import _engine
 from ._graph_inputs import random_constants, random_inputs, saved_inputs
-from ._saved_graph import Program
+from ._saved_graph import Program, is_random
 
 # Relative to the largest value: what two correct results of these types may differ by.
 _TOLERANCE = {torch.float16: 5e-3, torch.bfloat16: 4e-2, torch.float32: 1e-4, torch.float64: 1e-8}
@@ -163,6 +163,8 @@ def program_for(text, options):
     if options.shape:
         raise Misuse("--shape is for programs that do not say their own shapes: a graph of a session does")
     program = Program(text)
+    if not options.size:
+        return program
     known = [s["name"] for s in program.data["symbols"]]
     for name, value in options.size:
         if name not in known:
@@ -179,7 +181,7 @@ def replay_graph(options):
         text = file.read()
     handle = _engine.SavedGraph(text)  # bounded and verified there; what follows may rely on it
     program = program_for(text, options)
-    random = any(n["kind"] == "call" and torch.Tag.nondeterministic_seeded in program.operator(n).tags for n in program.nodes)
+    random = any(n["kind"] == "call" and is_random(program.operator(n)) for n in program.nodes)
     constants, made = random_constants(program, handle.constants(), options.seed)
     if made:
         _engine.record_loss("constants", made, "captured constants whose data the session does not hold: random values stand in")
