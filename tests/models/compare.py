@@ -5,11 +5,14 @@ behind another normalisation is nothing but rounding). Eager's own rounding erro
 model in float64, widens the limit where the model amplifies rounding. For gradients the largest error that eager has in any
 gradient of the model counts, and float32 gets a limit of 10 %: rounding that crosses a kink (relu at 0, behind a batch norm of
 two images) moves gradients by several percent, each time others, in eager as here. Float64 is where wrong gradients have no
-excuse; its limit is what the float32 steps inside of some models (a loss in float32) leave.
+excuse; its limit is what the float32 steps inside of some models (a loss in float32) leave. In bfloat16 and under autocast all
+gradients together must besides be as near to the model's in float64 as eager's are (relative L2 error, with half of it to spare).
 """
 
 import argparse
+import contextlib
 import copy
+import dataclasses
 import sys
 
 import torch
@@ -18,8 +21,36 @@ import fusebox
 from models.zoo import MODELS, loss_of, tensors_of
 
 LIMIT = {torch.float32: 2e-4, torch.bfloat16: 4e-2, torch.float16: 1e-2, torch.float64: 1e-7}
-GRADIENT_LIMIT = {torch.float32: 1e-1, torch.float64: 1e-6}
+GRADIENT_LIMIT = {torch.float32: 1e-1, torch.bfloat16: 1e-1, torch.float64: 1e-6}
+WORSE_THAN_EAGER = 1.5
 DEVICE, FULLGRAPH = "cpu", True
+
+
+@dataclasses.dataclass
+class Precision:
+    """What a model's parameters and inputs are, and what it computes in."""
+
+    stored: torch.dtype
+    autocast: torch.dtype | None = None
+
+    @property
+    def computed(self):
+        return self.autocast or self.stored
+
+    @property
+    def is_low(self):
+        return self.computed in (torch.bfloat16, torch.float16)
+
+    def context(self):
+        return torch.autocast(DEVICE, self.autocast) if self.autocast else contextlib.nullcontext()
+
+
+PRECISIONS = {
+    "float32": Precision(torch.float32),
+    "bfloat16": Precision(torch.bfloat16),
+    "autocast": Precision(torch.float32, torch.bfloat16),
+    "float64": Precision(torch.float64),
+}
 
 
 def relative_error(a, b, scale=0.0):
@@ -64,9 +95,10 @@ def make(name):
         return MODELS[name]()
 
 
-def inference(name, dtype):
+def inference(name, precision):
     torch.manual_seed(0)
     model, args, kwargs = make(name)
+    dtype, limit = precision.stored, LIMIT[precision.computed]
     model.eval().to(dtype)
     exact_model = copy.deepcopy(model).double()
     compiled = fusebox.compile(copy.deepcopy(model), fullgraph=FULLGRAPH)
@@ -75,19 +107,27 @@ def inference(name, dtype):
         for _ in range(2):
             _, args, kwargs = make(name)
             args = [cast(a, dtype) for a in args]
-            want = model(*args, **kwargs)
             exact = exact_model(*[cast(a, torch.float64) for a in args], **kwargs)
-            got = compiled(*args, **kwargs)
+            with precision.context():
+                want = model(*args, **kwargs)
+                got = compiled(*args, **kwargs)
             if type(got) is not type(want):
                 report.failures.append(f"output type {type(got)} against {type(want)}")
             for i, (g, w, e) in enumerate(zip(tensors_of(got), tensors_of(want), tensors_of(exact), strict=True)):
-                report.add(f"output {i}", g, w, LIMIT[dtype], eager_error(w, e))
+                report.add(f"output {i}", g, w, limit, eager_error(w, e))
     return report
 
 
-def training(name, dtype):
+def distance(model, exact):
+    """Of all gradients together from those of `exact`: relative L2 error."""
+    pairs = [(p.grad.double(), exact[n].grad) for n, p in model.named_parameters() if p.grad is not None]
+    return (sum((a - b).square().sum() for a, b in pairs) / sum(b.square().sum() for _, b in pairs)).sqrt().item()
+
+
+def training(name, precision):
     torch.manual_seed(0)
     model, args, kwargs = make(name)
+    dtype, limit = precision.stored, LIMIT[precision.computed]
     model.train().to(dtype)
     for module in model.modules():  # random numbers are drawn from one generator: keep the two runs comparable
         if isinstance(module, torch.nn.Dropout):
@@ -107,7 +147,9 @@ def training(name, dtype):
         _, args, kwargs = make(name)
         for m, run, dt in ((model, model, dtype), (exact_model, exact_model, torch.float64), (copied, compiled, dtype)):
             m.zero_grad()
-            loss_of(run(*[cast(a, dt) for a in args], **kwargs)).backward()
+            with contextlib.nullcontext() if m is exact_model else precision.context():
+                loss = loss_of(run(*[cast(a, dt) for a in args], **kwargs))
+            loss.backward()
         if step == 0:
             exact = dict(exact_model.named_parameters())
             rounding = max(eager_error(p.grad, exact[n].grad) for n, p in model.named_parameters() if p.grad is not None)
@@ -115,26 +157,26 @@ def training(name, dtype):
                 if (p.grad is None) != (q.grad is None):
                     report.failures.append(f"gradient of {n}: {'missing' if q.grad is None else 'unexpected'}")
                 elif p.grad is not None:
-                    report.add(f"gradient of {n}", q.grad, p.grad, GRADIENT_LIMIT[dtype], rounding)
+                    report.add(f"gradient of {n}", q.grad, p.grad, GRADIENT_LIMIT[precision.computed], rounding)
+            if precision.is_low:
+                ours, eagers = distance(copied, exact), distance(model, exact)
+                if not ours <= WORSE_THAN_EAGER * eagers:
+                    report.failures.append(f"gradients are {ours:.2e} from those of float64, eager's {eagers:.2e}")
     exact = dict(exact_model.named_buffers())
     for (n, b), c in zip(model.named_buffers(), copied.buffers(), strict=True):
         deviation = exact[n.replace("running_mean", "running_var")].sqrt().max().item() if n.endswith("running_mean") else 0.0
-        report.add(f"buffer {n}", c, b, LIMIT[dtype], eager_error(b, exact[n], deviation), deviation)
+        report.add(f"buffer {n}", c, b, limit, eager_error(b, exact[n], deviation), deviation)
     return report
 
 
-MODES = {
-    "inference-float32": lambda n: inference(n, torch.float32),
-    "inference-bfloat16": lambda n: inference(n, torch.bfloat16),
-    "training-float32": lambda n: training(n, torch.float32),
-    "training-float64": lambda n: training(n, torch.float64),
-}
+KINDS = {"inference": inference, "training": training}
+MODES = [f"{kind}-{precision}" for kind in KINDS for precision in PRECISIONS if (kind, precision) != ("inference", "float64")]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--models", nargs="*", default=list(MODELS))
-    parser.add_argument("--modes", nargs="*", default=list(MODES), choices=list(MODES))
+    parser.add_argument("--modes", nargs="*", default=MODES, choices=MODES)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--allow-breaks", action="store_true", help="no fullgraph=True")
     options = parser.parse_args()
@@ -144,7 +186,8 @@ def main():
     for name in options.models:
         for mode in options.modes:
             try:
-                report = MODES[mode](name)
+                kind, precision = mode.split("-")
+                report = KINDS[kind](name, PRECISIONS[precision])
             except Exception as error:
                 failed += 1
                 print(f"FAIL {name} {mode}: {type(error).__name__}: {error}", flush=True)

@@ -30,12 +30,12 @@ def copied(value, dtype=lambda d: d):
     bases = {}
 
     def copy(t):
-        if t.layout != torch.strided or t.is_quantized or t.is_nested or t.device.type != "cpu":
+        if t.layout != torch.strided or t.is_quantized or t.is_nested or t.device.type not in ("cpu", "cuda"):
             return t.detach().clone().requires_grad_(t.requires_grad)
         key = t.untyped_storage().data_ptr()
         to = dtype(t.dtype)
         if key not in bases or bases[key].dtype != to:
-            whole = torch.empty(0, dtype=t.dtype).set_(t.untyped_storage())
+            whole = torch.empty(0, dtype=t.dtype, device=t.device).set_(t.untyped_storage())
             bases[key] = whole.clone().to(to)
         out = bases[key].as_strided(t.shape, t.stride(), t.storage_offset())
         if t.is_conj():
@@ -62,6 +62,12 @@ def run(f, args, kwargs):
         return f(*args, **kwargs), None
     except Exception as error:
         return None, error
+
+
+def generators():
+    """The states of torch's generators."""
+    states = [torch.get_rng_state(), *(torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else [])]
+    return [bytes(state.numpy()) for state in states]
 
 
 def same_geometry(g, w, what):
@@ -146,7 +152,7 @@ def gradients(result, args, kwargs, seed=3):
     if not outs or not inputs:
         return None
     generator = torch.Generator().manual_seed(seed)
-    tangents = [torch.randn(t.shape, generator=generator, dtype=torch.complex128 if t.is_complex() else torch.float64).to(t.dtype) for t in outs]
+    tangents = [torch.randn(t.shape, generator=generator, dtype=torch.complex128 if t.is_complex() else torch.float64).to(t) for t in outs]
     return torch.autograd.grad(outs, inputs, tangents, allow_unused=True)
 
 
@@ -178,12 +184,12 @@ def compare_calls(f, args, kwargs, grad):
     want_args, want_kwargs = copied([args, kwargs])
     got_args, got_kwargs = copied([args, kwargs])
     want, want_error = run(f, want_args, want_kwargs)
-    want_rng = torch.get_rng_state()
+    want_rng = generators()
     got, got_error = run(fusebox.compile(f), got_args, got_kwargs)
     compare_errors(got_error, want_error, "call")
     if want_error is not None:
         return
-    if not torch.equal(torch.get_rng_state(), want_rng):
+    if generators() != want_rng:
         raise Mismatch("another state of the random generator afterwards")
     if type(got) is not type(want):
         raise Mismatch(f"result is a {type(got).__name__} instead of a {type(want).__name__}")

@@ -76,9 +76,10 @@ def call_of(op):
     return call
 
 
-def cases(op, dtype, grad, variants):
+def cases(op, dtype, options):
     """(what, function, args, kwargs) of one operator."""
-    samples = op.sample_inputs("cpu", dtype, requires_grad=grad)
+    grad, variants = options.grad, options.variants
+    samples = op.sample_inputs(options.device, dtype, requires_grad=grad)
     for sample in samples:
         args, kwargs = [sample.input, *sample.args], sample.kwargs
         for layout, change in LAYOUTS.items():
@@ -105,18 +106,17 @@ def with_out(op):
     return call
 
 
-def error_cases(op):
+def error_cases(op, device):
     if op.error_inputs_func is None:
         return
-    for error in op.error_inputs("cpu"):
+    for error in op.error_inputs(device):
         sample = error.sample_input
         yield "error input", call_of(op), [sample.input, *sample.args], sample.kwargs
 
 
 def problems_of(op, dtype, options):
     count = 0
-    generate = cases(op, dtype, options.grad, options.variants)
-    for what, f, args, kwargs in generate:
+    for what, f, args, kwargs in cases(op, dtype, options):
         if options.samples and count == options.samples:
             break
         if (op.name, what) in KNOWN:
@@ -130,7 +130,7 @@ def problems_of(op, dtype, options):
             yield f"{what}: {str(shapes):.120} {str(kwargs):.120}: {mismatch}"
     options.count += count
     if "errors" in options.variants and dtype == torch.float32 and (op.name, "error input") not in KNOWN:
-        for what, f, args, kwargs in error_cases(op):
+        for what, f, args, kwargs in error_cases(op, options.device):
             options.count += 1
             fusebox.reset()
             try:
@@ -149,6 +149,7 @@ def chosen(options):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--device", default="cpu", help="cuda: without the variant errors, whose assertions would end the process's use of the device")
     parser.add_argument("--shard", default="0/1")
     parser.add_argument("--samples", type=int, default=3, help="cases an operator and dtype; 0 for all")
     parser.add_argument("--dtypes", nargs="*", default=["float32"], choices=list(DTYPES))
@@ -159,12 +160,17 @@ def main():
     parser.add_argument("--verbose", action="store_true")
     parser.add_argument("--all-problems", action="store_true")
     options = parser.parse_args()
+    if options.device == "cuda" and "errors" in options.variants:
+        parser.error("--variants errors is for the CPU")
+    if options.device == "cuda":
+        import torch._inductor.config
+        torch._inductor.config.fallback_random = True  # random numbers are eager's then
     options.count = 0
     passed = failed = 0
     for op in chosen(options):
         for name in options.dtypes:
             dtype = DTYPES[name]
-            supported = op.supported_dtypes("cpu") if not options.grad else op.supported_backward_dtypes("cpu")
+            supported = op.supported_dtypes(options.device) if not options.grad else op.supported_backward_dtypes(options.device)
             if dtype not in supported or (options.grad and not op.supports_autograd):
                 continue
             started = time.monotonic()

@@ -4,6 +4,7 @@
 #include <link.h>
 
 #include <cstdlib>
+#include <string_view>
 
 namespace fusebox::runtime::gpu {
 namespace {
@@ -24,10 +25,10 @@ std::string sitePackages() {
 }
 
 void* open() {
+  if (const char* chosen = std::getenv("FUSEBOX_NVJITLINK"))
+    return std::string_view(chosen) == "driver" ? nullptr : dlopen(chosen, RTLD_NOW | RTLD_LOCAL);
   for (const char* name : kNames)
     if (void* loaded = dlopen(name, RTLD_NOW | RTLD_NOLOAD)) return loaded;
-  if (const char* chosen = std::getenv("FUSEBOX_NVJITLINK"))
-    if (void* library = dlopen(chosen, RTLD_NOW | RTLD_LOCAL)) return library;
   if (const std::string site = sitePackages(); !site.empty())
     for (const char* folder : kWheelFolders)
       for (const char* name : kNames)
@@ -43,7 +44,7 @@ Result<CudaLinker> CudaLinker::load() {
   void* library = open();
   if (!library)
     return fail(ErrorCode::NotFound,
-                "nvJitLink not found: not loaded, not beside torch (nvidia wheels), not on the library path");
+                "nvJitLink not found: not what FUSEBOX_NVJITLINK names, not loaded, not beside torch (nvidia wheels), not on the library path");
   CudaLinker l;
   const struct {
     const char* name;

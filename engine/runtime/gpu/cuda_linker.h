@@ -9,8 +9,8 @@
 namespace fusebox::runtime::gpu {
 
 /// Makes machine code of PTX with NVIDIA's nvJitLink, which comes with the user's PyTorch (or CUDA): needs no driver
-/// and no GPU, and runs on several threads at once. Looked for: what the process has loaded, FUSEBOX_NVJITLINK, the
-/// wheels beside torch, the system.
+/// and no GPU, and runs on several threads at once. FUSEBOX_NVJITLINK names the library ("driver": none, so that the driver's
+/// compiler is used); else it is what the process has loaded, that of the wheels beside torch, or the system's.
 class CudaLinker {
  public:
   /// The process's linker; an Error says where it was looked for.
