@@ -97,6 +97,7 @@ ValueId BodyBuilder::load(BufferId buffer, DType bufferType, const SymExpr& inde
 }
 
 ValueId BodyBuilder::reduced(int32_t reduction, int which, DType type) {
+  if (const auto known = reduced_.find(reduction); known != reduced_.end()) return cast(known->second, type);
   Value v;
   v.op = Op::Reduced;
   v.type = type;
@@ -124,6 +125,14 @@ ValueId BodyBuilder::cast(ValueId id, DType type) {
     bool fits = isFloat(type) || type == DType::Bool || (std::isfinite(d) && std::fabs(d) < 1e15);
     if (fits) return type == DType::Bool ? constantInt(d != 0, type) : constant(d, type);
   }
+  // There and back through a 16-bit type: integers up to 2^8 are exact in either.
+  if (from.op == Op::Cast && computeType(from.type) != from.type && computeType(type) == type && isFloat(type)) {
+    const Value& origin = value(from.args[0]);
+    if (origin.op == Op::Constant && isFloat(origin.type)) {
+      const double d = std::bit_cast<double>(origin.imm);
+      if (std::fabs(d) <= 256 && d == std::trunc(d)) return constant(d, type);
+    }
+  }
   Value v;
   v.op = Op::Cast;
   v.type = type;
@@ -150,10 +159,16 @@ ValueId BodyBuilder::fold(Op op, DType type, const std::initializer_list<ValueId
     if (op == Op::Div && isConstant(y, 1)) return x;
     if (!isFloat(type) && (op == Op::Add || op == Op::Sub) && isConstant(y, 0)) return x;
     if (!isFloat(type) && op == Op::Add && isConstant(x, 0)) return y;
-    if (op == Op::BitAnd && type == DType::Bool) {
-      if (isConstant(y, 1)) return x;
-      if (isConstant(x, 1)) return y;
+    if ((op == Op::BitAnd || op == Op::BitOr) && type == DType::Bool) {
+      const bool neutral = op == Op::BitAnd;
+      if (isConstant(y, neutral) || isConstant(x, !neutral)) return x;
+      if (isConstant(x, neutral) || isConstant(y, !neutral)) return y;
     }
+  }
+  if (op == Op::LogicalNot && value(a[0]).op == Op::Constant) {
+    const Value& x = value(a[0]);
+    const int64_t isZero = isFloat(x.type) ? std::bit_cast<double>(x.imm) == 0 : x.imm == 0;
+    return constantInt(isZero, DType::Bool);
   }
   if (op == Op::Where) {
     if (a[1] == a[2]) return a[1];
@@ -169,6 +184,15 @@ ValueId BodyBuilder::emit(Op op, DType type, std::initializer_list<ValueId> args
   v.type = type;
   std::copy(args.begin(), args.end(), v.args.begin());
   return add(v);
+}
+
+ValueId BodyBuilder::rebuild(Value v) {
+  if (v.op == Op::Cast) return cast(v.args[0], v.type);
+  ValueId folded = -1;
+  if (v.args[2] >= 0) folded = fold(v.op, v.type, {v.args[0], v.args[1], v.args[2]});
+  else if (v.args[1] >= 0) folded = fold(v.op, v.type, {v.args[0], v.args[1]});
+  else if (v.args[0] >= 0 && v.op != Op::Reduced) folded = fold(v.op, v.type, {v.args[0]});
+  return folded >= 0 ? folded : add(std::move(v));
 }
 
 ValueId BodyBuilder::where(ValueId condition, ValueId a, ValueId b) {

@@ -23,19 +23,25 @@ class BodyBuilder {
   ValueId index(const SymExpr& expr);
   /// Element `index` of a buffer, under the current mask; 16-bit floats come back as float32.
   ValueId load(BufferId buffer, DType bufferType, const SymExpr& index);
-  /// Result `which` of reduction `reduction`.
+  /// Result `which` of reduction `reduction`, or what setReduced() said.
   ValueId reduced(int32_t reduction, int which, DType type);
+  /// Says that reduction `reduction`, which has one result, is no loop but `v`.
+  void setReduced(int32_t reduction, ValueId v) { reduced_.emplace(reduction, v); }
   /// Result `which` of the running reduction of `v`; of `type`.
   ValueId scan(ReduceKind kind, int which, DType type, ValueId v);
   ValueId cast(ValueId v, DType type);
   /// As cast, but rounds to a 16-bit floating type where `type` is one, and returns to float32.
   ValueId round(ValueId v, DType type);
   ValueId emit(Op op, DType type, std::initializer_list<ValueId> args);
+  /// `v`, which may be any value with operands of this section, its loads' masks included; simplified as by emit() and cast().
+  ValueId rebuild(Value v);
   ValueId where(ValueId condition, ValueId a, ValueId b);
   /// `v`, with `fault` reported where `condition` is false and the current mask true.
   ValueId check(ValueId v, ValueId condition, Fault fault);
   /// A symbol for a loaded index that is known to lie in [0, size).
   Symbol indirect(ValueId v, int64_t size);
+  /// The values that loaded indices stand for.
+  const std::map<Symbol, ValueId>& indirects() const { return section_.indirect; }
 
   /// Loads made until popMask happen only where the conjunction of the pushed conditions is true.
   void pushMask(ValueId condition);
@@ -80,6 +86,7 @@ class BodyBuilder {
   std::unordered_set<graph::NodeId> seenOrigins_;
   std::vector<ValueId> masks_;
   std::unordered_map<ValueId, Symbol> indirect_;
+  std::unordered_map<int32_t, ValueId> reduced_;
   bool isReadOnly_ = false;
 };
 

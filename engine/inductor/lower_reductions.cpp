@@ -1,6 +1,8 @@
+#include <algorithm>
 #include <cmath>
 
 #include "engine/inductor/lowering.h"
+#include "engine/inductor/one_hot_sum.h"
 #include "engine/inductor/realise_policy.h"
 #include "engine/inductor/val.h"
 
@@ -211,7 +213,78 @@ Values vectorNorm(Lowering& lowering, const Node& node, double order, int dimsAt
              [order](Val v) { return pow(v, v.num(1 / order)); });
 }
 
+/// The reductions as statements over the axes of `inner`. Sums that need no loop leave fewer axes; where none is left they are values.
+void accumulate(BodyBuilder& b, const std::vector<ReductionSpec>& reductions, const IndexList& index, std::vector<Axis>& inner) {
+  std::vector<std::array<ValueId, 3>> inputs;
+  std::vector<ValueId> summands;
+  for (const ReductionSpec& r : reductions) {
+    inputs.push_back(r.inputs(b, index));
+    if (r.kind == ReduceKind::Sum) summands.push_back(inputs.back()[0]);
+  }
+  const bool onlySums = summands.size() == reductions.size();
+  if (onlySums) sumOneHots(b, summands, inner);
+  for (size_t r = 0; r < reductions.size(); r++) {
+    if (onlySums) inputs[r][0] = summands[r];
+    if (inner.empty()) b.setReduced(static_cast<int32_t>(r), summands[r]);
+    else b.reduce(reductions[r].kind, static_cast<int32_t>(r), inputs[r]);
+  }
+}
+
 }  // namespace
+
+std::vector<LazyTensor> Lowering::reduce(const IndexList& sizes, const std::vector<bool>& reducedDims,
+                                         const std::vector<ReductionSpec>& reductions,
+                                         const std::vector<ReductionResult>& results,
+                                         const std::vector<LazyTensor>& reading) {
+  if (graph::product(sizes) == SymExpr(0)) throw NotLowered("reduction over no elements");
+  IndexList index(sizes.size(), SymExpr(0));
+  std::vector<Axis> outer, inner;
+  for (size_t i = 0; i < sizes.size(); i++) {
+    if (sizes[i] == SymExpr(1)) continue;
+    auto& axes = reducedDims[i] ? inner : outer;
+    Symbol symbol = Symbol::make((reducedDims[i] ? "r" : "i") + std::to_string(axes.size()), 0,
+                                 std::max<int64_t>(sizes[i].bounds().second - 1, 0));
+    index[i] = symbol;
+    axes.push_back({symbol, sizes[i]});
+  }
+  // A reduction over one element still has an axis, so that its section is one.
+  if (inner.empty()) inner.push_back({Symbol::make("r0", 0, 0), 1});
+  BodyBuilder b;
+  std::vector<Section> sections;
+  accumulate(b, reductions, index, inner);
+  std::vector<graph::NodeId> origins = b.origins;
+  if (!inner.empty()) sections.push_back(b.finish(std::move(inner), true));
+  std::vector<BufferId> writes;
+  std::vector<LazyTensor> values;
+  for (const ReductionResult& r : results) {
+    graph::TensorMeta meta = r.meta;
+    meta.storageOffset = 0;
+    BufferId id = newBuffer(LoweredBuffer::Kind::Computed, meta, {});
+    SymExpr at = 0;
+    size_t d = 0;
+    const bool keepDim = meta.sizes.size() == sizes.size();
+    for (size_t i = 0; i < sizes.size() && d < meta.sizes.size(); i++) {
+      if (reducedDims[i]) {
+        if (keepDim) d++;
+        continue;
+      }
+      at += index[i] * meta.strides[d++];
+    }
+    b.store(id, at, b.cast(r.value(b), meta.dtype));
+    writes.push_back(id);
+    values.push_back(bufferTensor(id, meta, current_ ? current_->id : -1));
+  }
+  sections.push_back(b.finish({}, false));
+  for (const Section& s : sections) requireCode(results.front().meta.device, s);
+  if (current_ && std::find(origins.begin(), origins.end(), current_->id) == origins.end()) origins.push_back(current_->id);
+  Operation& op = newOperation(Operation::Kind::Loops);
+  op.origins = std::move(origins);
+  op.kernel.device = results.front().meta.device;
+  op.kernel.outer = std::move(outer);
+  op.kernel.sections = std::move(sections);
+  finishLoops(op, std::move(writes));
+  return values;
+}
 
 void addReductionLowerings(LowerTable& table) {
   struct Entry { const char* name; ReduceKind kind; int dimsAt; };

@@ -246,61 +246,6 @@ void Lowering::realise(const LazyTensor& t) {
   s.heavy = false;
 }
 
-std::vector<LazyTensor> Lowering::reduce(const IndexList& sizes, const std::vector<bool>& reducedDims,
-                                         const std::vector<ReductionSpec>& reductions,
-                                         const std::vector<ReductionResult>& results,
-                                         const std::vector<LazyTensor>& reading) {
-  if (graph::product(sizes) == SymExpr(0)) throw NotLowered("reduction over no elements");
-  IndexList index(sizes.size(), SymExpr(0));
-  std::vector<Axis> outer, inner;
-  for (size_t i = 0; i < sizes.size(); i++) {
-    if (sizes[i] == SymExpr(1)) continue;
-    auto& axes = reducedDims[i] ? inner : outer;
-    Symbol symbol = Symbol::make((reducedDims[i] ? "r" : "i") + std::to_string(axes.size()), 0,
-                                 std::max<int64_t>(sizes[i].bounds().second - 1, 0));
-    index[i] = symbol;
-    axes.push_back({symbol, sizes[i]});
-  }
-  // A reduction over one element still has an axis, so that its section is one.
-  if (inner.empty()) inner.push_back({Symbol::make("r0", 0, 0), 1});
-  BodyBuilder b;
-  for (size_t r = 0; r < reductions.size(); r++) {
-    b.reduce(reductions[r].kind, static_cast<int32_t>(r), reductions[r].inputs(b, index));
-  }
-  std::vector<graph::NodeId> origins = b.origins;
-  Section accumulate = b.finish(std::move(inner), true);
-  std::vector<BufferId> writes;
-  std::vector<LazyTensor> values;
-  for (const ReductionResult& r : results) {
-    graph::TensorMeta meta = r.meta;
-    meta.storageOffset = 0;
-    BufferId id = newBuffer(LoweredBuffer::Kind::Computed, meta, {});
-    SymExpr at = 0;
-    size_t d = 0;
-    const bool keepDim = meta.sizes.size() == sizes.size();
-    for (size_t i = 0; i < sizes.size() && d < meta.sizes.size(); i++) {
-      if (reducedDims[i]) {
-        if (keepDim) d++;
-        continue;
-      }
-      at += index[i] * meta.strides[d++];
-    }
-    b.store(id, at, b.cast(r.value(b), meta.dtype));
-    writes.push_back(id);
-    values.push_back(bufferTensor(id, meta, current_ ? current_->id : -1));
-  }
-  Section finish = b.finish({}, false);
-  for (const Section* s : {&accumulate, &finish}) requireCode(results.front().meta.device, *s);
-  if (current_ && std::find(origins.begin(), origins.end(), current_->id) == origins.end()) origins.push_back(current_->id);
-  Operation& op = newOperation(Operation::Kind::Loops);
-  op.origins = std::move(origins);
-  op.kernel.device = results.front().meta.device;
-  op.kernel.outer = std::move(outer);
-  op.kernel.sections = {std::move(accumulate), std::move(finish)};
-  finishLoops(op, std::move(writes));
-  return values;
-}
-
 bool Lowering::worthRealising(const Storage& s, size_t users) const { return realise_policy::shouldRealise(s, users); }
 
 void Lowering::settle(const Node& node, std::vector<LazyTensor> values) {

@@ -33,6 +33,33 @@ LoweredGraph lowered(const Graph& graph) {
   return std::move(*r);
 }
 
+/// The lowered sum over `dims` of where(columns == classes, chosen, otherwise), of 6 x 40 x 5.
+struct OneHot {
+  GraphMaker m;
+  std::vector<SymExpr> sizes = {6, 40, 5};
+  ValueRef classes = m.input(tensor({6, 1, 5}, DType::Int64));
+  ValueRef rows = m.input(tensor({6, 1, 5})), all = m.input(tensor(sizes));
+  ValueRef columns = m.call("aten::arange", {SymExpr(40), DType::Int64, {}, {}, false}, tensor({40}, DType::Int64));
+  ValueRef column = m.call("aten::unsqueeze", {columns, int64_t{1}}, tensor({40, 1}, DType::Int64));
+
+  ValueRef where(ValueRef condition, graph::Argument chosen, graph::Argument otherwise, DType type = DType::Float32) {
+    const bool first = chosen.as<ValueRef>(), second = otherwise.as<ValueRef>();
+    return m.call(first && second ? "aten::where.self" : first ? "aten::where.ScalarOther" : "aten::where.ScalarSelf",
+                  {condition, chosen, otherwise}, tensor(sizes, type));
+  }
+  ValueRef isClass(const char* op = "aten::eq.Tensor") { return m.call(op, {column, classes}, tensor(sizes, DType::Bool)); }
+  Kernel sum(ValueRef x, ArgumentList dims = {int64_t{1}}, OutputMeta made = tensor({6, 5})) {
+    ValueRef y = m.call("aten::sum.dim_IntList", {x, dims, false, {}}, made);
+    return lowered(m.returning({y})).operations.back().kernel;
+  }
+};
+
+size_t loopsIn(const Kernel& kernel) {
+  size_t axes = 0;
+  for (const Section& section : kernel.sections) axes += section.isReduction ? section.axes.size() : 0;
+  return axes;
+}
+
 bool has(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
@@ -166,6 +193,45 @@ class LoweringTest : public QObject {
     LoweredGraph g = lowered(m.returning({e}));
     QCOMPARE(g.operations.size(), size_t{1});
     QCOMPARE(g.operations[0].kernel.sections[0].indirect.size(), size_t{1});
+  }
+  void oneHotSumsNeedNoLoop() {
+    for (const char* op : {"aten::eq.Tensor", "aten::ne.Tensor"}) {
+      OneHot h;
+      const bool equal = std::string(op) == "aten::eq.Tensor";
+      const Kernel k = h.sum(equal ? h.where(h.isClass(op), h.rows, 0.0) : h.where(h.isClass(op), 0.0, h.rows));
+      QVERIFY2(k.sections.size() == 1 && loopsIn(k) == 0, k.str().c_str());
+      QVERIFY(!has(k.str(), "index"));  // nor does anything say where along the axis it is
+    }
+  }
+  void oneHotSumsThroughCastsMasksAndFactors() {
+    OneHot h;
+    ValueRef wanted = h.m.call("aten::gt.Scalar", {h.rows, 0.5}, tensor({6, 1, 5}, DType::Bool));
+    ValueRef both = h.m.call("aten::logical_and", {h.isClass(), wanted}, tensor(h.sizes, DType::Bool));
+    ValueRef half = h.m.call("aten::_to_copy", {h.where(both, h.rows, 0.0), DType::BFloat16, {}, {}, {}, false, {}}, tensor(h.sizes, DType::BFloat16));
+    ValueRef scaled = h.m.call("aten::mul.Tensor", {h.m.call("aten::neg", {half}, tensor(h.sizes, DType::BFloat16)), h.rows}, tensor(h.sizes));
+    QCOMPARE(loopsIn(h.sum(scaled)), size_t{0});
+    OneHot counts;
+    ValueRef hits = counts.m.call("aten::_to_copy", {counts.isClass(), DType::Int64, {}, {}, {}, false, {}}, tensor(counts.sizes, DType::Int64));
+    QCOMPARE(loopsIn(counts.sum(hits, {int64_t{1}}, tensor({6, 5}, DType::Int64))), size_t{0});
+  }
+  void oneHotSumsOfManyAxesLoseOne() {
+    OneHot h;
+    const Kernel k = h.sum(h.where(h.isClass(), h.rows, 0.0), {int64_t{0}, int64_t{1}, int64_t{2}}, tensor({}));
+    QVERIFY2(loopsIn(k) == 2, k.str().c_str());
+  }
+  void oneHotSumsPickTheirElement() {
+    OneHot h;
+    const Kernel k = h.sum(h.where(h.isClass(), h.all, 0.0));
+    QVERIFY2(loopsIn(k) == 0 && k.sections[0].indirect.size() == 1, k.str().c_str());
+  }
+  void otherSumsKeepTheirLoop() {
+    OneHot elsewhere, moving, factor;
+    QCOMPARE(loopsIn(elsewhere.sum(elsewhere.where(elsewhere.isClass(), 0.0, elsewhere.all))), size_t{1});
+    moving.classes = moving.m.input(tensor(moving.sizes, DType::Int64));  // another class at each point
+    QCOMPARE(loopsIn(moving.sum(moving.where(moving.isClass(), moving.rows, 0.0))), size_t{1});
+    // 0 times what differs from point to point is NaN where that is infinite.
+    ValueRef product = factor.m.call("aten::mul.Tensor", {factor.where(factor.isClass(), factor.rows, 0.0), factor.all}, tensor(factor.sizes));
+    QCOMPARE(loopsIn(factor.sum(product)), size_t{1});
   }
   void resultsKeepTheirTracedStrides() {
     GraphMaker m;
