@@ -3,6 +3,7 @@
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 
+#include <algorithm>
 #include <atomic>
 #include <exception>
 #include <functional>
@@ -14,6 +15,7 @@
 #include "engine/kernel_code.h"
 #include "engine/kernel_tuning.h"
 #include "engine/record/graph_rows.h"
+#include "engine/inductor/joint_graph.h"
 #include "engine/inductor/lowered_graph.h"
 #include "engine/inductor/saved_layout.h"
 #include "engine/runtime/compiled_graph.h"
@@ -337,6 +339,14 @@ Result<std::shared_ptr<CompiledRegion>> compileAlone(const graph::Graph& traced,
                                                      const char* direction, const CompileOptions& options,
                                                      const record::GraphSnapshot& source) {
   return compileGraph(traced, constants, direction, options, source);
+}
+
+aot::CompilerTraits compilerTraits(Backend backend) {
+  if (backend != Backend::Inductor) return {};
+  aot::CompilerTraits traits{inductor::decomposeJoint, inductor::isGenerated};
+  const std::vector<std::string> skipped = skippedPasses();
+  if (std::find(skipped.begin(), skipped.end(), "decompose") != skipped.end()) traits.rewrite = nullptr;
+  return traits;
 }
 
 record::GraphSnapshot describeModule(const aot::AotModule& module, record::Id compile, const std::string& name) {

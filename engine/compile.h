@@ -46,6 +46,9 @@ struct CompileOptions {
 /// Rows of an entry that was compiled before the active recording started: its traced graphs. Returns the forward one.
 record::GraphSnapshot describeModule(const aot::AotModule& module, record::Id compile, const std::string& name);
 
+/// What `backend` will do with a graph that aot::finishTrace() cuts apart.
+aot::CompilerTraits compilerTraits(Backend backend);
+
 /// Compiles a traced region: the forward graph now, the backward graph when the first gradient arrives. A stage that fails is
 /// recorded and the graph runs operator by operator instead, so that an error of the compiler never becomes the program's.
 std::shared_ptr<aot::AotFunction> compileModule(std::shared_ptr<const aot::AotModule> module, const CompileOptions& options);

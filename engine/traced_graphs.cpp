@@ -80,14 +80,15 @@ TracedGraphs recordTraced(const aot::AotModule& module, record::Id compile, cons
     return out;
   }
   std::vector<NodeId> positions;
-  Graph captured = withoutGradients(module.joint, &positions);
+  Graph captured = withoutGradients(module.traced ? *module.traced : module.joint, &positions);
   captured.name = name;
   row.from = out.recorder->graph(captured, row);
   Graph joint = module.joint;
   for (const Node& node : module.joint.nodes()) {
     auto& from = joint.node(node.id).origin.from;
     from.clear();
-    if (const NodeId id = positions[static_cast<size_t>(node.id)]; id >= 0) from.push_back(id);
+    for (NodeId traced : module.traced ? node.origin.from : std::vector<NodeId>{node.id})
+      if (const NodeId id = positions[static_cast<size_t>(traced)]; id >= 0) from.push_back(id);
   }
   row.stage = row.direction = "joint";
   row.from = out.recorder->graph(joint, row);

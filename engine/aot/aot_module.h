@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "engine/aot/compiler_traits.h"
 #include "engine/graph/graph.h"
 #include "engine/support/result.h"
 #include "engine/trace/trace_context.h"
@@ -56,7 +57,8 @@ struct InnerResult {
 /// Everything a compiled region needs at run time. Forward results are, in order: new data of mutated inputs, results the user sees
 /// or that views are made of, saved intermediates.
 struct AotModule {
-  graph::Graph joint;                     ///< as traced, forward and backward nodes together; for people and records
+  graph::Graph joint;                     ///< forward and backward nodes together, as they were cut apart
+  std::optional<graph::Graph> traced;     ///< `joint` as traced, where CompilerTraits::rewrite made another one of it; for people and records
   graph::Graph forward;                   ///< placeholders are the inputs, in order
   std::optional<graph::Graph> backward;   ///< placeholders: saved tensors, then one gradient for every entry of `tangents`
   std::vector<at::Tensor> constants;      ///< by Node::index of Constant nodes, shared by both graphs
@@ -72,8 +74,8 @@ struct AotModule {
 };
 
 /// Ends the trace: reads off mutations and aliasing, walks backward when some output needs a gradient of some input, and splits the
-/// joint graph. `outputs` are what the captured region hands on (undefined tensors allowed).
+/// joint graph. `outputs` are what the captured region hands on (undefined tensors allowed), `compiler` will compile the graphs.
 /// Errors: Unsupported (with the reason) for programs whose effects cannot be reproduced; the caller falls back to eager.
-Result<AotModule> finishTrace(trace::TraceContext& context, const std::vector<at::Tensor>& outputs);
+Result<AotModule> finishTrace(trace::TraceContext& context, const std::vector<at::Tensor>& outputs, const CompilerTraits& compiler = {});
 
 }  // namespace fusebox::aot

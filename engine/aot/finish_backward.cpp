@@ -38,6 +38,12 @@ bool isUserFunction(const torch::autograd::Node& node) {
 
 graph::ValueRef valueRef(const at::Tensor& t) { return trace::asTraceThroughWrapper(t)->value(); }
 
+graph::ArgumentList jointResults(const std::vector<graph::ValueRef>& results, const std::vector<std::optional<graph::ValueRef>>& gradients) {
+  graph::ArgumentList made(results.begin(), results.end());
+  for (auto& g : gradients) made.push_back(g ? graph::Argument(*g) : graph::Argument());
+  return made;
+}
+
 at::Tensor belowFunctionalisation(const at::Tensor& t) {
   if (!impl::isFunctionalTensor(t)) return t;
   impl::sync(t);
@@ -97,21 +103,44 @@ Result<void> TraceFinisher::recordBackward() {
   return {};
 }
 
-AotModule TraceFinisher::split() {
+/// The joint graph as the compiler wants it, and all references to its values with it. What was traced stays with the module.
+graph::Graph TraceFinisher::rewritten(const CompilerTraits& compiler, std::vector<graph::ValueRef>& results) {
+  const auto& traced = context_.recorder().graph();
+  ValueMap moved;
+  graph::Graph made = compiler.rewrite(traced, moved);
+  module_.traced = traced;
+  module_.traced->setOutputs(jointResults(results, gradients_));
+  const auto move = [&](graph::ValueRef& v) { v = moved[static_cast<size_t>(v.node)][static_cast<size_t>(v.output)]; };
+  for (auto& r : results) move(r);
+  for (auto& g : gradients_)
+    if (g) move(*g);
+  for (auto& id : tangentNodes_) id = moved[static_cast<size_t>(id)].front().node;
+  for (auto& inner : module_.inner) {
+    move(inner.arriving);
+    move(inner.whole);
+  }
+  return made;
+}
+
+AotModule TraceFinisher::split(const CompilerTraits& compiler) {
   auto& recorder = context_.recorder();
-  auto& graph = recorder.graph();
+  std::vector<graph::ValueRef> slots;
+  for (auto& slot : results_) slots.push_back(valueRef(slot.value));
+  const bool isCut = !module_.tangents.empty();
+  graph::Graph graph = isCut && compiler.rewrite ? rewritten(compiler, slots) : recorder.graph();
   JointGraph joint;
+  joint.isGenerated = compiler.isGenerated;
   joint.graph = &graph;
   joint.inputs.resize(context_.inputs().size());
   for (auto id : graph.placeholders())
     if (static_cast<size_t>(graph.node(id).index) < joint.inputs.size()) joint.inputs[graph.node(id).index] = id;
   joint.inputIsWritten.resize(joint.inputs.size());
   for (auto& m : module_.mutations) joint.inputIsWritten[m.input] = joint.inputIsWritten[m.input] || m.result >= 0 || m.metadata;
-  for (auto& slot : results_) joint.results.push_back(valueRef(slot.value));
+  joint.results = slots;
   joint.tangents = tangentNodes_;
   joint.gradients = gradients_;
 
-  if (module_.tangents.empty()) {
+  if (!isCut) {
     module_.forward = extractForward(joint);
     module_.forwardResults = static_cast<int32_t>(results_.size());
   } else {
@@ -132,11 +161,8 @@ AotModule TraceFinisher::split() {
     module_.backward->name = "backward";
   }
   module_.forward.name = "forward";
-  module_.joint = graph;
-  graph::ArgumentList results;
-  for (auto& r : joint.results) results.push_back(r);
-  for (auto& g : gradients_) results.push_back(g ? graph::Argument(*g) : graph::Argument());
-  module_.joint.setOutputs(std::move(results));
+  graph.setOutputs(jointResults(slots, gradients_));
+  module_.joint = std::move(graph);
   module_.joint.name = "joint";
   finishInnerResults(module_);
   module_.constants = recorder.constants();

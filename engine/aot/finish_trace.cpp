@@ -3,7 +3,7 @@
 
 namespace fusebox::aot {
 
-Result<AotModule> finishTrace(trace::TraceContext& context, const std::vector<at::Tensor>& outputs) {
+Result<AotModule> finishTrace(trace::TraceContext& context, const std::vector<at::Tensor>& outputs, const CompilerTraits& compiler) {
   std::optional<trace::TraceContext::Active> active;
   if (trace::TraceContext::current() != &context) active.emplace(context);
   TraceFinisher finisher(context, outputs);
@@ -12,7 +12,7 @@ Result<AotModule> finishTrace(trace::TraceContext& context, const std::vector<at
     if (auto done = finisher.planOutputs(); !done) return tl::unexpected(done.error());
     finisher.separateResults();
     if (auto done = finisher.recordBackward(); !done) return tl::unexpected(done.error());
-    auto module = finisher.split();
+    auto module = finisher.split(compiler);
     if (auto good = module.forward.verify(); !good) return tl::unexpected(good.error());
     if (module.backward)
       if (auto good = module.backward->verify(); !good) return tl::unexpected(good.error());

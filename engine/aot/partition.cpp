@@ -33,11 +33,50 @@ int64_t bytesOf(const graph::OutputMeta& meta) {
   return std::max<int64_t>(1, elements * graph::elementSize(meta.tensor.dtype));
 }
 
+/// Which values of the forward graph lie in memory whatever is kept: what operators outside of generated loops make or read, and what is
+/// read again behind such an operator, in another loop than the one that made it.
+class InMemory {
+ public:
+  explicit InMemory(const JointGraph& joint) : joint_(joint), graph_(*joint.graph), yes_(graph_.nodes().size()) {
+    const auto& nodes = graph_.nodes();
+    std::vector<bool> live(nodes.size());
+    for (auto& r : joint.results) live[static_cast<size_t>(r.node)] = true;
+    std::vector<int> stage(nodes.size());  // operators outside of loops on the longest way to here
+    for (auto& node : nodes) {
+      if (node.isBackward) continue;
+      auto& mine = stage[static_cast<size_t>(node.id)];
+      graph::Graph::forEachValue(node.args, [&](ValueRef v) { mine = std::max(mine, stage[static_cast<size_t>(v.node)]); });
+      mine += !isInLoop(node);
+    }
+    for (size_t i = nodes.size(); i-- > 0;) {
+      auto& node = nodes[i];
+      if (node.isBackward || node.kind != NodeKind::Call || !(live[i] || keepForward(node))) continue;
+      yes_[i] = yes_[i] || !isInLoop(node);
+      const bool throughView = yes_[i] && kindOf(node.op).isView;
+      graph::Graph::forEachValue(node.args, [&](ValueRef v) {
+        live[static_cast<size_t>(v.node)] = true;
+        if (throughView || stage[i] > stage[static_cast<size_t>(v.node)]) yes_[static_cast<size_t>(v.node)] = true;
+      });
+    }
+  }
+  bool operator()(ValueRef v) const { return yes_[static_cast<size_t>(v.node)]; }
+
+ private:
+  bool isInLoop(const Node& node) const {
+    if (node.kind != NodeKind::Call || kindOf(node.op).isView) return true;
+    return joint_.isGenerated && joint_.isGenerated(node);
+  }
+
+  const JointGraph& joint_;
+  const graph::Graph& graph_;
+  std::vector<bool> yes_;
+};
+
 /// Chooses what to keep. Every forward value is split into an entry and an exit joined by an edge as dear as keeping it; a value that
 /// cannot be computed again hangs on the source, a value that backward reads hangs on the sink.
 class SavedChoice {
  public:
-  explicit SavedChoice(const JointGraph& joint) : joint_(joint), graph_(*joint.graph) {
+  explicit SavedChoice(const JointGraph& joint) : joint_(joint), graph_(*joint.graph), inMemory_(joint) {
     for (auto r : joint.results) results_.insert(r);
     findBackwardNodes();
     gather();
@@ -81,13 +120,15 @@ class SavedChoice {
     auto& kind = kindOf(node.op);
     return kind.isView || kind.isCheap;
   }
-  // A view is never kept: its base is, so that version checks see writes through any alias.
+  // The bytes that are kept, those that backward reads, and those that forward writes for it alone. A view is never kept: its base is,
+  // so that version checks see writes through any alias.
   int64_t cost(ValueRef v) const {
     auto& node = graph_.node(v.node);
     if (node.kind == NodeKind::Call && kindOf(node.op).isView) return MinCut::kInfinite;
     auto bytes = bytesOf(graph_.meta(v));
     bool aliveAnyway = node.kind == NodeKind::Placeholder || results_.count(v);
-    return aliveAnyway ? 1 + bytes / 4 : bytes;
+    if (aliveAnyway) return 1 + bytes / 2;
+    return bytes * (inMemory_(v) ? 2 : 3);
   }
 
   // Backward nodes that lead to a gradient.
@@ -125,6 +166,7 @@ class SavedChoice {
 
   const JointGraph& joint_;
   const graph::Graph& graph_;
+  const InMemory inMemory_;
   std::set<ValueRef> results_;
   std::vector<bool> needed_;
   std::set<ValueRef> readByBackward_;

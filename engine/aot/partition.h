@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -10,6 +11,7 @@ namespace fusebox::aot {
 /// The joint graph's interface, as values in it.
 struct JointGraph {
   const graph::Graph* graph = nullptr;
+  std::function<bool(const graph::Node&)> isGenerated;      ///< CompilerTraits::isGenerated
   std::vector<graph::NodeId> inputs;                        ///< placeholder of every input, in order
   std::vector<bool> inputIsWritten;                         ///< its data changes after forward
   std::vector<graph::ValueRef> results;                     ///< what forward must return
@@ -34,8 +36,8 @@ struct Partition {
 /// Forward graph alone, without backward nodes and dead code. Random and effectful operators stay.
 graph::Graph extractForward(const JointGraph& joint);
 
-/// Splits so that the bytes kept between forward and backward are least (a minimum cut), computing views, constants and light pointwise
-/// operators again in backward. Random operators, reductions and products run once.
+/// Splits so that the bytes kept between forward and backward, and those written and read for it, are least (a minimum cut), computing
+/// views, constants and light pointwise operators again in backward. Random operators, reductions and products run once.
 Partition partition(const JointGraph& joint);
 
 }  // namespace fusebox::aot

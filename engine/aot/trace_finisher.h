@@ -28,7 +28,8 @@ class TraceFinisher {
   void separateResults();
   /// Records the backward operators, if some result needs a gradient of some input.
   Result<void> recordBackward();
-  AotModule split();
+  /// Cuts the joint graph apart.
+  AotModule split(const CompilerTraits& compiler);
 
  private:
   using StorageKey = const c10::StorageImpl*;
@@ -39,6 +40,7 @@ class TraceFinisher {
   Result<OutputPlan> planGroupMember(const at::Tensor& output, StorageKey storage);
   Result<int32_t> baseOfGroup(StorageKey storage);
   Result<OutputPlan> viewPlan(OutputPlan plan, const at::Tensor& output, const at::Tensor& baseMeta, bool baseRequiresGrad);
+  graph::Graph rewritten(const CompilerTraits& compiler, std::vector<graph::ValueRef>& results);
   int32_t addResult(const at::Tensor& tracked, const at::Tensor& value);
 
   trace::TraceContext& context_;

@@ -190,6 +190,7 @@ bool EntryMaker::capture(Segment* segment) {
   CaptureOptions how;
   how.fullgraph = options_->fullgraph;
   how.breakEvery = options_->breakEvery;
+  how.compiler = compilerTraits(options_->backend);
   how.compile = compile_;
   ++captureSuspended();
   ++captureDepth();

@@ -289,7 +289,7 @@ Segment Evaluation::finish(Frame& root, Segment::Exit exit, std::optional<GraphB
   if (trace_->recordedOps() > 0 || trace_->wroteInputs() || !recipes.graphOutputs().empty()) {
     record::StageTimer timer(record::Recorder::active(), options_.compile, record::Phase::Aot, "functionalise and partition");
     if (debug::armed(debug::Kind::Pass)) stopAtFunctionalisation(trace_->graph(), nullptr);
-    Result<aot::AotModule> module = aot::finishTrace(*trace_, recipes.graphOutputs());
+    Result<aot::AotModule> module = aot::finishTrace(*trace_, recipes.graphOutputs(), options_.compiler);
     if (module && debug::armed(debug::Kind::Pass)) stopAtFunctionalisation(trace_->graph(), &*module);
     if (!module) timer.error(module.error().text());
     if (!module)

@@ -112,6 +112,7 @@ struct Segment {
 /// Implemented by the evaluator (engine/capture/evaluator.cpp).
 struct CaptureOptions {
   bool fullgraph = false;
+  aot::CompilerTraits compiler;
   int32_t compile = 0; ///< id in the active recording, for the stages inside
   int breakEvery = 0;  ///< force a break at every k-th root instruction that may break (0: never); for tests
 };

@@ -1,11 +1,13 @@
 #include <unordered_map>
 
+#include "engine/inductor/joint_graph.h"
+#include "engine/inductor/lowering.h"
 #include "engine/inductor/rewriter.h"
 
 namespace fusebox::inductor {
 namespace {
 
-using Table = std::unordered_map<std::string_view, DecomposeFn>;
+using Table = std::unordered_map<std::string_view, Decomposition>;
 
 const Table& decompositions() {
   static const Table table = [] {
@@ -16,7 +18,7 @@ const Table& decompositions() {
     addLossDecompositions(all);
     addOtherDecompositions(all);
     Table t;
-    for (const Decomposition& d : all) t.emplace(d.op, d.fn);
+    for (const Decomposition& d : all) t.emplace(d.op, d);
     return t;
   }();
   return table;
@@ -39,20 +41,18 @@ bool worthDecomposing(const graph::Graph& graph, const graph::Node& node) {
   return fine && !node.outputs.empty();
 }
 
-}  // namespace
-
-PassResult decompose(const graph::Graph& graph) {
-  GraphCopy copy(graph);
+/// How many nodes of `graph` were written as others in `copy`; only those of Decomposition::beforeCut if `isJoint`.
+int rewrite(const graph::Graph& graph, GraphCopy& copy, bool isJoint) {
   int rewritten = 0;
   for (const graph::Node& n : graph.nodes()) {
     auto it = n.kind == graph::NodeKind::Call ? decompositions().find(n.op) : decompositions().end();
-    if (it == decompositions().end() || !worthDecomposing(graph, n)) {
+    if (it == decompositions().end() || (isJoint && !it->second.beforeCut) || !worthDecomposing(graph, n)) {
       copy.keep(n);
       continue;
     }
     Rewriter rewriter(copy, n);
     try {
-      it->second(rewriter);
+      it->second.fn(rewriter);
       std::vector<ValueRef> values = rewriter.takeOutputs();
       values.resize(n.outputs.size());
       copy.replace(n, std::move(values));
@@ -61,11 +61,37 @@ PassResult decompose(const graph::Graph& graph) {
       copy.keep(n);  // what was appended before the refusal is dead code
     }
   }
+  return rewritten;
+}
+
+}  // namespace
+
+PassResult decompose(const graph::Graph& graph) {
+  GraphCopy copy(graph);
+  const int rewritten = rewrite(graph, copy, false);
   PassResult out;
   out.changed = rewritten > 0;
   out.graph = std::move(copy.to());
   if (rewritten) out.detail = std::to_string(rewritten) + " nodes written as simpler ones";
   return out;
+}
+
+graph::Graph decomposeJoint(const graph::Graph& joint, std::vector<std::vector<ValueRef>>& moved) {
+  graph::Graph named = joint;
+  for (const graph::Node& n : joint.nodes()) named.node(n.id).origin.from = {n.id};
+  GraphCopy copy(named);
+  rewrite(named, copy, true);
+  moved = copy.takeMap();
+  return std::move(copy.to());
+}
+
+bool isGenerated(const graph::Node& node) {
+  static const LowerTable calls = [] {  // these only prepare the call of a library
+    LowerTable t;
+    addConvolutionLowerings(t);
+    return t;
+  }();
+  return (loweringTable().count(node.op) || decompositions().count(node.op)) && !calls.count(node.op);
 }
 
 }  // namespace fusebox::inductor

@@ -41,11 +41,12 @@ void safeSoftmax(Rewriter& r) {
   r.output(0, r.pointwise("aten::masked_fill.Scalar", {y.v, masked.v, 0.0}, y.dtype()));
 }
 
+/// x - max - log(sum): not x - (max + log(sum)), which rounds to the size of the maximum.
 void logSoftmax(Rewriter& r) {
   T x = r.upcast(r.in(0));
   Dims dims = dimOf(r, 1, x);
   refuseEmpty(x, dims);
-  T shifted = x - r.reduce("aten::amax", x, dims, true);
+  T shifted = x - r.withoutGradient(r.reduce("aten::amax", x, dims, true));  // any shift gives the same result
   T total = r.sum(r.unary("aten::exp", shifted), dims, true);
   r.output(0, shifted - r.unary("aten::log", total));
 }
@@ -83,9 +84,12 @@ void logSumExp(Rewriter& r) {
 void addSoftmaxDecompositions(DecompositionTable& table) {
   table.push_back({"aten::_softmax", softmax});
   table.push_back({"aten::_safe_softmax", safeSoftmax});
-  table.push_back({"aten::_log_softmax", logSoftmax});
+  // Backward computes log_softmax again from the logits, which lie in memory anyway (in 16 bits under autocast), and two numbers a row,
+  // and takes its exponential as before. softmax itself stays whole: backward wants the quotient that attention's product has to read
+  // from memory anyway, and would have to compute an exponential more.
+  table.push_back({"aten::_log_softmax", logSoftmax, true});
   table.push_back({"aten::_softmax_backward_data", softmaxBackward});
-  table.push_back({"aten::_log_softmax_backward_data", logSoftmaxBackward});
+  table.push_back({"aten::_log_softmax_backward_data", logSoftmaxBackward, true});
   table.push_back({"aten::logsumexp", logSumExp});
 }
 

@@ -26,7 +26,9 @@ void GraphCopy::keep(const Node& n) {
     case NodeKind::Output: to_.setOutputs(mappedArgs(n)); return;
   }
   Node& copy = to_.node(id);
+  copy.index = n.index;
   copy.isBackward = n.isBackward;
+  copy.noGrad = n.noGrad;
   copy.outputIsList = n.outputIsList;
   copy.origin = n.origin;
   std::vector<ValueRef> values;

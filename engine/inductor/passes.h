@@ -38,6 +38,8 @@ class GraphCopy {
   graph::ArgumentList mappedArgs(const graph::Node& node) const;
   /// Copies the node as it is.
   void keep(const graph::Node& node);
+  /// Where each value of the old graph is; the copy is finished then.
+  std::vector<std::vector<graph::ValueRef>> takeMap() { return std::move(map_); }
   /// Says that outputs of `node` are `values` of the new graph.
   void replace(const graph::Node& node, std::vector<graph::ValueRef> values) {
     map_[static_cast<size_t>(node.id)] = std::move(values);

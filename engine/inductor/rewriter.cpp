@@ -44,6 +44,7 @@ std::vector<T> Rewriter::callMany(const char* op, graph::ArgumentList args, std:
   size_t count = outputs.size();
   graph::NodeId id = copy_.to().addCall(op, std::move(args), std::move(outputs), node_.origin);
   copy_.to().node(id).isBackward = node_.isBackward;
+  copy_.to().node(id).noGrad = node_.noGrad;
   std::vector<T> out;
   for (size_t i = 0; i < count; i++) out.push_back({this, {id, static_cast<int32_t>(i)}});
   return out;
@@ -149,6 +150,11 @@ T Rewriter::arange(const SymExpr& end) {
 
 T Rewriter::where(T condition, T a, T b) { return pointwise("aten::where.self", {condition.v, a.v, b.v}, promoteTypes(a.dtype(), b.dtype())); }
 T Rewriter::where(T condition, T a, double b) { return pointwise("aten::where.ScalarOther", {condition.v, a.v, b}, a.dtype()); }
+
+T Rewriter::withoutGradient(T x) {
+  copy_.to().node(x.v.node).noGrad = true;
+  return x;
+}
 
 std::pair<T, T> Rewriter::varMean(T x, const Dims& dims) {
   std::vector<SymExpr> sizes = x.meta().sizes;

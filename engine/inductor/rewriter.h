@@ -59,6 +59,8 @@ class Rewriter {
   T arange(const SymExpr& end);
   T where(T condition, T a, T b);
   T where(T condition, T a, double b);
+  /// `x` is the same for autograd whatever it is computed from, for gradients of gradients that are taken operator by operator.
+  T withoutGradient(T x);
   T unary(const char* op, T x) { return pointwise(op, {x.v}); }
   /// (variance, mean) over `dims`, dimensions kept.
   std::pair<T, T> varMean(T x, const Dims& dims);
@@ -94,6 +96,7 @@ using DecomposeFn = void (*)(Rewriter&);
 struct Decomposition {
   std::string_view op;
   DecomposeFn fn;
+  bool beforeCut = false;  ///< already in the joint graph: backward is better off with parts of it than with its result
 };
 using DecompositionTable = std::vector<Decomposition>;
 void addNormalisationDecompositions(DecompositionTable& table);

@@ -89,5 +89,117 @@ class OneHotSums(unittest.TestCase):
         self.check(scaled, self.classes, self.rows, factor)
 
 
+def step(f, leaf, *args):
+    """f's result and the gradient of its sum at `leaf`."""
+    leaf.grad = None
+    result = f(leaf, *args)
+    result.sum().backward()
+    return result.detach(), leaf.grad
+
+
+class CrossEntropy(unittest.TestCase):
+    def setUp(self):
+        fusebox.reset()
+        torch.manual_seed(0)
+        self.logits = torch.randn(ROWS, CLASSES, requires_grad=True)
+        self.classes = torch.randint(0, CLASSES, (ROWS,))
+        self.classes[3] = -100
+
+    def check(self, f, leaf, *args, tolerance=1e-5):
+        want = step(f, leaf, *args)
+        got = []
+        kernels = kernels_of(lambda: got.extend(step(fusebox.compile(f), leaf, *args)))
+        for a, b in zip(got, want, strict=True):
+            self.assertEqual(a.dtype, b.dtype)
+            torch.testing.assert_close(a, b, rtol=tolerance, atol=tolerance)
+        return kernels
+
+    def large(self, kernels, role):
+        """Types of the kernels' parameters in that role with an element for every row and class."""
+        return [t for _, text in kernels for t in re.findall(rf"^  {role} \w+: (\w+)\[{ROWS * CLASSES}\]", text, re.M)]
+
+    def test_only_the_gradient_is_written(self):
+        def loss(logits, classes):
+            return F.cross_entropy(logits, classes)
+        kernels = self.check(loss, self.logits, self.classes)
+        self.assertEqual(self.large(kernels, "out"), ["float32"])
+        self.assertEqual(len([name for name in reductions(kernels) if "arange" in name]), 0)
+
+    def test_smoothed_gradient_needs_no_loop(self):
+        def loss(logits, classes):
+            return F.cross_entropy(logits, classes, label_smoothing=0.1)
+        kernels = self.check(loss, self.logits, self.classes)
+        self.assertEqual(self.large(kernels, "out"), ["float32"])
+        self.assertEqual(len([name for name in reductions(kernels) if "arange" in name]), 0)
+
+    def test_autocast_keeps_the_product(self):
+        weight = torch.randn(16, CLASSES, requires_grad=True)
+        x = torch.randn(ROWS, 16)
+
+        def loss(weight, x, classes):
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                return F.cross_entropy(x @ weight, classes)
+        kernels = self.check(loss, weight, x, self.classes, tolerance=1e-2)
+        self.assertEqual(set(self.large(kernels, "in")), {"bfloat16"})
+        self.assertEqual(self.large(kernels, "out"), ["bfloat16"])
+
+    def test_result_that_is_seen_is_kept(self):
+        def both(x, classes):
+            y = (x * 2).log_softmax(-1)
+            return y * 1, F.nll_loss(y, classes)
+        compiled = fusebox.compile(both)
+        for f in both, compiled:
+            self.logits.grad = None
+            y, loss = f(self.logits, self.classes)
+            (loss + (y * y).mean()).backward()
+            if f is both:
+                want = [y.detach(), loss.detach(), self.logits.grad]
+        for a, b in zip([y.detach(), loss.detach(), self.logits.grad], want, strict=True):
+            torch.testing.assert_close(a, b)
+
+    def test_every_form(self):
+        weight = torch.rand(CLASSES)
+        for dtype, tolerance in (torch.float32, 1e-5), (torch.float64, 1e-11), (torch.bfloat16, 5e-2):
+            logits = (self.logits.detach() * 3).to(dtype).requires_grad_()
+            for reduction in "none", "mean", "sum":
+                for options in {}, {"ignore_index": 7}, {"label_smoothing": 0.2}, {"weight": weight.to(dtype), "label_smoothing": 0.1}:
+                    classes = torch.where(self.classes < 0, 7, self.classes) if "ignore_index" in options else self.classes
+
+                    def loss(logits, classes):
+                        return F.cross_entropy(logits, classes, reduction=reduction, **options)
+                    with self.subTest(dtype=dtype, reduction=reduction, options=list(options)):
+                        self.check(loss, logits, classes, tolerance=tolerance)
+
+    def test_images_and_distributions(self):
+        image = torch.randn(2, 11, 5, 6, requires_grad=True)
+        labels = torch.randint(0, 11, (2, 5, 6))
+        labels[0, 0, 0] = -100
+        for options in {}, {"weight": torch.rand(11)}, {"label_smoothing": 0.1, "reduction": "sum"}:
+            def loss(image, labels):
+                return F.cross_entropy(image, labels, **options)
+            self.check(loss, image, labels)
+        self.check(lambda x, p: F.cross_entropy(x, p), self.logits, torch.randn(ROWS, CLASSES).softmax(-1))
+        self.check(lambda x, p: F.kl_div(x.log_softmax(0), p, reduction="batchmean"), self.logits, torch.randn(ROWS, CLASSES).softmax(0))
+
+    def test_extreme_logits(self):
+        logits = torch.zeros(ROWS, CLASSES)
+        logits[0, :] = 3e38
+        logits[1, 5:] = float("-inf")
+        logits[2, 7] = 1e4
+        self.check(lambda x, t: F.cross_entropy(x, t.clamp(0, 4), reduction="none"), logits.requires_grad_(), self.classes)
+
+    def test_gradient_of_the_gradient(self):
+        x = self.logits.detach().double().requires_grad_()
+
+        def loss(x, classes):
+            return F.cross_entropy(x, classes)
+        direction = torch.randn_like(x)
+        made = []
+        for f in loss, fusebox.compile(loss):
+            gradient, = torch.autograd.grad(f(x, self.classes), x, create_graph=True)
+            made.append(torch.autograd.grad((gradient * direction).sum(), x)[0])
+        torch.testing.assert_close(made[1], made[0])
+
+
 if __name__ == "__main__":
     unittest.main()

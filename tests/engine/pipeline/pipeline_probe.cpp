@@ -25,18 +25,18 @@ Compiled compile(const py::function& fn, const std::vector<at::Tensor>& argument
   std::vector<at::Tensor> standIns;
   for (auto& t : arguments) standIns.push_back(context.input(t).standIn);
   Compiled made;
+  CompileOptions options;
+  options.backend = backend == "aot_eager" ? Backend::AotEager : Backend::Inductor;
   double start = now();
   std::shared_ptr<const aot::AotModule> module;
   {
     trace::TraceContext::Active active(context);
     auto outputs = fn(*py::cast(standIns)).cast<std::vector<at::Tensor>>();
-    auto finished = aot::finishTrace(context, outputs);
+    auto finished = aot::finishTrace(context, outputs, compilerTraits(options.backend));
     if (!finished) throw std::runtime_error("finishTrace: " + finished.error().text());
     module = std::make_shared<const aot::AotModule>(std::move(*finished));
   }
   double middle = now();
-  CompileOptions options;
-  options.backend = backend == "aot_eager" ? Backend::AotEager : Backend::Inductor;
   made.function = compileModule(module, options);
   made.traceMs = middle - start;
   made.compileMs = now() - middle;

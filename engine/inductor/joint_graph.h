@@ -1,0 +1,17 @@
+#pragma once
+
+#include <vector>
+
+#include "engine/graph/graph.h"
+
+/// What is to be known of this compiler where a graph with its gradients is cut into forward and backward.
+namespace fusebox::inductor {
+
+/// The joint graph with those operators written as simpler ones of which backward needs the parts rather than the result
+/// (Decomposition::beforeCut). `moved`: where its values are now, by node and output; Provenance::from names the nodes of `joint`.
+graph::Graph decomposeJoint(const graph::Graph& joint, std::vector<std::vector<graph::ValueRef>>& moved);
+
+/// Whether generated loops can compute a call, of types and on devices that there is code for.
+bool isGenerated(const graph::Node& node);
+
+}  // namespace fusebox::inductor
