@@ -88,16 +88,31 @@ CompiledNode::Input CompiledNode::keptInput(const at::Tensor& input) {
 CompiledNode::CompiledNode(std::shared_ptr<AotFunction::Shared> shared, torch::autograd::edge_list next)
     : Node(std::move(next)), shared_(std::move(shared)) {}
 
+std::vector<c10::Device> CompiledNode::otherDevices(const std::vector<at::Tensor>& inputs, const std::vector<at::Tensor>& results) {
+  const auto own = stream();
+  std::vector<c10::Device> made;
+  auto add = [&](const at::Tensor& t) {
+    if (!t.defined() || !t.device().is_cuda() || (own && own->device() == t.device())) return;
+    if (std::find(made.begin(), made.end(), t.device()) == made.end()) made.push_back(t.device());
+  };
+  for (auto& plan : shared_->module->saved) add((plan.kind == SavedPlan::Kind::Input ? inputs : results)[static_cast<size_t>(plan.index)]);
+  for (int32_t input : shared_->module->gradInputs) add(inputs[static_cast<size_t>(input)]);
+  for (int32_t result : shared_->module->tangents) add(results[static_cast<size_t>(result)]);
+  return made;
+}
+
 void CompiledNode::save(const std::vector<at::Tensor>& inputs, const std::vector<at::Tensor>& results) {
   auto& module = *shared_->module;
   std::call_once(shared_->savedOnce, [&] {
     shared_->differentiatedFrom = inputsOfSecondOrder(module);
+    shared_->otherDevices = otherDevices(inputs, results);
     for (auto& plan : module.saved) {
       const at::Tensor& tensor = (plan.kind == SavedPlan::Kind::Input ? inputs : results)[static_cast<size_t>(plan.index)];
       const auto strides = tensor.defined() ? tensor.strides() : c10::IntArrayRef();
       shared_->savedStrides.emplace_back(strides.begin(), strides.end());
     }
   });
+  streams_.note(shared_->otherDevices);
   inputs_.resize(inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i)
     if (shared_->differentiatedFrom[i]) inputs_[i] = keptInput(inputs[i]);
@@ -230,6 +245,7 @@ variable_list CompiledNode::apply(variable_list&& given) {
 
 variable_list CompiledNode::gradients(Gradients which, variable_list given) {
   std::lock_guard lock(mutex_);
+  const ForwardStreams::Scope streams(streams_);
   const bool again = c10::GradMode::is_enabled();
   auto& code = shared_->interfaceOf(which);
   const auto nobodyAsked = unasked(code.tangentsRead, given);

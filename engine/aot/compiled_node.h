@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/aot/aot_function.h"
+#include "engine/aot/forward_streams.h"
 #include "engine/aot/gradient_graph.h"
 #include "engine/aot/second_order.h"
 
@@ -30,6 +31,7 @@ struct AotFunction::Shared {
   BackwardCompiler compileBackward;
   std::once_flag savedOnce;
   std::vector<c10::DimVector> savedStrides;  ///< of the tensors kept for backward, the same in every call; set with the first
+  std::vector<c10::Device> otherDevices;     ///< of saved tensors and gradients, whose streams libtorch's engine does not set; set with it
   std::vector<bool> differentiatedFrom;      ///< inputs that gradients of gradients start from; set with the first call
   std::mutex mutex;
   std::array<GradientCode, kGradientsKinds> code;  ///< guarded by mutex; nothing changes once it is set
@@ -80,7 +82,11 @@ class CompiledNode : public torch::autograd::Node {
   /// `value`, which is input `input` or a copy of it, with the history that the input had in this call.
   at::Tensor withHistory(const at::Tensor& value, int32_t input) const;
 
+  /// Devices of tensors that backward works with, but the one whose stream libtorch's engine makes current for this node.
+  std::vector<c10::Device> otherDevices(const std::vector<at::Tensor>& inputs, const std::vector<at::Tensor>& results);
+
   std::shared_ptr<AotFunction::Shared> shared_;
+  ForwardStreams streams_;
   std::vector<torch::autograd::SavedVariable> saved_;
   bool released_ = false;
   std::vector<Input> inputs_;  ///< those that differentiating again starts from

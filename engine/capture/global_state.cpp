@@ -10,6 +10,8 @@
 
 #include <cstring>
 
+#include "engine/trace/current_device.h"
+
 namespace fusebox::capture {
 namespace {
 
@@ -69,6 +71,7 @@ GlobalState GlobalState::current() {
   s.dispatchModes = static_cast<int32_t>(c10::impl::TorchDispatchModeTLS::stack_len());
   s.functionDisabled = static_cast<int32_t>(at::impl::PythonTorchFunctionTLS::get_disabled_state());
   s.savedTensorHooks = at::SavedTensorDefaultHooks::is_enabled() && at::SavedTensorDefaultHooks::get_hooks().has_value();
+  s.cudaDevice = trace::currentCudaDevice();
   return s;
 }
 
@@ -100,6 +103,7 @@ std::vector<Difference> differences(const GlobalState& expected, const GlobalSta
   number("torch dispatch modes", expected.dispatchModes, found.dispatchModes);
   number("torch function disabled", expected.functionDisabled, found.functionDisabled);
   number("saved tensor hooks", expected.savedTensorHooks, found.savedTensorHooks);
+  number("current CUDA device", expected.cudaDevice, found.cudaDevice);
   if (list.empty() && !(expected == found)) {
     const auto text = [](const GlobalState& s) {
       return c10::toString(c10::DispatchKeySet(c10::DispatchKeySet::RAW, s.includedKeys)) + " without " +

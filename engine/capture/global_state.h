@@ -11,7 +11,9 @@ struct GlobalState {
   uint64_t includedKeys = 0, excludedKeys = 0;  ///< dispatch keys of the thread (inference mode, functorch levels, modes)
   uint32_t flags = 0;                           ///< one bit per switch
   int8_t defaultDtype = 0, autocastCpuDtype = 0, autocastCudaDtype = 0, float32Precision = 0;
-  int32_t functionModes = 0, dispatchModes = 0, functionDisabled = 0, savedTensorHooks = 0;
+  int32_t functionModes = 0, dispatchModes = 0, functionDisabled = 0;
+  int16_t savedTensorHooks = 0;
+  int16_t cudaDevice = 0;                       ///< current device of the thread: where "cuda" is
 
   /// As it is now, on this thread.
   static GlobalState current();

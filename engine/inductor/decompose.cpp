@@ -1,3 +1,4 @@
+#include <optional>
 #include <unordered_map>
 
 #include "engine/inductor/joint_graph.h"
@@ -24,15 +25,19 @@ const Table& decompositions() {
   return table;
 }
 
-/// Decomposed operators are for generated code: on devices and types without it the original stays one call.
+/// Decomposed operators are for generated code: on devices and types without it, and with tensors of several devices (which is an error
+/// or a matter of that operator), the original stays one call.
 bool worthDecomposing(const graph::Graph& graph, const graph::Node& node) {
   bool fine = true;
   // What draws random numbers is decomposed on the CPU only, into what eager's kernel does there; see lower_random.cpp for others.
   if (isRandom(node))
     for (const OutputMeta& o : node.outputs)
       if (o.kind == OutputMeta::Kind::Tensor && o.tensor.device.kind != graph::DeviceKind::Cpu) return false;
+  std::optional<graph::Device> device;
   auto check = [&](const OutputMeta& o) {
     if (o.kind != OutputMeta::Kind::Tensor) return;
+    fine &= !device || *device == o.tensor.device;
+    device = o.tensor.device;
     const auto kind = o.tensor.device.kind;
     fine &= (kind == graph::DeviceKind::Cpu || kind == graph::DeviceKind::Cuda) && !graph::isComplex(o.tensor.dtype);
   };

@@ -53,12 +53,16 @@ void inferenceOutput(Rewriter& r, const Signature& s) {
   r.output(0, affine(r, (x - mean) * scale, x.rank()));
 }
 
+/// The saved statistics are empty on the CPU; on CUDA they are the running mean and the inverse deviation.
 void inference(Rewriter& r, const Signature& s) {
   inferenceOutput(r, s);
-  for (size_t i = 1; i < 3; i++) {
-    const auto& sizes = r.outMeta(i).sizes;
-    if (sizes.size() == 1 && sizes[0] == SymExpr(0)) emptyOutput(r, i);
-    else throw NotLowered("inference batch norm that returns statistics");
+  if (const auto& sizes = r.outMeta(1).sizes; sizes.size() == 1 && sizes[0] == SymExpr(0)) {
+    emptyOutput(r, 1);
+    emptyOutput(r, 2);
+  } else {
+    const T mean = r.upcast(r.in(static_cast<size_t>(s.runningMean)));
+    r.output(1, r.call("aten::clone", {mean.v, {}}, mean.meta()));
+    r.output(2, r.unary("aten::rsqrt", r.upcast(r.in(static_cast<size_t>(s.runningVar))) + r.args().number(static_cast<size_t>(s.eps))));
   }
   if (!s.returnsRunning) return;
   r.output(3, r.in(static_cast<size_t>(s.runningMean)));

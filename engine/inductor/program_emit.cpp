@@ -178,7 +178,8 @@ class Emitter {
   void emitLaunch(ScheduleNode& node, FusionGroup& group) {
     FinishedKernel finished = finishKernel(lowered_, std::move(node.kernel));
     nameOverwritten(finished);
-    std::string text = canonicalText(finished.kernel);
+    // Equal kernels on two devices share code, but each launch says where by its kernel.
+    std::string text = finished.kernel.device.str() + " " + canonicalText(finished.kernel);
     auto [entry, isNew] = kernelOf_.emplace(std::move(text), static_cast<int32_t>(schedule_.program.kernels.size()));
     if (isNew) {
       finished.kernel.name = fusedName(lowered_, node.operations, schedule_.program.kernels.size());

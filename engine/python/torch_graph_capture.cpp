@@ -100,6 +100,7 @@ class TorchGraphCapture final : public runtime::GraphCapture {
   c10::DeviceType deviceType() const override { return c10::DeviceType::CUDA; }
 
   bool begin(c10::Device device) override {
+    const c10::DeviceGuard guard(device);  // first, so that a context made below is that of the thread's current device
     const c10::Stream now = currentStream(device);
     if (auto ready = (*CudaDriver::get())->ensureContext(device.index()); !ready) TORCH_CHECK(false, ready.error().text());
     int capturing = 0;
@@ -108,7 +109,6 @@ class TorchGraphCapture final : public runtime::GraphCapture {
     if (capturing) return false;
     auto [last, isFirst] = last_.try_emplace(device.index(), now);
     if (!isFirst && last->second != now) {
-      const c10::DeviceGuard guard(device);
       follow(now, last->second);
       last->second = now;
     }

@@ -174,7 +174,7 @@ Result<void> GpuRecording::startCounters(int device, const std::string& metrics,
     context_->leave();
     if (!started) return started;
     counters_ = std::move(*counters);
-    rows_->counted().expect(counters_->metrics());
+    rows_->counted().expect(counters_->metrics(), static_cast<uint32_t>(device));
     return {};
   };
   auto begun = begin();

@@ -262,6 +262,8 @@ void Frame::storeResult(BufferId id, at::Tensor value) {
   const c10::IntArrayRef sizes = extents.sizes, strides = extents.strides;
   TORCH_CHECK(value.defined() && value.sizes() == sizes && value.scalar_type() == buffer.dtype,
               "fusebox: result ", plan_.program.buffers[at(id)].name, " is not what the compiler predicted");
+  TORCH_CHECK(value.device() == buffer.device || !buffer.inKernels, "fusebox: result ", plan_.program.buffers[at(id)].name, " is on ",
+              value.device(), ", where the compiler predicted ", buffer.device);
   bool sameStrides = value.layout() != c10::kStrided || value.strides() == strides;
   if (!sameStrides) {  // strides of dimensions that nobody steps along may differ
     sameStrides = true;

@@ -127,6 +127,10 @@ Result<void> RuntimePlan::addLaunch(const LaunchStep& step) {
     if (position >= plan.buffers.size()) return fail(ErrorCode::Internal, "launch binds too few buffers", kernel.name);
     const BufferId id = plan.buffers[position++];
     if (buffer.role != inductor::BufferRole::Input) buffers[static_cast<size_t>(id)].isWritten = true;
+    for (BufferId memory = id; memory >= 0; memory = buffers[static_cast<size_t>(memory)].base) {
+      buffers[static_cast<size_t>(memory)].inKernels = true;
+      if (buffers[static_cast<size_t>(memory)].kind != inductor::ProgramBuffer::Kind::View) break;
+    }
   }
   if (position != plan.buffers.size()) return fail(ErrorCode::Internal, "launch binds too many buffers", kernel.name);
   steps.push_back({StepKind::Launch, static_cast<int32_t>(launches.size())});

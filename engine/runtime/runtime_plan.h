@@ -23,6 +23,7 @@ struct BufferPlan {
   c10::Device device = c10::Device(c10::kCPU);
   bool isStatic = true;                    ///< sizes, strides and offset are constants (and held here)
   bool isWritten = false;                  ///< some step writes it
+  bool inKernels = false;                  ///< a kernel of ours reads or writes its memory
   std::vector<int64_t> sizes, strides;
   int64_t offset = 0;                      ///< elements, relative to the base's first one
   const graph::TensorMeta* meta = nullptr; ///< in the program; read when not static

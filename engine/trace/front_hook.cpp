@@ -1,4 +1,5 @@
 #include <ATen/FunctionalTensorWrapper.h>
+#include <ATen/native/Normalization.h>
 
 #include <algorithm>
 #include <numeric>
@@ -69,14 +70,21 @@ std::optional<at::Tensor> optionalTensor(const IValue& v) {
   return v.isTensor() && v.toTensor().defined() ? std::optional<at::Tensor>(v.toTensor()) : std::nullopt;
 }
 
-// native_batch_norm changes the running statistics without saying so in its schema, which functionalisation cannot see.
+// native_batch_norm changes the running statistics without saying so in its schema, which functionalisation cannot see, and cuDNN's form
+// keeps memory for its backward whose size only cuDNN knows. So training is written as the form that hides nothing.
 // batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled)
 bool rewriteBatchNorm(Stack* stack) {
   auto a = torch::jit::last(*stack, 9);
-  auto mean = optionalTensor(a[3]), variance = optionalTensor(a[4]);
-  if (!a[5].toBool() || !mean || !variance) return false;
-  auto out = std::get<0>(at::_native_batch_norm_legit(a[0].toTensor(), optionalTensor(a[1]), optionalTensor(a[2]), *mean, *variance,
-                                                      true, a[6].toDouble(), a[7].toDouble()));
+  auto weight = optionalTensor(a[1]), bias = optionalTensor(a[2]), mean = optionalTensor(a[3]), variance = optionalTensor(a[4]);
+  if (!a[5].toBool() || mean.has_value() != variance.has_value()) return false;
+  auto input = a[0].toTensor();
+  const double momentum = a[6].toDouble(), eps = a[7].toDouble();
+  const bool cudnn = at::native::_select_batch_norm_backend(input, weight.value_or(at::Tensor()), bias.value_or(at::Tensor()), mean.value_or(at::Tensor()),
+                                                            variance.value_or(at::Tensor()), true, eps) == at::native::BatchNormBackend::Cudnn;
+  if (!mean && !cudnn) return false;
+  if (cudnn) input = input.contiguous(input.suggest_memory_format());  // which is how the result lies
+  auto out = mean ? std::get<0>(at::_native_batch_norm_legit(input, weight, bias, *mean, *variance, true, momentum, eps))
+                  : std::get<0>(at::_native_batch_norm_legit(input, weight, bias, true, momentum, eps));
   torch::jit::drop(*stack, 9);
   stack->push_back(std::move(out));
   return true;
@@ -163,7 +171,7 @@ class OutArguments {
       auto t = args[i].toTensor();
       if (t.defined() && at::functionalization::impl::isFunctionalTensor(t)) watched_.push_back({t, storageOf(t), storageOf(t)->generation()});
     }
-    if (facts.route == OperatorFacts::Route::HiddenMeta) checkOnMeta(op, args);
+    if (facts.onCpu.route == OperatorFacts::Route::HiddenMeta) checkOnMeta(op, args);
   }
   void finish() const {
     for (auto& [t, storage, generation] : watched_)

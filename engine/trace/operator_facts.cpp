@@ -47,13 +47,16 @@ const std::unordered_set<std::string_view> kEffectful{"aten::_assert_async", "at
                                                       "aten::_print"};
 
 // Operators whose strides depend on how a library cuts its work, or whose results on which arguments are there, and which no shape
-// function gets right: the real kernel is run once on zeros of the same geometry.
+// function gets right: the CPU's kernel is run once on zeros of the same geometry.
 const std::unordered_set<std::string_view> kProbed{
     "aten::_fft_r2c", "aten::_fft_c2r", "aten::_fft_c2c", "aten::max_unpool2d", "aten::max_unpool3d", "aten::nonzero_static",
     "aten::replication_pad1d", "aten::replication_pad2d", "aten::replication_pad3d", "aten::reflection_pad1d",
-    "aten::reflection_pad2d", "aten::reflection_pad3d", "aten::_batch_norm_with_update_functional", "aten::_safe_softmax",
+    "aten::reflection_pad3d", "aten::_batch_norm_with_update_functional",
     "aten::nll_loss2d_forward", "aten::pixel_shuffle", "aten::pixel_unshuffle", "aten::native_channel_shuffle",
-    "aten::channel_shuffle", "aten::_native_multi_head_attention", "aten::_transformer_encoder_layer_fwd"};
+    "aten::channel_shuffle", "aten::_native_multi_head_attention"};
+
+// Probed operators whose kernels on CUDA make a row-major result, where the CPU's keep the memory format.
+const std::unordered_set<std::string_view> kRowMajorOnCuda{"aten::channel_shuffle"};
 
 // "aten::add.Tensor" of "aten::add_.Tensor", if it takes the same arguments.
 const c10::OperatorHandle* functionalForm(const c10::OperatorHandle& op) {
@@ -74,35 +77,46 @@ bool keepsGeometryInPlace(const c10::OperatorHandle& op) {
          schema.name() != "aten::resize_" && schema.name() != "aten::set_" && schema.name() != "aten::resize_as_";
 }
 
-void chooseRoute(const c10::OperatorHandle& op, OperatorFacts& facts) {
-  using Route = OperatorFacts::Route;
-  facts.rule = findShapeRule(facts.name);
-  auto* meta = findKernel(op, c10::DispatchKey::Meta, false);
-  facts.hasPythonMeta = findKernel(op, c10::DispatchKey::Meta, true) != nullptr;
-  facts.compositeImplicit = meta ? nullptr : findKernel(op, c10::DispatchKey::CompositeImplicitAutograd, false);
-  // A device may have a kernel of its own for what is a composition elsewhere (_fused_rms_norm): there the operator is called as one.
-  if (facts.rule && findKernel(op, c10::DispatchKey::CUDA, false)) facts.compositeImplicit = nullptr;
+/// The kernels that an operator's results may be computed by without data.
+struct Candidates {
+  const c10::KernelFunction* meta = nullptr;
   const c10::KernelFunction* composite = nullptr;
+};
+
+OperatorFacts::Shape chooseShape(const OperatorFacts& facts, ShapeRule rule, const Candidates& kernels, bool probed) {
+  using Route = OperatorFacts::Route;
+  if (rule) return {Route::OwnRule, rule};
+  if (probed) return {Route::Probe};
+  if (kernels.meta) return {Route::HiddenMeta, nullptr, kernels.meta};
+  if (kernels.composite) return {Route::Composite, nullptr, kernels.composite};
+  if (facts.compositeImplicit) return {Route::Composite, nullptr, facts.compositeImplicit};
+  return {Route::PythonMeta};  // also without one: a kernel may be there that the list does not show, and the dispatcher says so if not
+}
+
+void chooseShapes(const c10::OperatorHandle& op, OperatorFacts& facts) {
+  auto rule = findShapeRule(facts.name);
+  Candidates kernels;
+  kernels.meta = findKernel(op, c10::DispatchKey::Meta, false);
+  const bool cudaKernel = findKernel(op, c10::DispatchKey::CUDA, false) != nullptr;
+  facts.hasPythonMeta = findKernel(op, c10::DispatchKey::Meta, true) != nullptr;
+  facts.compositeImplicit = kernels.meta ? nullptr : findKernel(op, c10::DispatchKey::CompositeImplicitAutograd, false);
+  // A device may have a kernel of its own for what is a composition elsewhere (_fused_rms_norm): there the operator is called as one.
+  if (rule && cudaKernel) facts.compositeImplicit = nullptr;
   if (!kCompositeReadsData.count(facts.name))
     for (auto key : {c10::DispatchKey::CompositeExplicitAutogradNonFunctional, c10::DispatchKey::CompositeExplicitAutograd})
-      if (!composite) composite = findKernel(op, key, false);
+      if (!kernels.composite) kernels.composite = findKernel(op, key, false);
   // A composite in-place kernel would write to memory that is not there.
-  if (!facts.rule && !meta && composite && keepsGeometryInPlace(op)) {
-    facts.rule = inPlaceRule();
+  if (!rule && !kernels.meta && kernels.composite && keepsGeometryInPlace(op)) {
+    rule = inPlaceRule();
     facts.functional = functionalForm(op);
   }
-  if (facts.rule)
-    facts.route = Route::OwnRule;
-  else if (kProbed.count(facts.name))
-    facts.route = Route::Probe;
-  else if (meta)
-    facts.route = Route::HiddenMeta, facts.kernel = meta;
-  else if (composite)
-    facts.route = Route::Composite, facts.kernel = composite;
-  else if (facts.compositeImplicit)
-    facts.route = Route::Composite, facts.kernel = facts.compositeImplicit;
-  else  // also without one: a kernel may be there that the list does not show, and the dispatcher says so if not
-    facts.route = Route::PythonMeta;
+  const bool probed = kProbed.count(facts.name) > 0;
+  facts.onCpu = facts.onCuda = chooseShape(facts, rule, kernels, probed);
+  if (!probed || rule) return;
+  // A composite kernel is what CUDA runs if it has none of its own. PyTorch's functions in Python describe CUDA where devices differ.
+  if (kRowMajorOnCuda.count(facts.name)) facts.onCuda.rowMajor = true;
+  else if (kernels.meta || !cudaKernel) facts.onCuda = chooseShape(facts, nullptr, kernels, false);
+  else if (facts.hasPythonMeta) facts.onCuda = {OperatorFacts::Route::PythonMeta};
 }
 
 OperatorFacts makeFacts(const c10::OperatorHandle& op) {
@@ -121,7 +135,7 @@ OperatorFacts makeFacts(const c10::OperatorHandle& op) {
   facts.random = op.hasTag(at::Tag::nondeterministic_seeded);
   facts.writes = schema.is_mutable();
   facts.effectful = kEffectful.count(facts.name) > 0;
-  chooseRoute(op, facts);
+  chooseShapes(op, facts);
   return facts;
 }
 
@@ -130,7 +144,7 @@ OperatorFacts makeFacts(const c10::OperatorHandle& op) {
 const OperatorFacts& factsOf(const c10::OperatorHandle& op) {
   thread_local std::unordered_map<const void*, OperatorFacts> cache;
   auto [it, isNew] = cache.try_emplace(&definitionOf(op));
-  if (isNew || it->second.route == OperatorFacts::Route::None) it->second = makeFacts(op);
+  if (isNew || it->second.onCpu.route == OperatorFacts::Route::None) it->second = makeFacts(op);
   return it->second;
 }
 

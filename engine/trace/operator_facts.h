@@ -9,10 +9,16 @@ namespace fusebox::trace {
 /// What tracing needs to know of an operator; looked up once and kept.
 struct OperatorFacts {
   /// How results are computed without data, fastest and safest first.
-  enum class Route : uint8_t { OwnRule, HiddenMeta, Composite, PythonMeta, Probe, None } route = Route::None;
+  enum class Route : uint8_t { OwnRule, HiddenMeta, Composite, PythonMeta, Probe, None };
+  struct Shape {
+    Route route = Route::None;
+    ShapeRule rule = nullptr;                     ///< for OwnRule
+    const c10::KernelFunction* kernel = nullptr;  ///< for HiddenMeta and Composite
+    bool rowMajor = false;                        ///< the result is, whatever the route makes of its layout
+  };
   std::string name;
-  ShapeRule rule = nullptr;
-  const c10::KernelFunction* kernel = nullptr;             ///< for HiddenMeta and Composite
+  Shape onCpu, onCuda;                                     ///< differ where the CPU's kernel is probed: CUDA's lays memory out otherwise
+  const Shape& shape() const { return shape::forCuda() ? onCuda : onCpu; }
   const c10::KernelFunction* compositeImplicit = nullptr;  ///< decomposes into other operators; never recorded itself
   const c10::OperatorHandle* functional = nullptr;         ///< of an in-place operator by inPlaceRule(): tells the result's type
   bool hasPythonMeta = false;  ///< second try when a composite kernel touches data

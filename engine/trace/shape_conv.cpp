@@ -56,14 +56,14 @@ Values adaptiveAveragePool2d(const IValue* a) {
 
 Values adaptiveAveragePool2dBackward(const IValue* a) { return {likeFormat(a[1].toTensor())}; }
 
-// reflection_pad and replication_pad(input, padding): pairs from the last dimension backwards.
+// reflection_pad(input, padding): pairs from the last dimension backwards. CUDA's kernel makes a row-major result.
 Values padSpatial(const IValue* a) {
   auto& x = a[0].toTensor();
   auto sizes = x.sizes().vec();
   auto pads = a[1].toListRef();
   for (size_t i = 0; i < pads.size() / 2; ++i) sizes[sizes.size() - 1 - i] += at(a[1], 2 * i) + at(a[1], 2 * i + 1);
   for (auto s : sizes) TORCH_CHECK(s >= 0, "padding makes a dimension negative");
-  return {fresh(sizes, x.scalar_type(), x.dim() == 4 ? x.suggest_memory_format() : at::MemoryFormat::Contiguous)};
+  return {fresh(sizes, x.scalar_type(), x.dim() == 4 && !forCuda() ? x.suggest_memory_format() : at::MemoryFormat::Contiguous)};
 }
 
 }  // namespace

@@ -1,3 +1,4 @@
+#include "engine/trace/break_error.h"
 #include "engine/trace/shape_rules.h"
 
 // Argument positions are those of native_functions' schemas.
@@ -72,23 +73,26 @@ Values groupNormBackward(const IValue* a) {
           optional(mask[2], fresh({x.size(1)}, x.scalar_type()))};
 }
 
-/// Type of the saved statistics: float for half inputs with a float parameter, else the input's.
+/// Type of the saved statistics. CUDA's are those of an accumulator; the CPU's are float for half inputs with a float parameter, else
+/// the input's.
 template <int kTraining>
 at::ScalarType savedType(const IValue* a) {
   auto type = a[0].toTensor().scalar_type();
   if (statisticsType(type) == type) return type;
+  if (forCuda()) return at::kFloat;
   for (int i = 1; i <= (kTraining == 3 ? 2 : 4); ++i)
     if (present(a[i]) && a[i].toTensor().scalar_type() != type) return at::kFloat;
   return type;
 }
 
+/// Without training the CPU's kernel saves nothing; CUDA's saves the running mean and the inverse deviation of the running variance.
 template <int kTraining>
 Values batchNorm(const IValue* a) {
   auto& x = a[0].toTensor();
   bool training = kTraining >= 0 && a[kTraining < 0 ? 0 : kTraining].toBool();
-  std::vector<int64_t> saved{training ? x.size(1) : 0};
+  std::vector<int64_t> saved{training || forCuda() ? x.size(1) : 0};
   auto type = savedType<kTraining>(a);
-  return {likeFormat(x), fresh(saved, type), fresh(saved, type)};
+  return {forCuda() ? like(x) : likeFormat(x), fresh(saved, type), fresh(saved, type)};
 }
 
 Values batchNormFunctional(const IValue* a) {
@@ -98,10 +102,14 @@ Values batchNormFunctional(const IValue* a) {
   return out;
 }
 
+/// (input, weight, bias, running_mean, running_var, training, momentum, eps)
 Values cudnnBatchNorm(const IValue* a) {
-  auto out = batchNorm<5>(a);
-  out.push_back(fresh({0}, at::kByte));
-  return out;
+  if (a[5].toBool())
+    raiseBreak(BreakKind::UnsupportedOp, "only cuDNN knows the size of what cudnn_batch_norm keeps for its backward",
+               "call torch.nn.functional.batch_norm instead");
+  auto& x = a[0].toTensor();
+  auto statistics = a[1].toTensor().scalar_type();
+  return {likeFormat(x), fresh({0}, statistics), fresh({0}, statistics), fresh({0}, at::kByte)};
 }
 
 Values batchNormBackward(const IValue* a) {

@@ -37,7 +37,7 @@ at::Tensor likeFormat(const at::Tensor& t);
 at::Tensor like(const at::Tensor& t);
 /// The output TensorIterator would allocate for a pointwise kernel over `inputs` (broadcast, stride order kept).
 at::Tensor pointwise(at::ArrayRef<at::Tensor> inputs, at::ScalarType type);
-/// The accumulation type of a CPU kernel for statistics: float for half types.
+/// The accumulation type of statistics: float for half types.
 at::ScalarType statisticsType(at::ScalarType t);
 bool present(const c10::IValue& v);
 /// While alive, rules of this thread describe what CUDA's kernels return (`cuda`), else what the CPU's do.

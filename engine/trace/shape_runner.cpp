@@ -14,7 +14,7 @@ namespace {
 thread_local int shapeDepth = 0;
 
 void applyRule(const OperatorFacts& facts, size_t arity, torch::jit::Stack* stack) {
-  auto results = facts.rule(&(*stack)[stack->size() - arity]);
+  auto results = facts.shape().rule(&(*stack)[stack->size() - arity]);
   torch::jit::drop(*stack, arity);
   for (auto& r : results) stack->push_back(std::move(r));
 }
@@ -29,7 +29,7 @@ void callComposite(const c10::OperatorHandle& op, const OperatorFacts& facts, to
     Depth() { ++shapeDepth; }
     ~Depth() { --shapeDepth; }
   } depth;
-  facts.kernel->callBoxed(op, c10::DispatchKeySet(c10::DispatchKey::Meta), stack);
+  facts.shape().kernel->callBoxed(op, c10::DispatchKeySet(c10::DispatchKey::Meta), stack);
 }
 
 // Some composite kernels read data after all. PyTorch's own meta function, where there is one, then has the last word, also on what is
@@ -71,7 +71,8 @@ void checkInPlaceType(const c10::OperatorHandle& op, const OperatorFacts& facts,
   if (!arguments[0].isTensor()) return;
   auto self = arguments[0].toTensor();
   auto& functional = factsOf(*facts.functional);
-  if (functional.route == OperatorFacts::Route::None || functional.route == OperatorFacts::Route::PythonMeta) return;
+  const auto route = functional.shape().route;
+  if (route == OperatorFacts::Route::None || route == OperatorFacts::Route::PythonMeta) return;
   try {
     runOnMeta(*facts.functional, functional, &arguments);
   } catch (const std::exception&) {
@@ -102,6 +103,25 @@ void probe(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
     });
 }
 
+void makeRowMajor(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  for (size_t i = stack->size() - op.schema().returns().size(); i < stack->size(); ++i)
+    mapTensors((*stack)[i], [](const at::Tensor& t) { return t.defined() ? shape::fresh(t.sizes(), t.scalar_type()) : t; });
+}
+
+void runRoute(const c10::OperatorHandle& op, const OperatorFacts& facts, torch::jit::Stack* stack) {
+  switch (facts.shape().route) {
+    case OperatorFacts::Route::OwnRule:
+      checkInPlaceType(op, facts, *stack);
+      return applyRule(facts, op.schema().arguments().size(), stack);
+    case OperatorFacts::Route::HiddenMeta: return facts.shape().kernel->callBoxed(op, c10::DispatchKeySet(c10::DispatchKey::Meta), stack);
+    case OperatorFacts::Route::Composite: return tryComposite(op, facts, stack);
+    case OperatorFacts::Route::PythonMeta: return callPythonMeta(op, facts, stack);
+    case OperatorFacts::Route::Probe: return probe(op, stack);
+    case OperatorFacts::Route::None: break;
+  }
+  refuse(facts);
+}
+
 }  // namespace
 
 bool insideShapeComputation() { return shapeDepth > 0; }
@@ -109,17 +129,8 @@ bool insideShapeComputation() { return shapeDepth > 0; }
 void runOnMeta(const c10::OperatorHandle& op, const OperatorFacts& facts, torch::jit::Stack* stack) {
   DispatchState state;
   state.exclude(aboveTraceKeys() | c10::DispatchKeySet(kTraceKey));
-  switch (facts.route) {
-    case OperatorFacts::Route::OwnRule:
-      checkInPlaceType(op, facts, *stack);
-      return applyRule(facts, op.schema().arguments().size(), stack);
-    case OperatorFacts::Route::HiddenMeta: return facts.kernel->callBoxed(op, c10::DispatchKeySet(c10::DispatchKey::Meta), stack);
-    case OperatorFacts::Route::Composite: return tryComposite(op, facts, stack);
-    case OperatorFacts::Route::PythonMeta: return callPythonMeta(op, facts, stack);
-    case OperatorFacts::Route::Probe: return probe(op, stack);
-    case OperatorFacts::Route::None: break;
-  }
-  refuse(facts);
+  runRoute(op, facts, stack);
+  if (facts.shape().rowMajor) makeRowMajor(op, stack);
 }
 
 }  // namespace fusebox::trace

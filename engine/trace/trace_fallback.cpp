@@ -5,6 +5,7 @@
 
 #include "engine/trace/break_error.h"
 #include "engine/trace/convert.h"
+#include "engine/trace/current_device.h"
 #include "engine/trace/dispatch_state.h"
 #include "engine/trace/operator_facts.h"
 #include "engine/trace/recorder.h"
@@ -25,8 +26,16 @@ struct CallShape {
   std::optional<c10::Device> device;
 };
 
+bool isHostScalar(const at::Tensor& t) { return t.dim() == 0 && t.device().is_cpu(); }
+
 CallShape inspect(c10::ArrayRef<IValue> args) {
   CallShape call;
+  bool provisional = false;  // the device is a 0-dimensional CPU tensor's: it mixes with any, so it decides only when nothing else does
+  auto consider = [&](const at::Tensor& t) {
+    if (call.device && !(provisional && !isHostScalar(t))) return;
+    call.device = t.device();
+    provisional = isHostScalar(t);
+  };
   for (auto& a : args)
     forEachTensor(a, [&](const at::Tensor& t) {
       call.anyTensor = true;
@@ -34,22 +43,40 @@ CallShape inspect(c10::ArrayRef<IValue> args) {
         call.anyTraced = true;
         call.trace = traced->trace();
         call.allMeta = false;
-        // A 0-dimensional CPU tensor mixes with any device, so it decides only when nothing else does.
-        if (!call.device || traced->dim() > 0) call.device = traced->device();
+        consider(t);
       } else if (!t.device().is_meta() && !t.unsafeGetTensorImpl()->is_wrapped_number()) {
         call.allMeta = false;
-        if (!call.device) call.device = t.device();
+        consider(t);
       }
     });
   return call;
 }
 
+/// Operators that bring what they read to the device of their first argument, be it a 0-dimensional CPU tensor.
+bool staysWithFirst(const OperatorFacts& facts) { return facts.name == "aten::copy" || facts.name == "aten::fill.Tensor"; }
+
 c10::Device resultDevice(const OperatorFacts& facts, c10::ArrayRef<IValue> args, const CallShape& call) {
   if (facts.devicePosition >= 0 && !args[facts.devicePosition].isNone()) {
     auto device = args[facts.devicePosition].toDevice();
-    return device.is_cuda() && !device.has_index() ? c10::Device(c10::kCUDA, 0) : device;
+    return device.is_cuda() && !device.has_index() ? c10::Device(c10::kCUDA, currentCudaDevice()) : device;
   }
+  if (staysWithFirst(facts)) return args[0].toTensor().device();
   return call.device.value_or(c10::Device(c10::kCPU));
+}
+
+/// One node of a graph has its results on one device: that of the tensors in its first list.
+void refuseListOfSeveralDevices(const OperatorFacts& facts, const c10::OperatorHandle& op, c10::ArrayRef<IValue> args) {
+  auto& returns = op.schema().returns();
+  if (returns.empty() || returns[0].type()->kind() != c10::TypeKind::ListType) return;
+  auto list = std::find_if(args.begin(), args.end(), [](const IValue& a) { return a.isTensorList(); });
+  if (list == args.end()) return;
+  std::optional<c10::Device> first;
+  forEachTensor(*list, [&](const at::Tensor& t) {
+    if (first && *first != t.device())
+      raiseBreak(BreakKind::UnsupportedOp, facts.name + " is called with tensors of " + first->str() + " and " + t.device().str(),
+                 "call it once for the tensors of each device");
+    first = t.device();
+  });
 }
 
 // A wrapper subclass or a user's TorchDispatchMode. The stock Python fallback excludes every key above Python, tracing included, so
@@ -143,7 +170,10 @@ void recordCall(const c10::OperatorHandle& op, const OperatorFacts& facts, const
   std::vector<IValue> original(stack->begin() + base, stack->end());
   refuseDataDependence(facts, original);
   if (facts.writes) refuseWrites(op, facts, original);
+  refuseListOfSeveralDevices(facts, op, original);
   auto device = resultDevice(facts, original, call);
+  // With its index: the graph may run on a thread whose current device is another (autograd's).
+  if (facts.devicePosition >= 0 && !original[facts.devicePosition].isNone()) original[facts.devicePosition] = device;
   for (size_t i = base; i < stack->size(); ++i)
     mapTensors((*stack)[i], [&](const at::Tensor& t) -> at::Tensor {
       if (auto* traced = asTrace(t)) return traced->meta();

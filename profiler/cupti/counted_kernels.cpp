@@ -10,14 +10,20 @@ namespace fusebox::cupti {
 using session::Cell;
 using session::RowKind;
 
-void CountedKernels::expect(std::vector<std::string> metrics) {
+void CountedKernels::expect(std::vector<std::string> metrics, uint32_t device) {
   std::lock_guard lock(mutex_);
   metrics_ = std::move(metrics);
+  device_ = device;
 }
 
 bool CountedKernels::isExpecting() const {
   std::lock_guard lock(mutex_);
   return !metrics_.empty();
+}
+
+bool CountedKernels::isExpecting(uint32_t device) const {
+  std::lock_guard lock(mutex_);
+  return !metrics_.empty() && device == device_;
 }
 
 void CountedKernels::add(CounterWindow window) {

@@ -17,9 +17,10 @@ class CountedKernels {
  public:
   using Loss = std::function<void(const std::string& what, int64_t count, const std::string& detail)>;
 
-  /// Begins to remember kernels. From any thread.
-  void expect(std::vector<std::string> metrics);
+  /// Begins to remember kernels of `device`, the one whose counters are read. From any thread.
+  void expect(std::vector<std::string> metrics, uint32_t device);
   bool isExpecting() const;
+  bool isExpecting(uint32_t device) const;
   /// From any thread.
   void add(CounterWindow window);
   /// A kernel's event in the session. On the writer's thread, as the next ones.
@@ -31,8 +32,9 @@ class CountedKernels {
   struct Kernel {
     int64_t startNs = 0, event = 0;
   };
-  mutable std::mutex mutex_;  ///< of the next two
+  mutable std::mutex mutex_;  ///< of the next three
   std::vector<std::string> metrics_;
+  uint32_t device_ = 0;
   std::vector<CounterWindow> windows_;
   std::vector<Kernel> kernels_;
 };

@@ -203,7 +203,7 @@ void GpuRows::put(const Activity& a, RowSink& sink) {
   } else {
     ++notKept_;
   }
-  if (a.kind == Kind::Kernel && id > 0 && counted_.isExpecting()) counted_.kernelRan(id, a.startNs);
+  if (a.kind == Kind::Kernel && id > 0 && counted_.isExpecting(a.device)) counted_.kernelRan(id, a.startNs);
   lane.pyramid.add(id, a.startNs, a.endNs - a.startNs, sink);
 }
 
@@ -229,7 +229,7 @@ int32_t GpuRows::replayedKernel(const Activity& a, const HostSpan* launch) {
 int32_t GpuRows::eagerKernel(const Activity& a, int32_t op, RowSink& sink) {
   const std::string& symbol = symbols_[static_cast<size_t>(a.shape - 1)];
   const OperatorPlace place = op ? links_.operatorOf(op) : OperatorPlace{};
-  const auto [known, added] = eagerKernels_.try_emplace({place.name, symbol}, 0);
+  const auto [known, added] = eagerKernels_.try_emplace({place.name, symbol, a.device}, 0);
   if (!added) return known->second;
   known->second = links_.newKernel();
   const bool isTriton = symbol.rfind("triton_", 0) == 0;

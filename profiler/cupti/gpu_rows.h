@@ -6,6 +6,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -126,7 +127,7 @@ class GpuRows : public session::BatchListener {
   std::unordered_map<uint32_t, int32_t> strangers_;  ///< threads that the recorder does not know
   std::unordered_map<int32_t, Sums> sums_;           ///< by kernel
   std::map<std::pair<int32_t, int32_t>, std::pair<int64_t, int64_t>> shapeSums_;
-  std::map<std::pair<std::string, std::string>, int32_t> eagerKernels_;  ///< by operator and symbol
+  std::map<std::tuple<std::string, std::string, uint32_t>, int32_t> eagerKernels_;  ///< by operator, symbol and device
   int32_t shapesPut_ = 0;
   std::vector<std::string> symbols_;  ///< by shape
   int64_t nextId_ = 1, inBatch_ = 0, unplaced_ = 0, notKept_ = 0;

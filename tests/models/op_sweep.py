@@ -33,6 +33,16 @@ KNOWN = {
     ("select_scatter", "gaps"): "strides only: eager's result keeps the gaps of its input",
     ("slice_scatter", "gaps"): "strides only: eager's result keeps the gaps of its input",
 }
+# On CUDA: (operator, part of what is found) that is left so, and why. What else differs in such a call is still told.
+KNOWN_ON_CUDA = {
+    **dict.fromkeys([(f"torch.ops.aten._{kind}_attention_forward", f"result {i}:") for kind in ("flash", "efficient") for i in (2, 3)],
+                    "without dropout eager leaves the state of the random numbers uninitialised"),
+    ("linalg.eigvals", "input 0 afterwards:"): "eager's solver overwrites an input that is stored by columns",
+    ("narrow_copy", "Could not run 'aten::narrow_copy.out'"): "eager has no such kernel; the compiled call has a form that works",
+    ("_softmax_backward_data", "expected scalar type Float but found Half"): "eager's kernel takes no float32 gradient for a half input",
+    ("nn.functional.batch_norm", "input 1 afterwards:"):
+        "eager hands cuDNN a dense copy of running statistics with gaps, so that their update is lost; compiled, they are updated",
+}
 DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.bfloat16, "float16": torch.float16,
           "int64": torch.int64, "int32": torch.int32, "bool": torch.bool, "uint8": torch.uint8, "complex64": torch.complex64}
 
@@ -114,6 +124,10 @@ def error_cases(op, device):
         yield "error input", call_of(op), [sample.input, *sample.args], sample.kwargs
 
 
+def is_known_on_device(name, mismatch, device):
+    return device == "cuda" and any(name == known and part in mismatch for known, part in KNOWN_ON_CUDA)
+
+
 def problems_of(op, dtype, options):
     count = 0
     for what, f, args, kwargs in cases(op, dtype, options):
@@ -126,6 +140,8 @@ def problems_of(op, dtype, options):
         try:
             compare_calls(f, args, kwargs, options.grad)
         except Mismatch as mismatch:
+            if is_known_on_device(op.name, str(mismatch), options.device):
+                continue
             shapes = mapped(lambda v: tuple(v.shape) if isinstance(v, torch.Tensor) else v, args)
             yield f"{what}: {str(shapes):.120} {str(kwargs):.120}: {mismatch}"
     options.count += count

@@ -57,7 +57,8 @@ struct CudaDriver {
 
   /// An Error that names the call and the driver's own words; empty for CUDA_SUCCESS (0).
   Result<void> check(int error, const char* call) const;
-  /// Makes the device's context current on a thread that has none yet: one of autograd's that has not called CUDA so far.
+  /// Makes the device's context current on a thread that has none yet: one of autograd's that has not called CUDA so far. Call it under
+  /// a guard of that device: CUDA takes the device of the current context for the thread's current device.
   Result<void> ensureContext(int device) const;
 };
 

@@ -23,10 +23,14 @@ Result<codegen::gpu::GpuTarget> GpuCompiler::targetOf(int device) {
   return target;
 }
 
+GpuCompiler::Key GpuCompiler::keyOf(const codegen::gpu::GpuTarget& target, const inductor::Kernel& kernel) {
+  return {target.capability, target.multiprocessors, inductor::canonicalText(kernel)};
+}
+
 Result<std::shared_ptr<GpuKernel>> GpuCompiler::compile(const inductor::Kernel& kernel) {
   auto target = targetOf(std::max<int>(0, kernel.device.index));
   if (!target) return tl::unexpected(target.error());
-  const auto key = std::pair(target->capability, inductor::canonicalText(kernel));
+  const auto key = keyOf(*target, kernel);
   {
     std::lock_guard lock(mutex_);
     if (const auto known = kernels_.find(key); known != kernels_.end()) return known->second;
@@ -47,7 +51,7 @@ void GpuCompiler::keep(const inductor::Kernel& kernel, std::shared_ptr<GpuKernel
   auto target = targetOf(std::max<int>(0, kernel.device.index));
   if (!target) return;
   std::lock_guard lock(mutex_);
-  kernels_[std::pair(target->capability, inductor::canonicalText(kernel))] = std::move(made);
+  kernels_[keyOf(*target, kernel)] = std::move(made);
 }
 
 }  // namespace fusebox::runtime::gpu

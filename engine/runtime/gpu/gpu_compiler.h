@@ -4,6 +4,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "engine/runtime/gpu/gpu_kernel.h"
@@ -28,7 +29,10 @@ class GpuCompiler {
  private:
   std::mutex mutex_;
   std::map<int, Result<codegen::gpu::GpuTarget>> targets_;
-  std::map<std::pair<int, std::string>, std::shared_ptr<GpuKernel>> kernels_;  ///< by capability and canonical text
+  /// Code depends on the capability and on how many multiprocessors work is divided over; the rest is the canonical text.
+  using Key = std::tuple<int, int, std::string>;
+  static Key keyOf(const codegen::gpu::GpuTarget& target, const inductor::Kernel& kernel);
+  std::map<Key, std::shared_ptr<GpuKernel>> kernels_;
 };
 
 }  // namespace fusebox::runtime::gpu

@@ -110,6 +110,25 @@ class SchedulerTest : public QObject {
     verifyEqual(f.graph, s);
   }
 
+  /// Equal kernels share code, but a launch goes to the device of its kernel.
+  void equalKernelsOfTwoDevicesStayTwo() {
+    Formulas f;
+    for (const int8_t index : {int8_t{0}, int8_t{1}, int8_t{0}}) {
+      const graph::Device device{graph::DeviceKind::Cuda, index};
+      const BufferId x = f.input({16, 32 + (f.graph.results.size() == 2)}), y = f.unary(Op::Exp, x);
+      for (BufferId id : {x, y}) f.graph.buffers[static_cast<size_t>(id)].meta.device = device;
+      f.graph.operations.back().kernel.device = device;
+      f.result(y);
+    }
+    const Schedule s = scheduled(f.graph);
+    QCOMPARE(launches(s), 3);
+    for (const Step& step : s.program.steps) {
+      const auto* launch = std::get_if<LaunchStep>(&step);
+      if (!launch) continue;
+      for (BufferId id : launch->buffers)
+        QCOMPARE(s.program.kernels[static_cast<size_t>(launch->kernel)].device.str(), s.program.buffers[static_cast<size_t>(id)].meta.device.str());
+    }
+  }
   void withoutFusionEveryOperationIsAKernel() {
     Formulas f;
     BufferId x = f.input({16, 32});

@@ -4,7 +4,6 @@
 #include "engine/aot/aot_function.h"
 #include "engine/aot/aot_module.h"
 #include "engine/runtime/graph_interpreter.h"
-#include "engine/trace/operator_facts.h"
 #include "engine/trace/trace_context.h"
 
 namespace py = pybind11;
@@ -26,6 +25,19 @@ struct Traced {
   std::vector<at::Tensor> inputs;
   double traceMs = 0, finishMs = 0;
 };
+
+/// A tensor of a CUDA device without memory: enough to trace with where there is no such device.
+at::Tensor cudaTensor(const std::vector<int64_t>& sizes, const std::vector<int64_t>& strides, const py::object& dtype, int index) {
+  const auto type = torch::python::detail::py_object_to_dtype(dtype);
+  const c10::Device device(c10::kCUDA, static_cast<c10::DeviceIndex>(index));
+  const auto bytes = static_cast<int64_t>(at::detail::computeStorageNbytes(sizes, strides, c10::elementSize(type)));
+  auto storage = c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), c10::SymInt(bytes), c10::DataPtr(nullptr, device),
+                                                       /*allocator=*/nullptr, /*resizable=*/false);
+  auto made = at::detail::make_tensor<c10::TensorImpl>(c10::Storage(std::move(storage)), c10::DispatchKeySet(c10::DispatchKey::CUDA),
+                                                       c10::scalarTypeToTypeMeta(type));
+  made.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, strides);
+  return made;
+}
 
 double now() { return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
@@ -88,12 +100,7 @@ PYBIND11_MODULE(fusebox_trace_probe, m) {
         return inputs;
       });
   m.def("trace", &traceFunction);
-  m.def("route", [](const std::string& name) {
-    auto dot = name.find('.', name.find("::") + 2);
-    auto op = c10::Dispatcher::singleton().findSchemaOrThrow(name.substr(0, dot).c_str(), dot == std::string::npos ? "" : name.substr(dot + 1).c_str());
-    static const char* const routes[] = {"own rule", "C++ meta", "composite", "Python meta", "none"};
-    return routes[static_cast<int>(trace::factsOf(op).route)];
-  });
+  m.def("cuda_tensor", &cudaTensor, py::arg("sizes"), py::arg("strides"), py::arg("dtype"), py::arg("index") = 0);
   m.def("is_trace", &trace::isTraceTensor);
   m.def("last_break", []() -> std::optional<std::tuple<std::string, std::string, std::string>> {
     auto last = trace::takeLastBreak();

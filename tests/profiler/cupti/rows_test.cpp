@@ -152,6 +152,16 @@ class RowsTest : public QObject {
              std::string("at::native::add|eager|aten::add_|2|2|500|train.py|43"));
   }
 
+  void kernelsOfEagerOperatorsAreOfOneDevice() {
+    rows_->operatorRan(1, {1000, 200, 0, 3, session::kOperatorTag});
+    auto second = kernel(2, 5500, 5600, "_ZN2at6native3addIfEEvPT_");
+    second.device = 1;
+    rows_->add({kernel(1, 5000, 5400, "_ZN2at6native3addIfEEvPT_"), second, call(1, 1010, 1050), call(2, 1060, 1090)});
+    batch(true);
+    QCOMPARE(ask("SELECT device, launches, total_ns FROM kernels WHERE kernel_id > 1000 ORDER BY device"),
+             (std::vector<std::string>{"cuda:0|1|400", "cuda:1|1|100"}));
+  }
+
   void innermostOfNestedLaunches() {
     rows_->launched(1, 22, launch(1020, 40, 6));
     rows_->launched(1, 21, launch(1000, 100, 5));
@@ -254,7 +264,10 @@ class RowsTest : public QObject {
   }
 
   void countersFindTheirKernels() {
-    rows_->counted().expect({"dram__bytes_read.sum", "my.pct"});
+    rows_->counted().expect({"dram__bytes_read.sum", "my.pct"}, 0);
+    auto elsewhere = kernel(6, 5200, 5700, "on another device");  // at the same time: not one of those that are counted
+    elsewhere.device = 1;
+    rows_->add({elsewhere, call(6, 1005, 1008)});
     rows_->launched(1, 21, launch(1000, 100, 5));
     rows_->launched(1, 22, launch(1200, 100, 5));
     // CUPTI puts a kernel of its own behind each that it counts; two windows, the second without room for its last kernel.

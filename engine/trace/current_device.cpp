@@ -1,0 +1,14 @@
+#include "engine/trace/current_device.h"
+
+#include <c10/core/CachingDeviceAllocator.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+namespace fusebox::trace {
+
+c10::DeviceIndex currentCudaDevice() {
+  static auto* const allocator = dynamic_cast<c10::DeviceAllocator*>(c10::GetAllocator(c10::kCUDA));
+  if (!allocator || !allocator->initialized()) return 0;
+  return c10::impl::VirtualGuardImpl(c10::kCUDA).getDevice().index();
+}
+
+}  // namespace fusebox::trace
