@@ -65,8 +65,19 @@ std::vector<bool> MinCut::sourceSide(int source, int sink) {
     while (push(source, sink) > 0) {
     }
   }
-  std::vector<bool> side(head_.size());
-  for (size_t i = 0; i < side.size(); ++i) side[i] = level_[i] >= 0;
+  // The sink's side is only what still reaches the sink.
+  std::vector<bool> side(head_.size(), true);
+  std::vector<int> work = {sink};
+  side[static_cast<size_t>(sink)] = false;
+  while (!work.empty()) {
+    int node = work.back();
+    work.pop_back();
+    for (int e : head_[node])
+      if (int from = edges_[e].to; edges_[e ^ 1].capacity > 0 && side[from]) {
+        side[from] = false;
+        work.push_back(from);
+      }
+  }
   return side;
 }
 

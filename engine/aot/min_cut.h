@@ -11,7 +11,7 @@ class MinCut {
   static constexpr int64_t kInfinite = int64_t(1) << 60;
   explicit MinCut(int nodes) : head_(nodes) {}
   void addEdge(int from, int to, int64_t capacity);
-  /// For every node, whether it stays on the source's side of a minimum cut.
+  /// For every node, whether it stays on the source's side of a minimum cut: of those that cost the same, the one nearest to the sink.
   std::vector<bool> sourceSide(int source, int sink);
 
  private:

@@ -31,6 +31,7 @@ OperatorKind makeKind(const std::string& op) {
   auto* alias = arguments.empty() ? nullptr : arguments[0].alias_info();
   kind.mustKeep = facts.random || facts.effectful || facts.writes;
   kind.isView = (alias && !alias->isWrite()) || op == "aten::_unsafe_view";
+  kind.isCopy = op == "aten::clone";
   bool takesTensor = false;
   for (auto& a : arguments) takesTensor |= a.type()->str().find("Tensor") != std::string::npos;
   kind.isFactory = !takesTensor && !kind.mustKeep;

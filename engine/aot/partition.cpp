@@ -118,6 +118,7 @@ class SavedChoice {
     auto& node = graph_.node(v.node);
     if (node.kind != NodeKind::Call) return false;
     auto& kind = kindOf(node.op);
+    if (kind.isCopy) return !inMemory_(v);  // then it is only another index in the loops that read it
     return kind.isView || kind.isCheap;
   }
   // The bytes that are kept, those that backward reads, and those that forward writes for it alone. A view is never kept: its base is,

@@ -578,8 +578,19 @@ def gradient_accumulates_without_aliasing():
     close("gradient", b.grad, torch.ones(3), 0)
 
 
+def sums_are_kept_rather_than_added_up_again():
+    def residual(x, *weights):
+        for w in weights:
+            x = x + F.layer_norm(x, (8,)) @ w
+        return x
+    args = [G(5, 8), *(G(8, 8) for _ in range(4))]
+    compare_function(residual, args)
+    backward = probe.trace(lambda *a: [residual(*a)], args).backward
+    assert "saved_add" in backward and "saved_mm" not in backward, backward
+
+
 PROGRAMS.update({f.__name__: f for f in (
-    same_argument_twice, other_strides_of_the_incoming_gradient, undefined_gradients, backward_twice, second_derivatives,
+    same_argument_twice, sums_are_kept_rather_than_added_up_again, other_strides_of_the_incoming_gradient, undefined_gradients, backward_twice, second_derivatives,
     second_derivatives_without_a_formula_are_refused,
     stale_saved_input_is_noticed, stale_saved_output_is_noticed, overlapping_written_inputs_are_refused,
     gradient_accumulates_without_aliasing)})

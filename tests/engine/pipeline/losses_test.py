@@ -143,6 +143,16 @@ class CrossEntropy(unittest.TestCase):
         self.assertEqual(set(self.large(kernels, "in")), {"bfloat16"})
         self.assertEqual(self.large(kernels, "out"), ["bfloat16"])
 
+    def test_shifted_logits_are_not_copied(self):
+        weight = torch.randn(16, CLASSES, requires_grad=True)
+        hidden = torch.randn(2, ROWS // 2 + 1, 16)
+
+        def loss(weight, hidden, classes):
+            logits = hidden @ weight
+            return F.cross_entropy(logits[:, :-1].contiguous().view(-1, CLASSES), classes)
+        kernels = self.check(loss, weight, hidden, self.classes)
+        self.assertEqual(self.large(kernels, "out"), [])
+
     def test_result_that_is_seen_is_kept(self):
         def both(x, classes):
             y = (x * 2).log_softmax(-1)
