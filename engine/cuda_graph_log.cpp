@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/runtime/graph_capture.h"
 
 namespace fusebox {
 
@@ -60,6 +61,7 @@ void CudaGraphLog::addFacts(const GraphEvent& what, record::CudaGraphRecord& row
   row.copiedInputs = facts.copiedInputs;
   row.copiedBytes = facts.copiedBytes;
   row.keptBytes = facts.keptBytes;
+  if (auto* capture = runtime::GraphCapture::instance()) row.poolBytes = capture->poolBytes(what.cut->device);
   row.stretches = row.plainSteps = 0;
   const auto& steps = program_.program().steps;
   auto groupOf = [&](size_t step) {

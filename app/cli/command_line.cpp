@@ -109,6 +109,10 @@ void addRun(CLI::App& app, RunOptions& o) {
   run->add_flag("--gpu-counters{default}", o.gpuCounters,
                 "Read hardware counters around every kernel of the GPU: bytes of its memory, achieved occupancy and others, or "
                 "--gpu-counters=METRIC,METRIC by CUPTI's names. Kernels run one after another meanwhile, CUDA graphs are not used");
+  run->add_flag("--gpu-sampling{50}", o.gpuSampling,
+                "Sample hardware counters of the GPU every 50 microseconds, or --gpu-sampling=MICROSECONDS, while kernels run as they would: how "
+                "busy multiprocessors, memory, cache and tensor cores are, as lanes of the timeline");
+  run->add_option("--gpu-sampling-metrics", o.gpuSamplingMetrics, "What to sample, by CUPTI's names; default: those above")->type_name("METRIC,METRIC");
   run->footer(kRunFooter);
 }
 
@@ -176,7 +180,7 @@ void addReports(CLI::App& app, Parsed& p) {
   gpu->add_option("FILE", p.gpu.file, kFileHelp)->required();
   gpu->add_option("--gaps", p.gpu.gaps, "Explain at most this many gaps of each device, the longest first")->check(atLeast(0))->capture_default_str();
   gpu->add_option("--code", p.gpu.code, "Show the loop IR, PTX and machine code of this kernel instead")->check(atLeast(1))->type_name("KERNEL");
-  gpu->add_flag("--counters", p.gpu.counters, "List the hardware counters of every kernel (run --gpu-counters reads them)");
+  gpu->add_flag("--counters", p.gpu.counters, "List the hardware counters of every kernel (run --gpu-counters or --gpu-sampling reads them)");
   addJson(gpu, p.gpu.json);
   auto* recompiles = app.add_subcommand("recompiles", "Say which code was compiled again, because of which guard, and what to do about it");
   recompiles->add_option("FILE", p.recompiles.file, kFileHelp)->required();

@@ -9,7 +9,7 @@
 #include "app/cli/open_input.h"
 #include "profiler/cupti/kernel_counters.h"
 #include "profiler/query/cuda_graphs.h"
-#include "profiler/query/gpu_counters.h"
+#include "profiler/query/gpu_samples.h"
 #include "profiler/query/gpu_gaps.h"
 #include "views/common/units.h"
 #include "views/cuda_graphs/cuda_graphs_model.h"
@@ -82,41 +82,81 @@ void printKernels(const json& rows, size_t shown) {
   }
 }
 
-/// Puts the counters of each kernel into its row.
+/// Puts the counters of each kernel into its row, and what was sampled while it ran.
 Result<void> addCounters(const session::Reader& reader, json& rows) {
   auto counters = query::kernelCounters(reader);
   if (!counters) return tl::unexpected(counters.error());
-  std::map<int64_t, json> byKernel;
+  auto sampled = query::sampledKernels(reader);
+  if (!sampled) return tl::unexpected(sampled.error());
+  std::map<int64_t, json> byKernel, sampledByKernel;
+  for (const auto& s : *sampled)
+    sampledByKernel[s.kernel][s.metric.metric] = {{"title", s.metric.title}, {"mean", s.metric.mean}, {"min", s.metric.least}, {"max", s.metric.most},
+                                                  {"samples", s.metric.samples}, {"launches", s.launches},
+                                                  {"text", query::counterText(s.metric.unit, s.metric.mean)}};
   for (const auto& c : *counters)
     byKernel[c.kernel][c.metric] = {{"title", c.title}, {"mean", c.mean}, {"min", c.least}, {"max", c.most}, {"launches", c.launches},
                                     {"text", query::counterText(c.unit, c.mean)}};
-  for (json& row : rows)
-    if (const auto found = byKernel.find(row["kernel_id"].get<int64_t>()); found != byKernel.end()) row["counters"] = found->second;
+  for (json& row : rows) {
+    const auto id = row["kernel_id"].get<int64_t>();
+    if (const auto found = byKernel.find(id); found != byKernel.end()) row["counters"] = found->second;
+    if (const auto found = sampledByKernel.find(id); found != sampledByKernel.end()) row["sampled"] = found->second;
+  }
   return {};
 }
 
-void printCounters(const json& rows, const std::string& about) {
-  std::vector<std::pair<std::string, std::string>> metrics;  // name and title, in the order in which they were asked for
+json samplesJson(const std::vector<query::SampledMetric>& metrics) {
+  json out = json::array();
+  for (const auto& m : metrics)
+    out.push_back({{"device", m.device}, {"metric", m.metric}, {"title", m.title}, {"interval_ns", m.intervalNs}, {"samples", m.samples},
+                   {"mean", m.mean}, {"min", m.least}, {"max", m.most}});
+  return out;
+}
+
+/// A line a metric: of the whole session.
+void printSamples(const std::vector<query::SampledMetric>& metrics, const std::string& about) {
+  if (metrics.empty() && !about.empty()) fmt::print("No samples of counters: {}\n", about);
+  if (metrics.empty()) return;
+  fmt::print("Sampled every {}: mean, most\n", formatDuration(static_cast<double>(metrics.front().intervalNs)));
+  for (const auto& m : metrics)
+    fmt::print("{:>10} {:>10}  {} (GPU {})\n", query::counterText(m.unit, m.mean), query::counterText(m.unit, m.most), m.title, m.device);
+}
+
+/// Counters that some kernel has under `key`, as name and title, in the order in which they were asked for.
+std::vector<std::pair<std::string, std::string>> namesOf(const json& rows, const char* key) {
+  std::vector<std::pair<std::string, std::string>> out;
+  const auto add = [&](const std::string& name, const std::string& title) {
+    for (const auto& known : out)
+      if (known.first == name) return;
+    out.emplace_back(name, title);
+  };
   for (const json& row : rows) {
-    if (!row.contains("counters") || !metrics.empty()) continue;
+    if (!row.contains(key)) continue;
     for (const auto& metric : cupti::defaultMetrics())
-      if (row["counters"].contains(metric.name)) metrics.emplace_back(metric.name, say(metric.title));
-    for (const auto& [name, value] : row["counters"].items())
-      if (!cupti::knownMetric(name)) metrics.emplace_back(name, name);
+      if (row[key].contains(metric.name)) add(metric.name, say(metric.title));
+    for (const auto& [name, value] : row[key].items()) add(name, value["title"].get<std::string>());
   }
-  if (metrics.empty()) {
-    fmt::print("No counters: {}\n", about.empty() ? "fusebox run --gpu-counters reads them" : about);
-    return;
-  }
-  fmt::print("Counters, a launch on average\n");
+  return out;
+}
+
+void printCounters(const json& rows, const char* key, const char* heading) {
+  const auto metrics = namesOf(rows, key);
+  if (metrics.empty()) return;
+  fmt::print("{}\n", heading);
   for (const auto& [name, title] : metrics) fmt::print("{:>{}} ", title, std::max<size_t>(title.size(), 10));
   fmt::print(" kernel\n");
   for (const json& row : rows) {
-    if (!row.contains("counters")) continue;
+    if (!row.contains(key)) continue;
     for (const auto& [name, title] : metrics)
-      fmt::print("{:>{}} ", row["counters"].contains(name) ? row["counters"][name]["text"].get<std::string>() : "", std::max<size_t>(title.size(), 10));
+      fmt::print("{:>{}} ", row[key].contains(name) ? row[key][name]["text"].get<std::string>() : "", std::max<size_t>(title.size(), 10));
     fmt::print(" {}\n", row["name"].get<std::string>());
   }
+}
+
+void printAllCounters(const json& rows, const std::string& about, bool isSampled) {
+  printCounters(rows, "counters", "Counters, a launch on average");
+  printCounters(rows, "sampled", "Sampled of the whole device while launches of several intervals ran");
+  if (namesOf(rows, "counters").empty() && namesOf(rows, "sampled").empty() && !isSampled)
+    fmt::print("No counters: {}\n", about.empty() ? "fusebox run --gpu-counters reads them, --gpu-sampling samples them" : about);
 }
 
 void printGraphs(const std::vector<query::CudaGraphEvent>& events) {
@@ -145,6 +185,9 @@ int showGpu(const GpuOptions& options) {
   if (!rows) return complain(rows.error());
   if (auto added = addCounters(**reader, *rows); !added) return complain(added.error());
   const std::string about = query::countersAbout(**reader);
+  auto samples = query::sampledMetrics(**reader);
+  if (!samples) return complain(samples.error());
+  const std::string sampling = query::samplingAbout(**reader);
   auto graphs = query::cudaGraphs(**reader);
   if (!graphs) return complain(graphs.error());
   const std::string times = (*reader)->info("gpu_times");
@@ -157,13 +200,14 @@ int showGpu(const GpuOptions& options) {
       if (!nodes) return complain(nodes.error());
       recordings.push_back(query::toJson(graph, *nodes));
     }
-    fmt::print("{}\n", json{{"gpu_times", times}, {"gpu_counters", about}, {"devices", list}, {"kernels", *rows}, {"cuda_graphs", recordings}}.dump(2, ' ', false, json::error_handler_t::replace));
+    fmt::print("{}\n", json{{"gpu_times", times}, {"gpu_counters", about}, {"gpu_sampling", sampling}, {"sampled", samplesJson(*samples)}, {"devices", list}, {"kernels", *rows}, {"cuda_graphs", recordings}}.dump(2, ' ', false, json::error_handler_t::replace));
     return kOk;
   }
   if (devices->empty()) fmt::print("{}\n", times.empty() || times == "on" ? "No GPU did anything in this session." : "GPU times are " + times);
   for (const auto& device : *devices) printDevice(device, 10);
   if (!rows->empty()) printKernels(*rows, 20);
-  if (options.counters) printCounters(*rows, about);
+  printSamples(*samples, sampling);
+  if (options.counters) printAllCounters(*rows, about, !sampling.empty());
   if (!graphs->empty()) printGraphs(*graphs);
   return kOk;
 }

@@ -10,6 +10,8 @@ namespace fusebox::cli {
 struct RunOptions {
   std::string session, engine = "fusebox", python, summary;
   std::string gpuCounters;  ///< metrics to read around kernels; empty: none
+  std::string gpuSampling;  ///< microseconds between samples of the GPU's counters; empty: none
+  std::string gpuSamplingMetrics;
   bool noRecord = false, json = false;
   bool quiet = false;  ///< no summary at the end
   std::vector<std::string> script;

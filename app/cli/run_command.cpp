@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -8,6 +9,7 @@
 #include "app/cli/run_preparation.h"
 #include "app/cli/script_process.h"
 #include "app/cli/stock_trace.h"
+#include "profiler/cupti/pm_sampler.h"
 #include "profiler/query/summary.h"
 #include "profiler/session/reader.h"
 
@@ -56,13 +58,29 @@ void report(const RunOptions& options, const std::string& session, const ScriptE
   }
 }
 
+/// Why what was asked of the GPU's counters cannot be; empty: it can.
+std::string countersProblem(const RunOptions& options) {
+  const bool samples = !options.gpuSampling.empty() || !options.gpuSamplingMetrics.empty();
+  if (options.noRecord && !options.gpuCounters.empty()) return "--gpu-counters are recorded: they do not go with --no-record";
+  if (options.noRecord && samples) return "--gpu-sampling is recorded: it does not go with --no-record";
+  if (samples && !options.gpuCounters.empty()) return "--gpu-counters and --gpu-sampling use the same counters of the GPU: ask for one of them";
+  if (!options.gpuSamplingMetrics.empty() && options.gpuSampling.empty()) return "--gpu-sampling-metrics needs --gpu-sampling";
+  int64_t interval = cupti::kShortestIntervalNs / 1000;
+  const char* const end = options.gpuSampling.data() + options.gpuSampling.size();
+  const auto [rest, error] = std::from_chars(options.gpuSampling.data(), end, interval);
+  const bool isNumber = options.gpuSampling.empty() || (error == std::errc() && rest == end);
+  constexpr int64_t kLeast = cupti::kShortestIntervalNs / 1000, kMost = cupti::kLongestIntervalNs / 1000;
+  if (isNumber && interval >= kLeast && interval <= kMost) return {};
+  return fmt::format("--gpu-sampling takes whole microseconds from {} to {}, not {}", kLeast, kMost, options.gpuSampling);
+}
+
 }  // namespace
 
 int runScript(const RunOptions& options) {
   if (options.noRecord && (!options.session.empty() || !options.summary.empty())) {
     return complainUsage("--no-record records nothing: it goes with neither --session nor --summary");
   }
-  if (options.noRecord && !options.gpuCounters.empty()) return complainUsage("--gpu-counters are recorded: they do not go with --no-record");
+  if (const std::string why = countersProblem(options); !why.empty()) return complainUsage(why);
   auto run = prepareRun(options);
   if (!run) return complain(run.error());
   StockTrace trace(options.engine == "stock" && !options.noRecord);

@@ -87,6 +87,8 @@ Result<PreparedRun> prepareRun(const RunOptions& options) {
                      {"FUSEBOX_ENGINE", options.engine},
                      {"FUSEBOX_RECORD", options.noRecord ? "0" : "1"}};
   if (!options.gpuCounters.empty()) run.environment["FUSEBOX_GPU_COUNTERS"] = options.gpuCounters;
+  if (!options.gpuSampling.empty()) run.environment["FUSEBOX_GPU_SAMPLING"] = options.gpuSampling;
+  if (!options.gpuSamplingMetrics.empty()) run.environment["FUSEBOX_GPU_SAMPLING_METRICS"] = options.gpuSamplingMetrics;
   if (!options.noRecord) {
     run.session = options.session.empty() ? defaultSession(options.script) : options.session;
     if (auto writable = checkSessionPath(run.session); !writable) return tl::unexpected(writable.error());

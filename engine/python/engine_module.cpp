@@ -216,6 +216,12 @@ void bindReports(py::module_& m) {
     auto started = gpu->startCounters(device, metrics, launches);
     return started ? std::string() : started.error().text();
   });
+  m.def("start_gpu_sampling", [](int device, int64_t intervalUs, const std::string& metrics) {
+    auto* gpu = record::GpuRecording::active();
+    if (!gpu) return std::string("nothing is being recorded");
+    auto started = gpu->startSampling(device, intervalUs, metrics);
+    return started ? std::string() : started.error().text();
+  });
   m.def("pause_gpu_recording", [](const std::string& who) {
     if (auto* gpu = record::GpuRecording::active()) gpu->pause(who);
   });

@@ -208,6 +208,22 @@ class TorchGraphCapture final : public runtime::GraphCapture {
     return std::shared_ptr<Pool>(new Pool{std::exchange(kept_, py::object()), device_.index(), keptUses_});
   }
 
+  int64_t poolBytes(c10::Device device) override {
+    const auto pool = pools_.find(device.index());
+    if (pool == pools_.end()) return -1;
+    py::gil_scoped_acquire gil;
+    try {
+      // Per-pool numbers are in the allocator's snapshot only; c10's device-generic interface knows devices, not pools.
+      const py::object segments = py::module_::import("torch.cuda").attr("memory_snapshot")(pool->second, py::arg("include_traces") = false);
+      int64_t bytes = 0;
+      for (const py::handle segment : segments)
+        if (py::cast<int>(segment["device"]) == device.index()) bytes += py::cast<int64_t>(segment["total_size"]);
+      return bytes;
+    } catch (const py::error_already_set&) {  // an allocator that keeps no such account (cudaMallocAsync)
+      return -1;
+    }
+  }
+
   int32_t nodes() override {
     const CudaDriver& driver = **CudaDriver::get();
     int status = 0;
@@ -253,6 +269,7 @@ class SimulatedGraphCapture final : public runtime::GraphCapture {
   void keepMemory(bool) override {}
   int32_t nodes() override { return ++nodes_; }
   std::shared_ptr<void> takeKeptMemory() override { return nullptr; }
+  int64_t poolBytes(c10::Device) override { return -1; }
 
  private:
   int32_t nodes_ = 0;

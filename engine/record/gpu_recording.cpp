@@ -39,6 +39,10 @@ std::function<void(const std::byte*, size_t)> tapFromEnvironment() {
   };
 }
 
+std::string leftOutWords(const std::vector<cupti::LeftOutMetric>& leftOut) {
+  return leftOut.empty() ? "" : "; left out: " + cupti::leftOutText(leftOut);
+}
+
 }  // namespace
 
 std::atomic<GpuRecording*> GpuRecording::active_{nullptr};
@@ -163,13 +167,14 @@ Result<void> GpuRecording::startCounters(int device, const std::string& metrics,
   std::lock_guard lock(mutex_);
   const auto begin = [&]() -> Result<void> {
     if (!collector_ || !collector_->isOn()) return fail(ErrorCode::Unsupported, "GPU times are not recorded, and counters belong to them");
+    if (sampler_) return fail(ErrorCode::InvalidArgument, "counters are being sampled, for which the GPU uses the same counters");
     auto functions = cupti::loadCounterFunctions();
     if (!functions) return tl::unexpected(functions.error());
     auto context = cupti::HeldContext::of(device);
     if (!context) return tl::unexpected(context.error());
     context_ = std::move(*context);
     context_->enter();
-    auto counters = cupti::KernelCounters::create(*functions, context_->get(), device, cupti::metricsOf(metrics), launches);
+    auto counters = cupti::KernelCounters::create(*functions, context_->get(), device, cupti::counterWishes(metrics), launches);
     Result<void> started = counters ? (*counters)->start() : tl::unexpected(counters.error());
     context_->leave();
     if (!started) return started;
@@ -186,8 +191,62 @@ Result<void> GpuRecording::startCounters(int device, const std::string& metrics,
   }
   std::string names;
   for (const std::string& name : counters_->metrics()) names += (names.empty() ? "" : ",") + name;
-  fact("gpu_counters", fmt::format("of device {}, {} launches at most: {}", device, launches, names));
+  fact("gpu_counters", fmt::format("of device {}, {} launches at most: {}{}", device, launches, names, leftOutWords(counters_->leftOut())));
   return {};
+}
+
+Result<void> GpuRecording::startSampling(int device, int64_t intervalUs, const std::string& metrics) {
+  std::lock_guard lock(mutex_);
+  const auto begin = [&]() -> Result<void> {
+    if (!collector_ || !collector_->isOn()) return fail(ErrorCode::Unsupported, "GPU times are not recorded, and samples belong to them");
+    if (counters_) return fail(ErrorCode::InvalidArgument, "counters are being read around kernels, for which the GPU uses the same counters");
+    if (sampler_) return {};
+    auto functions = cupti::loadSamplingFunctions();
+    if (!functions) return tl::unexpected(functions.error());
+    auto context = cupti::HeldContext::of(device);
+    if (!context) return tl::unexpected(context.error());
+    context_ = std::move(*context);
+    cupti::SamplingOptions options;
+    options.intervalNs = intervalUs * 1000;
+    for (const auto& known : devices_)
+      if (known.device == device) options.clockKhz = known.clockKhz;
+    auto sampler = cupti::PmSampler::create(*functions, context_.get(), device, cupti::sampleWishes(metrics), options,
+                                            [this](cupti::SampleBatch batch) { samples_->add(std::move(batch)); });
+    if (!sampler) return tl::unexpected(sampler.error());
+    const auto& names = (*sampler)->metrics();
+    if (names.size() > cupti::SampleRows::kMostMetrics) {
+      return fail(ErrorCode::InvalidArgument, fmt::format("at most {} metrics can be sampled at once, not {}", cupti::SampleRows::kMostMetrics, names.size()));
+    }
+    samples_ = std::make_unique<cupti::SampleRows>(
+        device, names, options.intervalNs, [this](cupti::SampleRows::Job job, int64_t bytes) { writer_.post(std::move(job), bytes); },
+        [this](const std::string& what, int64_t count, const std::string& detail) { writer_.loss(what, count, detail); });
+    if (auto started = (*sampler)->start(); !started) return started;
+    sampler_ = std::move(*sampler);
+    return {};
+  };
+  auto begun = begin();
+  if (!begun) {
+    samples_.reset();
+    if (!counters_) context_.reset();
+    fact("gpu_sampling", "off: " + begun.error().text());
+    writer_.loss("gpu_sampling", 1, begun.error().text());
+    return begun;
+  }
+  std::string names;
+  for (const std::string& name : sampler_->metrics()) names += (names.empty() ? "" : ",") + name;
+  fact("gpu_sampling", fmt::format("of device {} every {} us: {}{}", device, intervalUs, names, leftOutWords(sampler_->leftOut())));
+  return {};
+}
+
+void GpuRecording::stopSampling() {
+  if (!sampler_ || !sampler_->isOn()) return;
+  sampler_->stop();
+  samples_->finish();
+}
+
+void GpuRecording::goOnSampling() {
+  if (!sampler_ || sampler_->isOn() || !sampler_->failure().empty()) return;
+  if (auto started = sampler_->start(); !started) writer_.loss("gpu_sampling", 1, started.error().text());
 }
 
 void GpuRecording::stopCounting() {
@@ -224,6 +283,7 @@ void GpuRecording::pause(const std::string& who) {
   std::lock_guard lock(mutex_);
   if (!collector_ || !collector_->isOn()) return;
   stopCounting();
+  stopSampling();
   collector_->stop();
   isOn_.store(false, std::memory_order_release);
   pausedFor_ = who;
@@ -246,6 +306,7 @@ Result<void> GpuRecording::resume() {
   }
   isOn_.store(true, std::memory_order_release);
   goOnCounting();
+  goOnSampling();
   return {};
 }
 
@@ -253,7 +314,11 @@ void GpuRecording::stop() {
   std::lock_guard lock(mutex_);
   if (!collector_) return;
   stopCounting();
+  stopSampling();
+  putSamplingCosts();
   counters_.reset();
+  sampler_.reset();
+  samples_.reset();
   context_.reset();
   isOn_.store(false, std::memory_order_release);
   if (pausedSinceNs_ > 0) writer_.loss("gpu_gap", 1, pausedFor_ + " had the GPU's times until the recording ended");
@@ -263,6 +328,20 @@ void GpuRecording::stop() {
     const auto rate = cupti::measureCopy(device.device);
     if (rate) writer_.post(RowKind::GpuDeviceCopy, {int64_t{device.device}, *rate});
   }
+}
+
+void GpuRecording::putSamplingCosts() {
+  if (!sampler_) return;
+  const auto counts = sampler_->counts();
+  fact("gpu_samples", counts.samples);
+  fact("gpu_sampling_ns", counts.drainNs);
+  if (counts.lost > 0) {
+    writer_.loss("gpu_samples", counts.lost,
+                 counts.overflows > 0 ? fmt::format("the hardware wrote samples faster than they could be read ({} times its buffer was full): a longer interval "
+                                                    "or fewer metrics (--gpu-sampling) helps", counts.overflows)
+                                      : std::string("samples that CUPTI did not hand over; those before and after are right"));
+  }
+  if (const std::string why = sampler_->failure(); !why.empty()) writer_.loss("gpu_sampling", 1, "sampling ended: " + why);
 }
 
 void GpuRecording::putCosts() {

@@ -13,6 +13,8 @@
 #include "profiler/cupti/gpu_rows.h"
 #include "profiler/cupti/kernel_counters.h"
 #include "profiler/cupti/operator_table.h"
+#include "profiler/cupti/pm_sampler.h"
+#include "profiler/cupti/sample_rows.h"
 #include "profiler/session/writer.h"
 
 namespace fusebox::record {
@@ -42,9 +44,12 @@ class GpuRecording {
   Result<void> resume();
   /// For good: the rest is handed to the writer, with what it cost. Work of the GPU must have ended, or is counted as lost.
   void stop();
-  /// Reads hardware counters of kernels of `device` from now on: `metrics` as cupti::metricsOf takes them, of at most `launches` launches
+  /// Reads hardware counters of kernels of `device` from now on: `metrics` as cupti::counterWishes takes them, of at most `launches` launches
   /// in one go. While they are read nothing is tuned and no CUDA graph may run. The reason why not is a fact (gpu_counters) and a loss too.
   Result<void> startCounters(int device, const std::string& metrics, size_t launches);
+  /// Samples hardware counters of `device` every `intervalUs` from now on, while kernels run as they would: `metrics` as
+  /// cupti::sampleWishes takes them. Not together with counters of kernels. The reason why not is a fact (gpu_sampling) and a loss too.
+  Result<void> startSampling(int device, int64_t intervalUs, const std::string& metrics);
   /// No counters are read while this lives: around kernels that are timed for our own ends.
   class CountersPaused {
    public:
@@ -81,8 +86,11 @@ class GpuRecording {
   void fact(const char* key, session::Cell value);
   void putDevices();
   void putCosts();
+  void putSamplingCosts();
   void stopCounting();
   void goOnCounting();
+  void stopSampling();
+  void goOnSampling();
 
   friend class Recorder;
   static std::atomic<GpuRecording*> active_;
@@ -98,8 +106,10 @@ class GpuRecording {
   std::shared_ptr<cupti::ActivityCollector> collector_;
   std::shared_ptr<cupti::GpuRows> rows_;
   std::vector<cupti::GpuDevice> devices_;
-  std::unique_ptr<cupti::HeldContext> context_;  ///< of what is counted
+  std::unique_ptr<cupti::HeldContext> context_;  ///< of what is counted or sampled
   std::unique_ptr<cupti::KernelCounters> counters_;
+  std::unique_ptr<cupti::SampleRows> samples_;
+  std::unique_ptr<cupti::PmSampler> sampler_;    ///< writes into samples_
   std::string pausedFor_;
   int64_t pausedSinceNs_ = 0;
 

@@ -262,7 +262,7 @@ Id Recorder::cudaGraph(CudaGraphRecord r) {
                {int64_t{id}, idCell(r.compile), textCell(r.event), positiveCell(r.number), textCell(r.reason), positiveCell(r.replaces),
                 textCell(r.device), positiveCell(r.nodeCount), positiveCell(r.stretches), positiveCell(r.plainSteps),
                 textCell(r.plainReason), positiveCell(r.staticInputs), positiveCell(r.copiedInputs), positiveCell(r.copiedBytes),
-                positiveCell(r.keptBytes), r.startNs, r.durNs, idCell(r.kernel)});
+                positiveCell(r.keptBytes), r.startNs, r.durNs, idCell(r.kernel), positiveCell(r.poolBytes)});
     if (thread_.owner != this) attachThread();
     cupti::GraphRecorded made{r.kernel, thread_.id, r.startNs, r.startNs + r.durNs, {}};
     for (const auto& n : r.nodes) {

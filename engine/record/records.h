@@ -187,6 +187,7 @@ struct CudaGraphRecord {
   std::string plainReason;
   int staticInputs = -1, copiedInputs = -1;
   int64_t copiedBytes = -1, keptBytes = -1, startNs = 0, durNs = 0;
+  int64_t poolBytes = -1;      ///< that the pool of all recordings of the device holds by then
   Id kernel = 0;               ///< of kind cuda_graph: its launches are the replays
   std::vector<Nodes> nodes;
 };

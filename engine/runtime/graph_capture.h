@@ -42,6 +42,9 @@ class GraphCapture {
   /// Ends the use of the pool that keepMemory(true) opened since the last call of this function; the memory stays where it is in use.
   /// Called once a recording is complete.
   virtual std::shared_ptr<void> takeKeptMemory() = 0;
+  /// What the pool of all captures of a device holds, in bytes, whether or not it is in use; -1: not known. Takes as long as a walk over
+  /// the pool's blocks.
+  virtual int64_t poolBytes(c10::Device device) = 0;
 };
 
 }  // namespace fusebox::runtime

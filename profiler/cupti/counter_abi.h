@@ -13,19 +13,28 @@ struct Parameters {
   void* reserved = nullptr;
 };
 
+/// Parameters whose size ends with `last`, as CUPTI wants it.
+template <class T, class Last>
+T sized(Last T::* last) {
+  T parameters;
+  const auto* begin = reinterpret_cast<const char*>(&parameters);
+  parameters.size = static_cast<size_t>(reinterpret_cast<const char*>(&(parameters.*last)) - begin) + sizeof(Last);
+  return parameters;
+}
+
 struct ProfilerInitialize : Parameters {};
 struct DeviceSupported : Parameters {
   int device = 0;
   int isSupported = 0;  ///< 0 unknown, 1 no, 2 switched off, 3 yes; so the next ones
   int architecture = 0, sli = 0, virtualGpu = 0, confidentialCompute = 0, miningProcessor = 0, wsl = 0;
-  int api = 0;          ///< 0: range profiler
+  int api = 0;          ///< 0: range profiler, 3: PM sampling
 };
 struct DeviceChip : Parameters {
   size_t device = 0;
   const char* chip = nullptr;
 };
 struct HostInitialize : Parameters {
-  int profiler = 0;  ///< 0: range profiler
+  int profiler = 0;  ///< 0: range profiler, 1: PM sampling
   const char* chip = nullptr;
   const uint8_t* availability = nullptr;
   void* host = nullptr;
@@ -51,6 +60,12 @@ struct HostPasses : Parameters {
   size_t bytes = 0;
   uint8_t* image = nullptr;
   size_t passes = 0;
+};
+struct HostBaseMetrics : Parameters {
+  void* host = nullptr;
+  int type = 0;  ///< 0 counters, 1 ratios, 2 throughputs
+  const char** names = nullptr;
+  size_t count = 0;
 };
 struct HostEvaluate : Parameters {
   void* host = nullptr;

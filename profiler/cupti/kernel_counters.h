@@ -7,6 +7,7 @@
 
 #include "engine/support/result.h"
 #include "engine/support/text.h"
+#include "profiler/cupti/profiler_host.h"
 
 namespace fusebox::cupti {
 
@@ -17,22 +18,17 @@ struct CounterMetric {
   enum class Unit : uint8_t { Bytes, Percent } unit;
   Text meaning;
 };
-/// All of them can be read in one pass.
+/// In the order in which they are shown. What a GPU does not have, or cannot read in one pass with those before it, is left out.
 const std::vector<CounterMetric>& defaultMetrics();
 /// Null for a metric that somebody asked for by name.
 const CounterMetric* knownMetric(const std::string& name);
-/// The metrics of a list with commas; "default" stands for the default ones.
-std::vector<std::string> metricsOf(const std::string& list);
+/// The metrics of a list with commas; "default" stands for the default ones, none of which is required.
+std::vector<MetricWish> counterWishes(const std::string& list);
 
-/// The functions of libcupti's range profiler. All take a pointer to their parameters (counter_abi.h) and return a CUptiResult.
-struct CounterFunctions {
-  using Function = int (*)(void*);
-  Function profilerInitialize = nullptr, deviceSupported = nullptr, chipName = nullptr;
-  Function hostInitialize = nullptr, hostDeinitialize = nullptr, hostAddMetrics = nullptr, hostConfigSize = nullptr, hostConfig = nullptr,
-           hostPasses = nullptr, hostEvaluate = nullptr;
+/// The functions of libcupti's range profiler.
+struct CounterFunctions : HostFunctions {
   Function rangeEnable = nullptr, rangeDisable = nullptr, rangeDataSize = nullptr, rangeDataInitialize = nullptr, rangeConfig = nullptr,
            rangeStart = nullptr, rangeStop = nullptr, rangeDecode = nullptr, rangeDataInfo = nullptr;
-  int (*resultString)(int result, const char** text) = nullptr;
 };
 /// Of the CUPTI in this process. Unsupported: it is older than CUDA 12.6.
 Result<CounterFunctions> loadCounterFunctions();
@@ -51,12 +47,13 @@ struct CounterWindow {
 class KernelCounters {
  public:
   /// `context`: a CUcontext of device `device`. At most `kernels` launches are counted between a start and a stop; each takes 72 kB here
-  /// and makes start() 1.6 ms longer (H200). Fails with a clear word where counters may not be read, a metric is not known, or the
-  /// metrics do not fit into one run of a kernel.
+  /// and makes start() 1.6 ms longer (H200). Fails with a clear word where counters may not be read, a required metric is not known, or the
+  /// required metrics do not fit into one run of a kernel.
   static Result<std::unique_ptr<KernelCounters>> create(CounterFunctions functions, void* context, int device,
-                                                        std::vector<std::string> metrics, size_t kernels);
+                                                        const std::vector<MetricWish>& metrics, size_t kernels);
   ~KernelCounters();
-  const std::vector<std::string>& metrics() const { return metrics_; }
+  const std::vector<std::string>& metrics() const { return host_->metrics(); }
+  const std::vector<LeftOutMetric>& leftOut() const { return host_->leftOut(); }
 
   Result<void> start();
   /// The device's work must have ended.
@@ -64,17 +61,15 @@ class KernelCounters {
   bool isOn() const { return startNs_ > 0; }
 
  private:
-  KernelCounters(CounterFunctions functions, std::vector<std::string> metrics);
-  Result<void> configure(int device);
+  KernelCounters(CounterFunctions functions, std::unique_ptr<ProfilerHost> host) : cupti_(functions), host_(std::move(host)) {}
   Result<void> enable(void* context, size_t kernels);
-  Result<void> call(CounterFunctions::Function function, void* parameters, const char* what) const;
+  Result<void> call(CounterFunctions::Function function, void* parameters, const char* what) const { return callCupti(cupti_, function, parameters, what); }
 
   const CounterFunctions cupti_;
-  const std::vector<std::string> metrics_;
-  std::vector<const char*> names_;  ///< of metrics_
-  void *host_ = nullptr, *profiler_ = nullptr;
+  const std::unique_ptr<ProfilerHost> host_;
+  void* profiler_ = nullptr;
   size_t kernels_ = 0;
-  std::vector<uint8_t> config_, data_;
+  std::vector<uint8_t> data_;
   int64_t startNs_ = 0;
 };
 

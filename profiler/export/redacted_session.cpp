@@ -118,6 +118,7 @@ constexpr ColumnRedaction kColumns[] = {
     {"t_gpu_event", "name", Name, "kind = 'annotation'"},
     {"t_gpu_event", "name", Operators},
     {"t_gpu_counter", "metric", Keep},
+    {"t_gpu_sampling", "metric", Keep},
     {"t_gpu_shape", "name", Keep},
     {"t_gpu_shape", "symbol", Keep},
     {"t_gpu_shape", "grid", Keep},

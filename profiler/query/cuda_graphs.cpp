@@ -15,7 +15,7 @@ using session::Statement;
 
 constexpr const char* kEvents = R"(SELECT g.cuda_graph_id, g.compile_id, g.frame, g.direction, g.event, g.reason, g.device, g.plain_reason,
   g.file, g.line, g.number, g.replaces, g.nodes, g.stretches, g.plain_steps, g.static_inputs, g.copied_inputs, g.copied_bytes,
-  g.kept_bytes, g.time_ns, g.dur_ns, g.kernel_id, k.launches, k.host_ns, k.timed_launches, CASE WHEN k.timed_launches > 0 THEN k.total_ns END
+  g.kept_bytes, g.pool_bytes, g.time_ns, g.dur_ns, g.kernel_id, k.launches, k.host_ns, k.timed_launches, CASE WHEN k.timed_launches > 0 THEN k.total_ns END
   FROM cuda_graphs g LEFT JOIN kernels k ON k.kernel_id = g.kernel_id AND g.event = 'recorded' ORDER BY g.compile_id, g.cuda_graph_id)";
 constexpr const char* kNodes = R"(SELECT n.stretch, n.first_node, n.node_count, n.kernel_id, n.group_id, k.name, k.kind, k.op, k.file, k.line,
   k.device_function FROM cuda_graph_nodes n LEFT JOIN kernels k ON k.kernel_id = n.kernel_id WHERE n.cuda_graph_id = ?
@@ -41,10 +41,10 @@ Result<std::vector<CudaGraphEvent>> cudaGraphs(const Reader& reader) {
     for (int c = 0; c < 7; ++c) *texts[c] = s.string(2 + c);
     e.line = s.integer(9);
     int64_t* const numbers[] = {&e.number,       &e.replaces,     &e.nodes,       &e.pieces,   &e.plainSteps,
-                                &e.staticInputs, &e.copiedInputs, &e.copiedBytes, &e.keptBytes};
-    for (int c = 0; c < 9; ++c) *numbers[c] = orMinus(s, 10 + c);
+                                &e.staticInputs, &e.copiedInputs, &e.copiedBytes, &e.keptBytes, &e.poolBytes};
+    for (int c = 0; c < 10; ++c) *numbers[c] = orMinus(s, 10 + c);
     int64_t* const sums[] = {&e.timeNs, &e.durNs, &e.kernel, &e.replays, &e.hostNs, &e.timedReplays, &e.deviceNs};
-    for (int c = 0; c < 7; ++c) *sums[c] = s.integer(19 + c);
+    for (int c = 0; c < 7; ++c) *sums[c] = s.integer(20 + c);
     out.push_back(std::move(e));
   });
   if (!read) return tl::unexpected(read.error());
@@ -108,7 +108,7 @@ nlohmann::json toJson(const CudaGraphEvent& e, const std::vector<CudaGraphNode>&
   const auto known = [](int64_t value) { return value >= 0 ? json(value) : json(); };
   out.update({{"replaces", known(e.replaces)}, {"nodes", known(e.nodes)}, {"pieces", known(e.pieces)}, {"plain_steps", known(e.plainSteps)},
               {"plain_reason", e.plainReason}, {"static_inputs", known(e.staticInputs)}, {"copied_inputs", known(e.copiedInputs)},
-              {"copied_bytes", known(e.copiedBytes)}, {"kept_bytes", known(e.keptBytes)}, {"record_ns", e.durNs}, {"kernel_id", e.kernel},
+              {"copied_bytes", known(e.copiedBytes)}, {"kept_bytes", known(e.keptBytes)}, {"pool_bytes", known(e.poolBytes)}, {"record_ns", e.durNs}, {"kernel_id", e.kernel},
               {"replays", e.replays}, {"host_ns", e.hostNs}, {"timed_replays", e.timedReplays}, {"device_ns", e.deviceNs}});
   json list = json::array();
   for (const CudaGraphNode& n : nodes) {

@@ -20,6 +20,7 @@ struct CudaGraphEvent {
   std::string function, direction, event, reason, device, plainReason, file;
   int64_t line = 0, number = -1, replaces = -1;
   int64_t nodes = -1, pieces = -1, plainSteps = -1, staticInputs = -1, copiedInputs = -1, copiedBytes = -1, keptBytes = -1;
+  int64_t poolBytes = -1;                     ///< that the pool of all recordings of the device held when this one was made
   int64_t timeNs = 0, durNs = 0;
   int64_t kernel = 0;                         ///< the recording as a kernel of kind cuda_graph; 0: none
   int64_t replays = 0, hostNs = 0;            ///< of the recording: replays and the time of their calls

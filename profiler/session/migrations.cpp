@@ -11,6 +11,7 @@ namespace {
 struct Migration {
   int version;
   const char* sql;
+  int since = 1;  ///< for files of this version or a later one: before, the table was not there
 };
 constexpr Migration kMigrations[] = {
     {1, "CREATE TEMP VIEW t_kernel AS SELECT *, NULL AS code_of FROM main.t_kernel;"
@@ -29,7 +30,7 @@ constexpr Migration kMigrations[] = {
         "CREATE TEMP VIEW t_cuda_graph AS SELECT NULL AS id, NULL AS compile_id, NULL AS event, NULL AS number, NULL AS reason,"
         "  NULL AS replaces, NULL AS device, NULL AS nodes, NULL AS stretches, NULL AS plain_steps, NULL AS plain_reason,"
         "  NULL AS static_inputs, NULL AS copied_inputs, NULL AS copied_bytes, NULL AS kept_bytes, NULL AS time_ns, NULL AS dur_ns,"
-        "  NULL AS kernel_id WHERE 0;"
+        "  NULL AS kernel_id, NULL AS pool_bytes WHERE 0;"
         "CREATE TEMP VIEW t_cuda_graph_node AS SELECT NULL AS graph_id, NULL AS stretch, NULL AS first_node, NULL AS node_count,"
         "  NULL AS group_id, NULL AS kernel_id WHERE 0"},
     // One step may have several parts.
@@ -47,6 +48,13 @@ constexpr Migration kMigrations[] = {
         "  NULL AS peak_bytes_per_s, NULL AS peak_flops, NULL AS copy_bytes_per_s WHERE 0;"
         "CREATE TEMP VIEW t_kernel_binary AS SELECT NULL AS kernel_id, NULL AS format, NULL AS bytes WHERE 0"},
     {4, "CREATE TEMP VIEW t_gpu_counter AS SELECT NULL AS event_id, NULL AS metric, NULL AS value WHERE 0"},
+    {5, "CREATE TEMP VIEW t_gpu_sampling AS SELECT NULL AS device, NULL AS position, NULL AS metric, NULL AS scale, NULL AS interval_ns WHERE 0;"
+        "CREATE TEMP VIEW t_gpu_sample AS SELECT NULL AS device, NULL AS start_ns, NULL AS dur_ns,"
+        "  NULL AS v0, NULL AS v1, NULL AS v2, NULL AS v3, NULL AS v4, NULL AS v5,"
+        "  NULL AS v6, NULL AS v7, NULL AS v8, NULL AS v9, NULL AS v10, NULL AS v11 WHERE 0;"
+        "CREATE TEMP VIEW t_gpu_sample_sum AS SELECT NULL AS device, NULL AS position, NULL AS level, NULL AS bucket, NULL AS count,"
+        "  NULL AS covered_ns, NULL AS sum, NULL AS least, NULL AS most WHERE 0"},
+    {5, "CREATE TEMP VIEW t_cuda_graph AS SELECT *, NULL AS pool_bytes FROM main.t_cuda_graph", 4},
 };
 
 Result<void> createViews(Database& database, const char* prefix) {
@@ -83,7 +91,7 @@ Result<void> adoptForReading(Database& database) {
   }
   if (found < 1) return fail(ErrorCode::Corrupt, "the session has no valid format number", database.path());
   for (const auto& migration : kMigrations) {
-    if (migration.version < found || migration.version >= kSchemaVersion) continue;
+    if (found < migration.since || migration.version < found || migration.version >= kSchemaVersion) continue;
     if (auto applied = database.execute(migration.sql); !applied) return applied;
   }
   auto views = createViews(database, "TEMP VIEW");

@@ -69,12 +69,18 @@ constexpr RowStatement kStatements[] = {
     {RowKind::GpuDevice, "t_gpu_device", 15},
     {RowKind::GpuDeviceCopy, "t_gpu_device", 2, "UPDATE t_gpu_device SET copy_bytes_per_s = ?2 WHERE device = ?1"},
     {RowKind::GpuCounter, "t_gpu_counter", 3, "INSERT OR REPLACE INTO t_gpu_counter VALUES(?, ?, ?)"},
+    {RowKind::GpuSampling, "t_gpu_sampling", 5},
+    {RowKind::GpuSample, "t_gpu_sample", 15},
+    {RowKind::GpuSampleSum, "t_gpu_sample_sum", 9,
+     "INSERT INTO t_gpu_sample_sum VALUES(?,?,?,?,?,?,?,?,?) ON CONFLICT DO UPDATE SET count = count + excluded.count, "
+     "covered_ns = covered_ns + excluded.covered_ns, sum = sum + excluded.sum, least = min(least, excluded.least), "
+     "most = max(most, excluded.most)"},
     {RowKind::CacheEvent, "t_cache_event", 8},
     {RowKind::Artifact, "t_artifact", 11},
     {RowKind::Flow, "t_flow", 9},
     {RowKind::SavedGraph, "t_saved_graph", 3},
     {RowKind::Numerics, "t_numerics", 16},
-    {RowKind::CudaGraph, "t_cuda_graph", 18},
+    {RowKind::CudaGraph, "t_cuda_graph", 19},
     {RowKind::CudaGraphNode, "t_cuda_graph_node", 6},
     {RowKind::SourceFile, "t_source_file", 7},
     // The count is the total so far, so that a repeated write does no harm.

@@ -10,7 +10,7 @@ namespace fusebox::session {
 enum class RowKind : uint8_t {
   Info, Thread, Frame, FrameStatus, Compile, CompileEnd, Stage, GraphBreak, Guard, GuardFailure, Graph, Stack, Node, Edge,
   NodeOrigin, FusionGroup, FusionGroupPlace, FusionMember, FusionDecision, Buffer, Kernel, KernelPlace, KernelCode, KernelBinary, LaunchStats, Launch, Call, CallStats,
-  Block, CpuEvent, GpuEvent, GpuShape, GpuStats, GpuShapeStats, GpuDevice, GpuDeviceCopy, GpuCounter, CacheEvent, Artifact, Flow, SavedGraph, Numerics, CudaGraph, CudaGraphNode, SourceFile, Loss, Pyramid, Long,
+  Block, CpuEvent, GpuEvent, GpuShape, GpuStats, GpuShapeStats, GpuDevice, GpuDeviceCopy, GpuCounter, GpuSampling, GpuSample, GpuSampleSum, CacheEvent, Artifact, Flow, SavedGraph, Numerics, CudaGraph, CudaGraphNode, SourceFile, Loss, Pyramid, Long,
   Count,
 };
 std::string rowSql(RowKind kind);

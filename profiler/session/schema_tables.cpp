@@ -5,7 +5,8 @@ namespace fusebox::session {
 // Rows that the engine adds once and may complete later carry their final columns as NULL until then (end_ns, status).
 // `file, line` are the user's program; NULL where there is none. Launches and calls have no secondary index on purpose:
 // they are written in time order per thread, and t_block lets a reader find a range of time by id. t_node.stack is the id of a
-// stack, which many nodes share, or (format 1) its text.
+// stack, which many nodes share, or (format 1) its text. A column v0 … of t_gpu_sample is the metric of that position, times its scale;
+// t_gpu_sample_sum has the same in buckets of time, sum: of value times length.
 std::string_view tableSql() {
   return R"sql(
 CREATE TABLE t_info(key TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -86,6 +87,12 @@ CREATE TABLE t_gpu_stats(kernel_id INTEGER PRIMARY KEY, launches INTEGER, events
 CREATE TABLE t_gpu_shape_stats(kernel_id INTEGER, shape_id INTEGER, events INTEGER, total_ns INTEGER,
   PRIMARY KEY(kernel_id, shape_id)) WITHOUT ROWID;
 CREATE TABLE t_gpu_counter(event_id INTEGER, metric TEXT, value REAL, PRIMARY KEY(event_id, metric)) WITHOUT ROWID;
+CREATE TABLE t_gpu_sampling(device INTEGER, position INTEGER, metric TEXT, scale REAL, interval_ns INTEGER,
+  PRIMARY KEY(device, position)) WITHOUT ROWID;
+CREATE TABLE t_gpu_sample(device INTEGER, start_ns INTEGER, dur_ns INTEGER, v0 REAL, v1 REAL, v2 REAL, v3 REAL, v4 REAL, v5 REAL, v6 REAL, v7 REAL,
+  v8 REAL, v9 REAL, v10 REAL, v11 REAL, PRIMARY KEY(device, start_ns)) WITHOUT ROWID;
+CREATE TABLE t_gpu_sample_sum(device INTEGER, position INTEGER, level INTEGER, bucket INTEGER, count INTEGER, covered_ns INTEGER,
+  sum REAL, least REAL, most REAL, PRIMARY KEY(device, position, level, bucket)) WITHOUT ROWID;
 CREATE TABLE t_gpu_device(device INTEGER PRIMARY KEY, name TEXT, capability INTEGER, multiprocessors INTEGER,
   threads_per_multiprocessor INTEGER, registers_per_multiprocessor INTEGER, shared_per_multiprocessor INTEGER,
   memory_bytes INTEGER, l2_bytes INTEGER, clock_khz INTEGER, memory_clock_khz INTEGER, memory_bus_bits INTEGER,
@@ -104,7 +111,8 @@ CREATE TABLE t_numerics(graph_id INTEGER, node_id INTEGER, output INTEGER, dtype
 CREATE INDEX t_numerics_by_graph ON t_numerics(graph_id);
 CREATE TABLE t_cuda_graph(id INTEGER PRIMARY KEY, compile_id INTEGER, event TEXT, number INTEGER, reason TEXT, replaces INTEGER,
   device TEXT, nodes INTEGER, stretches INTEGER, plain_steps INTEGER, plain_reason TEXT, static_inputs INTEGER,
-  copied_inputs INTEGER, copied_bytes INTEGER, kept_bytes INTEGER, time_ns INTEGER, dur_ns INTEGER, kernel_id INTEGER);
+  copied_inputs INTEGER, copied_bytes INTEGER, kept_bytes INTEGER, time_ns INTEGER, dur_ns INTEGER, kernel_id INTEGER,
+  pool_bytes INTEGER);
 CREATE TABLE t_cuda_graph_node(graph_id INTEGER, stretch INTEGER, first_node INTEGER, node_count INTEGER, group_id INTEGER,
   kernel_id INTEGER, PRIMARY KEY(graph_id, stretch, first_node)) WITHOUT ROWID;
 CREATE TABLE t_source_file(id INTEGER PRIMARY KEY, path TEXT UNIQUE, text TEXT, bytes INTEGER, hash TEXT,

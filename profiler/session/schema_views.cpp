@@ -116,6 +116,11 @@ constexpr std::array kViews{
     FROM t_gpu_event e WHERE e.called_ns IS NOT NULL)"},
     ViewDefinition{"gpu_counters", R"(SELECT c.event_id, e.kernel_id, e.launch_id, c.metric, c.value, e.dur_ns
   FROM t_gpu_counter c LEFT JOIN t_gpu_event e ON e.id = c.event_id)"},
+    ViewDefinition{"gpu_sampled_metrics", "SELECT device, metric, interval_ns FROM t_gpu_sampling"},
+    ViewDefinition{"gpu_samples", R"(SELECT s.device, m.metric, s.start_ns, s.dur_ns, s.start_ns + s.dur_ns AS end_ns,
+  m.scale * CASE m.position WHEN 0 THEN s.v0 WHEN 1 THEN s.v1 WHEN 2 THEN s.v2 WHEN 3 THEN s.v3 WHEN 4 THEN s.v4
+    WHEN 5 THEN s.v5 WHEN 6 THEN s.v6 WHEN 7 THEN s.v7 WHEN 8 THEN s.v8 WHEN 9 THEN s.v9 WHEN 10 THEN s.v10 WHEN 11 THEN s.v11 END AS value
+  FROM t_gpu_sample s JOIN t_gpu_sampling m ON m.device = s.device)"},
     ViewDefinition{"gpu_devices", R"(SELECT device, name, capability, multiprocessors, threads_per_multiprocessor,
   registers_per_multiprocessor, shared_per_multiprocessor, memory_bytes, l2_bytes, clock_khz, memory_clock_khz, memory_bus_bits,
   peak_bytes_per_s, peak_flops, copy_bytes_per_s FROM t_gpu_device)"},
@@ -125,7 +130,7 @@ constexpr std::array kViews{
     ViewDefinition{"cuda_graphs", R"(SELECT g.id AS cuda_graph_id, g.compile_id, c.frame,
   CASE c.kind WHEN 'backward' THEN 'backward' ELSE 'forward' END AS direction, g.event, g.number, g.reason, g.replaces, g.device,
   g.nodes, g.stretches, g.plain_steps, g.plain_reason, g.static_inputs, g.copied_inputs, g.copied_bytes, g.kept_bytes, g.time_ns,
-  g.dur_ns, g.kernel_id, coalesce(k.launches, 0) AS replays, coalesce(k.total_ns, 0) AS replay_ns, c.file, c.line
+  g.dur_ns, g.kernel_id, coalesce(k.launches, 0) AS replays, coalesce(k.total_ns, 0) AS replay_ns, c.file, c.line, g.pool_bytes
   FROM t_cuda_graph g LEFT JOIN compiles c ON c.compile_id = g.compile_id LEFT JOIN kernels k ON k.kernel_id = g.kernel_id)"},
     ViewDefinition{"cuda_graph_nodes", R"(SELECT n.graph_id AS cuda_graph_id, n.stretch, n.first_node, n.node_count, n.group_id,
   n.kernel_id, k.name AS kernel FROM t_cuda_graph_node n LEFT JOIN t_kernel k ON k.id = n.kernel_id)"},

@@ -265,6 +265,8 @@ def recorded_graphs(out):
     check("replays have the device's time",
           s.one("SELECT count(*) FROM kernels WHERE kind = 'cuda_graph' AND launches > 0 AND coalesce(timed_launches, 0) <> launches") == 0,
           s.all("SELECT name, launches, timed_launches, total_ns FROM kernels WHERE kind = 'cuda_graph'"))
+    pools = s.all("SELECT number, pool_bytes, kept_bytes FROM cuda_graphs WHERE event = 'recorded'")
+    check("recordings say what their pool holds", pools and all(p[1] and p[1] > 0 for p in pools), pools)
     check("one recording has two pieces", s.one("SELECT count(DISTINCT stretch) FROM cuda_graph_nodes GROUP BY cuda_graph_id ORDER BY 1 DESC LIMIT 1") >= 2)
 
 
@@ -299,6 +301,95 @@ def counters(out):
                                  "FROM kernels k WHERE kind = 'generated'")
     check("a kernel reads what its tensors hold", 0.7 * moves < read < 1.2 * moves, f"{read} of {moves}, wrote {written}")
     print("    ", s.all("SELECT k.name, c.metric, avg(value), count(*), avg(dur_ns) FROM gpu_counters c JOIN kernels k USING(kernel_id) GROUP BY 1, 2"))
+    hits = s.one("SELECT min(value), max(value), count(*) FROM gpu_counters WHERE metric = 'lts__t_sector_hit_rate.pct'")
+    check("L2 hits are read, or it is said why not", 0 <= hits[0] <= hits[1] <= 100 if hits[2] else "lts__t_sector_hit_rate" in s.info("gpu_counters"), hits)
+
+
+def sampling(out):
+    """Counters sampled while kernels run: in order, over the kernels, high in a long product of matrices and low where nothing runs."""
+    path = str(pathlib.Path(out) / "sampled.fusebox")
+    a, b = (torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16) for _ in range(2))
+    x = torch.randn(1 << 27, device="cuda")
+
+    def work():
+        torch.cuda.synchronize()
+        begin = time.monotonic_ns()
+        for _ in range(20):
+            a @ b
+        torch.cuda.synchronize()
+        products = (begin, time.monotonic_ns())
+        time.sleep(0.1)
+        idle = (products[1], time.monotonic_ns())
+        for _ in range(20):
+            x * 2
+        torch.cuda.synchronize()
+        return products, idle, (idle[1], time.monotonic_ns())
+
+    work()
+    plain = [work()[0] for _ in range(3)]
+    os.environ["FUSEBOX_GPU_SAMPLING"] = "50"
+    cpu = time.process_time()
+    try:
+        with fusebox.record(path):
+            products, idle, copies = work()
+            again = [work()[0] for _ in range(2)]
+            with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as p:
+                a @ b
+                torch.cuda.synchronize()
+            work()
+            graphed = fusebox.compile(lambda x: torch.tanh(x) * 2 + 1, mode="reduce-overhead")
+            for _ in range(10):  # capturing while our thread asks CUPTI for samples
+                graphed(b)
+            torch.cuda.synchronize()
+    finally:
+        del os.environ["FUSEBOX_GPU_SAMPLING"]
+    cpu = time.process_time() - cpu
+    s = Session(path)
+    about = s.info("gpu_sampling") or ""
+    print("    ", about)
+    if about.startswith("off"):
+        check("why counters are not sampled is said", len(about) > 20)
+        return
+    span = lambda pair: (pair[1] - pair[0]) / 1e6
+    print(f"     20 products: {min(map(span, plain)):.2f} ms plain, {min(map(span, [products] + again)):.2f} ms sampled; decoding took "
+          f"{(s.info('gpu_sampling_ns') or 0) / 1e6:.1f} ms for {s.info('gpu_samples')} samples, the process {cpu * 1e3:.0f} ms; "
+          f"{os.path.getsize(path) / 1e3:.0f} kB", s.all("SELECT what, count, detail FROM losses"))
+    print("    ", s.all("SELECT metric, count(*), count(value), avg(value), min(value), max(value) FROM gpu_samples GROUP BY metric"))
+    check("metrics are sampled", s.one("SELECT count(*) FROM gpu_sampled_metrics") >= 4, s.all("SELECT metric FROM gpu_sampled_metrics"))
+    check("samples in order", s.one("SELECT count(*) FROM (SELECT start_ns - lag(start_ns + dur_ns) OVER (ORDER BY start_ns) AS gap FROM t_gpu_sample) WHERE gap < 0") == 0)
+    lengths = s.one("SELECT min(dur_ns), avg(dur_ns), max(dur_ns) FROM t_gpu_sample")
+    check("of the length that was asked for", 45_000 < lengths[1] < 55_000, lengths)
+    kernels = s.one("SELECT count(*) FROM gpu_events WHERE kind = 'kernel' AND dur_ns > 200000")
+    covered = s.one("SELECT count(*) FROM gpu_events e WHERE kind = 'kernel' AND dur_ns > 200000 AND (SELECT sum(dur_ns) FROM t_gpu_sample s WHERE s.device = 0 "
+                    "AND s.start_ns >= e.start_ns AND s.start_ns + s.dur_ns <= e.end_ns) > 0.5 * e.dur_ns")
+    check("long kernels are covered", kernels >= 40 and covered >= 0.95 * kernels, f"{covered} of {kernels}")
+
+    def mean(metric, begin_end, margin=5_000_000):
+        return s.one(f"SELECT avg(value) FROM gpu_samples WHERE device = 0 AND metric LIKE '{metric}%' AND start_ns > {begin_end[0] + margin} AND end_ns < {begin_end[1] - margin}")
+
+    check("multiprocessors work in products", (mean("sm__cycles_active", products, 2_000_000) or 0) > 80, mean("sm__cycles_active", products, 2_000_000))
+    quiet = mean("sm__cycles_active", idle)
+    check("and rest in between", quiet is not None and quiet < 5, quiet)
+    memory = [(mean("dram%read_throughput", when, 1_000_000) or 0) + (mean("dram%write_throughput", when, 1_000_000) or 0) for when in (products, copies)]
+    check("memory works in copies more than in products", memory[1] > memory[0] and memory[1] > 40, memory)
+    hits = s.one("SELECT min(value), max(value) FROM gpu_samples WHERE metric LIKE 'lts%hit_rate%'")
+    check("L2 hits are a share", hits[0] is None or (0 <= hits[0] and hits[1] <= 100.01), hits)
+    graphs = s.all("SELECT event, reason, replays FROM cuda_graphs")
+    check("CUDA graphs are recorded meanwhile", any(g[0] == "recorded" and g[2] > 0 for g in graphs) and not any(g[0] == "stopped" for g in graphs), graphs)
+    check("torch.profiler had its kernel", len([e for e in p.profiler.kineto_results.events() if e.device_type() == torch.autograd.DeviceType.CUDA]) >= 1)
+    gap = s.one("SELECT max(gap) FROM (SELECT start_ns - lag(start_ns + dur_ns) OVER (ORDER BY start_ns) AS gap FROM t_gpu_sample)")
+    check("and sampling stepped aside and went on", gap is not None and gap > 100_000, gap)
+    after = span(work()[0])
+    check("nothing of it stays", after < 1.3 * min(map(span, plain)) + 1, after)
+    path = str(pathlib.Path(out) / "unknown.fusebox")
+    os.environ.update(FUSEBOX_GPU_SAMPLING="50", FUSEBOX_GPU_SAMPLING_METRICS="lts__t_sector_nonsense.pct")
+    try:
+        with fusebox.record(path):
+            (x * 2).sum().item()
+    finally:
+        del os.environ["FUSEBOX_GPU_SAMPLING"], os.environ["FUSEBOX_GPU_SAMPLING_METRICS"]
+    why = Session(path).info("gpu_sampling") or ""
+    check("an unknown metric is said", why.startswith("off:") and "is not a counter of this GPU" in why, why[:400])
 
 
 def steps(f, count):
@@ -378,7 +469,7 @@ def main():
     results = {"device": torch.cuda.get_device_name()}
     for part in ([] if options.no_overhead else [lambda: overhead(out, results)]) + [
             lambda: engine_sessions(out), lambda: against_events(out), lambda: with_torch_profiler(out), lambda: cuda_graph(out), lambda: recorded_graphs(out),
-            lambda: counters(out)]:
+            lambda: counters(out), lambda: sampling(out)]:
         try:
             part()
         except Exception as error:

@@ -87,6 +87,7 @@ class SchemaTest : public QObject {
                                             "ALTER TABLE t_guard_failure DROP COLUMN stack;"
                                             "DROP INDEX t_gpu_event_by_launch; DROP TABLE t_gpu_event; DROP TABLE t_gpu_shape; DROP TABLE t_gpu_stats;"
                                             "DROP TABLE t_gpu_shape_stats; DROP TABLE t_gpu_device; DROP TABLE t_kernel_binary; DROP TABLE t_gpu_counter;"
+                                            "DROP TABLE t_gpu_sampling; DROP TABLE t_gpu_sample; DROP TABLE t_gpu_sample_sum;"
                                             "CREATE TABLE t_gpu_event(id INTEGER PRIMARY KEY, kind TEXT, name TEXT, device INTEGER, stream INTEGER,"
                                             "  start_ns INTEGER, dur_ns INTEGER, correlation INTEGER, kernel_id INTEGER, launch_id INTEGER, bytes INTEGER);"
                                             "INSERT INTO t_gpu_event(id, name, start_ns, dur_ns) VALUES(3, 'memset', 10, 5);"
@@ -109,8 +110,29 @@ class SchemaTest : public QObject {
     QCOMPARE(found, std::string("[here]"));
     QVERIFY((*reader)->each("SELECT coalesce(stack, 'none') FROM guards", {}, [&](const Statement& row) { found = row.string(0); }));
     QCOMPARE(found, std::string("none"));
-    QVERIFY((*reader)->each("SELECT count(*) FROM artifacts, flows, gpu_counters", {}, [&](const Statement& row) { found = row.string(0); }));
+    QVERIFY((*reader)->each("SELECT count(*) FROM artifacts, flows, gpu_counters, gpu_samples, cuda_graphs", {}, [&](const Statement& row) { found = row.string(0); }));
     QCOMPARE(found, std::string("0"));
+  }
+
+  void sessionsOfTheFifthFormatAreRead() {
+    QTemporaryDir folder;
+    const std::string path = folder.filePath("old.fusebox").toStdString();
+    {
+      auto database = Database::openForWriting(path);
+      QVERIFY(createSchema(*database));
+      std::string dropViews;
+      for (const auto& view : publicViews()) dropViews += "DROP VIEW " + std::string(view.name) + ";";
+      QVERIFY(database->execute(dropViews + "DROP TABLE t_gpu_sampling; DROP TABLE t_gpu_sample; DROP TABLE t_gpu_sample_sum;"
+                                            "ALTER TABLE t_cuda_graph DROP COLUMN pool_bytes;"
+                                            "INSERT INTO t_cuda_graph(id, event, kept_bytes) VALUES(1, 'recorded', 64);"
+                                            "PRAGMA user_version = 5"));
+    }
+    auto reader = Reader::open(path);
+    QVERIFY2(reader.has_value(), reader ? "" : reader.error().text().c_str());
+    std::string found;
+    QVERIFY((*reader)->each("SELECT kept_bytes, pool_bytes IS NULL, (SELECT count(*) FROM gpu_samples) FROM cuda_graphs", {},
+                            [&](const Statement& row) { found = row.string(0) + " " + row.string(1) + " " + row.string(2); }));
+    QCOMPARE(found, std::string("64 1 0"));
   }
 
   void rawTablesArePrivate() {

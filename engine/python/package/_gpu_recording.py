@@ -1,7 +1,8 @@
 """The GPU half of a recording: CUPTI from the moment that CUDA is in use, and out of torch.profiler's way while that runs.
 
 FUSEBOX_GPU_TIMES=0 leaves CUPTI alone. FUSEBOX_GPU_COUNTERS (names of CUPTI metrics with commas, or "default") reads hardware counters
-around kernels, of at most FUSEBOX_GPU_COUNTERS_LAUNCHES (1000) launches.
+around kernels, of at most FUSEBOX_GPU_COUNTERS_LAUNCHES (1000) launches. FUSEBOX_GPU_SAMPLING (an interval in microseconds) samples
+counters of the whole device while kernels run as they would: those that FUSEBOX_GPU_SAMPLING_METRICS names (default: "default").
 """
 
 import os
@@ -42,10 +43,15 @@ def _start():
         _wrap()
         if torch._C._autograd._profiler_enabled():
             return  # torch.profiler has CUPTI; _disable_profiler starts us
-        if _engine.start_gpu_recording():
-            _start_counters(index)
+        _start_now(index)
     except Exception as error:  # a script must not fail because it is being watched
         print(f"fusebox: GPU times are not recorded: {error}", file=sys.stderr)
+
+
+def _start_now(device):
+    if _engine.start_gpu_recording():
+        _start_counters(device)
+        _start_sampling(device)
 
 
 def _start_counters(device):
@@ -55,6 +61,15 @@ def _start_counters(device):
     why = _engine.start_gpu_counters(device, metrics, int(os.environ.get("FUSEBOX_GPU_COUNTERS_LAUNCHES", "1000")))
     if why:
         print(f"fusebox: {why}", file=sys.stderr)
+
+
+def _start_sampling(device):
+    interval = os.environ.get("FUSEBOX_GPU_SAMPLING")
+    if not interval:
+        return
+    why = _engine.start_gpu_sampling(device, int(interval), os.environ.get("FUSEBOX_GPU_SAMPLING_METRICS") or "default")
+    if why:
+        print(f"fusebox: GPU counters are not sampled: {why}", file=sys.stderr)
 
 
 def _synchronize():
@@ -88,7 +103,9 @@ def _wrap():
             return disable(*args, **kwargs)
         finally:
             if _engine.is_recording() and not _engine.records_gpu() and not _engine.resume_gpu_recording():
-                _engine.start_gpu_recording()
+                import torch
+
+                _start_now(torch.cuda.current_device())
 
     profiler._prepare_profiler, profiler._disable_profiler = _prepare_profiler, _disable_profiler
     _wrapped = profiler, prepare, disable

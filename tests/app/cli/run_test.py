@@ -120,6 +120,11 @@ class Run(unittest.TestCase):
                  (["--python", "/no/python", "job.py"], 2, "no such Python"),
                  (["--session", "no/dir/x.fusebox", "job.py"], 2, "does not exist"),
                  (["--no-record", "--summary", "x.json", "job.py"], 2, "--no-record"),
+                 (["--no-record", "--gpu-sampling", "job.py"], 2, "--no-record"),
+                 (["--gpu-counters", "--gpu-sampling", "job.py"], 2, "ask for one of them"),
+                 (["--gpu-sampling=5", "job.py"], 2, "microseconds from 10 to 10000, not 5"),
+                 (["--gpu-sampling=often", "job.py"], 2, "not often"),
+                 (["--gpu-sampling-metrics=a.sum", "job.py"], 2, "needs --gpu-sampling"),
                  (["--session", "job.py", "job.py"], 2, "left alone"), (["."], 3, "__main__.py")]
         for args, code, words in cases:
             result = self.run_it(*args)

@@ -313,6 +313,10 @@ class CudaGraphs(unittest.TestCase):
         self.assertEqual(made["replays"], 8)
         self.assertEqual((made["static_inputs"], made["copied_inputs"], made["stretches"], made["plain_steps"]), (2, 0, 1, 0))
         self.assertEqual(made["kept_bytes"], 8 * 64 * 4)
+        if GPU:
+            self.assertGreater(made["pool_bytes"], 0)
+        else:
+            self.assertIsNone(made["pool_bytes"])  # nothing of a torch allocator
         self.assertGreaterEqual(made["nodes"], 2)
         self.assertGreaterEqual(nodes, 2)
 

@@ -216,7 +216,7 @@ class CollectorTest : public QObject {
     fake = {};
     int context = 0;
     {
-      auto counters = KernelCounters::create(testing::FakeCounters::functions(), &context, 0, metricsOf("default,my.metric"), 4);
+      auto counters = KernelCounters::create(testing::FakeCounters::functions(), &context, 0, counterWishes("default,my.metric"), 4);
       QVERIFY2(counters.has_value(), counters ? "" : counters.error().text().c_str());
       QCOMPARE((*counters)->metrics().size(), defaultMetrics().size() + 1);
       QCOMPARE((*counters)->metrics().back(), std::string("my.metric"));
@@ -237,16 +237,34 @@ class CollectorTest : public QObject {
     QVERIFY(!fake.enabled && !fake.on && fake.sizesAreGood);
     QCOMPARE(fake.calls.front(), std::string("initialize"));
     fake.passes = 3;
-    auto several = KernelCounters::create(testing::FakeCounters::functions(), &context, 0, {"a", "b"}, 4);
+    auto several = KernelCounters::create(testing::FakeCounters::functions(), &context, 0, counterWishes("a,b"), 4);
     QVERIFY(!several.has_value());
     QVERIFY2(several.error().text().find("3 times") != std::string::npos, several.error().text().c_str());
+  }
+
+  void defaultCountersThatDoNotFitAreLeftOut() {
+    auto& fake = testing::FakeCounters::instance();
+    fake = {};
+    fake.missing = {"lts__t_sector_hit_rate.pct"};
+    fake.fitting = 5;
+    int context = 0;
+    auto counters = KernelCounters::create(testing::FakeCounters::functions(), &context, 0, counterWishes("default,mine.sum"), 4);
+    QVERIFY2(counters.has_value(), counters ? "" : counters.error().text().c_str());
+    // What was asked for by name comes first where there is too little room; the order of the list stays.
+    QCOMPARE((*counters)->metrics().size(), size_t{5});
+    QCOMPARE((*counters)->metrics().front(), std::string(defaultMetrics().front().name));
+    QCOMPARE((*counters)->metrics().back(), std::string("mine.sum"));
+    const std::string why = leftOutText((*counters)->leftOut());
+    QVERIFY2(why.find("lts__t_sector_hit_rate.pct (no counter of this GPU; it has lts__t_sector_other)") != std::string::npos, why.c_str());
+    QVERIFY2(why.find("lts__t_sectors.avg.pct_of_peak_sustained_elapsed (does not fit into one pass with the others)") != std::string::npos, why.c_str());
+    QCOMPARE((*counters)->leftOut().size(), defaultMetrics().size() + 1 - 5);
   }
 
   void countersThatMayNotBeRead() {
     auto& fake = testing::FakeCounters::instance();
     int context = 0;
     const auto why = [&](const std::string& metrics = "default") {
-      auto counters = KernelCounters::create(testing::FakeCounters::functions(), &context, 0, metricsOf(metrics), 4);
+      auto counters = KernelCounters::create(testing::FakeCounters::functions(), &context, 0, counterWishes(metrics), 4);
       return counters ? std::string("they may") : counters.error().text();
     };
     fake = {};
@@ -260,7 +278,7 @@ class CollectorTest : public QObject {
     QVERIFY(!why("").empty() && !fake.enabled);
     fake = {};
     fake.errors["start"] = 999;
-    auto counters = KernelCounters::create(testing::FakeCounters::functions(), &context, 0, {"a"}, 4);
+    auto counters = KernelCounters::create(testing::FakeCounters::functions(), &context, 0, counterWishes("a"), 4);
     QVERIFY(counters.has_value() && !(*counters)->start().has_value() && !(*counters)->isOn());
   }
 };

@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,8 @@ namespace fusebox::testing {
 /// Checks of each call that its parameters say their size.
 struct FakeCounters {
   std::map<std::string, int> errors;  ///< by call
+  std::set<std::string> missing = {"nonsense"};  ///< metrics that the chip does not have
+  size_t fitting = 1000;              ///< metrics that one pass reads
   int support = 3, virtualGpu = 3;
   size_t passes = 1, ran = 0, room = 0, metrics = 0;
   int replay = 0;
@@ -33,9 +36,9 @@ struct FakeCounters {
     return f.errors.contains(name) ? f.errors[name] : 0;
   }
 
-  static cupti::CounterFunctions functions() {
+  /// The half of CUPTI that chooses metrics and gives values.
+  static void fillHost(cupti::HostFunctions& f) {
     using namespace cupti::abi;
-    cupti::CounterFunctions f;
     f.profilerInitialize = [](void* p) { return enter<ProfilerInitialize>("initialize", p, 16); };
     f.deviceSupported = [](void* p) {
       auto& d = *static_cast<DeviceSupported*>(p);
@@ -50,6 +53,7 @@ struct FakeCounters {
     };
     f.hostInitialize = [](void* p) {
       static_cast<HostInitialize*>(p)->host = &instance();
+      instance().metrics = 0;
       return enter<HostInitialize>("host", p, 48);
     };
     f.hostDeinitialize = [](void* p) { return enter<HostObject>("host end", p, 24); };
@@ -57,7 +61,7 @@ struct FakeCounters {
       auto& m = *static_cast<HostAddMetrics*>(p);
       instance().metrics += m.count;
       for (size_t i = 0; i < m.count; ++i)
-        if (std::strcmp(m.names[i], "nonsense") == 0) return 1;
+        if (instance().missing.contains(m.names[i])) return 1;
       return enter<HostAddMetrics>("metric", p, 40);
     };
     f.hostConfigSize = [](void* p) {
@@ -66,7 +70,7 @@ struct FakeCounters {
     };
     f.hostConfig = [](void* p) { return enter<HostConfig>("config", p, 40); };
     f.hostPasses = [](void* p) {
-      static_cast<HostPasses*>(p)->passes = instance().passes;
+      static_cast<HostPasses*>(p)->passes = std::max(instance().passes, (instance().metrics + instance().fitting - 1) / instance().fitting);
       return enter<HostPasses>("passes", p, 40);
     };
     f.hostEvaluate = [](void* p) {
@@ -74,6 +78,19 @@ struct FakeCounters {
       for (size_t i = 0; i < e.count; ++i) e.values[i] = static_cast<double>(e.range) + static_cast<double>(i) / 10;
       return enter<HostEvaluate>("evaluate", p, 72);
     };
+    f.hostBaseMetrics = [](void* p) {
+      auto& list = *static_cast<HostBaseMetrics*>(p);
+      static const char* names[] = {"lts__t_sector_other", "dram__bytes"};
+      list.names = names;
+      list.count = list.type == 0 ? 2 : 0;
+      return enter<HostBaseMetrics>("base metrics", p, 48);
+    };
+  }
+
+  static cupti::CounterFunctions functions() {
+    using namespace cupti::abi;
+    cupti::CounterFunctions f;
+    fillHost(f);
     f.rangeEnable = [](void* p) {
       static_cast<RangeEnable*>(p)->profiler = &instance();
       instance().enabled = true;

@@ -1,0 +1,121 @@
+#include "profiler/cupti/sample_rows.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <utility>
+
+namespace fusebox::cupti {
+
+using session::Cell;
+using session::RowKind;
+using session::RowSink;
+
+namespace {
+
+constexpr double kHundredths = 0.01;
+
+/// Bytes of a row in the writer's queue, about.
+constexpr int64_t kRowBytes = 64;
+
+int64_t width(int level) { return session::kPyramidBaseNs << (2 * level); }
+
+}  // namespace
+
+SampleRows::SampleRows(int device, const std::vector<std::string>& metrics, int64_t intervalNs, Post post, Loss loss, int64_t most)
+    : device_(device), post_(std::move(post)), loss_(std::move(loss)), most_(most) {
+  for (const std::string& name : metrics) scales_.push_back(name.find("pct") != std::string::npos ? kHundredths : 1);
+  post_(
+      [device, metrics, intervalNs, scales = scales_](RowSink& sink) {
+        for (size_t m = 0; m < metrics.size(); ++m)
+          sink.put(RowKind::GpuSampling, {int64_t{device}, static_cast<int64_t>(m), metrics[m], scales[m], intervalNs});
+      },
+      kRowBytes * static_cast<int64_t>(metrics.size()));
+}
+
+void SampleRows::add(SampleBatch batch) {
+  const size_t width = scales_.size();
+  for (size_t i = 0; i < batch.spans.size(); ++i) addToSums(batch.spans[i], batch.values.data() + i * width);
+  const auto room = static_cast<size_t>(std::max<int64_t>(most_ - kept_, 0));
+  if (batch.spans.size() > room) {
+    loss_("gpu_sample_rows", static_cast<int64_t>(batch.spans.size() - room),
+          fmt::format("only the first {} samples of a GPU's counters are kept one by one; sums are complete", most_));
+    batch.spans.resize(room);
+  }
+  kept_ += static_cast<int64_t>(batch.spans.size());
+  auto shared = std::make_shared<const SampleBatch>(std::move(batch));  // jobs are copied
+  post_(
+      [device = int64_t{device_}, scales = scales_, shared, width](RowSink& sink) {
+        std::vector<Cell> row;
+        for (size_t i = 0; i < shared->spans.size(); ++i) {
+          const auto& span = shared->spans[i];
+          row = {device, span.startNs, span.endNs - span.startNs};
+          for (size_t m = 0; m < width; ++m) {
+            const double value = shared->values[i * width + m];
+            if (!std::isfinite(value)) row.emplace_back();
+            else if (scales[m] == 1) row.emplace_back(value);
+            else row.emplace_back(int64_t{std::llround(std::clamp(value, -1e12, 1e12) / scales[m])});
+          }
+          sink.put(RowKind::GpuSample, row);
+        }
+      },
+      kRowBytes * static_cast<int64_t>(shared->spans.size()));
+  putSums(takeClosed());
+}
+
+void SampleRows::finish() {
+  for (int level = 0; level < session::kPyramidLevels; ++level) close(level);
+  putSums(takeClosed());
+}
+
+void SampleRows::addToSums(const SampleBatch::Span& span, const double* values) {
+  const int64_t length = span.endNs - span.startNs;
+  int level = 0;  // the finest whose buckets hold a sample
+  while (level + 1 < session::kPyramidLevels && width(level) < length) ++level;
+  for (size_t m = 0; m < scales_.size(); ++m) {
+    if (!std::isfinite(values[m])) continue;
+    addTo(level, (span.startNs + length / 2) / width(level), m, {1, length, values[m] * static_cast<double>(length), values[m], values[m]});
+  }
+}
+
+void SampleRows::addTo(int level, int64_t index, size_t metric, const Sum& part) {
+  Bucket& open = open_[static_cast<size_t>(level)];
+  if (open.index != index) {
+    close(level);
+    open.index = index;
+    open.sums.assign(scales_.size(), {});
+  }
+  Sum& sum = open.sums[metric];
+  sum.least = sum.count ? std::min(sum.least, part.least) : part.least;
+  sum.most = sum.count ? std::max(sum.most, part.most) : part.most;
+  sum.count += part.count;
+  sum.coveredNs += part.coveredNs;
+  sum.sum += part.sum;
+}
+
+void SampleRows::close(int level) {
+  const Bucket done = std::exchange(open_[static_cast<size_t>(level)], {});
+  for (size_t m = 0; m < done.sums.size(); ++m) {
+    if (done.sums[m].count == 0) continue;
+    closed_.push_back({level, m, done.index, done.sums[m]});
+    if (level + 1 < session::kPyramidLevels) addTo(level + 1, done.index / session::kPyramidFactor, m, done.sums[m]);
+  }
+}
+
+std::vector<SampleRows::SumRow> SampleRows::takeClosed() { return std::exchange(closed_, {}); }
+
+void SampleRows::putSums(std::vector<SumRow> rows) {
+  if (rows.empty()) return;
+  const auto bytes = kRowBytes * static_cast<int64_t>(rows.size());
+  post_(
+      [device = int64_t{device_}, rows = std::move(rows)](RowSink& sink) {
+        for (const SumRow& r : rows)
+          sink.put(RowKind::GpuSampleSum, {device, static_cast<int64_t>(r.metric), int64_t{r.level}, r.index, r.sum.count, r.sum.coveredNs, r.sum.sum,
+                                           r.sum.least, r.sum.most});
+      },
+      bytes);
+}
+
+}  // namespace fusebox::cupti
