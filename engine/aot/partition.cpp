@@ -119,7 +119,17 @@ class SavedChoice {
     if (node.kind != NodeKind::Call) return false;
     auto& kind = kindOf(node.op);
     if (kind.isCopy) return !inMemory_(v);  // then it is only another index in the loops that read it
-    return kind.isView || kind.isCheap;
+    return kind.isView || (kind.isCheap && !crossesDevices(v));
+  }
+  /// A copy between devices costs more than what it is kept in, and waits for both.
+  bool crossesDevices(ValueRef v) const {
+    auto& made = graph_.meta(v).tensor;
+    bool crosses = false;
+    graph::Graph::forEachValue(graph_.node(v.node).args, [&](ValueRef read) {
+      auto& meta = graph_.meta(read);
+      crosses |= meta.kind == graph::OutputMeta::Kind::Tensor && !meta.tensor.sizes.empty() && !(meta.tensor.device == made.device);
+    });
+    return crosses;
   }
   // The bytes that are kept, those that backward reads, and those that forward writes for it alone. A view is never kept: its base is,
   // so that version checks see writes through any alias.

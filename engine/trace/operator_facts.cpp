@@ -2,6 +2,7 @@
 
 #include <array>
 #include <string_view>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "engine/trace/convert.h"
@@ -46,17 +47,35 @@ const std::unordered_set<std::string_view> kCompositeReadsData{"aten::_grouped_m
 const std::unordered_set<std::string_view> kEffectful{"aten::_assert_async", "aten::_assert_async.msg", "aten::_functional_assert_async.msg",
                                                       "aten::_print"};
 
+/// Where CUDA's kernel of a probed operator puts its results.
+enum class OnCuda : uint8_t {
+  AsCpu,     ///< where the CPU's does
+  RowMajor,  ///< row by row, where the CPU's keeps the memory format
+  AsMeta,    ///< where its C++ meta kernel says; else its composite kernel, if CUDA has no other; else PyTorch's function in Python
+};
+
 // Operators whose strides depend on how a library cuts its work, or whose results on which arguments are there, and which no shape
 // function gets right: the CPU's kernel is run once on zeros of the same geometry.
-const std::unordered_set<std::string_view> kProbed{
-    "aten::_fft_r2c", "aten::_fft_c2r", "aten::_fft_c2c", "aten::max_unpool2d", "aten::max_unpool3d", "aten::nonzero_static",
-    "aten::replication_pad1d", "aten::replication_pad2d", "aten::replication_pad3d", "aten::reflection_pad1d",
-    "aten::reflection_pad3d", "aten::_batch_norm_with_update_functional",
-    "aten::nll_loss2d_forward", "aten::pixel_shuffle", "aten::pixel_unshuffle", "aten::native_channel_shuffle",
-    "aten::channel_shuffle", "aten::_native_multi_head_attention"};
-
-// Probed operators whose kernels on CUDA make a row-major result, where the CPU's keep the memory format.
-const std::unordered_set<std::string_view> kRowMajorOnCuda{"aten::channel_shuffle"};
+const std::unordered_map<std::string_view, OnCuda> kProbed{
+    {"aten::_fft_r2c", OnCuda::AsMeta},
+    {"aten::_fft_c2r", OnCuda::AsMeta},
+    {"aten::_fft_c2c", OnCuda::AsMeta},
+    {"aten::max_unpool2d", OnCuda::AsMeta},
+    {"aten::max_unpool3d", OnCuda::AsMeta},
+    {"aten::nonzero_static", OnCuda::AsMeta},
+    {"aten::replication_pad1d", OnCuda::AsMeta},
+    {"aten::replication_pad2d", OnCuda::AsMeta},
+    {"aten::replication_pad3d", OnCuda::AsMeta},
+    {"aten::reflection_pad1d", OnCuda::AsMeta},
+    {"aten::reflection_pad3d", OnCuda::AsMeta},
+    {"aten::_batch_norm_with_update_functional", OnCuda::AsMeta},
+    {"aten::nll_loss2d_forward", OnCuda::AsCpu},
+    {"aten::pixel_shuffle", OnCuda::AsMeta},
+    {"aten::pixel_unshuffle", OnCuda::AsMeta},
+    {"aten::native_channel_shuffle", OnCuda::AsMeta},
+    {"aten::channel_shuffle", OnCuda::RowMajor},
+    {"aten::_native_multi_head_attention", OnCuda::AsMeta},
+};
 
 // "aten::add.Tensor" of "aten::add_.Tensor", if it takes the same arguments.
 const c10::OperatorHandle* functionalForm(const c10::OperatorHandle& op) {
@@ -110,11 +129,10 @@ void chooseShapes(const c10::OperatorHandle& op, OperatorFacts& facts) {
     rule = inPlaceRule();
     facts.functional = functionalForm(op);
   }
-  const bool probed = kProbed.count(facts.name) > 0;
-  facts.onCpu = facts.onCuda = chooseShape(facts, rule, kernels, probed);
-  if (!probed || rule) return;
-  // A composite kernel is what CUDA runs if it has none of its own. PyTorch's functions in Python describe CUDA where devices differ.
-  if (kRowMajorOnCuda.count(facts.name)) facts.onCuda.rowMajor = true;
+  const auto probed = kProbed.find(facts.name);
+  facts.onCpu = facts.onCuda = chooseShape(facts, rule, kernels, probed != kProbed.end());
+  if (facts.onCpu.route != OperatorFacts::Route::Probe || probed->second == OnCuda::AsCpu) return;
+  if (probed->second == OnCuda::RowMajor) facts.onCuda.rowMajor = true;
   else if (kernels.meta || !cudaKernel) facts.onCuda = chooseShape(facts, nullptr, kernels, false);
   else if (facts.hasPythonMeta) facts.onCuda = {OperatorFacts::Route::PythonMeta};
 }

@@ -41,7 +41,7 @@ Values roll(const IValue* a) {
   TORCH_CHECK(shifts.size() == dims.size() || (dims.empty() && shifts.size() == 1), "shifts and dimensions must align. shifts: ",
               shifts.size(), ", dims:", dims.size());
   for (auto& d : dims) at::maybe_wrap_dim(d.toInt(), x.dim(), /*wrap_scalar=*/false);
-  return {likeFormat(x)};  // made by cat
+  return {forCuda() ? fresh(x.sizes(), x.scalar_type()) : likeFormat(x)};  // the CPU's is made by cat
 }
 
 Values repeat(const IValue* a) {

@@ -66,6 +66,10 @@ def shuffles():
     strides_are(lambda x: torch.native_channel_shuffle(x, 2), [(400, 100, 10, 1)], moved(1, 4, 10, 10))
 
 
+def rolling():
+    strides_are(lambda x: (x.roll(1, 2), x.roll((1, 2), (2, 3))), [(48, 16, 4, 1)] * 2, moved(5, 3, 4, 4))
+
+
 def padding():
     strides_are(lambda x: F.pad(x, (-4, 5, 0, 0), mode="replicate"), [(60, 20, 5, 1)], moved(5, 3, 4, 4))
     strides_are(lambda x: F.pad(x, (1, 1, 1, 1), mode="reflect"), [(108, 36, 6, 1)], moved(5, 3, 4, 4))
@@ -161,7 +165,7 @@ def factories_say_where():
     assert "cuda:0" in text and "cuda:-1" not in text, text
 
 
-CASES = {f.__name__: f for f in (shuffles, padding, unpooling, transforms, batch_norm_statistics, batch_norm_of_a_layer, device_of_mixed_operands,
+CASES = {f.__name__: f for f in (shuffles, rolling, padding, unpooling, transforms, batch_norm_statistics, batch_norm_of_a_layer, device_of_mixed_operands,
                                  lists_of_several_devices, factories_say_where)}
 if __name__ == "__main__":
     run(CASES)
