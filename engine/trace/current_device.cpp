@@ -2,12 +2,13 @@
 
 #include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
+#include <torch/csrc/utils/device_lazy_init.h>
 
 namespace fusebox::trace {
 
 c10::DeviceIndex currentCudaDevice() {
   static auto* const allocator = dynamic_cast<c10::DeviceAllocator*>(c10::GetAllocator(c10::kCUDA));
-  if (!allocator || !allocator->initialized()) return 0;
+  if (!allocator || !allocator->initialized() || torch::utils::is_device_in_bad_fork(c10::kCUDA)) return 0;
   return c10::impl::VirtualGuardImpl(c10::kCUDA).getDevice().index();
 }
 

@@ -9,10 +9,12 @@ import argparse
 import contextlib
 import copy
 import os
+import signal
 import sqlite3
 import sys
 import tempfile
 import threading
+import time
 import traceback
 
 import torch
@@ -654,6 +656,30 @@ def sessions_of_graphs_on_both_devices():
     assert {r["device"] for r in replayed} == {0, 1}
     wrong = [tuple(r) for r in replayed if r["kernel_id"] is None or r["of"] != f"cuda:{r['device']}"]
     assert not wrong, wrong[:5]
+
+
+@situation
+def functions_of_the_host_in_a_forked_process():
+    """A process that was forked off one that uses CUDA cannot use it, and compiled functions on the CPU do not ask for it there."""
+    def f(x):
+        return torch.tanh(x) * 2
+
+    compiled, x = fusebox.compile(f), torch.randn(10)
+    torch.ones(1, device=B)
+    want = compiled(x)
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if torch.equal(compiled(x), want) else 1)
+    for _ in range(300):
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            break
+        time.sleep(0.1)
+    else:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        raise AssertionError("the forked process hangs")
+    assert os.waitstatus_to_exitcode(status) == 0, f"the forked process ended with {os.waitstatus_to_exitcode(status)}"
 
 
 @situation
