@@ -10,6 +10,7 @@
 
 #include "engine/aot/executor_scope.h"
 #include "engine/runtime/graph_interpreter.h"
+#include "engine/runtime/strided_copy.h"
 #include "engine/trace/convert.h"
 
 namespace fusebox::aot {
@@ -134,13 +135,7 @@ void CompiledNode::save(const std::vector<at::Tensor>& inputs, const std::vector
 
 at::Tensor CompiledNode::unpackSaved(size_t i) {
   auto value = saved_[i].unpack(shared_from_this());
-  const c10::IntArrayRef strides = shared_->savedStrides[i];
-  if (!value.defined() || value.strides() == strides) return value;
-  at::NoGradGuard noGrad;
-  auto distinct = value.detach();
-  for (int64_t d = 0; d < value.dim(); ++d)
-    if (strides[static_cast<size_t>(d)] == 0 && value.size(d) > 0) distinct = distinct.narrow(d, 0, 1);
-  return at::empty_strided(distinct.sizes(), strides, value.options()).copy_(distinct).expand(value.sizes());
+  return value.defined() ? runtime::withStrides(value, shared_->savedStrides[i]) : value;
 }
 
 bool CompiledNode::innerWatched() {

@@ -102,13 +102,20 @@ void binaryCrossEntropyWithLogits(Rewriter& r) {
   r.output(0, reduced(r, loss, r.args().integer(4)));
 }
 
-/// Target classes along dimension 1, their weights (0 where ignored), for negative log likelihood.
+/// `x`, of one dimension, along dimension 1 of a tensor of as many dimensions as `like`.
+T alongClasses(Rewriter& r, T x, T like) {
+  std::vector<SymExpr> sizes(like.rank(), SymExpr(1));
+  sizes[1] = x.size(0);
+  return r.view(x, sizes);
+}
+
+/// Target classes along dimension 1 of rows or images, their weights (0 where ignored), for negative log likelihood.
 struct Classes {
   T target, safe, kept, weight;
   bool weighted = false;
 };
 Classes classesOf(Rewriter& r, T x, size_t target, size_t weight, size_t ignore) {
-  if (x.rank() != 2) throw NotLowered("negative log likelihood of another shape");
+  if (x.rank() != 2 && x.rank() != 4) throw NotLowered("negative log likelihood of another shape");
   Classes c;
   c.target = r.unsqueeze(r.in(target), 1);
   if (c.target.dtype() != DType::Int64) throw NotLowered("classes that are not int64");
@@ -116,7 +123,7 @@ Classes classesOf(Rewriter& r, T x, size_t target, size_t weight, size_t ignore)
   c.safe = r.pointwise("aten::where.ScalarOther", {c.kept.v, c.target.v, int64_t{0}}, DType::Int64);
   c.weighted = r.has(weight);
   if (c.weighted) {
-    T w = r.expand(r.unsqueeze(r.upcast(r.in(weight)), 0), x.meta().sizes);
+    T w = r.expand(alongClasses(r, r.upcast(r.in(weight)), x), x.meta().sizes);
     TensorMeta m = x.meta();
     m.sizes = c.safe.meta().sizes;
     m.strides = graph::contiguousStrides(m.sizes);
@@ -137,13 +144,13 @@ void nllLoss(Rewriter& r) {
   m.dtype = x.dtype();
   T picked = r.call("aten::gather", {x.v, int64_t{1}, c.safe.v, false}, m);
   T loss = r.where(c.kept, -picked * c.weight, 0.0);
-  T total = r.sum(c.weight, {0, 1}, false);
+  T total = r.sum(c.weight, allDims(x), false);
   if (reduction == 0) {
     r.output(0, loss);
     r.output(1, r.full(r.outMeta(1).sizes, 0, r.outMeta(1).dtype));
     return;
   }
-  T sum = r.sum(loss, {0, 1}, false);
+  T sum = r.sum(loss, allDims(x), false);
   r.output(0, reduction == 1 ? sum / total : sum);
   r.output(1, total);
 }
@@ -152,12 +159,14 @@ void nllLoss(Rewriter& r) {
 void nllLossBackward(Rewriter& r) {
   T x = r.in(1);
   const int64_t reduction = r.args().integer(4);
+  // Its error is the program's.
+  if (x.rank() == 4 && !x.meta().isContiguous()) throw NotLowered("eager refuses images that are not row-major");
   Classes c = classesOf(r, x, 2, 3, 5);
   T g = r.upcast(r.in(0));
-  if (g.rank() == 1) g = r.unsqueeze(g, 1);
+  if (g.rank()) g = r.unsqueeze(g, 1);
   if (reduction == 1) g = g / r.upcast(r.in(6));
   T each = r.where(c.kept, -(g * r.upcast(c.weight)), 0.0);
-  T column = r.unsqueeze(r.arange(x.size(1)), 0);
+  T column = alongClasses(r, r.arange(x.size(1)), x);
   T here = r.pointwise("aten::eq.Tensor", {column.v, c.safe.v}, DType::Bool);
   r.output(0, r.where(here, each, 0.0));
 }
@@ -176,6 +185,8 @@ void addLossDecompositions(DecompositionTable& table) {
   table.push_back({"aten::binary_cross_entropy_with_logits", binaryCrossEntropyWithLogits});
   table.push_back({"aten::nll_loss_forward", nllLoss});
   table.push_back({"aten::nll_loss_backward", nllLossBackward});
+  table.push_back({"aten::nll_loss2d_forward", nllLoss});
+  table.push_back({"aten::nll_loss2d_backward", nllLossBackward});
 }
 
 }  // namespace fusebox::inductor

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <cmath>
 
 #include "engine/inductor/lowering.h"
@@ -275,14 +274,7 @@ std::vector<LazyTensor> Lowering::reduce(const IndexList& sizes, const std::vect
     values.push_back(bufferTensor(id, meta, current_ ? current_->id : -1));
   }
   sections.push_back(b.finish({}, false));
-  for (const Section& s : sections) requireCode(results.front().meta.device, s);
-  if (current_ && std::find(origins.begin(), origins.end(), current_->id) == origins.end()) origins.push_back(current_->id);
-  Operation& op = newOperation(Operation::Kind::Loops);
-  op.origins = std::move(origins);
-  op.kernel.device = results.front().meta.device;
-  op.kernel.outer = std::move(outer);
-  op.kernel.sections = std::move(sections);
-  finishLoops(op, std::move(writes));
+  addLoops(results.front().meta.device, std::move(origins), std::move(outer), std::move(sections), std::move(writes));
   return values;
 }
 

@@ -82,15 +82,7 @@ std::vector<LazyTensor> Lowering::scan(const LazyTensor& x, size_t dim, DType ty
     results.push_back(bufferTensor(writes.back(), meta, current_ ? current_->id : -1));
   }
   std::vector<graph::NodeId> origins = b.origins;
-  Section section = b.finish(std::move(along), false);
-  requireCode(outputs.front().meta.device, section);
-  if (current_ && std::find(origins.begin(), origins.end(), current_->id) == origins.end()) origins.push_back(current_->id);
-  Operation& op = newOperation(Operation::Kind::Loops);
-  op.origins = std::move(origins);
-  op.kernel.device = outputs.front().meta.device;
-  op.kernel.outer = std::move(outer);
-  op.kernel.sections.push_back(std::move(section));
-  finishLoops(op, std::move(writes));
+  addLoops(outputs.front().meta.device, std::move(origins), std::move(outer), {b.finish(std::move(along), false)}, std::move(writes));
   return results;
 }
 

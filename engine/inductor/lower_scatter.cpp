@@ -116,15 +116,7 @@ LazyTensor Lowering::addInto(const LazyTensor& start, const TensorMeta& meta, co
   for (size_t d = 0; d < made.at.size(); ++d) at += made.at[d] * sum.storage->meta.strides[d];
   b.atomicAdd(id, at, b.cast(made.value, type), made.mask);
   std::vector<graph::NodeId> origins = b.origins;
-  Section section = b.finish({}, false);
-  requireCode(meta.device, section);
-  if (current_ && std::find(origins.begin(), origins.end(), current_->id) == origins.end()) origins.push_back(current_->id);
-  Operation& op = newOperation(Operation::Kind::Loops);
-  op.origins = std::move(origins);
-  op.kernel.device = meta.device;
-  op.kernel.outer = std::move(axes);
-  op.kernel.sections.push_back(std::move(section));
-  finishLoops(op, {id});
+  Operation& op = addLoops(meta.device, std::move(origins), std::move(axes), {b.finish({}, false)}, {id});
   if (std::find(op.reads.begin(), op.reads.end(), id) == op.reads.end()) op.reads.push_back(id);
   for (KernelBuffer& buffer : op.kernel.buffers)
     if (buffer.id == id) buffer.role = BufferRole::InOut;

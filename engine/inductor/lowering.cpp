@@ -204,6 +204,19 @@ void Lowering::finishLoops(Operation& op, std::vector<BufferId> writes) {
   op.name = k.name + "_" + std::to_string(op.id);
 }
 
+Operation& Lowering::addLoops(const Device& device, std::vector<graph::NodeId> origins, std::vector<Axis> outer, std::vector<Section> sections,
+                              std::vector<BufferId> writes) {
+  for (const Section& section : sections) requireCode(device, section);
+  if (current_ && std::find(origins.begin(), origins.end(), current_->id) == origins.end()) origins.push_back(current_->id);
+  Operation& op = newOperation(Operation::Kind::Loops);
+  op.origins = std::move(origins);
+  op.kernel.device = device;
+  op.kernel.outer = std::move(outer);
+  op.kernel.sections = std::move(sections);
+  finishLoops(op, std::move(writes));
+  return op;
+}
+
 void Lowering::realise(const LazyTensor& t) {
   Storage& s = *t.storage;
   if (s.isReal()) return;

@@ -94,6 +94,9 @@ class Lowering {
   BufferId newBuffer(LoweredBuffer::Kind kind, const graph::TensorMeta& meta, std::string name, int32_t index = -1);
   Operation& newOperation(Operation::Kind kind);
   void finishLoops(Operation& op, std::vector<BufferId> writes);
+  /// An operation of the current node, made of the formulas of `origins`. Throws NotLowered as requireCode().
+  Operation& addLoops(const Device& device, std::vector<graph::NodeId> origins, std::vector<Axis> outer, std::vector<Section> sections,
+                      std::vector<BufferId> writes);
   LazyTensor bufferTensor(BufferId id, const graph::TensorMeta& meta, graph::NodeId node);
   /// A buffer that holds exactly `tensor` with the strides of `wanted`: its own, a view of it, or a copy.
   BufferId bufferFor(const LazyTensor& tensor, const graph::TensorMeta& wanted);

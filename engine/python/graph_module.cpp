@@ -7,6 +7,7 @@
 #include "engine/graph/serialize.h"
 #include "engine/program_facts.h"
 #include "engine/runtime/graph_interpreter.h"
+#include "engine/runtime/strided_copy.h"
 #include "engine/support/clock.h"
 #include "engine/trace/convert.h"
 
@@ -18,16 +19,6 @@ namespace {
 using record::Recorder;
 
 [[noreturn]] void raise(const Error& error) { throw std::runtime_error(error.text()); }
-
-/// The values of `rows` where `strides` put them: code is compiled for the layout that was recorded. Expanded dimensions
-/// (stride 0) hold one element.
-at::Tensor withStrides(const at::Tensor& rows, const std::vector<int64_t>& strides) {
-  at::Tensor stored = rows;
-  for (int64_t d = 0; d < rows.dim(); ++d)
-    if (strides[static_cast<size_t>(d)] == 0 && rows.size(d) > 1) stored = stored.narrow(d, 0, 1);
-  if (rows.strides() == at::IntArrayRef(strides)) return rows;
-  return at::empty_strided(stored.sizes(), strides, rows.options()).copy_(stored).expand(rows.sizes());
-}
 
 /// A saved graph, and what the active recording knows it as.
 struct GraphHandle {
@@ -56,7 +47,7 @@ struct GraphHandle {
       const auto options = at::TensorOptions().dtype(static_cast<at::ScalarType>(constant.meta.dtype));
       at::Tensor rows = at::empty(sizes, options);
       if (count > 0) std::memcpy(rows.mutable_data_ptr(), constant.bytes.data(), constant.bytes.size());
-      list.append(withStrides(rows, strides).to(trace::fromDevice(constant.meta.device)));
+      list.append(runtime::withStrides(rows, strides).to(trace::fromDevice(constant.meta.device)));
     }
     return list;
   }
