@@ -47,6 +47,7 @@ TableRows cudaGraphRows(const std::vector<query::CudaGraphEvent>& events) {
                  countOrNone(e.copiedInputs),
                  bytesOrNone(e.copiedBytes),
                  bytesOrNone(e.keptBytes),
+                 bytesOrNone(e.poolBytes),
                  e.isRecording() ? durationCell(static_cast<double>(e.durNs)) : kNone,
                  textCell(shortPlace(e.file, e.line))};
     row.tooltip = e.plainReason.empty() ? e.reason : e.reason + (e.reason.empty() ? "" : "\n") + say(FUSEBOX_TEXT("CUDA graphs", "runs plainly: {}"), e.plainReason);

@@ -30,6 +30,7 @@ std::vector<TableColumn> CudaGraphsView::recordingColumns() {
           {tr("Copied inputs"), tr("Inputs that are copied to a fixed place before every replay"), true},
           {tr("Copied"), tr("Bytes of these copies"), true},
           {tr("Kept"), tr("Memory of the recording's results, which nothing else uses"), true},
+          {tr("Pool"), tr("What the pool of torch's allocator that all recordings of the device share held when this one was made"), true},
           {tr("Recorded in"), tr("Time of capturing and instantiating"), true},
           {tr("Line")}};
 }
@@ -225,6 +226,7 @@ void CudaGraphsView::describe(const query::CudaGraphEvent& event) {
     page.pair(tr("inputs"), tr("%1 read where they lie, %2 copied before every replay%3")
                                 .arg(e.staticInputs).arg(e.copiedInputs).arg(e.copiedBytes > 0 ? tr(" (%1)").arg(bytes(e.copiedBytes)) : QString()));
     page.pair(tr("results"), tr("%1 of memory that nothing else uses").arg(bytes(std::max<int64_t>(e.keptBytes, 0))));
+    if (e.poolBytes >= 0) page.pair(tr("shared pool"), tr("%1 held for intermediates of all recordings of the device by then").arg(bytes(e.poolBytes)));
     page.pair(tr("recorded in"), time(e.durNs));
     page.section(tr("Replays"));
     page.pair(tr("replays"), str(formatCount(e.replays)));

@@ -4,7 +4,7 @@
 
 #include "engine/support/text.h"
 #include "profiler/query/disassembler.h"
-#include "profiler/query/gpu_counters.h"
+#include "profiler/query/gpu_samples.h"
 #include "profiler/query/program_kernels.h"
 #include "profiler/session/reader.h"
 
@@ -77,6 +77,31 @@ TableRow kernelRow(const Statement& s, double all, const std::map<std::string, R
     for (int c : {kKernelTotal, kKernelShare, kKernelMean, kKernelMin, kKernelMax}) row.cells[c] = {"", 0};
   }
   return row;
+}
+
+/// What was read around each launch, and what was sampled of the device while it ran.
+Result<void> addCounters(const session::Reader& reader, KernelDetail& detail) {
+  detail.countersAbout = query::countersAbout(reader);
+  if (detail.countersAbout.empty()) detail.countersAbout = query::samplingAbout(reader);
+  auto counters = query::kernelCounters(reader, detail.id);
+  if (!counters) return tl::unexpected(counters.error());
+  auto sampled = query::sampledKernels(reader, detail.id);
+  if (!sampled) return tl::unexpected(sampled.error());
+  const auto add = [&](const auto& c, const std::string& how, int64_t launches, const std::string& note) {
+    TableRow row;
+    const auto cell = [&](double value) { return Cell{query::counterText(c.unit, value), value}; };
+    row.cells = {textCell(c.title), textCell(how), cell(c.mean), cell(c.least), cell(c.most), countCell(launches)};
+    row.tooltip = (c.meaning.empty() ? "" : c.meaning + "\n") + c.metric + note;
+    detail.counters.push_back(std::move(row));
+  };
+  const std::string around = say(FUSEBOX_TEXT("Kernels", "around each launch")), sampling = say(FUSEBOX_TEXT("Kernels", "sampled"));
+  for (const auto& c : *counters) add(c, around, c.launches, "");
+  for (const auto& s : *sampled) {
+    add(s.metric, sampling, s.launches,
+        "\n" + say(FUSEBOX_TEXT("Kernels", "{} samples of the whole device inside of launches of at least {} intervals: what ran beside them is in it"), s.metric.samples,
+                   query::kSampledIntervals));
+  }
+  return {};
 }
 
 }  // namespace
@@ -195,16 +220,7 @@ Result<KernelDetail> loadKernel(const session::Reader& reader, int64_t kernel) {
     });
   }
   if (!outcome) return tl::unexpected(outcome.error());
-  auto counters = query::kernelCounters(reader, kernel);
-  if (!counters) return tl::unexpected(counters.error());
-  detail.countersAbout = query::countersAbout(reader);
-  for (const auto& c : *counters) {
-    TableRow row;
-    const auto cell = [&](double value) { return Cell{query::counterText(c.unit, value), value}; };
-    row.cells = {textCell(c.title), cell(c.mean), cell(c.least), cell(c.most), countCell(c.launches)};
-    row.tooltip = c.meaning.empty() ? c.metric : c.meaning + "\n" + c.metric;
-    detail.counters.push_back(std::move(row));
-  }
+  if (auto added = addCounters(reader, detail); !added) return tl::unexpected(added.error());
   return detail;
 }
 

@@ -45,8 +45,8 @@ struct KernelDetail {
   std::vector<KernelTier> tiers;   ///< first tier first
   TableRows nodes;                 ///< op, name, shape, place of the nodes it carries out
   TableRows decisions;             ///< fused or not, a, b, reason
-  TableRows counters;              ///< hardware counters: title, mean, least, most, launches
-  std::string countersAbout;       ///< which were read, or why none; empty: nobody asked
+  TableRows counters;              ///< hardware counters: title, how they were read, mean, least, most, launches
+  std::string countersAbout;       ///< which were read or sampled, or why none; empty: nobody asked
 };
 
 /// What a device can do at most; rates a second, 0 where not known.

@@ -72,10 +72,11 @@ KernelsView::KernelsView(const ViewContext& context) : View(context) {
   tabs_->addTab(decisions_, tr("Fusion decisions"));
   counters_ = new DataTable(QStringLiteral("kernels.counters"), tr("Filter counters"),
                             {{tr("Counter"), tr("What the device counted while the kernel ran; the tooltip has CUPTI's name")},
+                             {tr("How"), tr("around each launch: of the kernel alone. sampled: of the whole device at an interval, while the kernel ran")},
                              {tr("Mean"), tr("Of a launch; percentages are weighted by the time of the launch"), true},
                              {tr("Least"), {}, true},
                              {tr("Most"), {}, true},
-                             {tr("Launches"), tr("Launches that were counted"), true}});
+                             {tr("Launches"), tr("Launches that were counted, or were long enough to be sampled"), true}});
   tabs_->addTab(counters_, tr("Counters"));
   roofline_ = new RooflinePlot;
   rooflinePage_ = new EmptyState(roofline_, QStringLiteral("kernels.roofline"));
@@ -316,7 +317,7 @@ void KernelsView::showDetail(const KernelDetail& detail) {
   columns_->setBinary(detail.cubin, isGpu ? tr("The recording holds no cubin of this kernel.") : tr("SASS is the machine code of NVIDIA's GPUs; this kernel runs on the processor."));
   nodes_->setRows(detail.nodes);
   decisions_->setRows(detail.decisions);
-  counters_->setEmptyText(tr("No counters of this kernel"), detail.countersAbout.empty() ? tr("fusebox run --gpu-counters reads hardware counters around every kernel of an NVIDIA GPU.")
+  counters_->setEmptyText(tr("No counters of this kernel"), detail.countersAbout.empty() ? tr("fusebox run --gpu-counters reads hardware counters around every kernel of an NVIDIA GPU, --gpu-sampling samples them while kernels run.")
                                                                                          : str(detail.countersAbout));
   counters_->setRows(detail.counters);
 }

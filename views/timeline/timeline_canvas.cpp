@@ -17,6 +17,13 @@ namespace {
 constexpr double kStep = 1.25;
 constexpr int64_t kShortestWindow = 200;  // ns
 
+/// The samples that hold `time`: their index, -1 for none.
+int sampleAt(const LaneBars& lane, int64_t time) {
+  const auto after = std::upper_bound(lane.samples.begin(), lane.samples.end(), time, [](int64_t t, const query::SampleStep& s) { return t < s.startNs; });
+  if (after == lane.samples.begin() || std::prev(after)->endNs <= time) return -1;
+  return static_cast<int>(after - lane.samples.begin()) - 1;
+}
+
 }  // namespace
 
 TimelineCanvas::TimelineCanvas(QWidget* parent) : QWidget(parent) {
@@ -69,7 +76,7 @@ void TimelineCanvas::setOutline(TimelineOutline outline, bool keepWindow) {
 void TimelineCanvas::moveTo(const TimelineOutline& grown) {
   const auto movedLane = [&](size_t lane) {
     const auto at = std::find_if(grown.lanes.begin(), grown.lanes.end(), [&old = outline_.lanes[lane]](const TimelineLane& now) {
-      return now.kind == old.kind && now.thread == old.thread;
+      return now.isSame(old);
     });
     return at == grown.lanes.end() ? -1 : static_cast<int>(at - grown.lanes.begin());
   };
@@ -100,6 +107,10 @@ void TimelineCanvas::setBars(TimelineBars bars) {
         if (lane->bars[b].startNs == selectedStart_) selected_.bar = static_cast<int>(b);
       }
     }
+  }
+  if (selected_.sample >= 0) {
+    selected_.sample = -1;
+    if (const LaneBars* lane = barsOf(selected_.lane)) selected_.sample = sampleAt(*lane, selectedStart_);
   }
   update();
 }
@@ -195,6 +206,11 @@ const NamedSpan* TimelineCanvas::spanOf(const Hit& hit) const {
   return hit.span >= 0 ? &outline_.lanes[static_cast<size_t>(hit.lane)].spans[static_cast<size_t>(hit.span)] : nullptr;
 }
 
+const query::SampleStep* TimelineCanvas::sampleOf(const Hit& hit) const {
+  const LaneBars* lane = hit.sample >= 0 ? barsOf(hit.lane) : nullptr;
+  return lane && hit.sample < static_cast<int>(lane->samples.size()) ? &lane->samples[static_cast<size_t>(hit.sample)] : nullptr;
+}
+
 int64_t TimelineCanvas::ownerOf(const Hit& hit) const {
   const LaneBars* lane = hit.bar >= 0 ? barsOf(hit.lane) : nullptr;
   return lane && hit.bar < static_cast<int>(lane->owners.size()) ? lane->owners[static_cast<size_t>(hit.bar)] : 0;
@@ -224,7 +240,9 @@ TimelineCanvas::Hit TimelineCanvas::hitAt(const QPointF& position) const {
         if (span.startNs - slack > time) break;
         if (time <= span.endNs + slack) hit.span = static_cast<int>(row.spans[at]);
       }
-    } else if (const LaneBars* bars = barsOf(hit.lane)) {
+    } else if (const LaneBars* bars = barsOf(hit.lane); bars && lane.kind == TimelineLane::Kind::Samples) {
+      hit.sample = sampleAt(*bars, time);
+    } else if (bars) {
       int64_t best = slack + 1;
       for (size_t b = 0; b < bars->bars.size(); ++b) {
         const auto& bar = bars->bars[b];
@@ -286,6 +304,7 @@ void TimelineCanvas::mouseReleaseEvent(QMouseEvent* event) {
   if (!dragging_ && event->button() == Qt::LeftButton) {
     selected_ = hitAt(event->position());
     if (const auto* bar = barOf(selected_)) selectedStart_ = bar->startNs;
+    if (const auto* sample = sampleOf(selected_)) selectedStart_ = sample->startNs;
     markStart_ = markEnd_ = 0;
     arrows_.clear();
     setAccessibleDescription(describe(selected_));
@@ -313,22 +332,27 @@ void TimelineCanvas::step(bool right) {
     if (selected_.lane < 0 && !outline_.lanes.empty()) selected_.lane = 0;
     if (selected_.lane < 0) return;
   }
-  const bool spans = outline_.lanes[static_cast<size_t>(selected_.lane)].kind == TimelineLane::Kind::Stages;
+  const auto kind = outline_.lanes[static_cast<size_t>(selected_.lane)].kind;
+  const bool spans = kind == TimelineLane::Kind::Stages, samples = kind == TimelineLane::Kind::Samples;
   arrows_.clear();
   const LaneBars* bars = barsOf(selected_.lane);
   const int count = spans ? static_cast<int>(outline_.lanes[static_cast<size_t>(selected_.lane)].spans.size())
-                          : bars ? static_cast<int>(bars->bars.size()) : 0;
+                    : bars ? static_cast<int>(samples ? bars->samples.size() : bars->bars.size()) : 0;
   if (count == 0) return;
-  int& index = spans ? selected_.span : selected_.bar;
+  int& index = spans ? selected_.span : samples ? selected_.sample : selected_.bar;
   index = std::clamp(index + (right ? 1 : -1), 0, count - 1);
   int64_t start = 0, end = 0;
   if (spans) {
     start = spanOf(selected_)->startNs;
     end = spanOf(selected_)->endNs;
+  } else if (samples) {
+    start = selectedStart_ = sampleOf(selected_)->startNs;
+    end = sampleOf(selected_)->endNs;
   } else {
     start = selectedStart_ = barOf(selected_)->startNs;
     end = barOf(selected_)->endNs;
   }
+  setAccessibleDescription(describe(selected_));
   emit selected(selected_);
   if (start < from_ || end > to_) setWindow(start - (to_ - from_) / 2, start + (to_ - from_) / 2);
   update();

@@ -36,17 +36,19 @@ class TimelineCanvas : public QWidget {
   Picture picture() const;
   QSize minimumSizeHint() const override;
 
-  /// What is at a place: a bar (launches, calls) or a span (stages).
+  /// What is at a place: a bar (launches, calls), a span (stages) or samples of a counter.
   struct Hit {
     int lane = -1;
     int bar = -1;    ///< index into the bars of the lane
     int span = -1;   ///< index into the spans of the lane
+    int sample = -1; ///< index into the samples of the lane
     int64_t timeNs = 0;
-    bool valid() const { return bar >= 0 || span >= 0; }
+    bool valid() const { return bar >= 0 || span >= 0 || sample >= 0; }
   };
   Hit hitAt(const QPointF& position) const;
   const query::Bar* barOf(const Hit& hit) const;
   const NamedSpan* spanOf(const Hit& hit) const;
+  const query::SampleStep* sampleOf(const Hit& hit) const;
   int64_t ownerOf(const Hit& hit) const;
   QString describe(const Hit& hit) const;
 
@@ -80,6 +82,7 @@ class TimelineCanvas : public QWidget {
   void paintRuler(QPainter& painter, const QRectF& area) const;
   void paintLane(QPainter& painter, const TimelineLane& lane, size_t index, double top, const QRectF& area) const;
   void paintBars(QPainter& painter, const LaneBars& bars, double top, const QRectF& area) const;
+  void paintSamples(QPainter& painter, const TimelineLane& lane, const LaneBars& bars, double top, const QRectF& area) const;
   void paintSpans(QPainter& painter, const TimelineLane& lane, double top, const QRectF& area) const;
   void paintBox(QPainter& painter, const QRectF& box, const QColor& colour, const QString& text, bool selected) const;
   const LaneBars* barsOf(int lane) const;
@@ -96,7 +99,7 @@ class TimelineCanvas : public QWidget {
   int64_t markStart_ = 0, markEnd_ = 0;
   std::vector<TimelineArrow> arrows_;
   Hit selected_;
-  int64_t selectedStart_ = -1;   ///< start of the selected bar: bars are replaced when the window moves
+  int64_t selectedStart_ = -1;   ///< start of the selected bar or sample: bars are replaced when the window moves
   double scroll_ = 0;            ///< vertical
   QPointF pressed_, last_;
   bool dragging_ = false, measuring_ = false;

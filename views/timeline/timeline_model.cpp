@@ -69,6 +69,23 @@ void joinNarrow(std::vector<query::Bar>& bars, int64_t nsPerPixel) {
   bars.resize(kept);
 }
 
+Result<void> addSampleLanes(const session::Reader& reader, TimelineOutline& outline) {
+  auto metrics = query::sampledMetrics(reader);
+  if (!metrics) return tl::unexpected(metrics.error());
+  for (query::SampledMetric& metric : *metrics) {
+    TimelineLane lane;
+    lane.kind = TimelineLane::Kind::Samples;
+    lane.thread = metric.device;
+    lane.title = metric.title;
+    const bool isPercent = metric.unit == query::KernelCounter::Unit::Percent;
+    lane.name = isPercent ? say(FUSEBOX_TEXT("Timeline", "{}, %"), metric.device) : std::to_string(metric.device);
+    lane.count = metric.samples;
+    lane.sampled = std::move(metric);
+    outline.lanes.push_back(std::move(lane));
+  }
+  return {};
+}
+
 }  // namespace
 
 size_t SpanRow::firstEndingAfter(int64_t time, size_t at) const {
@@ -78,7 +95,10 @@ size_t SpanRow::firstEndingAfter(int64_t time, size_t at) const {
 
 std::vector<TimelineLane> TimelineOutline::laneKeys() const {
   std::vector<TimelineLane> keys(lanes.size());
-  for (size_t i = 0; i < keys.size(); ++i) keys[i].kind = lanes[i].kind, keys[i].thread = lanes[i].thread;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    keys[i].kind = lanes[i].kind, keys[i].thread = lanes[i].thread;
+    keys[i].sampled.position = lanes[i].sampled.position;
+  }
   return keys;
 }
 
@@ -139,9 +159,11 @@ Result<TimelineOutline> loadTimelineOutline(const session::Reader& reader) {
     made.count = lane.count;
     outline.lanes.push_back(std::move(made));
   }
+  if (auto added = addSampleLanes(reader, outline); !added) return tl::unexpected(added.error());
   std::stable_sort(outline.lanes.begin(), outline.lanes.end(), [](const TimelineLane& a, const TimelineLane& b) {
-    const bool gpuA = a.kind == TimelineLane::Kind::Gpu, gpuB = b.kind == TimelineLane::Kind::Gpu;
-    if (gpuA != gpuB) return gpuB;  // GPUs below the threads that feed them
+    // GPUs below the threads that feed them, and their counters below all.
+    const auto place = [](const TimelineLane& lane) { return lane.kind == TimelineLane::Kind::Samples ? 2 : lane.kind == TimelineLane::Kind::Gpu ? 1 : 0; };
+    if (place(a) != place(b)) return place(a) < place(b);
     return a.thread != b.thread ? a.thread < b.thread : a.kind < b.kind;
   });
   int64_t owner = kFirstMemoryOwner;
@@ -171,9 +193,15 @@ Result<TimelineBars> loadTimelineBars(const session::Reader& reader, const std::
   if (!gpuOf) return tl::unexpected(gpuOf.error());
   if (!compileOf) return tl::unexpected(compileOf.error());
   for (size_t i = 0; i < lanes.size(); ++i) {
-    if (lanes[i].kind == TimelineLane::Kind::Stages) continue;
     using Kind = TimelineLane::Kind;
     const Kind kind = lanes[i].kind;
+    if (kind == Kind::Stages) continue;
+    if (kind == Kind::Samples) {
+      auto steps = query::sampleSteps(reader, lanes[i].thread, lanes[i].sampled.position, from, to, pixels);
+      if (!steps) return tl::unexpected(steps.error());
+      result.lanes.push_back({i, {}, {}, std::move(*steps)});
+      continue;
+    }
     const query::Track track = kind == Kind::Launches ? query::Track::Launches : kind == Kind::Gpu ? query::Track::Gpu : query::Track::Calls;
     auto bars = query::bars(reader, track, lanes[i].thread, from, to, pixels);
     if (!bars) return tl::unexpected(bars.error());

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/support/result.h"
+#include "profiler/query/gpu_samples.h"
 #include "profiler/query/timeline.h"
 #include "views/common/location.h"
 
@@ -34,7 +35,7 @@ struct SpanRow {
 
 /// A row group of the timeline.
 struct TimelineLane {
-  enum class Kind { Stages, Calls, Launches, Gpu };
+  enum class Kind { Stages, Calls, Launches, Gpu, Samples };
   Kind kind = Kind::Launches;
   int64_t thread = 0;
   std::string title;                ///< what its rows are: "compiler", "launches"
@@ -44,13 +45,18 @@ struct TimelineLane {
   std::vector<NamedSpan> spans;     ///< for Stages, by start
   std::vector<SpanRow> rows;        ///< for Stages, by depth
   bool hasStages = false, hasOthers = false;  ///< among the spans: the compiler's, other ones
+  query::SampledMetric sampled;     ///< for Samples, whose `thread` is the device
+  /// Whether both are the same row group, of two outlines.
+  bool isSame(const TimelineLane& other) const {
+    return kind == other.kind && thread == other.thread && sampled.position == other.sampled.position;
+  }
 };
 
 struct TimelineOutline {
   query::TimeRange range;
   std::vector<TimelineLane> lanes;
   std::map<int64_t, std::string> names;  ///< of owners of bars: kernels by id, frames by minus the id of their compilation
-  /// Kind and thread of each lane: what there is to ask for, without the spans.
+  /// Kind, thread and metric of each lane: what there is to ask for, without the spans.
   std::vector<TimelineLane> laneKeys() const;
 };
 
@@ -64,6 +70,7 @@ struct LaneBars {
   size_t lane = 0;
   std::vector<query::Bar> bars;
   std::vector<int64_t> owners;
+  std::vector<query::SampleStep> samples;  ///< of a lane of samples, which has no bars
 };
 struct TimelineBars {
   int64_t from = 0, to = 0;

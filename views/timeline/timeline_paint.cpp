@@ -33,6 +33,14 @@ QString TimelineCanvas::describe(const Hit& hit) const {
     if (!span->detail.empty()) text += QLatin1Char('\n') + str(span->detail);
     return text;
   }
+  if (const query::SampleStep* sample = sampleOf(hit)) {
+    const query::SampledMetric& metric = outline_.lanes[static_cast<size_t>(hit.lane)].sampled;
+    const auto value = [&](double v) { return str(query::counterText(metric.unit, v)); };
+    const QString text = tr("%1\n%2, at %3").arg(str(metric.title), value(sample->mean), duration(sample->startNs - outline_.range.startNs));
+    if (sample->count == 1) return text + tr("\nsampled over %1").arg(duration(sample->endNs - sample->startNs));
+    return text + tr("\n%1 samples over %2, from %3 to %4")
+                      .arg(str(formatCount(sample->count)), duration(sample->endNs - sample->startNs), value(sample->least), value(sample->most));
+  }
   const query::Bar* bar = barOf(hit);
   if (!bar) return {};
   const auto kernel = outline_.names.find(ownerOf(hit));
@@ -154,7 +162,9 @@ void TimelineCanvas::paintLane(QPainter& painter, const TimelineLane& lane, size
   painter.setClipRect(QRectF(labelWidth(), top, columns(), height), Qt::IntersectClip);
   if (lane.kind == TimelineLane::Kind::Stages) {
     paintSpans(painter, lane, top + 3, area);
-  } else if (const LaneBars* bars = barsOf(static_cast<int>(index))) {
+  } else if (const LaneBars* bars = barsOf(static_cast<int>(index)); bars && lane.kind == TimelineLane::Kind::Samples) {
+    paintSamples(painter, lane, *bars, top + 4, area);
+  } else if (bars) {
     paintBars(painter, *bars, top + 4, area);
   }
   painter.restore();
@@ -204,6 +214,31 @@ void TimelineCanvas::paintBars(QPainter& painter, const LaneBars& lane, double t
     } else {
       painter.fillRect(QRectF(box.left(), box.bottom() - 2, box.width(), 2), theme.category(category));
     }
+  }
+}
+
+/// An area as high as the mean, percentages of a hundred, others of the session's highest; behind it, fainter, how high single samples were.
+void TimelineCanvas::paintSamples(QPainter& painter, const TimelineLane& lane, const LaneBars& bars, double top, const QRectF& area) const {
+  const Theme& theme = Theme::instance();
+  const double height = laneHeight(lane) - 6.0, bottom = top + height;
+  const double whole = lane.sampled.unit == query::KernelCounter::Unit::Percent ? 100 : std::max(lane.sampled.most, 1e-9);
+  const auto level = [&](double value) { return bottom - std::clamp(value / whole, 0.0, 1.0) * height; };
+  const QColor line = theme.category(static_cast<int>(lane.sampled.position));
+  QColor mean = line, most = line;
+  mean.setAlphaF(0.5F);
+  most.setAlphaF(0.18F);
+  painter.setPen(themed(Token::Grid));
+  painter.drawLine(QPointF(labelWidth(), bottom - height / 2), QPointF(area.right(), bottom - height / 2));
+  for (size_t i = 0; i < bars.samples.size(); ++i) {
+    const query::SampleStep& step = bars.samples[i];
+    const double left = xOf(step.startNs), right = std::max(xOf(step.endNs), left + 0.5);
+    if (right < labelWidth()) continue;
+    if (left > area.right()) break;
+    if (step.count > 1) painter.fillRect(QRectF(QPointF(left, level(step.most)), QPointF(right, level(step.mean))), most);
+    painter.fillRect(QRectF(QPointF(left, level(step.mean)), QPointF(right, bottom)), mean);
+    painter.fillRect(QRectF(left, level(step.mean) - 1, right - left, 1.5), line);
+    const bool chosen = selected_.lane == static_cast<int>(bars.lane) && selected_.sample == static_cast<int>(i);
+    if (chosen) painter.fillRect(QRectF(left, top, std::max(right - left, 2.0), height), most);
   }
 }
 

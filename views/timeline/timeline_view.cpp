@@ -133,6 +133,7 @@ void TimelineView::showHit(const TimelineCanvas::Hit& hit, bool open) {
     });
     return;
   }
+  if (const query::SampleStep* sample = canvas_->sampleOf(hit)) return showSample(*sample, canvas_->outline().lanes[static_cast<size_t>(hit.lane)].sampled);
   const query::Bar* bar = canvas_->barOf(hit);
   const bool gpu = hit.lane >= 0 && canvas_->outline().lanes[static_cast<size_t>(hit.lane)].kind == TimelineLane::Kind::Gpu;
   if (gpu && !bar) return showGap(hit);
@@ -156,6 +157,22 @@ void TimelineView::showHit(const TimelineCanvas::Hit& hit, bool open) {
       page.paragraph(tr("Double click zooms into it."), true);
     }
     page.pair(tr("kernel"), kernel != 0 ? name : QString(), location);
+  });
+}
+
+void TimelineView::showSample(const query::SampleStep& sample, const query::SampledMetric& metric) {
+  details_->showPage([sample, metric, start = canvas_->outline().range.startNs](DetailsPanel& page) {
+    const auto value = [&](double v) { return str(query::counterText(metric.unit, v)); };
+    page.heading(str(metric.title), tr("sampled"));
+    page.pair(sample.count > 1 ? tr("mean") : tr("value"), value(sample.mean));
+    if (sample.count > 1) page.pair(tr("range"), tr("%1 to %2 in %3 samples").arg(value(sample.least), value(sample.most), str(formatCount(sample.count))));
+    page.pair(tr("start"), duration(sample.startNs - start));
+    page.pair(tr("length"), duration(sample.endNs - sample.startNs));
+    page.pair(tr("in the whole session"), tr("%1 on average, up to %2").arg(value(metric.mean), value(metric.most)));
+    page.pair(tr("device"), QString::number(metric.device));
+    page.pair(tr("meaning"), str(metric.meaning));
+    page.pair(tr("counter"), str(metric.metric));
+    page.paragraph(tr("Of the whole device, whatever ran there, every %1.").arg(duration(metric.intervalNs)), true);
   });
 }
 

@@ -38,6 +38,7 @@ class TimelineView : public View {
   void askBars();
   void showHit(const TimelineCanvas::Hit& hit, bool open);
   void showGpuEvent(int64_t event, bool open);
+  void showSample(const query::SampleStep& sample, const query::SampledMetric& metric);
   void showGap(const TimelineCanvas::Hit& hit);
   void askArrows(int64_t launch, int64_t event);
   void findKernel(const QString& text);
