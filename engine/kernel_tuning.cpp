@@ -68,15 +68,14 @@ class Bench {
   Bench(const Kernel& kernel, const CudaDriver& driver)
       : device_(c10::kCUDA, static_cast<c10::DeviceIndex>(std::max<int>(0, kernel.device.index))), guard_(device_), driver_(driver) {
     stream_ = c10::impl::VirtualGuardImpl(c10::kCUDA).getStream(device_).native_handle();
+    if (auto ready = driver_.ensureContext(device_.index()); !ready) throw std::runtime_error(ready.error().text());
     int capturing = 0;
     check(driver_.cuStreamGetCaptureInfo(stream_, &capturing, nullptr, nullptr, nullptr, nullptr), "cuStreamGetCaptureInfo");
     if (capturing) throw std::runtime_error("the program captures a CUDA graph");  // where nothing may be waited for
     for (const auto& buffer : kernel.buffers) {
       if (buffer.role == BufferRole::Scratch) continue;
-      const auto bytes = static_cast<size_t>(buffer.numel.constant() * graph::elementSize(buffer.dtype));
-      memory_.push_back(c10::GetAllocator(c10::kCUDA)->allocate(std::max<size_t>(bytes, 16)));
-      pointers_.push_back(memory_.back().get());
-      check(driver_.cuMemsetD8Async(reinterpret_cast<runtime::gpu::CudaAddress>(pointers_.back()), 0, bytes, stream_), "cuMemsetD8Async");
+      memory_.push_back(contents(buffer));
+      pointers_.push_back(memory_.back().data_ptr());
     }
     for (void** event : {&begin_, &end_}) check(driver_.cuEventCreate(event, 0), "cuEventCreate");
   }
@@ -108,11 +107,21 @@ class Bench {
     if (!launched) throw std::runtime_error(launched.error().text());
   }
 
+  /// Zeros, or fractions with changing digits for floats: data of few bits passes through the device at other speeds.
+  at::Tensor contents(const inductor::KernelBuffer& buffer) const {
+    const at::AutoDispatchBelowADInplaceOrView belowAutograd;
+    const auto options = at::TensorOptions(device_).dtype(static_cast<c10::ScalarType>(buffer.dtype));
+    const int64_t count = std::max<int64_t>(buffer.numel.constant(), 1);
+    if (!graph::isFloatingPoint(buffer.dtype)) return at::zeros({count}, options);
+    constexpr double kGoldenSection = 0.61803398875;
+    return at::arange(count, options.dtype(at::kFloat)).mul_(kGoldenSection).frac_().sub_(0.5).to(options.dtype());
+  }
+
   c10::Device device_;
   c10::DeviceGuard guard_;
   const CudaDriver& driver_;
   void* stream_ = nullptr;
-  std::vector<c10::DataPtr> memory_;
+  std::vector<at::Tensor> memory_;
   std::vector<void*> pointers_;
   void *begin_ = nullptr, *end_ = nullptr;
 };

@@ -35,14 +35,19 @@ CASES = {
 }
 
 
+QUEUEING = 4_000_000  # cycles, about 2 ms
+
+
 def milliseconds(f, inputs, repeat=15, together=8):
-    """Of one call among several that the device carries out back to back, so that what the host needs does not count where the device
-    needs more. Inputs are larger than the cache, so that a call finds nothing of the one before."""
+    """Of one call among several that the device carries out back to back: what the host needs does not count where the device needs
+    more, since the device is kept busy until all of them are in its queue. Inputs are larger than the cache, so that a call finds nothing
+    of the one before."""
     for _ in range(5):
         f(*inputs)
     times = []
     for _ in range(repeat):
         start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        torch.cuda._sleep(QUEUEING)
         start.record()
         for _ in range(together):
             f(*inputs)

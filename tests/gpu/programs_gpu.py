@@ -156,6 +156,18 @@ def softmax_of_wide_infinities(x):
     return torch.softmax(x, -1), torch.log_softmax(x, -1), torch.logsumexp(x, -1)
 
 
+@program(normal(300, 20011), normal(20011), normal(20011), grad=True)
+def normalised_rows_of_several_blocks(x, w, b):
+    return F.layer_norm(x, (20011,), w, b)
+
+
+@program(normal(140, 50257), normal(140, 131072, dtype=torch.bfloat16), normal(70, 2, 30000, dtype=torch.float64))
+def rows_of_several_blocks(x, y, z):
+    wide = y.float()
+    return (torch.softmax(x, -1), x - x.argmax(-1, keepdim=True), wide / wide.abs().amax(-1, keepdim=True), torch.log_softmax(z, -1),
+            (z > z.mean(-1, keepdim=True)) & (z < z.amax(-1, keepdim=True)), torch.softmax(z, -1) * torch.isnan(z).any(-1, keepdim=True))
+
+
 @program(normal(3, 72, 136, dtype=torch.bfloat16), normal(50, 62, dtype=torch.float64), normal(64, 128))
 def transposes(x, y, z):
     return x.transpose(1, 2).contiguous() * 2, y.t().contiguous() + 1, (z + 1, (z + 1).t().contiguous())[1], z.t().contiguous()
@@ -405,7 +417,19 @@ def deterministic_algorithms():
     assert fusebox.counters()["extern_calls"] == before, "compiled again without the flag, additions are generated code"
 
 
-SITUATIONS = [random_numbers, deterministic_algorithms, side_stream, captured_in_a_cuda_graph, changing_sizes, second_device]
+def relu_between_products():
+    """A NaN stays one, in sizes that different kernels of the library serve: some of its relu epilogues lose it."""
+    for dtype in (torch.float32, torch.bfloat16, torch.float16):
+        for rows, inner, columns in ((64, 64, 64), (1, 512, 2048), (2048, 768, 3072), (37, 129, 250), (4096, 1024, 64), (8, 8192, 16)):
+            x, w, b, v = (torch.randn(*s, device="cuda").to(dtype) for s in ((rows, inner), (columns, inner), (columns,), (8, columns)))
+            x[0, 0] = float("nan")
+            got = fusebox.compile(lambda: F.linear(F.relu(F.linear(x, w, b)), v))()
+            assert got[0].isnan().all(), (dtype, rows, inner, columns)
+            assert rows == 1 or not got[1:].isnan().any(), (dtype, rows, inner, columns)
+            fusebox.reset()
+
+
+SITUATIONS = [random_numbers, deterministic_algorithms, side_stream, captured_in_a_cuda_graph, changing_sizes, relu_between_products, second_device]
 
 
 def main():

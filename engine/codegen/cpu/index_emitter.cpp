@@ -1,5 +1,6 @@
 #include "engine/codegen/cpu/index_emitter.h"
 
+#include <algorithm>
 #include <limits>
 
 namespace fusebox::codegen::cpu {
@@ -86,6 +87,15 @@ bool fitsInt32(const SymExpr& expr) {
   return true;
 }
 
+bool isNatural(const SymExpr& expr) {
+  if (expr.isConstant()) return expr.constant() >= 0;
+  return std::all_of(expr.terms().begin(), expr.terms().end(), [](const SymExpr::Term& term) {
+    return termExpr(term).bounds().first >= 0 && std::all_of(term.factors.begin(), term.factors.end(), [](const SymAtom& a) {
+      return a.kind == SymAtom::Kind::Symbol || (isNatural(a.a) && isNatural(a.b));
+    });
+  });
+}
+
 Value* IndexEmitter::scalar(const SymExpr& expr) const { return emit(expr, 1, lanes_.ir.getInt64Ty()); }
 
 Value* IndexEmitter::vector(const SymExpr& expr, int lanes, bool narrow) const {
@@ -106,12 +116,12 @@ Value* IndexEmitter::emit(const SymExpr& expr, int lanes, Type* type) const {
     for (const SymAtom& a : term.factors) {
       Value* v = atom(a, lanes, type);
       if (product) same(product, v);
-      product = product ? ir.CreateMul(product, v) : v;
+      product = product ? ir.CreateMul(product, v, "", isNatural_, isNatural_) : v;
     }
     if (!product) product = llvm::ConstantInt::get(type, static_cast<uint64_t>(term.coefficient), true);
-    else if (term.coefficient != 1) product = ir.CreateMul(product, lanes_.integer(product, term.coefficient));
+    else if (term.coefficient != 1) product = ir.CreateMul(product, lanes_.integer(product, term.coefficient), "", isNatural_, isNatural_);
     if (sum) same(sum, product);
-    sum = sum ? ir.CreateAdd(sum, product) : product;
+    sum = sum ? ir.CreateAdd(sum, product, "", isNatural_, isNatural_) : product;
   }
   return sum ? sum : llvm::ConstantInt::get(type, 0);
 }

@@ -26,13 +26,16 @@ IndexShape shapeOf(const inductor::SymExpr& expr, const inductor::Symbol* vector
                    const std::function<bool(inductor::Symbol)>& varies);
 /// Whether every intermediate result of `expr` fits in 31 bits, by the symbols' ranges.
 bool fitsInt32(const inductor::SymExpr& expr);
+/// Whether no term of a sum, at any depth, can be negative: with fitsInt32 no step wraps round.
+bool isNatural(const inductor::SymExpr& expr);
 
 /// Emits integer arithmetic for expressions at the builder's insertion point.
 class IndexEmitter {
  public:
   /// `symbol` gives a symbol's value: i64, a scalar, or a vector of `lanes` where the lanes differ.
   using SymbolValue = std::function<llvm::Value*(inductor::Symbol)>;
-  IndexEmitter(const Lanes& lanes, SymbolValue symbol) : lanes_(lanes), symbol_(std::move(symbol)) {}
+  /// `isNatural`: every symbol's value is within its bounds, and isNatural(expr) holds for what is emitted.
+  IndexEmitter(const Lanes& lanes, SymbolValue symbol, bool isNatural = false) : lanes_(lanes), symbol_(std::move(symbol)), isNatural_(isNatural) {}
 
   /// i64; all symbols scalar.
   llvm::Value* scalar(const inductor::SymExpr& expr) const;
@@ -46,6 +49,7 @@ class IndexEmitter {
   llvm::Value* widen(llvm::Value* v, int lanes) const { return lanes_.splat(v, lanes); }
   const Lanes& lanes_;
   SymbolValue symbol_;
+  bool isNatural_;  ///< sums and products cannot wrap round
 };
 
 }  // namespace fusebox::codegen::cpu

@@ -143,10 +143,11 @@ namespace {
 /// numbers reach, what is left over into the instruction.
 Value* deviceExponential(const Lanes& l, Value* x) {
   auto& ir = l.ir;
-  Value* within = ir.CreateMaxNum(ir.CreateMinNum(x, l.real(x, 88)), l.real(x, -87));
-  Value* magic = l.real(x, 0x1.8p23 + 127);  // pushes the fraction out of the significand and leaves the biased exponent
-  Value* shifted = l.fma(within, l.real(x, 1.44269504088896341), magic);
-  Value* n = ir.CreateFSub(shifted, magic);
+  // Powers from -126 to 126 are spread over [0, 1], where the instruction itself cuts off what lies beyond.
+  Value* place = ir.CreateIntrinsic(llvm::Intrinsic::nvvm_saturate_f, {}, {l.fma(x, l.real(x, 1.44269504088896341 / 252), l.real(x, 0.5))});
+  // The sum pushes the fraction out of the significand and leaves the biased exponent.
+  Value* shifted = l.fma(place, l.real(x, 252), l.real(x, 0x1.8p23 + 1));
+  Value* n = ir.CreateFSub(shifted, l.real(x, 0x1.8p23 + 127));
   Value* rest = l.fma(x, l.real(x, 0x1.715476p+0), ir.CreateFNeg(n));
   rest = l.fma(x, l.real(x, 0x1.4ae0bep-26), rest);
   Value* scale = l.asFloat(ir.CreateShl(l.bits(shifted), uint64_t{23}), x->getType());

@@ -47,6 +47,7 @@ void KernelEmitter::emitWalk() {
     split(carried);
     // Shared memory is used again: what one meeting left there has been read when all have come to the next one.
     if (phase_.map.inner > 1 && (meetings < 2 || keepsScratch)) barrier();
+    if (plan_.ahead > 0) fetchAhead(ir_.CreateAdd(group, ir_.CreateMul(blocks, ir_.getInt64(static_cast<uint64_t>(plan_.ahead)))));
     bindPoints(ir_.CreateTrunc(group, ir_.getInt32Ty()));
     bindScratch();
     emitWhole();
@@ -56,6 +57,27 @@ void KernelEmitter::emitWalk() {
   });
   split(sums);
   storeAcross();
+}
+
+/// Rows of a group of points that this block comes to later, so that they are in the cache then: a few meetings of the threads lie
+/// between two groups, during which nothing else would be under way.
+void KernelEmitter::fetchAhead(Value* group) {
+  Value* last = ir_.CreateSub(scalar(plan_.blocksOver(phase_.map)), ir_.getInt64(1));
+  bindPoints(ir_.CreateTrunc(ir_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, group, last), ir_.getInt32Ty()));
+  std::unordered_set<inductor::BufferId> done;
+  for (int s = phase_.first; s < phase_.last; ++s) {
+    if (!plan_.sections[static_cast<size_t>(s)].whole) continue;
+    Values counted;
+    const Instances set = instancesAt(s, ir_.getInt64(0), scalar(plan_.sectionVectors(s)), false, counted);
+    const Section& section = plan_.kernel.sections[static_cast<size_t>(s)];
+    auto runsAlong = [](const std::vector<inductor::Axis>& axes, const SymExpr& index) {
+      return std::any_of(axes.begin(), axes.end(), [&](const inductor::Axis& a) { return index.contains(a.symbol); });
+    };
+    BodyEmitter(lanes_, scope_, section, set).fetch(
+        [&](const SymExpr& index) { return runsAlong(plan_.kernel.outer, index) && runsAlong(section.axes, index); }, done);
+  }
+  outer_.clear();
+  isInside_.clear();
 }
 
 void KernelEmitter::accumulateAcross(int section, const Statement& st, BodyEmitter& body, const Instances& set) {

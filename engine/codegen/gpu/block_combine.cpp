@@ -20,7 +20,11 @@ Value* BlockCombiner::thread() const {
   return l_.ir.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, {}, {});
 }
 
-void BlockCombiner::barrier() { l_.ir.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier0, {}, {}); }
+void BlockCombiner::meetBlock() { l_.ir.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier0, {}, {}); }
+
+void BlockCombiner::arriveAtCluster() { l_.ir.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier_cluster_arrive_aligned, {}, {}); }
+
+void BlockCombiner::waitForCluster() { l_.ir.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier_cluster_wait_aligned, {}, {}); }
 
 /// The value that another lane of the warp has: `lane` is a distance to exchange over, or a lane's number.
 Value* BlockCombiner::shuffle(Value* v, Value* lane, bool exchange) {
@@ -83,7 +87,7 @@ Value* BlockCombiner::get(llvm::GlobalVariable* array, Value* index, Type* type)
 
 BlockCombiner::State BlockCombiner::acrossWarps(const ReductionEmitter& emitter, const State& state) {
   auto& ir = l_.ir;
-  const int warps = map_.inner / kWarp;
+  const int warps = map_.innerOfBlock() / kWarp;
   const State mine = acrossLanes(emitter, state, kWarp);
   Value* warp = ir.CreateLShr(thread(), 5);
   Value* lane = ir.CreateAnd(thread(), kWarp - 1);
@@ -97,13 +101,41 @@ BlockCombiner::State BlockCombiner::acrossWarps(const ReductionEmitter& emitter,
   for (size_t c = 0; c < mine.size(); ++c) put(arrays[c], warp, mine[c]);
   ir.CreateBr(after);
   ir.SetInsertPoint(after);
-  barrier();
+  meetBlock();
   // Warps of one point are neighbours; each lane takes one of their states.
   Value* point = ir.CreateAnd(warp, ir.getInt32(~static_cast<uint32_t>(warps - 1)));
   Value* from = ir.CreateAdd(point, ir.CreateAnd(lane, ir.getInt32(static_cast<uint32_t>(warps - 1))));
   State theirs;
   for (size_t c = 0; c < mine.size(); ++c) theirs.push_back(get(arrays[c], from, mine[c]->getType()));
   return acrossLanes(emitter, theirs, warps);
+}
+
+/// `state` is what the whole block has. Every lane takes the state of one block: read from that one's shared memory, through an address
+/// of the generic space (`ld.shared` would mean its own).
+BlockCombiner::State BlockCombiner::acrossBlocks(const ReductionEmitter& emitter, const State& state) {
+  auto& ir = l_.ir;
+  std::vector<llvm::GlobalVariable*> arrays;
+  for (Value* v : state) arrays.push_back(shared(v->getType(), 1));
+  llvm::Function* function = ir.GetInsertBlock()->getParent();
+  auto* first = llvm::BasicBlock::Create(ir.getContext(), "first", function);
+  auto* after = llvm::BasicBlock::Create(ir.getContext(), "shown", function);
+  ir.CreateCondBr(ir.CreateICmpEQ(thread(), ir.getInt32(0)), first, after);
+  ir.SetInsertPoint(first);
+  for (size_t c = 0; c < state.size(); ++c) put(arrays[c], ir.getInt32(0), state[c]);
+  ir.CreateBr(after);
+  ir.SetInsertPoint(after);
+  arriveAtCluster();
+  waitForCluster();
+  Value* rank = ir.CreateAnd(thread(), ir.getInt32(static_cast<uint32_t>(map_.cluster - 1)));
+  State theirs;
+  for (size_t c = 0; c < state.size(); ++c) {
+    Value* here = ir.CreateAddrSpaceCast(arrays[c], ir.getPtrTy());
+    Value* there = ir.CreateIntrinsic(llvm::Intrinsic::nvvm_mapa, {}, {here, rank});
+    Type* type = state[c]->getType();
+    Value* v = ir.CreateLoad(memoryType(type), there, /*isVolatile=*/true);
+    theirs.push_back(type->isIntegerTy(1) ? ir.CreateTrunc(v, type) : v);
+  }
+  return acrossLanes(emitter, theirs, map_.cluster);
 }
 
 /// Threads of one point are `points` apart: each reads what all of them left, in order.
@@ -117,7 +149,7 @@ std::vector<BlockCombiner::State> BlockCombiner::acrossRows(const ReductionEmitt
       arrays[n].push_back(shared(v->getType(), map_.threads()));
       put(arrays[n].back(), id, v);
     }
-  barrier();
+  meetBlock();
   Value* point = ir.CreateURem(id, ir.getInt32(static_cast<uint32_t>(map_.points)));
   std::vector<State> out(states.size());
   for (int row = 0; row < map_.inner; ++row) {
@@ -136,8 +168,11 @@ std::vector<BlockCombiner::State> BlockCombiner::combine(const ReductionEmitter&
   if (map_.inner == 1) return states;
   if (map_.pointsFast) return acrossRows(emitter, states);
   std::vector<State> out;
-  for (const State& s : states)
-    out.push_back(map_.inner <= kWarp ? acrossLanes(emitter, s, map_.inner) : acrossWarps(emitter, s));
+  const int inner = map_.innerOfBlock();
+  for (const State& s : states) {
+    out.push_back(inner <= kWarp ? acrossLanes(emitter, s, inner) : acrossWarps(emitter, s));
+    if (map_.cluster > 1) out.back() = acrossBlocks(emitter, out.back());
+  }
   return out;
 }
 

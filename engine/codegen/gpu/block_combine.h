@@ -9,7 +9,7 @@ namespace fusebox::codegen::gpu {
 
 /// Joins the reduction states of the threads that share a point, so that each has the whole. Every thread of the block
 /// must get there. Neighbouring threads exchange registers; others meet in shared memory, which no two combinations
-/// share.
+/// share; blocks of a cluster read each other's.
 class BlockCombiner {
  public:
   BlockCombiner(const cpu::Lanes& lanes, llvm::Module& module, const Mapping& map)
@@ -25,6 +25,10 @@ class BlockCombiner {
   };
   Prefix prefix(const cpu::ReductionEmitter& emitter, const cpu::ReductionState& state);
   llvm::Value* thread() const;
+  void meetBlock();
+  /// A meeting of all threads of the cluster in two halves.
+  void arriveAtCluster();
+  void waitForCluster();
 
  private:
   using State = cpu::ReductionState;
@@ -33,13 +37,13 @@ class BlockCombiner {
   State choose(llvm::Value* condition, const State& a, const State& b);
   State fromLane(const State& state, llvm::Value* lane);
   State acrossWarps(const cpu::ReductionEmitter& emitter, const State& state);
+  State acrossBlocks(const cpu::ReductionEmitter& emitter, const State& state);
   std::vector<State> acrossRows(const cpu::ReductionEmitter& emitter, const std::vector<State>& states);
   llvm::Value* shuffle(llvm::Value* v, llvm::Value* lane, bool exchange);
   llvm::GlobalVariable* shared(llvm::Type* element, int64_t count);
   llvm::Value* slot(llvm::GlobalVariable* array, llvm::Value* index);
   void put(llvm::GlobalVariable* array, llvm::Value* index, llvm::Value* v);
   llvm::Value* get(llvm::GlobalVariable* array, llvm::Value* index, llvm::Type* type);
-  void barrier();
 
   const cpu::Lanes& l_;
   llvm::Module& module_;

@@ -45,12 +45,12 @@ BlockCombiner::Prefix BlockCombiner::prefix(const ReductionEmitter& emitter, con
   std::vector<llvm::GlobalVariable*> arrays;
   for (Value* v : state) arrays.push_back(shared(v->getType(), int64_t{map_.points} * warps));
   for (size_t c = 0; c < state.size(); ++c) put(arrays[c], warp, mine.all[c]);  // every lane has the same
-  barrier();
+  meetBlock();
   Value* first = ir.CreateAnd(warp, u32(~(warps - 1)));
   State theirs;
   for (size_t c = 0; c < state.size(); ++c)
     theirs.push_back(get(arrays[c], ir.CreateAdd(first, ir.CreateAnd(lane, u32(warps - 1))), state[c]->getType()));
-  barrier();  // before the next ones are put there
+  meetBlock();  // before the next ones are put there
   // Lane w knows of warp w; what the warps before this one have is with the lane of this one's number.
   const Prefix ofWarps = prefixOfLanes(emitter, theirs, warps);
   const State before = fromLane(ofWarps.before, ir.CreateAnd(warp, u32(warps - 1)));

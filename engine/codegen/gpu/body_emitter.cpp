@@ -1,5 +1,6 @@
 #include "engine/codegen/gpu/body_emitter.h"
 
+#include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/MDBuilder.h>
 
 #include <stdexcept>
@@ -70,6 +71,21 @@ void BodyEmitter::loadAhead() {
   }
 }
 
+void BodyEmitter::fetch(const std::function<bool(const SymExpr&)>& wanted, std::unordered_set<inductor::BufferId>& done) {
+  auto& ir = l_.ir;
+  const auto loaded = [this](Symbol s) { return section_.indirect.count(s) > 0; };
+  for (const inductor::Value& v : section_.values) {
+    if (v.op != Op::Load || v.mask >= 0 || cpu::dependsOn(v.index, loaded) || !wanted(v.index)) continue;
+    const BufferSlot& slot = scope_.buffers.at(v.buffer);
+    if (!slot.isInvariant || !done.insert(v.buffer).second) continue;
+    for (int u = 0; u < set_.unroll; ++u) {
+      Value* address = pointer(slot, v.index, u, 0);
+      auto* type = llvm::FunctionType::get(ir.getVoidTy(), {address->getType()}, false);
+      ir.CreateCall(llvm::InlineAsm::get(type, "prefetch.global.L2 [$0];", "l", /*hasSideEffects=*/true), {address});
+    }
+  }
+}
+
 Value* BodyEmitter::value(ValueId id, int group, int neighbour) {
   emit(id);
   const Copies& copies = values_[static_cast<size_t>(id)];
@@ -115,6 +131,9 @@ Value* BodyEmitter::emitOne(const inductor::Value& v, int group, int neighbour) 
     }
     case Op::Check:
       return emitCheck(v, group, neighbour);
+    case Op::Div:
+      if (v.type == DType::Float32 && !isVarying(v.args[1])) return emitDivision(v, group, neighbour);
+      break;
     default:
       break;
   }
@@ -159,6 +178,12 @@ void BodyEmitter::when(Value* condition, const std::function<void()>& work) {
   ir.SetInsertPoint(done);
 }
 
+/// By what is the same for all instances.
+Value* BodyEmitter::emitDivision(const inductor::Value& v, int group, int neighbour) {
+  const auto found = divisors_.try_emplace(v.args[1], l_, value(v.args[1], group, neighbour)).first;
+  return found->second.divide(l_, value(v.args[0], group, neighbour));
+}
+
 /// As eager's kernels do: a failed check stops the device with an assertion, which the next synchronisation reports.
 /// Division by zero is no error there.
 Value* BodyEmitter::emitCheck(const inductor::Value& v, int group, int neighbour) {
@@ -182,7 +207,8 @@ Value* BodyEmitter::symbolValue(Symbol s, int group, int neighbour) {
 
 /// i64. Computed in 32 bits where everything fits.
 Value* BodyEmitter::indexValue(const SymExpr& expr, int group, int neighbour) {
-  cpu::IndexEmitter emitter(l_, [&](Symbol s) { return symbolValue(s, group, neighbour); });
+  const bool isBounded = cpu::isNatural(expr) && !cpu::dependsOn(expr, [this](Symbol s) { return section_.indirect.count(s) > 0; });
+  cpu::IndexEmitter emitter(l_, [&](Symbol s) { return symbolValue(s, group, neighbour); }, isBounded);
   if (!cpu::fitsInt32(expr)) return emitter.scalar(expr);
   Value* narrow = emitter.vector(expr, 1, true);
   const bool natural = expr.bounds().first >= 0;

@@ -8,6 +8,7 @@
 #include "engine/codegen/cpu/index_emitter.h"
 #include "engine/codegen/cpu/lanes.h"
 #include "engine/codegen/gpu/plan.h"
+#include "engine/codegen/gpu/shared_divisor.h"
 
 namespace fusebox::codegen::gpu {
 
@@ -57,6 +58,8 @@ class BodyEmitter {
 
   /// Starts every load that depends on nothing else, so that they run at once.
   void loadAhead();
+  /// Has the cache fetch what loads of `wanted` indices will read, each buffer once: those in `done` are left out.
+  void fetch(const std::function<bool(const inductor::SymExpr&)>& wanted, std::unordered_set<inductor::BufferId>& done);
   void store(const inductor::Statement& statement);
   llvm::Value* value(inductor::ValueId id, int group, int neighbour);
   llvm::Value* position(const inductor::SymExpr& expr, llvm::Type* type, int group, int neighbour);
@@ -68,6 +71,7 @@ class BodyEmitter {
   void analyse();
   void emit(inductor::ValueId id);
   llvm::Value* emitOne(const inductor::Value& v, int group, int neighbour);
+  llvm::Value* emitDivision(const inductor::Value& v, int group, int neighbour);
   llvm::Value* emitCheck(const inductor::Value& v, int group, int neighbour);
   void emitLoads(const inductor::Value& v, bool varying, Copies& out);
   llvm::Value* loadMasked(const inductor::Value& v, int group, int neighbour);
@@ -100,6 +104,7 @@ class BodyEmitter {
   const Instances& set_;
   std::vector<char> varying_;
   std::vector<Copies> values_;
+  std::unordered_map<inductor::ValueId, SharedDivisor> divisors_;
 };
 
 }  // namespace fusebox::codegen::gpu

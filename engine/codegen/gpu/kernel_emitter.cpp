@@ -42,7 +42,8 @@ KernelEmitter::KernelEmitter(const Plan& plan, const Phase& phase, llvm::Module&
   bindArguments(aligned);
   bindThread();
   if (phase_.walks) return;  // emitWalk() binds points, one group after another
-  bindPoints(ir_.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x, {}, {}));
+  Value* block = ir_.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x, {}, {});
+  bindPoints(phase_.map.cluster > 1 ? ir_.CreateUDiv(block, ir_.getInt32(static_cast<uint32_t>(phase_.map.cluster))) : block);
   bindScratch();
 }
 
@@ -118,11 +119,15 @@ void KernelEmitter::bindThread() {
   side_ = thread;
   inner_ = u32(0);
   if (map.inner > 1) {
-    const int fast = map.pointsFast ? map.points : map.inner;
+    const int fast = map.pointsFast ? map.points : map.innerOfBlock();
     Value* low = ir_.CreateURem(thread, u32(fast));
     Value* high = ir_.CreateUDiv(thread, u32(fast));
     side_ = map.pointsFast ? low : high;
     inner_ = map.pointsFast ? high : low;
+    if (map.cluster > 1) {
+      Value* rank = ir_.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_cluster_ctarank, {}, {});
+      inner_ = ir_.CreateAdd(inner_, ir_.CreateMul(rank, u32(map.innerOfBlock())));
+    }
     isFirst_ = ir_.CreateICmpEQ(inner_, u32(0));
   }
 }
@@ -238,7 +243,12 @@ void KernelEmitter::bindScratch() {
   }
 }
 
-void KernelEmitter::barrier() { ir_.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier0, {}, {}); }
+/// All threads that share a point meet.
+void KernelEmitter::barrier() {
+  if (phase_.map.cluster == 1) return combiner_.meetBlock();
+  combiner_.arriveAtCluster();
+  combiner_.waitForCluster();
+}
 
 /// Whether a section reads what an earlier one stored, so that the block's threads must have come that far.
 bool KernelEmitter::needsBarrier(int section) const {
@@ -266,10 +276,17 @@ bool KernelEmitter::needsBarrier(int section) const {
 }
 
 void KernelEmitter::emitWhole() {
+  // A block's shared memory must be there until the others of its cluster have read it. They tell so at once, since what they store
+  // afterwards need not be waited for.
+  int lastMeeting = phase_.map.cluster > 1 ? phase_.first : -1;
+  for (int s = phase_.first; s < phase_.last && phase_.map.cluster > 1; ++s)
+    if (needsBarrier(s) || !reductionsOf(s).empty()) lastMeeting = s;
   for (int s = phase_.first; s < phase_.last; ++s) {
     if (needsBarrier(s)) barrier();
     bindResults(s, emitSection(s));
+    if (s == lastMeeting) combiner_.arriveAtCluster();
   }
+  if (lastMeeting >= 0) combiner_.waitForCluster();
 }
 
 void KernelEmitter::emitChunk() {

@@ -46,6 +46,7 @@ class KernelEmitter {
   std::vector<SectionReduction> reductionsOf(int section) const;
   void emitWhole();
   void emitWalk();
+  void fetchAhead(llvm::Value* group);
   void storeAcross();
   /// The statements of Plan::across as reductions.
   cpu::ReductionEmitter acrossEmitter(const AcrossPlace& place) const;
@@ -57,7 +58,10 @@ class KernelEmitter {
   States emitPlainSection(int section);
   /// Vectors [from, to) of the section's inner axes.
   States emitLoops(int section, llvm::Value* from, llvm::Value* to, bool exact);
+  States emitShiftedLoops(int section, llvm::Value* to, llvm::Value* round, const Values& initial);
   Values emitIteration(int section, llvm::Value* base, llvm::Value* to, bool exact, const Values& carried);
+  /// The instances of one iteration from vector `base` on, up to `to`; `counted` gets which groups exist.
+  Instances instancesAt(int section, llvm::Value* base, llvm::Value* to, bool exact, Values& counted);
   Values accumulate(int section, const Instances& set, const std::vector<llvm::Value*>& counted, const Values& carried);
   void takeAll(int section, const cpu::ReductionEmitter& emitter, const inductor::Statement& statement, BodyEmitter& body, const Instances& set,
                const std::vector<llvm::Value*>& counted, Values& states, size_t& at);

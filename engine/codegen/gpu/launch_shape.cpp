@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <set>
 
-#include "engine/codegen/gpu/plan.h"
+#include "engine/codegen/gpu/plan_across.h"
 
 namespace fusebox::codegen::gpu {
 namespace {
@@ -16,9 +16,9 @@ constexpr int kWalkingFew = 1536;  // threads with few registers each
 
 /// What distinguishes two plans for the device.
 std::string fingerprint(const Plan& plan, const LaunchShape& shape) {
-  std::string text = std::to_string(shape.resident);
+  std::string text = fmt::format("{}/{}", shape.resident, plan.ahead);
   for (const Phase& phase : plan.phases)
-    text += fmt::format(";{}/{}/{}/{}/{}", phase.map.points, phase.map.inner, phase.map.vector, phase.map.unroll, phase.blocks.str()) + (phase.map.tileFast ? "t" : "");
+    text += fmt::format(";{}/{}/{}/{}/{}/{}", phase.map.points, phase.map.inner, phase.map.cluster, phase.map.vector, phase.map.unroll, phase.blocks.str()) + (phase.map.tileFast ? "t" : "");
   for (const SectionPlan& section : plan.sections)
     text += fmt::format(";{}/{}/{}/{}", section.vector, section.unroll, section.whole, section.chunk.str());
   return text;
@@ -34,6 +34,7 @@ std::string LaunchShape::str() const {
   add("threads", threads);
   add("work", work);
   add("chunks", chunks);
+  if (ahead != 0) text += fmt::format("{}{}", text.empty() ? "" : ", ", ahead < 0 ? "nothing fetched ahead" : fmt::format("fetched {} ahead", kAhead << ahead));
   if (resident > 0) text += fmt::format("{}{} blocks resident", text.empty() ? "" : ", ", resident);
   return text.empty() ? "rules" : text;
 }
@@ -42,15 +43,20 @@ std::vector<LaunchShape> candidateShapes(const inductor::Kernel& kernel, const G
   const Plan rules = makePlan(kernel, target, true);
   const int threads = rules.phases.front().map.threads();
   const int full = std::max(1, kThreadsOfMultiprocessor / std::max(1, threads));
+  const Mapping& map = rules.phases.front().map;
   std::vector<LaunchShape> wanted;
-  if (rules.phases.front().walks)
-    wanted = {{}, {1, 0, 0, 0}, {1, 0, 0, std::max(1, kWalkingFew / (2 * threads))}, {0, 0, 0, std::max(1, kWalkingFew / threads)}, {0, 0, -1, 0}, {-1, 0, 0, 0}};
-  else if (rules.isPhased())
-    wanted = {{}, {0, 0, 1, 0}, {0, 0, 2, 0}, {1, 0, 0, 0}, {1, 0, 1, 0}, {0, 1, 1, 0}, {0, 0, -1, 0}};
-  else if (rules.phases.front().map.inner == 1)
-    wanted = {{}, {0, 0, 0, std::max(1, full * 5 / 8)}, {1, 0, 0, 0}, {0, -1, 0, 0}, {0, 1, 0, 0}, {0, 1, 0, std::max(1, full / 2)}, {-1, 0, 0, 0}};
-  else
-    wanted = {{}, {-1, 0, 0, 0}, {1, 0, 0, 0}, {0, 0, 0, std::max(1, full * 3 / 4)}, {0, -1, 0, 0}, {-1, 1, 0, 0}, {-2, 0, 0, 0}, {0, 1, 0, 0}};
+  if (map.cluster > 1) {
+    wanted = {{}, {.threads = -1, .chunks = 1}, {.chunks = -1}, {.threads = -1}, {.chunks = -3}};
+  } else if (rules.phases.front().walks) {
+    const int few = std::max(1, kWalkingFew / threads);
+    wanted = {{}, {.ahead = -1}, {.threads = -1}, {.threads = -1, .resident = 2 * few}, {.resident = few}, {.threads = 1}};
+  } else if (rules.isPhased()) {
+    wanted = {{}, {.chunks = 1}, {.chunks = 2}, {.threads = 1}, {.threads = 1, .chunks = 1}, {.work = 1, .chunks = 1}, {.chunks = -1}};
+  } else if (map.inner == 1) {
+    wanted = {{}, {.resident = std::max(1, full * 5 / 8)}, {.threads = 1}, {.work = -1}, {.work = 1}, {.work = 1, .resident = std::max(1, full / 2)}, {.threads = -1}};
+  } else {
+    wanted = {{}, {.threads = -1}, {.threads = 1}, {.resident = std::max(1, full * 3 / 4)}, {.work = -1}, {.threads = -1, .work = 1}, {.threads = -2}, {.work = 1}};
+  }
   std::vector<LaunchShape> made;
   std::set<std::string> seen;
   for (const LaunchShape& shape : wanted)

@@ -19,12 +19,33 @@ using inductor::ValueId;
 
 namespace {
 
-constexpr int64_t kHeldRow = 8192;  ///< elements that the threads of a block keep between two sections
+constexpr int64_t kShortRow = 8192;  ///< whose second walk costs nothing
 
-bool isLong(const Section& s) {
-  int64_t points = 1;
-  for (const auto& axis : s.axes) points *= axis.extent.maybeConstant().value_or(kHeldRow);
-  return points >= kHeldRow;
+/// Elements of a point, where that is known.
+std::optional<int64_t> elementsOf(const Section& s) {
+  int64_t elements = 1;
+  for (const auto& axis : s.axes) {
+    if (!axis.extent.isConstant()) return std::nullopt;
+    elements *= axis.extent.constant();
+  }
+  return elements;
+}
+
+/// Whether sections from `later` + 1 on read again what section `earlier` walks over.
+bool isReadBehind(const Kernel& kernel, size_t earlier, size_t later) {
+  const auto reads = [](const Section& s, inductor::BufferId buffer) {
+    return !s.axes.empty() && std::any_of(s.values.begin(), s.values.end(), [&](const Value& v) { return v.op == Op::Load && v.buffer == buffer; });
+  };
+  for (const inductor::KernelBuffer& b : kernel.buffers)
+    for (size_t s = later + 1; s < kernel.sections.size() && reads(kernel.sections[earlier], b.id); ++s)
+      if (reads(kernel.sections[s], b.id)) return true;
+  return false;
+}
+
+/// Whether one walk instead of two saves memory accesses: not where the threads keep the row between them.
+bool isWorthJoining(const Kernel& kernel, size_t earlier, size_t later, int64_t keptRow) {
+  const auto elements = elementsOf(kernel.sections[earlier]);
+  return !elements || *elements > keptRow || (*elements >= kShortRow && !isReadBehind(kernel, earlier, later));
 }
 
 /// Whether `b` of section `sb` computes what `a` of `sa` does, `axes` being sb's axes in terms of sa's.
@@ -77,11 +98,11 @@ std::optional<Pair> matched(const Kernel& kernel, size_t earlier, size_t later, 
   return Pair{earlier, later, i, maximum->reduction, sum.reduction};
 }
 
-std::optional<Pair> find(const Kernel& kernel) {
+std::optional<Pair> find(const Kernel& kernel, int64_t keptRow) {
   for (size_t later = 1; later < kernel.sections.size(); ++later)
     for (size_t earlier = 0; earlier < later; ++earlier)
       for (size_t i = 0; i < kernel.sections[later].body.size(); ++i)
-        if (isLong(kernel.sections[earlier]))
+        if (isWorthJoining(kernel, earlier, later, keptRow))
           if (auto pair = matched(kernel, earlier, later, i)) return pair;
   return std::nullopt;
 }
@@ -114,8 +135,8 @@ void replaceResults(Section& section, const Pair& pair) {
 
 }  // namespace
 
-Kernel withOnlineSoftmax(Kernel kernel) {
-  while (auto pair = find(kernel)) {
+Kernel withOnlineSoftmax(Kernel kernel, int64_t keptRow) {
+  while (auto pair = find(kernel, keptRow)) {
     Section& sum = kernel.sections[pair->sum];
     sum.body.erase(sum.body.begin() + static_cast<std::ptrdiff_t>(pair->statement));
     for (Statement& st : kernel.sections[pair->maximum].body)

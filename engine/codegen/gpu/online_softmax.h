@@ -4,8 +4,8 @@
 
 namespace fusebox::codegen::gpu {
 
-/// `kernel` with the maximum of long rows and the sum of exp(x - maximum) taken in one walk over the row instead of two. Rows that a
-/// block's registers hold stay as they are: they are read once anyway.
-inductor::Kernel withOnlineSoftmax(inductor::Kernel kernel);
+/// `kernel` with the maximum of long rows and the sum of exp(x - maximum) taken in one walk over the row instead of two. Rows of up to
+/// `keptRow` elements that are read once more stay as they are: threads keep them, and their exponentials, in registers.
+inductor::Kernel withOnlineSoftmax(inductor::Kernel kernel, int64_t keptRow);
 
 }  // namespace fusebox::codegen::gpu

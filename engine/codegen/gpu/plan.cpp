@@ -194,7 +194,8 @@ namespace {
 
 Plan planFrom(Plan plan, const Kernel& kernel, const GpuTarget& target, bool isAligned, const LaunchShape& shape) {
   plan.resident = shape.resident;
-  plan.kernel = withOnlineSoftmax(cpu::normalised(kernel));
+  plan.kernel = cpu::normalised(kernel);
+  plan.kernel = withOnlineSoftmax(std::move(plan.kernel), keptRow(plan.kernel, target));
   const Kernel& k = plan.kernel;
   plan.sections.resize(k.sections.size());
   for (size_t i = 0; i < k.sections.size(); ++i) {
@@ -217,6 +218,7 @@ Plan planFrom(Plan plan, const Kernel& kernel, const GpuTarget& target, bool isA
     if (phase.kind == Phase::Kind::Finish) phase.map = finishMapping(plan, phase.first - 1);
     phase.blocks = plan.blocksOver(phase.map);
     if (phase.kind == Phase::Kind::Chunk) phase.blocks *= plan.chunks(phase.first);
+    phase.blocks *= SymExpr(phase.map.cluster);
   }
   placeScratch(plan);
   estimate(plan);

@@ -15,13 +15,15 @@ namespace fusebox::codegen::gpu {
 struct Mapping {
   int points = 1;  ///< threads side by side over points
   int inner = 1;   ///< threads that share a point; a power of two
+  int cluster = 1; ///< blocks that share a point and reach each other's shared memory (sm_90), `inner` being the threads of all; `points` is 1 then
   int vector = 1;  ///< neighbouring points (along Plan::vectorAxis) that one thread carries out
   int unroll = 1;  ///< such vectors a thread carries out, `points` vectors apart (tileFast: neighbours); 1 where `inner` > 1
   bool pointsFast = true;
   /// Not 0: `points` threads cover a rectangle of Plan::vectorAxis and Plan::crossAxis, so many of them along the former, and a thread's
   /// `unroll` vectors are neighbours along the latter. What is consecutive along either axis is accessed in whole sectors.
   int tileFast = 0;
-  int threads() const { return points * inner; }
+  int innerOfBlock() const { return inner / cluster; }
+  int threads() const { return points * innerOfBlock(); }
   int vectorsPerBlock() const { return points * unroll; }
 };
 
@@ -35,7 +37,13 @@ struct SectionPlan {
   inductor::SymExpr points = 1;  ///< product of the extents
   inductor::SymExpr position;    ///< row-major position along the axes, for ArgMax and ArgMin
   inductor::SymExpr chunk = 0;   ///< vectors in one chunk, where the section is divided
+  /// Single elements of rows that begin anywhere: so many elements before the row, below kLineElements, the threads begin, without effect
+  /// there. Then the elements of a warp lie in one line of the cache. 0: none.
+  inductor::SymExpr shift = 0;
 };
+
+/// Elements that fill a line of the cache, whatever their type.
+constexpr int kLineElements = 64;
 
 /// One launch. Launches of a kernel follow one another on the stream.
 struct Phase {
@@ -82,6 +90,7 @@ struct Plan {
   inductor::SymExpr workBytes = 0;         ///< global memory for one launch sequence
   int64_t sharedBytes = 0;                 ///< of Scratch buffers
   int resident = 0;                        ///< LaunchShape::resident
+  int ahead = 0;                           ///< walking: so many groups of points ahead, rows are fetched into the cache
   int64_t bytesMoved = 0;                  ///< rough, by the extents (dynamic ones guessed)
 
   bool isPhased() const { return phases.size() > 1; }

@@ -21,7 +21,9 @@ using inductor::ValueId;
 
 namespace {
 
-constexpr int kWalkingThreads = 1024;  // of a multiprocessor
+constexpr int kWalkingThreads = 1024;     // of a multiprocessor
+constexpr int kWalkingFewElements = 4;    // of a thread, so that it needs few registers
+constexpr int kWalkingManyThreads = 1536; // of a multiprocessor then
 
 /// What partial results are kept as.
 DType partialType(DType value) { return value == DType::Float16 || value == DType::BFloat16 ? DType::Float32 : value; }
@@ -121,11 +123,15 @@ bool accumulates(const Kernel& kernel) {
 void planAcross(Plan& plan, const GpuTarget& target, bool isAligned, const LaunchShape& shape) {
   if (!accumulates(plan.kernel)) return;
   Phase& phase = plan.phases.front();
-  const int resident = shape.resident > 0 ? shape.resident : std::max(1, kWalkingThreads / phase.map.threads());
+  int elements = 0;
+  for (const SectionPlan& p : plan.sections) elements = std::max(elements, p.vector * p.unroll);
+  const int threads = elements <= kWalkingFewElements ? kWalkingManyThreads : kWalkingThreads;
+  const int resident = shape.resident > 0 ? shape.resident : std::max(1, threads / phase.map.threads());
   const int walking = std::max(1, shape.chunks >= 0 ? target.multiprocessors * resident << shape.chunks : target.multiprocessors * resident >> -shape.chunks);
-  phase.walks = true;
   plan.resident = shape.chunks < 0 ? std::max(1, resident >> -shape.chunks) : resident;  // all of them at the same time
+  phase.walks = true;
   phase.blocks = graph::min(phase.blocks, SymExpr(walking));
+  plan.ahead = shape.ahead < 0 ? 0 : kAhead << shape.ahead;
   const SymExpr walkers = phase.blocks * SymExpr(phase.map.points);
   std::vector<std::pair<Kernel, std::map<BufferId, SymExpr>>> behind;
   for (size_t s = 0; s < plan.kernel.sections.size(); ++s) {

@@ -12,6 +12,9 @@ bool accumulates(const inductor::Kernel& kernel);
 /// Elements of an accumulating section that one thread keeps, at most.
 constexpr int kAcrossElements = 16;
 
+/// Groups of points by which walking blocks have rows fetched ahead, by the rules.
+constexpr int kAhead = 1;
+
 /// Makes the plan's only phase walk, and plans the launches behind it. Nothing where nothing accumulates.
 void planAcross(Plan& plan, const GpuTarget& target, bool aligned, const LaunchShape& shape);
 

@@ -25,6 +25,9 @@ void forEachAccess(const inductor::Kernel& kernel, const inductor::Section& s, F
     if (st.kind != inductor::Statement::Kind::Reduce) visit(st.buffer, st.index, true);
 }
 
+/// Elements of a row that the threads sharing it can keep in registers from one section to the next.
+int64_t keptRow(const inductor::Kernel& kernel, const GpuTarget& target);
+
 /// Kernels without loops of their own: a thread for one point or a few. Sets outerOrder and vectorAxis.
 Mapping mapPoints(Plan& plan, const GpuTarget& target, bool aligned, const LaunchShape& shape);
 

@@ -50,6 +50,12 @@ Result<std::string> writePtx(llvm::Module& module, llvm::TargetMachine& machine)
   return std::string(text->data(), text->size());
 }
 
+/// Says how many blocks make up a cluster: a directive of PTX that LLVM 19 does not write.
+void requireCluster(std::string& text, const std::string& entry, int blocks) {
+  const size_t at = text.find(".maxntid", text.find(".entry " + entry + "("));
+  text.insert(at, fmt::format(".reqnctapercluster {}, 1, 1\n", blocks));
+}
+
 Result<void> checkOperations(const inductor::Kernel& kernel) {
   for (const auto& s : kernel.sections)
     for (const auto& v : s.values)
@@ -74,12 +80,14 @@ Result<PtxKernel> compilePtx(const inductor::Kernel& kernel, const GpuTarget& ta
   module.setDataLayout((*machine)->createDataLayout());
   module.setTargetTriple((*machine)->getTargetTriple().str());
   PtxKernel made;
+  std::vector<std::pair<std::string, int>> clusters;  // entries whose blocks belong together, how many
   auto emitted = cpu::guardAgainstFatalErrors([&] {
     const auto emitPlan = [&](const Plan& part) {
       for (const Phase& phase : part.phases) {
         PtxLaunch launch;
         launch.entry = entryName(kernel, made.launches.size());
         launch.threads = phase.map.threads();
+        if (phase.map.cluster > 1) clusters.emplace_back(launch.entry, phase.map.cluster);
         launch.blocks = cpu::sizeFunction(phase.blocks, part.kernel.sizeSymbols);
         KernelEmitter(part, phase, module, traits, launch.entry, aligned).emit();
         made.launches.push_back(std::move(launch));
@@ -101,6 +109,7 @@ Result<PtxKernel> compilePtx(const inductor::Kernel& kernel, const GpuTarget& ta
   auto text = writePtx(module, **machine);
   if (!text) return tl::unexpected(text.error());
   made.text = std::move(*text);
+  for (const auto& [entry, blocks] : clusters) requireCluster(made.text, entry, blocks);
   made.architecture = target.ptxArchitecture();
   if (!(plan.workBytes == inductor::SymExpr(0)))
     made.workBytes = cpu::sizeFunction(plan.workBytes, plan.kernel.sizeSymbols);

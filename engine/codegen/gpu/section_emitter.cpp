@@ -68,7 +68,7 @@ KernelEmitter::States KernelEmitter::emitSection(int section) {
   const int round = phase_.map.inner * p.unroll;
   const auto step = p.chunk.maybeConstant();
   const bool exact =
-      known && *known % round == 0 && (phase_.kind != Phase::Kind::Chunk || (step && *step % round == 0));
+      known && *known % round == 0 && p.shift == SymExpr(0) && (phase_.kind != Phase::Kind::Chunk || (step && *step % round == 0));
   return emitLoops(section, from, to, exact);
 }
 
@@ -100,6 +100,7 @@ KernelEmitter::States KernelEmitter::emitLoops(int section, Value* from, Value* 
   if (p.whole) return joinInstances(section, shape, emitIteration(section, from, to, exact, initial));
   // Whole rounds first, which need no conditions, then what is left.
   Value* round = ir_.getInt64(static_cast<uint64_t>(phase_.map.inner * p.unroll));
+  if (!(p.shift == SymExpr(0))) return emitShiftedLoops(section, to, round, initial);
   Value* whole = exact ? to : ir_.CreateSub(to, ir_.CreateURem(ir_.CreateSub(to, from), round));
   auto loop = [&](Value* start, Value* end, bool full, const Values& values) {
     return carriedLoop(start, end, round, values, [&](Value* base, const Values& carried) { return emitIteration(section, base, to, full, carried); });
@@ -107,6 +108,19 @@ KernelEmitter::States KernelEmitter::emitLoops(int section, Value* from, Value* 
   Values results = loop(from, whole, true, initial);
   if (!exact) results = loop(whole, to, false, results);
   return joinInstances(section, shape, results);
+}
+
+/// One round that begins before the row, then whole ones, which need no conditions, then what is left.
+KernelEmitter::States KernelEmitter::emitShiftedLoops(int section, Value* to, Value* round, const Values& initial) {
+  Value* end = ir_.CreateAdd(to, scalar(plan_.sections[static_cast<size_t>(section)].shift));
+  Value* whole = ir_.CreateSub(end, ir_.CreateURem(end, round));
+  auto loop = [&](Value* start, Value* stop, bool full, const Values& values) {
+    return carriedLoop(start, stop, round, values, [&](Value* base, const Values& carried) { return emitIteration(section, base, to, full, carried); });
+  };
+  Values results = emitIteration(section, ir_.getInt64(0), to, false, initial);
+  results = loop(round, whole, true, results);
+  results = loop(ir_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, round, whole), end, false, results);
+  return joinInstances(section, shapeOf(section), results);
 }
 
 KernelEmitter::Values KernelEmitter::carriedLoop(Value* from, Value* to, Value* step, const Values& initial,
@@ -139,23 +153,26 @@ KernelEmitter::Values KernelEmitter::carriedLoop(Value* from, Value* to, Value* 
   return results;
 }
 
-/// One iteration: `unroll` vectors for each thread from `base` on.
-KernelEmitter::Values KernelEmitter::emitIteration(int section, Value* base, Value* to, bool exact,
-                                                   const Values& carried) {
+/// `unroll` vectors for each thread.
+Instances KernelEmitter::instancesAt(int section, Value* base, Value* to, bool exact, Values& counted) {
   const Section& s = plan_.kernel.sections[static_cast<size_t>(section)];
   const SectionPlan& p = plan_.sections[static_cast<size_t>(section)];
   Instances set = shapeOf(section);
   const bool narrow = cpu::fitsInt32(plan_.sectionVectors(section) + SymExpr(int64_t{phase_.map.inner} * p.unroll * 2));
   llvm::Type* type = narrow ? ir_.getInt32Ty() : ir_.getInt64Ty();
   Value* first = ir_.CreateAdd(ir_.CreateTrunc(base, type), ir_.CreateZExt(inner_, type));
+  const int64_t before = p.shift == SymExpr(0) ? 0 : kLineElements;  // taken off again below: no step is negative but in the first vectors
+  if (before) first = ir_.CreateAdd(first, ir_.CreateTrunc(scalar(SymExpr(before) - p.shift), type), "", true, true);
   Value* end = ir_.CreateTrunc(to, type);
-  std::vector<Value*> counted;
   const int vectorAxis = p.vector > 1 ? p.order.back() : -1;
+  const auto known = plan_.sectionVectors(section).maybeConstant();
   for (int u = 0; u < set.unroll; ++u) {
-    Value* number =
-        u ? ir_.CreateAdd(first, llvm::ConstantInt::get(type, static_cast<uint64_t>(u * phase_.map.inner))) : first;
+    const int64_t offset = int64_t{u} * phase_.map.inner - before;
+    const bool isAscending = offset >= 0 || exact;
+    Value* number = offset ? ir_.CreateAdd(first, llvm::ConstantInt::get(type, static_cast<uint64_t>(offset), true), "", offset > 0, isAscending) : first;
     Value* within = nullptr;
-    if (!exact) {  // what lies beyond repeats the last vector, and counts for nothing
+    const bool full = p.whole && known && offset >= 0 && int64_t{u + 1} * phase_.map.inner <= *known;
+    if (!exact && !full) {  // what lies beyond repeats the last vector, and counts for nothing
       within = ir_.CreateICmpULT(number, end);
       number = ir_.CreateSelect(within, number, ir_.CreateSub(end, llvm::ConstantInt::get(type, 1)));
     }
@@ -165,6 +182,13 @@ KernelEmitter::Values KernelEmitter::emitIteration(int section, Value* base, Val
     set.active.push_back(both(isInside_[0], within));
     counted.push_back(within);
   }
+  return set;
+}
+
+KernelEmitter::Values KernelEmitter::emitIteration(int section, Value* base, Value* to, bool exact,
+                                                   const Values& carried) {
+  Values counted;
+  const Instances set = instancesAt(section, base, to, exact, counted);
   return accumulate(section, set, counted, carried);
 }
 

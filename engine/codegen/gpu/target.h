@@ -10,6 +10,8 @@ struct GpuTarget {
   int multiprocessors = 132;  ///< to judge how many blocks fill the device
   bool operator==(const GpuTarget&) const = default;
 
+  /// Whether blocks can be launched in clusters that reach each other's shared memory.
+  bool hasClusters() const { return capability >= 90; }
   /// The newest architecture that LLVM knows and the device runs, as in ".target sm_90". PTX runs on later ones too.
   std::string ptxArchitecture() const;
 };

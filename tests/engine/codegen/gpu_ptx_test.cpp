@@ -147,6 +147,30 @@ class GpuPtxTest : public QObject {
     const int loads = count(k.text, "ld.global.nc.v4.");
     QCOMPARE(loads * 4 * k.launches[0].threads, 2048);
     QVERIFY(count(k.text, "shfl.sync.bfly") > 0);
+    QCOMPARE(count(k.text, "div.rn.f32"), 0);
+    QCOMPARE(count(k.text, "rcp.rn.f32"), 1);  // of the sum, which all elements share
+  }
+
+  /// Rows that one block cannot keep are kept by a cluster of blocks, where the device has clusters; threads begin where a line does.
+  void rowsOfSeveralBlocks() {
+    const Kernel& kernel = named("softmax_in_clusters").kernel;
+    const gpu::PtxKernel k = compiled(kernel);
+    QCOMPARE(static_cast<int>(k.launches.size()), 1);
+    QCOMPARE(k.launches[0].blocks(nullptr), int64_t{140 * 4});
+    QCOMPARE(count(k.text, ".reqnctapercluster 4, 1, 1"), 1);
+    QVERIFY(count(k.text, "mapa") > 0);
+    QCOMPARE(count(k.text, "ld.global.nc.f32"), (33001 + gpu::kLineElements - 1 + 4 * k.launches[0].threads - 1) / (4 * k.launches[0].threads));
+    for (const auto& section : gpu::makePlan(kernel, gpu::GpuTarget{}, true).sections)
+      QVERIFY(section.shift.bounds() == (std::pair<int64_t, int64_t>(0, gpu::kLineElements - 1)));
+    auto older = gpu::compilePtx(kernel, gpu::GpuTarget{80, 108}, true, false);
+    QVERIFY(older && older->text.find("cluster") == std::string::npos);
+    QVERIFY(older->launches[0].blocks(nullptr) == 140);
+    for (const gpu::LaunchShape& shape : gpu::candidateShapes(kernel, gpu::GpuTarget{})) {
+      auto made = gpu::compilePtx(kernel, gpu::GpuTarget{}, true, false, shape);
+      QVERIFY2(made, made ? "" : made.error().text().c_str());
+      const QString problem = assembler().isEmpty() ? QString() : faults(*made);
+      QVERIFY2(problem.isEmpty(), qPrintable(problem));
+    }
   }
 
   void fewLongRowsAreDivided() {
@@ -165,6 +189,7 @@ class GpuPtxTest : public QObject {
     QVERIFY(k.workBytes && k.workBytes(nullptr) > 0);
     const std::string rows = k.text.substr(0, k.text.find(k.launches[1].entry));
     QCOMPARE(count(rows, "ld.global.nc.v4.") * 4 * k.launches[0].threads, 3 * 2048);  // x, the gradient, the weight
+    QCOMPARE(count(rows, "prefetch.global.L2") * 4 * k.launches[0].threads, 2 * 2048);  // of the next row; weights stay in the cache
     auto shapes = gpu::candidateShapes(named("layer_norm_backward").kernel, gpu::GpuTarget{});
     QVERIFY(shapes.size() > 2);
   }

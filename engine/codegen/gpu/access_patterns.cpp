@@ -1,0 +1,206 @@
+#include "engine/codegen/gpu/access_patterns.h"
+
+#include <algorithm>
+
+#include "engine/codegen/cpu/index_emitter.h"
+#include "engine/codegen/gpu/plan_axes.h"
+
+namespace fusebox::codegen::gpu {
+using inductor::Axis;
+using inductor::Kernel;
+using inductor::KernelBuffer;
+using inductor::Section;
+using inductor::Statement;
+using inductor::Symbol;
+using inductor::SymExpr;
+
+namespace {
+
+constexpr double kUnknownExtent = 1024;  // guess for dynamic extents
+
+}  // namespace
+
+double guess(const SymExpr& e) { return e.isConstant() ? static_cast<double>(e.constant()) : kUnknownExtent; }
+
+const KernelBuffer& bufferOf(const Kernel& k, inductor::BufferId id) {
+  return *std::find_if(k.buffers.begin(), k.buffers.end(), [id](const KernelBuffer& b) { return b.id == id; });
+}
+
+uint64_t natural(double v) { return static_cast<uint64_t>(std::max(1.0, v)); }
+
+double pointsOf(const std::vector<Axis>& axes) {
+  double n = 1;
+  for (const Axis& a : axes) n *= guess(a.extent);
+  return n;
+}
+
+std::function<bool(Symbol)> variesWith(const Section& s, Symbol axis) {
+  return [&s, axis](Symbol x) { return x == axis || s.indirect.count(x) > 0; };
+}
+
+Access accessAlong(const Section& s, const SymExpr& index, Symbol axis) {
+  const cpu::IndexShape shape = cpu::shapeOf(index, &axis, variesWith(s, axis));
+  if (shape.isUniform()) return Access::Uniform;
+  return shape.isAffine() && shape.stride == SymExpr(1) ? Access::Consecutive : Access::Other;
+}
+
+namespace {
+
+/// How well a section's accesses suit neighbouring threads along `axis`.
+double score(const Kernel& k, const Section& s, const Axis& axis) {
+  double sum = 0.01;
+  forEachAccess(k, s, [&](const SymExpr& index, bool isStore, const KernelBuffer& b) {
+    const double size = graph::elementSize(b.dtype);
+    switch (accessAlong(s, index, axis.symbol)) {
+      case Access::Uniform:
+        sum += isStore ? 0 : 0.5 * size;
+        break;
+      case Access::Consecutive:
+        sum += (isStore ? 1.1 : 1) * size;
+        break;
+      case Access::Other:
+        break;
+    }
+  });
+  return sum * std::min(1.0, guess(axis.extent) / 32);
+}
+
+}  // namespace
+
+int vectorWidth(const Kernel& k, const std::vector<const Section*>& sections, const Axis& axis, int maxBytes,
+                bool aligned) {
+  const auto extent = axis.extent.maybeConstant();
+  if (!extent || *extent == 0) return 1;
+  int widest = 0;
+  for (const Section* s : sections)
+    forEachAccess(k, *s, [&](const SymExpr& index, bool, const KernelBuffer& b) {
+      if (accessAlong(*s, index, axis.symbol) == Access::Consecutive)
+        widest = std::max(widest, graph::elementSize(b.dtype));
+    });
+  if (widest == 0) return 1;
+  int width = std::min(maxBytes / widest, 8 * maxBytes / kVectorBytes);
+  auto useful = [&] {
+    bool any = false;
+    for (const Section* s : sections)
+      forEachAccess(k, *s, [&](const SymExpr& index, bool, const KernelBuffer& b) {
+        const int64_t bytes = std::min<int64_t>(kVectorBytes, int64_t{width} * graph::elementSize(b.dtype));
+        any |= alignmentOf(b, aligned) % bytes == 0 &&
+               isVectorAccess(index, axis.symbol, width, variesWith(*s, axis.symbol));
+      });
+    return any;
+  };
+  while (width > 1 && (*extent % width != 0 || !useful())) width /= 2;
+  return std::max(1, width);
+}
+
+std::vector<int> orderWithLast(size_t count, int last) {
+  std::vector<int> order;
+  for (size_t i = 0; i < count; ++i)
+    if (static_cast<int>(i) != last) order.push_back(static_cast<int>(i));
+  if (last >= 0) order.push_back(last);
+  return order;
+}
+
+size_t longestBody(const Kernel& k) {
+  size_t n = 0;
+  for (const Section& s : k.sections) n = std::max(n, s.values.size());
+  return n;
+}
+
+int instanceLimit(const Kernel& k) {
+  const size_t values = longestBody(k);
+  return values > 160 ? 2 : values > 80 ? 4 : values > 40 ? 8 : 16;
+}
+
+int crossingAxis(const Kernel& k, int fast) {
+  std::vector<int64_t> votes(k.outer.size(), 0);
+  for (const Section& s : k.sections)
+    forEachAccess(k, s, [&](const SymExpr& index, bool, const KernelBuffer& b) {
+      if (accessAlong(s, index, k.outer[static_cast<size_t>(fast)].symbol) != Access::Other) return;
+      for (size_t o = 0; o < k.outer.size(); ++o)
+        if (static_cast<int>(o) != fast && index.strideOf(k.outer[o].symbol) == 1)
+          votes[o] += graph::elementSize(b.dtype);
+    });
+  const auto most = std::max_element(votes.begin(), votes.end());
+  return most == votes.end() || *most == 0 ? -1 : static_cast<int>(most - votes.begin());
+}
+
+std::vector<const Section*> all(const Kernel& k) {
+  std::vector<const Section*> list;
+  for (const Section& s : k.sections) list.push_back(&s);
+  return list;
+}
+
+std::pair<int, double> bestOuter(const Kernel& k) {
+  int best = -1;
+  double bestScore = -1;
+  for (size_t o = 0; o < k.outer.size(); ++o) {
+    double sum = 0;
+    for (const Section& s : k.sections) sum += pointsOf(s.axes) * score(k, s, k.outer[o]);
+    if (sum >= bestScore * 0.999) {
+      best = static_cast<int>(o);
+      bestScore = std::max(bestScore, sum);
+    }
+  }
+  return {best, bestScore};
+}
+
+std::pair<int, double> bestInner(const Kernel& k, const Section& s) {
+  int best = -1;
+  double bestScore = -1;
+  for (size_t i = 0; i < s.axes.size(); ++i) {
+    const double value = score(k, s, s.axes[i]);
+    if (value >= bestScore * 0.999) {
+      best = static_cast<int>(i);
+      bestScore = std::max(bestScore, value);
+    }
+  }
+  return {best, bestScore};
+}
+
+bool reducesWithoutAxes(const Kernel& k) {
+  return std::any_of(k.sections.begin(), k.sections.end(), [](const Section& s) {
+    return s.axes.empty() && std::any_of(s.body.begin(), s.body.end(),
+                                         [](const Statement& st) { return st.kind == Statement::Kind::Reduce; });
+  });
+}
+
+bool scans(const Kernel& k) {
+  return std::any_of(k.sections.begin(), k.sections.end(), [](const Section& s) { return inductor::hasScan(s); });
+}
+
+bool readsAgain(const Kernel& k) {
+  std::vector<inductor::BufferId> seen;
+  for (const Section& s : k.sections) {
+    if (s.axes.empty()) continue;
+    const size_t before = seen.size();
+    for (const auto& v : s.values) {
+      if (v.op != inductor::Op::Load) continue;
+      if (std::find(seen.begin(), seen.begin() + static_cast<std::ptrdiff_t>(before), v.buffer) != seen.begin() + static_cast<std::ptrdiff_t>(before))
+        return true;
+      seen.push_back(v.buffer);
+    }
+  }
+  return false;
+}
+
+bool addsAtomically(const Kernel& k) {
+  return std::any_of(k.sections.begin(), k.sections.end(), [](const Section& s) {
+    return std::any_of(s.body.begin(), s.body.end(), [](const Statement& st) { return st.kind == Statement::Kind::AtomicAdd; });
+  });
+}
+
+int distinctLoads(const Kernel& k) {
+  std::vector<inductor::BufferId> seen;
+  for (const Section& s : k.sections)
+    for (const auto& v : s.values)
+      if (v.op == inductor::Op::Load && std::find(seen.begin(), seen.end(), v.buffer) == seen.end())
+        seen.push_back(v.buffer);
+  return std::max<int>(1, static_cast<int>(seen.size()));
+}
+
+int times(int n, int power, int least, int most) {
+  return std::clamp(power >= 0 ? n << power : n >> -power, least, most);
+}
+
+}  // namespace fusebox::codegen::gpu
