@@ -109,8 +109,8 @@ void addRun(CLI::App& app, RunOptions& o) {
   run->add_flag("--gpu-counters{default}", o.gpuCounters,
                 "Read hardware counters around every kernel of the GPU: bytes of its memory, achieved occupancy and others, or "
                 "--gpu-counters=METRIC,METRIC by CUPTI's names. Kernels run one after another meanwhile, CUDA graphs are not used");
-  run->add_flag("--gpu-sampling{50}", o.gpuSampling,
-                "Sample hardware counters of the GPU every 50 microseconds, or --gpu-sampling=MICROSECONDS, while kernels run as they would: how "
+  run->add_flag("--gpu-sampling{200}", o.gpuSampling,
+                "Sample hardware counters of the GPU every 200 microseconds, or --gpu-sampling=MICROSECONDS, while kernels run as they would: how "
                 "busy multiprocessors, memory, cache and tensor cores are, as lanes of the timeline");
   run->add_option("--gpu-sampling-metrics", o.gpuSamplingMetrics, "What to sample, by CUPTI's names; default: those above")->type_name("METRIC,METRIC");
   run->footer(kRunFooter);

@@ -4,6 +4,7 @@ Each row is checked against eager before it is timed. Inputs are larger than the
 """
 
 import argparse
+import functools
 import json
 import statistics
 import time
@@ -31,23 +32,24 @@ CASES = {
     "cumsum of rows 32768x2048": (lambda x: torch.cumsum(x, -1), [(32768, 2048)], torch.float32),
     "index_add 65536x512": (lambda x, i, v: x.index_add(0, i, v), [(65536, 512), 65536, (65536, 512)], torch.float32),
     "dropout and add, 64 Mi": (lambda x, y: F.dropout(x, 0.1) + y, [(1 << 26,), (1 << 26,)], torch.float32),
-    "small add, 1024": (lambda x, y: x * 2 + y, [(1024,), (1024,)], torch.float32),
+    "call of a small add, 1024": (lambda x, y: x * 2 + y, [(1024,), (1024,)], torch.float32),
 }
 
 
 QUEUEING = 4_000_000  # cycles, about 2 ms
 
 
-def milliseconds(f, inputs, repeat=15, together=8):
-    """Of one call among several that the device carries out back to back: what the host needs does not count where the device needs
-    more, since the device is kept busy until all of them are in its queue. Inputs are larger than the cache, so that a call finds nothing
-    of the one before."""
+def milliseconds(f, inputs, repeat=15, together=8, queued=True):
+    """Of one call among several that the device carries out back to back. `queued`: what the host needs does not count where the device
+    needs more, since the device is kept busy until all of them are in its queue; else the longer of the two counts. Inputs are larger
+    than the cache, so that a call finds nothing of the one before."""
     for _ in range(5):
         f(*inputs)
     times = []
     for _ in range(repeat):
         start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        torch.cuda._sleep(QUEUEING)
+        if queued:
+            torch.cuda._sleep(QUEUEING)
         start.record()
         for _ in range(together):
             f(*inputs)
@@ -97,7 +99,8 @@ def main():
                 t.requires_grad_(t.is_floating_point())
         kind = Backward if "backward" in name else lambda run: run
         eager, compiled = kind(f), kind(fusebox.compile(f))
-        row = {"case": name, "eager_ms": milliseconds(eager, inputs)}
+        timed = functools.partial(milliseconds, inputs=inputs, queued=not name.startswith("call"))
+        row = {"case": name, "eager_ms": timed(eager)}
         want = eager(*inputs)
         row["fusebox_first_s"], got = first_call(compiled, inputs)
         outputs = list(want) if isinstance(want, tuple) else [want]
@@ -107,11 +110,11 @@ def main():
             else:
                 rtol, atol = (2e-2, 1e-2) if dtype == torch.bfloat16 else (1e-4, 1e-5)
                 torch.testing.assert_close(a, b, rtol=rtol, atol=max(1e-3, atol * b.abs().max().item()))
-        row["fusebox_ms"] = milliseconds(compiled, inputs)
+        row["fusebox_ms"] = timed(compiled)
         if not options.no_stock:
             stock = kind(torch.compile(f, dynamic=False))
             row["stock_first_s"], _ = first_call(stock, inputs)
-            turns = [(milliseconds(compiled, inputs), milliseconds(stock, inputs)) for _ in range(3)]
+            turns = [(timed(compiled), timed(stock)) for _ in range(3)]
             row["fusebox_ms"], row["stock_ms"] = (min(t[i] for t in turns) for i in (0, 1))
             torch._dynamo.reset()
         fusebox.reset()
