@@ -36,6 +36,15 @@ Database freshSchema() {
   return std::move(*database);
 }
 
+/// A session of an older format: today's tables without its views, changed by `statements` into what they were.
+void writeOlder(const std::string& path, const std::string& statements) {
+  auto database = Database::openForWriting(path);
+  QVERIFY(createSchema(*database));
+  std::string dropViews;
+  for (const auto& view : publicViews()) dropViews += "DROP VIEW " + std::string(view.name) + ";";
+  QVERIFY(database->execute(dropViews + statements));
+}
+
 }  // namespace
 
 class SchemaTest : public QObject {
@@ -76,27 +85,21 @@ class SchemaTest : public QObject {
   void sessionsOfTheFirstFormatAreRead() {
     QTemporaryDir folder;
     const std::string path = folder.filePath("old.fusebox").toStdString();
-    {
-      auto database = Database::openForWriting(path);
-      QVERIFY(createSchema(*database));
-      std::string dropViews;
-      for (const auto& view : publicViews()) dropViews += "DROP VIEW " + std::string(view.name) + ";";
-      QVERIFY(database->execute(dropViews + "ALTER TABLE t_kernel DROP COLUMN code_of; DROP TABLE t_stack; DROP TABLE t_artifact; DROP TABLE t_flow;"
-                                            "DROP TABLE t_cuda_graph; DROP TABLE t_cuda_graph_node;"
-                                            "ALTER TABLE t_graph_break DROP COLUMN bytecode; ALTER TABLE t_guard DROP COLUMN stack;"
-                                            "ALTER TABLE t_guard_failure DROP COLUMN stack;"
-                                            "DROP INDEX t_gpu_event_by_launch; DROP TABLE t_gpu_event; DROP TABLE t_gpu_shape; DROP TABLE t_gpu_stats;"
-                                            "DROP TABLE t_gpu_shape_stats; DROP TABLE t_gpu_device; DROP TABLE t_kernel_binary; DROP TABLE t_gpu_counter;"
-                                            "DROP TABLE t_gpu_sampling; DROP TABLE t_gpu_sample; DROP TABLE t_gpu_sample_sum;"
-                                            "CREATE TABLE t_gpu_event(id INTEGER PRIMARY KEY, kind TEXT, name TEXT, device INTEGER, stream INTEGER,"
-                                            "  start_ns INTEGER, dur_ns INTEGER, correlation INTEGER, kernel_id INTEGER, launch_id INTEGER, bytes INTEGER);"
-                                            "INSERT INTO t_gpu_event(id, name, start_ns, dur_ns) VALUES(3, 'memset', 10, 5);"
-                                            "INSERT INTO t_guard(id, source) VALUES(1, 'L[0]');"
-                                            "INSERT INTO t_node(id, stack) VALUES(7, '[here]');"
-                                            "INSERT INTO t_kernel(id, name, kind) VALUES(1, 'fused_add_0', 'generated');"
-                                            "INSERT INTO t_kernel_code(kernel_id, tier, assembly) VALUES(1, 0, 'ret');"
-                                            "PRAGMA user_version = 1"));
-    }
+    writeOlder(path, "ALTER TABLE t_kernel DROP COLUMN code_of; DROP TABLE t_stack; DROP TABLE t_artifact; DROP TABLE t_flow;"
+                     "DROP TABLE t_cuda_graph; DROP TABLE t_cuda_graph_node;"
+                     "ALTER TABLE t_graph_break DROP COLUMN bytecode; ALTER TABLE t_guard DROP COLUMN stack;"
+                     "ALTER TABLE t_guard_failure DROP COLUMN stack;"
+                     "DROP INDEX t_gpu_event_by_launch; DROP TABLE t_gpu_event; DROP TABLE t_gpu_shape; DROP TABLE t_gpu_stats;"
+                     "DROP TABLE t_gpu_shape_stats; DROP TABLE t_gpu_device; DROP TABLE t_kernel_binary; DROP TABLE t_gpu_counter;"
+                     "DROP TABLE t_gpu_sampling; DROP TABLE t_gpu_sample; DROP TABLE t_gpu_sample_sum;"
+                     "CREATE TABLE t_gpu_event(id INTEGER PRIMARY KEY, kind TEXT, name TEXT, device INTEGER, stream INTEGER,"
+                     "  start_ns INTEGER, dur_ns INTEGER, correlation INTEGER, kernel_id INTEGER, launch_id INTEGER, bytes INTEGER);"
+                     "INSERT INTO t_gpu_event(id, name, start_ns, dur_ns) VALUES(3, 'memset', 10, 5);"
+                     "INSERT INTO t_guard(id, source) VALUES(1, 'L[0]');"
+                     "INSERT INTO t_node(id, stack) VALUES(7, '[here]');"
+                     "INSERT INTO t_kernel(id, name, kind) VALUES(1, 'fused_add_0', 'generated');"
+                     "INSERT INTO t_kernel_code(kernel_id, tier, assembly) VALUES(1, 0, 'ret');"
+                     "PRAGMA user_version = 1");
     auto reader = Reader::open(path);
     QVERIFY2(reader.has_value(), reader ? "" : reader.error().text().c_str());
     std::string found;
@@ -117,16 +120,10 @@ class SchemaTest : public QObject {
   void sessionsOfTheFifthFormatAreRead() {
     QTemporaryDir folder;
     const std::string path = folder.filePath("old.fusebox").toStdString();
-    {
-      auto database = Database::openForWriting(path);
-      QVERIFY(createSchema(*database));
-      std::string dropViews;
-      for (const auto& view : publicViews()) dropViews += "DROP VIEW " + std::string(view.name) + ";";
-      QVERIFY(database->execute(dropViews + "DROP TABLE t_gpu_sampling; DROP TABLE t_gpu_sample; DROP TABLE t_gpu_sample_sum;"
-                                            "ALTER TABLE t_cuda_graph DROP COLUMN pool_bytes;"
-                                            "INSERT INTO t_cuda_graph(id, event, kept_bytes) VALUES(1, 'recorded', 64);"
-                                            "PRAGMA user_version = 5"));
-    }
+    writeOlder(path, "DROP TABLE t_gpu_sampling; DROP TABLE t_gpu_sample; DROP TABLE t_gpu_sample_sum;"
+                     "ALTER TABLE t_cuda_graph DROP COLUMN pool_bytes;"
+                     "INSERT INTO t_cuda_graph(id, event, kept_bytes) VALUES(1, 'recorded', 64);"
+                     "PRAGMA user_version = 5");
     auto reader = Reader::open(path);
     QVERIFY2(reader.has_value(), reader ? "" : reader.error().text().c_str());
     std::string found;

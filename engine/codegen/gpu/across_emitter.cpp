@@ -6,7 +6,6 @@
 
 /// Blocks that walk over the points, with what Accumulate statements add up over them in registers.
 namespace fusebox::codegen::gpu {
-using inductor::BufferRole;
 using inductor::Section;
 using inductor::Statement;
 using inductor::SymExpr;
@@ -32,8 +31,6 @@ void KernelEmitter::emitWalk() {
     if (s.axes.empty()) continue;  // over an extent of 1 each thread reduces by itself
     meetings += static_cast<size_t>(std::count_if(s.body.begin(), s.body.end(), [](const Statement& st) { return st.kind == Statement::Kind::Reduce; }));
   }
-  const bool keepsScratch = std::any_of(plan_.kernel.buffers.begin(), plan_.kernel.buffers.end(),
-                                        [](const inductor::KernelBuffer& b) { return b.role == BufferRole::Scratch; });
   auto split = [&](const Values& flat) {
     across_.clear();
     auto at = flat.begin();
@@ -46,7 +43,7 @@ void KernelEmitter::emitWalk() {
   const Values sums = carriedLoop(block, scalar(plan_.blocksOver(phase_.map)), blocks, initial, [&](Value* group, const Values& carried) {
     split(carried);
     // Shared memory is used again: what one meeting left there has been read when all have come to the next one.
-    if (phase_.map.inner > 1 && (meetings < 2 || keepsScratch)) barrier();
+    if (phase_.map.inner > 1 && (meetings < 2 || hasScratch(plan_.kernel))) barrier();
     if (plan_.ahead > 0) fetchAhead(ir_.CreateAdd(group, ir_.CreateMul(blocks, ir_.getInt64(static_cast<uint64_t>(plan_.ahead)))));
     bindPoints(ir_.CreateTrunc(group, ir_.getInt32Ty()));
     bindScratch();

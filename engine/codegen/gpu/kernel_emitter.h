@@ -58,7 +58,6 @@ class KernelEmitter {
   States emitPlainSection(int section);
   /// Vectors [from, to) of the section's inner axes.
   States emitLoops(int section, llvm::Value* from, llvm::Value* to, bool exact);
-  States emitShiftedLoops(int section, llvm::Value* to, llvm::Value* round, const Values& initial);
   Values emitIteration(int section, llvm::Value* base, llvm::Value* to, bool exact, const Values& carried);
   /// The instances of one iteration from vector `base` on, up to `to`; `counted` gets which groups exist.
   Instances instancesAt(int section, llvm::Value* base, llvm::Value* to, bool exact, Values& counted);

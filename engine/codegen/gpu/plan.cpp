@@ -142,6 +142,10 @@ size_t componentCount(ReduceKind kind) {
   }
 }
 
+bool hasScratch(const Kernel& kernel) {
+  return std::any_of(kernel.buffers.begin(), kernel.buffers.end(), [](const KernelBuffer& b) { return b.role == BufferRole::Scratch; });
+}
+
 SymExpr Plan::points() const {
   SymExpr n(1);
   for (const Axis& a : kernel.outer) n *= a.extent;

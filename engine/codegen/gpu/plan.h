@@ -102,6 +102,8 @@ struct Plan {
 };
 
 size_t componentCount(inductor::ReduceKind kind);
+/// Whether sections hand elements on through buffers of their own.
+bool hasScratch(const inductor::Kernel& kernel);
 
 /// `aligned`: every buffer may be taken to begin at a multiple of 16 bytes.
 Plan makePlan(const inductor::Kernel& kernel, const GpuTarget& target, bool aligned, const LaunchShape& shape = {});

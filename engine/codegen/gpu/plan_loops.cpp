@@ -169,9 +169,8 @@ int acrossThreads(const Plan& plan) {
 /// Blocks to share a row that is read again and is too long for one block's threads to keep: as many as keep all of it.
 int clusterFor(const Plan& plan, const GpuTarget& target, const LaunchShape& shape) {
   const Kernel& k = plan.kernel;
-  const bool hasScratch = std::any_of(k.buffers.begin(), k.buffers.end(), [](const KernelBuffer& b) { return b.role == inductor::BufferRole::Scratch; });
   const auto points = plan.points().maybeConstant();
-  if (!target.hasClusters() || !points || hasScratch || !readsAgain(k) || accumulates(k) || scans(k) || !plan.inWork.empty()) return 1;
+  if (!target.hasClusters() || !points || hasScratch(k) || !readsAgain(k) || accumulates(k) || scans(k) || !plan.inWork.empty()) return 1;
   if (std::any_of(plan.sections.begin(), plan.sections.end(), [](const SectionPlan& p) { return !p.points.isConstant(); })) return 1;
   const double row = static_cast<double>(elementsOfRow(plan)) * rowLoads(k);
   if (row <= kBlockHeldRow) return 1;

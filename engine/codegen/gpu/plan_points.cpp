@@ -44,9 +44,7 @@ Mapping mapPoints(Plan& plan, const GpuTarget& target, bool aligned, const Launc
   plan.outerOrder = orderWithLast(k.outer.size(), fast);
   if (fast < 0) return map;
   plan.vectorAxis = fast;
-  const bool hasScratch = std::any_of(k.buffers.begin(), k.buffers.end(),
-                                      [](const KernelBuffer& b) { return b.role == inductor::BufferRole::Scratch; });
-  if (hasScratch || reducesWithoutAxes(k)) return map;
+  if (hasScratch(k) || reducesWithoutAxes(k)) return map;
   const int limit = instanceLimit(k);
   if (addsAtomically(k)) {  // neighbouring threads at neighbouring elements: one memory transaction for a warp
     map.unroll = times(std::min(4, limit), shape.work, 1, limit);

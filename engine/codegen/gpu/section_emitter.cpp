@@ -95,32 +95,21 @@ KernelEmitter::States KernelEmitter::emitPlainSection(int section) {
 
 KernelEmitter::States KernelEmitter::emitLoops(int section, Value* from, Value* to, bool exact) {
   const SectionPlan& p = plan_.sections[static_cast<size_t>(section)];
-  const Values initial = identities(section);
+  const bool isShifted = !(p.shift == SymExpr(0));
+  Values results = identities(section);
   const Instances shape = shapeOf(section);
-  if (p.whole) return joinInstances(section, shape, emitIteration(section, from, to, exact, initial));
-  // Whole rounds first, which need no conditions, then what is left.
+  if (p.whole || isShifted) results = emitIteration(section, from, to, exact, results);
+  if (p.whole) return joinInstances(section, shape, results);
+  // After a round that begins before the row, if there is one, whole rounds, which need no conditions, then what is left.
   Value* round = ir_.getInt64(static_cast<uint64_t>(phase_.map.inner * p.unroll));
-  if (!(p.shift == SymExpr(0))) return emitShiftedLoops(section, to, round, initial);
-  Value* whole = exact ? to : ir_.CreateSub(to, ir_.CreateURem(ir_.CreateSub(to, from), round));
-  auto loop = [&](Value* start, Value* end, bool full, const Values& values) {
-    return carriedLoop(start, end, round, values, [&](Value* base, const Values& carried) { return emitIteration(section, base, to, full, carried); });
+  Value* end = isShifted ? ir_.CreateAdd(to, scalar(p.shift)) : to;
+  Value* whole = exact ? end : ir_.CreateSub(end, ir_.CreateURem(ir_.CreateSub(end, from), round));
+  auto loop = [&](Value* start, Value* stop, bool full) {
+    results = carriedLoop(start, stop, round, results, [&](Value* base, const Values& carried) { return emitIteration(section, base, to, full, carried); });
   };
-  Values results = loop(from, whole, true, initial);
-  if (!exact) results = loop(whole, to, false, results);
+  loop(isShifted ? round : from, whole, true);
+  if (!exact) loop(isShifted ? ir_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, round, whole) : whole, end, false);
   return joinInstances(section, shape, results);
-}
-
-/// One round that begins before the row, then whole ones, which need no conditions, then what is left.
-KernelEmitter::States KernelEmitter::emitShiftedLoops(int section, Value* to, Value* round, const Values& initial) {
-  Value* end = ir_.CreateAdd(to, scalar(plan_.sections[static_cast<size_t>(section)].shift));
-  Value* whole = ir_.CreateSub(end, ir_.CreateURem(end, round));
-  auto loop = [&](Value* start, Value* stop, bool full, const Values& values) {
-    return carriedLoop(start, stop, round, values, [&](Value* base, const Values& carried) { return emitIteration(section, base, to, full, carried); });
-  };
-  Values results = emitIteration(section, ir_.getInt64(0), to, false, initial);
-  results = loop(round, whole, true, results);
-  results = loop(ir_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, round, whole), end, false, results);
-  return joinInstances(section, shapeOf(section), results);
 }
 
 KernelEmitter::Values KernelEmitter::carriedLoop(Value* from, Value* to, Value* step, const Values& initial,
