@@ -2,9 +2,12 @@
 #   A static library of every source in the current folder (not its subfolders). TORCH adds libtorch's and
 #   CPython's headers behind the shared precompiled header.
 function(fusebox_library name)
-  cmake_parse_arguments(ARG "TORCH" "" "DEPS" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp ${CMAKE_CURRENT_SOURCE_DIR}/*.c
-       ${CMAKE_CURRENT_SOURCE_DIR}/*.h)
+  cmake_parse_arguments(ARG "TORCH;ROOMS" "" "DEPS" ${ARGN})
+  set(patterns ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp ${CMAKE_CURRENT_SOURCE_DIR}/*.c ${CMAKE_CURRENT_SOURCE_DIR}/*.h)
+  if(ARG_ROOMS)
+    list(APPEND patterns ${CMAKE_CURRENT_SOURCE_DIR}/*/*.cpp ${CMAKE_CURRENT_SOURCE_DIR}/*/*.h)
+  endif()
+  file(GLOB sources CONFIGURE_DEPENDS ${patterns})
   list(FILTER sources EXCLUDE REGEX "/module\\.cpp$")
   if(NOT sources MATCHES "\\.(cpp|c)(;|$)")
     file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/empty.cpp CONTENT "")

@@ -4,9 +4,9 @@
 
 #include <optional>
 
-#include "engine/capture/driver.h"
-#include "engine/capture/hook.h"
-#include "engine/capture/py_ref.h"
+#include "engine/capture/entries/driver.h"
+#include "engine/capture/entries/hook.h"
+#include "engine/capture/cpython/py_ref.h"
 
 namespace fusebox::python {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <Python.h>
 
-#include "engine/capture/entry_cache.h"
+#include "engine/capture/entries/entry_cache.h"
 
 namespace fusebox::python {
 

@@ -3,9 +3,9 @@
 #include <functional>
 #include <stdexcept>
 
-#include "engine/capture/entry_cache.h"
-#include "engine/compile.h"
-#include "engine/compile_requests.h"
+#include "engine/capture/entries/entry_cache.h"
+#include "engine/compile/compile.h"
+#include "engine/compile/compile_requests.h"
 #include "engine/debug/debugger.h"
 
 namespace fusebox::python {

@@ -2,11 +2,11 @@
 
 #include <pybind11/stl.h>
 
-#include "engine/capture/driver.h"
-#include "engine/capture/entry_log.h"
-#include "engine/capture/hook.h"
-#include "engine/capture/hook_skip.h"
-#include "engine/compile_requests.h"
+#include "engine/capture/entries/driver.h"
+#include "engine/capture/entries/entry_log.h"
+#include "engine/capture/entries/hook.h"
+#include "engine/capture/entries/hook_skip.h"
+#include "engine/compile/compile_requests.h"
 #include "engine/python/compiled_function.h"
 #include "engine/python/debug_control.h"
 #include "engine/python/graph_module.h"

@@ -3,9 +3,9 @@
 #include <torch/extension.h>
 
 #include "engine/aot/executor_scope.h"
-#include "engine/compile_alone.h"
+#include "engine/compile/compile_alone.h"
 #include "engine/graph/serialize.h"
-#include "engine/program_facts.h"
+#include "engine/compile/program_facts.h"
 #include "engine/runtime/graph_interpreter.h"
 #include "engine/runtime/strided_copy.h"
 #include "engine/support/clock.h"

@@ -2,7 +2,7 @@
 
 #include <pybind11/stl.h>
 
-#include "engine/capture/guard_tree.h"
+#include "engine/capture/guards/guard_tree.h"
 #include "engine/support/clock.h"
 
 namespace py = pybind11;

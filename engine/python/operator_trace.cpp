@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/capture/frame_walk.h"
+#include "engine/capture/cpython/frame_walk.h"
 #include "engine/record/gpu_recording.h"
 #include "engine/record/recorder.h"
 #include "engine/support/clock.h"

@@ -8,7 +8,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "engine/codegen/cpu/jit.h"
-#include "engine/inductor/program.h"
+#include "engine/inductor/ir/program.h"
 #include "engine/runtime/gpu/gpu_kernel.h"
 #include "engine/runtime/launch_sink.h"
 #include "engine/support/result.h"

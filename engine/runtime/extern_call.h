@@ -3,7 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include "engine/inductor/program.h"
+#include "engine/inductor/ir/program.h"
 #include "engine/runtime/argument_binding.h"
 
 namespace fusebox::runtime {

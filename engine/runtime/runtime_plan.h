@@ -7,7 +7,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "engine/codegen/cpu/jit.h"
-#include "engine/inductor/program.h"
+#include "engine/inductor/ir/program.h"
 #include "engine/runtime/extern_call.h"
 #include "engine/runtime/gpu/gpu_kernel.h"
 

@@ -19,7 +19,7 @@ ALLOWED = {
     "engine/trace": {"engine/support", "engine/graph", "engine/record"},
     "engine/aot": {"engine/support", "engine/debug", "engine/graph", "engine/record", "engine/trace", "engine/runtime"},
     "engine/compile": {"engine/support", "engine/debug", "engine/graph", "engine/record", "engine/inductor", "engine/codegen",
-                       "engine/runtime", "engine/aot"},
+                       "engine/runtime", "engine/trace", "engine/aot"},
     "engine/capture": {"engine/support", "engine/debug", "engine/graph", "engine/record", "engine/trace", "engine/aot",
                        "engine/runtime", "engine/compile"},
     "engine/python": {"engine/support", "engine/debug", "engine/graph", "engine/record", "engine/trace", "engine/aot",
@@ -39,8 +39,6 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.M)
 
 
 def layer_of(path: str) -> str | None:
-    if re.match(r"engine/compiled?(_region)?\.(h|cpp)$", path):
-        return "engine/compile"
     matches = [layer for layer in ALLOWED if path.startswith(layer + "/")]
     return max(matches, key=len) if matches else None
 

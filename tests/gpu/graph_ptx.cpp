@@ -12,7 +12,7 @@
 #include "engine/codegen/gpu/plan.h"
 #include "engine/codegen/gpu/ptx.h"
 #include "engine/graph/serialize.h"
-#include "engine/inductor/lowered_graph.h"
+#include "engine/inductor/ir/lowered_graph.h"
 
 using namespace fusebox;
 

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/inductor/loop_ir.h"
+#include "engine/inductor/ir/loop_ir.h"
 
 /// Compiled functions that generated code calls for many lanes at once: `void f(T* out, const T* a, const T* b, int64_t n)`.
 /// They stand in where no inline code exists, and finish the lanes that inline code leaves out.

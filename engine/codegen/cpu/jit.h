@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/inductor/loop_ir.h"
+#include "engine/inductor/ir/loop_ir.h"
 #include "engine/support/result.h"
 
 namespace fusebox::codegen::cpu {

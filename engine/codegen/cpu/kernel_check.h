@@ -1,6 +1,6 @@
 #pragma once
 
-#include "engine/inductor/loop_ir.h"
+#include "engine/inductor/ir/loop_ir.h"
 #include "engine/support/result.h"
 
 namespace fusebox::codegen::cpu {

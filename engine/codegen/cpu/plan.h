@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "engine/codegen/cpu/target.h"
-#include "engine/inductor/loop_ir.h"
+#include "engine/inductor/ir/loop_ir.h"
 
 namespace fusebox::codegen::cpu {
 

@@ -2,7 +2,7 @@
 
 #include <llvm/IR/IRBuilder.h>
 
-#include "engine/inductor/loop_ir.h"
+#include "engine/inductor/ir/loop_ir.h"
 
 namespace fusebox::codegen::gpu {
 

@@ -3,7 +3,7 @@
 #include <llvm/IR/Module.h>
 
 #include "engine/codegen/cpu/target.h"
-#include "engine/inductor/loop_ir.h"
+#include "engine/inductor/ir/loop_ir.h"
 
 namespace fusebox::codegen::gpu {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "engine/inductor/loop_transform.h"
+#include "engine/inductor/ir/loop_transform.h"
 
 namespace fusebox::codegen::gpu {
 using inductor::Kernel;

@@ -6,7 +6,7 @@
 
 #include "engine/codegen/gpu/launch_shape.h"
 #include "engine/codegen/gpu/target.h"
-#include "engine/inductor/loop_ir.h"
+#include "engine/inductor/ir/loop_ir.h"
 
 namespace fusebox::codegen::gpu {
 

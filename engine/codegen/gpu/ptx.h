@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/codegen/gpu/launch_shape.h"
-#include "engine/inductor/loop_ir.h"
+#include "engine/inductor/ir/loop_ir.h"
 #include "engine/support/result.h"
 
 /// Kernels for NVIDIA GPUs as PTX text. Needs neither a GPU nor CUDA.

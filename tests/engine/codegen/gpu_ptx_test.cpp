@@ -9,7 +9,7 @@
 #include "engine/codegen/gpu/target.h"
 #include "tests/engine/codegen/gpu_kernels.h"
 #include "tests/engine/codegen/kernel_writer.h"
-#include "engine/inductor/lowered_graph.h"
+#include "engine/inductor/ir/lowered_graph.h"
 #include "tests/engine/lowering/graph_maker.h"
 
 using namespace fusebox::codegen::testing;

@@ -3,7 +3,7 @@
 #include <map>
 #include <vector>
 
-#include "engine/inductor/loop_ir.h"
+#include "engine/inductor/ir/loop_ir.h"
 
 /// An independent, slow reading of the loop IR: one point after another, every operation in long double or int64 and then
 /// rounded to its type.

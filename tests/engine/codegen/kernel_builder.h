@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/codegen/cpu/jit.h"
-#include "engine/inductor/loop_ir.h"
+#include "engine/inductor/ir/loop_ir.h"
 
 /// Short ways to write kernels down, to fill their buffers and to compare two runs.
 namespace fusebox::codegen::testing {

@@ -5,7 +5,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "engine/inductor/lowered_graph.h"
+#include "engine/inductor/ir/lowered_graph.h"
 
 using namespace fusebox;
 using namespace fusebox::graph;

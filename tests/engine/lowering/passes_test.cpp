@@ -1,6 +1,6 @@
 #include <QtTest>
 
-#include "engine/inductor/lowered_graph.h"
+#include "engine/inductor/ir/lowered_graph.h"
 #include "tests/engine/lowering/graph_maker.h"
 
 using namespace fusebox;

@@ -2,7 +2,7 @@
 // everything behind capture.
 #include <torch/extension.h>
 
-#include "engine/compile.h"
+#include "engine/compile/compile.h"
 #include "engine/trace/trace_context.h"
 
 namespace py = pybind11;

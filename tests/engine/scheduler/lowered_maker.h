@@ -2,8 +2,8 @@
 
 #include <functional>
 
-#include "engine/inductor/body_builder.h"
-#include "engine/inductor/lowered_graph.h"
+#include "engine/inductor/ir/body_builder.h"
+#include "engine/inductor/ir/lowered_graph.h"
 
 namespace fusebox::inductor::testing {
 

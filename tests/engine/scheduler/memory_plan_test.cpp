@@ -1,4 +1,4 @@
-#include "engine/inductor/memory_plan.h"
+#include "engine/inductor/schedule/memory_plan.h"
 
 #include <QTest>
 #include <random>

@@ -5,8 +5,8 @@
 #include <random>
 #include <vector>
 
-#include "engine/inductor/kernel_finish.h"
-#include "engine/inductor/lowered_graph.h"
+#include "engine/inductor/schedule/kernel_finish.h"
+#include "engine/inductor/ir/lowered_graph.h"
 #include "tests/engine/codegen/interpret.h"
 
 /// Two slow ways to carry out a lowered graph: operation by operation as lowering wrote it, and as scheduled. Extern calls stand

@@ -1,0 +1,315 @@
+// The one file that includes CPython's internal headers. A new minor version must be read and tried before it is let in.
+#include "engine/capture/cpython/frame_internals.h"
+
+#include <string_view>
+#include <utility>
+
+#include "engine/capture/cpython/frame_walk.h"
+#include "engine/capture/cpython/instruction.h"
+
+#if PY_VERSION_HEX < 0x030B0000 || PY_VERSION_HEX >= 0x030D0000
+#error "Fusebox knows the frames of CPython 3.11 and 3.12 only"
+#endif
+
+#define Py_BUILD_CORE
+#undef _PyGC_FINALIZED
+#include <internal/pycore_code.h>
+#include <internal/pycore_frame.h>
+#undef Py_BUILD_CORE
+#include <opcode.h>
+
+#define FUSEBOX_PY312 (PY_VERSION_HEX >= 0x030C0000)
+
+namespace fusebox::capture {
+
+static_assert(sizeof(PyRef) == sizeof(PyObject*), "FrameView reads vectors of PyRef as arrays of PyObject*");
+static_assert(sizeof(_Py_CODEUNIT) == 2);
+#if FUSEBOX_PY312
+static_assert(offsetof(_PyInterpreterFrame, f_code) == 0);
+#else
+static_assert(offsetof(_PyInterpreterFrame, f_func) == 0);
+#endif
+
+PyCodeObject* codeOf(InterpreterFrame* frame) { return frame->f_code; }
+
+PyFunctionObject* functionOf(InterpreterFrame* frame) {
+#if FUSEBOX_PY312
+  return reinterpret_cast<PyFunctionObject*>(frame->f_funcobj);
+#else
+  return frame->f_func;
+#endif
+}
+
+PyObject* globalsOf(InterpreterFrame* frame) { return frame->f_globals; }
+
+void visitFrames(bool (*visit)(PyCodeObject* code, int offset, void* context), void* context) {
+  PyThreadState* thread = PyGILState_GetThisThreadState();
+  if (!thread || !thread->cframe) return;
+  for (auto* frame = thread->cframe->current_frame; frame; frame = frame->previous) {
+    PyCodeObject* code = frame->f_code;
+    const auto offset = static_cast<int>(frame->prev_instr - _PyCode_CODE(code)) * static_cast<int>(sizeof(_Py_CODEUNIT));
+#if FUSEBOX_PY312
+    if (frame->owner == FRAME_OWNED_BY_CSTACK) continue;
+#endif
+    if (offset >= 0 && !visit(code, offset, context)) return;
+  }
+}
+
+bool isFresh(InterpreterFrame* frame) {
+  constexpr int kFunction = CO_OPTIMIZED | CO_NEWLOCALS;
+  constexpr int kSuspends = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE;
+  return frame->owner == FRAME_OWNED_BY_THREAD && !frame->f_locals && !frame->frame_obj &&
+         frame->prev_instr == _PyCode_CODE(frame->f_code) - 1 && (frame->f_code->co_flags & kFunction) == kFunction &&
+         !(frame->f_code->co_flags & kSuspends);
+}
+
+bool isImportedModule(PyThreadState* thread, InterpreterFrame* frame) {
+  if (frame->f_code->co_flags & CO_NEWLOCALS) return false;
+  InterpreterFrame* caller = thread->cframe->current_frame;  // `frame->previous` is set by the evaluation, which is to come
+#if FUSEBOX_PY312
+  while (caller && caller->owner == FRAME_OWNED_BY_CSTACK) caller = caller->previous;
+#endif
+  if (!caller) return false;
+  const char* file = PyUnicode_AsUTF8(caller->f_code->co_filename);
+  if (!file) PyErr_Clear();
+  return file && std::string_view(file).starts_with("<frozen importlib.");
+}
+
+FrameView viewOf(InterpreterFrame* frame) {
+  FrameView v;
+  v.locals = frame->localsplus;
+  v.localCount = frame->f_code->co_nlocalsplus;
+  v.freeOffset = v.localCount - frame->f_code->co_nfreevars;
+  PyObject* closure = functionOf(frame)->func_closure;
+  v.closure = closure ? reinterpret_cast<PyTupleObject*>(closure)->ob_item : nullptr;
+  return v;
+}
+
+FrameView viewOf(const FrameState& state) {
+  FrameView v;
+  v.locals = reinterpret_cast<PyObject* const*>(state.locals.data());
+  v.localCount = static_cast<int>(state.locals.size());
+  v.stack = reinterpret_cast<PyObject* const*>(state.stack.data());
+  v.stackDepth = static_cast<int>(state.stack.size());
+  v.freeOffset = v.localCount;
+  if (state.offset == 0) {
+    v.freeOffset -= state.code->co_nfreevars;
+    PyObject* closure = reinterpret_cast<PyFunctionObject*>(state.function.get())->func_closure;
+    v.closure = closure ? reinterpret_cast<PyTupleObject*>(closure)->ob_item : nullptr;
+  }
+  return v;
+}
+
+FrameState stateOf(InterpreterFrame* frame) {
+  FrameState s;
+  s.function = PyRef::borrow(reinterpret_cast<PyObject*>(functionOf(frame)));
+  s.code = frame->f_code;
+  s.locals.reserve(static_cast<size_t>(frame->f_code->co_nlocalsplus));
+  for (int i = 0; i < frame->f_code->co_nlocalsplus; ++i) s.locals.push_back(PyRef::borrow(frame->localsplus[i]));
+  return s;
+}
+
+PyObject* evaluate(PyThreadState* thread, InterpreterFrame* frame, int throwing) {
+  return _PyEval_EvalFrameDefault(thread, frame, throwing);
+}
+
+namespace {
+
+/// Makes the frame's locals those of `state`.
+void storeLocals(InterpreterFrame* frame, const FrameState& state) {
+  for (size_t i = 0; i < state.locals.size(); ++i) {
+    PyObject* old = frame->localsplus[i];
+    PyObject* now = state.locals[i].get();
+    if (old == now) continue;
+    Py_XINCREF(now);
+    frame->localsplus[i] = now;
+    Py_XDECREF(old);
+  }
+  frame->stacktop = frame->f_code->co_nlocalsplus;
+}
+
+#if FUSEBOX_PY312
+/// As _PyThreadState_PopFrame, which is not exported.
+void popFrame(PyThreadState* thread, InterpreterFrame* frame) {
+  auto** base = reinterpret_cast<PyObject**>(frame);
+  if (base != &thread->datastack_chunk->data[0]) {
+    thread->datastack_top = base;
+    return;
+  }
+  _PyStackChunk* chunk = thread->datastack_chunk;
+  _PyStackChunk* previous = chunk->previous;
+  thread->datastack_top = &previous->data[previous->top];
+  thread->datastack_chunk = previous;
+  PyObjectArenaAllocator arena;
+  PyObject_GetArenaAllocator(&arena);
+  arena.free(arena.ctx, chunk, chunk->size);
+  thread->datastack_limit = reinterpret_cast<PyObject**>(reinterpret_cast<char*>(previous) + previous->size);
+}
+
+/// Somebody holds the frame object (a traceback, sys._getframe): CPython itself must end the frame, because it moves the contents
+/// there. It does so when it runs a return instruction.
+PyObject* returnThroughInterpreter(PyThreadState* thread, InterpreterFrame* frame, PyObject* result) {
+  PyCodeObject* code = frame->f_code;
+  PyRef bytes = PyRef::steal(PyCode_GetCode(code));  // without specialisation and instrumentation
+  const auto* units = reinterpret_cast<const uint8_t*>(PyBytes_AS_STRING(bytes.get()));
+  const Py_ssize_t n = PyBytes_GET_SIZE(bytes.get()) / 2;
+  for (Py_ssize_t i = n - 1; i >= 0; --i) {
+    const uint8_t op = units[2 * i];
+    const bool isReturn = op == RETURN_VALUE;
+    const bool isSameConstant = op == RETURN_CONST && PyTuple_GET_ITEM(code->co_consts, units[2 * i + 1]) == result &&
+                                (i == 0 || units[2 * i - 2] != EXTENDED_ARG);
+    if (!isReturn && !isSameConstant) continue;
+    if (isReturn) frame->localsplus[frame->stacktop++] = result;
+    frame->prev_instr = _PyCode_CODE(code) + i - 1;
+    PyObject* r = _PyEval_EvalFrameDefault(thread, frame, 0);
+    if (!isReturn) Py_DECREF(result);
+    return r;
+  }
+  Py_FatalError("fusebox: a frame without a return instruction returned");
+}
+#endif
+
+}  // namespace
+
+PyObject* leaveFrame(PyThreadState* thread, InterpreterFrame* frame, PyObject* result) {
+#if FUSEBOX_PY312
+  if (PyFrameObject* object = frame->frame_obj) {
+    if (Py_REFCNT(object) > 1 && result) return returnThroughInterpreter(thread, frame, result);
+    frame->frame_obj = nullptr;
+    Py_DECREF(object);
+  }
+  for (int i = 0; i < frame->stacktop; ++i) Py_XDECREF(frame->localsplus[i]);
+  Py_XDECREF(frame->f_locals);
+  Py_DECREF(frame->f_funcobj);
+  PyCodeObject* code = frame->f_code;
+  popFrame(thread, frame);
+  Py_DECREF(code);
+#endif
+  // 3.11: _PyEval_Vector clears and pops.
+  return result;
+}
+
+PyObject* resumeAt(PyThreadState* thread, InterpreterFrame* frame, FrameState& state) {
+  storeLocals(frame, state);
+  for (PyRef& value : state.stack) frame->localsplus[frame->stacktop++] = value.release();
+  state.stack.clear();
+  state.locals.clear();
+  frame->prev_instr = _PyCode_CODE(frame->f_code) + state.offset - 1;
+  return _PyEval_EvalFrameDefault(thread, frame, 0);
+}
+
+namespace {
+
+/// CPython adds no entry to the traceback for RERAISE: what raised first in this frame has done that already.
+bool hasTracebackEntry(InterpreterFrame* frame, int offset) {
+  auto decoded = decodeCode(frame->f_code);
+  if (decoded->instructions[static_cast<size_t>(decoded->indexOfOffset[static_cast<size_t>(offset)])].opcode != RERAISE) return false;
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  auto* top = reinterpret_cast<PyTracebackObject*>(traceback);
+  const bool has = top && frame->frame_obj && top->tb_frame == frame->frame_obj;
+  PyErr_Restore(type, value, traceback);
+  return has;
+}
+
+}  // namespace
+
+PyObject* raiseAt(PyThreadState* thread, InterpreterFrame* frame, FrameState& state) {
+  storeLocals(frame, state);
+#if !FUSEBOX_PY312  // 3.12 moves the contents of a frame that is still referred to only when it ends the frame itself
+  if (hasTracebackEntry(frame, state.offset)) {
+    state.stack.clear();
+    state.locals.clear();
+    return nullptr;
+  }
+#endif
+  state.stack.clear();
+  state.locals.clear();
+  frame->prev_instr = _PyCode_CODE(frame->f_code) + state.offset;
+  return _PyEval_EvalFrameDefault(thread, frame, 1);
+}
+
+LinkedFrame::LinkedFrame(PyThreadState* thread, InterpreterFrame* frame, const FrameState& state) : thread_(thread), frame_(frame) {
+  storeLocals(frame, state);
+  frame->prev_instr = _PyCode_CODE(frame->f_code) + state.offset;
+  frame->previous = thread->cframe->current_frame;
+  thread->cframe->current_frame = frame;
+}
+
+LinkedFrame::~LinkedFrame() {
+  thread_->cframe->current_frame = frame_->previous;
+  frame_->previous = nullptr;
+}
+
+namespace {
+
+int& remainingRecursion(PyThreadState* thread) {
+#if FUSEBOX_PY312
+  return thread->py_recursion_remaining;
+#else
+  return thread->recursion_remaining;
+#endif
+}
+
+}  // namespace
+
+RecursionCount::RecursionCount(PyThreadState* thread) : thread_(thread) {
+  exhausted_ = remainingRecursion(thread) <= 1;
+  if (exhausted_) return;
+  --remainingRecursion(thread);
+  counted_ = true;
+}
+
+void RecursionCount::release() {
+  if (std::exchange(counted_, false)) ++remainingRecursion(thread_);
+}
+
+Py_ssize_t requestCodeSlot(void (*free)(void*)) {
+#if FUSEBOX_PY312
+  return PyUnstable_Eval_RequestCodeExtraIndex(free);
+#else
+  return _PyEval_RequestCodeExtraIndex(free);
+#endif
+}
+
+void* codeSlot(PyCodeObject* code, Py_ssize_t slot) {
+  void* value = nullptr;
+#if FUSEBOX_PY312
+  PyUnstable_Code_GetExtra(reinterpret_cast<PyObject*>(code), slot, &value);
+#else
+  _PyCode_GetExtra(reinterpret_cast<PyObject*>(code), slot, &value);
+#endif
+  return value;
+}
+
+void setCodeSlot(PyCodeObject* code, Py_ssize_t slot, void* value) {
+#if FUSEBOX_PY312
+  PyUnstable_Code_SetExtra(reinterpret_cast<PyObject*>(code), slot, value);
+#else
+  _PyCode_SetExtra(reinterpret_cast<PyObject*>(code), slot, value);
+#endif
+}
+
+PyRef typeDict(PyTypeObject* type) {
+#if FUSEBOX_PY312
+  return PyRef::steal(PyType_GetDict(type));
+#else
+  return PyRef::borrow(type->tp_dict);
+#endif
+}
+
+FrameEvaluator frameEvaluator() { return _PyInterpreterState_GetEvalFrameFunc(PyInterpreterState_Get()); }
+
+void setFrameEvaluator(FrameEvaluator evaluator) {
+  _PyInterpreterState_SetEvalFrameFunc(PyInterpreterState_Get(), evaluator ? evaluator : _PyEval_EvalFrameDefault);
+}
+
+bool isTraced(PyThreadState* thread) {
+#if FUSEBOX_PY312
+  return thread->c_tracefunc || thread->c_profilefunc;
+#else
+  return thread->cframe->use_tracing;
+#endif
+}
+
+}  // namespace fusebox::capture

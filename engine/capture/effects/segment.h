@@ -1,0 +1,129 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/aot/aot_function.h"
+#include "engine/capture/guards/guard.h"
+#include "engine/capture/cpython/py_ref.h"
+#include "engine/capture/evaluation/source.h"
+
+namespace fusebox::capture {
+
+/// The state of a Python frame between two instructions: enough to start capturing there, to execute one instruction, or to
+/// hand the frame back to CPython.
+struct FrameState {
+  PyRef function;             ///< PyFunctionObject
+  PyCodeObject* code = nullptr;
+  std::vector<PyRef> locals;  ///< localsplus: arguments, locals, cells (cell objects, if MAKE_CELL has run), free variables
+  std::vector<PyRef> stack;   ///< value stack, bottom first; a null PyRef stands for CPython's NULL
+  int offset = 0;             ///< next instruction, in code units
+};
+
+/// How to make a Python object after the graph has run. A recipe that several places share is built once per call (`id`).
+struct Recipe {
+  enum class Kind : uint8_t {
+    GraphOutput,   ///< result `index` of the graph (a tensor)
+    FromSource,    ///< the object at `source` as the frame was entered
+    Constant,      ///< `object` itself: immutable, or an object whose identity matters and that no capture made
+    Null,          ///< CPython's NULL (unbound local, stack filler)
+    Tuple, List, Set, FrozenSet, Slice, Range,  ///< from children
+    Dict,          ///< children: key, value, key, value …
+    Instance,      ///< object.__new__(type `object`) without __init__; children: key, value … of its __dict__; `slots`: of
+                   ///< its __slots__; if the type derives from a builtin container, `base` is the recipe of the contents
+    Cell,          ///< new cell; child 0 its contents (Null for an empty one)
+    Function,      ///< new function: children code, globals, name, defaults, kwdefaults, closure tuple, annotations, dict
+    BoundMethod,   ///< children function, self
+    Partial,       ///< functools.partial: children function, args tuple, keywords dict
+    Iterator,      ///< iter(child 0) advanced by `index`
+    Call,          ///< children callable, args tuple, kwargs dict: a pure constructor in eager (super, mappingproxy, …); a 4th child goes to the result's __setstate__
+    Parameterised, ///< GraphOutput whose Python class is `object` (as_subclass); children: attributes, as of an Instance
+  } kind = Kind::Constant;
+  int64_t index = -1;
+  const Source* source = nullptr;
+  PyRef object;
+  std::vector<std::shared_ptr<Recipe>> children;
+  std::vector<std::pair<PyRef, std::shared_ptr<Recipe>>> slots;  ///< of an Instance: descriptor of a C member and its value
+  std::shared_ptr<Recipe> base;
+  int32_t id = -1;
+};
+using RecipePtr = std::shared_ptr<Recipe>;
+
+/// A write to an object that existed before the frame, carried out after the graph, in program order.
+struct SideEffect {
+  enum class Kind : uint8_t {
+    SetAttr,      ///< object.__setattr__(target, key, value): into the instance dict or slot, without calling Python
+    DelAttr,
+    SetContents,  ///< target list/dict/set/deque/bytearray gets the contents of `value` (same identity)
+    SetItem,      ///< target[key] = value of an exact dict or list
+    DelItem,
+    SetCell,      ///< target cell's contents = value
+    AdvanceIterator, ///< next() on target `number` times
+    Call,         ///< value is a Call recipe: print, logging, warnings that were put off until after the graph, at instruction `number`
+    SetTensorData,///< target.data = value; SetGrad: target.grad = value
+    SetGrad,
+  } kind = Kind::SetAttr;
+  RecipePtr target, value;
+  PyRef key;
+  int64_t number = 0;
+};
+
+/// Why and where capture stopped before the frame's end.
+struct GraphBreak {
+  std::string kind;    ///< "data-dependent branching", "unsupported call", …
+  std::string reason;  ///< what happened, naming the object or operator
+  std::string hint;    ///< what the user can do
+  Place place;
+  std::vector<Place> stack;  ///< user's stack, outermost first, when the break was inside inlined callees
+};
+
+/// Modes of libtorch that a segment leaves different from how it found them (a break inside `with torch.no_grad()`).
+struct ModeChange {
+  std::optional<bool> gradMode;
+  /// Called (C++) after the graph and before the next instruction; null: nothing to do.
+  std::function<void()> apply;
+};
+
+/// One captured stretch of a frame: guards, graph, and what to do after the graph.
+struct Segment {
+  std::shared_ptr<GuardSet> guards;
+  std::vector<const Source*> graphInputs;      ///< tensors handed to the graph, in order
+  std::shared_ptr<aot::AotModule> graph;       ///< null when no tensor operation was seen
+  std::vector<SideEffect> effects;
+  enum class Exit : uint8_t {
+    Return,     ///< `result` is the frame's value
+    Raise,      ///< `result` is the exception the frame raises
+    Break,      ///< continue at `offset` with `locals` and `stack`; the instruction there must be executed for real first
+    GiveUp,     ///< nothing was captured: let CPython run the frame from where it is
+  } exit = Exit::Return;
+  RecipePtr result;
+  std::vector<RecipePtr> locals, stack;
+  int offset = 0;
+  ModeChange modes;
+  RecipePtr handled;                           ///< the exception under handling, where the segment leaves another than it found
+  std::optional<GraphBreak> graphBreak;        ///< with Break and GiveUp
+  int64_t bytecodes = 0, frames = 0;           ///< interpreted while capturing
+};
+
+/// Captures from `state` on until the frame ends or breaks. Never changes the program's state: every write made while
+/// capturing is undone. `breakAt`: offsets of the root frame where to break (forced breaks for tests).
+/// Implemented by the evaluator (engine/capture/evaluation/evaluator.cpp).
+struct CaptureOptions {
+  bool fullgraph = false;
+  aot::CompilerTraits compiler;
+  int32_t compile = 0; ///< id in the active recording, for the stages inside
+  int breakEvery = 0;  ///< force a break at every k-th root instruction that may break (0: never); for tests
+};
+Result<Segment> captureSegment(const FrameState& state, const CaptureOptions& options);
+
+/// Executes the one instruction at `state.offset` for real (a call may run any Python code, hooked as usual), following
+/// exception handlers of the frame.
+struct StepOutcome {
+  enum class Kind : uint8_t { Continue, Returned, Raised, Unsupported } kind = Kind::Continue;
+  PyRef value;  ///< Returned: the result. Raised: nothing; the Python error indicator is set.
+};
+StepOutcome executeInstruction(FrameState& state);
+
+}  // namespace fusebox::capture

@@ -1,0 +1,239 @@
+#include "engine/capture/entries/debug_facts.h"
+
+#include "engine/capture/cpython/frame_internals.h"
+#include "engine/capture/guards/guard_tree.h"
+
+namespace fusebox::capture {
+namespace {
+
+using nlohmann::json;
+
+constexpr Py_ssize_t kLongText = 200;
+constexpr size_t kMaxRows = 1000;
+constexpr int kCodeWindow = 24;
+
+/// How the argument of an instruction is to be read.
+enum class ArgumentKind : uint8_t { None, Number, Local, Name, Constant, Target };
+
+ArgumentKind argumentKindOf(Op op) {
+  switch (op) {
+    case Op::LOAD_FAST:
+    case Op::LOAD_FAST_CHECK:
+    case Op::LOAD_FAST_AND_CLEAR:
+    case Op::STORE_FAST:
+    case Op::DELETE_FAST:
+    case Op::MAKE_CELL:
+    case Op::LOAD_CLOSURE:
+    case Op::LOAD_DEREF:
+    case Op::STORE_DEREF:
+    case Op::DELETE_DEREF:
+    case Op::LOAD_CLASSDEREF:
+      return ArgumentKind::Local;
+    case Op::LOAD_GLOBAL:
+    case Op::STORE_GLOBAL:
+    case Op::DELETE_GLOBAL:
+    case Op::LOAD_NAME:
+    case Op::STORE_NAME:
+    case Op::DELETE_NAME:
+    case Op::LOAD_ATTR:
+    case Op::LOAD_METHOD:
+    case Op::STORE_ATTR:
+    case Op::DELETE_ATTR:
+    case Op::IMPORT_NAME:
+    case Op::IMPORT_FROM:
+      return ArgumentKind::Name;
+    case Op::LOAD_CONST:
+    case Op::RETURN_CONST:
+    case Op::KW_NAMES:
+      return ArgumentKind::Constant;
+    case Op::NOP:
+    case Op::CACHE:
+    case Op::POP_TOP:
+    case Op::PUSH_NULL:
+    case Op::RETURN_VALUE:
+    case Op::RESUME:
+      return ArgumentKind::None;
+    default:
+      return ArgumentKind::Number;
+  }
+}
+
+/// Index of the name: some instructions keep a flag in the lowest bit.
+int nameIndex(const Instruction& i) {
+  if (i.op == Op::LOAD_GLOBAL) return i.arg >> 1;
+#if PY_VERSION_HEX >= 0x030C0000
+  if (i.op == Op::LOAD_ATTR) return i.arg >> 1;
+#endif
+  return i.arg;
+}
+
+PyObject* itemOf(PyObject* tuple, int index) {
+  return tuple && index >= 0 && index < PyTuple_GET_SIZE(tuple) ? PyTuple_GET_ITEM(tuple, index) : nullptr;
+}
+
+/// The contents of a cell that a local variable lives in.
+PyObject* unboxed(PyObject* object, bool* isCell) {
+  *isCell = object && PyCell_Check(object);
+  return *isCell ? PyCell_GET(object) : object;
+}
+
+json valueRow(PyObject* object) {
+  json row{{"value", object ? shortValue(object) : "(unbound)"}};
+  if (object) row["type"] = Py_TYPE(object)->tp_name;
+  return row;
+}
+
+json localRow(PyCodeObject* code, size_t index, PyObject* object) {
+  bool isCell = false;
+  json row = valueRow(unboxed(object, &isCell));
+  row["name"] = utf8Of(itemOf(code->co_localsplusnames, static_cast<int>(index)));
+  if (isCell) row["cell"] = true;
+  return row;
+}
+
+void addSource(json& row, Evaluation& e, PyObject* object) {
+  const Origin* origin = object ? e.origin(object) : nullptr;
+  if (!origin) {
+    if (object && e.isStandIn(object)) row["source"] = "made while capturing";
+    return;
+  }
+  if (origin->source)
+    row["source"] = origin->source->label();
+  else
+    row["source"] = "made while capturing";
+}
+
+}  // namespace
+
+std::string utf8Of(PyObject* text) {
+  const char* s = text && PyUnicode_Check(text) ? PyUnicode_AsUTF8(text) : nullptr;
+  if (!s) PyErr_Clear();
+  return s ? s : "?";
+}
+
+std::string shortValue(PyObject* o) {
+  if (PyUnicode_CheckExact(o) && PyUnicode_GET_LENGTH(o) > kLongText) {
+    PyRef head = PyRef::steal(PyUnicode_Substring(o, 0, kLongText));
+    return (head ? describeObject(head.get()) : "?") + " (" + std::to_string(PyUnicode_GET_LENGTH(o)) + " characters)";
+  }
+  if (PyBytes_CheckExact(o) && PyBytes_GET_SIZE(o) > kLongText)
+    return "bytes of length " + std::to_string(PyBytes_GET_SIZE(o));
+  if (PyLong_CheckExact(o) && _PyLong_NumBits(o) > 512)
+    return "an integer of " + std::to_string(_PyLong_NumBits(o)) + " bits";
+  return describeObject(o);
+}
+
+std::string instructionText(const Frame& frame, const Instruction& i) {
+  std::string text = name(i.op);
+  if (i.op == Op::UNKNOWN) text = opcodeName(i.opcode);
+  switch (argumentKindOf(i.op)) {
+    case ArgumentKind::None:
+      return text;
+    case ArgumentKind::Local:
+      return text + " " + utf8Of(itemOf(frame.code()->co_localsplusnames, i.arg));
+    case ArgumentKind::Name:
+      return text + " " + utf8Of(itemOf(frame.decoded->names.get(), nameIndex(i)));
+    case ArgumentKind::Constant: {
+      PyObject* constant = itemOf(frame.decoded->consts.get(), i.arg);
+      return text + " " + (constant ? shortValue(constant) : "?");
+    }
+    default:
+      if (i.target >= 0)
+        return text + " to " + std::to_string(frame.decoded->instructions[static_cast<size_t>(i.target)].offset * 2);
+      return text + " " + std::to_string(i.arg);
+  }
+}
+
+json localsOf(Evaluation& e, const Frame& frame) {
+  json rows = json::array();
+  for (size_t i = 0; i < frame.locals.size() && rows.size() < kMaxRows; ++i) {
+    PyObject* object = frame.locals[i].get();
+    json row = localRow(frame.code(), i, object);
+    const bool unread = frame.isRoot && i < frame.unread.size() && frame.unread[i];
+    if (object && unread) {
+      row["unread"] = true;  // nothing is guarded yet
+      row["source"] = frame.unreadSource[i] ? frame.unreadSource[i]->label() : row["name"].get<std::string>();
+    } else {
+      addSource(row, e, object);
+    }
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+json stackOf(Evaluation& e, const Frame& frame) {
+  json rows = json::array();
+  for (size_t i = frame.stack.size(); i-- > 0 && rows.size() < kMaxRows;) {
+    PyObject* object = frame.stack[i].get();
+    json row = object ? valueRow(object) : json{{"value", "NULL"}};
+    row["index"] = i;
+    addSource(row, e, object);
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+json framesOf(const Evaluation& e) {
+  json rows = json::array();
+  for (const Frame* f = e.frame(); f && rows.size() < kMaxRows; f = f->caller)
+    rows.push_back({{"function", utf8Of(f->code()->co_qualname)},
+                    {"file", utf8Of(f->code()->co_filename)},
+                    {"line", f->line()},
+                    {"instruction", instructionText(*f, f->instruction())},
+                    {"root", f->isRoot}});
+  return rows;
+}
+
+json guardsOf(const GuardSet& set) {
+  const auto& guards = set.guards();
+  json rows = json::array();
+  for (size_t i = guards.size() > kMaxRows ? guards.size() - kMaxRows : 0; i < guards.size(); ++i) {
+    const Guard& guard = guards[i];
+    rows.push_back({{"kind", name(guard.kind)},
+                    {"source", guard.source ? guard.source->str() : ""},
+                    {"expected", expectedText(guard, set)},
+                    {"file", guard.place.file},
+                    {"line", guard.place.line}});
+  }
+  return {{"count", guards.size()}, {"guards", std::move(rows)}};
+}
+
+json codeOf(const Frame& frame) {
+  json rows = json::array();
+  const auto& list = frame.decoded->instructions;
+  const int last = std::min(static_cast<int>(list.size()), frame.pc + kCodeWindow);
+  for (int i = std::max(0, frame.pc - kCodeWindow); i < last; ++i) {
+    const Instruction& instruction = list[static_cast<size_t>(i)];
+    if (instruction.op == Op::CACHE) continue;
+    json row{{"offset", instruction.offset * 2},
+             {"line", frame.decoded->lineOf(i)},
+             {"text", instructionText(frame, instruction)}};
+    if (i == frame.pc) row["current"] = true;
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+json localsOf(const FrameState& state) {
+  json rows = json::array();
+  const FrameView view = viewOf(state);
+  for (int i = 0; i < view.localCount && rows.size() < kMaxRows; ++i) {
+    json row = localRow(state.code, static_cast<size_t>(i), view.local(i));
+    if (view.local(i)) row["source"] = row["name"];
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+json stackOf(const FrameState& state) {
+  json rows = json::array();
+  for (size_t i = state.stack.size(); i-- > 0;) {
+    PyObject* object = state.stack[i].get();
+    json row = object ? valueRow(object) : json{{"value", "NULL"}};
+    row["index"] = i;
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+}  // namespace fusebox::capture

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "engine/capture/evaluation/evaluation.h"
+
+/// What a stopped capture tells: bounded, made without running Python code of the program.
+namespace fusebox::capture {
+
+/// A value in one short line.
+std::string shortValue(PyObject* object);
+/// "LOAD_FAST x": an instruction with what its argument names.
+std::string instructionText(const Frame& frame, const Instruction& instruction);
+
+nlohmann::json localsOf(Evaluation& e, const Frame& frame);
+nlohmann::json stackOf(Evaluation& e, const Frame& frame);
+/// The frames under evaluation, innermost first.
+nlohmann::json framesOf(const Evaluation& e);
+/// Guards so far: {count, guards: [newest last]}.
+nlohmann::json guardsOf(const GuardSet& guards);
+/// Instructions round the current one.
+nlohmann::json codeOf(const Frame& frame);
+/// Locals and stack of a frame that has not begun to be traced.
+nlohmann::json localsOf(const FrameState& state);
+nlohmann::json stackOf(const FrameState& state);
+
+std::string utf8Of(PyObject* text);
+
+}  // namespace fusebox::capture

@@ -1,0 +1,323 @@
+#include "engine/capture/entries/driver.h"
+
+#include "engine/capture/entries/entry_log.h"
+#include "engine/capture/entries/entry_maker.h"
+#include "engine/capture/cpython/instruction.h"
+#include "engine/capture/evaluation/real_stretch.h"
+#include "engine/capture/effects/replay.h"
+#include "engine/capture/evaluation/torch_objects.h"
+
+namespace fusebox::capture {
+namespace {
+
+/// How one entry ended.
+enum class Outcome { Returned, Raised, Broke, NotRun };
+
+/// Which slots of the stack and which locals hold something: places in the frame that differ in that share no entries, since no
+/// guard can be put on what is not there.
+int shapeOf(const FrameState& state) {
+  uint64_t shape = state.stack.size();
+  for (const auto* values : {&state.stack, &state.locals})
+    for (const PyRef& value : *values) shape = (shape ^ (value ? 1u : 2u)) * 0x100000001B3ull;
+  return static_cast<int>((shape ^ (shape >> 32)) & 0x7FFFFFFF);
+}
+
+/// Runs one frame: entry, real instruction, entry, ... until it ends or is handed back to CPython.
+class FrameRun {
+ public:
+  FrameRun(PyThreadState* thread, InterpreterFrame* frame, CodeState& code, const RegionOptions* options)
+      : thread_(thread), frame_(frame), code_(code), options_(options), recursion_(thread) {}
+
+  PyObject* run();
+
+ private:
+  EntryPoint& pointHere() {
+    return code_.point(started_ ? state_.offset : 0, started_ ? shapeOf(state_) : 0);
+  }
+  FrameView view() const { return started_ ? viewOf(state_) : viewOf(frame_); }
+  /// The frame as it is goes to CPython.
+  PyObject* handBack();
+  PyObject* raise(int offset);
+  std::shared_ptr<Entry> entryHere(bool* failed);
+  Outcome runEntry(Entry& entry, PyRef* result);
+  bool runGraph(Entry& entry, std::vector<at::Tensor>* outputs, bool* propagate);
+  bool rebuildState(const Segment& segment, Replay& replay);
+  bool applyEffect(Replay& replay, const SideEffect& effect);
+  Outcome step(PyRef* result, bool* unsupported);
+  Outcome stepOverBreak(PyRef* result, bool* unsupported);
+  /// What step() executes next: KW_NAMES and PRECALL belong to the CALL behind them.
+  Op groupOp() const;
+
+  PyThreadState* thread_;
+  InterpreterFrame* frame_;
+  CodeState& code_;
+  const RegionOptions* options_;
+  RecursionCount recursion_;
+  FrameState state_;       ///< valid once `started_`: before that the frame itself is the state
+  bool started_ = false;
+  int64_t checkStartNs_ = 0;  ///< when the guards of the entry that is about to run were checked; 0 when nothing is recorded
+};
+
+PyObject* FrameRun::handBack() {
+  recursion_.release();
+  return started_ ? resumeAt(thread_, frame_, state_) : evaluate(thread_, frame_, 0);
+}
+
+PyObject* FrameRun::raise(int offset) {
+  recursion_.release();
+  if (!started_) {
+    state_ = stateOf(frame_);
+    state_.offset = offset;
+  }
+  return raiseAt(thread_, frame_, state_);
+}
+
+std::shared_ptr<Entry> FrameRun::entryHere(bool* failed) {
+  *failed = false;
+  const GlobalState now = GlobalState::current();
+  if (now.refusal()) return nullptr;
+  EntryPoint& point = pointHere();
+  PyObject* globals = globalsOf(frame_);
+  record::Recorder* recorder = record::Recorder::active();
+  checkStartNs_ = recorder ? nowNs() : 0;
+  if (auto entry = findEntry(point, view(), now, options_, globals)) {
+    if (recorder && entry->recorder == recorder) recorder->guardCheck(entry->compile, checkStartNs_, nowNs() - checkStartNs_);
+    return entry;
+  }
+  checkStartNs_ = 0;
+  if (point.eager && !options_->fullgraph) return nullptr;
+  const Stance stance = captureStance();
+  if (stance == Stance::EagerOnRecompile) return nullptr;
+  if (stance == Stance::FailOnRecompile) {
+    PyErr_SetString(captureExceptions().recompile ? captureExceptions().recompile : PyExc_RuntimeError,
+                    "torch.compiler.set_stance(\"fail_on_recompile\"): no compiled code fits this call");
+    *failed = true;
+    return nullptr;
+  }
+  if (!started_) {
+    // Capture looks at the frame through a state of its own; the frame stays untouched.
+    FrameState fresh = stateOf(frame_);
+    auto entry = makeEntry(code_, point, fresh, now, options_, globals, failed);
+    return entry;
+  }
+  return makeEntry(code_, point, state_, now, options_, globals, failed);
+}
+
+bool FrameRun::runGraph(Entry& entry, std::vector<at::Tensor>* outputs, bool* propagate) {
+  *propagate = false;
+  std::vector<at::Tensor> inputs;
+  inputs.reserve(entry.graphInputs);
+  for (size_t i = 0; i < entry.graphInputs; ++i) inputs.push_back(tensorOf(entry.guards->output(i)));
+  record::Recorder* recorder = record::Recorder::active();
+  int64_t start = 0;
+  record::Recorder::Caller outer;
+  if (recorder) {
+    if (entry.recorder != recorder) [[unlikely]] describeEntry(recorder, code_, pointHere(), entry);
+    start = checkStartNs_ ? checkStartNs_ : nowNs();
+    outer = std::exchange(record::Recorder::caller(), {entry.compile, entry.forward});
+  }
+  ++captureSuspended();
+  bool ok = true;
+  try {
+    GilRelease release;
+    *outputs = entry.function->call(inputs);
+  } catch (const aot::HookError& hook) {
+    *propagate = true;
+    ok = false;
+    raiseInPython(hook.error);
+  } catch (std::exception& error) {
+    ok = false;
+    if (restorePythonError(error)) {
+      // Only what the program's operators raise is tried again in eager, which raises it at the user's line.
+      *propagate = PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) || PyErr_ExceptionMatches(PyExc_SystemExit);
+      if (!*propagate) PyErr_Clear();
+    } else {
+      if (recorder) recorder->loss("graph raised, frame ran eagerly", 1, error.what());
+      if (std::getenv("FUSEBOX_DEBUG")) std::fprintf(stderr, "fusebox: a graph raised: %s\n", error.what());
+    }
+  }
+  --captureSuspended();
+  if (recorder) {
+    recorder->call(entry.compile, start, nowNs() - start);
+    record::Recorder::caller() = outer;
+  }
+  return ok;
+}
+
+bool FrameRun::rebuildState(const Segment& segment, Replay& replay) {
+  std::vector<PyRef> locals, stack;
+  auto fill = [&](const std::vector<RecipePtr>& recipes, std::vector<PyRef>& values) {
+    values.reserve(recipes.size());
+    for (const RecipePtr& recipe : recipes) {
+      values.push_back(recipe ? replay.build(*recipe) : PyRef());
+      if (!values.back() && PyErr_Occurred()) return false;
+    }
+    return true;
+  };
+  if (!fill(segment.locals, locals) || !fill(segment.stack, stack)) return false;
+  if (!started_) {
+    state_.function = PyRef::borrow(reinterpret_cast<PyObject*>(functionOf(frame_)));
+    state_.code = codeOf(frame_);
+    started_ = true;
+  }
+  state_.locals = std::move(locals);
+  state_.stack = std::move(stack);
+  state_.offset = segment.offset;
+  return true;
+}
+
+/// A call that was put off is made from the frame's instruction, and left to CPython.
+bool FrameRun::applyEffect(Replay& replay, const SideEffect& effect) {
+  if (effect.kind != SideEffect::Kind::Call) return replay.apply(effect);
+  FrameState here;
+  here.offset = static_cast<int>(effect.number);
+  LinkedFrame linked(thread_, frame_, here);
+  ++captureSuspended();
+  const bool done = replay.apply(effect);
+  --captureSuspended();
+  return done;
+}
+
+/// The exception that an except clause is handling, which sys.exc_info(), a bare `raise` and the context of new exceptions need.
+void setHandled(const Segment& segment, Replay& replay) {
+  if (!segment.handled) return;
+  PyRef handled = replay.build(*segment.handled);
+  PyErr_SetHandledException(handled ? handled.get() : Py_None);
+}
+
+Outcome FrameRun::runEntry(Entry& entry, PyRef* result) {
+  const Segment& segment = entry.segment;
+  if (segment.exit == Segment::Exit::GiveUp) return Outcome::NotRun;
+  // Strong references: effects may drop what a later recipe needs.
+  std::vector<PyRef> sources(entry.sources.size());
+  for (size_t i = entry.graphInputs; i < sources.size(); ++i) sources[i] = PyRef::borrow(entry.guards->output(i));
+  for (size_t i = 0; i < entry.graphInputs; ++i)
+    if (entry.sharedInputs[i]) sources[i] = PyRef::borrow(entry.guards->output(i));
+  const std::vector<PyRef> temporaries = entry.guards->takeTemporaries();
+  std::vector<at::Tensor> outputs;
+  bool propagate = false;
+  if (entry.function && !runGraph(entry, &outputs, &propagate)) {
+    ++captureCounters().eagerRuns;
+    return propagate ? Outcome::Raised : Outcome::NotRun;
+  }
+  Replay replay(outputs, sources, entry.sharedCount);
+  for (const SideEffect& effect : segment.effects)
+    if (!applyEffect(replay, effect)) return Outcome::Raised;
+  switch (segment.exit) {
+    case Segment::Exit::Return:
+      *result = replay.build(*segment.result);
+      setHandled(segment, replay);
+      if (segment.modes.apply) segment.modes.apply();
+      return *result ? Outcome::Returned : Outcome::Raised;
+    case Segment::Exit::Raise: {
+      PyRef exception = replay.build(*segment.result);
+      if (exception) PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.get())), exception.get());
+      return Outcome::Raised;
+    }
+    default:
+      if (!rebuildState(segment, replay)) return Outcome::Raised;
+      setHandled(segment, replay);
+      if (segment.modes.apply) segment.modes.apply();
+      return Outcome::Broke;
+  }
+}
+
+/// Executes the instruction at which capture stopped.
+Outcome FrameRun::step(PyRef* result, bool* unsupported) {
+  *unsupported = false;
+  StepOutcome outcome;
+  {
+    LinkedFrame linked(thread_, frame_, state_);
+    outcome = executeInstruction(state_);
+  }
+  switch (outcome.kind) {
+    case StepOutcome::Kind::Returned: *result = std::move(outcome.value); return Outcome::Returned;
+    case StepOutcome::Kind::Raised: return Outcome::Raised;
+    case StepOutcome::Kind::Unsupported: *unsupported = true; return Outcome::NotRun;
+    case StepOutcome::Kind::Continue: return Outcome::Broke;
+  }
+  return Outcome::NotRun;
+}
+
+Op FrameRun::groupOp() const {
+  const auto decoded = decodeCode(state_.code);
+  auto at = static_cast<size_t>(decoded->indexOfOffset[static_cast<size_t>(state_.offset)]);
+  while (decoded->instructions[at].op == Op::KW_NAMES || decoded->instructions[at].op == Op::PRECALL) ++at;
+  return decoded->instructions[at].op;
+}
+
+/// The instruction at which capture stopped, and the arithmetic on what came out of it.
+Outcome FrameRun::stepOverBreak(PyRef* result, bool* unsupported) {
+  RealStretch stretch;
+  Op op = groupOp();
+  Outcome outcome = step(result, unsupported);
+  stretch.executed(op);
+  while (outcome == Outcome::Broke) {
+    const int start = state_.offset, end = stretch.end(state_);
+    if (!end) break;
+    while (outcome == Outcome::Broke && state_.offset >= start && state_.offset < end) {
+      if (PyErr_CheckSignals() < 0) return Outcome::Raised;
+      op = groupOp();
+      outcome = step(result, unsupported);
+    }
+    stretch.executed(op);
+  }
+  return outcome;
+}
+
+PyObject* FrameRun::run() {
+  if (recursion_.exhausted()) return handBack();
+  for (;;) {
+    bool failed = false;
+    std::shared_ptr<Entry> entry = entryHere(&failed);
+    if (failed) return raise(0);
+    if (!entry) return handBack();
+    PyRef result;
+    Outcome outcome = runEntry(*entry, &result);
+    if (outcome == Outcome::NotRun) return handBack();
+    if (outcome == Outcome::Broke) {
+      entry.reset();
+      bool unsupported = false;
+      outcome = stepOverBreak(&result, &unsupported);
+      if (unsupported) return handBack();
+      if (outcome == Outcome::Broke) {
+        if (PyErr_CheckSignals() < 0) return raise(state_.offset);
+        continue;
+      }
+    }
+    if (outcome == Outcome::Returned) {
+      if (started_) state_ = FrameState();
+      return leaveFrame(thread_, frame_, result.release());
+    }
+    return raise(entry ? entry->segment.offset : state_.offset);
+  }
+}
+
+}  // namespace
+
+int& captureSuspended() {
+  static thread_local int suspended = 0;
+  return suspended;
+}
+
+int& captureDepth() {
+  static thread_local int depth = 0;
+  return depth;
+}
+
+CaptureExceptions& captureExceptions() {
+  static CaptureExceptions exceptions;
+  return exceptions;
+}
+
+Stance& captureStance() {
+  static Stance stance = Stance::Default;
+  return stance;
+}
+
+PyObject* runFrame(PyThreadState* thread, InterpreterFrame* frame, CodeState& code, const RegionOptions* options) {
+  if (captureStance() == Stance::ForceEager) return evaluate(thread, frame, 0);
+  return FrameRun(thread, frame, code, options).run();
+}
+
+}  // namespace fusebox::capture

@@ -1,0 +1,92 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/aot/aot_function.h"
+#include "engine/capture/guards/guard_tree.h"
+#include "engine/capture/effects/segment.h"
+#include "engine/compile/compile.h"
+#include "engine/record/recorder.h"
+
+namespace fusebox::capture {
+
+/// What one torch.compile call asked for. Interned by content, so that equal options are one object.
+struct RegionOptions {
+  Backend backend = Backend::Inductor;
+  GraphOptions graphs;
+  bool fallbackRandom = false, maxAutotune = false;
+  bool fullgraph = false;
+  bool captureOnly = false;    ///< backend "eager": the traced graph runs operator by operator, nothing is generated
+  std::string backendName = "inductor", mode = "default";
+  int dynamic = -1;            ///< -1 None, 0 False, 1 True (accepted; shapes are specialised)
+  int breakEvery = 0;          ///< force a break at every k-th instruction (tests)
+  bool operator==(const RegionOptions&) const = default;
+};
+const RegionOptions* internOptions(const RegionOptions& options);
+
+/// Limits and switches of the process (torch._dynamo.config's names where it has them).
+struct CaptureConfig {
+  int recompileLimit = 8;              ///< entries at one place of a code object
+  int accumulatedRecompileLimit = 256; ///< entries of a code object
+  bool failOnRecompileLimitHit = false;
+  bool errorOnRecompile = false;
+};
+CaptureConfig& captureConfig();
+
+/// One captured and compiled stretch of a frame, ready to run.
+struct Entry {
+  const RegionOptions* options = nullptr;
+  PyRef globals;                       ///< of the frame: the same code may run over others
+  std::unique_ptr<GuardTree> guards;   ///< its outputs: first the graph's inputs, then sources of recipes
+  size_t graphInputs = 0;
+  std::vector<bool> sharedInputs;      ///< graph inputs that recipes hand on as they are
+  std::vector<const Source*> sources;
+  std::shared_ptr<aot::AotFunction> function;  ///< null when no tensor operation was captured
+  Segment segment;                     ///< `guards` and `graph` have been moved out
+  size_t sharedCount = 0;
+  int64_t hits = 0;
+  int number = 0;                      ///< 0 for the first entry of its place, counting up
+  record::Recorder* recorder = nullptr; ///< whose ids the following are
+  record::Id compile = 0, firstGuard = 0;
+  record::GraphSnapshot forward;
+};
+
+/// Where capture can start in a code object, and what was compiled for it.
+struct EntryPoint {
+  int offset = 0, depth = 0;
+  std::vector<std::shared_ptr<Entry>> entries;  ///< last hit first
+  int compiled = 0;                    ///< entries ever made here
+  bool eager = false;                  ///< no further captures: limit reached, or capture failed; existing entries still serve
+  bool limitExplained = false;         ///< the guards that failed when the limit was reached are in the record
+  int failures = 0;
+  record::Id frame = 0;                ///< in the recording of the code's `recorder`
+};
+
+/// Everything known of one code object; lives in its extra slot.
+struct CodeState {
+  PyCodeObject* code = nullptr;        ///< borrowed: the state dies with it
+  bool skip = false;                   ///< its frames are CPython's (unless they are what the user asked to compile)
+  bool limitReported = false;
+  int compiled = 0;
+  record::Recorder* recorder = nullptr; ///< whose frame ids this state and its points hold
+  record::Id frame = 0;
+  std::vector<std::unique_ptr<EntryPoint>> points;
+
+  EntryPoint& point(int offset, int depth);
+  int liveEntries() const;
+};
+
+/// The state of a code object, made on first use.
+CodeState& stateOf(PyCodeObject* code);
+/// Forgets every compiled entry (torch.compiler.reset). Entries that are running end first.
+void clearEntries();
+/// Number of code objects with entries, and of entries.
+std::pair<size_t, size_t> entryCounts();
+
+/// The first entry of `point` whose guards hold, moved to the front; null if none. Entries whose objects died are dropped.
+std::shared_ptr<Entry> findEntry(EntryPoint& point, const FrameView& view, const GlobalState& state, const RegionOptions* options,
+                                 PyObject* globals);
+
+}  // namespace fusebox::capture

@@ -1,0 +1,152 @@
+#include "engine/capture/entries/entry_log.h"
+
+#include <algorithm>
+
+namespace fusebox::capture {
+namespace {
+
+constexpr size_t kKeptEvents = 4096;
+
+struct Log {
+  std::deque<CaptureEvent> events;
+  int64_t first = 0;  ///< number of events.front()
+};
+
+Log& theLog() {
+  static Log log;
+  return log;
+}
+
+std::string text(PyObject* o) {
+  const char* s = o ? PyUnicode_AsUTF8(o) : nullptr;
+  if (!s) PyErr_Clear();
+  return s ? s : "?";
+}
+
+}  // namespace
+
+CaptureCounters& captureCounters() {
+  static CaptureCounters counters;
+  return counters;
+}
+
+void addEvent(CaptureEvent event) {
+  Log& log = theLog();
+  log.events.push_back(std::move(event));
+  if (log.events.size() > kKeptEvents) {
+    log.events.pop_front();
+    ++log.first;
+  }
+}
+
+int64_t latestEvent() { return theLog().first + static_cast<int64_t>(theLog().events.size()); }
+
+std::vector<CaptureEvent> eventsSince(int64_t since) {
+  const Log& log = theLog();
+  const int64_t skip = std::max<int64_t>(0, since - log.first);
+  if (skip >= static_cast<int64_t>(log.events.size())) return {};
+  return {log.events.begin() + skip, log.events.end()};
+}
+
+bool& keepsGraphText() {
+  static bool keeps = false;
+  return keeps;
+}
+
+Place placeOf(PyCodeObject* code, int offset) {
+  Place p;
+  p.file = text(code->co_filename);
+  p.line = PyCode_Addr2Line(code, offset * 2);
+  if (p.line < 0) p.line = code->co_firstlineno;
+  p.function = text(code->co_name);
+  return p;
+}
+
+record::Place toRecord(const Place& place) { return {place.file, place.line, place.function}; }
+
+std::vector<record::Place> stackOf(const Place& place) {
+  std::vector<record::Place> out;
+  if (!place.callers) return out;
+  for (const Place& caller : *place.callers) out.push_back(toRecord(caller));
+  out.push_back(toRecord(place));
+  return out;
+}
+
+std::vector<record::Place> stackOfCall(const Place& frame) {
+  constexpr size_t kDeepest = 64;
+  std::vector<record::Place> out{toRecord(frame)};
+  PyRef at = PyRef::steal(reinterpret_cast<PyObject*>(PyThreadState_GetFrame(PyThreadState_Get())));
+  while (at && out.size() < kDeepest) {
+    auto* object = reinterpret_cast<PyFrameObject*>(at.get());
+    PyRef code = PyRef::steal(reinterpret_cast<PyObject*>(PyFrame_GetCode(object)));
+    const auto* c = reinterpret_cast<PyCodeObject*>(code.get());
+    out.push_back({text(c->co_filename), PyFrame_GetLineNumber(object), text(c->co_name)});
+    at = PyRef::steal(reinterpret_cast<PyObject*>(PyFrame_GetBack(object)));
+  }
+  std::reverse(out.begin(), out.end());
+  return out;
+}
+
+record::Id frameRecord(CodeState& code, EntryPoint& point) {
+  record::Recorder* recorder = record::Recorder::active();
+  if (!recorder) return 0;
+  auto make = [&](record::Id parent, int offset) {
+    record::FrameRecord row;
+    row.parent = parent;
+    row.name = text(code.code->co_name);
+    row.qualname = text(code.code->co_qualname);
+    row.place = toRecord(placeOf(code.code, offset));
+    if (offset > 0) row.resumeOffset = offset * 2;
+    else row.place.line = code.code->co_firstlineno;
+    return recorder->frame(std::move(row));
+  };
+  if (code.recorder != recorder) {
+    code.recorder = recorder;
+    code.frame = 0;
+    for (auto& p : code.points) {
+      p->frame = 0;
+      p->limitExplained = false;
+    }
+  }
+  if (!code.frame) code.frame = make(0, 0);
+  if (!point.frame) point.frame = point.offset == 0 && point.depth == 0 ? code.frame : make(code.frame, point.offset);
+  return point.frame;
+}
+
+std::vector<record::GuardRecord> guardRows(const Entry& entry, PyCodeObject* code) {
+  std::vector<record::GuardRecord> rows;
+  const GuardSet& set = entry.guards->guards();
+  for (const Guard& guard : set.guards()) {
+    record::GuardRecord row;
+    row.kind = name(guard.kind);
+    if (guard.source) row.source = guard.source->str();
+    row.expected = expectedText(guard, set);
+    row.code = row.kind + (row.source.empty() ? "" : " " + row.source) + ": " + row.expected;
+    row.reason = guard.text;
+    row.place = toRecord(guard.place.file.empty() ? placeOf(code, 0) : guard.place);
+    if (guard.place.file.empty()) row.place.line = code->co_firstlineno;
+    row.stack = stackOf(guard.place);
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+void describeEntry(record::Recorder* recorder, CodeState& code, EntryPoint& point, Entry& entry) {
+  if (entry.recorder == recorder) return;
+  record::CompileRecord row;
+  row.frame = frameRecord(code, point);
+  row.attempt = entry.number;
+  row.kind = point.offset == 0 ? "frame" : "resume";
+  row.backend = entry.options->backendName;
+  row.mode = entry.options->mode;
+  row.dynamic = entry.options->dynamic == 1;
+  entry.recorder = recorder;
+  entry.compile = recorder->beginCompile(std::move(row));
+  entry.firstGuard = recorder->guards(entry.compile, guardRows(entry, code.code));
+  entry.forward = {};
+  if (entry.function) entry.forward = describeModule(entry.function->module(), entry.compile, text(code.code->co_name));
+  recorder->endCompile(entry.compile, {true, {}, "before the recording", {}});
+  recorder->frameStatus(row.frame, "compiled");
+}
+
+}  // namespace fusebox::capture

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "engine/capture/entries/entry_cache.h"
+
+namespace fusebox::capture {
+
+/// One thing that capture did, kept in memory for fusebox.explain() and fusebox.counters() and written to the session if one is
+/// being recorded.
+struct CaptureEvent {
+  enum class Kind : uint8_t { Compiled, GraphBreak, Recompile, Limit, Failed, RanEagerly } kind = Kind::Compiled;
+  std::string function, file;
+  int line = 0;
+  std::string what;       ///< break kind, failed guard, reason
+  std::string detail;     ///< break reason; expected
+  std::string hint;       ///< break hint; found
+  int64_t operators = 0;  ///< Compiled: of the graph
+  int64_t guards = 0;
+  std::string graph;      ///< Compiled: the captured graph as text
+  int64_t captureNs = 0, compileNs = 0;
+};
+
+struct CaptureCounters {
+  int64_t frames = 0, graphs = 0, graphBreaks = 0, recompiles = 0, limits = 0, failures = 0, hits = 0, eagerRuns = 0, operators = 0;
+};
+CaptureCounters& captureCounters();
+
+/// The newest events (bounded); `since` is an event number as latestEvent() gave it.
+std::vector<CaptureEvent> eventsSince(int64_t since);
+int64_t latestEvent();
+void addEvent(CaptureEvent event);
+/// Whether compiled graphs are to be kept as text in events (fusebox.explain).
+bool& keepsGraphText();
+
+/// The session's row of a frame (or of the resume function that starts at the point); made on first use, 0 without a recorder.
+record::Id frameRecord(CodeState& code, EntryPoint& point);
+/// Writes the rows of an entry that was compiled before `recorder` started: frame, compilation, guards, traced graphs. No-op if it
+/// has them.
+void describeEntry(record::Recorder* recorder, CodeState& code, EntryPoint& point, Entry& entry);
+/// Guards of an entry as rows; without a place of their own they get the code's.
+std::vector<record::GuardRecord> guardRows(const Entry& entry, PyCodeObject* code);
+record::Place toRecord(const Place& place);
+/// A guard's place with the callers of the function that it is in, innermost last; empty where there are none.
+std::vector<record::Place> stackOf(const Place& place);
+/// The frames of Python that run now, and as innermost one `frame`, whose code has not been entered yet. At most 64.
+std::vector<record::Place> stackOfCall(const Place& frame);
+/// Instructions of a code object around an offset in code units: what a graph break is recorded with.
+std::vector<record::GraphBreakRecord::Instruction> bytecodeAround(PyCodeObject* code, int offset);
+/// Position of an instruction of a code object.
+Place placeOf(PyCodeObject* code, int offset);
+
+}  // namespace fusebox::capture

@@ -1,0 +1,423 @@
+#include "engine/capture/entries/entry_maker.h"
+
+#include <algorithm>
+
+#include "engine/capture/entries/debug_stops.h"
+#include "engine/capture/entries/driver.h"
+#include "engine/capture/entries/entry_log.h"
+#include "engine/capture/cpython/instruction.h"
+#include "engine/capture/effects/replay.h"
+#include "engine/capture/evaluation/torch_objects.h"
+
+namespace fusebox::capture {
+namespace {
+
+using record::Recorder;
+
+/// One attempt to make an entry.
+class EntryMaker {
+ public:
+  EntryMaker(CodeState& code, EntryPoint& point, const FrameState& state, const GlobalState& now, const RegionOptions* options,
+             PyObject* globals)
+      : code_(code), point_(point), state_(state), now_(now), options_(options), globals_(globals), recorder_(Recorder::active()) {}
+
+  std::shared_ptr<Entry> make(bool* failed);
+
+ private:
+  bool isNotWorthIt();
+  bool withinLimits();
+  void explainMisses(const char* outcome);
+  bool capture(Segment* segment);
+  std::shared_ptr<Entry> compile(Segment segment);
+  void recordGuards(Entry& entry);
+  void reportBreak(const Segment& segment);
+  void describePosition(int offset, const Place& place, record::GraphBreakRecord& row) const;
+  CaptureEvent event(CaptureEvent::Kind kind) const;
+  Place placeOfState() const;
+  /// The frame is Python's from now on: the person at the debugger wants it so.
+  tl::unexpected<Error> skip();
+  /// Under fullgraph a Python error; otherwise the reason is kept and the place runs eagerly from now on.
+  void giveUp(const std::string& what, const std::string& reason, const std::string& hint, const Place& place);
+
+  CodeState& code_;
+  EntryPoint& point_;
+  const FrameState& state_;
+  const GlobalState& now_;
+  const RegionOptions* options_;
+  PyObject* globals_;
+  Recorder* recorder_;
+  record::Id frame_ = 0, compile_ = 0, cause_ = 0;
+  std::optional<GuardFailure> nearestFailure_;  ///< of the entry that came nearest to fitting
+  int64_t captureNs_ = 0;
+  bool askedToSkip_ = false, skipped_ = false;
+};
+
+/// An entry that did not fit.
+struct Miss {
+  std::shared_ptr<Entry> entry;
+  GuardFailure failure;
+
+  /// How far the call agrees with the entry: the share of its guards that stand before the one that failed.
+  double heldShare() const {
+    const size_t count = entry->guards->guards().guards().size();
+    return failure.index < 0 || count == 0 ? 0.0 : static_cast<double>(failure.index) / static_cast<double>(count);
+  }
+};
+
+/// Only the entries that could have served: same options, same globals.
+bool couldServe(const Entry& entry, const RegionOptions* options, PyObject* globals) {
+  return entry.options == options && entry.globals.get() == globals;
+}
+
+/// Where the frame is: its first line before its first instruction.
+Place EntryMaker::placeOfState() const {
+  Place place = placeOf(code_.code, state_.offset);
+  if (state_.offset == 0) place.line = code_.code->co_firstlineno;
+  return place;
+}
+
+CaptureEvent EntryMaker::event(CaptureEvent::Kind kind) const {
+  CaptureEvent e;
+  e.kind = kind;
+  const Place place = placeOfState();
+  e.function = place.function;
+  e.file = place.file;
+  e.line = place.line;
+  return e;
+}
+
+void EntryMaker::giveUp(const std::string& what, const std::string& reason, const std::string& hint, const Place& place) {
+  if (!options_->fullgraph) return;
+  std::string text = what + (reason.empty() ? "" : ": " + reason);
+  if (!place.file.empty()) text += "\n  at " + place.file + ":" + std::to_string(place.line) + (place.function.empty() ? "" : " in " + place.function);
+  if (!hint.empty()) text += "\n  hint: " + hint;
+  text += "\n  fullgraph=True asks for one graph without a break.";
+  PyErr_SetString(captureExceptions().graphBreak ? captureExceptions().graphBreak : PyExc_RuntimeError, text.c_str());
+}
+
+void EntryMaker::explainMisses(const char* outcome) {
+  const FrameView view = viewOf(state_);
+  const std::vector<record::Place> stack = recorder_ ? stackOfCall(placeOfState()) : std::vector<record::Place>();
+  // All before the first is told: while a debugger stops here, other threads may add entries.
+  std::vector<Miss> misses;
+  for (const auto& entry : point_.entries)
+    if (couldServe(*entry, options_, globals_)) misses.push_back({entry, entry->guards->explain(view, now_)});
+  // What the entry that came nearest to fitting stumbled over is the cause: it is told first.
+  const auto nearest = std::max_element(misses.begin(), misses.end(),
+                                        [](const Miss& a, const Miss& b) { return a.heldShare() < b.heldShare(); });
+  if (nearest != misses.end()) {
+    std::rotate(misses.begin(), nearest, nearest + 1);
+    nearestFailure_ = misses.front().failure;
+  }
+  for (const auto& [other, failure] : misses) {
+    CaptureEvent e = event(CaptureEvent::Kind::Recompile);
+    e.what = failure.guard;
+    e.detail = failure.expected;
+    e.hint = failure.found;
+    if (!failure.place.file.empty()) {
+      e.file = failure.place.file;
+      e.line = failure.place.line;
+    }
+    const record::Place place{e.file, e.line, e.function};
+    addEvent(std::move(e));
+    if (debug::armed(debug::Kind::GuardFailure)) stopAtGuardFailure(state_, failure, other->number, outcome);
+    if (!recorder_) continue;
+    record::GuardFailureRecord row;
+    row.frame = frame_;
+    if (recorder_) describeEntry(recorder_, code_, point_, *other);
+    row.compile = other->compile;
+    if (failure.index >= 0 && other->firstGuard) row.guard = other->firstGuard + static_cast<record::Id>(failure.index);
+    row.text = failure.guard;
+    row.expected = failure.expected;
+    row.found = failure.found;
+    row.outcome = outcome;
+    row.place = place;
+    row.stack = stack;
+    const record::Id id = recorder_->guardFailure(std::move(row));
+    if (!cause_) cause_ = id;
+  }
+}
+
+/// A frame that never held an operator and whose assumptions keep failing (a container's __setitem__ that C code calls) is Python's
+/// own business: running it costs less than guarding it. What it calls is looked at all the same.
+bool EntryMaker::isNotWorthIt() {
+  constexpr size_t kEnough = 3;
+  if (options_->fullgraph || state_.offset != 0 || code_.points.size() != 1 || point_.entries.size() < kEnough) return false;
+  for (const auto& e : point_.entries)
+    if (e->function || e->segment.exit != Segment::Exit::Return || e->segment.frames > 1) return false;
+  code_.skip = true;
+  return true;
+}
+
+bool EntryMaker::withinLimits() {
+  const CaptureConfig& config = captureConfig();
+  int here = 0;
+  for (const auto& e : point_.entries) here += couldServe(*e, options_, globals_);
+  const bool reached = here >= config.recompileLimit || code_.liveEntries() >= config.accumulatedRecompileLimit;
+  if (!reached) {
+    if (here > 0) explainMisses("recompile");
+    return true;
+  }
+  ++captureCounters().limits;
+  const bool raises = config.failOnRecompileLimitHit || options_->fullgraph;
+  // From now on every call that fits no entry comes here: it is told once.
+  if (std::exchange(point_.limitExplained, true) && !raises) return false;
+  explainMisses("limit");
+  CaptureEvent e = event(CaptureEvent::Kind::Limit);
+  e.what = here >= config.recompileLimit ? "recompile_limit" : "accumulated_recompile_limit";
+  e.detail = "reached after " + std::to_string(here) + " entries; the frame runs eagerly when none of them fits";
+  if (recorder_) recorder_->frameStatus(frame_, "limit", e.what + " " + e.detail);
+  if (raises) {
+    const std::string text = "fusebox: " + e.what + " " + e.detail + " (" + e.function + ", " + e.file + ":" + std::to_string(e.line) + ")";
+    PyErr_SetString(captureExceptions().recompile ? captureExceptions().recompile : PyExc_RuntimeError, text.c_str());
+  } else if (!code_.limitReported) {
+    code_.limitReported = true;
+    const std::string text = "fusebox: " + e.what + " " + e.detail + " (" + e.function + ", " + e.file + ":" + std::to_string(e.line) + ")";
+    if (PyErr_WarnEx(PyExc_RuntimeWarning, text.c_str(), 1) < 0) PyErr_Clear();
+  }
+  addEvent(std::move(e));
+  return false;
+}
+
+tl::unexpected<Error> EntryMaker::skip() {
+  skipped_ = true;
+  point_.eager = true;
+  return fail(ErrorCode::Unsupported, "skipped in the debugger");
+}
+
+bool EntryMaker::capture(Segment* segment) {
+  const int64_t start = nowNs();
+  CaptureOptions how;
+  how.fullgraph = options_->fullgraph;
+  how.breakEvery = options_->breakEvery;
+  how.compiler = compilerTraits(options_->backend);
+  how.compile = compile_;
+  ++captureSuspended();
+  ++captureDepth();
+  Result<Segment> captured = [&]() -> Result<Segment> {
+    record::StageTimer timer(recorder_, compile_, record::Phase::Capture, "capture");
+    try {
+      if (askedToSkip_) return skip();
+      return captureSegment(state_, how);
+    } catch (const FrameSkipped&) {
+      return skip();
+    } catch (std::exception& error) {
+      if (restorePythonError(error)) PyErr_Clear();
+      return fail(ErrorCode::Internal, "capture raised", error.what());
+    }
+  }();
+  --captureDepth();
+  --captureSuspended();
+  if (PyErr_Occurred()) PyErr_Clear();
+  captureNs_ = nowNs() - start;
+  if (captured) {
+    *segment = std::move(*captured);
+    return true;
+  }
+  if (!skipped_ && debug::armed(debug::Kind::Error)) stopAtError("capturing", captured.error().text());
+  CaptureEvent e = event(skipped_ ? CaptureEvent::Kind::RanEagerly : CaptureEvent::Kind::Failed);
+  e.what = captured.error().message;
+  e.detail = captured.error().context;
+  if (!skipped_) ++captureCounters().failures;
+  // Once may depend on the inputs; three times does not.
+  if (++point_.failures >= 3) point_.eager = true;
+  if (recorder_) {
+    recorder_->endCompile(compile_, {false, captured.error().text(), {}, {}});
+    recorder_->frameStatus(frame_, skipped_ ? "skipped" : "failed", captured.error().text());
+  }
+  giveUp("capture failed", captured.error().text(), {}, placeOf(code_.code, state_.offset));
+  addEvent(std::move(e));
+  return false;
+}
+
+void EntryMaker::reportBreak(const Segment& segment) {
+  if (!segment.graphBreak) return;
+  const GraphBreak& b = *segment.graphBreak;
+  ++captureCounters().graphBreaks;
+  CaptureEvent e = event(CaptureEvent::Kind::GraphBreak);
+  e.what = b.kind;
+  e.detail = b.reason;
+  e.hint = b.hint;
+  if (!b.place.file.empty()) {
+    e.file = b.place.file;
+    e.line = b.place.line;
+    if (!b.place.function.empty()) e.function = b.place.function;
+  }
+  addEvent(std::move(e));
+  if (!recorder_) return;
+  record::GraphBreakRecord row;
+  row.frame = frame_;
+  row.compile = compile_;
+  row.kind = b.kind;
+  row.reason = b.reason;
+  row.hint = b.hint;
+  row.place = toRecord(b.place);
+  row.offset = segment.offset * 2;
+  describePosition(segment.offset, b.place, row);
+  for (const Place& p : b.stack) row.stack.push_back(toRecord(p));
+  row.bytecode = bytecodeAround(code_.code, segment.offset);
+  recorder_->graphBreak(std::move(row));
+}
+
+/// Columns and instruction, where the break is in the frame itself and not in a function that was inlined into it.
+void EntryMaker::describePosition(int offset, const Place& place, record::GraphBreakRecord& row) const {
+  int line = 0, column = -1, endLine = 0, endColumn = -1;
+  if (!PyCode_Addr2Location(code_.code, offset * 2, &line, &column, &endLine, &endColumn) || line != place.line) return;
+  const char* file = PyUnicode_AsUTF8(code_.code->co_filename);
+  if (!file || place.file != file) return;
+  row.endLine = endLine;
+  row.column = column;
+  row.endColumn = endColumn;
+  PyRef bytes = PyRef::steal(PyCode_GetCode(code_.code));
+  if (bytes && offset * 2 < PyBytes_GET_SIZE(bytes.get()))
+    row.opcode = opcodeName(static_cast<uint8_t>(PyBytes_AS_STRING(bytes.get())[offset * 2]));
+  PyErr_Clear();
+}
+
+void EntryMaker::recordGuards(Entry& entry) {
+  if (!recorder_) return;
+  entry.firstGuard = recorder_->guards(compile_, guardRows(entry, code_.code));
+}
+
+std::shared_ptr<Entry> EntryMaker::compile(Segment segment) {
+  auto entry = std::make_shared<Entry>();
+  entry->options = options_;
+  entry->globals = PyRef::borrow(globals_);
+  entry->recorder = recorder_;
+  entry->compile = compile_;
+  entry->number = point_.compiled;
+  CaptureEvent e = event(CaptureEvent::Kind::Compiled);
+  e.captureNs = captureNs_;
+  if (segment.graph) {
+    for (const graph::Node& node : segment.graph->forward.nodes()) e.operators += node.kind == graph::NodeKind::Call;
+    if (keepsGraphText()) e.graph = segment.graph->forward.str();
+    CompileOptions how;
+    how.backend = options_->backend;
+    how.graphs = options_->graphs;
+    how.fallbackRandom = options_->fallbackRandom;
+    how.maxAutotune = options_->maxAutotune;
+    how.compile = compile_;
+    how.name = e.function;
+    const int64_t start = nowNs();
+    ++captureSuspended();
+    try {
+      GilRelease release;
+      entry->function = compileModule(segment.graph, how);
+    } catch (const std::exception& error) {
+      e.kind = CaptureEvent::Kind::Failed;
+      e.what = "compilation failed";
+      e.detail = error.what();
+      if (debug::armed(debug::Kind::Error)) stopAtError("compiling", e.detail);
+    }
+    --captureSuspended();
+    e.compileNs = nowNs() - start;
+  }
+  const bool ok = e.kind == CaptureEvent::Kind::Compiled;
+  if (ok) {
+    captureCounters().graphs += segment.graph != nullptr;
+    captureCounters().operators += e.operators;
+    entry->sources = segment.graphInputs;
+    entry->graphInputs = segment.graphInputs.size();
+    numberSources(segment, entry->sources);
+    entry->sharedInputs = inputsUsedByRecipes(segment, entry->graphInputs);
+    entry->sharedCount = sharedCountOf(segment);
+    entry->guards = std::make_unique<GuardTree>(std::move(segment.guards), entry->sources);
+    segment.graph.reset();
+    entry->segment = std::move(segment);
+    e.guards = static_cast<int64_t>(entry->guards->guards().guards().size());
+    recordGuards(*entry);
+  } else {
+    ++captureCounters().failures;
+    point_.eager = true;
+    giveUp(e.what, e.detail, {}, placeOf(code_.code, state_.offset));
+  }
+  if (recorder_) {
+    recorder_->endCompile(compile_, {ok, ok ? "" : e.detail, {}, {}});
+    recorder_->frameStatus(frame_, ok ? "compiled" : "failed", e.detail);
+  }
+  addEvent(std::move(e));
+  return ok ? entry : nullptr;
+}
+
+std::shared_ptr<Entry> EntryMaker::make(bool* failed) {
+  *failed = false;
+  frame_ = frameRecord(code_, point_);
+  if (isNotWorthIt()) return nullptr;
+  if (!withinLimits()) {
+    *failed = PyErr_Occurred();
+    return nullptr;
+  }
+  const bool isRecompile = std::any_of(point_.entries.begin(), point_.entries.end(),
+                                       [&](const auto& e) { return couldServe(*e, options_, globals_); });
+  if (isRecompile) {
+    ++captureCounters().recompiles;
+    if (captureConfig().errorOnRecompile) {
+      PyErr_SetString(captureExceptions().recompile ? captureExceptions().recompile : PyExc_RuntimeError, "fusebox: recompiling (error_on_recompile is set)");
+      *failed = true;
+      return nullptr;
+    }
+  } else {
+    ++captureCounters().frames;
+  }
+  if (recorder_) {
+    record::CompileRecord row;
+    row.frame = frame_;
+    row.attempt = point_.compiled;
+    row.kind = state_.offset == 0 ? "frame" : "resume";
+    row.backend = options_->backendName;
+    row.mode = options_->mode;
+    row.dynamic = options_->dynamic == 1;
+    row.cause = cause_;
+    compile_ = recorder_->beginCompile(std::move(row));
+  }
+  constexpr uint32_t kStops = debug::bit(debug::Kind::Compile) | debug::bit(debug::Kind::Recompile);
+  // While the program is stopped, its session shows where.
+  if (recorder_ && debug::armedAny(kStops)) recorder_->flush();
+  askedToSkip_ = debug::armedAny(kStops) && stopAtCompile(isRecompile, state_, point_.compiled, nearestFailure_ ? &*nearestFailure_ : nullptr);
+  Segment segment;
+  if (!capture(&segment)) {
+    *failed = PyErr_Occurred();
+    return nullptr;
+  }
+  reportBreak(segment);
+  const bool breaks = segment.exit == Segment::Exit::Break || segment.exit == Segment::Exit::GiveUp;
+  if (breaks && options_->fullgraph) {
+    const GraphBreak b = segment.graphBreak.value_or(GraphBreak{"graph break", "", "", {}, {}});
+    giveUp(b.kind, b.reason, b.hint, b.place);
+    if (recorder_) recorder_->endCompile(compile_, {false, b.kind + ": " + b.reason, {}, {}});
+    *failed = true;
+    return nullptr;
+  }
+  std::shared_ptr<Entry> entry = compile(std::move(segment));
+  if (!entry) {
+    *failed = PyErr_Occurred();
+    return nullptr;
+  }
+  // Guards that do not even hold for the inputs they were made from would recompile for ever.
+  const FrameView view = viewOf(state_);
+  if (!entry->guards->check(view, GlobalState::current())) {
+    const GuardFailure why = entry->guards->explain(view, GlobalState::current());
+    CaptureEvent e = event(CaptureEvent::Kind::Failed);
+    e.what = "guards do not hold for the captured inputs";
+    e.detail = why.guard + ": expected " + why.expected + ", found " + why.found;
+    if (std::getenv("FUSEBOX_DEBUG")) std::fprintf(stderr, "fusebox: %s (%s)\n", e.what.c_str(), e.detail.c_str());
+    if (recorder_) recorder_->loss(e.what, 1, e.detail);
+    addEvent(std::move(e));
+    ++captureCounters().failures;
+    point_.eager = true;
+    return nullptr;
+  }
+  point_.entries.insert(point_.entries.begin(), entry);
+  ++point_.compiled;
+  ++code_.compiled;
+  return entry;
+}
+
+}  // namespace
+
+std::shared_ptr<Entry> makeEntry(CodeState& code, EntryPoint& point, const FrameState& state, const GlobalState& now,
+                                 const RegionOptions* options, PyObject* globals, bool* failed) {
+  return EntryMaker(code, point, state, now, options, globals).make(failed);
+}
+
+}  // namespace fusebox::capture

@@ -1,0 +1,74 @@
+#include "engine/capture/entries/hook_skip.h"
+
+#include <string_view>
+#include <vector>
+
+#include "engine/capture/cpython/py_ref.h"
+
+namespace fusebox::capture {
+namespace {
+
+/// Folders of torch (relative to it) whose functions people compile: layers, functions, optimisers, distributions.
+constexpr std::string_view kTorchModelCode[] = {"nn/modules/", "nn/functional.py", "nn/utils/parametrizations.py", "optim/",
+                                                "distributions/", "ao/nn/"};
+/// ... and what in these is machinery all the same.
+constexpr std::string_view kTorchMachinery[] = {"nn/modules/module.py", "nn/modules/lazy.py", "optim/lr_scheduler.py"};
+
+struct Folders {
+  std::string torch;                 ///< with a trailing slash
+  std::vector<std::string> skipped;
+};
+
+std::string folderOfModule(const char* name) {
+  PyRef module = PyRef::steal(PyImport_ImportModule(name));
+  PyRef file = module ? PyRef::steal(PyObject_GetAttrString(module.get(), "__file__")) : PyRef();
+  const char* path = file && PyUnicode_Check(file.get()) ? PyUnicode_AsUTF8(file.get()) : nullptr;
+  PyErr_Clear();
+  std::string text = path ? path : "";
+  const size_t slash = text.rfind('/');
+  return slash == std::string::npos ? "" : text.substr(0, slash + 1);
+}
+
+Folders& folders() {
+  static Folders* known = [] {
+    auto* f = new Folders();
+    f->torch = folderOfModule("torch");
+    f->skipped.push_back(folderOfModule("os"));  // the standard library
+    return f;
+  }();
+  return *known;
+}
+
+bool startsWith(std::string_view text, std::string_view prefix) { return !prefix.empty() && text.substr(0, prefix.size()) == prefix; }
+
+bool isTorchMachinery(std::string_view path) {
+  for (std::string_view p : kTorchMachinery)
+    if (startsWith(path, p)) return true;
+  for (std::string_view p : kTorchModelCode)
+    if (startsWith(path, p)) return false;
+  return true;
+}
+
+}  // namespace
+
+void addSkippedFolder(std::string folder) { folders().skipped.push_back(std::move(folder)); }
+
+bool isSkipped(PyCodeObject* code) {
+  const char* file = PyUnicode_AsUTF8(code->co_filename);
+  if (!file) return PyErr_Clear(), true;
+  const std::string_view path = file;
+  // Frozen modules and code made at run time by libraries (dataclasses, namedtuple) say "<...>"; so do cells of notebooks and -c,
+  // which are the user's.
+  if (startsWith(path, "<frozen") || startsWith(path, "<__array_function__")) return true;
+  Folders& f = folders();
+  if (startsWith(path, f.torch)) return isTorchMachinery(path.substr(f.torch.size()));
+  for (const std::string& folder : f.skipped) {
+    if (!startsWith(path, folder)) continue;
+    // Installed packages lie inside the standard library's folder.
+    const std::string_view inside = path.substr(folder.size());
+    return inside.find("site-packages/") == std::string_view::npos && inside.find("dist-packages/") == std::string_view::npos;
+  }
+  return false;
+}
+
+}  // namespace fusebox::capture

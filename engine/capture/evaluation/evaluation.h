@@ -1,0 +1,291 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "engine/capture/evaluation/frame.h"
+#include "engine/capture/guards/guard_set.h"
+#include "engine/capture/effects/journal.h"
+#include "engine/capture/evaluation/operations.h"
+#include "engine/capture/evaluation/origin_table.h"
+#include "engine/capture/effects/segment.h"
+#include "engine/trace/trace_context.h"
+
+namespace fusebox::capture {
+
+/// Thrown where evaluation cannot go on; caught at the root frame, which ends the segment before the current instruction.
+struct CaptureBreak {
+  GraphBreak what;
+  int64_t birth = -1;  ///< not negative: the segment must end before the root instruction that made an object (by count)
+};
+
+/// Arguments of one call in vectorcall form.
+struct CallArguments {
+  PyObject* const* args = nullptr;
+  size_t positional = 0;
+  PyObject* kwNames = nullptr;
+  size_t keywords() const { return kwNames ? static_cast<size_t>(PyTuple_GET_SIZE(kwNames)) : 0; }
+  size_t total() const { return positional + keywords(); }
+  PyObject* keywordName(size_t i) const { return PyTuple_GET_ITEM(kwNames, static_cast<Py_ssize_t>(i)); }
+  /// The keyword argument of that name, or null.
+  PyObject* keyword(const char* name) const;
+};
+
+class Evaluation;
+/// A rule for one C callable (or a Python function that is not to be interpreted). `self` of a bound method is args[0].
+using CallRule = PyRef (*)(Evaluation& e, PyObject* callable, const CallArguments& a);
+
+/// The evaluation of one segment: operations with provenance. Real objects are computed with; every read of something that
+/// existed before adds a guard, every write goes through the journal, tensors are stand-ins of the trace.
+class Evaluation final : public Operations {
+ public:
+  Evaluation(const FrameState& state, const CaptureOptions& options);
+  ~Evaluation() override;
+
+  // --- Operations -------------------------------------------------------------------------------------------------
+  PyRef getAttr(PyObject* object, PyObject* name) override;
+  PyRef getMethod(PyObject* object, PyObject* name, PyRef* self) override;
+  PyRef getSpecial(PyObject* object, PyObject* name) override;
+  bool setAttr(PyObject* object, PyObject* name, PyObject* value) override;
+  PyRef call(PyObject* callable, PyObject* const* args, size_t positional, PyObject* kwNames) override;
+  PyRef callEx(PyObject* callable, PyObject* argsTuple, PyObject* kwargs) override;
+  PyRef binary(int op, PyObject* a, PyObject* b) override;
+  PyRef unary(Op op, PyObject* a) override;
+  PyRef compare(int op, PyObject* a, PyObject* b) override;
+  bool same(PyObject* a, PyObject* b) override;
+  int contains(PyObject* container, PyObject* item) override;
+  int truth(PyObject* object) override;
+  Py_ssize_t length(PyObject* object) override;
+  PyRef getItem(PyObject* object, PyObject* key) override;
+  bool setItem(PyObject* object, PyObject* key, PyObject* value) override;
+  PyRef iter(PyObject* object) override;
+  PyRef next(PyObject* iterator) override;
+  int send(PyObject* receiver, PyObject* value, PyRef* result) override;
+  PyRef makeGenerator(std::unique_ptr<Frame> frame) override;
+  PyRef format(PyObject* value, PyObject* spec) override;
+  PyRef convert(char conversion, PyObject* value) override;
+  PyRef loadGlobal(Frame& frame, PyObject* name) override;
+  bool storeGlobal(Frame& frame, PyObject* name, PyObject* value) override;
+  PyRef loadCell(PyObject* cell) override;
+  void storeCell(PyObject* cell, PyObject* value) override;
+  void readLocal(Frame& frame, int index) override;
+  bool pushUnread(Frame& frame, int index) override;
+  PyRef importName(Frame& frame, PyObject* name, PyObject* fromList, PyObject* level) override;
+  PyRef importFrom(PyObject* module, PyObject* name) override;
+  bool updateDict(PyObject* dict, PyObject* mapping) override;
+  PyRef makeSuper(Frame& frame, PyObject* type, PyObject* object) override;
+  int exceptionMatches(PyObject* exception, PyObject* type) override;
+  void adopt(PyObject* fresh) override;
+  /// The same for iterators, which are kept even if they are not collectable.
+  void adoptIterator(PyObject* iterator);
+  /// A value that was not read is assigned to locals as it is, if the next instructions only do that (STORE_FAST, or UNPACK_SEQUENCE
+  /// of a tuple or list and the same for its parts): what the program never looks at is not guarded. False: nothing was done.
+  bool assignUnread(Frame& root, PyObject* value, const Source* source);
+  void noteTraceback(Frame& frame) override;
+
+  // --- values (values.cpp) ----------------------------------------------------------------------------------------
+  /// The value at a source as the program sees it: guarded, known, tensors as stand-ins.
+  PyRef wrap(PyObject* object, const Source* source);
+  /// The source of an object, null for fresh ones. Objects of unknown origin are taken as fixed (Pinned).
+  const Source* sourceOf(PyObject* object);
+  bool isFresh(PyObject* object) { return sourceOf(object) == nullptr; }
+  /// An object that a guard fixes already (an attribute of a guarded type, a function's part).
+  PyRef pin(PyObject* object);
+  Origin* origin(PyObject* object) { return origins_.find(object); }
+  /// Guards length and elements of a list, tuple, dict or set that has a source, and returns what C code may look into: the
+  /// container itself, or a copy with stand-ins for its tensors. Anything else is returned as it is.
+  PyRef expose(PyObject* object);
+  /// The evaluator's value for what a container holds now (a real tensor gives its stand-in).
+  PyRef translate(PyObject* element, const Source* source);
+  /// Before the contents of a container change. Breaks if they cannot be journaled.
+  void willWrite(PyObject* container) override;
+  bool isTensor(PyObject* object) const;
+  bool isStandIn(PyObject* object) const;
+
+  // --- guards -----------------------------------------------------------------------------------------------------
+  void guard(GuardKind kind, const Source* source, PyObject* expected = nullptr, int64_t number = 0);
+  /// `name` was, or will be, looked up on the type: nothing that decides the result has changed.
+  void guardTypeAttribute(PyTypeObject* type, PyObject* name);
+  SourceTable& sources() { return guards_->sources(); }
+
+  // --- attributes (slots_attribute.cpp) -----------------------------------------------------------------------------
+  /// PyObject_GenericGetAttr with provenance, starting the class search behind `after` in the MRO when given (super).
+  /// `missing`: set instead of raising AttributeError.
+  PyRef genericGetAttr(PyObject* object, PyObject* name, bool* missing = nullptr);
+  bool genericSetAttr(PyObject* object, PyObject* name, PyObject* value);
+  PyRef typeGetAttr(PyTypeObject* type, PyObject* name);
+  PyRef moduleGetAttr(PyObject* module, PyObject* name);
+  PyRef superGetAttr(PyObject* super, PyObject* name);
+  PyRef bindDescriptor(PyObject* descriptor, PyObject* object, PyTypeObject* type, PyObject* name);
+  /// __dict__ of an instance as a known object; null without error when it has none.
+  PyRef instanceDict(PyObject* object);
+  /// A class attribute through the MRO, guarded; borrowed, null when absent.
+  PyObject* typeLookup(PyTypeObject* type, PyObject* name);
+  /// dict[name] guarded; null without error when absent (guarded too).
+  PyRef readDict(PyObject* dict, PyObject* key);
+  /// object[key] of a tuple or list (or what the builtin part of a subclass holds).
+  PyRef tupleItem(PyObject* object, PyObject* key);
+  void attributeError(PyObject* object, PyObject* name);
+
+  // --- calls (slots_call.cpp, module_protocol.cpp, callables_*.cpp) --------------------------------------------------
+  PyRef call(PyObject* callable, const CallArguments& a) { return call(callable, a.args, a.positional, a.kwNames); }
+  PyRef callFunction(PyObject* function, const CallArguments& a);
+  PyRef callType(PyTypeObject* type, const CallArguments& a);
+  /// type.__call__: __new__ and __init__, whatever the metaclass.
+  PyRef construct(PyTypeObject* type, const CallArguments& a);
+  PyRef callInstance(PyObject* object, const CallArguments& a);
+  PyRef callCached(PyObject* wrapper, const CallArguments& a);
+  PyRef callModuleInstance(PyObject* module, PyObject* callMethod, const CallArguments& a, bool* handled);
+  PyRef callMethodNamed(PyObject* object, const char* name, std::initializer_list<PyObject*> args);
+  /// Runs a C callable (or a Python function that only computes with tensors) for real on exposed arguments.
+  PyRef callReal(PyObject* callable, const CallArguments& a);
+  /// Before C code may advance an object: an iterator from before this segment is left alone by a break.
+  void willConsume(PyObject* object);
+  /// The same without looking into the arguments.
+  PyRef callRaw(PyObject* callable, const CallArguments& a);
+  /// A result of C code: adopts what is new, gives BreakError its way.
+  PyRef checked(PyObject* result);
+  /// A tensor that requires a gradient and has no history cannot leave a graph: the segment would have to end before it.
+  void noteLeaf(PyObject* tensor);
+  /// The address of an object as id() gives it. Stand-ins and what this segment makes have others when it runs, so an address may only
+  /// be the key of a dict that this segment made (deepcopy's memo), which refuseAddress() sees to.
+  PyRef addressOf(PyObject* object);
+  bool isAddress(PyObject* o) const { return !addresses_.empty() && PyLong_CheckExact(o) && addresses_.count(PyLong_AsVoidPtr(o)) > 0; }
+  void refuseAddress(PyObject* o) {
+    if (isAddress(o)) breakHere("identity", "the id of an object is used as a number", "Compare objects with `is`.");
+  }
+  /// A call that is made for real after the graph has run.
+  void deferCall(PyObject* callable, const CallArguments& a);
+  /// Runs a frame to its end.
+  PyRef runFrame(std::unique_ptr<Frame> frame);
+  /// Runs until return, yield or error; the root frame counts instructions and may stop.
+  int runUntilYield(Frame& frame, PyRef* result);
+  Frame* frame() const { return frame_; }
+
+  // --- breaks -------------------------------------------------------------------------------------------------------
+  [[noreturn]] void breakHere(std::string kind, std::string reason, std::string hint = {});
+  /// Throws if a C call stopped at something that cannot be traced; the error indicator is cleared.
+  void throwIfBreak();
+  Place place() const;
+  std::vector<Place> stackPlaces() const;
+  /// Where the callers of the innermost frame are, shared between the guards made there; null in the root frame.
+  std::shared_ptr<const std::vector<Place>> callerPlaces() const;
+
+  // --- the segment (evaluator.cpp, recipes.cpp) -----------------------------------------------------------------------
+  Result<Segment> run(int64_t stopAt, std::optional<GraphBreak> why);
+  int64_t rootCount() const { return rootCount_; }
+  const GuardSet& guardSet() const { return *guards_; }
+  Journal& journal() { return journal_; }
+  trace::TraceContext& trace() { return *trace_; }
+  /// What a debugger has seen of this evaluation (debug_stops.cpp).
+  struct DebugState {
+    bool repeats = false;        ///< a later attempt at the same segment: nothing new
+    bool told = false;           ///< of the break that ends it
+    int baseDepth = -1;          ///< frames of the program below the root frame
+    std::vector<int> lines;      ///< that the root frame and each inlined one is in
+  };
+  DebugState watch;
+
+ private:
+  friend class RecipeMaker;
+  struct Modes;
+  const Source* unreadSource(const Frame& f, size_t local) { return f.unreadSource[local] ? f.unreadSource[local] : sources().local(static_cast<int>(local)); }
+  /// An iterator that existed before: looked ahead of while capturing, advanced when the graph has run.
+  struct Ahead {
+    PyRef iterator;
+    const Source* source = nullptr;  ///< of `rest`
+    PyRef rest;
+    int64_t count = 0;
+    bool exhausted = false;
+    std::vector<PyRef> parts;        ///< it and the iterators inside it, which nothing else may advance
+  };
+  std::vector<std::unique_ptr<Ahead>> ahead_;
+  mutable std::vector<std::pair<const PyCodeObject*, int>> lastCallers_;  ///< code and instruction, of lastCallerPlaces_
+  mutable std::shared_ptr<const std::vector<Place>> lastCallerPlaces_;
+  Ahead& aheadOf(PyObject* iterator, const Source* source);
+  void requireUnwritten(const Ahead& a);
+  PyRef nextOutside(PyObject* iterator, const Source* source);
+  void assignParts(Frame& root, PyObject* value, const Source* source);
+  /// Before an instruction of the root frame: what it may look at on the stack is read.
+  void readOperands(Frame& root);
+  PyRef wrapTensor(PyObject* object, const Source* source);
+  void guardValue(PyObject* object, const Source* source);
+  /// Before C code looks into an object: a break if what it finds there could change unnoticed.
+  void requireKnown(PyObject* object);
+  void guardMethodOf(PyObject* method, const Source* source);
+  /// The object that a builtin method is bound to, as the program sees it.
+  PyRef selfOf(PyObject* method);
+  PyRef exposeSequence(PyObject* object, Origin* origin);
+  PyRef exposeDict(PyObject* object, Origin* origin);
+  PyRef exposeSet(PyObject* object, Origin* origin);
+  PyRef exposeFresh(PyObject* object);
+  bool bindArguments(Frame& frame, PyObject* function, const CallArguments& a);
+  PyRef callNew(PyTypeObject* type, const CallArguments& a);
+  bool callInit(PyObject* object, PyTypeObject* type, const CallArguments& a);
+  /// What was written must not be reached under the name of something else next time.
+  void guardWritesAgainstAliases();
+  Segment finish(Frame& root, Segment::Exit exit, std::optional<GraphBreak> why);
+  graph::Provenance provenance();
+  std::string modulePath(PyObject* module);
+
+  struct DeferredCall {
+    PyRef callable, args, kwargs;
+    int offset = 0;  ///< of the root frame's instruction
+  };
+  std::vector<DeferredCall> deferred_;
+  const FrameState& state_;
+  CaptureOptions options_;
+  std::shared_ptr<GuardSet> guards_;
+  OriginTable origins_;
+  Journal journal_;
+  std::unique_ptr<trace::TraceContext> trace_;
+  std::unique_ptr<Modes> entryModes_;
+  Frame* frame_ = nullptr;
+  int64_t rootCount_ = 0, stopAt_ = -1, bytecodes_ = 0, frames_ = 0;
+  int depth_ = 0;
+  int64_t lastRaise_ = -1;  ///< root instruction at which the last exception that a handler of the root frame took was raised
+  PyRef raised_;                 ///< the exception that left a frame last
+  std::vector<Place> raisedAt_;  ///< and where it was raised, outermost first
+  void noteRaise();
+  int64_t firstLeaf_ = -1;  ///< root instruction that made the first leaf that requires a gradient; -1: none
+  int64_t writes_ = 0;      ///< writes to what existed before, so far
+  PyRef handled_;  ///< the exception that was being handled when the segment began
+  std::unordered_set<PyTypeObject*> guardedTypes_;
+  std::unordered_map<void*, int64_t> addresses_;  ///< what id() gave, and the root instruction that asked first
+  std::vector<PyRef> keepAlive_;
+  std::vector<PyObject*> modules_;  ///< nn.Module instances under call, outermost first
+  std::shared_ptr<const std::vector<graph::SourceLine>> lastStack_;
+};
+
+/// Interned attribute name; lives as long as the process.
+PyObject* internedName(const char* text);
+/// Rules by name, resolved once a process: by PyMethodDef of C functions and methods, by object for everything else.
+CallRule ruleOf(PyObject* callable);
+/// What kinds of C callables of torch are called on stand-ins without a rule of their own.
+bool isTorchBinding(PyObject* callable);
+/// A Python function of torch that only computes with its tensor arguments and may be run by CPython.
+bool isTrustedFunction(PyObject* function);
+/// CPython's binary operator by NB_ number.
+PyObject* evaluateBinary(int op, PyObject* a, PyObject* b);
+
+/// An iterator that only the evaluator can advance (a suspended generator, zip over one, …), as a Python object.
+class LazyIterator {
+ public:
+  virtual ~LazyIterator() = default;
+  /// Null without error: exhausted.
+  virtual PyRef next(Evaluation& e) = 0;
+  virtual int send(Evaluation& e, PyObject* value, PyRef* result);
+  /// Generator: runs `finally` blocks.
+  virtual bool close(Evaluation&) { return true; }
+  virtual int throwInto(Evaluation& e, PyObject* exception, PyRef* result);
+  virtual const char* what() const = 0;
+};
+PyRef makeLazy(Evaluation& e, std::unique_ptr<LazyIterator> iterator);
+/// Null: not one.
+LazyIterator* lazyOf(PyObject* object);
+
+}  // namespace fusebox::capture

@@ -1,0 +1,439 @@
+// captureSegment(): evaluates a frame from a state on, and ends the segment where it returns or breaks.
+#include <ATen/SavedTensorHooks.h>
+
+#include "engine/capture/entries/debug_stops.h"
+#include "engine/capture/evaluation/evaluation.h"
+#include "engine/capture/evaluation/interpreter.h"
+#include "engine/capture/effects/recipes.h"
+#include "engine/capture/evaluation/torch_objects.h"
+#include "engine/capture/evaluation/value_kinds.h"
+#include "engine/record/recorder.h"
+
+namespace fusebox::capture {
+
+/// Thread state of libtorch that Python code switches by context managers.
+struct Evaluation::Modes {
+  bool grad = at::GradMode::is_enabled();
+  bool cacheEnabled = at::autocast::is_autocast_cache_enabled();
+  bool cpu = at::autocast::is_autocast_enabled(at::kCPU), cuda = at::autocast::is_autocast_enabled(at::kCUDA);
+  at::ScalarType cpuType = at::autocast::get_autocast_dtype(at::kCPU), cudaType = at::autocast::get_autocast_dtype(at::kCUDA);
+  int autocastDepth = depth();
+
+  bool operator==(const Modes&) const = default;
+  void apply() const {
+    at::GradMode::set_enabled(grad);
+    at::autocast::set_autocast_cache_enabled(cacheEnabled);
+    at::autocast::set_autocast_enabled(at::kCPU, cpu);
+    at::autocast::set_autocast_enabled(at::kCUDA, cuda);
+    at::autocast::set_autocast_dtype(at::kCPU, cpuType);
+    at::autocast::set_autocast_dtype(at::kCUDA, cudaType);
+  }
+  static int depth() {
+    const int deeper = at::autocast::increment_nesting();
+    at::autocast::decrement_nesting();
+    return deeper - 1;
+  }
+  /// Enters or leaves autocast blocks; its cache of casted weights ends with the outermost.
+  static void nest(int by) {
+    for (; by > 0; --by) at::autocast::increment_nesting();
+    for (; by < 0; ++by)
+      if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
+  }
+};
+
+namespace {
+
+constexpr int kMaxAttempts = 12;
+
+/// Keeps saved-tensor hooks of the program (checkpoint's) from what tracing saves: they are called when the graph runs.
+class NoSavedTensorHooks {
+ public:
+  NoSavedTensorHooks() : saved_(at::SavedTensorDefaultHooks::get_tls_state()) { at::SavedTensorDefaultHooks::set_tls_state({}); }
+  ~NoSavedTensorHooks() { at::SavedTensorDefaultHooks::set_tls_state(saved_); }
+  NoSavedTensorHooks(const NoSavedTensorHooks&) = delete;
+
+ private:
+  at::impl::SavedTensorDefaultHooksTLS saved_;
+};
+
+/// torch.compiler._is_compiling_flag is True while this lives.
+class CompilingFlag {
+ public:
+  CompilingFlag() {
+    static PyObject* const module = PyImport_ImportModule("torch.compiler");
+    dict_ = PyModule_GetDict(module);
+    old_ = PyRef::borrow(PyDict_GetItem(dict_, internedName("_is_compiling_flag")));
+    PyDict_SetItem(dict_, internedName("_is_compiling_flag"), Py_True);
+  }
+  ~CompilingFlag() { PyDict_SetItem(dict_, internedName("_is_compiling_flag"), old_.get()); }
+
+ private:
+  PyObject* dict_;
+  PyRef old_;
+};
+
+std::unique_ptr<Frame> rootFrame(const FrameState& state) {
+  std::unique_ptr<Frame> frame = Frame::make(state.function.get());
+  if (frame->code() != state.code) frame->decoded = decodeCode(state.code);
+  frame->locals = state.locals;
+  frame->locals.resize(static_cast<size_t>(state.code->co_nlocalsplus));
+  frame->unread.assign(frame->locals.size(), true);
+  frame->unreadSource.assign(frame->locals.size(), nullptr);
+  frame->stack = state.stack;
+  frame->pc = frame->decoded->indexOfOffset[static_cast<size_t>(state.offset)];
+  frame->isRoot = true;
+  return frame;
+}
+
+/// Instructions at which a forced break (CaptureOptions::breakEvery) makes sense: those that call or compute.
+bool mayBreak(Op op) {
+  switch (op) {
+    case Op::CALL: case Op::CALL_FUNCTION_EX: case Op::BINARY_OP: case Op::LOAD_ATTR: case Op::LOAD_METHOD: case Op::BINARY_SUBSCR:
+    case Op::STORE_ATTR: case Op::STORE_SUBSCR: case Op::FOR_ITER: case Op::COMPARE_OP: case Op::BEFORE_WITH:
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// First instruction of the group that a CALL with keywords belongs to: KW_NAMES must be executed with it.
+int groupStart(const Frame& frame) {
+  int pc = frame.pc;
+  const auto& list = frame.decoded->instructions;
+  if (!frame.kwNames) return pc;
+  while (pc > 0 && list[static_cast<size_t>(pc)].op != Op::KW_NAMES) --pc;
+  return pc;
+}
+
+}  // namespace
+
+Evaluation::Evaluation(const FrameState& state, const CaptureOptions& options)
+    : state_(state), options_(options),
+      guards_(std::make_shared<GuardSet>(state.code, reinterpret_cast<PyFunctionObject*>(state.function.get())->func_globals)),
+      entryModes_(std::make_unique<Modes>()) {
+  trace_ = std::make_unique<trace::TraceContext>(
+      [this](const at::Tensor& real) {
+        PyRef object = PyRef::steal(newTensorObject(real));
+        if (Origin* o = origins_.find(object.get()); o && o->source) return trace::Lift::input(trace_->input(real).index);
+        return trace::Lift::breakWith("a tensor reached an operator without having been read from a place that can be guarded",
+                                      "Pass the tensor as an argument or keep it on a module.");
+      },
+      [this] { return provenance(); });
+}
+
+Evaluation::~Evaluation() = default;
+
+Place Evaluation::place() const {
+  Place p;
+  // The innermost frame of the user's code; generated and library frames name no useful line only when there is nothing else.
+  if (const Frame* f = frame_) {
+    p.file = PyUnicode_AsUTF8(f->code()->co_filename);
+    p.line = f->line();
+    p.function = PyUnicode_AsUTF8(f->code()->co_qualname);
+    if (f->caller && record::Recorder::active()) p.callers = callerPlaces();
+  }
+  return p;
+}
+
+std::shared_ptr<const std::vector<Place>> Evaluation::callerPlaces() const {
+  std::vector<std::pair<const PyCodeObject*, int>> callers;
+  for (const Frame* f = frame_ ? frame_->caller : nullptr; f; f = f->caller) callers.emplace_back(f->code(), f->pc);
+  if (callers.empty()) return nullptr;
+  if (callers != lastCallers_) {
+    std::vector<Place> places = stackPlaces();
+    places.pop_back();
+    lastCallerPlaces_ = std::make_shared<const std::vector<Place>>(std::move(places));
+    lastCallers_ = std::move(callers);
+  }
+  return lastCallerPlaces_;
+}
+
+std::vector<Place> Evaluation::stackPlaces() const {
+  std::vector<Place> places;
+  for (const Frame* f = frame_; f; f = f->caller)
+    places.push_back({PyUnicode_AsUTF8(f->code()->co_filename), f->line(), PyUnicode_AsUTF8(f->code()->co_qualname)});
+  std::reverse(places.begin(), places.end());
+  return places;
+}
+
+void Evaluation::breakHere(std::string kind, std::string reason, std::string hint) {
+  throw CaptureBreak{{std::move(kind), std::move(reason), std::move(hint), place(), stackPlaces()}, -1};
+}
+
+namespace {
+
+/// A function that calls what it is given, from a frame with the name, file, line and globals of `frame`.
+PyRef callerAt(const Frame& frame) {
+  static PyObject* const plain = [] {
+    PyRef globals = PyRef::steal(PyDict_New());
+    PyRef made = PyRef::steal(PyRun_String("(lambda f, a, k: f(*a, **k)).__code__", Py_eval_input, globals.get(), globals.get()));
+    return made.release();
+  }();
+  PyRef replace = PyRef::steal(PyObject_GetAttrString(plain, "replace")), none = PyRef::steal(PyTuple_New(0));
+  PyRef changes = PyRef::steal(Py_BuildValue("{s:O,s:O,s:O,s:i}", "co_name", frame.code()->co_name, "co_qualname", frame.code()->co_qualname,
+                                             "co_filename", frame.code()->co_filename, "co_firstlineno", frame.line()));
+  PyRef code = replace && changes ? PyRef::steal(PyObject_Call(replace.get(), none.get(), changes.get())) : PyRef();
+  PyRef made = code ? PyRef::steal(PyFunction_New(code.get(), frame.globals)) : PyRef();
+  PyErr_Clear();
+  return made;
+}
+
+}  // namespace
+
+void Evaluation::deferCall(PyObject* callable, const CallArguments& a) {
+  PyRef args = PyRef::steal(PyTuple_New(static_cast<Py_ssize_t>(a.positional))), kwargs = PyRef::steal(PyDict_New());
+  for (size_t i = 0; i < a.positional; ++i) PyTuple_SET_ITEM(args.get(), static_cast<Py_ssize_t>(i), PyRef::borrow(a.args[i]).release());
+  for (size_t i = 0; i < a.keywords(); ++i) PyDict_SetItem(kwargs.get(), a.keywordName(i), a.args[a.positional + i]);
+  DeferredCall deferred{PyRef::borrow(callable), std::move(args), std::move(kwargs)};
+  // What the call finds on the stack (logging's place, warnings' registry) are callers like those that it has now.
+  for (Frame* f = frame_; f; f = f->caller) {
+    if (f->isRoot) {
+      deferred.offset = f->instruction().offset;
+      continue;
+    }
+    PyRef caller = callerAt(*f);
+    if (!caller) breakHere("side effect", "a call that is put off has a caller that cannot be made again");
+    pin(caller.get());
+    deferred.args = PyRef::steal(PyTuple_Pack(3, deferred.callable.get(), deferred.args.get(), deferred.kwargs.get()));
+    deferred.kwargs = PyRef::steal(PyDict_New());
+    deferred.callable = std::move(caller);
+  }
+  deferred_.push_back(std::move(deferred));
+}
+
+void Evaluation::guardWritesAgainstAliases() {
+  using Pair = std::pair<PyObject*, const Source*>;
+  std::vector<Pair> distinct;
+  for (const Journal::Entry& entry : journal_.entries()) {
+    PyObject* written = entry.owner ? entry.owner.get() : entry.container.get();
+    const Source* source = entry.owner ? entry.ownerSource : entry.source;
+    if (!source || source->kind == Source::Kind::Pinned) continue;
+    const size_t before = distinct.size();
+    for (const auto& [object, origin] : origins_.all())
+      if (object != written && Py_TYPE(object) == Py_TYPE(written) && origin.source && !origin.owner &&
+          origin.source->kind != Source::Kind::Pinned)
+        distinct.emplace_back(object, origin.source);
+    if (distinct.size() != before) distinct.emplace_back(written, source);
+  }
+  std::sort(distinct.begin(), distinct.end(), [](const Pair& a, const Pair& b) { return a.second->id < b.second->id; });
+  distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
+  for (const Pair& p : distinct) guards_->addKind(GuardKind::NotSameObject, p.second, nullptr, place());
+}
+
+Segment Evaluation::finish(Frame& root, Segment::Exit exit, std::optional<GraphBreak> why) {
+  RecipeMaker recipes(*this);
+  Segment segment;
+  segment.exit = exit;
+  segment.graphBreak = std::move(why);
+  segment.bytecodes = bytecodes_;
+  segment.frames = frames_;
+  if (exit == Segment::Exit::Return) {
+    segment.result = recipes.make(root.result.get());
+  } else {
+    for (size_t i = 0; i < root.locals.size(); ++i) {
+      PyObject* object = root.locals[i].get();
+      if (object && root.unread[i]) {
+        auto recipe = std::make_shared<Recipe>();
+        recipe->kind = Recipe::Kind::FromSource;
+        recipe->source = unreadSource(root, i);
+        segment.locals.push_back(std::move(recipe));
+      } else {
+        segment.locals.push_back(recipes.make(object));
+      }
+    }
+    for (size_t i = 0; i < root.stack.size(); ++i) {
+      const auto unread = std::find_if(root.unreadStack.begin(), root.unreadStack.end(), [&](const Frame::UnreadEntry& entry) {
+        return entry.index == i && entry.value == root.stack[i].get();
+      });
+      if (unread == root.unreadStack.end()) {
+        segment.stack.push_back(recipes.make(root.stack[i].get()));
+        continue;
+      }
+      auto recipe = std::make_shared<Recipe>();
+      recipe->kind = Recipe::Kind::FromSource;
+      recipe->source = unread->source;
+      segment.stack.push_back(std::move(recipe));
+    }
+    segment.offset = root.decoded->instructions[static_cast<size_t>(groupStart(root))].offset;
+  }
+  if (PyRef handled = PyRef::steal(PyErr_GetHandledException()); handled.get() != handled_.get()) segment.handled = recipes.make(handled.get());
+  guardWritesAgainstAliases();
+  segment.effects = journal_.effects([&](PyObject* value) { return recipes.make(value); });
+  for (const DeferredCall& call : deferred_) {
+    auto recipe = std::make_shared<Recipe>();
+    recipe->kind = Recipe::Kind::Call;
+    recipe->children = {recipes.make(call.callable.get()), recipes.make(call.args.get()), recipes.make(call.kwargs.get())};
+    SideEffect effect;
+    effect.kind = SideEffect::Kind::Call;
+    effect.number = call.offset;
+    effect.value = std::move(recipe);
+    segment.effects.push_back(std::move(effect));
+  }
+  for (const auto& a : ahead_) {
+    SideEffect effect;
+    effect.kind = SideEffect::Kind::AdvanceIterator;
+    effect.target = std::make_shared<Recipe>();
+    effect.target->kind = Recipe::Kind::FromSource;
+    effect.target->source = origins_.find(a->iterator.get())->source;
+    effect.number = a->count;
+    segment.effects.push_back(std::move(effect));
+  }
+  if (const Modes now; !(now == *entryModes_)) {
+    segment.modes.gradMode = now.grad;
+    segment.modes.apply = [now, entered = now.autocastDepth - entryModes_->autocastDepth] {
+      now.apply();
+      Modes::nest(entered);
+    };
+  }
+  // A mutated or returned tensor needs the graph even if no operator made it.
+  if (trace_->recordedOps() > 0 || trace_->wroteInputs() || !recipes.graphOutputs().empty()) {
+    record::StageTimer timer(record::Recorder::active(), options_.compile, record::Phase::Aot, "functionalise and partition");
+    if (debug::armed(debug::Kind::Pass)) stopAtFunctionalisation(trace_->graph(), nullptr);
+    Result<aot::AotModule> module = aot::finishTrace(*trace_, recipes.graphOutputs(), options_.compiler);
+    if (module && debug::armed(debug::Kind::Pass)) stopAtFunctionalisation(trace_->graph(), &*module);
+    if (!module) timer.error(module.error().text());
+    if (!module)
+      throw CaptureBreak{{"unsupported graph", module.error().text(), "", place(), stackPlaces()}, std::max<int64_t>(firstLeaf_, 0)};
+    segment.graph = std::make_shared<aot::AotModule>(std::move(*module));
+    for (const trace::TracedInput& input : trace_->inputs()) {
+      PyRef object = PyRef::steal(newTensorObject(input.real));
+      segment.graphInputs.push_back(origins_.find(object.get())->source);
+    }
+  }
+  segment.guards = guards_;
+  return segment;
+}
+
+Result<Segment> Evaluation::run(int64_t stopAt, std::optional<GraphBreak> why) {
+  stopAt_ = stopAt;
+  guards_->addKind(GuardKind::GlobalState, nullptr, nullptr, place());
+  trace::takeLastBreak();
+  PyRef handled = PyRef::steal(PyErr_GetHandledException());
+  handled_ = handled;
+  std::unique_ptr<Frame> root = rootFrame(state_);
+  frame_ = root.get();
+  frames_ = 1;
+  struct Restore {
+    Evaluation& e;
+    PyObject* handled;
+    ~Restore() {
+      PyErr_Clear();
+      e.journal_.undo();
+      const int entered = Modes::depth() - e.entryModes_->autocastDepth;
+      e.entryModes_->apply();
+      Modes::nest(-entered);
+      PyErr_SetHandledException(handled ? handled : Py_None);
+      PyErr_Clear();
+    }
+  };
+  CompilingFlag flag;
+  NoSavedTensorHooks hooks;
+  trace::TraceContext::Active active(*trace_);
+  Restore restore{*this, handled.get()};
+  // The result of the instruction that broke is often only put away.
+  if (!root->stack.empty() && root->stack.back() &&
+      assignUnread(*root, root->stack.back().get(), sources().stack(static_cast<int>(root->stack.size()) - 1)))
+    root->stack.pop_back();
+  for (size_t i = 0; i < root->stack.size(); ++i)
+    if (root->stack[i]) root->stack[i] = wrap(root->stack[i].get(), sources().stack(static_cast<int>(i)));
+  int sinceBreak = 0;
+  for (;;) {
+    if (rootCount_ == stopAt_) return finish(*root, Segment::Exit::Break, std::move(why));
+    if (options_.breakEvery > 0 && mayBreak(root->instruction().op) && ++sinceBreak > options_.breakEvery)
+      breakHere("forced break", "every " + std::to_string(options_.breakEvery) + ". instruction breaks");
+    ++bytecodes_;
+    readOperands(*root);
+    switch (tracedStep(*this, *root)) {
+      case Flow::Next:
+      case Flow::Jumped:
+        ++rootCount_;
+        if (const Source* source = std::exchange(root->unreadItem, nullptr)) {
+          PyRef item = root->pop();
+          if (!assignUnread(*root, item.get(), source)) root->push(wrap(item.get(), source));
+        }
+        break;
+      case Flow::Return:
+        return finish(*root, Segment::Exit::Return, std::nullopt);
+      case Flow::Error: {
+        noteRaise();
+        PyObject *type, *value, *traceback;
+        PyErr_Fetch(&type, &value, &traceback);
+        PyErr_NormalizeException(&type, &value, &traceback);
+        PyRef text = value ? PyRef::steal(PyObject_Repr(value)) : PyRef();
+        std::string reason = text ? PyUnicode_AsUTF8(text.get()) : "an exception";
+        Py_XDECREF(type);
+        Py_XDECREF(value);
+        Py_XDECREF(traceback);
+        PyErr_Clear();
+        // The instruction that raised is executed for real, so that the traceback is the program's own.
+        const bool again = root->instruction().op == Op::RERAISE;
+        throw CaptureBreak{{"exception", "the frame raises " + reason, "", raisedAt_.back(), raisedAt_}, again ? lastRaise_ : -1};
+      }
+      case Flow::Generator:
+      case Flow::Yield:
+        breakHere("generator frame", "generator functions are compiled only where they are called");
+      default:
+        breakHere("unsupported bytecode", "opcode " + opcodeName(root->instruction().opcode));
+    }
+  }
+}
+
+namespace {
+
+Segment nothingCaptured(const FrameState& state, GraphBreak why) {
+  Segment segment;
+  segment.exit = Segment::Exit::Break;
+  segment.guards = std::make_shared<GuardSet>(state.code, reinterpret_cast<PyFunctionObject*>(state.function.get())->func_globals);
+  segment.offset = state.offset;
+  auto recipe = [&](const PyRef& value, const Source* source) {
+    auto r = std::make_shared<Recipe>();
+    r->kind = value ? Recipe::Kind::FromSource : Recipe::Kind::Null;
+    r->source = source;
+    return r;
+  };
+  SourceTable& sources = segment.guards->sources();
+  for (size_t i = 0; i < state.locals.size(); ++i) segment.locals.push_back(recipe(state.locals[i], sources.local(static_cast<int>(i))));
+  for (size_t i = 0; i < state.stack.size(); ++i) segment.stack.push_back(recipe(state.stack[i], sources.stack(static_cast<int>(i))));
+  segment.graphBreak = std::move(why);
+  return segment;
+}
+
+}  // namespace
+
+Result<Segment> captureSegment(const FrameState& state, const CaptureOptions& options) {
+  int64_t stopAt = -1;
+  std::optional<GraphBreak> why;
+  for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
+    std::optional<CaptureBreak> stopped;
+    int64_t reached = 0;
+    {
+      // The first attempt finds the break; the next one ends the segment before it. A value that cannot be handed over there
+      // moves the end further up.
+      Evaluation evaluation(state, options);
+      evaluation.watch.repeats = attempt > 0;
+      const bool watched = attempt == 0 && debug::armed(debug::Kind::GraphBreak);
+      try {
+        return evaluation.run(stopAt, why);
+      } catch (const CaptureBreak& b) {
+        stopped = b;
+        reached = evaluation.rootCount();
+      } catch (const trace::BreakError& b) {
+        trace::takeLastBreak();
+        stopped = CaptureBreak{{std::string(trace::name(b.kind())), b.reason(), b.hint(), evaluation.place(), evaluation.stackPlaces()}, -1};
+        reached = evaluation.rootCount();
+      } catch (const c10::Error& error) {
+        stopped = CaptureBreak{{"error while tracing", error.what_without_backtrace(), "", evaluation.place(), evaluation.stackPlaces()}, -1};
+        reached = evaluation.rootCount();
+      }
+      if (watched && !evaluation.watch.told && stopAtBreak(state, stopped->what)) throw FrameSkipped{};
+    }
+    if (!why) why = stopped->what;
+    if (stopped->birth >= 0 && stopped->birth < reached) reached = stopped->birth;
+    if (stopAt >= 0 && reached >= stopAt) reached = stopAt - 1;
+    if (reached <= 0) return nothingCaptured(state, *why);
+    stopAt = reached;
+  }
+  return nothingCaptured(state, *why);
+}
+
+}  // namespace fusebox::capture

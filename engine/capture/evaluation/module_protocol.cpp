@@ -1,0 +1,100 @@
+// torch.nn.Module calls without the frames of _wrapped_call_impl and _call_impl where no hook is set.
+#include "engine/capture/evaluation/evaluation.h"
+#include "engine/capture/evaluation/value_kinds.h"
+
+namespace fusebox::capture {
+
+namespace {
+
+struct ModuleNames {
+  PyObject* call = nullptr;      ///< nn.Module.__call__, that is _wrapped_call_impl
+  PyObject* callImpl = nullptr;  ///< nn.Module._call_impl
+  PyObject* globals = nullptr;   ///< of torch.nn.modules.module
+};
+
+const ModuleNames& moduleNames() {
+  static const ModuleNames names = [] {
+    ModuleNames n;
+    PyObject* type = torchObject("torch.nn.modules.module.Module");
+    n.call = PyObject_GetAttrString(type, "__call__");
+    n.callImpl = PyObject_GetAttrString(type, "_call_impl");
+    n.globals = PyFunction_GetGlobals(n.callImpl);
+    return n;
+  }();
+  return names;
+}
+
+constexpr const char* kInstanceHooks[] = {"_backward_hooks", "_backward_pre_hooks", "_forward_hooks", "_forward_pre_hooks"};
+constexpr const char* kGlobalHooks[] = {"_global_backward_pre_hooks", "_global_backward_hooks", "_global_forward_hooks",
+                                        "_global_forward_pre_hooks"};
+
+/// Whether a hook table is empty, guarded. A missing table counts as not empty, so that Python's code decides.
+bool emptyTable(Evaluation& e, PyObject* dict, const char* name) {
+  PyRef table = e.readDict(dict, internedName(name));
+  if (!table || !PyDict_Check(table.get())) {
+    PyErr_Clear();
+    return false;
+  }
+  return e.length(table.get()) == 0;
+}
+
+}  // namespace
+
+PyRef Evaluation::callModuleInstance(PyObject* module, PyObject* callMethod, const CallArguments& a, bool* handled) {
+  if (!isModuleClass(Py_TYPE(module)) || callMethod != moduleNames().call) return {};
+  const ModuleNames& names = moduleNames();
+  static PyObject* const kCompiled = internedName("_compiled_call_impl");
+  static PyObject* const kCallImpl = internedName("_call_impl");
+  static PyObject* const kForward = internedName("forward");
+  PyRef dict = instanceDict(module);
+  // Module.compile() inside a compiled module: the outer compilation covers it.
+  if (PyDict_Contains(dict.get(), kCompiled) == 1) readDict(dict.get(), kCompiled);
+  if (typeLookup(Py_TYPE(module), kCallImpl) != names.callImpl || PyDict_Contains(dict.get(), kCallImpl) == 1) return {};
+  *handled = true;
+  modules_.push_back(module);
+  struct Pop {
+    std::vector<PyObject*>& modules;
+    ~Pop() { modules.pop_back(); }
+  } pop{modules_};
+  bool plain = true;
+  for (const char* table : kInstanceHooks) plain = plain && emptyTable(*this, dict.get(), table);
+  pin(names.globals);
+  for (const char* table : kGlobalHooks) plain = plain && emptyTable(*this, names.globals, table);
+  if (!plain) {
+    std::vector<PyObject*> all = {module};
+    all.insert(all.end(), a.args, a.args + a.total());
+    pin(names.callImpl);
+    return call(names.callImpl, all.data(), a.positional + 1, a.kwNames);
+  }
+  PyRef self;
+  PyRef forward = getMethod(module, kForward, &self);
+  if (!forward) return {};
+  if (!self) return call(forward.get(), a);
+  std::vector<PyObject*> all = {self.get()};
+  all.insert(all.end(), a.args, a.args + a.total());
+  return call(forward.get(), all.data(), a.positional + 1, a.kwNames);
+}
+
+/// "layers.0.attn" of a module that was read through its parents' _modules; empty for others.
+std::string Evaluation::modulePath(PyObject* module) {
+  const Source* s = sourceOf(module);
+  std::string path;
+  while (s && s->kind == Source::Kind::DictItem && s->base && s->base->kind == Source::Kind::DictItem && PyUnicode_Check(s->key.get())) {
+    path = path.empty() ? PyUnicode_AsUTF8(s->key.get()) : std::string(PyUnicode_AsUTF8(s->key.get())) + "." + path;
+    const Source* dict = s->base->base;
+    s = dict ? dict->base : nullptr;
+  }
+  return path;
+}
+
+graph::Provenance Evaluation::provenance() {
+  graph::Provenance origin;
+  std::vector<graph::SourceLine> lines;
+  for (const Place& p : stackPlaces()) lines.push_back({p.file, p.line, p.function});
+  if (!lastStack_ || *lastStack_ != lines) lastStack_ = std::make_shared<const std::vector<graph::SourceLine>>(std::move(lines));
+  origin.stack = lastStack_;
+  if (!modules_.empty()) origin.modulePath = modulePath(modules_.back());
+  return origin;
+}
+
+}  // namespace fusebox::capture

@@ -1,0 +1,208 @@
+#include "engine/capture/evaluation/interpreter.h"
+
+namespace fusebox::capture {
+
+namespace {
+
+Flow pushed(Operations& ops, Frame& f, PyRef value) {
+  if (!value) return Flow::Error;
+  ops.adopt(value.get());
+  f.push(std::move(value));
+  return Flow::Next;
+}
+
+Flow buildTuple(Operations& ops, Frame& f, const Instruction& i) {
+  PyRef tuple = PyRef::steal(PyTuple_New(i.arg));
+  for (int k = i.arg - 1; k >= 0; --k) PyTuple_SET_ITEM(tuple.get(), k, f.pop().release());
+  return pushed(ops, f, std::move(tuple));
+}
+
+Flow buildList(Operations& ops, Frame& f, const Instruction& i) {
+  PyRef list = PyRef::steal(PyList_New(i.arg));
+  for (int k = i.arg - 1; k >= 0; --k) PyList_SET_ITEM(list.get(), k, f.pop().release());
+  return pushed(ops, f, std::move(list));
+}
+
+Flow buildSet(Operations& ops, Frame& f, const Instruction& i) {
+  PyRef set = PyRef::steal(PySet_New(nullptr));
+  for (int k = i.arg; k > 0; --k)
+    if (PySet_Add(set.get(), f.peek(k).get()) < 0) return Flow::Error;
+  f.stack.resize(f.stack.size() - static_cast<size_t>(i.arg));
+  return pushed(ops, f, std::move(set));
+}
+
+Flow buildMap(Operations& ops, Frame& f, const Instruction& i) {
+  PyRef dict = PyRef::steal(PyDict_New());
+  for (int k = i.arg; k > 0; --k)
+    if (PyDict_SetItem(dict.get(), f.peek(2 * k).get(), f.peek(2 * k - 1).get()) < 0) return Flow::Error;
+  f.stack.resize(f.stack.size() - static_cast<size_t>(2 * i.arg));
+  return pushed(ops, f, std::move(dict));
+}
+
+Flow buildConstKeyMap(Operations& ops, Frame& f, const Instruction& i) {
+  PyRef keys = f.pop(), dict = PyRef::steal(PyDict_New());
+  for (int k = 0; k < i.arg; ++k)
+    if (PyDict_SetItem(dict.get(), PyTuple_GET_ITEM(keys.get(), k), f.peek(i.arg - k).get()) < 0) return Flow::Error;
+  f.stack.resize(f.stack.size() - static_cast<size_t>(i.arg));
+  return pushed(ops, f, std::move(dict));
+}
+
+Flow buildString(Operations& ops, Frame& f, const Instruction& i) {
+  PyRef parts = PyRef::steal(PyTuple_New(i.arg)), empty = PyRef::steal(PyUnicode_FromString(""));
+  for (int k = i.arg - 1; k >= 0; --k) PyTuple_SET_ITEM(parts.get(), k, f.pop().release());
+  return pushed(ops, f, PyRef::steal(PyUnicode_Join(empty.get(), parts.get())));
+}
+
+Flow buildSlice(Operations& ops, Frame& f, const Instruction& i) {
+  PyRef step = i.arg == 3 ? f.pop() : PyRef(), stop = f.pop(), start = f.pop();
+  return pushed(ops, f, PyRef::steal(PySlice_New(start.get(), stop.get(), step.get())));
+}
+
+Flow formatValue(Operations& ops, Frame& f, const Instruction& i) {
+  static constexpr char kConversions[] = {0, 's', 'r', 'a'};
+  PyRef spec = (i.arg & 4) ? f.pop() : PyRef(), value = f.pop();
+  if (const char conversion = kConversions[i.arg & 3]) {
+    value = ops.convert(conversion, value.get());
+    if (!value) return Flow::Error;
+  }
+  if (!PyUnicode_CheckExact(value.get()) || spec) value = ops.format(value.get(), spec.get());
+  return pushed(ops, f, std::move(value));
+}
+
+Flow listAppend(Operations& ops, Frame& f, const Instruction& i) {
+  PyRef value = f.pop();
+  ops.willWrite(f.peek(i.arg).get());
+  return PyList_Append(f.peek(i.arg).get(), value.get()) < 0 ? Flow::Error : Flow::Next;
+}
+
+Flow setAdd(Operations& ops, Frame& f, const Instruction& i) {
+  PyRef value = f.pop();
+  ops.willWrite(f.peek(i.arg).get());
+  return PySet_Add(f.peek(i.arg).get(), value.get()) < 0 ? Flow::Error : Flow::Next;
+}
+
+Flow mapAdd(Operations& ops, Frame& f, const Instruction& i) {
+  PyRef value = f.pop(), key = f.pop();
+  ops.willWrite(f.peek(i.arg).get());
+  return PyDict_SetItem(f.peek(i.arg).get(), key.get(), value.get()) < 0 ? Flow::Error : Flow::Next;
+}
+
+Flow listExtend(Operations& ops, Frame& f, const Instruction& i) {
+  PyRef iterable = f.pop();
+  ops.willWrite(f.peek(i.arg).get());
+  return ops.extendList(f.peek(i.arg).get(), iterable.get()) ? Flow::Next : Flow::Error;
+}
+
+Flow setUpdate(Operations& ops, Frame& f, const Instruction& i) {
+  PyRef iterable = f.pop();
+  ops.willWrite(f.peek(i.arg).get());
+  return ops.updateSet(f.peek(i.arg).get(), iterable.get()) ? Flow::Next : Flow::Error;
+}
+
+Flow dictUpdate(Operations& ops, Frame& f, const Instruction& i) {
+  PyRef mapping = f.pop();
+  return ops.updateDict(f.peek(i.arg).get(), mapping.get()) ? Flow::Next : Flow::Error;
+}
+
+/// **kwargs of a call: like an update, but a key that is there already is an error.
+Flow dictMerge(Operations& ops, Frame& f, const Instruction& i) {
+  PyRef mapping = f.pop();
+  PyObject* target = f.peek(i.arg).get();
+  PyRef incoming = PyRef::steal(PyDict_New());
+  if (!ops.updateDict(incoming.get(), mapping.get())) return Flow::Error;
+  ops.willWrite(target);
+  PyObject *key, *value;
+  for (Py_ssize_t at = 0; PyDict_Next(incoming.get(), &at, &key, &value);) {
+    if (PyDict_Contains(target, key) == 1) {
+      PyErr_Format(PyExc_TypeError, "got multiple values for keyword argument '%S'", key);
+      return Flow::Error;
+    }
+    if (PyDict_SetItem(target, key, value) < 0) return Flow::Error;
+  }
+  return Flow::Next;
+}
+
+Flow listToTuple(Operations& ops, Frame& f, const Instruction&) {
+  PyRef list = f.pop();
+  return pushed(ops, f, PyRef::steal(PyList_AsTuple(list.get())));
+}
+
+Flow wrongCount(Py_ssize_t got, int before, bool tooMany) {
+  if (tooMany)
+    PyErr_Format(PyExc_ValueError, "too many values to unpack (expected %d)", before);
+  else
+    PyErr_Format(PyExc_ValueError, "not enough values to unpack (expected %d, got %zd)", before, got);
+  return Flow::Error;
+}
+
+Flow unpackSequence(Operations& ops, Frame& f, const Instruction& i) {
+  PyRef sequence = f.pop(), iterator = ops.iter(sequence.get());
+  if (!iterator) return Flow::Error;
+  std::vector<PyRef> items;
+  while (static_cast<int>(items.size()) < i.arg) {
+    PyRef item = ops.next(iterator.get());
+    if (!item) return PyErr_Occurred() ? Flow::Error : wrongCount(static_cast<Py_ssize_t>(items.size()), i.arg, false);
+    items.push_back(std::move(item));
+  }
+  if (ops.next(iterator.get())) return wrongCount(0, i.arg, true);
+  if (PyErr_Occurred()) return Flow::Error;
+  for (auto it = items.rbegin(); it != items.rend(); ++it) f.push(std::move(*it));
+  return Flow::Next;
+}
+
+Flow unpackEx(Operations& ops, Frame& f, const Instruction& i) {
+  const int before = i.arg & 0xFF, after = i.arg >> 8;
+  PyRef sequence = f.pop(), items = ops.collect(sequence.get(), false);
+  if (!items) return Flow::Error;
+  const Py_ssize_t n = PyList_GET_SIZE(items.get());
+  if (n < before + after) {
+    PyErr_Format(PyExc_ValueError, "not enough values to unpack (expected at least %d, got %zd)", before + after, n);
+    return Flow::Error;
+  }
+  for (Py_ssize_t k = n - 1; k >= n - after; --k) f.push(PyRef::borrow(PyList_GET_ITEM(items.get(), k)));
+  PyRef middle = PyRef::steal(PyList_GetSlice(items.get(), before, n - after));
+  ops.adopt(middle.get());
+  f.push(std::move(middle));
+  for (Py_ssize_t k = before - 1; k >= 0; --k) f.push(PyRef::borrow(PyList_GET_ITEM(items.get(), k)));
+  return Flow::Next;
+}
+
+constexpr HandlerRow kRows[] = {
+    {Op::BUILD_TUPLE, buildTuple},   {Op::BUILD_LIST, buildList},     {Op::BUILD_SET, buildSet},
+    {Op::BUILD_MAP, buildMap},       {Op::BUILD_CONST_KEY_MAP, buildConstKeyMap},
+    {Op::BUILD_STRING, buildString}, {Op::BUILD_SLICE, buildSlice},   {Op::FORMAT_VALUE, formatValue},
+    {Op::LIST_APPEND, listAppend},   {Op::SET_ADD, setAdd},           {Op::MAP_ADD, mapAdd},
+    {Op::LIST_EXTEND, listExtend},   {Op::SET_UPDATE, setUpdate},     {Op::DICT_UPDATE, dictUpdate},
+    {Op::DICT_MERGE, dictMerge},     {Op::LIST_TO_TUPLE, listToTuple},
+    {Op::UNPACK_SEQUENCE, unpackSequence}, {Op::UNPACK_EX, unpackEx},
+};
+
+}  // namespace
+
+HandlerRows containerHandlers() { return {kRows, std::size(kRows)}; }
+
+bool Operations::extendList(PyObject* list, PyObject* iterable) {
+  PyRef iterator = iter(iterable);
+  if (!iterator) return false;
+  while (PyRef item = next(iterator.get()))
+    if (PyList_Append(list, item.get()) < 0) return false;
+  return !PyErr_Occurred();
+}
+
+bool Operations::updateSet(PyObject* set, PyObject* iterable) {
+  PyRef iterator = iter(iterable);
+  if (!iterator) return false;
+  while (PyRef item = next(iterator.get()))
+    if (PySet_Add(set, item.get()) < 0) return false;
+  return !PyErr_Occurred();
+}
+
+PyRef Operations::collect(PyObject* iterable, bool makeTuple) {
+  PyRef list = PyRef::steal(PyList_New(0));
+  if (!extendList(list.get(), iterable)) return {};
+  PyRef result = makeTuple ? PyRef::steal(PyList_AsTuple(list.get())) : std::move(list);
+  adopt(result.get());
+  return result;
+}
+
+}  // namespace fusebox::capture

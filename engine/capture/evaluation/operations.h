@@ -1,0 +1,88 @@
+#pragma once
+
+#include <Python.h>
+
+#include <memory>
+
+#include "engine/capture/evaluation/frame.h"
+#include "engine/capture/cpython/py_ref.h"
+
+namespace fusebox::capture {
+
+/// What instructions do to objects. One implementation carries the operations out as CPython does (RealOperations), one
+/// evaluates them with provenance (CaptureOperations). Every function that returns PyRef, bool or int reports a Python
+/// exception by null, false or -1 with the error indicator set, as CPython's own API does.
+class Operations {
+ public:
+  virtual ~Operations() = default;
+
+  virtual PyRef getAttr(PyObject* object, PyObject* name) = 0;
+  /// For a call that follows: a function with `*self` set, or any attribute with `*self` null.
+  virtual PyRef getMethod(PyObject* object, PyObject* name, PyRef* self) = 0;
+  /// A special method bound to the object, looked up on its type; null without error when absent.
+  virtual PyRef getSpecial(PyObject* object, PyObject* name) = 0;
+  /// `value` null deletes.
+  virtual bool setAttr(PyObject* object, PyObject* name, PyObject* value) = 0;
+
+  /// Vectorcall convention: `args` has `positional` values, then one for each name of `kwNames` (may be null).
+  virtual PyRef call(PyObject* callable, PyObject* const* args, size_t positional, PyObject* kwNames) = 0;
+  /// `kwargs` may be null.
+  virtual PyRef callEx(PyObject* callable, PyObject* argsTuple, PyObject* kwargs) = 0;
+
+  virtual PyRef binary(int op, PyObject* a, PyObject* b) = 0;  ///< CPython's NB_ number
+  virtual PyRef unary(Op op, PyObject* a) = 0;
+  virtual PyRef compare(int op, PyObject* a, PyObject* b) = 0;  ///< Py_LT...
+  /// `a is b`.
+  virtual bool same(PyObject* a, PyObject* b) { return a == b; }
+  virtual int contains(PyObject* container, PyObject* item) = 0;
+  virtual int truth(PyObject* object) = 0;
+  virtual Py_ssize_t length(PyObject* object) = 0;
+
+  virtual PyRef getItem(PyObject* object, PyObject* key) = 0;
+  virtual bool setItem(PyObject* object, PyObject* key, PyObject* value) = 0;  ///< `value` null deletes
+
+  virtual PyRef iter(PyObject* object) = 0;
+  /// Null without error: exhausted.
+  virtual PyRef next(PyObject* iterator) = 0;
+  /// 1: yielded, 0: returned, -1: raised.
+  virtual int send(PyObject* receiver, PyObject* value, PyRef* result) = 0;
+  virtual PyRef makeGenerator(std::unique_ptr<Frame> frame) = 0;
+
+  virtual PyRef format(PyObject* value, PyObject* spec) = 0;  ///< `spec` may be null
+  /// 's', 'r' or 'a'.
+  virtual PyRef convert(char conversion, PyObject* value) = 0;
+
+  virtual PyRef loadGlobal(Frame& frame, PyObject* name) = 0;
+  virtual bool storeGlobal(Frame& frame, PyObject* name, PyObject* value) = 0;  ///< `value` null deletes
+  /// Null without error: the cell is empty.
+  virtual PyRef loadCell(PyObject* cell) = 0;
+  virtual void storeCell(PyObject* cell, PyObject* value) = 0;
+  /// First read of an `unread` local of the root frame.
+  virtual void readLocal(Frame& frame, int index) = 0;
+  /// Pushes such a local without reading it. False: it must be read.
+  virtual bool pushUnread(Frame&, int) { return false; }
+
+  virtual PyRef importName(Frame& frame, PyObject* name, PyObject* fromList, PyObject* level) = 0;
+  virtual PyRef importFrom(PyObject* module, PyObject* name) = 0;
+
+  virtual bool updateDict(PyObject* dict, PyObject* mapping) = 0;
+  virtual PyRef makeSuper(Frame& frame, PyObject* type, PyObject* object) = 0;
+
+  /// Whether an exception matches what stands in an except clause; -1: error.
+  virtual int exceptionMatches(PyObject* exception, PyObject* type) = 0;
+  /// Called with every mutable object that an instruction made.
+  virtual void adopt(PyObject* fresh) = 0;
+  /// Before the contents of a container change that an instruction changes itself (it may have existed before the capture, when a
+  /// segment starts inside a comprehension).
+  virtual void willWrite(PyObject*) {}
+  /// Called with every frame that an exception leaves or is handled in.
+  virtual void noteTraceback(Frame& frame) = 0;
+
+  // Written in terms of the above.
+  bool extendList(PyObject* list, PyObject* iterable);
+  bool updateSet(PyObject* set, PyObject* iterable);
+  /// The elements of any iterable as a list or tuple; `makeTuple` picks.
+  PyRef collect(PyObject* iterable, bool makeTuple);
+};
+
+}  // namespace fusebox::capture

@@ -1,0 +1,464 @@
+// getattr and setattr with provenance: instances, classes, modules, super, tensors, descriptors.
+#include "engine/capture/evaluation/evaluation.h"
+#include "engine/capture/evaluation/value_kinds.h"
+
+extern "C" PyObject* _PyType_Lookup(PyTypeObject*, PyObject*);
+
+namespace fusebox::capture {
+
+namespace {
+
+bool nameIs(PyObject* name, const char* text) { return PyUnicode_CompareWithASCIIString(name, text) == 0; }
+bool isDataDescriptor(PyObject* d) { return Py_TYPE(d)->tp_descr_set != nullptr; }
+bool hasInstanceDict(PyTypeObject* type) {
+#if PY_VERSION_HEX >= 0x030C0000
+  return type->tp_dictoffset != 0 || (type->tp_flags & Py_TPFLAGS_MANAGED_DICT);
+#else
+  return type->tp_dictoffset != 0 || (type->tp_flags & Py_TPFLAGS_MANAGED_DICT);
+#endif
+}
+
+PyRef part(PyObject* object, const char* name) {
+  PyRef value = PyRef::steal(PyObject_GetAttrString(object, name));
+  if (!value) PyErr_Clear();
+  return value;
+}
+
+}  // namespace
+
+PyObject* internedName(const char* text) {
+  static auto* cache = new std::unordered_map<std::string, PyObject*>;
+  auto [it, added] = cache->try_emplace(text, nullptr);
+  if (added) it->second = PyUnicode_InternFromString(text);
+  return it->second;
+}
+
+void Evaluation::attributeError(PyObject* object, PyObject* name) {
+  if (PyType_Check(object))
+    PyErr_Format(PyExc_AttributeError, "type object '%.50s' has no attribute '%U'", reinterpret_cast<PyTypeObject*>(object)->tp_name, name);
+  else
+    PyErr_Format(PyExc_AttributeError, "'%.50s' object has no attribute '%U'", Py_TYPE(object)->tp_name, name);
+}
+
+PyObject* Evaluation::typeLookup(PyTypeObject* type, PyObject* name) {
+  guardTypeAttribute(type, name);
+  return _PyType_Lookup(type, name);
+}
+
+PyRef Evaluation::instanceDict(PyObject* object) {
+  if (PyModule_Check(object)) return pin(PyModule_GetDict(object));
+  if (!hasInstanceDict(Py_TYPE(object))) return {};
+  PyRef dict = PyRef::steal(PyObject_GenericGetDict(object, nullptr));
+  if (!dict) {
+    PyErr_Clear();
+    return {};
+  }
+  if (!origins_.find(dict.get())) {
+    const Source* source = sourceOf(object);
+    Origin& o = origins_.add(dict.get(), source ? sources().instanceDict(source) : nullptr);
+    o.owner = PyRef::borrow(object);
+    o.birth = rootCount_;
+  }
+  return dict;
+}
+
+PyRef Evaluation::readDict(PyObject* dict, PyObject* key) {
+  PyObject* raw = PyDict_GetItemWithError(dict, key);
+  if (!raw && PyErr_Occurred()) return {};
+  Origin* o = origins_.find(dict);
+  const Source* source = sourceOf(dict);
+  if (!source) return raw ? translate(raw, nullptr) : PyRef();
+  refuseAddress(key);
+  if (isTensor(key)) breakHere("unsupported container", "a dict from outside is asked for a tensor as key");
+  if (!isConstantValue(key)) {
+    const Source* keySource = sourceOf(key);
+    if (keySource) guard(GuardKind::IdMatch, keySource, key);
+  }
+  if (o && o->written) {
+    PyObject* before = PyDict_GetItemWithError(journal_.original(dict), key);
+    if (before != raw) return raw ? translate(raw, nullptr) : PyRef();
+  }
+  if (raw) return wrap(raw, sources().dictItem(source, key));
+  guard(GuardKind::DictLacks, source, key);
+  return {};
+}
+
+PyRef Evaluation::bindDescriptor(PyObject* d, PyObject* object, PyTypeObject* type, PyObject* name) {
+  PyTypeObject* kind = Py_TYPE(d);
+  auto* typeObject = reinterpret_cast<PyObject*>(type);
+  if (PyFunction_Check(d)) {
+    pin(d);
+    if (!object) return PyRef::borrow(d);
+    PyRef method = PyRef::steal(PyMethod_New(d, object));
+    adopt(method.get());
+    return method;
+  }
+  if (kind == &PyProperty_Type) {
+    if (!object) return pin(d);
+    PyRef getter = part(d, "fget");
+    if (!getter || getter.get() == Py_None) {
+      attributeError(object, name);
+      return {};
+    }
+    pin(getter.get());
+    PyObject* args[] = {object};
+    return call(getter.get(), args, 1, nullptr);
+  }
+  if (kind == &PyStaticMethod_Type) return pin(part(d, "__func__").get());
+  if (kind == &PyClassMethod_Type) {
+    PyRef function = part(d, "__func__");
+    pin(function.get());
+    if (!PyFunction_Check(function.get())) return checked(kind->tp_descr_get(d, object, typeObject));
+    PyRef method = PyRef::steal(PyMethod_New(function.get(), typeObject));
+    adopt(method.get());
+    return method;
+  }
+  if (kind == &PyGetSetDescr_Type || kind == &PyMemberDescr_Type) {
+    if (!object) return pin(d);
+    if (nameIs(name, "__dict__")) {
+      PyRef dict = instanceDict(object);
+      if (dict) return dict;
+    }
+    const Source* source = sourceOf(object);
+    if (PyExceptionInstance_Check(object) && nameIs(name, "__traceback__") && lastRaise_ >= 0)
+      throw CaptureBreak{{"traceback", "the traceback of a caught exception is read", "", place(), stackPlaces()}, lastRaise_};
+    PyRef raw = PyRef::steal(kind->tp_descr_get(d, object, typeObject));
+    throwIfBreak();
+    if (!raw) return {};
+    if (nameIs(name, "__class__")) return pin(raw.get());
+    if (!source) return translate(raw.get(), nullptr);
+    if (journal_.slotWritten(object, name)) return translate(raw.get(), nullptr);
+    if (source->kind == Source::Kind::Pinned && !isStandIn(object) && (PyFunction_Check(object) || isIdentityValue(object)))
+      return pin(raw.get());
+    return wrap(raw.get(), sources().slotAttr(source, name));
+  }
+  if (!kind->tp_descr_get) return pin(d);
+  if (object && std::string_view(kind->tp_name).ends_with("collections._tuplegetter")) {  // "_collections…" until 3.11
+    // A field of a namedtuple is an item of the tuple.
+    PyRef parts = PyRef::steal(PyObject_CallMethod(d, "__reduce__", nullptr));
+    PyRef args = parts ? PyRef::steal(PySequence_GetItem(parts.get(), 1)) : PyRef();
+    PyRef index = args ? PyRef::steal(PySequence_GetItem(args.get(), 0)) : PyRef();
+    return index ? tupleItem(object, index.get()) : PyRef();
+  }
+  if (kind == &PyMethodDescr_Type || kind == &PyWrapperDescr_Type || kind == &PyClassMethodDescr_Type ||
+      PyCFunction_Check(d) || isIdentityValue(d)) {
+    PyRef bound = checked(kind->tp_descr_get(d, object, typeObject));
+    if (bound && !object) pin(bound.get());
+    if (bound && object) adopt(bound.get());
+    return bound;
+  }
+  static PyObject* const kGet = internedName("__get__");
+  PyObject* get = typeLookup(kind, kGet);
+  if (get && PyFunction_Check(get)) {
+    pin(d);
+    pin(get);
+    static PyTypeObject* const cachedProperty = reinterpret_cast<PyTypeObject*>(torchObject("functools.cached_property"));
+    if (kind == cachedProperty && object) {
+      PyRef function = part(d, "func");
+      pin(function.get());
+      PyObject* args[] = {object};
+      PyRef value = call(function.get(), args, 1, nullptr), dict = instanceDict(object);
+      if (!value || !dict) return value;
+      willWrite(dict.get());
+      PyDict_SetItem(dict.get(), name, value.get());
+      return value;
+    }
+    PyObject* args[] = {d, object ? object : Py_None, typeObject};
+    return call(get, args, 3, nullptr);
+  }
+  return checked(kind->tp_descr_get(d, object, typeObject));
+}
+
+PyRef Evaluation::genericGetAttr(PyObject* object, PyObject* name, bool* missing) {
+  PyTypeObject* type = Py_TYPE(object);
+  PyObject* attribute = typeLookup(type, name);
+  if (attribute && isDataDescriptor(attribute)) return bindDescriptor(attribute, object, type, name);
+  if (PyRef dict = instanceDict(object)) {
+    PyRef value = readDict(dict.get(), name);
+    if (value || PyErr_Occurred()) return value;
+  }
+  if (attribute) return bindDescriptor(attribute, object, type, name);
+  if (missing)
+    *missing = true;
+  else
+    attributeError(object, name);
+  return {};
+}
+
+PyRef Evaluation::typeGetAttr(PyTypeObject* type, PyObject* name) {
+  auto* object = reinterpret_cast<PyObject*>(type);
+  pin(object);
+  if (isEnumClass(object)) {
+    PyRef value = PyRef::steal(PyObject_GetAttr(object, name));
+    return value ? pin(value.get()) : PyRef();
+  }
+  PyTypeObject* meta = Py_TYPE(object);
+  PyObject* metaAttribute = typeLookup(meta, name);
+  if (metaAttribute && isDataDescriptor(metaAttribute)) {
+    if (Py_TYPE(metaAttribute) == &PyProperty_Type) return bindDescriptor(metaAttribute, object, meta, name);
+    PyRef value = PyRef::steal(PyObject_GetAttr(object, name));
+    return value ? pin(value.get()) : PyRef();
+  }
+  if (PyObject* attribute = typeLookup(type, name)) return bindDescriptor(attribute, nullptr, type, name);
+  if (metaAttribute) return bindDescriptor(metaAttribute, object, meta, name);
+  static PyObject* const kGetAttr = internedName("__getattr__");
+  PyObject* fallback = typeLookup(meta, kGetAttr);
+  if (fallback && PyFunction_Check(fallback)) {
+    pin(fallback);
+    PyObject* args[] = {object, name};
+    return call(fallback, args, 2, nullptr);
+  }
+  attributeError(object, name);
+  return {};
+}
+
+PyRef Evaluation::moduleGetAttr(PyObject* module, PyObject* name) {
+  PyTypeObject* type = Py_TYPE(module);
+  PyObject* attribute = typeLookup(type, name);
+  if (type != &PyModule_Type && attribute && isDataDescriptor(attribute) && !nameIs(name, "__dict__"))
+    return bindDescriptor(attribute, module, type, name);
+  PyObject* dict = PyModule_GetDict(module);
+  pin(dict);
+  PyRef value = readDict(dict, name);
+  if (value || PyErr_Occurred()) return value;
+  PyRef raw = PyRef::steal(PyObject_GetAttr(module, name));
+  throwIfBreak();
+  return raw ? pin(raw.get()) : PyRef();
+}
+
+PyRef Evaluation::superGetAttr(PyObject* super, PyObject* name) {
+  PyRef start = part(super, "__thisclass__"), self = part(super, "__self__"), selfClass = part(super, "__self_class__");
+  if (nameIs(name, "__class__")) return pin(reinterpret_cast<PyObject*>(Py_TYPE(super)));
+  auto* type = reinterpret_cast<PyTypeObject*>(selfClass.get());
+  guardTypeAttribute(type, name);
+  PyObject* mro = type->tp_mro;
+  Py_ssize_t i = 0;
+  const Py_ssize_t n = PyTuple_GET_SIZE(mro);
+  while (i < n && PyTuple_GET_ITEM(mro, i) != start.get()) ++i;
+  for (++i; i < n; ++i) {
+    auto* base = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(mro, i));
+    PyRef dict = PyRef::steal(PyObject_GetAttrString(reinterpret_cast<PyObject*>(base), "__dict__"));
+    PyRef found = PyRef::steal(PyObject_GetItem(dict.get(), name));
+    if (!found) {
+      PyErr_Clear();
+      continue;
+    }
+    // super() in a classmethod binds to the class itself.
+    return bindDescriptor(found.get(), self.get() == selfClass.get() ? nullptr : self.get(), type, name);
+  }
+  PyErr_Format(PyExc_AttributeError, "'super' object has no attribute '%U'", name);
+  return {};
+}
+
+namespace {
+
+/// Attributes of a tensor that tell of its gradient history, which a stand-in has of its own.
+PyRef tensorGrad(Evaluation& e, PyObject* standIn, const Origin& origin) {
+  PyObject* real = origin.twin.get();
+  PyRef grad = PyRef::steal(PyObject_GetAttrString(real, "grad"));
+  return grad ? e.wrap(grad.get(), e.sources().tensorGrad(origin.source)) : PyRef();
+}
+
+}  // namespace
+
+static PyRef tensorGetAttr(Evaluation& e, PyObject* object, PyObject* name) {
+  PyTypeObject* type = Py_TYPE(object);
+  PyObject* attribute = _PyType_Lookup(type, name);
+  Origin* origin = e.origin(object);
+  const bool input = origin && origin->source && origin->twin;
+  if (attribute && PyFunction_Check(attribute)) return e.bindDescriptor(attribute, object, type, name);
+  if (input && nameIs(name, "grad")) return tensorGrad(e, object, *origin);
+  if (nameIs(name, "_version")) e.breakHere("tensor internals", "the version counter of a tensor is read");
+  if (!attribute && input) {
+    PyObject* real = origin->twin.get();
+    PyRef dict = PyRef::steal(PyObject_GetAttrString(real, "__dict__"));
+    PyRef own = PyRef::steal(PyObject_GetAttrString(object, "__dict__"));
+    if (own && PyDict_Contains(own.get(), name) != 1 && dict) {
+      if (!e.origin(dict.get())) e.wrap(dict.get(), e.sources().instanceDict(origin->source));
+      PyRef value = e.readDict(dict.get(), name);
+      if (value) return value;
+    }
+    PyErr_Clear();
+  }
+  // .data shares the value without a trace of its own: detach() is the same, written down.
+  PyRef value = nameIs(name, "data") && e.isStandIn(object) ? e.callMethodNamed(object, "detach", {}) : e.checked(PyObject_GetAttr(object, name));
+  if (value && nameIs(name, "grad_fn") && value.get() != Py_None)
+    e.breakHere("autograd graph access", "the compiled region reads grad_fn of a tensor it computes");
+  return value;
+}
+
+PyRef Evaluation::getAttr(PyObject* object, PyObject* name) {
+  if (isTensor(object)) return tensorGetAttr(*this, object, name);
+  PyTypeObject* type = Py_TYPE(object);
+  if (type->tp_getattro == PyObject_GenericGetAttr && !PyModule_Check(object)) return genericGetAttr(object, name);
+  if (PyType_Check(object)) return typeGetAttr(reinterpret_cast<PyTypeObject*>(object), name);
+  if (PyModule_Check(object)) return moduleGetAttr(object, name);
+  if (PyType_IsSubtype(type, &PySuper_Type)) return superGetAttr(object, name);
+  if (PyMethod_Check(object)) {
+    // A method's own attributes first, then the function's.
+    if (nameIs(name, "__self__")) return PyRef::borrow(PyMethod_GET_SELF(object));
+    if (nameIs(name, "__func__")) return PyRef::borrow(PyMethod_GET_FUNCTION(object));
+    return getAttr(PyMethod_GET_FUNCTION(object), name);
+  }
+  static PyObject* const kGetAttribute = internedName("__getattribute__");
+  static PyObject* const kGetAttr = internedName("__getattr__");
+  PyObject* getAttribute = typeLookup(type, kGetAttribute);
+  PyObject* fallback = typeLookup(type, kGetAttr);
+  PyRef value;
+  bool missing = false;
+  if (getAttribute && PyFunction_Check(getAttribute)) {
+    pin(getAttribute);
+    PyObject* args[] = {object, name};
+    value = call(getAttribute, args, 2, nullptr);
+  } else if (isChangeable(type) && fallback) {
+    value = genericGetAttr(object, name, &missing);
+  } else if (isIdentityValue(object)) {
+    PyRef raw = PyRef::steal(PyObject_GetAttr(object, name));
+    return raw ? pin(raw.get()) : PyRef();
+  } else {
+    const Source* source = sourceOf(object);
+    PyRef raw = checked(PyObject_GetAttr(object, name));
+    if (!raw || !source) return raw;
+    return wrap(raw.get(), sources().attr(source, name));
+  }
+  if (value) return value;
+  if (!missing && !(fallback && PyErr_ExceptionMatches(PyExc_AttributeError))) return {};
+  if (!fallback) {
+    attributeError(object, name);
+    return {};
+  }
+  PyErr_Clear();
+  static PyObject* const moduleGetAttribute = [] {
+    PyObject* module = torchObject("torch.nn.modules.module.Module");
+    return module ? PyObject_GetAttrString(module, "__getattr__") : nullptr;
+  }();
+  if (fallback == moduleGetAttribute) {
+    // nn.Module.__getattr__, without its frame.
+    PyRef dict = instanceDict(object);
+    for (const char* table : {"_parameters", "_buffers", "_modules"}) {
+      PyRef entries = readDict(dict.get(), internedName(table));
+      if (!entries) continue;
+      PyRef found = readDict(entries.get(), name);
+      if (found || PyErr_Occurred()) return found;
+    }
+    attributeError(object, name);
+    return {};
+  }
+  pin(fallback);
+  PyObject* args[] = {object, name};
+  return call(fallback, args, 2, nullptr);
+}
+
+PyRef Evaluation::getMethod(PyObject* object, PyObject* name, PyRef* self) {
+  PyTypeObject* type = Py_TYPE(object);
+  if (!PyType_Check(object) && !PyModule_Check(object)) {
+    PyObject* attribute = _PyType_Lookup(type, name);
+    const bool method = attribute && (PyFunction_Check(attribute) || Py_TYPE(attribute) == &PyMethodDescr_Type);
+    if (method && isTensor(object)) {
+      if (PyFunction_Check(attribute)) pin(attribute);
+      *self = PyRef::borrow(object);
+      return PyRef::borrow(attribute);
+    }
+    const bool ordinary = type->tp_getattro == PyObject_GenericGetAttr || isModuleClass(type);
+    if (method && ordinary) {
+      guardTypeAttribute(type, name);
+      bool shadowed = false;
+      if (PyRef dict = instanceDict(object)) {
+        PyRef own = readDict(dict.get(), name);
+        if (own) return own;
+        shadowed = PyErr_Occurred() != nullptr;
+      }
+      if (shadowed) return {};
+      pin(attribute);
+      *self = PyRef::borrow(object);
+      return PyRef::borrow(attribute);
+    }
+  }
+  return getAttr(object, name);
+}
+
+PyRef Evaluation::getSpecial(PyObject* object, PyObject* name) {
+  PyTypeObject* type = Py_TYPE(object);
+  PyObject* attribute = typeLookup(type, name);
+  if (!attribute) return {};
+  return Py_TYPE(attribute)->tp_descr_get ? bindDescriptor(attribute, object, type, name) : pin(attribute);
+}
+
+bool Evaluation::genericSetAttr(PyObject* object, PyObject* name, PyObject* value) {
+  PyTypeObject* type = Py_TYPE(object);
+  PyObject* attribute = typeLookup(type, name);
+  if (attribute && isDataDescriptor(attribute)) {
+    if (Py_TYPE(attribute) == &PyProperty_Type) {
+      PyRef setter = part(attribute, value ? "fset" : "fdel");
+      if (!setter || setter.get() == Py_None) {
+        PyErr_Format(PyExc_AttributeError, "property '%U' of '%.50s' object has no setter", name, type->tp_name);
+        return false;
+      }
+      pin(setter.get());
+      PyObject* args[] = {object, value};
+      return static_cast<bool>(call(setter.get(), args, value ? 2 : 1, nullptr));
+    }
+    static PyObject* const kSet = internedName("__set__");
+    PyObject* set = typeLookup(Py_TYPE(attribute), kSet);
+    if (set && PyFunction_Check(set) && value) {
+      pin(attribute);
+      pin(set);
+      PyObject* args[] = {attribute, object, value};
+      return static_cast<bool>(call(set, args, 3, nullptr));
+    }
+    if (const Source* source = sourceOf(object)) {
+      if (Py_TYPE(attribute) != &PyMemberDescr_Type)
+        breakHere("unsupported side effect", std::string("assignment to attribute ") + PyUnicode_AsUTF8(name) + " of a " + type->tp_name);
+      ++writes_;
+      journal_.beforeSlotWrite(object, source, name);
+    }
+    const bool done = PyObject_GenericSetAttr(object, name, value) == 0;
+    throwIfBreak();
+    return done;
+  }
+  PyRef dict = instanceDict(object);
+  if (!dict) {
+    attributeError(object, name);
+    return false;
+  }
+  willWrite(dict.get());
+  if (value) return PyDict_SetItem(dict.get(), name, value) == 0;
+  if (PyDict_DelItem(dict.get(), name) == 0) return true;
+  PyErr_Clear();
+  attributeError(object, name);
+  return false;
+}
+
+bool Evaluation::setAttr(PyObject* object, PyObject* name, PyObject* value) {
+  PyTypeObject* type = Py_TYPE(object);
+  if (isTensor(object)) {
+    Origin* o = origins_.find(object);
+    if (o && o->source && !nameIs(name, "requires_grad"))
+      breakHere("unsupported side effect", std::string("assignment to ") + PyUnicode_AsUTF8(name) + " of a tensor that existed before");
+    if (o && o->source) breakHere("unsupported side effect", "requires_grad of an existing tensor is changed");
+    const bool done = PyObject_SetAttr(object, name, value) == 0;
+    throwIfBreak();
+    noteLeaf(object);
+    return done;
+  }
+  if (PyModule_Check(object) && Py_TYPE(object) == &PyModule_Type) {
+    PyObject* dict = PyModule_GetDict(object);
+    pin(dict);
+    willWrite(dict);
+    if (value) return PyDict_SetItem(dict, name, value) == 0;
+    return PyDict_DelItem(dict, name) == 0;
+  }
+  if (PyType_Check(object))
+    breakHere("unsupported side effect", std::string("assignment to attribute ") + PyUnicode_AsUTF8(name) + " of a class");
+  static PyObject* const kSetAttr = internedName("__setattr__");
+  static PyObject* const kDelAttr = internedName("__delattr__");
+  PyObject* method = typeLookup(type, value ? kSetAttr : kDelAttr);
+  if (method && PyFunction_Check(method)) {
+    pin(method);
+    PyObject* args[] = {object, name, value};
+    return static_cast<bool>(call(method, args, value ? 3 : 2, nullptr));
+  }
+  return genericSetAttr(object, name, value);
+}
+
+}  // namespace fusebox::capture

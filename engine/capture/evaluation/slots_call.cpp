@@ -1,0 +1,596 @@
+// Calls: Python functions are interpreted, C callables run if a rule says how, everything else is a break.
+#include "engine/capture/entries/debug_stops.h"
+#include "engine/capture/entries/driver.h"
+#include "engine/capture/evaluation/evaluation.h"
+#include "engine/capture/evaluation/interpreter.h"
+#include "engine/capture/evaluation/lazy_iterators.h"
+#include "engine/capture/evaluation/torch_objects.h"
+#include "engine/capture/evaluation/value_kinds.h"
+
+extern "C" PyObject* _PyType_Lookup(PyTypeObject*, PyObject*);
+
+namespace fusebox::capture {
+
+PyObject* (*originalOfCompiled)(PyObject*) = nullptr;
+
+namespace {
+
+constexpr int kMaxDepth = 200;
+constexpr int64_t kMaxBytecodes = 4'000'000;
+
+std::string describe(PyObject* callable) {
+  if (PyFunction_Check(callable)) return PyUnicode_AsUTF8(reinterpret_cast<PyFunctionObject*>(callable)->func_qualname);
+  if (PyType_Check(callable)) return reinterpret_cast<PyTypeObject*>(callable)->tp_name;
+  PyRef name = PyRef::steal(PyObject_GetAttrString(callable, "__qualname__"));
+  PyRef module = PyRef::steal(PyObject_GetAttrString(callable, "__module__"));
+  PyErr_Clear();
+  std::string text = name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : std::string("an instance of ") + Py_TYPE(callable)->tp_name;
+  if (module && PyUnicode_Check(module.get())) text = std::string(PyUnicode_AsUTF8(module.get())) + "." + text;
+  return text;
+}
+
+/// CPython's words for arguments that are missing: "f() missing 2 required positional arguments: 'a' and 'b'".
+void missingArguments(PyFunctionObject* f, const std::vector<PyObject*>& names, const char* kind) {
+  std::string text;
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (i > 0) text += names.size() == 2 ? " and " : i + 1 == names.size() ? ", and " : ", ";
+    text += std::string("'") + PyUnicode_AsUTF8(names[i]) + "'";
+  }
+  PyErr_Format(PyExc_TypeError, "%U() missing %zu required %s argument%s: %s", f->func_qualname, names.size(), kind,
+               names.size() == 1 ? "" : "s", text.c_str());
+}
+
+}  // namespace
+
+PyObject* CallArguments::keyword(const char* name) const {
+  for (size_t i = 0; i < keywords(); ++i)
+    if (PyUnicode_CompareWithASCIIString(keywordName(i), name) == 0) return args[positional + i];
+  return nullptr;
+}
+
+bool Evaluation::bindArguments(Frame& frame, PyObject* function, const CallArguments& a) {
+  auto* f = reinterpret_cast<PyFunctionObject*>(function);
+  PyCodeObject* code = frame.code();
+  const auto positionalCount = static_cast<size_t>(code->co_argcount), keywordOnly = static_cast<size_t>(code->co_kwonlyargcount);
+  const size_t named = positionalCount + keywordOnly;
+  const bool varArgs = code->co_flags & CO_VARARGS, varKeywords = code->co_flags & CO_VARKEYWORDS;
+  PyObject* names = code->co_localsplusnames;
+  for (size_t i = 0; i < a.positional && i < positionalCount; ++i) frame.locals[i] = PyRef::borrow(a.args[i]);
+  if (varArgs) {
+    const size_t extra = a.positional > positionalCount ? a.positional - positionalCount : 0;
+    PyRef rest = PyRef::steal(PyTuple_New(static_cast<Py_ssize_t>(extra)));
+    for (size_t i = 0; i < extra; ++i)
+      PyTuple_SET_ITEM(rest.get(), static_cast<Py_ssize_t>(i), PyRef::borrow(a.args[positionalCount + i]).release());
+    frame.locals[named] = std::move(rest);
+  } else if (a.positional > positionalCount) {
+    const auto least = static_cast<Py_ssize_t>(positionalCount) - (f->func_defaults ? PyTuple_GET_SIZE(f->func_defaults) : 0);
+    const auto most = static_cast<Py_ssize_t>(positionalCount), given = static_cast<Py_ssize_t>(a.positional);
+    if (least < most)
+      PyErr_Format(PyExc_TypeError, "%U() takes from %zd to %zd positional arguments but %zd were given", f->func_qualname, least, most, given);
+    else
+      PyErr_Format(PyExc_TypeError, "%U() takes %zd positional argument%s but %zd %s given", f->func_qualname, most, most == 1 ? "" : "s",
+                   given, given == 1 ? "was" : "were");
+    return false;
+  }
+  PyRef rest = varKeywords ? PyRef::steal(PyDict_New()) : PyRef();
+  if (rest) adopt(rest.get());
+  for (size_t k = 0; k < a.keywords(); ++k) {
+    PyObject* name = a.keywordName(k);
+    size_t i = static_cast<size_t>(code->co_posonlyargcount);
+    while (i < named && PyTuple_GET_ITEM(names, i) != name && PyUnicode_Compare(PyTuple_GET_ITEM(names, i), name) != 0) ++i;
+    if (i < named) {
+      if (frame.locals[i]) {
+        PyErr_Format(PyExc_TypeError, "%U() got multiple values for argument '%U'", f->func_qualname, name);
+        return false;
+      }
+      frame.locals[i] = PyRef::borrow(a.args[a.positional + k]);
+    } else if (rest) {
+      PyDict_SetItem(rest.get(), name, a.args[a.positional + k]);
+    } else {
+      PyErr_Format(PyExc_TypeError, "%U() got an unexpected keyword argument '%U'", f->func_qualname, name);
+      return false;
+    }
+  }
+  if (rest) frame.locals[named + (varArgs ? 1 : 0)] = std::move(rest);
+  const Source* source = sourceOf(function);
+  const bool pinned = source && source->kind == Source::Kind::Pinned;
+  if (PyObject* defaults = f->func_defaults) {
+    const auto count = static_cast<size_t>(PyTuple_GET_SIZE(defaults));
+    for (size_t i = positionalCount - count; i < positionalCount; ++i) {
+      if (frame.locals[i]) continue;
+      const auto index = static_cast<Py_ssize_t>(i - (positionalCount - count));
+      PyObject* raw = PyTuple_GET_ITEM(defaults, index);
+      frame.locals[i] = !source ? PyRef::borrow(raw)
+                        : pinned ? pin(raw)
+                                 : wrap(raw, sources().sequenceItem(sources().derived(Source::Kind::FunctionDefaults, source), index));
+    }
+  }
+  std::vector<PyObject*> missing;
+  for (size_t i = 0; i < positionalCount; ++i)
+    if (!frame.locals[i]) missing.push_back(PyTuple_GET_ITEM(names, i));
+  if (!missing.empty()) return missingArguments(f, missing, "positional"), false;
+  for (size_t i = positionalCount; i < named; ++i) {
+    if (frame.locals[i]) continue;
+    PyObject* name = PyTuple_GET_ITEM(names, i);
+    PyObject* raw = f->func_kwdefaults ? PyDict_GetItemWithError(f->func_kwdefaults, name) : nullptr;
+    if (!raw) {
+      missing.push_back(name);
+      continue;
+    }
+    frame.locals[i] = !source ? PyRef::borrow(raw)
+                      : pinned ? pin(raw)
+                               : wrap(raw, sources().dictItem(sources().derived(Source::Kind::FunctionKwDefaults, source), name));
+  }
+  if (!missing.empty()) return missingArguments(f, missing, "keyword-only"), false;
+  if (PyObject* closure = f->func_closure; closure && source)
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(closure); ++i) {
+      PyObject* cell = PyTuple_GET_ITEM(closure, i);
+      if (!origins_.find(cell))
+        origins_.add(cell, sources().sequenceItem(sources().derived(Source::Kind::FunctionClosure, source), i));
+    }
+  return true;
+}
+
+PyRef Evaluation::callFunction(PyObject* function, const CallArguments& a) {
+  if (CallRule rule = ruleOf(function)) return rule(*this, function, a);
+  auto* f = reinterpret_cast<PyFunctionObject*>(function);
+  if (f->func_dict && PyDict_GetItem(f->func_dict, internedName("_torchdynamo_disable")))
+    breakHere("disabled function", describe(function) + " is marked torch.compiler.disable",
+              "Remove the decorator, or call it outside the compiled region.");
+  if (isTrustedFunction(function)) return callReal(function, a);
+  const int flags = reinterpret_cast<PyCodeObject*>(f->func_code)->co_flags;
+  if (flags & (CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE))
+    breakHere("unsupported call", describe(function) + " is a coroutine");
+  if (depth_ >= kMaxDepth) breakHere("recursion", "Python calls are nested deeper than the evaluator follows");
+  std::unique_ptr<Frame> frame = Frame::make(function);
+  if (!bindArguments(*frame, function, a)) return {};
+  return runFrame(std::move(frame));
+}
+
+void Evaluation::noteRaise() {
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  if (value != raised_.get()) raisedAt_ = stackPlaces();
+  raised_ = PyRef::borrow(value);
+  PyErr_Restore(type, value, traceback);
+}
+
+PyRef Evaluation::runFrame(std::unique_ptr<Frame> frame) {
+  Frame* f = frame.get();
+  ++frames_;
+  ++depth_;
+  f->caller = frame_;
+  frame_ = f;
+  struct Restore {
+    Evaluation& e;
+    Frame* caller;
+    ~Restore() {
+      e.frame_ = caller;
+      --e.depth_;
+    }
+  } restore{*this, f->caller};
+  for (;;) {
+    if (++bytecodes_ > kMaxBytecodes) breakHere("too much Python", "more than 4,000,000 bytecodes in one segment");
+    switch (tracedStep(*this, *f)) {
+      case Flow::Next:
+      case Flow::Jumped:
+        break;
+      case Flow::Return:
+        return std::move(f->result);
+      case Flow::Generator:
+        ++f->pc;
+        f->caller = nullptr;
+        return makeGenerator(std::move(frame));
+      case Flow::Error:
+        noteRaise();
+        return {};
+      default:
+        breakHere("unsupported bytecode", "opcode " + opcodeName(f->instruction().opcode));
+    }
+  }
+}
+
+int Evaluation::runUntilYield(Frame& f, PyRef* result) {
+  ++depth_;
+  f.caller = frame_;
+  frame_ = &f;
+  struct Restore {
+    Evaluation& e;
+    Frame& f;
+    ~Restore() {
+      e.frame_ = f.caller;
+      f.caller = nullptr;
+      --e.depth_;
+    }
+  } restore{*this, f};
+  for (;;) {
+    if (++bytecodes_ > kMaxBytecodes) breakHere("too much Python", "more than 4,000,000 bytecodes in one segment");
+    switch (tracedStep(*this, f)) {
+      case Flow::Next:
+      case Flow::Jumped:
+        break;
+      case Flow::Yield:
+        *result = std::move(f.result);
+        return 1;
+      case Flow::Return:
+        *result = std::move(f.result);
+        return 0;
+      case Flow::Error:
+        return -1;
+      default:
+        breakHere("unsupported bytecode", "opcode " + opcodeName(f.instruction().opcode));
+    }
+  }
+}
+
+PyRef Evaluation::makeGenerator(std::unique_ptr<Frame> frame) {
+  return makeLazy(*this, std::make_unique<SuspendedFrame>(std::move(frame)));
+}
+
+void Evaluation::throwIfBreak() {
+  std::optional<trace::BreakError> error = trace::takeLastBreak();
+  if (!error) return;
+  PyErr_Clear();
+  breakHere(std::string(trace::name(error->kind())), error->reason(), error->hint());
+}
+
+void Evaluation::noteLeaf(PyObject* tensor) {
+  if (firstLeaf_ >= 0 || !isStandIn(tensor)) return;
+  const at::Tensor& t = tensorOf(tensor);
+  Origin* o = origins_.find(tensor);
+  if (t.requires_grad() && t.is_leaf() && !(o && o->source)) firstLeaf_ = rootCount_;
+}
+
+PyRef Evaluation::checked(PyObject* result) {
+  PyRef value = PyRef::steal(result);
+  throwIfBreak();
+  if (value && isTensor(value.get())) noteLeaf(value.get());
+  if (value && Py_REFCNT(value.get()) == 1) {
+    if (PyIter_Check(value.get()))
+      adoptIterator(value.get());
+    else
+      adopt(value.get());
+  }
+  return value;
+}
+
+PyRef Evaluation::callRaw(PyObject* callable, const CallArguments& a) {
+  return checked(PyObject_Vectorcall(callable, a.args, a.positional, a.kwNames));
+}
+
+PyRef Evaluation::callReal(PyObject* callable, const CallArguments& a) {
+  std::vector<PyRef> keep;
+  std::vector<PyObject*> args;
+  for (size_t i = 0; i < a.total(); ++i) {
+    willConsume(a.args[i]);
+    keep.push_back(lazyOf(a.args[i]) ? collect(a.args[i], false) : expose(a.args[i]));
+    if (!keep.back()) return {};
+    args.push_back(keep.back().get());
+  }
+  return checked(PyObject_Vectorcall(callable, args.data(), a.positional, a.kwNames));
+}
+
+PyRef Evaluation::call(PyObject* callable, PyObject* const* args, size_t positional, PyObject* kwNames) {
+  const CallArguments a{args, positional, kwNames};
+  if (PyFunction_Check(callable)) return callFunction(callable, a);
+  if (PyMethod_Check(callable)) {
+    PyObject *function = PyMethod_GET_FUNCTION(callable), *self = PyMethod_GET_SELF(callable);
+    PyRef keepFunction = PyRef::borrow(function), keepSelf = PyRef::borrow(self);
+    if (const Source* source = sourceOf(callable); source && source->kind != Source::Kind::Pinned) {
+      keepFunction = wrap(function, sources().derived(Source::Kind::MethodFunction, source));
+      keepSelf = wrap(self, sources().derived(Source::Kind::MethodSelf, source));
+    } else if (source) {
+      keepFunction = pin(function);
+      keepSelf = pin(self);
+    }
+    std::vector<PyObject*> all = {keepSelf.get()};
+    all.insert(all.end(), args, args + a.total());
+    return call(keepFunction.get(), all.data(), positional + 1, kwNames);
+  }
+  if (PyCFunction_Check(callable)) {
+    CallRule rule = ruleOf(callable);
+    const bool bound = boundSelf(callable) != nullptr;
+    PyRef owner = bound ? selfOf(callable) : PyRef();
+    PyObject* self = owner.get();
+    if (rule && bound) {
+      // The rule sees the unbound method with its object as the first argument.
+      PyRef name = PyRef::steal(PyUnicode_FromString(reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name));
+      PyObject* unbound = _PyType_Lookup(Py_TYPE(self), name.get());
+      if (unbound && Py_TYPE(unbound) == &PyMethodDescr_Type) callable = unbound;
+      std::vector<PyObject*> all = {self};
+      all.insert(all.end(), args, args + a.total());
+      return rule(*this, callable, {all.data(), positional + 1, kwNames});
+    }
+    if (rule) return rule(*this, callable, a);
+    if (isTorchBinding(callable)) {
+      if (!bound || self == boundSelf(callable)) return callReal(callable, a);
+      // Bound to a real tensor: the same method of its stand-in.
+      PyRef method = checked(PyObject_GetAttrString(self, reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name));
+      return method ? callReal(method.get(), a) : PyRef();
+    }
+  } else if (PyType_Check(callable)) {
+    if (CallRule rule = ruleOf(callable)) return rule(*this, callable, a);
+    return callType(reinterpret_cast<PyTypeObject*>(callable), a);
+  } else if (CallRule rule = ruleOf(callable)) {
+    return rule(*this, callable, a);
+  } else if (isTorchBinding(callable)) {
+    return callReal(callable, a);
+  } else if (!PyCFunction_Check(callable) && Py_TYPE(callable) != &PyMethodDescr_Type && Py_TYPE(callable) != &PyWrapperDescr_Type) {
+    return callInstance(callable, a);
+  }
+  breakHere("unsupported call", describe(callable) + " is a C function that no rule describes",
+            "Move the call out of the compiled region, or mark it with torch.compiler.disable.");
+}
+
+PyRef Evaluation::callEx(PyObject* callable, PyObject* argsTuple, PyObject* kwargs) {
+  PyRef positional = sourceOf(argsTuple) ? expose(argsTuple) : PyRef::borrow(argsTuple);
+  PyRef keywords = kwargs && sourceOf(kwargs) ? expose(kwargs) : PyRef::borrow(kwargs);
+  std::vector<PyObject*> args;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(positional.get()); ++i) args.push_back(PyTuple_GET_ITEM(positional.get(), i));
+  const size_t n = args.size();
+  if (!keywords || PyDict_GET_SIZE(keywords.get()) == 0) return call(callable, args.data(), n, nullptr);
+  PyRef names = PyRef::steal(PyTuple_New(PyDict_GET_SIZE(keywords.get())));
+  PyObject *key, *value;
+  Py_ssize_t i = 0;
+  for (Py_ssize_t at = 0; PyDict_Next(keywords.get(), &at, &key, &value); ++i) {
+    PyTuple_SET_ITEM(names.get(), i, PyRef::borrow(key).release());
+    args.push_back(value);
+  }
+  return call(callable, args.data(), n, names.get());
+}
+
+PyRef Evaluation::callMethodNamed(PyObject* object, const char* name, std::initializer_list<PyObject*> args) {
+  PyRef method = getAttr(object, internedName(name));
+  if (!method) return {};
+  std::vector<PyObject*> list(args);
+  return call(method.get(), list.data(), list.size(), nullptr);
+}
+
+namespace {
+
+/// functools.partial: its parts, then the call.
+PyRef callPartial(Evaluation& e, PyObject* partial, const CallArguments& a) {
+  PyRef function = e.getAttr(partial, internedName("func")), first = e.getAttr(partial, internedName("args"));
+  PyRef keywords = e.getAttr(partial, internedName("keywords"));
+  if (!function || !first || !keywords) return {};
+  PyRef leading = e.expose(first.get()), fixed = e.expose(keywords.get());
+  PyRef merged = PyRef::steal(PyDict_Copy(fixed.get()));
+  for (size_t i = 0; i < a.keywords(); ++i) PyDict_SetItem(merged.get(), a.keywordName(i), a.args[a.positional + i]);
+  const Py_ssize_t n = PyTuple_GET_SIZE(leading.get());
+  PyRef args = PyRef::steal(PyTuple_New(n + static_cast<Py_ssize_t>(a.positional)));
+  for (Py_ssize_t i = 0; i < n; ++i) PyTuple_SET_ITEM(args.get(), i, PyRef::borrow(PyTuple_GET_ITEM(leading.get(), i)).release());
+  for (size_t i = 0; i < a.positional; ++i)
+    PyTuple_SET_ITEM(args.get(), n + static_cast<Py_ssize_t>(i), PyRef::borrow(a.args[i]).release());
+  return e.callEx(function.get(), args.get(), merged.get());
+}
+
+}  // namespace
+
+namespace {
+
+/// torch.compiler.is_compiling() is False while this lives: what runs is the program itself.
+class NotCompiling {
+ public:
+  NotCompiling() { set(Py_False); }
+  ~NotCompiling() { set(Py_True); }
+  NotCompiling(const NotCompiling&) = delete;
+
+ private:
+  static void set(PyObject* value) {
+    static PyObject* const module = PyImport_ImportModule("torch.compiler");
+    PyDict_SetItem(PyModule_GetDict(module), internedName("_is_compiling_flag"), value);
+  }
+};
+
+/// A weak reference that existed before stays one object; what it refers to is guarded to be alive.
+PyRef callWeakReference(Evaluation& e, PyObject* reference) {
+  const Source* source = e.sourceOf(reference);
+  PyObject* target = PyWeakref_GET_OBJECT(reference);
+  if (!source || target == Py_None) return e.translate(target, nullptr);
+  e.guard(GuardKind::IdMatch, source, reference);
+  return e.wrap(target, e.sources().globalWeak(reference));
+}
+
+/// operator.itemgetter, attrgetter and methodcaller, by the parts that pickling gives.
+PyRef callOperatorObject(Evaluation& e, PyObject* object, const CallArguments& a) {
+  const std::string_view kind = Py_TYPE(object)->tp_name;
+  PyRef parts = PyRef::steal(PyObject_CallMethod(object, "__reduce__", nullptr));
+  PyRef keys = parts ? PyRef::steal(PySequence_GetItem(parts.get(), 1)) : PyRef();
+  if (!keys || a.total() != 1 || a.positional != 1 || PyTuple_GET_SIZE(keys.get()) == 0) {
+    PyErr_Clear();
+    e.breakHere("unsupported call", "calling an " + std::string(kind) + " in an unusual way");
+  }
+  PyRef subject = PyRef::borrow(a.args[0]);
+  if (kind == "operator.methodcaller") {
+    if (PyRef::steal(PyObject_GetAttrString(parts.get(), "__class__")).get() && !PyType_Check(PyTuple_GET_ITEM(parts.get(), 0)))
+      e.breakHere("unsupported call", "an operator.methodcaller with keywords");
+    PyRef method = e.getAttr(subject.get(), PyTuple_GET_ITEM(keys.get(), 0));
+    std::vector<PyObject*> args;
+    for (Py_ssize_t i = 1; i < PyTuple_GET_SIZE(keys.get()); ++i) args.push_back(PyTuple_GET_ITEM(keys.get(), i));
+    return method ? e.call(method.get(), args.data(), args.size(), nullptr) : PyRef();
+  }
+  auto one = [&](PyObject* key) -> PyRef {
+    if (kind == "operator.itemgetter") return e.getItem(subject.get(), key);
+    PyRef names = PyRef::steal(PyObject_CallMethod(key, "split", "s", ".")), value = subject;
+    for (Py_ssize_t i = 0; names && value && i < PyList_GET_SIZE(names.get()); ++i) {
+      PyRef name = PyRef::borrow(PyList_GET_ITEM(names.get(), i));
+      PyObject* interned = name.release();
+      PyUnicode_InternInPlace(&interned);
+      value = e.getAttr(value.get(), interned);
+      Py_DECREF(interned);
+    }
+    return value;
+  };
+  const Py_ssize_t n = PyTuple_GET_SIZE(keys.get());
+  if (n == 1) return one(PyTuple_GET_ITEM(keys.get(), 0));
+  PyRef tuple = PyRef::steal(PyTuple_New(n));
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    PyRef value = one(PyTuple_GET_ITEM(keys.get(), i));
+    if (!value) return {};
+    PyTuple_SET_ITEM(tuple.get(), i, value.release());
+  }
+  return tuple;
+}
+
+}  // namespace
+
+/// functools.lru_cache of arguments that stay the same: the cache is asked for real, as the program would ask it here, once. What it
+/// gives is the program's own object. With other arguments the function itself is followed, as long as nobody can tell that its
+/// result did not come from the cache.
+PyRef Evaluation::callCached(PyObject* wrapper, const CallArguments& a) {
+  bool plain = true;
+  for (size_t i = 0; i < a.total(); ++i) plain = plain && (isConstantValue(a.args[i]) || isIdentityValue(a.args[i]));
+  if (plain && deferred_.empty()) {
+    NotCompiling flag;
+    trace::NoTrace off;
+    PyRef result = PyRef::steal(PyObject_Vectorcall(wrapper, a.args, a.positional, a.kwNames));
+    return result ? pin(result.get()) : PyRef();
+  }
+  PyRef wrapped = PyRef::steal(PyObject_GetAttrString(wrapper, "__wrapped__"));
+  pin(wrapped.get());
+  const int64_t writes = writes_;
+  const size_t deferred = deferred_.size();
+  PyRef result = call(wrapped.get(), a);
+  const bool fresh = result && !isConstantValue(result.get()) && !isTensor(result.get()) && !sourceOf(result.get());
+  if (writes_ != writes || deferred_.size() != deferred || fresh)
+    breakHere("cached function", describe(wrapped.get()) + " is remembered by functools.lru_cache and " +
+                                     (fresh ? "makes an object that its callers share" : "has effects that happen once"));
+  return result;
+}
+
+PyRef Evaluation::callInstance(PyObject* object, const CallArguments& a) {
+  PyTypeObject* type = Py_TYPE(object);
+  const std::string_view typeName = type->tp_name;
+  if (typeName == "functools.partial") return callPartial(*this, object, a);
+  if (typeName == "functools._lru_cache_wrapper") return callCached(object, a);
+  if (PyObject* original = originalOfCompiled ? originalOfCompiled(object) : nullptr) {
+    // Compiled inside compiled: one region.
+    if (const Source* source = sourceOf(object)) guard(GuardKind::IdMatch, source, object);
+    pin(original);
+    return call(original, a);
+  }
+  if (PyWeakref_CheckRef(object)) return callWeakReference(*this, object);
+  if (typeName == "operator.itemgetter" || typeName == "operator.attrgetter" || typeName == "operator.methodcaller")
+    return callOperatorObject(*this, object, a);
+  if (Py_TYPE(object) == &PyStaticMethod_Type) {
+    PyRef wrapped = getAttr(object, internedName("__func__"));
+    return wrapped ? call(wrapped.get(), a) : PyRef();
+  }
+  if (typeName == "method-wrapper") {
+    PyRef self = selfOf(object);
+    PyRef descriptor = unboundMethod(object);
+    if (!descriptor) breakHere("unsupported call", "calling " + describe(object));
+    std::vector<PyObject*> all = {self.get()};
+    all.insert(all.end(), a.args, a.args + a.total());
+    return call(descriptor.get(), all.data(), a.positional + 1, a.kwNames);
+  }
+  static PyObject* const kCall = internedName("__call__");
+  PyObject* method = typeLookup(type, kCall);
+  if (!method) {
+    PyErr_Format(PyExc_TypeError, "'%.200s' object is not callable", type->tp_name);
+    return {};
+  }
+  if (PyFunction_Check(method)) {
+    pin(method);
+    bool handled = false;
+    PyRef result = callModuleInstance(object, method, a, &handled);
+    if (handled) return result;
+    std::vector<PyObject*> all = {object};
+    all.insert(all.end(), a.args, a.args + a.total());
+    return call(method, all.data(), a.positional + 1, a.kwNames);
+  }
+  breakHere("unsupported call", "calling " + describe(object));
+}
+
+PyRef Evaluation::callNew(PyTypeObject* type, const CallArguments& a) {
+  auto* object = reinterpret_cast<PyObject*>(type);
+  static PyObject* const kNew = internedName("__new__");
+  PyObject* found = typeLookup(type, kNew);
+  PyRef maker = found && Py_TYPE(found) == &PyStaticMethod_Type ? PyRef::steal(PyObject_GetAttrString(found, "__func__")) : PyRef::borrow(found);
+  if (maker && PyFunction_Check(maker.get())) {
+    pin(maker.get());
+    std::vector<PyObject*> all = {object};
+    all.insert(all.end(), a.args, a.args + a.total());
+    return call(maker.get(), all.data(), a.positional + 1, a.kwNames);
+  }
+  if (type->tp_new == PyBaseObject_Type.tp_new) {
+    // object.__new__ ignores arguments that __init__ takes.
+    PyRef none = PyRef::steal(PyTuple_New(0));
+    static PyObject* const kInit = internedName("__init__");
+    PyObject* init = typeLookup(type, kInit);
+    if (a.total() > 0 && init && !PyFunction_Check(init)) {
+      PyErr_Format(PyExc_TypeError, "%.200s() takes no arguments", type->tp_name);
+      return {};
+    }
+    return checked(PyBaseObject_Type.tp_new(type, none.get(), nullptr));
+  }
+  const bool container = PyType_IsSubtype(type, &PyDict_Type) || PyType_IsSubtype(type, &PyList_Type) || PyType_IsSubtype(type, &PySet_Type);
+  const bool exception = PyExceptionClass_Check(object);
+  const bool immutable = PyType_IsSubtype(type, &PyTuple_Type) || PyType_IsSubtype(type, &PyUnicode_Type) ||
+                         PyType_IsSubtype(type, &PyLong_Type) || PyType_IsSubtype(type, &PyFloat_Type);
+  if (container || exception || immutable) {
+    PyRef args = PyRef::steal(PyTuple_New(container ? 0 : static_cast<Py_ssize_t>(a.positional)));
+    for (size_t i = 0; !container && i < a.positional; ++i) {
+      PyRef value = exception ? PyRef::borrow(a.args[i])
+                              : lazyOf(a.args[i]) || PyIter_Check(a.args[i]) ? collect(a.args[i], true) : expose(a.args[i]);
+      if (!value) return {};
+      PyTuple_SET_ITEM(args.get(), static_cast<Py_ssize_t>(i), value.release());
+    }
+    return checked(type->tp_new(type, args.get(), nullptr));
+  }
+  breakHere("unsupported call", std::string("making an instance of ") + type->tp_name,
+            "Make the object outside the compiled region.");
+}
+
+bool Evaluation::callInit(PyObject* object, PyTypeObject* type, const CallArguments& a) {
+  static PyObject* const kInit = internedName("__init__");
+  PyObject* init = typeLookup(type, kInit);
+  if (!init || init == PyRef::steal(PyObject_GetAttr(reinterpret_cast<PyObject*>(&PyBaseObject_Type), kInit)).get()) return true;
+  pin(init);
+  std::vector<PyObject*> all = {object};
+  all.insert(all.end(), a.args, a.args + a.total());
+  PyRef result = call(init, all.data(), a.positional + 1, a.kwNames);
+  if (result && result.get() != Py_None) {
+    PyErr_SetString(PyExc_TypeError, "__init__() should return None");
+    return false;
+  }
+  return static_cast<bool>(result);
+}
+
+PyRef Evaluation::callType(PyTypeObject* type, const CallArguments& a) {
+  auto* object = reinterpret_cast<PyObject*>(type);
+  pin(object);
+  if (isEnumClass(object)) {
+    PyRef member = callReal(object, a);
+    return member ? pin(member.get()) : PyRef();
+  }
+  static PyObject* const kCall = internedName("__call__");
+  PyTypeObject* meta = Py_TYPE(type);
+  if (meta != &PyType_Type) {
+    PyObject* metaCall = typeLookup(meta, kCall);
+    if (metaCall && PyFunction_Check(metaCall)) {
+      pin(metaCall);
+      std::vector<PyObject*> all = {object};
+      all.insert(all.end(), a.args, a.args + a.total());
+      return call(metaCall, all.data(), a.positional + 1, a.kwNames);
+    }
+  }
+  return construct(type, a);
+}
+
+PyRef Evaluation::construct(PyTypeObject* type, const CallArguments& a) {
+  if (type->tp_flags & Py_TPFLAGS_IS_ABSTRACT) {
+    PyErr_Format(PyExc_TypeError, "Can't instantiate abstract class %s", type->tp_name);
+    return {};
+  }
+  if (PyType_IsSubtype(type, tensorType()))
+    breakHere("unsupported call", std::string("making a ") + type->tp_name + " inside the compiled region",
+              "Make parameters outside the compiled region.");
+  PyRef made = callNew(type, a);
+  if (!made) return {};
+  if (!PyType_IsSubtype(Py_TYPE(made.get()), type)) return made;
+  return callInit(made.get(), Py_TYPE(made.get()), a) ? made : PyRef();
+}
+
+}  // namespace fusebox::capture

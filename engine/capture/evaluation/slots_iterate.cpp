@@ -1,0 +1,329 @@
+// iter, next, send and the iterators that only the evaluator can advance.
+#include "engine/capture/evaluation/evaluation.h"
+#include "engine/capture/rules/call_rules.h"
+#include "engine/capture/evaluation/iterator_ahead.h"
+#include "engine/capture/evaluation/interpreter.h"
+#include "engine/capture/evaluation/lazy_iterators.h"
+#include "engine/capture/evaluation/value_kinds.h"
+
+namespace fusebox::capture {
+
+namespace {
+
+struct LazyObject {
+  PyObject_HEAD
+  LazyIterator* iterator;
+};
+
+void lazyDealloc(PyObject* self) {
+  delete reinterpret_cast<LazyObject*>(self)->iterator;
+  PyTypeObject* type = Py_TYPE(self);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+PyObject* lazyNext(PyObject*) {
+  PyErr_SetString(PyExc_SystemError, "an iterator that belongs to a capture was advanced outside of it");
+  return nullptr;
+}
+
+PyObject* lazyMethodOutside(PyObject* self, PyObject*) { return lazyNext(self); }
+
+PyMethodDef kLazyMethods[] = {{"send", lazyMethodOutside, METH_VARARGS, nullptr},
+                              {"throw", lazyMethodOutside, METH_VARARGS, nullptr},
+                              {"close", lazyMethodOutside, METH_VARARGS, nullptr},
+                              {nullptr, nullptr, 0, nullptr}};
+
+PyTypeObject* lazyType() {
+  static PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(lazyDealloc)},
+                                {Py_tp_iter, reinterpret_cast<void*>(PyObject_SelfIter)},
+                                {Py_tp_iternext, reinterpret_cast<void*>(lazyNext)},
+                                {Py_tp_methods, kLazyMethods},
+                                {0, nullptr}};
+  static PyType_Spec spec = {"fusebox.suspended_iterator", sizeof(LazyObject), 0, Py_TPFLAGS_DEFAULT, slots};
+  static auto* type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+  return type;
+}
+
+/// iter() of an object with __getitem__ only: until IndexError or StopIteration.
+class SequenceIterator final : public LazyIterator {
+ public:
+  explicit SequenceIterator(PyObject* object) : object_(PyRef::borrow(object)) {}
+  PyRef next(Evaluation& e) override {
+    if (!object_) return {};
+    PyRef index = PyRef::steal(PyLong_FromSsize_t(at_++));
+    PyRef item = e.getItem(object_.get(), index.get());
+    if (!item && (PyErr_ExceptionMatches(PyExc_IndexError) || PyErr_ExceptionMatches(PyExc_StopIteration))) {
+      PyErr_Clear();
+      object_ = PyRef();
+    }
+    return item;
+  }
+  const char* what() const override { return "sequence iterator"; }
+
+ private:
+  PyRef object_;
+  Py_ssize_t at_ = 0;
+};
+
+/// Builtin containers whose iterators hold nothing but elements.
+bool isPlainIterable(PyObject* o) {
+  return PyTuple_Check(o) || PyList_Check(o) || PyDict_Check(o) || PyAnySet_Check(o);
+}
+
+}  // namespace
+
+PyRef makeLazy(Evaluation& e, std::unique_ptr<LazyIterator> iterator) {
+  auto* object = reinterpret_cast<LazyObject*>(lazyType()->tp_alloc(lazyType(), 0));
+  object->iterator = iterator.release();
+  PyRef result = PyRef::steal(reinterpret_cast<PyObject*>(object));
+  if (!e.origin(result.get())) e.adoptIterator(result.get());
+  return result;
+}
+
+const void* lazyMethod(const char* name) {
+  for (const PyMethodDef& method : kLazyMethods)
+    if (method.ml_name && std::string_view(method.ml_name) == name) return &method;
+  return nullptr;
+}
+
+LazyIterator* lazyOf(PyObject* object) {
+  return Py_TYPE(object) == lazyType() ? reinterpret_cast<LazyObject*>(object)->iterator : nullptr;
+}
+
+int LazyIterator::send(Evaluation& e, PyObject*, PyRef* result) {
+  *result = next(e);
+  if (*result) return 1;
+  if (PyErr_Occurred()) return -1;
+  *result = PyRef::borrow(Py_None);
+  return 0;
+}
+
+int LazyIterator::throwInto(Evaluation& e, PyObject* exception, PyRef*) {
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception)), exception);
+  return -1;
+}
+
+PyRef Evaluation::iter(PyObject* object) {
+  if (lazyOf(object)) return PyRef::borrow(object);
+  PyTypeObject* type = Py_TYPE(object);
+  if (isTensor(object)) return checked(PyObject_GetIter(object));
+  if (isChangeable(type)) {
+    static PyObject* const kIter = internedName("__iter__");
+    PyObject* method = typeLookup(type, kIter);
+    if (method && (PyFunction_Check(method) || !Py_IS_TYPE(method, &PyWrapperDescr_Type))) {
+      PyRef bound = getSpecial(object, kIter);
+      return bound ? call(bound.get(), nullptr, 0, nullptr) : PyRef();
+    }
+    if (!method) {
+      static PyObject* const kGetItem = internedName("__getitem__");
+      if (typeLookup(type, kGetItem)) return makeLazy(*this, std::make_unique<SequenceIterator>(object));
+    }
+  }
+  requireKnown(object);
+  PyRef target = isPlainIterable(object) ? expose(object) : PyRef::borrow(object);
+  PyRef iterator = PyRef::steal(PyObject_GetIter(target.get()));
+  if (iterator && iterator.get() != object) adoptIterator(iterator.get());
+  return iterator;
+}
+
+void Evaluation::adoptIterator(PyObject* iterator) {
+  Origin& o = origins_.add(iterator, nullptr);
+  o.birth = rootCount_;
+}
+
+void Evaluation::willConsume(PyObject* object) {
+  if (!PyIter_Check(object) || lazyOf(object)) return;
+  Origin* o = origins_.find(object);
+  if (!o || o->source)
+    breakHere("iterator from outside", std::string("a ") + Py_TYPE(object)->tp_name + " that was made before this segment is advanced");
+}
+
+PyRef Evaluation::next(PyObject* iterator) {
+  if (LazyIterator* lazy = lazyOf(iterator)) {
+    PyRef keep = PyRef::borrow(iterator);
+    return lazy->next(*this);
+  }
+  PyTypeObject* type = Py_TYPE(iterator);
+  if (isChangeable(type)) {
+    static PyObject* const kNext = internedName("__next__");
+    PyObject* method = typeLookup(type, kNext);
+    if (method && PyFunction_Check(method)) {
+      PyObject* args[] = {iterator};
+      pin(method);
+      PyRef item = call(method, args, 1, nullptr);
+      if (!item && PyErr_ExceptionMatches(PyExc_StopIteration)) PyErr_Clear();
+      return item;
+    }
+  }
+  if (!PyIter_Check(iterator)) {
+    PyErr_Format(PyExc_TypeError, "'%.200s' object is not an iterator", type->tp_name);
+    return {};
+  }
+  if (Origin* o = origins_.find(iterator); o && o->source) return nextOutside(iterator, o->source);
+  willConsume(iterator);
+  PyRef item = PyRef::steal(PyIter_Next(iterator));
+  throwIfBreak();
+  return item ? translate(item.get(), nullptr) : PyRef();
+}
+
+Evaluation::Ahead& Evaluation::aheadOf(PyObject* iterator, const Source* source) {
+  for (auto& a : ahead_)
+    if (a->iterator.get() == iterator) return *a;
+  auto made = std::make_unique<Ahead>();
+  made->iterator = made->rest = PyRef::borrow(iterator);
+  made->source = source;
+  forEachIteratorPart(iterator, [&](PyObject* part, bool isIterator) {
+    if (!isIterator) return;
+    for (auto& other : ahead_)
+      for (PyRef& p : other->parts)
+        if (p.get() == part) breakHere("iterator from outside", "two iterators that were made before this segment share a third");
+    made->parts.push_back(PyRef::borrow(part));
+  });
+  return *ahead_.emplace_back(std::move(made));
+}
+
+/// What lies ahead is read from the containers as they were when the segment began.
+void Evaluation::requireUnwritten(const Ahead& a) {
+  bool written = false;
+  forEachIteratorPart(a.rest.get(), [&](PyObject* part, bool isIterator) {
+    Origin* o = isIterator ? nullptr : origins_.find(part);
+    written = written || (o && o->written);
+  });
+  // Iterators over dicts and sets do not tell which one.
+  const std::string_view kind = Py_TYPE(a.iterator.get())->tp_name;
+  if (kind != "list_iterator" && kind != "tuple_iterator" && kind != "range_iterator")
+    for (const Journal::Entry& e : journal_.entries()) written = written || (!e.owner && !PyCell_Check(e.container.get()));
+  if (written) breakHere("iterator from outside", "what an iterator goes through was written to");
+}
+
+PyRef Evaluation::nextOutside(PyObject* iterator, const Source* source) {
+  Ahead& a = aheadOf(iterator, source);
+  if (a.exhausted) return {};
+  requireUnwritten(a);
+  PyRef next = upcoming(a.rest.get());
+  if (!next)
+    breakHere("iterator from outside", std::string("a ") + Py_TYPE(iterator)->tp_name + " that was made before this segment is advanced");
+  keepAlive_.push_back(next);
+  const Source* ahead = sources().derived(Source::Kind::Upcoming, a.source);
+  guard(GuardKind::SequenceLength, ahead, nullptr, PyTuple_GET_SIZE(next.get()));
+  ++a.count;
+  a.exhausted = PyTuple_GET_SIZE(next.get()) == 0;
+  if (a.exhausted) return {};
+  a.rest = PyRef::borrow(PyTuple_GET_ITEM(next.get(), 1));
+  a.source = sources().sequenceItem(ahead, 1);
+  PyObject* item = PyTuple_GET_ITEM(next.get(), 0);
+  const Source* itemSource = sources().sequenceItem(ahead, 0);
+  Frame* f = frame_;
+  if (f && f->isRoot && f->instruction().op == Op::FOR_ITER && f->peek(1).get() == iterator && f->unreadItem == nullptr) {
+    f->unreadItem = itemSource;  // the instructions that follow may not look at it
+    return PyRef::borrow(item);
+  }
+  return wrap(item, itemSource);
+}
+
+namespace {
+
+/// The position behind the instructions that assign one value to locals and do nothing else; -1: they do something else.
+int behindTarget(const DecodedCode& code, int pc) {
+  if (pc < 0 || static_cast<size_t>(pc) >= code.instructions.size()) return -1;
+  const Instruction& i = code.instructions[static_cast<size_t>(pc)];
+  if (i.op == Op::STORE_FAST) return pc + 1;
+  if (i.op != Op::UNPACK_SEQUENCE) return -1;
+  int next = pc + 1;
+  for (int k = 0; k < i.arg && next >= 0; ++k) next = behindTarget(code, next);
+  return next;
+}
+
+/// Whether UNPACK_SEQUENCE at `pc` (and inside) meets tuples and lists of the right lengths.
+bool unpacks(const DecodedCode& code, int& pc, PyObject* value) {
+  const Instruction& i = code.instructions[static_cast<size_t>(pc++)];
+  if (i.op == Op::STORE_FAST) return true;
+  if (!(PyTuple_CheckExact(value) || PyList_CheckExact(value)) || PySequence_Fast_GET_SIZE(value) != i.arg) return false;
+  for (int k = 0; k < i.arg; ++k)
+    if (!unpacks(code, pc, PySequence_Fast_GET_ITEM(value, k))) return false;
+  return true;
+}
+
+}  // namespace
+
+void Evaluation::assignParts(Frame& root, PyObject* value, const Source* source) {
+  const Instruction& i = root.instruction();
+  ++root.pc;
+  if (i.op == Op::STORE_FAST) {
+    const auto local = static_cast<size_t>(i.arg);
+    root.locals[local] = PyRef::borrow(value);
+    root.unread[local] = true;
+    root.unreadSource[local] = source;
+    return;
+  }
+  guard(GuardKind::TypeMatch, source, reinterpret_cast<PyObject*>(Py_TYPE(value)));
+  guard(GuardKind::SequenceLength, source, nullptr, i.arg);
+  for (int k = 0; k < i.arg; ++k) assignParts(root, PySequence_Fast_GET_ITEM(value, k), sources().sequenceItem(source, k));
+}
+
+bool Evaluation::pushUnread(Frame& f, int index) {
+  const auto i = static_cast<size_t>(index);
+  PyObject* value = f.locals[i].get();
+  if (!value || !(PyFloat_CheckExact(value) || PyLong_CheckExact(value))) return false;
+  f.push(PyRef::borrow(value));
+  f.unreadStack.push_back({f.stack.size() - 1, value, unreadSource(f, i)});
+  return true;
+}
+
+namespace {
+
+/// How far from the top of the stack an instruction may look; all of it where that is not known here.
+size_t reach(const Instruction& i) {
+  switch (i.op) {
+    case Op::LOAD_CONST: case Op::LOAD_FAST: case Op::LOAD_FAST_CHECK: case Op::LOAD_GLOBAL: case Op::LOAD_DEREF: case Op::PUSH_NULL:
+    case Op::PRECALL: case Op::KW_NAMES: case Op::NOP: case Op::CACHE: case Op::RESUME: case Op::JUMP:
+      return 0;
+    case Op::LOAD_ATTR: case Op::LOAD_METHOD: case Op::POP_TOP: case Op::STORE_FAST: case Op::GET_ITER: case Op::FOR_ITER:
+    case Op::UNARY_NEGATIVE: case Op::UNARY_NOT: case Op::POP_JUMP_IF_FALSE: case Op::POP_JUMP_IF_TRUE:
+      return 1;
+    case Op::BINARY_OP: case Op::BINARY_SUBSCR: case Op::COMPARE_OP: case Op::IS_OP: case Op::CONTAINS_OP: case Op::STORE_ATTR:
+      return 2;
+    case Op::CALL: return static_cast<size_t>(i.arg) + 2;
+    case Op::BUILD_TUPLE: case Op::BUILD_LIST: return static_cast<size_t>(i.arg);
+    default: return SIZE_MAX;
+  }
+}
+
+}  // namespace
+
+void Evaluation::readOperands(Frame& f) {
+  if (f.unreadStack.empty()) return;
+  const size_t n = reach(f.instruction()), first = n >= f.stack.size() ? 0 : f.stack.size() - n;
+  std::erase_if(f.unreadStack, [&](const Frame::UnreadEntry& entry) {
+    if (entry.index >= f.stack.size() || f.stack[entry.index].get() != entry.value) return true;  // unwound
+    if (entry.index < first) return false;
+    wrap(entry.value, entry.source);
+    return true;
+  });
+}
+
+bool Evaluation::assignUnread(Frame& root, PyObject* value, const Source* source) {
+  if (behindTarget(*root.decoded, root.pc) < 0) return false;
+  int pc = root.pc;
+  if (!unpacks(*root.decoded, pc, value)) return false;
+  // A list that this segment wrote to holds other things than it did.
+  if (Origin* o = origins_.find(value); o && (o->written || o->fresh())) return false;
+  assignParts(root, value, source);
+  return true;
+}
+
+int Evaluation::send(PyObject* receiver, PyObject* value, PyRef* result) {
+  if (LazyIterator* lazy = lazyOf(receiver)) {
+    PyRef keep = PyRef::borrow(receiver);
+    return lazy->send(*this, value, result);
+  }
+  if (value != Py_None) breakHere("generator from outside", "a value is sent into a generator that was made before this segment");
+  *result = next(receiver);
+  if (*result) return 1;
+  if (PyErr_Occurred()) return -1;
+  *result = PyRef::borrow(Py_None);
+  return 0;
+}
+
+}  // namespace fusebox::capture

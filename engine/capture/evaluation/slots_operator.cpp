@@ -1,0 +1,317 @@
+// Operators, comparison, formatting, names of globals and imports with provenance.
+#include "engine/capture/evaluation/evaluation.h"
+#include "engine/capture/evaluation/torch_objects.h"
+#include "engine/capture/evaluation/value_kinds.h"
+
+extern "C" PyObject* _PyType_Lookup(PyTypeObject*, PyObject*);
+
+namespace fusebox::capture {
+
+namespace {
+
+struct OperatorNames {
+  const char *forward, *reflected, *inPlace;
+};
+/// By CPython's NB_ number below NB_INPLACE_ADD.
+constexpr OperatorNames kOperators[] = {
+    {"__add__", "__radd__", "__iadd__"},          {"__and__", "__rand__", "__iand__"},
+    {"__floordiv__", "__rfloordiv__", "__ifloordiv__"}, {"__lshift__", "__rlshift__", "__ilshift__"},
+    {"__matmul__", "__rmatmul__", "__imatmul__"}, {"__mul__", "__rmul__", "__imul__"},
+    {"__mod__", "__rmod__", "__imod__"},          {"__or__", "__ror__", "__ior__"},
+    {"__pow__", "__rpow__", "__ipow__"},          {"__rshift__", "__rrshift__", "__irshift__"},
+    {"__sub__", "__rsub__", "__isub__"},          {"__truediv__", "__rtruediv__", "__itruediv__"},
+    {"__xor__", "__rxor__", "__ixor__"},
+};
+constexpr int kFirstInPlace = 13;
+constexpr const char* kComparisons[] = {"__lt__", "__le__", "__eq__", "__ne__", "__gt__", "__ge__"};
+constexpr int kSwapped[] = {Py_GT, Py_GE, Py_EQ, Py_NE, Py_LT, Py_LE};
+
+PyObject* pythonMethod(Evaluation& e, PyObject* object, const char* name) {
+  PyTypeObject* type = Py_TYPE(object);
+  if (!isChangeable(type) || isTensorObject(object)) return nullptr;
+  PyObject* method = e.typeLookup(type, internedName(name));
+  if (!method || !PyFunction_Check(method)) return nullptr;
+  e.pin(method);
+  return method;
+}
+
+/// Calls a binary special method; null with `*declined` when it answers NotImplemented.
+PyRef tryMethod(Evaluation& e, PyObject* method, PyObject* self, PyObject* other, bool* declined) {
+  PyObject* args[] = {self, other};
+  PyRef result = e.call(method, args, 2, nullptr);
+  *declined = result.get() == Py_NotImplemented;
+  return *declined ? PyRef() : result;
+}
+
+bool anyPython(PyObject* a) { return isChangeable(Py_TYPE(a)) && !isTensorObject(a); }
+
+}  // namespace
+
+PyRef Evaluation::binary(int op, PyObject* a, PyObject* b) {
+  const bool inPlace = op >= kFirstInPlace;
+  if (anyPython(a) || anyPython(b)) {
+    const OperatorNames& names = kOperators[inPlace ? op - kFirstInPlace : op];
+    bool declined = false;
+    if (inPlace)
+      if (PyObject* method = pythonMethod(*this, a, names.inPlace)) {
+        PyRef result = tryMethod(*this, method, a, b, &declined);
+        if (!declined) return result;
+      }
+    const bool subclassFirst = Py_TYPE(a) != Py_TYPE(b) && PyType_IsSubtype(Py_TYPE(b), Py_TYPE(a));
+    PyObject* reflected = Py_TYPE(a) != Py_TYPE(b) ? pythonMethod(*this, b, names.reflected) : nullptr;
+    if (reflected && subclassFirst) {
+      PyRef result = tryMethod(*this, reflected, b, a, &declined);
+      if (!declined) return result;
+      reflected = nullptr;
+    }
+    if (PyObject* method = pythonMethod(*this, a, names.forward)) {
+      PyRef result = tryMethod(*this, method, a, b, &declined);
+      if (!declined) return result;
+    }
+    if (reflected) {
+      PyRef result = tryMethod(*this, reflected, b, a, &declined);
+      if (!declined) return result;
+    }
+  }
+  if (inPlace && (PyList_Check(a) || PyDict_Check(a) || PySet_Check(a))) {
+    // A builtin container changes in place.
+    willWrite(a);
+    if (PyList_Check(a) && op == kFirstInPlace) {
+      PyRef items = collect(b, false);
+      if (!items || PyList_SetSlice(a, PyList_GET_SIZE(a), PyList_GET_SIZE(a), items.get()) < 0) return {};
+      return PyRef::borrow(a);
+    }
+    return checked(evaluateBinary(op, a, expose(b).get()));
+  }
+  if (isConstantValue(a) && isConstantValue(b)) {
+    refuseAddress(a);
+    refuseAddress(b);
+    PyRef result = PyRef::steal(evaluateBinary(op, a, b));
+    if (result && PyObject_IS_GC(result.get())) adopt(result.get());
+    return result;
+  }
+  PyRef left = expose(a), right = expose(b);
+  return checked(evaluateBinary(op, left.get(), right.get()));
+}
+
+PyRef Evaluation::unary(Op op, PyObject* a) {
+  const char* name = op == Op::UNARY_NEGATIVE ? "__neg__" : op == Op::UNARY_INVERT ? "__invert__" : "__pos__";
+  if (PyObject* method = pythonMethod(*this, a, name)) {
+    PyObject* args[] = {a};
+    return call(method, args, 1, nullptr);
+  }
+  requireKnown(a);
+  return checked(op == Op::UNARY_NEGATIVE ? PyNumber_Negative(a) : op == Op::UNARY_INVERT ? PyNumber_Invert(a) : PyNumber_Positive(a));
+}
+
+PyRef Evaluation::compare(int op, PyObject* a, PyObject* b) {
+  if (isConstantValue(a) && isConstantValue(b)) {
+    refuseAddress(a);
+    refuseAddress(b);
+    return PyRef::steal(PyObject_RichCompare(a, b, op));
+  }
+  if (anyPython(a) || anyPython(b)) {
+    bool declined = false, tried = false;
+    if (PyObject* method = pythonMethod(*this, a, kComparisons[op])) {
+      tried = true;
+      PyRef result = tryMethod(*this, method, a, b, &declined);
+      if (!declined) return result;
+    } else if (op == Py_NE) {
+      // object.__ne__ asks __eq__.
+      if (PyObject* equal = pythonMethod(*this, a, kComparisons[Py_EQ])) {
+        tried = true;
+        PyRef result = tryMethod(*this, equal, a, b, &declined);
+        if (!declined) {
+          const int answer = result ? truth(result.get()) : -1;
+          return answer < 0 ? PyRef() : PyRef::borrow(answer ? Py_False : Py_True);
+        }
+      }
+    }
+    if (PyObject* method = pythonMethod(*this, b, kComparisons[kSwapped[op]])) {
+      tried = true;
+      PyRef result = tryMethod(*this, method, b, a, &declined);
+      if (!declined) return result;
+    }
+    if (tried && (op == Py_EQ || op == Py_NE)) return PyRef::borrow((a == b) == (op == Py_EQ) ? Py_True : Py_False);
+  }
+  PyRef left = expose(a), right = expose(b);
+  // Identity decides for objects without a comparison of their own: then the identity is an assumption.
+  const bool opaque = Py_TYPE(a)->tp_richcompare == PyBaseObject_Type.tp_richcompare && !isConstantValue(a);
+  if (opaque) {
+    const Source* left = sourceOf(a);
+    const Source* right = isConstantValue(b) || isTensor(b) ? nullptr : sourceOf(b);
+    if (left && right) {
+      guard(GuardKind::IdMatch, left, a);
+      guard(GuardKind::IdMatch, right, b);
+    }
+  }
+  return checked(PyObject_RichCompare(left.get(), right.get(), op));
+}
+
+bool Evaluation::same(PyObject* a, PyObject* b) {
+  if (a == b || isConstantValue(a) || isConstantValue(b)) return a == b;
+  Origin *left = origins_.find(a), *right = origins_.find(b);
+  if (left && right && left->source && right->source) {
+    Guard differs;
+    differs.kind = GuardKind::NotSameObject;
+    differs.source = left->source;
+    differs.other = right->source;
+    differs.place = place();
+    guards_->add(std::move(differs));
+  }
+  return false;
+}
+
+PyRef Evaluation::format(PyObject* value, PyObject* spec) {
+  refuseAddress(value);
+  if (isTensor(value)) breakHere("data-dependent value", "a tensor is formatted", "Print outside the compiled region.");
+  if (PyObject* method = pythonMethod(*this, value, "__format__")) {
+    PyRef empty = spec ? PyRef::borrow(spec) : PyRef::steal(PyUnicode_FromString(""));
+    PyObject* args[] = {value, empty.get()};
+    return call(method, args, 2, nullptr);
+  }
+  if (isConstantValue(value)) return PyRef::steal(PyObject_Format(value, spec));
+  if (spec && PyUnicode_GET_LENGTH(spec) > 0) return checked(PyObject_Format(expose(value).get(), spec));
+  return convert('s', value);
+}
+
+PyRef Evaluation::convert(char conversion, PyObject* value) {
+  refuseAddress(value);
+  if (isConstantValue(value))
+    return PyRef::steal(conversion == 's' ? PyObject_Str(value) : conversion == 'r' ? PyObject_Repr(value) : PyObject_ASCII(value));
+  if (isTensor(value)) breakHere("data-dependent value", "a tensor is turned into text", "Print outside the compiled region.");
+  PyObject* method = conversion == 's' ? pythonMethod(*this, value, "__str__") : nullptr;
+  if (!method) method = pythonMethod(*this, value, "__repr__");
+  if (method) {
+    PyObject* args[] = {value};
+    return call(method, args, 1, nullptr);
+  }
+  if (PyType_Check(value) || isIdentityValue(value) || isValueObject(value) || PyExceptionInstance_Check(value) || PyTuple_Check(value) || PyList_Check(value) ||
+      PyDict_Check(value) || PyAnySet_Check(value)) {
+    requireKnown(value);
+    PyRef exposed = expose(value);
+    return checked(conversion == 's' ? PyObject_Str(exposed.get()) : PyObject_Repr(exposed.get()));
+  }
+  breakHere("unsupported call", std::string("the text of a ") + Py_TYPE(value)->tp_name + " depends on its address");
+}
+
+PyRef Evaluation::loadGlobal(Frame& f, PyObject* name) {
+  pin(f.globals);
+  PyRef value = readDict(f.globals, name);
+  if (value || PyErr_Occurred()) return value;
+  if (PyObject* builtin = PyDict_GetItemWithError(f.builtins, name)) return pin(builtin);
+  PyErr_Format(PyExc_NameError, "name '%U' is not defined", name);
+  return {};
+}
+
+bool Evaluation::storeGlobal(Frame& f, PyObject* name, PyObject* value) {
+  pin(f.globals);
+  willWrite(f.globals);
+  return (value ? PyDict_SetItem(f.globals, name, value) : PyDict_DelItem(f.globals, name)) == 0;
+}
+
+PyRef Evaluation::loadCell(PyObject* cell) {
+  PyObject* raw = PyCell_GET(cell);
+  if (!raw) return {};
+  Origin* o = origins_.find(cell);
+  if (!o || o->fresh() || o->written) return translate(raw, nullptr);
+  return wrap(raw, sources().cellContents(o->source));
+}
+
+void Evaluation::storeCell(PyObject* cell, PyObject* value) {
+  willWrite(cell);
+  PyCell_Set(cell, value);
+}
+
+void Evaluation::readLocal(Frame& f, int index) {
+  const auto i = static_cast<size_t>(index);
+  f.unread[i] = false;
+  if (f.locals[i]) f.locals[i] = wrap(f.locals[i].get(), unreadSource(f, i));
+}
+
+PyRef Evaluation::importName(Frame& f, PyObject* name, PyObject* fromList, PyObject* level) {
+  PyObject* modules = PyImport_GetModuleDict();
+  pin(modules);
+  const long up = PyLong_AsLong(level);
+  PyRef full = PyRef::borrow(name);
+  if (up > 0) {
+    PyObject* package = PyDict_GetItemString(f.globals, "__package__");
+    if (!package || !PyUnicode_Check(package)) breakHere("import", "a relative import outside a package");
+    std::string path = PyUnicode_AsUTF8(package);
+    for (long k = 1; k < up; ++k) path = path.substr(0, path.rfind('.'));
+    if (PyUnicode_GET_LENGTH(name) > 0) path += std::string(".") + PyUnicode_AsUTF8(name);
+    full = PyRef::steal(PyUnicode_FromString(path.c_str()));
+  }
+  if (!PyDict_GetItemWithError(modules, full.get()))
+    breakHere("import", std::string("module ") + PyUnicode_AsUTF8(full.get()) + " is imported for the first time");
+  PyRef leaf = readDict(modules, full.get());
+  if (!leaf) return {};
+  const bool from = fromList != Py_None && PyObject_IsTrue(fromList) == 1;
+  if (from) {
+    // A submodule named in the list must be there already.
+    for (Py_ssize_t i = 0; PyTuple_Check(fromList) && i < PyTuple_GET_SIZE(fromList); ++i) {
+      PyRef found = PyRef::steal(PyObject_GetAttr(leaf.get(), PyTuple_GET_ITEM(fromList, i)));
+      PyErr_Clear();
+      if (!found) breakHere("import", std::string("a name that ") + PyUnicode_AsUTF8(full.get()) + " does not have yet");
+    }
+    return leaf;
+  }
+  if (up > 0) return leaf;
+  const std::string dotted = PyUnicode_AsUTF8(full.get());
+  const size_t dot = dotted.find('.');
+  if (dot == std::string::npos) return leaf;
+  PyRef top = PyRef::steal(PyUnicode_FromString(dotted.substr(0, dot).c_str()));
+  return readDict(modules, top.get());
+}
+
+PyRef Evaluation::importFrom(PyObject* module, PyObject* name) {
+  PyRef value = getAttr(module, name);
+  if (value || !PyErr_ExceptionMatches(PyExc_AttributeError)) return value;
+  PyErr_Clear();
+  PyErr_Format(PyExc_ImportError, "cannot import name %R from %R", name, module);
+  return {};
+}
+
+bool Evaluation::updateDict(PyObject* dict, PyObject* mapping) {
+  willWrite(dict);
+  if (PyDict_Check(mapping) && Py_TYPE(mapping)->tp_iter == PyDict_Type.tp_iter) {
+    PyRef exposed = expose(mapping);
+    return PyDict_Update(dict, exposed.get()) == 0;
+  }
+  PyRef keysMethod = getAttr(mapping, internedName("keys"));
+  if (!keysMethod) {
+    if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return false;
+    PyErr_Clear();
+    PyRef iterator = iter(mapping);
+    if (!iterator) return false;
+    while (PyRef pair = next(iterator.get())) {
+      PyRef items = collect(pair.get(), true);
+      if (!items) return false;
+      if (PyTuple_GET_SIZE(items.get()) != 2) {
+        PyErr_SetString(PyExc_ValueError, "dictionary update sequence element has the wrong length");
+        return false;
+      }
+      if (PyDict_SetItem(dict, PyTuple_GET_ITEM(items.get(), 0), PyTuple_GET_ITEM(items.get(), 1)) < 0) return false;
+    }
+    return !PyErr_Occurred();
+  }
+  PyRef keys = call(keysMethod.get(), nullptr, 0, nullptr);
+  PyRef iterator = keys ? iter(keys.get()) : PyRef();
+  if (!iterator) return false;
+  while (PyRef key = next(iterator.get())) {
+    PyRef value = getItem(mapping, key.get());
+    if (!value || PyDict_SetItem(dict, key.get(), value.get()) < 0) return false;
+  }
+  return !PyErr_Occurred();
+}
+
+int Evaluation::exceptionMatches(PyObject* exception, PyObject* type) {
+  return PyErr_GivenExceptionMatches(exception, type);
+}
+
+void Evaluation::noteTraceback(Frame& frame) {
+  // RERAISE hands on what was raised before.
+  if (frame.isRoot && frame.instruction().op != Op::RERAISE) lastRaise_ = rootCount_;
+}
+
+}  // namespace fusebox::capture

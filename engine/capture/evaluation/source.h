@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "engine/capture/cpython/py_ref.h"
+
+namespace fusebox::capture {
+
+/// How to reach an object from the state a frame starts with. Sources form a tree and are interned per capture: two reads of
+/// the same place give the same pointer. They are the spine of the guard tree.
+struct Source {
+  enum class Kind : uint8_t {
+    Local,        ///< localsplus[index] of the root frame (arguments, locals, cells, free variables)
+    Stack,        ///< value stack slot `index` of the root frame (when capture starts in the middle of a frame)
+    Pinned,       ///< `key` itself: an object that a guard on its holder, or its immortality, fixes (a globals dict, a type)
+    CellContents, ///< contents of the cell `base`
+    InstanceDict, ///< base.__dict__, the object itself
+    DictItem,     ///< base[key] of an exact dict (or OrderedDict), without calling Python
+    DictKey,      ///< the index-th key of dict `base`, in order
+    SequenceItem, ///< base[index] of an exact list or tuple (or a subclass that does not override __getitem__)
+    SlotAttr,     ///< member descriptor or C getset `key` (a str) of `base`: PyObject_GenericGetAttr
+    Attr,         ///< getattr(base, key) by C code only (module attributes, tensor attributes)
+    TypeOf,       ///< type(base)
+    FunctionCode, FunctionDefaults, FunctionKwDefaults, FunctionClosure,  ///< parts of a Python function
+    MethodSelf, MethodFunction,                                           ///< parts of a bound method
+    TensorGrad,   ///< base.grad
+    Upcoming,     ///< what iterator `base` would give next: () at its end, else (item, iterator over the rest); `base` is not advanced
+    GlobalWeak,   ///< the object a weak reference `key` points to
+  } kind = Kind::Local;
+  const Source* base = nullptr;
+  PyRef key;           ///< attribute name or dict key; Pinned: the object
+  int64_t index = -1;
+  uint32_t id = 0;     ///< position in the capture's SourceTable
+
+  /// As a person writes it: "L['x'].layers[0].weight", "G['torch'].nn".
+  std::string str() const;
+  /// Shorter, as the program names it: "x", "self.layers.0.weight" (the tables of nn.Module are left out).
+  std::string label() const;
+};
+
+}  // namespace fusebox::capture

@@ -1,0 +1,143 @@
+#include "engine/capture/guards/global_state.h"
+
+#include <vector>
+#include <ATen/Context.h>
+#include <ATen/PythonTorchFunctionTLS.h>
+#include <ATen/SavedTensorHooks.h>
+#include <torch/csrc/autograd/forward_grad.h>
+#include <c10/core/AutogradState.h>
+#include <c10/core/DefaultDtype.h>
+
+#include <cstring>
+
+#include "engine/trace/current_device.h"
+
+namespace fusebox::capture {
+namespace {
+
+struct Flag {
+  const char* name;
+  bool (*read)();
+};
+
+at::Context& context() { return at::globalContext(); }
+
+constexpr Flag kFlags[] = {
+    {"grad_mode", [] { return c10::AutogradState::get_tls_state().get_grad_mode(); }},
+    {"inference_mode", [] { return c10::AutogradState::get_tls_state().get_inference_mode(); }},
+    {"forward_grad_mode", [] { return c10::AutogradState::get_tls_state().get_fw_grad_mode(); }},
+    {"view_replay", [] { return c10::AutogradState::get_tls_state().get_view_replay_enabled(); }},
+    {"autocast (cpu)", [] { return at::autocast::is_autocast_enabled(at::kCPU); }},
+    {"autocast (cuda)", [] { return at::autocast::is_autocast_enabled(at::kCUDA); }},
+    {"autocast cache", [] { return at::autocast::is_autocast_cache_enabled(); }},
+    {"deterministic algorithms", [] { return context().deterministicAlgorithms(); }},
+    {"deterministic warn only", [] { return context().deterministicAlgorithmsWarnOnly(); }},
+    {"deterministic fill", [] { return context().deterministicFillUninitializedMemory(); }},
+    {"cudnn enabled", [] { return context().userEnabledCuDNN(); }},
+    {"cudnn benchmark", [] { return context().benchmarkCuDNN(); }},
+    {"cudnn deterministic", [] { return context().deterministicCuDNN(); }},
+    {"mkldnn enabled", [] { return context().userEnabledMkldnn(); }},
+    {"mkldnn deterministic", [] { return context().deterministicMkldnn(); }},
+    {"nnpack enabled", [] { return context().userEnabledNNPACK(); }},
+    {"flash attention", [] { return context().userEnabledFlashSDP(); }},
+    {"memory efficient attention", [] { return context().userEnabledMemEfficientSDP(); }},
+    {"math attention", [] { return context().userEnabledMathSDP(); }},
+    {"cudnn attention", [] { return context().userEnabledCuDNNSDP(); }},
+    {"reduced precision reduction", [] { return context().allowFP16ReductionCPU(); }},
+};
+static_assert(std::size(kFlags) <= 32);
+
+const char* truth(bool b) { return b ? "True" : "False"; }
+
+/// One thing that two states do not agree on.
+struct Difference {
+  std::string what, found, was;
+};
+
+}  // namespace
+
+GlobalState GlobalState::current() {
+  GlobalState s;
+  const auto keys = c10::impl::tls_local_dispatch_key_set();
+  s.includedKeys = keys.included_.raw_repr();
+  // Names of dimensions, which backward switches off and captured tensors do not have.
+  s.excludedKeys = keys.excluded_.remove(c10::DispatchKey::Named).raw_repr();
+  for (size_t i = 0; i < std::size(kFlags); ++i) s.flags |= static_cast<uint32_t>(kFlags[i].read()) << i;
+  s.defaultDtype = static_cast<int8_t>(c10::get_default_dtype_as_scalartype());
+  s.autocastCpuDtype = static_cast<int8_t>(at::autocast::get_autocast_dtype(at::kCPU));
+  s.autocastCudaDtype = static_cast<int8_t>(at::autocast::get_autocast_dtype(at::kCUDA));
+  s.float32Precision = static_cast<int8_t>(context().float32MatmulPrecision());
+  s.functionModes = static_cast<int32_t>(at::impl::PythonTorchFunctionTLS::stack_len());
+  s.dispatchModes = static_cast<int32_t>(c10::impl::TorchDispatchModeTLS::stack_len());
+  s.functionDisabled = static_cast<int32_t>(at::impl::PythonTorchFunctionTLS::get_disabled_state());
+  s.savedTensorHooks = at::SavedTensorDefaultHooks::is_enabled() && at::SavedTensorDefaultHooks::get_hooks().has_value();
+  s.cudaDevice = trace::currentCudaDevice();
+  return s;
+}
+
+bool GlobalState::operator==(const GlobalState& o) const {
+  static_assert(std::has_unique_object_representations_v<GlobalState>);
+  return std::memcmp(this, &o, sizeof(GlobalState)) == 0;
+}
+
+namespace {
+
+std::vector<Difference> differences(const GlobalState& expected, const GlobalState& found) {
+  std::vector<Difference> list;
+  const auto append = [&](const std::string& what, const std::string& is, const std::string& was) {
+    list.push_back({what, is, was});
+  };
+  for (size_t i = 0; i < std::size(kFlags); ++i)
+    if ((expected.flags ^ found.flags) >> i & 1) append(kFlags[i].name, truth(found.flags >> i & 1), truth(expected.flags >> i & 1));
+  auto dtype = [&](const char* what, int8_t was, int8_t is) {
+    if (was != is) append(what, c10::toString(static_cast<c10::ScalarType>(is)), c10::toString(static_cast<c10::ScalarType>(was)));
+  };
+  dtype("default dtype", expected.defaultDtype, found.defaultDtype);
+  dtype("autocast dtype (cpu)", expected.autocastCpuDtype, found.autocastCpuDtype);
+  dtype("autocast dtype (cuda)", expected.autocastCudaDtype, found.autocastCudaDtype);
+  auto number = [&](const char* what, int32_t was, int32_t is) {
+    if (was != is) append(what, std::to_string(is), std::to_string(was));
+  };
+  number("float32 matmul precision", expected.float32Precision, found.float32Precision);
+  number("torch function modes", expected.functionModes, found.functionModes);
+  number("torch dispatch modes", expected.dispatchModes, found.dispatchModes);
+  number("torch function disabled", expected.functionDisabled, found.functionDisabled);
+  number("saved tensor hooks", expected.savedTensorHooks, found.savedTensorHooks);
+  number("current CUDA device", expected.cudaDevice, found.cudaDevice);
+  if (list.empty() && !(expected == found)) {
+    const auto text = [](const GlobalState& s) {
+      return c10::toString(c10::DispatchKeySet(c10::DispatchKeySet::RAW, s.includedKeys)) + " without " +
+             c10::toString(c10::DispatchKeySet(c10::DispatchKeySet::RAW, s.excludedKeys));
+    };
+    append("dispatch keys", text(found), text(expected));
+  }
+  return list;
+}
+
+}  // namespace
+
+std::string GlobalState::difference(const GlobalState& found) const {
+  std::string text;
+  for (const Difference& d : differences(*this, found)) text += (text.empty() ? "" : ", ") + d.what + ": " + d.found + ", was " + d.was;
+  return text;
+}
+
+std::string GlobalState::ownSide(const GlobalState& found) const {
+  std::string text;
+  for (const Difference& d : differences(*this, found)) text += (text.empty() ? "" : ", ") + d.what + ": " + d.was;
+  return text;
+}
+
+const char* GlobalState::refusal() const {
+  if (functionModes) return "a torch function mode is active";
+  if (dispatchModes) return "a torch dispatch mode is active";
+  if (functionDisabled == static_cast<int32_t>(at::impl::ALL_DISABLED)) return nullptr;
+  const c10::DispatchKeySet included(c10::DispatchKeySet::RAW, includedKeys);
+  if (included.has(c10::DispatchKey::FuncTorchDynamicLayerFrontMode)) return "inside a functorch transform";
+  if (included.has(c10::DispatchKey::Functionalize)) return "functionalisation is active";
+  if (included.has(c10::DispatchKey::Fake)) return "tracing is active";
+  if (torch::autograd::ForwardADLevel::try_get_by_idx(0)) return "forward-mode differentiation is active";
+  return nullptr;
+}
+
+}  // namespace fusebox::capture

@@ -1,0 +1,117 @@
+#include "engine/capture/guards/guard_tree_op.h"
+
+namespace fusebox::capture {
+namespace {
+
+std::string keysText(PyObject* dict) {
+  if (!PyDict_Check(dict)) return describeObject(dict);
+  std::string text = "keys (";
+  Py_ssize_t position = 0;
+  PyObject *key, *value;
+  int shown = 0;
+  while (shown < 16 && PyDict_Next(dict, &position, &key, &value)) text += (shown++ ? ", " : "") + describeObject(key);
+  return text + (PyDict_GET_SIZE(dict) > shown ? ", ...)" : ")");
+}
+
+std::string foundText(const Guard& guard, const GuardSet& set, PyObject* found) {
+  switch (guard.kind) {
+    case GuardKind::TypeMatch: return std::string("type ") + Py_TYPE(found)->tp_name;
+    case GuardKind::TensorMatch: return set.tensorSpec(guard).difference(found);
+    case GuardKind::SequenceLength:
+    case GuardKind::DictLength:
+    case GuardKind::DictEmpty: {
+      const Py_ssize_t n = PyTuple_Check(found) || PyList_Check(found) || PyDict_Check(found) ? PyObject_Length(found) : -1;
+      return n < 0 ? describeObject(found) : "length " + std::to_string(n);
+    }
+    case GuardKind::DictKeysMatch:
+    case GuardKind::DictContains: return keysText(found);
+    case GuardKind::DictLacks: return "the key is there";
+    case GuardKind::TypeVersion: return "an attribute of the class or of a base was set or deleted";
+    default: return describeObject(found);
+  }
+}
+
+}  // namespace
+
+std::string expectedText(const Guard& guard, const GuardSet& set) {
+  PyObject* expected = guard.expected.get();
+  switch (guard.kind) {
+    case GuardKind::TypeMatch: return std::string("type ") + reinterpret_cast<PyTypeObject*>(expected)->tp_name;
+    case GuardKind::IdMatch:
+      if (guard.number) {
+        PyObject* object = PyWeakref_GET_OBJECT(expected);
+        return "the same object: " + (object == Py_None ? std::string("one that is gone") : describeObject(object));
+      }
+      return "the same object: " + describeObject(expected);
+    case GuardKind::TensorMatch: return set.tensorSpec(guard).str();
+    case GuardKind::SequenceLength:
+    case GuardKind::DictLength: return "length " + std::to_string(guard.number);
+    case GuardKind::DictKeysMatch: return "keys " + describeObject(expected);
+    case GuardKind::DictContains: return "key " + describeObject(expected);
+    case GuardKind::DictLacks: return "no key " + describeObject(expected);
+    case GuardKind::DictEmpty: return "empty";
+    case GuardKind::TypeVersion: return "class unchanged since capture: " + describeObject(expected);
+    case GuardKind::SameObject: return "the same object as " + guard.other->str();
+    case GuardKind::NotSameObject:
+      return guard.other ? "another object than " + guard.other->str() : std::string("no two tensors the same object");
+    case GuardKind::CodeMatch: return "the same code";
+    case GuardKind::WeakrefAlive: return "alive";
+    case GuardKind::GlobalState: return "state as captured";
+    case GuardKind::Custom: return guard.text;
+    case GuardKind::ConstantMatch: return describeObject(expected);
+  }
+  return "";
+}
+
+GuardFailure GuardTree::explain(const FrameView& frame, const GlobalState& state) {
+  GuardFailure failure;
+  auto fill = [&](uint32_t index, std::string found) {
+    const Guard& guard = set_->guards()[index];
+    failure.guard = std::string(name(guard.kind)) + (guard.source ? " " + guard.source->str() : "");
+    failure.expected = expectedText(guard, *set_);
+    failure.found = std::move(found);
+    failure.place = guard.place;
+    failure.index = index;
+  };
+  if (!*alive_) {
+    for (uint32_t i = 0; i < set_->guards().size(); ++i) {
+      const Guard& g = set_->guards()[i];
+      if (g.kind == GuardKind::IdMatch && g.number && PyWeakref_GET_OBJECT(g.expected.get()) == Py_None) {
+        fill(i, "the object it was compiled for no longer exists");
+        break;
+      }
+    }
+    return failure;
+  }
+  if (checksGlobalState_ && !(set_->globalState() == state)) {
+    fill(globalStateGuard_, set_->globalState().difference(state));
+    failure.expected = set_->globalState().ownSide(state);
+    return failure;
+  }
+  const int64_t position = run(frame);
+  if (position >= 0) {
+    const Op op = ops_[static_cast<size_t>(position)];
+    if (op.guard != kNone) {
+      const bool isFetch = op.code < Op::Code::DictUnchanged;
+      fill(op.guard, isFetch ? nodes_[op.to].source->str() + " is not there" : foundText(set_->guards()[op.guard], *set_, registers_[op.from]));
+    } else {
+      failure.guard = "READABLE " + nodes_[op.code < Op::Code::DictUnchanged ? op.to : op.from].source->str();
+      failure.expected = "readable";
+      failure.found = "not there";
+    }
+    countFailure(op);
+  } else if (!allDistinct()) {
+    for (uint32_t i = 0; i < distinct_.size(); ++i)
+      for (uint32_t j = 0; j < i; ++j)
+        if (registers_[distinct_[i]] == registers_[distinct_[j]]) {
+          for (uint32_t g : nodes_[distinct_[i]].guards)
+            if (set_->guards()[g].kind == GuardKind::NotSameObject)
+              fill(g, nodes_[distinct_[i]].source->str() + " is " + nodes_[distinct_[j]].source->str());
+        }
+  }
+  for (PyObject* o : owned_) Py_DECREF(o);
+  owned_.clear();
+  return failure;
+}
+
+}  // namespace fusebox::capture

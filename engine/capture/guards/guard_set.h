@@ -1,0 +1,66 @@
+#pragma once
+
+#include <memory>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "engine/capture/guards/global_state.h"
+#include "engine/capture/guards/guard.h"
+#include "engine/capture/evaluation/source_table.h"
+#include "engine/capture/guards/tensor_spec.h"
+
+namespace fusebox::capture {
+
+/// The assumptions of one capture, in the order in which they were made, and the sources they speak of. Equal guards are kept
+/// once (the first place wins). The GIL must be held.
+///
+/// Make it before tracing changes libtorch's thread state: the constructor takes down the GlobalState that a guard of that
+/// kind will compare with.
+class GuardSet {
+ public:
+  GuardSet(PyCodeObject* code, PyObject* globals);
+
+  SourceTable& sources() { return sources_; }
+  const SourceTable& sources() const { return sources_; }
+
+  /// Adds an assumption. `expected` by kind:
+  ///   TypeMatch the type · IdMatch the object · ConstantMatch the value · DictKeysMatch a tuple of the keys in order ·
+  ///   DictContains, DictLacks the key · TypeVersion the type (the value at `source` is the type itself) ·
+  ///   CodeMatch the code object · TensorMatch the tensor, of which only the properties are kept ·
+  ///   SequenceLength, DictLength use `number` · SameObject uses `other` · GlobalState, DictEmpty, WeakrefAlive nothing.
+  /// NotSameObject without `other` puts the object in the set of those that are all different from one another; that is one
+  /// check for any number of tensors, where pairs would be n².
+  /// Returns false if an equal guard was there.
+  bool add(Guard guard);
+
+  // The common ones, short.
+  bool tensorMatch(const Source* s, PyObject* t, const Place& p) { return addKind(GuardKind::TensorMatch, s, t, p); }
+  bool typeVersion(const Source* s, PyObject* type, const Place& p) { return addKind(GuardKind::TypeVersion, s, type, p); }
+  bool addKind(GuardKind kind, const Source* source, PyObject* expected, const Place& place, int64_t number = 0);
+
+  const std::vector<Guard>& guards() const { return guards_; }
+  /// A TypeVersion guard of `type` speaks of the attributes that are named here and of special methods; of all while none is.
+  void addAttributeOf(PyTypeObject* type, PyObject* name);
+  const std::unordered_set<PyObject*>& attributesOf(PyTypeObject* type) const;
+
+  const GlobalState& globalState() const { return globalState_; }
+  /// Properties taken from the tensor of a TensorMatch guard; `Guard::number` is the position.
+  const TensorSpec& tensorSpec(const Guard& guard) const { return tensorSpecs_[static_cast<size_t>(guard.number)]; }
+
+ private:
+  struct Hash { const GuardSet* set; size_t operator()(size_t i) const; };
+  struct Equal { const GuardSet* set; bool operator()(size_t a, size_t b) const; };
+  SourceTable sources_;
+  std::vector<Guard> guards_;
+  std::vector<TensorSpec> tensorSpecs_;
+  std::unordered_map<PyTypeObject*, std::unordered_set<PyObject*>> attributes_;  ///< interned names, kept alive by names_
+  std::vector<PyRef> names_;
+  GlobalState globalState_;
+  std::unordered_set<size_t, Hash, Equal> index_;
+};
+
+/// "TENSOR_MATCH", the name by which people know the kind.
+const char* name(GuardKind kind);
+
+}  // namespace fusebox::capture

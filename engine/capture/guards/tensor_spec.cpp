@@ -1,0 +1,99 @@
+#include "engine/capture/guards/tensor_spec.h"
+#include "engine/capture/evaluation/torch_objects.h"
+
+#include <c10/core/DeviceType.h>
+
+namespace fusebox::capture {
+namespace {
+
+/// The C++ tensor of a Python one; null if `object` is none.
+const c10::TensorImpl* implOf(PyObject* object) {
+  return isTensorObject(object) ? tensorOf(object).unsafeGetTensorImpl() : nullptr;
+}
+
+bool equalSizes(c10::IntArrayRef found, const std::vector<int64_t>& expected) {
+  if (found.size() != expected.size()) return false;
+  for (size_t i = 0; i < expected.size(); ++i)
+    if (found[i] != expected[i]) return false;
+  return true;
+}
+
+/// True if the tensor has no history: grad_fn is read as stored, which for views may be stale but is null only for leaves.
+bool hasNoHistory(const c10::TensorImpl& impl) {
+  const auto* meta = static_cast<torch::autograd::AutogradMeta*>(impl.autograd_meta());
+  return !meta || !meta->grad_fn_;
+}
+
+}  // namespace
+
+TensorSpec TensorSpec::of(PyObject* tensor) {
+  TensorSpec s;
+  s.type = Py_TYPE(tensor);
+  const c10::TensorImpl& impl = *implOf(tensor);
+  s.keys = impl.key_set().raw_repr();
+  s.dtype = static_cast<int8_t>(c10::typeMetaToScalarType(impl.dtype()));
+  s.deviceType = static_cast<int8_t>(impl.device().type());
+  s.deviceIndex = impl.device().index();
+  s.layout = static_cast<int8_t>(impl.layout());
+  s.requiresGrad = impl.requires_grad();
+  s.isLeaf = hasNoHistory(impl);
+  s.hasStrides = impl.layout() == c10::kStrided;
+  if (impl.has_symbolic_sizes_strides()) {
+    PyErr_SetString(PyExc_TypeError, "a tensor with symbolic sizes cannot be guarded");
+    return s;
+  }
+  s.sizes = impl.sizes().vec();
+  if (s.hasStrides) {
+    s.strides = impl.strides().vec();
+    s.storageOffset = impl.storage_offset();
+  }
+  return s;
+}
+
+bool TensorSpec::matches(PyObject* object) const {
+  // The exact class comes first: it makes the unpacking below safe.
+  if (Py_TYPE(object) != type) return false;
+  const c10::TensorImpl& impl = *tensorOf(object).unsafeGetTensorImpl();
+  if (impl.key_set().raw_repr() != keys) return false;
+  if (static_cast<int8_t>(c10::typeMetaToScalarType(impl.dtype())) != dtype) return false;
+  if (impl.requires_grad() != requiresGrad || (requiresGrad && hasNoHistory(impl) != isLeaf)) return false;
+  const c10::Device device = impl.device();
+  if (static_cast<int8_t>(device.type()) != deviceType || device.index() != deviceIndex) return false;
+  if (impl.has_symbolic_sizes_strides() || !equalSizes(impl.sizes(), sizes)) return false;
+  return !hasStrides || equalSizes(impl.strides(), strides);
+}
+
+std::string TensorSpec::str() const {
+  auto list = [](const std::vector<int64_t>& v) {
+    std::string text = "[";
+    for (size_t i = 0; i < v.size(); ++i) text += (i ? ", " : "") + std::to_string(v[i]);
+    return text + "]";
+  };
+  std::string text;
+  if (type && type != tensorType()) text += std::string(type->tp_name) + " ";
+  text += std::string(c10::toString(static_cast<c10::ScalarType>(dtype))) + list(sizes);
+  if (hasStrides) text += " strides " + list(strides);
+  text += " " + c10::Device(static_cast<c10::DeviceType>(deviceType), deviceIndex).str();
+  if (layout != 0) text += " layout " + std::to_string(layout);
+  if (requiresGrad) text += isLeaf ? " requires_grad" : " requires_grad (not a leaf)";
+  if (isInference()) text += " inference";
+  return text;
+}
+
+std::string TensorSpec::difference(PyObject* object) const {
+  if (!implOf(object)) return std::string("an object of type ") + Py_TYPE(object)->tp_name;
+  std::string text = of(object).str();
+  PyErr_Clear();
+  if (text == str() && !matches(object)) {
+    text += " keys " + c10::toString(implOf(object)->key_set()) + ", expected " +
+            c10::toString(c10::DispatchKeySet(c10::DispatchKeySet::RAW, keys));
+  }
+  return text;
+}
+
+bool TensorSpec::isInference() const {
+  // Inference tensors are those without autograd keys.
+  return !c10::DispatchKeySet(c10::DispatchKeySet::RAW, keys).has(c10::DispatchKey::ADInplaceOrView);
+}
+
+}  // namespace fusebox::capture

@@ -1,0 +1,37 @@
+#pragma once
+
+#include "engine/capture/evaluation/evaluation.h"
+
+namespace fusebox::capture {
+
+/// A C callable (or a Python function that is not to be interpreted) by dotted name: "builtins.len", "builtins.list.append".
+struct RuleRow {
+  const char* name;
+  CallRule rule;
+};
+struct RuleRows {
+  const RuleRow* first;
+  size_t count;
+};
+RuleRows builtinRules();
+RuleRows containerRules();
+RuleRows typeRules();
+RuleRows iteratorRules();
+RuleRows torchRules();
+
+/// Shared rules.
+PyRef rulePure(Evaluation& e, PyObject* callable, const CallArguments& a);    ///< run for real on exposed arguments
+PyRef ruleMutate(Evaluation& e, PyObject* callable, const CallArguments& a);  ///< args[0] changes; others are stored as they are
+
+/// Methods of generators and other lazy iterators; args[0] is the iterator.
+PyRef generatorSend(Evaluation& e, PyObject* callable, const CallArguments& a);
+PyRef generatorNext(Evaluation& e, PyObject* callable, const CallArguments& a);
+PyRef generatorClose(Evaluation& e, PyObject* callable, const CallArguments& a);
+PyRef generatorThrow(Evaluation& e, PyObject* callable, const CallArguments& a);
+/// The PyMethodDef entries of the lazy iterator type, by which `ruleOf` finds those.
+const void* lazyMethod(const char* name);
+
+/// Whether the name of a rule is that of a C slot of any builtin type ("__setattr__"); rules for those get the descriptor.
+CallRule slotRuleOf(PyObject* wrapperDescriptor);
+
+}  // namespace fusebox::capture

@@ -1,0 +1,217 @@
+// Rules for torch: state queries whose answer is fixed while capturing, modes, breaks that the user asks for, calls put off
+// until after the graph, and Python functions that are answered without interpreting them.
+#include "engine/capture/rules/call_rules.h"
+#include "engine/capture/evaluation/torch_objects.h"
+#include "engine/capture/evaluation/value_kinds.h"
+
+namespace fusebox::capture {
+
+namespace {
+
+PyRef ruleTrue(Evaluation&, PyObject*, const CallArguments&) { return PyRef::borrow(Py_True); }
+PyRef ruleFalse(Evaluation&, PyObject*, const CallArguments&) { return PyRef::borrow(Py_False); }
+PyRef ruleNone(Evaluation&, PyObject*, const CallArguments&) { return PyRef::borrow(Py_None); }
+
+PyRef ruleRaw(Evaluation& e, PyObject* callable, const CallArguments& a) { return e.callRaw(callable, a); }
+
+PyRef ruleGraphBreak(Evaluation& e, PyObject*, const CallArguments& a) {
+  std::string reason = "torch._dynamo.graph_break() is called";
+  if (PyObject* message = a.keyword("msg"); message && PyUnicode_Check(message)) reason += std::string(": ") + PyUnicode_AsUTF8(message);
+  e.breakHere("explicit graph break", reason, "Remove the call to compile the function whole.");
+}
+
+/// print, logging, warnings: carried out for real after the graph has run, in program order.
+PyRef ruleDefer(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (PyObject* info = a.keyword("exc_info"); info && info != Py_None && info != Py_False)
+    e.breakHere("side effect", "the exception that is being handled is logged");
+  for (size_t i = 0; i < a.total(); ++i)
+    if (!isConstantValue(a.args[i]) && !(e.sourceOf(a.args[i]) && !e.isTensor(a.args[i])))
+      e.breakHere("side effect", "output that depends on a computed value", "Move printing and logging out of the compiled region.");
+  e.deferCall(callable, a);
+  return PyRef::borrow(Py_None);
+}
+
+/// torch.utils.checkpoint: only memory differs, so the function is followed as if it were called plainly.
+PyRef ruleCheckpoint(Evaluation& e, PyObject*, const CallArguments& a) {
+  static const char* const kOwn[] = {"use_reentrant", "context_fn", "preserve_rng_state", "determinism_check", "debug", "early_stop"};
+  if (a.positional == 0) e.breakHere("unsupported call", "torch.utils.checkpoint without a function");
+  std::vector<PyObject*> args(a.args + 1, a.args + a.positional);
+  PyRef names = PyRef::steal(PyList_New(0));
+  for (size_t i = 0; i < a.keywords(); ++i) {
+    bool own = false;
+    for (const char* name : kOwn) own = own || PyUnicode_CompareWithASCIIString(a.keywordName(i), name) == 0;
+    if (own) continue;
+    PyList_Append(names.get(), a.keywordName(i));
+    args.push_back(a.args[a.positional + i]);
+  }
+  PyRef tuple = PyRef::steal(PyList_AsTuple(names.get()));
+  return e.call(a.args[0], args.data(), a.positional - 1, PyTuple_GET_SIZE(tuple.get()) ? tuple.get() : nullptr);
+}
+
+/// __new__ of builtin types: the class that it is called on holds the C function.
+PyRef ruleNew(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  PyObject* owner = PyCFunction_GET_SELF(callable);
+  if (a.positional == 0 || !PyType_Check(a.args[0]) || !owner || !PyType_Check(owner)) return e.callReal(callable, a);
+  auto* base = reinterpret_cast<PyTypeObject*>(owner);
+  PyRef made;
+  if (base == &PyBaseObject_Type || PyType_IsSubtype(base, &PyDict_Type) || PyType_IsSubtype(base, &PyList_Type) ||
+      PyType_IsSubtype(base, &PySet_Type)) {
+    PyObject* args[] = {a.args[0]};
+    made = e.callRaw(callable, {args, 1, nullptr});
+  } else {
+    std::vector<PyRef> keep;
+    std::vector<PyObject*> args;
+    for (size_t i = 0; i < a.total(); ++i) {
+      const bool collect = i > 0 && PyIter_Check(a.args[i]);
+      keep.push_back(collect ? e.collect(a.args[i], true) : e.expose(a.args[i]));
+      if (!keep.back()) return {};
+      args.push_back(keep.back().get());
+    }
+    made = e.callRaw(callable, {args.data(), a.positional, a.kwNames});
+  }
+  if (made && !isConstantValue(made.get()) && !e.origin(made.get())) e.adopt(made.get());
+  return made;
+}
+
+/// object.__reduce_ex__: copies of the state, all of it read.
+PyRef ruleReduceEx(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  PyTypeObject* type = Py_TYPE(a.args[0]);
+  for (const char* name : {"__reduce__", "__getstate__"}) {
+    PyObject* method = e.typeLookup(type, internedName(name));
+    if (method && PyFunction_Check(method)) e.breakHere("unsupported call", std::string("copying a ") + type->tp_name + " with its own " + name);
+  }
+  PyRef dict = e.instanceDict(a.args[0]);
+  PyRef exposed = dict ? e.expose(dict.get()) : PyRef();
+  if (exposed && exposed.get() != dict.get()) e.breakHere("unsupported call", std::string("copying a ") + type->tp_name + " that holds tensors");
+  return e.callRaw(callable, a);
+}
+
+/// A class method of C that runs Python `forward` on stand-ins; its Python code is not followed.
+PyRef ruleAutogradApply(Evaluation& e, PyObject* callable, const CallArguments& a) { return e.callReal(callable, a); }
+
+/// Methods that need the memory, the values or the history of a tensor, which a stand-in does not have.
+PyRef ruleNeedsTensor(Evaluation& e, PyObject* callable, const CallArguments&) {
+  PyRef name = PyRef::steal(PyObject_GetAttrString(callable, "__name__"));
+  PyErr_Clear();
+  e.breakHere("tensor internals", std::string(name ? PyUnicode_AsUTF8(name.get()) : "a method") + " needs a tensor that exists",
+              "Move the call out of the compiled region.");
+}
+
+/// Whether a tensor from outside requires a gradient cannot be changed by a graph; asking for what it is already changes nothing.
+PyRef ruleRequiresGrad(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  PyObject* given = a.positional > 1 ? a.args[1] : a.keyword("requires_grad");
+  Origin* o = e.origin(a.args[0]);
+  if (!o || !o->source) return e.callReal(callable, a);
+  if (isTensorObject(a.args[0]) && tensorOf(a.args[0]).requires_grad() == (!given || given == Py_True)) return PyRef::borrow(a.args[0]);
+  e.breakHere("unsupported side effect", "requires_grad of an existing tensor is changed");
+}
+
+PyRef ruleBackward(Evaluation& e, PyObject*, const CallArguments&) {
+  e.breakHere("backward", "backward() is called: gradients are accumulated outside of the graph",
+              "Call backward() outside of the compiled function.");
+}
+
+/// torch.autograd.grad of what this segment computed is followed: libtorch's engine runs on stand-ins and its operators are
+/// recorded. An input with a history of its own, which a stand-in does not have, would lose part of the gradient.
+PyRef ruleAutogradGrad(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  for (const trace::TracedInput& input : e.trace().inputs())
+    if (input.real.requires_grad() && !input.real.is_leaf())
+      e.breakHere("backward", "torch.autograd.grad() may reach behind an input that is not a leaf");
+  return e.callReal(callable, a);
+}
+
+/// Profiler ranges of the program are opened and closed for real once the graph has run: a break may lie between the two.
+PyRef ruleRecordEnter(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  e.deferCall(callable, a);
+  return PyRef::borrow(a.args[0]);
+}
+PyRef ruleRecordExit(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  e.deferCall(callable, a);
+  return PyRef::borrow(Py_None);
+}
+
+PyRef ruleIsTensor(Evaluation& e, PyObject*, const CallArguments& a) { return PyRef::borrow(e.isTensor(a.args[0]) ? Py_True : Py_False); }
+
+constexpr RuleRow kRows[] = {
+    {"torch.compiler.is_compiling", ruleTrue},
+    {"torch.compiler.is_dynamo_compiling", ruleTrue},
+    {"torch._dynamo.external_utils.is_compiling", ruleTrue},
+    {"torch._utils.is_compiling", ruleTrue},
+    {"torch.compiler.is_exporting", ruleFalse},
+    {"torch._jit_internal.is_scripting", ruleFalse},
+    {"torch.jit._trace.is_tracing", ruleFalse},
+    {"torch.jit.is_tracing", ruleFalse},
+    {"torch.onnx.is_in_onnx_export", ruleFalse},
+    {"torch._C._get_tracing_state", ruleNone},
+    {"torch._C._is_tracing", ruleFalse},
+    {"torch._dynamo.graph_break", ruleGraphBreak},
+    {"torch._dynamo.mutation_guard.GenerationTracker.tag", ruleNone},  // notes of PyTorch's own capture, once it was used
+    {"torch.is_tensor", ruleIsTensor},
+    {"torch.overrides.is_tensor_like", ruleIsTensor},
+    {"torch.cuda.is_available", rulePure},
+    {"torch.cuda.is_initialized", rulePure},
+    {"torch.cuda.device_count", rulePure},
+    {"torch.cuda.is_current_stream_capturing", rulePure},
+    {"torch.xpu.is_available", rulePure},
+    {"torch.backends.mps.is_available", rulePure},
+    {"torch.distributed.is_available", rulePure},
+    {"torch.distributed.is_initialized", rulePure},
+    {"torch._C._set_grad_enabled", ruleRaw},
+    {"torch.set_autocast_enabled", ruleRaw},
+    {"torch.set_autocast_dtype", ruleRaw},
+    {"torch.set_autocast_cache_enabled", ruleRaw},
+    {"torch.autocast_increment_nesting", ruleRaw},
+    {"torch.autocast_decrement_nesting", ruleRaw},
+    {"torch.clear_autocast_cache", ruleRaw},
+    {"torch._C._log_api_usage_once", ruleNone},
+    {"torch._C._functorch.unwrap_if_dead", rulePure},
+    {"torch._C._functorch.maybe_get_bdim", rulePure},
+    {"torch._C._functorch.peek_interpreter_stack", rulePure},
+    {"torch._C._FunctionBase.apply", ruleAutogradApply},
+    {"torch.utils.checkpoint.checkpoint", ruleCheckpoint},
+    {"torch.Tensor.numpy", ruleNeedsTensor},
+    {"torch.Tensor.__array__", ruleNeedsTensor},
+    {"torch.Tensor.__dlpack__", ruleNeedsTensor},
+    {"torch.Tensor.__deepcopy__", ruleNeedsTensor},
+    {"torch.Tensor.__reduce_ex__", ruleNeedsTensor},
+    {"torch.Tensor.data_ptr", ruleNeedsTensor},
+    {"torch.Tensor.storage", ruleNeedsTensor},
+    {"torch.Tensor.untyped_storage", ruleNeedsTensor},
+    {"torch.Tensor._typed_storage", ruleNeedsTensor},
+    {"torch.Tensor.share_memory_", ruleNeedsTensor},
+    {"torch.Tensor.is_shared", ruleNeedsTensor},
+    {"torch.Tensor.pin_memory", ruleNeedsTensor},
+    {"torch.Tensor.is_pinned", ruleNeedsTensor},
+    {"torch.Tensor.set_", ruleNeedsTensor},
+    {"torch.Tensor.resize_", ruleNeedsTensor},
+    {"torch.Tensor.resize_as_", ruleNeedsTensor},
+    {"torch.Tensor.register_hook", ruleNeedsTensor},
+    {"torch.Tensor.register_post_accumulate_grad_hook", ruleNeedsTensor},
+    {"torch.Tensor.retain_grad", ruleNeedsTensor},
+    {"torch.Tensor.detach_", ruleNeedsTensor},
+    {"torch.Tensor.requires_grad_", ruleRequiresGrad},
+    {"torch.Tensor.backward", ruleBackward},
+    {"torch.autograd.backward", ruleBackward},
+    {"torch.autograd.grad", ruleAutogradGrad},
+    {"torch.autograd.profiler.record_function.__enter__", ruleRecordEnter},
+    {"torch.autograd.profiler.record_function.__exit__", ruleRecordExit},
+    {"inspect.signature", rulePure},
+    {"builtins.object.__new__", ruleNew},
+    {"builtins.object.__reduce_ex__", ruleReduceEx},
+    {"builtins.print", ruleDefer},
+    {"warnings.warn", ruleDefer},
+    {"logging.Logger.debug", ruleDefer},
+    {"logging.Logger.info", ruleDefer},
+    {"logging.Logger.warning", ruleDefer},
+    {"logging.Logger.error", ruleDefer},
+    {"logging.Logger.critical", ruleDefer},
+    {"logging.Logger.warning_once", ruleDefer},
+    {"logging.Logger.info_once", ruleDefer},
+    {"logging.Logger.warning_advice", ruleDefer},
+};
+
+}  // namespace
+
+RuleRows torchRules() { return {kRows, std::size(kRows)}; }
+
+}  // namespace fusebox::capture

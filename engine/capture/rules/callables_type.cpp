@@ -1,0 +1,277 @@
+// Rules for calling builtin types, and for C slots called by name (super().__setattr__ and the like).
+#include "engine/capture/rules/call_rules.h"
+#include "engine/capture/evaluation/value_kinds.h"
+
+namespace fusebox::capture {
+
+namespace {
+
+PyRef none() { return PyRef::borrow(Py_None); }
+
+PyRef ruleType(Evaluation& e, PyObject*, const CallArguments& a) {
+  if (a.positional != 1) e.breakHere("unsupported call", "a class is made inside the compiled region");
+  return e.pin(reinterpret_cast<PyObject*>(Py_TYPE(a.args[0])));
+}
+
+PyRef ruleSuper(Evaluation& e, PyObject*, const CallArguments& a) {
+  if (a.positional == 0) return e.makeSuper(*e.frame(), nullptr, nullptr);
+  return e.makeSuper(*e.frame(), a.args[0], a.positional > 1 ? a.args[1] : nullptr);
+}
+
+PyRef ruleTuple(Evaluation& e, PyObject*, const CallArguments& a) {
+  if (a.positional == 0) return PyRef::steal(PyTuple_New(0));
+  if (PyTuple_CheckExact(a.args[0])) return PyRef::borrow(a.args[0]);
+  return e.collect(a.args[0], true);
+}
+
+PyRef ruleList(Evaluation& e, PyObject*, const CallArguments& a) {
+  if (a.positional > 0) return e.collect(a.args[0], false);
+  PyRef list = PyRef::steal(PyList_New(0));
+  e.adopt(list.get());
+  return list;
+}
+
+PyRef ruleSet(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  PyRef items = a.positional > 0 ? e.collect(a.args[0], true) : PyRef::steal(PyTuple_New(0));
+  if (!items) return {};
+  PyObject* args[] = {items.get()};
+  PyRef set = PyRef::steal(PyObject_Vectorcall(callable, args, 1, nullptr));
+  if (set) e.adopt(set.get());
+  return set;
+}
+
+PyRef ruleDict(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  PyRef dict = PyRef::steal(PyObject_CallNoArgs(callable)), incoming = PyRef::steal(PyDict_New());
+  e.adopt(dict.get());
+  if (a.positional > 0 && !e.updateDict(incoming.get(), a.args[0])) return {};
+  for (size_t i = 0; i < a.keywords(); ++i) PyDict_SetItem(incoming.get(), a.keywordName(i), a.args[a.positional + i]);
+  PyObject *key, *value;
+  for (Py_ssize_t at = 0; PyDict_Next(incoming.get(), &at, &key, &value);)
+    if (PyObject_SetItem(dict.get(), key, value) < 0) return {};
+  return dict;
+}
+
+PyRef ruleDefaultdict(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  PyObject* factory = a.positional > 0 ? a.args[0] : Py_None;
+  PyObject* args[] = {factory};
+  PyRef dict = PyRef::steal(PyObject_Vectorcall(callable, args, 1, nullptr)), incoming = PyRef::steal(PyDict_New());
+  if (!dict) return {};
+  e.adopt(dict.get());
+  if (a.positional > 1 && !e.updateDict(incoming.get(), a.args[1])) return {};
+  PyDict_Update(dict.get(), incoming.get());
+  return dict;
+}
+
+PyRef ruleDeque(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  std::vector<PyRef> keep;
+  std::vector<PyObject*> args;
+  for (size_t i = 0; i < a.total(); ++i) {
+    keep.push_back(i == 0 && a.positional > 0 ? e.collect(a.args[i], false) : PyRef::borrow(a.args[i]));
+    if (!keep.back()) return {};
+    args.push_back(keep.back().get());
+  }
+  PyRef deque = PyRef::steal(PyObject_Vectorcall(callable, args.data(), a.positional, a.kwNames));
+  if (deque) e.adopt(deque.get());
+  return deque;
+}
+
+PyRef ruleStr(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (a.total() != 1) return e.callReal(callable, a);
+  return e.convert('s', a.args[0]);
+}
+
+PyRef ruleBool(Evaluation& e, PyObject*, const CallArguments& a) {
+  const int truth = a.positional > 0 ? e.truth(a.args[0]) : 0;
+  return truth < 0 ? PyRef() : PyRef::borrow(truth ? Py_True : Py_False);
+}
+
+/// int, float, complex: an instance of a Python class converts itself.
+template <char kKind>
+PyRef ruleNumber(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (a.positional == 1 && !isConstantValue(a.args[0]) && !e.isTensor(a.args[0]) && !isEnumClass(reinterpret_cast<PyObject*>(Py_TYPE(a.args[0])))) {
+    PyRef method = e.getSpecial(a.args[0], internedName(kKind == 'i' ? "__int__" : "__float__"));
+    if (method) return e.call(method.get(), nullptr, 0, nullptr);
+    if (PyErr_Occurred()) return {};
+  }
+  return e.callReal(callable, a);
+}
+
+PyRef ruleObject(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  PyRef object = PyRef::steal(PyObject_CallNoArgs(callable));
+  e.origin(object.get()) ? void() : e.adoptIterator(object.get());
+  return object;
+}
+
+/// Allocation of a fresh object that keeps its arguments as they are.
+PyRef ruleMake(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  PyRef made = e.callRaw(callable, a);
+  if (made && !e.origin(made.get()) && !isConstantValue(made.get())) e.adopt(made.get());
+  return made;
+}
+
+PyRef ruleMappingProxy(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  PyRef exposed = e.expose(a.args[0]);
+  PyObject* args[] = {exposed.get()};
+  return e.callRaw(callable, {args, 1, nullptr});
+}
+
+constexpr RuleRow kTypeRows[] = {
+    {"builtins.type", ruleType},        {"builtins.super", ruleSuper},      {"builtins.tuple", ruleTuple},
+    {"builtins.list", ruleList},        {"builtins.set", ruleSet},          {"builtins.frozenset", ruleSet},
+    {"builtins.dict", ruleDict},        {"collections.OrderedDict", ruleDict}, {"collections.defaultdict", ruleDefaultdict},
+    {"collections.deque", ruleDeque},   {"builtins.range", rulePure},       {"builtins.slice", ruleMake},
+    {"builtins.str", ruleStr},          {"builtins.bool", ruleBool},        {"builtins.int", ruleNumber<'i'>},
+    {"builtins.float", ruleNumber<'f'>}, {"builtins.complex", rulePure},    {"builtins.bytes", rulePure},
+    {"builtins.object", ruleObject},    {"functools.partial", ruleMake},    {"types.MappingProxyType", ruleMappingProxy},
+    {"types.MethodType", ruleMake},     {"types.SimpleNamespace", ruleMake}, {"types.GenericAlias", rulePure},
+    {"torch.Size", rulePure},           {"torch.device", rulePure},         {"torch.finfo", rulePure},
+    {"torch.iinfo", rulePure},          {"builtins.property", ruleMake},    {"builtins.staticmethod", ruleMake},
+    {"builtins.classmethod", ruleMake}, {"types.CellType", ruleMake},       {"weakref.ref", ruleMake},
+    {"types.FunctionType", ruleMake},   {"torch._C._functorch.CInterpreter", rulePure},
+    {"operator.itemgetter", ruleMake},  {"operator.attrgetter", ruleMake},  {"torch._C.DisableTorchFunctionSubclass", ruleMake},
+};
+
+// --- slots by name: the C implementation of a builtin base, not the override of a subclass ---------------------------------
+
+PyRef slotSetattr(Evaluation& e, PyObject*, const CallArguments& a) {
+  return e.genericSetAttr(a.args[0], a.args[1], a.args[2]) ? none() : PyRef();
+}
+PyRef slotDelattr(Evaluation& e, PyObject*, const CallArguments& a) {
+  return e.genericSetAttr(a.args[0], a.args[1], nullptr) ? none() : PyRef();
+}
+PyRef slotGetattribute(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (PyDescr_TYPE(callable) == &PyBaseObject_Type && !PyType_Check(a.args[0]) && !PyModule_Check(a.args[0]))
+    return e.genericGetAttr(a.args[0], a.args[1]);
+  return e.getAttr(a.args[0], a.args[1]);
+}
+
+PyRef slotInit(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  PyTypeObject* owner = PyDescr_TYPE(callable);
+  PyObject* self = a.args[0];
+  if (owner == &PyBaseObject_Type) return none();
+  if (PyType_IsSubtype(owner, &PyDict_Type)) {
+    PyRef incoming = PyRef::steal(PyDict_New());
+    if (a.positional > 1 && !e.updateDict(incoming.get(), a.args[1])) return {};
+    for (size_t i = 0; i < a.keywords(); ++i) PyDict_SetItem(incoming.get(), a.keywordName(i), a.args[a.positional + i]);
+    PyObject *key, *value;
+    for (Py_ssize_t at = 0; PyDict_Next(incoming.get(), &at, &key, &value);)
+      if (!e.setItem(self, key, value)) return {};
+    return none();
+  }
+  if (PyType_IsSubtype(owner, &PyList_Type) || PyType_IsSubtype(owner, &PySet_Type)) {
+    PyRef items = a.positional > 1 ? e.collect(a.args[1], true) : PyRef::steal(PyTuple_New(0));
+    if (!items) return {};
+    e.willWrite(self);
+    PyObject* args[] = {self, items.get()};
+    return e.callRaw(callable, {args, 2, nullptr});
+  }
+  if (PyExceptionClass_Check(reinterpret_cast<PyObject*>(owner)) || e.isFresh(self)) return e.callRaw(callable, a);
+  e.breakHere("unsupported call", std::string(owner->tp_name) + ".__init__");
+}
+
+PyRef slotGetItem(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (!PyDict_Check(a.args[0])) return e.callReal(callable, a);
+  PyRef value = e.readDict(a.args[0], a.args[1]);
+  if (value || PyErr_Occurred()) return value;
+  PyRef tuple = PyRef::steal(PyTuple_Pack(1, a.args[1]));
+  PyErr_SetObject(PyExc_KeyError, tuple.get());
+  return {};
+}
+
+PyRef slotSetItem(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (e.sourceOf(a.args[0]) && PyDict_Check(a.args[0])) e.readDict(a.args[0], a.args[1]);
+  PyErr_Clear();
+  e.willWrite(a.args[0]);
+  return e.callRaw(callable, a);
+}
+
+PyRef slotContains(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (!PyDict_Check(a.args[0])) return e.callReal(callable, a);
+  PyRef value = e.readDict(a.args[0], a.args[1]);
+  if (PyErr_Occurred()) return {};
+  return PyRef::borrow(value ? Py_True : Py_False);
+}
+
+PyRef slotLen(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  PyRef exposed = e.expose(a.args[0]);
+  return PyRef::steal(PyLong_FromSsize_t(PyDict_Check(exposed.get()) ? PyDict_GET_SIZE(exposed.get()) : PySequence_Fast_GET_SIZE(exposed.get())));
+}
+
+PyRef slotIter(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  PyRef exposed = e.expose(a.args[0]);
+  PyTypeObject* owner = PyDescr_TYPE(callable);
+  PyRef iterator = PyType_IsSubtype(Py_TYPE(exposed.get()), owner) ? PyRef::steal(owner->tp_iter(exposed.get()))
+                                                                   : PyRef::steal(PyObject_GetIter(exposed.get()));
+  if (iterator) e.adoptIterator(iterator.get());
+  return iterator;
+}
+
+PyRef slotCall(Evaluation& e, PyObject*, const CallArguments& a) {
+  if (PyType_Check(a.args[0]))
+    return e.construct(reinterpret_cast<PyTypeObject*>(a.args[0]), {a.args + 1, a.positional - 1, a.kwNames});
+  return e.call(a.args[0], a.args + 1, a.positional - 1, a.kwNames);
+}
+
+/// Descriptors that are bound by hand.
+PyRef slotGet(Evaluation& e, PyObject*, const CallArguments& a) {
+  PyObject* object = a.positional > 1 && a.args[1] != Py_None ? a.args[1] : nullptr;
+  PyTypeObject* type = a.positional > 2 && PyType_Check(a.args[2]) ? reinterpret_cast<PyTypeObject*>(a.args[2]) : object ? Py_TYPE(object) : nullptr;
+  if (!type) e.breakHere("unsupported call", "a descriptor is bound to nothing");
+  return e.bindDescriptor(a.args[0], object, type, internedName("__get__"));
+}
+
+/// Comparison, hash, repr of builtin bases.
+PyRef slotRead(Evaluation& e, PyObject* callable, const CallArguments& a) { return e.callReal(callable, a); }
+
+struct SlotRow {
+  const char* name;
+  CallRule rule;
+};
+constexpr SlotRow kSlots[] = {
+    {"__setattr__", slotSetattr}, {"__delattr__", slotDelattr}, {"__getattribute__", slotGetattribute}, {"__init__", slotInit},
+    {"__getitem__", slotGetItem}, {"__setitem__", slotSetItem}, {"__delitem__", slotSetItem},           {"__contains__", slotContains},
+    {"__get__", slotGet},         {"__len__", slotLen},         {"__iter__", slotIter},       {"__call__", slotCall},                 {"__eq__", slotRead},
+    {"__ne__", slotRead},         {"__lt__", slotRead},         {"__le__", slotRead},                   {"__gt__", slotRead},
+    {"__ge__", slotRead},         {"__hash__", slotRead},       {"__repr__", slotRead},                 {"__str__", slotRead},
+    {"__add__", slotRead},        {"__or__", slotRead},         {"__mul__", slotRead},                  {"__bool__", slotRead},
+    {"__and__", slotRead},        {"__xor__", slotRead},        {"__sub__", slotRead},                  {"__ror__", slotRead},
+    {"__int__", slotRead},        {"__float__", slotRead},      {"__index__", slotRead},                {"__rmul__", slotRead},
+};
+
+}  // namespace
+
+RuleRows typeRules() { return {kTypeRows, std::size(kTypeRows)}; }
+
+CallRule slotRuleOf(PyObject* descriptor) {
+  // Tensors' own slots are ordinary bindings.
+  if (PyType_IsSubtype(PyDescr_TYPE(descriptor), &PyBaseObject_Type) && isPlainTensorBase(PyDescr_TYPE(descriptor))) return nullptr;
+  PyObject* name = PyDescr_NAME(descriptor);
+  for (const SlotRow& row : kSlots)
+    if (PyUnicode_CompareWithASCIIString(name, row.name) == 0) return row.rule;
+  return nullptr;
+}
+
+PyRef Evaluation::makeSuper(Frame& f, PyObject* type, PyObject* object) {
+  PyRef cellType, self = PyRef::borrow(object);
+  if (!type) {
+    PyObject* names = f.code()->co_localsplusnames;
+    for (int i = f.decoded->freeOffset; i < f.code()->co_nlocalsplus; ++i)
+      if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i), "__class__") == 0) {
+        if (!f.unread.empty() && f.unread[static_cast<size_t>(i)]) readLocal(f, i);
+        if (f.locals[static_cast<size_t>(i)]) cellType = loadCell(f.locals[static_cast<size_t>(i)].get());
+      }
+    if (!f.unread.empty() && f.unread[0]) readLocal(f, 0);
+    self = f.locals.empty() ? PyRef() : f.locals[0];
+    if (self && PyCell_Check(self.get())) self = loadCell(self.get());
+    type = cellType.get();
+  }
+  if (!type || !self) {
+    PyErr_SetString(PyExc_RuntimeError, "super(): no arguments");
+    return {};
+  }
+  PyRef made = PyRef::steal(PyObject_CallFunctionObjArgs(reinterpret_cast<PyObject*>(&PySuper_Type), type, self.get(), nullptr));
+  if (made) adopt(made.get());
+  return made;
+}
+
+}  // namespace fusebox::capture

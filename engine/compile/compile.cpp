@@ -1,0 +1,366 @@
+#include "engine/compile/compile.h"
+
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <functional>
+
+#include "engine/codegen/cpu/jit.h"
+#include "engine/compile/compile_alone.h"
+#include "engine/compile/compile_requests.h"
+#include "engine/compile/compiled_region.h"
+#include "engine/compile/kernel_code.h"
+#include "engine/compile/kernel_tuning.h"
+#include "engine/record/graph_rows.h"
+#include "engine/inductor/passes/joint_graph.h"
+#include "engine/inductor/ir/lowered_graph.h"
+#include "engine/inductor/passes/saved_layout.h"
+#include "engine/runtime/compiled_graph.h"
+#include "engine/runtime/gpu/gpu_compiler.h"
+#include "engine/debug/site.h"
+#include "engine/compile/pipeline_stops.h"
+#include "engine/runtime/graph_interpreter.h"
+#include "engine/runtime/graph_tree.h"
+#include "engine/support/all_cores.h"
+#include "engine/compile/traced_graphs.h"
+
+namespace fusebox {
+namespace {
+
+using record::Phase;
+using record::Recorder;
+using record::StageTimer;
+
+std::atomic<int64_t> graphCount{0}, kernelCount{0}, externCount{0}, failedStages{0};
+
+/// Runs one stage of the pipeline: timed, recorded, and with every failure turned into an Error that names the stage.
+class Stages {
+ public:
+  explicit Stages(record::Id compile) : recorder_(Recorder::active()), compile_(compile) {}
+
+  template <class F>
+  auto run(Phase phase, const char* name, F&& stage) -> decltype(stage()) {
+    return run(phase, name, std::forward<F>(stage), [](StageTimer&, auto&) {});
+  }
+
+  /// What the next stage starts from, for whoever is stopped there; must live until that stage has run.
+  template <class T>
+  Stages& from(const T& value) {
+    before_ = [&value] { return irText(value); };
+    return *this;
+  }
+
+  /// `describe(timer, value)` adds what the session should know of a stage that succeeded.
+  template <class F, class D>
+  auto run(Phase phase, const char* name, F&& stage, D&& describe) -> decltype(stage()) {
+    if (debug::armed(debug::Kind::Pass)) debug::reachPass(debug::When::Before, stopName(name), 0, before_);
+    StageTimer timer(recorder_, compile_, phase, name);
+    auto result = [&]() -> decltype(stage()) {
+      try {
+        return stage();
+      } catch (const std::exception& error) {
+        return fail(ErrorCode::Internal, error.what());
+      }
+    }();
+    if (!result) {
+      timer.error(result.error().text());
+      result.error().context += (result.error().context.empty() ? "" : "; ") + std::string("while ") + name;
+      ++failedStages;
+      if (debug::armed(debug::Kind::Error)) debug::reachError(name, result.error().text());
+    } else {
+      if (recorder_) describe(timer, *result);
+      if (debug::armed(debug::Kind::Pass)) stopAfter(stopName(name), *result);
+    }
+    return result;
+  }
+
+  /// The passes that a stage consisted of, as stages inside it. Call it while that stage is open.
+  void passes(const std::vector<inductor::PassLog>& log) {
+    for (const inductor::PassLog& pass : log)
+      recorder_->stage({compile_, "inductor", pass.pass, pass.startNs, pass.startNs + pass.ns, pass.changed, pass.nodesBefore,
+                        pass.nodesAfter, pass.detail});
+  }
+
+ private:
+  template <class T>
+  void stopAfter(const std::string& name, const T& made) {
+    if constexpr (requires { irText(made); }) debug::reachPass(debug::When::After, name, 0, before_, [&] { return irText(made); });
+    else debug::reachPass(debug::When::After, name, 0, before_);
+  }
+
+  Recorder* recorder_;
+  record::Id compile_;
+  std::function<std::string()> before_;
+};
+
+int64_t count(size_t n) { return static_cast<int64_t>(n); }
+
+/// Code of a program's kernels, by position: for the CPU or for a GPU.
+struct ProgramCode {
+  std::vector<std::shared_ptr<codegen::cpu::CompiledKernel>> cpu;
+  std::vector<std::shared_ptr<runtime::gpu::GpuKernel>> gpu;
+};
+
+Result<KernelListing> listingOf(codegen::cpu::Jit& jit, const ProgramCode& code, size_t i) {
+  if (const auto& kernel = code.gpu[i])
+    return KernelListing{kernel->code().architecture, kernel->code().llvmIr, kernel->code().text, kernel->codeBytes(), kernel->compileNs()};
+  auto text = jit.text(*code.cpu[i]);
+  if (!text) return tl::unexpected(text.error());
+  return KernelListing{text->target, std::move(text->llvmIr), std::move(text->assembly), text->codeBytes, text->compileNs};
+}
+
+Result<ProgramCode> generateCode(const inductor::Program& program) {
+  auto jit = processJit();
+  if (!jit) return tl::unexpected(jit.error());
+  auto& gpu = runtime::gpu::GpuCompiler::instance();
+  (*jit)->keepsText = gpu.keepsIr = Recorder::active() != nullptr || debug::armed(debug::Kind::KernelCompile);
+  const size_t count = program.kernels.size();
+  ProgramCode code{std::vector<std::shared_ptr<codegen::cpu::CompiledKernel>>(count),
+                   std::vector<std::shared_ptr<runtime::gpu::GpuKernel>>(count)};
+  std::vector<Result<void>> outcomes(count);
+  forEachOnAllCores(count, [&](size_t i) {
+    auto keep = [&](auto made, auto& place) {
+      if (made) place = std::move(*made);
+      else outcomes[i] = tl::unexpected(made.error());
+    };
+    const inductor::Kernel& kernel = program.kernels[i];
+    if (debug::armed(debug::Kind::KernelCompile)) stopAtKernel(kernel);
+    if (kernel.device.kind == graph::DeviceKind::Cuda) keep(gpu.compile(kernel), code.gpu[i]);
+    else keep((*jit)->compile(kernel), code.cpu[i]);
+    if (outcomes[i] && debug::armed(debug::Kind::KernelCompile)) stopAtKernel(kernel, [&] { return listingOf(**jit, code, i); });
+  });
+  for (const auto& outcome : outcomes)
+    if (!outcome) return tl::unexpected(outcome.error());
+  return code;
+}
+
+/// What there is code for in this process.
+inductor::LowerOptions lowerOptions(Backend backend, bool eagerRandom) {
+  inductor::LowerOptions options;
+  options.deterministic = at::globalContext().deterministicAlgorithms();
+  if (backend == Backend::CudaGraphs) {
+    options.refusal = [](const graph::Device&) { return std::string("backend cudagraphs generates no kernels"); };
+    return options;
+  }
+  options.refusal = [](const graph::Device& device) -> std::string {
+    if (device.kind == graph::DeviceKind::Cpu) return {};
+    if (device.kind != graph::DeviceKind::Cuda) return "no code generator for device " + device.str();
+    auto target = runtime::gpu::GpuCompiler::instance().targetOf(std::max<int>(0, device.index));
+    return target ? std::string() : "no code for " + device.str() + ": " + target.error().text();
+  };
+  options.hasCode = [eagerRandom](const graph::Device&, inductor::Op op, graph::DType type) {
+    const bool draws = op == inductor::Op::RandUniform || op == inductor::Op::RandNormal || op == inductor::Op::RandInt64;
+    return !(draws && eagerRandom) && codegen::gpu::hasDeviceCode(op, type);
+  };
+  return options;
+}
+
+/// As the settings are now: read when scheduling begins, since a debugger may stop before it and change them.
+inductor::ScheduleOptions scheduleOptions() {
+  inductor::ScheduleOptions how;
+  how.fuse = compilerConfig().fuse;
+  how.maxFusionSize = compilerConfig().maxFusionSize;
+  how.threads = at::get_num_threads();
+  how.rules = fusionRules();
+  return how;
+}
+
+/// What rules about fusions name in vain: rules hold for every graph of the process, so that is no error.
+std::string unknownNames(const inductor::Schedule& schedule) {
+  std::string text;
+  for (const std::string& name : schedule.unknownNames) text += (text.empty() ? "; fusion rules name nothing here: " : ", ") + name;
+  return text;
+}
+
+/// The user's line of each kernel of a program, or null: that of the first node it was made from.
+std::vector<const graph::SourceLine*> kernelPlaces(const graph::Graph& graph, const inductor::LoweredGraph& lowered,
+                                                   const inductor::Schedule& schedule) {
+  std::vector<const graph::SourceLine*> places(schedule.program.kernels.size());
+  for (const inductor::FusionGroup& group : schedule.groups) {
+    if (group.kernel < 0 || places[static_cast<size_t>(group.kernel)]) continue;
+    const auto& origins = lowered.operations[static_cast<size_t>(group.operations.front())].origins;
+    if (!origins.empty()) places[static_cast<size_t>(group.kernel)] = record::placeOf(graph.node(origins.front()));
+  }
+  return places;
+}
+
+/// The whole of TorchInductor's role, on one screen.
+Result<std::shared_ptr<CompiledRegion>> compileGraph(const graph::Graph& traced, const std::vector<at::Tensor>& constants,
+                                                     const char* direction, const CompileOptions& options,
+                                                     const record::GraphSnapshot& source, size_t firstSaved = std::numeric_limits<size_t>::max()) {
+  Stages stages(options.compile);
+  std::vector<inductor::PassLog> passes;
+  auto postGrad = stages.from(traced).run(Phase::Inductor, "graph passes", [&] { return inductor::runGraphPasses(traced, &passes, skippedPasses()); },
+                             [&](StageTimer& timer, const graph::Graph& made) {
+                               timer.nodes(count(traced.nodes().size()), count(made.nodes().size()));
+                               stages.passes(passes);
+                             });
+  if (!postGrad) return tl::unexpected(postGrad.error());
+
+  inductor::LowerOptions target = lowerOptions(options.backend, options.fallbackRandom);
+  target.firstSaved = firstSaved;
+  auto lowered = stages.from(*postGrad).run(Phase::Inductor, "lowering", [&] { return inductor::lower(*postGrad, target); },
+                            [&](StageTimer& timer, const inductor::LoweredGraph& made) {
+                              timer.nodes(count(postGrad->nodes().size()), count(made.operations.size()));
+                              timer.detail(std::to_string(made.operations.size()) + " operations");
+                            });
+  if (!lowered) return tl::unexpected(lowered.error());
+
+  auto schedule = stages.from(*lowered).run(Phase::Inductor, "scheduling", [&] { return inductor::schedule(*lowered, scheduleOptions()); },
+                             [&](StageTimer& timer, const inductor::Schedule& made) {
+                               timer.nodes(count(lowered->operations.size()), count(made.groups.size()));
+                               timer.detail(std::to_string(made.groups.size()) + " groups, " +
+                                            std::to_string(made.program.kernels.size()) + " distinct kernels" + unknownNames(made));
+                             });
+  if (!schedule) return tl::unexpected(schedule.error());
+
+  auto code = stages.from(*schedule).run(Phase::Codegen, "code generation", [&] { return generateCode(schedule->program); });
+  if (!code) return tl::unexpected(code.error());
+
+  if (std::any_of(code->gpu.begin(), code->gpu.end(), [](const auto& kernel) { return kernel != nullptr; })) {
+    auto tuned = stages.run(Phase::Codegen, "launch shapes", [&]() -> Result<int> {
+      return tuneKernels(schedule->program, code->gpu, options.maxAutotune ? kTunedBytesMaxAutotune : kTunedBytes, options.compile,
+                         kernelPlaces(*postGrad, *lowered, *schedule));
+    }, [](StageTimer& timer, int timed) { timer.detail(std::to_string(timed) + " kernels timed"); });
+    if (!tuned) return tl::unexpected(tuned.error());
+  }
+
+  auto program = stages.run(Phase::Codegen, "assembly", [&] {
+    return runtime::CompiledGraph::create(schedule->program, std::move(code->cpu), constants, {}, std::move(code->gpu));
+  });
+  if (!program) return tl::unexpected(program.error());
+  if (options.graphs.use) (*program)->useGraphs(options.graphs.recordLimit, options.graphs.orError);
+
+  ++graphCount;
+  kernelCount += static_cast<int64_t>(schedule->program.kernels.size());
+  for (const auto& group : schedule->groups) externCount += group.kernel < 0;
+  auto region = std::make_shared<CompiledRegion>(std::move(*postGrad), std::move(*lowered), std::move(*schedule),
+                                                 std::move(*program), options.name, direction);
+  if (Recorder* recorder = Recorder::active()) region->describe(recorder, options.compile, source);
+  return region;
+}
+
+/// Operator by operator: slower, never different.
+aot::Executor eagerExecutor(const graph::Graph& traced, const std::vector<at::Tensor>& constants) {
+  return [traced, constants](c10::ArrayRef<at::Tensor> inputs) {
+    auto results = runtime::runEager(traced, inputs, constants);
+    TORCH_CHECK(results.has_value(), "fusebox cannot run a traced graph: ", results.error().text());
+    return std::move(*results);
+  };
+}
+
+/// `made` receives the compiled region, if there is one.
+aot::Executor makeExecutor(const graph::Graph& traced, const std::vector<at::Tensor>& constants, const char* direction,
+                           const CompileOptions& options, const record::GraphSnapshot& source,
+                           size_t firstSaved = std::numeric_limits<size_t>::max(), std::shared_ptr<CompiledRegion>* made = nullptr) {
+  if (options.backend == Backend::AotEager) return eagerExecutor(traced, constants);
+  auto region = compileGraph(traced, constants, direction, options, source, firstSaved);
+  if (region && made) *made = *region;
+  if (!region) {
+    if (Recorder* recorder = Recorder::active()) recorder->loss("graph not compiled", 1, region.error().text());
+    if (std::getenv("FUSEBOX_DEBUG")) std::fprintf(stderr, "fusebox: %s\n", region.error().text().c_str());
+    return eagerExecutor(traced, constants);
+  }
+  // Backward is called by the autograd engine, which hands errors to the program itself.
+  if (direction == std::string_view("backward")) return [region = *region](c10::ArrayRef<at::Tensor> inputs) { return region->run(inputs); };
+  return [region = *region](c10::ArrayRef<at::Tensor> inputs) {
+    try {
+      return region->run(inputs);
+    } catch (const runtime::GraphsRefused&) {
+      throw aot::HookError{std::current_exception()};  // the program asked to be told
+    }
+  };
+}
+
+/// Position of the first forward result that only backward reads.
+size_t firstSaved(const aot::AotModule& module) {
+  int32_t seen = -1;
+  for (const auto& mutation : module.mutations) seen = std::max(seen, mutation.result);
+  for (const auto& output : module.outputs) {
+    using Kind = aot::OutputPlan::Kind;
+    if (output.kind == Kind::Graph || output.kind == Kind::ResultView) seen = std::max(seen, output.index);
+  }
+  for (int32_t tangent : module.tangents) seen = std::max(seen, tangent);
+  return static_cast<size_t>(seen + 1);
+}
+
+/// How the tensors that `module` saves lie in memory after the forward graph has run as `region`.
+std::vector<std::optional<graph::TensorMeta>> savedLayouts(const aot::AotModule& module, const CompiledRegion& region) {
+  std::vector<std::optional<graph::TensorMeta>> made(module.saved.size());
+  for (size_t i = 0; i < made.size(); ++i) {
+    if (module.saved[i].kind != aot::SavedPlan::Kind::Result) continue;
+    const auto* result = region.lowered().results[static_cast<size_t>(module.saved[i].index)].as<graph::ValueRef>();
+    if (result) made[i] = region.lowered().buffers[static_cast<size_t>(result->node)].meta;
+  }
+  return made;
+}
+
+}  // namespace
+
+CompilerConfig& compilerConfig() {
+  static CompilerConfig config = [] {
+    CompilerConfig c;
+    if (const char* target = std::getenv("FUSEBOX_TARGET")) c.target = target;
+    return c;
+  }();
+  return config;
+}
+
+std::shared_ptr<aot::AotFunction> compileModule(std::shared_ptr<const aot::AotModule> module, const CompileOptions& options) {
+  const TracedGraphs traced = recordTraced(*module, options.compile, options.name);
+  std::shared_ptr<CompiledRegion> region;
+  aot::Executor forward = makeExecutor(module->forward, module->constants, module->backward ? "forward" : "inference", options,
+                                       traced.forward, firstSaved(*module), &region);
+  const auto laid = region ? savedLayouts(*module, *region) : std::vector<std::optional<graph::TensorMeta>>();
+  auto compileBackward = [options, traced, laid](const aot::AotModule& m, const graph::Graph& gradients) -> Result<aot::Executor> {
+    CompileOptions backward = options;
+    Recorder* recorder = Recorder::active();
+    if (recorder) {
+      record::CompileRecord row;
+      row.kind = "backward";
+      if (recorder == traced.recorder) row.parent = options.compile;
+      static constexpr const char* kNames[] = {"inductor", "cudagraphs", "aot_eager"};
+      row.backend = kNames[static_cast<size_t>(options.backend)];
+      backward.compile = recorder->beginCompile(std::move(row));
+    }
+    const bool isRecorded = recorder == traced.recorder && &gradients == &*m.backward;
+    aot::Executor executor = makeExecutor(inductor::withSavedLayouts(gradients, laid), m.constants, "backward", backward,
+                                          isRecorded ? traced.backward : record::GraphSnapshot{});
+    if (recorder) recorder->endCompile(backward.compile);
+    return executor;
+  };
+  return std::make_shared<aot::AotFunction>(std::move(module), std::move(forward), std::move(compileBackward));
+}
+
+Result<std::shared_ptr<CompiledRegion>> compileAlone(const graph::Graph& traced, const std::vector<at::Tensor>& constants,
+                                                     const char* direction, const CompileOptions& options,
+                                                     const record::GraphSnapshot& source) {
+  return compileGraph(traced, constants, direction, options, source);
+}
+
+aot::CompilerTraits compilerTraits(Backend backend) {
+  if (backend != Backend::Inductor) return {};
+  aot::CompilerTraits traits{inductor::decomposeJoint, inductor::isGenerated};
+  const std::vector<std::string> skipped = skippedPasses();
+  if (std::find(skipped.begin(), skipped.end(), "decompose") != skipped.end()) traits.rewrite = nullptr;
+  return traits;
+}
+
+record::GraphSnapshot describeModule(const aot::AotModule& module, record::Id compile, const std::string& name) {
+  return recordTraced(module, compile, name).forward;
+}
+
+void drainCompiler() {
+  if (auto compiler = startedJit()) compiler->drain();
+}
+
+void stopCompiler() {
+  if (auto compiler = startedJit()) compiler->stop();
+}
+
+CompileCounters compileCounters() { return {graphCount, kernelCount, externCount, failedStages}; }
+
+}  // namespace fusebox

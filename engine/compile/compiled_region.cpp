@@ -1,0 +1,275 @@
+#include "engine/compile/compiled_region.h"
+
+#include <algorithm>
+
+#include "engine/compile/kernel_code.h"
+#include "engine/record/gpu_recording.h"
+
+namespace fusebox {
+
+using inductor::Operation;
+using record::GpuRecording;
+using record::Recorder;
+
+/// Forwards launches of one region to one recording. Sinks live as long as their region, which outlives its runs.
+struct CompiledRegion::Sink : runtime::LaunchSink {
+  Recorder* recorder;
+  record::Id compile;
+  std::vector<record::Id> groups, kernels;
+  std::vector<int64_t> bytes;  ///< that a group moves, for calls of operators, which do not say themselves
+
+  Sink(Recorder* r, record::Id c, std::vector<record::Id> g, std::vector<record::Id> k, const ProgramFacts& facts)
+      : recorder(r), compile(c), groups(std::move(g)), kernels(std::move(k)) {
+    for (const auto& traffic : facts.groups) bytes.push_back(traffic.readBytes + traffic.writeBytes);
+    record = [](runtime::LaunchSink* self, const runtime::LaunchRecord& launch) {
+      auto* sink = static_cast<Sink*>(self);
+      if (launch.group < 0 || launch.group >= static_cast<int32_t>(sink->groups.size())) return;
+      const size_t group = static_cast<size_t>(launch.group);
+      sink->recorder->launch(sink->kernels[group], sink->groups[group], launch.startNs, launch.durationNs,
+                             launch.kernel < 0 ? sink->bytes[group] : launch.bytes);
+    };
+  }
+};
+
+CompiledRegion::CompiledRegion(graph::Graph postGrad, inductor::LoweredGraph lowered, inductor::Schedule schedule,
+                               std::shared_ptr<runtime::CompiledGraph> program, std::string name, std::string direction)
+    : postGrad_(std::move(postGrad)),
+      lowered_(std::move(lowered)),
+      schedule_(std::move(schedule)),
+      program_(std::move(program)),
+      name_(std::move(name)),
+      direction_(std::move(direction)),
+      isBackward_(direction_ == "backward") {}
+
+CompiledRegion::~CompiledRegion() = default;
+
+std::vector<at::Tensor> CompiledRegion::run(c10::ArrayRef<at::Tensor> inputs) {
+  Recorder* recorder = Recorder::active();
+  if (recorder != described_.load(std::memory_order_acquire)) [[unlikely]] {
+    const auto& caller = Recorder::caller();
+    describe(recorder, caller.compile, caller.forward);
+  }
+  struct Inside {
+    Inside() { ++GpuRecording::compiledDepth(); }
+    ~Inside() { --GpuRecording::compiledDepth(); }
+  } inside;
+  if (!recorder || !isBackward_) return program_->run(inputs);
+  // A forward graph is timed by the frame that calls it; a backward one is called by autograd.
+  const int64_t start = nowNs();
+  auto results = program_->run(inputs);
+  recorder->call(compile_.load(std::memory_order_relaxed), start, nowNs() - start);
+  return results;
+}
+
+void CompiledRegion::describe(Recorder* recorder, record::Id compile, const record::GraphSnapshot& source) {
+  std::lock_guard lock(mutex_);
+  if (recorder == described_.load(std::memory_order_relaxed)) return;
+  if (recorder) {
+    const bool own = compile == 0;
+    if (own) {
+      record::CompileRecord row;
+      row.kind = isBackward_ ? "backward" : "graph";
+      row.backend = "inductor";
+      compile = recorder->beginCompile(std::move(row));
+    }
+    const ProgramFacts facts = factsOf(lowered_, schedule_);
+    recordGraphs(recorder, compile, source);
+    recordGroups(recorder, compile, facts);
+    recordDecisions(recorder, compile);
+    recordBuffers(recorder, compile, facts);
+    const auto& gpu = program_->gpuKernels();
+    if (const auto count = std::count_if(gpu.begin(), gpu.end(), [](const auto& k) { return k != nullptr; });
+        count > 0 && !(GpuRecording::active() && GpuRecording::active()->isOn()))
+      recorder->loss("device times", count, "launches of GPU kernels show the host's time for the call, not the device's for the kernel");
+    if (own) recorder->endCompile(compile);
+    compile_.store(compile, std::memory_order_relaxed);
+    // The previous sink may still be in use by a run on another thread; it is kept until the region goes.
+    auto sink = std::make_unique<Sink>(recorder, compile, groupIds_, kernelIds_, facts);
+    program_->setSink(sink.get());
+    auto log = std::make_unique<CudaGraphLog>(recorder, compile, snapshot_, *program_, name_, groupIds_, kernelIds_);
+    program_->setGraphListener(log.get());
+    graphLog_.swap(log);
+    retiredLogs_.push_back(std::move(log));
+    sink_.swap(sink);
+    retired_.push_back(std::move(sink));
+  } else {
+    program_->setSink(nullptr);
+    program_->setGraphListener(nullptr);
+  }
+  described_.store(recorder, std::memory_order_release);
+}
+
+void CompiledRegion::recordGraphs(Recorder* recorder, record::Id compile, const record::GraphSnapshot& source) {
+  record::GraphRecord row;
+  row.compile = compile;
+  row.name = name_;
+  row.stage = "post_grad";
+  row.direction = direction_;
+  row.from = source;
+  row.from = recorder->graph(postGrad_, row);
+  row.stage = "post_fusion";
+  row.samePositions = true;
+  // Groups, decisions and buffers name nodes of this last one; earlier stages find theirs along the origins.
+  snapshot_ = recorder->graph(postGrad_, std::move(row));
+}
+
+std::vector<int32_t> CompiledRegion::originsOf(const inductor::FusionGroup& group) const {
+  std::vector<int32_t> nodes;
+  for (int32_t id : group.operations) {
+    const Operation& operation = lowered_.operations[static_cast<size_t>(id)];
+    nodes.insert(nodes.end(), operation.origins.begin(), operation.origins.end());
+  }
+  std::sort(nodes.begin(), nodes.end());
+  nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+  return nodes;
+}
+
+record::Id CompiledRegion::recordKernel(Recorder* recorder, record::KernelRecord row, int32_t kernel) {
+  if (kernel < 0) return recorder->kernel(std::move(row));
+  if (const auto& gpu = program_->gpuKernels(); static_cast<size_t>(kernel) < gpu.size() && gpu[static_cast<size_t>(kernel)]) {
+    const auto& code = gpu[static_cast<size_t>(kernel)];
+    row.codeOf = codeOwner(recorder, *code);
+    const bool owns = row.codeOf == 0;
+    const record::Id id = recorder->kernel(std::move(row));
+    if (owns) recordGpuCode(recorder, id, code);
+    if (GpuRecording* times = GpuRecording::active())
+      for (const auto& launch : code->code().launches) times->deviceFunction(launch.entry, id);
+    return id;
+  }
+  const auto& code = program_->kernels()[static_cast<size_t>(kernel)];
+  row.codeOf = codeOwner(recorder, *code);
+  const bool owns = row.codeOf == 0;
+  const record::Id id = recorder->kernel(std::move(row));
+  if (owns) recordCode(recorder, id, code);
+  return id;
+}
+
+void CompiledRegion::recordGroups(Recorder* recorder, record::Id compile, const ProgramFacts& facts) {
+  const auto& kernels = schedule_.program.kernels;
+  groupIds_.clear();
+  kernelIds_.clear();
+  for (const inductor::FusionGroup& group : schedule_.groups) {
+    const Operation& first = lowered_.operations[static_cast<size_t>(group.operations.at(0))];
+    const bool isExtern = group.kernel < 0;
+    const auto& traffic = facts.groups[static_cast<size_t>(group.id)];
+    record::KernelRecord kernel;
+    kernel.compile = compile;
+    kernel.graph = snapshot_;
+    kernel.name = group.name;
+    kernel.nodes = originsOf(group);
+    kernel.kind = isExtern ? "extern" : "generated";
+    kernel.device = isExtern ? deviceOf(first.call, schedule_.program.buffers) : kernels[static_cast<size_t>(group.kernel)].device.str();
+    kernel.readBytes = traffic.readBytes;
+    kernel.writeBytes = traffic.writeBytes;
+    if (isExtern) {
+      kernel.op = first.call.op;
+      kernel.reason = first.call.reason;
+      kernel.flops = flopsOf(first.call, schedule_.program.buffers);
+    } else {
+      kernel.flops = traffic.flops;
+      kernel.loopIr = kernels[static_cast<size_t>(group.kernel)].str();
+    }
+    record::FusionGroupRecord row;
+    row.compile = compile;
+    row.graph = snapshot_;
+    row.position = group.id;
+    row.name = group.name;
+    row.nodes = kernel.nodes;
+    row.results = resultsOf(group, facts);
+    row.readBytes = traffic.readBytes;
+    row.writeBytes = traffic.writeBytes;
+    row.bytesSaved = group.bytesSaved;
+    row.reason = kernel.reason;
+    const bool reduces = !isExtern && std::any_of(kernels[static_cast<size_t>(group.kernel)].sections.begin(),
+                                                  kernels[static_cast<size_t>(group.kernel)].sections.end(),
+                                                  [](const inductor::Section& s) { return s.isReduction; });
+    row.kind = isExtern ? "extern" : reduces ? "reduction" : "pointwise";
+    row.kernel = recordKernel(recorder, std::move(kernel), group.kernel);
+    kernelIds_.push_back(row.kernel);
+    groupIds_.push_back(recorder->fusionGroup(std::move(row)));
+  }
+}
+
+/// Nodes of the group whose values other steps can see: those that make buffers which some step touches.
+std::vector<int32_t> CompiledRegion::resultsOf(const inductor::FusionGroup& group, const ProgramFacts& facts) const {
+  std::vector<int32_t> nodes;
+  for (int32_t id : group.operations) {
+    const Operation& operation = lowered_.operations[static_cast<size_t>(id)];
+    for (inductor::BufferId buffer : operation.writes) {
+      if (facts.buffers[static_cast<size_t>(buffer)].first >= 0 && facts.producers[static_cast<size_t>(buffer)] >= 0)
+        nodes.push_back(facts.producers[static_cast<size_t>(buffer)]);
+    }
+  }
+  return nodes;
+}
+
+void CompiledRegion::recordDecisions(Recorder* recorder, record::Id compile) const {
+  std::vector<record::Id> groupOf(lowered_.operations.size(), 0);
+  for (size_t g = 0; g < schedule_.groups.size(); ++g)
+    for (int32_t id : schedule_.groups[g].operations) groupOf[static_cast<size_t>(id)] = groupIds_[g];
+  int position = 0;
+  for (const inductor::FusionDecision& decision : schedule_.decisions) {
+    const Operation& a = lowered_.operations[static_cast<size_t>(decision.a)];
+    const Operation& b = lowered_.operations[static_cast<size_t>(decision.b)];
+    record::FusionDecisionRecord row;
+    row.compile = compile;
+    row.graph = snapshot_;
+    row.position = position++;
+    row.a = a.name;
+    row.b = b.name;
+    row.aNode = a.origins.empty() ? -1 : a.origins.front();
+    row.bNode = b.origins.empty() ? -1 : b.origins.front();
+    row.group = decision.fused ? groupOf[static_cast<size_t>(decision.b)] : 0;
+    row.kind = decision.kind;
+    row.fused = decision.fused;
+    row.reason = decision.reason;
+    row.scoreBytes = decision.scoreBytes;
+    recorder->fusionDecision(std::move(row));
+  }
+}
+
+namespace {
+
+std::string sizesText(const graph::TensorMeta& meta) {
+  std::string text = "[";
+  for (const auto& size : meta.sizes) text += (text.size() > 1 ? ", " : "") + size.str();
+  return text + "]";
+}
+
+}  // namespace
+
+void CompiledRegion::recordBuffers(Recorder* recorder, record::Id compile, const ProgramFacts& facts) const {
+  static constexpr const char* kKinds[] = {"input", "constant", "planned", "owned", "view"};
+  const auto& buffers = schedule_.program.buffers;
+  const std::vector<graph::NodeId> inputs = postGrad_.placeholders();
+  std::vector<record::Id> ids(buffers.size(), 0);
+  // In order of first use, so that what a buffer replaces has its row already.
+  std::vector<size_t> order(buffers.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return facts.buffers[a].first < facts.buffers[b].first; });
+  for (size_t i : order) {
+    const inductor::ProgramBuffer& buffer = buffers[i];
+    const bool isPlanned = buffer.kind == inductor::ProgramBuffer::Kind::Planned;
+    // Values that fusion kept inside kernels have no memory at all.
+    if (isPlanned && facts.buffers[i].first < 0) continue;
+    record::BufferRecord row;
+    row.compile = compile;
+    row.graph = snapshot_;
+    row.name = buffer.name;
+    row.kind = kKinds[static_cast<size_t>(buffer.kind)];
+    row.node = facts.producers[i];
+    if (buffer.kind == inductor::ProgramBuffer::Kind::Input && buffer.index >= 0 && buffer.index < static_cast<int32_t>(inputs.size()))
+      row.node = inputs[static_cast<size_t>(buffer.index)];
+    row.dtype = graph::name(buffer.meta.dtype);
+    row.shape = sizesText(buffer.meta);
+    row.device = buffer.meta.device.str();
+    row.bytes = bytesOf(buffer.meta);
+    row.firstUse = facts.buffers[i].first;
+    row.lastUse = facts.buffers[i].last;
+    if (isPlanned) row.poolOffset = buffer.poolOffset;
+    if (facts.reuses[i] >= 0) row.reuses = ids[static_cast<size_t>(facts.reuses[i])];
+    ids[i] = recorder->buffer(std::move(row));
+  }
+}
+
+}  // namespace fusebox

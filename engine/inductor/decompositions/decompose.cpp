@@ -1,0 +1,102 @@
+#include <optional>
+#include <unordered_map>
+
+#include "engine/inductor/passes/joint_graph.h"
+#include "engine/inductor/lowering/lowering.h"
+#include "engine/inductor/passes/rewriter.h"
+
+namespace fusebox::inductor {
+namespace {
+
+using Table = std::unordered_map<std::string_view, Decomposition>;
+
+const Table& decompositions() {
+  static const Table table = [] {
+    DecompositionTable all;
+    addNormalisationDecompositions(all);
+    addBatchNormDecompositions(all);
+    addSoftmaxDecompositions(all);
+    addLossDecompositions(all);
+    addOtherDecompositions(all);
+    Table t;
+    for (const Decomposition& d : all) t.emplace(d.op, d);
+    return t;
+  }();
+  return table;
+}
+
+/// Decomposed operators are for generated code: on devices and types without it, and with tensors of several devices (which is an error
+/// or a matter of that operator), the original stays one call.
+bool worthDecomposing(const graph::Graph& graph, const graph::Node& node) {
+  bool fine = true;
+  // What draws random numbers is decomposed on the CPU only, into what eager's kernel does there; see lower_random.cpp for others.
+  if (isRandom(node))
+    for (const OutputMeta& o : node.outputs)
+      if (o.kind == OutputMeta::Kind::Tensor && o.tensor.device.kind != graph::DeviceKind::Cpu) return false;
+  std::optional<graph::Device> device;
+  auto check = [&](const OutputMeta& o) {
+    if (o.kind != OutputMeta::Kind::Tensor) return;
+    fine &= !device || *device == o.tensor.device;
+    device = o.tensor.device;
+    const auto kind = o.tensor.device.kind;
+    fine &= (kind == graph::DeviceKind::Cpu || kind == graph::DeviceKind::Cuda) && !graph::isComplex(o.tensor.dtype);
+  };
+  for (const OutputMeta& o : node.outputs) check(o);
+  graph::Graph::forEachValue(node.args, [&](ValueRef v) { check(graph.meta(v)); });
+  return fine && !node.outputs.empty();
+}
+
+/// How many nodes of `graph` were written as others in `copy`; only those of Decomposition::beforeCut if `isJoint`.
+int rewrite(const graph::Graph& graph, GraphCopy& copy, bool isJoint) {
+  int rewritten = 0;
+  for (const graph::Node& n : graph.nodes()) {
+    auto it = n.kind == graph::NodeKind::Call ? decompositions().find(n.op) : decompositions().end();
+    if (it == decompositions().end() || (isJoint && !it->second.beforeCut) || !worthDecomposing(graph, n)) {
+      copy.keep(n);
+      continue;
+    }
+    Rewriter rewriter(copy, n);
+    try {
+      it->second.fn(rewriter);
+      std::vector<ValueRef> values = rewriter.takeOutputs();
+      values.resize(n.outputs.size());
+      copy.replace(n, std::move(values));
+      rewritten++;
+    } catch (const NotLowered&) {
+      copy.keep(n);  // what was appended before the refusal is dead code
+    }
+  }
+  return rewritten;
+}
+
+}  // namespace
+
+PassResult decompose(const graph::Graph& graph) {
+  GraphCopy copy(graph);
+  const int rewritten = rewrite(graph, copy, false);
+  PassResult out;
+  out.changed = rewritten > 0;
+  out.graph = std::move(copy.to());
+  if (rewritten) out.detail = std::to_string(rewritten) + " nodes written as simpler ones";
+  return out;
+}
+
+graph::Graph decomposeJoint(const graph::Graph& joint, std::vector<std::vector<ValueRef>>& moved) {
+  graph::Graph named = joint;
+  for (const graph::Node& n : joint.nodes()) named.node(n.id).origin.from = {n.id};
+  GraphCopy copy(named);
+  rewrite(named, copy, true);
+  moved = copy.takeMap();
+  return std::move(copy.to());
+}
+
+bool isGenerated(const graph::Node& node) {
+  static const LowerTable calls = [] {  // these only prepare the call of a library
+    LowerTable t;
+    addConvolutionLowerings(t);
+    return t;
+  }();
+  return (loweringTable().count(node.op) || decompositions().count(node.op)) && !calls.count(node.op);
+}
+
+}  // namespace fusebox::inductor

@@ -1,0 +1,79 @@
+#include "engine/inductor/passes/rewriter.h"
+
+/// Dropout, gated units, and derivatives of views.
+namespace fusebox::inductor {
+namespace {
+
+/// (input, p, train?) -> output, mask. Draws as eager does, so that the same seed gives the same mask.
+void nativeDropout(Rewriter& r) {
+  NodeArgs args = r.args();
+  const double p = args.number(1);
+  const bool train = args.isNone(2) || args.boolean(2);
+  if (!train || p == 0 || p == 1) throw NotLowered("dropout that keeps or drops everything");
+  T x = r.in(0);
+  TensorMeta mask = r.outMeta(1);
+  T blank = r.call("aten::empty_like", {x.v, DType::Bool, {}, {}, false, {}}, mask);
+  T kept = r.call("aten::bernoulli.p", {blank.v, 1 - p, {}}, mask);
+  r.output(0, r.upcast(x) * kept * (1 / (1 - p)));
+  r.output(1, kept);
+}
+
+/// (grad_output, mask, scale)
+void nativeDropoutBackward(Rewriter& r) {
+  r.output(0, r.upcast(r.in(0)) * (r.in(1)) * r.args().number(2));
+}
+
+T half(Rewriter& r, T x, int64_t dim, bool second) {
+  TensorMeta m = x.meta();
+  auto d = static_cast<size_t>(dim);
+  SymExpr n = floorDiv(m.sizes[d], 2);
+  m.storageOffset = 0;
+  m.sizes[d] = n;
+  graph::Argument start = second ? n : SymExpr(0), end = second ? n * 2 : n;
+  return r.call("aten::slice.Tensor", {x.v, dim, start, end, int64_t{1}}, m);
+}
+
+/// (self, dim)
+void glu(Rewriter& r) {
+  T x = r.upcast(r.in(0));
+  int64_t dim = wrapDim(r.args().integer(1), x.rank());
+  r.output(0, half(r, x, dim, false) * r.unary("aten::sigmoid", half(r, x, dim, true)));
+}
+
+/// (grad_output, self, dim)
+void gluBackward(Rewriter& r) {
+  T g = r.upcast(r.in(0)), x = r.upcast(r.in(1));
+  int64_t dim = wrapDim(r.args().integer(2), x.rank());
+  T a = half(r, x, dim, false), s = r.unary("aten::sigmoid", half(r, x, dim, true));
+  T left = g * s, right = g * a * s * (1.0 - s);
+  TensorMeta m = x.meta();
+  m.strides = graph::contiguousStrides(m.sizes);
+  r.output(0, r.call("aten::cat", {graph::ArgumentList{left.v, right.v}, dim}, m));
+}
+
+/// (grad_output, input_sizes, dim, start, end, step)
+void sliceBackward(Rewriter& r) {
+  NodeArgs args = r.args();
+  T zeros = r.full(args.exprs(1), 0, r.outMeta(0).dtype);
+  r.output(0, r.call("aten::slice_scatter", {zeros.v, r.in(0).v, args.at(2), args.at(3), args.at(4), args.at(5)}, r.outMeta(0)));
+}
+
+/// (grad_output, input_sizes, dim, index)
+void selectBackward(Rewriter& r) {
+  NodeArgs args = r.args();
+  T zeros = r.full(args.exprs(1), 0, r.outMeta(0).dtype);
+  r.output(0, r.call("aten::select_scatter", {zeros.v, r.in(0).v, args.at(2), args.at(3)}, r.outMeta(0)));
+}
+
+}  // namespace
+
+void addOtherDecompositions(DecompositionTable& table) {
+  table.push_back({"aten::native_dropout", nativeDropout});
+  table.push_back({"aten::native_dropout_backward", nativeDropoutBackward});
+  table.push_back({"aten::glu", glu});
+  table.push_back({"aten::glu_backward", gluBackward});
+  table.push_back({"aten::slice_backward", sliceBackward});
+  table.push_back({"aten::select_backward", selectBackward});
+}
+
+}  // namespace fusebox::inductor

@@ -1,0 +1,194 @@
+#include <algorithm>
+
+#include "engine/inductor/lowering/lowering.h"
+
+/// Extern calls: operands made real with the strides that the trace saw, results as buffers of their own.
+namespace fusebox::inductor {
+namespace {
+
+using graph::Argument;
+using graph::ArgumentList;
+using graph::OutputMeta;
+using graph::TensorMeta;
+using graph::ValueRef;
+
+/// Operators whose out= form computes straight into a given row-major buffer, with its arguments before `out` unchanged.
+constexpr std::pair<std::string_view, std::string_view> kOutVariants[] = {
+    {"aten::mm", "aten::mm.out"},       {"aten::addmm", "aten::addmm.out"},     {"aten::bmm", "aten::bmm.out"},
+    {"aten::mv", "aten::mv.out"},       {"aten::baddbmm", "aten::baddbmm.out"}, {"aten::addmv", "aten::addmv.out"},
+};
+
+/// Views that reach an extern call are made as copies: a result that shares a planned operand's memory could outlive it.
+constexpr std::pair<std::string_view, std::string_view> kCopyForms[] = {
+    {"aten::view_as_real", "aten::view_as_real_copy"},
+    {"aten::view_as_complex", "aten::view_as_complex_copy"},
+    {"aten::_conj", "aten::_conj_copy"},
+    {"aten::_neg_view", "aten::_neg_view_copy"},
+    {"aten::view.dtype", "aten::view_copy.dtype"},
+    {"aten::view", "aten::view_copy"},
+    {"aten::_unsafe_view", "aten::view_copy"},
+    {"aten::_reshape_alias", "aten::_reshape_alias_copy"},
+    {"aten::as_strided", "aten::as_strided_copy"},
+    {"aten::expand", "aten::expand_copy"},
+    {"aten::permute", "aten::permute_copy"},
+    {"aten::transpose.int", "aten::transpose_copy.int"},
+    {"aten::t", "aten::t_copy"},
+    {"aten::slice.Tensor", "aten::slice_copy.Tensor"},
+    {"aten::select.int", "aten::select_copy.int"},
+    {"aten::squeeze", "aten::squeeze_copy"},
+    {"aten::squeeze.dim", "aten::squeeze_copy.dim"},
+    {"aten::squeeze.dims", "aten::squeeze_copy.dims"},
+    {"aten::unsqueeze", "aten::unsqueeze_copy"},
+    {"aten::unfold", "aten::unfold_copy"},
+    {"aten::diagonal", "aten::diagonal_copy"},
+    {"aten::alias", "aten::alias_copy"},
+    {"aten::detach", "aten::detach_copy"},
+    {"aten::split.Tensor", "aten::split_copy.Tensor"},
+    {"aten::split_with_sizes", "aten::split_with_sizes_copy"},
+    {"aten::unbind.int", "aten::unbind_copy.int"},
+    {"aten::lift_fresh", "aten::lift_fresh_copy"},
+};
+
+template <size_t N>
+std::string_view find(const std::pair<std::string_view, std::string_view> (&table)[N], std::string_view op) {
+  for (const auto& [from, to] : table) {
+    if (from == op) return to;
+  }
+  return {};
+}
+
+bool sameStrides(const TensorMeta& m, const std::vector<SymExpr>& strides) {
+  for (size_t i = 0; i < m.sizes.size(); i++) {
+    if (m.sizes[i] == SymExpr(0)) return true;
+  }
+  for (size_t i = 0; i < m.sizes.size(); i++) {
+    if (!(m.sizes[i] == SymExpr(1)) && !(m.strides[i] == strides[i])) return false;
+  }
+  return true;
+}
+
+/// Whether no two elements share memory.
+bool hasPlaceForEach(const TensorMeta& m) {
+  std::vector<size_t> order;
+  for (size_t i = 0; i < m.sizes.size(); i++)
+    if (!(m.sizes[i] == SymExpr(1))) order.push_back(i);
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return m.strides[a].bounds().first < m.strides[b].bounds().first; });
+  SymExpr last = 0;
+  for (size_t i : order) {
+    if ((m.strides[i] - last).bounds().first < 1) return false;
+    last += (m.sizes[i] - 1) * m.strides[i];
+  }
+  return true;
+}
+
+bool allStridesEqual(const TensorMeta& a, const TensorMeta& b) {
+  return a.strides == b.strides && a.sizes == b.sizes && a.dtype == b.dtype;
+}
+
+}  // namespace
+
+BufferId Lowering::viewBuffer(BufferId base, const TensorMeta& meta, const SymExpr& offset) {
+  const LoweredBuffer& b = out_.buffers[static_cast<size_t>(base)];
+  if (offset == SymExpr(0) && allStridesEqual(b.meta, meta)) return base;
+  for (const LoweredBuffer& v : out_.buffers) {
+    bool same = v.kind == LoweredBuffer::Kind::View && v.base == base && v.meta.storageOffset == offset &&
+                allStridesEqual(v.meta, meta);
+    if (same) return v.id;
+  }
+  TensorMeta m = meta;
+  m.storageOffset = offset;
+  BufferId id = newBuffer(LoweredBuffer::Kind::View, m, {});
+  out_.buffers[static_cast<size_t>(id)].base = base;
+  return id;
+}
+
+BufferId Lowering::bufferFor(const LazyTensor& t, const TensorMeta& wanted) {
+  if (!t.storage->isReal()) {
+    // Made in the wanted layout straight away: formulas address their elements by logical index.
+    if (!t.reindex && isDense(wanted)) t.storage->meta.strides = wanted.strides;
+    realise(t);
+  }
+  TensorMeta meta = wanted;
+  meta.sizes = t.sizes;
+  if (auto layout = stridedLayout(t); layout && sameStrides(meta, layout->strides)) {
+    return viewBuffer(t.storage->buffer, meta, layout->offset);
+  }
+  meta.dtype = t.dtype();
+  meta.device = t.storage->meta.device;
+  LazyTensor copy = formula(meta, [t](BodyBuilder& b, const IndexList& i) { return t.load(b, i); }, {t}, 0);
+  copy.storage->origins = t.viewOrigins;
+  if (hasPlaceForEach(meta)) copy.storage->meta.strides = meta.strides;
+  realise(copy);
+  return viewBuffer(copy.storage->buffer, copy.storage->meta, 0);
+}
+
+Argument Lowering::externArgument(const Argument& arg, ExternLayout layout, std::vector<BufferId>& reads) {
+  if (const auto* list = arg.as<ArgumentList>()) {
+    ArgumentList out;
+    for (const Argument& a : *list) out.push_back(externArgument(a, layout, reads));
+    return out;
+  }
+  const auto* v = arg.as<ValueRef>();
+  if (!v) return arg;
+  const OutputMeta& m = graph_.meta(*v);
+  if (m.kind == OutputMeta::Kind::SymInt) return m.scalar;
+  if (m.kind == OutputMeta::Kind::None) return {};
+  TensorMeta wanted = m.tensor;
+  const bool relay = layout == ExternLayout::ChannelsLast && wanted.sizes.size() == 4;
+  if (relay) wanted.strides = channelsLastStrides(wanted.sizes);
+  BufferId id = bufferFor(tensor(*v), wanted);
+  if (relay && tensor(*v).storage->buffer == id) tensor(*v).storage->relaid = true;
+  reads.push_back(id);
+  return ValueRef{id, 0};
+}
+
+std::vector<LazyTensor> Lowering::externCall(const graph::Node& node, std::string reason, ExternLayout layout) {
+  std::vector<BufferId> used;
+  ArgumentList args;
+  for (const Argument& a : node.args) args.push_back(externArgument(a, layout, used));
+
+  ExternStep call;
+  call.op = node.op;
+  call.args = std::move(args);
+  call.resultIsList = node.outputIsList;
+  call.reason = std::move(reason);
+  if (auto copy = find(kCopyForms, node.op); !copy.empty()) call.op = copy;
+
+  std::vector<LazyTensor> values(node.outputs.size());
+  std::vector<BufferId> writes;
+  bool contiguous = true;
+  for (size_t i = 0; i < node.outputs.size(); i++) {
+    const OutputMeta& o = node.outputs[i];
+    if (o.kind != OutputMeta::Kind::Tensor) {
+      if (o.kind == OutputMeta::Kind::SymInt) throw NotLowered("a run-time integer result of " + node.op);
+      call.results.push_back(-1);
+      continue;
+    }
+    TensorMeta meta = o.tensor;
+    meta.storageOffset = 0;
+    if (call.op != node.op) meta.strides = graph::contiguousStrides(meta.sizes);
+    const bool relay = layout == ExternLayout::ChannelsLast && meta.sizes.size() == 4;
+    if (relay) meta.strides = channelsLastStrides(meta.sizes);
+    contiguous &= meta.isContiguous();
+    BufferId id = newBuffer(LoweredBuffer::Kind::Computed, meta, {});
+    call.results.push_back(id);
+    writes.push_back(id);
+    values[i] = bufferTensor(id, meta, node.id);
+    values[i].storage->relaid = relay;
+  }
+  if (contiguous && node.outputs.size() == 1) call.outVariant = find(kOutVariants, node.op);
+
+  Operation& op = newOperation(Operation::Kind::Extern);
+  op.name = graph::shortName(node.op) + "_" + std::to_string(op.id);
+  op.call = std::move(call);
+  op.writes = std::move(writes);
+  op.origins = {node.id};
+  for (BufferId id : used) {
+    const LoweredBuffer& b = out_.buffers[static_cast<size_t>(id)];
+    BufferId base = b.kind == LoweredBuffer::Kind::View ? b.base : id;
+    if (std::find(op.reads.begin(), op.reads.end(), base) == op.reads.end()) op.reads.push_back(base);
+  }
+  return values;
+}
+
+}  // namespace fusebox::inductor

@@ -1,0 +1,145 @@
+#include "engine/inductor/lowering/lower_index.h"
+#include "engine/inductor/ir/val.h"
+
+/// Reading at positions that are themselves data.
+namespace fusebox::inductor {
+namespace {
+
+using graph::Node;
+using Values = std::vector<LazyTensor>;
+
+/// Replaces dimension `dim` of x by the dimensions of `index`.
+LazyTensor taken(Lowering& lowering, const Node& node, const LazyTensor& x, const LazyTensor& index, size_t dim) {
+  if (!isIndexType(index.dtype())) throw NotLowered("index of type " + std::string(graph::name(index.dtype())));
+  if (x.sizes[dim] == SymExpr(0)) throw NotLowered("indexing an empty dimension");
+  auto compute = [=](BodyBuilder& b, const IndexList& i) {
+    auto first = i.begin() + static_cast<ptrdiff_t>(dim), last = first + static_cast<ptrdiff_t>(index.rank());
+    IndexList at(i.begin(), first);
+    at.push_back(loadedIndex(b, index, IndexList(first, last), x.sizes[dim], Fault::Lookup));
+    at.insert(at.end(), last, i.end());
+    return x.load(b, at);
+  };
+  return lowering.formula(node.outputs[0].tensor, compute, {x, index}, 4);
+}
+
+Values embedding(Lowering& lowering, const Node& node) {
+  NodeArgs args(node);
+  return {taken(lowering, node, lowering.tensor(args, 0), lowering.tensor(args, 1), 0)};
+}
+
+Values indexSelect(Lowering& lowering, const Node& node) {
+  NodeArgs args(node);
+  const LazyTensor& x = lowering.tensor(args, 0);
+  const LazyTensor& index = lowering.tensor(args, 2);
+  if (x.rank() == 0 || index.rank() != 1) throw NotLowered("index_select of a scalar");
+  return {taken(lowering, node, x, index, static_cast<size_t>(wrapDim(args.integer(1), x.rank())))};
+}
+
+Values gather(Lowering& lowering, const Node& node) {
+  NodeArgs args(node);
+  const LazyTensor x = lowering.tensor(args, 0);
+  const LazyTensor index = lowering.tensor(args, 2);
+  if (x.rank() == 0 || index.rank() == 0) throw NotLowered("gather of a scalar");
+  if (!isIndexType(index.dtype())) throw NotLowered("index of type " + std::string(graph::name(index.dtype())));
+  auto dim = static_cast<size_t>(wrapDim(args.integer(1), x.rank()));
+  if (x.sizes[dim] == SymExpr(0)) throw NotLowered("gather from an empty dimension");
+  auto compute = [=](BodyBuilder& b, const IndexList& i) {
+    IndexList at = i;
+    at[dim] = loadedIndex(b, index, i, x.sizes[dim], Fault::Gather);
+    return x.load(b, at);
+  };
+  return {lowering.formula(node.outputs[0].tensor, compute, {x, index}, 4)};
+}
+
+Values indexTensor(Lowering& lowering, const Node& node) {
+  NodeArgs args(node);
+  const LazyTensor x = lowering.tensor(args, 0);
+  const Fault fault = node.op == "aten::index.Tensor" ? Fault::Index : Fault::None;
+  const auto* list = args.at(1).as<graph::ArgumentList>();
+  if (!list) throw NotLowered("index without a list");
+  const IndexedDims dims = indexedDims(lowering, *list, x);
+  std::vector<LazyTensor> reading = {x};
+  reading.insert(reading.end(), dims.indices.begin(), dims.indices.end());
+  auto compute = [=](BodyBuilder& b, const IndexList& i) { return x.load(b, dims.at(b, i, x.sizes, fault)); };
+  return {lowering.formula(node.outputs[0].tensor, compute, reading, 4 * static_cast<int>(dims.indices.size()))};
+}
+
+}  // namespace
+
+SymExpr loadedIndex(BodyBuilder& b, const LazyTensor& index, const IndexList& at, const SymExpr& size, Fault fault) {
+  auto known = size.maybeConstant();
+  if (!known) throw NotLowered("indexing a dimension of unknown size");
+  Val v{&b, b.cast(index.load(b, at), DType::Int64)};
+  if (v.b->value(v.id).op == Op::Index && v.b->value(v.id).index.bounds().first >= 0 &&
+      v.b->value(v.id).index.bounds().second < *known) {
+    return v.b->value(v.id).index;
+  }
+  const bool wraps = fault == Fault::Index || fault == Fault::None;
+  Val wrapped = wraps ? where(v < 0, v + static_cast<double>(*known), v) : v;
+  if (fault != Fault::None) {
+    Val fits = (wrapped >= 0) && (wrapped < static_cast<double>(*known));
+    wrapped.id = b.check(wrapped.id, fits.id, fault);
+  }
+  Val inside = maximum(minimum(wrapped, static_cast<double>(*known - 1)), 0.0);
+  return b.indirect(inside.id, *known);
+}
+
+bool isIndexType(DType t) { return graph::isIntegral(t) && t != DType::UInt8; }
+
+IndexedDims indexedDims(Lowering& lowering, const graph::ArgumentList& list, const LazyTensor& x) {
+  IndexedDims dims;
+  dims.slot.assign(x.rank(), -1);
+  for (size_t d = 0; d < list.size(); d++) {
+    const auto* v = list[d].as<graph::ValueRef>();
+    if (!v) continue;
+    const LazyTensor& t = lowering.tensor(*v);
+    if (!isIndexType(t.dtype())) throw NotLowered("index of type " + std::string(graph::name(t.dtype())));
+    if (x.sizes[d] == SymExpr(0)) throw NotLowered("indexing an empty dimension");
+    dims.slot[d] = static_cast<int>(dims.indices.size());
+    dims.indices.push_back(t);
+  }
+  if (dims.indices.empty()) throw NotLowered("index without indices");
+  size_t first = x.rank(), last = 0;
+  for (size_t d = 0; d < x.rank(); d++) {
+    if (dims.slot[d] < 0) continue;
+    first = std::min(first, d);
+    last = d;
+  }
+  const bool neighbours = last - first + 1 == dims.indices.size();
+  dims.start = neighbours ? first : 0;
+  for (const LazyTensor& t : dims.indices) {  // as torch broadcasts: from the last dimension on
+    if (t.rank() > dims.shape.size()) dims.shape.insert(dims.shape.begin(), t.rank() - dims.shape.size(), SymExpr(1));
+    for (size_t d = 0; d < t.rank(); ++d) {
+      SymExpr& size = dims.shape[dims.shape.size() - t.rank() + d];
+      if (size == SymExpr(1)) size = t.sizes[d];
+    }
+  }
+  for (LazyTensor& t : dims.indices) t = broadcastTo(t, dims.shape);
+  return dims;
+}
+
+IndexList IndexedDims::at(BodyBuilder& b, const IndexList& i, const IndexList& sizes, Fault fault) const {
+  const auto from = i.begin() + static_cast<ptrdiff_t>(start);
+  const IndexList inner(from, from + static_cast<ptrdiff_t>(shape.size()));
+  IndexList point;
+  size_t next = 0;
+  for (size_t d = 0; d < slot.size(); d++) {
+    if (slot[d] >= 0) {
+      point.push_back(loadedIndex(b, indices[static_cast<size_t>(slot[d])], inner, sizes[d], fault));
+      continue;
+    }
+    if (next == start) next += shape.size();
+    point.push_back(i[next++]);
+  }
+  return point;
+}
+
+void addIndexingLowerings(LowerTable& table) {
+  table.emplace("aten::embedding", embedding);
+  table.emplace("aten::index_select", indexSelect);
+  table.emplace("aten::gather", gather);
+  table.emplace("aten::index.Tensor", indexTensor);
+  table.emplace("aten::_unsafe_index.Tensor", indexTensor);
+}
+
+}  // namespace fusebox::inductor

@@ -1,0 +1,318 @@
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+#include "engine/inductor/lowering/pointwise.h"
+
+/// Arithmetic, comparisons, logic and elementary functions.
+namespace fusebox::inductor {
+namespace {
+
+using A = const PointwiseArgs&;
+
+PointwiseOp simple(std::string_view name, Op op, bool heavy = false) {
+  return {name, [op](A a) { return unary(op, a[0]); }, ComputeIn::Result, heavy, 1};
+}
+
+PointwiseOp comparison(std::string_view name, Op op) {
+  return {name,
+          [op](A a) {
+            Val x = a[0], y = a[1];
+            // Eager rounds a number to the tensor's type before it compares.
+            if (a.isNumber(1) && graph::elementSize(a.dtype(0)) == 2 && x.isFloat()) {
+              if (graph::isFloatingPoint(a.dtype(0))) y.id = a.builder().round(y.id, a.dtype(0));
+            }
+            return compare(op, x, y);
+          },
+          ComputeIn::Operands, false, 1};
+}
+
+bool isBool(A a) { return a.type() == DType::Bool; }
+
+/// b * alpha, with alpha an argument that is nearly always 1.
+Val scaled(A a, Val v, size_t alpha) {
+  if (a.isNone(alpha) || a.number(alpha) == 1) return v;
+  return v * a.as(alpha, v.type());
+}
+
+Val add(A a) {
+  Val y = scaled(a, a[1], 2);
+  return isBool(a) ? a[0] || y : a[0] + y;
+}
+Val sub(A a) { return a[0] - scaled(a, a[1], 2); }
+Val rsub(A a) { return a[1] - scaled(a, a[0], 2); }
+Val mul(A a) { return isBool(a) ? a[0] && a[1] : a[0] * a[1]; }
+
+/// Operand 1 of an integer division, which raises for zero.
+Val divisor(A a) {
+  Val y = a[1];
+  if (y.isFloat() || y.type() == DType::Bool) return y;
+  Val nonzero = a.isNumber(1) ? Val{y.b, y.b->constantInt(a.number(1) != 0, DType::Bool)} : y != 0.0;
+  return {y.b, y.b->check(y.id, nonzero.id, Fault::ZeroDivision)};
+}
+
+Val divide(A a, std::string_view mode) {
+  if (mode == "trunc") {
+    if (!a[0].isFloat()) return binary(Op::TruncDiv, a[0], divisor(a));
+    // Eager rounds the quotient to the tensor's type first, which decides whether it reaches a whole number.
+    Val q = a[0] / a[1];
+    return unary(Op::Trunc, {q.b, q.b->round(q.id, a.result())});
+  }
+  if (mode == "floor") return binary(Op::FloorDiv, a[0], divisor(a));
+  return a[0] / a[1];
+}
+Val divMode(A a) { return divide(a, a.isNone(2) ? "" : a.text(2)); }
+
+/// Small constant exponents as multiplications, the way eager's kernels do it.
+std::optional<Val> smallPower(Val x, double e) {
+  if (e == 0) return x.num(1);
+  if (e == 1) return x;
+  if (e == 2) return x * x;
+  if (e == 3) return x * x * x;
+  if (!x.isFloat()) return std::nullopt;
+  if (e == 0.5) return sqrt(x);
+  if (e == -0.5) return rsqrt(x);
+  if (e == -1) return 1.0 / x;
+  if (e == -2) return 1.0 / (x * x);
+  return std::nullopt;
+}
+
+/// Integer powers by repeated squaring; the exponent is known and not negative.
+Val integerPower(Val x, int64_t e) {
+  Val out = x.num(1);
+  for (; e; e >>= 1) {
+    if (e & 1) out = out * x;
+    if (e > 1) x = x * x;
+  }
+  return out;
+}
+
+Val power(A a) {
+  if (isBool(a)) throw NotLowered("powers of booleans");
+  if (a.isNumber(1)) {
+    double e = a.number(1);
+    if (auto small = smallPower(a[0], e)) return *small;
+    if (!a[0].isFloat()) {
+      if (e < 0 || e > 62) throw NotLowered("negative or large power of integers");
+      return integerPower(a[0], static_cast<int64_t>(e));
+    }
+  }
+  if (!graph::isFloatingPoint(a.type())) throw NotLowered("integer power with a computed exponent");
+  return pow(a[0], a[1]);
+}
+
+Val sign(A a) {
+  Val x = a[0];
+  if (isBool(a)) return x;
+  return unary(Op::Sign, x);
+}
+
+bool isNanNumber(A a, size_t i) { return a.isNumber(i) && std::isnan(a.number(i)); }
+
+/// One bound as a number that is NaN limits nothing in eager; of two, it makes everything NaN. The bound comes first: of equal
+/// operands the second is taken, so that -0.0 stays.
+Val clampTo(A a, size_t low, size_t high) {
+  Val x = a[0];
+  const bool both = !a.isNone(low) && !a.isNone(high);
+  if (!a.isNone(low) && (both || !isNanNumber(a, low))) x = maximum(a[low], x);
+  if (!a.isNone(high) && (both || !isNanNumber(a, high))) x = minimum(a[high], x);
+  return x;
+}
+Val clampMin(A a) { return isNanNumber(a, 1) ? a[0] : maximum(a[1], a[0]); }
+Val clampMax(A a) { return isNanNumber(a, 1) ? a[0] : minimum(a[1], a[0]); }
+
+Val lerp(A a) {
+  Val start = a[0], end = a[1], w = a[2];
+  Val d = end - start;
+  return where(abs(w) < 0.5, start + w * d, end - d * (1.0 - w));
+}
+
+Val logAddExp(A a, double base) {
+  Val x = a[0], y = a[1];
+  Val m = maximum(x, y), d = abs(x - y);
+  bool two = base == 2;
+  Val rest = two ? log1p(unary(Op::Exp2, -d)) * (1 / std::numbers::ln2) : log1p(exp(-d));
+  return where(test(Op::IsInf, x) && x == y, x, m + rest);
+}
+
+/// Bitwise on integers, logical on booleans: the loop IR's operators do both.
+PointwiseOp bits(std::string_view name, Op op) {
+  return {name, [op](A a) { return binary(op, a[0], a[1]); }, ComputeIn::Result, false, 1};
+}
+PointwiseOp logical(std::string_view name, Op op) {
+  return {name, [op](A a) { return binary(op, a.as(0, DType::Bool), a.as(1, DType::Bool)); }, ComputeIn::Operands, false, 1};
+}
+
+Val roundDecimals(A a) {
+  double decimals = a.number(1);
+  if (!a[0].isFloat()) throw NotLowered("rounding integers to decimals");
+  double scale = std::pow(10.0, std::fabs(decimals));
+  if (decimals >= 0) return unary(Op::RoundEven, a[0] * scale) / scale;
+  return unary(Op::RoundEven, a[0] / scale) * scale;
+}
+
+Val nanToNum(A a) {
+  Val x = a[0];
+  if (!x.isFloat()) return x;
+  double top = std::numeric_limits<float>::max();
+  if (a.dtype(0) == DType::Float64) top = std::numeric_limits<double>::max();
+  if (a.dtype(0) == DType::Float16) top = 65504;
+  if (a.dtype(0) == DType::BFloat16) top = 0x1.FEp127;
+  x = where(isnan(x), a.numberOr(1, 0), x);
+  x = where(x == x.num(INFINITY), a.numberOr(2, top), x);
+  return where(x == x.num(-INFINITY), a.numberOr(3, -top), x);
+}
+
+std::vector<PointwiseOp> elementary() {
+  std::vector<PointwiseOp> ops = {
+      simple("aten::abs", Op::Abs),          simple("aten::neg", Op::Neg),
+      simple("aten::_neg_view", Op::Neg),
+      simple("aten::reciprocal", Op::Reciprocal), simple("aten::sqrt", Op::Sqrt),
+      simple("aten::rsqrt", Op::Rsqrt),      simple("aten::exp", Op::Exp, true),
+      simple("aten::exp2", Op::Exp2, true),  simple("aten::expm1", Op::Expm1, true),
+      simple("aten::log", Op::Log, true),    simple("aten::log2", Op::Log2, true),
+      simple("aten::log10", Op::Log10, true), simple("aten::log1p", Op::Log1p, true),
+      simple("aten::sin", Op::Sin, true),    simple("aten::cos", Op::Cos, true),
+      simple("aten::tan", Op::Tan, true),    simple("aten::asin", Op::Asin, true),
+      simple("aten::acos", Op::Acos, true),  simple("aten::atan", Op::Atan, true),
+      simple("aten::sinh", Op::Sinh, true),  simple("aten::cosh", Op::Cosh, true),
+      simple("aten::tanh", Op::Tanh, true),  simple("aten::asinh", Op::Asinh, true),
+      simple("aten::acosh", Op::Acosh, true), simple("aten::atanh", Op::Atanh, true),
+      simple("aten::erf", Op::Erf, true),    simple("aten::erfc", Op::Erfc, true),
+      simple("aten::erfinv", Op::Erfinv, true), simple("aten::lgamma", Op::Lgamma, true),
+      simple("aten::digamma", Op::Digamma, true), simple("aten::sigmoid", Op::Sigmoid, true),
+  };
+  auto rounding = [](std::string_view name, Op op) {
+    return PointwiseOp{name, [op](A a) { return a[0].isFloat() ? unary(op, a[0]) : a[0]; }};
+  };
+  ops.push_back(rounding("aten::floor", Op::Floor));
+  ops.push_back(rounding("aten::ceil", Op::Ceil));
+  ops.push_back(rounding("aten::trunc", Op::Trunc));
+  ops.push_back(rounding("aten::round", Op::RoundEven));
+  ops.push_back({"aten::round.decimals", roundDecimals, ComputeIn::Result, false, 3});
+  ops.push_back({"aten::frac", [](A a) { return a[0] - unary(Op::Trunc, a[0]); }, ComputeIn::Result, false, 2});
+  ops.push_back({"aten::square", [](A a) { return a[0] * a[0]; }});
+  ops.push_back({"aten::sign", sign});
+  ops.push_back({"aten::sgn", sign});
+  ops.push_back({"aten::positive", [](A a) { return a[0]; }});
+  ops.push_back({"aten::logical_not", [](A a) { return !a.as(0, DType::Bool); }, ComputeIn::Operands});
+  ops.push_back({"aten::bitwise_not", [](A a) {
+                   return isBool(a) ? !a[0] : unary(Op::BitNot, a[0]);
+                 }});
+  ops.push_back({"aten::isnan", [](A a) {
+                   return a[0].isFloat() ? isnan(a[0]) : Val{&a.builder(), a.builder().constantInt(0, DType::Bool)};
+                 }, ComputeIn::Operands});
+  ops.push_back({"aten::isinf", [](A a) {
+                   return a[0].isFloat() ? test(Op::IsInf, a[0]) : Val{&a.builder(), a.builder().constantInt(0, DType::Bool)};
+                 }, ComputeIn::Operands});
+  ops.push_back({"aten::isfinite", [](A a) {
+                   if (!a[0].isFloat()) return Val{&a.builder(), a.builder().constantInt(1, DType::Bool)};
+                   return !(isnan(a[0]) || test(Op::IsInf, a[0]));
+                 }, ComputeIn::Operands, false, 3});
+  ops.push_back({"aten::signbit", [](A a) {
+                   if (a[0].type() == DType::Bool) return Val{&a.builder(), a.builder().constantInt(0, DType::Bool)};
+                   return a[0].isFloat() ? test(Op::SignBit, a[0]) : a[0] < 0;
+                 }, ComputeIn::Operands});
+  ops.push_back({"aten::nan_to_num", nanToNum, ComputeIn::Result, false, 6});
+  return ops;
+}
+
+std::vector<PointwiseOp> arithmetic() {
+  return {
+      {"aten::add.Tensor", add}, {"aten::add.Scalar", add},
+      {"aten::sub.Tensor", sub}, {"aten::sub.Scalar", sub},
+      {"aten::rsub.Tensor", rsub}, {"aten::rsub.Scalar", rsub},
+      {"aten::mul.Tensor", mul}, {"aten::mul.Scalar", mul},
+      {"aten::div.Tensor", [](A a) { return a[0] / a[1]; }},
+      {"aten::div.Scalar", [](A a) { return a[0] / a[1]; }},
+      {"aten::true_divide.Tensor", [](A a) { return a[0] / a[1]; }},
+      {"aten::div.Tensor_mode", divMode, ComputeIn::Result, false, 2},
+      {"aten::div.Scalar_mode", divMode, ComputeIn::Result, false, 2},
+      {"aten::floor_divide", [](A a) { return divide(a, "floor"); }, ComputeIn::Result, false, 2},
+      {"aten::floor_divide.Scalar", [](A a) { return divide(a, "floor"); }, ComputeIn::Result, false, 2},
+      {"aten::remainder.Tensor", [](A a) { return binary(Op::Remainder, a[0], divisor(a)); }, ComputeIn::Result, false, 2},
+      {"aten::remainder.Scalar", [](A a) { return binary(Op::Remainder, a[0], divisor(a)); }, ComputeIn::Result, false, 2},
+      {"aten::remainder.Scalar_Tensor", [](A a) { return binary(Op::Remainder, a[0], divisor(a)); }, ComputeIn::Result, false, 2},
+      {"aten::fmod.Tensor", [](A a) { return binary(Op::Fmod, a[0], divisor(a)); }, ComputeIn::Result, false, 2},
+      {"aten::fmod.Scalar", [](A a) { return binary(Op::Fmod, a[0], divisor(a)); }, ComputeIn::Result, false, 2},
+      {"aten::pow.Tensor_Scalar", power, ComputeIn::Result, false, 2},
+      {"aten::pow.Tensor_Tensor", power, ComputeIn::Result, true, 2},
+      {"aten::pow.Scalar", power, ComputeIn::Result, true, 2},
+      {"aten::atan2", [](A a) { return binary(Op::Atan2, a[0], a[1]); }, ComputeIn::Result, true},
+      {"aten::hypot", [](A a) { return binary(Op::Hypot, a[0], a[1]); }, ComputeIn::Result, true},
+      {"aten::copysign.Tensor", [](A a) { return binary(Op::CopySign, a[0], a[1]); }},
+      {"aten::copysign.Scalar", [](A a) { return binary(Op::CopySign, a[0], a[1]); }},
+      {"aten::maximum", [](A a) { return isBool(a) ? a[0] || a[1] : maximum(a[0], a[1]); }},
+      {"aten::minimum", [](A a) { return isBool(a) ? a[0] && a[1] : minimum(a[0], a[1]); }},
+      {"aten::fmax", [](A a) {
+         if (!a[0].isFloat()) return maximum(a[0], a[1]);
+         return where(isnan(a[0]), a[1], where(isnan(a[1]), a[0], maximum(a[0], a[1])));
+       }, ComputeIn::Result, false, 5},
+      {"aten::fmin", [](A a) {
+         if (!a[0].isFloat()) return minimum(a[0], a[1]);
+         return where(isnan(a[0]), a[1], where(isnan(a[1]), a[0], minimum(a[0], a[1])));
+       }, ComputeIn::Result, false, 5},
+      {"aten::clamp", [](A a) { return clampTo(a, 1, 2); }, ComputeIn::Result, false, 2},
+      {"aten::clamp.Tensor", [](A a) { return clampTo(a, 1, 2); }, ComputeIn::Result, false, 2},
+      {"aten::clamp_min", clampMin},
+      {"aten::clamp_min.Tensor", clampMin},
+      {"aten::clamp_max", clampMax},
+      {"aten::clamp_max.Tensor", clampMax},
+      {"aten::addcmul", [](A a) { return a[0] + scaled(a, a[1] * a[2], 3); }, ComputeIn::Result, false, 3},
+      {"aten::addcdiv", [](A a) { return a[0] + scaled(a, a[1] / a[2], 3); }, ComputeIn::Result, false, 3},
+      {"aten::lerp.Tensor", lerp, ComputeIn::Result, false, 7},
+      {"aten::lerp.Scalar", lerp, ComputeIn::Result, false, 7},
+      {"aten::logaddexp", [](A a) { return logAddExp(a, std::numbers::e); }, ComputeIn::Result, true, 8},
+      {"aten::logaddexp2", [](A a) { return logAddExp(a, 2); }, ComputeIn::Result, true, 8},
+      {"aten::xlogy.Tensor", [](A a) {
+         Val product = where(a[0] == 0.0, 0.0, a[0] * log(a[1]));
+         return where(isnan(a[1]), a[1], product);
+       }, ComputeIn::Result, true, 5},
+      {"aten::heaviside", [](A a) { return where(a[0] == 0.0, a[1], where(a[0] < 0.0, a[0].num(0), a[0].num(1))); },
+       ComputeIn::Result, false, 4},
+  };
+}
+
+std::vector<PointwiseOp> tests() {
+  std::vector<PointwiseOp> ops;
+  struct Comparison { std::string_view tensor, scalar; Op op; };
+  static constexpr Comparison kAll[] = {
+      {"aten::eq.Tensor", "aten::eq.Scalar", Op::Eq}, {"aten::ne.Tensor", "aten::ne.Scalar", Op::Ne},
+      {"aten::lt.Tensor", "aten::lt.Scalar", Op::Lt}, {"aten::le.Tensor", "aten::le.Scalar", Op::Le},
+      {"aten::gt.Tensor", "aten::gt.Scalar", Op::Gt}, {"aten::ge.Tensor", "aten::ge.Scalar", Op::Ge},
+  };
+  for (const auto& c : kAll) {
+    ops.push_back(comparison(c.tensor, c.op));
+    ops.push_back(comparison(c.scalar, c.op));
+  }
+  for (auto name : {"aten::bitwise_and.Tensor", "aten::bitwise_and.Scalar"}) ops.push_back(bits(name, Op::BitAnd));
+  for (auto name : {"aten::bitwise_or.Tensor", "aten::bitwise_or.Scalar"}) ops.push_back(bits(name, Op::BitOr));
+  for (auto name : {"aten::bitwise_xor.Tensor", "aten::bitwise_xor.Scalar"}) ops.push_back(bits(name, Op::BitXor));
+  ops.push_back(logical("aten::logical_and", Op::BitAnd));
+  ops.push_back(logical("aten::logical_or", Op::BitOr));
+  ops.push_back(logical("aten::logical_xor", Op::BitXor));
+  return ops;
+}
+
+std::vector<PointwiseOp> choices() {
+  auto whereOp = [](A a) { return where(a.as(0, DType::Bool), a[1], a[2]); };
+  return {
+      {"aten::where.self", whereOp},
+      {"aten::where.Scalar", whereOp},
+      {"aten::where.ScalarSelf", whereOp},
+      {"aten::where.ScalarOther", whereOp},
+      {"aten::masked_fill.Scalar", [](A a) { return where(a.as(1, DType::Bool), a[2], a[0]); }},
+      {"aten::masked_fill.Tensor", [](A a) { return where(a.as(1, DType::Bool), a[2], a[0]); }},
+  };
+}
+
+}  // namespace
+
+void addPointwiseLowerings(LowerTable& table) {
+  addPointwise(table, elementary());
+  addPointwise(table, arithmetic());
+  addPointwise(table, tests());
+  addPointwise(table, choices());
+}
+
+}  // namespace fusebox::inductor

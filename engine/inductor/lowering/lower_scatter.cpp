@@ -1,0 +1,134 @@
+#include <algorithm>
+
+#include "engine/inductor/lowering/lower_index.h"
+#include "engine/inductor/lowering/lowering.h"
+#include "engine/inductor/ir/val.h"
+
+/// Adding at positions that are themselves data: by atomics on a GPU. The CPU's operators stay calls, as does what atomics of a type do
+/// not exist for (16-bit floats, which eager rounds at every step anyway).
+namespace fusebox::inductor {
+namespace {
+
+using graph::Node;
+using graph::TensorMeta;
+using Values = std::vector<LazyTensor>;
+
+/// A tensor of zeros like `meta`.
+LazyTensor zeros(Lowering& lowering, const TensorMeta& meta) {
+  const DType type = computeType(meta.dtype);
+  return lowering.formula(meta, [type](BodyBuilder& b, const IndexList&) { return b.constant(0, type); }, {});
+}
+
+/// (self, dim, index, src)
+Values scatterAdd(Lowering& lowering, const Node& node) {
+  NodeArgs args(node);
+  const LazyTensor self = lowering.tensor(args, 0), index = lowering.tensor(args, 2), source = lowering.tensor(args, 3);
+  if (self.rank() == 0 || index.rank() != self.rank() || source.rank() != self.rank()) throw NotLowered("scatter_add of a scalar");
+  if (!isIndexType(index.dtype())) throw NotLowered("index of type " + std::string(graph::name(index.dtype())));
+  const auto dim = static_cast<size_t>(wrapDim(args.integer(1), self.rank()));
+  return {lowering.addInto(self, node.outputs[0].tensor, index.sizes, {index, source}, [=](BodyBuilder& b, const IndexList& i) {
+    IndexList at = i;
+    at[dim] = loadedIndex(b, index, i, self.sizes[dim], Fault::Gather);
+    return ScatteredValue{at, source.load(b, i)};
+  })};
+}
+
+/// (self, dim, index, source, alpha)
+Values indexAdd(Lowering& lowering, const Node& node) {
+  NodeArgs args(node);
+  const LazyTensor self = lowering.tensor(args, 0), index = lowering.tensor(args, 2), source = lowering.tensor(args, 3);
+  if (self.rank() == 0 || index.rank() != 1 || source.rank() != self.rank()) throw NotLowered("index_add of a scalar");
+  if (!isIndexType(index.dtype())) throw NotLowered("index of type " + std::string(graph::name(index.dtype())));
+  const auto dim = static_cast<size_t>(wrapDim(args.integer(1), self.rank()));
+  const double alpha = args.numberOr(4, 1);
+  return {lowering.addInto(self, node.outputs[0].tensor, source.sizes, {index, source}, [=](BodyBuilder& b, const IndexList& i) {
+    IndexList at = i;
+    at[dim] = loadedIndex(b, index, {i[dim]}, self.sizes[dim], Fault::Lookup);
+    Val v{&b, source.load(b, i)};
+    return ScatteredValue{at, (alpha == 1 ? v : v * alpha).id};
+  })};
+}
+
+/// (self, indices, values, accumulate), where it accumulates
+Values indexPut(Lowering& lowering, const Node& node) {
+  NodeArgs args(node);
+  if (args.isNone(3) || !args.boolean(3)) throw NotLowered("index_put that overwrites");
+  const LazyTensor self = lowering.tensor(args, 0);
+  const auto* list = args.at(1).as<graph::ArgumentList>();
+  if (!list) throw NotLowered("index without a list");
+  IndexedDims dims = indexedDims(lowering, *list, self);
+  // The shape that x[indices] has.
+  IndexList sizes;
+  for (size_t d = 0; d < self.rank(); ++d) {
+    if (sizes.size() == dims.start && dims.slot[d] >= 0) sizes.insert(sizes.end(), dims.shape.begin(), dims.shape.end());
+    if (dims.slot[d] < 0) sizes.push_back(self.sizes[d]);
+  }
+  if (dims.start == 0 && dims.slot[0] < 0) sizes.insert(sizes.begin(), dims.shape.begin(), dims.shape.end());
+  const LazyTensor values = broadcastTo(lowering.tensor(args, 2), sizes);
+  std::vector<LazyTensor> reading = dims.indices;
+  reading.push_back(values);
+  return {lowering.addInto(self, node.outputs[0].tensor, sizes, reading, [=](BodyBuilder& b, const IndexList& i) {
+    return ScatteredValue{dims.at(b, i, self.sizes, Fault::Index), values.load(b, i)};
+  })};
+}
+
+/// (grad_output, indices, num_weights, padding_idx, scale_grad_by_freq)
+Values embeddingBackward(Lowering& lowering, const Node& node) {
+  NodeArgs args(node);
+  if (args.boolean(4)) throw NotLowered("gradients scaled by frequency");
+  const LazyTensor gradient = lowering.tensor(args, 0), index = lowering.tensor(args, 1);
+  if (!isIndexType(index.dtype())) throw NotLowered("index of type " + std::string(graph::name(index.dtype())));
+  const int64_t padding = args.integer(3);
+  const TensorMeta& meta = node.outputs[0].tensor;
+  return {lowering.addInto(zeros(lowering, meta), meta, gradient.sizes, {gradient, index}, [=](BodyBuilder& b, const IndexList& i) {
+    const IndexList row(i.begin(), i.end() - 1);
+    ScatteredValue made{{loadedIndex(b, index, row, meta.sizes[0], Fault::Lookup), i.back()}, gradient.load(b, i)};
+    if (padding >= 0)
+      made.mask = b.emit(Op::Ne, DType::Bool, {b.cast(index.load(b, row), DType::Int64), b.constantInt(padding, DType::Int64)});
+    return made;
+  })};
+}
+
+}  // namespace
+
+LazyTensor Lowering::addInto(const LazyTensor& start, const TensorMeta& meta, const IndexList& sizes, const std::vector<LazyTensor>& reading,
+                             const std::function<ScatteredValue(BodyBuilder&, const IndexList&)>& update) {
+  const DType type = meta.dtype;
+  if (meta.device.kind == graph::DeviceKind::Cpu) throw NotLowered("scattered additions on the CPU");
+  if (type != DType::Float32 && type != DType::Float64 && type != DType::Int32 && type != DType::Int64)
+    throw NotLowered("no atomic addition of " + std::string(graph::name(type)));
+  if (options_.deterministic && graph::isFloatingPoint(type)) throw NotLowered("atomic additions have no fixed order, and deterministic algorithms are asked for");
+  if (graph::product(sizes) == SymExpr(0) || graph::product(meta.sizes) == SymExpr(0)) throw NotLowered("scattered additions without elements");
+  IndexList point(sizes.size(), SymExpr(0));
+  std::vector<Axis> axes;
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    if (sizes[d] == SymExpr(1)) continue;
+    const Symbol symbol = Symbol::make("i" + std::to_string(axes.size()), 0, std::max<int64_t>(sizes[d].bounds().second - 1, 0));
+    point[d] = symbol;
+    axes.push_back({symbol, sizes[d]});
+  }
+  BodyBuilder b;
+  const ScatteredValue made = update(b, point);
+  const LazyTensor sum = formula(meta, [start](BodyBuilder& body, const IndexList& i) { return start.load(body, i); }, {start}, 0);
+  realise(sum);
+  const BufferId id = sum.storage->buffer;
+  SymExpr at = 0;
+  for (size_t d = 0; d < made.at.size(); ++d) at += made.at[d] * sum.storage->meta.strides[d];
+  b.atomicAdd(id, at, b.cast(made.value, type), made.mask);
+  std::vector<graph::NodeId> origins = b.origins;
+  Operation& op = addLoops(meta.device, std::move(origins), std::move(axes), {b.finish({}, false)}, {id});
+  if (std::find(op.reads.begin(), op.reads.end(), id) == op.reads.end()) op.reads.push_back(id);
+  for (KernelBuffer& buffer : op.kernel.buffers)
+    if (buffer.id == id) buffer.role = BufferRole::InOut;
+  return sum;
+}
+
+void addScatterLowerings(LowerTable& table) {
+  table.emplace("aten::scatter_add", scatterAdd);
+  table.emplace("aten::index_add", indexAdd);
+  table.emplace("aten::index_put", indexPut);
+  table.emplace("aten::_unsafe_index_put", indexPut);
+  table.emplace("aten::embedding_dense_backward", embeddingBackward);
+}
+
+}  // namespace fusebox::inductor

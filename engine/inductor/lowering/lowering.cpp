@@ -1,0 +1,384 @@
+#include "engine/inductor/lowering/lowering.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/inductor/lowering/realise_policy.h"
+
+namespace fusebox::inductor {
+namespace {
+
+using graph::Node;
+using graph::NodeKind;
+using graph::OutputMeta;
+using graph::ValueRef;
+
+void addUnique(std::vector<BufferId>& list, BufferId id) {
+  if (std::find(list.begin(), list.end(), id) == list.end()) list.push_back(id);
+}
+
+SymExpr reachable(const graph::TensorMeta& meta) {
+  SymExpr last = 1;
+  for (size_t i = 0; i < meta.sizes.size(); i++) {
+    if (meta.sizes[i] == SymExpr(0)) return 0;
+    last += (meta.sizes[i] - 1) * meta.strides[i];
+  }
+  return last;
+}
+
+bool isChannelsLast(const graph::TensorMeta& meta) {
+  return meta.sizes.size() == 4 && !meta.isContiguous() && meta.strides == channelsLastStrides(meta.sizes);
+}
+
+bool onlySymbolic(const Node& node) {
+  return std::all_of(node.outputs.begin(), node.outputs.end(),
+                     [](const OutputMeta& o) { return o.kind != OutputMeta::Kind::Tensor; });
+}
+
+}  // namespace
+
+/// Why a node cannot be computed by generated loops at all: its device, several devices, or element types that the loop IR lacks.
+std::optional<std::string> Lowering::unsupportedReason(const Node& node) const {
+  std::optional<std::string> reason;
+  std::optional<Device> device;
+  auto check = [&](const OutputMeta& o) {
+    if (o.kind != OutputMeta::Kind::Tensor || reason) return;
+    const graph::TensorMeta& m = o.tensor;
+    if (device && !(*device == m.device)) reason = "tensors on " + device->str() + " and " + m.device.str();
+    else if (graph::isComplex(m.dtype)) reason = "complex numbers";
+    else if (graph::elementSize(m.dtype) == 0) reason = "an element type without arithmetic";
+    else if (std::string refusal = options_.refusal(m.device); !refusal.empty()) reason = std::move(refusal);
+    device = m.device;
+  };
+  for (const OutputMeta& o : node.outputs) check(o);
+  graph::Graph::forEachValue(node.args, [&](ValueRef v) { check(graph_.meta(v)); });
+  return reason;
+}
+
+void Lowering::requireCode(const Device& device, const Section& section) const {
+  if (device.kind == graph::DeviceKind::Cpu) return;
+  for (const Value& v : section.values)
+    if (!options_.hasCode(device, v.op, v.type))
+      throw NotLowered(fmt::format("no code on {} for {} of {}", device.str(), inductor::name(v.op), graph::name(v.type)));
+}
+
+const LazyTensor& Lowering::tensor(ValueRef v) const {
+  const auto& outputs = values_[static_cast<size_t>(v.node)];
+  if (static_cast<size_t>(v.output) >= outputs.size() || !outputs[static_cast<size_t>(v.output)].storage) {
+    throw NotLowered("operand " + graph_.node(v.node).name + " is not a tensor");
+  }
+  return outputs[static_cast<size_t>(v.output)];
+}
+
+BufferId Lowering::newBuffer(LoweredBuffer::Kind kind, const graph::TensorMeta& meta, std::string name, int32_t index) {
+  LoweredBuffer b;
+  b.id = static_cast<BufferId>(out_.buffers.size());
+  b.name = name.empty() ? fmt::format("buf{}", b.id) : std::move(name);
+  b.meta = meta;
+  b.meta.requiresGrad = false;
+  b.kind = kind;
+  b.index = index;
+  out_.buffers.push_back(std::move(b));
+  return out_.buffers.back().id;
+}
+
+Operation& Lowering::newOperation(Operation::Kind kind) {
+  Operation op;
+  op.id = static_cast<int32_t>(out_.operations.size());
+  op.name = fmt::format("op{}", op.id);
+  op.kind = kind;
+  out_.operations.push_back(std::move(op));
+  return out_.operations.back();
+}
+
+LazyTensor Lowering::bufferTensor(BufferId id, const graph::TensorMeta& meta, graph::NodeId node) {
+  auto storage = std::make_shared<Storage>();
+  storage->meta = meta;
+  storage->buffer = id;
+  storage->reads = {id};
+  if (node >= 0) storage->origins = {node};
+  return {storage, meta.sizes, nullptr, {}};
+}
+
+LazyTensor Lowering::restrided(const LazyTensor& base, const graph::TensorMeta& meta, const SymExpr& offset) {
+  realise(base);
+  LazyTensor out = bufferTensor(base.storage->buffer, meta, -1);
+  out.storage->offset = offset;
+  return out;
+}
+
+LazyTensor Lowering::formula(const graph::TensorMeta& meta, ValueFn compute, const std::vector<LazyTensor>& reading,
+                             int opCount, bool heavy) {
+  auto storage = std::make_shared<Storage>();
+  storage->meta = meta;
+  storage->meta.storageOffset = 0;
+  if (!isDense(meta)) storage->meta.strides = graph::contiguousStrides(meta.sizes);
+  // What is computed from an image that was laid otherwise for an extern call is best laid so too.
+  for (const LazyTensor& t : reading) {
+    if (!t.storage->relaid) continue;
+    auto strides = stridesInOrderOf(t, meta.sizes);
+    if (!strides) continue;
+    storage->meta.strides = std::move(*strides);
+    storage->relaid = true;
+    break;
+  }
+  storage->compute = std::move(compute);
+  storage->opCount = opCount;
+  storage->heavy = heavy;
+  storage->copyOnly = opCount == 0;
+  for (const LazyTensor& t : reading) {
+    const Storage& s = *t.storage;
+    if (s.isReal()) {
+      addUnique(storage->reads, s.buffer);
+      continue;
+    }
+    storage->opCount += s.opCount;
+    storage->heavy |= s.heavy;
+    for (BufferId id : s.reads) addUnique(storage->reads, id);
+  }
+  if (current_) storage->origins = {current_->id};
+  if (meta.device.kind != graph::DeviceKind::Cpu && !(graph::product(meta.sizes) == SymExpr(0))) {
+    // The formula by itself: what it reads has been through here already.
+    BodyBuilder trial;
+    trial.readOnly();
+    const ValueId v = storage->compute(trial, freshIndex(meta.sizes, "t"));
+    trial.store(0, 0, v);
+    requireCode(meta.device, trial.finish({}, false));
+  }
+  return {storage, meta.sizes, nullptr, {}};
+}
+
+void Lowering::finishLoops(Operation& op, std::vector<BufferId> writes) {
+  Kernel& k = op.kernel;
+  std::vector<BufferId> used;
+  auto note = [&](BufferId id, BufferRole role) {
+    for (KernelBuffer& b : k.buffers) {
+      if (b.id == id) return;
+    }
+    const LoweredBuffer& buffer = out_.buffers[static_cast<size_t>(id)];
+    KernelBuffer b;
+    b.id = id;
+    b.name = buffer.name;
+    b.dtype = buffer.meta.dtype;
+    b.role = role;
+    b.numel = reachable(buffer.meta);
+    b.alignment = buffer.kind == LoweredBuffer::Kind::Computed ? 64 : graph::elementSize(b.dtype);
+    k.buffers.push_back(std::move(b));
+  };
+  for (const Section& s : k.sections) {
+    for (const Value& v : s.values) {
+      if (v.op != Op::Load) continue;
+      note(v.buffer, BufferRole::Input);
+      addUnique(op.reads, v.buffer);
+    }
+  }
+  for (BufferId id : writes) note(id, BufferRole::Output);
+  op.writes = std::move(writes);
+  std::vector<Symbol> inner;
+  for (const Axis& a : k.outer) inner.push_back(a.symbol);
+  for (const Section& s : k.sections) {
+    for (const Axis& a : s.axes) inner.push_back(a.symbol);
+    for (const auto& [symbol, v] : s.indirect) inner.push_back(symbol);
+  }
+  auto noteSizes = [&](const SymExpr& e) {
+    if (e.isConstant()) return;
+    for (Symbol s : e.symbols()) {
+      bool known = std::find(inner.begin(), inner.end(), s) != inner.end() ||
+                   std::find(k.sizeSymbols.begin(), k.sizeSymbols.end(), s) != k.sizeSymbols.end();
+      if (!known) k.sizeSymbols.push_back(s);
+    }
+  };
+  for (const Axis& a : k.outer) noteSizes(a.extent);
+  for (const KernelBuffer& b : k.buffers) noteSizes(b.numel);
+  for (const Section& s : k.sections) {
+    for (const Axis& a : s.axes) noteSizes(a.extent);
+    for (const Value& v : s.values) noteSizes(v.index);
+    for (const Statement& st : s.body) noteSizes(st.index);
+  }
+  for (graph::NodeId n : op.origins) {
+    std::string part = graph::shortName(graph_.node(n).op);
+    if (k.name.size() < 60 && k.name.find(part) == std::string::npos) k.name += (k.name.empty() ? "" : "_") + part;
+  }
+  if (k.name.empty()) k.name = "copy";
+  op.name = k.name + "_" + std::to_string(op.id);
+}
+
+Operation& Lowering::addLoops(const Device& device, std::vector<graph::NodeId> origins, std::vector<Axis> outer, std::vector<Section> sections,
+                              std::vector<BufferId> writes) {
+  for (const Section& section : sections) requireCode(device, section);
+  if (current_ && std::find(origins.begin(), origins.end(), current_->id) == origins.end()) origins.push_back(current_->id);
+  Operation& op = newOperation(Operation::Kind::Loops);
+  op.origins = std::move(origins);
+  op.kernel.device = device;
+  op.kernel.outer = std::move(outer);
+  op.kernel.sections = std::move(sections);
+  finishLoops(op, std::move(writes));
+  return op;
+}
+
+void Lowering::realise(const LazyTensor& t) {
+  Storage& s = *t.storage;
+  if (s.isReal()) return;
+  // Axes in the order of memory, so that neighbouring points are neighbouring elements.
+  std::vector<size_t> order;
+  for (size_t i = 0; i < s.meta.sizes.size(); i++) {
+    if (!(s.meta.sizes[i] == SymExpr(1))) order.push_back(i);
+  }
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return s.meta.strides[a].bounds().first > s.meta.strides[b].bounds().first;
+  });
+  IndexList index(s.meta.sizes.size(), SymExpr(0));
+  std::vector<Axis> axes;
+  for (size_t i : order) {
+    Symbol symbol = Symbol::make(fmt::format("i{}", axes.size()), 0,
+                                 std::max<int64_t>(s.meta.sizes[i].bounds().second - 1, 0));
+    index[i] = symbol;
+    axes.push_back({symbol, s.meta.sizes[i]});
+  }
+  BodyBuilder b;
+  // Where there is no element there is nothing to read either.
+  bool empty = graph::product(s.meta.sizes) == SymExpr(0);
+  ValueId v = empty ? b.constantInt(0, s.meta.dtype) : b.cast(s.compute(b, index), s.meta.dtype);
+  b.addOrigins(s.origins);
+  BufferId id = newBuffer(LoweredBuffer::Kind::Computed, s.meta, {});
+  SymExpr at = 0;
+  for (size_t i = 0; i < index.size(); i++) at += index[i] * s.meta.strides[i];
+  b.store(id, at, v);
+  Operation& op = newOperation(Operation::Kind::Loops);
+  op.origins = b.origins;
+  op.kernel.device = s.meta.device;
+  op.kernel.outer = std::move(axes);
+  op.kernel.sections.push_back(b.finish({}, false));
+  finishLoops(op, {id});
+  s.buffer = id;
+  s.offset = 0;
+  s.reads = {id};
+  s.compute = nullptr;
+  s.opCount = 0;
+  s.heavy = false;
+}
+
+bool Lowering::worthRealising(const Storage& s, size_t users) const { return realise_policy::shouldRealise(s, users); }
+
+void Lowering::settle(const Node& node, std::vector<LazyTensor> values) {
+  size_t users = users_[static_cast<size_t>(node.id)].size();
+  for (LazyTensor& v : values) {
+    if (!v.storage) continue;
+    if (v.reindex) v.viewOrigins.push_back(node.id);
+    if (!v.storage->isReal() && worthRealising(*v.storage, users)) realise(v);
+  }
+  values_[static_cast<size_t>(node.id)] = std::move(values);
+}
+
+Result<void> Lowering::lowerNode(const Node& node) {
+  current_ = &node;
+  if (onlySymbolic(node)) {
+    // Expressions over the inputs' sizes are evaluated where they are used.
+    return {};
+  }
+  std::string reason = "no lowering for " + node.op;
+  if (auto unsupported = unsupportedReason(node)) {
+    reason = *unsupported;
+  } else if (auto it = loweringTable().find(node.op); it != loweringTable().end()) {
+    try {
+      settle(node, it->second(*this, node));
+      return {};
+    } catch (const NotLowered& refusal) {
+      reason = refusal.what();
+    }
+  }
+  settle(node, externCall(node, reason));
+  return {};
+}
+
+graph::TensorMeta Lowering::resultLayout(size_t position, const LazyTensor& value, graph::TensorMeta traced) const {
+  const bool free = position >= options_.firstSaved && traced.isContiguous();
+  if (free && value.storage->relaid && !value.reindex) traced.strides = value.storage->meta.strides;
+  return traced;
+}
+
+bool Lowering::isSeen(graph::ValueRef value) const {
+  const auto& results = graph_.nodes().back().args;
+  for (size_t i = 0; i < std::min(results.size(), options_.firstSaved); i++)
+    if (const auto* v = results[i].as<ValueRef>(); v && *v == value) return true;
+  return false;
+}
+
+Result<void> Lowering::emitResults(const Node& output) {
+  for (size_t i = 0; i < output.args.size(); i++) {
+    const graph::Argument& a = output.args[i];
+    const auto* v = a.as<ValueRef>();
+    if (!v) {
+      out_.results.push_back(a);
+      continue;
+    }
+    const OutputMeta& m = graph_.meta(*v);
+    if (m.kind == OutputMeta::Kind::SymInt) out_.results.emplace_back(m.scalar);
+    else if (m.kind == OutputMeta::Kind::None) out_.results.emplace_back();
+    else out_.results.emplace_back(ValueRef{bufferFor(tensor(*v), resultLayout(i, tensor(*v), m.tensor)), 0});
+  }
+  return {};
+}
+
+Result<LoweredGraph> Lowering::run() {
+  out_.name = graph_.name;
+  for (const Node& node : graph_.nodes()) out_.nodeNames.push_back(node.name);
+  users_ = graph_.users();
+  values_.resize(graph_.nodes().size());
+  try {
+    for (const Node& node : graph_.nodes()) {
+      switch (node.kind) {
+        case NodeKind::Placeholder:
+        case NodeKind::Constant: {
+          if (node.kind == NodeKind::Placeholder) out_.inputCount++;
+          if (node.outputs[0].kind != OutputMeta::Kind::Tensor) break;
+          graph::TensorMeta meta = node.outputs[0].tensor;
+          meta.storageOffset = 0;
+          auto kind = node.kind == NodeKind::Placeholder ? LoweredBuffer::Kind::Input : LoweredBuffer::Kind::Constant;
+          BufferId id = newBuffer(kind, meta, node.name, node.index);
+          LazyTensor& value = values_[static_cast<size_t>(node.id)].emplace_back(bufferTensor(id, meta, -1));
+          value.storage->relaid = isChannelsLast(meta);
+          break;
+        }
+        case NodeKind::Call:
+          if (auto r = lowerNode(node); !r) return tl::unexpected(r.error());
+          break;
+        case NodeKind::Output:
+          current_ = nullptr;
+          if (auto r = emitResults(node); !r) return tl::unexpected(r.error());
+          break;
+      }
+    }
+  } catch (const NotLowered& e) {
+    return fail(ErrorCode::Unsupported, std::string("lowering failed: ") + e.what(), current_ ? current_->name : graph_.name);
+  }
+  return std::move(out_);
+}
+
+Result<LoweredGraph> lower(const graph::Graph& graph, const LowerOptions& options) {
+  if (auto ok = graph.verify(); !ok) return tl::unexpected(ok.error());
+  return Lowering(graph, options).run();
+}
+
+const LowerTable& loweringTable() {
+  static const LowerTable table = [] {
+    LowerTable t;
+    addPointwiseLowerings(t);
+    addActivationLowerings(t);
+    addViewLowerings(t);
+    addJoinLowerings(t);
+    addReductionLowerings(t);
+    addFactoryLowerings(t);
+    addRandomLowerings(t);
+    addIndexingLowerings(t);
+    addScatterLowerings(t);
+    addScanLowerings(t);
+    addPoolingLowerings(t);
+    addConvolutionLowerings(t);
+    return t;
+  }();
+  return table;
+}
+
+}  // namespace fusebox::inductor

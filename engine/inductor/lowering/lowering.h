@@ -1,0 +1,139 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/inductor/ir/lazy_tensor.h"
+#include "engine/inductor/ir/lowered_graph.h"
+#include "engine/inductor/lowering/node_args.h"
+
+namespace fusebox::inductor {
+
+/// One reduction inside an operation made by Lowering::reduce.
+struct ReductionSpec {
+  ReduceKind kind = ReduceKind::Sum;
+  DType type = DType::Float32;  ///< of the accumulator (the inputs' type)
+  /// Values to accumulate, for a point of the reduced tensor.
+  std::function<std::array<ValueId, 3>(BodyBuilder&, const IndexList&)> inputs;
+};
+
+/// One result of a reduction: computed from the reductions' results, stored in a tensor of its own.
+struct ReductionResult {
+  graph::TensorMeta meta;
+  std::function<ValueId(BodyBuilder&)> value;  ///< use BodyBuilder::reduced
+};
+
+/// One result of a scan: what `value` makes of the element at each point (by BodyBuilder::scan).
+struct ScanOutput {
+  graph::TensorMeta meta;
+  std::function<ValueId(BodyBuilder&, ValueId element)> value;
+};
+
+/// What a point of the updates adds to: an element of the target, where `mask` (-1: always) is true.
+struct ScatteredValue {
+  IndexList at;
+  ValueId value = -1;
+  ValueId mask = -1;
+};
+
+/// How an extern call's operands and results of rank 4 lie in memory.
+enum class ExternLayout : uint8_t { AsTraced, ChannelsLast };
+
+/// State of lowering one graph: values of nodes lowered so far, buffers and operations made so far. Lowerings of single operators
+/// (tables in lower_*.cpp) work through it.
+class Lowering {
+ public:
+  Lowering(const graph::Graph& graph, const LowerOptions& options) : graph_(graph), options_(options) {}
+
+  Result<LoweredGraph> run();
+
+  // --- for operator lowerings -------------------------------------------------------------------------------------------
+  const graph::Graph& graph() const { return graph_; }
+  const LazyTensor& tensor(graph::ValueRef v) const;
+  const LazyTensor& tensor(const NodeArgs& args, size_t i) const { return tensor(args.ref(i)); }
+  const graph::TensorMeta& meta(graph::ValueRef v) const { return graph_.meta(v).tensor; }
+  const graph::Node& current() const { return *current_; }
+  /// Whether a value is a result that must lie in memory as it was traced.
+  bool isSeen(graph::ValueRef value) const;
+
+  /// A tensor given by a formula. `reading` are the tensors it reads, for the accounting that decides when to make it real.
+  LazyTensor formula(const graph::TensorMeta& meta, ValueFn compute, const std::vector<LazyTensor>& reading, int opCount = 1,
+                     bool heavy = false);
+  /// Makes the tensor's storage real, by an operation that computes it if need be.
+  void realise(const LazyTensor& tensor);
+  /// A real tensor that reads the buffer behind `base` with strides of its own; offset in elements of the buffer.
+  LazyTensor restrided(const LazyTensor& base, const graph::TensorMeta& meta, const SymExpr& offset);
+  /// One operation with a reduction section over `reducedDims` of a tensor with `sizes` and a section that stores the results.
+  /// The results' sizes are those of the kept dimensions, with 1 for reduced ones where their rank says so.
+  std::vector<LazyTensor> reduce(const IndexList& sizes, const std::vector<bool>& reducedDims,
+                                 const std::vector<ReductionSpec>& reductions, const std::vector<ReductionResult>& results,
+                                 const std::vector<LazyTensor>& reading);
+  /// A copy of `start` to which every point of `sizes` adds what `update` says, by atomics. `meta` is the result's. Throws NotLowered
+  /// where there are none, or where their order would matter to the program.
+  LazyTensor addInto(const LazyTensor& start, const graph::TensorMeta& meta, const IndexList& sizes, const std::vector<LazyTensor>& reading,
+                     const std::function<ScatteredValue(BodyBuilder&, const IndexList&)>& update);
+  /// One operation that runs along `dim` of x, elements as `type`, in order, for all other dimensions. The results have x's sizes.
+  std::vector<LazyTensor> scan(const LazyTensor& x, size_t dim, DType type, const std::vector<ScanOutput>& outputs);
+  /// Random numbers of generated kernels: a number on `device` that torch's generator draws anew in every run of the graph, and for
+  /// every caller a stream of counters of its own, to be added to an element's position. Throws NotLowered where eager's random
+  /// numbers are wanted.
+  LazyTensor randomSeed(const Device& device);
+  int64_t newRandomStream() { return (randomStreams_++) << 40; }
+  /// The node as a call of its operator through the dispatcher.
+  std::vector<LazyTensor> externCall(const graph::Node& node, std::string reason, ExternLayout layout = ExternLayout::AsTraced);
+
+ private:
+  Result<void> lowerNode(const graph::Node& node);
+  std::optional<std::string> unsupportedReason(const graph::Node& node) const;
+  /// Throws NotLowered where a device other than the CPU lacks code for one of the values.
+  void requireCode(const Device& device, const Section& section) const;
+  void settle(const graph::Node& node, std::vector<LazyTensor> values);
+  bool worthRealising(const Storage& storage, size_t users) const;
+  BufferId newBuffer(LoweredBuffer::Kind kind, const graph::TensorMeta& meta, std::string name, int32_t index = -1);
+  Operation& newOperation(Operation::Kind kind);
+  void finishLoops(Operation& op, std::vector<BufferId> writes);
+  /// An operation of the current node, made of the formulas of `origins`. Throws NotLowered as requireCode().
+  Operation& addLoops(const Device& device, std::vector<graph::NodeId> origins, std::vector<Axis> outer, std::vector<Section> sections,
+                      std::vector<BufferId> writes);
+  LazyTensor bufferTensor(BufferId id, const graph::TensorMeta& meta, graph::NodeId node);
+  /// A buffer that holds exactly `tensor` with the strides of `wanted`: its own, a view of it, or a copy.
+  BufferId bufferFor(const LazyTensor& tensor, const graph::TensorMeta& wanted);
+  BufferId viewBuffer(BufferId base, const graph::TensorMeta& meta, const SymExpr& offset);
+  graph::Argument externArgument(const graph::Argument& arg, ExternLayout layout, std::vector<BufferId>& reads);
+  Result<void> emitResults(const graph::Node& output);
+  /// How result `position` is to lie in memory: as traced, or as it is laid where only compiled code reads it.
+  graph::TensorMeta resultLayout(size_t position, const LazyTensor& value, graph::TensorMeta traced) const;
+
+  const graph::Graph& graph_;
+  const LowerOptions& options_;
+  const graph::Node* current_ = nullptr;
+  LoweredGraph out_;
+  std::vector<std::vector<LazyTensor>> values_;
+  std::vector<std::vector<graph::NodeId>> users_;
+  std::vector<std::pair<Device, LazyTensor>> seeds_;
+  int64_t randomStreams_ = 0;
+};
+
+/// Lowers one node to the values of its outputs. Throws NotLowered where it does not cover the arguments.
+using LowerFn = std::function<std::vector<LazyTensor>(Lowering&, const graph::Node&)>;
+
+/// All lowerings by operator name; the tables of lower_*.cpp joined.
+const std::unordered_map<std::string_view, LowerFn>& loweringTable();
+
+using LowerTable = std::unordered_map<std::string_view, LowerFn>;
+void addPointwiseLowerings(LowerTable& table);
+void addActivationLowerings(LowerTable& table);
+void addViewLowerings(LowerTable& table);
+void addJoinLowerings(LowerTable& table);
+void addReductionLowerings(LowerTable& table);
+void addFactoryLowerings(LowerTable& table);
+void addRandomLowerings(LowerTable& table);
+void addIndexingLowerings(LowerTable& table);
+void addScatterLowerings(LowerTable& table);
+void addScanLowerings(LowerTable& table);
+void addPoolingLowerings(LowerTable& table);
+void addConvolutionLowerings(LowerTable& table);
+
+}  // namespace fusebox::inductor

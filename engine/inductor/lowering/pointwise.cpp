@@ -1,0 +1,97 @@
+#include "engine/inductor/lowering/pointwise.h"
+
+#include <fmt/format.h>
+
+#include "engine/inductor/lowering/type_promotion.h"
+
+namespace fusebox::inductor {
+
+Val PointwiseArgs::as(size_t i, DType type) const {
+  if (slot_[i] >= 0) return raw(i).to(type);
+  const graph::Argument& a = args_.at(i);
+  if (const auto* d = a.as<double>()) return {&b_, b_.constant(*d, type)};
+  return {&b_, b_.constantInt(args_.integer(i), type)};
+}
+
+Val PointwiseArgs::raw(size_t i) const {
+  if (slot_[i] < 0) throw NotLowered(fmt::format("operand {} is not a tensor", i));
+  return {&b_, tensors_[static_cast<size_t>(slot_[i])].load(b_, index_)};
+}
+
+DType promotedType(const Lowering& lowering, const graph::Node& node) {
+  std::vector<PromotionOperand> operands;
+  NodeArgs args(node);
+  for (size_t i = 0; i < args.count(); i++) {
+    if (args.isTensor(i)) {
+      const graph::TensorMeta& m = lowering.meta(args.ref(i));
+      operands.push_back({m.dtype, m.sizes.empty() ? PromotionOperand::Kind::ZeroDim : PromotionOperand::Kind::Dimensioned});
+    } else if (args.at(i).as<double>()) {
+      operands.push_back({DType::Float32, PromotionOperand::Kind::Scalar});
+    } else if (args.at(i).as<bool>() || args.at(i).as<int64_t>() || args.at(i).as<SymExpr>()) {
+      operands.push_back({args.scalarType(i), PromotionOperand::Kind::Scalar});
+    }
+  }
+  return resultType(operands);
+}
+
+namespace {
+
+struct Operands {
+  std::vector<LazyTensor> tensors;
+  std::vector<int> slot;  ///< for each argument, its position in `tensors`, or -1
+};
+
+Operands gather(const Lowering& lowering, const graph::Node& node, const IndexList& sizes) {
+  Operands out;
+  NodeArgs args(node);
+  for (size_t i = 0; i < args.count(); i++) {
+    bool isTensor = args.isTensor(i);
+    out.slot.push_back(isTensor ? static_cast<int>(out.tensors.size()) : -1);
+    if (isTensor) out.tensors.push_back(broadcastTo(lowering.tensor(args, i), sizes));
+  }
+  return out;
+}
+
+std::vector<LazyTensor> lowerPointwise(Lowering& lowering, const graph::Node& node, const PointwiseOp& op) {
+  const graph::TensorMeta& meta = node.outputs[0].tensor;
+  DType type = meta.dtype;
+  if (op.type != ComputeIn::Result) type = promotedType(lowering, node);
+  if (op.type == ComputeIn::Float && !graph::isFloatingPoint(type)) type = DType::Float32;
+  type = computeType(type);
+  auto operands = std::make_shared<Operands>(gather(lowering, node, meta.sizes));
+  const graph::Node* source = &node;
+  auto compute = [operands, source, type, fn = &op.fn, result = meta.dtype](BodyBuilder& b, const IndexList& index) {
+    NodeArgs args(*source);
+    Val v = (*fn)(PointwiseArgs(b, args, type, operands->tensors, operands->slot, index, result));
+    return b.cast(v.id, computeType(result));
+  };
+  // Ask once for the formula so that arguments it does not cover refuse now, not when a consumer inlines it.
+  BodyBuilder trial;
+  IndexList zero(meta.sizes.size(), SymExpr(0));
+  NodeArgs args(node);
+  std::vector<LazyTensor> blank;
+  for (const LazyTensor& t : operands->tensors) {
+    graph::TensorMeta m;
+    m.dtype = t.dtype();
+    LazyTensor stand;
+    stand.storage = std::make_shared<Storage>();
+    stand.storage->meta = m;
+    stand.storage->buffer = 0;
+    stand.reindex = [](const IndexList&) { return IndexList{}; };
+    blank.push_back(std::move(stand));
+  }
+  op.fn(PointwiseArgs(trial, args, type, blank, operands->slot, zero, meta.dtype));
+  return {lowering.formula(meta, std::move(compute), operands->tensors, op.cost, op.heavy)};
+}
+
+}  // namespace
+
+void addPointwise(LowerTable& table, std::vector<PointwiseOp> ops) {
+  for (PointwiseOp& op : ops) {
+    std::string_view name = op.name;
+    auto shared = std::make_shared<PointwiseOp>(std::move(op));
+    table.emplace(name, [shared](Lowering& lowering, const graph::Node& node) { return lowerPointwise(lowering, node, *shared); });
+  }
+}
+
+}  // namespace fusebox::inductor

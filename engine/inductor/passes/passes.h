@@ -1,0 +1,54 @@
+#pragma once
+
+#include <string>
+
+#include "engine/graph/graph.h"
+#include "engine/inductor/ir/lowered_graph.h"
+
+namespace fusebox::inductor {
+
+/// What a pass made. `graph` is set only if `changed`.
+struct PassResult {
+  graph::Graph graph;
+  bool changed = false;
+  std::string detail;  ///< what it did, in a few words
+};
+
+PassResult decompose(const graph::Graph& graph);
+PassResult removeNoops(const graph::Graph& graph);
+PassResult eliminateCommonSubexpressions(const graph::Graph& graph);
+PassResult fuseMatmulEpilogues(const graph::Graph& graph);
+PassResult removeDeadCode(const graph::Graph& graph);
+
+/// Draws random numbers: two calls differ, and their order matters.
+bool isRandom(const graph::Node& node);
+/// Returns a view of (or just) its first argument.
+bool isView(const graph::Node& node);
+/// For each node, whether a graph result may share its memory: it is a result, or a view of it is.
+std::vector<bool> reachesOutputByViews(const graph::Graph& graph);
+
+/// Copies `from` into a new graph node by node; `rewrite` may put other values in place of a call's outputs.
+class GraphCopy {
+ public:
+  explicit GraphCopy(const graph::Graph& from);
+  graph::Graph& to() { return to_; }
+  graph::ValueRef mapped(graph::ValueRef v) const {
+    return map_[static_cast<size_t>(v.node)][static_cast<size_t>(v.output)];
+  }
+  graph::ArgumentList mappedArgs(const graph::Node& node) const;
+  /// Copies the node as it is.
+  void keep(const graph::Node& node);
+  /// Where each value of the old graph is; the copy is finished then.
+  std::vector<std::vector<graph::ValueRef>> takeMap() { return std::move(map_); }
+  /// Says that outputs of `node` are `values` of the new graph.
+  void replace(const graph::Node& node, std::vector<graph::ValueRef> values) {
+    map_[static_cast<size_t>(node.id)] = std::move(values);
+  }
+
+ private:
+  const graph::Graph& from_;
+  graph::Graph to_;
+  std::vector<std::vector<graph::ValueRef>> map_;
+};
+
+}  // namespace fusebox::inductor
