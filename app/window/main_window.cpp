@@ -287,7 +287,10 @@ void MainWindow::sessionVanished(const QString& why) {
 
 void MainWindow::sayState() {
   if (!session_ || session_->isImporting()) return;
-  statePart_->setText(session_->isLive() ? tr("● recording") : session_->isAbandoned() ? tr("ended early") : tr("finished"));
+  statePart_->setText(session_->isLive()        ? tr("● recording")
+                      : session_->isAbandoned() ? tr("ended early")
+                      : session_->isElsewhere() ? tr("of another machine")
+                                                : tr("finished"));
 }
 
 void MainWindow::runScript(const RunRequest& request) {

@@ -41,6 +41,11 @@ uint64_t bigEndian(const char* bytes, int count) {
   return value;
 }
 
+bool hasLog(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::exists(path + "-wal", ignored);
+}
+
 // Looks at the file itself first: SQLite would take an empty file for an empty database, and a folder for an I/O error.
 Result<void> checkFile(const std::string& path) {
   std::error_code error;
@@ -58,7 +63,7 @@ Result<void> checkFile(const std::string& path) {
   }
   if (in.gcount() < 100) return fail(ErrorCode::Corrupt, "the session is cut short; nothing of it can be read", path);
   // With a write-ahead log the main file may lag behind its header; without one it must be whole.
-  if (std::filesystem::exists(path + "-wal", error)) return {};
+  if (hasLog(path)) return {};
   const uint64_t pageField = bigEndian(header + 16, 2);
   const uint64_t expected = (pageField == 1 ? 65536 : pageField) * bigEndian(header + 28, 4);
   const uint64_t actual = std::filesystem::file_size(path, error);
@@ -97,6 +102,12 @@ Result<std::unique_ptr<Reader>> Reader::open(const std::string& path) {
     if (auto hard = harden(reader->database_); !hard) return hard;
     return adoptForReading(reader->database_);
   };
+  if (hasLog(path) && attempt(true) && reader->loadInfo() && recordedElsewhere(reader->info_) &&
+      reader->info("state") != "finished") {
+    reader->notice_ = fmt::format("{} is recorded on {}; from here only what its recorder has moved from the log into the "
+                                  "file can be read. Open it there for all of it.", path, reader->info("hostname"));
+    return reader;
+  }
   auto result = attempt(false);
   // A recorder that is only just making its file may hold it locked, or have no log yet.
   for (int again = 0; !result && result.error().code == ErrorCode::Io && again < kMostAttempts && mayWriteBeside(path); ++again) {
@@ -121,7 +132,24 @@ Result<std::unique_ptr<Reader>> Reader::open(const std::string& path) {
   if (auto loaded = reader->loadInfo(); !loaded) return tl::unexpected(loaded.error());
   // Opened like that, nothing newer would ever be seen.
   if (!first && reader->state() == State::Recording && mayWriteBeside(path)) return tl::unexpected(first.error());
+  if (reader->notice_.empty() && reader->state() == State::Elsewhere) {
+    reader->notice_ = fmt::format("it was being recorded on {} when it was written last; whether it still is cannot be told here",
+                                  reader->info("hostname"));
+  }
   return reader;
+}
+
+Reader::~Reader() {
+  const std::string path = database_.path();
+  const bool finished = info("state") == "finished";
+  database_ = Database();
+  if (!finished || !hasLog(path)) return;
+  // Fails while others read it: then the last of them does it.
+  if (auto database = Database::openForWriting(path)) {
+    (void)harden(*database);
+    (void)database->execute("PRAGMA wal_checkpoint(TRUNCATE)");
+    (void)database->execute("PRAGMA journal_mode = DELETE");
+  }
 }
 
 Result<void> Reader::loadInfo() {
@@ -222,13 +250,18 @@ void Reader::interrupt() const { sqlite3_interrupt(database_.handle()); }
 
 Reader::State Reader::state() const {
   if (info("state") == "finished") return State::Finished;
-  return recordingProcessLives(info_) ? State::Recording : State::Abandoned;
+  switch (recordingProcess(info_)) {
+    case RecordingProcess::Lives: return State::Recording;
+    case RecordingProcess::Elsewhere: return State::Elsewhere;
+    default: return State::Abandoned;
+  }
 }
 
 std::string_view stateName(Reader::State state) {
   switch (state) {
     case Reader::State::Recording: return "recording";
     case Reader::State::Finished: return "finished";
+    case Reader::State::Elsewhere: return "elsewhere";
     default: return "abandoned";
   }
 }

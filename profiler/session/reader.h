@@ -27,6 +27,8 @@ class Reader {
  public:
   /// Errors: NotFound, Io, Corrupt (damaged or no session at all), TooNew. The text says what to do next.
   static Result<std::unique_ptr<Reader>> open(const std::string& path);
+  /// The last reader of a finished session that still has a log beside it makes it one file, where it may be written.
+  ~Reader();
 
   const std::string& path() const { return database_.path(); }
   /// Prepares SQL of our own over the public views.
@@ -51,12 +53,14 @@ class Reader {
     Recording,  ///< its process lives and writes
     Finished,
     Abandoned,  ///< its process ended without finishing it: killed, crashed, out of memory
+    Elsewhere,  ///< not finished, and its process belongs to another machine and is silent: it may live or not
   };
   State state() const;
   /// What the reader itself could not see (a write-ahead log that could not be opened); empty if nothing.
   const std::string& notice() const { return notice_; }
 
  private:
+  Reader() = default;
   Result<void> loadInfo();
   Database database_;
   std::map<std::string, std::string> info_;

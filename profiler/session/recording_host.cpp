@@ -46,13 +46,13 @@ std::string processStart(int64_t pid) {
   return field;
 }
 
+}  // namespace
+
 int64_t unixNs() {
   timespec t;
   clock_gettime(CLOCK_REALTIME, &t);
   return int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
 }
-
-}  // namespace
 
 std::map<std::string, Cell> recordingHostFacts() {
   utsname names{};
@@ -75,17 +75,35 @@ std::map<std::string, Cell> recordingHostFacts() {
   };
 }
 
-bool recordingProcessLives(const std::map<std::string, std::string>& info) {
-  const auto get = [&](const char* key) {
-    const auto it = info.find(key);
-    return it == info.end() ? std::string() : it->second;
-  };
-  if (get("boot_id").empty() || get("boot_id") != firstLine("/proc/sys/kernel/random/boot_id")) return false;
+namespace {
+
+std::string field(const std::map<std::string, std::string>& info, const char* key) {
+  const auto it = info.find(key);
+  return it == info.end() ? std::string() : it->second;
+}
+
+/// Clocks of machines that share a file system may differ by some seconds.
+constexpr int64_t kSilenceNs = int64_t{60} * 1'000'000'000;
+
+}  // namespace
+
+bool recordedElsewhere(const std::map<std::string, std::string>& info) {
+  const std::string host = field(info, "hostname");
   utsname names{};
   uname(&names);
-  if (get("hostname") != names.nodename) return false;
-  const int64_t pid = std::strtoll(get("pid").c_str(), nullptr, 10);
-  return pid > 0 && !get("pid_start").empty() && processStart(pid) == get("pid_start");
+  return !host.empty() && host != names.nodename;
+}
+
+RecordingProcess recordingProcess(const std::map<std::string, std::string>& info) {
+  if (recordedElsewhere(info)) {
+    const int64_t beat = std::strtoll(field(info, "heartbeat_unix_ns").c_str(), nullptr, 10);
+    return std::llabs(unixNs() - beat) < kSilenceNs ? RecordingProcess::Lives : RecordingProcess::Elsewhere;
+  }
+  const std::string boot = field(info, "boot_id");
+  if (boot.empty() || boot != firstLine("/proc/sys/kernel/random/boot_id")) return RecordingProcess::Gone;
+  const int64_t pid = std::strtoll(field(info, "pid").c_str(), nullptr, 10);
+  const std::string start = field(info, "pid_start");
+  return pid > 0 && !start.empty() && processStart(pid) == start ? RecordingProcess::Lives : RecordingProcess::Gone;
 }
 
 }  // namespace fusebox::session

@@ -11,7 +11,18 @@ namespace fusebox::session {
 /// session is created.
 std::map<std::string, Cell> recordingHostFacts();
 
-/// Whether the process that a session names still runs here. Sessions of other machines: false.
-bool recordingProcessLives(const std::map<std::string, std::string>& info);
+/// Nanoseconds of the wall clock, as start_unix_ns and heartbeat_unix_ns are.
+int64_t unixNs();
+
+/// What can be told of the process that a session names.
+enum class RecordingProcess : uint8_t {
+  Lives,      ///< it runs here, or on another machine and has said so within the last minute
+  Gone,
+  Elsewhere,  ///< on another machine, and silent: whether it runs cannot be told from here
+};
+RecordingProcess recordingProcess(const std::map<std::string, std::string>& info);
+/// Whether a session was recorded under another machine's name, whose write-ahead log must not be read from here: it is
+/// shared through memory.
+bool recordedElsewhere(const std::map<std::string, std::string>& info);
 
 }  // namespace fusebox::session

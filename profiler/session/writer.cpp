@@ -28,6 +28,9 @@ Result<void> makeRoom(const std::string& path) {
   return {};
 }
 
+/// How often an idle recording says that it lives: readers on other machines see nothing else of its process.
+constexpr int64_t kHeartbeatNs = int64_t{10} * 1'000'000'000;
+
 int64_t threadCpuNs() {
   timespec t;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
@@ -166,8 +169,7 @@ void Writer::loop() {
     });
     const bool last = stopping_;
     const uint64_t flush = flushWanted_;
-    std::move(queue_.begin(), queue_.end(), std::back_inserter(pending_));
-    queue_.clear();
+    takeQueue();
     listener_ = newListener_;
     lock.unlock();
     const bool ok = writeBatch(last);
@@ -188,20 +190,74 @@ void Writer::setListener(std::shared_ptr<BatchListener> listener) {
   newListener_ = std::move(listener);
 }
 
-bool Writer::writeBatch(bool last) {
-  launches_.setListener(listener_.get());
-  if (auto begun = database_.execute("BEGIN IMMEDIATE"); !begun) return failed(begun.error()), false;
-  for (const Item& item : pending_) {
-    item.job ? item.job(sink_) : sink_.put(item.kind, item.cells);
+void Writer::takeQueue() noexcept {
+  try {
+    while (!queue_.empty()) {
+      pending_.push_back(std::move(queue_.front()));
+      queue_.pop_front();
+    }
+  } catch (const std::bad_alloc&) {  // what is still queued comes with a later batch
+  }
+}
+
+template <class Part>
+bool Writer::contain(const char* what, Part&& part) noexcept {
+  try {
+    part();
+    return true;
+  } catch (const std::exception& thrown) {
+    loss(what, 1, thrown.what());
+  } catch (...) {
+    loss(what, 1, "an exception of unknown type");
+  }
+  return false;
+}
+
+bool Writer::beat() {
+  const int64_t now = unixNs();
+  if (now - lastBeatNs_ < kHeartbeatNs) return false;
+  lastBeatNs_ = now;
+  sink_.put(RowKind::Info, {std::string("heartbeat_unix_ns"), now});
+  return true;
+}
+
+void Writer::putPending() {
+  for (Item& item : pending_) {
+    // A job that throws is not asked again: it would throw with every try.
+    if (!contain("rows", [&] { item.job ? item.job(sink_) : sink_.put(item.kind, item.cells); })) item.job = [](RowSink&) {};
     if (sink_.error()) break;
   }
-  drainRings();
-  launches_.flush();
-  if (listener_) listener_->write(sink_, last);
+}
+
+bool Writer::writeBatch(bool last) noexcept {
+  bool ok = false;
+  if (contain("rows", [&] { ok = tryBatch(last); })) return ok;
+  contain("rows", [&] { failed({ErrorCode::Io, "a batch could not be written", path_}); });
+  return false;
+}
+
+bool Writer::tryBatch(bool last) {
+  launches_.setListener(listener_.get());
+  if (auto begun = database_.execute("BEGIN IMMEDIATE"); !begun) {
+    failed(begun.error());
+    return false;
+  }
+  putPending();
+  contain("launches", [&] {
+    drainRings();
+    launches_.flush();
+  });
+  if (listener_) contain("gpu_events", [&] { listener_->write(sink_, last); });
+  const bool beaten = beat();
   putLosses();
   const std::optional<Error> error = sink_.error();
   if (!error) {
-    if (auto committed = database_.execute("COMMIT"); !committed) return failed(committed.error()), false;
+    if (auto committed = database_.execute("COMMIT"); !committed) {
+      failed(committed.error());
+      return false;
+    }
+    // What readers on other machines can see is what has left the log.
+    if (beaten) (void)database_.execute("PRAGMA wal_checkpoint(PASSIVE)");
     launches_.committed();
     if (listener_) listener_->committed();
     int64_t bytes = 0;
@@ -289,7 +345,11 @@ void Writer::finish() {
   if (thread_.joinable()) thread_.join();
 }
 
-void Writer::close() {
+void Writer::close() noexcept {
+  contain("rows", [&] { tryClose(); });
+}
+
+void Writer::tryClose() {
   if (database_.execute("BEGIN IMMEDIATE")) {
     sink_.put(RowKind::Info, {std::string("state"), std::string("finished")});
     sink_.put(RowKind::Info, {std::string("end_ns"), nowNs()});

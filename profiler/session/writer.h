@@ -28,7 +28,7 @@ struct WriterOptions {
 /// Writes a session on a thread of its own: rows and jobs are queued from any thread, launches come through rings, and all of
 /// it is committed in batches. The threads that record never wait for the disk and never see its errors: after a failed batch
 /// (full disk, I/O error) the rows are kept and tried again, what does not fit is counted in `losses`, and the trouble is
-/// said once on stderr.
+/// said once on stderr. What a job or a listener throws is a loss too: this thread runs in the user's process.
 class Writer {
  public:
   /// Creates the file. An existing session is replaced; any other existing file is refused (InvalidArgument).
@@ -75,11 +75,20 @@ class Writer {
   Writer(std::string path, Database database, WriterOptions options);
   void enqueue(Item item) noexcept;
   void loop();
-  bool writeBatch(bool last);
+  /// Runs a part of the writer's work; what it throws is counted as a loss of `what`. False if it threw.
+  template <class Part>
+  bool contain(const char* what, Part&& part) noexcept;
+  void takeQueue() noexcept;
+  bool writeBatch(bool last) noexcept;
+  bool tryBatch(bool last);
+  void putPending();
+  /// Now and then, a sign of life; true if it was written.
+  bool beat();
   void drainRings();
   void putLosses();
   void failed(const Error& error);
-  void close();
+  void close() noexcept;
+  void tryClose();
 
   const std::string path_;
   const WriterOptions options_;
@@ -104,6 +113,7 @@ class Writer {
   std::shared_ptr<BatchListener> listener_;
   bool reported_ = false;
   int64_t notKeptReported_ = 0;
+  int64_t lastBeatNs_ = 0;
   std::thread thread_;
 };
 

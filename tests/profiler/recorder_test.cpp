@@ -2,6 +2,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <sqlite3.h>
 
 #include <QTemporaryDir>
 #include <QTest>
@@ -10,6 +11,7 @@
 #include <thread>
 
 #include "engine/record/recorder.h"
+#include "profiler/session/batch_listener.h"
 #include "profiler/session/reader.h"
 #include "profiler/session/writer.h"
 
@@ -47,6 +49,83 @@ class RecorderTest : public QObject {
     Recorder::stop();
     QCOMPARE(Recorder::active(), nullptr);
     QVERIFY(Recorder::start({.path = file("b")}));
+  }
+
+  void whatAJobThrowsIsALoss() {
+    auto writer = Writer::create(file("throws"));
+    QVERIFY(writer);
+    (*writer)->post([](RowSink&) { throw std::bad_alloc(); }, 1);
+    (*writer)->post([](RowSink&) { throw 7; }, 1);
+    (*writer)->post(RowKind::Info, {std::string("after"), std::string("here")});
+    QVERIFY((*writer)->flush());
+    (*writer)->finish();
+    QCOMPARE(one(file("throws"), "SELECT count FROM losses WHERE what = 'rows'"), int64_t{2});
+    QCOMPARE(one(file("throws"), "SELECT count(*) FROM session_info WHERE key = 'after'"), int64_t{1});
+  }
+
+  void whatAListenerThrowsIsALoss() {
+    struct Thrower : BatchListener {
+      void launched(int32_t, int64_t, const LaunchRecord&) override {}
+      void operatorRan(int32_t, const LaunchRecord&) override {}
+      void write(RowSink&, bool) override { throw std::runtime_error("a listener"); }
+      void committed() override {}
+      int64_t rolledBack() override { return 0; }
+    };
+    auto writer = Writer::create(file("listener"));
+    QVERIFY(writer);
+    (*writer)->setListener(std::make_shared<Thrower>());
+    (*writer)->post(RowKind::Info, {std::string("after"), std::string("here")});
+    QVERIFY((*writer)->flush());
+    (*writer)->finish();
+    QVERIFY(one(file("listener"), "SELECT count FROM losses WHERE what = 'gpu_events'") > 0);
+    QCOMPARE(one(file("listener"), "SELECT count(*) FROM session_info WHERE key = 'after'"), int64_t{1});
+  }
+
+  // Somebody reads while the recording ends: the last reader to go leaves one file that can be copied.
+  void theLastReaderLeavesOneFile() {
+    auto writer = Writer::create(file("watched"));
+    QVERIFY(writer);
+    QVERIFY((*writer)->flush());
+    {
+      auto reader = Reader::open(file("watched"));
+      QVERIFY(reader);
+      auto busy = (*reader)->prepare("SELECT key FROM session_info");
+      QVERIFY(busy);
+      QVERIFY(busy->step());  // a read transaction, open while the writer ends
+      (*writer)->finish();
+      QVERIFY(std::filesystem::exists(file("watched-wal")));
+      *busy = Statement();
+      QVERIFY((*reader)->refresh());
+    }
+    QVERIFY(!std::filesystem::exists(file("watched-wal")));
+    std::filesystem::copy_file(file("watched"), file("copy"));
+    auto copy = Reader::open(file("copy"));
+    QVERIFY(copy);
+    QCOMPARE((*copy)->state(), Reader::State::Finished);
+  }
+
+  void sessionsOfOtherMachinesAreNotCalledDead() {
+    auto writer = Writer::create(file("far"));
+    QVERIFY(writer);
+    (*writer)->post(RowKind::Info, {std::string("hostname"), std::string("another-machine")});
+    (*writer)->post(RowKind::Info, {std::string("boot_id"), std::string("another-boot")});
+    QVERIFY((*writer)->flush());
+    std::filesystem::copy_file(file("far"), file("still_far"));
+    std::filesystem::copy_file(file("far-wal"), file("still_far-wal"));
+    (*writer)->finish();
+    // Folded into one file: a log that lies beside the file of another machine is not looked into.
+    sqlite3* db = nullptr;
+    QCOMPARE(sqlite3_open(file("still_far").c_str(), &db), SQLITE_OK);
+    QCOMPARE(sqlite3_exec(db, "PRAGMA wal_checkpoint(TRUNCATE); PRAGMA journal_mode = DELETE", nullptr, nullptr, nullptr), SQLITE_OK);
+    sqlite3_close(db);
+    QCOMPARE((*Reader::open(file("still_far")))->state(), Reader::State::Recording);  // it has just said that it lives
+    QCOMPARE(sqlite3_open(file("still_far").c_str(), &db), SQLITE_OK);
+    QCOMPARE(sqlite3_exec(db, "UPDATE t_info SET value = 1 WHERE key = 'heartbeat_unix_ns'", nullptr, nullptr, nullptr), SQLITE_OK);
+    sqlite3_close(db);
+    auto silent = Reader::open(file("still_far"));
+    QVERIFY(silent);
+    QCOMPARE((*silent)->state(), Reader::State::Elsewhere);
+    QVERIFY((*silent)->notice().find("another-machine") != std::string::npos);
   }
 
   void otherFilesAreNotOverwritten() {

@@ -12,6 +12,7 @@
 #include "views/fusion/graph_compiler.h"
 #include "views/graph/graph_view.h"
 #include "views/widgets/theme.h"
+#include "tests/patience.h"
 
 using namespace fusebox;
 using namespace fusebox::views;

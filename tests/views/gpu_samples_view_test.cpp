@@ -13,6 +13,7 @@
 #include "shown_view.h"
 #include "views/kernels/kernels_view.h"
 #include "views/timeline/timeline_view.h"
+#include "tests/patience.h"
 
 using namespace fusebox;
 using namespace fusebox::views;

@@ -11,6 +11,7 @@
 #include "views/kernels/kernels_view.h"
 #include "views/overview/overview_model.h"
 #include "views/timeline/timeline_view.h"
+#include "tests/patience.h"
 
 using namespace fusebox;
 using namespace fusebox::views;
@@ -234,7 +235,7 @@ class GpuViewsTest : public QObject {
       QVERIFY(!sass->isVisible());
       QSKIP("no nvdisasm here: PTX and loop IR alone were checked");
     }
-    QTRY_VERIFY_WITH_TIMEOUT(sass->toPlainText().contains("EXIT"), 15000);
+    QTRY_VERIFY(sass->toPlainText().contains("EXIT"));
   }
 
   void recordingsOfCudaGraphs() {

@@ -26,6 +26,7 @@
 #include "views/slowness/slowness_view.h"
 #include "views/source/source_view.h"
 #include "views/timeline/timeline_view.h"
+#include "tests/patience.h"
 
 using namespace fusebox;
 using namespace fusebox::views;

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "views/widgets/view.h"
+#include "tests/patience.h"
 
 namespace fusebox::test {
 

@@ -4,6 +4,7 @@
 
 #include "views/widgets/data_table.h"
 #include "views/widgets/theme.h"
+#include "tests/patience.h"
 
 using namespace fusebox::views;
 

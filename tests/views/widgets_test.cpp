@@ -11,6 +11,7 @@
 #include "views/widgets/message_bar.h"
 #include "views/widgets/picture_export.h"
 #include "views/widgets/side_splitter.h"
+#include "tests/patience.h"
 
 using namespace fusebox;
 using namespace fusebox::views;

@@ -110,6 +110,7 @@ void SessionLink::noteState(session::Reader& reader) {
   if (state == session::Reader::State::Abandoned && reader.refresh()) state = reader.state();
   live_ = state == session::Reader::State::Recording;
   abandoned_ = state == session::Reader::State::Abandoned;
+  elsewhere_ = state == session::Reader::State::Elsewhere;
 }
 
 void SessionLink::post(std::function<void()> action) {
@@ -270,7 +271,10 @@ void SessionLink::readLoop() {
             deliver = std::move(deliver)] { answer(owner, key, tag, serial, deliver); });
     }
     if (std::chrono::steady_clock::now() >= nextLook) {
+      const bool wasLive = live_;
       lookForGrowth(*reader);
+      // Closed and opened again, a session that has just been finished becomes one file, which can be copied.
+      if (wasLive && !live_ && !adopt(reader, std::string(reader->path()))) return;
       nextLook = std::chrono::steady_clock::now() + kLookEvery;
     }
   }

@@ -39,6 +39,8 @@ class SessionLink : public QObject {
   bool isLive() const { return live_; }
   /// True if its process ended without finishing it.
   bool isAbandoned() const { return abandoned_; }
+  /// Not finished, and recorded on another machine that is silent.
+  bool isElsewhere() const { return elsewhere_; }
   /// True while a foreign file is being read, before and after `opened`.
   bool isImporting() const { return importing_; }
   /// Ends the reading of a foreign file: what was read stays, see `imported`. Returns at once.
@@ -121,7 +123,7 @@ class SessionLink : public QObject {
 
   QString path_;
   bool open_ = false;
-  std::atomic<bool> live_{false}, abandoned_{false};
+  std::atomic<bool> live_{false}, abandoned_{false}, elsewhere_{false};
   QString notice_;            // set before `opened`
   bool troubleSaid_ = false;
   int pending_ = 0;

@@ -15,6 +15,7 @@
 #include "app/window/main_window.h"
 #include "views/source/source_view.h"
 #include "views/widgets/theme.h"
+#include "tests/patience.h"
 
 using namespace fusebox::window;
 using fusebox::debugging::numberField;
@@ -24,7 +25,6 @@ using State = DebugController::State;
 
 namespace {
 
-constexpr int kLong = 60000;
 
 const char kScript[] =
     "import torch\n"  // 1
@@ -73,13 +73,13 @@ class DebugFlowTest : public QObject {
     QVERIFY(script);
     script->setText(file.fileName());
     QTest::keyClick(script, Qt::Key_Return);
-    QTRY_VERIFY_WITH_TIMEOUT(debugger()->state() == State::Stopped, kLong);
+    QTRY_VERIFY(debugger()->state() == State::Stopped);
   }
   /// A key, and the stop that it leads to.
   void stepBy(Qt::Key key, Qt::KeyboardModifiers modifiers = {}) {
     const int64_t before = stops();
     QTest::keyClick(window_.get(), key, modifiers);
-    QTRY_VERIFY_WITH_TIMEOUT(debugger()->state() == State::Stopped && stops() > before, kLong);
+    QTRY_VERIFY(debugger()->state() == State::Stopped && stops() > before);
   }
   QString cell(const char* table, int row, int column) const {
     auto* found = find<QTableView>(table);
@@ -100,7 +100,7 @@ class DebugFlowTest : public QObject {
     window_->resize(1280, 800);
     window_->show();
     window_->activateWindow();
-    QVERIFY(QTest::qWaitForWindowActive(window_.get()));
+    QVERIFY(QTest::qWaitForWindowActive(window_.get(), kPatienceMs));
   }
   void cleanup() { window_.reset(); }
 
@@ -126,7 +126,7 @@ class DebugFlowTest : public QObject {
   void stepByKeys() {
     QCOMPARE(kind(), std::string("compile"));
     QVERIFY(find<QLabel>("debug.state")->text().contains("compile of f"));
-    QTRY_COMPARE_WITH_TIMEOUT(cell("debug.locals", 0, 0), QStringLiteral("x"), kLong);
+    QTRY_COMPARE(cell("debug.locals", 0, 0), QStringLiteral("x"));
     QVERIFY(cell("debug.locals", 0, 1).contains("Float[4, 8]"));
     stepBy(Qt::Key_F11);
     QCOMPARE(kind(), std::string("line"));
@@ -136,43 +136,42 @@ class DebugFlowTest : public QObject {
     stepBy(Qt::Key_F10);
     stepBy(Qt::Key_F10);
     QCOMPARE(line(), 6);
-    QTRY_COMPARE_WITH_TIMEOUT(cell("debug.locals", 1, 0), QStringLiteral("y"), kLong);
+    QTRY_COMPARE(cell("debug.locals", 1, 0), QStringLiteral("y"));
     // Frames: a click on the caller shows its locals.
     panel()->tabs()->setCurrentIndex(1);
-    QTRY_COMPARE_WITH_TIMEOUT(cell("debug.frames", 1, 1), QStringLiteral("f"), kLong);
+    QTRY_COMPARE(cell("debug.frames", 1, 1), QStringLiteral("f"));
     auto* frames = find<QTableView>("debug.frames");
     QTest::mouseClick(frames->viewport(), Qt::LeftButton, {},
                       frames->visualRect(frames->model()->index(1, 1)).center());
     panel()->tabs()->setCurrentIndex(0);
-    QTRY_COMPARE_WITH_TIMEOUT(cell("debug.locals", 1, 0), QStringLiteral("k"), kLong);
+    QTRY_COMPARE(cell("debug.locals", 1, 0), QStringLiteral("k"));
     stepBy(Qt::Key_F11, Qt::ShiftModifier);
     QCOMPARE(textField(debugger()->stop(), "function"), std::string("f"));
   }
 
   void clickBesideALineStopsThere() {
-    QTRY_VERIFY_WITH_TIMEOUT(window_->session() && window_->session()->isOpen(), kLong);
+    QTRY_VERIFY(window_->session() && window_->session()->isOpen());
     auto* source = qobject_cast<fusebox::views::SourceView*>(window_->docks()->view("source"));
     window_->goTo(fusebox::views::Location::sourceLine(folder_.filePath("program.py").toStdString(), 12));
-    QTRY_VERIFY_WITH_TIMEOUT(
-        source->path() == folder_.filePath("program.py").toStdString() && source->code()->blockCount() > 12, kLong);
+    QTRY_VERIFY(source->path() == folder_.filePath("program.py").toStdString() && source->code()->blockCount() > 12);
     source->code()->goToLine(12);
     const QRect at = source->code()->cursorRect();
     const QPoint beside = source->code()->viewport()->mapTo(window_.get(), QPoint(-20, at.center().y()));
     QTest::mouseClick(window_->childAt(beside), Qt::LeftButton, {},
                       window_->childAt(beside)->mapFrom(window_.get(), beside));
-    QTRY_COMPARE_WITH_TIMEOUT(debugger()->breakpoints().size(), size_t{1}, kLong);
+    QTRY_COMPARE(debugger()->breakpoints().size(), size_t{1});
     stepBy(Qt::Key_F5);
     QCOMPARE(line(), 12);
     QCOMPARE(textField(debugger()->stop(), "reason"), std::string("breakpoint"));
     // The same click takes it away; then the next recompile, by the button.
     QTest::mouseClick(window_->childAt(beside), Qt::LeftButton, {},
                       window_->childAt(beside)->mapFrom(window_.get(), beside));
-    QTRY_VERIFY_WITH_TIMEOUT(debugger()->breakpoints().empty(), kLong);
+    QTRY_VERIFY(debugger()->breakpoints().empty());
     const int64_t before = stops();
     QTest::mouseClick(find<QToolButton>("debug.button.debug.untilRecompile"), Qt::LeftButton);
-    QTRY_VERIFY_WITH_TIMEOUT(debugger()->state() == State::Stopped && stops() > before, kLong);
+    QTRY_VERIFY(debugger()->state() == State::Stopped && stops() > before);
     QCOMPARE(kind(), std::string("recompile"));
-    QTRY_VERIFY_WITH_TIMEOUT(output().contains("result [1.0"), kLong);
+    QTRY_VERIFY(output().contains("result [1.0"));
   }
 
   void commandsCanBeTyped() {
@@ -182,11 +181,11 @@ class DebugFlowTest : public QObject {
       QTest::keyClick(command, Qt::Key_Return);
     };
     type("locals");
-    QTRY_VERIFY_WITH_TIMEOUT(find<QPlainTextEdit>("debug.log")->toPlainText().contains("Float[4, 8]"), kLong);
+    QTRY_VERIFY(find<QPlainTextEdit>("debug.log")->toPlainText().contains("Float[4, 8]"));
     type("set fuse false");
-    QTRY_VERIFY_WITH_TIMEOUT(find<QPlainTextEdit>("debug.log")->toPlainText().contains("max_fusion_size"), kLong);
+    QTRY_VERIFY(find<QPlainTextEdit>("debug.log")->toPlainText().contains("max_fusion_size"));
     type("detach");
-    QTRY_VERIFY_WITH_TIMEOUT(!window_->runner()->running(), kLong);
+    QTRY_VERIFY(!window_->runner()->running());
     QVERIFY(output().contains("result [2.0"));
   }
 
@@ -205,21 +204,21 @@ class DebugFlowTest : public QObject {
     start();
     stepBy(Qt::Key_F5);
     QCOMPARE(kind(), std::string("pass"));
-    QTRY_VERIFY_WITH_TIMEOUT(find<QPlainTextEdit>("debug.diff")->toPlainText().contains(QStringLiteral("− ")), kLong);
+    QTRY_VERIFY(find<QPlainTextEdit>("debug.diff")->toPlainText().contains(QStringLiteral("− ")));
     QVERIFY(find<QPlainTextEdit>("debug.diff")->toPlainText().contains("softmax"));
     stepBy(Qt::Key_F5);
     QCOMPARE(kind(), std::string("fusion"));
-    QTRY_VERIFY_WITH_TIMEOUT(find<QLabel>("debug.fusion.now")->text().startsWith("Now:"), kLong);
+    QTRY_VERIFY(find<QLabel>("debug.fusion.now")->text().startsWith("Now:"));
     QTest::mouseClick(find<QPushButton>("debug.fusion.forbid"), Qt::LeftButton);
-    QTRY_VERIFY_WITH_TIMEOUT(find<QPlainTextEdit>("debug.log")->toPlainText().contains("forbid:"), kLong);
+    QTRY_VERIFY(find<QPlainTextEdit>("debug.log")->toPlainText().contains("forbid:"));
     while (kind() == "fusion" && !QTest::currentTestFailed()) stepBy(Qt::Key_F5);
     QCOMPARE(kind(), std::string("pass"));  // of the second compilation
-    QTRY_VERIFY_WITH_TIMEOUT(output().contains("result [1.0"), kLong);
+    QTRY_VERIFY(output().contains("result [1.0"));
   }
 
   void killingLeavesTheWindowAlive() {
     QTest::keyClick(window_.get(), Qt::Key_F5, Qt::ControlModifier | Qt::ShiftModifier);
-    QTRY_VERIFY_WITH_TIMEOUT(!window_->runner()->running(), kLong);
+    QTRY_VERIFY(!window_->runner()->running());
     QVERIFY(window_->messages()->text().contains("killed") && !window_->messages()->text().contains("memory"));
     QVERIFY(debugger()->state() == State::Off);
     QVERIFY(!window_->registry()->find("debug.continue")->isEnabled());

@@ -36,6 +36,7 @@
 #include "views/find/find_view.h"
 #include "views/widgets/command_palette.h"
 #include "views/widgets/theme.h"
+#include "tests/patience.h"
 
 using namespace fusebox;
 using namespace fusebox::window;
@@ -109,7 +110,7 @@ class HabitsTest : public QObject {
     window_ = std::make_unique<MainWindow>(QStringLiteral("/nonexistent/fusebox"));
     window_->resize(1280, 800);
     window_->show();
-    QVERIFY(QTest::qWaitForWindowActive(window_.get()));
+    QVERIFY(QTest::qWaitForWindowActive(window_.get(), kPatienceMs));
   }
   /// Waits until every question has its answer and what is calculated from the answers is shown.
   bool settles() const {
@@ -297,16 +298,13 @@ class HabitsTest : public QObject {
   void layoutsAreKeptByTask() {
     open(session_);
     find<QAction>("layout.profile")->trigger();
-    QTest::qWait(50);
     auto* kernels = find<QDockWidget>("dock.kernels");
     kernels->close();
-    QVERIFY(!kernels->isVisible());
+    QTRY_VERIFY(!kernels->isVisible());
     find<QAction>("layout.debug")->trigger();
-    QTest::qWait(50);
-    QVERIFY(!kernels->isHidden());
+    QTRY_VERIFY(!kernels->isHidden());
     find<QAction>("layout.profile")->trigger();
-    QTest::qWait(50);
-    QVERIFY(kernels->isHidden());
+    QTRY_VERIFY(kernels->isHidden());
     window_->close();
     makeWindow();  // the next run
     QVERIFY(find<QDockWidget>("dock.kernels")->isHidden());

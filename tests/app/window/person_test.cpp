@@ -23,6 +23,7 @@
 #include "views/graph/graph_view.h"
 #include "views/source/source_view.h"
 #include "views/widgets/theme.h"
+#include "tests/patience.h"
 
 using namespace fusebox;
 using namespace fusebox::window;
@@ -32,7 +33,6 @@ using debugging::textField;
 
 namespace {
 
-constexpr int kLong = 60000;
 
 constexpr const char* kScript = R"(import torch, sys
 from torch import nn
@@ -88,7 +88,7 @@ class PersonTest : public QObject {
   QWidget* focus() const {
     if (!QApplication::activeWindow() && !QApplication::activePopupWidget()) {
       window_->activateWindow();
-      if (!QTest::qWaitForWindowActive(window_.get())) qWarning("the window does not become active");
+      if (!QTest::qWaitForWindowActive(window_.get(), kPatienceMs)) qWarning("the window does not become active");
     }
     return QApplication::focusWidget() ? QApplication::focusWidget() : window_.get();
   }
@@ -99,7 +99,7 @@ class PersonTest : public QObject {
   void stepBy(Qt::Key key, Qt::KeyboardModifiers modifiers = {}) {
     const int64_t before = numberField(stop(), "stop");
     press(key, modifiers);
-    QTRY_VERIFY_WITH_TIMEOUT(stopped() && numberField(stop(), "stop") > before, kLong);
+    QTRY_VERIFY(stopped() && numberField(stop(), "stop") > before);
   }
   /// By the keys that the view has.
   void go(const char* view) {
@@ -159,7 +159,7 @@ class PersonTest : public QObject {
     window_->resize(1280, 800);
     window_->show();
     window_->activateWindow();
-    QVERIFY(QTest::qWaitForWindowActive(window_.get()));
+    QVERIFY(QTest::qWaitForWindowActive(window_.get(), kPatienceMs));
   }
 
   void debugsAScriptToItsSecondRecompile() {
@@ -169,7 +169,7 @@ class PersonTest : public QObject {
     QTRY_COMPARE(QApplication::focusWidget(), script);
     QTest::keyClicks(script, folder_.filePath("train.py"));
     QTest::keyClick(script, Qt::Key_Return);
-    QTRY_VERIFY_WITH_TIMEOUT(stopped(), kLong);
+    QTRY_VERIFY(stopped());
     QCOMPARE(textField(stop(), "kind"), std::string("compile"));
     stepBy(Qt::Key_F10, Qt::ControlModifier);
     QCOMPARE(textField(stop(), "kind"), std::string("recompile"));
@@ -197,21 +197,21 @@ class PersonTest : public QObject {
       return list;
     };
     auto* tabs = window_->debugPanel()->tabs()->tabBar();
-    QTRY_VERIFY_WITH_TIMEOUT(cells("debug.locals", 0).contains("h"), kLong);
+    QTRY_VERIFY(cells("debug.locals", 0).contains("h"));
     picture("manual/debug.png", window_.get());
     QTest::mouseClick(tabs, Qt::LeftButton, {}, tabs->tabRect(2).center());
-    QTRY_VERIFY_WITH_TIMEOUT(cells("debug.guards", 3).contains("0.5"), kLong);
+    QTRY_VERIFY(cells("debug.guards", 3).contains("0.5"));
     auto* graph = find<QPlainTextEdit>("debug.graph");
     QTest::mouseClick(tabs, Qt::LeftButton, {}, tabs->tabRect(3).center());
-    QTRY_VERIFY_WITH_TIMEOUT(graph->toPlainText().contains("gelu"), kLong);
+    QTRY_VERIFY(graph->toPlainText().contains("gelu"));
   }
 
   void letsItRunToItsEnd() {
     QSignalSpy finished(window_->runner(), &ScriptRunner::finished);
     press(Qt::Key_F5);
-    QVERIFY(finished.count() > 0 || finished.wait(kLong));
+    QVERIFY(finished.count() > 0 || finished.wait(kPatienceMs));
     QVERIFY2(window_->outputPanel()->text().contains("done (16, 64)"), qPrintable(window_->outputPanel()->text()));
-    QTRY_COMPARE_WITH_TIMEOUT(find<QLabel>("status.state")->text(), QStringLiteral("finished"), 20000);
+    QTRY_COMPARE(find<QLabel>("status.state")->text(), QStringLiteral("finished"));
     QTRY_VERIFY(find<QLabel>("overview.number.launches")->text() != QStringLiteral("–"));
     firstRun_ = window_->runner()->sessionPath();
     QVERIFY(!window_->messages()->isVisible());
@@ -274,7 +274,7 @@ class PersonTest : public QObject {
     const QString path = folder_.filePath("diagram.svg");
     answerFileDialog(path);
     byPalette("export picture");
-    QTRY_VERIFY_WITH_TIMEOUT(QFile::exists(path), 10000);
+    QTRY_VERIFY(QFile::exists(path));
     QFile file(path);
     QVERIFY(file.open(QIODevice::ReadOnly));
     QVERIFY(file.readAll().contains("gelu"));
@@ -310,9 +310,11 @@ class PersonTest : public QObject {
     QTest::keyClicks(arguments, "2");  // the script is still named
     QSignalSpy finished(window_->runner(), &ScriptRunner::finished);
     QTest::keyClick(arguments, Qt::Key_Return);
-    QVERIFY(finished.wait(kLong));
-    QTRY_COMPARE_WITH_TIMEOUT(find<QLabel>("status.state")->text(), QStringLiteral("finished"), 20000);
+    QVERIFY(finished.wait(kPatienceMs));
+    QTRY_COMPARE(find<QLabel>("status.state")->text(), QStringLiteral("finished"));
     QVERIFY(window_->runner()->sessionPath() != firstRun_);
+    QTRY_VERIFY(window_->windowTitle().contains(QFileInfo(window_->runner()->sessionPath()).fileName()));
+    QTRY_VERIFY(window_->registry()->find(QStringLiteral("file.compare"))->isEnabled());
     answerFileDialog(firstRun_);
     press(Qt::Key_C, Qt::ControlModifier | Qt::ShiftModifier);
     const auto comparison = []() -> CompareWindow* {
@@ -323,22 +325,22 @@ class PersonTest : public QObject {
     };
     QTRY_VERIFY(comparison());
     CompareWindow* compare = comparison();
-    QTRY_VERIFY_WITH_TIMEOUT(compare->view()->table()->model()->rowCount() > 0, 20000);
+    QTRY_VERIFY(compare->view()->table()->model()->rowCount() > 0);
     const QString cause = compare->findChild<QTextBrowser*>("compare.cause")->toPlainText();
     QVERIFY2(!cause.isEmpty(), "the first difference is named");
     picture("manual/compare.png", compare);
     compare->activateWindow();
-    QVERIFY(QTest::qWaitForWindowActive(compare));
+    QVERIFY(QTest::qWaitForWindowActive(compare, kPatienceMs));
     QTest::keyClick(compare, Qt::Key_W, Qt::ControlModifier);
     QTRY_VERIFY(!comparison());
     window_->activateWindow();
-    QVERIFY(QTest::qWaitForWindowActive(window_.get()));
+    QVERIFY(QTest::qWaitForWindowActive(window_.get(), kPatienceMs));
   }
 
   void opensAStockTrace() {
     answerFileDialog(QStringLiteral(IMPORTER_DATA "/graph_break.log.gz"));
     press(Qt::Key_O, Qt::ControlModifier);
-    QTRY_VERIFY_WITH_TIMEOUT(window_->windowTitle().contains("graph_break.log.gz"), 20000);
+    QTRY_VERIFY(window_->windowTitle().contains("graph_break.log.gz"));
     go("artifacts");
     QTRY_COMPARE(current(), QStringLiteral("artifacts"));
     QTRY_VERIFY(find<QTableView>("artifacts.table")->model()->rowCount() > 20);

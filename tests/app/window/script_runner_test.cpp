@@ -2,6 +2,7 @@
 #include <functional>
 
 #include "app/window/script_runner.h"
+#include "tests/patience.h"
 
 using namespace fusebox::window;
 

@@ -27,6 +27,7 @@
 #include "views/source/source_view.h"
 #include "views/widgets/command_palette.h"
 #include "views/widgets/theme.h"
+#include "tests/patience.h"
 
 using namespace fusebox;
 using namespace fusebox::window;
@@ -65,7 +66,7 @@ class WindowFlowTest : public QObject {
     window_ = std::make_unique<MainWindow>(QStringLiteral("/nonexistent/fusebox"));
     window_->resize(1280, 800);
     window_->show();
-    QVERIFY(QTest::qWaitForWindowExposed(window_.get()));
+    QVERIFY(QTest::qWaitForWindowExposed(window_.get(), kPatienceMs));
   }
   void cleanup() { window_.reset(); }
 
@@ -183,11 +184,11 @@ class WindowFlowTest : public QObject {
     auto* cancel = window_->findChild<QToolButton*>("status.cancel");
     QTRY_VERIFY(cancel->isVisible() && window_->findChild<QProgressBar*>("status.busy")->maximum() == 100);
     auto* launches = window_->findChild<QLabel*>("overview.number.launches");
-    QTRY_VERIFY_WITH_TIMEOUT(launches->text() != "0" && launches->text() != "–", 30000);
+    QTRY_VERIFY(launches->text() != "0" && launches->text() != "–");
     QSignalSpy imported(window_->session(), &views::SessionLink::imported);
     QTest::mouseClick(cancel, Qt::LeftButton);
     QVERIFY(!cancel->isVisible());
-    QTRY_COMPARE_WITH_TIMEOUT(imported.size(), 1, 30000);
+    QTRY_COMPARE(imported.size(), 1);
     QVERIFY(!imported.first().first().toBool());
     QVERIFY2(message().startsWith("Only the first"), qPrintable(message()));
     QTRY_COMPARE(window_->findChild<QLabel*>("status.state")->text(), QStringLiteral("finished"));
@@ -198,7 +199,7 @@ class WindowFlowTest : public QObject {
     // Opened again and let alone it is read to the end, without a question.
     open(file);
     QSignalSpy whole(window_->session(), &views::SessionLink::imported);
-    QTRY_VERIFY_WITH_TIMEOUT(!whole.isEmpty(), 60000);
+    QTRY_VERIFY(!whole.isEmpty());
     QVERIFY(whole.first().first().toBool());
     QTRY_VERIFY(launches->toolTip().remove(QRegularExpression("[^0-9]")).toLongLong() == facts.launches);
     QVERIFY(message().isEmpty());
@@ -301,7 +302,7 @@ class WindowFlowTest : public QObject {
     open(copy);
     QTRY_VERIFY(window_->findChild<QLabel*>("overview.number.launches")->text() != QStringLiteral("–"));
     QFile::remove(copy);
-    QTRY_VERIFY_WITH_TIMEOUT(message().contains("no longer there"), 5000);
+    QTRY_VERIFY(message().contains("no longer there"));
     QVERIFY(window_->session());
     for (int n = 1; n <= 6; ++n) {
       QTest::keyClick(window_.get(), static_cast<Qt::Key>(Qt::Key_0 + n), Qt::ControlModifier);
@@ -325,10 +326,10 @@ class WindowFlowTest : public QObject {
     QVERIFY(window_->findChild<QLabel*>("status.state")->text().contains("recording"));
     for (int64_t id = 2; id <= 5; ++id) kernel(id);
     QVERIFY((*writer)->flush());
-    QTRY_COMPARE_WITH_TIMEOUT(kernels->text(), QStringLiteral("5"), 5000);
+    QTRY_COMPARE(kernels->text(), QStringLiteral("5"));
     QVERIFY(message().isEmpty());
     (*writer)->finish();
-    QTRY_COMPARE_WITH_TIMEOUT(window_->findChild<QLabel*>("status.state")->text(), QStringLiteral("finished"), 5000);
+    QTRY_COMPARE(window_->findChild<QLabel*>("status.state")->text(), QStringLiteral("finished"));
   }
 
   void killedRecordingIsSaid() {

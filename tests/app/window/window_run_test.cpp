@@ -8,6 +8,7 @@
 
 #include "app/window/main_window.h"
 #include "views/widgets/theme.h"
+#include "tests/patience.h"
 
 using namespace fusebox::window;
 using fusebox::views::MessageBar;
@@ -73,9 +74,9 @@ class WindowRunTest : public QObject {
                "import torch\n\n@torch.compile\ndef f(x):\n    return torch.relu(x * 2 + 1).sum(-1)\n\n"
                "for _ in range(20):\n    y = f(torch.randn(64, 64))\nprint('done', tuple(y.shape))\n"));
     QVERIFY2(output().contains("done (64,)"), qPrintable(output()));
-    QTRY_VERIFY_WITH_TIMEOUT(window_->session() && window_->session()->isOpen(), 10000);
-    QTRY_VERIFY_WITH_TIMEOUT(window_->findChild<QLabel*>("status.state")->text() == "finished", 10000);
-    QTRY_VERIFY_WITH_TIMEOUT(window_->findChild<QLabel*>("overview.number.frames")->text().toInt() >= 1, 10000);
+    QTRY_VERIFY(window_->session() && window_->session()->isOpen());
+    QTRY_VERIFY(window_->findChild<QLabel*>("status.state")->text() == "finished");
+    QTRY_VERIFY(window_->findChild<QLabel*>("overview.number.frames")->text().toInt() >= 1);
     QVERIFY(message().isEmpty());
   }
 };
