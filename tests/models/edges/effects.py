@@ -1,0 +1,400 @@
+"""Writes, prints, warnings and exceptions: in the program's order, to the object that was written, every time."""
+
+import logging
+import sys
+import threading
+import time
+import types
+import warnings
+
+import torch
+
+from . import edge, raised
+
+DONE = True
+
+
+class Plain:
+    pass
+
+
+@edge
+def attribute_written_with_the_value_it_had(compile, engine):
+    s = Plain()
+    s.ready = True
+
+    def f(x):
+        s.ready = True
+        return x + 1
+
+    c, x = compile(f), torch.ones(3)
+    out = [c(x)]
+    s.ready = False
+    out += [c(x), s.ready]
+    del s.ready
+    return out + [c(x), s.ready]
+
+
+@edge
+def module_attribute_written_with_the_value_it_had(compile, engine):
+    class Warm(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.warm, self.stage, self.state = False, "new", None
+
+        def forward(self, x):
+            self.warm, self.stage = True, "done"
+            self.state = x.detach() if self.training else None
+            return x * 2
+
+    m = Warm()
+    c = compile(m)
+    c(torch.ones(8, 2))
+    c(torch.ones(3, 2))  # captured while warm is True
+    m.warm, m.stage = False, "new epoch"
+    c(torch.ones(3, 2))
+    out = [m.warm, m.stage, m.state]
+    m.eval()
+    m.state = None
+    c(torch.ones(3, 2))  # captured while state is None
+    m.train()
+    c(torch.ones(3, 2))
+    out.append(m.state is None)
+    m.eval()
+    c(torch.ones(3, 2))
+    return out + [m.state]
+
+
+@edge
+def names_written_with_the_value_they_had(compile, engine):
+    global DONE
+
+    class Slotted:
+        __slots__ = ("last",)
+
+    slotted, n, d, items = Slotted(), 5, {"k": 1}, [1, 2]
+    slotted.last = None
+
+    def f(x):
+        global DONE
+        nonlocal n
+        DONE, n, slotted.last = True, 5, None
+        d["k"], items[0] = 1, 1
+        return x + 1
+
+    c, x = compile(f), torch.ones(3)
+    c(x)
+    DONE, n, slotted.last, d["k"], items[0] = False, 7, 9, 8, 6
+    return c(x), DONE, n, slotted.last, d, items
+
+
+@edge
+def order_of_a_dict_changes(compile, engine):
+    kept, items = Plain(), [1]
+    cache = {"a": 1, "b": 2, "c": kept, "l": items}
+
+    def f(x):
+        v = cache.pop("a")
+        cache["a"] = v
+        return x + v
+
+    c, x = compile(f), torch.ones(3)
+    out = [c(x), cache["c"] is kept, cache["l"] is items, list(cache)]
+    cache["b"], cache["new"] = 99, 7
+    return out + [c(x), cache["b"], list(cache), cache["c"] is kept]
+
+
+@edge
+def order_of_an_instance_changes(compile, engine):
+    s = Plain()
+    s.a, s.b, s.c = 1, [1, 2], 5
+
+    def f(x):
+        v = s.a
+        del s.a
+        s.a = v
+        return x + v
+
+    c, x, old = compile(f), torch.ones(3), s.b
+    out = [c(x), s.b is old, list(vars(s))]
+    s.c, s.d = 6, 8
+    return out + [c(x), s.c, s.b is old, list(vars(s))]
+
+
+@edge
+def made_object_as_key(compile, engine):
+    registry, seen = {}, set()
+
+    def f(x):
+        h = Plain()
+        registry[h] = 1
+        seen.add(h)
+        return x + 1, h
+
+    c, out = compile(f), []
+    for _ in range(2):
+        _, h = c(torch.ones(2))
+        out += [h in registry, h in seen, len(registry), len(seen)]
+    return out
+
+
+@edge
+def print_before_a_write(compile, engine):
+    def f(x, items, d):
+        print(items, d)
+        items.append(4)
+        print(items, f"{d}")
+        d["k"] = items
+        print("%s" % d)
+        return x + 1
+
+    c, x = compile(f), torch.ones(2)
+    return [c(x, [1], {}) for _ in range(3)]
+
+
+@edge
+def print_of_objects(compile, engine):
+    class Shown(Plain):
+        def __str__(self):
+            return f"step {self.step}"
+
+    s, x = Shown(), torch.ones(2)
+    s.step = 0
+
+    def f(x):
+        print(s)
+        s.step += 1
+        print(s, s.step, sep="-", end="!\n")
+        return x + s.step
+
+    c = compile(f)
+    return [c(x) for _ in range(3)], s.step
+
+
+@edge
+def print_of_tensors(compile, engine):
+    def f(x, y):
+        print(x)
+        x.add_(1)
+        print(x, y.sum())
+        return x * 2
+
+    c, x = compile(f), torch.zeros(2)
+    return [c(x, torch.ones(2)) for _ in range(3)]
+
+
+@edge
+def logging_before_and_after_a_write(compile, engine):
+    log = logging.getLogger("edges")
+    handler = logging.StreamHandler(sys.stdout)
+    log.addHandler(handler)
+    log.setLevel("INFO")
+    state = types.SimpleNamespace(step=0)
+
+    def f(x):
+        log.info("before %s", state.__dict__)
+        state.step += 1
+        log.info("after %s", state.__dict__)
+        return x + 1
+
+    c, x = compile(f), torch.ones(2)
+    out = [c(x), c(x)]
+    log.setLevel("ERROR")
+    out.append(c(x))
+    log.removeHandler(handler)
+    return out, state.step
+
+
+@edge
+def warning_turned_into_an_error(compile, engine):
+    def f(x):
+        try:
+            warnings.warn("careful")
+        except UserWarning:
+            return x + 1
+        return x - 1
+
+    c, x, out = compile(f), torch.ones(2), []
+    for action in ("error", "ignore", "error", "always"):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter(action)
+            out += [raised(c, x), [str(w.message) for w in caught]]
+    return out
+
+
+@edge
+def warnings_come_as_often_as_filters_say(compile, engine):
+    def f(x):
+        warnings.warn("once")
+        return x + 1
+
+    c, x = compile(f), torch.ones(2)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        for _ in range(3):
+            c(x)
+    return [str(w.message) for w in caught], [w.lineno - f.__code__.co_firstlineno for w in caught]
+
+
+@edge
+def writes_before_an_exception(compile, engine):
+    log, state = [], Plain()
+
+    def f(x, fail):
+        log.append("before")
+        state.v = x * 2
+        print("printed")
+        if fail:
+            raise ValueError("stop")
+        log.append("after")
+        return x + 1
+
+    c, x = compile(f), torch.ones(1)
+    return [raised(c, x, fail) for fail in (False, True, True, False)], log, state.v
+
+
+@edge
+def writes_before_an_index_error_of_the_graph(compile, engine):
+    log = []
+
+    def f(x, i):
+        log.append("before")
+        y = x[i] + torch.rand(())
+        log.append("after")
+        return y
+
+    c, x = compile(f), torch.ones(3)
+    torch.manual_seed(0)
+    first = c(x, torch.tensor([0]))
+    kind = raised(c, x, torch.tensor([7]))
+    return first, kind[0], log, torch.rand(1)
+
+
+@edge
+def deleted_attribute_that_is_not_there(compile, engine):
+    log = []
+
+    def f(x, s):
+        del s.a
+        return x + 1
+
+    def g(x, s):
+        try:
+            del s.a
+        except AttributeError:
+            log.append("handled")
+        return x + 1
+
+    c, d, x, s, t = compile(f), compile(g), torch.zeros(1), Plain(), Plain()
+    s.a = t.a = 1
+    return c(x, s), raised(c, x, s), d(x, t), raised(d, x, t), log
+
+
+@edge
+def deleted_names_that_are_not_there(compile, engine):
+    d, items = {"a": 1}, [1]
+
+    def key(x):
+        del d["a"]
+        return x + 1
+
+    def item(x):
+        items.pop()
+        return x + 1
+
+    c, e, x = compile(key), compile(item), torch.zeros(1)
+    return c(x), raised(c, x), e(x), raised(e, x)
+
+
+@edge
+def returned_exception_keeps_its_context(compile, engine):
+    def f(x):
+        try:
+            try:
+                raise KeyError("a")
+            except KeyError:
+                raise ValueError("b")
+        except ValueError as error:
+            return x + 1, error
+
+    def g(x):
+        try:
+            raise KeyError("a")
+        except KeyError as error:
+            raise ValueError("b") from error
+
+    _, error = compile(f)(torch.ones(1))
+    out = [repr(error), repr(error.__context__), repr(error.__cause__), error.__traceback__ is not None]
+    try:
+        compile(g)(torch.ones(1))
+    except ValueError as error:
+        out += [repr(error), repr(error.__context__), repr(error.__cause__)]
+    return out
+
+
+@edge
+def finalisers_run_when_objects_die(compile, engine):
+    log = []
+
+    class Resource:
+        def __init__(self, n):
+            self.n = n
+
+        def __del__(self):
+            log.append(self.n)
+
+    def f(x):
+        r = Resource(1)
+        y = x + r.n
+        del r
+        log.append("deleted")
+        return y * 2
+
+    c, d, x, out = compile(f), compile(lambda x: (Resource(2), x + 1)), torch.ones(1), []
+    for _ in range(3):
+        c(x)
+        out.append(list(log))
+    log.clear()
+    for _ in range(2):
+        r, _ = d(x)
+        out.append(list(log))
+        del r
+        out.append(list(log))
+    return out
+
+
+@edge
+def writes_of_another_thread_survive(compile, engine):
+    s, running, added = types.SimpleNamespace(out=None, beat=0), True, 0
+
+    def heart():
+        nonlocal added
+        while running:
+            s.beat += 1
+            setattr(s, f"k{added}", added)
+            added += 1
+            time.sleep(1e-4)
+
+    def f(x):
+        s.out = x.sin()
+        for _ in range(200):
+            x = x.cos()
+        return x
+
+    thread = threading.Thread(target=heart)
+    thread.start()
+    time.sleep(0.01)
+    c, x, backwards = compile(f), torch.ones(4), 0
+    c(x)
+    for _ in range(4):
+        time.sleep(0.02)
+        before = s.beat
+        c(x)
+        backwards += s.beat < before
+    running = False
+    thread.join()
+    missing = sum(not hasattr(s, f"k{i}") for i in range(added))
+    for k in [k for k in vars(s) if k not in ("out", "beat")]:
+        delattr(s, k)
+    c(x)
+    return backwards, missing, sorted(vars(s))

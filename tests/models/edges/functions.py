@@ -1,0 +1,181 @@
+"""Functions, defaults, code objects, globals and caches that change between calls."""
+
+import builtins
+import functools
+import types
+
+import torch
+
+from . import edge
+
+
+@edge
+def functions_changed_in_place(compile, engine):
+    def keyword(x, *, k=2.0):
+        return x * k
+
+    def positional(x, k=2.0):
+        return x * k
+
+    def body(x):
+        return x * 2
+
+    scope = {"keyword": keyword, "positional": positional, "body": body}
+    outer = {}
+    for name in list(scope):
+        exec(f"def f(x): return {name}(x)", scope)
+        outer[name] = compile(scope["f"])
+    x = torch.ones(2)
+    out = [f(x) for f in outer.values()]
+    keyword.__kwdefaults__["k"] = 3.0
+    positional.__defaults__ = (3.0,)
+    body.__code__ = (lambda x: x * 3).__code__
+    out += [f(x) for f in outer.values()]
+    keyword.__kwdefaults__ = {"k": 4.0}
+    return out + [outer["keyword"](x)]
+
+
+@edge
+def methods_changed_in_place(compile, engine):
+    class Scaled:
+        def positional(self, x, k=2.0):
+            return x * k
+
+        def keyword(self, x, *, k=2.0):
+            return x * k
+
+        def body(self, x):
+            return x * 2
+
+        @staticmethod
+        def static(x, k=2.0):
+            return x * k
+
+        @classmethod
+        def of_class(cls, x, k=2.0):
+            return x * k
+
+    s = Scaled()
+    fs = [compile(lambda x: s.positional(x)), compile(lambda x: s.keyword(x)), compile(lambda x: s.body(x)),
+          compile(lambda x: Scaled.static(x)), compile(lambda x: s.of_class(x))]
+    x = torch.ones(2)
+    out = [f(x) for f in fs]
+    Scaled.positional.__defaults__ = (3.0,)
+    Scaled.keyword.__kwdefaults__["k"] = 3.0
+    Scaled.body.__code__ = (lambda self, x: x * 3).__code__
+    Scaled.static.__defaults__ = (3.0,)
+    Scaled.of_class.__func__.__defaults__ = (3.0,)
+    return out + [f(x) for f in fs]
+
+
+@edge
+def the_compiled_function_changed_in_place(compile, engine):
+    def f(x, k=2.0, *, b=1.0):
+        return x * k + b
+
+    c, x = compile(f), torch.ones(2)
+    out = [c(x)]
+    f.__defaults__ = (5.0,)
+    out.append(c(x))
+    f.__kwdefaults__["b"] = 7.0
+    out.append(c(x))
+    f.__code__ = (lambda x, k=0, *, b=0: x - k - b).__code__
+    return out + [c(x)]
+
+
+@edge
+def closures_of_global_functions(compile, engine):
+    def make(k):
+        def inner(x):
+            return x * k
+        return inner
+
+    scope = {"inner": make(2.0)}
+    exec("def f(x): return inner(x)", scope)
+    c, x = compile(scope["f"]), torch.ones(2)
+    out = [c(x)]
+    scope["inner"].__closure__[0].cell_contents = 3.0
+    out.append(c(x))
+    scope["inner"] = make(4.0)
+    return out + [c(x)]
+
+
+@edge
+def one_code_object_with_other_globals(compile, engine):
+    code = (lambda x: x * k).__code__  # noqa: F821
+    first, second = (types.FunctionType(code, {"k": k, "__builtins__": builtins}) for k in (2.0, 3.0))
+    c, x = compile(lambda x, g: g(x)), torch.ones(2)
+    return c(x, first), c(x, second), c(x, first)
+
+
+@edge
+def partials_changed_in_place(compile, engine):
+    p = functools.partial(lambda x, k, b=1.0: x * k + b, k=2.0)
+    c, x = compile(lambda x: p(x)), torch.ones(2)
+    out = [c(x)]
+    p.keywords["k"] = 3.0
+    out.append(c(x))
+    p.keywords["b"] = 5.0
+    return out + [c(x)]
+
+
+@edge
+def cached_functions_answer_from_their_cache(compile, engine):
+    class Scaled:
+        k = 2.0
+
+        @functools.lru_cache
+        def scale(self):
+            return self.k
+
+    s = Scaled()
+    s.scale()
+    s.k = 3.0
+
+    @functools.lru_cache(maxsize=None)
+    def table(n):
+        return torch.arange(float(n))
+
+    f, g, x = compile(lambda x: x * s.scale()), compile(lambda x: (table(2), x + 1)), torch.ones(2)
+    first, second = g(x)[0], g(x)[0]
+    out = [f(x), f(x), first is second, first is table(2)]
+    Scaled.scale.cache_clear()
+    return out + [f(x)]
+
+
+@edge
+def builtins_replaced(compile, engine):
+    scope = {"torch": torch}
+    exec("def f(x): return x * len([1, 2])", scope)
+    c, x = compile(scope["f"]), torch.ones(2)
+    out = [c(x)]
+    scope["len"] = lambda v: 7
+    out.append(c(x))
+    del scope["len"]
+    out.append(c(x))
+    original = builtins.len
+    builtins.len = lambda v: 9
+    try:
+        out.append(c(x))
+    finally:
+        builtins.len = original
+    return out
+
+
+@edge
+def wrapped_functions_keep_their_names(compile, engine):
+    def f(x):
+        def inner(y):
+            "doc"
+            return y + x
+
+        @functools.wraps(inner)
+        def outer(y):
+            return inner(y)
+
+        outer.tag = 3
+        return outer, inner, x + 1
+
+    outer, inner, _ = compile(f)(torch.ones(1))
+    return ([(g.__name__, g.__qualname__, g.__doc__, g.__module__, g.__defaults__) for g in (outer, inner)],
+            outer.tag, outer.__wrapped__ is inner, outer(torch.ones(1)))

@@ -1,0 +1,234 @@
+"""Iteration over containers that change, and the identity of what lies in them."""
+
+import collections
+import itertools
+
+import torch
+
+from . import edge, raised
+
+
+@edge
+def list_that_grows_while_it_is_read(compile, engine):
+    def f(x, todo):
+        for t in todo:
+            x = x + t
+            if len(todo) < 4:
+                todo.append(t * 2)
+        return x
+
+    c, out = compile(f), []
+    for _ in range(2):
+        todo = [torch.ones(2)]
+        out += [c(torch.zeros(2), todo), todo]
+    return out
+
+
+@edge
+def list_that_shrinks_while_it_is_read(compile, engine):
+    def f(x, items):
+        for t in items:
+            x = x * 2 + t
+            items.remove(t) if isinstance(t, int) else items.pop(0)
+        return x
+
+    c = compile(f)
+    return [(c(torch.zeros(2), items), items) for items in ([1, 2, 3, 4], [torch.ones(2)] * 3, [1, 2, 3, 4])]
+
+
+@edge
+def views_of_dicts_are_live(compile, engine):
+    def f(x, d):
+        values, keys, items = d.values(), d.keys(), d.items()
+        d["b"] = x * 2
+        s = x
+        for t in values:
+            s = s + t
+        return s, len(keys), "b" in keys, [k for k, _ in items]
+
+    c = compile(f)
+    return [c(torch.ones(2), {"a": torch.ones(2)}) for _ in range(2)]
+
+
+@edge
+def module_rewrites_its_buffers_while_it_reads_them(compile, engine):
+    class Buffers(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.buffers_ = [torch.ones(2), torch.ones(2)]
+
+        def forward(self, x):
+            for i, b in enumerate(self.buffers_):
+                self.buffers_[i] = b + x
+                if i == 0:
+                    self.buffers_[1] = x * 10
+            return sum(self.buffers_)
+
+    m = Buffers()
+    c = compile(m)
+    return [(c(torch.ones(2)), list(m.buffers_)) for _ in range(2)]
+
+
+@edge
+def dict_that_changes_its_size_while_it_is_read(compile, engine):
+    def grows(x, d):
+        for k in d:
+            d[k + "_"] = x
+        return x + 1
+
+    def shrinks(x, d):
+        for k, v in d.items():
+            x = x + v
+            del d[k]
+        return x
+
+    def handled(x, s):
+        try:
+            for k in s:
+                s.add(k + 1)
+        except RuntimeError as error:
+            return x, str(error)
+
+    f, g, h, x = compile(grows), compile(shrinks), compile(handled), torch.zeros(2)
+    out = []
+    for _ in range(2):
+        d, e, s = {"a": torch.ones(2)}, {"a": 1, "b": 2}, {1}
+        out += [raised(f, x, d), list(d), raised(g, x, e), list(e), raised(h, x, s), sorted(s)]
+    return out
+
+
+@edge
+def items_of_containers_keep_their_identity(compile, engine):
+    def f(r):
+        d = {"k": r[0], "l": r}
+        return ([v is r[0] for v in r], [v is r[i] for i, v in enumerate(r)], [a is b for a, b in zip(r, r)], [v is r[0] for v in reversed(r)],
+                [v is r[0] for v in [*r]], list(r)[0] is r[0], tuple(r)[0] is r[0], r[:][0] is r[0], r.copy()[0] is r[0], (r + r)[1] is r[0],
+                max(r, key=len) is r[0], list(filter(None, r))[0] is r[0], next(itertools.chain(r)) is r[0], [v is r[0] for v in d.values()],
+                [v is r for _, v in d.items()], sorted(r, key=len)[0] is r[0], next(iter(r)) is r[0], (lambda *a: a[0] is r[0])(*r),
+                list(map(lambda v: v is r[0], r)), collections.deque(r)[0] is r[0], dict(d)["k"] is r[0], {**d}["l"] is r)
+
+    c = compile(f)
+    return [c([[torch.ones(2)]]) for _ in range(2)]
+
+
+@edge
+def writes_through_a_loop_variable(compile, engine):
+    def f(results, table, x):
+        for r in results:
+            r["y"] = x + 1
+        for _, r in table.items():
+            r.append(x)
+        for r, s in zip(results, reversed(results)):
+            s["z"] = len(r)
+        first, *rest = results
+        first["first"] = True
+        for r in rest:
+            r["rest"] = True
+        return [r is results[0] for r in results]
+
+    c, x, out = compile(f), torch.ones(2), []
+    for _ in range(2):
+        results, table = [{"x": x}, {"x": x}], {"a": [x]}
+        out += [c(results, table, x), [list(r) for r in results], len(table["a"])]
+    return out
+
+
+@edge
+def abandoned_generators_are_closed(compile, engine):
+    log = []
+
+    def halves(x):
+        with torch.no_grad():
+            yield x * 0.5
+            yield x * 0.25
+
+    def closing(x):
+        try:
+            yield x + 1
+            yield x + 2
+        finally:
+            log.append("closed")
+
+    def leaves(x):
+        for a in closing(x):
+            break
+        log.append("after")
+        return a
+
+    def held(x):
+        g = closing(x)
+        y = next(g)
+        log.append("held")
+        g = None
+        log.append("dropped")
+        return y
+
+    def chained(x):
+        def outer():
+            yield from closing(x)
+
+        return next(outer()) + next(v for v in closing(x))
+
+    f, out = compile(lambda x: (x * next(halves(x))).sum()), []
+    for _ in range(2):
+        y = f(torch.ones(3, requires_grad=True))
+        out += [y.requires_grad, torch.is_grad_enabled()]
+        torch.set_grad_enabled(True)
+    cs = [compile(g) for g in (leaves, held, chained)]
+    for _ in range(2):
+        for c in cs:
+            c(torch.ones(3))
+            out.append(list(log))
+            log.clear()
+    return out
+
+
+@edge
+def generators_from_outside(compile, engine):
+    def numbers():
+        yield from (1.0, 2.0, 3.0, 4.0, 5.0, 6.0)
+
+    g = numbers()
+
+    def f(x):
+        return x * next(g)
+
+    c, x = compile(f), torch.ones(1)
+    out = [c(x), next(g), c(x), next(g)]
+    i = iter([1, 2, 3, 4])
+    e = compile(lambda x: x * next(i))
+    return out + [e(x), next(i), e(x), raised(e, x), raised(e, x)]
+
+
+@edge
+def context_managers_exit_on_exceptions(compile, engine):
+    log = []
+
+    class Manager:
+        def __init__(self, swallow):
+            self.swallow = swallow
+
+        def __enter__(self):
+            log.append("enter")
+            return self
+
+        def __exit__(self, kind, error, traceback):
+            log.append((kind and kind.__name__, str(error)))
+            return self.swallow
+
+    def f(x, swallow):
+        with Manager(swallow), torch.no_grad():
+            y = x * 2
+            raise ValueError("inside")
+        return y, torch.is_grad_enabled()
+
+    c, x = compile(f), torch.ones(1, requires_grad=True)
+    return [raised(c, x, swallow) for swallow in (True, False, True, False)], log, torch.is_grad_enabled()
+
+
+@edge
+def sorting_with_nan(compile, engine):
+    nan = float("nan")
+    items = [3.0, nan, 1.0, 2.0, nan, 0.5, 9.0, nan, -1.0]
+    c = compile(lambda x, v: (sorted(v), sorted(v, reverse=True), max(v), min(v), x + 1))
+    return c(torch.zeros(1), items), c(torch.zeros(1), items[::-1])

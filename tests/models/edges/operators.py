@@ -1,0 +1,264 @@
+"""Operators with effects and random numbers: never lost, repeated, merged or moved. And one that has no code costs no graph."""
+
+import torch
+from torch import nn
+
+from . import edge, raised
+
+
+def library(log):
+    """Custom operators that write what they do: with a result, without one, in place."""
+    @torch.library.custom_op("edges::note", mutates_args=())
+    def note(x: torch.Tensor, n: int) -> torch.Tensor:
+        log.append(n)
+        return x.clone()
+
+    @note.register_fake
+    def _(x, n):
+        return torch.empty_like(x)
+
+    @torch.library.custom_op("edges::say", mutates_args=())
+    def say(x: torch.Tensor, n: int) -> None:
+        log.append(("say", n, tuple(x.shape)))
+
+    @say.register_fake
+    def _(x, n):
+        return None
+
+    @torch.library.custom_op("edges::bump", mutates_args=("x",))
+    def bump(x: torch.Tensor, n: int) -> None:
+        log.append(("bump", n))
+        x.add_(n)
+
+    return note, say, bump
+
+
+def draws(compile, f, x, calls=2):
+    """Results of one seed, and what the generator gives next."""
+    torch.manual_seed(0)
+    c = compile(f)
+    out = [c(x) for _ in range(calls)]
+    return [[t.double().sum().round(decimals=3).item() for t in r] for r in out], torch.rand(1)
+
+
+@edge
+def custom_operators_keep_their_order(compile, engine):
+    log = []
+    note, say, bump = library(log)
+
+    def f(x):
+        p = torch.sigmoid(x)
+        y = note(p, 1)
+        say(x, 2)
+        z = note(x, 3)
+        bump(z, 4)
+        return y, z, p + 1, x.cos() * 2 + note(torch.ones(64, 64), 5)
+
+    c = compile(f)
+    out = [[t.sum().round(decimals=1).item() for t in c(torch.zeros(64, 64))] for _ in range(2)]
+    return out, log
+
+
+@edge
+def custom_operators_without_a_reader_are_kept(compile, engine):
+    log = []
+    note, say, bump = library(log)
+
+    def f(x):
+        say(x, 1)
+        note(x, 2)
+        bump(x.clone(), 3)
+        return x + 1
+
+    c, x = compile(f), torch.ones(2)
+    return [c(x) for _ in range(2)], log
+
+
+@edge
+def custom_operators_are_not_repeated_when_a_graph_raises(compile, engine):
+    log = []
+    note, _, bump = library(log)
+
+    def f(x, i):
+        n = note(x, 1)
+        bump(n, 2)
+        return n[i] + 1
+
+    c, x = compile(f), torch.ones(3)
+    return c(x, torch.tensor([0])), raised(c, x, torch.tensor([7]))[0], log
+
+
+@edge
+def equal_custom_operators_are_both_called(compile, engine):
+    log = []
+    note, _, _ = library(log)
+    c, x = compile(lambda x: note(x, 1) + note(x, 1)), torch.ones(3)
+    return c(x), log
+
+
+@edge
+def random_draws_keep_their_order_when_loops_are_fused(compile, engine):
+    x = torch.linspace(-1, 1, 64 * 64).view(64, 64)
+
+    def siblings(x):
+        p = torch.bernoulli(x.sigmoid())
+        u = torch.rand(64, 64)
+        return p, x.cos() * 2 + u
+
+    def pair(x):
+        p = torch.sigmoid(x)
+        y = torch.bernoulli(p)
+        return y, torch.randn(4), p + 1
+
+    def likes(x):
+        a = x.exp()
+        first = torch.randn_like(a)
+        second = torch.randn(8)
+        return a * first, a[0, :8] + second
+
+    def dropped(x):
+        torch.rand(3)
+        return torch.nn.functional.dropout(x, 0.5), torch.randperm(5), x.clone().normal_(), torch.randint(0, 10, (3,))
+
+    return [draws(compile, f, x) for f in (siblings, pair, likes, dropped)]
+
+
+@edge
+def random_draws_with_fallback_random(compile, engine):
+    def f(x):
+        p = torch.bernoulli(x.sigmoid())
+        return p, x.cos() * 2 + torch.rand(64, 64)
+
+    def with_option(f):
+        return compile(f, options={"fallback_random": True})
+
+    return draws(with_option, f, torch.linspace(-1, 1, 64 * 64).view(64, 64))
+
+
+@edge
+def equal_random_draws_are_both_drawn(compile, engine):
+    def f(x):
+        high = torch.tensor(1000)
+        return [torch.randint_like(x, high), torch.randint_like(x, high), torch.rand_like(x), torch.rand_like(x), torch.rand(5), torch.rand(5),
+                torch.rrelu(x - 1, training=True), torch.rrelu(x - 1, training=True)]
+
+    def with_generator(x):
+        g = torch.Generator().manual_seed(3)
+        return [torch.rand(5, generator=g), torch.rand(5, generator=g), torch.randn(5, generator=g)]
+
+    x = torch.zeros(100)
+    return draws(compile, f, x), draws(compile, with_generator, x)
+
+
+@edge
+def random_draws_of_a_graph_that_raises(compile, engine):
+    c, x = compile(lambda x, i: torch.randn(8) + x[i]), torch.ones(8)
+    torch.manual_seed(0)
+    first = c(x, torch.arange(8))
+    kind = raised(c, x, torch.tensor([9]))[0]
+    return first.sum().round(decimals=3), kind, torch.rand(1)
+
+
+@edge
+def assertions_are_kept(compile, engine):
+    def f(x):
+        torch._assert_async((x > 0).all(), "negative")
+        return x + 1
+
+    def g(x):
+        torch._assert((x > 0).all(), "negative")
+        return x + 1
+
+    def h(x):
+        torch._check(x.shape[0] == 3, lambda: "three")
+        return x + 1
+
+    cs = [compile(k) for k in (f, g, h)]
+    return [raised(c, x) for c in cs for x in (torch.ones(3), -torch.ones(3), torch.ones(2))]
+
+
+@edge
+def lstm_is_compiled(compile, engine):
+    torch.manual_seed(0)
+    model, x = nn.LSTM(4, 6), torch.randn(5, 2, 4)
+    c, out = compile(model), []
+    for training in (True, False):
+        model.train(training)
+        with torch.set_grad_enabled(training):
+            y = c(x)[0]
+        out.append(y.double().sum().round(decimals=3))
+        if training:
+            y.sum().backward()
+    return out, model.weight_ih_l0.grad.double().sum().round(decimals=2), engine is None or (engine.counters()["eager_runs"] == 0 and engine.counters()["graphs"] > 0)
+
+
+@edge
+def lstm_of_random_input_draws_once(compile, engine):
+    torch.manual_seed(0)
+    model = nn.LSTM(4, 6)
+    return draws(compile, lambda x: [model(x + torch.randn(4))[0]], torch.zeros(5, 2, 4))
+
+
+@edge
+def real_part_of_a_complex_view(compile, engine):
+    torch.manual_seed(0)
+    model, x = nn.LSTM(4, 6), torch.randn(5, 2, 2, 4, dtype=torch.complex64)
+    c = compile(lambda x: model(x[:, 0].real)[0])
+    return [c(x).double().sum().round(decimals=3) for _ in range(2)]
+
+
+@edge
+def one_operator_without_code_costs_no_graph(compile, engine):
+    def complexes(x):
+        return torch.fft.fft(torch.fft.fft(x).transpose(0, 1)).abs().sum(), (x * 2 + 1).relu().sum()
+
+    def eights(x):
+        a = x.to(torch.float8_e4m3fn)
+        return (a.to(torch.float32) * 2 + 1).sum(), (x * 2).sum()
+
+    x = torch.arange(16.0).view(4, 4)
+    out = [[t.round(decimals=1) for t in compile(f)(x)] for f in (complexes, eights)]
+    return out, engine is None or engine.counters()["eager_runs"] == 0
+
+
+@edge
+def strided_convolution_of_few_channels(compile, engine):
+    torch.manual_seed(0)
+    model = nn.Conv2d(3, 48, 1, stride=2, bias=False)
+    c, out = compile(model), []
+    for size in (256, 64):
+        model.weight.grad = None
+        c(torch.randn(2, 3, size, size)).sin().sum().backward()
+        out.append(model.weight.grad.norm().round(decimals=0))
+        torch.empty(10 ** 6)
+    return out
+
+
+@edge
+def batch_norm_behind_a_transpose(compile, engine):
+    """Eager's gradient is wrong here (a fault of PyTorch's), so the formula is the judge."""
+    torch.manual_seed(0)
+    x, r = torch.randn(1, 4, 3, 3), torch.randn(1, 9, 4)
+    c = compile(lambda x: nn.functional.batch_norm(x, torch.zeros(4), torch.ones(4)).flatten(2).transpose(1, 2))
+    want, y = r.transpose(1, 2).reshape(x.shape) / (1 + 1e-5) ** 0.5, x.clone().requires_grad_()
+    c(y).backward(r)
+    return engine is None or torch.allclose(y.grad, want, atol=1e-5)
+
+
+@edge
+def options_that_are_accepted_act(compile, engine):
+    """Or what they do not do is an error or a warning."""
+    import warnings
+
+    def acts(f, x, options, wanted):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                y = compile(f, options=options)(x)
+            except Exception as error:
+                return type(error).__name__ != "TypeError"
+        return engine is None or bool(caught) or wanted(y)
+
+    return [acts(lambda x: x * 300 * 300 / 90000, torch.ones(100, dtype=torch.float16), {"emulate_precision_casts": True}, lambda y: y.isinf().all().item()),
+            acts(lambda x: x.log(), torch.tensor([-1.0]), {"nan_asserts": True}, lambda y: False),
+            acts(lambda x: x + 1, torch.ones(2), {"freezing": True}, lambda y: False)]
