@@ -1,0 +1,205 @@
+"""Two worlds side by side: calls, changes, and what was observed."""
+
+import collections
+import contextlib
+import copy
+import functools
+import io
+import os
+import random
+import sys
+import types
+import warnings
+
+import numpy
+import torch
+from torch.utils.hooks import RemovableHandle
+
+import fusebox
+
+from . import changed
+from .compare import Comparison, Difference, fail
+
+HELPERS = {name: getattr(changed, name) for name in vars(changed) if not name.startswith("_")}
+ORIGINAL = {"relu": torch.Tensor.relu, "__add__": torch.Tensor.__add__, "functional.relu": torch.nn.functional.relu, "sin": torch.sin}
+FILTERS = [("ignore", None, Warning, None, 0)]  # a change may put others in front; while a call is observed, nothing is ignored
+OUTSIDE = {"torch": torch, "types": types, "copy": copy, "collections": collections, "random": random, "numpy": numpy, "warnings": warnings,
+           "os": os, "sys": sys, "ORIGINAL": ORIGINAL, **HELPERS}
+
+
+def process_state():
+    """Switches that a call may change, and random state."""
+    return {"grad mode": torch.is_grad_enabled(), "inference mode": torch.is_inference_mode_enabled(), "default dtype": torch.get_default_dtype(),
+            "autocast": torch.is_autocast_enabled("cpu"), "deterministic": torch.are_deterministic_algorithms_enabled(),
+            "threads": torch.get_num_threads(), "function modes": torch._C._len_torch_function_stack(),
+            "recursion limit": sys.getrecursionlimit()}
+
+
+def random_state():
+    return {"torch random state": torch.get_rng_state().numpy().tobytes(), "python random state": hash(random.getstate()),
+            "numpy random state": numpy.random.get_state()[1].tobytes() + bytes([numpy.random.get_state()[2] % 256])}
+
+
+def seed(number):
+    torch.default_generator.manual_seed(number)  # torch.manual_seed formats a stack for CUDA
+    random.seed(number)
+    numpy.random.seed(number)
+
+
+def restore_process():
+    """As a new process is, in what changes of the process change."""
+    torch.set_grad_enabled(True)
+    torch.set_default_device(None)
+    torch.set_default_dtype(torch.float32)
+    torch.set_num_threads(1)
+    torch.use_deterministic_algorithms(False)
+    torch.set_autocast_enabled("cpu", False)
+    torch.set_autocast_dtype("cpu", torch.bfloat16)
+    torch.set_autocast_cache_enabled(True)
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = True
+    torch.backends.cudnn.benchmark = torch.backends.cudnn.deterministic = False
+    torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = True
+    torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = True
+    torch.set_float32_matmul_precision("highest")
+    torch.autograd.set_detect_anomaly(False)
+    torch.set_warn_always(False)
+    torch.backends.cuda.enable_flash_sdp(True)
+    torch.backends.cuda.enable_math_sdp(True)
+    torch.backends.mkldnn.set_flags(True)
+    torch.set_flush_denormal(False)
+    torch.nn.modules.module._global_forward_hooks.clear()
+    warnings.filters[:] = FILTERS
+    warnings._filters_mutated()
+    torch.Tensor.relu, torch.Tensor.__add__ = ORIGINAL["relu"], ORIGINAL["__add__"]
+    torch.nn.functional.relu, torch.sin = ORIGINAL["functional.relu"], ORIGINAL["sin"]
+
+
+def same_numbers(first, second):
+    """What both return; numbers that the process hands out are the same for both."""
+    number = RemovableHandle.next_id
+    a = first()
+    RemovableHandle.next_id = number
+    return a, second()
+
+
+def counts(warning):
+    """Not what the engine says itself, and what libtorch says once in a process."""
+    text = str(warning.message)
+    return not text.startswith(("fusebox", "Fusebox")) and "Triggered internally" not in text
+
+
+class Side:
+    """One world and how it is called."""
+
+    def __init__(self, instance, call):
+        self.instance, self.call = instance, call
+        self.names = {"f": instance.f, "args": instance.args, "kwargs": instance.kwargs, "g": instance.namespace, **OUTSIDE}
+
+    def change(self, code):
+        """The kind of exception that the statement raises, or None."""
+        seed(3)
+        try:
+            with contextlib.redirect_stdout(io.StringIO()):
+                exec(code, self.names)
+        except Exception as error:
+            return type(error).__name__
+
+    def observe(self, number, with_backward):
+        """Calls once; all that is seen but the objects themselves."""
+        seed(number)
+        printed = io.StringIO()
+        result = error = None
+        with warnings.catch_warnings(record=True) as caught, contextlib.redirect_stdout(printed):
+            if warnings.filters == FILTERS:
+                warnings.simplefilter("always")
+            try:
+                result = self.call(*self.instance.args, **self.instance.kwargs)
+            except Exception as e:
+                error = e
+            state = process_state()
+            torch.set_grad_enabled(True)
+            if with_backward and error is None:
+                error = backward(result)
+        said = [(w.category.__name__, str(w.message)) for w in caught if counts(w)]
+        return {"result": result, "error": error, "printed": printed.getvalue(), "warnings": said, **state, **random_state()}
+
+
+def backward(result):
+    """Gradients of everything in the result that has them; what it raises."""
+    found, seen = [], set()
+
+    def look(value, depth=0):
+        if isinstance(value, torch.Tensor):
+            if value.requires_grad and value.is_floating_point() and id(value) not in seen and value.layout is torch.strided and not value.is_nested:
+                seen.add(id(value))
+                found.append(value)
+        elif isinstance(value, (list, tuple)) and depth < 3:
+            for v in value:
+                look(v, depth + 1)
+        elif isinstance(value, dict) and depth < 3:
+            for v in value.values():
+                look(v, depth + 1)
+
+    look(result)
+    if not found:
+        return None
+    try:
+        with torch.autocast("cpu", enabled=False):
+            torch.autograd.backward(found, [torch.full_like(t, 0.5, memory_format=torch.contiguous_format) for t in found])
+    except Exception as error:
+        return error
+
+
+class Twins:
+    """A world twice. `step` makes one change in both, calls both and raises Difference."""
+
+    def __init__(self, world, options):
+        restore_process()
+        fusebox.reset()
+        self.eager, self.compiled = same_numbers(lambda: world.make("eager"), lambda: world.make("compiled"))
+        restore_process()
+        target = self.compiled.f
+        settings = {"backend": options["backend"]}
+        self.sides = Side(self.eager, self.eager.f), Side(self.compiled, fusebox.compile(target, **settings))
+        self.with_backward = options["backward"]
+        self.number = 0
+
+    def step(self, statement=None):
+        """Whether there was a call: not if the statement raised in both."""
+        if statement is not None:
+            code = compile(statement, "<change>", "exec")
+            first, second = self.on_both(lambda side: side.change(code))
+            if first != second:
+                raise Difference(f"the change itself: {first} in eager, {second} compiled")
+            if first:
+                return False
+        self.number += 1
+        before = torch.is_grad_enabled()
+
+        def observe(side):
+            torch.set_grad_enabled(before)
+            return side.observe(self.number, self.with_backward)
+
+        seen = self.on_both(observe)
+        torch.set_grad_enabled(before)
+        with torch._C.DisableTorchFunction():
+            self.compare(*seen)
+        return True
+
+    def on_both(self, act):
+        return same_numbers(*(functools.partial(act, side) for side in self.sides))
+
+    def compare(self, a, b):
+        walk = Comparison().walk
+        walk(self.eager.args, self.compiled.args, "args")
+        walk(self.eager.kwargs, self.compiled.kwargs, "kwargs")
+        walk(self.eager.f, self.compiled.f, "f")
+        for name in a:
+            if name not in ("result", "error") and a[name] != b[name]:
+                text = "differs" if "random" in name else f"{a[name]!r} in eager, {b[name]!r} compiled"
+                fail(name, text)
+        if (a["error"] is None) != (b["error"] is None):
+            fail("error", f"{a['error']!r} in eager, {b['error']!r} compiled")
+        walk(a["error"], b["error"], "error")
+        walk(a["result"], b["result"], "result")
