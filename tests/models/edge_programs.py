@@ -90,7 +90,7 @@ def difference(want, got):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", nargs="*", help="names of programs or of their files")
-    parser.add_argument("--limit", type=float, default=60, help="seconds for one program")
+    parser.add_argument("--limit", type=float, default=120, help="seconds for one program")
     parser.add_argument("--break-every", type=int, default=0)
     parser.add_argument("--backend")
     parser.add_argument("--verbose", action="store_true", help="whole texts, and what children write to stderr")

@@ -25,7 +25,7 @@ from .twins import Twins
 
 KINDS = ["TYPE_MATCH", "ID_MATCH", "CONSTANT_MATCH", "TENSOR_MATCH", "SEQUENCE_LENGTH", "DICT_KEYS_MATCH", "DICT_LENGTH", "DICT_CONTAINS",
          "NOT_PRESENT_IN_DICT", "DICT_EMPTY", "TYPE_VERSION", "DUPLICATE_INPUT", "NO_ALIASING", "CODE_MATCH", "WEAKREF_ALIVE", "GLOBAL_STATE", "CUSTOM"]
-HANG = 60  # seconds without progress
+HANG = 400  # seconds without progress on a busy machine; computing without end is noticed sooner
 
 
 class Round:
@@ -41,9 +41,11 @@ class Round:
         """Makes changes until one makes a difference (raised) or enough are made; returns the number of pairs."""
         tell({"world": self.world.label, "settings": self.settings, "changes": []})
         try:
-            twins = Twins(self.world, self.settings)
-        except LookupError:
-            return 0
+            return self.steps(Twins(self.world, self.settings), tell)
+        except worlds.Unusable:
+            return len(self.changes)
+
+    def steps(self, twins, tell):
         twins.step()
         pairs = 0
         found = sites(twins.eager)
@@ -75,7 +77,7 @@ def replay(world, settings, changes):
             twins.step()
     except Difference as difference:
         return str(difference)
-    except LookupError:
+    except worlds.Unusable:
         return None
 
 
@@ -100,7 +102,13 @@ def in_a_child(work):
     os.close(read)
     if not ready:
         return "hangs"
-    return f"process ended: {signal.Signals(status & 127).name}" if status & 127 else text
+    return how_it_ended(status) if status & 127 else text
+
+
+def how_it_ended(status):
+    """How a process ended by a signal."""
+    kind = signal.Signals(status & 127)
+    return "computes without end" if kind == signal.SIGPROF else f"process ended: {kind.name}"
 
 
 def reduced(world, settings, changes):
@@ -198,7 +206,7 @@ class Supervisor:
             os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
         if last and not stopped and (not ready or status & 127):
-            self.report({**last, "found": "hangs" if not ready else f"process ended: {signal.Signals(status & 127).name}"})
+            self.report({**last, "found": "hangs" if not ready else how_it_ended(status)})
 
     def report(self, message):
         """Reduces what is new and writes it down."""

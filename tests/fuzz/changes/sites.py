@@ -6,6 +6,7 @@ A statement speaks of `f`, `args`, `kwargs` and `g` (the globals of the program'
 import collections
 import enum
 import functools
+import sys
 import types
 
 import torch
@@ -30,6 +31,11 @@ def literal(value):
     return repr(value) if type(value) in (int, str, bool, bytes, type(None), complex) else None
 
 
+def is_outside(module):
+    """Whether both worlds share the module: it was imported."""
+    return module.__name__ in sys.modules
+
+
 class Walk:
     """Collects statements by kind: `sites` maps a kind to its statements."""
 
@@ -37,7 +43,7 @@ class Walk:
         self.sites = collections.defaultdict(list)
         self.seen, self.kept, self.limit = set(), [], limit
         self.globals = instance.namespace
-        self.tensors, self.objects = [], []
+        self.tensors, self.objects, self.buffers = [], [], set()
         for i, value in enumerate(instance.args):
             self.place(value, f"args[{i}]")
         for k, value in instance.kwargs.items():
@@ -100,8 +106,10 @@ class Walk:
                  f"torch.no_grad()(lambda: {p}.copy_({p} * 2))()", f"{p}.data.neg_()", put(f"{plain}.view({p}.shape)"))
         self.add("dtype", *(put(f"{plain}.to(torch.{d})") for d in ("float64", "bfloat16", "float16", "int64", "int32", "bool", "complex64", "uint8")))
         self.add("layout", put(f"strided({p})"), put(f"shifted({p})"), put(f"shifted({p}, 5)"), put(f"shifted({p}, 8)"), put(f"{plain}.flip(0)" if t.dim() else plain),
-                 put(f"{plain}[:1].expand({p}.shape)" if t.dim() else plain), put(f"{plain}.to_sparse()"), put(f"{plain}.to(torch.complex64).conj()"),
+                 put(f"{plain}.to_sparse()"), put(f"{plain}.to(torch.complex64).conj()"),
                  put(f"torch._neg_view({plain})"))
+        if path.startswith("args"):  # a module would write to the buffer, whose elements are one
+            self.add("layout", put(f"{plain}[:1].expand({p}.shape)" if t.dim() else plain))
         self.add("size", put(f"{plain}[:-1]") if t.dim() else put(f"{plain}[None]"), put(f"torch.cat([{plain}, {plain}])") if t.dim() else put(f"{plain}[None, None]"),
                  put(f"{plain}[:0]") if t.dim() else put(plain), put(f"{plain}[None]"), put(f"{plain}.flatten()"), put(f"{plain}[:1]") if t.dim() else put(plain),
                  put(f"{plain}.unsqueeze(-1)"))
@@ -114,7 +122,7 @@ class Walk:
     def aliases(self):
         for values in (self.tensors, self.objects):
             for (a, p, put), (b, q, _) in zip(values, values[1:] + values[:1]):
-                if p == q:
+                if p == q or p.startswith(q) or p in self.buffers and q in self.buffers:  # cycles; operators write both
                     continue
                 self.add("alias", put(q))
                 if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
@@ -190,7 +198,7 @@ class Walk:
         for name in names_of(code):
             if name in self.globals and name not in ("torch", "__name__"):
                 value = self.globals[name]
-                if isinstance(value, types.ModuleType) and value.__name__.partition(".")[0] in OUTSIDE:
+                if isinstance(value, types.ModuleType) and is_outside(value):
                     self.add("global", f"g[{name!r}] = types.SimpleNamespace(**vars(g[{name!r}]))")
                     continue
                 self.place(value, f"g[{name!r}]")
@@ -241,6 +249,7 @@ class Walk:
                 self.add("parameters", f"{path}.{name} = None", f"del {path}.{name}", f"{path}.{name}.data = {path}.{name}.data.double()", f"{path}.{name}.data = {path}.{name}.data * 2")
         for name, b in list(m._buffers.items())[:3]:
             if b is not None:
+                self.buffers.add(f"{path}.{name}")
                 self.place(b, f"{path}.{name}")
         for name, child in list(m._modules.items())[:5]:
             if child is not None:
@@ -278,6 +287,8 @@ class Walk:
                 self.add("class attribute", f"del {path}.{name}", f"{path}.{name} = property(lambda self: 2.0)")
         self.add("class attribute", f"{path}.new = 1", f"{path}.new = torch.ones(1)")
         for name, text in SPECIAL.items():
+            if path.startswith("type(f)") and name == "__call__":
+                continue  # what a compiled module calls was looked up when it was compiled
             if name in vars(cls) or name in ("__bool__", "__getattr__", "__eq__", "__len__", "__call__", "__getattribute__"):
                 self.add("special method", f"{path}.{name} = {text}", f"del {path}.{name}")
         for i, base in enumerate(cls.__bases__):
@@ -288,7 +299,7 @@ class Walk:
             self.inner(type(cls), f"type({path})")
 
     def namespace(self, m, path, put):
-        if m.__name__.partition(".")[0] in OUTSIDE:
+        if is_outside(m):
             return
         for k, v in list(vars(m).items())[:12]:
             if not k.startswith("__"):
@@ -302,8 +313,6 @@ class Walk:
         self.add("iterator", f"next({path}, None)")
 
 
-OUTSIDE = {"torch", "math", "numpy", "collections", "functools", "itertools", "contextlib", "dataclasses", "enum", "types", "warnings", "logging", "sys", "os", "copy",
-           "random", "fusebox", "models", "operator", "abc", "typing", "string", "re", "builtins", "io", "time", "threading", "weakref", "json", "inspect"}
 BUILTINS = {"len": "lambda v: 2", "range": "lambda *a: [0, 1]", "isinstance": "lambda *a: False", "print": "lambda *a, **k: None", "sum": "lambda v, *a: 3.0",
             "max": "min", "min": "max", "enumerate": "lambda v, *a: [(0, x) for x in v]", "abs": "lambda v: v", "sorted": "list", "float": "int", "int": "float"}
 

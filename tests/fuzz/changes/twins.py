@@ -7,6 +7,7 @@ import functools
 import io
 import os
 import random
+import signal
 import sys
 import types
 import warnings
@@ -18,7 +19,8 @@ from torch.utils.hooks import RemovableHandle
 import fusebox
 
 from . import changed
-from .compare import Comparison, Difference, fail
+from .compare import Comparison, Difference, fail, same_text
+from .worlds import Unusable
 
 HELPERS = {name: getattr(changed, name) for name in vars(changed) if not name.startswith("_")}
 ORIGINAL = {"relu": torch.Tensor.relu, "__add__": torch.Tensor.__add__, "functional.relu": torch.nn.functional.relu, "sin": torch.sin}
@@ -84,16 +86,26 @@ def same_numbers(first, second):
 
 
 def counts(warning):
-    """Not what the engine says itself, and what libtorch says once in a process."""
+    """Not what the engine says itself, and what is said once in a process."""
     text = str(warning.message)
-    return not text.startswith(("fusebox", "Fusebox")) and "Triggered internally" not in text
+    return not text.startswith(("fusebox", "Fusebox", "`torch.jit")) and "Triggered internally" not in text
+
+
+CPU_LIMIT = 20  # seconds of computing for one change, far beyond what one needs
+
+
+def takes_too_long(*_):
+    raise Unusable("eager does not come to an end")
+
+
+signal.signal(signal.SIGVTALRM, takes_too_long)
 
 
 class Side:
     """One world and how it is called."""
 
-    def __init__(self, instance, call):
-        self.instance, self.call = instance, call
+    def __init__(self, instance, call, is_eager):
+        self.instance, self.call, self.is_eager = instance, call, is_eager
         self.names = {"f": instance.f, "args": instance.args, "kwargs": instance.kwargs, "g": instance.namespace, **OUTSIDE}
 
     def change(self, code):
@@ -108,6 +120,8 @@ class Side:
     def observe(self, number, with_backward):
         """Calls once; all that is seen but the objects themselves."""
         seed(number)
+        if self.is_eager:
+            signal.setitimer(signal.ITIMER_VIRTUAL, 4)
         printed = io.StringIO()
         result = error = None
         with warnings.catch_warnings(record=True) as caught, contextlib.redirect_stdout(printed):
@@ -121,6 +135,7 @@ class Side:
             torch.set_grad_enabled(True)
             if with_backward and error is None:
                 error = backward(result)
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         said = [(w.category.__name__, str(w.message)) for w in caught if counts(w)]
         return {"result": result, "error": error, "printed": printed.getvalue(), "warnings": said, **state, **random_state()}
 
@@ -161,12 +176,12 @@ class Twins:
         restore_process()
         target = self.compiled.f
         settings = {"backend": options["backend"]}
-        self.sides = Side(self.eager, self.eager.f), Side(self.compiled, fusebox.compile(target, **settings))
+        self.sides = Side(self.eager, self.eager.f, True), Side(self.compiled, fusebox.compile(target, **settings), False)
         self.with_backward = options["backward"]
         self.number = 0
 
     def step(self, statement=None):
-        """Whether there was a call: not if the statement raised in both."""
+        """Whether there was a call that counts: not if the statement raised in both."""
         if statement is not None:
             code = compile(statement, "<change>", "exec")
             first, second = self.on_both(lambda side: side.change(code))
@@ -175,6 +190,7 @@ class Twins:
             if first:
                 return False
         self.number += 1
+        signal.setitimer(signal.ITIMER_PROF, CPU_LIMIT)  # what runs on ends the process
         before = torch.is_grad_enabled()
 
         def observe(side):
@@ -183,6 +199,8 @@ class Twins:
 
         seen = self.on_both(observe)
         torch.set_grad_enabled(before)
+        if any(isinstance(o["error"], Warning) and "Triggered internally" in str(o["error"]) for o in seen):
+            raise Unusable("an operator of libtorch warns, and warnings are errors")
         with torch._C.DisableTorchFunction():
             self.compare(*seen)
         return True
@@ -196,7 +214,7 @@ class Twins:
         walk(self.eager.kwargs, self.compiled.kwargs, "kwargs")
         walk(self.eager.f, self.compiled.f, "f")
         for name in a:
-            if name not in ("result", "error") and a[name] != b[name]:
+            if name not in ("result", "error") and a[name] != b[name] and not (name == "printed" and same_text(a[name], b[name])):
                 text = "differs" if "random" in name else f"{a[name]!r} in eager, {b[name]!r} compiled"
                 fail(name, text)
         if (a["error"] is None) != (b["error"] is None):

@@ -20,7 +20,11 @@ class Instance:
         self.namespace, self.f, self.args, self.kwargs = namespace, f, list(args), dict(kwargs)
 
 
-class Recorded(Exception):
+class Unusable(BaseException):
+    """There is no such program, or its two worlds cannot be compared any longer."""
+
+
+class Recorded(BaseException):
     """Ends a script at the first call of a function that it compiles."""
 
 
@@ -72,7 +76,7 @@ class World:
         except Recorded:
             pass
         if len(calls) <= self.index:
-            raise LookupError(f"{self.label} has no compiled function of that number")
+            raise Unusable(f"{self.label} has no compiled function of that number")
         return calls[self.index]
 
 
@@ -117,7 +121,8 @@ def provide_package():
     sys.modules[PACKAGE] = package
 
 
-NOT_THE_SAME_TWICE = {"hash_and_id_of_objects", "files_and_contexts", "writes_of_another_thread_survive"}  # addresses, paths, time
+NOT_THE_SAME_TWICE = {"hash_and_id_of_objects", "files_and_contexts", "writes_of_another_thread_survive", "flex", "times_and_ids",
+                      "methods_and_attributes_of_tensor", "calls_of_modules_wrapped_by_the_program", "builtins_replaced"}  # addresses, paths, time, others' classes
 SCRIPTS_THAT_ACT_OUTSIDE = {"barriers", "lifetimes", "process_state", "operators", "numbers"}  # they crash, wait or register by name
 
 

@@ -89,6 +89,25 @@ def names_written_with_the_value_they_had(compile, engine):
 
 
 @edge
+def activation_kept_in_a_dict(compile, engine):
+    class Kept(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight, self.outputs, self.items, self.last = torch.nn.Parameter(torch.ones(2)), {}, [None], None
+
+        def forward(self, x):
+            y = x * self.weight
+            self.outputs[0] = self.items[0] = self.last = y
+            return y * 2
+
+    m, x = Kept(), torch.ones(2)
+    c, out = compile(m), []
+    for _ in range(4):
+        out.append(raised(lambda: c(x).sum().backward()))
+    return out, m.weight.grad, m.outputs[0] is m.last
+
+
+@edge
 def order_of_a_dict_changes(compile, engine):
     kept, items = Plain(), [1]
     cache = {"a": 1, "b": 2, "c": kept, "l": items}
