@@ -10,7 +10,6 @@ import os
 import random
 import select
 import signal
-import subprocess
 import sys
 import time
 
@@ -25,6 +24,7 @@ from .twins import Twins
 
 KINDS = ["TYPE_MATCH", "ID_MATCH", "CONSTANT_MATCH", "TENSOR_MATCH", "SEQUENCE_LENGTH", "DICT_KEYS_MATCH", "DICT_LENGTH", "DICT_CONTAINS",
          "NOT_PRESENT_IN_DICT", "DICT_EMPTY", "TYPE_VERSION", "DUPLICATE_INPUT", "NO_ALIASING", "CODE_MATCH", "WEAKREF_ALIVE", "GLOBAL_STATE", "CUSTOM"]
+WITHOUT = "FUSEBOX_WITHOUT_GUARDS"
 HANG = 400  # seconds without progress on a busy machine; computing without end is noticed sooner
 
 
@@ -231,23 +231,24 @@ class Supervisor:
                 file.write("\n".join(lines) + "\n")
 
     def is_due_to_the_guards(self, finding):
-        """Whether the difference goes when the guards are back: asked of a process that has them."""
-        environment = {k: v for k, v in os.environ.items() if k != "FUSEBOX_WITHOUT_GUARDS"}
-        answer = subprocess.run([sys.executable, "-m", "fuzz.changes", "--replay", json.dumps(finding)], env=environment, capture_output=True, text=True)
-        return finding["repeats"] and answer.returncode == 0
+        """Whether the difference goes when the guards are back."""
+        def with_guards():
+            del os.environ[WITHOUT]  # read at the first compile, which no parent of this process has done
+            return replay(self.by_label[finding["world"]], finding["settings"], finding["changes"])
+
+        return finding["repeats"] and not in_a_child(with_guards)
 
 
-def without(options):
-    """Each kind of guard switched off in turn: the fuzzer must see it."""
-    missed = []
-    for kind in KINDS if options.without == ["all"] else options.without:
-        begin = time.monotonic()
-        command = [sys.executable, "-m", "fuzz.changes", "--first", "--seconds", str(options.seconds or 600), "--seed", str(options.seed), "--backends", *options.backends,
-                   "--count-guards-as", kind]
-        answer = subprocess.run(command, env={**os.environ, "FUSEBOX_WITHOUT_GUARDS": kind}, capture_output=True, text=True)
-        found = "DIFFERENCE" in answer.stdout
-        print(f"{'ok  ' if found else 'FAIL'} without {kind}: {time.monotonic() - begin:.0f} s", answer.stdout.strip().splitlines()[0] if found else answer.stderr[-300:], flush=True)
-        missed += [] if found else [kind]
+def without(kinds, options, all_worlds):
+    """Each kind of guard switched off in turn; those that the fuzzer did not notice."""
+    options.first, missed = True, []
+    for kind in kinds:
+        os.environ[WITHOUT] = kind
+        supervisor = Supervisor(options, all_worlds)
+        supervisor.run()
+        seconds = time.monotonic() - supervisor.begin
+        print(f"{'noticed' if supervisor.findings else 'NOT noticed'} without {kind}: {supervisor.pairs} pairs, {seconds:.0f} s", flush=True)
+        missed += [] if supervisor.findings else [kind]
     return missed
 
 
@@ -268,29 +269,20 @@ def main():
     parser.add_argument("--programs", action="store_true", help="print each difference as a program")
     parser.add_argument("--first", action="store_true", help="stop at the first difference")
     parser.add_argument("--without", nargs="*", help="kinds of guards to switch off, one at a time ('all'): each must be found")
-    parser.add_argument("--count-guards-as", dest="without_in_child", help=argparse.SUPPRESS)
-    parser.add_argument("--replay", help=argparse.SUPPRESS)
     parser.add_argument("--list", action="store_true", help="names of all programs")
     parser.add_argument("--verbose", action="store_true")
     options = parser.parse_args()
     torch.set_num_threads(1)
     fusebox.config.recompile_limit = 1000
     fusebox.config.accumulated_recompile_limit = 100000
-    if options.without:
-        sys.exit(1 if without(options) else 0)
-    options.without = options.without_in_child
     all_worlds = worlds.load(options.sources)
     if options.only:
         all_worlds = [w for w in all_worlds if {w.name, w.path.stem, w.label, w.label.partition("#")[0]} & set(options.only)]
     if options.list:
         print("\n".join(w.label for w in all_worlds))
         return
-    if options.replay:
-        finding = json.loads(options.replay)
-        world = next(w for w in all_worlds if w.label == finding["world"])
-        text = in_a_child(lambda: replay(world, finding["settings"], finding["changes"]))
-        print(text)
-        sys.exit(1 if text else 0)
+    if options.without:
+        sys.exit(1 if without(KINDS if options.without == ["all"] else options.without, options, all_worlds) else 0)
     supervisor = Supervisor(options, all_worlds)
     supervisor.run()
     seconds = time.monotonic() - supervisor.begin
