@@ -96,7 +96,7 @@ void finishInnerResults(AotModule& module) {
   for (auto& r : all)
     if (needed[static_cast<size_t>(r.whole.node)] && !shares(r)) kept.push_back(r);
   for (auto& node : module.joint.nodes())
-    if (node.isBackward && node.kind == NodeKind::Call && kindOf(node.op).mustKeep) kept.clear();
+    if (node.isBackward && node.kind == NodeKind::Call && isDrawn(node)) kept.clear();
   // The walk met those first that lie downstream.
   std::reverse(kept.begin(), kept.end());
   all = std::move(kept);

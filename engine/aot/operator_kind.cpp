@@ -1,13 +1,11 @@
 #include "engine/aot/operator_kind.h"
 
-#include <ATen/core/dispatch/Dispatcher.h>
-
 #include <mutex>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 
-#include "engine/trace/operator_facts.h"
+#include "engine/graph/operator_facts.h"
 
 namespace fusebox::aot {
 namespace {
@@ -22,21 +20,13 @@ const std::unordered_set<std::string_view> kHeavyPointwise{
 
 OperatorKind makeKind(const std::string& op) {
   OperatorKind kind;
-  auto dot = op.find('.', op.find("::") + 2);
-  auto handle = c10::Dispatcher::singleton().findSchema(
-      {op.substr(0, dot), dot == std::string::npos ? std::string() : op.substr(dot + 1)});
-  if (!handle) return kind;
-  auto& facts = trace::factsOf(*handle);
-  auto& arguments = handle->schema().arguments();
-  auto* alias = arguments.empty() ? nullptr : arguments[0].alias_info();
-  kind.mustKeep = facts.random || facts.effectful || facts.writes;
-  kind.isView = (alias && !alias->isWrite()) || op == "aten::_unsafe_view";
+  const graph::OperatorFacts& facts = graph::factsOf(op);
+  const bool ordered = facts.random || facts.effectful || facts.writes;
+  kind.isView = facts.view;
   kind.isCopy = op == "aten::clone";
-  bool takesTensor = false;
-  for (auto& a : arguments) takesTensor |= a.type()->str().find("Tensor") != std::string::npos;
-  kind.isFactory = !takesTensor && !kind.mustKeep;
-  bool pointwise = handle->hasTag(at::Tag::pointwise) || op == "aten::_to_copy" || op == "aten::where.self";
-  kind.isCheap = pointwise && !kind.mustKeep && !kHeavyPointwise.count(op);
+  kind.isFactory = facts.factory && !ordered;
+  const bool pointwise = facts.pointwise || op == "aten::_to_copy" || op == "aten::where.self";
+  kind.isCheap = pointwise && !ordered && !kHeavyPointwise.count(op);
   return kind;
 }
 
@@ -50,6 +40,8 @@ const OperatorKind& kindOf(const std::string& op) {
   if (it == known.end()) it = known.emplace(op, makeKind(op)).first;
   return it->second;
 }
+
+bool isDrawn(const graph::Node& node) { return graph::isOrdered(node) && !graph::factsOf(node).foreign; }
 
 graph::ValueRef storageRoot(const graph::Graph& graph, graph::ValueRef value) {
   while (true) {

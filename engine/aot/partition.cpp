@@ -9,6 +9,7 @@
 #include "engine/aot/graph_extract.h"
 #include "engine/aot/min_cut.h"
 #include "engine/aot/operator_kind.h"
+#include "engine/graph/operator_facts.h"
 
 namespace fusebox::aot {
 namespace {
@@ -17,8 +18,8 @@ using graph::Node;
 using graph::NodeKind;
 using graph::ValueRef;
 
-bool keepForward(const Node& node) { return !node.isBackward && kindOf(node.op).mustKeep; }
-bool keepBackward(const Node& node) { return node.isBackward && kindOf(node.op).mustKeep; }
+bool keepForward(const Node& node) { return !node.isBackward && graph::isOrdered(node); }
+bool keepBackward(const Node& node) { return node.isBackward && graph::isOrdered(node); }
 
 std::vector<Boundary> inputBoundaries(const JointGraph& joint) {
   std::vector<Boundary> made;
@@ -116,7 +117,7 @@ class SavedChoice {
   }
   bool recomputable(ValueRef v) const {
     auto& node = graph_.node(v.node);
-    if (node.kind != NodeKind::Call) return false;
+    if (node.kind != NodeKind::Call || graph::isOrdered(node)) return false;
     auto& kind = kindOf(node.op);
     if (kind.isCopy) return !inMemory_(v);  // then it is only another index in the loops that read it
     return kind.isView || (kind.isCheap && !crossesDevices(v));
@@ -135,7 +136,7 @@ class SavedChoice {
   // so that version checks see writes through any alias.
   int64_t cost(ValueRef v) const {
     auto& node = graph_.node(v.node);
-    if (node.kind == NodeKind::Call && kindOf(node.op).isView) return MinCut::kInfinite;
+    if (node.kind == NodeKind::Call && kindOf(node.op).isView && recomputable(v)) return MinCut::kInfinite;
     auto bytes = bytesOf(graph_.meta(v));
     bool aliveAnyway = node.kind == NodeKind::Placeholder || results_.count(v);
     if (aliveAnyway) return 1 + bytes / 2;

@@ -25,7 +25,7 @@ std::vector<Boundary> boundariesOf(const AotModule& module, Gradients which, std
   for (size_t i = 0; i < module.saved.size(); ++i) {
     auto& node = module.joint.node(module.saved[i].joint.node);
     const bool copyOfInput = node.kind == NodeKind::Placeholder && module.saved[i].kind == SavedPlan::Kind::Result;
-    const bool random = node.kind == NodeKind::Call && kindOf(node.op).mustKeep;
+    const bool random = node.kind == NodeKind::Call && isDrawn(node);
     if (copyOfInput || random) add(module.saved[i].joint, Feed::Kind::Saved, static_cast<int32_t>(i));
   }
   const auto inputs = static_cast<int32_t>(module.inputs.size());
@@ -55,7 +55,7 @@ std::string unavailable(const graph::Graph& joint, const std::vector<Boundary>& 
     auto& node = joint.nodes()[i];
     if (!needed[i]) continue;
     if (node.kind == NodeKind::Placeholder) return "it needs an input as it was before the compiled function overwrote it";
-    if (node.kind == NodeKind::Call && kindOf(node.op).mustKeep) return "it needs what " + node.op + " drew, which was not kept";
+    if (node.kind == NodeKind::Call && isDrawn(node)) return "it needs what " + node.op + " drew, which was not kept";
     graph::Graph::forEachValue(node.args, need);
   }
   return {};

@@ -32,6 +32,7 @@ Graph withoutGradients(const Graph& joint, std::vector<NodeId>* positions) {
       case NodeKind::Output: id = out.setOutputs(std::move(args)); break;
     }
     out.node(id).outputIsList = node.outputIsList;
+    out.node(id).noGrad = node.noGrad;
     (*positions)[static_cast<size_t>(node.id)] = id;
   }
   return out;

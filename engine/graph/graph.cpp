@@ -207,6 +207,7 @@ Graph withoutDeadNodes(const Graph& graph, const std::function<bool(const Node&)
     }
     Node& copy = out.node(id);
     copy.isBackward = n.isBackward;
+    copy.noGrad = n.noGrad;
     copy.outputIsList = n.outputIsList;
     copy.origin = n.origin;
     moved[i] = id;

@@ -20,10 +20,14 @@ namespace fusebox::graph {
 /// Element types. The values are c10::ScalarType's numbers, so that conversion at libtorch's edge is a cast.
 enum class DType : int8_t {
   UInt8 = 0, Int8 = 1, Int16 = 2, Int32 = 3, Int64 = 4, Float16 = 5, Float32 = 6, Float64 = 7,
-  ComplexHalf = 8, Complex64 = 9, Complex128 = 10, Bool = 11, BFloat16 = 15, Undefined = -1,
+  ComplexHalf = 8, Complex64 = 9, Complex128 = 10, Bool = 11, BFloat16 = 15,
+  Float8E5M2 = 23, Float8E4M3 = 24, Float8E5M2Fnuz = 25, Float8E4M3Fnuz = 26, UInt16 = 27, UInt32 = 28, UInt64 = 29, Float8E8M0 = 44,
+  Undefined = -1,
 };
+inline constexpr int kDTypes = 45;  ///< numbers in use lie below
 /// Bytes of one element; 0 for Undefined.
 int elementSize(DType type);
+bool hasArithmetic(DType type);  ///< the loop IR computes with it; others are only stored and handed to operators
 bool isFloatingPoint(DType type);
 bool isIntegral(DType type);  ///< integers, without Bool
 bool isComplex(DType type);

@@ -26,7 +26,8 @@ inline constexpr int kSavedGraphVersion = 1;
 inline constexpr size_t kMaxSavedGraphBytes = size_t{512} << 20;
 inline constexpr size_t kMaxSavedGraphNodes = 2'000'000;
 
-/// JSON, one object: format "fusebox-graph", version, name, symbols [{name, lower, upper}], stacks, nodes, constants.
+/// JSON, one object: format "fusebox-graph", version, name, symbols [{name, lower, upper}], stacks, nodes, constants, operators (what
+/// holds of each: operator_facts.h).
 /// - A node: kind, name, op, args, out; where they are not the default: index, list, no_grad, backward, module, stack
 /// (position in
 ///   `stacks`), from.

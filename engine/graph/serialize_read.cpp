@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "engine/graph/base64.h"
+#include "engine/graph/operator_facts.h"
 #include "engine/graph/serialize.h"
 
 namespace fusebox::graph {
@@ -52,13 +53,10 @@ bool flag(const Json& object, const char* key) {
 }
 
 DType dtypeOf(const Json& value) {
-  static constexpr std::array kTypes = {DType::UInt8,       DType::Int8,      DType::Int16,      DType::Int32,
-                                        DType::Int64,       DType::Float16,   DType::Float32,    DType::Float64,
-                                        DType::ComplexHalf, DType::Complex64, DType::Complex128, DType::Bool,
-                                        DType::BFloat16,    DType::Undefined};
   const std::string text = textOf(value);
-  for (DType type : kTypes)
-    if (graph::name(type) == text) return type;
+  if (text == graph::name(DType::Undefined)) return DType::Undefined;
+  for (int number = 0; number < kDTypes; ++number)
+    if (const auto type = static_cast<DType>(number); graph::name(type) == text) return type;
   throw Damage{"unknown dtype " + text.substr(0, 40)};
 }
 
@@ -74,6 +72,7 @@ class GraphReader {
     saved.graph.name = textOf(member(root, "name"));
     readSymbols(listOf(member(root, "symbols"), "symbols"));
     readStacks(listOf(member(root, "stacks"), "stacks"));
+    if (root.contains("operators")) readOperators(root.at("operators"));
     const Json& nodes = listOf(member(root, "nodes"), "nodes");
     if (nodes.size() > kMaxSavedGraphNodes)
       throw Damage{fmt::format("{} nodes are more than {}", nodes.size(), kMaxSavedGraphNodes)};
@@ -95,6 +94,15 @@ class GraphReader {
       const int64_t lower = integerOf(member(item, "lower")), upper = integerOf(member(item, "upper"));
       if (lower > upper) throw Damage{"a symbol's bounds exclude everything"};
       symbols_.push_back(Symbol::make(textOf(member(item, "name")), lower, upper));
+    }
+  }
+
+  void readOperators(const Json& operators) {
+    if (!operators.is_object()) throw Damage{"operators are no object"};
+    for (const auto& [op, flags] : operators.items()) {
+      std::vector<std::string> names;
+      for (const Json& name : listOf(flags, "what holds of an operator")) names.push_back(textOf(name));
+      learnFacts(op, factsOfFlags(names));
     }
   }
 

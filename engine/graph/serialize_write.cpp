@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/graph/base64.h"
+#include "engine/graph/operator_facts.h"
 #include "engine/graph/serialize.h"
 
 namespace fusebox::graph {
@@ -26,10 +27,19 @@ class GraphWriter {
     return {{"format", "fusebox-graph"},   {"version", kSavedGraphVersion},
             {"name", graph.name},          {"symbols", symbols_},
             {"stacks", stacks_},           {"nodes", std::move(nodes)},
-            {"constants", std::move(kept)}};
+            {"constants", std::move(kept)}, {"operators", operatorsJson(graph)}};
   }
 
  private:
+  /// What the dispatcher says of the operators, for readers without one.
+  static Json operatorsJson(const Graph& graph) {
+    Json out = Json::object();
+    for (const Node& node : graph.nodes())
+      if (!node.op.empty() && !out.contains(node.op))
+        if (auto names = flagNames(factsOf(node)); !names.empty()) out[node.op] = std::move(names);
+    return out;
+  }
+
   Json nodeJson(const Node& node) {
     Json out = {
         {"kind", kKinds[static_cast<size_t>(node.kind)]}, {"name", node.name}, {"args", argumentsJson(node.args)}};

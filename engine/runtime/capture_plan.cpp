@@ -2,21 +2,14 @@
 
 #include <algorithm>
 
+#include "engine/graph/operator_facts.h"
+
 namespace fusebox::runtime {
 namespace {
 
 using inductor::BufferId;
 using Kind = inductor::ProgramBuffer::Kind;
 using StepKind = RuntimePlan::StepKind;
-
-/// Operators that wait for the device or look at data on the host although no tag of theirs says so.
-constexpr std::string_view kSynchronising[] = {
-    "aten::_unique",     "aten::unique_",      "aten::bincount",   "aten::histc",       "aten::repeat_interleave", "aten::masked_select",
-    "aten::nonzero",     "aten::_local_scalar", "aten::item",      "aten::equal",       "aten::is_nonzero",        "aten::linalg_",
-    "aten::_linalg_",    "aten::cholesky",     "aten::lu_",        "aten::triangular_", "aten::ormqr",             "aten::geqrf",
-    "aten::_ctc_loss",   "aten::multinomial",  "aten::_sparse",    "aten::to_sparse",   "aten::_to_sparse",        "aten::record_stream",
-    "aten::_assert",
-};
 
 bool hasBooleanIndex(const RuntimePlan& plan, const ExternCall& call) {
   const std::string& name = call.handle.operator_name().name;
@@ -33,14 +26,9 @@ bool hasBooleanIndex(const RuntimePlan& plan, const ExternCall& call) {
 
 /// Why the operator cannot be captured; empty: it can.
 std::string refusalOf(const RuntimePlan& plan, const ExternCall& call) {
-  const c10::OperatorHandle& op = call.handle;
-  const std::string& name = op.operator_name().name;
-  if (op.hasTag(at::Tag::dynamic_output_shape)) return name + " has a result whose size depends on data";
-  if (op.hasTag(at::Tag::data_dependent_output)) return name + " reads data on the host";
-  if (op.hasTag(at::Tag::cudagraph_unsafe)) return name + " is tagged cudagraph_unsafe";
+  const std::string name = toString(call.handle.operator_name());
+  if (const std::string& why = graph::factsOf(name).notCapturable; !why.empty()) return why;
   if (hasBooleanIndex(plan, call)) return name + " with a mask waits for the device";
-  for (std::string_view prefix : kSynchronising)
-    if (name.starts_with(prefix)) return name + " may wait for the device";
   for (const BoundArgument& argument : call.arguments)
     if (argument.kind == BoundArgument::Kind::Fixed && argument.fixed.isGenerator()) return name + " uses a generator of its own";
   return {};
@@ -55,6 +43,8 @@ class Cutter {
     made_.isPinned.assign(plan_.buffers.size(), false);
     made_.isCapturedInput.assign(static_cast<size_t>(plan_.program.inputCount), false);
     if (!plan_.isStatic) return refuse("its sizes are dynamic");
+    if (std::any_of(plan_.buffers.begin(), plan_.buffers.end(), [](const BufferPlan& buffer) { return buffer.isOpaque; }))
+      return refuse("it keeps working memory whose size only a library knows");
     for (const graph::Argument& result : plan_.program.results)
       if (auto* value = result.as<graph::ValueRef>()) made_.isResult[static_cast<size_t>(baseOf(value->node))] = true;
     made_.isPinned = made_.isResult;
@@ -117,7 +107,7 @@ class Cutter {
     std::string reason = whyPlain(step, ids);
     const bool captured = reason.empty();
     const bool random = step.kind == StepKind::Extern &&
-                        plan_.externs[static_cast<size_t>(step.index)].call.handle.hasTag(at::Tag::nondeterministic_seeded);
+                        graph::factsOf(toString(plan_.externs[static_cast<size_t>(step.index)].call.handle.operator_name())).random;
     if (made_.stretches.empty() || made_.stretches.back().isCaptured != captured)
       made_.stretches.push_back({pending_, pending_, captured, false, {}});
     CaptureStretch& stretch = made_.stretches.back();

@@ -1,5 +1,6 @@
 #include "engine/trace/operator_facts.h"
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 #include <unordered_map>
@@ -44,8 +45,24 @@ bool mentionsTensor(const c10::TypePtr& type) { return type->str().find("Tensor"
 
 // Composite kernels that look at data, so that the Python meta is the only way.
 const std::unordered_set<std::string_view> kCompositeReadsData{"aten::_grouped_mm"};
-const std::unordered_set<std::string_view> kEffectful{"aten::_assert_async", "aten::_assert_async.msg", "aten::_functional_assert_async.msg",
-                                                      "aten::_print"};
+
+// What no tag and no schema says, each list with what it says.
+const std::unordered_set<std::string_view> kAssertsWithResult{"aten::_functional_assert_async.msg", "aten::_functional_assert_scalar"};
+const std::unordered_set<std::string_view> kHiddenViews{"aten::_unsafe_view", "aten::unsafe_split.Tensor", "aten::unsafe_split_with_sizes",
+                                                        "aten::unsafe_chunk"};
+const std::unordered_set<std::string_view> kReinterpreting{"aten::view.dtype", "aten::view_as_real", "aten::view_as_complex", "aten::_conj",
+                                                           "aten::_neg_view"};
+/// Namespaces whose operators compute, or only mark places for profilers.
+const std::unordered_set<std::string_view> kOwnNamespaces{"aten",      "prims",      "prim",   "profiler", "quantized",
+                                                          "_quantized", "mkldnn", "onednn"};
+/// Operators (by how their names begin) that wait for the device or look at data on the host although no tag of theirs says so.
+constexpr std::string_view kSynchronising[] = {
+    "aten::_unique",     "aten::unique_",      "aten::bincount",   "aten::histc",       "aten::repeat_interleave", "aten::masked_select",
+    "aten::nonzero",     "aten::_local_scalar", "aten::item",      "aten::equal",       "aten::is_nonzero",        "aten::linalg_",
+    "aten::_linalg_",    "aten::cholesky",     "aten::lu_",        "aten::triangular_", "aten::ormqr",             "aten::geqrf",
+    "aten::_ctc_loss",   "aten::multinomial",  "aten::_sparse",    "aten::to_sparse",   "aten::_to_sparse",        "aten::record_stream",
+    "aten::_assert",
+};
 
 /// Where CUDA's kernel of a probed operator puts its results.
 enum class OnCuda : uint8_t {
@@ -137,22 +154,79 @@ void chooseShapes(const c10::OperatorHandle& op, OperatorFacts& facts) {
   else if (facts.hasPythonMeta) facts.onCuda = {OperatorFacts::Route::PythonMeta};
 }
 
+bool isForeign(const std::string& name) { return !kOwnNamespaces.count(std::string_view(name).substr(0, name.find("::"))); }
+
+/// Whether what runs is a function in Python.
+bool hasPythonKernel(const c10::OperatorHandle& op) {
+  using c10::DispatchKey;
+  constexpr DispatchKey kKeys[] = {DispatchKey::CPU, DispatchKey::CUDA, DispatchKey::CompositeExplicitAutograd,
+                                   DispatchKey::CompositeImplicitAutograd, DispatchKey::CompositeExplicitAutogradNonFunctional};
+  return std::any_of(std::begin(kKeys), std::end(kKeys), [&](DispatchKey key) { return findKernel(op, key, true); });
+}
+
+std::string whyNotCapturable(const c10::OperatorHandle& op, const std::string& name, const graph::OperatorFacts& facts) {
+  if (op.hasTag(at::Tag::dynamic_output_shape)) return name + " has a result whose size depends on data";
+  if (op.hasTag(at::Tag::data_dependent_output)) return name + " reads data on the host";
+  if (op.hasTag(at::Tag::cudagraph_unsafe)) return name + " is tagged cudagraph_unsafe";
+  for (std::string_view prefix : kSynchronising)
+    if (name.starts_with(prefix)) return name + " may wait for the device";
+  if (facts.effectful && !facts.foreign) return name + " has an effect on the host";
+  if (facts.python) return name + " runs Python, which a replay would leave out";
+  return {};
+}
+
+graph::OperatorFacts makeGeneralFacts(const c10::OperatorHandle& op) {
+  graph::OperatorFacts facts;
+  auto& schema = op.schema();
+  const std::string name = operatorName(schema);
+  auto& arguments = schema.arguments();
+  facts.random = op.hasTag(at::Tag::nondeterministic_seeded);
+  facts.foreign = isForeign(name);
+  facts.writes = schema.is_mutable();
+  // Without results and without writing to an argument, an operator is there for an effect.
+  const bool only = schema.returns().empty() && !facts.writes && !name.starts_with("profiler::");
+  facts.effectful = facts.foreign || only || kAssertsWithResult.count(name);
+  facts.python = facts.foreign && hasPythonKernel(op);
+  facts.repeatable = !facts.foreign && name != "aten::_print";
+  auto* alias = arguments.empty() ? nullptr : arguments[0].alias_info();
+  const bool sharesFirst = alias && !alias->isWrite() && !schema.returns().empty() && schema.returns()[0].alias_info();
+  facts.view = sharesFirst || kHiddenViews.count(name);
+  facts.reinterprets = kReinterpreting.count(name) > 0;
+  facts.factory = true;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (mentionsTensor(arguments[i].type())) facts.factory = false;
+    if (arguments[i].name() == "dropout_p" || arguments[i].name() == "dropout") facts.dropoutAt = static_cast<int>(i);
+  }
+  facts.uninitialised = name.starts_with("aten::empty") || name.starts_with("aten::new_empty") || name.starts_with("aten::_empty");
+  facts.pointwise = op.hasTag(at::Tag::pointwise);
+  facts.collective = name.starts_with("_c10d_functional") || name.starts_with("c10d");
+  facts.notCapturable = whyNotCapturable(op, name, facts);
+  return facts;
+}
+
+bool factsByName(const std::string& op, graph::OperatorFacts& facts) {
+  const auto dot = op.find('.', std::min(op.size(), op.find("::") + 2));
+  auto handle = c10::Dispatcher::singleton().findSchema({op.substr(0, dot), dot == std::string::npos ? std::string() : op.substr(dot + 1)});
+  if (handle) facts = makeGeneralFacts(*handle);
+  return handle.has_value();
+}
+
+[[maybe_unused]] const bool kSourceIsSet = (graph::setOperatorFactsSource(&factsByName), true);
+
 OperatorFacts makeFacts(const c10::OperatorHandle& op) {
   OperatorFacts facts;
   auto& schema = op.schema();
   facts.name = operatorName(schema);
+  static_cast<graph::OperatorFacts&>(facts) = graph::factsOf(facts.name);
   auto& arguments = schema.arguments();
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (arguments[i].name() == "device") facts.devicePosition = static_cast<int>(i);
     facts.hasOut |= arguments[i].is_out();
     if (arguments[i].name() == "pin_memory") facts.pinPosition = static_cast<int>(i);
   }
-  for (auto& r : schema.returns()) facts.returnsTensor |= mentionsTensor(r.type());
+  for (auto& r : schema.returns()) (mentionsTensor(r.type()) ? facts.returnsTensor : facts.returnsObject) = true;
   facts.dataDependent = op.hasTag(at::Tag::data_dependent_output);
   facts.dynamicShape = op.hasTag(at::Tag::dynamic_output_shape);
-  facts.random = op.hasTag(at::Tag::nondeterministic_seeded);
-  facts.writes = schema.is_mutable();
-  facts.effectful = kEffectful.count(facts.name) > 0;
   chooseShapes(op, facts);
   return facts;
 }

@@ -2,12 +2,13 @@
 
 #include <ATen/core/dispatch/Dispatcher.h>
 
+#include "engine/graph/operator_facts.h"
 #include "engine/trace/shape_rules.h"
 
 namespace fusebox::trace {
 
-/// What tracing needs to know of an operator; looked up once and kept.
-struct OperatorFacts {
+/// What tracing needs to know of an operator beyond what holds for every stage; looked up once and kept.
+struct OperatorFacts : graph::OperatorFacts {
   /// How results are computed without data, fastest and safest first.
   enum class Route : uint8_t { OwnRule, HiddenMeta, Composite, PythonMeta, Probe, None };
   struct Shape {
@@ -25,11 +26,9 @@ struct OperatorFacts {
   int devicePosition = -1, pinPosition = -1;               ///< of the argument, or -1
   bool dataDependent = false;  ///< returns a Python number read from data
   bool dynamicShape = false;   ///< result shape depends on data
-  bool random = false;
-  bool writes = false;         ///< some argument is changed in place
-  bool effectful = false;      ///< must stay in the graph without users
   bool hasOut = false;         ///< has out= arguments
   bool returnsTensor = false;
+  bool returnsObject = false;  ///< returns something that is no tensor, which only the real call knows where the operator is foreign
 };
 
 /// Facts of `op`. The reference stays valid for the thread's life. Operators without any route are looked up again next time, because

@@ -34,7 +34,7 @@ class Checker {
   Result<void> wrong(std::string what) const { return fail(ErrorCode::Internal, "malformed kernel: " + what, kernel_.name); }
 
   Result<void> type(inductor::DType t) const {
-    if (graph::isComplex(t) || graph::elementSize(t) == 0)
+    if (!graph::hasArithmetic(t))
       return fail(ErrorCode::Unsupported, "no CPU code for element type " + std::string(graph::name(t)), kernel_.name);
     return {};
   }

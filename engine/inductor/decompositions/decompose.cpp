@@ -1,6 +1,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "engine/graph/operator_facts.h"
 #include "engine/inductor/passes/joint_graph.h"
 #include "engine/inductor/lowering/lowering.h"
 #include "engine/inductor/passes/rewriter.h"
@@ -30,7 +31,7 @@ const Table& decompositions() {
 bool worthDecomposing(const graph::Graph& graph, const graph::Node& node) {
   bool fine = true;
   // What draws random numbers is decomposed on the CPU only, into what eager's kernel does there; see lower_random.cpp for others.
-  if (isRandom(node))
+  if (graph::drawsRandom(node))
     for (const OutputMeta& o : node.outputs)
       if (o.kind == OutputMeta::Kind::Tensor && o.tensor.device.kind != graph::DeviceKind::Cpu) return false;
   std::optional<graph::Device> device;

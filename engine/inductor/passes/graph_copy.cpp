@@ -1,5 +1,4 @@
-#include <unordered_set>
-
+#include "engine/graph/operator_facts.h"
 #include "engine/inductor/passes/passes.h"
 
 namespace fusebox::inductor {
@@ -36,34 +35,7 @@ void GraphCopy::keep(const Node& n) {
   map_[static_cast<size_t>(n.id)] = std::move(values);
 }
 
-bool isRandom(const Node& node) {
-  static const std::unordered_set<std::string_view> kRandom = {
-      "aten::bernoulli", "aten::bernoulli.p", "aten::bernoulli.Tensor", "aten::native_dropout", "aten::rand", "aten::randn",
-      "aten::rand_like", "aten::randn_like", "aten::randint", "aten::randint.low", "aten::randint_like",
-      "aten::randint_like.low_dtype", "aten::randperm", "aten::multinomial", "aten::normal_functional",
-      "aten::normal.Tensor_float", "aten::normal.float_Tensor", "aten::normal.Tensor_Tensor", "aten::normal.float_float",
-      "aten::uniform", "aten::exponential", "aten::cauchy", "aten::geometric", "aten::log_normal", "aten::random",
-      "aten::random.from", "aten::random.to", "aten::poisson", "aten::binomial", "aten::_sample_dirichlet",
-      "aten::_standard_gamma", "aten::rrelu_with_noise", "aten::rrelu_with_noise_functional", "aten::dropout",
-      "aten::rand.generator", "aten::randn.generator", "aten::randint.generator", "aten::randint.low_generator",
-      "aten::randperm.generator", "aten::_fused_dropout", "aten::alpha_dropout", "aten::feature_dropout",
-      "aten::_scaled_dot_product_attention_math", "aten::_scaled_dot_product_flash_attention",
-      "aten::_scaled_dot_product_efficient_attention", "aten::_scaled_dot_product_cudnn_attention"};
-  if (node.kind != NodeKind::Call) return false;
-  if (kRandom.count(node.op)) return true;
-  // An operator of somebody else's may do anything.
-  return node.op.rfind("aten::", 0) != 0 && node.op.rfind("prims::", 0) != 0;
-}
-
-bool isView(const Node& node) {
-  static const std::unordered_set<std::string_view> kViews = {
-      "aten::view", "aten::_unsafe_view", "aten::_reshape_alias", "aten::reshape", "aten::squeeze", "aten::squeeze.dim",
-      "aten::squeeze.dims", "aten::unsqueeze", "aten::expand", "aten::permute", "aten::transpose.int", "aten::t",
-      "aten::slice.Tensor", "aten::select.int", "aten::split.Tensor", "aten::split_with_sizes", "aten::unbind.int",
-      "aten::diagonal", "aten::unfold", "aten::as_strided", "aten::alias", "aten::detach", "aten::lift_fresh", "aten::lift",
-      "aten::view.dtype", "aten::view_as_real", "aten::view_as_complex", "aten::_conj", "aten::_neg_view"};
-  return node.kind == NodeKind::Call && kViews.count(node.op) != 0;
-}
+bool isView(const Node& node) { return node.kind == NodeKind::Call && graph::factsOf(node).view; }
 
 std::vector<bool> reachesOutputByViews(const Graph& graph) {
   const auto& nodes = graph.nodes();
@@ -78,7 +50,7 @@ std::vector<bool> reachesOutputByViews(const Graph& graph) {
 
 PassResult removeDeadCode(const Graph& graph) {
   PassResult out;
-  out.graph = withoutDeadNodes(graph, isRandom);
+  out.graph = withoutDeadNodes(graph, graph::isOrdered);
   size_t removed = graph.nodes().size() - out.graph.nodes().size();
   out.changed = removed > 0;
   if (removed) out.detail = std::to_string(removed) + " nodes removed";

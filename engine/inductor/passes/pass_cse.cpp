@@ -1,5 +1,6 @@
 #include <unordered_map>
 
+#include "engine/graph/operator_facts.h"
 #include "engine/inductor/passes/passes.h"
 
 namespace fusebox::inductor {
@@ -10,8 +11,7 @@ using graph::Node;
 
 /// Reading uninitialised memory twice gives two values; it is not worth sharing either.
 bool mayMerge(const Node& n) {
-  if (n.kind != graph::NodeKind::Call || isRandom(n)) return false;
-  return n.op.find("empty") == std::string::npos;
+  return n.kind == graph::NodeKind::Call && !graph::isOrdered(n) && !graph::factsOf(n).uninitialised;
 }
 
 std::string keyOf(const std::string& op, const graph::ArgumentList& args) {

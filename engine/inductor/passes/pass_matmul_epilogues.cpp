@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "engine/graph/operator_facts.h"
 #include "engine/inductor/lowering/node_args.h"
 #include "engine/inductor/passes/passes.h"
 
@@ -37,6 +38,9 @@ bool isLibrarysActivation(const Node& n) {
   return n.kind == NodeKind::Call && n.op == "aten::gelu" && !NodeArgs(n).isNone(1) && NodeArgs(n).text(1) == "tanh";
 }
 
+/// Views that show the same numbers, so that an activation may be taken before them.
+bool showsSameNumbers(const Node& n) { return isView(n) && !graph::factsOf(n).reinterprets; }
+
 /// Pairs of a product and the activation that goes into its epilogue.
 class Pairs {
  public:
@@ -55,7 +59,7 @@ class Pairs {
   bool onlyProductsRead(const Node& n) const {
     return std::all_of(users(n).begin(), users(n).end(), [&](NodeId id) {
       const Node& user = graph_.node(id);
-      return user.kind == NodeKind::Call && (isProduct(user) || (isView(user) && onlyProductsRead(user)));
+      return user.kind == NodeKind::Call && (isProduct(user) || (showsSameNumbers(user) && onlyProductsRead(user)));
     });
   }
 
@@ -67,7 +71,7 @@ class Pairs {
       if (!source) return;
       n = &graph_.node(source->node);
       if (n->kind != NodeKind::Call || users(*n).size() != 1) return;
-    } while (isView(*n));
+    } while (showsSameNumbers(*n));
     if (!hasEpilogue(graph_, *n)) return;
     products.insert(n->id);
     activations.insert(activation.id);

@@ -1,3 +1,4 @@
+#include "engine/graph/operator_facts.h"
 #include "engine/inductor/lowering/node_args.h"
 #include "engine/inductor/passes/passes.h"
 
@@ -38,9 +39,6 @@ bool isNeutralArithmetic(const Node& n) {
 /// Copies that only matter for aliasing, which a functional graph has only at its results.
 bool isCopy(const Node& n) { return n.op == "aten::clone" || n.op == "aten::_to_copy" || n.op == "aten::contiguous"; }
 
-/// Views that show their base's memory with another sign.
-bool changesSign(const Node& n) { return n.op == "aten::_conj" || n.op == "aten::_neg_view"; }
-
 }  // namespace
 
 PassResult removeNoops(const Graph& graph) {
@@ -52,7 +50,7 @@ PassResult removeNoops(const Graph& graph) {
                      n.outputs[0].kind == OutputMeta::Kind::Tensor && n.args[0].as<graph::ValueRef>();
     if (candidate) {
       graph::ValueRef source = *n.args[0].as<graph::ValueRef>();
-      bool keepsValue = (isView(n) && !changesSign(n)) || (!visible[static_cast<size_t>(n.id)] && (isCopy(n) || isNeutralArithmetic(n)));
+      bool keepsValue = (isView(n) && !graph::factsOf(n).reinterprets) || (!visible[static_cast<size_t>(n.id)] && (isCopy(n) || isNeutralArithmetic(n)));
       const OutputMeta& m = graph.meta(source);
       if (keepsValue && m.kind == OutputMeta::Kind::Tensor && sameLayout(m.tensor, n.outputs[0].tensor)) {
         copy.replace(n, {copy.mapped(source)});

@@ -20,8 +20,6 @@ PassResult eliminateCommonSubexpressions(const graph::Graph& graph);
 PassResult fuseMatmulEpilogues(const graph::Graph& graph);
 PassResult removeDeadCode(const graph::Graph& graph);
 
-/// Draws random numbers: two calls differ, and their order matters.
-bool isRandom(const graph::Node& node);
 /// Returns a view of (or just) its first argument.
 bool isView(const graph::Node& node);
 /// For each node, whether a graph result may share its memory: it is a result, or a view of it is.

@@ -1,9 +1,27 @@
 #pragma once
 
+#include <algorithm>
+#include <string_view>
+
 #include "engine/graph/graph.h"
+#include "engine/graph/operator_facts.h"
 
 /// Short ways to write graphs in tests.
 namespace fusebox::graph::testing {
+
+/// What a dispatcher would say of the operators that tests use.
+inline bool factsForTests(const std::string& op, OperatorFacts& facts) {
+  constexpr std::string_view kViews[] = {"aten::view", "aten::view.dtype", "aten::_unsafe_view", "aten::permute", "aten::transpose.int", "aten::t",
+                                         "aten::expand", "aten::slice.Tensor", "aten::select.int", "aten::unsqueeze", "aten::squeeze.dim",
+                                         "aten::as_strided", "aten::alias", "aten::detach", "aten::split.Tensor"};
+  if (!op.starts_with("aten::")) return false;
+  facts.view = std::find(std::begin(kViews), std::end(kViews), op) != std::end(kViews);
+  facts.reinterprets = op == "aten::view.dtype";
+  facts.random = op.starts_with("aten::bernoulli") || op.starts_with("aten::rand");
+  facts.effectful = op == "aten::_assert_async";
+  return true;
+}
+inline const bool kFactsForTests = (setOperatorFactsSource(&factsForTests), true);
 
 inline OutputMeta tensor(std::vector<SymExpr> sizes, DType type = DType::Float32) {
   OutputMeta m;

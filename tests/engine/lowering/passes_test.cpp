@@ -43,6 +43,39 @@ class PassesTest : public QObject {
     ValueRef c = m.call("aten::neg", {b}, tensor({4}));
     QCOMPARE(count(optimised(m.returning({c})), "aten::bernoulli.p"), 2);
   }
+  void callsWithAnEffectNeitherMergeNorDie() {
+    GraphMaker m;
+    ValueRef x = m.input(tensor({4}));
+    m.callMany("aten::_assert_async", {x}, {});
+    m.call("rv::note", {x}, tensor({4}));
+    ValueRef a = m.call("rv::note", {x}, tensor({4}));
+    const Graph g = optimised(m.returning({a}));
+    QCOMPARE(count(g, "rv::note"), 2);
+    QCOMPARE(count(g, "aten::_assert_async"), 1);
+    auto lowered = lower(g);
+    QVERIFY(lowered);
+    QCOMPARE(lowered->operations.size(), size_t{3});
+    for (const Operation& operation : lowered->operations) QVERIFY(operation.order == Operation::Order::Effect);
+  }
+  /// Seen as another type, the numbers are others: the activation is not of the product's.
+  void activationsStayBehindReinterpretingViews() {
+    for (const char* view : {"aten::view", "aten::view.dtype"}) {
+      GraphMaker m;
+      const auto matrix = [](int64_t rows, int64_t columns) {
+        OutputMeta o = tensor({rows, columns}, DType::BFloat16);
+        o.tensor.device = {DeviceKind::Cuda, 0};
+        return o;
+      };
+      OutputMeta bias = tensor({8}, DType::BFloat16);
+      bias.tensor.device = {DeviceKind::Cuda, 0};
+      ValueRef x = m.input(matrix(4, 6)), w = m.input(matrix(6, 8)), b = m.input(bias), v = m.input(matrix(8, 5));
+      ValueRef h = m.call("aten::addmm", {b, x, w, int64_t{1}, int64_t{1}}, matrix(4, 8));
+      ValueRef seen = m.call(view, {h, DType::Float16}, matrix(4, 8));
+      seen = m.call("aten::gelu", {seen, std::string("tanh")}, matrix(4, 8));
+      const Graph g = optimised(m.returning({m.call("aten::mm", {seen, v}, matrix(4, 5))}));
+      QCOMPARE(count(g, "aten::gelu"), std::string_view(view) == "aten::view.dtype" ? 1 : 0);
+    }
+  }
   /// An activation between two products goes into the epilogue of the first one, on a GPU, and where no one else wants to see it.
   void activationsGoIntoEpilogues() {
     for (int which = 0; which < 8; ++which) {

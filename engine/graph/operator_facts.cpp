@@ -1,0 +1,98 @@
+#include "engine/graph/operator_facts.h"
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+
+namespace fusebox::graph {
+namespace {
+
+std::atomic<OperatorFactsSource> theSource{nullptr};
+
+struct Flag {
+  const char* name;
+  bool OperatorFacts::* field;
+  bool usual = false;
+};
+constexpr Flag kFlags[] = {
+    {"random", &OperatorFacts::random},       {"foreign", &OperatorFacts::foreign},
+    {"effectful", &OperatorFacts::effectful}, {"not_repeatable", &OperatorFacts::repeatable, true},
+    {"python", &OperatorFacts::python},
+    {"writes", &OperatorFacts::writes},       {"view", &OperatorFacts::view},
+    {"reinterprets", &OperatorFacts::reinterprets}, {"factory", &OperatorFacts::factory},
+    {"uninitialised", &OperatorFacts::uninitialised}, {"pointwise", &OperatorFacts::pointwise},
+    {"collective", &OperatorFacts::collective},
+};
+
+bool isOwn(const std::string& op) { return op.starts_with("aten::") || op.starts_with("prims::"); }
+
+OperatorFacts makeFacts(const std::string& op) {
+  OperatorFacts facts;
+  if (const OperatorFactsSource source = theSource.load(); source && source(op, facts)) return facts;
+  facts.foreign = facts.effectful = !isOwn(op);
+  facts.repeatable = !facts.foreign;
+  return facts;
+}
+
+struct Table {
+  std::shared_mutex mutex;
+  std::unordered_map<std::string, std::unique_ptr<const OperatorFacts>> facts;
+  static Table& instance() {
+    static auto* table = new Table;  // asked until the process ends
+    return *table;
+  }
+};
+
+}  // namespace
+
+const OperatorFacts& factsOf(const std::string& op) {
+  static const OperatorFacts none;  // of what is no call
+  if (op.empty()) return none;
+  Table& table = Table::instance();
+  {
+    std::shared_lock lock(table.mutex);
+    if (auto known = table.facts.find(op); known != table.facts.end()) return *known->second;
+  }
+  auto made = std::make_unique<const OperatorFacts>(makeFacts(op));  // outside the lock: a source takes locks of its own
+  std::unique_lock lock(table.mutex);
+  return *table.facts.try_emplace(op, std::move(made)).first->second;
+}
+
+void setOperatorFactsSource(OperatorFactsSource source) { theSource = source; }
+
+void learnFacts(const std::string& op, OperatorFacts facts) {
+  if (theSource.load() || op.empty()) return;
+  Table& table = Table::instance();
+  std::unique_lock lock(table.mutex);
+  table.facts.try_emplace(op, std::make_unique<const OperatorFacts>(std::move(facts)));
+}
+
+std::vector<std::string> flagNames(const OperatorFacts& facts) {
+  std::vector<std::string> names;
+  for (const Flag& flag : kFlags)
+    if (facts.*flag.field != flag.usual) names.emplace_back(flag.name);
+  return names;
+}
+
+OperatorFacts factsOfFlags(const std::vector<std::string>& names) {
+  OperatorFacts facts;
+  for (const Flag& flag : kFlags)
+    for (const std::string& name : names)
+      if (name == flag.name) facts.*flag.field = !flag.usual;
+  return facts;
+}
+
+bool drawsRandom(const Node& node) {
+  const OperatorFacts& facts = factsOf(node);
+  if (!facts.random || facts.dropoutAt < 0 || static_cast<size_t>(facts.dropoutAt) >= node.args.size()) return facts.random;
+  const auto* probability = node.args[static_cast<size_t>(facts.dropoutAt)].as<double>();
+  return !probability || *probability != 0;
+}
+
+bool isOrdered(const Node& node) {
+  const OperatorFacts& facts = factsOf(node);
+  return facts.effectful || facts.writes || drawsRandom(node);
+}
+
+}  // namespace fusebox::graph
