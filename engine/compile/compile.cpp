@@ -7,6 +7,9 @@
 #include <atomic>
 #include <exception>
 #include <functional>
+#include <map>
+#include <mutex>
+#include <set>
 
 #include "engine/codegen/cpu/jit.h"
 #include "engine/compile/compile_alone.h"
@@ -112,7 +115,8 @@ Result<KernelListing> listingOf(codegen::cpu::Jit& jit, const ProgramCode& code,
   return KernelListing{text->target, std::move(text->llvmIr), std::move(text->assembly), text->codeBytes, text->compileNs};
 }
 
-Result<ProgramCode> generateCode(const inductor::Program& program) {
+/// `failed` receives why there is no code for a kernel, by position; then there is an error too.
+Result<ProgramCode> generateCode(const inductor::Program& program, std::map<int32_t, std::string>& failed) {
   auto jit = processJit();
   if (!jit) return tl::unexpected(jit.error());
   auto& gpu = runtime::gpu::GpuCompiler::instance();
@@ -132,9 +136,25 @@ Result<ProgramCode> generateCode(const inductor::Program& program) {
     else keep((*jit)->compile(kernel), code.cpu[i]);
     if (outcomes[i] && debug::armed(debug::Kind::KernelCompile)) stopAtKernel(kernel, [&] { return listingOf(**jit, code, i); });
   });
+  for (size_t i = 0; i < count; ++i)
+    if (!outcomes[i]) failed.emplace(static_cast<int32_t>(i), outcomes[i].error().text());
   for (const auto& outcome : outcomes)
     if (!outcome) return tl::unexpected(outcome.error());
   return code;
+}
+
+/// Makes calls of what kernels without code were to compute. False if there is nothing that could be called instead.
+bool callInstead(const std::map<int32_t, std::string>& failed, const inductor::LoweredGraph& lowered, const inductor::Schedule& schedule,
+                 inductor::LowerOptions& target) {
+  bool added = false;
+  for (const inductor::FusionGroup& group : schedule.groups) {
+    const auto why = failed.find(group.kernel);
+    if (group.kernel < 0 || why == failed.end()) continue;
+    for (int32_t operation : group.operations)
+      for (graph::NodeId node : lowered.operations[static_cast<size_t>(operation)].origins)
+        added |= target.asCalls.emplace(node, why->second).second;
+  }
+  return added;
 }
 
 /// What there is code for in this process.
@@ -187,6 +207,36 @@ std::vector<const graph::SourceLine*> kernelPlaces(const graph::Graph& graph, co
   return places;
 }
 
+/// A lowered graph with its program and the code for it.
+struct Generated {
+  inductor::LoweredGraph lowered;
+  inductor::Schedule schedule;
+  ProgramCode code;
+};
+
+/// From operators to code. Where a kernel gets no code, its operators are called and the rest is generated again.
+Result<Generated> generate(Stages& stages, const graph::Graph& postGrad, inductor::LowerOptions& target) {
+  for (;;) {
+    auto lowered = stages.from(postGrad).run(Phase::Inductor, "lowering", [&] { return inductor::lower(postGrad, target); },
+                                             [&](StageTimer& timer, const inductor::LoweredGraph& made) {
+                                               timer.nodes(count(postGrad.nodes().size()), count(made.operations.size()));
+                                               timer.detail(std::to_string(made.operations.size()) + " operations");
+                                             });
+    if (!lowered) return tl::unexpected(lowered.error());
+    auto schedule = stages.from(*lowered).run(Phase::Inductor, "scheduling", [&] { return inductor::schedule(*lowered, scheduleOptions()); },
+                                              [&](StageTimer& timer, const inductor::Schedule& made) {
+                                                timer.nodes(count(lowered->operations.size()), count(made.groups.size()));
+                                                timer.detail(std::to_string(made.groups.size()) + " groups, " +
+                                                             std::to_string(made.program.kernels.size()) + " distinct kernels" + unknownNames(made));
+                                              });
+    if (!schedule) return tl::unexpected(schedule.error());
+    std::map<int32_t, std::string> failed;
+    auto code = stages.from(*schedule).run(Phase::Codegen, "code generation", [&] { return generateCode(schedule->program, failed); });
+    if (code) return Generated{std::move(*lowered), std::move(*schedule), std::move(*code)};
+    if (!callInstead(failed, *lowered, *schedule, target)) return tl::unexpected(code.error());
+  }
+}
+
 /// The whole of TorchInductor's role, on one screen.
 Result<std::shared_ptr<CompiledRegion>> compileGraph(const graph::Graph& traced, const std::vector<at::Tensor>& constants,
                                                      const char* direction, const CompileOptions& options,
@@ -202,23 +252,11 @@ Result<std::shared_ptr<CompiledRegion>> compileGraph(const graph::Graph& traced,
 
   inductor::LowerOptions target = lowerOptions(options.backend, options.fallbackRandom);
   target.firstSaved = firstSaved;
-  auto lowered = stages.from(*postGrad).run(Phase::Inductor, "lowering", [&] { return inductor::lower(*postGrad, target); },
-                            [&](StageTimer& timer, const inductor::LoweredGraph& made) {
-                              timer.nodes(count(postGrad->nodes().size()), count(made.operations.size()));
-                              timer.detail(std::to_string(made.operations.size()) + " operations");
-                            });
-  if (!lowered) return tl::unexpected(lowered.error());
-
-  auto schedule = stages.from(*lowered).run(Phase::Inductor, "scheduling", [&] { return inductor::schedule(*lowered, scheduleOptions()); },
-                             [&](StageTimer& timer, const inductor::Schedule& made) {
-                               timer.nodes(count(lowered->operations.size()), count(made.groups.size()));
-                               timer.detail(std::to_string(made.groups.size()) + " groups, " +
-                                            std::to_string(made.program.kernels.size()) + " distinct kernels" + unknownNames(made));
-                             });
-  if (!schedule) return tl::unexpected(schedule.error());
-
-  auto code = stages.from(*schedule).run(Phase::Codegen, "code generation", [&] { return generateCode(schedule->program); });
-  if (!code) return tl::unexpected(code.error());
+  auto generated = generate(stages, *postGrad, target);
+  if (!generated) return tl::unexpected(generated.error());
+  inductor::LoweredGraph* lowered = &generated->lowered;
+  inductor::Schedule* schedule = &generated->schedule;
+  ProgramCode* code = &generated->code;
 
   if (std::any_of(code->gpu.begin(), code->gpu.end(), [](const auto& kernel) { return kernel != nullptr; })) {
     auto tuned = stages.run(Phase::Codegen, "launch shapes", [&]() -> Result<int> {
@@ -252,6 +290,16 @@ aot::Executor eagerExecutor(const graph::Graph& traced, const std::vector<at::Te
   };
 }
 
+/// Said once for each frame: a graph that runs operator by operator is right, and slow.
+void warnNotCompiled(const std::string& name, const char* direction, const std::string& why) {
+  static std::mutex mutex;
+  static std::set<std::string> said;
+  std::lock_guard lock(mutex);
+  if (said.insert(name + " " + direction).second)
+    TORCH_WARN("Fusebox could not compile the ", direction, " graph of ", name.empty() ? "a function" : name,
+               ", which runs operator by operator: ", why);
+}
+
 /// `made` receives the compiled region, if there is one.
 aot::Executor makeExecutor(const graph::Graph& traced, const std::vector<at::Tensor>& constants, const char* direction,
                            const CompileOptions& options, const record::GraphSnapshot& source,
@@ -261,7 +309,7 @@ aot::Executor makeExecutor(const graph::Graph& traced, const std::vector<at::Ten
   if (region && made) *made = *region;
   if (!region) {
     if (Recorder* recorder = Recorder::active()) recorder->loss("graph not compiled", 1, region.error().text());
-    if (std::getenv("FUSEBOX_DEBUG")) std::fprintf(stderr, "fusebox: %s\n", region.error().text().c_str());
+    warnNotCompiled(options.name, direction, region.error().text());
     return eagerExecutor(traced, constants);
   }
   // Backward is called by the autograd engine, which hands errors to the program itself.

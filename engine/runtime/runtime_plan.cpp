@@ -43,6 +43,8 @@ BufferPlan planBuffer(const inductor::ProgramBuffer& buffer) {
   plan.isStatic = allConstant(buffer.meta.sizes, &plan.sizes) && allConstant(buffer.meta.strides, &plan.strides) &&
                   buffer.meta.storageOffset.isConstant();
   if (plan.isStatic) plan.offset = buffer.meta.storageOffset.constant();
+  // As shape functions describe what only a library knows the size of (mkldnn_rnn_layer's workspace, _cudnn_rnn's reserve).
+  plan.isOpaque = plan.isStatic && plan.dtype == at::kByte && plan.sizes == std::vector<int64_t>{0};
   return plan;
 }
 

@@ -24,6 +24,7 @@ struct BufferPlan {
   bool isStatic = true;                    ///< sizes, strides and offset are constants (and held here)
   bool isWritten = false;                  ///< some step writes it
   bool inKernels = false;                  ///< a kernel of ours reads or writes its memory
+  bool isOpaque = false;                   ///< working memory that one operator leaves for another: of any size, perhaps undefined
   std::vector<int64_t> sizes, strides;
   int64_t offset = 0;                      ///< elements, relative to the base's first one
   const graph::TensorMeta* meta = nullptr; ///< in the program; read when not static

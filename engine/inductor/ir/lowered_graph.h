@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <limits>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,12 @@ struct Operation {
   ExternStep call;                       ///< Extern
   std::vector<BufferId> reads, writes;   ///< views resolved to their base
   std::vector<graph::NodeId> origins;    ///< post-grad graph nodes it carries out
+  /// What fixes its place among others, beyond what it reads and writes.
+  enum class Order : uint8_t {
+    Free,
+    Draws,   ///< takes numbers from a generator: in the order of the program among such
+    Effect,  ///< others see it happen: no draw, no other effect and no operation that may raise changes sides with it
+  } order = Order::Free;
 };
 
 struct LoweredGraph {
@@ -70,6 +77,8 @@ struct LowerOptions {
   std::function<std::string(const Device&)> refusal = [](const Device& device) {
     return device.kind == graph::DeviceKind::Cpu ? std::string() : "no code generator for device " + device.str();
   };
+  /// Post-grad nodes that generated code was tried for in vain, and why: they become calls of their operators.
+  std::map<graph::NodeId, std::string> asCalls;
   bool deterministic = false;  ///< torch.use_deterministic_algorithms: nothing whose result depends on the order of threads
   /// Whether a device other than the CPU has code for an operation on values of a type.
   std::function<bool(const Device&, Op, DType)> hasCode = [](const Device&, Op, DType) { return true; };

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -40,8 +41,12 @@ struct ExternStep {
   std::string op;
   graph::ArgumentList args;
   std::vector<BufferId> results;        ///< one for each (flattened) output; -1 where the output is not used or None
+  /// For each (flattened) output that is an integer, what the graph was compiled for; other positions are empty, and so is the list
+  /// where no output is one.
+  std::vector<std::optional<int64_t>> integers;
   std::string outVariant;               ///< if set: "aten::addmm.out", results written into existing buffers `results`
   bool resultIsList = false;
+  bool withGrad = false;                ///< called as eager calls it, with gradient mode on (some kernels keep more for backward then)
   int32_t group = -1;
   std::string reason;                   ///< why this is not a generated kernel
 };

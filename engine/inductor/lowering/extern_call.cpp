@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <numeric>
 
+#include "engine/graph/operator_facts.h"
 #include "engine/inductor/lowering/lowering.h"
 
 /// Extern calls: operands made real with the strides that the trace saw, results as buffers of their own.
@@ -85,6 +87,12 @@ bool allStridesEqual(const TensorMeta& a, const TensorMeta& b) {
   return a.strides == b.strides && a.sizes == b.sizes && a.dtype == b.dtype;
 }
 
+Operation::Order orderOf(const graph::Node& node) {
+  const graph::OperatorFacts& facts = graph::factsOf(node);
+  if (facts.effectful || facts.writes) return Operation::Order::Effect;
+  return graph::drawsRandom(node) ? Operation::Order::Draws : Operation::Order::Free;
+}
+
 }  // namespace
 
 BufferId Lowering::viewBuffer(BufferId base, const TensorMeta& meta, const SymExpr& offset) {
@@ -115,11 +123,47 @@ BufferId Lowering::bufferFor(const LazyTensor& t, const TensorMeta& wanted) {
   }
   meta.dtype = t.dtype();
   meta.device = t.storage->meta.device;
+  if (!graph::hasArithmetic(meta.dtype) || !options_.refusal(meta.device).empty())
+    if (auto made = copyByOperator(t, meta)) return *made;
   LazyTensor copy = formula(meta, [t](BodyBuilder& b, const IndexList& i) { return t.load(b, i); }, {t}, 0);
   copy.storage->origins = t.viewOrigins;
   if (hasPlaceForEach(meta)) copy.storage->meta.strides = meta.strides;
   realise(copy);
   return viewBuffer(copy.storage->buffer, copy.storage->meta, 0);
+}
+
+std::optional<BufferId> Lowering::copyByOperator(const LazyTensor& t, const TensorMeta& wanted) {
+  const auto layout = stridedLayout(t);
+  if (!layout) return std::nullopt;
+  // In the order of the wanted strides, in which the copy is row by row; seen from outside it has the dimensions of the tensor again.
+  std::vector<size_t> order(wanted.sizes.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  const bool dense = isDense(wanted);
+  if (dense)
+    std::stable_sort(order.begin(), order.end(),
+                     [&](size_t a, size_t b) { return wanted.strides[a].bounds().first > wanted.strides[b].bounds().first; });
+  TensorMeta from = wanted;
+  for (size_t i = 0; i < order.size(); i++) {
+    from.sizes[i] = wanted.sizes[order[i]];
+    from.strides[i] = layout->strides[order[i]];
+  }
+  const BufferId source = viewBuffer(t.storage->buffer, from, layout->offset);
+  TensorMeta rows = from;
+  rows.strides = graph::contiguousStrides(rows.sizes);
+  rows.storageOffset = 0;
+  const BufferId copy = newBuffer(LoweredBuffer::Kind::Computed, rows, {});
+  Operation& op = newOperation(Operation::Kind::Extern);
+  op.name = "copy_" + std::to_string(op.id);
+  op.call.op = "aten::clone";
+  op.call.args = {ValueRef{source, 0}, graph::MemoryFormat{0}};
+  op.call.results = {copy};
+  op.call.reason = "a copy of an element type without code";
+  op.reads = {t.storage->buffer};
+  op.writes = {copy};
+  if (current_) op.origins = {current_->id};
+  if (!dense) return copy;
+  TensorMeta seen = wanted;
+  return viewBuffer(copy, seen, 0);
 }
 
 Argument Lowering::externArgument(const Argument& arg, ExternLayout layout, std::vector<BufferId>& reads) {
@@ -142,7 +186,22 @@ Argument Lowering::externArgument(const Argument& arg, ExternLayout layout, std:
   return ValueRef{id, 0};
 }
 
+void Lowering::realiseChecks() {
+  for (; checksRealised_ < static_cast<size_t>(current_->id); checksRealised_++) {
+    for (const LazyTensor& value : values_[checksRealised_]) {
+      if (!value.storage || value.storage->isReal()) continue;
+      BodyBuilder trial;  // the formula by itself: what it reads is looked at in its turn
+      trial.readOnly();
+      trial.store(0, 0, value.storage->compute(trial, freshIndex(value.storage->meta.sizes, "t")));
+      const Section section = trial.finish({}, false);
+      if (std::any_of(section.values.begin(), section.values.end(), [](const Value& v) { return v.op == Op::Check; })) realise(value);
+    }
+  }
+}
+
 std::vector<LazyTensor> Lowering::externCall(const graph::Node& node, std::string reason, ExternLayout layout) {
+  const Operation::Order order = orderOf(node);
+  if (order == Operation::Order::Effect) realiseChecks();
   std::vector<BufferId> used;
   ArgumentList args;
   for (const Argument& a : node.args) args.push_back(externArgument(a, layout, used));
@@ -152,6 +211,7 @@ std::vector<LazyTensor> Lowering::externCall(const graph::Node& node, std::strin
   call.args = std::move(args);
   call.resultIsList = node.outputIsList;
   call.reason = std::move(reason);
+  call.withGrad = !node.noGrad && !node.isBackward;
   if (auto copy = find(kCopyForms, node.op); !copy.empty()) call.op = copy;
 
   std::vector<LazyTensor> values(node.outputs.size());
@@ -160,7 +220,9 @@ std::vector<LazyTensor> Lowering::externCall(const graph::Node& node, std::strin
   for (size_t i = 0; i < node.outputs.size(); i++) {
     const OutputMeta& o = node.outputs[i];
     if (o.kind != OutputMeta::Kind::Tensor) {
-      if (o.kind == OutputMeta::Kind::SymInt) throw NotLowered("a run-time integer result of " + node.op);
+      // An integer is known from the trace, which those who read it were given; the run checks that it still holds.
+      call.integers.resize(node.outputs.size());
+      if (o.kind == OutputMeta::Kind::SymInt) call.integers[i] = o.scalar.maybeConstant();
       call.results.push_back(-1);
       continue;
     }
@@ -183,6 +245,7 @@ std::vector<LazyTensor> Lowering::externCall(const graph::Node& node, std::strin
   op.call = std::move(call);
   op.writes = std::move(writes);
   op.origins = {node.id};
+  op.order = order;
   for (BufferId id : used) {
     const LoweredBuffer& b = out_.buffers[static_cast<size_t>(id)];
     BufferId base = b.kind == LoweredBuffer::Kind::View ? b.base : id;

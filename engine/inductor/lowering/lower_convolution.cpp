@@ -29,6 +29,14 @@ bool prefersChannelsLast(const Images& c) {
   return !reordered || 2 * *kernel < *images;
 }
 
+/// oneDNN writes beyond its buffer in the weight gradient of a 1x1 convolution with a stride, on channels-last images of fewer than 16
+/// channels (seen with 2 to 15, of PyTorch 2.11).
+bool overrunsInChannelsLast(const Images& c, const std::vector<int64_t>& stride) {
+  const auto channels = c.input.sizes.size() == 4 ? c.input.sizes[1].maybeConstant() : std::nullopt;
+  const bool strided = std::any_of(stride.begin(), stride.end(), [](int64_t s) { return s > 1; });
+  return strided && c.weight.sizes.size() == 4 && c.weight.sizes[2] == SymExpr(1) && c.weight.sizes[3] == SymExpr(1) && (!channels || *channels < 16);
+}
+
 /// cuDNN's kernels for tensor cores want channels last, and reorder row-major images before and after every convolution: ResNet-50's
 /// inference is half as fast with those. Depthwise kernels are not among them.
 bool gpuPrefersChannelsLast(const Images& c) {
@@ -37,9 +45,9 @@ bool gpuPrefersChannelsLast(const Images& c) {
 }
 
 /// Where the trace's layout is asked for at once it is kept: results that the caller sees have the strides that eager gives them.
-Values call(Lowering& lowering, const Node& node, const Images& images, bool seen) {
+Values call(Lowering& lowering, const Node& node, const Images& images, bool asTraced) {
   const bool gpu = images.input.device.kind == graph::DeviceKind::Cuda;
-  const bool relay = !seen && (gpu ? gpuPrefersChannelsLast(images) : prefersChannelsLast(images));
+  const bool relay = !asTraced && (gpu ? gpuPrefersChannelsLast(images) : prefersChannelsLast(images));
   return lowering.externCall(node, gpu ? "cuDNN computes convolutions" : "oneDNN computes convolutions",
                              relay ? ExternLayout::ChannelsLast : ExternLayout::AsTraced);
 }
@@ -56,7 +64,9 @@ Values convolution(Lowering& lowering, const Node& node) {
 Values convolutionBackward(Lowering& lowering, const Node& node) {
   const NodeArgs args(node);
   const Images images{lowering.meta(args.ref(1)), lowering.meta(args.ref(2)), lowering.meta(args.ref(0)), args.boolean(7)};
-  return call(lowering, node, images, lowering.isSeen({node.id, 0}));
+  const bool isCpu = images.input.device.kind == graph::DeviceKind::Cpu;
+  const bool asTraced = lowering.isSeen({node.id, 0}) || (isCpu && overrunsInChannelsLast(images, args.integers(4)));
+  return call(lowering, node, images, asTraced);
 }
 
 }  // namespace

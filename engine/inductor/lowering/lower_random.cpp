@@ -156,6 +156,7 @@ LazyTensor Lowering::randomSeed(const Device& device) {
   call.reason = "the seed of this run's random numbers, by torch's generator";
   Operation& op = newOperation(Operation::Kind::Extern);
   op.name = "seed_" + std::to_string(op.id);
+  op.order = Operation::Order::Draws;
   op.call = std::move(call);
   op.writes = {id};
   if (current_) op.origins = {current_->id};

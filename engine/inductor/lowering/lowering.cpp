@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "engine/graph/operator_facts.h"
 #include "engine/inductor/lowering/realise_policy.h"
 
 namespace fusebox::inductor {
@@ -32,8 +33,8 @@ bool isChannelsLast(const graph::TensorMeta& meta) {
 }
 
 bool onlySymbolic(const Node& node) {
-  return std::all_of(node.outputs.begin(), node.outputs.end(),
-                     [](const OutputMeta& o) { return o.kind != OutputMeta::Kind::Tensor; });
+  return !graph::isOrdered(node) && std::all_of(node.outputs.begin(), node.outputs.end(),
+                                                [](const OutputMeta& o) { return o.kind != OutputMeta::Kind::Tensor; });
 }
 
 }  // namespace
@@ -47,7 +48,7 @@ std::optional<std::string> Lowering::unsupportedReason(const Node& node) const {
     const graph::TensorMeta& m = o.tensor;
     if (device && !(*device == m.device)) reason = "tensors on " + device->str() + " and " + m.device.str();
     else if (graph::isComplex(m.dtype)) reason = "complex numbers";
-    else if (graph::elementSize(m.dtype) == 0) reason = "an element type without arithmetic";
+    else if (!graph::hasArithmetic(m.dtype)) reason = "an element type without arithmetic";
     else if (std::string refusal = options_.refusal(m.device); !refusal.empty()) reason = std::move(refusal);
     device = m.device;
   };
@@ -278,8 +279,14 @@ Result<void> Lowering::lowerNode(const Node& node) {
     return {};
   }
   std::string reason = "no lowering for " + node.op;
-  if (auto unsupported = unsupportedReason(node)) {
+  if (auto failed = options_.asCalls.find(node.id); failed != options_.asCalls.end()) {
+    reason = failed->second;
+  } else if (auto unsupported = unsupportedReason(node)) {
     reason = *unsupported;
+    if (auto view = viewWithoutCode(node)) {
+      settle(node, {std::move(*view)});
+      return {};
+    }
   } else if (auto it = loweringTable().find(node.op); it != loweringTable().end()) {
     try {
       settle(node, it->second(*this, node));
@@ -289,6 +296,24 @@ Result<void> Lowering::lowerNode(const Node& node) {
     }
   }
   settle(node, externCall(node, reason));
+  return {};
+}
+
+/// A view needs no code where it is another look at the same memory: strides and an offset. Of types that are only handed on.
+std::optional<LazyTensor> Lowering::viewWithoutCode(const Node& node) {
+  const graph::OperatorFacts& facts = graph::factsOf(node);
+  const auto* of = node.args.empty() ? nullptr : node.args[0].as<ValueRef>();
+  const auto lowering = loweringTable().find(node.op);
+  if (!facts.view || facts.reinterprets || !of || node.outputs.size() != 1 || node.outputIsList || lowering == loweringTable().end()) return {};
+  const auto& outputs = values_[static_cast<size_t>(of->node)];
+  const auto at = static_cast<size_t>(of->output);
+  if (at >= outputs.size() || !outputs[at].storage || !outputs[at].storage->isReal()) return {};
+  try {
+    std::vector<LazyTensor> made = lowering->second(*this, node);
+    if (made.size() == 1 && made[0].storage == outputs[at].storage && stridedLayout(made[0])) return std::move(made[0]);
+  } catch (const NotLowered&) {
+    // Then it is an operator's copy.
+  }
   return {};
 }
 

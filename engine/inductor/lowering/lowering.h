@@ -87,6 +87,7 @@ class Lowering {
  private:
   Result<void> lowerNode(const graph::Node& node);
   std::optional<std::string> unsupportedReason(const graph::Node& node) const;
+  std::optional<LazyTensor> viewWithoutCode(const graph::Node& node);
   /// Throws NotLowered where a device other than the CPU lacks code for one of the values.
   void requireCode(const Device& device, const Section& section) const;
   void settle(const graph::Node& node, std::vector<LazyTensor> values);
@@ -100,6 +101,10 @@ class Lowering {
   LazyTensor bufferTensor(BufferId id, const graph::TensorMeta& meta, graph::NodeId node);
   /// A buffer that holds exactly `tensor` with the strides of `wanted`: its own, a view of it, or a copy.
   BufferId bufferFor(const LazyTensor& tensor, const graph::TensorMeta& wanted);
+  /// The same where there is no code for the type: a copy made by operators. nullopt if the tensor is no strided view of a buffer.
+  std::optional<BufferId> copyByOperator(const LazyTensor& tensor, const graph::TensorMeta& wanted);
+  /// Makes real what may raise, so that it does before the effect that comes next.
+  void realiseChecks();
   BufferId viewBuffer(BufferId base, const graph::TensorMeta& meta, const SymExpr& offset);
   graph::Argument externArgument(const graph::Argument& arg, ExternLayout layout, std::vector<BufferId>& reads);
   Result<void> emitResults(const graph::Node& output);
@@ -114,6 +119,7 @@ class Lowering {
   std::vector<std::vector<graph::NodeId>> users_;
   std::vector<std::pair<Device, LazyTensor>> seeds_;
   int64_t randomStreams_ = 0;
+  size_t checksRealised_ = 0;  ///< of the values of this many nodes
 };
 
 /// Lowers one node to the values of its outputs. Throws NotLowered where it does not cover the arguments.
