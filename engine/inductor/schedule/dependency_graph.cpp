@@ -3,8 +3,37 @@
 #include <algorithm>
 #include <cstdlib>
 #include <numeric>
+#include <utility>
 
 namespace fusebox::inductor {
+namespace {
+
+/// The world outside as a value that effects read and write one after another, draws of random numbers too; what may raise reads it.
+class EffectChain {
+ public:
+  template <class Edge>
+  void add(const LoweredGraph& lowered, const ScheduleNode& node, Edge&& edge) {
+    using Order = Operation::Order;
+    const Order order = lowered.operations[static_cast<size_t>(node.firstOperation())].order;
+    if (order == Order::Effect) {
+      edge(lastDraw_, node.id);
+      for (int32_t earlier : mayRaise_) edge(earlier, node.id);
+      mayRaise_.clear();
+      lastDraw_ = lastEffect_ = node.id;
+      return;
+    }
+    if (order == Order::Draws) edge(std::exchange(lastDraw_, node.id), node.id);
+    if (!node.isExtern && !hasChecks(node.kernel)) return;
+    edge(lastEffect_, node.id);
+    mayRaise_.push_back(node.id);
+  }
+
+ private:
+  int32_t lastDraw_ = -1, lastEffect_ = -1;
+  std::vector<int32_t> mayRaise_;  ///< since the last effect
+};
+
+}  // namespace
 
 DependencyGraph::DependencyGraph(const LoweredGraph& lowered, const std::vector<ScheduleNode>& nodes)
     : parent_(nodes.size()), successors_(nodes.size()), position_(nodes.size()), sequence_(nodes.size()), mark_(nodes.size(), 0) {
@@ -19,6 +48,7 @@ DependencyGraph::DependencyGraph(const LoweredGraph& lowered, const std::vector<
   auto edge = [&](int32_t from, int32_t to) {
     if (from >= 0 && from != to) successors_[static_cast<size_t>(from)].push_back(to);
   };
+  EffectChain chain;
   for (const ScheduleNode& node : nodes) {
     if (node.isDead) {
       sequence_[static_cast<size_t>(node.id)] = -1;
@@ -34,6 +64,7 @@ DependencyGraph::DependencyGraph(const LoweredGraph& lowered, const std::vector<
     }
     for (BufferId id : node.reads)
       if (last[static_cast<size_t>(id)].writer != node.id) last[static_cast<size_t>(id)].readers.push_back(node.id);
+    chain.add(lowered, node, edge);
   }
 }
 

@@ -8,8 +8,8 @@
 
 namespace fusebox::inductor {
 
-/// Which nodes must run before which, kept up to date while nodes are merged. Holds a topological order, so that a question
-/// about two nodes looks only at what lies between them.
+/// Which nodes must run before which, by what they read and write and by the order of effects (Operation::Order), kept up to date
+/// while nodes are merged. Holds a topological order, so that a question about two nodes looks only at what lies between them.
 class DependencyGraph {
  public:
   DependencyGraph(const LoweredGraph& lowered, const std::vector<ScheduleNode>& nodes);

@@ -4,6 +4,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "engine/graph/operator_facts.h"
 #include "engine/inductor/schedule/kernel_finish.h"
 #include "engine/inductor/schedule/memory_plan.h"
 
@@ -61,7 +62,7 @@ class Emitter {
         for (BufferId result : call.results)
           if (result >= 0) owned[static_cast<size_t>(result)] = 1;
       // Operators of other libraries may keep a reference to what they are given.
-      if (!call.op.starts_with("aten::"))
+      if (graph::factsOf(call.op).foreign)
         for (BufferId read : node.reads) owned[static_cast<size_t>(read)] = 1;
     }
     return owned;

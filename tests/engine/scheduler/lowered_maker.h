@@ -64,7 +64,7 @@ class LoweredMaker {
   }
 
   /// An extern call of one tensor.
-  BufferId external(const std::string& op, BufferId from, const std::string& outVariant = {}) {
+  BufferId external(const std::string& op, BufferId from, const std::string& outVariant = {}, Operation::Order order = Operation::Order::Free) {
     BufferId out = buffer(sizesOf(from), DType::Float32, LoweredBuffer::Kind::Computed);
     Operation operation;
     operation.id = static_cast<int32_t>(graph.operations.size());
@@ -76,6 +76,7 @@ class LoweredMaker {
     operation.call.outVariant = outVariant;
     operation.reads = {from};
     operation.writes = {out};
+    operation.order = order;
     graph.operations.push_back(std::move(operation));
     return out;
   }

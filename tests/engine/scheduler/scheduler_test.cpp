@@ -110,6 +110,48 @@ class SchedulerTest : public QObject {
     verifyEqual(f.graph, s);
   }
 
+  /// Fusing p with p + 1 would put the first call, which needs p, behind the second, which does not.
+  void effectsKeepTheirOrder() {
+    using Order = Operation::Order;
+    for (const auto& [first, second] : {std::pair{Order::Draws, Order::Draws}, {Order::Effect, Order::Draws}, {Order::Draws, Order::Effect},
+                                        {Order::Effect, Order::Free}, {Order::Free, Order::Effect}, {Order::Free, Order::Free}}) {
+      Formulas f;
+      const BufferId x = f.input({64, 64}), p = f.unary(Op::Exp, x);
+      f.result(f.external("rv::first", p, {}, first));
+      f.result(f.external("rv::second", x, {}, second));
+      f.result(f.unary(Op::Neg, p));
+      const Schedule s = scheduled(f.graph);
+      std::vector<std::string> calls;
+      for (const Step& step : s.program.steps)
+        if (const auto* call = std::get_if<ExternStep>(&step)) calls.push_back(call->op);
+      const bool bound = first != Order::Free || second != Order::Free;
+      if (bound) QCOMPARE(calls, (std::vector<std::string>{"rv::first", "rv::second"}));
+      else QCOMPARE(launches(s), 1);
+    }
+  }
+
+  /// What may raise stays on its side of an effect; other loops may change sides.
+  void whatMayRaiseStaysOnItsSideOfEffects() {
+    for (const bool checks : {false, true}) {
+      Formulas f;
+      const BufferId x = f.input({64, 64});
+      f.result(f.external("rv::note", x, {}, Operation::Order::Effect));
+      const BufferId p = f.unary(Op::Exp, x);
+      const BufferId q = f.pointwise("checked", {64, 64}, [&](BodyBuilder& b, const std::vector<SymExpr>& i) {
+        const ValueId v = f.load(b, p, i);
+        return checks ? b.emit(Op::Check, DType::Float32, {v, b.emit(Op::Lt, DType::Bool, {v, b.constant(9, DType::Float32)})}) : v;
+      });
+      f.external("rv::note", q, {}, Operation::Order::Effect);
+      f.result(q);
+      const Schedule s = scheduled(f.graph);
+      QVERIFY(std::holds_alternative<ExternStep>(s.program.steps.front()) || !checks);
+      std::vector<int> order;  // 1: call, 0: launch
+      for (const Step& step : s.program.steps)
+        if (!std::holds_alternative<AllocateStep>(step) && !std::holds_alternative<FreeStep>(step)) order.push_back(std::holds_alternative<ExternStep>(step));
+      QCOMPARE(order, (std::vector<int>{1, 0, 1}));
+    }
+  }
+
   /// Equal kernels share code, but a launch goes to the device of its kernel.
   void equalKernelsOfTwoDevicesStayTwo() {
     Formulas f;
