@@ -3,11 +3,18 @@
 #include <torch/csrc/autograd/functions/utils.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <algorithm>
 #include <map>
+#include <optional>
 #include <unordered_set>
 
-#include "engine/aot/history.h"
 #include "engine/aot/executor_scope.h"
+#include "engine/aot/history.h"
+#include "engine/graph/operator_facts.h"
+#include "engine/runtime/effect_log.h"
+#include "engine/runtime/random_state.h"
+#include "engine/trace/convert.h"
+#include "engine/trace/trace_fallback.h"
 
 namespace fusebox::aot {
 namespace {
@@ -85,16 +92,46 @@ torch::autograd::edge_list gradientEdges(const AotModule& module, const std::vec
 
 }  // namespace
 
+namespace {
+// Calls that the program makes again after a graph of it has failed come through the tracing key.
+[[maybe_unused]] const bool kAnswersReplays = (trace::answerOutsideTraces(&runtime::answerFromReplay), true);
+}  // namespace
+
 AotFunction::AotFunction(std::shared_ptr<const AotModule> module, Executor forward, BackwardCompiler compileBackward)
     : module_(std::move(module)), shared_(std::make_shared<Shared>()) {
   shared_->module = module_;
   shared_->forward = std::move(forward);
   shared_->compileBackward = std::move(compileBackward);
+  for (auto& node : module_->forward.nodes()) {
+    hasEffects_ = hasEffects_ || !graph::factsOf(node).repeatable;
+    if (node.kind != graph::NodeKind::Call || !graph::drawsRandom(node)) continue;
+    for (auto& output : node.outputs) {
+      const auto device = trace::fromDevice(output.tensor.device);
+      if (output.kind == graph::OutputMeta::Kind::Tensor && std::find(drawsOn_.begin(), drawsOn_.end(), device) == drawsOn_.end())
+        drawsOn_.push_back(device);
+    }
+  }
 }
 
 AotFunction::~AotFunction() = default;
 
 std::vector<at::Tensor> AotFunction::call(const std::vector<at::Tensor>& inputs) const {
+  if (drawsOn_.empty() && !hasEffects_) return run(inputs);
+  const runtime::RandomState random(drawsOn_);
+  std::optional<runtime::EffectLog> effects;
+  if (hasEffects_) effects.emplace();
+  try {
+    return run(inputs);
+  } catch (const HookError&) {
+    throw;  // the program's own: nothing is run again
+  } catch (...) {
+    random.restore();
+    if (effects) runtime::keepForReplay(effects->take());
+    throw;
+  }
+}
+
+std::vector<at::Tensor> AotFunction::run(const std::vector<at::Tensor>& inputs) const {
   auto& module = *module_;
   TORCH_CHECK(!mutationsOverlap(module, inputs), "Fusebox: an input that the compiled function writes to shares memory with another input");
   std::vector<at::Tensor> results;

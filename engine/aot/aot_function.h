@@ -35,7 +35,9 @@ class AotFunction {
 
   /// `inputs` in the order of the trace's inputs; result in the order of finishTrace's outputs. Grad mode must be what it was while
   /// tracing (capture guards it). Throws c10::Error when a mutated input overlaps another input and did not while tracing, HookError when
-  /// a saved-tensor hook raised or the program asked to be told of a refusal (triton.cudagraph_or_error).
+  /// a saved-tensor hook raised or the program asked to be told of a refusal (triton.cudagraph_or_error). After any other exception the
+  /// generators stand where they stood, and what others saw happen waits for the runtime::EffectReplay under which the program is run
+  /// again.
   std::vector<at::Tensor> call(const std::vector<at::Tensor>& inputs) const;
 
   const AotModule& module() const { return *module_; }
@@ -43,8 +45,12 @@ class AotFunction {
   struct Shared;  ///< what autograd nodes keep alive
 
  private:
+  std::vector<at::Tensor> run(const std::vector<at::Tensor>& inputs) const;
+
   std::shared_ptr<const AotModule> module_;
   std::shared_ptr<Shared> shared_;
+  std::vector<c10::Device> drawsOn_;  ///< devices whose generators the forward graph draws from
+  bool hasEffects_ = false;           ///< others see calls of the forward graph happen
 };
 
 /// Whether a write to one of `module`'s mutated inputs would be seen through another input. Capture uses it as a guard.

@@ -123,6 +123,10 @@ void CompiledNode::save(const std::vector<at::Tensor>& inputs, const std::vector
       continue;
     }
     auto& t = results[plan.index];
+    if (!t.defined()) {  // working memory that the operator did not need
+      saved_.emplace_back(t, false);
+      continue;
+    }
     // Writes through an alias that the user holds must be noticed when backward reads this one.
     if (plan.aliasedResult >= 0 && !t.is_inference())
       t.unsafeGetTensorImpl()->set_version_counter(results[plan.aliasedResult].unsafeGetTensorImpl()->version_counter());
@@ -135,7 +139,8 @@ void CompiledNode::save(const std::vector<at::Tensor>& inputs, const std::vector
 
 at::Tensor CompiledNode::unpackSaved(size_t i) {
   auto value = saved_[i].unpack(shared_from_this());
-  return value.defined() ? runtime::withStrides(value, shared_->savedStrides[i]) : value;
+  const auto& strides = shared_->savedStrides[i];
+  return value.defined() && static_cast<size_t>(value.dim()) == strides.size() ? runtime::withStrides(value, strides) : value;
 }
 
 bool CompiledNode::innerWatched() {

@@ -1,5 +1,8 @@
 #include "engine/runtime/compiled_graph.h"
 
+#include <optional>
+
+#include "engine/runtime/effect_log.h"
 #include "engine/runtime/frame.h"
 #include "engine/runtime/graph_tree.h"
 
@@ -34,6 +37,8 @@ std::vector<at::Tensor> CompiledGraph::run(c10::ArrayRef<at::Tensor> inputs) {
   if (tree_)
     if (auto results = tree_->run(inputs, sink_.load(std::memory_order_acquire), graphListener_.load(std::memory_order_acquire)))
       return std::move(*results);
+  std::optional<EffectReplay> seen;
+  if (tree_) seen.emplace();  // of a recording that failed half-way
   struct Return {
     CompiledGraph* graph;
     std::unique_ptr<Frame> frame;

@@ -1,5 +1,7 @@
 #include "engine/runtime/extern_call.h"
 
+#include "engine/graph/operator_facts.h"
+
 namespace fusebox::runtime {
 namespace {
 
@@ -36,7 +38,7 @@ Result<ExternCall> prepareExternCall(const ExternStep& step, c10::ArrayRef<at::G
   auto bound = bindArguments(
       functional->schema(), step.args, [](graph::ValueRef ref) { return ref.node; }, generators);
   if (!bound) return tl::unexpected(bound.error());
-  ExternCall call{*functional, std::move(*bound), step.results, false, {}};
+  ExternCall call{*functional, std::move(*bound), step.results, step.integers, step.withGrad, !graph::factsOf(step.op).repeatable, false, {}};
   if (!step.outVariant.empty()) {
     auto out = findOperator(step.outVariant);
     if (!out) return tl::unexpected(out.error());

@@ -4,9 +4,11 @@
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/Functions.h>
+#include <c10/core/GradMode.h>
 #include <c10/util/SmallVector.h>
 
 #include "engine/runtime/dispatch_scope.h"
+#include "engine/runtime/effect_log.h"
 #include "engine/runtime/launch_stop.h"
 #include "engine/runtime/parallel.h"
 #include "engine/support/clock.h"
@@ -227,7 +229,11 @@ void Frame::callExtern(const ExternPlan& plan) {
   }
   const bool keeps = isCapturing_ && keepsResults(call);
   if (keeps) capture_->keepMemory(true);
-  call.handle.callBoxed(stack_);
+  {
+    const c10::AutoGradMode mode(call.withGrad);
+    if (!call.isNoted || !answerFromReplay(call.handle, &stack_)) call.handle.callBoxed(stack_);
+    if (call.isNoted) noteEffect(call.handle, stack_);
+  }
   if (!call.hasOut) storeResults(call);
   if (keeps) capture_->keepMemory(false);
   stack_.clear();
@@ -250,7 +256,11 @@ void Frame::storeResults(const ExternCall& call) {
     } else if (value.isTensor()) {
       put(std::move(value).toTensor());
     } else {
-      ++next;  // None or a number: lowering names no buffer for it
+      // None or a number, which no buffer is named for: whoever reads it was compiled for the traced one.
+      const auto wanted = next < call.integers.size() ? call.integers[next] : std::nullopt;
+      TORCH_CHECK(!wanted || !value.isInt() || value.toInt() == *wanted, "fusebox: ", call.handle.operator_name(), " returned ", value,
+                  ", where the compiler predicted ", wanted.value_or(0));
+      ++next;
     }
   }
   TORCH_CHECK(next == call.results.size(), "fusebox: ", call.handle.operator_name(), " returned too few values");
@@ -258,6 +268,10 @@ void Frame::storeResults(const ExternCall& call) {
 
 void Frame::storeResult(BufferId id, at::Tensor value) {
   const BufferPlan& buffer = plan_.buffers[at(id)];
+  if (buffer.isOpaque) {
+    tensors_[at(id)] = std::move(value);
+    return;
+  }
   const Extents extents(*this, buffer);
   const c10::IntArrayRef sizes = extents.sizes, strides = extents.strides;
   TORCH_CHECK(value.defined() && value.sizes() == sizes && value.scalar_type() == buffer.dtype,
@@ -337,7 +351,7 @@ const at::Tensor& Frame::tensor(BufferId id) {
   at::Tensor& tensor = tensors_[at(id)];
   if (!tensor.defined() && buffer.kind == Kind::Planned) tensor = makePlanned(buffer, addresses_[at(id)]);
   if (!tensor.defined() && buffer.kind == Kind::View) tensor = makeView(buffer);
-  TORCH_CHECK(tensor.defined(), "fusebox: buffer ", plan_.program.buffers[at(id)].name, " is used before it is made");
+  TORCH_CHECK(tensor.defined() || buffer.isOpaque, "fusebox: buffer ", plan_.program.buffers[at(id)].name, " is used before it is made");
   return tensor;
 }
 

@@ -2,8 +2,10 @@
 
 #include <c10/core/GradMode.h>
 
+#include "engine/graph/operator_facts.h"
 #include "engine/runtime/argument_binding.h"
 #include "engine/runtime/dispatch_scope.h"
+#include "engine/runtime/effect_log.h"
 #include "engine/runtime/symbol_binding.h"
 
 namespace fusebox::runtime {
@@ -18,8 +20,8 @@ using graph::NodeKind;
 class Interpreter {
  public:
   Interpreter(const Graph& graph, c10::ArrayRef<at::Tensor> inputs, c10::ArrayRef<at::Tensor> constants,
-              c10::ArrayRef<at::Generator> generators)
-      : graph_(graph), inputs_(inputs), constants_(constants), generators_(generators) {
+              c10::ArrayRef<at::Generator> generators, bool isDifferentiable)
+      : graph_(graph), inputs_(inputs), constants_(constants), generators_(generators), isDifferentiable_(isDifferentiable) {
     int32_t next = 0;
     for (const Node& node : graph.nodes()) {
       firstSlot_.push_back(next);
@@ -66,8 +68,11 @@ class Interpreter {
       stack.push_back(materialise(
           argument, [this](int32_t slot) -> const at::Tensor& { return values_[static_cast<size_t>(slot)]; },
           [this](graph::Symbol symbol) { return symbols_.value(symbol); }));
-    c10::AutoGradMode mode(c10::GradMode::is_enabled() && !node.noGrad);
-    handle->callBoxed(stack);
+    // Below autograd the mode is what eager's kernels would see: some keep more for backward with gradients on.
+    c10::AutoGradMode mode(isDifferentiable_ ? c10::GradMode::is_enabled() && !node.noGrad : !node.noGrad && !node.isBackward);
+    const bool isNoted = !isDifferentiable_ && !graph::factsOf(node).repeatable;
+    if (!isNoted || !answerFromReplay(*handle, &stack)) handle->callBoxed(stack);
+    if (isNoted) noteEffect(*handle, stack);
     return storeOutputs(node, stack);
   }
 
@@ -108,6 +113,7 @@ class Interpreter {
   const Graph& graph_;
   c10::ArrayRef<at::Tensor> inputs_, constants_;
   c10::ArrayRef<at::Generator> generators_;
+  bool isDifferentiable_;
   std::vector<int32_t> firstSlot_;  ///< slot of output 0 of each node
   std::vector<NodeId> lastUse_;
   std::vector<at::Tensor> values_;
@@ -119,13 +125,13 @@ class Interpreter {
 Result<std::vector<at::Tensor>> runEager(const Graph& graph, c10::ArrayRef<at::Tensor> inputs,
                                          c10::ArrayRef<at::Tensor> constants, c10::ArrayRef<at::Generator> generators) {
   DispatchScope scope;
-  return Interpreter(graph, inputs, constants, generators).run();
+  return Interpreter(graph, inputs, constants, generators, false).run();
 }
 
 Result<std::vector<at::Tensor>> runDifferentiable(const Graph& graph, c10::ArrayRef<at::Tensor> inputs,
                                                   c10::ArrayRef<at::Tensor> constants) {
   c10::impl::ExcludeDispatchKeyGuard noAutocast(c10::autocast_dispatch_keyset);
-  return Interpreter(graph, inputs, constants, {}).run();
+  return Interpreter(graph, inputs, constants, {}, true).run();
 }
 
 }  // namespace fusebox::runtime

@@ -4,6 +4,7 @@
 #include <mutex>
 #include <set>
 
+#include "engine/runtime/effect_log.h"
 #include "engine/support/clock.h"
 
 namespace fusebox::runtime {
@@ -88,9 +89,11 @@ std::optional<std::vector<at::Tensor>> GraphTree::record(c10::ArrayRef<at::Tenso
   }
   branch.recording = std::make_unique<GraphRecording>(plan_, *cut_, capture, choice_.copied());
   std::vector<at::Tensor> results;
+  EffectLog effects;
   try {
     results = branch.recording->record(inputs);
   } catch (const CaptureFailed& error) {
+    keepForReplay(effects.take());  // the plain run that follows does not do again what steps between captured ones did
     // A capture that failed leaves torch's allocator and generators in a state that further captures must not build on.
     process().broken = std::string("capture failed: ") + error.what();
     choice_.giveUp();

@@ -92,6 +92,11 @@ class TraceContext {
   /// Data of Constant nodes, by Node::index.
   const std::vector<at::Tensor>& constants() const;
 
+  /// Asked with the name of an operator that is a function of Python before it is recorded: it will run with the graph. Raises BreakError
+  /// where something that the program did before it would come later then.
+  void setEffectPolicy(std::function<void(const std::string& op)> policy) { beforeEffect_ = std::move(policy); }
+  const std::function<void(const std::string& op)>& effectPolicy() const { return beforeEffect_; }
+
   Recorder& recorder() { return *recorder_; }
   const LiftPolicy& liftPolicy() const { return lift_; }
   /// The context that is active on this thread, or null.
@@ -99,6 +104,7 @@ class TraceContext {
 
  private:
   LiftPolicy lift_;
+  std::function<void(const std::string& op)> beforeEffect_;
   std::unique_ptr<Recorder> recorder_;
   std::deque<TracedInput> inputs_;
   std::unordered_map<const c10::TensorImpl*, int32_t> indexOf_;

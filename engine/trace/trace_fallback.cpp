@@ -3,6 +3,8 @@
 #include <c10/core/impl/PyInterpreterHooks.h>
 #include <torch/library.h>
 
+#include <atomic>
+
 #include "engine/trace/break_error.h"
 #include "engine/trace/convert.h"
 #include "engine/trace/current_device.h"
@@ -18,6 +20,8 @@ namespace {
 
 using c10::IValue;
 using torch::jit::Stack;
+
+std::atomic<bool (*)(const c10::OperatorHandle&, Stack*)> theAnswer{nullptr};
 
 /// What kinds of tensors an operator was called with.
 struct CallShape {
@@ -169,6 +173,10 @@ void recordCall(const c10::OperatorHandle& op, const OperatorFacts& facts, const
   size_t arity = op.schema().arguments().size(), base = stack->size() - arity;
   std::vector<IValue> original(stack->begin() + base, stack->end());
   refuseDataDependence(facts, original);
+  if (facts.foreign && facts.returnsObject)
+    raiseBreak(BreakKind::DataDependent, facts.name + " returns a Python value that is known only when it has run",
+               "return tensors from the operator");
+  if (facts.python && context.effectPolicy()) context.effectPolicy()(facts.name);
   if (facts.writes) refuseWrites(op, facts, original);
   refuseListOfSeveralDevices(facts, op, original);
   auto device = resultDevice(facts, original, call);
@@ -183,7 +191,9 @@ void recordCall(const c10::OperatorHandle& op, const OperatorFacts& facts, const
   if (facts.devicePosition >= 0 && (!call.anyTensor || !original[facts.devicePosition].isNone()))
     (*stack)[base + facts.devicePosition] = c10::Device(c10::kMeta);
   if (facts.pinPosition >= 0) (*stack)[base + facts.pinPosition] = IValue();
-  {
+  if (op.schema().returns().empty() && facts.effectful && !facts.writes) {
+    torch::jit::drop(*stack, arity);  // no results to compute the shapes of
+  } else {
     const shape::DeviceScope scope(device.is_cuda());
     runOnMeta(op, facts, stack);
   }
@@ -216,9 +226,13 @@ void traceFallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stac
   if (call.anyTraced && (!context || context->recorder().trace() != call.trace))
     raiseBreak(BreakKind::FinishedTrace, "a tensor of a finished trace is used by " + facts.name,
                "do not keep tensors computed inside compiled code in globals");
-  if (!context) return below();
+  if (!context) {
+    if (auto* answer = theAnswer.load(std::memory_order_relaxed); answer && !facts.repeatable && answer(op, stack)) return;
+    return below();
+  }
   if (!call.anyTraced && insideShapeComputation()) return runOnMeta(op, facts, stack);
-  if (!call.anyTensor && facts.devicePosition < 0 && !facts.returnsTensor) return below();
+  // A question, or a check of what is known now. An effect that others see belongs into the graph, tensors or not.
+  if (!call.anyTensor && facts.devicePosition < 0 && !facts.returnsTensor && facts.repeatable) return below();
   bool toMeta = facts.devicePosition >= 0 && !args[facts.devicePosition].isNone() && args[facts.devicePosition].toDevice().is_meta();
   // Plain meta tensors: functionalisation checking shapes, or a user's own.
   if (!call.anyTraced && ((call.anyTensor && call.allMeta) || toMeta)) {
@@ -237,6 +251,8 @@ void traceFallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stac
   }
   recordCall(op, facts, call, *context, stack);
 }
+
+void answerOutsideTraces(bool (*answer)(const c10::OperatorHandle& op, Stack* stack)) { theAnswer = answer; }
 
 void registerTraceKernels() {
   static const auto* libraries = [] {

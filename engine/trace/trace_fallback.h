@@ -8,6 +8,9 @@ namespace fusebox::trace {
 /// Boxed fallback of the tracing key: records the operator instead of running it.
 void traceFallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack);
 
+/// What is asked first where no trace is active: true if it put results in place of the arguments.
+void answerOutsideTraces(bool (*answer)(const c10::OperatorHandle& op, torch::jit::Stack* stack));
+
 /// Boxed fallback above autograd: swaps real tensors for stand-ins and rewrites what must be seen before autograd decomposes it.
 void frontHook(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack);
 

@@ -6,6 +6,7 @@
 #include "engine/capture/evaluation/real_stretch.h"
 #include "engine/capture/effects/replay.h"
 #include "engine/capture/evaluation/torch_objects.h"
+#include "engine/runtime/effect_log.h"
 
 namespace fusebox::capture {
 namespace {
@@ -198,6 +199,7 @@ Outcome FrameRun::runEntry(Entry& entry, PyRef* result) {
   bool propagate = false;
   if (entry.function && !runGraph(entry, &outputs, &propagate)) {
     ++captureCounters().eagerRuns;
+    if (propagate) runtime::keepForReplay({});
     return propagate ? Outcome::Raised : Outcome::NotRun;
   }
   Replay replay(outputs, sources, entry.sharedCount);
@@ -274,7 +276,10 @@ PyObject* FrameRun::run() {
     if (!entry) return handBack();
     PyRef result;
     Outcome outcome = runEntry(*entry, &result);
-    if (outcome == Outcome::NotRun) return handBack();
+    if (outcome == Outcome::NotRun) {
+      const runtime::EffectReplay seen;  // what others saw a failed graph do is not done again
+      return handBack();
+    }
     if (outcome == Outcome::Broke) {
       entry.reset();
       bool unsupported = false;

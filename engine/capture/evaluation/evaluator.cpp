@@ -119,6 +119,11 @@ Evaluation::Evaluation(const FrameState& state, const CaptureOptions& options)
                                       "Pass the tensor as an argument or keep it on a module.");
       },
       [this] { return provenance(); });
+  trace_->setEffectPolicy([this](const std::string& op) {
+    if (writes_ > 0 || !deferred_.empty())
+      trace::raiseBreak(trace::BreakKind::UnsupportedOp, op + " is a function of Python and may see what the program changed or printed before it",
+                        "Call it before that, or outside compiled code.");
+  });
 }
 
 Evaluation::~Evaluation() = default;
