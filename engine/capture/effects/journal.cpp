@@ -6,228 +6,443 @@ namespace fusebox::capture {
 
 namespace {
 
-RecipePtr sourceRecipe(const Source* source) {
-  auto recipe = std::make_shared<Recipe>();
-  recipe->kind = Recipe::Kind::FromSource;
-  recipe->source = source;
-  return recipe;
+using Kind = SideEffect::Kind;
+
+/// Stands in `before` and `last` for a key that was not there.
+PyObject* absent() {
+  static PyObject* const object = PyObject_CallNoArgs(reinterpret_cast<PyObject*>(&PyBaseObject_Type));
+  return object;
 }
 
-bool isContainer(PyObject* o) { return PyDict_Check(o) || PyList_Check(o) || PyAnySet_Check(o) || PyByteArray_Check(o); }
+PyObject* orAbsent(PyObject* value) { return value ? value : absent(); }
+PyObject* orNull(PyObject* value) { return value == absent() ? nullptr : value; }
 
-/// A copy that keeps the order, which a plain dict cannot do for an OrderedDict whose keys were moved.
-PyRef copyDict(PyObject* dict) {
-  if (!PyODict_Check(dict)) return PyRef::steal(PyDict_Copy(dict));
-  PyRef items = itemsInOrder(dict), copy = PyRef::steal(PyODict_New());
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i) {
-    PyObject* pair = PyList_GET_ITEM(items.get(), i);
-    PyODict_SetItem(copy.get(), PyTuple_GET_ITEM(pair, 0), PyTuple_GET_ITEM(pair, 1));
-  }
-  return copy;
+PyTypeObject* dequeType() {
+  static auto* const type = reinterpret_cast<PyTypeObject*>(torchObject("collections.deque"));
+  return type;
+}
+bool isDeque(PyObject* o) { return dequeType() && PyType_IsSubtype(Py_TYPE(o), dequeType()); }
+bool isSequence(PyObject* o) { return PyList_Check(o) || isDeque(o); }
+
+/// A method of a builtin type, as its instances have it that do not override it; lives as long as the type.
+PyObject* builtinMethod(PyTypeObject* type, const char* name) {
+  PyRef method = PyRef::steal(PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), name));
+  return method.get();
 }
 
-PyRef copyContents(PyObject* o) {
-  if (PyCell_Check(o)) return PyRef::borrow(PyCell_GET(o));
-  if (PyDict_Check(o)) return copyDict(o);
-  if (PyList_Check(o)) return PyRef::steal(PyList_GetSlice(o, 0, PyList_GET_SIZE(o)));
+bool rawSet(PyObject* dict, PyObject* key, PyObject* value) {
+  if (PyODict_Check(dict)) return (value ? PyODict_SetItem(dict, key, value) : PyODict_DelItem(dict, key)) == 0;
+  return (value ? PyDict_SetItem(dict, key, value) : PyDict_DelItem(dict, key)) == 0;
+}
+
+bool rawElement(PyObject* list, PyObject* key, PyObject* value) {
+  return PyList_Type.tp_as_mapping->mp_ass_subscript(list, key, value) == 0;
+}
+
+PyRef keysInOrder(PyObject* dict) {
+  PyRef items = itemsInOrder(dict);
+  const Py_ssize_t n = PyList_GET_SIZE(items.get());
+  PyRef keys = PyRef::steal(PyList_New(n));
+  for (Py_ssize_t i = 0; i < n; ++i)
+    PyList_SET_ITEM(keys.get(), i, Py_NewRef(PyTuple_GET_ITEM(PyList_GET_ITEM(items.get(), i), 0)));
+  return keys;
+}
+
+PyRef contentsOf(PyObject* o) {
   if (PyAnySet_Check(o)) return PyRef::steal(PySet_New(o));
-  return PyRef::steal(PyByteArray_FromObject(o));
+  if (PyList_Check(o)) return PyRef::steal(PyList_GetSlice(o, 0, PyList_GET_SIZE(o)));
+  PyRef items = PyRef::steal(PySequence_List(o)), longest = PyRef::steal(PyObject_GetAttrString(o, "maxlen"));
+  return PyRef::steal(PyObject_CallFunctionObjArgs(reinterpret_cast<PyObject*>(dequeType()), items.get(), longest.get(), nullptr));
 }
 
-/// The same keys in the same order; values may differ.
-bool sameKeys(PyObject* a, PyObject* b) {
-  if (PyDict_GET_SIZE(a) != PyDict_GET_SIZE(b)) return false;
-  PyRef itemsA = itemsInOrder(a), itemsB = itemsInOrder(b);
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(itemsA.get()); ++i) {
-    PyObject* keyA = PyTuple_GET_ITEM(PyList_GET_ITEM(itemsA.get(), i), 0);
-    PyObject* keyB = PyTuple_GET_ITEM(PyList_GET_ITEM(itemsB.get(), i), 0);
-    if (keyA != keyB && PyObject_RichCompareBool(keyA, keyB, Py_EQ) != 1) return false;
+void note(Journal::Entry& e, PyObject* key, PyObject* old, PyObject* value) {
+  if (!e.before) {
+    e.before = PyRef::steal(PyDict_New());
+    e.last = PyRef::steal(PyDict_New());
   }
-  return true;
+  if (!PyDict_GetItemWithError(e.before.get(), key)) PyDict_SetItem(e.before.get(), key, orAbsent(old));
+  PyDict_SetItem(e.last.get(), key, orAbsent(value));
 }
 
-
-/// Equal in the sense that nobody can tell whether the write happened: the same object, or equal immutable scalars.
-bool indistinguishable(PyObject* a, PyObject* b) {
-  if (a == b) return true;
-  if (!a || !b || Py_TYPE(a) != Py_TYPE(b)) return false;
-  if (!(PyLong_CheckExact(a) || PyUnicode_CheckExact(a) || PyBytes_CheckExact(a))) return false;
-  return PyObject_RichCompareBool(a, b, Py_EQ) == 1;
-}
-
-bool sameList(PyObject* a, PyObject* b) {
-  if (PyList_GET_SIZE(a) != PyList_GET_SIZE(b)) return false;
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(a); ++i)
-    if (!indistinguishable(PyList_GET_ITEM(a, i), PyList_GET_ITEM(b, i))) return false;
-  return true;
-}
-
-bool sameSet(PyObject* a, PyObject* b) {
-  if (PySet_GET_SIZE(a) != PySet_GET_SIZE(b)) return false;
-  PyRef iterator = PyRef::steal(PyObject_GetIter(a));
-  while (PyRef item = PyRef::steal(PyIter_Next(iterator.get())))
-    if (PySet_Contains(b, item.get()) != 1) return false;
-  return true;
-}
-
-void restoreDict(PyObject* dict, PyObject* snapshot) {
-  PyObject *key, *value;
-  if (!sameKeys(dict, snapshot)) {
-    if (PyODict_Check(dict))
-      PyRef::steal(PyObject_CallMethod(reinterpret_cast<PyObject*>(&PyODict_Type), "clear", "O", dict));
-    else
-      PyDict_Clear(dict);
-  }
-  PyRef items = itemsInOrder(snapshot);
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i) {
-    key = PyTuple_GET_ITEM(PyList_GET_ITEM(items.get(), i), 0);
-    value = PyTuple_GET_ITEM(PyList_GET_ITEM(items.get(), i), 1);
-    if (PyDict_GetItemWithError(dict, key) == value) continue;
-    if (PyODict_Check(dict))
-      PyODict_SetItem(dict, key, value);
-    else
-      PyDict_SetItem(dict, key, value);
-  }
-}
-
-void restore(PyObject* container, PyObject* snapshot) {
-  if (PyCell_Check(container)) {
-    PyCell_Set(container, snapshot);
-  } else if (PyDict_Check(container)) {
-    restoreDict(container, snapshot);
-  } else if (PyList_Check(container)) {
-    PyList_SetSlice(container, 0, PyList_GET_SIZE(container), snapshot);
-  } else if (PyAnySet_Check(container)) {
-    PySet_Clear(container);
-    PyRef iterator = PyRef::steal(PyObject_GetIter(snapshot));
-    while (PyRef item = PyRef::steal(PyIter_Next(iterator.get()))) PySet_Add(container, item.get());
-  } else {
-    PyRef whole = PyRef::steal(PySlice_New(nullptr, nullptr, nullptr));
-    PyObject_SetItem(container, whole.get(), snapshot);
-  }
+/// The order of the keys that were there is about to change.
+void keepOrder(Journal::Entry& e) {
+  if (!e.snapshot) e.snapshot = keysInOrder(e.container.get());
 }
 
 }  // namespace
 
 const Journal::Entry* Journal::find(PyObject* container) const {
-  for (const Entry& e : entries_)
-    if (e.container.get() == container) return &e;
-  return nullptr;
+  auto it = byAddress_.find(container);
+  return it == byAddress_.end() ? nullptr : &entries_[it->second];
 }
 
-bool Journal::beforeWrite(PyObject* container, const Source* source, PyObject* owner, const Source* ownerSource) {
+bool Journal::open(PyObject* container, const Source* source, PyObject* owner, const Source* ownerSource) {
   if (find(container)) return true;
-  if (!PyCell_Check(container) && !isContainer(container)) return false;
-  entries_.push_back({PyRef::borrow(container), source, copyContents(container), PyRef::borrow(owner), ownerSource});
+  const bool whole = isSequence(container) || PySet_Check(container);
+  if (!whole && !PyDict_Check(container) && !PyCell_Check(container)) return false;
+  Entry entry{PyRef::borrow(container), source, PyRef::borrow(owner), ownerSource, {}, {}, {}};
+  if (whole) entry.snapshot = contentsOf(container);
+  byAddress_.emplace(container, entries_.size());
+  entries_.push_back(std::move(entry));
   return true;
 }
 
-void Journal::beforeSlotWrite(PyObject* object, const Source* source, PyObject* name) {
-  for (const SlotEntry& e : slots_)
-    if (e.object.get() == object && PyUnicode_Compare(e.name.get(), name) == 0) return;
+bool Journal::setKey(PyObject* dict, PyObject* key, PyObject* value) {
+  Entry& e = entries_[byAddress_.at(dict)];
+  PyRef old = PyRef::borrow(PyDict_GetItemWithError(dict, key));
+  if (!old && PyErr_Occurred()) return false;
+  if (!old && !value) return _PyErr_SetKeyError(key), false;
+  if (!value) keepOrder(e);
+  if (!rawSet(dict, key, value)) return false;
+  note(e, key, old.get(), value);
+  log_.push_back({value ? Kind::SetItem : Kind::DelItem, byAddress_.at(dict), PyRef::borrow(key), PyRef::borrow(value)});
+  return true;
+}
+
+bool Journal::clearDict(PyObject* dict) {
+  Entry& e = entries_[byAddress_.at(dict)];
+  keepOrder(e);
+  PyRef items = itemsInOrder(dict);
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i) {
+    PyObject* pair = PyList_GET_ITEM(items.get(), i);
+    note(e, PyTuple_GET_ITEM(pair, 0), PyTuple_GET_ITEM(pair, 1), nullptr);
+  }
+  PyObject* method = builtinMethod(PyODict_Check(dict) ? &PyODict_Type : &PyDict_Type, "clear");
+  PyRef done = PyRef::steal(PyObject_CallOneArg(method, dict)), none = PyRef::steal(PyTuple_New(0));
+  if (done) called(dict, method, none.get());
+  return static_cast<bool>(done);
+}
+
+bool Journal::moveToEnd(PyObject* dict, PyObject* key, bool last) {
+  keepOrder(entries_[byAddress_.at(dict)]);
+  PyObject* method = builtinMethod(&PyODict_Type, "move_to_end");
+  PyRef arguments = PyRef::steal(PyTuple_Pack(2, key, last ? Py_True : Py_False));
+  PyRef done = PyRef::steal(PyObject_CallFunctionObjArgs(method, dict, key, last ? Py_True : Py_False, nullptr));
+  if (done) called(dict, method, arguments.get());
+  return static_cast<bool>(done);
+}
+
+bool Journal::setElement(PyObject* list, PyObject* key, PyObject* value) {
+  PyRef place = PyRef::borrow(key);
+  if (PyLong_Check(key)) {
+    const Py_ssize_t i = PyLong_AsSsize_t(key);
+    if (i < 0 && !PyErr_Occurred()) place = PyRef::steal(PyLong_FromSsize_t(i + PyList_GET_SIZE(list)));
+    PyErr_Clear();
+  }
+  if (!rawElement(list, key, value)) return false;
+  log_.push_back({value ? Kind::SetItem : Kind::DelItem, byAddress_.at(list), std::move(place), PyRef::borrow(value)});
+  return true;
+}
+
+void Journal::setCell(PyObject* cell, PyObject* value) {
+  note(entries_[byAddress_.at(cell)], Py_None, PyCell_GET(cell), value);
+  PyCell_Set(cell, value);
+  log_.push_back({Kind::SetCell, byAddress_.at(cell), PyRef::borrow(Py_None), PyRef::borrow(value)});
+}
+
+bool Journal::setSlot(PyObject* object, const Source* source, PyObject* name, PyObject* value) {
   PyRef old = PyRef::steal(PyObject_GenericGetAttr(object, name));
   if (!old) PyErr_Clear();
-  slots_.push_back({PyRef::borrow(object), source, PyRef::borrow(name), old});
+  if (PyObject_GenericSetAttr(object, name, value) < 0) return false;
+  auto [it, added] = slotsByAddress_.emplace(object, entries_.size());
+  if (added) entries_.push_back({PyRef::borrow(object), source, {}, nullptr, {}, {}, {}});
+  note(entries_[it->second], name, old.get(), value);
+  log_.push_back({value ? Kind::SetSlot : Kind::DelSlot, it->second, PyRef::borrow(name), PyRef::borrow(value)});
+  return true;
+}
+
+void Journal::called(PyObject* container, PyObject* method, PyObject* arguments) {
+  log_.push_back({Kind::Method, byAddress_.at(container), PyRef::borrow(method), PyRef::borrow(arguments)});
+}
+
+void Journal::advanced(PyObject* iterator, const Source* source) {
+  if (!log_.empty() && log_.back().kind == Kind::AdvanceIterator && log_.back().key.get() == iterator) {
+    ++log_.back().number;
+    return;
+  }
+  log_.push_back({Kind::AdvanceIterator, 0, PyRef::borrow(iterator), {}, {}, source, 1});
+}
+
+void Journal::putOff(PyObject* callable, PyObject* args, PyObject* kwargs, int offset, bool observes) {
+  ++calls_;
+  log_.push_back({Kind::Call, 0, PyRef::borrow(callable), PyRef::borrow(args), PyRef::borrow(kwargs), nullptr, offset, observes});
+}
+
+bool Journal::wrote(PyObject* dict, PyObject* key) const {
+  const Entry* e = find(dict);
+  if (!e || !e->before) return false;
+  const bool known = PyDict_GetItemWithError(e->before.get(), key) != nullptr;
+  PyErr_Clear();
+  return known;
 }
 
 bool Journal::slotWritten(PyObject* object, PyObject* name) const {
-  for (const SlotEntry& e : slots_)
-    if (e.object.get() == object && PyUnicode_Compare(e.name.get(), name) == 0) return true;
-  return false;
+  auto it = slotsByAddress_.find(object);
+  return it != slotsByAddress_.end() && PyDict_GetItemWithError(entries_[it->second].before.get(), name);
 }
 
-bool Journal::written(PyObject* container) const { return find(container) != nullptr; }
+void Journal::forEachWritten(PyObject* dict, const std::function<void(PyObject*, bool)>& fn) const {
+  const Entry* e = find(dict);
+  PyObject *key, *first;
+  for (Py_ssize_t at = 0; e && e->before && PyDict_Next(e->before.get(), &at, &key, &first);) fn(key, first != absent());
+}
 
-PyObject* Journal::original(PyObject* container) const {
+PyRef Journal::original(PyObject* container) const {
   const Entry* e = find(container);
-  return e ? e->snapshot.get() : nullptr;
+  if (!e) return {};
+  if (!PyDict_Check(container)) return e->snapshot;
+  PyRef keys = e->snapshot ? e->snapshot : keysInOrder(container), result = PyRef::steal(PyDict_New());
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(keys.get()); ++i) {
+    PyObject* key = PyList_GET_ITEM(keys.get(), i);
+    PyObject* first = e->before ? PyDict_GetItemWithError(e->before.get(), key) : nullptr;
+    PyObject* value = first ? orNull(first) : PyDict_GetItemWithError(container, key);
+    if (value) PyDict_SetItem(result.get(), key, value);
+  }
+  return result;
+}
+
+// --- effects ---------------------------------------------------------------------------------------------------------
+
+std::vector<Journal::Write> Journal::folded() const {
+  std::vector<Write> out;
+  std::vector<bool> dropped;
+  std::unordered_map<size_t, PyRef> latest;  // by entry: a dict of positions in `out` by key
+  auto keep = [&](const Write& w) {
+    out.push_back(w);
+    dropped.push_back(false);
+  };
+  for (const Write& w : log_) {
+    if (w.kind == Kind::Call || w.kind == Kind::AdvanceIterator) {
+      if (w.observes) latest.clear();
+      keep(w);
+      continue;
+    }
+    const bool list = PyList_Check(entries_[w.entry].container.get()) && w.kind != Kind::SetSlot && w.kind != Kind::DelSlot;
+    if (w.kind == Kind::Method || (list && (!w.value || !PyLong_Check(w.key.get())))) {
+      latest.erase(w.entry);  // the places of elements, or the order of keys, are others now
+      keep(w);
+      continue;
+    }
+    PyRef& places = latest[w.entry];
+    if (!places) places = PyRef::steal(PyDict_New());
+    PyObject* place = PyDict_GetItemWithError(places.get(), w.key.get());
+    if (place) {
+      const size_t at = PyLong_AsSize_t(place);
+      if (w.kind == Kind::SetCell || (w.value && out[at].value)) {
+        out[at].value = w.value;
+        continue;
+      }
+      if (out[at].value) dropped[at] = true;  // written and deleted: what was there before goes
+    }
+    PyDict_SetItem(places.get(), w.key.get(), PyRef::steal(PyLong_FromSize_t(out.size())).get());
+    keep(w);
+  }
+  std::vector<Write> left;
+  for (size_t i = 0; i < out.size(); ++i)
+    if (!dropped[i]) left.push_back(std::move(out[i]));
+  return left;
 }
 
 namespace {
 
-/// Differences of a dict, key by key; whole contents when the order of keys cannot be reached by sets and deletes.
-void dictEffects(const Journal::Entry& e, const std::function<RecipePtr(PyObject*)>& recipe, std::vector<SideEffect>& out) {
-  PyObject *key, *value;
-  const bool attributes = static_cast<bool>(e.owner);
-  RecipePtr target = sourceRecipe(attributes ? e.ownerSource : e.source);
-  PyRef reached = copyDict(e.snapshot.get());
-  std::vector<SideEffect> changes;
-  auto change = [&](SideEffect::Kind kind, PyObject* k, PyObject* v) {
-    SideEffect effect;
-    effect.kind = kind;
-    effect.target = target;
-    effect.key = PyRef::borrow(k);
-    if (v) effect.value = recipe(v);
-    changes.push_back(std::move(effect));
-  };
-  for (Py_ssize_t at = 0; PyDict_Next(e.snapshot.get(), &at, &key, &value);) {
-    if (PyDict_GetItemWithError(e.container.get(), key)) continue;
-    change(attributes ? SideEffect::Kind::DelAttr : SideEffect::Kind::DelItem, key, nullptr);
-    PyObject_DelItem(reached.get(), key);
-  }
-  PyRef items = itemsInOrder(e.container.get());
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i) {
-    key = PyTuple_GET_ITEM(PyList_GET_ITEM(items.get(), i), 0);
-    value = PyTuple_GET_ITEM(PyList_GET_ITEM(items.get(), i), 1);
-    if (indistinguishable(PyDict_GetItemWithError(e.snapshot.get(), key), value)) continue;
-    change(attributes ? SideEffect::Kind::SetAttr : SideEffect::Kind::SetItem, key, value);
-    PyObject_SetItem(reached.get(), key, value);
-  }
-  if (sameKeys(reached.get(), e.container.get())) {
-    out.insert(out.end(), std::make_move_iterator(changes.begin()), std::make_move_iterator(changes.end()));
-    return;
-  }
-  SideEffect whole;
-  whole.kind = SideEffect::Kind::SetContents;
-  whole.target = sourceRecipe(e.source);
-  PyRef copy = copyDict(e.container.get());
-  whole.value = recipe(copy.get());
-  out.push_back(std::move(whole));
+RecipePtr plainRecipe(Recipe::Kind kind, const Source* source, PyObject* object) {
+  auto recipe = std::make_shared<Recipe>();
+  recipe->kind = kind;
+  recipe->source = source;
+  recipe->object = PyRef::borrow(object);
+  return recipe;
 }
 
 }  // namespace
 
+SideEffect Journal::effectOf(const Write& w, const std::function<RecipePtr(PyObject*)>& recipe) const {
+  SideEffect effect;
+  effect.kind = w.kind;
+  effect.number = w.number;
+  if (w.kind == Kind::Call) {
+    effect.value = plainRecipe(Recipe::Kind::Call, nullptr, nullptr);
+    effect.value->children = {recipe(w.key.get()), recipe(w.value.get()), recipe(w.kwargs.get())};
+    return effect;
+  }
+  if (w.kind == Kind::AdvanceIterator) {
+    effect.target = plainRecipe(Recipe::Kind::FromSource, w.source, nullptr);
+    return effect;
+  }
+  const Entry& e = entries_[w.entry];
+  const bool attribute = e.owner && (w.kind == Kind::SetItem || w.kind == Kind::DelItem);
+  if (attribute) effect.kind = w.kind == Kind::SetItem ? Kind::SetAttr : Kind::DelAttr;
+  effect.target = plainRecipe(Recipe::Kind::FromSource, attribute ? e.ownerSource : e.source, nullptr);
+  const bool verbatim = w.kind == Kind::Method || PySlice_Check(w.key.get());
+  effect.key = verbatim ? plainRecipe(Recipe::Kind::Constant, nullptr, w.key.get()) : recipe(w.key.get());
+  if (w.value) effect.value = recipe(w.value.get());
+  return effect;
+}
+
 std::vector<SideEffect> Journal::effects(const std::function<RecipePtr(PyObject*)>& recipe) const {
   std::vector<SideEffect> out;
-  for (const Entry& e : entries_) {
-    PyObject* c = e.container.get();
-    if (PyDict_Check(c)) {
-      dictEffects(e, recipe, out);
-      continue;
-    }
-    SideEffect effect;
-    effect.target = sourceRecipe(e.source);
-    if (PyCell_Check(c)) {
-      if (indistinguishable(e.snapshot.get(), PyCell_GET(c))) continue;
-      effect.kind = SideEffect::Kind::SetCell;
-      effect.value = recipe(PyCell_GET(c));
-    } else {
-      if (PyList_Check(c) ? sameList(c, e.snapshot.get()) : PyAnySet_Check(c) && sameSet(c, e.snapshot.get())) continue;
-      effect.kind = SideEffect::Kind::SetContents;
-      PyRef copy = copyContents(c);
-      effect.value = recipe(copy.get());
-    }
-    out.push_back(std::move(effect));
-  }
-  for (const SlotEntry& s : slots_) {
-    PyRef now = PyRef::steal(PyObject_GenericGetAttr(s.object.get(), s.name.get()));
-    if (!now) PyErr_Clear();
-    if (indistinguishable(now.get(), s.value.get())) continue;
-    SideEffect effect;
-    effect.kind = now ? SideEffect::Kind::SetAttr : SideEffect::Kind::DelAttr;
-    effect.target = sourceRecipe(s.source);
-    effect.key = s.name;
-    if (now) effect.value = recipe(now.get());
-    out.push_back(std::move(effect));
-  }
+  for (const Write& w : folded()) out.push_back(effectOf(w, recipe));
   return out;
 }
 
-void Journal::undo() {
-  for (auto it = slots_.rbegin(); it != slots_.rend(); ++it)
-    if (PyObject_GenericSetAttr(it->object.get(), it->name.get(), it->value.get()) < 0) PyErr_Clear();
-  for (auto it = entries_.rbegin(); it != entries_.rend(); ++it) restore(it->container.get(), it->snapshot.get());
+// --- undo ------------------------------------------------------------------------------------------------------------
+
+namespace {
+
+void restoreKeys(const Journal::Entry& e) {
+  PyObject *key, *first, *dict = e.container.get();
+  for (Py_ssize_t at = 0; e.before && PyDict_Next(e.before.get(), &at, &key, &first);) {
+    PyRef now = PyRef::borrow(PyDict_GetItemWithError(dict, key));
+    if (orAbsent(now.get()) != PyDict_GetItemWithError(e.last.get(), key) || now.get() == orNull(first)) continue;
+    rawSet(dict, key, orNull(first));
+    PyErr_Clear();
+  }
+}
+
+/// The keys of the snapshot in its order, then those that another thread has added.
+void restoreOrder(const Journal::Entry& e) {
+  PyObject* dict = e.container.get();
+  PyRef now = itemsInOrder(dict), wanted = PyRef::steal(PyDict_New());
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(e.snapshot.get()); ++i) {
+    PyObject* key = PyList_GET_ITEM(e.snapshot.get(), i);
+    if (PyObject* value = PyDict_GetItemWithError(dict, key)) PyDict_SetItem(wanted.get(), key, value);
+  }
+  PyObject *key, *value;
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(now.get()); ++i) {
+    PyObject* pair = PyList_GET_ITEM(now.get(), i);
+    PyDict_SetDefault(wanted.get(), PyTuple_GET_ITEM(pair, 0), PyTuple_GET_ITEM(pair, 1));
+  }
+  Py_ssize_t i = 0;
+  bool same = true;
+  for (Py_ssize_t at = 0; PyDict_Next(wanted.get(), &at, &key, &value); ++i)
+    same = same && PyTuple_GET_ITEM(PyList_GET_ITEM(now.get(), i), 0) == key;
+  for (Py_ssize_t at = 0; !same && PyDict_Next(wanted.get(), &at, &key, &value);) {
+    rawSet(dict, key, nullptr);
+    rawSet(dict, key, value);
+  }
+}
+
+bool sameObjects(PyObject* a, PyObject* b, Py_ssize_t n) {
+  if (PyList_GET_SIZE(a) < n || PyList_GET_SIZE(b) < n) return false;
+  for (Py_ssize_t i = 0; i < n; ++i)
+    if (PyList_GET_ITEM(a, i) != PyList_GET_ITEM(b, i)) return false;
+  return true;
+}
+
+/// Takes one occurrence of each object of `gone` out of `list` (compared by identity), the last ones first.
+void removeObjects(PyObject* list, std::vector<PyRef> gone) {
+  for (const PyRef& object : gone)
+    for (Py_ssize_t i = PyList_GET_SIZE(list) - 1; i >= 0; --i)
+      if (PyList_GET_ITEM(list, i) == object.get()) {
+        PyList_SetSlice(list, i, i + 1, nullptr);
+        break;
+      }
+}
+
+/// What list `a` has and `b` has not, with multiplicity.
+std::vector<PyRef> difference(PyObject* a, PyObject* b) {
+  std::unordered_map<PyObject*, Py_ssize_t> count;
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(b); ++i) ++count[PyList_GET_ITEM(b, i)];
+  std::vector<PyRef> out;
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(a); ++i)
+    if (--count[PyList_GET_ITEM(a, i)] < 0) out.push_back(PyRef::borrow(PyList_GET_ITEM(a, i)));
+  return out;
+}
+
+/// `now` without the changes that led from `first` to `left`, keeping those of other threads.
+PyRef withoutChanges(PyObject* now, PyObject* first, PyObject* left) {
+  const Py_ssize_t n = PyList_GET_SIZE(left);
+  PyRef result = PyRef::steal(PyList_GetSlice(first, 0, PyList_GET_SIZE(first)));
+  if (sameObjects(now, left, n)) {  // others have only appended, if that
+    PyRef rest = PyRef::steal(PyList_GetSlice(now, n, PyList_GET_SIZE(now)));
+    PyList_SetSlice(result.get(), PyList_GET_SIZE(first), PyList_GET_SIZE(first), rest.get());
+    return result;
+  }
+  result = PyRef::steal(PyList_GetSlice(now, 0, PyList_GET_SIZE(now)));
+  removeObjects(result.get(), difference(left, first));
+  for (const PyRef& object : difference(first, left)) {
+    Py_ssize_t i = 0;
+    while (PyList_GET_ITEM(first, i) != object.get()) ++i;
+    PyList_Insert(result.get(), i, object.get());
+  }
+  return result;
+}
+
+}  // namespace
+
+PyRef Journal::image(size_t entry) const {
+  PyRef copy = contentsOf(entries_[entry].snapshot.get());
+  for (const Write& w : log_) {
+    if (w.entry != entry) continue;
+    if (w.kind == Kind::SetItem || w.kind == Kind::DelItem) rawElement(copy.get(), w.key.get(), w.value.get());
+    if (w.kind != Kind::Method) continue;
+    PyRef self = PyRef::steal(PyTuple_Pack(1, copy.get())), all = PyRef::steal(PySequence_Concat(self.get(), w.value.get()));
+    PyRef::steal(PyObject_Call(w.key.get(), all.get(), nullptr));
+  }
   PyErr_Clear();
+  return copy;
+}
+
+void Journal::undoSequence(size_t entry) {
+  PyObject* container = entries_[entry].container.get();
+  PyRef left = PyRef::steal(PySequence_List(image(entry).get())), now = PyRef::steal(PySequence_List(container));
+  PyRef first = PyRef::steal(PySequence_List(entries_[entry].snapshot.get()));
+  PyRef wanted = withoutChanges(now.get(), first.get(), left.get());
+  if (PyList_Check(container)) {
+    PyList_SetSlice(container, 0, PyList_GET_SIZE(container), wanted.get());
+    return;
+  }
+  PyRef::steal(PyObject_CallOneArg(builtinMethod(dequeType(), "clear"), container));
+  PyRef::steal(PyObject_CallFunctionObjArgs(builtinMethod(dequeType(), "extend"), container, wanted.get(), nullptr));
+}
+
+void Journal::undoSet(size_t entry) {
+  PyObject *set = entries_[entry].container.get(), *first = entries_[entry].snapshot.get();
+  PyRef left = image(entry);
+  PyRef added = PyRef::steal(PyNumber_Subtract(left.get(), first)), removed = PyRef::steal(PyNumber_Subtract(first, left.get()));
+  PyRef iterator = PyRef::steal(PyObject_GetIter(added.get()));
+  while (PyRef item = PyRef::steal(PyIter_Next(iterator.get()))) PySet_Discard(set, item.get());
+  iterator = PyRef::steal(PyObject_GetIter(removed.get()));
+  while (PyRef item = PyRef::steal(PyIter_Next(iterator.get()))) PySet_Add(set, item.get());
+}
+
+namespace {
+
+void restoreSlots(const Journal::Entry& e) {
+  PyObject *name, *first, *object = e.container.get();
+  for (Py_ssize_t at = 0; PyDict_Next(e.before.get(), &at, &name, &first);) {
+    PyRef now = PyRef::steal(PyObject_GenericGetAttr(object, name));
+    PyErr_Clear();
+    if (orAbsent(now.get()) != PyDict_GetItemWithError(e.last.get(), name) || now.get() == orNull(first)) continue;
+    PyObject_GenericSetAttr(object, name, orNull(first));
+  }
+}
+
+void restoreCell(const Journal::Entry& e) {
+  PyObject* cell = e.container.get();
+  if (e.last && orAbsent(PyCell_GET(cell)) == PyDict_GetItemWithError(e.last.get(), Py_None))
+    PyCell_Set(cell, orNull(PyDict_GetItemWithError(e.before.get(), Py_None)));
+}
+
+}  // namespace
+
+void Journal::undo() {
+  for (size_t i = entries_.size(); i-- > 0;) {
+    const Entry& e = entries_[i];
+    PyObject* o = e.container.get();
+    if (auto it = slotsByAddress_.find(o); it != slotsByAddress_.end() && it->second == i) {
+      restoreSlots(e);
+    } else if (PyCell_Check(o)) {
+      restoreCell(e);
+    } else if (PyDict_Check(o)) {
+      restoreKeys(e);
+      if (e.snapshot) restoreOrder(e);
+    } else if (isSequence(o)) {
+      undoSequence(i);
+    } else {
+      undoSet(i);
+    }
+    PyErr_Clear();
+  }
 }
 
 }  // namespace fusebox::capture

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <unordered_map>
 #include <vector>
 
 #include "engine/capture/cpython/py_ref.h"
@@ -8,47 +9,83 @@
 
 namespace fusebox::capture {
 
-/// Writes to objects that existed before the capture. They are really made while capturing, so that the program reads what it
-/// wrote; `undo` takes them back, and `effects` says what has to be done after the graph has run. A write that leaves the old
-/// value in place is no effect. The GIL must be held.
+/// The log of what a capture did to the outside: writes to objects that existed before, and calls that are put off until after the
+/// graph, in the program's order. Writes are really made while capturing, so that the program reads what it wrote. `undo` takes back
+/// what this log holds and nothing else: what another thread wrote meanwhile stays. `effects` is the log as it is carried out by every
+/// call, whether or not a write happens to leave in place what was there. The GIL must be held.
 class Journal {
  public:
-  /// Call before the first and any later write to a container (dict, list, set, cell, or anything with copy/clear/extend).
-  /// `source` is the container's. `owner`: the instance whose __dict__ a dict is, with its source, or null.
-  /// False: this kind of object cannot be written to under a journal.
-  bool beforeWrite(PyObject* container, const Source* source, PyObject* owner, const Source* ownerSource);
-  /// Before a write to a slot (member descriptor) of an instance.
-  void beforeSlotWrite(PyObject* object, const Source* source, PyObject* name);
-  bool slotWritten(PyObject* object, PyObject* name) const;
-  /// Whether `key` of a dict may have been written (or removed) by this capture.
-  bool written(PyObject* container) const;
-  /// What the container held at the frame's entry; null when it was not written.
-  PyObject* original(PyObject* container) const;
-  bool empty() const { return entries_.empty() && slots_.empty(); }
-
-  /// Effects in the order of first writes. `recipe` makes the recipe of a value, `source` that of a written object.
-  std::vector<SideEffect> effects(const std::function<RecipePtr(PyObject*)>& recipe) const;
-  /// Puts everything back as it was. Call once, after `effects`.
-  void undo();
-
+  /// An object that was written to.
   struct Entry {
-    PyRef container;
+    PyRef container;                      ///< dict, list, set, deque or cell; any object whose slots were written
     const Source* source = nullptr;
-    PyRef snapshot;  ///< a copy of the contents; cell: the value (null: empty)
-    PyRef owner;
+    PyRef owner;                          ///< the instance whose __dict__ a dict is
     const Source* ownerSource = nullptr;
+    PyRef before, last;                   ///< dict, cell, slots: by key what was there first and what the capture put there last
+    PyRef snapshot;                       ///< list, set, deque: the contents at first; dict: its keys, once their order may differ
   };
+
+  /// Call before any write to a container; `owner` and its source are those of an instance's __dict__, or null. False: objects of
+  /// this kind cannot be written to.
+  bool open(PyObject* container, const Source* source, PyObject* owner, const Source* ownerSource);
+
+  // Each makes the write and notes it; the container is open (slots need not be). False with a Python error set: nothing was written.
+  /// Of the builtin part of a dict; `value` null deletes a key that is there.
+  bool setKey(PyObject* dict, PyObject* key, PyObject* value);
+  bool clearDict(PyObject* dict);
+  bool moveToEnd(PyObject* orderedDict, PyObject* key, bool last);
+  /// Of the builtin part of a list, by index or slice; `value` null deletes.
+  bool setElement(PyObject* list, PyObject* key, PyObject* value);
+  void setCell(PyObject* cell, PyObject* value);
+  bool setSlot(PyObject* object, const Source* source, PyObject* name, PyObject* value);
+
+  // Notes of what was done.
+  /// `method` (of a builtin list, set or deque) was called on an open container with `arguments`, a tuple that nothing changes.
+  void called(PyObject* container, PyObject* method, PyObject* arguments);
+  /// An iterator from outside gave one more item.
+  void advanced(PyObject* iterator, const Source* source);
+  /// A call that is made after the graph, from the root frame's instruction at `offset`. `observes`: it may look at what was written.
+  void putOff(PyObject* callable, PyObject* args, PyObject* kwargs, int offset, bool observes);
+
+  /// Whether this capture wrote or removed a key of a dict.
+  bool wrote(PyObject* dict, PyObject* key) const;
+  bool slotWritten(PyObject* object, PyObject* name) const;
+  /// Calls `fn` with every key of a dict that was written or removed, and whether it was there at first.
+  void forEachWritten(PyObject* dict, const std::function<void(PyObject*, bool)>& fn) const;
+  /// What a written container held at first, as a plain dict, list, set or deque.
+  PyRef original(PyObject* container) const;
+  /// How many calls are put off.
+  size_t calls() const { return calls_; }
   const std::vector<Entry>& entries() const { return entries_; }
 
+  /// The log in program order. Of several writes to one place only the last is left where nobody can tell: no call in between looks
+  /// at it, and the keys come in the same order. `recipe` says how a value is made.
+  std::vector<SideEffect> effects(const std::function<RecipePtr(PyObject*)>& recipe) const;
+  /// Puts back what was there before the writes, in reverse. Call once, after `effects`.
+  void undo();
+
  private:
-  struct SlotEntry {
-    PyRef object;
-    const Source* source;
-    PyRef name, value;
+  struct Write {
+    SideEffect::Kind kind = SideEffect::Kind::SetItem;
+    size_t entry = 0;             ///< what was written; not of iterators and calls
+    PyRef key, value;             ///< Method: the method and its arguments; Call: the callable and its arguments
+    PyRef kwargs;                 ///< Call
+    const Source* source = nullptr;  ///< AdvanceIterator
+    int64_t number = 0;           ///< as SideEffect::number
+    bool observes = false;
   };
   const Entry* find(PyObject* container) const;
+  SideEffect effectOf(const Write& write, const std::function<RecipePtr(PyObject*)>& recipe) const;
+  std::vector<Write> folded() const;
+  /// What the writes make of the first contents of a list, set or deque.
+  PyRef image(size_t entry) const;
+  void undoSequence(size_t entry);
+  void undoSet(size_t entry);
+
   std::vector<Entry> entries_;
-  std::vector<SlotEntry> slots_;
+  std::unordered_map<PyObject*, size_t> byAddress_, slotsByAddress_;
+  std::vector<Write> log_;
+  size_t calls_ = 0;
 };
 
 }  // namespace fusebox::capture

@@ -1,5 +1,8 @@
 #include "engine/capture/effects/recipes.h"
 
+#include <structmember.h>
+
+#include "engine/capture/cpython/frame_internals.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
 
@@ -65,11 +68,27 @@ void RecipeMaker::dictionary(Recipe& recipe, PyObject* object) {
   }
 }
 
-void RecipeMaker::function(Recipe& recipe, PyObject* object) {
+/// Parts that PyFunction_New makes by itself are left out.
+RecipePtr RecipeMaker::function(PyObject* object) {
+  RecipePtr recipe = node(Recipe::Kind::Function, object);
   auto* f = reinterpret_cast<PyFunctionObject*>(object);
-  for (PyObject* part : {f->func_code, f->func_globals, f->func_name}) recipe.children.push_back(constant(part));
-  for (PyObject* part : {f->func_defaults, f->func_kwdefaults, f->func_closure, f->func_annotations, f->func_dict})
-    recipe.children.push_back(make(part));
+  recipe->children = {constant(f->func_code), constant(f->func_globals), make(f->func_closure)};
+  PyRef plain = PyRef::steal(PyFunction_New(f->func_code, f->func_globals));
+  for (const char* name : kFunctionParts) {
+    PyRef own = PyRef::steal(PyObject_GetAttrString(object, name)), usual = PyRef::steal(PyObject_GetAttrString(plain.get(), name));
+    PyErr_Clear();
+    const bool noAnnotations = PyDict_Check(own.get()) && PyDict_GET_SIZE(own.get()) == 0;
+    keep_.push_back(own);
+    recipe->children.push_back(make(own == usual || noAnnotations ? nullptr : own.get()));
+  }
+  recipe->children.push_back(make(nullptr));
+  if (f->func_dict && PyDict_GET_SIZE(f->func_dict) > 0) {
+    auto attributes = std::make_shared<Recipe>();
+    attributes->kind = Recipe::Kind::Dict;
+    dictionary(*attributes, f->func_dict);
+    recipe->children.back() = std::move(attributes);
+  }
+  return recipe;
 }
 
 namespace {
@@ -88,110 +107,128 @@ PyRef plainScalar(PyObject* o) {
 PyRef member(PyTypeObject* owner, const char* name) { return PyRef::borrow(_PyType_Lookup(owner, internedName(name))); }
 PyRef exceptionMember(const char* name) { return member(reinterpret_cast<PyTypeObject*>(PyExc_BaseException), name); }
 
-/// C types whose instances are their __dict__ and slots and nothing else.
-bool recreatable(PyTypeObject* base) { return std::string_view(base->tp_name) == "types.SimpleNamespace"; }
+bool isReadOnly(PyObject* member) { return reinterpret_cast<PyMemberDescrObject*>(member)->d_member->flags & READONLY; }
+
+/// A type of C by its name; lives as long as the process.
+PyTypeObject* builtinType(const char* name) { return reinterpret_cast<PyTypeObject*>(torchObject(name)); }
 
 }  // namespace
 
-void RecipeMaker::instance(Recipe& recipe, PyObject* object) {
-  PyTypeObject* type = Py_TYPE(object);
-  recipe.object = PyRef::borrow(reinterpret_cast<PyObject*>(type));
-  if (PyRef dict = e_.instanceDict(object)) dictionary(recipe, dict.get());
-  for (PyTypeObject* t = type; t; t = t->tp_base) {
-    // Slots that a Python class declares; builtin bases keep their members in `base`.
-    if (!isPythonClass(t)) continue;
-    PyObject *key, *descriptor;
-    for (Py_ssize_t at = 0; t->tp_dict && PyDict_Next(t->tp_dict, &at, &key, &descriptor);) {
-      if (Py_TYPE(descriptor) != &PyMemberDescr_Type) continue;
-      PyRef value = PyRef::steal(Py_TYPE(descriptor)->tp_descr_get(descriptor, object, reinterpret_cast<PyObject*>(type)));
-      if (!value) {
-        PyErr_Clear();
-        continue;
-      }
-      recipe.slots.emplace_back(PyRef::borrow(descriptor), make(value.get()));
-    }
+/// A call that makes the object, which is the same for everybody.
+RecipePtr RecipeMaker::call(PyObject* object, PyObject* callable, std::initializer_list<PyObject*> arguments) {
+  RecipePtr recipe = node(Recipe::Kind::Call, object);
+  PyRef args = PyRef::steal(PyTuple_New(static_cast<Py_ssize_t>(arguments.size()))), none = PyRef::steal(PyDict_New());
+  Py_ssize_t i = 0;
+  for (PyObject* argument : arguments) PyTuple_SET_ITEM(args.get(), i++, Py_NewRef(argument));
+  keep_.insert(keep_.end(), {args, none});
+  recipe->children = {constant(callable), make(args.get()), make(none.get())};
+  return recipe;
+}
+
+void RecipeMaker::refuse(PyObject* object, std::string reason) {
+  throw CaptureBreak{{"unsupported value", std::move(reason), "", e_.place(), {}}, e_.origin(object) ? e_.origin(object)->birth : -1};
+}
+
+/// Slots that Python classes declare; builtin bases keep their members in `base`.
+void RecipeMaker::pythonSlots(Recipe& recipe, PyObject* object) {
+  for (PyTypeObject* t = Py_TYPE(object); t; t = t->tp_base)
+    if (isPythonClass(t)) members(recipe, object, t);
+}
+
+/// What the C members of one class hold.
+void RecipeMaker::members(Recipe& recipe, PyObject* object, PyTypeObject* type) {
+  PyRef dict = typeDict(type);
+  PyObject *key, *descriptor;
+  for (Py_ssize_t at = 0; dict && PyDict_Next(dict.get(), &at, &key, &descriptor);) {
+    if (Py_TYPE(descriptor) != &PyMemberDescr_Type || isReadOnly(descriptor)) continue;
+    PyRef value = PyRef::steal(Py_TYPE(descriptor)->tp_descr_get(descriptor, object, reinterpret_cast<PyObject*>(Py_TYPE(object))));
+    PyErr_Clear();
+    if (!value) continue;
+    keep_.push_back(value);
+    recipe.slots.emplace_back(PyRef::borrow(descriptor), make(value.get()));
   }
-  PyRef contents;
+}
+
+void RecipeMaker::exception(Recipe& recipe, PyObject* object) {
+  if (const int64_t raised = e_.raisedAt(object); raised >= 0)
+    throw CaptureBreak{{"traceback", std::string("a raised ") + Py_TYPE(object)->tp_name + " outlives the compiled region with its traceback",
+                        "", e_.place(), {}}, raised};
+  auto* e = reinterpret_cast<PyBaseExceptionObject*>(object);
+  recipe.base = make(e->args);
+  if (e->cause) recipe.slots.emplace_back(exceptionMember("__cause__"), make(e->cause));
+  if (e->context) recipe.slots.emplace_back(exceptionMember("__context__"), make(e->context));
+  // Setting the cause sets this as well.
+  if (e->cause || e->suppress_context)
+    recipe.slots.emplace_back(exceptionMember("__suppress_context__"), constant(e->suppress_context ? Py_True : Py_False));
+  auto* root = reinterpret_cast<PyTypeObject*>(PyExc_BaseException);
+  for (PyTypeObject* t = builtinBase(Py_TYPE(object)); t && t != root; t = t->tp_base) members(recipe, object, t);
+}
+
+/// What the builtin part of an instance holds: `base`, and members of C.
+void RecipeMaker::builtinPart(Recipe& recipe, PyObject* object) {
+  PyTypeObject* base = builtinBase(Py_TYPE(object));
+  auto contents = std::make_shared<Recipe>();
   if (PyDict_Check(object)) {
-    auto base = std::make_shared<Recipe>();
-    base->kind = Recipe::Kind::Dict;
-    dictionary(*base, object);
-    recipe.base = base;
-    if (std::string_view(builtinBase(type)->tp_name) == "collections.defaultdict") {
-      PyRef factory = PyRef::steal(PyObject_GetAttrString(object, "default_factory"));
-      recipe.slots.emplace_back(member(builtinBase(type), "default_factory"), make(factory.get()));
-      keep_.push_back(factory);
-    }
-    return;
-  }
-  if (PyTuple_Check(object) || PyList_Check(object)) {
-    auto base = std::make_shared<Recipe>();
-    base->kind = PyList_Check(object) ? Recipe::Kind::List : Recipe::Kind::Tuple;
-    sequence(*base, object);
-    recipe.base = base;
-    return;
-  }
-  if (PyExceptionInstance_Check(object)) {
-    PyRef args = PyRef::steal(PyObject_GetAttrString(object, "args")), cause = PyRef::steal(PyException_GetCause(object));
-    keep_.push_back(args);
-    recipe.base = make(args.get());
-    if (cause) {
-      keep_.push_back(cause);
-      recipe.slots.emplace_back(exceptionMember("__cause__"), make(cause.get()));
-    }
-    if (reinterpret_cast<PyBaseExceptionObject*>(object)->suppress_context)
-      recipe.slots.emplace_back(exceptionMember("__suppress_context__"), constant(Py_True));
-    return;
-  }
-  if (PyAnySet_Check(object)) {
-    auto base = std::make_shared<Recipe>();
-    base->kind = PySet_Check(object) ? Recipe::Kind::Set : Recipe::Kind::FrozenSet;
+    contents->kind = Recipe::Kind::Dict;
+    dictionary(*contents, object);
+    if (base == builtinType("collections.defaultdict")) members(recipe, object, base);
+  } else if (PyTuple_Check(object) || PyList_Check(object)) {
+    contents->kind = PyList_Check(object) ? Recipe::Kind::List : Recipe::Kind::Tuple;
+    sequence(*contents, object);
+  } else if (PyAnySet_Check(object)) {
+    contents->kind = PySet_Check(object) ? Recipe::Kind::Set : Recipe::Kind::FrozenSet;
     PyRef items = PyRef::steal(PySequence_List(object));
     keep_.push_back(items);
-    sequence(*base, items.get());
-    recipe.base = base;
+    sequence(*contents, items.get());
+  } else if (PyExceptionInstance_Check(object)) {
+    return exception(recipe, object);
+  } else if (PyRef plain = plainScalar(object)) {
+    contents = constant(plain.get());
+  } else if (base == &PyBaseObject_Type || base == builtinType("types.SimpleNamespace")) {
     return;
+  } else {
+    refuse(object, std::string("a ") + Py_TYPE(object)->tp_name + " made by the compiled region cannot be made again");
   }
-  if (PyRef plain = plainScalar(object)) {
-    recipe.base = constant(plain.get());
-    return;
-  }
-  if (builtinBase(type) != &PyBaseObject_Type && !recreatable(builtinBase(type)))
-    throw CaptureBreak{{"unsupported value", std::string("a ") + type->tp_name + " made by the compiled region cannot be made again", "", e_.place(), {}},
-                       e_.origin(object) ? e_.origin(object)->birth : -1};
+  recipe.base = std::move(contents);
+}
+
+RecipePtr RecipeMaker::instance(PyObject* object) {
+  RecipePtr recipe = node(Recipe::Kind::Instance, object);
+  recipe->object = PyRef::borrow(reinterpret_cast<PyObject*>(Py_TYPE(object)));
+  if (PyRef dict = e_.instanceDict(object)) dictionary(*recipe, dict.get());
+  pythonSlots(*recipe, object);
+  builtinPart(*recipe, object);
+  return recipe;
 }
 
 /// An iterator over a dict: of the dict itself, so that it notices when the dict changes its size.
-bool RecipeMaker::dictIterator(Recipe& recipe, PyObject* object) {
-  const std::string_view kind = Py_TYPE(object)->tp_name;
-  const char* view = kind == "dict_keyiterator" ? "keys" : kind == "dict_valueiterator" ? "values" : kind == "dict_itemiterator" ? "items" : nullptr;
-  if (!view) return false;
+RecipePtr RecipeMaker::dictIterator(PyObject* object) {
+  const char* view = Py_TYPE(object) == &PyDictIterKey_Type ? "keys" : Py_TYPE(object) == &PyDictIterValue_Type ? "values" : "items";
   PyObject* dict = nullptr;
   Py_TYPE(object)->tp_traverse(object, [](PyObject* referred, void* found) {
     if (PyDict_Check(referred)) *static_cast<PyObject**>(found) = referred;
     return 0;
   }, &dict);
   const Py_ssize_t left = PyObject_LengthHint(object, -1);
-  if (!dict || left < 0 || left > PyDict_GET_SIZE(dict)) return PyErr_Clear(), false;
-  const Py_ssize_t taken = PyDict_GET_SIZE(dict) - left;
+  if (!dict || left < 0 || left > PyDict_GET_SIZE(dict)) return PyErr_Clear(), reduced(object);
   // What C code went through may be a copy with stand-ins.
   PyObject* original = dict;
   for (const auto& [candidate, origin] : e_.origins_.all())
     if (origin.exposed.get() == dict && !origin.written) original = candidate;
   PyRef method = PyRef::steal(PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyDict_Type), view));
-  PyRef args = PyRef::steal(PyTuple_Pack(1, original)), none = PyRef::steal(PyDict_New());
-  keep_.insert(keep_.end(), {args, none});
+  RecipePtr recipe = node(Recipe::Kind::Iterator, object);
+  recipe->index = PyDict_GET_SIZE(dict) - left;
+  PyRef args = PyRef::steal(PyTuple_Pack(1, original));
+  keep_.push_back(args);
   auto call = std::make_shared<Recipe>();
   call->kind = Recipe::Kind::Call;
-  call->children = {constant(method.get()), make(args.get()), make(none.get())};
-  recipe.kind = Recipe::Kind::Iterator;
-  recipe.index = taken;
-  recipe.children = {std::move(call)};
-  return true;
+  call->children = {constant(method.get()), make(args.get()), make(nullptr)};
+  recipe->children = {std::move(call)};
+  return recipe;
 }
 
 /// Iterators of C: what pickling says they are made of.
-void RecipeMaker::reduced(Recipe& recipe, PyObject* object) {
+RecipePtr RecipeMaker::reduced(PyObject* object) {
   PyRef parts = PyRef::steal(PyObject_CallMethod(object, "__reduce__", nullptr));
   const Py_ssize_t n = parts && PyTuple_Check(parts.get()) ? PyTuple_GET_SIZE(parts.get()) : 0;
   PyObject* state = n > 2 && PyTuple_GET_ITEM(parts.get(), 2) != Py_None ? PyTuple_GET_ITEM(parts.get(), 2) : nullptr;
@@ -199,16 +236,120 @@ void RecipeMaker::reduced(Recipe& recipe, PyObject* object) {
   for (Py_ssize_t i = 3; i < n; ++i) more |= PyTuple_GET_ITEM(parts.get(), i) != Py_None;
   if (n < 2 || more || (state && !PyObject_HasAttrString(object, "__setstate__"))) {
     PyErr_Clear();
-    throw CaptureBreak{{"unsupported value", std::string("a ") + Py_TYPE(object)->tp_name + " cannot be made again", "", e_.place(), {}},
-                       e_.origin(object) ? e_.origin(object)->birth : -1};
+    refuse(object, std::string("a ") + Py_TYPE(object)->tp_name + " cannot be made again");
   }
   keep_.push_back(parts);
-  recipe.kind = Recipe::Kind::Call;
-  recipe.children.push_back(constant(PyTuple_GET_ITEM(parts.get(), 0)));
-  recipe.children.push_back(make(PyTuple_GET_ITEM(parts.get(), 1)));
+  RecipePtr recipe = node(Recipe::Kind::Call, object);
+  recipe->children.push_back(constant(PyTuple_GET_ITEM(parts.get(), 0)));
+  recipe->children.push_back(make(PyTuple_GET_ITEM(parts.get(), 1)));
   PyRef none = PyRef::steal(PyDict_New());
-  recipe.children.push_back(make(none.get()));
-  if (state) recipe.children.push_back(make(state));
+  keep_.push_back(none);
+  recipe->children.push_back(make(none.get()));
+  if (state) recipe->children.push_back(make(state));
+  return recipe;
+}
+
+RecipePtr RecipeMaker::elements(PyObject* object) {
+  RecipePtr recipe = node(PyTuple_CheckExact(object) ? Recipe::Kind::Tuple : Recipe::Kind::List, object);
+  sequence(*recipe, object);
+  return recipe;
+}
+
+RecipePtr RecipeMaker::plainDict(PyObject* object) {
+  // The __dict__ of an object that is made again comes with it.
+  Origin* origin = e_.origin(object);
+  if (PyObject* owner = origin ? origin->owner.get() : nullptr) {
+    static PyObject* const getattr = torchObject("builtins.getattr");
+    return call(object, getattr, {owner, internedName("__dict__")});
+  }
+  RecipePtr recipe = node(Recipe::Kind::Dict, object);
+  dictionary(*recipe, object);
+  return recipe;
+}
+
+RecipePtr RecipeMaker::plainSet(PyObject* object) {
+  RecipePtr recipe = node(PySet_CheckExact(object) ? Recipe::Kind::Set : Recipe::Kind::FrozenSet, object);
+  PyRef items = PyRef::steal(PySequence_List(object));
+  keep_.push_back(items);
+  sequence(*recipe, items.get());
+  return recipe;
+}
+
+RecipePtr RecipeMaker::slice(PyObject* object) {
+  auto* s = reinterpret_cast<PySliceObject*>(object);
+  RecipePtr recipe = node(Recipe::Kind::Slice, object);
+  for (PyObject* part : {s->start, s->stop, s->step}) recipe->children.push_back(make(part));
+  return recipe;
+}
+
+/// A builtin method of a fresh object is bound again; other functions of C are constants.
+RecipePtr RecipeMaker::builtinFunction(PyObject* object) {
+  PyObject* self = boundSelf(object);
+  if (!self) return constant(object);
+  PyRef method = unboundMethod(object), bind = method ? PyRef::steal(PyObject_GetAttrString(method.get(), "__get__")) : PyRef();
+  if (!bind) refuse(object, "a builtin method cannot be bound again");
+  keep_.push_back(bind);
+  return call(object, bind.get(), {self});
+}
+
+RecipePtr RecipeMaker::cell(PyObject* object) {
+  RecipePtr recipe = node(Recipe::Kind::Cell, object);
+  recipe->children.push_back(make(PyCell_GET(object)));
+  return recipe;
+}
+
+RecipePtr RecipeMaker::method(PyObject* object) {
+  RecipePtr recipe = node(Recipe::Kind::BoundMethod, object);
+  recipe->children = {make(PyMethod_GET_FUNCTION(object)), make(PyMethod_GET_SELF(object))};
+  return recipe;
+}
+
+RecipePtr RecipeMaker::partial(PyObject* object) {
+  RecipePtr recipe = node(Recipe::Kind::Partial, object);
+  for (const char* part : {"func", "args", "keywords"}) {
+    PyRef value = PyRef::steal(PyObject_GetAttrString(object, part));
+    keep_.push_back(value);
+    recipe->children.push_back(make(value.get()));
+  }
+  return recipe;
+}
+
+RecipePtr RecipeMaker::super(PyObject* object) {
+  PyRef type = PyRef::steal(PyObject_GetAttrString(object, "__thisclass__")), self = PyRef::steal(PyObject_GetAttrString(object, "__self__"));
+  return call(object, reinterpret_cast<PyObject*>(&PySuper_Type), {type.get(), self.get()});
+}
+
+RecipePtr RecipeMaker::deque(PyObject* object) {
+  PyRef items = PyRef::steal(PySequence_List(object)), longest = PyRef::steal(PyObject_GetAttrString(object, "maxlen"));
+  return call(object, reinterpret_cast<PyObject*>(Py_TYPE(object)), {items.get(), longest.get()});
+}
+
+RecipePtr RecipeMaker::weakReference(PyObject* object) {
+  PyObject* target = PyWeakref_GET_OBJECT(object);
+  if (target == Py_None) refuse(object, "a weak reference to an object that is gone");
+  return call(object, reinterpret_cast<PyObject*>(&_PyWeakref_RefType), {target});
+}
+
+RecipePtr RecipeMaker::dictView(PyObject* object) {
+  refuse(object, std::string("a ") + Py_TYPE(object)->tp_name + " view is alive where capture stops");
+}
+
+/// How objects of builtin types are made, by the type itself; null for all others.
+RecipeMaker::Maker RecipeMaker::makerOf(PyTypeObject* type) {
+  static const auto* makers = new std::unordered_map<PyTypeObject*, Maker>{
+      {&PyTuple_Type, &RecipeMaker::elements}, {&PyList_Type, &RecipeMaker::elements}, {&PyDict_Type, &RecipeMaker::plainDict},
+      {&PySet_Type, &RecipeMaker::plainSet}, {&PyFrozenSet_Type, &RecipeMaker::plainSet}, {&PySlice_Type, &RecipeMaker::slice},
+      {&PyRange_Type, &RecipeMaker::constant}, {&PyCFunction_Type, &RecipeMaker::builtinFunction},
+      {&PyCMethod_Type, &RecipeMaker::builtinFunction}, {&_PyMethodWrapper_Type, &RecipeMaker::builtinFunction},
+      {&PyCell_Type, &RecipeMaker::cell}, {&PyFunction_Type, &RecipeMaker::function}, {&PyMethod_Type, &RecipeMaker::method},
+      {builtinType("functools.partial"), &RecipeMaker::partial}, {&PySuper_Type, &RecipeMaker::super},
+      {&PyDictKeys_Type, &RecipeMaker::dictView}, {&PyDictValues_Type, &RecipeMaker::dictView}, {&PyDictItems_Type, &RecipeMaker::dictView},
+      {&PyDictIterKey_Type, &RecipeMaker::dictIterator}, {&PyDictIterValue_Type, &RecipeMaker::dictIterator},
+      {&PyDictIterItem_Type, &RecipeMaker::dictIterator}, {&PyODict_Type, &RecipeMaker::instance},
+      {builtinType("collections.defaultdict"), &RecipeMaker::instance}, {builtinType("types.SimpleNamespace"), &RecipeMaker::instance},
+      {builtinType("collections.deque"), &RecipeMaker::deque}, {&_PyWeakref_RefType, &RecipeMaker::weakReference}};
+  auto it = makers->find(type);
+  return it == makers->end() ? nullptr : it->second;
 }
 
 RecipePtr RecipeMaker::make(PyObject* object) {
@@ -223,110 +364,15 @@ RecipePtr RecipeMaker::make(PyObject* object) {
     throw CaptureBreak{{"identity", "the id of an object is alive where capture stops", "", e_.place(), {}}, e_.addresses_.at(PyLong_AsVoidPtr(object))};
   if (isConstantValue(object)) return constant(object);
   Origin* origin = e_.origin(object);
-  if (origin && origin->source) {
-    if (origin->source->kind == Source::Kind::Pinned) return constant(object);
-    return fromSource(origin->source);
-  }
-  using Kind = Recipe::Kind;
+  if (origin && origin->source) return origin->source->kind == Source::Kind::Pinned ? constant(object) : fromSource(origin->source);
   if (lazyOf(object))
     throw CaptureBreak{{"generator across a graph break", std::string("a suspended ") + lazyOf(object)->what() + " is alive where capture stops",
                         "Consume it before the break, or use a list.", e_.place(), {}},
                        origin ? origin->birth : -1};
-  if (PyTuple_CheckExact(object) || PyList_CheckExact(object)) {
-    RecipePtr recipe = node(PyTuple_CheckExact(object) ? Kind::Tuple : Kind::List, object);
-    sequence(*recipe, object);
-    return recipe;
-  }
-  if (PyDict_CheckExact(object)) {
-    RecipePtr recipe = node(Kind::Dict, object);
-    dictionary(*recipe, object);
-    return recipe;
-  }
-  if (PySet_CheckExact(object) || PyFrozenSet_CheckExact(object)) {
-    RecipePtr recipe = node(PySet_CheckExact(object) ? Kind::Set : Kind::FrozenSet, object);
-    PyRef items = PyRef::steal(PySequence_List(object));
-    keep_.push_back(items);
-    sequence(*recipe, items.get());
-    return recipe;
-  }
-  if (PySlice_Check(object)) {
-    auto* s = reinterpret_cast<PySliceObject*>(object);
-    RecipePtr recipe = node(Kind::Slice, object);
-    for (PyObject* part : {s->start, s->stop, s->step}) recipe->children.push_back(make(part));
-    return recipe;
-  }
-  if (PyObject* self = boundSelf(object)) {
-    // A builtin method of a fresh object is bound again.
-    PyRef method = unboundMethod(object), bind = method ? PyRef::steal(PyObject_GetAttrString(method.get(), "__get__")) : PyRef();
-    if (!bind)
-      throw CaptureBreak{{"unsupported value", "a builtin method cannot be bound again", "", e_.place(), {}}, origin ? origin->birth : -1};
-    RecipePtr recipe = node(Kind::Call, object);
-    PyRef args = PyRef::steal(PyTuple_Pack(1, self)), none = PyRef::steal(PyDict_New());
-    keep_.insert(keep_.end(), {bind, args, none});
-    recipe->children = {constant(bind.get()), make(args.get()), make(none.get())};
-    return recipe;
-  }
-  if (PyRange_Check(object) || isIdentityValue(object)) return constant(object);
-  if (PyCell_Check(object)) {
-    RecipePtr recipe = node(Kind::Cell, object);
-    recipe->children.push_back(make(PyCell_GET(object)));
-    return recipe;
-  }
-  if (PyFunction_Check(object)) {
-    RecipePtr recipe = node(Kind::Function, object);
-    function(*recipe, object);
-    return recipe;
-  }
-  if (PyMethod_Check(object)) {
-    RecipePtr recipe = node(Kind::BoundMethod, object);
-    recipe->children = {make(PyMethod_GET_FUNCTION(object)), make(PyMethod_GET_SELF(object))};
-    return recipe;
-  }
-  const std::string_view typeName = Py_TYPE(object)->tp_name;
-  if (typeName == "functools.partial") {
-    RecipePtr recipe = node(Kind::Partial, object);
-    for (const char* part : {"func", "args", "keywords"}) {
-      PyRef value = PyRef::steal(PyObject_GetAttrString(object, part));
-      keep_.push_back(value);
-      recipe->children.push_back(make(value.get()));
-    }
-    return recipe;
-  }
-  if (Py_TYPE(object) == &PySuper_Type) {
-    RecipePtr recipe = node(Kind::Call, object);
-    PyRef type = PyRef::steal(PyObject_GetAttrString(object, "__thisclass__")), self = PyRef::steal(PyObject_GetAttrString(object, "__self__"));
-    PyRef args = PyRef::steal(PyTuple_Pack(2, type.get(), self.get())), none = PyRef::steal(PyDict_New());
-    keep_.insert(keep_.end(), {args, none});
-    recipe->children = {constant(reinterpret_cast<PyObject*>(&PySuper_Type)), make(args.get()), make(none.get())};
-    return recipe;
-  }
-  if (PyIter_Check(object) && !isPythonClass(Py_TYPE(object))) {
-    RecipePtr recipe = node(Kind::Call, object);
-    if (!dictIterator(*recipe, object)) reduced(*recipe, object);
-    return recipe;
-  }
-  if (PyDictItems_Check(object) || PyDictKeys_Check(object) || PyDictValues_Check(object)) {
-    throw CaptureBreak{{"unsupported value", std::string("a ") + Py_TYPE(object)->tp_name + " view is alive where capture stops", "", e_.place(), {}},
-                       origin ? origin->birth : -1};
-  }
-  if (typeName == "collections.OrderedDict" || typeName == "collections.defaultdict" || isPythonClass(Py_TYPE(object)) ||
-      PyExceptionInstance_Check(object)) {
-    RecipePtr recipe = node(Kind::Instance, object);
-    instance(*recipe, object);
-    return recipe;
-  }
-  if (typeName == "collections.deque") {
-    RecipePtr recipe = node(Kind::Call, object);
-    PyRef items = PyRef::steal(PySequence_List(object)), longest = PyRef::steal(PyObject_GetAttrString(object, "maxlen"));
-    PyRef args = PyRef::steal(PyTuple_Pack(2, items.get(), longest.get())), none = PyRef::steal(PyDict_New());
-    keep_.insert(keep_.end(), {items, args, none});
-    recipe->children = {constant(reinterpret_cast<PyObject*>(Py_TYPE(object))), make(args.get()), make(none.get())};
-    return recipe;
-  }
-  if (typeName == "weakref" || typeName == "weakref.ReferenceType" || typeName == "Generator") return constant(object);
-  RecipePtr recipe = node(Kind::Call, object);
-  reduced(*recipe, object);
-  return recipe;
+  if (Maker maker = makerOf(Py_TYPE(object))) return (this->*maker)(object);
+  if (isIdentityValue(object)) return constant(object);
+  if (isPythonClass(Py_TYPE(object)) || PyExceptionInstance_Check(object)) return instance(object);
+  return reduced(object);
 }
 
 }  // namespace fusebox::capture

@@ -20,16 +20,36 @@ class RecipeMaker {
   const std::vector<at::Tensor>& graphOutputs() const { return outputs_; }
 
  private:
+  using Maker = RecipePtr (RecipeMaker::*)(PyObject*);
+  static Maker makerOf(PyTypeObject* type);
   RecipePtr fromSource(const Source* source);
   RecipePtr node(Recipe::Kind kind, PyObject* key);
+  RecipePtr constant(PyObject* object);
   RecipePtr tensor(PyObject* object);
+  RecipePtr call(PyObject* object, PyObject* callable, std::initializer_list<PyObject*> arguments);
+  RecipePtr elements(PyObject* object);
+  RecipePtr plainDict(PyObject* object);
+  RecipePtr plainSet(PyObject* object);
+  RecipePtr slice(PyObject* object);
+  RecipePtr builtinFunction(PyObject* object);
+  RecipePtr cell(PyObject* object);
+  RecipePtr function(PyObject* object);
+  RecipePtr method(PyObject* object);
+  RecipePtr partial(PyObject* object);
+  RecipePtr super(PyObject* object);
+  RecipePtr deque(PyObject* object);
+  RecipePtr weakReference(PyObject* object);
+  RecipePtr dictView(PyObject* object);
+  RecipePtr dictIterator(PyObject* object);
+  RecipePtr instance(PyObject* object);
+  RecipePtr reduced(PyObject* object);
   void sequence(Recipe& recipe, PyObject* object);
   void dictionary(Recipe& recipe, PyObject* object);
-  void function(Recipe& recipe, PyObject* object);
-  void instance(Recipe& recipe, PyObject* object);
-  bool dictIterator(Recipe& recipe, PyObject* object);
-  void reduced(Recipe& recipe, PyObject* object);
-  RecipePtr constant(PyObject* object);
+  void pythonSlots(Recipe& recipe, PyObject* object);
+  void members(Recipe& recipe, PyObject* object, PyTypeObject* type);
+  void exception(Recipe& recipe, PyObject* object);
+  void builtinPart(Recipe& recipe, PyObject* object);
+  [[noreturn]] void refuse(PyObject* object, std::string reason);
 
   Evaluation& e_;
   std::unordered_map<PyObject*, RecipePtr> made_;

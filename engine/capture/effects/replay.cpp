@@ -19,14 +19,34 @@ bool holdsContentsFromCreation(PyTypeObject* base) {
 
 PyRef emptyTuple() { return PyRef::steal(PyTuple_New(0)); }
 
-/// Sets an attribute as object.__setattr__ would, but never through a property or another descriptor written in Python.
+bool discardKey(PyObject* dict, PyObject* key) {
+  const int there = PyDict_Contains(dict, key);
+  if (there != 1) return there == 0;
+  return (PyODict_Check(dict) ? PyODict_DelItem(dict, key) : PyDict_DelItem(dict, key)) == 0;
+}
+
+/// Writes into the instance's own dict, past every descriptor. Deleting what is not there does nothing.
 bool setAttribute(PyObject* target, PyObject* name, PyObject* value) {
-  if (PyType_Check(target)) return PyObject_SetAttr(target, name, value) == 0;
-  PyObject* descriptor = _PyType_Lookup(Py_TYPE(target), name);
-  const bool inC = descriptor && (Py_TYPE(descriptor) == &PyMemberDescr_Type || Py_TYPE(descriptor) == &PyGetSetDescr_Type);
-  PyObject* dict = inC ? nullptr : instanceDictOf(target);
+  PyObject* dict = instanceDictOf(target);
   if (!dict) return PyErr_Clear(), PyObject_GenericSetAttr(target, name, value) == 0;
-  return (value ? PyDict_SetItem(dict, name, value) : PyDict_DelItem(dict, name)) == 0;
+  return value ? PyDict_SetItem(dict, name, value) == 0 : discardKey(dict, name);
+}
+
+bool setItem(PyObject* target, PyObject* key, PyObject* value) {
+  if (PyODict_Check(target)) return PyODict_SetItem(target, key, value) == 0;
+  if (PyDict_Check(target)) return PyDict_SetItem(target, key, value) == 0;
+  return PyList_Type.tp_as_mapping->mp_ass_subscript(target, key, value) == 0;
+}
+
+bool delItem(PyObject* target, PyObject* key) {
+  return PyDict_Check(target) ? discardKey(target, key) : PyList_Type.tp_as_mapping->mp_ass_subscript(target, key, nullptr) == 0;
+}
+
+/// method(target, *arguments).
+bool callOn(PyObject* method, PyObject* target, PyObject* arguments) {
+  std::vector<PyObject*> all = {target};
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(arguments); ++i) all.push_back(PyTuple_GET_ITEM(arguments, i));
+  return static_cast<bool>(PyRef::steal(PyObject_Vectorcall(method, all.data(), all.size(), nullptr)));
 }
 
 bool callMethod(PyTypeObject* type, const char* name, PyObject* self, PyObject* argument) {
@@ -66,8 +86,7 @@ void forEachRecipe(const RecipePtr& recipe, std::unordered_set<const Recipe*>& s
 void forEachRecipe(const Segment& segment, const std::function<void(Recipe&)>& fn) {
   std::unordered_set<const Recipe*> seen;
   for (const SideEffect& effect : segment.effects) {
-    forEachRecipe(effect.target, seen, fn);
-    forEachRecipe(effect.value, seen, fn);
+    for (const RecipePtr& recipe : {effect.target, effect.key, effect.value}) forEachRecipe(recipe, seen, fn);
   }
   forEachRecipe(segment.result, seen, fn);
   forEachRecipe(segment.handled, seen, fn);
@@ -179,10 +198,6 @@ struct Builders {
     PyRef a, b, c;
     return PyRef::steal(PySlice_New(child(r, recipe, 0, a), child(r, recipe, 1, b), child(r, recipe, 2, c)));
   }
-  static PyRef range(Replay& r, const Recipe& recipe) {
-    PyRef items = r.buildTuple(recipe.children);
-    return items ? PyRef::steal(PyObject_Call(reinterpret_cast<PyObject*>(&PyRange_Type), items.get(), nullptr)) : PyRef();
-  }
   static PyRef method(Replay& r, const Recipe& recipe) {
     PyRef f, self;
     child(r, recipe, 0, f);
@@ -231,24 +246,20 @@ struct Builders {
     PyObject* keywords = kwargs && PyDict_Check(kwargs.get()) ? kwargs.get() : nullptr;
     return PyRef::steal(PyObject_Call(type.get(), all.get(), keywords));
   }
-  /// children: code, globals, name, defaults, kwdefaults, closure, annotations, dict; None or Null where there is none.
+  /// children: code, globals, closure, then kFunctionParts and the dict; Null where a new function has the right one already.
   static PyRef function(Replay& r, const Recipe& recipe) {
-    std::vector<PyRef> part(8);
-    for (size_t i = 0; i < 8; ++i) {
-      child(r, recipe, i, part[i]);
-      if (PyErr_Occurred()) return {};
-      if (part[i].get() == Py_None) part[i] = {};
-    }
+    std::vector<PyRef> part(recipe.children.size());
+    for (size_t i = 0; i < part.size(); ++i)
+      if (!child(r, recipe, i, part[i]) && PyErr_Occurred()) return {};
     PyRef f = PyRef::steal(PyFunction_New(part[0].get(), part[1].get()));
-    if (!f) return {};
-    const bool ok = (!part[2] || PyObject_SetAttrString(f.get(), "__name__", part[2].get()) == 0) &&
-                    (!part[3] || PyFunction_SetDefaults(f.get(), part[3].get()) == 0) &&
-                    (!part[4] || PyFunction_SetKwDefaults(f.get(), part[4].get()) == 0) &&
-                    (!part[5] || PyFunction_SetClosure(f.get(), part[5].get()) == 0) &&
-                    (!part[6] || PyFunction_SetAnnotations(f.get(), part[6].get()) == 0);
-    if (!ok) return {};
-    PyObject* dict = part[7] ? instanceDictOf(f.get()) : nullptr;
-    return !part[7] || (dict && PyDict_Update(dict, part[7].get()) == 0) ? f : PyRef();
+    if (!f || (part[2] && PyFunction_SetClosure(f.get(), part[2].get()) < 0)) return {};
+    size_t next = 3;
+    for (const char* name : kFunctionParts) {
+      const PyRef& value = part[next++];
+      if (value && PyObject_SetAttrString(f.get(), name, value.get()) < 0) return {};
+    }
+    PyObject* dict = part[next] ? instanceDictOf(f.get()) : nullptr;
+    return !part[next] || (dict && PyDict_Update(dict, part[next].get()) == 0) ? f : PyRef();
   }
   static PyRef instance(Replay& r, const Recipe& recipe) {
     auto* type = reinterpret_cast<PyTypeObject*>(recipe.object.get());
@@ -272,8 +283,7 @@ PyRef Replay::make(const Recipe& recipe) {
   using Maker = PyRef (*)(Replay&, const Recipe&);
   static constexpr std::pair<Kind, Maker> kMakers[] = {
       {Kind::Tuple, Builders::tuple}, {Kind::List, Builders::list}, {Kind::Set, Builders::set},
-      {Kind::FrozenSet, Builders::frozenSet}, {Kind::Slice, Builders::slice}, {Kind::Range, Builders::range},
-      {Kind::Dict, Builders::dict}, {Kind::Instance, Builders::instance}, {Kind::Cell, Builders::cell},
+      {Kind::FrozenSet, Builders::frozenSet}, {Kind::Slice, Builders::slice}, {Kind::Dict, Builders::dict}, {Kind::Instance, Builders::instance}, {Kind::Cell, Builders::cell},
       {Kind::Function, Builders::function}, {Kind::BoundMethod, Builders::method}, {Kind::Partial, Builders::partial},
       {Kind::Iterator, Builders::iterator}, {Kind::Call, Builders::call}, {Kind::Parameterised, Builders::parameterised}};
   for (const auto& [kind, maker] : kMakers)
@@ -339,18 +349,18 @@ bool Replay::apply(const SideEffect& effect) {
   if (effect.target && !target) return false;
   PyRef value = effect.value ? build(*effect.value) : PyRef();
   if (effect.value && !value && !isNull(*effect.value)) return false;
-  PyObject *t = target.get(), *v = value.get(), *k = effect.key.get();
+  PyRef key = effect.key ? build(*effect.key) : PyRef();
+  if (effect.key && !key) return false;
+  PyObject *t = target.get(), *v = value.get(), *k = key.get();
   switch (effect.kind) {
     case Effect::SetAttr: return setAttribute(t, k, v);
     case Effect::DelAttr: return setAttribute(t, k, nullptr);
-    case Effect::SetContents: return setContents(t, v);
-    case Effect::SetItem:
-      if (PyODict_Check(t)) return PyODict_SetItem(t, k, v) == 0;
-      return (PyDict_Check(t) ? PyDict_SetItem(t, k, v) : PyObject_SetItem(t, k, v)) == 0;
-    case Effect::DelItem:
-      if (PyODict_Check(t)) return PyODict_DelItem(t, k) == 0;
-      return (PyDict_Check(t) ? PyDict_DelItem(t, k) : PyObject_DelItem(t, k)) == 0;
+    case Effect::SetSlot: return PyObject_GenericSetAttr(t, k, v) == 0;
+    case Effect::DelSlot: return PyObject_GenericSetAttr(t, k, nullptr) == 0 || (PyErr_Clear(), true);
+    case Effect::SetItem: return setItem(t, k, v);
+    case Effect::DelItem: return delItem(t, k);
     case Effect::SetCell: return PyCell_Set(t, v) == 0;
+    case Effect::Method: return callOn(k, t, v);
     case Effect::AdvanceIterator:
       for (int64_t i = 0; i < effect.number; ++i) {
         PyRef skipped = PyRef::steal(PyIter_Next(t));
@@ -358,8 +368,6 @@ bool Replay::apply(const SideEffect& effect) {
       }
       return true;
     case Effect::Call: return true;  // building the value was the call
-    case Effect::SetTensorData: return PyObject_SetAttrString(t, "data", v) == 0;
-    case Effect::SetGrad: return PyObject_SetAttrString(t, "grad", v ? v : Py_None) == 0;
   }
   return true;
 }

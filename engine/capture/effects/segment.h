@@ -29,12 +29,12 @@ struct Recipe {
     FromSource,    ///< the object at `source` as the frame was entered
     Constant,      ///< `object` itself: immutable, or an object whose identity matters and that no capture made
     Null,          ///< CPython's NULL (unbound local, stack filler)
-    Tuple, List, Set, FrozenSet, Slice, Range,  ///< from children
+    Tuple, List, Set, FrozenSet, Slice,  ///< from children
     Dict,          ///< children: key, value, key, value …
     Instance,      ///< object.__new__(type `object`) without __init__; children: key, value … of its __dict__; `slots`: of
                    ///< its __slots__; if the type derives from a builtin container, `base` is the recipe of the contents
     Cell,          ///< new cell; child 0 its contents (Null for an empty one)
-    Function,      ///< new function: children code, globals, name, defaults, kwdefaults, closure tuple, annotations, dict
+    Function,      ///< new function: children code, globals, closure tuple, kFunctionParts, dict; Null: what a new function has anyway
     BoundMethod,   ///< children function, self
     Partial,       ///< functools.partial: children function, args tuple, keywords dict
     Iterator,      ///< iter(child 0) advanced by `index`
@@ -51,22 +51,26 @@ struct Recipe {
 };
 using RecipePtr = std::shared_ptr<Recipe>;
 
-/// A write to an object that existed before the frame, carried out after the graph, in program order.
+/// Attributes of a function that a program may set, in the order of a Function recipe's children.
+inline constexpr const char* kFunctionParts[] = {"__name__", "__qualname__", "__module__", "__doc__", "__defaults__", "__kwdefaults__",
+                                                 "__annotations__"};
+
+/// A write to an object that existed before the frame, or a call, carried out after the graph, in program order. What may raise is
+/// decided while capturing (a key that is deleted is guarded to be there); only calls raise here.
 struct SideEffect {
   enum class Kind : uint8_t {
-    SetAttr,      ///< object.__setattr__(target, key, value): into the instance dict or slot, without calling Python
+    SetAttr,      ///< target.__dict__[key] = value, without calling Python; DelAttr: nothing if the key is not there
     DelAttr,
-    SetContents,  ///< target list/dict/set/deque/bytearray gets the contents of `value` (same identity)
-    SetItem,      ///< target[key] = value of an exact dict or list
-    DelItem,
-    SetCell,      ///< target cell's contents = value
+    SetSlot,      ///< C member `key` (a str) of target = value
+    DelSlot,
+    SetItem,      ///< target[key] = value of the builtin part of a dict or list; `key` of a list may be a slice
+    DelItem,      ///< of a dict: nothing if the key is not there
+    SetCell,      ///< target cell's contents = value, or nothing
+    Method,       ///< key(target, *value): a method of a builtin container that cannot raise
     AdvanceIterator, ///< next() on target `number` times
     Call,         ///< value is a Call recipe: print, logging, warnings that were put off until after the graph, at instruction `number`
-    SetTensorData,///< target.data = value; SetGrad: target.grad = value
-    SetGrad,
   } kind = Kind::SetAttr;
-  RecipePtr target, value;
-  PyRef key;
+  RecipePtr target, key, value;
   int64_t number = 0;
 };
 
@@ -94,16 +98,14 @@ struct Segment {
   std::vector<SideEffect> effects;
   enum class Exit : uint8_t {
     Return,     ///< `result` is the frame's value
-    Raise,      ///< `result` is the exception the frame raises
     Break,      ///< continue at `offset` with `locals` and `stack`; the instruction there must be executed for real first
-    GiveUp,     ///< nothing was captured: let CPython run the frame from where it is
   } exit = Exit::Return;
   RecipePtr result;
   std::vector<RecipePtr> locals, stack;
   int offset = 0;
   ModeChange modes;
   RecipePtr handled;                           ///< the exception under handling, where the segment leaves another than it found
-  std::optional<GraphBreak> graphBreak;        ///< with Break and GiveUp
+  std::optional<GraphBreak> graphBreak;        ///< with Break
   int64_t bytecodes = 0, frames = 0;           ///< interpreted while capturing
 };
 

@@ -39,6 +39,7 @@ class FrameRun {
   /// The frame as it is goes to CPython.
   PyObject* handBack();
   PyObject* raise(int offset);
+  PyObject* raiseFromEffect();
   std::shared_ptr<Entry> entryHere(bool* failed);
   Outcome runEntry(Entry& entry, PyRef* result);
   bool runGraph(Entry& entry, std::vector<at::Tensor>* outputs, bool* propagate);
@@ -56,6 +57,7 @@ class FrameRun {
   RecursionCount recursion_;
   FrameState state_;       ///< valid once `started_`: before that the frame itself is the state
   bool started_ = false;
+  int raisedAt_ = -1;      ///< instruction of a call that was put off and raised; -1: none
   int64_t checkStartNs_ = 0;  ///< when the guards of the entry that is about to run were checked; 0 when nothing is recorded
 };
 
@@ -71,6 +73,15 @@ PyObject* FrameRun::raise(int offset) {
     state_.offset = offset;
   }
   return raiseAt(thread_, frame_, state_);
+}
+
+/// What a call raises that was put off leaves the frame: one inside try is a break. The end of a `with` block would find another stack
+/// than it expects, so the exception is raised where no handler is.
+PyObject* FrameRun::raiseFromEffect() {
+  const auto decoded = decodeCode(codeOf(frame_));
+  const bool covered = decoded->handlerOf(decoded->indexOfOffset[static_cast<size_t>(raisedAt_)]) != nullptr;
+  if (started_) state_.offset = covered ? 0 : raisedAt_;
+  return raise(covered ? 0 : raisedAt_);
 }
 
 std::shared_ptr<Entry> FrameRun::entryHere(bool* failed) {
@@ -176,6 +187,7 @@ bool FrameRun::applyEffect(Replay& replay, const SideEffect& effect) {
   ++captureSuspended();
   const bool done = replay.apply(effect);
   --captureSuspended();
+  if (!done) raisedAt_ = here.offset;
   return done;
 }
 
@@ -188,7 +200,6 @@ void setHandled(const Segment& segment, Replay& replay) {
 
 Outcome FrameRun::runEntry(Entry& entry, PyRef* result) {
   const Segment& segment = entry.segment;
-  if (segment.exit == Segment::Exit::GiveUp) return Outcome::NotRun;
   // Strong references: effects may drop what a later recipe needs.
   std::vector<PyRef> sources(entry.sources.size());
   for (size_t i = entry.graphInputs; i < sources.size(); ++i) sources[i] = PyRef::borrow(entry.guards->output(i));
@@ -211,17 +222,13 @@ Outcome FrameRun::runEntry(Entry& entry, PyRef* result) {
       setHandled(segment, replay);
       if (segment.modes.apply) segment.modes.apply();
       return *result ? Outcome::Returned : Outcome::Raised;
-    case Segment::Exit::Raise: {
-      PyRef exception = replay.build(*segment.result);
-      if (exception) PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.get())), exception.get());
-      return Outcome::Raised;
-    }
-    default:
+    case Segment::Exit::Break:
       if (!rebuildState(segment, replay)) return Outcome::Raised;
       setHandled(segment, replay);
       if (segment.modes.apply) segment.modes.apply();
       return Outcome::Broke;
   }
+  return Outcome::NotRun;
 }
 
 /// Executes the instruction at which capture stopped.
@@ -294,6 +301,7 @@ PyObject* FrameRun::run() {
       if (started_) state_ = FrameState();
       return leaveFrame(thread_, frame_, result.release());
     }
+    if (raisedAt_ >= 0) return raiseFromEffect();
     return raise(entry ? entry->segment.offset : state_.offset);
   }
 }

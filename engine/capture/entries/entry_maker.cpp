@@ -380,7 +380,7 @@ std::shared_ptr<Entry> EntryMaker::make(bool* failed) {
     return nullptr;
   }
   reportBreak(segment);
-  const bool breaks = segment.exit == Segment::Exit::Break || segment.exit == Segment::Exit::GiveUp;
+  const bool breaks = segment.exit == Segment::Exit::Break;
   if (breaks && options_->fullgraph) {
     const GraphBreak b = segment.graphBreak.value_or(GraphBreak{"graph break", "", "", {}, {}});
     giveUp(b.kind, b.reason, b.hint, b.place);

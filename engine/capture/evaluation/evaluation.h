@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -36,6 +37,7 @@ struct CallArguments {
 };
 
 class Evaluation;
+class RecipeMaker;
 /// A rule for one C callable (or a Python function that is not to be interpreted). `self` of a bound method is args[0].
 using CallRule = PyRef (*)(Evaluation& e, PyObject* callable, const CallArguments& a);
 
@@ -101,8 +103,27 @@ class Evaluation final : public Operations {
   PyRef expose(PyObject* object);
   /// The evaluator's value for what a container holds now (a real tensor gives its stand-in).
   PyRef translate(PyObject* element, const Source* source);
-  /// Before the contents of a container change. Breaks if they cannot be journaled.
-  void willWrite(PyObject* container) override;
+
+  // --- writes (slots_write.cpp): to what this segment made directly, to anything else through the journal ---------------
+  /// Of the builtin part of a dict; `value` null deletes (KeyError if it is not there).
+  bool storeKey(PyObject* dict, PyObject* key, PyObject* value) override;
+  /// Of the builtin part of a list, by index or slice; `value` null deletes.
+  bool storeElement(PyObject* list, PyObject* key, PyObject* value);
+  bool append(PyObject* list, PyObject* item) override;
+  bool addToSet(PyObject* set, PyObject* item) override;
+  /// Calls a method of a builtin list, set or deque, args[0], which changes it in a way that depends on the other arguments alone. What
+  /// is stored stays the same object; the contents of other arguments must be theirs alone.
+  PyRef mutate(PyObject* method, const CallArguments& a);
+  bool clearDict(PyObject* dict);
+  /// del dict[key] where `missing` says what is raised if it is not there.
+  bool deleteKey(PyObject* dict, PyObject* key, const std::function<void()>& missing);
+  bool moveToEnd(PyObject* orderedDict, PyObject* key, bool last);
+  /// Whether a dict has a key, guarded; -1: error.
+  int hasKey(PyObject* dict, PyObject* key);
+  /// A list or set that was written to without a look at it: what it held at first is read now, and guarded.
+  void readOriginal(PyObject* container);
+  /// The same for how many it held.
+  void guardOriginalLength(PyObject* container);
   bool isTensor(PyObject* object) const;
   bool isStandIn(PyObject* object) const;
 
@@ -110,6 +131,11 @@ class Evaluation final : public Operations {
   void guard(GuardKind kind, const Source* source, PyObject* expected = nullptr, int64_t number = 0);
   /// `name` was, or will be, looked up on the type: nothing that decides the result has changed.
   void guardTypeAttribute(PyTypeObject* type, PyObject* name);
+  /// A key of a dict from outside is the same object next time where it is no constant.
+  void guardKey(PyObject* key);
+  /// `predicate(value at source, expected)` holds; `text` says what, for people.
+  void guardCustom(const Source* source, bool (*predicate)(PyObject*, PyObject*), PyObject* expected, const char* text);
+  void guardSetContents(PyObject* contents, const Source* source);
   SourceTable& sources() { return guards_->sources(); }
 
   // --- attributes (slots_attribute.cpp) -----------------------------------------------------------------------------
@@ -158,8 +184,15 @@ class Evaluation final : public Operations {
   void refuseAddress(PyObject* o) {
     if (isAddress(o)) breakHere("identity", "the id of an object is used as a number", "Compare objects with `is`.");
   }
-  /// A call that is made for real after the graph has run.
-  void deferCall(PyObject* callable, const CallArguments& a);
+  /// A call that is made for real after the graph has run, in its place among the effects (deferred_calls.cpp). `observes`: it may run
+  /// code that looks at what was written.
+  void deferCall(PyObject* callable, const CallArguments& a, bool observes);
+  /// Whether an exception that is raised here reaches an except or finally clause of this segment.
+  bool insideTry() const;
+  /// An instance of a class with __del__ lives and dies in CPython alone.
+  void refuseFinalizer(PyTypeObject* type);
+  /// The root instruction at which an exception was raised that a handler of this segment took; -1: none did.
+  int64_t raisedAt(PyObject* exception) const;
   /// Runs a frame to its end.
   PyRef runFrame(std::unique_ptr<Frame> frame);
   /// Runs until return, yield or error; the root frame counts instructions and may stop.
@@ -199,7 +232,6 @@ class Evaluation final : public Operations {
     PyRef iterator;
     const Source* source = nullptr;  ///< of `rest`
     PyRef rest;
-    int64_t count = 0;
     bool exhausted = false;
     std::vector<PyRef> parts;        ///< it and the iterators inside it, which nothing else may advance
   };
@@ -232,11 +264,12 @@ class Evaluation final : public Operations {
   graph::Provenance provenance();
   std::string modulePath(PyObject* module);
 
-  struct DeferredCall {
-    PyRef callable, args, kwargs;
-    int offset = 0;  ///< of the root frame's instruction
-  };
-  std::vector<DeferredCall> deferred_;
+  /// Before the contents of a container from outside change. Breaks if they cannot be journaled.
+  void openForWriting(PyObject* container);
+  PyRef changeInPlace(int op, PyObject* a, PyObject* b);
+  RecipePtr unreadRecipe(const Source* source) const;
+  void leaveFrame(const Frame& root, RecipeMaker& recipes, Segment& segment);
+  void attachGraph(RecipeMaker& recipes, Segment& segment);
   const FrameState& state_;
   CaptureOptions options_;
   std::shared_ptr<GuardSet> guards_;
@@ -254,6 +287,7 @@ class Evaluation final : public Operations {
   int64_t firstLeaf_ = -1;  ///< root instruction that made the first leaf that requires a gradient; -1: none
   int64_t writes_ = 0;      ///< writes to what existed before, so far
   PyRef handled_;  ///< the exception that was being handled when the segment began
+  std::unordered_map<PyObject*, int64_t> caught_;  ///< exceptions that handlers took, kept alive, and the root instruction then
   std::unordered_set<PyTypeObject*> guardedTypes_;
   std::unordered_map<void*, int64_t> addresses_;  ///< what id() gave, and the root instruction that asked first
   std::vector<PyRef> keepAlive_;

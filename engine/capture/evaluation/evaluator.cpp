@@ -120,7 +120,7 @@ Evaluation::Evaluation(const FrameState& state, const CaptureOptions& options)
       },
       [this] { return provenance(); });
   trace_->setEffectPolicy([this](const std::string& op) {
-    if (writes_ > 0 || !deferred_.empty())
+    if (writes_ > 0 || journal_.calls() > 0)
       trace::raiseBreak(trace::BreakKind::UnsupportedOp, op + " is a function of Python and may see what the program changed or printed before it",
                         "Call it before that, or outside compiled code.");
   });
@@ -165,47 +165,6 @@ void Evaluation::breakHere(std::string kind, std::string reason, std::string hin
   throw CaptureBreak{{std::move(kind), std::move(reason), std::move(hint), place(), stackPlaces()}, -1};
 }
 
-namespace {
-
-/// A function that calls what it is given, from a frame with the name, file, line and globals of `frame`.
-PyRef callerAt(const Frame& frame) {
-  static PyObject* const plain = [] {
-    PyRef globals = PyRef::steal(PyDict_New());
-    PyRef made = PyRef::steal(PyRun_String("(lambda f, a, k: f(*a, **k)).__code__", Py_eval_input, globals.get(), globals.get()));
-    return made.release();
-  }();
-  PyRef replace = PyRef::steal(PyObject_GetAttrString(plain, "replace")), none = PyRef::steal(PyTuple_New(0));
-  PyRef changes = PyRef::steal(Py_BuildValue("{s:O,s:O,s:O,s:i}", "co_name", frame.code()->co_name, "co_qualname", frame.code()->co_qualname,
-                                             "co_filename", frame.code()->co_filename, "co_firstlineno", frame.line()));
-  PyRef code = replace && changes ? PyRef::steal(PyObject_Call(replace.get(), none.get(), changes.get())) : PyRef();
-  PyRef made = code ? PyRef::steal(PyFunction_New(code.get(), frame.globals)) : PyRef();
-  PyErr_Clear();
-  return made;
-}
-
-}  // namespace
-
-void Evaluation::deferCall(PyObject* callable, const CallArguments& a) {
-  PyRef args = PyRef::steal(PyTuple_New(static_cast<Py_ssize_t>(a.positional))), kwargs = PyRef::steal(PyDict_New());
-  for (size_t i = 0; i < a.positional; ++i) PyTuple_SET_ITEM(args.get(), static_cast<Py_ssize_t>(i), PyRef::borrow(a.args[i]).release());
-  for (size_t i = 0; i < a.keywords(); ++i) PyDict_SetItem(kwargs.get(), a.keywordName(i), a.args[a.positional + i]);
-  DeferredCall deferred{PyRef::borrow(callable), std::move(args), std::move(kwargs)};
-  // What the call finds on the stack (logging's place, warnings' registry) are callers like those that it has now.
-  for (Frame* f = frame_; f; f = f->caller) {
-    if (f->isRoot) {
-      deferred.offset = f->instruction().offset;
-      continue;
-    }
-    PyRef caller = callerAt(*f);
-    if (!caller) breakHere("side effect", "a call that is put off has a caller that cannot be made again");
-    pin(caller.get());
-    deferred.args = PyRef::steal(PyTuple_Pack(3, deferred.callable.get(), deferred.args.get(), deferred.kwargs.get()));
-    deferred.kwargs = PyRef::steal(PyDict_New());
-    deferred.callable = std::move(caller);
-  }
-  deferred_.push_back(std::move(deferred));
-}
-
 void Evaluation::guardWritesAgainstAliases() {
   using Pair = std::pair<PyObject*, const Source*>;
   std::vector<Pair> distinct;
@@ -225,6 +184,44 @@ void Evaluation::guardWritesAgainstAliases() {
   for (const Pair& p : distinct) guards_->addKind(GuardKind::NotSameObject, p.second, nullptr, place());
 }
 
+RecipePtr Evaluation::unreadRecipe(const Source* source) const {
+  auto recipe = std::make_shared<Recipe>();
+  recipe->kind = Recipe::Kind::FromSource;
+  recipe->source = source;
+  return recipe;
+}
+
+/// What the frame holds where the segment breaks.
+void Evaluation::leaveFrame(const Frame& root, RecipeMaker& recipes, Segment& segment) {
+  for (size_t i = 0; i < root.locals.size(); ++i) {
+    PyObject* object = root.locals[i].get();
+    segment.locals.push_back(object && root.unread[i] ? unreadRecipe(unreadSource(root, i)) : recipes.make(object));
+  }
+  for (size_t i = 0; i < root.stack.size(); ++i) {
+    const auto unread = std::find_if(root.unreadStack.begin(), root.unreadStack.end(), [&](const Frame::UnreadEntry& entry) {
+      return entry.index == i && entry.value == root.stack[i].get();
+    });
+    segment.stack.push_back(unread == root.unreadStack.end() ? recipes.make(root.stack[i].get()) : unreadRecipe(unread->source));
+  }
+  segment.offset = root.decoded->instructions[static_cast<size_t>(groupStart(root))].offset;
+}
+
+void Evaluation::attachGraph(RecipeMaker& recipes, Segment& segment) {
+  // A mutated or returned tensor needs the graph even if no operator made it.
+  if (trace_->recordedOps() == 0 && !trace_->wroteInputs() && recipes.graphOutputs().empty()) return;
+  record::StageTimer timer(record::Recorder::active(), options_.compile, record::Phase::Aot, "functionalise and partition");
+  if (debug::armed(debug::Kind::Pass)) stopAtFunctionalisation(trace_->graph(), nullptr);
+  Result<aot::AotModule> module = aot::finishTrace(*trace_, recipes.graphOutputs(), options_.compiler);
+  if (module && debug::armed(debug::Kind::Pass)) stopAtFunctionalisation(trace_->graph(), &*module);
+  if (!module) timer.error(module.error().text());
+  if (!module) throw CaptureBreak{{"unsupported graph", module.error().text(), "", place(), stackPlaces()}, std::max<int64_t>(firstLeaf_, 0)};
+  segment.graph = std::make_shared<aot::AotModule>(std::move(*module));
+  for (const trace::TracedInput& input : trace_->inputs()) {
+    PyRef object = PyRef::steal(newTensorObject(input.real));
+    segment.graphInputs.push_back(origins_.find(object.get())->source);
+  }
+}
+
 Segment Evaluation::finish(Frame& root, Segment::Exit exit, std::optional<GraphBreak> why) {
   RecipeMaker recipes(*this);
   Segment segment;
@@ -232,57 +229,13 @@ Segment Evaluation::finish(Frame& root, Segment::Exit exit, std::optional<GraphB
   segment.graphBreak = std::move(why);
   segment.bytecodes = bytecodes_;
   segment.frames = frames_;
-  if (exit == Segment::Exit::Return) {
+  if (exit == Segment::Exit::Return)
     segment.result = recipes.make(root.result.get());
-  } else {
-    for (size_t i = 0; i < root.locals.size(); ++i) {
-      PyObject* object = root.locals[i].get();
-      if (object && root.unread[i]) {
-        auto recipe = std::make_shared<Recipe>();
-        recipe->kind = Recipe::Kind::FromSource;
-        recipe->source = unreadSource(root, i);
-        segment.locals.push_back(std::move(recipe));
-      } else {
-        segment.locals.push_back(recipes.make(object));
-      }
-    }
-    for (size_t i = 0; i < root.stack.size(); ++i) {
-      const auto unread = std::find_if(root.unreadStack.begin(), root.unreadStack.end(), [&](const Frame::UnreadEntry& entry) {
-        return entry.index == i && entry.value == root.stack[i].get();
-      });
-      if (unread == root.unreadStack.end()) {
-        segment.stack.push_back(recipes.make(root.stack[i].get()));
-        continue;
-      }
-      auto recipe = std::make_shared<Recipe>();
-      recipe->kind = Recipe::Kind::FromSource;
-      recipe->source = unread->source;
-      segment.stack.push_back(std::move(recipe));
-    }
-    segment.offset = root.decoded->instructions[static_cast<size_t>(groupStart(root))].offset;
-  }
+  else
+    leaveFrame(root, recipes, segment);
   if (PyRef handled = PyRef::steal(PyErr_GetHandledException()); handled.get() != handled_.get()) segment.handled = recipes.make(handled.get());
   guardWritesAgainstAliases();
   segment.effects = journal_.effects([&](PyObject* value) { return recipes.make(value); });
-  for (const DeferredCall& call : deferred_) {
-    auto recipe = std::make_shared<Recipe>();
-    recipe->kind = Recipe::Kind::Call;
-    recipe->children = {recipes.make(call.callable.get()), recipes.make(call.args.get()), recipes.make(call.kwargs.get())};
-    SideEffect effect;
-    effect.kind = SideEffect::Kind::Call;
-    effect.number = call.offset;
-    effect.value = std::move(recipe);
-    segment.effects.push_back(std::move(effect));
-  }
-  for (const auto& a : ahead_) {
-    SideEffect effect;
-    effect.kind = SideEffect::Kind::AdvanceIterator;
-    effect.target = std::make_shared<Recipe>();
-    effect.target->kind = Recipe::Kind::FromSource;
-    effect.target->source = origins_.find(a->iterator.get())->source;
-    effect.number = a->count;
-    segment.effects.push_back(std::move(effect));
-  }
   if (const Modes now; !(now == *entryModes_)) {
     segment.modes.gradMode = now.grad;
     segment.modes.apply = [now, entered = now.autocastDepth - entryModes_->autocastDepth] {
@@ -290,21 +243,7 @@ Segment Evaluation::finish(Frame& root, Segment::Exit exit, std::optional<GraphB
       Modes::nest(entered);
     };
   }
-  // A mutated or returned tensor needs the graph even if no operator made it.
-  if (trace_->recordedOps() > 0 || trace_->wroteInputs() || !recipes.graphOutputs().empty()) {
-    record::StageTimer timer(record::Recorder::active(), options_.compile, record::Phase::Aot, "functionalise and partition");
-    if (debug::armed(debug::Kind::Pass)) stopAtFunctionalisation(trace_->graph(), nullptr);
-    Result<aot::AotModule> module = aot::finishTrace(*trace_, recipes.graphOutputs(), options_.compiler);
-    if (module && debug::armed(debug::Kind::Pass)) stopAtFunctionalisation(trace_->graph(), &*module);
-    if (!module) timer.error(module.error().text());
-    if (!module)
-      throw CaptureBreak{{"unsupported graph", module.error().text(), "", place(), stackPlaces()}, std::max<int64_t>(firstLeaf_, 0)};
-    segment.graph = std::make_shared<aot::AotModule>(std::move(*module));
-    for (const trace::TracedInput& input : trace_->inputs()) {
-      PyRef object = PyRef::steal(newTensorObject(input.real));
-      segment.graphInputs.push_back(origins_.find(object.get())->source);
-    }
-  }
+  attachGraph(recipes, segment);
   segment.guards = guards_;
   return segment;
 }

@@ -71,31 +71,26 @@ Flow formatValue(Operations& ops, Frame& f, const Instruction& i) {
 
 Flow listAppend(Operations& ops, Frame& f, const Instruction& i) {
   PyRef value = f.pop();
-  ops.willWrite(f.peek(i.arg).get());
-  return PyList_Append(f.peek(i.arg).get(), value.get()) < 0 ? Flow::Error : Flow::Next;
+  return ops.append(f.peek(i.arg).get(), value.get()) ? Flow::Next : Flow::Error;
 }
 
 Flow setAdd(Operations& ops, Frame& f, const Instruction& i) {
   PyRef value = f.pop();
-  ops.willWrite(f.peek(i.arg).get());
-  return PySet_Add(f.peek(i.arg).get(), value.get()) < 0 ? Flow::Error : Flow::Next;
+  return ops.addToSet(f.peek(i.arg).get(), value.get()) ? Flow::Next : Flow::Error;
 }
 
 Flow mapAdd(Operations& ops, Frame& f, const Instruction& i) {
   PyRef value = f.pop(), key = f.pop();
-  ops.willWrite(f.peek(i.arg).get());
-  return PyDict_SetItem(f.peek(i.arg).get(), key.get(), value.get()) < 0 ? Flow::Error : Flow::Next;
+  return ops.storeKey(f.peek(i.arg).get(), key.get(), value.get()) ? Flow::Next : Flow::Error;
 }
 
 Flow listExtend(Operations& ops, Frame& f, const Instruction& i) {
   PyRef iterable = f.pop();
-  ops.willWrite(f.peek(i.arg).get());
   return ops.extendList(f.peek(i.arg).get(), iterable.get()) ? Flow::Next : Flow::Error;
 }
 
 Flow setUpdate(Operations& ops, Frame& f, const Instruction& i) {
   PyRef iterable = f.pop();
-  ops.willWrite(f.peek(i.arg).get());
   return ops.updateSet(f.peek(i.arg).get(), iterable.get()) ? Flow::Next : Flow::Error;
 }
 
@@ -110,14 +105,13 @@ Flow dictMerge(Operations& ops, Frame& f, const Instruction& i) {
   PyObject* target = f.peek(i.arg).get();
   PyRef incoming = PyRef::steal(PyDict_New());
   if (!ops.updateDict(incoming.get(), mapping.get())) return Flow::Error;
-  ops.willWrite(target);
   PyObject *key, *value;
   for (Py_ssize_t at = 0; PyDict_Next(incoming.get(), &at, &key, &value);) {
     if (PyDict_Contains(target, key) == 1) {
       PyErr_Format(PyExc_TypeError, "got multiple values for keyword argument '%S'", key);
       return Flow::Error;
     }
-    if (PyDict_SetItem(target, key, value) < 0) return Flow::Error;
+    if (!ops.storeKey(target, key, value)) return Flow::Error;
   }
   return Flow::Next;
 }
@@ -185,7 +179,7 @@ bool Operations::extendList(PyObject* list, PyObject* iterable) {
   PyRef iterator = iter(iterable);
   if (!iterator) return false;
   while (PyRef item = next(iterator.get()))
-    if (PyList_Append(list, item.get()) < 0) return false;
+    if (!append(list, item.get())) return false;
   return !PyErr_Occurred();
 }
 
@@ -193,7 +187,7 @@ bool Operations::updateSet(PyObject* set, PyObject* iterable) {
   PyRef iterator = iter(iterable);
   if (!iterator) return false;
   while (PyRef item = next(iterator.get()))
-    if (PySet_Add(set, item.get()) < 0) return false;
+    if (!addToSet(set, item.get())) return false;
   return !PyErr_Occurred();
 }
 

@@ -72,9 +72,11 @@ class Operations {
   virtual int exceptionMatches(PyObject* exception, PyObject* type) = 0;
   /// Called with every mutable object that an instruction made.
   virtual void adopt(PyObject* fresh) = 0;
-  /// Before the contents of a container change that an instruction changes itself (it may have existed before the capture, when a
-  /// segment starts inside a comprehension).
-  virtual void willWrite(PyObject*) {}
+  // Changes of containers that an instruction makes itself (they may have existed before the capture, when a segment starts inside a
+  // comprehension).
+  virtual bool storeKey(PyObject* dict, PyObject* key, PyObject* value) { return PyDict_SetItem(dict, key, value) == 0; }
+  virtual bool append(PyObject* list, PyObject* item) { return PyList_Append(list, item) == 0; }
+  virtual bool addToSet(PyObject* set, PyObject* item) { return PySet_Add(set, item) == 0; }
   /// Called with every frame that an exception leaves or is handled in.
   virtual void noteTraceback(Frame& frame) = 0;
 

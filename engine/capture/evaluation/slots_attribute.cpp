@@ -11,11 +11,7 @@ namespace {
 bool nameIs(PyObject* name, const char* text) { return PyUnicode_CompareWithASCIIString(name, text) == 0; }
 bool isDataDescriptor(PyObject* d) { return Py_TYPE(d)->tp_descr_set != nullptr; }
 bool hasInstanceDict(PyTypeObject* type) {
-#if PY_VERSION_HEX >= 0x030C0000
   return type->tp_dictoffset != 0 || (type->tp_flags & Py_TPFLAGS_MANAGED_DICT);
-#else
-  return type->tp_dictoffset != 0 || (type->tp_flags & Py_TPFLAGS_MANAGED_DICT);
-#endif
 }
 
 PyRef part(PyObject* object, const char* name) {
@@ -38,6 +34,12 @@ void Evaluation::attributeError(PyObject* object, PyObject* name) {
     PyErr_Format(PyExc_AttributeError, "type object '%.50s' has no attribute '%U'", reinterpret_cast<PyTypeObject*>(object)->tp_name, name);
   else
     PyErr_Format(PyExc_AttributeError, "'%.50s' object has no attribute '%U'", Py_TYPE(object)->tp_name, name);
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  PyObject_SetAttr(value, internedName("name"), name);
+  PyObject_SetAttr(value, internedName("obj"), object);
+  PyErr_Restore(type, value, traceback);
 }
 
 PyObject* Evaluation::typeLookup(PyTypeObject* type, PyObject* name) {
@@ -62,6 +64,12 @@ PyRef Evaluation::instanceDict(PyObject* object) {
   return dict;
 }
 
+void Evaluation::guardKey(PyObject* key) {
+  if (isConstantValue(key)) return;
+  const Source* source = sourceOf(key);
+  if (source) guard(GuardKind::IdMatch, source, key);
+}
+
 PyRef Evaluation::readDict(PyObject* dict, PyObject* key) {
   PyObject* raw = PyDict_GetItemWithError(dict, key);
   if (!raw && PyErr_Occurred()) return {};
@@ -70,14 +78,8 @@ PyRef Evaluation::readDict(PyObject* dict, PyObject* key) {
   if (!source) return raw ? translate(raw, nullptr) : PyRef();
   refuseAddress(key);
   if (isTensor(key)) breakHere("unsupported container", "a dict from outside is asked for a tensor as key");
-  if (!isConstantValue(key)) {
-    const Source* keySource = sourceOf(key);
-    if (keySource) guard(GuardKind::IdMatch, keySource, key);
-  }
-  if (o && o->written) {
-    PyObject* before = PyDict_GetItemWithError(journal_.original(dict), key);
-    if (before != raw) return raw ? translate(raw, nullptr) : PyRef();
-  }
+  guardKey(key);
+  if (o && o->written && journal_.wrote(dict, key)) return raw ? translate(raw, nullptr) : PyRef();
   if (raw) return wrap(raw, sources().dictItem(source, key));
   guard(GuardKind::DictLacks, source, key);
   return {};
@@ -159,9 +161,7 @@ PyRef Evaluation::bindDescriptor(PyObject* d, PyObject* object, PyTypeObject* ty
       PyObject* args[] = {object};
       PyRef value = call(function.get(), args, 1, nullptr), dict = instanceDict(object);
       if (!value || !dict) return value;
-      willWrite(dict.get());
-      PyDict_SetItem(dict.get(), name, value.get());
-      return value;
+      return storeKey(dict.get(), name, value.get()) ? value : PyRef();
     }
     PyObject* args[] = {d, object ? object : Py_None, typeObject};
     return call(get, args, 3, nullptr);
@@ -409,8 +409,12 @@ bool Evaluation::genericSetAttr(PyObject* object, PyObject* name, PyObject* valu
     if (const Source* source = sourceOf(object)) {
       if (Py_TYPE(attribute) != &PyMemberDescr_Type)
         breakHere("unsupported side effect", std::string("assignment to attribute ") + PyUnicode_AsUTF8(name) + " of a " + type->tp_name);
+      if (!value && !bindDescriptor(attribute, object, type, name)) {
+        PyErr_Clear();
+        breakHere("exception", std::string("attribute ") + PyUnicode_AsUTF8(name) + " of a " + type->tp_name + " is deleted, which is not set");
+      }
       ++writes_;
-      journal_.beforeSlotWrite(object, source, name);
+      return journal_.setSlot(object, source, name, value);
     }
     const bool done = PyObject_GenericSetAttr(object, name, value) == 0;
     throwIfBreak();
@@ -421,12 +425,14 @@ bool Evaluation::genericSetAttr(PyObject* object, PyObject* name, PyObject* valu
     attributeError(object, name);
     return false;
   }
-  willWrite(dict.get());
-  if (value) return PyDict_SetItem(dict.get(), name, value) == 0;
-  if (PyDict_DelItem(dict.get(), name) == 0) return true;
-  PyErr_Clear();
-  attributeError(object, name);
-  return false;
+  if (value) return storeKey(dict.get(), name, value);
+  return deleteKey(dict.get(), name, [&] { attributeError(object, name); });
+}
+
+bool Evaluation::deleteKey(PyObject* dict, PyObject* key, const std::function<void()>& missing) {
+  const int there = hasKey(dict, key);
+  if (there == 0) missing();
+  return there == 1 && storeKey(dict, key, nullptr);
 }
 
 bool Evaluation::setAttr(PyObject* object, PyObject* name, PyObject* value) {
@@ -444,9 +450,10 @@ bool Evaluation::setAttr(PyObject* object, PyObject* name, PyObject* value) {
   if (PyModule_Check(object) && Py_TYPE(object) == &PyModule_Type) {
     PyObject* dict = PyModule_GetDict(object);
     pin(dict);
-    willWrite(dict);
-    if (value) return PyDict_SetItem(dict, name, value) == 0;
-    return PyDict_DelItem(dict, name) == 0;
+    if (value) return storeKey(dict, name, value);
+    return deleteKey(dict, name, [&] {
+      PyErr_Format(PyExc_AttributeError, "module '%U' has no attribute '%U'", PyRef::steal(PyModule_GetNameObject(object)).get(), name);
+    });
   }
   if (PyType_Check(object))
     breakHere("unsupported side effect", std::string("assignment to attribute ") + PyUnicode_AsUTF8(name) + " of a class");

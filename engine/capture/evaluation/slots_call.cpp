@@ -441,7 +441,7 @@ PyRef callOperatorObject(Evaluation& e, PyObject* object, const CallArguments& a
 PyRef Evaluation::callCached(PyObject* wrapper, const CallArguments& a) {
   bool plain = true;
   for (size_t i = 0; i < a.total(); ++i) plain = plain && (isConstantValue(a.args[i]) || isIdentityValue(a.args[i]));
-  if (plain && deferred_.empty()) {
+  if (plain && journal_.calls() == 0) {
     NotCompiling flag;
     trace::NoTrace off;
     PyRef result = PyRef::steal(PyObject_Vectorcall(wrapper, a.args, a.positional, a.kwNames));
@@ -450,10 +450,10 @@ PyRef Evaluation::callCached(PyObject* wrapper, const CallArguments& a) {
   PyRef wrapped = PyRef::steal(PyObject_GetAttrString(wrapper, "__wrapped__"));
   pin(wrapped.get());
   const int64_t writes = writes_;
-  const size_t deferred = deferred_.size();
+  const size_t deferred = journal_.calls();
   PyRef result = call(wrapped.get(), a);
   const bool fresh = result && !isConstantValue(result.get()) && !isTensor(result.get()) && !sourceOf(result.get());
-  if (writes_ != writes || deferred_.size() != deferred || fresh)
+  if (writes_ != writes || journal_.calls() != deferred || fresh)
     breakHere("cached function", describe(wrapped.get()) + " is remembered by functools.lru_cache and " +
                                      (fresh ? "makes an object that its callers share" : "has effects that happen once"));
   return result;
@@ -579,6 +579,13 @@ PyRef Evaluation::callType(PyTypeObject* type, const CallArguments& a) {
   return construct(type, a);
 }
 
+void Evaluation::refuseFinalizer(PyTypeObject* type) {
+  static PyObject* const kDel = internedName("__del__");
+  if (isPythonClass(type) && typeLookup(type, kDel))
+    breakHere("finalizer", std::string("making an instance of ") + type->tp_name + ", whose __del__ runs when it dies",
+              "Make the object outside the compiled region.");
+}
+
 PyRef Evaluation::construct(PyTypeObject* type, const CallArguments& a) {
   if (type->tp_flags & Py_TPFLAGS_IS_ABSTRACT) {
     PyErr_Format(PyExc_TypeError, "Can't instantiate abstract class %s", type->tp_name);
@@ -587,6 +594,7 @@ PyRef Evaluation::construct(PyTypeObject* type, const CallArguments& a) {
   if (PyType_IsSubtype(type, tensorType()))
     breakHere("unsupported call", std::string("making a ") + type->tp_name + " inside the compiled region",
               "Make parameters outside the compiled region.");
+  refuseFinalizer(type);
   PyRef made = callNew(type, a);
   if (!made) return {};
   if (!PyType_IsSubtype(Py_TYPE(made.get()), type)) return made;

@@ -32,6 +32,7 @@ void keyError(PyObject* key) {
 
 PyRef Evaluation::tupleItem(PyObject* object, PyObject* key) {
   const Source* source = sourceOf(object);
+  if (source) readOriginal(object);
   if (!source || PySlice_Check(key) || origins_.find(object)->written) {
     PyRef exposed = source ? expose(object) : PyRef::borrow(object);
     PyRef value = checked(source || PyList_Check(object) ? PyObject_GetItem(exposed.get(), key)
@@ -77,9 +78,7 @@ PyRef Evaluation::getItem(PyObject* object, PyObject* key) {
       if (factory && factory.get() != Py_None) {
         value = call(factory.get(), nullptr, 0, nullptr);
         if (!value) return {};
-        willWrite(object);
-        PyDict_SetItem(object, key, value.get());
-        return value;
+        return storeKey(object, key, value.get()) ? value : PyRef();
       }
       PyErr_Clear();
     }
@@ -112,17 +111,11 @@ bool Evaluation::setItem(PyObject* object, PyObject* key, PyObject* value) {
   }
   if (sourceOf(object) && !isContainer(object))
     breakHere("unsupported side effect", std::string("an item of a ") + Py_TYPE(object)->tp_name + " that existed before is written");
-  if (sourceOf(object)) {
-    if (PyDict_Check(object)) readDict(object, key);  // whether the key was there is an assumption
-    PyErr_Clear();
-  }
-  willWrite(object);
-  if (!value) return PyObject_DelItem(object, key) == 0;
-  if (PyDict_Check(object) && !PyDict_CheckExact(object)) {
-    // The builtin's own slot: the subclass has no Python one.
-    return PyODict_Check(object) ? PyODict_SetItem(object, key, value) == 0 : PyDict_SetItem(object, key, value) == 0;
-  }
-  return PyObject_SetItem(object, key, value) == 0;
+  if (PyDict_Check(object)) return value ? storeKey(object, key, value) : deleteKey(object, key, [&] { keyError(key); });
+  if (!PyList_Check(object)) return (value ? PyObject_SetItem(object, key, value) : PyObject_DelItem(object, key)) == 0;
+  if (!PySlice_Check(key) || !value) return storeElement(object, key, value);
+  PyRef items = collect(value, false);
+  return items && storeElement(object, key, items.get());
 }
 
 int Evaluation::contains(PyObject* container, PyObject* item) {
@@ -198,7 +191,11 @@ Py_ssize_t Evaluation::length(PyObject* object) {
   const Source* source = isConstantValue(object) ? nullptr : sourceOf(object);
   requireKnown(object);
   const Py_ssize_t n = PyObject_Size(object);
-  if (n < 0 || !source || origins_.find(object)->written) return n;
+  if (n < 0 || !source) return n;
+  if (origins_.find(object)->written) {
+    guardOriginalLength(object);
+    return n;
+  }
   if (PyTuple_Check(object) || PyList_Check(object))
     guard(GuardKind::SequenceLength, source, nullptr, n);
   else if (PyDict_Check(object))

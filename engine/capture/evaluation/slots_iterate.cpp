@@ -193,7 +193,8 @@ void Evaluation::requireUnwritten(const Ahead& a) {
   // Iterators over dicts and sets do not tell which one.
   const std::string_view kind = Py_TYPE(a.iterator.get())->tp_name;
   if (kind != "list_iterator" && kind != "tuple_iterator" && kind != "range_iterator")
-    for (const Journal::Entry& e : journal_.entries()) written = written || (!e.owner && !PyCell_Check(e.container.get()));
+    for (const Journal::Entry& e : journal_.entries())
+      written = written || (!e.owner && (PyDict_Check(e.container.get()) || PyAnySet_Check(e.container.get()) || PyList_Check(e.container.get())));
   if (written) breakHere("iterator from outside", "what an iterator goes through was written to");
 }
 
@@ -207,7 +208,7 @@ PyRef Evaluation::nextOutside(PyObject* iterator, const Source* source) {
   keepAlive_.push_back(next);
   const Source* ahead = sources().derived(Source::Kind::Upcoming, a.source);
   guard(GuardKind::SequenceLength, ahead, nullptr, PyTuple_GET_SIZE(next.get()));
-  ++a.count;
+  journal_.advanced(iterator, origins_.find(iterator)->source);
   a.exhausted = PyTuple_GET_SIZE(next.get()) == 0;
   if (a.exhausted) return {};
   a.rest = PyRef::borrow(PyTuple_GET_ITEM(next.get(), 1));

@@ -75,13 +75,12 @@ PyRef Evaluation::binary(int op, PyObject* a, PyObject* b) {
   }
   if (inPlace && (PyList_Check(a) || PyDict_Check(a) || PySet_Check(a))) {
     // A builtin container changes in place.
-    willWrite(a);
     if (PyList_Check(a) && op == kFirstInPlace) {
       PyRef items = collect(b, false);
-      if (!items || PyList_SetSlice(a, PyList_GET_SIZE(a), PyList_GET_SIZE(a), items.get()) < 0) return {};
-      return PyRef::borrow(a);
+      PyObject* args[] = {a, items.get()};
+      return items && mutate(_PyType_Lookup(&PyList_Type, internedName("extend")), {args, 2, nullptr}) ? PyRef::borrow(a) : PyRef();
     }
-    return checked(evaluateBinary(op, a, expose(b).get()));
+    return isFresh(a) ? checked(evaluateBinary(op, a, expose(b).get())) : changeInPlace(op, a, b);
   }
   if (isConstantValue(a) && isConstantValue(b)) {
     refuseAddress(a);
@@ -92,6 +91,24 @@ PyRef Evaluation::binary(int op, PyObject* a, PyObject* b) {
   }
   PyRef left = expose(a), right = expose(b);
   return checked(evaluateBinary(op, left.get(), right.get()));
+}
+
+/// a |= b and the like of a set, dict or list from outside.
+PyRef Evaluation::changeInPlace(int op, PyObject* a, PyObject* b) {
+  enum { kAnd = 14, kMultiply = 18, kOr = 20, kSubtract = 23, kXor = 25 };
+  if (PyList_Check(a) && op == kMultiply) {
+    readOriginal(a);
+    PyRef all = PyRef::steal(PySlice_New(nullptr, nullptr, nullptr)), contents = PyRef::steal(PySequence_List(a));
+    PyRef product = PyRef::steal(PyNumber_Multiply(contents.get(), b));
+    return product && storeElement(a, all.get(), product.get()) ? PyRef::borrow(a) : PyRef();
+  }
+  if (PyDict_Check(a) && op == kOr) return updateDict(a, b) ? PyRef::borrow(a) : PyRef();
+  const char* method = op == kAnd ? "intersection_update" : op == kOr ? "update" : op == kSubtract ? "difference_update" : "symmetric_difference_update";
+  if (!PyAnySet_Check(a) || !PyAnySet_Check(b) || (op != kAnd && op != kOr && op != kSubtract && op != kXor))
+    breakHere("unsupported side effect", std::string("an operator that changes a ") + Py_TYPE(a)->tp_name + " in place");
+  PyRef items = collect(b, true);
+  PyObject* args[] = {a, items.get()};
+  return items && mutate(_PyType_Lookup(&PySet_Type, internedName(method)), {args, 2, nullptr}) ? PyRef::borrow(a) : PyRef();
 }
 
 PyRef Evaluation::unary(Op op, PyObject* a) {
@@ -206,8 +223,8 @@ PyRef Evaluation::loadGlobal(Frame& f, PyObject* name) {
 
 bool Evaluation::storeGlobal(Frame& f, PyObject* name, PyObject* value) {
   pin(f.globals);
-  willWrite(f.globals);
-  return (value ? PyDict_SetItem(f.globals, name, value) : PyDict_DelItem(f.globals, name)) == 0;
+  if (value) return storeKey(f.globals, name, value);
+  return deleteKey(f.globals, name, [&] { PyErr_Format(PyExc_NameError, "name '%U' is not defined", name); });
 }
 
 PyRef Evaluation::loadCell(PyObject* cell) {
@@ -219,8 +236,12 @@ PyRef Evaluation::loadCell(PyObject* cell) {
 }
 
 void Evaluation::storeCell(PyObject* cell, PyObject* value) {
-  willWrite(cell);
-  PyCell_Set(cell, value);
+  if (isFresh(cell)) {
+    PyCell_Set(cell, value);
+    return;
+  }
+  openForWriting(cell);
+  journal_.setCell(cell, value);
 }
 
 void Evaluation::readLocal(Frame& f, int index) {
@@ -273,10 +294,15 @@ PyRef Evaluation::importFrom(PyObject* module, PyObject* name) {
 }
 
 bool Evaluation::updateDict(PyObject* dict, PyObject* mapping) {
-  willWrite(dict);
   if (PyDict_Check(mapping) && Py_TYPE(mapping)->tp_iter == PyDict_Type.tp_iter) {
     PyRef exposed = expose(mapping);
-    return PyDict_Update(dict, exposed.get()) == 0;
+    if (isFresh(dict)) return PyDict_Update(dict, exposed.get()) == 0;
+    PyRef items = itemsInOrder(exposed.get());
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i) {
+      PyObject* pair = PyList_GET_ITEM(items.get(), i);
+      if (!storeKey(dict, PyTuple_GET_ITEM(pair, 0), PyTuple_GET_ITEM(pair, 1))) return false;
+    }
+    return true;
   }
   PyRef keysMethod = getAttr(mapping, internedName("keys"));
   if (!keysMethod) {
@@ -291,7 +317,7 @@ bool Evaluation::updateDict(PyObject* dict, PyObject* mapping) {
         PyErr_SetString(PyExc_ValueError, "dictionary update sequence element has the wrong length");
         return false;
       }
-      if (PyDict_SetItem(dict, PyTuple_GET_ITEM(items.get(), 0), PyTuple_GET_ITEM(items.get(), 1)) < 0) return false;
+      if (!storeKey(dict, PyTuple_GET_ITEM(items.get(), 0), PyTuple_GET_ITEM(items.get(), 1))) return false;
     }
     return !PyErr_Occurred();
   }
@@ -300,7 +326,7 @@ bool Evaluation::updateDict(PyObject* dict, PyObject* mapping) {
   if (!iterator) return false;
   while (PyRef key = next(iterator.get())) {
     PyRef value = getItem(mapping, key.get());
-    if (!value || PyDict_SetItem(dict, key.get(), value.get()) < 0) return false;
+    if (!value || !storeKey(dict, key.get(), value.get())) return false;
   }
   return !PyErr_Occurred();
 }
@@ -312,6 +338,16 @@ int Evaluation::exceptionMatches(PyObject* exception, PyObject* type) {
 void Evaluation::noteTraceback(Frame& frame) {
   // RERAISE hands on what was raised before.
   if (frame.isRoot && frame.instruction().op != Op::RERAISE) lastRaise_ = rootCount_;
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  if (value && caught_.emplace(value, rootCount_).second) keepAlive_.push_back(PyRef::borrow(value));
+  PyErr_Restore(type, value, traceback);
+}
+
+int64_t Evaluation::raisedAt(PyObject* exception) const {
+  auto it = caught_.find(exception);
+  return it == caught_.end() ? -1 : it->second;
 }
 
 }  // namespace fusebox::capture

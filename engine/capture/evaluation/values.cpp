@@ -102,16 +102,19 @@ PyRef Evaluation::wrap(PyObject* object, const Source* source) {
   return PyRef::borrow(object);
 }
 
-void Evaluation::guardValue(PyObject* object, const Source* source) {
-  if (isPinned(source)) return;
+void Evaluation::guardCustom(const Source* source, bool (*predicate)(PyObject*, PyObject*), PyObject* expected, const char* text) {
   Guard guard;
   guard.kind = GuardKind::Custom;
   guard.source = source;
-  guard.expected = PyRef::borrow(object);
-  guard.predicate = sameValue;
-  guard.text = "value";
+  guard.expected = PyRef::borrow(expected);
+  guard.predicate = predicate;
+  guard.text = text;
   guard.place = place();
   guards_->add(std::move(guard));
+}
+
+void Evaluation::guardValue(PyObject* object, const Source* source) {
+  if (!isPinned(source)) guardCustom(source, sameValue, object, "value");
 }
 
 void Evaluation::requireKnown(PyObject* object) {
@@ -208,25 +211,6 @@ PyRef Evaluation::translate(PyObject* element, const Source* source) {
   return source ? wrap(element, source) : PyRef::borrow(element);
 }
 
-void Evaluation::willWrite(PyObject* container) {
-  const Source* source = sourceOf(container);
-  if (!source) return;
-  ++writes_;
-  if (PyDict_Check(container) && !origins_.find(container)->owner && !origins_.find(container)->written) {
-    // Keys are guarded one by one where read; nothing to do before the first write.
-  } else if (PyList_Check(container) || PyAnySet_Check(container)) {
-    expose(container);  // everything in it is known from here on
-  }
-  Origin* o = origins_.find(container);
-  const Source* ownerSource = o->owner ? sourceOf(o->owner.get()) : nullptr;
-  if (!journal_.beforeWrite(container, source, o->owner.get(), ownerSource))
-    breakHere("unsupported side effect", std::string("a write to an object of type ") + Py_TYPE(container)->tp_name +
-                                             " that existed before the compiled region");
-  o = origins_.find(container);
-  o->written = true;
-  o->exposed = PyRef();
-}
-
 PyRef Evaluation::addressOf(PyObject* object) {
   addresses_.emplace(object, rootCount_);
   return PyRef::steal(PyLong_FromVoidPtr(object));
@@ -257,7 +241,10 @@ PyRef Evaluation::exposeSequence(PyObject* object, Origin* o) {
   const Source* source = o->source;
   const bool written = o->written;
   const Py_ssize_t n = PySequence_Fast_GET_SIZE(object);
-  if (!written) guard(GuardKind::SequenceLength, source, nullptr, n);
+  if (written)
+    readOriginal(object);
+  else
+    guard(GuardKind::SequenceLength, source, nullptr, n);
   std::vector<PyRef> items;
   bool changed = false;
   for (Py_ssize_t i = 0; i < n; ++i) {
@@ -284,21 +271,21 @@ PyRef Evaluation::exposeSequence(PyObject* object, Origin* o) {
 PyRef Evaluation::exposeDict(PyObject* object, Origin* o) {
   const Source* source = o->source;
   const bool written = o->written;
-  PyObject* original = written ? journal_.original(object) : object;
-  PyRef before = itemsInOrder(original), keys = PyRef::steal(PyTuple_New(PyList_GET_SIZE(before.get())));
+  PyRef original = written ? journal_.original(object) : PyRef::borrow(object);
+  PyRef before = itemsInOrder(original.get()), keys = PyRef::steal(PyTuple_New(PyList_GET_SIZE(before.get())));
   for (Py_ssize_t k = 0; k < PyList_GET_SIZE(before.get()); ++k)
     PyTuple_SET_ITEM(keys.get(), k, PyRef::borrow(PyTuple_GET_ITEM(PyList_GET_ITEM(before.get(), k), 0)).release());
   guard(GuardKind::DictKeysMatch, source, keys.get());
+  for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(keys.get()); ++k)
+    if (!isConstantValue(PyTuple_GET_ITEM(keys.get(), k))) wrap(PyTuple_GET_ITEM(keys.get(), k), sources().dictKey(source, k));
   PyRef copy = PyRef::steal(PyDict_New());
   bool changed = false;
   PyObject *key, *raw;
-  Py_ssize_t index = 0;
   PyRef all = itemsInOrder(object);
-  for (Py_ssize_t k = 0; k < PyList_GET_SIZE(all.get()); ++k, ++index) {
+  for (Py_ssize_t k = 0; k < PyList_GET_SIZE(all.get()); ++k) {
     key = PyTuple_GET_ITEM(PyList_GET_ITEM(all.get(), k), 0);
     raw = PyTuple_GET_ITEM(PyList_GET_ITEM(all.get(), k), 1);
-    if (!isConstantValue(key) && !written) wrap(key, sources().dictKey(source, index));
-    const bool unwritten = PyDict_GetItemWithError(original, key) == raw;
+    const bool unwritten = !written || !journal_.wrote(object, key);
     PyRef item = unwritten ? wrap(raw, sources().dictItem(source, key)) : translate(raw, nullptr);
     changed |= item.get() != raw;
     PyDict_SetItem(copy.get(), key, item.get());
@@ -313,22 +300,21 @@ PyRef Evaluation::exposeDict(PyObject* object, Origin* o) {
 }
 
 PyRef Evaluation::exposeSet(PyObject* object, Origin* o) {
-  if (o->written) return PyRef::borrow(object);
-  PyRef copy = PyRef::steal(PyFrozenSet_New(object));
-  PyRef iterator = PyRef::steal(PyObject_GetIter(object));
+  if (o->written)
+    readOriginal(object);
+  else
+    guardSetContents(object, o->source);
+  return PyRef::borrow(object);
+}
+
+void Evaluation::guardSetContents(PyObject* contents, const Source* source) {
+  PyRef copy = PyRef::steal(PyFrozenSet_New(contents));
+  PyRef iterator = PyRef::steal(PyObject_GetIter(contents));
   while (PyRef item = PyRef::steal(PyIter_Next(iterator.get()))) {
     if (isTensor(item.get())) breakHere("unsupported container", "a set that holds tensors and existed before");
     pin(item.get());
   }
-  Guard guard;
-  guard.kind = GuardKind::Custom;
-  guard.source = o->source;
-  guard.expected = copy;
-  guard.predicate = sameSetContents;
-  guard.text = "set contents";
-  guard.place = place();
-  guards_->add(std::move(guard));
-  return PyRef::borrow(object);
+  guardCustom(source, sameSetContents, copy.get(), "set contents");
 }
 
 PyRef Evaluation::exposeFresh(PyObject* object) {

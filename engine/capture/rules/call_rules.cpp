@@ -24,7 +24,7 @@ const void* identityOf(PyObject* callable) {
 class RuleTable {
  public:
   RuleTable() {
-    for (RuleRows rows : {builtinRules(), containerRules(), typeRules(), iteratorRules(), torchRules()})
+    for (RuleRows rows : {builtinRules(), containerRules(), typeRules(), iteratorRules(), torchRules(), outputRules()})
       for (size_t i = 0; i < rows.count; ++i) missing_.push_back(&rows.first[i]);
     rules_.emplace(lazyMethod("send"), generatorSend);
     rules_.emplace(lazyMethod("throw"), generatorThrow);
@@ -142,9 +142,7 @@ PyRef rulePure(Evaluation& e, PyObject* callable, const CallArguments& a) {
 }
 
 PyRef ruleMutate(Evaluation& e, PyObject* callable, const CallArguments& a) {
-  if (a.positional == 0) return e.callRaw(callable, a);
-  e.willWrite(a.args[0]);
-  return e.callRaw(callable, a);
+  return a.positional == 0 ? e.callRaw(callable, a) : e.mutate(callable, a);
 }
 
 }  // namespace fusebox::capture

@@ -18,6 +18,7 @@ RuleRows containerRules();
 RuleRows typeRules();
 RuleRows iteratorRules();
 RuleRows torchRules();
+RuleRows outputRules();
 
 /// Shared rules.
 PyRef rulePure(Evaluation& e, PyObject* callable, const CallArguments& a);    ///< run for real on exposed arguments

@@ -190,12 +190,11 @@ PyRef ruleSorted(Evaluation& e, PyObject*, const CallArguments& a) {
 }
 
 PyRef ruleListSort(Evaluation& e, PyObject*, const CallArguments& a) {
-  e.willWrite(a.args[0]);
-  PyRef items = PyRef::steal(PySequence_List(a.args[0]));
+  e.expose(a.args[0]);
+  PyRef items = PyRef::steal(PySequence_List(a.args[0])), all = PyRef::steal(PySlice_New(nullptr, nullptr, nullptr));
   const int reverse = reverseFlag(e, a);
   if (reverse < 0 || !sortItems(e, items.get(), a.keyword("key"), reverse != 0)) return {};
-  PyList_SetSlice(a.args[0], 0, PyList_GET_SIZE(a.args[0]), items.get());
-  return none();
+  return e.storeElement(a.args[0], all.get(), items.get()) ? none() : PyRef();
 }
 
 PyRef ruleRepr(Evaluation& e, PyObject*, const CallArguments& a) {

@@ -11,35 +11,53 @@ PyRef none() { return PyRef::borrow(Py_None); }
 /// Reads that look at the whole container: called on an exposed copy.
 PyRef ruleReadWhole(Evaluation& e, PyObject* callable, const CallArguments& a) { return e.callReal(callable, a); }
 
-PyRef ruleListExtend(Evaluation& e, PyObject*, const CallArguments& a) {
-  PyRef items = e.collect(a.args[1], false);
-  if (!items) return {};
-  e.willWrite(a.args[0]);
-  const Py_ssize_t n = PyList_GET_SIZE(a.args[0]);
-  return PyList_SetSlice(a.args[0], n, n, items.get()) == 0 ? none() : PyRef();
+/// list.insert and deque.rotate: C code asks what is no int for its __index__.
+PyRef ruleMutateAt(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (a.positional > 1 && !PyLong_CheckExact(a.args[1])) e.breakHere("unsupported call", "a position that is not an int");
+  return e.mutate(callable, a);
 }
 
-/// What a mutating method hands back may be an element that was there before: give it its stand-in.
-PyRef ruleTake(Evaluation& e, PyObject* callable, const CallArguments& a) {
-  e.expose(a.args[0]);
-  e.willWrite(a.args[0]);
-  PyRef taken = e.callRaw(callable, a);
-  return taken ? e.translate(taken.get(), nullptr) : PyRef();
-}
-
-/// list.index, list.count, list.remove: equality of elements.
-PyRef ruleListIndex(Evaluation& e, PyObject* callable, const CallArguments& a) {
-  PyRef list = e.expose(a.args[0]);
-  for (Py_ssize_t i = 0; a.positional == 2 && i < PySequence_Fast_GET_SIZE(list.get()); ++i) {
-    PyObject* element = PySequence_Fast_GET_ITEM(list.get(), i);
-    PyRef equal = element == a.args[1] ? PyRef::borrow(Py_True) : e.compare(Py_EQ, element, a.args[1]);
-    const int truth = equal ? e.truth(equal.get()) : -1;
-    if (truth < 0) return {};
-    if (truth) return PyRef::steal(PyLong_FromSsize_t(i));
+/// list.pop: the element is read, then deleted.
+PyRef ruleListPop(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  PyObject* list = a.args[0];
+  if (a.positional > 1 && !PyLong_CheckExact(a.args[1])) e.breakHere("unsupported call", "a position that is not an int");
+  const Py_ssize_t n = e.length(list);
+  Py_ssize_t i = a.positional > 1 ? PyLong_AsSsize_t(a.args[1]) : -1;
+  if (i < 0) i += n;
+  if (PyErr_Occurred() || i < 0 || i >= n || e.isFresh(list)) {
+    PyRef taken = e.callRaw(callable, a);  // or what it raises
+    return taken ? e.translate(taken.get(), nullptr) : PyRef();
   }
+  PyRef index = PyRef::steal(PyLong_FromSsize_t(i)), item = e.tupleItem(list, index.get());
+  return item && e.storeElement(list, index.get(), nullptr) ? item : PyRef();
+}
+
+/// Where an equal element stands, compared as the evaluator compares; -1: nowhere, -2: error.
+Py_ssize_t indexOf(Evaluation& e, PyObject* sequence, PyObject* value) {
+  PyRef list = e.expose(sequence);
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(list.get()); ++i) {
+    PyRef element = PyRef::borrow(PySequence_Fast_GET_ITEM(list.get(), i));
+    PyRef equal = element.get() == value ? PyRef::borrow(Py_True) : e.compare(Py_EQ, element.get(), value);
+    const int truth = equal ? e.truth(equal.get()) : -1;
+    if (truth < 0) return -2;
+    if (truth) return i;
+  }
+  return -1;
+}
+
+PyRef ruleListIndex(Evaluation& e, PyObject* callable, const CallArguments& a) {
   if (a.positional != 2) return e.callReal(callable, a);
-  PyErr_Format(PyExc_ValueError, "%R is not in list", a.args[1]);
-  return {};
+  const Py_ssize_t i = indexOf(e, a.args[0], a.args[1]);
+  if (i == -1) PyErr_Format(PyExc_ValueError, "%R is not in list", a.args[1]);
+  return i < 0 ? PyRef() : PyRef::steal(PyLong_FromSsize_t(i));
+}
+
+PyRef ruleListRemove(Evaluation& e, PyObject*, const CallArguments& a) {
+  const Py_ssize_t i = indexOf(e, a.args[0], a.args[1]);
+  if (i == -1) PyErr_SetString(PyExc_ValueError, "list.remove(x): x not in list");
+  if (i < 0) return {};
+  PyRef index = PyRef::steal(PyLong_FromSsize_t(i));
+  return e.storeElement(a.args[0], index.get(), nullptr) ? none() : PyRef();
 }
 
 PyRef ruleDictGet(Evaluation& e, PyObject*, const CallArguments& a) {
@@ -48,7 +66,7 @@ PyRef ruleDictGet(Evaluation& e, PyObject*, const CallArguments& a) {
   return PyRef::borrow(a.positional > 2 ? a.args[2] : Py_None);
 }
 
-PyRef ruleDictPop(Evaluation& e, PyObject* callable, const CallArguments& a) {
+PyRef ruleDictPop(Evaluation& e, PyObject*, const CallArguments& a) {
   PyRef value = e.readDict(a.args[0], a.args[1]);
   if (PyErr_Occurred()) return {};
   if (!value) {
@@ -58,9 +76,30 @@ PyRef ruleDictPop(Evaluation& e, PyObject* callable, const CallArguments& a) {
     PyErr_SetObject(PyExc_KeyError, tuple.get());
     return {};
   }
-  e.willWrite(a.args[0]);
-  PyRef removed = e.callRaw(callable, a);
-  return removed ? value : PyRef();
+  return e.storeKey(a.args[0], a.args[1], nullptr) ? value : PyRef();
+}
+
+PyRef ruleDictClear(Evaluation& e, PyObject*, const CallArguments& a) { return e.clearDict(a.args[0]) ? none() : PyRef(); }
+
+/// dict.popitem and OrderedDict.popitem(last=True): which key that is depends on all of them.
+PyRef ruleDictPopitem(Evaluation& e, PyObject*, const CallArguments& a) {
+  PyObject* flag = a.positional > 1 ? a.args[1] : a.keyword("last");
+  const int last = flag ? e.truth(flag) : 1;
+  PyRef exposed = e.expose(a.args[0]), items = itemsInOrder(exposed.get());
+  const Py_ssize_t n = PyList_GET_SIZE(items.get());
+  if (last < 0) return {};
+  if (n == 0) {
+    PyErr_SetString(PyExc_KeyError, PyODict_Check(a.args[0]) ? "dictionary is empty" : "popitem(): dictionary is empty");
+    return {};
+  }
+  PyRef pair = PyRef::borrow(PyList_GET_ITEM(items.get(), last ? n - 1 : 0));
+  return e.storeKey(a.args[0], PyTuple_GET_ITEM(pair.get(), 0), nullptr) ? pair : PyRef();
+}
+
+PyRef ruleMoveToEnd(Evaluation& e, PyObject*, const CallArguments& a) {
+  PyObject* flag = a.positional > 2 ? a.args[2] : a.keyword("last");
+  const int last = flag ? e.truth(flag) : 1;
+  return last >= 0 && e.moveToEnd(a.args[0], a.args[1], last != 0) ? none() : PyRef();
 }
 
 PyRef ruleDictSetdefault(Evaluation& e, PyObject*, const CallArguments& a) {
@@ -71,8 +110,6 @@ PyRef ruleDictSetdefault(Evaluation& e, PyObject*, const CallArguments& a) {
 }
 
 PyRef ruleDictUpdate(Evaluation& e, PyObject*, const CallArguments& a) {
-  if (e.sourceOf(a.args[0])) e.expose(a.args[0]);
-  e.willWrite(a.args[0]);
   PyRef incoming = PyRef::steal(PyDict_New());
   if (a.positional > 1 && !e.updateDict(incoming.get(), a.args[1])) return {};
   for (size_t i = 0; i < a.keywords(); ++i) PyDict_SetItem(incoming.get(), a.keywordName(i), a.args[a.positional + i]);
@@ -105,11 +142,31 @@ PyRef ruleDictFromkeys(Evaluation& e, PyObject* callable, const CallArguments& a
   return dict;
 }
 
-PyRef ruleSetUpdate(Evaluation& e, PyObject*, const CallArguments& a) {
-  e.willWrite(a.args[0]);
-  for (size_t i = 1; i < a.positional; ++i)
-    if (!e.updateSet(a.args[0], a.args[i])) return {};
+/// set.update and its relatives, one iterable after the other.
+PyRef ruleSetUpdate(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  for (size_t i = 1; i < a.positional; ++i) {
+    PyRef items = e.collect(a.args[i], true);
+    PyObject* args[] = {a.args[0], items.get()};
+    if (!items || !e.mutate(callable, {args, 2, nullptr})) return {};
+  }
   return none();
+}
+
+/// set.remove raises where the element is missing; what set.pop gives depends on all that there are.
+PyRef ruleSetRemove(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  e.expose(a.args[0]);
+  return e.mutate(callable, a);
+}
+
+PyRef ruleSetPop(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (e.isFresh(a.args[0])) return e.callRaw(callable, a);
+  e.expose(a.args[0]);
+  if (PySet_GET_SIZE(a.args[0]) > 1) e.breakHere("unsupported side effect", "pop() of a set from outside, whose order is not guarded");
+  PyRef iterator = PyRef::steal(PyObject_GetIter(a.args[0])), item = PyRef::steal(PyIter_Next(iterator.get()));
+  if (!item) return e.callRaw(callable, a);  // for what it raises
+  static PyObject* const discard = PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PySet_Type), "discard");
+  PyObject* args[] = {a.args[0], item.get()};
+  return e.mutate(discard, {args, 2, nullptr}) ? item : PyRef();
 }
 
 PyRef ruleContains(Evaluation& e, PyObject*, const CallArguments& a) {
@@ -122,10 +179,15 @@ PyRef ruleItem(Evaluation& e, PyObject*, const CallArguments& a) { return e.tupl
 /// Mutation by the elements of any iterable.
 PyRef ruleMutateFrom(Evaluation& e, PyObject* callable, const CallArguments& a) {
   PyRef items = e.collect(a.args[1], false);
-  if (!items) return {};
-  e.willWrite(a.args[0]);
   PyObject* args[] = {a.args[0], items.get()};
-  return e.callRaw(callable, {args, 2, nullptr});
+  return items ? e.mutate(callable, {args, 2, nullptr}) : PyRef();
+}
+
+/// What depends on the contents, which are known of a deque that was made here.
+PyRef ruleDequeTake(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (!e.isFresh(a.args[0])) e.breakHere("object from outside", "what a deque from outside holds decides");
+  PyRef taken = e.callRaw(callable, a);
+  return taken ? e.translate(taken.get(), nullptr) : PyRef();
 }
 
 /// collections.Counter's loop.
@@ -146,22 +208,24 @@ PyRef ruleCountElements(Evaluation& e, PyObject*, const CallArguments& a) {
 PyRef ruleSetAlgebra(Evaluation& e, PyObject* callable, const CallArguments& a) { return e.callReal(callable, a); }
 
 constexpr RuleRow kRows[] = {
-    {"builtins.list.append", ruleMutate},       {"builtins.list.extend", ruleListExtend}, {"builtins.list.insert", ruleMutate},
-    {"builtins.list.pop", ruleTake},            {"builtins.list.remove", ruleTake},       {"builtins.list.clear", ruleMutate},
+    {"builtins.list.append", ruleMutate},       {"builtins.list.extend", ruleMutateFrom}, {"builtins.list.insert", ruleMutateAt},
+    {"builtins.list.pop", ruleListPop},         {"builtins.list.remove", ruleListRemove}, {"builtins.list.clear", ruleMutate},
     {"builtins.list.reverse", ruleMutate},      {"builtins.list.index", ruleListIndex},   {"builtins.tuple.index", ruleListIndex},
     {"builtins.list.count", ruleReadWhole},     {"builtins.list.copy", ruleReadWhole},    {"builtins.dict.get", ruleDictGet},
     {"builtins.dict.pop", ruleDictPop},         {"builtins.dict.setdefault", ruleDictSetdefault},
     {"builtins.dict.update", ruleDictUpdate},   {"builtins.dict.items", ruleReadWhole},   {"builtins.dict.keys", ruleReadWhole},
-    {"builtins.dict.values", ruleReadWhole},    {"builtins.dict.copy", ruleReadWhole},    {"builtins.dict.clear", ruleTake},
-    {"builtins.dict.popitem", ruleTake},        {"builtins.dict.fromkeys", ruleDictFromkeys},
+    {"builtins.dict.values", ruleReadWhole},    {"builtins.dict.copy", ruleReadWhole},    {"builtins.dict.clear", ruleDictClear},
+    {"builtins.dict.popitem", ruleDictPopitem},        {"builtins.dict.fromkeys", ruleDictFromkeys},
     {"builtins.dict.__contains__", ruleDictContains}, {"builtins.dict.__getitem__", ruleDictGetItem},
     {"collections.OrderedDict.items", ruleReadWhole}, {"collections.OrderedDict.keys", ruleReadWhole},
     {"collections.OrderedDict.values", ruleReadWhole}, {"collections.OrderedDict.copy", ruleReadWhole},
     {"collections.OrderedDict.pop", ruleDictPop}, {"collections.OrderedDict.setdefault", ruleDictSetdefault},
-    {"collections.OrderedDict.update", ruleDictUpdate}, {"collections.OrderedDict.clear", ruleTake},
-    {"collections.OrderedDict.popitem", ruleTake}, {"collections.OrderedDict.move_to_end", ruleTake},
-    {"builtins.set.add", ruleMutate},           {"builtins.set.discard", ruleMutate},     {"builtins.set.remove", ruleMutate},
-    {"builtins.set.update", ruleSetUpdate},     {"builtins.set.pop", ruleTake},           {"builtins.set.clear", ruleMutate},
+    {"collections.OrderedDict.update", ruleDictUpdate}, {"collections.OrderedDict.clear", ruleDictClear},
+    {"collections.OrderedDict.popitem", ruleDictPopitem}, {"collections.OrderedDict.move_to_end", ruleMoveToEnd},
+    {"builtins.set.add", ruleMutate},           {"builtins.set.discard", ruleMutate},     {"builtins.set.remove", ruleSetRemove},
+    {"builtins.set.update", ruleSetUpdate},     {"builtins.set.pop", ruleSetPop},         {"builtins.set.clear", ruleMutate},
+    {"builtins.set.intersection_update", ruleSetUpdate}, {"builtins.set.difference_update", ruleSetUpdate},
+    {"builtins.set.symmetric_difference_update", ruleSetUpdate},
     {"builtins.set.copy", ruleReadWhole},       {"builtins.set.union", ruleSetAlgebra},   {"builtins.set.intersection", ruleSetAlgebra},
     {"builtins.set.difference", ruleSetAlgebra}, {"builtins.set.symmetric_difference", ruleSetAlgebra},
     {"builtins.set.issubset", ruleSetAlgebra},  {"builtins.set.issuperset", ruleSetAlgebra}, {"builtins.set.isdisjoint", ruleSetAlgebra},
@@ -171,9 +235,9 @@ constexpr RuleRow kRows[] = {
     {"_collections._count_elements", ruleCountElements},
     {"builtins.frozenset.union", ruleSetAlgebra}, {"builtins.frozenset.intersection", ruleSetAlgebra},
     {"builtins.frozenset.difference", ruleSetAlgebra}, {"builtins.frozenset.issubset", ruleSetAlgebra},
-    {"collections.deque.append", ruleMutate},   {"collections.deque.appendleft", ruleMutate}, {"collections.deque.pop", ruleMutate},
-    {"collections.deque.popleft", ruleMutate},  {"collections.deque.extend", ruleMutateFrom}, {"collections.deque.extendleft", ruleMutateFrom},
-    {"collections.deque.rotate", ruleMutate},   {"collections.deque.clear", ruleMutate},  {"collections.deque.insert", ruleMutate},
+    {"collections.deque.append", ruleMutate},   {"collections.deque.appendleft", ruleMutate}, {"collections.deque.pop", ruleDequeTake},
+    {"collections.deque.popleft", ruleDequeTake},  {"collections.deque.extend", ruleMutateFrom}, {"collections.deque.extendleft", ruleMutateFrom},
+    {"collections.deque.rotate", ruleMutateAt}, {"collections.deque.clear", ruleMutate},  {"collections.deque.insert", ruleDequeTake},
     {"collections.deque.reverse", ruleMutate},  {"collections.deque.copy", ruleReadWhole},
     {"types.MappingProxyType.values", rulePure}, {"types.MappingProxyType.items", rulePure}, {"types.MappingProxyType.keys", rulePure},
     {"types.MappingProxyType.get", rulePure},   {"types.MappingProxyType.copy", rulePure},

@@ -1,5 +1,5 @@
-// Rules for torch: state queries whose answer is fixed while capturing, modes, breaks that the user asks for, calls put off
-// until after the graph, and Python functions that are answered without interpreting them.
+// Rules for torch: state queries whose answer is fixed while capturing, modes, breaks that the user asks for, and
+// Python functions that are answered without interpreting them.
 #include "engine/capture/rules/call_rules.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
@@ -18,17 +18,6 @@ PyRef ruleGraphBreak(Evaluation& e, PyObject*, const CallArguments& a) {
   std::string reason = "torch._dynamo.graph_break() is called";
   if (PyObject* message = a.keyword("msg"); message && PyUnicode_Check(message)) reason += std::string(": ") + PyUnicode_AsUTF8(message);
   e.breakHere("explicit graph break", reason, "Remove the call to compile the function whole.");
-}
-
-/// print, logging, warnings: carried out for real after the graph has run, in program order.
-PyRef ruleDefer(Evaluation& e, PyObject* callable, const CallArguments& a) {
-  if (PyObject* info = a.keyword("exc_info"); info && info != Py_None && info != Py_False)
-    e.breakHere("side effect", "the exception that is being handled is logged");
-  for (size_t i = 0; i < a.total(); ++i)
-    if (!isConstantValue(a.args[i]) && !(e.sourceOf(a.args[i]) && !e.isTensor(a.args[i])))
-      e.breakHere("side effect", "output that depends on a computed value", "Move printing and logging out of the compiled region.");
-  e.deferCall(callable, a);
-  return PyRef::borrow(Py_None);
 }
 
 /// torch.utils.checkpoint: only memory differs, so the function is followed as if it were called plainly.
@@ -53,6 +42,7 @@ PyRef ruleNew(Evaluation& e, PyObject* callable, const CallArguments& a) {
   PyObject* owner = PyCFunction_GET_SELF(callable);
   if (a.positional == 0 || !PyType_Check(a.args[0]) || !owner || !PyType_Check(owner)) return e.callReal(callable, a);
   auto* base = reinterpret_cast<PyTypeObject*>(owner);
+  e.refuseFinalizer(reinterpret_cast<PyTypeObject*>(a.args[0]));
   PyRef made;
   if (base == &PyBaseObject_Type || PyType_IsSubtype(base, &PyDict_Type) || PyType_IsSubtype(base, &PyList_Type) ||
       PyType_IsSubtype(base, &PySet_Type)) {
@@ -120,16 +110,6 @@ PyRef ruleAutogradGrad(Evaluation& e, PyObject* callable, const CallArguments& a
   return e.callReal(callable, a);
 }
 
-/// Profiler ranges of the program are opened and closed for real once the graph has run: a break may lie between the two.
-PyRef ruleRecordEnter(Evaluation& e, PyObject* callable, const CallArguments& a) {
-  e.deferCall(callable, a);
-  return PyRef::borrow(a.args[0]);
-}
-PyRef ruleRecordExit(Evaluation& e, PyObject* callable, const CallArguments& a) {
-  e.deferCall(callable, a);
-  return PyRef::borrow(Py_None);
-}
-
 PyRef ruleIsTensor(Evaluation& e, PyObject*, const CallArguments& a) { return PyRef::borrow(e.isTensor(a.args[0]) ? Py_True : Py_False); }
 
 constexpr RuleRow kRows[] = {
@@ -193,21 +173,9 @@ constexpr RuleRow kRows[] = {
     {"torch.Tensor.backward", ruleBackward},
     {"torch.autograd.backward", ruleBackward},
     {"torch.autograd.grad", ruleAutogradGrad},
-    {"torch.autograd.profiler.record_function.__enter__", ruleRecordEnter},
-    {"torch.autograd.profiler.record_function.__exit__", ruleRecordExit},
     {"inspect.signature", rulePure},
     {"builtins.object.__new__", ruleNew},
     {"builtins.object.__reduce_ex__", ruleReduceEx},
-    {"builtins.print", ruleDefer},
-    {"warnings.warn", ruleDefer},
-    {"logging.Logger.debug", ruleDefer},
-    {"logging.Logger.info", ruleDefer},
-    {"logging.Logger.warning", ruleDefer},
-    {"logging.Logger.error", ruleDefer},
-    {"logging.Logger.critical", ruleDefer},
-    {"logging.Logger.warning_once", ruleDefer},
-    {"logging.Logger.info_once", ruleDefer},
-    {"logging.Logger.warning_advice", ruleDefer},
 };
 
 }  // namespace

@@ -109,6 +109,11 @@ PyRef ruleMake(Evaluation& e, PyObject* callable, const CallArguments& a) {
   return made;
 }
 
+PyRef ruleWeakReference(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (a.total() > 1 && a.args[1] != Py_None) e.breakHere("finalizer", "a weak reference with a callback is made");
+  return ruleMake(e, callable, a);
+}
+
 PyRef ruleMappingProxy(Evaluation& e, PyObject* callable, const CallArguments& a) {
   PyRef exposed = e.expose(a.args[0]);
   PyObject* args[] = {exposed.get()};
@@ -126,7 +131,7 @@ constexpr RuleRow kTypeRows[] = {
     {"types.MethodType", ruleMake},     {"types.SimpleNamespace", ruleMake}, {"types.GenericAlias", rulePure},
     {"torch.Size", rulePure},           {"torch.device", rulePure},         {"torch.finfo", rulePure},
     {"torch.iinfo", rulePure},          {"builtins.property", ruleMake},    {"builtins.staticmethod", ruleMake},
-    {"builtins.classmethod", ruleMake}, {"types.CellType", ruleMake},       {"weakref.ref", ruleMake},
+    {"builtins.classmethod", ruleMake}, {"types.CellType", ruleMake},       {"weakref.ref", ruleWeakReference},
     {"types.FunctionType", ruleMake},   {"torch._C._functorch.CInterpreter", rulePure},
     {"operator.itemgetter", ruleMake},  {"operator.attrgetter", ruleMake},  {"torch._C.DisableTorchFunctionSubclass", ruleMake},
 };
@@ -160,10 +165,8 @@ PyRef slotInit(Evaluation& e, PyObject* callable, const CallArguments& a) {
   }
   if (PyType_IsSubtype(owner, &PyList_Type) || PyType_IsSubtype(owner, &PySet_Type)) {
     PyRef items = a.positional > 1 ? e.collect(a.args[1], true) : PyRef::steal(PyTuple_New(0));
-    if (!items) return {};
-    e.willWrite(self);
     PyObject* args[] = {self, items.get()};
-    return e.callRaw(callable, {args, 2, nullptr});
+    return items ? e.mutate(callable, {args, 2, nullptr}) : PyRef();
   }
   if (PyExceptionClass_Check(reinterpret_cast<PyObject*>(owner)) || e.isFresh(self)) return e.callRaw(callable, a);
   e.breakHere("unsupported call", std::string(owner->tp_name) + ".__init__");
@@ -178,11 +181,21 @@ PyRef slotGetItem(Evaluation& e, PyObject* callable, const CallArguments& a) {
   return {};
 }
 
+/// __setitem__ and __delitem__ of a builtin container.
 PyRef slotSetItem(Evaluation& e, PyObject* callable, const CallArguments& a) {
-  if (e.sourceOf(a.args[0]) && PyDict_Check(a.args[0])) e.readDict(a.args[0], a.args[1]);
-  PyErr_Clear();
-  e.willWrite(a.args[0]);
-  return e.callRaw(callable, a);
+  PyObject *container = a.args[0], *value = a.positional > 2 ? a.args[2] : nullptr;
+  if (a.positional < 2 || e.isFresh(container)) return e.callRaw(callable, a);
+  bool done = false;
+  if (PyDict_Check(container)) {
+    done = value ? e.storeKey(container, a.args[1], value)
+                 : e.deleteKey(container, a.args[1], [&] { _PyErr_SetKeyError(a.args[1]); });
+  } else if (PyList_Check(container)) {
+    PyRef items = value && PySlice_Check(a.args[1]) ? e.collect(value, false) : PyRef::borrow(value);
+    done = (!value || items) && e.storeElement(container, a.args[1], items.get());
+  } else {
+    e.breakHere("unsupported side effect", std::string("an item of a ") + Py_TYPE(container)->tp_name + " that existed before is written");
+  }
+  return done ? none() : PyRef();
 }
 
 PyRef slotContains(Evaluation& e, PyObject* callable, const CallArguments& a) {

@@ -1,0 +1,148 @@
+// Writes to containers: to what this segment made directly, to everything else through the journal.
+#include "engine/capture/evaluation/evaluation.h"
+#include "engine/capture/evaluation/value_kinds.h"
+
+extern "C" PyObject* _PyType_Lookup(PyTypeObject*, PyObject*);
+
+namespace fusebox::capture {
+
+namespace {
+
+PyObject* methodOf(PyTypeObject* type, const char* name) { return _PyType_Lookup(type, internedName(name)); }
+
+/// A key that C code hashes and compares without calling Python.
+void requirePlainKey(Evaluation& e, PyObject* key) {
+  e.refuseAddress(key);
+  if (isConstantValue(key) || isIdentityValue(key)) return;
+  if (e.isTensor(key)) e.breakHere("unsupported container", "a tensor is written to a container from outside as a key");
+  if (PyTuple_CheckExact(key)) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); ++i) requirePlainKey(e, PyTuple_GET_ITEM(key, i));
+    return;
+  }
+  for (const char* name : {"__hash__", "__eq__"}) {
+    PyObject* method = isPythonClass(Py_TYPE(key)) ? e.typeLookup(Py_TYPE(key), internedName(name)) : nullptr;
+    if (method && PyFunction_Check(method))
+      e.breakHere("unsupported container", std::string("a key whose class ") + Py_TYPE(key)->tp_name + " defines " + name +
+                                               " is written to a container from outside");
+  }
+}
+
+bool rawKey(PyObject* dict, PyObject* key, PyObject* value) {
+  if (PyODict_Check(dict)) return (value ? PyODict_SetItem(dict, key, value) : PyODict_DelItem(dict, key)) == 0;
+  return (value ? PyDict_SetItem(dict, key, value) : PyDict_DelItem(dict, key)) == 0;
+}
+
+}  // namespace
+
+void Evaluation::openForWriting(PyObject* container) {
+  ++writes_;
+  const Source* source = sourceOf(container);
+  Origin* o = origins_.find(container);
+  const Source* ownerSource = o->owner ? sourceOf(o->owner.get()) : nullptr;
+  if (!journal_.open(container, source, o->owner.get(), ownerSource))
+    breakHere("unsupported side effect", std::string("a write to an object of type ") + Py_TYPE(container)->tp_name +
+                                             " that existed before the compiled region");
+  o = origins_.find(container);
+  o->written = true;
+  o->exposed = PyRef();
+}
+
+bool Evaluation::storeKey(PyObject* dict, PyObject* key, PyObject* value) {
+  if (isFresh(dict)) return rawKey(dict, key, value);
+  requirePlainKey(*this, key);
+  openForWriting(dict);
+  return journal_.setKey(dict, key, value);
+}
+
+bool Evaluation::storeElement(PyObject* list, PyObject* key, PyObject* value) {
+  if (isFresh(list)) return PyList_Type.tp_as_mapping->mp_ass_subscript(list, key, value) == 0;
+  guardOriginalLength(list);
+  openForWriting(list);
+  return journal_.setElement(list, key, value);
+}
+
+bool Evaluation::append(PyObject* list, PyObject* item) {
+  if (isFresh(list)) return PyList_Append(list, item) == 0;
+  PyObject* args[] = {list, item};
+  return static_cast<bool>(mutate(methodOf(&PyList_Type, "append"), {args, 2, nullptr}));
+}
+
+bool Evaluation::addToSet(PyObject* set, PyObject* item) {
+  if (isFresh(set)) return PySet_Add(set, item) == 0;
+  PyObject* args[] = {set, item};
+  return static_cast<bool>(mutate(methodOf(&PySet_Type, "add"), {args, 2, nullptr}));
+}
+
+PyRef Evaluation::mutate(PyObject* method, const CallArguments& a) {
+  PyObject* container = a.args[0];
+  if (isFresh(container)) return callRaw(method, a);
+  for (size_t i = 1; PyAnySet_Check(container) && i < a.total(); ++i) requirePlainKey(*this, a.args[i]);
+  openForWriting(container);
+  PyRef result = callRaw(method, a);
+  if (!result) return {};
+  PyRef arguments = PyRef::steal(PyTuple_New(static_cast<Py_ssize_t>(a.total()) - 1));
+  for (size_t i = 1; i < a.total(); ++i) PyTuple_SET_ITEM(arguments.get(), static_cast<Py_ssize_t>(i) - 1, Py_NewRef(a.args[i]));
+  journal_.called(container, method, arguments.get());
+  return result;
+}
+
+bool Evaluation::clearDict(PyObject* dict) {
+  if (!isFresh(dict)) {
+    openForWriting(dict);
+    return journal_.clearDict(dict);
+  }
+  PyTypeObject* type = PyODict_Check(dict) ? &PyODict_Type : &PyDict_Type;
+  return static_cast<bool>(PyRef::steal(PyObject_CallOneArg(methodOf(type, "clear"), dict)));
+}
+
+bool Evaluation::moveToEnd(PyObject* dict, PyObject* key, bool last) {
+  const int there = hasKey(dict, key);
+  if (there < 0) return false;
+  if (there && !isFresh(dict)) {
+    openForWriting(dict);
+    return journal_.moveToEnd(dict, key, last);
+  }
+  PyObject* method = methodOf(&PyODict_Type, "move_to_end");
+  return static_cast<bool>(PyRef::steal(PyObject_CallFunctionObjArgs(method, dict, key, last ? Py_True : Py_False, nullptr)));
+}
+
+int Evaluation::hasKey(PyObject* dict, PyObject* key) {
+  const bool there = PyDict_GetItemWithError(dict, key) != nullptr;
+  if (!there && PyErr_Occurred()) return -1;
+  const Source* source = sourceOf(dict);
+  if (!source || journal_.wrote(dict, key)) return there;
+  requirePlainKey(*this, key);
+  guardKey(key);
+  guard(there ? GuardKind::DictContains : GuardKind::DictLacks, source, key);
+  return there;
+}
+
+void Evaluation::readOriginal(PyObject* container) {
+  Origin* o = origins_.find(container);
+  if (!o || !o->source || !o->written || o->contentsGuarded) return;
+  o->contentsGuarded = true;
+  const Source* source = o->source;
+  PyRef first = journal_.original(container);
+  if (PyAnySet_Check(container)) return guardSetContents(first.get(), source);
+  if (!PyList_Check(container)) return;
+  const Py_ssize_t n = PyList_GET_SIZE(first.get());
+  guard(GuardKind::SequenceLength, source, nullptr, n);
+  for (Py_ssize_t i = 0; i < n; ++i) wrap(PyList_GET_ITEM(first.get(), i), sources().sequenceItem(source, i));
+}
+
+void Evaluation::guardOriginalLength(PyObject* container) {
+  Origin* o = origins_.find(container);
+  if (!o || !o->source) return;
+  const Source* source = o->source;
+  PyRef first = o->written ? journal_.original(container) : PyRef::borrow(container);
+  if (PyList_Check(container) || PyTuple_Check(container)) return guard(GuardKind::SequenceLength, source, nullptr, PySequence_Size(first.get()));
+  if (!PyDict_Check(container)) return readOriginal(container);
+  const Py_ssize_t n = PyDict_GET_SIZE(first.get());
+  guard(n ? GuardKind::DictLength : GuardKind::DictEmpty, source, nullptr, n);
+  // How many there are now depends on which of the written keys were there.
+  journal_.forEachWritten(container, [&](PyObject* key, bool there) {
+    guard(there ? GuardKind::DictContains : GuardKind::DictLacks, source, key);
+  });
+}
+
+}  // namespace fusebox::capture

@@ -1,0 +1,156 @@
+// Rules for what a program says: print, warnings, logging, profiler ranges. They are carried out after the graph, in their place among
+// the effects, with what they were given at that moment; where that cannot be, they are a break.
+#include "engine/capture/evaluation/value_kinds.h"
+#include "engine/capture/rules/call_rules.h"
+
+extern "C" PyObject* _PyType_Lookup(PyTypeObject*, PyObject*);
+
+namespace fusebox::capture {
+
+namespace {
+
+PyRef none() { return PyRef::borrow(Py_None); }
+
+constexpr int kMaxNesting = 16;
+
+/// The value as it is now, if no later write can change what is said of it and saying it runs no Python: a constant, a class or function
+/// from outside, or a copy of containers of such that this segment made. Null for anything else.
+PyRef asItIsNow(Evaluation& e, PyObject* value, int nesting = 0) {
+  if (isConstantValue(value)) return e.refuseAddress(value), PyRef::borrow(value);
+  if (PyType_Check(value)) return Py_TYPE(value)->tp_repr == PyType_Type.tp_repr && Py_TYPE(value)->tp_str == PyType_Type.tp_str ? e.pin(value) : PyRef();
+  if ((PyFunction_Check(value) || PyModule_Check(value)) && e.sourceOf(value)) return PyRef::borrow(value);
+  const bool dict = PyDict_CheckExact(value);
+  if (nesting == kMaxNesting || !(dict || PyList_CheckExact(value) || PyTuple_CheckExact(value)) || !e.isFresh(value)) return {};
+  PyRef items = dict ? PyRef::steal(PyDict_Items(value)) : PyRef::steal(PySequence_List(value));
+  PyRef copy = dict ? PyRef::steal(PyDict_New()) : items;
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i) {
+    PyObject* item = PyList_GET_ITEM(items.get(), i);
+    PyRef now = asItIsNow(e, dict ? PyTuple_GET_ITEM(item, 1) : item, nesting + 1);
+    if (!now || (dict && !isConstantValue(PyTuple_GET_ITEM(item, 0)))) return {};
+    if (dict)
+      PyDict_SetItem(copy.get(), PyTuple_GET_ITEM(item, 0), now.get());
+    else
+      PyList_SetItem(copy.get(), i, now.release());
+  }
+  return PyTuple_CheckExact(value) ? PyRef::steal(PyList_AsTuple(copy.get())) : copy;
+}
+
+/// Puts a call off with its arguments as they are now; the first `asIs` of them, and the keyword `asIsName`, go along unseen.
+PyRef putOff(Evaluation& e, PyObject* callable, const CallArguments& a, size_t asIs, const char* asIsName, bool observes) {
+  std::vector<PyRef> keep;
+  std::vector<PyObject*> args;
+  for (size_t i = 0; i < a.total(); ++i) {
+    const bool unseen = i < asIs || (i >= a.positional && asIsName && PyUnicode_CompareWithASCIIString(a.keywordName(i - a.positional), asIsName) == 0);
+    keep.push_back(unseen ? PyRef::borrow(a.args[i]) : asItIsNow(e, a.args[i]));
+    if (!keep.back())
+      e.breakHere("side effect", "output that depends on a computed value or on an object that can change", "Move printing and logging out of the compiled region.");
+    args.push_back(keep.back().get());
+  }
+  e.deferCall(callable, {args.data(), a.positional, a.kwNames}, observes);
+  return none();
+}
+
+/// Writers of Python code may look at what the program has written, and the program at what they have.
+bool writesInC(PyObject* file) {
+  if (file == Py_None) return true;
+  PyRef write = PyRef::steal(PyObject_GetAttrString(file, "write"));
+  PyErr_Clear();
+  return write && PyCFunction_Check(write.get());
+}
+
+PyRef rulePrint(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  PyObject* file = a.keyword("file");
+  PyRef out = PyRef::borrow(file);
+  if (!file || file == Py_None) {
+    static PyObject* const sys = PyImport_ImportModule("sys");
+    out = e.getAttr(sys, internedName("stdout"));
+    if (!out) return {};
+  }
+  if (e.insideTry()) e.breakHere("side effect", "printing inside try, which may raise");
+  if (!writesInC(out.get())) e.breakHere("side effect", std::string("printing to a ") + Py_TYPE(out.get())->tp_name + ", which is written in Python");
+  return putOff(e, callable, a, 0, "file", false);
+}
+
+/// No filter of warnings.filters turns a warning into an exception.
+bool noErrorFilter(PyObject* filters, PyObject*) {
+  if (!PyList_CheckExact(filters)) return false;
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(filters); ++i) {
+    PyObject* filter = PyList_GET_ITEM(filters, i);
+    PyObject* action = PyTuple_Check(filter) && PyTuple_GET_SIZE(filter) > 0 ? PyTuple_GET_ITEM(filter, 0) : nullptr;
+    if (!action || !PyUnicode_Check(action) || PyUnicode_CompareWithASCIIString(action, "error") == 0) return false;
+  }
+  return true;
+}
+
+PyRef ruleWarn(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  static PyObject* const warnings = PyImport_ImportModule("warnings");
+  if (e.insideTry()) e.breakHere("side effect", "a warning that may be raised inside try");
+  PyObject* dict = PyModule_GetDict(warnings);
+  e.pin(dict);
+  if (Origin* o = e.origin(dict); o && o->written) e.breakHere("side effect", "a warning where the compiled region has changed the module warnings");
+  PyRef filters = e.getAttr(warnings, internedName("filters"));
+  if (!filters) return {};
+  if (!noErrorFilter(filters.get(), nullptr)) e.breakHere("side effect", "a warning that a filter may turn into an exception");
+  if (const Source* source = e.sourceOf(filters.get())) e.guardCustom(source, noErrorFilter, Py_None, "no filter that raises");
+  return putOff(e, callable, a, 0, nullptr, true);
+}
+
+/// Whether a logger does anything at a level. Asked once for real, so that its cache holds the answer that is guarded.
+int isEnabled(Evaluation& e, PyObject* logger, PyObject* level) {
+  static PyObject* const name = internedName("isEnabledFor");
+  static PyObject* const usual = torchObject("logging.Logger.isEnabledFor");
+  if (_PyType_Lookup(Py_TYPE(logger), name) == usual) PyRef::steal(PyObject_CallMethodOneArg(logger, name, level));
+  PyErr_Clear();
+  PyRef answer = e.callMethodNamed(logger, "isEnabledFor", {level});
+  return answer ? e.truth(answer.get()) : -1;
+}
+
+PyRef logAt(Evaluation& e, PyObject* callable, const CallArguments& a, PyObject* level) {
+  if (a.positional == 0 || e.isFresh(a.args[0])) e.breakHere("side effect", "a logger that the compiled region made");
+  const int enabled = isEnabled(e, a.args[0], level);
+  if (enabled <= 0) return enabled < 0 ? PyRef() : none();
+  if (PyObject* info = a.keyword("exc_info"); info && info != Py_None && info != Py_False)
+    e.breakHere("side effect", "the exception that is being handled is logged");
+  if (e.insideTry()) e.breakHere("side effect", "a log call inside try, whose handlers may raise");
+  return putOff(e, callable, a, 1, nullptr, true);
+}
+
+template <int kLevel>
+PyRef ruleLog(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  PyRef level = PyRef::steal(PyLong_FromLong(kLevel));
+  return logAt(e, callable, a, level.get());
+}
+
+/// Logger methods that libraries add, which remember what was said.
+PyRef ruleLogOnce(Evaluation& e, PyObject* callable, const CallArguments& a) { return putOff(e, callable, a, 1, nullptr, true); }
+
+/// Profiler ranges of the program are opened and closed for real once the graph has run: a break may lie between the two.
+PyRef ruleRecordEnter(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  e.deferCall(callable, a, false);
+  return PyRef::borrow(a.args[0]);
+}
+PyRef ruleRecordExit(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  e.deferCall(callable, a, false);
+  return none();
+}
+
+constexpr RuleRow kRows[] = {
+    {"builtins.print", rulePrint},
+    {"warnings.warn", ruleWarn},
+    {"logging.Logger.debug", ruleLog<10>},
+    {"logging.Logger.info", ruleLog<20>},
+    {"logging.Logger.warning", ruleLog<30>},
+    {"logging.Logger.error", ruleLog<40>},
+    {"logging.Logger.critical", ruleLog<50>},
+    {"logging.Logger.warning_once", ruleLogOnce},
+    {"logging.Logger.info_once", ruleLogOnce},
+    {"logging.Logger.warning_advice", ruleLogOnce},
+    {"torch.autograd.profiler.record_function.__enter__", ruleRecordEnter},
+    {"torch.autograd.profiler.record_function.__exit__", ruleRecordExit},
+};
+
+}  // namespace
+
+RuleRows outputRules() { return {kRows, std::size(kRows)}; }
+
+}  // namespace fusebox::capture
