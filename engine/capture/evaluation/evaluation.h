@@ -111,6 +111,8 @@ class Evaluation final : public Operations {
   bool storeElement(PyObject* list, PyObject* key, PyObject* value);
   bool append(PyObject* list, PyObject* item) override;
   bool addToSet(PyObject* set, PyObject* item) override;
+  PyRef tupleOf(PyObject* list) override;
+  void willUnbind(const Frame& frame, PyObject* value) override;
   /// Calls a method of a builtin list, set or deque, args[0], which changes it in a way that depends on the other arguments alone. What
   /// is stored stays the same object; the contents of other arguments must be theirs alone.
   PyRef mutate(PyObject* method, const CallArguments& a);
@@ -156,6 +158,8 @@ class Evaluation final : public Operations {
   /// object[key] of a tuple or list (or what the builtin part of a subclass holds).
   PyRef tupleItem(PyObject* object, PyObject* key);
   void attributeError(PyObject* object, PyObject* name);
+  /// The same where it was to be read: the error says of what.
+  void attributeNotFound(PyObject* object, PyObject* name);
 
   // --- calls (slots_call.cpp, module_protocol.cpp, callables_*.cpp) --------------------------------------------------
   PyRef call(PyObject* callable, const CallArguments& a) { return call(callable, a.args, a.positional, a.kwNames); }

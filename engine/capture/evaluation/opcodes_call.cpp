@@ -68,7 +68,7 @@ Flow callIntrinsic1(Operations& ops, Frame& f, const Instruction& i) {
   enum { kStopIterationError = 3, kUnaryPositive = 5, kListToTuple = 6 };
   PyRef value = f.pop(), result;
   if (i.arg == kListToTuple) {
-    result = PyRef::steal(PyList_AsTuple(value.get()));
+    result = ops.tupleOf(value.get());
     if (result) ops.adopt(result.get());
   } else if (i.arg == kUnaryPositive) {
     result = ops.unary(Op::UNARY_POSITIVE, value.get());

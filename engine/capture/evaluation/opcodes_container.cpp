@@ -107,7 +107,9 @@ Flow dictMerge(Operations& ops, Frame& f, const Instruction& i) {
   if (!ops.updateDict(incoming.get(), mapping.get())) return Flow::Error;
   PyObject *key, *value;
   for (Py_ssize_t at = 0; PyDict_Next(incoming.get(), &at, &key, &value);) {
-    if (PyDict_Contains(target, key) == 1) {
+    const int there = ops.contains(target, key);
+    if (there < 0) return Flow::Error;
+    if (there) {
       PyErr_Format(PyExc_TypeError, "got multiple values for keyword argument '%S'", key);
       return Flow::Error;
     }
@@ -118,7 +120,7 @@ Flow dictMerge(Operations& ops, Frame& f, const Instruction& i) {
 
 Flow listToTuple(Operations& ops, Frame& f, const Instruction&) {
   PyRef list = f.pop();
-  return pushed(ops, f, PyRef::steal(PyList_AsTuple(list.get())));
+  return pushed(ops, f, ops.tupleOf(list.get()));
 }
 
 Flow wrongCount(Py_ssize_t got, int before, bool tooMany) {

@@ -66,15 +66,18 @@ void markRead(Frame& f, int index) {
   if (!f.unread.empty()) f.unread[static_cast<size_t>(index)] = false;
 }
 
-Flow storeFast(Operations&, Frame& f, const Instruction& i) {
+Flow storeFast(Operations& ops, Frame& f, const Instruction& i) {
+  PyRef& local = f.locals[static_cast<size_t>(i.arg)];
+  if (f.isRoot && local) ops.willUnbind(f, local.get());
   markRead(f, i.arg);
-  f.locals[static_cast<size_t>(i.arg)] = f.pop();
+  local = f.pop();
   return Flow::Next;
 }
 
-Flow deleteFast(Operations&, Frame& f, const Instruction& i) {
+Flow deleteFast(Operations& ops, Frame& f, const Instruction& i) {
   PyRef& local = f.locals[static_cast<size_t>(i.arg)];
   if (!local) return unbound(f, i.arg);
+  if (f.isRoot) ops.willUnbind(f, local.get());
   markRead(f, i.arg);
   local = PyRef();
   return Flow::Next;

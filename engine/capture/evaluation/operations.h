@@ -77,6 +77,9 @@ class Operations {
   virtual bool storeKey(PyObject* dict, PyObject* key, PyObject* value) { return PyDict_SetItem(dict, key, value) == 0; }
   virtual bool append(PyObject* list, PyObject* item) { return PyList_Append(list, item) == 0; }
   virtual bool addToSet(PyObject* set, PyObject* item) { return PySet_Add(set, item) == 0; }
+  virtual PyRef tupleOf(PyObject* list) { return PyRef::steal(PyList_AsTuple(list)); }
+  /// Before the last reference that a local variable holds may go.
+  virtual void willUnbind(const Frame&, PyObject*) {}
   /// Called with every frame that an exception leaves or is handled in.
   virtual void noteTraceback(Frame& frame) = 0;
 

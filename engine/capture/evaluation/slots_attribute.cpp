@@ -34,6 +34,10 @@ void Evaluation::attributeError(PyObject* object, PyObject* name) {
     PyErr_Format(PyExc_AttributeError, "type object '%.50s' has no attribute '%U'", reinterpret_cast<PyTypeObject*>(object)->tp_name, name);
   else
     PyErr_Format(PyExc_AttributeError, "'%.50s' object has no attribute '%U'", Py_TYPE(object)->tp_name, name);
+}
+
+void Evaluation::attributeNotFound(PyObject* object, PyObject* name) {
+  attributeError(object, name);
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
   PyErr_NormalizeException(&type, &value, &traceback);
@@ -181,7 +185,7 @@ PyRef Evaluation::genericGetAttr(PyObject* object, PyObject* name, bool* missing
   if (missing)
     *missing = true;
   else
-    attributeError(object, name);
+    attributeNotFound(object, name);
   return {};
 }
 
@@ -208,7 +212,7 @@ PyRef Evaluation::typeGetAttr(PyTypeObject* type, PyObject* name) {
     PyObject* args[] = {object, name};
     return call(fallback, args, 2, nullptr);
   }
-  attributeError(object, name);
+  attributeNotFound(object, name);
   return {};
 }
 
@@ -324,7 +328,7 @@ PyRef Evaluation::getAttr(PyObject* object, PyObject* name) {
   if (value) return value;
   if (!missing && !(fallback && PyErr_ExceptionMatches(PyExc_AttributeError))) return {};
   if (!fallback) {
-    attributeError(object, name);
+    attributeNotFound(object, name);
     return {};
   }
   PyErr_Clear();
@@ -341,7 +345,7 @@ PyRef Evaluation::getAttr(PyObject* object, PyObject* name) {
       PyRef found = readDict(entries.get(), name);
       if (found || PyErr_Occurred()) return found;
     }
-    attributeError(object, name);
+    attributeNotFound(object, name);
     return {};
   }
   pin(fallback);

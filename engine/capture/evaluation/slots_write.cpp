@@ -73,6 +73,16 @@ bool Evaluation::addToSet(PyObject* set, PyObject* item) {
   return static_cast<bool>(mutate(methodOf(&PySet_Type, "add"), {args, 2, nullptr}));
 }
 
+PyRef Evaluation::tupleOf(PyObject* list) {
+  return PyRef::steal(PyList_AsTuple(isFresh(list) ? list : expose(list).get()));
+}
+
+void Evaluation::willUnbind(const Frame&, PyObject* value) {
+  static PyObject* const kDel = internedName("__del__");
+  if (isPythonClass(Py_TYPE(value)) && _PyType_Lookup(Py_TYPE(value), kDel))
+    breakHere("finalizer", std::string("a local variable lets go of a ") + Py_TYPE(value)->tp_name + ", whose __del__ may run");
+}
+
 PyRef Evaluation::mutate(PyObject* method, const CallArguments& a) {
   PyObject* container = a.args[0];
   if (isFresh(container)) return callRaw(method, a);

@@ -88,8 +88,11 @@ PyRef ruleWarn(Evaluation& e, PyObject* callable, const CallArguments& a) {
   PyObject* dict = PyModule_GetDict(warnings);
   e.pin(dict);
   if (Origin* o = e.origin(dict); o && o->written) e.breakHere("side effect", "a warning where the compiled region has changed the module warnings");
-  PyRef filters = e.getAttr(warnings, internedName("filters"));
-  if (!filters) return {};
+  PyRef filters = e.getAttr(warnings, internedName("filters")), shows = e.getAttr(warnings, internedName("showwarning"));
+  PyRef usual = e.getAttr(warnings, internedName("_showwarning_orig")), message = e.getAttr(warnings, internedName("_showwarnmsg_impl"));
+  if (!filters || !shows || !usual || !message) return {};
+  if (shows.get() != usual.get() || !PyFunction_Check(message.get()) || PyFunction_GET_GLOBALS(message.get()) != dict)
+    e.breakHere("side effect", "a warning that the program shows by itself");
   if (!noErrorFilter(filters.get(), nullptr)) e.breakHere("side effect", "a warning that a filter may turn into an exception");
   if (const Source* source = e.sourceOf(filters.get())) e.guardCustom(source, noErrorFilter, Py_None, "no filter that raises");
   return putOff(e, callable, a, 0, nullptr, true);
@@ -105,6 +108,31 @@ int isEnabled(Evaluation& e, PyObject* logger, PyObject* level) {
   return answer ? e.truth(answer.get()) : -1;
 }
 
+/// Handlers that only write, of logging itself: what others keep, the program may look at.
+bool onlyWrites(PyObject* handler) {
+  PyRef emit = PyRef::steal(PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(handler)), "emit"));
+  PyRef filters = PyRef::steal(PyObject_GetAttrString(handler, "filters")), stream = PyRef::steal(PyObject_GetAttrString(handler, "stream"));
+  PyErr_Clear();
+  PyObject* globals = emit && PyFunction_Check(emit.get()) ? PyFunction_GET_GLOBALS(emit.get()) : nullptr;
+  PyObject* module = globals ? PyDict_GetItemString(globals, "__name__") : nullptr;
+  const bool own = module && PyUnicode_Check(module) && PyUnicode_CompareWithASCIIString(module, "logging") == 0;
+  return own && filters && PyList_Check(filters.get()) && PyList_GET_SIZE(filters.get()) == 0 && (!stream || writesInC(stream.get()));
+}
+
+/// Whether all handlers that a logger's records reach only write.
+bool handlersOnlyWrite(PyObject* logger) {
+  PyRef at = PyRef::borrow(logger);
+  while (at && at.get() != Py_None) {
+    PyRef handlers = PyRef::steal(PyObject_GetAttrString(at.get(), "handlers"));
+    for (Py_ssize_t i = 0; handlers && PyList_Check(handlers.get()) && i < PyList_GET_SIZE(handlers.get()); ++i)
+      if (!onlyWrites(PyList_GET_ITEM(handlers.get(), i))) return false;
+    PyRef propagates = PyRef::steal(PyObject_GetAttrString(at.get(), "propagate"));
+    at = propagates && PyObject_IsTrue(propagates.get()) == 1 ? PyRef::steal(PyObject_GetAttrString(at.get(), "parent")) : PyRef();
+  }
+  PyErr_Clear();
+  return true;
+}
+
 PyRef logAt(Evaluation& e, PyObject* callable, const CallArguments& a, PyObject* level) {
   if (a.positional == 0 || e.isFresh(a.args[0])) e.breakHere("side effect", "a logger that the compiled region made");
   const int enabled = isEnabled(e, a.args[0], level);
@@ -112,6 +140,7 @@ PyRef logAt(Evaluation& e, PyObject* callable, const CallArguments& a, PyObject*
   if (PyObject* info = a.keyword("exc_info"); info && info != Py_None && info != Py_False)
     e.breakHere("side effect", "the exception that is being handled is logged");
   if (e.insideTry()) e.breakHere("side effect", "a log call inside try, whose handlers may raise");
+  if (!handlersOnlyWrite(a.args[0])) e.breakHere("side effect", "a log call that reaches a handler of the program");
   return putOff(e, callable, a, 1, nullptr, true);
 }
 
