@@ -151,7 +151,10 @@ PyRef ruleLog(Evaluation& e, PyObject* callable, const CallArguments& a) {
 }
 
 /// Logger methods that libraries add, which remember what was said.
-PyRef ruleLogOnce(Evaluation& e, PyObject* callable, const CallArguments& a) { return putOff(e, callable, a, 1, nullptr, true); }
+PyRef ruleLogOnce(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (a.positional == 0 || !handlersOnlyWrite(a.args[0])) e.breakHere("side effect", "a log call that reaches a handler of the program");
+  return putOff(e, callable, a, 1, nullptr, true);
+}
 
 /// Profiler ranges of the program are opened and closed for real once the graph has run: a break may lie between the two.
 PyRef ruleRecordEnter(Evaluation& e, PyObject* callable, const CallArguments& a) {
