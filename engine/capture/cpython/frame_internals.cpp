@@ -236,6 +236,8 @@ LinkedFrame::LinkedFrame(PyThreadState* thread, InterpreterFrame* frame, const F
   thread->cframe->current_frame = frame;
 }
 
+void LinkedFrame::refresh(const FrameState& state) { storeLocals(frame_, state); }
+
 LinkedFrame::~LinkedFrame() {
   thread_->cframe->current_frame = frame_->previous;
   frame_->previous = nullptr;

@@ -46,6 +46,8 @@ class LinkedFrame {
  public:
   LinkedFrame(PyThreadState* thread, InterpreterFrame* frame, const FrameState& state);
   ~LinkedFrame();
+  /// After an instruction: what a local variable let go of is not kept by the frame.
+  void refresh(const FrameState& state);
   LinkedFrame(const LinkedFrame&) = delete;
   LinkedFrame& operator=(const LinkedFrame&) = delete;
 

@@ -238,6 +238,7 @@ Outcome FrameRun::step(PyRef* result, bool* unsupported) {
   {
     LinkedFrame linked(thread_, frame_, state_);
     outcome = executeInstruction(state_);
+    linked.refresh(state_);
   }
   switch (outcome.kind) {
     case StepOutcome::Kind::Returned: *result = std::move(outcome.value); return Outcome::Returned;
