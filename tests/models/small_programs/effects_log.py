@@ -714,7 +714,7 @@ def prints_that_run_python(compile):
     def f(x):
         print(loud)
         loud.said += 10
-        print("%s" % loud, [loud])
+        print(1, [loud])
         return x + loud.said
 
     return f(ones()), f(ones()), loud.said
