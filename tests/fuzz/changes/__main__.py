@@ -23,7 +23,8 @@ from .sites import sites
 from .twins import Twins
 
 KINDS = ["TYPE_MATCH", "ID_MATCH", "CONSTANT_MATCH", "TENSOR_MATCH", "SEQUENCE_LENGTH", "DICT_KEYS_MATCH", "DICT_LENGTH", "DICT_CONTAINS",
-         "NOT_PRESENT_IN_DICT", "DICT_EMPTY", "TYPE_VERSION", "DUPLICATE_INPUT", "NO_ALIASING", "CODE_MATCH", "WEAKREF_ALIVE", "GLOBAL_STATE", "CUSTOM"]
+         "NOT_PRESENT_IN_DICT", "DICT_EMPTY", "TYPE_VERSION", "DUPLICATE_INPUT", "NO_ALIASING", "CODE_MATCH", "WEAKREF_ALIVE",
+         "GLOBAL_STATE", "CUSTOM"]
 WITHOUT = "FUSEBOX_WITHOUT_GUARDS"
 HANG = 400  # seconds without progress on a busy machine; computing without end is noticed sooner
 
@@ -216,11 +217,13 @@ class Supervisor:
             return
         world = self.by_label[message["world"]]
         changes, text = reduced(world, message["settings"], message["changes"])
-        finding = {"world": world.label, "changes": changes, "text": text or message["found"], "repeats": bool(text), "settings": message["settings"]}
+        finding = {"world": world.label, "changes": changes, "text": text or message["found"], "repeats": bool(text),
+                   "settings": message["settings"]}
         if self.options.without and not self.is_due_to_the_guards(finding):
             return
         self.findings.append(finding)
-        lines = [f"DIFFERENCE {world.label} ({message['settings']['backend']}), {'after ' + '; '.join(changes) if changes else 'at the first call'}: {finding['text'][:400]}"]
+        when = "after " + "; ".join(changes) if changes else "at the first call"
+        lines = [f"DIFFERENCE {world.label} ({message['settings']['backend']}), {when}: {finding['text'][:400]}"]
         if not text:
             lines[0] += "   [does not repeat alone]"
         if self.options.programs:
@@ -247,13 +250,15 @@ def without(kinds, options, all_worlds):
         supervisor = Supervisor(options, all_worlds)
         supervisor.run()
         seconds = time.monotonic() - supervisor.begin
-        print(f"{'noticed' if supervisor.findings else 'NOT noticed'} without {kind}: {supervisor.pairs} pairs, {seconds:.0f} s", flush=True)
+        print(f"{'noticed' if supervisor.findings else 'NOT noticed'} without {kind}: {supervisor.pairs} pairs, {seconds:.0f} s",
+              flush=True)
         missed += [] if supervisor.findings else [kind]
     return missed
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="python -m fuzz.changes", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(prog="python -m fuzz.changes", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, help="stop after this time")
     parser.add_argument("--pairs", type=int, help="stop after so many changes with a call")
     parser.add_argument("--seed", type=int, default=0)

@@ -12,7 +12,8 @@ import torch
 ATOMS = (int, float, complex, str, bytes, bool, type(None), type(...), type(NotImplemented), torch.dtype, torch.device, torch.layout,
          torch.memory_format, range, slice)
 INTERNAL = {"__module__", "__dict__", "__weakref__", "__doc__", "__abstractmethods__", "_abc_impl", "__qualname__", "__match_args__",
-            "__annotations__", "__firstlineno__", "__static_attributes__", "__parameters__", "__orig_bases__", "__dataclass_params__", "_backward_cls", "_torchdynamo_wrapper_id"}
+            "__annotations__", "__firstlineno__", "__static_attributes__", "__parameters__", "__orig_bases__", "__dataclass_params__",
+            "_backward_cls", "_torchdynamo_wrapper_id"}
 WORLD = "world"
 
 
@@ -110,7 +111,8 @@ class Comparison:
             fail(path, f"keys {describe(keys)} in eager, {describe(others)} compiled")
         for k, other in zip(keys, others):
             self.walk(k, other, f"key of {path}")
-            self.walk(dict.__getitem__(a, k) if isinstance(a, dict) else a[k], dict.__getitem__(b, other) if isinstance(b, dict) else b[other],
+            self.walk(dict.__getitem__(a, k) if isinstance(a, dict) else a[k],
+                      dict.__getitem__(b, other) if isinstance(b, dict) else b[other],
                       f"{path}[{k!r}]" if isinstance(k, ATOMS) else f"{path}[…]")
 
     def set(self, a, b, path):
@@ -149,7 +151,8 @@ class Comparison:
             return
         x, y = a.to(torch.complex128), b.to(torch.complex128)
         largest = x.abs().nan_to_num(0, 0).max().item()
-        if not torch.allclose(x, y, rtol=3e-2 if a.dtype in (torch.float16, torch.bfloat16) else 1e-3, atol=1e-2 * largest + 1e-3, equal_nan=True):
+        if not torch.allclose(x, y, rtol=3e-2 if a.dtype in (torch.float16, torch.bfloat16) else 1e-3, atol=1e-2 * largest + 1e-3,
+                              equal_nan=True):
             fail(path, f"values {describe(a.tolist())} in eager, {describe(b.tolist())} compiled")
 
     def function(self, a, b, path):
@@ -275,8 +278,10 @@ def sizes_of(t):
     return str(t.layout) if t.layout is not torch.strided or t.is_nested else (tuple(t.shape), t.stride() if t.numel() > 1 else ())
 
 
-TENSOR_FACTS = [("type", lambda t: type(t).__name__), ("dtype", lambda t: t.dtype), ("device", lambda t: t.device), ("sizes and strides", sizes_of),
-                ("requires_grad", lambda t: t.requires_grad), ("is_leaf", lambda t: t.is_leaf), ("has grad_fn", lambda t: t.grad_fn is not None),
+TENSOR_FACTS = [("type", lambda t: type(t).__name__), ("dtype", lambda t: t.dtype), ("device", lambda t: t.device),
+                ("sizes and strides", sizes_of),
+                ("requires_grad", lambda t: t.requires_grad), ("is_leaf", lambda t: t.is_leaf),
+                ("has grad_fn", lambda t: t.grad_fn is not None),
                 ("is_inference", lambda t: t.is_inference()), ("is_conj", lambda t: t.is_conj()), ("is_neg", lambda t: t.is_neg()),
                 ("names", lambda t: t.names if t.layout is torch.strided and not t.is_nested else ())]
 
@@ -294,10 +299,12 @@ def names_of(code):
 def _kinds():
     import numpy
     c = Comparison
-    return [(torch.Tensor, c.tensor), (type, c.class_), (enum.Enum, c.enumerated), (types.FunctionType, c.function), (types.CellType, c.cell),
+    return [(torch.Tensor, c.tensor), (type, c.class_), (enum.Enum, c.enumerated), (types.FunctionType, c.function),
+            (types.CellType, c.cell),
             (types.MethodType, c.method), (functools.partial, c.partial), (types.ModuleType, c.module),
             ((staticmethod, classmethod, property, functools.cached_property), c.descriptor), (BaseException, c.exception),
-            (weakref.ref, c.reference), (tuple, c.small_tuple), ((list, collections.deque), c.sequence), ((dict, types.MappingProxyType), c.mapping),
+            (weakref.ref, c.reference), (tuple, c.small_tuple), ((list, collections.deque), c.sequence),
+            ((dict, types.MappingProxyType), c.mapping),
             ((set, frozenset), c.set), (numpy.ndarray, c.array), (numpy.generic, c.atom),
             ((types.BuiltinFunctionType, types.WrapperDescriptorType, types.MethodDescriptorType, types.GetSetDescriptorType), c.opaque)]
 

@@ -15,7 +15,8 @@ from .changed import numbers_of
 from .compare import content, is_of_world, names_of
 
 INTERNAL_OF_MODULES = {name for name in vars(torch.nn.Module()) if name != "training"}
-SPECIAL = {"__bool__": "lambda self: False", "__len__": "lambda self: 0", "__eq__": "lambda self, other: False", "__call__": "lambda self, *a, **k: 7.0",
+SPECIAL = {"__bool__": "lambda self: False", "__len__": "lambda self: 0", "__eq__": "lambda self, other: False",
+           "__call__": "lambda self, *a, **k: 7.0",
            "__getattr__": "lambda self, name: 5.0", "__contains__": "lambda self, item: True", "__float__": "lambda self: 4.0",
            "__str__": "lambda self: 'changed'", "__iter__": "lambda self: iter([1, 2])", "__getitem__": "lambda self, key: 3.0",
            "__add__": "lambda self, other: 9.0", "__hash__": "lambda self: 1", "__getattribute__": "lambda self, name: 6.0",
@@ -65,9 +66,11 @@ class Walk:
         elif isinstance(value, bool):
             self.add("constant", put(repr(not value)), put(repr(int(value))), put(repr(float(value))), put("None"))
         elif isinstance(value, int) and not isinstance(value, enum.Enum):
-            self.add("constant", *(put(t) for t in (repr(value + 1), repr(-value), "0", "1", "True", "1.0", repr(float(value)), "None", "1000", "1 << 70", "'1'")))
+            self.add("constant", *(put(t) for t in (repr(value + 1), repr(-value), "0", "1", "True", "1.0", repr(float(value)), "None",
+                                                    "1000", "1 << 70", "'1'")))
         elif isinstance(value, float):
-            self.add("constant", *(put(t) for t in (repr(value + 0.5), "float('nan')", "float('inf')", "-0.0", "0.0", "1", "True", "1.0", "None", "torch.tensor(2.5)")))
+            self.add("constant", *(put(t) for t in (repr(value + 0.5), "float('nan')", "float('inf')", "-0.0", "0.0", "1", "True", "1.0",
+                                                    "None", "torch.tensor(2.5)")))
         elif isinstance(value, str):
             self.add("constant", *(put(repr(t)) for t in (value + "_", value.upper(), "", None, 1)))
         elif value is None:
@@ -75,10 +78,12 @@ class Walk:
         elif isinstance(value, torch.dtype):
             self.add("constant", put("torch.float64"), put("torch.int64"), put("torch.bfloat16"))
         elif isinstance(value, types.FunctionType):
-            self.add("function", put(f"changed({path}, 0)"), put(f"changed({path}, 1)"), put("raising()"), put("lambda *a, **k: a[-1] if a else None"))
+            self.add("function", put(f"changed({path}, 0)"), put(f"changed({path}, 1)"), put("raising()"),
+                     put("lambda *a, **k: a[-1] if a else None"))
         elif isinstance(value, (list, tuple, dict, set)):
             if type(value) in (list, tuple, dict, set):
-                other = {list: ("list", "tuple"), tuple: ("tuple", "list"), dict: ("dict", "collections.OrderedDict"), set: ("set", "frozenset")}[type(value)]
+                other = {list: ("list", "tuple"), tuple: ("tuple", "list"), dict: ("dict", "collections.OrderedDict"),
+                         set: ("set", "frozenset")}[type(value)]
                 self.add("container", *(put(f"{t}({path})") for t in other), put("None"))
         elif not isinstance(value, (type, types.ModuleType)):
             self.add("object", put(f"copy.copy({path})"), put("None"))
@@ -102,20 +107,28 @@ class Walk:
     def tensor(self, t, path, put):
         p = path
         plain = f"{p}.detach().clone()"
-        self.add("tensor", put(plain), put(f"({p} * 1)"), put(f"torch.nn.Parameter({plain})" if t.is_floating_point() else plain), put("1.5"), put("None"),
+        self.add("tensor", put(plain), put(f"({p} * 1)"), put(f"torch.nn.Parameter({plain})" if t.is_floating_point() else plain),
+                 put("1.5"), put("None"),
                  f"torch.no_grad()(lambda: {p}.copy_({p} * 2))()", f"{p}.data.neg_()", put(f"{plain}.view({p}.shape)"))
-        self.add("dtype", *(put(f"{plain}.to(torch.{d})") for d in ("float64", "bfloat16", "float16", "int64", "int32", "bool", "complex64", "uint8")))
-        self.add("layout", put(f"strided({p})"), put(f"shifted({p})"), put(f"shifted({p}, 5)"), put(f"shifted({p}, 8)"), put(f"{plain}.flip(0)" if t.dim() else plain),
+        self.add("dtype", *(put(f"{plain}.to(torch.{d})") for d in ("float64", "bfloat16", "float16", "int64", "int32", "bool", "complex64",
+                                                                    "uint8")))
+        self.add("layout", put(f"strided({p})"), put(f"shifted({p})"), put(f"shifted({p}, 5)"), put(f"shifted({p}, 8)"),
+                 put(f"{plain}.flip(0)" if t.dim() else plain),
                  put(f"{plain}.to_sparse()"), put(f"{plain}.to(torch.complex64).conj()"),
                  put(f"torch._neg_view({plain})"))
         if path.startswith("args"):  # a module would write to the buffer, whose elements are one
             self.add("layout", put(f"{plain}[:1].expand({p}.shape)" if t.dim() else plain))
-        self.add("size", put(f"{plain}[:-1]") if t.dim() else put(f"{plain}[None]"), put(f"torch.cat([{plain}, {plain}])") if t.dim() else put(f"{plain}[None, None]"),
-                 put(f"{plain}[:0]") if t.dim() else put(plain), put(f"{plain}[None]"), put(f"{plain}.flatten()"), put(f"{plain}[:1]") if t.dim() else put(plain),
+        self.add("size", put(f"{plain}[:-1]") if t.dim() else put(f"{plain}[None]"),
+                 put(f"torch.cat([{plain}, {plain}])") if t.dim() else put(f"{plain}[None, None]"),
+                 put(f"{plain}[:0]") if t.dim() else put(plain), put(f"{plain}[None]"), put(f"{plain}.flatten()"),
+                 put(f"{plain}[:1]") if t.dim() else put(plain),
                  put(f"{plain}.unsqueeze(-1)"))
-        self.add("autograd", f"{p}.requires_grad_({not t.requires_grad})", put(f"{plain}.requires_grad_()"), put(f"({plain}.requires_grad_() * 1)"), f"{p}.grad = None",
-                 f"{p}.grad = torch.ones_like({p})", f"{p}.register_hook(put_hook('hook'))", f"{p}.retain_grad()", put(f"torch.inference_mode()(lambda: {p} * 1)()"))
-        self.add("tensor attribute", f"{p}.tag = 1", f"{p}.tag = getattr({p}, 'tag', 0) + 1", put(f"{plain}.as_subclass(Tagged)"), put(f"{plain}.as_subclass(Logged)"))
+        self.add("autograd", f"{p}.requires_grad_({not t.requires_grad})", put(f"{plain}.requires_grad_()"),
+                 put(f"({plain}.requires_grad_() * 1)"), f"{p}.grad = None",
+                 f"{p}.grad = torch.ones_like({p})", f"{p}.register_hook(put_hook('hook'))", f"{p}.retain_grad()",
+                 put(f"torch.inference_mode()(lambda: {p} * 1)()"))
+        self.add("tensor attribute", f"{p}.tag = 1", f"{p}.tag = getattr({p}, 'tag', 0) + 1", put(f"{plain}.as_subclass(Tagged)"),
+                 put(f"{plain}.as_subclass(Logged)"))
         for k, v in vars(t).items() if getattr(t, "__dict__", None) else ():
             self.place(v, f"{p}.{k}")
 
@@ -126,7 +139,8 @@ class Walk:
                     continue
                 self.add("alias", put(q))
                 if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
-                    self.add("alias", put(f"{q}.view({q}.shape)"), put(f"{q}.detach()"), put(f"{q}[...]"), put(f"{q}.t()" if b.dim() == 2 else q))
+                    self.add("alias", put(f"{q}.view({q}.shape)"), put(f"{q}.detach()"), put(f"{q}[...]"),
+                             put(f"{q}.t()" if b.dim() == 2 else q))
 
     # What lies in values of one kind.
 
@@ -135,7 +149,8 @@ class Walk:
             self.place(v, f"{path}[{i}]")
         self.add("list", f"{path}.append(1)", f"{path}.reverse()", f"{path}.insert(0, 2.0)", f"{path}.clear()")
         if value:
-            self.add("list", f"{path}.pop()", f"{path}.append({path}[0])", f"{path}.append({path}.pop(0))", f"del {path}[0]", f"{path}[0] = {path}[-1]",
+            self.add("list", f"{path}.pop()", f"{path}.append({path}[0])", f"{path}.append({path}.pop(0))", f"del {path}[0]",
+                     f"{path}[0] = {path}[-1]",
                      f"{path}.append(copy.copy({path}[-1]))")
 
     def tuple(self, value, path, put):
@@ -153,7 +168,8 @@ class Walk:
         for k in keys[:8]:
             at = f"{path}[{literal(k)}]"
             self.place(value[k], at)
-            self.add("dict", f"{at} = {path}.pop({literal(k)})", f"del {at}", f"renamed({path}, {literal(k)}, 'other')", f"renamed({path}, {literal(k)}, 1.0)",
+            self.add("dict", f"{at} = {path}.pop({literal(k)})", f"del {at}", f"renamed({path}, {literal(k)}, 'other')",
+                     f"renamed({path}, {literal(k)}, 1.0)",
                      f"renamed({path}, {literal(k)}, True)", f"renamed({path}, {literal(k)}, 1)")
         if keys and isinstance(value, collections.OrderedDict):
             self.add("dict", f"{path}.move_to_end({literal(keys[0])})", f"{path}.move_to_end({literal(keys[-1])}, last=False)")
@@ -165,7 +181,8 @@ class Walk:
     def set(self, value, path, put):
         if isinstance(value, frozenset):
             return
-        self.add("set", f"{path}.add(1)", f"{path}.add(True)", f"{path}.add(1.0)", f"{path}.add('new')", f"{path}.clear()", f"{path}.update(range(8, 40, 8))")
+        self.add("set", f"{path}.add(1)", f"{path}.add(True)", f"{path}.add(1.0)", f"{path}.add('new')", f"{path}.clear()",
+                 f"{path}.update(range(8, 40, 8))")
         for k in [k for k in value if literal(k) is not None][:5]:
             self.add("set", f"{path}.discard({literal(k)})", f"moved({path}, {literal(k)})")
 
@@ -230,23 +247,28 @@ class Walk:
             self.add("attribute", f"{path}.new = 1", f"{path}.__dict__ = dict({path}.__dict__)")
             for name, v in vars(type(o)).items():
                 if isinstance(v, types.FunctionType) and not name.startswith("__"):
-                    self.add("method", f"{path}.{name} = types.MethodType(changed(type({path}).{name}, 0), {path})", f"{path}.{name} = lambda *a, **k: 3.0")
+                    self.add("method", f"{path}.{name} = types.MethodType(changed(type({path}).{name}, 0), {path})",
+                             f"{path}.{name} = lambda *a, **k: 3.0")
                 elif not name.startswith("__") and not callable(v) and not hasattr(v, "__get__"):
                     self.place(v, f"{path}.{name}")
-        self.add("class of object", f"{path}.__class__ = derived(type({path}))", f"{path}.__class__ = derived(type({path}), __bool__=lambda self: False)")
+        self.add("class of object", f"{path}.__class__ = derived(type({path}))",
+                 f"{path}.__class__ = derived(type({path}), __bool__=lambda self: False)")
         self.inner(type(o), f"type({path})")
 
     def module(self, m, path, put):
         self.add("training", f"{path}.train()", f"{path}.eval()", f"{path}.training = not {path}.training")
-        self.add("hook", f"{path}.register_forward_hook(doubled)", f"{path}.register_forward_pre_hook(negated)", f"{path}._forward_hooks.clear()",
+        self.add("hook", f"{path}.register_forward_hook(doubled)", f"{path}.register_forward_pre_hook(negated)",
+                 f"{path}._forward_hooks.clear()",
                  f"{path}._forward_pre_hooks.clear()", f"{path}.register_full_backward_hook(lambda m, i, o: None)",
                  f"{path}.register_forward_hook(lambda m, a, r: print(type(m).__name__))")
-        self.add("parameters", f"{path}.requires_grad_(False)", f"{path}.requires_grad_()", f"{path}.double()", f"{path}.float()", f"{path}.zero_grad()",
+        self.add("parameters", f"{path}.requires_grad_(False)", f"{path}.requires_grad_()", f"{path}.double()", f"{path}.float()",
+                 f"{path}.zero_grad()",
                  f"{path}.bfloat16()", f"{path}.register_buffer('new', torch.ones(1))", f"{path}.register_parameter('new', None)")
         for name, p in list(m._parameters.items())[:4]:
             if p is not None:
                 self.place(p, f"{path}.{name}")
-                self.add("parameters", f"{path}.{name} = None", f"del {path}.{name}", f"{path}.{name}.data = {path}.{name}.data.double()", f"{path}.{name}.data = {path}.{name}.data * 2")
+                self.add("parameters", f"{path}.{name} = None", f"del {path}.{name}", f"{path}.{name}.data = {path}.{name}.data.double()",
+                         f"{path}.{name}.data = {path}.{name}.data * 2")
         for name, b in list(m._buffers.items())[:3]:
             if b is not None:
                 self.buffers.add(f"{path}.{name}")
@@ -254,7 +276,8 @@ class Walk:
         for name, child in list(m._modules.items())[:5]:
             if child is not None:
                 at = f"{path}._modules[{name!r}]"
-                self.add("submodule", f"{at} = torch.nn.Identity()", f"{at} = copy.copy({at})", f"del {at}", f"{path}._modules[{name!r}] = {path}._modules.pop({name!r})")
+                self.add("submodule", f"{at} = torch.nn.Identity()", f"{at} = copy.copy({at})", f"del {at}",
+                         f"{path}._modules[{name!r}] = {path}._modules.pop({name!r})")
                 self.inner(child, at)
         for k, v in list(vars(m).items()):
             if k not in INTERNAL_OF_MODULES and k != "training" and k.isidentifier():
@@ -262,7 +285,8 @@ class Walk:
                 self.add("attribute", f"del {path}.{k}")
         self.add("attribute", f"{path}.new = 1")
         if is_of_world(type(m)):
-            self.add("method", f"{path}.forward = types.MethodType(changed(type({path}).forward, 0), {path})", f"{path}.forward = lambda *a, **k: a[0]",
+            self.add("method", f"{path}.forward = types.MethodType(changed(type({path}).forward, 0), {path})",
+                     f"{path}.forward = lambda *a, **k: a[0]",
                      f"{path}.__dict__.pop('forward', None)")
             self.add("class of object", f"{path}.__class__ = derived(type({path}))")
             self.inner(type(m), f"type({path})")
@@ -275,13 +299,15 @@ class Walk:
             if isinstance(v, types.FunctionType):
                 self.inner(v, at)
                 if not name.startswith("__"):
-                    self.add("class method", f"{path}.{name} = changed({at}, 0)", f"{path}.{name} = property(lambda self: 2.0)", f"{path}.{name} = staticmethod(lambda *a: 2.0)",
+                    self.add("class method", f"{path}.{name} = changed({at}, 0)", f"{path}.{name} = property(lambda self: 2.0)",
+                             f"{path}.{name} = staticmethod(lambda *a: 2.0)",
                              f"del {path}.{name}")
             elif isinstance(v, (staticmethod, classmethod)):
                 self.inner(v.__func__, f"{at}.__func__")
             elif isinstance(v, property):
                 self.inner(v.fget, f"{at}.fget")
-                self.add("property", f"{path}.{name} = property(lambda self: 2.0)", f"{path}.{name} = 2.0", f"{path}.{name} = property(raising(AttributeError))")
+                self.add("property", f"{path}.{name} = property(lambda self: 2.0)", f"{path}.{name} = 2.0",
+                         f"{path}.{name} = property(raising(AttributeError))")
             elif not name.startswith("__") and not isinstance(cls, enum.EnumMeta) and not isinstance(v, types.MemberDescriptorType):
                 self.place(v, f"{path}.{name}")
                 self.add("class attribute", f"del {path}.{name}", f"{path}.{name} = property(lambda self: 2.0)")
@@ -313,29 +339,46 @@ class Walk:
         self.add("iterator", f"next({path}, None)")
 
 
-BUILTINS = {"len": "lambda v: 2", "range": "lambda *a: [0, 1]", "isinstance": "lambda *a: False", "print": "lambda *a, **k: None", "sum": "lambda v, *a: 3.0",
-            "max": "min", "min": "max", "enumerate": "lambda v, *a: [(0, x) for x in v]", "abs": "lambda v: v", "sorted": "list", "float": "int", "int": "float"}
+BUILTINS = {"len": "lambda v: 2", "range": "lambda *a: [0, 1]", "isinstance": "lambda *a: False", "print": "lambda *a, **k: None",
+            "sum": "lambda v, *a: 3.0",
+            "max": "min", "min": "max", "enumerate": "lambda v, *a: [(0, x) for x in v]", "abs": "lambda v: v", "sorted": "list",
+            "float": "int", "int": "float"}
 
-VISITS = [(torch.nn.Module, Walk.module), (type, Walk.class_), (types.FunctionType, Walk.function), (types.MethodType, Walk.method), (functools.partial, Walk.partial),
-          (types.ModuleType, Walk.namespace), (collections.deque, Walk.deque), (list, Walk.list), (tuple, Walk.tuple), (dict, Walk.dict), ((set, frozenset), Walk.set),
+VISITS = [(torch.nn.Module, Walk.module), (type, Walk.class_), (types.FunctionType, Walk.function), (types.MethodType, Walk.method),
+          (functools.partial, Walk.partial),
+          (types.ModuleType, Walk.namespace), (collections.deque, Walk.deque), (list, Walk.list), (tuple, Walk.tuple), (dict, Walk.dict),
+          ((set, frozenset), Walk.set),
           (collections.abc.Iterator, Walk.iterator)]
 
 
-PROCESS = ["torch.set_grad_enabled(False)", "torch.set_grad_enabled(True)", "torch.set_default_dtype(torch.float64)", "torch.set_default_dtype(torch.float32)",
-           "torch.set_num_threads(2)", "torch.set_num_threads(1)", "torch.use_deterministic_algorithms(True)", "torch.use_deterministic_algorithms(False)",
-           "torch.use_deterministic_algorithms(True, warn_only=True)", "torch.set_autocast_enabled('cpu', True)", "torch.set_autocast_enabled('cpu', False)",
-           "torch.set_autocast_dtype('cpu', torch.float16)", "torch.set_autocast_dtype('cpu', torch.bfloat16)", "torch.set_autocast_cache_enabled(False)",
-           "torch.backends.cuda.matmul.allow_tf32 = True", "torch.backends.cuda.matmul.allow_tf32 = False", "torch.backends.cudnn.allow_tf32 = False",
+PROCESS = ["torch.set_grad_enabled(False)", "torch.set_grad_enabled(True)", "torch.set_default_dtype(torch.float64)",
+           "torch.set_default_dtype(torch.float32)",
+           "torch.set_num_threads(2)", "torch.set_num_threads(1)", "torch.use_deterministic_algorithms(True)",
+           "torch.use_deterministic_algorithms(False)",
+           "torch.use_deterministic_algorithms(True, warn_only=True)", "torch.set_autocast_enabled('cpu', True)",
+           "torch.set_autocast_enabled('cpu', False)",
+           "torch.set_autocast_dtype('cpu', torch.float16)", "torch.set_autocast_dtype('cpu', torch.bfloat16)",
+           "torch.set_autocast_cache_enabled(False)",
+           "torch.backends.cuda.matmul.allow_tf32 = True", "torch.backends.cuda.matmul.allow_tf32 = False",
+           "torch.backends.cudnn.allow_tf32 = False",
            "torch.backends.cudnn.allow_tf32 = True", "torch.backends.cudnn.benchmark = True", "torch.backends.cudnn.deterministic = True",
-           "torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False", "torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False",
-           "torch.set_float32_matmul_precision('high')", "torch.set_float32_matmul_precision('highest')", "torch.autograd.set_detect_anomaly(True)",
-           "torch.autograd.set_detect_anomaly(False)", "torch.set_warn_always(True)", "torch.set_warn_always(False)", "torch.backends.cuda.enable_flash_sdp(False)",
-           "torch.backends.cuda.enable_math_sdp(False)", "torch.backends.mkldnn.set_flags(False)", "torch.manual_seed(5)", "torch.set_default_device('cpu')",
-           "torch.set_default_device(None)", "torch.nn.modules.module.register_module_forward_hook(doubled)", "torch.nn.modules.module._global_forward_hooks.clear()",
-           "torch.set_flush_denormal(True)", "torch.set_flush_denormal(False)", "warnings.simplefilter('error')", "warnings.simplefilter('ignore')",
+           "torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False",
+           "torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False",
+           "torch.set_float32_matmul_precision('high')", "torch.set_float32_matmul_precision('highest')",
+           "torch.autograd.set_detect_anomaly(True)",
+           "torch.autograd.set_detect_anomaly(False)", "torch.set_warn_always(True)", "torch.set_warn_always(False)",
+           "torch.backends.cuda.enable_flash_sdp(False)",
+           "torch.backends.cuda.enable_math_sdp(False)", "torch.backends.mkldnn.set_flags(False)", "torch.manual_seed(5)",
+           "torch.set_default_device('cpu')",
+           "torch.set_default_device(None)", "torch.nn.modules.module.register_module_forward_hook(doubled)",
+           "torch.nn.modules.module._global_forward_hooks.clear()",
+           "torch.set_flush_denormal(True)", "torch.set_flush_denormal(False)", "warnings.simplefilter('error')",
+           "warnings.simplefilter('ignore')",
            "torch.Tensor.relu = lambda t: t * 5", "torch.Tensor.relu = ORIGINAL['relu']", "torch.Tensor.__add__ = lambda a, b: a * b",
-           "torch.Tensor.__add__ = ORIGINAL['__add__']", "torch.nn.functional.relu = torch.tanh", "torch.nn.functional.relu = ORIGINAL['functional.relu']",
-           "torch.sin = torch.cos", "torch.sin = ORIGINAL['sin']", "torch.autograd.graph.set_warn_on_accumulate_grad_stream_mismatch(False)"]
+           "torch.Tensor.__add__ = ORIGINAL['__add__']", "torch.nn.functional.relu = torch.tanh",
+           "torch.nn.functional.relu = ORIGINAL['functional.relu']",
+           "torch.sin = torch.cos", "torch.sin = ORIGINAL['sin']",
+           "torch.autograd.graph.set_warn_on_accumulate_grad_stream_mismatch(False)"]
 
 
 def sites(instance):

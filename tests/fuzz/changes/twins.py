@@ -31,7 +31,8 @@ OUTSIDE = {"torch": torch, "types": types, "copy": copy, "collections": collecti
 
 def process_state():
     """Switches that a call may change, and random state."""
-    return {"grad mode": torch.is_grad_enabled(), "inference mode": torch.is_inference_mode_enabled(), "default dtype": torch.get_default_dtype(),
+    return {"grad mode": torch.is_grad_enabled(), "inference mode": torch.is_inference_mode_enabled(),
+            "default dtype": torch.get_default_dtype(),
             "autocast": torch.is_autocast_enabled("cpu"), "deterministic": torch.are_deterministic_algorithms_enabled(),
             "threads": torch.get_num_threads(), "function modes": torch._C._len_torch_function_stack(),
             "recursion limit": sys.getrecursionlimit()}

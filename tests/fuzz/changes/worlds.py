@@ -122,7 +122,8 @@ def provide_package():
 
 
 NOT_THE_SAME_TWICE = {"hash_and_id_of_objects", "files_and_contexts", "writes_of_another_thread_survive", "flex", "times_and_ids",
-                      "methods_and_attributes_of_tensor", "calls_of_modules_wrapped_by_the_program", "builtins_replaced"}  # addresses, paths, time, others' classes
+                      "methods_and_attributes_of_tensor", "calls_of_modules_wrapped_by_the_program",
+                      "builtins_replaced"}  # addresses, paths, time, others' classes
 SCRIPTS_THAT_ACT_OUTSIDE = {"barriers", "lifetimes", "process_state", "operators", "numbers"}  # they crash, wait or register by name
 
 

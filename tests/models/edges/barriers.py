@@ -204,7 +204,8 @@ def exception_in_every_kind_of_argument(compile, engine):
         __hash__ = None
 
     b, x = Broken(), torch.ones(1)
-    fs = [lambda x, b: x + b.value, lambda x, b: x if b else -x, lambda x, b: x if b == 1 else -x, lambda x, b: {b: x}, lambda x, b: b in [x, 1],
+    fs = [lambda x, b: x + b.value, lambda x, b: x if b else -x, lambda x, b: x if b == 1 else -x, lambda x, b: {b: x}, lambda x,
+          b: b in [x, 1],
           lambda x, b: x + b, lambda x, b: getattr(b, "value", x), lambda x, b: hasattr(b, "value")]
     return [[raised(compile(f), x, b) for _ in range(2)] for f in fs]
 

@@ -352,37 +352,6 @@ def returned_exception_keeps_its_context(compile, engine):
 
 
 @edge
-def finalisers_run_when_objects_die(compile, engine):
-    log = []
-
-    class Resource:
-        def __init__(self, n):
-            self.n = n
-
-        def __del__(self):
-            log.append(self.n)
-
-    def f(x):
-        r = Resource(1)
-        y = x + r.n
-        del r
-        log.append("deleted")
-        return y * 2
-
-    c, d, x, out = compile(f), compile(lambda x: (Resource(2), x + 1)), torch.ones(1), []
-    for _ in range(3):
-        c(x)
-        out.append(list(log))
-    log.clear()
-    for _ in range(2):
-        r, _ = d(x)
-        out.append(list(log))
-        del r
-        out.append(list(log))
-    return out
-
-
-@edge
 def writes_of_another_thread_survive(compile, engine):
     s, running, added = types.SimpleNamespace(out=None, beat=0), True, 0
 

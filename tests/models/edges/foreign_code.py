@@ -116,8 +116,10 @@ def truth_and_length_of_objects(compile, engine):
             return item < self.n
 
     s, x = Sized(), torch.ones(1)
-    fs = [lambda x: x * 2 if s else x * 3, lambda x: x * 2 if any([s]) else x * 3, lambda x: x * 2 if not s else x * 3, lambda x: x + len(s),
-          lambda x: x + sum(s), lambda x: x + len(list(s)), lambda x: x * 2 if 1 in s else x, lambda x: x * 2 if list(filter(None, [s])) else x,
+    fs = [lambda x: x * 2 if s else x * 3, lambda x: x * 2 if any([s]) else x * 3, lambda x: x * 2 if not s else x * 3,
+          lambda x: x + len(s),
+          lambda x: x + sum(s), lambda x: x + len(list(s)), lambda x: x * 2 if 1 in s else x,
+          lambda x: x * 2 if list(filter(None, [s])) else x,
           lambda x: x + len({*s}), lambda x: x + max([0, *s])]
     compiled = [compile(f) for f in fs]
     out = [f(x) for f in compiled]

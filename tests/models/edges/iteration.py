@@ -101,9 +101,12 @@ def dict_that_changes_its_size_while_it_is_read(compile, engine):
 def items_of_containers_keep_their_identity(compile, engine):
     def f(r):
         d = {"k": r[0], "l": r}
-        return ([v is r[0] for v in r], [v is r[i] for i, v in enumerate(r)], [a is b for a, b in zip(r, r)], [v is r[0] for v in reversed(r)],
-                [v is r[0] for v in [*r]], list(r)[0] is r[0], tuple(r)[0] is r[0], r[:][0] is r[0], r.copy()[0] is r[0], (r + r)[1] is r[0],
-                max(r, key=len) is r[0], list(filter(None, r))[0] is r[0], next(itertools.chain(r)) is r[0], [v is r[0] for v in d.values()],
+        return ([v is r[0] for v in r], [v is r[i] for i, v in enumerate(r)], [a is b for a, b in zip(r, r)],
+                [v is r[0] for v in reversed(r)],
+                [v is r[0] for v in [*r]], list(r)[0] is r[0], tuple(r)[0] is r[0], r[:][0] is r[0], r.copy()[0] is r[0],
+                (r + r)[1] is r[0],
+                max(r, key=len) is r[0], list(filter(None, r))[0] is r[0], next(itertools.chain(r)) is r[0],
+                [v is r[0] for v in d.values()],
                 [v is r for _, v in d.items()], sorted(r, key=len)[0] is r[0], next(iter(r)) is r[0], (lambda *a: a[0] is r[0])(*r),
                 list(map(lambda v: v is r[0], r)), collections.deque(r)[0] is r[0], dict(d)["k"] is r[0], {**d}["l"] is r)
 

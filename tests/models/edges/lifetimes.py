@@ -108,3 +108,34 @@ def dynamic_sizes_do_not_compile_again_and_again(compile, engine):
         out = [c(torch.ones(n)).sum() for n in range(2, 14)]
     said = any("dynamic" in str(w.message) for w in caught)
     return out, engine is None or said or engine.counters()["graphs"] <= 3
+
+
+@edge
+def finalisers_run_when_objects_die(compile, engine):
+    log = []
+
+    class Resource:
+        def __init__(self, n):
+            self.n = n
+
+        def __del__(self):
+            log.append(self.n)
+
+    def f(x):
+        r = Resource(1)
+        y = x + r.n
+        del r
+        log.append("deleted")
+        return y * 2
+
+    c, d, x, out = compile(f), compile(lambda x: (Resource(2), x + 1)), torch.ones(1), []
+    for _ in range(3):
+        c(x)
+        out.append(list(log))
+    log.clear()
+    for _ in range(2):
+        r, _ = d(x)
+        out.append(list(log))
+        del r
+        out.append(list(log))
+    return out

@@ -20,7 +20,8 @@ def any_and_all_of_no_dims(compile, engine):
 def reductions_over_no_dims(compile, engine):
     x = torch.arange(6.0).view(2, 3)
     fs = [lambda x: x.sum(dim=()), lambda x: x.mean(dim=()), lambda x: x.amax(dim=()), lambda x: x.amin(dim=()), lambda x: x.var(dim=()),
-          lambda x: x.nansum(dim=()), lambda x: torch.logsumexp(x, dim=()), lambda x: x.std(dim=()), lambda x: torch.count_nonzero(x, dim=()),
+          lambda x: x.nansum(dim=()), lambda x: torch.logsumexp(x, dim=()), lambda x: x.std(dim=()),
+          lambda x: torch.count_nonzero(x, dim=()),
           lambda x: torch.linalg.vector_norm(x, dim=())]
 
     def plain(f):
@@ -43,19 +44,26 @@ def norms_over_an_extent_of_one(compile, engine):
 @edge
 def reductions_over_an_extent_of_one(compile, engine):
     x = torch.tensor([[3.0], [NAN], [INF], [-0.0]])
-    fs = [lambda x: x.sum(1), lambda x: x.mean(1), lambda x: x.var(1), lambda x: x.var(1, correction=0), lambda x: x.std(1), lambda x: x.amax(1),
-          lambda x: x.argmax(1), lambda x: x.prod(1), lambda x: x.logsumexp(1), lambda x: x.softmax(1), lambda x: torch.nn.functional.layer_norm(x, (1,))]
+    fs = [lambda x: x.sum(1), lambda x: x.mean(1), lambda x: x.var(1), lambda x: x.var(1, correction=0), lambda x: x.std(1),
+          lambda x: x.amax(1),
+          lambda x: x.argmax(1), lambda x: x.prod(1), lambda x: x.logsumexp(1), lambda x: x.softmax(1),
+          lambda x: torch.nn.functional.layer_norm(x, (1,))]
     return [compile(f)(x) for f in fs]
 
 
 @edge
 def nan_and_infinities(compile, engine):
     x, v = torch.tensor([NAN, INF, -INF, 0.0, -0.0, 1.0, -1.0]), torch.tensor([5.0, NAN, 1.0, 7.0, 7.0, 2.0, 2.0])
-    fs = [lambda x, v: torch.heaviside(x, v), lambda x, v: torch.maximum(x, v), lambda x, v: torch.fmax(x, v), lambda x, v: x.clamp(-v.abs(), v), lambda x, v: x.clamp(-1, 1),
-          lambda x, v: torch.nan_to_num(x), lambda x, v: x.sign(), lambda x, v: torch.copysign(v, x), lambda x, v: torch.where(x > 0, x, v), lambda x, v: x.relu(),
-          lambda x, v: torch.sort(x).values, lambda x, v: x.argmax(), lambda x, v: x.amin(), lambda x, v: x.nansum(), lambda x, v: torch.hypot(x, v),
-          lambda x, v: torch.logaddexp(x, v).round(decimals=4), lambda x, v: x == v, lambda x, v: torch.isclose(x, v, equal_nan=True), lambda x, v: torch.fmod(v, x),
-          lambda x, v: torch.remainder(v, x), lambda x, v: v // x, lambda x, v: torch.nn.functional.hardtanh(x), lambda x, v: torch.nn.functional.relu6(x)]
+    fs = [lambda x, v: torch.heaviside(x, v), lambda x, v: torch.maximum(x, v), lambda x, v: torch.fmax(x, v), lambda x,
+          v: x.clamp(-v.abs(), v), lambda x, v: x.clamp(-1, 1),
+          lambda x, v: torch.nan_to_num(x), lambda x, v: x.sign(), lambda x, v: torch.copysign(v, x), lambda x, v: torch.where(x > 0, x, v),
+          lambda x, v: x.relu(),
+          lambda x, v: torch.sort(x).values, lambda x, v: x.argmax(), lambda x, v: x.amin(), lambda x, v: x.nansum(), lambda x,
+          v: torch.hypot(x, v),
+          lambda x, v: torch.logaddexp(x, v).round(decimals=4), lambda x, v: x == v, lambda x, v: torch.isclose(x, v, equal_nan=True),
+          lambda x, v: torch.fmod(v, x),
+          lambda x, v: torch.remainder(v, x), lambda x, v: v // x, lambda x, v: torch.nn.functional.hardtanh(x), lambda x,
+          v: torch.nn.functional.relu6(x)]
     return [compile(f)(x, v) for f in fs]
 
 
@@ -63,7 +71,8 @@ def nan_and_infinities(compile, engine):
 def sign_of_zero(compile, engine):
     a, b = torch.tensor([0.0, -0.0]), torch.tensor([-0.0, 0.0])
     fs = [lambda a, b: 1 / torch.maximum(a, b), lambda a, b: 1 / torch.minimum(a, b), lambda a, b: 1 / (a + b), lambda a, b: 1 / a.round(),
-          lambda a, b: 1 / torch.clamp(a, min=b), lambda a, b: 1 / a.abs(), lambda a, b: 1 / -a, lambda a, b: 1 / a.relu(), lambda a, b: 1 / (a * b)]
+          lambda a, b: 1 / torch.clamp(a, min=b), lambda a, b: 1 / a.abs(), lambda a, b: 1 / -a, lambda a, b: 1 / a.relu(), lambda a,
+          b: 1 / (a * b)]
     return [compile(f)(a, b) for f in fs]
 
 
@@ -80,7 +89,8 @@ def long_columns_are_summed_as_well_as_eager(compile, engine):
     results = {"mean of columns": error(lambda x: x.mean(0), x, exact), "sum of columns": error(lambda x: x.sum(0), x, exact * 16384),
                "sum of a long row": error(lambda x: x.sum(), ramp, ramp.double().sum()),
                "variance of a long row": error(lambda x: x.var(), ramp, ramp.double().var()),
-               "variance of columns": error(lambda x: x.var(0, correction=0), ramp.view(-1, 1024)[:2048], ramp.view(-1, 1024)[:2048].double().var(0, correction=0)),
+               "variance of columns": error(lambda x: x.var(0, correction=0), ramp.view(-1, 1024)[:2048],
+                                            ramp.view(-1, 1024)[:2048].double().var(0, correction=0)),
                "norm of columns": error(lambda x: torch.linalg.vector_norm(x, dim=0), x, exact * 128)}
     return [name for name, is_worse in results.items() if is_worse]
 
@@ -94,17 +104,22 @@ def sum_of_python_floats(compile, engine):
 @edge
 def integers_at_their_ends(compile, engine):
     low, x = torch.iinfo(torch.int32).min, torch.tensor([7, -7, 0, 2 ** 31 - 1, -2 ** 31], dtype=torch.int32)
-    fs = [lambda x: x // 3, lambda x: x % -3, lambda x: torch.div(x, 2, rounding_mode="trunc"), lambda x: x.abs(), lambda x: -x, lambda x: x + 1, lambda x: x * x,
-          lambda x: x.float().to(torch.int64), lambda x: x >> 3, lambda x: x << 1, lambda x: x.to(torch.int8), lambda x: x.to(torch.uint8), lambda x: x / 2,
-          lambda x: torch.tensor([NAN]).to(torch.bool), lambda x: x.sum(), lambda x: x.to(torch.int16).sum(dtype=torch.int16), lambda x: x - low]
+    fs = [lambda x: x // 3, lambda x: x % -3, lambda x: torch.div(x, 2, rounding_mode="trunc"), lambda x: x.abs(), lambda x: -x,
+          lambda x: x + 1, lambda x: x * x,
+          lambda x: x.float().to(torch.int64), lambda x: x >> 3, lambda x: x << 1, lambda x: x.to(torch.int8), lambda x: x.to(torch.uint8),
+          lambda x: x / 2,
+          lambda x: torch.tensor([NAN]).to(torch.bool), lambda x: x.sum(), lambda x: x.to(torch.int16).sum(dtype=torch.int16),
+          lambda x: x - low]
     return [compile(f)(x) for f in fs]
 
 
 @edge
 def empty_tensors(compile, engine):
     x = torch.ones(0, 3)
-    fs = [lambda x: x.sum(), lambda x: x.sum(0), lambda x: x.mean(0), lambda x: x.prod(1), lambda x: x.any(), lambda x: x.all(0), lambda x: x.var(0),
-          lambda x: torch.cat([x, torch.ones(2, 3)]), lambda x: x @ torch.ones(3, 2), lambda x: torch.ones(2, 0) @ x, lambda x: x.softmax(1), lambda x: x.logsumexp(0),
+    fs = [lambda x: x.sum(), lambda x: x.sum(0), lambda x: x.mean(0), lambda x: x.prod(1), lambda x: x.any(), lambda x: x.all(0),
+          lambda x: x.var(0),
+          lambda x: torch.cat([x, torch.ones(2, 3)]), lambda x: x @ torch.ones(3, 2), lambda x: torch.ones(2, 0) @ x,
+          lambda x: x.softmax(1), lambda x: x.logsumexp(0),
           lambda x: torch.linalg.vector_norm(x, dim=0), lambda x: x.cumsum(0), lambda x: torch.nn.functional.layer_norm(x, (3,))]
     return [compile(f)(x) for f in fs]
 

@@ -139,7 +139,8 @@ def random_draws_with_fallback_random(compile, engine):
 def equal_random_draws_are_both_drawn(compile, engine):
     def f(x):
         high = torch.tensor(1000)
-        return [torch.randint_like(x, high), torch.randint_like(x, high), torch.rand_like(x), torch.rand_like(x), torch.rand(5), torch.rand(5),
+        return [torch.randint_like(x, high), torch.randint_like(x, high), torch.rand_like(x), torch.rand_like(x), torch.rand(5),
+                torch.rand(5),
                 torch.rrelu(x - 1, training=True), torch.rrelu(x - 1, training=True)]
 
     def with_generator(x):
@@ -189,7 +190,8 @@ def lstm_is_compiled(compile, engine):
         out.append(y.double().sum().round(decimals=3))
         if training:
             y.sum().backward()
-    return out, model.weight_ih_l0.grad.double().sum().round(decimals=2), engine is None or (engine.counters()["eager_runs"] == 0 and engine.counters()["graphs"] > 0)
+    is_compiled = engine is None or engine.counters()["eager_runs"] == 0 and engine.counters()["graphs"] > 0
+    return out, model.weight_ih_l0.grad.double().sum().round(decimals=2), is_compiled
 
 
 @edge
@@ -259,6 +261,7 @@ def options_that_are_accepted_act(compile, engine):
                 return type(error).__name__ != "TypeError"
         return engine is None or bool(caught) or wanted(y)
 
-    return [acts(lambda x: x * 300 * 300 / 90000, torch.ones(100, dtype=torch.float16), {"emulate_precision_casts": True}, lambda y: y.isinf().all().item()),
+    return [acts(lambda x: x * 300 * 300 / 90000, torch.ones(100, dtype=torch.float16), {"emulate_precision_casts": True},
+                 lambda y: y.isinf().all().item()),
             acts(lambda x: x.log(), torch.tensor([-1.0]), {"nan_asserts": True}, lambda y: False),
             acts(lambda x: x + 1, torch.ones(2), {"freezing": True}, lambda y: False)]

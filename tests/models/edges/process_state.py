@@ -32,7 +32,8 @@ def number_of_interop_threads(compile, engine):
 @edge
 def switches_of_autograd(compile, engine):
     return [both(compile, lambda x: x + 1 if torch.is_anomaly_enabled() else x, lambda: torch.autograd.set_detect_anomaly(True)),
-            both(compile, lambda x: x + 1 if torch.is_anomaly_check_nan_enabled() else x, lambda: torch.autograd.set_detect_anomaly(True, check_nan=False)),
+            both(compile, lambda x: x + 1 if torch.is_anomaly_check_nan_enabled() else x,
+                 lambda: torch.autograd.set_detect_anomaly(True, check_nan=False)),
             both(compile, lambda x: x + 1 if torch.is_warn_always_enabled() else x, lambda: torch.set_warn_always(True)),
             both(compile, lambda x: x + 1 if torch.autograd._profiler_enabled() else x),
             both(compile, lambda x: x + 1 if torch.is_grad_enabled() else x, lambda: torch.set_grad_enabled(False))]
@@ -47,15 +48,18 @@ def switches_of_backends(compile, engine):
 
     return [both(compile, lambda x: x + 1 if b.cudnn.allow_tf32 else x, put(b.cudnn, "allow_tf32", False)),
             both(compile, lambda x: x + 1 if m.allow_tf32 else x, put(m, "allow_tf32", True)),
-            both(compile, lambda x: x + 1 if m.allow_bf16_reduced_precision_reduction else x, put(m, "allow_bf16_reduced_precision_reduction", False)),
-            both(compile, lambda x: x + 1 if m.allow_fp16_reduced_precision_reduction else x, put(m, "allow_fp16_reduced_precision_reduction", False)),
+            both(compile, lambda x: x + 1 if m.allow_bf16_reduced_precision_reduction else x,
+                 put(m, "allow_bf16_reduced_precision_reduction", False)),
+            both(compile, lambda x: x + 1 if m.allow_fp16_reduced_precision_reduction else x,
+                 put(m, "allow_fp16_reduced_precision_reduction", False)),
             both(compile, lambda x: x + 1 if m.allow_fp16_accumulation else x, put(m, "allow_fp16_accumulation", True)),
             both(compile, lambda x: x + 1 if b.cudnn.benchmark else x, put(b.cudnn, "benchmark", True)),
             both(compile, lambda x: x + 1 if b.cudnn.deterministic else x, put(b.cudnn, "deterministic", True)),
             both(compile, lambda x: x + 1 if b.mkldnn.enabled else x, put(b.mkldnn, "enabled", False)),
             both(compile, lambda x: x + 1 if b.cuda.flash_sdp_enabled() else x, lambda: b.cuda.enable_flash_sdp(False)),
             both(compile, lambda x: x + 1 if b.opt_einsum.enabled else x, put(b.opt_einsum, "enabled", False)),
-            both(compile, lambda x: x + {"default": 0, "cusolver": 1, "magma": 2}[str(b.cuda.preferred_linalg_library()).split(".")[-1].lower()],
+            both(compile, lambda x: x + {"default": 0, "cusolver": 1,
+                                         "magma": 2}[str(b.cuda.preferred_linalg_library()).split(".")[-1].lower()],
                  lambda: b.cuda.preferred_linalg_library("default"))]
 
 

@@ -29,9 +29,11 @@ def views_of_inputs_say_so(compile, engine):
     parts, kept, hooked = torch.stack([leaf, leaf]).unbind(0), leaf * 2, leaf * 2
     kept.retain_grad()
     hooked.register_hook(lambda g: g)
-    fs = [(lambda x: x._is_view(), view), (lambda x: x._base is not None, view), (lambda x: x.output_nr, parts[1]), (lambda x: x.retains_grad, kept),
+    fs = [(lambda x: x._is_view(), view), (lambda x: x._base is not None, view), (lambda x: x.output_nr, parts[1]),
+          (lambda x: x.retains_grad, kept),
           (lambda x: bool(x._backward_hooks), hooked), (lambda x: x.grad_fn is not None, hooked), (lambda x: x.is_leaf, hooked),
-          (lambda x: x.grad is None, leaf), (lambda x: x._version, leaf), (lambda x: x.is_inference(), view), (lambda x: x.is_pinned(), view)]
+          (lambda x: x.grad is None, leaf), (lambda x: x._version, leaf), (lambda x: x.is_inference(), view),
+          (lambda x: x.is_pinned(), view)]
     out = []
     for f, t in fs:
         c = compile(f)
@@ -109,8 +111,10 @@ def data_and_requires_grad_are_replaced(compile, engine):
 def other_tensors_than_dense_ones(compile, engine):
     f, dense = compile(lambda x: x * 2), torch.tensor([[0.0, 1.0], [2.0, 0.0]])
     out = [f(dense)]
-    for x in (dense.to_sparse(), dense.to_sparse_csr(), torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]), dense.to(torch.complex64).conj(),
-              torch.ones(2, 2, names=("a", "b")), dense.to("meta"), dense.to_mkldnn(), torch.nested.nested_tensor([torch.ones(1)], layout=torch.jagged)):
+    for x in (dense.to_sparse(), dense.to_sparse_csr(), torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]),
+              dense.to(torch.complex64).conj(),
+              torch.ones(2, 2, names=("a", "b")), dense.to("meta"), dense.to_mkldnn(),
+              torch.nested.nested_tensor([torch.ones(1)], layout=torch.jagged)):
         y = f(x)
         out.append((type(y).__name__, str(y.layout), y.device.type, y.is_conj(), y.is_nested))
     return out + [f(dense)]

@@ -100,7 +100,8 @@ def world_conversions():
     n = Number(2)
 
     def f(x):
-        return (x * math.sqrt(n), x * float(n), x + int(n), x[n], [1.0, 2.0, 3.0, 4.0][n], x * abs(n), x * operator.index(n), list(range(n)),
+        return (x * math.sqrt(n), x * float(n), x + int(n), x[n], [1.0, 2.0, 3.0, 4.0][n], x * abs(n), x * operator.index(n),
+                list(range(n)),
                 x * (2 if n else 3), n(x), n + x, len(n))
     return f, (torch.arange(5.0),)
 
@@ -118,7 +119,8 @@ def world_comparisons():
     items, pair, d = [Number(1), Number(3)], (1, Number(2)), {"k": Number(1)}
 
     def f(x):
-        return (x * (2 if items == [Number(1), Number(3)] else 3), pair == (1, Number(2)), d == {"k": Number(1)}, a in items, items.count(a), sorted(items + [b])[0].v,
+        return (x * (2 if items == [Number(1), Number(3)] else 3), pair == (1, Number(2)), d == {"k": Number(1)}, a in items,
+                items.count(a), sorted(items + [b])[0].v,
                 max(a, b).v, min(items).v, a == b, {a: 1}.get(Number(1)), a != b, [a, b] < [b, a])
     return f, (torch.ones(1),)
 

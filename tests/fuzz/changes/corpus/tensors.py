@@ -46,8 +46,10 @@ def world_offsets():
 
 def world_facts():
     def f(x):
-        return (x + 1, x._is_view(), x.is_leaf, x.grad is None, x.ndim, x.numel(), x.element_size(), x.is_floating_point(), x.device, x.layout, x._base is None,
-                x.retains_grad, x.is_conj(), type(x).__name__, isinstance(x, torch.nn.Parameter), hasattr(x, "tag"), getattr(x, "tag", None), x.output_nr)
+        return (x + 1, x._is_view(), x.is_leaf, x.grad is None, x.ndim, x.numel(), x.element_size(), x.is_floating_point(), x.device,
+                x.layout, x._base is None,
+                x.retains_grad, x.is_conj(), type(x).__name__, isinstance(x, torch.nn.Parameter), hasattr(x, "tag"),
+                getattr(x, "tag", None), x.output_nr)
     return f, (torch.ones(2, 2),)
 
 
@@ -74,8 +76,10 @@ def world_process():
     b = torch.backends
 
     def f(x):
-        return (x @ x, torch.get_num_threads(), torch.are_deterministic_algorithms_enabled(), torch.is_autocast_enabled("cpu"), b.cudnn.allow_tf32,
-                b.cuda.matmul.allow_tf32, torch.get_float32_matmul_precision(), torch.is_anomaly_enabled(), torch.is_warn_always_enabled(), b.mkldnn.enabled,
+        return (x @ x, torch.get_num_threads(), torch.are_deterministic_algorithms_enabled(), torch.is_autocast_enabled("cpu"),
+                b.cudnn.allow_tf32,
+                b.cuda.matmul.allow_tf32, torch.get_float32_matmul_precision(), torch.is_anomaly_enabled(), torch.is_warn_always_enabled(),
+                b.mkldnn.enabled,
                 b.cuda.flash_sdp_enabled(), torch.initial_seed(), b.cudnn.benchmark, b.cuda.matmul.allow_bf16_reduced_precision_reduction)
     return f, (torch.eye(3),)
 
