@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "engine/capture/cpython/instruction.h"
+#include "engine/capture/cpython/once.h"
 
 namespace fusebox::capture {
 
@@ -71,8 +72,8 @@ OpcodeTable::OpcodeTable() {
 }
 
 const OpcodeTable& opcodeTable() {
-  static const OpcodeTable* table = new OpcodeTable;  // never destroyed: may outlive the interpreter
-  return *table;
+  static Once<OpcodeTable> table;
+  return table.get([] { return OpcodeTable(); });
 }
 
 /// The exception table's variable-length integers, six bits a byte, most significant first.

@@ -1,5 +1,6 @@
 #include "engine/capture/entries/driver.h"
 
+#include "engine/capture/entries/barrier.h"
 #include "engine/capture/entries/entry_log.h"
 #include "engine/capture/entries/entry_maker.h"
 #include "engine/capture/cpython/instruction.h"
@@ -32,6 +33,7 @@ class FrameRun {
   PyObject* run();
 
  private:
+  PyObject* runToEnd();
   EntryPoint& pointHere() {
     return code_.point(started_ ? state_.offset : 0, started_ ? shapeOf(state_) : 0);
   }
@@ -41,7 +43,9 @@ class FrameRun {
   PyObject* raise(int offset);
   PyObject* raiseFromEffect();
   std::shared_ptr<Entry> entryHere(bool* failed);
+  std::shared_ptr<Entry> findOrMake(bool* failed);
   Outcome runEntry(Entry& entry, PyRef* result);
+  Outcome replayEntry(Entry& entry, const std::vector<at::Tensor>& outputs, const std::vector<PyRef>& sources, PyRef* result);
   bool runGraph(Entry& entry, std::vector<at::Tensor>* outputs, bool* propagate);
   bool rebuildState(const Segment& segment, Replay& replay);
   bool applyEffect(Replay& replay, const SideEffect& effect);
@@ -86,13 +90,24 @@ PyObject* FrameRun::raiseFromEffect() {
 
 std::shared_ptr<Entry> FrameRun::entryHere(bool* failed) {
   *failed = false;
+  return guarded("looking for compiled code or making it", [&] { return findOrMake(failed); }, [&](bool interrupted) {
+    *failed = interrupted;
+    checkStartNs_ = 0;
+    return std::shared_ptr<Entry>();
+  });
+}
+
+std::shared_ptr<Entry> FrameRun::findOrMake(bool* failed) {
   const GlobalState now = GlobalState::current();
-  if (now.refusal()) return nullptr;
+  if (const char* why = now.refusal()) {
+    *failed = !leaveToPython(code_, pointHere(), options_, why);
+    return nullptr;
+  }
   EntryPoint& point = pointHere();
   PyObject* globals = globalsOf(frame_);
   record::Recorder* recorder = record::Recorder::active();
   checkStartNs_ = recorder ? nowNs() : 0;
-  if (auto entry = findEntry(point, view(), now, options_, globals)) {
+  if (auto entry = findEntry(code_, point, view(), now, options_, globals)) {
     if (recorder && entry->recorder == recorder) recorder->guardCheck(entry->compile, checkStartNs_, nowNs() - checkStartNs_);
     return entry;
   }
@@ -128,9 +143,9 @@ bool FrameRun::runGraph(Entry& entry, std::vector<at::Tensor>* outputs, bool* pr
     start = checkStartNs_ ? checkStartNs_ : nowNs();
     outer = std::exchange(record::Recorder::caller(), {entry.compile, entry.forward});
   }
-  ++captureSuspended();
   bool ok = true;
   try {
+    Counted suspended(captureSuspended());
     GilRelease release;
     *outputs = entry.function->call(inputs);
   } catch (const aot::HookError& hook) {
@@ -147,8 +162,10 @@ bool FrameRun::runGraph(Entry& entry, std::vector<at::Tensor>* outputs, bool* pr
       if (recorder) recorder->loss("graph raised, frame ran eagerly", 1, error.what());
       if (std::getenv("FUSEBOX_DEBUG")) std::fprintf(stderr, "fusebox: a graph raised: %s\n", error.what());
     }
+  } catch (...) {
+    ok = false;
+    *propagate = endException("running a graph");
   }
-  --captureSuspended();
   if (recorder) {
     recorder->call(entry.compile, start, nowNs() - start);
     record::Recorder::caller() = outer;
@@ -184,9 +201,8 @@ bool FrameRun::applyEffect(Replay& replay, const SideEffect& effect) {
   FrameState here;
   here.offset = static_cast<int>(effect.number);
   LinkedFrame linked(thread_, frame_, here);
-  ++captureSuspended();
+  Counted suspended(captureSuspended());
   const bool done = replay.apply(effect);
-  --captureSuspended();
   if (!done) raisedAt_ = here.offset;
   return done;
 }
@@ -213,6 +229,17 @@ Outcome FrameRun::runEntry(Entry& entry, PyRef* result) {
     if (propagate) runtime::keepForReplay({});
     return propagate ? Outcome::Raised : Outcome::NotRun;
   }
+  // From here on the program's state changes: what goes wrong can only be raised.
+  try {
+    return replayEntry(entry, outputs, sources, result);
+  } catch (...) {
+    raiseException();
+    return Outcome::Raised;
+  }
+}
+
+Outcome FrameRun::replayEntry(Entry& entry, const std::vector<at::Tensor>& outputs, const std::vector<PyRef>& sources, PyRef* result) {
+  const Segment& segment = entry.segment;
   Replay replay(outputs, sources, entry.sharedCount);
   for (const SideEffect& effect : segment.effects)
     if (!applyEffect(replay, effect)) return Outcome::Raised;
@@ -235,10 +262,13 @@ Outcome FrameRun::runEntry(Entry& entry, PyRef* result) {
 Outcome FrameRun::step(PyRef* result, bool* unsupported) {
   *unsupported = false;
   StepOutcome outcome;
-  {
+  try {
     LinkedFrame linked(thread_, frame_, state_);
     outcome = executeInstruction(state_);
     linked.refresh(state_);
+  } catch (...) {
+    raiseException();
+    return Outcome::Raised;
   }
   switch (outcome.kind) {
     case StepOutcome::Kind::Returned: *result = std::move(outcome.value); return Outcome::Returned;
@@ -276,6 +306,15 @@ Outcome FrameRun::stepOverBreak(PyRef* result, bool* unsupported) {
 }
 
 PyObject* FrameRun::run() {
+  try {
+    return runToEnd();
+  } catch (...) {
+    raiseException();
+    return raise(state_.offset);
+  }
+}
+
+PyObject* FrameRun::runToEnd() {
   if (recursion_.exhausted()) return handBack();
   for (;;) {
     bool failed = false;

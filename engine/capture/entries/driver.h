@@ -16,6 +16,18 @@ int& captureSuspended();
 /// Positive while captureSegment() works on this thread: what torch.compiler.is_compiling() answers.
 int& captureDepth();
 
+/// Counts one of them up while it lives.
+class Counted {
+ public:
+  explicit Counted(int& counter) : counter_(counter) { ++counter_; }
+  ~Counted() { --counter_; }
+  Counted(const Counted&) = delete;
+  Counted& operator=(const Counted&) = delete;
+
+ private:
+  int& counter_;
+};
+
 /// Python exceptions that the driver raises; set once by the extension module. Null: RuntimeError.
 struct CaptureExceptions {
   PyObject* graphBreak = nullptr;      ///< a break (or anything else that prevents one graph) under fullgraph=True

@@ -72,13 +72,14 @@ void clearEntries() {
     for (auto& point : state->points) {
       for (auto& entry : point->entries) doomed.push_back(std::move(entry));
       point->entries.clear();
-      point->compiled = point->failures = 0;
+      point->compiled = point->failures = point->died = 0;
       point->eager = point->limitExplained = false;
       point->frame = 0;
     }
-    state->compiled = 0;
+    state->compiled = state->died = 0;
     state->frame = 0;
-    state->limitReported = false;
+    state->limitReported = state->unprofitable = false;
+    state->refused = nullptr;
   }
 }
 
@@ -92,22 +93,48 @@ std::pair<size_t, size_t> entryCounts() {
   return {codes, entries};
 }
 
-std::shared_ptr<Entry> findEntry(EntryPoint& point, const FrameView& view, const GlobalState& state, const RegionOptions* options,
-                                 PyObject* globals) {
+namespace {
+
+/// An entry that served this often before an object that it needs died was worth making: it does not count as a recompile.
+constexpr int64_t kWorthMaking = 32;
+
+void dropDead(CodeState& code, EntryPoint& point) {
   auto& entries = point.entries;
+  std::vector<std::shared_ptr<Entry>> dead;  // destroyed when the list is whole again: that may run finalisers that come here
+  std::erase_if(entries, [&](std::shared_ptr<Entry>& entry) {
+    if (entry->guards->alive()) return false;
+    ++code.died;
+    point.died += entry->hits < kWorthMaking;
+    dead.push_back(std::move(entry));
+    return true;
+  });
+}
+
+void moveToFront(std::vector<std::shared_ptr<Entry>>& entries, const std::shared_ptr<Entry>& hit) {
+  const auto at = std::find(entries.begin(), entries.end(), hit);
+  if (at != entries.end()) std::rotate(entries.begin(), at, at + 1);
+}
+
+}  // namespace
+
+std::shared_ptr<Entry> findEntry(CodeState& code, EntryPoint& point, const FrameView& view, const GlobalState& state,
+                                 const RegionOptions* options, PyObject* globals) {
+  auto& entries = point.entries;
+  bool anyDead = false;
+  // A check may collect garbage, whose finalisers may come here and change the list: it is read anew in every step.
   for (size_t i = 0; i < entries.size(); ++i) {
-    Entry& entry = *entries[i];
-    if (!entry.guards->alive()) {
-      std::shared_ptr<Entry> dead = entries[i];
-      entries.erase(entries.begin() + static_cast<std::ptrdiff_t>(i--));
+    if (!entries[i]->guards->alive()) {
+      anyDead = true;
       continue;
     }
-    if (entry.options != options || entry.globals.get() != globals || !entry.guards->check(view, state)) continue;
-    std::shared_ptr<Entry> hit = entries[i];
-    if (i > 0) std::rotate(entries.begin(), entries.begin() + static_cast<std::ptrdiff_t>(i), entries.begin() + static_cast<std::ptrdiff_t>(i) + 1);
-    ++hit->hits;
-    return hit;
+    if (entries[i]->options != options || entries[i]->globals.get() != globals) continue;
+    std::shared_ptr<Entry> entry = entries[i];
+    if (!entry->guards->check(view, state)) continue;
+    if (i > 0) moveToFront(entries, entry);
+    ++entry->hits;
+    return entry;
   }
+  if (anyDead) dropDead(code, point);
   return nullptr;
 }
 

@@ -58,6 +58,7 @@ struct EntryPoint {
   int offset = 0, depth = 0;
   std::vector<std::shared_ptr<Entry>> entries;  ///< last hit first
   int compiled = 0;                    ///< entries ever made here
+  int died = 0;                        ///< entries that were dropped with an object before they had served often
   bool eager = false;                  ///< no further captures: limit reached, or capture failed; existing entries still serve
   bool limitExplained = false;         ///< the guards that failed when the limit was reached are in the record
   int failures = 0;
@@ -68,8 +69,11 @@ struct EntryPoint {
 struct CodeState {
   PyCodeObject* code = nullptr;        ///< borrowed: the state dies with it
   bool skip = false;                   ///< its frames are CPython's (unless they are what the user asked to compile)
+  bool unprofitable = false;           ///< the same, because guarding them costs more than running them; until reset()
+  const char* refused = nullptr;       ///< why its frames were last left to CPython (GlobalState::refusal); told once
   bool limitReported = false;
   int compiled = 0;
+  int died = 0;                        ///< entries that were dropped with an object
   record::Recorder* recorder = nullptr; ///< whose frame ids this state and its points hold
   record::Id frame = 0;
   std::vector<std::unique_ptr<EntryPoint>> points;
@@ -85,8 +89,8 @@ void clearEntries();
 /// Number of code objects with entries, and of entries.
 std::pair<size_t, size_t> entryCounts();
 
-/// The first entry of `point` whose guards hold, moved to the front; null if none. Entries whose objects died are dropped.
-std::shared_ptr<Entry> findEntry(EntryPoint& point, const FrameView& view, const GlobalState& state, const RegionOptions* options,
-                                 PyObject* globals);
+/// The first entry of `point` whose guards hold, moved to the front; null if none: entries whose objects died are dropped then.
+std::shared_ptr<Entry> findEntry(CodeState& code, EntryPoint& point, const FrameView& view, const GlobalState& state,
+                                 const RegionOptions* options, PyObject* globals);
 
 }  // namespace fusebox::capture

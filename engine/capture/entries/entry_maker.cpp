@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/capture/entries/barrier.h"
 #include "engine/capture/entries/debug_stops.h"
 #include "engine/capture/entries/driver.h"
 #include "engine/capture/entries/entry_log.h"
@@ -145,7 +146,7 @@ bool EntryMaker::isNotWorthIt() {
   if (options_->fullgraph || state_.offset != 0 || code_.points.size() != 1 || point_.entries.size() < kEnough) return false;
   for (const auto& e : point_.entries)
     if (e->function || e->segment.exit != Segment::Exit::Return || e->segment.frames > 1) return false;
-  code_.skip = true;
+  code_.unprofitable = true;
   return true;
 }
 
@@ -153,9 +154,10 @@ bool EntryMaker::withinLimits() {
   const CaptureConfig& config = captureConfig();
   int here = 0;
   for (const auto& e : point_.entries) here += couldServe(*e, options_, globals_);
-  const bool reached = here >= config.recompileLimit || code_.liveEntries() >= config.accumulatedRecompileLimit;
+  here += point_.died;
+  const bool reached = here >= config.recompileLimit || code_.liveEntries() + code_.died >= config.accumulatedRecompileLimit;
   if (!reached) {
-    if (here > 0) explainMisses("recompile");
+    if (here > point_.died) explainMisses("recompile");
     return true;
   }
   ++captureCounters().limits;
@@ -192,22 +194,30 @@ bool EntryMaker::capture(Segment* segment) {
   how.breakEvery = options_->breakEvery;
   how.compiler = compilerTraits(options_->backend);
   how.compile = compile_;
-  ++captureSuspended();
-  ++captureDepth();
+  bool interrupted = false;
   Result<Segment> captured = [&]() -> Result<Segment> {
+    Counted suspended(captureSuspended()), depth(captureDepth());
     record::StageTimer timer(recorder_, compile_, record::Phase::Capture, "capture");
     try {
       if (askedToSkip_) return skip();
       return captureSegment(state_, how);
     } catch (const FrameSkipped&) {
       return skip();
+    } catch (const ProgramInterrupted& interrupt) {
+      interrupted = true;
+      interrupt.restore();
+      return fail(ErrorCode::Internal, interrupt.what());
     } catch (std::exception& error) {
-      if (restorePythonError(error)) PyErr_Clear();
+      if (restorePythonError(error)) interrupted = isInterrupt();
+      if (!interrupted) PyErr_Clear();
+      if (!interrupted) tellFailure("capturing a frame", error.what());
       return fail(ErrorCode::Internal, "capture raised", error.what());
     }
   }();
-  --captureDepth();
-  --captureSuspended();
+  if (interrupted) {
+    if (recorder_) recorder_->endCompile(compile_, {false, captured.error().text(), {}, {}});
+    return false;
+  }
   if (PyErr_Occurred()) PyErr_Clear();
   captureNs_ = nowNs() - start;
   if (captured) {
@@ -299,8 +309,8 @@ std::shared_ptr<Entry> EntryMaker::compile(Segment segment) {
     how.compile = compile_;
     how.name = e.function;
     const int64_t start = nowNs();
-    ++captureSuspended();
     try {
+      Counted suspended(captureSuspended());
       GilRelease release;
       entry->function = compileModule(segment.graph, how);
     } catch (const std::exception& error) {
@@ -309,7 +319,6 @@ std::shared_ptr<Entry> EntryMaker::compile(Segment segment) {
       e.detail = error.what();
       if (debug::armed(debug::Kind::Error)) stopAtError("compiling", e.detail);
     }
-    --captureSuspended();
     e.compileNs = nowNs() - start;
   }
   const bool ok = e.kind == CaptureEvent::Kind::Compiled;
@@ -414,6 +423,28 @@ std::shared_ptr<Entry> EntryMaker::make(bool* failed) {
 }
 
 }  // namespace
+
+bool leaveToPython(CodeState& code, EntryPoint& point, const RegionOptions* options, const char* why) {
+  Place place = placeOf(code.code, point.offset);
+  if (point.offset == 0) place.line = code.code->co_firstlineno;
+  if (code.refused != why) {
+    code.refused = why;
+    CaptureEvent e;
+    e.kind = CaptureEvent::Kind::RanEagerly;
+    e.function = place.function;
+    e.file = place.file;
+    e.line = place.line;
+    e.what = why;
+    addEvent(std::move(e));
+    if (Recorder* recorder = Recorder::active()) recorder->frameStatus(frameRecord(code, point), "skipped", why);
+  }
+  ++captureCounters().eagerRuns;
+  if (!options->fullgraph) return true;
+  const std::string text = std::string(why) + "\n  at " + place.file + ":" + std::to_string(place.line) + " in " + place.function +
+                           "\n  fullgraph=True asks for one graph without a break.";
+  PyErr_SetString(captureExceptions().graphBreak ? captureExceptions().graphBreak : PyExc_RuntimeError, text.c_str());
+  return false;
+}
 
 std::shared_ptr<Entry> makeEntry(CodeState& code, EntryPoint& point, const FrameState& state, const GlobalState& now,
                                  const RegionOptions* options, PyObject* globals, bool* failed) {

@@ -10,4 +10,7 @@ namespace fusebox::capture {
 std::shared_ptr<Entry> makeEntry(CodeState& code, EntryPoint& point, const FrameState& state, const GlobalState& now,
                                  const RegionOptions* options, PyObject* globals, bool* failed);
 
+/// The frame is CPython's because of `why` (GlobalState::refusal): told once, an error under fullgraph. False with a Python error set then.
+bool leaveToPython(CodeState& code, EntryPoint& point, const RegionOptions* options, const char* why);
+
 }  // namespace fusebox::capture

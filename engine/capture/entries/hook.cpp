@@ -1,7 +1,9 @@
 #include "engine/capture/entries/hook.h"
 
-#include "engine/capture/entries/driver.h"
 #include "engine/capture/cpython/frame_internals.h"
+#include "engine/capture/cpython/stack_room.h"
+#include "engine/capture/entries/barrier.h"
+#include "engine/capture/entries/driver.h"
 
 namespace fusebox::capture {
 namespace {
@@ -13,7 +15,8 @@ struct ThreadRegion {
 };
 thread_local ThreadRegion region;
 
-int openRegions = 0;  ///< of all threads; guarded by the GIL
+int openRegions = 0;   ///< of all threads; guarded by the GIL
+int deepFrames = 0;    ///< under which nothing is hooked, of all threads; guarded by the GIL
 FrameEvaluator evaluatorBefore = nullptr;
 
 /// The wrapper that torch.compiler.disable puts round a function: nothing below it is compiled.
@@ -25,26 +28,45 @@ bool isMarkedDisabled(InterpreterFrame* frame) {
   return mark && mark != Py_False && PyDict_GetItemWithError(dict, kRecursive) != Py_False;
 }
 
+PyObject* evaluateHooked(PyThreadState* thread, InterpreterFrame* frame, int throwing);
+
+/// Runs a frame as CPython does without a hook: what it calls takes no C stack. Other threads run eagerly meanwhile.
+PyObject* evaluateUnhooked(PyThreadState* thread, InterpreterFrame* frame, int throwing) {
+  if (deepFrames++ == 0 && frameEvaluator() == evaluateHooked) setFrameEvaluator(evaluatorBefore);
+  PyObject* result = evaluate(thread, frame, throwing);
+  if (--deepFrames == 0 && openRegions > 0 && frameEvaluator() == evaluatorBefore) setFrameEvaluator(evaluateHooked);
+  return result;
+}
+
+/// What is known of a frame's code; null when that cannot be told (out of memory): the frame is CPython's.
+CodeState* knownState(InterpreterFrame* frame) {
+  return guarded("looking at a frame", [&] { return &stateOf(codeOf(frame)); }, [](bool) {
+    PyErr_Clear();
+    return static_cast<CodeState*>(nullptr);
+  });
+}
+
 PyObject* evaluateHooked(PyThreadState* thread, InterpreterFrame* frame, int throwing) {
   ThreadRegion& here = region;
+  if (stackIsShort()) [[unlikely]] return evaluateUnhooked(thread, frame, throwing);
   if (!throwing && here.options && !here.disabled && isImportedModule(thread, frame)) {
     RegionPause pause;  // what a module does while it is imported happens once
     return evaluate(thread, frame, 0);
   }
   if (throwing || !here.options || here.disabled || captureSuspended() || !isFresh(frame) || isTraced(thread))
     return evaluate(thread, frame, throwing);
-  PyCodeObject* code = codeOf(frame);
-  CodeState& state = stateOf(code);
-  if (state.skip && code != here.root) {
+  CodeState* state = knownState(frame);
+  if (!state) return evaluate(thread, frame, 0);
+  if ((state->skip || state->unprofitable) && codeOf(frame) != here.root) {
     if (!isMarkedDisabled(frame)) return evaluate(thread, frame, 0);
     RegionPause pause;
     return evaluate(thread, frame, 0);
   }
-  return runFrame(thread, frame, state, here.options);
+  return runFrame(thread, frame, *state, here.options);
 }
 
 void openRegion() {
-  if (openRegions++ > 0) return;
+  if (openRegions++ > 0 || deepFrames > 0) return;
   evaluatorBefore = frameEvaluator();
   setFrameEvaluator(evaluateHooked);
 }

@@ -1,8 +1,10 @@
 #include "engine/capture/entries/hook_skip.h"
 
+#include <memory>
 #include <string_view>
 #include <vector>
 
+#include "engine/capture/cpython/once.h"
 #include "engine/capture/cpython/py_ref.h"
 
 namespace fusebox::capture {
@@ -30,13 +32,13 @@ std::string folderOfModule(const char* name) {
 }
 
 Folders& folders() {
-  static Folders* known = [] {
-    auto* f = new Folders();
+  static Once<std::shared_ptr<Folders>> known;
+  return *known.get([] {
+    auto f = std::make_shared<Folders>();
     f->torch = folderOfModule("torch");
     f->skipped.push_back(folderOfModule("os"));  // the standard library
     return f;
-  }();
-  return *known;
+  });
 }
 
 bool startsWith(std::string_view text, std::string_view prefix) { return !prefix.empty() && text.substr(0, prefix.size()) == prefix; }

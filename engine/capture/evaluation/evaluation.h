@@ -203,6 +203,9 @@ class Evaluation final : public Operations {
   int runUntilYield(Frame& frame, PyRef* result);
   Frame* frame() const { return frame_; }
 
+  /// Before every instruction: ends a segment that has become too long, and lets signals of the program in.
+  void countBytecode();
+
   // --- breaks -------------------------------------------------------------------------------------------------------
   [[noreturn]] void breakHere(std::string kind, std::string reason, std::string hint = {});
   /// Throws if a C call stopped at something that cannot be traced; the error indicator is cleared.

@@ -1,6 +1,8 @@
 // captureSegment(): evaluates a frame from a state on, and ends the segment where it returns or breaks.
 #include <ATen/SavedTensorHooks.h>
 
+#include "engine/capture/cpython/once.h"
+#include "engine/capture/entries/barrier.h"
 #include "engine/capture/entries/debug_stops.h"
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/interpreter.h"
@@ -60,8 +62,8 @@ class NoSavedTensorHooks {
 class CompilingFlag {
  public:
   CompilingFlag() {
-    static PyObject* const module = PyImport_ImportModule("torch.compiler");
-    dict_ = PyModule_GetDict(module);
+    static Once<PyObject*> module;
+    dict_ = PyModule_GetDict(module.get([] { return PyImport_ImportModule("torch.compiler"); }));
     old_ = PyRef::borrow(PyDict_GetItem(dict_, internedName("_is_compiling_flag")));
     PyDict_SetItem(dict_, internedName("_is_compiling_flag"), Py_True);
   }
@@ -112,13 +114,19 @@ Evaluation::Evaluation(const FrameState& state, const CaptureOptions& options)
       guards_(std::make_shared<GuardSet>(state.code, reinterpret_cast<PyFunctionObject*>(state.function.get())->func_globals)),
       entryModes_(std::make_unique<Modes>()) {
   trace_ = std::make_unique<trace::TraceContext>(
+      // Operators are called without the GIL: torch's bindings give it up.
       [this](const at::Tensor& real) {
+        GilHeld gil;
         PyRef object = PyRef::steal(newTensorObject(real));
-        if (Origin* o = origins_.find(object.get()); o && o->source) return trace::Lift::input(trace_->input(real).index);
+        if (!object) PyErr_Clear();
+        else if (Origin* o = origins_.find(object.get()); o && o->source) return trace::Lift::input(trace_->input(real).index);
         return trace::Lift::breakWith("a tensor reached an operator without having been read from a place that can be guarded",
                                       "Pass the tensor as an argument or keep it on a module.");
       },
-      [this] { return provenance(); });
+      [this] {
+        GilHeld gil;
+        return provenance();
+      });
   trace_->setEffectPolicy([this](const std::string& op) {
     if (writes_ > 0 || journal_.calls() > 0)
       trace::raiseBreak(trace::BreakKind::UnsupportedOp, op + " is a function of Python and may see what the program changed or printed before it",
@@ -285,7 +293,7 @@ Result<Segment> Evaluation::run(int64_t stopAt, std::optional<GraphBreak> why) {
     if (rootCount_ == stopAt_) return finish(*root, Segment::Exit::Break, std::move(why));
     if (options_.breakEvery > 0 && mayBreak(root->instruction().op) && ++sinceBreak > options_.breakEvery)
       breakHere("forced break", "every " + std::to_string(options_.breakEvery) + ". instruction breaks");
-    ++bytecodes_;
+    countBytecode();
     readOperands(*root);
     switch (tracedStep(*this, *root)) {
       case Flow::Next:
@@ -299,6 +307,12 @@ Result<Segment> Evaluation::run(int64_t stopAt, std::optional<GraphBreak> why) {
       case Flow::Return:
         return finish(*root, Segment::Exit::Return, std::nullopt);
       case Flow::Error: {
+        if (isInterrupt()) {
+          // One that the program made is its own business; Ctrl-C ends the capture.
+          const ProgramInterrupted interrupt = ProgramInterrupted::take();
+          if (!origins_.find(interrupt.exception.get())) throw interrupt;
+          interrupt.restore();
+        }
         noteRaise();
         PyObject *type, *value, *traceback;
         PyErr_Fetch(&type, &value, &traceback);

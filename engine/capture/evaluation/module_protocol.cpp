@@ -1,4 +1,5 @@
 // torch.nn.Module calls without the frames of _wrapped_call_impl and _call_impl where no hook is set.
+#include "engine/capture/cpython/once.h"
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/value_kinds.h"
 
@@ -12,16 +13,25 @@ struct ModuleNames {
   PyObject* globals = nullptr;   ///< of torch.nn.modules.module
 };
 
+/// A method of nn.Module as torch wrote it; null where the program has put another in its place, which is then followed like any code.
+PyObject* ownMethod(PyObject* type, const char* name, const char* function) {
+  PyRef found = PyRef::steal(PyObject_GetAttrString(type, name));
+  PyObject* module = torchObject("torch.nn.modules.module");
+  if (!found || !PyFunction_Check(found.get()) || PyFunction_GetGlobals(found.get()) != PyModule_GetDict(module)) return PyErr_Clear(), nullptr;
+  PyObject* written = reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(found.get()))->co_qualname;
+  return PyUnicode_CompareWithASCIIString(written, function) == 0 ? found.release() : nullptr;
+}
+
 const ModuleNames& moduleNames() {
-  static const ModuleNames names = [] {
+  static Once<ModuleNames> names;
+  return names.get([] {
     ModuleNames n;
     PyObject* type = torchObject("torch.nn.modules.module.Module");
-    n.call = PyObject_GetAttrString(type, "__call__");
-    n.callImpl = PyObject_GetAttrString(type, "_call_impl");
-    n.globals = PyFunction_GetGlobals(n.callImpl);
+    n.call = ownMethod(type, "__call__", "Module._wrapped_call_impl");
+    n.callImpl = ownMethod(type, "_call_impl", "Module._call_impl");
+    n.globals = PyModule_GetDict(torchObject("torch.nn.modules.module"));
     return n;
-  }();
-  return names;
+  });
 }
 
 constexpr const char* kInstanceHooks[] = {"_backward_hooks", "_backward_pre_hooks", "_forward_hooks", "_forward_pre_hooks"};
@@ -41,7 +51,7 @@ bool emptyTable(Evaluation& e, PyObject* dict, const char* name) {
 }  // namespace
 
 PyRef Evaluation::callModuleInstance(PyObject* module, PyObject* callMethod, const CallArguments& a, bool* handled) {
-  if (!isModuleClass(Py_TYPE(module)) || callMethod != moduleNames().call) return {};
+  if (!moduleNames().call || !moduleNames().callImpl || !isModuleClass(Py_TYPE(module)) || callMethod != moduleNames().call) return {};
   const ModuleNames& names = moduleNames();
   static PyObject* const kCompiled = internedName("_compiled_call_impl");
   static PyObject* const kCallImpl = internedName("_call_impl");

@@ -1,4 +1,6 @@
 // Calls: Python functions are interpreted, C callables run if a rule says how, everything else is a break.
+#include "engine/capture/cpython/once.h"
+#include "engine/capture/entries/barrier.h"
 #include "engine/capture/entries/debug_stops.h"
 #include "engine/capture/entries/driver.h"
 #include "engine/capture/evaluation/evaluation.h"
@@ -156,6 +158,14 @@ void Evaluation::noteRaise() {
   PyErr_Restore(type, value, traceback);
 }
 
+void Evaluation::countBytecode() {
+  constexpr int64_t kBetweenSignals = 1024;
+  if (++bytecodes_ > kMaxBytecodes) breakHere("too much Python", "more than 4,000,000 bytecodes in one segment");
+  if (bytecodes_ % kBetweenSignals != 0) return;
+  trace::NoTrace off;  // handlers are the program's own
+  if (PyErr_CheckSignals() < 0) throw ProgramInterrupted::take();
+}
+
 PyRef Evaluation::runFrame(std::unique_ptr<Frame> frame) {
   Frame* f = frame.get();
   ++frames_;
@@ -171,7 +181,7 @@ PyRef Evaluation::runFrame(std::unique_ptr<Frame> frame) {
     }
   } restore{*this, f->caller};
   for (;;) {
-    if (++bytecodes_ > kMaxBytecodes) breakHere("too much Python", "more than 4,000,000 bytecodes in one segment");
+    countBytecode();
     switch (tracedStep(*this, *f)) {
       case Flow::Next:
       case Flow::Jumped:
@@ -205,7 +215,7 @@ int Evaluation::runUntilYield(Frame& f, PyRef* result) {
     }
   } restore{*this, f};
   for (;;) {
-    if (++bytecodes_ > kMaxBytecodes) breakHere("too much Python", "more than 4,000,000 bytecodes in one segment");
+    countBytecode();
     switch (tracedStep(*this, f)) {
       case Flow::Next:
       case Flow::Jumped:
@@ -245,6 +255,7 @@ void Evaluation::noteLeaf(PyObject* tensor) {
 PyRef Evaluation::checked(PyObject* result) {
   PyRef value = PyRef::steal(result);
   throwIfBreak();
+  if (!value && isInterrupt()) throw ProgramInterrupted::take();
   if (value && isTensor(value.get())) noteLeaf(value.get());
   if (value && Py_REFCNT(value.get()) == 1) {
     if (PyIter_Check(value.get()))
@@ -378,8 +389,8 @@ class NotCompiling {
 
  private:
   static void set(PyObject* value) {
-    static PyObject* const module = PyImport_ImportModule("torch.compiler");
-    PyDict_SetItem(PyModule_GetDict(module), internedName("_is_compiling_flag"), value);
+    static Once<PyObject*> module;
+    PyDict_SetItem(PyModule_GetDict(module.get([] { return PyImport_ImportModule("torch.compiler"); })), internedName("_is_compiling_flag"), value);
   }
 };
 

@@ -1,17 +1,35 @@
 #include "engine/capture/evaluation/torch_objects.h"
 
+#include "engine/capture/evaluation/value_kinds.h"
+
+#include <ATen/PythonTorchFunctionTLS.h>
+#include <torch/csrc/Device.h>
 #include <torch/csrc/Exceptions.h>
+#include <torch/csrc/PyInterpreter.h>
 #include <torch/csrc/autograd/python_variable.h>
 
 namespace fusebox::capture {
 
-bool isTensorObject(PyObject* object) { return THPVariable_Check(object); }
+bool isTensorObject(PyObject* object) { return PyObject_TypeCheck(object, tensorType()); }
 
 const at::Tensor& tensorOf(PyObject* object) { return THPVariable_Unpack(object); }
 
 PyObject* newTensorObject(const at::Tensor& tensor) { return THPVariable_Wrap(tensor); }
 
 PyTypeObject* tensorType() { return reinterpret_cast<PyTypeObject*>(THPVariableClass); }
+
+std::optional<c10::Device> defaultDeviceMode() {
+  static PyObject* deviceMode = nullptr;
+  if (!deviceMode) deviceMode = torchObject("torch.utils._device.DeviceContext");
+  for (int64_t i = 0; i < at::impl::PythonTorchFunctionTLS::stack_len(); ++i) {
+    PyObject* mode = at::impl::PythonTorchFunctionTLS::get_stack_at(i)->ptr(getPyInterpreter());
+    if (reinterpret_cast<PyObject*>(Py_TYPE(mode)) != deviceMode) continue;
+    PyRef device = PyRef::steal(PyObject_GetAttrString(mode, "device"));
+    if (device && THPDevice_Check(device.get())) return reinterpret_cast<THPDevice*>(device.get())->device;
+    PyErr_Clear();
+  }
+  return std::nullopt;
+}
 
 void raiseInPython(std::exception_ptr error) {
   HANDLE_TH_ERRORS

@@ -5,13 +5,14 @@
 #include <ATen/core/Tensor.h>
 
 #include <exception>
+#include <optional>
 
 namespace fusebox::capture {
 
 // What capture asks of torch's Python binding. Its own headers bring pybind11, which every source that includes them would be
 // compiled with anew: it costs more than most of our sources do.
 
-/// Whether `object` is a torch.Tensor, subclasses included. Throws torch's python_error when asking raises.
+/// Whether `object` is a torch.Tensor, subclasses included, and not one that only says so (`__class__` of a mock or a proxy).
 bool isTensorObject(PyObject* object);
 /// The tensor inside a torch.Tensor.
 const at::Tensor& tensorOf(PyObject* object);
@@ -20,10 +21,26 @@ PyObject* newTensorObject(const at::Tensor& tensor);
 /// torch.Tensor itself.
 PyTypeObject* tensorType();
 
+/// The device that torch.set_default_device() or `with torch.device()` gives new tensors on this thread: that of the one mode for it
+/// on the stack of torch function modes. The GIL must be held.
+std::optional<c10::Device> defaultDeviceMode();
+
 /// Sets the Python error that torch's binding would set for `error`.
 void raiseInPython(std::exception_ptr error);
 /// Sets the Python error that `error` carries. False when it is not one of torch's python_error, which stand for one.
 bool restorePythonError(std::exception& error);
+
+/// Holds the GIL while it lives, whether the thread held it before or not.
+class GilHeld {
+ public:
+  GilHeld() : state_(PyGILState_Ensure()) {}
+  ~GilHeld() { PyGILState_Release(state_); }
+  GilHeld(const GilHeld&) = delete;
+  GilHeld& operator=(const GilHeld&) = delete;
+
+ private:
+  PyGILState_STATE state_;
+};
 
 /// Lets other threads run Python while it lives.
 class GilRelease {

@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include "engine/capture/cpython/frame_internals.h"
+#include "engine/capture/cpython/once.h"
 #include "engine/capture/cpython/py_ref.h"
 #include "engine/capture/evaluation/torch_objects.h"
 
@@ -79,10 +80,11 @@ bool isConstantValue(PyObject* o) {
 }
 
 bool isEnumClass(PyObject* type) {
-  static PyObject* const enumMeta = [] {
+  static Once<PyObject*> meta;
+  PyObject* enumMeta = meta.get([] {
     PyRef module = PyRef::steal(PyImport_ImportModule("enum"));
     return PyObject_GetAttrString(module.get(), "EnumMeta");
-  }();
+  });
   return PyType_IsSubtype(Py_TYPE(type), reinterpret_cast<PyTypeObject*>(enumMeta));
 }
 
@@ -93,11 +95,12 @@ PyTypeObject* builtinBase(PyTypeObject* type) {
 
 bool isPythonClass(PyTypeObject* type) {
   // CPython gives every class of a class statement the same deallocator; C modules give their types one of their own.
-  static const destructor deallocator = [] {
+  static Once<destructor> ofStatements;
+  const destructor deallocator = ofStatements.get([] {
     PyRef enumModule = PyRef::steal(PyImport_ImportModule("enum"));
     PyRef type = PyRef::steal(PyObject_GetAttrString(enumModule.get(), "auto"));
     return reinterpret_cast<PyTypeObject*>(type.get())->tp_dealloc;
-  }();
+  });
   return (type->tp_flags & Py_TPFLAGS_HEAPTYPE) && type->tp_dealloc == deallocator;
 }
 

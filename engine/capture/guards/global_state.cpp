@@ -10,6 +10,7 @@
 
 #include <cstring>
 
+#include "engine/capture/evaluation/torch_objects.h"
 #include "engine/trace/current_device.h"
 
 namespace fusebox::capture {
@@ -49,6 +50,41 @@ static_assert(std::size(kFlags) <= 32);
 
 const char* truth(bool b) { return b ? "True" : "False"; }
 
+/// What decides how precise float32 operators are, by the interface that replaces set_float32_matmul_precision(). Kinds that say nothing
+/// themselves follow their backend, and that the generic one: libtorch answers with what holds.
+struct Float32Kind {
+  const char* name;
+  at::Float32Backend backend;
+  at::Float32Op op;
+};
+
+constexpr Float32Kind kFloat32Kinds[] = {
+    {"fp32_precision", at::Float32Backend::GENERIC, at::Float32Op::ALL},
+    {"fp32_precision (cuda)", at::Float32Backend::CUDA, at::Float32Op::ALL},
+    {"fp32_precision (cuda matmul)", at::Float32Backend::CUDA, at::Float32Op::MATMUL},
+    {"fp32_precision (cudnn conv)", at::Float32Backend::CUDA, at::Float32Op::CONV},
+    {"fp32_precision (cudnn rnn)", at::Float32Backend::CUDA, at::Float32Op::RNN},
+    {"fp32_precision (mkldnn)", at::Float32Backend::MKLDNN, at::Float32Op::ALL},
+    {"fp32_precision (mkldnn matmul)", at::Float32Backend::MKLDNN, at::Float32Op::MATMUL},
+    {"fp32_precision (mkldnn conv)", at::Float32Backend::MKLDNN, at::Float32Op::CONV},
+    {"fp32_precision (mkldnn rnn)", at::Float32Backend::MKLDNN, at::Float32Op::RNN},
+};
+static_assert(std::size(kFloat32Kinds) <= 16);
+
+/// What the older interface answers. It raises where the newer one was used in a way that it has no word for; that is asked once for
+/// every setting, since raising costs more than a call may.
+int8_t olderPrecision(uint32_t precisions) {
+  constexpr uint32_t kNothing = UINT32_MAX;
+  static thread_local uint32_t contradicting = kNothing;
+  if (precisions == contradicting) return -1;
+  try {
+    return static_cast<int8_t>(context().float32MatmulPrecision());
+  } catch (const c10::Error&) {
+    contradicting = precisions;
+    return -1;
+  }
+}
+
 /// One thing that two states do not agree on.
 struct Difference {
   std::string what, found, was;
@@ -66,8 +102,17 @@ GlobalState GlobalState::current() {
   s.defaultDtype = static_cast<int8_t>(c10::get_default_dtype_as_scalartype());
   s.autocastCpuDtype = static_cast<int8_t>(at::autocast::get_autocast_dtype(at::kCPU));
   s.autocastCudaDtype = static_cast<int8_t>(at::autocast::get_autocast_dtype(at::kCUDA));
-  s.float32Precision = static_cast<int8_t>(context().float32MatmulPrecision());
+  for (size_t i = 0; i < std::size(kFloat32Kinds); ++i)
+    s.float32Precisions |= static_cast<uint32_t>(context().float32Precision(kFloat32Kinds[i].backend, kFloat32Kinds[i].op)) << (2 * i);
+  s.float32Precision = olderPrecision(s.float32Precisions);
   s.functionModes = static_cast<int32_t>(at::impl::PythonTorchFunctionTLS::stack_len());
+  if (s.functionModes > 0) {
+    // Operators that make tensors are given the device by torch's own code, which capture runs as it is.
+    if (const auto device = defaultDeviceMode()) {
+      s.defaultDevice = (static_cast<int32_t>(device->type()) + 1) << 8 | static_cast<uint8_t>(device->index());
+      --s.functionModes;
+    }
+  }
   s.dispatchModes = static_cast<int32_t>(c10::impl::TorchDispatchModeTLS::stack_len());
   s.functionDisabled = static_cast<int32_t>(at::impl::PythonTorchFunctionTLS::get_disabled_state());
   s.savedTensorHooks = at::SavedTensorDefaultHooks::is_enabled() && at::SavedTensorDefaultHooks::get_hooks().has_value();
@@ -98,6 +143,15 @@ std::vector<Difference> differences(const GlobalState& expected, const GlobalSta
   auto number = [&](const char* what, int32_t was, int32_t is) {
     if (was != is) append(what, std::to_string(is), std::to_string(was));
   };
+  for (size_t i = 0; i < std::size(kFloat32Kinds); ++i) {
+    const auto side = [i](const GlobalState& s) { return at::precision2str(static_cast<at::Float32Precision>(s.float32Precisions >> (2 * i) & 3)); };
+    if (side(expected) != side(found)) append(kFloat32Kinds[i].name, side(found), side(expected));
+  }
+  const auto deviceName = [](const GlobalState& s) {
+    if (s.defaultDevice == 0) return std::string("none");
+    return c10::Device(static_cast<c10::DeviceType>((s.defaultDevice >> 8) - 1), static_cast<c10::DeviceIndex>(s.defaultDevice & 0xFF)).str();
+  };
+  if (expected.defaultDevice != found.defaultDevice) append("default device", deviceName(found), deviceName(expected));
   number("float32 matmul precision", expected.float32Precision, found.float32Precision);
   number("torch function modes", expected.functionModes, found.functionModes);
   number("torch dispatch modes", expected.dispatchModes, found.dispatchModes);

@@ -10,8 +10,13 @@ namespace fusebox::capture {
 struct GlobalState {
   uint64_t includedKeys = 0, excludedKeys = 0;  ///< dispatch keys of the thread (inference mode, functorch levels, modes)
   uint32_t flags = 0;                           ///< one bit per switch
-  int8_t defaultDtype = 0, autocastCpuDtype = 0, autocastCudaDtype = 0, float32Precision = 0;
-  int32_t functionModes = 0, dispatchModes = 0, functionDisabled = 0;
+  uint32_t float32Precisions = 0;               ///< of every backend and kind of operator, two bits each
+  int32_t defaultDevice = 0;                    ///< torch.set_default_device() or `with torch.device()`; 0: none is set
+  int8_t defaultDtype = 0, autocastCpuDtype = 0, autocastCudaDtype = 0;
+  int8_t float32Precision = 0;                  ///< torch.set_float32_matmul_precision(); -1 where it contradicts float32Precisions
+  int32_t functionModes = 0;                    ///< other than the default device's
+  int32_t dispatchModes = 0;
+  int32_t functionDisabled = 0;
   int16_t savedTensorHooks = 0;
   int16_t cudaDevice = 0;                       ///< current device of the thread: where "cuda" is
 

@@ -18,6 +18,11 @@ bool equalSizes(c10::IntArrayRef found, const std::vector<int64_t>& expected) {
   return true;
 }
 
+/// Whether sizes and strides can be read as stored: nested tensors have none, symbolic ones and subclasses compute theirs.
+bool hasPlainSizes(const c10::TensorImpl& impl) {
+  return !impl.is_nested() && !impl.has_symbolic_sizes_strides() && !impl.is_python_dispatch();
+}
+
 /// True if the tensor has no history: grad_fn is read as stored, which for views may be stale but is null only for leaves.
 bool hasNoHistory(const c10::TensorImpl& impl) {
   const auto* meta = static_cast<torch::autograd::AutogradMeta*>(impl.autograd_meta());
@@ -37,12 +42,13 @@ TensorSpec TensorSpec::of(PyObject* tensor) {
   s.layout = static_cast<int8_t>(impl.layout());
   s.requiresGrad = impl.requires_grad();
   s.isLeaf = hasNoHistory(impl);
-  s.hasStrides = impl.layout() == c10::kStrided;
+  s.hasStrides = impl.layout() == c10::kStrided && hasPlainSizes(impl);
+  s.hasSizes = hasPlainSizes(impl);
   if (impl.has_symbolic_sizes_strides()) {
     PyErr_SetString(PyExc_TypeError, "a tensor with symbolic sizes cannot be guarded");
     return s;
   }
-  s.sizes = impl.sizes().vec();
+  if (s.hasSizes) s.sizes = impl.sizes().vec();
   if (s.hasStrides) {
     s.strides = impl.strides().vec();
     s.storageOffset = impl.storage_offset();
@@ -59,7 +65,7 @@ bool TensorSpec::matches(PyObject* object) const {
   if (impl.requires_grad() != requiresGrad || (requiresGrad && hasNoHistory(impl) != isLeaf)) return false;
   const c10::Device device = impl.device();
   if (static_cast<int8_t>(device.type()) != deviceType || device.index() != deviceIndex) return false;
-  if (impl.has_symbolic_sizes_strides() || !equalSizes(impl.sizes(), sizes)) return false;
+  if (!hasSizes || !hasPlainSizes(impl) || !equalSizes(impl.sizes(), sizes)) return false;
   return !hasStrides || equalSizes(impl.strides(), strides);
 }
 
@@ -71,7 +77,7 @@ std::string TensorSpec::str() const {
   };
   std::string text;
   if (type && type != tensorType()) text += std::string(type->tp_name) + " ";
-  text += std::string(c10::toString(static_cast<c10::ScalarType>(dtype))) + list(sizes);
+  text += std::string(c10::toString(static_cast<c10::ScalarType>(dtype))) + (hasSizes ? list(sizes) : " of sizes that are not plain numbers");
   if (hasStrides) text += " strides " + list(strides);
   text += " " + c10::Device(static_cast<c10::DeviceType>(deviceType), deviceIndex).str();
   if (layout != 0) text += " layout " + std::to_string(layout);

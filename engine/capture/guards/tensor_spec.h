@@ -15,6 +15,7 @@ struct TensorSpec {
   int8_t dtype = 0, deviceType = 0, deviceIndex = -1, layout = 0;
   bool requiresGrad = false, isLeaf = true;
   bool hasStrides = true;        ///< strided layout
+  bool hasSizes = true;          ///< false (nested tensors, subclasses): the spec matches nothing
   int64_t storageOffset = 0;
   std::vector<int64_t> sizes, strides;
 

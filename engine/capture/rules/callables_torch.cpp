@@ -34,6 +34,11 @@ PyRef ruleCheckpoint(Evaluation& e, PyObject*, const CallArguments& a) {
     args.push_back(a.args[a.positional + i]);
   }
   PyRef tuple = PyRef::steal(PyList_AsTuple(names.get()));
+  // The reentrant form is a node of the graph whose inputs are the tensors it is given: without a gradient among them it has none.
+  PyObject* reentrant = a.keyword("use_reentrant");
+  bool wanted = reentrant != Py_True;
+  for (PyObject* given : args) wanted = wanted || (isTensorObject(given) && tensorOf(given).requires_grad());
+  at::AutoGradMode mode(wanted && at::GradMode::is_enabled());
   return e.call(a.args[0], args.data(), a.positional - 1, PyTuple_GET_SIZE(tuple.get()) ? tuple.get() : nullptr);
 }
 
