@@ -58,6 +58,7 @@ class GuardProbe {
     std::vector<const Source*> sources;
     for (const auto& path : outputs) sources.push_back(source(py::cast<py::list>(path)));
     tree_ = std::make_unique<GuardTree>(set_, sources);
+    tree_->loosen({}, nullptr);
   }
 
   bool check(const py::list& objects) { return tree_->check(view(objects), GlobalState::current()); }

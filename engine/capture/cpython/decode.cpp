@@ -2,6 +2,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "engine/capture/cpython/frame_internals.h"
 #include "engine/capture/cpython/instruction.h"
 #include "engine/capture/cpython/once.h"
 
@@ -146,11 +147,16 @@ const HandlerRange* DecodedCode::handlerOf(int index) const {
   return nullptr;
 }
 
+namespace {
+
+void freeDecoded(void* decoded) { delete static_cast<std::shared_ptr<const DecodedCode>*>(decoded); }
+
+}  // namespace
+
 std::shared_ptr<const DecodedCode> decodeCode(PyCodeObject* code) {
-  static auto* cache = new std::unordered_map<PyCodeObject*, std::shared_ptr<const DecodedCode>>;
-  if (auto it = cache->find(code); it != cache->end()) return it->second;
+  static const Py_ssize_t slot = requestCodeSlot(freeDecoded);
+  if (void* known = codeSlot(code, slot)) return *static_cast<std::shared_ptr<const DecodedCode>*>(known);
   auto decoded = std::make_shared<DecodedCode>();
-  Py_INCREF(code);  // the cache's reference, never given back
   decoded->code = code;
   PyRef bytes = PyRef::steal(PyCode_GetCode(code));  // de-specialised
   decodeInstructions(*decoded, reinterpret_cast<const unsigned char*>(PyBytes_AS_STRING(bytes.get())),
@@ -159,7 +165,8 @@ std::shared_ptr<const DecodedCode> decodeCode(PyCodeObject* code) {
   decoded->names = PyRef::borrow(code->co_names);
   decoded->consts = PyRef::borrow(code->co_consts);
   decoded->freeOffset = code->co_nlocalsplus - code->co_nfreevars;
-  return cache->emplace(code, std::move(decoded)).first->second;
+  setCodeSlot(code, slot, new std::shared_ptr<const DecodedCode>(decoded));
+  return decoded;
 }
 
 }  // namespace fusebox::capture

@@ -61,7 +61,7 @@ struct HandlerRange {
 
 /// The version-neutral form of a code object. Immutable; cached per code object for its life.
 struct DecodedCode {
-  PyCodeObject* code = nullptr;
+  PyCodeObject* code = nullptr;        ///< borrowed: this dies with it
   std::vector<Instruction> instructions;
   std::vector<int32_t> indexOfOffset;  ///< code unit -> instruction index (caches map to the next instruction)
   std::vector<HandlerRange> handlers;
@@ -73,7 +73,7 @@ struct DecodedCode {
   int lineOf(int index) const { return PyCode_Addr2Line(code, instructions[static_cast<size_t>(index)].offset * 2); }
 };
 
-/// Decodes (or finds) a code object. The GIL must be held. The result lives as long as the process: it keeps the code alive.
+/// Decodes (or finds) a code object. The GIL must be held. The result is of use as long as the code lives.
 /// Unknown opcodes decode to Op::UNKNOWN, so that meeting one is an ordinary graph break.
 std::shared_ptr<const DecodedCode> decodeCode(PyCodeObject* code);
 

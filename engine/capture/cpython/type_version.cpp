@@ -36,34 +36,83 @@ uint32_t assignTypeVersion(PyTypeObject* type) {
   return typeVersion(type);
 }
 
+namespace {
+
+/// A C object that Python code is wrapped in: it says nothing when it dies, so that it is known by its address and by what it holds.
+const char* const* partsOfWrapper(PyObject* o) {
+  static constexpr const char* kProperty[] = {"fget", "fset", "fdel", nullptr};
+  static constexpr const char* kMethod[] = {"__func__", nullptr};
+  static constexpr const char* kNone[] = {nullptr};
+  if (Py_TYPE(o) == &PyProperty_Type) return kProperty;
+  if (Py_TYPE(o) == &PyStaticMethod_Type || Py_TYPE(o) == &PyClassMethod_Type) return kMethod;
+  return Py_TYPE(o) == &PyMemberDescr_Type || Py_TYPE(o) == &PyGetSetDescr_Type ? kNone : nullptr;
+}
+
+/// An attribute of a class as the snapshot keeps it: (object,), (weak reference, None), or (address, type, parts in that form).
+PyRef heldForm(PyObject* value) {
+  if (const char* const* name = partsOfWrapper(value)) {
+    PyRef parts = PyRef::steal(PyList_New(0)), address = PyRef::steal(PyLong_FromVoidPtr(value));
+    for (; parts && *name; ++name) {
+      PyRef part = PyRef::steal(PyObject_GetAttrString(value, *name)), held = part ? heldForm(part.get()) : PyRef();
+      if (!held || PyList_Append(parts.get(), held.get()) < 0) return PyErr_Clear(), PyRef();
+    }
+    return PyRef::steal(PyTuple_Pack(3, address.get(), reinterpret_cast<PyObject*>(Py_TYPE(value)), parts.get()));
+  }
+  if (PyObject_IS_GC(value) && PyType_SUPPORTS_WEAKREFS(Py_TYPE(value))) {
+    if (PyRef weak = PyRef::steal(PyWeakref_NewRef(value, nullptr))) return PyRef::steal(PyTuple_Pack(2, weak.get(), Py_None));
+    PyErr_Clear();
+  }
+  return PyRef::steal(PyTuple_Pack(1, value));
+}
+
+bool isHeldForm(PyObject* held, PyObject* value) {
+  if (PyTuple_GET_SIZE(held) == 1) return PyTuple_GET_ITEM(held, 0) == value;
+  if (PyTuple_GET_SIZE(held) == 2) return PyWeakref_GET_OBJECT(PyTuple_GET_ITEM(held, 0)) == value;
+  if (PyLong_AsVoidPtr(PyTuple_GET_ITEM(held, 0)) != value || PyTuple_GET_ITEM(held, 1) != reinterpret_cast<PyObject*>(Py_TYPE(value)))
+    return false;
+  PyObject* parts = PyTuple_GET_ITEM(held, 2);
+  const char* const* name = partsOfWrapper(value);
+  for (Py_ssize_t i = 0; name && name[i] && i < PyList_GET_SIZE(parts); ++i) {
+    PyRef part = PyRef::steal(PyObject_GetAttrString(value, name[i]));
+    if (!part || !isHeldForm(PyList_GET_ITEM(parts, i), part.get())) return PyErr_Clear(), false;
+  }
+  return true;
+}
+
+}  // namespace
+
 GuardTree::TypeSnapshot GuardTree::TypeSnapshot::of(PyTypeObject* type, const std::unordered_set<PyObject*>& names) {
   TypeSnapshot s;
   s.names = names;
   s.version = assignTypeVersion(type);
-  s.mro = PyRef::borrow(type->tp_mro);
   for (Py_ssize_t i = 0; type->tp_mro && i < PyTuple_GET_SIZE(type->tp_mro); ++i) {
     auto* base = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(type->tp_mro, i));
+    s.mro.push_back(reinterpret_cast<PyObject*>(base));
     if (!isChangeable(base) || !base->tp_dict) continue;
     PyRef copy = PyRef::steal(PyDict_New());
     Py_ssize_t position = 0;
     PyObject *key, *value;
     while (copy && PyDict_Next(base->tp_dict, &position, &key, &value))
-      if (s.isRelevant(key)) PyDict_SetItem(copy.get(), key, value);
-    s.dicts.push_back({PyRef::borrow(base->tp_dict), std::move(copy)});
+      if (PyRef held = s.isRelevant(key) ? heldForm(value) : PyRef()) PyDict_SetItem(copy.get(), key, held.get());
+    s.dicts.push_back({i, std::move(copy)});
   }
   return s;
 }
 
 bool GuardTree::TypeSnapshot::matches(PyTypeObject* type) const {
-  if (type->tp_mro != mro.get()) return false;
+  if (!type->tp_mro || PyTuple_GET_SIZE(type->tp_mro) != static_cast<Py_ssize_t>(mro.size())) return false;
+  for (size_t i = 0; i < mro.size(); ++i)
+    if (PyTuple_GET_ITEM(type->tp_mro, static_cast<Py_ssize_t>(i)) != mro[i]) return false;
   for (const Entry& entry : dicts) {
     if (!entry.copy) return false;
+    PyObject* dict = reinterpret_cast<PyTypeObject*>(mro[static_cast<size_t>(entry.position)])->tp_dict;
     Py_ssize_t position = 0, found = 0;
     PyObject *key, *value;
-    while (PyDict_Next(entry.dict.get(), &position, &key, &value)) {
+    while (PyDict_Next(dict, &position, &key, &value)) {
       if (!isRelevant(key)) continue;
       if (!PyUnicode_CheckExact(key)) return false;
-      if (PyDict_GetItemWithError(entry.copy.get(), key) != value) return PyErr_Clear(), false;
+      PyObject* held = PyDict_GetItemWithError(entry.copy.get(), key);
+      if (!held || !isHeldForm(held, value)) return PyErr_Clear(), false;
       ++found;
     }
     if (found != PyDict_GET_SIZE(entry.copy.get())) return false;

@@ -56,6 +56,8 @@ class Journal {
   PyRef original(PyObject* container) const;
   /// How many calls are put off.
   size_t calls() const { return calls_; }
+  /// How much was done so far.
+  size_t size() const { return log_.size(); }
   const std::vector<Entry>& entries() const { return entries_; }
 
   /// The log in program order. Of several writes to one place only the last is left where nobody can tell: no call in between looks

@@ -115,6 +115,15 @@ std::vector<bool> inputsUsedByRecipes(const Segment& segment, size_t count) {
   return used;
 }
 
+std::vector<HeldRef*> heldByRecipes(Segment& segment) {
+  std::vector<HeldRef*> held;
+  forEachRecipe(segment, [&](Recipe& recipe) {
+    held.push_back(&recipe.object);
+    for (auto& slot : recipe.slots) held.push_back(&slot.first);
+  });
+  return held;
+}
+
 size_t sharedCountOf(const Segment& segment) {
   size_t count = 0;
   forEachRecipe(segment, [&](Recipe& recipe) {

@@ -48,6 +48,8 @@ class Replay {
 void numberSources(Segment& segment, std::vector<const Source*>& sources);
 /// Which of the first `count` sources FromSource recipes use (after numberSources()).
 std::vector<bool> inputsUsedByRecipes(const Segment& segment, size_t count);
+/// The objects that recipes and effects name themselves. The pointers are good as long as the segment is not changed.
+std::vector<HeldRef*> heldByRecipes(Segment& segment);
 /// One more than the greatest Recipe::id of the segment.
 size_t sharedCountOf(const Segment& segment);
 

@@ -43,9 +43,9 @@ struct Recipe {
   } kind = Kind::Constant;
   int64_t index = -1;
   const Source* source = nullptr;
-  PyRef object;
+  HeldRef object;
   std::vector<std::shared_ptr<Recipe>> children;
-  std::vector<std::pair<PyRef, std::shared_ptr<Recipe>>> slots;  ///< of an Instance: descriptor of a C member and its value
+  std::vector<std::pair<HeldRef, std::shared_ptr<Recipe>>> slots;  ///< of an Instance: descriptor of a C member and its value
   std::shared_ptr<Recipe> base;
   int32_t id = -1;
 };

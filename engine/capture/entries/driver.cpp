@@ -222,6 +222,9 @@ Outcome FrameRun::runEntry(Entry& entry, PyRef* result) {
   for (size_t i = 0; i < entry.graphInputs; ++i)
     if (entry.sharedInputs[i]) sources[i] = PyRef::borrow(entry.guards->output(i));
   const std::vector<PyRef> temporaries = entry.guards->takeTemporaries();
+  std::vector<PyRef> recipeObjects;  // another thread could drop them while the graph runs
+  recipeObjects.reserve(entry.recipeObjects.size());
+  for (const HeldRef* object : entry.recipeObjects) recipeObjects.push_back(*object);
   std::vector<at::Tensor> outputs;
   bool propagate = false;
   if (entry.function && !runGraph(entry, &outputs, &propagate)) {

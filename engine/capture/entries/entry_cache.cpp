@@ -127,7 +127,7 @@ std::shared_ptr<Entry> findEntry(CodeState& code, EntryPoint& point, const Frame
       anyDead = true;
       continue;
     }
-    if (entries[i]->options != options || entries[i]->globals.get() != globals) continue;
+    if (entries[i]->options != options || entries[i]->globals != globals) continue;
     std::shared_ptr<Entry> entry = entries[i];
     if (!entry->guards->check(view, state)) continue;
     if (i > 0) moveToFront(entries, entry);

@@ -38,7 +38,7 @@ CaptureConfig& captureConfig();
 /// One captured and compiled stretch of a frame, ready to run.
 struct Entry {
   const RegionOptions* options = nullptr;
-  PyRef globals;                       ///< of the frame: the same code may run over others
+  PyObject* globals = nullptr;         ///< of the frame, not held: the same code may run over others
   std::unique_ptr<GuardTree> guards;   ///< its outputs: first the graph's inputs, then sources of recipes
   size_t graphInputs = 0;
   std::vector<bool> sharedInputs;      ///< graph inputs that recipes hand on as they are
@@ -46,6 +46,7 @@ struct Entry {
   std::shared_ptr<aot::AotFunction> function;  ///< null when no tensor operation was captured
   Segment segment;                     ///< `guards` and `graph` have been moved out
   size_t sharedCount = 0;
+  std::vector<HeldRef*> recipeObjects; ///< what recipes hold weakly, and a run must hold on to
   int64_t hits = 0;
   int number = 0;                      ///< 0 for the first entry of its place, counting up
   record::Recorder* recorder = nullptr; ///< whose ids the following are

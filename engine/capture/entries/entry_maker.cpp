@@ -67,7 +67,7 @@ struct Miss {
 
 /// Only the entries that could have served: same options, same globals.
 bool couldServe(const Entry& entry, const RegionOptions* options, PyObject* globals) {
-  return entry.options == options && entry.globals.get() == globals;
+  return entry.options == options && entry.globals == globals;
 }
 
 /// Where the frame is: its first line before its first instruction.
@@ -292,7 +292,7 @@ void EntryMaker::recordGuards(Entry& entry) {
 std::shared_ptr<Entry> EntryMaker::compile(Segment segment) {
   auto entry = std::make_shared<Entry>();
   entry->options = options_;
-  entry->globals = PyRef::borrow(globals_);
+  entry->globals = globals_;
   entry->recorder = recorder_;
   entry->compile = compile_;
   entry->number = point_.compiled;
@@ -335,6 +335,9 @@ std::shared_ptr<Entry> EntryMaker::compile(Segment segment) {
     entry->segment = std::move(segment);
     e.guards = static_cast<int64_t>(entry->guards->guards().guards().size());
     recordGuards(*entry);
+    entry->recipeObjects = heldByRecipes(entry->segment);
+    entry->guards->loosen(entry->recipeObjects, globals_);
+    std::erase_if(entry->recipeObjects, [](const HeldRef* object) { return !object->isLoose(); });
   } else {
     ++captureCounters().failures;
     point_.eager = true;

@@ -55,6 +55,18 @@ bool isTorchMachinery(std::string_view path) {
 
 void addSkippedFolder(std::string folder) { folders().skipped.push_back(std::move(folder)); }
 
+bool isLibraryPath(std::string_view path) {
+  Folders& f = folders();
+  if (startsWith(path, f.torch)) return true;
+  for (const std::string& folder : f.skipped) {
+    if (!startsWith(path, folder)) continue;
+    // Installed packages lie inside the standard library's folder.
+    const std::string_view inside = path.substr(folder.size());
+    return inside.find("site-packages/") == std::string_view::npos && inside.find("dist-packages/") == std::string_view::npos;
+  }
+  return false;
+}
+
 bool isSkipped(PyCodeObject* code) {
   const char* file = PyUnicode_AsUTF8(code->co_filename);
   if (!file) return PyErr_Clear(), true;
@@ -64,13 +76,7 @@ bool isSkipped(PyCodeObject* code) {
   if (startsWith(path, "<frozen") || startsWith(path, "<__array_function__")) return true;
   Folders& f = folders();
   if (startsWith(path, f.torch)) return isTorchMachinery(path.substr(f.torch.size()));
-  for (const std::string& folder : f.skipped) {
-    if (!startsWith(path, folder)) continue;
-    // Installed packages lie inside the standard library's folder.
-    const std::string_view inside = path.substr(folder.size());
-    return inside.find("site-packages/") == std::string_view::npos && inside.find("dist-packages/") == std::string_view::npos;
-  }
-  return false;
+  return isLibraryPath(path);
 }
 
 }  // namespace fusebox::capture

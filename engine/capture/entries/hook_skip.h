@@ -3,6 +3,7 @@
 #include <Python.h>
 
 #include <string>
+#include <string_view>
 
 namespace fusebox::capture {
 
@@ -10,6 +11,9 @@ namespace fusebox::capture {
 /// system, PyTorch's own machinery, this package, and code that is no function body. What such frames call is still looked at.
 /// Library code that is model code (layers of torch.nn, optimisers) is not skipped.
 bool isSkipped(PyCodeObject* code);
+
+/// Whether the file belongs to torch or to Python's standard library.
+bool isLibraryPath(std::string_view path);
 
 /// Adds a folder (with a trailing slash) whose code is skipped.
 void addSkippedFolder(std::string folder);

@@ -1,4 +1,5 @@
 // Calls that are put off until after the graph, in their place among the effects.
+#include "engine/capture/cpython/once.h"
 #include "engine/capture/evaluation/evaluation.h"
 
 namespace fusebox::capture {
@@ -7,11 +8,11 @@ namespace {
 
 /// A function that calls what it is given, from a frame with the name, file, line and globals of `frame`.
 PyRef callerAt(const Frame& frame) {
-  static PyObject* const plain = [] {
+  static Once<PyObject*> plainCode;
+  PyObject* plain = plainCode.get([] {
     PyRef globals = PyRef::steal(PyDict_New());
-    PyRef made = PyRef::steal(PyRun_String("(lambda f, a, k: f(*a, **k)).__code__", Py_eval_input, globals.get(), globals.get()));
-    return made.release();
-  }();
+    return PyRun_String("(lambda f, a, k: f(*a, **k)).__code__", Py_eval_input, globals.get(), globals.get());
+  });
   PyRef replace = PyRef::steal(PyObject_GetAttrString(plain, "replace")), none = PyRef::steal(PyTuple_New(0));
   PyRef changes = PyRef::steal(Py_BuildValue("{s:O,s:O,s:O,s:i}", "co_name", frame.code()->co_name, "co_qualname", frame.code()->co_qualname,
                                              "co_filename", frame.code()->co_filename, "co_firstlineno", frame.line()));

@@ -38,6 +38,7 @@ struct CallArguments {
 
 class Evaluation;
 class RecipeMaker;
+class FunctionCalls;
 /// A rule for one C callable (or a Python function that is not to be interpreted). `self` of a bound method is args[0].
 using CallRule = PyRef (*)(Evaluation& e, PyObject* callable, const CallArguments& a);
 
@@ -218,6 +219,15 @@ class Evaluation final : public Operations {
   // --- the segment (evaluator.cpp, recipes.cpp) -----------------------------------------------------------------------
   Result<Segment> run(int64_t stopAt, std::optional<GraphBreak> why);
   int64_t rootCount() const { return rootCount_; }
+  /// Calls of autograd.Function.
+  FunctionCalls& functions() { return *functions_; }
+  /// How much this evaluation has done so far to what existed before.
+  struct Effects {
+    int64_t writes = 0;
+    size_t logged = 0;
+    bool operator==(const Effects&) const = default;
+  };
+  Effects effectsSoFar() const;
   const GuardSet& guardSet() const { return *guards_; }
   Journal& journal() { return journal_; }
   trace::TraceContext& trace() { return *trace_; }
@@ -284,6 +294,7 @@ class Evaluation final : public Operations {
   Journal journal_;
   std::unique_ptr<trace::TraceContext> trace_;
   std::unique_ptr<Modes> entryModes_;
+  std::unique_ptr<FunctionCalls> functions_;
   Frame* frame_ = nullptr;
   int64_t rootCount_ = 0, stopAt_ = -1, bytecodes_ = 0, frames_ = 0;
   int depth_ = 0;

@@ -7,6 +7,7 @@
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/interpreter.h"
 #include "engine/capture/effects/recipes.h"
+#include "engine/capture/rules/autograd_function.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
 #include "engine/record/recorder.h"
@@ -112,7 +113,7 @@ int groupStart(const Frame& frame) {
 Evaluation::Evaluation(const FrameState& state, const CaptureOptions& options)
     : state_(state), options_(options),
       guards_(std::make_shared<GuardSet>(state.code, reinterpret_cast<PyFunctionObject*>(state.function.get())->func_globals)),
-      entryModes_(std::make_unique<Modes>()) {
+      entryModes_(std::make_unique<Modes>()), functions_(std::make_unique<FunctionCalls>(*this)) {
   trace_ = std::make_unique<trace::TraceContext>(
       // Operators are called without the GIL: torch's bindings give it up.
       [this](const at::Tensor& real) {
@@ -135,6 +136,8 @@ Evaluation::Evaluation(const FrameState& state, const CaptureOptions& options)
 }
 
 Evaluation::~Evaluation() = default;
+
+Evaluation::Effects Evaluation::effectsSoFar() const { return {writes_, journal_.size()}; }
 
 Place Evaluation::place() const {
   Place p;
@@ -220,6 +223,7 @@ void Evaluation::attachGraph(RecipeMaker& recipes, Segment& segment) {
   record::StageTimer timer(record::Recorder::active(), options_.compile, record::Phase::Aot, "functionalise and partition");
   if (debug::armed(debug::Kind::Pass)) stopAtFunctionalisation(trace_->graph(), nullptr);
   Result<aot::AotModule> module = aot::finishTrace(*trace_, recipes.graphOutputs(), options_.compiler);
+  functions_->rethrow();
   if (module && debug::armed(debug::Kind::Pass)) stopAtFunctionalisation(trace_->graph(), &*module);
   if (!module) timer.error(module.error().text());
   if (!module) throw CaptureBreak{{"unsupported graph", module.error().text(), "", place(), stackPlaces()}, std::max<int64_t>(firstLeaf_, 0)};

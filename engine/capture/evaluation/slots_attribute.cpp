@@ -1,6 +1,7 @@
 // getattr and setattr with provenance: instances, classes, modules, super, tensors, descriptors.
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/value_kinds.h"
+#include "engine/capture/rules/autograd_function.h"
 
 extern "C" PyObject* _PyType_Lookup(PyTypeObject*, PyObject*);
 
@@ -48,7 +49,9 @@ void Evaluation::attributeNotFound(PyObject* object, PyObject* name) {
 
 PyObject* Evaluation::typeLookup(PyTypeObject* type, PyObject* name) {
   guardTypeAttribute(type, name);
-  return _PyType_Lookup(type, name);
+  PyObject* found = _PyType_Lookup(type, name);
+  if (found && functions_->isLate()) functions_->noteClassRead(found, type, name);
+  return found;
 }
 
 PyRef Evaluation::instanceDict(PyObject* object) {

@@ -8,6 +8,7 @@
 #include "engine/capture/evaluation/lazy_iterators.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
+#include "engine/capture/rules/autograd_function.h"
 
 extern "C" PyObject* _PyType_Lookup(PyTypeObject*, PyObject*);
 
@@ -254,6 +255,7 @@ void Evaluation::noteLeaf(PyObject* tensor) {
 
 PyRef Evaluation::checked(PyObject* result) {
   PyRef value = PyRef::steal(result);
+  functions_->rethrow();
   throwIfBreak();
   if (!value && isInterrupt()) throw ProgramInterrupted::take();
   if (value && isTensor(value.get())) noteLeaf(value.get());

@@ -1,6 +1,7 @@
 // Writes to containers: to what this segment made directly, to everything else through the journal.
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/value_kinds.h"
+#include "engine/capture/rules/autograd_function.h"
 
 extern "C" PyObject* _PyType_Lookup(PyTypeObject*, PyObject*);
 
@@ -48,6 +49,7 @@ void Evaluation::openForWriting(PyObject* container) {
 }
 
 bool Evaluation::storeKey(PyObject* dict, PyObject* key, PyObject* value) {
+  if (functions_->isLate()) functions_->noteWrite(dict, origins_.find(dict));
   if (isFresh(dict)) return rawKey(dict, key, value);
   requirePlainKey(*this, key);
   openForWriting(dict);
@@ -55,6 +57,7 @@ bool Evaluation::storeKey(PyObject* dict, PyObject* key, PyObject* value) {
 }
 
 bool Evaluation::storeElement(PyObject* list, PyObject* key, PyObject* value) {
+  if (functions_->isLate()) functions_->noteWrite(list, origins_.find(list));
   if (isFresh(list)) return PyList_Type.tp_as_mapping->mp_ass_subscript(list, key, value) == 0;
   guardOriginalLength(list);
   openForWriting(list);

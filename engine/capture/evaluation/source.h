@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "engine/capture/cpython/py_ref.h"
+#include "engine/capture/cpython/held_ref.h"
 
 namespace fusebox::capture {
 
@@ -29,7 +29,7 @@ struct Source {
     GlobalWeak,   ///< the object a weak reference `key` points to
   } kind = Kind::Local;
   const Source* base = nullptr;
-  PyRef key;           ///< attribute name or dict key; Pinned: the object
+  HeldRef key;         ///< attribute name or dict key; Pinned: the object
   int64_t index = -1;
   uint32_t id = 0;     ///< position in the capture's SourceTable
 

@@ -28,6 +28,7 @@ std::string utf8(PyObject* o) {
 
 /// repr() of keys that cannot run Python code; the type's name of all others.
 std::string keyText(PyObject* key) {
+  if (!key) return "<gone>";
   if (comparesByValue(key) || PyFloat_CheckExact(key)) {
     PyRef text = PyRef::steal(PyObject_Repr(key));
     if (text) return utf8(text.get());
@@ -37,6 +38,7 @@ std::string keyText(PyObject* key) {
 }
 
 std::string pinnedText(PyObject* object) {
+  if (!object) return "<gone>";
   if (PyDict_CheckExact(object)) {
     PyObject* name = PyDict_GetItemString(object, "__name__");
     return name && PyUnicode_Check(name) ? "G(" + utf8(name) + ")" : std::string("<dict>");
@@ -109,6 +111,11 @@ std::string Source::label() const {
 
 SourceTable::SourceTable(PyCodeObject* code, PyObject* globals)
     : code_(PyRef::borrow(reinterpret_cast<PyObject*>(code))), globals_(PyRef::borrow(globals)) {}
+
+void SourceTable::release() {
+  code_ = globals_ = PyRef();
+  byHash_.clear();
+}
 
 const Source* SourceTable::local(int index) {
   PyObject* names = code_ ? reinterpret_cast<PyCodeObject*>(code_.get())->co_localsplusnames : nullptr;

@@ -14,7 +14,7 @@ namespace fusebox::capture {
 /// Keys that are str, int, bytes, bool or None are compared by value, all others by identity. The GIL must be held.
 class SourceTable {
  public:
-  /// `code` names the locals of the root frame; `globals` is its globals dict (printed as G). Both are kept alive.
+  /// `code` names the locals of the root frame; `globals` is its globals dict (printed as G). Both are kept alive until release().
   SourceTable(PyCodeObject* code, PyObject* globals);
   SourceTable(const SourceTable&) = delete;
   SourceTable& operator=(const SourceTable&) = delete;
@@ -37,7 +37,10 @@ class SourceTable {
 
   size_t size() const { return sources_.size(); }
   const Source* at(size_t id) const { return &sources_[id]; }
-  PyObject* globals() const { return globals_.get(); }
+  /// The sources whose keys can be given up.
+  std::deque<Source>& all() { return sources_; }
+  /// No source is asked for any more: code and globals are given up.
+  void release();
 
  private:
   const Source* intern(Source source, PyObject* name);

@@ -2,6 +2,7 @@
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
+#include "engine/capture/rules/autograd_function.h"
 
 extern "C" PyObject* _PyType_Lookup(PyTypeObject*, PyObject*);
 
@@ -37,6 +38,7 @@ bool Evaluation::isTensor(PyObject* o) const { return isTensorObject(o); }
 bool Evaluation::isStandIn(PyObject* o) const { return isTensorObject(o) && trace::isTraceTensor(tensorOf(o)); }
 
 void Evaluation::guard(GuardKind kind, const Source* source, PyObject* expected, int64_t number) {
+  if (functions_->isLate()) functions_->noteGuard(kind, source);
   if (isPinned(source) &&
       (kind == GuardKind::TypeMatch || kind == GuardKind::IdMatch || kind == GuardKind::ConstantMatch || kind == GuardKind::CodeMatch))
     return;
@@ -52,6 +54,7 @@ void Evaluation::guardTypeAttribute(PyTypeObject* type, PyObject* name) {
 }
 
 PyRef Evaluation::wrap(PyObject* object, const Source* source) {
+  if (functions_->isLate()) functions_->noteRead(object, source);
   if (isConstantValue(object)) {
     guard(GuardKind::ConstantMatch, source, object);
     return PyRef::borrow(object);

@@ -47,7 +47,7 @@ struct Guard {
   GuardKind kind = GuardKind::TypeMatch;
   const Source* source = nullptr;
   const Source* other = nullptr;
-  PyRef expected;         ///< object, key, or tuple of keys, by kind
+  HeldRef expected;       ///< object, key, or tuple of keys, by kind
   int64_t number = 0;
   bool (*predicate)(PyObject* value, PyObject* expected) = nullptr;  ///< Custom
   std::string text;       ///< Custom: what it says, for people

@@ -34,15 +34,11 @@ std::string foundText(const Guard& guard, const GuardSet& set, PyObject* found) 
 }  // namespace
 
 std::string expectedText(const Guard& guard, const GuardSet& set) {
+  if (guard.expected.isGone()) return "an object that is gone";
   PyObject* expected = guard.expected.get();
   switch (guard.kind) {
     case GuardKind::TypeMatch: return std::string("type ") + reinterpret_cast<PyTypeObject*>(expected)->tp_name;
-    case GuardKind::IdMatch:
-      if (guard.number) {
-        PyObject* object = PyWeakref_GET_OBJECT(expected);
-        return "the same object: " + (object == Py_None ? std::string("one that is gone") : describeObject(object));
-      }
-      return "the same object: " + describeObject(expected);
+    case GuardKind::IdMatch: return "the same object: " + describeObject(expected);
     case GuardKind::TensorMatch: return set.tensorSpec(guard).str();
     case GuardKind::SequenceLength:
     case GuardKind::DictLength: return "length " + std::to_string(guard.number);
@@ -73,10 +69,11 @@ GuardFailure GuardTree::explain(const FrameView& frame, const GlobalState& state
     failure.place = guard.place;
     failure.index = index;
   };
+  if (running_) return failure;
   if (!*alive_) {
     for (uint32_t i = 0; i < set_->guards().size(); ++i) {
       const Guard& g = set_->guards()[i];
-      if (g.kind == GuardKind::IdMatch && g.number && PyWeakref_GET_OBJECT(g.expected.get()) == Py_None) {
+      if (g.expected.isGone() || (g.source && g.source->key.isGone())) {
         fill(i, "the object it was compiled for no longer exists");
         break;
       }

@@ -71,7 +71,6 @@ void GuardTree::build(const std::vector<const Source*>& outputs) {
       nodes_[node].referenced = true;
       distinct_.push_back(node);
     }
-    if (guard.kind == GuardKind::IdMatch) holdWeakly(guard);
   }
   for (const Source* source : outputs) {
     const uint32_t node = nodeOf(source);
@@ -83,22 +82,17 @@ void GuardTree::build(const std::vector<const Source*>& outputs) {
   registers_.assign(nodes_.size(), nullptr);
 }
 
-void GuardTree::holdWeakly(Guard& guard) {
-  PyObject* object = guard.expected.get();
-  // Types, modules and functions live as long as their program; a weak reference to each would only cost.
-  if (!object || PyType_Check(object) || PyModule_Check(object) || !PyType_SUPPORTS_WEAKREFS(Py_TYPE(object))) return;
-  if (guard.source->kind == Source::Kind::Pinned) return;
-  PyRef capsule = PyRef::steal(PyCapsule_New(new std::shared_ptr<bool>(alive_), nullptr, freeFlag));
-  PyRef callback = PyRef::steal(PyCFunction_New(&kObjectDied, capsule.get()));
-  PyRef weak = PyRef::steal(PyWeakref_NewRef(object, callback.get()));
-  if (!weak) {
-    PyErr_Clear();
-    return;
+PyRef GuardTree::watch(PyObject* object) {
+  if (!object || !PyType_SUPPORTS_WEAKREFS(Py_TYPE(object))) return {};
+  if (auto known = watched_.find(object); known != watched_.end()) return known->second;
+  if (!objectDied_) {
+    PyRef capsule = PyRef::steal(PyCapsule_New(new std::shared_ptr<bool>(alive_), nullptr, freeFlag));
+    objectDied_ = PyRef::steal(PyCFunction_New(&kObjectDied, capsule.get()));
   }
-  weakReferences_.push_back(weak);
-  // The address stays as a number: while the tree is alive it belongs to the object and to no other.
-  guard.number = reinterpret_cast<int64_t>(object);
-  guard.expected = weak;
+  PyRef weak = PyRef::steal(PyWeakref_NewRef(object, objectDied_.get()));
+  if (!weak) PyErr_Clear();
+  else watched_.emplace(object, weak);
+  return weak;
 }
 
 uint32_t GuardTree::firstGuard(uint32_t node) const {
@@ -244,7 +238,6 @@ void GuardTree::emitChecks(uint32_t position) {
     op.key = guard.expected.get();
     op.number = guard.number;
     op.predicate = guard.predicate;
-    if (guard.kind == GuardKind::IdMatch && guard.number) op.key = reinterpret_cast<PyObject*>(guard.number);
     if (guard.kind == GuardKind::TensorMatch) op.tensor = &set_->tensorSpec(guard);
     if (guard.kind == GuardKind::DictContains || guard.kind == GuardKind::DictLacks) op.number = PyObject_Hash(op.key);
     if (guard.kind == GuardKind::TypeVersion) {
@@ -269,6 +262,7 @@ int64_t GuardTree::snapshotOf(uint32_t guard, PyTypeObject* type) {
 void GuardTree::countFailure(const Op& op) {
   uint32_t node = op.code < Op::Code::DictUnchanged ? op.to : op.from;
   for (; node != kNone; node = nodes_[node].source->base ? nodeOf(nodes_[node].source->base) : kNone) ++nodes_[node].failures;
+  if (running_) return;
   // Reordering costs about what a few checks cost, so it is done ever more rarely.
   if (++failures_ <= 4 || (failures_ & (failures_ - 1)) == 0) flatten();
 }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "engine/capture/cpython/frame_view.h"
@@ -16,7 +17,7 @@ namespace fusebox::capture {
 /// changing (tensors, nested containers) is.
 ///
 /// A check allocates nothing, runs no Python code and holds no reference. The GIL must be held. Objects of IdMatch guards are
-/// held weakly where their type allows; when one dies, alive() turns false for ever.
+/// held weakly where their type allows (looseReferences); when one dies, alive() turns false for ever.
 class GuardTree {
  public:
   /// Compiles `set`; `outputs` are sources whose objects check() hands out (graph inputs, sources of recipes). The set is
@@ -37,7 +38,14 @@ class GuardTree {
   /// false. Guards that fail are moved towards the front of the program.
   GuardFailure explain(const FrameView& frame, const GlobalState& state);
 
+  /// Gives up the strong references of the guards, their sources and `others` (recipes') to what belongs to the program: compiled code
+  /// would keep it alive, and with it itself, since CPython's collector does not see what hangs on code objects. `globals`: those of the
+  /// frame, which every check is made with. Called once, when nothing else of the capture is left.
+  void loosen(const std::vector<HeldRef*>& others, PyObject* globals);
+
   bool alive() const { return *alive_; }
+  /// A weak reference to `object`, with whose death alive() turns false; null if its type has none.
+  PyRef watch(PyObject* object);
   const GuardSet& guards() const { return *set_; }
   size_t operationCount() const;
 
@@ -48,7 +56,6 @@ class GuardTree {
   struct TypeSnapshot;
   void build(const std::vector<const Source*>& outputs);
   uint32_t nodeOf(const Source* source);
-  void holdWeakly(Guard& guard);
   void flatten();
   int64_t snapshotOf(uint32_t guard, PyTypeObject* type);
   void emitNode(uint32_t node, bool fetched);
@@ -75,12 +82,14 @@ class GuardTree {
   std::vector<uint32_t> outputRegisters_;
   std::vector<uint32_t> distinct_;          ///< registers that must all differ
   std::vector<PyObject*> distinctSeen_;     ///< their objects at the last success
-  std::vector<PyRef> weakReferences_;
+  PyRef objectDied_;                        ///< what the weak references call
+  std::unordered_map<PyObject*, PyRef> watched_;
   std::vector<TypeSnapshot> snapshots_;
   std::shared_ptr<bool> alive_;
   bool checksGlobalState_ = false;
   uint32_t globalStateGuard_ = 0;
   size_t failures_ = 0;
+  bool running_ = false;                    ///< a check is under way: one that begins inside it (a finaliser's) fails
 };
 
 /// Whether two values of exact builtin or torch types are the same constant: equal type, equal value, NaN equals NaN, -0.0 and

@@ -64,8 +64,10 @@ PyObject* keyAt(PyObject* dict, int64_t index) {
 }  // namespace
 
 bool GuardTree::check(const FrameView& frame, const GlobalState& state) {
-  if (!*alive_ || (checksGlobalState_ && !(set_->globalState() == state))) return false;
+  if (!*alive_ || running_ || (checksGlobalState_ && !(set_->globalState() == state))) return false;
+  running_ = true;
   const bool ok = run(frame) < 0 && allDistinct();
+  running_ = false;
   for (PyObject* o : owned_) lent_.push_back(PyRef::steal(o));
   owned_.clear();
   if (!ok || !lends_) lent_.clear();

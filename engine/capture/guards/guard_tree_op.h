@@ -40,10 +40,11 @@ struct GuardTree::Node {
 /// The attributes of a type and its bases that were looked up by capture, and all special methods, as they were: for types whose
 /// version tag changed although nothing relevant did (a counter kept in the class), or that ran out of tags.
 struct GuardTree::TypeSnapshot {
-  struct Entry { PyRef dict, copy; };  ///< the attributes of one class of the MRO; `copy` holds the relevant ones
+  /// The attributes of the class at a position of the MRO; `copy` holds the relevant ones in a form that keeps none alive (heldForm).
+  struct Entry { Py_ssize_t position; PyRef copy; };
   std::vector<Entry> dicts;
   std::unordered_set<PyObject*> names;  ///< interned; empty: all are relevant
-  PyRef mro;
+  std::vector<PyObject*> mro;           ///< addresses
   uint32_t guard = kNone;
   uint32_t version = 0;  ///< the type's tag for which the attributes are known to be these
   static TypeSnapshot of(PyTypeObject* type, const std::unordered_set<PyObject*>& names);

@@ -1,5 +1,6 @@
 // Rules for torch: state queries whose answer is fixed while capturing, modes, breaks that the user asks for, and
 // Python functions that are answered without interpreting them.
+#include "engine/capture/rules/autograd_function.h"
 #include "engine/capture/rules/call_rules.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
@@ -81,8 +82,11 @@ PyRef ruleReduceEx(Evaluation& e, PyObject* callable, const CallArguments& a) {
   return e.callRaw(callable, a);
 }
 
-/// A class method of C that runs Python `forward` on stand-ins; its Python code is not followed.
-PyRef ruleAutogradApply(Evaluation& e, PyObject* callable, const CallArguments& a) { return e.callReal(callable, a); }
+PyRef ruleAutogradApply(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  PyObject* cls = PyCFunction_Check(callable) ? PyCFunction_GET_SELF(callable) : nullptr;
+  if (!cls || !PyType_Check(cls)) e.breakHere("unsupported call", "autograd.Function.apply without a class");
+  return e.functions().apply(cls, a);
+}
 
 /// Methods that need the memory, the values or the history of a tensor, which a stand-in does not have.
 PyRef ruleNeedsTensor(Evaluation& e, PyObject* callable, const CallArguments&) {

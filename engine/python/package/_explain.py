@@ -66,7 +66,7 @@ def _summarise(events, result):
     graphs = [e for e in compiled if e["operators"] or e["graph"]]
     breaks = [BreakReason(e["detail"], e["what"], e["hint"], e["file"], e["line"], e["function"])
               for e in events if e["kind"] == "graph_break"]
-    failures = [f"{e['file']}:{e['line']} in {e['function']}: {e['what']}: {e['detail']}" for e in events if e["kind"] == "failed"]
+    failures = [f"{e['file']}:{e['line']} in {e['function']}: {e['what']}: {e['detail']}" for e in events if e["kind"] in ("failed", "ran_eagerly")]
     times = "\n".join(f"{e['function']}: capture {e['capture_ms']:.1f} ms, compile {e['compile_ms']:.1f} ms" for e in compiled)
     return ExplainOutput(graphs=[e["graph"] for e in graphs], graph_count=len(graphs), graph_break_count=len(breaks),
                          break_reasons=breaks, op_count=sum(e["operators"] for e in graphs),

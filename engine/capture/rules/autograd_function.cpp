@@ -1,0 +1,206 @@
+#include "engine/capture/rules/autograd_function.h"
+
+#include "engine/capture/entries/hook_skip.h"
+#include "engine/capture/evaluation/torch_objects.h"
+#include "engine/capture/evaluation/value_kinds.h"
+
+namespace fusebox::capture {
+
+/// One call of apply.
+struct FunctionCalls::Call {
+  std::shared_ptr<FunctionCalls*> owner;
+  PyRef cls;
+  PyObject* standIn = nullptr;  ///< borrowed: it holds this
+  int64_t count = 0;            ///< root instructions executed before the call
+};
+
+namespace {
+
+constexpr const char* kCapsule = "fusebox.autograd_function";
+
+std::string nameOf(PyObject* cls) { return reinterpret_cast<PyTypeObject*>(cls)->tp_name; }
+
+/// Whether the dict belongs to a module of Python or torch, which no program changes between forward and backward.
+bool isLibraryDict(PyObject* dict) {
+  PyObject* file = PyDict_Check(dict) ? PyDict_GetItemString(dict, "__file__") : nullptr;
+  const char* path = file && PyUnicode_Check(file) ? PyUnicode_AsUTF8(file) : nullptr;
+  PyErr_Clear();
+  return path && isLibraryPath(path);
+}
+
+bool isPinned(const Source* s) { return s && s->kind == Source::Kind::Pinned; }
+
+}  // namespace
+
+FunctionCalls::FunctionCalls(Evaluation& evaluation) : evaluation_(evaluation), self_(std::make_shared<FunctionCalls*>(this)) {}
+
+FunctionCalls::~FunctionCalls() { *self_ = nullptr; }
+
+void FunctionCalls::rethrow() {
+  if (!thrown_) return;
+  PyErr_Clear();
+  std::rethrow_exception(std::exchange(thrown_, nullptr));
+}
+
+/// Evaluates a method on behalf of C code. What evaluation throws must not unwind CPython's frames: it waits in `thrown_`.
+template <class Run>
+PyObject* FunctionCalls::run(PyObject* self, Run&& evaluate) {
+  const auto* call = static_cast<const Call*>(PyCapsule_GetPointer(self, kCapsule));
+  FunctionCalls* owner = call ? *call->owner : nullptr;
+  if (!owner) {
+    if (call) PyErr_SetString(PyExc_RuntimeError, "an autograd.Function of a finished capture is used");
+    return nullptr;
+  }
+  try {
+    return evaluate(*owner, *call).release();
+  } catch (...) {
+    owner->thrown_ = std::current_exception();
+    PyErr_SetString(PyExc_RuntimeError, "fusebox: capture stopped in an autograd.Function");
+    return nullptr;
+  }
+}
+
+PyObject* FunctionCalls::runForward(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+  return run(self, [&](FunctionCalls& calls, const Call& call) { return calls.callMethod(call, "forward", args, count); });
+}
+
+PyObject* FunctionCalls::runSetup(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+  return run(self, [&](FunctionCalls& calls, const Call& call) { return calls.callMethod(call, "setup_context", args, count); });
+}
+
+PyObject* FunctionCalls::runBackward(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+  return run(self, [&](FunctionCalls& calls, const Call& call) { return calls.callBackward(call, args, count); });
+}
+
+PyRef FunctionCalls::callMethod(const Call& call, const char* name, PyObject* const* args, Py_ssize_t count) {
+  static PyObject* const kForwardClass = internedName("_forward_cls");
+  PyTypeObject* contextType = count > 0 ? Py_TYPE(args[0]) : nullptr;
+  if (contextType && reinterpret_cast<PyObject*>(contextType) == PyRef::steal(PyObject_GetAttrString(call.cls.get(), "_backward_cls")).get()) {
+    evaluation_.adopt(args[0]);
+    // Its backward comes back here too.
+    if (PyObject_GenericSetAttr(args[0], kForwardClass, call.standIn) < 0) return {};
+  }
+  PyErr_Clear();
+  PyRef function = evaluation_.getAttr(call.cls.get(), internedName(name));
+  return function ? evaluation_.call(function.get(), args, static_cast<size_t>(count), nullptr) : PyRef();
+}
+
+PyRef FunctionCalls::callBackward(const Call& call, PyObject* const* args, Py_ssize_t count) {
+  struct Late {
+    FunctionCalls& calls;
+    const Call* outer;
+    PyObject* outerContext;
+    ~Late() {
+      calls.late_ = outer;
+      calls.lateContext_ = outerContext;
+    }
+  } late{*this, late_, lateContext_};
+  late_ = &call;
+  lateContext_ = count > 0 ? args[0] : nullptr;
+  try {
+    const Evaluation::Effects before = evaluation_.effectsSoFar();
+    // As BackwardCFunction.apply chooses.
+    PyRef own = PyRef::steal(PyObject_GetAttrString(call.cls.get(), "vjp"));
+    PyRef inherited = PyRef::steal(PyObject_GetAttrString(torchObject("torch.autograd.Function"), "vjp"));
+    PyErr_Clear();
+    const char* name = own && own.get() != inherited.get() ? "vjp" : "backward";
+    PyRef function = evaluation_.getAttr(call.cls.get(), internedName(name));
+    PyRef result = function ? evaluation_.call(function.get(), args, static_cast<size_t>(count), nullptr) : PyRef();
+    if (!(evaluation_.effectsSoFar() == before)) refuse("has effects, which belong to the moment when it runs");
+    return result;
+  } catch (CaptureBreak& stopped) {
+    stopped.birth = stopped.birth < 0 ? call.count : std::min(stopped.birth, call.count);
+    throw;
+  }
+}
+
+void FunctionCalls::refuse(const std::string& what) {
+  evaluation_.breakHere("autograd.Function", "backward of " + nameOf(late_->cls.get()) + " " + what,
+                        "Put what backward needs on ctx in forward, and let it do nothing but compute.");
+}
+
+void FunctionCalls::noteRead(PyObject* object, const Source* source) {
+  // Code is expected to stay; of an object it matters what is read of it.
+  const bool isValue = isConstantValue(object) || isValueObject(object) || isTensorObject(object);
+  if (!isValue || !source || isPinned(source)) return;
+  if (source->base && isPinned(source->base) && isLibraryDict(source->base->key.get())) return;
+  if (!isLibraryReading()) refuse("reads " + source->str() + ", which may change before it runs");
+}
+
+bool FunctionCalls::isLibraryReading() const {
+  const Frame* reader = evaluation_.frame();
+  const char* file = reader ? PyUnicode_AsUTF8(reader->code()->co_filename) : nullptr;
+  return file && isLibraryPath(file);
+}
+
+void FunctionCalls::noteClassRead(PyObject* found, PyTypeObject* type, PyObject* name) {
+  if (!isChangeable(type) || !(isConstantValue(found) || isTensorObject(found)) || isLibraryReading()) return;
+  const std::string attribute = PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : "";
+  if (attribute.starts_with("__")) return;
+  refuse("reads " + std::string(type->tp_name) + "." + attribute + ", which may change before it runs");
+}
+
+void FunctionCalls::noteGuard(GuardKind kind, const Source* source) {
+  switch (kind) {
+    case GuardKind::SequenceLength:
+    case GuardKind::DictKeysMatch:
+    case GuardKind::DictLength:
+    case GuardKind::DictContains:
+    case GuardKind::DictEmpty:
+      return refuse("looks into " + source->str() + ", which may change before it runs");
+    case GuardKind::DictLacks:
+      if (!isPinned(source)) refuse("asks what " + source->str() + " lacks, which may change before it runs");
+      return;
+    default:
+      return;
+  }
+}
+
+void FunctionCalls::noteWrite(PyObject* container, const Origin* origin) {
+  if (!origin || origin->source || origin->birth >= evaluation_.rootCount() || container == lateContext_) return;
+  if (origin->owner && origin->owner.get() == lateContext_) return;
+  refuse(std::string("writes to a ") + Py_TYPE(container)->tp_name + " that was made before it");
+}
+
+PyRef FunctionCalls::standInFor(PyObject* cls) {
+  static PyMethodDef forward = {"forward", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(runForward)), METH_FASTCALL, nullptr};
+  static PyMethodDef setup = {"setup_context", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(runSetup)), METH_FASTCALL, nullptr};
+  static PyMethodDef backward = {"backward", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(runBackward)), METH_FASTCALL, nullptr};
+  auto call = std::make_unique<Call>();
+  call->owner = self_;
+  call->cls = PyRef::borrow(cls);
+  call->count = evaluation_.rootCount();
+  Call* known = call.get();
+  PyRef capsule = PyRef::steal(PyCapsule_New(call.release(), kCapsule, [](PyObject* self) {
+    delete static_cast<Call*>(PyCapsule_GetPointer(self, kCapsule));
+  }));
+  PyObject* base = torchObject("torch.autograd.Function");
+  PyRef name = PyRef::steal(PyObject_GetAttrString(cls, "__name__")), bases = PyRef::steal(PyTuple_Pack(1, base));
+  PyRef methods = PyRef::steal(PyDict_New());
+  auto method = [&](PyMethodDef& definition) {
+    PyRef made = PyRef::steal(PyCFunction_New(&definition, capsule.get()));
+    PyDict_SetItemString(methods.get(), definition.ml_name, made.get());
+  };
+  method(forward);
+  method(backward);
+  PyRef own = PyRef::steal(PyObject_GetAttrString(cls, "setup_context")), inherited = PyRef::steal(PyObject_GetAttrString(base, "setup_context"));
+  if (own.get() != inherited.get()) method(setup);
+  PyRef made = PyRef::steal(PyObject_CallFunctionObjArgs(reinterpret_cast<PyObject*>(Py_TYPE(base)), name.get(), bases.get(), methods.get(), nullptr));
+  PyRef contexts = PyRef::steal(PyObject_GetAttrString(cls, "_backward_cls"));
+  if (!made || !contexts || PyObject_SetAttrString(made.get(), "_backward_cls", contexts.get()) < 0) return {};
+  known->standIn = made.get();
+  return made;
+}
+
+PyRef FunctionCalls::apply(PyObject* cls, const CallArguments& a) {
+  static PyObject* const kApply = internedName("apply");
+  PyRef standIn = standInFor(cls);
+  if (!standIn) return {};
+  auto* base = reinterpret_cast<PyTypeObject*>(torchObject("torch._C._FunctionBase"));
+  PyRef classMethod = PyRef::borrow(PyDict_GetItem(base->tp_dict, kApply));
+  PyRef bound = PyRef::steal(Py_TYPE(classMethod.get())->tp_descr_get(classMethod.get(), nullptr, standIn.get()));
+  if (!bound) return {};
+  return evaluation_.callRaw(bound.get(), a);
+}
+
+}  // namespace fusebox::capture
