@@ -215,7 +215,6 @@ void setHandled(const Segment& segment, Replay& replay) {
 }
 
 Outcome FrameRun::runEntry(Entry& entry, PyRef* result) {
-  const Segment& segment = entry.segment;
   // Strong references: effects may drop what a later recipe needs.
   std::vector<PyRef> sources(entry.sources.size());
   for (size_t i = entry.graphInputs; i < sources.size(); ++i) sources[i] = PyRef::borrow(entry.guards->output(i));
