@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
 
 #include "engine/codegen/cpu/jit.h"
@@ -22,6 +23,7 @@
 #include "engine/inductor/ir/lowered_graph.h"
 #include "engine/inductor/passes/saved_layout.h"
 #include "engine/runtime/compiled_graph.h"
+#include "engine/runtime/effect_log.h"
 #include "engine/runtime/gpu/gpu_compiler.h"
 #include "engine/debug/site.h"
 #include "engine/compile/pipeline_stops.h"
@@ -300,6 +302,46 @@ void warnNotCompiled(const std::string& name, const char* direction, const std::
                ", which runs operator by operator: ", why);
 }
 
+/// What does not fit what was compiled is left to the frame from then on: the program may have read sizes off the prediction.
+aot::Executor forwardExecutor(std::shared_ptr<CompiledRegion> region, const std::string& name, const char* direction) {
+  struct Misfit {
+    std::mutex mutex;
+    std::optional<std::string> why;
+  };
+  return [region, name, direction, misfit = std::make_shared<Misfit>()](c10::ArrayRef<at::Tensor> inputs) {
+    {
+      std::lock_guard lock(misfit->mutex);
+      if (misfit->why) throw runtime::Mispredicted(*misfit->why);
+    }
+    try {
+      return region->run(inputs);
+    } catch (const runtime::GraphsRefused&) {
+      throw aot::HookError{std::current_exception()};  // the program asked to be told
+    } catch (const runtime::Mispredicted& error) {
+      warnNotCompiled(name, direction, error.what());
+      std::lock_guard lock(misfit->mutex);
+      misfit->why = error.what();
+      throw;
+    }
+  };
+}
+
+/// The autograd engine hands errors to the program itself, so that errors of the compiler end here.
+aot::Executor backwardExecutor(std::shared_ptr<CompiledRegion> region, const graph::Graph& traced, const std::vector<at::Tensor>& constants,
+                               const std::string& name) {
+  return [region, name, eager = eagerExecutor(traced, constants)](c10::ArrayRef<at::Tensor> inputs) {
+    runtime::EffectLog effects;
+    try {
+      return region->run(inputs);
+    } catch (const runtime::Mispredicted& error) {
+      warnNotCompiled(name, "backward", error.what());
+      runtime::keepForReplay(effects.take());
+      const runtime::EffectReplay seen;
+      return eager(inputs);
+    }
+  };
+}
+
 /// `made` receives the compiled region, if there is one.
 aot::Executor makeExecutor(const graph::Graph& traced, const std::vector<at::Tensor>& constants, const char* direction,
                            const CompileOptions& options, const record::GraphSnapshot& source,
@@ -312,15 +354,8 @@ aot::Executor makeExecutor(const graph::Graph& traced, const std::vector<at::Ten
     warnNotCompiled(options.name, direction, region.error().text());
     return eagerExecutor(traced, constants);
   }
-  // Backward is called by the autograd engine, which hands errors to the program itself.
-  if (direction == std::string_view("backward")) return [region = *region](c10::ArrayRef<at::Tensor> inputs) { return region->run(inputs); };
-  return [region = *region](c10::ArrayRef<at::Tensor> inputs) {
-    try {
-      return region->run(inputs);
-    } catch (const runtime::GraphsRefused&) {
-      throw aot::HookError{std::current_exception()};  // the program asked to be told
-    }
-  };
+  const bool isBackward = direction == std::string_view("backward");
+  return isBackward ? backwardExecutor(*region, traced, constants, options.name) : forwardExecutor(*region, options.name, direction);
 }
 
 /// Position of the first forward result that only backward reads.

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <memory>
+#include <stdexcept>
 #include <vector>
 
 #include <ATen/core/Generator.h>
@@ -19,6 +20,11 @@ struct GraphListener;
 struct RuntimePlan;
 class Frame;
 class GraphTree;
+
+/// An operator gave something else than its shape function said, so that the rest of the program does not fit it.
+struct Mispredicted : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
 
 /// A compiled graph ready to run: program, code and constants. Needs neither Python nor the GIL. Thread-safe: calls may run at
 /// once on several threads, and an operator may call back into the same graph.

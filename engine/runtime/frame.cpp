@@ -7,6 +7,7 @@
 #include <c10/core/GradMode.h>
 #include <c10/util/SmallVector.h>
 
+#include "engine/runtime/compiled_graph.h"
 #include "engine/runtime/dispatch_scope.h"
 #include "engine/runtime/effect_log.h"
 #include "engine/runtime/launch_stop.h"
@@ -248,7 +249,7 @@ void Frame::storeResults(const ExternCall& call) {
   auto put = [&](at::Tensor value) {
     TORCH_CHECK(next < call.results.size(), "fusebox: ", call.handle.operator_name(), " returned too many values");
     const BufferId id = call.results[next++];
-    if (id >= 0) storeResult(id, std::move(value));
+    if (id >= 0) storeResult(call, id, std::move(value));
   };
   for (c10::IValue& value : stack_) {
     if (value.isTensorList()) {
@@ -258,15 +259,15 @@ void Frame::storeResults(const ExternCall& call) {
     } else {
       // None or a number, which no buffer is named for: whoever reads it was compiled for the traced one.
       const auto wanted = next < call.integers.size() ? call.integers[next] : std::nullopt;
-      TORCH_CHECK(!wanted || !value.isInt() || value.toInt() == *wanted, "fusebox: ", call.handle.operator_name(), " returned ", value,
-                  ", where the compiler predicted ", wanted.value_or(0));
+      if (wanted && value.isInt() && value.toInt() != *wanted)
+        throw Mispredicted(c10::str(call.handle.operator_name(), " returned ", value, ", where the compiler predicted ", *wanted));
       ++next;
     }
   }
   TORCH_CHECK(next == call.results.size(), "fusebox: ", call.handle.operator_name(), " returned too few values");
 }
 
-void Frame::storeResult(BufferId id, at::Tensor value) {
+void Frame::storeResult(const ExternCall& call, BufferId id, at::Tensor value) {
   const BufferPlan& buffer = plan_.buffers[at(id)];
   if (buffer.isOpaque) {
     tensors_[at(id)] = std::move(value);
@@ -274,10 +275,11 @@ void Frame::storeResult(BufferId id, at::Tensor value) {
   }
   const Extents extents(*this, buffer);
   const c10::IntArrayRef sizes = extents.sizes, strides = extents.strides;
-  TORCH_CHECK(value.defined() && value.sizes() == sizes && value.scalar_type() == buffer.dtype,
-              "fusebox: result ", plan_.program.buffers[at(id)].name, " is not what the compiler predicted");
-  TORCH_CHECK(value.device() == buffer.device || !buffer.inKernels, "fusebox: result ", plan_.program.buffers[at(id)].name, " is on ",
-              value.device(), ", where the compiler predicted ", buffer.device);
+  if (!value.defined() || value.sizes() != sizes || value.scalar_type() != buffer.dtype)
+    throw Mispredicted(c10::str(call.handle.operator_name(), " gave ", value.defined() ? c10::str(value.scalar_type(), value.sizes()) : "nothing",
+                                ", where the compiler predicted ", buffer.dtype, sizes));
+  if (value.device() != buffer.device && buffer.inKernels)
+    throw Mispredicted(c10::str(call.handle.operator_name(), " gave a tensor on ", value.device(), ", where the compiler predicted ", buffer.device));
   bool sameStrides = value.layout() != c10::kStrided || value.strides() == strides;
   if (!sameStrides) {  // strides of dimensions that nobody steps along may differ
     sameStrides = true;

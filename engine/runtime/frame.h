@@ -52,7 +52,7 @@ class Frame {
   void* workMemory(int64_t bytes);
   void callExtern(const ExternPlan& plan);
   void storeResults(const ExternCall& call);
-  void storeResult(inductor::BufferId id, at::Tensor tensor);
+  void storeResult(const ExternCall& call, inductor::BufferId id, at::Tensor tensor);
   void allocate(inductor::BufferId id);
   void free(inductor::BufferId id);
   void record(LaunchSink* sink, size_t step, int64_t startNs) const;

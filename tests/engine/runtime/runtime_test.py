@@ -118,7 +118,7 @@ class Programs(unittest.TestCase):
 
     def test_other_sizes_than_predicted_are_an_error(self):
         program = probe.Program([("input", 0, [4]), ("owned", -1, [5])], [("extern", "aten::neg", [buf(0)], [1])], [1])
-        with self.assertRaisesRegex(RuntimeError, "not what the compiler predicted"):
+        with self.assertRaisesRegex(RuntimeError, "where the compiler predicted"):
             program.run([torch.randn(4)])
 
     def test_dynamic_sizes(self):

@@ -35,6 +35,8 @@ def operators():
         torch.library.custom_op("small_effects::say", say, mutates_args=(), schema="(Tensor x, int n) -> ()").register_fake(lambda x, n: None)
         torch.library.custom_op("small_effects::tick", tick, mutates_args=(), schema="(int n) -> ()").register_fake(lambda n: None)
         torch.library.custom_op("small_effects::count", lambda x: x.numel(), mutates_args=(), schema="(Tensor x) -> int").register_fake(lambda x: 7)
+        torch.library.custom_op("small_effects::crop", lambda x: x[1:].clone(), mutates_args=(),
+                                schema="(Tensor x) -> Tensor").register_fake(lambda x: torch.empty_like(x))
     LOG.clear()
     return torch.ops.small_effects
 
@@ -268,3 +270,17 @@ def types_without_code(compile):
 
     z = torch.complex(grid(), grid().t())
     return complexes(grid()), views(z), [t.float() for t in eights(grid())], [t.int() for t in unsigned(torch.arange(4096).view(64, 64))]
+
+
+@script
+def an_operator_that_gives_another_shape_than_it_said(compile):
+    ops = operators()
+
+    @compile
+    def f(x):
+        y = ops.crop(x.exp())
+        ops.tick(1)
+        return y * 2, y.shape[0], torch.rand(2)
+
+    torch.manual_seed(0)
+    return f(grid()), f(grid()), list(LOG)
