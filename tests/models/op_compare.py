@@ -3,12 +3,10 @@
 import torch
 
 import fusebox
+from fuzz.harness import judge
 
-# Relative and absolute error allowed before the exact result is asked for.
-LIMIT = {torch.float32: (1e-5, 1e-6), torch.float64: (1e-10, 1e-12), torch.bfloat16: (8e-3, 1e-5), torch.float16: (1e-3, 1e-5),
-         torch.complex64: (1e-5, 1e-6), torch.complex128: (1e-10, 1e-12), torch.complex32: (1e-3, 1e-5)}
-EXACT = {torch.float32: torch.float64, torch.bfloat16: torch.float64, torch.float16: torch.float64, torch.complex64: torch.complex128,
-         torch.complex32: torch.complex128}
+EXACT = {torch.float32: torch.float64, torch.bfloat16: torch.float64, torch.float16: torch.float64,
+         torch.complex64: torch.complex128, torch.complex32: torch.complex128}
 
 
 class Mismatch(Exception):
@@ -87,36 +85,15 @@ def dense(t):
     return (t.to_dense() if t.layout != torch.strided else t).resolve_conj().resolve_neg()
 
 
-def error_of(got, want):
-    """Largest error in units of what the limits allow; inf where one is NaN or infinite and the other is not."""
-    wide = torch.complex128 if want.is_complex() else torch.float64
-    a, b = got.to(wide), want.to(wide)
-    if want.is_complex():
-        a, b = torch.view_as_real(a), torch.view_as_real(b)
-    same = (a == b) | (a.isnan() & b.isnan())
-    rtol, atol = LIMIT.get(want.dtype, (0, 0))
-    error = torch.where(same, 0.0, (a - b).abs() / (atol + rtol * b.abs()))
-    return torch.where(error.isnan(), torch.inf, error).max().item() if error.numel() else 0.0
-
-
 def same_values(got, want, exact, what):
+    """Element by element, within the type's rounding or as near to the exact values as eager's."""
     g, w = dense(got), dense(want)
-    if w.dtype not in LIMIT:
-        if not torch.equal(g, w):
-            raise Mismatch(f"{what}: {int((g != w).sum())} of {w.numel()} wrong, {g.flatten()[:8].tolist()} instead of {w.flatten()[:8].tolist()}")
+    wrong = judge.wrong_elements(g, w)
+    if not bool(wrong.any()) or (exact is not None and judge.as_near_as_eager(g, w, dense(exact))):
         return
-    error = error_of(g, w)
-    if error <= 1:
-        return
-    if exact is not None and torch.isfinite(torch.tensor(error)):
-        # As good as eager is: operators in low precision, and those that amplify rounding.
-        e = dense(exact)
-        scale = e.abs().max().item() if e.numel() else 0
-        unit = torch.finfo(w.dtype).eps
-        ours, eagers = [(t.to(e.dtype) - e).abs().nan_to_num(0).max().item() for t in (g, w)]
-        if ours <= 2 * eagers + 4 * unit * scale:
-            return
-    raise Mismatch(f"{what}: error {error:.3g} times what is allowed, {g.flatten()[:6].tolist()} instead of {w.flatten()[:6].tolist()}")
+    where = wrong if not w.is_complex() else None
+    reference = "" if exact is None else f", in double precision {judge.brief(dense(exact), where)}"
+    raise Mismatch(f"{what}: {int(wrong.sum())} of {wrong.numel()} wrong, {judge.brief(g, where)} instead of {judge.brief(w, where)}{reference}")
 
 
 def aliases(outs, inputs):
@@ -127,7 +104,8 @@ def aliases(outs, inputs):
     found = []
     for i, t in enumerate(outs):
         k = key(t)
-        found.append((tuple(j for j, other in enumerate(known) if k is not None and other == k), t.storage_offset() if t.layout == torch.strided else 0))
+        found.append((tuple(j for j, other in enumerate(known) if k is not None and other == k),
+                      t.storage_offset() if t.layout == torch.strided else 0))
         known.append(k)
     return [f if f[0] else () for f in found]
 
@@ -152,7 +130,8 @@ def gradients(result, args, kwargs, seed=3):
     if not outs or not inputs:
         return None
     generator = torch.Generator().manual_seed(seed)
-    tangents = [torch.randn(t.shape, generator=generator, dtype=torch.complex128 if t.is_complex() else torch.float64).to(t) for t in outs]
+    tangents = [torch.randn(t.shape, generator=generator,
+                            dtype=torch.complex128 if t.is_complex() else torch.float64).to(t) for t in outs]
     return torch.autograd.grad(outs, inputs, tangents, allow_unused=True)
 
 
@@ -175,11 +154,11 @@ def brief(error):
 
 
 def compare_calls(f, args, kwargs, grad):
-    """Raises Mismatch where fusebox.compile(f) differs from f. The arguments are left alone."""
+    """Raises Mismatch where fusebox.compile(f) differs from f. The arguments are left alone. False where only errors were compared."""
     if getattr(f, "needs_out", False):
         result, error = run(lambda *a, **k: f.__closure__[0].cell_contents(*a, **k), copied(args), copied(kwargs))
         if error is not None or not isinstance(result, torch.Tensor) or result.layout != torch.strided:
-            return
+            return False
         args = [torch.zeros_like(result.detach()), *copied(args)]
     want_args, want_kwargs = copied([args, kwargs])
     got_args, got_kwargs = copied([args, kwargs])
@@ -188,7 +167,7 @@ def compare_calls(f, args, kwargs, grad):
     got, got_error = run(fusebox.compile(f), got_args, got_kwargs)
     compare_errors(got_error, want_error, "call")
     if want_error is not None:
-        return
+        return False
     if generators() != want_rng:
         raise Mismatch("another state of the random generator afterwards")
     if type(got) is not type(want):
@@ -214,6 +193,7 @@ def compare_calls(f, args, kwargs, grad):
         raise Mismatch(f"shares memory as {aliases(got_flat, got_inputs)} instead of {aliases(want_flat, want_inputs)}")
     if grad:
         compare_gradients(f, args, kwargs, (got, got_args, got_kwargs), (want, want_args, want_kwargs))
+    return True
 
 
 def check_values(g, w, f, args, kwargs, exact, i, what):

@@ -2,13 +2,20 @@
 
 A break or an extern call is fine; anything that a program could tell from eager is not: values, dtypes, shapes, strides, aliasing,
 what was written to the inputs, random streams, gradients, and the type of an exception. `--shard I/N` runs every N-th operator.
+All of it: `--jobs 64 --dtypes all --samples all --variants layouts inplace out errors`, and again with `--grad --variants layouts`.
 """
 
 import argparse
+import json
+import os
+import pathlib
+import random
+import select
+import signal
 import sys
-import time
 import warnings
 
+import numpy
 import torch
 from torch.testing._internal.common_methods_invocations import op_db
 
@@ -18,33 +25,39 @@ from models.op_compare import Mismatch, compare_calls
 warnings.filterwarnings("ignore")
 
 # Operators whose results eager itself does not repeat, or that cannot be compared, and why.
-UNREPEATABLE = {
-    **dict.fromkeys(["empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided", "resize_",
-                     "resize_as_"], "uninitialised memory"),
-    **dict.fromkeys(["linalg.svd", "svd", "linalg.eig", "linalg.eigh", "svd_lowrank", "pca_lowrank", "geqrf"],
-                    "vectors are defined up to sign or phase, and LAPACK's choice depends on the alignment of its working memory"),
-}
+UNREPEATABLE = {**dict.fromkeys(["empty", "empty_like", "empty_strided", "empty_permuted", "new_empty",
+                                 "new_empty_strided", "resize_", "resize_as_"], "uninitialised memory"),
+                **dict.fromkeys(["linalg.svd", "svd", "linalg.eig", "linalg.eigh", "svd_lowrank", "pca_lowrank",
+                                 "geqrf"],
+                                "vectors are defined up to sign or phase, and LAPACK's choice depends on the alignment of its working memory"),
+                }
+# Operators whose samples all raise in eager.
+ONLY_ERRORS = {op.full_name: "needs a GPU" for op in op_db if op.name.startswith("jiterator_")}
 # (operator, kind of case) that differs from eager, and why it is left so.
-KNOWN = {
-    ("complex", "error input"): "eager refuses an out= of another type; the compiled call converts, as other operators do",
-    ("logit", "in place"): "as ldexp",
-    ("ldexp", "in place"): "eager refuses the promotion of an integer; the compiled call's values are the same",
-    ("torch.ops.aten._safe_softmax.default", "permuted"): "strides only: eager's result is row-major",
-    ("select_scatter", "gaps"): "strides only: eager's result keeps the gaps of its input",
-    ("slice_scatter", "gaps"): "strides only: eager's result keeps the gaps of its input",
-}
+KNOWN = {("complex",
+          "error input"): "eager refuses an out= of another type; the compiled call converts, as other operators do",
+         ("logit", "in place"): "as ldexp", ("ldexp",
+                                        "in place"): "eager refuses the promotion of an integer; the compiled call's values are the same",
+         ("torch.ops.aten._safe_softmax.default", "permuted"): "strides only: eager's result is row-major",
+         ("select_scatter", "gaps"): "strides only: eager's result keeps the gaps of its input", ("slice_scatter",
+    "gaps"): "strides only: eager's result keeps the gaps of its input", }
 # On CUDA: (operator, part of what is found) that is left so, and why. What else differs in such a call is still told.
-KNOWN_ON_CUDA = {
-    **dict.fromkeys([(f"torch.ops.aten._{kind}_attention_forward", f"result {i}:") for kind in ("flash", "efficient") for i in (2, 3)],
-                    "without dropout eager leaves the state of the random numbers uninitialised"),
-    ("linalg.eigvals", "input 0 afterwards:"): "eager's solver overwrites an input that is stored by columns",
-    ("narrow_copy", "Could not run 'aten::narrow_copy.out'"): "eager has no such kernel; the compiled call has a form that works",
-    ("_softmax_backward_data", "expected scalar type Float but found Half"): "eager's kernel takes no float32 gradient for a half input",
-    ("nn.functional.batch_norm", "input 1 afterwards:"):
-        "eager hands cuDNN a dense copy of running statistics with gaps, so that their update is lost; compiled, they are updated",
-}
-DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.bfloat16, "float16": torch.float16,
-          "int64": torch.int64, "int32": torch.int32, "bool": torch.bool, "uint8": torch.uint8, "complex64": torch.complex64}
+KNOWN_ON_CUDA = {**dict.fromkeys([(f"torch.ops.aten._{kind}_attention_forward", f"result {i}:") for kind in ("flash",
+    "efficient") for i in (2, 3)], "without dropout eager leaves the state of the random numbers uninitialised"),
+                 ("linalg.eigvals",
+                  "input 0 afterwards:"): "eager's solver overwrites an input that is stored by columns",
+                 ("narrow_copy",
+                  "Could not run 'aten::narrow_copy.out'"): "eager has no such kernel; the compiled call has a form that works",
+                 ("_softmax_backward_data",
+                  "expected scalar type Float but found Half"): "eager's kernel takes no float32 gradient for a half input",
+                 ("nn.functional.batch_norm",
+                  "input 1 afterwards:"): "eager hands cuDNN a dense copy of running statistics with gaps, so that their update is lost; compiled, they are updated",
+                 }
+DTYPES = {str(d)[6:]: d for d in (torch.float32, torch.float64, torch.bfloat16, torch.float16, torch.int64, torch.int32,
+                                  torch.int16, torch.int8, torch.uint8, torch.bool, torch.complex64, torch.complex128,
+                                  torch.complex32)}
+COUNTS = pathlib.Path(__file__).with_name("op_sample_counts.json")
+OPERATOR_SECONDS = 900
 
 
 def noncontiguous(value):
@@ -86,23 +99,33 @@ def call_of(op):
     return call
 
 
-def cases(op, dtype, options):
-    """(what, function, args, kwargs) of one operator."""
-    grad, variants = options.grad, options.variants
-    samples = op.sample_inputs(options.device, dtype, requires_grad=grad)
+def samples_of(op, dtype, options):
+    """PyTorch's samples, the same in every run."""
+    torch.manual_seed(0)
+    random.seed(0)
+    numpy.random.seed(0)
+    return list(op.sample_inputs(options.device, dtype, requires_grad=options.grad))
+
+
+def cases(op, samples, options):
+    """(what, function, args, kwargs) of one operator, those known to differ left out."""
+    variants = options.variants
     for sample in samples:
         args, kwargs = [sample.input, *sample.args], sample.kwargs
         for layout, change in LAYOUTS.items():
             if change is None:
                 yield layout, call_of(op), args, kwargs
-            elif "layouts" in variants:
+            elif "layouts" in variants and (op.name, layout) not in KNOWN:
                 moved = mapped(change, args)
                 if any(a is not b for a, b in zip(moved, args)):
                     yield layout, call_of(op), moved, mapped(change, kwargs)
-        if "inplace" in variants and op.inplace_variant is not None and not sample.broadcasts_input and not grad:
+        if options.grad:
+            continue
+        if "inplace" in variants and op.inplace_variant is not None and not sample.broadcasts_input and (op.name,
+            "in place") not in KNOWN:
             inplace = op.inplace_variant
             yield "in place", lambda *a, inplace=inplace, **k: inplace(*a, **k), args, kwargs
-        if "out" in variants and op.supports_out and not grad and "out" not in kwargs:
+        if "out" in variants and op.supports_out and "out" not in kwargs:
             yield "out=", with_out(op), args, kwargs
 
 
@@ -124,35 +147,121 @@ def error_cases(op, device):
         yield "error input", call_of(op), [sample.input, *sample.args], sample.kwargs
 
 
+def spread(items, count):
+    """`count` of them from the first to the last, the same in every run; all where there are fewer or `count` is 0."""
+    if not count or len(items) <= count:
+        return items
+    return [items[i * (len(items) - 1) // max(1, count - 1)] for i in range(count)]
+
+
 def is_known_on_device(name, mismatch, device):
     return device == "cuda" and any(name == known and part in mismatch for known, part in KNOWN_ON_CUDA)
 
 
-def problems_of(op, dtype, options):
-    count = 0
-    for what, f, args, kwargs in cases(op, dtype, options):
-        if options.samples and count == options.samples:
-            break
-        if (op.name, what) in KNOWN:
-            continue
-        count += 1
+def compared(op, chosen_cases, options):
+    """Yields what differs; counts calls and those of them that gave results."""
+    for what, f, args, kwargs in chosen_cases:
+        options.count += 1
         fusebox.reset()
         try:
-            compare_calls(f, args, kwargs, options.grad)
+            options.results += bool(compare_calls(f, args, kwargs, options.grad and what != "error input"))
         except Mismatch as mismatch:
+            options.results += 1
             if is_known_on_device(op.name, str(mismatch), options.device):
                 continue
             shapes = mapped(lambda v: tuple(v.shape) if isinstance(v, torch.Tensor) else v, args)
             yield f"{what}: {str(shapes):.120} {str(kwargs):.120}: {mismatch}"
-    options.count += count
+
+
+def problems_of(op, dtype, options):
+    samples = samples_of(op, dtype, options)
+    least = least_samples(op, dtype, options)
+    if len(samples) < least:
+        yield f"only {len(samples)} samples, there were {least}: update {COUNTS.name} if PyTorch has fewer"
+    before = options.results
+    # What is chosen does not depend on how long anything takes.
+    few = samples if not options.samples else spread(samples, options.samples)
+    yield from compared(op, spread(list(cases(op, few, options)), options.samples), options)
+    if least and options.results == before and op.full_name not in ONLY_ERRORS:
+        yield f"none of {len(few)} samples gave a result to compare"
     if "errors" in options.variants and dtype == torch.float32 and (op.name, "error input") not in KNOWN:
-        for what, f, args, kwargs in error_cases(op, options.device):
-            options.count += 1
-            fusebox.reset()
+        yield from compared(op, error_cases(op, options.device), options)
+
+
+def least_samples(op, dtype, options):
+    """How many samples there have to be, by the stored table (which is of the CPU)."""
+    entry = options.table.get(op.full_name, {}).get(str(dtype)[6:], [0, 0])
+    return entry[1 if options.grad else 0] if options.device == "cpu" else 0
+
+
+def dtypes_of(op, options):
+    supported = op.supported_backward_dtypes(options.device) if options.grad else op.supported_dtypes(options.device)
+    if options.grad and not op.supports_autograd:
+        return []
+    return [name for name in (DTYPES if options.dtypes == ["all"] else options.dtypes) if DTYPES[name] in supported]
+
+
+def sweep(op, options):
+    """Everything of one operator: (type, problems) for each type that it has."""
+    for name in dtypes_of(op, options):
+        if options.verbose:
+            print(op.full_name, name, flush=True)
+        problems = []
+        try:
+            problems += problems_of(op, DTYPES[name], options)
+        except Exception as error:
+            problems.append(f"{type(error).__name__}: {error}")
+        yield name, problems
+
+
+def count_samples(op, options):
+    """An operator's entry in the table: {type: [forward, with gradients]}."""
+    entry = {}
+    for grad in (False, True):
+        options.grad = grad
+        for name in dtypes_of(op, options):
             try:
-                compare_calls(f, args, kwargs, False)
-            except Mismatch as mismatch:
-                yield f"{what}: {mismatch}"
+                entry.setdefault(name, [0, 0])[grad] = len(samples_of(op, DTYPES[name], options))
+            except Exception:
+                continue
+    return entry
+
+
+def in_child(op, options):
+    """Starts `sweep` in a process of its own, so that a crash is one operator's; returns (process id, its pipe)."""
+    read, write = os.pipe()
+    sys.stdout.flush()
+    pid = os.fork()
+    if pid:
+        os.close(write)
+        return pid, read
+    os.close(read)
+    with os.fdopen(write, "w") as out:
+        signal.alarm(OPERATOR_SECONDS)
+        options.count = options.results = 0
+        result = count_samples(op, options) if options.write_counts else list(sweep(op, options))
+        json.dump([result, options.count, options.results], out)
+    os._exit(0)
+
+
+def run_children(ops, options):
+    """(operator, result or None where its process died) with `jobs` of them at a time."""
+    ops, running = list(ops), {}
+    while ops or running:
+        while ops and len(running) < options.jobs:
+            op = ops.pop(0)
+            pid, pipe = in_child(op, options)
+            running[pipe] = (op, pid, [])
+        for pipe in select.select(list(running), [], [])[0]:
+            op, pid, parts = running[pipe]
+            data = os.read(pipe, 1 << 16)
+            parts.append(data)
+            if data:
+                continue
+            del running[pipe]
+            os.close(pipe)
+            _, status = os.waitpid(pid, 0)
+            yield op, (json.loads(b"".join(parts)) if status == 0 else None), status
 
 
 def chosen(options):
@@ -163,47 +272,66 @@ def chosen(options):
     return ops[index::of]
 
 
-def main():
+def arguments():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--device", default="cpu", help="cuda: without the variant errors, whose assertions would end the process's use of the device")
+    parser.add_argument("--device", default="cpu",
+                        help="cuda: without the variant errors, whose assertions would end the process's use of the device")
     parser.add_argument("--shard", default="0/1")
-    parser.add_argument("--samples", type=int, default=3, help="cases an operator and dtype; 0 for all")
-    parser.add_argument("--dtypes", nargs="*", default=["float32"], choices=list(DTYPES))
+    parser.add_argument("--jobs", type=int, default=1, help="operators at a time, each in a process of its own")
+    parser.add_argument("--samples", type=lambda v: 0 if v == "all" else int(v), default=3,
+                        help="cases an operator and type, spread over all of them; 'all'")
+    parser.add_argument("--dtypes", nargs="*", default=["float32"], choices=["all", *DTYPES])
     parser.add_argument("--variants", nargs="*", default=[], choices=["layouts", "inplace", "out", "errors"])
     parser.add_argument("--only", nargs="*")
     parser.add_argument("--grad", action="store_true", help="compare gradients too")
-    parser.add_argument("--seconds", type=float, default=0, help="skip the rest of an operator that takes longer")
     parser.add_argument("--verbose", action="store_true")
     parser.add_argument("--all-problems", action="store_true")
+    parser.add_argument("--write-counts", action="store_true",
+                        help=f"count PyTorch's samples into {COUNTS.name}, compare nothing")
     options = parser.parse_args()
     if options.device == "cuda" and "errors" in options.variants:
         parser.error("--variants errors is for the CPU")
+    options.table = json.loads(COUNTS.read_text()) if COUNTS.exists() and not options.write_counts else {}
+    options.count = options.results = 0
+    return options
+
+
+def results_of(options):
+    """(operator, [(type, problems)]) of all that was asked for."""
+    if options.device == "cuda":  # which a forked process could not use
+        for op in chosen(options):
+            yield op, list(sweep(op, options))
+        return
+    for op, answer, status in run_children(chosen(options), options):
+        if answer is None:
+            yield op, [("any type", [f"the process ended with status {status}"])]
+            continue
+        options.count += answer[1]
+        options.results += answer[2]
+        yield op, answer[0]
+
+
+def write_counts(options):
+    options.dtypes = ["all"]
+    table = {op.full_name: answer[0] for op, answer, _ in run_children(chosen(options), options) if answer}
+    lines = [f"{json.dumps(name)}: {json.dumps(table[name])}" for name in sorted(table)]
+    COUNTS.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+
+
+def main():
+    options = arguments()
+    if options.write_counts:
+        return write_counts(options)
     if options.device == "cuda":
         import torch._inductor.config
         torch._inductor.config.fallback_random = True  # random numbers are eager's then
-    options.count = 0
     passed = failed = 0
-    for op in chosen(options):
-        for name in options.dtypes:
-            dtype = DTYPES[name]
-            supported = op.supported_dtypes(options.device) if not options.grad else op.supported_backward_dtypes(options.device)
-            if dtype not in supported or (options.grad and not op.supports_autograd):
-                continue
-            started = time.monotonic()
-            if options.verbose:
-                print(op.full_name, name, flush=True)
-            problems = []
-            try:
-                for problem in problems_of(op, dtype, options):
-                    problems.append(problem)
-                    if options.seconds and time.monotonic() - started > options.seconds:
-                        break
-            except Exception as error:
-                problems.append(f"{type(error).__name__}: {error}")
+    for op, answers in results_of(options):
+        for name, problems in answers:
             passed, failed = passed + (not problems), failed + bool(problems)
             for problem in dict.fromkeys(problems if options.all_problems else problems[:1]):
                 print(f"FAIL {op.full_name} {name} ({len(problems)}): {problem}", flush=True)
-    print(f"{passed} passed, {failed} failed, {options.count} calls")
+    print(f"{passed} passed, {failed} failed, {options.count} calls, {options.results} of them with results")
     sys.exit(1 if failed else 0)
 
 

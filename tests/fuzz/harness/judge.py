@@ -1,0 +1,61 @@
+"""Are two tensors equal as far as their type allows, and where not, is ours as near to the exact values as eager's?"""
+
+import torch
+
+# Relative and absolute error up to which the exact result is not asked for.
+LIMIT = {torch.float32: (1e-5, 1e-6), torch.float64: (1e-10, 1e-12), torch.bfloat16: (8e-3, 1e-5), torch.float16: (1e-3,
+    1e-5), torch.complex64: (1e-5, 1e-6), torch.complex128: (1e-10, 1e-12), torch.complex32: (1e-3, 1e-5)}
+ULPS = 8            # of rounding that nobody has to explain
+WORSE_THAN_EAGER = 2
+
+
+def plain(t):
+    t = t.detach()
+    return (t.to_dense() if t.layout != torch.strided else t).resolve_conj().resolve_neg()
+
+
+def as_reals(t):
+    t = plain(t)
+    return torch.view_as_real(t.to(torch.complex128)) if t.is_complex() else t.to(torch.float64)
+
+
+def wrong_elements(got, want):
+    """Which elements (real and imaginary parts apart) differ by more than rounding in few operations."""
+    if want.dtype not in LIMIT:
+        return plain(got) != plain(want)
+    g, w = as_reals(got), as_reals(want)
+    rtol, atol = LIMIT[want.dtype]
+    near = (g - w).abs() <= atol + rtol * w.abs()
+    return ~(near | (g == w) | (g.isnan() & w.isnan()))
+
+
+def eagers_error_around(eagers, e):
+    """For every element eager's largest error among elements that are not much larger: one lucky element of eager's is no measure."""
+    size, errors = e.abs().flatten().nan_to_num(0, 0, 0), eagers.flatten()
+    errors = torch.where(errors.isfinite(), errors, 0.0)
+    order = size.argsort()
+    worst = errors[order].cummax(0).values
+    reach = torch.maximum(4 * size, size.median())
+    return worst[torch.searchsorted(size[order], reach, right=True) - 1].reshape(e.shape)
+
+
+def as_near_as_eager(got, want, exact):
+    """Element by element: ours is the exact value rounded, or no further from it than eager is around there."""
+    if want.dtype not in LIMIT or exact is None or exact.shape != want.shape or not want.numel():
+        return False
+    g, w, e = as_reals(got), as_reals(want), as_reals(exact)
+    info = torch.finfo(want.dtype)
+    rounded = as_reals(plain(exact).to(want.dtype))
+    ours, eagers = (g - e).abs(), (w - e).abs()
+    allowed = WORSE_THAN_EAGER * eagers_error_around(eagers, e) + ULPS * info.eps * e.abs().clamp(min=info.tiny)
+    fine = (g == rounded) | (g.isnan() & rounded.isnan()) | (ours <= allowed) | ~wrong_elements(got, want)
+    # At the largest number rounding decides between it and infinity.
+    edge = (e.abs() >= info.max * (1 - 2 * info.eps)) & (g.abs() >= info.max * (1 - 2 * info.eps)) & (g.sign() == e.sign())
+    return bool((fine | edge).all())
+
+
+def brief(t, mask=None):
+    values = plain(t).flatten()
+    if mask is not None and mask.shape == t.shape and bool(mask.any()):
+        values = plain(t)[mask]
+    return str(values[:5].tolist())

@@ -1,0 +1,9 @@
+"""python -m fuzz.operators: see fuzz.harness.farm for what may be asked."""
+
+import sys
+
+from fuzz.harness import farm, standalone
+from fuzz.operators.graph import generate
+
+if __name__ == "__main__":
+    sys.exit(farm.main(__doc__, generate, standalone.script))

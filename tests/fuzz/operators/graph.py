@@ -1,0 +1,204 @@
+"""A random graph as the text of a program. Every line is run while it is chosen, so that all of them are valid and their shapes known."""
+
+import math
+import random
+import warnings
+
+import torch
+import torch.nn.functional as F
+
+from . import data_movement, elementwise, layers, reductions  # noqa: F401  they register operators
+from .table import OPERATORS
+
+HEAD = "import torch\nimport torch.nn.functional as F\n"
+FLOATS = ["float32"] * 5 + ["float64", "bfloat16", "float16"]
+OTHERS = ["int64", "int32", "uint8", "bool", "int8", "int16", "complex64"]
+TINY = [(4, 5), (3,), (), (1,), (0,), (2, 3, 4), (1, 1), (5, 1), (1, 7), (0, 3), (3, 0), (2, 2, 3, 3), (7,), (33,), (1,
+    3, 5, 5), (13, 2)]
+LARGE = [(127, 33), (1025,), (64, 64), (257, 129), (4, 8, 16, 16), (31, 1, 65), (2, 3, 33, 17), (1, 1025), (1025, 3),
+         (5, 7, 11, 13), (100003,), (16385, 7), (3, 16385)]
+LAYOUTS = ["contiguous"] * 5 + ["transposed", "gaps", "offset", "expanded", "channels_last", "steps"]
+
+
+class Node:
+    """A variable of the graph: its name, its value while generating, and whether eager's rounding cannot matter to it."""
+
+    def __init__(self, name, value, is_exact, is_leaf=False):
+        self.name, self.value, self.is_exact, self.is_leaf = name, value, is_exact, is_leaf
+
+
+class Graph:
+    def __init__(self, seed, index, device):
+        self.rng = random.Random(f"operators {seed}:{index}")
+        self.device = device
+        self.nodes, self.lines, self.inputs = [], [], []
+        self.is_large = self.rng.random() < 0.2
+        self.has_specials = self.rng.random() < 0.12
+        self.limit = 400_000 if self.is_large else 3000
+        self.namespace = {"torch": torch, "F": F}
+        self.grad = self.rng.random() < 0.45
+        self.count = 0
+
+    def pick(self, items):
+        return self.rng.choice(list(items))
+
+    def chance(self, p):
+        return self.rng.random() < p
+
+    def int(self, low, high):
+        return self.rng.randint(low, high)
+
+    # Nodes by what they are.
+    def any(self, test=lambda t: True, is_exact=False):
+        fitting = [n for n in self.nodes if test(n.value) and (n.is_exact or not is_exact)]
+        return self.pick(fitting[-7:]) if fitting else None
+
+    def floating(self, least=0, most=9, is_exact=False):
+        return self.any(lambda t: t.is_floating_point() and least <= t.dim() <= most, is_exact)
+
+    def integral(self, least=0):
+        return self.any(lambda t: t.dtype in (torch.int64, torch.int32, torch.int16, torch.int8,
+                                              torch.uint8) and t.dim() >= least)
+
+    def partner(self, node):
+        """A tensor that may stand beside `node` in an operator of two, or a number."""
+        def fits(t):
+            return all(a == b or a == 1 or b == 1 for a, b in zip(reversed(t.shape), reversed(node.value.shape)))
+        other = self.any(fits)
+        return other.name if other and self.chance(0.85) else self.pick(["2", "0.5", "-3", "1.25", "0", "True"])
+
+    # Text.
+    def draw(self, shape, dtype):
+        device = "" if self.device == "cpu" else f", device={self.device!r}"
+        shape = ", ".join(map(str, shape)) if shape else "()"
+        narrow = f".to(getattr(torch, {dtype!r})).to(torch.{dtype})"
+        if dtype == "bool":
+            text = f"torch.rand({shape}{device}).gt(0.5)"
+        elif dtype == "complex64":
+            text = f"torch.randn({shape}{device}, dtype=torch.complex64)"
+        elif dtype.startswith(("int", "uint")):
+            text = f"torch.randint({0 if dtype[0] == 'u' else -9}, 10, ({shape},){device}, dtype=torch.{dtype})" if shape != "()" else f"torch.randint(0, 10, (){device}, dtype=torch.{dtype})"
+        else:
+            text = self.pick([f"torch.randn({shape}{device})", f"torch.randn({shape}{device})",
+                              f"(torch.randint(-8, 9, ({shape},){device}) / 4)" if shape != "()" else f"torch.randn((){device})"]) + narrow
+            if self.has_specials and shape != "()":
+                special = self.pick(["float('nan')", "float('inf')", "-float('inf')", "-0.0", "1e30", "1e-40"])
+                text = f"torch.where(torch.rand({shape}{device}) < 0.1, {special}, {text}).to(torch.{dtype})"
+        return text
+
+    def arranged(self, shape, dtype):
+        """A tensor of that shape, laid out in memory in some way."""
+        how = self.pick(LAYOUTS)
+        if not shape or (how == "transposed" and len(shape) < 2) or (how == "channels_last" and len(shape) != 4):
+            how = "contiguous"
+        if how == "transposed":
+            order = self.rng.sample(range(len(shape)), len(shape))
+            back = [order.index(i) for i in range(len(shape))]
+            return f"{self.draw([shape[i] for i in order], dtype)}.permute({', '.join(map(str, back))})"
+        if how == "gaps":
+            return f"{self.draw([*shape[:-1], 2 * shape[-1] + 1], dtype)}[..., 1::2]"
+        if how == "offset":
+            return f"{self.draw([shape[0] + 3, *shape[1:]], dtype)}[2:-1]"
+        if how == "expanded":
+            axis = self.int(0, len(shape) - 1)
+            return f"{self.draw([1 if i == axis else n for i, n in enumerate(shape)], dtype)}.expand({', '.join(map(str, shape))})"
+        if how == "channels_last":
+            return f"{self.draw(shape, dtype)}.to(memory_format=torch.channels_last)"
+        if how == "steps":
+            return f"{self.draw([3 * shape[0] + 1, *shape[1:]], dtype)}[1::3]"
+        return self.draw(shape, dtype)
+
+    def add_input(self):
+        shapes = LARGE if self.is_large and self.chance(0.7) else TINY
+        shape = self.pick([n.value.shape for n in self.nodes]) if self.nodes and self.chance(0.5) else self.pick(shapes)
+        dtype = self.pick(FLOATS) if self.chance(0.75) or not self.nodes else self.pick(OTHERS)
+        if self.nodes and self.chance(0.5) and self.nodes[0].value.is_floating_point() and dtype in FLOATS:
+            dtype = str(self.nodes[0].value.dtype)[6:]
+        name = f"a{len(self.inputs)}"
+        text = self.arranged(shape, dtype)
+        needs = self.grad and dtype in FLOATS and self.chance(0.8)
+        self.inputs.append((name, text + ".detach().requires_grad_()" if needs else text))
+        self.nodes.append(Node(name, eval(text.replace(f", device={self.device!r}", ""), self.namespace), True))
+        self.namespace[name] = self.nodes[-1].value
+
+    def small(self, value):
+        return all(t.numel() <= self.limit for t in (value if isinstance(value, (tuple,
+            list)) else [value]) if isinstance(t, torch.Tensor))
+
+    def attempt(self, made):
+        """Takes a line over where it runs: (text, is_exact) of an expression, or with `target` of a statement."""
+        text, is_exact = made[:2]
+        if len(made) == 3:  # a write in place
+            target = made[2]
+            copy = target.value.detach().clone(memory_format=torch.preserve_format)
+            trial = dict(self.namespace, **{target.name: copy})
+            exec(text, trial)
+            target.value = copy
+            target.is_exact = target.is_exact and is_exact
+            self.lines.append(text)
+            # What shares its memory is not followed: after a write nothing that was there counts as exact.
+            for node in self.nodes:
+                node.is_exact = False
+            self.namespace[target.name] = copy
+            return
+        value = eval(text, dict(self.namespace))
+        if not isinstance(value, torch.Tensor) or not self.small(value) or value.layout != torch.strided:
+            return
+        self.count += 1
+        name = f"t{self.count}"
+        self.lines.append(f"{name} = {text}")
+        self.nodes.append(Node(name, value.detach(), is_exact))
+        self.namespace[name] = value.detach()
+
+    def grow(self, steps):
+        tables, weights = zip(*OPERATORS)
+        for _ in range(steps * 2):
+            if len(self.lines) >= steps:
+                break
+            made = self.rng.choices(tables, weights)[0](self)
+            if made is None:
+                continue
+            try:
+                self.attempt(made)
+            except Exception:
+                continue
+
+    def text(self):
+        arguments = ", ".join(name for name, _ in self.inputs)
+        used = [n for n in self.nodes if n.name.startswith("t")]
+        results = [n.name for n in used if self.chance(0.45)] or [n.name for n in used[-1:]] or [self.nodes[0].name]
+        lines = [HEAD]
+        if self.grad:
+            lines.append("GRAD = True")
+        lines += [f"CALLS = {self.pick([1, 2, 2])}",
+                  f"SHAPES = {[tuple(n.value.shape) for n in self.nodes if n.name[0] == 'a']}", "", "def inputs(call):"]
+        lines += [f"    {name} = {text}" for name, text in self.inputs]
+        lines += [f"    return {arguments},", "", f"def f({arguments}):"]
+        if self.grad:
+            lines += [f"    {name} = {name} * 1" for name,
+                      text in self.inputs if "requires_grad_" in text and self.chance(0.9)]
+        lines += [f"    {line}" for line in self.lines] + [f"    return {', '.join(results)},"]
+        return "\n".join(lines) + "\n"
+
+
+def generate(seed, index, options=None):
+    """The text of graph `index` of `seed`."""
+    device = getattr(options, "device", "cpu")
+    graph = Graph(seed, index, device)
+    state = torch.get_rng_state()
+    torch.manual_seed(0)
+    with warnings.catch_warnings(), torch.no_grad():
+        warnings.simplefilter("ignore")
+        for _ in range(graph.int(1, 4)):
+            graph.add_input()
+        graph.grow(graph.pick([2, 4, 8, 8, 14, 24]))
+    torch.set_rng_state(state)
+    text = graph.text()
+    backend = getattr(options, "backend", None)
+    broken = getattr(options, "break_every", None)
+    extra = (f"BACKEND = {backend!r}\n" if backend else "") + (f"BREAK_EVERY = {broken}\n" if broken else "")
+    return text.replace("CALLS = ", extra + "CALLS = ", 1)
+
+
+def product(shape):
+    return math.prod(shape)
