@@ -93,7 +93,8 @@ def same_values(got, want, exact, what):
         return
     where = wrong if not w.is_complex() else None
     reference = "" if exact is None else f", in double precision {judge.brief(dense(exact), where)}"
-    raise Mismatch(f"{what}: {int(wrong.sum())} of {wrong.numel()} wrong, {judge.brief(g, where)} instead of {judge.brief(w, where)}{reference}")
+    values = f"{judge.brief(g, where)} instead of {judge.brief(w, where)}{reference}"
+    raise Mismatch(f"{what}: {int(wrong.sum())} of {wrong.numel()} wrong, {values}")
 
 
 def aliases(outs, inputs):
@@ -154,7 +155,7 @@ def brief(error):
 
 
 def compare_calls(f, args, kwargs, grad):
-    """Raises Mismatch where fusebox.compile(f) differs from f. The arguments are left alone. False where only errors were compared."""
+    """Raises Mismatch where fusebox.compile(f) differs from f; False where only errors were compared. The arguments stay."""
     if getattr(f, "needs_out", False):
         result, error = run(lambda *a, **k: f.__closure__[0].cell_contents(*a, **k), copied(args), copied(kwargs))
         if error is not None or not isinstance(result, torch.Tensor) or result.layout != torch.strided:

@@ -25,39 +25,39 @@ from models.op_compare import Mismatch, compare_calls
 warnings.filterwarnings("ignore")
 
 # Operators whose results eager itself does not repeat, or that cannot be compared, and why.
-UNREPEATABLE = {**dict.fromkeys(["empty", "empty_like", "empty_strided", "empty_permuted", "new_empty",
-                                 "new_empty_strided", "resize_", "resize_as_"], "uninitialised memory"),
-                **dict.fromkeys(["linalg.svd", "svd", "linalg.eig", "linalg.eigh", "svd_lowrank", "pca_lowrank",
-                                 "geqrf"],
-                                "vectors are defined up to sign or phase, and LAPACK's choice depends on the alignment of its working memory"),
-                }
+UNREPEATABLE = {
+    **dict.fromkeys(["empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided", "resize_",
+                     "resize_as_"], "uninitialised memory"),
+    **dict.fromkeys(["linalg.svd", "svd", "linalg.eig", "linalg.eigh", "svd_lowrank", "pca_lowrank", "geqrf"],
+                    "vectors are defined up to sign or phase, and LAPACK's choice depends on the alignment of its working memory"),
+}
 # Operators whose samples all raise in eager.
 ONLY_ERRORS = {op.full_name: "needs a GPU" for op in op_db if op.name.startswith("jiterator_")}
 # (operator, kind of case) that differs from eager, and why it is left so.
-KNOWN = {("complex",
-          "error input"): "eager refuses an out= of another type; the compiled call converts, as other operators do",
-         ("logit", "in place"): "as ldexp", ("ldexp",
-                                        "in place"): "eager refuses the promotion of an integer; the compiled call's values are the same",
-         ("torch.ops.aten._safe_softmax.default", "permuted"): "strides only: eager's result is row-major",
-         ("select_scatter", "gaps"): "strides only: eager's result keeps the gaps of its input", ("slice_scatter",
-    "gaps"): "strides only: eager's result keeps the gaps of its input", }
+KNOWN = {
+    ("complex", "error input"): "eager refuses an out= of another type; the compiled call converts, as other operators do",
+    ("logit", "in place"): "as ldexp",
+    ("ldexp", "in place"): "eager refuses the promotion of an integer; the compiled call's values are the same",
+    ("torch.ops.aten._safe_softmax.default", "permuted"): "strides only: eager's result is row-major",
+    ("select_scatter", "gaps"): "strides only: eager's result keeps the gaps of its input",
+    ("slice_scatter", "gaps"): "strides only: eager's result keeps the gaps of its input",
+}
 # On CUDA: (operator, part of what is found) that is left so, and why. What else differs in such a call is still told.
-KNOWN_ON_CUDA = {**dict.fromkeys([(f"torch.ops.aten._{kind}_attention_forward", f"result {i}:") for kind in ("flash",
-    "efficient") for i in (2, 3)], "without dropout eager leaves the state of the random numbers uninitialised"),
-                 ("linalg.eigvals",
-                  "input 0 afterwards:"): "eager's solver overwrites an input that is stored by columns",
-                 ("narrow_copy",
-                  "Could not run 'aten::narrow_copy.out'"): "eager has no such kernel; the compiled call has a form that works",
-                 ("_softmax_backward_data",
-                  "expected scalar type Float but found Half"): "eager's kernel takes no float32 gradient for a half input",
-                 ("nn.functional.batch_norm",
-                  "input 1 afterwards:"): "eager hands cuDNN a dense copy of running statistics with gaps, so that their update is lost; compiled, they are updated",
-                 }
+KNOWN_ON_CUDA = {
+    **dict.fromkeys([(f"torch.ops.aten._{kind}_attention_forward", f"result {i}:") for kind in ("flash", "efficient") for i in (2, 3)],
+                    "without dropout eager leaves the state of the random numbers uninitialised"),
+    ("linalg.eigvals", "input 0 afterwards:"): "eager's solver overwrites an input that is stored by columns",
+    ("narrow_copy", "Could not run 'aten::narrow_copy.out'"): "eager has no such kernel; the compiled call has a form that works",
+    ("_softmax_backward_data", "expected scalar type Float but found Half"): "eager's kernel takes no float32 gradient for a half input",
+    ("nn.functional.batch_norm", "input 1 afterwards:"):
+        "eager hands cuDNN a dense copy of running statistics with gaps, so that their update is lost; compiled, they are updated",
+}
 DTYPES = {str(d)[6:]: d for d in (torch.float32, torch.float64, torch.bfloat16, torch.float16, torch.int64, torch.int32,
                                   torch.int16, torch.int8, torch.uint8, torch.bool, torch.complex64, torch.complex128,
                                   torch.complex32)}
 COUNTS = pathlib.Path(__file__).with_name("op_sample_counts.json")
 OPERATOR_SECONDS = 900
+OPERATORS_A_PROCESS = 8
 
 
 def noncontiguous(value):
@@ -227,8 +227,8 @@ def count_samples(op, options):
     return entry
 
 
-def in_child(op, options):
-    """Starts `sweep` in a process of its own, so that a crash is one operator's; returns (process id, its pipe)."""
+def in_child(ops, options):
+    """Starts a process for a few operators, so that a crash is one operator's; a line of its pipe is an answer."""
     read, write = os.pipe()
     sys.stdout.flush()
     pid = os.fork()
@@ -237,31 +237,36 @@ def in_child(op, options):
         return pid, read
     os.close(read)
     with os.fdopen(write, "w") as out:
-        signal.alarm(OPERATOR_SECONDS)
-        options.count = options.results = 0
-        result = count_samples(op, options) if options.write_counts else list(sweep(op, options))
-        json.dump([result, options.count, options.results], out)
+        for op in ops:
+            signal.alarm(OPERATOR_SECONDS)
+            options.count = options.results = 0
+            result = count_samples(op, options) if options.write_counts else list(sweep(op, options))
+            print(json.dumps([result, options.count, options.results]), file=out, flush=True)
     os._exit(0)
 
 
 def run_children(ops, options):
-    """(operator, result or None where its process died) with `jobs` of them at a time."""
+    """(operator, answer or None where its process died, status) with `jobs` processes at a time."""
     ops, running = list(ops), {}
     while ops or running:
         while ops and len(running) < options.jobs:
-            op = ops.pop(0)
-            pid, pipe = in_child(op, options)
-            running[pipe] = (op, pid, [])
+            few, ops = ops[:OPERATORS_A_PROCESS], ops[OPERATORS_A_PROCESS:]
+            pid, pipe = in_child(few, options)
+            running[pipe] = (few, pid, [b""])
         for pipe in select.select(list(running), [], [])[0]:
-            op, pid, parts = running[pipe]
+            few, pid, rest = running[pipe]
             data = os.read(pipe, 1 << 16)
-            parts.append(data)
+            *lines, rest[0] = (rest[0] + data).split(b"\n")
+            for line in lines:
+                yield few.pop(0), json.loads(line), 0
             if data:
                 continue
             del running[pipe]
             os.close(pipe)
             _, status = os.waitpid(pid, 0)
-            yield op, (json.loads(b"".join(parts)) if status == 0 else None), status
+            if few:
+                yield few.pop(0), None, status
+                ops = few + ops
 
 
 def chosen(options):

@@ -1,4 +1,4 @@
-"""A program in two worlds, call by call: eager, and compiled. What differs is a Difference; float rounding is judged by a third, in float64."""
+"""A program in two worlds, call by call: eager, and compiled. What differs is a Difference; rounding is judged by float64."""
 
 import contextlib
 import io
@@ -24,8 +24,8 @@ _GLOBAL_STATE = {"grad mode": torch.is_grad_enabled, "inference mode": torch.is_
 class FloatDraws(TorchDispatchMode):
     """In the float64 run, random numbers are those that float32 draws."""
 
-    RANDOM = re.compile(r"aten\.(rand|randn|rand_like|randn_like|uniform_|normal_|normal|bernoulli_?|native_dropout|exponential_|log_normal_|cauchy_|"
-                        r"geometric_|multinomial|poisson|rrelu_with_noise|binomial|uniform|exponential)\b")
+    RANDOM = re.compile(r"aten\.(rand|randn|rand_like|randn_like|uniform_|normal_|normal|bernoulli_?|native_dropout|"
+                        r"exponential_|log_normal_|cauchy_|geometric_|multinomial|poisson|rrelu_with_noise|binomial|uniform|exponential)\b")
 
     def __torch_dispatch__(self, func, types_, args=(), kwargs=None):
         kwargs = dict(kwargs or {})
@@ -100,7 +100,8 @@ class World:
                 self.modes = {k: (before[k], v) for k, v in self.global_state().items() if before[k] != v}
             if self.get("GRAD") and self.error is None:
                 self.backward()
-            self.random = (torch.get_rng_state().numpy().tobytes(), random.random(), numpy.random.rand())
+            device = torch.cuda.get_rng_state().numpy().tobytes() if torch.cuda.is_initialized() else b""
+            self.random = (torch.get_rng_state().numpy().tobytes() + device, random.random(), numpy.random.rand())
         self.printed = out.getvalue()
         self.warned = "\n".join(line for line in err.getvalue().splitlines() if "fuzz" in line)
 

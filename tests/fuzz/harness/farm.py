@@ -1,4 +1,4 @@
-"""Runs generated programs in forked workers, so that a crash or a hang is a finding too; reduces and reports what differs."""
+"""Runs generated programs in forked workers, so that a crash or a hang is a finding too; reduces what differs."""
 
 import argparse
 import collections
@@ -18,7 +18,8 @@ from .execute import check
 from .walk import Difference
 
 BATCH = 50
-PROGRAM_SECONDS = 60
+PROGRAM_SECONDS = 60     # of computing
+STUCK_SECONDS = 600      # without an end, however busy the machine is
 
 
 def outcome_of(source):
@@ -56,6 +57,7 @@ class Worker:
         warnings.filterwarnings("ignore", message="fusebox: ")
         for name, source in self.jobs:
             os.write(write, f"start {name}\n".encode())
+            signal.setitimer(signal.ITIMER_PROF, PROGRAM_SECONDS)  # ends the process by SIGPROF
             text = source() if callable(source) else source
             os.write(write, (json.dumps([name, outcome_of(text)]) + "\n").encode())
         os._exit(0)
@@ -84,7 +86,13 @@ class Worker:
         os.kill(self.pid, signal.SIGKILL)
 
 
-def alone(source, seconds=PROGRAM_SECONDS):
+def ended_by(status):
+    """The outcome of a process that did not say one."""
+    kind = "hang" if status in (signal.SIGPROF, signal.SIGKILL) else "crash"
+    return {"kind": kind, "text": f"{kind}: ended with status {status}", "eager": "", "call": -1}
+
+
+def alone(source, seconds=STUCK_SECONDS):
     """The outcome of one program in a process of its own."""
     worker = Worker([(0, source)])
     ends, found = time.monotonic() + seconds, None
@@ -92,8 +100,7 @@ def alone(source, seconds=PROGRAM_SECONDS):
         ready, _, _ = select.select([worker.read], [], [], max(0.0, ends - time.monotonic()))
         if not ready:
             worker.stop()
-            worker.end()
-            return {"kind": "hang", "text": f"longer than {seconds} s", "eager": "", "call": -1}
+            return ended_by(worker.end())
         over = False
         for item in worker.lines():
             if item is None:
@@ -156,17 +163,14 @@ class Farm:
                             self.ended(worker, workers)
                         else:
                             self.take(worker, *item)
-                elif worker.current is not None and time.monotonic() - worker.since > PROGRAM_SECONDS:
+                elif worker.current is not None and time.monotonic() - worker.since > STUCK_SECONDS:
                     worker.stop()
 
     def ended(self, worker, workers):
         """A worker that ended before its programs did: the one it was at crashed it, or took too long."""
-        slow = time.monotonic() - worker.since > PROGRAM_SECONDS
         status = worker.end()
         if worker.current is not None:
-            kind = "hang" if slow else "crash"
-            self.take(worker, worker.current, {"kind": kind, "text": f"{kind}, status {status}", "eager": "",
-                                               "call": -1})
+            self.take(worker, worker.current, ended_by(status))
             if worker.jobs and not (self.ends and time.monotonic() > self.ends):
                 workers.append(Worker(worker.jobs))
 
@@ -201,8 +205,8 @@ class Farm:
             return source
 
         def still(text):
-            other = alone(text, 10 if outcome["kind"] != "hang" else 20)
-            return other.get("kind") == outcome["kind"] and (other["eager"] == outcome["eager"] or other["eager"] == "NoneType")
+            other = alone(text, STUCK_SECONDS if outcome["kind"] == "hang" else PROGRAM_SECONDS)
+            return other.get("kind") == outcome["kind"] and other["eager"] in (outcome["eager"], "NoneType")
 
         return reducing.reduce(source, still, min(self.options.reduce_each, budget - time.monotonic()))
 
@@ -235,6 +239,9 @@ def main(description, make, standalone, add_arguments=None):
         for index in options.index if options.index is not None else range(options.programs):
             print(standalone(produce(index)))
         return 0
+    if options.device == "cuda":
+        import torch._inductor.config
+        torch._inductor.config.fallback_random = True  # random numbers are eager's then
     import fusebox
     fusebox.counters()
     farm = Farm(produce, options, standalone)

@@ -30,7 +30,7 @@ def wrong_elements(got, want):
 
 
 def eagers_error_around(eagers, e):
-    """For every element eager's largest error among elements that are not much larger: one lucky element of eager's is no measure."""
+    """For every element eager's largest error among those not much larger: one lucky element is no measure."""
     size, errors = e.abs().flatten().nan_to_num(0, 0, 0), eagers.flatten()
     errors = torch.where(errors.isfinite(), errors, 0.0)
     order = size.argsort()
@@ -50,7 +50,8 @@ def as_near_as_eager(got, want, exact):
     allowed = WORSE_THAN_EAGER * eagers_error_around(eagers, e) + ULPS * info.eps * e.abs().clamp(min=info.tiny)
     fine = (g == rounded) | (g.isnan() & rounded.isnan()) | (ours <= allowed) | ~wrong_elements(got, want)
     # At the largest number rounding decides between it and infinity.
-    edge = (e.abs() >= info.max * (1 - 2 * info.eps)) & (g.abs() >= info.max * (1 - 2 * info.eps)) & (g.sign() == e.sign())
+    largest = info.max * (1 - 2 * info.eps)
+    edge = (e.abs() >= largest) & (g.abs() >= largest) & (g.sign() == e.sign())
     return bool((fine | edge).all())
 
 

@@ -1,4 +1,4 @@
-"""The smallest program that still differs in the same way: statements, then expressions, are taken away while the difference stays."""
+"""The smallest program that still differs in the same way: statements, then expressions, are taken away while it does."""
 
 import ast
 import copy

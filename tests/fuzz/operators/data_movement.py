@@ -113,7 +113,9 @@ def along(g):
     i = f"(torch.arange({a.value.numel()}{device}) * {g.int(1, 7)} % {a.value.shape[d]}).reshape({tuple(a.value.shape)})"
     text = g.pick(ALONG)
     if "scatter(" in text and "2.0" not in text:
-        i = f"torch.arange({a.value.shape[d]}{device}).flip(0).reshape({[a.value.shape[d] if k == d % a.value.dim() else 1 for k in range(a.value.dim())]}).expand({tuple(a.value.shape)})"
+        # Every place once: which of two values stays is not defined.
+        shape = [a.value.shape[d] if k == d % a.value.dim() else 1 for k in range(a.value.dim())]
+        i = f"torch.arange({a.value.shape[d]}{device}).flip(0).reshape({shape}).expand({tuple(a.value.shape)})"
     return text.format(a=a.name, d=d, i=i), a.is_exact and "scatter_" not in text
 
 

@@ -1,6 +1,5 @@
-"""A random graph as the text of a program. Every line is run while it is chosen, so that all of them are valid and their shapes known."""
+"""A random graph as the text of a program. Every line is run while it is chosen: all are valid, their shapes known."""
 
-import math
 import random
 import warnings
 
@@ -70,20 +69,19 @@ class Graph:
     # Text.
     def draw(self, shape, dtype):
         device = "" if self.device == "cpu" else f", device={self.device!r}"
-        shape = ", ".join(map(str, shape)) if shape else "()"
-        narrow = f".to(getattr(torch, {dtype!r})).to(torch.{dtype})"
+        size = f"({', '.join(map(str, shape))}{',' if shape else ''})"
         if dtype == "bool":
-            text = f"torch.rand({shape}{device}).gt(0.5)"
-        elif dtype == "complex64":
-            text = f"torch.randn({shape}{device}, dtype=torch.complex64)"
-        elif dtype.startswith(("int", "uint")):
-            text = f"torch.randint({0 if dtype[0] == 'u' else -9}, 10, ({shape},){device}, dtype=torch.{dtype})" if shape != "()" else f"torch.randint(0, 10, (){device}, dtype=torch.{dtype})"
-        else:
-            text = self.pick([f"torch.randn({shape}{device})", f"torch.randn({shape}{device})",
-                              f"(torch.randint(-8, 9, ({shape},){device}) / 4)" if shape != "()" else f"torch.randn((){device})"]) + narrow
-            if self.has_specials and shape != "()":
-                special = self.pick(["float('nan')", "float('inf')", "-float('inf')", "-0.0", "1e30", "1e-40"])
-                text = f"torch.where(torch.rand({shape}{device}) < 0.1, {special}, {text}).to(torch.{dtype})"
+            return f"torch.rand({size}{device}).gt(0.5)"
+        if dtype == "complex64":
+            return f"torch.randn({size}{device}, dtype=torch.complex64)"
+        if dtype.startswith(("int", "uint")):
+            return f"torch.randint({0 if dtype[0] == 'u' else -9}, 10, {size}{device}, dtype=torch.{dtype})"
+        drawn = self.pick(["torch.randn({})", "torch.randn({})", "(torch.randint(-8, 9, {}) / 4)"]).format(size + device)
+        # In the float64 run (torch.TYPE becomes float64) the numbers are still those of the narrow type.
+        text = f"{drawn}.to(getattr(torch, {dtype!r})).to(torch.{dtype})"
+        if self.has_specials and shape:
+            special = self.pick(["float('nan')", "float('inf')", "-float('inf')", "-0.0", "1e30", "1e-40"])
+            text = f"torch.where(torch.rand({size}{device}) < 0.1, {special}, {text}).to(torch.{dtype})"
         return text
 
     def arranged(self, shape, dtype):
@@ -101,7 +99,8 @@ class Graph:
             return f"{self.draw([shape[0] + 3, *shape[1:]], dtype)}[2:-1]"
         if how == "expanded":
             axis = self.int(0, len(shape) - 1)
-            return f"{self.draw([1 if i == axis else n for i, n in enumerate(shape)], dtype)}.expand({', '.join(map(str, shape))})"
+            one = [1 if i == axis else n for i, n in enumerate(shape)]
+            return f"{self.draw(one, dtype)}.expand({', '.join(map(str, shape))})"
         if how == "channels_last":
             return f"{self.draw(shape, dtype)}.to(memory_format=torch.channels_last)"
         if how == "steps":
@@ -198,7 +197,3 @@ def generate(seed, index, options=None):
     broken = getattr(options, "break_every", None)
     extra = (f"BACKEND = {backend!r}\n" if backend else "") + (f"BREAK_EVERY = {broken}\n" if broken else "")
     return text.replace("CALLS = ", extra + "CALLS = ", 1)
-
-
-def product(shape):
-    return math.prod(shape)

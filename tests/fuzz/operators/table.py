@@ -1,4 +1,4 @@
-"""Where operators register: a function of the graph that gives (text, is_exact), (text, is_exact, written node), or None where nothing fits."""
+"""Where operators register: functions of the graph that give (text, is_exact[, written node]), or None where nothing fits."""
 
 OPERATORS = []
 

@@ -5,5 +5,11 @@ import sys
 from fuzz.harness import farm, standalone
 from fuzz.programs.program import generate
 
+
+
+def arguments(parser):
+    parser.add_argument("--without", nargs="*", default=[], help="features and statements (names of their functions) that no program has")
+
+
 if __name__ == "__main__":
-    sys.exit(farm.main(__doc__, generate, standalone.script))
+    sys.exit(farm.main(__doc__, generate, standalone.script, arguments))

@@ -1,4 +1,4 @@
-"""Classes with attributes, slots, properties, descriptors, inheritance and special methods; dataclasses, enumerations, named tuples."""
+"""Classes with attributes, slots, properties, descriptors, inheritance, special methods; dataclasses, enumerations."""
 
 from .grammar import feature
 

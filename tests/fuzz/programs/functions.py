@@ -1,4 +1,4 @@
-"""Functions: closures, defaults, generators (sent to, closed, thrown into, abandoned), decorators, context managers, recursion."""
+"""Functions: closures, defaults, generators (sent to, closed, thrown into, abandoned), decorators, managers, recursion."""
 
 from .grammar import body, feature, inner
 

@@ -20,8 +20,13 @@ def feature(weight=1.0):
     return add
 
 
+def nothing(g: Builder):
+    pass
+
+
 def chosen(g: Builder, table):
-    return g.rng.choices([f for _, f in table], [w for w, _ in table])[0]
+    found = g.rng.choices([f for _, f in table], [w for w, _ in table])[0]
+    return nothing if found.__name__ in g.without else found
 
 
 def body(g: Builder, count):

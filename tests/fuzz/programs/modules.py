@@ -1,4 +1,4 @@
-"""nn.Module: parameters, buffers, children, training mode, hooks, attributes written in forward; autograd.Function; optimizers' writes."""
+"""nn.Module: parameters, buffers, children, training mode, hooks, attributes written in forward; autograd.Function."""
 
 from .grammar import feature
 

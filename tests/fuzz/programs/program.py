@@ -23,6 +23,9 @@ from torch import nn
 """
 SMALL = [(4, 5), (3, 3), (2, 7), (1, 4), (5, 1), (1, 1), (0, 3), (3, 0), (8, 8)]
 LARGE = [(64, 64), (33, 17), (127, 3), (300, 257), (16, 1025), (129, 130)]
+# In the float64 run (torch.TYPE becomes float64) the numbers are still those of the narrow type.
+DRAWS = ["(torch.randint(-8, 9, ({0}, {1})) / 4).to(getattr(torch, '{2}')).to(torch.{2})",
+         *["(torch.randn({0}, {1}).to(getattr(torch, '{2}')).to(torch.{2}))"] * 2]
 LAYOUTS = ["{v}"] * 6 + ["{t}.t()", "{w}[:, ::2]", "{v}.repeat(2, 1)[{n}:]", "{w}[:, 1:{m} + 1]",
                          "{v}[:1].expand({n}, -1) if {n} else {v}",
                          "{v}.as_strided(({n}, {m}), (1, {n} or 1)) if {n} * {m} else {v}"]
@@ -42,19 +45,20 @@ def inputs(g, dtype, grad):
         g.line(f"n, m = [({n}, {m}), ({n}, {m}), {other}][call % 3]")
     else:
         g.line(f"n, m = {sizes}")
-    draw = g.pick(["torch.randint(-8, 9, ({0}, {1})).to({2}) / 4", "torch.randn({0}, {1}).to({2})",
-                   "torch.randn({0}, {1}).to({2})"])
+    template = g.pick(DRAWS)
+
+    def draw(rows, columns, of=dtype):
+        return template.format(rows, columns, of[6:])
+
     layout = g.pick(LAYOUTS)
-    made = layout.format(v=f"({draw.format('n', 'm', dtype)})", t=f"({draw.format('m', 'n', dtype)})",
-                         w=f"({draw.format('n', '2 * m + 2', dtype)})", n="n", m="m")
+    made = layout.format(v=draw("n", "m"), t=draw("m", "n"), w=draw("n", "2 * m + 2"), n="n", m="m")
     if "[:, ::2]" in layout:
         made += "[:, :m]"
     g.line(f"x = {made}")
     names = {"x": "x"}
     if g.chance(0.6):
-        g.line("y = " + g.pick([draw.format("n", "m", dtype), draw.format("n", "m", dtype), "x", "x[:]",
-                                "x.view(x.shape) if x.is_contiguous() else x", "x.detach().clone()", draw.format("n",
-            "m", "torch.float64")]))
+        others = [draw("n", "m"), draw("n", "m"), draw("n", "m", "torch.float64")]
+        g.line("y = " + g.pick([*others, "x", "x[:]", "x.view(x.shape) if x.is_contiguous() else x", "x.detach().clone()"]))
         names["y"] = "x"
     if grad:
         g.line("x = x.detach().requires_grad_()")
@@ -100,37 +104,51 @@ def world(g):
             make(g)
 
 
+def assigned_names(declared):
+    """Names of the module that statements of `f` may assign."""
+    lines = [line for part in declared for line in part.split("\n")]
+    names = {line.split(" = ")[0].split(",")[0].strip() for line in lines if line[:1].isupper() and " = " in line.split("(")[0]}
+    return ["LOG", *sorted(names - {"PEEK"})]
+
+
+def changing(g):
+    """`change(call)`, which does what the features want between calls."""
+    if not g.changes:
+        return []
+    changed, names = ["", "def change(call):"], set()
+    for text in g.changes:
+        parts = text.split("\n")
+        names.update(name.strip() for line in parts if line.startswith("global ") for name in line[7:].split(","))
+        changed.append(f"    if call {g.pick(['>= 1', '== 2', '% 2', '> 1'])}:")
+        changed += ["        " + line for line in parts if not line.startswith("global ")]
+    if names:
+        changed.insert(2, "    global " + ", ".join(sorted(names)))
+    return changed
+
+
+def constants(g, options, grad):
+    lines = [f"CALLS = {g.pick([2, 3, 3, 4, 6])}"]
+    if grad:
+        lines.append("GRAD = True")
+    broken = getattr(options, "break_every", None)
+    broken = g.pick([0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 7, 9, 12]) if broken is None else broken
+    if broken:
+        lines.append(f"BREAK_EVERY = {broken}")
+    backend = getattr(options, "backend", None) or g.pick(["inductor", "aot_eager", "aot_eager"])
+    if backend != "inductor":
+        lines.append(f"BACKEND = {backend!r}")
+    return lines
+
+
 def generate(seed, index, options=None):
     """The text of program `index` of `seed`."""
     g = Builder(f"{seed}:{index}")
-    g.features = set()
+    g.features, g.without = set(), getattr(options, "without", ())
     grad = g.uses_grad = g.chance(0.4)
     dtype = g.pick(["torch.float32"] * 6 + ["torch.float64", "torch.bfloat16"])
     world(g)
     declared, g.text = g.declared, []
-    names = inputs(g, dtype, grad)
-    function(g, names, grad)
-    lines = g.text
-    assigned = sorted({line.split(" = ")[0].split(",")[0].strip() for part in declared for line in part.split("\n") if line[:1].isupper() and " = " in line.split("(")[0]} - {"PEEK"})
-    lines = [line.replace("GLOBALS", "global " + ", ".join(["LOG", *assigned])) for line in lines]
-    changes = []
-    if g.changes:
-        changes = ["", "def change(call):"] + [f"    if call {g.pick(['>= 1', '== 2', '% 2', '> 1'])}:\n" + "\n".join("        " + line for line in c.split("\n")) for c in g.changes]
-        names = sorted({n.strip() for c in g.changes for line in c.split("\n") if line.startswith("global ") for n in line[7:].split(",")})
-        changes = [line.replace("        global " + "", "        global ") for line in changes]
-        if names:
-            changes = [line for line in changes]
-            changes[2:] = ["    global " + ", ".join(names)] + ["\n".join(part for part in c.split("\n") if not part.strip().startswith("global ")) for c in changes[2:]]
-    constants = [f"CALLS = {g.pick([2, 3, 3, 4, 6])}"]
-    if grad:
-        constants.append("GRAD = True")
-    broken = getattr(options, "break_every", None)
-    if broken is None:
-        broken = g.pick([0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 7, 9, 12])
-    if broken:
-        constants.append(f"BREAK_EVERY = {broken}")
-    backend = getattr(options, "backend", None) or g.pick(["inductor", "aot_eager", "aot_eager"])
-    if backend != "inductor":
-        constants.append(f"BACKEND = {backend!r}")
-    body_text = "\n".join([*declared, "", *lines, *changes])
-    return "\n".join([HEAD, *constants, "LOG, COUNT = [], [0]", "class Oops(Exception):\n    pass", body_text]) + "\n"
+    function(g, inputs(g, dtype, grad), grad)
+    lines = [line.replace("GLOBALS", "global " + ", ".join(assigned_names(declared))) for line in g.text]
+    start = ["LOG, COUNT = [], [0]", "class Oops(Exception):\n    pass"]
+    return "\n".join([HEAD, *constants(g, options, grad), *start, *declared, "", *lines, *changing(g)]) + "\n"
