@@ -240,8 +240,8 @@ def main(description, make, standalone, add_arguments=None):
             print(standalone(produce(index)))
         return 0
     if options.device == "cuda":
-        import torch._inductor.config
-        torch._inductor.config.fallback_random = True  # random numbers are eager's then
+        from torch._inductor import config
+        config.fallback_random = True  # random numbers are eager's then
     import fusebox
     fusebox.counters()
     farm = Farm(produce, options, standalone)
