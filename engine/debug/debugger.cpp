@@ -78,12 +78,16 @@ Result<void> Debugger::attach(const std::string& path, const std::string& token,
   }
   for (size_t i = 1; i < messages.size(); ++i) handle(messages[i]);
   std::thread([this, reader = std::move(reader)]() mutable {
-    for (;;) {
-      const std::string bytes = socket_.read();
-      if (bytes.empty()) break;
-      auto made = reader.feed(bytes);
-      for (const json& message : made ? *made : std::vector<json>()) handle(message);
-      if (!made) break;  // not the protocol: as if the window had died
+    try {
+      for (;;) {
+        const std::string bytes = socket_.read();
+        if (bytes.empty()) break;
+        auto made = reader.feed(bytes);
+        for (const json& message : made ? *made : std::vector<json>()) handle(message);
+        if (!made) break;  // not the protocol: as if the window had died
+      }
+    } catch (...) {
+      // The same for a message that could not be dealt with: the program goes on without its window.
     }
     detach();
   }).detach();

@@ -310,7 +310,11 @@ void OrcJit::work() {
     lock.unlock();
     const int64_t start = now();
     // A failure leaves the first tier in place, which is correct, only slower.
-    if (compileTier(*entry, kOptimisedTier) && onTier) onTier(*entry, now() - start);
+    try {
+      if (compileTier(*entry, kOptimisedTier) && onTier) onTier(*entry, now() - start);
+    } catch (...) {
+      // Out of memory, or what a recorder could not write down: an exception would end the program with this thread.
+    }
     lock.lock();
     busy_ = false;
     if (queue_.empty()) idle_.notify_all();
