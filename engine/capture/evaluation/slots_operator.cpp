@@ -97,7 +97,7 @@ PyRef Evaluation::binary(int op, PyObject* a, PyObject* b) {
 PyRef Evaluation::changeInPlace(int op, PyObject* a, PyObject* b) {
   enum { kAnd = 14, kMultiply = 18, kOr = 20, kSubtract = 23, kXor = 25 };
   if (PyList_Check(a) && op == kMultiply) {
-    readOriginal(a);
+    expose(a);
     PyRef all = PyRef::steal(PySlice_New(nullptr, nullptr, nullptr)), contents = PyRef::steal(PySequence_List(a));
     PyRef product = PyRef::steal(PyNumber_Multiply(contents.get(), b));
     return product && storeElement(a, all.get(), product.get()) ? PyRef::borrow(a) : PyRef();

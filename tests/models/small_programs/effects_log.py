@@ -424,6 +424,22 @@ def blind_appends_are_read_later(compile):
 
 
 @script
+def list_repeated_in_place(compile):
+    items = [1, 2]
+
+    @compile
+    def f(x):
+        nonlocal items
+        items *= 2
+        return x
+
+    f(ones())
+    items[:] = [3]
+    f(ones())
+    return items
+
+
+@script
 def sets_of_the_program(compile):
     seen, tags = {1, 2}, set()
 
