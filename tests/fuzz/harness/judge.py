@@ -41,9 +41,11 @@ def eagers_error_around(eagers, e):
 
 def as_near_as_eager(got, want, exact):
     """Element by element: ours is the exact value rounded, or no further from it than eager is around there."""
-    if want.dtype not in LIMIT or exact is None or exact.shape != want.shape or not want.numel():
+    if exact is None or exact.shape != want.shape or not want.numel():
         return False
     g, w, e = as_reals(got), as_reals(want), as_reals(exact)
+    if want.dtype not in LIMIT:  # whole numbers made of rounded ones: only where eager's are not the exact ones either
+        return bool(((g - e).abs().max() <= (w - e).abs().max()))
     info = torch.finfo(want.dtype)
     rounded = as_reals(plain(exact).to(want.dtype))
     ours, eagers = (g - e).abs(), (w - e).abs()
