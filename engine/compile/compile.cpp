@@ -159,11 +159,14 @@ bool callInstead(const std::map<int32_t, std::string>& failed, const inductor::L
   return added;
 }
 
+bool isDeterministic(const CompileOptions& how) { return how.deterministic || at::globalContext().deterministicAlgorithms(); }
+
 /// What there is code for in this process.
-inductor::LowerOptions lowerOptions(Backend backend, bool eagerRandom) {
+inductor::LowerOptions lowerOptions(const CompileOptions& how) {
   inductor::LowerOptions options;
-  options.deterministic = at::globalContext().deterministicAlgorithms();
-  if (backend == Backend::CudaGraphs) {
+  options.deterministic = isDeterministic(how);
+  options.emulatePrecisionCasts = how.emulatePrecisionCasts;
+  if (how.backend == Backend::CudaGraphs) {
     options.refusal = [](const graph::Device&) { return std::string("backend cudagraphs generates no kernels"); };
     return options;
   }
@@ -173,7 +176,7 @@ inductor::LowerOptions lowerOptions(Backend backend, bool eagerRandom) {
     auto target = runtime::gpu::GpuCompiler::instance().targetOf(std::max<int>(0, device.index));
     return target ? std::string() : "no code for " + device.str() + ": " + target.error().text();
   };
-  options.hasCode = [eagerRandom](const graph::Device&, inductor::Op op, graph::DType type) {
+  options.hasCode = [eagerRandom = how.fallbackRandom](const graph::Device&, inductor::Op op, graph::DType type) {
     const bool draws = op == inductor::Op::RandUniform || op == inductor::Op::RandNormal || op == inductor::Op::RandInt64;
     return !(draws && eagerRandom) && codegen::gpu::hasDeviceCode(op, type);
   };
@@ -181,11 +184,11 @@ inductor::LowerOptions lowerOptions(Backend backend, bool eagerRandom) {
 }
 
 /// As the settings are now: read when scheduling begins, since a debugger may stop before it and change them.
-inductor::ScheduleOptions scheduleOptions() {
+inductor::ScheduleOptions scheduleOptions(const inductor::LowerOptions& target) {
   inductor::ScheduleOptions how;
+  how.emulatePrecisionCasts = target.emulatePrecisionCasts;
   how.fuse = compilerConfig().fuse;
   how.maxFusionSize = compilerConfig().maxFusionSize;
-  how.threads = at::get_num_threads();
   how.rules = fusionRules();
   return how;
 }
@@ -225,7 +228,7 @@ Result<Generated> generate(Stages& stages, const graph::Graph& postGrad, inducto
                                                timer.detail(std::to_string(made.operations.size()) + " operations");
                                              });
     if (!lowered) return tl::unexpected(lowered.error());
-    auto schedule = stages.from(*lowered).run(Phase::Inductor, "scheduling", [&] { return inductor::schedule(*lowered, scheduleOptions()); },
+    auto schedule = stages.from(*lowered).run(Phase::Inductor, "scheduling", [&] { return inductor::schedule(*lowered, scheduleOptions(target)); },
                                               [&](StageTimer& timer, const inductor::Schedule& made) {
                                                 timer.nodes(count(lowered->operations.size()), count(made.groups.size()));
                                                 timer.detail(std::to_string(made.groups.size()) + " groups, " +
@@ -252,7 +255,7 @@ Result<std::shared_ptr<CompiledRegion>> compileGraph(const graph::Graph& traced,
                              });
   if (!postGrad) return tl::unexpected(postGrad.error());
 
-  inductor::LowerOptions target = lowerOptions(options.backend, options.fallbackRandom);
+  inductor::LowerOptions target = lowerOptions(options);
   target.firstSaved = firstSaved;
   auto generated = generate(stages, *postGrad, target);
   if (!generated) return tl::unexpected(generated.error());
@@ -262,8 +265,8 @@ Result<std::shared_ptr<CompiledRegion>> compileGraph(const graph::Graph& traced,
 
   if (std::any_of(code->gpu.begin(), code->gpu.end(), [](const auto& kernel) { return kernel != nullptr; })) {
     auto tuned = stages.run(Phase::Codegen, "launch shapes", [&]() -> Result<int> {
-      return tuneKernels(schedule->program, code->gpu, options.maxAutotune ? kTunedBytesMaxAutotune : kTunedBytes, options.compile,
-                         kernelPlaces(*postGrad, *lowered, *schedule));
+      return tuneKernels(schedule->program, code->gpu, options.maxAutotune ? kTunedBytesMaxAutotune : kTunedBytes,
+                         isDeterministic(options), options.compile, kernelPlaces(*postGrad, *lowered, *schedule));
     }, [](StageTimer& timer, int timed) { timer.detail(std::to_string(timed) + " kernels timed"); });
     if (!tuned) return tl::unexpected(tuned.error());
   }
@@ -342,10 +345,38 @@ aot::Executor backwardExecutor(std::shared_ptr<CompiledRegion> region, const gra
   };
 }
 
+/// Of torch._inductor.config.nan_asserts.
+void requireFinite(c10::ArrayRef<at::Tensor> tensors, const char* what, const std::string& graph) {
+  const at::AutoDispatchBelowADInplaceOrView belowAutograd;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const at::Tensor& t = tensors[i];
+    if (!t.defined() || !(t.is_floating_point() || t.is_complex())) continue;
+    TORCH_CHECK(at::isfinite(t).all().item<bool>(), "nan_asserts: ", what, " ", i, " of ", graph, " has NaN or infinite elements");
+  }
+}
+
+/// A forward graph's failures are told by running it again in eager; this one is the program's to see.
+aot::Executor withNanAsserts(aot::Executor run, const std::string& name, bool isForward) {
+  return [run = std::move(run), name, isForward](c10::ArrayRef<at::Tensor> inputs) {
+    auto check = [&](c10::ArrayRef<at::Tensor> tensors, const char* what) {
+      try {
+        requireFinite(tensors, what, name);
+      } catch (...) {
+        if (isForward) throw aot::HookError{std::current_exception()};
+        throw;
+      }
+    };
+    check(inputs, "input");
+    auto results = run(inputs);
+    check(results, "result");
+    return results;
+  };
+}
+
 /// `made` receives the compiled region, if there is one.
-aot::Executor makeExecutor(const graph::Graph& traced, const std::vector<at::Tensor>& constants, const char* direction,
-                           const CompileOptions& options, const record::GraphSnapshot& source,
-                           size_t firstSaved = std::numeric_limits<size_t>::max(), std::shared_ptr<CompiledRegion>* made = nullptr) {
+aot::Executor plainExecutor(const graph::Graph& traced, const std::vector<at::Tensor>& constants, const char* direction,
+                            const CompileOptions& options, const record::GraphSnapshot& source, size_t firstSaved,
+                            std::shared_ptr<CompiledRegion>* made) {
   if (options.backend == Backend::AotEager) return eagerExecutor(traced, constants);
   auto region = compileGraph(traced, constants, direction, options, source, firstSaved);
   if (region && made) *made = *region;
@@ -356,6 +387,13 @@ aot::Executor makeExecutor(const graph::Graph& traced, const std::vector<at::Ten
   }
   const bool isBackward = direction == std::string_view("backward");
   return isBackward ? backwardExecutor(*region, traced, constants, options.name) : forwardExecutor(*region, options.name, direction);
+}
+
+aot::Executor makeExecutor(const graph::Graph& traced, const std::vector<at::Tensor>& constants, const char* direction,
+                           const CompileOptions& options, const record::GraphSnapshot& source,
+                           size_t firstSaved = std::numeric_limits<size_t>::max(), std::shared_ptr<CompiledRegion>* made = nullptr) {
+  aot::Executor run = plainExecutor(traced, constants, direction, options, source, firstSaved, made);
+  return options.nanAsserts ? withNanAsserts(std::move(run), options.name, direction != std::string_view("backward")) : run;
 }
 
 /// Position of the first forward result that only backward reads.

@@ -39,6 +39,9 @@ struct CompileOptions {
   GraphOptions graphs;
   bool fallbackRandom = false;  ///< torch._inductor.config.fallback_random: random numbers are eager's everywhere
   bool maxAutotune = false;     ///< torch._inductor.config.max_autotune
+  bool emulatePrecisionCasts = false;  ///< torch._inductor.config.emulate_precision_casts: 16-bit floats are rounded after every operator
+  bool nanAsserts = false;      ///< torch._inductor.config.nan_asserts: a run with NaN or infinities in its inputs or results raises
+  bool deterministic = false;   ///< torch._inductor.config.deterministic: as torch.use_deterministic_algorithms, for generated code
   record::Id compile = 0;  ///< of the frame's entry in the active recording; 0 when nothing is recorded
   std::string name;        ///< of the frame, for people
 };

@@ -159,11 +159,16 @@ const Candidate& quickest(Subject& subject, Bench& bench) {
 
 }  // namespace
 
-int tuneKernels(const inductor::Program& program, std::vector<std::shared_ptr<GpuKernel>>& kernels, int64_t leastBytes, record::Id compile,
-                const std::vector<const graph::SourceLine*>& places) {
+int tuneKernels(const inductor::Program& program, std::vector<std::shared_ptr<GpuKernel>>& kernels, int64_t leastBytes,
+                bool deterministic, record::Id compile, const std::vector<const graph::SourceLine*>& places) {
   std::vector<Subject> subjects;
   auto& compiler = runtime::gpu::GpuCompiler::instance();
   for (size_t i = 0; i < kernels.size(); ++i) {
+    if (kernels[i] && deterministic && inductor::roundsByOrder(program.kernels[i])) {
+      if (kernels[i]->isTuned())
+        if (auto rules = compiler.compileShape(program.kernels[i], {})) kernels[i] = *rules;
+      continue;
+    }
     if (!kernels[i] || kernels[i]->isTuned() || kernels[i]->code().bytesMoved < leastBytes || !isTunable(program.kernels[i])) continue;
     auto target = compiler.targetOf(std::max<int>(0, program.kernels[i].device.index));
     if (!target) continue;

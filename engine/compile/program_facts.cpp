@@ -47,7 +47,6 @@ int64_t flopsOfPoint(const inductor::Section& section) {
     if (statement.kind != Kind::Reduce) continue;
     switch (statement.reduce) {
       case inductor::ReduceKind::Welford: flops += 5; break;         // two differences, a quotient, two multiply-adds as one each
-      case inductor::ReduceKind::WelfordCombine: flops += 9; break;
       case inductor::ReduceKind::OnlineSoftmax: flops += 4; break;   // maximum, difference, exponential, sum
       case inductor::ReduceKind::Any:
       case inductor::ReduceKind::All: break;

@@ -39,8 +39,13 @@ const RegionOptions* optionsFrom(const py::dict& d) {
     if (o.graphs.use && !runtime::GraphCapture::instance() && py::cast<bool>(py::module_::import("torch.cuda").attr("is_available")()))
       runtime::GraphCapture::install(torchGraphCapture());
   }
-  if (d.contains("fallback_random")) o.fallbackRandom = py::cast<bool>(d["fallback_random"]);
-  if (d.contains("max_autotune")) o.maxAutotune = py::cast<bool>(d["max_autotune"]);
+  const std::pair<const char*, bool*> switches[] = {{"fallback_random", &o.fallbackRandom},
+                                                    {"max_autotune", &o.maxAutotune},
+                                                    {"emulate_precision_casts", &o.emulatePrecisionCasts},
+                                                    {"nan_asserts", &o.nanAsserts},
+                                                    {"deterministic", &o.deterministic}};
+  for (const auto& [name, value] : switches)
+    if (d.contains(name)) *value = py::cast<bool>(d[name]);
   if (d.contains("break_every")) o.breakEvery = py::cast<int>(d["break_every"]);
   return capture::internOptions(o);
 }

@@ -16,7 +16,7 @@ namespace fusebox::capture {
 struct RegionOptions {
   Backend backend = Backend::Inductor;
   GraphOptions graphs;
-  bool fallbackRandom = false, maxAutotune = false;
+  bool fallbackRandom = false, maxAutotune = false, emulatePrecisionCasts = false, nanAsserts = false, deterministic = false;
   bool fullgraph = false;
   bool captureOnly = false;    ///< backend "eager": the traced graph runs operator by operator, nothing is generated
   std::string backendName = "inductor", mode = "default";

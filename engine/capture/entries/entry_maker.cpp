@@ -306,6 +306,9 @@ std::shared_ptr<Entry> EntryMaker::compile(Segment segment) {
     how.graphs = options_->graphs;
     how.fallbackRandom = options_->fallbackRandom;
     how.maxAutotune = options_->maxAutotune;
+    how.emulatePrecisionCasts = options_->emulatePrecisionCasts;
+    how.nanAsserts = options_->nanAsserts;
+    how.deterministic = options_->deterministic;
     how.compile = compile_;
     how.name = e.function;
     const int64_t start = nowNs();

@@ -80,6 +80,7 @@ struct LowerOptions {
   /// Post-grad nodes that generated code was tried for in vain, and why: they become calls of their operators.
   std::map<graph::NodeId, std::string> asCalls;
   bool deterministic = false;  ///< torch.use_deterministic_algorithms: nothing whose result depends on the order of threads
+  bool emulatePrecisionCasts = false;  ///< 16-bit floats are rounded after every operator, as eager has it
   /// Whether a device other than the CPU has code for an operation on values of a type.
   std::function<bool(const Device&, Op, DType)> hasCode = [](const Device&, Op, DType) { return true; };
   /// Results from this position on are read by compiled code alone (tensors saved for backward): they may lie in memory otherwise than
@@ -118,10 +119,8 @@ struct Schedule {
 struct ScheduleOptions {
   bool fuse = true;
   int maxFusionSize = 64;               ///< operations per kernel
-  int vectorBits = 512;                 ///< of the target; for heuristics only
-  int threads = 1;
   std::vector<FusionRule> rules;        ///< fusions that a person forbids or forces
-  bool emulatePrecisionCasts = false;   ///< keep the rounding of 16-bit floats between fused operations, as eager has it
+  bool emulatePrecisionCasts = false;   ///< as LowerOptions
 };
 
 /// Fuses, orders, plans memory and writes the program.

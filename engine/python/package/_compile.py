@@ -9,6 +9,7 @@ import torch
 from . import _config
 from ._engine_access import _engine
 from ._options import check_options, cuda_graph_options, engine_backend, inductor_setting, list_mode_options
+from ._unused_options import loaded_config, tell_unused
 
 
 def _forward_of(callable_):
@@ -43,9 +44,14 @@ def engine_options(fullgraph=False, dynamic=None, backend="inductor", mode=None,
     if mode is not None:
         list_mode_options(mode)
     checked = check_options(options)
+    if name == "inductor":
+        tell_unused(checked, list_mode_options(mode) if mode else {}, mode, dynamic, loaded_config())
     return {"backend": name, "cuda_graphs": cuda_graph_options(name, mode, checked),
             "fallback_random": bool(inductor_setting("fallback_random", mode, checked)),
             "max_autotune": bool(inductor_setting("max_autotune", mode, checked)),
+            "emulate_precision_casts": bool(inductor_setting("emulate_precision_casts", mode, checked)),
+            "nan_asserts": bool(inductor_setting("nan_asserts", mode, checked)),
+            "deterministic": bool(inductor_setting("deterministic", mode, checked)),
             "fullgraph": bool(fullgraph), "mode": mode or "options", "dynamic": dynamic,
             "break_every": _config.config.break_every}
 

@@ -3,9 +3,12 @@
 import contextlib
 
 from ._engine_access import _engine
+from ._unused_options import once
 
 # Names that the Python side keeps itself, with their defaults.
 _LOCAL = {"break_every": 0}
+# Settings that the first kernel fixes.
+_ONCE = ("target", "background")
 
 
 class _Config:
@@ -23,6 +26,8 @@ class _Config:
         if name in _LOCAL:
             _LOCAL[name] = type(_LOCAL[name])(value)
             return
+        if name in _ONCE and _engine.counters()["kernels"] and getattr(self, name) != value:
+            once(f"fusebox.config.{name} has no effect any more: it is read with the first kernel of the process")
         try:
             _engine.configure(name, value)
         except KeyError:

@@ -1,0 +1,96 @@
+"""Options of torch.compile, its modes and torch._inductor.config: what is accepted does what it says, or a warning says why it does not."""
+
+import warnings
+
+import torch
+
+import fusebox
+from fusebox import _unused_options
+from checks.script_checks import expect, run
+
+
+def said(call):
+    """Texts of the warnings that call() gives, as if nothing had been said before."""
+    _unused_options._said.clear()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        call()
+    return [str(w.message) for w in caught if "Fusebox" in str(w.message) or "fusebox" in str(w.message)]
+
+
+def compile_with(**how):
+    fusebox.reset()
+    return fusebox.compile(lambda x: x * 300 * 300 / 90000, **how)
+
+
+def test_unused_options_are_said_once():
+    texts = said(lambda: [compile_with(options={"epilogue_fusion": False}), compile_with(options={"epilogue_fusion": False})])
+    expect(len(texts) == 1 and "epilogue_fusion" in texts[0], f"one warning that names the option: {texts}")
+    expect(not said(lambda: compile_with(options={"epilogue_fusion": True})), "nothing is said of an option's default")
+    texts = said(lambda: compile_with(options={"triton.max_tiles": 3, "trace.enabled": True}))
+    expect(len(texts) == 2 and "Triton" in texts[0] and "session" in texts[1], f"each with its reason: {texts}")
+    texts = said(lambda: compile_with(options={"size_asserts": False}))
+    expect(len(texts) == 1, f"checks that cannot be switched off: {texts}")
+
+
+def test_acting_options_are_silent():
+    for options in ({"fallback_random": True}, {"emulate_precision_casts": True}, {"nan_asserts": True}, {"deterministic": True},
+                    {"max_autotune": True}, {"triton.cudagraphs": False}, {"size_asserts": True}):
+        texts = said(lambda options=options: compile_with(options=options))
+        expect(not texts, f"{options}: {texts}")
+    expect(not said(lambda: compile_with()) and not said(lambda: compile_with(mode="reduce-overhead")), "nothing is said of plain calls")
+
+
+def test_configuration_and_modes():
+    from torch._inductor import config
+    with config.patch(shape_padding=not config.shape_padding):
+        texts = said(compile_with)
+    expect(len(texts) == 1 and "shape_padding" in texts[0], f"torch._inductor.config: {texts}")
+    texts = said(lambda: compile_with(mode="max-autotune"))
+    expect(len(texts) == 1 and "coordinate_descent_tuning" in texts[0], f"the part of a mode that does nothing: {texts}")
+    texts = said(lambda: compile_with(dynamic=True))
+    expect(len(texts) == 1 and "specialises" in texts[0], f"dynamic=True: {texts}")
+    expect(not said(lambda: compile_with(dynamic=False)), "dynamic=False is what happens")
+
+
+def test_precision_casts():
+    for dtype, wanted in ((torch.float16, float("inf")), (torch.float32, 1.0)):
+        x = torch.ones(1000, dtype=dtype)
+        expect(compile_with(options={"emulate_precision_casts": True})(x)[0].item() == wanted, f"{dtype}: rounded after every operator")
+    x = torch.randn(64, 512).bfloat16()
+    f = lambda x: (x * 1.7 * x - x / 3).clamp(min=-0.1) * 7  # noqa: E731
+    fusebox.reset()
+    got = fusebox.compile(f, options={"emulate_precision_casts": True})(x)
+    expect(torch.equal(got, f(x)), "bfloat16 results are eager's to the bit")
+    from torch._inductor import config
+    with config.patch(emulate_precision_casts=True):
+        expect(compile_with()(torch.ones(9, dtype=torch.float16)).isinf().all().item(), "the configuration says so too")
+
+
+def test_nan_asserts():
+    def f(x):
+        return x.log()
+
+    fusebox.reset()
+    checked = fusebox.compile(f, options={"nan_asserts": True})
+    expect(torch.equal(checked(torch.ones(5)), torch.zeros(5)), "finite data passes")
+    for what, x in (("result", -torch.ones(5)), ("input", torch.tensor([1.0, float("nan")]))):
+        try:
+            checked(x)
+        except RuntimeError as error:
+            expect("nan_asserts" in str(error) and what in str(error), f"{error}")
+        else:
+            expect(False, f"NaN in a {what} passes")
+    fusebox.reset()
+    a = torch.zeros(5, requires_grad=True)
+    y = fusebox.compile(lambda x: x.sqrt(), options={"nan_asserts": True})(a)
+    try:
+        y.sum().backward()
+    except RuntimeError as error:
+        expect("nan_asserts" in str(error), f"{error}")
+    else:
+        expect(False, "infinite gradients pass")
+
+
+if __name__ == "__main__":
+    run(globals())
