@@ -4,27 +4,15 @@
 namespace fusebox::inductor {
 namespace {
 
-Dims allDims(T x) {
-  Dims out;
-  for (size_t i = 0; i < x.rank(); i++) out.push_back(static_cast<int64_t>(i));
-  return out;
-}
-
-double knownCount(T x) {
-  auto n = x.meta().numel().maybeConstant();
-  if (!n || *n == 0) throw NotLowered("loss over an unknown or empty number of elements");
-  return static_cast<double>(*n);
-}
-
 T reduced(Rewriter& r, T loss, int64_t reduction) {
   if (reduction == 0) return loss;
-  double n = knownCount(loss);
+  double n = knownCount(loss, allDims(loss));
   T total = loss.rank() ? r.sum(loss, allDims(loss), false) : loss * 1.0;
   return reduction == 1 ? total / n : total;
 }
 
 T scaledGradient(Rewriter& r, T grad, T like, int64_t reduction) {
-  return reduction == 1 ? grad / knownCount(like) : grad;
+  return reduction == 1 ? grad / knownCount(like, allDims(like)) : grad;
 }
 
 /// (self, target, reduction)

@@ -16,14 +16,6 @@ Dims firstDims(size_t count) {
   return out;
 }
 
-double knownCount(T x, const Dims& dims) {
-  SymExpr n = 1;
-  for (int64_t d : dims) n *= x.size(d);
-  auto v = n.maybeConstant();
-  if (!v || *v == 0) throw NotLowered("normalisation over an unknown or empty extent");
-  return static_cast<double>(*v);
-}
-
 T scaleShift(Rewriter& r, T x, size_t weight, size_t bias) {
   if (r.has(weight)) x = x * r.upcast(r.in(weight));
   if (r.has(bias)) x = x + r.upcast(r.in(bias));

@@ -27,7 +27,7 @@ constexpr std::string_view kOpNames[] = {
 static_assert(std::size(kOpNames) == static_cast<size_t>(Op::Check) + 1);
 
 constexpr std::string_view kReduceNames[] = {"sum", "prod", "max", "min", "any", "all", "argmax", "argmin", "welford",
-                                             "welford_combine", "online_softmax"};
+                                             "online_softmax"};
 static_assert(std::size(kReduceNames) == static_cast<size_t>(ReduceKind::OnlineSoftmax) + 1);
 
 constexpr std::string_view kRoleNames[] = {"in", "out", "inout", "scratch"};
@@ -212,10 +212,45 @@ bool hasScan(const Section& section) {
   return std::any_of(section.values.begin(), section.values.end(), [](const Value& v) { return v.op == Op::Scan; });
 }
 
+bool roundsByOrder(ReduceKind kind, DType type) {
+  if (!graph::isFloatingPoint(type)) return false;
+  return kind == ReduceKind::Sum || kind == ReduceKind::Prod || kind == ReduceKind::Welford || kind == ReduceKind::OnlineSoftmax;
+}
+
+bool roundsByOrder(const Kernel& kernel) {
+  for (const Section& section : kernel.sections) {
+    auto typeOf = [&](ValueId id) { return section.values[static_cast<size_t>(id)].type; };
+    for (const Value& v : section.values)
+      if (v.op == Op::Scan && roundsByOrder(scanKind(v.imm), typeOf(v.args[0]))) return true;
+    for (const Statement& st : section.body) {
+      if (st.kind == Statement::Kind::AtomicAdd && graph::isFloatingPoint(typeOf(st.value))) return true;
+      if (st.kind == Statement::Kind::Reduce && roundsByOrder(st.reduce, typeOf(st.inputs[0]))) return true;
+      if (st.kind == Statement::Kind::Accumulate && roundsByOrder(st.reduce, typeOf(st.value))) return true;
+    }
+  }
+  return false;
+}
+
 bool isForGpu(const Kernel& kernel) {
   return std::any_of(kernel.sections.begin(), kernel.sections.end(), [](const Section& s) {
-    return hasScan(s) || std::any_of(s.body.begin(), s.body.end(), [](const Statement& st) { return st.kind == Statement::Kind::Accumulate; });
+    return hasScan(s) || std::any_of(s.body.begin(), s.body.end(), [](const Statement& st) {
+             return st.kind == Statement::Kind::Accumulate || st.kind == Statement::Kind::AtomicAdd;
+           });
   });
+}
+
+size_t componentCount(ReduceKind kind) {
+  switch (kind) {
+    case ReduceKind::Welford: return 3;
+    case ReduceKind::ArgMax:
+    case ReduceKind::ArgMin:
+    case ReduceKind::OnlineSoftmax: return 2;
+    default: return 1;
+  }
+}
+
+bool hasReduction(const Section& section) {
+  return std::any_of(section.body.begin(), section.body.end(), [](const Statement& s) { return s.kind == Statement::Kind::Reduce; });
 }
 
 std::string_view name(Op op) { return kOpNames[static_cast<size_t>(op)]; }

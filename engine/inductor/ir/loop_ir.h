@@ -76,7 +76,6 @@ enum class ReduceKind : uint8_t {
   ArgMax, ArgMin,   ///< one result: Int64 position along the flattened reduction axes, first occurrence; NaN wins
   Welford,          ///< three results: mean, m2 (sum of squared deviations), count (as the value's type); an infinity among
                     ///< the values makes mean and m2 NaN wherever it stands
-  WelfordCombine,   ///< inputs mean, m2, count; same three results
   OnlineSoftmax,    ///< two results: max m, and sum of exp(x - m), unspecified where m is infinite
 };
 
@@ -84,7 +83,7 @@ enum class ReduceKind : uint8_t {
 struct Statement {
   enum class Kind : uint8_t {
     Store,      ///< buffer[index] = value (cast to the buffer's type is explicit in the values)
-    AtomicAdd,  ///< buffer[index] += value; points may collide
+    AtomicAdd,  ///< buffer[index] += value; points may collide. Only code of a GPU
     Reduce,     ///< accumulate `inputs` into reduction `reduction`
     Accumulate, ///< buffer[index] = `reduce` (Sum, Prod, Max or Min) of value over all outer points, converted to the buffer's type. The
                 ///< index steps along the section's axes only, and nothing in the kernel loads the buffer. Only code of a GPU
@@ -158,10 +157,18 @@ std::string canonicalText(const Kernel& kernel);
 /// Whether the kernel can report a Fault.
 bool hasChecks(const Kernel& kernel);
 
-/// Whether only a GPU's code generator carries the kernel out: scans, and accumulation over points.
+/// Whether only a GPU's code generator carries the kernel out: scans, additions at positions that are data, and accumulation over points.
 bool isForGpu(const Kernel& kernel);
+/// Whether the bits of a reduction of such values depend on the order in which they are taken in.
+bool roundsByOrder(ReduceKind kind, DType type);
+/// Whether the bits of a kernel's results depend on how its points are dealt out to threads.
+bool roundsByOrder(const Kernel& kernel);
 /// Whether some value of the section is a Scan, so that the order of its axes matters.
 bool hasScan(const Section& section);
+
+/// Numbers in the state of a reduction: an extreme and its position, a mean with its squares and count, ...
+size_t componentCount(ReduceKind kind);
+bool hasReduction(const Section& section);
 
 std::string_view name(Op op);
 std::string_view name(ReduceKind kind);

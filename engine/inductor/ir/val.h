@@ -48,6 +48,8 @@ inline Val operator!(Val x) { return test(Op::LogicalNot, x); }
 inline Val where(Val c, Val a, Val b) { return {c.b, c.b->where(c.id, a.id, b.id)}; }
 inline Val where(Val c, Val a, double b) { return where(c, a, a.num(b)); }
 inline Val where(Val c, double a, Val b) { return where(c, b.num(a), b); }
+/// x * y + z, rounded once.
+inline Val fma(Val x, Val y, Val z) { return {x.b, x.b->emit(Op::Fma, x.type(), {x.id, y.id, z.id})}; }
 inline Val maximum(Val x, Val y) { return binary(Op::Maximum, x, y); }
 inline Val minimum(Val x, Val y) { return binary(Op::Minimum, x, y); }
 inline Val maximum(Val x, double y) { return maximum(x, x.num(y)); }

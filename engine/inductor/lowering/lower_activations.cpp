@@ -47,12 +47,18 @@ Val hardSigmoidBackward(A a) {
   return where((a[1] > -3.0) && (a[1] < 3.0), a[0] * (1.0 / 6), 0.0);
 }
 Val hardSwish(A a) { return a[0] * clampTo(a[0] + 3.0, 0, 6) / 6.0; }
+/// Which branch a NaN takes in a derivative differs in eager: its vectors on the CPU choose by what holds, its scalars on a GPU by what does
+/// not.
+bool byVectors(A a) { return a.device(1).kind == graph::DeviceKind::Cpu; }
+
 Val hardSwishBackward(A a) {
   Val g = a[0], x = a[1];
+  if (byVectors(a)) return where(x <= -3.0, 0.0, where(x >= 3.0, g, g * (x / 3.0 + 0.5)));
   return where(x <= -3.0, 0.0, where(x < 3.0, g * (x / 3.0 + 0.5), g));
 }
 
 Val hardTanhBackward(A a) {
+  if (byVectors(a)) return where((a[1] > a.number(2)) && (a[1] < a.number(3)), a[0], 0.0);
   return where((a[1] <= a.number(2)) || (a[1] >= a.number(3)), 0.0, a[0]);
 }
 
@@ -68,6 +74,7 @@ Val eluBackward(A a) {
   double alpha = a.number(1), scale = a.number(2), inputScale = a.number(3);
   Val g = a[0], x = a[5];
   double negative = inputScale * alpha * scale;
+  if (a.device(5).kind == graph::DeviceKind::Cpu && !a.boolean(4)) return where(x > 0.0, g * scale, g * exp(x * inputScale) * negative);
   if (a.boolean(4)) return where(x <= 0.0, g * (x + alpha * scale) * inputScale, g * scale);
   return where(x <= 0.0, g * exp(x * inputScale) * negative, g * scale);
 }
@@ -113,6 +120,7 @@ Val hardshrink(A a) {
 }
 Val shrinkBackward(A a) {
   double lambda = a.number(2);
+  if (byVectors(a)) return where((a[1] < -lambda) || (a[1] > lambda), a[0], 0.0);
   return where((a[1] >= -lambda) && (a[1] <= lambda), 0.0, a[0]);
 }
 

@@ -10,7 +10,9 @@ using Values = std::vector<LazyTensor>;
 Values filled(Lowering& lowering, const Node& node, double value) {
   const graph::TensorMeta& meta = node.outputs[0].tensor;
   DType type = computeType(meta.dtype);
-  return {lowering.formula(meta, [value, type](BodyBuilder& b, const IndexList&) { return b.constant(value, type); }, {}, 0)};
+  return {lowering.formula(meta, [value, type, held = meta.dtype](BodyBuilder& b, const IndexList&) {
+    return b.round(b.constant(value, type), held);
+  }, {}, 0)};
 }
 
 /// Fills with argument `at`, which may be an integer too large for a double.
@@ -19,9 +21,9 @@ LowerFn filledWith(size_t at) {
     NodeArgs args(node);
     if (args.at(at).as<double>()) return filled(lowering, node, args.number(at));
     const graph::TensorMeta& meta = node.outputs[0].tensor;
-    DType type = computeType(meta.dtype);
+    DType type = meta.dtype;
     SymExpr value = args.at(at).as<bool>() ? SymExpr(args.integer(at)) : args.expr(at);
-    return {lowering.formula(meta, [value, type](BodyBuilder& b, const IndexList&) { return b.cast(b.index(value), type); }, {}, 0)};
+    return {lowering.formula(meta, [value, type](BodyBuilder& b, const IndexList&) { return b.round(b.index(value), type); }, {}, 0)};
   };
 }
 
@@ -31,9 +33,9 @@ LowerFn constantFill(double value) {
 
 Values fillTensor(Lowering& lowering, const Node& node) {
   LazyTensor value = broadcastTo(lowering.tensor(NodeArgs(node), 1), node.outputs[0].tensor.sizes);
-  DType type = computeType(node.outputs[0].tensor.dtype);
+  DType type = node.outputs[0].tensor.dtype;
   return {lowering.formula(node.outputs[0].tensor, [value, type](BodyBuilder& b, const IndexList& i) {
-    return b.cast(value.load(b, i), type);
+    return b.round(value.load(b, i), type);
   }, {value}, 0)};
 }
 

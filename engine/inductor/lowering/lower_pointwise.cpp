@@ -17,12 +17,7 @@ PointwiseOp simple(std::string_view name, Op op, bool heavy = false) {
 PointwiseOp comparison(std::string_view name, Op op) {
   return {name,
           [op](A a) {
-            Val x = a[0], y = a[1];
-            // Eager rounds a number to the tensor's type before it compares.
-            if (a.isNumber(1) && graph::elementSize(a.dtype(0)) == 2 && x.isFloat()) {
-              if (graph::isFloatingPoint(a.dtype(0))) y.id = a.builder().round(y.id, a.dtype(0));
-            }
-            return compare(op, x, y);
+            return compare(op, a[0], a.stored(1));
           },
           ComputeIn::Operands, false, 1};
 }
@@ -35,12 +30,25 @@ Val scaled(A a, Val v, size_t alpha) {
   return v * a.as(alpha, v.type());
 }
 
-Val add(A a) {
-  Val y = scaled(a, a[1], 2);
-  return isBool(a) ? a[0] || y : a[0] + y;
+/// x + factor * y, floats with one rounding as in eager's kernels: a product that overflows alone does not lose an infinite x.
+Val addScaled(A a, Val x, Val y, size_t factor, bool subtract) {
+  const bool plain = a.isNone(factor) || a.number(factor) == 1;
+  if (plain || !x.isFloat()) return subtract ? x - scaled(a, y, factor) : x + scaled(a, y, factor);
+  Val f = a.as(factor, y.type());
+  return fma(y, subtract ? -f : f, x);
 }
-Val sub(A a) { return a[0] - scaled(a, a[1], 2); }
-Val rsub(A a) { return a[1] - scaled(a, a[0], 2); }
+
+Val add(A a) { return isBool(a) ? a[0] || scaled(a, a[1], 2) : addScaled(a, a[0], a[1], 2, false); }
+Val sub(A a) { return addScaled(a, a[0], a[1], 2, true); }
+Val rsub(A a) { return addScaled(a, a[1], a[0], 2, true); }
+
+/// self + value * t1 (* or /) t2, multiplied in the order of eager's kernels, which differs between devices.
+Val addCombined(A a, bool divides) {
+  const bool onCpu = a.device(0).kind == graph::DeviceKind::Cpu;
+  Val t1 = onCpu ? scaled(a, a[1], 3) : a[1];
+  Val both = divides ? t1 / a[2] : t1 * a[2];
+  return a[0] + (onCpu ? both : scaled(a, both, 3));
+}
 Val mul(A a) { return isBool(a) ? a[0] && a[1] : a[0] * a[1]; }
 
 /// Operand 1 of an integer division, which raises for zero.
@@ -51,27 +59,29 @@ Val divisor(A a) {
   return {y.b, y.b->check(y.id, nonzero.id, Fault::ZeroDivision)};
 }
 
+Val modulus(A a) { return a[1].isFloat() ? a.stored(1) : divisor(a); }
+
 Val divide(A a, std::string_view mode) {
   if (mode == "trunc") {
     if (!a[0].isFloat()) return binary(Op::TruncDiv, a[0], divisor(a));
-    // Eager rounds the quotient to the tensor's type first, which decides whether it reaches a whole number.
+    // Eager rounds the quotient of tensors to their type first, which decides whether it reaches a whole number.
     Val q = a[0] / a[1];
-    return unary(Op::Trunc, {q.b, q.b->round(q.id, a.result())});
+    return unary(Op::Trunc, a.isNumber(1) ? q : Val{q.b, q.b->round(q.id, a.result())});
   }
   if (mode == "floor") return binary(Op::FloorDiv, a[0], divisor(a));
   return a[0] / a[1];
 }
 Val divMode(A a) { return divide(a, a.isNone(2) ? "" : a.text(2)); }
 
-/// Small constant exponents as multiplications, the way eager's kernels do it.
-std::optional<Val> smallPower(Val x, double e) {
+/// Small constant exponents as multiplications, the way eager's kernels do it. Roots of float16 are its general power on the CPU.
+std::optional<Val> smallPower(Val x, double e, bool roots) {
   if (e == 0) return x.num(1);
   if (e == 1) return x;
   if (e == 2) return x * x;
   if (e == 3) return x * x * x;
   if (!x.isFloat()) return std::nullopt;
-  if (e == 0.5) return sqrt(x);
-  if (e == -0.5) return rsqrt(x);
+  if (roots && e == 0.5) return sqrt(x);
+  if (roots && e == -0.5) return rsqrt(x);
   if (e == -1) return 1.0 / x;
   if (e == -2) return 1.0 / (x * x);
   return std::nullopt;
@@ -91,7 +101,8 @@ Val power(A a) {
   if (isBool(a)) throw NotLowered("powers of booleans");
   if (a.isNumber(1)) {
     double e = a.number(1);
-    if (auto small = smallPower(a[0], e)) return *small;
+    const bool roots = a.result() != DType::Float16 || a.device(0).kind != graph::DeviceKind::Cpu;
+    if (auto small = smallPower(a[0], e, roots)) return *small;
     if (!a[0].isFloat()) {
       if (e < 0 || e > 62) throw NotLowered("negative or large power of integers");
       return integerPower(a[0], static_cast<int64_t>(e));
@@ -109,22 +120,38 @@ Val sign(A a) {
 
 bool isNanNumber(A a, size_t i) { return a.isNumber(i) && std::isnan(a.number(i)); }
 
-/// One bound as a number that is NaN limits nothing in eager; of two, it makes everything NaN. The bound comes first: of equal
-/// operands the second is taken, so that -0.0 stays.
+/// Of equal operands the second is taken: x where the bound is a number, so that -0.0 stays, and the bound where it is a tensor.
+Val bounded(A a, Val x, size_t bound, Op op) { return a.isNumber(bound) ? binary(op, a.stored(bound), x) : binary(op, x, a[bound]); }
+
+/// One bound as a number that is NaN limits nothing in eager; of two, it makes everything NaN.
 Val clampTo(A a, size_t low, size_t high) {
   Val x = a[0];
   const bool both = !a.isNone(low) && !a.isNone(high);
-  if (!a.isNone(low) && (both || !isNanNumber(a, low))) x = maximum(a[low], x);
-  if (!a.isNone(high) && (both || !isNanNumber(a, high))) x = minimum(a[high], x);
+  if (!a.isNone(low) && (both || !isNanNumber(a, low))) x = bounded(a, x, low, Op::Maximum);
+  if (!a.isNone(high) && (both || !isNanNumber(a, high))) x = bounded(a, x, high, Op::Minimum);
   return x;
 }
-Val clampMin(A a) { return isNanNumber(a, 1) ? a[0] : maximum(a[1], a[0]); }
-Val clampMax(A a) { return isNanNumber(a, 1) ? a[0] : minimum(a[1], a[0]); }
+Val clampMin(A a) { return isNanNumber(a, 1) ? a[0] : bounded(a, a[0], 1, Op::Maximum); }
+Val clampMax(A a) { return isNanNumber(a, 1) ? a[0] : bounded(a, a[0], 1, Op::Minimum); }
 
+/// Neighbours in the type of memory: those of float32, in which 16-bit floats are computed, are nearer.
+Val nextAfter(A a) {
+  BodyBuilder& b = a.builder();
+  const Val x = a[0], y = a[1];
+  return {&b, b.cast(b.emit(Op::NextAfter, a.result(), {b.cast(x.id, a.result()), b.cast(y.id, a.result())}), a.type())};
+}
+
+/// From whichever end is nearer.
 Val lerp(A a) {
   Val start = a[0], end = a[1], w = a[2];
-  Val d = end - start;
-  return where(abs(w) < 0.5, start + w * d, end - d * (1.0 - w));
+  Val nearStart = abs(w) < 0.5;
+  return fma(where(nearStart, w, w - 1.0), end - start, where(nearStart, start, end));
+}
+
+/// The larger (smaller) number, the first of equal ones; NaN only where both are.
+Val extremeNumber(A a, Op op) {
+  if (!a[0].isFloat()) return binary(op, a[0], a[1]);
+  return where(isnan(a[0]), a[1], where(isnan(a[1]), a[0], binary(op, a[1], a[0])));
 }
 
 Val logAddExp(A a, double base) {
@@ -138,6 +165,12 @@ Val logAddExp(A a, double base) {
 /// Bitwise on integers, logical on booleans: the loop IR's operators do both.
 PointwiseOp bits(std::string_view name, Op op) {
   return {name, [op](A a) { return binary(op, a[0], a[1]); }, ComputeIn::Result, false, 1};
+}
+PointwiseOp shift(std::string_view name, Op op) {
+  return {name, [op](A a) {
+            if (a.type() == DType::Bool || a[0].isFloat()) throw NotLowered("shifts of other types than integers");
+            return binary(op, a[0], a[1]);
+          }, ComputeIn::Result, false, 1};
 }
 PointwiseOp logical(std::string_view name, Op op) {
   return {name, [op](A a) { return binary(op, a.as(0, DType::Bool), a.as(1, DType::Bool)); }, ComputeIn::Operands, false, 1};
@@ -230,36 +263,31 @@ std::vector<PointwiseOp> arithmetic() {
       {"aten::div.Scalar_mode", divMode, ComputeIn::Result, false, 2},
       {"aten::floor_divide", [](A a) { return divide(a, "floor"); }, ComputeIn::Result, false, 2},
       {"aten::floor_divide.Scalar", [](A a) { return divide(a, "floor"); }, ComputeIn::Result, false, 2},
-      {"aten::remainder.Tensor", [](A a) { return binary(Op::Remainder, a[0], divisor(a)); }, ComputeIn::Result, false, 2},
-      {"aten::remainder.Scalar", [](A a) { return binary(Op::Remainder, a[0], divisor(a)); }, ComputeIn::Result, false, 2},
-      {"aten::remainder.Scalar_Tensor", [](A a) { return binary(Op::Remainder, a[0], divisor(a)); }, ComputeIn::Result, false, 2},
-      {"aten::fmod.Tensor", [](A a) { return binary(Op::Fmod, a[0], divisor(a)); }, ComputeIn::Result, false, 2},
-      {"aten::fmod.Scalar", [](A a) { return binary(Op::Fmod, a[0], divisor(a)); }, ComputeIn::Result, false, 2},
+      {"aten::remainder.Tensor", [](A a) { return binary(Op::Remainder, a.stored(0), modulus(a)); }, ComputeIn::Result, false, 2},
+      {"aten::remainder.Scalar", [](A a) { return binary(Op::Remainder, a.stored(0), modulus(a)); }, ComputeIn::Result, false, 2},
+      {"aten::remainder.Scalar_Tensor", [](A a) { return binary(Op::Remainder, a.stored(0), modulus(a)); }, ComputeIn::Result, false, 2},
+      {"aten::fmod.Tensor", [](A a) { return binary(Op::Fmod, a.stored(0), modulus(a)); }, ComputeIn::Result, false, 2},
+      {"aten::fmod.Scalar", [](A a) { return binary(Op::Fmod, a.stored(0), modulus(a)); }, ComputeIn::Result, false, 2},
       {"aten::pow.Tensor_Scalar", power, ComputeIn::Result, false, 2},
       {"aten::pow.Tensor_Tensor", power, ComputeIn::Result, true, 2},
       {"aten::pow.Scalar", power, ComputeIn::Result, true, 2},
       {"aten::atan2", [](A a) { return binary(Op::Atan2, a[0], a[1]); }, ComputeIn::Result, true},
       {"aten::hypot", [](A a) { return binary(Op::Hypot, a[0], a[1]); }, ComputeIn::Result, true},
+      {"aten::nextafter", nextAfter, ComputeIn::Result, false, 6},
       {"aten::copysign.Tensor", [](A a) { return binary(Op::CopySign, a[0], a[1]); }},
       {"aten::copysign.Scalar", [](A a) { return binary(Op::CopySign, a[0], a[1]); }},
       {"aten::maximum", [](A a) { return isBool(a) ? a[0] || a[1] : maximum(a[0], a[1]); }},
       {"aten::minimum", [](A a) { return isBool(a) ? a[0] && a[1] : minimum(a[0], a[1]); }},
-      {"aten::fmax", [](A a) {
-         if (!a[0].isFloat()) return maximum(a[0], a[1]);
-         return where(isnan(a[0]), a[1], where(isnan(a[1]), a[0], maximum(a[0], a[1])));
-       }, ComputeIn::Result, false, 5},
-      {"aten::fmin", [](A a) {
-         if (!a[0].isFloat()) return minimum(a[0], a[1]);
-         return where(isnan(a[0]), a[1], where(isnan(a[1]), a[0], minimum(a[0], a[1])));
-       }, ComputeIn::Result, false, 5},
+      {"aten::fmax", [](A a) { return extremeNumber(a, Op::Maximum); }, ComputeIn::Result, false, 5},
+      {"aten::fmin", [](A a) { return extremeNumber(a, Op::Minimum); }, ComputeIn::Result, false, 5},
       {"aten::clamp", [](A a) { return clampTo(a, 1, 2); }, ComputeIn::Result, false, 2},
       {"aten::clamp.Tensor", [](A a) { return clampTo(a, 1, 2); }, ComputeIn::Result, false, 2},
       {"aten::clamp_min", clampMin},
       {"aten::clamp_min.Tensor", clampMin},
       {"aten::clamp_max", clampMax},
       {"aten::clamp_max.Tensor", clampMax},
-      {"aten::addcmul", [](A a) { return a[0] + scaled(a, a[1] * a[2], 3); }, ComputeIn::Result, false, 3},
-      {"aten::addcdiv", [](A a) { return a[0] + scaled(a, a[1] / a[2], 3); }, ComputeIn::Result, false, 3},
+      {"aten::addcmul", [](A a) { return addCombined(a, false); }, ComputeIn::Result, false, 3},
+      {"aten::addcdiv", [](A a) { return addCombined(a, true); }, ComputeIn::Result, false, 3},
       {"aten::lerp.Tensor", lerp, ComputeIn::Result, false, 7},
       {"aten::lerp.Scalar", lerp, ComputeIn::Result, false, 7},
       {"aten::logaddexp", [](A a) { return logAddExp(a, std::numbers::e); }, ComputeIn::Result, true, 8},
@@ -268,7 +296,7 @@ std::vector<PointwiseOp> arithmetic() {
          Val product = where(a[0] == 0.0, 0.0, a[0] * log(a[1]));
          return where(isnan(a[1]), a[1], product);
        }, ComputeIn::Result, true, 5},
-      {"aten::heaviside", [](A a) { return where(a[0] == 0.0, a[1], where(a[0] < 0.0, a[0].num(0), a[0].num(1))); },
+      {"aten::heaviside", [](A a) { return where(a[0] == 0.0, a[1], where(a[0] > 0.0, a[0].num(1), a[0].num(0))); },
        ComputeIn::Result, false, 4},
   };
 }
@@ -288,6 +316,12 @@ std::vector<PointwiseOp> tests() {
   for (auto name : {"aten::bitwise_and.Tensor", "aten::bitwise_and.Scalar"}) ops.push_back(bits(name, Op::BitAnd));
   for (auto name : {"aten::bitwise_or.Tensor", "aten::bitwise_or.Scalar"}) ops.push_back(bits(name, Op::BitOr));
   for (auto name : {"aten::bitwise_xor.Tensor", "aten::bitwise_xor.Scalar"}) ops.push_back(bits(name, Op::BitXor));
+  for (auto name : {"aten::bitwise_left_shift.Tensor", "aten::bitwise_left_shift.Tensor_Scalar", "aten::bitwise_left_shift.Scalar_Tensor",
+                    "aten::__lshift__.Tensor", "aten::__lshift__.Scalar"})
+    ops.push_back(shift(name, Op::ShiftLeft));
+  for (auto name : {"aten::bitwise_right_shift.Tensor", "aten::bitwise_right_shift.Tensor_Scalar", "aten::bitwise_right_shift.Scalar_Tensor",
+                    "aten::__rshift__.Tensor", "aten::__rshift__.Scalar"})
+    ops.push_back(shift(name, Op::ShiftRight));
   ops.push_back(logical("aten::logical_and", Op::BitAnd));
   ops.push_back(logical("aten::logical_or", Op::BitOr));
   ops.push_back(logical("aten::logical_xor", Op::BitXor));
@@ -295,14 +329,14 @@ std::vector<PointwiseOp> tests() {
 }
 
 std::vector<PointwiseOp> choices() {
-  auto whereOp = [](A a) { return where(a.as(0, DType::Bool), a[1], a[2]); };
+  auto whereOp = [](A a) { return where(a.as(0, DType::Bool), a.stored(1), a.stored(2)); };
   return {
       {"aten::where.self", whereOp},
       {"aten::where.Scalar", whereOp},
       {"aten::where.ScalarSelf", whereOp},
       {"aten::where.ScalarOther", whereOp},
-      {"aten::masked_fill.Scalar", [](A a) { return where(a.as(1, DType::Bool), a[2], a[0]); }},
-      {"aten::masked_fill.Tensor", [](A a) { return where(a.as(1, DType::Bool), a[2], a[0]); }},
+      {"aten::masked_fill.Scalar", [](A a) { return where(a.as(1, DType::Bool), a.stored(2), a[0]); }},
+      {"aten::masked_fill.Tensor", [](A a) { return where(a.as(1, DType::Bool), a.stored(2), a[0]); }},
   };
 }
 

@@ -31,14 +31,32 @@ Reach reachOf(const LazyTensor& x, const std::vector<int64_t>& dims, bool allWhe
   return r;
 }
 
+/// An operator that keeps other dimensions than its lowering does must not be stored beside its result. The result has the kept dimensions,
+/// with 1 for reduced ones where its rank says so.
+void requireKept(const IndexList& sizes, const std::vector<bool>& reduced, const graph::TensorMeta& meta) {
+  IndexList kept;
+  const bool keepDim = meta.sizes.size() == sizes.size();
+  for (size_t i = 0; i < sizes.size(); i++) {
+    if (!reduced[i]) kept.push_back(sizes[i]);
+    else if (keepDim) kept.emplace_back(1);
+  }
+  if (kept != meta.sizes) throw NotLowered("a reduction whose result has not the sizes that are kept");
+}
+
+/// The dimensions of argument `at`. `emptyIsNone`: an empty list names no dimension (any, all); else it stands for all, as None does.
+Reach reachOf(const NodeArgs& args, const LazyTensor& x, int at, bool emptyIsNone = false) {
+  if (at < 0 || args.isNone(static_cast<size_t>(at))) return reachOf(x, {});
+  return reachOf(x, args.integers(static_cast<size_t>(at)), !emptyIsNone);
+}
+
 Val countValue(BodyBuilder& b, const SymExpr& count, DType type) { return {&b, b.cast(b.index(count), type)}; }
 
 ValueId combine(BodyBuilder& b, ReduceKind kind, DType type, ValueId x, ValueId y) {
   switch (kind) {
     case ReduceKind::Sum: return b.emit(Op::Add, type, {x, y});
     case ReduceKind::Prod: return b.emit(Op::Mul, type, {x, y});
-    case ReduceKind::Max: return b.emit(Op::Maximum, type, {x, y});
-    case ReduceKind::Min: return b.emit(Op::Minimum, type, {x, y});
+    case ReduceKind::Max: return b.emit(Op::Maximum, type, {y, x});  // of equal ones the second operand is taken: the earlier element
+    case ReduceKind::Min: return b.emit(Op::Minimum, type, {y, x});
     case ReduceKind::Any: return b.emit(Op::BitOr, type, {x, y});
     default: return b.emit(Op::BitAnd, type, {x, y});
   }
@@ -47,11 +65,13 @@ ValueId combine(BodyBuilder& b, ReduceKind kind, DType type, ValueId x, ValueId 
 /// A reduction of a few elements as arithmetic: every one of them is read in the formula.
 LazyTensor unrolled(Lowering& lowering, const graph::TensorMeta& meta, const LazyTensor& x, const Reach& reach,
                     ReduceKind kind, DType type, const Map& before, const Map& after) {
+  requireKept(x.sizes, reach.reduced, meta);
   const int64_t count = reach.count.constant();
   if (!x.storage->isReal() && (x.storage->heavy || x.storage->opCount * count > realise_policy::kOperations)) lowering.realise(x);
   auto compute = [=](BodyBuilder& b, const IndexList& index) {
     const bool keepDim = index.size() == x.rank();
-    ValueId total = -1;
+    // A sum begins with 0, which makes 0 of -0.
+    ValueId total = kind == ReduceKind::Sum && graph::isFloatingPoint(type) ? b.constant(0, type) : -1;
     for (int64_t k = 0; k < count; k++) {
       IndexList at(x.rank());
       int64_t rest = k;
@@ -97,8 +117,8 @@ LowerFn simple(ReduceKind kind, int dimsAt) {
     NodeArgs args(node);
     const LazyTensor& x = lowering.tensor(args, 0);
     const graph::TensorMeta& meta = node.outputs[0].tensor;
-    Reach reach = reachOf(x, dimsAt < 0 ? std::vector<int64_t>{} : args.integers(static_cast<size_t>(dimsAt)));
-    bool logic = kind == ReduceKind::Any || kind == ReduceKind::All;
+    const bool logic = kind == ReduceKind::Any || kind == ReduceKind::All;
+    Reach reach = reachOf(args, x, dimsAt, logic);
     DType type = logic ? DType::Bool : accumulateType(meta);
     if (type == DType::Bool && !logic) {
       if (kind != ReduceKind::Max && kind != ReduceKind::Min) throw NotLowered("arithmetic reduction to booleans");
@@ -113,7 +133,7 @@ Values mean(Lowering& lowering, const Node& node, int dimsAt) {
   NodeArgs args(node);
   const LazyTensor& x = lowering.tensor(args, 0);
   const graph::TensorMeta& meta = node.outputs[0].tensor;
-  Reach reach = reachOf(x, dimsAt < 0 ? std::vector<int64_t>{} : args.integers(static_cast<size_t>(dimsAt)));
+  Reach reach = reachOf(args, x, dimsAt);
   DType type = accumulateType(meta);
   Map after = [n = reach.count, type](Val v) { return v / countValue(*v.b, n, type); };
   return {reduceOne(lowering, meta, x, reach, ReduceKind::Sum, type, [type](Val v) { return v.to(type); }, after)};
@@ -141,7 +161,7 @@ Values position(Lowering& lowering, const Node& node, ReduceKind kind) {
   const LazyTensor x = lowering.tensor(args, 0);
   if (x.dtype() == DType::Bool) throw NotLowered("position in booleans");
   if (x.rank() == 0) throw NotLowered("position in a scalar");
-  Reach reach = reachOf(x, args.integers(1));
+  Reach reach = reachOf(args, x, 1);
   ReductionSpec spec{kind, computeType(x.dtype()), [x](BodyBuilder& b, const IndexList& i) {
                        return std::array<ValueId, 3>{x.load(b, i), -1, -1};
                      }};
@@ -155,15 +175,17 @@ enum class Moment : uint8_t { Variance, Deviation, Mean };
 Values moments(Lowering& lowering, const Node& node, const std::vector<Moment>& wanted, int dimsAt, double correction) {
   NodeArgs args(node);
   const LazyTensor x = lowering.tensor(args, 0);
-  Reach reach = reachOf(x, dimsAt < 0 ? std::vector<int64_t>{} : args.integers(static_cast<size_t>(dimsAt)));
+  Reach reach = reachOf(args, x, dimsAt);
   DType type = computeType(x.dtype());
   if (!graph::isFloatingPoint(type)) throw NotLowered("variance of integers");
-  ReductionSpec spec{ReduceKind::Welford, type, [x](BodyBuilder& b, const IndexList& i) {
-                       return std::array<ValueId, 3>{x.load(b, i), -1, -1};
-                     }};
+  auto element = [x](BodyBuilder& b, const IndexList& i) { return std::array<ValueId, 3>{x.load(b, i), -1, -1}; };
+  std::vector<ReductionSpec> specs = {{ReduceKind::Welford, type, element}};
+  // The mean of one element is that element, infinite ones too, of which Welford's method makes NaN.
+  const bool isOne = reach.count == SymExpr(1);
+  if (isOne) specs.push_back({ReduceKind::Max, type, element});
   auto variance = [n = reach.count, type, correction](BodyBuilder& b) {
     Val degrees = maximum(countValue(b, n, type) - correction, 0.0);
-    return Val{&b, b.reduced(0, 1, type)} / degrees;
+    return abs(Val{&b, b.reduced(0, 1, type)}) / degrees;  // where squares overflow, the sum may be negative
   };
   std::vector<ReductionResult> results;
   for (size_t i = 0; i < wanted.size(); i++) {
@@ -171,11 +193,11 @@ Values moments(Lowering& lowering, const Node& node, const std::vector<Moment>& 
     switch (wanted[i]) {
       case Moment::Variance: value = [variance](BodyBuilder& b) { return variance(b).id; }; break;
       case Moment::Deviation: value = [variance](BodyBuilder& b) { return sqrt(variance(b)).id; }; break;
-      case Moment::Mean: value = [type](BodyBuilder& b) { return b.reduced(0, 0, type); }; break;
+      case Moment::Mean: value = [type, isOne](BodyBuilder& b) { return b.reduced(isOne ? 1 : 0, 0, type); }; break;
     }
     results.push_back({node.outputs[i].tensor, std::move(value)});
   }
-  return lowering.reduce(x.sizes, reach.reduced, {spec}, results, {x});
+  return lowering.reduce(x.sizes, reach.reduced, specs, results, {x});
 }
 
 /// Overloads of var and its kin: (self, dim?, correction?, keepdim), (self, unbiased), (self, dim?, unbiased, keepdim).
@@ -197,13 +219,15 @@ Values vectorNorm(Lowering& lowering, const Node& node, double order, int dimsAt
   NodeArgs args(node);
   const LazyTensor& x = lowering.tensor(args, 0);
   const graph::TensorMeta& meta = node.outputs[0].tensor;
-  Reach reach = reachOf(x, dimsAt < 0 ? std::vector<int64_t>{} : args.integers(static_cast<size_t>(dimsAt)));
+  Reach reach = reachOf(args, x, dimsAt);
   DType type = accumulateType(meta);
   auto one = [&](ReduceKind kind, Map before, Map after) -> Values {
     Map converted = [type, before](Val v) { return before(v.to(type)); };
     return {reduceOne(lowering, meta, x, reach, kind, type, converted, after)};
   };
   Map magnitude = [](Val v) { return abs(v); };
+  // Of one element every norm but that of order 0 is its magnitude, which must not overflow on the way.
+  if (reach.count == SymExpr(1) && order != 0) return one(ReduceKind::Sum, magnitude, same);
   if (order == 2) return one(ReduceKind::Sum, [](Val v) { return v * v; }, [](Val v) { return sqrt(v); });
   if (order == 1) return one(ReduceKind::Sum, magnitude, same);
   if (order == 0) return one(ReduceKind::Sum, [](Val v) { return where(v == 0.0, v.num(0), v.num(1)); }, same);
@@ -236,6 +260,7 @@ std::vector<LazyTensor> Lowering::reduce(const IndexList& sizes, const std::vect
                                          const std::vector<ReductionResult>& results,
                                          const std::vector<LazyTensor>& reading) {
   if (graph::product(sizes) == SymExpr(0)) throw NotLowered("reduction over no elements");
+  for (const ReductionResult& r : results) requireKept(sizes, reducedDims, r.meta);
   IndexList index(sizes.size(), SymExpr(0));
   std::vector<Axis> outer, inner;
   for (size_t i = 0; i < sizes.size(); i++) {

@@ -164,6 +164,16 @@ Values asStrided(Lowering& lowering, const Node& node) {
   return {lowering.restrided(x, meta, layout->offset + wanted - traced.storageOffset)};
 }
 
+/// The same bits as another type of the same size. 16-bit floats are float32 in registers, booleans one bit.
+Values reinterpreted(Lowering& lowering, const Node& node) {
+  const LazyTensor x = lowering.tensor(NodeArgs(node), 0);
+  const graph::TensorMeta& meta = node.outputs[0].tensor;
+  for (DType type : {x.dtype(), meta.dtype})
+    if (computeType(type) != type || type == DType::Bool) throw NotLowered("bits of " + std::string(graph::name(type)));
+  if (graph::elementSize(x.dtype()) != graph::elementSize(meta.dtype)) throw NotLowered("another type of another size");
+  return {lowering.formula(meta, [x, type = meta.dtype](BodyBuilder& b, const IndexList& i) { return b.emit(Op::Bitcast, type, {x.load(b, i)}); }, {x})};
+}
+
 /// A formula that reads `x` elsewhere; unlike a view its result never shares memory with x.
 LazyTensor moved(Lowering& lowering, const Node& node, const LazyTensor& x, Reindex map) {
   return lowering.formula(node.outputs[0].tensor,
@@ -271,6 +281,7 @@ void addViewLowerings(LowerTable& table) {
   for (auto name : {"aten::clone", "aten::contiguous", "aten::lift_fresh_copy"}) {
     table.emplace(name, copied);
   }
+  table.emplace("aten::view.dtype", reinterpreted);
   table.emplace("aten::copy", copyInto);
   table.emplace("aten::_to_copy", converted);
 }

@@ -32,6 +32,36 @@ bool isChannelsLast(const graph::TensorMeta& meta) {
   return meta.sizes.size() == 4 && !meta.isContiguous() && meta.strides == channelsLastStrides(meta.sizes);
 }
 
+/// A lowering that makes something else than was traced has misread its arguments: the operator is called instead.
+void requireTraced(const Node& node, const std::vector<LazyTensor>& values) {
+  for (size_t i = 0; i < node.outputs.size() && i < values.size(); i++) {
+    const OutputMeta& traced = node.outputs[i];
+    if (!values[i].storage || traced.kind != OutputMeta::Kind::Tensor) continue;
+    if (values[i].sizes != traced.tensor.sizes || values[i].dtype() != traced.tensor.dtype)
+      throw NotLowered(fmt::format("result {} is not of the sizes and the type that were traced", i));
+  }
+}
+
+/// What would be stored beyond its buffer; empty if nothing. Indices that are sums of axes have exact bounds; what is loaded or divided is
+/// not judged.
+std::string storedOutside(const Kernel& kernel) {
+  for (const Section& section : kernel.sections) {
+    for (const Statement& st : section.body) {
+      if (st.kind != Statement::Kind::Store || st.mask >= 0) continue;
+      bool isSum = true;
+      for (Symbol s : st.index.isConstant() ? std::vector<Symbol>{} : st.index.symbols())
+        isSum = isSum && st.index.strideOf(s) && !section.indirect.contains(s);
+      const auto buffer = std::find_if(kernel.buffers.begin(), kernel.buffers.end(), [&](const KernelBuffer& b) { return b.id == st.buffer; });
+      if (!isSum || buffer == kernel.buffers.end() || !buffer->numel.isConstant()) continue;
+      const auto [first, last] = st.index.bounds();
+      const bool runs = !(buffer->numel == SymExpr(0));
+      if (runs && (first < 0 || last >= buffer->numel.constant()))
+        return fmt::format("{} would be stored beyond its {} elements", buffer->name, buffer->numel.constant());
+    }
+  }
+  return {};
+}
+
 bool onlySymbolic(const Node& node) {
   return !graph::isOrdered(node) && std::all_of(node.outputs.begin(), node.outputs.end(),
                                                 [](const OutputMeta& o) { return o.kind != OutputMeta::Kind::Tensor; });
@@ -124,7 +154,10 @@ LazyTensor Lowering::formula(const graph::TensorMeta& meta, ValueFn compute, con
     storage->relaid = true;
     break;
   }
-  storage->compute = std::move(compute);
+  const bool rounds = options_.emulatePrecisionCasts && opCount > 0 && computeType(meta.dtype) != meta.dtype;
+  storage->compute = !rounds ? std::move(compute) : [compute = std::move(compute), type = meta.dtype](BodyBuilder& b, const IndexList& i) {
+    return b.round(compute(b, i), type);
+  };
   storage->opCount = opCount;
   storage->heavy = heavy;
   storage->copyOnly = opCount == 0;
@@ -175,6 +208,10 @@ void Lowering::finishLoops(Operation& op, std::vector<BufferId> writes) {
     }
   }
   for (BufferId id : writes) note(id, BufferRole::Output);
+  if (std::string problem = storedOutside(k); !problem.empty()) {
+    out_.operations.pop_back();  // it is the last one
+    throw NotLowered(problem);
+  }
   op.writes = std::move(writes);
   std::vector<Symbol> inner;
   for (const Axis& a : k.outer) inner.push_back(a.symbol);
@@ -289,7 +326,9 @@ Result<void> Lowering::lowerNode(const Node& node) {
     }
   } else if (auto it = loweringTable().find(node.op); it != loweringTable().end()) {
     try {
-      settle(node, it->second(*this, node));
+      std::vector<LazyTensor> values = it->second(*this, node);
+      requireTraced(node, values);
+      settle(node, std::move(values));
       return {};
     } catch (const NotLowered& refusal) {
       reason = refusal.what();

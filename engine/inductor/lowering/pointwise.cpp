@@ -13,6 +13,12 @@ Val PointwiseArgs::as(size_t i, DType type) const {
   return {&b_, b_.constantInt(args_.integer(i), type)};
 }
 
+Val PointwiseArgs::stored(size_t i) const {
+  const Val v = as(i, type_);
+  const bool rounds = computeType(held_) != held_ && (slot_[i] < 0 || dtype(i) != held_);
+  return rounds ? Val{&b_, b_.round(v.id, held_)} : v;
+}
+
 Val PointwiseArgs::raw(size_t i) const {
   if (slot_[i] < 0) throw NotLowered(fmt::format("operand {} is not a tensor", i));
   return {&b_, tensors_[static_cast<size_t>(slot_[i])].load(b_, index_)};
@@ -56,13 +62,14 @@ std::vector<LazyTensor> lowerPointwise(Lowering& lowering, const graph::Node& no
   const graph::TensorMeta& meta = node.outputs[0].tensor;
   DType type = meta.dtype;
   if (op.type != ComputeIn::Result) type = promotedType(lowering, node);
+  const DType held = type;
   if (op.type == ComputeIn::Float && !graph::isFloatingPoint(type)) type = DType::Float32;
   type = computeType(type);
   auto operands = std::make_shared<Operands>(gather(lowering, node, meta.sizes));
   const graph::Node* source = &node;
-  auto compute = [operands, source, type, fn = &op.fn, result = meta.dtype](BodyBuilder& b, const IndexList& index) {
+  auto compute = [operands, source, type, held, fn = &op.fn, result = meta.dtype](BodyBuilder& b, const IndexList& index) {
     NodeArgs args(*source);
-    Val v = (*fn)(PointwiseArgs(b, args, type, operands->tensors, operands->slot, index, result));
+    Val v = (*fn)(PointwiseArgs(b, args, {type, held}, operands->tensors, operands->slot, index, result));
     return b.cast(v.id, computeType(result));
   };
   // Ask once for the formula so that arguments it does not cover refuse now, not when a consumer inlines it.
@@ -80,7 +87,7 @@ std::vector<LazyTensor> lowerPointwise(Lowering& lowering, const graph::Node& no
     stand.reindex = [](const IndexList&) { return IndexList{}; };
     blank.push_back(std::move(stand));
   }
-  op.fn(PointwiseArgs(trial, args, type, blank, operands->slot, zero, meta.dtype));
+  op.fn(PointwiseArgs(trial, args, {type, held}, blank, operands->slot, zero, meta.dtype));
   return {lowering.formula(meta, std::move(compute), operands->tensors, op.cost, op.heavy)};
 }
 

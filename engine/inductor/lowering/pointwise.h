@@ -12,12 +12,19 @@ namespace fusebox::inductor {
 /// The operands of one pointwise operator at one point.
 class PointwiseArgs {
  public:
-  PointwiseArgs(BodyBuilder& b, const NodeArgs& args, DType type, const std::vector<LazyTensor>& tensors,
+  /// `type`: what the operator computes in; `held`: what its operands are converted to before, in memory.
+  struct Types {
+    DType type, held;
+  };
+  PointwiseArgs(BodyBuilder& b, const NodeArgs& args, Types types, const std::vector<LazyTensor>& tensors,
                 const std::vector<int>& slot, const IndexList& index, DType result)
-      : b_(b), args_(args), type_(type), tensors_(tensors), slot_(slot), index_(index), result_(result) {}
+      : b_(b), args_(args), type_(types.type), held_(types.held), tensors_(tensors), slot_(slot), index_(index), result_(result) {}
 
   /// Operand `i` (tensor or number) in the operator's type.
   Val operator[](size_t i) const { return as(i, type_); }
+  /// The same, but a number or tensor of another type as the 16-bit type holds it that all operands promote to: what eager compares,
+  /// divides or chooses with.
+  Val stored(size_t i) const;
   /// Operand `i` converted to `type`.
   Val as(size_t i, DType type) const;
   /// Tensor operand `i` unconverted (16-bit floats as float32).
@@ -35,12 +42,14 @@ class PointwiseArgs {
   DType result() const { return result_; }
   /// Element type of tensor operand `i` in memory.
   DType dtype(size_t i) const { return tensors_[static_cast<size_t>(slot_[i])].dtype(); }
+  /// Of tensor operand `i`; the CPU for numbers.
+  graph::Device device(size_t i) const { return slot_[i] < 0 ? graph::Device{} : tensors_[static_cast<size_t>(slot_[i])].storage->meta.device; }
   BodyBuilder& builder() const { return b_; }
 
  private:
   BodyBuilder& b_;
   const NodeArgs& args_;
-  DType type_;
+  DType type_, held_;
   const std::vector<LazyTensor>& tensors_;
   const std::vector<int>& slot_;
   const IndexList& index_;

@@ -75,6 +75,20 @@ T Rewriter::pointwise(const char* op, graph::ArgumentList args, DType type) {
   return call(op, std::move(args), std::move(out));
 }
 
+Dims allDims(T x) {
+  Dims out;
+  for (size_t i = 0; i < x.rank(); i++) out.push_back(static_cast<int64_t>(i));
+  return out;
+}
+
+double knownCount(T x, const Dims& dims) {
+  SymExpr n = 1;
+  for (int64_t d : dims) n *= x.size(d);
+  auto known = n.maybeConstant();
+  if (!known || *known == 0) throw NotLowered("an unknown or empty number of elements");
+  return static_cast<double>(*known);
+}
+
 T Rewriter::to(T x, DType type) {
   if (x.dtype() == type) return x;
   TensorMeta m = x.meta();

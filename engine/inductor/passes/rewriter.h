@@ -25,6 +25,9 @@ struct T {
 };
 
 using Dims = std::vector<int64_t>;
+Dims allDims(T x);
+/// Elements along some dimensions. Throws NotLowered where that is 0 or not known.
+double knownCount(T x, const Dims& dims);
 
 /// Appends the nodes that stand for one node of the old graph. They inherit its provenance.
 class Rewriter {

@@ -67,6 +67,40 @@ bool has(const std::string& text, const char* part) { return text.find(part) != 
 class LoweringTest : public QObject {
   Q_OBJECT
  private slots:
+  /// any and all over no dimension are no reductions; over None they are over all. Of sums both are over all.
+  void emptyDimensions() {
+    for (const char* op : {"aten::any.dims", "aten::all.dims", "aten::sum.dim_IntList"}) {
+      const bool logic = std::string_view(op) != "aten::sum.dim_IntList";
+      const DType type = logic ? DType::Bool : DType::Float32;
+      for (bool none : {true, false}) {
+        GraphMaker m;
+        const ValueRef x = m.input(tensor({64, 64}));
+        const bool keepsAll = logic && !none;
+        const graph::Argument dims = none ? graph::Argument() : graph::Argument(ArgumentList{});
+        const ValueRef y = m.call(op, {x, dims, false}, tensor(keepsAll ? std::vector<SymExpr>{64, 64} : std::vector<SymExpr>{}, type));
+        const LoweredGraph g = lowered(m.returning({y}));
+        QCOMPARE(g.operations.size(), size_t{1});
+        QCOMPARE(g.operations[0].kind, Operation::Kind::Loops);
+        QCOMPARE(g.operations[0].kernel.outer.size(), keepsAll ? size_t{2} : size_t{0});
+      }
+    }
+  }
+
+  /// An operator that is traced with other sizes than its lowering makes is called, never stored beside its result.
+  void whatWasNotTracedIsCalled() {
+    for (const char* op : {"aten::any.dims", "aten::sum.dim_IntList", "aten::var.correction"}) {
+      for (const std::vector<SymExpr>& sizes : {std::vector<SymExpr>{64}, {64, 1}, {3, 64}, {}}) {
+        GraphMaker m;
+        const ValueRef x = m.input(tensor({64, 32}));
+        const bool logic = std::string_view(op) == "aten::any.dims";
+        const ValueRef y = m.call(op, {x, ArgumentList{int64_t{1}}, false}, tensor(sizes, logic ? DType::Bool : DType::Float32));
+        const LoweredGraph g = lowered(m.returning({y}));
+        const bool right = sizes == std::vector<SymExpr>{64} || sizes == std::vector<SymExpr>{64, 1};
+        QCOMPARE(g.operations.back().kind, right ? Operation::Kind::Loops : Operation::Kind::Extern);
+      }
+    }
+  }
+
   void pointwiseChainIsOneKernel() {
     GraphMaker m;
     ValueRef x = m.input(tensor({4, 8}));
