@@ -343,7 +343,6 @@ void BodyEmitter::store(const Statement& s) {
   if (s.mask >= 0) value(s.mask);
   const Address a = address(s.buffer, s.index);
   Value* mask = combinedMask(s.mask, true);
-  if (s.kind == Statement::Kind::AtomicAdd) return atomicAdd(s, a, mask);
   const DType from = section_.values[static_cast<size_t>(s.value)].type;
   Value* stored = l_.toStorage(emitCast(l_, value(s.value), from, type), type);
   if (set_.lanes == 1) {
@@ -354,89 +353,6 @@ void BodyEmitter::store(const Statement& s) {
   } else {
     Value* pointers = a.kind == Address::Kind::Uniform ? l_.splat(a.pointer, set_.lanes) : lanePointers(a, element);
     ir.CreateMaskedScatter(stored, pointers, align, mask);
-  }
-}
-
-/// Lane after lane, in a loop: lanes may meet at one address.
-void BodyEmitter::atomicAdd(const Statement& s, const Address& a, Value* mask) {
-  auto& ir = l_.ir;
-  const BufferSlot& slot = scope_.buffers.at(s.buffer);
-  const DType type = slot.buffer->dtype;
-  Type* element = l_.storage(type);
-  const DType from = section_.values[static_cast<size_t>(s.value)].type;
-  Value* added = emitCast(l_, value(s.value), from, type);
-  llvm::Function* function = ir.GetInsertBlock()->getParent();
-  auto block = [&](const char* name) { return llvm::BasicBlock::Create(ir.getContext(), name, function); };
-  auto guardedAdd = [&](Value* condition, auto&& emitAdd) {
-    if (!condition) return emitAdd();
-    llvm::BasicBlock *yes = block("add"), *done = block("added");
-    ir.CreateCondBr(condition, yes, done);
-    ir.SetInsertPoint(yes);
-    emitAdd();
-    ir.CreateBr(done);
-    ir.SetInsertPoint(done);
-  };
-  if (set_.lanes == 1) return guardedAdd(mask, [&] { atomicAddOne(a.pointer, added, type); });
-  // Spill value, mask and offset of every lane, then walk them.
-  auto spill = [&](Value* v) {
-    llvm::AllocaInst* at = l_.slot(v->getType(), "lanes");
-    ir.CreateStore(v, at);
-    return at;
-  };
-  const bool isBool = type == DType::Bool;
-  llvm::AllocaInst* values = spill(isBool ? l_.toStorage(added, type) : added);
-  llvm::AllocaInst* masks = mask ? spill(ir.CreateZExt(mask, Lanes::widened(ir.getInt8Ty(), set_.lanes))) : nullptr;
-  llvm::AllocaInst* offsets = nullptr;
-  Type* i64 = ir.getInt64Ty();
-  if (a.kind == Address::Kind::Scattered)
-    offsets = spill(ir.CreateSExt(a.offsets, Lanes::widened(i64, set_.lanes)));
-  llvm::BasicBlock *before = ir.GetInsertBlock(), *loop = block("lane"), *after = block("lanes.done");
-  ir.CreateBr(loop);
-  ir.SetInsertPoint(loop);
-  llvm::PHINode* lane = ir.CreatePHI(i64, 2);
-  lane->addIncoming(ir.getInt64(0), before);
-  Value* active = nullptr;
-  if (masks) active = ir.CreateICmpNE(ir.CreateLoad(ir.getInt8Ty(), ir.CreateGEP(ir.getInt8Ty(), masks, lane)), ir.getInt8(0));
-  guardedAdd(active, [&] {
-    Value* offset = offsets ? ir.CreateLoad(i64, ir.CreateGEP(i64, offsets, lane))
-                    : a.kind == Address::Kind::Consecutive ? static_cast<Value*>(lane) : ir.getInt64(0);
-    Type* valueType = values->getAllocatedType()->getScalarType();
-    Value* one = ir.CreateLoad(valueType, ir.CreateGEP(valueType, values, lane));
-    atomicAddOne(ir.CreateGEP(element, a.pointer, offset), isBool ? l_.fromStorage(one, type) : one, type);
-  });
-  Value* next = ir.CreateAdd(lane, ir.getInt64(1));
-  lane->addIncoming(next, ir.GetInsertBlock());
-  ir.CreateCondBr(ir.CreateICmpULT(next, ir.getInt64(static_cast<uint64_t>(set_.lanes))), loop, after);
-  ir.SetInsertPoint(after);
-}
-
-void BodyEmitter::atomicAddOne(Value* pointer, Value* added, DType type) {
-  auto& ir = l_.ir;
-  const llvm::Align align(static_cast<uint64_t>(graph::elementSize(type)));
-  constexpr auto kOrder = llvm::AtomicOrdering::Monotonic;
-  if (type == DType::Bool) {
-    ir.CreateAtomicRMW(llvm::AtomicRMWInst::Or, pointer, l_.toStorage(added, type), align, kOrder);
-  } else if (!graph::isFloatingPoint(type)) {
-    ir.CreateAtomicRMW(llvm::AtomicRMWInst::Add, pointer, added, align, kOrder);
-  } else {
-    // Compare-and-exchange on the stored bits, in the arithmetic of the carrier.
-    llvm::Function* function = ir.GetInsertBlock()->getParent();
-    Type* bits = ir.getIntNTy(static_cast<unsigned>(8 * graph::elementSize(type)));
-    Type* stored = l_.storage(type);
-    llvm::BasicBlock* before = ir.GetInsertBlock();
-    Value* first = ir.CreateAlignedLoad(bits, pointer, align);
-    llvm::BasicBlock* retry = llvm::BasicBlock::Create(ir.getContext(), "retry", function);
-    llvm::BasicBlock* done = llvm::BasicBlock::Create(ir.getContext(), "stored", function);
-    ir.CreateBr(retry);
-    ir.SetInsertPoint(retry);
-    llvm::PHINode* old = ir.CreatePHI(bits, 2);
-    old->addIncoming(first, before);
-    Value* sum = ir.CreateFAdd(l_.fromStorage(ir.CreateBitCast(old, stored), type), added);
-    Value* next = ir.CreateBitCast(l_.toStorage(l_.roundTo(sum, type), type), bits);
-    Value* exchanged = ir.CreateAtomicCmpXchg(pointer, old, next, align, kOrder, kOrder);
-    old->addIncoming(ir.CreateExtractValue(exchanged, 0), ir.GetInsertBlock());
-    ir.CreateCondBr(ir.CreateExtractValue(exchanged, 1), done, retry);
-    ir.SetInsertPoint(done);
   }
 }
 

@@ -90,8 +90,6 @@ class BodyEmitter {
   llvm::Value* guarded(llvm::Value* pointer, llvm::Value* mask, llvm::Type* element);
   llvm::Value* lanePointers(const Address& a, llvm::Type* element);
   llvm::Value* gather(llvm::Value* pointers, llvm::Type* vector, llvm::Value* mask);
-  void atomicAdd(const inductor::Statement& s, const Address& a, llvm::Value* mask);
-  void atomicAddOne(llvm::Value* pointer, llvm::Value* value, inductor::DType type);
   llvm::Value* operand(inductor::ValueId id, bool all) { return all ? value(id) : uniformValue(id); }
   llvm::Value* uniformValue(inductor::ValueId id);
   template <class Emit>

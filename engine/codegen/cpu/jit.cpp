@@ -151,13 +151,6 @@ Result<KernelFunction> OrcJit::link(llvm::SmallVector<char, 0> object, const std
   return address->toPtr<KernelFunction>();
 }
 
-std::string printed(const llvm::Module& module) {
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  module.print(stream, nullptr);
-  return text;
-}
-
 Result<void> OrcJit::compileTier(Entry& entry, int tier) {
   const int64_t start = now();
   auto built = build(entry, tier);
@@ -167,7 +160,7 @@ Result<void> OrcJit::compileTier(Entry& entry, int tier) {
     if (!optimised) return optimised;
   }
   std::string ir;
-  if (keepsText.load(std::memory_order_relaxed)) ir = printed(*(*built)->module);
+  if (keepsText.load(std::memory_order_relaxed)) ir = printedModule(entry.plan.str(), *(*built)->module);
   auto object = emitObject(*(*built)->module, *(*built)->machine);
   if (!object) return tl::unexpected(object.error());
   std::string bytes(object->begin(), object->end());
@@ -230,7 +223,7 @@ Result<std::shared_ptr<CompiledKernel>> OrcJit::compile(const inductor::Kernel& 
   entry->canonical = std::move(canonical);
   entry->symbol = "kernel_" + kernel.name;  // the prefix keeps a kernel named "exp" apart from libm's
   Result<void> done = checkKernel(kernel);
-  if (done && inductor::isForGpu(kernel)) done = fail(ErrorCode::Unsupported, "no CPU code for scans and for accumulation over points", kernel.name);
+  if (done && inductor::isForGpu(kernel)) done = fail(ErrorCode::Unsupported, "no CPU code for scans, for scattered additions and for accumulation over points", kernel.name);
   if (done) {
     try {
       entry->plan = makePlan(kernel, traits_);
@@ -286,7 +279,7 @@ Result<KernelText> OrcJit::text(const CompiledKernel& kernel) {
     auto optimised = guardAgainstFatalErrors([&] { optimiseModule(*(*built)->module, *(*built)->machine); });
     if (!optimised) return tl::unexpected(optimised.error());
   }
-  out.llvmIr = printed(*(*built)->module);
+  out.llvmIr = printedModule(entry->plan.str(), *(*built)->module);
   return out;
 }
 

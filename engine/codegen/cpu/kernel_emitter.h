@@ -3,6 +3,7 @@
 #include <llvm/IR/Module.h>
 
 #include <functional>
+#include <span>
 #include <string>
 
 #include "engine/codegen/cpu/body_emitter.h"
@@ -31,6 +32,7 @@ class KernelEmitter {
  private:
   using Values = std::vector<llvm::Value*>;
   using LoopBody = std::function<Values(llvm::Value* index, const Values& carried)>;
+  using RunBody = std::function<Values(llvm::Value* lo, llvm::Value* hi, const Values& carried)>;
   using LaneBody = std::function<Values(const LaneSet& set, const Values& carried)>;
 
   void makeFunction(const TargetFeatures& features, const std::string& name);
@@ -40,7 +42,8 @@ class KernelEmitter {
   /// for (i = lo; i < hi; i += step); the values carried round the loop are returned.
   Values loop(const inductor::Symbol* symbol, llvm::Value* lo, llvm::Value* hi, int64_t step, const Values& init,
               const LoopBody& body);
-  /// The vector axis over [lo, hi): masked, or whole vectors and then single lanes. `extent` is hi - lo where known.
+  /// The vector axis over [lo, hi): masked, or whole vectors and then single lanes. `extent`: where known; if whole vectors cover it, they
+  /// cover [lo, hi) too.
   Values laneLoop(const inductor::Symbol& axis, llvm::Value* lo, llvm::Value* hi, std::optional<int64_t> extent,
                   const Values& init, const LaneBody& body);
 
@@ -54,13 +57,16 @@ class KernelEmitter {
   struct SectionReduction {
     const inductor::Statement* statement;
     ReductionEmitter emitter;
-    size_t wide, narrow;  ///< position of the first component of both states among the carried values
+    size_t wide, narrow;  ///< position of the first component of both states among the carried values; equal where there is no tail
   };
   std::vector<SectionReduction> reductionsOf(int section, bool hasTail) const;
   std::vector<ReductionState> emitSection(int section, const LaneSet& outer, const inductor::SymExpr* chunkNumber);
   Values emitLoops(int section, size_t depth, const LaneSet& set, const Values& carried,
                    std::vector<SectionReduction>& reductions, llvm::Value* lo, llvm::Value* hi);
   Values emitBody(int section, const LaneSet& set, const Values& carried, std::vector<SectionReduction>& reductions);
+  /// [lo, hi) by `run`, cut into runs of these lengths (runSizes()), each with accumulators of its own.
+  Values inRuns(std::span<const int64_t> sizes, llvm::Value* lo, llvm::Value* hi, const Values& carried,
+                const std::vector<SectionReduction>& reductions, const RunBody& run);
   void bindResults(int section, const std::vector<ReductionState>& states);
   bool hasTail(int section) const;
 

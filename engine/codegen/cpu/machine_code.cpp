@@ -93,4 +93,13 @@ Result<llvm::SmallVector<char, 0>> emitObject(llvm::Module& module, llvm::Target
   return emitFile(module, machine, llvm::CodeGenFileType::ObjectFile);
 }
 
+std::string printedModule(const std::string& plan, const llvm::Module& module) {
+  std::string text = "; ";
+  for (char c : plan) c == '\n' ? text.append("\n; ") : text.append(1, c);
+  text += "\n";
+  llvm::raw_string_ostream stream(text);
+  module.print(stream, nullptr);
+  return text;
+}
+
 }  // namespace fusebox::codegen::cpu

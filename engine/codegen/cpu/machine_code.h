@@ -6,6 +6,7 @@
 #include <llvm/Target/TargetMachine.h>
 
 #include <functional>
+#include <string>
 
 #include "engine/support/result.h"
 
@@ -23,6 +24,9 @@ void optimiseModule(llvm::Module& module, llvm::TargetMachine& machine);
 
 /// What the target's back end writes for the module: an object file or assembly text.
 Result<llvm::SmallVector<char, 0>> emitFile(llvm::Module& module, llvm::TargetMachine& machine, llvm::CodeGenFileType type);
+
+/// The module's text, with `plan` as comments above it.
+std::string printedModule(const std::string& plan, const llvm::Module& module);
 
 /// An ELF object of the module.
 Result<llvm::SmallVector<char, 0>> emitObject(llvm::Module& module, llvm::TargetMachine& machine);

@@ -20,18 +20,6 @@ int64_t componentBytes(inductor::ReduceKind kind, inductor::DType type, size_t n
   return std::max(graph::isFloatingPoint(type) ? 4 : 1, graph::elementSize(type));
 }
 
-size_t componentCount(inductor::ReduceKind kind) {
-  using inductor::ReduceKind;
-  switch (kind) {
-    case ReduceKind::Welford:
-    case ReduceKind::WelfordCombine: return 3;
-    case ReduceKind::ArgMax:
-    case ReduceKind::ArgMin:
-    case ReduceKind::OnlineSoftmax: return 2;
-    default: return 1;
-  }
-}
-
 }  // namespace
 
 ScratchLayout layoutScratch(const Plan& plan) {
@@ -50,7 +38,7 @@ ScratchLayout layoutScratch(const Plan& plan) {
       if (st.kind != inductor::Statement::Kind::Reduce) continue;
       auto& components = reductions.emplace_back();
       const auto type = section.values[static_cast<size_t>(st.inputs[0])].type;
-      for (size_t c = 0; c < componentCount(st.reduce); ++c) {
+      for (size_t c = 0; c < inductor::componentCount(st.reduce); ++c) {
         const SymExpr bytes = points * SymExpr(componentBytes(st.reduce, type, c));
         const SymExpr partial = place(bytes * plan.chunksOf(static_cast<int>(s)));
         components.push_back({partial, place(bytes)});
@@ -142,12 +130,16 @@ std::vector<ReductionState> KernelEmitter::combinePartials(int section, const La
     }
     return states;
   };
-  const Values total = loop(nullptr, ir_.getInt64(0), scalar(plan_.chunksOf(section)), 1, init, [&](Value* chunk, const Values& c) {
-    const std::vector<ReductionState> old = split(c), more = loadStates(section, set, chunk);
-    Values next;
-    for (size_t r = 0; r < reductions.size(); ++r)
-      for (Value* v : reductions[r].emitter.combine(old[r], more[r])) next.push_back(v);
-    return next;
+  const SymExpr chunks = plan_.chunksOf(section);
+  const std::vector<int64_t> runs = runSizes(static_cast<double>(chunks.bounds().second));
+  const Values total = inRuns(runs, ir_.getInt64(0), scalar(chunks), init, reductions, [&](Value* lo, Value* hi, const Values& start) {
+    return loop(nullptr, lo, hi, 1, start, [&](Value* chunk, const Values& c) {
+      const std::vector<ReductionState> old = split(c), more = loadStates(section, set, chunk);
+      Values next;
+      for (size_t r = 0; r < reductions.size(); ++r)
+        for (Value* v : reductions[r].emitter.combine(old[r], more[r])) next.push_back(v);
+      return next;
+    });
   });
   return split(total);
 }

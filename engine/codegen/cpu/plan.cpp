@@ -37,6 +37,9 @@ constexpr int64_t kChunkElements = 16384;    // of a divided reduction
 constexpr int64_t kCacheLine = 64;           // bytes
 constexpr int64_t kTileLanes = 128;          // points along the vector axis in a tile: lines that stay in the first cache
 constexpr int64_t kFewPoints = 64;           // outer points up to which reductions are divided
+constexpr int64_t kRun = 32;                 // values that go into one accumulator where there are many
+constexpr int64_t kOneRun = 64;              // up to so many are not worth a second accumulator
+constexpr double kUnknownLength = 1 << 20;   // of loops with a dynamic extent: levels of runs cost nothing where they are not reached
 
 double guess(const SymExpr& e) { return e.isConstant() ? static_cast<double>(e.constant()) : kUnknownExtent; }
 
@@ -179,10 +182,6 @@ void chooseVectorAxis(Plan& plan, const TargetTraits& target) {
   }
 }
 
-bool hasReduction(const Section& s) {
-  return std::any_of(s.body.begin(), s.body.end(), [](const Statement& st) { return st.kind == Statement::Kind::Reduce; });
-}
-
 /// Reductions over many elements with few outer points are divided into chunks.
 void choosePhases(Plan& plan) {
   const Kernel& k = plan.kernel;
@@ -194,8 +193,6 @@ void choosePhases(Plan& plan) {
   if (units > kFewPoints) return;
   double largest = 0;
   for (const Section& s : k.sections) {
-    for (const Statement& st : s.body)
-      if (st.kind == Statement::Kind::AtomicAdd && s.axes.empty()) return;
     bool dynamic = false;
     for (const Axis& a : s.axes) dynamic |= !a.extent.isConstant();
     if (!s.axes.empty()) largest = std::max(largest, dynamic ? 1e9 : pointsOf(s.axes) * static_cast<double>(*points));
@@ -209,7 +206,7 @@ void choosePhases(Plan& plan) {
     }
     int last = s;
     while (last < count && k.sections[static_cast<size_t>(last)].axes.empty()) ++last;
-    const bool reduces = s > 0 && hasReduction(k.sections[static_cast<size_t>(s - 1)]);
+    const bool reduces = s > 0 && inductor::hasReduction(k.sections[static_cast<size_t>(s - 1)]);
     if (reduces || last > s) plan.phases.push_back({Phase::Kind::Finish, s, last});
     s = last;
   }
@@ -221,6 +218,30 @@ void choosePhases(Plan& plan) {
     auto chunk = static_cast<int64_t>(std::max(1.0, static_cast<double>(kChunkElements) / std::max(1.0, perIteration)));
     if (p.order[0] == p.vectorAxis) chunk = (chunk + plan.lanes - 1) / plan.lanes * plan.lanes;
     p.chunk = SymExpr(chunk);
+  }
+}
+
+/// Cuts loops into runs where a section adds up more than one accumulator takes in without losing digits.
+void chooseRuns(Plan& plan) {
+  for (size_t i = 0; i < plan.sections.size(); ++i) {
+    const Section& s = plan.kernel.sections[i];
+    SectionPlan& p = plan.sections[i];
+    p.runs.assign(p.order.size(), {});
+    const bool adds = std::any_of(s.body.begin(), s.body.end(), [&](const Statement& st) {
+      return st.kind == Statement::Kind::Reduce && addsUpRounding(st.reduce, s.values[static_cast<size_t>(st.inputs[0])].type);
+    });
+    if (!adds) continue;
+    double taken = 1;
+    for (size_t d = p.order.size(); d-- > 0;) {
+      const SymExpr& extent = s.axes[static_cast<size_t>(p.order[d])].extent;
+      double length = extent.isConstant() ? static_cast<double>(extent.constant()) : kUnknownLength;
+      if (d == 0 && !(p.chunk == SymExpr(0))) length = std::min(length, static_cast<double>(p.chunk.constant()));
+      const int64_t step = p.order[d] == p.vectorAxis ? plan.lanes : 1;
+      const double iterations = std::ceil(length / static_cast<double>(step));
+      p.runs[d] = runSizes(iterations, taken);
+      taken = p.runs[d].empty() ? taken * iterations : std::ceil(iterations / static_cast<double>(p.runs[d].back()));
+      for (int64_t& run : p.runs[d]) run *= step;
+    }
   }
 }
 
@@ -290,6 +311,18 @@ void estimate(Plan& plan) {
 
 }  // namespace
 
+bool addsUpRounding(inductor::ReduceKind kind, inductor::DType type) {
+  return inductor::roundsByOrder(kind, type) && kind != inductor::ReduceKind::Prod;
+}
+
+std::vector<int64_t> runSizes(double iterations, double taken) {
+  std::vector<int64_t> sizes;
+  if (iterations * taken <= static_cast<double>(kOneRun)) return sizes;
+  const auto first = static_cast<int64_t>(std::max(1.0, static_cast<double>(kRun) / taken));
+  for (int64_t size = first; static_cast<double>(size) < std::min(iterations, 0x1p50); size *= kRun) sizes.push_back(size);
+  return sizes;
+}
+
 SymExpr Plan::outerPoints() const {
   SymExpr n(1);
   for (const Axis& a : kernel.outer) n *= a.extent;
@@ -329,6 +362,7 @@ Plan makePlan(const Kernel& kernel, const TargetTraits& target) {
   chooseOuterChunk(plan);
   chooseTile(plan);
   choosePhases(plan);
+  chooseRuns(plan);
   estimate(plan);
   return plan;
 }

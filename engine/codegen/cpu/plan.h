@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "engine/codegen/cpu/target.h"
@@ -22,7 +23,16 @@ struct SectionPlan {
   inductor::SymExpr position;    ///< flattened position along the axes, for ArgMax and ArgMin
   inductor::SymExpr points = 1;  ///< product of the extents
   inductor::SymExpr chunk = 0;   ///< phases: iterations of loop order[0] in one work unit; 0: not divided
+  std::vector<std::vector<int64_t>> runs;  ///< by loop in `order`: runSizes()
 };
+
+/// Whether the errors of a reduction grow faster with the number of values that one accumulator takes in than with that of all (a product's
+/// do not).
+bool addsUpRounding(inductor::ReduceKind kind, inductor::DType type);
+/// Lengths of the runs that a loop of `iterations` is cut into when it is too long for one accumulator, shortest first; none where it is not.
+/// Every run of each length has an accumulator of its own, which then goes into that of the next longer one, so that errors grow with the
+/// logarithm of the length. `taken`: values that go into the accumulator in one iteration.
+std::vector<int64_t> runSizes(double iterations, double taken = 1);
 
 /// A stage that must be finished everywhere before the next begins.
 struct Phase {
@@ -48,6 +58,8 @@ struct Plan {
   int64_t bytesPerUnit = 0;
 
   bool isPhased() const { return phases.size() > 1; }
+  /// For people; it stands above the LLVM IR that a session shows.
+  std::string str() const;
   /// Work units of one phase: product of the outer extents (the vector axis in chunks, the tile axis in tiles), times chunks.
   inductor::SymExpr unitsOf(const Phase& phase) const;
   inductor::SymExpr outerUnits() const;

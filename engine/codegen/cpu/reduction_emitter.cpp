@@ -22,8 +22,7 @@ std::vector<Type*> ReductionEmitter::componentTypes() const {
     case ReduceKind::All: return {l_.ir.getInt1Ty()};
     case ReduceKind::ArgMax:
     case ReduceKind::ArgMin: return {t, positionType()};
-    case ReduceKind::Welford:
-    case ReduceKind::WelfordCombine: return {t, t, t};
+    case ReduceKind::Welford: return {t, t, t};
     case ReduceKind::OnlineSoftmax: return {t, t};
     default: return {t};
   }
@@ -77,7 +76,6 @@ ReductionState ReductionEmitter::single(llvm::ArrayRef<Value*> inputs, Value* po
     case ReduceKind::All: return {truth(l_, inputs[0])};
     case ReduceKind::ArgMax:
     case ReduceKind::ArgMin: return {inputs[0], position};
-    case ReduceKind::WelfordCombine: return {inputs[0], inputs[1], inputs[2]};
     case ReduceKind::OnlineSoftmax: return {inputs[0], l_.real(inputs[0], 1)};
     default: return {inputs[0]};
   }
@@ -106,8 +104,7 @@ ReductionState ReductionEmitter::combine(const ReductionState& a, const Reductio
     case ReduceKind::All: return {ir.CreateAnd(a[0], b[0])};
     case ReduceKind::ArgMax:
     case ReduceKind::ArgMin: return argJoin(a, b);
-    case ReduceKind::Welford:
-    case ReduceKind::WelfordCombine: return welfordJoin(a, b);
+    case ReduceKind::Welford: return welfordJoin(a, b);
     case ReduceKind::OnlineSoftmax: return softmaxJoin(a, b);
   }
   return a;
@@ -237,8 +234,7 @@ Value* ReductionEmitter::result(const ReductionState& state, int number) const {
   Value* v = state[static_cast<size_t>(number)];
   // What a running mean is after an infinity depends on the order of the elements; as in eager's layer_norm it is NaN in every
   // order. The squared deviations are NaN exactly then.
-  const bool moments = kind_ == ReduceKind::Welford || kind_ == ReduceKind::WelfordCombine;
-  if (moments && number == 0) v = ir.CreateSelect(ir.CreateFCmpUNO(state[1], state[1]), state[1], v);
+  if (kind_ == ReduceKind::Welford && number == 0) v = ir.CreateSelect(ir.CreateFCmpUNO(state[1], state[1]), state[1], v);
   return v->getType()->isFPOrFPVectorTy() ? l_.roundTo(v, type_) : v;
 }
 

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "engine/codegen/cpu/lanes.h"
+#include "engine/codegen/cpu/plan.h"
 
 namespace fusebox::codegen::cpu {
 
@@ -35,6 +36,8 @@ class ReductionEmitter {
 
   bool needsPosition() const { return kind_ == inductor::ReduceKind::ArgMax || kind_ == inductor::ReduceKind::ArgMin; }
   llvm::Type* positionType() const;
+  /// Whether long loops are to be cut into runs (plan.h).
+  bool addsUp() const { return addsUpRounding(kind_, type_); }
   bool takesAll() const { return kind_ == inductor::ReduceKind::OnlineSoftmax; }
 
  private:

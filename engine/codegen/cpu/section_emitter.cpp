@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "engine/codegen/cpu/kernel_emitter.h"
 
 /// The loops of one section, its statements and its reductions.
@@ -23,7 +25,7 @@ std::vector<KernelEmitter::SectionReduction> KernelEmitter::reductionsOf(int sec
     const bool narrow = fitsInt32(plan_.sections[static_cast<size_t>(section)].points);
     SectionReduction r{&st, ReductionEmitter(lanes_, st.reduce, type, narrow), position, 0};
     position += r.emitter.componentTypes().size();
-    r.narrow = position;
+    r.narrow = tail ? position : r.wide;
     if (tail) position += r.emitter.componentTypes().size();
     list.push_back(r);
   }
@@ -84,11 +86,40 @@ KernelEmitter::Values KernelEmitter::emitLoops(int section, size_t depth, const 
     hi = scalar(axis.extent);
     known = axis.extent.maybeConstant();
   }
-  if (position == p.vectorAxis && plan_.outerVector < 0)
-    return laneLoop(axis.symbol, lo, hi, known, carried,
-                    [&](const LaneSet& lanes, const Values& c) { return emitBody(section, lanes, c, reductions); });
-  return loop(&axis.symbol, lo, hi, 1, carried, [&](Value*, const Values& c) {
-    return emitLoops(section, depth + 1, set, c, reductions, nullptr, nullptr);
+  return inRuns(p.runs[depth], lo, hi, carried, reductions, [&](Value* from, Value* to, const Values& start) {
+    if (position == p.vectorAxis && plan_.outerVector < 0)
+      return laneLoop(axis.symbol, from, to, known, start,
+                      [&](const LaneSet& lanes, const Values& c) { return emitBody(section, lanes, c, reductions); });
+    return loop(&axis.symbol, from, to, 1, start, [&](Value*, const Values& c) {
+      return emitLoops(section, depth + 1, set, c, reductions, nullptr, nullptr);
+    });
+  });
+}
+
+KernelEmitter::Values KernelEmitter::inRuns(std::span<const int64_t> sizes, Value* lo, Value* hi, const Values& carried,
+                                            const std::vector<SectionReduction>& reductions, const RunBody& run) {
+  if (sizes.empty()) return run(lo, hi, carried);
+  // Both states of every reduction whose errors grow; the others go through.
+  auto forEachState = [&](auto&& fn) {
+    for (const SectionReduction& r : reductions) {
+      if (!r.emitter.addsUp()) continue;
+      fn(r.emitter, r.wide);
+      if (r.narrow != r.wide) fn(r.emitter, r.narrow);
+    }
+  };
+  return loop(nullptr, lo, hi, sizes.back(), carried, [&](Value* from, const Values& total) {
+    Value* size = ir_.getInt64(static_cast<uint64_t>(sizes.back()));
+    Value* to = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, ir_.CreateAdd(from, size), hi);
+    Values start = total;
+    forEachState([&](const ReductionEmitter& emitter, size_t at) {
+      std::ranges::copy(emitter.identity(Lanes::lanesOf(total[at])), start.begin() + static_cast<std::ptrdiff_t>(at));
+    });
+    Values next = inRuns(sizes.first(sizes.size() - 1), from, to, start, reductions, run);
+    forEachState([&](const ReductionEmitter& emitter, size_t at) {
+      const size_t count = emitter.componentTypes().size();
+      std::ranges::copy(emitter.combine(slice(total, at, count), slice(next, at, count)), next.begin() + static_cast<std::ptrdiff_t>(at));
+    });
+    return next;
   });
 }
 

@@ -15,14 +15,7 @@ constexpr int kThreadsOfMultiprocessor = 2048;
 constexpr int kWalkingFew = 1536;  // threads with few registers each
 
 /// What distinguishes two plans for the device.
-std::string fingerprint(const Plan& plan, const LaunchShape& shape) {
-  std::string text = fmt::format("{}/{}", shape.resident, plan.ahead);
-  for (const Phase& phase : plan.phases)
-    text += fmt::format(";{}/{}/{}/{}/{}/{}", phase.map.points, phase.map.inner, phase.map.cluster, phase.map.vector, phase.map.unroll, phase.blocks.str()) + (phase.map.tileFast ? "t" : "");
-  for (const SectionPlan& section : plan.sections)
-    text += fmt::format(";{}/{}/{}/{}", section.vector, section.unroll, section.whole, section.chunk.str());
-  return text;
-}
+std::string fingerprint(const Plan& plan, const LaunchShape& shape) { return fmt::format("{}/{}\n", shape.resident, plan.ahead) + plan.str(); }
 
 }  // namespace
 

@@ -26,11 +26,6 @@ namespace {
 constexpr int64_t kSharedScratch = 20 * 1024;  // bytes of Scratch buffers in shared memory
 constexpr int64_t kStateBytes = 8;
 
-bool hasReduction(const Section& s) {
-  return std::any_of(s.body.begin(), s.body.end(),
-                     [](const Statement& st) { return st.kind == Statement::Kind::Reduce; });
-}
-
 
 /// Launches of a kernel whose points are too few to fill the device: chunks of each section with axes, then what
 /// follows it.
@@ -43,7 +38,7 @@ void addPhases(Plan& plan, const Mapping& chunkMap) {
     }
     int last = s;
     while (last < count && plan.kernel.sections[static_cast<size_t>(last)].axes.empty()) ++last;
-    const bool reduces = s > 0 && hasReduction(plan.kernel.sections[static_cast<size_t>(s - 1)]);
+    const bool reduces = s > 0 && inductor::hasReduction(plan.kernel.sections[static_cast<size_t>(s - 1)]);
     if (reduces || last > s) plan.phases.push_back({Phase::Kind::Finish, s, last, {}, 1});
     s = last;
   }
@@ -77,7 +72,7 @@ void placeStates(Plan& plan) {
     for (const Statement& st : plan.kernel.sections[s].body) {
       if (st.kind != Statement::Kind::Reduce) continue;
       auto& components = reductions.emplace_back();
-      for (size_t c = 0; c < componentCount(st.reduce); ++c) {
+      for (size_t c = 0; c < inductor::componentCount(st.reduce); ++c) {
         const SymExpr bytes = points * SymExpr(kStateBytes);
         const SymExpr partial = place(bytes * plan.chunks(static_cast<int>(s)));
         components.push_back({partial, place(bytes)});
@@ -127,20 +122,6 @@ void estimate(Plan& plan) {
 SymExpr ceilDiv(const SymExpr& a, const SymExpr& b) { return graph::floorDiv(a + b - SymExpr(1), b); }
 
 SymExpr wholeLines(const SymExpr& bytes) { return ceilDiv(bytes, SymExpr(256)) * SymExpr(256); }
-
-size_t componentCount(ReduceKind kind) {
-  switch (kind) {
-    case ReduceKind::Welford:
-    case ReduceKind::WelfordCombine:
-      return 3;
-    case ReduceKind::ArgMax:
-    case ReduceKind::ArgMin:
-    case ReduceKind::OnlineSoftmax:
-      return 2;
-    default:
-      return 1;
-  }
-}
 
 bool hasScratch(const Kernel& kernel) {
   return std::any_of(kernel.buffers.begin(), kernel.buffers.end(), [](const KernelBuffer& b) { return b.role == BufferRole::Scratch; });

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <map>
+#include <string>
 #include <vector>
 
 #include "engine/codegen/gpu/launch_shape.h"
@@ -94,6 +95,8 @@ struct Plan {
   int64_t bytesMoved = 0;                  ///< rough, by the extents (dynamic ones guessed)
 
   bool isPhased() const { return phases.size() > 1; }
+  /// For people; it stands above the LLVM IR that a session shows. Plans with different texts are different code.
+  std::string str() const;
   inductor::SymExpr points() const;                     ///< product of the outer extents
   inductor::SymExpr vectors(const Mapping& map) const;  ///< points / map.vector
   inductor::SymExpr blocksOver(const Mapping& map) const;  ///< that cover all points
@@ -101,7 +104,6 @@ struct Plan {
   inductor::SymExpr chunks(int section) const;
 };
 
-size_t componentCount(inductor::ReduceKind kind);
 /// Whether sections hand elements on through buffers of their own.
 bool hasScratch(const inductor::Kernel& kernel);
 

@@ -102,7 +102,7 @@ size_t stateComponents(const Kernel& k) {
   size_t n = 0;
   for (const Section& s : k.sections)
     for (const Statement& st : s.body)
-      if (st.kind == Statement::Kind::Reduce) n += componentCount(st.reduce);
+      if (st.kind == Statement::Kind::Reduce) n += inductor::componentCount(st.reduce);
   return n;
 }
 

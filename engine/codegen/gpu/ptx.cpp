@@ -102,10 +102,7 @@ Result<PtxKernel> compilePtx(const inductor::Kernel& kernel, const GpuTarget& ta
   llvm::raw_string_ostream stream(problem);
   if (llvm::verifyModule(module, &stream))
     return fail(ErrorCode::Internal, "generated LLVM IR for the GPU is invalid: " + problem, kernel.name);
-  if (keepIr) {
-    llvm::raw_string_ostream text(made.llvmIr);
-    module.print(text, nullptr);
-  }
+  if (keepIr) made.llvmIr = cpu::printedModule(plan.str(), module);
   auto text = writePtx(module, **machine);
   if (!text) return tl::unexpected(text.error());
   made.text = std::move(*text);

@@ -308,7 +308,6 @@ class Interpreter {
         if (better(false, real, acc, x)) acc.a = x.real, acc.i = x.integer, acc.at = position;
         break;
       case ReduceKind::Welford: welford(acc, x.real, 0, 1); break;
-      case ReduceKind::WelfordCombine: welford(acc, x.real, y.real, z.real); break;
       case ReduceKind::OnlineSoftmax: {
         const long double m = acc.empty || std::isnan(x.real) ? x.real : std::isnan(acc.a) ? acc.a : std::max(acc.a, x.real);
         auto factor = [m](long double v) { return v == m ? 1.0L : std::exp(v - m); };
@@ -330,7 +329,6 @@ class Interpreter {
       case ReduceKind::All: return {0, acc.empty || acc.i};
       case ReduceKind::Prod: return acc.empty ? Number{1, 1} : rounded({acc.a, acc.i}, type);
       case ReduceKind::Welford:
-      case ReduceKind::WelfordCombine:
         if (number == 0 && std::isnan(acc.b)) return rounded({acc.b, 0}, type);
         [[fallthrough]];
       default: return rounded({number == 0 ? acc.a : number == 1 ? acc.b : acc.c, acc.i}, type);

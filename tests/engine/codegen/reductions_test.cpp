@@ -122,19 +122,59 @@ class ReductionsTest : public QObject {
     }
   }
 
-  void welfordCombine() {
-    KernelBuilder b("combine");
-    const int n = 77;
-    const auto mean = b.input(DType::Float32, n), m2 = b.input(DType::Float32, n), count = b.input(DType::Float32, n);
-    const auto z = b.output(DType::Float32, 3);
+  /// Columns, rows of several axes, and divided reductions: none is a running sum of everything.
+  void longReductions_data() {
+    QTest::addColumn<int>("outer");
+    QTest::addColumn<int>("slow");
+    QTest::addColumn<int>("fast");
+    QTest::addColumn<bool>("columns");
+    QTest::newRow("columns") << 2304 << 1 << 16384 << true;
+    QTest::newRow("few columns") << 48 << 1 << 400000 << true;
+    QTest::newRow("rows") << 70 << 1 << 400000 << false;
+    QTest::newRow("short inner axis") << 1100 << 20000 << 3 << true;
+    QTest::newRow("two long axes") << 1100 << 300 << 100 << true;
+  }
+  void longReductions() {
+    QFETCH(int, outer);
+    QFETCH(int, slow);
+    QFETCH(int, fast);
+    QFETCH(bool, columns);
+    const int64_t n = int64_t{slow} * fast;
+    KernelBuilder b("long");
+    // Neighbouring axes do not merge where the slow one is read backwards.
+    const auto x = b.input(DType::Float32, outer * n), sum = b.output(DType::Float32, outer), mean = b.output(DType::Float32, outer);
+    const auto squares = b.output(DType::Float32, outer), count = b.output(DType::Float32, outer);
+    const SymExpr o = b.outer(outer);
     b.section(true);
-    const SymExpr i = b.axis(n);
-    const auto positive = [&](BufferId x) { return b.op(Op::Abs, DType::Float32, b.load(x, i)); };
-    const int all = b.reduce(ReduceKind::WelfordCombine, b.load(mean, i), positive(m2), positive(count));
+    const SymExpr i = b.axis(slow), j = b.axis(fast);
+    const SymExpr at = (SymExpr(slow - 1) - i) * SymExpr(fast) + j;
+    const ValueId v = b.load(x, columns ? at * SymExpr(outer) + o : o * SymExpr(n) + at);
+    const int total = b.reduce(ReduceKind::Sum, v), moments = b.reduce(ReduceKind::Welford, v);
     b.section();
-    for (int r = 0; r < 3; ++r) b.store(z, r, b.reduced(all, DType::Float32, r));
-    const std::string problem = check(b.kernel, {}, 4, 20);
-    QVERIFY2(problem.empty(), problem.c_str());
+    b.store(sum, o, b.reduced(total, DType::Float32));
+    b.store(mean, o, b.reduced(moments, DType::Float32, 0));
+    b.store(squares, o, b.reduced(moments, DType::Float32, 1));
+    b.store(count, o, b.reduced(moments, DType::Float32, 2));
+    Buffers data(b.kernel, {});
+    for (int64_t k = 0; k < outer * n; ++k) data.at<float>(x)[k] = k % 2 ? 0.1f : 0.3f;
+    // Constant sums lose digits in the same direction; the exact ones of every second column, row or element.
+    for (const std::string& target : testTargets()) {
+      auto compiled = jitFor(target)->compile(b.kernel).value();
+      launch(*compiled, data, {}, 5);
+      for (int p = 0; p < outer; p += 7) {
+        double exact = 0, exactSquares = 0;
+        auto element = [&](int64_t k) { return static_cast<double>(data.at<float>(x)[columns ? k * outer + p : p * n + k]); };
+        for (int64_t k = 0; k < n; ++k) exact += element(k);
+        const double middle = exact / static_cast<double>(n);
+        for (int64_t k = 0; k < n; ++k) exactSquares += (element(k) - middle) * (element(k) - middle);
+        auto far = [](double got, double wanted, double limit) { return std::fabs(got - wanted) > limit * std::fabs(wanted); };
+        QVERIFY2(!far(data.at<float>(sum)[p], exact, 1e-6), qPrintable(QString("%1: sum %2 for %3").arg(target.c_str()).arg(data.at<float>(sum)[p]).arg(exact)));
+        QVERIFY2(!far(data.at<float>(mean)[p], middle, 1e-6), qPrintable(QString("mean %1 for %2").arg(data.at<float>(mean)[p]).arg(middle)));
+        QVERIFY2(std::fabs(data.at<float>(squares)[p] - exactSquares) < 1e-5 * exactSquares + 1e-9 * static_cast<double>(n),
+                 qPrintable(QString("squares %1 for %2").arg(data.at<float>(squares)[p]).arg(exactSquares)));
+        QCOMPARE(static_cast<int64_t>(data.at<float>(count)[p]), n);
+      }
+    }
   }
 };
 

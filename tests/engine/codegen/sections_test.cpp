@@ -102,21 +102,23 @@ class SectionsTest : public QObject {
     VERIFY_KERNEL(c.kernel, {}, 8);
   }
 
-  void scatteredAtomics_data() {
-    QTest::addColumn<int>("type");
-    for (DType t : {DType::Float32, DType::Float64, DType::Int64, DType::Int32, DType::BFloat16, DType::Float16})
-      QTest::newRow(std::string(fusebox::graph::name(t)).c_str()) << static_cast<int>(t);
-  }
-  void scatteredAtomics() {
-    QFETCH(int, type);
-    const auto t = static_cast<DType>(type);
-    KernelBuilder b("index_add");
-    const auto ids = b.input(DType::Int64, 91), src = b.input(t, 91), out = b.buffer(BufferRole::InOut, t, 20);
-    const SymExpr i = b.outer(91);
+  /// Above the LLVM IR of a kernel stands how its loops run.
+  void plansCanBeRead() {
+    KernelBuilder b("columns");
+    const auto x = b.input(DType::Float32, 5000 * 256), z = b.output(DType::Float32, 256);
+    const SymExpr o = b.outer(256);
+    b.section(true);
+    const SymExpr r = b.axis(5000);
+    const int sum = b.reduce(ReduceKind::Sum, b.load(x, r * SymExpr(256) + o));
     b.section();
-    const SymExpr id = b.indirect(b.load(ids, i), 0, 19);
-    b.atomicAdd(out, id, b.load(src, i));
-    VERIFY_KERNEL(b.kernel, {}, 9, 8, 20);
+    b.store(z, o, b.reduced(sum, DType::Float32));
+    for (const std::string& target : testTargets()) {
+      auto jit = jitFor(target);
+      const auto text = jit->text(*jit->compile(b.kernel).value());
+      QVERIFY(text);
+      for (const char* part : {"lanes\n; outer: i0 < 256 in vectors", "for r0 < 5000", "in runs of 32"})
+        QVERIFY2(text->llvmIr.find(part) != std::string::npos, text->llvmIr.substr(0, 400).c_str());
+    }
   }
 
   void softmaxRows_data() {
