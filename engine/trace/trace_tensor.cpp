@@ -7,6 +7,9 @@
 namespace fusebox::trace {
 namespace {
 
+/// What reading or writing the memory of a stand-in raises: parseBreak() knows it.
+constexpr const char* kNoData = "FUSEBOX_BREAK[data access] the memory of a tensor is needed while its operators are traced | Move the call out of the compiled region.";
+
 c10::DispatchKeySet keysFor(const at::Tensor& meta, c10::Device device) {
   auto backend = c10::computeDispatchKey(meta.scalar_type(), meta.layout(), device);
   c10::DispatchKeySet keys{backend, kTraceKey};
@@ -19,13 +22,14 @@ c10::DispatchKeySet keysFor(const at::Tensor& meta, c10::Device device) {
 
 // Every meta storage owns (through its DataPtr's context) one storage on the real device, so that views of one tensor agree on
 // which storage they share.
+// Views of it have addresses that look real, so reading has to be refused like writing.
 c10::intrusive_ptr<c10::StorageImpl> deviceStorage(const at::Tensor& meta, c10::Device device) {
   auto* storage = meta.storage().unsafeGetStorageImpl();
   if (void* owned = storage->_mutable_data_ptr_no_checks().get_context())
     return c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(static_cast<c10::StorageImpl*>(owned));
   auto made = c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), storage->sym_nbytes(),
                                                     c10::DataPtr(nullptr, device), nullptr, false);
-  made->set_throw_on_mutable_data_ptr();
+  made->release_data_and_set_meta_custom_data_ptr_error_msg_(kNoData);
   auto keep = made;
   storage->set_data_ptr_noswap(c10::DataPtr(
       nullptr, keep.release(), [](void* p) { c10::intrusive_ptr<c10::StorageImpl>::reclaim(static_cast<c10::StorageImpl*>(p)); },
@@ -89,6 +93,7 @@ TraceTensorImpl* asTraceThroughWrapper(const at::Tensor& tensor) {
 }
 
 void forbidDataAccess(const at::Tensor& tensor) {
+  // A functional wrapper asks the pointer for its device, so reading it cannot be refused here; C++ that reads null pointers refuses.
   if (tensor.defined() && tensor.has_storage()) tensor.storage().unsafeGetStorageImpl()->set_throw_on_mutable_data_ptr();
 }
 

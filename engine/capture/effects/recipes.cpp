@@ -3,6 +3,7 @@
 #include <structmember.h>
 
 #include "engine/capture/cpython/frame_internals.h"
+#include "engine/capture/evaluation/container_iterators.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
 
@@ -201,29 +202,28 @@ RecipePtr RecipeMaker::instance(PyObject* object) {
   return recipe;
 }
 
-/// An iterator over a dict: of the dict itself, so that it notices when the dict changes its size.
-RecipePtr RecipeMaker::dictIterator(PyObject* object) {
-  const char* view = Py_TYPE(object) == &PyDictIterKey_Type ? "keys" : Py_TYPE(object) == &PyDictIterValue_Type ? "values" : "items";
-  PyObject* dict = nullptr;
-  Py_TYPE(object)->tp_traverse(object, [](PyObject* referred, void* found) {
-    if (PyDict_Check(referred)) *static_cast<PyObject**>(found) = referred;
-    return 0;
-  }, &dict);
-  const Py_ssize_t left = PyObject_LengthHint(object, -1);
-  if (!dict || left < 0 || left > PyDict_GET_SIZE(dict)) return PyErr_Clear(), reduced(object);
-  // What C code went through may be a copy with stand-ins.
-  PyObject* original = dict;
-  for (const auto& [candidate, origin] : e_.origins_.all())
-    if (origin.exposed.get() == dict && !origin.written) original = candidate;
-  PyRef method = PyRef::steal(PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyDict_Type), view));
-  RecipePtr recipe = node(Recipe::Kind::Iterator, object);
-  recipe->index = PyDict_GET_SIZE(dict) - left;
-  PyRef args = PyRef::steal(PyTuple_Pack(1, original));
-  keep_.push_back(args);
-  auto call = std::make_shared<Recipe>();
-  call->kind = Recipe::Kind::Call;
-  call->children = {constant(method.get()), make(args.get()), make(nullptr)};
-  recipe->children = {std::move(call)};
+/// An iterator of the evaluator: CPython's own over the same objects, as far advanced.
+RecipePtr RecipeMaker::lazy(LazyIterator& iterator, PyObject* object) {
+  Remaking again = iterator.remake(e_);
+  if (!again.args)
+    throw CaptureBreak{{"generator across a graph break", std::string("a suspended ") + iterator.type()->tp_name + " is alive where capture stops",
+                        "Consume it before the break, or use a list.", e_.place(), {}},
+                       iterator.birth};
+  RecipePtr recipe = node(Recipe::Kind::Call, object);
+  PyRef keywords = again.kwargs ? again.kwargs : PyRef::steal(PyDict_New());
+  keep_.insert(keep_.end(), {again.args, keywords, again.state});
+  RecipePtr made = again.taken < 0 ? recipe : std::make_shared<Recipe>();
+  if (again.callable) {
+    made->kind = Recipe::Kind::Call;
+    made->children = {constant(again.callable.get()), make(again.args.get()), make(keywords.get())};
+    if (again.state) made->children.push_back(make(again.state.get()));
+  } else {
+    made = make(PyTuple_GET_ITEM(again.args.get(), 0));
+  }
+  if (again.taken < 0) return recipe;
+  recipe->kind = Recipe::Kind::Iterator;
+  recipe->index = again.taken;
+  recipe->children = {std::move(made)};
   return recipe;
 }
 
@@ -270,6 +270,7 @@ RecipePtr RecipeMaker::plainDict(PyObject* object) {
 RecipePtr RecipeMaker::plainSet(PyObject* object) {
   RecipePtr recipe = node(PySet_CheckExact(object) ? Recipe::Kind::Set : Recipe::Kind::FrozenSet, object);
   PyRef items = PyRef::steal(PySequence_List(object));
+  requireSameOrder(object, items.get());
   keep_.push_back(items);
   sequence(*recipe, items.get());
   return recipe;
@@ -331,7 +332,12 @@ RecipePtr RecipeMaker::weakReference(PyObject* object) {
 }
 
 RecipePtr RecipeMaker::dictView(PyObject* object) {
-  refuse(object, std::string("a ") + Py_TYPE(object)->tp_name + " view is alive where capture stops");
+  DictWalk::Kind kind{};
+  PyObject* dict = dictOfView(object, &kind);
+  static constexpr const char* kNames[] = {"keys", "values", "items"};
+  auto* owner = reinterpret_cast<PyObject*>(PyODict_Check(dict) ? &PyODict_Type : &PyDict_Type);
+  PyRef method = PyRef::steal(PyObject_GetAttrString(owner, kNames[static_cast<int>(kind)]));
+  return call(object, method.get(), {dict});
 }
 
 /// How objects of builtin types are made, by the type itself; null for all others.
@@ -344,12 +350,23 @@ RecipeMaker::Maker RecipeMaker::makerOf(PyTypeObject* type) {
       {&PyCell_Type, &RecipeMaker::cell}, {&PyFunction_Type, &RecipeMaker::function}, {&PyMethod_Type, &RecipeMaker::method},
       {builtinType("functools.partial"), &RecipeMaker::partial}, {&PySuper_Type, &RecipeMaker::super},
       {&PyDictKeys_Type, &RecipeMaker::dictView}, {&PyDictValues_Type, &RecipeMaker::dictView}, {&PyDictItems_Type, &RecipeMaker::dictView},
-      {&PyDictIterKey_Type, &RecipeMaker::dictIterator}, {&PyDictIterValue_Type, &RecipeMaker::dictIterator},
-      {&PyDictIterItem_Type, &RecipeMaker::dictIterator}, {&PyODict_Type, &RecipeMaker::instance},
+      {&PyODictKeys_Type, &RecipeMaker::dictView}, {&PyODictValues_Type, &RecipeMaker::dictView},
+      {&PyODictItems_Type, &RecipeMaker::dictView}, {&PyODict_Type, &RecipeMaker::instance},
       {builtinType("collections.defaultdict"), &RecipeMaker::instance}, {builtinType("types.SimpleNamespace"), &RecipeMaker::instance},
       {builtinType("collections.deque"), &RecipeMaker::deque}, {&_PyWeakref_RefType, &RecipeMaker::weakReference}};
   auto it = makers->find(type);
   return it == makers->end() ? nullptr : it->second;
+}
+
+/// A set that is filled again must give its elements in the same order, as far as that does not hang on addresses.
+void RecipeMaker::requireSameOrder(PyObject* set, PyObject* items) {
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items); ++i)
+    if (!isConstantValue(PyList_GET_ITEM(items, i))) return;
+  PyRef again = PyRef::steal(PyFrozenSet_Check(set) ? PyFrozenSet_New(nullptr) : PySet_New(nullptr));
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items); ++i) PySet_Add(again.get(), PyList_GET_ITEM(items, i));
+  PyRef order = PyRef::steal(PySequence_List(again.get()));
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items); ++i)
+    if (PyList_GET_ITEM(items, i) != PyList_GET_ITEM(order.get(), i)) refuse(set, "a set whose order comes from how it was filled cannot be made again");
 }
 
 RecipePtr RecipeMaker::make(PyObject* object) {
@@ -365,10 +382,7 @@ RecipePtr RecipeMaker::make(PyObject* object) {
   if (isConstantValue(object)) return constant(object);
   Origin* origin = e_.origin(object);
   if (origin && origin->source) return origin->source->kind == Source::Kind::Pinned ? constant(object) : fromSource(origin->source);
-  if (lazyOf(object))
-    throw CaptureBreak{{"generator across a graph break", std::string("a suspended ") + lazyOf(object)->what() + " is alive where capture stops",
-                        "Consume it before the break, or use a list.", e_.place(), {}},
-                       origin ? origin->birth : -1};
+  if (LazyIterator* iterator = lazyOf(object)) return lazy(*iterator, object);
   if (Maker maker = makerOf(Py_TYPE(object))) return (this->*maker)(object);
   if (isIdentityValue(object)) return constant(object);
   if (isPythonClass(Py_TYPE(object)) || PyExceptionInstance_Check(object)) return instance(object);

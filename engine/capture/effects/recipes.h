@@ -40,7 +40,6 @@ class RecipeMaker {
   RecipePtr deque(PyObject* object);
   RecipePtr weakReference(PyObject* object);
   RecipePtr dictView(PyObject* object);
-  RecipePtr dictIterator(PyObject* object);
   RecipePtr instance(PyObject* object);
   RecipePtr reduced(PyObject* object);
   void sequence(Recipe& recipe, PyObject* object);
@@ -49,6 +48,8 @@ class RecipeMaker {
   void members(Recipe& recipe, PyObject* object, PyTypeObject* type);
   void exception(Recipe& recipe, PyObject* object);
   void builtinPart(Recipe& recipe, PyObject* object);
+  RecipePtr lazy(LazyIterator& iterator, PyObject* object);
+  void requireSameOrder(PyObject* set, PyObject* items);
   [[noreturn]] void refuse(PyObject* object, std::string reason);
 
   Evaluation& e_;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/capture/evaluation/frame.h"
+#include "engine/capture/evaluation/iterator_pool.h"
 #include "engine/capture/guards/guard_set.h"
 #include "engine/capture/effects/journal.h"
 #include "engine/capture/evaluation/operations.h"
@@ -69,6 +70,8 @@ class Evaluation final : public Operations {
   PyRef next(PyObject* iterator) override;
   int send(PyObject* receiver, PyObject* value, PyRef* result) override;
   PyRef makeGenerator(std::unique_ptr<Frame> frame) override;
+  bool handsOver(PyObject* callable, PyObject* const* args, size_t count) override;
+  PyRef tracebackOf(PyObject* exception) override;
   PyRef format(PyObject* value, PyObject* spec) override;
   PyRef convert(char conversion, PyObject* value) override;
   PyRef loadGlobal(Frame& frame, PyObject* name) override;
@@ -99,9 +102,20 @@ class Evaluation final : public Operations {
   /// An object that a guard fixes already (an attribute of a guarded type, a function's part).
   PyRef pin(PyObject* object);
   Origin* origin(PyObject* object) { return origins_.find(object); }
-  /// Guards length and elements of a list, tuple, dict or set that has a source, and returns what C code may look into: the
-  /// container itself, or a copy with stand-ins for its tensors. Anything else is returned as it is.
+  /// Guards length (or keys, in order) and elements of a list, tuple, dict or set that has a source. C code may then move its elements
+  /// about: each has an origin, and is translated where it is read.
+  void know(PyObject* container);
+  /// An element of a list or tuple, guarded; `i` is in range.
+  PyRef element(PyObject* sequence, Py_ssize_t i);
+  /// The length of the builtin part of a container, guarded.
+  Py_ssize_t builtinLength(PyObject* container);
+  /// All keys of a dict in order, as they were when the segment began, guarded.
+  void guardKeys(PyObject* dict);
+  /// What C code may look into: the object itself, or a copy with stand-ins for the tensors inside. The program must not get hold of a
+  /// copy: original() gives its own object back.
   PyRef expose(PyObject* object);
+  /// A result of C code with the program's own containers in the place of copies.
+  PyRef original(PyRef value);
   /// The evaluator's value for what a container holds now (a real tensor gives its stand-in).
   PyRef translate(PyObject* element, const Source* source);
 
@@ -174,6 +188,14 @@ class Evaluation final : public Operations {
   PyRef callMethodNamed(PyObject* object, const char* name, std::initializer_list<PyObject*> args);
   /// Runs a C callable (or a Python function that only computes with tensors) for real on exposed arguments.
   PyRef callReal(PyObject* callable, const CallArguments& a);
+  /// The same of a builtin `__iter__`, called by name.
+  PyRef iterBuiltin(PyObject* object, PyTypeObject* owner);
+  /// Closes generators whose last reference went.
+  void closeAbandoned();
+  /// An exception leaves a frame: what it had on its stack goes now, what its locals hold when the exception does.
+  void unwind(Frame& frame);
+  IteratorPool& iterators() { return *iterators_; }
+  const std::shared_ptr<IteratorPool>& iteratorPool() const { return iterators_; }
   /// Before C code may advance an object: an iterator from before this segment is left alone by a break.
   void willConsume(PyObject* object);
   /// The same without looking into the arguments.
@@ -228,6 +250,8 @@ class Evaluation final : public Operations {
     bool operator==(const Effects&) const = default;
   };
   Effects effectsSoFar() const;
+  /// The exception that was being handled when the segment began; borrowed, null: none.
+  PyObject* handledBefore() const { return handled_.get(); }
   const GuardSet& guardSet() const { return *guards_; }
   Journal& journal() { return journal_; }
   trace::TraceContext& trace() { return *trace_; }
@@ -268,10 +292,17 @@ class Evaluation final : public Operations {
   void guardMethodOf(PyObject* method, const Source* source);
   /// The object that a builtin method is bound to, as the program sees it.
   PyRef selfOf(PyObject* method);
-  PyRef exposeSequence(PyObject* object, Origin* origin);
-  PyRef exposeDict(PyObject* object, Origin* origin);
-  PyRef exposeSet(PyObject* object, Origin* origin);
-  PyRef exposeFresh(PyObject* object);
+  struct Deeper;
+  int exposing_ = 0;  ///< containers that are being exposed, each inside the one before
+  PyRef exposeSequence(PyObject* object);
+  PyRef exposeDict(PyObject* object);
+  PyRef copied(PyObject* object, PyRef copy);
+  /// The iterator of a builtin container or of a view of a dict, by the class whose __iter__ it is; null for others.
+  /// Membership by equality of elements.
+  int containsElement(PyObject* container, PyObject* item);
+  PyRef walkOver(PyObject* object, PyTypeObject* type);
+  /// `self` set: for a call, where a method is not bound, so that nothing more refers to the iterator.
+  PyRef lazyGetAttr(PyObject* object, PyObject* name, PyRef* self);
   bool bindArguments(Frame& frame, PyObject* function, const CallArguments& a);
   PyRef callNew(PyTypeObject* type, const CallArguments& a);
   bool callInit(PyObject* object, PyTypeObject* type, const CallArguments& a);
@@ -287,6 +318,8 @@ class Evaluation final : public Operations {
   RecipePtr unreadRecipe(const Source* source) const;
   void leaveFrame(const Frame& root, RecipeMaker& recipes, Segment& segment);
   void attachGraph(RecipeMaker& recipes, Segment& segment);
+  /// A generator that ends at an unknown place: nothing may be left to run when the segment ends.
+  void requireNoneSuspended();
   const FrameState& state_;
   CaptureOptions options_;
   std::shared_ptr<GuardSet> guards_;
@@ -295,6 +328,7 @@ class Evaluation final : public Operations {
   std::unique_ptr<trace::TraceContext> trace_;
   std::unique_ptr<Modes> entryModes_;
   std::unique_ptr<FunctionCalls> functions_;
+  std::unique_ptr<Frame> root_;
   Frame* frame_ = nullptr;
   int64_t rootCount_ = 0, stopAt_ = -1, bytecodes_ = 0, frames_ = 0;
   int depth_ = 0;
@@ -309,6 +343,11 @@ class Evaluation final : public Operations {
   std::unordered_set<PyTypeObject*> guardedTypes_;
   std::unordered_map<void*, int64_t> addresses_;  ///< what id() gave, and the root instruction that asked first
   std::vector<PyRef> keepAlive_;
+  std::unordered_map<PyObject*, std::pair<PyRef, PyRef>> copies_;  ///< by copy: the copy, and what it is one of
+  std::vector<PyObject*> holders_;  ///< in the frame when the segment began: generators, and what holds one
+  void findHolders(const Frame& root);
+  void refuseDrops(const Frame& root);
+  std::shared_ptr<IteratorPool> iterators_ = std::make_shared<IteratorPool>();
   std::vector<PyObject*> modules_;  ///< nn.Module instances under call, outermost first
   std::shared_ptr<const std::vector<graph::SourceLine>> lastStack_;
 };
@@ -323,21 +362,5 @@ bool isTorchBinding(PyObject* callable);
 bool isTrustedFunction(PyObject* function);
 /// CPython's binary operator by NB_ number.
 PyObject* evaluateBinary(int op, PyObject* a, PyObject* b);
-
-/// An iterator that only the evaluator can advance (a suspended generator, zip over one, …), as a Python object.
-class LazyIterator {
- public:
-  virtual ~LazyIterator() = default;
-  /// Null without error: exhausted.
-  virtual PyRef next(Evaluation& e) = 0;
-  virtual int send(Evaluation& e, PyObject* value, PyRef* result);
-  /// Generator: runs `finally` blocks.
-  virtual bool close(Evaluation&) { return true; }
-  virtual int throwInto(Evaluation& e, PyObject* exception, PyRef* result);
-  virtual const char* what() const = 0;
-};
-PyRef makeLazy(Evaluation& e, std::unique_ptr<LazyIterator> iterator);
-/// Null: not one.
-LazyIterator* lazyOf(PyObject* object);
 
 }  // namespace fusebox::capture

@@ -135,7 +135,10 @@ Evaluation::Evaluation(const FrameState& state, const CaptureOptions& options)
   });
 }
 
-Evaluation::~Evaluation() = default;
+Evaluation::~Evaluation() {
+  iterators_->open = false;
+  iterators_->abandoned.clear();
+}
 
 Evaluation::Effects Evaluation::effectsSoFar() const { return {writes_, journal_.size()}; }
 
@@ -174,6 +177,19 @@ std::vector<Place> Evaluation::stackPlaces() const {
 
 void Evaluation::breakHere(std::string kind, std::string reason, std::string hint) {
   throw CaptureBreak{{std::move(kind), std::move(reason), std::move(hint), place(), stackPlaces()}, -1};
+}
+
+PyRef Evaluation::tracebackOf(PyObject* exception) {
+  if (PyRef own = PyRef::steal(PyException_GetTraceback(exception))) return own;
+  // Something that is a traceback and not None; getAttr() breaks where it is looked into.
+  PyRef here = PyRef::steal(reinterpret_cast<PyObject*>(PyFrame_New(PyThreadState_Get(), frame_->code(), frame_->globals, nullptr)));
+  PyRef made = here ? PyRef::steal(PyObject_CallFunction(reinterpret_cast<PyObject*>(&PyTraceBack_Type), "OOii", Py_None, here.get(), 0, frame_->line())) : PyRef();
+  if (!made) {
+    PyErr_Clear();
+    breakHere("traceback", "a traceback cannot be made");
+  }
+  adopt(made.get());
+  return made;
 }
 
 void Evaluation::guardWritesAgainstAliases() {
@@ -235,6 +251,13 @@ void Evaluation::attachGraph(RecipeMaker& recipes, Segment& segment) {
 }
 
 Segment Evaluation::finish(Frame& root, Segment::Exit exit, std::optional<GraphBreak> why) {
+  if (exit == Segment::Exit::Return) {
+    // What only the frame held goes before its caller goes on.
+    std::fill(root.stack.begin(), root.stack.end(), PyRef());
+    std::fill(root.locals.begin(), root.locals.end(), PyRef());
+    closeAbandoned();
+  }
+  requireNoneSuspended();
   RecipeMaker recipes(*this);
   Segment segment;
   segment.exit = exit;
@@ -266,8 +289,9 @@ Result<Segment> Evaluation::run(int64_t stopAt, std::optional<GraphBreak> why) {
   trace::takeLastBreak();
   PyRef handled = PyRef::steal(PyErr_GetHandledException());
   handled_ = handled;
-  std::unique_ptr<Frame> root = rootFrame(state_);
-  frame_ = root.get();
+  // It outlives this function, which may be left by an exception that asks where it was.
+  root_ = rootFrame(state_);
+  Frame* const root = frame_ = root_.get();
   frames_ = 1;
   struct Restore {
     Evaluation& e;
@@ -292,6 +316,7 @@ Result<Segment> Evaluation::run(int64_t stopAt, std::optional<GraphBreak> why) {
     root->stack.pop_back();
   for (size_t i = 0; i < root->stack.size(); ++i)
     if (root->stack[i]) root->stack[i] = wrap(root->stack[i].get(), sources().stack(static_cast<int>(i)));
+  findHolders(*root);
   int sinceBreak = 0;
   for (;;) {
     if (rootCount_ == stopAt_) return finish(*root, Segment::Exit::Break, std::move(why));
@@ -299,9 +324,12 @@ Result<Segment> Evaluation::run(int64_t stopAt, std::optional<GraphBreak> why) {
       breakHere("forced break", "every " + std::to_string(options_.breakEvery) + ". instruction breaks");
     countBytecode();
     readOperands(*root);
-    switch (tracedStep(*this, *root)) {
+    const Flow flow = tracedStep(*this, *root);
+    if (!iterators_->abandoned.empty()) closeAbandoned();
+    switch (flow) {
       case Flow::Next:
       case Flow::Jumped:
+        if (!holders_.empty()) refuseDrops(*root);
         ++rootCount_;
         if (const Source* source = std::exchange(root->unreadItem, nullptr)) {
           PyRef item = root->pop();

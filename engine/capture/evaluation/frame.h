@@ -22,6 +22,7 @@ struct Frame {
   PyRef kwNames;                 ///< between KW_NAMES and CALL
   PyRef result;                  ///< set by Flow::Return and Flow::Yield
   Frame* caller = nullptr;
+  size_t handedOver = 0;         ///< during a call: first slot of the arguments that the callee's frame takes over; 0: none
   bool isRoot = false;
   /// Root frame of a capture: locals whose value has not been read yet, so carries no guard. Empty elsewhere.
   std::vector<bool> unread;

@@ -1,91 +1,29 @@
 #include "engine/capture/evaluation/lazy_iterators.h"
 
-#include "engine/capture/evaluation/interpreter.h"
+#include "engine/capture/evaluation/value_kinds.h"
 
 namespace fusebox::capture {
 
-/// Turns a StopIteration that escapes a generator's body into RuntimeError (PEP 479).
-static void convertStopIteration() {
-  if (!PyErr_ExceptionMatches(PyExc_StopIteration)) return;
-  PyErr_Clear();
-  PyErr_SetString(PyExc_RuntimeError, "generator raised StopIteration");
+namespace {
+
+PyRef typeRef(PyTypeObject& type) { return PyRef::borrow(reinterpret_cast<PyObject*>(&type)); }
+
+PyRef tupleOf(const PyRef& first, const std::vector<PyRef>& rest = {}) {
+  PyRef tuple = PyRef::steal(PyTuple_New(static_cast<Py_ssize_t>(rest.size()) + (first ? 1 : 0)));
+  Py_ssize_t at = 0;
+  if (first) PyTuple_SET_ITEM(tuple.get(), at++, PyRef(first).release());
+  for (const PyRef& r : rest) PyTuple_SET_ITEM(tuple.get(), at++, PyRef(r).release());
+  return tuple;
 }
 
-int SuspendedFrame::resume(Evaluation& e, PyRef* result) {
-  if (running_) {
-    PyErr_SetString(PyExc_ValueError, "generator already executing");
-    return -1;
-  }
-  running_ = true;
-  PyRef handled = PyRef::steal(PyErr_GetHandledException());
-  int status;
-  try {
-    status = e.runUntilYield(*frame_, result);
-  } catch (...) {
-    running_ = false;
-    throw;
-  }
-  PyObject *type, *value, *traceback;
-  PyErr_Fetch(&type, &value, &traceback);
-  PyErr_SetHandledException(handled ? handled.get() : Py_None);
-  PyErr_Restore(type, value, traceback);
-  running_ = false;
-  if (status <= 0) frame_.reset();
-  if (status < 0) convertStopIteration();
-  return status;
-}
+PyRef itertoolsMember(const char* name) { return PyRef::borrow(torchObject((std::string("itertools.") + name).c_str())); }
 
-PyRef SuspendedFrame::next(Evaluation& e) {
-  PyRef result;
-  const int status = send(e, Py_None, &result);
-  return status == 1 ? result : PyRef();
-}
+/// An iterator of a class of itertools that has nothing left.
+PyRef nothing() { return PyRef::steal(PyTuple_New(0)); }
 
-int SuspendedFrame::send(Evaluation& e, PyObject* value, PyRef* result) {
-  if (!frame_) {
-    *result = PyRef::borrow(Py_None);
-    return 0;
-  }
-  if (!started_ && value != Py_None) {
-    PyErr_SetString(PyExc_TypeError, "can't send non-None value to a just-started generator");
-    return -1;
-  }
-  started_ = true;
-  frame_->push(PyRef::borrow(value));
-  return resume(e, result);
-}
+}  // namespace
 
-int SuspendedFrame::throwInto(Evaluation& e, PyObject* exception, PyRef* result) {
-  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception)), exception);
-  if (!frame_ || !started_) {
-    frame_.reset();
-    return -1;
-  }
-  --frame_->pc;  // the exception is raised at the yield itself
-  if (!enterHandler(e, *frame_)) {
-    frame_.reset();
-    return -1;
-  }
-  return resume(e, result);
-}
-
-bool SuspendedFrame::close(Evaluation& e) {
-  if (!frame_ || !started_) {
-    frame_.reset();
-    return true;
-  }
-  PyRef exit = PyRef::steal(PyObject_CallNoArgs(PyExc_GeneratorExit)), result;
-  const int status = throwInto(e, exit.get(), &result);
-  if (status > 0) {
-    PyErr_SetString(PyExc_RuntimeError, "generator ignored GeneratorExit");
-    return false;
-  }
-  if (status < 0) {
-    if (!PyErr_ExceptionMatches(PyExc_GeneratorExit) && !PyErr_ExceptionMatches(PyExc_StopIteration)) return false;
-    PyErr_Clear();
-  }
-  return true;
-}
+PyTypeObject* itertoolsType(const char* name) { return reinterpret_cast<PyTypeObject*>(itertoolsMember(name).get()); }
 
 PyRef ZipIterator::next(Evaluation& e) {
   if (iterators_.empty()) return {};
@@ -93,13 +31,32 @@ PyRef ZipIterator::next(Evaluation& e) {
   for (size_t i = 0; i < iterators_.size(); ++i) {
     PyRef item = e.next(iterators_[i].get());
     if (!item) {
-      if (strict_ && !PyErr_Occurred())
-        e.breakHere("unsupported call", "zip(strict=True) over iterators of different length or kind");
+      if (strict_ && !PyErr_Occurred()) requireSameLength(e, i);
       return {};
     }
     PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), item.release());
   }
   return tuple;
+}
+
+/// Argument `ended` has ended: an error unless all of them do.
+void ZipIterator::requireSameLength(Evaluation& e, size_t ended) {
+  auto mismatch = [](size_t i, const char* how) {
+    const char* before = i == 1 ? " " : "s 1-";
+    PyErr_Format(PyExc_ValueError, "zip() argument %zu is %s than argument%s%zu", i + 1, how, before, i);
+  };
+  if (ended > 0) return mismatch(ended, "shorter");
+  for (size_t i = 1; i < iterators_.size(); ++i) {
+    PyRef more = e.next(iterators_[i].get());
+    if (more) return mismatch(i, "longer");
+    if (PyErr_Occurred()) return;
+  }
+}
+
+Remaking ZipIterator::remake(Evaluation&) const {
+  PyRef keywords = PyRef::steal(PyDict_New());
+  if (strict_) PyDict_SetItemString(keywords.get(), "strict", Py_True);
+  return {typeRef(PyZip_Type), tupleOf({}, iterators_), keywords, {}};
 }
 
 PyRef EnumerateIterator::next(Evaluation& e) {
@@ -110,6 +67,8 @@ PyRef EnumerateIterator::next(Evaluation& e) {
   count_ = PyRef::steal(PyNumber_Add(count_.get(), one.get()));
   return pair;
 }
+
+Remaking EnumerateIterator::remake(Evaluation&) const { return {typeRef(PyEnum_Type), tupleOf(iterator_, {count_}), {}, {}}; }
 
 PyRef MapIterator::next(Evaluation& e) {
   std::vector<PyRef> items;
@@ -122,6 +81,8 @@ PyRef MapIterator::next(Evaluation& e) {
   }
   return e.call(function_.get(), args.data(), args.size(), nullptr);
 }
+
+Remaking MapIterator::remake(Evaluation&) const { return {typeRef(PyMap_Type), tupleOf(function_, iterators_), {}, {}}; }
 
 PyRef FilterIterator::next(Evaluation& e) {
   while (PyRef item = e.next(iterator_.get())) {
@@ -138,18 +99,32 @@ PyRef FilterIterator::next(Evaluation& e) {
   return {};
 }
 
+Remaking FilterIterator::remake(Evaluation&) const { return {typeRef(PyFilter_Type), tupleOf(function_, {iterator_}), {}, {}}; }
+
 PyRef ChainIterator::next(Evaluation& e) {
-  for (;;) {
+  while (iterables_) {
     if (!current_) {
       PyRef iterable = e.next(iterables_.get());
-      if (!iterable) return {};
-      current_ = e.iter(iterable.get());
-      if (!current_) return {};
+      if (iterable) current_ = e.iter(iterable.get());
+      if (!current_) {
+        iterables_ = PyRef();
+        return {};
+      }
     }
     PyRef item = e.next(current_.get());
     if (item || PyErr_Occurred()) return item;
     current_ = PyRef();
   }
+  return {};
+}
+
+PyTypeObject* ChainIterator::type() const { return itertoolsType("chain"); }
+
+Remaking ChainIterator::remake(Evaluation& e) const {
+  if (!iterables_) return {itertoolsMember("chain"), nothing(), {}, {}};
+  if (!current_) return {itertoolsMember("chain.from_iterable"), tupleOf(iterables_), {}, {}};
+  PyRef rest = makeLazy(e, std::make_unique<ChainIterator>(iterables_));
+  return {itertoolsMember("chain"), tupleOf(current_, {rest}), {}, {}};
 }
 
 PyRef CallableIterator::next(Evaluation& e) {
@@ -163,20 +138,44 @@ PyRef CallableIterator::next(Evaluation& e) {
   const int truth = equal ? e.truth(equal.get()) : -1;
   if (truth < 0) return {};
   if (!truth) return value;
-  callable_ = PyRef();
+  callable_ = sentinel_ = PyRef();
   return {};
 }
 
+Remaking CallableIterator::remake(Evaluation&) const {
+  PyRef make = PyRef::borrow(torchObject("builtins.iter"));
+  if (!callable_) return {};
+  return {make, tupleOf(callable_, {sentinel_}), {}, {}};
+}
+
 PyRef SliceIterator::next(Evaluation& e) {
-  if (stop_ >= 0 && wanted_ >= stop_) return {};
+  if (!iterator_) return {};
+  PyRef item;
   while (at_ < wanted_) {
-    if (!e.next(iterator_.get())) return {};
+    if (!e.next(iterator_.get())) return end();
     ++at_;
   }
-  PyRef item = e.next(iterator_.get());
+  if (stop_ >= 0 && at_ >= stop_) return end();
+  item = e.next(iterator_.get());
+  if (!item) return end();
   ++at_;
-  wanted_ += step_;
+  wanted_ = step_ > PY_SSIZE_T_MAX - wanted_ ? PY_SSIZE_T_MAX : wanted_ + step_;
+  if (stop_ >= 0 && wanted_ > stop_) wanted_ = stop_;
   return item;
+}
+
+PyRef SliceIterator::end() {
+  iterator_ = PyRef();
+  return {};
+}
+
+PyTypeObject* SliceIterator::type() const { return itertoolsType("islice"); }
+
+Remaking SliceIterator::remake(Evaluation&) const {
+  auto number = [](Py_ssize_t n) { return PyRef::steal(PyLong_FromSsize_t(n)); };
+  if (!iterator_) return {itertoolsMember("islice"), tupleOf(nothing(), {number(0)}), {}, {}};
+  PyRef stop = stop_ < 0 ? PyRef::borrow(Py_None) : number(stop_ > at_ ? stop_ - at_ : 0);
+  return {itertoolsMember("islice"), tupleOf(iterator_, {number(wanted_ > at_ ? wanted_ - at_ : 0), stop, number(step_)}), {}, {}};
 }
 
 int GroupBy::advance(Evaluation& e) {
@@ -211,7 +210,7 @@ PyRef GroupBy::nextGroup(const std::shared_ptr<GroupBy>& self, Evaluation& e) {
   }
   self->wanted_ = self->key_;
   const int64_t group = ++self->group_;
-  PyRef items = makeLazy(e, std::make_unique<StepIterator>("group", [self, group](Evaluation& in) { return self->nextOfGroup(in, group); }));
+  PyRef items = makeLazy(e, std::make_unique<StepIterator>(itertoolsType("_grouper"), [self, group](Evaluation& in) { return self->nextOfGroup(in, group); }));
   return PyRef::steal(PyTuple_Pack(2, self->key_.get(), items.get()));
 }
 

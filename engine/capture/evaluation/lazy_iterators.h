@@ -8,30 +8,25 @@
 
 namespace fusebox::capture {
 
-/// A generator made by interpreted code: its frame, suspended between two instructions.
-class SuspendedFrame final : public LazyIterator {
- public:
-  explicit SuspendedFrame(std::unique_ptr<Frame> frame) : frame_(std::move(frame)) {}
-  PyRef next(Evaluation& e) override;
-  int send(Evaluation& e, PyObject* value, PyRef* result) override;
-  bool close(Evaluation& e) override;
-  int throwInto(Evaluation& e, PyObject* exception, PyRef* result) override;
-  const char* what() const override { return "generator"; }
+/// A class of itertools by name; null when there is none.
+PyTypeObject* itertoolsType(const char* name);
 
- private:
-  int resume(Evaluation& e, PyRef* result);
-  std::unique_ptr<Frame> frame_;
-  bool started_ = false, running_ = false;
-};
+/// Gives references back in the order in which a tuple does.
+inline void dropLastFirst(std::vector<PyRef>& list) {
+  while (!list.empty()) list.pop_back();
+}
 
 /// zip, over iterators of any kind.
 class ZipIterator final : public LazyIterator {
  public:
   ZipIterator(std::vector<PyRef> iterators, bool strict) : iterators_(std::move(iterators)), strict_(strict) {}
+  ~ZipIterator() override { dropLastFirst(iterators_); }
   PyRef next(Evaluation& e) override;
-  const char* what() const override { return "zip"; }
+  PyTypeObject* type() const override { return &PyZip_Type; }
+  Remaking remake(Evaluation&) const override;
 
  private:
+  void requireSameLength(Evaluation& e, size_t ended);
   std::vector<PyRef> iterators_;
   bool strict_;
 };
@@ -40,7 +35,8 @@ class EnumerateIterator final : public LazyIterator {
  public:
   EnumerateIterator(PyRef iterator, PyRef count) : iterator_(std::move(iterator)), count_(std::move(count)) {}
   PyRef next(Evaluation& e) override;
-  const char* what() const override { return "enumerate"; }
+  PyTypeObject* type() const override { return &PyEnum_Type; }
+  Remaking remake(Evaluation&) const override;
 
  private:
   PyRef iterator_, count_;
@@ -49,8 +45,10 @@ class EnumerateIterator final : public LazyIterator {
 class MapIterator final : public LazyIterator {
  public:
   MapIterator(PyRef function, std::vector<PyRef> iterators) : function_(std::move(function)), iterators_(std::move(iterators)) {}
+  ~MapIterator() override { dropLastFirst(iterators_); }
   PyRef next(Evaluation& e) override;
-  const char* what() const override { return "map"; }
+  PyTypeObject* type() const override { return &PyMap_Type; }
+  Remaking remake(Evaluation&) const override;
 
  private:
   PyRef function_;
@@ -61,7 +59,8 @@ class FilterIterator final : public LazyIterator {
  public:
   FilterIterator(PyRef function, PyRef iterator) : function_(std::move(function)), iterator_(std::move(iterator)) {}
   PyRef next(Evaluation& e) override;
-  const char* what() const override { return "filter"; }
+  PyTypeObject* type() const override { return &PyFilter_Type; }
+  Remaking remake(Evaluation&) const override;
 
  private:
   PyRef function_, iterator_;
@@ -72,7 +71,8 @@ class ChainIterator final : public LazyIterator {
  public:
   explicit ChainIterator(PyRef iterables) : iterables_(std::move(iterables)) {}
   PyRef next(Evaluation& e) override;
-  const char* what() const override { return "chain"; }
+  PyTypeObject* type() const override;
+  Remaking remake(Evaluation&) const override;
 
  private:
   PyRef iterables_, current_;
@@ -83,7 +83,8 @@ class CallableIterator final : public LazyIterator {
  public:
   CallableIterator(PyRef callable, PyRef sentinel) : callable_(std::move(callable)), sentinel_(std::move(sentinel)) {}
   PyRef next(Evaluation& e) override;
-  const char* what() const override { return "callable_iterator"; }
+  PyTypeObject* type() const override { return &PyCallIter_Type; }
+  Remaking remake(Evaluation&) const override;
 
  private:
   PyRef callable_, sentinel_;
@@ -95,10 +96,12 @@ class SliceIterator final : public LazyIterator {
   SliceIterator(PyRef iterator, Py_ssize_t start, Py_ssize_t stop, Py_ssize_t step)
       : iterator_(std::move(iterator)), at_(0), wanted_(start), stop_(stop), step_(step) {}
   PyRef next(Evaluation& e) override;
-  const char* what() const override { return "islice"; }
+  PyTypeObject* type() const override;
+  Remaking remake(Evaluation&) const override;
 
  private:
-  PyRef iterator_;
+  PyRef end();
+  PyRef iterator_;  ///< null: ended
   Py_ssize_t at_, wanted_, stop_, step_;
 };
 
@@ -106,13 +109,19 @@ class SliceIterator final : public LazyIterator {
 class StepIterator final : public LazyIterator {
  public:
   using Step = std::function<PyRef(Evaluation& e)>;
-  StepIterator(const char* what, Step step) : what_(what), step_(std::move(step)) {}
+  /// `again`: what its class is called with to have the same iterator again, for those without a state of their own; null: break.
+  StepIterator(PyTypeObject* type, Step step, PyRef again = {}) : type_(type), step_(std::move(step)), again_(std::move(again)) {}
   PyRef next(Evaluation& e) override { return step_(e); }
-  const char* what() const override { return what_; }
+  PyTypeObject* type() const override { return type_; }
+  Remaking remake(Evaluation&) const override {
+    if (!again_) return {};
+    return {PyRef::borrow(reinterpret_cast<PyObject*>(type_)), again_, {}, {}};
+  }
 
  private:
-  const char* what_;
+  PyTypeObject* type_;
   Step step_;
+  PyRef again_;
 };
 
 /// itertools.groupby: its groups and itself advance one iterator.

@@ -21,7 +21,9 @@ Flow call(Operations& ops, Frame& f, const Instruction& i) {
   args.reserve(f.stack.size() - first);
   for (size_t k = first; k < f.stack.size(); ++k) args.push_back(f.stack[k].get());
   PyRef callable = f.stack[isMethod ? base : base + 1];
+  if (ops.handsOver(callable.get(), args.data(), args.size())) f.handedOver = first;
   PyRef result = ops.call(callable.get(), args.data(), args.size() - keywords, names.get());
+  f.handedOver = 0;
   if (!result) return Flow::Error;
   f.stack.resize(base);
   f.push(std::move(result));

@@ -131,8 +131,16 @@ Flow wrongCount(Py_ssize_t got, int before, bool tooMany) {
   return Flow::Error;
 }
 
+/// iter() of what is unpacked, with the words of an unpacking where it has none.
+PyRef iteratorToUnpack(Operations& ops, PyObject* object) {
+  PyRef iterator = ops.iter(object);
+  if (!iterator && PyErr_ExceptionMatches(PyExc_TypeError) && !Py_TYPE(object)->tp_iter && !PySequence_Check(object))
+    PyErr_Format(PyExc_TypeError, "cannot unpack non-iterable %.200s object", Py_TYPE(object)->tp_name);
+  return iterator;
+}
+
 Flow unpackSequence(Operations& ops, Frame& f, const Instruction& i) {
-  PyRef sequence = f.pop(), iterator = ops.iter(sequence.get());
+  PyRef sequence = f.pop(), iterator = iteratorToUnpack(ops, sequence.get());
   if (!iterator) return Flow::Error;
   std::vector<PyRef> items;
   while (static_cast<int>(items.size()) < i.arg) {
@@ -148,7 +156,8 @@ Flow unpackSequence(Operations& ops, Frame& f, const Instruction& i) {
 
 Flow unpackEx(Operations& ops, Frame& f, const Instruction& i) {
   const int before = i.arg & 0xFF, after = i.arg >> 8;
-  PyRef sequence = f.pop(), items = ops.collect(sequence.get(), false);
+  PyRef sequence = f.pop(), iterator = iteratorToUnpack(ops, sequence.get());
+  PyRef items = iterator ? ops.collect(iterator.get(), false) : PyRef();
   if (!items) return Flow::Error;
   const Py_ssize_t n = PyList_GET_SIZE(items.get());
   if (n < before + after) {

@@ -114,7 +114,7 @@ Flow beforeWith(Operations& ops, Frame& f, const Instruction&) {
 
 Flow withExceptStart(Operations& ops, Frame& f, const Instruction&) {
   PyRef exception = f.peek(1), exit = f.peek(4);
-  PyRef traceback = PyRef::steal(PyException_GetTraceback(exception.get()));
+  PyRef traceback = ops.tracebackOf(exception.get());
   PyObject* args[] = {reinterpret_cast<PyObject*>(Py_TYPE(exception.get())), exception.get(),
                       traceback ? traceback.get() : Py_None};
   PyRef result = ops.call(exit.get(), args, 3, nullptr);

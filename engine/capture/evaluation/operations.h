@@ -26,6 +26,8 @@ class Operations {
 
   /// Vectorcall convention: `args` has `positional` values, then one for each name of `kwNames` (may be null).
   virtual PyRef call(PyObject* callable, PyObject* const* args, size_t positional, PyObject* kwNames) = 0;
+  /// Whether CPython moves the arguments of this call into the frame of the callee, and it matters that they are moved.
+  virtual bool handsOver(PyObject*, PyObject* const*, size_t) { return false; }
   /// `kwargs` may be null.
   virtual PyRef callEx(PyObject* callable, PyObject* argsTuple, PyObject* kwargs) = 0;
 
@@ -70,6 +72,8 @@ class Operations {
 
   /// Whether an exception matches what stands in an except clause; -1: error.
   virtual int exceptionMatches(PyObject* exception, PyObject* type) = 0;
+  /// What __exit__ is told of; null: none.
+  virtual PyRef tracebackOf(PyObject* exception) { return PyRef::steal(PyException_GetTraceback(exception)); }
   /// Called with every mutable object that an instruction made.
   virtual void adopt(PyObject* fresh) = 0;
   // Changes of containers that an instruction makes itself (they may have existed before the capture, when a segment starts inside a

@@ -16,8 +16,9 @@ struct Origin {
   const Source* source = nullptr;  ///< null: made by this capture
   PyRef twin;                      ///< real tensor <-> the stand-in that computes in its place
   int64_t birth = 0;               ///< fresh: number of root instructions executed before it was made
-  bool contentsGuarded = false;    ///< length and elements of a container are guarded already
-  PyRef exposed;                   ///< container: the copy with stand-ins that C code may look into; may be the object itself
+  bool contentsGuarded = false;    ///< length (or keys) and elements of a container are guarded already
+  bool lengthGuarded = false;      ///< its length at the frame's entry is
+  bool keysGuarded = false;        ///< dict: all keys in their order are
   PyRef owner;                     ///< an instance's __dict__: the instance
   bool written = false;            ///< its contents differ (or differed) from those at the frame's entry
   bool fresh() const { return source == nullptr; }

@@ -128,6 +128,13 @@ class RealOperations final : public Operations {
   int exceptionMatches(PyObject* exception, PyObject* type) override {
     return PyErr_GivenExceptionMatches(exception, type);
   }
+  /// An exception that a captured stretch raised has none, but __exit__ is always told of one.
+  PyRef tracebackOf(PyObject* exception) override {
+    PyRef own = steal(PyException_GetTraceback(exception));
+    PyFrameObject* here = own ? nullptr : PyEval_GetFrame();
+    if (!here) return own;
+    return steal(PyObject_CallFunction(reinterpret_cast<PyObject*>(&PyTraceBack_Type), "OOii", Py_None, here, 0, PyFrame_GetLineNumber(here)));
+  }
   void adopt(PyObject*) override {}
   void noteTraceback(Frame& frame) override {
     PyFrameObject* current = PyEval_GetFrame();

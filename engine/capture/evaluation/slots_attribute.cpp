@@ -84,7 +84,7 @@ PyRef Evaluation::readDict(PyObject* dict, PyObject* key) {
   const Source* source = sourceOf(dict);
   if (!source) return raw ? translate(raw, nullptr) : PyRef();
   refuseAddress(key);
-  if (isTensor(key)) breakHere("unsupported container", "a dict from outside is asked for a tensor as key");
+  if (isStandIn(key)) breakHere("unsupported container", "a dict from outside is asked for a tensor as key");
   guardKey(key);
   if (o && o->written && journal_.wrote(dict, key)) return raw ? translate(raw, nullptr) : PyRef();
   if (raw) return wrap(raw, sources().dictItem(source, key));
@@ -135,6 +135,8 @@ PyRef Evaluation::bindDescriptor(PyObject* d, PyObject* object, PyTypeObject* ty
     throwIfBreak();
     if (!raw) return {};
     if (nameIs(name, "__class__")) return pin(raw.get());
+    if (PyDictViewSet_Check(object) || PyDictValues_Check(object))
+      breakHere("unsupported call", std::string(PyUnicode_AsUTF8(name)) + " of a view of a dict");
     if (!source) return translate(raw.get(), nullptr);
     if (journal_.slotWritten(object, name)) return translate(raw.get(), nullptr);
     if (source->kind == Source::Kind::Pinned && !isStandIn(object) && (PyFunction_Check(object) || isIdentityValue(object)))
@@ -296,6 +298,9 @@ static PyRef tensorGetAttr(Evaluation& e, PyObject* object, PyObject* name) {
 
 PyRef Evaluation::getAttr(PyObject* object, PyObject* name) {
   if (isTensor(object)) return tensorGetAttr(*this, object, name);
+  if (lazyOf(object)) return lazyGetAttr(object, name, nullptr);
+  if (PyTraceBack_Check(object) && isFresh(object))
+    throw CaptureBreak{{"traceback", "the traceback of an exception is looked into", "", place(), stackPlaces()}, lastRaise_};
   PyTypeObject* type = Py_TYPE(object);
   if (type->tp_getattro == PyObject_GenericGetAttr && !PyModule_Check(object)) return genericGetAttr(object, name);
   if (PyType_Check(object)) return typeGetAttr(reinterpret_cast<PyTypeObject*>(object), name);
@@ -358,7 +363,8 @@ PyRef Evaluation::getAttr(PyObject* object, PyObject* name) {
 
 PyRef Evaluation::getMethod(PyObject* object, PyObject* name, PyRef* self) {
   PyTypeObject* type = Py_TYPE(object);
-  if (!PyType_Check(object) && !PyModule_Check(object)) {
+  if (!PyType_Check(object) && !PyModule_Check(object) && !PyTraceBack_Check(object)) {
+    if (lazyOf(object)) return lazyGetAttr(object, name, self);
     PyObject* attribute = _PyType_Lookup(type, name);
     const bool method = attribute && (PyFunction_Check(attribute) || Py_TYPE(attribute) == &PyMethodDescr_Type);
     if (method && isTensor(object)) {

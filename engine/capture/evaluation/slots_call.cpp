@@ -5,7 +5,7 @@
 #include "engine/capture/entries/driver.h"
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/interpreter.h"
-#include "engine/capture/evaluation/lazy_iterators.h"
+#include "engine/capture/evaluation/suspended_frame.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
 #include "engine/capture/rules/autograd_function.h"
@@ -135,6 +135,7 @@ bool Evaluation::bindArguments(Frame& frame, PyObject* function, const CallArgum
 }
 
 PyRef Evaluation::callFunction(PyObject* function, const CallArguments& a) {
+  const size_t handedOver = frame_ ? std::exchange(frame_->handedOver, 0) : 0;
   if (CallRule rule = ruleOf(function)) return rule(*this, function, a);
   auto* f = reinterpret_cast<PyFunctionObject*>(function);
   if (f->func_dict && PyDict_GetItem(f->func_dict, internedName("_torchdynamo_disable")))
@@ -147,6 +148,8 @@ PyRef Evaluation::callFunction(PyObject* function, const CallArguments& a) {
   if (depth_ >= kMaxDepth) breakHere("recursion", "Python calls are nested deeper than the evaluator follows");
   std::unique_ptr<Frame> frame = Frame::make(function);
   if (!bindArguments(*frame, function, a)) return {};
+  // From here on the callee's locals hold the arguments, and what it drops is gone.
+  for (size_t k = handedOver; k > 0 && k < frame_->stack.size(); ++k) frame_->stack[k] = PyRef();
   return runFrame(std::move(frame));
 }
 
@@ -183,7 +186,9 @@ PyRef Evaluation::runFrame(std::unique_ptr<Frame> frame) {
   } restore{*this, f->caller};
   for (;;) {
     countBytecode();
-    switch (tracedStep(*this, *f)) {
+    const Flow flow = tracedStep(*this, *f);
+    if (!iterators_->abandoned.empty()) closeAbandoned();
+    switch (flow) {
       case Flow::Next:
       case Flow::Jumped:
         break;
@@ -195,6 +200,7 @@ PyRef Evaluation::runFrame(std::unique_ptr<Frame> frame) {
         return makeGenerator(std::move(frame));
       case Flow::Error:
         noteRaise();
+        unwind(*f);
         return {};
       default:
         breakHere("unsupported bytecode", "opcode " + opcodeName(f->instruction().opcode));
@@ -217,7 +223,9 @@ int Evaluation::runUntilYield(Frame& f, PyRef* result) {
   } restore{*this, f};
   for (;;) {
     countBytecode();
-    switch (tracedStep(*this, f)) {
+    const Flow flow = tracedStep(*this, f);
+    if (!iterators_->abandoned.empty()) closeAbandoned();
+    switch (flow) {
       case Flow::Next:
       case Flow::Jumped:
         break;
@@ -228,6 +236,8 @@ int Evaluation::runUntilYield(Frame& f, PyRef* result) {
         *result = std::move(f.result);
         return 0;
       case Flow::Error:
+        noteRaise();
+        unwind(f);
         return -1;
       default:
         breakHere("unsupported bytecode", "opcode " + opcodeName(f.instruction().opcode));
@@ -239,8 +249,33 @@ PyRef Evaluation::makeGenerator(std::unique_ptr<Frame> frame) {
   return makeLazy(*this, std::make_unique<SuspendedFrame>(std::move(frame)));
 }
 
+namespace {
+
+/// The break that a RuntimeError of libtorch tells of; the error indicator stays.
+std::optional<trace::BreakError> raisedBreak() {
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyRef text = value ? PyRef::steal(PyObject_Str(value)) : PyRef();
+  PyErr_Clear();
+  std::string line = text ? PyUnicode_AsUTF8(text.get()) : "";
+  line = line.substr(0, line.find('\n'));
+  PyErr_Restore(type, value, traceback);
+  // libtorch's words for memory that is not there.
+  for (const char* words : {"Cannot access data pointer of Tensor", "its data is not allocated yet", "a tensor with unallocated storage"})
+    if (line.find(words) != std::string::npos)
+      return trace::BreakError(trace::BreakKind::DataAccess, "the memory of a tensor is needed", "Move the call out of the compiled region.");
+  return trace::parseBreak(line);
+}
+
+}  // namespace
+
 void Evaluation::throwIfBreak() {
+  if (lazyWasMisused()) {
+    PyErr_Clear();
+    breakHere("iterator", "C code advances an iterator of the compiled region", "Make a list of it first.");
+  }
   std::optional<trace::BreakError> error = trace::takeLastBreak();
+  if (!error && PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_RuntimeError)) error = raisedBreak();
   if (!error) return;
   PyErr_Clear();
   breakHere(std::string(trace::name(error->kind())), error->reason(), error->hint());
@@ -259,7 +294,7 @@ PyRef Evaluation::checked(PyObject* result) {
   throwIfBreak();
   if (!value && isInterrupt()) throw ProgramInterrupted::take();
   if (value && isTensor(value.get())) noteLeaf(value.get());
-  if (value && Py_REFCNT(value.get()) == 1) {
+  if (value && Py_REFCNT(value.get()) == 1 && !lazyOf(value.get())) {
     if (PyIter_Check(value.get()))
       adoptIterator(value.get());
     else
@@ -277,11 +312,11 @@ PyRef Evaluation::callReal(PyObject* callable, const CallArguments& a) {
   std::vector<PyObject*> args;
   for (size_t i = 0; i < a.total(); ++i) {
     willConsume(a.args[i]);
-    keep.push_back(lazyOf(a.args[i]) ? collect(a.args[i], false) : expose(a.args[i]));
+    keep.push_back(lazyOf(a.args[i]) && !isTorchBinding(callable) ? collect(a.args[i], false) : expose(a.args[i]));
     if (!keep.back()) return {};
     args.push_back(keep.back().get());
   }
-  return checked(PyObject_Vectorcall(callable, args.data(), a.positional, a.kwNames));
+  return original(checked(PyObject_Vectorcall(callable, args.data(), a.positional, a.kwNames)));
 }
 
 PyRef Evaluation::call(PyObject* callable, PyObject* const* args, size_t positional, PyObject* kwNames) {
@@ -337,20 +372,23 @@ PyRef Evaluation::call(PyObject* callable, PyObject* const* args, size_t positio
 }
 
 PyRef Evaluation::callEx(PyObject* callable, PyObject* argsTuple, PyObject* kwargs) {
-  PyRef positional = sourceOf(argsTuple) ? expose(argsTuple) : PyRef::borrow(argsTuple);
-  PyRef keywords = kwargs && sourceOf(kwargs) ? expose(kwargs) : PyRef::borrow(kwargs);
+  std::vector<PyRef> keep;
   std::vector<PyObject*> args;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(positional.get()); ++i) args.push_back(PyTuple_GET_ITEM(positional.get(), i));
-  const size_t n = args.size();
-  if (!keywords || PyDict_GET_SIZE(keywords.get()) == 0) return call(callable, args.data(), n, nullptr);
-  PyRef names = PyRef::steal(PyTuple_New(PyDict_GET_SIZE(keywords.get())));
-  PyObject *key, *value;
-  Py_ssize_t i = 0;
-  for (Py_ssize_t at = 0; PyDict_Next(keywords.get(), &at, &key, &value); ++i) {
-    PyTuple_SET_ITEM(names.get(), i, PyRef::borrow(key).release());
-    args.push_back(value);
+  auto push = [&](PyRef value) {
+    args.push_back(value.get());
+    keep.push_back(std::move(value));
+  };
+  const Py_ssize_t n = builtinLength(argsTuple);
+  for (Py_ssize_t i = 0; i < n; ++i) push(element(argsTuple, i));
+  if (!kwargs || builtinLength(kwargs) == 0) return call(callable, args.data(), static_cast<size_t>(n), nullptr);
+  guardKeys(kwargs);
+  PyRef items = itemsInOrder(kwargs), names = PyRef::steal(PyTuple_New(PyList_GET_SIZE(items.get())));
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i) {
+    PyObject* name = PyTuple_GET_ITEM(PyList_GET_ITEM(items.get(), i), 0);
+    PyTuple_SET_ITEM(names.get(), i, PyRef::borrow(name).release());
+    push(readDict(kwargs, name));
   }
-  return call(callable, args.data(), n, names.get());
+  return call(callable, args.data(), static_cast<size_t>(n), names.get());
 }
 
 PyRef Evaluation::callMethodNamed(PyObject* object, const char* name, std::initializer_list<PyObject*> args) {
@@ -367,12 +405,13 @@ PyRef callPartial(Evaluation& e, PyObject* partial, const CallArguments& a) {
   PyRef function = e.getAttr(partial, internedName("func")), first = e.getAttr(partial, internedName("args"));
   PyRef keywords = e.getAttr(partial, internedName("keywords"));
   if (!function || !first || !keywords) return {};
-  PyRef leading = e.expose(first.get()), fixed = e.expose(keywords.get());
-  PyRef merged = PyRef::steal(PyDict_Copy(fixed.get()));
+  PyRef merged = PyRef::steal(PyDict_New());
+  if (!e.updateDict(merged.get(), keywords.get())) return {};
+  const PyRef& leading = first;
+  const Py_ssize_t n = e.builtinLength(leading.get());
   for (size_t i = 0; i < a.keywords(); ++i) PyDict_SetItem(merged.get(), a.keywordName(i), a.args[a.positional + i]);
-  const Py_ssize_t n = PyTuple_GET_SIZE(leading.get());
   PyRef args = PyRef::steal(PyTuple_New(n + static_cast<Py_ssize_t>(a.positional)));
-  for (Py_ssize_t i = 0; i < n; ++i) PyTuple_SET_ITEM(args.get(), i, PyRef::borrow(PyTuple_GET_ITEM(leading.get(), i)).release());
+  for (Py_ssize_t i = 0; i < n; ++i) PyTuple_SET_ITEM(args.get(), i, e.element(leading.get(), i).release());
   for (size_t i = 0; i < a.positional; ++i)
     PyTuple_SET_ITEM(args.get(), n + static_cast<Py_ssize_t>(i), PyRef::borrow(a.args[i]).release());
   return e.callEx(function.get(), args.get(), merged.get());
@@ -381,20 +420,6 @@ PyRef callPartial(Evaluation& e, PyObject* partial, const CallArguments& a) {
 }  // namespace
 
 namespace {
-
-/// torch.compiler.is_compiling() is False while this lives: what runs is the program itself.
-class NotCompiling {
- public:
-  NotCompiling() { set(Py_False); }
-  ~NotCompiling() { set(Py_True); }
-  NotCompiling(const NotCompiling&) = delete;
-
- private:
-  static void set(PyObject* value) {
-    static Once<PyObject*> module;
-    PyDict_SetItem(PyModule_GetDict(module.get([] { return PyImport_ImportModule("torch.compiler"); })), internedName("_is_compiling_flag"), value);
-  }
-};
 
 /// A weak reference that existed before stays one object; what it refers to is guarded to be alive.
 PyRef callWeakReference(Evaluation& e, PyObject* reference) {
@@ -447,30 +472,6 @@ PyRef callOperatorObject(Evaluation& e, PyObject* object, const CallArguments& a
 }
 
 }  // namespace
-
-/// functools.lru_cache of arguments that stay the same: the cache is asked for real, as the program would ask it here, once. What it
-/// gives is the program's own object. With other arguments the function itself is followed, as long as nobody can tell that its
-/// result did not come from the cache.
-PyRef Evaluation::callCached(PyObject* wrapper, const CallArguments& a) {
-  bool plain = true;
-  for (size_t i = 0; i < a.total(); ++i) plain = plain && (isConstantValue(a.args[i]) || isIdentityValue(a.args[i]));
-  if (plain && journal_.calls() == 0) {
-    NotCompiling flag;
-    trace::NoTrace off;
-    PyRef result = PyRef::steal(PyObject_Vectorcall(wrapper, a.args, a.positional, a.kwNames));
-    return result ? pin(result.get()) : PyRef();
-  }
-  PyRef wrapped = PyRef::steal(PyObject_GetAttrString(wrapper, "__wrapped__"));
-  pin(wrapped.get());
-  const int64_t writes = writes_;
-  const size_t deferred = journal_.calls();
-  PyRef result = call(wrapped.get(), a);
-  const bool fresh = result && !isConstantValue(result.get()) && !isTensor(result.get()) && !sourceOf(result.get());
-  if (writes_ != writes || journal_.calls() != deferred || fresh)
-    breakHere("cached function", describe(wrapped.get()) + " is remembered by functools.lru_cache and " +
-                                     (fresh ? "makes an object that its callers share" : "has effects that happen once"));
-  return result;
-}
 
 PyRef Evaluation::callInstance(PyObject* object, const CallArguments& a) {
   PyTypeObject* type = Py_TYPE(object);
@@ -543,10 +544,11 @@ PyRef Evaluation::callNew(PyTypeObject* type, const CallArguments& a) {
   const bool immutable = PyType_IsSubtype(type, &PyTuple_Type) || PyType_IsSubtype(type, &PyUnicode_Type) ||
                          PyType_IsSubtype(type, &PyLong_Type) || PyType_IsSubtype(type, &PyFloat_Type);
   if (container || exception || immutable) {
+    const bool tuple = PyType_IsSubtype(type, &PyTuple_Type);
     PyRef args = PyRef::steal(PyTuple_New(container ? 0 : static_cast<Py_ssize_t>(a.positional)));
     for (size_t i = 0; !container && i < a.positional; ++i) {
       PyRef value = exception ? PyRef::borrow(a.args[i])
-                              : lazyOf(a.args[i]) || PyIter_Check(a.args[i]) ? collect(a.args[i], true) : expose(a.args[i]);
+                              : tuple || lazyOf(a.args[i]) || PyIter_Check(a.args[i]) ? collect(a.args[i], true) : expose(a.args[i]);
       if (!value) return {};
       PyTuple_SET_ITEM(args.get(), static_cast<Py_ssize_t>(i), value.release());
     }

@@ -1,4 +1,5 @@
 // Subscripts, membership, length and truth with provenance.
+#include "engine/capture/evaluation/container_iterators.h"
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/value_kinds.h"
 
@@ -34,9 +35,9 @@ PyRef Evaluation::tupleItem(PyObject* object, PyObject* key) {
   const Source* source = sourceOf(object);
   if (source) readOriginal(object);
   if (!source || PySlice_Check(key) || origins_.find(object)->written) {
-    PyRef exposed = source ? expose(object) : PyRef::borrow(object);
-    PyRef value = checked(source || PyList_Check(object) ? PyObject_GetItem(exposed.get(), key)
-                                                         : PyTuple_Type.tp_as_mapping->mp_subscript(exposed.get(), key));
+    know(object);
+    PyTypeObject* builtin = PyList_Check(object) ? &PyList_Type : &PyTuple_Type;
+    PyRef value = checked(builtin->tp_as_mapping->mp_subscript(object, key));
     return value ? translate(value.get(), nullptr) : PyRef();
   }
   Py_ssize_t index = PyNumber_AsSsize_t(key, PyExc_IndexError);
@@ -48,7 +49,7 @@ PyRef Evaluation::tupleItem(PyObject* object, PyObject* key) {
     PyErr_SetString(PyExc_IndexError, PyList_Check(object) ? "list index out of range" : "tuple index out of range");
     return {};
   }
-  return wrap(PySequence_Fast_GET_ITEM(object, index), sources().sequenceItem(source, index));
+  return element(object, index);
 }
 
 PyRef Evaluation::getItem(PyObject* object, PyObject* key) {
@@ -124,12 +125,8 @@ int Evaluation::contains(PyObject* container, PyObject* item) {
     if (PyDict_Check(container) && isFresh(container)) return PyDict_Contains(container, item);
     if (PyDict_Check(container) || (PyAnySet_Check(container) && !isFresh(container)))
       breakHere("unsupported container", "a container from outside is asked for a tensor");
-    if (!isTensor(container) && isContainer(container)) {
-      PyRef exposed = expose(container);
-      const int found = PySequence_Contains(exposed.get(), item);
-      throwIfBreak();
-      return found;
-    }
+    if (!isTensor(container) && PyAnySet_Check(container)) return PySet_Contains(container, item);
+    if (!isTensor(container) && isContainer(container)) return containsElement(container, item);
     breakHere("data-dependent value", "membership of a tensor", "Compare shapes or Python values instead.");
   }
   if (PyObject* method = pythonMethod(*this, container, "__contains__")) {
@@ -140,25 +137,22 @@ int Evaluation::contains(PyObject* container, PyObject* item) {
     PyRef value = readDict(container, item);
     return value ? 1 : PyErr_Occurred() ? -1 : 0;
   }
-  if (isContainer(container) || isConstantValue(container)) {
-    PyRef exposed = expose(container);
-    // Elements that Python code compares are compared by the evaluator.
-    if ((PyTuple_Check(container) || PyList_Check(container)) && !isConstantValue(item)) {
-      for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(exposed.get()); ++i) {
-        PyObject* element = PySequence_Fast_GET_ITEM(exposed.get(), i);
-        if (element == item) return 1;
-        PyRef equal = compare(Py_EQ, element, item);
-        const int answer = equal ? truth(equal.get()) : -1;
-        if (answer) return answer;
-      }
-      return 0;
-    }
-    const int found = PySequence_Contains(exposed.get(), item);
+  PyTypeObject* type = Py_TYPE(container);
+  const bool sequence = PyTuple_Check(container) || PyList_Check(container);
+  if (sequence && !(isConstantValue(container) && isConstantValue(item))) return containsElement(container, item);
+  if (PyAnySet_Check(container) || isConstantValue(container)) {
+    know(container);
+    const int found = PySequence_Contains(container, item);
     throwIfBreak();
     return found;
   }
+  DictWalk::Kind kind{};
+  if (PyObject* dict = dictOfView(container, &kind); dict && isFresh(container)) {
+    if (kind == DictWalk::Kind::Keys) return contains(dict, item);
+    PyRef iterator = iter(container);
+    return iterator ? containsElement(iterator.get(), item) : -1;
+  }
   requireKnown(container);
-  PyTypeObject* type = Py_TYPE(container);
   if (type->tp_as_sequence && type->tp_as_sequence->sq_contains && !isChangeable(type)) {
     const int found = PySequence_Contains(container, item);  // ranges, dict views, mapping proxies
     throwIfBreak();
@@ -168,7 +162,11 @@ int Evaluation::contains(PyObject* container, PyObject* item) {
     const int found = PySequence_Contains(container, item);  // enum classes
     return found;
   }
-  PyRef iterator = iter(container);
+  return containsElement(container, item);
+}
+
+int Evaluation::containsElement(PyObject* container, PyObject* item) {
+  PyRef iterator = PyTuple_Check(container) || PyList_Check(container) ? iterBuiltin(container, builtinBase(Py_TYPE(container))) : iter(container);
   if (!iterator) return -1;
   while (PyRef element = next(iterator.get())) {
     PyRef equal = element.get() == item ? PyRef::borrow(Py_True) : compare(Py_EQ, element.get(), item);
@@ -188,21 +186,11 @@ Py_ssize_t Evaluation::length(PyObject* object) {
     PyRef answer = callMethod(*this, method, {object});
     return answer ? PyNumber_AsSsize_t(answer.get(), PyExc_OverflowError) : -1;
   }
-  const Source* source = isConstantValue(object) ? nullptr : sourceOf(object);
+  if (isContainer(object)) return builtinLength(object);
+  DictWalk::Kind kind{};
+  if (PyObject* dict = dictOfView(object, &kind); dict && isFresh(object)) return builtinLength(dict);
   requireKnown(object);
-  const Py_ssize_t n = PyObject_Size(object);
-  if (n < 0 || !source) return n;
-  if (origins_.find(object)->written) {
-    guardOriginalLength(object);
-    return n;
-  }
-  if (PyTuple_Check(object) || PyList_Check(object))
-    guard(GuardKind::SequenceLength, source, nullptr, n);
-  else if (PyDict_Check(object))
-    guard(n ? GuardKind::DictLength : GuardKind::DictEmpty, source, nullptr, n);
-  else if (PyAnySet_Check(object))
-    expose(object);
-  return n;
+  return PyObject_Size(object);
 }
 
 int Evaluation::truth(PyObject* object) {

@@ -3,8 +3,11 @@
 #include "engine/capture/rules/call_rules.h"
 #include "engine/capture/evaluation/iterator_ahead.h"
 #include "engine/capture/evaluation/interpreter.h"
+#include "engine/capture/evaluation/container_iterators.h"
 #include "engine/capture/evaluation/lazy_iterators.h"
 #include "engine/capture/evaluation/value_kinds.h"
+
+extern "C" PyObject* _PyType_Lookup(PyTypeObject*, PyObject*);
 
 namespace fusebox::capture {
 
@@ -13,16 +16,30 @@ namespace {
 struct LazyObject {
   PyObject_HEAD
   LazyIterator* iterator;
+  std::shared_ptr<IteratorPool> pool;
 };
 
+bool misused = false;
+
+/// The program has dropped the last reference: a generator that has code left to run is closed before the next instruction.
 void lazyDealloc(PyObject* self) {
-  delete reinterpret_cast<LazyObject*>(self)->iterator;
+  auto* lazy = reinterpret_cast<LazyObject*>(self);
+  std::unique_ptr<LazyIterator> iterator(lazy->iterator);
+  std::shared_ptr<IteratorPool> pool = std::move(lazy->pool);
+  lazy->pool.~shared_ptr();
+  if (pool->open && iterator->runsWhenClosed()) {
+    pool->abandoned.push_back(std::move(iterator));
+  } else {
+    pool->all.erase(iterator.get());
+    iterator.reset();
+  }
   PyTypeObject* type = Py_TYPE(self);
   type->tp_free(self);
   Py_DECREF(type);
 }
 
 PyObject* lazyNext(PyObject*) {
+  misused = true;
   PyErr_SetString(PyExc_SystemError, "an iterator that belongs to a capture was advanced outside of it");
   return nullptr;
 }
@@ -45,40 +62,15 @@ PyTypeObject* lazyType() {
   return type;
 }
 
-/// iter() of an object with __getitem__ only: until IndexError or StopIteration.
-class SequenceIterator final : public LazyIterator {
- public:
-  explicit SequenceIterator(PyObject* object) : object_(PyRef::borrow(object)) {}
-  PyRef next(Evaluation& e) override {
-    if (!object_) return {};
-    PyRef index = PyRef::steal(PyLong_FromSsize_t(at_++));
-    PyRef item = e.getItem(object_.get(), index.get());
-    if (!item && (PyErr_ExceptionMatches(PyExc_IndexError) || PyErr_ExceptionMatches(PyExc_StopIteration))) {
-      PyErr_Clear();
-      object_ = PyRef();
-    }
-    return item;
-  }
-  const char* what() const override { return "sequence iterator"; }
-
- private:
-  PyRef object_;
-  Py_ssize_t at_ = 0;
-};
-
-/// Builtin containers whose iterators hold nothing but elements.
-bool isPlainIterable(PyObject* o) {
-  return PyTuple_Check(o) || PyList_Check(o) || PyDict_Check(o) || PyAnySet_Check(o);
-}
-
 }  // namespace
 
 PyRef makeLazy(Evaluation& e, std::unique_ptr<LazyIterator> iterator) {
   auto* object = reinterpret_cast<LazyObject*>(lazyType()->tp_alloc(lazyType(), 0));
+  iterator->birth = e.rootCount();
+  e.iterators().all.insert(iterator.get());
+  new (&object->pool) std::shared_ptr<IteratorPool>(e.iteratorPool());
   object->iterator = iterator.release();
-  PyRef result = PyRef::steal(reinterpret_cast<PyObject*>(object));
-  if (!e.origin(result.get())) e.adoptIterator(result.get());
-  return result;
+  return PyRef::steal(reinterpret_cast<PyObject*>(object));
 }
 
 const void* lazyMethod(const char* name) {
@@ -91,6 +83,8 @@ LazyIterator* lazyOf(PyObject* object) {
   return Py_TYPE(object) == lazyType() ? reinterpret_cast<LazyObject*>(object)->iterator : nullptr;
 }
 
+bool lazyWasMisused() { return std::exchange(misused, false); }
+
 int LazyIterator::send(Evaluation& e, PyObject*, PyRef* result) {
   *result = next(e);
   if (*result) return 1;
@@ -102,6 +96,146 @@ int LazyIterator::send(Evaluation& e, PyObject*, PyRef* result) {
 int LazyIterator::throwInto(Evaluation& e, PyObject* exception, PyRef*) {
   PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception)), exception);
   return -1;
+}
+
+PyRef Evaluation::lazyGetAttr(PyObject* object, PyObject* name, PyRef* self) {
+  PyTypeObject* shown = lazyOf(object)->type();
+  static PyObject* const kClass = internedName("__class__");
+  if (name == kClass) return pin(reinterpret_cast<PyObject*>(shown));
+  if (!_PyType_Lookup(shown, name)) {
+    PyErr_Format(PyExc_AttributeError, "'%.50s' object has no attribute '%U'", shown->tp_name, name);
+    return {};
+  }
+  PyObject* own = _PyType_Lookup(lazyType(), name);
+  const bool works = own && (Py_IS_TYPE(own, &PyMethodDescr_Type) || PyUnicode_CompareWithASCIIString(name, "__next__") == 0 ||
+                             PyUnicode_CompareWithASCIIString(name, "__iter__") == 0);
+  if (!works) breakHere("iterator", std::string("attribute ") + PyUnicode_AsUTF8(name) + " of a " + shown->tp_name + " is read");
+  if (self && Py_IS_TYPE(own, &PyMethodDescr_Type)) {
+    *self = PyRef::borrow(object);
+    return PyRef::borrow(own);
+  }
+  PyRef bound = PyRef::steal(Py_TYPE(own)->tp_descr_get(own, object, reinterpret_cast<PyObject*>(lazyType())));
+  adopt(bound.get());
+  return bound;
+}
+
+bool Evaluation::handsOver(PyObject* callable, PyObject* const* args, size_t count) {
+  if (PyMethod_Check(callable)) callable = PyMethod_GET_FUNCTION(callable);
+  return PyFunction_Check(callable) && std::any_of(args, args + count, [](PyObject* o) { return lazyOf(o) != nullptr; });
+}
+
+void Evaluation::closeAbandoned() {
+  for (std::unique_ptr<LazyIterator>& iterator : std::exchange(iterators_->abandoned, {})) {
+    iterators_->all.erase(iterator.get());
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyRef error[] = {PyRef::steal(type), PyRef::steal(value), PyRef::steal(traceback)};
+    if (!iterator->close(*this)) {
+      PyErr_Clear();
+      breakHere("generator", "a generator that is closed because nobody refers to it any more raises an exception");
+    }
+    iterator.reset();
+    closeAbandoned();  // what only it referred to
+    PyErr_Restore(error[0].release(), error[1].release(), error[2].release());
+  }
+}
+
+void Evaluation::requireNoneSuspended() {
+  int64_t birth = -1;
+  PyTypeObject* type = nullptr;
+  for (LazyIterator* iterator : iterators_->all)
+    if (iterator->runsWhenClosed() && (birth < 0 || iterator->birth < birth)) {
+      birth = iterator->birth;
+      type = iterator->type();
+    }
+  if (type)
+    throw CaptureBreak{{"generator across a graph break", std::string("a suspended ") + type->tp_name + " with code left to run is alive where capture stops",
+                        "Consume or close it before.", place(), stackPlaces()}, birth};
+}
+
+void Evaluation::unwind(Frame& frame) {
+  auto drop = [](std::vector<PyRef>& slots) {
+    while (!slots.empty()) slots.pop_back();
+  };
+  drop(frame.stack);
+  if (!iterators_->abandoned.empty()) closeAbandoned();
+  // The traceback holds the frame.
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  frame.locals.clear();
+  PyErr_Restore(type, value, traceback);
+  if (!iterators_->abandoned.empty())
+    breakHere("generator", "an exception leaves a frame that holds a suspended generator, which lives as long as the exception");
+}
+
+namespace {
+
+/// What an object refers to, as the garbage collector sees it, down to `depth` objects; true: a generator is among it.
+bool refersToGenerator(PyObject* object, int depth) {
+  if (PyGen_CheckExact(object)) return true;
+  if (depth == 0 || !PyObject_IS_GC(object) || PyType_Check(object) || PyModule_Check(object) || !Py_TYPE(object)->tp_traverse) return false;
+  int deeper = depth;
+  return Py_TYPE(object)->tp_traverse(object, [](PyObject* part, void* data) {
+    return refersToGenerator(part, *static_cast<int*>(data) - 1) ? 1 : 0;
+  }, &deeper) != 0;
+}
+
+/// The same of what an exception keeps alive: the frames of its traceback.
+bool exceptionHoldsGenerator(PyObject* exception) {
+  bool found = false;
+  PyRef at = PyRef::steal(PyException_GetTraceback(exception));
+  for (; at && !found; at = PyRef::borrow(reinterpret_cast<PyObject*>(reinterpret_cast<PyTracebackObject*>(at.get())->tb_next)))
+    found = refersToGenerator(reinterpret_cast<PyObject*>(reinterpret_cast<PyTracebackObject*>(at.get())->tb_frame), 1);
+  return found;
+}
+
+}  // namespace
+
+void Evaluation::findHolders(const Frame& root) {
+  constexpr int kDepth = 2;  // an instance, its __dict__
+  for (const auto* slots : {&root.locals, &root.stack})
+    for (const PyRef& slot : *slots) {
+      PyObject* o = slot.get();
+      if (o && (PyExceptionInstance_Check(o) ? exceptionHoldsGenerator(o) : refersToGenerator(o, kDepth))) holders_.push_back(o);
+    }
+}
+
+/// A real generator is closed when the frame lets go of it, which only the instruction itself can do.
+void Evaluation::refuseDrops(const Frame& root) {
+  for (PyObject* holder : holders_) {
+    auto holds = [holder](const PyRef& slot) { return slot.get() == holder; };
+    if (std::none_of(root.locals.begin(), root.locals.end(), holds) && std::none_of(root.stack.begin(), root.stack.end(), holds))
+      breakHere("generator", std::string("a ") + Py_TYPE(holder)->tp_name + " that is, or holds, a suspended generator is let go of");
+  }
+}
+
+PyRef Evaluation::walkOver(PyObject* object, PyTypeObject* type) {
+  using Kind = DictWalk::Kind;
+  const getiterfunc make = type->tp_iter;
+  if (make == PyList_Type.tp_iter) return makeLazy(*this, std::make_unique<SequenceWalk>(object, false));
+  if (make == PyTuple_Type.tp_iter && !isConstantValue(object)) return makeLazy(*this, std::make_unique<SequenceWalk>(object, false));
+  if (make == PyDict_Type.tp_iter || make == PyODict_Type.tp_iter) {
+    guardKeys(object);
+    return makeLazy(*this, std::make_unique<DictWalk>(object, Kind::Keys, false));
+  }
+  if (make == PySet_Type.tp_iter) {
+    know(object);
+    return makeLazy(*this, std::make_unique<SetWalk>(object));
+  }
+  Kind kind{};
+  if (PyObject* dict = dictOfView(object, &kind); dict && !sourceOf(object)) {
+    guardKeys(dict);
+    return makeLazy(*this, std::make_unique<DictWalk>(dict, kind, false));
+  }
+  return {};
+}
+
+PyRef Evaluation::iterBuiltin(PyObject* object, PyTypeObject* owner) {
+  if (PyRef walk = walkOver(object, owner)) return walk;
+  requireKnown(object);
+  PyRef iterator = PyRef::steal(owner->tp_iter ? owner->tp_iter(object) : PyObject_GetIter(object));
+  if (iterator && iterator.get() != object) adoptIterator(iterator.get());
+  return iterator;
 }
 
 PyRef Evaluation::iter(PyObject* object) {
@@ -117,14 +251,10 @@ PyRef Evaluation::iter(PyObject* object) {
     }
     if (!method) {
       static PyObject* const kGetItem = internedName("__getitem__");
-      if (typeLookup(type, kGetItem)) return makeLazy(*this, std::make_unique<SequenceIterator>(object));
+      if (typeLookup(type, kGetItem)) return makeLazy(*this, std::make_unique<ItemWalk>(object));
     }
   }
-  requireKnown(object);
-  PyRef target = isPlainIterable(object) ? expose(object) : PyRef::borrow(object);
-  PyRef iterator = PyRef::steal(PyObject_GetIter(target.get()));
-  if (iterator && iterator.get() != object) adoptIterator(iterator.get());
-  return iterator;
+  return iterBuiltin(object, type);
 }
 
 void Evaluation::adoptIterator(PyObject* iterator) {

@@ -43,6 +43,10 @@ PyRef tryMethod(Evaluation& e, PyObject* method, PyObject* self, PyObject* other
   return *declined ? PyRef() : result;
 }
 
+bool isPlainContainer(PyObject* o) { return PyTuple_Check(o) || PyList_Check(o) || PyDict_Check(o) || PyAnySet_Check(o); }
+
+bool isView(PyObject* o) { return PyDictViewSet_Check(o) || PyDictValues_Check(o); }
+
 bool anyPython(PyObject* a) { return isChangeable(Py_TYPE(a)) && !isTensorObject(a); }
 
 }  // namespace
@@ -80,7 +84,9 @@ PyRef Evaluation::binary(int op, PyObject* a, PyObject* b) {
       PyObject* args[] = {a, items.get()};
       return items && mutate(_PyType_Lookup(&PyList_Type, internedName("extend")), {args, 2, nullptr}) ? PyRef::borrow(a) : PyRef();
     }
-    return isFresh(a) ? checked(evaluateBinary(op, a, expose(b).get())) : changeInPlace(op, a, b);
+    if (!isFresh(a)) return changeInPlace(op, a, b);
+    know(b);
+    return checked(evaluateBinary(op, a, isTensor(b) || isView(b) ? expose(b).get() : b));
   }
   if (isConstantValue(a) && isConstantValue(b)) {
     refuseAddress(a);
@@ -89,15 +95,21 @@ PyRef Evaluation::binary(int op, PyObject* a, PyObject* b) {
     if (result && PyObject_IS_GC(result.get())) adopt(result.get());
     return result;
   }
+  if ((isPlainContainer(a) || PyLong_CheckExact(a)) && (isPlainContainer(b) || PyLong_CheckExact(b))) {
+    // Concatenation, repetition, unions: elements are only moved.
+    know(a);
+    know(b);
+    return checked(evaluateBinary(op, a, b));
+  }
   PyRef left = expose(a), right = expose(b);
-  return checked(evaluateBinary(op, left.get(), right.get()));
+  return original(checked(evaluateBinary(op, left.get(), right.get())));
 }
 
 /// a |= b and the like of a set, dict or list from outside.
 PyRef Evaluation::changeInPlace(int op, PyObject* a, PyObject* b) {
   enum { kAnd = 14, kMultiply = 18, kOr = 20, kSubtract = 23, kXor = 25 };
   if (PyList_Check(a) && op == kMultiply) {
-    expose(a);
+    know(a);
     PyRef all = PyRef::steal(PySlice_New(nullptr, nullptr, nullptr)), contents = PyRef::steal(PySequence_List(a));
     PyRef product = PyRef::steal(PyNumber_Multiply(contents.get(), b));
     return product && storeElement(a, all.get(), product.get()) ? PyRef::borrow(a) : PyRef();
@@ -295,12 +307,12 @@ PyRef Evaluation::importFrom(PyObject* module, PyObject* name) {
 
 bool Evaluation::updateDict(PyObject* dict, PyObject* mapping) {
   if (PyDict_Check(mapping) && Py_TYPE(mapping)->tp_iter == PyDict_Type.tp_iter) {
-    PyRef exposed = expose(mapping);
-    if (isFresh(dict)) return PyDict_Update(dict, exposed.get()) == 0;
-    PyRef items = itemsInOrder(exposed.get());
+    know(mapping);
+    if (isFresh(dict)) return PyDict_Update(dict, mapping) == 0;
+    PyRef items = itemsInOrder(mapping);
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i) {
       PyObject* pair = PyList_GET_ITEM(items.get(), i);
-      if (!storeKey(dict, PyTuple_GET_ITEM(pair, 0), PyTuple_GET_ITEM(pair, 1))) return false;
+      if (!storeKey(dict, PyTuple_GET_ITEM(pair, 0), translate(PyTuple_GET_ITEM(pair, 1), nullptr).get())) return false;
     }
     return true;
   }

@@ -37,6 +37,7 @@ bool rawKey(PyObject* dict, PyObject* key, PyObject* value) {
 
 void Evaluation::openForWriting(PyObject* container) {
   ++writes_;
+  if (PyAnySet_Check(container)) know(container);  // the order of its elements as it is now
   const Source* source = sourceOf(container);
   Origin* o = origins_.find(container);
   const Source* ownerSource = o->owner ? sourceOf(o->owner.get()) : nullptr;
@@ -45,7 +46,6 @@ void Evaluation::openForWriting(PyObject* container) {
                                              " that existed before the compiled region");
   o = origins_.find(container);
   o->written = true;
-  o->exposed = PyRef();
 }
 
 bool Evaluation::storeKey(PyObject* dict, PyObject* key, PyObject* value) {
@@ -77,7 +77,8 @@ bool Evaluation::addToSet(PyObject* set, PyObject* item) {
 }
 
 PyRef Evaluation::tupleOf(PyObject* list) {
-  return PyRef::steal(PyList_AsTuple(isFresh(list) ? list : expose(list).get()));
+  know(list);
+  return PyRef::steal(PyList_AsTuple(list));
 }
 
 void Evaluation::willUnbind(const Frame&, PyObject* value) {

@@ -1,7 +1,9 @@
 // Values and where they come from: wrapping reads, exposing containers to C code, guards.
+#include "engine/capture/evaluation/container_iterators.h"
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
+#include "engine/capture/guards/guard_tree.h"
 #include "engine/capture/rules/autograd_function.h"
 
 extern "C" PyObject* _PyType_Lookup(PyTypeObject*, PyObject*);
@@ -10,12 +12,15 @@ namespace fusebox::capture {
 
 namespace {
 
-/// A set equals its copy; elements are compared as Python does.
+/// The same elements, which a set gives in the same order; `expected` is a tuple.
 bool sameSetContents(PyObject* value, PyObject* expected) {
-  if (!PyAnySet_Check(value)) return false;
-  const int equal = PyObject_RichCompareBool(value, expected, Py_EQ);
-  if (equal < 0) PyErr_Clear();
-  return equal == 1;
+  if (!PyAnySet_Check(value) || PySet_GET_SIZE(value) != PyTuple_GET_SIZE(expected)) return false;
+  PyObject* element;
+  Py_hash_t hash;
+  Py_ssize_t position = 0, i = 0;
+  while (_PySet_NextEntry(value, &position, &element, &hash))
+    if (!sameConstant(element, PyTuple_GET_ITEM(expected, i++))) return false;
+  return true;
 }
 
 /// A builtin method with the definition at the address `expected`, whatever it is bound to.
@@ -219,6 +224,94 @@ PyRef Evaluation::addressOf(PyObject* object) {
   return PyRef::steal(PyLong_FromVoidPtr(object));
 }
 
+/// One container inside another.
+struct Evaluation::Deeper {
+  explicit Deeper(Evaluation& evaluation) : e(evaluation) {
+    if (++e.exposing_ <= kDeepest) return;
+    --e.exposing_;
+    e.breakHere("unsupported container", "containers inside each other, or inside themselves, go too deep");
+  }
+  ~Deeper() { --e.exposing_; }
+  Deeper(const Deeper&) = delete;
+  static constexpr int kDeepest = 100;
+  Evaluation& e;
+};
+
+PyRef Evaluation::element(PyObject* sequence, Py_ssize_t i) {
+  PyObject* raw = PySequence_Fast_GET_ITEM(sequence, i);
+  Origin* o = origins_.find(sequence);
+  if (!o || o->fresh()) return translate(raw, nullptr);
+  if (o->written) {
+    readOriginal(sequence);
+    return translate(raw, nullptr);
+  }
+  builtinLength(sequence);
+  return wrap(raw, sources().sequenceItem(o->source, i));
+}
+
+Py_ssize_t Evaluation::builtinLength(PyObject* container) {
+  const bool sequence = PyTuple_Check(container) || PyList_Check(container);
+  const Py_ssize_t n = sequence ? PySequence_Fast_GET_SIZE(container) : PyDict_Check(container) ? PyDict_GET_SIZE(container) : PySet_GET_SIZE(container);
+  Origin* o = origins_.find(container);
+  if (!o || o->fresh()) return n;
+  if (o->lengthGuarded && (sequence || !o->written)) return n;
+  o->lengthGuarded = true;
+  if (o->written)
+    guardOriginalLength(container);
+  else if (sequence)
+    guard(GuardKind::SequenceLength, o->source, nullptr, n);
+  else if (PyDict_Check(container))
+    guard(n ? GuardKind::DictLength : GuardKind::DictEmpty, o->source, nullptr, n);
+  else
+    know(container);
+  return n;
+}
+
+void Evaluation::guardKeys(PyObject* dict) {
+  Origin* o = origins_.find(dict);
+  if (!o || o->fresh() || o->keysGuarded) return;
+  o->keysGuarded = true;
+  const Source* source = o->source;
+  PyRef first = o->written ? journal_.original(dict) : PyRef::borrow(dict), before = itemsInOrder(first.get());
+  PyRef keys = PyRef::steal(PyTuple_New(PyList_GET_SIZE(before.get())));
+  for (Py_ssize_t k = 0; k < PyList_GET_SIZE(before.get()); ++k)
+    PyTuple_SET_ITEM(keys.get(), k, PyRef::borrow(PyTuple_GET_ITEM(PyList_GET_ITEM(before.get(), k), 0)).release());
+  guard(GuardKind::DictKeysMatch, source, keys.get());
+  for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(keys.get()); ++k)
+    if (PyObject* key = PyTuple_GET_ITEM(keys.get(), k); !isConstantValue(key)) wrap(key, sources().dictKey(source, k));
+}
+
+void Evaluation::know(PyObject* object) {
+  Origin* o = origins_.find(object);
+  if (!o || o->fresh() || o->contentsGuarded) return;
+  if (o->written && !PyDict_Check(object)) {
+    readOriginal(object);
+  } else if (PyTuple_Check(object) || PyList_Check(object)) {
+    o->contentsGuarded = true;
+    const Py_ssize_t n = builtinLength(object);
+    for (Py_ssize_t i = 0; i < n; ++i) element(object, i);
+  } else if (PyDict_Check(object)) {
+    const bool written = o->written;
+    o->contentsGuarded = !written;
+    guardKeys(object);
+    PyRef keys = itemsInOrder(object);
+    for (Py_ssize_t k = 0; k < PyList_GET_SIZE(keys.get()); ++k) readDict(object, PyTuple_GET_ITEM(PyList_GET_ITEM(keys.get(), k), 0));
+  } else if (PyAnySet_Check(object)) {
+    o->contentsGuarded = true;
+    guardSetContents(object, o->source);
+  }
+}
+
+void Evaluation::guardSetContents(PyObject* contents, const Source* source) {
+  PyRef elements = PyRef::steal(PySequence_Tuple(contents));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(elements.get()); ++i) {
+    PyObject* element = PyTuple_GET_ITEM(elements.get(), i);
+    if (isTensor(element)) breakHere("unsupported container", "a set that holds tensors and existed before");
+    pin(element);
+  }
+  guardCustom(source, sameSetContents, elements.get(), "set contents");
+}
+
 PyRef Evaluation::expose(PyObject* object) {
   refuseAddress(object);
   if (isConstantValue(object)) return PyRef::borrow(object);
@@ -226,124 +319,104 @@ PyRef Evaluation::expose(PyObject* object) {
     Origin* o = origins_.find(object);
     return o && o->twin && !isStandIn(object) ? o->twin : PyRef::borrow(object);
   }
-  const bool sequence = PyTuple_Check(object) || PyList_Check(object), dict = PyDict_Check(object), set = PyAnySet_Check(object);
-  if (!sequence && !dict && !set) {
+  DictWalk::Kind kind{};
+  if (PyTuple_Check(object) || PyList_Check(object)) return exposeSequence(object);
+  if (PyDict_Check(object)) return exposeDict(object);
+  if (PyAnySet_Check(object)) {
+    know(object);
+  } else if (PyObject* dict = dictOfView(object, &kind); dict && !sourceOf(object)) {
+    static constexpr const char* kNames[] = {"keys", "values", "items"};
+    if (kind == DictWalk::Kind::Keys) return guardKeys(dict), PyRef::borrow(object);
+    PyRef exposed = exposeDict(dict);
+    if (exposed.get() != dict) return copied(object, PyRef::steal(PyObject_CallMethod(exposed.get(), kNames[static_cast<int>(kind)], nullptr)));
+  } else {
     requireKnown(object);
-    return PyRef::borrow(object);
   }
-  Origin* o = origins_.find(object);
-  if (!o || o->fresh()) return exposeFresh(object);
-  if (o->exposed && !o->written) return o->exposed;
-  PyRef result = sequence ? exposeSequence(object, o) : dict ? exposeDict(object, o) : exposeSet(object, o);
-  o = origins_.find(object);
-  if (!o->written) o->exposed = result;
-  return result;
+  return PyRef::borrow(object);
 }
 
-PyRef Evaluation::exposeSequence(PyObject* object, Origin* o) {
-  const Source* source = o->source;
-  const bool written = o->written;
-  const Py_ssize_t n = PySequence_Fast_GET_SIZE(object);
-  if (written)
-    readOriginal(object);
-  else
-    guard(GuardKind::SequenceLength, source, nullptr, n);
+PyRef Evaluation::copied(PyObject* object, PyRef copy) {
+  PyObject* key = copy.get();
+  copies_[key] = {copy, PyRef::borrow(object)};
+  return copy;
+}
+
+PyRef Evaluation::exposeSequence(PyObject* object) {
+  const Deeper deeper(*this);
+  const Py_ssize_t n = builtinLength(object);
   std::vector<PyRef> items;
   bool changed = false;
   for (Py_ssize_t i = 0; i < n; ++i) {
-    PyObject* raw = PySequence_Fast_GET_ITEM(object, i);
-    PyRef item = written ? translate(raw, nullptr) : wrap(raw, sources().sequenceItem(source, i));
-    item = expose(item.get());
-    changed |= item.get() != raw;
-    items.push_back(std::move(item));
+    items.push_back(expose(element(object, i).get()));
+    changed |= items.back().get() != PySequence_Fast_GET_ITEM(object, i);
   }
   if (!changed) return PyRef::borrow(object);
   PyRef tuple = PyRef::steal(PyTuple_New(n));
   for (Py_ssize_t i = 0; i < n; ++i) PyTuple_SET_ITEM(tuple.get(), i, items[static_cast<size_t>(i)].release());
-  if (PyList_Check(object)) return PyRef::steal(PySequence_List(tuple.get()));
-  if (PyTuple_CheckExact(object)) return tuple;
+  if (PyList_Check(object)) return copied(object, PyRef::steal(PySequence_List(tuple.get())));
+  if (PyTuple_CheckExact(object)) return copied(object, tuple);
   PyRef args = PyRef::steal(PyTuple_Pack(1, tuple.get()));
   PyRef copy = PyRef::steal(PyTuple_Type.tp_new(Py_TYPE(object), args.get(), nullptr));
   if (!copy) {
     PyErr_Clear();
     breakHere("unsupported container", std::string("a ") + Py_TYPE(object)->tp_name + " that holds tensors");
   }
-  return copy;
+  return copied(object, copy);
 }
 
-PyRef Evaluation::exposeDict(PyObject* object, Origin* o) {
-  const Source* source = o->source;
-  const bool written = o->written;
-  PyRef original = written ? journal_.original(object) : PyRef::borrow(object);
-  PyRef before = itemsInOrder(original.get()), keys = PyRef::steal(PyTuple_New(PyList_GET_SIZE(before.get())));
-  for (Py_ssize_t k = 0; k < PyList_GET_SIZE(before.get()); ++k)
-    PyTuple_SET_ITEM(keys.get(), k, PyRef::borrow(PyTuple_GET_ITEM(PyList_GET_ITEM(before.get(), k), 0)).release());
-  guard(GuardKind::DictKeysMatch, source, keys.get());
-  for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(keys.get()); ++k)
-    if (!isConstantValue(PyTuple_GET_ITEM(keys.get(), k))) wrap(PyTuple_GET_ITEM(keys.get(), k), sources().dictKey(source, k));
-  PyRef copy = PyRef::steal(PyDict_New());
+PyRef Evaluation::exposeDict(PyObject* object) {
+  const Deeper deeper(*this);
+  guardKeys(object);
+  PyRef items = itemsInOrder(object), copy = PyRef::steal(PyDict_New());
   bool changed = false;
-  PyObject *key, *raw;
-  PyRef all = itemsInOrder(object);
-  for (Py_ssize_t k = 0; k < PyList_GET_SIZE(all.get()); ++k) {
-    key = PyTuple_GET_ITEM(PyList_GET_ITEM(all.get(), k), 0);
-    raw = PyTuple_GET_ITEM(PyList_GET_ITEM(all.get(), k), 1);
-    const bool unwritten = !written || !journal_.wrote(object, key);
-    PyRef item = unwritten ? wrap(raw, sources().dictItem(source, key)) : translate(raw, nullptr);
+  for (Py_ssize_t k = 0; k < PyList_GET_SIZE(items.get()); ++k) {
+    PyObject *key = PyTuple_GET_ITEM(PyList_GET_ITEM(items.get(), k), 0), *raw = PyTuple_GET_ITEM(PyList_GET_ITEM(items.get(), k), 1);
+    PyRef item = readDict(object, key);
+    if (!item) return PyErr_Clear(), PyRef::borrow(object);
+    item = expose(item.get());
     changed |= item.get() != raw;
     PyDict_SetItem(copy.get(), key, item.get());
   }
   if (!changed) return PyRef::borrow(object);
-  if (PyDict_CheckExact(object)) return copy;
   // A copy of a dict subclass for C code: the plain contents in the same order, as an OrderedDict where that is asked for.
-  if (!PyODict_Check(object)) return copy;
+  if (!PyODict_Check(object)) return copied(object, copy);
   PyRef ordered = PyRef::steal(PyODict_New());
-  for (Py_ssize_t at = 0; PyDict_Next(copy.get(), &at, &key, &raw);) PyODict_SetItem(ordered.get(), key, raw);
-  return ordered;
+  PyObject *key, *value;
+  for (Py_ssize_t at = 0; PyDict_Next(copy.get(), &at, &key, &value);) PyODict_SetItem(ordered.get(), key, value);
+  return copied(object, ordered);
 }
 
-PyRef Evaluation::exposeSet(PyObject* object, Origin* o) {
-  if (o->written)
-    readOriginal(object);
-  else
-    guardSetContents(object, o->source);
-  return PyRef::borrow(object);
-}
-
-void Evaluation::guardSetContents(PyObject* contents, const Source* source) {
-  PyRef copy = PyRef::steal(PyFrozenSet_New(contents));
-  PyRef iterator = PyRef::steal(PyObject_GetIter(contents));
-  while (PyRef item = PyRef::steal(PyIter_Next(iterator.get()))) {
-    if (isTensor(item.get())) breakHere("unsupported container", "a set that holds tensors and existed before");
-    pin(item.get());
-  }
-  guardCustom(source, sameSetContents, copy.get(), "set contents");
-}
-
-PyRef Evaluation::exposeFresh(PyObject* object) {
-  if (PyAnySet_Check(object)) return PyRef::borrow(object);
-  if (PyDict_Check(object)) {
-    PyRef copy;
-    PyObject *key, *raw;
-    for (Py_ssize_t at = 0; PyDict_Next(object, &at, &key, &raw);) {
-      PyRef item = expose(raw);
-      if (item.get() == raw) continue;
-      if (!copy) copy = PyRef::steal(PyDict_Copy(object));
-      PyDict_SetItem(copy.get(), key, item.get());
+PyRef Evaluation::original(PyRef value) {
+  if (!value || copies_.empty()) return value;
+  if (auto found = copies_.find(value.get()); found != copies_.end()) return found->second.second;
+  if (Py_REFCNT(value.get()) > 1 || !PyObject_IS_GC(value.get()) || isTensor(value.get())) return value;
+  if (PyTuple_CheckExact(value.get()) || PyList_CheckExact(value.get())) {
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(value.get()); ++i) {
+      PyObject** slot = PySequence_Fast_ITEMS(value.get()) + i;
+      PyRef part = original(PyRef::steal(std::exchange(*slot, Py_NewRef(Py_None))));
+      PyRef::steal(std::exchange(*slot, part.release()));
     }
-    return copy ? copy : PyRef::borrow(object);
+    return value;
   }
-  PyRef list;
-  const Py_ssize_t n = PySequence_Fast_GET_SIZE(object);
-  for (Py_ssize_t i = 0; i < n; ++i) {
-    PyObject* raw = PySequence_Fast_GET_ITEM(object, i);
-    PyRef item = expose(raw);
-    if (item.get() == raw) continue;
-    if (!list) list = PyRef::steal(PySequence_List(object));
-    PyList_SetItem(list.get(), i, item.release());
+  if (PyDict_CheckExact(value.get())) {
+    PyObject *key, *item;
+    for (Py_ssize_t at = 0; PyDict_Next(value.get(), &at, &key, &item);)
+      if (auto found = copies_.find(item); found != copies_.end()) PyDict_SetItem(value.get(), key, found->second.second.get());
+    return value;
   }
-  if (!list) return PyRef::borrow(object);
-  return PyList_Check(object) ? list : PyRef::steal(PyList_AsTuple(list.get()));
+  struct Search {
+    const Evaluation& e;
+    bool found = false;
+  } search{*this};
+  if (Py_TYPE(value.get())->tp_traverse)
+    Py_TYPE(value.get())->tp_traverse(value.get(), [](PyObject* part, void* data) {
+      auto& s = *static_cast<Search*>(data);
+      s.found = s.found || s.e.copies_.count(part) > 0;
+      return 0;
+    }, &search);
+  if (search.found)
+    breakHere("unsupported call", std::string("C code keeps a container that holds tensors in a ") + Py_TYPE(value.get())->tp_name);
+  return value;
 }
 
 }  // namespace fusebox::capture

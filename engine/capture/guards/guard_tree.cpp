@@ -24,6 +24,12 @@ bool classIsFixed(PyObject* type) {
 
 bool isSequenceRead(const Source* s) { return s->kind == Source::Kind::SequenceItem; }
 
+/// Objects that fetching may make, which nothing but the check then holds.
+bool isMadeByCheck(Source::Kind kind) {
+  using Kind = Source::Kind;
+  return kind == Kind::Upcoming || kind == Kind::SlotAttr || kind == Kind::Attr || kind == Kind::TensorGrad;
+}
+
 bool readsDict(const Source* s) { return s->kind == Source::Kind::DictItem; }
 
 }  // namespace
@@ -76,7 +82,7 @@ void GuardTree::build(const std::vector<const Source*>& outputs) {
     const uint32_t node = nodeOf(source);
     nodes_[node].referenced = true;
     outputRegisters_.push_back(node);
-    for (const Source* s = source; s && !lends_; s = s->base) lends_ = s->kind == Source::Kind::Upcoming;
+    for (const Source* s = source; s && !lends_; s = s->base) lends_ = isMadeByCheck(s->kind);
   }
   distinctSeen_.assign(distinct_.size(), nullptr);
   registers_.assign(nodes_.size(), nullptr);

@@ -24,9 +24,10 @@ RuleRows outputRules();
 PyRef rulePure(Evaluation& e, PyObject* callable, const CallArguments& a);    ///< run for real on exposed arguments
 PyRef ruleMutate(Evaluation& e, PyObject* callable, const CallArguments& a);  ///< args[0] changes; others are stored as they are
 
+/// next() of any iterator, or StopIteration with the value that a generator returns.
+PyRef nextOrStop(Evaluation& e, PyObject* iterator);
 /// Methods of generators and other lazy iterators; args[0] is the iterator.
 PyRef generatorSend(Evaluation& e, PyObject* callable, const CallArguments& a);
-PyRef generatorNext(Evaluation& e, PyObject* callable, const CallArguments& a);
 PyRef generatorClose(Evaluation& e, PyObject* callable, const CallArguments& a);
 PyRef generatorThrow(Evaluation& e, PyObject* callable, const CallArguments& a);
 /// The PyMethodDef entries of the lazy iterator type, by which `ruleOf` finds those.

@@ -1,7 +1,6 @@
 // Rules for the functions of the builtins module and a few relatives.
-#include <algorithm>
-
 #include "engine/capture/rules/call_rules.h"
+#include "engine/capture/rules/sorting.h"
 #include "engine/capture/evaluation/value_kinds.h"
 
 namespace fusebox::capture {
@@ -51,29 +50,21 @@ PyRef ruleDelattr(Evaluation& e, PyObject*, const CallArguments& a) {
 PyRef ruleIsinstance(Evaluation& e, PyObject*, const CallArguments& a) {
   if (!wants(a, 2, 2, "isinstance")) return {};
   PyRef classes = e.expose(a.args[1]);
-  if (lazyOf(a.args[0])) {
-    PyTypeObject* generator = &PyGen_Type;
-    PyRef fake = PyRef::borrow(reinterpret_cast<PyObject*>(generator));
-    const int answer = PyObject_IsSubclass(fake.get(), classes.get());
-    return boolean(answer);
-  }
+  if (LazyIterator* lazy = lazyOf(a.args[0])) return boolean(PyObject_IsSubclass(reinterpret_cast<PyObject*>(lazy->type()), classes.get()));
   const int answer = PyObject_IsInstance(a.args[0], classes.get());
   e.throwIfBreak();
   return boolean(answer);
 }
 
-PyRef ruleIter(Evaluation& e, PyObject* callable, const CallArguments& a);
-
 PyRef ruleNext(Evaluation& e, PyObject*, const CallArguments& a) {
   if (!wants(a, 1, 2, "next")) return {};
-  PyRef item = e.next(a.args[0]);
-  if (item || PyErr_Occurred()) return item;
-  if (a.positional == 2) return PyRef::borrow(a.args[1]);
-  PyErr_SetNone(PyExc_StopIteration);
-  return {};
+  PyRef item = nextOrStop(e, a.args[0]);
+  if (item || a.positional < 2 || !PyErr_ExceptionMatches(PyExc_StopIteration)) return item;
+  PyErr_Clear();
+  return PyRef::borrow(a.args[1]);
 }
 
-/// any and all, stopping early; a generator is closed, as happens when its last reference goes.
+/// any and all, stopping early.
 template <bool kAll>
 PyRef ruleAnyAll(Evaluation& e, PyObject*, const CallArguments& a) {
   if (!wants(a, 1, 1, kAll ? "all" : "any")) return {};
@@ -82,42 +73,54 @@ PyRef ruleAnyAll(Evaluation& e, PyObject*, const CallArguments& a) {
   while (PyRef item = e.next(iterator.get())) {
     const int truth = e.truth(item.get());
     if (truth < 0) return {};
-    if ((truth != 0) != kAll) {
-      if (LazyIterator* lazy = lazyOf(iterator.get()))
-        if (!lazy->close(e)) return {};
-      return boolean(!kAll);
-    }
+    if ((truth != 0) != kAll) return boolean(!kAll);
   }
   return PyErr_Occurred() ? PyRef() : boolean(kAll);
 }
 
-PyRef ruleSum(Evaluation& e, PyObject*, const CallArguments& a) {
+bool isPlainNumber(PyObject* o) { return PyFloat_CheckExact(o) || PyLong_CheckExact(o) || PyBool_Check(o) || PyComplex_CheckExact(o); }
+
+/// Numbers are added up by CPython's own sum, which keeps more digits than additions one by one (3.12) as long as nothing else comes.
+PyRef ruleSum(Evaluation& e, PyObject* callable, const CallArguments& a) {
   if (!wants(a, 1, 2, "sum")) return {};
   PyObject* startKeyword = a.keyword("start");
   PyRef total = a.positional == 2 ? PyRef::borrow(a.args[1]) : startKeyword ? PyRef::borrow(startKeyword) : PyRef::steal(PyLong_FromLong(0));
-  PyRef iterator = e.iter(a.args[0]);
+  PyRef iterator = e.iter(a.args[0]), numbers = PyRef::steal(PyList_New(0));
   if (!iterator) return {};
+  auto addNumbers = [&] {
+    PyObject* args[] = {numbers.get(), total.get()};
+    total = PyRef::steal(PyObject_Vectorcall(callable, args, 2, nullptr));
+    numbers = PyRef();
+    return static_cast<bool>(total);
+  };
+  if (!isPlainNumber(total.get())) {
+    if (isConstantValue(total.get()) && !addNumbers()) return {};  // text is refused
+    numbers = PyRef();
+  }
   while (PyRef item = e.next(iterator.get())) {
+    e.refuseAddress(item.get());
+    if (numbers && isPlainNumber(item.get())) {
+      PyList_Append(numbers.get(), item.get());
+      continue;
+    }
+    if (numbers && !addNumbers()) return {};
     total = e.binary(0, total.get(), item.get());
     if (!total) return {};
   }
-  return PyErr_Occurred() ? PyRef() : total;
+  if (PyErr_Occurred() || (numbers && !addNumbers())) return {};
+  return total;
 }
 
 template <bool kMax>
 PyRef ruleMinMax(Evaluation& e, PyObject*, const CallArguments& a) {
   PyObject *key = a.keyword("key"), *fallback = a.keyword("default");
-  PyRef items;
-  if (a.positional == 1) {
-    items = e.collect(a.args[0], false);
-  } else {
-    items = PyRef::steal(PyList_New(0));
-    for (size_t i = 0; i < a.positional; ++i) PyList_Append(items.get(), a.args[i]);
-  }
-  if (!items) return {};
-  PyRef best, bestKey;
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i) {
-    PyRef item = PyRef::borrow(PyList_GET_ITEM(items.get(), i)), itemKey = item;
+  PyRef items = a.positional == 1 ? PyRef::borrow(a.args[0]) : PyRef::steal(PyTuple_New(static_cast<Py_ssize_t>(a.positional)));
+  for (size_t i = 0; a.positional != 1 && i < a.positional; ++i)
+    PyTuple_SET_ITEM(items.get(), static_cast<Py_ssize_t>(i), PyRef::borrow(a.args[i]).release());
+  PyRef iterator = e.iter(items.get()), best, bestKey;
+  if (!iterator) return {};
+  while (PyRef item = e.next(iterator.get())) {
+    PyRef itemKey = item;
     if (key && key != Py_None) {
       PyObject* args[] = {item.get()};
       itemKey = e.call(key, args, 1, nullptr);
@@ -132,48 +135,11 @@ PyRef ruleMinMax(Evaluation& e, PyObject*, const CallArguments& a) {
     best = std::move(item);
     bestKey = std::move(itemKey);
   }
+  if (PyErr_Occurred()) return {};
   if (best) return best;
   if (fallback) return PyRef::borrow(fallback);
   PyErr_SetString(PyExc_ValueError, kMax ? "max() arg is an empty sequence" : "min() arg is an empty sequence");
   return {};
-}
-
-/// A stable sort of list `items` by keys that are constants.
-bool sortItems(Evaluation& e, PyObject* items, PyObject* key, bool reverse) {
-  const auto n = static_cast<size_t>(PyList_GET_SIZE(items));
-  std::vector<std::pair<PyRef, PyRef>> rows;
-  for (size_t i = 0; i < n; ++i) {
-    PyRef item = PyRef::borrow(PyList_GET_ITEM(items, static_cast<Py_ssize_t>(i))), itemKey = item;
-    if (key && key != Py_None) {
-      PyObject* args[] = {item.get()};
-      itemKey = e.call(key, args, 1, nullptr);
-      if (!itemKey) return false;
-    }
-    if (!isConstantValue(itemKey.get()) && n > 1) {
-      // (str, Tensor) pairs and the like: the constant head decides if no two are equal.
-      PyObject* k = itemKey.get();
-      if (PyTuple_Check(k) && PyTuple_GET_SIZE(k) > 0 && isConstantValue(PyTuple_GET_ITEM(k, 0))) {
-        itemKey = PyRef::borrow(PyTuple_GET_ITEM(k, 0));
-        for (auto& row : rows)
-          if (PyObject_RichCompareBool(row.first.get(), itemKey.get(), Py_EQ) != 0)
-            e.breakHere("unsupported call", "sorting by keys that are not constants");
-      } else {
-        e.breakHere("unsupported call", "sorting by keys that are not constants");
-      }
-    }
-    rows.emplace_back(std::move(itemKey), std::move(item));
-  }
-  bool failed = false;
-  std::stable_sort(rows.begin(), rows.end(), [&](const auto& x, const auto& y) {
-    if (failed) return false;
-    const int less = reverse ? PyObject_RichCompareBool(y.first.get(), x.first.get(), Py_LT)
-                             : PyObject_RichCompareBool(x.first.get(), y.first.get(), Py_LT);
-    failed = less < 0;
-    return less == 1;
-  });
-  if (failed) return false;
-  for (size_t i = 0; i < n; ++i) PyList_SetItem(items, static_cast<Py_ssize_t>(i), rows[i].second.release());
-  return true;
 }
 
 int reverseFlag(Evaluation& e, const CallArguments& a) {
@@ -184,17 +150,24 @@ int reverseFlag(Evaluation& e, const CallArguments& a) {
 PyRef ruleSorted(Evaluation& e, PyObject*, const CallArguments& a) {
   if (!wants(a, 1, 1, "sorted")) return {};
   PyRef items = e.collect(a.args[0], false);
-  const int reverse = reverseFlag(e, a);
-  if (!items || reverse < 0 || !sortItems(e, items.get(), a.keyword("key"), reverse != 0)) return {};
-  return items;
+  const int reverse = items ? reverseFlag(e, a) : -1;
+  return reverse < 0 || !sortList(e, items.get(), a.keyword("key"), reverse != 0) ? PyRef() : items;
 }
 
 PyRef ruleListSort(Evaluation& e, PyObject*, const CallArguments& a) {
-  e.expose(a.args[0]);
-  PyRef items = PyRef::steal(PySequence_List(a.args[0])), all = PyRef::steal(PySlice_New(nullptr, nullptr, nullptr));
+  PyObject* list = a.args[0];
   const int reverse = reverseFlag(e, a);
-  if (reverse < 0 || !sortItems(e, items.get(), a.keyword("key"), reverse != 0)) return {};
-  return e.storeElement(a.args[0], all.get(), items.get()) ? none() : PyRef();
+  if (reverse < 0) return {};
+  // As in CPython the list is empty meanwhile, and must stay so.
+  PyRef items = e.collect(list, false), none_ = PyRef::steal(PyList_New(0)), all = PyRef::steal(PySlice_New(nullptr, nullptr, nullptr));
+  if (!items || !e.storeElement(list, all.get(), none_.get())) return {};
+  const bool sorted = sortList(e, items.get(), a.keyword("key"), reverse != 0), touched = PyList_GET_SIZE(list) > 0;
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  const bool stored = e.storeElement(list, all.get(), items.get());
+  PyErr_Restore(type, value, traceback);
+  if (sorted && touched) PyErr_SetString(PyExc_ValueError, "list modified during sort");
+  return sorted && stored && !touched ? none() : PyRef();
 }
 
 PyRef ruleRepr(Evaluation& e, PyObject*, const CallArguments& a) {
@@ -239,15 +212,10 @@ PyRef ruleWeakref(Evaluation& e, PyObject* callable, const CallArguments& a) {
   return target ? e.pin(target.get()) : PyRef();
 }
 
-PyRef ruleIter(Evaluation& e, PyObject* callable, const CallArguments& a);
-
-PyRef ruleReduce(Evaluation& e, PyObject* callable, const CallArguments& a) {
-  PyRef items = e.collect(a.args[1], false);
-  if (!items) return {};
-  Py_ssize_t i = 0;
-  PyRef value = a.positional > 2 ? PyRef::borrow(a.args[2]) : PyRef();
-  for (; i < PyList_GET_SIZE(items.get()); ++i) {
-    PyRef item = PyRef::borrow(PyList_GET_ITEM(items.get(), i));
+PyRef ruleReduce(Evaluation& e, PyObject*, const CallArguments& a) {
+  PyRef iterator = e.iter(a.args[1]), value = a.positional > 2 ? PyRef::borrow(a.args[2]) : PyRef();
+  if (!iterator) return {};
+  while (PyRef item = e.next(iterator.get())) {
     if (!value) {
       value = std::move(item);
       continue;
@@ -256,8 +224,21 @@ PyRef ruleReduce(Evaluation& e, PyObject* callable, const CallArguments& a) {
     value = e.call(a.args[0], args, 2, nullptr);
     if (!value) return {};
   }
+  if (PyErr_Occurred()) return {};
   if (!value) PyErr_SetString(PyExc_TypeError, "reduce() of empty iterable with no initial value");
   return value;
+}
+
+/// sys.exc_info() and sys.exception().
+template <bool kAll>
+PyRef ruleHandledException(Evaluation& e, PyObject*, const CallArguments&) {
+  PyRef handled = PyRef::steal(PyErr_GetHandledException());
+  const bool any = handled && handled.get() != Py_None;
+  if (any && handled.get() == e.handledBefore()) e.breakHere("exception", "an exception that was raised before the compiled region is asked for");
+  if (!kAll) return any ? handled : none();
+  if (!any) return PyRef::steal(PyTuple_Pack(3, Py_None, Py_None, Py_None));
+  PyRef traceback = e.tracebackOf(handled.get());
+  return PyRef::steal(PyTuple_Pack(3, Py_TYPE(handled.get()), handled.get(), traceback.get()));
 }
 
 /// operator.xyz(a, b): the operator itself.
@@ -272,6 +253,34 @@ PyRef ruleCompare(Evaluation& e, PyObject*, const CallArguments& a) {
 PyRef ruleOperatorGetItem(Evaluation& e, PyObject*, const CallArguments& a) {
   return wants(a, 2, 2, "getitem") ? e.getItem(a.args[0], a.args[1]) : PyRef();
 }
+/// operator.setitem, delitem, contains, is_, is_not: what the statements do, on the objects themselves.
+PyRef ruleOperatorSetItem(Evaluation& e, PyObject*, const CallArguments& a) {
+  return wants(a, 3, 3, "setitem") && e.setItem(a.args[0], a.args[1], a.args[2]) ? none() : PyRef();
+}
+PyRef ruleOperatorDelItem(Evaluation& e, PyObject*, const CallArguments& a) {
+  return wants(a, 2, 2, "delitem") && e.setItem(a.args[0], a.args[1], nullptr) ? none() : PyRef();
+}
+PyRef ruleOperatorContains(Evaluation& e, PyObject*, const CallArguments& a) {
+  return wants(a, 2, 2, "contains") ? boolean(e.contains(a.args[0], a.args[1])) : PyRef();
+}
+template <bool kSame>
+PyRef ruleOperatorIs(Evaluation& e, PyObject*, const CallArguments& a) {
+  return wants(a, 2, 2, "is_") ? boolean(e.same(a.args[0], a.args[1]) == kSame) : PyRef();
+}
+PyRef ruleOperatorTruth(Evaluation& e, PyObject*, const CallArguments& a) {
+  return wants(a, 1, 1, "truth") ? boolean(e.truth(a.args[0])) : PyRef();
+}
+
+/// bisect.insort and the like write to the list that they are given.
+PyRef ruleWritesFirst(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  for (size_t i = 1; i < a.total(); ++i)
+    if (!isConstantValue(a.args[i])) e.breakHere("unsupported call", "a C function writes objects that are not constants to a container");
+  if (a.positional == 0 || !PyList_CheckExact(a.args[0])) e.breakHere("unsupported call", "a C function writes to a container");
+  if (e.expose(a.args[0]).get() != a.args[0]) e.breakHere("unsupported call", "a C function compares tensors");
+  if (!e.isFresh(a.args[0])) e.breakHere("unsupported call", "a C function writes to a list that existed before");
+  return e.callRaw(callable, a);
+}
+
 PyRef ruleOperatorNot(Evaluation& e, PyObject*, const CallArguments& a) {
   const int truth = e.truth(a.args[0]);
   return truth < 0 ? PyRef() : boolean(!truth);
@@ -308,7 +317,16 @@ constexpr RuleRow kRows[] = {
     {"operator.sub", ruleOperator<10>},  {"operator.truediv", ruleOperator<11>}, {"operator.xor", ruleOperator<12>},
     {"operator.iadd", ruleOperator<13>}, {"operator.lt", ruleCompare<Py_LT>}, {"operator.le", ruleCompare<Py_LE>},
     {"operator.eq", ruleCompare<Py_EQ>}, {"operator.ne", ruleCompare<Py_NE>}, {"operator.gt", ruleCompare<Py_GT>},
-    {"operator.ge", ruleCompare<Py_GE>}, {"operator.getitem", ruleOperatorGetItem}, {"operator.not_", ruleOperatorNot},
+    {"operator.ge", ruleCompare<Py_GE>}, {"operator.getitem", ruleOperatorGetItem},
+    {"operator.setitem", ruleOperatorSetItem}, {"operator.delitem", ruleOperatorDelItem}, {"operator.contains", ruleOperatorContains},
+    {"operator.is_", ruleOperatorIs<true>}, {"operator.is_not", ruleOperatorIs<false>}, {"operator.truth", ruleOperatorTruth},
+    {"operator.concat", ruleOperator<0>}, {"operator.iconcat", ruleOperator<13>}, {"operator.iand", ruleOperator<14>},
+    {"operator.ifloordiv", ruleOperator<15>}, {"operator.ilshift", ruleOperator<16>}, {"operator.imatmul", ruleOperator<17>},
+    {"operator.imul", ruleOperator<18>}, {"operator.imod", ruleOperator<19>}, {"operator.ior", ruleOperator<20>},
+    {"operator.ipow", ruleOperator<21>}, {"operator.irshift", ruleOperator<22>}, {"operator.isub", ruleOperator<23>},
+    {"operator.itruediv", ruleOperator<24>}, {"operator.ixor", ruleOperator<25>}, {"operator.lshift", ruleOperator<3>},
+    {"operator.rshift", ruleOperator<9>}, {"bisect.insort", ruleWritesFirst}, {"bisect.insort_left", ruleWritesFirst},
+    {"sys.exc_info", ruleHandledException<true>}, {"sys.exception", ruleHandledException<false>}, {"operator.not_", ruleOperatorNot},
     {"_abc._abc_instancecheck", rulePure}, {"_abc._abc_subclasscheck", rulePure}, {"builtins.type.__instancecheck__", rulePure},
     {"builtins.type.__subclasscheck__", rulePure}, {"builtins.type.mro", rulePure}, {"builtins.object.__format__", rulePure},
     {"builtins.object.__dir__", rulePure}, {"sys.intern", rulePure}, {"re.Pattern.sub", ruleOnConstants},

@@ -11,6 +11,20 @@ PyRef none() { return PyRef::borrow(Py_None); }
 /// Reads that look at the whole container: called on an exposed copy.
 PyRef ruleReadWhole(Evaluation& e, PyObject* callable, const CallArguments& a) { return e.callReal(callable, a); }
 
+/// A copy with the very elements.
+PyRef ruleCopy(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (PyODict_Check(a.args[0]) && !PyODict_CheckExact(a.args[0])) e.breakHere("unsupported call", "a subclass of OrderedDict is copied");
+  e.know(a.args[0]);
+  return e.callRaw(callable, a);
+}
+
+/// keys(), values(), items(): a view of the dict itself.
+PyRef ruleView(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  PyRef view = e.callRaw(callable, a);
+  if (view) e.adopt(view.get());
+  return view;
+}
+
 /// list.insert and deque.rotate: C code asks what is no int for its __index__.
 PyRef ruleMutateAt(Evaluation& e, PyObject* callable, const CallArguments& a) {
   if (a.positional > 1 && !PyLong_CheckExact(a.args[1])) e.breakHere("unsupported call", "a position that is not an int");
@@ -34,9 +48,8 @@ PyRef ruleListPop(Evaluation& e, PyObject* callable, const CallArguments& a) {
 
 /// Where an equal element stands, compared as the evaluator compares; -1: nowhere, -2: error.
 Py_ssize_t indexOf(Evaluation& e, PyObject* sequence, PyObject* value) {
-  PyRef list = e.expose(sequence);
-  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(list.get()); ++i) {
-    PyRef element = PyRef::borrow(PySequence_Fast_GET_ITEM(list.get(), i));
+  for (Py_ssize_t i = 0; i < e.builtinLength(sequence); ++i) {
+    PyRef element = e.element(sequence, i);
     PyRef equal = element.get() == value ? PyRef::borrow(Py_True) : e.compare(Py_EQ, element.get(), value);
     const int truth = equal ? e.truth(equal.get()) : -1;
     if (truth < 0) return -2;
@@ -58,6 +71,18 @@ PyRef ruleListRemove(Evaluation& e, PyObject*, const CallArguments& a) {
   if (i < 0) return {};
   PyRef index = PyRef::steal(PyLong_FromSsize_t(i));
   return e.storeElement(a.args[0], index.get(), nullptr) ? none() : PyRef();
+}
+
+PyRef ruleListCount(Evaluation& e, PyObject*, const CallArguments& a) {
+  Py_ssize_t count = 0;
+  for (Py_ssize_t i = 0; i < e.builtinLength(a.args[0]); ++i) {
+    PyRef element = e.element(a.args[0], i);
+    PyRef equal = element.get() == a.args[1] ? PyRef::borrow(Py_True) : e.compare(Py_EQ, element.get(), a.args[1]);
+    const int truth = equal ? e.truth(equal.get()) : -1;
+    if (truth < 0) return {};
+    count += truth;
+  }
+  return PyRef::steal(PyLong_FromSsize_t(count));
 }
 
 PyRef ruleDictGet(Evaluation& e, PyObject*, const CallArguments& a) {
@@ -85,7 +110,8 @@ PyRef ruleDictClear(Evaluation& e, PyObject*, const CallArguments& a) { return e
 PyRef ruleDictPopitem(Evaluation& e, PyObject*, const CallArguments& a) {
   PyObject* flag = a.positional > 1 ? a.args[1] : a.keyword("last");
   const int last = flag ? e.truth(flag) : 1;
-  PyRef exposed = e.expose(a.args[0]), items = itemsInOrder(exposed.get());
+  e.know(a.args[0]);
+  PyRef items = itemsInOrder(a.args[0]);
   const Py_ssize_t n = PyList_GET_SIZE(items.get());
   if (last < 0) return {};
   if (n == 0) {
@@ -211,14 +237,14 @@ constexpr RuleRow kRows[] = {
     {"builtins.list.append", ruleMutate},       {"builtins.list.extend", ruleMutateFrom}, {"builtins.list.insert", ruleMutateAt},
     {"builtins.list.pop", ruleListPop},         {"builtins.list.remove", ruleListRemove}, {"builtins.list.clear", ruleMutate},
     {"builtins.list.reverse", ruleMutate},      {"builtins.list.index", ruleListIndex},   {"builtins.tuple.index", ruleListIndex},
-    {"builtins.list.count", ruleReadWhole},     {"builtins.list.copy", ruleReadWhole},    {"builtins.dict.get", ruleDictGet},
+    {"builtins.list.count", ruleListCount},     {"builtins.tuple.count", ruleListCount}, {"builtins.list.copy", ruleCopy},    {"builtins.dict.get", ruleDictGet},
     {"builtins.dict.pop", ruleDictPop},         {"builtins.dict.setdefault", ruleDictSetdefault},
-    {"builtins.dict.update", ruleDictUpdate},   {"builtins.dict.items", ruleReadWhole},   {"builtins.dict.keys", ruleReadWhole},
-    {"builtins.dict.values", ruleReadWhole},    {"builtins.dict.copy", ruleReadWhole},    {"builtins.dict.clear", ruleDictClear},
+    {"builtins.dict.update", ruleDictUpdate},   {"builtins.dict.items", ruleView},        {"builtins.dict.keys", ruleView},
+    {"builtins.dict.values", ruleView},         {"builtins.dict.copy", ruleCopy},         {"builtins.dict.clear", ruleDictClear},
     {"builtins.dict.popitem", ruleDictPopitem},        {"builtins.dict.fromkeys", ruleDictFromkeys},
     {"builtins.dict.__contains__", ruleDictContains}, {"builtins.dict.__getitem__", ruleDictGetItem},
-    {"collections.OrderedDict.items", ruleReadWhole}, {"collections.OrderedDict.keys", ruleReadWhole},
-    {"collections.OrderedDict.values", ruleReadWhole}, {"collections.OrderedDict.copy", ruleReadWhole},
+    {"collections.OrderedDict.items", ruleView}, {"collections.OrderedDict.keys", ruleView},
+    {"collections.OrderedDict.values", ruleView}, {"collections.OrderedDict.copy", ruleCopy},
     {"collections.OrderedDict.pop", ruleDictPop}, {"collections.OrderedDict.setdefault", ruleDictSetdefault},
     {"collections.OrderedDict.update", ruleDictUpdate}, {"collections.OrderedDict.clear", ruleDictClear},
     {"collections.OrderedDict.popitem", ruleDictPopitem}, {"collections.OrderedDict.move_to_end", ruleMoveToEnd},
@@ -226,11 +252,11 @@ constexpr RuleRow kRows[] = {
     {"builtins.set.update", ruleSetUpdate},     {"builtins.set.pop", ruleSetPop},         {"builtins.set.clear", ruleMutate},
     {"builtins.set.intersection_update", ruleSetUpdate}, {"builtins.set.difference_update", ruleSetUpdate},
     {"builtins.set.symmetric_difference_update", ruleSetUpdate},
-    {"builtins.set.copy", ruleReadWhole},       {"builtins.set.union", ruleSetAlgebra},   {"builtins.set.intersection", ruleSetAlgebra},
+    {"builtins.set.copy", ruleCopy},            {"builtins.set.union", ruleSetAlgebra},   {"builtins.set.intersection", ruleSetAlgebra},
     {"builtins.set.difference", ruleSetAlgebra}, {"builtins.set.symmetric_difference", ruleSetAlgebra},
     {"builtins.set.issubset", ruleSetAlgebra},  {"builtins.set.issuperset", ruleSetAlgebra}, {"builtins.set.isdisjoint", ruleSetAlgebra},
     {"builtins.set.__contains__", ruleContains}, {"builtins.frozenset.__contains__", ruleContains}, {"builtins.list.__getitem__", ruleItem},
-    {"builtins.frozenset.copy", ruleReadWhole}, {"builtins.frozenset.symmetric_difference", ruleSetAlgebra},
+    {"builtins.frozenset.copy", ruleCopy}, {"builtins.frozenset.symmetric_difference", ruleSetAlgebra},
     {"builtins.frozenset.issuperset", ruleSetAlgebra}, {"builtins.frozenset.isdisjoint", ruleSetAlgebra},
     {"_collections._count_elements", ruleCountElements},
     {"builtins.frozenset.union", ruleSetAlgebra}, {"builtins.frozenset.intersection", ruleSetAlgebra},

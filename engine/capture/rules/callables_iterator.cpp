@@ -1,5 +1,6 @@
 // Rules for iterator makers: iter, zip, enumerate, map, filter, reversed, itertools, and the methods of generators.
 #include "engine/capture/rules/call_rules.h"
+#include "engine/capture/evaluation/container_iterators.h"
 #include "engine/capture/evaluation/lazy_iterators.h"
 #include "engine/capture/evaluation/value_kinds.h"
 
@@ -20,40 +21,21 @@ bool iterators(Evaluation& e, const CallArguments& a, size_t first, std::vector<
   return true;
 }
 
-/// Iterators that C code must not advance by itself: the evaluator's own, ones written in Python, ones from before this segment.
-bool anyLazy(Evaluation& e, const std::vector<PyRef>& list) {
-  for (const PyRef& r : list)
-    if (lazyOf(r.get()) || !e.origin(r.get()) || e.origin(r.get())->source || isChangeable(Py_TYPE(r.get()))) return true;
-  return false;
-}
-
-PyRef makeReal(Evaluation& e, PyObject* callable, const std::vector<PyRef>& args, PyObject* kwNames = nullptr, PyObject* kwValue = nullptr) {
-  std::vector<PyObject*> raw;
-  for (const PyRef& r : args) raw.push_back(r.get());
-  if (kwValue) raw.push_back(kwValue);
-  PyRef made = PyRef::steal(PyObject_Vectorcall(callable, raw.data(), args.size(), kwNames));
-  if (made) e.adoptIterator(made.get());
-  return made;
-}
-
-PyRef ruleZip(Evaluation& e, PyObject* callable, const CallArguments& a) {
-  std::vector<PyRef> list;
-  if (!iterators(e, a, 0, &list)) return {};
+PyRef ruleZip(Evaluation& e, PyObject*, const CallArguments& a) {
   PyObject* strict = a.keyword("strict");
   const int isStrict = strict ? e.truth(strict) : 0;
-  if (isStrict < 0) return {};
-  if (!anyLazy(e, list)) return makeReal(e, callable, list, a.kwNames, strict);
+  std::vector<PyRef> list;
+  if (isStrict < 0 || !iterators(e, a, 0, &list)) return {};
   return makeLazy(e, std::make_unique<ZipIterator>(std::move(list), isStrict != 0));
 }
 
-PyRef ruleEnumerate(Evaluation& e, PyObject* callable, const CallArguments& a) {
-  std::vector<PyRef> list = {e.iter(a.args[0])};
-  if (!list[0]) return {};
-  PyObject* start = a.positional > 1 ? a.args[1] : a.keyword("start");
+PyRef ruleEnumerate(Evaluation& e, PyObject*, const CallArguments& a) {
+  PyObject *iterable = a.positional > 0 ? a.args[0] : a.keyword("iterable"), *start = a.positional > 1 ? a.args[1] : a.keyword("start");
+  if (!iterable) e.breakHere("unsupported call", "enumerate() without arguments");
+  PyRef iterator = e.iter(iterable);
+  if (!iterator) return {};
   PyRef count = start ? PyRef::borrow(start) : PyRef::steal(PyLong_FromLong(0));
-  if (anyLazy(e, list)) return makeLazy(e, std::make_unique<EnumerateIterator>(std::move(list[0]), std::move(count)));
-  list.push_back(std::move(count));
-  return makeReal(e, callable, list);
+  return makeLazy(e, std::make_unique<EnumerateIterator>(std::move(iterator), std::move(count)));
 }
 
 PyRef ruleMap(Evaluation& e, PyObject*, const CallArguments& a) {
@@ -68,29 +50,47 @@ PyRef ruleFilter(Evaluation& e, PyObject*, const CallArguments& a) {
 }
 
 PyRef ruleReversed(Evaluation& e, PyObject* callable, const CallArguments& a) {
-  PyTypeObject* type = Py_TYPE(a.args[0]);
-  if (isChangeable(type) && !PyDict_Check(a.args[0]) && !e.isTensor(a.args[0])) {
-    PyRef method = e.getSpecial(a.args[0], internedName("__reversed__"));
-    if (method) return e.call(method.get(), nullptr, 0, nullptr);
-    PyRef list = PyRef::steal(PyList_New(0));
-    const Py_ssize_t n = e.length(a.args[0]);
-    if (n < 0) return {};
-    for (Py_ssize_t i = n - 1; i >= 0; --i) {
-      PyRef index = PyRef::steal(PyLong_FromSsize_t(i)), item = e.getItem(a.args[0], index.get());
-      if (!item) return {};
-      PyList_Append(list.get(), item.get());
+  PyObject* object = a.args[0];
+  PyTypeObject* type = Py_TYPE(object);
+  if (isChangeable(type) && !e.isTensor(object)) {
+    PyObject* method = e.typeLookup(type, internedName("__reversed__"));
+    if (method && !Py_IS_TYPE(method, &PyMethodDescr_Type)) {
+      PyRef bound = e.getSpecial(object, internedName("__reversed__"));
+      return bound ? e.call(bound.get(), nullptr, 0, nullptr) : PyRef();
     }
-    return e.iter(list.get());
+    if (!method && !PyTuple_Check(object)) {
+      PyRef list = PyRef::steal(PyList_New(0));
+      const Py_ssize_t n = e.length(object);
+      if (n < 0) return {};
+      for (Py_ssize_t i = n - 1; i >= 0; --i) {
+        PyRef index = PyRef::steal(PyLong_FromSsize_t(i)), item = e.getItem(object, index.get());
+        if (!item) return {};
+        PyList_Append(list.get(), item.get());
+      }
+      return e.iter(list.get());
+    }
   }
-  PyRef exposed = e.expose(a.args[0]);
-  return makeReal(e, callable, {exposed});
+  if (PyList_Check(object) || PyTuple_Check(object)) {
+    e.builtinLength(object);  // where it begins
+    return makeLazy(e, std::make_unique<SequenceWalk>(object, true));
+  }
+  DictWalk::Kind kind = DictWalk::Kind::Keys;
+  PyObject* dict = PyDict_Check(object) ? object : e.isFresh(object) ? dictOfView(object, &kind) : nullptr;
+  if (dict) {
+    e.guardKeys(dict);
+    return makeLazy(e, std::make_unique<DictWalk>(dict, kind, true));
+  }
+  PyRef exposed = e.expose(object);
+  PyRef made = PyRef::steal(PyObject_CallOneArg(callable, exposed.get()));
+  e.throwIfBreak();
+  if (made && !lazyOf(made.get())) e.adoptIterator(made.get());
+  return made;
 }
 
 PyRef ruleChain(Evaluation& e, PyObject*, const CallArguments& a) {
   PyRef tuple = PyRef::steal(PyTuple_New(static_cast<Py_ssize_t>(a.positional)));
   for (size_t i = 0; i < a.positional; ++i) PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), PyRef::borrow(a.args[i]).release());
-  PyRef iterables = e.iter(tuple.get());
-  return makeLazy(e, std::make_unique<ChainIterator>(std::move(iterables)));
+  return makeLazy(e, std::make_unique<ChainIterator>(e.iter(tuple.get())));
 }
 
 PyRef ruleChainFromIterable(Evaluation& e, PyObject*, const CallArguments& a) {
@@ -99,24 +99,34 @@ PyRef ruleChainFromIterable(Evaluation& e, PyObject*, const CallArguments& a) {
 }
 
 PyRef ruleIslice(Evaluation& e, PyObject*, const CallArguments& a) {
+  auto known = [&](size_t i, Py_ssize_t least) {
+    if (i >= a.positional || a.args[i] == Py_None) return true;
+    return PyLong_CheckExact(a.args[i]) && PyLong_AsSsize_t(a.args[i]) >= least;
+  };
+  const bool onlyStop = a.positional == 2;
+  if (a.positional < 2 || a.positional > 4 || !known(1, 0) || !known(2, 0) || !known(3, 1)) {
+    PyErr_Clear();
+    e.breakHere("unsupported call", "itertools.islice with unusual arguments");
+  }
   PyRef iterator = e.iter(a.args[0]);
   if (!iterator) return {};
   auto number = [&](size_t i, Py_ssize_t otherwise) {
-    return i < a.positional && a.args[i] != Py_None ? PyNumber_AsSsize_t(a.args[i], PyExc_ValueError) : otherwise;
+    return i < a.positional && a.args[i] != Py_None ? PyLong_AsSsize_t(a.args[i]) : otherwise;
   };
-  const bool onlyStop = a.positional == 2;
   const Py_ssize_t start = onlyStop ? 0 : number(1, 0), stop = number(onlyStop ? 1 : 2, -1), step = number(3, 1);
-  if (PyErr_Occurred()) return {};
   return makeLazy(e, std::make_unique<SliceIterator>(std::move(iterator), start, stop, step));
 }
 
-/// product, permutations, combinations, accumulate …: all inputs are collected first.
+PyRef lazily(Evaluation& e, const char* name, StepIterator::Step step, PyRef again = {}) {
+  return makeLazy(e, std::make_unique<StepIterator>(itertoolsType(name), std::move(step), std::move(again)));
+}
+
+/// product, permutations, combinations: all inputs are collected first, as CPython does.
 PyRef ruleItertools(Evaluation& e, PyObject* callable, const CallArguments& a) {
   std::vector<PyRef> keep;
   std::vector<PyObject*> args;
   for (size_t i = 0; i < a.total(); ++i) {
-    const bool iterable = PyIter_Check(a.args[i]) || lazyOf(a.args[i]);
-    keep.push_back(iterable ? e.collect(a.args[i], false) : e.expose(a.args[i]));
+    keep.push_back(isConstantValue(a.args[i]) ? PyRef::borrow(a.args[i]) : e.collect(a.args[i], false));
     if (!keep.back()) return {};
     args.push_back(keep.back().get());
   }
@@ -125,8 +135,66 @@ PyRef ruleItertools(Evaluation& e, PyObject* callable, const CallArguments& a) {
   return made;
 }
 
-PyRef lazily(Evaluation& e, const char* what, StepIterator::Step step) {
-  return makeLazy(e, std::make_unique<StepIterator>(what, std::move(step)));
+/// repeat, count: what they are given comes back as it is.
+PyRef ruleItertoolsRaw(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  PyRef made = e.callRaw(callable, a);
+  if (made && !e.origin(made.get())) e.adoptIterator(made.get());
+  return made;
+}
+
+PyRef ruleCycle(Evaluation& e, PyObject*, const CallArguments& a) {
+  PyRef iterator = e.iter(a.args[0]), saved = PyRef::steal(PyList_New(0));
+  if (!iterator) return {};
+  return lazily(e, "cycle", [iterator, saved, at = Py_ssize_t{0}](Evaluation& in) mutable -> PyRef {
+    if (iterator) {
+      PyRef item = in.next(iterator.get());
+      if (item) PyList_Append(saved.get(), item.get());
+      if (item || PyErr_Occurred()) return item;
+      iterator = PyRef();
+    }
+    if (PyList_GET_SIZE(saved.get()) == 0) return {};
+    PyRef item = PyRef::borrow(PyList_GET_ITEM(saved.get(), at));
+    at = (at + 1) % PyList_GET_SIZE(saved.get());
+    return item;
+  });
+}
+
+PyRef rulePairwise(Evaluation& e, PyObject*, const CallArguments& a) {
+  PyRef iterator = e.iter(a.args[0]);
+  if (!iterator) return {};
+  return lazily(e, "pairwise", [iterator, old = PyRef()](Evaluation& in) mutable -> PyRef {
+    if (!iterator) return {};
+    if (!old) old = in.next(iterator.get());
+    PyRef item = old ? in.next(iterator.get()) : PyRef();
+    if (!item) {
+      iterator = old = PyRef();
+      return {};
+    }
+    PyRef pair = PyRef::steal(PyTuple_Pack(2, old.get(), item.get()));
+    old = std::move(item);
+    return pair;
+  });
+}
+
+PyRef ruleZipLongest(Evaluation& e, PyObject*, const CallArguments& a) {
+  std::vector<PyRef> list;
+  if (!iterators(e, a, 0, &list)) return {};
+  PyObject* given = a.keyword("fillvalue");
+  PyRef fill = PyRef::borrow(given ? given : Py_None);
+  return lazily(e, "zip_longest", [list, fill, left = list.size()](Evaluation& in) mutable -> PyRef {
+    if (left == 0) return {};
+    PyRef tuple = PyRef::steal(PyTuple_New(static_cast<Py_ssize_t>(list.size())));
+    for (size_t i = 0; i < list.size(); ++i) {
+      PyRef item = list[i] ? in.next(list[i].get()) : fill;
+      if (!item) {
+        if (PyErr_Occurred() || --left == 0) return {};
+        list[i] = PyRef();
+        item = fill;
+      }
+      PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), item.release());
+    }
+    return tuple;
+  });
 }
 
 /// The truth of predicate(item), or of the item itself where the predicate is None; -1: error.
@@ -160,24 +228,28 @@ PyRef ruleWhile(Evaluation& e, PyObject*, const CallArguments& a) {
 PyRef ruleFilterFalse(Evaluation& e, PyObject*, const CallArguments& a) {
   PyRef predicate = PyRef::borrow(a.args[0]), iterator = e.iter(a.args[1]);
   if (!iterator) return {};
-  return lazily(e, "filterfalse", [predicate, iterator](Evaluation& in) -> PyRef {
+  PyRef again = PyRef::steal(PyTuple_Pack(2, predicate.get(), iterator.get()));
+  auto step = [predicate, iterator](Evaluation& in) -> PyRef {
     while (PyRef item = in.next(iterator.get())) {
       const int truth = holds(in, predicate.get(), item.get());
       if (truth < 0) return {};
       if (!truth) return item;
     }
     return {};
-  });
+  };
+  return lazily(e, "filterfalse", std::move(step), std::move(again));
 }
 
 PyRef ruleStarmap(Evaluation& e, PyObject*, const CallArguments& a) {
   PyRef function = PyRef::borrow(a.args[0]), iterator = e.iter(a.args[1]);
   if (!iterator) return {};
-  return lazily(e, "starmap", [function, iterator](Evaluation& in) -> PyRef {
+  PyRef again = PyRef::steal(PyTuple_Pack(2, function.get(), iterator.get()));
+  auto step = [function, iterator](Evaluation& in) -> PyRef {
     PyRef item = in.next(iterator.get());
     PyRef args = item ? in.collect(item.get(), true) : PyRef();
     return args ? in.callEx(function.get(), args.get(), nullptr) : PyRef();
-  });
+  };
+  return lazily(e, "starmap", std::move(step), std::move(again));
 }
 
 PyRef ruleAccumulate(Evaluation& e, PyObject*, const CallArguments& a) {
@@ -232,14 +304,21 @@ PyRef stopIterationOr(int status, PyRef result) {
 
 }  // namespace
 
+PyRef nextOrStop(Evaluation& e, PyObject* iterator) {
+  if (LazyIterator* lazy = lazyOf(iterator)) {
+    PyRef result;
+    const int status = lazy->send(e, Py_None, &result);
+    return stopIterationOr(status, std::move(result));
+  }
+  PyRef item = e.next(iterator);
+  if (!item && !PyErr_Occurred()) PyErr_SetNone(PyExc_StopIteration);
+  return item;
+}
+
 PyRef generatorSend(Evaluation& e, PyObject*, const CallArguments& a) {
   PyRef result;
   const int status = lazyOf(a.args[0])->send(e, a.positional > 1 ? a.args[1] : Py_None, &result);
   return stopIterationOr(status, std::move(result));
-}
-
-PyRef generatorNext(Evaluation& e, PyObject* callable, const CallArguments& a) {
-  return generatorSend(e, callable, {a.args, 1, nullptr});
 }
 
 PyRef generatorClose(Evaluation& e, PyObject*, const CallArguments& a) {
@@ -248,11 +327,20 @@ PyRef generatorClose(Evaluation& e, PyObject*, const CallArguments& a) {
 
 PyRef generatorThrow(Evaluation& e, PyObject*, const CallArguments& a) {
   // throw(value), throw(type), throw(type, value, traceback)
+  PyObject* value = a.positional > 2 && a.args[2] != Py_None ? a.args[2] : nullptr;
   PyRef exception;
-  for (size_t i = a.positional; i-- > 1 && !exception;)
-    if (PyExceptionInstance_Check(a.args[i])) exception = PyRef::borrow(a.args[i]);
-  if (!exception) exception = e.call(a.args[1], nullptr, 0, nullptr);
+  if (a.positional < 2 || !(PyExceptionInstance_Check(a.args[1]) || PyExceptionClass_Check(a.args[1])))
+    e.breakHere("unsupported call", "something that is no exception is thrown into a generator");
+  if (PyExceptionInstance_Check(a.args[1])) {
+    exception = PyRef::borrow(a.args[1]);
+  } else if (value && PyObject_TypeCheck(value, reinterpret_cast<PyTypeObject*>(a.args[1]))) {
+    exception = PyRef::borrow(value);
+  } else {
+    PyRef args = !value ? PyRef::steal(PyTuple_New(0)) : PyTuple_Check(value) ? PyRef::borrow(value) : PyRef::steal(PyTuple_Pack(1, value));
+    exception = e.callEx(a.args[1], args.get(), nullptr);
+  }
   if (!exception) return {};
+  if (!PyExceptionInstance_Check(exception.get())) e.breakHere("unsupported call", "a class that makes no exception is thrown into a generator");
   PyRef result;
   const int status = lazyOf(a.args[0])->throwInto(e, exception.get(), &result);
   return stopIterationOr(status, std::move(result));
@@ -277,14 +365,14 @@ constexpr RuleRow kRows[] = {
     {"itertools.accumulate", ruleAccumulate},
     {"itertools.compress", ruleCompress},
     {"itertools.groupby", ruleGroupby},
-    {"itertools.repeat", ruleItertools},
+    {"itertools.repeat", ruleItertoolsRaw},
     {"itertools.product", ruleItertools},
-    {"itertools.count", ruleItertools},
-    {"itertools.cycle", ruleItertools},
+    {"itertools.count", ruleItertoolsRaw},
+    {"itertools.cycle", ruleCycle},
     {"itertools.permutations", ruleItertools},
     {"itertools.combinations", ruleItertools},
-    {"itertools.zip_longest", ruleItertools},
-    {"itertools.pairwise", ruleItertools},
+    {"itertools.zip_longest", ruleZipLongest},
+    {"itertools.pairwise", rulePairwise},
 };
 
 }  // namespace

@@ -25,6 +25,8 @@ PyRef ruleGraphBreak(Evaluation& e, PyObject*, const CallArguments& a) {
 PyRef ruleCheckpoint(Evaluation& e, PyObject*, const CallArguments& a) {
   static const char* const kOwn[] = {"use_reentrant", "context_fn", "preserve_rng_state", "determinism_check", "debug", "early_stop"};
   if (a.positional == 0) e.breakHere("unsupported call", "torch.utils.checkpoint without a function");
+  PyObject* reentrant = a.keyword("use_reentrant");
+  if (!reentrant || reentrant == Py_None) e.breakHere("unsupported call", "torch.utils.checkpoint without use_reentrant warns");
   std::vector<PyObject*> args(a.args + 1, a.args + a.positional);
   PyRef names = PyRef::steal(PyList_New(0));
   for (size_t i = 0; i < a.keywords(); ++i) {
@@ -36,7 +38,6 @@ PyRef ruleCheckpoint(Evaluation& e, PyObject*, const CallArguments& a) {
   }
   PyRef tuple = PyRef::steal(PyList_AsTuple(names.get()));
   // The reentrant form is a node of the graph whose inputs are the tensors it is given: without a gradient among them it has none.
-  PyObject* reentrant = a.keyword("use_reentrant");
   bool wanted = reentrant != Py_True;
   for (PyObject* given : args) wanted = wanted || (isTensorObject(given) && tensorOf(given).requires_grad());
   at::AutoGradMode mode(wanted && at::GradMode::is_enabled());
@@ -58,7 +59,8 @@ PyRef ruleNew(Evaluation& e, PyObject* callable, const CallArguments& a) {
     std::vector<PyRef> keep;
     std::vector<PyObject*> args;
     for (size_t i = 0; i < a.total(); ++i) {
-      const bool collect = i > 0 && PyIter_Check(a.args[i]);
+      const bool elements = PyType_IsSubtype(base, &PyTuple_Type) || PyType_IsSubtype(base, &PyFrozenSet_Type);
+      const bool collect = i > 0 && (elements || lazyOf(a.args[i]) || PyIter_Check(a.args[i]));
       keep.push_back(collect ? e.collect(a.args[i], true) : e.expose(a.args[i]));
       if (!keep.back()) return {};
       args.push_back(keep.back().get());
@@ -159,6 +161,7 @@ constexpr RuleRow kRows[] = {
     {"torch._C._FunctionBase.apply", ruleAutogradApply},
     {"torch.utils.checkpoint.checkpoint", ruleCheckpoint},
     {"torch.Tensor.numpy", ruleNeedsTensor},
+    {"torch.Tensor.tolist", ruleNeedsTensor},
     {"torch.Tensor.__array__", ruleNeedsTensor},
     {"torch.Tensor.__dlpack__", ruleNeedsTensor},
     {"torch.Tensor.__deepcopy__", ruleNeedsTensor},

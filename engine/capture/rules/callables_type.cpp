@@ -10,6 +10,7 @@ PyRef none() { return PyRef::borrow(Py_None); }
 
 PyRef ruleType(Evaluation& e, PyObject*, const CallArguments& a) {
   if (a.positional != 1) e.breakHere("unsupported call", "a class is made inside the compiled region");
+  if (LazyIterator* lazy = lazyOf(a.args[0])) return e.pin(reinterpret_cast<PyObject*>(lazy->type()));
   return e.pin(reinterpret_cast<PyObject*>(Py_TYPE(a.args[0])));
 }
 
@@ -115,9 +116,8 @@ PyRef ruleWeakReference(Evaluation& e, PyObject* callable, const CallArguments& 
 }
 
 PyRef ruleMappingProxy(Evaluation& e, PyObject* callable, const CallArguments& a) {
-  PyRef exposed = e.expose(a.args[0]);
-  PyObject* args[] = {exposed.get()};
-  return e.callRaw(callable, {args, 1, nullptr});
+  e.know(a.args[0]);
+  return e.callRaw(callable, a);
 }
 
 constexpr RuleRow kTypeRows[] = {
@@ -206,18 +206,17 @@ PyRef slotContains(Evaluation& e, PyObject* callable, const CallArguments& a) {
 }
 
 PyRef slotLen(Evaluation& e, PyObject* callable, const CallArguments& a) {
-  PyRef exposed = e.expose(a.args[0]);
-  return PyRef::steal(PyLong_FromSsize_t(PyDict_Check(exposed.get()) ? PyDict_GET_SIZE(exposed.get()) : PySequence_Fast_GET_SIZE(exposed.get())));
+  PyObject* o = a.args[0];
+  if (!PyDict_Check(o) && !PyList_Check(o) && !PyTuple_Check(o) && !PyAnySet_Check(o)) return e.callReal(callable, a);
+  return PyRef::steal(PyLong_FromSsize_t(e.builtinLength(o)));
 }
 
 PyRef slotIter(Evaluation& e, PyObject* callable, const CallArguments& a) {
-  PyRef exposed = e.expose(a.args[0]);
-  PyTypeObject* owner = PyDescr_TYPE(callable);
-  PyRef iterator = PyType_IsSubtype(Py_TYPE(exposed.get()), owner) ? PyRef::steal(owner->tp_iter(exposed.get()))
-                                                                   : PyRef::steal(PyObject_GetIter(exposed.get()));
-  if (iterator) e.adoptIterator(iterator.get());
-  return iterator;
+  if (lazyOf(a.args[0])) return PyRef::borrow(a.args[0]);
+  return e.iterBuiltin(a.args[0], PyDescr_TYPE(callable));
 }
+
+PyRef slotNext(Evaluation& e, PyObject*, const CallArguments& a) { return nextOrStop(e, a.args[0]); }
 
 PyRef slotCall(Evaluation& e, PyObject*, const CallArguments& a) {
   if (PyType_Check(a.args[0]))
@@ -243,7 +242,7 @@ struct SlotRow {
 constexpr SlotRow kSlots[] = {
     {"__setattr__", slotSetattr}, {"__delattr__", slotDelattr}, {"__getattribute__", slotGetattribute}, {"__init__", slotInit},
     {"__getitem__", slotGetItem}, {"__setitem__", slotSetItem}, {"__delitem__", slotSetItem},           {"__contains__", slotContains},
-    {"__get__", slotGet},         {"__len__", slotLen},         {"__iter__", slotIter},       {"__call__", slotCall},                 {"__eq__", slotRead},
+    {"__get__", slotGet},         {"__len__", slotLen},         {"__iter__", slotIter},       {"__next__", slotNext}, {"__call__", slotCall},                 {"__eq__", slotRead},
     {"__ne__", slotRead},         {"__lt__", slotRead},         {"__le__", slotRead},                   {"__gt__", slotRead},
     {"__ge__", slotRead},         {"__hash__", slotRead},       {"__repr__", slotRead},                 {"__str__", slotRead},
     {"__add__", slotRead},        {"__or__", slotRead},         {"__mul__", slotRead},                  {"__bool__", slotRead},

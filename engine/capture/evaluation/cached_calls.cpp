@@ -1,0 +1,117 @@
+// Calls of functools.lru_cache wrappers.
+#include "engine/capture/cpython/once.h"
+#include "engine/capture/evaluation/evaluation.h"
+#include "engine/capture/evaluation/value_kinds.h"
+
+namespace fusebox::capture {
+
+namespace {
+
+/// torch.compiler.is_compiling() is False while this lives: what runs is the program itself.
+class NotCompiling {
+ public:
+  NotCompiling() { set(Py_False); }
+  ~NotCompiling() { set(Py_True); }
+  NotCompiling(const NotCompiling&) = delete;
+
+ private:
+  static void set(PyObject* value) {
+    static Once<PyObject*> module;
+    PyDict_SetItem(PyModule_GetDict(module.get([] { return PyImport_ImportModule("torch.compiler"); })), internedName("_is_compiling_flag"), value);
+  }
+};
+
+/// What a wrapper refers to itself, as the garbage collector sees it.
+std::vector<PyObject*> referents(PyObject* object) {
+  std::vector<PyObject*> found;
+  if (Py_TYPE(object)->tp_traverse)
+    Py_TYPE(object)->tp_traverse(object, [](PyObject* part, void* data) {
+      static_cast<std::vector<PyObject*>*>(data)->push_back(part);
+      return 0;
+    }, &found);
+  return found;
+}
+
+/// CPython's link of a bounded cache.
+struct LinkObject {
+  PyObject_HEAD
+  LinkObject *previous, *next;
+  Py_hash_t hash;
+  PyObject *key, *result;
+};
+
+/// Whether an entry of the cache holds `result`: itself, or in the link of a bounded cache.
+bool holds(PyObject* entry, PyObject* result) {
+  if (entry == result) return true;
+  return std::string_view(Py_TYPE(entry)->tp_name) == "functools._lru_list_elem" && reinterpret_cast<LinkObject*>(entry)->result == result;
+}
+
+/// `expected` is what placeOf() gave: asking again would give the same object.
+bool stillCached(PyObject*, PyObject* expected) {
+  PyObject* entry = PyDict_GetItemWithError(PyTuple_GET_ITEM(expected, 0), PyTuple_GET_ITEM(expected, 1));
+  PyErr_Clear();
+  return entry && holds(entry, PyTuple_GET_ITEM(expected, 2));
+}
+
+/// Identity is equality for it, and its hash is its address.
+bool comparesByIdentity(PyObject* o) {
+  return Py_TYPE(o)->tp_hash == PyBaseObject_Type.tp_hash && Py_TYPE(o)->tp_richcompare == PyBaseObject_Type.tp_richcompare;
+}
+
+bool startsWith(PyObject* key, const CallArguments& a) {
+  if (a.positional == 1 && key == a.args[0]) return true;
+  if (!PyTuple_Check(key)) return a.positional == 1 && PyObject_RichCompareBool(key, a.args[0], Py_EQ) == 1;
+  if (PyTuple_GET_SIZE(key) < static_cast<Py_ssize_t>(a.positional)) return false;
+  for (size_t i = 0; i < a.positional; ++i)
+    if (PyObject_RichCompareBool(PyTuple_GET_ITEM(key, static_cast<Py_ssize_t>(i)), a.args[i], Py_EQ) != 1) return PyErr_Clear(), false;
+  return true;
+}
+
+/// The cache of a wrapper and the key under which it remembers `result` for these arguments; null: it does not.
+PyRef placeOf(PyObject* wrapper, const CallArguments& a, PyObject* result) {
+  PyObject *key, *entry;
+  for (PyObject* cache : referents(wrapper))
+    for (Py_ssize_t at = 0; PyDict_CheckExact(cache) && PyDict_Next(cache, &at, &key, &entry);)
+      if (holds(entry, result) && startsWith(key, a)) return PyRef::steal(PyTuple_Pack(3, cache, key, result));
+  return {};
+}
+
+}  // namespace
+
+/// The cache is asked for real, as the program would ask it here, with arguments that stay the same; a guard asks whether it still
+/// holds the answer. Whatever else may change what the function computes is the cache's to ignore, as in eager.
+PyRef Evaluation::callCached(PyObject* wrapper, const CallArguments& a) {
+  pin(wrapper);
+  bool plain = true;
+  for (size_t i = 0; i < a.total(); ++i) {
+    PyObject* o = a.args[i];
+    if (isConstantValue(o) || isIdentityValue(o)) continue;
+    const Source* source = isTensor(o) ? nullptr : sourceOf(o);
+    if (!source || !comparesByIdentity(o))
+      breakHere("cached function", std::string("functools.lru_cache is asked with a ") + Py_TYPE(o)->tp_name);
+    guard(GuardKind::IdMatch, source, o);
+    plain = false;
+  }
+  if (journal_.calls() > 0 || (!plain && (!journal_.entries().empty() || trace_->wroteInputs())))
+    breakHere("cached function", "functools.lru_cache is asked after effects that its function might see");
+  PyRef result;
+  {
+    NotCompiling flag;
+    trace::NoTrace off;
+    result = PyRef::steal(PyObject_Vectorcall(wrapper, a.args, a.positional, a.kwNames));
+  }
+  if (!result) return {};
+  PyRef place = placeOf(wrapper, a, result.get());
+  if (!place) breakHere("cached function", "functools.lru_cache does not keep the result of a call");
+  Guard remembered;
+  remembered.kind = GuardKind::Custom;
+  remembered.source = sources().pinned(wrapper);
+  remembered.expected = std::move(place);
+  remembered.predicate = stillCached;
+  remembered.text = "remembered result";
+  remembered.place = Evaluation::place();
+  guards_->add(std::move(remembered));
+  return pin(result.get());
+}
+
+}  // namespace fusebox::capture

@@ -1,0 +1,218 @@
+#include "engine/capture/evaluation/suspended_frame.h"
+
+#include "engine/capture/evaluation/interpreter.h"
+
+namespace fusebox::capture {
+
+namespace {
+
+/// The error indicator put aside while other code runs.
+class SavedError {
+ public:
+  SavedError() { PyErr_Fetch(&type_, &value_, &traceback_); }
+  ~SavedError() { PyErr_Restore(type_, value_, traceback_); }
+  SavedError(const SavedError&) = delete;
+
+ private:
+  PyObject *type_ = nullptr, *value_ = nullptr, *traceback_ = nullptr;
+};
+
+void raise(PyObject* exception) { PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception)), exception); }
+
+/// The exception that is set, which is set no longer.
+PyRef takeRaised() {
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  Py_XDECREF(type);
+  Py_XDECREF(traceback);
+  return PyRef::steal(value);
+}
+
+/// A StopIteration that escapes a generator's body becomes RuntimeError (PEP 479).
+void convertStopIteration() {
+  if (!PyErr_ExceptionMatches(PyExc_StopIteration)) return;
+  PyRef stop = takeRaised();
+  PyRef text = PyRef::steal(PyUnicode_FromString("generator raised StopIteration"));
+  PyRef error = PyRef::steal(PyObject_CallOneArg(PyExc_RuntimeError, text.get()));
+  PyException_SetCause(error.get(), PyRef(stop).release());
+  PyException_SetContext(error.get(), stop.release());
+  raise(error.get());
+}
+
+/// The value of a `yield from` whose delegate raised StopIteration; null, the error as it was: it raised another.
+PyRef stopValue() {
+  if (!PyErr_ExceptionMatches(PyExc_StopIteration)) return {};
+  PyRef stop = takeRaised();
+  PyObject* value = reinterpret_cast<PyStopIterationObject*>(stop.get())->value;
+  return PyRef::borrow(value ? value : Py_None);
+}
+
+/// In 3.12 all of a generator's body stands in a handler that only renames StopIteration.
+bool onlyRenames(const DecodedCode& code, const HandlerRange& range) {
+  constexpr int kStopIterationError = 3;
+  const Instruction& first = code.instructions[static_cast<size_t>(range.target)];
+  return first.op == Op::CALL_INTRINSIC_1 && first.arg == kStopIterationError;
+}
+
+}  // namespace
+
+bool SuspendedFrame::refuseReentry() const {
+  if (running_) PyErr_SetString(PyExc_ValueError, "generator already executing");
+  return running_;
+}
+
+bool SuspendedFrame::runsWhenClosed() const {
+  if (!frame_ || !started_ || running_) return false;
+  if (delegate()) return true;
+  const HandlerRange* range = frame_->decoded->handlerOf(frame_->pc - 1);
+  return range && !onlyRenames(*frame_->decoded, *range);
+}
+
+PyObject* SuspendedFrame::delegate() const {
+  if (!frame_ || !started_ || frame_->stack.empty()) return nullptr;
+  const Instruction& next = frame_->instruction();
+  return next.op == Op::RESUME && next.arg >= 2 ? frame_->stack.back().get() : nullptr;
+}
+
+int SuspendedFrame::resume(Evaluation& e, PyRef* result) {
+  running_ = true;
+  PyRef callers = PyRef::steal(PyErr_GetHandledException());
+  if (handled_) PyErr_SetHandledException(handled_.get());
+  int status;
+  try {
+    status = e.runUntilYield(*frame_, result);
+  } catch (...) {
+    running_ = false;
+    throw;
+  }
+  {
+    SavedError error;
+    PyRef now = PyRef::steal(PyErr_GetHandledException());
+    handled_ = status > 0 && now.get() != callers.get() ? now : PyRef();
+    PyErr_SetHandledException(callers ? callers.get() : Py_None);
+  }
+  running_ = false;
+  if (status <= 0) frame_.reset();
+  if (status < 0) convertStopIteration();
+  return status;
+}
+
+PyRef SuspendedFrame::next(Evaluation& e) {
+  PyRef result;
+  const int status = send(e, Py_None, &result);
+  return status == 1 ? result : PyRef();
+}
+
+int SuspendedFrame::send(Evaluation& e, PyObject* value, PyRef* result) {
+  if (refuseReentry()) return -1;
+  if (!frame_) {
+    *result = PyRef::borrow(Py_None);
+    return 0;
+  }
+  if (!started_ && value != Py_None) {
+    PyErr_SetString(PyExc_TypeError, "can't send non-None value to a just-started generator");
+    return -1;
+  }
+  started_ = true;
+  frame_->push(PyRef::borrow(value));
+  return resume(e, result);
+}
+
+int SuspendedFrame::fail() {
+  frame_.reset();
+  convertStopIteration();
+  return -1;
+}
+
+int SuspendedFrame::raiseHere(Evaluation& e, PyObject* exception, PyRef* result) {
+  if (!frame_) return raise(exception), -1;
+  raise(exception);
+  if (!started_) return fail();
+  --frame_->pc;  // at the yield itself
+  if (!enterHandler(e, *frame_)) {
+    e.unwind(*frame_);
+    return fail();
+  }
+  return resume(e, result);
+}
+
+bool SuspendedFrame::closeDelegate(Evaluation& e, PyObject* delegate) {
+  PyRef keep = PyRef::borrow(delegate);
+  if (LazyIterator* lazy = lazyOf(delegate)) return lazy->close(e);
+  PyRef method = e.getAttr(delegate, internedName("close"));
+  if (!method) {
+    if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return false;
+    PyErr_Clear();
+    return true;
+  }
+  return static_cast<bool>(e.call(method.get(), nullptr, 0, nullptr));
+}
+
+int SuspendedFrame::throwIntoDelegate(Evaluation& e, PyObject* delegate, PyObject* exception, PyRef* result) {
+  PyRef keep = PyRef::borrow(delegate);
+  if (LazyIterator* lazy = lazyOf(delegate))
+    return lazy->type() == &PyGen_Type ? lazy->throwInto(e, exception, result) : -2;
+  PyRef method = e.getAttr(delegate, internedName("throw"));
+  if (!method) {
+    if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return -1;
+    PyErr_Clear();
+    return -2;
+  }
+  PyObject* args[] = {exception};
+  *result = e.call(method.get(), args, 1, nullptr);
+  return *result ? 1 : -1;
+}
+
+int SuspendedFrame::leaveDelegate(Evaluation& e, PyRef value, PyRef* result) {
+  Frame& f = *frame_;
+  int send = f.pc;
+  while (f.decoded->instructions[static_cast<size_t>(send)].op != Op::SEND) --send;
+#if PY_VERSION_HEX >= 0x030C0000
+  f.push(std::move(value));  // END_SEND takes the delegate away
+#else
+  f.peek(1) = std::move(value);
+#endif
+  f.pc = f.decoded->instructions[static_cast<size_t>(send)].target;
+  return resume(e, result);
+}
+
+int SuspendedFrame::throwInto(Evaluation& e, PyObject* exception, PyRef* result) {
+  if (refuseReentry()) return -1;
+  PyObject* waitsFor = delegate();
+  if (!waitsFor) return raiseHere(e, exception, result);
+  if (PyErr_GivenExceptionMatches(exception, PyExc_GeneratorExit)) {
+    running_ = true;
+    const bool closed = closeDelegate(e, waitsFor);
+    running_ = false;
+    return closed ? raiseHere(e, exception, result) : raiseHere(e, takeRaised().get(), result);
+  }
+  running_ = true;
+  const int status = throwIntoDelegate(e, waitsFor, exception, result);
+  running_ = false;
+  if (status == 1) return 1;
+  if (status == -2) return raiseHere(e, exception, result);
+  PyRef value = status == 0 ? *result : stopValue();
+  return value ? leaveDelegate(e, std::move(value), result) : raiseHere(e, takeRaised().get(), result);
+}
+
+bool SuspendedFrame::close(Evaluation& e) {
+  if (refuseReentry()) return false;
+  if (!frame_ || !started_) {
+    frame_.reset();
+    return true;
+  }
+  PyRef exit = PyRef::steal(PyObject_CallNoArgs(PyExc_GeneratorExit)), result;
+  const int status = throwInto(e, exit.get(), &result);
+  if (status > 0) {
+    PyErr_SetString(PyExc_RuntimeError, "generator ignored GeneratorExit");
+    return false;
+  }
+  if (status < 0) {
+    if (!PyErr_ExceptionMatches(PyExc_GeneratorExit) && !PyErr_ExceptionMatches(PyExc_StopIteration)) return false;
+    PyErr_Clear();
+  }
+  return true;
+}
+
+}  // namespace fusebox::capture

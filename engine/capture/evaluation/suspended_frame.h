@@ -1,0 +1,40 @@
+#pragma once
+
+#include <memory>
+
+#include "engine/capture/evaluation/evaluation.h"
+
+namespace fusebox::capture {
+
+/// A generator made by interpreted code: its frame, suspended between two instructions.
+class SuspendedFrame final : public LazyIterator {
+ public:
+  explicit SuspendedFrame(std::unique_ptr<Frame> frame) : frame_(std::move(frame)) {}
+  PyRef next(Evaluation& e) override;
+  int send(Evaluation& e, PyObject* value, PyRef* result) override;
+  bool close(Evaluation& e) override;
+  int throwInto(Evaluation& e, PyObject* exception, PyRef* result) override;
+  bool runsWhenClosed() const override;
+  PyTypeObject* type() const override { return &PyGen_Type; }
+
+ private:
+  int resume(Evaluation& e, PyRef* result);
+  /// Raises the exception at the yield itself.
+  int raiseHere(Evaluation& e, PyObject* exception, PyRef* result);
+  /// The exception that is set leaves a generator that does not go on.
+  int fail();
+  bool refuseReentry() const;
+  /// What `yield from` waits for; borrowed, or null.
+  PyObject* delegate() const;
+  /// throw() of a delegate: 1 yielded, 0: it ended (the result is the value of `yield from`), -1: raised, -2: it has no such method.
+  int throwIntoDelegate(Evaluation& e, PyObject* delegate, PyObject* exception, PyRef* result);
+  bool closeDelegate(Evaluation& e, PyObject* delegate);
+  /// The delegate has ended: on behind the `yield from`, whose value is `value`.
+  int leaveDelegate(Evaluation& e, PyRef value, PyRef* result);
+
+  std::unique_ptr<Frame> frame_;
+  PyRef handled_;  ///< the exception that its own except clause was handling when it was suspended
+  bool started_ = false, running_ = false;
+};
+
+}  // namespace fusebox::capture

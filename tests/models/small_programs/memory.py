@@ -1,0 +1,163 @@
+"""What needs the memory of a tensor, and objects that C code makes anew at every read."""
+
+import copy
+import functools
+import io
+import pickle
+
+import numpy
+import torch
+from torch.utils.checkpoint import checkpoint
+
+from . import script
+
+
+def ones(n=2, value=1.0):
+    return torch.full((n,), value)
+
+
+@script
+def data_of_views(compile):
+    def lists(x):
+        return x[1].tolist(), x[1:, 1].tolist(), x.t()[1].tolist(), (x + 1)[1].tolist(), x[1, 1].tolist()
+
+    def numbers(x):
+        return x[1, 0].item(), float(x[1, 1]), int(x[0, 1]), bool(x[1, 1] > 2)
+
+    def arrays(x):
+        return x[1].numpy().sum(), numpy.asarray(x[1:]).shape, x[1].__array__().tolist(), (x * 2)[1].numpy().tolist()
+
+    def texts(x):
+        return str(x[1]), f"{x[1, 1]}", repr(x[1:])
+
+    def addresses(x):
+        y = x[1]
+        return y.data_ptr() - x.data_ptr(), y.untyped_storage().nbytes(), y.storage_offset(), y.untyped_storage().data_ptr() == x.untyped_storage().data_ptr()
+
+    def copies(x):
+        buffer = io.BytesIO()
+        torch.save(x[1], buffer)
+        return pickle.loads(pickle.dumps(x[1])), copy.deepcopy(x[1]), copy.copy(x[1]), len(buffer.getvalue()) > 0
+
+    def exchanged(x):
+        return torch.from_dlpack(x[1].clone()), torch.frombuffer(bytearray(x[1].numpy().tobytes()), dtype=x.dtype)
+
+    def compared(x):
+        return torch.equal(x[1], x[1]), torch.allclose(x[1], x[0]), x[1] in x, list(x[1]), [float(v) for v in x[1]]
+
+    def caught(x):
+        try:
+            values = (x + 1)[1].tolist()
+        except RuntimeError:
+            values = "no memory"
+        return values, x + 1
+
+    x = torch.arange(4.0).view(2, 2)
+    out = []
+    for f in (lists, numbers, arrays, texts, addresses, copies, exchanged, compared, caught):
+        c = compile(f)
+        out += [c(x), c(x + 1), c(x.t().contiguous())]
+    return out
+
+
+@script
+def attributes_made_anew(compile):
+    def transposed(m):
+        return m.T
+
+    def eye(x):
+        return x + torch.from_numpy(numpy.eye(3))
+
+    def broadcast(x):
+        return x + torch.from_numpy(numpy.broadcast_to(numpy.arange(3.0), (3, 3)).copy())
+
+    def flat(m, x):
+        return list(m.flat), x + m.size, m.real, m.dtype, m.shape
+
+    out = []
+    c, e, b, g = compile(transposed), compile(eye), compile(broadcast), compile(flat)
+    for k in range(3):
+        m = numpy.arange(6.0).reshape(2, 3) + k
+        out += [c(m).tolist(), e(torch.ones(3, 3) * k), b(torch.ones(3, 3) * k)]
+        junk = [numpy.zeros(6) for _ in range(100)]
+        items, x, real, *rest = g(m, ones())
+        out += [items, x, real.tolist(), rest, len(junk)]
+    return out
+
+
+@script
+def remembered_results(compile):
+    class Scaled:
+        def __init__(self, k):
+            self.k = k
+
+        @functools.lru_cache
+        def scale(self):
+            return self.k
+
+        @functools.lru_cache(maxsize=None)
+        def table(self, n):
+            return torch.arange(float(n)) * self.k
+
+    @functools.lru_cache(maxsize=2)
+    def small(n, *, by=1):
+        return [n * by]
+
+    @functools.cache
+    def of_tensor(t):
+        return t * 2
+
+    @compile
+    def f(x, m):
+        return x * m.scale() + m.table(2)
+
+    @compile
+    def same(x, m):
+        return m.table(3), x + 1
+
+    @compile
+    def lists(x, n):
+        return small(n), small(n, by=2)[0], small(n) is small(n), x + 1
+
+    @compile
+    def tensors(x):
+        return of_tensor(x), of_tensor(x) is of_tensor(x)
+
+    a, b, out = Scaled(2.0), Scaled(5.0), []
+    out.append(a.scale())
+    a.k = 3.0
+    out += [f(ones(), a), f(ones(), b), f(ones(), a)]
+    out.append(same(ones(), a)[0] is same(ones(), a)[0])
+    Scaled.scale.cache_clear()
+    Scaled.table.cache_clear()
+    out += [f(ones(), a), f(ones(), b)]
+    for n in (1, 2, 3, 1):
+        got = lists(ones(), n)
+        got[0].append("mine")
+        out += [got, small(n)]
+    x = ones()
+    return out + [tensors(x), tensors(x), tensors(ones())]
+
+
+@script
+def reentrant_checkpoints(compile):
+    lin = torch.nn.Linear(2, 2)
+
+    def f(x):
+        return checkpoint(lin, x, use_reentrant=True)
+
+    def g(x):
+        return checkpoint(lin, x, use_reentrant=False)
+
+    out = []
+    for run in (f, g):
+        c = compile(run)
+        for wants in (False, True, False):
+            x = torch.ones(1, 2, requires_grad=wants)
+            y = c(x)
+            out += [y, y.requires_grad]
+            if y.requires_grad:
+                y.sum().backward()
+            out += [x.grad, lin.weight.grad]
+            lin.zero_grad()
+    return out
