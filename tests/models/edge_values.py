@@ -101,6 +101,11 @@ def moderate(x):
     return x.masked_fill(x.abs() > limit, 1).masked_fill((x.abs() < 1 / limit) & (x != 0), 0.25)
 
 
+def coarse(x):
+    """Eager's derivatives in float16 are made of steps that are rounded, and overflow, each on its own."""
+    return moderate(x) if x.requires_grad and x.dtype == torch.float16 else x
+
+
 def along(f, dim, **how):
     return lambda x: f(x, dim, **how)
 
@@ -120,12 +125,12 @@ for name in "sum mean amax amin any all logsumexp".split():
     REDUCTIONS[f"{name} (0, 1)"] = along(f, (0, 1))
 for order in (0, 1, 2, 3, 0.5, -1, float("inf"), float("-inf")):
     for dim in (0, 1, (), None):
-        REDUCTIONS[f"norm {order} {dim}"] = lambda x, o=order, d=dim: torch.linalg.vector_norm(x if o != 0.5 else moderate(x), o, d)
+        REDUCTIONS[f"norm {order} {dim}"] = lambda x, o=order, d=dim: torch.linalg.vector_norm(moderate(x) if o == 0.5 else coarse(x), o, d)
 REDUCTIONS.update({
     "var": lambda x: moderate(x).var(), "std ()": lambda x: moderate(x).std(()), "var 0": lambda x: moderate(x).var(0), "var 1": lambda x: moderate(x).var(1),
     "std 0": lambda x: moderate(x).std(0), "std 1": lambda x: moderate(x).std(1),
     "max 1": lambda x: tuple(torch.max(x, 1)), "min 0": lambda x: tuple(torch.min(x, 0)), "var_mean": lambda x: tuple(torch.var_mean(moderate(x), 1)),
-    "normalize": F.normalize, "layer_norm": lambda x: F.layer_norm(moderate(x), x.shape[1:]), "rms_norm": lambda x: F.rms_norm(x, x.shape[1:], eps=1e-6),
+    "normalize": lambda x: F.normalize(coarse(x)), "layer_norm": lambda x: F.layer_norm(moderate(x), x.shape[1:]), "rms_norm": lambda x: F.rms_norm(x, x.shape[1:], eps=1e-6),
     "aminmax": lambda x: tuple(torch.aminmax(x, dim=1)),
 })
 
