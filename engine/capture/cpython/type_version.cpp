@@ -83,7 +83,8 @@ bool isHeldForm(PyObject* held, PyObject* value) {
 
 GuardTree::TypeSnapshot GuardTree::TypeSnapshot::of(PyTypeObject* type, const std::unordered_set<PyObject*>& names) {
   TypeSnapshot s;
-  s.names = names;
+  s.ordered = names.count(nullptr) > 0;
+  if (!s.ordered) s.names = names;
   s.version = assignTypeVersion(type);
   for (Py_ssize_t i = 0; type->tp_mro && i < PyTuple_GET_SIZE(type->tp_mro); ++i) {
     auto* base = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(type->tp_mro, i));
@@ -106,12 +107,14 @@ bool GuardTree::TypeSnapshot::matches(PyTypeObject* type) const {
   for (const Entry& entry : dicts) {
     if (!entry.copy) return false;
     PyObject* dict = reinterpret_cast<PyTypeObject*>(mro[static_cast<size_t>(entry.position)])->tp_dict;
-    Py_ssize_t position = 0, found = 0;
+    Py_ssize_t position = 0, found = 0, inCopy = 0;
     PyObject *key, *value;
     while (PyDict_Next(dict, &position, &key, &value)) {
       if (!isRelevant(key)) continue;
       if (!PyUnicode_CheckExact(key)) return false;
-      PyObject* held = PyDict_GetItemWithError(entry.copy.get(), key);
+      PyObject *keyThen = nullptr, *held = nullptr;
+      if (ordered && (!PyDict_Next(entry.copy.get(), &inCopy, &keyThen, &held) || keyThen != key)) return false;
+      if (!ordered) held = PyDict_GetItemWithError(entry.copy.get(), key);
       if (!held || !isHeldForm(held, value)) return PyErr_Clear(), false;
       ++found;
     }

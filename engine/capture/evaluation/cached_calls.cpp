@@ -81,7 +81,7 @@ PyRef placeOf(PyObject* wrapper, const CallArguments& a, PyObject* result) {
 /// The cache is asked for real, as the program would ask it here, with arguments that stay the same; a guard asks whether it still
 /// holds the answer. Whatever else may change what the function computes is the cache's to ignore, as in eager.
 PyRef Evaluation::callCached(PyObject* wrapper, const CallArguments& a) {
-  pin(wrapper);
+  pin(wrapper, Why::Guarded);
   bool plain = true;
   for (size_t i = 0; i < a.total(); ++i) {
     PyObject* o = a.args[i];
@@ -111,7 +111,7 @@ PyRef Evaluation::callCached(PyObject* wrapper, const CallArguments& a) {
   remembered.text = "remembered result";
   remembered.place = Evaluation::place();
   guards_->add(std::move(remembered));
-  return pin(result.get());
+  return pin(result.get(), Why::Cached);
 }
 
 }  // namespace fusebox::capture

@@ -62,7 +62,7 @@ void Evaluation::deferCall(PyObject* callable, const CallArguments& a, bool obse
     }
     PyRef caller = callerAt(*f);
     if (!caller) breakHere("side effect", "a call that is put off has a caller that cannot be made again");
-    pin(caller.get());
+    pin(caller.get(), Why::Capture);
     args = PyRef::steal(PyTuple_Pack(3, target.get(), args.get(), kwargs.get()));
     kwargs = PyRef::steal(PyDict_New());
     target = std::move(caller);

@@ -96,11 +96,11 @@ class Evaluation final : public Operations {
   // --- values (values.cpp) ----------------------------------------------------------------------------------------
   /// The value at a source as the program sees it: guarded, known, tensors as stand-ins.
   PyRef wrap(PyObject* object, const Source* source);
-  /// The source of an object, null for fresh ones. Objects of unknown origin are taken as fixed (Pinned).
+  /// The source of an object, null for fresh ones. An object of unknown origin is a break, unless it never changes.
   const Source* sourceOf(PyObject* object);
   bool isFresh(PyObject* object) { return sourceOf(object) == nullptr; }
-  /// An object that a guard fixes already (an attribute of a guarded type, a function's part).
-  PyRef pin(PyObject* object);
+  /// An object that may be taken as it is, and why. What is read from it is guarded.
+  PyRef pin(PyObject* object, Why why);
   Origin* origin(PyObject* object) { return origins_.find(object); }
   /// Guards length (or keys, in order) and elements of a list, tuple, dict or set that has a source. C code may then move its elements
   /// about: each has an origin, and is translated where it is read.
@@ -148,11 +148,16 @@ class Evaluation final : public Operations {
   void guard(GuardKind kind, const Source* source, PyObject* expected = nullptr, int64_t number = 0);
   /// `name` was, or will be, looked up on the type: nothing that decides the result has changed.
   void guardTypeAttribute(PyTypeObject* type, PyObject* name);
-  /// A key of a dict from outside is the same object next time where it is no constant.
+  /// What the hash and equality of a key depend on stays: identity where that is all, else what their Python code reads.
   void guardKey(PyObject* key);
   /// `predicate(value at source, expected)` holds; `text` says what, for people.
   void guardCustom(const Source* source, bool (*predicate)(PyObject*, PyObject*), PyObject* expected, const char* text);
-  void guardSetContents(PyObject* contents, const Source* source);
+  /// `ordered`: `contents` is in the order of the set itself, which a program that goes through it sees.
+  void guardSetContents(PyObject* contents, const Source* source, bool ordered = true);
+  /// The segment depends on where inputs lie in their storages: guarded when it ends.
+  void requireStorage() { readsStorage_ = true; }
+  /// Before a function that was taken as known runs: its code and positional defaults stay what they are.
+  void guardFunction(PyObject* function);
   SourceTable& sources() { return guards_->sources(); }
 
   // --- attributes (slots_attribute.cpp) -----------------------------------------------------------------------------
@@ -161,11 +166,32 @@ class Evaluation final : public Operations {
   PyRef genericGetAttr(PyObject* object, PyObject* name, bool* missing = nullptr);
   bool genericSetAttr(PyObject* object, PyObject* name, PyObject* value);
   PyRef typeGetAttr(PyTypeObject* type, PyObject* name);
+  /// The same without a __getattribute__ of the metaclass.
+  PyRef plainTypeGetAttr(PyTypeObject* type, PyObject* name);
+  PyRef classFallback(PyTypeObject* type, PyObject* name);
+  /// A member of an enumeration; null without error when it has none of that name.
+  PyRef enumMember(PyTypeObject* type, PyObject* name);
+  /// An attribute that every function has, of a known one.
+  PyRef functionPart(PyObject* function, PyObject* value, const Source* source, PyObject* name);
   PyRef moduleGetAttr(PyObject* module, PyObject* name);
+  PyRef plainModuleGetAttr(PyObject* module, PyObject* name);
+  /// What a module that lacks an attribute gives nevertheless: by its own __getattr__ or its class's.
+  PyRef moduleFallback(PyObject* module, PyObject* name);
+  PyRef tensorGetAttr(PyObject* object, PyObject* name);
+  PyRef ownTensorAttribute(PyObject* object, PyObject* name);
+  PyRef hiddenTensorAttribute(PyObject* object, PyObject* name);
+  /// cls.__dict__ (class_dicts.cpp).
+  PyRef classDict(PyTypeObject* type);
+  /// The mapping behind a mappingproxy, to be read as a whole.
+  PyRef proxied(PyObject* proxy);
+  /// proxy[key], KeyError where it lacks it.
+  PyRef proxyItem(PyObject* proxy, PyObject* key);
   PyRef superGetAttr(PyObject* super, PyObject* name);
   PyRef bindDescriptor(PyObject* descriptor, PyObject* object, PyTypeObject* type, PyObject* name);
   /// __dict__ of an instance as a known object; null without error when it has none.
   PyRef instanceDict(PyObject* object);
+  /// Whether look-ups on instances follow object.__getattribute__ (a __getattr__ beside it is asked last).
+  bool looksUpPlainly(PyTypeObject* type);
   /// A class attribute through the MRO, guarded; borrowed, null when absent.
   PyObject* typeLookup(PyTypeObject* type, PyObject* name);
   /// dict[name] guarded; null without error when absent (guarded too).
@@ -176,6 +202,43 @@ class Evaluation final : public Operations {
   /// The same where it was to be read: the error says of what.
   void attributeNotFound(PyObject* object, PyObject* name);
 
+  // --- comparison, hash and text (slots_compare.cpp, slots_text.cpp) -------------------------------------------------
+  /// A special method of the object's class that Python code defines; borrowed, or null. Of tensors: that the program defines.
+  PyObject* pythonMethod(PyObject* object, const char* name);
+  /// False: pythonMethod() finds none.
+  bool mayBePython(PyObject* object) const;
+  /// method(self, other); null with `*declined` when it answers NotImplemented.
+  PyRef tryBinary(PyObject* method, PyObject* self, PyObject* other, bool* declined);
+  /// Equality of elements of a container: identity first. -1: error.
+  int equalElements(PyObject* a, PyObject* b);
+  PyRef compareSequences(int op, PyObject* a, PyObject* b);
+  int compareDicts(int op, PyObject* a, PyObject* b);
+  /// What the hash and equality of a key depend on.
+  enum class KeyKind : uint8_t { Plain, Address, Python };
+  /// Guards it; `__hash__` in Python is evaluated.
+  KeyKind readKey(PyObject* key);
+  /// The key of the dict that equals `key` (or `key` itself where only C code compares); null without error when there is none.
+  PyRef storedKey(PyObject* dict, PyObject* key);
+  PyRef hashOf(PyObject* object);
+  PyRef textOfContainer(PyObject* container);
+  PyRef percent(PyObject* formatText, PyObject* arguments);
+  /// str.format of `a` without its first argument, or str.format_map of `mapping` where that is given.
+  PyRef formatFields(PyObject* formatText, const CallArguments& a, PyObject* mapping);
+
+  // --- C code that calls Python back (callbacks.cpp) ------------------------------------------------------------------
+  /// What C code may ask the objects it is given for.
+  enum class Asks : uint8_t { Nothing, Numbers, Text, Keys };
+  /// The special method in Python that such code would call on an object of its class; null: none.
+  const char* callback(PyObject* object, Asks asks);
+  /// The first such object among `object` and what it contains.
+  PyObject* findCallback(PyObject* object, Asks asks, const char** method, int depth = 0);
+  /// A break if there is one.
+  void refuseCallbacks(PyObject* object, Asks asks);
+  /// An index, or a tuple or slice of them, with objects that have __index__ in Python replaced by what it gives.
+  PyRef plainIndex(PyObject* key);
+  /// What the first of these special methods gives where it is Python's; the object itself where it is C's.
+  PyRef numberOf(PyObject* object, std::initializer_list<const char*> methods);
+
   // --- calls (slots_call.cpp, module_protocol.cpp, callables_*.cpp) --------------------------------------------------
   PyRef call(PyObject* callable, const CallArguments& a) { return call(callable, a.args, a.positional, a.kwNames); }
   PyRef callFunction(PyObject* function, const CallArguments& a);
@@ -183,11 +246,16 @@ class Evaluation final : public Operations {
   /// type.__call__: __new__ and __init__, whatever the metaclass.
   PyRef construct(PyTypeObject* type, const CallArguments& a);
   PyRef callInstance(PyObject* object, const CallArguments& a);
+  /// Mode(value); null without error where Python code has to decide.
+  PyRef memberOfValue(PyTypeObject* type, const CallArguments& a);
   PyRef callCached(PyObject* wrapper, const CallArguments& a);
   PyRef callModuleInstance(PyObject* module, PyObject* callMethod, const CallArguments& a, bool* handled);
   PyRef callMethodNamed(PyObject* object, const char* name, std::initializer_list<PyObject*> args);
-  /// Runs a C callable (or a Python function that only computes with tensors) for real on exposed arguments.
-  PyRef callReal(PyObject* callable, const CallArguments& a);
+  /// Runs a C callable (or a Python function that only computes with tensors) for real on exposed arguments; a break if it would
+  /// call Python code of one of them.
+  PyRef callReal(PyObject* callable, const CallArguments& a, Asks asks = Asks::Numbers);
+  /// Whether a function of torch's Python code only computes with its tensor arguments and may be run by CPython. Guards what it calls.
+  bool isTrusted(PyObject* function);
   /// The same of a builtin `__iter__`, called by name.
   PyRef iterBuiltin(PyObject* object, PyTypeObject* owner);
   /// Closes generators whose last reference went.
@@ -341,6 +409,8 @@ class Evaluation final : public Operations {
   PyRef handled_;  ///< the exception that was being handled when the segment began
   std::unordered_map<PyObject*, int64_t> caught_;  ///< exceptions that handlers took, kept alive, and the root instruction then
   std::unordered_set<PyTypeObject*> guardedTypes_;
+  std::unordered_set<PyObject*> guardedFunctions_;
+  bool readsStorage_ = false;
   std::unordered_map<void*, int64_t> addresses_;  ///< what id() gave, and the root instruction that asked first
   std::vector<PyRef> keepAlive_;
   std::unordered_map<PyObject*, std::pair<PyRef, PyRef>> copies_;  ///< by copy: the copy, and what it is one of
@@ -358,8 +428,6 @@ PyObject* internedName(const char* text);
 CallRule ruleOf(PyObject* callable);
 /// What kinds of C callables of torch are called on stand-ins without a rule of their own.
 bool isTorchBinding(PyObject* callable);
-/// A Python function of torch that only computes with its tensor arguments and may be run by CPython.
-bool isTrustedFunction(PyObject* function);
 /// CPython's binary operator by NB_ number.
 PyObject* evaluateBinary(int op, PyObject* a, PyObject* b);
 

@@ -99,6 +99,13 @@ bool mayBreak(Op op) {
   }
 }
 
+/// Whether an operator reaches what its operand's own sizes and strides do not cover: it counts from the storage's start, and ends at its end.
+bool stridesOverStorage(const trace::TraceContext& trace) {
+  for (const graph::Node& node : trace.graph().nodes())
+    if (node.op.find("as_strided") != std::string::npos) return true;
+  return false;
+}
+
 /// First instruction of the group that a CALL with keywords belongs to: KW_NAMES must be executed with it.
 int groupStart(const Frame& frame) {
   int pc = frame.pc;
@@ -279,6 +286,7 @@ Segment Evaluation::finish(Frame& root, Segment::Exit exit, std::optional<GraphB
     };
   }
   attachGraph(recipes, segment);
+  if (readsStorage_ || stridesOverStorage(*trace_)) guards_->requireStorage();
   segment.guards = guards_;
   return segment;
 }

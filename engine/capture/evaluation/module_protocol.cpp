@@ -27,7 +27,7 @@ const ModuleNames& moduleNames() {
   return names.get([] {
     ModuleNames n;
     PyObject* type = torchObject("torch.nn.modules.module.Module");
-    n.call = ownMethod(type, "__call__", "Module._wrapped_call_impl");
+    n.call = ownMethod(type, "_wrapped_call_impl", "Module._wrapped_call_impl");
     n.callImpl = ownMethod(type, "_call_impl", "Module._call_impl");
     n.globals = PyModule_GetDict(torchObject("torch.nn.modules.module"));
     return n;
@@ -68,12 +68,12 @@ PyRef Evaluation::callModuleInstance(PyObject* module, PyObject* callMethod, con
   } pop{modules_};
   bool plain = true;
   for (const char* table : kInstanceHooks) plain = plain && emptyTable(*this, dict.get(), table);
-  pin(names.globals);
+  pin(names.globals, Why::Owner);
   for (const char* table : kGlobalHooks) plain = plain && emptyTable(*this, names.globals, table);
   if (!plain) {
     std::vector<PyObject*> all = {module};
     all.insert(all.end(), a.args, a.args + a.total());
-    pin(names.callImpl);
+    pin(names.callImpl, Why::Class);
     return call(names.callImpl, all.data(), a.positional + 1, a.kwNames);
   }
   PyRef self;

@@ -1,5 +1,6 @@
 // getattr and setattr with provenance: instances, classes, modules, super, tensors, descriptors.
 #include "engine/capture/evaluation/evaluation.h"
+#include "engine/capture/evaluation/namespaces.h"
 #include "engine/capture/evaluation/value_kinds.h"
 #include "engine/capture/rules/autograd_function.h"
 
@@ -11,8 +12,22 @@ namespace {
 
 bool nameIs(PyObject* name, const char* text) { return PyUnicode_CompareWithASCIIString(name, text) == 0; }
 bool isDataDescriptor(PyObject* d) { return Py_TYPE(d)->tp_descr_set != nullptr; }
-bool hasInstanceDict(PyTypeObject* type) {
-  return type->tp_dictoffset != 0 || (type->tp_flags & Py_TPFLAGS_MANAGED_DICT);
+bool hasInstanceDict(PyTypeObject* type) { return type->tp_dictoffset != 0 || (type->tp_flags & Py_TPFLAGS_MANAGED_DICT); }
+/// The descriptor's look-up is the builtin type's own, also for a subclass of it.
+bool bindsAs(PyTypeObject* kind, PyTypeObject* builtin) {
+  return PyType_IsSubtype(kind, builtin) && kind->tp_descr_get == builtin->tp_descr_get;
+}
+/// C descriptors whose look-up runs no Python: methods of C functions, and what pybind11 makes of its own.
+bool bindsInC(PyTypeObject* kind) {
+  return kind == &PyMethodDescr_Type || kind == &PyWrapperDescr_Type || kind == &PyClassMethodDescr_Type || kind == &PyInstanceMethod_Type ||
+         kind == &PyMethod_Type;
+}
+
+/// torch.ops and its namespaces, which make their attributes when first asked.
+bool isTorchNamespace(PyObject* module) {
+  static PyObject *const ops = torchObject("torch._ops._Ops"), *const names = torchObject("torch._ops._OpNamespace");
+  auto* type = reinterpret_cast<PyObject*>(Py_TYPE(module));
+  return type == ops || type == names;
 }
 
 PyRef part(PyObject* object, const char* name) {
@@ -55,7 +70,7 @@ PyObject* Evaluation::typeLookup(PyTypeObject* type, PyObject* name) {
 }
 
 PyRef Evaluation::instanceDict(PyObject* object) {
-  if (PyModule_Check(object)) return pin(PyModule_GetDict(object));
+  if (PyModule_Check(object)) return pin(PyModule_GetDict(object), Why::Owner);
   if (!hasInstanceDict(Py_TYPE(object))) return {};
   PyRef dict = PyRef::steal(PyObject_GenericGetDict(object, nullptr));
   if (!dict) {
@@ -72,12 +87,19 @@ PyRef Evaluation::instanceDict(PyObject* object) {
 }
 
 void Evaluation::guardKey(PyObject* key) {
-  if (isConstantValue(key)) return;
-  const Source* source = sourceOf(key);
-  if (source) guard(GuardKind::IdMatch, source, key);
+  if (!isConstantValue(key)) readKey(key);
 }
 
-PyRef Evaluation::readDict(PyObject* dict, PyObject* key) {
+PyRef Evaluation::readDict(PyObject* dict, PyObject* given) {
+  PyRef keep = PyRef::borrow(given);
+  bool python = false;
+  if (!isConstantValue(given) && !isTensor(given)) {
+    python = readKey(given) == KeyKind::Python;
+    PyRef stored = python ? storedKey(dict, given) : PyRef();
+    if (PyErr_Occurred()) return {};
+    if (stored) keep = std::move(stored);
+  }
+  PyObject* key = keep.get();
   PyObject* raw = PyDict_GetItemWithError(dict, key);
   if (!raw && PyErr_Occurred()) return {};
   Origin* o = origins_.find(dict);
@@ -85,10 +107,16 @@ PyRef Evaluation::readDict(PyObject* dict, PyObject* key) {
   if (!source) return raw ? translate(raw, nullptr) : PyRef();
   refuseAddress(key);
   if (isStandIn(key)) breakHere("unsupported container", "a dict from outside is asked for a tensor as key");
-  guardKey(key);
   if (o && o->written && journal_.wrote(dict, key)) return raw ? translate(raw, nullptr) : PyRef();
   if (raw) return wrap(raw, sources().dictItem(source, key));
-  guard(GuardKind::DictLacks, source, key);
+  if (python) {
+    // That no key equals it is known of these keys alone.
+    PyRef keys = PyRef::steal(PySequence_Tuple(dict));
+    for (Py_ssize_t i = 0; keys && i < PyTuple_GET_SIZE(keys.get()); ++i) pin(PyTuple_GET_ITEM(keys.get(), i), Why::Container);
+    guard(GuardKind::DictKeysMatch, source, keys.get());
+  } else {
+    guard(GuardKind::DictLacks, source, key);
+  }
   return {};
 }
 
@@ -96,34 +124,39 @@ PyRef Evaluation::bindDescriptor(PyObject* d, PyObject* object, PyTypeObject* ty
   PyTypeObject* kind = Py_TYPE(d);
   auto* typeObject = reinterpret_cast<PyObject*>(type);
   if (PyFunction_Check(d)) {
-    pin(d);
+    pin(d, Why::Class);
     if (!object) return PyRef::borrow(d);
     PyRef method = PyRef::steal(PyMethod_New(d, object));
     adopt(method.get());
     return method;
   }
-  if (kind == &PyProperty_Type) {
-    if (!object) return pin(d);
+  if (bindsAs(kind, &PyProperty_Type)) {
+    if (!object) return pin(d, Why::Class);
     PyRef getter = part(d, "fget");
     if (!getter || getter.get() == Py_None) {
       attributeError(object, name);
       return {};
     }
-    pin(getter.get());
+    pin(getter.get(), Why::Owner);
     PyObject* args[] = {object};
     return call(getter.get(), args, 1, nullptr);
   }
-  if (kind == &PyStaticMethod_Type) return pin(part(d, "__func__").get());
-  if (kind == &PyClassMethod_Type) {
+  if (bindsAs(kind, &PyStaticMethod_Type)) return pin(part(d, "__func__").get(), Why::Owner);
+  if (bindsAs(kind, &PyClassMethod_Type)) {
     PyRef function = part(d, "__func__");
-    pin(function.get());
-    if (!PyFunction_Check(function.get())) return checked(kind->tp_descr_get(d, object, typeObject));
+    pin(function.get(), Why::Owner);
+    if (!PyFunction_Check(function.get())) {
+      if (!bindsInC(Py_TYPE(function.get())) && !PyCFunction_Check(function.get()) && !PyType_Check(function.get()))
+        return bindDescriptor(function.get(), typeObject, Py_TYPE(typeObject), name);
+      return checked(kind->tp_descr_get(d, object, typeObject));
+    }
     PyRef method = PyRef::steal(PyMethod_New(function.get(), typeObject));
     adopt(method.get());
     return method;
   }
   if (kind == &PyGetSetDescr_Type || kind == &PyMemberDescr_Type) {
-    if (!object) return pin(d);
+    if (!object) return pin(d, Why::Class);
+    if (nameIs(name, "__dict__") && PyType_Check(object)) return classDict(reinterpret_cast<PyTypeObject*>(object));
     if (nameIs(name, "__dict__")) {
       PyRef dict = instanceDict(object);
       if (dict) return dict;
@@ -134,39 +167,45 @@ PyRef Evaluation::bindDescriptor(PyObject* d, PyObject* object, PyTypeObject* ty
     PyRef raw = PyRef::steal(kind->tp_descr_get(d, object, typeObject));
     throwIfBreak();
     if (!raw) return {};
-    if (nameIs(name, "__class__")) return pin(raw.get());
+    if (nameIs(name, "__class__")) return pin(raw.get(), Why::Class);
     if (PyDictViewSet_Check(object) || PyDictValues_Check(object))
       breakHere("unsupported call", std::string(PyUnicode_AsUTF8(name)) + " of a view of a dict");
     if (!source) return translate(raw.get(), nullptr);
     if (journal_.slotWritten(object, name)) return translate(raw.get(), nullptr);
-    if (source->kind == Source::Kind::Pinned && !isStandIn(object) && (PyFunction_Check(object) || isIdentityValue(object)))
-      return pin(raw.get());
+    // What C types, modules and code objects say of themselves stays; functions and classes of Python may be given other names.
+    if (source->kind == Source::Kind::Pinned && isIdentityValue(object) && !(PyType_Check(object) && isChangeable(reinterpret_cast<PyTypeObject*>(object))))
+      return pin(raw.get(), Why::Owner);
+    if (source->kind == Source::Kind::Pinned && PyFunction_Check(object)) return functionPart(object, raw.get(), source, name);
+    if (source->kind == Source::Kind::Pinned && PyType_Check(object) && !isConstantValue(raw.get())) {
+      guardTypeAttribute(reinterpret_cast<PyTypeObject*>(object), name);  // its bases, or an entry of its dict
+      return pin(raw.get(), Why::Class);
+    }
     return wrap(raw.get(), sources().slotAttr(source, name));
   }
-  if (!kind->tp_descr_get) return pin(d);
-  if (object && std::string_view(kind->tp_name).ends_with("collections._tuplegetter")) {  // "_collections…" until 3.11
+  if (!kind->tp_descr_get) return pin(d, Why::Class);
+  static PyObject* const tupleGetter = torchObject("collections._tuplegetter");
+  if (object && reinterpret_cast<PyObject*>(kind) == tupleGetter) {
     // A field of a namedtuple is an item of the tuple.
     PyRef parts = PyRef::steal(PyObject_CallMethod(d, "__reduce__", nullptr));
     PyRef args = parts ? PyRef::steal(PySequence_GetItem(parts.get(), 1)) : PyRef();
     PyRef index = args ? PyRef::steal(PySequence_GetItem(args.get(), 0)) : PyRef();
     return index ? tupleItem(object, index.get()) : PyRef();
   }
-  if (kind == &PyMethodDescr_Type || kind == &PyWrapperDescr_Type || kind == &PyClassMethodDescr_Type ||
-      PyCFunction_Check(d) || isIdentityValue(d)) {
+  if (bindsInC(kind) || PyCFunction_Check(d) || (isIdentityValue(d) && !isChangeable(kind))) {
     PyRef bound = checked(kind->tp_descr_get(d, object, typeObject));
-    if (bound && !object) pin(bound.get());
+    if (bound && !object) pin(bound.get(), Why::Class);
     if (bound && object) adopt(bound.get());
     return bound;
   }
   static PyObject* const kGet = internedName("__get__");
   PyObject* get = typeLookup(kind, kGet);
   if (get && PyFunction_Check(get)) {
-    pin(d);
-    pin(get);
+    pin(d, Why::Class);
+    pin(get, Why::Class);
     static PyTypeObject* const cachedProperty = reinterpret_cast<PyTypeObject*>(torchObject("functools.cached_property"));
     if (kind == cachedProperty && object) {
       PyRef function = part(d, "func");
-      pin(function.get());
+      pin(function.get(), Why::Owner);
       PyObject* args[] = {object};
       PyRef value = call(function.get(), args, 1, nullptr), dict = instanceDict(object);
       if (!value || !dict) return value;
@@ -175,7 +214,20 @@ PyRef Evaluation::bindDescriptor(PyObject* d, PyObject* object, PyTypeObject* ty
     PyObject* args[] = {d, object ? object : Py_None, typeObject};
     return call(get, args, 3, nullptr);
   }
-  return checked(kind->tp_descr_get(d, object, typeObject));
+  breakHere("descriptor", std::string("a ") + kind->tp_name + " in a class may run Python where it is looked up");
+}
+
+PyRef Evaluation::functionPart(PyObject* function, PyObject* value, const Source* source, PyObject* name) {
+  if (nameIs(name, "__code__") || (nameIs(name, "__defaults__") && isConstantValue(value) && value != Py_None)) {
+    guardFunction(function);
+    return pin(value, Why::Function);
+  }
+  // Set once and for all, or dicts whose contents are guarded where they are read.
+  if (nameIs(name, "__globals__") || nameIs(name, "__closure__") || nameIs(name, "__builtins__")) return pin(value, Why::Owner);
+  if (isConstantValue(value)) return wrap(value, sources().slotAttr(source, name));
+  const Source* place = sources().slotAttr(source, name);
+  guards_->addKind(GuardKind::IdMatch, place, value, this->place());
+  return pin(value, Why::Guarded);
 }
 
 PyRef Evaluation::genericGetAttr(PyObject* object, PyObject* name, bool* missing) {
@@ -196,48 +248,119 @@ PyRef Evaluation::genericGetAttr(PyObject* object, PyObject* name, bool* missing
 
 PyRef Evaluation::typeGetAttr(PyTypeObject* type, PyObject* name) {
   auto* object = reinterpret_cast<PyObject*>(type);
-  pin(object);
-  if (isEnumClass(object)) {
-    PyRef value = PyRef::steal(PyObject_GetAttr(object, name));
-    return value ? pin(value.get()) : PyRef();
-  }
+  pin(object, Why::Process);
   PyTypeObject* meta = Py_TYPE(object);
-  PyObject* metaAttribute = typeLookup(meta, name);
-  if (metaAttribute && isDataDescriptor(metaAttribute)) {
-    if (Py_TYPE(metaAttribute) == &PyProperty_Type) return bindDescriptor(metaAttribute, object, meta, name);
-    PyRef value = PyRef::steal(PyObject_GetAttr(object, name));
-    return value ? pin(value.get()) : PyRef();
+  static PyObject* const kGetAttribute = internedName("__getattribute__");
+  if (PyObject* own = isChangeable(meta) ? typeLookup(meta, kGetAttribute) : nullptr; own && PyFunction_Check(own)) {
+    pin(own, Why::Class);
+    PyObject* args[] = {object, name};
+    PyRef value = call(own, args, 2, nullptr);
+    return value || !PyErr_ExceptionMatches(PyExc_AttributeError) ? value : classFallback(type, name);
   }
+  return plainTypeGetAttr(type, name);
+}
+
+PyRef Evaluation::plainTypeGetAttr(PyTypeObject* type, PyObject* name) {
+  auto* object = reinterpret_cast<PyObject*>(type);
+  PyTypeObject* meta = Py_TYPE(object);
+  if (isEnumClass(object))
+    if (PyRef member = enumMember(type, name)) return member;
+  PyObject* metaAttribute = typeLookup(meta, name);
+  if (metaAttribute && isDataDescriptor(metaAttribute)) return bindDescriptor(metaAttribute, object, meta, name);
   if (PyObject* attribute = typeLookup(type, name)) return bindDescriptor(attribute, nullptr, type, name);
   if (metaAttribute) return bindDescriptor(metaAttribute, object, meta, name);
+  return classFallback(type, name);
+}
+
+PyRef Evaluation::classFallback(PyTypeObject* type, PyObject* name) {
+  auto* object = reinterpret_cast<PyObject*>(type);
   static PyObject* const kGetAttr = internedName("__getattr__");
-  PyObject* fallback = typeLookup(meta, kGetAttr);
+  PyObject* fallback = typeLookup(Py_TYPE(object), kGetAttr);
   if (fallback && PyFunction_Check(fallback)) {
-    pin(fallback);
+    PyErr_Clear();
+    pin(fallback, Why::Class);
     PyObject* args[] = {object, name};
     return call(fallback, args, 2, nullptr);
   }
-  attributeNotFound(object, name);
+  if (!PyErr_Occurred()) attributeNotFound(object, name);
   return {};
 }
 
+PyRef Evaluation::enumMember(PyTypeObject* type, PyObject* name) {
+  // A member is found through a descriptor of the class, whose Python code looks it up in this table.
+  PyRef table = part(reinterpret_cast<PyObject*>(type), "_member_map_");
+  PyObject* member = table && PyDict_Check(table.get()) ? PyDict_GetItemWithError(table.get(), name) : nullptr;
+  if (!member) return {};
+  static PyObject* const kTable = internedName("_member_map_");
+  guardTypeAttribute(type, kTable);
+  guardTypeAttribute(type, name);
+  return pin(member, Why::Class);
+}
+
 PyRef Evaluation::moduleGetAttr(PyObject* module, PyObject* name) {
+  static PyObject* const kGetAttribute = internedName("__getattribute__");
+  PyTypeObject* type = Py_TYPE(module);
+  if (PyObject* own = isChangeable(type) ? typeLookup(type, kGetAttribute) : nullptr; own && PyFunction_Check(own)) {
+    pin(own, Why::Class);
+    PyObject* args[] = {module, name};
+    PyRef value = call(own, args, 2, nullptr);
+    return value || !PyErr_ExceptionMatches(PyExc_AttributeError) ? value : moduleFallback(module, name);
+  }
+  return plainModuleGetAttr(module, name);
+}
+
+PyRef Evaluation::plainModuleGetAttr(PyObject* module, PyObject* name) {
   PyTypeObject* type = Py_TYPE(module);
   PyObject* attribute = typeLookup(type, name);
-  if (type != &PyModule_Type && attribute && isDataDescriptor(attribute) && !nameIs(name, "__dict__"))
-    return bindDescriptor(attribute, module, type, name);
+  if (nameIs(name, "__dict__")) return pin(PyModule_GetDict(module), Why::Owner);
+  if (type != &PyModule_Type && attribute && isDataDescriptor(attribute)) return bindDescriptor(attribute, module, type, name);
   PyObject* dict = PyModule_GetDict(module);
-  pin(dict);
+  pin(dict, Why::Owner);
   PyRef value = readDict(dict, name);
   if (value || PyErr_Occurred()) return value;
-  PyRef raw = PyRef::steal(PyObject_GetAttr(module, name));
-  throwIfBreak();
-  return raw ? pin(raw.get()) : PyRef();
+  if (attribute) return bindDescriptor(attribute, module, type, name);
+  return moduleFallback(module, name);
+}
+
+PyRef Evaluation::moduleFallback(PyObject* module, PyObject* name) {
+  static PyObject* const kGetAttr = internedName("__getattr__");
+  PyTypeObject* type = Py_TYPE(module);
+  PyErr_Clear();
+  if (isTorchNamespace(module)) {
+    // torch.ops: found once, then an attribute like any other.
+    PyRef found = PyRef::steal(PyObject_GetAttr(module, name));
+    throwIfBreak();
+    return found ? readDict(PyModule_GetDict(module), name) : PyRef();
+  }
+  if (PyObject* fallback = isChangeable(type) ? typeLookup(type, kGetAttr) : nullptr) {
+    pin(fallback, Why::Class);
+    PyObject* args[] = {module, name};
+    return call(fallback, args, 2, nullptr);
+  }
+  if (PyRef fallback = readDict(PyModule_GetDict(module), kGetAttr)) {
+    PyObject* args[] = {name};
+    return call(fallback.get(), args, 1, nullptr);
+  }
+  if (PyErr_Occurred()) return {};
+  PyRef own = readDict(PyModule_GetDict(module), internedName("__name__"));
+  PyErr_Clear();
+  if (own && PyUnicode_Check(own.get()))
+    PyErr_Format(PyExc_AttributeError, "module '%U' has no attribute '%U'", own.get(), name);
+  else
+    PyErr_Format(PyExc_AttributeError, "module has no attribute '%U'", name);
+  return {};
+}
+
+bool Evaluation::looksUpPlainly(PyTypeObject* type) {
+  if (type->tp_getattro == PyObject_GenericGetAttr) return true;
+  static PyObject* const kGetAttribute = internedName("__getattribute__");
+  static PyObject* const plain = Py_NewRef(_PyType_Lookup(&PyBaseObject_Type, kGetAttribute));
+  return isChangeable(type) && typeLookup(type, kGetAttribute) == plain;
 }
 
 PyRef Evaluation::superGetAttr(PyObject* super, PyObject* name) {
   PyRef start = part(super, "__thisclass__"), self = part(super, "__self__"), selfClass = part(super, "__self_class__");
-  if (nameIs(name, "__class__")) return pin(reinterpret_cast<PyObject*>(Py_TYPE(super)));
+  if (nameIs(name, "__class__")) return pin(reinterpret_cast<PyObject*>(Py_TYPE(super)), Why::Class);
   auto* type = reinterpret_cast<PyTypeObject*>(selfClass.get());
   guardTypeAttribute(type, name);
   PyObject* mro = type->tp_mro;
@@ -259,45 +382,8 @@ PyRef Evaluation::superGetAttr(PyObject* super, PyObject* name) {
   return {};
 }
 
-namespace {
-
-/// Attributes of a tensor that tell of its gradient history, which a stand-in has of its own.
-PyRef tensorGrad(Evaluation& e, PyObject* standIn, const Origin& origin) {
-  PyObject* real = origin.twin.get();
-  PyRef grad = PyRef::steal(PyObject_GetAttrString(real, "grad"));
-  return grad ? e.wrap(grad.get(), e.sources().tensorGrad(origin.source)) : PyRef();
-}
-
-}  // namespace
-
-static PyRef tensorGetAttr(Evaluation& e, PyObject* object, PyObject* name) {
-  PyTypeObject* type = Py_TYPE(object);
-  PyObject* attribute = _PyType_Lookup(type, name);
-  Origin* origin = e.origin(object);
-  const bool input = origin && origin->source && origin->twin;
-  if (attribute && PyFunction_Check(attribute)) return e.bindDescriptor(attribute, object, type, name);
-  if (input && nameIs(name, "grad")) return tensorGrad(e, object, *origin);
-  if (nameIs(name, "_version")) e.breakHere("tensor internals", "the version counter of a tensor is read");
-  if (!attribute && input) {
-    PyObject* real = origin->twin.get();
-    PyRef dict = PyRef::steal(PyObject_GetAttrString(real, "__dict__"));
-    PyRef own = PyRef::steal(PyObject_GetAttrString(object, "__dict__"));
-    if (own && PyDict_Contains(own.get(), name) != 1 && dict) {
-      if (!e.origin(dict.get())) e.wrap(dict.get(), e.sources().instanceDict(origin->source));
-      PyRef value = e.readDict(dict.get(), name);
-      if (value) return value;
-    }
-    PyErr_Clear();
-  }
-  // .data shares the value without a trace of its own: detach() is the same, written down.
-  PyRef value = nameIs(name, "data") && e.isStandIn(object) ? e.callMethodNamed(object, "detach", {}) : e.checked(PyObject_GetAttr(object, name));
-  if (value && nameIs(name, "grad_fn") && value.get() != Py_None)
-    e.breakHere("autograd graph access", "the compiled region reads grad_fn of a tensor it computes");
-  return value;
-}
-
 PyRef Evaluation::getAttr(PyObject* object, PyObject* name) {
-  if (isTensor(object)) return tensorGetAttr(*this, object, name);
+  if (isTensor(object)) return tensorGetAttr(object, name);
   if (lazyOf(object)) return lazyGetAttr(object, name, nullptr);
   if (PyTraceBack_Check(object) && isFresh(object))
     throw CaptureBreak{{"traceback", "the traceback of an exception is looked into", "", place(), stackPlaces()}, lastRaise_};
@@ -319,14 +405,14 @@ PyRef Evaluation::getAttr(PyObject* object, PyObject* name) {
   PyRef value;
   bool missing = false;
   if (getAttribute && PyFunction_Check(getAttribute)) {
-    pin(getAttribute);
+    pin(getAttribute, Why::Class);
     PyObject* args[] = {object, name};
     value = call(getAttribute, args, 2, nullptr);
   } else if (isChangeable(type) && fallback) {
     value = genericGetAttr(object, name, &missing);
   } else if (isIdentityValue(object)) {
     PyRef raw = PyRef::steal(PyObject_GetAttr(object, name));
-    return raw ? pin(raw.get()) : PyRef();
+    return raw ? pin(raw.get(), Why::Owner) : PyRef();
   } else {
     const Source* source = sourceOf(object);
     PyRef raw = checked(PyObject_GetAttr(object, name));
@@ -342,7 +428,9 @@ PyRef Evaluation::getAttr(PyObject* object, PyObject* name) {
   PyErr_Clear();
   static PyObject* const moduleGetAttribute = [] {
     PyObject* module = torchObject("torch.nn.modules.module.Module");
-    return module ? PyObject_GetAttrString(module, "__getattr__") : nullptr;
+    PyRef found = PyRef::steal(module ? PyObject_GetAttrString(module, "__getattr__") : nullptr);
+    // What the program put there is not known.
+    return found && PyFunction_Check(found.get()) && isLibraryNamespace(PyFunction_GET_GLOBALS(found.get()), Library::Torch) ? found.release() : nullptr;
   }();
   if (fallback == moduleGetAttribute) {
     // nn.Module.__getattr__, without its frame.
@@ -356,7 +444,7 @@ PyRef Evaluation::getAttr(PyObject* object, PyObject* name) {
     attributeNotFound(object, name);
     return {};
   }
-  pin(fallback);
+  pin(fallback, Why::Class);
   PyObject* args[] = {object, name};
   return call(fallback, args, 2, nullptr);
 }
@@ -368,12 +456,12 @@ PyRef Evaluation::getMethod(PyObject* object, PyObject* name, PyRef* self) {
     PyObject* attribute = _PyType_Lookup(type, name);
     const bool method = attribute && (PyFunction_Check(attribute) || Py_TYPE(attribute) == &PyMethodDescr_Type);
     if (method && isTensor(object)) {
-      if (PyFunction_Check(attribute)) pin(attribute);
+      guardTypeAttribute(type, name);
+      if (PyFunction_Check(attribute)) pin(attribute, Why::Class);
       *self = PyRef::borrow(object);
       return PyRef::borrow(attribute);
     }
-    const bool ordinary = type->tp_getattro == PyObject_GenericGetAttr || isModuleClass(type);
-    if (method && ordinary) {
+    if (method && looksUpPlainly(type)) {
       guardTypeAttribute(type, name);
       bool shadowed = false;
       if (PyRef dict = instanceDict(object)) {
@@ -382,7 +470,7 @@ PyRef Evaluation::getMethod(PyObject* object, PyObject* name, PyRef* self) {
         shadowed = PyErr_Occurred() != nullptr;
       }
       if (shadowed) return {};
-      pin(attribute);
+      pin(attribute, Why::Class);
       *self = PyRef::borrow(object);
       return PyRef::borrow(attribute);
     }
@@ -394,31 +482,32 @@ PyRef Evaluation::getSpecial(PyObject* object, PyObject* name) {
   PyTypeObject* type = Py_TYPE(object);
   PyObject* attribute = typeLookup(type, name);
   if (!attribute) return {};
-  return Py_TYPE(attribute)->tp_descr_get ? bindDescriptor(attribute, object, type, name) : pin(attribute);
+  return Py_TYPE(attribute)->tp_descr_get ? bindDescriptor(attribute, object, type, name) : pin(attribute, Why::Class);
 }
 
 bool Evaluation::genericSetAttr(PyObject* object, PyObject* name, PyObject* value) {
   PyTypeObject* type = Py_TYPE(object);
   PyObject* attribute = typeLookup(type, name);
   if (attribute && isDataDescriptor(attribute)) {
-    if (Py_TYPE(attribute) == &PyProperty_Type) {
+    if (PyType_IsSubtype(Py_TYPE(attribute), &PyProperty_Type) && Py_TYPE(attribute)->tp_descr_set == PyProperty_Type.tp_descr_set) {
       PyRef setter = part(attribute, value ? "fset" : "fdel");
       if (!setter || setter.get() == Py_None) {
         PyErr_Format(PyExc_AttributeError, "property '%U' of '%.50s' object has no setter", name, type->tp_name);
         return false;
       }
-      pin(setter.get());
+      pin(setter.get(), Why::Owner);
       PyObject* args[] = {object, value};
       return static_cast<bool>(call(setter.get(), args, value ? 2 : 1, nullptr));
     }
-    static PyObject* const kSet = internedName("__set__");
-    PyObject* set = typeLookup(Py_TYPE(attribute), kSet);
-    if (set && PyFunction_Check(set) && value) {
-      pin(attribute);
-      pin(set);
+    PyObject* set = typeLookup(Py_TYPE(attribute), internedName(value ? "__set__" : "__delete__"));
+    if (set && PyFunction_Check(set)) {
+      pin(attribute, Why::Class);
+      pin(set, Why::Class);
       PyObject* args[] = {attribute, object, value};
-      return static_cast<bool>(call(set, args, 3, nullptr));
+      return static_cast<bool>(call(set, args, value ? 3 : 2, nullptr));
     }
+    if (isChangeable(Py_TYPE(attribute)))
+      breakHere("descriptor", std::string("a ") + Py_TYPE(attribute)->tp_name + " in a class may run Python where it is assigned");
     if (const Source* source = sourceOf(object)) {
       if (Py_TYPE(attribute) != &PyMemberDescr_Type)
         breakHere("unsupported side effect", std::string("assignment to attribute ") + PyUnicode_AsUTF8(name) + " of a " + type->tp_name);
@@ -462,7 +551,7 @@ bool Evaluation::setAttr(PyObject* object, PyObject* name, PyObject* value) {
   }
   if (PyModule_Check(object) && Py_TYPE(object) == &PyModule_Type) {
     PyObject* dict = PyModule_GetDict(object);
-    pin(dict);
+    pin(dict, Why::Owner);
     if (value) return storeKey(dict, name, value);
     return deleteKey(dict, name, [&] {
       PyErr_Format(PyExc_AttributeError, "module '%U' has no attribute '%U'", PyRef::steal(PyModule_GetNameObject(object)).get(), name);
@@ -474,7 +563,7 @@ bool Evaluation::setAttr(PyObject* object, PyObject* name, PyObject* value) {
   static PyObject* const kDelAttr = internedName("__delattr__");
   PyObject* method = typeLookup(type, value ? kSetAttr : kDelAttr);
   if (method && PyFunction_Check(method)) {
-    pin(method);
+    pin(method, Why::Class);
     PyObject* args[] = {object, name, value};
     return static_cast<bool>(call(method, args, value ? 3 : 2, nullptr));
   }

@@ -97,15 +97,19 @@ bool Evaluation::bindArguments(Frame& frame, PyObject* function, const CallArgum
   if (rest) frame.locals[named + (varArgs ? 1 : 0)] = std::move(rest);
   const Source* source = sourceOf(function);
   const bool pinned = source && source->kind == Source::Kind::Pinned;
+  if (pinned) guardFunction(function);
   if (PyObject* defaults = f->func_defaults) {
     const auto count = static_cast<size_t>(PyTuple_GET_SIZE(defaults));
+    const bool fixed = pinned && isConstantValue(defaults);  // guarded whole
+    const Source* place = source && !fixed ? sources().derived(Source::Kind::FunctionDefaults, source) : nullptr;
+    if (place) guard(GuardKind::SequenceLength, place, nullptr, PyTuple_GET_SIZE(defaults));
     for (size_t i = positionalCount - count; i < positionalCount; ++i) {
       if (frame.locals[i]) continue;
       const auto index = static_cast<Py_ssize_t>(i - (positionalCount - count));
       PyObject* raw = PyTuple_GET_ITEM(defaults, index);
       frame.locals[i] = !source ? PyRef::borrow(raw)
-                        : pinned ? pin(raw)
-                                 : wrap(raw, sources().sequenceItem(sources().derived(Source::Kind::FunctionDefaults, source), index));
+                        : fixed ? pin(raw, Why::Function)
+                                 : wrap(raw, sources().sequenceItem(place, index));
     }
   }
   std::vector<PyObject*> missing;
@@ -121,7 +125,6 @@ bool Evaluation::bindArguments(Frame& frame, PyObject* function, const CallArgum
       continue;
     }
     frame.locals[i] = !source ? PyRef::borrow(raw)
-                      : pinned ? pin(raw)
                                : wrap(raw, sources().dictItem(sources().derived(Source::Kind::FunctionKwDefaults, source), name));
   }
   if (!missing.empty()) return missingArguments(f, missing, "keyword-only"), false;
@@ -141,7 +144,7 @@ PyRef Evaluation::callFunction(PyObject* function, const CallArguments& a) {
   if (f->func_dict && PyDict_GetItem(f->func_dict, internedName("_torchdynamo_disable")))
     breakHere("disabled function", describe(function) + " is marked torch.compiler.disable",
               "Remove the decorator, or call it outside the compiled region.");
-  if (isTrustedFunction(function)) return callReal(function, a);
+  if (isTrusted(function)) return callReal(function, a);
   const int flags = reinterpret_cast<PyCodeObject*>(f->func_code)->co_flags;
   if (flags & (CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE))
     breakHere("unsupported call", describe(function) + " is a coroutine");
@@ -307,13 +310,14 @@ PyRef Evaluation::callRaw(PyObject* callable, const CallArguments& a) {
   return checked(PyObject_Vectorcall(callable, a.args, a.positional, a.kwNames));
 }
 
-PyRef Evaluation::callReal(PyObject* callable, const CallArguments& a) {
+PyRef Evaluation::callReal(PyObject* callable, const CallArguments& a, Asks asks) {
   std::vector<PyRef> keep;
   std::vector<PyObject*> args;
   for (size_t i = 0; i < a.total(); ++i) {
     willConsume(a.args[i]);
     keep.push_back(lazyOf(a.args[i]) && !isTorchBinding(callable) ? collect(a.args[i], false) : expose(a.args[i]));
     if (!keep.back()) return {};
+    refuseCallbacks(keep.back().get(), asks);
     args.push_back(keep.back().get());
   }
   return original(checked(PyObject_Vectorcall(callable, args.data(), a.positional, a.kwNames)));
@@ -329,8 +333,8 @@ PyRef Evaluation::call(PyObject* callable, PyObject* const* args, size_t positio
       keepFunction = wrap(function, sources().derived(Source::Kind::MethodFunction, source));
       keepSelf = wrap(self, sources().derived(Source::Kind::MethodSelf, source));
     } else if (source) {
-      keepFunction = pin(function);
-      keepSelf = pin(self);
+      keepFunction = pin(function, Why::Owner);
+      keepSelf = pin(self, Why::Owner);
     }
     std::vector<PyObject*> all = {keepSelf.get()};
     all.insert(all.end(), args, args + a.total());
@@ -475,23 +479,25 @@ PyRef callOperatorObject(Evaluation& e, PyObject* object, const CallArguments& a
 
 PyRef Evaluation::callInstance(PyObject* object, const CallArguments& a) {
   PyTypeObject* type = Py_TYPE(object);
-  const std::string_view typeName = type->tp_name;
-  if (typeName == "functools.partial") return callPartial(*this, object, a);
-  if (typeName == "functools._lru_cache_wrapper") return callCached(object, a);
+  static PyObject *const partial = torchObject("functools.partial"), *const cached = torchObject("functools._lru_cache_wrapper");
+  static PyObject* const operators[] = {torchObject("operator.itemgetter"), torchObject("operator.attrgetter"), torchObject("operator.methodcaller")};
+  auto* typeObject = reinterpret_cast<PyObject*>(type);
+  if (typeObject == partial) return callPartial(*this, object, a);
+  if (typeObject == cached) return callCached(object, a);
   if (PyObject* original = originalOfCompiled ? originalOfCompiled(object) : nullptr) {
     // Compiled inside compiled: one region.
     if (const Source* source = sourceOf(object)) guard(GuardKind::IdMatch, source, object);
-    pin(original);
+    pin(original, Why::Owner);
     return call(original, a);
   }
   if (PyWeakref_CheckRef(object)) return callWeakReference(*this, object);
-  if (typeName == "operator.itemgetter" || typeName == "operator.attrgetter" || typeName == "operator.methodcaller")
+  if (std::find(std::begin(operators), std::end(operators), typeObject) != std::end(operators))
     return callOperatorObject(*this, object, a);
   if (Py_TYPE(object) == &PyStaticMethod_Type) {
     PyRef wrapped = getAttr(object, internedName("__func__"));
     return wrapped ? call(wrapped.get(), a) : PyRef();
   }
-  if (typeName == "method-wrapper") {
+  if (type == &_PyMethodWrapper_Type) {
     PyRef self = selfOf(object);
     PyRef descriptor = unboundMethod(object);
     if (!descriptor) breakHere("unsupported call", "calling " + describe(object));
@@ -506,7 +512,7 @@ PyRef Evaluation::callInstance(PyObject* object, const CallArguments& a) {
     return {};
   }
   if (PyFunction_Check(method)) {
-    pin(method);
+    pin(method, Why::Class);
     bool handled = false;
     PyRef result = callModuleInstance(object, method, a, &handled);
     if (handled) return result;
@@ -523,7 +529,7 @@ PyRef Evaluation::callNew(PyTypeObject* type, const CallArguments& a) {
   PyObject* found = typeLookup(type, kNew);
   PyRef maker = found && Py_TYPE(found) == &PyStaticMethod_Type ? PyRef::steal(PyObject_GetAttrString(found, "__func__")) : PyRef::borrow(found);
   if (maker && PyFunction_Check(maker.get())) {
-    pin(maker.get());
+    pin(maker.get(), Why::Class);
     std::vector<PyObject*> all = {object};
     all.insert(all.end(), a.args, a.args + a.total());
     return call(maker.get(), all.data(), a.positional + 1, a.kwNames);
@@ -562,7 +568,7 @@ bool Evaluation::callInit(PyObject* object, PyTypeObject* type, const CallArgume
   static PyObject* const kInit = internedName("__init__");
   PyObject* init = typeLookup(type, kInit);
   if (!init || init == PyRef::steal(PyObject_GetAttr(reinterpret_cast<PyObject*>(&PyBaseObject_Type), kInit)).get()) return true;
-  pin(init);
+  pin(init, Why::Class);
   std::vector<PyObject*> all = {object};
   all.insert(all.end(), a.args, a.args + a.total());
   PyRef result = call(init, all.data(), a.positional + 1, a.kwNames);
@@ -573,19 +579,30 @@ bool Evaluation::callInit(PyObject* object, PyTypeObject* type, const CallArgume
   return static_cast<bool>(result);
 }
 
+PyRef Evaluation::memberOfValue(PyTypeObject* type, const CallArguments& a) {
+  auto* object = reinterpret_cast<PyObject*>(type);
+  if (a.total() != 1 || a.positional != 1) return {};
+  if (Py_TYPE(a.args[0]) == type) return PyRef::borrow(a.args[0]);
+  if (!isConstantValue(a.args[0])) return {};
+  PyRef table = PyRef::steal(PyObject_GetAttrString(object, "_value2member_map_"));
+  PyObject* member = table && PyDict_Check(table.get()) ? PyDict_GetItemWithError(table.get(), a.args[0]) : nullptr;
+  PyErr_Clear();
+  if (!member) return {};
+  guardTypeAttribute(type, internedName("_value2member_map_"));
+  return pin(member, Why::Class);
+}
+
 PyRef Evaluation::callType(PyTypeObject* type, const CallArguments& a) {
   auto* object = reinterpret_cast<PyObject*>(type);
-  pin(object);
-  if (isEnumClass(object)) {
-    PyRef member = callReal(object, a);
-    return member ? pin(member.get()) : PyRef();
-  }
+  pin(object, Why::Process);
+  if (isEnumClass(object))
+    if (PyRef member = memberOfValue(type, a)) return member;
   static PyObject* const kCall = internedName("__call__");
   PyTypeObject* meta = Py_TYPE(type);
   if (meta != &PyType_Type) {
     PyObject* metaCall = typeLookup(meta, kCall);
     if (metaCall && PyFunction_Check(metaCall)) {
-      pin(metaCall);
+      pin(metaCall, Why::Class);
       std::vector<PyObject*> all = {object};
       all.insert(all.end(), a.args, a.args + a.total());
       return call(metaCall, all.data(), a.positional + 1, a.kwNames);

@@ -1,21 +1,12 @@
 // Subscripts, membership, length and truth with provenance.
 #include "engine/capture/evaluation/container_iterators.h"
 #include "engine/capture/evaluation/evaluation.h"
+#include "engine/capture/evaluation/namespaces.h"
 #include "engine/capture/evaluation/value_kinds.h"
 
 namespace fusebox::capture {
 
 namespace {
-
-/// A special method that Python code defines (as opposed to a C slot of a builtin base); borrowed, or null.
-PyObject* pythonMethod(Evaluation& e, PyObject* object, const char* name) {
-  PyTypeObject* type = Py_TYPE(object);
-  if (!isChangeable(type)) return nullptr;
-  PyObject* method = e.typeLookup(type, internedName(name));
-  if (!method || !PyFunction_Check(method)) return nullptr;
-  e.pin(method);
-  return method;
-}
 
 PyRef callMethod(Evaluation& e, PyObject* method, std::initializer_list<PyObject*> args) {
   std::vector<PyObject*> list(args);
@@ -32,6 +23,9 @@ void keyError(PyObject* key) {
 }  // namespace
 
 PyRef Evaluation::tupleItem(PyObject* object, PyObject* key) {
+  PyRef index_ = plainIndex(key);
+  if (!index_) return {};
+  key = index_.get();
   const Source* source = sourceOf(object);
   if (source) readOriginal(object);
   if (!source || PySlice_Check(key) || origins_.find(object)->written) {
@@ -53,17 +47,29 @@ PyRef Evaluation::tupleItem(PyObject* object, PyObject* key) {
 }
 
 PyRef Evaluation::getItem(PyObject* object, PyObject* key) {
+  if (PyObject* method = pythonMethod(object, "__getitem__")) return callMethod(*this, method, {object, key});
   if (isTensor(object)) {
-    PyRef index = expose(key);
+    PyRef index = plainIndex(expose(key).get());
+    if (!index) return {};
+    refuseCallbacks(index.get(), Asks::Numbers);
     return checked(PyObject_GetItem(object, index.get()));
   }
-  if (PyObject* method = pythonMethod(*this, object, "__getitem__")) return callMethod(*this, method, {object, key});
   if (PyType_Check(object)) {
-    static PyObject* const kClassGetItem = internedName("__class_getitem__");
-    if (isEnumClass(object) || Py_TYPE(object)->tp_as_mapping == nullptr || !Py_TYPE(object)->tp_as_mapping->mp_subscript) {
-      PyRef raw = PyRef::steal(PyObject_GetItem(object, key));
-      (void)kClassGetItem;
-      return raw ? pin(raw.get()) : PyRef();
+    auto* type = reinterpret_cast<PyTypeObject*>(object);
+    if (isEnumClass(object) && PyUnicode_CheckExact(key)) {
+      if (PyRef member = enumMember(type, key)) return member;
+      keyError(key);
+      return {};
+    }
+    if (!Py_TYPE(object)->tp_as_mapping || !Py_TYPE(object)->tp_as_mapping->mp_subscript) {
+      PyObject* method = typeLookup(type, internedName("__class_getitem__"));
+      PyRef own = method && Py_IS_TYPE(method, &PyClassMethod_Type) ? PyRef::steal(PyObject_GetAttrString(method, "__func__")) : PyRef();
+      if (own && PyFunction_Check(own.get()) && !isLibraryNamespace(PyFunction_GET_GLOBALS(own.get()), Library::Standard)) {
+        pin(own.get(), Why::Class);
+        return callMethod(*this, own.get(), {object, key});
+      }
+      PyRef raw = PyRef::steal(PyObject_GetItem(object, key));  // list[int], and typing's
+      return raw ? pin(raw.get(), Why::Immutable) : PyRef();
     }
     breakHere("unsupported subscript", "a class is subscripted through its metaclass");
   }
@@ -73,8 +79,9 @@ PyRef Evaluation::getItem(PyObject* object, PyObject* key) {
   if (PyDict_Check(object)) {
     PyRef value = readDict(object, key);
     if (value || PyErr_Occurred()) return value;
-    if (PyObject* missing = pythonMethod(*this, object, "__missing__")) return callMethod(*this, missing, {object, key});
-    if (std::string_view(Py_TYPE(object)->tp_name) == "collections.defaultdict") {
+    if (PyObject* missing = pythonMethod(object, "__missing__")) return callMethod(*this, missing, {object, key});
+    static PyObject* const defaultDict = torchObject("collections.defaultdict");
+    if (PyType_IsSubtype(Py_TYPE(object), reinterpret_cast<PyTypeObject*>(defaultDict))) {
       PyRef factory = getAttr(object, internedName("default_factory"));
       if (factory && factory.get() != Py_None) {
         value = call(factory.get(), nullptr, 0, nullptr);
@@ -86,34 +93,47 @@ PyRef Evaluation::getItem(PyObject* object, PyObject* key) {
     keyError(key);
     return {};
   }
+  if (Py_IS_TYPE(object, &PyDictProxy_Type)) return proxyItem(object, key);
   if (!source || isConstantValue(object) || isValueObject(object)) {
+    if ((PyTuple_Check(object) || PyList_Check(object)) && !isConstantValue(key)) return tupleItem(object, key);
+    refuseCallbacks(key, Asks::Numbers);
     PyRef value = checked(PyObject_GetItem(object, key));
     return value ? translate(value.get(), nullptr) : PyRef();
   }
   if (PyTuple_Check(object) || PyList_Check(object)) return tupleItem(object, key);
-  if (Py_IS_TYPE(object, &PyDictProxy_Type)) {
-    PyRef raw = PyRef::steal(PyObject_GetItem(object, key));
-    return raw ? pin(raw.get()) : PyRef();
-  }
   breakHere("unsupported subscript", std::string("an item of a ") + Py_TYPE(object)->tp_name + " that existed before");
 }
 
 bool Evaluation::setItem(PyObject* object, PyObject* key, PyObject* value) {
-  if (isTensor(object)) {
-    if (!value) breakHere("unsupported side effect", "an item of a tensor is deleted");
-    PyRef index = expose(key);
-    const bool done = PyObject_SetItem(object, index.get(), expose(value).get()) == 0;
-    throwIfBreak();
-    return done;
-  }
-  if (PyObject* method = pythonMethod(*this, object, value ? "__setitem__" : "__delitem__")) {
+  if (PyObject* method = pythonMethod(object, value ? "__setitem__" : "__delitem__")) {
     PyObject* args[] = {object, key, value};
     return static_cast<bool>(call(method, args, value ? 3 : 2, nullptr));
   }
+  if (isTensor(object)) {
+    if (!value) breakHere("unsupported side effect", "an item of a tensor is deleted");
+    PyRef index = plainIndex(expose(key).get()), exposed = expose(value);
+    if (!index) return false;
+    refuseCallbacks(index.get(), Asks::Numbers);
+    refuseCallbacks(exposed.get(), Asks::Numbers);
+    const bool done = PyObject_SetItem(object, index.get(), exposed.get()) == 0;
+    throwIfBreak();
+    return done;
+  }
   if (sourceOf(object) && !isContainer(object))
     breakHere("unsupported side effect", std::string("an item of a ") + Py_TYPE(object)->tp_name + " that existed before is written");
-  if (PyDict_Check(object)) return value ? storeKey(object, key, value) : deleteKey(object, key, [&] { keyError(key); });
+  if (PyDict_Check(object)) {
+    PyRef keep = PyRef::borrow(key);
+    if (!isConstantValue(key) && !isTensor(key)) {
+      PyRef stored = storedKey(object, key);  // what comparing keys runs is evaluated
+      if (PyErr_Occurred()) return false;
+      if (stored) keep = std::move(stored);
+    }
+    return value ? storeKey(object, keep.get(), value) : deleteKey(object, keep.get(), [&] { keyError(key); });
+  }
   if (!PyList_Check(object)) return (value ? PyObject_SetItem(object, key, value) : PyObject_DelItem(object, key)) == 0;
+  PyRef index = plainIndex(key);
+  if (!index) return false;
+  key = index.get();
   if (!PySlice_Check(key) || !value) return storeElement(object, key, value);
   PyRef items = collect(value, false);
   return items && storeElement(object, key, items.get());
@@ -121,6 +141,16 @@ bool Evaluation::setItem(PyObject* object, PyObject* key, PyObject* value) {
 
 int Evaluation::contains(PyObject* container, PyObject* item) {
   if (!PyDict_Check(container)) refuseAddress(item);
+  if (PyObject* method = pythonMethod(container, "__contains__")) {
+    PyRef answer = callMethod(*this, method, {container, item});
+    return answer ? truth(answer.get()) : -1;
+  }
+  if (Py_IS_TYPE(container, &PyDictProxy_Type)) {
+    if (PyRef value = proxyItem(container, item)) return 1;
+    if (!PyErr_ExceptionMatches(PyExc_KeyError)) return -1;
+    PyErr_Clear();
+    return 0;
+  }
   if (isTensor(container) || isTensor(item)) {
     if (PyDict_Check(container) && isFresh(container)) return PyDict_Contains(container, item);
     if (PyDict_Check(container) || (PyAnySet_Check(container) && !isFresh(container)))
@@ -128,10 +158,6 @@ int Evaluation::contains(PyObject* container, PyObject* item) {
     if (!isTensor(container) && PyAnySet_Check(container)) return PySet_Contains(container, item);
     if (!isTensor(container) && isContainer(container)) return containsElement(container, item);
     breakHere("data-dependent value", "membership of a tensor", "Compare shapes or Python values instead.");
-  }
-  if (PyObject* method = pythonMethod(*this, container, "__contains__")) {
-    PyRef answer = callMethod(*this, method, {container, item});
-    return answer ? truth(answer.get()) : -1;
   }
   if (PyDict_Check(container)) {
     PyRef value = readDict(container, item);
@@ -142,6 +168,10 @@ int Evaluation::contains(PyObject* container, PyObject* item) {
   if (sequence && !(isConstantValue(container) && isConstantValue(item))) return containsElement(container, item);
   if (PyAnySet_Check(container) || isConstantValue(container)) {
     know(container);
+    if (PyAnySet_Check(container)) {
+      if (!isConstantValue(item) && readKey(item) == KeyKind::Python) breakHere("callback from C", "a set is asked for an object that compares itself in Python");
+      refuseCallbacks(container, Asks::Keys);
+    }
     const int found = PySequence_Contains(container, item);
     throwIfBreak();
     return found;
@@ -154,7 +184,8 @@ int Evaluation::contains(PyObject* container, PyObject* item) {
   }
   requireKnown(container);
   if (type->tp_as_sequence && type->tp_as_sequence->sq_contains && !isChangeable(type)) {
-    const int found = PySequence_Contains(container, item);  // ranges, dict views, mapping proxies
+    refuseCallbacks(item, Asks::Numbers);
+    const int found = PySequence_Contains(container, item);  // ranges, dict views
     throwIfBreak();
     return found;
   }
@@ -177,19 +208,20 @@ int Evaluation::containsElement(PyObject* container, PyObject* item) {
 }
 
 Py_ssize_t Evaluation::length(PyObject* object) {
+  if (PyObject* method = pythonMethod(object, "__len__")) {
+    PyRef answer = callMethod(*this, method, {object});
+    return answer ? PyNumber_AsSsize_t(answer.get(), PyExc_OverflowError) : -1;
+  }
   if (isTensor(object)) {
     const Py_ssize_t n = PyObject_Size(object);
     throwIfBreak();
     return n;
   }
-  if (PyObject* method = pythonMethod(*this, object, "__len__")) {
-    PyRef answer = callMethod(*this, method, {object});
-    return answer ? PyNumber_AsSsize_t(answer.get(), PyExc_OverflowError) : -1;
-  }
   if (isContainer(object)) return builtinLength(object);
   DictWalk::Kind kind{};
   if (PyObject* dict = dictOfView(object, &kind); dict && isFresh(object)) return builtinLength(dict);
   requireKnown(object);
+  if (Py_IS_TYPE(object, &PyDictProxy_Type)) return length(proxied(object).get());
   return PyObject_Size(object);
 }
 
@@ -197,14 +229,14 @@ int Evaluation::truth(PyObject* object) {
   if (object == Py_True) return 1;
   if (object == Py_False || object == Py_None) return 0;
   if (isConstantValue(object)) return PyObject_IsTrue(object);
+  if (PyObject* method = pythonMethod(object, "__bool__")) {
+    PyRef answer = callMethod(*this, method, {object});
+    return answer ? PyObject_IsTrue(answer.get()) : -1;
+  }
   if (isTensor(object)) {
     const int answer = PyObject_IsTrue(object);
     throwIfBreak();
     return answer;
-  }
-  if (PyObject* method = pythonMethod(*this, object, "__bool__")) {
-    PyRef answer = callMethod(*this, method, {object});
-    return answer ? PyObject_IsTrue(answer.get()) : -1;
   }
   requireKnown(object);
   PyTypeObject* type = Py_TYPE(object);

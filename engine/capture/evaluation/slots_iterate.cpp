@@ -101,7 +101,7 @@ int LazyIterator::throwInto(Evaluation& e, PyObject* exception, PyRef*) {
 PyRef Evaluation::lazyGetAttr(PyObject* object, PyObject* name, PyRef* self) {
   PyTypeObject* shown = lazyOf(object)->type();
   static PyObject* const kClass = internedName("__class__");
-  if (name == kClass) return pin(reinterpret_cast<PyObject*>(shown));
+  if (name == kClass) return pin(reinterpret_cast<PyObject*>(shown), Why::Class);
   if (!_PyType_Lookup(shown, name)) {
     PyErr_Format(PyExc_AttributeError, "'%.50s' object has no attribute '%U'", shown->tp_name, name);
     return {};
@@ -254,6 +254,7 @@ PyRef Evaluation::iter(PyObject* object) {
       if (typeLookup(type, kGetItem)) return makeLazy(*this, std::make_unique<ItemWalk>(object));
     }
   }
+  if (Py_IS_TYPE(object, &PyDictProxy_Type)) return iter(proxied(object).get());
   return iterBuiltin(object, type);
 }
 
@@ -280,7 +281,7 @@ PyRef Evaluation::next(PyObject* iterator) {
     PyObject* method = typeLookup(type, kNext);
     if (method && PyFunction_Check(method)) {
       PyObject* args[] = {iterator};
-      pin(method);
+      pin(method, Why::Class);
       PyRef item = call(method, args, 1, nullptr);
       if (!item && PyErr_ExceptionMatches(PyExc_StopIteration)) PyErr_Clear();
       return item;

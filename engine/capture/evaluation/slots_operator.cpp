@@ -23,57 +23,37 @@ constexpr OperatorNames kOperators[] = {
     {"__xor__", "__rxor__", "__ixor__"},
 };
 constexpr int kFirstInPlace = 13;
-constexpr const char* kComparisons[] = {"__lt__", "__le__", "__eq__", "__ne__", "__gt__", "__ge__"};
-constexpr int kSwapped[] = {Py_GT, Py_GE, Py_EQ, Py_NE, Py_LT, Py_LE};
-
-PyObject* pythonMethod(Evaluation& e, PyObject* object, const char* name) {
-  PyTypeObject* type = Py_TYPE(object);
-  if (!isChangeable(type) || isTensorObject(object)) return nullptr;
-  PyObject* method = e.typeLookup(type, internedName(name));
-  if (!method || !PyFunction_Check(method)) return nullptr;
-  e.pin(method);
-  return method;
-}
-
-/// Calls a binary special method; null with `*declined` when it answers NotImplemented.
-PyRef tryMethod(Evaluation& e, PyObject* method, PyObject* self, PyObject* other, bool* declined) {
-  PyObject* args[] = {self, other};
-  PyRef result = e.call(method, args, 2, nullptr);
-  *declined = result.get() == Py_NotImplemented;
-  return *declined ? PyRef() : result;
-}
-
 bool isPlainContainer(PyObject* o) { return PyTuple_Check(o) || PyList_Check(o) || PyDict_Check(o) || PyAnySet_Check(o); }
 
 bool isView(PyObject* o) { return PyDictViewSet_Check(o) || PyDictValues_Check(o); }
-
-bool anyPython(PyObject* a) { return isChangeable(Py_TYPE(a)) && !isTensorObject(a); }
 
 }  // namespace
 
 PyRef Evaluation::binary(int op, PyObject* a, PyObject* b) {
   const bool inPlace = op >= kFirstInPlace;
-  if (anyPython(a) || anyPython(b)) {
+  constexpr int kRemainder = 6;
+  if ((inPlace ? op - kFirstInPlace : op) == kRemainder && PyUnicode_CheckExact(a) && !isConstantValue(b)) return percent(a, b);
+  if (mayBePython(a) || mayBePython(b)) {
     const OperatorNames& names = kOperators[inPlace ? op - kFirstInPlace : op];
     bool declined = false;
     if (inPlace)
-      if (PyObject* method = pythonMethod(*this, a, names.inPlace)) {
-        PyRef result = tryMethod(*this, method, a, b, &declined);
+      if (PyObject* method = pythonMethod(a, names.inPlace)) {
+        PyRef result = tryBinary(method, a, b, &declined);
         if (!declined) return result;
       }
     const bool subclassFirst = Py_TYPE(a) != Py_TYPE(b) && PyType_IsSubtype(Py_TYPE(b), Py_TYPE(a));
-    PyObject* reflected = Py_TYPE(a) != Py_TYPE(b) ? pythonMethod(*this, b, names.reflected) : nullptr;
+    PyObject* reflected = Py_TYPE(a) != Py_TYPE(b) ? pythonMethod(b, names.reflected) : nullptr;
     if (reflected && subclassFirst) {
-      PyRef result = tryMethod(*this, reflected, b, a, &declined);
+      PyRef result = tryBinary(reflected, b, a, &declined);
       if (!declined) return result;
       reflected = nullptr;
     }
-    if (PyObject* method = pythonMethod(*this, a, names.forward)) {
-      PyRef result = tryMethod(*this, method, a, b, &declined);
+    if (PyObject* method = pythonMethod(a, names.forward)) {
+      PyRef result = tryBinary(method, a, b, &declined);
       if (!declined) return result;
     }
     if (reflected) {
-      PyRef result = tryMethod(*this, reflected, b, a, &declined);
+      PyRef result = tryBinary(reflected, b, a, &declined);
       if (!declined) return result;
     }
   }
@@ -86,6 +66,7 @@ PyRef Evaluation::binary(int op, PyObject* a, PyObject* b) {
     }
     if (!isFresh(a)) return changeInPlace(op, a, b);
     know(b);
+    refuseCallbacks(b, PyList_Check(a) ? Asks::Numbers : Asks::Keys);
     return checked(evaluateBinary(op, a, isTensor(b) || isView(b) ? expose(b).get() : b));
   }
   if (isConstantValue(a) && isConstantValue(b)) {
@@ -99,9 +80,13 @@ PyRef Evaluation::binary(int op, PyObject* a, PyObject* b) {
     // Concatenation, repetition, unions: elements are only moved.
     know(a);
     know(b);
+    for (PyObject* operand : {a, b})
+      if (PyAnySet_Check(operand) || PyDict_Check(operand)) refuseCallbacks(operand, Asks::Keys);
     return checked(evaluateBinary(op, a, b));
   }
   PyRef left = expose(a), right = expose(b);
+  for (PyObject* operand : {left.get(), right.get()})
+    if (!isPlainContainer(operand)) refuseCallbacks(operand, Asks::Numbers);
   return original(checked(evaluateBinary(op, left.get(), right.get())));
 }
 
@@ -125,116 +110,28 @@ PyRef Evaluation::changeInPlace(int op, PyObject* a, PyObject* b) {
 
 PyRef Evaluation::unary(Op op, PyObject* a) {
   const char* name = op == Op::UNARY_NEGATIVE ? "__neg__" : op == Op::UNARY_INVERT ? "__invert__" : "__pos__";
-  if (PyObject* method = pythonMethod(*this, a, name)) {
+  if (PyObject* method = pythonMethod(a, name)) {
     PyObject* args[] = {a};
     return call(method, args, 1, nullptr);
   }
   requireKnown(a);
+  refuseCallbacks(a, Asks::Numbers);
   return checked(op == Op::UNARY_NEGATIVE ? PyNumber_Negative(a) : op == Op::UNARY_INVERT ? PyNumber_Invert(a) : PyNumber_Positive(a));
 }
 
-PyRef Evaluation::compare(int op, PyObject* a, PyObject* b) {
-  if (isConstantValue(a) && isConstantValue(b)) {
-    refuseAddress(a);
-    refuseAddress(b);
-    return PyRef::steal(PyObject_RichCompare(a, b, op));
-  }
-  if (anyPython(a) || anyPython(b)) {
-    bool declined = false, tried = false;
-    if (PyObject* method = pythonMethod(*this, a, kComparisons[op])) {
-      tried = true;
-      PyRef result = tryMethod(*this, method, a, b, &declined);
-      if (!declined) return result;
-    } else if (op == Py_NE) {
-      // object.__ne__ asks __eq__.
-      if (PyObject* equal = pythonMethod(*this, a, kComparisons[Py_EQ])) {
-        tried = true;
-        PyRef result = tryMethod(*this, equal, a, b, &declined);
-        if (!declined) {
-          const int answer = result ? truth(result.get()) : -1;
-          return answer < 0 ? PyRef() : PyRef::borrow(answer ? Py_False : Py_True);
-        }
-      }
-    }
-    if (PyObject* method = pythonMethod(*this, b, kComparisons[kSwapped[op]])) {
-      tried = true;
-      PyRef result = tryMethod(*this, method, b, a, &declined);
-      if (!declined) return result;
-    }
-    if (tried && (op == Py_EQ || op == Py_NE)) return PyRef::borrow((a == b) == (op == Py_EQ) ? Py_True : Py_False);
-  }
-  PyRef left = expose(a), right = expose(b);
-  // Identity decides for objects without a comparison of their own: then the identity is an assumption.
-  const bool opaque = Py_TYPE(a)->tp_richcompare == PyBaseObject_Type.tp_richcompare && !isConstantValue(a);
-  if (opaque) {
-    const Source* left = sourceOf(a);
-    const Source* right = isConstantValue(b) || isTensor(b) ? nullptr : sourceOf(b);
-    if (left && right) {
-      guard(GuardKind::IdMatch, left, a);
-      guard(GuardKind::IdMatch, right, b);
-    }
-  }
-  return checked(PyObject_RichCompare(left.get(), right.get(), op));
-}
-
-bool Evaluation::same(PyObject* a, PyObject* b) {
-  if (a == b || isConstantValue(a) || isConstantValue(b)) return a == b;
-  Origin *left = origins_.find(a), *right = origins_.find(b);
-  if (left && right && left->source && right->source) {
-    Guard differs;
-    differs.kind = GuardKind::NotSameObject;
-    differs.source = left->source;
-    differs.other = right->source;
-    differs.place = place();
-    guards_->add(std::move(differs));
-  }
-  return false;
-}
-
-PyRef Evaluation::format(PyObject* value, PyObject* spec) {
-  refuseAddress(value);
-  if (isTensor(value)) breakHere("data-dependent value", "a tensor is formatted", "Print outside the compiled region.");
-  if (PyObject* method = pythonMethod(*this, value, "__format__")) {
-    PyRef empty = spec ? PyRef::borrow(spec) : PyRef::steal(PyUnicode_FromString(""));
-    PyObject* args[] = {value, empty.get()};
-    return call(method, args, 2, nullptr);
-  }
-  if (isConstantValue(value)) return PyRef::steal(PyObject_Format(value, spec));
-  if (spec && PyUnicode_GET_LENGTH(spec) > 0) return checked(PyObject_Format(expose(value).get(), spec));
-  return convert('s', value);
-}
-
-PyRef Evaluation::convert(char conversion, PyObject* value) {
-  refuseAddress(value);
-  if (isConstantValue(value))
-    return PyRef::steal(conversion == 's' ? PyObject_Str(value) : conversion == 'r' ? PyObject_Repr(value) : PyObject_ASCII(value));
-  if (isTensor(value)) breakHere("data-dependent value", "a tensor is turned into text", "Print outside the compiled region.");
-  PyObject* method = conversion == 's' ? pythonMethod(*this, value, "__str__") : nullptr;
-  if (!method) method = pythonMethod(*this, value, "__repr__");
-  if (method) {
-    PyObject* args[] = {value};
-    return call(method, args, 1, nullptr);
-  }
-  if (PyType_Check(value) || isIdentityValue(value) || isValueObject(value) || PyExceptionInstance_Check(value) || PyTuple_Check(value) || PyList_Check(value) ||
-      PyDict_Check(value) || PyAnySet_Check(value)) {
-    requireKnown(value);
-    PyRef exposed = expose(value);
-    return checked(conversion == 's' ? PyObject_Str(exposed.get()) : PyObject_Repr(exposed.get()));
-  }
-  breakHere("unsupported call", std::string("the text of a ") + Py_TYPE(value)->tp_name + " depends on its address");
-}
-
 PyRef Evaluation::loadGlobal(Frame& f, PyObject* name) {
-  pin(f.globals);
+  pin(f.globals, Why::Owner);
   PyRef value = readDict(f.globals, name);
   if (value || PyErr_Occurred()) return value;
-  if (PyObject* builtin = PyDict_GetItemWithError(f.builtins, name)) return pin(builtin);
+  pin(f.builtins, Why::Owner);
+  value = readDict(f.builtins, name);
+  if (value || PyErr_Occurred()) return value;
   PyErr_Format(PyExc_NameError, "name '%U' is not defined", name);
   return {};
 }
 
 bool Evaluation::storeGlobal(Frame& f, PyObject* name, PyObject* value) {
-  pin(f.globals);
+  pin(f.globals, Why::Owner);
   if (value) return storeKey(f.globals, name, value);
   return deleteKey(f.globals, name, [&] { PyErr_Format(PyExc_NameError, "name '%U' is not defined", name); });
 }
@@ -264,7 +161,7 @@ void Evaluation::readLocal(Frame& f, int index) {
 
 PyRef Evaluation::importName(Frame& f, PyObject* name, PyObject* fromList, PyObject* level) {
   PyObject* modules = PyImport_GetModuleDict();
-  pin(modules);
+  pin(modules, Why::Process);
   const long up = PyLong_AsLong(level);
   PyRef full = PyRef::borrow(name);
   if (up > 0) {
@@ -283,7 +180,7 @@ PyRef Evaluation::importName(Frame& f, PyObject* name, PyObject* fromList, PyObj
   if (from) {
     // A submodule named in the list must be there already.
     for (Py_ssize_t i = 0; PyTuple_Check(fromList) && i < PyTuple_GET_SIZE(fromList); ++i) {
-      PyRef found = PyRef::steal(PyObject_GetAttr(leaf.get(), PyTuple_GET_ITEM(fromList, i)));
+      PyRef found = getAttr(leaf.get(), PyTuple_GET_ITEM(fromList, i));
       PyErr_Clear();
       if (!found) breakHere("import", std::string("a name that ") + PyUnicode_AsUTF8(full.get()) + " does not have yet");
     }

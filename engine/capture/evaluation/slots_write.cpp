@@ -137,7 +137,7 @@ void Evaluation::readOriginal(PyObject* container) {
   o->contentsGuarded = true;
   const Source* source = o->source;
   PyRef first = journal_.original(container);
-  if (PyAnySet_Check(container)) return guardSetContents(first.get(), source);
+  if (PyAnySet_Check(container)) return guardSetContents(first.get(), source, false);
   if (!PyList_Check(container)) return;
   const Py_ssize_t n = PyList_GET_SIZE(first.get());
   guard(GuardKind::SequenceLength, source, nullptr, n);

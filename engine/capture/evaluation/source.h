@@ -7,6 +7,19 @@
 
 namespace fusebox::capture {
 
+/// Why an object may be taken as it is, without a guard on the place where it was found.
+enum class Why : uint8_t {
+  Guarded,    ///< a guard on this very object was just made
+  Class,      ///< a class holds it under a TYPE_VERSION guard, or it is the class of an object whose type is guarded
+  Function,   ///< part of a function whose code and defaults are guarded
+  Owner,      ///< belongs to a known object that cannot be given another one: a namespace, the parts of a property
+  Container,  ///< key or element of a container whose contents are guarded
+  Cached,     ///< the program would be given this very object (functools.lru_cache)
+  Immutable,  ///< C code made it of guarded values, and it never changes
+  Process,    ///< torch's or the interpreter's own, one for as long as the process lives
+  Capture,    ///< the capture made it and nobody else knows it
+};
+
 /// How to reach an object from the state a frame starts with. Sources form a tree and are interned per capture: two reads of
 /// the same place give the same pointer. They are the spine of the guard tree.
 struct Source {
@@ -31,6 +44,7 @@ struct Source {
   const Source* base = nullptr;
   HeldRef key;         ///< attribute name or dict key; Pinned: the object
   int64_t index = -1;
+  Why why = Why::Guarded;  ///< Pinned: the reason that was given first
   uint32_t id = 0;     ///< position in the capture's SourceTable
 
   /// As a person writes it: "L['x'].layers[0].weight", "G['torch'].nn".

@@ -133,10 +133,11 @@ const Source* SourceTable::stack(int index) {
   return intern(std::move(s), nullptr);
 }
 
-const Source* SourceTable::pinned(PyObject* object) {
+const Source* SourceTable::pinned(PyObject* object, Why why) {
   Source s;
   s.kind = Source::Kind::Pinned;
   s.index = object == globals_.get() ? 0 : -1;
+  s.why = why;
   return intern(std::move(s), object);
 }
 

@@ -21,7 +21,7 @@ class SourceTable {
 
   const Source* local(int index);
   const Source* stack(int index);
-  const Source* pinned(PyObject* object);
+  const Source* pinned(PyObject* object, Why why = Why::Guarded);
   const Source* globalWeak(PyObject* weakref);
   const Source* cellContents(const Source* base) { return derived(Source::Kind::CellContents, base); }
   const Source* instanceDict(const Source* base) { return derived(Source::Kind::InstanceDict, base); }

@@ -54,7 +54,7 @@ PyObject* torchObject(const char* dottedName) {
 namespace {
 
 bool isTypeNamed(PyTypeObject* type, const char* dotted, PyTypeObject** slot) {
-  if (!*slot) *slot = reinterpret_cast<PyTypeObject*>(torchObject(dotted));
+  if (!*slot) [[unlikely]] *slot = reinterpret_cast<PyTypeObject*>(torchObject(dotted));
   return type == *slot;
 }
 
@@ -227,14 +227,20 @@ bool isIdentityValue(PyObject* o) {
   if (t == &PyMethodDescr_Type || t == &PyWrapperDescr_Type || t == &PyClassMethodDescr_Type || t == &PyGetSetDescr_Type ||
       t == &PyMemberDescr_Type || THPMemoryFormat_Check(o))
     return true;
-  if (PyWeakref_Check(o) || std::strcmp(t->tp_name, "torch._C.Generator") == 0 || std::strcmp(t->tp_name, "re.Pattern") == 0)
-    return true;
-  const char* name = t->tp_name;
-  if (std::strcmp(name, "functools._lru_cache_wrapper") == 0 || std::strcmp(name, "OpOverload") == 0 ||
-      std::strcmp(name, "OpOverloadPacket") == 0 || std::strcmp(name, "_OpNamespace") == 0 || std::strcmp(name, "_Ops") == 0)
+  if (PyWeakref_Check(o) || isTorchOperator(o)) return true;
+  static PyTypeObject *generator = nullptr, *pattern = nullptr, *cached = nullptr;
+  if (isTypeNamed(t, "torch._C.Generator", &generator) || isTypeNamed(t, "re.Pattern", &pattern) ||
+      isTypeNamed(t, "functools._lru_cache_wrapper", &cached))
     return true;
   return isEnumClass(reinterpret_cast<PyObject*>(t));
 }
+
+bool isTorchOperator(PyObject* o) {
+  static PyTypeObject *overload = nullptr, *packet = nullptr;
+  return isTypeNamed(Py_TYPE(o), "torch._ops.OpOverload", &overload) || isTypeNamed(Py_TYPE(o), "torch._ops.OpOverloadPacket", &packet);
+}
+
+bool isDeviceObject(PyObject* o) { return THPDevice_Check(o); }
 
 bool isPlainTensorClass(PyTypeObject* type) {
   if (type == tensorType()) return true;

@@ -42,6 +42,10 @@ PyRef unboundMethod(PyObject* bound);
 PyRef itemsInOrder(PyObject* dict);
 /// torch.Tensor, Parameter, Buffer: classes without an own __torch_function__.
 bool isPlainTensorClass(PyTypeObject* type);
+/// torch.ops' overloads and packets of them.
+bool isTorchOperator(PyObject* object);
+/// A torch.device: equal ones need not be one object.
+bool isDeviceObject(PyObject* object);
 /// A C base class of torch.Tensor (torch._C.TensorBase).
 bool isPlainTensorBase(PyTypeObject* type);
 /// A class whose metaclass is enum.EnumMeta or derived.

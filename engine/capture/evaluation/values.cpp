@@ -1,7 +1,9 @@
 // Values and where they come from: wrapping reads, exposing containers to C code, guards.
 #include "engine/capture/evaluation/container_iterators.h"
 #include "engine/capture/evaluation/evaluation.h"
+#include "engine/capture/evaluation/namespaces.h"
 #include "engine/capture/evaluation/torch_objects.h"
+#include "engine/capture/guards/guard_tree.h"
 #include "engine/capture/evaluation/value_kinds.h"
 #include "engine/capture/guards/guard_tree.h"
 #include "engine/capture/rules/autograd_function.h"
@@ -12,16 +14,33 @@ namespace fusebox::capture {
 
 namespace {
 
-/// The same elements, which a set gives in the same order; `expected` is a tuple.
+/// The elements of a set in its order: the same constants, type and value, or the same objects.
 bool sameSetContents(PyObject* value, PyObject* expected) {
   if (!PyAnySet_Check(value) || PySet_GET_SIZE(value) != PyTuple_GET_SIZE(expected)) return false;
   PyObject* element;
   Py_hash_t hash;
-  Py_ssize_t position = 0, i = 0;
-  while (_PySet_NextEntry(value, &position, &element, &hash))
-    if (!sameConstant(element, PyTuple_GET_ITEM(expected, i++))) return false;
+  for (Py_ssize_t at = 0, i = 0; _PySet_NextEntry(value, &at, &element, &hash); ++i)
+    if (!sameConstant(element, PyTuple_GET_ITEM(expected, i))) return false;
   return true;
 }
+
+/// The same in any order.
+bool sameSetElements(PyObject* value, PyObject* expected) {
+  if (!PyAnySet_Check(value) || PySet_GET_SIZE(value) != PyTuple_GET_SIZE(expected)) return false;
+  PyObject* element;
+  Py_hash_t hash;
+  for (Py_ssize_t at = 0; _PySet_NextEntry(value, &at, &element, &hash);) {
+    bool found = false;
+    for (Py_ssize_t i = 0; !found && i < PyTuple_GET_SIZE(expected); ++i) found = sameConstant(element, PyTuple_GET_ITEM(expected, i));
+    if (!found) return false;
+  }
+  return true;
+}
+
+/// A function with these positional defaults.
+bool sameDefaults(PyObject* value, PyObject* expected) { return PyFunction_GET_DEFAULTS(value) == expected; }
+
+bool torchsMethods(PyObject* type, PyObject*) { return hasTorchsMethods(reinterpret_cast<PyTypeObject*>(type)); }
 
 /// A builtin method with the definition at the address `expected`, whatever it is bound to.
 bool sameMethod(PyObject* value, PyObject* expected) {
@@ -55,7 +74,16 @@ void Evaluation::guardTypeAttribute(PyTypeObject* type, PyObject* name) {
   guards_->addAttributeOf(type, name);
   if (!guardedTypes_.insert(type).second) return;
   auto* object = reinterpret_cast<PyObject*>(type);
-  guard(GuardKind::TypeVersion, sources().pinned(object), object);
+  guard(GuardKind::TypeVersion, sources().pinned(object, Why::Class), object);
+}
+
+void Evaluation::guardFunction(PyObject* function) {
+  const Source* source = sourceOf(function);
+  if (!source || !isPinned(source) || !guardedFunctions_.insert(function).second) return;
+  guards_->addKind(GuardKind::CodeMatch, source, PyFunction_GET_CODE(function), place());
+  // Others are read one by one: to hold them would hold what they lead to.
+  if (PyObject* defaults = PyFunction_GET_DEFAULTS(function); defaults && isConstantValue(defaults))
+    guardCustom(source, sameDefaults, defaults, "the same defaults");
 }
 
 PyRef Evaluation::wrap(PyObject* object, const Source* source) {
@@ -99,7 +127,8 @@ PyRef Evaluation::wrap(PyObject* object, const Source* source) {
       origins_.add(object, sources().pinned(object));
     } else {
       guard(GuardKind::TypeMatch, source, reinterpret_cast<PyObject*>(Py_TYPE(object)));
-      guard(GuardKind::CodeMatch, source, PyFunction_GET_CODE(object));
+      guard(GuardKind::CodeMatch, source, PyFunction_GET_CODE(object), reinterpret_cast<int64_t>(PyFunction_GET_GLOBALS(object)));
+      pin(PyFunction_GET_GLOBALS(object), Why::Function);
       origins_.add(object, source);
     }
     return PyRef::borrow(object);
@@ -154,7 +183,7 @@ PyRef Evaluation::selfOf(PyObject* method) {
   PyObject* self = boundSelf(method);
   const Source* source = sourceOf(method);
   if (!source) return translate(self, nullptr);
-  return isPinned(source) ? pin(self) : wrap(self, sources().derived(Source::Kind::MethodSelf, source));
+  return isPinned(source) ? pin(self, Why::Owner) : wrap(self, sources().derived(Source::Kind::MethodSelf, source));
 }
 
 PyRef Evaluation::wrapTensor(PyObject* object, const Source* source) {
@@ -179,29 +208,54 @@ PyRef Evaluation::wrapTensor(PyObject* object, const Source* source) {
     }
   }
   guards_->tensorMatch(source, object, place());
+  // The special methods that operators ask for are torch's, or they are evaluated.
+  PyTypeObject* type = Py_TYPE(object);
+  if (hasTorchsMethods(type))
+    guardCustom(sources().pinned(reinterpret_cast<PyObject*>(type), Why::Process), torchsMethods, nullptr, "methods of the tensor class are torch's own");
+  else
+    guardTypeAttribute(type, internedName("__torch_function__"));
   origins_.add(object, source).twin = standIn;
   origins_.add(standIn.get(), source).twin = PyRef::borrow(object);
   return standIn;
 }
 
-PyRef Evaluation::pin(PyObject* object) {
+PyRef Evaluation::pin(PyObject* object, Why why) {
   if (isConstantValue(object)) return PyRef::borrow(object);
   if (Origin* known = origins_.find(object)) {
     if (known->twin && !isStandIn(object)) return known->twin;
     return PyRef::borrow(object);
   }
-  if (isTensor(object)) return wrapTensor(object, sources().pinned(object));
-  origins_.add(object, sources().pinned(object));
+  if (isTensor(object)) return wrapTensor(object, sources().pinned(object, why));
+  const Source* source = origins_.add(object, sources().pinned(object, why)).source;
+  // The one thing about it that can be exchanged without its holder noticing.
+  if (isPythonClass(Py_TYPE(object)) && !PyType_Check(object))
+    guards_->addKind(GuardKind::TypeMatch, source, reinterpret_cast<PyObject*>(Py_TYPE(object)), place());
   return PyRef::borrow(object);
 }
+
+namespace {
+
+/// Objects that C code gives and nobody can tell apart later: by identity, or because they never change.
+std::optional<Why> isKnownByItself(PyObject* o) {
+  if (isIdentityValue(o) || PyFunction_Check(o)) return Why::Process;
+  if (isValueObject(o)) return Why::Immutable;
+  PyTypeObject* type = Py_TYPE(o);
+  const std::string_view name = type->tp_name;
+  if (!isChangeable(type) && (name.starts_with("torch.") || name.starts_with("re."))) return Why::Immutable;
+  return std::nullopt;
+}
+
+}  // namespace
 
 const Source* Evaluation::sourceOf(PyObject* object) {
   if (Origin* known = origins_.find(object)) return known->source;
   if (isConstantValue(object) || isTensor(object)) return nullptr;
   if (PyTuple_Check(object) || PyList_Check(object) || PyDict_Check(object) || PyAnySet_Check(object) || PyIter_Check(object) ||
-      PyMethod_Check(object) || PyCell_Check(object) || PySlice_Check(object) || PyExceptionInstance_Check(object))
+      PyMethod_Check(object) || PyCell_Check(object) || PySlice_Check(object) || PyExceptionInstance_Check(object) ||
+      Py_IS_TYPE(object, &PyDictProxy_Type))
     return nullptr;
-  return origins_.add(object, sources().pinned(object)).source;
+  if (const std::optional<Why> why = isKnownByItself(object)) return origins_.add(object, sources().pinned(object, *why)).source;
+  breakHere("unknown object", std::string("a ") + Py_TYPE(object)->tp_name + " came from C code, which does not say whether it may change");
 }
 
 void Evaluation::adopt(PyObject* fresh) {
@@ -302,14 +356,14 @@ void Evaluation::know(PyObject* object) {
   }
 }
 
-void Evaluation::guardSetContents(PyObject* contents, const Source* source) {
+void Evaluation::guardSetContents(PyObject* contents, const Source* source, bool ordered) {
   PyRef elements = PyRef::steal(PySequence_Tuple(contents));
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(elements.get()); ++i) {
     PyObject* element = PyTuple_GET_ITEM(elements.get(), i);
     if (isTensor(element)) breakHere("unsupported container", "a set that holds tensors and existed before");
-    pin(element);
+    pin(element, Why::Container);
   }
-  guardCustom(source, sameSetContents, elements.get(), "set contents");
+  guardCustom(source, ordered ? sameSetContents : sameSetElements, elements.get(), "set contents");
 }
 
 PyRef Evaluation::expose(PyObject* object) {

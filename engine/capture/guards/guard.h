@@ -27,7 +27,7 @@ enum class GuardKind : uint8_t {
   TypeVersion,      ///< the type's attributes and those of its bases are as they were (tp_version_tag)
   SameObject,       ///< x is the object at `other`
   NotSameObject,    ///< x is not the object at `other` (two tensors that were two inputs)
-  CodeMatch,        ///< function whose __code__ is expected
+  CodeMatch,        ///< function whose __code__ is expected; `number`, unless 0: the address of its globals
   WeakrefAlive,
   GlobalState,      ///< grad mode, inference mode, autocast, default dtype and device, deterministic mode, torch function modes,
                     ///< functorch stack, cudnn flags: as when captured; no source

@@ -98,7 +98,15 @@ bool GuardSet::add(Guard guard) {
   return true;
 }
 
+void GuardSet::requireStorage() {
+  for (TensorSpec& spec : tensorSpecs_) spec.comparesStorage = true;
+}
+
 void GuardSet::addAttributeOf(PyTypeObject* type, PyObject* name) {
+  if (!name) {
+    attributes_[type].insert(nullptr);
+    return;
+  }
   PyObject* interned = Py_NewRef(name);
   if (!PyUnicode_CHECK_INTERNED(interned)) PyUnicode_InternInPlace(&interned);
   if (attributes_[type].insert(interned).second) names_.push_back(PyRef::steal(interned));

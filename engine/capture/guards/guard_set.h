@@ -35,12 +35,15 @@ class GuardSet {
   bool add(Guard guard);
 
   // The common ones, short.
+  /// From now on TensorMatch guards speak of the storage too: its size, and where in it the tensor begins.
+  void requireStorage();
   bool tensorMatch(const Source* s, PyObject* t, const Place& p) { return addKind(GuardKind::TensorMatch, s, t, p); }
   bool typeVersion(const Source* s, PyObject* type, const Place& p) { return addKind(GuardKind::TypeVersion, s, type, p); }
   bool addKind(GuardKind kind, const Source* source, PyObject* expected, const Place& place, int64_t number = 0);
 
   const std::vector<Guard>& guards() const { return guards_; }
   /// A TypeVersion guard of `type` speaks of the attributes that are named here and of special methods; of all while none is.
+  /// A null name: all of them, in their order.
   void addAttributeOf(PyTypeObject* type, PyObject* name);
   const std::unordered_set<PyObject*>& attributesOf(PyTypeObject* type) const;
 
@@ -54,7 +57,7 @@ class GuardSet {
   SourceTable sources_;
   std::vector<Guard> guards_;
   std::vector<TensorSpec> tensorSpecs_;
-  std::unordered_map<PyTypeObject*, std::unordered_set<PyObject*>> attributes_;  ///< interned names, kept alive by names_
+  std::unordered_map<PyTypeObject*, std::unordered_set<PyObject*>> attributes_;  ///< interned names, kept alive by names_; null: all
   std::vector<PyRef> names_;
   GlobalState globalState_;
   std::unordered_set<size_t, Hash, Equal> index_;

@@ -174,7 +174,9 @@ bool GuardTree::checkOp(Op& op) {
     case Code::DictEmpty: return lengthOf(o) == 0;
     case Code::TypeVersion: return o == op.key && typeUnchanged(op);
     case Code::SameObject: return (o == registers_[op.to]) == (op.number != 0);
-    case Code::CodeMatch: return PyFunction_Check(o) && PyFunction_GET_CODE(o) == op.key;
+    case Code::CodeMatch:
+      return PyFunction_Check(o) && PyFunction_GET_CODE(o) == op.key &&
+             (op.number == 0 || reinterpret_cast<int64_t>(PyFunction_GET_GLOBALS(o)) == op.number);
     case Code::Alive: return o != Py_None;
     case Code::Custom: return op.predicate(o, op.key);
     default: return true;

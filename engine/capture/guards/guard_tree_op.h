@@ -44,6 +44,7 @@ struct GuardTree::TypeSnapshot {
   struct Entry { Py_ssize_t position; PyRef copy; };
   std::vector<Entry> dicts;
   std::unordered_set<PyObject*> names;  ///< interned; empty: all are relevant
+  bool ordered = false;                 ///< and their order is
   std::vector<PyObject*> mro;           ///< addresses
   uint32_t guard = kNone;
   uint32_t version = 0;  ///< the type's tag for which the attributes are known to be these

@@ -52,6 +52,7 @@ TensorSpec TensorSpec::of(PyObject* tensor) {
   if (s.hasStrides) {
     s.strides = impl.strides().vec();
     s.storageOffset = impl.storage_offset();
+    if (impl.has_storage()) s.storageBytes = static_cast<int64_t>(impl.unsafe_storage().nbytes());
   }
   return s;
 }
@@ -66,7 +67,11 @@ bool TensorSpec::matches(PyObject* object) const {
   const c10::Device device = impl.device();
   if (static_cast<int8_t>(device.type()) != deviceType || device.index() != deviceIndex) return false;
   if (!hasSizes || !hasPlainSizes(impl) || !equalSizes(impl.sizes(), sizes)) return false;
-  return !hasStrides || equalSizes(impl.strides(), strides);
+  if (!hasStrides) return true;
+  if (comparesStorage && (impl.storage_offset() != storageOffset || !impl.has_storage() ||
+                          static_cast<int64_t>(impl.unsafe_storage().nbytes()) != storageBytes))
+    return false;
+  return equalSizes(impl.strides(), strides);
 }
 
 std::string TensorSpec::str() const {
@@ -79,6 +84,7 @@ std::string TensorSpec::str() const {
   if (type && type != tensorType()) text += std::string(type->tp_name) + " ";
   text += std::string(c10::toString(static_cast<c10::ScalarType>(dtype))) + (hasSizes ? list(sizes) : " of sizes that are not plain numbers");
   if (hasStrides) text += " strides " + list(strides);
+  if (hasStrides && comparesStorage) text += " offset " + std::to_string(storageOffset) + " of " + std::to_string(storageBytes) + " bytes";
   text += " " + c10::Device(static_cast<c10::DeviceType>(deviceType), deviceIndex).str();
   if (layout != 0) text += " layout " + std::to_string(layout);
   if (requiresGrad) text += isLeaf ? " requires_grad" : " requires_grad (not a leaf)";
@@ -88,7 +94,9 @@ std::string TensorSpec::str() const {
 
 std::string TensorSpec::difference(PyObject* object) const {
   if (!implOf(object)) return std::string("an object of type ") + Py_TYPE(object)->tp_name;
-  std::string text = of(object).str();
+  TensorSpec found = of(object);
+  found.comparesStorage = comparesStorage;
+  std::string text = found.str();
   PyErr_Clear();
   if (text == str() && !matches(object)) {
     text += " keys " + c10::toString(implOf(object)->key_set()) + ", expected " +

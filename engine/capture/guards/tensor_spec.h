@@ -16,7 +16,8 @@ struct TensorSpec {
   bool requiresGrad = false, isLeaf = true;
   bool hasStrides = true;        ///< strided layout
   bool hasSizes = true;          ///< false (nested tensors, subclasses): the spec matches nothing
-  int64_t storageOffset = 0;
+  bool comparesStorage = false;  ///< the graph depends on where in its storage the tensor lies, and how much there is
+  int64_t storageOffset = 0, storageBytes = 0;
   std::vector<int64_t> sizes, strides;
 
   /// Takes the properties of a torch.Tensor (or subclass). Sizes that are symbolic make the call fail with a Python error set.

@@ -1,10 +1,12 @@
 // The table of C callables: which rule describes which function.
 #include "engine/capture/rules/call_rules.h"
 
-#include <cstring>
+#include <string_view>
 
+#include "engine/capture/evaluation/namespaces.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
+#include "engine/capture/rules/state_queries.h"
 
 namespace fusebox::capture {
 
@@ -18,6 +20,15 @@ const void* identityOf(PyObject* callable) {
   if (Py_TYPE(callable) == &PyMethodDescr_Type || Py_TYPE(callable) == &PyClassMethodDescr_Type)
     return reinterpret_cast<PyMethodDescrObject*>(callable)->d_method;
   return callable;
+}
+
+/// Whether a Python function that was found under a dotted name is that library's: its code lives in the package of the name.
+bool isOriginal(PyObject* found, std::string_view dotted) {
+  if (PyMethod_Check(found)) found = PyMethod_GET_FUNCTION(found);
+  if (!PyFunction_Check(found)) return true;
+  PyObject* globals = PyFunction_GET_GLOBALS(found);
+  return isLibraryNamespace(globals, dotted.starts_with("torch.") ? Library::Torch : Library::Standard) ||
+         packageOf(globals) == dotted.substr(0, dotted.find('.'));
 }
 
 /// The rules by callable. Rows whose module is not imported yet are looked for again when more modules have been.
@@ -43,7 +54,8 @@ class RuleTable {
   void resolve() {
     std::erase_if(missing_, [this](const RuleRow* row) {
       PyObject* found = torchObject(row->name);
-      if (found) rules_.emplace(identityOf(found), row->rule);
+      // A function that the program has put in its place is one like any other.
+      if (found && isOriginal(found, row->name)) rules_.emplace(identityOf(found), row->rule);
       return found != nullptr;
     });
   }
@@ -59,6 +71,8 @@ bool isImmutableOwner(PyTypeObject* type) {
          type == &PyComplex_Type || type == &PyTuple_Type || type == &PyRange_Type || type == &PySlice_Type;
 }
 
+CallRule ruleOfOwner(PyTypeObject* type) { return type == &PyUnicode_Type || type == &PyBytes_Type ? ruleText : rulePure; }
+
 /// Modules of C functions that compute from their arguments alone.
 bool isPureModule(const char* name) {
   static const std::unordered_set<std::string_view> modules = {"math", "_operator", "cmath", "_bisect", "_struct"};
@@ -72,29 +86,19 @@ const char* moduleOf(PyObject* function) {
 
 bool startsWith(std::string_view text, std::string_view prefix) { return text.substr(0, prefix.size()) == prefix; }
 
-/// Functions of torch._C that read libtorch's state or the type of their arguments; the GlobalState guard covers the state.
-bool isStateQuery(std::string_view name) {
-  for (std::string_view prefix : {"_get_", "get_", "is_", "_is_", "_has_", "has_", "_are_", "_len_"})
-    if (startsWith(name, prefix)) return true;
-  static const std::unordered_set<std::string_view> others = {
-      "_log_api_usage_once", "_to_functionality_key", "_dispatch_keys", "_parse_dispatch_key", "_disabled_torch_function_impl",
-      "_should_allow_numbers_as_tensors", "_will_engine_execute_node", "_nested_tensor_layout", "_infer_size", "_add_docstr",
-      "_jit_internal", "default_generator", "_group_tensors_by_device_and_dtype"};
-  return others.count(name) > 0;
-}
-
 }  // namespace
 
 CallRule ruleOf(PyObject* callable) {
   static auto* table = new RuleTable();
   if (CallRule rule = table->find(callable)) return rule;
+  if (CallRule rule = stateQueryOf(callable)) return rule;
   if (Py_TYPE(callable) == &PyWrapperDescr_Type) return slotRuleOf(callable);
-  if (Py_TYPE(callable) == &PyMethodDescr_Type && isImmutableOwner(PyDescr_TYPE(callable))) return rulePure;
+  if (Py_TYPE(callable) == &PyMethodDescr_Type && isImmutableOwner(PyDescr_TYPE(callable))) return ruleOfOwner(PyDescr_TYPE(callable));
   if (PyCFunction_Check(callable)) {
     PyObject* self = PyCFunction_GET_SELF(callable);
-    if (self && isImmutableOwner(Py_TYPE(self))) return rulePure;
+    if (self && isImmutableOwner(Py_TYPE(self))) return ruleOfOwner(Py_TYPE(self));
     if (self && PyType_Check(self) && isImmutableOwner(reinterpret_cast<PyTypeObject*>(self))) return rulePure;
-    if (isPureModule(moduleOf(callable))) return rulePure;
+    if (isPureModule(moduleOf(callable))) return std::string_view(moduleOf(callable)) == "math" ? ruleOnFloats : rulePure;
   }
   return nullptr;
 }
@@ -104,12 +108,10 @@ bool isTorchBinding(PyObject* callable) {
     PyTypeObject* owner = PyDescr_TYPE(callable);
     return PyType_IsSubtype(tensorType(), owner) && owner != &PyBaseObject_Type;
   }
-  const char* typeName = Py_TYPE(callable)->tp_name;
-  if (std::strcmp(typeName, "OpOverload") == 0 || std::strcmp(typeName, "OpOverloadPacket") == 0) return true;
+  if (isTorchOperator(callable)) return true;
   if (!PyCFunction_Check(callable)) return false;
   auto* function = reinterpret_cast<PyCFunctionObject*>(callable);
   PyObject* self = function->m_self;
-  const std::string_view name = function->m_ml->ml_name;
   if (self && isTensorObject(self)) return true;
   if (self && PyType_Check(self)) {
     const std::string_view owner = reinterpret_cast<PyTypeObject*>(self)->tp_name;
@@ -119,27 +121,25 @@ bool isTorchBinding(PyObject* callable) {
     const char* text = PyModule_GetName(self);
     const std::string_view module = text ? text : (PyErr_Clear(), "");
     if (module == "torch._C._nn" || module == "torch._C._linalg" || module == "torch._C._fft" || module == "torch._C._special") return true;
-    if (module == "torch._C") return isStateQuery(name);
   }
-  // pybind functions of torch._C: a capsule as self.
-  const std::string_view module = moduleOf(callable);
-  if (startsWith(module, "torch._C")) return isStateQuery(name);
   return false;
 }
 
-bool isTrustedFunction(PyObject* function) {
+bool Evaluation::isTrusted(PyObject* function) {
   static const std::unordered_set<std::string_view> modules = {
       "torch._tensor", "torch.nn.functional", "torch.functional", "torch._jit_internal", "torch.overrides", "torch._VF",
       "torch.nn.init", "torch._lobpcg", "torch.nn.grad", "torch._linalg_utils"};
   PyObject* globals = PyFunction_GetGlobals(function);
   PyObject* name = PyDict_GetItem(globals, internedName("__name__"));
-  return name && PyUnicode_Check(name) && modules.count(PyUnicode_AsUTF8(name)) > 0;
+  if (!name || !PyUnicode_Check(name) || modules.count(PyUnicode_AsUTF8(name)) == 0) return false;
+  // What it calls there, and on tensors, is torch's own, and stays so. A function of the program among it would run unseen.
+  if (!isUntouched(globals) || !hasTorchsMethods(tensorType())) return false;
+  guardFunction(function);
+  guardCustom(sources().pinned(globals, Why::Owner), sameNamespace, PyRef::steal(namespaceState(globals)).get(), "the module's functions");
+  return true;
 }
 
-PyRef rulePure(Evaluation& e, PyObject* callable, const CallArguments& a) {
-  // Objects whose Python code would be called back are left to a break.
-  return e.callReal(callable, a);
-}
+PyRef rulePure(Evaluation& e, PyObject* callable, const CallArguments& a) { return e.callReal(callable, a); }
 
 PyRef ruleMutate(Evaluation& e, PyObject* callable, const CallArguments& a) {
   return a.positional == 0 ? e.callRaw(callable, a) : e.mutate(callable, a);

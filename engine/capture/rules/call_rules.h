@@ -22,6 +22,8 @@ RuleRows outputRules();
 
 /// Shared rules.
 PyRef rulePure(Evaluation& e, PyObject* callable, const CallArguments& a);    ///< run for real on exposed arguments
+PyRef ruleText(Evaluation& e, PyObject* callable, const CallArguments& a);    ///< the same of a method that makes text of them
+PyRef ruleOnFloats(Evaluation& e, PyObject* callable, const CallArguments& a);  ///< of a function of numbers
 PyRef ruleMutate(Evaluation& e, PyObject* callable, const CallArguments& a);  ///< args[0] changes; others are stored as they are
 
 /// next() of any iterator, or StopIteration with the value that a generator returns.

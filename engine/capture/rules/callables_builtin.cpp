@@ -1,5 +1,6 @@
 // Rules for the functions of the builtins module and a few relatives.
 #include "engine/capture/rules/call_rules.h"
+#include "engine/capture/rules/class_checks.h"
 #include "engine/capture/rules/sorting.h"
 #include "engine/capture/evaluation/value_kinds.h"
 
@@ -44,16 +45,6 @@ PyRef ruleSetattr(Evaluation& e, PyObject*, const CallArguments& a) {
 
 PyRef ruleDelattr(Evaluation& e, PyObject*, const CallArguments& a) {
   return wants(a, 2, 2, "delattr") && e.setAttr(a.args[0], a.args[1], nullptr) ? none() : PyRef();
-}
-
-/// Class tests run for real: the type of the object is guarded, and what __instancecheck__ reads belongs to classes.
-PyRef ruleIsinstance(Evaluation& e, PyObject*, const CallArguments& a) {
-  if (!wants(a, 2, 2, "isinstance")) return {};
-  PyRef classes = e.expose(a.args[1]);
-  if (LazyIterator* lazy = lazyOf(a.args[0])) return boolean(PyObject_IsSubclass(reinterpret_cast<PyObject*>(lazy->type()), classes.get()));
-  const int answer = PyObject_IsInstance(a.args[0], classes.get());
-  e.throwIfBreak();
-  return boolean(answer);
 }
 
 PyRef ruleNext(Evaluation& e, PyObject*, const CallArguments& a) {
@@ -184,21 +175,73 @@ PyRef ruleId(Evaluation& e, PyObject*, const CallArguments& a) {
   return wants(a, 1, 1, "id") ? e.addressOf(a.args[0]) : PyRef();
 }
 
-PyRef ruleHash(Evaluation& e, PyObject* callable, const CallArguments& a) {
-  if (isConstantValue(a.args[0]) || isIdentityValue(a.args[0]) || e.isTensor(a.args[0])) return e.callRaw(callable, a);
-  PyRef method = e.getSpecial(a.args[0], internedName("__hash__"));
-  if (method && !PyCFunction_Check(method.get()) && PyMethod_Check(method.get())) return e.call(method.get(), nullptr, 0, nullptr);
-  return e.callRaw(callable, a);
-}
+PyRef ruleHash(Evaluation& e, PyObject*, const CallArguments& a) { return wants(a, 1, 1, "hash") ? e.hashOf(a.args[0]) : PyRef(); }
 
 PyRef ruleVars(Evaluation& e, PyObject*, const CallArguments& a) {
   if (!wants(a, 1, 1, "vars")) return {};
   return e.getAttr(a.args[0], internedName("__dict__"));
 }
 
-PyRef ruleGlobals(Evaluation& e, PyObject*, const CallArguments&) { return e.pin(e.frame()->globals); }
+PyRef ruleGlobals(Evaluation& e, PyObject*, const CallArguments&) { return e.pin(e.frame()->globals, Why::Owner); }
 
-PyRef ruleAbs(Evaluation& e, PyObject* callable, const CallArguments& a) { return e.callReal(callable, a); }
+/// abs, round, math.floor, …: a special method where Python code defines it, else the function itself.
+template <const char* const& kMethod>
+PyRef ruleBySpecial(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  PyObject* method = a.positional > 0 ? e.pythonMethod(a.args[0], kMethod) : nullptr;
+  return method ? e.call(method, a) : e.callReal(callable, a);
+}
+constexpr const char *kAbs = "__abs__", *kRound = "__round__", *kFloor = "__floor__", *kCeil = "__ceil__", *kTrunc = "__trunc__";
+
+/// C functions of numbers: objects become what their __float__ or __index__ gives, before.
+PyRef onNumbers(Evaluation& e, PyObject* callable, const CallArguments& a, std::initializer_list<const char*> methods) {
+  std::vector<PyRef> keep;
+  std::vector<PyObject*> args;
+  for (size_t i = 0; i < a.total(); ++i) {
+    keep.push_back(isConstantValue(a.args[i]) ? PyRef::borrow(a.args[i]) : e.numberOf(a.args[i], methods));
+    if (!keep.back()) return {};
+    args.push_back(keep.back().get());
+  }
+  return e.callReal(callable, {args.data(), a.positional, a.kwNames});
+}
+PyRef ruleOnIndices(Evaluation& e, PyObject* callable, const CallArguments& a) { return onNumbers(e, callable, a, {"__index__"}); }
+
+PyRef ruleDivmod(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (!wants(a, 2, 2, "divmod")) return {};
+  bool declined = true;
+  PyRef result;
+  if (PyObject* method = e.pythonMethod(a.args[0], "__divmod__")) result = e.tryBinary(method, a.args[0], a.args[1], &declined);
+  if (declined)
+    if (PyObject* method = e.pythonMethod(a.args[1], "__rdivmod__")) result = e.tryBinary(method, a.args[1], a.args[0], &declined);
+  return declined ? e.callReal(callable, a) : result;
+}
+
+PyRef rulePow(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  constexpr int kPower = 8;
+  return a.total() == 2 && a.positional == 2 ? e.binary(kPower, a.args[0], a.args[1]) : e.callReal(callable, a);
+}
+
+/// str.format, str.format_map: fields are looked up and turned into text one by one where Python code may run.
+template <bool kMap>
+PyRef ruleStrFormat(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  bool plain = true;
+  for (size_t i = 0; i < a.total(); ++i) plain = plain && isConstantValue(a.args[i]);
+  if (plain) return e.callReal(callable, a, Evaluation::Asks::Text);
+  if (kMap && !wants(a, 2, 2, "format_map")) return {};
+  return e.formatFields(a.args[0], a, kMap ? a.args[1] : nullptr);
+}
+
+/// A signature is read off a function and what it wraps; its parts belong to nobody else.
+PyRef ruleSignature(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  for (size_t i = 0; i < a.total(); ++i) {
+    PyObject* subject = PyMethod_Check(a.args[i]) ? PyMethod_GET_FUNCTION(a.args[i]) : a.args[i];
+    if (PyFunction_Check(subject)) e.guardFunction(subject);
+  }
+  PyRef signature = e.callReal(callable, a, Evaluation::Asks::Nothing);
+  PyRef parameters = signature ? PyRef::steal(PyObject_GetAttrString(signature.get(), "parameters")) : PyRef();
+  PyRef values = parameters ? PyRef::steal(PyMapping_Values(parameters.get())) : PyRef();
+  for (Py_ssize_t i = 0; values && i < PyList_GET_SIZE(values.get()); ++i) e.adopt(PyList_GET_ITEM(values.get(), i));
+  return signature;
+}
 
 PyRef ruleGetrecursionlimit(Evaluation& e, PyObject* callable, const CallArguments& a) { return e.callRaw(callable, a); }
 
@@ -209,7 +252,7 @@ PyRef ruleImport(Evaluation& e, PyObject* callable, const CallArguments& a) {
 /// A weak reference that is called: the referent, or None.
 PyRef ruleWeakref(Evaluation& e, PyObject* callable, const CallArguments& a) {
   PyRef target = PyRef::steal(PyObject_CallNoArgs(callable));
-  return target ? e.pin(target.get()) : PyRef();
+  return target ? e.pin(target.get(), Why::Owner) : PyRef();
 }
 
 PyRef ruleReduce(Evaluation& e, PyObject*, const CallArguments& a) {
@@ -239,6 +282,12 @@ PyRef ruleHandledException(Evaluation& e, PyObject*, const CallArguments&) {
   if (!any) return PyRef::steal(PyTuple_Pack(3, Py_None, Py_None, Py_None));
   PyRef traceback = e.tracebackOf(handled.get());
   return PyRef::steal(PyTuple_Pack(3, Py_TYPE(handled.get()), handled.get(), traceback.get()));
+}
+
+/// object.__format__(x, ""): its text.
+PyRef ruleObjectFormat(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  const bool plain = a.positional == 2 && PyUnicode_Check(a.args[1]) && PyUnicode_GET_LENGTH(a.args[1]) == 0;
+  return plain ? e.convert('s', a.args[0]) : e.callReal(callable, a, Evaluation::Asks::Text);
 }
 
 /// operator.xyz(a, b): the operator itself.
@@ -302,15 +351,15 @@ PyRef ruleOnConstants(Evaluation& e, PyObject* callable, const CallArguments& a)
 constexpr RuleRow kRows[] = {
     {"builtins.len", ruleLen},           {"builtins.getattr", ruleGetattr},   {"builtins.hasattr", ruleHasattr},
     {"builtins.setattr", ruleSetattr},   {"builtins.delattr", ruleDelattr},   {"builtins.isinstance", ruleIsinstance},
-    {"builtins.issubclass", rulePure},   {"builtins.next", ruleNext},         {"builtins.all", ruleAnyAll<true>},
+    {"builtins.issubclass", ruleIssubclass},   {"builtins.next", ruleNext},         {"builtins.all", ruleAnyAll<true>},
     {"builtins.any", ruleAnyAll<false>}, {"builtins.sum", ruleSum},           {"builtins.max", ruleMinMax<true>},
     {"builtins.min", ruleMinMax<false>}, {"builtins.sorted", ruleSorted},     {"builtins.list.sort", ruleListSort},
     {"builtins.repr", ruleRepr},         {"builtins.format", ruleFormat},     {"builtins.callable", ruleCallable},
     {"builtins.id", ruleId},             {"builtins.hash", ruleHash},         {"builtins.vars", ruleVars},
-    {"builtins.globals", ruleGlobals},   {"builtins.abs", ruleAbs},           {"builtins.divmod", rulePure},
-    {"builtins.pow", rulePure},          {"builtins.round", rulePure},        {"builtins.ord", rulePure},
-    {"builtins.chr", rulePure},          {"builtins.bin", rulePure},          {"builtins.hex", rulePure},
-    {"builtins.oct", rulePure},          {"builtins.__import__", ruleImport}, {"sys.getrecursionlimit", ruleGetrecursionlimit},
+    {"builtins.globals", ruleGlobals},   {"builtins.abs", ruleBySpecial<kAbs>},           {"builtins.divmod", ruleDivmod},
+    {"builtins.pow", rulePow},          {"builtins.round", ruleBySpecial<kRound>},        {"builtins.ord", rulePure},
+    {"builtins.chr", ruleOnIndices},          {"builtins.bin", ruleOnIndices},          {"builtins.hex", ruleOnIndices},
+    {"builtins.oct", ruleOnIndices},          {"builtins.__import__", ruleImport}, {"sys.getrecursionlimit", ruleGetrecursionlimit},
     {"functools.reduce", ruleReduce},    {"operator.add", ruleOperator<0>},   {"operator.and_", ruleOperator<1>},
     {"operator.floordiv", ruleOperator<2>}, {"operator.matmul", ruleOperator<4>}, {"operator.mul", ruleOperator<5>},
     {"operator.mod", ruleOperator<6>},   {"operator.or_", ruleOperator<7>},   {"operator.pow", ruleOperator<8>},
@@ -327,8 +376,8 @@ constexpr RuleRow kRows[] = {
     {"operator.itruediv", ruleOperator<24>}, {"operator.ixor", ruleOperator<25>}, {"operator.lshift", ruleOperator<3>},
     {"operator.rshift", ruleOperator<9>}, {"bisect.insort", ruleWritesFirst}, {"bisect.insort_left", ruleWritesFirst},
     {"sys.exc_info", ruleHandledException<true>}, {"sys.exception", ruleHandledException<false>}, {"operator.not_", ruleOperatorNot},
-    {"_abc._abc_instancecheck", rulePure}, {"_abc._abc_subclasscheck", rulePure}, {"builtins.type.__instancecheck__", rulePure},
-    {"builtins.type.__subclasscheck__", rulePure}, {"builtins.type.mro", rulePure}, {"builtins.object.__format__", rulePure},
+    {"_abc._abc_instancecheck", ruleAbcInstance}, {"_abc._abc_subclasscheck", ruleAbcSubclass}, {"builtins.type.__instancecheck__", ruleTypeInstance},
+    {"builtins.type.__subclasscheck__", ruleTypeSubclass}, {"builtins.type.mro", rulePure}, {"builtins.object.__format__", ruleObjectFormat},
     {"builtins.object.__dir__", rulePure}, {"sys.intern", rulePure}, {"re.Pattern.sub", ruleOnConstants},
     {"builtins.str.maketrans", rulePure}, {"builtins.BaseException.add_note", ruleFreshException},
     {"builtins.BaseException.with_traceback", ruleFreshException}, {"re.Match.group", rulePure}, {"re.Match.groups", rulePure},
@@ -336,10 +385,17 @@ constexpr RuleRow kRows[] = {
     {"re.Match.__getitem__", rulePure},
     {"re.Pattern.match", ruleOnConstants}, {"re.Pattern.fullmatch", ruleOnConstants}, {"re.Pattern.search", ruleOnConstants},
     {"re.Pattern.split", ruleOnConstants}, {"re.Pattern.findall", ruleOnConstants}, {"posix.fspath", rulePure},
+    {"builtins.str.format", ruleStrFormat<false>}, {"builtins.str.format_map", ruleStrFormat<true>}, {"inspect.signature", ruleSignature},
+    {"operator.index", ruleOnIndices}, {"math.floor", ruleBySpecial<kFloor>}, {"math.ceil", ruleBySpecial<kCeil>}, {"math.trunc", ruleBySpecial<kTrunc>},
+    {"math.gcd", ruleOnIndices}, {"math.lcm", ruleOnIndices}, {"math.factorial", ruleOnIndices}, {"math.comb", ruleOnIndices},
+    {"math.perm", ruleOnIndices}, {"math.isqrt", ruleOnIndices},
 };
 
 }  // namespace
 
 RuleRows builtinRules() { return {kRows, std::size(kRows)}; }
+
+PyRef ruleText(Evaluation& e, PyObject* callable, const CallArguments& a) { return e.callReal(callable, a, Evaluation::Asks::Text); }
+PyRef ruleOnFloats(Evaluation& e, PyObject* callable, const CallArguments& a) { return onNumbers(e, callable, a, {"__float__", "__index__"}); }
 
 }  // namespace fusebox::capture

@@ -9,7 +9,7 @@ namespace {
 PyRef none() { return PyRef::borrow(Py_None); }
 
 /// Reads that look at the whole container: called on an exposed copy.
-PyRef ruleReadWhole(Evaluation& e, PyObject* callable, const CallArguments& a) { return e.callReal(callable, a); }
+PyRef ruleReadWhole(Evaluation& e, PyObject* callable, const CallArguments& a) { return e.callReal(callable, a, Evaluation::Asks::Nothing); }
 
 /// A copy with the very elements.
 PyRef ruleCopy(Evaluation& e, PyObject* callable, const CallArguments& a) {
@@ -50,8 +50,7 @@ PyRef ruleListPop(Evaluation& e, PyObject* callable, const CallArguments& a) {
 Py_ssize_t indexOf(Evaluation& e, PyObject* sequence, PyObject* value) {
   for (Py_ssize_t i = 0; i < e.builtinLength(sequence); ++i) {
     PyRef element = e.element(sequence, i);
-    PyRef equal = element.get() == value ? PyRef::borrow(Py_True) : e.compare(Py_EQ, element.get(), value);
-    const int truth = equal ? e.truth(equal.get()) : -1;
+    const int truth = element.get() == value ? 1 : e.equalElements(element.get(), value);
     if (truth < 0) return -2;
     if (truth) return i;
   }
@@ -77,12 +76,26 @@ PyRef ruleListCount(Evaluation& e, PyObject*, const CallArguments& a) {
   Py_ssize_t count = 0;
   for (Py_ssize_t i = 0; i < e.builtinLength(a.args[0]); ++i) {
     PyRef element = e.element(a.args[0], i);
-    PyRef equal = element.get() == a.args[1] ? PyRef::borrow(Py_True) : e.compare(Py_EQ, element.get(), a.args[1]);
-    const int truth = equal ? e.truth(equal.get()) : -1;
+    const int truth = element.get() == a.args[1] ? 1 : e.equalElements(element.get(), a.args[1]);
     if (truth < 0) return {};
     count += truth;
   }
   return PyRef::steal(PyLong_FromSsize_t(count));
+}
+
+/// keys, items, values, get, copy of a read-only view: of what it shows.
+template <const char* const& kMethod>
+PyRef ruleProxyMethod(Evaluation& e, PyObject*, const CallArguments& a) {
+  PyRef mapping = e.proxied(a.args[0]), method = e.getAttr(mapping.get(), internedName(kMethod));
+  return method ? e.call(method.get(), {a.args + 1, a.positional - 1, a.kwNames}) : PyRef();
+}
+constexpr const char *kKeys = "keys", *kItems = "items", *kValues = "values", *kCopy = "copy";
+
+PyRef ruleProxyGet(Evaluation& e, PyObject*, const CallArguments& a) {
+  PyRef value = e.proxyItem(a.args[0], a.args[1]);
+  if (value || !PyErr_ExceptionMatches(PyExc_KeyError)) return value;
+  PyErr_Clear();
+  return PyRef::borrow(a.positional > 2 ? a.args[2] : Py_None);
 }
 
 PyRef ruleDictGet(Evaluation& e, PyObject*, const CallArguments& a) {
@@ -195,6 +208,13 @@ PyRef ruleSetPop(Evaluation& e, PyObject* callable, const CallArguments& a) {
   return e.mutate(discard, {args, 2, nullptr}) ? item : PyRef();
 }
 
+/// set.add and discard: hash and equality of the element.
+PyRef ruleSetElement(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (a.positional == 2 && !isConstantValue(a.args[1]) && !e.isTensor(a.args[1]) && e.readKey(a.args[1]) == Evaluation::KeyKind::Python)
+    e.refuseCallbacks(a.args[0], Evaluation::Asks::Keys);  // its own hash was evaluated; elements that it may equal are not
+  return ruleMutate(e, callable, a);
+}
+
 PyRef ruleContains(Evaluation& e, PyObject*, const CallArguments& a) {
   const int found = e.contains(a.args[0], a.args[1]);
   return found < 0 ? PyRef() : PyRef::borrow(found ? Py_True : Py_False);
@@ -231,7 +251,7 @@ PyRef ruleCountElements(Evaluation& e, PyObject*, const CallArguments& a) {
 }
 
 /// Set algebra over any iterables.
-PyRef ruleSetAlgebra(Evaluation& e, PyObject* callable, const CallArguments& a) { return e.callReal(callable, a); }
+PyRef ruleSetAlgebra(Evaluation& e, PyObject* callable, const CallArguments& a) { return e.callReal(callable, a, Evaluation::Asks::Keys); }
 
 constexpr RuleRow kRows[] = {
     {"builtins.list.append", ruleMutate},       {"builtins.list.extend", ruleMutateFrom}, {"builtins.list.insert", ruleMutateAt},
@@ -248,7 +268,7 @@ constexpr RuleRow kRows[] = {
     {"collections.OrderedDict.pop", ruleDictPop}, {"collections.OrderedDict.setdefault", ruleDictSetdefault},
     {"collections.OrderedDict.update", ruleDictUpdate}, {"collections.OrderedDict.clear", ruleDictClear},
     {"collections.OrderedDict.popitem", ruleDictPopitem}, {"collections.OrderedDict.move_to_end", ruleMoveToEnd},
-    {"builtins.set.add", ruleMutate},           {"builtins.set.discard", ruleMutate},     {"builtins.set.remove", ruleSetRemove},
+    {"builtins.set.add", ruleSetElement},           {"builtins.set.discard", ruleSetElement},     {"builtins.set.remove", ruleSetRemove},
     {"builtins.set.update", ruleSetUpdate},     {"builtins.set.pop", ruleSetPop},         {"builtins.set.clear", ruleMutate},
     {"builtins.set.intersection_update", ruleSetUpdate}, {"builtins.set.difference_update", ruleSetUpdate},
     {"builtins.set.symmetric_difference_update", ruleSetUpdate},
@@ -265,8 +285,9 @@ constexpr RuleRow kRows[] = {
     {"collections.deque.popleft", ruleDequeTake},  {"collections.deque.extend", ruleMutateFrom}, {"collections.deque.extendleft", ruleMutateFrom},
     {"collections.deque.rotate", ruleMutateAt}, {"collections.deque.clear", ruleMutate},  {"collections.deque.insert", ruleDequeTake},
     {"collections.deque.reverse", ruleMutate},  {"collections.deque.copy", ruleReadWhole},
-    {"types.MappingProxyType.values", rulePure}, {"types.MappingProxyType.items", rulePure}, {"types.MappingProxyType.keys", rulePure},
-    {"types.MappingProxyType.get", rulePure},   {"types.MappingProxyType.copy", rulePure},
+    {"types.MappingProxyType.values", ruleProxyMethod<kValues>}, {"types.MappingProxyType.items", ruleProxyMethod<kItems>},
+    {"types.MappingProxyType.keys", ruleProxyMethod<kKeys>}, {"types.MappingProxyType.copy", ruleProxyMethod<kCopy>},
+    {"types.MappingProxyType.get", ruleProxyGet},
 };
 
 }  // namespace

@@ -17,7 +17,7 @@ constexpr int kMaxNesting = 16;
 /// from outside, or a copy of containers of such that this segment made. Null for anything else.
 PyRef asItIsNow(Evaluation& e, PyObject* value, int nesting = 0) {
   if (isConstantValue(value)) return e.refuseAddress(value), PyRef::borrow(value);
-  if (PyType_Check(value)) return Py_TYPE(value)->tp_repr == PyType_Type.tp_repr && Py_TYPE(value)->tp_str == PyType_Type.tp_str ? e.pin(value) : PyRef();
+  if (PyType_Check(value)) return Py_TYPE(value)->tp_repr == PyType_Type.tp_repr && Py_TYPE(value)->tp_str == PyType_Type.tp_str ? e.pin(value, Why::Process) : PyRef();
   if ((PyFunction_Check(value) || PyModule_Check(value)) && e.sourceOf(value)) return PyRef::borrow(value);
   const bool dict = PyDict_CheckExact(value);
   if (nesting == kMaxNesting || !(dict || PyList_CheckExact(value) || PyTuple_CheckExact(value)) || !e.isFresh(value)) return {};
@@ -86,7 +86,7 @@ PyRef ruleWarn(Evaluation& e, PyObject* callable, const CallArguments& a) {
   static PyObject* const warnings = PyImport_ImportModule("warnings");
   if (e.insideTry()) e.breakHere("side effect", "a warning that may be raised inside try");
   PyObject* dict = PyModule_GetDict(warnings);
-  e.pin(dict);
+  e.pin(dict, Why::Owner);
   if (Origin* o = e.origin(dict); o && o->written) e.breakHere("side effect", "a warning where the compiled region has changed the module warnings");
   PyRef filters = e.getAttr(warnings, internedName("filters")), shows = e.getAttr(warnings, internedName("showwarning"));
   PyRef usual = e.getAttr(warnings, internedName("_showwarning_orig")), message = e.getAttr(warnings, internedName("_showwarnmsg_impl"));

@@ -4,6 +4,7 @@
 #include "engine/capture/rules/call_rules.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
+#include "engine/trace/trace_tensor.h"
 
 namespace fusebox::capture {
 
@@ -98,6 +99,26 @@ PyRef ruleNeedsTensor(Evaluation& e, PyObject* callable, const CallArguments&) {
               "Move the call out of the compiled region.");
 }
 
+/// Where an input lies in its storage is guarded when somebody asks.
+PyRef ruleStorageOffset(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  e.requireStorage();
+  return e.callReal(callable, a);
+}
+
+/// as_strided beyond the storage is an error in eager; the shapes that are computed here have no memory that could end.
+PyRef ruleAsStrided(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  e.requireStorage();
+  PyRef made = e.callReal(callable, a);
+  const trace::TraceTensorImpl* view = made && e.isTensor(made.get()) ? trace::asTraceThroughWrapper(tensorOf(made.get())) : nullptr;
+  if (!view || view->meta().numel() == 0) return made;
+  const at::Tensor& meta = view->meta();
+  int64_t last = meta.storage_offset();
+  for (int64_t d = 0; d < meta.dim(); ++d) last += (meta.size(d) - 1) * meta.stride(d);
+  if ((last + 1) * static_cast<int64_t>(meta.itemsize()) > static_cast<int64_t>(meta.storage().nbytes()))
+    e.breakHere("exception", "as_strided reaches beyond the storage of its tensor");
+  return made;
+}
+
 /// Whether a tensor from outside requires a gradient cannot be changed by a graph; asking for what it is already changes nothing.
 PyRef ruleRequiresGrad(Evaluation& e, PyObject* callable, const CallArguments& a) {
   PyObject* given = a.positional > 1 ? a.args[1] : a.keyword("requires_grad");
@@ -140,13 +161,9 @@ constexpr RuleRow kRows[] = {
     {"torch.is_tensor", ruleIsTensor},
     {"torch.overrides.is_tensor_like", ruleIsTensor},
     {"torch.cuda.is_available", rulePure},
-    {"torch.cuda.is_initialized", rulePure},
     {"torch.cuda.device_count", rulePure},
-    {"torch.cuda.is_current_stream_capturing", rulePure},
     {"torch.xpu.is_available", rulePure},
     {"torch.backends.mps.is_available", rulePure},
-    {"torch.distributed.is_available", rulePure},
-    {"torch.distributed.is_initialized", rulePure},
     {"torch._C._set_grad_enabled", ruleRaw},
     {"torch.set_autocast_enabled", ruleRaw},
     {"torch.set_autocast_dtype", ruleRaw},
@@ -181,11 +198,14 @@ constexpr RuleRow kRows[] = {
     {"torch.Tensor.register_post_accumulate_grad_hook", ruleNeedsTensor},
     {"torch.Tensor.retain_grad", ruleNeedsTensor},
     {"torch.Tensor.detach_", ruleNeedsTensor},
+    {"torch.Tensor._is_view", ruleNeedsTensor},
+    {"torch.Tensor.storage_offset", ruleStorageOffset},
+    {"torch.Tensor.as_strided", ruleAsStrided},
+    {"torch.as_strided", ruleAsStrided},
     {"torch.Tensor.requires_grad_", ruleRequiresGrad},
     {"torch.Tensor.backward", ruleBackward},
     {"torch.autograd.backward", ruleBackward},
     {"torch.autograd.grad", ruleAutogradGrad},
-    {"inspect.signature", rulePure},
     {"builtins.object.__new__", ruleNew},
     {"builtins.object.__reduce_ex__", ruleReduceEx},
 };

@@ -10,8 +10,8 @@ PyRef none() { return PyRef::borrow(Py_None); }
 
 PyRef ruleType(Evaluation& e, PyObject*, const CallArguments& a) {
   if (a.positional != 1) e.breakHere("unsupported call", "a class is made inside the compiled region");
-  if (LazyIterator* lazy = lazyOf(a.args[0])) return e.pin(reinterpret_cast<PyObject*>(lazy->type()));
-  return e.pin(reinterpret_cast<PyObject*>(Py_TYPE(a.args[0])));
+  if (LazyIterator* lazy = lazyOf(a.args[0])) return e.pin(reinterpret_cast<PyObject*>(lazy->type()), Why::Class);
+  return e.pin(reinterpret_cast<PyObject*>(Py_TYPE(a.args[0])), Why::Class);
 }
 
 PyRef ruleSuper(Evaluation& e, PyObject*, const CallArguments& a) {
@@ -89,12 +89,25 @@ PyRef ruleBool(Evaluation& e, PyObject*, const CallArguments& a) {
 /// int, float, complex: an instance of a Python class converts itself.
 template <char kKind>
 PyRef ruleNumber(Evaluation& e, PyObject* callable, const CallArguments& a) {
-  if (a.positional == 1 && !isConstantValue(a.args[0]) && !e.isTensor(a.args[0]) && !isEnumClass(reinterpret_cast<PyObject*>(Py_TYPE(a.args[0])))) {
-    PyRef method = e.getSpecial(a.args[0], internedName(kKind == 'i' ? "__int__" : "__float__"));
-    if (method) return e.call(method.get(), nullptr, 0, nullptr);
-    if (PyErr_Occurred()) return {};
+  if (a.positional != 1 || a.total() != 1 || isConstantValue(a.args[0]) || e.isTensor(a.args[0])) return e.callReal(callable, a);
+  PyRef number = kKind == 'i'   ? e.numberOf(a.args[0], {"__int__", "__index__", "__trunc__"})
+                 : kKind == 'f' ? e.numberOf(a.args[0], {"__float__", "__index__"})
+                                : e.numberOf(a.args[0], {"__complex__", "__float__", "__index__"});
+  if (!number) return {};
+  PyObject* args[] = {number.get()};
+  return e.callReal(callable, {args, 1, nullptr});
+}
+
+/// range and bytes: numbers of elements.
+PyRef ruleCounts(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  std::vector<PyRef> keep;
+  std::vector<PyObject*> args;
+  for (size_t i = 0; i < a.total(); ++i) {
+    keep.push_back(e.plainIndex(a.args[i]));
+    if (!keep.back()) return {};
+    args.push_back(keep.back().get());
   }
-  return e.callReal(callable, a);
+  return e.callReal(callable, {args.data(), a.positional, a.kwNames});
 }
 
 PyRef ruleObject(Evaluation& e, PyObject* callable, const CallArguments& a) {
@@ -124,9 +137,9 @@ constexpr RuleRow kTypeRows[] = {
     {"builtins.type", ruleType},        {"builtins.super", ruleSuper},      {"builtins.tuple", ruleTuple},
     {"builtins.list", ruleList},        {"builtins.set", ruleSet},          {"builtins.frozenset", ruleSet},
     {"builtins.dict", ruleDict},        {"collections.OrderedDict", ruleDict}, {"collections.defaultdict", ruleDefaultdict},
-    {"collections.deque", ruleDeque},   {"builtins.range", rulePure},       {"builtins.slice", ruleMake},
+    {"collections.deque", ruleDeque},   {"builtins.range", ruleCounts},       {"builtins.slice", ruleMake},
     {"builtins.str", ruleStr},          {"builtins.bool", ruleBool},        {"builtins.int", ruleNumber<'i'>},
-    {"builtins.float", ruleNumber<'f'>}, {"builtins.complex", rulePure},    {"builtins.bytes", rulePure},
+    {"builtins.float", ruleNumber<'f'>}, {"builtins.complex", ruleNumber<'c'>},    {"builtins.bytes", ruleCounts},
     {"builtins.object", ruleObject},    {"functools.partial", ruleMake},    {"types.MappingProxyType", ruleMappingProxy},
     {"types.MethodType", ruleMake},     {"types.SimpleNamespace", ruleMake}, {"types.GenericAlias", rulePure},
     {"torch.Size", rulePure},           {"torch.device", rulePure},         {"torch.finfo", rulePure},
@@ -172,8 +185,10 @@ PyRef slotInit(Evaluation& e, PyObject* callable, const CallArguments& a) {
   e.breakHere("unsupported call", std::string(owner->tp_name) + ".__init__");
 }
 
+PyRef slotRead(Evaluation& e, PyObject* callable, const CallArguments& a);
+
 PyRef slotGetItem(Evaluation& e, PyObject* callable, const CallArguments& a) {
-  if (!PyDict_Check(a.args[0])) return e.callReal(callable, a);
+  if (!PyDict_Check(a.args[0])) return PyTuple_Check(a.args[0]) || PyList_Check(a.args[0]) ? e.tupleItem(a.args[0], a.args[1]) : slotRead(e, callable, a);
   PyRef value = e.readDict(a.args[0], a.args[1]);
   if (value || PyErr_Occurred()) return value;
   PyRef tuple = PyRef::steal(PyTuple_Pack(1, a.args[1]));
@@ -199,7 +214,15 @@ PyRef slotSetItem(Evaluation& e, PyObject* callable, const CallArguments& a) {
 }
 
 PyRef slotContains(Evaluation& e, PyObject* callable, const CallArguments& a) {
-  if (!PyDict_Check(a.args[0])) return e.callReal(callable, a);
+  if (PyTuple_Check(a.args[0]) || PyList_Check(a.args[0])) {
+    PyRef list = e.expose(a.args[0]);
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(list.get()); ++i) {
+      PyRef element = PyRef::borrow(PySequence_Fast_GET_ITEM(list.get(), i));
+      if (const int answer = e.equalElements(element.get(), a.args[1])) return answer < 0 ? PyRef() : PyRef::borrow(Py_True);
+    }
+    return PyRef::borrow(Py_False);
+  }
+  if (!PyDict_Check(a.args[0])) return e.callReal(callable, a, Evaluation::Asks::Keys);
   PyRef value = e.readDict(a.args[0], a.args[1]);
   if (PyErr_Occurred()) return {};
   return PyRef::borrow(value ? Py_True : Py_False);
@@ -232,8 +255,56 @@ PyRef slotGet(Evaluation& e, PyObject*, const CallArguments& a) {
   return e.bindDescriptor(a.args[0], object, type, internedName("__get__"));
 }
 
-/// Comparison, hash, repr of builtin bases.
-PyRef slotRead(Evaluation& e, PyObject* callable, const CallArguments& a) { return e.callReal(callable, a); }
+PyRef boolean(bool value) { return PyRef::borrow(value ? Py_True : Py_False); }
+
+/// Comparison of a builtin base. object's knows identity alone and leaves the rest to the other operand.
+template <int kOp>
+PyRef slotCompare(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (a.total() != 2) return e.callReal(callable, a);
+  PyTypeObject* owner = PyDescr_TYPE(callable);
+  PyObject *left = a.args[0], *right = a.args[1];
+  if (owner == &PyBaseObject_Type) {
+    if (kOp == Py_EQ) return e.same(left, right) ? boolean(true) : PyRef::borrow(Py_NotImplemented);
+    if (kOp != Py_NE) return PyRef::borrow(Py_NotImplemented);
+    PyRef equal = e.callMethodNamed(left, "__eq__", {right});
+    if (!equal || equal.get() == Py_NotImplemented) return equal;
+    const int truth = e.truth(equal.get());
+    return truth < 0 ? PyRef() : boolean(!truth);
+  }
+  if (!PyType_IsSubtype(Py_TYPE(right), owner)) return PyRef::borrow(Py_NotImplemented);
+  if (owner == &PyList_Type || owner == &PyTuple_Type) return e.compareSequences(kOp, left, right);
+  if (owner == &PyDict_Type && (kOp == Py_EQ || kOp == Py_NE)) {
+    const int answer = e.compareDicts(kOp, left, right);
+    return answer < 0 ? PyRef() : boolean(answer != 0);
+  }
+  return e.callReal(callable, a, Evaluation::Asks::Keys);
+}
+
+/// The hash of a builtin base.
+PyRef slotHash(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (PyDescr_TYPE(callable) != &PyBaseObject_Type) return e.callReal(callable, a, Evaluation::Asks::Nothing);
+  const Source* source = e.sourceOf(a.args[0]);
+  if (!source) e.breakHere("identity", "the hash of an object that has none but its address is used as a number");
+  if (source->kind != Source::Kind::Pinned) e.guard(GuardKind::IdMatch, source, a.args[0]);
+  return e.callRaw(callable, a);
+}
+
+/// The text of a builtin base.
+PyRef slotText(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  PyTypeObject* owner = PyDescr_TYPE(callable);
+  if (owner == &PyBaseObject_Type) {
+    if (PyUnicode_CompareWithASCIIString(PyDescr_NAME(callable), "__str__") == 0) return e.convert('r', a.args[0]);
+    e.breakHere("unsupported call", std::string("the text of a ") + Py_TYPE(a.args[0])->tp_name + " depends on its address");
+  }
+  if (owner == &PyList_Type || owner == &PyTuple_Type || owner == &PyDict_Type) return e.textOfContainer(a.args[0]);
+  return e.callReal(callable, a, Evaluation::Asks::Nothing);
+}
+
+/// Operators of builtin bases: what the object holds, without what its class overrides.
+PyRef slotRead(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  for (size_t i = 1; i < a.total(); ++i) e.refuseCallbacks(a.args[i], Evaluation::Asks::Numbers);
+  return e.callReal(callable, a, Evaluation::Asks::Nothing);
+}
 
 struct SlotRow {
   const char* name;
@@ -242,9 +313,9 @@ struct SlotRow {
 constexpr SlotRow kSlots[] = {
     {"__setattr__", slotSetattr}, {"__delattr__", slotDelattr}, {"__getattribute__", slotGetattribute}, {"__init__", slotInit},
     {"__getitem__", slotGetItem}, {"__setitem__", slotSetItem}, {"__delitem__", slotSetItem},           {"__contains__", slotContains},
-    {"__get__", slotGet},         {"__len__", slotLen},         {"__iter__", slotIter},       {"__next__", slotNext}, {"__call__", slotCall},                 {"__eq__", slotRead},
-    {"__ne__", slotRead},         {"__lt__", slotRead},         {"__le__", slotRead},                   {"__gt__", slotRead},
-    {"__ge__", slotRead},         {"__hash__", slotRead},       {"__repr__", slotRead},                 {"__str__", slotRead},
+    {"__get__", slotGet},         {"__len__", slotLen},         {"__iter__", slotIter},       {"__next__", slotNext}, {"__call__", slotCall},                 {"__eq__", slotCompare<Py_EQ>},
+    {"__ne__", slotCompare<Py_NE>},         {"__lt__", slotCompare<Py_LT>},         {"__le__", slotCompare<Py_LE>},                   {"__gt__", slotCompare<Py_GT>},
+    {"__ge__", slotCompare<Py_GE>},         {"__hash__", slotHash},       {"__repr__", slotText},                 {"__str__", slotText},
     {"__add__", slotRead},        {"__or__", slotRead},         {"__mul__", slotRead},                  {"__bool__", slotRead},
     {"__and__", slotRead},        {"__xor__", slotRead},        {"__sub__", slotRead},                  {"__ror__", slotRead},
     {"__int__", slotRead},        {"__float__", slotRead},      {"__index__", slotRead},                {"__rmul__", slotRead},

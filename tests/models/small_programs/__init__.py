@@ -20,6 +20,6 @@ def runs_with(f, break_every):
 
 
 def load():
-    from . import autograd, boundaries, classes, containers, effects_log, generators, guards, iteration, language, memory, modes, modules  # noqa: F401
+    from . import autograd, boundaries, classes, containers, effects_log, generators, guards, iteration, language, memory, modes, modules, reasons  # noqa: F401
     from . import effects, everyday, exceptions, inner_results, layouts, loops, matching, reductions, standard_library, tensors, training, transforms  # noqa: F401
     return SCRIPTS

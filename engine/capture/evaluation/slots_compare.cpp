@@ -1,0 +1,272 @@
+// Comparison, identity and hash: of objects, containers and the keys of dicts, with what each depends on.
+#include <algorithm>
+
+#include "engine/capture/evaluation/evaluation.h"
+#include "engine/capture/evaluation/namespaces.h"
+#include "engine/capture/evaluation/torch_objects.h"
+#include "engine/capture/evaluation/value_kinds.h"
+
+namespace fusebox::capture {
+
+namespace {
+
+constexpr const char* kComparisons[] = {"__lt__", "__le__", "__eq__", "__ne__", "__gt__", "__ge__"};
+constexpr int kSwapped[] = {Py_GT, Py_GE, Py_EQ, Py_NE, Py_LT, Py_LE};
+
+/// Whether identity is all that `==` of the type looks at.
+bool comparesIdentity(PyTypeObject* type) { return type->tp_richcompare == PyBaseObject_Type.tp_richcompare || !type->tp_richcompare; }
+bool hashesIdentity(PyTypeObject* type) { return type->tp_hash == PyBaseObject_Type.tp_hash; }
+
+PyRef boolean(int value) { return value < 0 ? PyRef() : PyRef::borrow(value ? Py_True : Py_False); }
+
+/// The comparison is the builtin container's own.
+bool comparesAs(PyObject* o, PyTypeObject* builtin) {
+  return PyType_IsSubtype(Py_TYPE(o), builtin) && Py_TYPE(o)->tp_richcompare == builtin->tp_richcompare;
+}
+
+/// Constants of which there is one object for a value, whoever made it.
+bool isSingleton(PyObject* o) {
+  if (o == Py_None || PyBool_Check(o) || o == Py_Ellipsis || o == Py_NotImplemented) return true;
+  if (PyLong_CheckExact(o)) {
+    int overflow = 0;
+    const long value = PyLong_AsLongAndOverflow(o, &overflow);
+    return !overflow && value >= -5 && value <= 256;
+  }
+  if (PyUnicode_CheckExact(o)) return PyUnicode_GET_LENGTH(o) == 0 || (PyUnicode_GET_LENGTH(o) == 1 && PyUnicode_READ_CHAR(o, 0) < 256);
+  if (PyBytes_CheckExact(o)) return PyBytes_GET_SIZE(o) <= 1;
+  if (PyTuple_CheckExact(o)) return PyTuple_GET_SIZE(o) == 0;
+  return !PyFloat_CheckExact(o) && !PyComplex_CheckExact(o) && !PyTuple_Check(o) && !isDeviceObject(o);
+}
+
+}  // namespace
+
+PyRef Evaluation::tryBinary(PyObject* method, PyObject* self, PyObject* other, bool* declined) {
+  PyObject* args[] = {self, other};
+  PyRef result = call(method, args, 2, nullptr);
+  *declined = result.get() == Py_NotImplemented;
+  return *declined ? PyRef() : result;
+}
+
+PyObject* Evaluation::pythonMethod(PyObject* object, const char* name) {
+  PyTypeObject* type = Py_TYPE(object);
+  if (!isChangeable(type)) return nullptr;
+  const bool tensor = isTensorObject(object);
+  if (tensor && hasTorchsMethods(type)) return nullptr;  // guarded where the tensor was read
+  PyObject* method = typeLookup(type, internedName(name));
+  if (!method || !PyFunction_Check(method)) return nullptr;
+  if (tensor && isLibraryNamespace(PyFunction_GET_GLOBALS(method), Library::Torch)) return nullptr;
+  pin(method, Why::Class);
+  return method;
+}
+
+bool Evaluation::mayBePython(PyObject* o) const {
+  PyTypeObject* type = Py_TYPE(o);
+  return isChangeable(type) && (!isTensorObject(o) || !hasTorchsMethods(type));
+}
+
+PyRef Evaluation::compare(int op, PyObject* a, PyObject* b) {
+  if (isConstantValue(a) && isConstantValue(b)) {
+    refuseAddress(a);
+    refuseAddress(b);
+    return PyRef::steal(PyObject_RichCompare(a, b, op));
+  }
+  if (mayBePython(a) || mayBePython(b)) {
+    bool declined = false, tried = false;
+    const bool subclassFirst = Py_TYPE(a) != Py_TYPE(b) && PyType_IsSubtype(Py_TYPE(b), Py_TYPE(a));
+    PyObject* swapped = pythonMethod(b, kComparisons[kSwapped[op]]);
+    if (swapped && subclassFirst) {
+      tried = true;
+      PyRef result = tryBinary(swapped, b, a, &declined);
+      if (!declined) return result;
+      swapped = nullptr;
+    }
+    if (PyObject* method = pythonMethod(a, kComparisons[op])) {
+      tried = true;
+      PyRef result = tryBinary(method, a, b, &declined);
+      if (!declined) return result;
+    } else if (op == Py_NE) {
+      // object.__ne__ asks __eq__.
+      if (PyObject* equal = pythonMethod(a, kComparisons[Py_EQ])) {
+        tried = true;
+        PyRef result = tryBinary(equal, a, b, &declined);
+        if (!declined) {
+          const int answer = result ? truth(result.get()) : -1;
+          return answer < 0 ? PyRef() : PyRef::borrow(answer ? Py_False : Py_True);
+        }
+      }
+    }
+    if (swapped) {
+      tried = true;
+      PyRef result = tryBinary(swapped, b, a, &declined);
+      if (!declined) return result;
+    }
+    if (tried && (op == Py_EQ || op == Py_NE)) return boolean(same(a, b) == (op == Py_EQ));
+  }
+  if (op == Py_EQ || op == Py_NE) {
+    // Identity decides between objects without a comparison of their own.
+    if (comparesIdentity(Py_TYPE(a)) && (comparesIdentity(Py_TYPE(b)) || isConstantValue(b))) return boolean(same(a, b) == (op == Py_EQ));
+    if (comparesIdentity(Py_TYPE(b)) && isConstantValue(a)) return boolean(op == Py_NE);
+    if (PyMethod_Check(a) && PyMethod_Check(b))
+      return boolean((same(PyMethod_GET_FUNCTION(a), PyMethod_GET_FUNCTION(b)) && same(PyMethod_GET_SELF(a), PyMethod_GET_SELF(b))) == (op == Py_EQ));
+    if (comparesAs(a, &PyDict_Type) && comparesAs(b, &PyDict_Type)) return boolean(compareDicts(op, a, b));
+  }
+  if ((comparesAs(a, &PyList_Type) && comparesAs(b, &PyList_Type)) || (comparesAs(a, &PyTuple_Type) && comparesAs(b, &PyTuple_Type)))
+    return compareSequences(op, a, b);
+  PyRef left = expose(a), right = expose(b);
+  refuseCallbacks(left.get(), Asks::Numbers);
+  refuseCallbacks(right.get(), Asks::Numbers);
+  return checked(PyObject_RichCompare(left.get(), right.get(), op));
+}
+
+int Evaluation::equalElements(PyObject* a, PyObject* b) {
+  if (isConstantValue(a) && isConstantValue(b)) return PyObject_RichCompareBool(a, b, Py_EQ);
+  if (same(a, b)) return 1;
+  PyRef equal = compare(Py_EQ, a, b);
+  return equal ? truth(equal.get()) : -1;
+}
+
+PyRef Evaluation::compareSequences(int op, PyObject* a, PyObject* b) {
+  const Py_ssize_t n = builtinLength(a), m = builtinLength(b);
+  const bool onlyEqual = op == Py_EQ || op == Py_NE;
+  if (onlyEqual && n != m && PyList_Check(a)) return boolean(op == Py_NE);
+  if (Py_EnterRecursiveCall(" in comparison")) return {};
+  struct Leave { ~Leave() { Py_LeaveRecursiveCall(); } } leave;
+  for (Py_ssize_t i = 0; i < std::min(builtinLength(a), builtinLength(b)); ++i) {
+    PyRef x = element(a, i), y = element(b, i);
+    const int equal = equalElements(x.get(), y.get());
+    if (equal < 0) return {};
+    if (equal) continue;
+    if (onlyEqual) return boolean(op == Py_NE);
+    return compare(op, x.get(), y.get());
+  }
+  switch (op) {
+    case Py_LT: return boolean(n < m);
+    case Py_LE: return boolean(n <= m);
+    case Py_EQ: return boolean(n == m);
+    case Py_NE: return boolean(n != m);
+    case Py_GT: return boolean(n > m);
+    default: return boolean(n >= m);
+  }
+}
+
+int Evaluation::compareDicts(int op, PyObject* a, PyObject* b) {
+  if (builtinLength(a) != builtinLength(b)) return op == Py_NE;
+  if (Py_EnterRecursiveCall(" in comparison")) return -1;
+  struct Leave { ~Leave() { Py_LeaveRecursiveCall(); } } leave;
+  know(a);
+  PyRef keys = PyRef::steal(PyDict_Keys(a));
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(keys.get()); ++i) {
+    PyObject* key = PyList_GET_ITEM(keys.get(), i);
+    PyRef value = readDict(a, key), other = PyErr_Occurred() ? PyRef() : readDict(b, key);
+    if (PyErr_Occurred()) return -1;
+    if (!other || !value) return op == Py_NE;
+    const int equal = equalElements(value.get(), other.get());
+    if (equal < 0) return -1;
+    if (!equal) return op == Py_NE;
+  }
+  return op == Py_EQ;
+}
+
+bool Evaluation::same(PyObject* a, PyObject* b) {
+  if (isConstantValue(a) && isConstantValue(b)) {
+    // Equal constants may be one object or two; which, no guard on their values says.
+    if (Py_TYPE(a) != Py_TYPE(b) || isSingleton(a) || isSingleton(b) || PyObject_RichCompareBool(a, b, Py_EQ) != 1) return a == b;
+    breakHere("identity", "equal constants are compared by identity", "Compare values with ==.");
+  }
+  if (a == b || isConstantValue(a) || isConstantValue(b)) return a == b;
+  Origin *left = origins_.find(a), *right = origins_.find(b);
+  const auto isFixed = [](const Origin* o) { return o->source->kind == Source::Kind::Pinned; };
+  if (left && right && left->source && right->source && !(isFixed(left) && isFixed(right))) {
+    Guard differs;
+    differs.kind = GuardKind::NotSameObject;
+    differs.source = left->source;
+    differs.other = right->source;
+    differs.place = place();
+    guards_->add(std::move(differs));
+  }
+  return false;
+}
+
+// --- keys -----------------------------------------------------------------------------------------------------------------
+
+Evaluation::KeyKind Evaluation::readKey(PyObject* key) {
+  if (isConstantValue(key)) return isAddress(key) ? KeyKind::Address : KeyKind::Plain;
+  if (isTensor(key)) return KeyKind::Address;
+  PyTypeObject* type = Py_TYPE(key);
+  KeyKind kind = KeyKind::Plain;
+  const auto with = [&](PyObject* part) { kind = std::max(kind, readKey(part)); };
+  if (isChangeable(type) && !isIdentityValue(key)) {
+    static PyObject *const kHash = internedName("__hash__"), *const kEq = internedName("__eq__");
+    PyObject *hash = typeLookup(type, kHash), *equal = typeLookup(type, kEq);
+    const bool python = (hash && PyFunction_Check(hash)) || (equal && PyFunction_Check(equal));
+    if (python) {
+      if (hash && PyFunction_Check(hash)) {
+        // Evaluated for its guards: C code then calls it again, for real, with the same outcome.
+        pin(hash, Why::Class);
+        const int64_t writes = writes_;
+        PyObject* args[] = {key};
+        PyRef value = call(hash, args, 1, nullptr);
+        if (!value) PyErr_Clear();  // the same error when C code asks
+        if (writes_ != writes) breakHere("callback from C", std::string("__hash__ of a ") + type->tp_name + " has effects");
+      }
+      return KeyKind::Python;
+    }
+  }
+  if (PyTuple_Check(key) && type->tp_hash == PyTuple_Type.tp_hash) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); ++i) with(PyTuple_GET_ITEM(key, i));
+    return kind;
+  }
+  if (PyFrozenSet_CheckExact(key)) {
+    PyObject* part;
+    Py_hash_t hash;
+    for (Py_ssize_t at = 0; _PySet_NextEntry(key, &at, &part, &hash);) with(part);
+    return kind;
+  }
+  if (PyMethod_Check(key)) {
+    with(PyMethod_GET_FUNCTION(key));
+    with(PyMethod_GET_SELF(key));
+    return kind;
+  }
+  if (hashesIdentity(type) || isIdentityValue(key)) {
+    const Source* source = sourceOf(key);
+    if (!source) return KeyKind::Address;
+    if (source->kind != Source::Kind::Pinned) guard(GuardKind::IdMatch, source, key);
+  }
+  return KeyKind::Plain;
+}
+
+PyRef Evaluation::storedKey(PyObject* dict, PyObject* key) {
+  if (readKey(key) != KeyKind::Python) {
+    // Nothing that is asked for runs Python: C's own look-up.
+    PyObject* found = PyDict_GetItemWithError(dict, key);
+    return found ? PyRef::borrow(key) : PyRef();
+  }
+  const Py_hash_t hash = PyObject_Hash(key);
+  if (hash == -1) return {};
+  PyObject *stored, *value;
+  Py_hash_t storedHash;
+  std::vector<PyRef> candidates;
+  for (Py_ssize_t at = 0; _PyDict_Next(dict, &at, &stored, &value, &storedHash);)
+    if (storedHash == hash) candidates.push_back(PyRef::borrow(stored));
+  for (PyRef& candidate : candidates) {
+    if (candidate.get() == key) return candidate;
+    if (!isConstantValue(candidate.get())) pin(candidate.get(), Why::Container);
+    const int equal = equalElements(candidate.get(), key);
+    if (equal < 0) return {};
+    if (equal) return candidate;
+  }
+  return {};
+}
+
+PyRef Evaluation::hashOf(PyObject* object) {
+  if (isTensor(object)) return addressOf(object);
+  switch (readKey(object)) {
+    case KeyKind::Address: breakHere("identity", "the hash of an object that has none but its address is used as a number");
+    case KeyKind::Plain:
+    case KeyKind::Python: break;
+  }
+  const Py_hash_t hash = PyObject_Hash(object);
+  return hash == -1 ? PyRef() : PyRef::steal(PyLong_FromSsize_t(hash));
+}
+
+}  // namespace fusebox::capture

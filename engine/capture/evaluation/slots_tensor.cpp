@@ -1,0 +1,94 @@
+// Attributes of tensors: what a stand-in knows, what belongs to the real tensor, and what only a tensor that exists can tell.
+#include "engine/capture/evaluation/evaluation.h"
+#include "engine/capture/evaluation/namespaces.h"
+#include "engine/capture/evaluation/torch_objects.h"
+#include "engine/capture/evaluation/value_kinds.h"
+
+namespace fusebox::capture {
+
+namespace {
+
+bool nameIs(PyObject* name, const char* text) { return PyUnicode_CompareWithASCIIString(name, text) == 0; }
+
+/// C attributes that a stand-in answers as its tensor does: what a TENSOR_MATCH guard compares, and views.
+constexpr const char* kOfStandIn[] = {
+    "H", "T", "mH", "mT", "real", "imag", "device", "dtype", "layout", "shape", "ndim", "nbytes", "itemsize", "names", "requires_grad",
+    "is_leaf", "is_cpu", "is_cuda", "is_ipu", "is_maia", "is_meta", "is_mkldnn", "is_mps", "is_mtia", "is_nested", "is_quantized",
+    "is_sparse", "is_sparse_csr", "is_vulkan", "is_xla", "is_xpu", "_has_symbolic_sizes_strides", "data", "grad", "__class__", "__weakref__"};
+
+bool isOfStandIn(PyObject* name) {
+  for (const char* known : kOfStandIn)
+    if (nameIs(name, known)) return true;
+  return false;
+}
+
+bool isTorchsProperty(PyObject* attribute) {
+  PyRef getter = Py_IS_TYPE(attribute, &PyProperty_Type) ? PyRef::steal(PyObject_GetAttrString(attribute, "fget")) : PyRef();
+  return getter && PyFunction_Check(getter.get()) && isLibraryNamespace(PyFunction_GET_GLOBALS(getter.get()), Library::Torch);
+}
+
+}  // namespace
+
+PyRef Evaluation::ownTensorAttribute(PyObject* object, PyObject* name) {
+  Origin* origin = origins_.find(object);
+  PyRef own = PyRef::steal(PyObject_GetAttrString(object, "__dict__"));
+  if (own && PyDict_Check(own.get()))
+    if (PyObject* set = PyDict_GetItemWithError(own.get(), name)) return PyRef::borrow(set);
+  if (origin && origin->source && origin->twin) {
+    PyRef dict = PyRef::steal(PyObject_GetAttrString(origin->twin.get(), "__dict__"));
+    if (dict) {
+      if (!origins_.find(dict.get())) wrap(dict.get(), sources().instanceDict(origin->source));
+      PyRef value = readDict(dict.get(), name);
+      if (value) return value;
+    }
+  }
+  PyErr_Clear();
+  return {};
+}
+
+PyRef Evaluation::hiddenTensorAttribute(PyObject* object, PyObject* name) {
+  Origin* origin = origins_.find(object);
+  const bool input = origin && origin->source && origin->twin;
+  const at::Tensor& t = tensorOf(object);
+  if (input && nameIs(name, "__dict__")) {
+    PyRef dict = PyRef::steal(PyObject_GetAttrString(origin->twin.get(), "__dict__"));
+    return dict ? wrap(dict.get(), sources().instanceDict(origin->source)) : PyRef();
+  }
+  if (nameIs(name, "__dict__")) return checked(PyObject_GetAttr(object, name));
+  // A tensor that is not differentiated, or a leaf, has none of these; both are guarded.
+  if (!t.requires_grad() || t.is_leaf()) {
+    if (nameIs(name, "grad_fn")) return PyRef::borrow(Py_None);
+    if (nameIs(name, "retains_grad")) return PyRef::borrow(Py_False);
+    if (nameIs(name, "output_nr")) return PyRef::steal(PyLong_FromLong(0));
+  }
+  if (nameIs(name, "grad_fn")) breakHere("autograd graph access", "the compiled region reads grad_fn of a tensor that has a history");
+  breakHere("tensor internals", std::string(PyUnicode_AsUTF8(name)) + " of a tensor is read");
+}
+
+PyRef Evaluation::tensorGetAttr(PyObject* object, PyObject* name) {
+  PyTypeObject* type = Py_TYPE(object);
+  PyObject* attribute = typeLookup(type, name);
+  if (!attribute) {
+    if (PyRef own = ownTensorAttribute(object, name)) return own;
+  } else if (PyFunction_Check(attribute)) {
+    return bindDescriptor(attribute, object, type, name);
+  } else if (!Py_TYPE(attribute)->tp_descr_get) {
+    PyRef own = ownTensorAttribute(object, name);
+    return own ? own : pin(attribute, Why::Class);
+  } else if (Py_IS_TYPE(attribute, &PyGetSetDescr_Type)) {
+    Origin* origin = origins_.find(object);
+    if (nameIs(name, "grad") && origin && origin->source && origin->twin) {
+      PyRef grad = PyRef::steal(PyObject_GetAttrString(origin->twin.get(), "grad"));
+      return grad ? wrap(grad.get(), sources().tensorGrad(origin->source)) : PyRef();
+    }
+    if (!isOfStandIn(name)) return hiddenTensorAttribute(object, name);
+    // .data shares the value without a trace of its own: detach() is the same, written down.
+    if (nameIs(name, "data") && isStandIn(object)) return callMethodNamed(object, "detach", {});
+  } else if (!Py_IS_TYPE(attribute, &PyMethodDescr_Type) && !Py_IS_TYPE(attribute, &PyWrapperDescr_Type) && !PyCFunction_Check(attribute) &&
+             !isTorchsProperty(attribute)) {
+    return bindDescriptor(attribute, object, type, name);
+  }
+  return checked(PyObject_GetAttr(object, name));
+}
+
+}  // namespace fusebox::capture

@@ -1,0 +1,214 @@
+#include "engine/capture/rules/class_checks.h"
+
+#include "engine/capture/evaluation/namespaces.h"
+#include "engine/capture/evaluation/torch_objects.h"
+#include "engine/capture/evaluation/value_kinds.h"
+#include "engine/capture/rules/state_queries.h"
+
+extern "C" PyObject* _PyType_Lookup(PyTypeObject*, PyObject*);
+
+namespace fusebox::capture {
+
+namespace {
+
+PyTypeObject* asType(PyObject* o) { return reinterpret_cast<PyTypeObject*>(o); }
+PyRef boolean(int value) { return value < 0 ? PyRef() : PyRef::borrow(value ? Py_True : Py_False); }
+
+/// int | str
+bool isUnion(PyObject* o) {
+  static PyObject* const type = torchObject("types.UnionType");
+  return reinterpret_cast<PyObject*>(Py_TYPE(o)) == type;
+}
+
+/// The function of class abc.ABCMeta under that name.
+bool isAbcMethod(PyObject* method, const char* name) {
+  static auto* const dict = PyRef::borrow(asType(torchObject("abc.ABCMeta"))->tp_dict).release();
+  return method && method == PyDict_GetItemString(dict, name);
+}
+
+/// A special method of a class's own metaclass, guarded; borrowed, null when that is type's or there is none.
+PyObject* metaMethod(Evaluation& e, PyObject* cls, const char* name) {
+  PyObject* method = e.typeLookup(Py_TYPE(cls), internedName(name));
+  return method && Py_IS_TYPE(method, &PyMethodDescr_Type) && PyDescr_TYPE(method) == &PyType_Type ? nullptr : method;
+}
+
+/// What the object says its class is, where that is not the type it has: proxies and mocks. Null: it says nothing else.
+PyRef claimedClass(Evaluation& e, PyObject* object) {
+  PyTypeObject* type = Py_TYPE(object);
+  if (!isChangeable(type) || e.isTensor(object) || PyType_Check(object)) return {};
+  static PyObject* const kClass = internedName("__class__");
+  static PyObject* const kGetAttribute = internedName("__getattribute__");
+  static PyObject* const own = Py_NewRef(_PyType_Lookup(&PyBaseObject_Type, kClass));
+  PyObject* getAttribute = e.typeLookup(type, kGetAttribute);
+  if (e.typeLookup(type, kClass) == own && !(getAttribute && PyFunction_Check(getAttribute))) return {};
+  PyRef claimed = e.getAttr(object, kClass);
+  if (!claimed) {
+    if (PyErr_ExceptionMatches(PyExc_AttributeError)) PyErr_Clear();
+    return {};
+  }
+  return PyType_Check(claimed.get()) && claimed.get() != reinterpret_cast<PyObject*>(type) ? claimed : PyRef();
+}
+
+/// type.__instancecheck__
+int plainInstance(Evaluation& e, PyObject* object, PyTypeObject* cls) {
+  if (PyObject_TypeCheck(object, cls)) return 1;
+  PyRef claimed = claimedClass(e, object);
+  if (PyErr_Occurred()) return -1;
+  return claimed && PyType_IsSubtype(asType(claimed.get()), cls);
+}
+
+/// A __subclasshook__ that the program wrote; those of the standard library look at nothing but special methods of the class.
+PyObject* ownHook(PyTypeObject* cls) {
+  static PyObject* const kHook = internedName("__subclasshook__");
+  PyObject* found = _PyType_Lookup(cls, kHook);
+  if (!found || !Py_IS_TYPE(found, &PyClassMethod_Type)) return nullptr;
+  PyRef function = PyRef::steal(PyObject_GetAttrString(found, "__func__"));
+  return function && PyFunction_Check(function.get()) && isLibraryNamespace(PyFunction_GET_GLOBALS(function.get()), Library::Standard)
+             ? nullptr
+             : found;
+}
+
+/// The classes below an abstract one, which are asked too.
+bool hookBelow(PyObject* cls, int depth = 0) {
+  PyRef below = PyRef::steal(PyObject_CallMethod(cls, "__subclasses__", nullptr));
+  if (!below || depth > 20) return PyErr_Clear(), depth > 20;
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(below.get()); ++i) {
+    PyObject* sub = PyList_GET_ITEM(below.get(), i);
+    if (PyType_Check(sub) && (ownHook(asType(sub)) || hookBelow(sub, depth + 1))) return true;
+  }
+  return false;
+}
+
+/// ABCMeta.__subclasscheck__: registered and structural subclasses too.
+int abstractSubclass(Evaluation& e, PyTypeObject* type, PyObject* cls) {
+  static PyObject* const kHook = internedName("__subclasshook__");
+  auto* typeObject = reinterpret_cast<PyObject*>(type);
+  e.typeLookup(asType(cls), kHook);
+  if (ownHook(asType(cls))) {
+    PyRef hook = e.getAttr(cls, kHook);
+    PyObject* args[] = {typeObject};
+    PyRef answer = hook ? e.call(hook.get(), args, 1, nullptr) : PyRef();
+    if (!answer) return -1;
+    if (answer.get() != Py_NotImplemented) return answer.get() == Py_True;
+  }
+  if (PyType_IsSubtype(type, asType(cls))) return 1;
+  if (hookBelow(cls)) e.breakHere("class check", "a subclass of an abstract class decides with a __subclasshook__ of its own");
+  e.guardTypeAttribute(type, kHook);  // and with it the special methods that structural checks look for
+  guardAnswer(e, torchObject("_abc.get_cache_token"), {}, "no class was registered with an abstract base class");
+  trace::NoTrace off;
+  return PyObject_IsSubclass(typeObject, cls);
+}
+
+int truthOf(Evaluation& e, PyObject* method, PyObject* cls, PyObject* subject) {
+  e.pin(method, Why::Class);
+  PyObject* args[] = {cls, subject};
+  PyRef answer = e.call(method, args, 2, nullptr);
+  return answer ? e.truth(answer.get()) : -1;
+}
+
+using Check = int (*)(Evaluation&, PyObject*, PyObject*);
+
+/// The elements of a tuple or union of classes, until one says yes. -2: `classes` is neither.
+int anyOf(Evaluation& e, PyObject* subject, PyObject* classes, Check check) {
+  PyRef list;
+  if (PyTuple_Check(classes)) list = e.expose(classes);
+  else if (isUnion(classes)) list = PyRef::steal(PyObject_GetAttrString(classes, "__args__"));
+  else return -2;
+  for (Py_ssize_t i = 0; list && i < PyTuple_GET_SIZE(list.get()); ++i) {
+    PyObject* one = PyTuple_GET_ITEM(list.get(), i);
+    if (isUnion(classes)) e.pin(one, Why::Owner);
+    if (const int answer = check(e, subject, one)) return answer;
+  }
+  return list ? 0 : -1;
+}
+
+}  // namespace
+
+int isInstance(Evaluation& e, PyObject* object, PyObject* cls) {
+  if (lazyOf(object)) return isSubclass(e, reinterpret_cast<PyObject*>(&PyGen_Type), cls);
+  if (reinterpret_cast<PyObject*>(Py_TYPE(object)) == cls) return 1;
+  if (PyType_CheckExact(cls)) return plainInstance(e, object, asType(cls));
+  if (const int answer = anyOf(e, object, cls, isInstance); answer != -2) return answer;
+  PyObject* method = metaMethod(e, cls, "__instancecheck__");
+  if (!method && PyType_Check(cls)) return plainInstance(e, object, asType(cls));
+  if (isAbcMethod(method, "__instancecheck__")) {
+    PyRef claimed = claimedClass(e, object);
+    if (PyErr_Occurred()) return -1;
+    if (claimed) {
+      const int answer = abstractSubclass(e, asType(claimed.get()), cls);
+      if (answer) return answer;
+    }
+    return abstractSubclass(e, Py_TYPE(object), cls);
+  }
+  if (method && PyFunction_Check(method)) return truthOf(e, method, cls, object);
+  // C code that decides (torch.FloatTensor), and what is no class: CPython's answer or error.
+  const int answer = PyObject_IsInstance(object, cls);
+  e.throwIfBreak();
+  return answer;
+}
+
+int isSubclass(Evaluation& e, PyObject* type, PyObject* cls) {
+  if (type == cls && PyType_CheckExact(cls)) return 1;
+  if (PyType_CheckExact(cls) && PyType_Check(type)) return PyType_IsSubtype(asType(type), asType(cls));
+  if (const int answer = anyOf(e, type, cls, isSubclass); answer != -2) return answer;
+  PyObject* method = metaMethod(e, cls, "__subclasscheck__");
+  if (!method && PyType_Check(cls) && PyType_Check(type)) return PyType_IsSubtype(asType(type), asType(cls));
+  if (isAbcMethod(method, "__subclasscheck__") && PyType_Check(type)) return abstractSubclass(e, asType(type), cls);
+  if (method && PyFunction_Check(method)) return truthOf(e, method, cls, type);
+  const int answer = PyObject_IsSubclass(type, cls);
+  e.throwIfBreak();
+  return answer;
+}
+
+PyRef ruleIsinstance(Evaluation& e, PyObject*, const CallArguments& a) {
+  if (a.total() == 2 && a.positional == 2) return boolean(isInstance(e, a.args[0], a.args[1]));
+  PyErr_SetString(PyExc_TypeError, "isinstance expected 2 arguments");
+  return {};
+}
+
+PyRef ruleIssubclass(Evaluation& e, PyObject*, const CallArguments& a) {
+  if (a.total() == 2 && a.positional == 2) return boolean(isSubclass(e, a.args[0], a.args[1]));
+  PyErr_SetString(PyExc_TypeError, "issubclass expected 2 arguments");
+  return {};
+}
+
+PyRef ruleAbcInstance(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (a.positional != 2 || !PyType_Check(a.args[0])) return e.callRaw(callable, a);
+  PyRef claimed = claimedClass(e, a.args[1]);
+  if (PyErr_Occurred()) return {};
+  if (claimed)
+    if (const int answer = abstractSubclass(e, asType(claimed.get()), a.args[0])) return boolean(answer);
+  return boolean(abstractSubclass(e, Py_TYPE(a.args[1]), a.args[0]));
+}
+
+PyRef ruleAbcSubclass(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  return a.positional == 2 && PyType_Check(a.args[0]) && PyType_Check(a.args[1]) ? boolean(abstractSubclass(e, asType(a.args[1]), a.args[0])) : e.callRaw(callable, a);
+}
+
+namespace {
+
+/// The class and the subject of type.__instancecheck__ and type.__subclasscheck__, called on the class or with it.
+struct CheckArguments {
+  PyObject *cls = nullptr, *subject = nullptr;
+  CheckArguments(PyObject* callable, const CallArguments& a) {
+    PyObject* self = PyCFunction_Check(callable) ? PyCFunction_GET_SELF(callable) : nullptr;
+    if (a.total() != a.positional || a.positional != (self ? 1u : 2u)) return;
+    cls = self ? self : a.args[0];
+    subject = a.args[a.positional - 1];
+    if (!PyType_Check(cls)) cls = nullptr;
+  }
+};
+
+}  // namespace
+
+PyRef ruleTypeInstance(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  const CheckArguments check(callable, a);
+  return check.cls ? boolean(plainInstance(e, check.subject, asType(check.cls))) : e.callRaw(callable, a);
+}
+
+PyRef ruleTypeSubclass(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  const CheckArguments check(callable, a);
+  return check.cls && PyType_Check(check.subject) ? boolean(PyType_IsSubtype(asType(check.subject), asType(check.cls))) : e.callRaw(callable, a);
+}
+
+}  // namespace fusebox::capture
