@@ -318,13 +318,14 @@ Result<Segment> Evaluation::run(int64_t stopAt, std::optional<GraphBreak> why) {
   NoSavedTensorHooks hooks;
   trace::TraceContext::Active active(*trace_);
   Restore restore{*this, handled.get()};
+  findHolders(*root);
   // The result of the instruction that broke is often only put away.
   if (!root->stack.empty() && root->stack.back() &&
       assignUnread(*root, root->stack.back().get(), sources().stack(static_cast<int>(root->stack.size()) - 1)))
     root->stack.pop_back();
   for (size_t i = 0; i < root->stack.size(); ++i)
     if (root->stack[i]) root->stack[i] = wrap(root->stack[i].get(), sources().stack(static_cast<int>(i)));
-  findHolders(*root);
+  if (!holders_.empty()) refuseDrops(*root);
   int sinceBreak = 0;
   for (;;) {
     if (rootCount_ == stopAt_) return finish(*root, Segment::Exit::Break, std::move(why));
@@ -337,12 +338,12 @@ Result<Segment> Evaluation::run(int64_t stopAt, std::optional<GraphBreak> why) {
     switch (flow) {
       case Flow::Next:
       case Flow::Jumped:
-        if (!holders_.empty()) refuseDrops(*root);
-        ++rootCount_;
         if (const Source* source = std::exchange(root->unreadItem, nullptr)) {
           PyRef item = root->pop();
           if (!assignUnread(*root, item.get(), source)) root->push(wrap(item.get(), source));
         }
+        if (!holders_.empty()) refuseDrops(*root);
+        ++rootCount_;
         break;
       case Flow::Return:
         return finish(*root, Segment::Exit::Return, std::nullopt);

@@ -1,4 +1,6 @@
 // iter, next, send and the iterators that only the evaluator can advance.
+#include <functional>
+
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/rules/call_rules.h"
 #include "engine/capture/evaluation/iterator_ahead.h"
@@ -170,14 +172,22 @@ void Evaluation::unwind(Frame& frame) {
 
 namespace {
 
-/// What an object refers to, as the garbage collector sees it, down to `depth` objects; true: a generator is among it.
-bool refersToGenerator(PyObject* object, int depth) {
-  if (PyGen_CheckExact(object)) return true;
+/// Whether something that is wanted is among what an object refers to, as the garbage collector sees it, down to `depth` objects.
+bool refersTo(PyObject* object, int depth, const std::function<bool(PyObject*)>& wanted) {
+  if (wanted(object)) return true;
   if (depth == 0 || !PyObject_IS_GC(object) || PyType_Check(object) || PyModule_Check(object) || !Py_TYPE(object)->tp_traverse) return false;
-  int deeper = depth;
+  struct Search {
+    int depth;
+    const std::function<bool(PyObject*)>& wanted;
+  } search{depth - 1, wanted};
   return Py_TYPE(object)->tp_traverse(object, [](PyObject* part, void* data) {
-    return refersToGenerator(part, *static_cast<int*>(data) - 1) ? 1 : 0;
-  }, &deeper) != 0;
+    auto& s = *static_cast<Search*>(data);
+    return refersTo(part, s.depth, s.wanted) ? 1 : 0;
+  }, &search) != 0;
+}
+
+bool refersToGenerator(PyObject* object, int depth) {
+  return refersTo(object, depth, [](PyObject* o) { return PyGen_CheckExact(o) != 0; });
 }
 
 /// The same of what an exception keeps alive: the frames of its traceback.
@@ -192,11 +202,12 @@ bool exceptionHoldsGenerator(PyObject* exception) {
 }  // namespace
 
 void Evaluation::findHolders(const Frame& root) {
+  if (handled_ && PyExceptionInstance_Check(handled_.get()) && exceptionHoldsGenerator(handled_.get())) holders_.push_back(handled_.get());
   constexpr int kDepth = 2;  // an instance, its __dict__
   for (const auto* slots : {&root.locals, &root.stack})
     for (const PyRef& slot : *slots) {
       PyObject* o = slot.get();
-      if (o && (PyExceptionInstance_Check(o) ? exceptionHoldsGenerator(o) : refersToGenerator(o, kDepth))) holders_.push_back(o);
+      if (o && o != handled_.get() && (PyExceptionInstance_Check(o) ? exceptionHoldsGenerator(o) : refersToGenerator(o, kDepth))) holders_.push_back(o);
     }
 }
 
@@ -204,9 +215,21 @@ void Evaluation::findHolders(const Frame& root) {
 void Evaluation::refuseDrops(const Frame& root) {
   for (PyObject* holder : holders_) {
     auto holds = [holder](const PyRef& slot) { return slot.get() == holder; };
+    if (PyRef::steal(PyErr_GetHandledException()).get() == holder) continue;
     if (std::none_of(root.locals.begin(), root.locals.end(), holds) && std::none_of(root.stack.begin(), root.stack.end(), holds))
       breakHere("generator", std::string("a ") + Py_TYPE(holder)->tp_name + " that is, or holds, a suspended generator is let go of");
   }
+}
+
+void Evaluation::refuseMoving(PyObject* container) {
+  constexpr int kDepth = 3;  // enumerate, zip, the iterator
+  auto refuse = [&](PyObject* iterator) {
+    if (refersTo(iterator, kDepth, [container](PyObject* o) { return o == container; }))
+      breakHere("iterator from outside", std::string("a ") + Py_TYPE(container)->tp_name + " that an iterator goes through changes its keys");
+  };
+  for (const auto& a : ahead_) refuse(a->iterator.get());
+  for (const PyRef& slot : root_->stack)
+    if (slot && PyIter_Check(slot.get()) && !lazyOf(slot.get())) refuse(slot.get());
 }
 
 PyRef Evaluation::walkOver(PyObject* object, PyTypeObject* type) {

@@ -52,6 +52,7 @@ bool Evaluation::storeKey(PyObject* dict, PyObject* key, PyObject* value) {
   if (functions_->isLate()) functions_->noteWrite(dict, origins_.find(dict));
   if (isFresh(dict)) return rawKey(dict, key, value);
   requirePlainKey(*this, key);
+  if (!value || (PyODict_Check(dict) && !PyDict_Contains(dict, key))) refuseMoving(dict);
   openForWriting(dict);
   return journal_.setKey(dict, key, value);
 }
@@ -91,6 +92,7 @@ PyRef Evaluation::mutate(PyObject* method, const CallArguments& a) {
   PyObject* container = a.args[0];
   if (isFresh(container)) return callRaw(method, a);
   for (size_t i = 1; PyAnySet_Check(container) && i < a.total(); ++i) requirePlainKey(*this, a.args[i]);
+  if (PyAnySet_Check(container)) refuseMoving(container);
   openForWriting(container);
   PyRef result = callRaw(method, a);
   if (!result) return {};
@@ -102,6 +104,7 @@ PyRef Evaluation::mutate(PyObject* method, const CallArguments& a) {
 
 bool Evaluation::clearDict(PyObject* dict) {
   if (!isFresh(dict)) {
+    refuseMoving(dict);
     openForWriting(dict);
     return journal_.clearDict(dict);
   }
@@ -113,6 +116,7 @@ bool Evaluation::moveToEnd(PyObject* dict, PyObject* key, bool last) {
   const int there = hasKey(dict, key);
   if (there < 0) return false;
   if (there && !isFresh(dict)) {
+    refuseMoving(dict);
     openForWriting(dict);
     return journal_.moveToEnd(dict, key, last);
   }

@@ -172,12 +172,21 @@ def abandoned_generators_are_closed(compile, engine):
 
         return next(outer()) + next(v for v in closing(x))
 
+    def handed_on(x):
+        def consume(it):
+            y = next(it)
+            it = None
+            log.append("in callee")
+            return y
+
+        return consume(closing(x))
+
     f, out = compile(lambda x: (x * next(halves(x))).sum()), []
     for _ in range(2):
         y = f(torch.ones(3, requires_grad=True))
         out += [y.requires_grad, torch.is_grad_enabled()]
         torch.set_grad_enabled(True)
-    cs = [compile(g) for g in (leaves, held, chained)]
+    cs = [compile(g) for g in (leaves, held, chained, handed_on)]
     for _ in range(2):
         for c in cs:
             c(torch.ones(3))

@@ -110,17 +110,6 @@ def abandoned_generators(compile):
         LOG.append(len(list(g)))
         return found, x + 1
 
-    def handed_on(x):
-        def consume(it):
-            a = next(it)
-            it = None
-            LOG.append("in callee")
-            return a
-
-        a = consume(counting(x))
-        LOG.append("after")
-        return a
-
     def by_exception(x):
         try:
             for a in counting(x):
@@ -180,7 +169,7 @@ def abandoned_generators(compile):
         return out
 
     programs = (stopped, one_item, overwritten, at_return, kept, never_started, through_zip, early_any, by_exception,
-                by_exception_in_callee, in_container, in_object, sliced)
+                by_exception_in_callee, held_by_exception, in_container, in_object, sliced)
     return [times(compile, f, ones()) for f in programs]
 
 

@@ -205,7 +205,7 @@ def sizes_that_change_raise(compile):
             d = {k: ones() for k in keys}
             out += [attempt(f, ones(), d), list(d)]
         d = collections.OrderedDict((k, ones()) for k in keys)
-        out += [attempt(replaced, ones(), d), list(d)]
+        out += [attempt(grow, ones(), d), list(d)]
     for s in ({1}, {1, 2}, set()):
         out += [attempt(sets, ones(), s), len(s)]
     return out
