@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <cstdint>
 #include <vector>
 
 namespace fusebox::inductor {
