@@ -214,19 +214,35 @@ bool hasTracebackEntry(InterpreterFrame* frame, int offset) {
 
 }  // namespace
 
+#if FUSEBOX_PY312
+namespace {
+
+/// Takes away the outermost entry of the traceback of the raised exception.
+void dropTracebackEntry() {
+  PyRef raised = PyRef::steal(PyErr_GetRaisedException());
+  PyRef traceback = raised ? PyRef::steal(PyException_GetTraceback(raised.get())) : PyRef();
+  auto* top = reinterpret_cast<PyTracebackObject*>(traceback.get());
+  if (top && top->tb_next) PyException_SetTraceback(raised.get(), reinterpret_cast<PyObject*>(top->tb_next));
+  PyErr_SetRaisedException(raised.release());
+}
+
+}  // namespace
+#endif
+
 PyObject* raiseAt(PyThreadState* thread, InterpreterFrame* frame, FrameState& state) {
   storeLocals(frame, state);
-#if !FUSEBOX_PY312  // 3.12 moves the contents of a frame that is still referred to only when it ends the frame itself
-  if (hasTracebackEntry(frame, state.offset)) {
-    state.stack.clear();
-    state.locals.clear();
-    return nullptr;
-  }
-#endif
+  const bool hasEntry = hasTracebackEntry(frame, state.offset);
   state.stack.clear();
   state.locals.clear();
+#if !FUSEBOX_PY312
+  if (hasEntry) return nullptr;
+#endif
   frame->prev_instr = _PyCode_CODE(frame->f_code) + state.offset;
-  return _PyEval_EvalFrameDefault(thread, frame, 1);
+  PyObject* result = _PyEval_EvalFrameDefault(thread, frame, 1);
+#if FUSEBOX_PY312  // which moves the contents of a frame that is still referred to only when it ends the frame itself
+  if (hasEntry && !result) dropTracebackEntry();
+#endif
+  return result;
 }
 
 LinkedFrame::LinkedFrame(PyThreadState* thread, InterpreterFrame* frame, const FrameState& state) : thread_(thread), frame_(frame) {
