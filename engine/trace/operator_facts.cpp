@@ -48,8 +48,7 @@ const std::unordered_set<std::string_view> kCompositeReadsData{"aten::_grouped_m
 
 // What no tag and no schema says, each list with what it says.
 const std::unordered_set<std::string_view> kAssertsWithResult{"aten::_functional_assert_async.msg", "aten::_functional_assert_scalar"};
-const std::unordered_set<std::string_view> kHiddenViews{"aten::_unsafe_view", "aten::unsafe_split.Tensor", "aten::unsafe_split_with_sizes",
-                                                        "aten::unsafe_chunk"};
+const std::unordered_set<std::string_view> kHiddenViews{"aten::_unsafe_view"};  // results of unsafe_split stay what they are
 const std::unordered_set<std::string_view> kReinterpreting{"aten::view.dtype", "aten::view_as_real", "aten::view_as_complex", "aten::_conj",
                                                            "aten::_neg_view"};
 /// Namespaces whose operators compute, or only mark places for profilers.

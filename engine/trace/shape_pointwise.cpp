@@ -12,6 +12,24 @@ using namespace shape;
 Values unary(const IValue* a) { return {pointwise({a[0].toTensor()}, a[0].toTensor().scalar_type())}; }
 Values itself(const IValue* a) { return {a[0]}; }
 
+Values relu(const IValue* a) {
+  TORCH_CHECK(a[0].toTensor().scalar_type() != at::kBool, "Boolean inputs not supported for relu");
+  return unary(a);
+}
+
+Values reluInPlace(const IValue* a) {
+  TORCH_CHECK(a[0].toTensor().scalar_type() != at::kBool, "Boolean inputs not supported for relu");
+  return itself(a);
+}
+
+/// The kernel writes complex numbers' into an empty tensor, which becomes row-major.
+Values angle(const IValue* a) {
+  auto& x = a[0].toTensor();
+  if (x.is_complex()) return {fresh(x.sizes(), c10::toRealValueType(x.scalar_type()))};
+  auto type = at::isIntegralType(x.scalar_type(), true) ? c10::get_default_dtype_as_scalartype() : x.scalar_type();
+  return {pointwise({x}, type)};
+}
+
 Values copyInto(const IValue* a) {
   auto &to = a[0].toTensor(), &from = a[1].toTensor();
   TORCH_CHECK(at::infer_size(to.sizes(), from.sizes()) == to.sizes(), "copy_: cannot broadcast ", from.sizes(), " to ", to.sizes());
@@ -34,7 +52,7 @@ Values complexOfTwo(const IValue* a) {
   return {pointwise({x, y}, c10::toComplexType(x.scalar_type()))};
 }
 
-// backward(grad, self): both broadcast already
+// Also of backward(grad, self): both broadcast already.
 Values binary(const IValue* a) {
   auto &x = a[0].toTensor(), &y = a[1].toTensor();
   return {pointwise({x, y}, at::result_type(x, y))};
@@ -76,9 +94,9 @@ ShapeRule inPlaceRule() {
 
 const ShapeTable& pointwiseRules() {
   static const ShapeTable table{
-      {"aten::relu", unary},
+      {"aten::relu", relu},
       {"aten::hardswish", unary},
-      {"aten::relu_", itself},
+      {"aten::relu_", reluInPlace},
       {"aten::fill_.Scalar", itself},
       {"aten::zero_", itself},
       {"aten::copy_", copyInto},
@@ -90,6 +108,8 @@ const ShapeTable& pointwiseRules() {
       {"aten::logical_and", truthOfTwo},
       {"aten::logical_or", truthOfTwo},
       {"aten::logical_xor", truthOfTwo},
+      {"aten::angle", angle},
+      {"aten::floor_divide", binary},
       {"aten::complex", complexOfTwo},
       {"aten::polar", complexOfTwo},
       {"aten::where.self", whereSelf},

@@ -5,6 +5,7 @@
 
 #include <atomic>
 
+#include "engine/trace/argument_checks.h"
 #include "engine/trace/break_error.h"
 #include "engine/trace/convert.h"
 #include "engine/trace/current_device.h"
@@ -195,6 +196,7 @@ void recordCall(const c10::OperatorHandle& op, const OperatorFacts& facts, const
     torch::jit::drop(*stack, arity);  // no results to compute the shapes of
   } else {
     const shape::DeviceScope scope(device.is_cuda());
+    if (facts.name == "aten::as_strided") checkWithinStorage(torch::jit::last(*stack, arity));
     runOnMeta(op, facts, stack);
   }
 

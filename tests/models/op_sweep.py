@@ -39,8 +39,6 @@ KNOWN = {
     ("logit", "in place"): "as ldexp",
     ("ldexp", "in place"): "eager refuses the promotion of an integer; the compiled call's values are the same",
     ("torch.ops.aten._safe_softmax.default", "permuted"): "strides only: eager's result is row-major",
-    ("select_scatter", "gaps"): "strides only: eager's result keeps the gaps of its input",
-    ("slice_scatter", "gaps"): "strides only: eager's result keeps the gaps of its input",
 }
 # On CUDA: (operator, part of what is found) that is left so, and why. What else differs in such a call is still told.
 KNOWN_ON_CUDA = {

@@ -7,6 +7,11 @@ namespace {
 
 Dims dimOf(Rewriter& r, size_t at, T x) { return {wrapDim(r.args().integer(at), x.rank())}; }
 
+/// The operator itself says what is wrong with integers.
+void refuseIntegers(T x) {
+  if (!graph::isFloatingPoint(x.dtype())) throw NotLowered("softmax of integers");
+}
+
 void refuseEmpty(T x, const Dims& dims) {
   for (int64_t d : dims) {
     if (x.rank() && x.size(d) == SymExpr(0)) throw NotLowered("softmax over an empty dimension");
@@ -22,6 +27,7 @@ std::pair<T, T> exponentials(Rewriter& r, T x, const Dims& dims) {
 /// (self, dim, half_to_float)
 void softmax(Rewriter& r) {
   T x = r.upcast(r.in(0));
+  refuseIntegers(x);
   Dims dims = dimOf(r, 1, x);
   refuseEmpty(x, dims);
   auto [e, total] = exponentials(r, x, dims);
@@ -32,6 +38,7 @@ void softmax(Rewriter& r) {
 void safeSoftmax(Rewriter& r) {
   T x = r.upcast(r.in(0));
   if (r.outMeta(0).dtype == DType::Float64) x = r.to(x, DType::Float64);
+  refuseIntegers(x);
   Dims dims = dimOf(r, 1, x);
   refuseEmpty(x, dims);
   T top = r.reduce("aten::amax", x, dims, true);
@@ -44,6 +51,7 @@ void safeSoftmax(Rewriter& r) {
 /// x - max - log(sum): not x - (max + log(sum)), which rounds to the size of the maximum.
 void logSoftmax(Rewriter& r) {
   T x = r.upcast(r.in(0));
+  refuseIntegers(x);
   Dims dims = dimOf(r, 1, x);
   refuseEmpty(x, dims);
   T shifted = x - r.withoutGradient(r.reduce("aten::amax", x, dims, true));  // any shift gives the same result

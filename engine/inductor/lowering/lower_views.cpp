@@ -149,6 +149,11 @@ Values asStrided(Lowering& lowering, const Node& node) {
   NodeArgs args(node);
   const LazyTensor& x = lowering.tensor(args, 0);
   const graph::TensorMeta& traced = lowering.meta(args.ref(0));
+  // What storage an input brings, and where in it the input lies, is known when it is called; and whether it is left where sizes change.
+  if (lowering.isFromOutside(x)) throw NotLowered("as_strided of an input");
+  auto constant = [](const std::vector<SymExpr>& all) { return std::all_of(all.begin(), all.end(), [](auto& e) { return e.isConstant(); }); };
+  if (!constant(x.sizes) || !constant(args.exprs(1)) || !constant(args.exprs(2)) || (!args.isNone(3) && !args.expr(3).isConstant()))
+    throw NotLowered("as_strided of sizes that change");
   // The storage's first element is where the trace's offsets count from; a graph input starts at its own offset.
   lowering.realise(x);
   auto layout = stridedLayout(x);

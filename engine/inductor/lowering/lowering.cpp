@@ -132,6 +132,12 @@ LazyTensor Lowering::bufferTensor(BufferId id, const graph::TensorMeta& meta, gr
   return {storage, meta.sizes, nullptr, {}};
 }
 
+bool Lowering::isFromOutside(const LazyTensor& tensor) const {
+  if (!tensor.storage->isReal()) return false;
+  const auto kind = out_.buffers[static_cast<size_t>(tensor.storage->buffer)].kind;
+  return kind == LoweredBuffer::Kind::Input || kind == LoweredBuffer::Kind::Constant;
+}
+
 LazyTensor Lowering::restrided(const LazyTensor& base, const graph::TensorMeta& meta, const SymExpr& offset) {
   realise(base);
   LazyTensor out = bufferTensor(base.storage->buffer, meta, -1);

@@ -63,6 +63,8 @@ class Lowering {
                      bool heavy = false);
   /// Makes the tensor's storage real, by an operation that computes it if need be.
   void realise(const LazyTensor& tensor);
+  /// Whether the tensor is, or is a view of, an input or a constant of the graph.
+  bool isFromOutside(const LazyTensor& tensor) const;
   /// A real tensor that reads the buffer behind `base` with strides of its own; offset in elements of the buffer.
   LazyTensor restrided(const LazyTensor& base, const graph::TensorMeta& meta, const SymExpr& offset);
   /// One operation with a reduction section over `reducedDims` of a tensor with `sizes` and a section that stores the results.

@@ -248,6 +248,49 @@ def batch_norm_behind_a_transpose(compile, engine):
 
 
 @edge
+def types_that_eager_refuses(compile, engine):
+    """Shape functions take them; kernels do not."""
+    relu, relu_in_place = compile(lambda x: torch.relu(x)), compile(lambda x: torch.relu_(x.clone()))
+    log_softmax, softmax = compile(lambda x: torch.log_softmax(x, 0)), compile(lambda x: torch.softmax(x, -1) * 2)
+    truths, integers, large = torch.ones(3, 4, dtype=torch.bool), torch.arange(12).view(3, 4), torch.ones(70, 90, dtype=torch.int64)
+    return [raised(f, x) for f in (relu, relu_in_place, log_softmax, softmax) for x in (truths, integers, large)]
+
+
+@edge
+def strides_beyond_the_storage(compile, engine):
+    """An error, whether the storage is an input's or the graph's own, and for inputs of the same sizes in storages of other sizes."""
+    own = compile(lambda x: (x + 1).as_strided((2,), (1,), 3) * 2)
+    given, backwards = compile(lambda x: x.as_strided((6,), (1,)) + 1), compile(lambda x: x.as_strided((2,), (-1,), 3))
+    within = compile(lambda x: torch.relu(x).as_strided((2, 2), (1, 1), 1) + 1)
+    nothing = compile(lambda x: x.as_strided((1,), (1,)))
+    wide, narrow = torch.arange(8.0), torch.arange(4.0)
+    return [raised(own, narrow), own(torch.arange(5.0)), given(wide[:4]), given(wide[2:6]), raised(given, narrow), raised(given, wide[4:]),
+            given(wide[:4]), raised(backwards, narrow), within(narrow), raised(nothing, torch.empty(0))]
+
+
+@edge
+def pieces_share_memory(compile, engine):
+    """Those of unsafe_split and unsafe_chunk too, with their input and each other."""
+    out = []
+    for split in (lambda x: torch.unsafe_chunk(x, 2), lambda x: torch.unsafe_split(x, 2), lambda x: torch.unsafe_split_with_sizes(x, [1, 3])):
+        for x in (torch.ones(4, 3), torch.ones(4, 3, requires_grad=True)):
+            pieces = compile(split)(x)
+            x.detach().zero_()
+            out += [p.sum().item() for p in pieces] + [p.storage_offset() for p in pieces]
+    return out
+
+
+@edge
+def places_of_results(compile, engine):
+    """Row-major where eager's kernel starts from an empty tensor, as the operands lie where it does not."""
+    x, y = torch.arange(1.0, 251.0).view(5, 10, 5).permute(2, 1, 0), torch.arange(1.0, 51.0).view(5, 10).t()
+    z = torch.ones(7, 20, dtype=torch.complex64).t()
+    results = [compile(torch.floor_divide)(x, y), compile(torch.floor_divide)(x, 3), compile(torch.angle)(z), compile(torch.angle)(z.real),
+               compile(torch.angle)(x.long())]
+    return results, [r.stride() for r in results]
+
+
+@edge
 def options_that_are_accepted_act(compile, engine):
     """Or what they do not do is an error or a warning."""
     import warnings

@@ -1,0 +1,45 @@
+#include "engine/trace/argument_checks.h"
+
+#include <optional>
+#include <vector>
+
+namespace fusebox::trace {
+namespace {
+
+using c10::IValue;
+
+std::optional<int64_t> known(const IValue& v) { return v.isSymInt() ? v.toSymInt().maybe_as_int() : v.toInt(); }
+
+std::optional<std::vector<int64_t>> knownList(const IValue& list) {
+  std::vector<int64_t> made;
+  for (auto& element : list.toListRef()) {
+    auto value = known(element);
+    if (!value) return std::nullopt;
+    made.push_back(*value);
+  }
+  return made;
+}
+
+}  // namespace
+
+void checkWithinStorage(c10::ArrayRef<IValue> arguments) {
+  auto& t = arguments[0].toTensor();
+  auto sizes = knownList(arguments[1]), strides = knownList(arguments[2]);
+  auto offset = arguments[3].isNone() ? std::optional<int64_t>(t.storage_offset()) : known(arguments[3]);
+  if (!sizes || !strides || !offset || sizes->size() != strides->size()) return;
+  TORCH_CHECK(*offset >= 0, "Tensor: invalid storage offset ", *offset);
+  int64_t last = 0;
+  for (size_t i = 0; i < sizes->size(); ++i) {
+    TORCH_CHECK((*strides)[i] >= 0, "as_strided: Negative strides are not supported at the moment, got strides: ",
+                at::IntArrayRef(*strides));
+    if ((*sizes)[i] == 0) return;
+    last += ((*sizes)[i] - 1) * (*strides)[i];
+  }
+  const auto item = static_cast<int64_t>(t.element_size()), bytes = static_cast<int64_t>(t.storage().nbytes());
+  const int64_t needed = (*offset + last + 1) * item;
+  TORCH_CHECK(needed <= (bytes + item - 1) / item * item, "setStorage: sizes ", at::IntArrayRef(*sizes), ", strides ", at::IntArrayRef(*strides),
+              ", storage offset ", *offset, ", and itemsize ", item, " requiring a storage size of ", needed,
+              " are out of bounds for storage of size ", bytes);
+}
+
+}  // namespace fusebox::trace
