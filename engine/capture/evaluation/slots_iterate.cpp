@@ -315,6 +315,8 @@ PyRef Evaluation::next(PyObject* iterator) {
     return {};
   }
   if (Origin* o = origins_.find(iterator); o && o->source) return nextOutside(iterator, o->source);
+  // Its frame would run in CPython, unguarded, on what only the evaluator can advance.
+  if (PyGen_CheckExact(iterator)) breakHere("generator", "a generator whose frame belongs to CPython is advanced");
   willConsume(iterator);
   PyRef item = PyRef::steal(PyIter_Next(iterator));
   throwIfBreak();
