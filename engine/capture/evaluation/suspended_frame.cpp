@@ -131,7 +131,7 @@ int SuspendedFrame::raiseHere(Evaluation& e, PyObject* exception, PyRef* result)
   if (!started_) return fail();
   --frame_->pc;  // at the yield itself
   if (!enterHandler(e, *frame_)) {
-    e.unwind(*frame_);
+    if (!closing_) e.unwind(*frame_);  // otherwise the frame ends with close(), and with it what it alone refers to
     return fail();
   }
   return resume(e, result);
@@ -203,7 +203,9 @@ bool SuspendedFrame::close(Evaluation& e) {
     return true;
   }
   PyRef exit = PyRef::steal(PyObject_CallNoArgs(PyExc_GeneratorExit)), result;
+  closing_ = true;
   const int status = throwInto(e, exit.get(), &result);
+  closing_ = false;
   if (status > 0) {
     PyErr_SetString(PyExc_RuntimeError, "generator ignored GeneratorExit");
     return false;

@@ -35,6 +35,7 @@ class SuspendedFrame final : public LazyIterator {
   std::unique_ptr<Frame> frame_;
   PyRef handled_;  ///< the exception that its own except clause was handling when it was suspended
   bool started_ = false, running_ = false;
+  bool closing_ = false;  ///< the exception thrown into it dies when close() returns
 };
 
 }  // namespace fusebox::capture
