@@ -50,8 +50,9 @@ static_assert(std::size(kFlags) <= 32);
 
 const char* truth(bool b) { return b ? "True" : "False"; }
 
-/// What decides how precise float32 operators are, by the interface that replaces set_float32_matmul_precision(). Kinds that say nothing
-/// themselves follow their backend, and that the generic one: libtorch answers with what holds.
+/// What decides how precise float32 operators are, by the interface that set_float32_matmul_precision() writes to as well. Kinds that say nothing
+/// themselves follow their backend, and that the generic one: libtorch answers with what holds, so those two need not be asked. A program
+/// that reads them has a guard of its own (rules/state_queries.cpp).
 struct Float32Kind {
   const char* name;
   at::Float32Backend backend;
@@ -59,31 +60,14 @@ struct Float32Kind {
 };
 
 constexpr Float32Kind kFloat32Kinds[] = {
-    {"fp32_precision", at::Float32Backend::GENERIC, at::Float32Op::ALL},
-    {"fp32_precision (cuda)", at::Float32Backend::CUDA, at::Float32Op::ALL},
     {"fp32_precision (cuda matmul)", at::Float32Backend::CUDA, at::Float32Op::MATMUL},
     {"fp32_precision (cudnn conv)", at::Float32Backend::CUDA, at::Float32Op::CONV},
     {"fp32_precision (cudnn rnn)", at::Float32Backend::CUDA, at::Float32Op::RNN},
-    {"fp32_precision (mkldnn)", at::Float32Backend::MKLDNN, at::Float32Op::ALL},
     {"fp32_precision (mkldnn matmul)", at::Float32Backend::MKLDNN, at::Float32Op::MATMUL},
     {"fp32_precision (mkldnn conv)", at::Float32Backend::MKLDNN, at::Float32Op::CONV},
     {"fp32_precision (mkldnn rnn)", at::Float32Backend::MKLDNN, at::Float32Op::RNN},
 };
 static_assert(std::size(kFloat32Kinds) <= 16);
-
-/// What the older interface answers. It raises where the newer one was used in a way that it has no word for; that is asked once for
-/// every setting, since raising costs more than a call may.
-int8_t olderPrecision(uint32_t precisions) {
-  constexpr uint32_t kNothing = UINT32_MAX;
-  static thread_local uint32_t contradicting = kNothing;
-  if (precisions == contradicting) return -1;
-  try {
-    return static_cast<int8_t>(context().float32MatmulPrecision());
-  } catch (const c10::Error&) {
-    contradicting = precisions;
-    return -1;
-  }
-}
 
 /// One thing that two states do not agree on.
 struct Difference {
@@ -104,7 +88,6 @@ GlobalState GlobalState::current() {
   s.autocastCudaDtype = static_cast<int8_t>(at::autocast::get_autocast_dtype(at::kCUDA));
   for (size_t i = 0; i < std::size(kFloat32Kinds); ++i)
     s.float32Precisions |= static_cast<uint32_t>(context().float32Precision(kFloat32Kinds[i].backend, kFloat32Kinds[i].op)) << (2 * i);
-  s.float32Precision = olderPrecision(s.float32Precisions);
   s.functionModes = static_cast<int32_t>(at::impl::PythonTorchFunctionTLS::stack_len());
   if (s.functionModes > 0) {
     // Operators that make tensors are given the device by torch's own code, which capture runs as it is.
@@ -152,7 +135,6 @@ std::vector<Difference> differences(const GlobalState& expected, const GlobalSta
     return c10::Device(static_cast<c10::DeviceType>((s.defaultDevice >> 8) - 1), static_cast<c10::DeviceIndex>(s.defaultDevice & 0xFF)).str();
   };
   if (expected.defaultDevice != found.defaultDevice) append("default device", deviceName(found), deviceName(expected));
-  number("float32 matmul precision", expected.float32Precision, found.float32Precision);
   number("torch function modes", expected.functionModes, found.functionModes);
   number("torch dispatch modes", expected.dispatchModes, found.dispatchModes);
   number("torch function disabled", expected.functionDisabled, found.functionDisabled);

@@ -10,10 +10,10 @@ namespace fusebox::capture {
 struct GlobalState {
   uint64_t includedKeys = 0, excludedKeys = 0;  ///< dispatch keys of the thread (inference mode, functorch levels, modes)
   uint32_t flags = 0;                           ///< one bit per switch
-  uint32_t float32Precisions = 0;               ///< of every backend and kind of operator, two bits each
+  uint32_t float32Precisions = 0;               ///< of every backend and kind of operator, two bits each, by either interface
   int32_t defaultDevice = 0;                    ///< torch.set_default_device() or `with torch.device()`; 0: none is set
-  int8_t defaultDtype = 0, autocastCpuDtype = 0, autocastCudaDtype = 0;
-  int8_t float32Precision = 0;                  ///< torch.set_float32_matmul_precision(); -1 where it contradicts float32Precisions
+  int16_t defaultDtype = 0;                     ///< wider than it needs to be: the struct has no padding
+  int8_t autocastCpuDtype = 0, autocastCudaDtype = 0;
   int32_t functionModes = 0;                    ///< other than the default device's
   int32_t dispatchModes = 0;
   int32_t functionDisabled = 0;

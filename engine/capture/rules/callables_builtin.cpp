@@ -249,6 +249,30 @@ PyRef ruleImport(Evaluation& e, PyObject* callable, const CallArguments& a) {
   e.breakHere("import", "__import__ is called");
 }
 
+/// importlib.import_module, by which packages load their parts late (a module's __getattr__). A module that nobody has imported is
+/// imported now, as it would be by this call, unless writes or prints before it wait for the graph.
+PyRef ruleImportModule(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  const bool named = a.positional == 1 && a.total() == 1, within = a.positional == 2 && a.total() == 2;
+  for (size_t i = 0; i < a.positional; ++i)
+    if (!PyUnicode_CheckExact(a.args[i])) e.breakHere("import", "importlib.import_module is called with something else than names");
+  if (!named && !within) e.breakHere("import", "importlib.import_module is called with keywords");
+  PyRef resolve = PyRef::steal(PyImport_ImportModule("importlib.util"));
+  PyRef full = PyRef::steal(PyObject_CallMethod(resolve.get(), "resolve_name", "OO", a.args[0], within ? a.args[1] : Py_None));
+  if (!full) return {};  // eager's error
+  PyObject* name = full.get();
+  PyObject* modules = PyImport_GetModuleDict();
+  e.pin(modules, Why::Process);
+  if (!PyDict_GetItemWithError(modules, name)) {
+    const std::string module = PyUnicode_AsUTF8(name);
+    if (e.journal().size() > 0) e.breakHere("import", "module " + module + " is imported for the first time");
+    if (!PyRef::steal(PyImport_Import(name))) {
+      PyErr_Clear();
+      e.breakHere("import", "module " + module + " cannot be imported");
+    }
+  }
+  return e.readDict(modules, name);
+}
+
 /// A weak reference that is called: the referent, or None.
 PyRef ruleWeakref(Evaluation& e, PyObject* callable, const CallArguments& a) {
   PyRef target = PyRef::steal(PyObject_CallNoArgs(callable));
@@ -359,7 +383,7 @@ constexpr RuleRow kRows[] = {
     {"builtins.globals", ruleGlobals},   {"builtins.abs", ruleBySpecial<kAbs>},           {"builtins.divmod", ruleDivmod},
     {"builtins.pow", rulePow},          {"builtins.round", ruleBySpecial<kRound>},        {"builtins.ord", rulePure},
     {"builtins.chr", ruleOnIndices},          {"builtins.bin", ruleOnIndices},          {"builtins.hex", ruleOnIndices},
-    {"builtins.oct", ruleOnIndices},          {"builtins.__import__", ruleImport}, {"sys.getrecursionlimit", ruleGetrecursionlimit},
+    {"builtins.oct", ruleOnIndices},          {"builtins.__import__", ruleImport}, {"importlib.import_module", ruleImportModule}, {"sys.getrecursionlimit", ruleGetrecursionlimit},
     {"functools.reduce", ruleReduce},    {"operator.add", ruleOperator<0>},   {"operator.and_", ruleOperator<1>},
     {"operator.floordiv", ruleOperator<2>}, {"operator.matmul", ruleOperator<4>}, {"operator.mul", ruleOperator<5>},
     {"operator.mod", ruleOperator<6>},   {"operator.or_", ruleOperator<7>},   {"operator.pow", ruleOperator<8>},

@@ -409,9 +409,7 @@ class Compared(unittest.TestCase):
         self.assertEqual((root["subject"], root["name"]), ("program", "program.py"))
         self.assertEqual(root["b"]["text"], "7: torch._dynamo.graph_break()")
         breaks = self.entries(result, "graph break", "added")
-        # Importing torch._dynamo, which asking for the break does, is one more in the library.
-        places = [b["b"]["place"] for b in breaks]
-        self.assertEqual([p["line"] for p in places if p["file"].endswith("program.py")], [7])
+        self.assertEqual([b["b"]["place"]["line"] for b in breaks], [7])
         self.assertIn("graph break", cause["chain"][1]["text"])
         self.assertEqual(cause["explained"], cause["effects"])
         graphs = [e for e in result["entries"] if e["name"] == "graphs" and e["subject"] == "count"]
