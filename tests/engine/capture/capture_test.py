@@ -1,8 +1,12 @@
 """What is captured whole, and into how few graphs: constructs that must not break, and loops whose body is compiled once."""
 
 import functools
+import importlib
 import itertools
 import operator
+import pathlib
+import sys
+import tempfile
 import warnings
 
 import torch
@@ -156,6 +160,30 @@ def test_iterators():
 
     got = fusebox.compile(two, fullgraph=True)(given)
     expect(got.tolist() == [3, 3] and next(given).tolist() == [3, 3], "an iterator from outside is advanced as far as it was read")
+
+
+def test_generators_that_are_dropped():
+    model = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))
+    whole("next() of generators inside each other", lambda x: model(x.to(next(model.parameters()).dtype)), torch.ones(2, 3))
+    whole("zip of two of them", lambda x: [p + q for p, q in zip(model.parameters(), model.parameters())], torch.ones(2, 3))
+
+
+def test_modules_that_are_imported_late():
+    def f(x):
+        return x * 2 if importlib.import_module("this_is_not_there_yet").FLAG else x
+
+    with tempfile.TemporaryDirectory() as folder:
+        pathlib.Path(folder, "this_is_not_there_yet.py").write_text("FLAG = True\n")
+        sys.path.insert(0, folder)
+        try:
+            whole("a module that the region imports", f, torch.ones(2))
+            compiled = fusebox.compile(f)
+            compiled(torch.ones(2))
+            sys.modules["this_is_not_there_yet"].FLAG = False
+            torch.testing.assert_close(compiled(torch.ones(2)), torch.ones(2))
+        finally:
+            sys.path.remove(folder)
+            sys.modules.pop("this_is_not_there_yet", None)
 
 
 def test_operator_objects():
