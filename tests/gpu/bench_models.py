@@ -36,7 +36,17 @@ def median_ms(step, seconds):
     return statistics.median(times)
 
 
-def child(name, engine, modes, seconds):
+def kernels_of(step, count):
+    """The kernels that take the most time in one step: [(name, milliseconds, launches)]."""
+    import torch
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
+        step()
+        torch.cuda.synchronize()
+    rows = sorted(profile.key_averages(), key=lambda row: -row.self_device_time_total)[:count]
+    return [(row.key[:60], round(row.self_device_time_total / 1e3, 3), row.count) for row in rows]
+
+
+def child(name, engine, modes, seconds, kernels):
     """Compiles everything first, says READY, and times when told to: so that nobody else uses the device meanwhile."""
     import torch
     from real_programs import PROGRAMS
@@ -73,6 +83,8 @@ def child(name, engine, modes, seconds):
         before = torch.cuda.memory_allocated()
         result[mode]["ms"] = median_ms(step, seconds)
         result[mode]["peak_gib"] = (torch.cuda.max_memory_allocated() - before) / 2**30
+        if kernels:
+            result[mode]["top"] = kernels_of(step, kernels)
     print("RESULT " + json.dumps(result), flush=True)
 
 
@@ -84,7 +96,8 @@ class Child:
         self.errors = tempfile.TemporaryFile("w+")
         c = self.cache.name
         env = dict(os.environ, TORCHINDUCTOR_CACHE_DIR=c, TRITON_CACHE_DIR=c + "/triton", FUSEBOX_CACHE_DIR=c)
-        command = [sys.executable, __file__, "--child", name, engine, "--modes", *modes, "--seconds", str(options.seconds)]
+        command = [sys.executable, __file__, "--child", name, engine, "--modes", *modes,
+                   "--seconds", str(options.seconds), "--kernels", str(options.kernels)]
         self.process = subprocess.Popen(command, env=env, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors)
 
     def wait_for(self, word):
@@ -124,6 +137,7 @@ def report(row):
         for engine, made in zip(("stock", "fusebox"), both):
             if made:
                 parts.append(f"{engine} {mode} {made['ms']:.2f} ms (first {made['first_s']:.2f} s, {made['peak_gib']:.2f} GiB, loss error {made['loss_error']:.0e})")
+                parts += [f"    {ms:8.3f} ms {count:4d}× {name}" for name, ms, count in made.get("top", [])]
     firsts = [row.get(engine, {}).get(row["modes"][0], {}).get("first_s") for engine in ("stock", "fusebox")]
     if all(firsts):
         row["cold_ratio"] = firsts[0] / firsts[1]
@@ -139,11 +153,12 @@ def main():
     parser.add_argument("--engines", nargs="*", default=["stock", "fusebox"])
     parser.add_argument("--seconds", type=float, default=1.0)
     parser.add_argument("--together", type=int, default=1, help="so many programs compile at once (first calls are slower then)")
+    parser.add_argument("--kernels", type=int, default=0, help="tells so many of the longest kernels of a step")
     parser.add_argument("--json")
     parser.add_argument("--child", nargs=2)
     options = parser.parse_args()
     if options.child:
-        child(*options.child, options.modes, options.seconds)
+        child(*options.child, options.modes, options.seconds, options.kernels)
         return
     rows = []
     for first in range(0, len(options.programs), options.together):
