@@ -46,11 +46,19 @@ Access accessAlong(const Section& s, const SymExpr& index, Symbol axis) {
 
 namespace {
 
-/// How well a section's accesses suit neighbouring threads along `axis`.
+/// How often a point's thread accesses what `index` names: as often as an axis of the section moves it. What stays where it is is read once.
+double accesses(const Section& s, const SymExpr& index) {
+  double n = 1;
+  for (const Axis& a : s.axes)
+    if (cpu::dependsOn(index, variesWith(s, a.symbol))) n *= guess(a.extent);
+  return n;
+}
+
+/// How well a section's accesses suit neighbouring threads along `axis`, summed over the section's own points.
 double score(const Kernel& k, const Section& s, const Axis& axis) {
-  double sum = 0.01;
+  double sum = 0.01 * pointsOf(s.axes);
   forEachAccess(k, s, [&](const SymExpr& index, bool isStore, const KernelBuffer& b) {
-    const double size = graph::elementSize(b.dtype);
+    const double size = graph::elementSize(b.dtype) * accesses(s, index);
     switch (accessAlong(s, index, axis.symbol)) {
       case Access::Uniform:
         sum += isStore ? 0 : 0.5 * size;
@@ -136,7 +144,7 @@ std::pair<int, double> bestOuter(const Kernel& k) {
   double bestScore = -1;
   for (size_t o = 0; o < k.outer.size(); ++o) {
     double sum = 0;
-    for (const Section& s : k.sections) sum += pointsOf(s.axes) * score(k, s, k.outer[o]);
+    for (const Section& s : k.sections) sum += score(k, s, k.outer[o]);
     if (sum >= bestScore * 0.999) {
       best = static_cast<int>(o);
       bestScore = std::max(bestScore, sum);

@@ -223,7 +223,7 @@ Mapping mapLoops(Plan& plan, const GpuTarget& target, bool aligned, const Launch
   for (const Section& s : k.sections) {
     if (s.axes.empty()) continue;
     elements = std::max(elements, pointsOf(s.axes));
-    inside += pointsOf(s.axes) * bestInner(k, s).second;
+    inside += bestInner(k, s).second;
   }
   const auto [outer, outside] = bestOuter(k);
   const bool columns = outer >= 0 && outside > inside * 1.001 && !accumulates(k);

@@ -70,6 +70,23 @@ Kernel layerNormBackward(int64_t rows, int64_t n, DType made) {
   return b.kernel;
 }
 
+/// The gradient of cross-entropy over a vocabulary of `n`: rows of 16 bits, and numbers of 64 and 32 bits a row. Rows begin `stride` apart.
+Kernel lossBackward(int64_t rows, int64_t n, int64_t stride) {
+  KernelBuilder b("loss_backward");
+  const DType f = DType::Float32, h = DType::BFloat16;
+  const auto label = b.input(DType::Int64, rows), top = b.input(f, rows), rest = b.input(f, rows), x = b.input(h, rows * stride);
+  const auto z = b.output(h, rows * stride);
+  const SymExpr o = b.outer(rows);
+  b.section();
+  const SymExpr i = b.axis(n), at = o * SymExpr(stride) + i;
+  const ValueId wide = b.op(Op::Cast, f, b.load(x, at));
+  const ValueId power = b.op(Op::Exp, f, b.op(Op::Sub, f, b.op(Op::Sub, f, wide, b.load(top, o)), b.load(rest, o)));
+  const ValueId here = b.op(Op::Eq, DType::Bool, b.index(i), b.load(label, o));
+  const ValueId one = b.op(Op::Where, f, here, b.constant(f, 1), b.constant(f, 0));
+  b.store(z, at, b.op(Op::Cast, h, b.op(Op::Sub, f, power, one)));
+  return b.kernel;
+}
+
 /// A reduction of rows or columns, and what it gives stored.
 Kernel reduction(ReduceKind kind, int results, DType type, int64_t outer, int64_t inner, bool columns) {
   KernelBuilder b("reduction");
@@ -221,6 +238,8 @@ std::vector<NamedKernel> gpuKernels() {
       {"layer_norm_backward", layerNormBackward(2500, 768, f), {}, 2000},
       {"layer_norm_backward_bf16", layerNormBackward(1100, 2048, DType::BFloat16), {}, 2000},
       {"layer_norm_backward_odd", layerNormBackward(1031, 333, f), {}, 2000},
+      {"loss_backward", lossBackward(300, 5025, 5025), {}, 1},
+      {"loss_backward_padded", lossBackward(300, 5025, 5032), {}, 1},
       {"softmax_wide", softmax(9, 20001), {}},
       {"softmax_rows", softmax(64, 2048), {}},
       {"softmax_in_clusters", softmax(140, 33001), {}},

@@ -151,6 +151,12 @@ class GpuPtxTest : public QObject {
     QCOMPARE(count(k.text, "rcp.rn.f32"), 1);  // of the sum, which all elements share
   }
 
+  /// Numbers that stand once a row do not make neighbouring threads neighbouring rows: the matrix is what is read, by rows.
+  void rowsOutweighNumbersOfRows() {
+    for (const char* name : {"loss_backward", "loss_backward_padded"})
+      QVERIFY2(!gpu::makePlan(named(name).kernel, gpu::GpuTarget{}, true).phases[0].map.pointsFast, name);
+  }
+
   /// Rows that one block cannot keep are kept by a cluster of blocks, where the device has clusters; threads begin where a line does.
   void rowsOfSeveralBlocks() {
     const Kernel& kernel = named("softmax_in_clusters").kernel;
