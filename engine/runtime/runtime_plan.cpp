@@ -82,7 +82,26 @@ Result<void> RuntimePlan::build(c10::ArrayRef<at::Generator> generators) {
     }
     if (!added) return added;
   }
+  ignoreUnreadResults();
   return {};
+}
+
+void RuntimePlan::ignoreUnreadResults() {
+  std::vector<char> isRead(buffers.size(), 0);
+  const auto read = [&](BufferId id) {
+    for (; id >= 0 && !isRead[static_cast<size_t>(id)]; id = buffers[static_cast<size_t>(id)].base) isRead[static_cast<size_t>(id)] = 1;
+  };
+  for (const LaunchPlan& launch : launches)
+    for (BufferId id : launch.buffers) read(id);
+  for (const ExternPlan& plan : externs)
+    for (BufferId id : plan.call.tensors) read(id);
+  for (const graph::Argument& result : program.results)
+    if (const auto* value = std::get_if<graph::ValueRef>(&result.value)) read(value->node);
+  for (ExternPlan& plan : externs) {
+    if (plan.call.hasOut) continue;
+    for (BufferId& id : plan.call.results)
+      if (id >= 0 && !isRead[static_cast<size_t>(id)]) id = -1;
+  }
 }
 
 void RuntimePlan::buildBuffers() {

@@ -82,6 +82,8 @@ struct RuntimePlan {
   Result<void> build(c10::ArrayRef<at::Generator> generators);
 
  private:
+  /// An operator may give anything for what nobody reads (attention without gradients gives no logsumexp).
+  void ignoreUnreadResults();
   void buildBuffers();
   Result<void> addLaunch(const inductor::LaunchStep& step);
   Result<void> addExtern(const inductor::ExternStep& step, c10::ArrayRef<at::Generator> generators);

@@ -236,6 +236,23 @@ def matmul_epilogues(x, w, b, v):
     return F.linear(F.relu(F.linear(h, v / 32, b[:512])), w / 32, b)
 
 
+@program(*[normal(2, 4, 256, 64, dtype=torch.bfloat16)] * 3, extern=1)
+def attention_without_gradients(q, k, v):
+    return F.scaled_dot_product_attention(q * 2, k, v, is_causal=True) + 1
+
+
+@program(*[normal(2, 4, 256, 64, dtype=torch.bfloat16)] * 3, grad=True, extern=2)
+def attention(q, k, v):
+    return F.scaled_dot_product_attention(q * 2, k, v, is_causal=True) + 1
+
+
+@program(normal(64, 32))
+def device_facts(x):
+    major, minor = torch.cuda.get_device_capability()
+    properties = torch.cuda.get_device_properties(x.device)
+    return x + major * 10 + minor + properties.multi_processor_count, torch.cuda.get_device_name()
+
+
 @program(normal(30, 40), normal(30, 8))
 def joins(x, y):
     return torch.cat([x, y, x[:, 1:]], 1) + 1, torch.stack([x, x * 2]), F.pad(y, (1, 2, 3, 4), value=2.0)
@@ -452,6 +469,8 @@ def main():
                 torch.cuda.synchronize()
             after = fusebox.counters()
             calls = after["extern_calls"] - before["extern_calls"]
+            if after["eager_runs"] > before["eager_runs"]:
+                raise AssertionError("a graph ran operator by operator")
             if after["failed_stages"] > before["failed_stages"]:
                 raise AssertionError("a stage of the compiler failed (FUSEBOX_DEBUG=1 says why)")
             if f.__name__ != "host_scalar" and calls > extern:

@@ -1,4 +1,6 @@
 // getattr and setattr with provenance: instances, classes, modules, super, tensors, descriptors.
+#include <cstring>
+
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/namespaces.h"
 #include "engine/capture/evaluation/value_kinds.h"
@@ -120,6 +122,15 @@ PyRef Evaluation::readDict(PyObject* dict, PyObject* given) {
   return {};
 }
 
+/// A property whose getter is bound C++ (pybind11's): it reads a member, as a getset descriptor does.
+static bool isNativeProperty(PyObject* d) {
+  if (Py_TYPE(d) != &PyProperty_Type) return false;
+  PyRef getter = part(d, "fget");
+  if (!getter || !PyCFunction_Check(getter.get())) return false;
+  PyObject* self = PyCFunction_GET_SELF(getter.get());
+  return self && !PyModule_Check(self) && std::strncmp(Py_TYPE(self)->tp_name, "pybind11_", 9) == 0;
+}
+
 PyRef Evaluation::bindDescriptor(PyObject* d, PyObject* object, PyTypeObject* type, PyObject* name) {
   PyTypeObject* kind = Py_TYPE(d);
   auto* typeObject = reinterpret_cast<PyObject*>(type);
@@ -130,7 +141,8 @@ PyRef Evaluation::bindDescriptor(PyObject* d, PyObject* object, PyTypeObject* ty
     adopt(method.get());
     return method;
   }
-  if (bindsAs(kind, &PyProperty_Type)) {
+  const bool isNative = kind == &PyGetSetDescr_Type || kind == &PyMemberDescr_Type || (object && isNativeProperty(d));
+  if (!isNative && bindsAs(kind, &PyProperty_Type)) {
     if (!object) return pin(d, Why::Class);
     PyRef getter = part(d, "fget");
     if (!getter || getter.get() == Py_None) {
@@ -154,7 +166,7 @@ PyRef Evaluation::bindDescriptor(PyObject* d, PyObject* object, PyTypeObject* ty
     adopt(method.get());
     return method;
   }
-  if (kind == &PyGetSetDescr_Type || kind == &PyMemberDescr_Type) {
+  if (isNative) {
     if (!object) return pin(d, Why::Class);
     if (nameIs(name, "__dict__") && PyType_Check(object)) return classDict(reinterpret_cast<PyTypeObject*>(object));
     if (nameIs(name, "__dict__")) {

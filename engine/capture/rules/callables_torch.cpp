@@ -2,6 +2,7 @@
 // Python functions that are answered without interpreting them.
 #include "engine/capture/rules/autograd_function.h"
 #include "engine/capture/rules/call_rules.h"
+#include "engine/capture/rules/state_queries.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
 #include "engine/trace/trace_tensor.h"
@@ -142,6 +143,15 @@ PyRef ruleAutogradGrad(Evaluation& e, PyObject* callable, const CallArguments& a
   return e.callReal(callable, a);
 }
 
+/// What a device is; without an argument, of the current one, which is asked for at every check.
+PyRef ruleDeviceFact(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (a.total() == 0 || a.args[0] == Py_None) {
+    static PyObject* const current = torchObject("torch.cuda.current_device");
+    if (!guardAnswer(e, current, {}, "torch.cuda.current_device")) return {};
+  }
+  return rulePure(e, callable, a);
+}
+
 PyRef ruleIsTensor(Evaluation& e, PyObject*, const CallArguments& a) { return PyRef::borrow(e.isTensor(a.args[0]) ? Py_True : Py_False); }
 
 constexpr RuleRow kRows[] = {
@@ -162,6 +172,9 @@ constexpr RuleRow kRows[] = {
     {"torch.overrides.is_tensor_like", ruleIsTensor},
     {"torch.cuda.is_available", rulePure},
     {"torch.cuda.device_count", rulePure},
+    {"torch.cuda.get_device_properties", ruleDeviceFact},
+    {"torch.cuda.get_device_capability", ruleDeviceFact},
+    {"torch.cuda.get_device_name", ruleDeviceFact},
     {"torch.xpu.is_available", rulePure},
     {"torch.backends.mps.is_available", rulePure},
     {"torch._C._set_grad_enabled", ruleRaw},

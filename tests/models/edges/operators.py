@@ -210,6 +210,18 @@ def real_part_of_a_complex_view(compile, engine):
 
 
 @edge
+def what_nobody_reads_may_be_anything(compile, engine):
+    @torch.library.custom_op("edges::halves", mutates_args=())
+    def halves(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return x[:2].clone(), x[2:].clone()
+
+    halves.register_fake(lambda x: (x.new_empty(2, x.shape[1]), torch.empty_like(x)))  # the second has another size
+    x = torch.arange(16.0).view(4, 4)
+    out = compile(lambda x: halves(x * 2)[0] + 1)(x)
+    return out, engine is None or engine.counters()["eager_runs"] == 0
+
+
+@edge
 def one_operator_without_code_costs_no_graph(compile, engine):
     def complexes(x):
         return torch.fft.fft(torch.fft.fft(x).transpose(0, 1)).abs().sum(), (x * 2 + 1).relu().sum()
