@@ -50,7 +50,7 @@ void BodyEmitter::analyse() {
       if (v.op == Op::Load)
         differs |= set_.overPoints && set_.vector * set_.unroll > 1 && scope_.buffers.at(v.buffer).pointStride;
       // A check must see every group's own condition of being active.
-      if (v.op == Op::Check) differs |= set_.unroll > 1;
+      if (v.op == Op::Check) differs |= set_.unroll > 1 || !set_.edges.empty();
       if (v.op == Op::Scan) differs = true;
     }
     varying_[i] = differs;
@@ -148,7 +148,7 @@ Value* BodyEmitter::emitOne(const inductor::Value& v, int group, int neighbour) 
 
 /// Random numbers of neighbouring elements of which one Philox block serves several.
 bool BodyEmitter::sharesRandoms(const inductor::Value& v) const {
-  if ((v.op != Op::RandUniform && v.op != Op::RandNormal && v.op != Op::RandInt64) || !set_.axis || isVarying(v.args[0])) return false;
+  if ((v.op != Op::RandUniform && v.op != Op::RandNormal && v.op != Op::RandInt64) || !set_.axis || set_.ragged.on || isVarying(v.args[0])) return false;
   const int each = cpu::randomsPerBlock(v.op, v.type);
   const inductor::Value& counter = section_.values[static_cast<size_t>(v.args[1])];
   return each > 1 && set_.vector % each == 0 && counter.op == Op::Index &&
@@ -190,7 +190,7 @@ Value* BodyEmitter::emitCheck(const inductor::Value& v, int group, int neighbour
   const auto fault = static_cast<inductor::Fault>(v.imm);
   if (fault != inductor::Fault::ZeroDivision && fault != inductor::Fault::None) {
     Value* bad = l_.ir.CreateNot(value(v.args[1], group, neighbour));
-    emitAssertion(l_.ir, both(set_.active[static_cast<size_t>(group)], bad), fault);
+    emitAssertion(l_.ir, both(activeAt(group, neighbour), bad), fault);
   }
   return value(v.args[0], group, neighbour);
 }
@@ -198,6 +198,11 @@ Value* BodyEmitter::emitCheck(const inductor::Value& v, int group, int neighbour
 Value* BodyEmitter::symbolValue(Symbol s, int group, int neighbour) {
   if (const auto loaded = section_.indirect.find(s); loaded != section_.indirect.end())
     return l_.ir.CreateSExt(value(loaded->second, group, neighbour), l_.ir.getInt64Ty());
+  if (set_.axis && s == *set_.axis) {
+    if (along_) return along_;
+    if (const Edge* edge = set_.edge(group))
+      return clamped(neighbour ? l_.ir.CreateAdd(edge->first, l_.ir.getInt64(static_cast<uint64_t>(neighbour)), "", false, true) : edge->first);
+  }
   const SymbolValues& own = set_.symbols[static_cast<size_t>(group)];
   const auto found = own.find(s.id);
   Value* base = found != own.end() ? found->second : scope_.symbols.at(s.id);
@@ -217,225 +222,6 @@ Value* BodyEmitter::indexValue(const SymExpr& expr, int group, int neighbour) {
 
 Value* BodyEmitter::position(const SymExpr& expr, Type* type, int group, int neighbour) {
   return l_.ir.CreateTrunc(indexValue(expr, group, neighbour), type);
-}
-
-/// Address of an element; of element 0 where `onlyIf` is false.
-Value* BodyEmitter::pointer(const BufferSlot& slot, const SymExpr& index, int group, int neighbour, Value* onlyIf) {
-  auto& ir = l_.ir;
-  Type* element = l_.storage(slot.buffer->dtype);
-  Value* offset = nullptr;
-  int along = 0;
-  if (neighbour > 0 && !slot.pointStride) {
-    // Neighbours of a known distance share one address.
-    const auto isLoaded = [this](Symbol s) { return section_.indirect.count(s) > 0 || s == *set_.axis; };
-    const cpu::IndexShape shape = cpu::shapeOf(index, set_.axis, isLoaded);
-    const auto stride = shape.stride.maybeConstant();
-    if (shape.isAffine() && stride && std::abs(*stride) < (1 << 24)) {
-      along = static_cast<int>(*stride) * neighbour;
-      neighbour = 0;
-    }
-  }
-  offset = indexValue(index, group, neighbour);
-  if (slot.pointStride) {
-    Value* point = slot.point;
-    if (neighbour > 0 && set_.overPoints) point = ir.CreateAdd(point, ir.getInt64(static_cast<uint64_t>(neighbour)));
-    offset = ir.CreateAdd(ir.CreateMul(offset, slot.elementStride), ir.CreateMul(point, slot.pointStride));
-  }
-  if (onlyIf) {
-    if (along) offset = ir.CreateAdd(offset, ir.getInt64(static_cast<uint64_t>(int64_t{along})));
-    return ir.CreateGEP(element, slot.base, ir.CreateSelect(onlyIf, offset, ir.getInt64(0)));
-  }
-  Value* address = ir.CreateGEP(element, slot.base, offset);
-  return along ? ir.CreateConstGEP1_64(element, address, static_cast<uint64_t>(int64_t{along})) : address;
-}
-
-bool BodyEmitter::isVector(const BufferSlot& slot, const SymExpr& index, const Symbol* axis, int width) const {
-  if (!axis || width == 1 || slot.pointStride) return false;
-  const int64_t bytes = std::min<int64_t>(16, int64_t{width} * graph::elementSize(slot.buffer->dtype));
-  if (slot.alignment % bytes != 0) return false;
-  return isVectorAccess(index, *axis, width, [&](Symbol s) { return section_.indirect.count(s) > 0 || s == *axis; });
-}
-
-Value* BodyEmitter::load(const BufferSlot& slot, Type* type, Value* address, int64_t align) {
-  llvm::LoadInst* made = l_.ir.CreateAlignedLoad(type, address, llvm::Align(static_cast<uint64_t>(align)));
-  if (slot.isInvariant)
-    made->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(l_.ir.getContext(), {}));
-  return made;
-}
-
-Value* BodyEmitter::fromMemory(const BufferSlot& slot, Value* stored, DType type) {
-  const DType from = slot.buffer->dtype;
-  return cpu::emitCast(l_, l_.fromStorage(stored, from), from, type);
-}
-
-/// `count` neighbouring elements from `first` on, in accesses of 16 bytes.
-std::vector<Value*> BodyEmitter::takeVector(const BufferSlot& slot, Value* first, int count, DType type) {
-  auto& ir = l_.ir;
-  Type* element = l_.storage(slot.buffer->dtype);
-  const int size = graph::elementSize(slot.buffer->dtype), width = std::min(count, 16 / size);
-  std::vector<Value*> parts, taken;
-  for (int at = 0; at < count; at += width)
-    parts.push_back(load(slot, cpu::Lanes::widened(element, width),
-                         at ? ir.CreateConstGEP1_64(element, first, static_cast<uint64_t>(at)) : first, int64_t{width} * size));
-  for (Value* part : parts)
-    for (int n = 0; n < width; ++n)
-      taken.push_back(fromMemory(slot, width == 1 ? part : ir.CreateExtractElement(part, static_cast<uint64_t>(n)), type));
-  return taken;
-}
-
-/// The elements of one group; false where they are not consecutive.
-bool BodyEmitter::loadVector(const inductor::Value& v, int group, Copies& out) {
-  const BufferSlot& slot = scope_.buffers.at(v.buffer);
-  if (v.mask >= 0 || !isVector(slot, v.index)) return false;
-  for (Value* taken : takeVector(slot, pointer(slot, v.index, group, 0), set_.vector, v.type)) out.push_back(taken);
-  return true;
-}
-
-/// The elements of all groups where those of one neighbour are consecutive: what is read along one axis is used along the other.
-bool BodyEmitter::loadAcross(const inductor::Value& v, Copies& out) {
-  const BufferSlot& slot = scope_.buffers.at(v.buffer);
-  if (v.mask >= 0 || !isAcross(slot, v.index)) return false;
-  out.resize(static_cast<size_t>(set_.unroll * set_.vector));
-  for (int n = 0; n < set_.vector; ++n) {
-    const std::vector<Value*> taken = takeVector(slot, pointer(slot, v.index, 0, n), set_.unroll, v.type);
-    for (int u = 0; u < set_.unroll; ++u) out[static_cast<size_t>(u * set_.vector + n)] = taken[static_cast<size_t>(u)];
-  }
-  return true;
-}
-
-Value* BodyEmitter::loadMasked(const inductor::Value& v, int group, int neighbour) {
-  auto& ir = l_.ir;
-  const BufferSlot& slot = scope_.buffers.at(v.buffer);
-  Type* element = l_.storage(slot.buffer->dtype);
-  const int64_t align = graph::elementSize(slot.buffer->dtype);
-  Value* mask = value(v.mask, group, neighbour);
-  Value* otherwise = l_.immediate(v.type, v.imm, 1);
-  if (slot.buffer->numel.bounds().first > 0) {  // reading element 0 instead keeps the code straight
-    Value* loaded = load(slot, element, pointer(slot, v.index, group, neighbour, mask), align);
-    return ir.CreateSelect(mask, fromMemory(slot, loaded, v.type), otherwise);
-  }
-  llvm::BasicBlock* before = ir.GetInsertBlock();
-  Value* loaded = nullptr;
-  llvm::BasicBlock* after = nullptr;
-  when(mask, [&] {
-    loaded = fromMemory(slot, load(slot, element, pointer(slot, v.index, group, neighbour), align), v.type);
-    after = ir.GetInsertBlock();
-  });
-  llvm::PHINode* result = ir.CreatePHI(loaded->getType(), 2);
-  result->addIncoming(otherwise, before);
-  result->addIncoming(loaded, after);
-  return result;
-}
-
-void BodyEmitter::emitLoads(const inductor::Value& v, bool varying, Copies& out) {
-  const BufferSlot& slot = scope_.buffers.at(v.buffer);
-  const int64_t align = graph::elementSize(slot.buffer->dtype);
-  auto one = [&](int group, int neighbour) {
-    if (v.mask >= 0) return loadMasked(v, group, neighbour);
-    Value* stored = load(slot, l_.storage(slot.buffer->dtype), pointer(slot, v.index, group, neighbour), align);
-    return fromMemory(slot, stored, v.type);
-  };
-  if (!varying) {
-    out.push_back(one(0, 0));
-    return;
-  }
-  const auto acrossNeighbours = [this](Symbol s) {
-    const auto loaded = section_.indirect.find(s);
-    return loaded != section_.indirect.end() ? isVarying(loaded->second) : set_.axis && s == *set_.axis;
-  };
-  const bool shared = v.mask < 0 && !slot.pointStride && !cpu::dependsOn(v.index, acrossNeighbours);
-  if (!shared && !isVector(slot, v.index) && loadAcross(v, out)) return;
-  for (int u = 0; u < set_.unroll; ++u) {
-    if (shared) {
-      out.insert(out.end(), static_cast<size_t>(set_.vector), one(u, 0));
-      continue;
-    }
-    if (loadVector(v, u, out)) continue;
-    for (int n = 0; n < set_.vector; ++n) out.push_back(one(u, n));
-  }
-}
-
-Value* BodyEmitter::toMemory(const inductor::Statement& s, const BufferSlot& slot, int group, int neighbour) {
-  const DType from = section_.values[static_cast<size_t>(s.value)].type, to = slot.buffer->dtype;
-  return l_.toStorage(cpu::emitCast(l_, value(s.value, group, neighbour), from, to), to);
-}
-
-void BodyEmitter::putVector(const BufferSlot& slot, Value* first, const std::vector<Value*>& elements) {
-  auto& ir = l_.ir;
-  Type* element = l_.storage(slot.buffer->dtype);
-  const int count = static_cast<int>(elements.size()), size = graph::elementSize(slot.buffer->dtype), width = std::min(count, 16 / size);
-  for (int at = 0; at < count; at += width) {
-    Value* part = width == 1 ? elements[static_cast<size_t>(at)] : llvm::PoisonValue::get(cpu::Lanes::widened(element, width));
-    for (int n = 0; n < width && width > 1; ++n)
-      part = ir.CreateInsertElement(part, elements[static_cast<size_t>(at + n)], static_cast<uint64_t>(n));
-    ir.CreateAlignedStore(part, at ? ir.CreateConstGEP1_64(element, first, static_cast<uint64_t>(at)) : first,
-                          llvm::Align(static_cast<uint64_t>(width * size)));
-  }
-}
-
-void BodyEmitter::storeVector(const inductor::Statement& s, const BufferSlot& slot, int group) {
-  std::vector<Value*> elements;
-  for (int n = 0; n < set_.vector; ++n) elements.push_back(toMemory(s, slot, group, n));
-  when(set_.active[static_cast<size_t>(group)], [&] { putVector(slot, pointer(slot, s.index, group, 0), elements); });
-}
-
-/// Groups that are neighbours exist together.
-void BodyEmitter::storeAcross(const inductor::Statement& s, const BufferSlot& slot, int neighbour) {
-  std::vector<Value*> elements;
-  for (int u = 0; u < set_.unroll; ++u) elements.push_back(toMemory(s, slot, u, neighbour));
-  when(set_.active[0], [&] { putVector(slot, pointer(slot, s.index, 0, neighbour), elements); });
-}
-
-void BodyEmitter::store(const inductor::Statement& s) {
-  const BufferSlot& slot = scope_.buffers.at(s.buffer);
-  const bool isAtomic = s.kind == inductor::Statement::Kind::AtomicAdd;
-  const llvm::Align align(static_cast<uint64_t>(graph::elementSize(slot.buffer->dtype)));
-  // Everything that the branches below use exists before them.
-  emit(s.value);
-  if (s.mask >= 0) emit(s.mask);
-  for (Symbol symbol : s.index.symbols())
-    if (const auto loaded = section_.indirect.find(symbol); loaded != section_.indirect.end()) emit(loaded->second);
-  const bool wholeVector = !isAtomic && s.mask < 0 && isVector(slot, s.index);
-  if (!isAtomic && !wholeVector && s.mask < 0 && isAcross(slot, s.index)) {
-    for (int n = 0; n < set_.vector; ++n) storeAcross(s, slot, n);
-    return;
-  }
-  for (int u = 0; u < set_.unroll; ++u) {
-    if (wholeVector) {
-      storeVector(s, slot, u);
-      continue;
-    }
-    for (int n = 0; n < set_.vector; ++n) {
-      Value* condition = set_.active[static_cast<size_t>(u)];
-      if (s.mask >= 0) condition = both(condition, value(s.mask, u, n));
-      const DType from = section_.values[static_cast<size_t>(s.value)].type;
-      Value* stored =
-          isAtomic ? cpu::emitCast(l_, value(s.value, u, n), from, slot.buffer->dtype) : toMemory(s, slot, u, n);
-      when(condition, [&] {
-        Value* address = pointer(slot, s.index, u, n);
-        if (isAtomic)
-          atomicAdd(slot, address, stored);
-        else
-          l_.ir.CreateAlignedStore(stored, address, align);
-      });
-    }
-  }
-}
-
-void BodyEmitter::atomicAdd(const BufferSlot& slot, Value* address, Value* added) {
-  auto& ir = l_.ir;
-  const DType type = slot.buffer->dtype;
-  const llvm::Align align(static_cast<uint64_t>(graph::elementSize(type)));
-  auto operation = llvm::AtomicRMWInst::Add;
-  if (type == DType::Bool) {
-    operation = llvm::AtomicRMWInst::Or;
-    added = l_.toStorage(added, type);
-  } else if (graph::isFloatingPoint(type)) {
-    operation = llvm::AtomicRMWInst::FAdd;
-    if (type == DType::BFloat16) added = ir.CreateBitCast(l_.toStorage(added, type), ir.getBFloatTy());
-    if (type == DType::Float16) added = ir.CreateBitCast(l_.toStorage(added, type), ir.getHalfTy());
-  }
-  ir.CreateAtomicRMW(operation, address, added, align, llvm::AtomicOrdering::Monotonic);
 }
 
 }  // namespace fusebox::codegen::gpu

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -35,6 +36,14 @@ struct Scope {
   std::unordered_map<int, std::vector<std::vector<llvm::Value*>>> reduced;
 };
 
+/// A group whose vector may reach beyond the ends of its row: what neighbours stand outside have no effect, and read inside.
+struct Edge {
+  llvm::Value* first = nullptr;        ///< i64: position of the first neighbour, below 0 or beyond the end where it stands outside
+  llvm::Value* shift = nullptr;        ///< i64: Ragged::shift
+  llvm::Value* full = nullptr;         ///< whether all neighbours stand inside
+  std::vector<llvm::Value*> inside;    ///< of each neighbour
+};
+
 /// The copies of a section's body that one thread carries out together: `unroll` groups of `vector` neighbours.
 struct Instances {
   int unroll = 1, vector = 1;
@@ -44,6 +53,13 @@ struct Instances {
   bool overPoints = false;                 ///< neighbours are outer points
   std::vector<SymbolValues> symbols;       ///< of each group: axes, i64; `axis` for its first neighbour
   std::vector<llvm::Value*> active;        ///< of each group: whether it may have effects; null: always
+  Ragged ragged;                           ///< of `axis`
+  int64_t extent = 0;                      ///< of `axis`, where it is ragged
+  std::vector<std::optional<Edge>> edges;  ///< of each group, where the axis is ragged
+  const Edge* edge(int group) const {
+    const auto at = static_cast<size_t>(group);
+    return at < edges.size() && edges[at] ? &*edges[at] : nullptr;
+  }
 };
 
 /// Emits the instances of a section's body at the insertion point. Groups that are not active compute on some active
@@ -86,13 +102,20 @@ class BodyEmitter {
   llvm::Value* indexValue(const inductor::SymExpr& expr, int group, int neighbour);
   llvm::Value* pointer(const BufferSlot& slot, const inductor::SymExpr& index, int group, int neighbour,
                        llvm::Value* onlyIf = nullptr);
+  llvm::Value* clamped(llvm::Value* position);
+  llvm::Value* vectorPointer(const BufferSlot& slot, const inductor::SymExpr& index, int group, int at, int width, bool isMasked);
+  bool isAlwaysInside(const inductor::Value& load) const;
+  void choose(const inductor::Value& load, bool varying, Copies& out);
+  /// Whether one neighbour may have effects; null: always.
+  llvm::Value* activeAt(int group, int neighbour);
   llvm::Value* load(const BufferSlot& slot, llvm::Type* type, llvm::Value* pointer, int64_t align);
   llvm::Value* fromMemory(const BufferSlot& slot, llvm::Value* stored, inductor::DType type);
   llvm::Value* toMemory(const inductor::Statement& s, const BufferSlot& slot, int group, int neighbour);
   void storeVector(const inductor::Statement& s, const BufferSlot& slot, int group);
   void storeAcross(const inductor::Statement& s, const BufferSlot& slot, int neighbour);
   void putVector(const BufferSlot& slot, llvm::Value* first, const std::vector<llvm::Value*>& elements);
-  std::vector<llvm::Value*> takeVector(const BufferSlot& slot, llvm::Value* first, int count, inductor::DType type);
+  /// `at` gives the address of an element among them.
+  std::vector<llvm::Value*> takeVector(const BufferSlot& slot, const std::function<llvm::Value*(int at)>& address, int count, inductor::DType type);
   void atomicAdd(const BufferSlot& slot, llvm::Value* pointer, llvm::Value* added);
   /// Emits `work` for when `condition` holds (null: always).
   void when(llvm::Value* condition, const std::function<void()>& work);
@@ -105,6 +128,7 @@ class BodyEmitter {
   std::vector<char> varying_;
   std::vector<Copies> values_;
   std::unordered_map<inductor::ValueId, SharedDivisor> divisors_;
+  llvm::Value* along_ = nullptr;  ///< not null: where along the axis an address is wanted
 };
 
 }  // namespace fusebox::codegen::gpu

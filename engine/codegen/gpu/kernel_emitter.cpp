@@ -1,5 +1,7 @@
 #include "engine/codegen/gpu/kernel_emitter.h"
 
+#include "engine/codegen/gpu/ragged.h"
+
 #include <llvm/IR/IntrinsicsNVPTX.h>
 
 #include <algorithm>
@@ -93,7 +95,7 @@ Value* KernelEmitter::scalar(const SymExpr& expr) {
 }
 
 void KernelEmitter::decompose(Value* number, const std::vector<Axis>& axes, const std::vector<int>& order,
-                              int vectorAxis, int vector, SymbolValues& out) {
+                              int vectorAxis, int vector, SymbolValues& out, const Ragged* ragged) {
   auto* i64 = ir_.getInt64Ty();
   llvm::Type* type = number->getType();
   for (size_t i = order.size(); i-- > 0;) {
@@ -101,7 +103,8 @@ void KernelEmitter::decompose(Value* number, const std::vector<Axis>& axes, cons
     const int count = order[i] == vectorAxis ? vector : 1;
     Value* at = number;
     if (i > 0) {
-      Value* extent = ir_.CreateTrunc(scalar(graph::floorDiv(axis.extent, SymExpr(count))), type);
+      const bool isRagged = order[i] == vectorAxis && ragged && ragged->on;
+      Value* extent = ir_.CreateTrunc(scalar(isRagged ? raggedCount(axis.extent, count, *ragged) : graph::floorDiv(axis.extent, SymExpr(count))), type);
       at = ir_.CreateURem(number, extent);
       number = ir_.CreateUDiv(number, extent);
     }
@@ -161,10 +164,34 @@ void KernelEmitter::bindPoints(Value* block) {
     if (u == 0)
       point_ = ir_.CreateMul(ir_.CreateZExt(number, ir_.getInt64Ty()), ir_.getInt64(static_cast<uint64_t>(map.vector)));
     outer_.emplace_back();
-    decompose(number, plan_.kernel.outer, plan_.outerOrder, plan_.vectorAxis, map.vector,
-              map.unroll == 1 ? scope_.symbols : outer_.back());
+    SymbolValues& symbols = map.unroll == 1 ? scope_.symbols : outer_.back();
+    decompose(number, plan_.kernel.outer, plan_.outerOrder, plan_.vectorAxis, map.vector, symbols, &plan_.ragged);
     isInside_.push_back(inside);
+    if (!plan_.ragged.on) continue;
+    const Axis& axis = plan_.kernel.outer[static_cast<size_t>(plan_.vectorAxis)];
+    Value* shift = shiftOf(plan_.ragged, symbols);
+    Value* first = ir_.CreateSub(symbols.at(axis.symbol.id), shift);
+    outerEdges_.push_back(edgeAt(first, shift, axis.extent.constant(), map.vector, nullptr));
   }
+}
+
+Edge KernelEmitter::edgeAt(Value* first, Value* shift, int64_t extent, int count, Value* within) {
+  auto number = [&](int64_t n) { return ir_.getInt64(static_cast<uint64_t>(n)); };
+  Edge edge;
+  edge.first = first;
+  edge.shift = shift;
+  // One comparison each: what lies before the row is a large number without its sign.
+  edge.full = both(within, ir_.CreateICmpULE(first, number(extent - count)));
+  for (int n = 0; n < count; ++n)
+    edge.inside.push_back(both(within, ir_.CreateICmpULT(n ? ir_.CreateAdd(first, number(n)) : first, number(extent))));
+  return edge;
+}
+
+Value* KernelEmitter::shiftOf(const Ragged& rows, const SymbolValues& symbols) {
+  return cpu::IndexEmitter(lanes_, [&](Symbol s) {
+           const auto own = symbols.find(s.id);
+           return own != symbols.end() ? own->second : scope_.symbols.at(s.id);
+         }).scalar(rows.shift);
 }
 
 /// Rectangles: of a warp 4 threads lie side by side along the vector axis, 8 along the other one, so that with 16 bytes a thread what

@@ -34,12 +34,16 @@ class KernelEmitter {
   void bindThread();
   void bindPoints(llvm::Value* block);
   void bindTile(llvm::Value* block);
+  /// A vector at `first` (i64, perhaps outside of the row) of `count` neighbours of a row of `extent`; `within`: else all of it is outside.
+  Edge edgeAt(llvm::Value* first, llvm::Value* shift, int64_t extent, int count, llvm::Value* within);
+  /// i64, by the outer axes of one group.
+  llvm::Value* shiftOf(const Ragged& rows, const SymbolValues& symbols);
   void bindScratch();
   llvm::Value* scalar(const inductor::SymExpr& expr);
   /// Splits `number` into the values of axes; the last of `order` runs fastest. `vector` neighbours along `vectorAxis`
   /// count as one.
   void decompose(llvm::Value* number, const std::vector<inductor::Axis>& axes, const std::vector<int>& order,
-                 int vectorAxis, int vector, SymbolValues& out);
+                 int vectorAxis, int vector, SymbolValues& out, const Ragged* ragged = nullptr);
   void barrier();
   llvm::Value* both(llvm::Value* a, llvm::Value* b) { return !a ? b : !b ? a : ir_.CreateAnd(a, b); }
 
@@ -61,6 +65,7 @@ class KernelEmitter {
   Values emitIteration(int section, llvm::Value* base, llvm::Value* to, bool exact, const Values& carried);
   /// The instances of one iteration from vector `base` on, up to `to`; `counted` gets which groups exist.
   Instances instancesAt(int section, llvm::Value* base, llvm::Value* to, bool exact, Values& counted);
+  Instances raggedAt(int section, llvm::Value* base, llvm::Value* to, bool exact, Values& counted);
   Values accumulate(int section, const Instances& set, const std::vector<llvm::Value*>& counted, const Values& carried);
   void takeAll(int section, const cpu::ReductionEmitter& emitter, const inductor::Statement& statement, BodyEmitter& body, const Instances& set,
                const std::vector<llvm::Value*>& counted, Values& states, size_t& at);
@@ -115,6 +120,7 @@ class KernelEmitter {
   llvm::Value* point_ = nullptr;        ///< i64: number of the thread's first point
   std::vector<SymbolValues> outer_;     ///< axes of the points, by group; in the scope where there is one group
   std::vector<llvm::Value*> isInside_;  ///< whether a group exists; null: always
+  std::vector<std::optional<Edge>> outerEdges_;  ///< of ragged points, by group
 };
 
 }  // namespace fusebox::codegen::gpu

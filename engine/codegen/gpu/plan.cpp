@@ -9,6 +9,7 @@
 #include "engine/codegen/gpu/online_softmax.h"
 #include "engine/codegen/gpu/plan_across.h"
 #include "engine/codegen/gpu/plan_axes.h"
+#include "engine/codegen/gpu/ragged.h"
 
 namespace fusebox::codegen::gpu {
 using inductor::Axis;
@@ -133,11 +134,15 @@ SymExpr Plan::points() const {
   return n;
 }
 
+SymExpr Plan::vectorsAlong(const Mapping& map, int axis) const {
+  const SymExpr& extent = kernel.outer[static_cast<size_t>(axis)].extent;
+  if (axis != vectorAxis) return extent;
+  return ragged.on ? raggedCount(extent, map.vector, ragged) : graph::floorDiv(extent, SymExpr(map.vector));
+}
+
 SymExpr Plan::vectors(const Mapping& map) const {
   SymExpr n(1);
-  for (size_t i = 0; i < kernel.outer.size(); ++i)
-    n *= static_cast<int>(i) == vectorAxis ? graph::floorDiv(kernel.outer[i].extent, SymExpr(map.vector))
-                                           : kernel.outer[i].extent;
+  for (size_t i = 0; i < kernel.outer.size(); ++i) n *= vectorsAlong(map, static_cast<int>(i));
   return n;
 }
 
@@ -154,7 +159,7 @@ SymExpr Plan::blocksOver(const Mapping& map) const {
 
 SymExpr Plan::sectionVectors(int section) const {
   const SectionPlan& p = sections[static_cast<size_t>(section)];
-  return graph::floorDiv(p.points, SymExpr(p.vector));
+  return p.ragged.on ? raggedCount(p.points, p.vector, p.ragged) : graph::floorDiv(p.points, SymExpr(p.vector));
 }
 
 SymExpr Plan::chunks(int section) const {

@@ -28,6 +28,13 @@ struct Mapping {
   int vectorsPerBlock() const { return points * unroll; }
 };
 
+/// Rows in vectors that lie as memory does and may reach beyond the row's ends (ragged.h).
+struct Ragged {
+  bool on = false;
+  inductor::SymExpr start = 0;  ///< where rows begin in memory: what an access has more is aligned or not, whatever the row
+  inductor::SymExpr shift = 0;  ///< elements before the row at which its first vector begins
+};
+
 /// How a section's own axes run: flattened in `order`, in vectors along the last of them, dealt out over Mapping::inner
 /// threads.
 struct SectionPlan {
@@ -41,6 +48,7 @@ struct SectionPlan {
   /// Single elements of rows that begin anywhere: so many elements before the row, below kLineElements, the threads begin, without effect
   /// there. Then the elements of a warp lie in one line of the cache. 0: none.
   inductor::SymExpr shift = 0;
+  Ragged ragged;                 ///< of the only axis; `vector` does not divide its extent then
 };
 
 /// Elements that fill a line of the cache, whatever their type.
@@ -79,6 +87,7 @@ struct Plan {
   std::vector<int> outerOrder;  ///< positions in kernel.outer, slowest first: neighbouring points run along the last
   int vectorAxis = -1;          ///< position in kernel.outer of Mapping::vector; the last of outerOrder where inner > 1
   int crossAxis = -1;           ///< the other axis of Mapping::tileFast
+  Ragged ragged;                ///< of vectorAxis; Mapping::vector does not divide its extent then
   std::vector<SectionPlan> sections;
   std::vector<Phase> phases;
   std::vector<std::vector<std::vector<StatePlace>>>
@@ -99,8 +108,9 @@ struct Plan {
   std::string str() const;
   inductor::SymExpr points() const;                     ///< product of the outer extents
   inductor::SymExpr vectors(const Mapping& map) const;  ///< points / map.vector
+  inductor::SymExpr vectorsAlong(const Mapping& map, int axis) const;  ///< of an outer axis; its extent where that is not vectorAxis
   inductor::SymExpr blocksOver(const Mapping& map) const;  ///< that cover all points
-  inductor::SymExpr sectionVectors(int section) const;  ///< inner points / vector
+  inductor::SymExpr sectionVectors(int section) const;  ///< inner points / vector; of ragged rows, as many as there may be
   inductor::SymExpr chunks(int section) const;
 };
 

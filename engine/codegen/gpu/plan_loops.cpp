@@ -7,6 +7,7 @@
 #include "engine/codegen/gpu/access_patterns.h"
 #include "engine/codegen/gpu/plan_across.h"
 #include "engine/codegen/gpu/plan_axes.h"
+#include "engine/codegen/gpu/ragged.h"
 
 /// Kernels with loops: rows and columns, blocks in clusters, chunks.
 namespace fusebox::codegen::gpu {
@@ -179,6 +180,38 @@ int clusterFor(const Plan& plan, const GpuTarget& target, const LaunchShape& sha
   return times(static_cast<int>(blocks), shape.chunks, 1, kClusterBlocks);
 }
 
+/// Rows that end or begin within a vector, by where they lie in all sections of as many elements.
+void chooseRagged(Plan& plan, size_t section, bool aligned) {
+  const Kernel& k = plan.kernel;
+  const Section& s = k.sections[section];
+  if (s.axes.size() != 1 || accumulates(k)) return;
+  Section same = s;  // what sections of such rows access, as if it were one
+  const Symbol axis = s.axes[0].symbol;
+  for (size_t other = 0; other < k.sections.size(); ++other) {
+    const Section& o = k.sections[other];
+    if (other == section || o.axes.size() != 1 || !(o.axes[0].extent == s.axes[0].extent)) continue;
+    const auto isLoaded = [&](Symbol x) { return o.indirect.count(x) > 0; };
+    const auto renamed = [&](const SymExpr& e) { return e.substitute([&](Symbol x) { return x == o.axes[0].symbol ? std::optional<SymExpr>(axis) : std::nullopt; }); };
+    for (inductor::Value v : o.values)
+      if (v.op == inductor::Op::Load && !cpu::dependsOn(v.index, isLoaded)) {
+        v.index = renamed(v.index);
+        v.mask = -1;
+        same.values.push_back(std::move(v));
+      }
+    for (Statement st : o.body)
+      if (st.kind == Statement::Kind::Store && !cpu::dependsOn(st.index, isLoaded)) {
+        st.index = renamed(st.index);
+        st.value = st.mask = -1;
+        same.body.push_back(std::move(st));
+      }
+  }
+  const RaggedChoice rows = raggedVectors(k, {&same}, s.axes[0], kVectorBytes, aligned);
+  const int width = std::min(rows.width, instanceLimit(k));
+  if (width <= plan.sections[section].vector) return;
+  plan.sections[section].vector = width;
+  plan.sections[section].ragged = rows.rows;
+}
+
 Mapping mapRows(Plan& plan, const GpuTarget& target, bool aligned, const LaunchShape& shape) {
   const Kernel& k = plan.kernel;
   plan.outerOrder = orderWithLast(k.outer.size(), -1);
@@ -192,6 +225,7 @@ Mapping mapRows(Plan& plan, const GpuTarget& target, bool aligned, const LaunchS
     plan.sections[i].order = orderWithLast(s.axes.size(), last);
     plan.sections[i].vector =
         std::min(vectorWidth(k, {&s}, s.axes[static_cast<size_t>(last)], kVectorBytes, aligned), instanceLimit(k));
+    chooseRagged(plan, i, aligned);
     vectors = std::max(vectors, pointsOf(s.axes) / plan.sections[i].vector);
   }
   const double widest = vectors > 8192 && readsAgain(k) ? 1024 : 512;

@@ -2,6 +2,7 @@
 
 #include "engine/codegen/gpu/access_patterns.h"
 #include "engine/codegen/gpu/plan_axes.h"
+#include "engine/codegen/gpu/ragged.h"
 
 /// Kernels without loops of their own.
 namespace fusebox::codegen::gpu {
@@ -61,7 +62,12 @@ Mapping mapPoints(Plan& plan, const GpuTarget& target, bool aligned, const Launc
       return map;
     }
   }
-  map.vector = std::min(limit, vectorWidth(k, all(k), k.outer[static_cast<size_t>(fast)], kVectorBytes, aligned));
+  const Axis& axis = k.outer[static_cast<size_t>(fast)];
+  map.vector = std::min(limit, vectorWidth(k, all(k), axis, kVectorBytes, aligned));
+  if (const RaggedChoice rows = raggedVectors(k, all(k), axis, kVectorBytes, aligned); std::min(limit, rows.width) > map.vector) {
+    map.vector = std::min(limit, rows.width);
+    plan.ragged = rows.rows;
+  }
   const bool dynamic = !plan.points().isConstant();
   const double waves = dynamic ? 16
                                : pointsOf(k.outer) / map.vector /

@@ -18,12 +18,18 @@ std::string phaseText(const Phase& phase) {
   return phase.walks ? text + ", blocks walk over points" : text;
 }
 
+std::string raggedText(const Ragged& rows) {
+  if (!rows.on) return {};
+  if (rows.shift == inductor::SymExpr(0)) return ", the last one reaches beyond the row";
+  return ", which begin " + rows.shift.str() + " before the row";
+}
+
 std::string sectionText(const SectionPlan& section) {
   std::string text = fmt::format("{} points in vectors of {} x {}", section.points.str(), section.unroll, section.vector);
   if (section.whole) text += ", kept in registers";
   if (!(section.chunk == inductor::SymExpr(0))) text += ", chunks of " + section.chunk.str();
   if (!(section.shift == inductor::SymExpr(0))) text += ", threads begin " + section.shift.str() + " early";
-  return text;
+  return text + raggedText(section.ragged);
 }
 
 }  // namespace
@@ -31,6 +37,7 @@ std::string sectionText(const SectionPlan& section) {
 std::string Plan::str() const {
   std::string text;
   for (const Phase& phase : phases) text += (text.empty() ? "launch: " : "\nlaunch: ") + phaseText(phase);
+  if (ragged.on) text += raggedText(ragged);
   for (size_t s = 0; s < sections.size(); ++s)
     if (!sections[s].order.empty()) text += fmt::format("\nsection {}: ", s) + sectionText(sections[s]);
   if (resident > 0) text += fmt::format("\n{} blocks resident", resident);

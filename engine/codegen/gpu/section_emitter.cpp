@@ -1,4 +1,5 @@
 #include "engine/codegen/gpu/kernel_emitter.h"
+#include "engine/codegen/gpu/ragged.h"
 
 /// The loops of one section, its statements and its reductions.
 namespace fusebox::codegen::gpu {
@@ -28,10 +29,17 @@ Instances KernelEmitter::shapeOf(int section) const {
   if (!s.axes.empty() && p.vector > 1) {
     set.vector = p.vector;
     set.axis = &s.axes[static_cast<size_t>(p.order.back())].symbol;
+    set.ragged = p.ragged;
+    if (p.ragged.on) set.extent = s.axes[0].extent.constant();
   } else {
     set.vector = phase_.map.vector;
     set.overPoints = true;
     if (set.vector > 1) set.axis = &plan_.kernel.outer[static_cast<size_t>(plan_.vectorAxis)].symbol;
+    if (plan_.ragged.on) {
+      set.ragged = plan_.ragged;
+      set.extent = plan_.kernel.outer[static_cast<size_t>(plan_.vectorAxis)].extent.constant();
+      set.edges = outerEdges_;
+    }
     if (phase_.map.tileFast) set.groupAxis = &plan_.kernel.outer[static_cast<size_t>(plan_.crossAxis)].symbol;
   }
   return set;
@@ -68,7 +76,7 @@ KernelEmitter::States KernelEmitter::emitSection(int section) {
   const int round = phase_.map.inner * p.unroll;
   const auto step = p.chunk.maybeConstant();
   const bool exact =
-      known && *known % round == 0 && p.shift == SymExpr(0) && (phase_.kind != Phase::Kind::Chunk || (step && *step % round == 0));
+      !p.ragged.on && known && *known % round == 0 && p.shift == SymExpr(0) && (phase_.kind != Phase::Kind::Chunk || (step && *step % round == 0));
   return emitLoops(section, from, to, exact);
 }
 
@@ -95,20 +103,25 @@ KernelEmitter::States KernelEmitter::emitPlainSection(int section) {
 
 KernelEmitter::States KernelEmitter::emitLoops(int section, Value* from, Value* to, bool exact) {
   const SectionPlan& p = plan_.sections[static_cast<size_t>(section)];
-  const bool isShifted = !(p.shift == SymExpr(0));
+  const bool isShifted = !(p.shift == SymExpr(0)) || !(p.ragged.shift == SymExpr(0));
   Values results = identities(section);
   const Instances shape = shapeOf(section);
   if (p.whole || isShifted) results = emitIteration(section, from, to, exact, results);
   if (p.whole) return joinInstances(section, shape, results);
   // After a round that begins before the row, if there is one, whole rounds, which need no conditions, then what is left.
   Value* round = ir_.getInt64(static_cast<uint64_t>(phase_.map.inner * p.unroll));
-  Value* end = isShifted ? ir_.CreateAdd(to, scalar(p.shift)) : to;
-  Value* whole = exact ? end : ir_.CreateSub(end, ir_.CreateURem(ir_.CreateSub(end, from), round));
-  auto loop = [&](Value* start, Value* stop, bool full) {
-    results = carriedLoop(start, stop, round, results, [&](Value* base, const Values& carried) { return emitIteration(section, base, to, full, carried); });
+  Value* start = isShifted ? ir_.CreateAdd(from, round) : from;
+  Value* end = isShifted && !p.ragged.on ? ir_.CreateAdd(to, scalar(p.shift)) : to;
+  Value* safe = p.ragged.on ? ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, end, scalar(graph::floorDiv(p.points, SymExpr(p.vector)))) : end;
+  Value* full = ir_.CreateSub(safe, start);
+  if (p.ragged.on) full = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, full, ir_.getInt64(0));
+  Value* whole = exact ? end : p.ragged.on ? ir_.CreateAdd(start, ir_.CreateSub(full, ir_.CreateURem(full, round)))
+                                           : ir_.CreateSub(end, ir_.CreateURem(ir_.CreateSub(end, from), round));
+  auto loop = [&](Value* first, Value* stop, bool isFull) {
+    results = carriedLoop(first, stop, round, results, [&](Value* base, const Values& carried) { return emitIteration(section, base, to, isFull, carried); });
   };
-  loop(isShifted ? round : from, whole, true);
-  if (!exact) loop(isShifted ? ir_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, round, whole) : whole, end, false);
+  loop(start, whole, true);
+  if (!exact) loop(isShifted && !p.ragged.on ? ir_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, start, whole) : whole, end, false);
   return joinInstances(section, shape, results);
 }
 
@@ -146,6 +159,7 @@ KernelEmitter::Values KernelEmitter::carriedLoop(Value* from, Value* to, Value* 
 Instances KernelEmitter::instancesAt(int section, Value* base, Value* to, bool exact, Values& counted) {
   const Section& s = plan_.kernel.sections[static_cast<size_t>(section)];
   const SectionPlan& p = plan_.sections[static_cast<size_t>(section)];
+  if (p.ragged.on) return raggedAt(section, base, to, exact, counted);
   Instances set = shapeOf(section);
   const bool narrow = cpu::fitsInt32(plan_.sectionVectors(section) + SymExpr(int64_t{phase_.map.inner} * p.unroll * 2));
   llvm::Type* type = narrow ? ir_.getInt32Ty() : ir_.getInt64Ty();
@@ -168,6 +182,28 @@ Instances KernelEmitter::instancesAt(int section, Value* base, Value* to, bool e
     SymbolValues symbols;
     decompose(number, s.axes, p.order, vectorAxis, p.vector, symbols);
     set.symbols.push_back(std::move(symbols));
+    set.active.push_back(both(isInside_[0], within));
+    counted.push_back(within);
+  }
+  return set;
+}
+
+/// Vectors that lie as memory does. In an exact iteration, and where the plan says so, all of them are inside the row.
+Instances KernelEmitter::raggedAt(int section, Value* base, Value* to, bool exact, Values& counted) {
+  const SectionPlan& p = plan_.sections[static_cast<size_t>(section)];
+  const int64_t extent = p.points.constant(), head = raggedHead(p.vector, p.ragged), inner = phase_.map.inner;
+  auto number = [&](int64_t n) { return ir_.getInt64(static_cast<uint64_t>(n)); };
+  Instances set = shapeOf(section);
+  Value* shift = shiftOf(p.ragged, {});
+  Value* first = ir_.CreateAdd(base, ir_.CreateZExt(inner_, ir_.getInt64Ty()));
+  for (int u = 0; u < set.unroll; ++u) {
+    Value* vector = u ? ir_.CreateAdd(first, number(u * inner)) : first;
+    Value* position = ir_.CreateSub(ir_.CreateMul(vector, number(p.vector)), shift);
+    const bool isInside = exact || (p.whole && u * inner >= head && (u + 1) * inner <= extent / p.vector);
+    Value* within = isInside ? nullptr : ir_.CreateICmpSLT(vector, to);
+    set.symbols.push_back({{set.axis->id, position}});
+    set.edges.emplace_back();
+    if (!isInside) set.edges.back() = edgeAt(position, shift, extent, p.vector, within);
     set.active.push_back(both(isInside_[0], within));
     counted.push_back(within);
   }
@@ -225,7 +261,9 @@ KernelEmitter::Values KernelEmitter::accumulate(int section, const Instances& se
         Value* position = emitter.needsPosition() ? body.position(p.position, emitter.positionType(), u, v) : nullptr;
         const auto from = next.begin() + static_cast<std::ptrdiff_t>(at);
         const cpu::ReductionState old(from, from + static_cast<std::ptrdiff_t>(n));
-        const cpu::ReductionState state = emitter.accumulate(old, inputs, counted[static_cast<size_t>(u)], position);
+        const Edge* edge = set.edge(u);
+        Value* counts = edge ? edge->inside[static_cast<size_t>(v)] : counted[static_cast<size_t>(u)];
+        const cpu::ReductionState state = emitter.accumulate(old, inputs, counts, position);
         std::copy(state.begin(), state.end(), next.begin() + static_cast<std::ptrdiff_t>(at));
       }
   }
@@ -243,7 +281,7 @@ void KernelEmitter::takeAll(int section, const cpu::ReductionEmitter& emitter, c
     for (int u = 0; u < set.unroll; ++u)
       for (int v = set.overPoints ? point : 0; v < (set.overPoints ? point + 1 : set.vector); ++v) {
         inputs.push_back(body.value(st.inputs[0], u, v));
-        masks.push_back(counted[static_cast<size_t>(u)]);
+        masks.push_back(set.edge(u) ? set.edge(u)->inside[static_cast<size_t>(v)] : counted[static_cast<size_t>(u)]);
       }
     const auto from = states.begin() + static_cast<std::ptrdiff_t>(at);
     const cpu::ReductionState state = emitter.accumulateAll({from, from + static_cast<std::ptrdiff_t>(n)}, inputs, masks);

@@ -210,6 +210,34 @@ Kernel padded(int64_t n) {
   return b.kernel;
 }
 
+/// Rows of `n` with zeros behind them, as `to`: what lies beyond is not read.
+Kernel paddedRows(int64_t rows, int64_t n, int64_t to, int64_t stride) {
+  KernelBuilder b("padded_rows");
+  const DType h = DType::BFloat16, f = DType::Float32;
+  const auto x = b.input(h, (rows - 1) * stride + n), u = b.input(f, rows), z = b.output(h, rows * to);
+  const SymExpr o = b.outer(rows), i = b.outer(to);
+  b.section();
+  const ValueId inside = b.op(Op::Lt, DType::Bool, b.index(i), b.constant(DType::Int64, static_cast<double>(n)));
+  const ValueId v = b.op(Op::Cast, f, b.load(x, o * SymExpr(stride) + i, inside, 0));
+  b.store(z, o * SymExpr(to) + i, b.op(Op::Cast, h, b.op(Op::Mul, f, v, b.load(u, o, inside, 0))));
+  return b.kernel;
+}
+
+/// Rows of odd length that begin anywhere, a number for each row and each column, of two types.
+Kernel rowsAndColumns(int64_t rows, int64_t n, int64_t stride, int64_t offset) {
+  KernelBuilder b("rows_and_columns");
+  const DType h = DType::BFloat16, f = DType::Float32;
+  const auto x = b.input(h, rows * stride + offset), u = b.input(f, rows), v = b.input(f, n);
+  const auto y = b.output(f, rows * n), z = b.output(h, rows * stride + offset);
+  const SymExpr o = b.outer(rows), i = b.outer(n);
+  b.section();
+  const SymExpr at = o * SymExpr(stride) + i + SymExpr(offset);
+  const ValueId sum = b.op(Op::Add, f, b.op(Op::Mul, f, b.op(Op::Cast, f, b.load(x, at)), b.load(u, o)), b.load(v, i));
+  b.store(y, o * SymExpr(n) + i, sum);
+  b.store(z, at, b.op(Op::Cast, h, sum));
+  return b.kernel;
+}
+
 Kernel random(Op op, DType type, int64_t n) {
   KernelBuilder b("random");
   const auto seed = b.input(DType::Int64, 1), z = b.output(type, n);
@@ -240,6 +268,10 @@ std::vector<NamedKernel> gpuKernels() {
       {"layer_norm_backward_odd", layerNormBackward(1031, 333, f), {}, 2000},
       {"loss_backward", lossBackward(300, 5025, 5025), {}, 1},
       {"loss_backward_padded", lossBackward(300, 5025, 5032), {}, 1},
+      {"padded_rows", paddedRows(70, 1003, 1008, 1003), {}, 1},
+      {"padded_rows_apart", paddedRows(70, 1003, 1008, 1008), {}, 1},
+      {"rows_and_columns", rowsAndColumns(60, 1003, 1003, 0), {}},
+      {"rows_and_columns_long", rowsAndColumns(9, 2501, 2510, 3), {}},
       {"softmax_wide", softmax(9, 20001), {}},
       {"softmax_rows", softmax(64, 2048), {}},
       {"softmax_in_clusters", softmax(140, 33001), {}},
@@ -267,7 +299,7 @@ std::vector<NamedKernel> gpuKernels() {
     bool columns;
   };
   for (const Shape& s : {Shape{64, 1000, false}, Shape{1, 300000, false}, Shape{300, 40, true}, Shape{32, 60000, true},
-                         Shape{70, 5, false}, Shape{2048, 64, true}})
+                         Shape{70, 5, false}, Shape{2048, 64, true}, Shape{150, 2051, false}, Shape{1, 300001, false}})
     for (const auto& [kind, results] :
          {std::pair{ReduceKind::Sum, 1}, std::pair{ReduceKind::Max, 1}, std::pair{ReduceKind::ArgMax, 1},
           std::pair{ReduceKind::Welford, 3}, std::pair{ReduceKind::OnlineSoftmax, 2}})

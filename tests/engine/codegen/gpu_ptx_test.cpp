@@ -157,6 +157,20 @@ class GpuPtxTest : public QObject {
       QVERIFY2(!gpu::makePlan(named(name).kernel, gpu::GpuTarget{}, true).phases[0].map.pointsFast, name);
   }
 
+  /// Rows that end or begin within 16 bytes are read and written in whole vectors all the same: single elements only at their ends.
+  void raggedRows() {
+    for (const char* name : {"loss_backward", "loss_backward_padded"}) {
+      const gpu::Plan plan = gpu::makePlan(named(name).kernel, gpu::GpuTarget{}, true);
+      QVERIFY2(plan.sections[0].ragged.on && plan.sections[0].vector == 8, plan.str().c_str());
+      QCOMPARE(plan.sections[0].ragged.shift == fusebox::inductor::SymExpr(0), std::string(name) == "loss_backward_padded");
+      const std::string text = compiled(named(name).kernel).text;
+      QVERIFY2(count(text, "ld.global.nc.v4.") > 0 && count(text, "st.global.v4.") > 0 && count(text, "ld.global.nc.u16") == 0, text.c_str());
+    }
+    QCOMPARE(count(compiled(named("loss_backward").kernel, false).text, ".v4."), 0);  // not where buffers may begin anywhere
+    const gpu::Plan points = gpu::makePlan(named("contiguous_odd").kernel, gpu::GpuTarget{}, true);
+    QVERIFY(points.ragged.on && points.phases[0].map.vector == 4);
+  }
+
   /// Rows that one block cannot keep are kept by a cluster of blocks, where the device has clusters; threads begin where a line does.
   void rowsOfSeveralBlocks() {
     const Kernel& kernel = named("softmax_in_clusters").kernel;
@@ -165,9 +179,10 @@ class GpuPtxTest : public QObject {
     QCOMPARE(k.launches[0].blocks(nullptr), int64_t{140 * 4});
     QCOMPARE(count(k.text, ".reqnctapercluster 4, 1, 1"), 1);
     QVERIFY(count(k.text, "mapa") > 0);
-    QCOMPARE(count(k.text, "ld.global.nc.f32"), (33001 + gpu::kLineElements - 1 + 4 * k.launches[0].threads - 1) / (4 * k.launches[0].threads));
+    const int vectors = (33001 + gpu::kLineElements - 1 + 3) / 4, inCluster = 4 * k.launches[0].threads;
+    QCOMPARE(count(k.text, "ld.global.nc.v4."), (vectors + inCluster - 1) / inCluster);
     for (const auto& section : gpu::makePlan(kernel, gpu::GpuTarget{}, true).sections)
-      QVERIFY(section.shift.bounds() == (std::pair<int64_t, int64_t>(0, gpu::kLineElements - 1)));
+      QVERIFY(section.ragged.shift.bounds() == (std::pair<int64_t, int64_t>(0, gpu::kLineElements - 1)));
     auto older = gpu::compilePtx(kernel, gpu::GpuTarget{80, 108}, true, false);
     QVERIFY(older && older->text.find("cluster") == std::string::npos);
     QVERIFY(older->launches[0].blocks(nullptr) == 140);

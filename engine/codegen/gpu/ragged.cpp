@@ -1,0 +1,103 @@
+#include "engine/codegen/gpu/ragged.h"
+
+#include <algorithm>
+
+#include "engine/codegen/cpu/index_emitter.h"
+#include "engine/codegen/gpu/access_patterns.h"
+#include "engine/codegen/gpu/plan_axes.h"
+
+namespace fusebox::codegen::gpu {
+using inductor::Axis;
+using inductor::Kernel;
+using inductor::KernelBuffer;
+using inductor::Op;
+using inductor::Section;
+using inductor::Statement;
+using inductor::Symbol;
+using inductor::SymExpr;
+
+namespace {
+
+constexpr int64_t kShortestRow = 512;  ///< whose first and last vectors are few among all
+constexpr int64_t kLongRow = 2048;     ///< of which it costs little to begin where a line does
+
+/// Whether some loaded index differs along the axis: what a vector brings from beyond the row must not become an address.
+bool indicesVary(const Section& s, Symbol axis) {
+  std::vector<char> varies(s.values.size(), 0);
+  const auto moves = [&](Symbol x) {
+    const auto loaded = s.indirect.find(x);
+    return loaded == s.indirect.end() ? x == axis : varies[static_cast<size_t>(loaded->second)] != 0;
+  };
+  for (size_t i = 0; i < s.values.size(); ++i) {
+    const inductor::Value& v = s.values[i];
+    bool differs = (v.op == Op::Load || v.op == Op::Index) && cpu::dependsOn(v.index, moves);
+    if (v.op != Op::Reduced)
+      for (inductor::ValueId a : v.args) differs |= a >= 0 && varies[static_cast<size_t>(a)];
+    if (v.mask >= 0) differs |= varies[static_cast<size_t>(v.mask)] != 0;
+    varies[i] = differs;
+  }
+  return std::any_of(s.indirect.begin(), s.indirect.end(), [&](const auto& loaded) { return varies[static_cast<size_t>(loaded.second)] != 0; });
+}
+
+bool isSuited(const Section& s, Symbol axis) {
+  return !inductor::hasScan(s) && !indicesVary(s, axis) && std::all_of(s.body.begin(), s.body.end(), [](const Statement& st) {
+    return st.kind == Statement::Kind::Store || st.kind == Statement::Kind::Reduce;
+  });
+}
+
+/// Accesses along the axis: where their rows begin, and bytes of an element.
+struct RowAccess {
+  SymExpr start;
+  int size;
+};
+
+std::vector<RowAccess> rowAccesses(const Kernel& k, const std::vector<const Section*>& sections, Symbol axis, bool aligned) {
+  std::vector<RowAccess> list;
+  for (const Section* s : sections)
+    forEachAccess(k, *s, [&](const SymExpr& index, bool, const KernelBuffer& b) {
+      if (accessAlong(*s, index, axis) != Access::Consecutive || alignmentOf(b, aligned) < kVectorBytes) return;
+      const SymExpr start = cpu::shapeOf(index, &axis, variesWith(*s, axis)).uniform;
+      if (cpu::isNatural(start)) list.push_back({start, graph::elementSize(b.dtype)});
+    });
+  return list;
+}
+
+bool isMultiple(const SymExpr& e, int of) {
+  if (e.isConstant()) return e.constant() % of == 0;
+  return std::all_of(e.terms().begin(), e.terms().end(), [of](const SymExpr::Term& term) { return term.coefficient % of == 0; });
+}
+
+}  // namespace
+
+RaggedChoice raggedVectors(const Kernel& k, const std::vector<const Section*>& sections, const Axis& axis, int maxBytes, bool aligned) {
+  const auto extent = axis.extent.maybeConstant();
+  if (!extent || *extent < kShortestRow || !std::all_of(sections.begin(), sections.end(), [&](const Section* s) { return isSuited(*s, axis.symbol); })) return {};
+  const std::vector<RowAccess> list = rowAccesses(k, sections, axis.symbol, aligned);
+  if (list.empty()) return {};
+  const int widest = std::max_element(list.begin(), list.end(), [](const RowAccess& a, const RowAccess& b) { return a.size < b.size; })->size;
+  RaggedChoice choice;
+  choice.width = std::min(maxBytes / widest, 8 * maxBytes / kVectorBytes);
+  if (choice.width < 2) return {};
+  // Where most bytes begin; of equals the last, which is stored.
+  int most = 0;
+  for (const RowAccess& a : list) {
+    int bytes = 0;
+    for (const RowAccess& other : list)
+      if (isMultiple(other.start - a.start, choice.width)) bytes += other.size;
+    if (bytes < most) continue;
+    most = bytes;
+    choice.rows.start = a.start;
+  }
+  choice.rows.on = true;
+  if (isMultiple(choice.rows.start, choice.width)) choice.rows.start = 0;
+  else choice.rows.shift = graph::mod(choice.rows.start, SymExpr(*extent >= kLongRow ? kLineElements : choice.width));
+  return choice;
+}
+
+SymExpr raggedCount(const SymExpr& extent, int vector, const Ragged& rows) {
+  return ceilDiv(extent + SymExpr(rows.shift.bounds().second), SymExpr(vector));
+}
+
+int64_t raggedHead(int vector, const Ragged& rows) { return (rows.shift.bounds().second + vector - 1) / vector; }
+
+}  // namespace fusebox::codegen::gpu
