@@ -6,6 +6,7 @@
 
 #include "engine/inductor/ir/loop_canonical.h"
 #include "engine/inductor/ir/loop_transform.h"
+#include "engine/inductor/schedule/needless_masks.h"
 
 namespace fusebox::inductor {
 namespace {
@@ -57,6 +58,7 @@ class Finisher {
       rewriteSection(s);
     }
     settleStores();
+    if (kernel_.device.kind == graph::DeviceKind::Cuda) dropNeedlessMasks(lowered_, kernel_);
     removeUnusedWork();
     giveSectionsTheirOwnAxes();
     canonicaliseLoops(kernel_);
