@@ -28,6 +28,17 @@ SymExpr reachable(const graph::TensorMeta& meta) {
   return last;
 }
 
+/// Whether the strides are those of a row-major tensor, or larger.
+bool isRows(const IndexList& sizes, const std::vector<SymExpr>& strides) {
+  SymExpr run = 1;
+  for (size_t i = sizes.size(); i-- > 0;) {
+    if (sizes[i] == SymExpr(1)) continue;
+    if ((strides[i] - run).bounds().first < 0 || (run == SymExpr(1) && !(strides[i] == SymExpr(1)))) return false;
+    run = strides[i] * sizes[i];
+  }
+  return true;
+}
+
 bool isChannelsLast(const graph::TensorMeta& meta) {
   return meta.sizes.size() == 4 && !meta.isContiguous() && meta.strides == channelsLastStrides(meta.sizes);
 }
@@ -363,8 +374,15 @@ std::optional<LazyTensor> Lowering::viewWithoutCode(const Node& node) {
 }
 
 graph::TensorMeta Lowering::resultLayout(size_t position, const LazyTensor& value, graph::TensorMeta traced) const {
-  const bool free = position >= options_.firstSaved && traced.isContiguous();
-  if (free && value.storage->relaid && !value.reindex) traced.strides = value.storage->meta.strides;
+  if (position < options_.firstSaved || !traced.isContiguous()) return traced;
+  if (value.storage->relaid && !value.reindex) traced.strides = value.storage->meta.strides;
+  // Rows of a buffer of the graph with little between them: no copy is made to keep them.
+  const auto layout = stridedLayout(value);
+  if (!layout || isFromOutside(value) || !(layout->offset == SymExpr(0)) || !isRows(value.sizes, layout->strides)) return traced;
+  for (size_t i = 0; i < std::min(out_.results.size(), options_.firstSaved); i++)  // nor is it shared with what others may write to
+    if (const auto* seen = out_.results[i].as<ValueRef>(); seen && baseOf(seen->node) == value.storage->buffer) return traced;
+  const auto part = traced.numel().maybeConstant(), whole = reachable(out_.buffers[static_cast<size_t>(value.storage->buffer)].meta).maybeConstant();
+  if (part && whole && *part > 0 && *whole - *part < *part / 8) traced.strides = layout->strides;
   return traced;
 }
 

@@ -110,6 +110,10 @@ class Lowering {
   BufferId viewBuffer(BufferId base, const graph::TensorMeta& meta, const SymExpr& offset);
   graph::Argument externArgument(const graph::Argument& arg, ExternLayout layout, std::vector<BufferId>& reads);
   Result<void> emitResults(const graph::Node& output);
+  BufferId baseOf(BufferId id) const {
+    const LoweredBuffer& b = out_.buffers[static_cast<size_t>(id)];
+    return b.kind == LoweredBuffer::Kind::View ? b.base : id;
+  }
   /// How result `position` is to lie in memory: as traced, or as it is laid where only compiled code reads it.
   graph::TensorMeta resultLayout(size_t position, const LazyTensor& value, graph::TensorMeta traced) const;
 

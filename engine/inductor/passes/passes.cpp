@@ -18,6 +18,7 @@ constexpr Pass kPasses[] = {
     {"decompose", decompose},
     {"remove_noops", removeNoops},
     {"common_subexpressions", eliminateCommonSubexpressions},
+    {"pad_products", padProducts},
     {"matmul_epilogues", fuseMatmulEpilogues},
     {"dead_code", removeDeadCode},
 };

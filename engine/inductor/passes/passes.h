@@ -17,6 +17,7 @@ struct PassResult {
 PassResult decompose(const graph::Graph& graph);
 PassResult removeNoops(const graph::Graph& graph);
 PassResult eliminateCommonSubexpressions(const graph::Graph& graph);
+PassResult padProducts(const graph::Graph& graph);
 PassResult fuseMatmulEpilogues(const graph::Graph& graph);
 PassResult removeDeadCode(const graph::Graph& graph);
 

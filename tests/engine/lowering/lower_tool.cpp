@@ -149,9 +149,15 @@ Json answer(const Json& request) {
     else if (kind == "output") graph.setOutputs(std::move(args));
     else graph.node(graph.addCall(n["op"], std::move(args), std::move(outputs))).outputIsList = n.value("list", false);
   }
+  const bool onGpu = request.value("cuda", false);
+  if (onGpu)
+    for (const Node& node : graph.nodes())
+      for (OutputMeta& o : graph.node(node.id).outputs) o.tensor.device = {DeviceKind::Cuda, 0};
   auto optimised = runGraphPasses(std::move(graph), nullptr);
   if (!optimised) return {{"error", optimised.error().text()}};
-  auto lowered = lower(*optimised);
+  LowerOptions options;
+  if (onGpu) options.refusal = [](const Device&) { return std::string(); };
+  auto lowered = lower(*optimised, options);
   if (!lowered) return {{"error", lowered.error().text()}};
   Json out = loweredTo(*lowered);
   if (request.value("text", false)) out["text"] = optimised->str();
