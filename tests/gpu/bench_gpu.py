@@ -14,6 +14,14 @@ import torch.nn.functional as F
 
 import fusebox
 
+FLOAT = "float32"  # a gradient of that type, without dimensions
+
+
+def cross_entropy_of_half(x, t):
+    """As under autocast: logits of 16 bits, the loss of float32."""
+    return F.cross_entropy(x.float(), t)
+
+
 CASES = {
     "gelu(sin x + cos y)*x+1, 64 Mi": (lambda x, y: F.gelu(torch.sin(x) + torch.cos(y)) * x + 1, [(1 << 26,), (1 << 26,)], torch.float32),
     "softmax 32768x2048": (lambda x: torch.softmax(x, -1), [(32768, 2048)], torch.float32),
@@ -29,6 +37,17 @@ CASES = {
     "softmax 4096x50257": (lambda x: torch.softmax(x, -1), [(4096, 50257)], torch.float32),
     "transpose 8192x16384 bf16": (lambda x: x.t().contiguous() + 1, [(8192, 16384)], torch.bfloat16),
     "rms_norm backward 32768x2048 bf16": (lambda x, w: F.rms_norm(x, (2048,), w), [(32768, 2048), (2048,), (32768, 2048)], torch.bfloat16),
+    "cross_entropy of bf16 8192x50257": (cross_entropy_of_half, [(8192, 50257), 8192], torch.bfloat16),
+    "cross_entropy of bf16 backward 8192x50257": (cross_entropy_of_half, [(8192, 50257), 8192, FLOAT], torch.bfloat16),
+    "cross_entropy of bf16 8192x32003": (cross_entropy_of_half, [(8192, 32003), 8192], torch.bfloat16),
+    "cross_entropy of bf16 backward 8192x32003": (cross_entropy_of_half, [(8192, 32003), 8192, FLOAT], torch.bfloat16),
+    "softmax bf16 4096x50257": (lambda x: torch.softmax(x, -1), [(4096, 50257)], torch.bfloat16),
+    "softmax bf16 8192x32003": (lambda x: torch.softmax(x, -1), [(8192, 32003)], torch.bfloat16),
+    "layer_norm bf16 32768x2051": (lambda x, w, b: F.layer_norm(x, (2051,), w, b), [(32768, 2051), (2051,), (2051,)], torch.bfloat16),
+    "layer_norm backward bf16 32768x2051": (lambda x, w, b: F.layer_norm(x, (2051,), w, b), [(32768, 2051), (2051,), (2051,), (32768, 2051)], torch.bfloat16),
+    "layer_norm backward bf16 32768x2048": (lambda x, w, b: F.layer_norm(x, (2048,), w, b), [(32768, 2048), (2048,), (2048,), (32768, 2048)], torch.bfloat16),
+    "rms_norm backward bf16 32768x2051": (lambda x, w: F.rms_norm(x, (2051,), w), [(32768, 2051), (2051,), (32768, 2051)], torch.bfloat16),
+    "silu(x)*y bf16, 64 Mi + 1": (lambda x, y: F.silu(x) * y, [((1 << 26) + 1,), ((1 << 26) + 1,)], torch.bfloat16),
     "cumsum of rows 32768x2048": (lambda x: torch.cumsum(x, -1), [(32768, 2048)], torch.float32),
     "index_add 65536x512": (lambda x, i, v: x.index_add(0, i, v), [(65536, 512), 65536, (65536, 512)], torch.float32),
     "dropout and add, 64 Mi": (lambda x, y: F.dropout(x, 0.1) + y, [(1 << 26,), (1 << 26,)], torch.float32),
@@ -79,6 +98,14 @@ def first_call(f, inputs):
     return time.perf_counter() - start, result
 
 
+def made(size, dtype, classes):
+    if isinstance(size, int):
+        return torch.randint(0, classes, (size,), device="cuda")
+    if size == FLOAT:
+        return torch.ones((), device="cuda")
+    return torch.randn(size, device="cuda").to(dtype)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json")
@@ -93,7 +120,7 @@ def main():
     for name, (f, shapes, dtype) in CASES.items():
         if options.only and not any(part in name for part in options.only):
             continue
-        inputs = [torch.randn(s, device="cuda").to(dtype) if isinstance(s, tuple) else torch.randint(0, 50257, (s,), device="cuda") for s in shapes]
+        inputs = [made(s, dtype, shapes[0][-1] if "cross_entropy" in name else 50257) for s in shapes]
         if "backward" in name:
             for t in inputs[:-1]:
                 t.requires_grad_(t.is_floating_point())
