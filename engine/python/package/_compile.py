@@ -51,7 +51,9 @@ def engine_options(fullgraph=False, dynamic=None, backend="inductor", mode=None,
             "max_autotune": bool(inductor_setting("max_autotune", mode, checked)),
             "emulate_precision_casts": bool(inductor_setting("emulate_precision_casts", mode, checked)),
             "nan_asserts": bool(inductor_setting("nan_asserts", mode, checked)),
-            "deterministic": bool(inductor_setting("deterministic", mode, checked)),
+            # torch.use_deterministic_algorithms sets it too, but may be taken back: the engine asks that flag at every compile.
+            "deterministic": bool(inductor_setting("deterministic", mode, checked)) and (
+                "deterministic" in checked or not torch.are_deterministic_algorithms_enabled()),
             "fullgraph": bool(fullgraph), "mode": mode or "options", "dynamic": dynamic,
             "break_every": _config.config.break_every}
 
