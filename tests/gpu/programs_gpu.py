@@ -10,6 +10,7 @@ import traceback
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.nn.attention.flex_attention import flex_attention
 
 import fusebox
 
@@ -244,6 +245,16 @@ def attention_without_gradients(q, k, v):
 @program(*[normal(2, 4, 256, 64, dtype=torch.bfloat16)] * 3, grad=True, extern=2)
 def attention(q, k, v):
     return F.scaled_dot_product_attention(q * 2, k, v, is_causal=True) + 1
+
+
+@program(*[normal(2, 4, 256, 64, dtype=torch.bfloat16)] * 3, extern=2)
+def attention_with_a_score_function(q, k, v):
+    return flex_attention(q, k, v, score_mod=lambda score, b, h, m, n: score + (n - m) * 0.1 * (h + 1))
+
+
+@program(*[normal(2, 4, 128, 64)] * 3, grad=True, extern=6)
+def gradients_through_a_score_function(q, k, v):
+    return flex_attention(q, k, v, score_mod=lambda score, b, h, m, n: torch.where(m >= n, torch.tanh(score), -float("inf")))
 
 
 @program(normal(64, 32))

@@ -25,6 +25,15 @@ constexpr OperatorNames kOperators[] = {
 constexpr int kFirstInPlace = 13;
 bool isPlainContainer(PyObject* o) { return PyTuple_Check(o) || PyList_Check(o) || PyDict_Check(o) || PyAnySet_Check(o); }
 
+/// What `|` makes a union of, in C and without asking its operands for anything of theirs.
+bool isUnionPart(PyObject* o) {
+  static PyObject* const alias = torchObject("types.GenericAlias");
+  static PyObject* const united = torchObject("types.UnionType");
+  if (o == Py_None || Py_IS_TYPE(o, &PyType_Type) || Py_IS_TYPE(o, reinterpret_cast<PyTypeObject*>(united))) return true;
+  auto* base = reinterpret_cast<PyTypeObject*>(alias);  // collections.abc.Callable[…] is of a subclass, which adds no operator
+  return PyType_IsSubtype(Py_TYPE(o), base) && Py_TYPE(o)->tp_as_number && Py_TYPE(o)->tp_as_number->nb_or == base->tp_as_number->nb_or;
+}
+
 bool isView(PyObject* o) { return PyDictViewSet_Check(o) || PyDictValues_Check(o); }
 
 }  // namespace
@@ -85,8 +94,10 @@ PyRef Evaluation::binary(int op, PyObject* a, PyObject* b) {
     return checked(evaluateBinary(op, a, b));
   }
   PyRef left = expose(a), right = expose(b);
+  constexpr int kOr = 7;
+  const bool isUnion = op == kOr && isUnionPart(a) && isUnionPart(b);
   for (PyObject* operand : {left.get(), right.get()})
-    if (!isPlainContainer(operand)) refuseCallbacks(operand, Asks::Numbers);
+    if (!isUnion && !isPlainContainer(operand)) refuseCallbacks(operand, Asks::Numbers);
   return original(checked(evaluateBinary(op, left.get(), right.get())));
 }
 

@@ -152,6 +152,15 @@ PyRef ruleDeviceFact(Evaluation& e, PyObject* callable, const CallArguments& a) 
   return rulePure(e, callable, a);
 }
 
+/// Higher-order operators, and functions on them that need a transform, are followed in the form that _higher_order.py gives them.
+template <const char* kName>
+PyRef ruleHigherOrder(Evaluation& e, PyObject*, const CallArguments& a) {
+  PyRef module = PyRef::steal(PyImport_ImportModule("fusebox._higher_order"));
+  PyRef plain = module ? PyRef::steal(PyObject_GetAttrString(module.get(), kName)) : PyRef();
+  return plain ? e.call(plain.get(), a.args, a.positional, a.kwNames) : PyRef();
+}
+constexpr char kFlexAttention[] = "flex_attention", kOrderedToDense[] = "ordered_to_dense";
+
 PyRef ruleIsTensor(Evaluation& e, PyObject*, const CallArguments& a) { return PyRef::borrow(e.isTensor(a.args[0]) ? Py_True : Py_False); }
 
 constexpr RuleRow kRows[] = {
@@ -190,6 +199,10 @@ constexpr RuleRow kRows[] = {
     {"torch._C._functorch.peek_interpreter_stack", rulePure},
     {"torch._C._FunctionBase.apply", ruleAutogradApply},
     {"torch.utils.checkpoint.checkpoint", ruleCheckpoint},
+    {"torch.nn.attention.flex_attention.flex_attention_hop", ruleHigherOrder<kFlexAttention>},
+    {"torch.nn.attention.flex_attention._ordered_to_dense", ruleHigherOrder<kOrderedToDense>},
+    {"torch._dynamo.comptime._Comptime.force_static", ruleNone},  // sizes are
+    {"torch._dynamo.comptime._Comptime.assert_static", ruleNone},
     {"torch.Tensor.numpy", ruleNeedsTensor},
     {"torch.Tensor.tolist", ruleNeedsTensor},
     {"torch.Tensor.__array__", ruleNeedsTensor},

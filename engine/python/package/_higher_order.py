@@ -1,0 +1,71 @@
+"""Higher-order operators written in PyTorch's plain operators: capture follows these in the place of the operator that it meets.
+
+Each has its operator's signature and gives what the operator gives in eager mode.
+"""
+
+import math
+
+import torch
+
+
+def _in_layout_of(out, like):
+    """`out` with its dimensions in memory in the order of `like`'s strides, the last one innermost."""
+    inner_first = sorted(range(out.dim()), key=lambda d: like.stride(d))
+    innermost = out.dim() - 1
+    if math.prod(out.shape[d] for d in inner_first[:inner_first.index(innermost)]) != 1:
+        inner_first = [innermost] + [d for d in inner_first if d != innermost]
+    outer_first = inner_first[::-1]
+    back = [outer_first.index(d) for d in range(out.dim())]
+    return out.permute(outer_first).clone(memory_format=torch.contiguous_format).permute(back)
+
+
+def _products(query, key):
+    """query @ key^T of (B, H, M, E) and (B, H, N, E) in float32, or float64: the precision in which scores are modified."""
+    if query.dtype == torch.float64:
+        return query @ key.transpose(-2, -1)
+    has_gradient = torch.is_grad_enabled() and (query.requires_grad or key.requires_grad)
+    if query.is_cuda and query.dtype in (torch.bfloat16, torch.float16) and query.dtype == key.dtype and not has_gradient:
+        # Tensor cores add products of 16-bit numbers, which are exact, in float32.
+        batch, heads, rows, width = query.shape
+        flat = torch.bmm(query.reshape(batch * heads, rows, width), key.reshape(batch * heads, -1, width).transpose(1, 2),
+                         out_dtype=torch.float32)
+        return flat.view(batch, heads, rows, -1)
+    return query.float() @ key.float().transpose(-2, -1)
+
+
+def ordered_to_dense(num_blocks, indices):
+    """The int32 0/1 matrix (…, rows, columns) of the blocks that a BlockMask lists: the first `num_blocks` (…, rows) of `indices`."""
+    columns = indices.shape[-1]
+    listed = torch.arange(columns, device=indices.device) < num_blocks.unsqueeze(-1)
+    places = torch.where(listed, indices, columns).long()
+    dense = indices.new_zeros(*indices.shape[:-1], columns + 1, dtype=torch.int32)
+    return dense.scatter(-1, places, 1)[..., :columns].contiguous()
+
+
+def flex_attention(query, key, value, score_mod, block_mask, scale, kernel_options, score_mod_other_buffers=(),
+                   mask_mod_other_buffers=()):
+    """(output, logsumexp / ln 2, maxima / ln 2) of attention whose scores and mask are functions of score, batch, head, query and
+    key index. They are called once, with indices that broadcast against the scores instead of one element at a time."""
+    device = query.device
+    if torch.is_autocast_enabled(device.type):
+        low = torch.get_autocast_dtype(device.type)
+        query, key, value = (t if t.dtype == torch.float64 else t.to(low) for t in (query, key, value))
+    with torch.autocast(device.type, enabled=False):
+        batch, heads, rows, width = query.shape
+        key, value = (t.expand(batch, *t.shape[1:]) for t in (key, value))
+        kv_heads, columns = key.shape[1], key.shape[2]
+        # Query heads that share a key head are rows of one product.
+        grouped = query.reshape(batch, kv_heads, heads // kv_heads * rows, width)
+        scores = _products(grouped, key).view(batch, heads, rows, columns) * scale
+        b = torch.arange(batch, device=device).view(-1, 1, 1, 1)
+        h = torch.arange(heads, device=device).view(-1, 1, 1)
+        m = torch.arange(rows, device=device).view(-1, 1)
+        n = torch.arange(columns, device=device)
+        modified = score_mod(scores, b, h, m, n, *score_mod_other_buffers)
+        mask = block_mask[-1](b, h, m, n, *mask_mod_other_buffers)
+        modified = torch.where(mask, modified, -float("inf")).expand(scores.shape)
+        logsumexp = torch.where((modified == -float("inf")).all(-1), -float("inf"), modified.logsumexp(-1))
+        weights = torch._safe_softmax(modified, -1).to(query.dtype)
+        out = weights.view(batch, kv_heads, -1, columns) @ value.to(query.dtype)
+        out = out.view(batch, heads, rows, value.shape[-1])
+        return _in_layout_of(out, query), logsumexp / math.log(2), modified.amax(-1).detach() / math.log(2)
