@@ -10,6 +10,7 @@
 
 #include "engine/aot/executor_scope.h"
 #include "engine/aot/history.h"
+#include "engine/aot/input_overlap.h"
 #include "engine/graph/operator_facts.h"
 #include "engine/runtime/effect_log.h"
 #include "engine/runtime/random_state.h"
@@ -35,6 +36,12 @@ at::Tensor makeView(const OutputPlan& plan, const at::Tensor& base, int64_t trac
   return from.as_strided(constants(plan.meta.sizes), constants(plan.meta.strides), offset);
 }
 
+/// Whether the compiled graph has written the new data into the input itself.
+bool isInPlace(const at::Tensor& input, const at::Tensor& result) {
+  return result.has_storage() && input.has_storage() && result.storage().is_alias_of(input.storage()) &&
+         result.storage_offset() == input.storage_offset() && result.sizes() == input.sizes() && result.strides() == input.strides();
+}
+
 /// New data of written inputs, safe to copy in any order: one that lives in another written input's memory is copied first.
 void separateWrites(const AotModule& module, const std::vector<at::Tensor>& inputs, std::vector<at::Tensor>& results) {
   if (module.mutations.size() < 2) return;
@@ -42,7 +49,22 @@ void separateWrites(const AotModule& module, const std::vector<at::Tensor>& inpu
   for (auto& m : module.mutations)
     if (m.result >= 0) written.insert(inputs[m.input].storage().data());
   for (auto& m : module.mutations)
-    if (m.result >= 0 && written.count(results[m.result].storage().data())) results[m.result] = results[m.result].clone();
+    if (m.result >= 0 && written.count(results[m.result].storage().data()) && !isInPlace(inputs[m.input], results[m.result]))
+      results[m.result] = results[m.result].clone();
+}
+
+/// What may not be written in place in this call is given to the graph as a copy: it is written back from there, with eager's errors.
+std::vector<at::Tensor> shielded(const AotModule& module, const std::vector<at::Tensor>& inputs) {
+  std::vector<at::Tensor> made;
+  for (auto& m : module.mutations) {
+    const at::Tensor& input = inputs[m.input];
+    if (m.result < 0 || !input.defined() || !input.has_storage()) continue;
+    const bool shared = std::any_of(module.constants.begin(), module.constants.end(), [&](auto& constant) { return mayOverlap(input, constant); });
+    if (!shared && !(input.is_inference() && !c10::InferenceMode::is_enabled())) continue;
+    if (made.empty()) made = inputs;
+    made[m.input] = at::empty_strided(input.sizes(), input.strides(), input.options()).copy_(input);
+  }
+  return made;
 }
 
 /// On a GPU, many small tensors (the statistics of batch norms) are written by one kernel instead of one each. Returns what was written.
@@ -55,6 +77,7 @@ std::vector<bool> writeBackTogether(const AotModule& module, const std::vector<a
     if (m.result < 0 || m.metadata || m.differentiable) continue;
     auto &input = inputs[m.input], &result = results[m.result];
     if (input.device().is_cpu() || input.scalar_type() != result.scalar_type() || input.strides() != result.strides()) continue;
+    if (isInPlace(input, result)) continue;
     auto& [to, from] = groups[{input.device().index(), input.scalar_type()}];
     to.push_back(input);
     from.push_back(result);
@@ -65,13 +88,31 @@ std::vector<bool> writeBackTogether(const AotModule& module, const std::vector<a
   return done;
 }
 
+/// Version counters of written inputs before their writes; they end where eager's do.
+std::vector<uint32_t> versionsOf(const AotModule& module, const std::vector<at::Tensor>& inputs) {
+  std::vector<uint32_t> made;
+  for (auto& m : module.mutations)
+    made.push_back(inputs[m.input].is_inference() ? 0 : inputs[m.input].unsafeGetTensorImpl()->version_counter().current_version());
+  return made;
+}
+
+void setVersions(const AotModule& module, const std::vector<at::Tensor>& inputs, const std::vector<uint32_t>& before) {
+  for (size_t i = 0; i < before.size(); ++i) {
+    const at::Tensor& input = inputs[module.mutations[i].input];
+    if (input.is_inference()) continue;
+    c10::VariableVersion counter = input.unsafeGetTensorImpl()->version_counter();  // shared by all copies of it
+    counter.set_version(before[i] + module.mutations[i].versions);
+  }
+}
+
 void writeBack(const AotModule& module, const std::vector<at::Tensor>& inputs, const std::vector<at::Tensor>& results) {
+  const auto versions = versionsOf(module, inputs);
   auto done = writeBackTogether(module, inputs, results);
   for (size_t i = 0; i < done.size(); ++i) {
     if (done[i]) continue;
     auto& m = module.mutations[i];
     auto input = inputs[m.input];
-    if (m.result >= 0) {
+    if (m.result >= 0 && !isInPlace(input, results[m.result])) {
       c10::AutoGradMode mode(m.differentiable && c10::GradMode::is_enabled());
       input.copy_(results[m.result]);
     }
@@ -81,6 +122,7 @@ void writeBack(const AotModule& module, const std::vector<at::Tensor>& inputs, c
       input.as_strided_(constants(m.meta.sizes), constants(m.meta.strides), offset);
     }
   }
+  setVersions(module, inputs, versions);
 }
 
 torch::autograd::edge_list gradientEdges(const AotModule& module, const std::vector<at::Tensor>& inputs) {
@@ -137,7 +179,8 @@ std::vector<at::Tensor> AotFunction::run(const std::vector<at::Tensor>& inputs) 
   std::vector<at::Tensor> results;
   {
     ExecutorScope scope;
-    results = shared_->forward(inputs);
+    const auto others = shielded(module, inputs);
+    results = shared_->forward(others.empty() ? inputs : others);
     separateWrites(module, inputs, results);
   }
   TORCH_INTERNAL_ASSERT(static_cast<int32_t>(results.size()) == module.forwardResults);

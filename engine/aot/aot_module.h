@@ -34,6 +34,7 @@ struct MutationPlan {
   int32_t result = -1;          ///< forward result with the new data; -1: only sizes and strides changed
   bool differentiable = false;  ///< the new value has a gradient; otherwise it is written without recording one
   bool metadata = false;        ///< sizes, strides or offset changed: restride the input to `meta` after writing
+  uint32_t versions = 1;        ///< by how much eager moves the input's version counter on
   graph::TensorMeta meta;
 };
 

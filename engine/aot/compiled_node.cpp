@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "engine/aot/executor_scope.h"
+#include "engine/runtime/given_up_inputs.h"
 #include "engine/runtime/graph_interpreter.h"
 #include "engine/runtime/strided_copy.h"
 #include "engine/trace/convert.h"
@@ -240,10 +241,12 @@ variable_list CompiledNode::refuseDoubleBackward(variable_list gradients, const 
 }
 
 variable_list CompiledNode::apply(variable_list&& given) {
-  return gradients(innerWatched() ? Gradients::OfInputsCut : Gradients::OfInputs, std::move(given));
+  const bool watched = innerWatched();
+  const bool isLast = !watched && !torch::autograd::get_current_graph_task_keep_graph();
+  return gradients(watched ? Gradients::OfInputsCut : Gradients::OfInputs, std::move(given), isLast);
 }
 
-variable_list CompiledNode::gradients(Gradients which, variable_list given) {
+variable_list CompiledNode::gradients(Gradients which, variable_list given, bool isLast) {
   std::lock_guard lock(mutex_);
   const ForwardStreams::Scope streams(streams_);
   const bool again = c10::GradMode::is_enabled();
@@ -260,11 +263,15 @@ variable_list CompiledNode::gradients(Gradients which, variable_list given) {
   }
   variable_list inputs, results, kept;
   for (size_t i = 0; i < saved_.size(); ++i) inputs.push_back(unpackSaved(i));
+  isLast = isLast && !again;
+  if (isLast)
+    for (auto& s : saved_) s.reset_data();
   if (again) kept = given;
   {
     ExecutorScope scope;
     for (auto& t : prepare(code.given, given)) inputs.push_back(std::move(t));
     given.clear();
+    const std::optional<runtime::GivenUpInputs> givenUp = isLast ? std::optional<runtime::GivenUpInputs>(std::in_place, inputs) : std::nullopt;
     results = shared_->executor(which)(inputs);
   }
   results = done(std::move(results));

@@ -58,7 +58,8 @@ class CompiledNode : public torch::autograd::Node {
   std::string name() const override { return "CompiledFunctionBackward"; }
 
   /// `given`: one gradient for every tangent, undefined where there is none. Differentiable in gradient mode.
-  torch::autograd::variable_list gradients(Gradients which, torch::autograd::variable_list given);
+  /// `isLast`: nobody asks again, so that what was saved is given up as soon as it has been read.
+  torch::autograd::variable_list gradients(Gradients which, torch::autograd::variable_list given, bool isLast = false);
 
   /// The node of an entry of AotModule::inner.
   void addInner(const std::shared_ptr<torch::autograd::Node>& node) { inner_.push_back(node); }

@@ -242,10 +242,16 @@ Result<Generated> generate(Stages& stages, const graph::Graph& postGrad, inducto
   }
 }
 
+/// What the caller of a graph makes of its inputs and results.
+struct Interface {
+  size_t firstSaved = std::numeric_limits<size_t>::max();  ///< LowerOptions::firstSaved
+  std::vector<inductor::InputWrite> writes;
+};
+
 /// The whole of TorchInductor's role, on one screen.
 Result<std::shared_ptr<CompiledRegion>> compileGraph(const graph::Graph& traced, const std::vector<at::Tensor>& constants,
                                                      const char* direction, const CompileOptions& options,
-                                                     const record::GraphSnapshot& source, size_t firstSaved = std::numeric_limits<size_t>::max()) {
+                                                     const record::GraphSnapshot& source, const Interface& interface = {}) {
   Stages stages(options.compile);
   std::vector<inductor::PassLog> passes;
   auto postGrad = stages.from(traced).run(Phase::Inductor, "graph passes", [&] { return inductor::runGraphPasses(traced, &passes, skippedPasses()); },
@@ -256,7 +262,8 @@ Result<std::shared_ptr<CompiledRegion>> compileGraph(const graph::Graph& traced,
   if (!postGrad) return tl::unexpected(postGrad.error());
 
   inductor::LowerOptions target = lowerOptions(options);
-  target.firstSaved = firstSaved;
+  target.firstSaved = interface.firstSaved;
+  target.inputWrites = interface.writes;
   auto generated = generate(stages, *postGrad, target);
   if (!generated) return tl::unexpected(generated.error());
   inductor::LoweredGraph* lowered = &generated->lowered;
@@ -320,6 +327,8 @@ aot::Executor forwardExecutor(std::shared_ptr<CompiledRegion> region, const std:
       return region->run(inputs);
     } catch (const runtime::GraphsRefused&) {
       throw aot::HookError{std::current_exception()};  // the program asked to be told
+    } catch (const runtime::ChangedInputs& changed) {
+      throw aot::HookError{changed.error};  // running it again would change them twice
     } catch (const runtime::Mispredicted& error) {
       warnNotCompiled(name, direction, error.what());
       std::lock_guard lock(misfit->mutex);
@@ -375,10 +384,10 @@ aot::Executor withNanAsserts(aot::Executor run, const std::string& name, bool is
 
 /// `made` receives the compiled region, if there is one.
 aot::Executor plainExecutor(const graph::Graph& traced, const std::vector<at::Tensor>& constants, const char* direction,
-                            const CompileOptions& options, const record::GraphSnapshot& source, size_t firstSaved,
+                            const CompileOptions& options, const record::GraphSnapshot& source, const Interface& interface,
                             std::shared_ptr<CompiledRegion>* made) {
   if (options.backend == Backend::AotEager) return eagerExecutor(traced, constants);
-  auto region = compileGraph(traced, constants, direction, options, source, firstSaved);
+  auto region = compileGraph(traced, constants, direction, options, source, interface);
   if (region && made) *made = *region;
   if (!region) {
     if (Recorder* recorder = Recorder::active()) recorder->loss("graph not compiled", 1, region.error().text());
@@ -391,8 +400,8 @@ aot::Executor plainExecutor(const graph::Graph& traced, const std::vector<at::Te
 
 aot::Executor makeExecutor(const graph::Graph& traced, const std::vector<at::Tensor>& constants, const char* direction,
                            const CompileOptions& options, const record::GraphSnapshot& source,
-                           size_t firstSaved = std::numeric_limits<size_t>::max(), std::shared_ptr<CompiledRegion>* made = nullptr) {
-  aot::Executor run = plainExecutor(traced, constants, direction, options, source, firstSaved, made);
+                           const Interface& interface = {}, std::shared_ptr<CompiledRegion>* made = nullptr) {
+  aot::Executor run = plainExecutor(traced, constants, direction, options, source, interface, made);
   return options.nanAsserts ? withNanAsserts(std::move(run), options.name, direction != std::string_view("backward")) : run;
 }
 
@@ -406,6 +415,28 @@ size_t firstSaved(const aot::AotModule& module) {
   }
   for (int32_t tangent : module.tangents) seen = std::max(seen, tangent);
   return static_cast<size_t>(seen + 1);
+}
+
+/// Why the new value of an input has to be a tensor of its own; empty: it need not.
+std::string whyApart(const aot::AotModule& module, const aot::MutationPlan& write) {
+  if (write.differentiable) return "its new value has a gradient";
+  if (write.metadata) return "its sizes or strides change as well";
+  const auto isResult = [&](int32_t index) { return index == write.result; };
+  for (const auto& saved : module.saved)
+    if (saved.kind == aot::SavedPlan::Kind::Result && (isResult(saved.index) || isResult(saved.aliasedResult))) return "its new value is kept for backward";
+  for (const auto& output : module.outputs) {
+    using Kind = aot::OutputPlan::Kind;
+    if ((output.kind == Kind::Graph || output.kind == Kind::ResultView) && isResult(output.index)) return "its new value is handed out as a tensor of its own";
+  }
+  if (std::any_of(module.tangents.begin(), module.tangents.end(), isResult)) return "its new value has a gradient";
+  return {};
+}
+
+std::vector<inductor::InputWrite> inputWrites(const aot::AotModule& module) {
+  std::vector<inductor::InputWrite> writes;
+  for (const auto& write : module.mutations)
+    if (write.result >= 0) writes.push_back({write.input, static_cast<size_t>(write.result), whyApart(module, write)});
+  return writes;
 }
 
 /// How the tensors that `module` saves lie in memory after the forward graph has run as `region`.
@@ -434,7 +465,7 @@ std::shared_ptr<aot::AotFunction> compileModule(std::shared_ptr<const aot::AotMo
   const TracedGraphs traced = recordTraced(*module, options.compile, options.name);
   std::shared_ptr<CompiledRegion> region;
   aot::Executor forward = makeExecutor(module->forward, module->constants, module->backward ? "forward" : "inference", options,
-                                       traced.forward, firstSaved(*module), &region);
+                                       traced.forward, {firstSaved(*module), inputWrites(*module)}, &region);
   const auto laid = region ? savedLayouts(*module, *region) : std::vector<std::optional<graph::TensorMeta>>();
   auto compileBackward = [options, traced, laid](const aot::AotModule& m, const graph::Graph& gradients) -> Result<aot::Executor> {
     CompileOptions backward = options;

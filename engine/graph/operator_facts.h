@@ -20,6 +20,7 @@ struct OperatorFacts {
   bool factory = false;        ///< takes no tensors
   bool uninitialised = false;  ///< gives memory as it is found
   bool pointwise = false;
+  bool total = false;          ///< gives a result whatever the data are; others may raise because of them
   bool collective = false;     ///< other processes take part
   int dropoutAt = -1;          ///< position of the probability that decides whether a random operator draws at all
   std::string notCapturable;   ///< why a CUDA graph cannot hold it; empty: it can

@@ -4,7 +4,9 @@
 
 #include "engine/runtime/effect_log.h"
 #include "engine/runtime/frame.h"
+#include "engine/runtime/given_up_inputs.h"
 #include "engine/runtime/graph_tree.h"
+#include "engine/runtime/written_inputs.h"
 
 namespace fusebox::runtime {
 
@@ -39,12 +41,27 @@ std::vector<at::Tensor> CompiledGraph::run(c10::ArrayRef<at::Tensor> inputs) {
       return std::move(*results);
   std::optional<EffectReplay> seen;
   if (tree_) seen.emplace();  // of a recording that failed half-way
+  if (isProven_.load(std::memory_order_relaxed) || plan_->program.firstUnrepeatable < 0 || !mayMispredict(*plan_)) return runPlainly(inputs);
+  // What an operator gives is compared with what was predicted for the first time: inputs can be put back as long as that may fail.
+  const WrittenInputs before(*plan_, inputs);
+  try {
+    return runPlainly(inputs);
+  } catch (const ChangedInputs& changed) {
+    before.restore(inputs);
+    std::rethrow_exception(changed.error);
+  }
+}
+
+std::vector<at::Tensor> CompiledGraph::runPlainly(c10::ArrayRef<at::Tensor> inputs) {
   struct Return {
     CompiledGraph* graph;
     std::unique_ptr<Frame> frame;
     ~Return() { graph->returnFrame(std::move(frame)); }
   } lease{this, takeFrame()};
-  return lease.frame->run(inputs, sink_.load(std::memory_order_acquire));
+  auto* givenUp = isProven_.load(std::memory_order_relaxed) && !plan_->predictsIntegers ? GivenUpInputs::of(inputs) : nullptr;
+  auto results = lease.frame->run(inputs, sink_.load(std::memory_order_acquire), givenUp);
+  isProven_.store(true, std::memory_order_relaxed);
+  return results;
 }
 
 const inductor::Program& CompiledGraph::program() const { return plan_->program; }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <exception>
 #include <memory>
 #include <stdexcept>
 #include <vector>
@@ -26,6 +27,11 @@ struct Mispredicted : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// A run failed when inputs had been changed already, so that the graph's operators must not be run again: `error` is the program's.
+struct ChangedInputs {
+  std::exception_ptr error;
+};
+
 /// A compiled graph ready to run: program, code and constants. Needs neither Python nor the GIL. Thread-safe: calls may run at
 /// once on several threads, and an operator may call back into the same graph.
 class CompiledGraph {
@@ -42,6 +48,7 @@ class CompiledGraph {
   /// Carries out the program. `inputs` must have the sizes, strides, dtypes and devices that it was compiled for: checking is
   /// the guards' business. Results that are not tensors (None, integers) are undefined tensors. An operator's exception passes
   /// through after everything taken has been given back.
+  /// Throws ChangedInputs where an operator failed after such changes.
   std::vector<at::Tensor> run(c10::ArrayRef<at::Tensor> inputs);
 
   /// Replays CUDA graphs from now on, where they can be recorded. Before the first run.
@@ -61,6 +68,9 @@ class CompiledGraph {
   std::unique_ptr<Frame> takeFrame();
   void returnFrame(std::unique_ptr<Frame> frame);
 
+  std::vector<at::Tensor> runPlainly(c10::ArrayRef<at::Tensor> inputs);
+
+  std::atomic<bool> isProven_{false};   ///< it has run once: operators give what was predicted
   std::unique_ptr<RuntimePlan> plan_;
   std::unique_ptr<GraphTree> tree_;     ///< null: no CUDA graphs asked for
   std::atomic<LaunchSink*> sink_{nullptr};

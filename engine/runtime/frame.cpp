@@ -10,6 +10,7 @@
 #include "engine/runtime/compiled_graph.h"
 #include "engine/runtime/dispatch_scope.h"
 #include "engine/runtime/effect_log.h"
+#include "engine/runtime/given_up_inputs.h"
 #include "engine/runtime/launch_stop.h"
 #include "engine/runtime/parallel.h"
 #include "engine/support/clock.h"
@@ -55,10 +56,37 @@ Frame::Frame(const RuntimePlan& plan)
   for (size_t i = 0; i < plan.constants.size(); ++i) TORCH_CHECK(plan.constants[i].defined());
 }
 
-std::vector<at::Tensor> Frame::run(c10::ArrayRef<at::Tensor> inputs, LaunchSink* sink) {
+std::vector<at::Tensor>*& GivenUpInputs::current() {
+  thread_local std::vector<at::Tensor>* inputs = nullptr;
+  return inputs;
+}
+
+std::vector<at::Tensor> Frame::run(c10::ArrayRef<at::Tensor> inputs, LaunchSink* sink, std::vector<at::Tensor>* givenUp) {
   bind(inputs);
-  runSteps(0, plan_.steps.size(), sink);
-  return results();
+  step_ = 0;
+  givenUp_ = givenUp;
+  try {
+    runSteps(0, plan_.steps.size(), sink);
+    return results();
+  } catch (...) {
+    const int32_t first = plan_.program.firstUnrepeatable;
+    if (first >= 0 && step_ >= static_cast<size_t>(first)) throw ChangedInputs{std::current_exception()};
+    throw;
+  }
+}
+
+void Frame::giveUp(const RuntimePlan::StepPlan& step) {
+  for (BufferId id : step.lastOf) {
+    dropViews(id);
+    (*givenUp_)[at(plan_.buffers[at(id)].index)].reset();
+  }
+}
+
+void Frame::dropViews(BufferId base) {
+  for (BufferId view : plan_.buffers[at(base)].views) {
+    tensors_[at(view)].reset();
+    dropViews(view);
+  }
 }
 
 void Frame::bind(c10::ArrayRef<at::Tensor> inputs) {
@@ -86,6 +114,7 @@ void Frame::runSteps(size_t begin, size_t end, LaunchSink* sink) {
   DispatchScope scope;
   for (size_t i = begin; i < end; ++i) {
     const RuntimePlan::StepPlan& step = plan_.steps[i];
+    step_ = i;
     if (debug::armed(debug::Kind::KernelLaunch)) [[unlikely]] stopAtLaunch(plan_, step, addresses_);
     const int64_t start = sink ? nowNs() : 0;
     switch (step.kind) {
@@ -94,6 +123,7 @@ void Frame::runSteps(size_t begin, size_t end, LaunchSink* sink) {
       case RuntimePlan::StepKind::Allocate: allocate(step.index); continue;
       case RuntimePlan::StepKind::Free: free(step.index); continue;
     }
+    if (givenUp_ && !step.lastOf.empty()) giveUp(step);
     if (sink) record(sink, i, start);
   }
 }
@@ -102,6 +132,8 @@ void Frame::reset() {
   for (BufferId id : plan_.perCall) tensors_[at(id)].reset();
   stack_.clear();
   inputs_ = {};
+  givenUp_ = nullptr;
+  deviceBlock_.clear();
   PoolCache::instance().release(std::exchange(work_, {}));
   if (block_.memory) PoolCache::instance().release(std::exchange(block_, {}));
 }
@@ -123,22 +155,31 @@ void Frame::bindInputs() {
 }
 
 void Frame::bindPool() {
+  if (plan_.program.devicePoolBytes > 0 && !deviceBlock_) bindDevicePool();
   if (plan_.program.poolBytes == 0 || block_.memory) return;
   block_ = PoolCache::instance().acquire(plan_.program.poolBytes);
   if (block_.data() == poolAddress_) return;  // the usual case: the block of the last call
   poolAddress_ = block_.data();
+  placePlanned(false, poolAddress_);
+}
+
+void Frame::placePlanned(bool onDevice, void* pool) {
   for (BufferId id : plan_.planned) {
-    setAddress(id, static_cast<char*>(poolAddress_) + plan_.buffers[at(id)].poolOffset);
+    const BufferPlan& buffer = plan_.buffers[at(id)];
+    if (buffer.onDevicePool != onDevice) continue;
+    setAddress(id, static_cast<char*>(pool) + buffer.poolOffset);
     if (const at::Tensor& tensor = tensors_[at(id)]; tensor.defined())
-      tensor.storage().unsafeGetStorageImpl()->set_data_ptr_noswap(at::DataPtr(addresses_[at(id)], c10::kCPU));
+      tensor.storage().unsafeGetStorageImpl()->set_data_ptr_noswap(at::DataPtr(addresses_[at(id)], buffer.device));
   }
 }
 
 bool Frame::isInPool(const at::Tensor& value) const {
-  if (!block_.memory || !value.has_storage()) return false;
+  if (!value.has_storage()) return false;
   const char* data = static_cast<const char*>(value.storage().data());
-  const char* pool = static_cast<const char*>(block_.data());
-  return data >= pool && data < pool + plan_.program.poolBytes;
+  const auto lies = [data](const void* pool, int64_t bytes) {
+    return pool && data >= static_cast<const char*>(pool) && data < static_cast<const char*>(pool) + bytes;
+  };
+  return lies(block_.memory ? block_.data() : nullptr, plan_.program.poolBytes) || lies(deviceBlock_.get(), plan_.program.devicePoolBytes);
 }
 
 void Frame::setAddress(BufferId id, void* address) {
@@ -362,9 +403,10 @@ at::Tensor Frame::makePlanned(const BufferPlan& buffer, void* address) const {
   const auto itemSize = static_cast<int64_t>(c10::elementSize(buffer.dtype));
   const auto bytes = static_cast<int64_t>(at::detail::computeStorageNbytes(buffer.sizes, buffer.strides, itemSize));
   auto storage = c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), c10::SymInt(bytes),
-                                                       at::DataPtr(address, c10::kCPU), /*allocator=*/nullptr,
+                                                       at::DataPtr(address, buffer.device), /*allocator=*/nullptr,
                                                        /*resizable=*/false);
-  auto tensor = at::detail::make_tensor<c10::TensorImpl>(c10::Storage(std::move(storage)), c10::DispatchKeySet(c10::DispatchKey::CPU),
+  const auto key = buffer.device.is_cpu() ? c10::DispatchKey::CPU : c10::DispatchKey::CUDA;
+  auto tensor = at::detail::make_tensor<c10::TensorImpl>(c10::Storage(std::move(storage)), c10::DispatchKeySet(key),
                                                          c10::scalarTypeToTypeMeta(buffer.dtype));
   tensor.unsafeGetTensorImpl()->set_sizes_and_strides(buffer.sizes, buffer.strides);
   return tensor;

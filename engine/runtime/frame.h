@@ -20,8 +20,9 @@ class Frame {
  public:
   explicit Frame(const RuntimePlan& plan);
 
-  /// Runs the program. Whatever happens, reset() must follow.
-  std::vector<at::Tensor> run(c10::ArrayRef<at::Tensor> inputs, LaunchSink* sink);
+  /// Runs the program. Whatever happens, reset() must follow. `givenUp`: the same inputs, to be dropped one by one; or null. Throws
+  /// ChangedInputs where it fails after changes to inputs that would not be the same a second time.
+  std::vector<at::Tensor> run(c10::ArrayRef<at::Tensor> inputs, LaunchSink* sink, std::vector<at::Tensor>* givenUp = nullptr);
   /// Drops every reference to tensors and memory of the last call.
   void reset();
 
@@ -41,6 +42,10 @@ class Frame {
   struct Extents;
   void bindInputs();
   void bindPool();
+  void bindDevicePool();
+  void placePlanned(bool onDevice, void* pool);
+  void giveUp(const RuntimePlan::StepPlan& step);
+  void dropViews(inductor::BufferId base);
   bool isInPool(const at::Tensor& value) const;
   void setAddress(inductor::BufferId id, void* address);
   void bindViewAddresses(inductor::BufferId base);
@@ -72,6 +77,10 @@ class Frame {
   std::vector<at::Tensor> tensors_;  ///< Owned, Planned and View buffers
   PoolCache::Block block_;
   void* poolAddress_ = nullptr;      ///< that the Planned buffers' addresses were worked out for
+  at::DataPtr deviceBlock_;          ///< of the GPU's pool, from torch's allocator
+  void* devicePoolAddress_ = nullptr;
+  std::vector<at::Tensor>* givenUp_ = nullptr;
+  size_t step_ = 0;                  ///< that is running
   PoolCache::Block work_;            ///< working memory of the launches of this call, which run one after another
   SymbolBinding symbols_;
   torch::jit::Stack stack_;

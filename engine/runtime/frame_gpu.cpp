@@ -32,4 +32,14 @@ void Frame::launchOnGpu(const LaunchPlan& plan, c10::ArrayRef<int64_t> sizes) {
   TORCH_CHECK(launched.has_value(), "fusebox: cannot launch a kernel: ", launched.error().text());
 }
 
+/// One block for all small intermediates of a call. Given back when the call has been launched: the allocator hands it out again only to later
+/// work of the same stream.
+void Frame::bindDevicePool() {
+  const c10::DeviceGuard guard(plan_.poolDevice);
+  deviceBlock_ = c10::GetAllocator(plan_.poolDevice.type())->allocate(static_cast<size_t>(plan_.program.devicePoolBytes));
+  if (deviceBlock_.get() == devicePoolAddress_) return;
+  devicePoolAddress_ = deviceBlock_.get();
+  placePlanned(true, devicePoolAddress_);
+}
+
 }  // namespace fusebox::runtime

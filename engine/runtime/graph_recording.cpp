@@ -71,6 +71,14 @@ std::vector<at::Tensor> GraphRecording::replaceCopied(c10::ArrayRef<at::Tensor> 
   return now;
 }
 
+void GraphRecording::writeCopiedBack(c10::ArrayRef<at::Tensor> inputs) {
+  for (int32_t i : plan_.written) {
+    if (!copies_[at(i)].defined()) continue;
+    at::Tensor to = inputs[at(i)];
+    to.copy_(copies_[at(i)]);
+  }
+}
+
 /// Results that steps of ours allocate get their memory now, outside of the pool.
 void GraphRecording::allocateResults() {
   for (size_t i = 0; i < plan_.steps.size(); ++i)
@@ -137,6 +145,7 @@ std::vector<at::Tensor> GraphRecording::record(c10::ArrayRef<at::Tensor> inputs)
     keptBytes += static_cast<int64_t>(kept_->tensors[i].storage().nbytes());
   }
   kept_->pool = capture_.takeKeptMemory();
+  writeCopiedBack(inputs);
   frame_.dropInputs();
   return handOut(inputs);
 }
@@ -149,6 +158,7 @@ std::vector<at::Tensor> GraphRecording::replay(c10::ArrayRef<at::Tensor> inputs,
     for (size_t i = 0; i < copies_.size(); ++i)
       if (copies_[i].defined()) fill(copies_[i], inputs[i]);
     work_[0]->launch();
+    writeCopiedBack(inputs);
     return handOut(inputs);
   }
   const std::vector<at::Tensor> now = replaceCopied(inputs);
@@ -163,6 +173,7 @@ std::vector<at::Tensor> GraphRecording::replay(c10::ArrayRef<at::Tensor> inputs,
       else frame_.runSteps(cut_.stretches[s].begin, cut_.stretches[s].end, sink);
     }
   }
+  writeCopiedBack(inputs);
   return handOut(inputs);
 }
 

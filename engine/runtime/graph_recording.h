@@ -61,6 +61,8 @@ class GraphRecording {
     Result(inductor::BufferId b, const c10::intrusive_ptr<c10::StorageImpl>& s) : base(b), given(s) {}
   };
   std::vector<at::Tensor> replaceCopied(c10::ArrayRef<at::Tensor> inputs);
+  /// What captured work has written to copies of inputs goes to the inputs themselves.
+  void writeCopiedBack(c10::ArrayRef<at::Tensor> inputs);
   void allocateResults();
   void captureStretch(const CaptureStretch& stretch, int32_t number);
   void runCaptured(const CaptureStretch& stretch, int32_t number);

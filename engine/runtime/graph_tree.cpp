@@ -5,6 +5,7 @@
 #include <set>
 
 #include "engine/runtime/effect_log.h"
+#include "engine/runtime/written_inputs.h"
 #include "engine/support/clock.h"
 
 namespace fusebox::runtime {
@@ -90,9 +91,13 @@ std::optional<std::vector<at::Tensor>> GraphTree::record(c10::ArrayRef<at::Tenso
   branch.recording = std::make_unique<GraphRecording>(plan_, *cut_, capture, choice_.copied());
   std::vector<at::Tensor> results;
   EffectLog effects;
+  // Where it has several parts, some have run when another fails.
+  std::optional<WrittenInputs> before;
+  if (plan_.program.firstUnrepeatable >= 0 && cut_->stretches.size() > 1) before.emplace(plan_, inputs);
   try {
     results = branch.recording->record(inputs);
   } catch (const CaptureFailed& error) {
+    if (before) before->restore(inputs);
     keepForReplay(effects.take());  // the plain run that follows does not do again what steps between captured ones did
     // A capture that failed leaves torch's allocator and generators in a state that further captures must not build on.
     process().broken = std::string("capture failed: ") + error.what();

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <utility>
 
 #include "engine/runtime/parallel.h"
 
@@ -83,6 +84,9 @@ Result<void> RuntimePlan::build(c10::ArrayRef<at::Generator> generators) {
     if (!added) return added;
   }
   ignoreUnreadResults();
+  for (const BufferPlan& buffer : buffers)
+    if (buffer.kind == inductor::ProgramBuffer::Kind::Input && buffer.isWritten) written.push_back(buffer.index);
+  findLastUses();
   return {};
 }
 
@@ -104,7 +108,38 @@ void RuntimePlan::ignoreUnreadResults() {
   }
 }
 
+void RuntimePlan::noteWritten(BufferId id) {
+  for (;;) {
+    BufferPlan& buffer = buffers[static_cast<size_t>(id)];
+    buffer.isWritten = true;
+    if (buffer.kind != inductor::ProgramBuffer::Kind::View) return;
+    id = buffer.base;
+  }
+}
+
+void RuntimePlan::findLastUses() {
+  using Kind = inductor::ProgramBuffer::Kind;
+  const auto baseOf = [&](BufferId id) {
+    while (buffers[static_cast<size_t>(id)].kind == Kind::View) id = buffers[static_cast<size_t>(id)].base;
+    return id;
+  };
+  std::vector<char> kept(buffers.size(), 0);
+  for (const graph::Argument& result : program.results)
+    if (auto* ref = result.as<graph::ValueRef>(); ref && ref->node >= 0) kept[static_cast<size_t>(baseOf(ref->node))] = 1;
+  for (size_t i = steps.size(); i-- > 0;) {
+    StepPlan& step = steps[i];
+    if (step.kind != StepKind::Launch && step.kind != StepKind::Extern) continue;
+    const auto& touched = step.kind == StepKind::Launch ? launches[static_cast<size_t>(step.index)].buffers
+                                                        : externs[static_cast<size_t>(step.index)].call.tensors;
+    for (BufferId id : touched) {
+      const BufferId base = baseOf(id);
+      if (buffers[static_cast<size_t>(base)].kind == Kind::Input && !std::exchange(kept[static_cast<size_t>(base)], 1)) step.lastOf.push_back(base);
+    }
+  }
+}
+
 void RuntimePlan::buildBuffers() {
+  poolDevice = toDevice(program.poolDevice);
   for (const inductor::ProgramBuffer& buffer : program.buffers) {
     buffers.push_back(planBuffer(buffer));
     isStatic = isStatic && buffers.back().isStatic;
@@ -117,6 +152,7 @@ void RuntimePlan::buildBuffers() {
     if (isView) buffers[static_cast<size_t>(buffer.base)].views.push_back(id);
     if (buffer.kind == Kind::Input || buffer.kind == Kind::Constant) bound.push_back(id);
     if (buffer.kind == Kind::Planned) planned.push_back(id);
+    buffers[i].onDevicePool = buffer.kind == Kind::Planned && buffer.device.type() != c10::DeviceType::CPU;
     const bool overPool = isView && buffer.isStatic && buffers[static_cast<size_t>(buffer.base)].kind == Kind::Planned;
     if (buffer.kind == Kind::Owned || (isView && !overPool)) perCall.push_back(id);
   }
@@ -147,7 +183,7 @@ Result<void> RuntimePlan::addLaunch(const LaunchStep& step) {
     if (buffer.role == inductor::BufferRole::Scratch) continue;
     if (position >= plan.buffers.size()) return fail(ErrorCode::Internal, "launch binds too few buffers", kernel.name);
     const BufferId id = plan.buffers[position++];
-    if (buffer.role != inductor::BufferRole::Input) buffers[static_cast<size_t>(id)].isWritten = true;
+    if (buffer.role != inductor::BufferRole::Input) noteWritten(id);
     for (BufferId memory = id; memory >= 0; memory = buffers[static_cast<size_t>(memory)].base) {
       buffers[static_cast<size_t>(memory)].inKernels = true;
       if (buffers[static_cast<size_t>(memory)].kind != inductor::ProgramBuffer::Kind::View) break;
@@ -164,6 +200,8 @@ Result<void> RuntimePlan::addExtern(const ExternStep& step, c10::ArrayRef<at::Ge
   if (!call) return tl::unexpected(call.error());
   for (const BoundArgument& argument : call->arguments)
     for (const graph::SymExpr& value : argument.integers) isStatic = isStatic && value.isConstant();
+  if (step.changes >= 0) noteWritten(step.changes);
+  predictsIntegers = predictsIntegers || !step.integers.empty();
   steps.push_back({StepKind::Extern, static_cast<int32_t>(externs.size())});
   externs.push_back({std::move(*call), step.group});
   return {};

@@ -29,6 +29,7 @@ struct BufferPlan {
   int64_t offset = 0;                      ///< elements, relative to the base's first one
   const graph::TensorMeta* meta = nullptr; ///< in the program; read when not static
   std::vector<inductor::BufferId> views;   ///< View buffers over this one
+  bool onDevicePool = false;               ///< Planned, in the pool of Program::poolDevice
 };
 
 struct LaunchPlan {
@@ -62,6 +63,7 @@ struct RuntimePlan {
   struct StepPlan {
     StepKind kind;
     int32_t index;  ///< into launches or externs; a buffer for Allocate and Free
+    std::vector<inductor::BufferId> lastOf = {};  ///< inputs that nothing needs after this step
   };
 
   inductor::Program program;
@@ -75,7 +77,10 @@ struct RuntimePlan {
   std::vector<LaunchPlan> launches;
   std::vector<ExternPlan> externs;
   std::vector<StepPlan> steps;
+  std::vector<int32_t> written;  ///< positions of graph inputs that the program changes
+  c10::Device poolDevice = c10::Device(c10::kCPU);
   bool isStatic = true;  ///< no size symbol anywhere
+  bool predictsIntegers = false;  ///< integers that operators return are compared with what the program was compiled for
   int64_t workBytes = 0; ///< largest working memory of a launch with constant sizes
 
   /// `program`, `kernels` and `constants` are set; works out the rest.
@@ -85,6 +90,9 @@ struct RuntimePlan {
   /// An operator may give anything for what nobody reads (attention without gradients gives no logsumexp).
   void ignoreUnreadResults();
   void buildBuffers();
+  /// Says of a buffer that a step writes it, and of what it lies in.
+  void noteWritten(inductor::BufferId id);
+  void findLastUses();
   Result<void> addLaunch(const inductor::LaunchStep& step);
   Result<void> addExtern(const inductor::ExternStep& step, c10::ArrayRef<at::Generator> generators);
 };

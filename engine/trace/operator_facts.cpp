@@ -63,6 +63,25 @@ constexpr std::string_view kSynchronising[] = {
     "aten::_assert",
 };
 
+/// Operators (by how their names begin) that give a result whatever numbers they get; views and pointwise ones are not listed.
+constexpr std::string_view kTotal[] = {
+    "aten::mm",           "aten::addmm",        "aten::_addmm",        "aten::bmm",          "aten::baddbmm",      "aten::mv",
+    "aten::addmv",        "aten::dot",          "aten::vdot",          "aten::convolution",  "aten::_convolution", "aten::_scaled_dot_product",
+    "aten::native_layer_norm", "aten::native_group_norm", "aten::native_batch_norm", "aten::_native_batch_norm", "aten::cudnn_batch_norm",
+    "aten::_batch_norm",  "aten::_fused_rms_norm", "aten::_softmax",   "aten::_log_softmax", "aten::_safe_softmax", "aten::sum",
+    "aten::mean",         "aten::amax",         "aten::amin",          "aten::max",          "aten::min",          "aten::var",
+    "aten::std",          "aten::prod",         "aten::any",           "aten::all",          "aten::argmax",       "aten::argmin",
+    "aten::linalg_vector_norm", "aten::cum",    "aten::logsumexp",     "aten::sort",         "aten::topk",         "aten::cat",
+    "aten::stack",        "aten::clone",        "aten::copy",          "aten::_to_copy",     "aten::contiguous",   "aten::slice_scatter",
+    "aten::select_scatter", "aten::diagonal_scatter", "aten::as_strided_scatter", "aten::where", "aten::masked_fill", "aten::fill",
+    "aten::constant_pad_nd", "aten::avg_pool",  "aten::_adaptive_avg", "aten::max_pool2d_with_indices", "aten::upsample", "aten::_upsample",
+    "aten::triu",         "aten::tril",         "aten::roll",          "aten::flip",         "aten::repeat",       "aten::zero",
+    "aten::gelu",         "aten::silu",         "aten::native_dropout", "aten::rand",        "aten::reflection_pad", "aten::replication_pad",
+    "aten::_foreach_",    "aten::lift_fresh",   "aten::im2col",        "aten::col2im",       "aten::glu",          "aten::scalar_tensor",
+};
+/// Pointwise operators that raise where they divide integers by zero, or raise them to negative powers.
+constexpr std::string_view kPartialPointwise[] = {"aten::div", "aten::floor_divide", "aten::remainder", "aten::fmod", "aten::pow", "aten::__"};
+
 /// Where CUDA's kernel of a probed operator puts its results.
 enum class OnCuda : uint8_t {
   AsCpu,     ///< where the CPU's does
@@ -153,6 +172,18 @@ void chooseShapes(const c10::OperatorHandle& op, OperatorFacts& facts) {
   else if (facts.hasPythonMeta) facts.onCuda = {OperatorFacts::Route::PythonMeta};
 }
 
+template <size_t N>
+bool beginsWithOneOf(const std::string& name, const std::string_view (&prefixes)[N]) {
+  return std::any_of(std::begin(prefixes), std::end(prefixes), [&](std::string_view prefix) { return name.starts_with(prefix); });
+}
+
+/// Whether no data make the operator raise.
+bool isTotal(const std::string& name, const graph::OperatorFacts& facts) {
+  if (facts.foreign || facts.effectful) return false;
+  if (facts.pointwise) return !facts.random && !beginsWithOneOf(name, kPartialPointwise);
+  return facts.view || (facts.factory && !facts.random) || beginsWithOneOf(name, kTotal);
+}
+
 bool isForeign(const std::string& name) { return !kOwnNamespaces.count(std::string_view(name).substr(0, name.find("::"))); }
 
 /// Whether what runs is a function in Python.
@@ -199,6 +230,7 @@ graph::OperatorFacts makeGeneralFacts(const c10::OperatorHandle& op) {
   facts.uninitialised = name.starts_with("aten::empty") || name.starts_with("aten::new_empty") || name.starts_with("aten::_empty");
   facts.pointwise = op.hasTag(at::Tag::pointwise);
   facts.collective = name.starts_with("_c10d_functional") || name.starts_with("c10d");
+  facts.total = isTotal(name, facts);
   facts.notCapturable = whyNotCapturable(op, name, facts);
   return facts;
 }

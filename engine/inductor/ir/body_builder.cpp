@@ -223,12 +223,13 @@ void BodyBuilder::pushMask(ValueId condition) {
   masks_.push_back(masks_.empty() ? condition : emit(Op::BitAnd, DType::Bool, {masks_.back(), condition}));
 }
 
-void BodyBuilder::store(BufferId buffer, const SymExpr& index, ValueId v) {
+void BodyBuilder::store(BufferId buffer, const SymExpr& index, ValueId v, ValueId mask) {
   Statement s;
   s.kind = Statement::Kind::Store;
   s.buffer = buffer;
   s.index = index;
   s.value = v;
+  s.mask = mask;
   section_.body.push_back(std::move(s));
 }
 

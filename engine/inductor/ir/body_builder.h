@@ -56,7 +56,7 @@ class BodyBuilder {
   /// The value if it is a constant, as a double (integers up to 2^53 exactly).
   bool isConstant(ValueId v, double expected) const;
 
-  void store(BufferId buffer, const SymExpr& index, ValueId v);
+  void store(BufferId buffer, const SymExpr& index, ValueId v, ValueId mask = -1);
   void atomicAdd(BufferId buffer, const SymExpr& index, ValueId v, ValueId mask);
   void reduce(ReduceKind kind, int32_t reduction, std::array<ValueId, 3> inputs);
 

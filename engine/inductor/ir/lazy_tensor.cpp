@@ -130,6 +130,19 @@ bool isDense(const graph::TensorMeta& meta) {
   return true;
 }
 
+bool hasOwnPlaces(const IndexList& sizes, const std::vector<SymExpr>& strides) {
+  std::vector<size_t> order;
+  for (size_t i = 0; i < sizes.size(); i++)
+    if (!(sizes[i] == SymExpr(1))) order.push_back(i);
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return strides[a].bounds().first < strides[b].bounds().first; });
+  SymExpr last = 0;
+  for (size_t i : order) {
+    if ((strides[i] - last).bounds().first < 1) return false;
+    last += (sizes[i] - 1) * strides[i];
+  }
+  return true;
+}
+
 LazyTensor broadcastTo(const LazyTensor& t, const IndexList& sizes) {
   if (t.sizes == sizes) return t;
   size_t lead = sizes.size() - t.sizes.size();

@@ -68,6 +68,9 @@ std::vector<SymExpr> channelsLastStrides(const IndexList& sizes);
 /// Whether the elements fill one block of memory without gaps or overlap, in any order of dimensions.
 bool isDense(const graph::TensorMeta& meta);
 
+/// Whether no two elements share memory.
+bool hasOwnPlaces(const IndexList& sizes, const std::vector<SymExpr>& strides);
+
 /// One fresh symbol for each size ("i0", "i1", ... for prefix "i"); sizes of 1 give the constant 0.
 IndexList freshIndex(const IndexList& sizes, const char* prefix);
 

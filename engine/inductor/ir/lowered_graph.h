@@ -46,12 +46,29 @@ struct Operation {
   } order = Order::Free;
 };
 
+/// A write to an input that the caller wants to see: result `result` of the graph is the input's new value.
+struct InputWrite {
+  int32_t input = -1;
+  size_t result = 0;
+  std::string refusal;  ///< why it has to be a copy, as far as the graph's caller knows; empty: it may happen in place
+};
+
+/// Whether a write happens in the memory of what is written, or to a copy of it, and why.
+struct WriteDecision {
+  int32_t operation = -1;  ///< that makes the new value
+  bool inPlace = false;
+  std::string reason;
+  int64_t bytes = 0;       ///< that need not be copied
+};
+
 struct LoweredGraph {
   std::string name;
   std::vector<LoweredBuffer> buffers;
   std::vector<Operation> operations;    ///< in a valid order
   std::vector<graph::Argument> results; ///< ValueRef{buffer id}, SymExpr or None
   int32_t inputCount = 0;
+  std::vector<InputWrite> inputWrites;   ///< LowerOptions::inputWrites
+  std::vector<WriteDecision> writes;     ///< decided while lowering
   std::vector<std::string> nodeNames;   ///< of the post-grad graph, by node id; rules about fusions name them
 };
 
@@ -86,6 +103,7 @@ struct LowerOptions {
   /// Results from this position on are read by compiled code alone (tensors saved for backward): they may lie in memory otherwise than
   /// traced, as the buffers of LoweredGraph::results say.
   size_t firstSaved = std::numeric_limits<size_t>::max();
+  std::vector<InputWrite> inputWrites;
 };
 
 /// Lowers every node: to loops where a lowering exists, to an extern call (with the reason) where none does.
@@ -95,7 +113,7 @@ Result<LoweredGraph> lower(const graph::Graph& graph, const LowerOptions& option
 struct FusionDecision {
   int32_t a = -1, b = -1;       ///< operation ids (any member of each group)
   bool fused = false;
-  std::string kind;             ///< "vertical", "horizontal", "reduction", "epilogue"
+  std::string kind;             ///< "vertical", "horizontal", "reduction", "epilogue"; "in place" for a write, of which a and b are the operation
   std::string reason;
   int64_t scoreBytes = 0;
   bool byRule = false;          ///< a person forbade or forced it

@@ -45,6 +45,7 @@ struct ExternStep {
   /// where no output is one.
   std::vector<std::optional<int64_t>> integers;
   std::string outVariant;               ///< if set: "aten::addmm.out", results written into existing buffers `results`
+  BufferId changes = -1;                ///< if set, `op` changes this buffer in place ("aten::index_copy_")
   bool resultIsList = false;
   bool withGrad = false;                ///< called as eager calls it, with gradient mode on (some kernels keep more for backward then)
   int32_t group = -1;
@@ -67,6 +68,10 @@ struct Program {
   std::vector<graph::Argument> results; ///< ValueRef{buffer id}, SymExpr or None
   int32_t inputCount = 0;
   int64_t poolBytes = 0;               ///< of the memory pool, 64-byte aligned
+  int64_t devicePoolBytes = 0;         ///< of a pool for Planned buffers on `poolDevice`, a GPU
+  graph::Device poolDevice;
+  /// The first step that changes an input so that what ran before it would not run the same way again; -1 if none does.
+  int32_t firstUnrepeatable = -1;
 
   std::string str() const;
 };

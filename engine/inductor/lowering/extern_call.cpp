@@ -69,20 +69,6 @@ bool sameStrides(const TensorMeta& m, const std::vector<SymExpr>& strides) {
   return true;
 }
 
-/// Whether no two elements share memory.
-bool hasPlaceForEach(const TensorMeta& m) {
-  std::vector<size_t> order;
-  for (size_t i = 0; i < m.sizes.size(); i++)
-    if (!(m.sizes[i] == SymExpr(1))) order.push_back(i);
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return m.strides[a].bounds().first < m.strides[b].bounds().first; });
-  SymExpr last = 0;
-  for (size_t i : order) {
-    if ((m.strides[i] - last).bounds().first < 1) return false;
-    last += (m.sizes[i] - 1) * m.strides[i];
-  }
-  return true;
-}
-
 bool allStridesEqual(const TensorMeta& a, const TensorMeta& b) {
   return a.strides == b.strides && a.sizes == b.sizes && a.dtype == b.dtype;
 }
@@ -127,7 +113,7 @@ BufferId Lowering::bufferFor(const LazyTensor& t, const TensorMeta& wanted) {
     if (auto made = copyByOperator(t, meta)) return *made;
   LazyTensor copy = formula(meta, [t](BodyBuilder& b, const IndexList& i) { return t.load(b, i); }, {t}, 0);
   copy.storage->origins = t.viewOrigins;
-  if (hasPlaceForEach(meta)) copy.storage->meta.strides = meta.strides;
+  if (hasOwnPlaces(meta.sizes, meta.strides)) copy.storage->meta.strides = meta.strides;
   realise(copy);
   return viewBuffer(copy.storage->buffer, copy.storage->meta, 0);
 }
@@ -200,6 +186,7 @@ void Lowering::realiseChecks() {
 }
 
 std::vector<LazyTensor> Lowering::externCall(const graph::Node& node, std::string reason, ExternLayout layout) {
+  if (auto changed = callInPlace(node, reason)) return std::move(*changed);
   const Operation::Order order = orderOf(node);
   if (order == Operation::Order::Effect) realiseChecks();
   std::vector<BufferId> used;

@@ -108,6 +108,12 @@ Values constantPad(Lowering& lowering, const Node& node) {
 /// self with src in place of the part that starts at `start` along dim and steps by `step`.
 Values scattered(Lowering& lowering, const Node& node, const LazyTensor& self, const LazyTensor& src, size_t dim,
                  const SymExpr& start, const SymExpr& end, int64_t step) {
+  const auto put = [=](BodyBuilder& b, const IndexList& i, const std::vector<LazyTensor>& operands) {
+    IndexList at = i;
+    at[dim] = start + i[dim] * step;
+    return ScatteredValue{at, b.cast(operands[0].load(b, i), computeType(self.dtype()))};
+  };
+  if (auto written = lowering.storeInto(self, src.sizes, {src}, put)) return {*written};
   auto compute = [=](BodyBuilder& b, const IndexList& index) {
     ValueId condition = inRange(b, index[dim], start, end);
     SymExpr distance = index[dim] - start;

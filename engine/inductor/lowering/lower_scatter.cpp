@@ -49,10 +49,33 @@ Values indexAdd(Lowering& lowering, const Node& node) {
   })};
 }
 
-/// (self, indices, values, accumulate), where it accumulates
+/// Of points that are written twice any may come last, which eager promises on the CPU alone.
+void requireAnyOrder(const TensorMeta& meta, bool deterministic) {
+  if (meta.device.kind == graph::DeviceKind::Cpu || deterministic) throw NotLowered("overwriting at positions that may occur twice");
+}
+
+/// (self, dim, index, source)
+Values indexCopy(Lowering& lowering, const Node& node) {
+  NodeArgs args(node);
+  requireAnyOrder(node.outputs[0].tensor, lowering.isDeterministic());
+  const LazyTensor self = lowering.tensor(args, 0), index = lowering.tensor(args, 2), source = lowering.tensor(args, 3);
+  if (self.rank() == 0 || index.rank() != 1 || source.rank() != self.rank()) throw NotLowered("index_copy of a scalar");
+  if (!isIndexType(index.dtype())) throw NotLowered("index of type " + std::string(graph::name(index.dtype())));
+  const auto dim = static_cast<size_t>(wrapDim(args.integer(1), self.rank()));
+  auto written = lowering.storeInto(self, source.sizes, {source, index}, [=](BodyBuilder& b, const IndexList& i, const std::vector<LazyTensor>& operands) {
+    IndexList at = i;
+    at[dim] = loadedIndex(b, operands[1], {i[dim]}, self.sizes[dim], Fault::Lookup);
+    return ScatteredValue{at, operands[0].load(b, i)};
+  });
+  if (!written) throw NotLowered("a copy with elements replaced");
+  return {*written};
+}
+
+/// (self, indices, values, accumulate)
 Values indexPut(Lowering& lowering, const Node& node) {
   NodeArgs args(node);
-  if (args.isNone(3) || !args.boolean(3)) throw NotLowered("index_put that overwrites");
+  const bool adds = !args.isNone(3) && args.boolean(3);
+  if (!adds) requireAnyOrder(node.outputs[0].tensor, lowering.isDeterministic());
   const LazyTensor self = lowering.tensor(args, 0);
   const auto* list = args.at(1).as<graph::ArgumentList>();
   if (!list) throw NotLowered("index without a list");
@@ -66,6 +89,14 @@ Values indexPut(Lowering& lowering, const Node& node) {
   if (dims.start == 0 && dims.slot[0] < 0) sizes.insert(sizes.begin(), dims.shape.begin(), dims.shape.end());
   const LazyTensor values = broadcastTo(lowering.tensor(args, 2), sizes);
   std::vector<LazyTensor> reading = dims.indices;
+  if (!adds) {
+    reading.insert(reading.begin(), values);
+    auto written = lowering.storeInto(self, sizes, reading, [=](BodyBuilder& b, const IndexList& i, const std::vector<LazyTensor>& operands) {
+      return ScatteredValue{dims.at(b, i, self.sizes, Fault::Index), operands[0].load(b, i)};
+    });
+    if (!written) throw NotLowered("index_put that overwrites");
+    return {*written};
+  }
   reading.push_back(values);
   return {lowering.addInto(self, node.outputs[0].tensor, sizes, reading, [=](BodyBuilder& b, const IndexList& i) {
     return ScatteredValue{dims.at(b, i, self.sizes, Fault::Index), values.load(b, i)};
@@ -109,23 +140,29 @@ LazyTensor Lowering::addInto(const LazyTensor& start, const TensorMeta& meta, co
   }
   BodyBuilder b;
   const ScatteredValue made = update(b, point);
-  const LazyTensor sum = formula(meta, [start](BodyBuilder& body, const IndexList& i) { return start.load(body, i); }, {start}, 0);
-  realise(sum);
+  LazyTensor sum = start;
+  if (!mayAddTo(start, reading)) {
+    sum = formula(meta, [start](BodyBuilder& body, const IndexList& i) { return start.load(body, i); }, {start}, 0);
+    realise(sum);
+  }
   const BufferId id = sum.storage->buffer;
-  SymExpr at = 0;
-  for (size_t d = 0; d < made.at.size(); ++d) at += made.at[d] * sum.storage->meta.strides[d];
+  const auto layout = stridedLayout(sum);
+  SymExpr at = layout->offset;
+  for (size_t d = 0; d < made.at.size(); ++d) at += made.at[d] * layout->strides[d];
   b.atomicAdd(id, at, b.cast(made.value, type), made.mask);
   std::vector<graph::NodeId> origins = b.origins;
   Operation& op = addLoops(meta.device, std::move(origins), std::move(axes), {b.finish({}, false)}, {id});
   if (std::find(op.reads.begin(), op.reads.end(), id) == op.reads.end()) op.reads.push_back(id);
   for (KernelBuffer& buffer : op.kernel.buffers)
     if (buffer.id == id) buffer.role = BufferRole::InOut;
+  changesInPlace(op, id);
   return sum;
 }
 
 void addScatterLowerings(LowerTable& table) {
   table.emplace("aten::scatter_add", scatterAdd);
   table.emplace("aten::index_add", indexAdd);
+  table.emplace("aten::index_copy", indexCopy);
   table.emplace("aten::index_put", indexPut);
   table.emplace("aten::_unsafe_index_put", indexPut);
   table.emplace("aten::embedding_dense_backward", embeddingBackward);

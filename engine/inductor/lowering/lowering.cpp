@@ -374,6 +374,11 @@ std::optional<LazyTensor> Lowering::viewWithoutCode(const Node& node) {
 }
 
 graph::TensorMeta Lowering::resultLayout(size_t position, const LazyTensor& value, graph::TensorMeta traced) const {
+  if (const InputWrite* write = writeOf(position); write && write->refusal.empty())
+    for (const LoweredBuffer& buffer : out_.buffers)
+      if (buffer.kind == LoweredBuffer::Kind::Input && buffer.index == write->input && buffer.meta.sizes == traced.sizes &&
+          hasOwnPlaces(buffer.meta.sizes, buffer.meta.strides))
+        traced.strides = buffer.meta.strides;
   if (position < options_.firstSaved || !traced.isContiguous()) return traced;
   if (value.storage->relaid && !value.reindex) traced.strides = value.storage->meta.strides;
   // Rows of a buffer of the graph with little between them: no copy is made to keep them.
@@ -393,6 +398,23 @@ bool Lowering::isSeen(graph::ValueRef value) const {
   return false;
 }
 
+const InputWrite* Lowering::writeOf(size_t position) const {
+  for (const InputWrite& write : options_.inputWrites)
+    if (write.result == position) return &write;
+  return nullptr;
+}
+
+/// What lies in a written input's memory is handed out as a copy, but for the input itself.
+LazyTensor Lowering::resultOf(size_t position, const LazyTensor& value) {
+  if (!value.storage->isReal() || !isWrittenInput(value.storage->buffer)) return value;
+  const InputWrite* write = writeOf(position);
+  if (write && write->input == out_.buffers[static_cast<size_t>(value.storage->buffer)].index) return value;
+  graph::TensorMeta meta = value.storage->meta;
+  meta.sizes = value.sizes;
+  meta.strides = graph::contiguousStrides(meta.sizes);
+  return formula(meta, [value](BodyBuilder& b, const IndexList& i) { return value.load(b, i); }, {value}, 0);
+}
+
 Result<void> Lowering::emitResults(const Node& output) {
   for (size_t i = 0; i < output.args.size(); i++) {
     const graph::Argument& a = output.args[i];
@@ -404,13 +426,14 @@ Result<void> Lowering::emitResults(const Node& output) {
     const OutputMeta& m = graph_.meta(*v);
     if (m.kind == OutputMeta::Kind::SymInt) out_.results.emplace_back(m.scalar);
     else if (m.kind == OutputMeta::Kind::None) out_.results.emplace_back();
-    else out_.results.emplace_back(ValueRef{bufferFor(tensor(*v), resultLayout(i, tensor(*v), m.tensor)), 0});
+    else out_.results.emplace_back(ValueRef{bufferFor(resultOf(i, tensor(*v)), resultLayout(i, tensor(*v), m.tensor)), 0});
   }
   return {};
 }
 
 Result<LoweredGraph> Lowering::run() {
   out_.name = graph_.name;
+  out_.inputWrites = options_.inputWrites;
   for (const Node& node : graph_.nodes()) out_.nodeNames.push_back(node.name);
   users_ = graph_.users();
   values_.resize(graph_.nodes().size());

@@ -38,6 +38,9 @@ struct ScatteredValue {
   ValueId mask = -1;
 };
 
+/// Operands in, the point to write and the value out.
+using Update = std::function<ScatteredValue(BodyBuilder&, const IndexList&, const std::vector<LazyTensor>& operands)>;
+
 /// How an extern call's operands and results of rank 4 lie in memory.
 enum class ExternLayout : uint8_t { AsTraced, ChannelsLast };
 
@@ -55,6 +58,7 @@ class Lowering {
   const LazyTensor& tensor(const NodeArgs& args, size_t i) const { return tensor(args.ref(i)); }
   const graph::TensorMeta& meta(graph::ValueRef v) const { return graph_.meta(v).tensor; }
   const graph::Node& current() const { return *current_; }
+  bool isDeterministic() const { return options_.deterministic; }
   /// Whether a value is a result that must lie in memory as it was traced.
   bool isSeen(graph::ValueRef value) const;
 
@@ -76,6 +80,9 @@ class Lowering {
   /// where there are none, or where their order would matter to the program.
   LazyTensor addInto(const LazyTensor& start, const graph::TensorMeta& meta, const IndexList& sizes, const std::vector<LazyTensor>& reading,
                      const std::function<ScatteredValue(BodyBuilder&, const IndexList&)>& update);
+  /// `self` with the elements that `update` names replaced, for every point of `sizes`: in the memory of `self`, where nobody needs its old
+  /// value any more. nullopt where somebody does; then nothing was done. No point of `sizes` may be written twice, unless any order is right.
+  std::optional<LazyTensor> storeInto(const LazyTensor& self, const IndexList& sizes, std::vector<LazyTensor> operands, const Update& update);
   /// One operation that runs along `dim` of x, elements as `type`, in order, for all other dimensions. The results have x's sizes.
   std::vector<LazyTensor> scan(const LazyTensor& x, size_t dim, DType type, const std::vector<ScanOutput>& outputs);
   /// Random numbers of generated kernels: a number on `device` that torch's generator draws anew in every run of the graph, and for
@@ -88,6 +95,18 @@ class Lowering {
 
  private:
   Result<void> lowerNode(const graph::Node& node);
+  /// Whether the current node may change `self`'s memory. What still has to read it is made real first. `operands` are the node's others.
+  bool mayAddTo(const LazyTensor& start, const std::vector<LazyTensor>& reading);
+  bool mayChange(const LazyTensor& self, const std::vector<LazyTensor>& operands, bool repeatable);
+  /// Why not; empty: it may.
+  std::string whyNotChange(const LazyTensor& self, const std::vector<LazyTensor>& operands, bool repeatable);
+  std::string readLater(BufferId id);
+  bool isRead(BufferId id) const;
+  bool isWrittenInput(BufferId id) const;
+  /// Notes that `op`, the last operation, changes `id` in place.
+  void changesInPlace(Operation& op, BufferId id);
+  /// The node's operator in its in-place form, where it has one and its first operand may be changed.
+  std::optional<std::vector<LazyTensor>> callInPlace(const graph::Node& node, const std::string& reason);
   std::optional<std::string> unsupportedReason(const graph::Node& node) const;
   std::optional<LazyTensor> viewWithoutCode(const graph::Node& node);
   /// Throws NotLowered where a device other than the CPU lacks code for one of the values.
@@ -109,12 +128,15 @@ class Lowering {
   void realiseChecks();
   BufferId viewBuffer(BufferId base, const graph::TensorMeta& meta, const SymExpr& offset);
   graph::Argument externArgument(const graph::Argument& arg, ExternLayout layout, std::vector<BufferId>& reads);
+  const InputWrite* writeOf(size_t position) const;
+  LazyTensor resultOf(size_t position, const LazyTensor& value);
   Result<void> emitResults(const graph::Node& output);
   BufferId baseOf(BufferId id) const {
     const LoweredBuffer& b = out_.buffers[static_cast<size_t>(id)];
     return b.kind == LoweredBuffer::Kind::View ? b.base : id;
   }
   /// How result `position` is to lie in memory: as traced, or as it is laid where only compiled code reads it.
+  /// A written input's new value lies as the input does.
   graph::TensorMeta resultLayout(size_t position, const LazyTensor& value, graph::TensorMeta traced) const;
 
   const graph::Graph& graph_;
@@ -125,6 +147,7 @@ class Lowering {
   std::vector<std::vector<graph::NodeId>> users_;
   std::vector<std::pair<Device, LazyTensor>> seeds_;
   int64_t randomStreams_ = 0;
+  graph::NodeId lastRaising_ = -2;  ///< the last node that data may make raise; -2: not looked for yet
   size_t checksRealised_ = 0;  ///< of the values of this many nodes
 };
 

@@ -39,6 +39,14 @@ bool isNeutralArithmetic(const Node& n) {
 /// Copies that only matter for aliasing, which a functional graph has only at its results.
 bool isCopy(const Node& n) { return n.op == "aten::clone" || n.op == "aten::_to_copy" || n.op == "aten::contiguous"; }
 
+/// slice_scatter of the whole: nothing is left of what it writes to. The position of what replaces it.
+bool isReplacedWhole(const Graph& graph, const Node& n) {
+  if (n.op != "aten::slice_scatter" || n.args.size() < 2) return false;
+  const auto* source = n.args[1].as<graph::ValueRef>();
+  const OutputMeta& made = n.outputs[0];
+  return source && graph.meta(*source).kind == OutputMeta::Kind::Tensor && graph.meta(*source).tensor.sizes == made.tensor.sizes;
+}
+
 }  // namespace
 
 PassResult removeNoops(const Graph& graph) {
@@ -49,11 +57,16 @@ PassResult removeNoops(const Graph& graph) {
     bool candidate = n.kind == graph::NodeKind::Call && n.outputs.size() == 1 && !n.args.empty() &&
                      n.outputs[0].kind == OutputMeta::Kind::Tensor && n.args[0].as<graph::ValueRef>();
     if (candidate) {
-      graph::ValueRef source = *n.args[0].as<graph::ValueRef>();
-      bool keepsValue = (isView(n) && !graph::factsOf(n).reinterprets) || (!visible[static_cast<size_t>(n.id)] && (isCopy(n) || isNeutralArithmetic(n)));
+      const bool replaced = isReplacedWhole(graph, n);
+      graph::ValueRef source = *n.args[replaced ? 1 : 0].as<graph::ValueRef>();
+      const Node& maker = graph.node(source.node);
+      // Then the source becomes what is handed out: it has to be a value of its own, which nobody else gets.
+      const bool free = !visible[static_cast<size_t>(n.id)] || (maker.kind == graph::NodeKind::Call && !isView(maker) && !visible[static_cast<size_t>(maker.id)]);
+      bool keepsValue = (isView(n) && !graph::factsOf(n).reinterprets) || (!visible[static_cast<size_t>(n.id)] && (isCopy(n) || isNeutralArithmetic(n))) || (replaced && free);
       const OutputMeta& m = graph.meta(source);
       if (keepsValue && m.kind == OutputMeta::Kind::Tensor && sameLayout(m.tensor, n.outputs[0].tensor)) {
         copy.replace(n, {copy.mapped(source)});
+        if (replaced && visible[static_cast<size_t>(n.id)]) visible[static_cast<size_t>(maker.id)] = true;
         removed++;
         continue;
       }

@@ -52,6 +52,9 @@ class Fuser : public MergeContext {
 
   bool isSoleWriter(BufferId id, const ScheduleNode& node) const override {
     const auto& writers = uses_[static_cast<size_t>(id)].writers;
+    // Of an input that is changed in place there is an old value as well, from before the program.
+    const bool isOutside = lowered_.buffers[static_cast<size_t>(id)].kind != LoweredBuffer::Kind::Computed;
+    if (isOutside && std::binary_search(node.reads.begin(), node.reads.end(), id)) return false;
     return std::all_of(writers.begin(), writers.end(), [&](int32_t w) { return graph_.find(w) == node.id; });
   }
 

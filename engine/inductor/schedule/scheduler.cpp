@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "engine/inductor/schedule/dependency_graph.h"
 #include "engine/inductor/schedule/fused_kernel.h"
@@ -74,7 +75,7 @@ Result<Schedule> schedule(const LoweredGraph& lowered, const ScheduleOptions& op
   if (options.fuse || !rules.forced().empty()) decisions = fuseNodes(lowered, nodes, graph, options, rules);
   finishKernels(lowered, nodes, graph, uses, options);
   Schedule result = emitProgram(lowered, nodes, graph.order(), options);
-  result.decisions = std::move(decisions);
+  result.decisions.insert(result.decisions.begin(), std::make_move_iterator(decisions.begin()), std::make_move_iterator(decisions.end()));
   result.unknownNames = rules.unknown();
   return result;
 }
