@@ -130,6 +130,15 @@ bool DependencyGraph::merge(int32_t a, int32_t b) {
   return true;
 }
 
+std::vector<int32_t> DependencyGraph::after(int32_t id) const {
+  std::vector<int32_t> found;
+  for (int32_t next : successors_[static_cast<size_t>(id)])
+    if (const int32_t node = find(next); node != id) found.push_back(node);
+  std::sort(found.begin(), found.end());
+  found.erase(std::unique(found.begin(), found.end()), found.end());
+  return found;
+}
+
 std::vector<int32_t> DependencyGraph::order() const {
   std::vector<int32_t> live;
   for (int32_t node : sequence_)

@@ -24,6 +24,9 @@ class DependencyGraph {
   /// run before `b`.
   bool merge(int32_t a, int32_t b);
 
+  /// Nodes that must run after `id` at once, not those that follow from them.
+  std::vector<int32_t> after(int32_t id) const;
+
   /// Live nodes in a valid order, close to the original one.
   std::vector<int32_t> order() const;
 

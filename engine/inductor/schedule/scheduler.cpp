@@ -8,6 +8,7 @@
 #include "engine/inductor/schedule/fusion.h"
 #include "engine/inductor/schedule/program_emit.h"
 #include "engine/inductor/schedule/schedule_node.h"
+#include "engine/inductor/schedule/step_order.h"
 
 namespace fusebox::inductor {
 namespace {
@@ -74,7 +75,7 @@ Result<Schedule> schedule(const LoweredGraph& lowered, const ScheduleOptions& op
   const FusionRules rules(lowered, options.rules);
   if (options.fuse || !rules.forced().empty()) decisions = fuseNodes(lowered, nodes, graph, options, rules);
   finishKernels(lowered, nodes, graph, uses, options);
-  Schedule result = emitProgram(lowered, nodes, graph.order(), options);
+  Schedule result = emitProgram(lowered, nodes, orderSteps(lowered, nodes, graph), options);
   result.decisions.insert(result.decisions.begin(), std::make_move_iterator(decisions.begin()), std::make_move_iterator(decisions.end()));
   result.unknownNames = rules.unknown();
   return result;

@@ -1,0 +1,261 @@
+"""Writes to inputs, caches and views: what is written, what is returned, which memory it shares and how far version counters go are eager's,
+whether the write happened in place or not; and where it must happen in place, it does."""
+
+import copy
+import os
+import sqlite3
+import tempfile
+import unittest
+
+import torch
+import torch.nn as nn
+
+import fusebox
+
+R, I = torch.randn, torch.tensor
+
+
+def tensors(value):
+    if isinstance(value, torch.Tensor):
+        return [value]
+    return [t for v in value for t in tensors(v)] if isinstance(value, (list, tuple)) else []
+
+
+def version(t):
+    return 0 if t.is_inference() else t._version
+
+
+def memory(t):
+    return t.untyped_storage().data_ptr()
+
+
+def decisions(f, *args):
+    """(in place, reason) of the writes of what compiling `f` makes."""
+    fusebox.reset()
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "s.fusebox")
+        with fusebox.record(path):
+            fusebox.compile(f)(*args)
+        with sqlite3.connect(path) as db:
+            return db.execute("SELECT fused, reason FROM fusion_decisions WHERE kind = 'in place' ORDER BY position").fetchall()
+
+
+def put(t, key, value):
+    t[key] = value
+    return t
+
+
+def views_of_one():
+    base = R(10)
+    return [base[:5], base[5:]]
+
+
+def overlapping_views():
+    base = R(10)
+    return [base[:6], base[4:]]
+
+
+def one_twice():
+    t = R(10)
+    return [t, t]
+
+
+def inference_tensor():
+    with torch.inference_mode():
+        return [R(4)]
+
+
+def rolled(cache, row):
+    cache.copy_(torch.roll(cache, -1, 0))
+    cache[-1:].copy_(row)
+    return cache.sum()
+
+
+def swapped(a, b):
+    t = a.clone()
+    a.copy_(b)
+    b.copy_(t)
+
+
+def read_between(a, u, v):
+    a[0:2].copy_(u)
+    first = a * 2
+    a[1:3].copy_(v)
+    return first, a + 1
+
+
+def along(a, v):
+    for j in range(1, 5):
+        a[j].copy_(a[j - 1] * v)
+    return a.sum()
+
+
+SLICES = (slice(0, 2), slice(2, 5))
+WRITES = {
+    "index_copy": (lambda c, i, v: (c.index_copy_(1, i, v), c.sum(0))[1], lambda: [R(2, 8, 4), I([3, 1]), R(2, 2, 4)]),
+    "index_put": (lambda c, i, v: put(c, (slice(None), i), v).sum(0), lambda: [R(2, 8, 4), I([3, 1]), R(2, 2, 4)]),
+    "accumulate": (lambda a, i, v: a.index_put_((i,), v, accumulate=True), lambda: [R(4, 4), I([3, 3]), R(2, 4)]),
+    "slice": (lambda c, v: put(c, (slice(None), slice(2, 5)), v).sum(), lambda: [R(2, 8, 4), R(2, 3, 4)]),
+    "slice of slice": (lambda c, v: put(c, SLICES, v).sum(), lambda: [R(3, 8, 4), R(2, 3, 4)]),
+    "whole slice of slice": (lambda c, v: put(c, SLICES, v).sum(), lambda: [R(2, 8, 4), R(2, 3, 4)]),
+    "broadcast source": (lambda c, v: put(c, SLICES, v).sum(), lambda: [R(3, 8, 4), R(4)]),
+    "narrow type": (lambda c, v: put(c, SLICES, v).sum(), lambda: [R(3, 8, 4).bfloat16(), R(2, 3, 4)]),
+    "integers": (lambda c, v: put(c, SLICES, v).sum(), lambda: [torch.randint(0, 2**30, (3, 8, 4)), R(2, 3, 4) * 100]),
+    "transposed": (lambda c, v: put(c, SLICES, v).sum(), lambda: [R(4, 8, 3).transpose(0, 2), R(2, 3, 4)]),
+    "view of more": (lambda c, v: put(c, SLICES, v).sum(), lambda: [R(6, 8, 4)[1:5], R(2, 3, 4)]),
+    "with gaps": (lambda c, v: put(c, SLICES, v).sum(), lambda: [R(6, 8, 8)[::2, :, ::2], R(2, 3, 4)]),
+    "shifted": (lambda x: put(x, slice(1, None), x[:-1] * 2 + 1).sum(), lambda: [R(64, 3)]),
+    "read before": (lambda x: x * 3 + put(x, slice(2, 4), 1), lambda: [R(8, 3)]),
+    "copied before": (lambda x: (x.clone(), x.add_(1))[0], lambda: [R(8, 3)]),
+    "old value returned": (lambda x: (x.clone(), x.zero_())[0], lambda: [R(4)]),
+    "reversed": (lambda x: x.copy_(x.flip(0)), lambda: [R(100)]),
+    "swapped": (swapped, lambda: [R(100), R(100)]),
+    "each by the other": (lambda a, b: (a.add_(b), b.add_(a)), lambda: [R(100), R(100)]),
+    "given twice": (lambda a, b: (a.add_(1), a + b)[1], one_twice),
+    "views of one": (lambda a, b: (a.add_(1), a + b)[1], views_of_one),
+    "overlapping views": (lambda a, b: (a.add_(1), b.sum())[1], overlapping_views),
+    "expanded": (lambda a: a.add_(1), lambda: [R(4, 1).expand(4, 3)]),
+    "returned": (lambda a: a.add_(1), lambda: [R(4, 3)]),
+    "view returned": (lambda a: (a.add_(1).t(), a[0]), lambda: [R(4, 3)]),
+    "row": (lambda a: a[1].add_(2), lambda: [R(4, 3)]),
+    "diagonal": (lambda a: (a.diagonal().fill_(2), a.sum())[1], lambda: [R(4, 4)]),
+    "flat view": (lambda a, i, v: (a.view(-1).index_copy_(0, i, v), a * 2)[1], lambda: [R(4, 4), I([3, 7]), R(2)]),
+    "transposed view": (lambda a, i, v: (a.t().index_copy_(0, i, v), a * 2)[1], lambda: [R(4, 4), I([3, 1]), R(2, 4)]),
+    "scatter": (lambda a, i, v: (a.scatter_(1, i, v), a.sum())[1], lambda: [R(4, 4), I([[3, 1]]), R(1, 2)]),
+    "scatter_add": (lambda a, i, v: (a.scatter_add_(1, i, v), a.sum())[1], lambda: [R(4, 4), I([[3, 1]]), R(1, 2)]),
+    "masked": (lambda a, m, v: (a.masked_scatter_(m, v), put(a, m, 3.0).sum())[1], lambda: [R(4, 4), R(4, 4) > 0, R(16)]),
+    "lerp": (lambda a, b: a.lerp_(b, 0.1), lambda: [R(4, 4), R(4, 4)]),
+    "leaf": (lambda p, g: (p.add_(g), p.mul_(2), p[1:2].add_(1)), lambda: [R(4, 4, requires_grad=True), R(4, 4)]),
+    "inference tensor": (lambda a: a.add_(1), inference_tensor),
+    "part of an inference tensor": (lambda a: a[1:2].fill_(1), inference_tensor),
+    "complex": (lambda a, i, v: (a.index_copy_(0, i, v), a.add_(1j), a.sum())[2],
+                lambda: [R(4, 4, dtype=torch.complex64), I([3]), R(1, 4, dtype=torch.complex64)]),
+    "along": (along, lambda: [R(6, 3), R(3)]),
+    "two writes": (read_between, lambda: [R(4, 3), R(2, 3), R(2, 3)]),
+    "rolled": (rolled, lambda: [R(5, 3), R(1, 3)]),
+    "one number": (lambda a: (a.add_(1), a * 2)[1], lambda: [R(())]),
+    "nothing": (lambda a: (a.add_(1), a * 2)[1], lambda: [R(0, 3)]),
+    "new tensor": (lambda v, i: torch.zeros(4, 3).index_copy_(0, i, v).index_add_(0, i, v), lambda: [R(2, 3), I([1, 3])]),
+    "restrided": (lambda a: a.t_().add_(1), lambda: [R(4, 3)]),
+    "foreach": (lambda a, b: (torch._foreach_add_([a, b], 1.0), torch._foreach_mul_([a], [b]))[:0], lambda: [R(4), R(4)]),
+}
+RAISING = {
+    "before": lambda a, b, w, i: (w[i].sum(), a.mul_(2), b[1:2].fill_(1)),
+    "after": lambda a, b, w, i: (a.mul_(2), b[1:2].fill_(1), w[i].sum()),
+    "after a change of a part": lambda a, b, w, i: (a[1:2].mul_(2), w[i].sum()),
+    "while": lambda a, b, w, i: (b.add_(1), a.index_add_(0, i, w[:1, None].expand(1, 4)), a * 2),
+    "while copying": lambda a, b, w, i: (b.add_(1), a.index_copy_(0, i, w[:1, None].expand(1, 4)), a * 2),
+}
+
+
+class Writes(unittest.TestCase):
+    def check(self, f, make, calls=2):
+        fusebox.reset()
+        torch.manual_seed(0)
+        theirs = make()
+        torch.manual_seed(0)
+        ours = make()
+        compiled = fusebox.compile(f)
+        before = [(version(a), version(b)) for a, b in zip(theirs, ours)]
+        for _ in range(calls):
+            raised = []
+            results = []
+            for run, args in ((f, theirs), (compiled, ours)):
+                try:
+                    with torch.no_grad():
+                        results.append(tensors(run(*args)))
+                    raised.append(None)
+                except Exception as error:
+                    raised.append(type(error))
+                    results.append([])
+            self.assertEqual(raised[0], raised[1])
+            for a, b in zip(theirs + results[0], ours + results[1]):
+                torch.testing.assert_close(b.detach().clone(), a.detach().clone())
+            if raised[0] is None:
+                for (x, y), a, b in zip(before, theirs, ours):
+                    self.assertEqual(version(b) - y, version(a) - x)
+                before = [(version(a), version(b)) for a, b in zip(theirs, ours)]
+            for a, b in zip(*results):
+                self.assertEqual([memory(a) == memory(t) for t in theirs], [memory(b) == memory(t) for t in ours])
+
+    def test_as_eager(self):
+        for name, (f, make) in WRITES.items():
+            with self.subTest(name):
+                self.check(f, make, 1 if name == "restrided" else 2)
+
+    def test_cut_short_by_an_error(self):
+        for name, f in RAISING.items():
+            for position in 0, 9:
+                with self.subTest(name, position=position):
+                    self.check(f, lambda: [R(4, 4), R(4, 4), R(3), I([position])])
+
+    def test_happens_in_place(self):
+        for name in ("index_copy", "index_put", "slice", "slice of slice", "whole slice of slice", "broadcast source", "transposed", "with gaps",
+                     "copied before", "returned", "row", "flat view", "transposed view", "lerp", "one number"):
+            f, make = WRITES[name]
+            with self.subTest(name), torch.no_grad():
+                made = decisions(f, *make())
+                self.assertTrue(made and made[-1][0], made)
+
+    def test_is_refused_with_a_reason(self):
+        for f, make, why in ((WRITES["reversed"][0], WRITES["reversed"][1], "at other points"),
+                             (RAISING["after"], lambda: [R(4, 4), R(4, 4), R(3), I([1])], "may raise afterwards"),
+                             (lambda x: (x.mul_(2) * 1, x * 1, x.sin())[2], lambda: [R(4, requires_grad=True).clone()], "has a gradient")):
+            made = decisions(f, *make())
+            self.assertTrue(any(not done and why in reason for done, reason in made), made)
+
+    def test_optimiser_states(self):
+        for make in (lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9), lambda p: torch.optim.AdamW(p, lr=0.01, foreach=False),
+                     lambda p: torch.optim.Adam(p, lr=0.01, foreach=True), lambda p: torch.optim.RMSprop(p, lr=0.01)):
+            fusebox.reset()
+            torch.manual_seed(0)
+            theirs = [R(5, 3, requires_grad=True), R(7, requires_grad=True)]
+            ours = [p.detach().clone().requires_grad_() for p in theirs]
+            a, b = make(theirs), make(ours)
+            step = fusebox.compile(b.step)
+            for _ in range(3):
+                for p, q in zip(theirs, ours):
+                    p.grad = R(*p.shape)
+                    q.grad = p.grad.clone()
+                a.step(), step()
+                for p, q in zip(theirs, ours):
+                    pairs = [(p, q)] + [(v, b.state[q][k]) for k, v in a.state[p].items() if isinstance(v, torch.Tensor)]
+                    for x, y in pairs:
+                        torch.testing.assert_close(y.detach(), x.detach())
+                        self.assertEqual(y._version, x._version, type(a))
+
+    def test_running_statistics_in_training(self):
+        torch.manual_seed(0)
+        theirs = nn.Sequential(nn.Conv2d(3, 3, 3), nn.BatchNorm2d(3), nn.ReLU())
+        ours = copy.deepcopy(theirs)
+        fusebox.reset()
+        compiled = fusebox.compile(ours)
+        start = [(a._version, b._version) for a, b in zip(theirs.buffers(), ours.buffers())]
+        for _ in range(3):
+            x = R(4, 3, 8, 8)
+            theirs(x).sum().backward()
+            compiled(x).sum().backward()
+        for (x, y), a, b in zip(start, theirs.buffers(), ours.buffers()):
+            torch.testing.assert_close(b, a)
+            self.assertEqual(b._version - y, a._version - x)
+        for a, b in zip(theirs.parameters(), ours.parameters()):
+            torch.testing.assert_close(b.grad, a.grad, rtol=1e-4, atol=1e-5)
+
+    def test_saved_tensors_go_as_backward_reads_them(self):
+        """Twice through the same graph where it is asked for, and an error where it is not, as in eager."""
+        fusebox.reset()
+        w = R(8, 8, requires_grad=True)
+        f = fusebox.compile(lambda x: ((x @ w).sin() @ w).exp().sum())
+        for _ in range(3):
+            x = R(8, 8, requires_grad=True)
+            y = f(x)
+            first = torch.autograd.grad(y, (x, w), retain_graph=True)
+            second = torch.autograd.grad(y, (x, w))
+            for a, b in zip(first, second):
+                self.assertTrue(torch.equal(a, b))
+            with self.assertRaises(RuntimeError):
+                torch.autograd.grad(y, x)
+
+
+if __name__ == "__main__":
+    unittest.main()
