@@ -36,17 +36,22 @@ const Shared::GradientCode& Shared::interfaceOf(Gradients which) {
   return known.given.empty() ? describe(which, gradientGraph(*module, which)) : known;
 }
 
-const Executor& Shared::executor(Gradients which) {
+const Executor& Shared::executor(Gradients which, std::vector<bool> given) {
+  constexpr size_t kForms = 8;  // a program that gives ever other gradients gets zeros for those it does not give
   std::lock_guard lock(mutex);
   auto& known = code[static_cast<size_t>(which)];
-  if (!known.executor) {
+  if (known.executors.size() >= kForms && !known.executors.count(given)) given.assign(given.size(), true);
+  auto& executor = known.executors[given];
+  if (!executor) {
     ExecutorScope scope;
-    auto made = which == Gradients::OfInputs ? compileBackward(*module, *module->backward)
-                                             : compileBackward(*module, gradientGraph(*module, which));
+    const bool isWhole = std::find(given.begin(), given.end(), false) == given.end();
+    auto made = which == Gradients::OfInputs && isWhole ? compileBackward(*module, *module->backward)
+                : isWhole                               ? compileBackward(*module, gradientGraph(*module, which))
+                                                        : compileBackward(*module, withoutMissing(gradientGraph(*module, which), module->saved.size(), given));
     TORCH_CHECK(made, "Fusebox could not compile the backward graph: ", made.error().text());
-    known.executor = std::make_shared<const Executor>(std::move(*made));
+    executor = std::make_shared<const Executor>(std::move(*made));
   }
-  return *known.executor;
+  return *executor;
 }
 
 const SecondOrder& Shared::secondOrder(Gradients which) {
@@ -252,6 +257,9 @@ variable_list CompiledNode::gradients(Gradients which, variable_list given, bool
   const bool again = c10::GradMode::is_enabled();
   auto& code = shared_->interfaceOf(which);
   const auto nobodyAsked = unasked(code.tangentsRead, given);
+  std::vector<bool> isGiven;
+  for (auto& g : given) isGiven.push_back(g.defined());
+  if (std::find(isGiven.begin(), isGiven.end(), true) == isGiven.end()) return variable_list(code.tangentsRead.size());
   auto done = [&](variable_list made) {
     for (auto i : nobodyAsked) made[i] = at::Tensor();
     return made;
@@ -272,7 +280,7 @@ variable_list CompiledNode::gradients(Gradients which, variable_list given, bool
     for (auto& t : prepare(code.given, given)) inputs.push_back(std::move(t));
     given.clear();
     const std::optional<runtime::GivenUpInputs> givenUp = isLast ? std::optional<runtime::GivenUpInputs>(std::in_place, inputs) : std::nullopt;
-    results = shared_->executor(which)(inputs);
+    results = shared_->executor(which, isGiven)(inputs);
   }
   results = done(std::move(results));
   return again ? refuseDoubleBackward(std::move(results), kept, shared_->secondOrder(which).refusal) : results;

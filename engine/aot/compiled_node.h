@@ -5,6 +5,7 @@
 
 #include <array>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -20,7 +21,7 @@ namespace fusebox::aot {
 struct AotFunction::Shared {
   /// How gradients of one kind are computed; each part is made when it is first wanted.
   struct GradientCode {
-    std::shared_ptr<const Executor> executor;
+    std::map<std::vector<bool>, std::shared_ptr<const Executor>> executors;  ///< by the gradients that are given
     std::shared_ptr<const SecondOrder> second;      ///< for gradients that are differentiated again (create_graph=True)
     std::vector<graph::TensorMeta> given;           ///< sizes, strides and dtypes that are expected of the given gradients
     std::vector<std::vector<int32_t>> tangentsRead; ///< for every result, the given gradients that it is computed from
@@ -37,7 +38,7 @@ struct AotFunction::Shared {
   std::array<GradientCode, kGradientsKinds> code;  ///< guarded by mutex; nothing changes once it is set
 
   /// Compiles on the first call. Throws c10::Error when compiling failed.
-  const Executor& executor(Gradients which);
+  const Executor& executor(Gradients which, std::vector<bool> given);
   const SecondOrder& secondOrder(Gradients which);
   /// With `given` and `tangentsRead` filled in.
   const GradientCode& interfaceOf(Gradients which);

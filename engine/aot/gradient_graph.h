@@ -23,6 +23,11 @@ std::vector<std::optional<graph::ValueRef>> computedGradients(const AotModule& m
 
 graph::Graph gradientGraph(const AotModule& module, Gradients which);
 
+/// `graph` (of gradientGraph(), whose tangents are the placeholders from `first` on) for calls in which only some tangents are `given`. Eager
+/// leaves out what would be computed from the others, and zeros in their place would not do: times infinity they are NaN. Placeholders
+/// stay, those of missing tangents unread; a result that only they would reach is None.
+graph::Graph withoutMissing(const graph::Graph& graph, size_t first, const std::vector<bool>& given);
+
 /// For every result of `graph`, positions of those of the placeholders from `first` on that it is computed from, counted from `first`.
 std::vector<std::vector<int32_t>> placeholdersRead(const graph::Graph& graph, size_t first);
 

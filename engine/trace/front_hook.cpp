@@ -8,6 +8,7 @@
 #include "engine/trace/break_error.h"
 #include "engine/trace/convert.h"
 #include "engine/trace/dispatch_state.h"
+#include "engine/trace/eager_check.h"
 #include "engine/trace/operator_facts.h"
 #include "engine/trace/recorder.h"
 #include "engine/trace/shape_runner.h"
@@ -220,6 +221,7 @@ void frontHook(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* s
   if (facts.name == "aten::bernoulli_.float" && rewriteBernoulli(stack)) return;
   if (facts.name == "aten::native_batch_norm" && rewriteNativeBatchNorm(stack)) return;
   if (decomposeInInferenceMode(op, facts, stack)) return;
+  checkWrites(op, facts, args);
   OutArguments outs(op, facts, args);
   {
     NormalViews views(op, args);

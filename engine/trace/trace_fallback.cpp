@@ -1,5 +1,6 @@
 #include "engine/trace/trace_fallback.h"
 
+#include <ATen/MemoryOverlap.h>
 #include <c10/core/impl/PyInterpreterHooks.h>
 #include <torch/library.h>
 
@@ -10,6 +11,7 @@
 #include "engine/trace/convert.h"
 #include "engine/trace/current_device.h"
 #include "engine/trace/dispatch_state.h"
+#include "engine/trace/eager_check.h"
 #include "engine/trace/operator_facts.h"
 #include "engine/trace/recorder.h"
 #include "engine/trace/shape_runner.h"
@@ -170,6 +172,27 @@ void computeConstant(const c10::OperatorHandle& op, TraceContext& context, c10::
   context.recorder().know(result, stack.back().toTensor());
 }
 
+/// The scattering operators copy all of the memory that their first argument lies in, and give a view of the copy.
+bool copiesAround(const OperatorFacts& facts, const at::Tensor& t) {
+  if (facts.name != "aten::slice_scatter" && facts.name != "aten::select_scatter" && facts.name != "aten::diagonal_scatter") return false;
+  if (!asTrace(t) || at::has_internal_overlap(t) == at::MemOverlap::Yes) return false;
+  return t.storage_offset() != 0 || !t.is_non_overlapping_and_dense() || t.storage().nbytes() != static_cast<size_t>(t.numel()) * t.element_size();
+}
+
+void scatterIntoCopy(const c10::OperatorHandle& op, Stack* stack) {
+  DispatchState state;
+  state.neutral(c10::DispatchKeySet(kTraceKey));
+  state.include(c10::DispatchKeySet(kTraceKey));
+  auto& self = (*stack)[stack->size() - op.schema().arguments().size()];
+  const auto t = self.toTensor();
+  const auto whole = static_cast<int64_t>(t.storage().nbytes() / t.element_size());
+  auto copy = at::clone(at::as_strided(t, {whole}, {1}, 0));
+  self = at::clone(t, at::MemoryFormat::Contiguous);
+  op.callBoxed(stack);
+  auto made = at::as_strided_scatter(copy, stack->back().toTensor(), t.sizes(), t.strides(), t.storage_offset());
+  stack->back() = at::as_strided(made, t.sizes(), t.strides(), t.storage_offset());
+}
+
 void recordCall(const c10::OperatorHandle& op, const OperatorFacts& facts, const CallShape& call, TraceContext& context, Stack* stack) {
   size_t arity = op.schema().arguments().size(), base = stack->size() - arity;
   std::vector<IValue> original(stack->begin() + base, stack->end());
@@ -198,6 +221,7 @@ void recordCall(const c10::OperatorHandle& op, const OperatorFacts& facts, const
     const shape::DeviceScope scope(device.is_cuda());
     if (facts.name == "aten::as_strided") checkWithinStorage(torch::jit::last(*stack, arity));
     runOnMeta(op, facts, stack);
+    if (device.is_cpu()) checkTypes(op, facts, original);
   }
 
   // Moved to the meta device (ZeroTensor's fallback does that to compare shapes): the result holds no data, now or later.
@@ -251,6 +275,7 @@ void traceFallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stac
     state.include(c10::DispatchKeySet(kTraceKey));
     return facts.compositeImplicit->callBoxed(op, c10::DispatchKeySet(c10::DispatchKey::CompositeImplicitAutograd), stack);
   }
+  if (arity > 0 && args[0].isTensor() && copiesAround(facts, args[0].toTensor())) return scatterIntoCopy(op, stack);
   recordCall(op, facts, call, *context, stack);
 }
 

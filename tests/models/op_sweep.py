@@ -321,8 +321,16 @@ def write_counts(options):
     COUNTS.write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 
+def without_gpu():
+    """PyTorch's table of operators starts CUDA where there is one; the CPU's operators run in forked processes, which could not use it."""
+    if torch.cuda.is_initialized() or torch.cuda.device_count():
+        os.execve(sys.executable, sys.orig_argv, {**os.environ, "CUDA_VISIBLE_DEVICES": ""})
+
+
 def main():
     options = arguments()
+    if options.device == "cpu":
+        without_gpu()
     if options.write_counts:
         return write_counts(options)
     if options.device == "cuda":

@@ -18,7 +18,7 @@ def data(kind, shape):
         return torch.full(shape, 0.1)
     if kind == "positive":
         return torch.rand(shape)
-    return torch.randn(shape) + 100
+    return torch.randn(shape) + (10_000 if kind == "very far" else 100)
 
 
 def functions(rank):
@@ -56,11 +56,11 @@ def norm_gradients(f, shape):
 def main():
     problems, count = [], 0
     for shape in SHAPES:
-        for kind in ("constant", "positive", "far"):
+        for kind in ("constant", "positive", "far", "very far"):
             x = data(kind, shape)
             for name, f in functions(len(shape)):
-                if name[:3] in ("var", "std") and (kind != "positive" or min(shape) < 10):
-                    continue  # Welford's method in float32, which eager has in float64, loses digits where the mean is far from 0
+                if name[:3] in ("var", "std") and kind == "constant":
+                    continue  # there is nothing that an error could be relative to
                 fusebox.reset()
                 exact = f(x.double())
                 ours, eagers = error_of(fusebox.compile(f)(x), exact), error_of(f(x), exact)

@@ -44,7 +44,7 @@ Val siluBackward(A a) {
 
 Val hardSigmoid(A a) { return clampTo(a[0] + 3.0, 0, 6) / 6.0; }
 Val hardSigmoidBackward(A a) {
-  return where((a[1] > -3.0) && (a[1] < 3.0), a[0] * (1.0 / 6), 0.0);
+  return where((a[1] > -3.0) && (a[1] < 3.0), a[0] * double{1.0F / 6.0F}, 0.0);  // eager's constant, in float64 too
 }
 Val hardSwish(A a) { return a[0] * clampTo(a[0] + 3.0, 0, 6) / 6.0; }
 /// Which branch a NaN takes in a derivative differs in eager: its vectors on the CPU choose by what holds, its scalars on a GPU by what does

@@ -172,13 +172,15 @@ Values position(Lowering& lowering, const Node& node, ReduceKind kind) {
 /// Which of variance, its root and the mean an operator returns, in order.
 enum class Moment : uint8_t { Variance, Deviation, Mean };
 
-Values moments(Lowering& lowering, const Node& node, const std::vector<Moment>& wanted, int dimsAt, double correction) {
+/// `wide`: float64 accumulators on a CPU, as eager's kernel of variances has. Far from 0, float32 would leave few digits.
+Values moments(Lowering& lowering, const Node& node, const std::vector<Moment>& wanted, int dimsAt, double correction, bool wide) {
   NodeArgs args(node);
   const LazyTensor x = lowering.tensor(args, 0);
   Reach reach = reachOf(args, x, dimsAt);
-  DType type = computeType(x.dtype());
-  if (!graph::isFloatingPoint(type)) throw NotLowered("variance of integers");
-  auto element = [x](BodyBuilder& b, const IndexList& i) { return std::array<ValueId, 3>{x.load(b, i), -1, -1}; };
+  if (!graph::isFloatingPoint(x.dtype())) throw NotLowered("variance of integers");
+  const DType narrow = computeType(x.dtype());
+  const DType type = wide && node.outputs[0].tensor.device.kind == graph::DeviceKind::Cpu ? DType::Float64 : narrow;
+  auto element = [x, type](BodyBuilder& b, const IndexList& i) { return std::array<ValueId, 3>{Val{&b, x.load(b, i)}.to(type).id, -1, -1}; };
   std::vector<ReductionSpec> specs = {{ReduceKind::Welford, type, element}};
   // The mean of one element is that element, infinite ones too, of which Welford's method makes NaN.
   const bool isOne = reach.count == SymExpr(1);
@@ -191,9 +193,11 @@ Values moments(Lowering& lowering, const Node& node, const std::vector<Moment>& 
   for (size_t i = 0; i < wanted.size(); i++) {
     std::function<ValueId(BodyBuilder&)> value;
     switch (wanted[i]) {
-      case Moment::Variance: value = [variance](BodyBuilder& b) { return variance(b).id; }; break;
-      case Moment::Deviation: value = [variance](BodyBuilder& b) { return sqrt(variance(b)).id; }; break;
-      case Moment::Mean: value = [type, isOne](BodyBuilder& b) { return b.reduced(isOne ? 1 : 0, 0, type); }; break;
+      case Moment::Variance: value = [variance, narrow](BodyBuilder& b) { return variance(b).to(narrow).id; }; break;
+      case Moment::Deviation: value = [variance, narrow](BodyBuilder& b) { return sqrt(variance(b)).to(narrow).id; }; break;
+      case Moment::Mean:
+        value = [type, narrow, isOne](BodyBuilder& b) { return Val{&b, b.reduced(isOne ? 1 : 0, 0, type)}.to(narrow).id; };
+        break;
     }
     results.push_back({node.outputs[i].tensor, std::move(value)});
   }
@@ -203,15 +207,15 @@ Values moments(Lowering& lowering, const Node& node, const std::vector<Moment>& 
 /// Overloads of var and its kin: (self, dim?, correction?, keepdim), (self, unbiased), (self, dim?, unbiased, keepdim).
 void addMoments(LowerTable& table, const char* const (&names)[3], std::vector<Moment> wanted) {
   table.emplace(names[0], [wanted](Lowering& l, const Node& n) {
-    return moments(l, n, wanted, 1, NodeArgs(n).numberOr(2, 1));
+    return moments(l, n, wanted, 1, NodeArgs(n).numberOr(2, 1), true);
   });
   table.emplace(names[1], [wanted](Lowering& l, const Node& n) {
     NodeArgs args(n);
-    return moments(l, n, wanted, -1, args.isNone(1) || args.boolean(1) ? 1 : 0);
+    return moments(l, n, wanted, -1, args.isNone(1) || args.boolean(1) ? 1 : 0, true);
   });
   table.emplace(names[2], [wanted](Lowering& l, const Node& n) {
     NodeArgs args(n);
-    return moments(l, n, wanted, 1, args.isNone(2) || args.boolean(2) ? 1 : 0);
+    return moments(l, n, wanted, 1, args.isNone(2) || args.boolean(2) ? 1 : 0, false);
   });
 }
 

@@ -179,7 +179,8 @@ std::pair<T, T> Rewriter::varMean(T x, const Dims& dims) {
     list.emplace_back(wrapped);
   }
   TensorMeta m = rowMajor(std::move(sizes), x.dtype(), x.meta().device);
-  auto both = callMany("aten::var_mean.correction", {x.v, list, int64_t{0}, true}, {m, m});
+  // Programs' own calls are traced as the overload with a correction, which has wide accumulators; eager's normalisations have not.
+  auto both = callMany("aten::var_mean.dim", {x.v, list, false, true}, {m, m});
   return {both[0], both[1]};
 }
 

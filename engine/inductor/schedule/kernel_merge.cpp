@@ -210,8 +210,20 @@ class Merger {
     checkStoreOrder();
     placement_.assign(b_.node.kernel.sections.size(), 0);
     Kernel kernel = build();
+    checkAxes(kernel);
     if (shared_.empty() && !context_.isForced()) checkHorizontalGain();
     return kernel;
+  }
+
+  /// Every loop around a section has a variable of its own.
+  static void checkAxes(const Kernel& kernel) {
+    for (const Section& section : kernel.sections) {
+      std::vector<Axis> around = kernel.outer;
+      for (const Axis& axis : section.axes) {
+        if (contains(around, axis.symbol)) throw MergeRefusal{"one axis would stand for two"};
+        around.push_back(axis);
+      }
+    }
   }
 
   void findCommonOuter() {
@@ -267,11 +279,19 @@ class Merger {
       }
       if (related) continue;
       for (const std::vector<Axis>& other : a_.sectionAxes)
-        if (!other.empty() && sameExtents(axes, other)) {
+        if (!other.empty() && sameExtents(axes, other) && !anyInB(other)) {
           b_.rename(axes, other);
           break;
         }
     }
+  }
+
+  /// Whether some section of b already runs along one of `axes`: another axis must not get its name.
+  bool anyInB(const std::vector<Axis>& axes) const {
+    const auto runsAlong = [&](const std::vector<Axis>& own) {
+      return std::any_of(axes.begin(), axes.end(), [&](const Axis& axis) { return contains(own, axis.symbol); });
+    };
+    return runsAlong(b_.outer) || std::any_of(b_.sectionAxes.begin(), b_.sectionAxes.end(), runsAlong);
   }
 
   /// The same axes in two orders: a pointwise side follows the other one; two sides with orders of their own keep them.

@@ -1,6 +1,7 @@
 """A program in two worlds, call by call: eager, and compiled. What differs is a Difference; rounding is judged by float64."""
 
 import contextlib
+import functools
 import io
 import linecache
 import random
@@ -12,9 +13,11 @@ import numpy
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from .rounding import OtherRounding
 from .walk import Difference, Walk, is_state, tensors_of
 
 HOME = "fuzz_program"
+ROUNDINGS = 6  # runs of eager with other roundings, where a result has to be judged
 _GLOBAL_STATE = {"grad mode": torch.is_grad_enabled, "inference mode": torch.is_inference_mode_enabled,
                  "default dtype": torch.get_default_dtype, "autocast": lambda: (torch.is_autocast_enabled("cpu"),
     torch.get_autocast_dtype("cpu"), torch.is_autocast_cache_enabled()), "anomaly mode": torch.is_anomaly_enabled,
@@ -54,8 +57,8 @@ def widened(source):
 class World:
     """One execution of a program's text, with the outcome of its latest call."""
 
-    def __init__(self, source, transform=None, is_exact=False):
-        self.is_exact = is_exact
+    def __init__(self, source, transform=None, is_exact=False, rounding=None):
+        self.is_exact, self.rounding = is_exact, rounding
         self.module = types.ModuleType(HOME)
         self.file = f"<{HOME}>"
         text = widened(source) if is_exact else source
@@ -75,7 +78,8 @@ class World:
         random.seed(call)
         numpy.random.seed(call)
         grad, dtype = torch.is_grad_enabled(), torch.get_default_dtype()
-        mode = FloatDraws() if self.is_exact else contextlib.nullcontext()
+        mode = FloatDraws() if self.is_exact else contextlib.nullcontext() if self.rounding is None else OtherRounding(
+            1000 * self.rounding + call, FloatDraws.RANDOM.match)
         if self.is_exact:
             torch.set_default_dtype(torch.float64)
         try:
@@ -170,10 +174,10 @@ def compare(got, want, walk):
         raise Difference("mode", "call", f"{got.modes} instead of {want.modes}")
 
 
-def exact_tensors(source, calls, module_state):
-    """{path: tensor} of the program in float64 after so many calls; empty where that does not run."""
+def tensors_after(source, calls, **how):
+    """{path: tensor} of the program in float64, or with another rounding, after so many calls; empty where that does not run."""
     try:
-        world = World(source, is_exact=True)
+        world = World(source, **how)
         for call in range(calls):
             world.step(call)
         return {path: t for name, root in world.roots().items() for path, t in tensors_of(root, HOME, name).items()}
@@ -199,8 +203,8 @@ def check(source, compiler=None):
         for call in range(want.get("CALLS") or 3):
             want.step(call)
             got.step(call)
-            cache = []
-            walk.exact = lambda: cache[0] if cache else cache.append(exact_tensors(source, call + 1, None)) or cache[0]
+            walk.exact = functools.cache(functools.partial(tensors_after, source, call + 1, is_exact=True))
+            walk.others = functools.cache(lambda: [tensors_after(source, call + 1, rounding=k) for k in range(ROUNDINGS)])
             try:
                 compare(got, want, walk)
             except Difference as difference:

@@ -40,6 +40,8 @@ def outcome_of(source):
 class Worker:
     """A forked process with (name, source) pairs to run; what it says comes over a pipe, a line each."""
 
+    threads = 1  # of torch, in each
+
     def __init__(self, jobs):
         self.jobs = list(jobs)
         self.read, write = os.pipe()
@@ -55,6 +57,7 @@ class Worker:
     def child(self, write):
         quiet = os.open(os.devnull, os.O_WRONLY)
         os.dup2(quiet, 2)
+        torch.set_num_threads(self.threads)
         warnings.filterwarnings("ignore", message="fusebox: ")
         for name, source in self.jobs:
             os.write(write, f"start {name}\n".encode())
@@ -240,7 +243,8 @@ def main(description, make, standalone, add_arguments=None):
     options = parser.parse_args()
     if options.programs == 1 << 60 and not options.seconds and options.index is None:
         parser.error("--programs, --seconds or --index")
-    torch.set_num_threads(max(1, min(4, (os.cpu_count() or 1) // options.jobs)))
+    torch.set_num_threads(1)  # a team of threads that is started here would not be there in forked workers
+    Worker.threads = max(1, min(4, (os.cpu_count() or 1) // options.jobs))
     produce = lambda index: make(options.seed, index, options)
     if options.show:
         for index in options.index if options.index is not None else range(options.programs):

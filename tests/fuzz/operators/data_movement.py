@@ -11,7 +11,7 @@ VIEWS = ["{a}.t()", "{a}.transpose(0, -1)", "{a}.flatten()", "{a}.unsqueeze({e})
          "{a}.select({d}, 0)", "{a}.diagonal()", "{a}.unfold({d}, 2, 1)", "{a}.movedim(0, -1)", "{a}.split(2, {d})[0]",
          "{a}.chunk(2, {d})[-1]", "{a}.unbind({d})[0]", "{a}.T", "{a}.mT", "{a}.permute(*range({a}.dim() - 1, -1, -1))",
          "{a}[..., 1:-1]", "{a}.expand(3, *{a}.shape)", "{a}.swapaxes(0, -1)", "{a}.detach()", "{a}.view({a}.shape)",
-         "{a}.reshape({a}.shape[::-1])", "{a}.unflatten({d}, (-1, 1))", "{a}.as_strided((2,), (1,))",
+         "{a}.reshape({a}.shape[::-1])", "{a}.unflatten({d}, (-1, 1))",
          "{a}.tensor_split(2)[1]", "{a}[..., None].expand(*{a}.shape, 2)", "{a}.ravel()", "{a}[:, None]", "{a}[2:, :1]",
          "{a}.squeeze({d})", "{a}.broadcast_to((2, *{a}.shape))", "{a}.contiguous(memory_format=torch.channels_last)",
          "{a}.view(torch.int32)", "{a}.swapdims(0, 1).contiguous()"]
@@ -53,6 +53,12 @@ def view(g):
     a = g.any()
     return a and (g.pick(VIEWS).format(a=a.name, d=axis_of(g, a.value), e=g.int(-a.value.dim() - 1, a.value.dim())),
                   a.is_exact and not g.has_specials)
+
+
+@operator(0.3)
+def restrided(g):
+    a = g.any(lambda t: t.numel() > 1)  # beyond its elements a result lies in memory that nobody wrote
+    return a and (f"{a.name}.as_strided((2,), (1,))", a.is_exact and not g.has_specials)
 
 
 @operator(3)

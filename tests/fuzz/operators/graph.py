@@ -6,7 +6,7 @@ import warnings
 import torch
 import torch.nn.functional as F
 
-from . import data_movement, elementwise, layers, reductions  # noqa: F401  they register operators
+from . import data_movement, described, elementwise, layers, reductions  # noqa: F401  they register operators
 from .table import OPERATORS
 
 HEAD = "import torch\nimport torch.nn.functional as F\n"
@@ -16,7 +16,9 @@ TINY = [(4, 5), (3,), (), (1,), (0,), (2, 3, 4), (1, 1), (5, 1), (1, 7), (0, 3),
     3, 5, 5), (13, 2)]
 LARGE = [(127, 33), (1025,), (64, 64), (257, 129), (4, 8, 16, 16), (31, 1, 65), (2, 3, 33, 17), (1, 1025), (1025, 3),
          (5, 7, 11, 13), (100003,), (16385, 7), (3, 16385)]
-LAYOUTS = ["contiguous"] * 5 + ["transposed", "gaps", "offset", "expanded", "channels_last", "steps"]
+SPECIALS = ["float('nan')", "float('inf')", "-float('inf')", "-0.0", "1e30", "1e-40", "65504.0", "6e-8"]
+COMPLEX_SPECIALS = ["complex('nan')", "complex('inf')", "complex(0, float('-inf'))", "complex(-0.0, 0.0)", "complex(1e30, 0)", "0j"]
+LAYOUTS = ["contiguous"] * 5 + ["transposed", "gaps", "offset", "expanded", "channels_last", "steps", "overlapping", "conjugate"]
 
 
 class Node:
@@ -73,16 +75,22 @@ class Graph:
         if dtype == "bool":
             return f"torch.rand({size}{device}).gt(0.5)"
         if dtype == "complex64":
-            return f"torch.randn({size}{device}, dtype=torch.complex64)"
+            text = f"torch.randn({size}{device}, dtype=torch.complex64)"
+            return self.with_special(text, COMPLEX_SPECIALS, shape, dtype, size, device)
         if dtype.startswith(("int", "uint")):
-            return f"torch.randint({0 if dtype[0] == 'u' else -9}, 10, {size}{device}, dtype=torch.{dtype})"
+            text = f"torch.randint({0 if dtype[0] == 'u' else -9}, 10, {size}{device}, dtype=torch.{dtype})"
+            return self.with_special(text, [f"torch.iinfo(torch.{dtype}).min", f"torch.iinfo(torch.{dtype}).max", "0"], shape, dtype, size, device)
         drawn = self.pick(["torch.randn({})", "torch.randn({})", "(torch.randint(-8, 9, {}) / 4)"]).format(size + device)
         # In the float64 run (torch.TYPE becomes float64) the numbers are still those of the narrow type.
         text = f"{drawn}.to(getattr(torch, {dtype!r})).to(torch.{dtype})"
-        if self.has_specials and shape:
-            special = self.pick(["float('nan')", "float('inf')", "-float('inf')", "-0.0", "1e30", "1e-40"])
-            text = f"torch.where(torch.rand({size}{device}) < 0.1, {special}, {text}).to(torch.{dtype})"
-        return text
+        return self.with_special(text, SPECIALS, shape, dtype, size, device)
+
+    def with_special(self, text, values, shape, dtype, size, device):
+        """Some elements of the tensor replaced by one of `values`, where this graph has such."""
+        if not self.has_specials:
+            return text
+        share = 0.1 if shape else 0.5
+        return f"torch.where(torch.rand({size}{device}) < {share}, {self.pick(values)}, {text}).to(torch.{dtype})"
 
     def arranged(self, shape, dtype):
         """A tensor of that shape, laid out in memory in some way."""
@@ -103,6 +111,11 @@ class Graph:
             return f"{self.draw(one, dtype)}.expand({', '.join(map(str, shape))})"
         if how == "channels_last":
             return f"{self.draw(shape, dtype)}.to(memory_format=torch.channels_last)"
+        if how == "overlapping" and len(shape) > 1 and shape[0] > 0 and shape[1] > 0:
+            inner = shape[1:]
+            return f"{self.draw([shape[0] + shape[1] - 1, *shape[2:]], dtype)}.unfold(0, {inner[0]}, 1).movedim(-1, 1)"
+        if how == "conjugate" and dtype.startswith("complex"):
+            return f"{self.draw(shape, dtype)}.conj()"
         if how == "steps":
             return f"{self.draw([3 * shape[0] + 1, *shape[1:]], dtype)}[1::3]"
         return self.draw(shape, dtype)
@@ -113,12 +126,16 @@ class Graph:
         dtype = self.pick(FLOATS) if self.chance(0.75) or not self.nodes else self.pick(OTHERS)
         if self.nodes and self.chance(0.5) and self.nodes[0].value.is_floating_point() and dtype in FLOATS:
             dtype = str(self.nodes[0].value.dtype)[6:]
+        self.new_input(shape, dtype)
+
+    def new_input(self, shape, dtype):
         name = f"a{len(self.inputs)}"
         text = self.arranged(shape, dtype)
         needs = self.grad and dtype in FLOATS and self.chance(0.8)
         self.inputs.append((name, text + ".detach().requires_grad_()" if needs else text))
         self.nodes.append(Node(name, eval(text.replace(f", device={self.device!r}", ""), self.namespace), True))
         self.namespace[name] = self.nodes[-1].value
+        return name
 
     def small(self, value):
         return all(t.numel() <= self.limit for t in (value if isinstance(value, (tuple,

@@ -296,3 +296,36 @@ def many_functional_operators(compile):
                 torch.linalg.norm(x), torch.linalg.solve(torch.eye(4) * 2, x), torch.linalg.svd(x).S, torch.fft.rfft(x).abs(), torch.special.expit(x), torch.tensor_split(x, 3))
 
     return f(rows(), rows())
+
+
+@script
+def results_without_a_gradient_count_for_nothing(compile):
+    """Zeros in the place of a gradient that nobody gave would be NaN times infinity."""
+    @compile
+    def f(x):
+        bad = torch.fmod(x, x * 0)
+        worse = (x * 0).log() * x
+        parts = (x * 2).split(2)
+        return x.sin() * x, bad, worse, parts, x.exp() + bad.sum() * 0
+
+    out = []
+    for wanted in ([0], [0, 1], [3], [0, 3], [2], [0, 1, 2, 3]):
+        x = torch.arange(4.0).requires_grad_()
+        results = f(x)
+        chosen = [results[i] if i < 3 else results[3][i % 2] for i in wanted]
+        out.append(torch.autograd.grad([r.sum() for r in chosen], x)[0])
+    return out
+
+
+@script
+def gradients_past_a_break(compile):
+    @compile
+    def f(x):
+        y = torch.fmod(x, x)
+        count = y.count_nonzero()
+        count.masked_select(count > 0)
+        return x @ x.t()
+
+    x = (torch.arange(12.0).reshape(3, 4) % 5).requires_grad_()
+    f(x).sum().backward()
+    return x.grad

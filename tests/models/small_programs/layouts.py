@@ -66,3 +66,50 @@ def a_strided_window_of_an_image(compile):
     conv = nn.Conv2d(8, 32, 3, padding=1)
     x = torch.randn(2, 8, 24, 24)
     return compile(lambda x: torch.as_strided(torch.relu(conv(x)), (4, 6), (100, 3), 7) + 1)(x)
+
+
+def outcome(f, *args):
+    try:
+        return f(*args)
+    except Exception as error:
+        return type(error).__name__, str(error)
+
+
+@script
+def writes_to_memory_that_overlaps(compile):
+    """Eager refuses some and carries out others; which, its kernels say."""
+    writes = [lambda a: a.expand(3, 4).add_(1), lambda a: a[1:].add_(a[:-1]), lambda a: a[2:].add_(a[:2]), lambda a: a.expand(3, 4).zero_(),
+              lambda a: a.expand(3, 4).copy_(torch.ones(3, 4)), lambda a: a[1:].mul_(a[1:]), lambda a: a.expand(2, 4).clamp_(0, 1),
+              lambda a: torch.sin(a[1:], out=a[:-1]), lambda a: a.as_strided((3, 2), (1, 1)).sub_(2), lambda a: a.expand(2, 4).index_fill_(0, torch.tensor([0]), 1)]
+    out = []
+    for write in writes:
+        a = torch.arange(4.0)
+        out += [outcome(compile(write), a), a]
+    return out
+
+
+@script
+def types_that_a_kernel_does_not_have(compile):
+    calls = [lambda a: torch.gcd(a, a), lambda a: a << 1, lambda a: (a > 0).softmax(0), lambda a: torch.lgamma(a.half()), lambda a: a & 1,
+             lambda a: torch.logaddexp(a.int(), a.int()), lambda a: (a > 0).cumprod(0), lambda a: F.relu(a > 0), lambda a: F.gelu(a.int())]
+    return [outcome(compile(call), torch.arange(4.0)) for call in calls]
+
+
+@script
+def a_dead_operator_that_refuses_its_types(compile):
+    def f(a):
+        torch.gcd(a, a)
+        return a + 1
+    return outcome(compile(f), torch.ones(3))
+
+
+@script
+def scatters_into_a_copy_of_all_memory(compile):
+    def f(a):
+        sliced, selected = torch.slice_scatter(a, a[:1] * 2, 0, 0, 1), torch.select_scatter(a, a[..., 0] * 3, -1, -1)
+        return sliced, selected, sliced.as_strided((3,), (1,), 0), sliced.storage_offset(), selected[-1].storage_offset()
+    g = compile(f)
+    results = []
+    for a in (torch.randn(6, 4)[2:-1], torch.randn(4, 6).t(), torch.randn(9, 4)[::2], torch.randn(3, 4)):
+        results += [g(a), [t.storage_offset() for t in g(a)[:2]], [t.stride() for t in g(a)[:2]]]
+    return results

@@ -35,3 +35,18 @@ def sigmoids_of_very_negative_values(compile):
     a = x.clone().requires_grad_()
     masked(a).nan_to_num().sum().backward()
     return results, a.grad, masked(x)
+
+
+@script
+def a_softmax_beside_a_copy_that_is_broadcast(compile):
+    """Two axes of one extent in one kernel stay two."""
+    x = torch.randn(16, 1)[1::3]
+    a = compile(lambda x: (x.swapdims(0, 1).contiguous(), x.swapdims(0, 1).contiguous() * x.softmax(0)))
+    b = compile(lambda x: ((x + 1).t().contiguous(), (x + 1).t().contiguous() - x.log_softmax(0), x.sum(0)))
+    return a(x), b(x), a(torch.randn(7, 1).t().t()), b(torch.randn(9, 2)[:, :1])
+
+
+@script
+def variances_far_from_zero(compile):
+    f = compile(lambda x: flat(x.var(-1), x.std(0), torch.var_mean(x), torch.std_mean(x, 0, correction=0)))
+    return [f(torch.randn(40, 70) + mean) for mean in (1e2, 1e4, -3e5)], f((torch.randn(33, 5) + 200).bfloat16())

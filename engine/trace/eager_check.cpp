@@ -1,0 +1,171 @@
+#include "engine/trace/eager_check.h"
+
+#include <ATen/MemoryOverlap.h>
+#include <c10/util/Exception.h>
+#include <c10/util/hash.h>
+
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "engine/trace/convert.h"
+#include "engine/trace/dispatch_state.h"
+#include "engine/trace/trace_tensor.h"
+
+namespace fusebox::trace {
+namespace {
+
+using c10::IValue;
+using torch::jit::Stack;
+
+constexpr int64_t kExactElements = 4096;   ///< arguments of up to so many elements are made as they are
+constexpr int64_t kSmallExtent = 3;        ///< of what stands for larger ones
+constexpr int64_t kProbedBytes = 1 << 26;  ///< of memory that a write is tried on
+
+struct Silent : c10::WarningHandler {
+  void process(const c10::Warning&) override {}
+};
+
+/// Runs an operator for real, as eager does below autograd. What it says to people is not theirs to hear.
+void runForReal(const c10::OperatorHandle& op, Stack& stack) {
+  Silent silent;
+  const c10::WarningUtils::WarningHandlerGuard quiet(&silent);
+  DispatchState state;
+  state.exclude(traceKeys() | aboveTraceKeys());
+  op.callBoxed(&stack);
+}
+
+at::Tensor zeros(at::IntArrayRef sizes, at::IntArrayRef strides, at::ScalarType type) {
+  auto made = at::empty_strided(sizes, strides, at::TensorOptions(type).device(at::kCPU));
+  std::memset(made.storage().mutable_data(), 0, made.storage().nbytes());
+  return made;
+}
+
+bool isNumber(const at::Tensor& t) { return t.unsafeGetTensorImpl()->is_wrapped_number(); }
+
+/// Zeros of a tensor's type and, if that is small, geometry.
+at::Tensor standIn(const at::Tensor& t, bool exact) {
+  if (isNumber(t)) return t;
+  if (exact) return zeros(t.sizes(), t.strides(), t.scalar_type());
+  std::vector<int64_t> sizes;
+  for (auto n : t.sizes()) sizes.push_back(std::min(n, kSmallExtent));
+  auto made = at::zeros(sizes, at::TensorOptions(t.scalar_type()).device(at::kCPU));
+  return t.dim() == 4 && t.suggest_memory_format() == at::MemoryFormat::ChannelsLast ? made.contiguous(at::MemoryFormat::ChannelsLast) : made;
+}
+
+/// What decides which kernel an argument leads to.
+void appendKey(std::string& key, const IValue& value, const c10::TypePtr& type) {
+  auto number = [&](int64_t n) { key.append(reinterpret_cast<const char*>(&n), sizeof n); };
+  if (value.isTensor()) {
+    auto& t = value.toTensor();
+    if (!t.defined()) return number(-1);
+    const int64_t layout = t.is_contiguous() ? 0 : t.suggest_memory_format() == at::MemoryFormat::ChannelsLast ? 1 : 2;
+    return number(static_cast<int64_t>(t.scalar_type()) | t.dim() << 8 | layout << 16 | int64_t{t.numel() == 0} << 20 | int64_t{isNumber(t)} << 21);
+  }
+  if (value.isTensorList() || value.isOptionalTensorList()) {
+    for (auto& element : value.toListRef()) appendKey(key, element, type);
+    return;
+  }
+  key.append(value.tagKind());
+  if (value.isString()) key.append(value.toStringRef());
+  if (value.isBool()) number(value.toBool());
+  if (value.isInt() && type->kind() != c10::TypeKind::IntType) number(value.toInt());  // an element type, say
+}
+
+bool canBeAsked(const OperatorFacts& facts) {
+  return facts.returnsTensor && !facts.factory && !facts.random && !facts.foreign && !facts.effectful && !facts.writes && !facts.view &&
+         !facts.dataDependent && !facts.dynamicShape && !facts.uninitialised;
+}
+
+/// What the kernel says to these types; empty: it has them, or says something else, which other arguments may not hear.
+std::string refusalOf(const c10::OperatorHandle& op, std::span<const IValue> args) {
+  int64_t elements = 0;
+  for (auto& a : args) forEachTensor(a, [&](const at::Tensor& t) { elements += t.numel(); });
+  Stack stack(args.begin(), args.end());
+  try {
+    for (auto& a : stack) {
+      mapTensors(a, [&](const at::Tensor& t) { return standIn(t, elements <= kExactElements); });
+      if (a.isDevice()) a = c10::Device(at::kCPU);
+    }
+    runForReal(op, stack);
+  } catch (const c10::Error& error) {
+    std::string said = error.what_without_backtrace();
+    for (auto words : {" not implemented for '", "Found dtype ", "expected scalar type ", "xpected dtype "})
+      if (said.find(words) != said.npos) return said;
+  } catch (const std::exception&) {
+    // nothing that the types alone decide
+  }
+  return {};
+}
+
+}  // namespace
+
+void checkTypes(const c10::OperatorHandle& op, const OperatorFacts& facts, std::span<const IValue> args) {
+  if (!canBeAsked(facts)) return;
+  static std::mutex mutex;
+  static std::map<std::string, std::string> refusals;
+  auto& schema = op.schema().arguments();
+  std::string key = facts.name;
+  for (size_t i = 0; i < args.size(); ++i) appendKey(key, args[i], schema[i].real_type());
+  std::string refusal;
+  bool known = false;
+  {
+    std::lock_guard lock(mutex);
+    if (auto found = refusals.find(key); found != refusals.end()) refusal = found->second, known = true;
+  }
+  if (!known) {
+    refusal = refusalOf(op, args);
+    std::lock_guard lock(mutex);
+    refusals.emplace(std::move(key), refusal);
+  }
+  if (refusal.empty()) return;
+  TORCH_CHECK_NOT_IMPLEMENTED(refusal.find(" not implemented for '") == refusal.npos, refusal);
+  TORCH_CHECK(false, refusal);
+}
+
+void checkWrites(const c10::OperatorHandle& op, const OperatorFacts& facts, std::span<const IValue> args) {
+  if (!facts.writes || facts.foreign || facts.random) return;
+  auto& schema = op.schema().arguments();
+  std::vector<at::Tensor> written, all;
+  for (size_t i = 0; i < args.size(); ++i)
+    forEachTensor(args[i], [&](const at::Tensor& t) {
+      all.push_back(t);
+      if (auto* alias = schema[i].alias_info(); alias && alias->isWrite()) written.push_back(t);
+    });
+  auto storage = [](const at::Tensor& t) { return t.has_storage() ? t.storage().unsafeGetStorageImpl() : nullptr; };
+  bool overlaps = false;
+  for (auto& w : written) {
+    overlaps |= at::has_internal_overlap(w) == at::MemOverlap::Yes;
+    for (auto& t : all) overlaps |= !t.is_same(w) && storage(t) && storage(t) == storage(w);
+  }
+  if (!overlaps) return;
+  std::map<const c10::StorageImpl*, at::Tensor> memory;
+  auto real = [&](const at::Tensor& t) -> at::Tensor {
+    if (isNumber(t)) return t;
+    auto* traced = asTraceThroughWrapper(t);
+    auto& shape = traced ? traced->meta() : t;
+    auto& bytes = memory[storage(t)];
+    if (!bytes.defined()) bytes = at::zeros({static_cast<int64_t>(shape.storage().nbytes())}, at::TensorOptions(at::kByte).device(at::kCPU));
+    return at::empty({0}, at::TensorOptions(shape.scalar_type()).device(at::kCPU)).set_(bytes.storage(), shape.storage_offset(), shape.sizes(), shape.strides());
+  };
+  Stack stack(args.begin(), args.end());
+  for (auto& t : all)
+    if (!t.has_storage() || static_cast<int64_t>(t.storage().nbytes()) > kProbedBytes) return;
+  {
+    DispatchState state;
+    state.exclude(traceKeys() | aboveTraceKeys());
+    for (auto& a : stack) mapTensors(a, real);
+  }
+  try {
+    runForReal(op, stack);
+  } catch (const c10::Error& error) {
+    const std::string said = error.what_without_backtrace();
+    TORCH_CHECK(said.find("single memory location") == said.npos, said);
+  } catch (const std::exception&) {
+    // the operator says it again where it is recorded
+  }
+}
+
+}  // namespace fusebox::trace

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include <span>
+
+#include "engine/trace/operator_facts.h"
+
+namespace fusebox::trace {
+
+/// Raises what eager's kernel raises for types that it does not have ("gcd_cpu" not implemented for 'Float'): the kernel itself is asked,
+/// once for every combination of types, on zeros. Shape functions know nothing of it, and generated code would compute something.
+/// `args` are traced or real tensors and numbers, as the program gave them.
+void checkTypes(const c10::OperatorHandle& op, const OperatorFacts& facts, std::span<const c10::IValue> args);
+
+/// Raises what eager's kernel raises where an operator writes to memory whose elements overlap, or that it reads through another argument.
+/// `args` are functional tensors, as above functionalisation.
+void checkWrites(const c10::OperatorHandle& op, const OperatorFacts& facts, std::span<const c10::IValue> args);
+
+}  // namespace fusebox::trace
