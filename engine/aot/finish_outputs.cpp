@@ -38,6 +38,13 @@ bool hasPendingSign(const at::Tensor& t) {
   return traced && (traced->meta().is_conj() || traced->meta().is_neg());
 }
 
+bool isExpandedConstant(const at::Tensor& t) {
+  auto* traced = trace::asTraceThroughWrapper(t);
+  if (!traced || traced->meta().is_non_overlapping_and_dense()) return false;
+  auto& graph = trace::TraceContext::current()->recorder().graph();
+  return graph.node(storageRoot(graph, traced->value()).node).kind == graph::NodeKind::Constant;
+}
+
 bool sameGeometry(const at::Tensor& a, const at::Tensor& b) {
   return a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() && a.strides() == b.strides() &&
          a.storage_offset() == b.storage_offset() && a.is_conj() == b.is_conj() && a.is_neg() == b.is_neg();
@@ -108,8 +115,9 @@ Result<OutputPlan> TraceFinisher::planOutput(const at::Tensor& output) {
   if (isFunctionalTensor(output) && !isViewByFunction(output)) {
     if (auto input = inputOfStorage_.find(storageOf(output)); input != inputOfStorage_.end())
       return planInputView(output, input->second);
-    // A pending conjugation or negation is part of what the program sees: made on the caller's side, as a view.
-    if (groups_[storageOf(output)].size() > 1 || hasPendingSign(output)) return planGroupMember(output, storageOf(output));
+    // A pending conjugation or negation is part of what the program sees: made on the caller's side, as a view. So is a constant that
+    // is seen expanded, since its copy would be dense.
+    if (groups_[storageOf(output)].size() > 1 || hasPendingSign(output) || isExpandedConstant(output)) return planGroupMember(output, storageOf(output));
   }
   auto [known, isNew] = resultOf_.try_emplace(output.unsafeGetTensorImpl(), -1);
   if (isNew) known->second = addResult(output, valueOf(output));

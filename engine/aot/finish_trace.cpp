@@ -19,6 +19,8 @@ Result<AotModule> finishTrace(trace::TraceContext& context, const std::vector<at
     return module;
   } catch (const trace::BreakError& e) {
     return fail(ErrorCode::Unsupported, e.reason(), e.hint());
+  } catch (const c10::Error& e) {
+    return fail(ErrorCode::Unsupported, std::string("the trace could not be finished: ") + e.what_without_backtrace());
   } catch (const std::exception& e) {
     return fail(ErrorCode::Unsupported, std::string("the trace could not be finished: ") + e.what());
   }

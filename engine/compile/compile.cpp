@@ -31,6 +31,7 @@
 #include "engine/runtime/graph_tree.h"
 #include "engine/support/all_cores.h"
 #include "engine/compile/traced_graphs.h"
+#include "engine/trace/eager_check.h"
 
 namespace fusebox {
 namespace {
@@ -492,6 +493,10 @@ Result<std::shared_ptr<CompiledRegion>> compileAlone(const graph::Graph& traced,
                                                      const record::GraphSnapshot& source) {
   return compileGraph(traced, constants, direction, options, source);
 }
+
+namespace {
+[[maybe_unused]] const bool kTellsOfCode = (trace::setGenerated(&inductor::hasCode), true);
+}  // namespace
 
 aot::CompilerTraits compilerTraits(Backend backend) {
   if (backend != Backend::Inductor) return {};

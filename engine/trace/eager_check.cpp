@@ -4,12 +4,15 @@
 #include <c10/util/Exception.h>
 #include <c10/util/hash.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <map>
 #include <mutex>
 #include <string>
 #include <vector>
 
+#include "engine/trace/break_error.h"
 #include "engine/trace/convert.h"
 #include "engine/trace/dispatch_state.h"
 #include "engine/trace/trace_tensor.h"
@@ -74,15 +77,21 @@ void appendKey(std::string& key, const IValue& value, const c10::TypePtr& type) 
   if (value.isInt() && type->kind() != c10::TypeKind::IntType) number(value.toInt());  // an element type, say
 }
 
+std::atomic<bool (*)(const std::string&)> theGenerated{nullptr};
+
+/// Operators that stay calls say themselves what they refuse, and some of them trust what they are given (packed weights, workspaces).
 bool canBeAsked(const OperatorFacts& facts) {
-  return facts.returnsTensor && !facts.factory && !facts.random && !facts.foreign && !facts.effectful && !facts.writes && !facts.view &&
+  const auto isGenerated = theGenerated.load(std::memory_order_relaxed);
+  return isGenerated && (facts.pointwise || isGenerated(facts.name)) && facts.returnsTensor && !facts.factory && !facts.random && !facts.foreign && !facts.effectful && !facts.writes && !facts.view &&
          !facts.dataDependent && !facts.dynamicShape && !facts.uninitialised;
 }
 
 /// What the kernel says to these types; empty: it has them, or says something else, which other arguments may not hear.
-std::string refusalOf(const c10::OperatorHandle& op, std::span<const IValue> args) {
-  int64_t elements = 0;
-  for (auto& a : args) forEachTensor(a, [&](const at::Tensor& t) { elements += t.numel(); });
+std::string refusalOf(const c10::OperatorHandle& op, const OperatorFacts& facts, std::span<const IValue> args) {
+  int64_t elements = 0, tensors = 0;
+  for (auto& a : args) forEachTensor(a, [&](const at::Tensor& t) { elements += t.numel(), tensors += !isNumber(t); });
+  // Smaller tensors fit each other where they are broadcast, or where there is one.
+  if (elements > kExactElements && tensors > 1 && !facts.pointwise) return {};
   Stack stack(args.begin(), args.end());
   try {
     for (auto& a : stack) {
@@ -100,7 +109,53 @@ std::string refusalOf(const c10::OperatorHandle& op, std::span<const IValue> arg
   return {};
 }
 
+/// Whether two elements may be one place in memory: some step is not beyond all that the smaller steps reach.
+bool mayMeetItself(const at::Tensor& t) {
+  if (t.numel() < 2 || t.is_contiguous()) return false;
+  std::vector<std::pair<int64_t, int64_t>> steps;
+  for (int64_t d = 0; d < t.dim(); ++d)
+    if (t.size(d) > 1) steps.emplace_back(t.stride(d), t.size(d));
+  std::sort(steps.begin(), steps.end());
+  int64_t reach = 0;
+  for (auto& [stride, size] : steps) {
+    if (stride <= reach) return true;
+    reach += stride * (size - 1);
+  }
+  return false;
+}
+
+/// Carries out a write on zeros that lie and overlap as the arguments do, for what eager says to that.
+void tryForReal(const c10::OperatorHandle& op, std::span<const IValue> args, const std::vector<at::Tensor>& all) {
+  for (auto& t : all)
+    if (!t.has_storage() || static_cast<int64_t>(t.storage().nbytes()) > kProbedBytes) return;
+  std::map<const c10::StorageImpl*, at::Tensor> memory;
+  auto real = [&](const at::Tensor& t) -> at::Tensor {
+    if (isNumber(t)) return t;
+    auto* traced = asTraceThroughWrapper(t);
+    auto& shape = traced ? traced->meta() : t;
+    auto& bytes = memory[t.storage().unsafeGetStorageImpl()];
+    if (!bytes.defined()) bytes = at::zeros({static_cast<int64_t>(shape.storage().nbytes())}, at::TensorOptions(at::kByte).device(at::kCPU));
+    return at::empty({0}, at::TensorOptions(shape.scalar_type()).device(at::kCPU)).set_(bytes.storage(), shape.storage_offset(), shape.sizes(), shape.strides());
+  };
+  Stack stack(args.begin(), args.end());
+  {
+    DispatchState state;
+    state.exclude(traceKeys() | aboveTraceKeys());
+    for (auto& a : stack) mapTensors(a, real);
+  }
+  try {
+    runForReal(op, stack);
+  } catch (const c10::Error& error) {
+    const std::string said = error.what_without_backtrace();
+    TORCH_CHECK(said.find("single memory location") == said.npos, said);
+  } catch (const std::exception&) {
+    // the operator says it again where it is recorded
+  }
+}
+
 }  // namespace
+
+void setGenerated(bool (*isGenerated)(const std::string& op)) { theGenerated = isGenerated; }
 
 void checkTypes(const c10::OperatorHandle& op, const OperatorFacts& facts, std::span<const IValue> args) {
   if (!canBeAsked(facts)) return;
@@ -116,7 +171,7 @@ void checkTypes(const c10::OperatorHandle& op, const OperatorFacts& facts, std::
     if (auto found = refusals.find(key); found != refusals.end()) refusal = found->second, known = true;
   }
   if (!known) {
-    refusal = refusalOf(op, args);
+    refusal = refusalOf(op, facts, args);
     std::lock_guard lock(mutex);
     refusals.emplace(std::move(key), refusal);
   }
@@ -135,37 +190,17 @@ void checkWrites(const c10::OperatorHandle& op, const OperatorFacts& facts, std:
       if (auto* alias = schema[i].alias_info(); alias && alias->isWrite()) written.push_back(t);
     });
   auto storage = [](const at::Tensor& t) { return t.has_storage() ? t.storage().unsafeGetStorageImpl() : nullptr; };
-  bool overlaps = false;
+  bool overlaps = false, expanded = false;
   for (auto& w : written) {
-    overlaps |= at::has_internal_overlap(w) == at::MemOverlap::Yes;
+    overlaps |= expanded |= mayMeetItself(w);
     for (auto& t : all) overlaps |= !t.is_same(w) && storage(t) && storage(t) == storage(w);
   }
   if (!overlaps) return;
-  std::map<const c10::StorageImpl*, at::Tensor> memory;
-  auto real = [&](const at::Tensor& t) -> at::Tensor {
-    if (isNumber(t)) return t;
-    auto* traced = asTraceThroughWrapper(t);
-    auto& shape = traced ? traced->meta() : t;
-    auto& bytes = memory[storage(t)];
-    if (!bytes.defined()) bytes = at::zeros({static_cast<int64_t>(shape.storage().nbytes())}, at::TensorOptions(at::kByte).device(at::kCPU));
-    return at::empty({0}, at::TensorOptions(shape.scalar_type()).device(at::kCPU)).set_(bytes.storage(), shape.storage_offset(), shape.sizes(), shape.strides());
-  };
-  Stack stack(args.begin(), args.end());
-  for (auto& t : all)
-    if (!t.has_storage() || static_cast<int64_t>(t.storage().nbytes()) > kProbedBytes) return;
-  {
-    DispatchState state;
-    state.exclude(traceKeys() | aboveTraceKeys());
-    for (auto& a : stack) mapTensors(a, real);
-  }
-  try {
-    runForReal(op, stack);
-  } catch (const c10::Error& error) {
-    const std::string said = error.what_without_backtrace();
-    TORCH_CHECK(said.find("single memory location") == said.npos, said);
-  } catch (const std::exception&) {
-    // the operator says it again where it is recorded
-  }
+  tryForReal(op, args, all);
+  // Functionalisation takes a write to an expanded tensor for a sum over what was written, and others for writes of whole values, where
+  // eager goes over shared elements several times.
+  if (expanded && !op.hasTag(at::Tag::inplace_view))
+    raiseBreak(BreakKind::UnsupportedOp, facts.name + " writes to a tensor of which several elements are one place in memory", "clone the tensor first");
 }
 
 }  // namespace fusebox::trace

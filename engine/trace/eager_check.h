@@ -3,10 +3,14 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 
 #include <span>
+#include <string>
 
 #include "engine/trace/operator_facts.h"
 
 namespace fusebox::trace {
+
+/// Which operators, by name, the compiler has code of its own for: set once, when it is loaded. The others are not asked.
+void setGenerated(bool (*isGenerated)(const std::string& op));
 
 /// Raises what eager's kernel raises for types that it does not have ("gcd_cpu" not implemented for 'Float'): the kernel itself is asked,
 /// once for every combination of types, on zeros. Shape functions know nothing of it, and generated code would compute something.
@@ -14,6 +18,7 @@ namespace fusebox::trace {
 void checkTypes(const c10::OperatorHandle& op, const OperatorFacts& facts, std::span<const c10::IValue> args);
 
 /// Raises what eager's kernel raises where an operator writes to memory whose elements overlap, or that it reads through another argument.
+/// What eager carries out on an expanded tensor is a break.
 /// `args` are functional tensors, as above functionalisation.
 void checkWrites(const c10::OperatorHandle& op, const OperatorFacts& facts, std::span<const c10::IValue> args);
 

@@ -179,18 +179,24 @@ bool copiesAround(const OperatorFacts& facts, const at::Tensor& t) {
   return t.storage_offset() != 0 || !t.is_non_overlapping_and_dense() || t.storage().nbytes() != static_cast<size_t>(t.numel()) * t.element_size();
 }
 
-void scatterIntoCopy(const c10::OperatorHandle& op, Stack* stack) {
+void scatterIntoCopy(const c10::OperatorHandle& op, const OperatorFacts& facts, Stack* stack) {
   DispatchState state;
   state.neutral(c10::DispatchKeySet(kTraceKey));
   state.include(c10::DispatchKeySet(kTraceKey));
-  auto& self = (*stack)[stack->size() - op.schema().arguments().size()];
-  const auto t = self.toTensor();
-  const auto whole = static_cast<int64_t>(t.storage().nbytes() / t.element_size());
-  auto copy = at::clone(at::as_strided(t, {whole}, {1}, 0));
-  self = at::clone(t, at::MemoryFormat::Contiguous);
-  op.callBoxed(stack);
-  auto made = at::as_strided_scatter(copy, stack->back().toTensor(), t.sizes(), t.strides(), t.storage_offset());
-  stack->back() = at::as_strided(made, t.sizes(), t.strides(), t.storage_offset());
+  auto args = torch::jit::pop(*stack, op.schema().arguments().size());
+  const auto self = args[0].toTensor(), source = args[1].toTensor();
+  const auto whole = static_cast<int64_t>(self.storage().nbytes() / self.element_size());
+  // Where the scattered part lies, its view says.
+  const auto dot = facts.name == "aten::slice_scatter" ? "Tensor" : facts.name == "aten::select_scatter" ? "int" : "";
+  Stack view(args.begin(), args.end());
+  view.erase(view.begin() + 1);
+  c10::Dispatcher::singleton().findSchemaOrThrow(facts.name.substr(0, facts.name.find("_scatter")).c_str(), dot).callBoxed(&view);
+  const auto part = view.back().toTensor();
+  TORCH_CHECK(part.sizes() == source.sizes(), "expected src to have a size equal to the slice of self. src size = ", source.sizes(),
+              ", slice size = ", part.sizes());
+  auto copy = at::clone(at::as_strided(self, {whole}, {1}, 0));
+  auto made = at::as_strided_scatter(copy, source, part.sizes(), part.strides(), part.storage_offset());
+  stack->emplace_back(at::as_strided(made, self.sizes(), self.strides(), self.storage_offset()));
 }
 
 void recordCall(const c10::OperatorHandle& op, const OperatorFacts& facts, const CallShape& call, TraceContext& context, Stack* stack) {
@@ -275,7 +281,7 @@ void traceFallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stac
     state.include(c10::DispatchKeySet(kTraceKey));
     return facts.compositeImplicit->callBoxed(op, c10::DispatchKeySet(c10::DispatchKey::CompositeImplicitAutograd), stack);
   }
-  if (arity > 0 && args[0].isTensor() && copiesAround(facts, args[0].toTensor())) return scatterIntoCopy(op, stack);
+  if (arity > 0 && args[0].isTensor() && copiesAround(facts, args[0].toTensor())) return scatterIntoCopy(op, facts, stack);
   recordCall(op, facts, call, *context, stack);
 }
 

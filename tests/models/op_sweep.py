@@ -13,6 +13,7 @@ import random
 import select
 import signal
 import sys
+import time
 import warnings
 
 import numpy
@@ -246,7 +247,11 @@ def in_child(ops, options):
 def run_children(ops, options):
     """(operator, answer or None where its process died, status) with `jobs` processes at a time."""
     ops, running = list(ops), {}
+    ends = time.monotonic() + options.seconds if options.seconds else None
     while ops or running:
+        if ops and ends and time.monotonic() > ends:
+            print(f"{len(ops)} operators are left out: the time is over", flush=True)
+            ops = []
         while ops and len(running) < options.jobs:
             few, ops = ops[:OPERATORS_A_PROCESS], ops[OPERATORS_A_PROCESS:]
             pid, pipe = in_child(few, options)
@@ -264,7 +269,7 @@ def run_children(ops, options):
             _, status = os.waitpid(pid, 0)
             if few:
                 yield few.pop(0), None, status
-                ops = few + ops
+                ops = few + ops if not ends or time.monotonic() < ends else []
 
 
 def chosen(options):
@@ -286,6 +291,7 @@ def arguments():
     parser.add_argument("--dtypes", nargs="*", default=["float32"], choices=["all", *DTYPES])
     parser.add_argument("--variants", nargs="*", default=[], choices=["layouts", "inplace", "out", "errors"])
     parser.add_argument("--only", nargs="*")
+    parser.add_argument("--seconds", type=float, help="begin no further operators after that")
     parser.add_argument("--grad", action="store_true", help="compare gradients too")
     parser.add_argument("--verbose", action="store_true")
     parser.add_argument("--all-problems", action="store_true")

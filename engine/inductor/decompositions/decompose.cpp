@@ -91,13 +91,15 @@ graph::Graph decomposeJoint(const graph::Graph& joint, std::vector<std::vector<V
   return std::move(copy.to());
 }
 
-bool isGenerated(const graph::Node& node) {
+bool isGenerated(const graph::Node& node) { return hasCode(node.op); }
+
+bool hasCode(const std::string& op) {
   static const LowerTable calls = [] {  // these only prepare the call of a library
     LowerTable t;
     addConvolutionLowerings(t);
     return t;
   }();
-  return (loweringTable().count(node.op) || decompositions().count(node.op)) && !calls.count(node.op);
+  return (loweringTable().count(op) || decompositions().count(op)) && !calls.count(op);
 }
 
 }  // namespace fusebox::inductor

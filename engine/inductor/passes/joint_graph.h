@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "engine/graph/graph.h"
@@ -13,5 +14,7 @@ graph::Graph decomposeJoint(const graph::Graph& joint, std::vector<std::vector<g
 
 /// Whether generated loops can compute a call, of types and on devices that there is code for.
 bool isGenerated(const graph::Node& node);
+/// The same of an operator by its name.
+bool hasCode(const std::string& op);
 
 }  // namespace fusebox::inductor
