@@ -46,19 +46,20 @@ Access accessAlong(const Section& s, const SymExpr& index, Symbol axis) {
 
 namespace {
 
-/// How often a point's thread accesses what `index` names: as often as an axis of the section moves it. What stays where it is is read once.
-double accesses(const Section& s, const SymExpr& index) {
+/// Elements that an access comes to: what axes do not move is read from memory once.
+double elementsAt(const Kernel& k, const Section& s, const SymExpr& index) {
   double n = 1;
-  for (const Axis& a : s.axes)
-    if (cpu::dependsOn(index, variesWith(s, a.symbol))) n *= guess(a.extent);
+  for (const std::vector<Axis>* axes : {&k.outer, &s.axes})
+    for (const Axis& a : *axes)
+      if (cpu::dependsOn(index, variesWith(s, a.symbol))) n *= guess(a.extent);
   return n;
 }
 
-/// How well a section's accesses suit neighbouring threads along `axis`, summed over the section's own points.
+/// How well a section's accesses suit neighbouring threads along `axis`, by what comes from memory.
 double score(const Kernel& k, const Section& s, const Axis& axis) {
-  double sum = 0.01 * pointsOf(s.axes);
+  double sum = 0.01 * pointsOf(k.outer) * pointsOf(s.axes);
   forEachAccess(k, s, [&](const SymExpr& index, bool isStore, const KernelBuffer& b) {
-    const double size = graph::elementSize(b.dtype) * accesses(s, index);
+    const double size = graph::elementSize(b.dtype) * elementsAt(k, s, index);
     switch (accessAlong(s, index, axis.symbol)) {
       case Access::Uniform:
         sum += isStore ? 0 : 0.5 * size;

@@ -82,7 +82,7 @@ ValueId BodyBuilder::index(const SymExpr& expr) {
   Value v;
   v.op = Op::Index;
   v.type = DType::Int64;
-  v.index = expr;
+  v.index = plain(expr);
   return add(v);
 }
 
@@ -91,7 +91,7 @@ ValueId BodyBuilder::load(BufferId buffer, DType bufferType, const SymExpr& inde
   v.op = Op::Load;
   v.type = bufferType;
   v.buffer = buffer;
-  v.index = index;
+  v.index = plain(index);
   v.mask = mask();
   return cast(add(v), computeType(bufferType));
 }
@@ -216,6 +216,25 @@ Symbol BodyBuilder::indirect(ValueId v, int64_t size) {
   Symbol symbol = Symbol::make(fmt::format("v{}", v), 0, size > 1 ? size - 1 : 1);
   section_.indirect.emplace(symbol, v);
   indirect_.emplace(v, symbol);
+  return symbol;
+}
+
+SymExpr BodyBuilder::plain(const SymExpr& e) const {
+  if (assumed_.empty() || e.isConstant()) return e;
+  return e.substitute([this](Symbol s) {
+    const auto known = assumed_.find(s);
+    return known == assumed_.end() ? std::nullopt : std::optional<SymExpr>(known->second);
+  });
+}
+
+SymExpr BodyBuilder::assumed(const SymExpr& e, int64_t size) {
+  const auto [first, last] = e.bounds();
+  if (first >= 0 && last < size) return e;
+  const SymExpr own = plain(e);
+  for (const auto& [symbol, meant] : assumed_)
+    if (symbol.upper() == size - 1 && meant == own) return symbol;
+  const Symbol symbol = Symbol::make(fmt::format("a{}", assumed_.size()), 0, size - 1);
+  assumed_.emplace(symbol, own);
   return symbol;
 }
 

@@ -46,6 +46,9 @@ class BodyBuilder {
   /// Loads made until popMask happen only where the conjunction of the pushed conditions is true.
   void pushMask(ValueId condition);
   void popMask() { masks_.pop_back(); }
+  /// `e`, of which the current mask says that it lies in [0, size): so that indices made of it are simplified by that. What is built with it
+  /// has `e` itself.
+  SymExpr assumed(const SymExpr& e, int64_t size);
   /// Formulas that are read count as buffers from now on: the body of one formula alone, for looking at.
   void readOnly() { isReadOnly_ = true; }
   bool isReadOnly() const { return isReadOnly_; }
@@ -73,6 +76,8 @@ class BodyBuilder {
 
  private:
   ValueId add(Value value);
+  /// Without the symbols that assumed() made.
+  SymExpr plain(const SymExpr& e) const;
   ValueId fold(Op op, DType type, const std::initializer_list<ValueId>& args);
 
   struct Memo {
@@ -87,6 +92,7 @@ class BodyBuilder {
   std::vector<ValueId> masks_;
   std::unordered_map<ValueId, Symbol> indirect_;
   std::unordered_map<int32_t, ValueId> reduced_;
+  std::map<Symbol, SymExpr> assumed_;
   bool isReadOnly_ = false;
 };
 

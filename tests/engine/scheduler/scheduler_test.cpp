@@ -422,6 +422,36 @@ class SchedulerTest : public QObject {
         for (int32_t b : group.operations) QVERIFY(a == b || !rules.forbids(std::span(&a, 1), std::span(&b, 1)));
   }
 
+  /// On a GPU, where nothing of a load is used outside of its mask, it is made without it, or under what says something of its index.
+  void masksGoWhereNobodySees() {
+    for (bool isSeen : {false, true}) {
+      LoweredMaker m;
+      const BufferId one = m.input({1}), row = m.input({5}), matrix = m.input({5, 7});
+      m.result(m.pointwise("pad", {6, 9}, [&](BodyBuilder& b, const IndexList& i) {
+        const ValueId above = b.emit(Op::Lt, DType::Bool, {b.index(i[0]), b.constantInt(5, DType::Int64)});
+        const ValueId left = b.emit(Op::Lt, DType::Bool, {b.index(i[1]), b.constantInt(7, DType::Int64)});
+        b.pushMask(above);
+        b.pushMask(left);
+        const ValueId v = m.load(b, matrix, i), r = m.load(b, row, {i[0]}), factor = m.load(b, one, {SymExpr(0)});
+        b.popMask();
+        b.popMask();
+        const ValueId product = b.emit(Op::Mul, DType::Float32, {b.emit(Op::Mul, DType::Float32, {v, r}), factor}), zero = b.constant(0, DType::Float32);
+        const ValueId padded = b.where(left, b.where(above, product, zero), zero);
+        return isSeen ? b.emit(Op::Add, DType::Float32, {padded, b.emit(Op::Add, DType::Float32, {r, factor})}) : padded;
+      }));
+      for (LoweredBuffer& buffer : m.graph.buffers) buffer.meta.device = {graph::DeviceKind::Cuda, 0};
+      for (Operation& operation : m.graph.operations) operation.kernel.device = {graph::DeviceKind::Cuda, 0};
+      const Schedule s = scheduled(m.graph);
+      const Section& section = s.program.kernels[0].sections[0];
+      int both = 0, single = 0;
+      for (const Value& v : section.values)
+        if (v.op == Op::Load && v.mask >= 0) (section.values[static_cast<size_t>(v.mask)].op == Op::BitAnd ? both : single) += 1;
+      QCOMPARE(both, isSeen ? 3 : 1);
+      QCOMPARE(single, isSeen ? 0 : 1);
+      verifyEqual(m.graph, s, 0);
+    }
+  }
+
   void outVariantWritesIntoThePool() {
     Formulas f;
     BufferId x = f.input({1024});
