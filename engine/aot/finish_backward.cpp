@@ -44,6 +44,19 @@ graph::ArgumentList jointResults(const std::vector<graph::ValueRef>& results, co
   return made;
 }
 
+/// Backward of batch norm in training takes the running statistics and does not look at them: they need not be kept.
+void forgetRunningStatistics(graph::Graph& graph) {
+  constexpr size_t kMean = 3, kVariance = 4, kTraining = 7;
+  for (const graph::Node& known : graph.nodes()) {
+    const bool plain = known.op == "aten::native_batch_norm_backward", always = known.op == "aten::cudnn_batch_norm_backward";
+    if (!(plain || always) || known.args.size() <= kTraining) continue;
+    const auto* training = known.args[kTraining].as<bool>();
+    if (!always && !(training && *training)) continue;
+    graph::Node& node = graph.node(known.id);
+    node.args[kMean] = node.args[kVariance] = graph::Argument();
+  }
+}
+
 at::Tensor belowFunctionalisation(const at::Tensor& t) {
   if (!impl::isFunctionalTensor(t)) return t;
   impl::sync(t);
@@ -128,6 +141,7 @@ AotModule TraceFinisher::split(const CompilerTraits& compiler) {
   for (auto& slot : results_) slots.push_back(valueRef(slot.value));
   const bool isCut = !module_.tangents.empty();
   graph::Graph graph = isCut && compiler.rewrite ? rewritten(compiler, slots) : recorder.graph();
+  forgetRunningStatistics(graph);
   JointGraph joint;
   joint.isGenerated = compiler.isGenerated;
   joint.graph = &graph;
