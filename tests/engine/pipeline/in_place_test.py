@@ -196,8 +196,7 @@ class Writes(unittest.TestCase):
                     self.check(f, lambda: [R(4, 4), R(4, 4), R(3), I([position])])
 
     def test_happens_in_place(self):
-        for name in ("index_copy", "index_put", "slice", "slice of slice", "whole slice of slice", "broadcast source", "transposed", "with gaps",
-                     "copied before", "returned", "row", "flat view", "transposed view", "lerp", "one number"):
+        for name in ("index_copy", "index_put", "slice", "slice of slice", "whole slice of slice", "broadcast source", "transposed", "copied before", "returned", "row", "flat view", "transposed view", "lerp", "one number"):
             f, make = WRITES[name]
             with self.subTest(name), torch.no_grad():
                 made = decisions(f, *make())
@@ -207,6 +206,8 @@ class Writes(unittest.TestCase):
         for f, make, why in ((WRITES["reversed"][0], WRITES["reversed"][1], "at other points"),
                              (RAISING["after"], lambda: [R(4, 4), R(4, 4), R(3), I([1])], "may raise afterwards"),
                              (lambda x: (x.mul_(2) * 1, x * 1, x.sin())[2], lambda: [R(4, requires_grad=True).clone()], "has a gradient")):
+            if why == "may raise afterwards" and torch.get_default_device().type == "cuda":
+                continue  # an assertion of the device there
             made = decisions(f, *make())
             self.assertTrue(any(not done and why in reason for done, reason in made), made)
 
