@@ -38,11 +38,12 @@ bool hasPendingSign(const at::Tensor& t) {
   return traced && (traced->meta().is_conj() || traced->meta().is_neg());
 }
 
-bool isExpandedConstant(const at::Tensor& t) {
+bool isCopiedExpanded(const at::Tensor& t) {
   auto* traced = trace::asTraceThroughWrapper(t);
   if (!traced || traced->meta().is_non_overlapping_and_dense()) return false;
   auto& graph = trace::TraceContext::current()->recorder().graph();
-  return graph.node(storageRoot(graph, traced->value()).node).kind == graph::NodeKind::Constant;
+  const auto root = storageRoot(graph, traced->value());
+  return graph.node(root.node).kind == graph::NodeKind::Constant || graph.meta(root).tensor.dtype != graph.meta(traced->value()).tensor.dtype;
 }
 
 bool sameGeometry(const at::Tensor& a, const at::Tensor& b) {
@@ -115,9 +116,9 @@ Result<OutputPlan> TraceFinisher::planOutput(const at::Tensor& output) {
   if (isFunctionalTensor(output) && !isViewByFunction(output)) {
     if (auto input = inputOfStorage_.find(storageOf(output)); input != inputOfStorage_.end())
       return planInputView(output, input->second);
-    // A pending conjugation or negation is part of what the program sees: made on the caller's side, as a view. So is a constant that
-    // is seen expanded, since its copy would be dense.
-    if (groups_[storageOf(output)].size() > 1 || hasPendingSign(output) || isExpandedConstant(output)) return planGroupMember(output, storageOf(output));
+    // A pending conjugation or negation is part of what the program sees: made on the caller's side, as a view. So is what is seen
+    // expanded of a constant, or of something of another type, since a copy would be dense.
+    if (groups_[storageOf(output)].size() > 1 || hasPendingSign(output) || isCopiedExpanded(output)) return planGroupMember(output, storageOf(output));
   }
   auto [known, isNew] = resultOf_.try_emplace(output.unsafeGetTensorImpl(), -1);
   if (isNew) known->second = addResult(output, valueOf(output));

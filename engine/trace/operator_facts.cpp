@@ -104,6 +104,8 @@ const std::unordered_map<std::string_view, OnCuda> kProbed{
     {"aten::reflection_pad1d", OnCuda::AsMeta},
     {"aten::reflection_pad3d", OnCuda::AsMeta},
     {"aten::_batch_norm_with_update_functional", OnCuda::AsMeta},
+    {"aten::_embedding_bag", OnCuda::AsMeta},
+    {"aten::_embedding_bag_forward_only", OnCuda::AsMeta},
     {"aten::nll_loss2d_forward", OnCuda::AsCpu},
     {"aten::pixel_shuffle", OnCuda::AsMeta},
     {"aten::pixel_unshuffle", OnCuda::AsMeta},

@@ -81,6 +81,10 @@ Values gelu(const IValue* a) {
   return unary(a);
 }
 
+/// Row by row, whatever the input is.
+Values rrelu(const IValue* a) { return {fresh(a[0].toTensor().sizes(), a[0].toTensor().scalar_type())}; }
+Values rreluFunctional(const IValue* a) { return {rrelu(a)[0], like(a[1].toTensor())}; }
+
 Values nativeDropout(const IValue* a) {
   auto& x = a[0].toTensor();
   return {like(x), freshStrided(x.sizes(), like(x).strides(), at::kBool)};
@@ -114,6 +118,8 @@ const ShapeTable& pointwiseRules() {
       {"aten::polar", complexOfTwo},
       {"aten::where.self", whereSelf},
       {"aten::hardswish_backward", binary},
+      {"aten::rrelu_with_noise", rrelu},
+      {"aten::rrelu_with_noise_functional", rreluFunctional},
       {"aten::native_dropout", nativeDropout},
       {"aten::native_dropout_backward", dropoutBackward},
       {"aten::abs_", absInPlace},

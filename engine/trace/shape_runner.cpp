@@ -2,7 +2,8 @@
 
 #include <pybind11/pybind11.h>
 
-#include <cstring>
+#include <algorithm>
+#include <cstdlib>
 
 #include "engine/trace/break_error.h"
 #include "engine/trace/convert.h"
@@ -84,15 +85,21 @@ void checkInPlaceType(const c10::OperatorHandle& op, const OperatorFacts& facts,
               self.scalar_type());
 }
 
+// Pages of calloc's that nobody touches cost nothing, so that tables of any size may be stood in for.
+at::Tensor lazyZeros(const at::Tensor& like) {
+  int64_t elements = like.numel() == 0 ? 0 : 1;
+  for (int64_t d = 0; d < like.dim() && elements > 0; ++d) elements += (like.size(d) - 1) * like.stride(d);
+  void* memory = std::calloc(static_cast<size_t>(std::max<int64_t>(1, elements)), like.element_size());
+  TORCH_CHECK(memory, "out of memory");
+  return at::from_blob(memory, like.sizes(), like.strides(), [](void* p) { std::free(p); }, like.options().device(at::kCPU));
+}
+
 // Runs the real kernel on zeros that lie in memory as the arguments do.
 void probe(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   size_t arity = op.schema().arguments().size(), base = stack->size() - arity;
   for (size_t i = base; i < stack->size(); ++i)
     mapTensors((*stack)[i], [](const at::Tensor& t) -> at::Tensor {
-      if (!t.defined() || !t.device().is_meta()) return t;
-      auto real = at::empty_strided(t.sizes(), t.strides(), t.options().device(at::kCPU));
-      std::memset(real.mutable_data_ptr(), 0, real.storage().nbytes());
-      return real;
+      return t.defined() && t.device().is_meta() ? lazyZeros(t) : t;
     });
   op.callBoxed(stack);
   size_t count = op.schema().returns().size();

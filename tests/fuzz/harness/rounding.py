@@ -59,7 +59,10 @@ class OtherRounding(TorchDispatchMode):
                 lost = torch.where((value - e).isfinite(), (value - e).abs(), 0.0)
                 most = lost if is_pointwise else torch.maximum(lost, lost.square().mean().sqrt())
                 unit = torch.where(lost == 0, 0.0 if is_pointwise else most, torch.maximum(unit, 2 * most))
-        moved = value + unit * (2 * torch.rand(value.shape, generator=self.generator, dtype=torch.float64).to(value.device) - 1)
+        # By the value, so that equal rows stay equal: what they lose adds up.
+        phase = torch.rand((), generator=self.generator, dtype=torch.float64).item()
+        drawn = ((value.nan_to_num(0, 0, 0) * 12.9898 / unit.clamp(min=1e-300) * info.eps).remainder(1.0) * 43758.5453 + phase).remainder(1.0)
+        moved = value + unit * (2 * drawn - 1)
         moved = torch.view_as_complex(moved.contiguous()) if t.is_complex() else moved
         keep = target.isfinite()
         target.copy_(torch.where(keep, moved.to(t.dtype), target))

@@ -201,6 +201,7 @@ def generate(seed, index, options=None):
     """The text of graph `index` of `seed`."""
     device = getattr(options, "device", "cpu")
     graph = Graph(seed, index, device)
+    described.descriptions()  # loading them draws random numbers
     state = torch.get_rng_state()
     torch.manual_seed(0)
     with warnings.catch_warnings(), torch.no_grad():

@@ -113,3 +113,16 @@ def scatters_into_a_copy_of_all_memory(compile):
     for a in (torch.randn(6, 4)[2:-1], torch.randn(4, 6).t(), torch.randn(9, 4)[::2], torch.randn(3, 4)):
         results += [g(a), [t.storage_offset() for t in g(a)[:2]], [t.stride() for t in g(a)[:2]]]
     return results
+
+
+@script
+def results_lie_as_eagers_do(compile):
+    image, flat = torch.randn(2, 2, 3, 3).to(memory_format=torch.channels_last), torch.randn(4, 5).t()
+    calls = [lambda x: F.rrelu(x, training=True), lambda x: (x[:1] * 2).expand(2, *x.shape[1:]).view(torch.int32), lambda x: x.angle(),
+             lambda x: torch.tensor(-8).broadcast_to((1, 3, 2)), lambda x: F.dropout(x), lambda x: (x + 1).expand(2, *x.shape)]
+    out = []
+    for call in calls:
+        for x in (image, flat, torch.randn(1, 7).expand(3, 7)):
+            r = compile(call)(x)
+            out += [r, r.stride(), r.storage_offset()]
+    return out
