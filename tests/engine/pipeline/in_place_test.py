@@ -196,7 +196,8 @@ class Writes(unittest.TestCase):
                     self.check(f, lambda: [R(4, 4), R(4, 4), R(3), I([position])])
 
     def test_happens_in_place(self):
-        for name in ("index_copy", "index_put", "slice", "slice of slice", "whole slice of slice", "broadcast source", "transposed", "copied before", "returned", "row", "flat view", "transposed view", "lerp", "one number"):
+        for name in ("index_copy", "index_put", "slice", "slice of slice", "whole slice of slice", "broadcast source", "transposed",
+                     "copied before", "returned", "row", "flat view", "transposed view", "lerp", "one number"):
             f, make = WRITES[name]
             with self.subTest(name), torch.no_grad():
                 made = decisions(f, *make())
