@@ -90,7 +90,7 @@ class BodyEmitter {
   llvm::Value* emitDivision(const inductor::Value& v, int group, int neighbour);
   llvm::Value* emitCheck(const inductor::Value& v, int group, int neighbour);
   void emitLoads(const inductor::Value& v, bool varying, Copies& out);
-  llvm::Value* loadMasked(const inductor::Value& v, int group, int neighbour);
+  llvm::Value* loadMasked(const inductor::Value& v, int group, int neighbour, bool isShared);
   bool loadVector(const inductor::Value& v, int group, Copies& out);
   void emitRandoms(const inductor::Value& v, Copies& out);
   bool loadAcross(const inductor::Value& v, Copies& out);

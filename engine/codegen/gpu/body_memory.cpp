@@ -143,13 +143,14 @@ bool BodyEmitter::loadAcross(const inductor::Value& v, Copies& out) {
   return true;
 }
 
-Value* BodyEmitter::loadMasked(const inductor::Value& v, int group, int neighbour) {
+/// `isShared`: for all instances alike, whichever of them stand outside of their row.
+Value* BodyEmitter::loadMasked(const inductor::Value& v, int group, int neighbour, bool isShared) {
   auto& ir = l_.ir;
   const BufferSlot& slot = scope_.buffers.at(v.buffer);
   Type* element = l_.storage(slot.buffer->dtype);
   const int64_t align = graph::elementSize(slot.buffer->dtype);
   Value* mask = value(v.mask, group, neighbour);
-  if (const Edge* edge = set_.edge(group)) mask = ir.CreateAnd(mask, edge->inside[static_cast<size_t>(neighbour)]);
+  if (const Edge* edge = isShared ? nullptr : set_.edge(group)) mask = ir.CreateAnd(mask, edge->inside[static_cast<size_t>(neighbour)]);
   Value* otherwise = l_.immediate(v.type, v.imm, 1);
   if (slot.buffer->numel.bounds().first > 0) {  // reading element 0 instead keeps the code straight
     Value* loaded = load(slot, element, pointer(slot, v.index, group, neighbour, mask), align);
@@ -193,7 +194,7 @@ void BodyEmitter::emitLoads(const inductor::Value& v, bool varying, Copies& out)
   const BufferSlot& slot = scope_.buffers.at(v.buffer);
   const int64_t align = graph::elementSize(slot.buffer->dtype);
   auto one = [&](int group, int neighbour) {
-    if (v.mask >= 0) return loadMasked(v, group, neighbour);
+    if (v.mask >= 0) return loadMasked(v, group, neighbour, !varying);
     Value* stored = load(slot, l_.storage(slot.buffer->dtype), pointer(slot, v.index, group, neighbour), align);
     return fromMemory(slot, stored, v.type);
   };

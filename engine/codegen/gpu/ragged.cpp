@@ -1,6 +1,7 @@
 #include "engine/codegen/gpu/ragged.h"
 
 #include <algorithm>
+#include <set>
 
 #include "engine/codegen/cpu/index_emitter.h"
 #include "engine/codegen/gpu/access_patterns.h"
@@ -49,6 +50,7 @@ bool isSuited(const Section& s, Symbol axis) {
 struct RowAccess {
   SymExpr start;
   int size;
+  inductor::BufferId buffer;
 };
 
 std::vector<RowAccess> rowAccesses(const Kernel& k, const std::vector<const Section*>& sections, Symbol axis, bool aligned) {
@@ -57,7 +59,7 @@ std::vector<RowAccess> rowAccesses(const Kernel& k, const std::vector<const Sect
     forEachAccess(k, *s, [&](const SymExpr& index, bool, const KernelBuffer& b) {
       if (accessAlong(*s, index, axis) != Access::Consecutive || alignmentOf(b, aligned) < kVectorBytes) return;
       const SymExpr start = cpu::shapeOf(index, &axis, variesWith(*s, axis)).uniform;
-      if (cpu::isNatural(start)) list.push_back({start, graph::elementSize(b.dtype)});
+      if (cpu::isNatural(start)) list.push_back({start, graph::elementSize(b.dtype), b.id});
     });
   return list;
 }
@@ -88,6 +90,11 @@ RaggedChoice raggedVectors(const Kernel& k, const std::vector<const Section*>& s
     most = bytes;
     choice.rows.start = a.start;
   }
+  // Others are accessed element by element, as far apart as vectors are: of those there may be one.
+  std::set<inductor::BufferId> apart;
+  for (const RowAccess& a : list)
+    if (!isMultiple(a.start - choice.rows.start, choice.width)) apart.insert(a.buffer);
+  if (apart.size() > 1) return {};
   choice.rows.on = true;
   if (isMultiple(choice.rows.start, choice.width)) choice.rows.start = 0;
   else choice.rows.shift = graph::mod(choice.rows.start, SymExpr(*extent >= kLongRow ? kLineElements : choice.width));

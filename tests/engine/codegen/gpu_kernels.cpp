@@ -223,6 +223,19 @@ Kernel paddedRows(int64_t rows, int64_t n, int64_t to, int64_t stride) {
   return b.kernel;
 }
 
+/// Rows of odd length, of which the last ones are zeros and of which nothing is read.
+Kernel fewerRows(int64_t rows, int64_t n) {
+  KernelBuilder b("fewer_rows");
+  const DType h = DType::BFloat16, f = DType::Float32;
+  const auto x = b.input(h, (rows - 3) * n), u = b.input(f, rows - 3), z = b.output(h, rows * n);
+  const SymExpr o = b.outer(rows), i = b.outer(n), at = o * SymExpr(n) + i;
+  b.section();
+  const ValueId inside = b.op(Op::Lt, DType::Bool, b.index(o), b.constant(DType::Int64, static_cast<double>(rows - 3)));
+  const ValueId v = b.op(Op::Mul, f, b.op(Op::Cast, f, b.load(x, at, inside, 0)), b.load(u, o, inside, 0));
+  b.store(z, at, b.op(Op::Cast, h, b.op(Op::Add, f, v, b.op(Op::Cast, f, b.index(i)))));
+  return b.kernel;
+}
+
 /// Rows of odd length that begin anywhere, a number for each row and each column, of two types.
 Kernel rowsAndColumns(int64_t rows, int64_t n, int64_t stride, int64_t offset) {
   KernelBuilder b("rows_and_columns");
@@ -270,6 +283,7 @@ std::vector<NamedKernel> gpuKernels() {
       {"loss_backward_padded", lossBackward(300, 5025, 5032), {}, 1},
       {"padded_rows", paddedRows(70, 1003, 1008, 1003), {}, 1},
       {"padded_rows_apart", paddedRows(70, 1003, 1008, 1008), {}, 1},
+      {"fewer_rows", fewerRows(40, 1003), {}, 1},
       {"rows_and_columns", rowsAndColumns(60, 1003, 1003, 0), {}},
       {"rows_and_columns_long", rowsAndColumns(9, 2501, 2510, 3), {}},
       {"softmax_wide", softmax(9, 20001), {}},
