@@ -1,12 +1,15 @@
 // Commands that read a session and say something about it: summary, query, export.
 #include <fmt/format.h>
 
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <functional>
 #include <iostream>
 
+#include "app/cli/colour.h"
 #include "app/cli/commands.h"
 #include "app/cli/open_input.h"
 #include "profiler/export/chrome_trace.h"
@@ -39,7 +42,7 @@ int showSummary(const SummaryOptions& options) {
   if (options.json) {
     fmt::print("{}\n", query::toJson(*summary).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
   } else {
-    fmt::print("{}\n{}", options.file, query::toText(*summary));
+    fmt::print("{}\n{}", options.file, coloured(query::toText(*summary), STDOUT_FILENO));
   }
   return kOk;
 }

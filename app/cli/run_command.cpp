@@ -1,10 +1,13 @@
 #include <fmt/format.h>
 
+#include <unistd.h>
+
 #include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 
+#include "app/cli/colour.h"
 #include "app/cli/commands.h"
 #include "app/cli/run_preparation.h"
 #include "app/cli/script_process.h"
@@ -54,7 +57,7 @@ void report(const RunOptions& options, const std::string& session, const ScriptE
   if (options.json) {
     fmt::print(stderr, "{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
   } else {
-    fmt::print(stderr, "fusebox: recorded {}\n{}", session, query::toText(*summary));
+    fmt::print(stderr, "fusebox: recorded {}\n{}", session, coloured(query::toText(*summary), STDERR_FILENO));
   }
 }
 

@@ -303,23 +303,31 @@ aot::Executor eagerExecutor(const graph::Graph& traced, const std::vector<at::Te
   };
 }
 
-/// Said once for each frame: a graph that runs operator by operator is right, and slow.
-void warnNotCompiled(const std::string& name, const char* direction, const std::string& why) {
+constinit std::atomic<void (*)(const std::string&)> notCompiledListener{nullptr};
+
+/// Said once for each frame, and in every session: a graph that runs operator by operator is right, and slow.
+void tellNotCompiled(const std::string& name, const char* direction, const std::string& why) {
+  const std::string graph = std::string("the ") + direction + " graph of " + (name.empty() ? "a function" : name);
+  if (Recorder* recorder = Recorder::active()) recorder->loss("graph not compiled", 1, graph + ": " + why);
   static std::mutex mutex;
   static std::set<std::string> said;
-  std::lock_guard lock(mutex);
-  if (said.insert(name + " " + direction).second)
-    TORCH_WARN("Fusebox could not compile the ", direction, " graph of ", name.empty() ? "a function" : name,
-               ", which runs operator by operator: ", why);
+  {
+    std::lock_guard lock(mutex);
+    if (!said.insert(name + " " + direction).second) return;
+  }
+  const std::string text = graph + " is not compiled and runs operator by operator, which is right and slow: " + why +
+                           ". Call that operator outside of the compiled function, and please report it.";
+  if (auto* listener = notCompiledListener.load()) listener(text);
+  else TORCH_WARN("fusebox: ", text);
 }
 
 /// What does not fit what was compiled is left to the frame from then on: the program may have read sizes off the prediction.
-aot::Executor forwardExecutor(std::shared_ptr<CompiledRegion> region, const std::string& name, const char* direction) {
+aot::Executor forwardExecutor(std::shared_ptr<CompiledRegion> region) {
   struct Misfit {
     std::mutex mutex;
-    std::optional<std::string> why;
+    std::optional<runtime::Mispredicted> why;
   };
-  return [region, name, direction, misfit = std::make_shared<Misfit>()](c10::ArrayRef<at::Tensor> inputs) {
+  return [region, misfit = std::make_shared<Misfit>()](c10::ArrayRef<at::Tensor> inputs) {
     {
       std::lock_guard lock(misfit->mutex);
       if (misfit->why) throw runtime::Mispredicted(*misfit->why);
@@ -331,9 +339,8 @@ aot::Executor forwardExecutor(std::shared_ptr<CompiledRegion> region, const std:
     } catch (const runtime::ChangedInputs& changed) {
       throw aot::HookError{changed.error};  // running it again would change them twice
     } catch (const runtime::Mispredicted& error) {
-      warnNotCompiled(name, direction, error.what());
       std::lock_guard lock(misfit->mutex);
-      misfit->why = error.what();
+      misfit->why = error;
       throw;
     }
   };
@@ -347,7 +354,7 @@ aot::Executor backwardExecutor(std::shared_ptr<CompiledRegion> region, const gra
     try {
       return region->run(inputs);
     } catch (const runtime::Mispredicted& error) {
-      warnNotCompiled(name, "backward", error.what());
+      tellNotCompiled(name, "backward", error.what());
       runtime::keepForReplay(effects.take());
       const runtime::EffectReplay seen;
       return eager(inputs);
@@ -391,12 +398,12 @@ aot::Executor plainExecutor(const graph::Graph& traced, const std::vector<at::Te
   auto region = compileGraph(traced, constants, direction, options, source, interface);
   if (region && made) *made = *region;
   if (!region) {
-    if (Recorder* recorder = Recorder::active()) recorder->loss("graph not compiled", 1, region.error().text());
-    warnNotCompiled(options.name, direction, region.error().text());
+    if (options.fullgraph) throw std::runtime_error(std::string("the ") + direction + " graph cannot be compiled: " + region.error().text());
+    tellNotCompiled(options.name, direction, region.error().text());
     return eagerExecutor(traced, constants);
   }
   const bool isBackward = direction == std::string_view("backward");
-  return isBackward ? backwardExecutor(*region, traced, constants, options.name) : forwardExecutor(*region, options.name, direction);
+  return isBackward ? backwardExecutor(*region, traced, constants, options.name) : forwardExecutor(*region);
 }
 
 aot::Executor makeExecutor(const graph::Graph& traced, const std::vector<at::Tensor>& constants, const char* direction,
@@ -452,6 +459,8 @@ std::vector<std::optional<graph::TensorMeta>> savedLayouts(const aot::AotModule&
 }
 
 }  // namespace
+
+void tellNotCompiledTo(void (*listener)(const std::string& text)) { notCompiledListener = listener; }
 
 CompilerConfig& compilerConfig() {
   static CompilerConfig config = [] {

@@ -41,6 +41,7 @@ struct CompileOptions {
   bool maxAutotune = false;     ///< torch._inductor.config.max_autotune
   bool emulatePrecisionCasts = false;  ///< torch._inductor.config.emulate_precision_casts: 16-bit floats are rounded after every operator
   bool nanAsserts = false;      ///< torch._inductor.config.nan_asserts: a run with NaN or infinities in its inputs or results raises
+  bool fullgraph = false;       ///< a graph that cannot be compiled is an error, instead of running operator by operator
   bool deterministic = false;   ///< torch._inductor.config.deterministic: as torch.use_deterministic_algorithms, for generated code
   record::Id compile = 0;  ///< of the frame's entry in the active recording; 0 when nothing is recorded
   std::string name;        ///< of the frame, for people
@@ -53,8 +54,12 @@ record::GraphSnapshot describeModule(const aot::AotModule& module, record::Id co
 aot::CompilerTraits compilerTraits(Backend backend);
 
 /// Compiles a traced region: the forward graph now, the backward graph when the first gradient arrives. A stage that fails is
-/// recorded and the graph runs operator by operator instead, so that an error of the compiler never becomes the program's.
+/// recorded and told, and the graph runs operator by operator instead, so that an error of the compiler never becomes the program's;
+/// under `fullgraph` std::runtime_error is thrown.
 std::shared_ptr<aot::AotFunction> compileModule(std::shared_ptr<const aot::AotModule> module, const CompileOptions& options);
+
+/// Who is told, in a sentence, that a graph is not compiled: on any thread, without the GIL. Standard error while nobody is.
+void tellNotCompiledTo(void (*listener)(const std::string& text));
 
 /// Waits until the background tier of code generation is idle (benchmarks, end of a recording).
 void drainCompiler();

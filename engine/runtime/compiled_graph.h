@@ -24,7 +24,8 @@ class GraphTree;
 
 /// An operator gave something else than its shape function said, so that the rest of the program does not fit it.
 struct Mispredicted : std::runtime_error {
-  using std::runtime_error::runtime_error;
+  Mispredicted(std::string which, const std::string& what) : std::runtime_error(what), op(std::move(which)) {}
+  std::string op;  ///< "aten::_embedding_bag"
 };
 
 /// A run failed when inputs had been changed already, so that the graph's operators must not be run again: `error` is the program's.

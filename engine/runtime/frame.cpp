@@ -285,6 +285,15 @@ bool Frame::keepsResults(const ExternCall& call) const {
   return !call.hasOut && std::any_of(call.results.begin(), call.results.end(), [&](BufferId id) { return id >= 0 && recorded_->isResult[at(id)]; });
 }
 
+namespace {
+
+Mispredicted mispredicted(const ExternCall& call, const std::string& how) {
+  const std::string op = c10::toString(call.handle.operator_name());
+  return {op, op + " " + how};
+}
+
+}  // namespace
+
 void Frame::storeResults(const ExternCall& call) {
   size_t next = 0;
   auto put = [&](at::Tensor value) {
@@ -301,7 +310,7 @@ void Frame::storeResults(const ExternCall& call) {
       // None or a number, which no buffer is named for: whoever reads it was compiled for the traced one.
       const auto wanted = next < call.integers.size() ? call.integers[next] : std::nullopt;
       if (wanted && value.isInt() && value.toInt() != *wanted)
-        throw Mispredicted(c10::str(call.handle.operator_name(), " returned ", value, ", where the compiler predicted ", *wanted));
+        throw mispredicted(call, c10::str("returned ", value, ", where the compiler predicted ", *wanted));
       ++next;
     }
   }
@@ -317,10 +326,10 @@ void Frame::storeResult(const ExternCall& call, BufferId id, at::Tensor value) {
   const Extents extents(*this, buffer);
   const c10::IntArrayRef sizes = extents.sizes, strides = extents.strides;
   if (!value.defined() || value.sizes() != sizes || value.scalar_type() != buffer.dtype)
-    throw Mispredicted(c10::str(call.handle.operator_name(), " gave ", value.defined() ? c10::str(value.scalar_type(), value.sizes()) : "nothing",
-                                ", where the compiler predicted ", buffer.dtype, sizes));
+    throw mispredicted(call, c10::str("gave ", value.defined() ? c10::str(value.scalar_type(), value.sizes()) : "nothing",
+                                      ", where the compiler predicted ", buffer.dtype, sizes));
   if (value.device() != buffer.device && buffer.inKernels)
-    throw Mispredicted(c10::str(call.handle.operator_name(), " gave a tensor on ", value.device(), ", where the compiler predicted ", buffer.device));
+    throw mispredicted(call, c10::str("gave a tensor on ", value.device(), ", where the compiler predicted ", buffer.device));
   bool sameStrides = value.layout() != c10::kStrided || value.strides() == strides;
   if (!sameStrides) {  // strides of dimensions that nobody steps along may differ
     sameStrides = true;

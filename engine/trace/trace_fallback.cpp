@@ -5,6 +5,8 @@
 #include <torch/library.h>
 
 #include <atomic>
+#include <mutex>
+#include <unordered_map>
 
 #include "engine/trace/argument_checks.h"
 #include "engine/trace/break_error.h"
@@ -28,7 +30,10 @@ std::atomic<bool (*)(const c10::OperatorHandle&, Stack*)> theAnswer{nullptr};
 
 /// What kinds of tensors an operator was called with.
 struct CallShape {
-  bool anyTensor = false, anyTraced = false, allMeta = true;
+  bool anyTensor = false, anyTraced = false;
+  bool allMeta = true;       ///< among tensors that are not numbers
+  bool onlyNumbers = true;   ///< Python's numbers, as tensors
+
   uint64_t trace = 0;
   std::optional<c10::Device> device;
 };
@@ -46,6 +51,7 @@ CallShape inspect(c10::ArrayRef<IValue> args) {
   for (auto& a : args)
     forEachTensor(a, [&](const at::Tensor& t) {
       call.anyTensor = true;
+      call.onlyNumbers &= t.unsafeGetTensorImpl()->is_wrapped_number() && !asTrace(t);
       if (auto* traced = asTrace(t)) {
         call.anyTraced = true;
         call.trace = traced->trace();
@@ -199,10 +205,22 @@ void scatterIntoCopy(const c10::OperatorHandle& op, const OperatorFacts& facts, 
   stack->emplace_back(at::as_strided(made, self.sizes(), self.strides(), self.storage_offset()));
 }
 
+std::mutex refusedMutex;
+std::unordered_map<std::string, std::string> refusedOps;  ///< and why
+std::atomic<bool> anyRefused{false};
+
+void refuseKnownMisfits(const std::string& name) {
+  if (!anyRefused.load(std::memory_order_relaxed)) return;
+  std::lock_guard lock(refusedMutex);
+  if (auto it = refusedOps.find(name); it != refusedOps.end())
+    raiseBreak(BreakKind::UnsupportedOp, it->second, "call the operator outside compiled code");
+}
+
 void recordCall(const c10::OperatorHandle& op, const OperatorFacts& facts, const CallShape& call, TraceContext& context, Stack* stack) {
   size_t arity = op.schema().arguments().size(), base = stack->size() - arity;
   std::vector<IValue> original(stack->begin() + base, stack->end());
   refuseDataDependence(facts, original);
+  refuseKnownMisfits(facts.name);
   if (facts.foreign && facts.returnsObject)
     raiseBreak(BreakKind::DataDependent, facts.name + " returns a Python value that is known only when it has run",
                "return tensors from the operator");
@@ -267,7 +285,7 @@ void traceFallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stac
   if (!call.anyTensor && facts.devicePosition < 0 && !facts.returnsTensor && facts.repeatable) return below();
   bool toMeta = facts.devicePosition >= 0 && !args[facts.devicePosition].isNone() && args[facts.devicePosition].toDevice().is_meta();
   // Plain meta tensors: functionalisation checking shapes, or a user's own.
-  if (!call.anyTraced && ((call.anyTensor && call.allMeta) || toMeta)) {
+  if (!call.anyTraced && ((call.anyTensor && call.allMeta && !call.onlyNumbers) || toMeta)) {
     if (facts.compositeImplicit) {
       state.neutral(c10::DispatchKeySet(kTraceKey));
       state.include(c10::DispatchKeySet(kTraceKey));
@@ -283,6 +301,12 @@ void traceFallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stac
   }
   if (arity > 0 && args[0].isTensor() && copiesAround(facts, args[0].toTensor())) return scatterIntoCopy(op, facts, stack);
   recordCall(op, facts, call, *context, stack);
+}
+
+void refuseFromNowOn(const std::string& op, const std::string& why) {
+  std::lock_guard lock(refusedMutex);
+  refusedOps.emplace(op, why);
+  anyRefused = true;
 }
 
 void answerOutsideTraces(bool (*answer)(const c10::OperatorHandle& op, Stack* stack)) { theAnswer = answer; }

@@ -3,10 +3,15 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
 
+#include <string>
+
 namespace fusebox::trace {
 
 /// Boxed fallback of the tracing key: records the operator instead of running it.
 void traceFallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack);
+
+/// Traces break at this operator from now on, for the reason given. Any thread.
+void refuseFromNowOn(const std::string& op, const std::string& why);
 
 /// What is asked first where no trace is active: true if it put results in place of the arguments.
 void answerOutsideTraces(bool (*answer)(const c10::OperatorHandle& op, torch::jit::Stack* stack));

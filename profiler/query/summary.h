@@ -31,7 +31,7 @@ struct Summary {
     std::string what, detail;
     int64_t count = 0;
   };
-  std::vector<Loss> losses;
+  std::vector<Loss> losses;  ///< what runs without the compiler is among them: leftToEager()
   struct Hot {
     int64_t kernel = 0, launches = 0, totalNs = 0, bytes = 0;
     std::string name, kind, file;
@@ -42,6 +42,10 @@ struct Summary {
 
 Result<Summary> summarize(const session::Reader& reader);
 nlohmann::json toJson(const Summary& summary);
+/// Whether a loss says that a graph or frame runs without the compiler, which is slow and right.
+bool leftToEager(const Summary::Loss& loss);
+/// How lines of the summary's text begin that say so.
+inline constexpr const char* kNotCompiled = "NOT COMPILED  ";
 /// For people: a dozen lines, no colour.
 std::string toText(const Summary& summary);
 

@@ -28,6 +28,10 @@ void more(std::string& out, size_t total) {
 
 }  // namespace
 
+bool leftToEager(const Summary::Loss& loss) {
+  return loss.what == "graph not compiled" || loss.what == "frame left to Python" || loss.what.ends_with("ran eagerly");
+}
+
 std::string toText(const Summary& s) {
   std::string out = fmt::format("  engine    {}{}{}{}\n", s.engine.empty() ? "unknown" : s.engine,
                                 s.torch.empty() ? "" : ", torch " + s.torch,
@@ -37,6 +41,8 @@ std::string toText(const Summary& s) {
   if (s.state == "abandoned") out += "  state     its process ended without finishing it; what was committed is here\n";
   out += fmt::format("  captured  {}, {}, {}\n", plural(s.frames, "frame", "frames"),
                      plural(s.compiles, "compile", "compiles"), plural(s.graphs, "graph", "graphs"));
+  for (const auto& l : s.losses)
+    if (leftToEager(l)) out += fmt::format("  {}{}: {}\n", kNotCompiled, l.what, l.detail);
   out += fmt::format("  compile   {} (capture {}, aot {}, inductor {}, codegen {})\n", ms(s.totalCompileMs),
                      ms(s.captureMs), ms(s.aotMs), ms(s.inductorMs), ms(s.codegenMs));
   out += fmt::format("  run       {} in compiled code, {} of {} and {}\n", ms(s.runMs),
@@ -65,6 +71,7 @@ std::string toText(const Summary& s) {
                        h.file.empty() ? "" : "  " + place(h.file, h.line));
   }
   for (const auto& l : s.losses) {
+    if (leftToEager(l)) continue;
     out += fmt::format("  lost      {} {}{}\n", l.count, l.what, l.detail.empty() ? "" : ": " + l.detail);
   }
   return out;

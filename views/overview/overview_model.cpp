@@ -107,7 +107,7 @@ Result<OverviewModel> loadOverview(const session::Reader& reader) {
   collect.rows(kLosses, model.losses, [](const Statement& s) {
     TableRow row;
     row.cells = {textCell(s.string(0)), countCell(s.integer(1)), textCell(s.string(2))};
-    row.tone = 2;
+    row.tone = query::leftToEager({s.string(0), {}, 0}) ? 3 : 2;
     return row;
   });
   collect.each(kCalls, [&](const Statement& s) {

@@ -8,10 +8,25 @@
 
 #include "engine/capture/entries/entry_log.h"
 #include "engine/capture/evaluation/torch_objects.h"
+#include "engine/compile/compile.h"
 #include "engine/record/recorder.h"
 
 namespace fusebox::capture {
 namespace {
+
+void warnFromAnywhere(const std::string& text) {
+  if (!Py_IsInitialized()) return;
+  const PyGILState_STATE state = PyGILState_Ensure();
+  {
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    warnOnce(text);
+    PyErr_Restore(type, value, traceback);
+  }
+  PyGILState_Release(state);
+}
+
+[[maybe_unused]] const bool kListens = (tellNotCompiledTo(&warnFromAnywhere), true);
 
 std::string textOfPythonError() {
   PyObject *type, *value, *traceback;
@@ -76,12 +91,16 @@ void ProgramInterrupted::restore() const {
   PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.get())), exception.get());
 }
 
-void tellFailure(const char* doing, const std::string& text) {
+void warnOnce(const std::string& text) {
   static auto* told = new std::unordered_set<std::string>();
+  const std::string said = "fusebox: " + text;
+  if (told->insert(said).second && PyErr_WarnEx(PyExc_RuntimeWarning, said.c_str(), 1) < 0) PyErr_Clear();
+}
+
+void tellFailure(const char* doing, const std::string& text) {
   const std::string what = std::string("the engine failed while ") + doing;
   if (auto* recorder = record::Recorder::active()) recorder->loss(what + ", the frame ran eagerly", 1, text);
-  const std::string said = "fusebox: " + what + ": " + text;
-  if (told->insert(said).second && PyErr_WarnEx(PyExc_RuntimeWarning, said.c_str(), 1) < 0) PyErr_Clear();
+  warnOnce(what + ": " + text);
 }
 
 bool isInterrupt() {

@@ -9,6 +9,9 @@
 
 namespace fusebox::capture {
 
+/// Says as a Python warning, once for each text, that something is not compiled: what, why and what to do. The GIL must be held.
+void warnOnce(const std::string& text);
+
 /// An exception that reached the program while the engine worked for it (Ctrl-C): capture ends, and the program gets it.
 struct ProgramInterrupted : std::exception {
   PyRef exception;

@@ -7,7 +7,9 @@
 #include "engine/capture/evaluation/real_stretch.h"
 #include "engine/capture/effects/replay.h"
 #include "engine/capture/evaluation/torch_objects.h"
+#include "engine/runtime/compiled_graph.h"
 #include "engine/runtime/effect_log.h"
+#include "engine/trace/trace_fallback.h"
 
 namespace fusebox::capture {
 namespace {
@@ -47,6 +49,8 @@ class FrameRun {
   Outcome runEntry(Entry& entry, PyRef* result);
   Outcome replayEntry(Entry& entry, const std::vector<at::Tensor>& outputs, const std::vector<PyRef>& sources, PyRef* result);
   bool runGraph(Entry& entry, std::vector<at::Tensor>* outputs, bool* propagate);
+  bool dropMispredicted(const Entry& entry, const runtime::Mispredicted& error);
+  PyObject* runInstead();
   bool rebuildState(const Segment& segment, Replay& replay);
   bool applyEffect(Replay& replay, const SideEffect& effect);
   Outcome step(PyRef* result, bool* unsupported);
@@ -61,6 +65,7 @@ class FrameRun {
   RecursionCount recursion_;
   FrameState state_;       ///< valid once `started_`: before that the frame itself is the state
   bool started_ = false;
+  std::string graphError_;  ///< what a graph raised that the frame is run for instead
   int raisedAt_ = -1;      ///< instruction of a call that was put off and raised; -1: none
   int64_t checkStartNs_ = 0;  ///< when the guards of the entry that is about to run were checked; 0 when nothing is recorded
 };
@@ -152,8 +157,12 @@ bool FrameRun::runGraph(Entry& entry, std::vector<at::Tensor>* outputs, bool* pr
     *propagate = true;
     ok = false;
     raiseInPython(hook.error);
+  } catch (const runtime::Mispredicted& error) {
+    ok = false;
+    *propagate = dropMispredicted(entry, error);
   } catch (std::exception& error) {
     ok = false;
+    graphError_ = error.what();
     if (restorePythonError(error)) {
       // Only what the program's operators raise is tried again in eager, which raises it at the user's line.
       *propagate = PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) || PyErr_ExceptionMatches(PyExc_SystemExit);
@@ -171,6 +180,34 @@ bool FrameRun::runGraph(Entry& entry, std::vector<at::Tensor>* outputs, bool* pr
     record::Recorder::caller() = outer;
   }
   return ok;
+}
+
+/// What an operator really gives cannot be known beforehand: the next capture stops at it. Returns whether there is an error to raise.
+bool FrameRun::dropMispredicted(const Entry& entry, const runtime::Mispredicted& error) {
+  EntryPoint& point = pointHere();
+  std::erase_if(point.entries, [&](const std::shared_ptr<Entry>& other) { return other.get() == &entry; });
+  trace::refuseFromNowOn(error.op, error.what());
+  if (++point.failures >= 3) point.eager = true;  // the operator is not one of the traced graph
+  if (record::Recorder* recorder = record::Recorder::active()) recorder->loss("graph not compiled", 1, error.what());
+  const std::string text = std::string(error.what()) + ", so that this call runs eagerly and later ones are compiled around the operator";
+  if (!options_->fullgraph) {
+    warnOnce("a graph did not fit: " + text);
+    return false;
+  }
+  PyErr_SetString(captureExceptions().graphBreak ? captureExceptions().graphBreak : PyExc_RuntimeError,
+                  (std::string(error.what()) + "\n  fullgraph=True asks for one graph without a break.").c_str());
+  return true;
+}
+
+/// CPython runs the frame, since its graph did not. What the graph raised is told where the program itself does not raise.
+PyObject* FrameRun::runInstead() {
+  const runtime::EffectReplay seen;  // what others saw a failed graph do is not done again
+  const std::string error = std::exchange(graphError_, {});
+  const Place place = placeOf(codeOf(frame_), started_ ? state_.offset : 0);
+  PyObject* result = handBack();
+  if (result && !error.empty())
+    warnOnce("a graph of " + place.function + " (" + place.file + ":" + std::to_string(place.line) + ") raised, so that calls run eagerly: " + error);
+  return result;
 }
 
 bool FrameRun::rebuildState(const Segment& segment, Replay& replay) {
@@ -325,10 +362,7 @@ PyObject* FrameRun::runToEnd() {
     if (!entry) return handBack();
     PyRef result;
     Outcome outcome = runEntry(*entry, &result);
-    if (outcome == Outcome::NotRun) {
-      const runtime::EffectReplay seen;  // what others saw a failed graph do is not done again
-      return handBack();
-    }
+    if (outcome == Outcome::NotRun) return runInstead();
     if (outcome == Outcome::Broke) {
       entry.reset();
       bool unsupported = false;

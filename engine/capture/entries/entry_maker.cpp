@@ -22,7 +22,9 @@ class EntryMaker {
              PyObject* globals)
       : code_(code), point_(point), state_(state), now_(now), options_(options), globals_(globals), recorder_(Recorder::active()) {}
 
-  std::shared_ptr<Entry> make(bool* failed);
+  /// `mayTryAgain`: capturing changed what was guarded before (something that is set up with its first use); the next attempt sees it.
+  std::shared_ptr<Entry> make(bool* failed, bool mayTryAgain);
+  bool sawItsOwnChange() const { return sawItsOwnChange_; }
 
  private:
   bool isNotWorthIt();
@@ -50,7 +52,7 @@ class EntryMaker {
   record::Id frame_ = 0, compile_ = 0, cause_ = 0;
   std::optional<GuardFailure> nearestFailure_;  ///< of the entry that came nearest to fitting
   int64_t captureNs_ = 0;
-  bool askedToSkip_ = false, skipped_ = false;
+  bool askedToSkip_ = false, skipped_ = false, sawItsOwnChange_ = false;
 };
 
 /// An entry that did not fit.
@@ -88,7 +90,12 @@ CaptureEvent EntryMaker::event(CaptureEvent::Kind kind) const {
 }
 
 void EntryMaker::giveUp(const std::string& what, const std::string& reason, const std::string& hint, const Place& place) {
-  if (!options_->fullgraph) return;
+  if (!options_->fullgraph) {
+    if (!skipped_)
+      warnOnce(place.function + " (" + place.file + ":" + std::to_string(place.line) + ") is left to Python: " + what +
+               (reason.empty() ? "" : ": " + reason) + ". Please report it.");
+    return;
+  }
   std::string text = what + (reason.empty() ? "" : ": " + reason);
   if (!place.file.empty()) text += "\n  at " + place.file + ":" + std::to_string(place.line) + (place.function.empty() ? "" : " in " + place.function);
   if (!hint.empty()) text += "\n  hint: " + hint;
@@ -304,6 +311,7 @@ std::shared_ptr<Entry> EntryMaker::compile(Segment segment) {
     CompileOptions how;
     how.backend = options_->backend;
     how.graphs = options_->graphs;
+    how.fullgraph = options_->fullgraph;
     how.fallbackRandom = options_->fallbackRandom;
     how.maxAutotune = options_->maxAutotune;
     how.emulatePrecisionCasts = options_->emulatePrecisionCasts;
@@ -354,7 +362,7 @@ std::shared_ptr<Entry> EntryMaker::compile(Segment segment) {
   return ok ? entry : nullptr;
 }
 
-std::shared_ptr<Entry> EntryMaker::make(bool* failed) {
+std::shared_ptr<Entry> EntryMaker::make(bool* failed, bool mayTryAgain) {
   *failed = false;
   frame_ = frameRecord(code_, point_);
   if (isNotWorthIt()) return nullptr;
@@ -411,6 +419,8 @@ std::shared_ptr<Entry> EntryMaker::make(bool* failed) {
   // Guards that do not even hold for the inputs they were made from would recompile for ever.
   const FrameView view = viewOf(state_);
   if (!entry->guards->check(view, GlobalState::current())) {
+    sawItsOwnChange_ = mayTryAgain;
+    if (mayTryAgain) return nullptr;
     const GuardFailure why = entry->guards->explain(view, GlobalState::current());
     CaptureEvent e = event(CaptureEvent::Kind::Failed);
     e.what = "guards do not hold for the captured inputs";
@@ -419,7 +429,10 @@ std::shared_ptr<Entry> EntryMaker::make(bool* failed) {
     if (recorder_) recorder_->loss(e.what, 1, e.detail);
     addEvent(std::move(e));
     ++captureCounters().failures;
+    ++point_.failures;
     point_.eager = true;
+    giveUp("its guards do not hold for the inputs that it was captured with", why.guard, {}, placeOf(code_.code, state_.offset));
+    *failed = PyErr_Occurred();
     return nullptr;
   }
   point_.entries.insert(point_.entries.begin(), entry);
@@ -442,7 +455,15 @@ bool leaveToPython(CodeState& code, EntryPoint& point, const RegionOptions* opti
     e.line = place.line;
     e.what = why;
     addEvent(std::move(e));
-    if (Recorder* recorder = Recorder::active()) recorder->frameStatus(frameRecord(code, point), "skipped", why);
+    if (Recorder* recorder = Recorder::active()) {
+      recorder->frameStatus(frameRecord(code, point), "skipped", why);
+      recorder->loss("frame left to Python", 1, place.function + " (" + place.file + ":" + std::to_string(place.line) + "): " + why);
+    }
+    // Frames that compilers run themselves are nobody's.
+    const std::string_view reason = why;
+    const bool isCompilers = reason == "tracing is active" || reason == "functionalisation is active";
+    if (!options->fullgraph && !isCompilers)
+      warnOnce(place.function + " (" + place.file + ":" + std::to_string(place.line) + ") is left to Python: " + why);
   }
   ++captureCounters().eagerRuns;
   if (!options->fullgraph) return true;
@@ -454,7 +475,9 @@ bool leaveToPython(CodeState& code, EntryPoint& point, const RegionOptions* opti
 
 std::shared_ptr<Entry> makeEntry(CodeState& code, EntryPoint& point, const FrameState& state, const GlobalState& now,
                                  const RegionOptions* options, PyObject* globals, bool* failed) {
-  return EntryMaker(code, point, state, now, options, globals).make(failed);
+  EntryMaker first(code, point, state, now, options, globals);
+  std::shared_ptr<Entry> entry = first.make(failed, true);
+  return first.sawItsOwnChange() ? EntryMaker(code, point, state, now, options, globals).make(failed, false) : entry;
 }
 
 }  // namespace fusebox::capture

@@ -309,6 +309,8 @@ class Evaluation final : public Operations {
   // --- the segment (evaluator.cpp, recipes.cpp) -----------------------------------------------------------------------
   Result<Segment> run(int64_t stopAt, std::optional<GraphBreak> why);
   int64_t rootCount() const { return rootCount_; }
+  /// A transform's level is entered: capture cannot stop before it is left again, except in front of this root instruction.
+  void noteTransform();
   /// Calls of autograd.Function.
   FunctionCalls& functions() { return *functions_; }
   /// How much this evaluation has done so far to what existed before.
@@ -404,6 +406,8 @@ class Evaluation final : public Operations {
   PyRef raised_;                 ///< the exception that left a frame last
   std::vector<Place> raisedAt_;  ///< and where it was raised, outermost first
   void noteRaise();
+  int64_t transformAt_ = -1;  ///< root instruction that entered the first transform that is not left
+  int64_t pythonOpAt_ = -1;   ///< root instruction that called the first operator written in Python
   int64_t firstLeaf_ = -1;  ///< root instruction that made the first leaf that requires a gradient; -1: none
   int64_t writes_ = 0;      ///< writes to what existed before, so far
   PyRef handled_;  ///< the exception that was being handled when the segment began

@@ -11,6 +11,7 @@
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
 #include "engine/record/recorder.h"
+#include "engine/trace/transform_levels.h"
 
 namespace fusebox::capture {
 
@@ -115,6 +116,15 @@ int groupStart(const Frame& frame) {
   return pc;
 }
 
+/// " (a dict of a LlamaConfig)": what was written first, for people.
+std::string firstEffect(const Journal& journal) {
+  if (journal.entries().empty()) return {};
+  const Journal::Entry& entry = journal.entries().front();
+  const std::string written = Py_TYPE(entry.container.get())->tp_name;
+  return " (a " + written + (entry.owner ? " of a " + std::string(Py_TYPE(entry.owner.get())->tp_name) : "") +
+         (entry.source ? ", " + entry.source->str() : "") + ")";
+}
+
 }  // namespace
 
 Evaluation::Evaluation(const FrameState& state, const CaptureOptions& options)
@@ -136,9 +146,15 @@ Evaluation::Evaluation(const FrameState& state, const CaptureOptions& options)
         return provenance();
       });
   trace_->setEffectPolicy([this](const std::string& op) {
-    if (writes_ > 0 || journal_.calls() > 0)
-      trace::raiseBreak(trace::BreakKind::UnsupportedOp, op + " is a function of Python and may see what the program changed or printed before it",
-                        "Call it before that, or outside compiled code.");
+    if (pythonOpAt_ < 0) pythonOpAt_ = rootCount_;
+    if (writes_ == 0 && journal_.calls() == 0) return;
+    const auto written = [&] {
+      GilHeld gil;
+      return firstEffect(journal_);
+    }();
+    trace::raiseBreak(trace::BreakKind::UnsupportedOp,
+                      op + " is a function of Python and may see what the program changed or printed before it" + written,
+                      "Call it before that, or outside compiled code.");
   });
 }
 
@@ -249,7 +265,7 @@ void Evaluation::attachGraph(RecipeMaker& recipes, Segment& segment) {
   functions_->rethrow();
   if (module && debug::armed(debug::Kind::Pass)) stopAtFunctionalisation(trace_->graph(), &*module);
   if (!module) timer.error(module.error().text());
-  if (!module) throw CaptureBreak{{"unsupported graph", module.error().text(), "", place(), stackPlaces()}, std::max<int64_t>(firstLeaf_, 0)};
+  if (!module) throw CaptureBreak{{"unsupported graph", module.error().text(), "", place(), stackPlaces()}, std::max<int64_t>(pythonOpAt_ >= 0 ? pythonOpAt_ : firstLeaf_, 0)};
   segment.graph = std::make_shared<aot::AotModule>(std::move(*module));
   for (const trace::TracedInput& input : trace_->inputs()) {
     PyRef object = PyRef::steal(newTensorObject(input.real));
@@ -257,7 +273,13 @@ void Evaluation::attachGraph(RecipeMaker& recipes, Segment& segment) {
   }
 }
 
+void Evaluation::noteTransform() {
+  if (!trace::insideTransform()) transformAt_ = rootCount_;
+}
+
 Segment Evaluation::finish(Frame& root, Segment::Exit exit, std::optional<GraphBreak> why) {
+  if (trace::insideTransform())
+    throw CaptureBreak{{"functorch", "a transform is entered where capture stops", why ? why->reason : "", place(), stackPlaces()}, transformAt_};
   if (exit == Segment::Exit::Return) {
     // What only the frame held goes before its caller goes on.
     std::fill(root.stack.begin(), root.stack.end(), PyRef());
@@ -306,6 +328,7 @@ Result<Segment> Evaluation::run(int64_t stopAt, std::optional<GraphBreak> why) {
     PyObject* handled;
     ~Restore() {
       PyErr_Clear();
+      trace::leaveTransforms();
       e.journal_.undo();
       const int entered = Modes::depth() - e.entryModes_->autocastDepth;
       e.entryModes_->apply();

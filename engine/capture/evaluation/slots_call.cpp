@@ -484,6 +484,16 @@ PyRef Evaluation::callInstance(PyObject* object, const CallArguments& a) {
   auto* typeObject = reinterpret_cast<PyObject*>(type);
   if (typeObject == partial) return callPartial(*this, object, a);
   if (typeObject == cached) return callCached(object, a);
+  static PyObject* const scripted = torchObject("torch.jit.ScriptFunction");
+  if (typeObject == scripted) {
+    // torch.jit.script keeps the function that it was given.
+    if (PyRef written = PyRef::steal(PyObject_GetAttrString(object, "_torchdynamo_inline")); written && PyFunction_Check(written.get())) {
+      if (const Source* source = sourceOf(object)) guard(GuardKind::IdMatch, source, object);
+      pin(written.get(), Why::Owner);
+      return call(written.get(), a);
+    }
+    PyErr_Clear();
+  }
   if (PyObject* original = originalOfCompiled ? originalOfCompiled(object) : nullptr) {
     // Compiled inside compiled: one region.
     if (const Source* source = sourceOf(object)) guard(GuardKind::IdMatch, source, object);

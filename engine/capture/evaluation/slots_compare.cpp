@@ -38,6 +38,45 @@ bool isSingleton(PyObject* o) {
   return !PyFloat_CheckExact(o) && !PyComplex_CheckExact(o) && !PyTuple_Check(o) && !isDeviceObject(o);
 }
 
+/// Predicate of a Custom guard: the keys of a dict are these very objects.
+bool sameKeyObjects(PyObject* dict, PyObject* keys) {
+  PyObject* key;
+  Py_ssize_t i = 0;
+  for (Py_ssize_t at = 0; PyDict_Next(dict, &at, &key, nullptr); ++i)
+    if (i >= PyTuple_GET_SIZE(keys) || PyTuple_GET_ITEM(keys, i) != key) return false;
+  return i == PyTuple_GET_SIZE(keys);
+}
+
+bool holdsObject(PyObject* keys, PyObject* object) {
+  for (Py_ssize_t i = 0; PyTuple_Check(keys) && i < PyTuple_GET_SIZE(keys); ++i)
+    if (PyTuple_GET_ITEM(keys, i) == object) return true;
+  return false;
+}
+
+/// A constant was found to be one object in two places. It is so again wherever all that it was read from gives that object again, which
+/// goes without saying for what was read once and is not text, of which code may hold the same object.
+void guardIdentity(GuardSet& guards, PyObject* constant, const Place& place) {
+  std::vector<Guard> wanted;
+  for (const Guard& g : guards.guards()) {
+    Guard same;
+    same.source = g.source;
+    same.place = place;
+    same.expected = g.expected;
+    if (g.kind == GuardKind::ConstantMatch && g.expected.get() == constant) {
+      same.kind = GuardKind::IdMatch;
+    } else if (g.kind == GuardKind::DictKeysMatch && holdsObject(g.expected.get(), constant)) {
+      same.kind = GuardKind::Custom;
+      same.predicate = sameKeyObjects;
+      same.text = "the keys are the same objects";
+    } else {
+      continue;
+    }
+    wanted.push_back(std::move(same));
+  }
+  if (wanted.size() == 1 && !PyUnicode_Check(constant)) return;
+  for (Guard& g : wanted) guards.add(std::move(g));
+}
+
 }  // namespace
 
 PyRef Evaluation::tryBinary(PyObject* method, PyObject* self, PyObject* other, bool* declined) {
@@ -171,6 +210,7 @@ bool Evaluation::same(PyObject* a, PyObject* b) {
   if (isConstantValue(a) && isConstantValue(b)) {
     // Equal constants may be one object or two; which, no guard on their values says.
     if (Py_TYPE(a) != Py_TYPE(b) || isSingleton(a) || isSingleton(b) || PyObject_RichCompareBool(a, b, Py_EQ) != 1) return a == b;
+    if (a == b && !isAddress(a)) return guardIdentity(*guards_, a, place()), true;
     breakHere("identity", "equal constants are compared by identity", "Compare values with ==.");
   }
   if (a == b || isConstantValue(a) || isConstantValue(b)) return a == b;

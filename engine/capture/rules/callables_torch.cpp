@@ -17,6 +17,38 @@ PyRef ruleNone(Evaluation&, PyObject*, const CallArguments&) { return PyRef::bor
 
 PyRef ruleRaw(Evaluation& e, PyObject* callable, const CallArguments& a) { return e.callRaw(callable, a); }
 
+/// What torch sets up in the process with the first use of a transform: it is set up now, as a module would be imported.
+PyRef ruleSetUp(Evaluation&, PyObject* callable, const CallArguments&) { return PyRef::steal(PyObject_CallNoArgs(callable)); }
+
+/// A level of vmap: operators on what is batched in it come back as operators on whole tensors.
+PyRef ruleEnterTransform(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  e.noteTransform();
+  return e.callReal(callable, a);
+}
+
+/// Tensor.new_tensor(data): torch.tensor with the type and device of a tensor that is there.
+PyRef ruleNewTensor(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (a.positional != 2 || !isTensorObject(a.args[0]) || isTensorObject(a.args[1])) return e.callReal(callable, a);
+  std::vector<PyObject*> args = {a.args[1]};
+  std::vector<PyRef> names, keep;
+  for (size_t i = 0; i < a.keywords(); ++i) {
+    names.push_back(PyRef::borrow(a.keywordName(i)));
+    args.push_back(a.args[a.positional + i]);
+  }
+  for (const char* name : {"dtype", "device"}) {
+    if (PyObject* given = a.keyword(name); given && given != Py_None) continue;
+    if (a.keyword(name)) return e.callReal(callable, a);
+    keep.push_back(e.getAttr(a.args[0], internedName(name)));
+    if (!keep.back()) return {};
+    names.push_back(PyRef::borrow(internedName(name)));
+    args.push_back(keep.back().get());
+  }
+  PyRef tuple = PyRef::steal(PyTuple_New(static_cast<Py_ssize_t>(names.size())));
+  for (size_t i = 0; i < names.size(); ++i) PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), names[i].release());
+  static PyObject* const make = torchObject("torch.tensor");
+  return e.callReal(make, {args.data(), 1, names.empty() ? nullptr : tuple.get()});
+}
+
 PyRef ruleGraphBreak(Evaluation& e, PyObject*, const CallArguments& a) {
   std::string reason = "torch._dynamo.graph_break() is called";
   if (PyObject* message = a.keyword("msg"); message && PyUnicode_Check(message)) reason += std::string(": ") + PyUnicode_AsUTF8(message);
@@ -194,6 +226,14 @@ constexpr RuleRow kRows[] = {
     {"torch.autocast_decrement_nesting", ruleRaw},
     {"torch.clear_autocast_cache", ruleRaw},
     {"torch._C._log_api_usage_once", ruleNone},
+    {"torch._C._get_device_properties", rulePure},
+    {"torch._functorch.predispatch.lazy_load_decompositions", ruleSetUp},
+    {"torch._C._functorch._vmap_increment_nesting", ruleEnterTransform},
+    {"torch._C._functorch._vmap_decrement_nesting", ruleRaw},
+    {"torch._C._functorch._add_batch_dim", rulePure},
+    {"torch._C._functorch._remove_batch_dim", rulePure},
+    {"torch.Tensor.new_tensor", ruleNewTensor},
+    {"torch.Size.numel", rulePure},
     {"torch._C._functorch.unwrap_if_dead", rulePure},
     {"torch._C._functorch.maybe_get_bdim", rulePure},
     {"torch._C._functorch.peek_interpreter_stack", rulePure},

@@ -70,7 +70,7 @@ constexpr Query kQueries[] = {
     {"is_autocast_xla_enabled", Answer::Asked}, {"is_autocast_ipu_enabled", Answer::Asked}, {"get_autocast_xla_dtype", Answer::Asked},
     {"get_autocast_ipu_dtype", Answer::Asked}, {"_is_key_in_tls", Answer::Asked}, {"_is_opaque_type_registered", Answer::Asked},
     {"_get_dtensor_allow_implicit_replication", Answer::Asked}, {"_profiler_enabled", Answer::Asked},
-    {"_cuda_isInBadFork", Answer::Asked}, {"_cuda_isCurrentStreamCapturing", Answer::Asked},
+    {"_cuda_isInBadFork", Answer::Asked}, {"_cuda_get_cudnn_benchmark_limit", Answer::Asked}, {"_cuda_isCurrentStreamCapturing", Answer::Asked},
 };
 
 const Query* queryOf(PyObject* callable) {

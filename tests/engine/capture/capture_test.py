@@ -1,5 +1,7 @@
 """What is captured whole, and into how few graphs: constructs that must not break, and loops whose body is compiled once."""
 
+import collections.abc
+import copy
 import functools
 import importlib
 import itertools
@@ -250,6 +252,139 @@ def test_gradients_that_nobody_asked_for():
     f = fusebox.compile(lambda x: (a(x), b(x)))
     f(torch.ones(1, 3))[0].sum().backward()
     expect(a.weight.grad is not None and b.weight.grad is None, "a parameter behind an unused result gets no gradient")
+
+
+@torch.jit.script
+def scripted(x, factor: int):
+    return torch.sin(x) * factor
+
+
+def test_constants_compared_by_identity():
+    class Settings:
+        def __init__(self):
+            self.name, self.scale, self.sizes = "a name", 0.25, {"width": 1000, "depth": [3, 4]}
+
+    settings = Settings()
+
+    def f(x):
+        copied = copy.deepcopy(settings)
+        return x * copied.scale + copied.sizes["width"] + len(copied.name) + sum(copied.sizes["depth"])
+
+    whole("deepcopy of settings", f, torch.ones(3))
+    fusebox.reset()
+    text = "".join(["one ", "text"])
+    same = fusebox.compile(lambda x, a, b: x + (1 if a is b else 2))
+    expect(same(torch.zeros(1), text, text).item() == 1, "one object")
+    expect(same(torch.zeros(1), text, "".join(["one ", "text"])).item() == 2, "an equal one is another object")
+
+
+def test_sizes_computed_by_torch():
+    whole("torch.div of numbers as a size", lambda x: x.view(torch.div(x.size(0), 2, rounding_mode="trunc"), -1) * 2, torch.ones(4, 3))
+    whole("torch.div of numbers", lambda x: x + torch.div(7, 2, rounding_mode="floor"), torch.ones(4))
+    whole("new_tensor", lambda x: torch.cat([x.new_tensor([-1, 2]), x]), torch.ones(4, dtype=torch.float64))
+    whole("new_tensor with a type", lambda x: x.new_tensor([1.5], dtype=torch.float32) * 2, torch.ones(4, dtype=torch.int64))
+
+
+def test_scripted_function():
+    whole("torch.jit.script", lambda x: scripted(x, 3) + 1, torch.ones(3))
+
+
+def test_vmap():
+    x, w = torch.randn(4, 5), torch.randn(5)
+    whole("vmap", lambda x: torch.vmap(lambda row: row.sin() * 2)(x), x)
+    whole("vmap over another axis", lambda x: torch.vmap(lambda c: (c * c).sum(), in_dims=1)(x), x)
+    whole("vmap in vmap", lambda x, w: torch.vmap(lambda row: torch.vmap(lambda a: a * w)(row))(x), x, w)
+    got, counts = counted(lambda x: torch.vmap(lambda row: row * x.sum().item())(x) + 1, x)
+    torch.testing.assert_close(got, x * x.sum().item() + 1)
+    expect(counts["graph_breaks"] > 0, "item() of what is not batched is a break")
+    expect(torch.vmap(torch.neg)(x).equal(-x), "no level is left behind")
+
+
+def test_unions_of_types():
+    def f(x):
+        def inner(g: collections.abc.Callable[[int], bool] | None = None, h: list[int] | int = 1):
+            return x + h
+
+        return inner()
+
+    whole("annotations of a function inside", f, torch.ones(2))
+
+
+def test_embedding_bag():
+    weight, indices, offsets = torch.randn(10, 8), torch.randint(0, 10, (12,)), torch.tensor([0, 4, 8])
+    for mode in ("sum", "mean", "max"):
+        for type in (torch.float32, torch.float64, torch.bfloat16):
+            bag = nn.EmbeddingBag(10, 8, mode=mode, dtype=type)
+            before = fusebox.counters()["eager_runs"]
+            whole(f"EmbeddingBag {mode} {type}", lambda i, o: bag(i, o), indices, offsets)
+            expect(fusebox.counters()["eager_runs"] == before, f"EmbeddingBag {mode} {type} ran eagerly")
+            fusebox.compile(bag)(indices, offsets).float().sum().backward()
+
+
+def test_operator_whose_gradient_cannot_be_traced():
+    @torch.library.custom_op("fusebox_tests::scaled", mutates_args=())
+    def scaled(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        return a * b
+
+    scaled.register_fake(lambda a, b: torch.empty_like(a))
+
+    def backward(ctx, gradient):
+        a, b = ctx.saved_tensors
+        return gradient * torch.tensor(b.tolist()), gradient * a
+
+    scaled.register_autograd(backward, setup_context=lambda ctx, inputs, output: ctx.save_for_backward(*inputs))
+    weight = nn.Parameter(torch.tensor([1.0, 2.0, 3.0]))
+
+    def f(x):
+        y = ((x * 2).sin() + 1).cos() * weight
+        return (scaled(y, weight.detach()) * 3).exp().sum()
+
+    x = torch.ones(3)
+    got, counts = counted(f, x)
+    expect(counts["graph_breaks"] <= 3, f"one break at the operator and those inside it: {counts}")
+    got.backward()
+    compiled, weight.grad = weight.grad, None
+    f(x).backward()
+    torch.testing.assert_close(compiled, weight.grad)
+
+
+def test_what_is_not_compiled_is_told():
+    @torch.library.custom_op("fusebox_tests::longer", mutates_args=())
+    def longer(x: torch.Tensor) -> torch.Tensor:
+        return torch.cat([x, x])
+
+    longer.register_fake(lambda x: torch.empty_like(x))
+    f = fusebox.compile(lambda x: longer(x * 2) + 1)
+    x = torch.ones(3)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        got = [f(x) for _ in range(3)]
+    for each in got:
+        torch.testing.assert_close(each, torch.full((6,), 3.0))
+    told = [str(w.message) for w in said if "fusebox" in str(w.message)]
+    expect(len(told) == 1 and "fusebox_tests::longer" in told[0], f"one warning with the operator: {told}")
+    fusebox.reset()
+    before = fusebox.counters()
+    f(x), f(x)
+    after = fusebox.counters()
+    expect(after["eager_runs"] == before["eager_runs"] and after["graph_breaks"] == before["graph_breaks"] + 1, "from then on a break at the operator")
+    fusebox.reset()
+    try:
+        fusebox.compile(lambda x: longer(x * 2) + 2, fullgraph=True)(x)
+        expect(False, "fullgraph=True: no error")
+    except fusebox.GraphBreakError as error:
+        expect("longer" in str(error), str(error))
+
+
+def test_results_that_nobody_reads():
+    @torch.library.custom_op("fusebox_tests::two", mutates_args=())
+    def two(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return x + 1, torch.empty(0)
+
+    two.register_fake(lambda x: (torch.empty_like(x), torch.empty_like(x)))
+    before = fusebox.counters()["eager_runs"]
+    whole("a result that is not as predicted and not read", lambda x: two(x * 2)[0] * 3, torch.ones(3))
+    expect(fusebox.counters()["eager_runs"] == before, "it ran eagerly")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,10 @@
+#pragma once
+
+#include <string>
+
+namespace fusebox::cli {
+
+/// A summary's text with the lines in red that say what was not compiled, where `fd` is a terminal and NO_COLOR is not set.
+std::string coloured(const std::string& text, int fd);
+
+}  // namespace fusebox::cli
