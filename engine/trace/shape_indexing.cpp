@@ -25,6 +25,33 @@ Values embeddingBackward(const IValue* a) {
   return {fresh({integer(a[2]), grad.size(-1)}, grad.scalar_type())};
 }
 
+/// Of the CPU's kernel: single precision and half types are added up without noting which bag an element belongs to.
+bool notesNoBags(const IValue* a, int64_t paddingIndex) {
+  auto& weight = a[0].toTensor();
+  const auto type = weight.scalar_type();
+  const bool quick = type == at::kFloat || type == at::kHalf || type == at::kBFloat16;
+  return quick && weight.stride(1) == 1 && paddingIndex < 0 && (!present(a[6]) || a[6].toTensor().stride(0) == 1);
+}
+
+// _embedding_bag(weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, padding_idx)
+template <bool kForBackward>
+Values embeddingBag(const IValue* a) {
+  enum { kSum, kMean, kMax };
+  auto &weight = a[0].toTensor(), &indices = a[1].toTensor(), &offsets = a[2].toTensor();
+  TORCH_CHECK(weight.dim() == 2 && indices.dim() == 1 && offsets.dim() == 1, "embedding_bag: a matrix, and indices and offsets in one dimension");
+  const int64_t mode = integer(a[4]), given = offsets.size(0), bags = given - (a[7].toBool() ? 1 : 0);
+  TORCH_CHECK(bags >= 0, "include_last_offset: number of offset should be at least 1");
+  TORCH_CHECK(!present(a[6]) || (mode == kSum && a[6].toTensor().numel() == indices.numel()), "embedding_bag: per_sample_weights");
+  const auto type = forCuda() ? indices.scalar_type() : offsets.scalar_type();
+  const at::Tensor sums = fresh({bags, weight.size(1)}, weight.scalar_type());
+  if (forCuda())
+    return {sums, fresh({indices.size(0)}, type), fresh({given}, type),
+            mode == kMax ? fresh({bags, weight.size(1)}, type) : fresh({0}, type)};
+  const int64_t sizes = kForBackward || mode != kSum ? bags : given;
+  return {sums, fresh({mode == kSum && notesNoBags(a, integer(a[8])) ? 0 : indices.size(0)}, type), fresh({sizes}, type),
+          mode == kMax ? fresh({bags, weight.size(1)}, type) : fresh({sizes}, type)};
+}
+
 Values indexSelect(const IValue* a) {
   auto &x = a[0].toTensor(), &index = a[2].toTensor();
   TORCH_CHECK(index.dim() <= 1, "index_select(): Index is supposed to be a vector");
@@ -59,6 +86,8 @@ const ShapeTable& indexingRules() {
   static const ShapeTable table{
       {"aten::embedding", embedding},
       {"aten::embedding_dense_backward", embeddingBackward},
+      {"aten::_embedding_bag", embeddingBag<true>},
+      {"aten::_embedding_bag_forward_only", embeddingBag<false>},
       {"aten::index_select", indexSelect},
       {"aten::roll", roll},
       {"aten::repeat", repeat},
