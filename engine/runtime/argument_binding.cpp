@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace fusebox::runtime {
 namespace {
 
@@ -59,7 +61,13 @@ Result<BoundArgument> bindInteger(const Argument& argument, const c10::TypePtr& 
   return bound;
 }
 
-Result<BoundArgument> bindScalar(const Argument& argument, const c10::TypePtr& type) {
+Result<BoundArgument> bindScalar(const Argument& argument, const c10::TypePtr& type, const SlotOf& slotOf) {
+  if (auto* ref = argument.as<graph::ValueRef>()) {
+    BoundArgument bound;
+    bound.kind = BoundArgument::Kind::Number;
+    bound.slots = {slotOf(*ref)};
+    return bound;
+  }
   if (auto value = asScalar(argument)) return fixed(*value);
   if (argument.as<SymExpr>()) return bindInteger(argument, type);
   return mismatch(argument, type);
@@ -138,6 +146,24 @@ std::optional<bool> asBool(const Argument& argument) {
   return std::nullopt;
 }
 
+Result<BoundArgument> bindScalarList(const Argument& argument, const c10::TypePtr& type, const SlotOf& slotOf) {
+  auto* items = argument.as<ArgumentList>();
+  const bool anyRead = items && std::any_of(items->begin(), items->end(), [](const Argument& item) { return item.as<graph::ValueRef>(); });
+  if (!anyRead) return bindFixedList<at::Scalar>(argument, type, asScalar);
+  BoundArgument bound;
+  bound.kind = BoundArgument::Kind::NumberList;
+  std::vector<at::Scalar> values;
+  for (const Argument& item : *items) {
+    auto* ref = item.as<graph::ValueRef>();
+    const std::optional<at::Scalar> value = ref ? at::Scalar() : asScalar(item);
+    if (!value) return mismatch(argument, type);
+    bound.slots.push_back(ref ? slotOf(*ref) : -1);
+    values.push_back(*value);
+  }
+  bound.fixed = IValue(values);
+  return bound;
+}
+
 Result<BoundArgument> bindList(const Argument& argument, const c10::TypePtr& whole, const SlotOf& slotOf) {
   const auto& list = whole->expectRef<c10::ListType>();
   const c10::TypePtr& element = list.getElementType();
@@ -148,7 +174,7 @@ Result<BoundArgument> bindList(const Argument& argument, const c10::TypePtr& who
     case TypeKind::SymIntType: return bindIntegerList(argument, list, whole);
     case TypeKind::FloatType: return bindFixedList<double>(argument, whole, asDouble);
     case TypeKind::BoolType: return bindFixedList<bool>(argument, whole, asBool);
-    case TypeKind::NumberType: return bindFixedList<at::Scalar>(argument, whole, asScalar);
+    case TypeKind::NumberType: return bindScalarList(argument, whole, slotOf);
     case TypeKind::StringType:
       return bindFixedList<std::string>(argument, whole, [](const Argument& item) {
         auto* text = item.as<std::string>();
@@ -179,7 +205,7 @@ Result<BoundArgument> bindArgument(const Argument& argument, const c10::TypePtr&
   }
   switch (type->kind()) {
     case TypeKind::TensorType: return bindTensor(argument, type, slotOf);
-    case TypeKind::NumberType: return bindScalar(argument, type);
+    case TypeKind::NumberType: return bindScalar(argument, type, slotOf);
     case TypeKind::IntType:
     case TypeKind::SymIntType:
     case TypeKind::ScalarTypeType:
@@ -255,6 +281,13 @@ IValue materialise(const BoundArgument& argument, const std::function<const at::
       c10::List<std::optional<at::Tensor>> list;
       list.reserve(argument.slots.size());
       for (int32_t slot : argument.slots) list.push_back(slot < 0 ? std::nullopt : std::optional(tensor(slot)));
+      return list;
+    }
+    case BoundArgument::Kind::Number: return tensor(argument.slots[0]).item();
+    case BoundArgument::Kind::NumberList: {
+      c10::List<at::Scalar> list = argument.fixed.to<c10::List<at::Scalar>>().copy();
+      for (size_t i = 0; i < argument.slots.size(); ++i)
+        if (argument.slots[i] >= 0) list.set(i, tensor(argument.slots[i]).item());
       return list;
     }
     case BoundArgument::Kind::Integer: return evaluateOrThrow(argument.integers[0], symbols);

@@ -25,6 +25,8 @@ struct BoundArgument {
     OptionalTensorList,  ///< slots, -1 for None
     Integer,             ///< integers[0]
     IntegerList,         ///< integers
+    Number,              ///< the one element of slots[0]
+    NumberList,          ///< of slots; where one is -1, the element of `fixed`
   } kind = Kind::Fixed;
   c10::IValue fixed;
   std::vector<int32_t> slots;

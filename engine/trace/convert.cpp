@@ -3,6 +3,7 @@
 #include <ATen/CPUGeneratorImpl.h>
 
 #include "engine/trace/break_error.h"
+#include "engine/trace/tensor_scalar.h"
 
 namespace fusebox::trace {
 namespace {
@@ -36,6 +37,8 @@ graph::Argument scalarArgument(const c10::IValue& v, const c10::TypePtr& type,
   if (v.isInt()) return integerArgument(v.toInt(), type);
   if (v.isSymInt()) return integerArgument(v.toSymInt().guard_int(__FILE__, __LINE__), type);
   if (v.isSymBool()) return v.toSymBool().guard_bool(__FILE__, __LINE__);
+  if (v.isSymFloat())
+    if (at::Tensor known = tensorOfScalar(v.toSymFloat()); known.defined()) return tensor(known);
   if (v.isSymFloat()) return v.toSymFloat().guard_float(__FILE__, __LINE__);
   if (v.isDouble()) return v.toDouble();
   if (v.isComplexDouble()) {

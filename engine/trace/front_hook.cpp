@@ -121,6 +121,33 @@ bool rewriteBernoulli(Stack* stack) {
   return true;
 }
 
+// Optimisers over lists: functionalisation takes an empty list (no momentum, no amsgrad) for tensors that it does not know. So they are called
+// in the form without side effects here, and their results copied. Gradients change only where they are unscaled.
+bool rewriteFusedOptimiser(const c10::OperatorHandle& op, Stack* stack) {
+  const std::string& name = op.operator_name().name;
+  auto functional = c10::Dispatcher::singleton().findSchema({name.substr(0, name.size() - 1), op.operator_name().overload_name});
+  if (!functional) return false;
+  const size_t arity = op.schema().arguments().size();
+  const std::vector<IValue> args(stack->end() - static_cast<ptrdiff_t>(arity), stack->end());
+  torch::jit::drop(*stack, arity);
+  Stack inner(args.begin(), args.end());
+  functional->callBoxed(&inner);
+  const bool unscales = !args[arity - 2].isNone() || !args[arity - 1].isNone();
+  size_t result = 0;
+  for (size_t i = 0; i < arity; ++i) {
+    const auto* alias = op.schema().arguments()[i].alias_info();
+    if (!alias || !alias->isWrite()) continue;
+    const auto before = args[i].toTensorVector(), after = inner[result++].toTensorVector();
+    if (op.schema().arguments()[i].name() == "grads" && !unscales) continue;
+    for (size_t k = 0; k < before.size(); ++k) before[k].copy_(after[k]);
+  }
+  return true;
+}
+
+bool isFusedOptimiser(const std::string& name) {
+  return name.starts_with("aten::_fused_adam_") || name.starts_with("aten::_fused_adamw_") || name.starts_with("aten::_fused_sgd_");
+}
+
 // In inference mode autograd's key, which decomposes composite operators, is off. They must still be decomposed above
 // functionalisation, and below autocast where that has a say.
 bool decomposeInInferenceMode(const c10::OperatorHandle& op, const OperatorFacts& facts, Stack* stack) {
@@ -220,6 +247,7 @@ void frontHook(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* s
   if (facts.name == "aten::batch_norm" && rewriteBatchNorm(stack)) return;
   if (facts.name == "aten::bernoulli_.float" && rewriteBernoulli(stack)) return;
   if (facts.name == "aten::native_batch_norm" && rewriteNativeBatchNorm(stack)) return;
+  if (isFusedOptimiser(facts.name) && rewriteFusedOptimiser(op, stack)) return;
   if (decomposeInInferenceMode(op, facts, stack)) return;
   checkWrites(op, facts, args);
   OutArguments outs(op, facts, args);

@@ -90,6 +90,36 @@ Values nativeDropout(const IValue* a) {
   return {like(x), freshStrided(x.sizes(), like(x).strides(), at::kBool)};
 }
 
+/// (self, tensor1, tensor2, scalars), lists but for the scalars
+Values combinedLists(const IValue* a) {
+  const auto self = a[0].toTensorVector(), first = a[1].toTensorVector(), second = a[2].toTensorVector();
+  const auto& numbers = a[3].toTensor();
+  TORCH_CHECK(numbers.dim() == 1 && static_cast<size_t>(numbers.size(0)) == self.size(), "Expected packed scalar Tensor to be of dimension 1 and length ",
+              self.size());
+  TORCH_CHECK(first.size() == self.size() && second.size() == self.size(), "Tensor lists must have the same number of tensors");
+  c10::List<at::Tensor> out;
+  for (size_t i = 0; i < self.size(); ++i)
+    out.push_back(pointwise({self[i], first[i], second[i]}, at::result_type(at::result_type(self[i], first[i]) == self[i].scalar_type() ? self[i] : first[i], second[i])));
+  return {out};
+}
+Values combinedListsInPlace(const IValue* a) {
+  combinedLists(a);
+  return {};
+}
+
+/// Optimisers over lists of tensors: the first `lists` arguments, as they are afterwards.
+template <size_t lists>
+Values updatedLists(const IValue* a) {
+  Values out;
+  for (size_t l = 0; l < lists; ++l) {
+    c10::List<at::Tensor> updated;
+    for (const at::Tensor& t : a[l].toTensorVector()) updated.push_back(like(t));
+    out.emplace_back(updated);
+  }
+  return out;
+}
+Values nothing(const IValue*) { return {}; }
+
 }  // namespace
 
 ShapeRule inPlaceRule() {
@@ -125,6 +155,16 @@ const ShapeTable& pointwiseRules() {
       {"aten::abs_", absInPlace},
       {"aten::masked_fill_.Tensor", maskedFillTensor},
       {"aten::gelu", gelu},
+      {"aten::_foreach_addcmul.Tensor", combinedLists},
+      {"aten::_foreach_addcdiv.Tensor", combinedLists},
+      {"aten::_foreach_addcmul_.Tensor", combinedListsInPlace},
+      {"aten::_foreach_addcdiv_.Tensor", combinedListsInPlace},
+      {"aten::_fused_adam", updatedLists<5>}, {"aten::_fused_adam.tensor_lr", updatedLists<5>},
+      {"aten::_fused_adamw", updatedLists<5>}, {"aten::_fused_adamw.tensor_lr", updatedLists<5>},
+      {"aten::_fused_sgd", updatedLists<3>}, {"aten::_fused_sgd.tensor_lr", updatedLists<3>},
+      {"aten::_fused_adam_", nothing}, {"aten::_fused_adam_.tensor_lr", nothing},
+      {"aten::_fused_adamw_", nothing}, {"aten::_fused_adamw_.tensor_lr", nothing},
+      {"aten::_fused_sgd_", nothing}, {"aten::_fused_sgd_.tensor_lr", nothing},
   };
   return table;
 }

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "engine/graph/graph.h"
@@ -97,6 +98,20 @@ class TraceContext {
   void setEffectPolicy(std::function<void(const std::string& op)> policy) { beforeEffect_ = std::move(policy); }
   const std::function<void(const std::string& op)>& effectPolicy() const { return beforeEffect_; }
 
+  /// While this lives, an operator that takes a number may be given a 0-dimensional tensor of floats instead: the number is read when the
+  /// graph runs. Otherwise, as where the program asks for item(), that is a break.
+  class NumbersAreTensors {
+   public:
+    explicit NumbersAreTensors(TraceContext& context) : context_(context), before_(std::exchange(context.numbersAreTensors_, true)) {}
+    ~NumbersAreTensors() { context_.numbersAreTensors_ = before_; }
+    NumbersAreTensors(const NumbersAreTensors&) = delete;
+
+   private:
+    TraceContext& context_;
+    bool before_;
+  };
+  bool numbersAreTensors() const { return numbersAreTensors_; }
+
   Recorder& recorder() { return *recorder_; }
   const LiftPolicy& liftPolicy() const { return lift_; }
   /// The context that is active on this thread, or null.
@@ -105,6 +120,7 @@ class TraceContext {
  private:
   LiftPolicy lift_;
   std::function<void(const std::string& op)> beforeEffect_;
+  bool numbersAreTensors_ = false;
   std::unique_ptr<Recorder> recorder_;
   std::deque<TracedInput> inputs_;
   std::unordered_map<const c10::TensorImpl*, int32_t> indexOf_;

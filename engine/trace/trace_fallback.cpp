@@ -17,6 +17,7 @@
 #include "engine/trace/operator_facts.h"
 #include "engine/trace/recorder.h"
 #include "engine/trace/shape_runner.h"
+#include "engine/trace/tensor_scalar.h"
 #include "engine/trace/trace_context.h"
 #include "engine/trace/trace_tensor.h"
 
@@ -130,6 +131,15 @@ bool readConstant(const OperatorFacts& facts, TraceContext& context, Stack* stac
   return true;
 }
 
+// A tensor where an operator takes a number stays a value of the graph.
+bool keepAsNumber(const OperatorFacts& facts, const TraceContext& context, Stack* stack) {
+  if (!context.numbersAreTensors() || facts.name != "aten::_local_scalar_dense") return false;
+  auto tensor = stack->back().toTensor();
+  if (!asTrace(tensor) || tensor.dim() != 0 || !at::isFloatingType(tensor.scalar_type())) return false;
+  stack->back() = IValue(scalarOf(tensor));
+  return true;
+}
+
 // torch.tensor(...) and friends hand a freshly made real tensor to lift_fresh: a literal. One that borrows memory (from_numpy) is not.
 bool liftLiteral(const OperatorFacts& facts, TraceContext& context, Stack* stack) {
   if (facts.name != "aten::lift_fresh" && facts.name != "aten::lift" && facts.name != "aten::lift_fresh_copy") return false;
@@ -163,7 +173,7 @@ void computeConstant(const c10::OperatorHandle& op, TraceContext& context, c10::
   if (results.size() != 1 || !results[0].isTensor() || !results[0].toTensor().defined()) return;
   auto result = results[0].toTensor();
   if (!result.device().is_cpu() || result.numel() > kSmall || !asTrace(result)) return;
-  bool known = true;
+  bool known = std::none_of(args.begin(), args.end(), [](const IValue& a) { return a.isSymFloat(); });
   Stack stack(args.begin(), args.end());
   for (auto& a : stack)
     mapTensors(a, [&](const at::Tensor& t) -> at::Tensor {
@@ -293,7 +303,7 @@ void traceFallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stac
     }
     return runOnMeta(op, facts, stack);
   }
-  if (liftLiteral(facts, *context, stack) || readConstant(facts, *context, stack)) return;
+  if (liftLiteral(facts, *context, stack) || readConstant(facts, *context, stack) || keepAsNumber(facts, *context, stack)) return;
   if (facts.compositeImplicit) {  // reached with autograd excluded: decompose, the inner operators come back here
     state.neutral(c10::DispatchKeySet(kTraceKey));
     state.include(c10::DispatchKeySet(kTraceKey));

@@ -36,6 +36,7 @@ RecipePtr RecipeMaker::node(Recipe::Kind kind, PyObject* key) {
 RecipePtr RecipeMaker::tensor(PyObject* object) {
   Origin* origin = e_.origin(object);
   if (origin && origin->source) return fromSource(origin->source);
+  if (e_.isNumber(object)) e_.refuseNumber("kept by the program");
   const at::Tensor& value = tensorOf(object);
   if (!trace::isTraceTensor(value))
     throw CaptureBreak{{"unknown tensor", "a tensor that was not read from a place that can be guarded leaves the compiled region", "",

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -117,6 +118,9 @@ struct CaptureOptions {
   aot::CompilerTraits compiler;
   int32_t compile = 0; ///< id in the active recording, for the stages inside
   int breakEvery = 0;  ///< force a break at every k-th root instruction that may break (0: never); for tests
+  /// Sources of floats that changed between calls: values of the graph where the frame is captured whole with them, else constants.
+  const std::set<std::string>* runTimeNumbers = nullptr;
+  bool* numbersRefused = nullptr;  ///< set where they were constants after all
 };
 Result<Segment> captureSegment(const FrameState& state, const CaptureOptions& options);
 

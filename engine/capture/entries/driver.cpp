@@ -139,7 +139,10 @@ bool FrameRun::runGraph(Entry& entry, std::vector<at::Tensor>* outputs, bool* pr
   *propagate = false;
   std::vector<at::Tensor> inputs;
   inputs.reserve(entry.graphInputs);
-  for (size_t i = 0; i < entry.graphInputs; ++i) inputs.push_back(tensorOf(entry.guards->output(i)));
+  for (size_t i = 0; i < entry.graphInputs; ++i) {
+    PyObject* object = entry.guards->output(i);
+    inputs.push_back(PyFloat_CheckExact(object) ? at::scalar_to_tensor(PyFloat_AS_DOUBLE(object)) : tensorOf(object));
+  }
   record::Recorder* recorder = record::Recorder::active();
   int64_t start = 0;
   record::Recorder::Caller outer;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -63,6 +64,8 @@ struct EntryPoint {
   bool eager = false;                  ///< no further captures: limit reached, or capture failed; existing entries still serve
   bool limitExplained = false;         ///< the guards that failed when the limit was reached are in the record
   int failures = 0;
+  std::set<std::string> runTimeNumbers;  ///< sources of floats that changed between calls
+  bool numbersRefused = false;           ///< capture could not follow them: they are constants, and change by recompiling
   record::Id frame = 0;                ///< in the recording of the code's `recorder`
 };
 

@@ -110,6 +110,10 @@ void EntryMaker::explainMisses(const char* outcome) {
   std::vector<Miss> misses;
   for (const auto& entry : point_.entries)
     if (couldServe(*entry, options_, globals_)) misses.push_back({entry, entry->guards->explain(view, now_)});
+  constexpr int kSpecialised = 0;
+  for (const auto& [entry, failure] : misses)
+    if (failure.floatChanged && options_->dynamic != kSpecialised)
+      point_.runTimeNumbers.insert(entry->guards->guards().guards()[static_cast<size_t>(failure.index)].source->str());
   // What the entry that came nearest to fitting stumbled over is the cause: it is told first.
   const auto nearest = std::max_element(misses.begin(), misses.end(),
                                         [](const Miss& a, const Miss& b) { return a.heldShare() < b.heldShare(); });
@@ -201,6 +205,10 @@ bool EntryMaker::capture(Segment* segment) {
   how.breakEvery = options_->breakEvery;
   how.compiler = compilerTraits(options_->backend);
   how.compile = compile_;
+  if (!point_.runTimeNumbers.empty() && !point_.numbersRefused) {
+    how.runTimeNumbers = &point_.runTimeNumbers;
+    how.numbersRefused = &point_.numbersRefused;
+  }
   bool interrupted = false;
   Result<Segment> captured = [&]() -> Result<Segment> {
     Counted suspended(captureSuspended()), depth(captureDepth());

@@ -119,6 +119,18 @@ class Evaluation final : public Operations {
   /// The evaluator's value for what a container holds now (a real tensor gives its stand-in).
   PyRef translate(PyObject* element, const Source* source);
 
+  // --- floats that change from call to call (run_time_numbers.cpp) -----------------------------------------------------
+  /// The value stands for such a float: a 0-dimensional tensor of float64 that the program sees as a float.
+  bool isNumber(PyObject* o) const { return !numbers_.empty() && numbers_.contains(o); }
+  bool usedNumbers() const { return !numbers_.empty(); }
+  static constexpr const char* kRunTimeNumber = "run-time number";
+  /// A break of that kind, after which the float is captured as the constant that it is in this call.
+  [[noreturn]] void refuseNumber(const char* use);
+  /// The same if `read`, an element of a container that C code will look into or move about, is one.
+  void requireConstant(const PyRef& read) {
+    if (isNumber(read.get())) refuseNumber("in a container that is taken as a whole");
+  }
+
   // --- writes (slots_write.cpp): to what this segment made directly, to anything else through the journal ---------------
   /// Of the builtin part of a dict; `value` null deletes (KeyError if it is not there).
   bool storeKey(PyObject* dict, PyObject* key, PyObject* value) override;
@@ -148,6 +160,9 @@ class Evaluation final : public Operations {
   void guard(GuardKind kind, const Source* source, PyObject* expected = nullptr, int64_t number = 0);
   /// `name` was, or will be, looked up on the type: nothing that decides the result has changed.
   void guardTypeAttribute(PyTypeObject* type, PyObject* name);
+  /// A tensor that is looked for in a dict from outside: the program's own tensor in place of its stand-in, guarded to be that one. Other keys
+  /// as they are. A break for what the segment computes, which no such dict has as a key.
+  PyRef keyInDict(PyObject* dict, PyObject* key);
   /// What the hash and equality of a key depend on stays: identity where that is all, else what their Python code reads.
   void guardKey(PyObject* key);
   /// `predicate(value at source, expected)` holds; `text` says what, for people.
@@ -356,6 +371,17 @@ class Evaluation final : public Operations {
   /// Before an instruction of the root frame: what it may look at on the stack is read.
   void readOperands(Frame& root);
   PyRef wrapTensor(PyObject* object, const Source* source);
+  PyRef wrapNumber(PyObject* object, const Source* source);
+  PyRef asNumber(PyRef value);
+  PyRef numberBinary(int op, PyObject* a, PyObject* b);
+  PyRef numberUnary(Op op, PyObject* a);
+  /// Whether such floats are among the arguments; a break unless the callable computes with them.
+  bool requireTakesNumbers(PyObject* callable, const CallArguments& a);
+  /// The rule's answer; a break where it would take such a float for the tensor that stands for it.
+  PyRef applyRule(CallRule rule, PyObject* callable, const CallArguments& a);
+  std::unordered_map<PyObject*, PyRef> numbers_;
+  std::unordered_map<const Source*, PyRef> numberAt_;
+  bool exposesNumbers_ = false;  ///< to an operator that computes with them
   void guardValue(PyObject* object, const Source* source);
   /// Before C code looks into an object: a break if what it finds there could change unnoticed.
   void requireKnown(PyObject* object);

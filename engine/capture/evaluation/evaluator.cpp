@@ -420,9 +420,48 @@ Segment nothingCaptured(const FrameState& state, GraphBreak why) {
   return segment;
 }
 
+/// Floats that changed between calls are values of the graph where that takes the segment as far as constants do.
+struct NumbersOrConstants {
+  const CaptureOptions& asked;
+  std::optional<CaptureBreak> stopped;  ///< where the segment ends with them as values, while it is tried with constants
+  int64_t reached = 0;
+  bool compared = false;
+
+  /// After a break. True: evaluate again with `options` as they are now, the break does not count.
+  bool tryAgain(CaptureOptions& options, bool used, CaptureBreak& now, int64_t& nowReached) {
+    if (stopped) {  // it was tried with constants
+      const bool further = nowReached > reached;
+      if (!further) {
+        options.runTimeNumbers = asked.runTimeNumbers;
+        now = *stopped;
+        nowReached = reached;
+      }
+      stopped.reset();
+      return false;
+    }
+    if (!options.runTimeNumbers || !used) return false;
+    options.runTimeNumbers = nullptr;
+    if (std::getenv("FUSEBOX_DEBUG")) std::fprintf(stderr, "fusebox: floats tried as constants: %s (%s:%d)\n", now.what.reason.c_str(), now.what.place.file.c_str(), now.what.place.line);
+    if (now.what.kind == Evaluation::kRunTimeNumber) return true;
+    if (std::exchange(compared, true)) {
+      options.runTimeNumbers = asked.runTimeNumbers;
+      return false;
+    }
+    stopped = now;
+    reached = nowReached;
+    return true;
+  }
+
+  void settle(const CaptureOptions& options) const {
+    if (asked.numbersRefused && asked.runTimeNumbers && !options.runTimeNumbers) *asked.numbersRefused = true;
+  }
+};
+
 }  // namespace
 
-Result<Segment> captureSegment(const FrameState& state, const CaptureOptions& options) {
+Result<Segment> captureSegment(const FrameState& state, const CaptureOptions& asked) {
+  CaptureOptions options = asked;
+  NumbersOrConstants numbers{asked};
   int64_t stopAt = -1;
   std::optional<GraphBreak> why;
   for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
@@ -435,7 +474,9 @@ Result<Segment> captureSegment(const FrameState& state, const CaptureOptions& op
       evaluation.watch.repeats = attempt > 0;
       const bool watched = attempt == 0 && debug::armed(debug::Kind::GraphBreak);
       try {
-        return evaluation.run(stopAt, why);
+        Result<Segment> segment = evaluation.run(stopAt, why);
+        numbers.settle(options);
+        return segment;
       } catch (const CaptureBreak& b) {
         stopped = b;
         reached = evaluation.rootCount();
@@ -447,6 +488,7 @@ Result<Segment> captureSegment(const FrameState& state, const CaptureOptions& op
         stopped = CaptureBreak{{"error while tracing", error.what_without_backtrace(), "", evaluation.place(), evaluation.stackPlaces()}, -1};
         reached = evaluation.rootCount();
       }
+      if (numbers.tryAgain(options, evaluation.usedNumbers(), *stopped, reached)) continue;
       if (watched && !evaluation.watch.told && stopAtBreak(state, stopped->what)) throw FrameSkipped{};
     }
     if (!why) why = stopped->what;

@@ -92,8 +92,22 @@ void Evaluation::guardKey(PyObject* key) {
   if (!isConstantValue(key)) readKey(key);
 }
 
-PyRef Evaluation::readDict(PyObject* dict, PyObject* given) {
-  PyRef keep = PyRef::borrow(given);
+PyRef Evaluation::keyInDict(PyObject* dict, PyObject* key) {
+  if (isNumber(key)) refuseNumber("a key");
+  if (!isTensor(key) || !sourceOf(dict)) return PyRef::borrow(key);
+  Origin* known = origins_.find(key);
+  if (!known || !known->source || !known->twin)
+    breakHere("unsupported container", "a dict from outside is asked for a tensor that the compiled region makes");
+  PyRef real = isStandIn(key) ? known->twin : PyRef::borrow(key);
+  if (!hasTorchsMethods(Py_TYPE(real.get())))
+    breakHere("unsupported container", std::string("a dict from outside is asked for a tensor of class ") + Py_TYPE(real.get())->tp_name);
+  guard(GuardKind::IdMatch, known->source, real.get());
+  return real;
+}
+
+PyRef Evaluation::readDict(PyObject* dict, PyObject* asked) {
+  PyRef keep = keyInDict(dict, asked);
+  PyObject* const given = keep.get();
   bool python = false;
   if (!isConstantValue(given) && !isTensor(given)) {
     python = readKey(given) == KeyKind::Python;
@@ -108,7 +122,6 @@ PyRef Evaluation::readDict(PyObject* dict, PyObject* given) {
   const Source* source = sourceOf(dict);
   if (!source) return raw ? translate(raw, nullptr) : PyRef();
   refuseAddress(key);
-  if (isStandIn(key)) breakHere("unsupported container", "a dict from outside is asked for a tensor as key");
   if (o && o->written && journal_.wrote(dict, key)) return raw ? translate(raw, nullptr) : PyRef();
   if (raw) return wrap(raw, sources().dictItem(source, key));
   if (python) {
@@ -395,6 +408,7 @@ PyRef Evaluation::superGetAttr(PyObject* super, PyObject* name) {
 }
 
 PyRef Evaluation::getAttr(PyObject* object, PyObject* name) {
+  if (isNumber(object)) refuseNumber("asked for an attribute");
   if (isTensor(object)) return tensorGetAttr(object, name);
   if (lazyOf(object)) return lazyGetAttr(object, name, nullptr);
   if (PyTraceBack_Check(object) && isFresh(object))

@@ -139,7 +139,7 @@ bool Evaluation::bindArguments(Frame& frame, PyObject* function, const CallArgum
 
 PyRef Evaluation::callFunction(PyObject* function, const CallArguments& a) {
   const size_t handedOver = frame_ ? std::exchange(frame_->handedOver, 0) : 0;
-  if (CallRule rule = ruleOf(function)) return rule(*this, function, a);
+  if (CallRule rule = ruleOf(function)) return applyRule(rule, function, a);
   auto* f = reinterpret_cast<PyFunctionObject*>(function);
   if (f->func_dict && PyDict_GetItem(f->func_dict, internedName("_torchdynamo_disable")))
     breakHere("disabled function", describe(function) + " is marked torch.compiler.disable",
@@ -310,9 +310,29 @@ PyRef Evaluation::callRaw(PyObject* callable, const CallArguments& a) {
   return checked(PyObject_Vectorcall(callable, a.args, a.positional, a.kwNames));
 }
 
+namespace {
+
+/// Operators of torch that may be given a tensor where they take a number; the others hand numbers to Python.
+bool takesNumbers(PyObject* callable) {
+  if (isTorchOperator(callable)) return true;
+  const PyMethodDef* method = PyCFunction_Check(callable)                     ? reinterpret_cast<PyCFunctionObject*>(callable)->m_ml
+                              : Py_IS_TYPE(callable, &PyMethodDescr_Type) ? reinterpret_cast<PyMethodDescrObject*>(callable)->d_method
+                                                                           : nullptr;
+  const std::string_view name = method ? method->ml_name : "__";
+  return !name.starts_with("__") && name != "item" && name != "tolist" && isTorchBinding(callable);
+}
+
+}  // namespace
+
 PyRef Evaluation::callReal(PyObject* callable, const CallArguments& a, Asks asks) {
   std::vector<PyRef> keep;
   std::vector<PyObject*> args;
+  struct Exposing {
+    bool& flag;
+    bool before;
+    ~Exposing() { flag = before; }
+  } exposing{exposesNumbers_, exposesNumbers_};
+  exposesNumbers_ = requireTakesNumbers(callable, a);
   for (size_t i = 0; i < a.total(); ++i) {
     willConsume(a.args[i]);
     keep.push_back(lazyOf(a.args[i]) && !isTorchBinding(callable) ? collect(a.args[i], false) : expose(a.args[i]));
@@ -320,6 +340,8 @@ PyRef Evaluation::callReal(PyObject* callable, const CallArguments& a, Asks asks
     refuseCallbacks(keep.back().get(), asks);
     args.push_back(keep.back().get());
   }
+  std::optional<trace::TraceContext::NumbersAreTensors> numbers;
+  if (takesNumbers(callable)) numbers.emplace(*trace_);
   return original(checked(PyObject_Vectorcall(callable, args.data(), a.positional, a.kwNames)));
 }
 
@@ -352,9 +374,9 @@ PyRef Evaluation::call(PyObject* callable, PyObject* const* args, size_t positio
       if (unbound && Py_TYPE(unbound) == &PyMethodDescr_Type) callable = unbound;
       std::vector<PyObject*> all = {self};
       all.insert(all.end(), args, args + a.total());
-      return rule(*this, callable, {all.data(), positional + 1, kwNames});
+      return applyRule(rule, callable, {all.data(), positional + 1, kwNames});
     }
-    if (rule) return rule(*this, callable, a);
+    if (rule) return applyRule(rule, callable, a);
     if (isTorchBinding(callable)) {
       if (!bound || self == boundSelf(callable)) return callReal(callable, a);
       // Bound to a real tensor: the same method of its stand-in.
@@ -362,10 +384,10 @@ PyRef Evaluation::call(PyObject* callable, PyObject* const* args, size_t positio
       return method ? callReal(method.get(), a) : PyRef();
     }
   } else if (PyType_Check(callable)) {
-    if (CallRule rule = ruleOf(callable)) return rule(*this, callable, a);
+    if (CallRule rule = ruleOf(callable)) return applyRule(rule, callable, a);
     return callType(reinterpret_cast<PyTypeObject*>(callable), a);
   } else if (CallRule rule = ruleOf(callable)) {
-    return rule(*this, callable, a);
+    return applyRule(rule, callable, a);
   } else if (isTorchBinding(callable)) {
     return callReal(callable, a);
   } else if (!PyCFunction_Check(callable) && Py_TYPE(callable) != &PyMethodDescr_Type && Py_TYPE(callable) != &PyWrapperDescr_Type) {

@@ -104,6 +104,7 @@ bool Evaluation::mayBePython(PyObject* o) const {
 }
 
 PyRef Evaluation::compare(int op, PyObject* a, PyObject* b) {
+  if (isNumber(a) || isNumber(b)) refuseNumber("compared");
   if (isConstantValue(a) && isConstantValue(b)) {
     refuseAddress(a);
     refuseAddress(b);

@@ -140,6 +140,7 @@ bool Evaluation::setItem(PyObject* object, PyObject* key, PyObject* value) {
 }
 
 int Evaluation::contains(PyObject* container, PyObject* item) {
+  if (isNumber(item)) refuseNumber("looked for in a container");
   if (!PyDict_Check(container)) refuseAddress(item);
   if (PyObject* method = pythonMethod(container, "__contains__")) {
     PyRef answer = callMethod(*this, method, {container, item});
@@ -152,8 +153,8 @@ int Evaluation::contains(PyObject* container, PyObject* item) {
     return 0;
   }
   if (isTensor(container) || isTensor(item)) {
-    if (PyDict_Check(container) && isFresh(container)) return PyDict_Contains(container, item);
-    if (PyDict_Check(container) || (PyAnySet_Check(container) && !isFresh(container)))
+    if (PyDict_Check(container)) return isFresh(container) ? PyDict_Contains(container, item) : hasKey(container, item);
+    if (PyAnySet_Check(container) && !isFresh(container))
       breakHere("unsupported container", "a container from outside is asked for a tensor");
     if (!isTensor(container) && PyAnySet_Check(container)) return PySet_Contains(container, item);
     if (!isTensor(container) && isContainer(container)) return containsElement(container, item);
@@ -226,6 +227,7 @@ Py_ssize_t Evaluation::length(PyObject* object) {
 }
 
 int Evaluation::truth(PyObject* object) {
+  if (isNumber(object)) refuseNumber("a condition");
   if (object == Py_True) return 1;
   if (object == Py_False || object == Py_None) return 0;
   if (isConstantValue(object)) return PyObject_IsTrue(object);

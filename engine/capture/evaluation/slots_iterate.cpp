@@ -455,7 +455,7 @@ void Evaluation::readOperands(Frame& f) {
   std::erase_if(f.unreadStack, [&](const Frame::UnreadEntry& entry) {
     if (entry.index >= f.stack.size() || f.stack[entry.index].get() != entry.value) return true;  // unwound
     if (entry.index < first) return false;
-    wrap(entry.value, entry.source);
+    f.stack[entry.index] = wrap(entry.value, entry.source);
     return true;
   });
 }

@@ -39,6 +39,7 @@ bool isView(PyObject* o) { return PyDictViewSet_Check(o) || PyDictValues_Check(o
 }  // namespace
 
 PyRef Evaluation::binary(int op, PyObject* a, PyObject* b) {
+  if (isNumber(a) || isNumber(b)) return numberBinary(op, a, b);
   const bool inPlace = op >= kFirstInPlace;
   constexpr int kRemainder = 6;
   if ((inPlace ? op - kFirstInPlace : op) == kRemainder && PyUnicode_CheckExact(a) && !isConstantValue(b)) return percent(a, b);
@@ -120,6 +121,7 @@ PyRef Evaluation::changeInPlace(int op, PyObject* a, PyObject* b) {
 }
 
 PyRef Evaluation::unary(Op op, PyObject* a) {
+  if (isNumber(a)) return numberUnary(op, a);
   const char* name = op == Op::UNARY_NEGATIVE ? "__neg__" : op == Op::UNARY_INVERT ? "__invert__" : "__pos__";
   if (PyObject* method = pythonMethod(a, name)) {
     PyObject* args[] = {a};

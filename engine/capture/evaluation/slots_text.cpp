@@ -37,6 +37,7 @@ bool holdsPlainText(PyObject* o) {
 
 PyRef Evaluation::format(PyObject* value, PyObject* spec) {
   refuseAddress(value);
+  if (isNumber(value)) refuseNumber("formatted");
   if (isTensor(value)) breakHere("data-dependent value", "a tensor is formatted", "Print outside the compiled region.");
   if (PyObject* method = textMethod(*this, value, "__format__")) {
     PyRef empty = spec ? PyRef::borrow(spec) : PyRef::steal(PyUnicode_FromString(""));

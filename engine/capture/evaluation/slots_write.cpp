@@ -50,8 +50,10 @@ void Evaluation::openForWriting(PyObject* container) {
 
 bool Evaluation::storeKey(PyObject* dict, PyObject* key, PyObject* value) {
   if (functions_->isLate()) functions_->noteWrite(dict, origins_.find(dict));
+  const PyRef own = keyInDict(dict, key);
   if (isFresh(dict)) return rawKey(dict, key, value);
-  requirePlainKey(*this, key);
+  if (isTensor(key)) key = own.get();
+  else requirePlainKey(*this, key);
   if (!value || (PyODict_Check(dict) && !PyDict_Contains(dict, key))) refuseMoving(dict);
   openForWriting(dict);
   return journal_.setKey(dict, key, value);
@@ -124,13 +126,17 @@ bool Evaluation::moveToEnd(PyObject* dict, PyObject* key, bool last) {
   return static_cast<bool>(PyRef::steal(PyObject_CallFunctionObjArgs(method, dict, key, last ? Py_True : Py_False, nullptr)));
 }
 
-int Evaluation::hasKey(PyObject* dict, PyObject* key) {
+int Evaluation::hasKey(PyObject* dict, PyObject* asked) {
+  const PyRef own = keyInDict(dict, asked);
+  PyObject* const key = own.get();
   const bool there = PyDict_GetItemWithError(dict, key) != nullptr;
   if (!there && PyErr_Occurred()) return -1;
   const Source* source = sourceOf(dict);
   if (!source || journal_.wrote(dict, key)) return there;
-  requirePlainKey(*this, key);
-  guardKey(key);
+  if (!isTensor(key)) {
+    requirePlainKey(*this, key);
+    guardKey(key);
+  }
   guard(there ? GuardKind::DictContains : GuardKind::DictLacks, source, key);
   return there;
 }
@@ -145,7 +151,7 @@ void Evaluation::readOriginal(PyObject* container) {
   if (!PyList_Check(container)) return;
   const Py_ssize_t n = PyList_GET_SIZE(first.get());
   guard(GuardKind::SequenceLength, source, nullptr, n);
-  for (Py_ssize_t i = 0; i < n; ++i) wrap(PyList_GET_ITEM(first.get(), i), sources().sequenceItem(source, i));
+  for (Py_ssize_t i = 0; i < n; ++i) requireConstant(wrap(PyList_GET_ITEM(first.get(), i), sources().sequenceItem(source, i)));
 }
 
 void Evaluation::guardOriginalLength(PyObject* container) {

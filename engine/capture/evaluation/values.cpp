@@ -88,6 +88,7 @@ void Evaluation::guardFunction(PyObject* function) {
 
 PyRef Evaluation::wrap(PyObject* object, const Source* source) {
   if (functions_->isLate()) functions_->noteRead(object, source);
+  if (options_.runTimeNumbers && PyFloat_CheckExact(object) && options_.runTimeNumbers->contains(source->str())) return wrapNumber(object, source);
   if (isConstantValue(object)) {
     guard(GuardKind::ConstantMatch, source, object);
     return PyRef::borrow(object);
@@ -343,13 +344,13 @@ void Evaluation::know(PyObject* object) {
   } else if (PyTuple_Check(object) || PyList_Check(object)) {
     o->contentsGuarded = true;
     const Py_ssize_t n = builtinLength(object);
-    for (Py_ssize_t i = 0; i < n; ++i) element(object, i);
+    for (Py_ssize_t i = 0; i < n; ++i) requireConstant(element(object, i));
   } else if (PyDict_Check(object)) {
     const bool written = o->written;
     o->contentsGuarded = !written;
     guardKeys(object);
     PyRef keys = itemsInOrder(object);
-    for (Py_ssize_t k = 0; k < PyList_GET_SIZE(keys.get()); ++k) readDict(object, PyTuple_GET_ITEM(PyList_GET_ITEM(keys.get(), k), 0));
+    for (Py_ssize_t k = 0; k < PyList_GET_SIZE(keys.get()); ++k) requireConstant(readDict(object, PyTuple_GET_ITEM(PyList_GET_ITEM(keys.get(), k), 0)));
   } else if (PyAnySet_Check(object)) {
     o->contentsGuarded = true;
     guardSetContents(object, o->source);
@@ -370,6 +371,7 @@ PyRef Evaluation::expose(PyObject* object) {
   refuseAddress(object);
   if (isConstantValue(object)) return PyRef::borrow(object);
   if (isTensor(object)) {
+    if (isNumber(object) && !exposesNumbers_) refuseNumber("given to C code");
     Origin* o = origins_.find(object);
     return o && o->twin && !isStandIn(object) ? o->twin : PyRef::borrow(object);
   }

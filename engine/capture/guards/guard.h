@@ -64,6 +64,7 @@ struct GuardFailure {
   std::string expected, found;
   Place place;
   int64_t index = -1;    ///< of the guard in its set; -1: none of them
+  bool floatChanged = false;  ///< a float was expected to have one value and has another
 };
 
 }  // namespace fusebox::capture

@@ -90,6 +90,7 @@ GuardFailure GuardTree::explain(const FrameView& frame, const GlobalState& state
     const Op op = ops_[static_cast<size_t>(position)];
     if (op.guard != kNone) {
       const bool isFetch = op.code < Op::Code::DictUnchanged;
+      failure.floatChanged = !isFetch && op.code == Op::Code::ConstantMatch && PyFloat_CheckExact(op.key) && PyFloat_CheckExact(registers_[op.from]);
       fill(op.guard, isFetch ? nodes_[op.to].source->str() + " is not there" : foundText(set_->guards()[op.guard], *set_, registers_[op.from]));
     } else {
       failure.guard = "READABLE " + nodes_[op.code < Op::Code::DictUnchanged ? op.to : op.from].source->str();

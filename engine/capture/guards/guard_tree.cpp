@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/capture/guards/guard_tree_op.h"
+#include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
 
 namespace fusebox::capture {
@@ -193,6 +194,15 @@ void GuardTree::emitNode(uint32_t position, bool fetched) {
   for (uint32_t child : changing) emitNode(child, readsDict(nodes_[child].source));
 }
 
+namespace {
+
+/// A tensor's is its address, which torch says in Python.
+Py_hash_t hashOfKey(PyObject* key) {
+  return isTensorObject(key) ? static_cast<Py_hash_t>(reinterpret_cast<uintptr_t>(key)) : PyObject_Hash(key);
+}
+
+}  // namespace
+
 void GuardTree::emitFetch(uint32_t position) {
   using Kind = Source::Kind;
   using Code = Op::Code;
@@ -213,7 +223,7 @@ void GuardTree::emitFetch(uint32_t position) {
   op.key = source->key.get();
   op.number = source->index;
   if (source->kind == Kind::DictItem) {
-    op.number = PyObject_Hash(op.key);
+    op.number = hashOfKey(op.key);
     if (PyErr_Occurred()) PyErr_Clear();
   }
   op.guard = firstGuard(position);
@@ -245,7 +255,7 @@ void GuardTree::emitChecks(uint32_t position) {
     op.number = guard.number;
     op.predicate = guard.predicate;
     if (guard.kind == GuardKind::TensorMatch) op.tensor = &set_->tensorSpec(guard);
-    if (guard.kind == GuardKind::DictContains || guard.kind == GuardKind::DictLacks) op.number = PyObject_Hash(op.key);
+    if (guard.kind == GuardKind::DictContains || guard.kind == GuardKind::DictLacks) op.number = hashOfKey(op.key);
     if (guard.kind == GuardKind::TypeVersion) {
       auto* type = reinterpret_cast<PyTypeObject*>(op.key);
       op.number = snapshotOf(g, type);

@@ -193,7 +193,7 @@ PyRef ruleHigherOrder(Evaluation& e, PyObject*, const CallArguments& a) {
 }
 constexpr char kFlexAttention[] = "flex_attention", kOrderedToDense[] = "ordered_to_dense";
 
-PyRef ruleIsTensor(Evaluation& e, PyObject*, const CallArguments& a) { return PyRef::borrow(e.isTensor(a.args[0]) ? Py_True : Py_False); }
+PyRef ruleIsTensor(Evaluation& e, PyObject*, const CallArguments& a) { return PyRef::borrow(e.isTensor(a.args[0]) && !e.isNumber(a.args[0]) ? Py_True : Py_False); }
 
 constexpr RuleRow kRows[] = {
     {"torch.compiler.is_compiling", ruleTrue},

@@ -10,6 +10,7 @@ PyRef none() { return PyRef::borrow(Py_None); }
 
 PyRef ruleType(Evaluation& e, PyObject*, const CallArguments& a) {
   if (a.positional != 1) e.breakHere("unsupported call", "a class is made inside the compiled region");
+  if (e.isNumber(a.args[0])) return e.pin(reinterpret_cast<PyObject*>(&PyFloat_Type), Why::Process);
   if (LazyIterator* lazy = lazyOf(a.args[0])) return e.pin(reinterpret_cast<PyObject*>(lazy->type()), Why::Class);
   return e.pin(reinterpret_cast<PyObject*>(Py_TYPE(a.args[0])), Why::Class);
 }

@@ -19,6 +19,7 @@ const Table& decompositions() {
     addSoftmaxDecompositions(all);
     addLossDecompositions(all);
     addOtherDecompositions(all);
+    addForEachDecompositions(all);
     Table t;
     for (const Decomposition& d : all) t.emplace(d.op, d);
     return t;
@@ -28,7 +29,7 @@ const Table& decompositions() {
 
 /// Decomposed operators are for generated code: on devices and types without it, and with tensors of several devices (which is an error
 /// or a matter of that operator), the original stays one call.
-bool worthDecomposing(const graph::Graph& graph, const graph::Node& node) {
+bool worthDecomposing(const graph::Graph& graph, const graph::Node& node, bool hostNumbers) {
   bool fine = true;
   // What draws random numbers is decomposed on the CPU only, into what eager's kernel does there; see lower_random.cpp for others.
   if (graph::drawsRandom(node))
@@ -37,6 +38,7 @@ bool worthDecomposing(const graph::Graph& graph, const graph::Node& node) {
   std::optional<graph::Device> device;
   auto check = [&](const OutputMeta& o) {
     if (o.kind != OutputMeta::Kind::Tensor) return;
+    if (hostNumbers && o.tensor.device.kind == graph::DeviceKind::Cpu && o.tensor.sizes.size() <= 1) return;
     fine &= !device || *device == o.tensor.device;
     device = o.tensor.device;
     const auto kind = o.tensor.device.kind;
@@ -52,7 +54,7 @@ int rewrite(const graph::Graph& graph, GraphCopy& copy, bool isJoint) {
   int rewritten = 0;
   for (const graph::Node& n : graph.nodes()) {
     auto it = n.kind == graph::NodeKind::Call ? decompositions().find(n.op) : decompositions().end();
-    if (it == decompositions().end() || (isJoint && !it->second.beforeCut) || !worthDecomposing(graph, n)) {
+    if (it == decompositions().end() || (isJoint && !it->second.beforeCut) || !worthDecomposing(graph, n, it->second.hostNumbers)) {
       copy.keep(n);
       continue;
     }

@@ -35,6 +35,8 @@ class PointwiseArgs {
   std::string text(size_t i) const { return args_.text(i); }
   bool isNone(size_t i) const { return args_.isNone(i); }
   bool isNumber(size_t i) const { return !args_.isTensor(i) && !args_.isNone(i); }
+  /// A factor that changes nothing; it is 1 where it is left out, and may be a tensor where eager takes a number.
+  bool isOne(size_t i) const { return isNone(i) || (isNumber(i) && number(i) == 1); }
   size_t count() const { return args_.count(); }
   Val num(double v) const { return {&b_, b_.constant(v, type_)}; }
   DType type() const { return type_; }

@@ -16,6 +16,7 @@ struct Pass {
 /// In this order. Dead code goes last because every other pass may leave some.
 constexpr Pass kPasses[] = {
     {"decompose", decompose},
+    {"host_numbers", sendHostNumbers},
     {"remove_noops", removeNoops},
     {"common_subexpressions", eliminateCommonSubexpressions},
     {"pad_products", padProducts},

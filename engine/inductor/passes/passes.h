@@ -15,6 +15,7 @@ struct PassResult {
 };
 
 PassResult decompose(const graph::Graph& graph);
+PassResult sendHostNumbers(const graph::Graph& graph);
 PassResult removeNoops(const graph::Graph& graph);
 PassResult eliminateCommonSubexpressions(const graph::Graph& graph);
 PassResult padProducts(const graph::Graph& graph);

@@ -38,6 +38,8 @@ class Rewriter {
 
   const graph::Node& node() const { return node_; }
   NodeArgs args() const { return NodeArgs(node_); }
+  /// Where a value of the old graph is in the new one.
+  ValueRef mapped(ValueRef old) const { return copy_.mapped(old); }
   /// Operand `i` of the node.
   T in(size_t i) { return {this, copy_.mapped(args().ref(i))}; }
   bool has(size_t i) const { return args().isTensor(i); }
@@ -100,6 +102,7 @@ struct Decomposition {
   std::string_view op;
   DecomposeFn fn;
   bool beforeCut = false;  ///< already in the joint graph: backward is better off with parts of it than with its result
+  bool hostNumbers = false; ///< some of its operands may be tensors of the CPU that hold numbers, whatever device the others are on
 };
 using DecompositionTable = std::vector<Decomposition>;
 void addNormalisationDecompositions(DecompositionTable& table);
@@ -107,5 +110,6 @@ void addBatchNormDecompositions(DecompositionTable& table);
 void addSoftmaxDecompositions(DecompositionTable& table);
 void addLossDecompositions(DecompositionTable& table);
 void addOtherDecompositions(DecompositionTable& table);
+void addForEachDecompositions(DecompositionTable& table);
 
 }  // namespace fusebox::inductor
