@@ -30,6 +30,9 @@ std::string refusalOf(const RuntimePlan& plan, const ExternCall& call) {
   if (const std::string& why = graph::factsOf(name).notCapturable; !why.empty()) return why;
   if (hasBooleanIndex(plan, call)) return name + " with a mask waits for the device";
   for (const BoundArgument& argument : call.arguments)
+    if (argument.kind == BoundArgument::Kind::Number || argument.kind == BoundArgument::Kind::NumberList)
+      return name + " is given a number that the host reads in every run";
+  for (const BoundArgument& argument : call.arguments)
     if (argument.kind == BoundArgument::Kind::Fixed && argument.fixed.isGenerator()) return name + " uses a generator of its own";
   return {};
 }
@@ -69,6 +72,15 @@ class Cutter {
 
   std::vector<BufferId> touched(const RuntimePlan::StepPlan& step) const {
     if (step.kind == StepKind::Launch) return plan_.launches[static_cast<size_t>(step.index)].buffers;
+    if (step.kind == StepKind::Batch) {
+      const BatchPlan& batch = plan_.batches[static_cast<size_t>(step.index)];
+      std::vector<BufferId> all;
+      for (int32_t i = 0; i < batch.count; ++i) {
+        const auto& buffers = plan_.launches[static_cast<size_t>(batch.first + i)].buffers;
+        all.insert(all.end(), buffers.begin(), buffers.end());
+      }
+      return all;
+    }
     const ExternCall& call = plan_.externs[static_cast<size_t>(step.index)].call;
     std::vector<BufferId> ids = call.tensors;
     for (BufferId id : call.results)
@@ -89,7 +101,7 @@ class Cutter {
         made_.refusal = "it uses more than one device";
       }
     }
-    if (step.kind == StepKind::Launch) return {};
+    if (step.kind == StepKind::Launch || step.kind == StepKind::Batch) return {};
     return refusalOf(plan_, plan_.externs[static_cast<size_t>(step.index)].call);
   }
 

@@ -119,6 +119,7 @@ void Frame::runSteps(size_t begin, size_t end, LaunchSink* sink) {
     const int64_t start = sink ? nowNs() : 0;
     switch (step.kind) {
       case RuntimePlan::StepKind::Launch: launch(plan_.launches[at(step.index)]); break;
+      case RuntimePlan::StepKind::Batch: launchBatch(plan_.batches[at(step.index)]); break;
       case RuntimePlan::StepKind::Extern: callExtern(plan_.externs[at(step.index)]); break;
       case RuntimePlan::StepKind::Allocate: allocate(step.index); continue;
       case RuntimePlan::StepKind::Free: free(step.index); continue;
@@ -200,7 +201,7 @@ void Frame::launch(const LaunchPlan& plan) {
   if (plan.isStatic && plan.gpuKernel) {
     launchOnGpu(plan, plan.constantSizes);
   } else if (plan.isStatic) {
-    launchUnits(plan, nullptr);
+    launchUnits(plan, plan.constantSizes.data());
   } else {
     launchDynamic(plan);
   }
@@ -213,6 +214,34 @@ void Frame::launchDynamic(const LaunchPlan& plan) {
   resolved.resolve(sizes.data());
   if (resolved.gpuKernel) launchOnGpu(resolved, sizes);
   else launchUnits(resolved, sizes.data());
+}
+
+void Frame::launchBatch(const BatchPlan& batch) {
+  const LaunchPlan* const first = &plan_.launches[at(batch.first)];
+  if (first->gpuKernel && first->gpuKernel->code().isBatch) return launchBatchOnGpu(batch);
+  const int64_t total = batch.ends.empty() ? 0 : batch.ends.back();
+  const auto grain = static_cast<int64_t>(nanosecondsPerTask());
+  if (!batch.isOneLoop || total <= grain) {
+    for (int32_t i = 0; i < batch.count; ++i) launch(first[i]);
+    return;
+  }
+  // Along the time that all of them take together, every launch has a stretch, of which a task's share is that of the launch's units.
+  parallelFor(0, total, grain, [&](int64_t begin, int64_t end) {
+    auto i = static_cast<size_t>(std::upper_bound(batch.ends.begin(), batch.ends.end(), begin) - batch.ends.begin());
+    for (; i < batch.ends.size(); ++i) {
+      const int64_t start = i ? batch.ends[i - 1] : 0, length = batch.ends[i] - start;
+      if (start >= end) return;
+      const LaunchPlan& plan = first[i];
+      const auto unitAt = [&](int64_t time) {
+        return static_cast<int64_t>(static_cast<double>(plan.units) * static_cast<double>(std::clamp<int64_t>(time - start, 0, length)) / static_cast<double>(length));
+      };
+      const int64_t from = unitAt(begin), to = end >= batch.ends[i] ? plan.units : unitAt(end);
+      if (from >= to) continue;
+      c10::SmallVector<void*, 24> arguments;
+      for (BufferId id : plan.buffers) arguments.push_back(addresses_[at(id)]);
+      plan.kernel->function.load(std::memory_order_acquire)(arguments.data(), plan.constantSizes.data(), from, to);
+    }
+  });
 }
 
 void Frame::launchUnits(const LaunchPlan& plan, const int64_t* sizes) {
@@ -385,8 +414,9 @@ void Frame::record(LaunchSink* sink, size_t step, int64_t startNs) const {
   launch.startNs = startNs;
   launch.durationNs = nowNs() - startNs;
   const RuntimePlan::StepPlan& which = plan_.steps[step];
-  if (which.kind == RuntimePlan::StepKind::Launch) {
-    const LaunchPlan& plan = plan_.launches[at(which.index)];
+  if (which.kind == RuntimePlan::StepKind::Launch || which.kind == RuntimePlan::StepKind::Batch) {
+    const int32_t index = which.kind == RuntimePlan::StepKind::Batch ? plan_.batches[at(which.index)].first : which.index;
+    const LaunchPlan& plan = plan_.launches[at(index)];
     launch.kernel = plan.kernelIndex;
     launch.group = plan.group;
     launch.bytes = plan.gpuKernel ? plan.gpuKernel->code().bytesMoved : plan.kernel->bytesPerUnit * plan.units;

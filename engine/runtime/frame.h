@@ -52,6 +52,8 @@ class Frame {
 
   void launch(const LaunchPlan& plan);
   void launchDynamic(const LaunchPlan& plan);
+  void launchBatch(const BatchPlan& batch);
+  void launchBatchOnGpu(const BatchPlan& batch);
   void launchUnits(const LaunchPlan& plan, const int64_t* sizes);
   void launchOnGpu(const LaunchPlan& plan, c10::ArrayRef<int64_t> sizes);
   void* workMemory(int64_t bytes);

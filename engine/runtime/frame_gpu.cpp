@@ -42,4 +42,20 @@ void Frame::bindDevicePool() {
   placePlanned(true, devicePoolAddress_);
 }
 
+void Frame::launchBatchOnGpu(const BatchPlan& batch) {
+  const LaunchPlan* const first = &plan_.launches[static_cast<size_t>(batch.first)];
+  std::vector<gpu::GpuKernel::BatchEntry> entries(static_cast<size_t>(batch.count));
+  for (size_t i = 0; i < entries.size(); ++i) {
+    const LaunchPlan& plan = first[i];
+    TORCH_CHECK(plan.gpuKernel == first->gpuKernel, "fusebox: a batch of different kernels");
+    for (inductor::BufferId id : plan.buffers) entries[i].buffers.push_back(addresses_[static_cast<size_t>(id)]);
+    entries[i].sizes = {plan.constantSizes.data(), plan.constantSizes.size()};
+  }
+  const c10::DeviceGuard guard(first->device);
+  const c10::impl::VirtualGuardImpl torch(first->device.type());
+  void* stream = torch.getStream(first->device).native_handle();
+  auto launched = first->gpuKernel->launchBatch(first->device.index(), stream, entries);
+  TORCH_CHECK(launched.has_value(), "fusebox: cannot launch a batch of kernels: ", launched.error().text());
+}
+
 }  // namespace fusebox::runtime

@@ -43,6 +43,8 @@ class LaunchSite : public debug::Site {
       : plan_(plan), addresses_(addresses) {
     if (step.kind == RuntimePlan::StepKind::Launch)
       launch_ = &plan.launches[static_cast<size_t>(step.index)];
+    else if (step.kind == RuntimePlan::StepKind::Batch)  // the first stands for all
+      launch_ = &plan.launches[static_cast<size_t>(plan.batches[static_cast<size_t>(step.index)].first)];
     else
       extern_ = &plan.externs[static_cast<size_t>(step.index)];
   }
@@ -127,7 +129,7 @@ class LaunchSite : public debug::Site {
 }  // namespace
 
 void stopAtLaunch(const RuntimePlan& plan, const RuntimePlan::StepPlan& step, const std::vector<void*>& addresses) {
-  if (step.kind != RuntimePlan::StepKind::Launch && step.kind != RuntimePlan::StepKind::Extern) return;
+  if (step.kind == RuntimePlan::StepKind::Allocate || step.kind == RuntimePlan::StepKind::Free) return;
   LaunchSite site(plan, step, addresses);
   const std::array<std::string, 2> names{site.name(), plan.program.name};
   debug::Event event;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -83,6 +84,7 @@ Result<void> RuntimePlan::build(c10::ArrayRef<at::Generator> generators) {
     }
     if (!added) return added;
   }
+  finishBatches();
   ignoreUnreadResults();
   for (const BufferPlan& buffer : buffers)
     if (buffer.kind == inductor::ProgramBuffer::Kind::Input && buffer.isWritten) written.push_back(buffer.index);
@@ -128,12 +130,32 @@ void RuntimePlan::findLastUses() {
     if (auto* ref = result.as<graph::ValueRef>(); ref && ref->node >= 0) kept[static_cast<size_t>(baseOf(ref->node))] = 1;
   for (size_t i = steps.size(); i-- > 0;) {
     StepPlan& step = steps[i];
-    if (step.kind != StepKind::Launch && step.kind != StepKind::Extern) continue;
-    const auto& touched = step.kind == StepKind::Launch ? launches[static_cast<size_t>(step.index)].buffers
-                                                        : externs[static_cast<size_t>(step.index)].call.tensors;
+    if (step.kind == StepKind::Allocate || step.kind == StepKind::Free) continue;
+    std::vector<BufferId> touched;
+    const auto add = [&](const std::vector<BufferId>& ids) { touched.insert(touched.end(), ids.begin(), ids.end()); };
+    if (step.kind == StepKind::Launch) add(launches[static_cast<size_t>(step.index)].buffers);
+    if (step.kind == StepKind::Extern) add(externs[static_cast<size_t>(step.index)].call.tensors);
+    if (step.kind == StepKind::Batch)
+      for (int32_t k = 0; k < batches[static_cast<size_t>(step.index)].count; ++k)
+        add(launches[static_cast<size_t>(batches[static_cast<size_t>(step.index)].first + k)].buffers);
     for (BufferId id : touched) {
       const BufferId base = baseOf(id);
       if (buffers[static_cast<size_t>(base)].kind == Kind::Input && !std::exchange(kept[static_cast<size_t>(base)], 1)) step.lastOf.push_back(base);
+    }
+  }
+}
+
+void RuntimePlan::finishBatches() {
+  for (BatchPlan& batch : batches) {
+    batch.isOneLoop = true;
+    int64_t end = 0;
+    for (int32_t i = batch.first; i < batch.first + batch.count; ++i) {
+      const LaunchPlan& launch = launches[static_cast<size_t>(i)];
+      batch.isOneLoop = batch.isOneLoop && launch.kernel && launch.isStatic && !launch.kernel->serial && !launch.kernel->checks &&
+                        launch.phaseEnds.empty() && launch.workBytes == 0 && !launch.kernel->scratchBytes;
+      if (!batch.isOneLoop) break;
+      end += std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(launch.units) * launch.kernel->costPerUnit));
+      batch.ends.push_back(end);
     }
   }
 }
@@ -190,7 +212,13 @@ Result<void> RuntimePlan::addLaunch(const LaunchStep& step) {
     }
   }
   if (position != plan.buffers.size()) return fail(ErrorCode::Internal, "launch binds too many buffers", kernel.name);
-  steps.push_back({StepKind::Launch, static_cast<int32_t>(launches.size())});
+  const auto index = static_cast<int32_t>(launches.size());
+  const bool joins = step.batch >= 0 && step.batch < static_cast<int32_t>(batches.size());
+  if (step.batch < 0) steps.push_back({StepKind::Launch, index});
+  else if (!joins) steps.push_back({StepKind::Batch, static_cast<int32_t>(batches.size())}), batches.push_back({index, 1, false, {}});
+  else ++batches.back().count;
+  if (joins && (step.batch + 1 != static_cast<int32_t>(batches.size()) || batches.back().first + batches.back().count != index + 1))
+    return fail(ErrorCode::Internal, "launches of one batch do not follow one another", kernel.name);
   launches.push_back(std::move(plan));
   return {};
 }

@@ -57,12 +57,19 @@ struct ExternPlan {
   int32_t group = -1;
 };
 
+/// Launches that are independent: launches[first, first + count).
+struct BatchPlan {
+  int32_t first = 0, count = 0;
+  bool isOneLoop = false;        ///< CPU: one parallel loop may run over the units of all, since they need nothing but their buffers
+  std::vector<int64_t> ends;     ///< then: rough nanoseconds of the launches up to and with each
+};
+
 /// Program and code in the form that the run time walks. Immutable after build().
 struct RuntimePlan {
-  enum class StepKind : uint8_t { Launch, Extern, Allocate, Free };
+  enum class StepKind : uint8_t { Launch, Batch, Extern, Allocate, Free };
   struct StepPlan {
     StepKind kind;
-    int32_t index;  ///< into launches or externs; a buffer for Allocate and Free
+    int32_t index;  ///< into launches, batches or externs; a buffer for Allocate and Free
     std::vector<inductor::BufferId> lastOf = {};  ///< inputs that nothing needs after this step
   };
 
@@ -75,6 +82,7 @@ struct RuntimePlan {
   std::vector<inductor::BufferId> planned;  ///< in the pool
   std::vector<inductor::BufferId> perCall;  ///< whose tensors do not outlive a call
   std::vector<LaunchPlan> launches;
+  std::vector<BatchPlan> batches;
   std::vector<ExternPlan> externs;
   std::vector<StepPlan> steps;
   std::vector<int32_t> written;  ///< positions of graph inputs that the program changes
@@ -94,6 +102,7 @@ struct RuntimePlan {
   void noteWritten(inductor::BufferId id);
   void findLastUses();
   Result<void> addLaunch(const inductor::LaunchStep& step);
+  void finishBatches();
   Result<void> addExtern(const inductor::ExternStep& step, c10::ArrayRef<at::Generator> generators);
 };
 

@@ -74,12 +74,18 @@ double score(const Kernel& k, const Section& s, const Axis& axis) {
   return sum * std::min(1.0, guess(axis.extent) / 32);
 }
 
+/// Whether the extent is known to be a multiple, whatever the sizes are.
+bool isMultiple(const SymExpr& extent, int of) {
+  if (const auto known = extent.maybeConstant()) return *known % of == 0;
+  const auto terms = extent.terms();
+  return std::all_of(terms.begin(), terms.end(), [&](const auto& term) { return term.coefficient % of == 0; });
+}
+
 }  // namespace
 
 int vectorWidth(const Kernel& k, const std::vector<const Section*>& sections, const Axis& axis, int maxBytes,
                 bool aligned) {
-  const auto extent = axis.extent.maybeConstant();
-  if (!extent || *extent == 0) return 1;
+  if (axis.extent == SymExpr(0)) return 1;
   int widest = 0;
   for (const Section* s : sections)
     forEachAccess(k, *s, [&](const SymExpr& index, bool, const KernelBuffer& b) {
@@ -98,7 +104,7 @@ int vectorWidth(const Kernel& k, const std::vector<const Section*>& sections, co
       });
     return any;
   };
-  while (width > 1 && (*extent % width != 0 || !useful())) width /= 2;
+  while (width > 1 && (!isMultiple(axis.extent, width) || !useful())) width /= 2;
   return std::max(1, width);
 }
 

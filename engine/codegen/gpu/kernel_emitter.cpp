@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include "engine/codegen/gpu/batch_table.h"
+
 namespace fusebox::codegen::gpu {
 using inductor::Axis;
 using inductor::BufferRole;
@@ -41,10 +43,11 @@ KernelEmitter::KernelEmitter(const Plan& plan, const Phase& phase, llvm::Module&
       lanes_(ir_, traits_),
       combiner_(lanes_, module_, phase_.map) {
   makeFunction(name);
+  if (plan_.kernel.isBatch) findEntry();
   bindArguments(aligned);
   bindThread();
   if (phase_.walks) return;  // emitWalk() binds points, one group after another
-  Value* block = ir_.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x, {}, {});
+  Value* block = plan_.kernel.isBatch ? block_ : ir_.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x, {}, {});
   bindPoints(phase_.map.cluster > 1 ? ir_.CreateUDiv(block, ir_.getInt32(static_cast<uint32_t>(phase_.map.cluster))) : block);
   bindScratch();
 }
@@ -57,9 +60,21 @@ void KernelEmitter::makeFunction(const std::string& name) {
     if (isArgument(b)) types.push_back(ir_.getPtrTy(kGlobal));
   if (!(plan_.workBytes == SymExpr(0))) types.push_back(ir_.getPtrTy(kGlobal));
   types.insert(types.end(), plan_.kernel.sizeSymbols.size(), ir_.getInt64Ty());
+  llvm::Type* table = nullptr;
+  if (plan_.kernel.isBatch) {
+    const BatchTable layout(types.size() - plan_.kernel.sizeSymbols.size(), plan_.kernel.sizeSymbols.size());
+    auto* entry = llvm::ArrayType::get(ir_.getInt64Ty(), static_cast<uint64_t>(layout.words));
+    const auto capacity = static_cast<uint64_t>(layout.capacity);
+    table = llvm::StructType::get(ir_.getContext(), {llvm::ArrayType::get(ir_.getInt32Ty(), capacity), llvm::ArrayType::get(entry, capacity)});
+    types = {ir_.getPtrTy()};
+  }
   function_ = llvm::Function::Create(llvm::FunctionType::get(ir_.getVoidTy(), types, false),
                                      llvm::Function::ExternalLinkage, name, module_);
   function_->setCallingConv(llvm::CallingConv::PTX_Kernel);
+  if (table) {
+    function_->addParamAttr(0, llvm::Attribute::getWithByValType(ir_.getContext(), table));
+    function_->addParamAttr(0, llvm::Attribute::getWithAlignment(ir_.getContext(), llvm::Align(8)));
+  }
   function_->addFnAttr(llvm::Attribute::NoUnwind);
   auto* annotations = module_.getOrInsertNamedMetadata("nvvm.annotations");
   auto annotate = [&](const char* key, int number) {
@@ -74,6 +89,31 @@ void KernelEmitter::makeFunction(const std::string& name) {
   ir_.SetInsertPoint(llvm::BasicBlock::Create(ir_.getContext(), "entry", function_));
 }
 
+/// The last entry of the table whose first block is not behind this one, by bisection.
+void KernelEmitter::findEntry() {
+  table_ = function_->getParamByValType(0);
+  auto* i32 = ir_.getInt32Ty();
+  Value* block = ir_.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x, {}, {});
+  const auto firstOf = [&](Value* entry) {
+    return ir_.CreateLoad(i32, ir_.CreateInBoundsGEP(table_, function_->getArg(0), {ir_.getInt32(0), ir_.getInt32(0), entry}));
+  };
+  const auto capacity = static_cast<uint32_t>(llvm::cast<llvm::ArrayType>(table_->getStructElementType(0))->getNumElements());
+  entry_ = ir_.getInt32(0);
+  for (uint32_t step = capacity / 2; step > 0; step /= 2) {
+    Value* next = ir_.CreateAdd(entry_, ir_.getInt32(step));
+    entry_ = ir_.CreateSelect(ir_.CreateICmpSLE(firstOf(next), block), next, entry_);
+  }
+  block_ = ir_.CreateSub(block, firstOf(entry_));
+}
+
+/// Argument number `position`: the function's own, or the entry's in the table.
+Value* KernelEmitter::argument(unsigned position, llvm::Type* type) {
+  if (!plan_.kernel.isBatch) return function_->getArg(position);
+  Value* place = ir_.CreateInBoundsGEP(table_, function_->getArg(0), {ir_.getInt32(0), ir_.getInt32(1), entry_, ir_.getInt32(position)});
+  Value* word = ir_.CreateLoad(ir_.getInt64Ty(), place);
+  return type->isPointerTy() ? ir_.CreateIntToPtr(word, type) : word;
+}
+
 void KernelEmitter::bindArguments(bool aligned) {
   const auto written = writtenBuffers(plan_.kernel);
   unsigned position = 0;
@@ -82,11 +122,11 @@ void KernelEmitter::bindArguments(bool aligned) {
     slot.buffer = &b;
     slot.alignment = alignmentOf(b, aligned);
     slot.isInvariant = b.role == BufferRole::Input && !written.count(b.id);
-    if (isArgument(b)) slot.base = function_->getArg(position++);
+    if (isArgument(b)) slot.base = argument(position++, ir_.getPtrTy(kGlobal));
     scope_.buffers[b.id] = slot;
   }
   if (!(plan_.workBytes == SymExpr(0))) work_ = function_->getArg(position++);
-  for (Symbol s : plan_.kernel.sizeSymbols) scope_.symbols[s.id] = function_->getArg(position++);
+  for (Symbol s : plan_.kernel.sizeSymbols) scope_.symbols[s.id] = argument(position++, ir_.getInt64Ty());
   for (const auto& [id, at] : plan_.inWork) scope_.buffers.at(id).base = ir_.CreateGEP(ir_.getInt8Ty(), work_, scalar(at));
 }
 

@@ -13,7 +13,7 @@ namespace fusebox::codegen::gpu {
 
 /// Emits the kernel function of one phase into `module`. Its arguments, by value: the buffers' addresses in the order
 /// of Kernel::buffers (Scratch ones left out), the address of the working memory if Plan::workBytes is not 0, the sizes
-/// as int64.
+/// as int64. A batched kernel has one argument, a BatchTable.
 class KernelEmitter {
  public:
   KernelEmitter(const Plan& plan, const Phase& phase, llvm::Module& module, const cpu::TargetTraits& traits,
@@ -30,6 +30,8 @@ class KernelEmitter {
 
   bool isArgument(const inductor::KernelBuffer& buffer) const;
   void makeFunction(const std::string& name);
+  void findEntry();
+  llvm::Value* argument(unsigned position, llvm::Type* type);
   void bindArguments(bool aligned);
   void bindThread();
   void bindPoints(llvm::Value* block);
@@ -111,6 +113,9 @@ class KernelEmitter {
   cpu::Lanes lanes_;
   Scope scope_;
   BlockCombiner combiner_;
+  llvm::Type* table_ = nullptr;         ///< Kernel::isBatch: of the argument, as BatchTable describes it
+  llvm::Value* entry_ = nullptr;        ///< i32: of this block in the table
+  llvm::Value* block_ = nullptr;        ///< i32: number of this block among its entry's
   llvm::Value* work_ = nullptr;
   llvm::Value* inner_ = nullptr;        ///< i32: this thread among those that share a point
   llvm::Value* isFirst_ = nullptr;      ///< of those; null where it is alone

@@ -74,12 +74,15 @@ Result<PtxKernel> compilePtx(const inductor::Kernel& kernel, const GpuTarget& ta
   auto machine = makeTargetMachine(target);
   if (!machine) return tl::unexpected(machine.error());
   const Plan plan = makePlan(kernel, target, aligned, shape);
+  const bool simple = plan.phases.size() == 1 && plan.after.empty() && !plan.phases[0].walks && plan.phases[0].map.cluster == 1 && plan.workBytes == inductor::SymExpr(0);
+  if (kernel.isBatch && !simple) return fail(ErrorCode::Internal, "a batched kernel of several launches", kernel.name);
   const cpu::TargetTraits traits = deviceTraits();
   llvm::LLVMContext context;
   llvm::Module module(kernel.name, context);
   module.setDataLayout((*machine)->createDataLayout());
   module.setTargetTriple((*machine)->getTargetTriple().str());
   PtxKernel made;
+  made.isBatch = kernel.isBatch;
   std::vector<std::pair<std::string, int>> clusters;  // entries whose blocks belong together, how many
   auto emitted = cpu::guardAgainstFatalErrors([&] {
     const auto emitPlan = [&](const Plan& part) {

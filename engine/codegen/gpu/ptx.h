@@ -29,6 +29,7 @@ struct PtxKernel {
   std::string text, llvmIr;         ///< llvmIr only if asked for
   std::string architecture;         ///< "sm_90"
   std::vector<PtxLaunch> launches;  ///< one after another on one stream
+  bool isBatch = false;             ///< one launch, whose only argument is a BatchTable
   SizeFunction workBytes;  ///< working memory for these launches, 256-byte aligned, contents undefined; empty: none
   int64_t bytesMoved = 0;  ///< rough estimate for one launch
   int64_t compileNs = 0;

@@ -108,6 +108,7 @@ class KernelWriter {
   void header() {
     out_ += fmt::format("kernel {} on {}\n", canonical_ ? "" : kernel_.name,
                         kernel_.device.kind == graph::DeviceKind::Cpu ? "cpu" : "device");
+    if (kernel_.isBatch) out_ += "  for many sets of buffers at a time\n";
     if (!kernel_.sizeSymbols.empty()) {
       out_ += "  sizes ";
       for (size_t i = 0; i < kernel_.sizeSymbols.size(); ++i) {

@@ -144,6 +144,8 @@ struct Kernel {
   std::vector<Section> sections;
   std::vector<KernelBuffer> buffers;   ///< in the order of the kernel's pointer arguments (Scratch ones have no argument)
   std::vector<Symbol> sizeSymbols;     ///< in the order of the kernel's size arguments
+  /// Launched for many sets of buffers and sizes at a time: code of a GPU finds those of a block in a table (codegen/gpu/batch_table.h).
+  bool isBatch = false;
 
   /// Text form for people and for golden tests.
   std::string str() const;

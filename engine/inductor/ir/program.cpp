@@ -40,7 +40,8 @@ std::string argumentText(const Program& program, const graph::Argument& argument
 struct StepWriter {
   const Program& program;
   std::string operator()(const LaunchStep& step) const {
-    return fmt::format("launch {}({})", program.kernels[static_cast<size_t>(step.kernel)].name, names(program, step.buffers));
+    const std::string batch = step.batch < 0 ? std::string() : fmt::format(" in batch {}", step.batch);
+    return fmt::format("launch {}({}){}", program.kernels[static_cast<size_t>(step.kernel)].name, names(program, step.buffers), batch);
   }
   std::string operator()(const ExternStep& step) const {
     std::string arguments;

@@ -34,6 +34,7 @@ struct LaunchStep {
   std::vector<BufferId> buffers;
   int32_t group = -1;  ///< fusion group, for the record
   std::vector<SymExpr> sizes;  ///< values of the kernel's sizeSymbols for this launch (kernels are shared between launches)
+  int32_t batch = -1;  ///< not negative: launches of the same number, which follow one another, are independent and may run at once
 };
 
 /// Call an operator through the boxed dispatcher. ValueRef arguments name buffers: {node = BufferId, output = 0}.

@@ -44,6 +44,11 @@ class Placer {
  private:
   const ScheduleNode& nodeAt(int32_t step) const { return nodes_[at(order_[at(step)])]; }
   const Operation& operation(int32_t id) const { return lowered_.operations[at(id)]; }
+  std::vector<int32_t> operationsAt(int32_t step) const {
+    std::vector<int32_t> all = nodeAt(step).operations;
+    for (int32_t id : nodeAt(step).beside) all.insert(all.end(), nodes_[at(id)].operations.begin(), nodes_[at(id)].operations.end());
+    return all;
+  }
   const LoweredBuffer& buffer(BufferId id) const { return lowered_.buffers[at(id)]; }
   int32_t steps() const { return static_cast<int32_t>(order_.size()); }
 
@@ -154,7 +159,7 @@ class Placer {
     for (int32_t step = first; step < steps(); ++step) {
       if (!mayRaise(nodeAt(step))) continue;
       graph::NodeId firstOrigin = std::numeric_limits<graph::NodeId>::max();
-      for (int32_t id : nodeAt(step).operations)
+      for (int32_t id : operationsAt(step))
         for (graph::NodeId origin : operation(id).origins) firstOrigin = std::min(firstOrigin, origin);
       if (!repeatable || firstOrigin <= lastOrigin)
         return operation(nodeAt(step).firstOperation()).name + " may raise afterwards, and the write could not be undone";
@@ -178,7 +183,7 @@ class Placer {
     std::vector<char> wasRead(lowered_.buffers.size(), 0);
     for (int32_t step = 0; step < steps(); ++step) {
       const ScheduleNode& node = nodeAt(step);
-      for (int32_t id : node.operations)
+      for (int32_t id : operationsAt(step))
         for (BufferId read : operation(id).reads) wasRead[at(baseOf(lowered_, read))] = 1;
       for (BufferId write : node.writes) {
         const BufferId memory = made_.memory[at(write)];

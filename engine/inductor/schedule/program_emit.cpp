@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <utility>
 
+#include "engine/inductor/schedule/batching.h"
 #include "engine/inductor/schedule/buffer_places.h"
 #include "engine/inductor/schedule/kernel_finish.h"
 
@@ -57,14 +59,28 @@ class Emitter {
       schedule_.program.steps.push_back(std::move(call));
     } else {
       allocateWrites(node, step);
-      emitLaunch(node, group);
+      const int32_t batch = node.beside.empty() ? -1 : batches_++;
+      emitLaunch(node, group, batch);
+      for (int32_t id : node.beside) {
+        ScheduleNode& other = nodes_[static_cast<size_t>(id)];
+        schedule_.groups.push_back(std::exchange(group, {}));
+        group.id = static_cast<int32_t>(schedule_.groups.size());
+        group.operations = other.operations;
+        group.bytesSaved = other.bytesSaved;
+        emitLaunch(other, group, batch);
+      }
     }
     freeDead(node, step);
     schedule_.groups.push_back(std::move(group));
   }
 
-  void emitLaunch(ScheduleNode& node, FusionGroup& group) {
+  void emitLaunch(ScheduleNode& node, FusionGroup& group, int32_t batch) {
     FinishedKernel finished = finishKernel(lowered_, std::move(node.kernel));
+    if (batch >= 0) {
+      // On the CPU a kernel for its sizes alone is better code; one that reads a number at a place of its own would be code of its own.
+      FinishedKernel general = finished;
+      if (batchForm(general) && (general.kernel.device.kind != graph::DeviceKind::Cpu || general.sizes.size() > 1)) finished = std::move(general);
+    }
     nameOverwritten(finished);
     // Equal kernels on two devices share code, but each launch says where by its kernel.
     std::string text = finished.kernel.device.str() + " " + canonicalText(finished.kernel);
@@ -76,7 +92,7 @@ class Emitter {
     group.kernel = entry->second;
     group.name = schedule_.program.kernels[static_cast<size_t>(entry->second)].name;
     schedule_.program.steps.push_back(
-        LaunchStep{entry->second, std::move(finished.buffers), group.id, std::move(finished.sizes)});
+        LaunchStep{entry->second, std::move(finished.buffers), group.id, std::move(finished.sizes), batch});
   }
 
   void nameOverwritten(FinishedKernel& finished) const {
@@ -118,6 +134,7 @@ class Emitter {
   const std::vector<int32_t>& order_;
   BufferPlaces places_;
   std::unordered_map<std::string, int32_t> kernelOf_;  ///< canonical text -> position in Program::kernels
+  int32_t batches_ = 0;
   Schedule schedule_;
 };
 

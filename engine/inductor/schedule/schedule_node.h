@@ -29,6 +29,7 @@ struct ScheduleNode {
   std::vector<Access> accesses;        ///< of `kernel`
   std::vector<BufferId> reads, writes; ///< sorted, without duplicates
   int64_t bytesSaved = 0;
+  std::vector<int32_t> beside;         ///< nodes that are carried out at the same time, each with its own kernel; dead by themselves
 
   int32_t firstOperation() const { return operations.front(); }
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "engine/inductor/schedule/batching.h"
 #include "engine/inductor/schedule/dependency_graph.h"
 #include "engine/inductor/schedule/fused_kernel.h"
 #include "engine/inductor/schedule/fusion.h"
@@ -75,6 +76,10 @@ Result<Schedule> schedule(const LoweredGraph& lowered, const ScheduleOptions& op
   const FusionRules rules(lowered, options.rules);
   if (options.fuse || !rules.forced().empty()) decisions = fuseNodes(lowered, nodes, graph, options, rules);
   finishKernels(lowered, nodes, graph, uses, options);
+  if (options.fuse) {
+    std::vector<FusionDecision> beside = batchNodes(lowered, nodes, graph);
+    decisions.insert(decisions.end(), beside.begin(), beside.end());
+  }
   Schedule result = emitProgram(lowered, nodes, orderSteps(lowered, nodes, graph), options);
   result.decisions.insert(result.decisions.begin(), std::make_move_iterator(decisions.begin()), std::make_move_iterator(decisions.end()));
   result.unknownNames = rules.unknown();

@@ -1,5 +1,8 @@
 #include "engine/runtime/gpu/gpu_kernel.h"
 
+#include <algorithm>
+
+#include "engine/codegen/gpu/batch_table.h"
 #include "engine/runtime/gpu/cuda_linker.h"
 #include "engine/support/clock.h"
 
@@ -157,6 +160,63 @@ Result<void> GpuKernel::launchForm(Form& form, int device, CudaStream stream, st
     if (error) [[unlikely]]
       return d.check(error, "cuLaunchKernel");
   }
+  return {};
+}
+
+Result<CudaFunction> GpuKernel::functionOn(Form& form, int device) {
+  if (device < 0 || device >= kMaxDevices) return fail(ErrorCode::InvalidArgument, "no such CUDA device", std::to_string(device));
+  const Loaded* loaded = form.loaded[static_cast<size_t>(device)].load(std::memory_order_acquire);
+  if (loaded) return loaded->functions.front();
+  auto now = load(form, device);
+  if (!now) return tl::unexpected(now.error());
+  return (*now)->functions.front();
+}
+
+Result<void> GpuKernel::launchBatch(int device, CudaStream stream, std::span<const BatchEntry> entries) {
+  if (entries.empty()) return {};
+  const codegen::gpu::BatchTable layout(entries[0].buffers.size(), entries[0].sizes.size());
+  const bool isAlignedAll = std::all_of(entries.begin(), entries.end(), [](const BatchEntry& entry) { return isAligned(entry.buffers); });
+  Form* form = &aligned_;
+  if (!isAlignedAll) {
+    auto made = unaligned();
+    if (!made) return tl::unexpected(made.error());
+    form = *made;
+  }
+  const auto capacity = static_cast<size_t>(layout.capacity);
+  for (size_t at = 0; at < entries.size(); at += capacity)
+    if (auto done = launchTable(*form, device, stream, entries.subspan(at, std::min(capacity, entries.size() - at))); !done) return done;
+  return {};
+}
+
+Result<void> GpuKernel::launchTable(Form& form, int device, CudaStream stream, std::span<const BatchEntry> entries) {
+  auto function = functionOn(form, device);
+  if (!function) return tl::unexpected(function.error());
+  const codegen::gpu::BatchTable layout(entries[0].buffers.size(), entries[0].sizes.size());
+  std::vector<int64_t> memory((layout.bytes() + 7) / 8);
+  auto* firstBlocks = reinterpret_cast<int32_t*>(memory.data());
+  int64_t* words = memory.data() + layout.entriesAt() / 8;
+  std::fill_n(firstBlocks, layout.capacity, static_cast<int32_t>(codegen::gpu::BatchTable::kUnused));
+  int64_t blocks = 0;
+  for (size_t e = 0; e < entries.size(); ++e) {
+    firstBlocks[e] = static_cast<int32_t>(blocks);
+    blocks += form.ptx.launches.front().blocks(entries[e].sizes.data());
+    for (void* buffer : entries[e].buffers) *words++ = static_cast<int64_t>(reinterpret_cast<uintptr_t>(buffer));
+    for (int64_t size : entries[e].sizes) *words++ = size;
+  }
+  if (blocks == 0) return {};
+  if (blocks > codegen::gpu::BatchTable::kUnused) return fail(ErrorCode::Unsupported, "too many blocks in one batch");
+  const CudaDriver& d = **CudaDriver::get();
+  void* arguments[] = {memory.data()};
+  const auto start = [&] {
+    return d.cuLaunchKernel(*function, static_cast<unsigned>(blocks), 1, 1, static_cast<unsigned>(form.ptx.launches.front().threads), 1, 1, 0,
+                            stream, arguments, nullptr);
+  };
+  int error = start();
+  constexpr int kInvalidContext = 201;
+  if (error == kInvalidContext) [[unlikely]]
+    if (d.ensureContext(device)) error = start();
+  if (error) [[unlikely]]
+    return d.check(error, "cuLaunchKernel");
   return {};
 }
 

@@ -45,6 +45,13 @@ class GpuKernel {
   /// kernel's shapeFor.
   Result<void> launch(int device, CudaStream stream, std::span<void* const> pointers, std::span<const int64_t> sizes,
                       const Shape& shape, void* work);
+  /// What one entry of a batched kernel's launch works on: its buffers, then its sizes.
+  struct BatchEntry {
+    std::vector<void*> buffers;
+    std::span<const int64_t> sizes;
+  };
+  /// Launches a batched kernel (PtxKernel::isBatch) over all entries, as many at a time as one table holds.
+  Result<void> launchBatch(int device, CudaStream stream, std::span<const BatchEntry> entries);
   /// The same for buffers of any alignment the kernel allows.
   static bool isAligned(std::span<void* const> pointers);
 
@@ -66,6 +73,8 @@ class GpuKernel {
   Result<void> generate(Form& form, bool aligned, bool keepsIr);
   Result<Form*> unaligned();
   Result<const Loaded*> load(Form& form, int device);
+  Result<void> launchTable(Form& form, int device, CudaStream stream, std::span<const BatchEntry> entries);
+  Result<CudaFunction> functionOn(Form& form, int device);
   Result<void> launchForm(Form& form, int device, CudaStream stream, std::span<void* const> pointers,
                           std::span<const int64_t> sizes, const Shape& shape, void* work);
 

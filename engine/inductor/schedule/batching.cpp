@@ -1,0 +1,156 @@
+#include "engine/inductor/schedule/batching.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <unordered_map>
+
+#include "engine/inductor/ir/loop_transform.h"
+
+namespace fusebox::inductor {
+namespace {
+
+constexpr int64_t kSmallBytes = int64_t{4} << 20;  ///< a kernel that moves more keeps a device busy alone
+constexpr size_t kMostBeside = 1024;
+
+bool isLoop(const Kernel& kernel) {
+  if (kernel.outer.size() != 1 || !kernel.outer[0].extent.isConstant() || hasChecks(kernel) || isForGpu(kernel)) return false;
+  for (const KernelBuffer& buffer : kernel.buffers)
+    if (buffer.role == BufferRole::Scratch) return false;
+  return std::all_of(kernel.sections.begin(), kernel.sections.end(), [](const Section& section) {
+    return section.axes.empty() && !section.isReduction && section.indirect.empty();
+  });
+}
+
+/// Elements that a thread of a GPU takes at once from buffers of this kernel, where the count allows.
+int64_t neighbours(const Kernel& kernel, int64_t count) {
+  int widest = 1;
+  for (const KernelBuffer& buffer : kernel.buffers) widest = std::max(widest, graph::elementSize(buffer.dtype));
+  int64_t wanted = 16 / std::min(widest, 16);
+  while (wanted > 1 && count % wanted != 0) wanted /= 2;
+  return wanted;
+}
+
+int64_t bytesMoved(const LoweredGraph& lowered, const ScheduleNode& node) {
+  constexpr int64_t kUnknown = kSmallBytes + 1;
+  int64_t total = 0;
+  for (const auto* list : {&node.reads, &node.writes})
+    for (BufferId id : *list) total += bytesOf(lowered.buffers[static_cast<size_t>(id)].meta, kUnknown);
+  return total;
+}
+
+class Batcher {
+ public:
+  Batcher(const LoweredGraph& lowered, std::vector<ScheduleNode>& nodes, DependencyGraph& graph)
+      : lowered_(lowered), nodes_(nodes), graph_(graph), isResult_(resultBuffers(lowered)) {}
+
+  std::vector<FusionDecision> run() {
+    std::unordered_map<std::string, std::vector<int32_t>> open;  // by form: the nodes that others may join
+    for (int32_t id : graph_.order()) {
+      ScheduleNode& node = nodes_[static_cast<size_t>(id)];
+      const std::optional<std::string> form = formOf(node);
+      if (!form) continue;
+      std::vector<int32_t>& leaders = open[*form];
+      const bool joined = std::any_of(leaders.rbegin(), leaders.rend(), [&](int32_t leader) { return join(leader, node); });
+      if (!joined) leaders.push_back(id);
+    }
+    return std::move(decisions_);
+  }
+
+ private:
+  /// What kernels that may run beside each other have in common; nullopt for those that run alone.
+  std::optional<std::string> formOf(const ScheduleNode& node) const {
+    if (node.isExtern || node.isDead || node.writes.empty() || !isLoop(node.kernel)) return std::nullopt;
+    for (BufferId id : node.writes)
+      if (!isResult_[static_cast<size_t>(id)] && lowered_.buffers[static_cast<size_t>(id)].kind == LoweredBuffer::Kind::Computed) return std::nullopt;
+    if (bytesMoved(lowered_, node) > kSmallBytes) return std::nullopt;
+    if (node.kernel.device.kind == graph::DeviceKind::Cpu) return "cpu";
+    FinishedKernel finished = finishKernel(lowered_, node.kernel);
+    if (!batchForm(finished)) return std::nullopt;
+    return node.kernel.device.str() + " " + canonicalText(finished.kernel);
+  }
+
+  bool join(int32_t leaderId, ScheduleNode& node) {
+    ScheduleNode& leader = nodes_[static_cast<size_t>(leaderId)];
+    if (leader.beside.size() + 1 >= kMostBeside || !graph_.merge(leaderId, node.id)) return false;
+    leader.beside.push_back(node.id);
+    node.isDead = true;
+    const auto add = [](std::vector<BufferId>& to, const std::vector<BufferId>& from) {
+      to.insert(to.end(), from.begin(), from.end());
+      std::sort(to.begin(), to.end());
+      to.erase(std::unique(to.begin(), to.end()), to.end());
+    };
+    add(leader.reads, node.reads);
+    add(leader.writes, node.writes);
+    leader.accesses.insert(leader.accesses.end(), node.accesses.begin(), node.accesses.end());
+    FusionDecision decision;
+    decision.a = leader.firstOperation();
+    decision.b = node.firstOperation();
+    decision.fused = true;
+    decision.kind = "beside";
+    decision.reason = "small and independent: carried out at the same time, each by its own kernel";
+    decisions_.push_back(std::move(decision));
+    return true;
+  }
+
+  const LoweredGraph& lowered_;
+  std::vector<ScheduleNode>& nodes_;
+  DependencyGraph& graph_;
+  std::vector<char> isResult_;
+  std::vector<FusionDecision> decisions_;
+};
+
+}  // namespace
+
+bool batchForm(FinishedKernel& finished) {
+  Kernel& kernel = finished.kernel;
+  if (!isLoop(kernel) || !kernel.sizeSymbols.empty()) return false;
+  const Axis axis = kernel.outer[0];
+  const int64_t count = axis.extent.constant();
+  if (count < 1 || count > std::numeric_limits<int32_t>::max()) return false;
+  const SymExpr along = axis.symbol;
+  std::vector<char> whole(kernel.buffers.size(), 0), single(kernel.buffers.size(), 0);
+  for (const Section& section : kernel.sections) {
+    const auto fits = [&](BufferId buffer, const SymExpr& index) {
+      const auto at = static_cast<size_t>(buffer);
+      (index == along ? whole : single)[at] = 1;
+      return index == along || index.isConstant();
+    };
+    for (const Value& value : section.values)
+      if (value.op == Op::Index ? !value.index.isConstant() && !(value.index == along) : value.op == Op::Load && !fits(value.buffer, value.index))
+        return false;
+    for (const Statement& statement : section.body)
+      if (statement.kind != Statement::Kind::Store || !(statement.index == along) || !fits(statement.buffer, statement.index)) return false;
+  }
+  for (size_t i = 0; i < whole.size(); ++i)
+    if (whole[i] && single[i]) return false;
+  const int64_t each = neighbours(kernel, count);
+  const Symbol groups = Symbol::make("groups", 1, std::numeric_limits<int32_t>::max() / each);
+  const Symbol point = Symbol::make("i0", 0, std::numeric_limits<int32_t>::max() - 1);
+  const SymExpr extent = SymExpr(groups) * each;
+  kernel.outer = {{point, extent}};
+  kernel.sizeSymbols = {groups};
+  finished.sizes = {count / each};
+  for (Section& section : kernel.sections) {
+    substitute(section, {{axis.symbol, point}});
+    for (Value& value : section.values) {
+      if (value.op != Op::Load || !value.index.isConstant()) continue;
+      const Symbol place = Symbol::make("at", 0, std::numeric_limits<int32_t>::max() - 1);
+      finished.sizes.emplace_back(value.index.constant());
+      kernel.sizeSymbols.push_back(place);
+      value.index = place;
+    }
+  }
+  for (KernelBuffer& buffer : kernel.buffers) {
+    buffer.numel = whole[static_cast<size_t>(buffer.id)] ? extent : SymExpr(std::numeric_limits<int32_t>::max());
+    buffer.alignment = graph::elementSize(buffer.dtype);
+  }
+  kernel.isBatch = true;
+  return true;
+}
+
+std::vector<FusionDecision> batchNodes(const LoweredGraph& lowered, std::vector<ScheduleNode>& nodes, DependencyGraph& graph) {
+  return Batcher(lowered, nodes, graph).run();
+}
+
+}  // namespace fusebox::inductor
