@@ -65,6 +65,35 @@ void selectBackward(Rewriter& r) {
   r.output(0, r.call("aten::select_scatter", {zeros.v, r.in(0).v, args.at(2), args.at(3)}, r.outMeta(0)));
 }
 
+/// A list of dimensions, all of them where none is named.
+graph::Argument dimsOf(Rewriter& r, size_t i) {
+  graph::ArgumentList list;
+  if (!r.args().isNone(i))
+    for (int64_t d : r.args().integers(i)) list.emplace_back(d);
+  return list;
+}
+
+/// (self, dim)
+void countNonzero(Rewriter& r) {
+  T x = r.in(0);
+  T counted = r.pointwise("aten::ne.Scalar", {x.v, graph::isFloatingPoint(x.dtype()) ? graph::Argument(0.0) : graph::Argument(int64_t{0})}, DType::Bool);
+  r.output(0, r.call("aten::sum.dim_IntList", {counted.v, dimsOf(r, 1), false, DType::Int64}, r.outMeta(0)));
+}
+
+/// (self, dim, keepdim, dtype)
+void nanSum(Rewriter& r) {
+  T x = r.in(0);
+  if (graph::isFloatingPoint(x.dtype())) x = r.where(r.pointwise("aten::eq.Tensor", {x.v, x.v}, DType::Bool), x, 0.0);
+  r.output(0, r.call("aten::sum.dim_IntList", {x.v, dimsOf(r, 1), r.args().boolean(2), r.args().at(3)}, r.outMeta(0)));
+}
+
+/// (self, dim, keepdim) -> least, greatest
+void aminmax(Rewriter& r) {
+  T x = r.in(0);
+  r.output(0, r.call("aten::amin", {x.v, dimsOf(r, 1), r.args().boolean(2)}, r.outMeta(0)));
+  r.output(1, r.call("aten::amax", {x.v, dimsOf(r, 1), r.args().boolean(2)}, r.outMeta(1)));
+}
+
 }  // namespace
 
 void addOtherDecompositions(DecompositionTable& table) {
@@ -74,6 +103,10 @@ void addOtherDecompositions(DecompositionTable& table) {
   table.push_back({"aten::glu_backward", gluBackward});
   table.push_back({"aten::slice_backward", sliceBackward});
   table.push_back({"aten::select_backward", selectBackward});
+  table.push_back({"aten::count_nonzero", countNonzero});
+  table.push_back({"aten::count_nonzero.dim_IntList", countNonzero});
+  table.push_back({"aten::nansum", nanSum});
+  table.push_back({"aten::aminmax", aminmax});
 }
 
 }  // namespace fusebox::inductor

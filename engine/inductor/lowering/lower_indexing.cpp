@@ -64,6 +64,48 @@ Values indexTensor(Lowering& lowering, const Node& node) {
   return {lowering.formula(node.outputs[0].tensor, compute, reading, 4 * static_cast<int>(dims.indices.size()))};
 }
 
+constexpr int64_t kLongestSearched = 1 << 16;
+
+/// How many of the ascending `edges`, one-dimensional, come before each element of `x`: those below it, or (right) not above it. A bisection,
+/// with eager's comparisons, so that NaN ends where it does there; its steps are written out.
+LazyTensor searched(Lowering& lowering, const Node& node, const LazyTensor& edges, const LazyTensor& x, bool right) {
+  const auto known = edges.rank() == 1 ? edges.sizes[0].maybeConstant() : std::nullopt;
+  if (!known || *known < 1 || *known > kLongestSearched) throw NotLowered("a search in a sequence that is long, empty or not the only one");
+  if (edges.dtype() != x.dtype()) throw NotLowered("a search among another type");
+  lowering.realise(edges);
+  const int64_t n = *known;
+  auto compute = [=](BodyBuilder& b, const IndexList& i) {
+    const Val v{&b, x.load(b, i)};
+    Val start{&b, b.constantInt(0, DType::Int64)}, end{&b, b.constantInt(n, DType::Int64)};
+    for (int64_t left = n; left > 0; left /= 2) {
+      const Val half = binary(Op::ShiftRight, end - start, start.num(1)), middle = start + half, open = start < end;
+      const SymExpr at = b.indirect(minimum(middle, static_cast<double>(n - 1)).id, n);
+      const Val edge{&b, edges.load(b, {at})};
+      const Val goes = !(right ? edge > v : edge >= v) && open;
+      end = where(open && !goes, middle, end);
+      start = where(goes, middle + 1.0, start);
+    }
+    return start.id;
+  };
+  return lowering.formula(node.outputs[0].tensor, [compute, type = node.outputs[0].tensor.dtype](BodyBuilder& b, const IndexList& i) {
+    return b.cast(compute(b, i), type);
+  }, {x, edges}, 64, true);
+}
+
+/// (self, boundaries, out_int32, right)
+Values bucketize(Lowering& lowering, const Node& node) {
+  NodeArgs args(node);
+  return {searched(lowering, node, lowering.tensor(args, 1), lowering.tensor(args, 0), args.boolean(3))};
+}
+
+/// (sorted_sequence, self, out_int32, right, side, sorter)
+Values searchSorted(Lowering& lowering, const Node& node) {
+  NodeArgs args(node);
+  if (args.isTensor(5)) throw NotLowered("a search in a sequence that is sorted by another");
+  const bool right = args.isNone(4) ? args.boolean(3) : args.text(4) == "right";
+  return {searched(lowering, node, lowering.tensor(args, 0), lowering.tensor(args, 1), right)};
+}
+
 }  // namespace
 
 SymExpr loadedIndex(BodyBuilder& b, const LazyTensor& index, const IndexList& at, const SymExpr& size, Fault fault) {
@@ -138,6 +180,8 @@ void addIndexingLowerings(LowerTable& table) {
   table.emplace("aten::embedding", embedding);
   table.emplace("aten::index_select", indexSelect);
   table.emplace("aten::gather", gather);
+  table.emplace("aten::bucketize.Tensor", bucketize);
+  table.emplace("aten::searchsorted.Tensor", searchSorted);
   table.emplace("aten::index.Tensor", indexTensor);
   table.emplace("aten::_unsafe_index.Tensor", indexTensor);
 }

@@ -26,13 +26,13 @@ bool isBool(A a) { return a.type() == DType::Bool; }
 
 /// b * alpha, with alpha an argument that is nearly always 1.
 Val scaled(A a, Val v, size_t alpha) {
-  if (a.isNone(alpha) || a.number(alpha) == 1) return v;
+  if (a.isOne(alpha)) return v;
   return v * a.as(alpha, v.type());
 }
 
 /// x + factor * y, floats with one rounding as in eager's kernels: a product that overflows alone does not lose an infinite x.
 Val addScaled(A a, Val x, Val y, size_t factor, bool subtract) {
-  const bool plain = a.isNone(factor) || a.number(factor) == 1;
+  const bool plain = a.isOne(factor);
   if (plain || !x.isFloat()) return subtract ? x - scaled(a, y, factor) : x + scaled(a, y, factor);
   Val f = a.as(factor, y.type());
   return fma(y, subtract ? -f : f, x);
@@ -296,6 +296,20 @@ std::vector<PointwiseOp> arithmetic() {
          Val product = where(a[0] == 0.0, 0.0, a[0] * log(a[1]));
          return where(isnan(a[1]), a[1], product);
        }, ComputeIn::Result, true, 5},
+      {"aten::sinc", [](A a) {
+         Val x = a[0] * std::numbers::pi;
+         return where(a[0] == 0.0, 1.0, unary(Op::Sin, x) / x);
+       }, ComputeIn::Result, true, 4},
+      {"aten::special_entr", [](A a) {
+         Val x = a[0], inner = where(x == 0.0, 0.0, -x * log(x));
+         return where(isnan(x), x, where(x < 0.0, -INFINITY, inner));
+       }, ComputeIn::Result, true, 6},
+      {"aten::special_xlog1py", [](A a) {
+         Val product = where(a[0] == 0.0, 0.0, a[0] * log1p(a[1]));
+         return where(isnan(a[1]), a[1], product);
+       }, ComputeIn::Result, true, 5},
+      {"aten::deg2rad", [](A a) { return a[0] * (std::numbers::pi / 180); }},
+      {"aten::rad2deg", [](A a) { return a[0] * (180 / std::numbers::pi); }},
       {"aten::heaviside", [](A a) { return where(a[0] == 0.0, a[1], where(a[0] > 0.0, a[0].num(1), a[0].num(0))); },
        ComputeIn::Result, false, 4},
   };

@@ -486,6 +486,8 @@ const LowerTable& loweringTable() {
     addScatterLowerings(t);
     addScanLowerings(t);
     addPoolingLowerings(t);
+    addPoolingBackwardLowerings(t);
+    addResamplingLowerings(t);
     addConvolutionLowerings(t);
     return t;
   }();

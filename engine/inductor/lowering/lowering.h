@@ -169,6 +169,8 @@ void addIndexingLowerings(LowerTable& table);
 void addScatterLowerings(LowerTable& table);
 void addScanLowerings(LowerTable& table);
 void addPoolingLowerings(LowerTable& table);
+void addPoolingBackwardLowerings(LowerTable& table);
+void addResamplingLowerings(LowerTable& table);
 void addConvolutionLowerings(LowerTable& table);
 
 }  // namespace fusebox::inductor

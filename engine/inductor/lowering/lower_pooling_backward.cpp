@@ -1,0 +1,251 @@
+#include <algorithm>
+#include <array>
+
+#include "engine/inductor/ir/val.h"
+#include "engine/inductor/lowering/lowering.h"
+
+/// Gradients of pooling and of unfolding: each element of the input gathers from the windows that cover it, in the order of the windows, as
+/// eager's kernels add them up.
+namespace fusebox::inductor {
+namespace {
+
+using graph::Node;
+using graph::TensorMeta;
+using Values = std::vector<LazyTensor>;
+
+constexpr int64_t kMostWindows = 25;
+
+int64_t knownSize(const SymExpr& e) {
+  auto v = e.maybeConstant();
+  if (!v) throw NotLowered("pooling over a size that is not known");
+  return *v;
+}
+
+/// One dimension of windows over an input.
+struct WindowAxis {
+  int64_t kernel = 1, stride = 1, padding = 0, dilation = 1;
+  int64_t in = 0, out = 0;
+
+  /// A position is covered by windows number first(position) - back, back < most().
+  int64_t most() const { return (kernel - 1) * dilation / stride + 1; }
+  SymExpr window(const SymExpr& position, int64_t back) const { return floorDiv(position + padding, stride) - back; }
+  SymExpr start(const SymExpr& window) const { return window * stride - padding; }
+};
+
+/// `i`-th argument as one number for each of two dimensions.
+std::pair<int64_t, int64_t> pair(const NodeArgs& args, size_t i, std::pair<int64_t, int64_t> fallback) {
+  const std::vector<int64_t> v = args.integers(i);
+  if (v.empty()) return fallback;
+  return {v[0], v.size() > 1 ? v[1] : v[0]};
+}
+
+struct Windows {
+  WindowAxis rows, columns;
+
+  Windows(std::pair<int64_t, int64_t> kernel, std::pair<int64_t, int64_t> stride, std::pair<int64_t, int64_t> padding,
+          std::pair<int64_t, int64_t> dilation)
+      : rows{kernel.first, stride.first, padding.first, dilation.first}, columns{kernel.second, stride.second, padding.second, dilation.second} {}
+
+  void measure(const IndexList& in, const IndexList& out) {
+    rows.in = knownSize(in[in.size() - 2]);
+    columns.in = knownSize(in.back());
+    rows.out = knownSize(out[out.size() - 2]);
+    columns.out = knownSize(out.back());
+    if (rows.most() * columns.most() > kMostWindows) throw NotLowered("too many windows overlap");
+  }
+};
+
+ValueId both(BodyBuilder& b, ValueId x, ValueId y) {
+  if (x < 0) return y;
+  return y < 0 ? x : b.emit(Op::BitAnd, DType::Bool, {x, y});
+}
+
+/// 0 <= e < size, or -1 where that is certain.
+ValueId inside(BodyBuilder& b, const SymExpr& e, int64_t size) {
+  ValueId c = -1;
+  if (e.bounds().first < 0) c = b.emit(Op::Ge, DType::Bool, {b.index(e), b.index(0)});
+  if (e.bounds().second >= size) c = both(b, c, b.emit(Op::Lt, DType::Bool, {b.index(e), b.index(size)}));
+  return c;
+}
+
+LazyTensor realOperand(Lowering& lowering, const LazyTensor& x) {
+  if (!x.storage->isReal() && !x.storage->copyOnly) lowering.realise(x);
+  return x;
+}
+
+/// Where eager's kernel, which scatters or copies, is quicker than gathering.
+void leaveToCpu(const TensorMeta& result) {
+  if (result.device.kind == graph::DeviceKind::Cpu) throw NotLowered("eager's kernel is quicker on the CPU");
+}
+
+using PartFn = std::function<Val(BodyBuilder&, const IndexList& at, const SymExpr& row, const SymExpr& column, ValueId* condition)>;
+
+/// The sum over the windows that may cover `index`, first windows first. `part` reads at a window and may narrow the condition.
+ValueId gathered(BodyBuilder& b, const Windows& w, const IndexList& index, DType type, const PartFn& part) {
+  Val total{&b, b.constant(0, type)};
+  for (int64_t i = w.rows.most() - 1; i >= 0; --i) {
+    for (int64_t k = w.columns.most() - 1; k >= 0; --k) {
+      IndexList at = index;
+      SymExpr &row = at[at.size() - 2], &column = at.back();
+      row = w.rows.window(row, i);
+      column = w.columns.window(column, k);
+      ValueId condition = both(b, inside(b, row, w.rows.out), inside(b, column, w.columns.out));
+      if (condition >= 0) b.pushMask(condition);
+      const bool masked = condition >= 0;
+      Val v = part(b, at, row, column, &condition);
+      if (masked) b.popMask();
+      total = total + (condition < 0 ? v : where(Val{&b, condition}, v, 0.0));
+    }
+  }
+  return total.id;
+}
+
+/// (grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices)
+Values maxPoolBackward(Lowering& lowering, const Node& node) {
+  NodeArgs args(node);
+  const LazyTensor gradient = realOperand(lowering, lowering.tensor(args, 0)), places = realOperand(lowering, lowering.tensor(args, 7));
+  const auto kernel = pair(args, 2, {1, 1});
+  Windows w(kernel, pair(args, 3, kernel), pair(args, 4, {0, 0}), pair(args, 5, {1, 1}));
+  const TensorMeta& meta = node.outputs[0].tensor;
+  leaveToCpu(meta);
+  w.measure(meta.sizes, gradient.sizes);
+  const DType type = computeType(meta.dtype);
+  auto compute = [=](BodyBuilder& b, const IndexList& index) {
+    const SymExpr flat = index[index.size() - 2] * w.columns.in + index.back();
+    return gathered(b, w, index, type, [&](BodyBuilder& body, const IndexList& at, const SymExpr&, const SymExpr&, ValueId* condition) {
+      const Val chosen{&body, places.load(body, at)};
+      *condition = both(body, *condition, (chosen == Val{&body, body.index(flat)}).id);
+      return Val{&body, gradient.load(body, at)};
+    });
+  };
+  return {lowering.formula(meta, compute, {gradient, places}, 6 * static_cast<int>(w.rows.most() * w.columns.most()), true)};
+}
+
+/// (grad_output, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+Values averagePoolBackward(Lowering& lowering, const Node& node) {
+  NodeArgs args(node);
+  const LazyTensor gradient = realOperand(lowering, lowering.tensor(args, 0));
+  const auto kernel = pair(args, 2, {1, 1});
+  Windows w(kernel, pair(args, 3, kernel), pair(args, 4, {0, 0}), {1, 1});
+  const bool countPadding = args.isNone(6) || args.boolean(6);
+  const double divisor = args.numberOr(7, 0);
+  const TensorMeta& meta = node.outputs[0].tensor;
+  w.measure(meta.sizes, gradient.sizes);
+  const DType type = computeType(meta.dtype);
+  auto compute = [=](BodyBuilder& b, const IndexList& index) {
+    return gathered(b, w, index, type, [&](BodyBuilder& body, const IndexList& at, const SymExpr& row, const SymExpr& column, ValueId* condition) {
+      SymExpr count = 1;
+      size_t d = index.size() - 2;
+      for (const auto& [axis, window] : {std::pair(w.rows, row), std::pair(w.columns, column)}) {
+        const SymExpr start = axis.start(window), behind = min(start + axis.kernel, SymExpr(axis.in + axis.padding));
+        const SymExpr position = index[d++];
+        // Windows further back than their length do not reach the position.
+        if ((position - start - axis.kernel).bounds().second >= 0)
+          *condition = both(body, *condition, body.emit(Op::Lt, DType::Bool, {body.index(position - start), body.index(axis.kernel)}));
+        count = count * (countPadding ? behind - start : min(behind, SymExpr(axis.in)) - max(start, SymExpr(0)));
+      }
+      const Val g{&body, gradient.load(body, at)};
+      return divisor != 0 ? g / divisor : g / Val{&body, body.cast(body.index(count), type)};
+    });
+  };
+  return {lowering.formula(meta, compute, {gradient}, 6 * static_cast<int>(w.rows.most() * w.columns.most()), true)};
+}
+
+/// (grad_output, self), windows of equal size.
+Values adaptiveAveragePoolBackward(Lowering& lowering, const Node& node) {
+  NodeArgs args(node);
+  const LazyTensor gradient = lowering.tensor(args, 0);
+  const TensorMeta& meta = node.outputs[0].tensor;
+  std::array<int64_t, 2> sides{};
+  const size_t first = meta.sizes.size() - 2;
+  for (size_t d = 0; d < 2; ++d) {
+    const int64_t in = knownSize(meta.sizes[first + d]), out = knownSize(gradient.sizes[first + d]);
+    if (out == 0 || in % out != 0) throw NotLowered("adaptive pooling with windows of different sizes");
+    sides[d] = in / out;
+    if (out != 1) leaveToCpu(meta);
+  }
+  return {lowering.formula(meta, [=](BodyBuilder& b, const IndexList& index) {
+    IndexList at = index;
+    for (size_t d = 0; d < 2; ++d) at[first + d] = floorDiv(index[first + d], sides[d]);
+    return (Val{&b, gradient.load(b, at)} / static_cast<double>(sides[0]) / static_cast<double>(sides[1])).id;
+  }, {gradient}, 2)};
+}
+
+/// (self, kernel_size, dilation, padding, stride): windows become columns.
+Values unfold(Lowering& lowering, const Node& node) {
+  NodeArgs args(node);
+  const LazyTensor x = lowering.tensor(args, 0);
+  Windows w(pair(args, 1, {1, 1}), pair(args, 4, {1, 1}), pair(args, 3, {0, 0}), pair(args, 2, {1, 1}));
+  const TensorMeta& meta = node.outputs[0].tensor;
+  const size_t rank = x.rank();
+  w.rows.in = knownSize(x.sizes[rank - 2]);
+  w.columns.in = knownSize(x.sizes[rank - 1]);
+  const int64_t across = (w.columns.in + 2 * w.columns.padding - w.columns.dilation * (w.columns.kernel - 1) - 1) / w.columns.stride + 1;
+  const DType type = computeType(meta.dtype);
+  return {lowering.formula(meta, [=](BodyBuilder& b, const IndexList& index) {
+    const SymExpr &channel = index[index.size() - 2], &place = index.back();
+    const SymExpr inWindow = mod(channel, w.rows.kernel * w.columns.kernel);
+    IndexList at(index.begin(), index.end() - 2);
+    at.push_back(floorDiv(channel, w.rows.kernel * w.columns.kernel));
+    at.push_back(w.rows.start(floorDiv(place, across)) + floorDiv(inWindow, w.columns.kernel) * w.rows.dilation);
+    at.push_back(w.columns.start(mod(place, across)) + mod(inWindow, w.columns.kernel) * w.columns.dilation);
+    const ValueId condition = both(b, inside(b, at[at.size() - 2], w.rows.in), inside(b, at.back(), w.columns.in));
+    if (condition < 0) return x.load(b, at);
+    b.pushMask(condition);
+    const ValueId v = x.load(b, at);
+    b.popMask();
+    return b.where(condition, v, b.constant(0, type));
+  }, {x}, 1)};
+}
+
+/// (self, output_size, kernel_size, dilation, padding, stride): columns are added up where their windows were.
+Values fold(Lowering& lowering, const Node& node) {
+  NodeArgs args(node);
+  const LazyTensor x = realOperand(lowering, lowering.tensor(args, 0));
+  Windows w(pair(args, 2, {1, 1}), pair(args, 5, {1, 1}), pair(args, 4, {0, 0}), pair(args, 3, {1, 1}));
+  const TensorMeta& meta = node.outputs[0].tensor;
+  const auto count = [](const WindowAxis& a) { return (a.in + 2 * a.padding - a.dilation * (a.kernel - 1) - 1) / a.stride + 1; };
+  w.rows.in = knownSize(meta.sizes[meta.sizes.size() - 2]);
+  w.columns.in = knownSize(meta.sizes.back());
+  w.rows.out = count(w.rows);
+  w.columns.out = count(w.columns);
+  if (w.rows.stride != 1 || w.columns.stride != 1) leaveToCpu(meta);
+  if (w.rows.kernel * w.columns.kernel > kMostWindows) throw NotLowered("windows of many positions");
+  const DType type = computeType(meta.dtype);
+  const auto window = [](BodyBuilder& b, const WindowAxis& axis, const SymExpr& position, int64_t at, SymExpr* number) {
+    const SymExpr from = position + axis.padding - at * axis.dilation;
+    *number = floorDiv(from, axis.stride);
+    const ValueId starts = axis.stride == 1 ? -1 : b.emit(Op::Eq, DType::Bool, {b.index(mod(from, axis.stride)), b.index(0)});
+    return both(b, starts, inside(b, *number, axis.out));
+  };
+  auto compute = [=](BodyBuilder& b, const IndexList& index) {
+    Val total{&b, b.constant(0, type)};
+    for (int64_t i = 0; i < w.rows.kernel; ++i) {
+      for (int64_t k = 0; k < w.columns.kernel; ++k) {
+        SymExpr row, column;
+        const ValueId condition = both(b, window(b, w.rows, index[index.size() - 2], i, &row), window(b, w.columns, index.back(), k, &column));
+        IndexList at(index.begin(), index.end() - 3);
+        at.push_back(index[index.size() - 3] * (w.rows.kernel * w.columns.kernel) + (i * w.columns.kernel + k));
+        at.push_back(row * w.columns.out + column);
+        if (condition >= 0) b.pushMask(condition);
+        Val v{&b, x.load(b, at)};
+        if (condition >= 0) b.popMask();
+        total = total + (condition < 0 ? v : where(Val{&b, condition}, v, 0.0));
+      }
+    }
+    return total.id;
+  };
+  return {lowering.formula(meta, compute, {x}, 6 * static_cast<int>(w.rows.kernel * w.columns.kernel), true)};
+}
+
+}  // namespace
+
+void addPoolingBackwardLowerings(LowerTable& table) {
+  table.emplace("aten::max_pool2d_with_indices_backward", maxPoolBackward);
+  table.emplace("aten::avg_pool2d_backward", averagePoolBackward);
+  table.emplace("aten::_adaptive_avg_pool2d_backward", adaptiveAveragePoolBackward);
+  table.emplace("aten::im2col", unfold);
+  table.emplace("aten::col2im", fold);
+}
+
+}  // namespace fusebox::inductor

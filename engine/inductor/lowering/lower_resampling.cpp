@@ -1,0 +1,215 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "engine/inductor/ir/val.h"
+#include "engine/inductor/lowering/lowering.h"
+
+/// Reading an image at other places than its own: interpolation, padding by what is there, and blocks of channels that become neighbours.
+namespace fusebox::inductor {
+namespace {
+
+using graph::Node;
+using graph::TensorMeta;
+using Values = std::vector<LazyTensor>;
+
+int64_t knownSize(const SymExpr& e) {
+  auto v = e.maybeConstant();
+  if (!v) throw NotLowered("resampling a size that is not known");
+  return *v;
+}
+
+LazyTensor realOperand(Lowering& lowering, const LazyTensor& x) {
+  if (!x.storage->isReal() && !x.storage->copyOnly) lowering.realise(x);
+  return x;
+}
+
+/// Where eager's kernel, which knows what it reads row by row, is quicker.
+void leaveToCpu(const TensorMeta& result) {
+  if (result.device.kind == graph::DeviceKind::Cpu) throw NotLowered("eager's kernel is quicker on the CPU");
+}
+
+/// One dimension that is interpolated. Positions are computed as eager does, in the type that weights have.
+struct Stretch {
+  int64_t in = 0, out = 0;
+  double scale = 1;      ///< input positions for a step of the output
+  bool corners = false;  ///< first and last positions meet
+
+  static Stretch of(const NodeArgs& args, int64_t in, int64_t out, bool corners, size_t scaleAt, DType type) {
+    if (in < 1 || out < 1) throw NotLowered("resampling nothing");
+    Stretch s{in, out, 1, corners};
+    const double given = args.numberOr(scaleAt, 0);
+    const bool single = type != DType::Float64;
+    const auto ratio = [&](double a, double b) { return single ? static_cast<double>(static_cast<float>(a) / static_cast<float>(b)) : a / b; };
+    if (corners) s.scale = out > 1 ? ratio(static_cast<double>(in - 1), static_cast<double>(out - 1)) : 0;
+    else if (given > 0) s.scale = single ? static_cast<double>(static_cast<float>(1.0 / given)) : 1.0 / given;
+    else s.scale = ratio(static_cast<double>(in), static_cast<double>(out));
+    return s;
+  }
+};
+
+/// The two neighbours of a position and the weight of the second.
+struct Neighbours {
+  SymExpr first, second;
+  Val weight;
+};
+
+Neighbours neighboursOf(BodyBuilder& b, const Stretch& s, const SymExpr& position, DType type) {
+  if (s.in == s.out) return {position, position, Val{&b, b.constant(0, type)}};
+  const Val at{&b, b.cast(b.index(position), type)};
+  const Val real = s.corners ? at * s.scale : maximum((at + 0.5) * s.scale - 0.5, 0.0);
+  const Val below = minimum(floor(real), static_cast<double>(s.in - 1));
+  const Val weight = minimum(maximum(real - below, 0.0), 1.0);
+  const SymExpr first = b.indirect(b.cast(below.id, DType::Int64), s.in);
+  const SymExpr second = b.indirect(b.cast(minimum(below + 1.0, static_cast<double>(s.in - 1)).id, DType::Int64), s.in);
+  return {first, second, weight};
+}
+
+/// (self, output_size, align_corners, scales…), for 1 to 3 dimensions.
+Values interpolated(Lowering& lowering, const Node& node) {
+  NodeArgs args(node);
+  const LazyTensor x = realOperand(lowering, lowering.tensor(args, 0));
+  const TensorMeta& meta = node.outputs[0].tensor;
+  if (!graph::isFloatingPoint(meta.dtype)) throw NotLowered("resampling of integers");
+  leaveToCpu(meta);
+  const DType type = computeType(meta.dtype);
+  std::vector<Stretch> stretches;
+  for (size_t d = 2; d < x.rank(); ++d)
+    stretches.push_back(Stretch::of(args, knownSize(x.sizes[d]), knownSize(meta.sizes[d]), args.boolean(2), d + 1, type));
+  auto compute = [=](BodyBuilder& b, const IndexList& index) {
+    std::vector<Neighbours> sides;
+    for (size_t d = 0; d < stretches.size(); ++d) sides.push_back(neighboursOf(b, stretches[d], index[2 + d], type));
+    IndexList at = index;
+    std::function<Val(size_t)> along = [&](size_t d) -> Val {
+      if (d == sides.size()) return Val{&b, x.load(b, at)};
+      at[2 + d] = sides[d].first;
+      const Val first = along(d + 1);
+      if (stretches[d].in == stretches[d].out) return first;
+      at[2 + d] = sides[d].second;
+      const Val second = along(d + 1);
+      return (1.0 - sides[d].weight) * first + sides[d].weight * second;
+    };
+    return along(0).id;
+  };
+  return {lowering.formula(meta, compute, {x}, 12 * static_cast<int>(stretches.size()), true)};
+}
+
+/// Reflected or repeated borders: where an output position reads.
+SymExpr borderPosition(const SymExpr& position, int64_t before, int64_t size, bool reflects) {
+  const SymExpr at = position - before;
+  if (!reflects) return min(max(at, SymExpr(0)), SymExpr(size - 1));
+  const SymExpr fromFirst = max(at, SymExpr(0) - at);
+  const SymExpr over = fromFirst - (size - 1);
+  return SymExpr(size - 1) - max(over, SymExpr(0) - over);
+}
+
+/// (self, padding), the last dimension's pair first.
+Values padded(Lowering& lowering, const Node& node, bool reflects) {
+  NodeArgs args(node);
+  leaveToCpu(node.outputs[0].tensor);
+  const LazyTensor x = lowering.tensor(args, 0);
+  const std::vector<int64_t> padding = args.integers(1);
+  const size_t spatial = padding.size() / 2;
+  std::vector<int64_t> before(x.rank(), 0), sizes(x.rank(), 0);
+  for (size_t d = 0; d < spatial; ++d) {
+    const size_t at = x.rank() - 1 - d;
+    before[at] = padding[2 * d];
+    sizes[at] = knownSize(x.sizes[at]);
+    if (sizes[at] < 1) throw NotLowered("padding nothing");
+  }
+  return {lowering.formula(node.outputs[0].tensor, [=](BodyBuilder& b, const IndexList& index) {
+    IndexList at = index;
+    for (size_t d = x.rank() - spatial; d < x.rank(); ++d) at[d] = borderPosition(index[d], before[d], sizes[d], reflects);
+    return x.load(b, at);
+  }, {x}, 1)};
+}
+
+/// (grad_output, self, padding): what is read from a position is the output's place of it and its mirror images, first places first.
+Values reflectionBackward(Lowering& lowering, const Node& node) {
+  NodeArgs args(node);
+  const LazyTensor gradient = realOperand(lowering, lowering.tensor(args, 0));
+  const std::vector<int64_t> padding = args.integers(2);
+  const TensorMeta& meta = node.outputs[0].tensor;
+  leaveToCpu(meta);
+  const size_t spatial = padding.size() / 2, rank = meta.sizes.size();
+  const DType type = computeType(meta.dtype);
+  struct Side {
+    int64_t before, after, size;
+  };
+  std::vector<Side> sides;
+  for (size_t d = rank - spatial; d < rank; ++d) {
+    const size_t from = 2 * (rank - 1 - d);
+    if (padding[from] < 0 || padding[from + 1] < 0) throw NotLowered("negative padding");
+    sides.push_back({padding[from], padding[from + 1], knownSize(meta.sizes[d])});
+  }
+  auto compute = [=](BodyBuilder& b, const IndexList& index) {
+    Val total{&b, b.constant(0, type)};
+    IndexList at = index;
+    std::function<void(size_t, ValueId)> visit = [&](size_t d, ValueId condition) {
+      if (d == sides.size()) {
+        if (condition >= 0) b.pushMask(condition);
+        Val v{&b, gradient.load(b, at)};
+        if (condition >= 0) b.popMask();
+        total = total + (condition < 0 ? v : where(Val{&b, condition}, v, 0.0));
+        return;
+      }
+      const size_t dim = rank - spatial + d;
+      const SymExpr& position = index[dim];
+      const Side& s = sides[d];
+      const auto also = [&](ValueId more) { return condition < 0 ? more : b.emit(Op::BitAnd, DType::Bool, {condition, more}); };
+      const auto within = [&](const SymExpr& distance, int64_t most) {
+        const ValueId positive = b.emit(Op::Ge, DType::Bool, {b.index(distance), b.index(1)});
+        return b.emit(Op::BitAnd, DType::Bool, {positive, b.emit(Op::Le, DType::Bool, {b.index(distance), b.index(most)})});
+      };
+      if (s.before > 0) {
+        at[dim] = SymExpr(s.before) - position;
+        visit(d + 1, also(within(position, s.before)));
+      }
+      at[dim] = position + s.before;
+      visit(d + 1, condition);
+      if (s.after > 0) {
+        const SymExpr fromEnd = SymExpr(s.size - 1) - position;
+        at[dim] = SymExpr(s.before + s.size - 1) + fromEnd;
+        visit(d + 1, also(within(fromEnd, s.after)));
+      }
+    };
+    visit(0, -1);
+    return total.id;
+  };
+  int images = 1;
+  for (const Side& s : sides) images *= 1 + (s.before > 0) + (s.after > 0);
+  return {lowering.formula(meta, compute, {gradient}, 5 * images, true)};
+}
+
+/// (self, factor): [.., C·r², H, W] to [.., C, H·r, W·r], or back.
+Values shuffledPixels(Lowering& lowering, const Node& node, bool back) {
+  NodeArgs args(node);
+  const LazyTensor x = lowering.tensor(args, 0);
+  const int64_t r = args.integer(1);
+  const size_t lead = x.rank() - 3;
+  IndexList split(x.sizes.begin(), x.sizes.begin() + static_cast<ptrdiff_t>(lead));
+  const SymExpr &c = x.sizes[lead], &h = x.sizes[lead + 1], &w = x.sizes[lead + 2];
+  for (const SymExpr& e : back ? IndexList{c, floorDiv(h, r), SymExpr(r), floorDiv(w, r), SymExpr(r)}
+                               : IndexList{floorDiv(c, r * r), SymExpr(r), SymExpr(r), h, w})
+    split.push_back(e);
+  std::vector<int64_t> order;
+  for (size_t d = 0; d < lead; ++d) order.push_back(static_cast<int64_t>(d));
+  for (int64_t d : back ? std::array<int64_t, 5>{0, 2, 4, 1, 3} : std::array<int64_t, 5>{0, 3, 1, 4, 2}) order.push_back(static_cast<int64_t>(lead) + d);
+  const LazyTensor moved = reshape(permute(reshape(x, split), order), node.outputs[0].tensor.sizes);
+  return {lowering.formula(node.outputs[0].tensor, [moved](BodyBuilder& b, const IndexList& i) { return moved.load(b, i); }, {moved}, 0)};
+}
+
+}  // namespace
+
+void addResamplingLowerings(LowerTable& table) {
+  for (const char* name : {"aten::upsample_linear1d", "aten::upsample_bilinear2d", "aten::upsample_trilinear3d"}) table.emplace(name, interpolated);
+  for (const char* name : {"aten::reflection_pad1d", "aten::reflection_pad2d", "aten::reflection_pad3d"})
+    table.emplace(name, [](Lowering& lowering, const Node& node) { return padded(lowering, node, true); });
+  for (const char* name : {"aten::replication_pad1d", "aten::replication_pad2d", "aten::replication_pad3d"})
+    table.emplace(name, [](Lowering& lowering, const Node& node) { return padded(lowering, node, false); });
+  for (const char* name : {"aten::reflection_pad1d_backward", "aten::reflection_pad2d_backward"}) table.emplace(name, reflectionBackward);
+  table.emplace("aten::pixel_shuffle", [](Lowering& lowering, const Node& node) { return shuffledPixels(lowering, node, false); });
+  table.emplace("aten::pixel_unshuffle", [](Lowering& lowering, const Node& node) { return shuffledPixels(lowering, node, true); });
+}
+
+}  // namespace fusebox::inductor
