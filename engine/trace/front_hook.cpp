@@ -71,6 +71,12 @@ std::optional<at::Tensor> optionalTensor(const IValue& v) {
   return v.isTensor() && v.toTensor().defined() ? std::optional<at::Tensor>(v.toTensor()) : std::nullopt;
 }
 
+/// What at::batch_norm does itself: it refuses parameters and statistics of other sizes, and computes nothing of no elements.
+bool leavesBatchNorm(const at::Tensor& input, std::initializer_list<const std::optional<at::Tensor>*> perChannel) {
+  if (input.dim() < 2 || input.numel() == 0) return true;
+  return std::any_of(perChannel.begin(), perChannel.end(), [&](const auto* t) { return t->has_value() && (*t)->numel() != input.size(1); });
+}
+
 // native_batch_norm changes the running statistics without saying so in its schema, which functionalisation cannot see, and cuDNN's form
 // keeps memory for its backward whose size only cuDNN knows. So training is written as the form that hides nothing.
 // batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled)
@@ -79,6 +85,7 @@ bool rewriteBatchNorm(Stack* stack) {
   auto weight = optionalTensor(a[1]), bias = optionalTensor(a[2]), mean = optionalTensor(a[3]), variance = optionalTensor(a[4]);
   if (!a[5].toBool() || mean.has_value() != variance.has_value()) return false;
   auto input = a[0].toTensor();
+  if (leavesBatchNorm(input, {&weight, &bias, &mean, &variance})) return false;
   const double momentum = a[6].toDouble(), eps = a[7].toDouble();
   const bool cudnn = at::native::_select_batch_norm_backend(input, weight.value_or(at::Tensor()), bias.value_or(at::Tensor()), mean.value_or(at::Tensor()),
                                                             variance.value_or(at::Tensor()), true, eps) == at::native::BatchNormBackend::Cudnn;

@@ -9,8 +9,26 @@ using Values = std::vector<c10::IValue>;
 using c10::IValue;
 using namespace shape;
 
+/// The CPU's kernels take parameters and statistics of the input's type, or of float32 beside an input of half its width; the first
+/// that is given decides which.
+void checkTypes(const IValue* a, std::initializer_list<int> positions) {
+  if (forCuda()) return;
+  const auto type = a[0].toTensor().scalar_type();
+  std::vector<at::ScalarType> given;
+  for (int i : positions)
+    if (present(a[i])) given.push_back(a[i].toTensor().scalar_type());
+  if (given.empty()) return;
+  if (given[0] == type) {
+    for (auto other : given) TORCH_CHECK(other == type, "expected scalar type ", type, " but found ", other);
+    return;
+  }
+  for (auto other : given) TORCH_CHECK(other == at::kFloat, "mixed dtype (CPU): expect parameter to have scalar type of Float");
+  TORCH_CHECK(at::isReducedFloatingType(type), "mixed dtype (CPU): all inputs must share same datatype.");
+}
+
 Values layerNorm(const IValue* a) {
   auto& x = a[0].toTensor();
+  checkTypes(a, {2, 3});
   auto normalized = a[1].toListRef();
   TORCH_CHECK(!normalized.empty(), "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, "
               "but got normalized_shape = []");
@@ -61,6 +79,7 @@ Values rmsNormBackward(const IValue* a) {
 
 Values groupNorm(const IValue* a) {
   auto& x = a[0].toTensor();
+  checkTypes(a, {1, 2});
   std::vector<int64_t> groups{x.size(0), a[6].toInt()};
   return {likeFormat(x), fresh(groups, x.scalar_type()), fresh(groups, x.scalar_type())};
 }
@@ -89,6 +108,8 @@ at::ScalarType savedType(const IValue* a) {
 template <int kTraining>
 Values batchNorm(const IValue* a) {
   auto& x = a[0].toTensor();
+  if (kTraining == 3) checkTypes(a, {1, 2});
+  else checkTypes(a, {1, 2, 3, 4});
   bool training = kTraining >= 0 && a[kTraining < 0 ? 0 : kTraining].toBool();
   std::vector<int64_t> saved{training || forCuda() ? x.size(1) : 0};
   auto type = savedType<kTraining>(a);

@@ -29,6 +29,7 @@ class EntryMaker {
  private:
   bool isNotWorthIt();
   bool withinLimits();
+  std::string limitText(const CaptureEvent& e, int limit) const;
   void explainMisses(const char* outcome);
   bool capture(Segment* segment);
   std::shared_ptr<Entry> compile(Segment segment);
@@ -161,6 +162,17 @@ bool EntryMaker::isNotWorthIt() {
   return true;
 }
 
+/// What a person reads when a frame is not compiled any more: which, why, and what to do.
+std::string EntryMaker::limitText(const CaptureEvent& e, int limit) const {
+  std::string text = "fusebox hit config." + e.what + " (" + std::to_string(limit) + "): " + e.function + " (" + e.file + ":" +
+                     std::to_string(e.line) + ") runs eagerly from now on when none of its compiled entries fits.";
+  if (nearestFailure_)
+    text += " This call did not fit because of " + nearestFailure_->guard + ": expected " + nearestFailure_->expected + ", found " +
+            nearestFailure_->found + ".";
+  return text + " Keep that the same between calls, pass it as a tensor, or raise torch._dynamo.config." + e.what + "; `fusebox run --session` lists "
+         "every recompile with its cause.";
+}
+
 bool EntryMaker::withinLimits() {
   const CaptureConfig& config = captureConfig();
   int here = 0;
@@ -180,12 +192,11 @@ bool EntryMaker::withinLimits() {
   e.what = here >= config.recompileLimit ? "recompile_limit" : "accumulated_recompile_limit";
   e.detail = "reached after " + std::to_string(here) + " entries; the frame runs eagerly when none of them fits";
   if (recorder_) recorder_->frameStatus(frame_, "limit", e.what + " " + e.detail);
+  const std::string text = limitText(e, here >= config.recompileLimit ? config.recompileLimit : config.accumulatedRecompileLimit);
   if (raises) {
-    const std::string text = "fusebox: " + e.what + " " + e.detail + " (" + e.function + ", " + e.file + ":" + std::to_string(e.line) + ")";
     PyErr_SetString(captureExceptions().recompile ? captureExceptions().recompile : PyExc_RuntimeError, text.c_str());
   } else if (!code_.limitReported) {
     code_.limitReported = true;
-    const std::string text = "fusebox: " + e.what + " " + e.detail + " (" + e.function + ", " + e.file + ":" + std::to_string(e.line) + ")";
     if (PyErr_WarnEx(PyExc_RuntimeWarning, text.c_str(), 1) < 0) PyErr_Clear();
   }
   addEvent(std::move(e));

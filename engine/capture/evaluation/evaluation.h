@@ -82,6 +82,7 @@ class Evaluation final : public Operations {
   bool pushUnread(Frame& frame, int index) override;
   PyRef importName(Frame& frame, PyObject* name, PyObject* fromList, PyObject* level) override;
   PyRef importFrom(PyObject* module, PyObject* name) override;
+  bool importFirst(PyObject* name);
   bool updateDict(PyObject* dict, PyObject* mapping) override;
   PyRef makeSuper(Frame& frame, PyObject* type, PyObject* object) override;
   int exceptionMatches(PyObject* exception, PyObject* type) override;
@@ -153,6 +154,7 @@ class Evaluation final : public Operations {
   void readOriginal(PyObject* container);
   /// The same for how many it held.
   void guardOriginalLength(PyObject* container);
+  void guardIdentity(PyObject* constant, bool withItself);
   bool isTensor(PyObject* object) const;
   bool isStandIn(PyObject* object) const;
 
@@ -257,6 +259,8 @@ class Evaluation final : public Operations {
   // --- calls (slots_call.cpp, module_protocol.cpp, callables_*.cpp) --------------------------------------------------
   PyRef call(PyObject* callable, const CallArguments& a) { return call(callable, a.args, a.positional, a.kwNames); }
   PyRef callFunction(PyObject* function, const CallArguments& a);
+  /// Raises what CPython does for arguments that the callable does not take; a break if it takes them. Always false.
+  bool refuseArguments(PyObject* callable, const CallArguments& a);
   PyRef callType(PyTypeObject* type, const CallArguments& a);
   /// type.__call__: __new__ and __init__, whatever the metaclass.
   PyRef construct(PyTypeObject* type, const CallArguments& a);
@@ -443,6 +447,7 @@ class Evaluation final : public Operations {
   bool readsStorage_ = false;
   std::unordered_map<void*, int64_t> addresses_;  ///< what id() gave, and the root instruction that asked first
   std::vector<PyRef> keepAlive_;
+  std::unordered_set<PyObject*> pinnedNumbers_;  ///< numbers that were taken as known without a place: others may be the same object
   std::unordered_map<PyObject*, std::pair<PyRef, PyRef>> copies_;  ///< by copy: the copy, and what it is one of
   std::vector<PyObject*> holders_;  ///< in the frame when the segment began: generators, and what holds one
   void findHolders(const Frame& root);

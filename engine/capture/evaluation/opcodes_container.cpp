@@ -86,7 +86,10 @@ Flow mapAdd(Operations& ops, Frame& f, const Instruction& i) {
 
 Flow listExtend(Operations& ops, Frame& f, const Instruction& i) {
   PyRef iterable = f.pop();
-  return ops.extendList(f.peek(i.arg).get(), iterable.get()) ? Flow::Next : Flow::Error;
+  if (ops.extendList(f.peek(i.arg).get(), iterable.get())) return Flow::Next;
+  if (PyErr_ExceptionMatches(PyExc_TypeError) && !Py_TYPE(iterable.get())->tp_iter && !PySequence_Check(iterable.get()))
+    PyErr_Format(PyExc_TypeError, "Value after * must be an iterable, not %.200s", Py_TYPE(iterable.get())->tp_name);
+  return Flow::Error;
 }
 
 Flow setUpdate(Operations& ops, Frame& f, const Instruction& i) {
@@ -185,6 +188,13 @@ constexpr HandlerRow kRows[] = {
 }  // namespace
 
 HandlerRows containerHandlers() { return {kRows, std::size(kRows)}; }
+
+bool checkExceptionClasses(PyObject* type) {
+  bool fits = PyExceptionClass_Check(type) || PyTuple_Check(type);
+  for (Py_ssize_t i = 0; PyTuple_Check(type) && i < PyTuple_GET_SIZE(type); ++i) fits = fits && PyExceptionClass_Check(PyTuple_GET_ITEM(type, i));
+  if (!fits) PyErr_SetString(PyExc_TypeError, "catching classes that do not inherit from BaseException is not allowed");
+  return fits;
+}
 
 bool Operations::extendList(PyObject* list, PyObject* iterable) {
   PyRef iterator = iter(iterable);

@@ -94,4 +94,7 @@ class Operations {
   PyRef collect(PyObject* iterable, bool makeTuple);
 };
 
+/// Whether what stands in an except clause may stand there: exception classes, or a tuple of them; else CPython's TypeError.
+bool checkExceptionClasses(PyObject* type);
+
 }  // namespace fusebox::capture

@@ -126,6 +126,7 @@ class RealOperations final : public Operations {
   bool updateDict(PyObject* dict, PyObject* mapping) override { return PyDict_Update(dict, mapping) == 0; }
   PyRef makeSuper(Frame& frame, PyObject*, PyObject*) override { return superOf(frame); }
   int exceptionMatches(PyObject* exception, PyObject* type) override {
+    if (!checkExceptionClasses(type)) return -1;
     return PyErr_GivenExceptionMatches(exception, type);
   }
   /// An exception that a captured stretch raised has none, but __exit__ is always told of one.

@@ -324,6 +324,11 @@ bool takesNumbers(PyObject* callable) {
 
 }  // namespace
 
+bool Evaluation::refuseArguments(PyObject* callable, const CallArguments& a) {
+  if (callRaw(callable, a)) breakHere("unsupported call", describe(callable) + " is called with arguments that no rule describes");
+  return false;
+}
+
 PyRef Evaluation::callReal(PyObject* callable, const CallArguments& a, Asks asks) {
   std::vector<PyRef> keep;
   std::vector<PyObject*> args;

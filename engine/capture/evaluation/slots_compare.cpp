@@ -47,36 +47,6 @@ bool sameKeyObjects(PyObject* dict, PyObject* keys) {
   return i == PyTuple_GET_SIZE(keys);
 }
 
-bool holdsObject(PyObject* keys, PyObject* object) {
-  for (Py_ssize_t i = 0; PyTuple_Check(keys) && i < PyTuple_GET_SIZE(keys); ++i)
-    if (PyTuple_GET_ITEM(keys, i) == object) return true;
-  return false;
-}
-
-/// A constant was found to be one object in two places. It is so again wherever all that it was read from gives that object again, which
-/// goes without saying for what was read once and is not text, of which code may hold the same object.
-void guardIdentity(GuardSet& guards, PyObject* constant, const Place& place) {
-  std::vector<Guard> wanted;
-  for (const Guard& g : guards.guards()) {
-    Guard same;
-    same.source = g.source;
-    same.place = place;
-    same.expected = g.expected;
-    if (g.kind == GuardKind::ConstantMatch && g.expected.get() == constant) {
-      same.kind = GuardKind::IdMatch;
-    } else if (g.kind == GuardKind::DictKeysMatch && holdsObject(g.expected.get(), constant)) {
-      same.kind = GuardKind::Custom;
-      same.predicate = sameKeyObjects;
-      same.text = "the keys are the same objects";
-    } else {
-      continue;
-    }
-    wanted.push_back(std::move(same));
-  }
-  if (wanted.size() == 1 && !PyUnicode_Check(constant)) return;
-  for (Guard& g : wanted) guards.add(std::move(g));
-}
-
 }  // namespace
 
 PyRef Evaluation::tryBinary(PyObject* method, PyObject* self, PyObject* other, bool* declined) {
@@ -207,12 +177,53 @@ int Evaluation::compareDicts(int op, PyObject* a, PyObject* b) {
   return op == Py_EQ;
 }
 
+namespace {
+
+bool isNumber(PyObject* o) { return PyFloat_CheckExact(o) || PyLong_CheckExact(o) || PyComplex_CheckExact(o); }
+
+/// Whether a constant is an object or a part of it.
+bool isWithin(PyObject* constant, PyObject* whole) {
+  if (constant == whole) return true;
+  for (Py_ssize_t i = 0; PyTuple_Check(whole) && i < PyTuple_GET_SIZE(whole); ++i)
+    if (isWithin(constant, PyTuple_GET_ITEM(whole, i))) return true;
+  return false;
+}
+
+bool isInCode(PyObject* constant, const Frame* frame) {
+  for (; frame; frame = frame->caller)
+    if (isWithin(constant, frame->code()->co_consts)) return true;
+  return false;
+}
+
+}  // namespace
+
+/// What code and C functions make is the same object, or another one, whenever they run. What was read from outside is guarded to stay
+/// the object that it is, unless it is compared with itself: a number that has one place, which neither code nor a class holds too.
+void Evaluation::guardIdentity(PyObject* constant, bool withItself) {
+  std::vector<Guard> wanted;
+  for (const Guard& g : guards_->guards()) {
+    if ((g.kind != GuardKind::ConstantMatch && g.kind != GuardKind::DictKeysMatch) || !g.source || !isWithin(constant, g.expected.get())) continue;
+    Guard& identity = wanted.emplace_back();
+    identity.source = g.source;
+    identity.place = place();
+    identity.expected = g.expected;
+    identity.kind = g.kind == GuardKind::ConstantMatch ? GuardKind::IdMatch : GuardKind::Custom;
+    if (identity.kind != GuardKind::Custom) continue;
+    identity.predicate = sameKeyObjects;
+    identity.text = "the keys are the same objects";
+  }
+  if (withItself && wanted.size() <= 1 && isNumber(constant) && !pinnedNumbers_.count(constant) && !isInCode(constant, frame_)) return;
+  for (Guard& g : wanted) guards_->add(std::move(g));
+}
+
 bool Evaluation::same(PyObject* a, PyObject* b) {
   if (isConstantValue(a) && isConstantValue(b)) {
     // Equal constants may be one object or two; which, no guard on their values says.
     if (Py_TYPE(a) != Py_TYPE(b) || isSingleton(a) || isSingleton(b) || PyObject_RichCompareBool(a, b, Py_EQ) != 1) return a == b;
-    if (a == b && !isAddress(a)) return guardIdentity(*guards_, a, place()), true;
-    breakHere("identity", "equal constants are compared by identity", "Compare values with ==.");
+    if (isAddress(a) || isAddress(b)) breakHere("identity", "equal constants are compared by identity", "Compare values with ==.");
+    guardIdentity(a, a == b);
+    if (a != b) guardIdentity(b, false);
+    return a == b;
   }
   if (a == b || isConstantValue(a) || isConstantValue(b)) return a == b;
   Origin *left = origins_.find(a), *right = origins_.find(b);

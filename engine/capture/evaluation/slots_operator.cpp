@@ -172,6 +172,34 @@ void Evaluation::readLocal(Frame& f, int index) {
   if (f.locals[i]) f.locals[i] = wrap(f.locals[i].get(), unreadSource(f, i));
 }
 
+/// A module that nobody has imported is imported now, as it would be by this instruction, unless writes or prints before it wait for
+/// the graph. False: it raises, since there is none.
+bool Evaluation::importFirst(PyObject* name) {
+  PyObject* modules = PyImport_GetModuleDict();
+  pin(modules, Why::Process);
+  if (PyDict_GetItemWithError(modules, name)) return true;
+  const std::string module = PyUnicode_AsUTF8(name);
+  if (journal_.size() > 0 || trace_->wroteInputs()) breakHere("import", "module " + module + " is imported for the first time");
+  {
+    trace::NoTrace off;  // what a module does while it is imported is its own
+    if (PyRef::steal(PyImport_Import(name))) return true;
+  }
+  // Neither the module nor a package that it is in may be there; a module that lacks something itself runs anew every time.
+  const bool missing = PyErr_ExceptionMatches(PyExc_ModuleNotFoundError);
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  const PyRef error[] = {PyRef::steal(type), PyRef::steal(value), PyRef::steal(traceback)};
+  PyRef lacking = PyRef::steal(PyObject_GetAttrString(value, "name"));
+  PyErr_Clear();
+  const std::string lacks = lacking && PyUnicode_Check(lacking.get()) ? PyUnicode_AsUTF8(lacking.get()) : "";
+  if (!missing || (lacks != module && !module.starts_with(lacks + "."))) breakHere("import", "module " + module + " cannot be imported");
+  readDict(modules, lacking.get());  // guarded to be missing still
+  PyRef text = PyRef::steal(PyUnicode_FromFormat("No module named %R", lacking.get()));
+  PyErr_SetImportErrorSubclass(PyExc_ModuleNotFoundError, text.get(), lacking.get(), nullptr);
+  return false;
+}
+
 PyRef Evaluation::importName(Frame& f, PyObject* name, PyObject* fromList, PyObject* level) {
   PyObject* modules = PyImport_GetModuleDict();
   pin(modules, Why::Process);
@@ -185,8 +213,7 @@ PyRef Evaluation::importName(Frame& f, PyObject* name, PyObject* fromList, PyObj
     if (PyUnicode_GET_LENGTH(name) > 0) path += std::string(".") + PyUnicode_AsUTF8(name);
     full = PyRef::steal(PyUnicode_FromString(path.c_str()));
   }
-  if (!PyDict_GetItemWithError(modules, full.get()))
-    breakHere("import", std::string("module ") + PyUnicode_AsUTF8(full.get()) + " is imported for the first time");
+  if (!importFirst(full.get())) return {};
   PyRef leaf = readDict(modules, full.get());
   if (!leaf) return {};
   const bool from = fromList != Py_None && PyObject_IsTrue(fromList) == 1;
@@ -195,6 +222,15 @@ PyRef Evaluation::importName(Frame& f, PyObject* name, PyObject* fromList, PyObj
     for (Py_ssize_t i = 0; PyTuple_Check(fromList) && i < PyTuple_GET_SIZE(fromList); ++i) {
       PyRef found = getAttr(leaf.get(), PyTuple_GET_ITEM(fromList, i));
       PyErr_Clear();
+      if (!found) {
+        const std::string part = std::string(PyUnicode_AsUTF8(full.get())) + "." + PyUnicode_AsUTF8(PyTuple_GET_ITEM(fromList, i));
+        PyRef partName = PyRef::steal(PyUnicode_FromString(part.c_str()));
+        PyRef path = PyRef::steal(PyObject_GetAttrString(leaf.get(), "__path__"));
+        PyErr_Clear();
+        const bool imported = path && importFirst(partName.get());
+        found = imported ? getAttr(leaf.get(), PyTuple_GET_ITEM(fromList, i)) : PyRef();
+        PyErr_Clear();
+      }
       if (!found) breakHere("import", std::string("a name that ") + PyUnicode_AsUTF8(full.get()) + " does not have yet");
     }
     return leaf;
@@ -254,6 +290,7 @@ bool Evaluation::updateDict(PyObject* dict, PyObject* mapping) {
 }
 
 int Evaluation::exceptionMatches(PyObject* exception, PyObject* type) {
+  if (!checkExceptionClasses(type)) return -1;
   return PyErr_GivenExceptionMatches(exception, type);
 }
 

@@ -187,7 +187,25 @@ PyRef Evaluation::selfOf(PyObject* method) {
   return isPinned(source) ? pin(self, Why::Owner) : wrap(self, sources().derived(Source::Kind::MethodSelf, source));
 }
 
+namespace {
+
+/// torch._dynamo.mark_dynamic and its relatives leave a note on the tensor. That it changes nothing is said once.
+void tellOfDynamicSizes(PyObject* tensor) {
+  static bool told = false;
+  PyObject** dict = told ? nullptr : _PyObject_GetDictPtr(tensor);
+  if (!dict || !*dict) return;
+  for (const char* note : {"_dynamo_dynamic_indices", "_dynamo_weak_dynamic_indices", "_dynamo_unbacked_indices"}) {
+    if (told || !PyDict_GetItemWithError(*dict, internedName(note))) continue;
+    told = true;
+    if (PyErr_WarnEx(PyExc_UserWarning, "torch._dynamo.mark_dynamic: Fusebox specialises shapes; every new shape is compiled, up to the recompile limit", 1) < 0)
+      PyErr_Clear();
+  }
+}
+
+}  // namespace
+
 PyRef Evaluation::wrapTensor(PyObject* object, const Source* source) {
+  tellOfDynamicSizes(object);
   const at::Tensor& real = tensorOf(object);
   if (trace::isTraceTensor(real)) return PyRef::borrow(object);
   if (!isPlainTensorClass(Py_TYPE(object)))
@@ -221,7 +239,10 @@ PyRef Evaluation::wrapTensor(PyObject* object, const Source* source) {
 }
 
 PyRef Evaluation::pin(PyObject* object, Why why) {
-  if (isConstantValue(object)) return PyRef::borrow(object);
+  if (isConstantValue(object)) {
+    if (PyFloat_CheckExact(object) || PyLong_CheckExact(object) || PyComplex_CheckExact(object)) pinnedNumbers_.insert(object);
+    return PyRef::borrow(object);
+  }
   if (Origin* known = origins_.find(object)) {
     if (known->twin && !isStandIn(object)) return known->twin;
     return PyRef::borrow(object);

@@ -193,7 +193,11 @@ PyRef FunctionCalls::standInFor(PyObject* cls) {
 }
 
 PyRef FunctionCalls::apply(PyObject* cls, const CallArguments& a) {
-  static PyObject* const kApply = internedName("apply");
+  static PyObject *const kApply = internedName("apply"), *const kContexts = internedName("_backward_cls");
+  auto* type = reinterpret_cast<PyTypeObject*>(cls);
+  PyObject* contexts = evaluation_.typeLookup(type, kContexts);
+  if (!contexts || !PyType_Check(contexts) || contexts != PyDict_GetItem(type->tp_dict, kContexts))
+    evaluation_.breakHere("autograd.Function", nameOf(cls) + " has lost the class of its contexts");
   PyRef standIn = standInFor(cls);
   if (!standIn) return {};
   auto* base = reinterpret_cast<PyTypeObject*>(torchObject("torch._C._FunctionBase"));

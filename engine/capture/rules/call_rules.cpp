@@ -125,6 +125,30 @@ bool isTorchBinding(PyObject* callable) {
   return false;
 }
 
+namespace {
+
+/// Whether a function may warn, by itself or in a function of its module that it names: a warning is said when the program runs.
+bool mayWarn(PyObject* function, int depth = 0) {
+  static PyObject* const kWarnings = internedName("warnings");
+  static std::unordered_map<PyObject*, bool> known;  // by code, which the functions of torch's modules keep alive
+  PyObject *code = PyFunction_GET_CODE(function), *globals = PyFunction_GET_GLOBALS(function);
+  if (auto found = known.find(code); found != known.end()) return found->second;
+  PyObject* names = reinterpret_cast<PyCodeObject*>(code)->co_names;
+  bool warns = false;
+  for (Py_ssize_t i = 0; !warns && i < PyTuple_GET_SIZE(names); ++i) {
+    PyObject* name = PyTuple_GET_ITEM(names, i);
+    PyObject* value = name == kWarnings ? nullptr : PyDict_GetItem(globals, name);
+    warns = name == kWarnings || (value && PyFunction_Check(value) && PyFunction_GET_GLOBALS(value) == globals && depth < 2 && mayWarn(value, depth + 1));
+  }
+  if (depth == 0) {
+    Py_INCREF(code);
+    known.emplace(code, warns);
+  }
+  return warns;
+}
+
+}  // namespace
+
 bool Evaluation::isTrusted(PyObject* function) {
   static const std::unordered_set<std::string_view> modules = {
       "torch._tensor", "torch.nn.functional", "torch.functional", "torch._jit_internal", "torch.overrides", "torch._VF",
@@ -133,7 +157,7 @@ bool Evaluation::isTrusted(PyObject* function) {
   PyObject* name = PyDict_GetItem(globals, internedName("__name__"));
   if (!name || !PyUnicode_Check(name) || modules.count(PyUnicode_AsUTF8(name)) == 0) return false;
   // What it calls there, and on tensors, is torch's own, and stays so. A function of the program among it would run unseen.
-  if (!isUntouched(globals) || !hasTorchsMethods(tensorType())) return false;
+  if (!isUntouched(globals) || !hasTorchsMethods(tensorType()) || mayWarn(function)) return false;
   guardFunction(function);
   guardCustom(sources().pinned(globals, Why::Owner), sameNamespace, PyRef::steal(namespaceState(globals)).get(), "the module's functions");
   return true;

@@ -1,4 +1,6 @@
 // Rules for the functions of the builtins module and a few relatives.
+#include <algorithm>
+
 #include "engine/capture/rules/call_rules.h"
 #include "engine/capture/rules/class_checks.h"
 #include "engine/capture/rules/sorting.h"
@@ -11,44 +13,46 @@ namespace {
 PyRef none() { return PyRef::borrow(Py_None); }
 PyRef boolean(int value) { return value < 0 ? PyRef() : PyRef::borrow(value ? Py_True : Py_False); }
 
-bool wants(const CallArguments& a, size_t least, size_t most, const char* name) {
-  if (a.positional >= least && a.positional <= most) return true;
-  PyErr_Format(PyExc_TypeError, "%s() got a wrong number of arguments", name);
-  return false;
+/// Whether the arguments are what a rule is written for; else CPython's own error.
+bool wants(Evaluation& e, PyObject* callable, const CallArguments& a, size_t least, size_t most, std::initializer_list<const char*> keywords = {}) {
+  bool fits = a.positional >= least && a.positional <= most;
+  for (size_t i = 0; fits && i < a.keywords(); ++i)
+    fits = std::any_of(keywords.begin(), keywords.end(), [&](const char* k) { return PyUnicode_CompareWithASCIIString(a.keywordName(i), k) == 0; });
+  return fits || e.refuseArguments(callable, a);
 }
 
-PyRef ruleLen(Evaluation& e, PyObject*, const CallArguments& a) {
-  if (!wants(a, 1, 1, "len")) return {};
+PyRef ruleLen(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (!wants(e, callable, a, 1, 1)) return {};
   const Py_ssize_t n = e.length(a.args[0]);
   return n < 0 ? PyRef() : PyRef::steal(PyLong_FromSsize_t(n));
 }
 
-PyRef ruleGetattr(Evaluation& e, PyObject*, const CallArguments& a) {
-  if (!wants(a, 2, 3, "getattr")) return {};
+PyRef ruleGetattr(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (!wants(e, callable, a, 2, 3)) return {};
   PyRef value = e.getAttr(a.args[0], a.args[1]);
   if (value || a.positional < 3 || !PyErr_ExceptionMatches(PyExc_AttributeError)) return value;
   PyErr_Clear();
   return PyRef::borrow(a.args[2]);
 }
 
-PyRef ruleHasattr(Evaluation& e, PyObject*, const CallArguments& a) {
-  if (!wants(a, 2, 2, "hasattr")) return {};
+PyRef ruleHasattr(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (!wants(e, callable, a, 2, 2)) return {};
   if (e.getAttr(a.args[0], a.args[1])) return boolean(1);
   if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return {};
   PyErr_Clear();
   return boolean(0);
 }
 
-PyRef ruleSetattr(Evaluation& e, PyObject*, const CallArguments& a) {
-  return wants(a, 3, 3, "setattr") && e.setAttr(a.args[0], a.args[1], a.args[2]) ? none() : PyRef();
+PyRef ruleSetattr(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  return wants(e, callable, a, 3, 3) && e.setAttr(a.args[0], a.args[1], a.args[2]) ? none() : PyRef();
 }
 
-PyRef ruleDelattr(Evaluation& e, PyObject*, const CallArguments& a) {
-  return wants(a, 2, 2, "delattr") && e.setAttr(a.args[0], a.args[1], nullptr) ? none() : PyRef();
+PyRef ruleDelattr(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  return wants(e, callable, a, 2, 2) && e.setAttr(a.args[0], a.args[1], nullptr) ? none() : PyRef();
 }
 
-PyRef ruleNext(Evaluation& e, PyObject*, const CallArguments& a) {
-  if (!wants(a, 1, 2, "next")) return {};
+PyRef ruleNext(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (!wants(e, callable, a, 1, 2)) return {};
   PyRef item = nextOrStop(e, a.args[0]);
   if (item || a.positional < 2 || !PyErr_ExceptionMatches(PyExc_StopIteration)) return item;
   PyErr_Clear();
@@ -57,8 +61,8 @@ PyRef ruleNext(Evaluation& e, PyObject*, const CallArguments& a) {
 
 /// any and all, stopping early.
 template <bool kAll>
-PyRef ruleAnyAll(Evaluation& e, PyObject*, const CallArguments& a) {
-  if (!wants(a, 1, 1, kAll ? "all" : "any")) return {};
+PyRef ruleAnyAll(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (!wants(e, callable, a, 1, 1)) return {};
   PyRef iterator = e.iter(a.args[0]);
   if (!iterator) return {};
   while (PyRef item = e.next(iterator.get())) {
@@ -73,7 +77,7 @@ bool isPlainNumber(PyObject* o) { return PyFloat_CheckExact(o) || PyLong_CheckEx
 
 /// Numbers are added up by CPython's own sum, which keeps more digits than additions one by one (3.12) as long as nothing else comes.
 PyRef ruleSum(Evaluation& e, PyObject* callable, const CallArguments& a) {
-  if (!wants(a, 1, 2, "sum")) return {};
+  if (!wants(e, callable, a, 1, 2, {"start"})) return {};
   PyObject* startKeyword = a.keyword("start");
   PyRef total = a.positional == 2 ? PyRef::borrow(a.args[1]) : startKeyword ? PyRef::borrow(startKeyword) : PyRef::steal(PyLong_FromLong(0));
   PyRef iterator = e.iter(a.args[0]), numbers = PyRef::steal(PyList_New(0));
@@ -103,8 +107,9 @@ PyRef ruleSum(Evaluation& e, PyObject* callable, const CallArguments& a) {
 }
 
 template <bool kMax>
-PyRef ruleMinMax(Evaluation& e, PyObject*, const CallArguments& a) {
+PyRef ruleMinMax(Evaluation& e, PyObject* callable, const CallArguments& a) {
   PyObject *key = a.keyword("key"), *fallback = a.keyword("default");
+  if (!wants(e, callable, a, 1, fallback ? 1 : SIZE_MAX, {"key", "default"})) return {};
   PyRef items = a.positional == 1 ? PyRef::borrow(a.args[0]) : PyRef::steal(PyTuple_New(static_cast<Py_ssize_t>(a.positional)));
   for (size_t i = 0; a.positional != 1 && i < a.positional; ++i)
     PyTuple_SET_ITEM(items.get(), static_cast<Py_ssize_t>(i), PyRef::borrow(a.args[i]).release());
@@ -138,14 +143,15 @@ int reverseFlag(Evaluation& e, const CallArguments& a) {
   return reverse ? e.truth(reverse) : 0;
 }
 
-PyRef ruleSorted(Evaluation& e, PyObject*, const CallArguments& a) {
-  if (!wants(a, 1, 1, "sorted")) return {};
+PyRef ruleSorted(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (!wants(e, callable, a, 1, 1, {"key", "reverse"})) return {};
   PyRef items = e.collect(a.args[0], false);
   const int reverse = items ? reverseFlag(e, a) : -1;
   return reverse < 0 || !sortList(e, items.get(), a.keyword("key"), reverse != 0) ? PyRef() : items;
 }
 
-PyRef ruleListSort(Evaluation& e, PyObject*, const CallArguments& a) {
+PyRef ruleListSort(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (!wants(e, callable, a, 1, 1, {"key", "reverse"})) return {};
   PyObject* list = a.args[0];
   const int reverse = reverseFlag(e, a);
   if (reverse < 0) return {};
@@ -161,24 +167,26 @@ PyRef ruleListSort(Evaluation& e, PyObject*, const CallArguments& a) {
   return sorted && stored && !touched ? none() : PyRef();
 }
 
-PyRef ruleRepr(Evaluation& e, PyObject*, const CallArguments& a) {
-  return wants(a, 1, 1, "repr") ? e.convert('r', a.args[0]) : PyRef();
+PyRef ruleRepr(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  return wants(e, callable, a, 1, 1) ? e.convert('r', a.args[0]) : PyRef();
 }
 
-PyRef ruleFormat(Evaluation& e, PyObject*, const CallArguments& a) {
-  return wants(a, 1, 2, "format") ? e.format(a.args[0], a.positional == 2 ? a.args[1] : nullptr) : PyRef();
+PyRef ruleFormat(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  return wants(e, callable, a, 1, 2) ? e.format(a.args[0], a.positional == 2 ? a.args[1] : nullptr) : PyRef();
 }
 
-PyRef ruleCallable(Evaluation& e, PyObject*, const CallArguments& a) { return boolean(PyCallable_Check(a.args[0])); }
-
-PyRef ruleId(Evaluation& e, PyObject*, const CallArguments& a) {
-  return wants(a, 1, 1, "id") ? e.addressOf(a.args[0]) : PyRef();
+PyRef ruleCallable(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  return wants(e, callable, a, 1, 1) ? boolean(PyCallable_Check(a.args[0])) : PyRef();
 }
 
-PyRef ruleHash(Evaluation& e, PyObject*, const CallArguments& a) { return wants(a, 1, 1, "hash") ? e.hashOf(a.args[0]) : PyRef(); }
+PyRef ruleId(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  return wants(e, callable, a, 1, 1) ? e.addressOf(a.args[0]) : PyRef();
+}
 
-PyRef ruleVars(Evaluation& e, PyObject*, const CallArguments& a) {
-  if (!wants(a, 1, 1, "vars")) return {};
+PyRef ruleHash(Evaluation& e, PyObject* callable, const CallArguments& a) { return wants(e, callable, a, 1, 1) ? e.hashOf(a.args[0]) : PyRef(); }
+
+PyRef ruleVars(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (!wants(e, callable, a, 1, 1)) return {};
   return e.getAttr(a.args[0], internedName("__dict__"));
 }
 
@@ -206,7 +214,7 @@ PyRef onNumbers(Evaluation& e, PyObject* callable, const CallArguments& a, std::
 PyRef ruleOnIndices(Evaluation& e, PyObject* callable, const CallArguments& a) { return onNumbers(e, callable, a, {"__index__"}); }
 
 PyRef ruleDivmod(Evaluation& e, PyObject* callable, const CallArguments& a) {
-  if (!wants(a, 2, 2, "divmod")) return {};
+  if (!wants(e, callable, a, 2, 2)) return {};
   bool declined = true;
   PyRef result;
   if (PyObject* method = e.pythonMethod(a.args[0], "__divmod__")) result = e.tryBinary(method, a.args[0], a.args[1], &declined);
@@ -226,7 +234,7 @@ PyRef ruleStrFormat(Evaluation& e, PyObject* callable, const CallArguments& a) {
   bool plain = true;
   for (size_t i = 0; i < a.total(); ++i) plain = plain && isConstantValue(a.args[i]);
   if (plain) return e.callReal(callable, a, Evaluation::Asks::Text);
-  if (kMap && !wants(a, 2, 2, "format_map")) return {};
+  if (kMap && !wants(e, callable, a, 2, 2)) return {};
   return e.formatFields(a.args[0], a, kMap ? a.args[1] : nullptr);
 }
 
@@ -259,18 +267,9 @@ PyRef ruleImportModule(Evaluation& e, PyObject* callable, const CallArguments& a
   PyRef resolve = PyRef::steal(PyImport_ImportModule("importlib.util"));
   PyRef full = PyRef::steal(PyObject_CallMethod(resolve.get(), "resolve_name", "OO", a.args[0], within ? a.args[1] : Py_None));
   if (!full) return {};  // eager's error
-  PyObject* name = full.get();
   PyObject* modules = PyImport_GetModuleDict();
-  e.pin(modules, Why::Process);
-  if (!PyDict_GetItemWithError(modules, name)) {
-    const std::string module = PyUnicode_AsUTF8(name);
-    if (e.journal().size() > 0) e.breakHere("import", "module " + module + " is imported for the first time");
-    if (!PyRef::steal(PyImport_Import(name))) {
-      PyErr_Clear();
-      e.breakHere("import", "module " + module + " cannot be imported");
-    }
-  }
-  return e.readDict(modules, name);
+  if (!e.importFirst(full.get())) return {};
+  return e.readDict(modules, full.get());
 }
 
 /// A weak reference that is called: the referent, or None.
@@ -279,7 +278,8 @@ PyRef ruleWeakref(Evaluation& e, PyObject* callable, const CallArguments& a) {
   return target ? e.pin(target.get(), Why::Owner) : PyRef();
 }
 
-PyRef ruleReduce(Evaluation& e, PyObject*, const CallArguments& a) {
+PyRef ruleReduce(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (!wants(e, callable, a, 2, 3)) return {};
   PyRef iterator = e.iter(a.args[1]), value = a.positional > 2 ? PyRef::borrow(a.args[2]) : PyRef();
   if (!iterator) return {};
   while (PyRef item = e.next(iterator.get())) {
@@ -316,32 +316,32 @@ PyRef ruleObjectFormat(Evaluation& e, PyObject* callable, const CallArguments& a
 
 /// operator.xyz(a, b): the operator itself.
 template <int kOp>
-PyRef ruleOperator(Evaluation& e, PyObject*, const CallArguments& a) {
-  return wants(a, 2, 2, "operator") ? e.binary(kOp, a.args[0], a.args[1]) : PyRef();
+PyRef ruleOperator(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  return wants(e, callable, a, 2, 2) ? e.binary(kOp, a.args[0], a.args[1]) : PyRef();
 }
 template <int kOp>
-PyRef ruleCompare(Evaluation& e, PyObject*, const CallArguments& a) {
-  return wants(a, 2, 2, "operator") ? e.compare(kOp, a.args[0], a.args[1]) : PyRef();
+PyRef ruleCompare(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  return wants(e, callable, a, 2, 2) ? e.compare(kOp, a.args[0], a.args[1]) : PyRef();
 }
-PyRef ruleOperatorGetItem(Evaluation& e, PyObject*, const CallArguments& a) {
-  return wants(a, 2, 2, "getitem") ? e.getItem(a.args[0], a.args[1]) : PyRef();
+PyRef ruleOperatorGetItem(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  return wants(e, callable, a, 2, 2) ? e.getItem(a.args[0], a.args[1]) : PyRef();
 }
 /// operator.setitem, delitem, contains, is_, is_not: what the statements do, on the objects themselves.
-PyRef ruleOperatorSetItem(Evaluation& e, PyObject*, const CallArguments& a) {
-  return wants(a, 3, 3, "setitem") && e.setItem(a.args[0], a.args[1], a.args[2]) ? none() : PyRef();
+PyRef ruleOperatorSetItem(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  return wants(e, callable, a, 3, 3) && e.setItem(a.args[0], a.args[1], a.args[2]) ? none() : PyRef();
 }
-PyRef ruleOperatorDelItem(Evaluation& e, PyObject*, const CallArguments& a) {
-  return wants(a, 2, 2, "delitem") && e.setItem(a.args[0], a.args[1], nullptr) ? none() : PyRef();
+PyRef ruleOperatorDelItem(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  return wants(e, callable, a, 2, 2) && e.setItem(a.args[0], a.args[1], nullptr) ? none() : PyRef();
 }
-PyRef ruleOperatorContains(Evaluation& e, PyObject*, const CallArguments& a) {
-  return wants(a, 2, 2, "contains") ? boolean(e.contains(a.args[0], a.args[1])) : PyRef();
+PyRef ruleOperatorContains(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  return wants(e, callable, a, 2, 2) ? boolean(e.contains(a.args[0], a.args[1])) : PyRef();
 }
 template <bool kSame>
-PyRef ruleOperatorIs(Evaluation& e, PyObject*, const CallArguments& a) {
-  return wants(a, 2, 2, "is_") ? boolean(e.same(a.args[0], a.args[1]) == kSame) : PyRef();
+PyRef ruleOperatorIs(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  return wants(e, callable, a, 2, 2) ? boolean(e.same(a.args[0], a.args[1]) == kSame) : PyRef();
 }
-PyRef ruleOperatorTruth(Evaluation& e, PyObject*, const CallArguments& a) {
-  return wants(a, 1, 1, "truth") ? boolean(e.truth(a.args[0])) : PyRef();
+PyRef ruleOperatorTruth(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  return wants(e, callable, a, 1, 1) ? boolean(e.truth(a.args[0])) : PyRef();
 }
 
 /// bisect.insort and the like write to the list that they are given.
@@ -354,8 +354,8 @@ PyRef ruleWritesFirst(Evaluation& e, PyObject* callable, const CallArguments& a)
   return e.callRaw(callable, a);
 }
 
-PyRef ruleOperatorNot(Evaluation& e, PyObject*, const CallArguments& a) {
-  const int truth = e.truth(a.args[0]);
+PyRef ruleOperatorNot(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  const int truth = wants(e, callable, a, 1, 1) ? e.truth(a.args[0]) : -1;
   return truth < 0 ? PyRef() : boolean(!truth);
 }
 

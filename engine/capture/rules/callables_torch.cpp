@@ -55,6 +55,15 @@ PyRef ruleGraphBreak(Evaluation& e, PyObject*, const CallArguments& a) {
   e.breakHere("explicit graph break", reason, "Remove the call to compile the function whole.");
 }
 
+/// Whether a tensor in a result has a gradient to compute.
+bool requiresGrad(PyObject* result) {
+  if (isTensorObject(result)) return tensorOf(result).requires_grad();
+  bool any = false;
+  for (Py_ssize_t i = 0; (PyTuple_Check(result) || PyList_Check(result)) && i < PySequence_Fast_GET_SIZE(result); ++i)
+    any = any || requiresGrad(PySequence_Fast_GET_ITEM(result, i));
+  return any;
+}
+
 /// torch.utils.checkpoint: only memory differs, so the function is followed as if it were called plainly.
 PyRef ruleCheckpoint(Evaluation& e, PyObject*, const CallArguments& a) {
   static const char* const kOwn[] = {"use_reentrant", "context_fn", "preserve_rng_state", "determinism_check", "debug", "early_stop"};
@@ -74,8 +83,19 @@ PyRef ruleCheckpoint(Evaluation& e, PyObject*, const CallArguments& a) {
   // The reentrant form is a node of the graph whose inputs are the tensors it is given: without a gradient among them it has none.
   bool wanted = reentrant != Py_True;
   for (PyObject* given : args) wanted = wanted || (isTensorObject(given) && tensorOf(given).requires_grad());
+  if (reentrant == Py_True) {
+    // Its own warning where there is none.
+    PyRef given = PyRef::steal(PyTuple_New(static_cast<Py_ssize_t>(a.positional) - 1));
+    for (size_t i = 1; i < a.positional; ++i) PyTuple_SET_ITEM(given.get(), static_cast<Py_ssize_t>(i) - 1, PyRef::borrow(a.args[i]).release());
+    PyObject* checked[] = {given.get()};
+    if (!e.call(torchObject("torch.utils.checkpoint.check_backward_validity"), checked, 1, nullptr)) return {};
+  }
   at::AutoGradMode mode(wanted && at::GradMode::is_enabled());
-  return e.call(a.args[0], args.data(), a.positional - 1, PyTuple_GET_SIZE(tuple.get()) ? tuple.get() : nullptr);
+  const Evaluation::Effects before = e.effectsSoFar();
+  PyRef result = e.call(a.args[0], args.data(), a.positional - 1, PyTuple_GET_SIZE(tuple.get()) ? tuple.get() : nullptr);
+  if (result && at::GradMode::is_enabled() && !(e.effectsSoFar() == before) && requiresGrad(result.get()))
+    e.breakHere("side effect", "torch.utils.checkpoint runs a function with effects, which are done again when backward recomputes it");
+  return result;
 }
 
 /// __new__ of builtin types: the class that it is called on holds the C function.

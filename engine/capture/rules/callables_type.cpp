@@ -20,13 +20,15 @@ PyRef ruleSuper(Evaluation& e, PyObject*, const CallArguments& a) {
   return e.makeSuper(*e.frame(), a.args[0], a.positional > 1 ? a.args[1] : nullptr);
 }
 
-PyRef ruleTuple(Evaluation& e, PyObject*, const CallArguments& a) {
+PyRef ruleTuple(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (a.total() > 1 || a.keywords() > 0) return e.refuseArguments(callable, a), PyRef();
   if (a.positional == 0) return PyRef::steal(PyTuple_New(0));
   if (PyTuple_CheckExact(a.args[0])) return PyRef::borrow(a.args[0]);
   return e.collect(a.args[0], true);
 }
 
-PyRef ruleList(Evaluation& e, PyObject*, const CallArguments& a) {
+PyRef ruleList(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (a.total() > 1 || a.keywords() > 0) return e.refuseArguments(callable, a), PyRef();
   if (a.positional > 0) return e.collect(a.args[0], false);
   PyRef list = PyRef::steal(PyList_New(0));
   e.adopt(list.get());
@@ -34,6 +36,7 @@ PyRef ruleList(Evaluation& e, PyObject*, const CallArguments& a) {
 }
 
 PyRef ruleSet(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (a.total() > 1 || a.keywords() > 0) return e.refuseArguments(callable, a), PyRef();
   PyRef items = a.positional > 0 ? e.collect(a.args[0], true) : PyRef::steal(PyTuple_New(0));
   if (!items) return {};
   PyObject* args[] = {items.get()};
@@ -43,6 +46,7 @@ PyRef ruleSet(Evaluation& e, PyObject* callable, const CallArguments& a) {
 }
 
 PyRef ruleDict(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (a.positional > 1) return e.refuseArguments(callable, a), PyRef();
   PyRef dict = PyRef::steal(PyObject_CallNoArgs(callable)), incoming = PyRef::steal(PyDict_New());
   e.adopt(dict.get());
   if (a.positional > 0 && !e.updateDict(incoming.get(), a.args[0])) return {};
@@ -82,7 +86,8 @@ PyRef ruleStr(Evaluation& e, PyObject* callable, const CallArguments& a) {
   return e.convert('s', a.args[0]);
 }
 
-PyRef ruleBool(Evaluation& e, PyObject*, const CallArguments& a) {
+PyRef ruleBool(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (a.total() > 1 || a.keywords() > 0) return e.refuseArguments(callable, a), PyRef();
   const int truth = a.positional > 0 ? e.truth(a.args[0]) : 0;
   return truth < 0 ? PyRef() : PyRef::borrow(truth ? Py_True : Py_False);
 }
@@ -343,6 +348,9 @@ PyRef Evaluation::makeSuper(Frame& f, PyObject* type, PyObject* object) {
       if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i), "__class__") == 0) {
         if (!f.unread.empty() && f.unread[static_cast<size_t>(i)]) readLocal(f, i);
         if (f.locals[static_cast<size_t>(i)]) cellType = loadCell(f.locals[static_cast<size_t>(i)].get());
+        if (!cellType) return PyErr_SetString(PyExc_RuntimeError, "super(): empty __class__ cell"), PyRef();
+        if (!PyType_Check(cellType.get()))
+          return PyErr_Format(PyExc_RuntimeError, "super(): __class__ is not a type (%s)", Py_TYPE(cellType.get())->tp_name), PyRef();
       }
     if (!f.unread.empty() && f.unread[0]) readLocal(f, 0);
     self = f.locals.empty() ? PyRef() : f.locals[0];

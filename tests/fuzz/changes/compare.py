@@ -4,16 +4,20 @@ import collections
 import enum
 import functools
 import re
+import sys
 import types
 import weakref
 
 import torch
 
+from .worlds import OF_COMPILED
+
 ATOMS = (int, float, complex, str, bytes, bool, type(None), type(...), type(NotImplemented), torch.dtype, torch.device, torch.layout,
          torch.memory_format, range, slice)
 INTERNAL = {"__module__", "__dict__", "__weakref__", "__doc__", "__abstractmethods__", "_abc_impl", "__qualname__", "__match_args__",
             "__annotations__", "__firstlineno__", "__static_attributes__", "__parameters__", "__orig_bases__", "__dataclass_params__",
-            "_backward_cls", "_torchdynamo_wrapper_id"}
+            "_backward_cls"}
+OF_TORCH = {"_torchdynamo_wrapper_id", "_torch_dynamo_tracer_output"}  # attributes that name objects of the process
 WORLD = "world"
 
 
@@ -36,6 +40,12 @@ def describe(value):
 def is_of_world(thing):
     """Whether a class or function was made by the program's file."""
     return getattr(thing, "__module__", None) == WORLD
+
+
+def is_made(cls):
+    """Whether a class was made by the program, or for it (as torch.nn.utils.parametrize does)."""
+    home = sys.modules.get(cls.__module__)
+    return is_of_world(cls) or getattr(home, cls.__qualname__, None) is not cls
 
 
 class Comparison:
@@ -62,7 +72,7 @@ class Comparison:
         if isinstance(a, ATOMS) and not isinstance(a, enum.Enum):
             return self.atom(a, b, path)
         if type(a) is not type(b):
-            if not (is_of_world(type(a)) and is_of_world(type(b)) and type(a).__qualname__ == type(b).__qualname__):
+            if not (is_made(type(a)) and is_made(type(b)) and type(a).__qualname__ == type(b).__qualname__):
                 fail(path, f"type {type(a).__name__} in eager, {type(b).__name__} compiled: {describe(a)} and {describe(b)}")
             self.walk(type(a), type(b), f"type({path})")
         if len(self.kept) > self.limit:
@@ -187,7 +197,7 @@ class Comparison:
                 self.walk(getattr(a, name), getattr(b, name), f"{path}.{name}")
 
     def class_(self, a, b, path):
-        if not is_of_world(a) or a is b:
+        if a is b or not is_made(a):
             return self.outside(a, b, path)
         if not self.pair(a, b, path):
             return
@@ -242,7 +252,8 @@ class Comparison:
         self.attributes(a, b, path)
 
     def attributes(self, a, b, path):
-        x, y = getattr(a, "__dict__", None), getattr(b, "__dict__", None)
+        x, y = ({k: v for k, v in d.items() if k not in OF_TORCH} if isinstance(d := getattr(o, "__dict__", None), dict) else None
+                for o in (a, b))
         if isinstance(x, dict) and isinstance(y, dict) and (x or y):
             if list(x) != list(y):
                 fail(path, f"attributes {list(x)} in eager, {list(y)} compiled")
@@ -253,11 +264,13 @@ class Comparison:
                 self.walk(getattr(a, name, "(not there)"), getattr(b, name, "(not there)"), f"{path}.{name}")
 
 
+NODE = re.compile(r"grad_fn=<\w+>")
 NUMBER = re.compile(r"-?\d+\.\d*(?:e[-+]?\d+)?|nan|inf")
 
 
 def same_text(a, b):
-    """Equal but for the last digits of numbers in it."""
+    """Equal but for the last digits of numbers in it, the names of autograd nodes and those of operators."""
+    a, b = (NODE.sub("grad_fn=<>", t).replace(OF_COMPILED, "") for t in (a, b))
     return NUMBER.sub("#", a) == NUMBER.sub("#", b) and all(
         abs(float(x) - float(y)) <= 1e-3 * max(1, abs(float(x))) or x == y for x, y in zip(NUMBER.findall(a), NUMBER.findall(b)))
 

@@ -173,7 +173,8 @@ class Twins:
     def __init__(self, world, options):
         restore_process()
         fusebox.reset()
-        self.eager, self.compiled = same_numbers(lambda: world.make("eager"), lambda: world.make("compiled"))
+        with contextlib.redirect_stdout(io.StringIO()):
+            self.eager, self.compiled = same_numbers(lambda: world.make("eager"), lambda: world.make("compiled"))
         restore_process()
         target = self.compiled.f
         settings = {"backend": options["backend"]}
@@ -211,6 +212,8 @@ class Twins:
 
     def compare(self, a, b):
         walk = Comparison().walk
+        if (a["error"] is None) != (b["error"] is None):
+            fail("error", f"{a['error']!r} in eager, {b['error']!r} compiled")
         walk(self.eager.args, self.compiled.args, "args")
         walk(self.eager.kwargs, self.compiled.kwargs, "kwargs")
         walk(self.eager.f, self.compiled.f, "f")
@@ -218,7 +221,5 @@ class Twins:
             if name not in ("result", "error") and a[name] != b[name] and not (name == "printed" and same_text(a[name], b[name])):
                 text = "differs" if "random" in name else f"{a[name]!r} in eager, {b[name]!r} compiled"
                 fail(name, text)
-        if (a["error"] is None) != (b["error"] is None):
-            fail("error", f"{a['error']!r} in eager, {b['error']!r} compiled")
         walk(a["error"], b["error"], "error")
         walk(a["result"], b["result"], "result")

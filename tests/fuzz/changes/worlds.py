@@ -2,6 +2,7 @@
 
 import pathlib
 import random
+import re
 import sys
 import types
 
@@ -97,12 +98,17 @@ class Called:
 
 
 _codes = {}
+OF_COMPILED = "_compiled"  # operators are registered by name for the process: one world's get this behind their namespace
+_DEFINED = re.compile(r"""(?:custom_op|Library|define)\(["'](\w+)(?:::|["'])""")
 
 
 def code_of(path, side):
-    """Each side has code objects of its own."""
+    """Each side has code objects of its own, and operators."""
     if (path, side) not in _codes:
-        _codes[path, side] = compile(path.read_text(), str(path), "exec")
+        text = path.read_text()
+        for name in set(_DEFINED.findall(text)) if side == "compiled" else ():
+            text = re.sub(rf"\b{name}\b", name + OF_COMPILED, text)
+        _codes[path, side] = compile(text, str(path), "exec")
     return _codes[path, side]
 
 
@@ -123,7 +129,8 @@ def provide_package():
 
 NOT_THE_SAME_TWICE = {"hash_and_id_of_objects", "files_and_contexts", "writes_of_another_thread_survive", "flex", "times_and_ids",
                       "methods_and_attributes_of_tensor", "calls_of_modules_wrapped_by_the_program",
-                      "builtins_replaced"}  # addresses, paths, time, others' classes
+                      "builtins_replaced", "another_thread_writes_meanwhile",
+                      "logs_see_their_moment"}  # addresses, paths, time, others' classes, loggers of the process
 SCRIPTS_THAT_ACT_OUTSIDE = {"barriers", "lifetimes", "process_state", "operators", "numbers"}  # they crash, wait or register by name
 
 
