@@ -125,11 +125,37 @@ void writeBack(const AotModule& module, const std::vector<at::Tensor>& inputs, c
   setVersions(module, inputs, versions);
 }
 
+/// What an input gets no gradient from leads nowhere, as in eager: its hooks would be called with None.
 torch::autograd::edge_list gradientEdges(const AotModule& module, const std::vector<at::Tensor>& inputs) {
+  auto& results = module.joint.output()->args;
+  const size_t first = results.size() - module.gradInputs.size();
   torch::autograd::edge_list edges;
-  for (auto i : module.gradInputs)
-    edges.push_back(inputs[i].requires_grad() ? torch::autograd::impl::gradient_edge(inputs[i]) : torch::autograd::Edge());
+  for (size_t k = 0; k < module.gradInputs.size(); ++k) {
+    auto& input = inputs[module.gradInputs[k]];
+    const bool reached = input.requires_grad() && results[first + k].as<graph::ValueRef>();
+    edges.push_back(reached ? torch::autograd::impl::gradient_edge(input) : torch::autograd::Edge());
+  }
   return edges;
+}
+
+/// By position in gradInputs: whether every gradient that can arrive has a part in it.
+std::vector<bool> gradientsOfAllResults(const AotModule& module) {
+  auto& nodes = module.joint.nodes();
+  auto& results = module.joint.output()->args;
+  const size_t first = results.size() - module.gradInputs.size();
+  std::vector<bool> ofAll(module.gradInputs.size(), true);
+  for (size_t t = 0; t < module.tangents.size(); ++t) {
+    std::vector<bool> reached(nodes.size());
+    for (size_t n = 0; n < nodes.size(); ++n) {
+      reached[n] = nodes[n].kind == graph::NodeKind::Placeholder && nodes[n].index == static_cast<int32_t>(module.inputs.size() + t);
+      graph::Graph::forEachValue(nodes[n].args, [&](graph::ValueRef v) { reached[n] = reached[n] || reached[static_cast<size_t>(v.node)]; });
+    }
+    for (size_t k = 0; k < ofAll.size(); ++k) {
+      auto* gradient = results[first + k].as<graph::ValueRef>();
+      ofAll[k] = ofAll[k] && (!gradient || reached[static_cast<size_t>(gradient->node)]);
+    }
+  }
+  return ofAll;
 }
 
 }  // namespace
@@ -173,8 +199,28 @@ std::vector<at::Tensor> AotFunction::call(const std::vector<at::Tensor>& inputs)
   }
 }
 
+/// What one autograd node cannot do, and the operators of eager can.
+void AotFunction::refuseForBackward(const std::vector<at::Tensor>& inputs) const {
+  auto& module = *module_;
+  for (auto& saved : module.saved)
+    TORCH_CHECK(saved.kind != SavedPlan::Kind::Input || !inputs[saved.index].is_inference(),
+                "Fusebox: a tensor of inference mode would be kept for backward");
+  for (size_t k = 0; k < module.gradInputs.size(); ++k) {
+    if (!hasGradientHooks(inputs[module.gradInputs[k]])) continue;
+    std::call_once(ofAllOnce_, [&] { ofAll_ = gradientsOfAllResults(module); });
+    TORCH_CHECK(ofAll_[k], "Fusebox: an input has a hook on its gradient, which not every result contributes to");
+  }
+}
+
+bool hasGradientHooks(const at::Tensor& tensor) {
+  if (!tensor.requires_grad()) return false;
+  auto node = tensor.is_leaf() ? nullptr : tensor.grad_fn();
+  return node ? !node->tensor_pre_hooks().empty() || !node->retains_grad_hooks().empty() : !torch::autograd::impl::hooks(tensor).empty();
+}
+
 std::vector<at::Tensor> AotFunction::run(const std::vector<at::Tensor>& inputs) const {
   auto& module = *module_;
+  if (module.backward) refuseForBackward(inputs);
   TORCH_CHECK(!mutationsOverlap(module, inputs), "Fusebox: an input that the compiled function writes to shares memory with another input");
   std::vector<at::Tensor> results;
   {

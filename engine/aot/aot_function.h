@@ -46,12 +46,18 @@ class AotFunction {
 
  private:
   std::vector<at::Tensor> run(const std::vector<at::Tensor>& inputs) const;
+  void refuseForBackward(const std::vector<at::Tensor>& inputs) const;
 
   std::shared_ptr<const AotModule> module_;
   std::shared_ptr<Shared> shared_;
   std::vector<c10::Device> drawsOn_;  ///< devices whose generators the forward graph draws from
   bool hasEffects_ = false;           ///< others see calls of the forward graph happen
+  mutable std::once_flag ofAllOnce_;
+  mutable std::vector<bool> ofAll_;   ///< by position in gradInputs: every result's gradient has a part in it; asked where there are hooks
 };
+
+/// Whether the program looks at the gradient of a tensor (register_hook, retain_grad of one that is no leaf).
+bool hasGradientHooks(const at::Tensor& tensor);
 
 /// Whether a write to one of `module`'s mutated inputs would be seen through another input. Capture uses it as a guard.
 bool mutationsOverlap(const AotModule& module, const std::vector<at::Tensor>& inputs);

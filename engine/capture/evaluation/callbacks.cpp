@@ -114,9 +114,19 @@ PyRef Evaluation::numberOf(PyObject* object, std::initializer_list<const char*> 
     if (!PyFunction_Check(method)) return PyRef::borrow(object);
     pin(method, Why::Class);
     PyObject* args[] = {object};
-    return call(method, args, 1, nullptr);
+    PyRef number = call(method, args, 1, nullptr);
+    const std::string_view kind = name;
+    return expect(number, kind == "__float__"     ? number && PyFloat_CheckExact(number.get())
+                          : kind == "__complex__" ? number && PyComplex_CheckExact(number.get())
+                                                  : number && kind != "__trunc__" && PyLong_CheckExact(number.get()), name);
   }
   return PyRef::borrow(object);
+}
+
+PyRef Evaluation::expect(PyRef result, bool fits, const char* method) {
+  if (result && !fits)
+    breakHere("callback from C", std::string(method) + " gives a " + Py_TYPE(result.get())->tp_name + ", which C code refuses or warns of");
+  return result;
 }
 
 }  // namespace fusebox::capture

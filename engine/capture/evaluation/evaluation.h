@@ -253,6 +253,8 @@ class Evaluation final : public Operations {
   void refuseCallbacks(PyObject* object, Asks asks);
   /// An index, or a tuple or slice of them, with objects that have __index__ in Python replaced by what it gives.
   PyRef plainIndex(PyObject* key);
+  /// What a special method gave to C code, which wants a value of one type; a break where it is another one.
+  PyRef expect(PyRef result, bool fits, const char* method);
   /// What the first of these special methods gives where it is Python's; the object itself where it is C's.
   PyRef numberOf(PyObject* object, std::initializer_list<const char*> methods);
 

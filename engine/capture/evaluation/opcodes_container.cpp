@@ -189,6 +189,13 @@ constexpr HandlerRow kRows[] = {
 
 HandlerRows containerHandlers() { return {kRows, std::size(kRows)}; }
 
+bool checkSuperClass(PyObject* content) {
+  if (content && PyType_Check(content)) return true;
+  if (content) PyErr_Format(PyExc_RuntimeError, "super(): __class__ is not a type (%s)", Py_TYPE(content)->tp_name);
+  else PyErr_SetString(PyExc_RuntimeError, "super(): empty __class__ cell");
+  return false;
+}
+
 bool checkExceptionClasses(PyObject* type) {
   bool fits = PyExceptionClass_Check(type) || PyTuple_Check(type);
   for (Py_ssize_t i = 0; PyTuple_Check(type) && i < PyTuple_GET_SIZE(type); ++i) fits = fits && PyExceptionClass_Check(PyTuple_GET_ITEM(type, i));

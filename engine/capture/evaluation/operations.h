@@ -94,6 +94,8 @@ class Operations {
   PyRef collect(PyObject* iterable, bool makeTuple);
 };
 
+/// Whether what a cell `__class__` holds (null: nothing) is a class that super() can begin at; else CPython's RuntimeError.
+bool checkSuperClass(PyObject* content);
 /// Whether what stands in an except clause may stand there: exception classes, or a tuple of them; else CPython's TypeError.
 bool checkExceptionClasses(PyObject* type);
 

@@ -155,8 +155,10 @@ class RealOperations final : public Operations {
     PyObject* names = frame.code()->co_localsplusnames;
     PyObject* type = nullptr;
     for (int i = frame.decoded->freeOffset; i < frame.code()->co_nlocalsplus; ++i)
-      if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i), "__class__") == 0 && frame.locals[static_cast<size_t>(i)])
+      if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i), "__class__") == 0 && frame.locals[static_cast<size_t>(i)]) {
         type = PyCell_GET(frame.locals[static_cast<size_t>(i)].get());
+        if (!checkSuperClass(type)) return {};
+      }
     PyObject* self = frame.locals.empty() ? nullptr : frame.locals[0].get();
     if (self && PyCell_Check(self)) self = PyCell_GET(self);
     if (!type || !self) {

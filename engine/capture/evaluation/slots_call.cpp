@@ -626,7 +626,8 @@ PyRef Evaluation::memberOfValue(PyTypeObject* type, const CallArguments& a) {
   PyErr_Clear();
   if (!member) return {};
   guardTypeAttribute(type, internedName("_value2member_map_"));
-  return pin(member, Why::Class);
+  pin(table.get(), Why::Class);
+  return readDict(table.get(), a.args[0]);
 }
 
 PyRef Evaluation::callType(PyTypeObject* type, const CallArguments& a) {

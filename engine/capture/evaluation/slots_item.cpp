@@ -20,6 +20,14 @@ void keyError(PyObject* key) {
   PyErr_SetObject(PyExc_KeyError, tuple.get());
 }
 
+/// An index of a tensor that is a sequence, or may be taken for one, is asked for its elements by C code.
+void refuseSequences(Evaluation& e, PyObject* key) {
+  for (Py_ssize_t i = 0; PyTuple_CheckExact(key) && i < PyTuple_GET_SIZE(key); ++i) refuseSequences(e, PyTuple_GET_ITEM(key, i));
+  if (!isChangeable(Py_TYPE(key)) || e.isTensor(key) || isIdentityValue(key)) return;
+  for (const char* name : {"__len__", "__iter__", "__getitem__"})
+    if (e.pythonMethod(key, name)) e.breakHere("callback from C", std::string("an index of a tensor has ") + name);
+}
+
 }  // namespace
 
 PyRef Evaluation::tupleItem(PyObject* object, PyObject* key) {
@@ -49,6 +57,7 @@ PyRef Evaluation::tupleItem(PyObject* object, PyObject* key) {
 PyRef Evaluation::getItem(PyObject* object, PyObject* key) {
   if (PyObject* method = pythonMethod(object, "__getitem__")) return callMethod(*this, method, {object, key});
   if (isTensor(object)) {
+    refuseSequences(*this, key);
     PyRef index = plainIndex(expose(key).get());
     if (!index) return {};
     refuseCallbacks(index.get(), Asks::Numbers);
@@ -111,6 +120,7 @@ bool Evaluation::setItem(PyObject* object, PyObject* key, PyObject* value) {
   }
   if (isTensor(object)) {
     if (!value) breakHere("unsupported side effect", "an item of a tensor is deleted");
+    refuseSequences(*this, key);
     PyRef index = plainIndex(expose(key).get()), exposed = expose(value);
     if (!index) return false;
     refuseCallbacks(index.get(), Asks::Numbers);
@@ -211,7 +221,10 @@ int Evaluation::containsElement(PyObject* container, PyObject* item) {
 Py_ssize_t Evaluation::length(PyObject* object) {
   if (PyObject* method = pythonMethod(object, "__len__")) {
     PyRef answer = callMethod(*this, method, {object});
-    return answer ? PyNumber_AsSsize_t(answer.get(), PyExc_OverflowError) : -1;
+    int overflow = 0;
+    const bool count = answer && PyLong_CheckExact(answer.get()) && PyLong_AsLongLongAndOverflow(answer.get(), &overflow) >= 0 && !overflow;
+    answer = expect(answer, count, "__len__");
+    return answer ? PyLong_AsSsize_t(answer.get()) : -1;
   }
   if (isTensor(object)) {
     const Py_ssize_t n = PyObject_Size(object);
@@ -233,7 +246,8 @@ int Evaluation::truth(PyObject* object) {
   if (isConstantValue(object)) return PyObject_IsTrue(object);
   if (PyObject* method = pythonMethod(object, "__bool__")) {
     PyRef answer = callMethod(*this, method, {object});
-    return answer ? PyObject_IsTrue(answer.get()) : -1;
+    answer = expect(answer, answer && PyBool_Check(answer.get()), "__bool__");
+    return answer ? answer.get() == Py_True : -1;
   }
   if (isTensor(object)) {
     const int answer = PyObject_IsTrue(object);

@@ -116,6 +116,11 @@ PyRef Evaluation::lazyGetAttr(PyObject* object, PyObject* name, PyRef* self) {
     *self = PyRef::borrow(object);
     return PyRef::borrow(own);
   }
+  // The method of the type that it stands for: it may be called when the iterator is CPython's again.
+  if (PyObject* theirs = _PyType_Lookup(shown, name); self && Py_IS_TYPE(theirs, &PyWrapperDescr_Type)) {
+    *self = PyRef::borrow(object);
+    return pin(theirs, Why::Class);
+  }
   PyRef bound = PyRef::steal(Py_TYPE(own)->tp_descr_get(own, object, reinterpret_cast<PyObject*>(lazyType())));
   adopt(bound.get());
   return bound;
@@ -269,8 +274,8 @@ PyRef Evaluation::iter(PyObject* object) {
     static PyObject* const kIter = internedName("__iter__");
     PyObject* method = typeLookup(type, kIter);
     if (method && (PyFunction_Check(method) || !Py_IS_TYPE(method, &PyWrapperDescr_Type))) {
-      PyRef bound = getSpecial(object, kIter);
-      return bound ? call(bound.get(), nullptr, 0, nullptr) : PyRef();
+      PyRef bound = getSpecial(object, kIter), made = bound ? call(bound.get(), nullptr, 0, nullptr) : PyRef();
+      return expect(made, made && (lazyOf(made.get()) || Py_TYPE(made.get())->tp_iternext), "__iter__");
     }
     if (!method) {
       static PyObject* const kGetItem = internedName("__getitem__");

@@ -43,7 +43,9 @@ PyRef Evaluation::binary(int op, PyObject* a, PyObject* b) {
   const bool inPlace = op >= kFirstInPlace;
   constexpr int kRemainder = 6;
   if ((inPlace ? op - kFirstInPlace : op) == kRemainder && PyUnicode_CheckExact(a) && !isConstantValue(b)) return percent(a, b);
-  if (mayBePython(a) || mayBePython(b)) {
+  // A tensor changes in place by its class's own method, whatever the program has made of the operator without "=".
+  const bool ownInPlace = inPlace && isTensor(a) && !pythonMethod(a, kOperators[op - kFirstInPlace].inPlace) && !mayBePython(b);
+  if (!ownInPlace && (mayBePython(a) || mayBePython(b))) {
     const OperatorNames& names = kOperators[inPlace ? op - kFirstInPlace : op];
     bool declined = false;
     if (inPlace)

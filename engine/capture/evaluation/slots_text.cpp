@@ -42,7 +42,8 @@ PyRef Evaluation::format(PyObject* value, PyObject* spec) {
   if (PyObject* method = textMethod(*this, value, "__format__")) {
     PyRef empty = spec ? PyRef::borrow(spec) : PyRef::steal(PyUnicode_FromString(""));
     PyObject* args[] = {value, empty.get()};
-    return call(method, args, 2, nullptr);
+    PyRef made = call(method, args, 2, nullptr);
+    return expect(made, made && PyUnicode_Check(made.get()), "__format__");
   }
   if (isConstantValue(value)) return PyRef::steal(PyObject_Format(value, spec));
   if (spec && PyUnicode_GET_LENGTH(spec) > 0) {
@@ -63,6 +64,7 @@ PyRef Evaluation::convert(char conversion, PyObject* value) {
   if (method) {
     PyObject* args[] = {value};
     PyRef made = call(method, args, 1, nullptr);
+    made = expect(made, made && PyUnicode_Check(made.get()), conversion == 's' ? "__str__" : "__repr__");
     return made && conversion == 'a' ? PyRef::steal(PyObject_ASCII(made.get())) : made;
   }
   if (PyTuple_CheckExact(value) || PyList_CheckExact(value) || PyDict_CheckExact(value)) {

@@ -9,6 +9,9 @@
 #include <c10/core/DefaultDtype.h>
 
 #include <cstring>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/trace/current_device.h"
@@ -22,6 +25,16 @@ struct Flag {
 };
 
 at::Context& context() { return at::globalContext(); }
+
+/// torch.set_flush_denormal(): a mode of this thread's vector unit.
+bool flushesDenormals() {
+#if defined(__x86_64__)
+  constexpr unsigned kFlush = 0x8040;
+  return (_mm_getcsr() & kFlush) != 0;
+#else
+  return false;
+#endif
+}
 
 constexpr Flag kFlags[] = {
     {"grad_mode", [] { return c10::AutogradState::get_tls_state().get_grad_mode(); }},
@@ -44,6 +57,7 @@ constexpr Flag kFlags[] = {
     {"memory efficient attention", [] { return context().userEnabledMemEfficientSDP(); }},
     {"math attention", [] { return context().userEnabledMathSDP(); }},
     {"cudnn attention", [] { return context().userEnabledCuDNNSDP(); }},
+    {"denormals flushed", flushesDenormals},
     {"reduced precision reduction", [] { return context().allowFP16ReductionCPU(); }},
 };
 static_assert(std::size(kFlags) <= 32);

@@ -21,6 +21,13 @@ bool wants(Evaluation& e, PyObject* callable, const CallArguments& a, size_t lea
   return fits || e.refuseArguments(callable, a);
 }
 
+/// An attribute's name in args[1]; else CPython's error.
+bool hasName(const CallArguments& a) {
+  if (PyUnicode_Check(a.args[1])) return true;
+  PyErr_Format(PyExc_TypeError, "attribute name must be string, not '%.200s'", Py_TYPE(a.args[1])->tp_name);
+  return false;
+}
+
 PyRef ruleLen(Evaluation& e, PyObject* callable, const CallArguments& a) {
   if (!wants(e, callable, a, 1, 1)) return {};
   const Py_ssize_t n = e.length(a.args[0]);
@@ -28,7 +35,7 @@ PyRef ruleLen(Evaluation& e, PyObject* callable, const CallArguments& a) {
 }
 
 PyRef ruleGetattr(Evaluation& e, PyObject* callable, const CallArguments& a) {
-  if (!wants(e, callable, a, 2, 3)) return {};
+  if (!wants(e, callable, a, 2, 3) || !hasName(a)) return {};
   PyRef value = e.getAttr(a.args[0], a.args[1]);
   if (value || a.positional < 3 || !PyErr_ExceptionMatches(PyExc_AttributeError)) return value;
   PyErr_Clear();
@@ -36,7 +43,7 @@ PyRef ruleGetattr(Evaluation& e, PyObject* callable, const CallArguments& a) {
 }
 
 PyRef ruleHasattr(Evaluation& e, PyObject* callable, const CallArguments& a) {
-  if (!wants(e, callable, a, 2, 2)) return {};
+  if (!wants(e, callable, a, 2, 2) || !hasName(a)) return {};
   if (e.getAttr(a.args[0], a.args[1])) return boolean(1);
   if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return {};
   PyErr_Clear();
@@ -44,11 +51,11 @@ PyRef ruleHasattr(Evaluation& e, PyObject* callable, const CallArguments& a) {
 }
 
 PyRef ruleSetattr(Evaluation& e, PyObject* callable, const CallArguments& a) {
-  return wants(e, callable, a, 3, 3) && e.setAttr(a.args[0], a.args[1], a.args[2]) ? none() : PyRef();
+  return wants(e, callable, a, 3, 3) && hasName(a) && e.setAttr(a.args[0], a.args[1], a.args[2]) ? none() : PyRef();
 }
 
 PyRef ruleDelattr(Evaluation& e, PyObject* callable, const CallArguments& a) {
-  return wants(e, callable, a, 2, 2) && e.setAttr(a.args[0], a.args[1], nullptr) ? none() : PyRef();
+  return wants(e, callable, a, 2, 2) && hasName(a) && e.setAttr(a.args[0], a.args[1], nullptr) ? none() : PyRef();
 }
 
 PyRef ruleNext(Evaluation& e, PyObject* callable, const CallArguments& a) {

@@ -1,5 +1,6 @@
 // Rules for torch: state queries whose answer is fixed while capturing, modes, breaks that the user asks for, and
 // Python functions that are answered without interpreting them.
+#include "engine/aot/aot_function.h"
 #include "engine/capture/rules/autograd_function.h"
 #include "engine/capture/rules/call_rules.h"
 #include "engine/capture/rules/state_queries.h"
@@ -192,6 +193,8 @@ PyRef ruleAutogradGrad(Evaluation& e, PyObject* callable, const CallArguments& a
   for (const trace::TracedInput& input : e.trace().inputs())
     if (input.real.requires_grad() && !input.real.is_leaf())
       e.breakHere("backward", "torch.autograd.grad() may reach behind an input that is not a leaf");
+    else if (aot::hasGradientHooks(input.real))
+      e.breakHere("backward", "torch.autograd.grad() calls a hook on the gradient of an input");
   return e.callReal(callable, a);
 }
 

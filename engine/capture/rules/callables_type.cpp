@@ -348,9 +348,7 @@ PyRef Evaluation::makeSuper(Frame& f, PyObject* type, PyObject* object) {
       if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i), "__class__") == 0) {
         if (!f.unread.empty() && f.unread[static_cast<size_t>(i)]) readLocal(f, i);
         if (f.locals[static_cast<size_t>(i)]) cellType = loadCell(f.locals[static_cast<size_t>(i)].get());
-        if (!cellType) return PyErr_SetString(PyExc_RuntimeError, "super(): empty __class__ cell"), PyRef();
-        if (!PyType_Check(cellType.get()))
-          return PyErr_Format(PyExc_RuntimeError, "super(): __class__ is not a type (%s)", Py_TYPE(cellType.get())->tp_name), PyRef();
+        if (!checkSuperClass(cellType.get())) return {};
       }
     if (!f.unread.empty() && f.unread[0]) readLocal(f, 0);
     self = f.locals.empty() ? PyRef() : f.locals[0];

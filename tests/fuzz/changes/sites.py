@@ -381,6 +381,12 @@ PROCESS = ["torch.set_grad_enabled(False)", "torch.set_grad_enabled(True)", "tor
            "torch.autograd.graph.set_warn_on_accumulate_grad_stream_mismatch(False)"]
 
 
+def recurrent_modules(instance):
+    """LSTMs that the instance reaches."""
+    with torch._C.DisableTorchFunction():
+        return [m for m in Walk(instance).kept if isinstance(m, torch.nn.LSTM)]
+
+
 def sites(instance):
     """Changes that can be made to the instance, by kind."""
     with torch._C.DisableTorchFunction():

@@ -20,6 +20,7 @@ import fusebox
 
 from . import changed
 from .compare import Comparison, Difference, fail, same_text
+from .sites import recurrent_modules
 from .worlds import Unusable
 
 HELPERS = {name: getattr(changed, name) for name in vars(changed) if not name.startswith("_")}
@@ -121,6 +122,7 @@ class Side:
     def observe(self, number, with_backward):
         """Calls once; all that is seen but the objects themselves."""
         seed(number)
+        torch.clear_autocast_cache()  # eager keeps casts of weights until autocast is left, which a change to the switch never does
         if self.is_eager:
             signal.setitimer(signal.ITIMER_VIRTUAL, 4)
         printed = io.StringIO()
@@ -139,6 +141,22 @@ class Side:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         said = [(w.category.__name__, str(w.message)) for w in caught if counts(w)]
         return {"result": result, "error": error, "printed": printed.getvalue(), "warnings": said, **state, **random_state()}
+
+
+def reads_beyond(instance):
+    """Whether an LSTM has weights of other sizes than it says: eager reads and writes memory that is not theirs."""
+    for module in recurrent_modules(instance):
+        weights, layers = list(module._flat_weights), module.num_layers * (2 if module.bidirectional else 1)
+        kinds = [(n, getattr(module, n, None)) for n in module._flat_weights_names if isinstance(n, str)]
+        if len(kinds) != len(weights) or len(weights) % layers:
+            return True
+        for (name, _), w in zip(kinds, weights):
+            gates = 4 * module.hidden_size if isinstance(module, torch.nn.LSTM) else w.shape[0] if isinstance(w, torch.Tensor) and w.dim() else 0
+            inner = (module.proj_size or module.hidden_size) if "_hh" in name else None
+            fits = isinstance(w, torch.Tensor) and (w.dim() == 1 or inner is None or w.shape[-1] == inner or "_hr" in name)
+            if not fits or w.dim() != (1 if name.startswith("bias") else 2) or "_hr" not in name and w.shape[0] != gates:
+                return True
+    return False
 
 
 def backward(result):
@@ -187,10 +205,14 @@ class Twins:
         if statement is not None:
             code = compile(statement, "<change>", "exec")
             first, second = self.on_both(lambda side: side.change(code))
+            if first != second and any("Warning" in (kind or "") for kind in (first, second)):
+                raise Unusable("libtorch warns once in a process, and warnings are errors")
             if first != second:
                 raise Difference(f"the change itself: {first} in eager, {second} compiled")
             if first:
                 return False
+        if reads_beyond(self.eager):
+            raise Unusable("oneDNN does not look how large an LSTM's weights are")
         self.number += 1
         signal.setitimer(signal.ITIMER_PROF, CPU_LIMIT)  # what runs on ends the process
         before = torch.is_grad_enabled()
@@ -201,6 +223,8 @@ class Twins:
 
         seen = self.on_both(observe)
         torch.set_grad_enabled(before)
+        if "backward through the graph a second time" in str(seen[0]["error"]):
+            raise Unusable("a part of an earlier graph is among the inputs, whose node ours does not free")
         if any(isinstance(o["error"], Warning) and "Triggered internally" in str(o["error"]) for o in seen):
             raise Unusable("an operator of libtorch warns, and warnings are errors")
         with torch._C.DisableTorchFunction():

@@ -2,11 +2,15 @@
 
 import abc
 import collections
+import copy
 import dataclasses
 import enum
 import functools
+import importlib.machinery
 import math
+import sys
 import types
+import warnings
 
 import torch
 import torch.nn.functional as F
@@ -442,3 +446,305 @@ def what_a_tensor_says_of_itself(compile):
     out = [[f(t) for t in (rows(), rows()[1:], leaf, hidden, tagged, rows())] for f in compiled]
     tagged.tag, tagged.more = 3, 4
     return out, [f(tagged) for f in compiled]
+
+
+# --- found by the fuzzer of changes -------------------------------------------------------------------------------------------
+
+
+@script
+def equal_constants_by_identity(compile):
+    limit = 1000.5
+    config = {"a": [1, "xyz", 2.5, (1, 2.0)], "b": "hello"}
+
+    @compile
+    def with_default(x, d=limit):
+        return x + (1 if d is limit else 2)
+
+    @compile
+    def same(x, a, b):
+        return x + (1 if a is b else 2)
+
+    @compile
+    def copied(x, c):
+        made = copy.deepcopy(c)
+        made["a"].append(3)
+        return x + len(made["a"]), made, made["b"] is c["b"], made["a"][2] is c["a"][2]
+
+    x, one, other = rows(), 12345678, int("12345678")
+    text = "some text"
+    return (with_default(x), with_default(x, float("1000.5")), with_default(x, limit), same(x, one, one), same(x, one, other),
+            same(x, other, one), same(x, text, text), same(x, text, "".join(["some", " text"])), copied(x, config),
+            copied(x, {"a": [1, "x", 2.5, (1, 2.0)], "b": "y"}))
+
+
+@script
+def arguments_that_builtins_refuse(compile):
+    ordered = list
+    calls = [lambda x: ordered([3, 1], key=abs), lambda x: len(), lambda x: tuple([1], 2), lambda x: getattr(x, None), lambda x: setattr(x, 1, 2),
+             lambda x: hasattr(x, 3), lambda x: max(1, 2, default=3), lambda x: sum([1], start=1, other=2), lambda x: [*None], lambda x: bool(1, 2)]
+
+    def outcome(f):
+        @compile
+        def run(x):
+            return x + 1, f(x)
+        try:
+            return run(rows())
+        except TypeError as error:
+            return str(error)
+
+    return [outcome(f) for f in calls]
+
+
+class Answers:
+    """Special methods that give what C code refuses."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def answer(self, *_):
+        return self.value
+
+    __len__ = __bool__ = __index__ = __int__ = __float__ = __str__ = __repr__ = __iter__ = answer
+
+    def __format__(self, spec):
+        return self.value
+
+
+@script
+def special_methods_of_other_types(compile):
+    asks = [len, bool, float, int, str, repr, range, list, lambda a: f"{a}", lambda a: [1, 2, 3][a], lambda a: "%s" % a, lambda a: rows()[a]]
+    found = []
+    for ask in asks:
+        f = compile(lambda x, a: (x + 1, ask(a)))
+        for value in (2, True, 1.5, -1, "two"):
+            try:
+                found.append(f(rows(), Answers(value)))
+            except (TypeError, ValueError, IndexError, OverflowError) as error:
+                found.append((type(error).__name__, str(error)))
+    return found
+
+
+@script
+def an_iterator_that_ends(compile):
+    @compile
+    def f(x, r):
+        it = iter(r)
+        return it.__next__() + x, next(it, None)
+
+    r, x = [rows()], rows()
+    out = [f(x, r)]
+    r.clear()
+    for _ in range(2):
+        try:
+            out.append(f(x, r))
+        except StopIteration as stop:
+            out.append(repr(stop))
+    return out
+
+
+@script
+def except_clauses_of_other_things(compile):
+    kinds = [KeyError]
+
+    @compile
+    def f(x):
+        try:
+            raise ValueError(str(x.shape))
+        except kinds[0]:
+            return x
+        except (ValueError, KeyError) as error:
+            return x + 1, str(error)
+
+    def outcome():
+        try:
+            return f(rows())
+        except TypeError as error:
+            return str(error)
+
+    return around(lambda: kinds.__setitem__(0, None), lambda: kinds.__setitem__(0, KeyError), outcome)
+
+
+@script
+def what_super_finds(compile):
+    class Base:
+        def run(self, x):
+            return x * 2
+
+    class Derived(Base):
+        def run(self, x):
+            return super().run(x) + 1
+
+    o, cell = Derived(), Derived.run.__closure__[0]
+    f = compile(lambda x: o.run(x))
+
+    def outcome():
+        try:
+            return f(rows())
+        except RuntimeError as error:
+            return str(error)
+
+    out = [outcome()]
+    for value in ("text", None):
+        if value:
+            cell.cell_contents = value
+        else:
+            del cell.cell_contents
+        out.append(outcome())
+    return out
+
+
+@script
+def hooks_on_inputs_without_a_gradient(compile):
+    unused = compile(lambda a, b: (a.sum(), b.detach() * 2, b.argmax()))
+    partly = compile(lambda a, b: (a.sum(), (a * b).sum()))
+    out = []
+    for f in (unused, partly):
+        a, b = rows().requires_grad_(), rows().requires_grad_()
+        b.register_hook(lambda g: g * 2)
+        out.append(f(a, b)[0])
+        out[-1].backward()
+        out += [a.grad, b.grad]
+        f(a, b)[1].sum().backward() if f is partly else None
+        out += [a.grad, b.grad]
+    inner = compile(lambda w: torch.autograd.grad((w * w).sum(), w)[0] + 1)
+    w = rows().requires_grad_()
+    w.register_hook(lambda g: g * 3)
+    return out + [inner(w)]
+
+
+@script
+def tensors_of_inference_mode_beside_gradients(compile):
+    with torch.inference_mode():
+        y = rows() * 1
+    w = rows().requires_grad_()
+    out = []
+    for f in (lambda w, y: w + y, lambda w, y: (y * y + w).sin(), lambda w, y: w * y, lambda w, y: torch.distributions.Normal(w, 1.0).log_prob(y)):
+        try:
+            result = compile(f)(w, y)
+            out += [result.detach(), torch.autograd.grad(result.sum(), w)]
+        except RuntimeError as error:
+            out.append(str(error).partition(".")[0])
+    return out
+
+
+@script
+def norms_that_refuse(compile):
+    x, out = rows(2, 5, 3), []
+    for batch_norm in (nn.BatchNorm1d(5), nn.BatchNorm1d(5).eval()):
+        f = compile(lambda: batch_norm(x))
+        out.append(f())
+        for other in (torch.zeros(1), torch.zeros(0), torch.zeros(6), torch.zeros(5).double(), torch.zeros(5)):
+            batch_norm.running_mean = other
+            try:
+                out.append(f())
+            except RuntimeError as error:
+                out.append(str(error))
+    for make in (nn.LayerNorm(3), nn.GroupNorm(5, 5)):
+        for parameter in (make.weight, make.bias):
+            parameter.data = parameter.data.double()
+            try:
+                out.append(compile(make)(x))
+            except RuntimeError as error:
+                out.append(str(error))
+    return out
+
+
+@script
+def warnings_of_torchs_functions(compile):
+    f = compile(lambda a, b: (F.mse_loss(a, b), F.l1_loss(a, b), F.kl_div(a, b), F.softmax(a)))
+    out = []
+    for _ in range(2):
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            out.append(f(rows(4, 1), rows(4)))
+        out.append([str(w.message)[:40] for w in said])
+    return out
+
+
+@script
+def checkpoints_with_effects(compile):
+    runs = []
+
+    def noted(x):
+        runs.append(1)
+        return x.sin().sin()
+
+    f = compile(lambda x: torch.utils.checkpoint.checkpoint(noted, x, use_reentrant=False).sum())
+    g = compile(lambda x: torch.utils.checkpoint.checkpoint(torch.sin, x, use_reentrant=True))
+    x = rows().requires_grad_()
+    f(x).backward()
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        out = g(rows()), g(rows())
+    return len(runs), x.grad, out, [str(w.message)[:30] for w in said]
+
+
+@script
+def operators_of_tensor_replaced_beside_in_place_ones(compile):
+    plus, x = torch.Tensor.__add__, rows()
+
+    def step(x):
+        y = x * 1
+        y += 1
+        return y, x + 1, torch.add(x, 1)
+
+    f = compile(step)
+
+    def change():
+        torch.Tensor.__add__ = lambda a, b: a * b * 3
+
+    def undo():
+        torch.Tensor.__add__ = plus
+
+    return around(change, undo, lambda: f(x))
+
+
+@script
+def tables_of_enumerations(compile):
+    class Mode(enum.Enum):
+        A = 1
+        B = 2
+
+    f = compile(lambda x, n: (x + 1, Mode(n).name))
+
+    def outcome():
+        try:
+            return f(rows(), 1)
+        except (ValueError, AttributeError) as error:
+            return type(error).__name__
+
+    return around(lambda: Mode._value2member_map_.__setitem__(1, Mode.B), lambda: Mode._value2member_map_.__setitem__(1, Mode.A), outcome)
+
+
+@script
+def denormals(compile):
+    f = compile(lambda x: (x + 1, torch.tensor([1e-40]).log()))
+    x = torch.tensor([1e-40])
+
+    def outcome():
+        return [t.clone() for t in f(x)]
+
+    return around(lambda: torch.set_flush_denormal(True), lambda: torch.set_flush_denormal(False), outcome)
+
+
+@script
+def imports_inside(compile):
+    sys.modules.pop("this_is_not_there_yet", None)
+    finder = types.SimpleNamespace(find_spec=lambda name, *_: importlib.machinery.ModuleSpec(name, finder) if name == "this_is_not_there_yet" else None,
+                                   create_module=lambda spec: None, exec_module=lambda module: vars(module).update(K=3.0))
+    sys.meta_path.insert(0, finder)
+
+    @compile
+    def f(x):
+        import this_is_not_there_yet
+        try:
+            import this_is_nowhere
+        except ImportError as error:
+            return x * this_is_not_there_yet.K, str(error), error.name
+        return this_is_nowhere
+
+    try:
+        return f(rows()), f(rows())
+    finally:
+        sys.meta_path.remove(finder)
+        sys.modules.pop("this_is_not_there_yet", None)
