@@ -194,6 +194,22 @@ void refuseUnfunctionalWrite(const OperatorFacts& facts, const c10::OperatorHand
              "return new tensors from the custom operator instead");
 }
 
+/// Keeps back what libtorch warns of while this lives; say() hands it on.
+class HeldWarnings final : public c10::WarningHandler {
+ public:
+  HeldWarnings() : guard_(this) {}
+  void process(const c10::Warning& warning) override { held_.push_back(warning); }
+  void say() {
+    c10::WarningUtils::WarningHandlerGuard outer(outer_);
+    for (auto& warning : held_) c10::warn(warning);
+  }
+
+ private:
+  c10::WarningHandler* outer_ = c10::WarningUtils::get_warning_handler();
+  c10::WarningUtils::WarningHandlerGuard guard_;
+  std::vector<c10::Warning> held_;
+};
+
 /// Watches the out= arguments of a call: their types are checked as eager checks them, and a write that functionalisation did not
 /// see is a break and not a lost result.
 class OutArguments {
@@ -204,15 +220,19 @@ class OutArguments {
     for (size_t i = 0; i < args.size(); ++i) {
       if (!schema[i].is_out() || !args[i].isTensor()) continue;
       auto t = args[i].toTensor();
-      if (t.defined() && at::functionalization::impl::isFunctionalTensor(t)) watched_.push_back({t, storageOf(t), storageOf(t)->generation()});
+      if (t.defined() && at::functionalization::impl::isFunctionalTensor(t)) watched_.push_back({t, storageOf(t), storageOf(t)->generation(), t.sizes().vec()});
     }
     if (facts.onCpu.route == OperatorFacts::Route::HiddenMeta) checkOnMeta(op, args);
   }
   void finish() const {
-    for (auto& [t, storage, generation] : watched_)
+    for (auto& [t, storage, generation, sizes] : watched_) {
+      auto* written = at::functionalization::impl::unsafeGetFunctionalWrapper(t);
+      if (c10::multiply_integers(sizes) > 0 && (t.sizes() != sizes || written->value().sizes() != sizes))
+        raiseBreak(BreakKind::UnsupportedOp, facts_.name + " resizes its out argument, and warns of it", "give a tensor of the result's shape, or an empty one");
       if (t.numel() > 0 && storageOf(t) == storage && storage->generation() == generation)
         raiseBreak(BreakKind::UnsupportedOp, facts_.name + " writes to its out argument in a way that tracing does not see",
                    "use the form without out=");
+    }
   }
 
  private:
@@ -220,6 +240,7 @@ class OutArguments {
     at::Tensor tensor;
     const at::functionalization::FunctionalStorageImpl* storage;
     size_t generation;
+    std::vector<int64_t> sizes;
   };
   static const at::functionalization::FunctionalStorageImpl* storageOf(const at::Tensor& t) {
     return static_cast<const at::functionalization::FunctionalStorageImpl*>(t.storage().unsafeGetStorageImpl());
@@ -257,12 +278,17 @@ void frontHook(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* s
   if (isFusedOptimiser(facts.name) && rewriteFusedOptimiser(op, stack)) return;
   if (decomposeInInferenceMode(op, facts, stack)) return;
   checkWrites(op, facts, args);
-  OutArguments outs(op, facts, args);
   {
-    NormalViews views(op, args);
-    below();
+    std::optional<HeldWarnings> held;  // a break warns when the program runs
+    if (facts.hasOut) held.emplace();
+    OutArguments outs(op, facts, args);
+    {
+      NormalViews views(op, args);
+      below();
+    }
+    outs.finish();
+    if (held) held->say();
   }
-  outs.finish();
   size_t count = op.schema().returns().size();
   for (size_t i = stack->size() - std::min(count, stack->size()); i < stack->size(); ++i)
     forEachTensor((*stack)[i], [&](const at::Tensor& t) {

@@ -296,7 +296,11 @@ PyRef Evaluation::checked(PyObject* result) {
   functions_->rethrow();
   throwIfBreak();
   if (!value && isInterrupt()) throw ProgramInterrupted::take();
-  if (value && isTensor(value.get())) noteLeaf(value.get());
+  if (value && isTensor(value.get())) {
+    if (!isPlainTensorClass(Py_TYPE(value.get())))
+      breakHere("tensor subclass", std::string("a tensor of class ") + Py_TYPE(value.get())->tp_name + " is made, whose methods C code calls");
+    noteLeaf(value.get());
+  }
   if (value && Py_REFCNT(value.get()) == 1 && !lazyOf(value.get())) {
     if (PyIter_Check(value.get()))
       adoptIterator(value.get());

@@ -748,3 +748,31 @@ def imports_inside(compile):
     finally:
         sys.meta_path.remove(finder)
         sys.modules.pop("this_is_not_there_yet", None)
+
+
+@script
+def out_arguments_of_other_shapes(compile):
+    f, found = compile(lambda x, o: torch.add(x, x, out=o)), []
+    for shape in ((0,), (4, 5), (1, 4, 5), (20,), (2, 3)):
+        out = torch.zeros(shape)
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            made = f(rows(), out)
+        found.append((made is out, tuple(out.shape), out, len(said)))
+    return found
+
+
+class Told(torch.Tensor):
+    seen = []
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        cls.seen.append(getattr(func, "__name__", "?"))
+        return super().__torch_function__(func, types, args, kwargs)
+
+
+@script
+def a_subclass_that_is_made_inside_and_sees_every_function(compile):
+    Told.seen.clear()
+    f = compile(lambda x: ((x * 2).as_subclass(Told) + 1).as_subclass(torch.Tensor) * 3)
+    return f(rows()), f(rows()), list(Told.seen)
