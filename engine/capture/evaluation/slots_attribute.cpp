@@ -288,8 +288,12 @@ PyRef Evaluation::typeGetAttr(PyTypeObject* type, PyObject* name) {
 PyRef Evaluation::plainTypeGetAttr(PyTypeObject* type, PyObject* name) {
   auto* object = reinterpret_cast<PyObject*>(type);
   PyTypeObject* meta = Py_TYPE(object);
-  if (isEnumClass(object))
+  if (isEnumClass(object)) {
+    // A member is the class's attribute, or its table's where a property of that name stands before it.
+    PyObject* own = typeLookup(type, name);
+    if (own && PyObject_TypeCheck(own, type)) return pin(own, Why::Class);
     if (PyRef member = enumMember(type, name)) return member;
+  }
   PyObject* metaAttribute = typeLookup(meta, name);
   if (metaAttribute && isDataDescriptor(metaAttribute)) return bindDescriptor(metaAttribute, object, meta, name);
   if (PyObject* attribute = typeLookup(type, name)) return bindDescriptor(attribute, nullptr, type, name);
@@ -319,7 +323,8 @@ PyRef Evaluation::enumMember(PyTypeObject* type, PyObject* name) {
   static PyObject* const kTable = internedName("_member_map_");
   guardTypeAttribute(type, kTable);
   guardTypeAttribute(type, name);
-  return pin(member, Why::Class);
+  pin(table.get(), Why::Class);
+  return readDict(table.get(), name);
 }
 
 PyRef Evaluation::moduleGetAttr(PyObject* module, PyObject* name) {
