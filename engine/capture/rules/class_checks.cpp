@@ -81,9 +81,10 @@ bool hookBelow(PyObject* cls, int depth = 0) {
 
 /// ABCMeta.__subclasscheck__: registered and structural subclasses too.
 int abstractSubclass(Evaluation& e, PyTypeObject* type, PyObject* cls) {
-  static PyObject *const kState = internedName("_abc_impl"), *const own = torchObject("_abc._abc_data");
+  static PyObject* const kState = internedName("_abc_impl");
+  static PyTypeObject* const own = Py_TYPE(_PyType_Lookup(asType(torchObject("collections.abc.Sized")), kState));
   PyObject* state = PyType_Check(cls) ? e.typeLookup(asType(cls), kState) : nullptr;
-  if (!state || reinterpret_cast<PyObject*>(Py_TYPE(state)) != own) e.breakHere("class check", "an abstract class has lost what it knows of its subclasses");
+  if (!state || Py_TYPE(state) != own) e.breakHere("class check", "an abstract class has lost what it knows of its subclasses");
   static PyObject* const kHook = internedName("__subclasshook__");
   auto* typeObject = reinterpret_cast<PyObject*>(type);
   e.typeLookup(asType(cls), kHook);
