@@ -138,6 +138,27 @@ Remaking ItemWalk::remake(Evaluation&) const {
   return {builtin("iter"), one(object_.get()), {}, number(at_)};
 }
 
+PyTypeObject* DequeWalk::type() const {
+  static PyTypeObject* const type = Py_TYPE(PyRef::steal(PyObject_GetIter(PyRef::steal(PyObject_CallNoArgs(torchObject("collections.deque"))).get())).get());
+  return type;
+}
+
+PyRef DequeWalk::next(Evaluation& e) {
+  if (!deque_) return {};
+  if (e.origin(deque_.get())->written) e.breakHere("iterator", "a deque changes while it is gone through");
+  if (at_ == PyObject_Size(deque_.get())) {
+    deque_ = PyRef();
+    return {};
+  }
+  return e.dequeElement(deque_.get(), at_++);
+}
+
+Remaking DequeWalk::remake(Evaluation&) const {
+  if (!deque_) return {};
+  PyRef index = number(at_);
+  return {PyRef::borrow(reinterpret_cast<PyObject*>(type())), PyRef::steal(PyTuple_Pack(2, deque_.get(), index.get())), {}, {}};
+}
+
 PyObject* dictOfView(PyObject* view, DictWalk::Kind* kind) {
   if (PyDictKeys_Check(view)) *kind = DictWalk::Kind::Keys;
   else if (PyDictValues_Check(view)) *kind = DictWalk::Kind::Values;

@@ -64,6 +64,19 @@ class ItemWalk final : public LazyIterator {
   Py_ssize_t at_ = 0;
 };
 
+/// iter() of a deque from outside, which may not change meanwhile.
+class DequeWalk final : public LazyIterator {
+ public:
+  explicit DequeWalk(PyObject* deque) : deque_(PyRef::borrow(deque)) {}
+  PyRef next(Evaluation& e) override;
+  PyTypeObject* type() const override;
+  Remaking remake(Evaluation&) const override;
+
+ private:
+  PyRef deque_;
+  Py_ssize_t at_ = 0;
+};
+
 /// The dict that a view of keys, values or items shows, and what it shows of it; null: not a view.
 PyObject* dictOfView(PyObject* view, DictWalk::Kind* kind);
 

@@ -108,6 +108,9 @@ class Evaluation final : public Operations {
   void know(PyObject* container);
   /// An element of a list or tuple, guarded; `i` is in range.
   PyRef element(PyObject* sequence, Py_ssize_t i);
+  /// Whether a deque holds what it held before this segment: then its length is guarded now, and its elements are read with a guard.
+  bool isDequeFromOutside(PyObject* object);
+  PyRef dequeElement(PyObject* deque, Py_ssize_t i);
   /// The length of the builtin part of a container, guarded.
   Py_ssize_t builtinLength(PyObject* container);
   /// All keys of a dict in order, as they were when the segment began, guarded.

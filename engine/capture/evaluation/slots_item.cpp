@@ -54,6 +54,19 @@ PyRef Evaluation::tupleItem(PyObject* object, PyObject* key) {
   return element(object, index);
 }
 
+bool Evaluation::isDequeFromOutside(PyObject* object) {
+  if (!isDeque(object)) return false;
+  Origin* o = origins_.find(object);
+  if (!o || o->fresh() || o->written) return false;
+  guard(GuardKind::SequenceLength, o->source, nullptr, PyObject_Size(object));
+  return true;
+}
+
+PyRef Evaluation::dequeElement(PyObject* deque, Py_ssize_t i) {
+  PyRef raw = PyRef::steal(PySequence_GetItem(deque, i));
+  return raw ? wrap(raw.get(), sources().sequenceItem(origins_.find(deque)->source, i)) : PyRef();
+}
+
 PyRef Evaluation::getItem(PyObject* object, PyObject* key) {
   if (PyObject* method = pythonMethod(object, "__getitem__")) return callMethod(*this, method, {object, key});
   if (isTensor(object)) {
@@ -84,6 +97,13 @@ PyRef Evaluation::getItem(PyObject* object, PyObject* key) {
   }
   if (isTensor(key) && (PyTuple_Check(object) || PyList_Check(object)))
     breakHere("data-dependent value", "a sequence is indexed by a tensor", "Keep the index as a Python int.");
+  if (PyLong_CheckExact(key) && isDequeFromOutside(object)) {
+    const Py_ssize_t n = PyObject_Size(object), given = PyLong_AsSsize_t(key), index = given < 0 ? given + n : given;
+    if (PyErr_Occurred()) return {};
+    if (index >= 0 && index < n) return dequeElement(object, index);
+    PyErr_SetString(PyExc_IndexError, "deque index out of range");
+    return {};
+  }
   const Source* source = sourceOf(object);
   if (PyDict_Check(object)) {
     PyRef value = readDict(object, key);
@@ -170,6 +190,7 @@ int Evaluation::contains(PyObject* container, PyObject* item) {
     if (!isTensor(container) && isContainer(container)) return containsElement(container, item);
     breakHere("data-dependent value", "membership of a tensor", "Compare shapes or Python values instead.");
   }
+  if (isDequeFromOutside(container)) return containsElement(container, item);
   if (PyDict_Check(container)) {
     PyRef value = readDict(container, item);
     return value ? 1 : PyErr_Occurred() ? -1 : 0;
@@ -232,6 +253,7 @@ Py_ssize_t Evaluation::length(PyObject* object) {
     return n;
   }
   if (isContainer(object)) return builtinLength(object);
+  if (isDequeFromOutside(object)) return PyObject_Size(object);
   DictWalk::Kind kind{};
   if (PyObject* dict = dictOfView(object, &kind); dict && isFresh(object)) return builtinLength(dict);
   requireKnown(object);

@@ -250,6 +250,7 @@ PyRef Evaluation::walkOver(PyObject* object, PyTypeObject* type) {
     know(object);
     return makeLazy(*this, std::make_unique<SetWalk>(object));
   }
+  if (isDequeFromOutside(object)) return makeLazy(*this, std::make_unique<DequeWalk>(object));
   Kind kind{};
   if (PyObject* dict = dictOfView(object, &kind); dict && !sourceOf(object)) {
     guardKeys(dict);

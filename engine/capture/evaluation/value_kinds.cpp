@@ -248,6 +248,11 @@ bool isPlainTensorClass(PyTypeObject* type) {
   return isTypeNamed(type, "torch.nn.parameter.Parameter", &parameter) || isTypeNamed(type, "torch.nn.parameter.Buffer", &buffer);
 }
 
+bool isDeque(PyObject* object) {
+  static PyObject* const type = torchObject("collections.deque");
+  return reinterpret_cast<PyObject*>(Py_TYPE(object)) == type;
+}
+
 bool isPlainTensorBase(PyTypeObject* type) {
   return type != &PyBaseObject_Type && PyType_IsSubtype(tensorType(), type);
 }

@@ -55,4 +55,7 @@ bool isModuleClass(PyTypeObject* type);
 /// Objects of torch's Python package, looked up once a process ("torch.nn.Module"); borrowed, null when absent.
 PyObject* torchObject(const char* dottedName);
 
+/// Whether it is a collections.deque, and no subclass of it.
+bool isDeque(PyObject* object);
+
 }  // namespace fusebox::capture

@@ -43,7 +43,8 @@ int64_t lengthOf(PyObject* o) {
 PyObject* itemOf(PyObject* sequence, int64_t index) {
   if (PyTuple_Check(sequence)) return index < PyTuple_GET_SIZE(sequence) ? PyTuple_GET_ITEM(sequence, index) : nullptr;
   if (PyList_Check(sequence)) return index < PyList_GET_SIZE(sequence) ? PyList_GET_ITEM(sequence, index) : nullptr;
-  return nullptr;
+  if (!isDeque(sequence) || index >= PyObject_Size(sequence)) return nullptr;
+  return PyRef::steal(PySequence_GetItem(sequence, static_cast<Py_ssize_t>(index))).get();  // the deque holds it
 }
 
 PyObject* keyAt(PyObject* dict, int64_t index) {

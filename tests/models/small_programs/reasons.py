@@ -776,3 +776,33 @@ def a_subclass_that_is_made_inside_and_sees_every_function(compile):
     Told.seen.clear()
     f = compile(lambda x: ((x * 2).as_subclass(Told) + 1).as_subclass(torch.Tensor) * 3)
     return f(rows()), f(rows()), list(Told.seen)
+
+
+@script
+def deques_from_outside(compile):
+    numbers, tensors = collections.deque([1, 2, 3], maxlen=4), collections.deque([rows(), rows() * 2], maxlen=3)
+
+    @compile
+    def f(x):
+        for i, v in enumerate(numbers):
+            x = x + v * i
+        return x + sum(tensors), len(numbers), numbers[0], numbers[-1], list(numbers), 2 in numbers, max(numbers), torch.stack(list(tensors)), tensors[1] is tensors[0]
+
+    @compile
+    def changing(x):
+        for v in numbers:
+            numbers.append(v)
+        return x
+
+    out = [f(rows())]
+    numbers.append(7)
+    tensors.append(rows() * 5)
+    out.append(f(rows()))
+    numbers[1] = 9
+    tensors[0] = tensors[1]
+    out.append(f(rows()))
+    try:
+        changing(rows())
+    except RuntimeError as error:
+        out.append((str(error), list(numbers)))
+    return out
