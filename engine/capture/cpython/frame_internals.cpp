@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "engine/capture/cpython/frame_walk.h"
-#include "engine/capture/cpython/instruction.h"
 
 #if PY_VERSION_HEX < 0x030B0000 || PY_VERSION_HEX >= 0x030D0000
 #error "Fusebox knows the frames of CPython 3.11 and 3.12 only"
@@ -198,51 +197,39 @@ PyObject* resumeAt(PyThreadState* thread, InterpreterFrame* frame, FrameState& s
   return _PyEval_EvalFrameDefault(thread, frame, 0);
 }
 
-namespace {
-
-/// CPython adds no entry to the traceback for RERAISE: what raised first in this frame has done that already.
-bool hasTracebackEntry(InterpreterFrame* frame, int offset) {
-  auto decoded = decodeCode(frame->f_code);
-  if (decoded->instructions[static_cast<size_t>(decoded->indexOfOffset[static_cast<size_t>(offset)])].opcode != RERAISE) return false;
-  PyObject *type, *value, *traceback;
-  PyErr_Fetch(&type, &value, &traceback);
-  auto* top = reinterpret_cast<PyTracebackObject*>(traceback);
-  const bool has = top && frame->frame_obj && top->tb_frame == frame->frame_obj;
-  PyErr_Restore(type, value, traceback);
-  return has;
-}
-
-}  // namespace
-
 #if FUSEBOX_PY312
 namespace {
 
-/// Takes away the outermost entry of the traceback of the raised exception.
-void dropTracebackEntry() {
-  PyRef raised = PyRef::steal(PyErr_GetRaisedException());
-  PyRef traceback = raised ? PyRef::steal(PyException_GetTraceback(raised.get())) : PyRef();
-  auto* top = reinterpret_cast<PyTracebackObject*>(traceback.get());
-  if (top && top->tb_next) PyException_SetTraceback(raised.get(), reinterpret_cast<PyObject*>(top->tb_next));
-  PyErr_SetRaisedException(raised.release());
+/// Ends the frame with the exception that is set, whose traceback stays as it is. CPython must do that itself, because it moves the
+/// contents of a frame that is still referred to.
+PyObject* raiseAgain(PyThreadState* thread, InterpreterFrame* frame) {
+  PyRef exception = PyRef::steal(PyErr_GetRaisedException());
+  PyRef traceback = PyRef::steal(PyException_GetTraceback(exception.get()));
+  PyErr_SetRaisedException(Py_NewRef(exception.get()));
+  PyObject* result = _PyEval_EvalFrameDefault(thread, frame, 1);
+  PyException_SetTraceback(exception.get(), traceback ? traceback.get() : Py_None);
+  return result;
 }
 
 }  // namespace
 #endif
 
-PyObject* raiseAt(PyThreadState* thread, InterpreterFrame* frame, FrameState& state) {
+PyObject* raiseAt(PyThreadState* thread, InterpreterFrame* frame, FrameState& state, bool again) {
   storeLocals(frame, state);
-  const bool hasEntry = hasTracebackEntry(frame, state.offset);
   state.stack.clear();
   state.locals.clear();
-#if !FUSEBOX_PY312
-  if (hasEntry) return nullptr;
-#endif
   frame->prev_instr = _PyCode_CODE(frame->f_code) + state.offset;
-  PyObject* result = _PyEval_EvalFrameDefault(thread, frame, 1);
-#if FUSEBOX_PY312  // which moves the contents of a frame that is still referred to only when it ends the frame itself
-  if (hasEntry && !result) dropTracebackEntry();
+  if (!again) return _PyEval_EvalFrameDefault(thread, frame, 1);
+#if FUSEBOX_PY312
+  return raiseAgain(thread, frame);
+#else
+  return nullptr;
 #endif
-  return result;
+}
+
+void unbindLocals(InterpreterFrame* frame, const std::vector<bool>& which) {
+  for (size_t i = 0; i < which.size(); ++i)
+    if (which[i]) PyRef::steal(std::exchange(frame->localsplus[i], nullptr));
 }
 
 LinkedFrame::LinkedFrame(PyThreadState* thread, InterpreterFrame* frame, const FrameState& state) : thread_(thread), frame_(frame) {

@@ -37,8 +37,11 @@ PyObject* leaveFrame(PyThreadState* thread, InterpreterFrame* frame, PyObject* r
 /// Lets CPython run the frame from `state` on. Takes the state's references.
 PyObject* resumeAt(PyThreadState* thread, InterpreterFrame* frame, FrameState& state);
 /// Lets the exception that is set leave the frame from instruction `state.offset`, which no handler covers: CPython adds the
-/// traceback entry and unwinds.
-PyObject* raiseAt(PyThreadState* thread, InterpreterFrame* frame, FrameState& state);
+/// traceback entry, unless the instruction hands on what was handled before (`again`), and unwinds.
+PyObject* raiseAt(PyThreadState* thread, InterpreterFrame* frame, FrameState& state, bool again);
+
+/// Unbinds locals, so that a frame object that outlives the frame does not keep what they held.
+void unbindLocals(InterpreterFrame* frame, const std::vector<bool>& which);
 
 /// While one exists the frame is on the thread's stack of frames, at `state`'s instruction and with its locals, so that callees
 /// find it (sys._getframe, warnings, tracebacks).

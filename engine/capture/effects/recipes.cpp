@@ -383,6 +383,11 @@ RecipePtr RecipeMaker::make(PyObject* object) {
   if (isConstantValue(object)) return constant(object);
   Origin* origin = e_.origin(object);
   if (origin && origin->source) return origin->source->kind == Source::Kind::Pinned ? constant(object) : fromSource(origin->source);
+  if (object == e_.handledBefore()) {
+    auto recipe = std::make_shared<Recipe>();
+    recipe->kind = Recipe::Kind::Handled;
+    return recipe;
+  }
   if (LazyIterator* iterator = lazyOf(object)) return lazy(*iterator, object);
   if (Maker maker = makerOf(Py_TYPE(object))) return (this->*maker)(object);
   if (isIdentityValue(object)) return constant(object);

@@ -141,6 +141,7 @@ PyRef Replay::build(const Recipe& recipe) {
   if (recipe.kind == Kind::FromSource) return sources_[static_cast<size_t>(recipe.index)];
   if (recipe.kind == Kind::GraphOutput) return PyRef::steal(newTensorObject(outputs_[static_cast<size_t>(recipe.index)]));
   if (recipe.kind == Kind::Null) return {};
+  if (recipe.kind == Kind::Handled) return PyRef::steal(PyErr_GetHandledException());
   if (recipe.id < 0) {
     PyRef object = make(recipe);
     return object && fill(recipe, object.get()) ? object : PyRef();

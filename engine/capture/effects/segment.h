@@ -29,6 +29,7 @@ struct Recipe {
     GraphOutput,   ///< result `index` of the graph (a tensor)
     FromSource,    ///< the object at `source` as the frame was entered
     Constant,      ///< `object` itself: immutable, or an object whose identity matters and that no capture made
+    Handled,       ///< the exception that is handled when the segment begins, of which nothing has been read
     Null,          ///< CPython's NULL (unbound local, stack filler)
     Tuple, List, Set, FrozenSet, Slice,  ///< from children
     Dict,          ///< children: key, value, key, value …
@@ -103,6 +104,7 @@ struct Segment {
   } exit = Exit::Return;
   RecipePtr result;
   std::vector<RecipePtr> locals, stack;
+  std::vector<bool> rebound;                   ///< with Return: locals that no longer hold what they held when the segment began
   int offset = 0;
   ModeChange modes;
   RecipePtr handled;                           ///< the exception under handling, where the segment leaves another than it found
@@ -129,6 +131,7 @@ Result<Segment> captureSegment(const FrameState& state, const CaptureOptions& op
 struct StepOutcome {
   enum class Kind : uint8_t { Continue, Returned, Raised, Unsupported } kind = Kind::Continue;
   PyRef value;  ///< Returned: the result. Raised: nothing; the Python error indicator is set.
+  bool reraised = false;  ///< Raised: what the frame had handled before, and hands on
 };
 StepOutcome executeInstruction(FrameState& state);
 

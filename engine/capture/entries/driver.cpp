@@ -66,6 +66,7 @@ class FrameRun {
   FrameState state_;       ///< valid once `started_`: before that the frame itself is the state
   bool started_ = false;
   std::string graphError_;  ///< what a graph raised that the frame is run for instead
+  bool reraised_ = false;  ///< what is raised has been handled in this frame: CPython adds no traceback entry
   int raisedAt_ = -1;      ///< instruction of a call that was put off and raised; -1: none
   int64_t checkStartNs_ = 0;  ///< when the guards of the entry that is about to run were checked; 0 when nothing is recorded
 };
@@ -81,7 +82,7 @@ PyObject* FrameRun::raise(int offset) {
     state_ = stateOf(frame_);
     state_.offset = offset;
   }
-  return raiseAt(thread_, frame_, state_);
+  return raiseAt(thread_, frame_, state_, reraised_);
 }
 
 /// What a call raises that was put off leaves the frame: one inside try is a break. The end of a `with` block would find another stack
@@ -314,7 +315,7 @@ Outcome FrameRun::step(PyRef* result, bool* unsupported) {
   }
   switch (outcome.kind) {
     case StepOutcome::Kind::Returned: *result = std::move(outcome.value); return Outcome::Returned;
-    case StepOutcome::Kind::Raised: return Outcome::Raised;
+    case StepOutcome::Kind::Raised: reraised_ = outcome.reraised; return Outcome::Raised;
     case StepOutcome::Kind::Unsupported: *unsupported = true; return Outcome::NotRun;
     case StepOutcome::Kind::Continue: return Outcome::Broke;
   }
@@ -377,7 +378,10 @@ PyObject* FrameRun::runToEnd() {
       }
     }
     if (outcome == Outcome::Returned) {
-      if (started_) state_ = FrameState();
+      if (started_) {
+        state_ = FrameState();
+        if (entry) unbindLocals(frame_, entry->segment.rebound);
+      }
       return leaveFrame(thread_, frame_, result.release());
     }
     if (raisedAt_ >= 0) return raiseFromEffect();

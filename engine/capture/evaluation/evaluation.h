@@ -25,9 +25,32 @@ struct CaptureBreak {
   int64_t birth = -1;  ///< not negative: the segment must end before the root instruction that made an object (by count)
 };
 
+/// A rule asked for an argument that the call has not.
+struct TooFewArguments {};
+
+/// The arguments of a call, those with a keyword last.
+class ArgumentList {
+ public:
+  ArgumentList(PyObject* const* first, size_t count) : first_(first), count_(count) {}
+  template <class Index>
+  PyObject* operator[](Index i) const {
+    if (static_cast<size_t>(i) >= count_) throw TooFewArguments{};
+    return first_[i];
+  }
+  operator PyObject* const*() const { return first_; }
+  PyObject* const* begin() const { return first_; }
+
+ private:
+  PyObject* const* first_;
+  size_t count_;
+};
+
 /// Arguments of one call in vectorcall form.
 struct CallArguments {
-  PyObject* const* args = nullptr;
+  CallArguments(PyObject* const* arguments, size_t positionalCount, PyObject* keywordNames)
+      : args(arguments, positionalCount + (keywordNames ? static_cast<size_t>(PyTuple_GET_SIZE(keywordNames)) : 0)),
+        positional(positionalCount), kwNames(keywordNames) {}
+  ArgumentList args;
   size_t positional = 0;
   PyObject* kwNames = nullptr;
   size_t keywords() const { return kwNames ? static_cast<size_t>(PyTuple_GET_SIZE(kwNames)) : 0; }
@@ -92,6 +115,7 @@ class Evaluation final : public Operations {
   /// A value that was not read is assigned to locals as it is, if the next instructions only do that (STORE_FAST, or UNPACK_SEQUENCE
   /// of a tuple or list and the same for its parts): what the program never looks at is not guarded. False: nothing was done.
   bool assignUnread(Frame& root, PyObject* value, const Source* source);
+  void willRaise(PyObject* exception) override;
   void noteTraceback(Frame& frame) override;
 
   // --- values (values.cpp) ----------------------------------------------------------------------------------------
@@ -386,8 +410,8 @@ class Evaluation final : public Operations {
   PyRef numberUnary(Op op, PyObject* a);
   /// Whether such floats are among the arguments; a break unless the callable computes with them.
   bool requireTakesNumbers(PyObject* callable, const CallArguments& a);
-  /// The rule's answer; a break where it would take such a float for the tensor that stands for it.
-  PyRef applyRule(CallRule rule, PyObject* callable, const CallArguments& a);
+  /// A break where a rule would take such a float for the tensor that stands for it.
+  void refuseNumbersAsTensors(PyObject* callable, const CallArguments& a);
   std::unordered_map<PyObject*, PyRef> numbers_;
   std::unordered_map<const Source*, PyRef> numberAt_;
   bool exposesNumbers_ = false;  ///< to an operator that computes with them
@@ -420,6 +444,9 @@ class Evaluation final : public Operations {
   /// Before the contents of a container from outside change. Breaks if they cannot be journaled.
   void openForWriting(PyObject* container);
   PyRef changeInPlace(int op, PyObject* a, PyObject* b);
+  /// `withSelf`: the first argument is the object of a bound method.
+  PyRef applyRule(CallRule rule, PyObject* callable, const CallArguments& a, bool withSelf = false);
+  bool holdsItsOwn(const Frame& root, size_t i);
   RecipePtr unreadRecipe(const Source* source) const;
   void leaveFrame(const Frame& root, RecipeMaker& recipes, Segment& segment);
   void attachGraph(RecipeMaker& recipes, Segment& segment);

@@ -277,10 +277,20 @@ void Evaluation::noteTransform() {
   if (!trace::insideTransform()) transformAt_ = rootCount_;
 }
 
+/// A local has not been assigned to, or has its first value again.
+bool Evaluation::holdsItsOwn(const Frame& root, size_t i) {
+  PyObject* now = root.locals[i].get();
+  if (!now || root.unread[i]) return now && !root.unreadSource[i];
+  const Origin* origin = origins_.find(now);
+  return origin && origin->source == sources().local(static_cast<int>(i));
+}
+
 Segment Evaluation::finish(Frame& root, Segment::Exit exit, std::optional<GraphBreak> why) {
   if (trace::insideTransform())
     throw CaptureBreak{{"functorch", "a transform is entered where capture stops", why ? why->reason : "", place(), stackPlaces()}, transformAt_};
+  Segment segment;
   if (exit == Segment::Exit::Return) {
+    for (size_t i = 0; i < root.locals.size(); ++i) segment.rebound.push_back(!holdsItsOwn(root, i));
     // What only the frame held goes before its caller goes on.
     std::fill(root.stack.begin(), root.stack.end(), PyRef());
     std::fill(root.locals.begin(), root.locals.end(), PyRef());
@@ -288,7 +298,6 @@ Segment Evaluation::finish(Frame& root, Segment::Exit exit, std::optional<GraphB
   }
   requireNoneSuspended();
   RecipeMaker recipes(*this);
-  Segment segment;
   segment.exit = exit;
   segment.graphBreak = std::move(why);
   segment.bytecodes = bytecodes_;
@@ -388,8 +397,7 @@ Result<Segment> Evaluation::run(int64_t stopAt, std::optional<GraphBreak> why) {
         Py_XDECREF(traceback);
         PyErr_Clear();
         // The instruction that raised is executed for real, so that the traceback is the program's own.
-        const bool again = root->instruction().op == Op::RERAISE;
-        throw CaptureBreak{{"exception", "the frame raises " + reason, "", raisedAt_.back(), raisedAt_}, again ? lastRaise_ : -1};
+        throw CaptureBreak{{"exception", "the frame raises " + reason, "", raisedAt_.back(), raisedAt_}, root->reraises ? lastRaise_ : -1};
       }
       case Flow::Generator:
       case Flow::Yield:

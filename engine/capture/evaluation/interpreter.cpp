@@ -53,7 +53,7 @@ std::unique_ptr<Frame> Frame::make(PyObject* function) {
 bool enterHandler(Operations& ops, Frame& frame) {
   const HandlerRange* range = frame.decoded->handlerOf(frame.pc);
   if (!range) return false;  // CPython, or the caller, adds the frame to the traceback when the exception leaves it
-  ops.noteTraceback(frame);
+  if (!frame.reraises) ops.noteTraceback(frame);
   PyRef exception = takeException();
   while (frame.stack.size() > static_cast<size_t>(range->depth)) frame.stack.pop_back();
   if (range->pushLasti) frame.push(PyRef::steal(PyLong_FromLong(frame.instruction().offset)));
@@ -67,6 +67,7 @@ Flow step(Operations& ops, Frame& frame) {
   const Instruction& instruction = frame.instruction();
   Handler handler = handlerTable()[static_cast<size_t>(instruction.op)];
   if (!handler) return Flow::Unsupported;
+  frame.reraises = false;
   Flow flow = handler(ops, frame, instruction);
   if (flow == Flow::Next || flow == Flow::Yield) {
     ++frame.pc;

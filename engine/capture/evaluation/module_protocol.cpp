@@ -72,7 +72,7 @@ PyRef Evaluation::callModuleInstance(PyObject* module, PyObject* callMethod, con
   for (const char* table : kGlobalHooks) plain = plain && emptyTable(*this, names.globals, table);
   if (!plain) {
     std::vector<PyObject*> all = {module};
-    all.insert(all.end(), a.args, a.args + a.total());
+    all.insert(all.end(), a.args.begin(), a.args.begin() + a.total());
     pin(names.callImpl, Why::Class);
     return call(names.callImpl, all.data(), a.positional + 1, a.kwNames);
   }
@@ -81,7 +81,7 @@ PyRef Evaluation::callModuleInstance(PyObject* module, PyObject* callMethod, con
   if (!forward) return {};
   if (!self) return call(forward.get(), a);
   std::vector<PyObject*> all = {self.get()};
-  all.insert(all.end(), a.args, a.args + a.total());
+  all.insert(all.end(), a.args.begin(), a.args.begin() + a.total());
   return call(forward.get(), all.data(), a.positional + 1, a.kwNames);
 }
 

@@ -4,8 +4,9 @@ namespace fusebox::capture {
 
 namespace {
 
-/// Sets the error indicator to an exception that keeps its traceback.
-void restoreException(PyRef exception) {
+/// Raises an exception that was raised before and keeps its traceback.
+Flow raiseAgain(Frame& f, PyRef exception) {
+  f.reraises = true;
 #if PY_VERSION_HEX >= 0x030C0000
   PyErr_SetRaisedException(exception.release());
 #else
@@ -14,6 +15,7 @@ void restoreException(PyRef exception) {
   PyObject* traceback = PyException_GetTraceback(exception.get());
   PyErr_Restore(type, exception.release(), traceback);
 #endif
+  return Flow::Error;
 }
 
 Flow pushExcInfo(Operations&, Frame& f, const Instruction&) {
@@ -39,10 +41,7 @@ Flow checkExcMatch(Operations& ops, Frame& f, const Instruction&) {
   return Flow::Next;
 }
 
-Flow reraise(Operations&, Frame& f, const Instruction&) {
-  restoreException(f.pop());
-  return Flow::Error;
-}
+Flow reraise(Operations&, Frame& f, const Instruction&) { return raiseAgain(f, f.pop()); }
 
 /// An exception object from what stands behind `raise`: itself, or an instance of the class.
 PyRef exceptionOf(Operations& ops, PyObject* value) {
@@ -67,12 +66,12 @@ Flow raiseVarargs(Operations& ops, Frame& f, const Instruction& i) {
       PyErr_SetString(PyExc_RuntimeError, "No active exception to reraise");
       return Flow::Error;
     }
-    restoreException(std::move(handled));
-    return Flow::Error;
+    return raiseAgain(f, std::move(handled));
   }
   PyRef cause = i.arg == 2 ? f.pop() : PyRef(), value = f.pop();
   PyRef exception = exceptionOf(ops, value.get());
   if (!exception) return Flow::Error;
+  ops.willRaise(exception.get());
   if (cause) {
     if (cause.get() == Py_None) {
       PyException_SetCause(exception.get(), nullptr);
@@ -126,10 +125,7 @@ Flow withExceptStart(Operations& ops, Frame& f, const Instruction&) {
 /// 3.12, around a SEND: StopIteration becomes the value of `yield from`, anything else goes on.
 Flow cleanupThrow(Operations&, Frame& f, const Instruction&) {
   PyRef exception = f.pop();
-  if (!PyErr_GivenExceptionMatches(exception.get(), PyExc_StopIteration)) {
-    restoreException(std::move(exception));
-    return Flow::Error;
-  }
+  if (!PyErr_GivenExceptionMatches(exception.get(), PyExc_StopIteration)) return raiseAgain(f, std::move(exception));
   f.pop();
   PyRef value = PyRef::borrow(reinterpret_cast<PyStopIterationObject*>(exception.get())->value);
   f.peek(1) = PyRef::borrow(Py_None);

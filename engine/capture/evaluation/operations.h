@@ -84,7 +84,9 @@ class Operations {
   virtual PyRef tupleOf(PyObject* list) { return PyRef::steal(PyList_AsTuple(list)); }
   /// Before the last reference that a local variable holds may go.
   virtual void willUnbind(const Frame&, PyObject*) {}
-  /// Called with every frame that an exception leaves or is handled in.
+  /// Before `raise` raises an exception (not again).
+  virtual void willRaise(PyObject*) {}
+  /// Called with every frame that handles an exception, unless it hands on what it has handled before.
   virtual void noteTraceback(Frame& frame) = 0;
 
   // Written in terms of the above.

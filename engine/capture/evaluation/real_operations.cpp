@@ -204,6 +204,7 @@ StepOutcome executeInstruction(FrameState& state) {
       break;
     case Flow::Error:
       outcome.kind = StepOutcome::Kind::Raised;
+      outcome.reraised = frame->reraises;
       break;
     default:
       outcome.kind = StepOutcome::Kind::Unsupported;

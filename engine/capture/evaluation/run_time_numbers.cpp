@@ -84,11 +84,10 @@ PyRef Evaluation::numberUnary(Op op, PyObject* a) {
   return asNumber(checked(PyNumber_Negative(a)));
 }
 
-PyRef Evaluation::applyRule(CallRule rule, PyObject* callable, const CallArguments& a) {
+void Evaluation::refuseNumbersAsTensors(PyObject* callable, const CallArguments& a) {
   for (size_t i = 0; !numbers_.empty() && i < a.total(); ++i)
     if (isNumber(a.args[i]) && std::find(std::begin(kHandOn), std::end(kHandOn), nameOf(callable)) == std::end(kHandOn))
       refuseNumber("given to a function that looks at it");
-  return rule(*this, callable, a);
 }
 
 bool Evaluation::requireTakesNumbers(PyObject* callable, const CallArguments& a) {

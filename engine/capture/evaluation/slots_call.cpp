@@ -8,6 +8,7 @@
 #include "engine/capture/evaluation/suspended_frame.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
+#include "engine/capture/rules/argument_count.h"
 #include "engine/capture/rules/autograd_function.h"
 
 extern "C" PyObject* _PyType_Lookup(PyTypeObject*, PyObject*);
@@ -157,6 +158,7 @@ PyRef Evaluation::callFunction(PyObject* function, const CallArguments& a) {
 }
 
 void Evaluation::noteRaise() {
+  if (!PyErr_Occurred()) breakHere("internal", "an instruction failed without an exception");
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
   PyErr_NormalizeException(&type, &value, &traceback);
@@ -354,6 +356,15 @@ PyRef Evaluation::callReal(PyObject* callable, const CallArguments& a, Asks asks
   return original(checked(PyObject_Vectorcall(callable, args.data(), a.positional, a.kwNames)));
 }
 
+PyRef Evaluation::applyRule(CallRule rule, PyObject* callable, const CallArguments& a, bool withSelf) {
+  refuseNumbersAsTensors(callable, a);
+  try {
+    if (mayTake(callable, a, withSelf)) return rule(*this, callable, a);
+  } catch (const TooFewArguments&) {
+  }
+  breakHere("unsupported call", describe(callable) + " is called with arguments that it does not take");
+}
+
 PyRef Evaluation::call(PyObject* callable, PyObject* const* args, size_t positional, PyObject* kwNames) {
   const CallArguments a{args, positional, kwNames};
   if (PyFunction_Check(callable)) return callFunction(callable, a);
@@ -383,7 +394,7 @@ PyRef Evaluation::call(PyObject* callable, PyObject* const* args, size_t positio
       if (unbound && Py_TYPE(unbound) == &PyMethodDescr_Type) callable = unbound;
       std::vector<PyObject*> all = {self};
       all.insert(all.end(), args, args + a.total());
-      return applyRule(rule, callable, {all.data(), positional + 1, kwNames});
+      return applyRule(rule, callable, {all.data(), positional + 1, kwNames}, true);
     }
     if (rule) return applyRule(rule, callable, a);
     if (isTorchBinding(callable)) {
@@ -543,7 +554,7 @@ PyRef Evaluation::callInstance(PyObject* object, const CallArguments& a) {
     PyRef descriptor = unboundMethod(object);
     if (!descriptor) breakHere("unsupported call", "calling " + describe(object));
     std::vector<PyObject*> all = {self.get()};
-    all.insert(all.end(), a.args, a.args + a.total());
+    all.insert(all.end(), a.args.begin(), a.args.begin() + a.total());
     return call(descriptor.get(), all.data(), a.positional + 1, a.kwNames);
   }
   static PyObject* const kCall = internedName("__call__");
@@ -558,7 +569,7 @@ PyRef Evaluation::callInstance(PyObject* object, const CallArguments& a) {
     PyRef result = callModuleInstance(object, method, a, &handled);
     if (handled) return result;
     std::vector<PyObject*> all = {object};
-    all.insert(all.end(), a.args, a.args + a.total());
+    all.insert(all.end(), a.args.begin(), a.args.begin() + a.total());
     return call(method, all.data(), a.positional + 1, a.kwNames);
   }
   breakHere("unsupported call", "calling " + describe(object));
@@ -572,7 +583,7 @@ PyRef Evaluation::callNew(PyTypeObject* type, const CallArguments& a) {
   if (maker && PyFunction_Check(maker.get())) {
     pin(maker.get(), Why::Class);
     std::vector<PyObject*> all = {object};
-    all.insert(all.end(), a.args, a.args + a.total());
+    all.insert(all.end(), a.args.begin(), a.args.begin() + a.total());
     return call(maker.get(), all.data(), a.positional + 1, a.kwNames);
   }
   if (type->tp_new == PyBaseObject_Type.tp_new) {
@@ -611,7 +622,7 @@ bool Evaluation::callInit(PyObject* object, PyTypeObject* type, const CallArgume
   if (!init || init == PyRef::steal(PyObject_GetAttr(reinterpret_cast<PyObject*>(&PyBaseObject_Type), kInit)).get()) return true;
   pin(init, Why::Class);
   std::vector<PyObject*> all = {object};
-  all.insert(all.end(), a.args, a.args + a.total());
+  all.insert(all.end(), a.args.begin(), a.args.begin() + a.total());
   PyRef result = call(init, all.data(), a.positional + 1, a.kwNames);
   if (result && result.get() != Py_None) {
     PyErr_SetString(PyExc_TypeError, "__init__() should return None");
@@ -646,7 +657,7 @@ PyRef Evaluation::callType(PyTypeObject* type, const CallArguments& a) {
     if (metaCall && PyFunction_Check(metaCall)) {
       pin(metaCall, Why::Class);
       std::vector<PyObject*> all = {object};
-      all.insert(all.end(), a.args, a.args + a.total());
+      all.insert(all.end(), a.args.begin(), a.args.begin() + a.total());
       return call(metaCall, all.data(), a.positional + 1, a.kwNames);
     }
   }

@@ -230,7 +230,11 @@ int Evaluation::contains(PyObject* container, PyObject* item) {
 
 int Evaluation::containsElement(PyObject* container, PyObject* item) {
   PyRef iterator = PyTuple_Check(container) || PyList_Check(container) ? iterBuiltin(container, builtinBase(Py_TYPE(container))) : iter(container);
-  if (!iterator) return -1;
+  if (!iterator) {
+    if (PyErr_ExceptionMatches(PyExc_TypeError))
+      PyErr_Format(PyExc_TypeError, "argument of type '%.200s' is not iterable", Py_TYPE(container)->tp_name);
+    return -1;
+  }
   while (PyRef element = next(iterator.get())) {
     PyRef equal = element.get() == item ? PyRef::borrow(Py_True) : compare(Py_EQ, element.get(), item);
     const int answer = equal ? truth(equal.get()) : -1;

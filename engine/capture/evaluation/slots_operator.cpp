@@ -296,9 +296,12 @@ int Evaluation::exceptionMatches(PyObject* exception, PyObject* type) {
   return PyErr_GivenExceptionMatches(exception, type);
 }
 
+void Evaluation::willRaise(PyObject* exception) {
+  if (!isFresh(exception)) breakHere("exception", "an exception that existed before is raised, which gives it another context and traceback");
+}
+
 void Evaluation::noteTraceback(Frame& frame) {
-  // RERAISE hands on what was raised before.
-  if (frame.isRoot && frame.instruction().op != Op::RERAISE) lastRaise_ = rootCount_;
+  if (frame.isRoot) lastRaise_ = rootCount_;
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
   PyErr_NormalizeException(&type, &value, &traceback);

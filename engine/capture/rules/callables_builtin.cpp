@@ -194,7 +194,10 @@ PyRef ruleHash(Evaluation& e, PyObject* callable, const CallArguments& a) { retu
 
 PyRef ruleVars(Evaluation& e, PyObject* callable, const CallArguments& a) {
   if (!wants(e, callable, a, 1, 1)) return {};
-  return e.getAttr(a.args[0], internedName("__dict__"));
+  PyRef dict = e.getAttr(a.args[0], internedName("__dict__"));
+  if (!dict && PyErr_ExceptionMatches(PyExc_AttributeError))
+    PyErr_SetString(PyExc_TypeError, "vars() argument must have __dict__ attribute");
+  return dict;
 }
 
 PyRef ruleGlobals(Evaluation& e, PyObject*, const CallArguments&) { return e.pin(e.frame()->globals, Why::Owner); }

@@ -68,7 +68,19 @@ PyRef rulePrint(Evaluation& e, PyObject* callable, const CallArguments& a) {
   }
   if (e.insideTry()) e.breakHere("side effect", "printing inside try, which may raise");
   if (!writesInC(out.get())) e.breakHere("side effect", std::string("printing to a ") + Py_TYPE(out.get())->tp_name + ", which is written in Python");
-  return putOff(e, callable, a, 0, "file", false);
+  if (file && file != Py_None) return putOff(e, callable, a, 0, "file", false);
+  // What sys.stdout is now: it may be another when the call is made.
+  std::vector<PyObject*> args(a.args.begin(), a.args.begin() + a.total());
+  PyRef names = a.kwNames ? PyRef::borrow(a.kwNames) : PyRef::steal(PyTuple_New(0));
+  if (file) {
+    const Py_ssize_t at = PySequence_Index(names.get(), internedName("file"));
+    args[a.positional + static_cast<size_t>(at)] = out.get();
+  } else {
+    PyRef last = PyRef::steal(PyTuple_Pack(1, internedName("file")));
+    names = PyRef::steal(PySequence_Concat(names.get(), last.get()));
+    args.push_back(out.get());
+  }
+  return putOff(e, callable, {args.data(), a.positional, names.get()}, 0, "file", false);
 }
 
 /// No filter of warnings.filters turns a warning into an exception.

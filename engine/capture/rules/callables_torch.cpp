@@ -71,7 +71,7 @@ PyRef ruleCheckpoint(Evaluation& e, PyObject*, const CallArguments& a) {
   if (a.positional == 0) e.breakHere("unsupported call", "torch.utils.checkpoint without a function");
   PyObject* reentrant = a.keyword("use_reentrant");
   if (!reentrant || reentrant == Py_None) e.breakHere("unsupported call", "torch.utils.checkpoint without use_reentrant warns");
-  std::vector<PyObject*> args(a.args + 1, a.args + a.positional);
+  std::vector<PyObject*> args(a.args.begin() + 1, a.args.begin() + a.positional);
   PyRef names = PyRef::steal(PyList_New(0));
   for (size_t i = 0; i < a.keywords(); ++i) {
     bool own = false;

@@ -135,7 +135,7 @@ bool isOfOtherDevice(const CallArguments& a) {
 PyRef ruleQuery(Evaluation& e, PyObject* callable, const CallArguments& a) {
   const Query& query = *queryOf(callable);
   if (query.answer != Answer::Asked && !isOfOtherDevice(a)) return e.callReal(callable, a);
-  std::vector<PyObject*> args(a.args, a.args + a.positional);
+  std::vector<PyObject*> args(a.args.begin(), a.args.begin() + a.positional);
   for (size_t i = 0; i < a.total(); ++i)
     if (!isConstantValue(a.args[i]) || i >= a.positional)
       e.breakHere("state query", std::string("torch._C.") + query.name + " is asked with arguments that are not constants");
