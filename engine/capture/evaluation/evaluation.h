@@ -25,8 +25,8 @@ struct CaptureBreak {
   int64_t birth = -1;  ///< not negative: the segment must end before the root instruction that made an object (by count)
 };
 
-/// A rule asked for an argument that the call has not.
-struct TooFewArguments {};
+/// A rule found fewer or more arguments than the function takes: the call is left to raise its TypeError.
+struct UnfitArguments {};
 
 /// The arguments of a call, those with a keyword last.
 class ArgumentList {
@@ -34,7 +34,7 @@ class ArgumentList {
   ArgumentList(PyObject* const* first, size_t count) : first_(first), count_(count) {}
   template <class Index>
   PyObject* operator[](Index i) const {
-    if (static_cast<size_t>(i) >= count_) throw TooFewArguments{};
+    if (static_cast<size_t>(i) >= count_) throw UnfitArguments{};
     return first_[i];
   }
   operator PyObject* const*() const { return first_; }

@@ -360,7 +360,7 @@ PyRef Evaluation::applyRule(CallRule rule, PyObject* callable, const CallArgumen
   refuseNumbersAsTensors(callable, a);
   try {
     if (mayTake(callable, a, withSelf)) return rule(*this, callable, a);
-  } catch (const TooFewArguments&) {
+  } catch (const UnfitArguments&) {
   }
   breakHere("unsupported call", describe(callable) + " is called with arguments that it does not take");
 }

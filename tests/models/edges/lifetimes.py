@@ -1,5 +1,6 @@
 """What belongs to a program lives and dies with it; what cannot be compiled comes to an end."""
 
+import collections
 import contextvars
 import gc
 import weakref
@@ -137,5 +138,29 @@ def finalisers_run_when_objects_die(compile, engine):
         r, _ = d(x)
         out.append(list(log))
         del r
+        out.append(list(log))
+    return out
+
+
+@edge
+def finalisers_run_at_the_end_of_a_frame_that_caught_something(compile, engine):
+    log = []
+
+    class Resource:
+        def __del__(self):
+            log.append("gone")
+
+    def f(x):
+        r = Resource()
+        try:
+            x = x + 1
+            collections.deque().popleft()
+        except IndexError as e:
+            log.append(str(e))
+        return x * 2
+
+    c, out = compile(f), []
+    for _ in range(3):
+        c(torch.ones(2))
         out.append(list(log))
     return out

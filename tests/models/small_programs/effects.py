@@ -284,3 +284,23 @@ def an_operator_that_gives_another_shape_than_it_said(compile):
 
     torch.manual_seed(0)
     return f(grid()), f(grid()), list(LOG)
+
+
+@script
+def prints_go_where_they_went(compile):
+    import contextlib
+    import io
+    inside, outside = io.StringIO(), io.StringIO()
+
+    @compile
+    def f(x, n):
+        print("before", n)
+        with contextlib.redirect_stdout(inside):
+            x = x * 2
+            print("inside", n, sep="-")
+        print("after", x.shape[0])
+        return x
+
+    with contextlib.redirect_stdout(outside):
+        results = [f(torch.ones(2), n) for n in range(3)]
+    return results, inside.getvalue(), outside.getvalue()

@@ -217,3 +217,132 @@ def context_managers(compile):
         return x
 
     return f(rows()), f(rows()), log
+
+
+def lines_of(f, *args):
+    """The type and notes of what the call raises, and the lines of its traceback in the called function and below, from its first line on."""
+    try:
+        return f(*args)
+    except Exception as e:
+        inner = [s for s in traceback.walk_tb(e.__traceback__) if s[0].f_code.co_filename == __file__ and s[0].f_code.co_name in ("again", "helper")]
+        return (type(e).__name__, str(e), getattr(e, "__notes__", None), getattr(e.__context__, "__notes__", None),
+                [(frame.f_code.co_name, line and line - frame.f_code.co_firstlineno) for frame, line in inner])
+
+
+@script
+def what_is_raised_again_keeps_its_lines(compile):
+    def bare(x):
+        @compile
+        def again(x):
+            try:
+                [][x.shape[0]]
+            except LookupError as e:
+                x = x + 1
+                e.add_note("n")
+                raise
+        return again(x)
+
+    def through_finally(x):
+        @compile
+        def again(x):
+            try:
+                if x.shape[0]:
+                    raise KeyError(x.shape[0])
+            finally:
+                x = [x * k for k in (1, 2, 3) if k]
+        return again(x)
+
+    def out_of_with(x):
+        @contextlib.contextmanager
+        def scope():
+            yield 2
+
+        @compile
+        def again(x):
+            for _ in range(2):
+                with scope() as k, scope():
+                    x = x * k
+                    if x.shape[0] > 1:
+                        raise ValueError("v")
+        return again(x)
+
+    def inside_another(x):
+        def helper(x):
+            raise
+
+        @compile
+        def again(x):
+            with torch.enable_grad():
+                try:
+                    None + 1
+                except Exception as e:
+                    try:
+                        x = x * x.nowhere
+                    except AttributeError as other:
+                        x = x + len(other.args)
+                    e.add_note("m")
+                    helper(x)
+        return again(x)
+
+    def chained(x):
+        @compile
+        def again(x):
+            try:
+                {}["missing"]
+            except KeyError as e:
+                e.add_note("first")
+                x = x + 1
+                raise ValueError(x.shape[1])
+        return again(x)
+
+    return [[lines_of(f, rows()) for _ in range(2)] for f in (bare, through_finally, out_of_with, inside_another, chained)]
+
+
+@script
+def an_exception_from_outside_is_raised(compile):
+    error = ValueError("kept")
+
+    @compile
+    def f(x):
+        try:
+            1 / 0
+        except ZeroDivisionError:
+            try:
+                raise error
+            except ValueError as e:
+                x = x + len(e.args)
+        return x
+
+    return f(rows()), f(rows()), repr(error.__context__), len(list(traceback.walk_tb(error.__traceback__)))
+
+
+@script
+def calls_that_cannot_be(compile):
+    """Too few, too many and unknown arguments of C functions; special methods that answer nonsense."""
+    class Odd:
+        def __len__(self):
+            return -2
+
+        def __bool__(self):
+            return 3
+
+        def __iter__(self):
+            return None
+
+    def said(f):
+        try:
+            return f()
+        except (TypeError, ValueError) as e:
+            return str(e)
+
+    @compile
+    def f(x):
+        d, s, q, odd, plain = {"a": 1}, {1}, [1], Odd(), object()
+        out = [said(lambda: d.pop()), said(lambda: d.setdefault()), said(lambda: d.get()), said(lambda: s.add()), said(lambda: q.append()),
+               said(lambda: q.append(1, 2)), said(lambda: d.pop("a", 1, 2)), said(lambda: sorted(q, up=1)), said(lambda: len()),
+               said(lambda: len(odd)), said(lambda: bool(odd)), said(lambda: list(odd)), said(lambda: 1 in odd), said(lambda: 1 in plain),
+               said(lambda: vars(plain)), said(lambda: isinstance(1)), said(lambda: dict.fromkeys()), said(lambda: "a".join()),
+               said(lambda: int.from_bytes()), said(lambda: dict.fromkeys("ab", 2)), said(lambda: int.from_bytes(b"a", byteorder="big"))]
+        return x + len(out), out
+
+    return f(rows()), f(rows())
