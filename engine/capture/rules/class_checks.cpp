@@ -167,14 +167,12 @@ int isSubclass(Evaluation& e, PyObject* type, PyObject* cls) {
 PyRef ruleIsinstance(Evaluation& e, PyObject*, const CallArguments& a) {
   static PyObject* const kFloat = PyFloat_FromDouble(1.0);
   if (a.total() == 2 && a.positional == 2) return boolean(isInstance(e, e.isNumber(a.args[0]) ? kFloat : a.args[0], a.args[1]));
-  PyErr_SetString(PyExc_TypeError, "isinstance expected 2 arguments");
-  return {};
+  throw UnfitArguments{};
 }
 
 PyRef ruleIssubclass(Evaluation& e, PyObject*, const CallArguments& a) {
   if (a.total() == 2 && a.positional == 2) return boolean(isSubclass(e, a.args[0], a.args[1]));
-  PyErr_SetString(PyExc_TypeError, "issubclass expected 2 arguments");
-  return {};
+  throw UnfitArguments{};
 }
 
 PyRef ruleAbcInstance(Evaluation& e, PyObject* callable, const CallArguments& a) {
