@@ -179,7 +179,7 @@ int Evaluation::compareDicts(int op, PyObject* a, PyObject* b) {
 
 namespace {
 
-bool isNumber(PyObject* o) { return PyFloat_CheckExact(o) || PyLong_CheckExact(o) || PyComplex_CheckExact(o); }
+bool isNumericConstant(PyObject* o) { return PyFloat_CheckExact(o) || PyLong_CheckExact(o) || PyComplex_CheckExact(o); }
 
 /// Whether a constant is an object or a part of it.
 bool isWithin(PyObject* constant, PyObject* whole) {
@@ -212,7 +212,7 @@ void Evaluation::guardIdentity(PyObject* constant, bool withItself) {
     identity.predicate = sameKeyObjects;
     identity.text = "the keys are the same objects";
   }
-  if (withItself && wanted.size() <= 1 && isNumber(constant) && !pinnedNumbers_.count(constant) && !isInCode(constant, frame_)) return;
+  if (withItself && wanted.size() <= 1 && isNumericConstant(constant) && !pinnedNumbers_.count(constant) && !isInCode(constant, frame_)) return;
   for (Guard& g : wanted) guards_->add(std::move(g));
 }
 
