@@ -4,6 +4,7 @@
 #include <limits>
 #include <optional>
 #include <unordered_map>
+#include <utility>
 
 #include "engine/inductor/ir/loop_transform.h"
 
@@ -51,7 +52,7 @@ class Batcher {
       const std::optional<std::string> form = formOf(node);
       if (!form) continue;
       std::vector<int32_t>& leaders = open[*form];
-      const bool joined = std::any_of(leaders.rbegin(), leaders.rend(), [&](int32_t leader) { return join(leader, node); });
+      const bool joined = std::any_of(leaders.rbegin(), leaders.rend(), [&](int32_t& leader) { return join(leader, id); });
       if (!joined) leaders.push_back(id);
     }
     return std::move(decisions_);
@@ -70,10 +71,16 @@ class Batcher {
     return node.kernel.device.str() + " " + canonicalText(finished.kernel);
   }
 
-  bool join(int32_t leaderId, ScheduleNode& node) {
-    ScheduleNode& leader = nodes_[static_cast<size_t>(leaderId)];
-    if (leader.beside.size() + 1 >= kMostBeside || !graph_.merge(leaderId, node.id)) return false;
-    leader.beside.push_back(node.id);
+  /// The earlier of the two, which `leaderId` is afterwards, takes the other beside it: those that joined before may have moved the leader back.
+  bool join(int32_t& leaderId, int32_t otherId) {
+    if (nodes_[static_cast<size_t>(leaderId)].beside.size() + 1 >= kMostBeside) return false;
+    const bool swaps = graph_.position(leaderId) > graph_.position(otherId);
+    if (!(swaps ? graph_.merge(otherId, leaderId) : graph_.merge(leaderId, otherId))) return false;
+    if (swaps) std::swap(leaderId, otherId);
+    ScheduleNode &leader = nodes_[static_cast<size_t>(leaderId)], &node = nodes_[static_cast<size_t>(otherId)];
+    leader.beside.push_back(otherId);
+    leader.beside.insert(leader.beside.end(), node.beside.begin(), node.beside.end());
+    node.beside.clear();
     node.isDead = true;
     const auto add = [](std::vector<BufferId>& to, const std::vector<BufferId>& from) {
       to.insert(to.end(), from.begin(), from.end());
