@@ -68,6 +68,7 @@ class ItemWalk final : public LazyIterator {
 class DequeWalk final : public LazyIterator {
  public:
   explicit DequeWalk(PyObject* deque) : deque_(PyRef::borrow(deque)) {}
+  bool isOver(PyObject* deque) const { return deque_.get() == deque; }
   PyRef next(Evaluation& e) override;
   PyTypeObject* type() const override;
   Remaking remake(Evaluation&) const override;

@@ -1,4 +1,5 @@
 // Writes to containers: to what this segment made directly, to everything else through the journal.
+#include "engine/capture/evaluation/container_iterators.h"
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/value_kinds.h"
 #include "engine/capture/rules/autograd_function.h"
@@ -36,6 +37,8 @@ bool rawKey(PyObject* dict, PyObject* key, PyObject* value) {
 }  // namespace
 
 void Evaluation::openForWriting(PyObject* container) {
+  for (LazyIterator* iterator : isDeque(container) ? iterators_->all : decltype(iterators_->all)())
+    if (auto* walk = dynamic_cast<DequeWalk*>(iterator); walk && walk->isOver(container)) breakHere("iterator", "a deque changes while it is gone through");
   ++writes_;
   if (PyAnySet_Check(container)) know(container);  // the order of its elements as it is now
   const Source* source = sourceOf(container);
