@@ -89,7 +89,13 @@ class Batcher {
     };
     add(leader.reads, node.reads);
     add(leader.writes, node.writes);
-    leader.accesses.insert(leader.accesses.end(), node.accesses.begin(), node.accesses.end());
+    // Sections of two kernels are not at the same point of anything, whatever their numbers.
+    int32_t sections = 0;
+    for (const Access& access : leader.accesses) sections = std::max(sections, access.section + 1);
+    for (Access access : node.accesses) {
+      access.section += sections;
+      leader.accesses.push_back(access);
+    }
     FusionDecision decision;
     decision.a = leader.firstOperation();
     decision.b = node.firstOperation();

@@ -72,8 +72,10 @@ class StepOrder {
     if (in < 0 || writer == steps()) return;
     for (int32_t reader = 0; reader < steps(); ++reader) {
       if (reader == writer || !has(node(reader).reads, in)) continue;
-      if (reader > writer && (++searches_ > kMostSearches || leadsTo(writer, reader))) continue;
+      // A reader that is earlier in the given order cannot wait for the writer, unless one was put after something later.
+      if ((reader > writer || hasBackward_) && (++searches_ > kMostSearches || leadsTo(writer, reader))) continue;
       after_[at(reader)].push_back(writer);
+      hasBackward_ |= reader > writer;
     }
   }
 
@@ -178,6 +180,7 @@ class StepOrder {
   std::vector<int32_t> users_;                  ///< by buffer: steps that touch it
   std::vector<int64_t> bytes_;
   int searches_ = 0;
+  bool hasBackward_ = false;  ///< some step of `after_` comes before what it is after in the given order
 };
 
 }  // namespace
