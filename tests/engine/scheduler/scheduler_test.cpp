@@ -2,6 +2,7 @@
 #include <QElapsedTimer>
 #include <QTest>
 #include <cmath>
+#include <map>
 
 #include "tests/engine/scheduler/lowered_maker.h"
 #include "tests/engine/scheduler/program_walk.h"
@@ -149,6 +150,41 @@ class SchedulerTest : public QObject {
       }
       QCOMPARE(order, checks ? (std::vector<std::string>{"loop", "effect"}) : (std::vector<std::string>{"effect", "loop"}));
     }
+  }
+
+  /// New values of two inputs that each need both old ones: one is written in place at most, and every kernel runs.
+  void newValuesThatNeedEachOthersOldOnes() {
+    Formulas f;
+    const BufferId x = f.input({}), y = f.input({});
+    for (const Op op : {Op::Add, Op::Mul})
+      f.result(f.pointwise("update", {}, [&](BodyBuilder& b, const std::vector<SymExpr>& i) {
+        return b.emit(op, DType::Float32, {f.load(b, x, i), f.load(b, y, i)});
+      }));
+    for (int32_t input : {0, 1}) f.graph.inputWrites.push_back({input, static_cast<size_t>(input), {}});
+    const Schedule s = scheduled(f.graph);
+    size_t operations = 0;
+    for (const FusionGroup& group : s.groups) operations += group.operations.size();
+    QCOMPARE(operations, size_t{2});
+  }
+
+  /// Small kernels join a batch one after another, which moves it behind others that join later.
+  void smallKernelsRunBesideEachOther() {
+    Formulas f;
+    std::vector<BufferId> made;
+    for (int64_t n : {40, 24, 40, 56, 24}) {
+      const BufferId x = f.input({n});
+      made.push_back(f.unary(Op::Neg, x));
+      f.result(made.back());
+    }
+    f.result(f.unary(Op::Exp, made[1]));  // after the second, so not beside it
+    const Schedule s = scheduled(f.graph);
+    std::map<int32_t, int> sizes;
+    for (const Step& step : s.program.steps)
+      if (const auto* launch = std::get_if<LaunchStep>(&step)) ++sizes[launch->batch];
+    size_t operations = 0;
+    for (const FusionGroup& group : s.groups) operations += group.operations.size();
+    QCOMPARE(operations, size_t{6});
+    QVERIFY(sizes[0] >= 5);
   }
 
   /// Equal kernels share code, but a launch goes to the device of its kernel.
