@@ -125,8 +125,8 @@ bool Lowering::mayChange(const LazyTensor& self, const std::vector<LazyTensor>& 
     const auto* first = current_->args.empty() ? nullptr : current_->args[0].as<ValueRef>();
     const bool isFresh = first && !self.reindex && users_[static_cast<size_t>(first->node)].back() <= current_->id && graph::hasArithmetic(meta.dtype);
     if (!isFresh || !options_.refusal(meta.device).empty()) return false;
-    realise(self);  // in memory that nobody else knows
-    return true;
+    realise(self);  // in memory that nobody knows but views of the same value
+    return readLater(self.storage->buffer).empty();
   }
   const BufferId id = self.storage->buffer;
   const LoweredBuffer& buffer = out_.buffers[static_cast<size_t>(id)];

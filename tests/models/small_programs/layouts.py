@@ -126,3 +126,21 @@ def results_lie_as_eagers_do(compile):
             r = compile(call)(x)
             out += [r, r.stride(), r.storage_offset()]
     return out
+
+
+@script
+def a_part_is_read_after_the_whole_was_overwritten(compile):
+    """What an operator may write over is not only unread itself: no view of it is read later."""
+    index = torch.zeros(5, 1, dtype=torch.int64)
+
+    def bits(x):
+        whole = (x * 2).view(torch.int32)
+        part = whole.split(2, -2)[0]
+        return whole, part, whole.scatter(1, index, 2.0), part >> 1
+
+    def parts(x):
+        whole = x * 3
+        head, tail = whole.t().chunk(2, 1)
+        return whole.scatter_reduce(1, index, whole, "amax"), whole.index_copy(0, torch.tensor([0]), x[:1]), head + 1, tail.sin()
+
+    return compile(bits)(torch.randn(5, 1)), compile(parts)(torch.randn(5, 1))
