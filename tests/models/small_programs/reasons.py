@@ -758,7 +758,7 @@ def out_arguments_of_other_shapes(compile):
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
             made = f(rows(), out)
-        found.append((made is out, tuple(out.shape), out, len(said)))
+        found.append((made is out, tuple(out.shape), out, sum("resized" in str(w.message) for w in said)))
     return found
 
 
