@@ -214,21 +214,24 @@ class HeldWarnings final : public c10::WarningHandler {
 /// see is a break and not a lost result.
 class OutArguments {
  public:
-  OutArguments(const c10::OperatorHandle& op, const OperatorFacts& facts, std::span<const IValue> args) : facts_(facts) {
+  OutArguments(const TraceContext& context, const c10::OperatorHandle& op, const OperatorFacts& facts, std::span<const IValue> args) : facts_(facts) {
     if (!facts.hasOut) return;
+    const auto isInput = [&](const at::Tensor& t) {
+      return std::any_of(context.inputs().begin(), context.inputs().end(), [&](const TracedInput& input) { return input.standIn.is_same(t); });
+    };
     auto& schema = op.schema().arguments();
     for (size_t i = 0; i < args.size(); ++i) {
       if (!schema[i].is_out() || !args[i].isTensor()) continue;
       auto t = args[i].toTensor();
-      if (t.defined() && at::functionalization::impl::isFunctionalTensor(t)) watched_.push_back({t, storageOf(t), storageOf(t)->generation(), t.sizes().vec()});
+      if (t.defined() && at::functionalization::impl::isFunctionalTensor(t)) watched_.push_back({t, storageOf(t), storageOf(t)->generation(), t.sizes().vec(), isInput(t)});
     }
     if (facts.onCpu.route == OperatorFacts::Route::HiddenMeta) checkOnMeta(op, args);
   }
   void finish() const {
-    for (auto& [t, storage, generation, sizes] : watched_) {
+    for (auto& [t, storage, generation, sizes, isInput] : watched_) {
       auto* written = at::functionalization::impl::unsafeGetFunctionalWrapper(t);
-      if (c10::multiply_integers(sizes) > 0 && (t.sizes() != sizes || written->value().sizes() != sizes))
-        raiseBreak(BreakKind::UnsupportedOp, facts_.name + " resizes its out argument, and warns of it", "give a tensor of the result's shape, or an empty one");
+      if ((isInput || c10::multiply_integers(sizes) > 0) && (t.sizes() != sizes || written->value().sizes() != sizes))
+        raiseBreak(BreakKind::UnsupportedOp, facts_.name + " resizes its out argument", "give a tensor of the result's shape");
       if (t.numel() > 0 && storageOf(t) == storage && storage->generation() == generation)
         raiseBreak(BreakKind::UnsupportedOp, facts_.name + " writes to its out argument in a way that tracing does not see",
                    "use the form without out=");
@@ -241,6 +244,7 @@ class OutArguments {
     const at::functionalization::FunctionalStorageImpl* storage;
     size_t generation;
     std::vector<int64_t> sizes;
+    bool isInput;  ///< of the graph: its owner would see it resized
   };
   static const at::functionalization::FunctionalStorageImpl* storageOf(const at::Tensor& t) {
     return static_cast<const at::functionalization::FunctionalStorageImpl*>(t.storage().unsafeGetStorageImpl());
@@ -281,7 +285,7 @@ void frontHook(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* s
   {
     std::optional<HeldWarnings> held;  // a break warns when the program runs
     if (facts.hasOut) held.emplace();
-    OutArguments outs(op, facts, args);
+    OutArguments outs(*context, op, facts, args);
     {
       NormalViews views(op, args);
       below();
