@@ -474,15 +474,15 @@ bool leaveToPython(CodeState& code, EntryPoint& point, const RegionOptions* opti
     e.line = place.line;
     e.what = why;
     addEvent(std::move(e));
-    if (Recorder* recorder = Recorder::active()) {
-      recorder->frameStatus(frameRecord(code, point), "skipped", why);
-      recorder->loss("frame left to Python", 1, place.function + " (" + place.file + ":" + std::to_string(place.line) + "): " + why);
-    }
     // Frames that compilers run themselves are nobody's.
     const std::string_view reason = why;
     const bool isCompilers = reason == "tracing is active" || reason == "functionalisation is active";
-    if (!options->fullgraph && !isCompilers)
-      warnOnce(place.function + " (" + place.file + ":" + std::to_string(place.line) + ") is left to Python: " + why);
+    const std::string told = place.function + " (" + place.file + ":" + std::to_string(place.line) + ")";
+    if (Recorder* recorder = Recorder::active()) {
+      recorder->frameStatus(frameRecord(code, point), "skipped", why);
+      if (!isCompilers) recorder->loss("frame left to Python", 1, told + ": " + why);
+    }
+    if (!options->fullgraph && !isCompilers) warnOnce(told + " is left to Python: " + why);
   }
   ++captureCounters().eagerRuns;
   if (!options->fullgraph) return true;
