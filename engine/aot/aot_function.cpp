@@ -246,7 +246,13 @@ std::vector<at::Tensor> AotFunction::run(const std::vector<at::Tensor>& inputs) 
   for (auto& plan : module.outputs) {
     using Kind = OutputPlan::Kind;
     switch (plan.kind) {
-      case Kind::Graph: outputs.push_back(plan.index < 0 ? at::Tensor() : results[plan.index]); break;
+      case Kind::Graph:
+        outputs.push_back(plan.index < 0 ? at::Tensor() : results[plan.index]);
+        if (plan.versions > 0 && !module.backward && outputs.back().defined() && !outputs.back().is_inference()) {
+          c10::VariableVersion counter = outputs.back().unsafeGetTensorImpl()->version_counter();
+          counter.set_version(plan.versions);
+        }
+        break;
       case Kind::Input: outputs.push_back(inputs[plan.index]); break;
       case Kind::InputView:
         outputs.push_back(makeView(plan, inputs[plan.index], module.inputs[plan.index].storageOffset.constant()));

@@ -24,6 +24,7 @@ struct OutputPlan {
   } kind = Kind::Graph;
   int32_t index = -1;
   std::vector<std::shared_ptr<at::functionalization::ViewMeta>> views;  ///< replayed in order; empty: as_strided to `meta`
+  uint32_t versions = 0;  ///< Graph, without gradients: how often the program wrote to it
   bool detached = false;  ///< the view is cut off from its base's gradient
   graph::TensorMeta meta; ///< with requiresGrad as traced
 };

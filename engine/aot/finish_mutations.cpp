@@ -23,23 +23,6 @@ functionalization::FunctionalStorageImpl* storageOf(const at::Tensor& t) {
   return static_cast<functionalization::FunctionalStorageImpl*>(t.storage().unsafeGetStorageImpl());
 }
 
-/// Writes of foreach operators on the way from an input to `value`: their kernels count versions themselves, which stand-ins do not see.
-uint32_t foreachWrites(const graph::Graph& graph, graph::ValueRef value) {
-  uint32_t count = 0;
-  for (;;) {
-    const graph::Node& node = graph.node(value.node);
-    if (node.kind != graph::NodeKind::Call || node.args.empty()) return node.kind == graph::NodeKind::Placeholder ? count : 0;
-    const graph::ValueRef* from = node.args[0].as<graph::ValueRef>();
-    if (const auto* list = node.args[0].as<graph::ArgumentList>(); list && node.op.starts_with("aten::_foreach_")) {
-      const auto position = static_cast<size_t>(value.output);
-      from = position < list->size() ? (*list)[position].as<graph::ValueRef>() : nullptr;
-      ++count;
-    }
-    if (!from) return 0;
-    value = *from;
-  }
-}
-
 }  // namespace
 
 Result<void> TraceFinisher::readMutations() {
@@ -75,7 +58,6 @@ Result<void> TraceFinisher::readMutation(const trace::TracedInput& input) {
     plan.differentiable = input.standIn.requires_grad() &&
                           torch::autograd::impl::gradient_edge(input.standIn).function != input.gradEdge;
     if (plan.differentiable && metadata) return refuse(input, "is written and restrided while it needs a gradient");
-    plan.versions += foreachWrites(context_.recorder().graph(), trace::asTrace(storage->base())->value());
     plan.result = addResult(plan.differentiable ? input.standIn : at::Tensor(), storage->base());
   }
   if (metadata && input.requiresGrad) return refuse(input, "changes its shape in place while it needs a gradient");

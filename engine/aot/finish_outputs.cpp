@@ -123,6 +123,7 @@ Result<OutputPlan> TraceFinisher::planOutput(const at::Tensor& output) {
   auto [known, isNew] = resultOf_.try_emplace(output.unsafeGetTensorImpl(), -1);
   if (isNew) known->second = addResult(output, valueOf(output));
   plan.index = known->second;
+  if (!output.requires_grad() && !output.is_inference()) plan.versions = static_cast<uint32_t>(output._version());
   return plan;
 }
 

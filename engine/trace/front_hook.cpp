@@ -282,6 +282,8 @@ void frontHook(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* s
   if (isFusedOptimiser(facts.name) && rewriteFusedOptimiser(op, stack)) return;
   if (decomposeInInferenceMode(op, facts, stack)) return;
   checkWrites(op, facts, args);
+  // Kernels over lists count versions themselves, which stand-ins do not see.
+  const IValue writtenList = facts.writes && facts.name.starts_with("aten::_foreach_") ? args[0] : IValue();
   {
     std::optional<HeldWarnings> held;  // a break warns when the program runs
     if (facts.hasOut) held.emplace();
@@ -293,6 +295,9 @@ void frontHook(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* s
     outs.finish();
     if (held) held->say();
   }
+  forEachTensor(writtenList, [](const at::Tensor& t) {
+    if (!t.is_inference()) t.unsafeGetTensorImpl()->bump_version();
+  });
   size_t count = op.schema().returns().size();
   for (size_t i = stack->size() - std::min(count, stack->size()); i < stack->size(); ++i)
     forEachTensor((*stack)[i], [&](const at::Tensor& t) {

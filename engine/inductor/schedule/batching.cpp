@@ -43,7 +43,13 @@ int64_t bytesMoved(const LoweredGraph& lowered, const ScheduleNode& node) {
 class Batcher {
  public:
   Batcher(const LoweredGraph& lowered, std::vector<ScheduleNode>& nodes, DependencyGraph& graph)
-      : lowered_(lowered), nodes_(nodes), graph_(graph), isResult_(resultBuffers(lowered)) {}
+      : lowered_(lowered), nodes_(nodes), graph_(graph), isResult_(resultBuffers(lowered)), oldValueOf_(lowered.buffers.size(), -1) {
+    for (const InputWrite& write : lowered.inputWrites) {
+      const auto* result = write.refusal.empty() && write.result < lowered.results.size() ? lowered.results[write.result].as<graph::ValueRef>() : nullptr;
+      for (const LoweredBuffer& buffer : lowered.buffers)
+        if (result && buffer.kind == LoweredBuffer::Kind::Input && buffer.index == write.input) oldValueOf_[static_cast<size_t>(result->node)] = buffer.id;
+    }
+  }
 
   std::vector<FusionDecision> run() {
     std::unordered_map<std::string, std::vector<int32_t>> open;  // by form: the nodes that others may join
@@ -71,9 +77,20 @@ class Batcher {
     return node.kernel.device.str() + " " + canonicalText(finished.kernel);
   }
 
+  /// One writes an input's new value, which may happen in place, and the other reads the old one: they cannot be at work at once.
+  bool needsOldValue(const ScheduleNode& writer, const ScheduleNode& reader) const {
+    return std::any_of(writer.writes.begin(), writer.writes.end(), [&](BufferId id) {
+      const BufferId old = oldValueOf_[static_cast<size_t>(id)];
+      return old >= 0 && std::binary_search(reader.reads.begin(), reader.reads.end(), old);
+    });
+  }
+
   /// The earlier of the two, which `leaderId` is afterwards, takes the other beside it: those that joined before may have moved the leader back.
   bool join(int32_t& leaderId, int32_t otherId) {
     if (nodes_[static_cast<size_t>(leaderId)].beside.size() + 1 >= kMostBeside) return false;
+    if (needsOldValue(nodes_[static_cast<size_t>(leaderId)], nodes_[static_cast<size_t>(otherId)]) ||
+        needsOldValue(nodes_[static_cast<size_t>(otherId)], nodes_[static_cast<size_t>(leaderId)]))
+      return false;
     const bool swaps = graph_.position(leaderId) > graph_.position(otherId);
     if (!(swaps ? graph_.merge(otherId, leaderId) : graph_.merge(leaderId, otherId))) return false;
     if (swaps) std::swap(leaderId, otherId);
@@ -110,6 +127,7 @@ class Batcher {
   std::vector<ScheduleNode>& nodes_;
   DependencyGraph& graph_;
   std::vector<char> isResult_;
+  std::vector<BufferId> oldValueOf_;  ///< by buffer: the input whose new value it is; -1 for others
   std::vector<FusionDecision> decisions_;
 };
 
