@@ -15,7 +15,7 @@ constexpr int64_t kSmallBytes = int64_t{4} << 20;  ///< a kernel that moves more
 constexpr size_t kMostBeside = 1024;
 
 bool isLoop(const Kernel& kernel) {
-  if (kernel.outer.size() != 1 || !kernel.outer[0].extent.isConstant() || hasChecks(kernel) || isForGpu(kernel)) return false;
+  if (kernel.outer.size() > 1 || (!kernel.outer.empty() && !kernel.outer[0].extent.isConstant()) || hasChecks(kernel) || isForGpu(kernel)) return false;
   for (const KernelBuffer& buffer : kernel.buffers)
     if (buffer.role == BufferRole::Scratch) return false;
   return std::all_of(kernel.sections.begin(), kernel.sections.end(), [](const Section& section) {
@@ -30,6 +30,23 @@ int64_t neighbours(const Kernel& kernel, int64_t count) {
   int64_t wanted = 16 / std::min(widest, 16);
   while (wanted > 1 && count % wanted != 0) wanted /= 2;
   return wanted;
+}
+
+/// A kernel of single elements as a loop with one turn: what it stores lies along it.
+bool asLoop(Kernel& kernel) {
+  const Symbol turn = Symbol::make("i0", 0, 1);
+  std::vector<BufferId> stored;
+  for (Section& section : kernel.sections)
+    for (Statement& statement : section.body) {
+      if (statement.kind != Statement::Kind::Store || !(statement.index == SymExpr(0))) return false;
+      statement.index = turn;
+      stored.push_back(statement.buffer);
+    }
+  for (Section& section : kernel.sections)
+    for (Value& value : section.values)
+      if (value.op == Op::Load && value.index == SymExpr(0) && std::find(stored.begin(), stored.end(), value.buffer) != stored.end()) value.index = turn;
+  kernel.outer = {{turn, SymExpr(1)}};
+  return true;
 }
 
 int64_t bytesMoved(const LoweredGraph& lowered, const ScheduleNode& node) {
@@ -134,8 +151,8 @@ class Batcher {
 }  // namespace
 
 bool batchForm(FinishedKernel& finished) {
-  Kernel& kernel = finished.kernel;
-  if (!isLoop(kernel) || !kernel.sizeSymbols.empty()) return false;
+  Kernel kernel = finished.kernel;
+  if (!isLoop(kernel) || !kernel.sizeSymbols.empty() || (kernel.outer.empty() && !asLoop(kernel))) return false;
   const Axis axis = kernel.outer[0];
   const int64_t count = axis.extent.constant();
   if (count < 1 || count > std::numeric_limits<int32_t>::max()) return false;
@@ -177,6 +194,7 @@ bool batchForm(FinishedKernel& finished) {
     buffer.alignment = graph::elementSize(buffer.dtype);
   }
   kernel.isBatch = true;
+  finished.kernel = std::move(kernel);
   return true;
 }
 
