@@ -33,6 +33,9 @@ struct Silent : c10::WarningHandler {
 
 /// Runs an operator for real, as eager does below autograd. What it says to people is not theirs to hear.
 void runForReal(const c10::OperatorHandle& op, Stack& stack) {
+  // A tensor that is taken as a number has no value yet.
+  for (IValue& value : stack)
+    if (value.isSymFloat()) value = 1.0;
   Silent silent;
   const c10::WarningUtils::WarningHandlerGuard quiet(&silent);
   DispatchState state;
