@@ -129,6 +129,16 @@ def results_lie_as_eagers_do(compile):
 
 
 @script
+def a_formula_is_made_of_what_an_operator_overwrites(compile):
+    def f(x):
+        y = torch.where(x.abs() > 0.1, x, 0.1)
+        r = y.reciprocal()  # nobody has computed it when i0 is called
+        return torch.i0(y) - r
+
+    return compile(f)(torch.randn(5)), compile(f)(torch.randn(4000))
+
+
+@script
 def a_part_is_read_after_the_whole_was_overwritten(compile):
     """What an operator may write over is not only unread itself: no view of it is read later."""
     index = torch.zeros(5, 1, dtype=torch.int64)
