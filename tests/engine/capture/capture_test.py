@@ -387,6 +387,35 @@ def test_results_that_nobody_reads():
     expect(fusebox.counters()["eager_runs"] == before, "it ran eagerly")
 
 
+
+def test_numbers_that_change_are_values_of_the_graph():
+    def recompiles(f, *calls):
+        fusebox.reset()
+        before, compiled = fusebox.counters()["recompiles"], fusebox.compile(f)
+        for arguments in calls:
+            torch.testing.assert_close(compiled(*arguments), f(*arguments))
+        return fusebox.counters()["recompiles"] - before
+
+    x, rates = torch.randn(4, 5), (0.1, 0.2, 0.3, 0.4, 0.5)
+    expect(recompiles(lambda x, r: x * r + (1 - r) * x.abs(), *((x, r) for r in rates)) == 1, "arithmetic with a number")
+    expect(recompiles(lambda x, r: x.add(x, alpha=-r), *((x, r) for r in rates)) == 1, "a number as a factor")
+    expect(recompiles(lambda x, r: x * r if r > 0.25 else x, *((x, r) for r in rates)) == 4, "a number that decides")
+    for make in (lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9), lambda p: torch.optim.AdamW(p, lr=0.1), lambda p: torch.optim.Adam(p, lr=0.1, foreach=True),
+                 lambda p: torch.optim.AdamW(p, lr=0.1, fused=True)):
+        fusebox.reset()
+        params = [torch.randn(5, 3, requires_grad=True), torch.randn(7, requires_grad=True)]
+        optimiser = make(params)
+        before, step = fusebox.counters(), fusebox.compile(optimiser.step)
+        for rate in rates:
+            for p in params:
+                p.grad = torch.randn_like(p)
+            optimiser.param_groups[0]["lr"] = rate
+            step()
+        after = fusebox.counters()
+        expect(after["recompiles"] - before["recompiles"] <= 2, f"{type(optimiser).__name__}: once for its state, once for the rate")
+        expect(after["graphs"] - before["graphs"] <= 3, f"{type(optimiser).__name__}: one graph a step")
+
+
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     run(globals())
