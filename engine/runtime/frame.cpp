@@ -408,22 +408,39 @@ void Frame::free(BufferId id) {
   setAddress(id, nullptr);
 }
 
+namespace {
+
+int64_t bytesOf(const LaunchPlan& plan) { return plan.gpuKernel ? plan.gpuKernel->code().bytesMoved : plan.kernel->bytesPerUnit * plan.units; }
+
+}  // namespace
+
 void Frame::record(LaunchSink* sink, size_t step, int64_t startNs) const {
   LaunchRecord launch;
   launch.step = static_cast<int32_t>(step);
   launch.startNs = startNs;
   launch.durationNs = nowNs() - startNs;
   const RuntimePlan::StepPlan& which = plan_.steps[step];
-  if (which.kind == RuntimePlan::StepKind::Launch || which.kind == RuntimePlan::StepKind::Batch) {
-    const int32_t index = which.kind == RuntimePlan::StepKind::Batch ? plan_.batches[at(which.index)].first : which.index;
-    const LaunchPlan& plan = plan_.launches[at(index)];
+  if (which.kind == RuntimePlan::StepKind::Extern) {
+    launch.group = plan_.externs[at(which.index)].group;
+    return sink->record(sink, launch);
+  }
+  const bool isBatch = which.kind == RuntimePlan::StepKind::Batch;
+  const int32_t first = isBatch ? plan_.batches[at(which.index)].first : which.index, count = isBatch ? plan_.batches[at(which.index)].count : 1;
+  // Kernels of a batch run at the same time: each is told with the share of that time that its bytes have.
+  int64_t bytes = 0, done = 0;
+  for (int32_t i = first; i < first + count; ++i) bytes += std::max<int64_t>(1, bytesOf(plan_.launches[at(i)]));
+  const int64_t duration = launch.durationNs;
+  for (int32_t i = first; i < first + count; ++i) {
+    const LaunchPlan& plan = plan_.launches[at(i)];
+    const auto timeAt = [&](int64_t at) { return static_cast<int64_t>(static_cast<double>(duration) * static_cast<double>(at) / static_cast<double>(bytes)); };
     launch.kernel = plan.kernelIndex;
     launch.group = plan.group;
-    launch.bytes = plan.gpuKernel ? plan.gpuKernel->code().bytesMoved : plan.kernel->bytesPerUnit * plan.units;
-  } else {
-    launch.group = plan_.externs[at(which.index)].group;
+    launch.bytes = bytesOf(plan);
+    launch.startNs = startNs + timeAt(done);
+    launch.durationNs = std::max<int64_t>(1, timeAt(done + std::max<int64_t>(1, launch.bytes)) - timeAt(done));
+    done += std::max<int64_t>(1, launch.bytes);
+    sink->record(sink, launch);
   }
-  sink->record(sink, launch);
 }
 
 const at::Tensor& Frame::tensor(BufferId id) {
