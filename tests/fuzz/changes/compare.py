@@ -10,7 +10,7 @@ import weakref
 
 import torch
 
-from .worlds import OF_COMPILED
+from .worlds import OF_WORLD
 
 ATOMS = (int, float, complex, str, bytes, bool, type(None), type(...), type(NotImplemented), torch.dtype, torch.device, torch.layout,
          torch.memory_format, range, slice)
@@ -174,7 +174,7 @@ class Comparison:
             self.walk(getattr(a, name), getattr(b, name), f"{path}.{name}")
         self.walk(a.__defaults__, b.__defaults__, path + ".__defaults__")
         self.walk(a.__kwdefaults__, b.__kwdefaults__, path + ".__kwdefaults__")
-        if (a.__code__.co_code, a.__code__.co_names) != (b.__code__.co_code, b.__code__.co_names):
+        if (a.__code__.co_code, own_names(a.__code__)) != (b.__code__.co_code, own_names(b.__code__)):
             fail(path, "other code")
         for i, (x, y) in enumerate(zip(a.__closure__ or (), b.__closure__ or ())):
             self.walk(x, y, f"{path}.__closure__[{i}]")
@@ -270,7 +270,7 @@ NUMBER = re.compile(r"-?\d+\.\d*(?:e[-+]?\d+)?|nan|inf")
 
 def same_text(a, b):
     """Equal but for the last digits of numbers in it, the names of autograd nodes and those of operators."""
-    a, b = (NODE.sub("grad_fn=<>", t).replace(OF_COMPILED, "") for t in (a, b))
+    a, b = (OF_WORLD.sub("", NODE.sub("grad_fn=<>", t)) for t in (a, b))
     return NUMBER.sub("#", a) == NUMBER.sub("#", b) and all(
         abs(float(x) - float(y)) <= 1e-3 * max(1, abs(float(x))) or x == y for x, y in zip(NUMBER.findall(a), NUMBER.findall(b)))
 
@@ -297,6 +297,10 @@ TENSOR_FACTS = [("type", lambda t: type(t).__name__), ("dtype", lambda t: t.dtyp
                 ("has grad_fn", lambda t: t.grad_fn is not None),
                 ("is_inference", lambda t: t.is_inference()), ("is_conj", lambda t: t.is_conj()), ("is_neg", lambda t: t.is_neg()),
                 ("names", lambda t: t.names if t.layout is torch.strided and not t.is_nested else ())]
+
+
+def own_names(code):
+    return [OF_WORLD.sub("", name) for name in code.co_names]
 
 
 @functools.lru_cache(maxsize=4096)

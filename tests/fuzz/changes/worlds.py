@@ -1,5 +1,6 @@
 """Where programs come from, and how two copies of one are made that share nothing."""
 
+import itertools
 import pathlib
 import random
 import re
@@ -98,18 +99,24 @@ class Called:
 
 
 _codes = {}
-OF_COMPILED = "_compiled"  # operators are registered by name for the process: one world's get this behind their namespace
+_numbers = itertools.count()
+OF_WORLD = re.compile(r"__of_world_\d+")  # operators are registered by name for the process: every world has a namespace of its own
 _DEFINED = re.compile(r"""(?:custom_op|Library|define)\(["'](\w+)(?:::|["'])""")
 
 
 def code_of(path, side):
-    """Each side has code objects of its own, and operators."""
-    if (path, side) not in _codes:
-        text = path.read_text()
-        for name in set(_DEFINED.findall(text)) if side == "compiled" else ():
-            text = re.sub(rf"\b{name}\b", name + OF_COMPILED, text)
-        _codes[path, side] = compile(text, str(path), "exec")
-    return _codes[path, side]
+    """Each side has code objects of its own, and each world operators."""
+    if (path, side) in _codes:
+        return _codes[path, side]
+    text = path.read_text()
+    defined = set(_DEFINED.findall(text))
+    number = next(_numbers) if defined else 0
+    for name in defined:
+        text = re.sub(rf"\b{name}\b", f"{name}__of_world_{number}", text)
+    code = compile(text, str(path), "exec")
+    if not defined:
+        _codes[path, side] = code
+    return code
 
 
 def provide_package():
