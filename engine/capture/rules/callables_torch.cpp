@@ -198,13 +198,13 @@ PyRef ruleAutogradGrad(Evaluation& e, PyObject* callable, const CallArguments& a
   return e.callReal(callable, a);
 }
 
-/// What a device is; without an argument, of the current one, which is asked for at every check.
+/// What a device is; without an argument, of the current one, which is asked for at every check: in C, since a check runs no Python.
 PyRef ruleDeviceFact(Evaluation& e, PyObject* callable, const CallArguments& a) {
-  if (a.total() == 0 || a.args[0] == Py_None) {
-    static PyObject* const current = torchObject("torch.cuda.current_device");
-    if (!guardAnswer(e, current, {}, "torch.cuda.current_device")) return {};
-  }
-  return rulePure(e, callable, a);
+  PyRef fact = rulePure(e, callable, a);  // CUDA is initialised from here on
+  if (!fact || (a.total() > 0 && a.args[0] != Py_None)) return fact;
+  PyObject* current = torchObject("torch._C._cuda_getDevice");
+  if (!current) e.breakHere("state query", "the current CUDA device is asked for, of which this PyTorch knows nothing");
+  return guardAnswer(e, current, {}, "the current CUDA device") ? std::move(fact) : PyRef();
 }
 
 /// Higher-order operators, and functions on them that need a transform, are followed in the form that _higher_order.py gives them.
