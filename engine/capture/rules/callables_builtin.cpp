@@ -282,12 +282,6 @@ PyRef ruleImportModule(Evaluation& e, PyObject* callable, const CallArguments& a
   return e.readDict(modules, full.get());
 }
 
-/// A weak reference that is called: the referent, or None.
-PyRef ruleWeakref(Evaluation& e, PyObject* callable, const CallArguments& a) {
-  PyRef target = PyRef::steal(PyObject_CallNoArgs(callable));
-  return target ? e.pin(target.get(), Why::Owner) : PyRef();
-}
-
 PyRef ruleReduce(Evaluation& e, PyObject* callable, const CallArguments& a) {
   if (!wants(e, callable, a, 2, 3)) return {};
   PyRef iterator = e.iter(a.args[1]), value = a.positional > 2 ? PyRef::borrow(a.args[2]) : PyRef();

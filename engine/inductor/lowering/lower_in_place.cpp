@@ -78,37 +78,23 @@ bool Lowering::isRead(BufferId id) const {
                      [&](const Operation& op) { return std::find(op.reads.begin(), op.reads.end(), id) != op.reads.end(); });
 }
 
-/// Whether a value that is not there yet reads the buffer, itself or through formulas that it was made from before they had a buffer.
-bool Lowering::needs(ValueRef value, BufferId id, std::map<ValueRef, bool>& known) const {
-  if (auto it = known.find(value); it != known.end()) return it->second;
-  return known[value] = needsAnew(value, id, known);
-}
-
-bool Lowering::needsAnew(ValueRef value, BufferId id, std::map<ValueRef, bool>& known) const {
-  const auto& made = values_[static_cast<size_t>(value.node)];
-  const auto output = static_cast<size_t>(value.output);
-  if (output >= made.size() || !made[output].storage) return false;
-  if (touches(made[output], id)) return true;
-  if (made[output].storage->isReal()) return false;
-  bool found = false;
-  graph::Graph::forEachValue(graph_.node(value.node).args, [&](ValueRef arg) { found = found || needs(arg, id, known); });
-  return found;
-}
-
-/// Who still reads the buffer after the current node, where that cannot be brought forward. Formulas that do are made real.
+/// Who still reads the buffer after the current node, where that cannot be brought forward. Formulas that do are made real: those that read it
+/// themselves, and those made from formulas that have had the buffer since.
 std::string Lowering::readLater(BufferId id) {
   const int64_t bytes = knownBytes(out_.buffers[static_cast<size_t>(id)].meta);
   std::vector<const LazyTensor*> pending;
-  std::map<ValueRef, bool> known;
+  std::vector<char> reads(static_cast<size_t>(current_->id), 0);  // by node
   for (NodeId n = 0; n < current_->id; ++n) {
+    bool fromReader = false;
+    graph::Graph::forEachValue(graph_.node(n).args, [&](ValueRef arg) { fromReader |= reads[static_cast<size_t>(arg.node)] != 0; });
     const auto& users = users_[static_cast<size_t>(n)];
-    if (users.empty() || users.back() <= current_->id) continue;
-    const auto& made = values_[static_cast<size_t>(n)];
-    for (size_t output = 0; output < made.size(); ++output) {
-      const LazyTensor& value = made[output];
-      if (!needs({n, static_cast<int32_t>(output)}, id, known)) continue;
-      const bool real = value.storage->isReal();
-      if (real || knownBytes(value.storage->meta) > bytes)
+    const bool isUsedLater = !users.empty() && users.back() > current_->id;
+    for (const LazyTensor& value : values_[static_cast<size_t>(n)]) {
+      const bool isPending = value.storage && !value.storage->isReal();
+      if (!touches(value, id) && !(isPending && fromReader)) continue;
+      reads[static_cast<size_t>(n)] = 1;
+      if (!isUsedLater) continue;
+      if (!isPending || knownBytes(value.storage->meta) > bytes)
         return fmt::format("{} needs the old value of {} later", graph_.node(users.back()).name, graph_.node(n).name);
       pending.push_back(&value);
     }

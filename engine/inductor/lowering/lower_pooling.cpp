@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "engine/inductor/lowering/lowering.h"
+#include "engine/inductor/lowering/windows.h"
 #include "engine/inductor/ir/val.h"
 
 /// Pooling with small windows, every position of the window written out.
@@ -15,13 +16,6 @@ using Values = std::vector<LazyTensor>;
 
 constexpr int64_t kLargestWindow = 25;
 
-/// Two entries of a list argument of one or two integers.
-std::pair<int64_t, int64_t> pair(const NodeArgs& args, size_t i, std::pair<int64_t, int64_t> fallback) {
-  std::vector<int64_t> v = args.integers(i);
-  if (v.empty()) return fallback;
-  return {v[0], v.size() > 1 ? v[1] : v[0]};
-}
-
 /// A window sliding over the last two dimensions of a tensor.
 struct Window {
   std::pair<int64_t, int64_t> kernel, stride, padding, dilation{1, 1};
@@ -30,34 +24,15 @@ struct Window {
   int64_t count() const { return kernel.first * kernel.second; }
 };
 
-int64_t knownSize(const SymExpr& e) {
-  auto v = e.maybeConstant();
-  if (!v) throw NotLowered("pooling over a size that is not known");
-  return *v;
-}
-
 Window windowOf(const NodeArgs& args, const LazyTensor& x) {
   Window w;
-  w.kernel = pair(args, 1, {1, 1});
-  w.stride = pair(args, 2, w.kernel);
-  w.padding = pair(args, 3, {0, 0});
-  w.height = knownSize(x.sizes[x.rank() - 2]);
-  w.width = knownSize(x.sizes[x.rank() - 1]);
+  w.kernel = pairOf(args, 1, {1, 1});
+  w.stride = pairOf(args, 2, w.kernel);
+  w.padding = pairOf(args, 3, {0, 0});
+  w.height = knownSize(x.sizes[x.rank() - 2], "pooling");
+  w.width = knownSize(x.sizes[x.rank() - 1], "pooling");
   if (w.count() > kLargestWindow) throw NotLowered(fmt::format("pooling window of {} positions", w.count()));
   return w;
-}
-
-ValueId both(BodyBuilder& b, ValueId x, ValueId y) {
-  if (x < 0) return y;
-  return y < 0 ? x : b.emit(Op::BitAnd, DType::Bool, {x, y});
-}
-
-/// 0 <= e < size, or -1 where e's range makes that certain.
-ValueId inside(BodyBuilder& b, const SymExpr& e, int64_t size) {
-  ValueId c = -1;
-  if (e.bounds().first < 0) c = b.emit(Op::Ge, DType::Bool, {b.index(e), b.index(0)});
-  if (e.bounds().second >= size) c = both(b, c, b.emit(Op::Lt, DType::Bool, {b.index(e), b.index(size)}));
-  return c;
 }
 
 /// The element at window position (p, q) for output `index`, `other` outside the input. `flat` receives its place in the plane.
@@ -77,11 +52,6 @@ ValueId elementAt(BodyBuilder& b, const LazyTensor& x, const Window& w, const In
   return b.where(*condition, v, b.constant(other, b.type(v)));
 }
 
-LazyTensor realOperand(Lowering& lowering, const LazyTensor& x) {
-  if (!x.storage->isReal() && !x.storage->copyOnly) lowering.realise(x);
-  return x;
-}
-
 double lowest(DType type) {
   if (graph::isFloatingPoint(type)) return -std::numeric_limits<double>::infinity();
   throw NotLowered("max pooling of integers");
@@ -91,7 +61,7 @@ Values maxPool(Lowering& lowering, const Node& node) {
   NodeArgs args(node);
   LazyTensor x = realOperand(lowering, lowering.tensor(args, 0));
   Window w = windowOf(args, x);
-  w.dilation = pair(args, 4, {1, 1});
+  w.dilation = pairOf(args, 4, {1, 1});
   const double low = lowest(x.dtype());
   auto value = [=](BodyBuilder& b, const IndexList& index) {
     ValueId best = -1, condition = -1;
@@ -169,7 +139,7 @@ Values adaptiveAveragePool(Lowering& lowering, const Node& node) {
   IndexList split(x.sizes.begin(), x.sizes.end() - 2);
   int64_t count = 1;
   for (size_t d = x.rank() - 2; d < x.rank(); d++) {
-    int64_t in = knownSize(x.sizes[d]), out = knownSize(meta.sizes[d]);
+    int64_t in = knownSize(x.sizes[d], "pooling"), out = knownSize(meta.sizes[d], "pooling");
     if (out == 0 || in % out != 0) throw NotLowered("adaptive pooling with windows of different sizes");
     split.emplace_back(out);
     split.emplace_back(in / out);
@@ -207,7 +177,7 @@ Values upsampleNearest(Lowering& lowering, const Node& node) {
   const size_t spatial = x.rank() - 2;
   std::vector<int64_t> ratios;
   for (size_t d = 0; d < spatial; d++) {
-    auto ratio = nearestRatio(knownSize(x.sizes[2 + d]), knownSize(meta.sizes[2 + d]), args.numberOr(2 + d, 0));
+    auto ratio = nearestRatio(knownSize(x.sizes[2 + d], "pooling"), knownSize(meta.sizes[2 + d], "pooling"), args.numberOr(2 + d, 0));
     if (!ratio) throw NotLowered("upsampling by a ratio that is not whole");
     ratios.push_back(*ratio);
   }

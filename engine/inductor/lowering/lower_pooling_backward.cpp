@@ -3,6 +3,7 @@
 
 #include "engine/inductor/ir/val.h"
 #include "engine/inductor/lowering/lowering.h"
+#include "engine/inductor/lowering/windows.h"
 
 /// Gradients of pooling and of unfolding: each element of the input gathers from the windows that cover it, in the order of the windows, as
 /// eager's kernels add them up.
@@ -15,12 +16,6 @@ using Values = std::vector<LazyTensor>;
 
 constexpr int64_t kMostWindows = 25;
 
-int64_t knownSize(const SymExpr& e) {
-  auto v = e.maybeConstant();
-  if (!v) throw NotLowered("pooling over a size that is not known");
-  return *v;
-}
-
 /// One dimension of windows over an input.
 struct WindowAxis {
   int64_t kernel = 1, stride = 1, padding = 0, dilation = 1;
@@ -32,13 +27,6 @@ struct WindowAxis {
   SymExpr start(const SymExpr& window) const { return window * stride - padding; }
 };
 
-/// `i`-th argument as one number for each of two dimensions.
-std::pair<int64_t, int64_t> pair(const NodeArgs& args, size_t i, std::pair<int64_t, int64_t> fallback) {
-  const std::vector<int64_t> v = args.integers(i);
-  if (v.empty()) return fallback;
-  return {v[0], v.size() > 1 ? v[1] : v[0]};
-}
-
 struct Windows {
   WindowAxis rows, columns;
 
@@ -47,31 +35,13 @@ struct Windows {
       : rows{kernel.first, stride.first, padding.first, dilation.first}, columns{kernel.second, stride.second, padding.second, dilation.second} {}
 
   void measure(const IndexList& in, const IndexList& out) {
-    rows.in = knownSize(in[in.size() - 2]);
-    columns.in = knownSize(in.back());
-    rows.out = knownSize(out[out.size() - 2]);
-    columns.out = knownSize(out.back());
+    rows.in = knownSize(in[in.size() - 2], "pooling");
+    columns.in = knownSize(in.back(), "pooling");
+    rows.out = knownSize(out[out.size() - 2], "pooling");
+    columns.out = knownSize(out.back(), "pooling");
     if (rows.most() * columns.most() > kMostWindows) throw NotLowered("too many windows overlap");
   }
 };
-
-ValueId both(BodyBuilder& b, ValueId x, ValueId y) {
-  if (x < 0) return y;
-  return y < 0 ? x : b.emit(Op::BitAnd, DType::Bool, {x, y});
-}
-
-/// 0 <= e < size, or -1 where that is certain.
-ValueId inside(BodyBuilder& b, const SymExpr& e, int64_t size) {
-  ValueId c = -1;
-  if (e.bounds().first < 0) c = b.emit(Op::Ge, DType::Bool, {b.index(e), b.index(0)});
-  if (e.bounds().second >= size) c = both(b, c, b.emit(Op::Lt, DType::Bool, {b.index(e), b.index(size)}));
-  return c;
-}
-
-LazyTensor realOperand(Lowering& lowering, const LazyTensor& x) {
-  if (!x.storage->isReal() && !x.storage->copyOnly) lowering.realise(x);
-  return x;
-}
 
 /// Where eager's kernel, which scatters or copies, is quicker than gathering.
 void leaveToCpu(const TensorMeta& result) {
@@ -104,8 +74,8 @@ ValueId gathered(BodyBuilder& b, const Windows& w, const IndexList& index, DType
 Values maxPoolBackward(Lowering& lowering, const Node& node) {
   NodeArgs args(node);
   const LazyTensor gradient = realOperand(lowering, lowering.tensor(args, 0)), places = realOperand(lowering, lowering.tensor(args, 7));
-  const auto kernel = pair(args, 2, {1, 1});
-  Windows w(kernel, pair(args, 3, kernel), pair(args, 4, {0, 0}), pair(args, 5, {1, 1}));
+  const auto kernel = pairOf(args, 2, {1, 1});
+  Windows w(kernel, pairOf(args, 3, kernel), pairOf(args, 4, {0, 0}), pairOf(args, 5, {1, 1}));
   const TensorMeta& meta = node.outputs[0].tensor;
   leaveToCpu(meta);
   w.measure(meta.sizes, gradient.sizes);
@@ -125,8 +95,8 @@ Values maxPoolBackward(Lowering& lowering, const Node& node) {
 Values averagePoolBackward(Lowering& lowering, const Node& node) {
   NodeArgs args(node);
   const LazyTensor gradient = realOperand(lowering, lowering.tensor(args, 0));
-  const auto kernel = pair(args, 2, {1, 1});
-  Windows w(kernel, pair(args, 3, kernel), pair(args, 4, {0, 0}), {1, 1});
+  const auto kernel = pairOf(args, 2, {1, 1});
+  Windows w(kernel, pairOf(args, 3, kernel), pairOf(args, 4, {0, 0}), {1, 1});
   const bool countPadding = args.isNone(6) || args.boolean(6);
   const double divisor = args.numberOr(7, 0);
   const TensorMeta& meta = node.outputs[0].tensor;
@@ -159,7 +129,7 @@ Values adaptiveAveragePoolBackward(Lowering& lowering, const Node& node) {
   std::array<int64_t, 2> sides{};
   const size_t first = meta.sizes.size() - 2;
   for (size_t d = 0; d < 2; ++d) {
-    const int64_t in = knownSize(meta.sizes[first + d]), out = knownSize(gradient.sizes[first + d]);
+    const int64_t in = knownSize(meta.sizes[first + d], "pooling"), out = knownSize(gradient.sizes[first + d], "pooling");
     if (out == 0 || in % out != 0) throw NotLowered("adaptive pooling with windows of different sizes");
     sides[d] = in / out;
     if (out != 1) leaveToCpu(meta);
@@ -175,11 +145,11 @@ Values adaptiveAveragePoolBackward(Lowering& lowering, const Node& node) {
 Values unfold(Lowering& lowering, const Node& node) {
   NodeArgs args(node);
   const LazyTensor x = lowering.tensor(args, 0);
-  Windows w(pair(args, 1, {1, 1}), pair(args, 4, {1, 1}), pair(args, 3, {0, 0}), pair(args, 2, {1, 1}));
+  Windows w(pairOf(args, 1, {1, 1}), pairOf(args, 4, {1, 1}), pairOf(args, 3, {0, 0}), pairOf(args, 2, {1, 1}));
   const TensorMeta& meta = node.outputs[0].tensor;
   const size_t rank = x.rank();
-  w.rows.in = knownSize(x.sizes[rank - 2]);
-  w.columns.in = knownSize(x.sizes[rank - 1]);
+  w.rows.in = knownSize(x.sizes[rank - 2], "pooling");
+  w.columns.in = knownSize(x.sizes[rank - 1], "pooling");
   const int64_t across = (w.columns.in + 2 * w.columns.padding - w.columns.dilation * (w.columns.kernel - 1) - 1) / w.columns.stride + 1;
   const DType type = computeType(meta.dtype);
   return {lowering.formula(meta, [=](BodyBuilder& b, const IndexList& index) {
@@ -202,11 +172,11 @@ Values unfold(Lowering& lowering, const Node& node) {
 Values fold(Lowering& lowering, const Node& node) {
   NodeArgs args(node);
   const LazyTensor x = realOperand(lowering, lowering.tensor(args, 0));
-  Windows w(pair(args, 2, {1, 1}), pair(args, 5, {1, 1}), pair(args, 4, {0, 0}), pair(args, 3, {1, 1}));
+  Windows w(pairOf(args, 2, {1, 1}), pairOf(args, 5, {1, 1}), pairOf(args, 4, {0, 0}), pairOf(args, 3, {1, 1}));
   const TensorMeta& meta = node.outputs[0].tensor;
   const auto count = [](const WindowAxis& a) { return (a.in + 2 * a.padding - a.dilation * (a.kernel - 1) - 1) / a.stride + 1; };
-  w.rows.in = knownSize(meta.sizes[meta.sizes.size() - 2]);
-  w.columns.in = knownSize(meta.sizes.back());
+  w.rows.in = knownSize(meta.sizes[meta.sizes.size() - 2], "pooling");
+  w.columns.in = knownSize(meta.sizes.back(), "pooling");
   w.rows.out = count(w.rows);
   w.columns.out = count(w.columns);
   if (w.rows.stride != 1 || w.columns.stride != 1) leaveToCpu(meta);

@@ -4,6 +4,7 @@
 
 #include "engine/inductor/ir/val.h"
 #include "engine/inductor/lowering/lowering.h"
+#include "engine/inductor/lowering/windows.h"
 
 /// Reading an image at other places than its own: interpolation, padding by what is there, and blocks of channels that become neighbours.
 namespace fusebox::inductor {
@@ -12,17 +13,6 @@ namespace {
 using graph::Node;
 using graph::TensorMeta;
 using Values = std::vector<LazyTensor>;
-
-int64_t knownSize(const SymExpr& e) {
-  auto v = e.maybeConstant();
-  if (!v) throw NotLowered("resampling a size that is not known");
-  return *v;
-}
-
-LazyTensor realOperand(Lowering& lowering, const LazyTensor& x) {
-  if (!x.storage->isReal() && !x.storage->copyOnly) lowering.realise(x);
-  return x;
-}
 
 /// Where eager's kernel, which knows what it reads row by row, is quicker.
 void leaveToCpu(const TensorMeta& result) {
@@ -75,7 +65,7 @@ Values interpolated(Lowering& lowering, const Node& node) {
   const DType type = computeType(meta.dtype);
   std::vector<Stretch> stretches;
   for (size_t d = 2; d < x.rank(); ++d)
-    stretches.push_back(Stretch::of(args, knownSize(x.sizes[d]), knownSize(meta.sizes[d]), args.boolean(2), d + 1, type));
+    stretches.push_back(Stretch::of(args, knownSize(x.sizes[d], "resampling"), knownSize(meta.sizes[d], "resampling"), args.boolean(2), d + 1, type));
   auto compute = [=](BodyBuilder& b, const IndexList& index) {
     std::vector<Neighbours> sides;
     for (size_t d = 0; d < stretches.size(); ++d) sides.push_back(neighboursOf(b, stretches[d], index[2 + d], type));
@@ -114,7 +104,7 @@ Values padded(Lowering& lowering, const Node& node, bool reflects) {
   for (size_t d = 0; d < spatial; ++d) {
     const size_t at = x.rank() - 1 - d;
     before[at] = padding[2 * d];
-    sizes[at] = knownSize(x.sizes[at]);
+    sizes[at] = knownSize(x.sizes[at], "resampling");
     if (sizes[at] < 1) throw NotLowered("padding nothing");
   }
   return {lowering.formula(node.outputs[0].tensor, [=](BodyBuilder& b, const IndexList& index) {
@@ -140,7 +130,7 @@ Values reflectionBackward(Lowering& lowering, const Node& node) {
   for (size_t d = rank - spatial; d < rank; ++d) {
     const size_t from = 2 * (rank - 1 - d);
     if (padding[from] < 0 || padding[from + 1] < 0) throw NotLowered("negative padding");
-    sides.push_back({padding[from], padding[from + 1], knownSize(meta.sizes[d])});
+    sides.push_back({padding[from], padding[from + 1], knownSize(meta.sizes[d], "resampling")});
   }
   auto compute = [=](BodyBuilder& b, const IndexList& index) {
     Val total{&b, b.constant(0, type)};

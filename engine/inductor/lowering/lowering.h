@@ -100,8 +100,6 @@ class Lowering {
   bool mayChange(const LazyTensor& self, const std::vector<LazyTensor>& operands, bool repeatable);
   /// Why not; empty: it may.
   std::string whyNotChange(const LazyTensor& self, const std::vector<LazyTensor>& operands, bool repeatable);
-  bool needs(graph::ValueRef value, BufferId id, std::map<graph::ValueRef, bool>& known) const;
-  bool needsAnew(graph::ValueRef value, BufferId id, std::map<graph::ValueRef, bool>& known) const;
   std::string readLater(BufferId id);
   bool isRead(BufferId id) const;
   bool isWrittenInput(BufferId id) const;

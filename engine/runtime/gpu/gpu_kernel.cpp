@@ -18,6 +18,21 @@ GpuKernel::Shape shapeOf(const codegen::gpu::PtxKernel& ptx, const int64_t* size
   return shape;
 }
 
+/// Launches, making the device's context the thread's first where it is not.
+Result<void> start(CudaFunction function, int device, int64_t blocks, int threads, CudaStream stream, void** arguments) {
+  const CudaDriver& d = **CudaDriver::get();
+  const auto launch = [&] {
+    return d.cuLaunchKernel(function, static_cast<unsigned>(blocks), 1, 1, static_cast<unsigned>(threads), 1, 1, 0, stream, arguments, nullptr);
+  };
+  constexpr int kInvalidContext = 201;
+  int error = launch();
+  if (error == kInvalidContext) [[unlikely]]
+    if (d.ensureContext(device)) error = launch();
+  if (error) [[unlikely]]
+    return d.check(error, "cuLaunchKernel");
+  return {};
+}
+
 /// Loads a cubin, or the text through the driver's own compiler, whose complaints become the error.
 Result<CudaModule> loadModule(const CudaDriver& driver, const void* image) {
   constexpr int kErrorLog = 5, kErrorLogBytes = 6;  // CU_JIT_ERROR_LOG_BUFFER and its size
@@ -125,15 +140,8 @@ Result<void> GpuKernel::launch(int device, CudaStream stream, std::span<void* co
 
 Result<void> GpuKernel::launchForm(Form& form, int device, CudaStream stream, std::span<void* const> pointers,
                                    std::span<const int64_t> sizes, const Shape& shape, void* work) {
-  if (device < 0 || device >= kMaxDevices)
-    return fail(ErrorCode::InvalidArgument, "no such CUDA device", std::to_string(device));
-  const Loaded* loaded = form.loaded[static_cast<size_t>(device)].load(std::memory_order_acquire);
-  if (!loaded) {
-    auto now = load(form, device);
-    if (!now) return tl::unexpected(now.error());
-    loaded = *now;
-  }
-  const CudaDriver& d = **CudaDriver::get();
+  const auto loaded = loadedOn(form, device);
+  if (!loaded) return tl::unexpected(loaded.error());
   constexpr size_t kUsual = 64;
   void* onStack[kUsual];
   std::vector<void*> onHeap;
@@ -146,30 +154,18 @@ Result<void> GpuKernel::launchForm(Form& form, int device, CudaStream stream, st
   for (void* const& p : pointers) arguments[count++] = const_cast<void**>(&p);
   if (form.ptx.workBytes) arguments[count++] = &work;
   for (const int64_t& s : sizes) arguments[count++] = const_cast<int64_t*>(&s);
-  for (size_t i = 0; i < loaded->functions.size(); ++i) {
+  for (size_t i = 0; i < (*loaded)->functions.size(); ++i) {
     if (shape.blocks[i] <= 0) continue;
     const auto& launch = form.ptx.launches[i];
-    const auto start = [&] {
-      return d.cuLaunchKernel(loaded->functions[i], static_cast<unsigned>(shape.blocks[i]), 1, 1,
-                              static_cast<unsigned>(launch.threads), 1, 1, 0, stream, arguments, nullptr);
-    };
-    int error = start();
-    constexpr int kInvalidContext = 201;
-    if (error == kInvalidContext) [[unlikely]]
-      if (d.ensureContext(device)) error = start();
-    if (error) [[unlikely]]
-      return d.check(error, "cuLaunchKernel");
+    if (auto started = start((*loaded)->functions[i], device, shape.blocks[i], launch.threads, stream, arguments); !started) return started;
   }
   return {};
 }
 
-Result<CudaFunction> GpuKernel::functionOn(Form& form, int device) {
+Result<const GpuKernel::Loaded*> GpuKernel::loadedOn(Form& form, int device) {
   if (device < 0 || device >= kMaxDevices) return fail(ErrorCode::InvalidArgument, "no such CUDA device", std::to_string(device));
-  const Loaded* loaded = form.loaded[static_cast<size_t>(device)].load(std::memory_order_acquire);
-  if (loaded) return loaded->functions.front();
-  auto now = load(form, device);
-  if (!now) return tl::unexpected(now.error());
-  return (*now)->functions.front();
+  if (const Loaded* loaded = form.loaded[static_cast<size_t>(device)].load(std::memory_order_acquire)) return loaded;
+  return load(form, device);
 }
 
 Result<void> GpuKernel::launchBatch(int device, CudaStream stream, std::span<const BatchEntry> entries) {
@@ -189,8 +185,8 @@ Result<void> GpuKernel::launchBatch(int device, CudaStream stream, std::span<con
 }
 
 Result<void> GpuKernel::launchTable(Form& form, int device, CudaStream stream, std::span<const BatchEntry> entries) {
-  auto function = functionOn(form, device);
-  if (!function) return tl::unexpected(function.error());
+  const auto loaded = loadedOn(form, device);
+  if (!loaded) return tl::unexpected(loaded.error());
   const codegen::gpu::BatchTable layout(entries[0].buffers.size(), entries[0].sizes.size());
   std::vector<int64_t> memory((layout.bytes() + 7) / 8);
   auto* firstBlocks = reinterpret_cast<int32_t*>(memory.data());
@@ -205,19 +201,8 @@ Result<void> GpuKernel::launchTable(Form& form, int device, CudaStream stream, s
   }
   if (blocks == 0) return {};
   if (blocks > codegen::gpu::BatchTable::kUnused) return fail(ErrorCode::Unsupported, "too many blocks in one batch");
-  const CudaDriver& d = **CudaDriver::get();
   void* arguments[] = {memory.data()};
-  const auto start = [&] {
-    return d.cuLaunchKernel(*function, static_cast<unsigned>(blocks), 1, 1, static_cast<unsigned>(form.ptx.launches.front().threads), 1, 1, 0,
-                            stream, arguments, nullptr);
-  };
-  int error = start();
-  constexpr int kInvalidContext = 201;
-  if (error == kInvalidContext) [[unlikely]]
-    if (d.ensureContext(device)) error = start();
-  if (error) [[unlikely]]
-    return d.check(error, "cuLaunchKernel");
-  return {};
+  return start((*loaded)->functions.front(), device, blocks, form.ptx.launches.front().threads, stream, arguments);
 }
 
 }  // namespace fusebox::runtime::gpu

@@ -74,7 +74,7 @@ class GpuKernel {
   Result<Form*> unaligned();
   Result<const Loaded*> load(Form& form, int device);
   Result<void> launchTable(Form& form, int device, CudaStream stream, std::span<const BatchEntry> entries);
-  Result<CudaFunction> functionOn(Form& form, int device);
+  Result<const Loaded*> loadedOn(Form& form, int device);
   Result<void> launchForm(Form& form, int device, CudaStream stream, std::span<void* const> pointers,
                           std::span<const int64_t> sizes, const Shape& shape, void* work);
 

@@ -1,0 +1,37 @@
+#include "engine/inductor/lowering/windows.h"
+
+#include <string>
+#include <vector>
+
+namespace fusebox::inductor {
+
+std::pair<int64_t, int64_t> pairOf(const NodeArgs& args, size_t i, std::pair<int64_t, int64_t> fallback) {
+  const std::vector<int64_t> v = args.integers(i);
+  if (v.empty()) return fallback;
+  return {v[0], v.size() > 1 ? v[1] : v[0]};
+}
+
+int64_t knownSize(const SymExpr& size, const char* what) {
+  const auto known = size.maybeConstant();
+  if (!known) throw NotLowered(std::string(what) + " of a size that is not known");
+  return *known;
+}
+
+ValueId both(BodyBuilder& b, ValueId x, ValueId y) {
+  if (x < 0) return y;
+  return y < 0 ? x : b.emit(Op::BitAnd, DType::Bool, {x, y});
+}
+
+ValueId inside(BodyBuilder& b, const SymExpr& e, int64_t size) {
+  ValueId c = -1;
+  if (e.bounds().first < 0) c = b.emit(Op::Ge, DType::Bool, {b.index(e), b.index(0)});
+  if (e.bounds().second >= size) c = both(b, c, b.emit(Op::Lt, DType::Bool, {b.index(e), b.index(size)}));
+  return c;
+}
+
+LazyTensor realOperand(Lowering& lowering, const LazyTensor& x) {
+  if (!x.storage->isReal() && !x.storage->copyOnly) lowering.realise(x);
+  return x;
+}
+
+}  // namespace fusebox::inductor
