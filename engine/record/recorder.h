@@ -48,6 +48,11 @@ class Recorder {
   /// Guards of a compiled entry, in checking order. Returns the id of the first; the others follow.
   Id guards(Id compile, std::vector<GuardRecord> guards);
   Id guardFailure(GuardFailureRecord record);
+  /// The symbols of a compiled entry, in the order in which they were made; and, in the order in which capture came to them, what it
+  /// took as true of them and which numbers it took as constants. May be called several times for one entry: later ones follow.
+  void symbols(Id compile, std::vector<SymbolRecord> symbols);
+  void relations(Id compile, std::vector<RelationRecord> relations);
+  void specialisations(Id compile, std::vector<SpecialisationRecord> specialisations);
   /// Copies `graph` and writes its nodes, edges and origins in the background.
   GraphSnapshot graph(const graph::Graph& graph, GraphRecord record);
   GraphSnapshot graph(std::shared_ptr<const graph::Graph> graph, GraphRecord record);

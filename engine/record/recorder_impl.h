@@ -21,7 +21,7 @@ struct Recorder::Impl {
   std::unique_ptr<GpuRecording> gpu;
   struct Ids {
     std::atomic<Id> thread{1}, frame{1}, compile{1}, stage{1}, graphBreak{1}, guard{1}, failure{1}, graph{1}, node{1},
-        group{1}, decision{1}, buffer{1}, kernel{1}, cache{1}, span{1}, cudaGraph{1};
+        group{1}, decision{1}, buffer{1}, kernel{1}, cache{1}, span{1}, cudaGraph{1}, symbol{1}, relation{1}, specialisation{1};
   } ids;
 
   /// Runs `body`; an exception (memory) becomes a loss, never the script's.
@@ -37,6 +37,9 @@ struct Recorder::Impl {
   void put(session::RowKind kind, session::Writer::Cells cells) { writer->post(kind, std::move(cells)); }
   void noteFile(const Place& place) { sources.add(*writer, place.file); }
 };
+
+/// A JSON list of {file, line, function}; empty for an empty stack.
+std::string stackJson(const std::vector<Place>& stack);
 
 /// Empty text and unknown lines are NULL in the session.
 inline session::Cell textCell(std::string value) {

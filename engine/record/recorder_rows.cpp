@@ -12,14 +12,14 @@ using session::Cell;
 using session::RowKind;
 using session::RowSink;
 
-namespace {
-
 std::string stackJson(const std::vector<Place>& stack) {
   if (stack.empty()) return {};
   nlohmann::json out = nlohmann::json::array();
   for (const Place& p : stack) out.push_back({{"file", p.file}, {"line", p.line}, {"function", p.function}});
   return out.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
+
+namespace {
 
 std::string bytecodeJson(const std::vector<GraphBreakRecord::Instruction>& code) {
   if (code.empty()) return {};

@@ -80,6 +80,46 @@ struct GuardFailureRecord {
   std::vector<Place> stack;    ///< of the call that did not fit, innermost last
 };
 
+/// A symbolic number of a compiled entry: what its kernels take at every call instead of a constant.
+struct SymbolRecord {
+  std::string name;            ///< as expressions print it: s0; unique within the compilation
+  std::string source;          ///< where a call's value is read: L['x'].size()[0]; empty for unbacked ones
+  std::string kind = "size";   ///< size, stride, offset, int, float, unbacked
+  std::optional<double> hint;  ///< value at capture; none for unbacked ones
+  std::optional<int64_t> lower, upper;  ///< values that it may take, both included; none: unbounded
+  std::string policy;          ///< why it is no constant: automatic, dynamic, marked, unbacked
+  std::string reason;          ///< the same as a sentence, with what asked for it
+  std::string before, after;   ///< policy automatic: what it was in the entry before, and what it was found to be
+  Place place;                 ///< the line that made, marked or read it
+  std::vector<Place> stack;    ///< innermost last; empty where `place` says it all
+};
+
+/// What capture took as true of symbols: `left op right`.
+struct RelationRecord {
+  std::string kind = "guard";  ///< guard (checked at every call), duck (equal sizes share a symbol), runtime (asserted in the graph)
+  std::string op;              ///< ==, !=, <, <=
+  std::string left, right;     ///< expressions over symbols
+  std::vector<std::string> symbols;  ///< names of those in them
+  std::string reason;          ///< what asked
+  Id guard = 0;                ///< the guard that checks it
+  Place place;                 ///< the line that asked
+  std::vector<Place> stack;
+};
+
+/// A number that could have been symbolic and became a constant of the entry.
+struct SpecialisationRecord {
+  std::string kind = "number"; ///< number, comparison, operator, zero_one, static, plan, fallback (SCHEMA.md says what they mean)
+  std::string expression;      ///< over symbols; empty where none was made
+  std::vector<std::string> symbols;  ///< names of those in it
+  std::string source;          ///< where its value is read at a call
+  double value = 0;
+  std::string op;              ///< operator or construct that needed the number: aten::topk, range(), hash
+  std::string reason;
+  Id guard = 0;                ///< the guard that holds calls to this value
+  Place place;                 ///< the line that needed it
+  std::vector<Place> stack;
+};
+
 /// A recorded graph. Node k of the Graph is session node firstNode + k.
 struct GraphSnapshot {
   Id id = 0;

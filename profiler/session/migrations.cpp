@@ -55,6 +55,15 @@ constexpr Migration kMigrations[] = {
         "CREATE TEMP VIEW t_gpu_sample_sum AS SELECT NULL AS device, NULL AS position, NULL AS level, NULL AS bucket, NULL AS count,"
         "  NULL AS covered_ns, NULL AS sum, NULL AS least, NULL AS most WHERE 0"},
     {5, "CREATE TEMP VIEW t_cuda_graph AS SELECT *, NULL AS pool_bytes FROM main.t_cuda_graph", 4},
+    {6, "CREATE TEMP VIEW t_symbol AS SELECT NULL AS id, NULL AS compile_id, NULL AS position, NULL AS name, NULL AS kind,"
+        "  NULL AS source, NULL AS hint, NULL AS lower, NULL AS upper, NULL AS policy, NULL AS reason, NULL AS before,"
+        "  NULL AS after, NULL AS file, NULL AS line, NULL AS stack, NULL AS time_ns WHERE 0;"
+        "CREATE TEMP VIEW t_relation AS SELECT NULL AS id, NULL AS compile_id, NULL AS position, NULL AS guard_id, NULL AS kind,"
+        "  NULL AS op, NULL AS left, NULL AS right, NULL AS symbols, NULL AS reason, NULL AS file, NULL AS line,"
+        "  NULL AS stack, NULL AS time_ns WHERE 0;"
+        "CREATE TEMP VIEW t_specialisation AS SELECT NULL AS id, NULL AS compile_id, NULL AS position, NULL AS guard_id,"
+        "  NULL AS kind, NULL AS expression, NULL AS symbols, NULL AS source, NULL AS value, NULL AS operator, NULL AS reason,"
+        "  NULL AS file, NULL AS line, NULL AS stack, NULL AS time_ns WHERE 0"},
 };
 
 Result<void> createViews(Database& database, const char* prefix) {

@@ -31,6 +31,16 @@ CREATE INDEX t_guard_by_compile ON t_guard(compile_id, position);
 CREATE TABLE t_guard_failure(id INTEGER PRIMARY KEY, frame_id INTEGER, compile_id INTEGER, guard_id INTEGER, guard TEXT,
   expected TEXT, found TEXT, outcome TEXT, file TEXT, line INTEGER, time_ns INTEGER, stack TEXT);
 CREATE INDEX t_guard_failure_by_guard ON t_guard_failure(guard_id);
+CREATE TABLE t_symbol(id INTEGER PRIMARY KEY, compile_id INTEGER, position INTEGER, name TEXT, kind TEXT, source TEXT, hint NUMERIC,
+  lower INTEGER, upper INTEGER, policy TEXT, reason TEXT, before TEXT, after TEXT, file TEXT, line INTEGER, stack INTEGER, time_ns INTEGER);
+CREATE INDEX t_symbol_by_compile ON t_symbol(compile_id, position);
+CREATE TABLE t_relation(id INTEGER PRIMARY KEY, compile_id INTEGER, position INTEGER, guard_id INTEGER, kind TEXT, op TEXT, left TEXT,
+  right TEXT, symbols TEXT, reason TEXT, file TEXT, line INTEGER, stack INTEGER, time_ns INTEGER);
+CREATE INDEX t_relation_by_compile ON t_relation(compile_id, position);
+CREATE INDEX t_relation_by_guard ON t_relation(guard_id);
+CREATE TABLE t_specialisation(id INTEGER PRIMARY KEY, compile_id INTEGER, position INTEGER, guard_id INTEGER, kind TEXT, expression TEXT,
+  symbols TEXT, source TEXT, value NUMERIC, operator TEXT, reason TEXT, file TEXT, line INTEGER, stack INTEGER, time_ns INTEGER);
+CREATE INDEX t_specialisation_by_compile ON t_specialisation(compile_id, position);
 CREATE TABLE t_graph(id INTEGER PRIMARY KEY, compile_id INTEGER, stage TEXT, direction TEXT, name TEXT, parent_id INTEGER,
   node_count INTEGER, edge_count INTEGER, input_count INTEGER, output_count INTEGER, text TEXT, time_ns INTEGER);
 CREATE TABLE t_stack(id INTEGER PRIMARY KEY, text TEXT);

@@ -99,6 +99,20 @@ constexpr std::array kViews{
   FROM t_source_file)"},
     ViewDefinition{"losses", "SELECT what, count, detail, first_ns, last_ns FROM t_loss"},
     // Kept as stable, though not among the promised ones (kPromisedViews).
+    ViewDefinition{"symbols", R"(SELECT s.id AS symbol_id, s.compile_id, c.frame_id, s.position, s.name, s.kind, s.source, s.hint,
+  s.lower, s.upper, s.policy, s.reason, s.before, s.after, s.file, s.line,
+  (SELECT x.text FROM t_stack x WHERE x.id = s.stack) AS stack, s.time_ns
+  FROM t_symbol s LEFT JOIN t_compile c ON c.id = s.compile_id)"},
+    ViewDefinition{"relations", R"(SELECT r.id AS relation_id, r.compile_id, c.frame_id, r.position, r.guard_id, r.kind,
+  r.left || ' ' || r.op || ' ' || r.right AS relation, r.op, r.left, r.right, r.symbols, r.reason,
+  (SELECT count(*) FROM t_guard_failure x WHERE x.guard_id = r.guard_id) AS failures, r.file, r.line,
+  (SELECT x.text FROM t_stack x WHERE x.id = r.stack) AS stack, r.time_ns
+  FROM t_relation r LEFT JOIN t_compile c ON c.id = r.compile_id)"},
+    ViewDefinition{"specialisations", R"(SELECT s.id AS specialisation_id, s.compile_id, c.frame_id, s.position, s.guard_id, s.kind,
+  s.expression, s.symbols, s.source, s.value, s.operator, s.reason,
+  (SELECT count(*) FROM t_guard_failure x WHERE x.guard_id = s.guard_id) AS failures, s.file, s.line,
+  (SELECT x.text FROM t_stack x WHERE x.id = s.stack) AS stack, s.time_ns
+  FROM t_specialisation s LEFT JOIN t_compile c ON c.id = s.compile_id)"},
     ViewDefinition{"threads", "SELECT id AS thread, os_tid, name FROM t_thread"},
     ViewDefinition{"kernel_code", R"(SELECT k.id AS kernel_id, c.tier, c.target, c.llvm_ir, c.assembly, c.code_bytes,
   c.compile_ns, CASE WHEN k.code_of IS NULL THEN c.cache ELSE 'process' END AS cache, c.time_ns

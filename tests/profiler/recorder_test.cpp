@@ -81,6 +81,28 @@ class RecorderTest : public QObject {
     QCOMPARE(one(file("listener"), "SELECT count(*) FROM session_info WHERE key = 'after'"), int64_t{1});
   }
 
+  void symbolsAndWhatBecameOfThemAreRows() {
+    auto recorder = Recorder::start({.path = file("symbols")});
+    QVERIFY(recorder);
+    const record::Id compile = (*recorder)->beginCompile({});
+    record::SymbolRecord size{.name = "s0", .source = "L['x'].size()[0]", .hint = 8, .lower = 2, .policy = "automatic",
+                              .before = "4", .after = "8", .place = {"/a.py", 3, "f"}};
+    record::SymbolRecord unbacked{.name = "u0", .kind = "unbacked"};
+    (*recorder)->symbols(compile, {size, unbacked});
+    (*recorder)->relations(compile, {{.op = "<", .left = "s0*2", .right = "64", .symbols = {"s0"}, .guard = 5, .place = {"/a.py", 4, "f"}}});
+    (*recorder)->specialisations(compile, {{.expression = "s0", .symbols = {"s0"}, .value = 0.5, .op = "range()"}});
+    (*recorder)->specialisations(compile, {{.kind = "plan", .value = 16}});
+    Recorder::stop();
+    const auto count = [&](const std::string& sql) { return one(file("symbols"), "SELECT count(*) FROM " + sql); };
+    QCOMPARE(count("symbols WHERE name = 's0' AND hint = 8 AND typeof(hint) = 'integer' AND lower = 2 AND upper IS NULL AND before = '4' "
+                   "AND after = '8' AND policy = 'automatic' AND source LIKE 'L[%' AND kind = 'size' AND line = 3"), int64_t{1});
+    QCOMPARE(count("symbols WHERE name = 'u0' AND hint IS NULL AND source IS NULL AND position = 2"), int64_t{1});
+    QCOMPARE(count("relations WHERE relation = 's0*2 < 64' AND symbols = '[\"s0\"]' AND guard_id = 5 AND kind = 'guard' AND line = 4"), int64_t{1});
+    QCOMPARE(count("specialisations WHERE value = 0.5 AND operator = 'range()' AND position = 1"), int64_t{1});
+    QCOMPARE(count("specialisations WHERE value = 16 AND kind = 'plan' AND position = 2 AND symbols IS NULL"), int64_t{1});
+    QCOMPARE(count("source_files WHERE file = '/a.py'"), int64_t{1});
+  }
+
   // Somebody reads while the recording ends: the last reader to go leaves one file that can be copied.
   void theLastReaderLeavesOneFile() {
     auto writer = Writer::create(file("watched"));

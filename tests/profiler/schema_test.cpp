@@ -92,6 +92,7 @@ class SchemaTest : public QObject {
                      "DROP INDEX t_gpu_event_by_launch; DROP TABLE t_gpu_event; DROP TABLE t_gpu_shape; DROP TABLE t_gpu_stats;"
                      "DROP TABLE t_gpu_shape_stats; DROP TABLE t_gpu_device; DROP TABLE t_kernel_binary; DROP TABLE t_gpu_counter;"
                      "DROP TABLE t_gpu_sampling; DROP TABLE t_gpu_sample; DROP TABLE t_gpu_sample_sum;"
+                     "DROP TABLE t_symbol; DROP TABLE t_relation; DROP TABLE t_specialisation;"
                      "CREATE TABLE t_gpu_event(id INTEGER PRIMARY KEY, kind TEXT, name TEXT, device INTEGER, stream INTEGER,"
                      "  start_ns INTEGER, dur_ns INTEGER, correlation INTEGER, kernel_id INTEGER, launch_id INTEGER, bytes INTEGER);"
                      "INSERT INTO t_gpu_event(id, name, start_ns, dur_ns) VALUES(3, 'memset', 10, 5);"
@@ -113,7 +114,7 @@ class SchemaTest : public QObject {
     QCOMPARE(found, std::string("[here]"));
     QVERIFY((*reader)->each("SELECT coalesce(stack, 'none') FROM guards", {}, [&](const Statement& row) { found = row.string(0); }));
     QCOMPARE(found, std::string("none"));
-    QVERIFY((*reader)->each("SELECT count(*) FROM artifacts, flows, gpu_counters, gpu_samples, cuda_graphs", {}, [&](const Statement& row) { found = row.string(0); }));
+    QVERIFY((*reader)->each("SELECT count(*) FROM artifacts, flows, gpu_counters, gpu_samples, cuda_graphs, symbols", {}, [&](const Statement& row) { found = row.string(0); }));
     QCOMPARE(found, std::string("0"));
   }
 
@@ -130,6 +131,21 @@ class SchemaTest : public QObject {
     QVERIFY((*reader)->each("SELECT kept_bytes, pool_bytes IS NULL, (SELECT count(*) FROM gpu_samples) FROM cuda_graphs", {},
                             [&](const Statement& row) { found = row.string(0) + " " + row.string(1) + " " + row.string(2); }));
     QCOMPARE(found, std::string("64 1 0"));
+  }
+
+  void sessionsOfTheSixthFormatHaveNoSymbols() {
+    QTemporaryDir folder;
+    const std::string path = folder.filePath("old.fusebox").toStdString();
+    writeOlder(path, "DROP TABLE t_symbol; DROP TABLE t_relation; DROP TABLE t_specialisation;"
+                     "INSERT INTO t_guard(id, source) VALUES(4, 'L[0]'); PRAGMA user_version = 6");
+    auto reader = Reader::open(path);
+    QVERIFY2(reader.has_value(), reader ? "" : reader.error().text().c_str());
+    std::string found;
+    QVERIFY((*reader)->each("SELECT guard_id, (SELECT count(*) FROM symbols), (SELECT count(*) FROM relations),"
+                            "  (SELECT count(*) FROM specialisations) FROM guards", {}, [&](const Statement& row) {
+                              for (int i = 0; i < 4; ++i) found += row.string(i) + " ";
+                            }));
+    QCOMPARE(found, std::string("4 0 0 0 "));
   }
 
   void rawTablesArePrivate() {
