@@ -125,6 +125,11 @@ void configure(const std::string& name, const py::object& value) {
   else if (name == "accumulated_recompile_limit") capture.accumulatedRecompileLimit = py::cast<int>(value);
   else if (name == "fail_on_recompile_limit_hit") capture.failOnRecompileLimitHit = py::cast<bool>(value);
   else if (name == "error_on_recompile") capture.errorOnRecompile = py::cast<bool>(value);
+  else if (name == "assume_static_by_default") capture.assumeStaticByDefault = py::cast<bool>(value);
+  else if (name == "automatic_dynamic_shapes") capture.automaticDynamicShapes = py::cast<bool>(value);
+  else if (name == "specialize_int") capture.specializeInt = py::cast<bool>(value);
+  else if (name == "specialize_float") capture.specializeFloat = py::cast<bool>(value);
+  else if (name == "force_parameter_static_shapes") capture.forceParameterStaticShapes = py::cast<bool>(value);
   else if (name == "target") compiler.target = py::cast<std::string>(value);
   else if (name == "background") compiler.background = py::cast<bool>(value);
   else if (name == "fuse") compiler.fuse = py::cast<bool>(value);
@@ -143,6 +148,11 @@ py::dict configuration() {
   d["accumulated_recompile_limit"] = capture.accumulatedRecompileLimit;
   d["fail_on_recompile_limit_hit"] = capture.failOnRecompileLimitHit;
   d["error_on_recompile"] = capture.errorOnRecompile;
+  d["assume_static_by_default"] = capture.assumeStaticByDefault;
+  d["automatic_dynamic_shapes"] = capture.automaticDynamicShapes;
+  d["specialize_int"] = capture.specializeInt;
+  d["specialize_float"] = capture.specializeFloat;
+  d["force_parameter_static_shapes"] = capture.forceParameterStaticShapes;
   d["target"] = compiler.target;
   d["background"] = compiler.background;
   d["fuse"] = compiler.fuse;

@@ -1,5 +1,8 @@
 #include "engine/python/guard_probe.h"
 
+#include <algorithm>
+#include <map>
+
 #include <pybind11/stl.h>
 
 #include "engine/capture/guards/guard_tree.h"
@@ -54,7 +57,32 @@ class GuardProbe {
     return set_->add(std::move(g));
   }
 
+  void symbol(const std::string& name, int64_t hint, int64_t lower, int64_t upper) { symbols_[name] = env_->symbol(name, hint, lower, upper); }
+
+  /// A number of the object at `path` is `expression`; `kind`: size, stride, offset or value.
+  void number(const py::list& path, const std::string& kind, int dim, const py::handle& expression) {
+    static const std::map<std::string, NumberSource::Kind> kKinds = {{"size", NumberSource::Kind::Size}, {"stride", NumberSource::Kind::Stride},
+                                                                     {"offset", NumberSource::Kind::Offset}, {"value", NumberSource::Kind::Value}};
+    const NumberSource at{kKinds.at(kind), source(path), dim};
+    const graph::SymExpr is = expr(expression);
+    for (const auto& [name, symbol] : symbols_)
+      if (symbol == is && std::none_of(set_->shapes().origins.begin(), set_->shapes().origins.end(), [&](auto& o) { return graph::SymExpr(o.symbol) == symbol; }))
+        set_->shapes().origins.push_back({is.symbols().front(), at, "automatic", "it changed", {}, {}, false});
+    set_->number(at, is, "it changed", {"model.py", 7, "forward"});
+  }
+
+  bool decide(const std::string& op, const py::handle& left, const py::handle& right, const std::string& reason) {
+    static const std::map<std::string, graph::Compare> kOps = {{"==", graph::Compare::Eq}, {"!=", graph::Compare::Ne}, {"<", graph::Compare::Lt}, {"<=", graph::Compare::Le}};
+    return env_->decide(kOps.at(op), expr(left), expr(right), reason);
+  }
+
+  std::vector<int64_t> symbolValues() const {
+    const auto values = tree_->symbolValues();
+    return {values.begin(), values.end()};
+  }
+
   void build(const py::list& outputs) {
+    if (!set_->finishShapes(*env_)) throw std::runtime_error("a symbol has no number that gives its value");
     std::vector<const Source*> sources;
     for (const auto& path : outputs) sources.push_back(source(py::cast<py::list>(path)));
     tree_ = std::make_unique<GuardTree>(set_, sources);
@@ -84,11 +112,38 @@ class GuardProbe {
     return static_cast<double>(nowNs() - start) / repeats;
   }
 
+  /// Nanoseconds of one failing check.
+  double timeMiss(const py::list& objects, int repeats) {
+    const FrameView v = view(objects);
+    const GlobalState now = GlobalState::current();
+    const int64_t start = nowNs();
+    for (int i = 0; i < repeats; ++i)
+      if (tree_->check(v, now)) throw std::runtime_error("the guards hold");
+    return static_cast<double>(nowNs() - start) / repeats;
+  }
+
   bool alive() const { return tree_->alive(); }
   size_t operations() const { return tree_->operationCount(); }
   size_t guards() const { return set_->guards().size(); }
 
  private:
+  /// An int, the name of a symbol, or (operator, a, b).
+  graph::SymExpr expr(const py::handle& e) const {
+    if (py::isinstance<py::int_>(e)) return py::cast<int64_t>(e);
+    if (py::isinstance<py::str>(e)) return symbols_.at(py::cast<std::string>(e));
+    const auto parts = py::cast<py::tuple>(e);
+    const auto op = py::cast<std::string>(parts[0]);
+    const graph::SymExpr a = expr(parts[1]), b = expr(parts[2]);
+    if (op == "+") return a + b;
+    if (op == "-") return a - b;
+    if (op == "*") return a * b;
+    if (op == "//") return graph::floorDiv(a, b);
+    if (op == "%") return graph::mod(a, b);
+    if (op == "min") return graph::min(a, b);
+    if (op == "max") return graph::max(a, b);
+    throw py::key_error(op);
+  }
+
   FrameView view(const py::list& objects) {
     FrameView v;
     v.locals = reinterpret_cast<PyListObject*>(objects.ptr())->ob_item;
@@ -97,6 +152,12 @@ class GuardProbe {
     return v;
   }
   std::shared_ptr<GuardSet> set_;
+  std::shared_ptr<graph::ShapeEnv> env_ = graph::ShapeEnv::make([] {
+    graph::Provenance origin;
+    origin.stack = std::make_shared<const std::vector<graph::SourceLine>>(std::vector<graph::SourceLine>{{"model.py", 12, "forward"}});
+    return origin;
+  });
+  std::map<std::string, graph::SymExpr> symbols_;
   std::unique_ptr<GuardTree> tree_;
 };
 
@@ -112,6 +173,11 @@ void bindGuardProbe(py::module_& m) {
       .def("explain", &GuardProbe::explain)
       .def("outputs", &GuardProbe::outputs)
       .def("time", &GuardProbe::time)
+      .def("time_miss", &GuardProbe::timeMiss)
+      .def("symbol", &GuardProbe::symbol, py::arg("name"), py::arg("hint"), py::arg("lower") = 2, py::arg("upper") = INT64_MAX)
+      .def("number", &GuardProbe::number, py::arg("path"), py::arg("kind"), py::arg("dim"), py::arg("expression"))
+      .def("decide", &GuardProbe::decide, py::arg("op"), py::arg("left"), py::arg("right"), py::arg("reason") = "the program")
+      .def("symbol_values", &GuardProbe::symbolValues)
       .def_property_readonly("alive", &GuardProbe::alive)
       .def_property_readonly("operations", &GuardProbe::operations)
       .def_property_readonly("guards", &GuardProbe::guards);

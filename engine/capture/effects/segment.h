@@ -115,6 +115,7 @@ struct Segment {
 /// Captures from `state` on until the frame ends or breaks. Never changes the program's state: every write made while
 /// capturing is undone. `breakAt`: offsets of the root frame where to break (forced breaks for tests).
 /// Implemented by the evaluator (engine/capture/evaluation/evaluator.cpp).
+struct SymbolicPolicy;
 struct CaptureOptions {
   bool fullgraph = false;
   aot::CompilerTraits compiler;
@@ -123,6 +124,7 @@ struct CaptureOptions {
   /// Sources of floats that changed between calls: values of the graph where the frame is captured whole with them, else constants.
   const std::set<std::string>* runTimeNumbers = nullptr;
   bool* numbersRefused = nullptr;  ///< set where they were constants after all
+  SymbolicPolicy* symbolic = nullptr;  ///< which sizes and ints are symbols; null: none
 };
 Result<Segment> captureSegment(const FrameState& state, const CaptureOptions& options);
 

@@ -1,5 +1,8 @@
 #include "engine/capture/entries/driver.h"
 
+#include <algorithm>
+#include <span>
+
 #include "engine/capture/entries/barrier.h"
 #include "engine/capture/entries/entry_log.h"
 #include "engine/capture/entries/entry_maker.h"
@@ -26,6 +29,32 @@ int shapeOf(const FrameState& state) {
   return static_cast<int>((shape ^ (shape >> 32)) & 0x7FFFFFFF);
 }
 
+template <class Function>
+std::vector<at::Tensor> callGraph(const Function& function, const std::vector<at::Tensor>& inputs, std::span<const int64_t> symbolValues) {
+  if constexpr (requires { function.call(inputs, symbolValues); }) return function.call(inputs, symbolValues);
+  else return function.call(inputs);
+}
+
+std::shared_ptr<Entry> takeOut(EntryPoint& point, const Entry& entry) {
+  const auto at = std::find_if(point.entries.begin(), point.entries.end(), [&](const auto& e) { return e.get() == &entry; });
+  if (at == point.entries.end()) return nullptr;
+  std::shared_ptr<Entry> found = std::move(*at);
+  point.entries.erase(at);
+  return found;
+}
+
+/// From now on sizes are constants at this place.
+void refuseSymbols(EntryPoint& point, const std::string& why) {
+  point.symbolsRefused = why.empty() ? "symbolic code raised" : why;
+  std::vector<std::shared_ptr<Entry>> dropped;  // destroyed when the list is whole again
+  std::erase_if(point.entries, [&](std::shared_ptr<Entry>& entry) {
+    if (!entry->isSymbolic()) return false;
+    dropped.push_back(std::move(entry));
+    return true;
+  });
+  if (record::Recorder* recorder = record::Recorder::active()) recorder->loss("symbolic sizes given up", 1, point.symbolsRefused);
+}
+
 /// Runs one frame: entry, real instruction, entry, ... until it ends or is handed back to CPython.
 class FrameRun {
  public:
@@ -48,7 +77,7 @@ class FrameRun {
   std::shared_ptr<Entry> findOrMake(bool* failed);
   Outcome runEntry(Entry& entry, PyRef* result);
   Outcome replayEntry(Entry& entry, const std::vector<at::Tensor>& outputs, const std::vector<PyRef>& sources, PyRef* result);
-  bool runGraph(Entry& entry, std::vector<at::Tensor>* outputs, bool* propagate);
+  bool runGraph(Entry& entry, std::span<const int64_t> symbolValues, std::vector<at::Tensor>* outputs, bool* propagate);
   bool dropMispredicted(const Entry& entry, const runtime::Mispredicted& error);
   PyObject* runInstead();
   bool rebuildState(const Segment& segment, Replay& replay);
@@ -66,6 +95,7 @@ class FrameRun {
   FrameState state_;       ///< valid once `started_`: before that the frame itself is the state
   bool started_ = false;
   std::string graphError_;  ///< what a graph raised that the frame is run for instead
+  EntryPoint* symbolicPoint_ = nullptr;  ///< where that graph has symbolic sizes
   bool reraised_ = false;  ///< what is raised has been handled in this frame: CPython adds no traceback entry
   int raisedAt_ = -1;      ///< instruction of a call that was put off and raised; -1: none
   int64_t checkStartNs_ = 0;  ///< when the guards of the entry that is about to run were checked; 0 when nothing is recorded
@@ -136,7 +166,7 @@ std::shared_ptr<Entry> FrameRun::findOrMake(bool* failed) {
   return makeEntry(code_, point, state_, now, options_, globals, failed);
 }
 
-bool FrameRun::runGraph(Entry& entry, std::vector<at::Tensor>* outputs, bool* propagate) {
+bool FrameRun::runGraph(Entry& entry, std::span<const int64_t> symbolValues, std::vector<at::Tensor>* outputs, bool* propagate) {
   *propagate = false;
   std::vector<at::Tensor> inputs;
   inputs.reserve(entry.graphInputs);
@@ -156,7 +186,7 @@ bool FrameRun::runGraph(Entry& entry, std::vector<at::Tensor>* outputs, bool* pr
   try {
     Counted suspended(captureSuspended());
     GilRelease release;
-    *outputs = entry.function->call(inputs);
+    *outputs = callGraph(*entry.function, inputs, symbolValues);
   } catch (const aot::HookError& hook) {
     *propagate = true;
     ok = false;
@@ -167,6 +197,7 @@ bool FrameRun::runGraph(Entry& entry, std::vector<at::Tensor>* outputs, bool* pr
   } catch (std::exception& error) {
     ok = false;
     graphError_ = error.what();
+    if (entry.isSymbolic()) symbolicPoint_ = &pointHere();
     if (restorePythonError(error)) {
       // Only what the program's operators raise is tried again in eager, which raises it at the user's line.
       *propagate = PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) || PyErr_ExceptionMatches(PyExc_SystemExit);
@@ -189,8 +220,10 @@ bool FrameRun::runGraph(Entry& entry, std::vector<at::Tensor>* outputs, bool* pr
 /// What an operator really gives cannot be known beforehand: the next capture stops at it. Returns whether there is an error to raise.
 bool FrameRun::dropMispredicted(const Entry& entry, const runtime::Mispredicted& error) {
   EntryPoint& point = pointHere();
-  std::erase_if(point.entries, [&](const std::shared_ptr<Entry>& other) { return other.get() == &entry; });
-  trace::refuseFromNowOn(error.op, error.what());
+  const bool wasSymbolic = entry.isSymbolic();
+  const std::shared_ptr<Entry> dropped = takeOut(point, entry);
+  if (wasSymbolic) refuseSymbols(point, error.what());  // with constants it may be as predicted
+  else trace::refuseFromNowOn(error.op, error.what());
   if (++point.failures >= 3) point.eager = true;  // the operator is not one of the traced graph
   if (record::Recorder* recorder = record::Recorder::active()) recorder->loss("graph not compiled", 1, error.what());
   const std::string text = std::string(error.what()) + ", so that this call runs eagerly and later ones are compiled around the operator";
@@ -209,6 +242,8 @@ PyObject* FrameRun::runInstead() {
   const std::string error = std::exchange(graphError_, {});
   const Place place = placeOf(codeOf(frame_), started_ ? state_.offset : 0);
   PyObject* result = handBack();
+  // What only symbolic code raises is the engine's fault.
+  if (EntryPoint* point = std::exchange(symbolicPoint_, nullptr); result && point) refuseSymbols(*point, error);
   if (result && !error.empty())
     warnOnce("a graph of " + place.function + " (" + place.file + ":" + std::to_string(place.line) + ") raised, so that calls run eagerly: " + error);
   return result;
@@ -256,6 +291,8 @@ void setHandled(const Segment& segment, Replay& replay) {
 }
 
 Outcome FrameRun::runEntry(Entry& entry, PyRef* result) {
+  const std::span<const int64_t> symbols = entry.guards->symbolValues();
+  const std::vector<int64_t> symbolValues(symbols.begin(), symbols.end());
   // Strong references: effects may drop what a later recipe needs.
   std::vector<PyRef> sources(entry.sources.size());
   for (size_t i = entry.graphInputs; i < sources.size(); ++i) sources[i] = PyRef::borrow(entry.guards->output(i));
@@ -267,7 +304,7 @@ Outcome FrameRun::runEntry(Entry& entry, PyRef* result) {
   for (const HeldRef* object : entry.recipeObjects) recipeObjects.push_back(*object);
   std::vector<at::Tensor> outputs;
   bool propagate = false;
-  if (entry.function && !runGraph(entry, &outputs, &propagate)) {
+  if (entry.function && !runGraph(entry, symbolValues, &outputs, &propagate)) {
     ++captureCounters().eagerRuns;
     if (propagate) runtime::keepForReplay({});
     return propagate ? Outcome::Raised : Outcome::NotRun;

@@ -75,6 +75,10 @@ void clearEntries() {
       point->compiled = point->failures = point->died = 0;
       point->eager = point->limitExplained = false;
       point->frame = 0;
+      point->numbers = {};
+      point->symbolsRefused.clear();
+      point->runTimeNumbers.clear();
+      point->numbersRefused = false;
     }
     state->compiled = state->died = 0;
     state->frame = 0;

@@ -7,6 +7,7 @@
 
 #include "engine/aot/aot_function.h"
 #include "engine/capture/guards/guard_tree.h"
+#include "engine/capture/guards/number_history.h"
 #include "engine/capture/effects/segment.h"
 #include "engine/compile/compile.h"
 #include "engine/record/recorder.h"
@@ -21,7 +22,7 @@ struct RegionOptions {
   bool fullgraph = false;
   bool captureOnly = false;    ///< backend "eager": the traced graph runs operator by operator, nothing is generated
   std::string backendName = "inductor", mode = "default";
-  int dynamic = -1;            ///< -1 None, 0 False, 1 True (accepted; shapes are specialised)
+  int dynamic = -1;            ///< -1 None, 0 False, 1 True
   int breakEvery = 0;          ///< force a break at every k-th instruction (tests)
   bool operator==(const RegionOptions&) const = default;
 };
@@ -33,6 +34,10 @@ struct CaptureConfig {
   int accumulatedRecompileLimit = 256; ///< entries of a code object
   bool failOnRecompileLimitHit = false;
   bool errorOnRecompile = false;
+  bool assumeStaticByDefault = true;   ///< sizes are symbols only where they changed
+  bool automaticDynamicShapes = true;  ///< … and are symbols then
+  bool specializeInt = false, specializeFloat = false;  ///< changed ones are constants nevertheless
+  bool forceParameterStaticShapes = true;
 };
 CaptureConfig& captureConfig();
 
@@ -50,6 +55,7 @@ struct Entry {
   std::vector<HeldRef*> recipeObjects; ///< what recipes hold weakly, and a run must hold on to
   int64_t hits = 0;
   int number = 0;                      ///< 0 for the first entry of its place, counting up
+  bool isSymbolic() const { return !guards->guards().shapes().empty(); }
   record::Recorder* recorder = nullptr; ///< whose ids the following are
   record::Id compile = 0, firstGuard = 0;
   record::GraphSnapshot forward;
@@ -66,6 +72,8 @@ struct EntryPoint {
   int failures = 0;
   std::set<std::string> runTimeNumbers;  ///< sources of floats that changed between calls
   bool numbersRefused = false;           ///< capture could not follow them: they are constants, and change by recompiling
+  NumberHistory numbers;                 ///< sizes and ints of the captures made here
+  std::string symbolsRefused;            ///< why sizes are constants here although some change; empty: they may be symbols
   record::Id frame = 0;                ///< in the recording of the code's `recorder`
 };
 

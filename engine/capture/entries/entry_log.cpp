@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/capture/entries/dynamic_rules.h"
+
 namespace fusebox::capture {
 namespace {
 
@@ -143,6 +145,7 @@ void describeEntry(record::Recorder* recorder, CodeState& code, EntryPoint& poin
   entry.recorder = recorder;
   entry.compile = recorder->beginCompile(std::move(row));
   entry.firstGuard = recorder->guards(entry.compile, guardRows(entry, code.code));
+  recordShapes(recorder, entry.compile, entry.firstGuard, entry.guards->guards(), point.symbolsRefused);
   entry.forward = {};
   if (entry.function) entry.forward = describeModule(entry.function->module(), entry.compile, text(code.code->co_name));
   recorder->endCompile(entry.compile, {true, {}, "before the recording", {}});

@@ -5,6 +5,7 @@
 #include "engine/capture/entries/barrier.h"
 #include "engine/capture/entries/debug_stops.h"
 #include "engine/capture/entries/driver.h"
+#include "engine/capture/entries/dynamic_rules.h"
 #include "engine/capture/entries/entry_log.h"
 #include "engine/capture/cpython/instruction.h"
 #include "engine/capture/effects/replay.h"
@@ -31,7 +32,12 @@ class EntryMaker {
   bool withinLimits();
   std::string limitText(const CaptureEvent& e, int limit) const;
   void explainMisses(const char* outcome);
+  /// One attempt; null without an error while symbols_.allowed has been taken back: the next one has constants.
+  std::shared_ptr<Entry> attempt(bool* failed, bool mayTryAgain);
   bool capture(Segment* segment);
+  Result<Segment> captureOnce(const CaptureOptions& how, bool* interrupted);
+  void constantsWhereFurther(Result<Segment>& captured, const CaptureOptions& how, bool* interrupted);
+  bool refuseSymbols(const std::string& why);
   std::shared_ptr<Entry> compile(Segment segment);
   void recordGuards(Entry& entry);
   void reportBreak(const Segment& segment);
@@ -53,7 +59,8 @@ class EntryMaker {
   record::Id frame_ = 0, compile_ = 0, cause_ = 0;
   std::optional<GuardFailure> nearestFailure_;  ///< of the entry that came nearest to fitting
   int64_t captureNs_ = 0;
-  bool askedToSkip_ = false, skipped_ = false, sawItsOwnChange_ = false;
+  SymbolicPolicy symbols_;
+  bool askedToSkip_ = false, skipped_ = false, sawItsOwnChange_ = false, triedConstants_ = false;
 };
 
 /// An entry that did not fit.
@@ -111,9 +118,9 @@ void EntryMaker::explainMisses(const char* outcome) {
   std::vector<Miss> misses;
   for (const auto& entry : point_.entries)
     if (couldServe(*entry, options_, globals_)) misses.push_back({entry, entry->guards->explain(view, now_)});
-  constexpr int kSpecialised = 0;
+  const bool constantFloats = specialisesFloats(*options_);
   for (const auto& [entry, failure] : misses)
-    if (failure.floatChanged && options_->dynamic != kSpecialised)
+    if (failure.floatChanged && !constantFloats)
       point_.runTimeNumbers.insert(entry->guards->guards().guards()[static_cast<size_t>(failure.index)].source->str());
   // What the entry that came nearest to fitting stumbled over is the cause: it is told first.
   const auto nearest = std::max_element(misses.begin(), misses.end(),
@@ -209,6 +216,60 @@ tl::unexpected<Error> EntryMaker::skip() {
   return fail(ErrorCode::Unsupported, "skipped in the debugger");
 }
 
+/// Symbols are given up at this place. False: they may not be (a mark asks for them), or were none.
+bool EntryMaker::refuseSymbols(const std::string& why) {
+  if (!symbols_.allowed || !symbols_.used || symbols_.strict) return false;
+  symbols_.allowed = false;
+  point_.symbolsRefused = why;
+  if (std::getenv("FUSEBOX_DEBUG")) std::fprintf(stderr, "fusebox: sizes are constants from now on: %s\n", why.c_str());
+  if (recorder_) recorder_->loss("symbolic sizes given up", 1, why);
+  return true;
+}
+
+/// A break or error that constants do not have costs more than compiling for each size.
+void EntryMaker::constantsWhereFurther(Result<Segment>& captured, const CaptureOptions& how, bool* interrupted) {
+  const bool whole = captured && captured->exit == Segment::Exit::Return;
+  if (whole || !symbols_.used || symbols_.strict || !symbols_.allowed) return;
+  symbols_.allowed = false;
+  Result<Segment> constant = captureOnce(how, interrupted);
+  if (*interrupted) {
+    captured = std::move(constant);
+    return;
+  }
+  const bool further = constant && (!captured || constant->exit == Segment::Exit::Return ||
+                                    (constant->offset != captured->offset && constant->bytecodes > captured->bytecodes));
+  symbols_.allowed = symbols_.used = true;
+  if (!further) return;
+  std::string why = captured ? std::string("graph break") : "capture failed: " + captured.error().text();
+  if (captured && captured->graphBreak) why = captured->graphBreak->kind + ": " + captured->graphBreak->reason;
+  refuseSymbols(why);
+  captured = std::move(constant);
+}
+
+Result<Segment> EntryMaker::captureOnce(const CaptureOptions& how, bool* interrupted) {
+  Counted suspended(captureSuspended()), depth(captureDepth());
+  record::StageTimer timer(recorder_, compile_, record::Phase::Capture, "capture");
+  try {
+    if (askedToSkip_) return skip();
+    return captureSegment(state_, how);
+  } catch (const FrameSkipped&) {
+    return skip();
+  } catch (const ConstraintViolation& violation) {
+    *interrupted = true;
+    raiseViolation(violation.what());
+    return fail(ErrorCode::Unsupported, violation.what());
+  } catch (const ProgramInterrupted& interrupt) {
+    *interrupted = true;
+    interrupt.restore();
+    return fail(ErrorCode::Internal, interrupt.what());
+  } catch (std::exception& error) {
+    if (restorePythonError(error)) *interrupted = isInterrupt();
+    if (!*interrupted) PyErr_Clear();
+    if (!*interrupted && !symbols_.used) tellFailure("capturing a frame", error.what());
+    return fail(ErrorCode::Internal, "capture raised", error.what());
+  }
+}
+
 bool EntryMaker::capture(Segment* segment) {
   const int64_t start = nowNs();
   CaptureOptions how;
@@ -220,26 +281,10 @@ bool EntryMaker::capture(Segment* segment) {
     how.runTimeNumbers = &point_.runTimeNumbers;
     how.numbersRefused = &point_.numbersRefused;
   }
+  how.symbolic = &symbols_;
   bool interrupted = false;
-  Result<Segment> captured = [&]() -> Result<Segment> {
-    Counted suspended(captureSuspended()), depth(captureDepth());
-    record::StageTimer timer(recorder_, compile_, record::Phase::Capture, "capture");
-    try {
-      if (askedToSkip_) return skip();
-      return captureSegment(state_, how);
-    } catch (const FrameSkipped&) {
-      return skip();
-    } catch (const ProgramInterrupted& interrupt) {
-      interrupted = true;
-      interrupt.restore();
-      return fail(ErrorCode::Internal, interrupt.what());
-    } catch (std::exception& error) {
-      if (restorePythonError(error)) interrupted = isInterrupt();
-      if (!interrupted) PyErr_Clear();
-      if (!interrupted) tellFailure("capturing a frame", error.what());
-      return fail(ErrorCode::Internal, "capture raised", error.what());
-    }
-  }();
+  Result<Segment> captured = captureOnce(how, &interrupted);
+  if (!interrupted && !skipped_) constantsWhereFurther(captured, how, &interrupted);
   if (interrupted) {
     if (recorder_) recorder_->endCompile(compile_, {false, captured.error().text(), {}, {}});
     return false;
@@ -313,6 +358,7 @@ void EntryMaker::describePosition(int offset, const Place& place, record::GraphB
 void EntryMaker::recordGuards(Entry& entry) {
   if (!recorder_) return;
   entry.firstGuard = recorder_->guards(compile_, guardRows(entry, code_.code));
+  recordShapes(recorder_, compile_, entry.firstGuard, entry.guards->guards(), point_.symbolsRefused);
 }
 
 std::shared_ptr<Entry> EntryMaker::compile(Segment segment) {
@@ -350,6 +396,7 @@ std::shared_ptr<Entry> EntryMaker::compile(Segment segment) {
       if (debug::armed(debug::Kind::Error)) stopAtError("compiling", e.detail);
     }
     e.compileNs = nowNs() - start;
+    if (e.kind == CaptureEvent::Kind::Failed && refuseSymbols("compilation failed: " + e.detail)) return nullptr;
   }
   const bool ok = e.kind == CaptureEvent::Kind::Compiled;
   if (ok) {
@@ -416,6 +463,24 @@ std::shared_ptr<Entry> EntryMaker::make(bool* failed, bool mayTryAgain) {
   // While the program is stopped, its session shows where.
   if (recorder_ && debug::armedAny(kStops)) recorder_->flush();
   askedToSkip_ = debug::armedAny(kStops) && stopAtCompile(isRecompile, state_, point_.compiled, nearestFailure_ ? &*nearestFailure_ : nullptr);
+  {
+    Counted suspended(captureSuspended());
+    symbols_.rules = dynamicRules(*options_);
+  }
+  symbols_.history = &point_.numbers;
+  symbols_.allowed = point_.symbolsRefused.empty();
+  point_.numbers.beginCapture();
+  const bool mayUseSymbols = symbols_.allowed;
+  std::shared_ptr<Entry> entry = attempt(failed, mayTryAgain);
+  const bool refused = mayUseSymbols && !symbols_.allowed;
+  if (!entry && !*failed && refused && !sawItsOwnChange_ && !triedConstants_) {
+    triedConstants_ = true;
+    entry = attempt(failed, mayTryAgain);
+  }
+  return entry;
+}
+
+std::shared_ptr<Entry> EntryMaker::attempt(bool* failed, bool mayTryAgain) {
   Segment segment;
   if (!capture(&segment)) {
     *failed = PyErr_Occurred();
@@ -430,6 +495,11 @@ std::shared_ptr<Entry> EntryMaker::make(bool* failed, bool mayTryAgain) {
     *failed = true;
     return nullptr;
   }
+  if (raiseViolation(segment.guards->shapes())) {
+    if (recorder_) recorder_->endCompile(compile_, {false, "a size that was marked dynamic became a constant", {}, {}});
+    *failed = true;
+    return nullptr;
+  }
   std::shared_ptr<Entry> entry = compile(std::move(segment));
   if (!entry) {
     *failed = PyErr_Occurred();
@@ -440,6 +510,7 @@ std::shared_ptr<Entry> EntryMaker::make(bool* failed, bool mayTryAgain) {
   if (!entry->guards->check(view, GlobalState::current())) {
     sawItsOwnChange_ = mayTryAgain;
     if (mayTryAgain) return nullptr;
+    if (entry->isSymbolic() && refuseSymbols("its guards do not hold for the inputs that it was captured with")) return nullptr;
     const GuardFailure why = entry->guards->explain(view, GlobalState::current());
     CaptureEvent e = event(CaptureEvent::Kind::Failed);
     e.what = "guards do not hold for the captured inputs";

@@ -31,6 +31,9 @@ enum class GuardKind : uint8_t {
   WeakrefAlive,
   GlobalState,      ///< grad mode, inference mode, autocast, default dtype and device, deterministic mode, torch function modes,
                     ///< functorch stack, cudnn flags: as when captured; no source
+  SymbolRange,      ///< the number at `source` is the value of a symbol, within its range (ShapeGuards::numbers at `number`)
+  SymbolMatch,      ///< the number at `source` is the value of an expression over symbols (the same)
+  ShapeEnv,         ///< a relation between symbols holds (ShapeGuards::relations at `number`); no source
   Custom,           ///< `predicate` decides
 };
 
@@ -50,7 +53,7 @@ struct Guard {
   HeldRef expected;       ///< object, key, or tuple of keys, by kind
   int64_t number = 0;
   bool (*predicate)(PyObject* value, PyObject* expected) = nullptr;  ///< Custom
-  std::string text;       ///< Custom: what it says, for people
+  std::string text;       ///< Custom: what it says, for people; of symbols: what asked for it
   Place place;
 };
 

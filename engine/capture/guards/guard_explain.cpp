@@ -1,7 +1,29 @@
+#include <limits>
+
 #include "engine/capture/guards/guard_tree_op.h"
 
 namespace fusebox::capture {
 namespace {
+
+std::string rangeText(const ShapeGuards& shapes, const Guard& guard) {
+  const NumberGuard& n = shapes.numbers[static_cast<size_t>(guard.number)];
+  const graph::Symbol symbol = n.is.symbols().front();
+  constexpr int64_t kLeast = std::numeric_limits<int64_t>::min(), kMost = std::numeric_limits<int64_t>::max();
+  const std::string text = n.at.str() + " (" + symbol.name() + ")";
+  if (symbol.lower() != kLeast && symbol.upper() != kMost)
+    return std::to_string(symbol.lower()) + " <= " + text + " <= " + std::to_string(symbol.upper());
+  if (symbol.lower() != kLeast) return text + " >= " + std::to_string(symbol.lower());
+  return symbol.upper() != kMost ? text + " <= " + std::to_string(symbol.upper()) : text + " is an int of 64 bits";
+}
+
+std::string relationText(const ShapeGuards& shapes, const Guard& guard) {
+  const graph::Relation& relation = shapes.relations[static_cast<size_t>(guard.number)];
+  const std::string text = shapes.text(relation);
+  const auto& stack = relation.origin.stack;
+  if (!stack || stack->empty()) return relation.reason.empty() ? text : text + ", asked by " + relation.reason;
+  const graph::SourceLine& line = stack->back();
+  return text + ", asked by " + (relation.reason.empty() ? "" : relation.reason + " in ") + line.file + ":" + std::to_string(line.line);
+}
 
 std::string keysText(PyObject* dict) {
   if (!PyDict_Check(dict)) return describeObject(dict);
@@ -53,6 +75,12 @@ std::string expectedText(const Guard& guard, const GuardSet& set) {
     case GuardKind::CodeMatch: return "the same code";
     case GuardKind::WeakrefAlive: return "alive";
     case GuardKind::GlobalState: return "state as captured";
+    case GuardKind::SymbolRange: return rangeText(set.shapes(), guard);
+    case GuardKind::SymbolMatch: {
+      const NumberGuard& n = set.shapes().numbers[static_cast<size_t>(guard.number)];
+      return n.at.str() + " == " + set.shapes().text(n.is);
+    }
+    case GuardKind::ShapeEnv: return relationText(set.shapes(), guard);
     case GuardKind::Custom: return guard.text;
     case GuardKind::ConstantMatch: return describeObject(expected);
   }
@@ -106,6 +134,8 @@ GuardFailure GuardTree::explain(const FrameView& frame, const GlobalState& state
             if (set_->guards()[g].kind == GuardKind::NotSameObject)
               fill(g, nodes_[distinct_[i]].source->str() + " is " + nodes_[distinct_[j]].source->str());
         }
+  } else if (const int64_t guard = shapeProgram_ ? shapeProgram_->run(registers_.data()) : -1; guard >= 0) {
+    fill(static_cast<uint32_t>(guard), shapeProgram_->found(set_->shapes(), guard));
   }
   for (PyObject* o : owned_) Py_DECREF(o);
   owned_.clear();

@@ -1,5 +1,6 @@
 #include "engine/capture/guards/guard_set.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <string>
 
@@ -27,6 +28,9 @@ constexpr KindName kNames[] = {
     {GuardKind::CodeMatch, "CODE_MATCH"},
     {GuardKind::WeakrefAlive, "WEAKREF_ALIVE"},
     {GuardKind::GlobalState, "GLOBAL_STATE"},
+    {GuardKind::SymbolRange, "SYMBOL_RANGE"},
+    {GuardKind::SymbolMatch, "SYMBOL_MATCH"},
+    {GuardKind::ShapeEnv, "SHAPE_ENV"},
     {GuardKind::Custom, "CUSTOM"},
 };
 
@@ -93,6 +97,7 @@ bool GuardSet::add(Guard guard) {
     // Symbolic sizes match nothing; the error is the caller's only if it asked for the spec itself.
     if (PyErr_Occurred()) PyErr_Clear();
     added.number = static_cast<int64_t>(tensorSpecs_.size()) - 1;
+    specOf_.emplace(added.source, tensorSpecs_.size() - 1);
     added.expected = PyRef::borrow(reinterpret_cast<PyObject*>(tensorSpecs_.back().type));
   }
   return true;
@@ -100,6 +105,61 @@ bool GuardSet::add(Guard guard) {
 
 void GuardSet::requireStorage() {
   for (TensorSpec& spec : tensorSpecs_) spec.comparesStorage = true;
+}
+
+bool GuardSet::mayBeSymbolic(const Source* source) const {
+  const auto spec = specOf_.find(source);
+  return spec != specOf_.end() && tensorSpecs_[spec->second].hasStrides;
+}
+
+void GuardSet::number(const NumberSource& at, const graph::SymExpr& is, std::string why, const Place& place) {
+  using Kind = NumberSource::Kind;
+  if (at.kind != Kind::Value) {
+    TensorSpec& spec = tensorSpecs_[specOf_.at(at.source)];
+    if (at.kind == Kind::Offset) {
+      spec.freeOffset = true;
+    } else {
+      (at.kind == Kind::Size ? spec.freeSizes : spec.freeStrides) |= uint64_t{1} << at.dim;
+      spec.symbols.push_back(is.str());
+    }
+  }
+  const std::vector<graph::Symbol> symbols = is.symbols();
+  const bool isDefined = symbols.size() != 1 || !(is == graph::SymExpr(symbols.front())) ||
+                         std::any_of(shapes_.numbers.begin(), shapes_.numbers.end(), [&](const NumberGuard& n) { return n.defines && n.is == is; });
+  shapes_.numbers.push_back({at, is, !isDefined});
+  Guard guard;
+  guard.kind = isDefined ? GuardKind::SymbolMatch : GuardKind::SymbolRange;
+  guard.source = at.source;
+  guard.number = static_cast<int64_t>(shapes_.numbers.size()) - 1;
+  guard.text = std::move(why);
+  guard.place = place;
+  add(std::move(guard));
+}
+
+bool GuardSet::finishShapes(const graph::ShapeEnv& env) {
+  if (env.symbols().empty()) return true;
+  const bool defined = shapes_.finish(env);
+  for (size_t i = 0; i < shapes_.relations.size(); ++i) {
+    const graph::Relation& relation = shapes_.relations[i];
+    Guard guard;
+    guard.kind = GuardKind::ShapeEnv;
+    guard.number = static_cast<int64_t>(i);
+    guard.text = relation.reason;
+    if (relation.origin.stack && !relation.origin.stack->empty()) {
+      const graph::SourceLine& line = relation.origin.stack->back();
+      guard.place = {line.file, line.line, line.function};
+      if (relation.origin.stack->size() > 1) {
+        std::vector<Place> callers;
+        for (size_t k = 0; k + 1 < relation.origin.stack->size(); ++k) {
+          const graph::SourceLine& caller = (*relation.origin.stack)[k];
+          callers.push_back({caller.file, caller.line, caller.function});
+        }
+        guard.place.callers = std::make_shared<const std::vector<Place>>(std::move(callers));
+      }
+    }
+    add(std::move(guard));
+  }
+  return defined;
 }
 
 void GuardSet::addAttributeOf(PyTypeObject* type, PyObject* name) {

@@ -8,6 +8,7 @@
 #include "engine/capture/guards/global_state.h"
 #include "engine/capture/guards/guard.h"
 #include "engine/capture/evaluation/source_table.h"
+#include "engine/capture/guards/shape_guards.h"
 #include "engine/capture/guards/tensor_spec.h"
 
 namespace fusebox::capture {
@@ -41,6 +42,18 @@ class GuardSet {
   bool typeVersion(const Source* s, PyObject* type, const Place& p) { return addKind(GuardKind::TypeVersion, s, type, p); }
   bool addKind(GuardKind kind, const Source* source, PyObject* expected, const Place& place, int64_t number = 0);
 
+  /// The number that `at` says is `is`, which guards make sure of from now on instead of the TensorMatch or ConstantMatch of its source; of a
+  /// tensor the TensorMatch comes first. Several for one source in the order sizes, strides.
+  void number(const NumberSource& at, const graph::SymExpr& is, std::string why, const Place& place);
+  /// Whether the tensor at a source has a TensorMatch whose numbers may be symbols.
+  bool mayBeSymbolic(const Source* source) const;
+  /// Dimensions of the tensor of a source that has a TensorMatch.
+  size_t rankOf(const Source* source) const { return tensorSpecs_[specOf_.at(source)].sizes.size(); }
+  /// Everything that the trace decided on its symbols becomes guards. False: a symbol has no number that says its value.
+  bool finishShapes(const graph::ShapeEnv& env);
+  ShapeGuards& shapes() { return shapes_; }
+  const ShapeGuards& shapes() const { return shapes_; }
+
   const std::vector<Guard>& guards() const { return guards_; }
   /// A TypeVersion guard of `type` speaks of the attributes that are named here and of special methods; of all while none is.
   /// A null name: all of them, in their order.
@@ -57,6 +70,8 @@ class GuardSet {
   SourceTable sources_;
   std::vector<Guard> guards_;
   std::vector<TensorSpec> tensorSpecs_;
+  std::unordered_map<const Source*, size_t> specOf_;
+  ShapeGuards shapes_;
   std::unordered_map<PyTypeObject*, std::unordered_set<PyObject*>> attributes_;  ///< interned names, kept alive by names_; null: all
   std::vector<PyRef> names_;
   GlobalState globalState_;

@@ -43,7 +43,7 @@ GuardTree::GuardTree(std::shared_ptr<GuardSet> set, const std::vector<const Sour
 
 GuardTree::~GuardTree() = default;
 
-size_t GuardTree::operationCount() const { return ops_.size(); }
+size_t GuardTree::operationCount() const { return ops_.size() + (shapeProgram_ ? shapeProgram_->stepCount() : 0); }
 
 uint32_t GuardTree::nodeOf(const Source* source) {
   int32_t& known = nodeOfSource_[source->id];
@@ -71,7 +71,12 @@ void GuardTree::build(const std::vector<const Source*>& outputs) {
       globalStateGuard_ = i;
       continue;
     }
+    if (guard.kind == GuardKind::ShapeEnv) continue;
     const uint32_t node = nodeOf(guard.source);
+    if (guard.kind == GuardKind::SymbolRange || guard.kind == GuardKind::SymbolMatch) {
+      nodes_[node].referenced = true;
+      continue;
+    }
     nodes_[node].guards.push_back(i);
     if (guard.other) nodes_[nodeOf(guard.other)].referenced = true;
     if (guard.kind == GuardKind::NotSameObject && !guard.other) {
@@ -85,8 +90,25 @@ void GuardTree::build(const std::vector<const Source*>& outputs) {
     outputRegisters_.push_back(node);
     for (const Source* s = source; s && !lends_; s = s->base) lends_ = isMadeByCheck(s->kind);
   }
+  buildShapes();
   distinctSeen_.assign(distinct_.size(), nullptr);
   registers_.assign(nodes_.size(), nullptr);
+}
+
+void GuardTree::buildShapes() {
+  const ShapeGuards& shapes = set_->shapes();
+  if (shapes.empty()) return;
+  ShapeProgram::Places places;
+  places.numberGuards.assign(shapes.numbers.size(), kNone);
+  places.relationGuards.assign(shapes.relations.size(), kNone);
+  for (const NumberGuard& n : shapes.numbers) places.objects.push_back(nodeOf(n.at.source));
+  for (uint32_t i = 0; i < set_->guards().size(); ++i) {
+    const Guard& guard = set_->guards()[i];
+    const auto at = static_cast<size_t>(guard.number);
+    if (guard.kind == GuardKind::ShapeEnv) places.relationGuards[at] = i;
+    if (guard.kind == GuardKind::SymbolRange || guard.kind == GuardKind::SymbolMatch) places.numberGuards[at] = i;
+  }
+  shapeProgram_ = std::make_unique<ShapeProgram>(shapes, places);
 }
 
 PyRef GuardTree::watch(PyObject* object) {

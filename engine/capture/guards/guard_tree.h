@@ -8,6 +8,7 @@
 #include "engine/capture/cpython/frame_view.h"
 #include "engine/capture/guards/global_state.h"
 #include "engine/capture/guards/guard_set.h"
+#include "engine/capture/guards/shape_program.h"
 
 namespace fusebox::capture {
 
@@ -33,6 +34,8 @@ class GuardTree {
   PyObject* output(size_t i) const { return registers_[outputRegisters_[i]]; }
   std::vector<PyRef> takeTemporaries() { return std::exchange(lent_, {}); }
   size_t outputCount() const { return outputRegisters_.size(); }
+  /// After check() was true, until the next one: the values of ShapeGuards::symbols.
+  std::span<const int64_t> symbolValues() const { return shapeProgram_ ? shapeProgram_->symbolValues() : std::span<const int64_t>(); }
 
   /// Runs the check again and says which guard failed, what was expected and what was found. Call it only after check() was
   /// false. Guards that fail are moved towards the front of the program.
@@ -55,6 +58,7 @@ class GuardTree {
   struct Node;
   struct TypeSnapshot;
   void build(const std::vector<const Source*>& outputs);
+  void buildShapes();
   uint32_t nodeOf(const Source* source);
   void flatten();
   int64_t snapshotOf(uint32_t guard, PyTypeObject* type);
@@ -82,6 +86,7 @@ class GuardTree {
   std::vector<uint32_t> outputRegisters_;
   std::vector<uint32_t> distinct_;          ///< registers that must all differ
   std::vector<PyObject*> distinctSeen_;     ///< their objects at the last success
+  std::unique_ptr<ShapeProgram> shapeProgram_;  ///< null: no number is symbolic
   PyRef objectDied_;                        ///< what the weak references call
   std::unordered_map<PyObject*, PyRef> watched_;
   std::vector<TypeSnapshot> snapshots_;

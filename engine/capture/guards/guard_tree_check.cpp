@@ -67,7 +67,7 @@ PyObject* keyAt(PyObject* dict, int64_t index) {
 bool GuardTree::check(const FrameView& frame, const GlobalState& state) {
   if (!*alive_ || running_ || (checksGlobalState_ && !(set_->globalState() == state))) return false;
   running_ = true;
-  const bool ok = run(frame) < 0 && allDistinct();
+  const bool ok = run(frame) < 0 && allDistinct() && (!shapeProgram_ || shapeProgram_->run(registers_.data()) == -1);
   running_ = false;
   for (PyObject* o : owned_) lent_.push_back(PyRef::steal(o));
   owned_.clear();

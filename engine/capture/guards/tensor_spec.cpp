@@ -11,10 +11,11 @@ const c10::TensorImpl* implOf(PyObject* object) {
   return isTensorObject(object) ? tensorOf(object).unsafeGetTensorImpl() : nullptr;
 }
 
-bool equalSizes(c10::IntArrayRef found, const std::vector<int64_t>& expected) {
+/// Apart from the positions in `free`.
+bool equalSizes(c10::IntArrayRef found, const std::vector<int64_t>& expected, uint64_t free) {
   if (found.size() != expected.size()) return false;
   for (size_t i = 0; i < expected.size(); ++i)
-    if (found[i] != expected[i]) return false;
+    if (found[i] != expected[i] && (i >= TensorSpec::kMostFree || !(free >> i & 1))) return false;
   return true;
 }
 
@@ -66,24 +67,29 @@ bool TensorSpec::matches(PyObject* object) const {
   if (impl.requires_grad() != requiresGrad || (requiresGrad && hasNoHistory(impl) != isLeaf)) return false;
   const c10::Device device = impl.device();
   if (static_cast<int8_t>(device.type()) != deviceType || device.index() != deviceIndex) return false;
-  if (!hasSizes || !hasPlainSizes(impl) || !equalSizes(impl.sizes(), sizes)) return false;
+  if (!hasSizes || !hasPlainSizes(impl) || !equalSizes(impl.sizes(), sizes, freeSizes)) return false;
   if (!hasStrides) return true;
-  if (comparesStorage && (impl.storage_offset() != storageOffset || !impl.has_storage() ||
+  if (comparesStorage && ((impl.storage_offset() != storageOffset && !freeOffset) || !impl.has_storage() ||
                           static_cast<int64_t>(impl.unsafe_storage().nbytes()) != storageBytes))
     return false;
-  return equalSizes(impl.strides(), strides);
+  return equalSizes(impl.strides(), strides, freeStrides);
 }
 
 std::string TensorSpec::str() const {
-  auto list = [](const std::vector<int64_t>& v) {
+  size_t named = 0;
+  auto list = [&](const std::vector<int64_t>& v, uint64_t free) {
     std::string text = "[";
-    for (size_t i = 0; i < v.size(); ++i) text += (i ? ", " : "") + std::to_string(v[i]);
+    for (size_t i = 0; i < v.size(); ++i) {
+      const bool isFree = i < kMostFree && (free >> i & 1);
+      text += (i ? ", " : "") + (!isFree ? std::to_string(v[i]) : named < symbols.size() ? symbols[named] : "?");
+      named += isFree;
+    }
     return text + "]";
   };
   std::string text;
   if (type && type != tensorType()) text += std::string(type->tp_name) + " ";
-  text += std::string(c10::toString(static_cast<c10::ScalarType>(dtype))) + (hasSizes ? list(sizes) : " of sizes that are not plain numbers");
-  if (hasStrides) text += " strides " + list(strides);
+  text += std::string(c10::toString(static_cast<c10::ScalarType>(dtype))) + (hasSizes ? list(sizes, freeSizes) : " of sizes that are not plain numbers");
+  if (hasStrides) text += " strides " + list(strides, freeStrides);
   if (hasStrides && comparesStorage) text += " offset " + std::to_string(storageOffset) + " of " + std::to_string(storageBytes) + " bytes";
   text += " " + c10::Device(static_cast<c10::DeviceType>(deviceType), deviceIndex).str();
   if (layout != 0) text += " layout " + std::to_string(layout);

@@ -19,12 +19,16 @@ struct TensorSpec {
   bool comparesStorage = false;  ///< the graph depends on where in its storage the tensor lies, and how much there is
   int64_t storageOffset = 0, storageBytes = 0;
   std::vector<int64_t> sizes, strides;
+  uint64_t freeSizes = 0, freeStrides = 0;  ///< a bit for each dimension of which these are not compared: guards of their own speak of them
+  bool freeOffset = false;
+  std::vector<std::string> symbols;         ///< what str() says for free sizes and strides, in this order; none: "?"
 
   /// Takes the properties of a torch.Tensor (or subclass). Sizes that are symbolic make the call fail with a Python error set.
   static TensorSpec of(PyObject* tensor);
   /// True if the tensor has these properties. No Python code runs, nothing is allocated.
   bool matches(PyObject* object) const;
   bool isInference() const;
+  static constexpr size_t kMostFree = 64;  ///< dimensions
   /// "Float[2, 3] strides [3, 1] cpu requires_grad".
   std::string str() const;
   /// `object` in the words of str(), with whatever else makes it different.

@@ -45,7 +45,7 @@ def engine_options(fullgraph=False, dynamic=None, backend="inductor", mode=None,
         list_mode_options(mode)
     checked = check_options(options)
     if name == "inductor":
-        tell_unused(checked, list_mode_options(mode) if mode else {}, mode, dynamic, loaded_config())
+        tell_unused(checked, list_mode_options(mode) if mode else {}, mode, loaded_config())
     return {"backend": name, "cuda_graphs": cuda_graph_options(name, mode, checked),
             "fallback_random": bool(inductor_setting("fallback_random", mode, checked)),
             "max_autotune": bool(inductor_setting("max_autotune", mode, checked)),

@@ -49,7 +49,7 @@ def _acts(name, value):
     return name in ACTING and not (name == "size_asserts" and not value)
 
 
-def tell_unused(options, mode_options, mode, dynamic, config):
+def tell_unused(options, mode_options, mode, config):
     """One warning for every setting that somebody made and that changes nothing. `config`: torch._inductor.config, or None if nobody has
     looked at it."""
     for name, value in options.items():
@@ -62,8 +62,6 @@ def tell_unused(options, mode_options, mode, dynamic, config):
         for name in _changed(config):
             if not _acts(name, None if name != "size_asserts" else config.size_asserts):
                 once(f"torch._inductor.config.{name} has no effect under Fusebox: {_reason(name)}")
-    if dynamic:
-        once("torch.compile(dynamic=True): Fusebox specialises shapes; every new shape is compiled, up to the recompile limit")
 
 
 def _is(config, name, value):

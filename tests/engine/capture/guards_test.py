@@ -370,5 +370,123 @@ def test_speed():
     expect(ns / len(guards) < 60, f"{ns / len(guards):.1f} ns a guard")
 
 
+def shape_probe(symbols, numbers, decisions, tensors):
+    """`symbols`: name -> (hint, lower, upper); `numbers`: (local, kind, dim, expression); `decisions`: (op, left, right)."""
+    p = _engine.GuardProbe()
+    for name, values in symbols.items():
+        p.symbol(name, *values)
+    for i, t in enumerate(tensors):
+        if isinstance(t, torch.Tensor):
+            p.add("TENSOR_MATCH", [i], t)
+    for local, kind, dim, expression in numbers:
+        p.number([local], kind, dim, expression)
+    for decision in decisions:
+        p.decide(*decision)
+    p.build([])
+    return p
+
+
+def test_symbolic_sizes():
+    p = shape_probe({"s0": (8,), "s1": (6,)},
+                    [(0, "size", 0, "s0"), (0, "size", 1, "s1"), (0, "stride", 0, "s1"), (1, "size", 0, "s0")],
+                    [("==", ("%", "s0", 4), 0), ("<=", "s1", 64)], [torch.zeros(8, 6), torch.zeros(8)])
+    for n, m in ((8, 6), (4, 2), (400, 64), (12, 5)):
+        expect(p.check([torch.zeros(n, m), torch.zeros(n)]), f"sizes {n}, {m} fit")
+        expect(p.symbol_values() == [n, m], f"values {p.symbol_values()}")
+
+    def misses(tensors, guard, expected, found):
+        expect(not p.check(tensors), f"{[t.shape for t in tensors]} should not fit")
+        said = p.explain(tensors)
+        expect(said[0].startswith(guard) and expected in said[1] and found in said[2], f"{said}")
+
+    misses([torch.zeros(6, 6), torch.zeros(6)], "SHAPE_ENV", "L[0].size()[0] % 4", "L[0].size()[0] = 6")
+    misses([torch.zeros(6, 6), torch.zeros(6)], "SHAPE_ENV", "asked by the program in model.py:12", "= 6")
+    misses([torch.zeros(8, 65), torch.zeros(8)], "SHAPE_ENV", "64", "= 65")
+    misses([torch.zeros(8, 6), torch.zeros(4)], "SYMBOL_MATCH", "L[1].size()[0] == L[0].size()[0]", "L[1].size()[0] = 4")
+    misses([torch.zeros(8, 12)[:, ::2], torch.zeros(8)], "TENSOR_MATCH", "", "strides [12, 2]")
+    misses([torch.zeros(8, 12)[:, :6], torch.zeros(8)], "SYMBOL_MATCH", "L[0].stride()[0]", "L[0].stride()[0] = 12")
+    misses([torch.zeros(1, 6), torch.zeros(1)], "SYMBOL_RANGE", ">= 2", "= 1")
+    misses([torch.zeros(0, 6), torch.zeros(0)], "SYMBOL_RANGE", ">= 2", "= 0")
+    misses([torch.zeros(8, 6, 1), torch.zeros(8)], "TENSOR_MATCH", "[s0, s1]", "[8, 6, 1]")
+    misses([torch.zeros(8, 6).double(), torch.zeros(8)], "TENSOR_MATCH", "Float", "Double")
+    expect(p.check([torch.zeros(8, 6), torch.zeros(8)]), "fits again after all that")
+
+
+def test_symbolic_integers():
+    lowest, highest = -2**63, 2**63 - 1
+    p = shape_probe({"n": (5, lowest, highest), "m": (7, lowest, highest)}, [(0, "value", -1, "n"), (1, "value", -1, "m")],
+                    [("<", "n", "m"), ("!=", ("*", "n", "m"), 36), ("<=", ("//", "n", 2), 100)], [5, 7])
+    expect(p.check([-3, 200]) and p.symbol_values() == [-3, 200], "any int of 64 bits")
+    expect(p.check([lowest, 1]), "-2**63 // 2 and -2**63 * 1 are within 64 bits")
+    for pair in ([7, 7], [4, 9], [202, 300], [5, 2**63], [2**70, 7], [True, 7], [5.0, 7], [5, None], [highest - 1, highest], [lowest, 3]):
+        expect(not p.check(pair), f"{pair} should not fit")
+        guard, expected, found, _, _ = p.explain(pair)
+        expect(guard and expected and found, f"{pair}: {guard} {expected} {found}")
+    expect("64 bits" in p.explain([2**70, 7])[2], "an int beyond 64 bits is called that")
+
+
+def test_relations_are_python_arithmetic():
+    """Against Python's own integers, on random expressions and values, overflow included: a guard holds only where it is true."""
+    import operator
+    import random
+    random.seed(3)
+    compute = {"+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv, "%": operator.mod, "min": min, "max": max}
+    compare = {"==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le}
+    names = ["a", "b", "c"]
+
+    def expression(depth):
+        if depth == 0 or random.random() < 0.2:
+            return random.choice(names) if random.random() < 0.7 else random.choice([-7, -1, 0, 2, 3, 8, 16])
+        op = random.choice(list(compute))
+        # Divisors are constants, which no range rules out.
+        return (op, expression(depth - 1), random.choice([-5, -2, 2, 3, 16]) if op in ("//", "%") else expression(depth - 1))
+
+    def value(e, v):
+        if isinstance(e, tuple):
+            return compute[e[0]](value(e[1], v), value(e[2], v))
+        return v[e] if isinstance(e, str) else e
+
+    held = refused = 0
+    for _ in range(300):
+        op, left, right = random.choice(list(compare)), expression(3), expression(3)
+        p = _engine.GuardProbe()
+        hints = {n: random.choice([-9, -1, 0, 2, 5, 24]) for n in names}
+        for i, n in enumerate(names):
+            p.symbol(n, hints[n], -2**63, 2**63 - 1)
+            p.number([i], "value", -1, n)
+        wanted = p.decide(op, left, right)
+        expect(wanted == compare[op](value(left, hints), value(right, hints)), f"{left} {op} {right} at {hints}")
+        p.build([])
+        for _ in range(40):
+            v = {n: random.choice([random.randint(-40, 40), random.randint(-2**63, 2**63 - 1), 2**62, -2**63, 2**31]) for n in names}
+            if p.check([v[n] for n in names]):
+                held += 1
+                expect(compare[op](value(left, v), value(right, v)) == wanted, f"{left} {op} {right} at {v} is not {wanted}")
+            else:
+                refused += 1
+        expect(p.check([hints[n] for n in names]), f"{left} {op} {right} holds at {hints}")
+    expect(held > 1000 and refused > 1000, f"both happen: {held}, {refused}")
+
+
+def test_symbolic_speed():
+    """50 symbols and 100 relations in less than 3 microseconds."""
+    tensors = [torch.zeros(8, 16) for _ in range(25)]
+    symbols = {f"s{i}": (8 if i % 2 == 0 else 16,) for i in range(50)}
+    numbers = [(i // 2, "size", i % 2, f"s{i}") for i in range(50)]
+    numbers = sorted(numbers + [(i, "stride", 0, f"s{2 * i + 1}") for i in range(25)], key=lambda n: (n[0], n[1]))
+    decisions = []
+    for i in range(50):
+        decisions.append(("==", ("%", f"s{i}", 4), 0))
+        decisions.append(("<=", ("+", ("*", f"s{i}", f"s{(i + 1) % 50}"), i), 4096))
+    p = shape_probe(symbols, numbers, decisions, tensors)
+    expect(p.guards >= 25 + 75 + 100, f"all are guards: {p.guards}")
+    ns = min(p.time(tensors, 5000) for _ in range(7))
+    larger = [torch.zeros(12, 20) for _ in range(25)]
+    expect(p.check(larger) and p.symbol_values() == [12, 20] * 25, "other sizes fit")
+    expect(not p.check(tensors[:-1] + [torch.zeros(8, 18)]), "one relation fails")
+    print(f"50 symbols, {p.guards} guards, {p.operations} operations: {ns:.0f} ns a check")
+    expect(ns < 3000, f"{ns:.0f} ns a check")
+
+
 if __name__ == "__main__":
     run(globals())

@@ -1,0 +1,75 @@
+#include "engine/capture/guards/shape_guards.h"
+
+#include <algorithm>
+#include <cctype>
+
+namespace fusebox::capture {
+namespace {
+
+bool isNameCharacter(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
+
+/// `e` is nothing but this symbol.
+bool isSymbol(const graph::SymExpr& e, graph::Symbol symbol) { return e == graph::SymExpr(symbol); }
+
+/// The relation that makes `symbol` a constant: one that says so, else the first equation that it is in.
+int64_t pinningRelation(const std::vector<graph::Relation>& relations, graph::Symbol symbol) {
+  int64_t first = -1;
+  for (size_t i = 0; i < relations.size(); ++i) {
+    const graph::Relation& r = relations[i];
+    if (r.op != graph::Compare::Eq) continue;
+    if ((isSymbol(r.left, symbol) && r.right.isConstant()) || (isSymbol(r.right, symbol) && r.left.isConstant())) return static_cast<int64_t>(i);
+    if (first < 0 && (r.left.contains(symbol) || r.right.contains(symbol))) first = static_cast<int64_t>(i);
+  }
+  return first;
+}
+
+}  // namespace
+
+std::string NumberSource::str() const {
+  const std::string base = source ? source->str() : "?";
+  switch (kind) {
+    case Kind::Size: return base + ".size()[" + std::to_string(dim) + "]";
+    case Kind::Stride: return base + ".stride()[" + std::to_string(dim) + "]";
+    case Kind::Offset: return base + ".storage_offset()";
+    case Kind::Value: return base;
+  }
+  return base;
+}
+
+std::string ShapeGuards::text(const graph::SymExpr& e) const {
+  const std::string plain = e.str();
+  std::string out;
+  for (size_t i = 0; i < plain.size();) {
+    if (!isNameCharacter(plain[i])) {
+      out += plain[i++];
+      continue;
+    }
+    size_t end = i;
+    while (end < plain.size() && isNameCharacter(plain[end])) ++end;
+    const std::string name = plain.substr(i, end - i);
+    const auto origin = std::find_if(origins.begin(), origins.end(), [&](const SymbolOrigin& o) { return o.symbol.name() == name; });
+    out += origin == origins.end() ? name : origin->at.str();
+    i = end;
+  }
+  return out;
+}
+
+std::string ShapeGuards::text(const graph::Relation& r) const {
+  return text(r.left) + " " + std::string(graph::name(r.op)) + " " + text(r.right);
+}
+
+bool ShapeGuards::finish(const graph::ShapeEnv& env) {
+  symbols = env.symbols();
+  hints = env.hints();
+  relations = env.relations();
+  pinned.clear();
+  for (size_t i = 0; i < origins.size(); ++i) {
+    const graph::SymExpr known = env.simplify(graph::SymExpr(origins[i].symbol));
+    if (known.isConstant()) pinned.push_back({i, known.constant(), pinningRelation(relations, origins[i].symbol)});
+  }
+  return std::all_of(symbols.begin(), symbols.end(), [&](graph::Symbol s) {
+    return std::any_of(numbers.begin(), numbers.end(), [&](const NumberGuard& n) { return n.defines && isSymbol(n.is, s); });
+  });
+}
+
+}  // namespace fusebox::capture

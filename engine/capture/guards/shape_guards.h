@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/capture/evaluation/source.h"
+#include "engine/graph/shape_env.h"
+
+namespace fusebox::capture {
+
+/// A number that a check reads off the object at a source.
+struct NumberSource {
+  enum class Kind : uint8_t { Size, Stride, Offset, Value } kind = Kind::Size;
+  const Source* source = nullptr;
+  int dim = -1;  ///< of Size and Stride
+
+  /// "L['x'].size()[0]", "L['x'].stride()[1]", "L['x'].storage_offset()", "L['n']".
+  std::string str() const;
+};
+
+/// The number at a source is `is`: its value where that is a symbol that no number before defines, else checked to be equal.
+struct NumberGuard {
+  NumberSource at;
+  graph::SymExpr is;
+  bool defines = false;
+};
+
+/// Why a number of an input is a symbol.
+struct SymbolOrigin {
+  graph::Symbol symbol;
+  NumberSource at;
+  std::string policy;                   ///< automatic, dynamic, marked, unbacked (record::SymbolRecord)
+  std::string reason;                   ///< a sentence
+  std::optional<int64_t> before, after; ///< automatic: what differed
+  bool strict = false;                  ///< mark_dynamic: an error where it becomes a constant
+};
+
+/// A symbol that the capture's relations leave one value for.
+struct PinnedSymbol {
+  size_t origin = 0;     ///< in ShapeGuards::origins
+  int64_t value = 0;
+  int64_t relation = -1; ///< that did it; -1: several together
+};
+
+/// A number that would have been a symbol, and is a constant of the capture.
+struct KeptConstant {
+  NumberSource at;
+  int64_t value = 0;
+  std::string kind;    ///< zero_one, static (record::SpecialisationRecord)
+  std::string reason;
+};
+
+/// What a capture assumes of the numbers of its inputs.
+struct ShapeGuards {
+  std::vector<graph::Symbol> symbols;  ///< of the trace, in the order in which the graph takes their values
+  std::vector<int64_t> hints;          ///< parallel
+  std::vector<SymbolOrigin> origins;
+  std::vector<NumberGuard> numbers;
+  std::vector<graph::Relation> relations;
+  std::vector<PinnedSymbol> pinned;
+  std::vector<KeptConstant> constants;
+
+  bool empty() const { return symbols.empty() && numbers.empty(); }
+  /// With numbers' sources in the place of symbols: "L['x'].size()[0] % 8".
+  std::string text(const graph::SymExpr& e) const;
+  std::string text(const graph::Relation& r) const;
+  /// Takes over what the trace's environment has decided; the environment is finished. False: a symbol has no number that defines it.
+  bool finish(const graph::ShapeEnv& env);
+};
+
+}  // namespace fusebox::capture

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/capture/guards/guard_set.h"
+#include "engine/capture/guards/number_history.h"
+#include "engine/capture/guards/size_marks.h"
+
+namespace fusebox::capture {
+
+/// Which numbers of inputs may be symbols, as options and configuration say.
+struct DynamicRules {
+  bool byDefault = false;        ///< all sizes but 0 and 1, and ints among the arguments (dynamic=True, assume_static_by_default=False)
+  bool automatic = true;         ///< what differed between captures (not with dynamic=False, automatic_dynamic_shapes=False)
+  bool integers = true;          ///< not with specialize_int=True
+  bool parametersStatic = true;  ///< force_parameter_static_shapes
+  std::vector<std::string> dynamicSources, unbackedSources;  ///< names or regular expressions, before everything else
+};
+
+/// The rules and what earlier captures found at the place; and what this one found.
+struct SymbolicPolicy {
+  DynamicRules rules;
+  NumberHistory* history = nullptr;  ///< of the place; null: nothing is known or noted
+  bool allowed = true;               ///< false: all numbers are constants, but noted
+  bool used = false;                 ///< some number was a symbol
+  bool strict = false;               ///< some number was marked so that a constant is an error
+};
+
+/// mark_dynamic cannot be honoured: stock's error of that name.
+struct ConstraintViolation : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// Decides, in one capture, which numbers of inputs are symbols, and guards them. Numbers of inputs that were always equal share a symbol;
+/// strides that follow from sizes are expressions of them.
+class SymbolicInputs {
+ public:
+  /// `policy` null: nothing is symbolic. All outlive this.
+  SymbolicInputs(SymbolicPolicy* policy, GuardSet& guards, graph::ShapeEnv& shapes) : policy_(policy), guards_(guards), shapes_(shapes) {}
+
+  /// Sizes, strides and storage offset of an input with symbols in them.
+  struct Geometry {
+    std::vector<graph::SymExpr> sizes, strides;  ///< empty: all are constants
+    graph::SymExpr offset;
+    bool empty() const { return sizes.empty(); }
+  };
+  /// Throws ConstraintViolation where a marked size is beyond the range that the mark gives.
+  Geometry geometry(PyObject* tensor, const Source* source);
+  /// After the tensor's TensorMatch was added.
+  void guard(const Geometry& geometry, const Source* source, const Place& place);
+  /// The symbol of an int, guarded; nullopt: it is a constant of the capture.
+  std::optional<graph::SymExpr> integer(PyObject* object, const Source* source, const Place& place);
+  /// Capture has ended: everything decided becomes guards. False: a symbol has no value at run time.
+  bool finish();
+
+ private:
+  struct Choice {
+    std::string policy, reason;
+    std::optional<std::pair<int64_t, int64_t>> changed;
+    int64_t lower = 2, upper = INT64_MAX;
+    bool strict = false, shares = true;
+  };
+  std::optional<Choice> choose(const NumberSource& at, const std::string& source, size_t rank, int64_t value, const SizeMark& mark, bool isParameter);
+  graph::SymExpr symbolFor(const NumberSource& at, const std::string& source, size_t rank, int64_t value, const Choice& choice);
+  std::vector<graph::SymExpr> stridesOf(const std::vector<graph::SymExpr>& sizes, const std::vector<int64_t>& hints,
+                                        const std::vector<int64_t>& strides, const Source* source, const std::string& name);
+  bool isListed(const std::vector<std::string>& patterns, const std::string& name) const;
+
+  SymbolicPolicy* policy_;
+  GuardSet& guards_;
+  graph::ShapeEnv& shapes_;
+  struct Sharer {
+    NumberSource at;
+    std::string source;
+    size_t rank = 0;
+    int64_t value = 0;
+    graph::SymExpr symbol;
+  };
+  std::vector<Sharer> sharers_;
+  std::unordered_map<const Source*, graph::SymExpr> integers_;
+};
+
+}  // namespace fusebox::capture
