@@ -1,0 +1,218 @@
+#include "engine/graph/shape_env.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "engine/graph/sym_node.h"
+
+namespace fusebox::graph {
+namespace {
+
+constexpr size_t kFacts = 64;  ///< inequalities that later questions look at
+
+/// a - b with a positive leading coefficient, so that a == b and b == a are one relation.
+SymExpr withoutSign(SymExpr difference) {
+  const auto& terms = difference.terms();
+  return !terms.empty() && terms.back().coefficient < 0 ? difference * -1 : difference;
+}
+
+/// The symbol that an expression is, times one.
+std::optional<Symbol> soleSymbol(const SymExpr& e) {
+  if (e.isConstant() || e.terms().size() != 1) return std::nullopt;
+  const auto& term = e.terms()[0];
+  if (term.coefficient != 1 || term.factors.size() != 1 || term.factors[0].kind != SymAtom::Kind::Symbol) return std::nullopt;
+  return term.factors[0].symbol;
+}
+
+/// If `e` is k*s + rest with rest free of s and k = 1 or -1: s and what it equals where e is 0.
+std::optional<std::pair<Symbol, SymExpr>> solved(const SymExpr& e) {
+  // The youngest symbol goes: older ones were named first.
+  auto all = e.symbols();
+  std::sort(all.begin(), all.end(), [](Symbol a, Symbol b) { return a.id > b.id; });
+  for (Symbol s : all) {
+    auto k = e.strideOf(s);
+    if (!k || (*k != 1 && *k != -1)) continue;
+    return std::pair(s, *k == 1 ? SymExpr(s) - e : SymExpr(s) + e);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string_view name(Compare op) {
+  switch (op) {
+    case Compare::Eq: return "==";
+    case Compare::Ne: return "!=";
+    case Compare::Lt: return "<";
+    case Compare::Le: return "<=";
+  }
+  return "?";
+}
+
+bool holds(Compare op, int64_t left, int64_t right) {
+  switch (op) {
+    case Compare::Eq: return left == right;
+    case Compare::Ne: return left != right;
+    case Compare::Lt: return left < right;
+    case Compare::Le: return left <= right;
+  }
+  return false;
+}
+
+std::string Relation::str() const { return left.str() + " " + std::string(name(op)) + " " + right.str(); }
+
+std::shared_ptr<ShapeEnv> ShapeEnv::make(std::function<Provenance()> origin) {
+  return std::shared_ptr<ShapeEnv>(new ShapeEnv(std::move(origin)));
+}
+
+SymExpr ShapeEnv::symbol(std::string name, int64_t hint, int64_t lower, int64_t upper) {
+  if (hint < lower || hint > upper) throw std::invalid_argument("symbol " + name + " begins outside of its range");
+  const Symbol made = Symbol::make(std::move(name), lower, upper);
+  index_.emplace(made.id, symbols_.size());
+  symbols_.push_back(made);
+  hints_.push_back(hint);
+  return made;
+}
+
+int64_t ShapeEnv::hint(const SymExpr& e) const {
+  if (e.isConstant()) return e.constant();
+  auto value = e.evaluate([&](Symbol s) -> std::optional<int64_t> {
+    auto known = index_.find(s.id);
+    return known == index_.end() ? std::nullopt : std::optional(hints_[known->second]);
+  });
+  if (!value) throw std::logic_error("no value is known for " + e.str());
+  return *value;
+}
+
+SymExpr ShapeEnv::simplify(const SymExpr& e) const {
+  if (e.isConstant() || replacements_.empty()) return e;
+  return e.substitute([&](Symbol s) -> std::optional<SymExpr> {
+    auto known = replacements_.find(s.id);
+    return known == replacements_.end() ? std::nullopt : std::optional(known->second);
+  });
+}
+
+/// Sums of bounds lose what factors have in common (s0*s1 - s0). Written over what each symbol exceeds its lower bound by, a sum without
+/// negative coefficients is at least its constant.
+std::optional<int64_t> ShapeEnv::plainLowerBound(const SymExpr& e) const {
+  if (e.isConstant()) return e.constant();
+  int64_t best = e.bounds().first;
+  bool product = false;
+  for (const auto& t : e.terms()) product |= t.factors.size() > 1;
+  if (product || e.terms().size() > 1) {
+    const SymExpr moved = e.substitute([&](Symbol s) -> std::optional<SymExpr> {
+      if (s.lower() == bound::kMin || s.lower() == 0) return std::nullopt;
+      auto [it, isNew] = shifted_.try_emplace(s.id);
+      if (isNew) {
+        const int64_t room = s.upper() == bound::kMax ? bound::kMax : s.upper() - s.lower();
+        it->second = s.lower() + SymExpr(Symbol::make(s.name() + "'", 0, room));
+      }
+      return it->second;
+    });
+    best = std::max(best, moved.bounds().first);
+  }
+  return best == bound::kMin ? std::nullopt : std::optional(best);
+}
+
+std::optional<int64_t> ShapeEnv::lowerBound(const SymExpr& e) const {
+  auto best = plainLowerBound(e);
+  for (const SymExpr& fact : nonNegative_) {
+    auto beyond = plainLowerBound(e - fact);
+    if (beyond && (!best || *beyond > *best)) best = beyond;
+  }
+  return best;
+}
+
+std::optional<bool> ShapeEnv::provable(Compare op, const SymExpr& a, const SymExpr& b) const {
+  if (a.isConstant() && b.isConstant()) return holds(op, a.constant(), b.constant());
+  const SymExpr d = simplify(b) - simplify(a);
+  if (d.isConstant()) return holds(op, 0, d.constant());
+  switch (op) {
+    case Compare::Eq:
+    case Compare::Ne: {
+      bool apart = std::any_of(nonZero_.begin(), nonZero_.end(), [&](const SymExpr& e) { return e == withoutSign(d); });
+      if (!apart) {
+        auto above = lowerBound(d);
+        apart = above && *above > 0;
+      }
+      if (!apart) {
+        auto below = lowerBound(d * -1);
+        apart = below && *below > 0;
+      }
+      return apart ? std::optional(op == Compare::Ne) : std::nullopt;
+    }
+    case Compare::Lt:
+    case Compare::Le: {
+      const int64_t least = op == Compare::Lt ? 1 : 0;
+      if (auto above = lowerBound(d); above && *above >= least) return true;
+      if (auto below = lowerBound(d * -1); below && *below > -least) return false;
+      return std::nullopt;
+    }
+  }
+  return std::nullopt;
+}
+
+void ShapeEnv::learn(Compare op, const SymExpr& a, const SymExpr& b) {
+  const SymExpr d = simplify(b) - simplify(a);
+  switch (op) {
+    case Compare::Eq: {
+      auto known = solved(d);
+      if (!known || known->second.contains(known->first)) return;
+      auto only = [&](Symbol s) -> std::optional<SymExpr> { return s == known->first ? std::optional(known->second) : std::nullopt; };
+      for (auto& [id, e] : replacements_) e = e.substitute(only);
+      for (auto& e : nonNegative_) e = e.substitute(only);
+      for (auto& e : nonZero_) e = withoutSign(e.substitute(only));
+      // What replaces the symbol lies in its range.
+      if (!known->second.isConstant() && nonNegative_.size() < kFacts) {
+        const Symbol s = known->first;
+        if (s.lower() != bound::kMin) nonNegative_.push_back(known->second - s.lower());
+        if (s.upper() != bound::kMax) nonNegative_.push_back(SymExpr(s.upper()) - known->second);
+      }
+      replacements_.emplace(known->first.id, known->second);
+      return;
+    }
+    case Compare::Ne: nonZero_.push_back(withoutSign(d)); return;
+    case Compare::Lt:
+    case Compare::Le:
+      if (nonNegative_.size() < kFacts) nonNegative_.push_back(op == Compare::Lt ? d - 1 : d);
+      return;
+  }
+}
+
+void ShapeEnv::record(Compare op, const SymExpr& a, const SymExpr& b, std::string_view reason) {
+  if (closed_) throw std::logic_error("a size of a finished trace is compared: " + a.str() + " with " + b.str());
+  SymExpr d = b - a;
+  if (op == Compare::Eq || op == Compare::Ne) d = withoutSign(d);
+  const size_t key = d.hash() * 4 + static_cast<size_t>(op);
+  learn(op, a, b);
+  if (!recorded_.insert(key).second)
+    for (const auto& r : relations_)
+      if (r.op == op && r.left == a && r.right == b) return;
+  relations_.push_back({op, a, b, std::string(reason), origin_ ? origin_() : Provenance{}});
+}
+
+bool ShapeEnv::decide(Compare op, const SymExpr& a, const SymExpr& b, std::string_view reason) {
+  if (auto known = provable(op, a, b)) return *known;
+  const bool answer = holds(op, hint(a), hint(b));
+  if (answer) {
+    record(op, a, b, reason);
+    return true;
+  }
+  switch (op) {
+    case Compare::Eq: record(Compare::Ne, a, b, reason); break;
+    case Compare::Ne: record(Compare::Eq, a, b, reason); break;
+    case Compare::Lt: record(Compare::Le, b, a, reason); break;
+    case Compare::Le: record(Compare::Lt, b, a, reason); break;
+  }
+  return false;
+}
+
+int64_t ShapeEnv::specialise(const SymExpr& e, std::string_view reason) {
+  const int64_t value = hint(e);
+  if (e.isConstant()) return value;
+  const SymExpr left = simplify(e);
+  if (!left.isConstant()) record(Compare::Eq, left, value, reason);
+  return value;
+}
+
+}  // namespace fusebox::graph

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "engine/graph/graph.h"
+
+namespace fusebox::graph {
+
+enum class Compare : uint8_t { Eq, Ne, Lt, Le };
+std::string_view name(Compare op);  ///< "==", "!=", "<", "<="
+/// Whether the comparison holds of two numbers.
+bool holds(Compare op, int64_t left, int64_t right);
+
+/// What a trace relied on: it held for the hints, and is a guard of the entry.
+struct Relation {
+  Compare op = Compare::Eq;
+  SymExpr left, right;
+  std::string reason;  ///< who asked: "aten::view", "the program"
+  Provenance origin;   ///< the user's line
+  std::string str() const;  ///< "s0 <= 511"
+};
+
+/// The symbols of one trace with the values that they had at capture (hints), and what was decided on them. Not thread-safe.
+/// A decision that follows from ranges and earlier decisions costs no guard.
+class ShapeEnv : public std::enable_shared_from_this<ShapeEnv> {
+ public:
+  static std::shared_ptr<ShapeEnv> make(std::function<Provenance()> origin = {});
+
+  /// A new symbol with the value it has now; `lower` and `upper` (inclusive) hold for every value it takes. A symbol of a size begins at 2.
+  SymExpr symbol(std::string name, int64_t hint, int64_t lower, int64_t upper);
+  /// In the order they were made; `hints()` are parallel.
+  const std::vector<Symbol>& symbols() const { return symbols_; }
+  const std::vector<int64_t>& hints() const { return hints_; }
+  bool empty() const { return symbols_.empty(); }
+
+  /// Value at capture. Every symbol must be this env's.
+  int64_t hint(const SymExpr& e) const;
+  /// In the order they were decided, without repetition.
+  const std::vector<Relation>& relations() const { return relations_; }
+
+  /// The answer, proven or by the hints; in the latter case the relation (or its opposite) becomes a guard.
+  bool decide(Compare op, const SymExpr& a, const SymExpr& b, std::string_view reason);
+  /// The answer for every value that the symbols may take under the relations so far.
+  std::optional<bool> provable(Compare op, const SymExpr& a, const SymExpr& b) const;
+  /// The expression has its hint's value from now on; returns that.
+  int64_t specialise(const SymExpr& e, std::string_view reason);
+  /// With symbols replaced that are known to equal something else (a constant, another symbol).
+  SymExpr simplify(const SymExpr& e) const;
+
+  /// From now on nothing can be decided any more (the entry's guards are made): `decide` without a proof fails.
+  void close() { closed_ = true; }
+  bool closed() const { return closed_; }
+
+ private:
+  explicit ShapeEnv(std::function<Provenance()> origin) : origin_(std::move(origin)) {}
+  std::optional<int64_t> lowerBound(const SymExpr& e) const;  ///< by the relations too; nullopt: none known
+  std::optional<int64_t> plainLowerBound(const SymExpr& e) const;
+  void record(Compare op, const SymExpr& a, const SymExpr& b, std::string_view reason);
+  void learn(Compare op, const SymExpr& a, const SymExpr& b);
+
+  std::function<Provenance()> origin_;
+  std::vector<Symbol> symbols_;
+  std::vector<int64_t> hints_;
+  std::unordered_map<uint32_t, size_t> index_;
+  std::unordered_map<uint32_t, SymExpr> replacements_;
+  std::vector<SymExpr> nonNegative_;  ///< known to be >= 0
+  std::vector<SymExpr> nonZero_;
+  mutable std::unordered_map<uint32_t, SymExpr> shifted_;  ///< lower + a symbol from 0
+  std::vector<Relation> relations_;
+  std::unordered_set<size_t> recorded_;  ///< hashes of relations in canonical form
+  bool closed_ = false;
+};
+
+}  // namespace fusebox::graph
