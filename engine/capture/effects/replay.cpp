@@ -132,8 +132,8 @@ size_t sharedCountOf(const Segment& segment) {
   return count;
 }
 
-Replay::Replay(const std::vector<at::Tensor>& outputs, const std::vector<PyRef>& sources, size_t sharedCount)
-    : outputs_(outputs), sources_(sources), made_(sharedCount), inProgress_(sharedCount) {}
+Replay::Replay(const std::vector<at::Tensor>& outputs, const std::vector<PyRef>& sources, size_t sharedCount, std::span<const int64_t> symbols)
+    : outputs_(outputs), sources_(sources), symbols_(symbols), made_(sharedCount), inProgress_(sharedCount) {}
 
 PyRef Replay::build(const Recipe& recipe) {
   // The plain ones need no memory of what was made.
@@ -282,6 +282,7 @@ struct Builders {
     }
     return PyRef::steal(base->tp_new(type, args.get(), nullptr));
   }
+  static PyRef expression(Replay& r, const Recipe& recipe) { return recipe.number->make(r.symbols_); }
   static PyRef parameterised(Replay& r, const Recipe& recipe) {
     PyRef tensor = PyRef::steal(newTensorObject(r.outputs_[static_cast<size_t>(recipe.index)]));
     if (!tensor || reinterpret_cast<PyObject*>(Py_TYPE(tensor.get())) == recipe.object.get()) return tensor;
@@ -295,7 +296,8 @@ PyRef Replay::make(const Recipe& recipe) {
       {Kind::Tuple, Builders::tuple}, {Kind::List, Builders::list}, {Kind::Set, Builders::set},
       {Kind::FrozenSet, Builders::frozenSet}, {Kind::Slice, Builders::slice}, {Kind::Dict, Builders::dict}, {Kind::Instance, Builders::instance}, {Kind::Cell, Builders::cell},
       {Kind::Function, Builders::function}, {Kind::BoundMethod, Builders::method}, {Kind::Partial, Builders::partial},
-      {Kind::Iterator, Builders::iterator}, {Kind::Call, Builders::call}, {Kind::Parameterised, Builders::parameterised}};
+      {Kind::Iterator, Builders::iterator}, {Kind::Call, Builders::call}, {Kind::Expression, Builders::expression},
+      {Kind::Parameterised, Builders::parameterised}};
   for (const auto& [kind, maker] : kMakers)
     if (kind == recipe.kind) return maker(*this, recipe);
   PyErr_SetString(PyExc_SystemError, "fusebox: a recipe of unknown kind");

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "engine/capture/effects/segment.h"
@@ -10,10 +11,11 @@ namespace fusebox::capture {
 /// Makes the Python objects that a segment's recipes describe and carries out its side effects, for one call. Objects that
 /// several recipes share (`Recipe::id`) are made once; cycles through mutable containers are tied. The GIL must be held.
 ///
-/// `sources` are the objects that FromSource recipes mean, by Recipe::index (numberSources() assigns it).
+/// `sources` are the objects that FromSource recipes mean, by Recipe::index (numberSources() assigns it); `symbols` the values of the
+/// segment's symbols in this call, in their order.
 class Replay {
  public:
-  Replay(const std::vector<at::Tensor>& outputs, const std::vector<PyRef>& sources, size_t sharedCount);
+  Replay(const std::vector<at::Tensor>& outputs, const std::vector<PyRef>& sources, size_t sharedCount, std::span<const int64_t> symbols = {});
 
   /// The object, or null with a Python error set. For Recipe::Kind::Null: null without error, told apart by isNull().
   PyRef build(const Recipe& recipe);
@@ -38,6 +40,7 @@ class Replay {
   };
   const std::vector<at::Tensor>& outputs_;
   const std::vector<PyRef>& sources_;
+  std::span<const int64_t> symbols_;
   std::vector<PyRef> made_;        ///< by Recipe::id
   std::vector<bool> inProgress_;   ///< by Recipe::id
   std::vector<Pending> pending_;

@@ -9,6 +9,7 @@
 #include "engine/aot/aot_function.h"
 #include "engine/capture/guards/guard.h"
 #include "engine/capture/cpython/py_ref.h"
+#include "engine/capture/evaluation/number_expr.h"
 #include "engine/capture/evaluation/source.h"
 
 namespace fusebox::capture {
@@ -41,6 +42,7 @@ struct Recipe {
     Partial,       ///< functools.partial: children function, args tuple, keywords dict
     Iterator,      ///< iter(child 0) advanced by `index`
     Call,          ///< children callable, args tuple, kwargs dict: a pure constructor in eager (super, mappingproxy, …); a 4th child goes to the result's __setstate__
+    Expression,    ///< the int or float `number` of the values that the call's symbols have
     Parameterised, ///< GraphOutput whose Python class is `object` (as_subclass); children: attributes, as of an Instance
   } kind = Kind::Constant;
   int64_t index = -1;
@@ -49,6 +51,7 @@ struct Recipe {
   std::vector<std::shared_ptr<Recipe>> children;
   std::vector<std::pair<HeldRef, std::shared_ptr<Recipe>>> slots;  ///< of an Instance: descriptor of a C member and its value
   std::shared_ptr<Recipe> base;
+  std::shared_ptr<const NumberRecipe> number;  ///< of an Expression
   int32_t id = -1;
 };
 using RecipePtr = std::shared_ptr<Recipe>;
