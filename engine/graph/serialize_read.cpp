@@ -70,7 +70,7 @@ class GraphReader {
   SavedGraph read(const Json& root) {
     SavedGraph saved;
     saved.graph.name = textOf(member(root, "name"));
-    readSymbols(listOf(member(root, "symbols"), "symbols"));
+    readSymbols(listOf(member(root, "symbols"), "symbols"), saved.hints);
     readStacks(listOf(member(root, "stacks"), "stacks"));
     if (root.contains("operators")) readOperators(root.at("operators"));
     const Json& nodes = listOf(member(root, "nodes"), "nodes");
@@ -88,12 +88,13 @@ class GraphReader {
   }
 
  private:
-  void readSymbols(const Json& list) {
+  void readSymbols(const Json& list, SymbolHints& hints) {
     if (list.size() > kMaxSymbols) throw Damage{"too many symbols"};
     for (const Json& item : list) {
       const int64_t lower = integerOf(member(item, "lower")), upper = integerOf(member(item, "upper"));
       if (lower > upper) throw Damage{"a symbol's bounds exclude everything"};
       symbols_.push_back(Symbol::make(textOf(member(item, "name")), lower, upper));
+      if (item.contains("hint")) hints.emplace_back(symbols_.back(), integerIn(item.at("hint"), lower, upper));
     }
   }
 

@@ -15,7 +15,8 @@ constexpr const char* kKinds[] = {"placeholder", "constant", "call", "output"};
 
 class GraphWriter {
  public:
-  Json write(const Graph& graph, const std::vector<ConstantData>& constants) {
+  Json write(const Graph& graph, const std::vector<ConstantData>& constants, const SymbolHints& hints) {
+    hints_.insert(hints.begin(), hints.end());
     Json nodes = Json::array();
     for (const Node& node : graph.nodes()) nodes.push_back(nodeJson(node));
     Json kept = Json::array();
@@ -126,7 +127,11 @@ class GraphWriter {
 
   size_t symbolIndex(Symbol symbol) {
     const auto [entry, isNew] = symbolOf_.emplace(symbol, symbols_.size());
-    if (isNew) symbols_.push_back({{"name", symbol.name()}, {"lower", symbol.lower()}, {"upper", symbol.upper()}});
+    if (!isNew) return entry->second;
+    Json item = {{"name", symbol.name()}, {"lower", symbol.lower()}, {"upper", symbol.upper()}};
+    const auto hint = hints_.find(symbol);
+    if (hint != hints_.end() && symbol.lower() <= hint->second && hint->second <= symbol.upper()) item["hint"] = hint->second;
+    symbols_.push_back(std::move(item));
     return entry->second;
   }
   size_t stackIndex(const std::vector<SourceLine>* stack) {
@@ -140,13 +145,14 @@ class GraphWriter {
 
   Json symbols_ = Json::array(), stacks_ = Json::array();
   std::map<Symbol, size_t> symbolOf_;
+  std::map<Symbol, int64_t> hints_;
   std::map<const std::vector<SourceLine>*, size_t> stackOf_;
 };
 
 }  // namespace
 
-std::string writeSavedGraph(const Graph& graph, const std::vector<ConstantData>& constants) {
-  return GraphWriter().write(graph, constants).dump(-1, ' ', false, Json::error_handler_t::replace);
+std::string writeSavedGraph(const Graph& graph, const std::vector<ConstantData>& constants, const SymbolHints& hints) {
+  return GraphWriter().write(graph, constants, hints).dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 }  // namespace fusebox::graph

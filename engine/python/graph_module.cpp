@@ -68,7 +68,7 @@ struct GraphHandle {
     graph.name = name;
     auto shared = std::make_shared<const graph::Graph>(saved.graph);
     snapshot = recorder->graph(shared, graph);
-    recorder->saveGraph(snapshot, shared, saved.constants);
+    recorder->saveGraph(snapshot, shared, saved.constants, saved.hints);
   }
 
   void finish(const std::string& error) const {

@@ -57,7 +57,8 @@ class Recorder {
   GraphSnapshot graph(const graph::Graph& graph, GraphRecord record);
   GraphSnapshot graph(std::shared_ptr<const graph::Graph> graph, GraphRecord record);
   /// Keeps `graph`, recorded as `snapshot`, in the form that can be compiled again alone; written in the background.
-  void saveGraph(const GraphSnapshot& snapshot, std::shared_ptr<const graph::Graph> graph, std::vector<graph::ConstantData> constants = {});
+  void saveGraph(const GraphSnapshot& snapshot, std::shared_ptr<const graph::Graph> graph, std::vector<graph::ConstantData> constants = {},
+                 graph::SymbolHints hints = {});
   void numerics(NumericsRecord record);
   Id fusionGroup(FusionGroupRecord record);
   void fusionDecision(FusionDecisionRecord record);

@@ -144,13 +144,13 @@ GraphSnapshot Recorder::graph(std::shared_ptr<const graph::Graph> graph, GraphRe
 }
 
 void Recorder::saveGraph(const GraphSnapshot& snapshot, std::shared_ptr<const graph::Graph> graph,
-                         std::vector<graph::ConstantData> constants) {
+                         std::vector<graph::ConstantData> constants, graph::SymbolHints hints) {
   if (snapshot.id == 0) return;
   impl_->guarded([&] {
     int64_t bytes = static_cast<int64_t>(graph->nodes().size()) * 600;
     for (const auto& constant : constants) bytes += static_cast<int64_t>(constant.bytes.size());
-    auto job = [id = snapshot.id, graph = std::move(graph), constants = std::move(constants)](RowSink& sink) {
-      sink.put(RowKind::SavedGraph, {int64_t{id}, int64_t{graph::kSavedGraphVersion}, graph::writeSavedGraph(*graph, constants)});
+    auto job = [id = snapshot.id, graph = std::move(graph), constants = std::move(constants), hints = std::move(hints)](RowSink& sink) {
+      sink.put(RowKind::SavedGraph, {int64_t{id}, int64_t{graph::kSavedGraphVersion}, graph::writeSavedGraph(*graph, constants, hints)});
     };
     impl_->writer->post(std::move(job), bytes);
   });

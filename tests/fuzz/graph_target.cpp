@@ -17,10 +17,10 @@ std::string read(const fs::path& file, const fs::path&, Outcome& outcome) {
   outcome = graph ? Outcome::Read : Outcome::Refused;
   if (!graph) return graph.error().code == ErrorCode::Internal || graph.error().message.empty() ? "no proper error: " + graph.error().text() : "";
   // What is taken is a graph that can be kept again.
-  const std::string text = graph::writeSavedGraph(graph->graph, graph->constants);
+  const std::string text = graph::writeSavedGraph(graph->graph, graph->constants, graph->hints);
   auto again = graph::readSavedGraph(text);
   if (!again) return "what was read cannot be read again: " + again.error().text();
-  return graph::writeSavedGraph(again->graph, again->constants) == text ? "" : "what was read again is another graph";
+  return graph::writeSavedGraph(again->graph, again->constants, again->hints) == text ? "" : "what was read again is another graph";
 }
 
 }  // namespace

@@ -108,12 +108,15 @@ class GraphTest : public QObject {
     const Symbol s = Symbol::make("s0", 2, 64);
     const Graph g = manifold(s);
     const ConstantData table{g.node(2).outputs[0].tensor, std::string("\1\0\0\0\0\0\0\0\377\0\0\0\0\0\0\0", 16)};
-    const std::string text = writeSavedGraph(g, {table});
+    const std::string text = writeSavedGraph(g, {table}, {{s, 8}});
     auto read = readSavedGraph(text);
     QVERIFY2(read, read ? "" : read.error().text().c_str());
     // The symbol is a new one of the same name, so that texts are equal.
     QCOMPARE(read->graph.str(), g.str());
-    QCOMPARE(writeSavedGraph(read->graph, read->constants), text);
+    QCOMPARE(read->hints.size(), size_t{1});
+    QCOMPARE(read->hints[0].second, int64_t{8});
+    QCOMPARE(writeSavedGraph(read->graph, read->constants, read->hints), text);
+    QVERIFY(writeSavedGraph(g, {table}, {{s, 65}}).find("hint") == std::string::npos);  // not a value that it may take
     QCOMPARE(read->constants.at(0).bytes, table.bytes);
     const Node& node = read->graph.node(3);
     QVERIFY(node.isBackward && node.noGrad && node.outputIsList);
@@ -125,6 +128,7 @@ class GraphTest : public QObject {
   }
   void damagedSavedGraphsAreRefused() {
     const std::string text = writeSavedGraph(manifold(Symbol::make("s0", 2, 64)), {{tensor({2}, DType::Int64).tensor, std::string(16, '\0')}});
+    QVERIFY(!readSavedGraph(std::string(text).replace(text.find("\"upper\":64"), 10, "\"hint\":65,\"upper\":64")));
     auto changed = [&](const std::string& from, const std::string& to) {
       const auto at = text.find(from);
       if (at == std::string::npos) qFatal("%s is not in the text", from.c_str());
