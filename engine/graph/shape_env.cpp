@@ -16,14 +16,6 @@ SymExpr withoutSign(SymExpr difference) {
   return !terms.empty() && terms.back().coefficient < 0 ? difference * -1 : difference;
 }
 
-/// The symbol that an expression is, times one.
-std::optional<Symbol> soleSymbol(const SymExpr& e) {
-  if (e.isConstant() || e.terms().size() != 1) return std::nullopt;
-  const auto& term = e.terms()[0];
-  if (term.coefficient != 1 || term.factors.size() != 1 || term.factors[0].kind != SymAtom::Kind::Symbol) return std::nullopt;
-  return term.factors[0].symbol;
-}
-
 /// If `e` is k*s + rest with rest free of s and k = 1 or -1: s and what it equals where e is 0.
 std::optional<std::pair<Symbol, SymExpr>> solved(const SymExpr& e) {
   // The youngest symbol goes: older ones were named first.

@@ -3,7 +3,9 @@
 #include <ATen/CPUGeneratorImpl.h>
 
 #include "engine/trace/break_error.h"
+#include "engine/trace/sym_int.h"
 #include "engine/trace/tensor_scalar.h"
+#include "engine/trace/trace_tensor.h"
 
 namespace fusebox::trace {
 namespace {
@@ -18,6 +20,12 @@ c10::TypePtr elementType(c10::TypePtr type) {
     else
       return type;
   }
+}
+
+graph::Argument symbolicInteger(const c10::SymInt& value) {
+  auto known = exprOf(value);
+  if (!known) return value.guard_int(__FILE__, __LINE__);
+  return known->isConstant() ? graph::Argument(known->constant()) : graph::Argument(*known);
 }
 
 graph::Argument integerArgument(int64_t value, const c10::TypePtr& type) {
@@ -35,7 +43,7 @@ graph::Argument scalarArgument(const c10::IValue& v, const c10::TypePtr& type,
   if (v.isTensor()) return v.toTensor().defined() ? tensor(v.toTensor()) : graph::Argument{};
   if (v.isBool()) return v.toBool();
   if (v.isInt()) return integerArgument(v.toInt(), type);
-  if (v.isSymInt()) return integerArgument(v.toSymInt().guard_int(__FILE__, __LINE__), type);
+  if (v.isSymInt()) return symbolicInteger(v.toSymInt());
   if (v.isSymBool()) return v.toSymBool().guard_bool(__FILE__, __LINE__);
   if (v.isSymFloat())
     if (at::Tensor known = tensorOfScalar(v.toSymFloat()); known.defined()) return tensor(known);
@@ -76,11 +84,22 @@ c10::Device fromDevice(const graph::Device& device) {
   }
 }
 
-graph::TensorMeta toMeta(const at::Tensor& tensor, c10::Device device) {
+graph::TensorMeta toMeta(const at::Tensor& tensor, c10::Device device, const SymbolicGeometry* geometry) {
   graph::TensorMeta meta;
-  meta.sizes.assign(tensor.sizes().begin(), tensor.sizes().end());
-  meta.strides.assign(tensor.strides().begin(), tensor.strides().end());
-  meta.storageOffset = tensor.storage_offset();
+  std::shared_ptr<const SymbolicGeometry> own;
+  if (!geometry) {
+    if (auto* traced = asTraceThroughWrapper(tensor)) own = traced->symbolic();
+    geometry = own.get();
+  }
+  if (geometry) {
+    meta.sizes = geometry->sizes;
+    meta.strides = geometry->strides;
+    meta.storageOffset = geometry->offset;
+  } else {
+    meta.sizes.assign(tensor.sizes().begin(), tensor.sizes().end());
+    meta.strides.assign(tensor.strides().begin(), tensor.strides().end());
+    meta.storageOffset = tensor.storage_offset();
+  }
   meta.dtype = static_cast<graph::DType>(tensor.scalar_type());
   meta.device = toDevice(device);
   return meta;

@@ -7,13 +7,15 @@
 #include <functional>
 
 #include "engine/graph/graph.h"
+#include "engine/trace/symbolic_geometry.h"
 
 namespace fusebox::trace {
 
 graph::Device toDevice(c10::Device device);
 c10::Device fromDevice(const graph::Device& device);
-/// Geometry of `tensor` as constants; `device` stands in where the tensor itself is a meta tensor.
-graph::TensorMeta toMeta(const at::Tensor& tensor, c10::Device device);
+/// Geometry of `tensor`: as expressions where it is a stand-in with symbolic sizes, through functional wrappers too; else as constants. `device`
+/// stands in where the tensor itself is a meta tensor, `geometry`, if given, for its own.
+graph::TensorMeta toMeta(const at::Tensor& tensor, c10::Device device, const SymbolicGeometry* geometry = nullptr);
 /// "aten::add.Tensor"; the default overload has no suffix.
 std::string operatorName(const c10::FunctionSchema& schema);
 

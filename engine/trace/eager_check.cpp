@@ -15,6 +15,7 @@
 #include "engine/trace/break_error.h"
 #include "engine/trace/convert.h"
 #include "engine/trace/dispatch_state.h"
+#include "engine/trace/sym_int.h"
 #include "engine/trace/trace_tensor.h"
 
 namespace fusebox::trace {
@@ -113,7 +114,9 @@ std::string refusalOf(const c10::OperatorHandle& op, const OperatorFacts& facts,
 }
 
 /// Whether two elements may be one place in memory: some step is not beyond all that the smaller steps reach.
-bool mayMeetItself(const at::Tensor& t) {
+bool mayMeetItself(const at::Tensor& given) {
+  auto* traced = asTraceThroughWrapper(given);
+  const at::Tensor& t = traced && traced->symbolic() ? traced->meta() : given;
   if (t.numel() < 2 || t.is_contiguous()) return false;
   std::vector<std::pair<int64_t, int64_t>> steps;
   for (int64_t d = 0; d < t.dim(); ++d)
@@ -144,7 +147,10 @@ void tryForReal(const c10::OperatorHandle& op, std::span<const IValue> args, con
   {
     DispatchState state;
     state.exclude(traceKeys() | aboveTraceKeys());
-    for (auto& a : stack) mapTensors(a, real);
+    for (auto& a : stack) {
+      a = withHints(a);
+      mapTensors(a, real);
+    }
   }
   try {
     runForReal(op, stack);

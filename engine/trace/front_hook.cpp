@@ -12,6 +12,7 @@
 #include "engine/trace/operator_facts.h"
 #include "engine/trace/recorder.h"
 #include "engine/trace/shape_runner.h"
+#include "engine/trace/sym_int.h"
 #include "engine/trace/trace_context.h"
 #include "engine/trace/trace_fallback.h"
 #include "engine/trace/trace_tensor.h"
@@ -73,8 +74,8 @@ std::optional<at::Tensor> optionalTensor(const IValue& v) {
 
 /// What at::batch_norm does itself: it refuses parameters and statistics of other sizes, and computes nothing of no elements.
 bool leavesBatchNorm(const at::Tensor& input, std::initializer_list<const std::optional<at::Tensor>*> perChannel) {
-  if (input.dim() < 2 || input.numel() == 0) return true;
-  return std::any_of(perChannel.begin(), perChannel.end(), [&](const auto* t) { return t->has_value() && (*t)->numel() != input.size(1); });
+  if (input.dim() < 2 || input.sym_numel() == 0) return true;
+  return std::any_of(perChannel.begin(), perChannel.end(), [&](const auto* t) { return t->has_value() && (*t)->sym_numel() != input.sym_size(1); });
 }
 
 // native_batch_norm changes the running statistics without saying so in its schema, which functionalisation cannot see, and cuDNN's form
@@ -118,7 +119,7 @@ bool rewriteBernoulli(Stack* stack) {
   if (self.is_contiguous() || !self.is_non_overlapping_and_dense()) return false;
   std::vector<int64_t> order(static_cast<size_t>(self.dim()));
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int64_t x, int64_t y) { return self.stride(x) > self.stride(y); });
+  std::stable_sort(order.begin(), order.end(), [&](int64_t x, int64_t y) { return self.sym_stride(x) > self.sym_stride(y); });
   auto generator = a[2].isNone() ? std::optional<at::Generator>() : a[2].toOptional<at::Generator>();
   auto rowMajor = self.permute(order);
   if (!rowMajor.is_contiguous()) return false;
@@ -223,16 +224,16 @@ class OutArguments {
     for (size_t i = 0; i < args.size(); ++i) {
       if (!schema[i].is_out() || !args[i].isTensor()) continue;
       auto t = args[i].toTensor();
-      if (t.defined() && at::functionalization::impl::isFunctionalTensor(t)) watched_.push_back({t, storageOf(t), storageOf(t)->generation(), t.sizes().vec(), isInput(t)});
+      if (t.defined() && at::functionalization::impl::isFunctionalTensor(t)) watched_.push_back({t, storageOf(t), storageOf(t)->generation(), concreteSizes(t), isInput(t)});
     }
     if (facts.onCpu.route == OperatorFacts::Route::HiddenMeta) checkOnMeta(op, args);
   }
   void finish() const {
     for (auto& [t, storage, generation, sizes, isInput] : watched_) {
       auto* written = at::functionalization::impl::unsafeGetFunctionalWrapper(t);
-      if ((isInput || c10::multiply_integers(sizes) > 0) && (t.sizes() != sizes || written->value().sizes() != sizes))
+      if ((isInput || c10::multiply_integers(sizes) > 0) && (concreteSizes(t) != sizes || concreteSizes(written->value()) != sizes))
         raiseBreak(BreakKind::UnsupportedOp, facts_.name + " resizes its out argument", "give a tensor of the result's shape");
-      if (t.numel() > 0 && storageOf(t) == storage && storage->generation() == generation)
+      if (c10::multiply_integers(concreteSizes(t)) > 0 && storageOf(t) == storage && storage->generation() == generation)
         raiseBreak(BreakKind::UnsupportedOp, facts_.name + " writes to its out argument in a way that tracing does not see",
                    "use the form without out=");
     }
@@ -246,6 +247,11 @@ class OutArguments {
     std::vector<int64_t> sizes;
     bool isInput;  ///< of the graph: its owner would see it resized
   };
+  /// At capture, without a guard.
+  static std::vector<int64_t> concreteSizes(const at::Tensor& t) {
+    auto* traced = asTraceThroughWrapper(t);
+    return (traced ? traced->meta() : t).sizes().vec();
+  }
   static const at::functionalization::FunctionalStorageImpl* storageOf(const at::Tensor& t) {
     return static_cast<const at::functionalization::FunctionalStorageImpl*>(t.storage().unsafeGetStorageImpl());
   }
@@ -254,8 +260,11 @@ class OutArguments {
     for (auto& value : stack)
       mapTensors(value, [](const at::Tensor& t) -> at::Tensor {
         if (!t.defined() || t.unsafeGetTensorImpl()->is_wrapped_number()) return t;
-        return shape::freshStrided(t.sizes(), t.strides(), t.scalar_type());
+        auto* traced = asTraceThroughWrapper(t);
+        const at::Tensor& concrete = traced ? traced->meta() : t;
+        return shape::freshStrided(concrete.sizes(), concrete.strides(), t.scalar_type());
       });
+    for (auto& value : stack) value = withHints(value);
     runOnMeta(op, facts_, &stack);
   }
 
@@ -272,6 +281,7 @@ void frontHook(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* s
   // Below functionalisation (its own kernels call operators again) there is nothing left to see.
   if (!context || tls.excluded_.has(c10::DispatchKey::Functionalize) || tls.excluded_.has(kTraceKey)) return below();
   auto& facts = factsOf(op);
+  const AskedBy asked(facts.name);
   size_t arity = op.schema().arguments().size();
   std::span<IValue> args(stack->data() + stack->size() - arity, arity);
   swapRealTensors(*context, facts, args);

@@ -9,6 +9,8 @@
 #include "engine/trace/break_error.h"
 #include "engine/trace/convert.h"
 #include "engine/trace/dispatch_state.h"
+#include "engine/trace/python_number.h"
+#include "engine/trace/sym_int.h"
 #include "engine/trace/trace_tensor.h"
 
 namespace fusebox::trace {
@@ -19,7 +21,16 @@ uint64_t nextTrace() {
   return counter++;
 }
 
+graph::Argument symbolicArgument(const c10::SymNode& node) {
+  if (node->is_bool()) return node->guard_bool(__FILE__, __LINE__);
+  if (node->is_float()) return node->guard_float(__FILE__, __LINE__);
+  auto known = exprOf(node);
+  if (!known) return node->guard_int(__FILE__, __LINE__);
+  return known->isConstant() ? graph::Argument(known->constant()) : graph::Argument(*known);
+}
+
 graph::Argument numberArgument(const at::Tensor& t) {
+  if (auto node = symbolicNumber(t)) return symbolicArgument(*node);
   DispatchState state;
   state.exclude(traceKeys());
   auto s = t.item();
@@ -38,19 +49,20 @@ graph::OutputMeta none() {
   return m;
 }
 
-graph::OutputMeta scalar(int64_t value) {
+graph::OutputMeta scalar(graph::SymExpr value) {
   graph::OutputMeta m;
   m.kind = graph::OutputMeta::Kind::SymInt;
-  m.scalar = value;
+  m.scalar = std::move(value);
   return m;
 }
 
 }  // namespace
 
-Recorder::Recorder(std::function<graph::Provenance()> provenance) : provenance_(std::move(provenance)), trace_(nextTrace()) {}
+Recorder::Recorder(std::function<graph::Provenance()> provenance, std::shared_ptr<graph::ShapeEnv> shapes)
+    : provenance_(std::move(provenance)), shapes_(std::move(shapes)), trace_(nextTrace()) {}
 
-at::Tensor Recorder::wrap(const at::Tensor& meta, c10::Device device, graph::ValueRef value) {
-  return at::detail::make_tensor<TraceTensorImpl>(meta, device, trace_, value);
+at::Tensor Recorder::wrap(const at::Tensor& meta, c10::Device device, graph::ValueRef value, Geometry geometry) {
+  return at::detail::make_tensor<TraceTensorImpl>(meta, device, trace_, value, std::move(geometry), shapes_);
 }
 
 graph::Provenance Recorder::origin() const {
@@ -67,14 +79,15 @@ void Recorder::setBackwardOrigin(uint64_t sequenceNumber) {
   backwardOrigin_ = it == forwardNode_.end() ? -1 : it->second;
 }
 
-at::Tensor Recorder::placeholder(const std::string& name, const at::Tensor& meta, c10::Device device, int32_t index, bool requiresGrad) {
+at::Tensor Recorder::placeholder(const std::string& name, const at::Tensor& meta, c10::Device device, int32_t index, bool requiresGrad,
+                                 Geometry geometry) {
   graph::OutputMeta output;
-  output.tensor = toMeta(meta, device);
+  output.tensor = toMeta(meta, device, geometry.get());
   output.tensor.requiresGrad = requiresGrad;
   auto id = graph_.addPlaceholder(name, std::move(output));
   graph_.node(id).index = index;
   graph_.node(id).isBackward = backward_;
-  return wrap(meta, device, {id, 0});
+  return wrap(meta, device, {id, 0}, std::move(geometry));
 }
 
 at::Tensor Recorder::constant(const at::Tensor& data) {
@@ -91,7 +104,7 @@ at::Tensor Recorder::constant(const at::Tensor& data) {
 
 void Recorder::know(const at::Tensor& traced, at::Tensor data) {
   auto* t = asTrace(traced);
-  if (t && t->trace() == trace_ && data.sizes() == traced.sizes() && data.scalar_type() == traced.scalar_type()) known_[t->value()] = std::move(data);
+  if (t && t->trace() == trace_ && !t->symbolic() && data.sizes() == traced.sizes() && data.scalar_type() == traced.scalar_type()) known_[t->value()] = std::move(data);
 }
 
 at::Tensor Recorder::constantData(const at::Tensor& traced) const {
@@ -116,7 +129,7 @@ graph::Argument Recorder::tensorArgument(const at::Tensor& t) {
 }
 
 void Recorder::call(const c10::OperatorHandle& op, const OperatorFacts& facts, c10::ArrayRef<c10::IValue> args,
-                    std::span<c10::IValue> results, c10::Device device) {
+                    std::span<c10::IValue> results, c10::Device device, std::span<const Geometry> geometries) {
   auto& schema = op.schema();
   graph::ArgumentList list;
   list.reserve(args.size());
@@ -131,17 +144,20 @@ void Recorder::call(const c10::OperatorHandle& op, const OperatorFacts& facts, c
 
   auto id = static_cast<graph::NodeId>(graph_.nodes().size());
   std::vector<graph::OutputMeta> outputs;
+  size_t position = 0;
   auto finish = [&](const at::Tensor& meta) -> at::Tensor {
+    Geometry geometry = position < geometries.size() ? geometries[position] : nullptr;
+    ++position;
     graph::OutputMeta output;
-    output.tensor = toMeta(meta, device);
+    output.tensor = toMeta(meta, device, geometry.get());
     outputs.push_back(std::move(output));
     for (auto& [impl, t] : argumentOf)
       if (impl == meta.unsafeGetTensorImpl()) {
-        asTrace(t)->syncGeometry();
+        asTrace(t)->syncGeometry(geometry);
         return t;
       }
     TORCH_INTERNAL_ASSERT(meta.device().is_meta(), facts.name, " gave a result with data while tracing");
-    return wrap(meta, device, {id, static_cast<int32_t>(outputs.size() - 1)});
+    return wrap(meta, device, {id, static_cast<int32_t>(outputs.size() - 1)}, std::move(geometry));
   };
   bool isList = false;
   for (auto& r : results) {
@@ -149,6 +165,8 @@ void Recorder::call(const c10::OperatorHandle& op, const OperatorFacts& facts, c
       outputs.push_back(none());
     else if (r.isInt())
       outputs.push_back(scalar(r.toInt()));
+    else if (r.isSymInt())
+      outputs.push_back(scalar(exprOf(r.toSymInt()).value()));
     else if (r.isTensor() || r.isTensorList())
       isList |= r.isTensorList(), mapTensors(r, finish);
     else

@@ -10,23 +10,28 @@
 #include <vector>
 
 #include "engine/graph/graph.h"
+#include "engine/graph/shape_env.h"
 #include "engine/trace/operator_facts.h"
+#include "engine/trace/symbolic_geometry.h"
 
 namespace fusebox::trace {
 
 /// Writes operators into the joint graph of one trace. Knows nothing of dispatch keys: callers hand it values and metas.
 class Recorder {
  public:
-  explicit Recorder(std::function<graph::Provenance()> provenance);
+  using Geometry = std::shared_ptr<const SymbolicGeometry>;  ///< null: the meta tensor's
+  Recorder(std::function<graph::Provenance()> provenance, std::shared_ptr<graph::ShapeEnv> shapes);
 
   /// A graph input; the result is a trace tensor over `meta`.
-  at::Tensor placeholder(const std::string& name, const at::Tensor& meta, c10::Device device, int32_t index, bool requiresGrad);
+  at::Tensor placeholder(const std::string& name, const at::Tensor& meta, c10::Device device, int32_t index, bool requiresGrad,
+                         Geometry geometry = nullptr);
   /// A tensor whose data is fixed now; keeps `data` itself.
   at::Tensor constant(const at::Tensor& data);
   /// Appends a call. `args` are the operator's arguments before tensors were replaced by metas; `results` are its meta results, which
-  /// become trace tensors (results that are an argument's meta tensor become that argument again).
+  /// become trace tensors (results that are an argument's meta tensor become that argument again). `geometries` are those of the results'
+  /// tensors, lists flattened, undefined ones left out; empty: none is symbolic.
   void call(const c10::OperatorHandle& op, const OperatorFacts& facts, c10::ArrayRef<c10::IValue> args,
-            std::span<c10::IValue> results, c10::Device device);
+            std::span<c10::IValue> results, c10::Device device, std::span<const Geometry> geometries = {});
 
   graph::Graph& graph() { return graph_; }
   const graph::Graph& graph() const { return graph_; }
@@ -46,11 +51,12 @@ class Recorder {
  private:
   graph::Argument tensorArgument(const at::Tensor& t);
   graph::Provenance origin() const;
-  at::Tensor wrap(const at::Tensor& meta, c10::Device device, graph::ValueRef value);
+  at::Tensor wrap(const at::Tensor& meta, c10::Device device, graph::ValueRef value, Geometry geometry = nullptr);
 
   graph::Graph graph_;
   std::vector<at::Tensor> constants_;
   std::function<graph::Provenance()> provenance_;
+  std::shared_ptr<graph::ShapeEnv> shapes_;
   std::map<graph::ValueRef, at::Tensor> known_;
   std::unordered_map<uint64_t, graph::NodeId> forwardNode_;  ///< autograd sequence number -> first node recorded after it
   graph::NodeId backwardOrigin_ = -1;

@@ -80,15 +80,15 @@ NoTrace::NoTrace() : state_(std::make_unique<State>()) {
 NoTrace::~NoTrace() { currentContext = state_->previous; }
 
 TraceContext::TraceContext(LiftPolicy lift, ProvenanceSource provenance)
-    : lift_(std::move(lift)), recorder_(std::make_unique<Recorder>(std::move(provenance))) {
+    : lift_(std::move(lift)), shapes_(graph::ShapeEnv::make(provenance)), recorder_(std::make_unique<Recorder>(std::move(provenance), shapes_)) {
   registerTraceKernels();
 }
 
-TraceContext::~TraceContext() = default;
+TraceContext::~TraceContext() { shapes_->close(); }
 
 TraceContext* TraceContext::current() { return currentContext; }
 
-const TracedInput& TraceContext::input(const at::Tensor& real, std::string name) {
+const TracedInput& TraceContext::input(const at::Tensor& real, std::string name, const SymbolicGeometry& geometry) {
   TORCH_INTERNAL_ASSERT(real.defined());
   if (auto known = inputOf(real)) return inputs_[*known];
   refuseUntraceable(real);
@@ -100,7 +100,9 @@ const TracedInput& TraceContext::input(const at::Tensor& real, std::string name)
   made.real = real;
   made.requiresGrad = real.requires_grad();
   made.isLeaf = real.is_leaf();
-  auto traced = recorder_->placeholder(made.name, metaOf(real), real.device(), made.index, made.requiresGrad);
+  auto symbolic = geometry.symbolic() ? std::make_shared<const SymbolicGeometry>(geometry) : nullptr;
+  TORCH_INTERNAL_ASSERT(!symbolic || fits(geometry, real, *shapes_), "the symbolic geometry of ", made.name, " is not its own");
+  auto traced = recorder_->placeholder(made.name, metaOf(real), real.device(), made.index, made.requiresGrad, std::move(symbolic));
   made.meta = recorder_->graph().meta(asTrace(traced)->value()).tensor;
   made.standIn = at::functionalization::impl::to_functional_tensor(traced);
   forbidDataAccess(made.standIn);

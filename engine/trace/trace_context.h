@@ -12,7 +12,9 @@
 #include <vector>
 
 #include "engine/graph/graph.h"
+#include "engine/graph/shape_env.h"
 #include "engine/trace/break_error.h"
+#include "engine/trace/symbolic_geometry.h"
 
 namespace fusebox::trace {
 
@@ -76,7 +78,11 @@ class TraceContext {
   /// The stand-in of `real`: same dtype, device, sizes, strides, offset, requires_grad and leaf-ness, no data. The same tensor twice
   /// is one input. Its Python class is plain torch.Tensor; capture sets another. Throws BreakError for layouts that cannot be traced
   /// (sparse, quantised, nested, dispatch subclasses). Callable whether the context is active or not.
-  const TracedInput& input(const at::Tensor& real, std::string name = {});
+  /// Expressions in `geometry` are of shapes() and have the tensor's numbers now; without any it is static.
+  const TracedInput& input(const at::Tensor& real, std::string name = {}, const SymbolicGeometry& geometry = {});
+  /// The symbols of this trace and what was decided on them. Its decisions are guards; after the context's end none can be made.
+  graph::ShapeEnv& shapes() { return *shapes_; }
+  const std::shared_ptr<graph::ShapeEnv>& sharedShapes() const { return shapes_; }
   /// Input index of a real tensor or of its stand-in.
   std::optional<int32_t> inputOf(const at::Tensor& tensor) const;
   const std::deque<TracedInput>& inputs() const { return inputs_; }
@@ -121,6 +127,7 @@ class TraceContext {
   LiftPolicy lift_;
   std::function<void(const std::string& op)> beforeEffect_;
   bool numbersAreTensors_ = false;
+  std::shared_ptr<graph::ShapeEnv> shapes_;
   std::unique_ptr<Recorder> recorder_;
   std::deque<TracedInput> inputs_;
   std::unordered_map<const c10::TensorImpl*, int32_t> indexOf_;

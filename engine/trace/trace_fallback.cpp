@@ -17,6 +17,8 @@
 #include "engine/trace/operator_facts.h"
 #include "engine/trace/recorder.h"
 #include "engine/trace/shape_runner.h"
+#include "engine/trace/sym_int.h"
+#include "engine/trace/symbolic_call.h"
 #include "engine/trace/tensor_scalar.h"
 #include "engine/trace/trace_context.h"
 #include "engine/trace/trace_tensor.h"
@@ -172,7 +174,7 @@ void computeConstant(const c10::OperatorHandle& op, TraceContext& context, c10::
   constexpr int64_t kSmall = 32;
   if (results.size() != 1 || !results[0].isTensor() || !results[0].toTensor().defined()) return;
   auto result = results[0].toTensor();
-  if (!result.device().is_cpu() || result.numel() > kSmall || !asTrace(result)) return;
+  if (!result.device().is_cpu() || !asTrace(result) || asTrace(result)->symbolic() || result.numel() > kSmall) return;
   bool known = std::none_of(args.begin(), args.end(), [](const IValue& a) { return a.isSymFloat(); });
   Stack stack(args.begin(), args.end());
   for (auto& a : stack)
@@ -192,7 +194,9 @@ void computeConstant(const c10::OperatorHandle& op, TraceContext& context, c10::
 bool copiesAround(const OperatorFacts& facts, const at::Tensor& t) {
   if (facts.name != "aten::slice_scatter" && facts.name != "aten::select_scatter" && facts.name != "aten::diagonal_scatter") return false;
   if (!asTrace(t) || at::has_internal_overlap(t) == at::MemOverlap::Yes) return false;
-  return t.storage_offset() != 0 || !t.is_non_overlapping_and_dense() || t.storage().nbytes() != static_cast<size_t>(t.numel()) * t.element_size();
+  const at::Tensor& meta = asTrace(t)->meta();
+  return meta.storage_offset() != 0 || !meta.is_non_overlapping_and_dense() ||
+         meta.storage().nbytes() != static_cast<size_t>(meta.numel()) * meta.element_size();
 }
 
 void scatterIntoCopy(const c10::OperatorHandle& op, const OperatorFacts& facts, Stack* stack) {
@@ -201,18 +205,48 @@ void scatterIntoCopy(const c10::OperatorHandle& op, const OperatorFacts& facts, 
   state.include(c10::DispatchKeySet(kTraceKey));
   auto args = torch::jit::pop(*stack, op.schema().arguments().size());
   const auto self = args[0].toTensor(), source = args[1].toTensor();
-  const auto whole = static_cast<int64_t>(self.storage().nbytes() / self.element_size());
+  // Of symbolic sizes only what the tensor itself reaches is known.
+  auto* traced = asTrace(self);
+  const c10::SymInt whole = traced->symbolic() ? toSymInt(traced->symbolic()->reach(), *traced->env())
+                                               : c10::SymInt(static_cast<int64_t>(self.storage().nbytes() / self.element_size()));
   // Where the scattered part lies, its view says.
   const auto dot = facts.name == "aten::slice_scatter" ? "Tensor" : facts.name == "aten::select_scatter" ? "int" : "";
   Stack view(args.begin(), args.end());
   view.erase(view.begin() + 1);
   c10::Dispatcher::singleton().findSchemaOrThrow(facts.name.substr(0, facts.name.find("_scatter")).c_str(), dot).callBoxed(&view);
   const auto part = view.back().toTensor();
-  TORCH_CHECK(part.sizes() == source.sizes(), "expected src to have a size equal to the slice of self. src size = ", source.sizes(),
-              ", slice size = ", part.sizes());
-  auto copy = at::clone(at::as_strided(self, {whole}, {1}, 0));
-  auto made = at::as_strided_scatter(copy, source, part.sizes(), part.strides(), part.storage_offset());
-  stack->emplace_back(at::as_strided(made, self.sizes(), self.strides(), self.storage_offset()));
+  TORCH_CHECK(part.sym_sizes() == source.sym_sizes(), "expected src to have a size equal to the slice of self. src size = ", source.sym_sizes(),
+              ", slice size = ", part.sym_sizes());
+  auto copy = at::clone(at::as_strided_symint(self, {whole}, {c10::SymInt(1)}, c10::SymInt(0)));
+  auto made = at::as_strided_scatter_symint(copy, source, part.sym_sizes(), part.sym_strides(), part.sym_storage_offset());
+  stack->emplace_back(at::as_strided_symint(made, self.sym_sizes(), self.sym_strides(), self.sym_storage_offset()));
+}
+
+/// Functionalisation tries a write on plain meta tensors of symbolic sizes; shape functions take numbers.
+at::Tensor concreteMeta(const at::Tensor& t) {
+  if (!t.unsafeGetTensorImpl()->has_symbolic_sizes_strides()) return t;
+  std::vector<int64_t> sizes, strides;
+  for (auto& s : t.sym_sizes()) sizes.push_back(hintOf(s));
+  for (auto& s : t.sym_strides()) strides.push_back(hintOf(s));
+  return shape::freshStrided(sizes, strides, t.scalar_type());
+}
+
+/// The same for a whole call. What such a call of a writing operator gives is thrown away; any other one's result is used, so what it is made of
+/// becomes constant.
+void makeConcrete(const OperatorFacts& facts, Stack* stack, size_t arity) {
+  auto args = torch::jit::last(*stack, arity);
+  bool symbolic = false;
+  for (auto& a : args) {
+    symbolic |= isSymbolic(a);
+    forEachTensor(a, [&](const at::Tensor& t) { symbolic |= t.unsafeGetTensorImpl()->has_symbolic_sizes_strides(); });
+  }
+  if (!symbolic) return;
+  if (!facts.writes)
+    if (auto* context = TraceContext::current()) specialiseAll(args, context->shapes(), facts.name);
+  for (size_t i = stack->size() - arity; i < stack->size(); ++i) {
+    (*stack)[i] = withHints((*stack)[i]);
+    mapTensors((*stack)[i], [](const at::Tensor& t) { return t.device().is_meta() ? concreteMeta(t) : t; });
+  }
 }
 
 std::mutex refusedMutex;
@@ -236,14 +270,18 @@ void recordCall(const c10::OperatorHandle& op, const OperatorFacts& facts, const
                "return tensors from the operator");
   if (facts.python && context.effectPolicy()) context.effectPolicy()(facts.name);
   if (facts.writes) refuseWrites(op, facts, original);
+  const bool symbolic = !context.shapes().empty() && anySymbolic(original);
   refuseListOfSeveralDevices(facts, op, original);
   auto device = resultDevice(facts, original, call);
   // With its index: the graph may run on a thread whose current device is another (autograd's).
   if (facts.devicePosition >= 0 && !original[facts.devicePosition].isNone()) original[facts.devicePosition] = device;
+  if (symbolic)
+    for (size_t i = base; i < stack->size(); ++i) (*stack)[i] = withHints((*stack)[i]);
   for (size_t i = base; i < stack->size(); ++i)
     mapTensors((*stack)[i], [&](const at::Tensor& t) -> at::Tensor {
       if (auto* traced = asTrace(t)) return traced->meta();
-      if (t.device().is_meta() || t.unsafeGetTensorImpl()->is_wrapped_number()) return t;
+      if (t.unsafeGetTensorImpl()->is_wrapped_number()) return t;
+      if (t.device().is_meta()) return concreteMeta(t);
       return at::Tensor(at::detail::empty_strided_meta(t.sizes(), t.strides(), t.options().device(at::kMeta)));
     });
   if (facts.devicePosition >= 0 && (!call.anyTensor || !original[facts.devicePosition].isNone()))
@@ -253,9 +291,11 @@ void recordCall(const c10::OperatorHandle& op, const OperatorFacts& facts, const
     torch::jit::drop(*stack, arity);  // no results to compute the shapes of
   } else {
     const shape::DeviceScope scope(device.is_cuda());
+    std::vector<IValue> concrete;
+    if (symbolic) concrete.assign(stack->begin() + base, stack->end());
     if (facts.name == "aten::as_strided") checkWithinStorage(torch::jit::last(*stack, arity));
     runOnMeta(op, facts, stack);
-    if (device.is_cpu()) checkTypes(op, facts, original);
+    if (device.is_cpu()) checkTypes(op, facts, symbolic ? concrete : original);
   }
 
   // Moved to the meta device (ZeroTensor's fallback does that to compare shapes): the result holds no data, now or later.
@@ -264,10 +304,15 @@ void recordCall(const c10::OperatorHandle& op, const OperatorFacts& facts, const
   bool hasTensor = false;
   for (size_t i = stack->size() - count; i < stack->size(); ++i)
     hasTensor |= (*stack)[i].isTensor() || (*stack)[i].isTensorList();
-  if (!hasTensor && !facts.effectful) return;  // a question about geometry: answered, nothing to run later
+  if (!hasTensor && !facts.effectful) {  // a question about geometry: answered, nothing to run later
+    if (symbolic) specialiseAll(original, context.shapes(), facts.name);
+    return;
+  }
   std::span results(stack->data() + stack->size() - count, count);
-  context.recorder().call(op, facts, original, results, device);
-  if (facts.returnsTensor && !facts.random && !facts.effectful && !facts.writes) computeConstant(op, context, original, results);
+  std::vector<Recorder::Geometry> geometries;
+  if (symbolic) geometries = symbolicResults(op, facts, original, results, context.shapes());
+  context.recorder().call(op, facts, original, results, device, geometries);
+  if (!symbolic && facts.returnsTensor && !facts.random && !facts.effectful && !facts.writes) computeConstant(op, context, original, results);
 }
 
 }  // namespace
@@ -281,6 +326,7 @@ void traceFallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stac
   auto args = torch::jit::last(*stack, arity);
   auto below = [&] { op.redispatchBoxed(keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kTraceKey), stack); };
 
+  const AskedBy asked(facts.name);
   auto call = inspect(args);
   auto* context = TraceContext::current();
   if (call.anyTraced && (!context || context->recorder().trace() != call.trace))
@@ -301,6 +347,7 @@ void traceFallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stac
       state.include(c10::DispatchKeySet(kTraceKey));
       return facts.compositeImplicit->callBoxed(op, c10::DispatchKeySet(c10::DispatchKey::CompositeImplicitAutograd), stack);
     }
+    makeConcrete(facts, stack, arity);
     return runOnMeta(op, facts, stack);
   }
   if (liftLiteral(facts, *context, stack) || readConstant(facts, *context, stack) || keepAsNumber(facts, *context, stack)) return;

@@ -2,7 +2,9 @@
 
 #include <ATen/FunctionalTensorWrapper.h>
 
+#include "engine/trace/break_error.h"
 #include "engine/trace/dispatch_state.h"
+#include "engine/trace/sym_int.h"
 
 namespace fusebox::trace {
 namespace {
@@ -39,24 +41,84 @@ c10::intrusive_ptr<c10::StorageImpl> deviceStorage(const at::Tensor& meta, c10::
 
 }  // namespace
 
-TraceTensorImpl::TraceTensorImpl(at::Tensor meta, c10::Device device, uint64_t trace, graph::ValueRef value)
-    : TensorImpl(keysFor(meta, device), meta.dtype(), device), meta_(std::move(meta)), value_(value), trace_(trace) {
+TraceTensorImpl::TraceTensorImpl(at::Tensor meta, c10::Device device, uint64_t trace, graph::ValueRef value,
+                                 std::shared_ptr<const SymbolicGeometry> geometry, std::shared_ptr<graph::ShapeEnv> env)
+    : TensorImpl(keysFor(meta, device), meta.dtype(), device),
+      meta_(std::move(meta)),
+      geometry_(std::move(geometry)),
+      env_(std::move(env)),
+      value_(value),
+      trace_(trace) {
   if (meta_.has_storage())
     storage_ = c10::Storage(deviceStorage(meta_, device));
   else
     storage_access_should_throw_ = true;
   if (meta_.unsafeGetTensorImpl()->is_wrapped_number()) set_wrapped_number(true);
-  syncGeometry();
+  applyGeometry();
 }
 
-void TraceTensorImpl::syncGeometry() {
+void TraceTensorImpl::syncGeometry(std::shared_ptr<const SymbolicGeometry> geometry, std::shared_ptr<graph::ShapeEnv> env) {
+  geometry_ = std::move(geometry);
+  if (env) env_ = std::move(env);
+  applyGeometry();
+}
+
+void TraceTensorImpl::applyGeometry() {
+  if (geometry_) {
+    auto numbers = [&](const std::vector<graph::SymExpr>& all) {
+      c10::SymDimVector made;
+      for (auto& e : all) made.push_back(toSymInt(e, *env_));
+      return made;
+    };
+    TensorImpl::set_sizes_and_strides(numbers(geometry_->sizes), numbers(geometry_->strides), toSymInt(geometry_->offset, *env_));
+    return;
+  }
+  if (has_symbolic_sizes_strides_) {  // it was symbolic before
+    const auto sizes = c10::fromIntArrayRefSlow(meta_.sizes()), strides = c10::fromIntArrayRefSlow(meta_.strides());
+    TensorImpl::set_sizes_and_strides(sizes, strides, c10::SymInt(meta_.storage_offset()));
+    return;
+  }
   set_sizes_and_strides(meta_.sizes(), meta_.strides());
   storage_offset_ = meta_.storage_offset();
 }
 
+void TraceTensorImpl::specialise(const graph::SymExpr& e) const {
+  if (e.isConstant() || env_->simplify(e).isConstant()) return;
+  if (env_->closed()) raiseBreak(BreakKind::FinishedTrace, "the size of a tensor of a finished trace is used", "do not keep it in globals");
+  env_->specialise(e, AskedBy::now());
+}
+
+c10::IntArrayRef TraceTensorImpl::sizes_custom() const {
+  if (geometry_)
+    for (auto& e : geometry_->sizes) specialise(e);
+  return meta_.sizes();
+}
+
+c10::IntArrayRef TraceTensorImpl::strides_custom() const {
+  if (geometry_)
+    for (auto& e : geometry_->strides) specialise(e);
+  return meta_.strides();
+}
+
+int64_t TraceTensorImpl::size_custom(int64_t d) const {
+  const auto at = c10::maybe_wrap_dim(d, meta_.dim());
+  if (geometry_) specialise(geometry_->sizes[static_cast<size_t>(at)]);
+  return meta_.size(at);
+}
+
+int64_t TraceTensorImpl::numel_custom() const {
+  if (geometry_) specialise(geometry_->numel());
+  return meta_.numel();
+}
+
+int64_t TraceTensorImpl::storage_offset_custom() const {
+  if (geometry_) specialise(geometry_->offset);
+  return meta_.storage_offset();
+}
+
 template <class Version>
 c10::intrusive_ptr<c10::TensorImpl> TraceTensorImpl::copy(Version&& version, bool allowChange) const {
-  auto made = c10::make_intrusive<TraceTensorImpl>(meta_, *device_opt_, trace_, value_);
+  auto made = c10::make_intrusive<TraceTensorImpl>(meta_, *device_opt_, trace_, value_, geometry_, env_);
   if (!made->is_inference()) made->set_version_counter(std::forward<Version>(version));
   made->set_allow_tensor_metadata_change(allowChange);
   return made;
@@ -76,6 +138,8 @@ void TraceTensorImpl::shallow_copy_from(const c10::intrusive_ptr<TensorImpl>& ot
   TORCH_CHECK(from, "set_data of a traced tensor with a real tensor");
   copy_tensor_metadata(from, this, version_counter(), allow_tensor_metadata_change());
   meta_ = from->meta_;
+  geometry_ = from->geometry_;
+  env_ = from->env_;
   value_ = from->value_;
   trace_ = from->trace_;
 }

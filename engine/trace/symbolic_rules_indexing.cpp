@@ -1,0 +1,194 @@
+#include <algorithm>
+
+#include "engine/trace/symbolic_rules.h"
+
+namespace fusebox::trace {
+namespace {
+
+using c10::IValue;
+using graph::SymExpr;
+using Call = SymbolicCall;
+using Shapes = std::vector<ResultShape>;
+
+/// embedding(weight, indices, ...)
+Shapes embedding(const Call& call) {
+  auto made = call.sizes(1);
+  auto weight = call.sizes(0);
+  made.insert(made.end(), weight.begin() + 1, weight.end());
+  return {{made}};
+}
+/// embedding_dense_backward(grad_output, indices, num_weights, ...)
+Shapes embeddingBackward(const Call& call) { return {{{call.integer(2), call.sizes(0).back()}}}; }
+
+/// index_select(self, dim, index)
+Shapes indexSelect(const Call& call) {
+  auto x = call.sizes(0), index = call.sizes(2);
+  if (x.empty()) return {{x}};
+  x[static_cast<size_t>(call.dimension(call.value(1), x.size()))] = index.empty() ? SymExpr(1) : index[0];
+  return {{x}};
+}
+/// index_select_backward(grad, self_sizes, dim, index)
+Shapes sizesAt1(const Call& call) { return {{call.integers(1)}}; }
+
+/// gather(self, dim, index): the index's sizes, each but along `dim` within self's.
+Shapes gather(const Call& call) {
+  auto x = call.sizes(0), index = call.sizes(2);
+  if (!x.empty() && index.size() == x.size()) {
+    const auto along = static_cast<size_t>(call.dimension(call.value(1), x.size()));
+    for (size_t d = 0; d < x.size(); ++d)
+      if (d != along) Call::want(call.lessEqual(index[d], x[d]));
+  }
+  return {{index}};
+}
+
+/// self's sizes, whatever is put where: scatter, index_add, index_copy, ...
+Shapes self(const Call& call) { return symbolic::sameAs(call, 0); }
+
+/// scatter(self, dim, index, src)
+Shapes scatter(const Call& call) {
+  auto x = call.sizes(0), index = call.sizes(2);
+  if (x.empty() || index.size() != x.size()) return self(call);
+  const auto along = static_cast<size_t>(call.dimension(call.value(1), x.size()));
+  const Exprs source = call.isTensor(3) ? call.sizes(3) : Exprs();
+  for (size_t d = 0; d < x.size(); ++d) {
+    if (d != along) Call::want(call.lessEqual(index[d], x[d]));
+    if (d < source.size()) Call::want(call.lessEqual(index[d], source[d]));
+  }
+  return {{x}};
+}
+
+/// index_add(self, dim, index, source, ...), index_copy, index_reduce
+Shapes indexAdd(const Call& call) {
+  auto x = call.sizes(0), index = call.sizes(2), source = call.sizes(3);
+  if (x.empty() || source.size() != x.size()) return self(call);
+  const auto along = static_cast<size_t>(call.dimension(call.value(1), x.size()));
+  for (size_t d = 0; d < x.size(); ++d) Call::want(call.equal(source[d], d == along ? (index.empty() ? SymExpr(1) : index[0]) : x[d]));
+  return {{x}};
+}
+
+/// index.Tensor(self, indices): where the indices stand side by side, their sizes stand there, else in front. Masks are not symbolic.
+Exprs indexed(const Call& call) {
+  auto x = call.sizes(0);
+  std::vector<std::optional<Exprs>> indices;
+  for (const IValue& element : call.value(1).toListRef()) {
+    if (!element.isTensor() || !element.toTensor().defined()) {
+      indices.emplace_back();
+      continue;
+    }
+    const at::Tensor& t = element.toTensor();
+    Call::want(t.scalar_type() != at::kBool && t.scalar_type() != at::kByte);
+    indices.emplace_back(Call::geometryOf(t).sizes);
+  }
+  Call::want(indices.size() <= x.size());
+  std::vector<Exprs> operands;
+  std::optional<size_t> first, last;
+  for (size_t d = 0; d < indices.size(); ++d)
+    if (indices[d]) {
+      operands.push_back(*indices[d]);
+      if (!first) first = d;
+      last = d;
+    }
+  Call::want(first.has_value());
+  auto common = call.broadcast(operands);
+  const bool together = *last - *first + 1 == operands.size();
+  Exprs made;
+  if (!together) made = common;
+  for (size_t d = 0; d < x.size(); ++d) {
+    if (together && d == *first) made.insert(made.end(), common.begin(), common.end());
+    if (d >= indices.size() || !indices[d]) made.push_back(x[d]);
+  }
+  return made;
+}
+Shapes index(const Call& call) { return {{indexed(call)}}; }
+/// index_put(self, indices, values, ...)
+Shapes indexPut(const Call& call) {
+  bool masks = false;
+  for (const IValue& element : call.value(1).toListRef())
+    if (element.isTensor() && element.toTensor().defined())
+      masks |= element.toTensor().scalar_type() == at::kBool || element.toTensor().scalar_type() == at::kByte;
+  if (!masks) {
+    auto sizes = indexed(call);
+    Call::want(call.broadcast({sizes, call.sizes(2)}).size() == sizes.size());
+  }
+  return self(call);
+}
+
+/// take(self, index)
+Shapes take(const Call& call) { return symbolic::sameAs(call, 1); }
+
+/// slice_scatter(self, src, ...) and the like
+Shapes nllForward(const Call& call) {
+  auto x = call.sizes(0);
+  const bool none = call.value(3).toInt() == 0;  // Reduction::None
+  Shapes made;
+  made.emplace_back(none && x.size() == 2 ? Exprs{x[0]} : Exprs{});
+  made.emplace_back(Exprs{});
+  if (x.size() == 2) Call::want(call.equal(x[0], call.sizes(1)[0]));
+  return made;
+}
+Shapes nll2dForward(const Call& call) {
+  auto target = call.sizes(1);
+  const bool none = call.value(3).toInt() == 0;
+  return {{none ? target : Exprs{}}, {Exprs{}}};
+}
+Shapes second(const Call& call) { return symbolic::sameAs(call, 1); }
+
+/// searchsorted.Tensor(sorted_sequence, self), bucketize.Tensor(self, boundaries)
+Shapes isin(const Call& call) { return symbolic::sameAs(call, 0); }
+
+/// one_hot of a known number of classes arrives in parts; cdist: (x1, x2, ...)
+Shapes cdist(const Call& call) {
+  auto x = call.sizes(0), y = call.sizes(1);
+  Call::want(x.size() >= 2 && y.size() >= 2 && call.equal(x.back(), y.back()));
+  auto made = call.broadcast({Exprs(x.begin(), x.end() - 2), Exprs(y.begin(), y.end() - 2)});
+  made.push_back(x[x.size() - 2]);
+  made.push_back(y[y.size() - 2]);
+  return {{made}};
+}
+
+}  // namespace
+
+const SymbolicTable& symbolicIndexingRules() {
+  static const SymbolicTable table{
+      {"aten::embedding", embedding},
+      {"aten::embedding_dense_backward", embeddingBackward},
+      {"aten::index_select", indexSelect},
+      {"aten::index_select_backward", sizesAt1},
+      {"aten::gather", gather},
+      {"aten::scatter.src", scatter},
+      {"aten::scatter.value", scatter},
+      {"aten::scatter.reduce", scatter},
+      {"aten::scatter.value_reduce", scatter},
+      {"aten::scatter_add", scatter},
+      {"aten::scatter_reduce.two", scatter},
+      {"aten::index_add", indexAdd},
+      {"aten::index_copy", indexAdd},
+      {"aten::index_reduce", indexAdd},
+      {"aten::index_fill.int_Scalar", self},
+      {"aten::index_fill.int_Tensor", self},
+      {"aten::index.Tensor", index},
+      {"aten::_unsafe_index.Tensor", index},
+      {"aten::index_put", indexPut},
+      {"aten::_unsafe_index_put", indexPut},
+      {"aten::_index_put_impl", indexPut},
+      {"aten::take", take},
+      {"aten::put", self},
+      {"aten::slice_scatter", self},
+      {"aten::select_scatter", self},
+      {"aten::diagonal_scatter", self},
+      {"aten::as_strided_scatter", self},
+      {"aten::masked_scatter", self},
+      {"aten::nll_loss_forward", nllForward},
+      {"aten::nll_loss_backward", second},
+      {"aten::nll_loss2d_forward", nll2dForward},
+      {"aten::nll_loss2d_backward", second},
+      {"aten::searchsorted.Tensor", second},
+      {"aten::bucketize.Tensor", isin},
+      {"aten::isin.Tensor_Tensor", isin},
+      {"aten::_cdist_forward", cdist},
+      {"aten::_cdist_backward", second},
+  };
+  return table;
+}
+
+}  // namespace fusebox::trace

@@ -1,0 +1,107 @@
+#include "engine/trace/symbolic_rules.h"
+
+// Operators whose results have the sizes of one argument, or of all broadcast together, though no tag says so.
+namespace fusebox::trace {
+namespace {
+
+using Call = SymbolicCall;
+using Shapes = std::vector<ResultShape>;
+
+template <size_t position>
+Shapes like(const Call& call) { return symbolic::sameAs(call, position); }
+
+/// copy(self, src), fill: src is broadcast to self.
+Shapes copy(const Call& call) {
+  auto sizes = call.sizes(0);
+  Call::want(call.broadcast({sizes, call.sizes(1)}).size() == sizes.size());
+  return symbolic::all(call, sizes);
+}
+
+/// Losses over (input, target, reduction)
+template <size_t reduction>
+Shapes loss(const Call& call) {
+  auto sizes = call.broadcast({call.sizes(0), call.sizes(1)});
+  return symbolic::all(call, call.value(reduction).toInt() == 0 ? sizes : Exprs{});
+}
+
+/// glu(self, dim)
+Shapes glu(const Call& call) {
+  auto sizes = call.sizes(0);
+  auto& half = sizes[static_cast<size_t>(call.dimension(call.value(1), sizes.size()))];
+  Call::want(call.equal(graph::mod(half, 2), 0));
+  half = graph::floorDiv(half, 2);
+  return {{sizes}};
+}
+
+/// (input, weight): PReLU's weight has one number a channel.
+Shapes gradientsOfTwo(const Call& call) { return {{call.sizes(1)}, {call.sizes(2)}}; }
+
+/// No result that is a tensor of symbolic size.
+Shapes nothing(const Call& call) {
+  Call::want(call.results() == 0);
+  return {};
+}
+
+}  // namespace
+
+const SymbolicTable& symbolicSameSizeRules() {
+  static const SymbolicTable table = [] {
+    SymbolicTable made{
+        {"aten::copy", copy},
+        {"aten::copy_", copy},
+        {"aten::fill.Scalar", like<0>},
+        {"aten::fill.Tensor", like<0>},
+        {"aten::zero", like<0>},
+        {"aten::clone", like<0>},
+        {"aten::_to_copy", like<0>},
+        {"aten::contiguous", like<0>},
+        {"aten::lift_fresh", like<0>},
+        {"aten::lift_fresh_copy", like<0>},
+        {"aten::detach_copy", like<0>},
+        {"aten::alias_copy", like<0>},
+        {"aten::bernoulli", like<0>},
+        {"aten::bernoulli.p", like<0>},
+        {"aten::bernoulli.Tensor", like<0>},
+        {"aten::uniform", like<0>},
+        {"aten::normal_functional", like<0>},
+        {"aten::exponential", like<0>},
+        {"aten::geometric", like<0>},
+        {"aten::log_normal", like<0>},
+        {"aten::cauchy", like<0>},
+        {"aten::random", like<0>},
+        {"aten::random.from", like<0>},
+        {"aten::random.to", like<0>},
+        {"aten::poisson", like<0>},
+        {"aten::normal.Tensor_float", like<0>},
+        {"aten::normal.float_Tensor", like<1>},
+        {"aten::native_dropout", like<0>},
+        {"aten::native_dropout_backward", like<0>},
+        {"aten::rrelu_with_noise", like<0>},
+        {"aten::rrelu_with_noise_functional", like<0>},
+        {"aten::relu", like<0>},
+        {"aten::angle", like<0>},
+        {"aten::mse_loss", loss<2>},
+        {"aten::smooth_l1_loss", loss<2>},
+        {"aten::huber_loss", loss<2>},
+        {"aten::soft_margin_loss", loss<2>},
+        {"aten::binary_cross_entropy", loss<3>},
+        {"aten::binary_cross_entropy_with_logits", loss<4>},
+        {"aten::binary_cross_entropy_backward", like<1>},
+        {"aten::mse_loss_backward", like<1>},
+        {"aten::smooth_l1_loss_backward", like<1>},
+        {"aten::huber_loss_backward", like<1>},
+        {"aten::soft_margin_loss_backward", like<1>},
+        {"aten::glu", glu},
+        {"aten::glu_backward", like<1>},
+        {"aten::_prelu_kernel_backward", gradientsOfTwo},
+        {"aten::log_sigmoid_forward", like<0>},
+        {"aten::log_sigmoid_backward", like<1>},
+        {"aten::nan_to_num", like<0>},
+        {"aten::_assert_async.msg", nothing},
+    };
+    return made;
+  }();
+  return table;
+}
+
+}  // namespace fusebox::trace
