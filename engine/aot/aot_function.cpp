@@ -12,6 +12,7 @@
 #include "engine/aot/history.h"
 #include "engine/aot/input_overlap.h"
 #include "engine/graph/operator_facts.h"
+#include "engine/graph/symbol_values.h"
 #include "engine/runtime/effect_log.h"
 #include "engine/runtime/random_state.h"
 #include "engine/trace/convert.h"
@@ -20,20 +21,26 @@
 namespace fusebox::aot {
 namespace {
 
-std::vector<int64_t> constants(const std::vector<graph::SymExpr>& values) {
-  std::vector<int64_t> made;
-  for (auto& v : values) made.push_back(v.constant());
-  return made;
+bool mentionsSymbols(const graph::TensorMeta& meta) {
+  const auto isOpen = [](const graph::SymExpr& e) { return !e.isConstant(); };
+  return isOpen(meta.storageOffset) || std::any_of(meta.sizes.begin(), meta.sizes.end(), isOpen) ||
+         std::any_of(meta.strides.begin(), meta.strides.end(), isOpen);
 }
 
-at::Tensor makeView(const OutputPlan& plan, const at::Tensor& base, int64_t tracedBaseOffset) {
+/// `traced`: what the trace knew of `base`.
+at::Tensor makeView(const OutputPlan& plan, const at::Tensor& base, const graph::TensorMeta& traced, const graph::SymExpr& tracedOffset,
+                    const graph::SymbolValues& symbols) {
   auto from = plan.detached ? base.detach() : base;
-  if (!plan.views.empty()) {
+  // Recorded views speak of the sizes of their trace.
+  const bool sizesHold = symbols.empty() || !(mentionsSymbols(plan.meta) || mentionsSymbols(traced));
+  if (!plan.views.empty() && sizesHold) {
     at::functionalization::impl::FunctionalizationReapplyViewsGuard reapply(true);
     return at::functionalization::impl::apply_view_meta_sequence(from, plan.views);
   }
-  auto offset = plan.meta.storageOffset.constant() - tracedBaseOffset + base.storage_offset();
-  return from.as_strided(constants(plan.meta.sizes), constants(plan.meta.strides), offset);
+  TORCH_CHECK(plan.views.empty() || (plan.meta.dtype == traced.dtype && !graph::isComplex(traced.dtype)),
+              "Fusebox: a result is a view of other elements, of a tensor whose sizes change");
+  auto offset = symbols(plan.meta.storageOffset) - symbols(tracedOffset) + base.storage_offset();
+  return from.as_strided(symbols(plan.meta.sizes), symbols(plan.meta.strides), offset);
 }
 
 /// Whether the compiled graph has written the new data into the input itself.
@@ -105,7 +112,8 @@ void setVersions(const AotModule& module, const std::vector<at::Tensor>& inputs,
   }
 }
 
-void writeBack(const AotModule& module, const std::vector<at::Tensor>& inputs, const std::vector<at::Tensor>& results) {
+void writeBack(const AotModule& module, const std::vector<at::Tensor>& inputs, const std::vector<at::Tensor>& results,
+               const graph::SymbolValues& symbols) {
   const auto versions = versionsOf(module, inputs);
   auto done = writeBackTogether(module, inputs, results);
   for (size_t i = 0; i < done.size(); ++i) {
@@ -118,8 +126,8 @@ void writeBack(const AotModule& module, const std::vector<at::Tensor>& inputs, c
     }
     if (m.metadata) {
       c10::AutoGradMode noGrad(false);
-      auto offset = m.meta.storageOffset.constant() - module.inputs[m.input].storageOffset.constant() + input.storage_offset();
-      input.as_strided_(constants(m.meta.sizes), constants(m.meta.strides), offset);
+      auto offset = symbols(m.meta.storageOffset) - symbols(module.inputs[m.input].storageOffset) + input.storage_offset();
+      input.as_strided_(symbols(m.meta.sizes), symbols(m.meta.strides), offset);
     }
   }
   setVersions(module, inputs, versions);
@@ -158,6 +166,12 @@ std::vector<bool> gradientsOfAllResults(const AotModule& module) {
   return ofAll;
 }
 
+/// What the forward graph says of the result that `plan` is a view of.
+const graph::TensorMeta& resultMeta(const AotModule& module, const OutputPlan& plan) {
+  auto* result = module.forward.output()->args[static_cast<size_t>(plan.index)].as<graph::ValueRef>();
+  return result ? module.forward.meta(*result).tensor : plan.meta;
+}
+
 }  // namespace
 
 namespace {
@@ -183,13 +197,13 @@ AotFunction::AotFunction(std::shared_ptr<const AotModule> module, Executor forwa
 
 AotFunction::~AotFunction() = default;
 
-std::vector<at::Tensor> AotFunction::call(const std::vector<at::Tensor>& inputs) const {
-  if (drawsOn_.empty() && !hasEffects_) return run(inputs);
+std::vector<at::Tensor> AotFunction::call(const std::vector<at::Tensor>& inputs, std::span<const int64_t> symbolValues) const {
+  if (drawsOn_.empty() && !hasEffects_) return run(inputs, symbolValues);
   const runtime::RandomState random(drawsOn_);
   std::optional<runtime::EffectLog> effects;
   if (hasEffects_) effects.emplace();
   try {
-    return run(inputs);
+    return run(inputs, symbolValues);
   } catch (const HookError&) {
     throw;  // the program's own: nothing is run again
   } catch (...) {
@@ -218,15 +232,16 @@ bool hasGradientHooks(const at::Tensor& tensor) {
   return node ? !node->tensor_pre_hooks().empty() || !node->retains_grad_hooks().empty() : !torch::autograd::impl::hooks(tensor).empty();
 }
 
-std::vector<at::Tensor> AotFunction::run(const std::vector<at::Tensor>& inputs) const {
+std::vector<at::Tensor> AotFunction::run(const std::vector<at::Tensor>& inputs, std::span<const int64_t> symbolValues) const {
   auto& module = *module_;
+  const graph::SymbolValues symbols(module.symbols, symbolValues);
   if (module.backward) refuseForBackward(inputs);
   TORCH_CHECK(!mutationsOverlap(module, inputs), "Fusebox: an input that the compiled function writes to shares memory with another input");
   std::vector<at::Tensor> results;
   {
     ExecutorScope scope;
     const auto others = shielded(module, inputs);
-    results = shared_->forward(others.empty() ? inputs : others);
+    results = shared_->forward(others.empty() ? inputs : others, symbolValues);
     separateWrites(module, inputs, results);
   }
   TORCH_INTERNAL_ASSERT(static_cast<int32_t>(results.size()) == module.forwardResults);
@@ -234,12 +249,12 @@ std::vector<at::Tensor> AotFunction::run(const std::vector<at::Tensor>& inputs) 
   // Whether gradients are wanted was decided when the graph was traced: the program may have switched them on inside.
   if (module.backward) {
     try {
-      attachHistory(shared_, gradientEdges(module, inputs), inputs, results);
+      attachHistory(shared_, gradientEdges(module, inputs), inputs, results, symbolValues);
     } catch (...) {
       throw HookError{std::current_exception()};
     }
   }
-  writeBack(module, inputs, results);
+  writeBack(module, inputs, results, symbols);
 
   std::vector<at::Tensor> outputs;
   outputs.reserve(module.outputs.size());
@@ -255,9 +270,9 @@ std::vector<at::Tensor> AotFunction::run(const std::vector<at::Tensor>& inputs) 
         break;
       case Kind::Input: outputs.push_back(inputs[plan.index]); break;
       case Kind::InputView:
-        outputs.push_back(makeView(plan, inputs[plan.index], module.inputs[plan.index].storageOffset.constant()));
+        outputs.push_back(makeView(plan, inputs[plan.index], module.inputs[plan.index], module.inputs[plan.index].storageOffset, symbols));
         break;
-      case Kind::ResultView: outputs.push_back(makeView(plan, results[plan.index], 0)); break;
+      case Kind::ResultView: outputs.push_back(makeView(plan, results[plan.index], resultMeta(module, plan), 0, symbols)); break;
     }
   }
   return outputs;

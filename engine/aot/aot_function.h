@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "engine/aot/aot_module.h"
@@ -13,9 +14,9 @@
 
 namespace fusebox::aot {
 
-/// Runs a graph: one tensor for every placeholder in, one for every output out (undefined where the graph says None). Called below
-/// autograd and autocast, without the GIL being needed; must not write to its inputs.
-using Executor = std::function<std::vector<at::Tensor>(c10::ArrayRef<at::Tensor> inputs)>;
+/// Runs a graph: one tensor for every placeholder in, one for every output out (undefined where the graph says None or an integer), for
+/// the values of AotModule::symbols. Called below autograd and autocast, without the GIL being needed; must not write to its inputs.
+using Executor = std::function<std::vector<at::Tensor>(c10::ArrayRef<at::Tensor> inputs, std::span<const int64_t> symbolValues)>;
 
 /// Compiles a graph that computes gradients (gradient_graph.h) when the first gradient arrives. Called once for each, on whatever thread
 /// the autograd engine uses. `graph` is gone afterwards.
@@ -33,19 +34,20 @@ class AotFunction {
   AotFunction(std::shared_ptr<const AotModule> module, Executor forward, BackwardCompiler compileBackward);
   ~AotFunction();
 
-  /// `inputs` in the order of the trace's inputs; result in the order of finishTrace's outputs. Grad mode must be what it was while
+  /// `inputs` in the order of the trace's inputs; result in the order of finishTrace's outputs. `symbolValues`: of AotModule::symbols,
+  /// for which every relation that was assumed of them holds; backward is computed for the same ones. Grad mode must be what it was while
   /// tracing (capture guards it). Throws c10::Error when a mutated input overlaps another input and did not while tracing, HookError when
   /// a saved-tensor hook raised or the program asked to be told of a refusal (triton.cudagraph_or_error). After any other exception the
   /// generators stand where they stood, and what others saw happen waits for the runtime::EffectReplay under which the program is run
   /// again.
-  std::vector<at::Tensor> call(const std::vector<at::Tensor>& inputs) const;
+  std::vector<at::Tensor> call(const std::vector<at::Tensor>& inputs, std::span<const int64_t> symbolValues = {}) const;
 
   const AotModule& module() const { return *module_; }
 
   struct Shared;  ///< what autograd nodes keep alive
 
  private:
-  std::vector<at::Tensor> run(const std::vector<at::Tensor>& inputs) const;
+  std::vector<at::Tensor> run(const std::vector<at::Tensor>& inputs, std::span<const int64_t> symbolValues) const;
   void refuseForBackward(const std::vector<at::Tensor>& inputs) const;
 
   std::shared_ptr<const AotModule> module_;

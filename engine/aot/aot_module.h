@@ -72,6 +72,10 @@ struct AotModule {
   std::vector<int32_t> gradInputs;        ///< inputs that get a gradient; backward's outputs, in order (an output may be None)
   std::vector<InnerResult> inner;         ///< upstream first
   int32_t forwardResults = 0;
+  /// Sizes that may differ from call to call; every expression in the graphs and plans above is over these. AotFunction::call gets their
+  /// values in this order.
+  std::vector<graph::Symbol> symbols;
+  std::vector<int64_t> hints;              ///< what they were while tracing
   bool opaqueHistory = false;              ///< a gradient formula of the user's is inside: `joint` does not say how values depend on inputs
 };
 

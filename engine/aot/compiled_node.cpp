@@ -92,8 +92,11 @@ CompiledNode::Input CompiledNode::keptInput(const at::Tensor& input) {
   return {input.is_leaf() && input.requires_grad() ? input : input.detach(), version};
 }
 
-CompiledNode::CompiledNode(std::shared_ptr<AotFunction::Shared> shared, torch::autograd::edge_list next)
-    : Node(std::move(next)), shared_(std::move(shared)) {}
+CompiledNode::CompiledNode(std::shared_ptr<AotFunction::Shared> shared, torch::autograd::edge_list next, std::span<const int64_t> symbolValues)
+    : Node(std::move(next)),
+      shared_(std::move(shared)),
+      symbolValues_(symbolValues.begin(), symbolValues.end()),
+      symbols_(shared_->module->symbols, symbolValues) {}
 
 std::vector<c10::Device> CompiledNode::otherDevices(const std::vector<at::Tensor>& inputs, const std::vector<at::Tensor>& results) {
   const auto own = stream();
@@ -110,15 +113,19 @@ std::vector<c10::Device> CompiledNode::otherDevices(const std::vector<at::Tensor
 
 void CompiledNode::save(const std::vector<at::Tensor>& inputs, const std::vector<at::Tensor>& results) {
   auto& module = *shared_->module;
-  std::call_once(shared_->savedOnce, [&] {
-    shared_->differentiatedFrom = inputsOfSecondOrder(module);
-    shared_->otherDevices = otherDevices(inputs, results);
+  const auto noteStrides = [&](std::vector<c10::DimVector>& into) {
     for (auto& plan : module.saved) {
       const at::Tensor& tensor = (plan.kind == SavedPlan::Kind::Input ? inputs : results)[static_cast<size_t>(plan.index)];
       const auto strides = tensor.defined() ? tensor.strides() : c10::IntArrayRef();
-      shared_->savedStrides.emplace_back(strides.begin(), strides.end());
+      into.emplace_back(strides.begin(), strides.end());
     }
+  };
+  std::call_once(shared_->savedOnce, [&] {
+    shared_->differentiatedFrom = inputsOfSecondOrder(module);
+    shared_->otherDevices = otherDevices(inputs, results);
+    if (module.symbols.empty()) noteStrides(shared_->savedStrides);
   });
+  if (!module.symbols.empty()) noteStrides(savedStrides_);
   streams_.note(shared_->otherDevices);
   inputs_.resize(inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i)
@@ -145,7 +152,7 @@ void CompiledNode::save(const std::vector<at::Tensor>& inputs, const std::vector
 
 at::Tensor CompiledNode::unpackSaved(size_t i) {
   auto value = saved_[i].unpack(shared_from_this());
-  const auto& strides = shared_->savedStrides[i];
+  const auto& strides = (symbols_.empty() ? shared_->savedStrides : savedStrides_)[i];
   return value.defined() && static_cast<size_t>(value.dim()) == strides.size() ? runtime::withStrides(value, strides) : value;
 }
 
@@ -169,9 +176,7 @@ std::vector<at::Tensor> CompiledNode::prepare(const std::vector<graph::TensorMet
   std::vector<at::Tensor> made;
   for (size_t i = 0; i < expected.size(); ++i) {
     auto& meta = expected[i];
-    std::vector<int64_t> sizes, strides;
-    for (auto& s : meta.sizes) sizes.push_back(s.constant());
-    for (auto& s : meta.strides) strides.push_back(s.constant());
+    const auto sizes = symbols_(meta.sizes), strides = symbols_(meta.strides);
     auto& gradient = given[i];
     auto options = at::TensorOptions(static_cast<at::ScalarType>(meta.dtype)).device(trace::fromDevice(meta.device));
     if (!gradient.defined()) {
@@ -221,7 +226,7 @@ variable_list CompiledNode::differentiable(const SecondOrder& second, const std:
       values.push_back(source.kind == graph::NodeKind::Placeholder ? withHistory(value, source.index) : value);
     }
   }
-  auto results = runtime::runDifferentiable(second.graph, values, module.constants);
+  auto results = runtime::runDifferentiable(second.graph, values, module.constants, symbols_);
   TORCH_CHECK(results.has_value(), "Fusebox cannot differentiate the backward of a compiled function: ", results.error().text());
   return std::move(*results);
 }
@@ -280,7 +285,7 @@ variable_list CompiledNode::gradients(Gradients which, variable_list given, bool
     for (auto& t : prepare(code.given, given)) inputs.push_back(std::move(t));
     given.clear();
     const std::optional<runtime::GivenUpInputs> givenUp = isLast ? std::optional<runtime::GivenUpInputs>(std::in_place, inputs) : std::nullopt;
-    results = shared_->executor(which, isGiven)(inputs);
+    results = shared_->executor(which, isGiven)(inputs, symbolValues_);
   }
   results = done(std::move(results));
   return again ? refuseDoubleBackward(std::move(results), kept, shared_->secondOrder(which).refusal) : results;

@@ -14,6 +14,7 @@
 #include "engine/aot/forward_streams.h"
 #include "engine/aot/gradient_graph.h"
 #include "engine/aot/second_order.h"
+#include "engine/graph/symbol_values.h"
 
 namespace fusebox::aot {
 
@@ -31,7 +32,7 @@ struct AotFunction::Shared {
   Executor forward;
   BackwardCompiler compileBackward;
   std::once_flag savedOnce;
-  std::vector<c10::DimVector> savedStrides;  ///< of the tensors kept for backward, the same in every call; set with the first
+  std::vector<c10::DimVector> savedStrides;  ///< of the tensors kept for backward, the same in every call; set with the first. Not where there are symbols
   std::vector<c10::Device> otherDevices;     ///< of saved tensors and gradients, whose streams libtorch's engine does not set; set with it
   std::vector<bool> differentiatedFrom;      ///< inputs that gradients of gradients start from; set with the first call
   std::mutex mutex;
@@ -50,7 +51,8 @@ struct AotFunction::Shared {
 /// The autograd node of one call of a compiled region: inputs are the gradients of AotModule::tangents, outputs those of gradInputs.
 class CompiledNode : public torch::autograd::Node {
  public:
-  CompiledNode(std::shared_ptr<AotFunction::Shared> shared, torch::autograd::edge_list next);
+  /// `symbolValues`: of AotModule::symbols in this call.
+  CompiledNode(std::shared_ptr<AotFunction::Shared> shared, torch::autograd::edge_list next, std::span<const int64_t> symbolValues);
 
   /// Keeps what backward reads. `results` are the forward graph's; call after the differentiable ones got their history.
   void save(const std::vector<at::Tensor>& inputs, const std::vector<at::Tensor>& results);
@@ -88,6 +90,9 @@ class CompiledNode : public torch::autograd::Node {
   std::vector<c10::Device> otherDevices(const std::vector<at::Tensor>& inputs, const std::vector<at::Tensor>& results);
 
   std::shared_ptr<AotFunction::Shared> shared_;
+  std::vector<int64_t> symbolValues_;
+  graph::SymbolValues symbols_;
+  std::vector<c10::DimVector> savedStrides_;  ///< Shared::savedStrides, of this call, where sizes change
   ForwardStreams streams_;
   std::vector<torch::autograd::SavedVariable> saved_;
   bool released_ = false;

@@ -57,9 +57,9 @@ std::vector<size_t> tangentsApart(const AotModule& module) {
 }  // namespace
 
 void attachHistory(const std::shared_ptr<AotFunction::Shared>& shared, edge_list next, const std::vector<at::Tensor>& inputs,
-                   std::vector<at::Tensor>& results) {
+                   std::vector<at::Tensor>& results, std::span<const int64_t> symbolValues) {
   auto& module = *shared->module;
-  auto region = makeNode<CompiledNode>(shared, std::move(next));
+  auto region = makeNode<CompiledNode>(shared, std::move(next), symbolValues);
   const auto apart = tangentsApart(module);
   for (size_t t = 0; t < module.tangents.size(); ++t) {
     auto& result = results[static_cast<size_t>(module.tangents[t])];

@@ -14,6 +14,6 @@ namespace fusebox::aot {
 /// them get a node of their own ahead of it, which hands its gradient on to the region's node; and, when somebody watches the
 /// gradient of an inner result, hands on to that one's node what it contributes there.
 void attachHistory(const std::shared_ptr<AotFunction::Shared>& shared, torch::autograd::edge_list next,
-                   const std::vector<at::Tensor>& inputs, std::vector<at::Tensor>& results);
+                   const std::vector<at::Tensor>& inputs, std::vector<at::Tensor>& results, std::span<const int64_t> symbolValues = {});
 
 }  // namespace fusebox::aot

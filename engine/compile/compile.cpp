@@ -18,6 +18,7 @@
 #include "engine/compile/compiled_region.h"
 #include "engine/compile/kernel_code.h"
 #include "engine/compile/kernel_tuning.h"
+#include "engine/graph/symbol_values.h"
 #include "engine/record/graph_rows.h"
 #include "engine/inductor/passes/joint_graph.h"
 #include "engine/inductor/ir/lowered_graph.h"
@@ -247,6 +248,7 @@ Result<Generated> generate(Stages& stages, const graph::Graph& postGrad, inducto
 struct Interface {
   size_t firstSaved = std::numeric_limits<size_t>::max();  ///< LowerOptions::firstSaved
   std::vector<inductor::InputWrite> writes;
+  std::vector<graph::Symbol> symbols;  ///< whose values calls bring
 };
 
 /// The whole of TorchInductor's role, on one screen.
@@ -283,6 +285,7 @@ Result<std::shared_ptr<CompiledRegion>> compileGraph(const graph::Graph& traced,
     return runtime::CompiledGraph::create(schedule->program, std::move(code->cpu), constants, {}, std::move(code->gpu));
   });
   if (!program) return tl::unexpected(program.error());
+  (*program)->setSymbols(interface.symbols);
   if (options.graphs.use) (*program)->useGraphs(options.graphs.recordLimit, options.graphs.orError);
 
   ++graphCount;
@@ -295,9 +298,9 @@ Result<std::shared_ptr<CompiledRegion>> compileGraph(const graph::Graph& traced,
 }
 
 /// Operator by operator: slower, never different.
-aot::Executor eagerExecutor(const graph::Graph& traced, const std::vector<at::Tensor>& constants) {
-  return [traced, constants](c10::ArrayRef<at::Tensor> inputs) {
-    auto results = runtime::runEager(traced, inputs, constants);
+aot::Executor eagerExecutor(const graph::Graph& traced, const std::vector<at::Tensor>& constants, const std::vector<graph::Symbol>& symbols) {
+  return [traced, constants, symbols](c10::ArrayRef<at::Tensor> inputs, std::span<const int64_t> symbolValues) {
+    auto results = runtime::runEager(traced, inputs, constants, {}, {symbols, symbolValues});
     TORCH_CHECK(results.has_value(), "fusebox cannot run a traced graph: ", results.error().text());
     return std::move(*results);
   };
@@ -327,13 +330,13 @@ aot::Executor forwardExecutor(std::shared_ptr<CompiledRegion> region) {
     std::mutex mutex;
     std::optional<runtime::Mispredicted> why;
   };
-  return [region, misfit = std::make_shared<Misfit>()](c10::ArrayRef<at::Tensor> inputs) {
+  return [region, misfit = std::make_shared<Misfit>()](c10::ArrayRef<at::Tensor> inputs, std::span<const int64_t> symbolValues) {
     {
       std::lock_guard lock(misfit->mutex);
       if (misfit->why) throw runtime::Mispredicted(*misfit->why);
     }
     try {
-      return region->run(inputs);
+      return region->run(inputs, symbolValues);
     } catch (const runtime::GraphsRefused&) {
       throw aot::HookError{std::current_exception()};  // the program asked to be told
     } catch (const runtime::ChangedInputs& changed) {
@@ -348,16 +351,17 @@ aot::Executor forwardExecutor(std::shared_ptr<CompiledRegion> region) {
 
 /// The autograd engine hands errors to the program itself, so that errors of the compiler end here.
 aot::Executor backwardExecutor(std::shared_ptr<CompiledRegion> region, const graph::Graph& traced, const std::vector<at::Tensor>& constants,
-                               const std::string& name) {
-  return [region, name, eager = eagerExecutor(traced, constants)](c10::ArrayRef<at::Tensor> inputs) {
+                               const std::vector<graph::Symbol>& symbols, const std::string& name) {
+  return [region, name, eager = eagerExecutor(traced, constants, symbols)](c10::ArrayRef<at::Tensor> inputs,
+                                                                           std::span<const int64_t> symbolValues) {
     runtime::EffectLog effects;
     try {
-      return region->run(inputs);
+      return region->run(inputs, symbolValues);
     } catch (const runtime::Mispredicted& error) {
       tellNotCompiled(name, "backward", error.what());
       runtime::keepForReplay(effects.take());
       const runtime::EffectReplay seen;
-      return eager(inputs);
+      return eager(inputs, symbolValues);
     }
   };
 }
@@ -374,7 +378,7 @@ void requireFinite(c10::ArrayRef<at::Tensor> tensors, const char* what, const st
 
 /// A forward graph's failures are told by running it again in eager; this one is the program's to see.
 aot::Executor withNanAsserts(aot::Executor run, const std::string& name, bool isForward) {
-  return [run = std::move(run), name, isForward](c10::ArrayRef<at::Tensor> inputs) {
+  return [run = std::move(run), name, isForward](c10::ArrayRef<at::Tensor> inputs, std::span<const int64_t> symbolValues) {
     auto check = [&](c10::ArrayRef<at::Tensor> tensors, const char* what) {
       try {
         requireFinite(tensors, what, name);
@@ -384,7 +388,7 @@ aot::Executor withNanAsserts(aot::Executor run, const std::string& name, bool is
       }
     };
     check(inputs, "input");
-    auto results = run(inputs);
+    auto results = run(inputs, symbolValues);
     check(results, "result");
     return results;
   };
@@ -394,16 +398,16 @@ aot::Executor withNanAsserts(aot::Executor run, const std::string& name, bool is
 aot::Executor plainExecutor(const graph::Graph& traced, const std::vector<at::Tensor>& constants, const char* direction,
                             const CompileOptions& options, const record::GraphSnapshot& source, const Interface& interface,
                             std::shared_ptr<CompiledRegion>* made) {
-  if (options.backend == Backend::AotEager) return eagerExecutor(traced, constants);
+  if (options.backend == Backend::AotEager) return eagerExecutor(traced, constants, interface.symbols);
   auto region = compileGraph(traced, constants, direction, options, source, interface);
   if (region && made) *made = *region;
   if (!region) {
     if (options.fullgraph) throw std::runtime_error(std::string("the ") + direction + " graph cannot be compiled: " + region.error().text());
     tellNotCompiled(options.name, direction, region.error().text());
-    return eagerExecutor(traced, constants);
+    return eagerExecutor(traced, constants, interface.symbols);
   }
   const bool isBackward = direction == std::string_view("backward");
-  return isBackward ? backwardExecutor(*region, traced, constants, options.name) : forwardExecutor(*region);
+  return isBackward ? backwardExecutor(*region, traced, constants, interface.symbols, options.name) : forwardExecutor(*region);
 }
 
 aot::Executor makeExecutor(const graph::Graph& traced, const std::vector<at::Tensor>& constants, const char* direction,
@@ -472,10 +476,11 @@ CompilerConfig& compilerConfig() {
 }
 
 std::shared_ptr<aot::AotFunction> compileModule(std::shared_ptr<const aot::AotModule> module, const CompileOptions& options) {
+  for (size_t i = 0; i < module->symbols.size() && i < module->hints.size(); ++i) graph::setHint(module->symbols[i], module->hints[i]);
   const TracedGraphs traced = recordTraced(*module, options.compile, options.name);
   std::shared_ptr<CompiledRegion> region;
   aot::Executor forward = makeExecutor(module->forward, module->constants, module->backward ? "forward" : "inference", options,
-                                       traced.forward, {firstSaved(*module), inputWrites(*module)}, &region);
+                                       traced.forward, {firstSaved(*module), inputWrites(*module), module->symbols}, &region);
   const auto laid = region ? savedLayouts(*module, *region) : std::vector<std::optional<graph::TensorMeta>>();
   auto compileBackward = [options, traced, laid](const aot::AotModule& m, const graph::Graph& gradients) -> Result<aot::Executor> {
     CompileOptions backward = options;
@@ -490,7 +495,7 @@ std::shared_ptr<aot::AotFunction> compileModule(std::shared_ptr<const aot::AotMo
     }
     const bool isRecorded = recorder == traced.recorder && &gradients == &*m.backward;
     aot::Executor executor = makeExecutor(inductor::withSavedLayouts(gradients, laid), m.constants, "backward", backward,
-                                          isRecorded ? traced.backward : record::GraphSnapshot{});
+                                          isRecorded ? traced.backward : record::GraphSnapshot{}, {.writes = {}, .symbols = m.symbols});
     if (recorder) recorder->endCompile(backward.compile);
     return executor;
   };

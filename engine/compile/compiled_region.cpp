@@ -43,7 +43,7 @@ CompiledRegion::CompiledRegion(graph::Graph postGrad, inductor::LoweredGraph low
 
 CompiledRegion::~CompiledRegion() = default;
 
-std::vector<at::Tensor> CompiledRegion::run(c10::ArrayRef<at::Tensor> inputs) {
+std::vector<at::Tensor> CompiledRegion::run(c10::ArrayRef<at::Tensor> inputs, std::span<const int64_t> symbolValues) {
   Recorder* recorder = Recorder::active();
   if (recorder != described_.load(std::memory_order_acquire)) [[unlikely]] {
     const auto& caller = Recorder::caller();
@@ -53,10 +53,10 @@ std::vector<at::Tensor> CompiledRegion::run(c10::ArrayRef<at::Tensor> inputs) {
     Inside() { ++GpuRecording::compiledDepth(); }
     ~Inside() { --GpuRecording::compiledDepth(); }
   } inside;
-  if (!recorder || !isBackward_) return program_->run(inputs);
+  if (!recorder || !isBackward_) return program_->run(inputs, symbolValues);
   // A forward graph is timed by the frame that calls it; a backward one is called by autograd.
   const int64_t start = nowNs();
-  auto results = program_->run(inputs);
+  auto results = program_->run(inputs, symbolValues);
   recorder->call(compile_.load(std::memory_order_relaxed), start, nowNs() - start);
   return results;
 }

@@ -25,7 +25,8 @@ class CompiledRegion {
                  std::shared_ptr<runtime::CompiledGraph> program, std::string name, std::string direction);
 
   /// Runs the graph; reports launches to the active recording.
-  std::vector<at::Tensor> run(c10::ArrayRef<at::Tensor> inputs);
+  /// `symbolValues`: runtime::CompiledGraph::run.
+  std::vector<at::Tensor> run(c10::ArrayRef<at::Tensor> inputs, std::span<const int64_t> symbolValues = {});
 
   /// Writes graph, groups, decisions, buffers and kernels under `compile` (0: a compile row of its own is made). `source` is the
   /// recorded graph that was compiled, if it was recorded.

@@ -15,7 +15,10 @@ constexpr uint32_t kChunkCount = 1u << 15;
 /// Records live in chunks that are never freed, so readers need no lock: an id only reaches another thread after its record
 /// was written.
 struct SymbolTable {
-  std::array<std::atomic<SymbolRecord*>, kChunkCount> chunks{};
+  struct Entry : SymbolRecord {
+    std::atomic<int64_t> hint{kNoHint};
+  };
+  std::array<std::atomic<Entry*>, kChunkCount> chunks{};
   std::mutex mutex;
   uint32_t count = 0;
 
@@ -23,12 +26,12 @@ struct SymbolTable {
     std::lock_guard lock(mutex);
     uint32_t chunk = count >> kChunkBits;
     if (chunk >= kChunkCount) throw std::bad_alloc();
-    SymbolRecord* records = chunks[chunk].load(std::memory_order_relaxed);
+    Entry* records = chunks[chunk].load(std::memory_order_relaxed);
     if (!records) {
-      records = new SymbolRecord[kChunkSize];
+      records = new Entry[kChunkSize];
       chunks[chunk].store(records, std::memory_order_release);
     }
-    records[count & (kChunkSize - 1)] = std::move(record);
+    static_cast<SymbolRecord&>(records[count & (kChunkSize - 1)]) = std::move(record);
     return Symbol{count++};
   }
 };
@@ -40,9 +43,17 @@ SymbolTable& table() {
 
 }  // namespace
 
-const SymbolRecord& symbolRecord(Symbol symbol) {
+namespace {
+
+SymbolTable::Entry& entryOf(Symbol symbol) {
   return table().chunks[symbol.id >> kChunkBits].load(std::memory_order_acquire)[symbol.id & (kChunkSize - 1)];
 }
+
+}  // namespace
+
+const SymbolRecord& symbolRecord(Symbol symbol) { return entryOf(symbol); }
+
+std::atomic<int64_t>& symbolHint(Symbol symbol) { return entryOf(symbol).hint; }
 
 Symbol Symbol::make(std::string name, int64_t lower, int64_t upper) {
   return table().add({std::move(name), lower, upper});

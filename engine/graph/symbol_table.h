@@ -1,6 +1,8 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <limits>
 #include <string>
 
 #include "engine/graph/sym_expr.h"
@@ -16,5 +18,9 @@ struct SymbolRecord {
 
 /// Lock-free look-up of a published symbol.
 const SymbolRecord& symbolRecord(Symbol symbol);
+
+/// The hint of a symbol (symbol_values.h); kNoHint until one is set.
+constexpr int64_t kNoHint = std::numeric_limits<int64_t>::min();
+std::atomic<int64_t>& symbolHint(Symbol symbol);
 
 }  // namespace fusebox::graph

@@ -23,6 +23,12 @@ BoundArgument fixed(IValue value) {
   return bound;
 }
 
+at::Tensor wrappedNumber(const at::Scalar& number) {
+  auto tensor = c10::scalar_to_tensor(number);
+  tensor.unsafeGetTensorImpl()->set_wrapped_number(true);
+  return tensor;
+}
+
 /// Integers in any of the forms that the graph holds them, enumerations of libtorch included.
 std::optional<SymExpr> asInteger(const Argument& argument) {
   if (auto* v = argument.as<int64_t>()) return SymExpr(*v);
@@ -77,13 +83,17 @@ Result<BoundArgument> bindTensor(const Argument& argument, const c10::TypePtr& t
   auto* ref = argument.as<graph::ValueRef>();
   // Backward operators take tensors that may be missing under a type that does not say so (attn_bias of attention).
   if (argument.isNone()) return fixed(IValue(at::Tensor()));
+  if (auto* symbolic = argument.as<SymExpr>(); symbolic && !symbolic->isConstant()) {
+    BoundArgument bound;
+    bound.kind = BoundArgument::Kind::WrappedNumber;
+    bound.integers = {*symbolic};
+    return bound;
+  }
   if (!ref) {
     // A number where a tensor is wanted: Python's scalars, which take part in type promotion as numbers do.
     auto number = asScalar(argument);
     if (!number) return mismatch(argument, type);
-    auto tensor = c10::scalar_to_tensor(*number);
-    tensor.unsafeGetTensorImpl()->set_wrapped_number(true);
-    return fixed(tensor);
+    return fixed(wrappedNumber(*number));
   }
   BoundArgument bound;
   bound.kind = BoundArgument::Kind::Tensor;
@@ -213,6 +223,12 @@ Result<BoundArgument> bindArgument(const Argument& argument, const c10::TypePtr&
     case TypeKind::MemoryFormatType: return bindInteger(argument, type);
     case TypeKind::FloatType:
       if (auto value = asDouble(argument)) return fixed(*value);
+      if (auto* symbolic = argument.as<SymExpr>()) {
+        BoundArgument bound;
+        bound.kind = BoundArgument::Kind::Double;
+        bound.integers = {*symbolic};
+        return bound;
+      }
       return mismatch(argument, type);
     case TypeKind::BoolType:
     case TypeKind::SymBoolType:
@@ -259,15 +275,16 @@ Result<std::vector<BoundArgument>> bindArguments(const c10::FunctionSchema& sche
   return result;
 }
 
-int64_t evaluateOrThrow(const SymExpr& expression, const SymbolValues& symbols) {
-  if (expression.isConstant()) return expression.constant();
-  auto value = expression.evaluate(symbols);
-  TORCH_CHECK(value, "fusebox: size ", expression.str(), " is not known in this call");
-  return *value;
+bool isSymbolic(const BoundArgument& argument) {
+  return std::any_of(argument.integers.begin(), argument.integers.end(), [](const SymExpr& e) { return !e.isConstant(); });
+}
+
+BoundArgument withValues(const BoundArgument& argument, const graph::SymbolValues& symbols) {
+  return isSymbolic(argument) ? fixed(materialise(argument, {}, symbols)) : argument;
 }
 
 IValue materialise(const BoundArgument& argument, const std::function<const at::Tensor&(int32_t)>& tensor,
-                   const SymbolValues& symbols) {
+                   const graph::SymbolValues& symbols) {
   switch (argument.kind) {
     case BoundArgument::Kind::Fixed: return argument.fixed;
     case BoundArgument::Kind::Tensor: return tensor(argument.slots[0]);
@@ -290,11 +307,13 @@ IValue materialise(const BoundArgument& argument, const std::function<const at::
         if (argument.slots[i] >= 0) list.set(i, tensor(argument.slots[i]).item());
       return list;
     }
-    case BoundArgument::Kind::Integer: return evaluateOrThrow(argument.integers[0], symbols);
+    case BoundArgument::Kind::Integer: return symbols(argument.integers[0]);
+    case BoundArgument::Kind::Double: return static_cast<double>(symbols(argument.integers[0]));
+    case BoundArgument::Kind::WrappedNumber: return wrappedNumber(symbols(argument.integers[0]));
     case BoundArgument::Kind::IntegerList: {
       c10::List<int64_t> list;
       list.reserve(argument.integers.size());
-      for (const SymExpr& value : argument.integers) list.push_back(evaluateOrThrow(value, symbols));
+      for (const SymExpr& value : argument.integers) list.push_back(symbols(value));
       return list;
     }
   }

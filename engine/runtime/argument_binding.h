@@ -8,12 +8,10 @@
 #include <ATen/core/ivalue.h>
 
 #include "engine/graph/graph.h"
+#include "engine/graph/symbol_values.h"
 #include "engine/support/result.h"
 
 namespace fusebox::runtime {
-
-/// Value of every size symbol during one call; nullopt where the program does not know one.
-using SymbolValues = std::function<std::optional<int64_t>(graph::Symbol)>;
 
 /// One operator argument, converted as far as it can be before a call: everything but tensors and symbolic integers is a
 /// finished IValue. Immutable after binding, so calls on several threads may share it.
@@ -25,6 +23,8 @@ struct BoundArgument {
     OptionalTensorList,  ///< slots, -1 for None
     Integer,             ///< integers[0]
     IntegerList,         ///< integers
+    Double,              ///< integers[0], as a double
+    WrappedNumber,       ///< integers[0], as a tensor that takes part in type promotion as a number does
     Number,              ///< the one element of slots[0]
     NumberList,          ///< of slots; where one is -1, the element of `fixed`
   } kind = Kind::Fixed;
@@ -47,11 +47,12 @@ Result<BoundArgument> bindArgument(const graph::Argument& argument, const c10::T
 Result<std::vector<BoundArgument>> bindArguments(const c10::FunctionSchema& schema, const graph::ArgumentList& arguments,
                                                  const SlotOf& slotOf, c10::ArrayRef<at::Generator> generators);
 
-/// Finishes `argument` for one call. `tensor` maps slots to tensors.
+/// Finishes `argument` for one call. `tensor` maps slots to tensors. Throws std::out_of_range for a symbol without a value.
 c10::IValue materialise(const BoundArgument& argument, const std::function<const at::Tensor&(int32_t)>& tensor,
-                        const SymbolValues& symbols);
+                        const graph::SymbolValues& symbols);
 
-/// Value of `expression` during a call; throws c10::Error if it names an unknown symbol.
-int64_t evaluateOrThrow(const graph::SymExpr& expression, const SymbolValues& symbols);
+/// Whether the argument depends on size symbols, and what it is once they are known.
+bool isSymbolic(const BoundArgument& argument);
+BoundArgument withValues(const BoundArgument& argument, const graph::SymbolValues& symbols);
 
 }  // namespace fusebox::runtime

@@ -44,11 +44,11 @@ class Cutter {
   CapturePlan cut() {
     made_.isResult.assign(plan_.buffers.size(), false);
     made_.isPinned.assign(plan_.buffers.size(), false);
-    made_.isCapturedInput.assign(static_cast<size_t>(plan_.program.inputCount), false);
+    made_.isCapturedInput.assign(static_cast<size_t>(plan_.program().inputCount), false);
     if (!plan_.isStatic) return refuse("its sizes are dynamic");
     if (std::any_of(plan_.buffers.begin(), plan_.buffers.end(), [](const BufferPlan& buffer) { return buffer.isOpaque; }))
       return refuse("it keeps working memory whose size only a library knows");
-    for (const graph::Argument& result : plan_.program.results)
+    for (const graph::Argument& result : plan_.program().results)
       if (auto* value = result.as<graph::ValueRef>()) made_.isResult[static_cast<size_t>(baseOf(value->node))] = true;
     made_.isPinned = made_.isResult;
     for (size_t i = 0; i < plan_.steps.size(); ++i) add(i);

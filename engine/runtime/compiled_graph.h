@@ -3,6 +3,8 @@
 #include <atomic>
 #include <exception>
 #include <memory>
+#include <mutex>
+#include <span>
 #include <stdexcept>
 #include <vector>
 
@@ -50,9 +52,14 @@ class CompiledGraph {
   /// the guards' business. Results that are not tensors (None, integers) are undefined tensors. An operator's exception passes
   /// through after everything taken has been given back.
   /// Throws ChangedInputs where an operator failed after such changes.
-  std::vector<at::Tensor> run(c10::ArrayRef<at::Tensor> inputs);
+  /// `symbolValues`: in the order of setSymbols(). A program with symbols whose values nobody gives reads them off its inputs.
+  std::vector<at::Tensor> run(c10::ArrayRef<at::Tensor> inputs, std::span<const int64_t> symbolValues = {});
 
-  /// Replays CUDA graphs from now on, where they can be recorded. Before the first run.
+  /// The symbols whose values calls bring. Before the first run.
+  void setSymbols(std::vector<graph::Symbol> symbols) { order_ = std::move(symbols); }
+
+  /// Replays CUDA graphs from now on, where they can be recorded: for each set of symbols' values of its own, up to a limit. Before the
+  /// first run.
   void useGraphs(int recordLimit, bool orError);
   /// Told of recordings and replays, and at once of the recordings there are; null for none.
   void setGraphListener(GraphListener* listener);
@@ -65,18 +72,33 @@ class CompiledGraph {
   const std::vector<std::shared_ptr<gpu::GpuKernel>>& gpuKernels() const;
 
  private:
+  /// The program for one set of its symbols' values, with what is kept between calls; the only one where it has no symbols.
+  struct Sized {
+    ~Sized();
+    std::vector<int64_t> values;
+    std::shared_ptr<const RuntimePlan> plan;
+    std::unique_ptr<GraphTree> tree;      ///< null: no CUDA graphs asked for, or no more of them
+    std::atomic<bool> isProven{false};    ///< it has run once: operators give what was predicted
+    std::atomic<Frame*> spare{nullptr};   ///< one idle frame, enough for calls from one thread
+  };
+
   CompiledGraph();
-  std::unique_ptr<Frame> takeFrame();
-  void returnFrame(std::unique_ptr<Frame> frame);
+  void findSymbols();
+  std::vector<int64_t> valuesOf(c10::ArrayRef<at::Tensor> inputs, std::span<const int64_t> symbolValues) const;
+  std::shared_ptr<Sized> sizedFor(c10::ArrayRef<at::Tensor> inputs, std::span<const int64_t> symbolValues);
+  std::shared_ptr<Sized> make(std::vector<int64_t> values);
+  std::vector<at::Tensor> runPlainly(Sized& sized, c10::ArrayRef<at::Tensor> inputs);
 
-  std::vector<at::Tensor> runPlainly(c10::ArrayRef<at::Tensor> inputs);
-
-  std::atomic<bool> isProven_{false};   ///< it has run once: operators give what was predicted
-  std::unique_ptr<RuntimePlan> plan_;
-  std::unique_ptr<GraphTree> tree_;     ///< null: no CUDA graphs asked for
+  std::shared_ptr<RuntimePlan> plan_;      ///< as it was built: only run where it is static
+  std::vector<graph::Symbol> order_;       ///< of the values that calls bring
+  std::vector<graph::Symbol> used_;        ///< in the program
+  std::shared_ptr<Sized> only_;            ///< of a program without symbols
+  std::mutex mutex_;                       ///< of sized_ and recorded_
+  std::vector<std::shared_ptr<Sized>> sized_;  ///< most recently used first
+  struct Graphs;
+  std::unique_ptr<Graphs> graphs_;         ///< null: no CUDA graphs asked for
   std::atomic<LaunchSink*> sink_{nullptr};
   std::atomic<GraphListener*> graphListener_{nullptr};
-  std::atomic<Frame*> spare_{nullptr};  ///< one idle frame, enough for calls from one thread
 };
 
 }  // namespace fusebox::runtime

@@ -38,21 +38,9 @@ void raise(int32_t fault) {
 
 }  // namespace
 
-/// Sizes and strides of a buffer in this call.
-struct Frame::Extents {
-  Extents(const Frame& frame, const BufferPlan& buffer) : sizes(buffer.sizes), strides(buffer.strides) {
-    if (buffer.isStatic) return;
-    sizesNow = frame.evaluateAll(buffer.meta->sizes);
-    stridesNow = frame.evaluateAll(buffer.meta->strides);
-    sizes = sizesNow;
-    strides = stridesNow;
-  }
-  std::vector<int64_t> sizesNow, stridesNow;
-  c10::IntArrayRef sizes, strides;
-};
-
 Frame::Frame(const RuntimePlan& plan)
     : plan_(plan), addresses_(plan.buffers.size(), nullptr), tensors_(plan.buffers.size()) {
+  TORCH_CHECK(plan.isStatic, "fusebox: ", plan.program().name, " is run without values for its sizes");
   for (size_t i = 0; i < plan.constants.size(); ++i) TORCH_CHECK(plan.constants[i].defined());
 }
 
@@ -69,7 +57,7 @@ std::vector<at::Tensor> Frame::run(c10::ArrayRef<at::Tensor> inputs, LaunchSink*
     runSteps(0, plan_.steps.size(), sink);
     return results();
   } catch (...) {
-    const int32_t first = plan_.program.firstUnrepeatable;
+    const int32_t first = plan_.program().firstUnrepeatable;
     if (first >= 0 && step_ >= static_cast<size_t>(first)) throw ChangedInputs{std::current_exception()};
     throw;
   }
@@ -140,15 +128,13 @@ void Frame::reset() {
 }
 
 void Frame::bindInputs() {
-  if (!plan_.isStatic) symbols_ = {};
   for (BufferId id : plan_.bound) {
     const BufferPlan& buffer = plan_.buffers[at(id)];
     const auto source = buffer.kind == Kind::Input ? inputs_ : c10::ArrayRef<at::Tensor>(plan_.constants);
-    TORCH_CHECK(at(buffer.index) < source.size(), "fusebox: compiled graph ", plan_.program.name, " got ", inputs_.size(),
+    TORCH_CHECK(at(buffer.index) < source.size(), "fusebox: compiled graph ", plan_.program().name, " got ", inputs_.size(),
                 " inputs and needs more");
     const at::Tensor& tensor = source[at(buffer.index)];
     if (!tensor.defined()) continue;
-    if (!plan_.isStatic) symbols_.bind(*buffer.meta, tensor);
     if (!tensor.has_storage()) continue;
     // Reading through the const pointer leaves a copy-on-write input alone.
     setAddress(id, buffer.isWritten ? tensor.mutable_data_ptr() : const_cast<void*>(tensor.const_data_ptr()));
@@ -156,9 +142,9 @@ void Frame::bindInputs() {
 }
 
 void Frame::bindPool() {
-  if (plan_.program.devicePoolBytes > 0 && !deviceBlock_) bindDevicePool();
-  if (plan_.program.poolBytes == 0 || block_.memory) return;
-  block_ = PoolCache::instance().acquire(plan_.program.poolBytes);
+  if (plan_.devicePoolBytes > 0 && !deviceBlock_) bindDevicePool();
+  if (plan_.poolBytes == 0 || block_.memory) return;
+  block_ = PoolCache::instance().acquire(plan_.poolBytes);
   if (block_.data() == poolAddress_) return;  // the usual case: the block of the last call
   poolAddress_ = block_.data();
   placePlanned(false, poolAddress_);
@@ -180,7 +166,7 @@ bool Frame::isInPool(const at::Tensor& value) const {
   const auto lies = [data](const void* pool, int64_t bytes) {
     return pool && data >= static_cast<const char*>(pool) && data < static_cast<const char*>(pool) + bytes;
   };
-  return lies(block_.memory ? block_.data() : nullptr, plan_.program.poolBytes) || lies(deviceBlock_.get(), plan_.program.devicePoolBytes);
+  return lies(block_.memory ? block_.data() : nullptr, plan_.poolBytes) || lies(deviceBlock_.get(), plan_.devicePoolBytes);
 }
 
 void Frame::setAddress(BufferId id, void* address) {
@@ -191,29 +177,14 @@ void Frame::setAddress(BufferId id, void* address) {
 void Frame::bindViewAddresses(BufferId base) {
   for (BufferId view : plan_.buffers[at(base)].views) {
     const BufferPlan& buffer = plan_.buffers[at(view)];
-    const int64_t offset = buffer.isStatic ? buffer.offset : evaluate(buffer.meta->storageOffset);
     char* address = static_cast<char*>(addresses_[at(base)]);
-    setAddress(view, address ? address + offset * static_cast<int64_t>(c10::elementSize(buffer.dtype)) : nullptr);
+    setAddress(view, address ? address + buffer.offset * static_cast<int64_t>(c10::elementSize(buffer.dtype)) : nullptr);
   }
 }
 
 void Frame::launch(const LaunchPlan& plan) {
-  if (plan.isStatic && plan.gpuKernel) {
-    launchOnGpu(plan, plan.constantSizes);
-  } else if (plan.isStatic) {
-    launchUnits(plan, plan.constantSizes.data());
-  } else {
-    launchDynamic(plan);
-  }
-}
-
-void Frame::launchDynamic(const LaunchPlan& plan) {
-  c10::SmallVector<int64_t, 8> sizes;
-  for (const graph::SymExpr& size : plan.sizes) sizes.push_back(evaluate(size));
-  LaunchPlan resolved = plan;
-  resolved.resolve(sizes.data());
-  if (resolved.gpuKernel) launchOnGpu(resolved, sizes);
-  else launchUnits(resolved, sizes.data());
+  if (plan.gpuKernel) launchOnGpu(plan, plan.constantSizes);
+  else launchUnits(plan, plan.constantSizes.data());
 }
 
 void Frame::launchBatch(const BatchPlan& batch) {
@@ -294,8 +265,7 @@ void Frame::callExtern(const ExternPlan& plan) {
       stack_.emplace_back(tensor(argument.slots[0]));
     } else {
       stack_.push_back(materialise(
-          argument, [this](int32_t slot) -> const at::Tensor& { return tensor(slot); },
-          [this](graph::Symbol symbol) { return symbols_.value(symbol); }));
+          argument, [this](int32_t slot) -> const at::Tensor& { return tensor(slot); }, {}));
     }
   }
   const bool keeps = isCapturing_ && keepsResults(call);
@@ -352,8 +322,7 @@ void Frame::storeResult(const ExternCall& call, BufferId id, at::Tensor value) {
     tensors_[at(id)] = std::move(value);
     return;
   }
-  const Extents extents(*this, buffer);
-  const c10::IntArrayRef sizes = extents.sizes, strides = extents.strides;
+  const c10::IntArrayRef sizes = buffer.sizes, strides = buffer.strides;
   if (!value.defined() || value.sizes() != sizes || value.scalar_type() != buffer.dtype)
     throw mispredicted(call, c10::str("gave ", value.defined() ? c10::str(value.scalar_type(), value.sizes()) : "nothing",
                                       ", where the compiler predicted ", buffer.dtype, sizes));
@@ -386,8 +355,7 @@ void Frame::allocate(BufferId id) {
   const BufferPlan& buffer = plan_.buffers[at(id)];
   at::Tensor& tensor = tensors_[at(id)];
   if (tensor.defined() && isPinned(id)) return;
-  const Extents extents(*this, buffer);
-  const c10::IntArrayRef sizes = extents.sizes, strides = extents.strides;
+  const c10::IntArrayRef sizes = buffer.sizes, strides = buffer.strides;
   if (buffer.device.is_cpu()) {
     const size_t bytes = at::detail::computeStorageNbytes(sizes, strides, c10::elementSize(buffer.dtype));
     tensor = bytes < static_cast<size_t>(PoolCache::kLargeTensorBytes)
@@ -450,7 +418,7 @@ const at::Tensor& Frame::tensor(BufferId id) {
   at::Tensor& tensor = tensors_[at(id)];
   if (!tensor.defined() && buffer.kind == Kind::Planned) tensor = makePlanned(buffer, addresses_[at(id)]);
   if (!tensor.defined() && buffer.kind == Kind::View) tensor = makeView(buffer);
-  TORCH_CHECK(tensor.defined() || buffer.isOpaque, "fusebox: buffer ", plan_.program.buffers[at(id)].name, " is used before it is made");
+  TORCH_CHECK(tensor.defined() || buffer.isOpaque, "fusebox: buffer ", plan_.program().buffers[at(id)].name, " is used before it is made");
   return tensor;
 }
 
@@ -472,30 +440,18 @@ at::Tensor Frame::makeView(const BufferPlan& buffer) {
   const at::Tensor& base = tensor(buffer.base);
   auto view = at::detail::make_tensor<c10::TensorImpl>(c10::TensorImpl::VIEW, c10::Storage(base.storage()), base.key_set(),
                                                        c10::scalarTypeToTypeMeta(buffer.dtype));
-  const Extents extents(*this, buffer);
-  const c10::IntArrayRef sizes = extents.sizes, strides = extents.strides;
-  const int64_t offset = buffer.isStatic ? buffer.offset : evaluate(buffer.meta->storageOffset);
+  const c10::IntArrayRef sizes = buffer.sizes, strides = buffer.strides;
   const auto baseBytes = base.storage_offset() * static_cast<int64_t>(base.element_size());
   const auto itemSize = static_cast<int64_t>(c10::elementSize(buffer.dtype));
   TORCH_CHECK(baseBytes % itemSize == 0, "fusebox: view of another element type starts inside an element");
-  view.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, strides, baseBytes / itemSize + offset);
+  view.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, strides, baseBytes / itemSize + buffer.offset);
   return view;
-}
-
-int64_t Frame::evaluate(const graph::SymExpr& expression) const {
-  return evaluateOrThrow(expression, [this](graph::Symbol symbol) { return symbols_.value(symbol); });
-}
-
-std::vector<int64_t> Frame::evaluateAll(const std::vector<graph::SymExpr>& expressions) const {
-  std::vector<int64_t> values;
-  for (const graph::SymExpr& expression : expressions) values.push_back(evaluate(expression));
-  return values;
 }
 
 std::vector<at::Tensor> Frame::results() {
   std::vector<at::Tensor> tensors;
-  tensors.reserve(plan_.program.results.size());
-  for (const graph::Argument& result : plan_.program.results) {
+  tensors.reserve(plan_.program().results.size());
+  for (const graph::Argument& result : plan_.program().results) {
     auto* ref = result.as<graph::ValueRef>();
     if (!ref) {
       tensors.emplace_back();

@@ -10,11 +10,10 @@
 #include "engine/runtime/launch_sink.h"
 #include "engine/runtime/pool_cache.h"
 #include "engine/runtime/runtime_plan.h"
-#include "engine/runtime/symbol_binding.h"
 
 namespace fusebox::runtime {
 
-/// The state of one call: addresses and tensors of every buffer. Reused by later calls, so that tensors over the memory pool
+/// The state of one call of a plan without symbols: addresses and tensors of every buffer. Reused by later calls, so that tensors over the memory pool
 /// are made once; used by one thread at a time.
 class Frame {
  public:
@@ -39,7 +38,6 @@ class Frame {
   const at::Tensor& tensor(inductor::BufferId id);
 
  private:
-  struct Extents;
   void bindInputs();
   void bindPool();
   void bindDevicePool();
@@ -51,7 +49,6 @@ class Frame {
   void bindViewAddresses(inductor::BufferId base);
 
   void launch(const LaunchPlan& plan);
-  void launchDynamic(const LaunchPlan& plan);
   void launchBatch(const BatchPlan& batch);
   void launchBatchOnGpu(const BatchPlan& batch);
   void launchUnits(const LaunchPlan& plan, const int64_t* sizes);
@@ -69,8 +66,6 @@ class Frame {
 
   at::Tensor makePlanned(const BufferPlan& buffer, void* address) const;
   at::Tensor makeView(const BufferPlan& buffer);
-  int64_t evaluate(const graph::SymExpr& expression) const;
-  std::vector<int64_t> evaluateAll(const std::vector<graph::SymExpr>& expressions) const;
   std::vector<at::Tensor> results();
 
   const RuntimePlan& plan_;
@@ -84,7 +79,6 @@ class Frame {
   std::vector<at::Tensor>* givenUp_ = nullptr;
   size_t step_ = 0;                  ///< that is running
   PoolCache::Block work_;            ///< working memory of the launches of this call, which run one after another
-  SymbolBinding symbols_;
   torch::jit::Stack stack_;
   const CapturePlan* recorded_ = nullptr;  ///< in a recording
   GraphCapture* capture_ = nullptr;

@@ -36,7 +36,7 @@ void Frame::launchOnGpu(const LaunchPlan& plan, c10::ArrayRef<int64_t> sizes) {
 /// work of the same stream.
 void Frame::bindDevicePool() {
   const c10::DeviceGuard guard(plan_.poolDevice);
-  deviceBlock_ = c10::GetAllocator(plan_.poolDevice.type())->allocate(static_cast<size_t>(plan_.program.devicePoolBytes));
+  deviceBlock_ = c10::GetAllocator(plan_.poolDevice.type())->allocate(static_cast<size_t>(plan_.devicePoolBytes));
   if (deviceBlock_.get() == devicePoolAddress_) return;
   devicePoolAddress_ = deviceBlock_.get();
   placePlanned(true, devicePoolAddress_);

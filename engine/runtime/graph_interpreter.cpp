@@ -20,8 +20,8 @@ using graph::NodeKind;
 class Interpreter {
  public:
   Interpreter(const Graph& graph, c10::ArrayRef<at::Tensor> inputs, c10::ArrayRef<at::Tensor> constants,
-              c10::ArrayRef<at::Generator> generators, bool isDifferentiable)
-      : graph_(graph), inputs_(inputs), constants_(constants), generators_(generators), isDifferentiable_(isDifferentiable) {
+              c10::ArrayRef<at::Generator> generators, const graph::SymbolValues& symbols, bool isDifferentiable)
+      : graph_(graph), inputs_(inputs), constants_(constants), generators_(generators), isDifferentiable_(isDifferentiable), symbols_(symbols) {
     int32_t next = 0;
     for (const Node& node : graph.nodes()) {
       firstSlot_.push_back(next);
@@ -53,7 +53,7 @@ class Interpreter {
       return fail(ErrorCode::InvalidArgument, "too few inputs or constants", node.name);
     const at::Tensor& value = source[static_cast<size_t>(node.index)];
     values_[static_cast<size_t>(slotOf({node.id, 0}))] = value;
-    if (value.defined()) symbols_.bind(node.outputs[0].tensor, value);
+    if (value.defined()) bindSymbols(symbols_, node.outputs[0].tensor, value);
     return {};
   }
 
@@ -66,8 +66,7 @@ class Interpreter {
     torch::jit::Stack stack;
     for (const BoundArgument& argument : *arguments)
       stack.push_back(materialise(
-          argument, [this](int32_t slot) -> const at::Tensor& { return values_[static_cast<size_t>(slot)]; },
-          [this](graph::Symbol symbol) { return symbols_.value(symbol); }));
+          argument, [this](int32_t slot) -> const at::Tensor& { return values_[static_cast<size_t>(slot)]; }, symbols_));
     // Below autograd the mode is what eager's kernels would see: some keep more for backward with gradients on.
     c10::AutoGradMode mode(isDifferentiable_ ? c10::GradMode::is_enabled() && !node.noGrad : !node.noGrad && !node.isBackward);
     const bool isNoted = !isDifferentiable_ && !graph::factsOf(node).repeatable;
@@ -117,21 +116,22 @@ class Interpreter {
   std::vector<int32_t> firstSlot_;  ///< slot of output 0 of each node
   std::vector<NodeId> lastUse_;
   std::vector<at::Tensor> values_;
-  SymbolBinding symbols_;
+  graph::SymbolValues symbols_;
 };
 
 }  // namespace
 
 Result<std::vector<at::Tensor>> runEager(const Graph& graph, c10::ArrayRef<at::Tensor> inputs,
-                                         c10::ArrayRef<at::Tensor> constants, c10::ArrayRef<at::Generator> generators) {
+                                         c10::ArrayRef<at::Tensor> constants, c10::ArrayRef<at::Generator> generators,
+                                         const graph::SymbolValues& symbols) {
   DispatchScope scope;
-  return Interpreter(graph, inputs, constants, generators, false).run();
+  return Interpreter(graph, inputs, constants, generators, symbols, false).run();
 }
 
 Result<std::vector<at::Tensor>> runDifferentiable(const Graph& graph, c10::ArrayRef<at::Tensor> inputs,
-                                                  c10::ArrayRef<at::Tensor> constants) {
+                                                  c10::ArrayRef<at::Tensor> constants, const graph::SymbolValues& symbols) {
   c10::impl::ExcludeDispatchKeyGuard noAutocast(c10::autocast_dispatch_keyset);
-  return Interpreter(graph, inputs, constants, {}, true).run();
+  return Interpreter(graph, inputs, constants, {}, symbols, true).run();
 }
 
 }  // namespace fusebox::runtime

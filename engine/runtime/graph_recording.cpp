@@ -199,9 +199,9 @@ c10::intrusive_ptr<c10::StorageImpl> GraphRecording::giveStorage(BufferId base) 
 
 std::vector<at::Tensor> GraphRecording::handOut(c10::ArrayRef<at::Tensor> inputs) {
   std::vector<at::Tensor> made;
-  made.reserve(plan_.program.results.size());
+  made.reserve(plan_.program().results.size());
   std::vector<c10::intrusive_ptr<c10::StorageImpl>> alive;  // one for all results over the same buffer
-  for (const graph::Argument& result : plan_.program.results) {
+  for (const graph::Argument& result : plan_.program().results) {
     auto* ref = result.as<graph::ValueRef>();
     if (!ref) {
       made.emplace_back();

@@ -93,7 +93,7 @@ std::optional<std::vector<at::Tensor>> GraphTree::record(c10::ArrayRef<at::Tenso
   EffectLog effects;
   // Where it has several parts, some have run when another fails.
   std::optional<WrittenInputs> before;
-  if (plan_.program.firstUnrepeatable >= 0 && cut_->stretches.size() > 1) before.emplace(plan_, inputs);
+  if (plan_.program().firstUnrepeatable >= 0 && cut_->stretches.size() > 1) before.emplace(plan_, inputs);
   try {
     results = branch.recording->record(inputs);
   } catch (const CaptureFailed& error) {
@@ -106,7 +106,7 @@ std::optional<std::vector<at::Tensor>> GraphTree::record(c10::ArrayRef<at::Tenso
     if (std::getenv("FUSEBOX_DEBUG")) std::fprintf(stderr, "fusebox: CUDA graphs: %s\n", process().broken.c_str());
     return std::nullopt;
   }
-  branch.number = made_++;
+  branch.number = (*settings_.numbers)++;
   branch.recording->recordNs = nowNs() - branch.startNs;  // with its first run
   registerRecording(branch.recording.get());
   tellRecorded(listener, branch);

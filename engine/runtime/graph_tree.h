@@ -48,6 +48,7 @@ class GraphTree {
   struct Settings {
     int recordLimit = gpu::RecordingChoice::kDefaultRecordLimit;  ///< cudagraph_unexpected_rerecord_limit
     bool orError = false;                                         ///< cudagraph_or_error: a refusal is an error
+    std::shared_ptr<int32_t> numbers = std::make_shared<int32_t>(0);  ///< of recordings so far, which trees of one program share
   };
   GraphTree(const RuntimePlan& plan, Settings settings);
   ~GraphTree();
@@ -78,7 +79,6 @@ class GraphTree {
   std::vector<Branch> branches_;
   std::vector<gpu::GraphInput> inputs_;
   std::vector<gpu::RecordingState> states_;  ///< of branches_
-  int32_t made_ = 0;
   std::atomic<bool> refused_{false};         ///< read by threads that do not hold the lock of the process
   std::atomic<bool> busyTold_{false};
 };

@@ -49,23 +49,23 @@ class LaunchSite : public debug::Site {
       extern_ = &plan.externs[static_cast<size_t>(step.index)];
   }
   std::string name() const {
-    if (launch_) return plan_.program.kernels[static_cast<size_t>(launch_->kernelIndex)].name;
+    if (launch_) return plan_.program().kernels[static_cast<size_t>(launch_->kernelIndex)].name;
     const auto& op = extern_->call.handle.operator_name();
     return op.name + (op.overload_name.empty() ? "" : "." + op.overload_name);
   }
   std::string title() override {
-    return (launch_ ? "about to launch kernel " : "about to call ") + name() + " of " + plan_.program.name;
+    return (launch_ ? "about to launch kernel " : "about to call ") + name() + " of " + plan_.program().name;
   }
   json detail() override {
     return {{"kernel", name()},
-            {"graph", plan_.program.name},
+            {"graph", plan_.program().name},
             {"group", launch_ ? launch_->group : extern_->group},
             {"extern", !launch_}};
   }
   Result<json> answer(const std::string& question) override {
     if (question == "kernel" && launch_)
       return json{{"name", name()},
-                  {"loop_ir", plan_.program.kernels[static_cast<size_t>(launch_->kernelIndex)].str()}};
+                  {"loop_ir", plan_.program().kernels[static_cast<size_t>(launch_->kernelIndex)].str()}};
     if (question == "arguments") return arguments();
     return Site::answer(question);
   }
@@ -82,12 +82,12 @@ class LaunchSite : public debug::Site {
       if (ids[i] < 0) continue;
       const auto index = static_cast<size_t>(ids[i]);
       const BufferPlan& buffer = plan_.buffers[index];
-      json row{{"name", plan_.program.buffers[index].name},
+      json row{{"name", plan_.program().buffers[index].name},
                {"dtype", c10::toString(buffer.dtype)},
                {"device", buffer.device.str()}};
       if (launch_) {
         static constexpr std::array<const char*, 4> kRoles{"input", "output", "in and out", "scratch"};
-        const auto& kernel = plan_.program.kernels[static_cast<size_t>(launch_->kernelIndex)];
+        const auto& kernel = plan_.program().kernels[static_cast<size_t>(launch_->kernelIndex)];
         const auto argument = argumentOf(kernel, i);
         if (argument) row["role"] = kRoles[static_cast<size_t>(argument->role)];
       } else {
@@ -131,7 +131,7 @@ class LaunchSite : public debug::Site {
 void stopAtLaunch(const RuntimePlan& plan, const RuntimePlan::StepPlan& step, const std::vector<void*>& addresses) {
   if (step.kind == RuntimePlan::StepKind::Allocate || step.kind == RuntimePlan::StepKind::Free) return;
   LaunchSite site(plan, step, addresses);
-  const std::array<std::string, 2> names{site.name(), plan.program.name};
+  const std::array<std::string, 2> names{site.name(), plan.program().name};
   debug::Event event;
   event.kind = debug::Kind::KernelLaunch;
   event.names = names;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "engine/inductor/schedule/memory_plan.h"
 #include "engine/runtime/parallel.h"
 
 namespace fusebox::runtime {
@@ -68,10 +69,10 @@ void LaunchPlan::resolve(const int64_t* values) {
 }
 
 Result<void> RuntimePlan::build(c10::ArrayRef<at::Generator> generators) {
-  if (kernels.size() != program.kernels.size())
-    return fail(ErrorCode::Internal, fmt::format("{} kernels compiled, {} in the program", kernels.size(), program.kernels.size()));
+  if (kernels.size() != program().kernels.size())
+    return fail(ErrorCode::Internal, fmt::format("{} kernels compiled, {} in the program", kernels.size(), program().kernels.size()));
   buildBuffers();
-  for (const inductor::Step& step : program.steps) {
+  for (const inductor::Step& step : program().steps) {
     Result<void> added;
     if (auto* launch = std::get_if<LaunchStep>(&step)) {
       added = addLaunch(*launch);
@@ -85,6 +86,8 @@ Result<void> RuntimePlan::build(c10::ArrayRef<at::Generator> generators) {
     if (!added) return added;
   }
   finishBatches();
+  poolBytes = program().poolBytes;
+  devicePoolBytes = program().devicePoolBytes;
   ignoreUnreadResults();
   for (const BufferPlan& buffer : buffers)
     if (buffer.kind == inductor::ProgramBuffer::Kind::Input && buffer.isWritten) written.push_back(buffer.index);
@@ -101,7 +104,7 @@ void RuntimePlan::ignoreUnreadResults() {
     for (BufferId id : launch.buffers) read(id);
   for (const ExternPlan& plan : externs)
     for (BufferId id : plan.call.tensors) read(id);
-  for (const graph::Argument& result : program.results)
+  for (const graph::Argument& result : program().results)
     if (const auto* value = std::get_if<graph::ValueRef>(&result.value)) read(value->node);
   for (ExternPlan& plan : externs) {
     if (plan.call.hasOut) continue;
@@ -126,7 +129,7 @@ void RuntimePlan::findLastUses() {
     return id;
   };
   std::vector<char> kept(buffers.size(), 0);
-  for (const graph::Argument& result : program.results)
+  for (const graph::Argument& result : program().results)
     if (auto* ref = result.as<graph::ValueRef>(); ref && ref->node >= 0) kept[static_cast<size_t>(baseOf(ref->node))] = 1;
   for (size_t i = steps.size(); i-- > 0;) {
     StepPlan& step = steps[i];
@@ -148,6 +151,7 @@ void RuntimePlan::findLastUses() {
 void RuntimePlan::finishBatches() {
   for (BatchPlan& batch : batches) {
     batch.isOneLoop = true;
+    batch.ends.clear();
     int64_t end = 0;
     for (int32_t i = batch.first; i < batch.first + batch.count; ++i) {
       const LaunchPlan& launch = launches[static_cast<size_t>(i)];
@@ -161,8 +165,8 @@ void RuntimePlan::finishBatches() {
 }
 
 void RuntimePlan::buildBuffers() {
-  poolDevice = toDevice(program.poolDevice);
-  for (const inductor::ProgramBuffer& buffer : program.buffers) {
+  poolDevice = toDevice(program().poolDevice);
+  for (const inductor::ProgramBuffer& buffer : program().buffers) {
     buffers.push_back(planBuffer(buffer));
     isStatic = isStatic && buffers.back().isStatic;
   }
@@ -175,15 +179,60 @@ void RuntimePlan::buildBuffers() {
     if (buffer.kind == Kind::Input || buffer.kind == Kind::Constant) bound.push_back(id);
     if (buffer.kind == Kind::Planned) planned.push_back(id);
     buffers[i].onDevicePool = buffer.kind == Kind::Planned && buffer.device.type() != c10::DeviceType::CPU;
-    const bool overPool = isView && buffer.isStatic && buffers[static_cast<size_t>(buffer.base)].kind == Kind::Planned;
+    const bool overPool = isView && buffers[static_cast<size_t>(buffer.base)].kind == Kind::Planned;
     if (buffer.kind == Kind::Owned || (isView && !overPool)) perCall.push_back(id);
+  }
+}
+
+std::unique_ptr<RuntimePlan> RuntimePlan::withValues(const graph::SymbolValues& symbols) const {
+  auto made = std::make_unique<RuntimePlan>(*this);
+  for (BufferPlan& buffer : made->buffers) {
+    if (buffer.isStatic) continue;
+    buffer.sizes = symbols(buffer.meta->sizes);
+    buffer.strides = symbols(buffer.meta->strides);
+    buffer.offset = symbols(buffer.meta->storageOffset);
+    buffer.isStatic = true;
+  }
+  for (LaunchPlan& launch : made->launches) {
+    if (launch.isStatic) continue;
+    launch.constantSizes = symbols(launch.sizes);
+    launch.resolve(launch.constantSizes.data());
+    launch.isStatic = true;
+    made->workBytes = std::max(made->workBytes, launch.workBytes);
+  }
+  for (ExternPlan& plan : made->externs)
+    for (BoundArgument& argument : plan.call.arguments) argument = runtime::withValues(argument, symbols);
+  made->finishBatches();
+  made->placePools(symbols);
+  made->isStatic = true;
+  return made;
+}
+
+void RuntimePlan::placePools(const graph::SymbolValues& symbols) {
+  const auto& places = program().places;
+  if (places.empty()) return;
+  std::vector<inductor::PoolRequest> requests[2];
+  std::vector<size_t> requestOf;
+  for (const inductor::PoolPlace& place : places) {
+    const int64_t bytes = std::max<int64_t>(0, symbols(place.bytes));
+    requestOf.push_back(requests[place.onDevice].size());
+    requests[place.onDevice].push_back({place.onDevice ? inductor::onDeviceBytes(bytes) : bytes, place.first, place.last});
+  }
+  const inductor::PoolPlan plans[2] = {inductor::planPool(requests[0]), inductor::planPool(requests[1])};
+  poolBytes = plans[0].bytes;
+  devicePoolBytes = plans[1].bytes;
+  for (BufferId id : planned) {
+    const int32_t place = program().buffers[static_cast<size_t>(id)].place;
+    if (place < 0) continue;
+    const bool onDevice = places[static_cast<size_t>(place)].onDevice;
+    buffers[static_cast<size_t>(id)].poolOffset = plans[onDevice].offsets[requestOf[static_cast<size_t>(place)]];
   }
 }
 
 Result<void> RuntimePlan::addLaunch(const LaunchStep& step) {
   LaunchPlan plan;
   const auto kernelIndex = static_cast<size_t>(step.kernel);
-  const inductor::Kernel& kernel = program.kernels[kernelIndex];
+  const inductor::Kernel& kernel = program().kernels[kernelIndex];
   plan.kernel = kernels[kernelIndex].get();
   if (kernelIndex < gpuKernels.size()) plan.gpuKernel = gpuKernels[kernelIndex].get();
   if (!plan.kernel == !plan.gpuKernel) return fail(ErrorCode::Internal, "kernel has no code, or code for two devices", kernel.name);

@@ -21,13 +21,13 @@ struct BufferPlan {
   int64_t poolOffset = 0;                  ///< bytes
   c10::ScalarType dtype = c10::ScalarType::Undefined;
   c10::Device device = c10::Device(c10::kCPU);
-  bool isStatic = true;                    ///< sizes, strides and offset are constants (and held here)
+  bool isStatic = true;                    ///< sizes, strides and offset are constants (and held here), as in every plan that is run
   bool isWritten = false;                  ///< some step writes it
   bool inKernels = false;                  ///< a kernel of ours reads or writes its memory
   bool isOpaque = false;                   ///< working memory that one operator leaves for another: of any size, perhaps undefined
   std::vector<int64_t> sizes, strides;
   int64_t offset = 0;                      ///< elements, relative to the base's first one
-  const graph::TensorMeta* meta = nullptr; ///< in the program; read when not static
+  const graph::TensorMeta* meta = nullptr; ///< in the program
   std::vector<inductor::BufferId> views;   ///< View buffers over this one
   bool onDevicePool = false;               ///< Planned, in the pool of Program::poolDevice
 };
@@ -40,7 +40,7 @@ struct LaunchPlan {
   int32_t group = -1;
   std::vector<inductor::BufferId> buffers;
   std::vector<graph::SymExpr> sizes;
-  bool isStatic = true;                    ///< the next ones hold for every call
+  bool isStatic = true;                    ///< the next ones are known, as in every plan that is run
   std::vector<int64_t> constantSizes;
   int64_t units = 0;
   std::vector<int64_t> phaseEnds;          ///< empty: a single phase
@@ -64,7 +64,8 @@ struct BatchPlan {
   std::vector<int64_t> ends;     ///< then: rough nanoseconds of the launches up to and with each
 };
 
-/// Program and code in the form that the run time walks. Immutable after build().
+/// Program and code in the form that the run time walks. Immutable after build(). A program with size symbols is run by a plan for their
+/// values (withValues).
 struct RuntimePlan {
   enum class StepKind : uint8_t { Launch, Batch, Extern, Allocate, Free };
   struct StepPlan {
@@ -73,7 +74,8 @@ struct RuntimePlan {
     std::vector<inductor::BufferId> lastOf = {};  ///< inputs that nothing needs after this step
   };
 
-  inductor::Program program;
+  std::shared_ptr<const inductor::Program> source;
+  const inductor::Program& program() const { return *source; }
   std::vector<std::shared_ptr<codegen::cpu::CompiledKernel>> kernels;  ///< null where the kernel runs on a GPU
   std::vector<std::shared_ptr<gpu::GpuKernel>> gpuKernels;             ///< null, or missing, where it does not
   std::vector<at::Tensor> constants;
@@ -91,8 +93,12 @@ struct RuntimePlan {
   bool predictsIntegers = false;  ///< integers that operators return are compared with what the program was compiled for
   int64_t workBytes = 0; ///< largest working memory of a launch with constant sizes
 
-  /// `program`, `kernels` and `constants` are set; works out the rest.
+  int64_t poolBytes = 0, devicePoolBytes = 0;
+
+  /// `source`, `kernels` and `constants` are set; works out the rest.
   Result<void> build(c10::ArrayRef<at::Generator> generators);
+  /// The same program for these values of its symbols: everything in it is static. Throws std::out_of_range for a symbol without a value.
+  std::unique_ptr<RuntimePlan> withValues(const graph::SymbolValues& symbols) const;
 
  private:
   /// An operator may give anything for what nobody reads (attention without gradients gives no logsumexp).
@@ -101,6 +107,7 @@ struct RuntimePlan {
   /// Says of a buffer that a step writes it, and of what it lies in.
   void noteWritten(inductor::BufferId id);
   void findLastUses();
+  void placePools(const graph::SymbolValues& symbols);
   Result<void> addLaunch(const inductor::LaunchStep& step);
   void finishBatches();
   Result<void> addExtern(const inductor::ExternStep& step, c10::ArrayRef<at::Generator> generators);

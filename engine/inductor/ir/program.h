@@ -24,7 +24,8 @@ struct ProgramBuffer {
     View,        ///< same storage as buffer `base`, own sizes, strides and offset
   } kind = Kind::Owned;
   int32_t index = -1;
-  int64_t poolOffset = 0;
+  int64_t poolOffset = 0;     ///< for the hints, where Program::places says how it depends on sizes
+  int32_t place = -1;         ///< Planned, where sizes change: position in Program::places
   BufferId base = -1;
 };
 
@@ -57,6 +58,13 @@ struct ExternStep {
 struct AllocateStep { BufferId buffer; };
 struct FreeStep { BufferId buffer; };
 
+/// A piece of a pool, in use from step `first` to step `last` of the schedule's order.
+struct PoolPlace {
+  SymExpr bytes;
+  int32_t first = 0, last = 0;
+  bool onDevice = false;
+};
+
 using Step = std::variant<LaunchStep, ExternStep, AllocateStep, FreeStep>;
 
 /// A compiled graph without its code: what the run time carries out in order. `results[i]` is a buffer, -1 for None, or, where
@@ -71,6 +79,8 @@ struct Program {
   int64_t poolBytes = 0;               ///< of the memory pool, 64-byte aligned
   int64_t devicePoolBytes = 0;         ///< of a pool for Planned buffers on `poolDevice`, a GPU
   graph::Device poolDevice;
+  /// Where a size is symbolic: what the pools are planned for in every call, since offsets depend on the sizes. Else empty.
+  std::vector<PoolPlace> places;
   /// The first step that changes an input so that what ran before it would not run the same way again; -1 if none does.
   int32_t firstUnrepeatable = -1;
 

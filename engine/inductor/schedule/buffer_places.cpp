@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "engine/graph/operator_facts.h"
+#include "engine/graph/symbol_values.h"
 #include "engine/inductor/ir/lazy_tensor.h"
 #include "engine/inductor/schedule/memory_plan.h"
 
@@ -16,7 +17,6 @@ namespace {
 using Kind = LoweredBuffer::Kind;
 
 constexpr int64_t kDevicePooledBytes = int64_t{1} << 20;  ///< up to which a GPU's buffers lie in the pool
-constexpr int64_t kDeviceAlignment = 512;                 ///< as torch's allocator gives, which libraries' kernels are chosen by
 
 size_t at(int32_t id) { return static_cast<size_t>(id); }
 bool isCuda(const graph::TensorMeta& meta) { return meta.device.kind == graph::DeviceKind::Cuda; }
@@ -80,8 +80,8 @@ class Placer {
     }
     for (const LoweredBuffer& b : lowered_.buffers) {
       const bool isOurs = b.kind == Kind::Computed && !foreign[at(b.id)] && made_.lifetimes[at(b.id)].first >= 0;
-      const auto bytes = (reachableElements(b.meta) * graph::elementSize(b.meta.dtype)).maybeConstant();
-      bytes_.push_back(isOurs && bytes ? *bytes : -1);
+      extents_.push_back(reachableElements(b.meta) * graph::elementSize(b.meta.dtype));
+      bytes_.push_back(isOurs ? std::max<int64_t>(0, graph::hint(extents_.back())) : -1);
       if (isCuda(b.meta) && made_.poolDevice.kind != graph::DeviceKind::Cuda && bytes_.back() >= 0) made_.poolDevice = b.meta.device;
       isPooled_.push_back(bytes_.back() >= 0 && !kept[at(b.id)] && fitsPool(b.meta, bytes_.back()));
     }
@@ -217,7 +217,7 @@ class Placer {
 
   bool maySucceed(BufferId in, BufferId out, int32_t step) const {
     const BufferId memory = made_.memory[at(in)];
-    if (buffer(in).kind != Kind::Computed || buffer(memory).kind != Kind::Computed || bytes_[at(in)] != bytes_[at(out)]) return false;
+    if (buffer(in).kind != Kind::Computed || buffer(memory).kind != Kind::Computed || bytes_[at(in)] < 0 || !(extents_[at(in)] == extents_[at(out)])) return false;
     if (made_.isHandedOut[at(memory)] || made_.lastUse[at(memory)] != step) return false;
     if (!(buffer(in).meta.device == buffer(out).meta.device)) return false;
     return isPooled_[at(memory)] == isPooled_[at(out)];
@@ -240,12 +240,19 @@ class Placer {
   }
 
   void planPools() {
+    const bool isSymbolic = std::any_of(lowered_.buffers.begin(), lowered_.buffers.end(),
+                                        [&](const LoweredBuffer& b) { return isPooled_[at(b.id)] && !extents_[at(b.id)].isConstant(); });
     std::vector<PoolRequest> requests, onDevice;
     std::vector<size_t> requestOf(lowered_.buffers.size(), 0);
+    std::vector<int32_t> placeOf(lowered_.buffers.size(), -1);
     for (const LoweredBuffer& b : lowered_.buffers) {
       if (!isPooled_[at(b.id)] || made_.memory[at(b.id)] != b.id) continue;
+      if (isSymbolic) {
+        placeOf[at(b.id)] = static_cast<int32_t>(made_.places.size());
+        made_.places.push_back({extents_[at(b.id)], made_.lifetimes[at(b.id)].first, made_.lastUse[at(b.id)], isCuda(b.meta)});
+      }
       auto& list = isCuda(b.meta) ? onDevice : requests;
-      const int64_t bytes = isCuda(b.meta) ? (bytes_[at(b.id)] + kDeviceAlignment - 1) / kDeviceAlignment * kDeviceAlignment : bytes_[at(b.id)];
+      const int64_t bytes = isCuda(b.meta) ? onDeviceBytes(bytes_[at(b.id)]) : bytes_[at(b.id)];
       requestOf[at(b.id)] = list.size();
       list.push_back({bytes, made_.lifetimes[at(b.id)].first, made_.lastUse[at(b.id)]});
     }
@@ -257,7 +264,7 @@ class Placer {
       const BufferId memory = made_.memory[at(b.id)];
       if (placed.kind == ProgramBuffer::Kind::View) placed.base = b.kind == Kind::View ? b.base : memory;
       if (placed.kind == ProgramBuffer::Kind::Planned)
-        placed.poolOffset = (isCuda(b.meta) ? devicePlan : plan).offsets[requestOf[at(memory)]];
+        placed.poolOffset = (isCuda(b.meta) ? devicePlan : plan).offsets[requestOf[at(memory)]], placed.place = placeOf[at(memory)];
       made_.buffers.push_back(std::move(placed));
     }
   }
@@ -277,7 +284,8 @@ class Placer {
   const std::vector<ScheduleNode>& nodes_;
   const std::vector<int32_t>& order_;
   std::vector<char> isResult_;
-  std::vector<int64_t> bytes_;   ///< of buffers that the program allocates itself; -1 for others
+  std::vector<SymExpr> extents_; ///< bytes from first to last element
+  std::vector<int64_t> bytes_;   ///< the same at the hints, of buffers that the program allocates itself; -1 for others
   std::vector<char> isPooled_;
   BufferPlaces made_;
 };

@@ -22,6 +22,7 @@ struct BufferPlaces {
   std::vector<char> isUnrepeatable;    ///< by step: it changes an input that something before it, or itself, has read
   std::vector<WriteDecision> writes;   ///< of inputs' new values
   int64_t poolBytes = 0, devicePoolBytes = 0;
+  std::vector<PoolPlace> places;       ///< Program::places
   Device poolDevice;
 };
 

@@ -17,6 +17,9 @@ struct PoolPlan {
 };
 
 constexpr int64_t kPoolAlignment = 64;
+/// As torch's allocator gives memory of a GPU, which libraries' kernels are chosen by.
+constexpr int64_t kDeviceAlignment = 512;
+constexpr int64_t onDeviceBytes(int64_t bytes) { return (bytes + kDeviceAlignment - 1) / kDeviceAlignment * kDeviceAlignment; }
 
 /// Places every request so that no two that live at the same step overlap. Best fit: requests in order of their first step take
 /// the smallest gap that holds them between those alive, so that recently used (cached) memory is reused first; where a

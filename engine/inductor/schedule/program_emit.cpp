@@ -25,6 +25,7 @@ class Emitter {
     program.poolBytes = places_.poolBytes;
     program.devicePoolBytes = places_.devicePoolBytes;
     program.poolDevice = places_.poolDevice;
+    program.places = std::move(places_.places);
     for (size_t step = 0; step < order_.size(); ++step) emitNode(static_cast<int32_t>(step));
     addDecisions(lowered_.writes);
     addDecisions(places_.writes);

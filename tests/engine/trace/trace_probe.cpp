@@ -11,9 +11,9 @@ using namespace fusebox;
 
 namespace {
 
-aot::Executor interpreter(const graph::Graph& graph, const std::vector<at::Tensor>& constants) {
-  return [graph, constants](c10::ArrayRef<at::Tensor> inputs) {
-    auto results = runtime::runEager(graph, inputs, constants);
+aot::Executor interpreter(const graph::Graph& graph, const std::vector<at::Tensor>& constants, const std::vector<graph::Symbol>& symbols) {
+  return [graph, constants, symbols](c10::ArrayRef<at::Tensor> inputs, std::span<const int64_t> values) {
+    auto results = runtime::runEager(graph, inputs, constants, {}, {symbols, values});
     TORCH_CHECK(results, "interpreter: ", results.error().text());
     return std::move(*results);
   };
@@ -59,8 +59,8 @@ Traced traceFunction(const py::function& fn, const std::vector<at::Tensor>& argu
   made.module = std::make_shared<const aot::AotModule>(std::move(*module));
   for (auto& i : context.inputs()) made.inputs.push_back(i.real);
   made.function = std::make_shared<aot::AotFunction>(
-      made.module, interpreter(made.module->forward, made.module->constants),
-      [](const aot::AotModule& m, const graph::Graph& gradients) -> Result<aot::Executor> { return interpreter(gradients, m.constants); });
+      made.module, interpreter(made.module->forward, made.module->constants, made.module->symbols),
+      [](const aot::AotModule& m, const graph::Graph& gradients) -> Result<aot::Executor> { return interpreter(gradients, m.constants, m.symbols); });
   return made;
 }
 
