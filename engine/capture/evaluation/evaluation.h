@@ -11,6 +11,7 @@
 #include "engine/capture/evaluation/frame.h"
 #include "engine/capture/evaluation/iterator_pool.h"
 #include "engine/capture/guards/guard_set.h"
+#include "engine/capture/guards/symbolic_inputs.h"
 #include "engine/capture/effects/journal.h"
 #include "engine/capture/evaluation/operations.h"
 #include "engine/capture/evaluation/origin_table.h"
@@ -458,6 +459,7 @@ class Evaluation final : public Operations {
   OriginTable origins_;
   Journal journal_;
   std::unique_ptr<trace::TraceContext> trace_;
+  std::unique_ptr<SymbolicInputs> symbolicInputs_;
   std::unique_ptr<Modes> entryModes_;
   std::unique_ptr<FunctionCalls> functions_;
   std::unique_ptr<Frame> root_;

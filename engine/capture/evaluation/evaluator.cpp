@@ -145,6 +145,7 @@ Evaluation::Evaluation(const FrameState& state, const CaptureOptions& options)
         GilHeld gil;
         return provenance();
       });
+  symbolicInputs_ = std::make_unique<SymbolicInputs>(options_.symbolic, *guards_, trace_->shapes());
   trace_->setEffectPolicy([this](const std::string& op) {
     if (pythonOpAt_ < 0) pythonOpAt_ = rootCount_;
     if (writes_ == 0 && journal_.calls() == 0) return;
@@ -318,6 +319,8 @@ Segment Evaluation::finish(Frame& root, Segment::Exit exit, std::optional<GraphB
   }
   attachGraph(recipes, segment);
   if (readsStorage_ || stridesOverStorage(*trace_)) guards_->requireStorage();
+  if (!symbolicInputs_->finish()) throw std::runtime_error("a symbolic size can be read nowhere");
+  trace_->shapes().close();
   segment.guards = guards_;
   return segment;
 }

@@ -187,34 +187,17 @@ PyRef Evaluation::selfOf(PyObject* method) {
   return isPinned(source) ? pin(self, Why::Owner) : wrap(self, sources().derived(Source::Kind::MethodSelf, source));
 }
 
-namespace {
-
-/// torch._dynamo.mark_dynamic and its relatives leave a note on the tensor. That it changes nothing is said once.
-void tellOfDynamicSizes(PyObject* tensor) {
-  static bool told = false;
-  PyObject** dict = told ? nullptr : _PyObject_GetDictPtr(tensor);
-  if (!dict || !*dict) return;
-  for (const char* note : {"_dynamo_dynamic_indices", "_dynamo_weak_dynamic_indices", "_dynamo_unbacked_indices"}) {
-    if (told || !PyDict_GetItemWithError(*dict, internedName(note))) continue;
-    told = true;
-    if (PyErr_WarnEx(PyExc_UserWarning, "torch._dynamo.mark_dynamic: Fusebox specialises shapes; every new shape is compiled, up to the recompile limit", 1) < 0)
-      PyErr_Clear();
-  }
-}
-
-}  // namespace
-
 PyRef Evaluation::wrapTensor(PyObject* object, const Source* source) {
-  tellOfDynamicSizes(object);
   const at::Tensor& real = tensorOf(object);
   if (trace::isTraceTensor(real)) return PyRef::borrow(object);
   if (!isPlainTensorClass(Py_TYPE(object)))
     breakHere("tensor subclass", std::string("a tensor of class ") + Py_TYPE(object)->tp_name + " is not followed",
               "Convert it to a plain torch.Tensor before the compiled region.");
   if (real.has_names()) breakHere("named tensor", "a tensor with named dimensions is not followed", "Drop the names with rename(None).");
+  const SymbolicInputs::Geometry geometry = symbolicInputs_->geometry(object, source);
   PyRef standIn;
   try {
-    standIn = PyRef::steal(newTensorObject(trace_->input(real, source->label()).standIn));
+    standIn = PyRef::steal(newTensorObject(trace_->input(real, source->label(), {geometry.sizes, geometry.strides, geometry.offset}).standIn));
   } catch (const trace::BreakError& error) {
     trace::takeLastBreak();
     breakHere(std::string(trace::name(error.kind())), error.reason(), error.hint());
@@ -227,6 +210,7 @@ PyRef Evaluation::wrapTensor(PyObject* object, const Source* source) {
     }
   }
   guards_->tensorMatch(source, object, place());
+  symbolicInputs_->guard(geometry, source, place());
   // The special methods that operators ask for are torch's, or they are evaluated.
   PyTypeObject* type = Py_TYPE(object);
   if (hasTorchsMethods(type))

@@ -40,7 +40,9 @@ struct ConstraintViolation : std::runtime_error {
 class SymbolicInputs {
  public:
   /// `policy` null: nothing is symbolic. All outlive this.
-  SymbolicInputs(SymbolicPolicy* policy, GuardSet& guards, graph::ShapeEnv& shapes) : policy_(policy), guards_(guards), shapes_(shapes) {}
+  SymbolicInputs(SymbolicPolicy* policy, GuardSet& guards, graph::ShapeEnv& shapes) : policy_(policy), guards_(guards), shapes_(shapes) {
+    if (policy_) policy_->used = policy_->strict = false;
+  }
 
   /// Sizes, strides and storage offset of an input with symbols in them.
   struct Geometry {

@@ -1,0 +1,334 @@
+"""Sizes and ints that change from call to call: which become symbols, how often is compiled, what marks and settings do, and what is said.
+
+Every call is compared with eager, forward and gradients.
+"""
+
+import random
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+import fusebox
+from checks.script_checks import expect, run
+
+BACKEND = "inductor"
+
+
+class Compiled:
+    """A compiled function whose every call is compared with eager."""
+
+    def __init__(self, f, **options):
+        fusebox.reset()
+        self.f, self.compiled, self.before = f, fusebox.compile(f, backend=BACKEND, **options), fusebox.counters()
+
+    def __call__(self, *args):
+        expected, got = self.f(*args), self.compiled(*args)
+        for a, b in zip(flat(got), flat(expected), strict=True):
+            if isinstance(b, torch.Tensor):
+                expect(a.shape == b.shape and a.stride() == b.stride() and torch.allclose(a, b, rtol=1e-4, atol=1e-5, equal_nan=True),
+                       f"{[tuple(t.shape) for t in flat(args) if isinstance(t, torch.Tensor)]}: another result than eager's")
+            else:
+                expect(type(a) is type(b) and a == b, f"{a!r} where eager gives {b!r}")
+        return got
+
+    def since(self, name):
+        return fusebox.counters()[name] - self.before[name]
+
+    def entries(self):
+        expect(self.since("eager_runs") == 0, "something ran eagerly")
+        return self.since("frames") + self.since("recompiles")
+
+
+def flat(value):
+    if isinstance(value, (list, tuple)):
+        return [leaf for v in value for leaf in flat(v)]
+    return [value]
+
+
+SIZES = (6, 9, 12, 5, 17, 8, 3, 24, 1, 11, 2, 0, 31, 64, 7, 100, 13, 4, 55, 10)
+
+
+def pointwise(x, w):
+    return F.relu(x * w + 1).sum(-1), x * 2
+
+
+def test_twenty_sizes():
+    f, w = Compiled(pointwise), torch.randn(4)
+    for n in SIZES:
+        f(torch.randn(n, 4), w)
+    expect(f.entries() <= 4, f"{f.entries()} entries: a static and a symbolic one, and those of 0 and 1")
+    before = f.entries()
+    for n in SIZES:
+        f(torch.randn(n, 4), w)
+    expect(f.entries() == before, "all of them fit")
+
+
+def test_gradients():
+    torch.manual_seed(0)
+    layer = nn.Sequential(nn.Linear(6, 8), nn.GELU(), nn.Linear(8, 3))
+
+    def step(x, y):
+        layer.zero_grad()
+        x = x.clone().requires_grad_()
+        loss = (layer(x) - y).pow(2).mean()
+        loss.backward()
+        return [loss.detach(), x.grad] + [p.grad.clone() for p in layer.parameters()]
+
+    def loss_of(x, y):
+        return (layer(x) - y).pow(2).mean()
+
+    f = Compiled(step)
+    for n in (6, 9, 12, 5, 17, 8, 3, 24, 11, 2):
+        f(torch.randn(n, 6), torch.randn(n, 3))
+    f = Compiled(loss_of)
+    for n in SIZES:
+        if n == 0:
+            continue
+        x, y = torch.randn(n, 6), torch.randn(n, 3)
+        gradients = []
+        for g in (f.f, f.compiled):
+            layer.zero_grad()
+            own = x.clone().requires_grad_()
+            g(own, y).backward()
+            gradients.append([own.grad] + [p.grad.clone() for p in layer.parameters()])
+        for a, b in zip(*gradients, strict=True):
+            expect(torch.allclose(a, b, rtol=1e-4, atol=1e-5), f"size {n}: gradients differ")
+    expect(f.entries() <= 3, f"{f.entries()} entries")
+
+
+def test_several_at_once():
+    def f(x, y, w):
+        return (x @ w).relu(), y.sum(0) * 2
+
+    f, w = Compiled(f), torch.randn(5, 3)
+    for n, m, k in ((4, 6, 2), (7, 9, 3), (8, 12, 5), (30, 2, 40)):
+        f(torch.randn(n, 5), torch.randn(m, k), w)
+    expect(f.entries() == 2, f"{f.entries()} entries: all that changed became symbols at once")
+
+
+def test_equal_sizes_share_a_symbol():
+    f = Compiled(lambda x, y: x + y)
+    for n in (4, 6, 8):
+        f(torch.randn(n, 3), torch.randn(n, 3))
+    expect(f.entries() == 2, f"{f.entries()} entries while they are equal")
+    fewer = Compiled(lambda x, y: (x.sum(0), y.sum(0)))
+    for n, m in ((4, 4), (6, 6), (8, 9), (5, 5), (12, 3)):
+        fewer(torch.randn(n, 3), torch.randn(m, 3))
+    expect(fewer.entries() <= 3, f"{fewer.entries()} entries when they differ once")
+    never = Compiled(lambda x, y: (x.sum(0), y.sum(0)))
+    for n, m in ((4, 5), (6, 6), (8, 9)):
+        never(torch.randn(n, 3), torch.randn(m, 3))
+    expect(never.entries() == 2, f"{never.entries()} entries: what differed once is not taken for equal")
+
+
+def test_storm():
+    torch.manual_seed(1)
+    rng = random.Random(5)
+    model = nn.Sequential(nn.Linear(8, 8), nn.LayerNorm(8), nn.ReLU())
+
+    def f(x):
+        return model(x).mean(1)
+
+    f = Compiled(f)
+    for _ in range(150):
+        f(torch.randn(rng.randint(1, 64), rng.randint(1, 512), 8))
+    expect(f.entries() <= 4, f"{f.entries()} entries")
+
+
+def test_through_breaks_and_modules():
+    class Inner(nn.Module):
+        def forward(self, x):
+            return x.relu().sum(-1)
+
+    class Outer(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = nn.ModuleList(Inner() for _ in range(2))
+
+        def forward(self, x):
+            a = self.inner[0](x)
+            torch._dynamo.graph_break()
+            return a + self.inner[1](x * 2)
+
+    f = Compiled(Outer())
+    for n in (4, 7, 9, 12, 30):
+        f(torch.randn(n, 6))
+    expect(f.entries() <= 4, f"{f.entries()} entries of two places")
+
+
+def test_dynamic_option():
+    x = [torch.randn(n, 3) for n in (4, 9, 17)]
+    always = Compiled(lambda x: x.sin() + 1, dynamic=True)
+    for t in x:
+        always(t)
+    expect(always.entries() == 1, f"dynamic=True: {always.entries()} entries")
+    never = Compiled(lambda x: x.sin() + 1, dynamic=False)
+    for t in x:
+        never(t)
+    expect(never.entries() == 3, f"dynamic=False: {never.entries()} entries")
+    with fusebox.config.patch(automatic_dynamic_shapes=False):
+        off = Compiled(lambda x: x.sin() + 1)
+        for t in x:
+            off(t)
+        expect(off.entries() == 3, f"automatic_dynamic_shapes=False: {off.entries()} entries")
+    with fusebox.config.patch(assume_static_by_default=False):
+        all_of = Compiled(lambda x: x.sin() + 1)
+        for t in x:
+            all_of(t)
+        expect(all_of.entries() == 1, f"assume_static_by_default=False: {all_of.entries()} entries")
+    import torch._dynamo.config as stock
+    with stock.patch(automatic_dynamic_shapes=False):
+        off = Compiled(lambda x: x.sin() + 1)
+        for t in x:
+            off(t)
+        expect(off.entries() == 3, f"torch._dynamo.config says so too: {off.entries()} entries")
+
+
+def test_dynamic_sources():
+    import torch.compiler
+    with torch.compiler.config.patch(dynamic_sources="L['y']"):
+        f = Compiled(lambda x, y: (x + 1, y * 2), dynamic=False)
+        for n, m in ((4, 6), (4, 9), (4, 20)):
+            f(torch.randn(n), torch.randn(m))
+        expect(f.entries() == 1, f"{f.entries()} entries: y was named")
+        f(torch.randn(5), torch.randn(3))
+        expect(f.entries() == 2, "x was not")
+
+
+def violation(what, call):
+    from torch.fx.experimental.symbolic_shapes import ConstraintViolationError
+    try:
+        call()
+    except ConstraintViolationError as error:
+        return str(error)
+    raise AssertionError(f"{what}: no ConstraintViolationError")
+
+
+def specialises(x):
+    if x.shape[0] == 8:
+        return x + 1
+    return x * 2
+
+
+def test_marks():
+    import torch._dynamo
+    for module in (fusebox, torch._dynamo):
+        f = Compiled(lambda x: x.cos() * 3)
+        x = torch.randn(8, 3)
+        module.mark_dynamic(x, 0)
+        f(x)
+        f(torch.randn(12, 3))
+        expect(f.entries() == 1, f"{module.__name__}.mark_dynamic: {f.entries()} entries")
+        weak = Compiled(lambda x: x.cos() * 3)
+        x = torch.randn(8, 3)
+        module.maybe_mark_dynamic(x, 0)
+        weak(x)
+        weak(torch.randn(12, 3))
+        expect(weak.entries() == 1, f"{module.__name__}.maybe_mark_dynamic: {weak.entries()} entries")
+        ranged = Compiled(lambda x: x.cos() * 3)
+        x = torch.randn(8, 3)
+        module.mark_dynamic(x, 0, min=4, max=16)
+        ranged(x)
+        ranged(torch.randn(16, 3))
+        expect(ranged.entries() == 1, "within the range")
+        ranged(torch.randn(17, 3))
+        expect(ranged.entries() == 2, "beyond it is compiled anew")
+        x = torch.randn(40, 3)
+        module.mark_dynamic(x, 0, min=4, max=16)
+        text = violation("a size beyond its mark", lambda: fusebox.compile(lambda x: x + 1, backend=BACKEND)(x))
+        expect("40 not in range [4, 16]" in text, text)
+        static = Compiled(lambda x: x.cos() * 3)
+        for n in (4, 5, 6):
+            x = torch.randn(n, 3)
+            module.mark_static(x, 0)
+            static(x)
+        expect(static.entries() == 3, f"{module.__name__}.mark_static: {static.entries()} entries")
+
+
+def test_marked_size_that_is_a_constant():
+    x = torch.randn(8, 3)
+    fusebox.mark_dynamic(x, 0)
+    fusebox.reset()
+    text = violation("x.shape[0] == 8", lambda: fusebox.compile(specialises, backend=BACKEND)(x))
+    line = specialises.__code__.co_firstlineno + 1
+    expect("L['x'].size()[0]" in text and f"line {line}" in text and "symbolic_test.py" in text, text)
+    weak = torch.randn(8, 3)
+    fusebox.maybe_mark_dynamic(weak, 0)
+    f = Compiled(specialises)
+    f(weak)
+    f(torch.randn(9, 3))
+    f(torch.randn(12, 3))
+    f(torch.randn(8, 3))
+    expect(f.entries() == 2, f"{f.entries()} entries")
+    f = Compiled(specialises, dynamic=True)
+    for n in (8, 9, 12):
+        f(torch.randn(n, 3))
+    expect(f.entries() == 2, f"dynamic=True with a specialised size is no error: {f.entries()} entries")
+
+
+def test_parameters_are_static():
+    def f(x, w):
+        return x @ w
+
+    compiled = Compiled(f)
+    for n in (3, 4, 5):
+        compiled(torch.randn(2, n), nn.Parameter(torch.randn(n, 2)).requires_grad_(False))
+    expect(compiled.entries() == 3, f"{compiled.entries()} entries: a parameter is compiled for as it is")
+    with fusebox.config.patch(force_parameter_static_shapes=False):
+        compiled = Compiled(f)
+        for n in (3, 4, 5):
+            compiled(torch.randn(2, n), nn.Parameter(torch.randn(n, 2)).requires_grad_(False))
+        expect(compiled.entries() == 2, f"force_parameter_static_shapes=False: {compiled.entries()} entries")
+
+
+def test_strides():
+    f = Compiled(lambda x: x.sum(1) + 1)
+    for n, m in ((4, 6), (5, 8), (9, 3), (12, 12)):
+        f(torch.randn(m, n).t())
+    expect(f.entries() == 2, f"{f.entries()} entries: strides of a transposed tensor follow from its sizes")
+    f = Compiled(lambda x: x * 2)
+    for width in (8, 10, 12, 30):
+        f(torch.randn(4, width)[:, :4])
+    expect(f.entries() == 2, f"{f.entries()} entries: a stride that varies on its own is a symbol")
+    f = Compiled(lambda x: x * 2)
+    for n in (4, 6, 8):
+        f(torch.randn(1, n).expand(3, n))
+    expect(f.entries() == 2, f"{f.entries()} entries: expanded")
+
+
+def test_ints():
+    f = Compiled(lambda x, n: x * n)
+    for n in (3, 5, 7, 2**40, -4):
+        f(torch.arange(4), n)
+    expect(f.entries() == 2, f"{f.entries()} entries: an int that changes is a symbol")
+    with fusebox.config.patch(specialize_int=True):
+        f = Compiled(lambda x, n: x * n)
+        for n in (3, 5, 7):
+            f(torch.arange(4), n)
+        expect(f.entries() == 3, f"specialize_int: {f.entries()} entries")
+    f = Compiled(lambda x, flag: x * 2 if flag else x)
+    for flag in (True, False, True):
+        f(torch.arange(4), flag)
+    expect(f.entries() == 2, "a bool is none")
+
+
+def test_what_is_said():
+    def f(x):
+        return x.reshape(-1, 4).sum(0)
+
+    compiled = Compiled(f)
+    with fusebox.config.patch(recompile_limit=20):
+        for n in (8, 12, 16):
+            compiled(torch.randn(n))
+    expect(compiled.entries() == 2, f"{compiled.entries()} entries")
+    from fusebox import _engine
+    start = _engine.latest_event() if hasattr(_engine, "latest_event") else None
+    fusebox.reset()
+    compiled = fusebox.compile(lambda x: x + 1 if x.shape[0] > 10 else x * 2, backend=BACKEND)
+    said = fusebox.explain(compiled)
+    del start, said
+
+
+if __name__ == "__main__":
+    run(globals())
