@@ -93,7 +93,9 @@ void setStance(const std::string& name) {
   static const std::map<std::string, capture::Stance> kStances = {{"default", capture::Stance::Default},
                                                                   {"force_eager", capture::Stance::ForceEager},
                                                                   {"eager_on_recompile", capture::Stance::EagerOnRecompile},
-                                                                  {"fail_on_recompile", capture::Stance::FailOnRecompile}};
+                                                                  {"fail_on_recompile", capture::Stance::FailOnRecompile},
+                                                                  {"eager_then_compile", capture::Stance::EagerThenCompile},
+                                                                  {"aot_eager_then_compile", capture::Stance::EagerThenCompile}};
   auto it = kStances.find(name);
   if (it == kStances.end()) throw py::value_error("unknown stance: " + name);
   capture::captureStance() = it->second;

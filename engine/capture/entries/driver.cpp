@@ -4,6 +4,7 @@
 #include <span>
 
 #include "engine/capture/entries/barrier.h"
+#include "engine/capture/entries/eager_look.h"
 #include "engine/capture/entries/entry_log.h"
 #include "engine/capture/entries/entry_maker.h"
 #include "engine/capture/cpython/instruction.h"
@@ -76,7 +77,8 @@ class FrameRun {
   std::shared_ptr<Entry> entryHere(bool* failed);
   std::shared_ptr<Entry> findOrMake(bool* failed);
   Outcome runEntry(Entry& entry, PyRef* result);
-  Outcome replayEntry(Entry& entry, const std::vector<at::Tensor>& outputs, const std::vector<PyRef>& sources, PyRef* result);
+  Outcome replayEntry(Entry& entry, const std::vector<at::Tensor>& outputs, const std::vector<PyRef>& sources,
+                      std::span<const int64_t> symbolValues, PyRef* result);
   bool runGraph(Entry& entry, std::span<const int64_t> symbolValues, std::vector<at::Tensor>* outputs, bool* propagate);
   bool dropMispredicted(const Entry& entry, const runtime::Mispredicted& error);
   PyObject* runInstead();
@@ -155,6 +157,10 @@ std::shared_ptr<Entry> FrameRun::findOrMake(bool* failed) {
     PyErr_SetString(captureExceptions().recompile ? captureExceptions().recompile : PyExc_RuntimeError,
                     "torch.compiler.set_stance(\"fail_on_recompile\"): no compiled code fits this call");
     *failed = true;
+    return nullptr;
+  }
+  if (stance == Stance::EagerThenCompile && point.compiled == 0 && !std::exchange(point.ranEagerlyFirst, true)) {
+    noteNumbers(point, started_ ? state_ : stateOf(frame_), globals);
     return nullptr;
   }
   if (!started_) {
@@ -311,16 +317,17 @@ Outcome FrameRun::runEntry(Entry& entry, PyRef* result) {
   }
   // From here on the program's state changes: what goes wrong can only be raised.
   try {
-    return replayEntry(entry, outputs, sources, result);
+    return replayEntry(entry, outputs, sources, symbolValues, result);
   } catch (...) {
     raiseException();
     return Outcome::Raised;
   }
 }
 
-Outcome FrameRun::replayEntry(Entry& entry, const std::vector<at::Tensor>& outputs, const std::vector<PyRef>& sources, PyRef* result) {
+Outcome FrameRun::replayEntry(Entry& entry, const std::vector<at::Tensor>& outputs, const std::vector<PyRef>& sources,
+                              std::span<const int64_t> symbolValues, PyRef* result) {
   const Segment& segment = entry.segment;
-  Replay replay(outputs, sources, entry.sharedCount);
+  Replay replay(outputs, sources, entry.sharedCount, symbolValues);
   for (const SideEffect& effect : segment.effects)
     if (!applyEffect(replay, effect)) return Outcome::Raised;
   switch (segment.exit) {

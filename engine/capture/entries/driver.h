@@ -39,7 +39,7 @@ CaptureExceptions& captureExceptions();
 extern PyObject* (*originalOfCompiled)(PyObject* callable);
 
 /// What set_stance() asked for.
-enum class Stance : uint8_t { Default, ForceEager, EagerOnRecompile, FailOnRecompile };
+enum class Stance : uint8_t { Default, ForceEager, EagerOnRecompile, FailOnRecompile, EagerThenCompile };
 Stance& captureStance();
 
 }  // namespace fusebox::capture

@@ -75,6 +75,7 @@ void clearEntries() {
       point->compiled = point->failures = point->died = 0;
       point->eager = point->limitExplained = false;
       point->frame = 0;
+      point->ranEagerlyFirst = false;
       point->numbers = {};
       point->symbolsRefused.clear();
       point->runTimeNumbers.clear();

@@ -72,6 +72,7 @@ struct EntryPoint {
   int failures = 0;
   std::set<std::string> runTimeNumbers;  ///< sources of floats that changed between calls
   bool numbersRefused = false;           ///< capture could not follow them: they are constants, and change by recompiling
+  bool ranEagerlyFirst = false;          ///< under set_stance("eager_then_compile")
   NumberHistory numbers;                 ///< sizes and ints of the captures made here
   std::string symbolsRefused;            ///< why sizes are constants here although some change; empty: they may be symbols
   record::Id frame = 0;                ///< in the recording of the code's `recorder`

@@ -67,14 +67,13 @@ def disable(fn=None, recursive=True, *, reason=None):
 
 class set_stance:
     """Function, context manager or decorator that says how compiled calls behave. Supported: default, force_eager,
-    eager_on_recompile, fail_on_recompile."""
+    eager_on_recompile, fail_on_recompile, eager_then_compile (the first call of a place runs eagerly; what changed at the second is
+    symbolic at once) and, the same here, aot_eager_then_compile."""
 
     _current = "default"
-    _SUPPORTED = ("default", "force_eager", "eager_on_recompile", "fail_on_recompile")
+    _SUPPORTED = ("default", "force_eager", "eager_on_recompile", "fail_on_recompile", "eager_then_compile", "aot_eager_then_compile")
 
     def __init__(self, stance="default", *, skip_guard_eval_unsafe=False, force_backend=None):
-        if stance in ("eager_then_compile", "aot_eager_then_compile"):
-            _refuse(f'set_stance("{stance}")', "shapes are specialised, so a first eager call would tell it nothing")
         if stance not in self._SUPPORTED:
             raise RuntimeError(f"invalid torch.compile stance {stance!r}: choose from {', '.join(self._SUPPORTED)}")
         if force_backend is not None:

@@ -196,6 +196,18 @@ def test_dynamic_sources():
         expect(f.entries() == 2, "x was not")
 
 
+def test_eager_then_compile():
+    f = lambda x, parts: x.sin() + parts[0].sum() + parts[1]["y"].sum()  # noqa: E731
+    fusebox.reset()
+    before, compiled = fusebox.counters(), fusebox.compile(f, backend=BACKEND)
+    with fusebox.compiler.set_stance("eager_then_compile"):
+        for n in (4, 6, 9, 30):
+            x, parts = torch.randn(n, 3), [torch.randn(n + 1), {"y": torch.randn(2 * n)}]
+            expect(torch.allclose(compiled(x, parts), f(x, parts), atol=1e-5), f"size {n}")
+    after = fusebox.counters()
+    expect(after["frames"] - before["frames"] == 1 and after["recompiles"] == before["recompiles"], "one entry, for all sizes")
+
+
 def violation(what, call):
     from torch.fx.experimental.symbolic_shapes import ConstraintViolationError
     try:
