@@ -10,6 +10,8 @@ import torch.nn as nn
 import torch.nn.functional as F
 
 import fusebox
+import fusebox._engine_access  # noqa: F401
+from fusebox import _engine
 from checks.script_checks import expect, run
 
 BACKEND = "inductor"
@@ -325,21 +327,44 @@ def test_ints():
     expect(f.entries() == 2, "a bool is none")
 
 
-def test_what_is_said():
-    def f(x):
-        return x.reshape(-1, 4).sum(0)
+def branches(x):
+    if x.shape[0] > 10:
+        return x + 1
+    return x * 2
 
-    compiled = Compiled(f)
-    with fusebox.config.patch(recompile_limit=20):
-        for n in (8, 12, 16):
-            compiled(torch.randn(n))
-    expect(compiled.entries() == 2, f"{compiled.entries()} entries")
-    from fusebox import _engine
-    start = _engine.latest_event() if hasattr(_engine, "latest_event") else None
-    fusebox.reset()
-    compiled = fusebox.compile(lambda x: x + 1 if x.shape[0] > 10 else x * 2, backend=BACKEND)
-    said = fusebox.explain(compiled)
-    del start, said
+
+def test_what_is_said():
+    f, start = Compiled(branches), _engine.latest_event()
+    for n in (4, 6, 20):
+        f(torch.randn(n, 2))
+    said = [e for e in _engine.events_since(start) if e["kind"] == "recompile"]
+    first = next(e for e in said if e["what"].startswith("TENSOR_MATCH"))
+    expect("[4, 2]" in first["detail"] and "[6, 2]" in first["hint"], f"{first}")
+    relation = next((e for e in said if e["what"].startswith("SHAPE_ENV")), None)
+    expect(relation is not None, f"no relation failed: {said}")
+    line = branches.__code__.co_firstlineno + 1
+    expect("L['x'].size()[0]" in relation["detail"] and f"symbolic_test.py:{line}" in relation["detail"], f"{relation}")
+    expect("L['x'].size()[0] = 20" in relation["hint"] and relation["line"] == line, f"{relation}")
+
+
+def test_session_lists_symbols():
+    import os
+    import sqlite3
+    import tempfile
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "s.fusebox")
+        fusebox.reset()
+        with fusebox.record(path):
+            compiled = fusebox.compile(branches, backend=BACKEND)
+            for n in (4, 6, 20, 1):
+                compiled(torch.randn(n, 2))
+        db = sqlite3.connect(path)
+        symbols = db.execute("SELECT name, source, kind, hint, lower, policy, before, after FROM symbols").fetchall()
+        expect(any(s[1:4] == ("L['x'].size()[0]", "size", 6) and s[4] == 2 and s[5:] == ("automatic", "4", "6") for s in symbols), f"{symbols}")
+        relations = db.execute("SELECT op, reason, file, line, guard_id FROM relations WHERE kind = 'guard'").fetchall()
+        expect(relations and all(r[2].endswith("symbolic_test.py") and r[3] and r[4] for r in relations), f"{relations}")
+        kept = db.execute("SELECT kind, source, value FROM specialisations").fetchall()
+        expect(("zero_one", "L['x'].size()[0]", 1) in kept, f"{kept}")
 
 
 if __name__ == "__main__":
