@@ -30,12 +30,6 @@ int shapeOf(const FrameState& state) {
   return static_cast<int>((shape ^ (shape >> 32)) & 0x7FFFFFFF);
 }
 
-template <class Function>
-std::vector<at::Tensor> callGraph(const Function& function, const std::vector<at::Tensor>& inputs, std::span<const int64_t> symbolValues) {
-  if constexpr (requires { function.call(inputs, symbolValues); }) return function.call(inputs, symbolValues);
-  else return function.call(inputs);
-}
-
 std::shared_ptr<Entry> takeOut(EntryPoint& point, const Entry& entry) {
   const auto at = std::find_if(point.entries.begin(), point.entries.end(), [&](const auto& e) { return e.get() == &entry; });
   if (at == point.entries.end()) return nullptr;
@@ -192,7 +186,7 @@ bool FrameRun::runGraph(Entry& entry, std::span<const int64_t> symbolValues, std
   try {
     Counted suspended(captureSuspended());
     GilRelease release;
-    *outputs = callGraph(*entry.function, inputs, symbolValues);
+    *outputs = entry.function->call(inputs, symbolValues);
   } catch (const aot::HookError& hook) {
     *propagate = true;
     ok = false;
@@ -247,6 +241,7 @@ PyObject* FrameRun::runInstead() {
   const runtime::EffectReplay seen;  // what others saw a failed graph do is not done again
   const std::string error = std::exchange(graphError_, {});
   const Place place = placeOf(codeOf(frame_), started_ ? state_.offset : 0);
+  const PyRef code = PyRef::borrow(reinterpret_cast<PyObject*>(codeOf(frame_)));  // keeps symbolicPoint_
   PyObject* result = handBack();
   // What only symbolic code raises is the engine's fault.
   if (EntryPoint* point = std::exchange(symbolicPoint_, nullptr); result && point) refuseSymbols(*point, error);

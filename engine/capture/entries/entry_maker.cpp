@@ -32,7 +32,6 @@ class EntryMaker {
   bool withinLimits();
   std::string limitText(const CaptureEvent& e, int limit) const;
   void explainMisses(const char* outcome);
-  /// One attempt; null without an error while symbols_.allowed has been taken back: the next one has constants.
   std::shared_ptr<Entry> attempt(bool* failed, bool mayTryAgain);
   bool capture(Segment* segment);
   Result<Segment> captureOnce(const CaptureOptions& how, bool* interrupted);
@@ -60,7 +59,8 @@ class EntryMaker {
   std::optional<GuardFailure> nearestFailure_;  ///< of the entry that came nearest to fitting
   int64_t captureNs_ = 0;
   SymbolicPolicy symbols_;
-  bool askedToSkip_ = false, skipped_ = false, sawItsOwnChange_ = false, triedConstants_ = false;
+  bool askedToSkip_ = false, skipped_ = false, sawItsOwnChange_ = false;
+  bool constantsInstead_ = false;  ///< the attempt failed because of symbols, which the next one does without
 };
 
 /// An entry that did not fit.
@@ -396,7 +396,10 @@ std::shared_ptr<Entry> EntryMaker::compile(Segment segment) {
       if (debug::armed(debug::Kind::Error)) stopAtError("compiling", e.detail);
     }
     e.compileNs = nowNs() - start;
-    if (e.kind == CaptureEvent::Kind::Failed && refuseSymbols("compilation failed: " + e.detail)) return nullptr;
+    if (e.kind == CaptureEvent::Kind::Failed && refuseSymbols("compilation failed: " + e.detail)) {
+      constantsInstead_ = true;
+      return nullptr;
+    }
   }
   const bool ok = e.kind == CaptureEvent::Kind::Compiled;
   if (ok) {
@@ -470,14 +473,8 @@ std::shared_ptr<Entry> EntryMaker::make(bool* failed, bool mayTryAgain) {
   symbols_.history = &point_.numbers;
   symbols_.allowed = point_.symbolsRefused.empty();
   point_.numbers.beginCapture();
-  const bool mayUseSymbols = symbols_.allowed;
   std::shared_ptr<Entry> entry = attempt(failed, mayTryAgain);
-  const bool refused = mayUseSymbols && !symbols_.allowed;
-  if (!entry && !*failed && refused && !sawItsOwnChange_ && !triedConstants_) {
-    triedConstants_ = true;
-    entry = attempt(failed, mayTryAgain);
-  }
-  return entry;
+  return std::exchange(constantsInstead_, false) ? attempt(failed, mayTryAgain) : entry;
 }
 
 std::shared_ptr<Entry> EntryMaker::attempt(bool* failed, bool mayTryAgain) {
@@ -510,7 +507,10 @@ std::shared_ptr<Entry> EntryMaker::attempt(bool* failed, bool mayTryAgain) {
   if (!entry->guards->check(view, GlobalState::current())) {
     sawItsOwnChange_ = mayTryAgain;
     if (mayTryAgain) return nullptr;
-    if (entry->isSymbolic() && refuseSymbols("its guards do not hold for the inputs that it was captured with")) return nullptr;
+    if (entry->isSymbolic() && refuseSymbols("its guards do not hold for the inputs that it was captured with")) {
+      constantsInstead_ = true;
+      return nullptr;
+    }
     const GuardFailure why = entry->guards->explain(view, GlobalState::current());
     CaptureEvent e = event(CaptureEvent::Kind::Failed);
     e.what = "guards do not hold for the captured inputs";

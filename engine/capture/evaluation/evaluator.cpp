@@ -321,6 +321,10 @@ Segment Evaluation::finish(Frame& root, Segment::Exit exit, std::optional<GraphB
   if (readsStorage_ || stridesOverStorage(*trace_)) guards_->requireStorage();
   if (!symbolicInputs_->finish()) throw std::runtime_error("a symbolic size can be read nowhere");
   trace_->shapes().close();
+  if (segment.graph) {
+    segment.graph->symbols = trace_->shapes().symbols();
+    segment.graph->hints = trace_->shapes().hints();
+  }
   segment.guards = guards_;
   return segment;
 }
