@@ -24,18 +24,23 @@ void markAll(PyObject* dict, const char* name, std::vector<SizeMark>& marks, Set
     if (const auto dim = integerOf(element); dim && *dim >= 0 && static_cast<size_t>(*dim) < marks.size()) set(marks[static_cast<size_t>(*dim)]);
 }
 
-/// A set of named tuples (dim, min, max).
+std::optional<int64_t> attribute(PyObject* object, const char* name) {
+  const PyRef value = PyRef::steal(PyObject_GetAttrString(object, name));
+  if (!value) PyErr_Clear();
+  return integerOf(value.get());
+}
+
+/// A set of objects with dim, min and max.
 void markRanges(PyObject* dict, std::vector<SizeMark>& marks) {
   PyObject* ranges = PyDict_GetItemString(dict, "_dynamo_dynamic_range");
   if (!ranges || !PyAnySet_Check(ranges)) return;
   PyObject* range;
   Py_hash_t hash;
   for (Py_ssize_t at = 0; _PySet_NextEntry(ranges, &at, &range, &hash);) {
-    if (!PyTuple_Check(range) || PyTuple_GET_SIZE(range) != 3) continue;
-    const auto dim = integerOf(PyTuple_GET_ITEM(range, 0));
+    const auto dim = attribute(range, "dim");
     if (!dim || *dim < 0 || static_cast<size_t>(*dim) >= marks.size()) continue;
-    marks[static_cast<size_t>(*dim)].least = integerOf(PyTuple_GET_ITEM(range, 1));
-    marks[static_cast<size_t>(*dim)].most = integerOf(PyTuple_GET_ITEM(range, 2));
+    marks[static_cast<size_t>(*dim)].least = attribute(range, "min");
+    marks[static_cast<size_t>(*dim)].most = attribute(range, "max");
   }
 }
 
