@@ -4,6 +4,7 @@
 
 #include "engine/capture/cpython/frame_internals.h"
 #include "engine/capture/evaluation/container_iterators.h"
+#include "engine/capture/evaluation/symbolic_numbers.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
 
@@ -55,6 +56,19 @@ RecipePtr RecipeMaker::tensor(PyObject* object) {
   }
   if (recipe->kind == Recipe::Kind::Parameterised) recipe->object = PyRef::borrow(reinterpret_cast<PyObject*>(Py_TYPE(object)));
   return recipe;
+}
+
+RecipePtr RecipeMaker::number(PyObject* object) {
+  RecipePtr recipe = node(Recipe::Kind::Expression, object);
+  recipe->number = std::make_shared<NumberRecipe>(numberExpr(object), e_.trace().shapes().symbols());
+  return recipe;
+}
+
+/// A torch.Size with symbolic ints.
+RecipePtr RecipeMaker::size(PyObject* object) {
+  PyRef list = PyRef::steal(PySequence_List(object)), items = PyRef::steal(PyList_AsTuple(list.get()));
+  keep_.push_back(items);
+  return call(object, reinterpret_cast<PyObject*>(sizeType()), {items.get()});
 }
 
 void RecipeMaker::sequence(Recipe& recipe, PyObject* object) {
@@ -381,6 +395,8 @@ RecipePtr RecipeMaker::make(PyObject* object) {
   if (e_.isAddress(object))
     throw CaptureBreak{{"identity", "the id of an object is alive where capture stops", "", e_.place(), {}}, e_.addresses_.at(PyLong_AsVoidPtr(object))};
   if (isConstantValue(object)) return constant(object);
+  if (isSymbolicNumber(object)) return number(object);
+  if (isSymbolicSize(object)) return size(object);
   Origin* origin = e_.origin(object);
   if (origin && origin->source) return origin->source->kind == Source::Kind::Pinned ? constant(object) : fromSource(origin->source);
   if (object == e_.handledBefore()) {

@@ -26,6 +26,8 @@ class RecipeMaker {
   RecipePtr node(Recipe::Kind kind, PyObject* key);
   RecipePtr constant(PyObject* object);
   RecipePtr tensor(PyObject* object);
+  RecipePtr number(PyObject* object);
+  RecipePtr size(PyObject* object);
   RecipePtr call(PyObject* object, PyObject* callable, std::initializer_list<PyObject*> arguments);
   RecipePtr elements(PyObject* object);
   RecipePtr plainDict(PyObject* object);

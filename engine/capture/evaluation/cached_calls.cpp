@@ -81,6 +81,7 @@ PyRef placeOf(PyObject* wrapper, const CallArguments& a, PyObject* result) {
 /// The cache is asked for real, as the program would ask it here, with arguments that stay the same; a guard asks whether it still
 /// holds the answer. Whatever else may change what the function computes is the cache's to ignore, as in eager.
 PyRef Evaluation::callCached(PyObject* wrapper, const CallArguments& a) {
+  if (givesNumbers(a)) return withPlainNumbers(wrapper, a, "a key of functools.lru_cache");
   pin(wrapper, Why::Guarded);
   bool plain = true;
   for (size_t i = 0; i < a.total(); ++i) {

@@ -1,5 +1,6 @@
 // C code that calls Python back: what it would call is found first, and is a break where the evaluator does not call it itself.
 #include "engine/capture/evaluation/evaluation.h"
+#include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
 
 namespace fusebox::capture {
@@ -51,7 +52,7 @@ const char* Evaluation::callback(PyObject* object, Asks asks) {
 }
 
 PyObject* Evaluation::findCallback(PyObject* object, Asks asks, const char** method, int depth) {
-  if (asks == Asks::Nothing || isConstantValue(object) || isTensor(object)) return nullptr;
+  if (asks == Asks::Nothing || isConstantValue(object) || isTensor(object) || isSymbolObject(object)) return nullptr;
   if ((*method = callback(object, asks))) return object;
   if (depth > 64) return *method = "elements that are nested too deeply", object;
   if (PyTuple_Check(object) || PyList_Check(object)) {

@@ -160,6 +160,14 @@ class Evaluation final : public Operations {
     if (isNumber(read.get())) refuseNumber("in a container that is taken as a whole");
   }
 
+  // --- symbolic ints (symbolic_values.cpp; symbolic_numbers.h says what they are) -------------------------------------------
+  /// An int of the program that is an expression over the symbols of trace().shapes(); a plain one where it is a constant.
+  PyRef symbolicInt(const graph::SymExpr& e);
+  /// What C code will look at: a symbolic number, also in a slice, becomes a constant of the capture because of `use`; all else as it is.
+  PyRef plainNumber(PyObject* object, std::string_view use);
+  /// len(object).
+  PyRef lengthOf(PyObject* object);
+
   // --- writes (slots_write.cpp): to what this segment made directly, to anything else through the journal ---------------
   /// Of the builtin part of a dict; `value` null deletes (KeyError if it is not there).
   bool storeKey(PyObject* dict, PyObject* key, PyObject* value) override;
@@ -416,6 +424,29 @@ class Evaluation final : public Operations {
   std::unordered_map<PyObject*, PyRef> numbers_;
   std::unordered_map<const Source*, PyRef> numberAt_;
   bool exposesNumbers_ = false;  ///< to an operator that computes with them
+  /// The operator where one operand is a symbolic number; nullopt: the other one's class may define it in Python.
+  std::optional<PyRef> symbolicBinary(int op, PyObject* a, PyObject* b);
+  std::optional<PyRef> symbolicCompare(int op, PyObject* a, PyObject* b);
+  bool sameSymbolic(PyObject* a, PyObject* b);
+  PyRef symbolicGetAttr(PyObject* object, PyObject* name);
+  /// Whether symbolic numbers themselves are among the arguments; the call with constants in their place.
+  bool givesNumbers(const CallArguments& a) const;
+  PyRef withPlainNumbers(PyObject* callable, const CallArguments& a, const char* use);
+  /// Whether symbolic ints, or tensors with symbolic sizes, are among the arguments.
+  bool givesSymbols(const CallArguments& a) const;
+  /// A symbolic number as torch's binding takes it.
+  PyRef toTorch(PyObject* number);
+  /// What torch's binding gives: torch.SymInt, also in a tuple, list or torch.Size, becomes what the program sees.
+  PyRef fromTorch(PyRef value);
+  PyRef exposeSlice(PyObject* slice);
+  bool exposesSymbols_ = false;  ///< to torch, which computes with them; other C code gets constants
+  struct ExposingSymbols {
+    bool& flag;
+    bool before;
+    ExposingSymbols(Evaluation& e, bool now) : flag(e.exposesSymbols_), before(std::exchange(e.exposesSymbols_, now)) {}
+    ~ExposingSymbols() { flag = before; }
+    ExposingSymbols(const ExposingSymbols&) = delete;
+  };
   void guardValue(PyObject* object, const Source* source);
   /// Before C code looks into an object: a break if what it finds there could change unnoticed.
   void requireKnown(PyObject* object);
@@ -499,6 +530,9 @@ PyObject* internedName(const char* text);
 CallRule ruleOf(PyObject* callable);
 /// What kinds of C callables of torch are called on stand-ins without a rule of their own.
 bool isTorchBinding(PyObject* callable);
+/// A torch.Size of the elements of a tuple; with symbolic ints, which isSymbolicSize() tells.
+PyRef newSize(PyObject* tuple);
+bool isSymbolicSize(PyObject* object);
 /// CPython's binary operator by NB_ number.
 PyObject* evaluateBinary(int op, PyObject* a, PyObject* b);
 

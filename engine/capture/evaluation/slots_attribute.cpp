@@ -3,6 +3,7 @@
 
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/namespaces.h"
+#include "engine/capture/evaluation/symbolic_numbers.h"
 #include "engine/capture/evaluation/value_kinds.h"
 #include "engine/capture/rules/autograd_function.h"
 
@@ -414,6 +415,7 @@ PyRef Evaluation::superGetAttr(PyObject* super, PyObject* name) {
 
 PyRef Evaluation::getAttr(PyObject* object, PyObject* name) {
   if (isNumber(object)) refuseNumber("asked for an attribute");
+  if (isSymbolicNumber(object)) return symbolicGetAttr(object, name);
   if (isTensor(object)) return tensorGetAttr(object, name);
   if (lazyOf(object)) return lazyGetAttr(object, name, nullptr);
   if (PyTraceBack_Check(object) && isFresh(object))

@@ -5,6 +5,7 @@
 #include "engine/capture/entries/driver.h"
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/interpreter.h"
+#include "engine/capture/evaluation/symbolic_numbers.h"
 #include "engine/capture/evaluation/suspended_frame.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
@@ -145,7 +146,8 @@ PyRef Evaluation::callFunction(PyObject* function, const CallArguments& a) {
   if (f->func_dict && PyDict_GetItem(f->func_dict, internedName("_torchdynamo_disable")))
     breakHere("disabled function", describe(function) + " is marked torch.compiler.disable",
               "Remove the decorator, or call it outside the compiled region.");
-  if (isTrusted(function)) return callReal(function, a);
+  // Sizes of torch's own are not ints in real Python code.
+  if (!givesSymbols(a) && isTrusted(function)) return callReal(function, a);
   const int flags = reinterpret_cast<PyCodeObject*>(f->func_code)->co_flags;
   if (flags & (CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE))
     breakHere("unsupported call", describe(function) + " is a coroutine");
@@ -298,6 +300,7 @@ PyRef Evaluation::checked(PyObject* result) {
   functions_->rethrow();
   throwIfBreak();
   if (!value && isInterrupt()) throw ProgramInterrupted::take();
+  if (value) value = fromTorch(std::move(value));
   if (value && isTensor(value.get())) {
     if (!isPlainTensorClass(Py_TYPE(value.get())))
       breakHere("tensor subclass", std::string("a tensor of class ") + Py_TYPE(value.get())->tp_name + " is made, whose methods C code calls");
@@ -330,6 +333,19 @@ bool takesNumbers(PyObject* callable) {
 
 }  // namespace
 
+namespace {
+
+/// torch.tensor and its relatives make data of numbers.
+bool takesData(PyObject* callable) {
+  if (!PyCFunction_Check(callable) && !Py_IS_TYPE(callable, &PyMethodDescr_Type)) return false;
+  const PyMethodDef* method = PyCFunction_Check(callable) ? reinterpret_cast<PyCFunctionObject*>(callable)->m_ml
+                                                          : reinterpret_cast<PyMethodDescrObject*>(callable)->d_method;
+  const std::string_view name = method->ml_name;
+  return name == "tensor" || name == "as_tensor" || name == "asarray" || name == "new_tensor";
+}
+
+}  // namespace
+
 bool Evaluation::refuseArguments(PyObject* callable, const CallArguments& a) {
   if (callRaw(callable, a)) breakHere("unsupported call", describe(callable) + " is called with arguments that no rule describes");
   return false;
@@ -344,6 +360,7 @@ PyRef Evaluation::callReal(PyObject* callable, const CallArguments& a, Asks asks
     ~Exposing() { flag = before; }
   } exposing{exposesNumbers_, exposesNumbers_};
   exposesNumbers_ = requireTakesNumbers(callable, a);
+  const ExposingSymbols symbols(*this, isTorchBinding(callable) && !takesData(callable));
   for (size_t i = 0; i < a.total(); ++i) {
     willConsume(a.args[i]);
     keep.push_back(lazyOf(a.args[i]) && !isTorchBinding(callable) ? collect(a.args[i], false) : expose(a.args[i]));

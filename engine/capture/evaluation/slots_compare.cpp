@@ -3,6 +3,7 @@
 
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/namespaces.h"
+#include "engine/capture/evaluation/symbolic_numbers.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
 
@@ -75,6 +76,8 @@ bool Evaluation::mayBePython(PyObject* o) const {
 
 PyRef Evaluation::compare(int op, PyObject* a, PyObject* b) {
   if (isNumber(a) || isNumber(b)) refuseNumber("compared");
+  if (isSymbolicNumber(a) || isSymbolicNumber(b))
+    if (std::optional<PyRef> answer = symbolicCompare(op, a, b)) return *std::move(answer);
   if (isConstantValue(a) && isConstantValue(b)) {
     refuseAddress(a);
     refuseAddress(b);
@@ -217,6 +220,7 @@ void Evaluation::guardIdentity(PyObject* constant, bool withItself) {
 }
 
 bool Evaluation::same(PyObject* a, PyObject* b) {
+  if (isSymbolicNumber(a) || isSymbolicNumber(b)) return sameSymbolic(a, b);
   if (isConstantValue(a) && isConstantValue(b)) {
     // Equal constants may be one object or two; which, no guard on their values says.
     if (Py_TYPE(a) != Py_TYPE(b) || isSingleton(a) || isSingleton(b) || PyObject_RichCompareBool(a, b, Py_EQ) != 1) return a == b;
@@ -243,6 +247,7 @@ bool Evaluation::same(PyObject* a, PyObject* b) {
 
 Evaluation::KeyKind Evaluation::readKey(PyObject* key) {
   if (isConstantValue(key)) return isAddress(key) ? KeyKind::Address : KeyKind::Plain;
+  if (isSymbolicNumber(key)) return plainNumber(key, "a key"), KeyKind::Plain;
   if (isTensor(key)) return KeyKind::Address;
   PyTypeObject* type = Py_TYPE(key);
   KeyKind kind = KeyKind::Plain;

@@ -2,6 +2,8 @@
 #include "engine/capture/evaluation/container_iterators.h"
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/namespaces.h"
+#include "engine/capture/evaluation/symbolic_numbers.h"
+#include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
 
 namespace fusebox::capture {
@@ -31,7 +33,7 @@ void refuseSequences(Evaluation& e, PyObject* key) {
 }  // namespace
 
 PyRef Evaluation::tupleItem(PyObject* object, PyObject* key) {
-  PyRef index_ = plainIndex(key);
+  PyRef plain = plainNumber(key, "an index"), index_ = plain ? plainIndex(plain.get()) : PyRef();
   if (!index_) return {};
   key = index_.get();
   const Source* source = sourceOf(object);
@@ -40,6 +42,7 @@ PyRef Evaluation::tupleItem(PyObject* object, PyObject* key) {
     know(object);
     PyTypeObject* builtin = PyList_Check(object) ? &PyList_Type : &PyTuple_Type;
     PyRef value = checked(builtin->tp_as_mapping->mp_subscript(object, key));
+    if (value && PySlice_Check(key) && isSizeObject(object)) return newSize(value.get());
     return value ? translate(value.get(), nullptr) : PyRef();
   }
   Py_ssize_t index = PyNumber_AsSsize_t(key, PyExc_IndexError);
@@ -71,10 +74,15 @@ PyRef Evaluation::getItem(PyObject* object, PyObject* key) {
   if (PyObject* method = pythonMethod(object, "__getitem__")) return callMethod(*this, method, {object, key});
   if (isTensor(object)) {
     refuseSequences(*this, key);
-    PyRef index = plainIndex(expose(key).get());
+    const ExposingSymbols symbols(*this, true);
+    PyRef plain = plainIndex(key), index = plain ? expose(plain.get()) : PyRef();
     if (!index) return {};
     refuseCallbacks(index.get(), Asks::Numbers);
     return checked(PyObject_GetItem(object, index.get()));
+  }
+  if (isSymbolicNumber(key)) {
+    PyRef plain = plainNumber(key, "an index or key");
+    return plain ? getItem(object, plain.get()) : PyRef();
   }
   if (PyType_Check(object)) {
     auto* type = reinterpret_cast<PyTypeObject*>(object);
@@ -141,13 +149,18 @@ bool Evaluation::setItem(PyObject* object, PyObject* key, PyObject* value) {
   if (isTensor(object)) {
     if (!value) breakHere("unsupported side effect", "an item of a tensor is deleted");
     refuseSequences(*this, key);
-    PyRef index = plainIndex(expose(key).get()), exposed = expose(value);
-    if (!index) return false;
+    const ExposingSymbols symbols(*this, true);
+    PyRef plain = plainIndex(key), index = plain ? expose(plain.get()) : PyRef(), exposed = expose(value);
+    if (!index || !exposed) return false;
     refuseCallbacks(index.get(), Asks::Numbers);
     refuseCallbacks(exposed.get(), Asks::Numbers);
     const bool done = PyObject_SetItem(object, index.get(), exposed.get()) == 0;
     throwIfBreak();
     return done;
+  }
+  if (isSymbolicNumber(key) || PySlice_Check(key)) {
+    PyRef plain = plainNumber(key, "an index or key");
+    if (plain.get() != key) return plain && setItem(object, plain.get(), value);
   }
   if (sourceOf(object) && !isContainer(object))
     breakHere("unsupported side effect", std::string("an item of a ") + Py_TYPE(object)->tp_name + " that existed before is written");
@@ -175,6 +188,10 @@ int Evaluation::contains(PyObject* container, PyObject* item) {
   if (PyObject* method = pythonMethod(container, "__contains__")) {
     PyRef answer = callMethod(*this, method, {container, item});
     return answer ? truth(answer.get()) : -1;
+  }
+  if (isSymbolicNumber(item) && !isTensor(container) && !PyTuple_Check(container) && !PyList_Check(container) && !isDeque(container)) {
+    PyRef plain = plainNumber(item, "looked for in a container");
+    return plain ? contains(container, plain.get()) : -1;
   }
   if (Py_IS_TYPE(container, &PyDictProxy_Type)) {
     if (PyRef value = proxyItem(container, item)) return 1;
@@ -267,6 +284,7 @@ Py_ssize_t Evaluation::length(PyObject* object) {
 
 int Evaluation::truth(PyObject* object) {
   if (isNumber(object)) refuseNumber("a condition");
+  if (isSymbolicNumber(object)) return symbolicTruth(object);
   if (object == Py_True) return 1;
   if (object == Py_False || object == Py_None) return 0;
   if (isConstantValue(object)) return PyObject_IsTrue(object);

@@ -1,5 +1,6 @@
 // Operators, comparison, formatting, names of globals and imports with provenance.
 #include "engine/capture/evaluation/evaluation.h"
+#include "engine/capture/evaluation/symbolic_numbers.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
 
@@ -36,10 +37,39 @@ bool isUnionPart(PyObject* o) {
 
 bool isView(PyObject* o) { return PyDictViewSet_Check(o) || PyDictValues_Check(o); }
 
+/// A tuple or torch.Size with zeros for its symbolic ints, which says of what type a result is; other objects as they are.
+PyRef withZeros(PyObject* o) {
+  if (!PyTuple_Check(o)) return PyRef::borrow(o);
+  PyRef tuple = PyRef::steal(PyTuple_New(PyTuple_GET_SIZE(o)));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); ++i) {
+    PyObject* item = PyTuple_GET_ITEM(o, i);
+    PyTuple_SET_ITEM(tuple.get(), i, isSymbolicInt(item) ? PyLong_FromLong(0) : Py_NewRef(item));
+  }
+  return isSizeObject(o) ? newSize(tuple.get()) : tuple;
+}
+
+/// Concatenation and repetition of a torch.Size with symbolic ints: the elements move as those of tuples do, the result has the type that
+/// torch.Size gives.
+PyRef moveSizes(int op, PyObject* a, PyObject* b) {
+  PyRef x = withZeros(a), y = withZeros(b), like = PyRef::steal(evaluateBinary(op, x.get(), y.get()));
+  if (!like || !PyTuple_Check(like.get())) return like;
+  const auto exact = [&](PyObject* o) {
+    if (!isSizeObject(o)) return PyRef::borrow(o);
+    PyRef list = PyRef::steal(PySequence_List(o));
+    return PyRef::steal(PyList_AsTuple(list.get()));
+  };
+  PyRef left = exact(a), right = exact(b), moved = PyRef::steal(evaluateBinary(op, left.get(), right.get()));
+  return moved && isSizeObject(like.get()) ? newSize(moved.get()) : moved;
+}
+
 }  // namespace
 
 PyRef Evaluation::binary(int op, PyObject* a, PyObject* b) {
-  if (isNumber(a) || isNumber(b)) return numberBinary(op, a, b);
+  if (isSymbolicNumber(a) || isSymbolicNumber(b)) {
+    if (std::optional<PyRef> made = symbolicBinary(op, a, b)) return *std::move(made);
+  } else if (isNumber(a) || isNumber(b)) {
+    return numberBinary(op, a, b);
+  }
   const bool inPlace = op >= kFirstInPlace;
   constexpr int kRemainder = 6;
   if ((inPlace ? op - kFirstInPlace : op) == kRemainder && PyUnicode_CheckExact(a) && !isConstantValue(b)) return percent(a, b);
@@ -94,6 +124,7 @@ PyRef Evaluation::binary(int op, PyObject* a, PyObject* b) {
     know(b);
     for (PyObject* operand : {a, b})
       if (PyAnySet_Check(operand) || PyDict_Check(operand)) refuseCallbacks(operand, Asks::Keys);
+    if (isSymbolicSize(a) || isSymbolicSize(b)) return moveSizes(op, a, b);
     return checked(evaluateBinary(op, a, b));
   }
   PyRef left = expose(a), right = expose(b);

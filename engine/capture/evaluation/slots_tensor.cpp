@@ -82,6 +82,7 @@ PyRef Evaluation::tensorGetAttr(PyObject* object, PyObject* name) {
       return grad ? wrap(grad.get(), sources().tensorGrad(origin->source)) : PyRef();
     }
     if (!isOfStandIn(name)) return hiddenTensorAttribute(object, name);
+    if (nameIs(name, "_has_symbolic_sizes_strides")) return PyRef::borrow(Py_False);  // the program's tensors have none
     // .data shares the value without a trace of its own: detach() is the same, written down.
     if (nameIs(name, "data") && isStandIn(object)) return callMethodNamed(object, "detach", {});
   } else if (!Py_IS_TYPE(attribute, &PyMethodDescr_Type) && !Py_IS_TYPE(attribute, &PyWrapperDescr_Type) && !PyCFunction_Check(attribute) &&

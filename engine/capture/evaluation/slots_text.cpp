@@ -1,5 +1,6 @@
 // Text of objects: str, repr, format(), f-strings, "%" and str.format. What Python code gives is evaluated, piece by piece.
 #include "engine/capture/evaluation/evaluation.h"
+#include "engine/capture/evaluation/symbolic_numbers.h"
 #include "engine/capture/evaluation/value_kinds.h"
 
 namespace fusebox::capture {
@@ -38,6 +39,10 @@ bool holdsPlainText(PyObject* o) {
 PyRef Evaluation::format(PyObject* value, PyObject* spec) {
   refuseAddress(value);
   if (isNumber(value)) refuseNumber("formatted");
+  if (isSymbolicNumber(value)) {
+    PyRef plain = plainNumber(value, "its text is made");
+    return plain ? format(plain.get(), spec) : PyRef();
+  }
   if (isTensor(value)) breakHere("data-dependent value", "a tensor is formatted", "Print outside the compiled region.");
   if (PyObject* method = textMethod(*this, value, "__format__")) {
     PyRef empty = spec ? PyRef::borrow(spec) : PyRef::steal(PyUnicode_FromString(""));
@@ -56,6 +61,10 @@ PyRef Evaluation::format(PyObject* value, PyObject* spec) {
 
 PyRef Evaluation::convert(char conversion, PyObject* value) {
   refuseAddress(value);
+  if (isSymbolicNumber(value)) {
+    PyRef plain = plainNumber(value, "its text is made");
+    return plain ? convert(conversion, plain.get()) : PyRef();
+  }
   if (isConstantValue(value))
     return PyRef::steal(conversion == 's' ? PyObject_Str(value) : conversion == 'r' ? PyObject_Repr(value) : PyObject_ASCII(value));
   if (isTensor(value)) breakHere("data-dependent value", "a tensor is turned into text", "Print outside the compiled region.");

@@ -1,5 +1,6 @@
 #include "engine/capture/evaluation/symbolic_numbers.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <new>
@@ -145,7 +146,7 @@ bool sameNumber(PyObject* a, PyObject* b) {
   if (Py_TYPE(a) != Py_TYPE(b)) return false;
   if (PyFloat_CheckExact(a)) {
     const double x = PyFloat_AS_DOUBLE(a), y = PyFloat_AS_DOUBLE(b);
-    return x == y || (std::isnan(x) && std::isnan(y));
+    return (x == y && std::signbit(x) == std::signbit(y)) || (std::isnan(x) && std::isnan(y));
   }
   return PyObject_RichCompareBool(a, b, Py_EQ) == 1;
 }
@@ -399,6 +400,7 @@ PyRef specialisedNumber(PyObject* o, std::string_view reason) {
 }
 
 PyRef symbolicArithmetic(int op, PyObject* a, PyObject* b) {
+  if (PyComplex_CheckExact(a) || PyComplex_CheckExact(b)) return onConstants(op, a, b, "an operand beside a complex number");
   if (!isPlainNumber(a) || !isPlainNumber(b)) return {};
   std::optional<NumberExpr> left = readOperand(a), right = readOperand(b);
   const std::shared_ptr<ShapeEnv>& shapes = shapesOf(a, b);
@@ -423,7 +425,8 @@ PyRef symbolicArithmetic(int op, PyObject* a, PyObject* b) {
 }
 
 int symbolicComparison(int op, PyObject* a, PyObject* b) {
-  if (!isPlainNumber(a) || !isPlainNumber(b)) return -2;
+  const bool complex = (PyComplex_CheckExact(a) || PyComplex_CheckExact(b)) && (op == Py_EQ || op == Py_NE);
+  if (!complex && (!isPlainNumber(a) || !isPlainNumber(b))) return -2;
   std::optional<NumberExpr> left = readOperand(a), right = readOperand(b);
   const std::shared_ptr<ShapeEnv>& shapes = shapesOf(a, b);
   // float(n) is n as long as it is not rounded.
@@ -437,7 +440,8 @@ int symbolicComparison(int op, PyObject* a, PyObject* b) {
     if (!right->isFloat() && left->kind == Kind::Constant) return compareWithFloat(kSwapped[op], right->a, left->constant, *shapes);
   }
   PyRef x = plain(a, "a comparison of floats"), y = plain(b, "a comparison of floats");
-  return x && y ? PyObject_RichCompareBool(x.get(), y.get(), op) : -1;
+  PyRef answer = x && y ? PyRef::steal(PyObject_RichCompare(x.get(), y.get(), op)) : PyRef();
+  return answer ? PyObject_IsTrue(answer.get()) : -1;
 }
 
 bool symbolicTruth(PyObject* o) {

@@ -6,7 +6,9 @@
 #include <torch/csrc/Device.h>
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/PyInterpreter.h>
+#include <torch/csrc/Size.h>
 #include <torch/csrc/autograd/python_variable.h>
+#include <torch/csrc/utils/python_symnode.h>
 
 namespace fusebox::capture {
 
@@ -17,6 +19,34 @@ const at::Tensor& tensorOf(PyObject* object) { return THPVariable_Unpack(object)
 PyObject* newTensorObject(const at::Tensor& tensor) { return THPVariable_Wrap(tensor); }
 
 PyTypeObject* tensorType() { return reinterpret_cast<PyTypeObject*>(THPVariableClass); }
+
+PyTypeObject* sizeType() { return &THPSizeType; }
+
+bool isSizeObject(PyObject* object) { return Py_IS_TYPE(object, &THPSizeType); }
+
+bool isSymbolObject(PyObject* object) {
+  static PyObject* const types[] = {torch::get_symint_class().ptr(), torch::get_symfloat_class().ptr(), torch::get_symbool_class().ptr()};
+  auto* type = reinterpret_cast<PyObject*>(Py_TYPE(object));
+  return type == types[0] || type == types[1] || type == types[2];
+}
+
+PyObject* newSymIntObject(const c10::SymInt& value) {
+  HANDLE_TH_ERRORS
+  return py::cast(value).release().ptr();
+  END_HANDLE_TH_ERRORS
+}
+
+std::optional<c10::SymInt> symIntOf(PyObject* object) {
+  if (!torch::is_symint(object)) return std::nullopt;
+  return py::cast<c10::SymInt>(py::handle(object));
+}
+
+PyObject* symbolConstant(PyObject* object) {
+  HANDLE_TH_ERRORS
+  if (torch::is_symfloat(object)) return PyFloat_FromDouble(py::cast<c10::SymFloat>(py::handle(object)).guard_float(__FILE__, __LINE__));
+  return PyBool_FromLong(py::cast<c10::SymBool>(py::handle(object)).guard_bool(__FILE__, __LINE__));
+  END_HANDLE_TH_ERRORS
+}
 
 std::optional<c10::Device> defaultDeviceMode() {
   static PyObject* deviceMode = nullptr;

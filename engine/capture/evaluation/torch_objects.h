@@ -3,6 +3,7 @@
 #include <Python.h>
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/SymInt.h>
 
 #include <exception>
 #include <optional>
@@ -20,6 +21,18 @@ const at::Tensor& tensorOf(PyObject* object);
 PyObject* newTensorObject(const at::Tensor& tensor);
 /// torch.Tensor itself.
 PyTypeObject* tensorType();
+
+/// torch.Size, and whether an object is one.
+PyTypeObject* sizeType();
+bool isSizeObject(PyObject* object);
+/// Whether it is a torch.SymInt, SymFloat or SymBool.
+bool isSymbolObject(PyObject* object);
+/// The torch.SymInt of an integer, an int for one that is not symbolic. New reference, nullptr with an error set on failure.
+PyObject* newSymIntObject(const c10::SymInt& value);
+/// The integer inside a torch.SymInt; nullopt for any other object.
+std::optional<c10::SymInt> symIntOf(PyObject* object);
+/// The float or bool that a torch.SymFloat or SymBool is in this capture, which it is from now on. New reference, or nullptr with an error.
+PyObject* symbolConstant(PyObject* object);
 
 /// The device that torch.set_default_device() or `with torch.device()` gives new tensors on this thread: that of the one mode for it
 /// on the stack of torch function modes. The GIL must be held.

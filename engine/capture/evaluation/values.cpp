@@ -2,6 +2,7 @@
 #include "engine/capture/evaluation/container_iterators.h"
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/namespaces.h"
+#include "engine/capture/evaluation/symbolic_numbers.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/guards/guard_tree.h"
 #include "engine/capture/evaluation/value_kinds.h"
@@ -89,6 +90,8 @@ void Evaluation::guardFunction(PyObject* function) {
 PyRef Evaluation::wrap(PyObject* object, const Source* source) {
   if (functions_->isLate()) functions_->noteRead(object, source);
   if (options_.runTimeNumbers && PyFloat_CheckExact(object) && options_.runTimeNumbers->contains(source->str())) return wrapNumber(object, source);
+  if (options_.symbolic && PyLong_CheckExact(object) && !isPinned(source))
+    if (const std::optional<graph::SymExpr> e = symbolicInputs_->integer(object, source, place())) return symbolicInt(*e);
   if (isConstantValue(object)) {
     guard(GuardKind::ConstantMatch, source, object);
     return PyRef::borrow(object);
@@ -258,7 +261,7 @@ const Source* Evaluation::sourceOf(PyObject* object) {
   if (isConstantValue(object) || isTensor(object)) return nullptr;
   if (PyTuple_Check(object) || PyList_Check(object) || PyDict_Check(object) || PyAnySet_Check(object) || PyIter_Check(object) ||
       PyMethod_Check(object) || PyCell_Check(object) || PySlice_Check(object) || PyExceptionInstance_Check(object) ||
-      Py_IS_TYPE(object, &PyDictProxy_Type))
+      Py_IS_TYPE(object, &PyDictProxy_Type) || isSymbolicNumber(object))
     return nullptr;
   if (const std::optional<Why> why = isKnownByItself(object)) return origins_.add(object, sources().pinned(object, *why)).source;
   breakHere("unknown object", std::string("a ") + Py_TYPE(object)->tp_name + " came from C code, which does not say whether it may change");
@@ -375,6 +378,8 @@ void Evaluation::guardSetContents(PyObject* contents, const Source* source, bool
 PyRef Evaluation::expose(PyObject* object) {
   refuseAddress(object);
   if (isConstantValue(object)) return PyRef::borrow(object);
+  if (isSymbolicNumber(object)) return exposesSymbols_ ? toTorch(object) : plainNumber(object, "C code looks at the number");
+  if (PySlice_Check(object)) return exposeSlice(object);
   if (isTensor(object)) {
     if (isNumber(object) && !exposesNumbers_) refuseNumber("given to C code");
     Origin* o = origins_.find(object);

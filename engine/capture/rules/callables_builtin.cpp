@@ -4,6 +4,7 @@
 #include "engine/capture/rules/call_rules.h"
 #include "engine/capture/rules/class_checks.h"
 #include "engine/capture/rules/sorting.h"
+#include "engine/capture/evaluation/symbolic_numbers.h"
 #include "engine/capture/evaluation/value_kinds.h"
 
 namespace fusebox::capture {
@@ -30,8 +31,7 @@ bool hasName(const CallArguments& a) {
 
 PyRef ruleLen(Evaluation& e, PyObject* callable, const CallArguments& a) {
   if (!wants(e, callable, a, 1, 1)) return {};
-  const Py_ssize_t n = e.length(a.args[0]);
-  return n < 0 ? PyRef() : PyRef::steal(PyLong_FromSsize_t(n));
+  return e.lengthOf(a.args[0]);
 }
 
 PyRef ruleGetattr(Evaluation& e, PyObject* callable, const CallArguments& a) {
@@ -101,6 +101,7 @@ PyRef ruleSum(Evaluation& e, PyObject* callable, const CallArguments& a) {
   }
   while (PyRef item = e.next(iterator.get())) {
     e.refuseAddress(item.get());
+    if (isSymbolicFloat(item.get())) item = e.plainNumber(item.get(), "sum() of floats");
     if (numbers && isPlainNumber(item.get())) {
       PyList_Append(numbers.get(), item.get());
       continue;
@@ -187,7 +188,7 @@ PyRef ruleCallable(Evaluation& e, PyObject* callable, const CallArguments& a) {
 }
 
 PyRef ruleId(Evaluation& e, PyObject* callable, const CallArguments& a) {
-  return wants(e, callable, a, 1, 1) ? e.addressOf(a.args[0]) : PyRef();
+  return wants(e, callable, a, 1, 1) ? e.addressOf(e.plainNumber(a.args[0], "its id is asked for").get()) : PyRef();
 }
 
 PyRef ruleHash(Evaluation& e, PyObject* callable, const CallArguments& a) { return wants(e, callable, a, 1, 1) ? e.hashOf(a.args[0]) : PyRef(); }
@@ -202,9 +203,19 @@ PyRef ruleVars(Evaluation& e, PyObject* callable, const CallArguments& a) {
 
 PyRef ruleGlobals(Evaluation& e, PyObject*, const CallArguments&) { return e.pin(e.frame()->globals, Why::Owner); }
 
+/// The special method of a symbolic number where it has an expression; else null.
+PyRef symbolicSpecial(std::string_view method, PyObject* number) {
+  if (method == "__abs__") return symbolicAbsolute(number);
+  if (method == "__floor__" || method == "__trunc__") return symbolicRounded(method == "__floor__" ? 'f' : 't', number);
+  if (method == "__ceil__") return symbolicRounded('c', number);
+  return isSymbolicInt(number) ? PyRef::borrow(number) : PyRef();  // round()
+}
+
 /// abs, round, math.floor, …: a special method where Python code defines it, else the function itself.
 template <const char* const& kMethod>
 PyRef ruleBySpecial(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (a.total() == 1 && isSymbolicNumber(a.args[0]))
+    if (PyRef made = symbolicSpecial(kMethod, a.args[0])) return made;
   PyObject* method = a.positional > 0 ? e.pythonMethod(a.args[0], kMethod) : nullptr;
   return method ? e.call(method, a) : e.callReal(callable, a);
 }
@@ -223,6 +234,10 @@ PyRef onNumbers(Evaluation& e, PyObject* callable, const CallArguments& a, std::
 }
 PyRef ruleOnIndices(Evaluation& e, PyObject* callable, const CallArguments& a) { return onNumbers(e, callable, a, {"__index__"}); }
 
+PyRef ruleIndex(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  return a.total() == 1 && isSymbolicInt(a.args[0]) ? PyRef::borrow(a.args[0]) : ruleOnIndices(e, callable, a);
+}
+
 PyRef ruleDivmod(Evaluation& e, PyObject* callable, const CallArguments& a) {
   if (!wants(e, callable, a, 2, 2)) return {};
   bool declined = true;
@@ -230,7 +245,11 @@ PyRef ruleDivmod(Evaluation& e, PyObject* callable, const CallArguments& a) {
   if (PyObject* method = e.pythonMethod(a.args[0], "__divmod__")) result = e.tryBinary(method, a.args[0], a.args[1], &declined);
   if (declined)
     if (PyObject* method = e.pythonMethod(a.args[1], "__rdivmod__")) result = e.tryBinary(method, a.args[1], a.args[0], &declined);
-  return declined ? e.callReal(callable, a) : result;
+  if (!declined) return result;
+  if (!isSymbolicNumber(a.args[0]) && !isSymbolicNumber(a.args[1])) return e.callReal(callable, a);
+  constexpr int kFloorDivide = 2, kRemainder = 6;
+  PyRef quotient = e.binary(kFloorDivide, a.args[0], a.args[1]), rest = quotient ? e.binary(kRemainder, a.args[0], a.args[1]) : PyRef();
+  return rest ? PyRef::steal(PyTuple_Pack(2, quotient.get(), rest.get())) : PyRef();
 }
 
 PyRef rulePow(Evaluation& e, PyObject* callable, const CallArguments& a) {
@@ -298,6 +317,29 @@ PyRef ruleReduce(Evaluation& e, PyObject* callable, const CallArguments& a) {
   if (PyErr_Occurred()) return {};
   if (!value) PyErr_SetString(PyExc_TypeError, "reduce() of empty iterable with no initial value");
   return value;
+}
+
+/// math.prod: the products one by one where not all are constants.
+PyRef ruleProduct(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  constexpr int kMultiply = 5;
+  PyObject* start = a.keyword("start");
+  if (a.positional != 1 || a.keywords() != (start ? 1u : 0u) || isConstantValue(a.args[0])) return e.callReal(callable, a);
+  PyRef items = e.collect(a.args[0], true), product = start ? PyRef::borrow(start) : PyRef::steal(PyLong_FromLong(1));
+  for (Py_ssize_t i = 0; items && product && i < PyTuple_GET_SIZE(items.get()); ++i)
+    product = e.binary(kMultiply, product.get(), PyTuple_GET_ITEM(items.get(), i));
+  return items ? product : PyRef();
+}
+
+/// torch.sym_max, torch.sym_min: no decision which of two ints is the larger.
+template <bool kLarger>
+PyRef ruleExtreme(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (!wants(e, callable, a, 2, 2)) return {};
+  if (isSymbolicNumber(a.args[0]) || isSymbolicNumber(a.args[1]))
+    if (PyRef made = symbolicExtreme(kLarger, a.args[0], a.args[1])) return made;
+  PyRef best = ruleMinMax<kLarger>(e, callable, a);
+  const auto isFloat = [](PyObject* o) { return pythonTypeOf(o) == &PyFloat_Type; };
+  if (!best || (!isFloat(a.args[0]) && !isFloat(a.args[1]))) return best;
+  return isSymbolicNumber(best.get()) ? symbolicToFloat(best.get()) : PyRef::steal(PyNumber_Float(best.get()));
 }
 
 /// sys.exc_info() and sys.exception().
@@ -414,7 +456,8 @@ constexpr RuleRow kRows[] = {
     {"re.Pattern.match", ruleOnConstants}, {"re.Pattern.fullmatch", ruleOnConstants}, {"re.Pattern.search", ruleOnConstants},
     {"re.Pattern.split", ruleOnConstants}, {"re.Pattern.findall", ruleOnConstants}, {"posix.fspath", rulePure},
     {"builtins.str.format", ruleStrFormat<false>}, {"builtins.str.format_map", ruleStrFormat<true>}, {"inspect.signature", ruleSignature},
-    {"operator.index", ruleOnIndices}, {"math.floor", ruleBySpecial<kFloor>}, {"math.ceil", ruleBySpecial<kCeil>}, {"math.trunc", ruleBySpecial<kTrunc>},
+    {"math.prod", ruleProduct}, {"torch.sym_max", ruleExtreme<true>}, {"torch.sym_min", ruleExtreme<false>},
+    {"operator.index", ruleIndex}, {"math.floor", ruleBySpecial<kFloor>}, {"math.ceil", ruleBySpecial<kCeil>}, {"math.trunc", ruleBySpecial<kTrunc>},
     {"math.gcd", ruleOnIndices}, {"math.lcm", ruleOnIndices}, {"math.factorial", ruleOnIndices}, {"math.comb", ruleOnIndices},
     {"math.perm", ruleOnIndices}, {"math.isqrt", ruleOnIndices},
 };

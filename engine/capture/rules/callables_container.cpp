@@ -1,5 +1,6 @@
 // Rules for the methods of list, dict, OrderedDict, set, deque.
 #include "engine/capture/rules/call_rules.h"
+#include "engine/capture/evaluation/symbolic_numbers.h"
 #include "engine/capture/evaluation/value_kinds.h"
 
 namespace fusebox::capture {
@@ -25,14 +26,24 @@ PyRef ruleView(Evaluation& e, PyObject* callable, const CallArguments& a) {
   return view;
 }
 
+/// The rule with a constant in the place of a symbolic position, args[1].
+PyRef withPlainPosition(Evaluation& e, CallRule rule, PyObject* callable, const CallArguments& a) {
+  PyRef position = e.plainNumber(a.args[1], "a position in a list");
+  std::vector<PyObject*> args(a.args.begin(), a.args.begin() + a.total());
+  args[1] = position.get();
+  return rule(e, callable, {args.data(), a.positional, a.kwNames});
+}
+
 /// list.insert and deque.rotate: C code asks what is no int for its __index__.
 PyRef ruleMutateAt(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (a.positional > 1 && isSymbolicNumber(a.args[1])) return withPlainPosition(e, ruleMutateAt, callable, a);
   if (a.positional > 1 && !PyLong_CheckExact(a.args[1])) e.breakHere("unsupported call", "a position that is not an int");
   return e.mutate(callable, a);
 }
 
 /// list.pop: the element is read, then deleted.
 PyRef ruleListPop(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (a.positional > 1 && isSymbolicNumber(a.args[1])) return withPlainPosition(e, ruleListPop, callable, a);
   PyObject* list = a.args[0];
   if (a.positional > 1 && !PyLong_CheckExact(a.args[1])) e.breakHere("unsupported call", "a position that is not an int");
   const Py_ssize_t n = e.length(list);

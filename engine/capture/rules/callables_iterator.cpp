@@ -2,6 +2,7 @@
 #include "engine/capture/rules/call_rules.h"
 #include "engine/capture/evaluation/container_iterators.h"
 #include "engine/capture/evaluation/lazy_iterators.h"
+#include "engine/capture/evaluation/symbolic_numbers.h"
 #include "engine/capture/evaluation/value_kinds.h"
 
 namespace fusebox::capture {
@@ -98,7 +99,14 @@ PyRef ruleChainFromIterable(Evaluation& e, PyObject*, const CallArguments& a) {
   return iterables ? makeLazy(e, std::make_unique<ChainIterator>(std::move(iterables))) : PyRef();
 }
 
-PyRef ruleIslice(Evaluation& e, PyObject*, const CallArguments& a) {
+PyRef ruleIslice(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  for (size_t i = 1; i < a.total(); ++i) {
+    if (!isSymbolicNumber(a.args[i])) continue;
+    PyRef plain = e.plainNumber(a.args[i], "a position of itertools.islice");
+    std::vector<PyObject*> args(a.args.begin(), a.args.begin() + a.total());
+    args[i] = plain.get();
+    return ruleIslice(e, callable, {args.data(), a.positional, a.kwNames});
+  }
   auto known = [&](size_t i, Py_ssize_t least) {
     if (i >= a.positional || a.args[i] == Py_None) return true;
     return PyLong_CheckExact(a.args[i]) && PyLong_AsSsize_t(a.args[i]) >= least;

@@ -1,5 +1,6 @@
 // Rules for what a program says: print, warnings, logging, profiler ranges. They are carried out after the graph, in their place among
 // the effects, with what they were given at that moment; where that cannot be, they are a break.
+#include "engine/capture/evaluation/symbolic_numbers.h"
 #include "engine/capture/evaluation/value_kinds.h"
 #include "engine/capture/rules/call_rules.h"
 
@@ -17,6 +18,7 @@ constexpr int kMaxNesting = 16;
 /// from outside, or a copy of containers of such that this segment made. Null for anything else.
 PyRef asItIsNow(Evaluation& e, PyObject* value, int nesting = 0) {
   if (isConstantValue(value)) return e.refuseAddress(value), PyRef::borrow(value);
+  if (isSymbolicNumber(value) || isSymbolicSize(value)) return PyRef::borrow(value);  // made again when it is said
   if (PyType_Check(value)) return Py_TYPE(value)->tp_repr == PyType_Type.tp_repr && Py_TYPE(value)->tp_str == PyType_Type.tp_str ? e.pin(value, Why::Process) : PyRef();
   if ((PyFunction_Check(value) || PyModule_Check(value)) && e.sourceOf(value)) return PyRef::borrow(value);
   const bool dict = PyDict_CheckExact(value);

@@ -5,6 +5,7 @@
 #include "engine/capture/rules/call_rules.h"
 #include "engine/capture/rules/state_queries.h"
 #include "engine/capture/evaluation/torch_objects.h"
+#include "engine/capture/evaluation/symbolic_numbers.h"
 #include "engine/capture/evaluation/value_kinds.h"
 #include "engine/trace/trace_tensor.h"
 
@@ -218,6 +219,15 @@ constexpr char kFlexAttention[] = "flex_attention", kOrderedToDense[] = "ordered
 
 PyRef ruleIsTensor(Evaluation& e, PyObject*, const CallArguments& a) { return PyRef::borrow(e.isTensor(a.args[0]) && !e.isNumber(a.args[0]) ? Py_True : Py_False); }
 
+/// torch.Size.numel()
+PyRef ruleNumel(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (a.total() != 1 || !isSymbolicSize(a.args[0])) return e.callReal(callable, a);
+  constexpr int kMultiply = 5;
+  PyRef product = PyRef::steal(PyLong_FromLong(1));
+  for (Py_ssize_t i = 0; product && i < PyTuple_GET_SIZE(a.args[0]); ++i) product = e.binary(kMultiply, product.get(), PyTuple_GET_ITEM(a.args[0], i));
+  return product;
+}
+
 constexpr RuleRow kRows[] = {
     {"torch.compiler.is_compiling", ruleTrue},
     {"torch.compiler.is_dynamo_compiling", ruleTrue},
@@ -256,7 +266,7 @@ constexpr RuleRow kRows[] = {
     {"torch._C._functorch._add_batch_dim", rulePure},
     {"torch._C._functorch._remove_batch_dim", rulePure},
     {"torch.Tensor.new_tensor", ruleNewTensor},
-    {"torch.Size.numel", rulePure},
+    {"torch.Size.numel", ruleNumel},
     {"torch._C._functorch.unwrap_if_dead", rulePure},
     {"torch._C._functorch.maybe_get_bdim", rulePure},
     {"torch._C._functorch.peek_interpreter_stack", rulePure},

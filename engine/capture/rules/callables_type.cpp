@@ -1,5 +1,6 @@
 // Rules for calling builtin types, and for C slots called by name (super().__setattr__ and the like).
 #include "engine/capture/rules/call_rules.h"
+#include "engine/capture/evaluation/symbolic_numbers.h"
 #include "engine/capture/evaluation/value_kinds.h"
 
 namespace fusebox::capture {
@@ -12,7 +13,7 @@ PyRef ruleType(Evaluation& e, PyObject*, const CallArguments& a) {
   if (a.positional != 1) e.breakHere("unsupported call", "a class is made inside the compiled region");
   if (e.isNumber(a.args[0])) return e.pin(reinterpret_cast<PyObject*>(&PyFloat_Type), Why::Process);
   if (LazyIterator* lazy = lazyOf(a.args[0])) return e.pin(reinterpret_cast<PyObject*>(lazy->type()), Why::Class);
-  return e.pin(reinterpret_cast<PyObject*>(Py_TYPE(a.args[0])), Why::Class);
+  return e.pin(reinterpret_cast<PyObject*>(pythonTypeOf(a.args[0])), Why::Class);
 }
 
 PyRef ruleSuper(Evaluation& e, PyObject*, const CallArguments& a) {
@@ -96,6 +97,7 @@ PyRef ruleBool(Evaluation& e, PyObject* callable, const CallArguments& a) {
 template <char kKind>
 PyRef ruleNumber(Evaluation& e, PyObject* callable, const CallArguments& a) {
   if (a.positional != 1 || a.total() != 1 || isConstantValue(a.args[0]) || e.isTensor(a.args[0])) return e.callReal(callable, a);
+  if (isSymbolicNumber(a.args[0]) && kKind != 'c') return kKind == 'i' ? symbolicRounded('t', a.args[0]) : symbolicToFloat(a.args[0]);
   PyRef number = kKind == 'i'   ? e.numberOf(a.args[0], {"__int__", "__index__", "__trunc__"})
                  : kKind == 'f' ? e.numberOf(a.args[0], {"__float__", "__index__"})
                                 : e.numberOf(a.args[0], {"__complex__", "__float__", "__index__"});
@@ -109,11 +111,27 @@ PyRef ruleCounts(Evaluation& e, PyObject* callable, const CallArguments& a) {
   std::vector<PyRef> keep;
   std::vector<PyObject*> args;
   for (size_t i = 0; i < a.total(); ++i) {
-    keep.push_back(e.plainIndex(a.args[i]));
+    keep.push_back(isSymbolicNumber(a.args[i]) ? e.plainNumber(a.args[i], "the number of elements of a range") : e.plainIndex(a.args[i]));
     if (!keep.back()) return {};
     args.push_back(keep.back().get());
   }
   return e.callReal(callable, {args.data(), a.positional, a.kwNames});
+}
+
+/// torch.Size of ints, some of them symbolic.
+PyRef ruleSize(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (a.positional != 1 || a.total() != 1 || isConstantValue(a.args[0])) return e.callReal(callable, a);
+  PyRef items = e.collect(a.args[0], true);
+  bool symbolic = false, ints = true;
+  for (Py_ssize_t i = 0; items && i < PyTuple_GET_SIZE(items.get()); ++i) {
+    PyObject* item = PyTuple_GET_ITEM(items.get(), i);
+    symbolic = symbolic || isSymbolicInt(item);
+    ints = ints && (isSymbolicInt(item) || PyLong_CheckExact(item));
+  }
+  if (!items) return {};
+  if (symbolic && ints) return newSize(items.get());
+  PyObject* args[] = {items.get()};
+  return e.callReal(callable, {args, 1, nullptr});
 }
 
 PyRef ruleObject(Evaluation& e, PyObject* callable, const CallArguments& a) {
@@ -148,7 +166,7 @@ constexpr RuleRow kTypeRows[] = {
     {"builtins.float", ruleNumber<'f'>}, {"builtins.complex", ruleNumber<'c'>},    {"builtins.bytes", ruleCounts},
     {"builtins.object", ruleObject},    {"functools.partial", ruleMake},    {"types.MappingProxyType", ruleMappingProxy},
     {"types.MethodType", ruleMake},     {"types.SimpleNamespace", ruleMake}, {"types.GenericAlias", rulePure},
-    {"torch.Size", rulePure},           {"torch.device", rulePure},         {"torch.finfo", rulePure},
+    {"torch.Size", ruleSize},           {"torch.device", rulePure},         {"torch.finfo", rulePure},
     {"torch.iinfo", rulePure},          {"builtins.property", ruleMake},    {"builtins.staticmethod", ruleMake},
     {"builtins.classmethod", ruleMake}, {"types.CellType", ruleMake},       {"weakref.ref", ruleWeakReference},
     {"types.FunctionType", ruleMake},   {"torch._C._functorch.CInterpreter", rulePure},

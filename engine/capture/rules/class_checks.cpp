@@ -2,6 +2,7 @@
 
 #include "engine/capture/evaluation/namespaces.h"
 #include "engine/capture/evaluation/torch_objects.h"
+#include "engine/capture/evaluation/symbolic_numbers.h"
 #include "engine/capture/evaluation/value_kinds.h"
 #include "engine/capture/rules/state_queries.h"
 
@@ -51,6 +52,7 @@ PyRef claimedClass(Evaluation& e, PyObject* object) {
 
 /// type.__instancecheck__
 int plainInstance(Evaluation& e, PyObject* object, PyTypeObject* cls) {
+  if (isSymbolicNumber(object)) return PyType_IsSubtype(pythonTypeOf(object), cls);
   if (PyObject_TypeCheck(object, cls)) return 1;
   PyRef claimed = claimedClass(e, object);
   if (PyErr_Occurred()) return -1;
@@ -130,7 +132,7 @@ int anyOf(Evaluation& e, PyObject* subject, PyObject* classes, Check check) {
 
 int isInstance(Evaluation& e, PyObject* object, PyObject* cls) {
   if (lazyOf(object)) return isSubclass(e, reinterpret_cast<PyObject*>(&PyGen_Type), cls);
-  if (reinterpret_cast<PyObject*>(Py_TYPE(object)) == cls) return 1;
+  if (reinterpret_cast<PyObject*>(pythonTypeOf(object)) == cls) return 1;
   if (PyType_CheckExact(cls)) return plainInstance(e, object, asType(cls));
   if (const int answer = anyOf(e, object, cls, isInstance); answer != -2) return answer;
   PyObject* method = metaMethod(e, cls, "__instancecheck__");
@@ -142,8 +144,10 @@ int isInstance(Evaluation& e, PyObject* object, PyObject* cls) {
       const int answer = abstractSubclass(e, asType(claimed.get()), cls);
       if (answer) return answer;
     }
-    return abstractSubclass(e, Py_TYPE(object), cls);
+    return abstractSubclass(e, pythonTypeOf(object), cls);
   }
+  PyRef plain = e.plainNumber(object, "a class check in Python");
+  object = plain.get();
   if (method && PyFunction_Check(method)) return truthOf(e, method, cls, object);
   // C code that decides (torch.FloatTensor), and what is no class: CPython's answer or error.
   const int answer = PyObject_IsInstance(object, cls);
@@ -181,7 +185,7 @@ PyRef ruleAbcInstance(Evaluation& e, PyObject* callable, const CallArguments& a)
   if (PyErr_Occurred()) return {};
   if (claimed)
     if (const int answer = abstractSubclass(e, asType(claimed.get()), a.args[0])) return boolean(answer);
-  return boolean(abstractSubclass(e, Py_TYPE(a.args[1]), a.args[0]));
+  return boolean(abstractSubclass(e, pythonTypeOf(a.args[1]), a.args[0]));
 }
 
 PyRef ruleAbcSubclass(Evaluation& e, PyObject* callable, const CallArguments& a) {

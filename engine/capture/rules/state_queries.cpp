@@ -136,8 +136,10 @@ PyRef ruleQuery(Evaluation& e, PyObject* callable, const CallArguments& a) {
   const Query& query = *queryOf(callable);
   if (query.answer != Answer::Asked && !isOfOtherDevice(a)) return e.callReal(callable, a);
   std::vector<PyObject*> args(a.args.begin(), a.args.begin() + a.positional);
+  std::vector<PyRef> plain;
+  for (PyObject*& argument : args) argument = plain.emplace_back(e.plainNumber(argument, "a question about the process")).get();
   for (size_t i = 0; i < a.total(); ++i)
-    if (!isConstantValue(a.args[i]) || i >= a.positional)
+    if (i >= a.positional || !isConstantValue(args[i]))
       e.breakHere("state query", std::string("torch._C.") + query.name + " is asked with arguments that are not constants");
   return guardAnswer(e, callable, args, query.name);
 }
