@@ -244,6 +244,9 @@ RecipePtr RecipeMaker::lazy(LazyIterator& iterator, PyObject* object) {
 
 /// Iterators of C: what pickling says they are made of.
 RecipePtr RecipeMaker::reduced(PyObject* object) {
+  // object.__reduce__ would make pybind11's base class, which throws through the interpreter.
+  if (std::string_view(Py_TYPE(Py_TYPE(object))->tp_name) == "pybind11_type")
+    refuse(object, std::string("a ") + Py_TYPE(object)->tp_name + ", which is bound C++, cannot be made again");
   PyRef parts = PyRef::steal(PyObject_CallMethod(object, "__reduce__", nullptr));
   const Py_ssize_t n = parts && PyTuple_Check(parts.get()) ? PyTuple_GET_SIZE(parts.get()) : 0;
   PyObject* state = n > 2 && PyTuple_GET_ITEM(parts.get(), 2) != Py_None ? PyTuple_GET_ITEM(parts.get(), 2) : nullptr;
