@@ -11,7 +11,8 @@
 namespace fusebox::inductor {
 namespace {
 
-constexpr int64_t kSmallBytes = int64_t{4} << 20;  ///< a kernel that moves more keeps a device busy alone
+/// A kernel that moves more keeps a device busy alone; on a GPU the last blocks of a launch leave it half empty, so that matters up to here.
+constexpr int64_t kSmallBytes = int64_t{4} << 20, kSmallBytesOnGpu = int64_t{64} << 20;
 constexpr size_t kMostBeside = 1024;
 
 bool isLoop(const Kernel& kernel) {
@@ -50,7 +51,7 @@ bool asLoop(Kernel& kernel) {
 }
 
 int64_t bytesMoved(const LoweredGraph& lowered, const ScheduleNode& node) {
-  constexpr int64_t kUnknown = kSmallBytes + 1;
+  constexpr int64_t kUnknown = kSmallBytesOnGpu + 1;
   int64_t total = 0;
   for (const auto* list : {&node.reads, &node.writes})
     for (BufferId id : *list) total += bytesOf(lowered.buffers[static_cast<size_t>(id)].meta, kUnknown);
@@ -87,8 +88,9 @@ class Batcher {
     if (node.isExtern || node.isDead || node.writes.empty() || !isLoop(node.kernel)) return std::nullopt;
     for (BufferId id : node.writes)
       if (!isResult_[static_cast<size_t>(id)] && lowered_.buffers[static_cast<size_t>(id)].kind == LoweredBuffer::Kind::Computed) return std::nullopt;
-    if (bytesMoved(lowered_, node) > kSmallBytes) return std::nullopt;
-    if (node.kernel.device.kind == graph::DeviceKind::Cpu) return "cpu";
+    const bool isCpu = node.kernel.device.kind == graph::DeviceKind::Cpu;
+    if (bytesMoved(lowered_, node) > (isCpu ? kSmallBytes : kSmallBytesOnGpu)) return std::nullopt;
+    if (isCpu) return "cpu";
     FinishedKernel finished = finishKernel(lowered_, node.kernel);
     if (!batchForm(finished)) return std::nullopt;
     return node.kernel.device.str() + " " + canonicalText(finished.kernel);
