@@ -13,6 +13,7 @@
 #include <set>
 
 #include "engine/codegen/cpu/jit.h"
+#include "engine/codegen/gpu/flash/flash_plan.h"
 #include "engine/compile/compile_alone.h"
 #include "engine/compile/compile_requests.h"
 #include "engine/compile/compiled_region.h"
@@ -251,22 +252,51 @@ struct Interface {
   std::vector<graph::Symbol> symbols;  ///< whose values calls bring
 };
 
+/// Why attention that graph passes have found cannot be lowered, or has no kernel on its device; empty where it can, or there is none.
+std::string whyNoAttention(const graph::Graph& graph, const inductor::LowerOptions& target) {
+  const auto& nodes = graph.nodes();
+  if (std::none_of(nodes.begin(), nodes.end(), [](const graph::Node& n) { return n.op == "fusebox::attention"; })) return {};
+  auto lowered = inductor::lower(graph, target);
+  if (!lowered) return lowered.error().text();
+  for (const inductor::Operation& operation : lowered->operations) {
+    if (!operation.kernel.attention) continue;
+    auto device = runtime::gpu::GpuCompiler::instance().targetOf(std::max<int>(0, operation.kernel.device.index));
+    if (!device) return device.error().text();
+    if (auto plan = codegen::gpu::makeFlashPlan(operation.kernel, *device); !plan) return plan.error().text();
+  }
+  return {};
+}
+
+/// Attention without a kernel stays what it was written as.
+Result<graph::Graph> runPasses(const graph::Graph& traced, const inductor::LowerOptions& target, std::vector<inductor::PassLog>& log) {
+  std::vector<std::string> skipped = skippedPasses();
+  auto made = inductor::runGraphPasses(traced, &log, skipped);
+  const std::string why = made ? whyNoAttention(*made, target) : std::string();
+  if (why.empty()) return made;
+  log.clear();
+  skipped.emplace_back("attention");
+  made = inductor::runGraphPasses(traced, &log, skipped);
+  for (inductor::PassLog& pass : log)
+    if (pass.pass == "attention") pass.detail = "left as it is written: " + why;
+  return made;
+}
+
 /// The whole of TorchInductor's role, on one screen.
 Result<std::shared_ptr<CompiledRegion>> compileGraph(const graph::Graph& traced, const std::vector<at::Tensor>& constants,
                                                      const char* direction, const CompileOptions& options,
                                                      const record::GraphSnapshot& source, const Interface& interface = {}) {
   Stages stages(options.compile);
+  inductor::LowerOptions target = lowerOptions(options);
+  target.firstSaved = interface.firstSaved;
+  target.inputWrites = interface.writes;
   std::vector<inductor::PassLog> passes;
-  auto postGrad = stages.from(traced).run(Phase::Inductor, "graph passes", [&] { return inductor::runGraphPasses(traced, &passes, skippedPasses()); },
+  auto postGrad = stages.from(traced).run(Phase::Inductor, "graph passes", [&] { return runPasses(traced, target, passes); },
                              [&](StageTimer& timer, const graph::Graph& made) {
                                timer.nodes(count(traced.nodes().size()), count(made.nodes().size()));
                                stages.passes(passes);
                              });
   if (!postGrad) return tl::unexpected(postGrad.error());
 
-  inductor::LowerOptions target = lowerOptions(options);
-  target.firstSaved = interface.firstSaved;
-  target.inputWrites = interface.writes;
   auto generated = generate(stages, *postGrad, target);
   if (!generated) return tl::unexpected(generated.error());
   inductor::LoweredGraph* lowered = &generated->lowered;

@@ -28,7 +28,7 @@ constexpr int kRounds = 3, kLaunches = 4;
 constexpr double kWorthChanging = 0.98;  ///< of the rules' time: less is noise, and the rules are the same everywhere
 
 bool isTunable(const Kernel& kernel) {
-  if (!kernel.sizeSymbols.empty() || inductor::hasChecks(kernel)) return false;
+  if (kernel.attention || !kernel.sizeSymbols.empty() || inductor::hasChecks(kernel)) return false;
   for (const auto& buffer : kernel.buffers)
     if (buffer.role == BufferRole::InOut || buffer.overwrites >= 0 || !buffer.numel.isConstant()) return false;
   for (const auto& section : kernel.sections) {

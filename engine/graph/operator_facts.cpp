@@ -25,7 +25,8 @@ constexpr Flag kFlags[] = {
     {"collective", &OperatorFacts::collective},
 };
 
-bool isOwn(const std::string& op) { return op.starts_with("aten::") || op.starts_with("prims::"); }
+/// PyTorch's own functional operators, and what graph passes make of them.
+bool isOwn(const std::string& op) { return op.starts_with("aten::") || op.starts_with("prims::") || op.starts_with("fusebox::"); }
 
 OperatorFacts makeFacts(const std::string& op) {
   OperatorFacts facts;

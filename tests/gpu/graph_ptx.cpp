@@ -34,8 +34,8 @@ int stop(const Error& error) {
 
 void printKernel(const inductor::Kernel& kernel, bool withPtx) {
   const codegen::gpu::GpuTarget target;
-  const codegen::gpu::Plan plan = codegen::gpu::makePlan(kernel, target, true);
   std::printf("%s\n", kernel.str().c_str());
+  const codegen::gpu::Plan plan = kernel.attention ? codegen::gpu::Plan{} : codegen::gpu::makePlan(kernel, target, true);
   for (const auto& phase : plan.phases)
     std::printf("-- phase %d: points %d inner %d vector %d unroll %d pointsFast %d blocks %s\n", static_cast<int>(phase.kind), phase.map.points,
                 phase.map.inner, phase.map.vector, phase.map.unroll, phase.map.pointsFast, phase.blocks.str().c_str());

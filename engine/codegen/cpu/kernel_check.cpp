@@ -25,6 +25,10 @@ class Checker {
     }
     for (auto s : kernel_.sizeSymbols) symbols_.insert(s.id);
     if (auto r = axes(kernel_.outer); !r) return r;
+    if (kernel_.attention) {
+      if (auto r = axes({kernel_.attention->width, kernel_.attention->depth}); !r) return r;
+      reductions_.insert(0);
+    }
     for (const Section& s : kernel_.sections)
       if (auto r = section(s); !r) return r;
     return {};

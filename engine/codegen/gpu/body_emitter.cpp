@@ -3,6 +3,7 @@
 #include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/MDBuilder.h>
 
+#include <limits>
 #include <stdexcept>
 
 #include "engine/codegen/cpu/operations.h"
@@ -42,7 +43,7 @@ void BodyEmitter::analyse() {
     const inductor::Value& v = section_.values[i];
     bool differs = false;
     if (v.op == Op::Reduced) {
-      differs = set_.overPoints && set_.vector > 1;
+      differs = set_.ownReduced || (set_.overPoints && set_.vector > 1);
     } else {
       for (ValueId a : v.args) differs |= a >= 0 && isVarying(a);
       if (v.mask >= 0) differs |= isVarying(v.mask);
@@ -126,11 +127,18 @@ Value* BodyEmitter::emitOne(const inductor::Value& v, int group, int neighbour) 
     case Op::Index:
       return cpu::emitCast(l_, indexValue(v.index, group, neighbour), DType::Int64, v.type);
     case Op::Reduced: {
+      if (set_.ownReduced) return onReduced(group, neighbour);
       const auto& results = scope_.reduced.at(v.args[0])[static_cast<size_t>(v.imm)];
       return results[set_.overPoints ? static_cast<size_t>(neighbour) : 0];
     }
     case Op::Check:
       return emitCheck(v, group, neighbour);
+    case Op::Cast: {
+      // Conversions of 32 bits take a quarter of the time of those of 64.
+      const auto bounds = graph::isFloatingPoint(v.type) ? boundsOf(v.args[0]) : std::nullopt;
+      if (!bounds || bounds->first < std::numeric_limits<int32_t>::min() || bounds->second > std::numeric_limits<int32_t>::max()) break;
+      return cpu::emitCast(l_, l_.ir.CreateTrunc(value(v.args[0], group, neighbour), l_.ir.getInt32Ty()), DType::Int32, v.type);
+    }
     case Op::Div:
       if (v.type == DType::Float32 && !isVarying(v.args[1])) return emitDivision(v, group, neighbour);
       break;
@@ -144,6 +152,26 @@ Value* BodyEmitter::emitOne(const inductor::Value& v, int group, int neighbour) 
   Value* result = cpu::emitOperation(l_, v.op, v.type, operand, args);
   if (!result) throw std::runtime_error(std::string(name(v.op)) + " on " + std::string(graph::name(v.type)));
   return result;
+}
+
+std::optional<std::pair<int64_t, int64_t>> BodyEmitter::boundsOf(ValueId id) const {
+  constexpr int64_t kFar = int64_t{1} << 40;  // sums of a few such numbers are far from the ends of 64 bits
+  const inductor::Value& v = section_.values[static_cast<size_t>(id)];
+  if (v.type != DType::Int64) return std::nullopt;
+  std::pair<int64_t, int64_t> made;
+  if (v.op == Op::Constant) {
+    made = {v.imm, v.imm};
+  } else if (v.op == Op::Index) {
+    made = v.index.bounds();
+  } else if (v.op == Op::Add || v.op == Op::Sub) {
+    const auto a = boundsOf(v.args[0]), b = boundsOf(v.args[1]);
+    if (!a || !b) return std::nullopt;
+    made = v.op == Op::Add ? std::pair(a->first + b->first, a->second + b->second) : std::pair(a->first - b->second, a->second - b->first);
+  } else {
+    return std::nullopt;
+  }
+  if (made.first < -kFar || made.second > kFar) return std::nullopt;
+  return made;
 }
 
 /// Random numbers of neighbouring elements of which one Philox block serves several.

@@ -51,6 +51,7 @@ struct Instances {
   /// Groups are neighbours too, along this axis, and the first of them stands at a multiple of `unroll`; null: they are not.
   const inductor::Symbol* groupAxis = nullptr;
   bool overPoints = false;                 ///< neighbours are outer points
+  bool ownReduced = false;                 ///< each instance has a reduction's result of its own: BodyEmitter::onReduced gives it
   std::vector<SymbolValues> symbols;       ///< of each group: axes, i64; `axis` for its first neighbour
   std::vector<llvm::Value*> active;        ///< of each group: whether it may have effects; null: always
   Ragged ragged;                           ///< of `axis`
@@ -72,6 +73,8 @@ class BodyEmitter {
   /// Gives a Scan's values, one for each instance in order of groups, from what it reads (`value`).
   std::function<std::vector<llvm::Value*>(inductor::ValueId scan)> onScan;
 
+  std::function<llvm::Value*(int group, int neighbour)> onReduced;  ///< Instances::ownReduced
+
   /// Starts every load that depends on nothing else, so that they run at once.
   void loadAhead();
   /// Has the cache fetch what loads of `wanted` indices will read, each buffer once: those in `done` are left out.
@@ -87,6 +90,8 @@ class BodyEmitter {
   void analyse();
   void emit(inductor::ValueId id);
   llvm::Value* emitOne(const inductor::Value& v, int group, int neighbour);
+  /// The least and the greatest that an integer can be, where that is known.
+  std::optional<std::pair<int64_t, int64_t>> boundsOf(inductor::ValueId id) const;
   llvm::Value* emitDivision(const inductor::Value& v, int group, int neighbour);
   llvm::Value* emitCheck(const inductor::Value& v, int group, int neighbour);
   void emitLoads(const inductor::Value& v, bool varying, Copies& out);

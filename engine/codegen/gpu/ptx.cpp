@@ -15,6 +15,7 @@
 #include "engine/codegen/cpu/machine_code.h"
 #include "engine/codegen/cpu/size_function.h"
 #include "engine/codegen/gpu/device_math.h"
+#include "engine/codegen/gpu/flash/flash_emitter.h"
 #include "engine/codegen/gpu/kernel_emitter.h"
 #include "engine/codegen/gpu/target_machine.h"
 #include "engine/support/clock.h"
@@ -65,6 +66,35 @@ Result<void> checkOperations(const inductor::Kernel& kernel) {
   return {};
 }
 
+/// One launch, whose tiles lie in shared memory that the launch asks for.
+Result<PtxKernel> compileAttention(const inductor::Kernel& kernel, const GpuTarget& target, bool aligned, bool keepIr, llvm::TargetMachine& machine) {
+  auto plan = makeFlashPlan(kernel, target);
+  if (!plan) return tl::unexpected(plan.error());
+  const cpu::TargetTraits traits = deviceTraits();
+  llvm::LLVMContext context;
+  llvm::Module module(kernel.name, context);
+  module.setDataLayout(machine.createDataLayout());
+  module.setTargetTriple(machine.getTargetTriple().str());
+  PtxKernel made;
+  PtxLaunch launch{entryName(kernel, 0), FlashPlan::kThreads, cpu::sizeFunction(inductor::SymExpr(plan->places * plan->tiles()), {}), plan->sharedBytes()};
+  auto emitted = cpu::guardAgainstFatalErrors([&] {
+    FlashEmitter(kernel, *plan, module, traits, launch.entry, aligned).emit();
+    defineDeviceMath(module, traits);
+  });
+  if (!emitted) return tl::unexpected(emitted.error());
+  std::string problem;
+  llvm::raw_string_ostream stream(problem);
+  if (llvm::verifyModule(module, &stream)) return fail(ErrorCode::Internal, "generated LLVM IR for the GPU is invalid: " + problem, kernel.name);
+  if (keepIr) made.llvmIr = cpu::printedModule(plan->str(), module);
+  auto text = writePtx(module, machine);
+  if (!text) return tl::unexpected(text.error());
+  made.text = std::move(*text);
+  made.architecture = target.ptxArchitecture();
+  made.launches.push_back(std::move(launch));
+  for (const auto& buffer : kernel.buffers) made.bytesMoved += buffer.numel.constant() * graph::elementSize(buffer.dtype);
+  return made;
+}
+
 }  // namespace
 
 Result<PtxKernel> compilePtx(const inductor::Kernel& kernel, const GpuTarget& target, bool aligned, bool keepIr, const LaunchShape& shape) {
@@ -73,6 +103,11 @@ Result<PtxKernel> compilePtx(const inductor::Kernel& kernel, const GpuTarget& ta
   if (auto ok = checkOperations(kernel); !ok) return tl::unexpected(ok.error());
   auto machine = makeTargetMachine(target);
   if (!machine) return tl::unexpected(machine.error());
+  if (kernel.attention) {
+    auto made = compileAttention(kernel, target, aligned, keepIr, **machine);
+    if (made) made->compileNs = nowNs() - start;
+    return made;
+  }
   const Plan plan = makePlan(kernel, target, aligned, shape);
   const bool simple = plan.phases.size() == 1 && plan.after.empty() && !plan.phases[0].walks && plan.phases[0].map.cluster == 1 && plan.workBytes == inductor::SymExpr(0);
   if (kernel.isBatch && !simple) return fail(ErrorCode::Internal, "a batched kernel of several launches", kernel.name);

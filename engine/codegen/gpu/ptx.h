@@ -23,6 +23,7 @@ struct PtxLaunch {
   std::string entry;
   int threads = 0;      ///< of a block, in one dimension
   SizeFunction blocks;  ///< of the grid, in one dimension; nothing is to be launched where it is 0
+  int sharedBytes = 0;  ///< of shared memory beyond what the code declares itself
 };
 
 struct PtxKernel {

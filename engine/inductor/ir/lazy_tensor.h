@@ -24,6 +24,7 @@ struct Storage {
   int opCount = 0;         ///< operations in the formula, producers included
   bool heavy = false;      ///< contains something worth computing only once (exp, sigmoid, ...)
   bool copyOnly = false;   ///< the formula only moves data
+  bool inAttention = false;///< a formula of scores, which are there inside of an attention kernel only: it cannot become real
   bool relaid = false;     ///< lies otherwise than the trace saw, because an extern call is faster so
   std::vector<BufferId> reads;          ///< buffers the formula reads, distinct
   std::vector<graph::NodeId> origins;   ///< nodes that this formula itself stands for

@@ -61,6 +61,10 @@ class KernelWriter {
       std::sort(loaded.begin(), loaded.end());
       for (size_t i = 0; i < loaded.size(); ++i) add(loaded[i].second, fmt::format("v{}{}", prefix, i));
     }
+    if (kernel_.attention) {
+      add(kernel_.attention->width.symbol, "w");
+      add(kernel_.attention->depth.symbol, "d");
+    }
     for (size_t i = 0; i < kernel_.buffers.size(); ++i)
       buffers_[kernel_.buffers[i].id] = canonical_ ? fmt::format("b{}", i) : kernel_.buffers[i].name;
   }
@@ -109,6 +113,9 @@ class KernelWriter {
     out_ += fmt::format("kernel {} on {}\n", canonical_ ? "" : kernel_.name,
                         kernel_.device.kind == graph::DeviceKind::Cpu ? "cpu" : "device");
     if (kernel_.isBatch) out_ += "  for many sets of buffers at a time\n";
+    if (const Attention* a = kernel_.attention.get())
+      out_ += fmt::format("  attention: width {} < {}, depth {} < {}, sharing {}{}\n", names_[a->width.symbol.id], expr(a->width.extent),
+                          names_[a->depth.symbol.id], expr(a->depth.extent), a->sharing, a->safe ? ", safe" : "");
     if (!kernel_.sizeSymbols.empty()) {
       out_ += "  sizes ";
       for (size_t i = 0; i < kernel_.sizeSymbols.size(); ++i) {
@@ -219,6 +226,7 @@ bool roundsByOrder(ReduceKind kind, DType type) {
 }
 
 bool roundsByOrder(const Kernel& kernel) {
+  if (kernel.attention) return true;
   for (const Section& section : kernel.sections) {
     auto typeOf = [&](ValueId id) { return section.values[static_cast<size_t>(id)].type; };
     for (const Value& v : section.values)
@@ -233,7 +241,7 @@ bool roundsByOrder(const Kernel& kernel) {
 }
 
 bool isForGpu(const Kernel& kernel) {
-  return std::any_of(kernel.sections.begin(), kernel.sections.end(), [](const Section& s) {
+  return kernel.attention || std::any_of(kernel.sections.begin(), kernel.sections.end(), [](const Section& s) {
     return hasScan(s) || std::any_of(s.body.begin(), s.body.end(), [](const Statement& st) {
              return st.kind == Statement::Kind::Accumulate || st.kind == Statement::Kind::AtomicAdd;
            });

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -120,6 +121,18 @@ struct Section {
   std::map<Symbol, ValueId> indirect;
 };
 
+/// What makes a kernel attention. Its one section runs along the columns: for a row (the outer axes, of which the last one or two are the rows
+/// of one product) it stores the columns' values, weighted by the softmax of their scores. Its body is
+///   reduction 0, Sum of the inputs query and key, which are loads and step along `width`: the product that scores are made of;
+///   reduction 1, OnlineSoftmax of the inputs score (Float32) and value, a load that steps along `depth`;
+///   the store of what comes of it, which steps along `depth` as well; its own value counts for nothing.
+/// Only code of a GPU.
+struct Attention {
+  Axis width, depth;  ///< of constant extent
+  int sharing = 0;    ///< outer axes before the last one, 0 or 1, that are rows of the same product
+  bool safe = false;  ///< a row of which every score is -inf gives 0, not NaN
+};
+
 enum class BufferRole : uint8_t { Input, Output, InOut, Scratch };
 
 /// A buffer as the kernel sees it. Scratch buffers live inside the kernel: their contents are visible only at one point of the
@@ -146,6 +159,7 @@ struct Kernel {
   std::vector<Symbol> sizeSymbols;     ///< in the order of the kernel's size arguments
   /// Launched for many sets of buffers and sizes at a time: code of a GPU finds those of a block in a table (codegen/gpu/batch_table.h).
   bool isBatch = false;
+  std::shared_ptr<const Attention> attention;  ///< null: what the sections say is all
 
   /// Text form for people and for golden tests.
   std::string str() const;

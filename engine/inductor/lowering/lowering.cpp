@@ -184,6 +184,7 @@ LazyTensor Lowering::formula(const graph::TensorMeta& meta, ValueFn compute, con
       addUnique(storage->reads, s.buffer);
       continue;
     }
+    storage->inAttention |= s.inAttention;
     storage->opCount += s.opCount;
     storage->heavy |= s.heavy;
     for (BufferId id : s.reads) addUnique(storage->reads, id);
@@ -232,6 +233,7 @@ void Lowering::finishLoops(Operation& op, std::vector<BufferId> writes) {
   op.writes = std::move(writes);
   std::vector<Symbol> inner;
   for (const Axis& a : k.outer) inner.push_back(a.symbol);
+  if (k.attention) inner.insert(inner.end(), {k.attention->width.symbol, k.attention->depth.symbol});
   for (const Section& s : k.sections) {
     for (const Axis& a : s.axes) inner.push_back(a.symbol);
     for (const auto& [symbol, v] : s.indirect) inner.push_back(symbol);
@@ -275,6 +277,7 @@ Operation& Lowering::addLoops(const Device& device, std::vector<graph::NodeId> o
 void Lowering::realise(const LazyTensor& t) {
   Storage& s = *t.storage;
   if (s.isReal()) return;
+  if (s.inAttention) throw NotLowered("scores of attention are needed outside of its kernel");
   // Axes in the order of memory, so that neighbouring points are neighbouring elements.
   std::vector<size_t> order;
   for (size_t i = 0; i < s.meta.sizes.size(); i++) {
@@ -314,7 +317,7 @@ void Lowering::realise(const LazyTensor& t) {
   s.heavy = false;
 }
 
-bool Lowering::worthRealising(const Storage& s, size_t users) const { return realise_policy::shouldRealise(s, users); }
+bool Lowering::worthRealising(const Storage& s, size_t users) const { return !s.inAttention && realise_policy::shouldRealise(s, users); }
 
 void Lowering::settle(const Node& node, std::vector<LazyTensor> values) {
   size_t users = users_[static_cast<size_t>(node.id)].size();
@@ -489,6 +492,7 @@ const LowerTable& loweringTable() {
     addPoolingBackwardLowerings(t);
     addResamplingLowerings(t);
     addConvolutionLowerings(t);
+    addAttentionLowerings(t);
     return t;
   }();
   return table;

@@ -83,6 +83,12 @@ class Lowering {
   /// `self` with the elements that `update` names replaced, for every point of `sizes`: in the memory of `self`, where nobody needs its old
   /// value any more. nullopt where somebody does; then nothing was done. No point of `sizes` may be written twice, unless any order is right.
   std::optional<LazyTensor> storeInto(const LazyTensor& self, const IndexList& sizes, std::vector<LazyTensor> operands, const Update& update);
+  /// The product of a query and a key, inside of the attention() that computes it. Nothing else may read what is made of it.
+  LazyTensor scores(const graph::TensorMeta& meta);
+  /// softmax(scores) @ value, of (P, R, N) scores that are a formula of product = scores() of (P, R, D) and (P, D, N), in one kernel.
+  /// Throws NotLowered where that cannot be.
+  LazyTensor attention(const LazyTensor& scores, const LazyTensor& product, const LazyTensor& query, const LazyTensor& key,
+                       const LazyTensor& value, const graph::TensorMeta& meta, bool safe);
   /// One operation that runs along `dim` of x, elements as `type`, in order, for all other dimensions. The results have x's sizes.
   std::vector<LazyTensor> scan(const LazyTensor& x, size_t dim, DType type, const std::vector<ScanOutput>& outputs);
   /// Random numbers of generated kernels: a number on `device` that torch's generator draws anew in every run of the graph, and for
@@ -172,5 +178,6 @@ void addPoolingLowerings(LowerTable& table);
 void addPoolingBackwardLowerings(LowerTable& table);
 void addResamplingLowerings(LowerTable& table);
 void addConvolutionLowerings(LowerTable& table);
+void addAttentionLowerings(LowerTable& table);
 
 }  // namespace fusebox::inductor

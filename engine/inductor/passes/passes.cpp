@@ -13,8 +13,9 @@ struct Pass {
   PassResult (*run)(const graph::Graph&);
 };
 
-/// In this order. Dead code goes last because every other pass may leave some.
+/// In this order. Attention is found by its softmax, which is decomposed next. Dead code goes last because every other pass may leave some.
 constexpr Pass kPasses[] = {
+    {"attention", fuseAttention},
     {"decompose", decompose},
     {"host_numbers", sendHostNumbers},
     {"remove_noops", removeNoops},

@@ -14,6 +14,7 @@ struct PassResult {
   std::string detail;  ///< what it did, in a few words
 };
 
+PassResult fuseAttention(const graph::Graph& graph);
 PassResult decompose(const graph::Graph& graph);
 PassResult sendHostNumbers(const graph::Graph& graph);
 PassResult removeNoops(const graph::Graph& graph);

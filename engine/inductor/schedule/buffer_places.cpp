@@ -225,6 +225,7 @@ class Placer {
 
   /// `out` is stored once, and `in` is loaded only there, in that section, with elements of the same size.
   bool samePoints(const ScheduleNode& node, BufferId in, BufferId out) const {
+    if (node.kernel.attention) return false;
     const auto sizeOf = [&](BufferId id) { return graph::elementSize(buffer(id).meta.dtype); };
     if (sizeOf(in) != sizeOf(out)) return false;
     const Access* store = nullptr;

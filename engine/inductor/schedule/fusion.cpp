@@ -78,7 +78,7 @@ class Fuser : public MergeContext {
       if (a == b) continue;
       if (graph_.position(a) > graph_.position(b)) std::swap(a, b);
       if (node(a).isDead || node(b).isDead) refuseForced(first, second, "its result is not needed");
-      else if (node(a).isExtern || node(b).isExtern) refuseForced(first, second, "an extern call has no loops to fuse");
+      else if (standsAlone(node(a)) || standsAlone(node(b))) refuseForced(first, second, "an extern call has no loops to fuse, and attention none of its own");
       else tryPair(a, b);
     }
     isForced_ = false;
@@ -119,7 +119,7 @@ class Fuser : public MergeContext {
   std::vector<Candidate> candidates() {
     std::unordered_map<uint64_t, Candidate> found;
     auto add = [&](int32_t x, int32_t y, bool vertical) {
-      if (x == y || node(x).isExtern || node(y).isExtern) return;
+      if (x == y || standsAlone(node(x)) || standsAlone(node(y))) return;
       if (graph_.position(x) > graph_.position(y)) std::swap(x, y);
       found.try_emplace(keyOf(x, y), Candidate{x, y, false, 0}).first->second.isVertical |= vertical;
     };

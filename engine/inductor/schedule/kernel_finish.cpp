@@ -48,6 +48,7 @@ std::vector<Symbol> sizeSymbolsOf(const Kernel& kernel) {
     for (const Axis& axis : axes) bound.push_back(axis.symbol);
   };
   bind(kernel.outer);
+  if (kernel.attention) bind({kernel.attention->width, kernel.attention->depth});
   for (const Section& section : kernel.sections) {
     bind(section.axes);
     for (const auto& [symbol, id] : section.indirect) bound.push_back(symbol);

@@ -61,7 +61,7 @@ std::vector<ScheduleNode> makeNodes(const LoweredGraph& lowered) {
       graph::Graph::forEachValue(operation.call.args, [&](graph::ValueRef ref) { node.reads.push_back(ref.node); });
     } else {
       node.kernel = operation.kernel;
-      canonicaliseLoops(node.kernel);
+      if (!node.kernel.attention) canonicaliseLoops(node.kernel);
       node.accesses = accessesOf(node.kernel);
       for (const Access& access : node.accesses) {
         (access.isStore ? node.writes : node.reads).push_back(access.buffer);

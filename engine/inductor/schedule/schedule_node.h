@@ -34,6 +34,9 @@ struct ScheduleNode {
   int32_t firstOperation() const { return operations.front(); }
 };
 
+/// Whether nothing is ever merged with the node.
+inline bool standsAlone(const ScheduleNode& node) { return node.isExtern || node.kernel.attention; }
+
 /// Which nodes use each buffer.
 struct BufferUses {
   std::vector<int32_t> writers, readers;  ///< node ids, ascending; a node that does both is in both

@@ -47,7 +47,7 @@ void finishKernels(const LoweredGraph& lowered, std::vector<ScheduleNode>& nodes
     if (!inside || buffer.kind != LoweredBuffer::Kind::Computed) needed[static_cast<size_t>(buffer.id)] = 1;
   }
   for (ScheduleNode& node : nodes) {
-    if (node.isDead || node.isExtern) continue;
+    if (node.isDead || standsAlone(node)) continue;
     node.kernel = finishFusion(lowered, std::move(node.kernel), needed, options);
     auto vanished = [&](BufferId id) {
       const auto touches = [&](const Access& access) { return access.buffer == id; };

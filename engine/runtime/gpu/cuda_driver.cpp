@@ -35,6 +35,7 @@ Result<CudaDriver> load() {
       FUSEBOX_CUDA(cuCtxSynchronize, "cuCtxSynchronize"),
       FUSEBOX_CUDA(cuModuleLoadDataEx, "cuModuleLoadDataEx"),
       FUSEBOX_CUDA(cuModuleGetFunction, "cuModuleGetFunction"),
+      FUSEBOX_CUDA(cuFuncSetAttribute, "cuFuncSetAttribute"),
       FUSEBOX_CUDA(cuModuleUnload, "cuModuleUnload"),
       FUSEBOX_CUDA(cuLaunchKernel, "cuLaunchKernel"),
       FUSEBOX_CUDA(cuGraphLaunch, "cuGraphLaunch"),

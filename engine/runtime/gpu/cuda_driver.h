@@ -33,6 +33,7 @@ struct CudaDriver {
   int (*cuCtxSynchronize)();
   int (*cuModuleLoadDataEx)(CudaModule* module, const void* image, unsigned options, int* names, void** values);
   int (*cuModuleGetFunction)(CudaFunction* function, CudaModule module, const char* name);
+  int (*cuFuncSetAttribute)(CudaFunction function, int attribute, int value);
   int (*cuModuleUnload)(CudaModule module);
   int (*cuLaunchKernel)(CudaFunction function, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX,
                         unsigned blockY, unsigned blockZ, unsigned sharedBytes, CudaStream stream, void** arguments,

@@ -19,10 +19,11 @@ GpuKernel::Shape shapeOf(const codegen::gpu::PtxKernel& ptx, const int64_t* size
 }
 
 /// Launches, making the device's context the thread's first where it is not.
-Result<void> start(CudaFunction function, int device, int64_t blocks, int threads, CudaStream stream, void** arguments) {
+Result<void> start(CudaFunction function, int device, int64_t blocks, const codegen::gpu::PtxLaunch& how, CudaStream stream, void** arguments) {
   const CudaDriver& d = **CudaDriver::get();
   const auto launch = [&] {
-    return d.cuLaunchKernel(function, static_cast<unsigned>(blocks), 1, 1, static_cast<unsigned>(threads), 1, 1, 0, stream, arguments, nullptr);
+    return d.cuLaunchKernel(function, static_cast<unsigned>(blocks), 1, 1, static_cast<unsigned>(how.threads), 1, 1, static_cast<unsigned>(how.sharedBytes), stream,
+                            arguments, nullptr);
   };
   constexpr int kInvalidContext = 201;
   int error = launch();
@@ -115,6 +116,10 @@ Result<const GpuKernel::Loaded*> GpuKernel::load(Form& form, int device) {
     if (auto found = d.check(d.cuModuleGetFunction(&function, *module, launch.entry.c_str()), "cuModuleGetFunction");
         !found)
       return tl::unexpected(found.error());
+    constexpr int kMaxDynamicShared = 8;  // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+    if (launch.sharedBytes > 0)
+      if (auto set = d.check(d.cuFuncSetAttribute(function, kMaxDynamicShared, launch.sharedBytes), "cuFuncSetAttribute"); !set)
+        return tl::unexpected(set.error());
     made->functions.push_back(function);
   }
   // Modules stay loaded: launches may still be running when the last graph that uses them goes.
@@ -157,7 +162,7 @@ Result<void> GpuKernel::launchForm(Form& form, int device, CudaStream stream, st
   for (size_t i = 0; i < (*loaded)->functions.size(); ++i) {
     if (shape.blocks[i] <= 0) continue;
     const auto& launch = form.ptx.launches[i];
-    if (auto started = start((*loaded)->functions[i], device, shape.blocks[i], launch.threads, stream, arguments); !started) return started;
+    if (auto started = start((*loaded)->functions[i], device, shape.blocks[i], launch, stream, arguments); !started) return started;
   }
   return {};
 }
@@ -202,7 +207,7 @@ Result<void> GpuKernel::launchTable(Form& form, int device, CudaStream stream, s
   if (blocks == 0) return {};
   if (blocks > codegen::gpu::BatchTable::kUnused) return fail(ErrorCode::Unsupported, "too many blocks in one batch");
   void* arguments[] = {memory.data()};
-  return start((*loaded)->functions.front(), device, blocks, form.ptx.launches.front().threads, stream, arguments);
+  return start((*loaded)->functions.front(), device, blocks, form.ptx.launches.front(), stream, arguments);
 }
 
 }  // namespace fusebox::runtime::gpu
