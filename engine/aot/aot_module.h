@@ -23,7 +23,7 @@ struct OutputPlan {
     ResultView,  ///< a view of forward result `index`, so that results alias each other as in eager
   } kind = Kind::Graph;
   int32_t index = -1;
-  std::vector<std::shared_ptr<at::functionalization::ViewMeta>> views;  ///< replayed in order; empty: as_strided to `meta`
+  std::vector<std::shared_ptr<at::functionalization::ViewMeta>> views;  ///< replayed in order, none with symbols; empty: as_strided to `meta`
   uint32_t versions = 0;  ///< Graph, without gradients: how often the program wrote to it
   bool detached = false;  ///< the view is cut off from its base's gradient
   graph::TensorMeta meta; ///< with requiresGrad as traced

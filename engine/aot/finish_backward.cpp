@@ -23,11 +23,51 @@ namespace impl = at::functionalization::impl;
 
 namespace {
 
-at::Tensor tangentMeta(const at::Tensor& value) {
-  auto& meta = trace::asTrace(value)->meta();
+/// Where the gradient of a result lies: as the result where that is dense, else row by row. The meta tensor has the numbers at capture, the
+/// geometry expressions where something is symbolic.
+struct Tangent {
+  at::Tensor meta;
+  std::shared_ptr<const trace::SymbolicGeometry> geometry;
+};
+
+Tangent tangentOf(const at::Tensor& value) {
+  auto* traced = trace::asTrace(value);
+  auto& meta = traced->meta();
   auto options = meta.options().device(at::kMeta);
-  if (meta.is_non_overlapping_and_dense()) return at::Tensor(at::detail::empty_strided_meta(meta.sizes(), meta.strides(), options));
-  return at::Tensor(at::detail::empty_meta(meta.sizes(), options));
+  const bool dense = meta.is_non_overlapping_and_dense();
+  Tangent made;
+  made.meta = dense ? at::Tensor(at::detail::empty_strided_meta(meta.sizes(), meta.strides(), options))
+                    : at::Tensor(at::detail::empty_meta(meta.sizes(), options));
+  if (!traced->symbolic()) return made;
+  auto geometry = *traced->symbolic();
+  geometry.offset = 0;
+  if (!dense) geometry.strides = graph::contiguousStrides(geometry.sizes);
+  if (geometry.symbolic()) made.geometry = std::make_shared<const trace::SymbolicGeometry>(std::move(geometry));
+  return made;
+}
+
+/// Symbols that are known to equal something else are that from here on.
+void simplifySymbols(graph::Graph& graph, const graph::ShapeEnv& shapes) {
+  auto simple = [&](graph::SymExpr& e) { e = shapes.simplify(e); };
+  std::function<void(graph::ArgumentList&)> arguments = [&](graph::ArgumentList& list) {
+    for (auto& a : list) {
+      if (auto* inner = std::get_if<graph::ArgumentList>(&a.value)) arguments(*inner);
+      if (auto* e = std::get_if<graph::SymExpr>(&a.value)) {
+        simple(*e);
+        if (auto constant = e->maybeConstant()) a.value = *constant;
+      }
+    }
+  };
+  for (graph::NodeId id = 0; id < static_cast<graph::NodeId>(graph.nodes().size()); ++id) {
+    auto& node = graph.node(id);
+    arguments(node.args);
+    for (auto& output : node.outputs) {
+      simple(output.scalar);
+      for (auto& e : output.tensor.sizes) simple(e);
+      for (auto& e : output.tensor.strides) simple(e);
+      simple(output.tensor.storageOffset);
+    }
+  }
 }
 
 /// A node of torch.autograd.Function (whose header needs CPython's), of Python or C++.
@@ -85,9 +125,9 @@ Result<void> TraceFinisher::recordBackward() {
   for (size_t i = 0; i < results_.size(); ++i) {
     auto& slot = results_[i];
     if (!slot.tracked.defined() || !slot.tracked.requires_grad()) continue;
-    auto meta = tangentMeta(slot.value);
+    auto [meta, geometry] = tangentOf(slot.value);
     auto device = slot.value.device();
-    auto tangent = recorder.placeholder(fmt::format("tangent_{}", seeds.size()), meta, device, nextIndex++, false);
+    auto tangent = recorder.placeholder(fmt::format("tangent_{}", seeds.size()), meta, device, nextIndex++, false, std::move(geometry));
     module_.tangents.push_back(static_cast<int32_t>(i));
     tangentNodes_.push_back(valueRef(tangent).node);
     seeds.push_back({slot.tracked, impl::to_functional_tensor(tangent)});
@@ -137,6 +177,10 @@ graph::Graph TraceFinisher::rewritten(const CompilerTraits& compiler, std::vecto
 
 AotModule TraceFinisher::split(const CompilerTraits& compiler) {
   auto& recorder = context_.recorder();
+  const graph::ShapeEnv& shapes = context_.shapes();
+  if (!shapes.empty()) simplifySymbols(recorder.graph(), shapes);
+  module_.symbols = shapes.symbols();
+  module_.hints = shapes.hints();
   std::vector<graph::ValueRef> slots;
   for (auto& slot : results_) slots.push_back(valueRef(slot.value));
   const bool isCut = !module_.tangents.empty();
@@ -144,6 +188,7 @@ AotModule TraceFinisher::split(const CompilerTraits& compiler) {
   forgetRunningStatistics(graph);
   JointGraph joint;
   joint.isGenerated = compiler.isGenerated;
+  joint.shapes = &shapes;
   joint.graph = &graph;
   joint.inputs.resize(context_.inputs().size());
   for (auto id : graph.placeholders())

@@ -134,7 +134,9 @@ Result<OutputPlan> TraceFinisher::viewPlan(OutputPlan plan, const at::Tensor& ou
   plan.detached = baseRequiresGrad && !output.requires_grad();
   auto wanted = trace::asTraceThroughWrapper(output)->meta();
   auto views = unsafeGetFunctionalWrapper(output)->view_metas();
-  if (!views.empty()) {
+  // A view of symbolic sizes is made by its strides: what is replayed holds numbers.
+  const bool symbolic = std::any_of(views.begin(), views.end(), [](auto& view) { return view->has_symbolic_inputs; });
+  if (!views.empty() && !symbolic) {
     trace::NoTrace off;
     functionalization::impl::FunctionalizationReapplyViewsGuard reapply(true);
     try {

@@ -29,8 +29,10 @@ std::vector<Boundary> inputBoundaries(const JointGraph& joint) {
 
 std::vector<std::optional<ValueRef>> optionals(const std::vector<ValueRef>& values) { return {values.begin(), values.end()}; }
 
-int64_t bytesOf(const graph::OutputMeta& meta) {
-  auto elements = meta.tensor.numel().maybeConstant().value_or(1);
+/// At capture, where sizes are symbolic.
+int64_t bytesOf(const graph::OutputMeta& meta, const JointGraph& joint) {
+  const auto numel = meta.tensor.numel();
+  auto elements = joint.shapes ? joint.shapes->hint(numel) : numel.maybeConstant().value_or(1);
   return std::max<int64_t>(1, elements * graph::elementSize(meta.tensor.dtype));
 }
 
@@ -137,7 +139,7 @@ class SavedChoice {
   int64_t cost(ValueRef v) const {
     auto& node = graph_.node(v.node);
     if (node.kind == NodeKind::Call && kindOf(node.op).isView && recomputable(v)) return MinCut::kInfinite;
-    auto bytes = bytesOf(graph_.meta(v));
+    auto bytes = bytesOf(graph_.meta(v), joint_);
     bool aliveAnyway = node.kind == NodeKind::Placeholder || results_.count(v);
     if (aliveAnyway) return 1 + bytes / 2;
     return bytes * (inMemory_(v) ? 2 : 3);

@@ -5,12 +5,14 @@
 #include <vector>
 
 #include "engine/graph/graph.h"
+#include "engine/graph/shape_env.h"
 
 namespace fusebox::aot {
 
 /// The joint graph's interface, as values in it.
 struct JointGraph {
   const graph::Graph* graph = nullptr;
+  const graph::ShapeEnv* shapes = nullptr;                  ///< what symbols are at capture; null: there are none
   std::function<bool(const graph::Node&)> isGenerated;      ///< CompilerTraits::isGenerated
   std::vector<graph::NodeId> inputs;                        ///< placeholder of every input, in order
   std::vector<bool> inputIsWritten;                         ///< its data changes after forward

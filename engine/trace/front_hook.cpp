@@ -13,6 +13,7 @@
 #include "engine/trace/recorder.h"
 #include "engine/trace/shape_runner.h"
 #include "engine/trace/sym_int.h"
+#include "engine/trace/symbolic_front.h"
 #include "engine/trace/trace_context.h"
 #include "engine/trace/trace_fallback.h"
 #include "engine/trace/trace_tensor.h"
@@ -286,6 +287,7 @@ void frontHook(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* s
   std::span<IValue> args(stack->data() + stack->size() - arity, arity);
   swapRealTensors(*context, facts, args);
   refuseUnfunctionalWrite(facts, op);
+  if (!context->shapes().empty() && decomposeSymbolically(facts, arity, stack)) return;
   if (facts.name == "aten::batch_norm" && rewriteBatchNorm(stack)) return;
   if (facts.name == "aten::bernoulli_.float" && rewriteBernoulli(stack)) return;
   if (facts.name == "aten::native_batch_norm" && rewriteNativeBatchNorm(stack)) return;

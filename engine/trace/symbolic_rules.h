@@ -15,6 +15,9 @@ using SymbolicTable = std::unordered_map<std::string, SymbolicRule>;
 /// The rule of an operator, or null: by its name, else by what its facts say (pointwise, in place).
 SymbolicRule findSymbolicRule(const OperatorFacts& facts);
 
+/// Operators that answer a question on geometry: what the answer depends on is decided, and becomes guards. False: not known here.
+bool answerSymbolicQuestion(const SymbolicCall& call);
+
 // One table a subject.
 const SymbolicTable& symbolicViewRules();
 const SymbolicTable& symbolicFactoryRules();

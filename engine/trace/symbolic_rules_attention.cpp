@@ -73,9 +73,47 @@ Shapes efficientBackward(const Call& call) {
   return made;
 }
 
-/// _scaled_dot_product_attention_math and the fused layers are made of other operators, or not symbolic.
+/// _fused_sdp_choice(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa): the kernels differ in head sizes, in what of the
+/// sizes is equal, and whether the last strides are 1.
+void choice(const SymbolicCall& call) {
+  for (size_t i = 0; i < 3; ++i) {
+    auto g = call.geometry(i);
+    if (g.sizes.empty()) continue;
+    call.specialise(g.sizes.back());
+    call.equal(g.strides.back(), 1);
+  }
+  auto q = call.geometry(0), k = call.geometry(1), v = call.geometry(2);
+  if (q.sizes.size() != 4 || k.sizes.size() != 4 || v.sizes.size() != 4) return;
+  for (size_t d : {0, 1}) {
+    call.equal(q.sizes[d], k.sizes[d]);
+    call.equal(q.sizes[d], v.sizes[d]);
+  }
+  call.equal(k.sizes[2], v.sizes[2]);
+  if (call.flag(5)) call.equal(q.sizes[2], k.sizes[2]);
+  // CUDA's kernels want masks whose rows begin at multiples of 16 bytes.
+  if (!call.isTensor(3) || !call.tensor(3).is_cuda()) return;
+  auto mask = call.geometry(3);
+  for (size_t d = 0; d < mask.strides.size(); ++d) {
+    call.equal(mask.strides[d], 1);
+    call.equal(graph::mod(mask.strides[d], 8), 0);
+  }
+  call.equal(graph::mod(mask.sizes.back(), 8), 0);
+}
 
 }  // namespace
+
+bool answerSymbolicQuestion(const SymbolicCall& call) {
+  if (call.name() == "aten::_fused_sdp_choice") {
+    choice(call);
+    return true;
+  }
+  if (call.name() == "aten::is_same_size") {
+    auto a = call.sizes(0), b = call.sizes(1);
+    for (size_t d = 0; a.size() == b.size() && d < a.size(); ++d) call.equal(a[d], b[d]);
+    return true;
+  }
+  return false;
+}
 
 const SymbolicTable& symbolicAttentionRules() {
   static const SymbolicTable table{

@@ -63,6 +63,8 @@ const SymbolicTable& symbolicMatrixRules() {
       {"aten::addmm", added<1>},
       {"aten::_addmm_activation", added<1>},
       {"aten::baddbmm", added<1>},
+      {"aten::_int_mm", matmul<0>},
+      {"aten::_scaled_mm", matmul<0>},
       {"aten::mv", mv},
       {"aten::addmv", addmv},
       {"aten::dot", dot},

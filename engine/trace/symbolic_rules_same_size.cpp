@@ -36,6 +36,69 @@ Shapes glu(const Call& call) {
 /// (input, weight): PReLU's weight has one number a channel.
 Shapes gradientsOfTwo(const Call& call) { return {{call.sizes(1)}, {call.sizes(2)}}; }
 
+/// _thnn_fused_lstm_cell(input_gates, hidden_gates, cx, ...): (hy, cy, workspace)
+Shapes lstmCell(const Call& call) { return {{call.sizes(2)}, {call.sizes(2)}, {call.sizes(0)}}; }
+/// (grad_hy, grad_cy, cx, cy, workspace, has_bias): (gates, cx, bias)
+Shapes lstmCellBackward(const Call& call) {
+  auto gates = call.sizes(4);
+  Shapes made{{gates}, {call.sizes(2)}};
+  if (call.results() == 3) made.push_back(ResultShape(Exprs{gates.back()}));
+  return made;
+}
+/// _thnn_fused_gru_cell(input_gates, hidden_gates, hx, ...): (hy, workspace)
+Shapes gruCell(const Call& call) {
+  auto hidden = call.sizes(2), workspace = hidden;
+  workspace.back() *= 5;
+  return {{hidden}, {workspace}};
+}
+/// (grad_hy, workspace, has_bias)
+Shapes gruCellBackward(const Call& call) {
+  auto hidden = call.sizes(0), gates = hidden;
+  gates.back() *= 3;
+  Shapes made{{gates}, {gates}, {hidden}};
+  while (made.size() < call.results()) made.push_back(ResultShape(Exprs{gates.back()}));
+  return made;
+}
+
+/// _fft_r2c(self, dim, normalization, onesided)
+Shapes fftReal(const Call& call) {
+  auto sizes = call.sizes(0);
+  auto dims = call.integers(1);
+  if (call.flag(3) && !dims.empty()) {
+    auto& last = sizes[static_cast<size_t>(c10::maybe_wrap_dim(call.specialise(dims.back()), static_cast<int64_t>(sizes.size())))];
+    last = graph::floorDiv(last, 2) + 1;
+  }
+  return {{sizes}};
+}
+/// _fft_c2r(self, dim, normalization, last_dim_size)
+Shapes fftToReal(const Call& call) {
+  auto sizes = call.sizes(0);
+  auto dims = call.integers(1);
+  Call::want(!dims.empty());
+  sizes[static_cast<size_t>(c10::maybe_wrap_dim(call.specialise(dims.back()), static_cast<int64_t>(sizes.size())))] = call.integer(3);
+  return {{sizes}};
+}
+
+/// multinomial(self, num_samples, ...)
+Shapes multinomial(const Call& call) {
+  auto sizes = call.sizes(0);
+  sizes.back() = call.integer(1);
+  return {{sizes}};
+}
+
+/// Factorisations of square matrices: like the matrices, and a number for each.
+Shapes squareMatrices(const Call& call) {
+  auto sizes = call.sizes(0);
+  Call::want(sizes.size() >= 2 && call.equal(sizes[sizes.size() - 1], sizes[sizes.size() - 2]));
+  Shapes made;
+  for (size_t k = 0; k < call.results(); ++k) {
+    const auto rank = static_cast<size_t>(call.result(k).dim());
+    Call::want(rank == sizes.size() || rank + 1 == sizes.size() || rank + 2 == sizes.size());
+    made.emplace_back(Exprs(sizes.begin(), sizes.begin() + static_cast<ptrdiff_t>(rank)));
+  }
+  return made;
+}
+
 /// No result that is a tensor of symbolic size.
 Shapes nothing(const Call& call) {
   Call::want(call.results() == 0);
@@ -97,6 +160,23 @@ const SymbolicTable& symbolicSameSizeRules() {
         {"aten::log_sigmoid_forward", like<0>},
         {"aten::log_sigmoid_backward", like<1>},
         {"aten::nan_to_num", like<0>},
+        {"aten::_thnn_fused_lstm_cell", lstmCell},
+        {"aten::_thnn_fused_lstm_cell_backward_impl", lstmCellBackward},
+        {"aten::_thnn_fused_gru_cell", gruCell},
+        {"aten::_thnn_fused_gru_cell_backward", gruCellBackward},
+        {"aten::_fft_r2c", fftReal},
+        {"aten::_fft_c2r", fftToReal},
+        {"aten::_fft_c2c", like<0>},
+        {"aten::multinomial", multinomial},
+        {"aten::linalg_cholesky_ex", squareMatrices},
+        {"aten::linalg_inv_ex", squareMatrices},
+        {"aten::_linalg_eigh", squareMatrices},
+        {"aten::_linalg_det", squareMatrices},
+        {"aten::_linalg_slogdet", squareMatrices},
+        {"aten::linalg_lu_factor_ex", squareMatrices},
+        {"aten::channel_shuffle", like<0>},
+        {"aten::native_channel_shuffle", like<0>},
+        {"aten::_transformer_encoder_layer_fwd", like<0>},
         {"aten::_assert_async.msg", nothing},
     };
     return made;

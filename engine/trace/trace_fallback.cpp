@@ -18,7 +18,7 @@
 #include "engine/trace/recorder.h"
 #include "engine/trace/shape_runner.h"
 #include "engine/trace/sym_int.h"
-#include "engine/trace/symbolic_call.h"
+#include "engine/trace/symbolic_rules.h"
 #include "engine/trace/tensor_scalar.h"
 #include "engine/trace/trace_context.h"
 #include "engine/trace/trace_tensor.h"
@@ -305,7 +305,8 @@ void recordCall(const c10::OperatorHandle& op, const OperatorFacts& facts, const
   for (size_t i = stack->size() - count; i < stack->size(); ++i)
     hasTensor |= (*stack)[i].isTensor() || (*stack)[i].isTensorList();
   if (!hasTensor && !facts.effectful) {  // a question about geometry: answered, nothing to run later
-    if (symbolic) specialiseAll(original, context.shapes(), facts.name);
+    if (symbolic && !answerSymbolicQuestion(SymbolicCall(op, facts, original, {}, context.shapes())))
+      specialiseAll(original, context.shapes(), facts.name);
     return;
   }
   std::span results(stack->data() + stack->size() - count, count);

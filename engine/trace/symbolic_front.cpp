@@ -1,0 +1,148 @@
+#include "engine/trace/symbolic_front.h"
+
+#include <ATen/ATen.h>
+#include <ATen/ExpandUtils.h>
+
+#include <cmath>
+#include <unordered_map>
+
+#include "engine/trace/convert.h"
+#include "engine/trace/sym_int.h"
+#include "engine/trace/trace_tensor.h"
+
+namespace fusebox::trace {
+namespace {
+
+using c10::IValue;
+using c10::SymInt;
+using torch::jit::Stack;
+using Sizes = c10::SymDimVector;
+
+/// Whether the larger operand can be taken for one matrix, as at::matmul decides.
+bool shouldFold(const at::Tensor& a, const at::Tensor& b) {
+  const bool aIsLarger = a.dim() >= b.dim();
+  const at::Tensor large = aIsLarger ? a : b.mT(), small = aIsLarger ? b : a.dim() == 2 ? a.t() : a;
+  if (!(large.dim() >= 3 && small.dim() <= 2)) return false;
+  if (small.requires_grad()) return true;
+  if (a.dim() == 2) return false;
+  const auto sizes = large.sym_sizes(), strides = large.sym_strides();
+  for (int64_t d = 0; d < large.dim() - 2; ++d)
+    if (strides[d] != strides[d + 1] * sizes[d + 1]) return false;
+  return true;
+}
+
+at::Tensor folded(const at::Tensor& a, const at::Tensor& b) {
+  const bool transpose = b.dim() > a.dim();
+  const at::Tensor large = transpose ? b.mT() : a, small = !transpose ? b : a.dim() == 2 ? a.t() : a;
+  const auto sizes = large.sym_sizes();
+  Sizes shape(sizes.begin(), sizes.end() - 1);
+  SymInt rows = 1;
+  for (auto& s : shape) rows = rows * s;
+  const bool isMatrix = small.dim() == 2;
+  if (isMatrix) shape.push_back(small.sym_size(1));
+  const at::Tensor flat = large.reshape_symint({rows, sizes.back()});
+  const at::Tensor made = at::_unsafe_view_symint(isMatrix ? flat.mm(small) : flat.mv(small), shape);
+  return transpose ? made.mT().contiguous() : made;
+}
+
+at::Tensor matrixProduct(const at::Tensor& a, const at::Tensor& b);
+
+at::Tensor batched(const at::Tensor& a, const at::Tensor& b) {
+  const auto left = a.sym_sizes(), right = b.sym_sizes();
+  if (a.dim() == 3 && b.dim() == 3 && left[0] != right[0]) {
+    if (left[0] == 1 && a.requires_grad()) return matrixProduct(a.squeeze(0), b);
+    if (right[0] == 1 && b.requires_grad()) return matrixProduct(a, b.squeeze(0));
+  }
+  const SymInt n = a.dim() > 1 ? left[left.size() - 2] : SymInt(1), m = left.back();
+  const SymInt m2 = b.dim() > 1 ? right[right.size() - 2] : right.front(), p = b.dim() > 1 ? right.back() : SymInt(1);
+  Sizes shape = at::infer_size_symdimvector(left.slice(0, static_cast<size_t>(std::max<int64_t>(a.dim() - 2, 0))),
+                                            right.slice(0, static_cast<size_t>(std::max<int64_t>(b.dim() - 2, 0))));
+  SymInt batch = 1;
+  for (auto& s : shape) batch = batch * s;
+  Sizes wide(shape), tall(shape);
+  wide.append({n, m});
+  const at::Tensor x = a.expand_symint(wide).reshape_symint({batch, n, m});
+  const bool vector = b.dim() == 1;
+  tall.push_back(m2);
+  if (!vector) tall.push_back(p);
+  at::Tensor y = b.expand_symint(tall);
+  y = vector ? y.reshape_symint({batch, m2}).unsqueeze(2) : y.reshape_symint({batch, m2, p});
+  if (a.dim() > 1) shape.push_back(n);
+  if (b.dim() > 1) shape.push_back(p);
+  const at::Tensor product = x.bmm(y);
+  return at::_unsafe_view_symint(vector ? product.squeeze(-1) : product, shape);
+}
+
+at::Tensor matrixProduct(const at::Tensor& a, const at::Tensor& b) {
+  TORCH_CHECK(a.dim() != 0 && b.dim() != 0, "both arguments to matmul need to be at least 1D, but they are ", a.dim(), "D and ", b.dim(), "D");
+  if (a.dim() == 1 && b.dim() == 1) return a.dot(b);
+  if (a.dim() == 2 && b.dim() == 1) return a.mv(b);
+  if (a.dim() == 1 && b.dim() == 2) return a.unsqueeze(0).mm(b).squeeze_(0);
+  if (a.dim() == 2 && b.dim() == 2) return a.mm(b);
+  return shouldFold(a, b) ? folded(a, b) : batched(a, b);
+}
+
+bool isSymbolicTensor(const at::Tensor& t) {
+  auto* traced = asTraceThroughWrapper(t);
+  return traced && traced->symbolic();
+}
+/// Levels of a transform hold other tensors inside: their own rules come first.
+bool isPlain(const at::Tensor& t) { return asTraceThroughWrapper(t) != nullptr; }
+
+bool rewriteMatmul(Stack* stack, size_t) {
+  const at::Tensor a = (*stack)[stack->size() - 2].toTensor(), b = stack->back().toTensor();
+  if (!isPlain(a) || !isPlain(b) || !(isSymbolicTensor(a) || isSymbolicTensor(b))) return false;
+  torch::jit::drop(*stack, 2);
+  stack->push_back(matrixProduct(a, b));
+  return true;
+}
+
+/// upsample_*.vec(input, output_size?, [align_corners,] scale_factors?): the sizes are computed here, the operator that takes them does the rest.
+bool rewriteUpsample(const OperatorFacts& facts, Stack* stack, size_t arity) {
+  auto args = torch::jit::last(*stack, arity);
+  const at::Tensor input = args[0].toTensor();
+  const bool symbolic = isPlain(input) && (isSymbolicTensor(input) || isSymbolic(args[1]));
+  if (!symbolic) return false;
+  const IValue& scales = args[arity - 1];
+  const auto spatial = static_cast<size_t>(input.dim()) - 2;
+  std::vector<SymInt> sizes;
+  if (!args[1].isNone()) {
+    for (const IValue& s : args[1].toListRef()) sizes.push_back(s.isInt() ? SymInt(s.toInt()) : s.toSymInt());
+  } else {
+    if (scales.isNone()) return false;
+    const auto factors = scales.toDoubleVector();
+    for (size_t i = 0; i < spatial && i < factors.size(); ++i) {
+      const SymInt own = input.sym_size(static_cast<int64_t>(i) + 2);
+      if (!own.is_symbolic()) {
+        sizes.emplace_back(static_cast<int64_t>(static_cast<double>(own.expect_int()) * factors[i]));
+        continue;
+      }
+      const c10::SymNode node = own.toSymNode();
+      sizes.emplace_back(node->mul(node->wrap_float(factors[i]))->floor());
+    }
+  }
+  if (sizes.size() != spatial) return false;
+  std::string name = facts.name.substr(0, facts.name.find('.'));
+  auto op = c10::Dispatcher::singleton().findSchema({name, ""});
+  if (!op) return false;
+  Stack inner{input, IValue(c10::SymIntArrayRef(sizes))};
+  for (size_t i = 2; i + 1 < arity; ++i) inner.push_back(args[i]);
+  const bool given = !scales.isNone();
+  for (size_t i = 0; i < spatial; ++i) inner.push_back(given ? IValue(scales.toDoubleVector()[i]) : IValue());
+  if (inner.size() != op->schema().arguments().size()) return false;
+  op->callBoxed(&inner);
+  torch::jit::drop(*stack, arity);
+  stack->push_back(inner.back());
+  return true;
+}
+
+}  // namespace
+
+bool decomposeSymbolically(const OperatorFacts& facts, size_t arity, Stack* stack) {
+  if (facts.name == "aten::matmul" || facts.name == "aten::linalg_matmul") return rewriteMatmul(stack, arity);
+  if (facts.name.starts_with("aten::upsample_") || facts.name.starts_with("aten::_upsample_"))
+    if (facts.name.ends_with(".vec")) return rewriteUpsample(facts, stack, arity);
+  return false;
+}
+
+}  // namespace fusebox::trace

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/stack.h>
+
+#include "engine/trace/operator_facts.h"
+
+namespace fusebox::trace {
+
+/// Composite operators whose kernels in libtorch read sizes as numbers, done over symbolic ones in the same operators: replaces the arguments on
+/// top of `stack` by the results and returns true where something symbolic is among them, else leaves them. Above autograd.
+bool decomposeSymbolically(const OperatorFacts& facts, size_t arity, torch::jit::Stack* stack);
+
+}  // namespace fusebox::trace
