@@ -257,6 +257,16 @@ def gradients_through_a_score_function(q, k, v):
     return flex_attention(q, k, v, score_mod=lambda score, b, h, m, n: torch.where(m >= n, torch.tanh(score), -float("inf")))
 
 
+@program(normal(2, 4, 96, 64, dtype=torch.bfloat16), normal(2, 4, 80, 64, dtype=torch.bfloat16), grad=True, extern=4)
+def products_of_narrow_numbers(x, y):
+    return (x.float() * 0.35) @ (y.float().transpose(-1, -2) * 0.35) + 1
+
+
+@program(normal(300, 200, dtype=torch.float16), normal(150, 200, dtype=torch.float16), extern=1)
+def product_of_narrow_rows(x, y):
+    return x.float() @ y.float().t() + 1
+
+
 @program(normal(64, 32))
 def device_facts(x):
     major, minor = torch.cuda.get_device_capability()

@@ -14,6 +14,7 @@ struct PassResult {
   std::string detail;  ///< what it did, in a few words
 };
 
+PassResult narrowProducts(const graph::Graph& graph);
 PassResult fuseAttention(const graph::Graph& graph);
 PassResult decompose(const graph::Graph& graph);
 PassResult sendHostNumbers(const graph::Graph& graph);
