@@ -1,9 +1,10 @@
-"""Attention as one generated kernel on a CUDA device: flex_attention's functions and attention as people write it, against float64.
+"""Attention as one generated kernel on a CUDA device, flex_attention's and what people write, against float64.
 
     python tests/gpu/attention_gpu.py [--only NAME …] [--bench [--stock]] [--json results.json]
 
-Every case runs with fresh random inputs, must be one kernel (no product is called), and must be as near to float64 as eager is.
-`--bench` times the kernel, with `--stock` beside stock torch.compile. Exit code 77, with the reason, where there is no CUDA device.
+Every case runs with fresh random inputs, must be one kernel (no product is called), and must be as near to float64
+as eager is. `--bench` times the kernel, with `--stock` beside stock torch.compile. Exit code 77, with the reason, where
+there is no CUDA device.
 """
 
 import argparse
@@ -20,9 +21,11 @@ import fusebox
 
 CASES = []
 # (batch, heads, heads of keys, rows, columns, width, depth)
-USUAL = [(2, 4, 4, 256, 256, 64, 64), (1, 3, 3, 100, 77, 64, 64), (2, 4, 2, 128, 192, 128, 128), (1, 2, 2, 130, 66, 96, 96)]
-EDGES = [(1, 8, 1, 1, 333, 64, 64), (1, 2, 2, 64, 64, 16, 16), (1, 2, 1, 130, 66, 256, 256), (2, 2, 2, 50, 40, 72, 40), (1, 4, 2, 7, 5, 32, 32),
-         (3, 6, 2, 65, 640, 128, 64), (1, 1, 1, 1, 1, 64, 64), (1, 2, 2, 513, 1025, 64, 64)]
+USUAL = [(2, 4, 4, 256, 256, 64, 64), (1, 3, 3, 100, 77, 64, 64), (2, 4, 2, 128, 192, 128, 128),
+         (1, 2, 2, 130, 66, 96, 96)]
+EDGES = [(1, 8, 1, 1, 333, 64, 64), (1, 2, 2, 64, 64, 16, 16), (1, 2, 1, 130, 66, 256, 256),
+         (2, 2, 2, 50, 40, 72, 40), (1, 4, 2, 7, 5, 32, 32), (3, 6, 2, 65, 640, 128, 64),
+         (1, 1, 1, 1, 1, 64, 64), (1, 2, 2, 513, 1025, 64, 64)]
 
 
 def case(shapes=USUAL, dtypes=(torch.bfloat16, torch.float16)):
@@ -120,8 +123,8 @@ def reference(q, k, v, score_mod, mask_mod, scale):
 
 def inputs(shape, dtype):
     batch, heads, kv, rows, columns, width, depth = shape
-    return (torch.randn(batch, heads, rows, width, device="cuda", dtype=dtype), torch.randn(batch, kv, columns, width, device="cuda", dtype=dtype),
-            torch.randn(batch, kv, columns, depth, device="cuda", dtype=dtype))
+    shapes = (batch, heads, rows, width), (batch, kv, columns, width), (batch, kv, columns, depth)
+    return tuple(torch.randn(s, device="cuda", dtype=dtype) for s in shapes)
 
 
 def check(name, run, args, want, dtype, calls=0):
@@ -156,10 +159,9 @@ def flex_cases(only):
             for dtype in dtypes:
                 q, k, v = inputs(shape, dtype)
                 score_mod, mask_mod = make(shape)
-                block_mask = create_block_mask(mask_mod, None, None, shape[3], shape[4], device="cuda") if mask_mod and make is not lengths else None
-                if make is lengths:
-                    block_mask = create_block_mask(mask_mod, shape[0], None, shape[3], shape[4], device="cuda")
-                run = lambda q, k, v: flex_attention(q, k, v, score_mod=score_mod, block_mask=block_mask, enable_gqa=True)
+                batch = shape[0] if make is lengths else None
+                mask = mask_mod and create_block_mask(mask_mod, batch, None, shape[3], shape[4], device="cuda")
+                run = lambda q, k, v: flex_attention(q, k, v, score_mod=score_mod, block_mask=mask, enable_gqa=True)
                 want = reference(q, k, v, score_mod, mask_mod, 1 / math.sqrt(shape[5]))
                 yield f"{make.__name__} {shape} {str(dtype)[6:]}", run, (q, k, v), want, dtype, 0
 
@@ -194,9 +196,11 @@ def hand_cases(only):
             yield f"by_hand_masked {shape}", by_hand_masked, (q, k, v), want, dtype, 0
         x = torch.randn(2, 200, 3 * 4 * 64, device="cuda", dtype=dtype)
         q, k, v = (t.unflatten(-1, (4, -1)).transpose(1, 2) for t in x.chunk(3, -1))
-        yield "packed", packed, (x,), reference(q, k, v, lambda s, b, h, m, n: s - (m - n).abs() * 0.1, None, 0.125), dtype, 0
+        want = reference(q, k, v, lambda s, b, h, m, n: s - (m - n).abs() * 0.1, None, 0.125)
+        yield "packed", packed, (x,), want, dtype, 0
         x, y, z = (torch.randn(2, 3, n, 65, device="cuda", dtype=dtype) for n in (90, 70, 70))
-        yield "misaligned", misaligned, (x, y, z), reference(x[..., 1:], y[..., :-1], z[..., 1:], None, None, 0.125), dtype, 0
+        want = reference(x[..., 1:], y[..., :-1], z[..., 1:], None, None, 0.125)
+        yield "misaligned", misaligned, (x, y, z), want, dtype, 0
 
 
 def milliseconds(step, args):
@@ -215,14 +219,16 @@ def milliseconds(step, args):
 
 def bench(stock):
     rows = []
-    for name, make, shape in (("alibi", alibi, (4, 16, 16, 4096, 4096, 64, 64)), ("plain", plain, (4, 16, 16, 4096, 4096, 64, 64)),
-                              ("causal", causal, (4, 16, 16, 4096, 4096, 64, 64)), ("causal", causal, (2, 16, 16, 4096, 4096, 128, 128)),
-                              ("window", window, (4, 16, 16, 4096, 4096, 64, 64)), ("capped gqa", capped, (2, 32, 8, 2048, 2048, 128, 128)),
-                              ("documents", documents, (4, 16, 16, 4096, 4096, 64, 64)), ("alibi", alibi, (1, 8, 8, 2048, 2048, 256, 256))):
+    usual = (4, 16, 16, 4096, 4096, 64, 64)
+    for name, make, shape in (("alibi", alibi, usual), ("plain", plain, usual), ("causal", causal, usual),
+                              ("causal", causal, (2, 16, 16, 4096, 4096, 128, 128)), ("window", window, usual),
+                              ("capped gqa", capped, (2, 32, 8, 2048, 2048, 128, 128)), ("documents", documents, usual),
+                              ("alibi", alibi, (1, 8, 8, 2048, 2048, 256, 256))):
         q, k, v = inputs(shape, torch.bfloat16)
         score_mod, mask_mod = make(shape)
         block_mask = create_block_mask(mask_mod, None, None, shape[3], shape[4], device="cuda") if mask_mod else None
-        run = lambda q, k, v: flex_attention(q, k, v, score_mod=score_mod, block_mask=block_mask, enable_gqa=shape[1] != shape[2])
+        gqa = shape[1] != shape[2]
+        run = lambda q, k, v: flex_attention(q, k, v, score_mod=score_mod, block_mask=block_mask, enable_gqa=gqa)
         row = {"name": name, "shape": shape}
         with torch.no_grad():
             fusebox.reset()
@@ -251,7 +257,8 @@ def main():
         rows = bench(options.stock)
         if options.json:
             with open(options.json, "w") as out:
-                json.dump({"device": torch.cuda.get_device_name(), "torch": torch.__version__, "rows": rows}, out, indent=1)
+                facts = {"device": torch.cuda.get_device_name(), "torch": torch.__version__}
+                json.dump(facts | {"rows": rows}, out, indent=1)
         return 0
     failed = count = 0
     for cases in (flex_cases, hand_cases):

@@ -25,13 +25,15 @@ int64_t known(const SymExpr& e, const char* what) {
   return *value;
 }
 
-Axis axis(const char* name, int64_t extent) { return {Symbol::make(name, 0, std::max<int64_t>(extent - 1, 0)), SymExpr(extent)}; }
+Axis axis(const char* name, int64_t extent) {
+  return {Symbol::make(name, 0, std::max<int64_t>(extent - 1, 0)), SymExpr(extent)};
+}
 
 /// How the rows of scores of any rank are those of one product for each of P places.
 struct Rows {
   std::vector<Axis> outer;  ///< places, heads that share one, row
   int sharing = 0;
-  IndexList index;          ///< into the scores
+  IndexList index;  ///< into the scores
   SymExpr place = 0, row = 0;
 };
 
@@ -44,7 +46,8 @@ Rows rowsOf(const IndexList& sizes, int64_t places, int64_t rows, const Symbol& 
     SymExpr at = 0;
     if (left > 1 && extent > 1) {
       const int64_t here = std::min(extent, left);
-      if (left % here != 0 || extent % here != 0) throw NotLowered("heads of attention that are no whole number of groups");
+      if (left % here != 0 || extent % here != 0)
+        throw NotLowered("heads of attention that are no whole number of groups");
       made.outer.push_back(axis("p", here));
       made.place = made.place * SymExpr(here) + SymExpr(made.outer.back().symbol);
       left /= here;
@@ -60,7 +63,9 @@ Rows rowsOf(const IndexList& sizes, int64_t places, int64_t rows, const Symbol& 
   }
   if (left != 1 || inner.size() > 2) throw NotLowered("rows of attention that no two axes describe");
   if (inner.empty()) inner.push_back(axis("r", 1));
-  if (known(graph::product(std::vector<SymExpr>{inner.front().extent, inner.size() > 1 ? inner.back().extent : SymExpr(1)}), "rows") != rows)
+  if (known(graph::product(
+                std::vector<SymExpr>{inner.front().extent, inner.size() > 1 ? inner.back().extent : SymExpr(1)}),
+            "rows") != rows)
     throw NotLowered("rows of attention that are not the product's");
   made.sharing = static_cast<int>(inner.size()) - 1;
   made.outer.insert(made.outer.end(), inner.begin(), inner.end());
@@ -96,14 +101,18 @@ LazyTensor Lowering::scores(const graph::TensorMeta& meta) {
   return made;
 }
 
-LazyTensor Lowering::attention(const LazyTensor& scores, const LazyTensor& product, const LazyTensor& query, const LazyTensor& key,
-                               const LazyTensor& value, const graph::TensorMeta& meta, bool safe) {
+LazyTensor Lowering::attention(const LazyTensor& scores, const LazyTensor& product, const LazyTensor& query,
+                               const LazyTensor& key, const LazyTensor& value, const graph::TensorMeta& meta,
+                               bool safe) {
   const Product* inside = product.storage->isReal() ? nullptr : product.storage->compute.target<Product>();
   if (!inside) throw NotLowered("scores of attention that are rounded on the way");
-  const int64_t places = known(query.sizes[0], "the number of heads"), rows = known(query.sizes[1], "the number of rows");
-  const int64_t columns = known(key.sizes[2], "the number of columns"), width = known(query.sizes[2], "the width of a head");
+  const int64_t places = known(query.sizes[0], "the number of heads"),
+                rows = known(query.sizes[1], "the number of rows");
+  const int64_t columns = known(key.sizes[2], "the number of columns"),
+                width = known(query.sizes[2], "the width of a head");
   const int64_t depth = known(value.sizes[2], "the width of a value");
-  if (width % kPiece != 0 || depth % kPiece != 0 || width > kDeepest || depth > kDeepest) throw NotLowered("a width of heads that has no attention kernel");
+  if (width % kPiece != 0 || depth % kPiece != 0 || width > kDeepest || depth > kDeepest)
+    throw NotLowered("a width of heads that has no attention kernel");
   if (places < 1 || rows < 1 || columns < 1 || width < 1 || depth < 1) throw NotLowered("attention without elements");
 
   auto how = std::make_shared<Attention>();
@@ -121,7 +130,8 @@ LazyTensor Lowering::attention(const LazyTensor& scores, const LazyTensor& produ
   const auto prepare = [&](const LazyTensor& t, const IndexList& index) {
     if (isPlainLoad(t, index, symbols)) return;
     realise(t);
-    if (!isPlainLoad(t, index, symbols)) throw NotLowered("an operand of attention whose elements lie in no regular order");
+    if (!isPlainLoad(t, index, symbols))
+      throw NotLowered("an operand of attention whose elements lie in no regular order");
   };
   prepare(query, ofQuery);
   prepare(key, ofKey);
@@ -137,9 +147,11 @@ LazyTensor Lowering::attention(const LazyTensor& scores, const LazyTensor& produ
   b.reduce(ReduceKind::Sum, 0, {q, k, -1});
   b.reduce(ReduceKind::OnlineSoftmax, 1, {score, v, -1});
   const BufferId out = newBuffer(LoweredBuffer::Kind::Computed, meta, {});
-  b.store(out, at.place * meta.strides[0] + at.row * meta.strides[1] + SymExpr(d) * meta.strides[2], b.cast(v, meta.dtype));
+  b.store(out, at.place * meta.strides[0] + at.row * meta.strides[1] + SymExpr(d) * meta.strides[2],
+          b.cast(v, meta.dtype));
   std::vector<graph::NodeId> origins = b.origins;
-  if (current_ && std::find(origins.begin(), origins.end(), current_->id) == origins.end()) origins.push_back(current_->id);
+  if (current_ && std::find(origins.begin(), origins.end(), current_->id) == origins.end())
+    origins.push_back(current_->id);
   Section section = b.finish({column}, true);
   requireCode(meta.device, section);
   Operation& op = newOperation(Operation::Kind::Loops);
@@ -159,8 +171,9 @@ void addAttentionLowerings(LowerTable& table) {
   // (scores, product, query, key, value, safe)
   table.emplace("fusebox::attention", [](Lowering& lowering, const graph::Node& node) {
     const NodeArgs args(node);
-    return std::vector<LazyTensor>{lowering.attention(lowering.tensor(args, 0), lowering.tensor(args, 1), lowering.tensor(args, 2), lowering.tensor(args, 3),
-                                                      lowering.tensor(args, 4), node.outputs[0].tensor, args.boolean(5))};
+    return std::vector<LazyTensor>{lowering.attention(
+        lowering.tensor(args, 0), lowering.tensor(args, 1), lowering.tensor(args, 2), lowering.tensor(args, 3),
+        lowering.tensor(args, 4), node.outputs[0].tensor, args.boolean(5))};
   });
 }
 

@@ -7,8 +7,8 @@
 #include "engine/inductor/lowering/node_args.h"
 #include "engine/inductor/passes/passes.h"
 
-/// softmax(f(query @ key)) @ value, where f changes every score by itself, is one kernel that never writes the scores: flex_attention's
-/// functions, and attention as people write it.
+/// softmax(f(query @ key)) @ value, where f changes every score by itself, is one kernel that never writes the scores:
+/// flex_attention's functions, and attention as people write it.
 namespace fusebox::inductor {
 namespace {
 
@@ -26,8 +26,9 @@ bool isNarrow(DType type) { return type == DType::BFloat16 || type == DType::Flo
 /// The same numbers in the same order, perhaps of another type.
 bool keepsOrder(const Node& n) {
   static const std::unordered_set<std::string_view> kNames = {
-      "aten::view", "aten::_unsafe_view", "aten::reshape", "aten::unsqueeze", "aten::squeeze", "aten::squeeze.dim", "aten::squeeze.dims",
-      "aten::_to_copy", "aten::clone", "aten::alias", "aten::detach", "aten::expand"};
+      "aten::view",    "aten::_unsafe_view", "aten::reshape",      "aten::unsqueeze",
+      "aten::squeeze", "aten::squeeze.dim",  "aten::squeeze.dims", "aten::_to_copy",
+      "aten::clone",   "aten::alias",        "aten::detach",       "aten::expand"};
   if (n.kind != NodeKind::Call || !kNames.contains(n.op) || n.outputs.size() != 1) return false;
   return true;
 }
@@ -63,7 +64,8 @@ class Finder {
 
   std::optional<Found> attentionAt(const Node& last) const {
     const TensorMeta& out = last.outputs[0].tensor;
-    if (last.op != "aten::bmm" || out.device.kind != graph::DeviceKind::Cuda || !isNarrow(out.dtype)) return std::nullopt;
+    if (last.op != "aten::bmm" || out.device.kind != graph::DeviceKind::Cuda || !isNarrow(out.dtype))
+      return std::nullopt;
     // Back from the weights to their softmax, through nothing that others see.
     const Node* n = before(last);
     const TensorMeta& weights = n->outputs[0].tensor;
@@ -75,8 +77,12 @@ class Finder {
     const Node* modified = before(*n);
     const TensorMeta& scores = modified->outputs[0].tensor;
     const size_t rank = scores.sizes.size();
-    if (rank < 2 || wrapDim(NodeArgs(*n).integer(1), rank) != static_cast<int64_t>(rank) - 1 || !(scores.sizes.back() == weights.sizes[2])) return std::nullopt;
-    if (!graph::isFloatingPoint(scores.dtype) || scores.dtype == DType::Float64 || n->outputs[0].tensor.dtype == DType::Float64) return std::nullopt;
+    if (rank < 2 || wrapDim(NodeArgs(*n).integer(1), rank) != static_cast<int64_t>(rank) - 1 ||
+        !(scores.sizes.back() == weights.sizes[2]))
+      return std::nullopt;
+    if (!graph::isFloatingPoint(scores.dtype) || scores.dtype == DType::Float64 ||
+        n->outputs[0].tensor.dtype == DType::Float64)
+      return std::nullopt;
     made.softmax = n->id;
     made.first = productBehind(*modified, scores, *n);
     if (made.first < 0) return std::nullopt;
@@ -91,8 +97,8 @@ class Finder {
     return from && from->outputs.size() == 1 && from->outputs[0].tensor.numel() == like.numel();
   }
 
-  /// The one product of as many elements as there are scores, of which they are made; -1 where there is none, or where anything else reads
-  /// what lies between.
+  /// The one product of as many elements as there are scores, of which they are made; -1 where there is none, or where
+  /// anything else reads what lies between.
   NodeId productBehind(const Node& modified, const TensorMeta& scores, const Node& softmax) const {
     std::vector<const Node*> open{&modified};
     std::unordered_set<NodeId> seen{modified.id};
@@ -134,7 +140,9 @@ class Finder {
 }  // namespace
 
 PassResult fuseAttention(const Graph& whole) {
-  const auto isBatched = [](const Node& n) { return isProduct(n) && n.outputs[0].tensor.device.kind == graph::DeviceKind::Cuda; };
+  const auto isBatched = [](const Node& n) {
+    return isProduct(n) && n.outputs[0].tensor.device.kind == graph::DeviceKind::Cuda;
+  };
   if (std::count_if(whole.nodes().begin(), whole.nodes().end(), isBatched) < 2) return {};
   const PassResult live = removeDeadCode(whole);  // what nobody reads would keep the scores
   const Graph& graph = live.graph;
@@ -147,11 +155,16 @@ PassResult fuseAttention(const Graph& whole) {
     if (products.contains(n.id)) {
       graph::ArgumentList args = copy.mappedArgs(n);
       args.resize(2);
-      copy.replace(n, {ValueRef{copy.to().addCall("fusebox::attention_scores", std::move(args), n.outputs, n.origin), 0}});
+      copy.replace(n,
+                   {ValueRef{copy.to().addCall("fusebox::attention_scores", std::move(args), n.outputs, n.origin), 0}});
     } else if (const auto at = finder.found.find(n.id); at != finder.found.end()) {
       const Node& first = graph.node(at->second.first);
       const auto in = [&](const Node& of, size_t i) { return graph::Argument(copy.mapped(NodeArgs(of).ref(i))); };
-      graph::ArgumentList args{in(graph.node(at->second.softmax), 0), graph::Argument(copy.mapped({first.id, 0})), in(first, 0), in(first, 1), in(n, 1),
+      graph::ArgumentList args{in(graph.node(at->second.softmax), 0),
+                               graph::Argument(copy.mapped({first.id, 0})),
+                               in(first, 0),
+                               in(first, 1),
+                               in(n, 1),
                                graph::Argument(at->second.safe)};
       copy.replace(n, {ValueRef{copy.to().addCall("fusebox::attention", std::move(args), n.outputs, n.origin), 0}});
     } else {

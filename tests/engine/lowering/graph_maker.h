@@ -19,6 +19,7 @@ inline bool factsForTests(const std::string& op, OperatorFacts& facts) {
   facts.reinterprets = op == "aten::view.dtype";
   facts.random = op.starts_with("aten::bernoulli") || op.starts_with("aten::rand");
   facts.effectful = op == "aten::_assert_async";
+  facts.pointwise = op == "aten::mul.Scalar" || op == "aten::where.self";
   return true;
 }
 inline const bool kFactsForTests = (setOperatorFactsSource(&factsForTests), true);

@@ -14,11 +14,12 @@
 
 namespace fusebox::codegen::gpu {
 
-/// Emits the function of an attention kernel into `module`. Its arguments: the buffers' addresses in the order of Kernel::buffers.
+/// Emits the function of an attention kernel into `module`. Its arguments: the buffers' addresses in the order of
+/// Kernel::buffers.
 class FlashEmitter {
  public:
-  FlashEmitter(const inductor::Kernel& kernel, const FlashPlan& plan, llvm::Module& module, const cpu::TargetTraits& traits, const std::string& name,
-               bool aligned);
+  FlashEmitter(const inductor::Kernel& kernel, const FlashPlan& plan, llvm::Module& module,
+               const cpu::TargetTraits& traits, const std::string& name, bool aligned);
   void emit();
 
  private:
@@ -49,13 +50,16 @@ class FlashEmitter {
   SymbolValues rowSymbols(Value row);
   /// i64: elements from the buffer's start, `fast` and others that are not in `symbols` being 0.
   Value addressOf(const inductor::SymExpr& index, const SymbolValues& symbols);
-  /// Starts copying `count` rows of an operand from row `first` (i32) on to shared memory, zeros for what is beyond `limit` or the width.
-  void copyTile(const Operand& operand, Value first, int64_t limit, int count, int extent, int inMemory, int pitch, int place, bool isQuery);
+  /// Starts copying `count` rows of an operand from row `first` (i32) on to shared memory, zeros for what is beyond
+  /// `limit` or the width.
+  void copyTile(const Operand& operand, Value first, int64_t limit, int count, int extent, int inMemory, int pitch,
+                int place, bool isQuery);
   Value shared(int place, Value offset);
   std::vector<std::vector<Words>> products(const std::vector<std::vector<Words>>& query);
   void accumulate(const std::vector<std::vector<Words>>& weights, std::vector<std::vector<Words>>& sums);
   std::vector<std::vector<Words>> loadQuery(int step, int steps);
-  /// The scores of the thread's elements in the columns from `first` on: what the kernel's section makes of the products.
+  /// The scores of the thread's elements in the columns from `first` on: what the kernel's section makes of the
+  /// products.
   void score(std::vector<std::vector<Words>>& products, Value first);
   /// The first column from `first` on of a tile that has scores, or one beyond all columns.
   Value nextTile(Value first);
@@ -76,10 +80,10 @@ class FlashEmitter {
   Scope scope_;
   Operand query_, key_, value_;
   llvm::GlobalVariable* memory_ = nullptr;
-  Value sharedBase_ = nullptr;                               ///< i32
-  Value thread_ = nullptr, lane_ = nullptr, warp_ = nullptr; ///< i32
-  Value firstRow_ = nullptr;                                 ///< i32: of the block
-  std::vector<Row> rows_;                                    ///< of the thread: two for each of FlashPlan::rowTiles
+  Value sharedBase_ = nullptr;                                ///< i32
+  Value thread_ = nullptr, lane_ = nullptr, warp_ = nullptr;  ///< i32
+  Value firstRow_ = nullptr;                                  ///< i32: of the block
+  std::vector<Row> rows_;                                     ///< of the thread: two for each of FlashPlan::rowTiles
   inductor::Symbol column_;
 };
 

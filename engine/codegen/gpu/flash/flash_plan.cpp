@@ -15,25 +15,34 @@ const inductor::Value& loadBehind(const inductor::Section& section, inductor::Va
 }
 
 std::string FlashPlan::str() const {
-  return fmt::format("attention: {} places of {} x {}, width {}, depth {}\n  a block: {} rows of a place, {} a warp, columns by {}, {} bytes of shared memory{}\n",
-                     places, rows, columns, width, depth, rowsOfTile(), 16 * rowTiles, columnsOfTile, sharedBytes(),
-                     queryInRegisters ? ", the query in registers" : "");
+  return fmt::format(
+      "attention: {} places of {} x {}, width {}, depth {}\n  a block: {} rows of a place, {} a warp, columns by {}, "
+      "{} bytes of shared memory{}\n",
+      places, rows, columns, width, depth, rowsOfTile(), 16 * rowTiles, columnsOfTile, sharedBytes(),
+      queryInRegisters ? ", the query in registers" : "");
 }
 
 Result<FlashPlan> makeFlashPlan(const Kernel& kernel, const GpuTarget& target) {
   const inductor::Attention& how = *kernel.attention;
-  const auto malformed = [&](const char* what) { return fail(ErrorCode::Internal, std::string("malformed attention: ") + what, kernel.name); };
-  if (target.capability < FlashPlan::kOldest) return fail(ErrorCode::Unsupported, "attention kernels need compute capability 8.0", kernel.name);
-  if (kernel.sections.size() != 1 || kernel.sections[0].axes.size() != 1 || kernel.sections[0].body.size() != 3) return malformed("its section");
+  const auto malformed = [&](const char* what) {
+    return fail(ErrorCode::Internal, std::string("malformed attention: ") + what, kernel.name);
+  };
+  if (target.capability < FlashPlan::kOldest)
+    return fail(ErrorCode::Unsupported, "attention kernels need compute capability 8.0", kernel.name);
+  if (kernel.sections.size() != 1 || kernel.sections[0].axes.size() != 1 || kernel.sections[0].body.size() != 3)
+    return malformed("its section");
   const inductor::Section& section = kernel.sections[0];
-  if (section.body[0].kind != Statement::Kind::Reduce || section.body[1].kind != Statement::Kind::Reduce || section.body[2].kind != Statement::Kind::Store)
+  if (section.body[0].kind != Statement::Kind::Reduce || section.body[1].kind != Statement::Kind::Reduce ||
+      section.body[2].kind != Statement::Kind::Store)
     return malformed("its body");
   const size_t inner = static_cast<size_t>(how.sharing) + 1;
   if (kernel.outer.size() < inner) return malformed("its rows");
-  if (!kernel.sizeSymbols.empty()) return fail(ErrorCode::Unsupported, "attention of sizes that are not known when it is compiled", kernel.name);
+  if (!kernel.sizeSymbols.empty())
+    return fail(ErrorCode::Unsupported, "attention of sizes that are not known when it is compiled", kernel.name);
 
   FlashPlan plan;
-  for (size_t i = 0; i < kernel.outer.size(); ++i) (i + inner < kernel.outer.size() ? plan.places : plan.rows) *= kernel.outer[i].extent.constant();
+  for (size_t i = 0; i < kernel.outer.size(); ++i)
+    (i + inner < kernel.outer.size() ? plan.places : plan.rows) *= kernel.outer[i].extent.constant();
   plan.columns = section.axes[0].extent.constant();
   plan.width = static_cast<int>(how.width.extent.constant());
   plan.depth = static_cast<int>(how.depth.extent.constant());
@@ -49,7 +58,8 @@ Result<FlashPlan> makeFlashPlan(const Kernel& kernel, const GpuTarget& target) {
   plan.rowTiles = widest <= 128 && plan.rows > 64 ? 2 : 1;
   plan.queryInRegisters = plan.rowTiles * plan.widthInMemory() <= 128;
   plan.columnsOfTile = widest <= 128 ? 64 : 32;
-  if (plan.places * plan.tiles() > std::numeric_limits<int32_t>::max()) return fail(ErrorCode::Unsupported, "attention of too many blocks", kernel.name);
+  if (plan.places * plan.tiles() > std::numeric_limits<int32_t>::max())
+    return fail(ErrorCode::Unsupported, "attention of too many blocks", kernel.name);
   return plan;
 }
 

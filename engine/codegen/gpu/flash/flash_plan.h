@@ -8,8 +8,9 @@
 
 namespace fusebox::codegen::gpu {
 
-/// How an attention kernel (inductor::Attention) is carried out: a block takes a tile of rows of one place and walks over the columns, a tile
-/// at a time, whose keys and values lie in shared memory meanwhile. Scores, their running maximum and sum, and the result stay in registers.
+/// How an attention kernel (inductor::Attention) is carried out: a block takes a tile of rows of one place and walks
+/// over the columns, a tile at a time, whose keys and values lie in shared memory meanwhile. Scores, their running
+/// maximum and sum, and the result stay in registers.
 struct FlashPlan {
   static constexpr int kWarps = 4, kThreads = 32 * kWarps;
   static constexpr int kOldest = 80;  ///< compute capability with the instructions that are used
@@ -18,13 +19,13 @@ struct FlashPlan {
   int width = 0, depth = 0;                   ///< extents of a query and of a value
   int rowTiles = 1;                           ///< of 16 rows that a warp has
   int columnsOfTile = 64;
-  bool queryInRegisters = false;              ///< all of it, else it is read from shared memory again for every tile
+  bool queryInRegisters = false;  ///< all of it, else it is read from shared memory again for every tile
   bool isBf16 = false;
 
   int rowsOfTile() const { return 16 * rowTiles * kWarps; }
   int64_t tiles() const { return (rows + rowsOfTile() - 1) / rowsOfTile(); }
   int64_t columnTiles() const { return (columns + columnsOfTile - 1) / columnsOfTile; }
-  int widthInMemory() const { return (width + 15) / 16 * 16; }   ///< the products' step; beyond the width lie zeros
+  int widthInMemory() const { return (width + 15) / 16 * 16; }  ///< the products' step; beyond the width lie zeros
   int depthInMemory() const { return (depth + 15) / 16 * 16; }
   /// Bytes from row to row in shared memory: 16 more than the row has, so that eight rows lie in different banks.
   int widthPitch() const { return 2 * widthInMemory() + 16; }

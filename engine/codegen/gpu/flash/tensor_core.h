@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-/// Instructions of tensor cores and of copies into shared memory (sm_80), as the text that they are in PTX. Every thread of a warp must
-/// get to those of tensor cores. Addresses in shared memory are i32.
+/// Instructions of tensor cores and of copies into shared memory (sm_80), as the text that they are in PTX. Every
+/// thread of a warp must get to those of tensor cores. Addresses in shared memory are i32.
 namespace fusebox::codegen::gpu {
 
 class TensorCore {
@@ -15,10 +15,13 @@ class TensorCore {
   /// `isBf16`: of bfloat16, else of float16.
   TensorCore(llvm::IRBuilder<>& ir, bool isBf16) : ir_(ir), isBf16_(isBf16) {}
 
-  /// Four 8x8 matrices of 16 bits: lane i names row i % 8 of matrix i / 8. Transposed: so that what lay along a column lies along a row.
+  /// Four 8x8 matrices of 16 bits: lane i names row i % 8 of matrix i / 8. Transposed: so that what lay along a column
+  /// lies along a row.
   std::array<llvm::Value*, 4> loadMatrices(llvm::Value* address, bool transposed);
-  /// c + a b of 16x16 times 16x8, in float32. A lane has of c the neighbours (lane % 4) * 2 of rows lane / 4 and, behind them, lane / 4 + 8.
-  std::array<llvm::Value*, 4> multiply(const std::array<llvm::Value*, 4>& a, llvm::Value* b0, llvm::Value* b1, const std::array<llvm::Value*, 4>& c);
+  /// c + a b of 16x16 times 16x8, in float32. A lane has of c the neighbours (lane % 4) * 2 of rows lane / 4 and,
+  /// behind them, lane / 4 + 8.
+  std::array<llvm::Value*, 4> multiply(const std::array<llvm::Value*, 4>& a, llvm::Value* b0, llvm::Value* b1,
+                                       const std::array<llvm::Value*, 4>& c);
   /// Two floats rounded to 16 bits in an i32, `low` in the lower half.
   llvm::Value* pack(llvm::Value* low, llvm::Value* high);
   /// 2 to the power of x; subnormal results are 0.
@@ -37,8 +40,8 @@ class TensorCore {
   void store(llvm::Value* to, const std::array<llvm::Value*, 4>& words);
 
  private:
-  llvm::Value* assemble(llvm::Type* result, const std::string& text, const std::string& constraints, const std::vector<llvm::Value*>& operands,
-                        bool hasEffects);
+  llvm::Value* assemble(llvm::Type* result, const std::string& text, const std::string& constraints,
+                        const std::vector<llvm::Value*>& operands, bool hasEffects);
   llvm::IRBuilder<>& ir_;
   bool isBf16_;
 };

@@ -16,14 +16,17 @@ TileMask::TileMask(const cpu::Lanes& lanes, const Scope& scope, const inductor::
   while (at(score).op == Op::Cast) score = at(score).args[0];
   const inductor::Value& v = at(score);
   if (v.op != Op::Where) return;
-  if (isMinusInfinity(v.args[2])) condition_ = v.args[0];
-  else if (isMinusInfinity(v.args[1])) condition_ = v.args[0], emptyWhere_ = true;
+  if (isMinusInfinity(v.args[2]))
+    condition_ = v.args[0];
+  else if (isMinusInfinity(v.args[1]))
+    condition_ = v.args[0], emptyWhere_ = true;
 }
 
 bool TileMask::isMinusInfinity(ValueId id) const {
   while (at(id).op == Op::Cast && graph::isFloatingPoint(at(at(id).args[0]).type)) id = at(id).args[0];
   const inductor::Value& v = at(id);
-  return v.op == Op::Constant && graph::isFloatingPoint(v.type) && std::bit_cast<double>(v.imm) == -std::numeric_limits<double>::infinity();
+  return v.op == Op::Constant && graph::isFloatingPoint(v.type) &&
+         std::bit_cast<double>(v.imm) == -std::numeric_limits<double>::infinity();
 }
 
 Value* TileMask::isEmpty(const std::unordered_map<uint32_t, Range>& ranges) {
@@ -44,9 +47,12 @@ std::optional<TileMask::Range> TileMask::rangeOf(const SymExpr& index) {
     if (!stride) return std::nullopt;
     rest = rest - SymExpr(s) * SymExpr(*stride);
     Range of;
-    if (const auto known = ranges_->find(s.id); known != ranges_->end()) of = known->second;
-    else if (const auto fixed = scope_.symbols.find(s.id); fixed != scope_.symbols.end()) of = {fixed->second, fixed->second};
-    else return std::nullopt;
+    if (const auto known = ranges_->find(s.id); known != ranges_->end())
+      of = known->second;
+    else if (const auto fixed = scope_.symbols.find(s.id); fixed != scope_.symbols.end())
+      of = {fixed->second, fixed->second};
+    else
+      return std::nullopt;
     Value* factor = ir.getInt64(static_cast<uint64_t>(*stride));
     if (*stride < 0) std::swap(of.low, of.high);
     made.low = ir.CreateAdd(made.low, ir.CreateMul(of.low, factor));
@@ -102,12 +108,18 @@ TileMask::Truth TileMask::compare(Op op, const Range& a, const Range& b) {
   const auto less = [&](Value* x, Value* y) { return ir.CreateICmpSLT(x, y); };
   const auto atMost = [&](Value* x, Value* y) { return ir.CreateICmpSLE(x, y); };
   switch (op) {
-    case Op::Lt: return {less(a.low, b.high), atMost(b.low, a.high)};
-    case Op::Le: return {atMost(a.low, b.high), less(b.low, a.high)};
-    case Op::Gt: return compare(Op::Lt, b, a);
-    case Op::Ge: return compare(Op::Le, b, a);
-    case Op::Eq: return {ir.CreateAnd(atMost(a.low, b.high), atMost(b.low, a.high)), nullptr};
-    default: return {};
+    case Op::Lt:
+      return {less(a.low, b.high), atMost(b.low, a.high)};
+    case Op::Le:
+      return {atMost(a.low, b.high), less(b.low, a.high)};
+    case Op::Gt:
+      return compare(Op::Lt, b, a);
+    case Op::Ge:
+      return compare(Op::Le, b, a);
+    case Op::Eq:
+      return {ir.CreateAnd(atMost(a.low, b.high), atMost(b.low, a.high)), nullptr};
+    default:
+      return {};
   }
 }
 
@@ -116,7 +128,8 @@ TileMask::Truth TileMask::truthOf(ValueId id) {
   const inductor::Value& v = at(id);
   if (v.type != DType::Bool) return {};
   switch (v.op) {
-    case Op::Constant: return {ir.getInt1(v.imm != 0), ir.getInt1(v.imm == 0)};
+    case Op::Constant:
+      return {ir.getInt1(v.imm != 0), ir.getInt1(v.imm == 0)};
     case Op::LogicalNot: {
       if (at(v.args[0]).type != DType::Bool) return {};
       const Truth of = truthOf(v.args[0]);
@@ -138,7 +151,8 @@ TileMask::Truth TileMask::truthOf(ValueId id) {
       const auto a = rangeOf(v.args[0]), b = rangeOf(v.args[1]);
       return a && b ? compare(v.op, *a, *b) : Truth{};
     }
-    default: return {};
+    default:
+      return {};
   }
 }
 

@@ -7,8 +7,8 @@
 
 namespace fusebox::codegen::gpu {
 
-/// Which tiles of an attention kernel have no score but -inf, told from where the tile lies: interval arithmetic over the condition under
-/// which the kernel's section makes a score -inf (causal masks, windows, lengths).
+/// Which tiles of an attention kernel have no score but -inf, told from where the tile lies: interval arithmetic over
+/// the condition under which the kernel's section makes a score -inf (causal masks, windows, lengths).
 class TileMask {
  public:
   struct Range {
@@ -18,7 +18,8 @@ class TileMask {
   TileMask(const cpu::Lanes& lanes, const Scope& scope, const inductor::Section& section, inductor::ValueId score);
   /// Whether anything can be told at all.
   bool isKnown() const { return condition_ >= 0; }
-  /// i1: no score of the tile is but -inf, its symbols lying in `ranges`; others are those of the scope. Null where it cannot be told.
+  /// i1: no score of the tile is but -inf, its symbols lying in `ranges`; others are those of the scope. Null where it
+  /// cannot be told.
   llvm::Value* isEmpty(const std::unordered_map<uint32_t, Range>& ranges);
 
  private:

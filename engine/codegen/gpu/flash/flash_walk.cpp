@@ -1,0 +1,236 @@
+#include <limits>
+
+#include "engine/codegen/gpu/flash/flash_emitter.h"
+
+/// The walk of a block over the columns: scores to weights, what is left out, and what comes of it.
+namespace fusebox::codegen::gpu {
+using inductor::Axis;
+using inductor::SymExpr;
+
+namespace {
+
+constexpr double kLog2OfE = 1.4426950408889634;
+
+}  // namespace
+
+/// Of the four lanes that share a row.
+FlashEmitter::Value FlashEmitter::overQuad(Value v, bool isMaximum) {
+  for (int offset : {1, 2}) {
+    Value other = core_.fromLane(v, offset);
+    v = isMaximum ? ir_.CreateBinaryIntrinsic(llvm::Intrinsic::maxnum, v, other) : ir_.CreateFAdd(v, other);
+  }
+  return v;
+}
+
+FlashEmitter::Value FlashEmitter::nextTile(Value first) {
+  TileMask mask(lanes_, scope_, section_, section_.body[1].inputs[0]);
+  if (!mask.isKnown()) return first;
+  auto& context = ir_.getContext();
+  llvm::BasicBlock* before = ir_.GetInsertBlock();
+  auto* test = llvm::BasicBlock::Create(context, "tile", function_);
+  auto* look = llvm::BasicBlock::Create(context, "look", function_);
+  auto* found = llvm::BasicBlock::Create(context, "found", function_);
+  ir_.CreateBr(test);
+  ir_.SetInsertPoint(test);
+  llvm::PHINode* at = ir_.CreatePHI(ir_.getInt32Ty(), 2);
+  at->addIncoming(first, before);
+  ir_.CreateCondBr(ir_.CreateICmpUGE(at, number(plan_.columns)), found, look);
+  ir_.SetInsertPoint(look);
+  const auto end = [&](Value begin, int count, int64_t limit) {
+    return wide(
+        ir_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, ir_.CreateAdd(begin, number(count - 1)), number(limit - 1)));
+  };
+  std::unordered_map<uint32_t, TileMask::Range> ranges;
+  ranges[column_.id] = {wide(at), end(at, plan_.columnsOfTile, plan_.columns)};
+  const Axis& last = kernel_.outer.back();
+  if (how_.sharing == 0) {
+    ranges[last.symbol.id] = {wide(firstRow_), end(firstRow_, plan_.rowsOfTile(), plan_.rows)};
+  } else {
+    const Axis& group = kernel_.outer[kernel_.outer.size() - 2];
+    const auto all = [&](const Axis& axis) {
+      return TileMask::Range{ir_.getInt64(0), wide(number(axis.extent.constant() - 1))};
+    };
+    const bool isOfOne = last.extent.constant() % plan_.rowsOfTile() == 0;  // a tile lies in one row of the group
+    Value row = ir_.CreateURem(firstRow_, number(last.extent.constant()));
+    ranges[last.symbol.id] =
+        isOfOne ? TileMask::Range{wide(row), end(row, plan_.rowsOfTile(), last.extent.constant())} : all(last);
+    ranges[group.symbol.id] = all(group);
+  }
+  Value isEmpty = mask.isEmpty(ranges);
+  Value next = ir_.CreateAdd(at, number(plan_.columnsOfTile));
+  at->addIncoming(next, ir_.GetInsertBlock());
+  ir_.CreateCondBr(isEmpty ? isEmpty : ir_.getFalse(), test, found);
+  ir_.SetInsertPoint(found);
+  return at;
+}
+
+void FlashEmitter::walk() {
+  const auto rowTiles = static_cast<size_t>(plan_.rowTiles);
+  const size_t blocks = static_cast<size_t>(plan_.columnsOfTile) / 8,
+               deep = static_cast<size_t>(plan_.depthInMemory()) / 8;
+  const auto copyKeys = [&](Value first) {
+    copyTile(key_, first, plan_.columns, plan_.columnsOfTile, plan_.width, plan_.widthInMemory(), plan_.widthPitch(),
+             plan_.keysAt(), false);
+    core_.commit();
+  };
+  const auto copyValues = [&](Value first) {
+    copyTile(value_, first, plan_.columns, plan_.columnsOfTile, plan_.depth, plan_.depthInMemory(), plan_.depthPitch(),
+             plan_.valuesAt(), false);
+    core_.commit();
+  };
+  copyTile(query_, firstRow_, plan_.rows, plan_.rowsOfTile(), plan_.width, plan_.widthInMemory(), plan_.widthPitch(), 0,
+           true);
+  Value start = nextTile(number(0));
+  Value isNone = ir_.CreateICmpUGE(start, number(plan_.columns));
+  copyKeys(ir_.CreateSelect(isNone, number(0), start));
+  std::vector<std::vector<Words>> query;
+  if (plan_.queryInRegisters) {
+    core_.waitFor(0);
+    core_.barrier();
+    query = loadQuery(0, plan_.widthInMemory() / 16);
+  }
+
+  // The loop's values: where it is, and of each row its maximum, its sum of weights (of this lane's columns) and the
+  // weighted values.
+  auto& context = ir_.getContext();
+  llvm::BasicBlock* before = ir_.GetInsertBlock();
+  auto* loop = llvm::BasicBlock::Create(context, "columns", function_);
+  auto* after = llvm::BasicBlock::Create(context, "after", function_);
+  ir_.CreateCondBr(isNone, after, loop);
+  ir_.SetInsertPoint(loop);
+  std::vector<llvm::PHINode*> phis;
+  const auto carried = [&](llvm::Type* type, Value start) {
+    llvm::PHINode* phi = ir_.CreatePHI(type, 2);
+    phi->addIncoming(start, before);
+    phis.push_back(phi);
+    return phi;
+  };
+  Value infinity = real(-std::numeric_limits<double>::infinity()), zero = real(0);
+  Value first = carried(ir_.getInt32Ty(), start);
+  std::vector<Value> maxima, totals;
+  for (size_t r = 0; r < rows_.size(); ++r) maxima.push_back(carried(ir_.getFloatTy(), infinity));
+  for (size_t r = 0; r < rows_.size(); ++r) totals.push_back(carried(ir_.getFloatTy(), zero));
+  std::vector<std::vector<Words>> sums(rowTiles, std::vector<Words>(deep));
+  for (auto& row : sums)
+    for (Words& words : row)
+      for (Value& v : words) v = carried(ir_.getFloatTy(), zero);
+
+  core_.waitFor(0);
+  core_.barrier();  // the keys are there, and everybody is done with the last values
+  copyValues(first);
+  std::vector<std::vector<Words>> scores = products(query);
+  score(scores, first);
+  for (size_t r = 0; r < rows_.size(); ++r) {
+    const auto element = [&](size_t n, size_t half) -> Value& { return scores[r / 2][n][2 * (r % 2) + half]; };
+    Value top = element(0, 0);
+    for (size_t n = 0; n < blocks; ++n)
+      for (size_t half = 0; half < 2; ++half)
+        if (n + half > 0) top = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::maxnum, top, element(n, half));
+    top = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::maxnum, maxima[r], overQuad(top, true));
+    // Of a row that has seen nothing but -inf, anything finite will do.
+    Value isEmpty = ir_.CreateFCmpOEQ(top, infinity);
+    Value shift = ir_.CreateFNeg(ir_.CreateFMul(ir_.CreateSelect(isEmpty, zero, top), real(kLog2OfE)));
+    const auto power = [&](Value v) { return core_.exp2(lanes_.fma(v, real(kLog2OfE), shift)); };
+    Value faded = power(maxima[r]), total = ir_.CreateFMul(totals[r], faded);
+    for (size_t n = 0; n < blocks; ++n)
+      for (size_t half = 0; half < 2; ++half) {
+        Value& v = element(n, half);
+        v = power(v);
+        total = ir_.CreateFAdd(total, v);
+      }
+    for (size_t n = 0; n < deep; ++n)
+      for (size_t half = 0; half < 2; ++half) {
+        Value& v = sums[r / 2][n][2 * (r % 2) + half];
+        v = ir_.CreateFMul(v, faded);
+      }
+    maxima[r] = top;
+    totals[r] = total;
+  }
+  std::vector<std::vector<Words>> weights(rowTiles);
+  for (size_t i = 0; i < rowTiles; ++i)
+    for (size_t n = 0; n < blocks; n += 2) {
+      const Words &left = scores[i][n], &right = scores[i][n + 1];
+      weights[i].push_back({core_.pack(left[0], left[1]), core_.pack(left[2], left[3]), core_.pack(right[0], right[1]),
+                            core_.pack(right[2], right[3])});
+    }
+  Value next = nextTile(ir_.CreateAdd(first, number(plan_.columnsOfTile)));
+  Value isLast = ir_.CreateICmpUGE(next, number(plan_.columns));
+  core_.waitFor(0);
+  core_.barrier();  // the values are there, and everybody is done with the keys
+  auto* more = llvm::BasicBlock::Create(context, "more", function_);
+  auto* weigh = llvm::BasicBlock::Create(context, "weigh", function_);
+  ir_.CreateCondBr(isLast, weigh, more);
+  ir_.SetInsertPoint(more);
+  copyKeys(next);
+  ir_.CreateBr(weigh);
+  ir_.SetInsertPoint(weigh);
+  accumulate(weights, sums);
+  std::vector<Value> results{next};
+  results.insert(results.end(), maxima.begin(), maxima.end());
+  results.insert(results.end(), totals.begin(), totals.end());
+  for (auto& row : sums)
+    for (Words& words : row) results.insert(results.end(), words.begin(), words.end());
+  for (size_t i = 0; i < phis.size(); ++i) phis[i]->addIncoming(results[i], weigh);
+  ir_.CreateCondBr(isLast, after, loop);
+  llvm::BasicBlock* end = weigh;
+  ir_.SetInsertPoint(after);
+  const auto leave = [&](Value result) {
+    llvm::PHINode* phi = ir_.CreatePHI(ir_.getFloatTy(), 2);
+    phi->addIncoming(zero, before);
+    phi->addIncoming(result, end);
+    return phi;
+  };
+  for (auto& row : sums)
+    for (Words& words : row)
+      for (Value& v : words) v = leave(v);
+  for (Value& v : totals) v = leave(v);
+  core_.waitFor(0);  // a block does not end while something is on its way
+  storeRows(sums, totals);
+}
+
+void FlashEmitter::storeRows(const std::vector<std::vector<Words>>& sums, const std::vector<Value>& totals) {
+  const inductor::Statement& store = section_.body[2];
+  const BufferSlot& slot = scope_.buffers.at(store.buffer);
+  const int64_t fast = store.index.strideOf(how_.depth.symbol).value();
+  bool inPairs = fast == 1 && slot.alignment % 4 == 0;
+  for (const Axis& a : kernel_.outer) inPairs &= store.index.strideOf(a.symbol).value() % 2 == 0;
+  Value quad = ir_.CreateMul(ir_.CreateAnd(lane_, number(3)), number(2));
+  for (size_t r = 0; r < rows_.size(); ++r) {
+    Value total = overQuad(totals[r], false);
+    Value share = ir_.CreateFDiv(real(1), total);
+    if (how_.safe) share = ir_.CreateSelect(ir_.CreateFCmpOEQ(total, real(0)), real(0), share);
+    Value offset = addressOf(store.index, rows_[r].symbols);
+    llvm::BasicBlock* done = nullptr;
+    if (rows_[r].isInside) {
+      auto* inside = llvm::BasicBlock::Create(ir_.getContext(), "inside", function_);
+      done = llvm::BasicBlock::Create(ir_.getContext(), "stored", function_);
+      ir_.CreateCondBr(rows_[r].isInside, inside, done);
+      ir_.SetInsertPoint(inside);
+    }
+    for (int n = 0; n < plan_.depth / 8; ++n) {
+      const Words& words = sums[r / 2][static_cast<size_t>(n)];
+      Value pair = core_.pack(ir_.CreateFMul(words[2 * (r % 2)], share), ir_.CreateFMul(words[2 * (r % 2) + 1], share));
+      Value column = ir_.CreateMul(wide(ir_.CreateAdd(quad, number(8 * n))), ir_.getInt64(static_cast<uint64_t>(fast)));
+      Value address = ir_.CreateGEP(ir_.getInt16Ty(), slot.base, ir_.CreateAdd(offset, column));
+      if (inPairs) {
+        ir_.CreateAlignedStore(pair, address, llvm::Align(4));
+        continue;
+      }
+      Value second = ir_.CreateConstGEP1_64(ir_.getInt16Ty(), address, static_cast<uint64_t>(fast));
+      ir_.CreateAlignedStore(ir_.CreateTrunc(pair, ir_.getInt16Ty()), address, llvm::Align(2));
+      ir_.CreateAlignedStore(ir_.CreateTrunc(ir_.CreateLShr(pair, number(16)), ir_.getInt16Ty()), second,
+                             llvm::Align(2));
+    }
+    if (done) {
+      ir_.CreateBr(done);
+      ir_.SetInsertPoint(done);
+    }
+  }
+}
+
+void FlashEmitter::emit() {
+  walk();
+  ir_.CreateRetVoid();
+}
+
+}  // namespace fusebox::codegen::gpu
