@@ -119,6 +119,15 @@ class GpuAttentionTest : public QObject {
     QVERIFY(!gpu::compilePtx(kernel, gpu::GpuTarget{75, 40}, true, false));
   }
 
+  /// Few rows of many columns are few blocks with much to do.
+  void fewRowsOfManyColumns() {
+    const auto isMade = [](const Sizes& s) {
+      return gpu::compilePtx(kernelsOf(written(s, DType::BFloat16)).front(), gpu::GpuTarget{}, true, false).has_value();
+    };
+    QVERIFY(!isMade({8, 1, 8192, 64}));
+    QVERIFY(isMade({8, 1, 512, 64}) && isMade({256, 1, 8192, 64}) && isMade({8, 512, 8192, 64}));
+  }
+
   /// Attentions that differ in sizes, in what is made of scores or in how rows lie are different code.
   void textSaysAll() {
     const Kernel one = kernelsOf(written({4, 256, 256, 64}, DType::BFloat16)).front();

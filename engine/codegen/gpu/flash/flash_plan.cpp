@@ -58,6 +58,10 @@ Result<FlashPlan> makeFlashPlan(const Kernel& kernel, const GpuTarget& target) {
   plan.rowTiles = widest <= 128 && plan.rows > 64 ? 2 : 1;
   plan.queryInRegisters = plan.rowTiles * plan.widthInMemory() <= 128;
   plan.columnsOfTile = widest <= 128 ? 64 : 32;
+  // A block walks over all columns alone: a few rows of many leave most of the device idle, which products do not.
+  constexpr int64_t kFewRows = 16, kManyTiles = 32;
+  if (plan.rows <= kFewRows && plan.places < target.multiprocessors && plan.columnTiles() > kManyTiles)
+    return fail(ErrorCode::Unsupported, "attention of so few rows over so many columns that products are quicker", kernel.name);
   if (plan.places * plan.tiles() > std::numeric_limits<int32_t>::max())
     return fail(ErrorCode::Unsupported, "attention of too many blocks", kernel.name);
   return plan;
