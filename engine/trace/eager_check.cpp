@@ -132,8 +132,10 @@ bool mayMeetItself(const at::Tensor& given) {
 
 /// Carries out a write on zeros that lie and overlap as the arguments do, for what eager says to that.
 void tryForReal(const c10::OperatorHandle& op, std::span<const IValue> args, const std::vector<at::Tensor>& all) {
-  for (auto& t : all)
-    if (!t.has_storage() || static_cast<int64_t>(t.storage().nbytes()) > kProbedBytes) return;
+  for (auto& t : all) {
+    auto* traced = asTraceThroughWrapper(t);
+    if (!t.has_storage() || static_cast<int64_t>((traced ? traced->meta() : t).storage().nbytes()) > kProbedBytes) return;
+  }
   std::map<const c10::StorageImpl*, at::Tensor> memory;
   auto real = [&](const at::Tensor& t) -> at::Tensor {
     if (isNumber(t)) return t;

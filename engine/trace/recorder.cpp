@@ -21,16 +21,7 @@ uint64_t nextTrace() {
   return counter++;
 }
 
-graph::Argument symbolicArgument(const c10::SymNode& node) {
-  if (node->is_bool()) return node->guard_bool(__FILE__, __LINE__);
-  if (node->is_float()) return node->guard_float(__FILE__, __LINE__);
-  auto known = exprOf(node);
-  if (!known) return node->guard_int(__FILE__, __LINE__);
-  return known->isConstant() ? graph::Argument(known->constant()) : graph::Argument(*known);
-}
-
 graph::Argument numberArgument(const at::Tensor& t) {
-  if (auto node = symbolicNumber(t)) return symbolicArgument(*node);
   DispatchState state;
   state.exclude(traceKeys());
   auto s = t.item();
@@ -115,8 +106,38 @@ at::Tensor Recorder::constantData(const at::Tensor& traced) const {
   return node.kind == graph::NodeKind::Constant ? constants_[static_cast<size_t>(node.index)] : at::Tensor();
 }
 
+graph::ValueRef Recorder::quotient(const graph::SymExpr& a, const graph::SymExpr& b) {
+  graph::OutputMeta meta;
+  meta.tensor.dtype = graph::DType::Float64;
+  meta.tensor.device.kind = graph::DeviceKind::Cpu;
+  auto call = [&](std::string op, graph::ArgumentList args) {
+    auto id = graph_.addCall(std::move(op), std::move(args), {meta}, origin());
+    graph_.node(id).isBackward = backward_;
+    graph_.node(id).noGrad = !backward_ && !c10::GradMode::is_enabled();
+    return graph::ValueRef{id, 0};
+  };
+  auto number = [&](const graph::SymExpr& e) {
+    graph::Argument value = e.isConstant() ? graph::Argument(e.constant()) : graph::Argument(e);
+    return call("aten::scalar_tensor", {std::move(value), graph::DType::Float64, graph::Argument(), toDevice(c10::Device(c10::kCPU)), graph::Argument()});
+  };
+  auto top = number(a);
+  return b == graph::SymExpr(1) ? top : call("aten::div.Tensor", {top, number(b)});
+}
+
+graph::Argument Recorder::symbolicArgument(const c10::SymNode& node) {
+  if (node->is_bool()) return node->guard_bool(__FILE__, __LINE__);
+  if (node->is_float()) {
+    if (auto known = quotientOf(node); known && allFloats_) return quotient(known->first, known->second);
+    return node->guard_float(__FILE__, __LINE__);
+  }
+  auto known = exprOf(node);
+  if (!known) return node->guard_int(__FILE__, __LINE__);
+  return known->isConstant() ? graph::Argument(known->constant()) : graph::Argument(*known);
+}
+
 graph::Argument Recorder::tensorArgument(const at::Tensor& t) {
   if (auto* traced = asTrace(t)) return traced->value();
+  if (auto node = symbolicNumber(t)) return symbolicArgument(*node);
   if (t.unsafeGetTensorImpl()->is_wrapped_number()) return numberArgument(t);
   if (t.dim() == 0 && t.device().is_cpu()) {
     // Made by a C++ kernel during the trace (users' tensors were replaced above autograd); copied, because its owner may write to it.
@@ -133,8 +154,13 @@ void Recorder::call(const c10::OperatorHandle& op, const OperatorFacts& facts, c
   auto& schema = op.schema();
   graph::ArgumentList list;
   list.reserve(args.size());
+  allFloats_ = true;
+  for (auto& a : args)
+    forEachTensor(a, [&](const at::Tensor& t) { allFloats_ &= !asTrace(t) || at::isFloatingType(t.scalar_type()); });
   for (size_t i = 0; i < args.size(); ++i)
-    list.push_back(toArgument(args[i], schema.arguments()[i], [this](const at::Tensor& t) { return tensorArgument(t); }));
+    if (args[i].isSymFloat() && args[i].toSymFloat().is_symbolic() && quotientOf(args[i].toSymFloat().toSymNodeImpl()))
+      list.push_back(symbolicArgument(args[i].toSymFloat().toSymNodeImpl()));
+    else list.push_back(toArgument(args[i], schema.arguments()[i], [this](const at::Tensor& t) { return tensorArgument(t); }));
 
   c10::SmallVector<std::pair<const c10::TensorImpl*, at::Tensor>, 8> argumentOf;
   for (auto& a : args)

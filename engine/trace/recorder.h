@@ -50,6 +50,9 @@ class Recorder {
 
  private:
   graph::Argument tensorArgument(const at::Tensor& t);
+  graph::Argument symbolicArgument(const c10::SymNode& node);
+  /// A number that is computed when the graph runs: a / b as a tensor without dimensions.
+  graph::ValueRef quotient(const graph::SymExpr& a, const graph::SymExpr& b);
   graph::Provenance origin() const;
   at::Tensor wrap(const at::Tensor& meta, c10::Device device, graph::ValueRef value, Geometry geometry = nullptr);
 
@@ -63,6 +66,7 @@ class Recorder {
   uint64_t trace_;
   size_t calls_ = 0;
   bool backward_ = false;
+  bool allFloats_ = false;  ///< the tensors of the call that is being recorded: a float beside them changes no type
 };
 
 }  // namespace fusebox::trace

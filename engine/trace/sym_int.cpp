@@ -202,6 +202,7 @@ class FloatNode final : public Node {
 
   double hint() const { return value_; }
   const std::vector<SymExpr>& from() const { return from_; }
+  const std::optional<Ratio>& ratio() const { return ratio_; }
 
   SymNode add(const SymNode& o) override { return binary("+", o, [](double a, double b) { return a + b; }); }
   SymNode sub(const SymNode& o) override { return binary("-", o, [](double a, double b) { return a - b; }); }
@@ -502,6 +503,14 @@ std::optional<FloatHint> hintOf(const c10::SymFloat& value) {
   if (!value.is_symbolic()) return FloatHint{value.as_float_unchecked(), {}};
   auto* known = dynamic_cast<FloatNode*>(value.toSymNodeImplUnowned());
   return known ? std::optional(FloatHint{known->hint(), known->from()}) : std::nullopt;
+}
+
+std::optional<std::pair<SymExpr, SymExpr>> quotientOf(const SymNode& node) {
+  auto* known = dynamic_cast<FloatNode*>(node.get());
+  if (!known || !known->ratio()) return std::nullopt;
+  const SymExpr a = known->env()->simplify(known->ratio()->a), b = known->env()->simplify(known->ratio()->b);
+  if (a.isConstant() && b.isConstant()) return std::nullopt;
+  return std::pair(a, b);
 }
 
 bool isSymbolic(const c10::IValue& value) {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/graph/shape_env.h"
@@ -37,6 +38,8 @@ struct FloatHint {
   std::vector<graph::SymExpr> from;
 };
 std::optional<FloatHint> hintOf(const c10::SymFloat& value);
+/// Numerator and denominator of a symbolic float that is one division of integers; nullopt for other floats, and for constants.
+std::optional<std::pair<graph::SymExpr, graph::SymExpr>> quotientOf(const c10::SymNode& node);
 
 /// `value` with symbolic integers and bools replaced by what they were at capture, without guards. Symbolic floats of ours too, but not
 /// those that stand for tensors.
