@@ -172,6 +172,37 @@ class PassesTest : public QObject {
     QCOMPARE(count(g, "aten::mul.Tensor"), 0);
     QCOMPARE(count(g, "aten::add.Tensor"), 1);
   }
+  /// Terms of 16-bit numbers are exact in float32: on a GPU such a product is one of 16-bit operands, and scales come after.
+  void productsOfConvertedNumbersAreNarrow() {
+    for (const bool onGpu : {true, false})
+      for (const DType from : {DType::BFloat16, DType::Float16, DType::Float64})
+        for (const double scale : {0.25, 1e30}) {
+          const auto on = [&](OutputMeta m) {
+            if (onGpu) m.tensor.device = {DeviceKind::Cuda, 0};
+            return m;
+          };
+          GraphMaker m;
+          const ValueRef x = m.input(on(tensor({2, 8, 16}, from))), y = m.input(on(tensor({2, 24, 16}, from)));
+          const auto wide = [&](ValueRef v, OutputMeta meta) {
+            return m.call("aten::_to_copy", {v, DType::Float32, {}, {}, {}, false, {}}, on(std::move(meta)));
+          };
+          const ValueRef a = m.call("aten::mul.Scalar", {wide(x, tensor({2, 8, 16})), scale}, on(tensor({2, 8, 16})));
+          const ValueRef b = m.call("aten::transpose.int", {wide(y, tensor({2, 24, 16})), int64_t{1}, int64_t{2}},
+                                    on(strided({2, 16, 24}, {384, 1, 16})));
+          const ValueRef product = m.call("aten::bmm", {a, b}, on(tensor({2, 8, 24})));
+          const Graph g = optimised(m.returning({product}));
+          const bool isNarrow = onGpu && from != DType::Float64 && scale == 0.25;
+          QCOMPARE(count(g, "aten::bmm.dtype"), int{isNarrow});
+          QCOMPARE(count(g, "aten::bmm"), int{!isNarrow});
+          if (!isNarrow) continue;
+          QCOMPARE(count(g, "aten::_to_copy"), 0);
+          const Node& scaled = g.node(g.nodes().back().args[0].as<ValueRef>()->node);
+          QCOMPARE(scaled.op, std::string("aten::mul.Scalar"));
+          QCOMPARE(*scaled.args[1].as<double>(), 0.25);
+          const Node& made = g.node(scaled.args[0].as<ValueRef>()->node);
+          for (size_t i = 0; i < 2; ++i) QCOMPARE(g.meta(*made.args[i].as<ValueRef>()).tensor.dtype, from);
+        }
+  }
   void provenanceNamesTheOriginalNodes() {
     GraphMaker m;
     ValueRef x = m.input(tensor({4}));
