@@ -22,6 +22,7 @@ bool isKind(std::string_view word) {
 void readPlace(std::string_view text, GuardText& guard) {
   const size_t in = text.find(" in ");
   const std::string_view place = text.substr(0, in);
+  if (place.starts_with('(')) return;  // PyTorch's own line
   const size_t colon = place.rfind(':');
   if (colon == std::string_view::npos) return;
   int64_t line = 0;

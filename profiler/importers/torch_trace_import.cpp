@@ -92,6 +92,7 @@ TorchTraceImport::Frame* TorchTraceImport::frameOf(const Compile& compile) {
 // Graphs of older compiles leave memory; what comes later for them (a lazy backward) stands for itself.
 void TorchTraceImport::release(Compile& compile) {
   writeFusion(compile);
+  writeShapes(compile);
   compile.graphs.clear();
   compile.mappings = {};
 }
@@ -191,6 +192,7 @@ void TorchTraceImport::finish() {
   }
   for (auto& [key, compile] : compiles_) {
     writeFusion(compile);
+    writeShapes(compile);
     for (const auto& stage : compile.stages) putStage(compile, stage, std::nullopt, {});
     session_.put(RowKind::Compile, {compile.id,
                                     compile.frame,

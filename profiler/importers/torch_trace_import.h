@@ -13,6 +13,7 @@
 #include "profiler/importers/guard_text.h"
 #include "profiler/importers/session_builder.h"
 #include "profiler/importers/trace_record.h"
+#include "profiler/importers/trace_shapes.h"
 
 namespace fusebox::importing {
 
@@ -35,7 +36,7 @@ class TorchTraceImport {
  private:
   struct Guard {
     int64_t id, line;
-    std::string kind, source, code, expected, file;
+    std::string kind, source, code, expected, file, reason;
   };
   struct OpenStage {
     std::string name;
@@ -46,6 +47,8 @@ class TorchTraceImport {
     int64_t id = 0;
     std::string name, file, status = "compiled", qualname;
     int64_t line = 0, firstNs = 0;
+    TraceShapes::Changes changed;  ///< numbers that entries were compiled again for
+    bool asked = false;            ///< something was symbolic in the first entry already
   };
   struct Compile {
     std::string frameKey;
@@ -60,6 +63,8 @@ class TorchTraceImport {
     int64_t codeNs = 0;
     NodeMappings mappings;
     std::unordered_map<std::string, int64_t> kernelNs;
+    TraceShapes shapes;             ///< not written yet
+    TraceShapes::Changes changed;   ///< what it was compiled again for
   };
   struct TensorDescription {
     std::string dtype, shape, device;
@@ -78,9 +83,10 @@ class TorchTraceImport {
   void artifact(const TraceRecord& record, Compile* compile, int64_t graph);
   std::string wholeName(const std::string& cut) const;
   void writeFusion(Compile& compile);
+  void writeShapes(Compile& compile);
   void release(Compile& compile);
 
-  // torch_trace_records.cpp and torch_trace_spans.cpp: one function a record kind; each returns the graph that the record became, or 0
+  // torch_trace_records.cpp, torch_trace_shapes.cpp and torch_trace_spans.cpp: one function a record kind; each returns the graph that the record became, or 0
   struct Handler;
   static const Handler kHandlers[];
   int64_t onString(const TraceRecord& r, Compile* c);
@@ -104,11 +110,16 @@ class TorchTraceImport {
   int64_t onDumpFile(const TraceRecord& r, Compile* c);
   int64_t onVersion(const TraceRecord& r, Compile* c);
   int64_t onSymbol(const TraceRecord& r, Compile* c);
+  int64_t onRelation(const TraceRecord& r, Compile* c);
+  int64_t onSpecialisation(const TraceRecord& r, Compile* c);
   int64_t onNothing(const TraceRecord&, Compile*) { return 0; }
   void stageBegin(Compile& c, const std::string& name, int64_t at);
   void stageEnd(Compile& c, const std::string& name, int64_t at, const std::string& detail);
   void putStage(const Compile& c, const OpenStage& stage, std::optional<int64_t> endNs, const std::string& detail);
   void guardRow(Compile& c, GuardText guard, int64_t position);
+  TraceShapes& shapesOf(const TraceRecord& r, Compile& c);
+  TraceShapes::Place shapePlace(const TraceRecord& r, bool orCaller);
+  Cell stackId(const std::string& stack);
 
   SessionBuilder& session_;
   std::string file_;  ///< the one being read
@@ -122,6 +133,7 @@ class TorchTraceImport {
   std::map<std::pair<int64_t, int64_t>, int64_t> storages_;
   std::unordered_map<std::string, std::vector<OpenStage>> loose_;  ///< spans without a compile, by process
   std::set<std::string> userFiles_;
+  std::unordered_map<std::string, int64_t> stacks_;
 };
 
 }  // namespace fusebox::importing

@@ -21,6 +21,7 @@ constexpr size_t kMostStrings = 5'000'000, kMostDescriptions = 1'000'000, kMostG
 bool isThatGuard(const std::string& kind, const std::string& source, const std::string& code,
                  const std::string& failed) {
   if (code == failed) return true;
+  if (kind == "LAMBDA_GUARD" && code.find("['") != code.npos && withoutScopes(code) == failed) return true;
   const size_t quote = source.find("['");
   const std::string name =
       source.starts_with("L['") || source.starts_with("G['")
@@ -81,9 +82,12 @@ const TorchTraceImport::Handler TorchTraceImport::kHandlers[] = {
     {"describe_source", "", &TorchTraceImport::onSource},
     {"dump_file", "", &TorchTraceImport::onDumpFile},
     {"create_symbol", "", &TorchTraceImport::onSymbol},
-    {"guard_added_fast", "", &TorchTraceImport::onSymbol},
-    {"guard_added", "", &TorchTraceImport::onSymbol},
-    {"symbolic_shape_specialization", "", &TorchTraceImport::onSymbol},
+    {"create_unbacked_symbol", "", &TorchTraceImport::onSymbol},
+    {"guard_added_fast", "", &TorchTraceImport::onRelation},
+    {"guard_added", "", &TorchTraceImport::onRelation},
+    {"propagate_real_tensors", "", &TorchTraceImport::onRelation},
+    {"propagate_real_tensors_provenance", "", &TorchTraceImport::onRelation},
+    {"symbolic_shape_specialization", "", &TorchTraceImport::onSpecialisation},
 };
 
 void TorchTraceImport::take(const TraceRecord& record) {
@@ -218,6 +222,7 @@ int64_t TorchTraceImport::onGraph(const TraceRecord& r, Compile* c) {
     before = earlier(stored.direction == "backward" ? "backward backward" : "forward " + stored.direction);
   if (stage == "forward" || stage == "backward") before = earlier("joint joint");
   if (before) linkByName(session_, stored, *before);
+  if (stage == "captured") compile.shapes.captured = true;
   const int64_t id = stored.id;
   const std::string key = stage + " " + stored.direction;
   if (stage == "post_grad") {
@@ -244,7 +249,7 @@ void TorchTraceImport::guardRow(Compile& c, GuardText guard, int64_t position) {
   const int64_t id = session_.newId(RowKind::Guard);
   const std::string file = wholeName(guard.file);
   if (c.guards.size() < kMostGuards)
-    c.guards.push_back({id, guard.line, guard.kind, guard.source, guard.code, guard.expected, file});
+    c.guards.push_back({id, guard.line, guard.kind, guard.source, guard.code, guard.expected, file, guard.reason});
   session_.put(RowKind::Guard,
                {id, c.id, position, text(guard.kind), text(guard.source), text(guard.expected), text(guard.code),
                 text(guard.reason), text(file), guard.line > 0 ? Cell{guard.line} : Cell{}});
@@ -333,6 +338,11 @@ int64_t TorchTraceImport::onRecompile(const TraceRecord& r, Compile* c) {
       for (const auto& g : found->second.guards) {
         if (!isThatGuard(g.kind, g.source, g.code, reason.guard.code)) continue;
         guard = g.id;
+        if (const std::string changed = changedSource(g.kind, g.source, reason.guard.code); !changed.empty()) {
+          const std::pair change(reason.expected.empty() ? g.expected : reason.expected, reason.found);
+          c->changed.try_emplace(changed, change);
+          if (Frame* frame = frameOf(*c)) frame->changed.try_emplace(changed, change);
+        }
         if (reason.expected.empty()) reason.expected = g.expected;
         if (reason.guard.file.empty()) reason.guard.file = g.file, reason.guard.line = g.line;
         break;
@@ -445,14 +455,6 @@ int64_t TorchTraceImport::onDumpFile(const TraceRecord& r, Compile*) {
 
 int64_t TorchTraceImport::onVersion(const TraceRecord& r, Compile*) {
   session_.info("torch", std::string(trim(std::string_view(r.payload).substr(0, 100))));
-  return 0;
-}
-
-// Symbols and shape guards stay artifacts; the lines of the program that they quote are kept.
-int64_t TorchTraceImport::onSymbol(const TraceRecord& r, Compile*) {
-  for (const char* key : {"user_stack", "stack"}) {
-    if (const json* stack = member(r.about(), key)) stackOf(r, *stack);
-  }
   return 0;
 }
 

@@ -4,6 +4,7 @@
 #include "profiler/importers/guard_text.h"
 #include "profiler/importers/md5.h"
 #include "profiler/importers/output_code.h"
+#include "profiler/importers/shape_text.h"
 #include "profiler/importers/trace_record.h"
 #include "tests/profiler/importers/imported.h"
 
@@ -24,6 +25,7 @@ class TorchTraceTest : public QObject {
     QTest::newRow("train_step") << "train_step.log.gz" << 624;
     QTest::newRow("failing") << "failing.log.gz" << 150;
     QTest::newRow("cache_hit") << "cache_hit.log.gz" << 67;
+    QTest::newRow("sizes") << "sizes.log.gz" << 817;
     QTest::newRow("cpu_provenance") << "cpu_provenance.log.gz" << 145;
     QTest::newRow("ranks") << "ranks" << 156 + 278;
   }
@@ -72,6 +74,63 @@ class TorchTraceTest : public QObject {
     QCOMPARE(in_.number("SELECT count(*) FROM guard_failures WHERE recompile_id IS NOT NULL"),
              in_.number("SELECT count(*) FROM guard_failures"));
     QCOMPARE(in_.number("SELECT count(*) FROM guards WHERE compile_id = 1"), int64_t{12});
+  }
+
+  void relationsAreReadInWordsOfPython() {
+    using importing::parseRelation;
+    using importing::RelationText;
+    QCOMPARE(parseRelation("Eq(Mod(s77, 2), 0)"), (RelationText{"s77 % 2", "==", "0"}));
+    QCOMPARE(parseRelation("Ne((s77//2), 1)"), (RelationText{"s77//2", "!=", "1"}));
+    QCOMPARE(parseRelation("s77 > 64"), (RelationText{"64", "<", "s77"}));
+    QCOMPARE(parseRelation("s0*(s1 - 1) >= Max(1, FloorDiv(s2, Min(3, s1)))"), (RelationText{"max(1, (s2 // min(3, s1)))", "<=", "s0*(s1 - 1)"}));
+    QCOMPARE(parseRelation("(s86 >= 0) & (s86 <= 8)"), (RelationText{"(s86 >= 0) & (s86 <= 8)", "==", "True"}));
+    QCOMPARE(parseRelation("Eq(s0, "), (RelationText{"Eq(s0,", "==", "True"}));
+    QCOMPARE(parseRelation(""), (RelationText{"", "==", "True"}));
+    QVERIFY(sameRelation(parseRelation("Eq(s0, s1*s2)"), parseRelation("s2*s1 == s0")));
+    QVERIFY(!sameRelation(parseRelation("s0 <= s1"), parseRelation("s1 <= s0")));
+    QCOMPARE(importing::parseRange("[2, int_oo]").lower, std::optional<int64_t>(2));
+    QCOMPARE(importing::parseRange("[2, int_oo]").upper, std::optional<int64_t>());
+    QCOMPARE(importing::parseRange("2, 3").lower, std::optional<int64_t>());
+    QCOMPARE(importing::parseBound("2 <= L['x'].size()[0] <= 64").of, std::string_view("L['x'].size()[0]"));
+    QCOMPARE(importing::parseBound("2 <= L['x'].size()[0] <= 64").range.upper, std::optional<int64_t>(64));
+    QVERIFY(importing::parseBound("L['x'].size()[0] <= L['y'].size()[0]").of.empty());
+    QCOMPARE(importing::symbolsIn("4*s27*(s77 - 1) + L['s1'].size()[0] + u0 + zf3 + max(s27)"), (std::vector<std::string>{"s27", "s77", "u0", "zf3"}));
+    QCOMPARE(importing::withoutScopes("L['b'].size()[0] == G['a']"), std::string("b.size()[0] == a"));
+  }
+
+  // sizes.py calls small functions with sizes, ints and floats that differ; see what each does in the lines named here.
+  void symbolsHaveSourcesRangesAndReasons() {
+    QVERIFY(in_.open(Imported::data("sizes.log.gz")));
+    const QString of = "FROM symbols s JOIN compiles c USING(compile_id) WHERE c.frame = '%1' ORDER BY c.compile_id, s.position";
+    COMPARE_ROWS(in_, ("SELECT s.name, s.kind, s.source, s.hint, s.lower, s.upper, s.policy, s.before, s.after, s.line " + of.arg("scale")).toStdString(),
+                 "s77,size,L['x'].size()[0],10,2,,automatic,8,10,5;s77,size,L['x'].size()[0],100,2,,automatic,8,100,5;"
+                 "s77,size,L['x'].size()[0],14,2,,automatic,8,14,5;s48,int,L['factor'],3,,,automatic,2,3,5");
+    COMPARE_ROWS(in_, ("SELECT s.name, s.kind, s.hint, typeof(s.hint) " + of.arg("leading")).toStdString(), "s86,int,4,integer;s77,size,5,integer;zf69,float,2.5,real");
+    // mark_dynamic(x, 0, min=2, max=512); the place is the program's, not that of the modules of torch.
+    COMPARE_ROWS(in_, ("SELECT s.hint, s.lower, s.upper, s.policy, s.file, s.line " + of.arg("inner")).toStdString(), "16,2,512,asked,/tmp/demo/sizes.py,82");
+    // One for the rows that a mask picks; those of later tracings are the same.
+    COMPARE_ROWS(in_, ("SELECT s.name, s.kind, s.policy, s.hint IS NULL, s.line " + of.arg("picked")).toStdString(), "u0,unbacked,unbacked,1,28");
+  }
+
+  void relationsHaveTheLineThatAskedAndTheirGuard() {
+    QVERIFY(in_.open(Imported::data("sizes.log.gz")));
+    const QString of = "FROM relations r JOIN compiles c USING(compile_id) WHERE c.frame = '%1' ORDER BY c.compile_id, r.position";
+    COMPARE_ROWS(in_, ("SELECT r.relation, r.line, r.guard_id IS NOT NULL, r.failures " + of.arg("scale")).toStdString(),
+                 "s77 <= 64,6,1,1;64 < s77,6,1,0;s77 <= 64,6,1,0");
+    COMPARE_ROWS(in_, ("SELECT r.relation, r.kind, r.line, r.symbols " + of.arg("halves")).toStdString(),
+                 "s77 % 2 == 0,guard,44,[\"s77\"];s77//2 <= s77,guard,44,[\"s77\"];s77//2 != 1,guard,44,[\"s77\"];s77 % 2 != 0,guard,44,[\"s77\"]");
+    COMPARE_ROWS(in_, ("SELECT r.relation, r.kind, r.failures " + of.arg("joined") + " LIMIT 4").toStdString(),
+                 "L['a'].stride()[0] == s98,guard,0;L['b'].size()[0] == s97,duck,2;L['b'].size()[1] == s98,duck,0;L['b'].stride()[0] == s98,guard,0");
+  }
+
+  void specialisationsHaveTheirLineAndTheGuardThatFailed() {
+    QVERIFY(in_.open(Imported::data("sizes.log.gz")));
+    COMPARE_ROWS(in_, "SELECT c.frame, s.expression, s.value, s.source, s.line, s.failures FROM specialisations s JOIN compiles c USING(compile_id) "
+                      "ORDER BY c.frame, s.value",
+                 "split,s77,4,L['x'].size()[0],19,1;split,s77,5,L['x'].size()[0],19,0;table,s77,5,L['x'].size()[0],13,2;"
+                 "table,s77,6,L['x'].size()[0],13,1;table,s77,7,L['x'].size()[0],13,0");
+    COMPARE_ROWS(in_, "SELECT DISTINCT g.kind, g.source FROM specialisations s JOIN guards g USING(guard_id)", "TENSOR_MATCH,L['x']");
+    QVERIFY(in_.rows("SELECT reason FROM specialisations WHERE line = 19").find("for i in range(n)") != std::string::npos);
   }
 
   void breaksHaveReasonsHintsAndStacks() {
