@@ -84,6 +84,7 @@ struct Parsed {
   ExportOptions exporting;
   GpuOptions gpu;
   RecompilesOptions recompiles;
+  ShapesOptions shapes;
   BreaksOptions breaks;
   FindOptions find;
   DoctorOptions doctor;
@@ -187,6 +188,10 @@ void addReports(CLI::App& app, Parsed& p) {
   recompiles->add_flag("--all", p.recompiles.all, "Also code that was compiled once");
   recompiles->add_option("--guards", p.recompiles.guards, "COMPILE [COMPILE]: the guard tree of an entry, or of two side by side, by compile_id")->expected(1, 2)->check(atLeast(1));
   addJson(recompiles, p.recompiles.json);
+  auto* shapes = app.add_subcommand("shapes", "Say which sizes and numbers are symbolic, within which ranges and relations, which became constants at which line, and what that cost");
+  shapes->add_option("FILE", p.shapes.file, kFileHelp)->required();
+  shapes->add_flag("--all", p.shapes.all, "Also code in which nothing is symbolic or differed");
+  addJson(shapes, p.shapes.json);
 
   auto* breaks = app.add_subcommand("breaks", "Say where graphs broke, why, what it costs, and what to do about it");
   breaks->add_option("FILE", p.breaks.file, kFileHelp)->required();
@@ -223,6 +228,7 @@ constexpr const char* kReplayFooter =
     "PyTorch then loads: that runs code of the file, so only for files that you trust.\n\n"
     "  fusebox replay S --graph 3                            compile and time that graph with inputs of its recorded shapes\n"
     "  fusebox replay S --graph 3 --forbid mul_4,add_5       what if these were not fused: both ways, by turns\n"
+    "  fusebox replay S --graph 3 --size s0=1:512:x2         its time over a size that is a symbol in it\n"
     "  fusebox replay S --engine stock                       the same graph under PyTorch's own compiler\n"
     "  fusebox replay model.pt2\n\n"
     "Names are those of fusion_decisions (a, b) or of post_grad nodes.";
@@ -231,7 +237,7 @@ void addReplayOptions(CLI::App* command, ReplayOptions& o) {
   command->add_option("--graph", o.graph, "graph_id of the graphs view (default: the first that can be compiled)")->check(atLeast(1));
   command->add_option("--inputs", o.inputs, "Inputs, as torch.save wrote them: a list in order or a dict by name (default: random)")->type_name("FILE");
   command->add_option("--seed", o.seed, "Of random inputs")->capture_default_str();
-  command->add_option("--size", o.sizes, "Value of a size symbol: s0=32")->type_name("NAME=N");
+  command->add_option("--size", o.sizes, "Value of a size symbol: s0=32; of replay also several: s0=8,37, s0=8:64:8, s0=1:512:x2")->type_name("NAME=N")->allow_extra_args(false);
   command->add_option("--forbid", o.forbid, "Do not fuse A with B (A alone: with anything)")->type_name("A,B")->allow_extra_args(false);
   command->add_option("--force", o.force, "Fuse A with B, whatever it saves")->type_name("A,B")->allow_extra_args(false);
   command->add_option("--skip-pass", o.skipPass, "Leave a graph pass out")->type_name("PASS")->allow_extra_args(false);
@@ -246,6 +252,7 @@ void addGraphCommands(CLI::App& app, Parsed& p) {
   replay->add_option("--engine", p.replay.engine, "fusebox, stock (PyTorch's compiler) or eager")
       ->check(CLI::IsMember({"fusebox", "stock", "eager"}))
       ->capture_default_str();
+  replay->add_flag("--fixed", p.replay.fixed, "Compile for the sizes of --size with numbers, not with symbols");
   replay->add_option("--repeat", p.replay.repeat, "Runs to time")->check(CLI::Range(1, 1'000'000))->capture_default_str();
   replay->add_option("--shape", p.replay.shapes, "An input of a program that does not say its own, in order: float32[2,3]")
       ->type_name("SHAPE")->allow_extra_args(false);
@@ -319,6 +326,7 @@ int dispatch(const CLI::App& app, const Parsed& p, const OpenWindow& openWindow)
   if (app.got_subcommand("numerics")) return measureNumerics(p.numerics);
   if (app.got_subcommand("gpu")) return p.gpu.code != 0 ? showGpuCode(p.gpu) : showGpu(p.gpu);
   if (app.got_subcommand("recompiles")) return showRecompiles(p.recompiles);
+  if (app.got_subcommand("shapes")) return showShapes(p.shapes);
   if (app.got_subcommand("breaks")) return showBreaks(p.breaks);
   if (app.got_subcommand("find")) return findInSession(p.find);
   if (app.got_subcommand("doctor")) return runDoctor(p.doctor);

@@ -56,13 +56,17 @@ struct ReplayOptions {
   std::vector<std::string> forbid, force, skipPass, sizes, shapes;
   int64_t seed = 0;
   int repeat = 20;
-  bool noBisect = false, json = false;
+  bool noBisect = false, fixed = false, json = false;
 };
 struct GpuOptions {
   std::string file;
   int64_t gaps = 200;  ///< explained, the longest first
   int64_t code = 0;    ///< show this kernel's code instead; 0: none
   bool counters = false, json = false;
+};
+struct ShapesOptions {
+  std::string file;
+  bool all = false, json = false;
 };
 struct RecompilesOptions {
   std::string file;
@@ -100,6 +104,7 @@ int compareFiles(CompareOptions options);
 int showGpu(const GpuOptions& options);
 int showGpuCode(const GpuOptions& options);
 int showRecompiles(const RecompilesOptions& options);
+int showShapes(const ShapesOptions& options);
 int showBreaks(const BreaksOptions& options);
 int findInSession(const FindOptions& options);
 int runDoctor(const DoctorOptions& options);

@@ -1,4 +1,4 @@
-// Commands that say why and where: recompiles, breaks, find.
+// Commands that say why and where: recompiles, shapes, breaks, find.
 #include <fmt/format.h>
 
 #include <iostream>
@@ -8,6 +8,7 @@
 #include "profiler/query/breaks.h"
 #include "profiler/query/recompiles.h"
 #include "profiler/query/search.h"
+#include "profiler/query/shapes.h"
 #include "profiler/session/reader.h"
 
 namespace fusebox::cli {
@@ -49,6 +50,14 @@ int showRecompiles(const RecompilesOptions& options) {
   auto chains = query::recompileChains(**reader, options.all);
   if (!chains) return complain(chains.error());
   return options.json ? print(query::toJson(**reader, *chains)) : print(query::toText(**reader, *chains));
+}
+
+int showShapes(const ShapesOptions& options) {
+  auto reader = openInput(options.file);
+  if (!reader) return complain(reader.error());
+  auto frames = query::shapeFrames(**reader, options.all);
+  if (!frames) return complain(frames.error());
+  return options.json ? print(query::toJson(**reader, *frames)) : print(query::toText(**reader, *frames));
 }
 
 int showBreaks(const BreaksOptions& options) {

@@ -24,6 +24,7 @@ int levelOf(const Entry& e) {
     case Subject::CodeObject:
     case Subject::Break: return kCapture;
     case Subject::Recompile:
+    case Subject::Symbol:
     case Subject::Guard: return kGuards;
     case Subject::Graph:
     case Subject::Node: return kGraphs;
@@ -236,6 +237,7 @@ class Detective {
     switch (e.subject) {
       case Subject::Break: return told(FUSEBOX_TEXT("Compare", "graph break only in A, {}"), FUSEBOX_TEXT("Compare", "graph break only in B, {}"), text);
       case Subject::Guard: return told(FUSEBOX_TEXT("Compare", "guard only in A: {}"), FUSEBOX_TEXT("Compare", "guard only in B: {}"), e.name);
+      case Subject::Symbol: return told(FUSEBOX_TEXT("Compare", "{} is {} only in A"), FUSEBOX_TEXT("Compare", "{} is {} only in B"), e.name, text);
       case Subject::Node: return told(FUSEBOX_TEXT("Compare", "node only in A: {}"), FUSEBOX_TEXT("Compare", "node only in B: {}"), text);
       case Subject::Kernel: return told(FUSEBOX_TEXT("Compare", "kernel {} only in A: {}"), FUSEBOX_TEXT("Compare", "kernel {} only in B: {}"), e.name, text);
       default: {
@@ -259,6 +261,7 @@ class Detective {
       case Subject::Break: return say(FUSEBOX_TEXT("Compare", "graph break: {}"), arrow(e));
       case Subject::Recompile: return fmt::format("{}: {}", inFunction(say(FUSEBOX_TEXT("Compare", "recompiles"))), arrow(e));
       case Subject::Guard: return say(FUSEBOX_TEXT("Compare", "guard {}: {}"), e.name, arrow(e));
+      case Subject::Symbol: return fmt::format("{}: {}", e.name, arrow(e));
       case Subject::Node: return say(FUSEBOX_TEXT("Compare", "node {}: {}"), e.name, arrow(e));
       case Subject::Kernel: return say(FUSEBOX_TEXT("Compare", "kernel {}: {}"), e.name, arrow(e));
       default: return fmt::format("{}: {}", inFunction(entryTitle(e)), arrow(e));
@@ -266,7 +269,8 @@ class Detective {
   }
 
   std::string describe(const Entry& e) const {
-    const bool mayBeOneSided = e.subject == Subject::Break || e.subject == Subject::Recompile || e.subject == Subject::Guard || e.subject == Subject::Graph ||
+    const bool mayBeOneSided = e.subject == Subject::Break || e.subject == Subject::Recompile || e.subject == Subject::Guard || e.subject == Subject::Symbol ||
+                               e.subject == Subject::Graph ||
                                e.subject == Subject::Node || e.subject == Subject::Kernel;
     const bool oneSided = mayBeOneSided && (e.kind == Kind::Added || e.kind == Kind::Removed);
     const std::string text = oneSided ? describeOneSided(e) : describeChanged(e);

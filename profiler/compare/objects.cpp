@@ -124,6 +124,27 @@ void compareGuards(Outline& o, int32_t parent, const CodeObject& a, const CodeOb
   }
 }
 
+/// Symbolic numbers of a function by source, as its newest entry has them.
+std::map<std::string, const Symbol*> symbolsOf(const CodeObject& object) {
+  std::map<std::string, const Symbol*> out;
+  for (const auto& compile : object.compiles)
+    for (const auto& symbol : compile.symbols) out[symbol.source] = &symbol;
+  return out;
+}
+
+void compareSymbols(Outline& o, int32_t parent, const CodeObject& a, const CodeObject& b) {
+  const auto x = symbolsOf(a), y = symbolsOf(b);
+  const auto side = [](const Symbol* s) { return s ? Side{.present = true, .text = s->text, .place = s->place} : Side{}; };
+  std::set<std::string> sources;
+  for (const auto* symbols : {&x, &y})
+    for (const auto& [source, symbol] : *symbols) sources.insert(source);
+  for (const auto& source : sources) {
+    const auto left = x.find(source), right = y.find(source);
+    const Symbol *s = left == x.end() ? nullptr : left->second, *t = right == y.end() ? nullptr : right->second;
+    o.add(parent, Subject::Symbol, source, side(s), side(t), s && t && s->text != t->text);
+  }
+}
+
 std::vector<const Graph*> graphsOf(const CodeObject& object) {
   std::vector<const Graph*> out;
   for (const auto& compile : object.compiles)
@@ -218,6 +239,7 @@ void compareObjects(Outline& o) {
     compareCompiles(o, entry, a, b);
     compareBreaks(o, entry, a, b);
     compareRecompiles(o, entry, a, b);
+    compareSymbols(o, entry, a, b);
     compareGraphList(o, entry, a, b);
     o.time(entry, FUSEBOX_TEXT("Compare", "guard check"), a.guardCheck, b.guardCheck, say(FUSEBOX_TEXT("Compare", "of the entry that was called most")));
     o.time(entry, FUSEBOX_TEXT("Compare", "compile time"), compileTime(a), compileTime(b), say(FUSEBOX_TEXT("Compare", "measured once on each side")));

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "engine/support/text.h"
 #include "profiler/compare/align.h"
 #include "profiler/compare/snapshot_times.h"
 #include "profiler/query/memory.h"
 #include "profiler/query/program_kernels.h"
+#include "profiler/query/shapes.h"
 #include "profiler/query/steps.h"
 
 namespace fusebox::compare {
@@ -110,6 +112,21 @@ Result<void> readGuards(Loading& l) {
     if (guard.source.empty()) guard.source = withoutIds(s.text(7)).substr(0, 200);
     l.out.objects[at->second.first].compiles[at->second.second].guards.push_back(std::move(guard));
   });
+}
+
+Result<void> readSymbols(Loading& l) {
+  auto entries = query::shapeEntries(l.reader);
+  if (!entries) return tl::unexpected(entries.error());
+  for (const auto& [compile, entry] : *entries) {
+    const auto at = l.compileAt.find(compile);
+    if (at == l.compileAt.end()) continue;
+    auto& out = l.out.objects[at->second.first].compiles[at->second.second].symbols;
+    for (const auto& s : entry.symbols)
+      if (!s.source.empty()) out.push_back({s.source, say(FUSEBOX_TEXT("Compare", "symbolic, {}"), s.range()), {s.file, s.line}});
+    for (const auto& s : entry.specialisations)
+      if (!s.source.empty()) out.push_back({s.source, say(FUSEBOX_TEXT("Compare", "specialised to {}"), s.value), {s.file, s.line}});
+  }
+  return {};
 }
 
 Result<void> readBreaks(Loading& l) {
@@ -296,7 +313,7 @@ Result<Snapshot> takeSnapshot(const Reader& reader, int level, const Checkpoint&
   Loading loading{reader, out, level, {}, {}, std::move(*times), {}};
   for (const auto& graph : memory->graphs) loading.peaks[graph.graph] = graph.peakBytes;
   using Part = Result<void> (*)(Loading&);
-  const Part parts[] = {readFrames, readCompiles, readGuards,  readBreaks,      readRecompiles, readGraphs,
+  const Part parts[] = {readFrames, readCompiles, readGuards, readSymbols, readBreaks,      readRecompiles, readGraphs,
                         readLoose,  readLines,    readSources, readGuardChecks, readSteps};
   double done = 1;  // the times above are one part, too
   for (const Part part : parts) {

@@ -57,12 +57,19 @@ struct Guard {
   Place place;
 };
 
+/// A number of the calls that is symbolic in an entry, or was made a constant though it could have been.
+struct Symbol {
+  std::string source, text;  ///< text: "symbolic, at least 2", "specialised to 5"
+  Place place;
+};
+
 struct Compile {
   int64_t id = 0;
   std::string backend, mode, cache, status;
   bool dynamic = false;
   double durNs = 0;
   std::vector<Guard> guards = {};
+  std::vector<Symbol> symbols = {};
   std::vector<Graph> graphs = {};  ///< forward, then backward
 };
 

@@ -33,29 +33,27 @@ using Out = std::vector<Advice>;
 void adviseSize(const GuardProblem& p, Sources& sources, const TensorChange& change, Out& out) {
   const std::string source = sourceOf(p);
   const std::string dims = fmt::format("{}", fmt::join(change.dims, ", "));
-  if (p.engine == kStock) {
-    Advice mark{say(FUSEBOX_TEXT("Advice", "Mark the dimension dynamic")),
-                say(FUSEBOX_TEXT("Advice",
-                                 "One entry then serves every size of dimension {} of {} (0 and 1 stay entries of "
-                                 "their own). Call it on the tensor before the compiled function sees it."),
-                    dims, source),
-                {}};
-    if (const auto site = callSite(p, sources); site && isIdentifier(site->argument)) {
-      std::string text;
-      for (const int dim : change.dims) {
-        text += fmt::format("{}{}torch._dynamo.mark_dynamic({}, {})", text.empty() ? "" : "\n",
-                            indentOf(site->lineText), site->argument, dim);
-      }
-      mark.diff = sources.diff(site->file, {{LineEdit::Kind::InsertBefore, site->line, text}});
+  Advice mark{say(FUSEBOX_TEXT("Advice", "Mark the dimension dynamic")),
+              say(FUSEBOX_TEXT("Advice",
+                               "One entry then serves every size of dimension {} of {} (0 and 1 stay entries of "
+                               "their own). Call it on the tensor before the compiled function sees it."),
+                  dims, source),
+              {}};
+  if (const auto site = callSite(p, sources); site && isIdentifier(site->argument)) {
+    std::string text;
+    for (const int dim : change.dims) {
+      text += fmt::format("{}{}torch._dynamo.mark_dynamic({}, {})", text.empty() ? "" : "\n",
+                          indentOf(site->lineText), site->argument, dim);
     }
-    out.push_back(std::move(mark));
-    out.push_back(
-        {say(FUSEBOX_TEXT("Advice", "Compile with dynamic shapes from the start")),
-         say(FUSEBOX_TEXT("Advice",
-                          "dynamic=True makes every size symbolic at the first compile, so no second one is needed to "
-                          "find out what varies. Kernels for symbolic sizes can be a little slower.")),
-         compileWith(p, sources, "dynamic=True", "dynamic")});
+    mark.diff = sources.diff(site->file, {{LineEdit::Kind::InsertBefore, site->line, text}});
   }
+  out.push_back(std::move(mark));
+  out.push_back(
+      {say(FUSEBOX_TEXT("Advice", "Compile with dynamic shapes from the start")),
+       say(FUSEBOX_TEXT("Advice",
+                        "dynamic=True makes every size symbolic at the first compile, so no second one is needed to "
+                        "find out what varies. Kernels for symbolic sizes can be a little slower.")),
+       compileWith(p, sources, "dynamic=True", "dynamic")});
   if (change.dims.size() == 1 && change.dims[0] == 0) {
     std::string diff = dropLast(sources);
     if (!diff.empty())
@@ -72,7 +70,7 @@ void adviseSize(const GuardProblem& p, Sources& sources, const TensorChange& cha
         {say(FUSEBOX_TEXT("Advice", "Pad to a few sizes")),
          say(FUSEBOX_TEXT(
                  "Advice",
-                 "This engine compiles an entry for each size. Dimension {} of {} was {}, now {}: padding it to the "
+                 "Where the size must stay a number (see the shapes of the entry): dimension {} of {} was {}, now {}. Padding it to the "
                  "next of a few fixed sizes ({}, {}, {}, …) bounds the number of entries; mask what was added."),
              dims, source, change.from, change.to, fitting, 2 * fitting, 4 * fitting),
          {}});

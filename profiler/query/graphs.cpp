@@ -123,6 +123,9 @@ Result<GraphData> loadGraph(const Reader& reader, int64_t graph) {
   if (!edges) return tl::unexpected(edges.error());
   if (auto groups = readGroups(reader, data); !groups) return tl::unexpected(groups.error());
   if (auto errors = readErrors(reader, data); !errors) return tl::unexpected(errors.error());
+  auto symbols = symbolsOf(reader, data.row.compile);
+  if (!symbols) return tl::unexpected(symbols.error());
+  data.symbols = std::move(*symbols);
   return data;
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "profiler/query/symbols.h"
 #include "profiler/session/reader.h"
 
 namespace fusebox::query {
@@ -36,6 +37,7 @@ struct GraphData {
   std::string text;
   std::vector<GraphNode> nodes;    ///< by position
   std::vector<GraphEdge> edges;
+  std::vector<ShapeSymbol> symbols;  ///< that its sizes may name
   std::vector<GraphGroup> groups;  ///< in order of execution; those recorded for this graph or reached through node origins
 };
 /// Everything needed to draw a graph.

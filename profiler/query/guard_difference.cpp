@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "engine/support/text.h"
@@ -107,8 +109,21 @@ TensorChange stockChange(const GuardProblem& p) {
     if (change.what == What::None && t.find(word) != std::string::npos) change.what = what;
   }
   if (change.what == What::Dtype) change.from = dtypeName(change.from), change.to = dtypeName(change.to);
-  if (const size_t at = t.find("at index "); at != std::string::npos) change.dims = {std::atoi(t.c_str() + at + 9)};
+  if (const size_t at = t.find("at index "); at != std::string::npos) {
+    change.dims = {std::atoi(t.c_str() + at + 9)};
+    change.numbers = {{p.expected, p.found}};
+  }
   return change;
+}
+
+/// What differs of two lists of sizes or strides. A guard that names a symbol there, or nothing, takes any number.
+void addNumbers(TensorChange& change, const std::vector<std::string>& expected, const std::vector<std::string>& found) {
+  for (size_t i = 0; i < std::min(expected.size(), found.size()); ++i) {
+    const bool isNumber = !expected[i].empty() && expected[i].find_first_not_of("-0123456789") == std::string::npos;
+    if (!isNumber || expected[i] == found[i]) continue;
+    change.dims.push_back(static_cast<int>(i));
+    change.numbers.emplace_back(expected[i], found[i]);
+  }
 }
 
 }  // namespace
@@ -119,23 +134,25 @@ TensorChange changeOf(const GuardProblem& p) {
   const TensorText a = parseTensor(p.expected), b = parseTensor(p.found);
   if (!a.valid || !b.valid) return change;
   using What = TensorChange::What;
-  if (a.dtype != b.dtype) return {What::Dtype, {}, a.dtype, b.dtype};
+  if (a.dtype != b.dtype) return {What::Dtype, {}, a.dtype, b.dtype, {}};
   if (a.sizes.size() != b.sizes.size())
-    return {What::Rank, {}, std::to_string(a.sizes.size()), std::to_string(b.sizes.size())};
-  for (size_t i = 0; i < a.sizes.size(); ++i) {
-    if (a.sizes[i] == b.sizes[i]) continue;
-    if (change.dims.empty()) change = {What::Size, {}, a.sizes[i], b.sizes[i]};
-    change.dims.push_back(static_cast<int>(i));
+    return {What::Rank, {}, std::to_string(a.sizes.size()), std::to_string(b.sizes.size()), {}};
+  addNumbers(change, a.sizes, b.sizes);
+  if (!change.dims.empty()) {
+    change.what = What::Size;
+    std::tie(change.from, change.to) = change.numbers[0];
+    return change;
   }
-  if (!change.dims.empty()) return change;
-  if (a.device != b.device) return {What::Device, {}, a.device, b.device};
-  if (a.strides != b.strides)
-    return {What::Stride,
-            {},
-            fmt::format("[{}]", fmt::join(a.strides, ", ")),
-            fmt::format("[{}]", fmt::join(b.strides, ", "))};
+  if (a.device != b.device) return {What::Device, {}, a.device, b.device, {}};
+  addNumbers(change, a.strides, b.strides);
+  if (!change.dims.empty() || a.strides.size() != b.strides.size()) {
+    change.what = What::Stride;
+    change.from = fmt::format("[{}]", fmt::join(a.strides, ", "));
+    change.to = fmt::format("[{}]", fmt::join(b.strides, ", "));
+    return change;
+  }
   if (a.requiresGrad != b.requiresGrad)
-    return {What::Gradient, {}, a.requiresGrad ? "True" : "False", b.requiresGrad ? "True" : "False"};
+    return {What::Gradient, {}, a.requiresGrad ? "True" : "False", b.requiresGrad ? "True" : "False", {}};
   return change;
 }
 

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "profiler/query/bounded.h"
+#include "profiler/query/shapes.h"
 
 namespace fusebox::query {
 namespace {
@@ -136,6 +137,16 @@ Result<std::vector<RecompileChain>> recompileChains(const Reader& reader, bool a
   if (read) read = readEntries(reader, frames);
   if (read) read = readMisses(reader, frames);
   if (!read) return tl::unexpected(read.error());
+  auto shapes = shapeEntries(reader);
+  if (!shapes) return tl::unexpected(shapes.error());
+  for (RecompileChain& c : chains) {
+    const ShapeEntry* before = nullptr;
+    for (ChainEntry& e : c.entries) {
+      const auto found = shapes->find(e.compile);
+      if (found != shapes->end()) e.shapes = shapeSentences(found->second, before);
+      before = found == shapes->end() ? nullptr : &found->second;
+    }
+  }
   if (!all) std::erase_if(chains, [](const RecompileChain& c) { return c.entries.size() < 2 && c.misses.empty(); });
   std::stable_sort(chains.begin(), chains.end(), [](const RecompileChain& a, const RecompileChain& b) {
     return a.recompileNs != b.recompileNs ? a.recompileNs > b.recompileNs : a.entries.size() > b.entries.size();

@@ -19,6 +19,7 @@ struct ChainEntry {
   int64_t runs = -1, runNs = 0;
   int64_t guards = 0, failures = 0;
   int64_t cause = 0;  ///< the failure that made it necessary; 0 for the first
+  std::vector<std::string> shapes;  ///< sentences: what became symbolic with it, and which numbers became constants
 };
 
 /// A guard that failed and made the frame compile again, or reach the limit.

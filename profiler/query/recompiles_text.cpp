@@ -25,7 +25,8 @@ json toJson(const ChainEntry& e) {
           {"run_ns", e.runNs},
           {"guards", e.guards},
           {"failures", e.failures},
-          {"failure", e.cause}};
+          {"failure", e.cause},
+          {"shapes", e.shapes}};
 }
 
 json toJson(const session::Reader& reader, const RecompileChain& chain, const GuardMiss& m) {
@@ -156,6 +157,7 @@ std::string toText(const session::Reader& reader, const std::vector<RecompileCha
       const GuardMiss* cause = causeOf(c, e);
       out += cause ? fmt::format("  because {}\n", sentence(*cause)) : "\n";
       if (!e.error.empty()) out += fmt::format("        failed: {}\n", e.error);
+      for (const auto& sentence : e.shapes) out += fmt::format("        {}\n", sentence);
     }
     std::string said;
     for (const GuardMiss& m : c.misses) {

@@ -35,6 +35,7 @@ struct Program {
   int64_t launchNs = 10'000, spreadNs = 100;
   std::string folder = "/home/u";
   std::string name = "m.py";
+  int64_t symbolUpper = 0, constant = 0;         ///< of L['x'].size()[0]: symbolic up to there, or fixed; 0: not
 };
 
 void writeKernel(session::Writer& w, int64_t id, const std::vector<int64_t>& nodes, const std::string& name, const Program& p) {
@@ -63,6 +64,12 @@ void writeProgram(const std::string& path, const Program& p) {
     if (c > 1) w.post(RowKind::GuardFailure, {c - 1, int64_t{1}, c - 1, int64_t{1}, text("TENSOR_MATCH L['x']"), p.shape, text("[9, 64]"), text("recompile"), file, int64_t{2}, kStart + c});
   }
   w.post(RowKind::Guard, {int64_t{1}, int64_t{1}, int64_t{0}, text("TENSOR_MATCH"), text("L['x']"), p.shape, kNull, kNull, file, int64_t{2}});
+  if (p.symbolUpper > 0)
+    w.post(RowKind::Symbol, {int64_t{1}, int64_t{1}, int64_t{1}, text("s0"), text("size"), text("L['x'].size()[0]"), int64_t{8}, int64_t{2}, p.symbolUpper, text("automatic"), kNull, kNull,
+                             kNull, file, int64_t{2}, kNull, kStart});
+  if (p.constant > 0)
+    w.post(RowKind::Specialisation, {int64_t{1}, int64_t{1}, int64_t{2}, kNull, text("number"), text("s0"), text("[\"s0\"]"), text("L['x'].size()[0]"), p.constant, text("hash"), kNull, file,
+                                     int64_t{2}, kNull, kStart});
   if (p.breakLine > 0) {
     w.post(RowKind::GraphBreak, {int64_t{1}, int64_t{1}, int64_t{1}, text("item"), text("Tensor.item() is called"), kNull, file, int64_t{p.breakLine}, kNull, kNull, kNull, kNull, kNull, kNull, kStart});
   }
@@ -123,6 +130,20 @@ class CompareTest : public QObject {
   }
 
  private slots:
+  void symbolicSizesAreSetSideBySide() {
+    const std::string source = "L['x'].size()[0]";
+    const Comparison same = compare({.symbolUpper = 64}, {.symbolUpper = 64});
+    QVERIFY(find(same, Subject::Symbol, Kind::Same, source));
+    const Comparison fixed = compare({.symbolUpper = 64}, {.symbolUpper = 64, .constant = 5});
+    const Entry* e = find(fixed, Subject::Symbol, Kind::Changed, source);
+    QVERIFY(e);
+    QCOMPARE(e->a.text, std::string("symbolic, 2 … 64"));
+    QCOMPARE(e->b.text, std::string("specialised to 5"));
+    QVERIFY(find(compare({.symbolUpper = 64}, {.symbolUpper = 32}), Subject::Symbol, Kind::Changed, source));
+    QVERIFY(find(compare({}, {.symbolUpper = 32}), Subject::Symbol, Kind::Added, source));
+    QVERIFY(!find(compare({}, {}), Subject::Symbol, Kind::Same));
+  }
+
   /// Against a table that knows the length of the longest common subsequence; every pair must be equal, every position there once.
   void sequencesAlignWithFewestEdits() {
     std::mt19937 random(7);

@@ -380,13 +380,16 @@ class ExplainTest : public QObject {
     QVERIFY(applied(whole[0].diff).contains("    x = torch.where(x.sum() > 0, x + 1, x)\n    while"));
   }
 
-  void engineThatSpecialisesIsNotToldToBeDynamic() {
+  void sizesOfBothEnginesCanBeDynamic() {
     Sources sources(*reader_);
-    for (const Advice& a : adviseGuard(
-             problem("fusebox", "TENSOR_MATCH", "L['x']", "Float[4] strides [1] cpu", "Float[8] strides [1] cpu"),
-             sources)) {
-      QVERIFY(a.diff.find("dynamic") == std::string::npos);
+    for (const char* engine : {"fusebox", "stock"}) {
+      const auto advice = adviseGuard(problem(engine, "TENSOR_MATCH", "L['x']", "Float[4] strides [1] cpu", "Float[8] strides [1] cpu"), sources);
+      QVERIFY(advice.at(0).diff.find("mark_dynamic(x, 0)") != std::string::npos);
+      QVERIFY(advice.at(1).diff.find("dynamic=True") != std::string::npos);
     }
+    // Where the guard names a symbol, no number differs.
+    const auto other = adviseGuard(problem("fusebox", "TENSOR_MATCH", "L['x']", "Float[s0, 4] strides [4, 1] cpu", "Float[8, 4] strides [4, 1] cuda:0"), sources);
+    QVERIFY(other.at(0).text.find("was on cpu, now on cuda:0") != std::string::npos);
   }
 
   void stockWordsAreUnderstood() {

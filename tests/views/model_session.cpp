@@ -103,6 +103,14 @@ Result<void> writeModelSession(const std::string& path, int layers, int recompil
     w.post(RowKind::Guard, {g, int64_t{1}, g - 1, std::string(g == 1 ? "shape" : "identity"), fmt::format("L['self'].h[{}]", g),
                             fmt::format("object {:#x}", g * 4096), kNull, kNull, std::string("/home/u/gpt.py"), 30 + g});
   }
+  const std::string file = "/home/u/gpt.py";
+  w.post(RowKind::Symbol, {int64_t{1}, int64_t{1}, int64_t{1}, std::string("s0"), std::string("size"), std::string("L['x'].size()[1]"), int64_t{128},
+                           int64_t{2}, int64_t{1024}, std::string("automatic"), std::string("it differed between calls"), std::string("64"), std::string("128"),
+                           file, int64_t{31}, kNull, kStart});
+  w.post(RowKind::Relation, {int64_t{1}, int64_t{1}, int64_t{2}, int64_t{1}, std::string("guard"), std::string("<="), std::string("s0"), std::string("1024"),
+                             std::string("[\"s0\"]"), std::string("aten::slice"), file, int64_t{33}, kNull, kStart});
+  w.post(RowKind::Specialisation, {int64_t{1}, int64_t{1}, int64_t{3}, int64_t{3}, std::string("number"), std::string("s1"), std::string("[\"s1\"]"),
+                                   std::string("L['x'].size()[0]"), int64_t{4}, std::string("range()"), kNull, file, int64_t{34}, kNull, kStart});
   for (int64_t f = 1; f <= recompiles; ++f) {
     w.post(RowKind::GuardFailure, {f, int64_t{1}, int64_t{1}, int64_t{1}, std::string("L['x'].size()"), std::string("[1, 128]"),
                                    fmt::format("[1, {}]", 128 + f), std::string("recompile"), std::string("/home/u/gpt.py"), int64_t{31}, kStart + f});

@@ -174,6 +174,15 @@ class SessionViewsTest : public QObject, private test::ShownView {
     QTRY_VERIFY(details->toPlainText().contains("[1, 131]"));
     view->showLocation(Location::of(ObjectKind::Guard, 5));
     QTRY_VERIFY(details->toPlainText().contains("L['self'].h[5]"));
+    auto* shapes = view->findChild<QTableView*>("guards.shapes");
+    QTRY_COMPARE(shapes->model()->rowCount(), 3);
+    QCOMPARE(shapes->model()->index(0, 2).data().toString(), QStringLiteral("L['x'].size()[1], 2 … 1024, 128 at capture"));
+    QCOMPARE(shapes->model()->index(1, 0).data().toString(), QStringLiteral("s0 <= 1024"));
+    QCOMPARE(shapes->model()->index(2, 0).data().toString(), QStringLiteral("s1 = 4"));
+    shapes->setFocus();
+    shapes->selectRow(2);
+    QTRY_VERIFY(details->toPlainText().contains("s1 was specialised to 4"));
+    QVERIFY(details->toPlainText().contains("What to do"));
   }
 
   void recompilesNameTheGuardAndTheRemedy() {

@@ -29,6 +29,7 @@ constexpr SubjectChoice kSubjects[] = {{QT_TRANSLATE_NOOP("fusebox::views::Compa
                                        {QT_TRANSLATE_NOOP("fusebox::views::CompareView", "Graph breaks"), compare::Subject::Break},
                                        {QT_TRANSLATE_NOOP("fusebox::views::CompareView", "Recompiles"), compare::Subject::Recompile},
                                        {QT_TRANSLATE_NOOP("fusebox::views::CompareView", "Guards"), compare::Subject::Guard},
+                                       {QT_TRANSLATE_NOOP("fusebox::views::CompareView", "Symbolic sizes"), compare::Subject::Symbol},
                                        {QT_TRANSLATE_NOOP("fusebox::views::CompareView", "Graphs"), compare::Subject::Graph},
                                        {QT_TRANSLATE_NOOP("fusebox::views::CompareView", "Nodes"), compare::Subject::Node},
                                        {QT_TRANSLATE_NOOP("fusebox::views::CompareView", "Kernels"), compare::Subject::Kernel},

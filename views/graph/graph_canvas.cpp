@@ -378,6 +378,8 @@ bool GraphCanvas::showTip(const QPoint& position, const QPoint& global) {
   for (const std::string& text : {node.op, node.dtype + node.shape, node.modulePath}) {
     if (!text.empty()) lines << QString::fromStdString(text);
   }
+  for (const auto* symbol : query::symbolsNamedIn(painter_.picture().data.symbols, node.shape + " " + node.stride + " " + node.args))
+    lines << QString::fromStdString(symbol->legend());
   if (!node.file.empty()) lines << QString::fromStdString(shortPlace(node.file, node.line));
   if (node.timeNs > 0) lines << QString::fromStdString(formatDuration(static_cast<double>(node.timeNs)));
   QToolTip::showText(global, lines.join(QLatin1Char('\n')), this);

@@ -323,7 +323,9 @@ void GraphView::showNode(int64_t id) {
   if (const auto g = picture_->groupById.find(node.group); g != picture_->groupById.end()) {
     group = picture_->data.groups[static_cast<size_t>(g->second)];
   }
-  const auto write = [node, inputs, users, group](DetailsPanel& page, const NodeRelations& relations) {
+  std::vector<query::ShapeSymbol> symbols;
+  for (const auto* symbol : query::symbolsNamedIn(picture_->data.symbols, node.shape + " " + node.stride + " " + node.args)) symbols.push_back(*symbol);
+  const auto write = [node, inputs, users, group, symbols](DetailsPanel& page, const NodeRelations& relations) {
     page.heading(str(node.name), tr("%1 node").arg(str(node.kind)));
     page.pair(tr("operator"), str(node.op));
     page.pair(tr("type"), str(node.dtype));
@@ -336,6 +338,7 @@ void GraphView::showNode(int64_t id) {
     page.pair(tr("function"), str(node.function));
     page.pair(tr("error"), node.error >= 0 ? tr("%1 of the largest value%2").arg(node.error, 0, 'e', 2).arg(node.isDivergent ? tr(", divergent") : QString()) : QString());
     page.pair(tr("time"), node.timeNs > 0 ? str(formatDuration(static_cast<double>(node.timeNs))) : QString());
+    writeSymbols(page, symbols);
     if (group.id != 0) {
       page.section(tr("Kernel"));
       page.pair(tr("kernel"), str(group.name), Location::of(ObjectKind::Kernel, group.kernel));
@@ -390,7 +393,7 @@ void GraphView::showGraphSummary() {
   detailsNode_ = 0;
   std::map<QString, int> families;
   for (const auto& node : data_->nodes) ++families[familyName(opFamily(node.kind, node.op))];
-  details_->showPage([row = data_->row, families, groups = data_->groups.size(), edges = data_->edges.size(),
+  details_->showPage([row = data_->row, families, symbols = data_->symbols, groups = data_->groups.size(), edges = data_->edges.size(),
                       nodes = data_->nodes.size()](DetailsPanel& page) {
     page.heading(stageText(row), tr("graph"));
     page.pair(tr("frame"), str(row.frame));
@@ -399,6 +402,7 @@ void GraphView::showGraphSummary() {
     page.pair(tr("nodes"), QString::number(nodes));
     page.pair(tr("edges"), QString::number(edges));
     page.pair(tr("kernels"), QString::number(groups));
+    writeSymbols(page, symbols);
     page.section(tr("Operators"));
     for (const auto& [name, count] : families) page.pair(name, QString::number(count));
     page.paragraph(tr("Select a node to see its operator, arguments, shapes, origins and line."), true);

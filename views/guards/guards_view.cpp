@@ -11,6 +11,7 @@
 #include "views/common/fuzzy_match.h"
 #include "views/common/units.h"
 #include "views/widgets/absence.h"
+#include "views/widgets/advice_page.h"
 #include "views/widgets/text.h"
 #include "views/widgets/theme.h"
 #include "views/widgets/side_splitter.h"
@@ -98,14 +99,22 @@ QWidget* GuardsView::buildTables() {
   guards_->model()->setMonospaceColumns({2, 3});
   failures_ = new DataTable(QStringLiteral("guards.failures"), tr("Filter failures"),
                             {{tr("Frame")}, {tr("Guard that failed")}, {tr("Expected")}, {tr("Found")}, {tr("Outcome")}, {tr("Line")}});
+  shapes_ = new DataTable(QStringLiteral("guards.shapes"), tr("Filter symbols and relations"),
+                          {{tr("Symbolic"), tr("A symbol, what was taken as true of symbols, or a number that became a constant")}, {tr("Kind")},
+                           {tr("Read from, or asked by"), tr("Where a call's value of the symbol is read, with the values that it may take; or what needed the relation or the number")},
+                           {tr("Cost"), tr("Recompiles because of it, and their time"), true}, {tr("Line"), tr("The line that asked")}});
+  shapes_->model()->setMonospaceColumns({0, 2});
+  shapes_->setWidestColumn(330);
+  shapes_->hide();
   guards_->setWidestColumn(230);
   failures_->setWidestColumn(260);
   failures_->model()->setMonospaceColumns({1, 2, 3});
   auto* tables = new QSplitter(Qt::Vertical);
   tables->setHandleWidth(1);
   tables->addWidget(guards_);
+  tables->addWidget(shapes_);
   tables->addWidget(failures_);
-  tables->setSizes({400, 220});
+  tables->setSizes({340, 200, 200});
   return tables;
 }
 
@@ -128,6 +137,13 @@ void GuardsView::connectAll() {
       if (!row.location.file.empty()) bus()->open(Location::sourceLine(row.location.file, row.location.line));
     });
   }
+  connect(shapes_, &DataTable::rowSelected, this, [this](const TableRow& row) {
+    explainShape(row);
+    if (row.location.kind != ObjectKind::None) announce(row.location);
+  });
+  connect(shapes_, &DataTable::rowActivated, this, [this](const TableRow& row) {
+    if (!row.location.file.empty()) bus()->open(Location::sourceLine(row.location.file, row.location.line));
+  });
   connect(details_, &DetailsPanel::linkActivated, bus(), &SelectionBus::open);
 }
 
@@ -146,6 +162,9 @@ void GuardsView::clear() {
   wanted_ = {};
   tree_->clear();
   guards_->setRows({});
+  shapeTable_ = {};
+  shapes_->setRows({});
+  shapes_->hide();
   failures_->setRows({});
   sayNone({});
   details_->showHint(tr("Select a guard or a failure to read it in full."));
@@ -287,6 +306,14 @@ void GuardsView::openEntry(int64_t frame, int64_t compile) {
           wanted_ = {};
         }
       });
+  session()->ask<ShapeTable>(
+      this, "shapes", [compile](session::Reader& reader) { return loadShapes(reader, compile); },
+      [this](Result<ShapeTable>& table) {
+        if (!table) return;
+        shapeTable_ = std::move(*table);
+        shapes_->setVisible(!shapeTable_.rows.empty());
+        shapes_->setRows(shapeTable_.rows);
+      });
   session()->ask<TableRows>(
       this, "failures", [frame](session::Reader& reader) { return loadFailures(reader, frame); },
       [this](Result<TableRows>& rows) {
@@ -315,6 +342,17 @@ void GuardsView::showLocation(const Location& location) {
         quiet_ = false;
         openEntry(place->frame, place->compile != 0 ? place->compile : shownCompile_);
       });
+}
+
+void GuardsView::explainShape(const TableRow& row) {
+  const auto advice = shapeTable_.advice.find(shapeKey(row));
+  details_->showPage([row, advice = advice == shapeTable_.advice.end() ? std::vector<query::Advice>() : advice->second](DetailsPanel& page) {
+    page.heading(str(row.cells[0].text), str(row.cells[1].text));
+    page.code(str(row.tooltip));
+    if (!row.cells[3].text.empty()) page.pair(tr("cost"), str(row.cells[3].text));
+    if (!row.location.file.empty()) page.pair(tr("line"), str(row.cells[4].text), Location::sourceLine(row.location.file, row.location.line));
+    writeAdvice(page, advice);
+  });
 }
 
 void GuardsView::explain(const TableRow& row, bool failure) {

@@ -3,6 +3,7 @@
 #include <QTreeWidget>
 
 #include "views/guards/guards_model.h"
+#include "views/guards/shapes_model.h"
 #include "views/widgets/data_table.h"
 #include "views/widgets/details_panel.h"
 #include "views/widgets/view.h"
@@ -39,14 +40,17 @@ class GuardsView : public View {
   void openEntry(int64_t frame, int64_t compile);
   QTreeWidgetItem* findItem(int64_t frame, int64_t compile) const;
   void explain(const TableRow& row, bool failure);
+  void explainShape(const TableRow& row);
 
   FilterBox* treeFilter_;
   QTreeWidget* tree_;
   EmptyState* empty_;
   DataTable* guards_;
+  DataTable* shapes_;
   DataTable* failures_;
   DetailsPanel* details_;
   std::vector<query::RecompileChain> frames_;
+  ShapeTable shapeTable_;
   int64_t shownFrame_ = 0, shownCompile_ = 0;
   Location wanted_;        ///< to select once its table is filled
   bool quiet_ = false;

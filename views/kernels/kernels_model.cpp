@@ -219,6 +219,15 @@ Result<KernelDetail> loadKernel(const session::Reader& reader, int64_t kernel) {
       detail.decisions.push_back(std::move(row));
     });
   }
+  if (outcome) {
+    int64_t compile = 0;
+    outcome = reader.each("SELECT compile_id FROM kernels WHERE kernel_id = ?", {kernel}, [&](const Statement& s) { compile = s.integer(0); });
+    auto symbols = query::symbolsOf(reader, compile);
+    if (!symbols) return tl::unexpected(symbols.error());
+    std::string text = detail.loopIr;
+    for (const TableRow& row : detail.nodes) text += " " + row.cells[2].text;
+    for (const auto* symbol : query::symbolsNamedIn(*symbols, text)) detail.symbols.push_back(*symbol);
+  }
   if (!outcome) return tl::unexpected(outcome.error());
   if (auto added = addCounters(reader, detail); !added) return tl::unexpected(added.error());
   return detail;

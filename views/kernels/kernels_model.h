@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/support/result.h"
+#include "profiler/query/symbols.h"
 #include "views/common/table.h"
 
 namespace fusebox::session {
@@ -43,6 +44,7 @@ struct KernelDetail {
   std::string cubin;               ///< machine code of a GPU kernel, checked to be one; empty: none recorded
   std::vector<double> times;       ///< ns of launches on the device, in order of time, thinned to some thousands
   std::vector<KernelTier> tiers;   ///< first tier first
+  std::vector<query::ShapeSymbol> symbols;  ///< that its loops or its nodes' sizes name
   TableRows nodes;                 ///< op, name, shape, place of the nodes it carries out
   TableRows decisions;             ///< fused or not, a, b, reason
   TableRows counters;              ///< hardware counters: title, how they were read, mean, least, most, launches

@@ -6,6 +6,7 @@
 
 #include "profiler/session/reader.h"
 #include "views/common/units.h"
+#include "views/widgets/advice_page.h"
 #include "views/widgets/text.h"
 
 namespace fusebox::views {
@@ -292,6 +293,7 @@ void KernelsView::showDetail(const KernelDetail& detail) {
     page.pair(tr("line"), str(shortPlace(detail.file, detail.line)), Location::sourceLine(detail.file, detail.line));
     if (!detail.nodes.empty()) page.pair(tr("graph"), tr("show its nodes"), Location::of(ObjectKind::Node, detail.nodes.back().location.id));
     page.pair(tr("reason"), str(detail.reason));
+    writeSymbols(page, detail.symbols);
     if (!detail.tiers.empty()) page.section(tr("Code"));
     for (const auto& tier : detail.tiers) {
       QStringList words{str(tier.target)};

@@ -55,6 +55,10 @@ TableRows entryRows(const RecompileChain& chain) {
     row.cells = {countCell(number++), durationCell(static_cast<double>(e.compileNs)), knownCount(e.hits),
                  countCell(e.guards), textCell(cause ? missSentence(*cause) : e.error)};
     row.tooltip = row.cells[4].text;
+    for (const auto& sentence : e.shapes) {
+      row.cells[4].text += (row.cells[4].text.empty() ? "" : "; ") + sentence;
+      row.tooltip += (row.tooltip.empty() ? "" : "\n") + sentence;
+    }
     if (!e.error.empty()) row.tone = 3;
     rows.push_back(std::move(row));
   }

@@ -256,23 +256,35 @@ void RecompilesView::openMiss(int index) {
       });
 }
 
+void RecompilesView::writeShapes(DetailsPanel& page, const std::vector<std::string>& sentences) {
+  if (sentences.empty()) return;
+  page.section(tr("Symbolic sizes of the new entry"));
+  for (const auto& sentence : sentences) page.paragraph(str(sentence));
+}
+
 void RecompilesView::explain(const query::GuardMiss* miss, std::vector<query::Advice> advice) {
   const query::RecompileChain* c = chain();
   if (!c) return;
+  std::vector<std::string> shapes;
+  for (const auto& entry : c->entries) {
+    if (entry.compile == shownEntry_) shapes = entry.shapes;
+  }
   if (!miss) {
     details_->showPage([name = str(c->name), count = c->entries.size(),
                         place = Location::sourceLine(c->file, static_cast<int>(c->line)),
-                        shown = str(shortPlace(c->file, c->line))](DetailsPanel& page) {
+                        shown = str(shortPlace(c->file, c->line)), shapes](DetailsPanel& page) {
       page.heading(name, tr("first entry"));
       page.pair(tr("entries"), QString::number(count));
       page.pair(tr("line"), shown, place);
       page.paragraph(tr("The first compile of this code; no guard stood in its way. Select a later entry to read which "
                         "guard failed."),
                      true);
+      writeShapes(page, shapes);
     });
     return;
   }
-  details_->showPage([name = str(c->name), miss = *miss, advice = std::move(advice)](DetailsPanel& page) {
+  if (miss->recompile == 0) shapes.clear();  // the call at the limit made no entry
+  details_->showPage([name = str(c->name), miss = *miss, advice = std::move(advice), shapes](DetailsPanel& page) {
     page.heading(miss.outcome == "limit" ? tr("Limit reached") : tr("Guard failed"), name);
     page.code(str(miss.kind.empty() ? miss.text : miss.kind + (miss.source.empty() ? "" : "  " + miss.source)));
     if (!miss.difference.empty()) page.paragraph(str(miss.difference));
@@ -284,6 +296,7 @@ void RecompilesView::explain(const query::GuardMiss* miss, std::vector<query::Ad
       page.section(tr("Found"));
       page.code(str(miss.found));
     }
+    writeShapes(page, shapes);
     page.section(tr("Assumed at"));
     if (miss.assumption.empty()) {
       page.pair(tr("line"), str(shortPlace(miss.file, miss.line)),

@@ -37,6 +37,7 @@ class RecompilesView : public View {
   void openEntry(int entry);
   void openMiss(int miss);
   void explain(const query::GuardMiss* miss, std::vector<query::Advice> advice);
+  static void writeShapes(DetailsPanel& page, const std::vector<std::string>& sentences);
   void askGuards();
   void showGuards();
   const query::RecompileChain* chain() const;

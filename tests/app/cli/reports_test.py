@@ -79,6 +79,26 @@ class Reports(unittest.TestCase):
         self.assertEqual([g["a"] for g in guards if g["label"] == "TENSOR_MATCH"], ["float32[8, 64]"])
         self.assertEqual(fusebox("recompiles", self.session, "--guards", "99").returncode, 2)
 
+    def test_shapes(self):
+        log = os.path.join(DATA, "sizes.log.gz")
+        text = fusebox("shapes", log)
+        self.assertEqual(text.returncode, 0, text.stderr)
+        self.assertIn("s77 = L['x'].size()[0], at least 2, 10 at capture", text.stdout)
+        self.assertIn("s77 was specialised to 5 at /tmp/demo/sizes.py:13", text.stdout)
+        data = json.loads(fusebox("shapes", "--json", log).stdout)
+        frames = {frame["name"]: frame for frame in data["frames"]}
+        (rows,) = [v for v in frames["table"]["varied"]]
+        self.assertEqual((rows["source"], rows["values"], rows["outcome"]), ("L['x'].size()[0]", [4, 5, 6, 7], "specialised"))
+        self.assertEqual(rows["cost"]["recompiles"], 3)
+        self.assertTrue(rows["advice"])
+        relation = frames["scale"]["entries"][1]["relations"][0]
+        self.assertEqual((relation["relation"], relation["line"], relation["cost"]["recompiles"]), ("s77 <= 64", 6, 1))
+        self.assertEqual((data["symbols"], data["specialisations"]), (24, 5))
+        self.assertIn("became symbolic (s77): it was 8, now 10", fusebox("recompiles", log).stdout)
+        varied = json.loads(fusebox("shapes", "--json", self.session).stdout)["frames"][0]["varied"]
+        self.assertEqual([(v["source"], v["values"], v["outcome"]) for v in varied], [("L['x'].size()[0]", [8, 16], "static")])
+        self.assertEqual(fusebox("shapes", "/nonexistent.fusebox").returncode, 3)
+
     def test_breaks(self):
         text = fusebox("breaks", "--bytecode", self.session)
         self.assertEqual(text.returncode, 0, text.stderr)
