@@ -31,6 +31,7 @@
 #include "engine/compile/pipeline_stops.h"
 #include "engine/runtime/graph_interpreter.h"
 #include "engine/runtime/graph_tree.h"
+#include "engine/runtime/strided_copy.h"
 #include "engine/support/all_cores.h"
 #include "engine/compile/traced_graphs.h"
 #include "engine/trace/eager_check.h"
@@ -327,11 +328,26 @@ Result<std::shared_ptr<CompiledRegion>> compileGraph(const graph::Graph& traced,
   return region;
 }
 
+/// Graphs that were rewritten predict the memory layouts of generated code, and gradients are compiled for these.
+void layAsPredicted(const graph::Graph& traced, const graph::SymbolValues& symbols, std::vector<at::Tensor>& results) {
+  const graph::ArgumentList& outputs = traced.output()->args;
+  for (size_t i = 0; i < results.size() && i < outputs.size(); ++i) {
+    const auto* value = outputs[i].as<graph::ValueRef>();
+    if (!value || !results[i].defined() || traced.meta(*value).kind != graph::OutputMeta::Kind::Tensor) continue;
+    const std::vector<int64_t> strides = symbols(traced.meta(*value).tensor.strides);
+    bool differs = false;
+    for (size_t d = 0; d < strides.size(); ++d)
+      differs = differs || (results[i].size(static_cast<int64_t>(d)) != 1 && results[i].stride(static_cast<int64_t>(d)) != strides[d]);
+    if (differs && results[i].numel() > 0) results[i] = runtime::withStrides(results[i], strides);
+  }
+}
+
 /// Operator by operator: slower, never different.
 aot::Executor eagerExecutor(const graph::Graph& traced, const std::vector<at::Tensor>& constants, const std::vector<graph::Symbol>& symbols) {
   return [traced, constants, symbols](c10::ArrayRef<at::Tensor> inputs, std::span<const int64_t> symbolValues) {
     auto results = runtime::runEager(traced, inputs, constants, {}, {symbols, symbolValues});
     TORCH_CHECK(results.has_value(), "fusebox cannot run a traced graph: ", results.error().text());
+    layAsPredicted(traced, {symbols, symbolValues}, *results);
     return std::move(*results);
   };
 }
