@@ -414,6 +414,8 @@ class Evaluation final : public Operations {
   void readOperands(Frame& root);
   PyRef wrapTensor(PyObject* object, const Source* source);
   PyRef wrapNumber(PyObject* object, const Source* source);
+  PyRef wrapIntegers(PyObject* object, const Source* source);
+  std::unordered_map<const Source*, PyRef> integersAt_;
   PyRef asNumber(PyRef value);
   PyRef numberBinary(int op, PyObject* a, PyObject* b);
   PyRef numberUnary(Op op, PyObject* a);

@@ -321,6 +321,10 @@ def test_ints():
         for n in (3, 5, 7):
             f(torch.arange(4), n)
         expect(f.entries() == 3, f"specialize_int: {f.entries()} entries")
+    f = Compiled(lambda x, shape: (x.sum() + torch.zeros(shape), shape[0] + 1))
+    for shape in ((3, 4), (5, 4), (6, 4), (9, 4)):
+        f(torch.ones(2), shape)
+    expect(f.entries() == 2, f"{f.entries()} entries: an int in a tuple")
     f = Compiled(lambda x, flag: x * 2 if flag else x)
     for flag in (True, False, True):
         f(torch.arange(4), flag)
