@@ -89,7 +89,6 @@ def difference(want, got):
 
 # What is not equal yet, and why. Told with every run.
 OPEN = {
-    "dynamic_sizes_do_not_compile_again_and_again": "shapes are specialised, which is said once",
     "sign_of_zero": "IEEE 754 leaves the sign of maximum(-0.0, 0.0) open; eager's depends on its vector instructions",
     "checkpoint_recomputes": "what a checkpoint saves is memory: its forward is not computed again",
 }
