@@ -318,8 +318,9 @@ Segment Evaluation::finish(Frame& root, Segment::Exit exit, std::optional<GraphB
     };
   }
   attachGraph(recipes, segment);
-  if (readsStorage_ || stridesOverStorage(*trace_)) guards_->requireStorage();
-  if (!symbolicInputs_->finish()) throw std::runtime_error("a symbolic size can be read nowhere");
+  const bool dependsOnStorage = readsStorage_ || stridesOverStorage(*trace_);
+  if (dependsOnStorage) guards_->requireStorage();
+  if (!symbolicInputs_->finish(dependsOnStorage)) throw std::runtime_error("a symbolic size can be read nowhere");
   trace_->shapes().close();
   if (segment.graph) {
     segment.graph->symbols = trace_->shapes().symbols();

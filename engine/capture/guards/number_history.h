@@ -30,6 +30,8 @@ class NumberHistory {
   /// As a symbol it has been of no use: several captures left one value for it.
   static bool isUseless(const Number& n) { return n.pinned >= 2; }
 
+  bool storageMatters = false;  ///< a capture depended on where in their storages tensors begin
+
  private:
   static std::string key(const NumberSource& at, const std::string& source, size_t rank);
   std::unordered_map<std::string, Number> numbers_;

@@ -170,7 +170,12 @@ SymbolicInputs::Geometry SymbolicInputs::geometry(PyObject* object, const Source
   }
   g.strides = stridesOf(g.sizes, sizes, strides, source, name);
   g.offset = impl.storage_offset();
-  any = any || std::any_of(g.strides.begin(), g.strides.end(), [](const graph::SymExpr& s) { return !s.isConstant(); });
+  if (policy_->history && policy_->history->storageMatters) {
+    const NumberSource at{Kind::Offset, source, -1};
+    if (const std::optional<Choice> choice = choose(at, name, rank, impl.storage_offset(), {}, isFixed); choice && choice->changed)
+      g.offset = symbolFor(at, name, rank, impl.storage_offset(), *choice);
+  }
+  any = any || !g.offset.isConstant() || std::any_of(g.strides.begin(), g.strides.end(), [](const graph::SymExpr& s) { return !s.isConstant(); });
   return any ? g : Geometry();
 }
 
@@ -219,6 +224,8 @@ void SymbolicInputs::guard(const Geometry& g, const Source* source, const Place&
       if (!numbers[d].isConstant()) guards_.number(at, numbers[d], why(numbers[d], at), place);
     }
   }
+  const NumberSource offset{Kind::Offset, source, -1};
+  if (!g.offset.isConstant()) guards_.number(offset, g.offset, why(g.offset, offset), place);
 }
 
 std::optional<graph::SymExpr> SymbolicInputs::integer(PyObject* object, const Source* source, const Place& place) {
@@ -237,7 +244,8 @@ std::optional<graph::SymExpr> SymbolicInputs::integer(PyObject* object, const So
   return symbol;
 }
 
-bool SymbolicInputs::finish() {
+bool SymbolicInputs::finish(bool dependsOnStorage) {
+  if (policy_ && policy_->history && dependsOnStorage) policy_->history->storageMatters = true;
   const bool defined = guards_.finishShapes(shapes_);
   if (policy_ && policy_->history)
     for (const PinnedSymbol& pinned : guards_.shapes().pinned) {

@@ -56,8 +56,9 @@ class SymbolicInputs {
   void guard(const Geometry& geometry, const Source* source, const Place& place);
   /// The symbol of an int, guarded; nullopt: it is a constant of the capture.
   std::optional<graph::SymExpr> integer(PyObject* object, const Source* source, const Place& place);
-  /// Capture has ended: everything decided becomes guards. False: a symbol has no value at run time.
-  bool finish();
+  /// Capture has ended: everything decided becomes guards. `dependsOnStorage`: TensorMatch guards compare storage offsets. False: a symbol
+  /// has no value at run time.
+  bool finish(bool dependsOnStorage);
 
  private:
   struct Choice {
