@@ -308,7 +308,7 @@ def test_strides():
     f, buffer = Compiled(lambda x: x.as_strided((2, 2), (2, 1)) + 1), torch.randn(64)
     for start in (4, 8, 9, 20):
         f(buffer[start:start + 4])
-    expect(f.entries() <= 8, f"{f.entries()} entries where the storage is looked at")
+    expect(f.entries() < 4, f"{f.entries()} entries where the storage is looked at")
     f = Compiled(lambda x: x * 2)
     for n in (4, 6, 8):
         f(torch.randn(1, n).expand(3, n))
