@@ -5,6 +5,8 @@
 #include <set>
 #include <string_view>
 
+#include "engine/graph/symbol_values.h"
+
 namespace fusebox {
 
 using inductor::BufferId;
@@ -56,11 +58,11 @@ int64_t flopsOfPoint(const inductor::Section& section) {
   return flops;
 }
 
-/// 0 where a size is not known before the launch.
+/// At the hints, where a size is only known in the call.
 int64_t flopsOfLaunch(const inductor::Kernel& kernel, const inductor::LaunchStep& step) {
   const auto size = [&](inductor::Symbol symbol) -> std::optional<int64_t> {
     for (size_t i = 0; i < kernel.sizeSymbols.size() && i < step.sizes.size(); ++i)
-      if (kernel.sizeSymbols[i] == symbol) return step.sizes[i].maybeConstant();
+      if (kernel.sizeSymbols[i] == symbol) return graph::hint(step.sizes[i]);
     return std::nullopt;
   };
   const auto points = [&](const std::vector<inductor::Axis>& axes) {
@@ -171,9 +173,7 @@ std::vector<int64_t> sizesOf(const inductor::ExternStep& call, size_t position, 
   const auto* value = call.args[position].as<graph::ValueRef>();
   if (!value || value->node < 0 || at(value->node) >= buffers.size()) return sizes;
   for (const auto& size : buffers[at(value->node)].meta.sizes) {
-    const auto constant = size.maybeConstant();
-    if (!constant) return {};
-    sizes.push_back(*constant);
+    sizes.push_back(graph::hint(size));
   }
   return sizes;
 }
@@ -188,8 +188,7 @@ constexpr Product kProducts[] = {{"aten::mm", 0, 1}, {"aten::bmm", 0, 1}, {"aten
 }  // namespace
 
 int64_t bytesOf(const graph::TensorMeta& meta) {
-  const auto numel = meta.numel().maybeConstant();
-  return numel ? *numel * graph::elementSize(meta.dtype) : 0;
+  return graph::hint(meta.numel()) * graph::elementSize(meta.dtype);
 }
 
 ProgramFacts factsOf(const inductor::LoweredGraph& lowered, const inductor::Schedule& schedule) {
@@ -209,8 +208,7 @@ int64_t flopsOf(const inductor::ExternStep& call, const std::vector<ProgramBuffe
     // Every output element sums over one filter: input channels of its group and the window.
     const auto weight = sizesOf(call, 1, buffers);
     if (weight.empty() || call.results.empty() || call.results[0] < 0) return 0;
-    const auto numel = buffers[at(call.results[0])].meta.numel().maybeConstant();
-    int64_t flops = 2 * numel.value_or(0);
+    int64_t flops = 2 * graph::hint(buffers[at(call.results[0])].meta.numel());
     for (size_t i = 1; i < weight.size(); ++i) flops *= weight[i];
     return flops;
   }

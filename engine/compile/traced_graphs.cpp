@@ -71,7 +71,9 @@ TracedGraphs recordTraced(const aot::AotModule& module, record::Id compile, cons
   const auto save = [&](const Graph& graph) {
     const auto copy = std::make_shared<const Graph>(graph);
     const record::GraphSnapshot snapshot = out.recorder->graph(copy, row);
-    out.recorder->saveGraph(snapshot, copy, constantData(module.constants));
+    graph::SymbolHints hints;
+    for (size_t i = 0; i < module.symbols.size() && i < module.hints.size(); ++i) hints.emplace_back(module.symbols[i], module.hints[i]);
+    out.recorder->saveGraph(snapshot, copy, constantData(module.constants), std::move(hints));
     return snapshot;
   };
   if (!module.backward) {

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "engine/graph/axis_symbol.h"
 #include "engine/graph/sym_expr.h"
 #include "engine/graph/sym_node.h"
 
@@ -69,9 +70,7 @@ Split splitByTerm(const SymExpr& e, const SymExpr& b) {
   return {fromTerms(std::move(quotient)), fromTerms(std::move(rest))};
 }
 
-bool within(const SymExpr& e, const SymExpr& low, const SymExpr& high) {
-  return (e - low).bounds().first >= 0 && (high - e).bounds().first >= 0;
-}
+bool within(const SymExpr& e, const SymExpr& low, const SymExpr& high) { return isNeverNegative(e - low) && isNeverNegative(high - e); }
 
 const SymAtom* soleAtom(const SymExpr& e) {
   if (e.isConstant() || e.terms().size() != 1) return nullptr;

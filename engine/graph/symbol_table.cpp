@@ -17,6 +17,7 @@ constexpr uint32_t kChunkCount = 1u << 15;
 struct SymbolTable {
   struct Entry : SymbolRecord {
     std::atomic<int64_t> hint{kNoHint};
+    std::atomic<const SymExpr*> extent{nullptr};
   };
   std::array<std::atomic<Entry*>, kChunkCount> chunks{};
   std::mutex mutex;
@@ -54,6 +55,8 @@ SymbolTable::Entry& entryOf(Symbol symbol) {
 const SymbolRecord& symbolRecord(Symbol symbol) { return entryOf(symbol); }
 
 std::atomic<int64_t>& symbolHint(Symbol symbol) { return entryOf(symbol).hint; }
+
+std::atomic<const SymExpr*>& symbolExtent(Symbol symbol) { return entryOf(symbol).extent; }
 
 Symbol Symbol::make(std::string name, int64_t lower, int64_t upper) {
   return table().add({std::move(name), lower, upper});

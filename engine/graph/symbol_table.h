@@ -22,5 +22,7 @@ const SymbolRecord& symbolRecord(Symbol symbol);
 /// The hint of a symbol (symbol_values.h); kNoHint until one is set.
 constexpr int64_t kNoHint = std::numeric_limits<int64_t>::min();
 std::atomic<int64_t>& symbolHint(Symbol symbol);
+/// The extent of an axis symbol (axis_symbol.h) where it is no constant; else null.
+std::atomic<const SymExpr*>& symbolExtent(Symbol symbol);
 
 }  // namespace fusebox::graph

@@ -89,4 +89,11 @@ int64_t hint(const SymExpr& expression, int64_t otherwise) {
   return evaluateBy(expression, usual).value_or(otherwise);
 }
 
+std::optional<int64_t> knownHint(const SymExpr& expression) {
+  return evaluateBy(expression, [](Symbol symbol) {
+    const int64_t known = symbolHint(symbol).load(std::memory_order_relaxed);
+    return known != kNoHint ? std::optional(known) : std::nullopt;
+  });
+}
+
 }  // namespace fusebox::graph

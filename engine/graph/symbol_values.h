@@ -40,5 +40,7 @@ void setHint(Symbol symbol, int64_t value);
 /// `otherwise`, within its bounds.
 constexpr int64_t kUsualSize = 256;
 int64_t hint(const SymExpr& expression, int64_t otherwise = kUsualSize);
+/// The same; nullopt where a symbol has no hint.
+std::optional<int64_t> knownHint(const SymExpr& expression);
 
 }  // namespace fusebox::graph

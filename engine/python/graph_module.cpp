@@ -6,6 +6,7 @@
 #include "engine/compile/compile_alone.h"
 #include "engine/graph/serialize.h"
 #include "engine/compile/program_facts.h"
+#include "engine/graph/symbol_values.h"
 #include "engine/runtime/graph_interpreter.h"
 #include "engine/runtime/strided_copy.h"
 #include "engine/support/clock.h"
@@ -29,6 +30,7 @@ struct GraphHandle {
   static GraphHandle read(const std::string& text) {
     auto saved = graph::readSavedGraph(text);
     if (!saved) raise(saved.error());
+    for (const auto& [symbol, value] : saved->hints) graph::setHint(symbol, value);
     return {std::move(*saved), {}, 0};
   }
 

@@ -135,20 +135,22 @@ KernelEmitter::Values KernelEmitter::laneLoop(const Symbol& axis, Value* lo, Val
   };
   if (n == 1) return single(lo, init);
   const bool whole = extent && *extent % n == 0;
-  if (whole || traits_.maskedMemory) {
-    return loop(&axis, lo, hi, n, init, [&](Value* i, const Values& c) {
+  const auto lanesFrom = [&](Value* from, Value* to, const Values& start, bool masked) {
+    return loop(&axis, from, to, n, start, [&](Value* i, const Values& c) {
       LaneSet set{n, &axis, nullptr};
-      if (!whole) {
-        Value* rest = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, ir_.CreateSub(hi, i), ir_.getInt64(static_cast<uint64_t>(n)));
+      if (masked) {
+        Value* rest = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, ir_.CreateSub(to, i), ir_.getInt64(static_cast<uint64_t>(n)));
         auto* type = n > 64 ? ir_.getInt16Ty() : n > 32 ? ir_.getInt8Ty() : ir_.getInt32Ty();
         set.mask = ir_.CreateICmpULT(lanes_.iota(type, n), lanes_.splat(ir_.CreateTrunc(rest, type), n));
       }
       return body(set, c);
     });
-  }
+  };
+  if (whole || (extent && traits_.maskedMemory)) return lanesFrom(lo, hi, init, !whole);
+  // Where the extent is not known, the whole vectors are without masks and what is left is one more, or single elements.
   Value* full = ir_.CreateAdd(lo, ir_.CreateAnd(ir_.CreateSub(hi, lo), ir_.getInt64(static_cast<uint64_t>(-int64_t{n}))));
-  Values carried = loop(&axis, lo, full, n, init, [&](Value*, const Values& c) { return body(LaneSet{n, &axis, nullptr}, c); });
-  return single(full, carried);
+  const Values carried = lanesFrom(lo, full, init, false);
+  return traits_.maskedMemory ? lanesFrom(full, hi, carried, true) : single(full, carried);
 }
 
 llvm::Function* KernelEmitter::emit() {

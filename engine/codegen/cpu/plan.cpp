@@ -7,6 +7,8 @@
 #include "engine/codegen/cpu/index_emitter.h"
 #include "engine/codegen/cpu/normalise.h"
 #include "engine/codegen/cpu/operations.h"
+#include "engine/graph/symbol_values.h"
+#include "engine/inductor/ir/loop_transform.h"
 
 namespace fusebox::codegen::cpu {
 using inductor::Axis;
@@ -30,7 +32,6 @@ Flattened flattened(const std::vector<inductor::Axis>& axes) {
 
 namespace {
 
-constexpr double kUnknownExtent = 256;       // guess for dynamic extents
 constexpr double kTargetUnitNs = 3000;       // pointwise chunks: long enough to hide a unit's overhead
 constexpr int64_t kPhasedElements = 32768;   // below this, one thread is faster than two phases
 constexpr int64_t kChunkElements = 16384;    // of a divided reduction
@@ -41,7 +42,7 @@ constexpr int64_t kRun = 32;                 // values that go into one accumula
 constexpr int64_t kOneRun = 64;              // up to so many are not worth a second accumulator
 constexpr double kUnknownLength = 1 << 20;   // of loops with a dynamic extent: levels of runs cost nothing where they are not reached
 
-double guess(const SymExpr& e) { return e.isConstant() ? static_cast<double>(e.constant()) : kUnknownExtent; }
+double guess(const SymExpr& e) { return static_cast<double>(graph::hint(e)); }
 
 SymExpr ceilDiv(const SymExpr& a, int64_t b) { return graph::floorDiv(a + SymExpr(b - 1), SymExpr(b)); }
 
@@ -187,15 +188,13 @@ void choosePhases(Plan& plan) {
   const Kernel& k = plan.kernel;
   const int count = static_cast<int>(k.sections.size());
   plan.phases = {{Phase::Kind::Whole, 0, count}};
-  const auto points = plan.outerPoints().maybeConstant();
-  if (!points || *points == 0) return;
-  const double units = static_cast<double>(*points) / (plan.outerVector >= 0 ? plan.lanes : 1);
+  const int64_t points = graph::hint(plan.outerPoints());
+  if (points <= 0) return;
+  const double units = static_cast<double>(points) / (plan.outerVector >= 0 ? plan.lanes : 1);
   if (units > kFewPoints) return;
   double largest = 0;
   for (const Section& s : k.sections) {
-    bool dynamic = false;
-    for (const Axis& a : s.axes) dynamic |= !a.extent.isConstant();
-    if (!s.axes.empty()) largest = std::max(largest, dynamic ? 1e9 : pointsOf(s.axes) * static_cast<double>(*points));
+    if (!s.axes.empty()) largest = std::max(largest, pointsOf(s.axes) * static_cast<double>(points));
   }
   if (largest < static_cast<double>(kPhasedElements)) return;
   plan.phases.clear();
@@ -271,8 +270,8 @@ void chooseTile(Plan& plan) {
   int elementSize = 8;
   for (const Section& s : k.sections)
     forEachAccess(k, s, [&](const SymExpr& index, bool, const KernelBuffer& b) {
-      const auto along = index.strideOf(vector.symbol);
-      if (!along || *along == 0 || *along == 1) return;
+      const auto along = graph::symbolicStride(index, vector.symbol);
+      if (!along || *along == SymExpr(0) || *along == SymExpr(1)) return;
       for (size_t o = 0; o < k.outer.size(); ++o)
         if (static_cast<int>(o) != plan.outerVector && index.strideOf(k.outer[o].symbol) == 1) {
           ++crossing[o];
@@ -303,7 +302,7 @@ void estimate(Plan& plan) {
   }
   double units = 0;
   for (const Phase& p : plan.phases)
-    units += plan.unitsOf(p).maybeConstant() ? static_cast<double>(plan.unitsOf(p).constant()) : outer;
+    units += guess(plan.unitsOf(p));
   units = std::max(1.0, units);
   plan.bytesPerUnit = static_cast<int64_t>(std::ceil(bytes / units));
   plan.nsPerUnit = std::max(ns, bytes * 0.1) / units + 5;

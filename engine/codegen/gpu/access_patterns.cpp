@@ -4,6 +4,7 @@
 
 #include "engine/codegen/cpu/index_emitter.h"
 #include "engine/codegen/gpu/plan_axes.h"
+#include "engine/graph/symbol_values.h"
 
 namespace fusebox::codegen::gpu {
 using inductor::Axis;
@@ -14,13 +15,7 @@ using inductor::Statement;
 using inductor::Symbol;
 using inductor::SymExpr;
 
-namespace {
-
-constexpr double kUnknownExtent = 1024;  // guess for dynamic extents
-
-}  // namespace
-
-double guess(const SymExpr& e) { return e.isConstant() ? static_cast<double>(e.constant()) : kUnknownExtent; }
+double guess(const SymExpr& e) { return static_cast<double>(graph::hint(e)); }
 
 const KernelBuffer& bufferOf(const Kernel& k, inductor::BufferId id) {
   return *std::find_if(k.buffers.begin(), k.buffers.end(), [id](const KernelBuffer& b) { return b.id == id; });

@@ -68,10 +68,7 @@ Mapping mapPoints(Plan& plan, const GpuTarget& target, bool aligned, const Launc
     map.vector = std::min(limit, rows.width);
     plan.ragged = rows.rows;
   }
-  const bool dynamic = !plan.points().isConstant();
-  const double waves = dynamic ? 16
-                               : pointsOf(k.outer) / map.vector /
-                                     (double{kPointThreads} * target.multiprocessors * kBlocksPerMultiprocessor);
+  const double waves = pointsOf(k.outer) / map.vector / (double{kPointThreads} * target.multiprocessors * kBlocksPerMultiprocessor);
   const int most = map.vector == 1 ? 4 : 2;
   if (shape.work < 0) return map;
   if (shape.work > 0) map.unroll = times(1, shape.work, 1, std::max(1, limit / map.vector));

@@ -19,13 +19,7 @@ T channelwise(Rewriter& r, T perChannel, size_t rank) {
   return r.view(r.upcast(perChannel), sizes);
 }
 
-double samples(T x) {
-  SymExpr n = 1;
-  for (int64_t d : batchDims(x)) n *= x.size(d);
-  auto v = n.maybeConstant();
-  if (!v || *v == 0) throw NotLowered("batch norm over an unknown or empty batch");
-  return static_cast<double>(*v);
-}
+Count samples(T x) { return countOf(x, batchDims(x)); }
 
 /// Positions of an overload's arguments; -1 where it has none.
 struct Signature {
@@ -74,7 +68,7 @@ void normalise(Rewriter& r, const Signature& s) {
   bool training = s.training < 0 ? s.runningMean < 0 : args.boolean(static_cast<size_t>(s.training));
   if (!training) return inference(r, s);
   T x = r.upcast(r.in(0));
-  double n = samples(x);
+  const Count n = samples(x);
   auto [variance, mean] = r.varMean(x, batchDims(x));
   T rstd = r.unary("aten::rsqrt", variance + args.number(static_cast<size_t>(s.eps)));
   r.output(0, affine(r, (x - mean) * rstd, x.rank()));
@@ -86,15 +80,17 @@ void normalise(Rewriter& r, const Signature& s) {
     return;
   }
   double momentum = args.number(static_cast<size_t>(s.momentum));
-  double unbiased = n > 1 ? n / (n - 1) : 1.0;
-  auto blend = [&](int at, T now, double factor) {
+  if (n.n.bounds().first <= 1) throw NotLowered("batch norm over one sample, perhaps");
+  auto blend = [&](int at, T now, bool isVariance) {
     T running = r.upcast(r.in(static_cast<size_t>(at)));
-    T flat = r.view(now, running.meta().sizes);
-    return running * (1 - momentum) + flat * (momentum * factor);
+    T flat = r.view(now, running.meta().sizes), kept = running * (1 - momentum);
+    if (!isVariance) return kept + flat * momentum;
+    if (const auto known = n.known()) return kept + flat * (momentum * (*known / (*known - 1)));
+    const T count = n.tensor(flat);
+    return kept + flat * (count / (count - 1.0) * momentum);
   };
-  if (n == 1) throw NotLowered("batch norm over one sample");
-  r.output(3, blend(s.runningMean, mean, 1));
-  r.output(4, blend(s.runningVar, variance, unbiased));
+  r.output(3, blend(s.runningMean, mean, false));
+  r.output(4, blend(s.runningVar, variance, true));
 }
 
 /// (input, weight?, bias?, running_mean, running_var, training, momentum, eps) -> out, mean, rstd, new mean, new var
@@ -134,7 +130,7 @@ void batchNormBackward(Rewriter& r) {
   NodeArgs args = r.args();
   T g = r.upcast(r.in(0)), x = r.upcast(r.in(1));
   const size_t rank = x.rank();
-  const double n = samples(x);
+  const Count n = samples(x);
   const bool train = args.boolean(7);
   T mean = channelwise(r, r.in(train ? 5 : 3), rank);
   T rstd = train ? channelwise(r, r.in(6), rank)

@@ -6,13 +6,13 @@ namespace {
 
 T reduced(Rewriter& r, T loss, int64_t reduction) {
   if (reduction == 0) return loss;
-  double n = knownCount(loss, allDims(loss));
+  const Count n = countOf(loss, allDims(loss));
   T total = loss.rank() ? r.sum(loss, allDims(loss), false) : loss * 1.0;
   return reduction == 1 ? total / n : total;
 }
 
 T scaledGradient(Rewriter& r, T grad, T like, int64_t reduction) {
-  return reduction == 1 ? grad / knownCount(like, allDims(like)) : grad;
+  return reduction == 1 ? grad / countOf(like, allDims(like)) : grad;
 }
 
 /// (self, target, reduction)

@@ -26,7 +26,7 @@ T scaleShift(Rewriter& r, T x, size_t weight, size_t bias) {
 void layerNorm(Rewriter& r) {
   T x = r.upcast(r.in(0));
   Dims dims = lastDims(x.rank(), r.args().exprs(1).size());
-  knownCount(x, dims);
+  countOf(x, dims);
   auto [variance, mean] = r.varMean(x, dims);
   T rstd = r.unary("aten::rsqrt", variance + r.args().number(4));
   r.output(0, scaleShift(r, (x - mean) * rstd, 2, 3));
@@ -36,7 +36,7 @@ void layerNorm(Rewriter& r) {
 
 /// dx of y = (x - mean) * rstd * w, given g*w in `g` and the normalised x in `xhat`; `dims` are those normalised over.
 T normalisedInputGradient(Rewriter& r, T g, T xhat, T rstd, const Dims& dims) {
-  double n = knownCount(g, dims);
+  const Count n = countOf(g, dims);
   T sum1 = r.sum(g, dims, true) / n;
   T sum2 = r.sum(g * xhat, dims, true) / n;
   return (g - sum1 - xhat * sum2) * rstd;
@@ -61,7 +61,7 @@ void layerNormBackward(Rewriter& r) {
 void rmsNorm(Rewriter& r) {
   T x = r.upcast(r.in(0));
   Dims dims = lastDims(x.rank(), r.args().exprs(1).size());
-  double n = knownCount(x, dims);
+  const Count n = countOf(x, dims);
   if (r.args().isNone(3)) throw NotLowered("RMS norm without an epsilon");
   T rstd = r.unary("aten::rsqrt", r.sum(x * x, dims, true) / n + r.args().number(3));
   T y = x * rstd;
@@ -78,7 +78,7 @@ void rmsNormBackward(Rewriter& r) {
   T xhat = x * rstd;
   if (r.wanted(5, 0)) {
     T gw = r.has(4) ? g * r.upcast(r.in(4)) : g;
-    double n = knownCount(g, dims);
+    const Count n = countOf(g, dims);
     r.output(0, (gw - xhat * (r.sum(gw * xhat, dims, true) / n)) * rstd);
   }
   if (r.wanted(5, 1) && r.has(4)) r.output(1, outer.empty() ? g * xhat : r.sum(g * xhat, outer, false));
@@ -100,7 +100,7 @@ void groupNorm(Rewriter& r) {
   NodeArgs args = r.args();
   Groups shape = groupsOf(args, 3);
   T x = r.view(r.upcast(r.in(0)), shape.split);
-  knownCount(x, {2, 3});
+  countOf(x, {2, 3});
   auto [variance, mean] = r.varMean(x, {2, 3});
   T rstd = r.unary("aten::rsqrt", variance + args.number(7));
   T y = (x - mean) * rstd;

@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <numeric>
 
+#include "engine/graph/axis_symbol.h"
+#include "engine/graph/symbol_values.h"
+
 namespace fusebox::inductor {
 
 SymExpr address(const Storage& storage, const IndexList& index) {
@@ -44,8 +47,7 @@ LazyTensor LazyTensor::view(IndexList viewSizes, Reindex map) const {
 IndexList freshIndex(const IndexList& sizes, const char* prefix) {
   IndexList out;
   for (size_t i = 0; i < sizes.size(); i++) {
-    int64_t upper = sizes[i].bounds().second - 1;
-    out.push_back(upper <= 0 ? SymExpr(0) : SymExpr(Symbol::make(prefix + std::to_string(i), 0, upper)));
+    out.push_back(sizes[i].bounds().second <= 1 ? SymExpr(0) : SymExpr(graph::axisSymbol(prefix + std::to_string(i), sizes[i])));
   }
   return out;
 }
@@ -59,15 +61,14 @@ std::optional<StridedLayout> viewLayout(const LazyTensor& t) {
   IndexList index;
   std::vector<Symbol> symbols;
   for (size_t i = 0; i < t.sizes.size(); i++) {
-    int64_t upper = std::max<int64_t>(t.sizes[i].bounds().second - 1, 0);
-    symbols.push_back(Symbol::make(fmt::format("i{}", i), 0, upper));
+    symbols.push_back(graph::axisSymbol(fmt::format("i{}", i), t.sizes[i]));
     index.emplace_back(symbols.back());
   }
   SymExpr rest = address(s, t.reindex(index));
   StridedLayout out;
   SymExpr running = 1;
   for (size_t i = 0; i < t.sizes.size(); i++) {
-    auto stride = rest.strideOf(symbols[i]);
+    const auto stride = graph::symbolicStride(rest, symbols[i]);
     if (!stride) return std::nullopt;
     out.strides.push_back(*stride);
   }
@@ -98,7 +99,7 @@ std::optional<std::vector<SymExpr>> stridesInOrderOf(const LazyTensor& t, const 
   for (size_t i : order)
     if (layout->strides[i] == SymExpr(0) && !(sizes[i] == SymExpr(1))) return std::nullopt;
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return layout->strides[a].bounds().first > layout->strides[b].bounds().first;
+    return graph::hint(layout->strides[a]) > graph::hint(layout->strides[b]);
   });
   std::vector<SymExpr> strides(sizes.size(), 1);
   SymExpr running = 1;
@@ -121,7 +122,7 @@ bool isDense(const graph::TensorMeta& meta) {
     if (!(meta.sizes[i] == SymExpr(1))) order.push_back(i);
   }
   std::sort(order.begin(), order.end(),
-            [&](size_t a, size_t b) { return meta.strides[a].bounds().first < meta.strides[b].bounds().first; });
+            [&](size_t a, size_t b) { return graph::hint(meta.strides[a]) < graph::hint(meta.strides[b]); });
   SymExpr expected = 1;
   for (size_t i : order) {
     if (!(meta.strides[i] == expected)) return false;
@@ -134,7 +135,7 @@ bool hasOwnPlaces(const IndexList& sizes, const std::vector<SymExpr>& strides) {
   std::vector<size_t> order;
   for (size_t i = 0; i < sizes.size(); i++)
     if (!(sizes[i] == SymExpr(1))) order.push_back(i);
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return strides[a].bounds().first < strides[b].bounds().first; });
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return graph::hint(strides[a]) < graph::hint(strides[b]); });
   SymExpr last = 0;
   for (size_t i : order) {
     if ((strides[i] - last).bounds().first < 1) return false;
@@ -175,8 +176,8 @@ std::vector<Group> matchGroups(const IndexList& from, const IndexList& to) {
     }
     SymExpr a = i < from.size() ? from[i++] : SymExpr(1), b = j < to.size() ? to[j++] : SymExpr(1);
     while (!(a == b) && (i < from.size() || j < to.size())) {
-      bool growNew = j < to.size() && (i == from.size() || (b - a).bounds().second < 0 ||
-                                       ((a - b).bounds().second > 0 && (b - a).bounds().second <= 0));
+      // Where the hints say nothing wrong, the runs end together as early as they can; if not, the rest is one run, which is right too.
+      const bool growNew = j < to.size() && (i == from.size() || graph::hint(b) < graph::hint(a));
       if (growNew) b *= to[j++];
       else if (i < from.size()) a *= from[i++];
       else b *= to[j++];

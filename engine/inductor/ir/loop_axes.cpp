@@ -55,7 +55,7 @@ std::vector<Axis>& axesOf(Kernel& kernel, int section) {
 }
 
 Axis newAxis(const std::string& name, const SymExpr& extent) {
-  return {Symbol::make(name, 0, std::max<int64_t>(0, extent.bounds().second - 1)), extent};
+  return {graph::axisSymbol(name, extent), extent};
 }
 
 void dropUnitAxes(Kernel& kernel, int section) {

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "engine/graph/symbol_values.h"
 #include "engine/inductor/ir/loop_axes.h"
+#include "engine/inductor/ir/loop_transform.h"
 
 namespace fusebox::inductor {
 namespace {
@@ -20,8 +22,8 @@ const SymExpr* decidingIndex(const Kernel& kernel, int onlySection, const std::v
   auto consider = [&](const SymExpr& index) {
     size_t along = 0;
     for (const Axis& axis : axes) {
-      auto stride = index.strideOf(axis.symbol);
-      along += stride && *stride != 0;
+      const auto stride = symbolicStride(index, axis.symbol);
+      along += stride && !(*stride == SymExpr(0));
     }
     if (along > best) {
       best = along;
@@ -48,9 +50,9 @@ void orderAxes(Kernel& kernel, std::vector<Axis>& axes, int onlySection) {
   if (!index) return;
   std::vector<std::pair<int64_t, size_t>> keys;
   for (size_t i = 0; i < axes.size(); ++i) {
-    auto stride = index->strideOf(axes[i].symbol);
-    if (!stride || *stride == 0) return;  // symbolic strides, or an axis it does not step along: leave the order alone
-    keys.emplace_back(-std::abs(*stride), i);
+    const auto stride = symbolicStride(*index, axes[i].symbol);
+    if (!stride || *stride == SymExpr(0)) return;  // an axis that it does not step along: leave the order alone
+    keys.emplace_back(-std::abs(graph::hint(*stride)), i);
   }
   std::stable_sort(keys.begin(), keys.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<Axis> ordered;

@@ -4,6 +4,7 @@
 #include <map>
 #include <vector>
 
+#include "engine/graph/axis_symbol.h"
 #include "engine/inductor/ir/loop_ir.h"
 
 /// Mechanical changes to kernels and sections, shared by the scheduler's passes.

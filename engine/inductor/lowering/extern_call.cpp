@@ -127,7 +127,7 @@ std::optional<BufferId> Lowering::copyByOperator(const LazyTensor& t, const Tens
   const bool dense = isDense(wanted);
   if (dense)
     std::stable_sort(order.begin(), order.end(),
-                     [&](size_t a, size_t b) { return wanted.strides[a].bounds().first > wanted.strides[b].bounds().first; });
+                     [&](size_t a, size_t b) { return graph::hint(wanted.strides[a]) > graph::hint(wanted.strides[b]); });
   TensorMeta from = wanted;
   for (size_t i = 0; i < order.size(); i++) {
     from.sizes[i] = wanted.sizes[order[i]];

@@ -37,8 +37,7 @@ bool touches(const LazyTensor& value, BufferId id) {
 }
 
 int64_t knownBytes(const graph::TensorMeta& meta) {
-  const auto count = meta.numel().maybeConstant();
-  return count ? *count * graph::elementSize(meta.dtype) : 0;
+  return graph::hint(meta.numel()) * graph::elementSize(meta.dtype);
 }
 
 /// Where a section stores `c ? x : what is there already`, x where c.
@@ -177,7 +176,7 @@ std::optional<LazyTensor> Lowering::storeInto(const LazyTensor& self, const Inde
   IndexList point(sizes.size(), SymExpr(0));
   for (size_t d = 0; d < sizes.size(); ++d) {
     if (sizes[d] == SymExpr(1)) continue;
-    const Symbol symbol = Symbol::make("i" + std::to_string(axes.size()), 0, std::max<int64_t>(sizes[d].bounds().second - 1, 0));
+    const Symbol symbol = graph::axisSymbol("i" + std::to_string(axes.size()), sizes[d]);
     point[d] = symbol;
     axes.push_back({symbol, sizes[d]});
   }

@@ -109,21 +109,21 @@ Values searchSorted(Lowering& lowering, const Node& node) {
 }  // namespace
 
 SymExpr loadedIndex(BodyBuilder& b, const LazyTensor& index, const IndexList& at, const SymExpr& size, Fault fault) {
-  auto known = size.maybeConstant();
-  if (!known) throw NotLowered("indexing a dimension of unknown size");
   Val v{&b, b.cast(index.load(b, at), DType::Int64)};
   if (v.b->value(v.id).op == Op::Index && v.b->value(v.id).index.bounds().first >= 0 &&
-      v.b->value(v.id).index.bounds().second < *known) {
+      graph::isNeverNegative(size - 1 - v.b->value(v.id).index)) {
     return v.b->value(v.id).index;
   }
+  const Val extent{&b, b.index(size)};
   const bool wraps = fault == Fault::Index || fault == Fault::None;
-  Val wrapped = wraps ? where(v < 0, v + static_cast<double>(*known), v) : v;
+  Val wrapped = wraps ? where(v < 0, v + extent, v) : v;
   if (fault != Fault::None) {
-    Val fits = (wrapped >= 0) && (wrapped < static_cast<double>(*known));
+    Val fits = (wrapped >= 0) && (wrapped < extent);
     wrapped.id = b.check(wrapped.id, fits.id, fault);
   }
-  Val inside = maximum(minimum(wrapped, static_cast<double>(*known - 1)), 0.0);
-  return b.indirect(inside.id, *known);
+  const Val last{&b, b.index(size - 1)};
+  Val inside = maximum(minimum(wrapped, last), 0.0);
+  return b.indirect(inside.id, size.bounds().second);
 }
 
 bool isIndexType(DType t) { return graph::isIntegral(t) && t != DType::UInt8; }

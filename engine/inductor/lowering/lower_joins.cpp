@@ -1,4 +1,5 @@
 #include "engine/inductor/lowering/lowering.h"
+#include "engine/inductor/lowering/position.h"
 #include "engine/inductor/lowering/realise_policy.h"
 #include "engine/inductor/ir/val.h"
 
@@ -13,8 +14,8 @@ using Values = std::vector<LazyTensor>;
 ValueId inRange(BodyBuilder& b, const SymExpr& e, const SymExpr& low, const SymExpr& high) {
   ValueId condition = -1;
   auto both = [&](ValueId v) { condition = condition < 0 ? v : b.emit(Op::BitAnd, DType::Bool, {condition, v}); };
-  if ((e - low).bounds().first < 0) both(b.emit(Op::Ge, DType::Bool, {b.index(e), b.index(low)}));
-  if ((high - 1 - e).bounds().first < 0) both(b.emit(Op::Lt, DType::Bool, {b.index(e), b.index(high)}));
+  if (!graph::isNeverNegative(e - low)) both(b.emit(Op::Ge, DType::Bool, {b.index(e), b.index(low)}));
+  if (!graph::isNeverNegative(high - 1 - e)) both(b.emit(Op::Lt, DType::Bool, {b.index(e), b.index(high)}));
   return condition;
 }
 
@@ -142,11 +143,9 @@ Values sliceScatter(Lowering& lowering, const Node& node) {
   const SymExpr& size = self.sizes[dim];
   auto position = [&](size_t i, const SymExpr& fallback) {
     if (args.isNone(i)) return fallback;
-    SymExpr p = args.expr(i);
-    if (p.bounds().second < 0) p += size;
-    return max(0, min(p, size));
+    return clampPosition(args.expr(i), size);
   };
-  SymExpr start = position(3, 0), end = max(start, position(4, size));
+  SymExpr start = position(3, 0), end = lastOf(start, position(4, size));
   return scattered(lowering, node, self, lowering.tensor(args, 1), dim, start, end, args.integerOr(5, 1));
 }
 
@@ -154,8 +153,7 @@ Values selectScatter(Lowering& lowering, const Node& node) {
   NodeArgs args(node);
   const LazyTensor& self = lowering.tensor(args, 0);
   auto dim = static_cast<size_t>(wrapDim(args.integer(2), self.rank()));
-  SymExpr at = args.expr(3);
-  if (at.bounds().second < 0) at += self.sizes[dim];
+  const SymExpr at = fromFront(args.expr(3), self.sizes[dim]);
   const LazyTensor& src = lowering.tensor(args, 1);
   IndexList sizes = src.sizes;
   sizes.insert(sizes.begin() + static_cast<ptrdiff_t>(dim), SymExpr(1));

@@ -49,6 +49,11 @@ Reach reachOf(const NodeArgs& args, const LazyTensor& x, int at, bool emptyIsNon
   return reachOf(x, args.integers(static_cast<size_t>(at)), !emptyIsNone);
 }
 
+/// For what is computed in another way where there is one element.
+void requireOneOrMany(const Reach& reach) {
+  if (!reach.count.isConstant() && reach.count.bounds().first < 2) throw NotLowered("a reduction that may be over a single element");
+}
+
 Val countValue(BodyBuilder& b, const SymExpr& count, DType type) { return {&b, b.cast(b.index(count), type)}; }
 
 ValueId combine(BodyBuilder& b, ReduceKind kind, DType type, ValueId x, ValueId y) {
@@ -183,6 +188,7 @@ Values moments(Lowering& lowering, const Node& node, const std::vector<Moment>& 
   auto element = [x, type](BodyBuilder& b, const IndexList& i) { return std::array<ValueId, 3>{Val{&b, x.load(b, i)}.to(type).id, -1, -1}; };
   std::vector<ReductionSpec> specs = {{ReduceKind::Welford, type, element}};
   // The mean of one element is that element, infinite ones too, of which Welford's method makes NaN.
+  requireOneOrMany(reach);
   const bool isOne = reach.count == SymExpr(1);
   if (isOne) specs.push_back({ReduceKind::Max, type, element});
   auto variance = [n = reach.count, type, correction](BodyBuilder& b) {
@@ -229,6 +235,7 @@ Values vectorNorm(Lowering& lowering, const Node& node, double order, int dimsAt
     Map converted = [type, before](Val v) { return before(v.to(type)); };
     return {reduceOne(lowering, meta, x, reach, kind, type, converted, after)};
   };
+  requireOneOrMany(reach);
   Map magnitude = [](Val v) { return abs(v); };
   // Of one element every norm but that of order 0 is its magnitude, which must not overflow on the way.
   if (reach.count == SymExpr(1) && order != 0) return one(ReduceKind::Sum, magnitude, same);
@@ -264,14 +271,15 @@ std::vector<LazyTensor> Lowering::reduce(const IndexList& sizes, const std::vect
                                          const std::vector<ReductionResult>& results,
                                          const std::vector<LazyTensor>& reading) {
   if (graph::product(sizes) == SymExpr(0)) throw NotLowered("reduction over no elements");
+  for (size_t i = 0; i < sizes.size(); i++)
+    if (reducedDims[i] && sizes[i].bounds().first < 1) throw NotLowered("a reduction that may be over no elements");
   for (const ReductionResult& r : results) requireKept(sizes, reducedDims, r.meta);
   IndexList index(sizes.size(), SymExpr(0));
   std::vector<Axis> outer, inner;
   for (size_t i = 0; i < sizes.size(); i++) {
     if (sizes[i] == SymExpr(1)) continue;
     auto& axes = reducedDims[i] ? inner : outer;
-    Symbol symbol = Symbol::make((reducedDims[i] ? "r" : "i") + std::to_string(axes.size()), 0,
-                                 std::max<int64_t>(sizes[i].bounds().second - 1, 0));
+    Symbol symbol = graph::axisSymbol((reducedDims[i] ? "r" : "i") + std::to_string(axes.size()), sizes[i]);
     index[i] = symbol;
     axes.push_back({symbol, sizes[i]});
   }

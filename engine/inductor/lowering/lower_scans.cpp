@@ -19,9 +19,10 @@ Values scanned(Lowering& lowering, const Node& node, DType type, std::vector<std
   if (node.outputs[0].tensor.device.kind == graph::DeviceKind::Cpu) throw NotLowered("a scan on the CPU");
   if (x.rank() == 0) throw NotLowered("a scan of a scalar");
   const auto dim = static_cast<size_t>(wrapDim(args.integer(1), x.rank()));
-  const auto length = x.sizes[dim].maybeConstant(), count = graph::product(x.sizes).maybeConstant();
-  if (!length || !count || *count == 0 || *length == 1) throw NotLowered("a scan along an unknown, empty or single extent");
-  if (*length >= kLongRow && *count / *length < kFewRows) throw NotLowered("few long rows, over which the library's scan divides the whole device");
+  const auto length = x.sizes[dim].maybeConstant();
+  const int64_t count = graph::hint(graph::product(x.sizes));
+  if (!length || count == 0 || *length == 1) throw NotLowered("a scan along an unknown, empty or single extent");
+  if (*length >= kLongRow && count / *length < kFewRows) throw NotLowered("few long rows, over which the library's scan divides the whole device");
   std::vector<ScanOutput> outputs;
   for (size_t i = 0; i < values.size(); ++i) outputs.push_back({node.outputs[i].tensor, std::move(values[i])});
   return lowering.scan(x, dim, type, outputs);
@@ -64,7 +65,7 @@ std::vector<LazyTensor> Lowering::scan(const LazyTensor& x, size_t dim, DType ty
   for (size_t d = 0; d < x.rank(); ++d) {
     if (x.sizes[d] == SymExpr(1)) continue;
     std::vector<Axis>& axes = d == dim ? along : outer;
-    axes.push_back({Symbol::make(d == dim ? "r0" : "i" + std::to_string(outer.size()), 0, std::max<int64_t>(x.sizes[d].bounds().second - 1, 0)), x.sizes[d]});
+    axes.push_back({graph::axisSymbol(d == dim ? "r0" : "i" + std::to_string(outer.size()), x.sizes[d]), x.sizes[d]});
     point[d] = axes.back().symbol;
   }
   BodyBuilder b;

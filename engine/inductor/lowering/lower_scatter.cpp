@@ -134,7 +134,7 @@ LazyTensor Lowering::addInto(const LazyTensor& start, const TensorMeta& meta, co
   std::vector<Axis> axes;
   for (size_t d = 0; d < sizes.size(); ++d) {
     if (sizes[d] == SymExpr(1)) continue;
-    const Symbol symbol = Symbol::make("i" + std::to_string(axes.size()), 0, std::max<int64_t>(sizes[d].bounds().second - 1, 0));
+    const Symbol symbol = graph::axisSymbol("i" + std::to_string(axes.size()), sizes[d]);
     point[d] = symbol;
     axes.push_back({symbol, sizes[d]});
   }

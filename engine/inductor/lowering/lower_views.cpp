@@ -2,6 +2,7 @@
 #include <numeric>
 
 #include "engine/inductor/lowering/lowering.h"
+#include "engine/inductor/lowering/position.h"
 #include "engine/inductor/ir/val.h"
 
 /// Views as maps from an index in the view to an index in what it views.
@@ -57,13 +58,6 @@ LazyTensor sliced(const LazyTensor& x, size_t dim, const SymExpr& start, int64_t
   });
 }
 
-/// `position` counted from the front and limited to [0, size].
-SymExpr clampPosition(const SymExpr& position, const SymExpr& size) {
-  SymExpr p = position;
-  if (p.bounds().second < 0) p = p + size;
-  return max(0, min(p, size));
-}
-
 Values slice(Lowering& lowering, const Node& node) {
   NodeArgs args(node);
   const LazyTensor& x = lowering.tensor(args, 0);
@@ -86,9 +80,7 @@ Values select(Lowering& lowering, const Node& node) {
   NodeArgs args(node);
   const LazyTensor& x = lowering.tensor(args, 0);
   auto dim = static_cast<size_t>(wrapDim(args.integer(1), x.rank()));
-  SymExpr at = args.expr(2);
-  if (at.bounds().second < 0) at += x.sizes[dim];
-  return {selected(x, dim, at)};
+  return {selected(x, dim, fromFront(args.expr(2), x.sizes[dim]))};
 }
 
 Values split(Lowering& lowering, const Node& node) {

@@ -33,7 +33,7 @@ bool isRows(const IndexList& sizes, const std::vector<SymExpr>& strides) {
   SymExpr run = 1;
   for (size_t i = sizes.size(); i-- > 0;) {
     if (sizes[i] == SymExpr(1)) continue;
-    if ((strides[i] - run).bounds().first < 0 || (run == SymExpr(1) && !(strides[i] == SymExpr(1)))) return false;
+    if (!graph::isNeverNegative(strides[i] - run) || (run == SymExpr(1) && !(strides[i] == SymExpr(1)))) return false;
     run = strides[i] * sizes[i];
   }
   return true;
@@ -284,13 +284,12 @@ void Lowering::realise(const LazyTensor& t) {
     if (!(s.meta.sizes[i] == SymExpr(1))) order.push_back(i);
   }
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return s.meta.strides[a].bounds().first > s.meta.strides[b].bounds().first;
+    return graph::hint(s.meta.strides[a]) > graph::hint(s.meta.strides[b]);
   });
   IndexList index(s.meta.sizes.size(), SymExpr(0));
   std::vector<Axis> axes;
   for (size_t i : order) {
-    Symbol symbol = Symbol::make(fmt::format("i{}", axes.size()), 0,
-                                 std::max<int64_t>(s.meta.sizes[i].bounds().second - 1, 0));
+    Symbol symbol = graph::axisSymbol(fmt::format("i{}", axes.size()), s.meta.sizes[i]);
     index[i] = symbol;
     axes.push_back({symbol, s.meta.sizes[i]});
   }
@@ -389,8 +388,8 @@ graph::TensorMeta Lowering::resultLayout(size_t position, const LazyTensor& valu
   if (!layout || isFromOutside(value) || !(layout->offset == SymExpr(0)) || !isRows(value.sizes, layout->strides)) return traced;
   for (size_t i = 0; i < std::min(out_.results.size(), options_.firstSaved); i++)  // nor is it shared with what others may write to
     if (const auto* seen = out_.results[i].as<ValueRef>(); seen && baseOf(seen->node) == value.storage->buffer) return traced;
-  const auto part = traced.numel().maybeConstant(), whole = reachable(out_.buffers[static_cast<size_t>(value.storage->buffer)].meta).maybeConstant();
-  if (part && whole && *part > 0 && *whole - *part < *part / 8) traced.strides = layout->strides;
+  const int64_t part = graph::hint(traced.numel()), whole = graph::hint(reachable(out_.buffers[static_cast<size_t>(value.storage->buffer)].meta));
+  if (part > 0 && whole - part < part / 8) traced.strides = layout->strides;
   return traced;
 }
 

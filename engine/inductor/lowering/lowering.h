@@ -5,6 +5,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "engine/graph/axis_symbol.h"
+#include "engine/graph/symbol_values.h"
 #include "engine/inductor/ir/lazy_tensor.h"
 #include "engine/inductor/ir/lowered_graph.h"
 #include "engine/inductor/lowering/node_args.h"

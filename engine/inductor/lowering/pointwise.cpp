@@ -10,6 +10,7 @@ Val PointwiseArgs::as(size_t i, DType type) const {
   if (slot_[i] >= 0) return raw(i).to(type);
   const graph::Argument& a = args_.at(i);
   if (const auto* d = a.as<double>()) return {&b_, b_.constant(*d, type)};
+  if (const auto* e = a.as<SymExpr>(); e && !e->isConstant()) return {&b_, b_.cast(b_.index(*e), type)};
   return {&b_, b_.constantInt(args_.integer(i), type)};
 }
 

@@ -81,13 +81,23 @@ Dims allDims(T x) {
   return out;
 }
 
-double knownCount(T x, const Dims& dims) {
+Count countOf(T x, const Dims& dims) {
   SymExpr n = 1;
-  for (int64_t d : dims) n *= x.size(d);
-  auto known = n.maybeConstant();
-  if (!known || *known == 0) throw NotLowered("an unknown or empty number of elements");
-  return static_cast<double>(*known);
+  for (int64_t d : dims) {
+    if (x.size(d).bounds().first < 1) throw NotLowered("no elements, perhaps");
+    n *= x.size(d);
+  }
+  return {n};
 }
+
+std::optional<double> Count::known() const { return n.isConstant() ? std::optional(static_cast<double>(n.constant())) : std::nullopt; }
+
+T Count::tensor(T like) const {
+  const graph::Device device = like.meta().device;
+  return like.r->call("aten::full", {graph::ArgumentList{}, n, like.dtype(), {}, device, false}, rowMajor({}, like.dtype(), device));
+}
+
+T operator/(T a, const Count& b) { return b.known() ? a / *b.known() : a / b.tensor(a); }
 
 T Rewriter::to(T x, DType type) {
   if (x.dtype() == type) return x;

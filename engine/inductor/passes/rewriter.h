@@ -26,8 +26,15 @@ struct T {
 
 using Dims = std::vector<int64_t>;
 Dims allDims(T x);
-/// Elements along some dimensions. Throws NotLowered where that is 0 or not known.
-double knownCount(T x, const Dims& dims);
+/// Elements along some dimensions of a tensor.
+struct Count {
+  SymExpr n;
+  std::optional<double> known() const;
+  /// As a tensor without dimensions, on the device of `like` and of its type.
+  T tensor(T like) const;
+};
+/// Throws NotLowered where it is or may be 0.
+Count countOf(T x, const Dims& dims);
 
 /// Appends the nodes that stand for one node of the old graph. They inherit its provenance.
 class Rewriter {
@@ -94,6 +101,7 @@ T operator-(T a, double b);
 T operator*(T a, double b);
 T operator/(T a, double b);
 T operator-(double a, T b);
+T operator/(T a, const Count& b);
 T operator-(T a);
 
 /// Rewrites one node. Throws NotLowered where it does not cover the arguments: the node then stays.

@@ -3,47 +3,59 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "engine/graph/symbol_values.h"
+#include "engine/inductor/ir/loop_axes.h"
+
 namespace fusebox::inductor {
 namespace {
 
 /// An axis along which an index steps.
 struct Step {
   Axis axis;
-  int64_t stride = 0, extent = 0;
+  SymExpr stride;
 };
 
-/// Steps by falling stride; nullopt when a stride or extent is not constant.
+/// Steps by falling stride, at the hints: matching only succeeds where strides and extents agree as expressions. nullopt where the index
+/// is no sum of steps.
 std::optional<std::vector<Step>> stepsOf(const std::vector<Axis>& axes, const SymExpr& index) {
   std::vector<Step> steps;
   for (const Axis& axis : axes) {
-    const auto stride = index.strideOf(axis.symbol);
-    if (!stride || !axis.extent.isConstant()) return std::nullopt;
-    if (*stride != 0) steps.push_back({axis, *stride, axis.extent.constant()});
+    const auto stride = symbolicStride(index, axis.symbol);
+    if (!stride) return std::nullopt;
+    if (!(*stride == SymExpr(0))) steps.push_back({axis, *stride});
   }
   std::stable_sort(steps.begin(), steps.end(),
-                   [](const Step& a, const Step& b) { return std::abs(a.stride) > std::abs(b.stride); });
+                   [](const Step& a, const Step& b) { return std::abs(graph::hint(a.stride)) > std::abs(graph::hint(b.stride)); });
   return steps;
+}
+
+/// a / b where that is a whole number for all sizes.
+std::optional<SymExpr> quotient(const SymExpr& a, const SymExpr& b) {
+  if (a == b) return SymExpr(1);
+  if (b == SymExpr(0)) return std::nullopt;
+  const SymExpr made = floorDiv(a, b);
+  return made * b == a ? std::optional(made) : std::nullopt;
 }
 
 /// Takes pieces off the inner end of one side's steps.
 struct Cursor {
   const std::vector<Step>& steps;
   size_t left;           ///< steps not yet used up; the current one is steps[left - 1]
-  int64_t extent = 0;    ///< what remains of the current one
-  int64_t stride = 0;
+  SymExpr extent = 0;    ///< what remains of the current one
+  SymExpr stride = 0;
 
   explicit Cursor(const std::vector<Step>& s) : steps(s), left(s.size() + 1) { advance(); }
   void advance() {
     if (--left == 0) return;
-    extent = steps[left - 1].extent;
+    extent = steps[left - 1].axis.extent;
     stride = steps[left - 1].stride;
   }
   const Axis& axis() const { return steps[left - 1].axis; }
-  bool isWhole(int64_t piece) const { return piece == steps[left - 1].extent; }
-  void take(int64_t piece) {
-    extent /= piece;
-    stride *= piece;
-    if (extent == 1) advance();
+  bool isWhole(const SymExpr& piece) const { return piece == steps[left - 1].axis.extent; }
+  void take(const SymExpr& piece, const SymExpr& rest) {
+    extent = rest;
+    stride = stride * piece;
+    if (extent == SymExpr(1)) advance();
   }
 };
 
@@ -77,22 +89,23 @@ std::optional<AxisMatch> matchAxes(const std::vector<Axis>& axesA, const SymExpr
   AxisMatch match;
   Cursor a(*stepsA), b(*stepsB);
   while (a.left > 0 && b.left > 0) {
-    if (a.stride != b.stride) return std::nullopt;
-    const int64_t piece = std::min(a.extent, b.extent);
-    if (a.extent % piece != 0 || b.extent % piece != 0) return std::nullopt;
+    if (!(a.stride == b.stride)) return std::nullopt;
+    const SymExpr piece = graph::hint(b.extent) < graph::hint(a.extent) ? b.extent : a.extent;
+    const auto restA = quotient(a.extent, piece), restB = quotient(b.extent, piece);
+    if (!restA || !restB) return std::nullopt;
     const Axis& first = keepA ? a.axis() : b.axis();
     const Axis& second = keepA ? b.axis() : a.axis();
     const bool firstWhole = keepA ? a.isWhole(piece) : b.isWhole(piece);
     const bool secondWhole = keepA ? b.isWhole(piece) : a.isWhole(piece);
     const Symbol symbol = firstWhole    ? first.symbol
                           : secondWhole ? second.symbol
-                                        : Symbol::make(first.symbol.name(), 0, piece - 1);
+                                        : newAxis(first.symbol.name(), piece).symbol;
     auto& toA = match.replaceA[a.axis().symbol];
     auto& toB = match.replaceB[b.axis().symbol];
-    toA.insert(toA.begin(), {symbol, SymExpr(piece)});
-    toB.insert(toB.begin(), {symbol, SymExpr(piece)});
-    a.take(piece);
-    b.take(piece);
+    toA.insert(toA.begin(), {symbol, piece});
+    toB.insert(toB.begin(), {symbol, piece});
+    a.take(piece, *restA);
+    b.take(piece, *restB);
   }
   if (a.left > 0 || b.left > 0) return std::nullopt;
   return match;

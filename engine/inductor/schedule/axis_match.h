@@ -19,7 +19,7 @@ struct AxisMatch {
 };
 
 /// Lines up axes so that `indexA` and `indexB`, both into one buffer, step through it together. Axes along which an index does
-/// not step are left out. nullopt when strides or extents do not fit or are not constant. `keepA`: common axes keep A's symbols
+/// not step are left out. nullopt when strides or extents do not fit. `keepA`: common axes keep A's symbols
 /// where possible, else B's.
 std::optional<AxisMatch> matchAxes(const std::vector<Axis>& axesA, const SymExpr& indexA, const std::vector<Axis>& axesB,
                                    const SymExpr& indexB, bool keepA);

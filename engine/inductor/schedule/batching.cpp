@@ -51,10 +51,9 @@ bool asLoop(Kernel& kernel) {
 }
 
 int64_t bytesMoved(const LoweredGraph& lowered, const ScheduleNode& node) {
-  constexpr int64_t kUnknown = kSmallBytesOnGpu + 1;
   int64_t total = 0;
   for (const auto* list : {&node.reads, &node.writes})
-    for (BufferId id : *list) total += bytesOf(lowered.buffers[static_cast<size_t>(id)].meta, kUnknown);
+    for (BufferId id : *list) total += bytesOf(lowered.buffers[static_cast<size_t>(id)].meta);
   return total;
 }
 

@@ -113,7 +113,7 @@ class Placer {
     WriteDecision decision;
     decision.reason = write.refusal.empty() ? whyCopied(result->node, in) : write.refusal;
     decision.inPlace = decision.reason.empty();
-    decision.bytes = 2 * bytesOf(buffer(in).meta, 0);
+    decision.bytes = 2 * bytesOf(buffer(in).meta);
     for (const Operation& op : lowered_.operations)
       if (std::find(op.writes.begin(), op.writes.end(), baseOf(lowered_, result->node)) != op.writes.end()) decision.operation = op.id;
     if (decision.inPlace) {

@@ -305,7 +305,7 @@ class Finisher {
       Substitution names;
       for (Axis& axis : section.axes) {
         if (taken.insert(axis.symbol).second) continue;
-        const Symbol own = Symbol::make(axis.symbol.name(), axis.symbol.lower(), axis.symbol.upper());
+        const Symbol own = graph::axisSymbol(axis.symbol.name(), axis.extent);
         names.emplace(axis.symbol, own);
         axis.symbol = own;
         taken.insert(own);

@@ -19,7 +19,6 @@ constexpr size_t kSiblingWindow = 4;            ///< a reader is paired with thi
 constexpr int64_t kMinSiblingBytes = 512;       ///< of the buffer that two nodes read
 constexpr size_t kMaxRefusalsPerNode = 8;
 constexpr const char* kForbidden = "forbidden by user";
-constexpr int64_t kUnknownBytes = int64_t{1} << 20;  ///< guess for dynamic sizes
 
 struct Candidate {
   int32_t a, b;      ///< nodes, a before b
@@ -35,7 +34,7 @@ class Fuser : public MergeContext {
         const FusionRules& rules)
       : lowered_(lowered), nodes_(nodes), graph_(graph), options_(options), rules_(rules), uses_(usesOf(lowered, nodes)),
         isResult_(resultBuffers(lowered)), versions_(nodes.size(), 0) {
-    for (const LoweredBuffer& buffer : lowered.buffers) bytes_.push_back(bytesOf(buffer.meta, kUnknownBytes));
+    for (const LoweredBuffer& buffer : lowered.buffers) bytes_.push_back(bytesOf(buffer.meta));
   }
 
   std::vector<FusionDecision> run() {

@@ -19,7 +19,6 @@ constexpr int64_t kMaxColumnBytes = 1 << 20;   ///< columns are walked with larg
 constexpr int64_t kMinBroadcastPoints = 8;     ///< rows that a broadcast producer must have
 constexpr int64_t kMinBroadcastRow = 32;       ///< points of each
 constexpr int64_t kMinHorizontalBytes = 512;
-constexpr int64_t kGuessedExtent = 256;        ///< of an axis whose extent is not constant
 
 std::vector<Axis> without(const std::vector<Axis>& axes, const std::vector<Axis>& removed) {
   std::vector<Axis> rest;
@@ -171,11 +170,15 @@ class Merger {
   std::optional<AxisMatch> matchOuter(const Access& store, const Access& load, bool keepA) const {
     const std::vector<Axis>& outer = a_.node.kernel.outer;
     int64_t smallest = std::numeric_limits<int64_t>::max();
-    for (const Axis& axis : outer) smallest = std::min(smallest, std::abs(store.index.strideOf(axis.symbol).value_or(0)));
+    const auto stepOf = [](const SymExpr& index, Symbol symbol) {
+      const auto stride = symbolicStride(index, symbol);
+      return stride ? std::abs(graph::hint(*stride)) : 0;
+    };
+    for (const Axis& axis : outer) smallest = std::min(smallest, stepOf(store.index, axis.symbol));
     if (outer.empty() || smallest == 0) return std::nullopt;
     std::vector<Axis> steps;
     for (const Axis& axis : b_.node.kernel.outer)
-      if (std::abs(load.index.strideOf(axis.symbol).value_or(0)) >= smallest) steps.push_back(axis);
+      if (stepOf(load.index, axis.symbol) >= smallest) steps.push_back(axis);
     return matchAxes(outer, store.index, steps, load.index, keepA);
   }
 
@@ -254,7 +257,7 @@ class Merger {
     if (!aInB || shared_.empty()) throw MergeRefusal{"different iteration spaces"};
     const std::vector<Axis> inner = without(b_.outer, a_.outer);
     const bool rowsFirst = isSubset({b_.outer.begin(), b_.outer.end() - static_cast<std::ptrdiff_t>(inner.size())}, a_.outer);
-    const bool pays = pointsOf(a_.outer, kGuessedExtent) >= kMinBroadcastPoints && pointsOf(inner, kGuessedExtent) >= kMinBroadcastRow;
+    const bool pays = pointsOf(a_.outer) >= kMinBroadcastPoints && pointsOf(inner) >= kMinBroadcastRow;
     if (!rowsFirst || !(pays || context_.isForced()))
       throw MergeRefusal{"broadcast that is cheaper to read than to compute in place"};
     b_.demote(outer_);
@@ -353,22 +356,38 @@ class Merger {
     const SymExpr rest = substitute(load, zeroLoad) - base;
     if (!rest.isConstant()) return false;
     const SymExpr written = store - base, read = load - base;
-    const auto [low, high] = written.bounds();
-    const auto [readLow, readHigh] = read.bounds();
-    return low == 0 && high + 1 == pointsOf(storeAxes, kGuessedExtent) && readLow >= 0 && readHigh <= high && isDenseRow(written, storeAxes);
+    SymExpr points = 1;
+    for (const Axis& axis : storeAxes) points *= axis.extent;
+    if (!isDenseRow(written, storeAxes) || read.bounds().first < 0) return false;
+    return graph::isNeverNegative(points - 1 - greatest(read, loadAxes));
+  }
+
+  /// The value of `index` at the far end of every axis that it steps along: its greatest one where no stride is negative. Else something
+  /// that is no less.
+  static SymExpr greatest(const SymExpr& index, const std::vector<Axis>& axes) {
+    Substitution ends;
+    for (const Axis& axis : axes) {
+      if (!index.contains(axis.symbol)) continue;
+      const auto stride = symbolicStride(index, axis.symbol);
+      if (!stride || stride->bounds().first < 0) return index.bounds().second;
+      ends.emplace(axis.symbol, axis.extent - 1);
+    }
+    return substitute(index, ends);
   }
 
   static bool isDenseRow(const SymExpr& index, const std::vector<Axis>& axes) {
-    std::vector<std::pair<int64_t, int64_t>> steps;
+    std::vector<std::pair<SymExpr, SymExpr>> steps;
     for (const Axis& axis : axes) {
-      auto stride = index.strideOf(axis.symbol);
-      if (!stride || !axis.extent.isConstant()) return false;
-      steps.emplace_back(*stride, axis.extent.constant());
+      const auto stride = symbolicStride(index, axis.symbol);
+      if (!stride) return false;
+      steps.emplace_back(*stride, axis.extent);
     }
-    std::sort(steps.begin(), steps.end());
-    int64_t expected = 1;
+    std::sort(steps.begin(), steps.end(), [](const auto& a, const auto& b) {
+      return std::pair(graph::hint(a.first), graph::hint(a.second)) < std::pair(graph::hint(b.first), graph::hint(b.second));
+    });
+    SymExpr expected = 1;
     for (const auto& [stride, extent] : steps) {
-      if (stride != expected) return false;
+      if (!(stride == expected)) return false;
       expected *= extent;
     }
     return true;
@@ -450,7 +469,7 @@ class Merger {
         appendSection(kernel.sections[s], section);
         return static_cast<int>(s);
       }
-    if (!section.axes.empty() && pointsOf(section.axes, kGuessedExtent) * 4 > kMaxRowBytes &&
+    if (!section.axes.empty() && pointsOf(section.axes) * 4 > kMaxRowBytes &&
         std::any_of(axes.begin(), axes.end(), [](const auto& list) { return !list.empty(); }))
       throw MergeRefusal{"rows do not fit the cache"};
     axes.push_back(section.axes);

@@ -96,8 +96,11 @@ class AcrossMerger {
 
   void checkShapes() const {
     if (!isPureReduction(columns_.kernel)) throw MergeRefusal{"different outer loops"};
-    const int64_t length = pointsOf(columns_.kernel.outer, 0);
-    if (pointsOf(rows_.kernel.outer, 0) < kFewestRows) throw MergeRefusal{"too few rows to walk over with sums of the columns"};
+    const auto isKnown = [](const Axis& axis) { return axis.extent.isConstant(); };
+    for (const auto* axes : {&columns_.kernel.outer, &rows_.kernel.outer})
+      if (!std::all_of(axes->begin(), axes->end(), isKnown)) throw MergeRefusal{"sums of the columns beside rows whose sizes change"};
+    const int64_t length = pointsOf(columns_.kernel.outer);
+    if (pointsOf(rows_.kernel.outer) < kFewestRows) throw MergeRefusal{"too few rows to walk over with sums of the columns"};
     if (length < kShortestRow || length > kLongestRow) throw MergeRefusal{"sums of the columns do not fit a block's registers"};
     const auto& stores = columns_.kernel.sections[1].body;
     const auto kept = std::count_if(stores.begin(), stores.end(), [&](const Statement& st) { return !context_.diesInside(st.buffer, columns_, columns_); });

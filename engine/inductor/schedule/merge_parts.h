@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/graph/symbol_values.h"
 #include "engine/inductor/ir/loop_ir.h"
 
 /// What the two ways of merging kernels share.
@@ -14,10 +15,10 @@ struct MergeRefusal {
   std::string reason;
 };
 
-/// Points of a loop nest; an axis whose extent is not constant counts as `unknown`.
-inline int64_t pointsOf(const std::vector<Axis>& axes, int64_t unknown) {
+/// Points of a loop nest, at the hints.
+inline int64_t pointsOf(const std::vector<Axis>& axes) {
   int64_t points = 1;
-  for (const Axis& axis : axes) points *= axis.extent.maybeConstant().value_or(unknown);
+  for (const Axis& axis : axes) points *= graph::hint(axis.extent);
   return points;
 }
 

@@ -1,4 +1,5 @@
 #include "engine/inductor/schedule/schedule_node.h"
+#include "engine/graph/symbol_values.h"
 
 #include <algorithm>
 
@@ -117,9 +118,6 @@ SymExpr reachableElements(const graph::TensorMeta& meta) {
   return last + 1;
 }
 
-int64_t bytesOf(const graph::TensorMeta& meta, int64_t unknown) {
-  const SymExpr count = meta.numel();
-  return count.isConstant() ? count.constant() * graph::elementSize(meta.dtype) : unknown;
-}
+int64_t bytesOf(const graph::TensorMeta& meta) { return graph::hint(meta.numel()) * graph::elementSize(meta.dtype); }
 
 }  // namespace fusebox::inductor

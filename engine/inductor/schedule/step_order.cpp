@@ -118,7 +118,7 @@ class StepOrder {
     }
     for (const LoweredBuffer& buffer : lowered_.buffers) {
       if (buffer.kind != Kind::Computed) continue;
-      bytes_[at(buffer.id)] = bytesOf(buffer.meta, 0);
+      bytes_[at(buffer.id)] = bytesOf(buffer.meta);
       if (isResult[at(buffer.id)]) ++users_[at(buffer.id)];  // whoever gets it
     }
   }
