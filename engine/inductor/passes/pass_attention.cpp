@@ -40,6 +40,11 @@ bool isElementwise(const Node& n) {
   return facts.pointwise || keepsOrder(n) || (facts.view && !facts.reinterprets);
 }
 
+/// The kernel is laid out for numbers.
+bool isKnown(const TensorMeta& meta) {
+  return std::all_of(meta.sizes.begin(), meta.sizes.end(), [](const graph::SymExpr& size) { return size.isConstant(); });
+}
+
 struct Found {
   NodeId first = -1, softmax = -1;  ///< query @ key, and the softmax of what is made of it
   bool safe = false;
@@ -77,6 +82,7 @@ class Finder {
     const Node* modified = before(*n);
     const TensorMeta& scores = modified->outputs[0].tensor;
     const size_t rank = scores.sizes.size();
+    if (!isKnown(scores) || !isKnown(out)) return std::nullopt;
     if (rank < 2 || wrapDim(NodeArgs(*n).integer(1), rank) != static_cast<int64_t>(rank) - 1 ||
         !(scores.sizes.back() == weights.sizes[2]))
       return std::nullopt;
@@ -88,7 +94,7 @@ class Finder {
     if (made.first < 0) return std::nullopt;
     const Node& first = graph_.node(made.first);
     for (const ValueRef& operand : {NodeArgs(first).ref(0), NodeArgs(first).ref(1), NodeArgs(last).ref(1)})
-      if (graph_.meta(operand).tensor.dtype != out.dtype) return std::nullopt;
+      if (graph_.meta(operand).tensor.dtype != out.dtype || !isKnown(graph_.meta(operand).tensor)) return std::nullopt;
     return made;
   }
 
