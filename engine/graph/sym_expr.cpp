@@ -34,12 +34,40 @@ const SymAtom* soleAtom(const SymExpr& e) {
   return term.coefficient == 1 && term.factors.size() == 1 ? &term.factors[0] : nullptr;
 }
 
+/// The same as joinDivMod for term `i` with factor `f`, (x mod e), where e is an expression: k*e*F*(x // e) is a term for each of e's.
+bool joinSymbolicDivMod(std::vector<Term>& terms, size_t i, size_t f) {
+  const SymAtom atom = terms[i].factors[f];
+  const SymExpr quotient = floorDiv(atom.a, atom.b);
+  if (!soleAtom(quotient)) return false;
+  Term rest{terms[i].coefficient, terms[i].factors};
+  rest.factors.erase(rest.factors.begin() + static_cast<ptrdiff_t>(f));
+  const SymExpr scale = fromTerms({rest}), wanted = scale * atom.b * quotient;
+  std::vector<size_t> used{i};
+  for (const Term& want : wanted.terms()) {
+    const auto found = std::find_if(terms.begin(), terms.end(), [&](const Term& t) {
+      return t.coefficient == want.coefficient && compareFactors(t.factors, want.factors) == 0;
+    });
+    if (found == terms.end()) return false;
+    used.push_back(static_cast<size_t>(found - terms.begin()));
+  }
+  std::sort(used.begin(), used.end(), std::greater<>());
+  if (std::adjacent_find(used.begin(), used.end()) != used.end()) return false;
+  const SymExpr joined = scale * atom.a;
+  for (size_t j : used) terms.erase(terms.begin() + static_cast<ptrdiff_t>(j));
+  terms.insert(terms.end(), joined.terms().begin(), joined.terms().end());
+  return true;
+}
+
 /// Finds k*F*(x mod c) and k*c*F*(x // c) among `terms`, and replaces them by k*F*x. True if it did.
 bool joinDivMod(std::vector<Term>& terms) {
   for (size_t i = 0; i < terms.size(); i++) {
     for (size_t f = 0; f < terms[i].factors.size(); f++) {
       const SymAtom& atom = terms[i].factors[f];
-      if (atom.kind != SymAtom::Kind::Mod || !atom.b.isConstant()) continue;
+      if (atom.kind != SymAtom::Kind::Mod) continue;
+      if (!atom.b.isConstant()) {
+        if (joinSymbolicDivMod(terms, i, f)) return true;
+        continue;
+      }
       SymExpr quotient = floorDiv(atom.a, atom.b);
       const SymAtom* divided = soleAtom(quotient);
       if (!divided) continue;

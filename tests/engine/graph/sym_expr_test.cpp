@@ -149,9 +149,13 @@ class SymExprTest : public QObject {
     const SymExpr i = axisSymbol("i", n), j = axisSymbol("j", m), free = Symbol::make("k", 0, int64_t{1} << 40);
     QVERIFY(floorDiv(i, n) == SymExpr(0) && mod(i, n) == i);
     QVERIFY(floorDiv(j * n + i, n) == j && mod(j * n + i, n) == i);
-    QVERIFY(floorDiv(i, m) != SymExpr(0) && !(mod(free, n) == free));
+    QVERIFY(!(floorDiv(i, m) == SymExpr(0)) && !(mod(free, n) == free));
     QVERIFY(floorDiv(j * n * 8 + i * 8 + 7, n * 8) == j);
     QVERIFY(!(floorDiv(j * n * 8 + i * 8 + 8, n * 8) == j));  // i may be n - 1
+    const SymExpr k = axisSymbol("k", n * m);
+    QVERIFY(mod(k, n) * 8 + floorDiv(k, n) * n * 8 == k * 8);
+    QVERIFY(mod(k, n + 1) * m + floorDiv(k, n + 1) * (n + 1) * m == k * m);
+    QVERIFY(!(mod(k, n) * 8 + floorDiv(k, n) * n * 4 == k * 8));
     QVERIFY(isNeverNegative(n - 1 - i) && !isNeverNegative(n - 2 - i) && !isNeverNegative(n - i * 2));
     QVERIFY(isNeverNegative(n * m - 1 - (j * n + i)) && !isNeverNegative(n * m - 1 - (i * n + j)));
     QVERIFY(symbolicStride(j * n + i, j.symbols()[0]) == std::optional(n));
