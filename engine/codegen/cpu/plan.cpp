@@ -40,7 +40,8 @@ constexpr int64_t kTileLanes = 128;          // points along the vector axis in 
 constexpr int64_t kFewPoints = 64;           // outer points up to which reductions are divided
 constexpr int64_t kRun = 32;                 // values that go into one accumulator where there are many
 constexpr int64_t kOneRun = 64;              // up to so many are not worth a second accumulator
-constexpr double kUnknownLength = 1 << 20;   // of loops with a dynamic extent: levels of runs cost nothing where they are not reached
+constexpr double kLeastLength = 1 << 14;     // that loops of unknown extent are cut into runs for, and how many times the one at capture
+constexpr double kLengthened = 16;
 
 double guess(const SymExpr& e) { return static_cast<double>(graph::hint(e)); }
 
@@ -233,7 +234,7 @@ void chooseRuns(Plan& plan) {
     double taken = 1;
     for (size_t d = p.order.size(); d-- > 0;) {
       const SymExpr& extent = s.axes[static_cast<size_t>(p.order[d])].extent;
-      double length = extent.isConstant() ? static_cast<double>(extent.constant()) : kUnknownLength;
+      double length = extent.isConstant() ? static_cast<double>(extent.constant()) : std::max(kLeastLength, kLengthened * guess(extent));
       if (d == 0 && !(p.chunk == SymExpr(0))) length = std::min(length, static_cast<double>(p.chunk.constant()));
       const int64_t step = p.order[d] == p.vectorAxis ? plan.lanes : 1;
       const double iterations = std::ceil(length / static_cast<double>(step));
