@@ -399,9 +399,9 @@ RecipePtr RecipeMaker::make(PyObject* object) {
     throw CaptureBreak{{"identity", "the id of an object is alive where capture stops", "", e_.place(), {}}, e_.addresses_.at(PyLong_AsVoidPtr(object))};
   if (isConstantValue(object)) return constant(object);
   if (isSymbolicNumber(object)) return number(object);
-  if (isSymbolicSize(object)) return size(object);
   Origin* origin = e_.origin(object);
   if (origin && origin->source) return origin->source->kind == Source::Kind::Pinned ? constant(object) : fromSource(origin->source);
+  if (isSymbolicSize(object)) return size(object);
   if (object == e_.handledBefore()) {
     auto recipe = std::make_shared<Recipe>();
     recipe->kind = Recipe::Kind::Handled;

@@ -3,6 +3,7 @@
 
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/namespaces.h"
+#include "engine/capture/evaluation/symbolic_index.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
 #include "engine/capture/evaluation/value_kinds.h"
 #include "engine/capture/rules/autograd_function.h"
@@ -95,6 +96,7 @@ void Evaluation::guardKey(PyObject* key) {
 
 PyRef Evaluation::keyInDict(PyObject* dict, PyObject* key) {
   if (isNumber(key)) refuseNumber("a key");
+  if (PyRef plain = plainKey(key); plain.get() != key) return plain;
   if (!isTensor(key) || !sourceOf(dict)) return PyRef::borrow(key);
   Origin* known = origins_.find(key);
   if (!known || !known->source || !known->twin)

@@ -3,6 +3,7 @@
 
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/namespaces.h"
+#include "engine/capture/evaluation/symbolic_index.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
@@ -133,7 +134,7 @@ PyRef Evaluation::compare(int op, PyObject* a, PyObject* b) {
 
 int Evaluation::equalElements(PyObject* a, PyObject* b) {
   if (isConstantValue(a) && isConstantValue(b)) return PyObject_RichCompareBool(a, b, Py_EQ);
-  if (same(a, b)) return 1;
+  if (isSymbolicNumber(a) || isSymbolicNumber(b) ? a == b : same(a, b)) return 1;
   PyRef equal = compare(Py_EQ, a, b);
   return equal ? truth(equal.get()) : -1;
 }
@@ -221,6 +222,8 @@ void Evaluation::guardIdentity(PyObject* constant, bool withItself) {
 
 bool Evaluation::same(PyObject* a, PyObject* b) {
   if (isSymbolicNumber(a) || isSymbolicNumber(b)) return sameSymbolic(a, b);
+  // A tuple of ints from outside has one with symbols in its place.
+  if (a != b && PyTuple_Check(a) && PyTuple_Check(b) && (holdsSymbols(a) || holdsSymbols(b))) breakHere("identity", "tuples are compared by identity", "Compare values with ==.");
   if (isConstantValue(a) && isConstantValue(b)) {
     // Equal constants may be one object or two; which, no guard on their values says.
     if (Py_TYPE(a) != Py_TYPE(b) || isSingleton(a) || isSingleton(b) || PyObject_RichCompareBool(a, b, Py_EQ) != 1) return a == b;

@@ -2,6 +2,7 @@
 #include "engine/capture/evaluation/container_iterators.h"
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/namespaces.h"
+#include "engine/capture/evaluation/symbolic_index.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
@@ -75,7 +76,13 @@ PyRef Evaluation::getItem(PyObject* object, PyObject* key) {
   if (isTensor(object)) {
     refuseSequences(*this, key);
     const ExposingSymbols symbols(*this, true);
-    PyRef plain = plainIndex(key), index = plain ? expose(plain.get()) : PyRef();
+    PyRef plain = plainIndex(key), rest;
+    if (!plain) return {};
+    if (isStandIn(object) && indexHasSymbols(plain.get())) {
+      PyRef view = takeSymbols(*this, object, plain.get(), &rest);
+      if (view || PyErr_Occurred()) return view && rest ? getItem(view.get(), rest.get()) : view;
+    }
+    PyRef index = expose(plain.get());
     if (!index) return {};
     refuseCallbacks(index.get(), Asks::Numbers);
     return checked(PyObject_GetItem(object, index.get()));
@@ -150,7 +157,13 @@ bool Evaluation::setItem(PyObject* object, PyObject* key, PyObject* value) {
     if (!value) breakHere("unsupported side effect", "an item of a tensor is deleted");
     refuseSequences(*this, key);
     const ExposingSymbols symbols(*this, true);
-    PyRef plain = plainIndex(key), index = plain ? expose(plain.get()) : PyRef(), exposed = expose(value);
+    PyRef plain = plainIndex(key), rest;
+    if (!plain) return false;
+    if (isStandIn(object) && indexHasSymbols(plain.get())) {
+      PyRef view = takeSymbols(*this, object, plain.get(), &rest);
+      if (view || PyErr_Occurred()) return view && setItem(view.get(), rest ? rest.get() : Py_Ellipsis, value);
+    }
+    PyRef index = expose(plain.get()), exposed = expose(value);
     if (!index || !exposed) return false;
     refuseCallbacks(index.get(), Asks::Numbers);
     refuseCallbacks(exposed.get(), Asks::Numbers);

@@ -2,10 +2,13 @@
 #include <algorithm>
 
 #include "engine/capture/evaluation/evaluation.h"
+#include "engine/capture/evaluation/symbolic_index.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
 #include "engine/trace/sym_int.h"
+
+extern "C" PyObject* _PyType_Lookup(PyTypeObject*, PyObject*);
 
 namespace fusebox::capture {
 
@@ -50,7 +53,24 @@ PyRef newSize(PyObject* tuple) {
   return args ? PyRef::steal(PyTuple_Type.tp_new(sizeType(), args.get(), nullptr)) : PyRef();
 }
 
+PyRef plainKey(PyObject* key) {
+  if (isSymbolicNumber(key)) return specialisedNumber(key, "a key");
+  if (!PyTuple_CheckExact(key) && !isSizeObject(key)) return PyRef::borrow(key);
+  PyRef items;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); ++i) {
+    PyRef item = plainKey(PyTuple_GET_ITEM(key, i));
+    if (item.get() == PyTuple_GET_ITEM(key, i)) continue;
+    if (!items) items = PyRef::steal(PySequence_List(key));
+    PyList_SetItem(items.get(), i, item.release());
+  }
+  if (!items) return PyRef::borrow(key);
+  PyRef tuple = PyRef::steal(PyList_AsTuple(items.get()));
+  return isSizeObject(key) ? newSize(tuple.get()) : tuple;
+}
+
 PyRef Evaluation::symbolicInt(const graph::SymExpr& e) { return newSymbolicInt(trace_->sharedShapes(), e); }
+
+bool holdsSymbols(PyObject* tuple) { return holdsSymbolicNumber(tuple); }
 
 PyRef Evaluation::plainNumber(PyObject* object, std::string_view use) {
   if (isSymbolicNumber(object)) return specialisedNumber(object, use);
@@ -173,6 +193,10 @@ PyRef Evaluation::symbolicGetAttr(PyObject* object, PyObject* name) {
   if (is("real") || (is("numerator") && isSymbolicInt(object))) return PyRef::borrow(object);
   if (is("denominator") && isSymbolicInt(object)) return PyRef::steal(PyLong_FromLong(1));
   if (is("imag") && isSymbolicInt(object)) return PyRef::steal(PyLong_FromLong(0));
+  if (!_PyType_Lookup(pythonTypeOf(object), name)) {
+    PyRef any = isSymbolicInt(object) ? PyRef::steal(PyLong_FromLong(0)) : PyRef::steal(PyFloat_FromDouble(0));
+    return getAttr(any.get(), name);  // no number has it
+  }
   PyRef number = plainNumber(object, "an attribute of the number");
   return number ? getAttr(number.get(), name) : PyRef();
 }

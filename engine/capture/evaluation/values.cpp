@@ -87,10 +87,10 @@ void Evaluation::guardFunction(PyObject* function) {
     guardCustom(source, sameDefaults, defaults, "the same defaults");
 }
 
-/// A tuple of constants in which some int changes is one of its elements; null for all others.
+/// A tuple (or torch.Size) in which some int is a symbol, element by element; null for all others.
 PyRef Evaluation::wrapIntegers(PyObject* object, const Source* source) {
   constexpr Py_ssize_t kMost = 16;
-  if (!PyTuple_CheckExact(object) || PyTuple_GET_SIZE(object) > kMost || isPinned(source)) return {};
+  if (!options_.symbolic || (!PyTuple_CheckExact(object) && !isSizeObject(object)) || PyTuple_GET_SIZE(object) > kMost || isPinned(source)) return {};
   if (auto known = integersAt_.find(source); known != integersAt_.end()) return known->second;
   bool any = false;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i) {
@@ -98,18 +98,21 @@ PyRef Evaluation::wrapIntegers(PyObject* object, const Source* source) {
     any = (PyLong_CheckExact(item) && symbolicInputs_->integer(item, sources().sequenceItem(source, i), place())) || any;
   }
   if (!any) return {};
-  guard(GuardKind::TypeMatch, source, reinterpret_cast<PyObject*>(&PyTuple_Type));
+  guard(GuardKind::TypeMatch, source, reinterpret_cast<PyObject*>(Py_TYPE(object)));
   guard(GuardKind::SequenceLength, source, nullptr, PyTuple_GET_SIZE(object));
   PyRef made = PyRef::steal(PyTuple_New(PyTuple_GET_SIZE(object)));
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i)
     PyTuple_SET_ITEM(made.get(), i, wrap(PyTuple_GET_ITEM(object, i), sources().sequenceItem(source, i)).release());
+  if (isSizeObject(object)) made = newSize(made.get());
   integersAt_.emplace(source, made);
+  origins_.add(made.get(), source);  // the program gets its own object back
   return made;
 }
 
 PyRef Evaluation::wrap(PyObject* object, const Source* source) {
   if (functions_->isLate()) functions_->noteRead(object, source);
   if (options_.runTimeNumbers && PyFloat_CheckExact(object) && options_.runTimeNumbers->contains(source->str())) return wrapNumber(object, source);
+  if (isSymbolicNumber(object)) return PyRef::borrow(object);  // an element of a tuple of ints
   if (options_.symbolic && PyLong_CheckExact(object) && !isPinned(source))
     if (const std::optional<graph::SymExpr> e = symbolicInputs_->integer(object, source, place())) return symbolicInt(*e);
   if (PyRef sizes = wrapIntegers(object, source)) return sizes;

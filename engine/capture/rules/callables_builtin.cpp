@@ -188,7 +188,7 @@ PyRef ruleCallable(Evaluation& e, PyObject* callable, const CallArguments& a) {
 }
 
 PyRef ruleId(Evaluation& e, PyObject* callable, const CallArguments& a) {
-  return wants(e, callable, a, 1, 1) ? e.addressOf(e.plainNumber(a.args[0], "its id is asked for").get()) : PyRef();
+  return wants(e, callable, a, 1, 1) ? e.addressOf(a.args[0]) : PyRef();
 }
 
 PyRef ruleHash(Evaluation& e, PyObject* callable, const CallArguments& a) { return wants(e, callable, a, 1, 1) ? e.hashOf(a.args[0]) : PyRef(); }

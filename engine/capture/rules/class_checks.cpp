@@ -146,9 +146,9 @@ int isInstance(Evaluation& e, PyObject* object, PyObject* cls) {
     }
     return abstractSubclass(e, pythonTypeOf(object), cls);
   }
-  PyRef plain = e.plainNumber(object, "a class check in Python");
-  object = plain.get();
   if (method && PyFunction_Check(method)) return truthOf(e, method, cls, object);
+  PyRef plain = e.plainNumber(object, "a class check in C");
+  object = plain.get();
   // C code that decides (torch.FloatTensor), and what is no class: CPython's answer or error.
   const int answer = PyObject_IsInstance(object, cls);
   e.throwIfBreak();

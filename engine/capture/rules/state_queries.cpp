@@ -1,9 +1,11 @@
 #include "engine/capture/rules/state_queries.h"
 
+#include <algorithm>
 #include <cstring>
 #include <string_view>
 #include <unordered_map>
 
+#include "engine/capture/evaluation/symbolic_numbers.h"
 #include "engine/capture/evaluation/value_kinds.h"
 #include "engine/capture/guards/guard_tree.h"
 
@@ -132,8 +134,17 @@ bool isOfOtherDevice(const CallArguments& a) {
   return PyUnicode_CompareWithASCIIString(a.args[0], "cpu") != 0 && PyUnicode_CompareWithASCIIString(a.args[0], "cuda") != 0;
 }
 
+bool isOrHoldsSymbol(PyObject* o) {
+  bool found = isSymbolicNumber(o);
+  for (Py_ssize_t i = 0; !found && PyTuple_Check(o) && i < PyTuple_GET_SIZE(o); ++i) found = isSymbolicNumber(PyTuple_GET_ITEM(o, i));
+  return found;
+}
+
 PyRef ruleQuery(Evaluation& e, PyObject* callable, const CallArguments& a) {
   const Query& query = *queryOf(callable);
+  // It asks for types alone, and C code knows nothing of the evaluator's ints.
+  if (std::string_view(query.name).starts_with("_has_torch_function") && std::any_of(a.args.begin(), a.args.begin() + a.total(), isOrHoldsSymbol))
+    return e.callRaw(callable, a);
   if (query.answer != Answer::Asked && !isOfOtherDevice(a)) return e.callReal(callable, a);
   std::vector<PyObject*> args(a.args.begin(), a.args.begin() + a.positional);
   std::vector<PyRef> plain;
