@@ -1,12 +1,60 @@
 """install() and uninstall(): whether torch.compile means this engine."""
 
+import functools
+import importlib.util
+import sys
+
 import torch
 import torch.compiler
 
 from . import compiler as _compiler
 from ._compile import compile as _compile
+from ._engine_access import reset
 
 _saved = {}
+
+
+def _optimize(backend="inductor", *, nopython=False, dynamic=None, disable=False, **_):
+    """torch._dynamo.optimize: torch.compile as a decorator."""
+    return functools.partial(_compile, backend=backend, fullgraph=nopython, dynamic=dynamic, disable=disable)
+
+
+def _patch_dynamo(dynamo):
+    """The names of torch._dynamo that compile, and that forget what was compiled."""
+    stock_reset = dynamo.reset
+
+    @functools.wraps(stock_reset)
+    def reset_both():
+        reset()
+        stock_reset()
+
+    for name, function in {"optimize": _optimize, "optimize_assert": functools.partial(_optimize, nopython=True), "reset": reset_both}.items():
+        _saved["dynamo." + name] = getattr(dynamo, name)
+        setattr(dynamo, name, function)
+
+
+class _WhenImported:
+    """Sees torch._dynamo being imported for the first time: install() does not import it, since most programs do without."""
+
+    name = "torch._dynamo"
+
+    def find_spec(self, name, path=None, target=None):
+        if name != self.name:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(name)
+        execute = spec.loader.exec_module
+
+        def execute_and_patch(module):
+            execute(module)
+            if _saved:
+                _patch_dynamo(module)
+
+        spec.loader.exec_module = execute_and_patch
+        return spec
+
+
+_waiting = _WhenImported()
 
 
 def install():
@@ -18,6 +66,10 @@ def install():
     for name in _compiler.REPLACED:
         _saved["compiler." + name] = getattr(torch.compiler, name, None)
         setattr(torch.compiler, name, getattr(_compiler, name))
+    if _WhenImported.name in sys.modules:
+        _patch_dynamo(sys.modules[_WhenImported.name])
+    elif _waiting not in sys.meta_path:
+        sys.meta_path.insert(0, _waiting)
 
 
 def uninstall():
@@ -25,6 +77,10 @@ def uninstall():
     if not _saved:
         return
     torch.compile = _saved.pop("compile")
+    for name in [name for name in _saved if name.startswith("dynamo.")]:
+        setattr(sys.modules[_WhenImported.name], name.partition(".")[2], _saved.pop(name))
+    if _waiting in sys.meta_path:
+        sys.meta_path.remove(_waiting)
     for name in _compiler.REPLACED:
         original = _saved.pop("compiler." + name)
         if original is not None:

@@ -1,5 +1,9 @@
 """What compiling an nn.Module gives: a module that stands for the original one."""
 
+import contextlib
+import inspect
+import sys
+
 import torch
 
 from ._compile import _function_of
@@ -28,10 +32,18 @@ class OptimizedModule(torch.nn.Module):
         else:
             # The module's own hooks run as always; the frame of its forward is what is captured.
             self.forward = _engine.compiled(module.__call__, self._settings, _function_of(module.forward))
+            with contextlib.suppress(TypeError, ValueError):  # what asks which arguments the model takes
+                self.forward.__signature__ = inspect.signature(module.forward)
         self._torchdynamo_orig_callable = module.forward
 
     def __call__(self, *args, **kwargs):
         return self.forward(*args, **kwargs)
+
+    @property
+    def __class__(self):
+        """torch._dynamo.OptimizedModule to isinstance(), for whoever has imported it."""
+        frame = sys.modules.get("torch._dynamo.eval_frame")
+        return getattr(frame, "OptimizedModule", OptimizedModule)
 
     def __len__(self):
         return len(self._orig_mod)
