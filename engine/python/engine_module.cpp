@@ -47,6 +47,8 @@ const RegionOptions* optionsFrom(const py::dict& d) {
   for (const auto& [name, value] : switches)
     if (d.contains(name)) *value = py::cast<bool>(d[name]);
   if (d.contains("break_every")) o.breakEvery = py::cast<int>(d["break_every"]);
+  // Entries refer to their options for as long as the process lives.
+  if (d.contains("function") && !d["function"].is_none()) o.function = py::object(d["function"]).release().ptr();
   return capture::internOptions(o);
 }
 

@@ -100,6 +100,9 @@ struct Segment {
   std::shared_ptr<GuardSet> guards;
   std::vector<const Source*> graphInputs;      ///< tensors handed to the graph, in order
   std::shared_ptr<aot::AotModule> graph;       ///< null when no tensor operation was seen
+  PyRef torchGraph;                            ///< in its place, for a backend in Python: fusebox._torch_calls.TorchGraph
+  size_t torchResults = 0;                     ///< tensors that what the backend makes of it gives
+  bool torchMayRepeat = false;                 ///< some of it is inside `try`, and it may be run again by the program where it raises
   std::vector<SideEffect> effects;
   enum class Exit : uint8_t {
     Return,     ///< `result` is the frame's value
@@ -122,6 +125,7 @@ struct SymbolicPolicy;
 struct CaptureOptions {
   bool fullgraph = false;
   aot::CompilerTraits compiler;
+  PyObject* functionBackend = nullptr;  ///< a backend in Python (RegionOptions::function)
   int32_t compile = 0; ///< id in the active recording, for the stages inside
   int breakEvery = 0;  ///< force a break at every k-th root instruction that may break (0: never); for tests
   /// Sources of floats that changed between calls: values of the graph where the frame is captured whole with them, else constants.

@@ -7,6 +7,7 @@
 #include "engine/capture/entries/eager_look.h"
 #include "engine/capture/entries/entry_log.h"
 #include "engine/capture/entries/entry_maker.h"
+#include "engine/capture/entries/hook.h"
 #include "engine/capture/cpython/instruction.h"
 #include "engine/capture/evaluation/real_stretch.h"
 #include "engine/capture/effects/replay.h"
@@ -73,6 +74,7 @@ class FrameRun {
   Outcome runEntry(Entry& entry, PyRef* result);
   Outcome replayEntry(Entry& entry, const std::vector<at::Tensor>& outputs, const std::vector<PyRef>& sources,
                       std::span<const int64_t> symbolValues, PyRef* result);
+  bool runCallable(Entry& entry, std::vector<at::Tensor>* outputs);
   bool runGraph(Entry& entry, std::span<const int64_t> symbolValues, std::vector<at::Tensor>* outputs, bool* propagate);
   bool dropMispredicted(const Entry& entry, const runtime::Mispredicted& error);
   PyObject* runInstead();
@@ -217,6 +219,40 @@ bool FrameRun::runGraph(Entry& entry, std::span<const int64_t> symbolValues, std
   return ok;
 }
 
+/// Runs what a backend in Python made. What it raises is the program's: parts of it have been done.
+bool FrameRun::runCallable(Entry& entry, std::vector<at::Tensor>* outputs) {
+  std::vector<PyObject*> inputs;
+  for (size_t i = 0; i < entry.graphInputs; ++i) inputs.push_back(entry.guards->output(i));
+  const std::vector<PyRef> keep = [&] {
+    std::vector<PyRef> held;
+    for (PyObject* input : inputs) held.push_back(PyRef::borrow(input));
+    return held;
+  }();
+  const PyRef callable = entry.callable;
+  record::Recorder* recorder = record::Recorder::active();
+  if (recorder && entry.recorder != recorder) [[unlikely]] describeEntry(recorder, code_, pointHere(), entry);
+  const int64_t start = !recorder ? 0 : checkStartNs_ ? checkStartNs_ : nowNs();
+  PyRef given;
+  {
+    RegionPause pause;
+    const at::AutoGradMode mode(at::GradMode::is_enabled());
+    given = PyRef::steal(PyObject_Vectorcall(callable.get(), inputs.data(), inputs.size(), nullptr));
+  }
+  if (recorder) recorder->call(entry.compile, start, nowNs() - start);
+  if (!given) return false;
+  const bool isSequence = PyTuple_Check(given.get()) || PyList_Check(given.get());
+  bool fits = isSequence && static_cast<size_t>(PySequence_Fast_GET_SIZE(given.get())) == entry.callableResults;
+  for (size_t i = 0; fits && i < entry.callableResults; ++i) {
+    PyObject* result = PySequence_Fast_GET_ITEM(given.get(), static_cast<Py_ssize_t>(i));
+    fits = isTensorObject(result);
+    if (fits) outputs->push_back(tensorOf(result));
+  }
+  if (!fits)
+    PyErr_Format(PyExc_TypeError, "backend %s: what it returned for %s gave %R, where a tuple or list of %zu tensors is wanted", options_->backendName.c_str(),
+                 placeOf(codeOf(frame_), started_ ? state_.offset : 0).function.c_str(), reinterpret_cast<PyObject*>(Py_TYPE(given.get())), entry.callableResults);
+  return fits;
+}
+
 /// What an operator really gives cannot be known beforehand: the next capture stops at it. Returns whether there is an error to raise.
 bool FrameRun::dropMispredicted(const Entry& entry, const runtime::Mispredicted& error) {
   EntryPoint& point = pointHere();
@@ -305,6 +341,12 @@ Outcome FrameRun::runEntry(Entry& entry, PyRef* result) {
   for (const HeldRef* object : entry.recipeObjects) recipeObjects.push_back(*object);
   std::vector<at::Tensor> outputs;
   bool propagate = false;
+  if (entry.callable && !runCallable(entry, &outputs)) {
+    // A handler of the program may be waiting for it.
+    if (!entry.segment.torchMayRepeat || !PyErr_ExceptionMatches(PyExc_Exception)) return Outcome::Raised;
+    PyErr_Clear();
+    return Outcome::NotRun;
+  }
   if (entry.function && !runGraph(entry, symbolValues, &outputs, &propagate)) {
     ++captureCounters().eagerRuns;
     if (propagate) runtime::keepForReplay({});

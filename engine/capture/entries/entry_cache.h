@@ -23,6 +23,8 @@ struct RegionOptions {
   bool captureOnly = false;    ///< backend "eager": the traced graph runs operator by operator, nothing is generated
   std::string backendName = "inductor", mode = "default";
   int dynamic = -1;            ///< -1 None, 0 False, 1 True
+  /// A backend in Python: fusebox._torch_calls.FunctionBackend, alive for good; null for the engine's own.
+  PyObject* function = nullptr;
   int breakEvery = 0;          ///< force a break at every k-th instruction (tests)
   bool operator==(const RegionOptions&) const = default;
 };
@@ -50,6 +52,9 @@ struct Entry {
   std::vector<bool> sharedInputs;      ///< graph inputs that recipes hand on as they are
   std::vector<const Source*> sources;
   std::shared_ptr<aot::AotFunction> function;  ///< null when no tensor operation was captured
+  PyRef callable;                      ///< in its place: what a backend in Python returned
+  size_t callableResults = 0;          ///< tensors that it must give
+  bool computes() const { return function || callable; }
   Segment segment;                     ///< `guards` and `graph` have been moved out
   size_t sharedCount = 0;
   std::vector<HeldRef*> recipeObjects; ///< what recipes hold weakly, and a run must hold on to

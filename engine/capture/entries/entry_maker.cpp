@@ -1,5 +1,7 @@
 #include "engine/capture/entries/entry_maker.h"
 
+#include <ATen/SavedTensorHooks.h>
+
 #include <algorithm>
 
 #include "engine/capture/entries/barrier.h"
@@ -7,6 +9,7 @@
 #include "engine/capture/entries/driver.h"
 #include "engine/capture/entries/dynamic_rules.h"
 #include "engine/capture/entries/entry_log.h"
+#include "engine/capture/entries/hook.h"
 #include "engine/capture/cpython/instruction.h"
 #include "engine/capture/effects/replay.h"
 #include "engine/capture/evaluation/torch_objects.h"
@@ -38,6 +41,7 @@ class EntryMaker {
   void constantsWhereFurther(Result<Segment>& captured, const CaptureOptions& how, bool* interrupted);
   bool refuseSymbols(const std::string& why);
   std::shared_ptr<Entry> compile(Segment segment);
+  void compileByFunction(const Segment& segment, Entry& entry, CaptureEvent& e);
   void recordGuards(Entry& entry);
   void reportBreak(const Segment& segment);
   void describePosition(int offset, const Place& place, record::GraphBreakRecord& row) const;
@@ -164,7 +168,7 @@ bool EntryMaker::isNotWorthIt() {
   constexpr size_t kEnough = 3;
   if (options_->fullgraph || state_.offset != 0 || code_.points.size() != 1 || point_.entries.size() < kEnough) return false;
   for (const auto& e : point_.entries)
-    if (e->function || e->segment.exit != Segment::Exit::Return || e->segment.frames > 1) return false;
+    if (e->computes() || e->segment.exit != Segment::Exit::Return || e->segment.frames > 1) return false;
   code_.unprofitable = true;
   return true;
 }
@@ -276,12 +280,13 @@ bool EntryMaker::capture(Segment* segment) {
   how.fullgraph = options_->fullgraph;
   how.breakEvery = options_->breakEvery;
   how.compiler = compilerTraits(options_->backend);
+  how.functionBackend = options_->function;
   how.compile = compile_;
-  if (!point_.runTimeNumbers.empty() && !point_.numbersRefused) {
+  if (!point_.runTimeNumbers.empty() && !point_.numbersRefused && !options_->function) {
     how.runTimeNumbers = &point_.runTimeNumbers;
     how.numbersRefused = &point_.numbersRefused;
   }
-  how.symbolic = &symbols_;
+  if (!options_->function) how.symbolic = &symbols_;  // a graph of calls has the sizes of its first call
   bool interrupted = false;
   Result<Segment> captured = captureOnce(how, &interrupted);
   if (!interrupted && !skipped_) constantsWhereFurther(captured, how, &interrupted);
@@ -361,6 +366,35 @@ void EntryMaker::recordGuards(Entry& entry) {
   recordShapes(recorder_, compile_, entry.firstGuard, entry.guards->guards(), point_.symbolsRefused);
 }
 
+constexpr const char* kSkipped = "the backend asks for the frame to be left to Python";
+
+/// Hands the graph to a backend in Python, which may run any code.
+void EntryMaker::compileByFunction(const Segment& segment, Entry& entry, CaptureEvent& e) {
+  const int64_t start = nowNs();
+  RegionPause pause;
+  // Hooks of the program on what is saved for backward (checkpoint's) are for the graph's runs.
+  const at::impl::SavedTensorDefaultHooksTLS hooks = at::SavedTensorDefaultHooks::get_tls_state();
+  at::SavedTensorDefaultHooks::set_tls_state({});
+  PyRef made = PyRef::steal(PyObject_CallMethod(options_->function, "compile", "Os", segment.torchGraph.get(), e.function.c_str()));
+  at::SavedTensorDefaultHooks::set_tls_state(hooks);
+  e.compileNs = nowNs() - start;
+  PyRef operators = made ? PyRef::steal(PyObject_GetAttrString(segment.torchGraph.get(), "operators")) : PyRef();
+  if (operators) e.operators = PyLong_AsLong(operators.get());
+  if (made && keepsGraphText()) {
+    PyRef text = PyRef::steal(PyObject_GetAttrString(segment.torchGraph.get(), "text"));
+    e.graph = text && PyUnicode_Check(text.get()) ? PyUnicode_AsUTF8(text.get()) : "";
+    PyErr_Clear();
+  }
+  if (made && made.get() != Py_None) {
+    entry.callable = std::move(made);
+    entry.callableResults = segment.torchResults;
+    return;
+  }
+  e.kind = CaptureEvent::Kind::Failed;
+  e.what = "compilation failed";
+  e.detail = made ? kSkipped : "the backend raised an exception";
+}
+
 std::shared_ptr<Entry> EntryMaker::compile(Segment segment) {
   auto entry = std::make_shared<Entry>();
   entry->options = options_;
@@ -401,9 +435,10 @@ std::shared_ptr<Entry> EntryMaker::compile(Segment segment) {
       return nullptr;
     }
   }
+  if (segment.torchGraph) compileByFunction(segment, *entry, e);
   const bool ok = e.kind == CaptureEvent::Kind::Compiled;
   if (ok) {
-    captureCounters().graphs += segment.graph != nullptr;
+    captureCounters().graphs += segment.graph || segment.torchGraph;
     captureCounters().operators += e.operators;
     entry->sources = segment.graphInputs;
     entry->graphInputs = segment.graphInputs.size();
@@ -412,6 +447,7 @@ std::shared_ptr<Entry> EntryMaker::compile(Segment segment) {
     entry->sharedCount = sharedCountOf(segment);
     entry->guards = std::make_unique<GuardTree>(std::move(segment.guards), entry->sources);
     segment.graph.reset();
+    segment.torchGraph = PyRef();
     entry->segment = std::move(segment);
     e.guards = static_cast<int64_t>(entry->guards->guards().guards().size());
     recordGuards(*entry);
@@ -420,8 +456,11 @@ std::shared_ptr<Entry> EntryMaker::compile(Segment segment) {
     std::erase_if(entry->recipeObjects, [](const HeldRef* object) { return !object->isLoose(); });
   } else {
     ++captureCounters().failures;
-    point_.eager = true;
-    giveUp(e.what, e.detail, {}, placeOf(code_.code, state_.offset));
+    // What a backend raises is the program's to see, at every call.
+    if (!PyErr_Occurred()) {
+      point_.eager = true;
+      if (e.detail != kSkipped) giveUp(e.what, e.detail, {}, placeOf(code_.code, state_.offset));
+    }
   }
   if (recorder_) {
     recorder_->endCompile(compile_, {ok, ok ? "" : e.detail, {}, {}});

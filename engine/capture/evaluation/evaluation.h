@@ -64,6 +64,7 @@ struct CallArguments {
 class Evaluation;
 class RecipeMaker;
 class FunctionCalls;
+class TorchCalls;
 /// A rule for one C callable (or a Python function that is not to be interpreted). `self` of a bound method is args[0].
 using CallRule = PyRef (*)(Evaluation& e, PyObject* callable, const CallArguments& a);
 
@@ -370,6 +371,11 @@ class Evaluation final : public Operations {
   void noteTransform();
   /// Calls of autograd.Function.
   FunctionCalls& functions() { return *functions_; }
+  /// What a backend in Python will be given; null for the engine's own backends.
+  TorchCalls* torchCalls() { return torchCalls_.get(); }
+  /// nn.Module instances under call, outermost first.
+  const std::vector<PyObject*>& modulesUnderCall() const { return modules_; }
+  std::string modulePath(PyObject* module);
   /// How much this evaluation has done so far to what existed before.
   struct Effects {
     int64_t writes = 0;
@@ -473,7 +479,6 @@ class Evaluation final : public Operations {
   void guardWritesAgainstAliases();
   Segment finish(Frame& root, Segment::Exit exit, std::optional<GraphBreak> why);
   graph::Provenance provenance();
-  std::string modulePath(PyObject* module);
 
   /// Before the contents of a container from outside change. Breaks if they cannot be journaled.
   void openForWriting(PyObject* container);
@@ -495,6 +500,7 @@ class Evaluation final : public Operations {
   std::unique_ptr<SymbolicInputs> symbolicInputs_;
   std::unique_ptr<Modes> entryModes_;
   std::unique_ptr<FunctionCalls> functions_;
+  std::unique_ptr<TorchCalls> torchCalls_;
   std::unique_ptr<Frame> root_;
   Frame* frame_ = nullptr;
   int64_t rootCount_ = 0, stopAt_ = -1, bytecodes_ = 0, frames_ = 0;

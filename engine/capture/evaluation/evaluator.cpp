@@ -8,6 +8,7 @@
 #include "engine/capture/evaluation/interpreter.h"
 #include "engine/capture/effects/recipes.h"
 #include "engine/capture/rules/autograd_function.h"
+#include "engine/capture/evaluation/torch_calls.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
 #include "engine/record/recorder.h"
@@ -146,6 +147,7 @@ Evaluation::Evaluation(const FrameState& state, const CaptureOptions& options)
         return provenance();
       });
   symbolicInputs_ = std::make_unique<SymbolicInputs>(options_.symbolic, *guards_, trace_->shapes());
+  if (options.functionBackend) torchCalls_ = std::make_unique<TorchCalls>(*this, options.functionBackend);
   trace_->setEffectPolicy([this](const std::string& op) {
     if (pythonOpAt_ < 0) pythonOpAt_ = rootCount_;
     if (writes_ == 0 && journal_.calls() == 0) return;
@@ -258,6 +260,10 @@ void Evaluation::leaveFrame(const Frame& root, RecipeMaker& recipes, Segment& se
 }
 
 void Evaluation::attachGraph(RecipeMaker& recipes, Segment& segment) {
+  if (torchCalls_) {
+    functions_->rethrow();
+    return torchCalls_->finish(recipes.graphOutputs(), segment);
+  }
   // A mutated or returned tensor needs the graph even if no operator made it.
   if (trace_->recordedOps() == 0 && !trace_->wroteInputs() && recipes.graphOutputs().empty()) return;
   record::StageTimer timer(record::Recorder::active(), options_.compile, record::Phase::Aot, "functionalise and partition");
@@ -375,6 +381,7 @@ Result<Segment> Evaluation::run(int64_t stopAt, std::optional<GraphBreak> why) {
     readOperands(*root);
     const Flow flow = tracedStep(*this, *root);
     if (!iterators_->abandoned.empty()) closeAbandoned();
+    if (torchCalls_) torchCalls_->requireAll();
     switch (flow) {
       case Flow::Next:
       case Flow::Jumped:

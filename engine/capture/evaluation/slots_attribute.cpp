@@ -579,6 +579,11 @@ bool Evaluation::setAttr(PyObject* object, PyObject* name, PyObject* value) {
     if (o && o->source && !nameIs(name, "requires_grad"))
       breakHere("unsupported side effect", std::string("assignment to ") + PyUnicode_AsUTF8(name) + " of a tensor that existed before");
     if (o && o->source) breakHere("unsupported side effect", "requires_grad of an existing tensor is changed");
+    if (torchCalls_ && nameIs(name, "requires_grad") && value)
+      return static_cast<bool>(callMethodNamed(object, "requires_grad_", {value}));
+    PyObject* place = typeLookup(type, name);
+    if (torchCalls_ && place && Py_IS_TYPE(place, &PyGetSetDescr_Type))
+      breakHere("backend", std::string("assignment to ") + PyUnicode_AsUTF8(name) + " of a tensor is no call that a backend in Python can be given");
     const bool done = PyObject_SetAttr(object, name, value) == 0;
     throwIfBreak();
     noteLeaf(object);

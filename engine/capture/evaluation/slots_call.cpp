@@ -7,6 +7,7 @@
 #include "engine/capture/evaluation/interpreter.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
 #include "engine/capture/evaluation/suspended_frame.h"
+#include "engine/capture/evaluation/torch_calls.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
 #include "engine/capture/rules/argument_count.h"
@@ -153,10 +154,17 @@ PyRef Evaluation::callFunction(PyObject* function, const CallArguments& a) {
     breakHere("unsupported call", describe(function) + " is a coroutine");
   if (depth_ >= kMaxDepth) breakHere("recursion", "Python calls are nested deeper than the evaluator follows");
   std::unique_ptr<Frame> frame = Frame::make(function);
+  const TorchCalls::Scope scope(torchCalls_.get());
+  const TorchCalls::Whole whole = torchCalls_ ? torchCalls_->wholeOf(function, a) : TorchCalls::Whole();
   if (!bindArguments(*frame, function, a)) return {};
   // From here on the callee's locals hold the arguments, and what it drops is gone.
   for (size_t k = handedOver; k > 0 && k < frame_->stack.size(); ++k) frame_->stack[k] = PyRef();
-  return runFrame(std::move(frame));
+  if (!whole.args) return runFrame(std::move(frame));
+  const Effects before = effectsSoFar();
+  PyRef result = runFrame(std::move(frame));
+  const bool isMode = whole.kind != TorchCalls::Kind::Function;
+  if (isMode || effectsSoFar() == before) torchCalls_->done(scope, whole, function, result.get());
+  return result;
 }
 
 void Evaluation::noteRaise() {
@@ -370,7 +378,10 @@ PyRef Evaluation::callReal(PyObject* callable, const CallArguments& a, Asks asks
   }
   std::optional<trace::TraceContext::NumbersAreTensors> numbers;
   if (takesNumbers(callable)) numbers.emplace(*trace_);
-  return original(checked(PyObject_Vectorcall(callable, args.data(), a.positional, a.kwNames)));
+  TorchCalls::Scope scope(torchCalls_.get());
+  PyRef result = original(checked(PyObject_Vectorcall(callable, args.data(), a.positional, a.kwNames)));
+  scope.done(callable, {args.data(), a.positional, a.kwNames}, result.get());
+  return result;
 }
 
 PyRef Evaluation::applyRule(CallRule rule, PyObject* callable, const CallArguments& a, bool withSelf) {
@@ -560,6 +571,12 @@ PyRef Evaluation::callInstance(PyObject* object, const CallArguments& a) {
     return call(original, a);
   }
   if (PyWeakref_CheckRef(object)) return callWeakReference(*this, object);
+  static PyObject* const higherOrder = torchObject("torch._ops.HigherOrderOperator");
+  if (torchCalls_ && higherOrder && PyObject_TypeCheck(object, reinterpret_cast<PyTypeObject*>(higherOrder))) {
+    bool known = false;
+    PyRef result = torchCalls_->higherOrder(object, a, &known);
+    if (known) return result;
+  }
   if (std::find(std::begin(operators), std::end(operators), typeObject) != std::end(operators))
     return callOperatorObject(*this, object, a);
   if (Py_TYPE(object) == &PyStaticMethod_Type) {

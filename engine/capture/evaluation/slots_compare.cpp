@@ -5,6 +5,7 @@
 #include "engine/capture/evaluation/namespaces.h"
 #include "engine/capture/evaluation/symbolic_index.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
+#include "engine/capture/evaluation/torch_calls.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
 
@@ -129,7 +130,10 @@ PyRef Evaluation::compare(int op, PyObject* a, PyObject* b) {
   PyRef left = expose(a), right = expose(b);
   refuseCallbacks(left.get(), Asks::Numbers);
   refuseCallbacks(right.get(), Asks::Numbers);
-  return checked(PyObject_RichCompare(left.get(), right.get(), op));
+  TorchCalls::Scope scope(torchCalls_.get());
+  PyRef result = checked(PyObject_RichCompare(left.get(), right.get(), op));
+  scope.done(kComparisons[op], {left.get(), right.get()}, result.get());
+  return result;
 }
 
 int Evaluation::equalElements(PyObject* a, PyObject* b) {

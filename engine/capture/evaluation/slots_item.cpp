@@ -5,6 +5,7 @@
 #include "engine/capture/evaluation/symbolic_index.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
 #include "engine/capture/evaluation/torch_objects.h"
+#include "engine/capture/evaluation/torch_calls.h"
 #include "engine/capture/evaluation/value_kinds.h"
 
 namespace fusebox::capture {
@@ -85,7 +86,10 @@ PyRef Evaluation::getItem(PyObject* object, PyObject* key) {
     PyRef index = expose(plain.get());
     if (!index) return {};
     refuseCallbacks(index.get(), Asks::Numbers);
-    return checked(PyObject_GetItem(object, index.get()));
+    TorchCalls::Scope scope(torchCalls_.get());
+    PyRef item = checked(PyObject_GetItem(object, index.get()));
+    scope.done("getitem", {object, index.get()}, item.get());
+    return item;
   }
   if (isSymbolicNumber(key)) {
     PyRef plain = plainNumber(key, "an index or key");
@@ -167,8 +171,10 @@ bool Evaluation::setItem(PyObject* object, PyObject* key, PyObject* value) {
     if (!index || !exposed) return false;
     refuseCallbacks(index.get(), Asks::Numbers);
     refuseCallbacks(exposed.get(), Asks::Numbers);
+    TorchCalls::Scope scope(torchCalls_.get());
     const bool done = PyObject_SetItem(object, index.get(), exposed.get()) == 0;
     throwIfBreak();
+    if (done) scope.done("setitem", {object, index.get(), exposed.get()}, Py_None);
     return done;
   }
   if (isSymbolicNumber(key) || PySlice_Check(key)) {

@@ -2,6 +2,8 @@
 #include <functional>
 
 #include "engine/capture/evaluation/evaluation.h"
+#include "engine/capture/evaluation/torch_calls.h"
+#include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/rules/call_rules.h"
 #include "engine/capture/evaluation/iterator_ahead.h"
 #include "engine/capture/evaluation/interpreter.h"
@@ -270,6 +272,17 @@ PyRef Evaluation::iterBuiltin(PyObject* object, PyTypeObject* owner) {
 PyRef Evaluation::iter(PyObject* object) {
   if (lazyOf(object)) return PyRef::borrow(object);
   PyTypeObject* type = Py_TYPE(object);
+  if (isTensor(object) && torchCalls_ && tensorOf(object).dim() > 0) {
+    // A call for each element, which a graph can show.
+    PyRef items = PyRef::steal(PyTuple_New(tensorOf(object).size(0)));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i) {
+      PyRef item = getItem(object, PyRef::steal(PyLong_FromSsize_t(i)).get());
+      if (!item) return {};
+      PyTuple_SET_ITEM(items.get(), i, item.release());
+    }
+    adopt(items.get());
+    return iter(items.get());
+  }
   if (isTensor(object)) return checked(PyObject_GetIter(object));
   if (isChangeable(type)) {
     static PyObject* const kIter = internedName("__iter__");

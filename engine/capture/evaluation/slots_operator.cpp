@@ -1,6 +1,7 @@
 // Operators, comparison, formatting, names of globals and imports with provenance.
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
+#include "engine/capture/evaluation/torch_calls.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
 
@@ -132,7 +133,10 @@ PyRef Evaluation::binary(int op, PyObject* a, PyObject* b) {
   const bool isUnion = op == kOr && isUnionPart(a) && isUnionPart(b);
   for (PyObject* operand : {left.get(), right.get()})
     if (!isUnion && !isPlainContainer(operand)) refuseCallbacks(operand, Asks::Numbers);
-  return original(checked(evaluateBinary(op, left.get(), right.get())));
+  TorchCalls::Scope scope(torchCalls_.get());
+  PyRef result = original(checked(evaluateBinary(op, left.get(), right.get())));
+  scope.done(inPlace ? kOperators[op - kFirstInPlace].inPlace : kOperators[op].forward, {left.get(), right.get()}, result.get());
+  return result;
 }
 
 /// a |= b and the like of a set, dict or list from outside.
@@ -162,7 +166,10 @@ PyRef Evaluation::unary(Op op, PyObject* a) {
   }
   requireKnown(a);
   refuseCallbacks(a, Asks::Numbers);
-  return checked(op == Op::UNARY_NEGATIVE ? PyNumber_Negative(a) : op == Op::UNARY_INVERT ? PyNumber_Invert(a) : PyNumber_Positive(a));
+  TorchCalls::Scope scope(torchCalls_.get());
+  PyRef result = checked(op == Op::UNARY_NEGATIVE ? PyNumber_Negative(a) : op == Op::UNARY_INVERT ? PyNumber_Invert(a) : PyNumber_Positive(a));
+  scope.done(name, {a}, result.get());
+  return result;
 }
 
 PyRef Evaluation::loadGlobal(Frame& f, PyObject* name) {

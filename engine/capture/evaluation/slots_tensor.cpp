@@ -1,6 +1,7 @@
 // Attributes of tensors: what a stand-in knows, what belongs to the real tensor, and what only a tensor that exists can tell.
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/namespaces.h"
+#include "engine/capture/evaluation/torch_calls.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
 
@@ -89,7 +90,10 @@ PyRef Evaluation::tensorGetAttr(PyObject* object, PyObject* name) {
              !isTorchsProperty(attribute)) {
     return bindDescriptor(attribute, object, type, name);
   }
-  return checked(PyObject_GetAttr(object, name));
+  TorchCalls::Scope scope(torchCalls_.get());
+  PyRef value = checked(PyObject_GetAttr(object, name));
+  scope.done("getattr", {object, name}, value.get());
+  return value;
 }
 
 }  // namespace fusebox::capture

@@ -4,6 +4,7 @@
 #include "engine/capture/rules/autograd_function.h"
 #include "engine/capture/rules/call_rules.h"
 #include "engine/capture/rules/state_queries.h"
+#include "engine/capture/evaluation/torch_calls.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
 #include "engine/capture/evaluation/value_kinds.h"
@@ -17,7 +18,13 @@ PyRef ruleTrue(Evaluation&, PyObject*, const CallArguments&) { return PyRef::bor
 PyRef ruleFalse(Evaluation&, PyObject*, const CallArguments&) { return PyRef::borrow(Py_False); }
 PyRef ruleNone(Evaluation&, PyObject*, const CallArguments&) { return PyRef::borrow(Py_None); }
 
-PyRef ruleRaw(Evaluation& e, PyObject* callable, const CallArguments& a) { return e.callRaw(callable, a); }
+/// A mode of the thread, which a graph switches as the program does.
+PyRef ruleMode(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  TorchCalls::Scope scope(e.torchCalls());
+  PyRef result = e.callRaw(callable, a);
+  scope.done(callable, a, result.get(), TorchCalls::Kind::Mode);
+  return result;
+}
 
 /// What torch sets up in the process with the first use of a transform: it is set up now, as a module would be imported.
 PyRef ruleSetUp(Evaluation&, PyObject* callable, const CallArguments&) { return PyRef::steal(PyObject_CallNoArgs(callable)); }
@@ -25,7 +32,10 @@ PyRef ruleSetUp(Evaluation&, PyObject* callable, const CallArguments&) { return 
 /// A level of vmap: operators on what is batched in it come back as operators on whole tensors.
 PyRef ruleEnterTransform(Evaluation& e, PyObject* callable, const CallArguments& a) {
   e.noteTransform();
-  return e.callReal(callable, a);
+  TorchCalls::Scope scope(e.torchCalls());
+  PyRef level = e.callReal(callable, a);
+  scope.done(callable, a, level.get(), TorchCalls::Kind::Mode);
+  return level;
 }
 
 /// Tensor.new_tensor(data): torch.tensor with the type and device of a tensor that is there.
@@ -92,9 +102,18 @@ PyRef ruleCheckpoint(Evaluation& e, PyObject*, const CallArguments& a) {
     PyObject* checked[] = {given.get()};
     if (!e.call(torchObject("torch.utils.checkpoint.check_backward_validity"), checked, 1, nullptr)) return {};
   }
+  const bool switches = e.torchCalls() && !wanted && at::GradMode::is_enabled();  // a graph of calls shows it
   at::AutoGradMode mode(wanted && at::GradMode::is_enabled());
+  static PyObject* const setGradMode = torchObject("torch._C._set_grad_enabled");
+  PyObject *off[] = {Py_False}, *on[] = {Py_True};
+  if (switches) e.call(setGradMode, off, 1, nullptr);
   const Evaluation::Effects before = e.effectsSoFar();
   PyRef result = e.call(a.args[0], args.data(), a.positional - 1, PyTuple_GET_SIZE(tuple.get()) ? tuple.get() : nullptr);
+  if (switches && !result) {
+    PyErr_Clear();
+    e.breakHere("exception", "a function under torch.utils.checkpoint raises");
+  }
+  if (switches) e.call(setGradMode, on, 1, nullptr);
   if (result && at::GradMode::is_enabled() && !(e.effectsSoFar() == before) && requiresGrad(result.get()))
     e.breakHere("side effect", "torch.utils.checkpoint runs a function with effects, which are done again when backward recomputes it");
   return result;
@@ -143,7 +162,13 @@ PyRef ruleReduceEx(Evaluation& e, PyObject* callable, const CallArguments& a) {
 PyRef ruleAutogradApply(Evaluation& e, PyObject* callable, const CallArguments& a) {
   PyObject* cls = PyCFunction_Check(callable) ? PyCFunction_GET_SELF(callable) : nullptr;
   if (!cls || !PyType_Check(cls)) e.breakHere("unsupported call", "autograd.Function.apply without a class");
-  return e.functions().apply(cls, a);
+  TorchCalls::Scope scope(e.torchCalls());
+  const Evaluation::Effects before = e.effectsSoFar();
+  PyRef result = e.functions().apply(cls, a);
+  if (e.torchCalls() && !(e.effectsSoFar() == before))
+    e.breakHere("autograd.Function", std::string(reinterpret_cast<PyTypeObject*>(cls)->tp_name) + " has side effects, which the backend's graph would do again");
+  scope.done(cls, a, result.get(), TorchCalls::Kind::AutogradFunction);
+  return result;
 }
 
 /// Methods that need the memory, the values or the history of a tensor, which a stand-in does not have.
@@ -251,18 +276,18 @@ constexpr RuleRow kRows[] = {
     {"torch.cuda.get_device_name", ruleDeviceFact},
     {"torch.xpu.is_available", rulePure},
     {"torch.backends.mps.is_available", rulePure},
-    {"torch._C._set_grad_enabled", ruleRaw},
-    {"torch.set_autocast_enabled", ruleRaw},
-    {"torch.set_autocast_dtype", ruleRaw},
-    {"torch.set_autocast_cache_enabled", ruleRaw},
-    {"torch.autocast_increment_nesting", ruleRaw},
-    {"torch.autocast_decrement_nesting", ruleRaw},
-    {"torch.clear_autocast_cache", ruleRaw},
+    {"torch._C._set_grad_enabled", ruleMode},
+    {"torch.set_autocast_enabled", ruleMode},
+    {"torch.set_autocast_dtype", ruleMode},
+    {"torch.set_autocast_cache_enabled", ruleMode},
+    {"torch.autocast_increment_nesting", ruleMode},
+    {"torch.autocast_decrement_nesting", ruleMode},
+    {"torch.clear_autocast_cache", ruleMode},
     {"torch._C._log_api_usage_once", ruleNone},
     {"torch._C._get_device_properties", rulePure},
     {"torch._functorch.predispatch.lazy_load_decompositions", ruleSetUp},
     {"torch._C._functorch._vmap_increment_nesting", ruleEnterTransform},
-    {"torch._C._functorch._vmap_decrement_nesting", ruleRaw},
+    {"torch._C._functorch._vmap_decrement_nesting", ruleMode},
     {"torch._C._functorch._add_batch_dim", rulePure},
     {"torch._C._functorch._remove_batch_dim", rulePure},
     {"torch.Tensor.new_tensor", ruleNewTensor},

@@ -2,14 +2,15 @@
 
 import builtins
 import functools
+import sys
 from typing import Callable, Optional, Union
 
 import torch
 
 from . import _config
-from ._engine_access import _engine
+from ._engine_access import GraphBreakError, _engine
 from ._options import check_options, cuda_graph_options, engine_backend, inductor_setting, list_mode_options
-from ._unused_options import loaded_config, tell_unused
+from ._unused_options import loaded_config, once, tell_unused
 
 
 def _forward_of(callable_):
@@ -41,6 +42,8 @@ def engine_options(fullgraph=False, dynamic=None, backend="inductor", mode=None,
     if mode is None and options is None:
         mode = "default"
     name = engine_backend(backend)
+    if callable(name):
+        return _function_options(name, fullgraph, dynamic, mode, options)
     if mode is not None:
         list_mode_options(mode)
     checked = check_options(options)
@@ -55,6 +58,16 @@ def engine_options(fullgraph=False, dynamic=None, backend="inductor", mode=None,
             "deterministic": bool(inductor_setting("deterministic", mode, checked)) and (
                 "deterministic" in checked or not torch.are_deterministic_algorithms_enabled()),
             "fullgraph": bool(fullgraph), "mode": mode or "options", "dynamic": dynamic,
+            "break_every": _config.config.break_every}
+
+
+def _function_options(function, fullgraph, dynamic, mode, options):
+    """The same for a backend in Python, which gets mode and options as they are."""
+    from . import _function_backends
+    backend = _function_backends.of(function, mode, options)
+    if dynamic:
+        once(f"torch.compile(dynamic=True, backend={backend.name}): graphs for a backend in Python have constant sizes; every new size is compiled")
+    return {"backend": backend.name, "function": backend, "fullgraph": bool(fullgraph), "mode": mode or "options", "dynamic": dynamic,
             "break_every": _config.config.break_every}
 
 
@@ -90,7 +103,29 @@ def compile(
     if off:
         return model
     function = _innermost(model)
+    if settings.get("function") and _is_within_operator():
+        return _followed_or_as_it_is(function, settings)
     return _engine.compiled(function if _runs_python(function) else _with_frame(function), settings, _forward_of(model))
+
+
+def _is_within_operator():
+    """Whether cond, map and the like are being called: PyTorch compiles what they do, for the graph of it."""
+    utils = sys.modules.get("torch._higher_order_ops.utils")
+    return bool(utils and utils._in_hop_compile())
+
+
+def _followed_or_as_it_is(function, settings):
+    """Such an operator also works on functions of Python, which it then calls: what cannot be captured is left to it."""
+    compiled = _engine.compiled(function, settings, None)
+
+    def call(*args, **kwargs):
+        try:
+            return compiled(*args, **kwargs)
+        except GraphBreakError as why:
+            once(f"an operator of higher order calls its functions as they are: {str(why).splitlines()[0]}")
+            return function(*args, **kwargs)
+
+    return call
 
 
 def _runs_python(function):

@@ -1,5 +1,7 @@
 """Loads the extension module (PyTorch first: it brings the libraries) and what everything else needs of it."""
 
+import os
+
 import torch  # noqa: F401
 
 from . import _engine
@@ -13,6 +15,7 @@ class RecompileError(RuntimeError):
     """A recompilation was needed where the user forbade it (error_on_recompile, fail_on_recompile_limit_hit, set_stance)."""
 
 
+_engine.add_skipped_folder(os.path.dirname(os.path.abspath(__file__)))
 _engine.set_exceptions(GraphBreakError, RecompileError)
 
 

@@ -43,10 +43,11 @@ def list_options():
 
 
 def list_backends(exclude_tags=("debug", "experimental")):
-    """Names that backend= understands here."""
+    """Names that backend= understands: the engine's own, those registered with PyTorch and the entry points of installed packages."""
+    from torch._dynamo.backends.registry import list_backends as registered
     debug = {"eager", "aot_eager"}
     hidden = debug if exclude_tags and "debug" in exclude_tags else set()
-    return sorted(name for name in _BACKENDS if name not in hidden)
+    return sorted({name for name in _BACKENDS if name not in hidden} | set(registered(exclude_tags=exclude_tags)))
 
 
 def check_options(options):
@@ -97,19 +98,27 @@ def inductor_setting(name, mode, options):
 
 
 def engine_backend(backend):
-    """The engine's name of a backend. Callables and names of other compilers are refused by name."""
-    if callable(backend):
-        name = getattr(backend, "__name__", type(backend).__name__)
-        raise NotImplementedError(
-            f"backend={name}: Fusebox hands no FX graph to a Python backend. Use fusebox.uninstall() and the stock torch.compile "
-            "with it, or one of " + ", ".join(list_backends(())))
-    if not isinstance(backend, str):
+    """The engine's name of a backend, or the function that it is: given as one, registered with PyTorch, or found in a package."""
+    if isinstance(backend, str):
+        known = _BACKENDS.get(backend)
+        if known is not None:
+            return known
+        from . import _function_backends
+        found = _function_backends.named(backend)
+        if found is None:
+            raise _invalid_backend(backend)
+        return found
+    if not callable(backend):
         raise TypeError(f"backend must be a name or a callable, not {type(backend).__name__}")
-    known = _BACKENDS.get(backend)
-    if known is not None:
-        return known
-    from torch._dynamo.backends.registry import list_backends as stock_backends
-    if backend in stock_backends(exclude_tags=()):
-        raise NotImplementedError(f"backend={backend!r} exists in PyTorch but Fusebox has no bridge to it; it has "
-                                  + ", ".join(list_backends(())))
-    raise InvalidBackendError(f"Invalid backend: {backend!r}, see `fusebox.list_backends()` for available backends.")
+    return backend
+
+
+def _invalid_backend(name):
+    from torch._dynamo.exc import InvalidBackend
+
+    class InvalidBackendHere(InvalidBackendError, InvalidBackend):
+        def __init__(self, text):
+            RuntimeError.__init__(self, text)
+
+    InvalidBackendHere.__name__ = InvalidBackendHere.__qualname__ = "InvalidBackendError"
+    return InvalidBackendHere(f"Invalid backend: {name!r}, see `fusebox.list_backends()` for available backends.")

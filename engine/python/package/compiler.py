@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import types
 
 import torch
 import torch.compiler as _stock
@@ -110,11 +111,14 @@ class set_stance:
 
 
 def allow_in_graph(fn):
-    """Accepted: this engine runs the function while capturing and sees its operators; nothing has to be allowed."""
+    """`fn` is one call of the graph that a backend in Python is given. It is followed all the same: the engine's own backends see its
+    operators, and nothing has to be allowed."""
     if isinstance(fn, (list, tuple)):
         return [allow_in_graph(f) for f in fn]
     if not callable(fn):
         raise AssertionError("allow_in_graph expects a callable")
+    if isinstance(fn, types.FunctionType):
+        fn._fusebox_in_graph = True
     return fn
 
 

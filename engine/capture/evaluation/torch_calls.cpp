@@ -1,0 +1,484 @@
+// The calls of torch that a segment makes, for backends that are functions of Python.
+#include "engine/capture/evaluation/torch_calls.h"
+
+#include <algorithm>
+
+#include "engine/capture/evaluation/evaluation.h"
+#include "engine/capture/evaluation/namespaces.h"
+#include "engine/capture/evaluation/torch_objects.h"
+#include "engine/capture/evaluation/value_kinds.h"
+#include "engine/graph/operator_facts.h"
+
+namespace fusebox::capture {
+
+namespace {
+
+bool hasTensor(PyObject* o) {
+  if (isTensorObject(o)) return true;
+  for (Py_ssize_t i = 0; (PyTuple_Check(o) || PyList_Check(o)) && i < PySequence_Fast_GET_SIZE(o); ++i)
+    if (hasTensor(PySequence_Fast_GET_ITEM(o, i))) return true;
+  PyObject *key, *value;
+  for (Py_ssize_t at = 0; PyDict_CheckExact(o) && PyDict_Next(o, &at, &key, &value);)
+    if (hasTensor(value)) return true;
+  return false;
+}
+
+/// The containers of an argument or result as they are now: the program may change its own.
+PyRef frozen(PyObject* o) {
+  if (PyTuple_CheckExact(o) || PyList_CheckExact(o)) {
+    const Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
+    PyRef copy = PyRef::steal(PyTuple_CheckExact(o) ? PyTuple_New(n) : PyList_New(n));
+    for (Py_ssize_t i = 0; i < n; ++i) {
+      PyObject* part = frozen(PySequence_Fast_GET_ITEM(o, i)).release();
+      if (PyTuple_CheckExact(o)) PyTuple_SET_ITEM(copy.get(), i, part);
+      else PyList_SET_ITEM(copy.get(), i, part);
+    }
+    return copy;
+  }
+  if (PyDict_CheckExact(o)) {
+    PyRef copy = PyRef::steal(PyDict_New());
+    PyObject *key, *value;
+    for (Py_ssize_t at = 0; PyDict_Next(o, &at, &key, &value);) PyDict_SetItem(copy.get(), key, frozen(value).get());
+    return copy;
+  }
+  return PyRef::borrow(o);
+}
+
+bool isExpressible(PyObject* o) {
+  if (isTensorObject(o) || isConstantValue(o)) return true;
+  if (PyTuple_Check(o) || PyList_Check(o)) {
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i)
+      if (!isExpressible(PySequence_Fast_GET_ITEM(o, i))) return false;
+    return true;
+  }
+  PyObject *key, *value;
+  for (Py_ssize_t at = 0; PyDict_CheckExact(o) && PyDict_Next(o, &at, &key, &value);)
+    if (!isExpressible(value)) return false;
+  return PyDict_CheckExact(o);
+}
+
+PyRef positionalOf(const CallArguments& a) {
+  PyRef args = PyRef::steal(PyTuple_New(static_cast<Py_ssize_t>(a.positional)));
+  for (size_t i = 0; i < a.positional; ++i) PyTuple_SET_ITEM(args.get(), static_cast<Py_ssize_t>(i), frozen(a.args[i]).release());
+  return args;
+}
+
+PyRef keywordsOf(const CallArguments& a) {
+  PyRef keywords = PyRef::steal(PyDict_New());
+  for (size_t i = 0; i < a.keywords(); ++i) PyDict_SetItem(keywords.get(), a.keywordName(i), frozen(a.args[a.positional + i]).get());
+  return keywords;
+}
+
+/// Torch's own functions: what they give is a value of the graph even where they record no operator.
+bool isTorchs(PyObject* callable) {
+  if (isTorchBinding(callable)) return true;
+  if (PyFunction_Check(callable)) return isLibraryNamespace(PyFunction_GET_GLOBALS(callable), Library::Torch);
+  if (!PyCFunction_Check(callable)) return false;
+  PyObject* module = reinterpret_cast<PyCFunctionObject*>(callable)->m_module;
+  const char* text = module && PyUnicode_Check(module) ? PyUnicode_AsUTF8(module) : "";
+  return std::string_view(text).starts_with("torch");
+}
+
+/// Functions of torch in Python that are calls of the graph as a whole, as in stock's capture.
+bool isWholeFunction(PyFunctionObject* f) {
+  static const std::unordered_set<std::string_view> modules = {"torch.nn.functional", "torch.functional", "torch._tensor", "torch._lobpcg",
+                                                               "torch._linalg_utils"};
+  PyObject* module = PyDict_GetItem(f->func_globals, internedName("__name__"));
+  if (!module || !PyUnicode_Check(module) || !isLibraryNamespace(f->func_globals, Library::Torch)) return false;
+  const std::string_view name = PyUnicode_AsUTF8(f->func_name), where = PyUnicode_AsUTF8(module);
+  if (where == "torch._functorch.predispatch") return true;
+  const bool isPrivate = name.starts_with("_") && !name.starts_with("__");
+  return !isPrivate && modules.count(where) > 0;
+}
+
+PyRef operatorFunction(const char* name) {
+  static PyObject* const module = PyImport_ImportModule("operator");
+  return PyRef::steal(PyObject_GetAttrString(module, name));
+}
+
+}  // namespace
+
+TorchCalls::TorchCalls(Evaluation& evaluation, PyObject* backend)
+    : e_(evaluation), backend_(backend), gradMode_(at::GradMode::is_enabled()) {}
+
+size_t TorchCalls::operators() const { return e_.trace().recordedOps(); }
+
+TorchCalls::Scope::Scope(TorchCalls* calls) : calls_(calls) {
+  if (!calls) return;
+  rows_ = calls->rows_.size();
+  operators_ = calls->operators();
+  accounted_ = calls->accounted_;
+}
+
+void TorchCalls::Scope::done(PyObject* callable, const CallArguments& a, PyObject* result, Kind kind) {
+  if (!calls_ || !result) return;
+  const bool inner = calls_->rows_.size() > rows_, made = calls_->operators() > operators_;
+  if (kind == Kind::Function && !made && !inner && !(hasTensor(result) && isTorchs(callable))) return;
+  calls_->add(*this, kind, PyRef::borrow(callable), positionalOf(a), keywordsOf(a), result);
+}
+
+void TorchCalls::Scope::done(const char* operation, std::initializer_list<PyObject*> args, PyObject* result) {
+  if (!calls_ || !result || calls_->operators() == operators_) return;
+  PyRef tuple = PyRef::steal(PyTuple_New(static_cast<Py_ssize_t>(args.size())));
+  Py_ssize_t i = 0;
+  for (PyObject* argument : args) PyTuple_SET_ITEM(tuple.get(), i++, frozen(argument).release());
+  const bool isAttribute = std::string_view(operation) == "getattr";
+  static PyObject* const getattr = torchObject("builtins.getattr");
+  PyRef target = isAttribute ? PyRef::borrow(getattr) : operatorFunction(operation);
+  if (target) calls_->add(*this, Kind::Function, target, tuple, {}, result);
+}
+
+void TorchCalls::add(const Scope& scope, Kind kind, PyRef target, PyRef args, PyRef keywords, PyObject* result) {
+  Row row{kind, std::move(target), std::move(args), keywords ? std::move(keywords) : PyRef::steal(PyDict_New()),
+          hasTensor(result) ? frozen(result) : PyRef::borrow(Py_None), places(), modules(), nameOfResult(), e_.rootCount()};
+  rows_.resize(std::min(rows_.size(), scope.rows_));
+  rows_.push_back(std::move(row));
+  insideTry_ = insideTry_ || e_.insideTry();
+  accounted_ = scope.accounted_ + (operators() - scope.operators_);
+}
+
+TorchCalls::Whole TorchCalls::wholeOf(PyObject* function, const CallArguments& a) {
+  static PyObject* const kAllowed = internedName("_fusebox_in_graph");
+  Whole whole;
+  auto* f = reinterpret_cast<PyFunctionObject*>(function);
+  PyObject* globals = f->func_globals;
+  static PyObject* const autocast = torchObject("torch.amp.autocast_mode.autocast");
+  if (a.total() >= 1 && PyDict_GetItem(globals, internedName("__name__")) && isLibraryNamespace(globals, Library::Torch)) {
+    const std::string_view name = PyUnicode_AsUTF8(f->func_qualname);
+    const bool enters = name == "autocast.__enter__", leaves = name == "autocast.__exit__";
+    if ((enters || leaves) && autocast && PyObject_IsInstance(a.args[0], autocast) == 1) {
+      const auto isItsEntry = [&](const Row& row) { return row.kind == Kind::EnterAutocast && PyTuple_GET_ITEM(row.args.get(), 0) == a.args[0]; };
+      if (leaves && std::none_of(rows_.begin(), rows_.end(), isItsEntry)) return whole;  // entered before this segment
+      whole.kind = enters ? Kind::EnterAutocast : Kind::ExitAutocast;
+      whole.args = PyRef::steal(PyTuple_Pack(1, a.args[0]));
+      whole.keywords = PyRef::steal(PyDict_New());
+      return whole;
+    }
+  }
+  const bool isAllowed = f->func_dict && PyDict_GetItem(f->func_dict, kAllowed);
+  if (!isAllowed && !isWholeFunction(f)) return whole;
+  std::vector<PyRef> keep;
+  std::vector<PyObject*> args;
+  for (size_t i = 0; i < a.total(); ++i) {
+    PyObject* given = a.args[i];
+    const bool looksInside = PyTuple_Check(given) || PyList_Check(given) || PyDict_Check(given) || isTensorObject(given);
+    keep.push_back(looksInside ? e_.expose(given) : PyRef::borrow(given));
+    if (!isExpressible(keep.back().get())) return whole;
+    args.push_back(keep.back().get());
+  }
+  const CallArguments exposed{args.data(), a.positional, a.kwNames};
+  whole.args = positionalOf(exposed);
+  whole.keywords = keywordsOf(exposed);
+  return whole;
+}
+
+void TorchCalls::done(const Scope& scope, const Whole& whole, PyObject* function, PyObject* result) {
+  if (!whole.args || !result) return;
+  const bool isMode = whole.kind != Kind::Function;
+  const bool inner = rows_.size() > scope.rows_, made = operators() > scope.operators_;
+  if (!isMode && !inner && !made && !hasTensor(result)) return;
+  add(scope, whole.kind, PyRef::borrow(function), whole.args, whole.keywords, result);
+}
+
+PyRef TorchCalls::places() {
+  std::vector<std::pair<const void*, int>> frames;
+  for (const Frame* f = e_.frame(); f; f = f->caller) frames.emplace_back(f->code(), f->line());
+  if (lastPlaces_ && frames == lastFrames_) return lastPlaces_;
+  lastFrames_ = std::move(frames);
+  const std::vector<Place> stack = e_.stackPlaces();
+  lastPlaces_ = PyRef::steal(PyTuple_New(static_cast<Py_ssize_t>(stack.size())));
+  for (size_t i = 0; i < stack.size(); ++i)
+    PyTuple_SET_ITEM(lastPlaces_.get(), static_cast<Py_ssize_t>(i), Py_BuildValue("(sis)", stack[i].file.c_str(), stack[i].line, stack[i].function.c_str()));
+  return lastPlaces_;
+}
+
+PyRef TorchCalls::modules() {
+  const std::vector<PyObject*>& stack = e_.modulesUnderCall();
+  if (lastModules_ && stack == lastModuleStack_) return lastModules_;
+  lastModuleStack_ = stack;
+  lastModules_ = PyRef::steal(PyTuple_New(static_cast<Py_ssize_t>(stack.size())));
+  for (size_t i = 0; i < stack.size(); ++i)
+    PyTuple_SET_ITEM(lastModules_.get(), static_cast<Py_ssize_t>(i),
+                     Py_BuildValue("(sO)", e_.modulePath(stack[i]).c_str(), reinterpret_cast<PyObject*>(Py_TYPE(stack[i]))));
+  return lastModules_;
+}
+
+/// The local that the program stores what it gets in; None: none; False: what it gets is dropped.
+PyRef TorchCalls::nameOfResult() const {
+  const Frame* f = e_.frame();
+  const auto& list = f->decoded->instructions;
+  for (size_t at = static_cast<size_t>(f->pc) + 1; at < list.size(); ++at) {
+    if (list[at].op == Op::CACHE || list[at].op == Op::NOP) continue;
+    if (list[at].op == Op::STORE_FAST) return PyRef::borrow(PyTuple_GET_ITEM(f->code()->co_localsplusnames, list[at].arg));
+    if (list[at].op == Op::POP_TOP) return PyRef::borrow(Py_False);
+    break;
+  }
+  return PyRef::borrow(Py_None);
+}
+
+void TorchCalls::requireAll() {
+  if (operators() == accounted_) return;
+  accounted_ = operators();
+  e_.breakHere("backend", "an operator is recorded by something that is no call of torch's, so that a backend in Python cannot be given it",
+               "Use a backend of the engine, or move it out of the compiled region.");
+}
+
+PyRef TorchCalls::described(const Row& row) {
+  return PyRef::steal(Py_BuildValue("(iOOOOOOO)", static_cast<int>(row.kind), row.target.get(), row.args.get(), row.keywords.get(), row.result.get(),
+                                    row.places.get(), row.modules.get(), row.name.get()));
+}
+
+namespace {
+
+PyRef listOf(const std::vector<PyRef>& objects) {
+  PyRef list = PyRef::steal(PyList_New(static_cast<Py_ssize_t>(objects.size())));
+  for (size_t i = 0; i < objects.size(); ++i) PyList_SET_ITEM(list.get(), static_cast<Py_ssize_t>(i), PyRef::borrow(objects[i].get()).release());
+  return list;
+}
+
+}  // namespace
+
+/// What a function given to a higher-order operator does with `arguments`: its calls leave this graph for one of their own.
+TorchCalls::SubGraph TorchCalls::follow(PyObject* function, PyObject* arguments) {
+  accounted_ = operators();
+  const Scope scope(this);
+  const Evaluation::Effects before = e_.effectsSoFar();
+  std::vector<PyObject*> args;
+  const Py_ssize_t n = PyTuple_GET_SIZE(arguments);
+  for (Py_ssize_t i = 0; i < n; ++i) args.push_back(PyTuple_GET_ITEM(arguments, i));
+  SubGraph graph;
+  graph.returned = e_.call(function, args.data(), args.size(), nullptr);
+  if (!graph.returned) return graph;
+  requireAll();
+  if (!(e_.effectsSoFar() == before)) e_.breakHere("higher-order operator", "a function that it is given has side effects");
+  graph.returned = e_.expose(graph.returned.get());
+  std::vector<PyRef> rows;
+  for (size_t i = scope.rows_; i < rows_.size(); ++i) rows.push_back(described(rows_[i]));
+  rows_.resize(scope.rows_);
+  graph.rows = listOf(rows);
+  graph.arguments = PyRef::borrow(arguments);
+  graph.results = frozen(graph.returned.get());
+  return graph;
+}
+
+/// Stand-ins of their own with the sizes, type and gradient of others, in the same containers.
+PyRef TorchCalls::copyOf(PyObject* o) {
+  if (isTensorObject(o)) {
+    PyRef copy = PyRef::steal(newTensorObject(at::clone(tensorOf(o))));
+    if (!copy) PyErr_Clear();
+    return copy;
+  }
+  if (!PyTuple_Check(o) && !PyList_Check(o)) return PyRef::borrow(o);
+  const Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
+  PyRef made = PyRef::steal(PyTuple_Check(o) ? PyTuple_New(n) : PyList_New(n));
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    PyRef part = copyOf(PySequence_Fast_GET_ITEM(o, i));
+    if (!part) return {};
+    if (PyTuple_Check(o)) PyTuple_SET_ITEM(made.get(), i, part.release());
+    else PyList_SET_ITEM(made.get(), i, part.release());
+  }
+  if (PyList_Check(o)) e_.adopt(made.get());
+  return made;
+}
+
+PyRef TorchCalls::firstOf(PyObject* tensors) {
+  const Py_ssize_t n = PySequence_Fast_GET_SIZE(tensors);
+  PyRef made = PyRef::steal(PyTuple_New(n));
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    PyObject* whole = PySequence_Fast_GET_ITEM(tensors, i);
+    if (!isTensorObject(whole) || tensorOf(whole).dim() == 0) e_.breakHere("higher-order operator", "what it goes through is no tensor with a dimension");
+    PyTuple_SET_ITEM(made.get(), i, newTensorObject(tensorOf(whole).select(0, 0).clone()));
+  }
+  return made;
+}
+
+PyRef TorchCalls::stackOf(PyObject* part, int64_t count) {
+  const at::Tensor& one = tensorOf(part);
+  std::vector<int64_t> sizes = one.sizes().vec();
+  sizes.insert(sizes.begin(), count);
+  return PyRef::steal(newTensorObject(one.unsqueeze(0).expand(sizes).clone(at::MemoryFormat::Contiguous)));
+}
+
+namespace {
+
+PyRef joined(std::initializer_list<PyObject*> sequences) {
+  PyRef all = PyRef::steal(PyTuple_New(0));
+  for (PyObject* s : sequences) {
+    PyRef tuple = PyRef::steal(PySequence_Tuple(s));
+    all = tuple ? PyRef::steal(PySequence_Concat(all.get(), tuple.get())) : PyRef();
+    if (!all) return {};
+  }
+  return all;
+}
+
+PyRef packed(PyObject* rows, PyObject* arguments, PyObject* results) { return PyRef::steal(PyTuple_Pack(3, rows, arguments, results)); }
+
+}  // namespace
+
+/// An argument of a higher-order operator that is a tuple or list, of stand-ins; a break where it is something else.
+PyRef TorchCalls::sequence(PyObject* given, std::string_view op) {
+  PyRef exposed = given ? e_.expose(given) : PyRef::steal(PyTuple_New(0));
+  if (!exposed || (!PyTuple_Check(exposed.get()) && !PyList_Check(exposed.get())))
+    e_.breakHere("higher-order operator", std::string(op) + " with operands that are no tuple");
+  return PyRef::steal(PySequence_Tuple(exposed.get()));
+}
+
+/// The tensors of a flat tuple or list that a function returned.
+PyRef TorchCalls::flatResults(const SubGraph& graph, std::string_view op) {
+  PyRef all = PyTuple_Check(graph.returned.get()) || PyList_Check(graph.returned.get()) ? PyRef::steal(PySequence_Tuple(graph.returned.get())) : PyRef();
+  for (Py_ssize_t i = 0; all && i < PyTuple_GET_SIZE(all.get()); ++i)
+    if (!isTensorObject(PyTuple_GET_ITEM(all.get(), i))) all = PyRef();
+  if (!all) e_.breakHere("higher-order operator", "a function given to " + std::string(op) + " returns something else than tensors");
+  return all;
+}
+
+PyRef TorchCalls::higherOrder(PyObject* op, const CallArguments& a, bool* known) {
+  PyRef name = PyRef::steal(PyObject_GetAttrString(op, "_name"));
+  PyErr_Clear();
+  const std::string_view text = name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : "";
+  const auto fits = [&](std::string_view wanted, size_t positional, size_t total) { return text == wanted && a.positional >= positional && a.total() == total; };
+  PyRef (TorchCalls::*rule)(PyObject*, const CallArguments&) = fits("cond", 4, 4)         ? &TorchCalls::condition
+                                                                 : fits("while_loop", 4, 4) ? &TorchCalls::loop
+                                                                 : fits("map_impl", 3, 3)   ? &TorchCalls::map
+                                                                 : fits("scan", 3, 4)       ? &TorchCalls::scan
+                                                                                            : nullptr;
+  *known = rule;
+  return rule ? (this->*rule)(op, a) : PyRef();
+}
+
+PyRef TorchCalls::condition(PyObject* op, const CallArguments& a) {
+  const Scope scope(this);
+  PyRef operands = sequence(a.args[3], "cond"), predicate = e_.expose(a.args[0]);
+  const SubGraph yes = follow(a.args[1], operands.get());
+  if (!yes.returned) return {};
+  const SubGraph no = follow(a.args[2], operands.get());
+  if (!no.returned) return {};
+  PyRef results = copyOf(yes.returned.get());
+  if (!results) return {};
+  addHigherOrder(scope, Kind::Condition, op, {predicate, packed(yes.rows.get(), yes.arguments.get(), yes.results.get()),
+                                              packed(no.rows.get(), no.arguments.get(), no.results.get()), operands}, results.get());
+  return results;
+}
+
+/// What a loop changes from turn to turn has stand-ins of its own: the functions may also use the first value.
+PyRef TorchCalls::loop(PyObject* op, const CallArguments& a) {
+  const Scope scope(this);
+  PyRef operands = sequence(a.args[2], "while_loop"), others = sequence(a.args[3], "while_loop"), changing = copyOf(operands.get());
+  PyRef arguments = changing ? joined({changing.get(), others.get()}) : PyRef();
+  if (!arguments) return {};
+  const SubGraph test = follow(a.args[0], arguments.get());
+  if (!test.returned) return {};
+  const SubGraph body = follow(a.args[1], arguments.get());
+  if (!body.returned) return {};
+  PyRef results = copyOf(body.returned.get());
+  if (!results) return {};
+  addHigherOrder(scope, Kind::Loop, op, {packed(test.rows.get(), test.arguments.get(), test.results.get()),
+                                         packed(body.rows.get(), body.arguments.get(), body.results.get()), operands, others}, results.get());
+  return results;
+}
+
+PyRef TorchCalls::map(PyObject* op, const CallArguments& a) {
+  const Scope scope(this);
+  PyRef operands = sequence(a.args[1], "map"), others = sequence(a.args[2], "map"), parts = firstOf(operands.get());
+  if (PyTuple_GET_SIZE(operands.get()) == 0) e_.breakHere("higher-order operator", "map over nothing");
+  const int64_t count = tensorOf(PyTuple_GET_ITEM(operands.get(), 0)).size(0);
+  PyRef arguments = joined({parts.get(), others.get()});
+  const SubGraph body = arguments ? follow(a.args[0], arguments.get()) : SubGraph();
+  if (!body.returned) return {};
+  PyRef flat = flatResults(body, "map"), results = PyRef::steal(PyList_New(0));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(flat.get()); ++i) PyList_Append(results.get(), stackOf(PyTuple_GET_ITEM(flat.get(), i), count).get());
+  e_.adopt(results.get());
+  addHigherOrder(scope, Kind::Map, op, {packed(body.rows.get(), body.arguments.get(), body.results.get()), operands, others}, results.get());
+  return results;
+}
+
+PyRef TorchCalls::scan(PyObject* op, const CallArguments& a) {
+  const Scope scope(this);
+  PyObject* more = a.positional > 3 ? a.args[3] : a.keyword("additional_inputs");
+  PyRef initial = sequence(a.args[1], "scan"), operands = sequence(a.args[2], "scan"), others = sequence(more, "scan");
+  PyRef changing = copyOf(initial.get()), parts = firstOf(operands.get());
+  if (PyTuple_GET_SIZE(operands.get()) == 0) e_.breakHere("higher-order operator", "scan over nothing");
+  const int64_t count = tensorOf(PyTuple_GET_ITEM(operands.get(), 0)).size(0);
+  PyRef arguments = changing ? joined({changing.get(), parts.get(), others.get()}) : PyRef();
+  const SubGraph body = arguments ? follow(a.args[0], arguments.get()) : SubGraph();
+  if (!body.returned) return {};
+  PyRef flat = flatResults(body, "scan"), results = PyRef::steal(PyTuple_New(PyTuple_GET_SIZE(flat.get())));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(flat.get()); ++i) {
+    PyObject* part = PyTuple_GET_ITEM(flat.get(), i);
+    PyTuple_SET_ITEM(results.get(), i, (i < PyTuple_GET_SIZE(initial.get()) ? copyOf(part) : stackOf(part, count)).release());
+  }
+  addHigherOrder(scope, Kind::Scan, op, {packed(body.rows.get(), body.arguments.get(), body.results.get()), initial, operands, others}, results.get());
+  return results;
+}
+
+void TorchCalls::addHigherOrder(const Scope& scope, Kind kind, PyObject* op, const std::vector<PyRef>& parts, PyObject* results) {
+  PyRef args = PyRef::steal(PyTuple_New(static_cast<Py_ssize_t>(parts.size())));
+  for (size_t i = 0; i < parts.size(); ++i) PyTuple_SET_ITEM(args.get(), static_cast<Py_ssize_t>(i), PyRef::borrow(parts[i].get()).release());
+  add(scope, kind, PyRef::borrow(op), args, {}, results);
+  accounted_ = operators();  // follow() has seen to those of the functions; the others made stand-ins
+}
+
+/// Whether nobody could tell that the graph has run, up to an operator that raised.
+bool TorchCalls::mayRepeat() const {
+  const auto& nodes = e_.trace().graph().nodes();
+  return !e_.trace().wroteInputs() && std::none_of(nodes.begin(), nodes.end(), [](const graph::Node& node) {
+    if (node.kind != graph::NodeKind::Call) return false;
+    const graph::OperatorFacts& facts = graph::factsOf(node.op);
+    return graph::drawsRandom(node) || facts.foreign || facts.effectful || facts.writes || facts.collective;
+  });
+}
+
+void TorchCalls::finish(const std::vector<at::Tensor>& results, Segment& segment) {
+  trace::NoTrace off;
+  std::vector<PyRef> rows, inputs, outputs;
+  for (const Row& row : rows_) rows.push_back(described(row));
+  const auto& traced = e_.trace().inputs();
+  std::vector<const Source*> sources;
+  for (const trace::TracedInput& input : traced) {
+    PyRef real = PyRef::steal(newTensorObject(input.real)), standIn = PyRef::steal(newTensorObject(input.standIn));
+    sources.push_back(e_.origin(real.get())->source);
+    inputs.push_back(PyRef::steal(Py_BuildValue("(OOs)", standIn.get(), real.get(), sources.back()->str().c_str())));
+  }
+  for (const at::Tensor& result : results) outputs.push_back(PyRef::steal(newTensorObject(result)));
+  PyRef answer = PyRef::steal(PyObject_CallMethod(backend_, "graph", "OOOOOi", listOf(rows).get(), listOf(inputs).get(), listOf(outputs).get(),
+                                                  gradMode_ ? Py_True : Py_False, at::GradMode::is_enabled() ? Py_True : Py_False,
+                                                  static_cast<int>(segment.exit == Segment::Exit::Break)));
+  if (!answer) {
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyRef text = value ? PyRef::steal(PyObject_Str(value)) : PyRef();
+    const std::string why = text ? PyUnicode_AsUTF8(text.get()) : "an error";
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(traceback);
+    PyErr_Clear();
+    throw CaptureBreak{{"backend", "the graph of the region cannot be made: " + why, "", e_.place(), e_.stackPlaces()}, 0};
+  }
+  if (answer.get() == Py_None) return;
+  int row = -1;
+  const char* reason = nullptr;
+  if (PyTuple_CheckExact(answer.get()) && PyArg_ParseTuple(answer.get(), "is", &row, &reason)) {
+    // The segment ends before the call that cannot be part of it.
+    GraphBreak why{"backend", reason, "Use a backend of the engine, or move the call out of the compiled region.", e_.place(), e_.stackPlaces()};
+    const int64_t before = row >= 0 ? rows_[static_cast<size_t>(row)].root : 0;
+    if (row >= 0) {
+      const char *file = nullptr, *function = nullptr;
+      PyObject* places = rows_[static_cast<size_t>(row)].places.get();
+      const Py_ssize_t n = PyTuple_GET_SIZE(places);
+      if (n > 0 && PyArg_ParseTuple(PyTuple_GET_ITEM(places, n - 1), "sis", &file, &why.place.line, &function)) {
+        why.place.file = file;
+        why.place.function = function;
+      }
+    }
+    throw CaptureBreak{std::move(why), before};
+  }
+  PyErr_Clear();
+  PyRef used = PyRef::steal(PyObject_GetAttrString(answer.get(), "used_inputs"));
+  for (Py_ssize_t i = 0; used && i < PyList_GET_SIZE(used.get()); ++i)
+    segment.graphInputs.push_back(sources[static_cast<size_t>(PyLong_AsLong(PyList_GET_ITEM(used.get(), i)))]);
+  segment.torchGraph = std::move(answer);
+  segment.torchResults = results.size();
+  segment.torchMayRepeat = insideTry_ && mayRepeat();
+}
+
+}  // namespace fusebox::capture

@@ -1,0 +1,103 @@
+#pragma once
+
+#include <Python.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "engine/capture/cpython/py_ref.h"
+#include "engine/capture/effects/segment.h"
+
+namespace fusebox::capture {
+
+class Evaluation;
+struct CallArguments;
+
+/// The calls of torch that a segment makes, as the program makes them: what a backend that is a function of Python gets as an FX graph
+/// (fusebox._torch_calls builds it). Only outermost calls count; what a call does inside is its own. Every operator that the trace
+/// records must belong to one of them, else the segment ends before the instruction that made it.
+class TorchCalls {
+ public:
+  /// How a call is to be written down; the names that _torch_calls.py gives them are in the same order.
+  enum class Kind : uint8_t { Function, Mode, EnterAutocast, ExitAutocast, AutogradFunction, Condition, Loop, Map, Scan };
+
+  /// `backend`: fusebox._torch_calls.FunctionBackend, borrowed.
+  TorchCalls(Evaluation& evaluation, PyObject* backend);
+
+  /// Around one call. Without `calls` it does nothing.
+  class Scope {
+   public:
+    explicit Scope(TorchCalls* calls);
+    /// The call has given `result`; null: it raised.
+    void done(PyObject* callable, const CallArguments& a, PyObject* result, Kind kind = Kind::Function);
+    /// The same of a function of Python's operator module, by name.
+    void done(const char* operation, std::initializer_list<PyObject*> args, PyObject* result);
+
+   private:
+    friend class TorchCalls;
+    TorchCalls* calls_;
+    size_t rows_ = 0, operators_ = 0, accounted_ = 0;
+  };
+
+  /// What one call of a Python function of torch's amounts to.
+  struct Whole {
+    Kind kind = Kind::Function;
+    PyRef args;  ///< as they were before it; null: the function is not written down as one call
+    PyRef keywords;
+  };
+  /// Whether a Python function that is about to be interpreted is one call of the graph, as torch.nn.functional's are.
+  Whole wholeOf(PyObject* function, const CallArguments& a);
+  void done(const Scope& scope, const Whole& whole, PyObject* function, PyObject* result);
+
+  /// torch.cond and its like: the functions that they are given are graphs of their own. Null: not one that can be written down.
+  PyRef higherOrder(PyObject* op, const CallArguments& a, bool* known);
+
+  /// After an instruction of the root frame: a break if an operator was recorded that no call accounts for.
+  void requireAll();
+  /// Everything as an FX graph: fills `segment.torchGraph` and the inputs that it uses. CaptureBreak where a call cannot be part of one.
+  void finish(const std::vector<at::Tensor>& results, Segment& segment);
+
+ private:
+  struct Row {
+    Kind kind;
+    PyRef target, args, keywords, result, places, modules, name;
+    int64_t root;  ///< instruction of the root frame
+  };
+  struct SubGraph {
+    PyRef rows, arguments, results;  ///< for _torch_calls.py
+    PyRef returned;                  ///< by the function
+  };
+  size_t operators() const;
+  bool mayRepeat() const;
+  void add(const Scope& scope, Kind kind, PyRef target, PyRef args, PyRef keywords, PyObject* result);
+  PyRef places();
+  PyRef modules();
+  PyRef nameOfResult() const;
+  static PyRef described(const Row& row);
+  SubGraph follow(PyObject* function, PyObject* arguments);
+  PyRef sequence(PyObject* given, std::string_view op);
+  PyRef flatResults(const SubGraph& graph, std::string_view op);
+  PyRef copyOf(PyObject* tensors);
+  /// Stand-ins of the first elements along the first dimension, and of as many tensors on top of each other.
+  PyRef firstOf(PyObject* tensors);
+  PyRef stackOf(PyObject* part, int64_t count);
+  PyRef condition(PyObject* op, const CallArguments& a);
+  PyRef loop(PyObject* op, const CallArguments& a);
+  PyRef map(PyObject* op, const CallArguments& a);
+  PyRef scan(PyObject* op, const CallArguments& a);
+  void addHigherOrder(const Scope& scope, Kind kind, PyObject* op, const std::vector<PyRef>& parts, PyObject* results);
+
+  Evaluation& e_;
+  PyObject* backend_;
+  bool gradMode_, insideTry_ = false;
+  std::vector<Row> rows_;
+  size_t accounted_ = 0;  ///< operators of the trace that belong to a call
+  PyRef lastPlaces_, lastModules_;
+  std::vector<std::pair<const void*, int>> lastFrames_;
+  std::vector<PyObject*> lastModuleStack_;
+};
+
+}  // namespace fusebox::capture

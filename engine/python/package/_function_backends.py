@@ -1,0 +1,145 @@
+"""Backends that are functions of Python: backend(graph_module, example_inputs) returns what runs in the graph's place."""
+
+import contextlib
+import functools
+import logging
+import sys
+import threading
+import warnings
+
+import torch
+import torch.fx
+
+from ._torch_calls import NotExpressible, build
+
+
+def _name_of(function):
+    return getattr(function, "__name__", None) or type(function).__name__
+
+
+class FunctionBackend:
+    """A backend as the engine asks it: `graph` while capturing, `compile` once for each graph."""
+
+    def __init__(self, function, kwargs):
+        self.function, self.kwargs, self.name = function, kwargs, _name_of(function)
+
+    def graph(self, rows, inputs, results, grad_before, grad_after, _breaks):
+        """A TorchGraph; None: there is nothing to compile; (row, reason): that call cannot be part of a graph."""
+        try:
+            return build(rows, inputs, results, grad_before, grad_after)
+        except NotExpressible as refused:
+            return refused.row, refused.reason
+
+    def compile(self, captured, frame):
+        """The callable that takes the graph's inputs one by one and gives its results in a tuple or list; None: the backend asks for the
+        frame to be left to Python."""
+        module = torch.fx.GraphModule(captured.root, captured.graph, "GraphModule")
+        module.torchdynamo_force_dynamic = False
+        inputs = list(captured.inputs)
+        captured.inputs = None  # compiled code does not keep the first call's tensors
+        from torch._subclasses.fake_tensor import FakeTensorMode
+        from torch.fx.experimental.symbolic_shapes import ShapeEnv
+        with _same_modes():
+            _describe_values(module, inputs, FakeTensorMode(shape_env=ShapeEnv(assume_static_by_default=True), allow_non_fake_inputs=True))
+        context = torch._guards.TracingContext(FakeTensorMode(shape_env=ShapeEnv(assume_static_by_default=True)))
+        from torch._dynamo import config
+        from torch._dynamo.exc import BackendCompilerFailed, ShortenTraceback, SkipFrame
+        try:
+            with _same_modes(), torch._guards.tracing(context):
+                compiled = self.function(module, inputs, **self.kwargs)
+            if not callable(compiled):
+                raise TypeError(f"a backend returns what is called in the graph's place, not {type(compiled).__name__}")
+        except SkipFrame:
+            return None
+        except ShortenTraceback:
+            raise
+        except Exception as error:
+            failed = BackendCompilerFailed(self.function, error, sys._getframe())
+            if config.suppress_errors:
+                warnings.warn(f"{frame} is left to Python: {failed}", RuntimeWarning, stacklevel=2)
+                return None
+            raise failed.with_traceback(error.__traceback__) from error
+        return compiled
+
+
+@contextlib.contextmanager
+def _same_modes():
+    """Who runs the graph while compiling switches modes as it does."""
+    devices = ("cpu", "cuda")
+    grad, cache = torch.is_grad_enabled(), torch.is_autocast_cache_enabled()
+    casts = [(device, torch.is_autocast_enabled(device), torch.get_autocast_dtype(device)) for device in devices]
+    try:
+        yield
+    finally:
+        torch._C._set_grad_enabled(grad)
+        torch.set_autocast_cache_enabled(cache)
+        for device, enabled, dtype in casts:
+            torch.set_autocast_enabled(device, enabled)
+            torch.set_autocast_dtype(device, dtype)
+
+
+def _describe_values(module, inputs, mode):
+    """meta["example_value"] of every node, as far as sizes can be told without data."""
+    graph_inputs = iter(inputs)
+    values = {}
+
+    def value(node):
+        return values[node]
+
+    log = logging.getLogger("torch._subclasses.fake_tensor")
+    level = log.level
+    log.setLevel(logging.CRITICAL)
+    try:
+        with mode:
+            for node in module.graph.nodes:
+                if node.op == "placeholder":
+                    real = next(graph_inputs)
+                    made = mode.from_tensor(real, static_shapes=True) if isinstance(real, torch.Tensor) else real
+                elif node.op == "get_attr":
+                    made = functools.reduce(getattr, node.target.split("."), module)
+                    if isinstance(made, torch.Tensor):
+                        made = mode.from_tensor(made, static_shapes=True)
+                elif node.op == "output":
+                    break
+                else:
+                    args, kwargs = torch.fx.map_arg(node.args, value), torch.fx.map_arg(node.kwargs, value)
+                    made = getattr(args[0], node.target)(*args[1:], **kwargs) if node.op == "call_method" else node.target(*args, **kwargs)
+                values[node] = made
+                node.meta["example_value"] = made
+    except Exception:  # sizes that hang on data, functions that look at values: the rest has none
+        pass
+    finally:
+        log.setLevel(level)
+
+
+_lock = threading.Lock()
+_known = []  # one FunctionBackend for every backend and its options, for as long as the process lives: compiled code refers to it
+
+
+def of(function, mode, options):
+    """The FunctionBackend of what torch.compile was given."""
+    kwargs = {}
+    if mode and mode != "default":
+        kwargs["mode"] = mode
+    if options:
+        kwargs["options"] = options
+    with _lock:
+        for known in _known:
+            if (known.function is function or _equal_methods(known.function, function)) and known.kwargs == kwargs:
+                return known
+        _known.append(FunctionBackend(function, kwargs))
+        return _known[-1]
+
+
+def _equal_methods(a, b):
+    return hasattr(a, "__func__") and getattr(b, "__func__", None) is a.__func__ and a.__self__ is getattr(b, "__self__", None)
+
+
+def named(name):
+    """The backend that PyTorch's registry, or an installed package's entry point, has under a name; None: there is none."""
+    from torch._dynamo.backends.registry import lookup_backend
+    from torch._dynamo.exc import InvalidBackend
+    try:
+        return lookup_backend(name)
+    except InvalidBackend:
+        return None

@@ -1,0 +1,383 @@
+"""The FX graph that a backend in Python is given: torch's calls as the program made them, which capture writes down one by one.
+
+A row is (kind, target, arguments, keywords, result, places, modules, name): stand-ins of tensors are values of the graph, told apart by
+identity.
+"""
+
+import linecache
+import operator
+import re
+import types
+
+import torch
+import torch.fx
+
+# As TorchCalls::Kind has them.
+_FUNCTION, _MODE, _ENTER_AUTOCAST, _EXIT_AUTOCAST, _AUTOGRAD_FUNCTION, _CONDITION, _LOOP, _MAP, _SCAN = range(9)
+
+_PLAIN = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), torch.dtype, torch.device, torch.memory_format, torch.layout, range)
+_SET_GRAD = torch._C._set_grad_enabled
+# What autocast does for its cache of casted weights: the block that was entered before the graph still has it.
+_OF_THE_CACHE = (torch.autocast_increment_nesting, torch.autocast_decrement_nesting, torch.clear_autocast_cache)
+
+
+class NotExpressible(Exception):
+    """A call that an FX graph cannot show, and why."""
+
+    def __init__(self, row, reason):
+        super().__init__(reason)
+        self.row, self.reason = row, reason
+
+
+class TorchGraph:
+    """A graph, and which of the region's inputs it reads."""
+
+    def __init__(self, root, graph, inputs, used_inputs):
+        self.root, self.graph, self.inputs, self.used_inputs = root, graph, inputs, used_inputs
+        self.operators = sum(node.op.startswith("call_") for node in graph.nodes)
+        self.has_subgraphs = any(node.op == "get_attr" for node in graph.nodes)
+
+    @property
+    def text(self):
+        return str(self.graph)
+
+
+def _tensors_in(value):
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, (tuple, list)):
+        for part in value:
+            yield from _tensors_in(part)
+    elif isinstance(value, dict):
+        for part in value.values():
+            yield from _tensors_in(part)
+
+
+def _only_tensors(value):
+    return isinstance(value, torch.Tensor) or (isinstance(value, (tuple, list)) and all(map(_only_tensors, value))) or (
+        isinstance(value, dict) and all(map(_only_tensors, value.values())))
+
+
+def _module_name(path):
+    return "L__self__" + "".join("_" + part for part in path.split(".")) if path else "L__self__"
+
+
+class _AutogradCall:
+    """An autograd.Function as the target of a call."""
+
+    def __init__(self, cls):
+        self.cls = cls
+        self.__name__ = self.__qualname__ = cls.__name__
+        self.__module__ = cls.__module__
+
+    def __call__(self, *args):
+        return self.cls.apply(*args)
+
+    def __repr__(self):
+        return f"{self.__module__}.{self.__name__}.apply"
+
+
+class _Builder:
+    """Rows → nodes of one graph. `outer`: of the graph that this one is a function in."""
+
+    def __init__(self, root, outer=None):
+        self.root, self.outer = root, outer
+        self.graph = torch.fx.Graph()
+        self.values = {}     # id of a tensor → its node, or (node, path) of a part that nobody has asked for
+        self.keep = []       # what the ids belong to
+        self.lifted = []     # tensors of the outer graph that this one uses
+        self.autocasts = {}  # id of an autocast object → node
+        self.last_placeholder = None
+        self.row = -1
+
+    # --- values ---------------------------------------------------------------------------------------------------------------------
+    def placeholder(self, name, tensor):
+        with self.graph.inserting_after(self.last_placeholder) if self.last_placeholder else self.graph.inserting_before(self.first()):
+            node = self.graph.placeholder(name)
+        self.last_placeholder = node
+        if tensor is not None:
+            self.bind(tensor, node)
+        return node
+
+    def first(self):
+        return next(iter(self.graph.nodes), self.graph._root)
+
+    def bind(self, tensor, value):
+        self.values[id(tensor)] = value
+        self.keep.append(tensor)
+
+    def value_of(self, tensor):
+        value = self.values.get(id(tensor))
+        if isinstance(value, torch.fx.Node):
+            return value
+        if value is not None:
+            node, path, after = value
+            for index in path:
+                known = (node, index)
+                made = self.values.get(known)
+                if made is None:
+                    with self.graph.inserting_after(after[-1]):
+                        made = self.graph.call_function(operator.getitem, (node, index))
+                    made.meta.update({k: v for k, v in node.meta.items() if k in ("stack_trace", "nn_module_stack")})
+                    self.values[known] = made
+                    after.append(made)
+                node = made
+            self.values[id(tensor)] = node
+            return node
+        if self.outer is not None:
+            self.lifted.append(tensor)
+            return self.placeholder(f"captured_{len(self.lifted) - 1}", tensor)
+        if self.is_constant(tensor):
+            name = self.attribute("_tensor_constant", tensor)
+            node = self.graph.get_attr(name)
+            self.bind(tensor, node)
+            return node
+        raise NotExpressible(self.row, "a tensor is used that no call of torch's made")
+
+    @staticmethod
+    def is_constant(tensor):
+        is_stand_in = torch._is_functional_tensor(tensor) or torch._C._functorch.is_functorch_wrapped_tensor(tensor)
+        return type(tensor) is torch.Tensor and not is_stand_in
+
+    def attribute(self, prefix, value):
+        number = 0
+        while hasattr(self.root, f"{prefix}{number}"):
+            number += 1
+        setattr(self.root, f"{prefix}{number}", value)
+        return f"{prefix}{number}"
+
+    def argument(self, value):
+        kind = type(value)
+        if kind in _PLAIN:
+            return value
+        if isinstance(value, torch.Tensor):
+            return self.value_of(value)
+        if kind is tuple or kind is torch.Size:
+            return tuple(self.argument(part) for part in value)
+        if kind is list:
+            return [self.argument(part) for part in value]
+        if isinstance(value, tuple) and hasattr(value, "_fields"):
+            return kind(*(self.argument(part) for part in value))
+        if isinstance(value, tuple):
+            return tuple(self.argument(part) for part in value)
+        if isinstance(value, dict):
+            return {key: self.argument(part) for key, part in value.items()}
+        if kind is slice:
+            return slice(self.argument(value.start), self.argument(value.stop), self.argument(value.step))
+        if kind is torch.Generator:
+            return self.graph.get_attr(self.attribute("_generator", value))
+        if kind in (torch._ops.OpOverload,):
+            return value
+        if isinstance(value, (bool, int, float, str)):
+            for plain in (int, float, str):
+                if isinstance(value, plain):
+                    return plain(value)
+        raise NotExpressible(self.row, f"a call of torch's is given a {kind.__module__}.{kind.__qualname__}, which a graph cannot hold")
+
+    # --- calls ----------------------------------------------------------------------------------------------------------------------
+    def call(self, op, target, args, kwargs, name=None):
+        args, kwargs = self.argument(tuple(args)), self.argument(dict(kwargs))
+        return self.graph.create_node(op, target, args, kwargs, name=name)
+
+    def add(self, row):
+        kind, target, args, kwargs, result, places, modules, name = row
+        if (kind == _MODE and target in _OF_THE_CACHE) or target is torch._C._functorch.unwrap_if_dead:
+            return
+        dropped, name = name is False, name if isinstance(name, str) and isinstance(result, torch.Tensor) else None
+        if kind == _ENTER_AUTOCAST:
+            cast = args[0]
+            node = self.call("call_function", torch.amp.autocast_mode._enter_autocast,
+                             (cast.device, cast.fast_dtype, cast._enabled, cast._cache_enabled), {})
+            self.autocasts[id(cast)] = node
+            self.keep.append(cast)
+        elif kind == _EXIT_AUTOCAST:
+            node = self.graph.call_function(torch.amp.autocast_mode._exit_autocast, (self.autocasts.pop(id(args[0])),))
+        elif kind == _AUTOGRAD_FUNCTION:
+            node = self.call("call_function", _AutogradCall(target), args, {}, name)
+        elif kind in (_CONDITION, _LOOP, _MAP, _SCAN):
+            node = {_CONDITION: self.condition, _LOOP: self.loop, _MAP: self.map, _SCAN: self.scan}[kind](target, *args)
+            result = list(_tensors_in(result))
+        else:
+            node = self.plain(target, args, kwargs, name)
+        self.describe(node, places, modules, target)
+        is_operand = isinstance(result, torch.Tensor) and any(result is given for given in _tensors_in(args))
+        if not (dropped and is_operand):  # a method in place gives its operand, which is what the program goes on with
+            self.bind_results(node, result)
+
+    def plain(self, target, args, kwargs, name):
+        if isinstance(target, (types.MethodDescriptorType, types.WrapperDescriptorType)) and issubclass(torch.Tensor, target.__objclass__):
+            return self.call("call_method", target.__name__, args, kwargs, name)
+        if isinstance(target, types.FunctionType) and args and getattr(torch.Tensor, target.__name__, None) is target:
+            return self.call("call_method", target.__name__, args, kwargs, name)
+        owner = getattr(target, "__self__", None)
+        if isinstance(target, (types.BuiltinMethodType, types.MethodWrapperType)) and isinstance(owner, torch.Tensor):
+            return self.call("call_method", target.__name__, (owner, *args), kwargs, name)
+        if not isinstance(target, (types.FunctionType, types.BuiltinFunctionType, torch._ops.OpOverload, torch._ops.OpOverloadPacket)) \
+                and not hasattr(target, "__name__"):
+            raise NotExpressible(self.row, f"{target!r} is called, which has no name that code could be written with")
+        return self.call("call_function", target, args, kwargs, name)
+
+    def bind_results(self, node, result):
+        if isinstance(result, torch.Tensor):
+            self.bind(result, node)
+            return
+        after = [node]
+
+        def walk(value, path):
+            if isinstance(value, torch.Tensor):
+                if path:
+                    self.bind(value, (node, path, after))
+            elif isinstance(value, (tuple, list)):
+                for i, part in enumerate(value):
+                    walk(part, (*path, i))
+            elif isinstance(value, dict):
+                for key, part in value.items():
+                    walk(part, (*path, key))
+
+        walk(result, ())
+
+    def describe(self, node, places, modules, target):
+        lines = []
+        for file, line, function in places:
+            code = linecache.getline(file, line).strip()
+            lines.append(f'  File "{file}", line {line}, in {function}\n' + (f"    {code}\n" if code else ""))
+        node.meta["stack_trace"] = "".join(lines)
+        if modules:
+            node.meta["nn_module_stack"] = {_module_name(path): (f"L['self'].{path}" if path else "L['self']", cls) for path, cls in modules}
+        if node.op in ("call_function", "call_method"):
+            node.meta["source_fn_stack"] = [(node.name, node.target)]
+
+    # --- functions that are graphs of their own -----------------------------------------------------------------------------------------
+    def subgraph(self, rows, arguments, results):
+        """The builder of what a function did with its arguments; `lifted` is what it uses beside them."""
+        if not _only_tensors(results):
+            raise NotExpressible(self.row, "a function given to a higher-order operator returns something else than tensors")
+        inner = _Builder(torch.nn.Module(), self)
+        for i, tensor in enumerate(_tensors_in(arguments)):
+            inner.placeholder(f"arg_{i}", tensor)
+        for row in rows:
+            inner.row = self.row
+            inner.add(row)
+        inner.finish(list(_tensors_in(results)))
+        return inner
+
+    def install(self, prefix, inner):
+        module = torch.fx.GraphModule(inner.root, inner.graph, "GraphModule")
+        return self.graph.get_attr(self.attribute(prefix, module))
+
+    def unite_lifted(self, *builders):
+        """All graphs get what any of them uses from outside, in the same order after their own arguments."""
+        tensors = []
+        for builder in builders:
+            tensors += [t for t in builder.lifted if all(t is not known for known in tensors)]
+        for builder in builders:
+            own = [n for n in builder.graph.nodes if n.op == "placeholder"]
+            plain = own[:len(own) - len(builder.lifted)]
+            last = plain[-1] if plain else None
+            for i, tensor in enumerate(tensors):
+                with builder.graph.inserting_after(last) if last is not None else builder.graph.inserting_before(builder.first()):
+                    node = builder.graph.placeholder(f"lifted_{i}")
+                for old, known in zip(own[len(plain):], builder.lifted):
+                    if known is tensor:
+                        old.replace_all_uses_with(node)
+                last = node
+            for old in own[len(plain):]:
+                builder.graph.erase_node(old)
+        return tensors
+
+    def condition(self, op, predicate, first, second, operands):
+        yes, no = self.subgraph(*first), self.subgraph(*second)
+        self.require_equally_many(first[2], second[2])
+        lifted = self.unite_lifted(yes, no)
+        given = tuple(self.argument(t) for t in (*_tensors_in(operands), *lifted))
+        branches = self.install("cond_true_", yes), self.install("cond_false_", no)
+        return self.graph.call_function(op, (self.argument(predicate), *branches, given))
+
+    def loop(self, op, first, second, operands, others):
+        test, body = self.subgraph(*first), self.subgraph(*second)
+        self.require_equally_many(second[2], operands)
+        self.one_result(test)
+        lifted = self.unite_lifted(test, body)
+        given = tuple(self.argument(t) for t in _tensors_in(operands))
+        more = tuple(self.argument(t) for t in (*_tensors_in(others), *lifted))
+        functions = self.install("while_loop_cond_", test), self.install("while_loop_body_", body)
+        return self.graph.call_function(op, (*functions, given, more))
+
+    def map(self, op, body, operands, others):
+        inner = self.subgraph(*body)
+        more = tuple(self.argument(t) for t in (*_tensors_in(others), *self.unite_lifted(inner)))
+        given = [self.argument(t) for t in _tensors_in(operands)]
+        return self.graph.call_function(op, (self.install("map_body_", inner), given, list(more)))
+
+    def scan(self, op, body, initial, operands, others):
+        inner = self.subgraph(*body)
+        more = tuple(self.argument(t) for t in (*_tensors_in(others), *self.unite_lifted(inner)))
+        first, given = ([self.argument(t) for t in _tensors_in(part)] for part in (initial, operands))
+        return self.graph.call_function(op, (self.install("scan_combine_", inner), first, given, more))
+
+    def require_equally_many(self, results, others):
+        if len(list(_tensors_in(results))) != len(list(_tensors_in(others))):
+            raise NotExpressible(self.row, "functions given to a higher-order operator return different numbers of tensors")
+
+    def one_result(self, builder):
+        """A test gives a tensor, not a tuple of one."""
+        output = next(iter(reversed(builder.graph.nodes)))
+        if len(output.args[0]) != 1:
+            raise NotExpressible(self.row, "the test of a loop gives no single tensor")
+        output.args = (output.args[0][0],)
+
+    # --- the whole ----------------------------------------------------------------------------------------------------------------------
+    def finish(self, results, grad_before=None, grad_after=None):
+        self.row = -1
+        for node in reversed(self.autocasts.values()):
+            self.graph.call_function(torch.amp.autocast_mode._exit_autocast, (node,))
+        if grad_before is not None and grad_before != grad_after:
+            self.graph.call_function(_SET_GRAD, (grad_before,))
+        self.graph.output(tuple(self.value_of(result) for result in results))
+        self.drop_idle_modes()
+
+    def drop_idle_modes(self):
+        """Pairs of switches with nothing between them: the later one decides."""
+        before = None
+        for node in list(self.graph.nodes):
+            is_switch = node.op == "call_function" and node.target is _SET_GRAD
+            if is_switch and before is not None:
+                self.graph.erase_node(before)
+            if node.op != "placeholder":
+                before = node if is_switch else None
+        mode = None
+        for node in list(self.graph.nodes):  # and what switches to what is
+            if node.op == "call_function" and node.target is _SET_GRAD:
+                if mode is not None and mode == node.args[0]:
+                    self.graph.erase_node(node)
+                mode = node.args[0]
+
+
+def _input_name(source):
+    return re.sub(r"[^a-zA-Z0-9]+", "_", source)
+
+
+def build(rows, inputs, results, grad_before, grad_after):
+    """TorchGraph of a region; None where it calls nothing. `inputs`: (stand-in, tensor, source) each. NotExpressible says which row."""
+    root = torch.nn.Module()
+    builder = _Builder(root)
+    nodes = [builder.placeholder(_input_name(source), stand_in) for stand_in, _, source in inputs]
+    for node, (stand_in, real, source) in zip(nodes, inputs):
+        builder.bind(real, node)
+        node.meta["source"] = source
+    for i, row in enumerate(rows):
+        builder.row = i
+        builder.add(row)
+    builder.finish(results, grad_before, grad_after)
+    graph = builder.graph
+    works = any(n.op.startswith("call_") and n.target is not _SET_GRAD for n in graph.nodes)
+    if not works and not results:
+        return None
+    used = []
+    for i, node in enumerate(nodes):
+        if node.users:
+            used.append(i)
+        else:
+            graph.erase_node(node)
+    graph.lint()
+    return TorchGraph(root, graph, [inputs[i][1] for i in used], used)

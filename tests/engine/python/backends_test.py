@@ -1,0 +1,739 @@
+"""Backends that are functions of Python: the FX graphs that they are given, and that running them gives what eager gives."""
+
+import contextlib
+import copy
+import functools
+import inspect
+import io
+import operator
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+import fusebox
+from checks.script_checks import expect, run
+
+fusebox.install()
+
+
+class Recorder:
+    """Keeps what it is given and runs it as it is."""
+
+    def __init__(self):
+        self.graphs, self.inputs = [], []
+
+    def __call__(self, gm, example_inputs):
+        self.graphs.append(gm)
+        self.inputs.append(example_inputs)
+        return gm.forward
+
+    def calls(self):
+        return [[n for n in gm.graph.nodes if n.op.startswith("call_")] for gm in self.graphs]
+
+    def targets(self):
+        return [[n.target for n in calls] for calls in self.calls()]
+
+
+class CountingCompiler:
+    """Counts graphs and operators and runs them as they are, in the manner of torch._dynamo.testing.CompileCounter."""
+
+    def __init__(self):
+        self.frames = self.operators = 0
+
+    def __call__(self, gm, example_inputs):
+        self.frames += 1
+        self.operators += sum(n.op.startswith("call_") for n in gm.graph.nodes)
+        return gm.forward
+
+
+def flat(value):
+    if isinstance(value, torch.Tensor):
+        return [value]
+    if isinstance(value, dict):
+        return [t for v in value.values() for t in flat(v)]
+    if isinstance(value, (tuple, list)):
+        return [t for v in value for t in flat(v)]
+    return []
+
+
+def plain_parts(value):
+    if isinstance(value, torch.Tensor):
+        return torch.Tensor
+    if isinstance(value, dict):
+        return {k: plain_parts(v) for k, v in value.items()}
+    return [plain_parts(v) for v in value] if isinstance(value, (tuple, list)) else value
+
+
+def same(what, ours, eagers):
+    expect(plain_parts(ours) == plain_parts(eagers), f"{what}: {plain_parts(ours)}")
+    try:
+        torch.testing.assert_close(flat(ours), flat(eagers), equal_nan=True)
+    except AssertionError as error:
+        expect(False, f"{what}: {error}")
+    ours, eagers = flat(ours), flat(eagers)
+    expect([t.requires_grad for t in ours] == [t.requires_grad for t in eagers], f"{what}: requires_grad")
+    expect([t.stride() for t in ours] == [t.stride() for t in eagers], f"{what}: strides")
+
+
+def gradients(value, leaves):
+    wanted = [t for t in flat(value) if t.requires_grad]
+    if not wanted:
+        return []
+    return torch.autograd.grad(sum(t.sum() * (i + 1) for i, t in enumerate(wanted)), leaves, allow_unused=True)
+
+
+def alike(what, program, *args, graphs=1, calls=2, backend=None, leaves=True):
+    """Eager and compiled runs from the same start: results, inputs afterwards, gradients; twice, the second time compiled already."""
+    fusebox.reset()
+    recorder = backend or Recorder()
+    for turn in range(calls):
+        eager_program, eager_args = copy.deepcopy((program, args))
+        our_program, our_args = (program, args) if turn == 0 and not isinstance(program, nn.Module) else copy.deepcopy((program, args))
+        if isinstance(program, nn.Module):
+            compiled = torch.compile(our_program, backend=recorder)
+        else:
+            our_args = copy.deepcopy(args)
+            compiled = torch.compile(our_program, backend=recorder)
+        torch.manual_seed(turn)
+        eagers = eager_program(*eager_args)
+        torch.manual_seed(turn)
+        ours = compiled(*our_args)
+        same(what, ours, eagers)
+        same(what + ", inputs", [t.detach() for t in flat(our_args)], [t.detach() for t in flat(eager_args)])
+        if leaves:
+            def of(program, arguments):
+                own = list(program.parameters()) if isinstance(program, nn.Module) else []
+                return [t for t in flat(arguments) if t.requires_grad and t.is_leaf] + own
+            eager_leaves, our_leaves = of(eager_program, eager_args), of(our_program, our_args)
+            if eager_leaves:
+                same(what + ", gradients", gradients(ours, our_leaves), gradients(eagers, eager_leaves))
+        if isinstance(program, nn.Module):
+            same(what + ", buffers", dict(our_program.named_buffers()), dict(eager_program.named_buffers()))
+    if graphs is not None and isinstance(recorder, Recorder) and not isinstance(program, nn.Module):
+        expect(len(recorder.graphs) == graphs, f"{what}: {len(recorder.graphs)} graphs instead of {graphs}")
+    return recorder
+
+
+def x(*sizes, grad=False):
+    return torch.randn(*(sizes or (4, 6)), requires_grad=grad)
+
+
+# --- the graph -----------------------------------------------------------------------------------------------------------------------
+
+
+def test_targets():
+    """Calls are what the program wrote, as stock's capture has them."""
+    def program(a, b):
+        c = torch.relu(a) + b.view(4, 6)
+        c += 1
+        d = F.softmax(c, -1) @ b.t()
+        e = F.linear(d, d)
+        e[0] = 3
+        values, places = e.max(dim=1)
+        return (-values).sum(), e.T, e[1:, ::2], 1 - e > 0, abs(e), F.dropout(e, 0.5, False)
+
+    recorder = alike("targets", program, x(), x())
+    wanted = [torch.relu, "view", operator.add, operator.iadd, F.softmax, "t", operator.matmul, torch._C._nn.linear, operator.setitem, "max",
+              operator.getitem, operator.neg, "sum", getattr, operator.getitem, operator.sub, operator.gt, abs, F.dropout]
+    targets = recorder.targets()[0]
+    expect(targets == wanted, f"targets: {targets}")
+    gm = recorder.graphs[0]
+    expect(type(gm).__name__ == "GraphModule" and isinstance(gm, torch.fx.GraphModule), "a GraphModule")
+    names = [n.target for n in gm.graph.nodes if n.op == "placeholder"]
+    expect(names == ["L_a_", "L_b_"], f"placeholders: {names}")
+    expect([type(t) for t in recorder.inputs[0]] == [torch.Tensor, torch.Tensor], "example inputs")
+    output = list(gm.graph.nodes)[-1]
+    expect(output.op == "output" and isinstance(output.args[0], tuple) and len(output.args[0]) == 6, f"output: {output.args}")
+    by_name = {n.name for n in gm.graph.nodes}
+    expect({"c", "d", "e"} <= by_name, f"names of locals: {by_name}")
+
+
+def test_metadata():
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = nn.Sequential(nn.Linear(6, 6), nn.ReLU())
+
+        def forward(self, a):
+            return self.inner(a).sum(0)
+
+    recorder = Recorder()
+    torch.compile(Net(), backend=recorder)(x())
+    gm = recorder.graphs[0]
+    for node in gm.graph.nodes:
+        if node.op == "output":
+            continue
+        value = node.meta.get("example_value")
+        expect(isinstance(value, torch._subclasses.FakeTensor), f"{node.name}: example_value {type(value)}")
+        if node.op.startswith("call_"):
+            expect("backends_test.py" in node.meta["stack_trace"], f"{node.name}: {node.stack_trace}")
+            expect(node.meta["source_fn_stack"][-1][1] == node.target, f"{node.name}: source_fn_stack")
+    linear = next(n for n in gm.graph.nodes if n.target is torch._C._nn.linear)
+    expect(tuple(linear.meta["example_value"].shape) == (4, 6), "the shape of a value")
+    path, cls = list(linear.meta["nn_module_stack"].values())[-1]
+    expect(path == "L['self'].inner.0" and cls is nn.Linear, f"nn_module_stack: {path} {cls}")
+    names = [n.target for n in gm.graph.nodes if n.op == "placeholder"]
+    expect("L_self_modules_inner_modules_0_parameters_weight_" in names, f"parameters are placeholders: {names}")
+    expect([type(t) for t in recorder.inputs[0]].count(nn.Parameter) == 2, "parameters are given as such")
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        gm.print_readable()
+    expect("linear" in out.getvalue() and "backends_test" in out.getvalue(), f"print_readable: {out.getvalue()}")
+    expect("call_function" in str(gm.graph) or "linear" in str(gm.graph), "the graph prints")
+
+
+# --- programs ------------------------------------------------------------------------------------------------------------------------
+
+
+class Everything(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear, self.norm, self.bn = nn.Linear(6, 8), nn.LayerNorm(8), nn.BatchNorm1d(8)
+        self.embedding, self.dropout = nn.Embedding(5, 8), nn.Dropout(0.5)
+        self.register_buffer("scale", torch.full((8,), 2.0))
+        self.register_buffer("count", torch.zeros(()))
+
+    def forward(self, a, kind="plain", *, extra=None):
+        self.count += 1
+        h = self.dropout(self.norm(self.bn(self.linear(a)))) * self.scale
+        h = h + self.embedding(torch.tensor([0, 1, 2, 3]))
+        if extra is not None:
+            h = h + extra
+        return {"loss": F.cross_entropy(h, torch.arange(4)), "all": [h.relu(), (h.mean(0), kind)]}
+
+
+def test_modules():
+    alike("a module", Everything(), x(4, 6, grad=True))
+    alike("a module in eval", Everything().eval(), x(4, 6))
+    conv = nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(inplace=True), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(64, 5))
+    alike("a convolution", conv, x(2, 3, 8, 8, grad=True))
+    alike("attention", nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, dropout=0.0), x(2, 5, 8, grad=True))
+    alike("a recurrent net", nn.LSTM(6, 5, batch_first=True), x(2, 3, 6))
+
+
+def test_kinds_of_arguments():
+    def keywords(a, *rest, scale=1.0, **more):
+        return a * scale + sum(rest) + more["bias"]
+
+    recorder = Recorder()
+    compiled = torch.compile(keywords, backend=recorder)
+    a, b, c = x(), x(), x()
+    same("keywords", compiled(a, b, c, scale=3.0, bias=a), keywords(a, b, c, scale=3.0, bias=a))
+    same("other keywords", compiled(a, scale=2.0, bias=b), keywords(a, scale=2.0, bias=b))
+    expect(len(recorder.graphs) == 2, f"a changed keyword is a recompile: {len(recorder.graphs)}")
+    captured = x()
+
+    def closure(a):
+        return a + captured, {"nested": [(a * captured, None), 3]}
+
+    alike("a closure", closure, x())
+    alike("lists", lambda parts: torch.cat([p * i for i, p in enumerate(parts)]) + torch.stack(parts).sum(), [x(3, 2), x(3, 2)])
+
+
+def test_views_and_writes():
+    def writes(a, b):
+        a.add_(b)
+        a[0] = 7
+        v = a.view(-1)
+        v.mul_(2)
+        return v[:3], a * 2, a
+
+    alike("writes to an input", writes, x(), x())
+    alike("a result that is a view of an input", lambda a: (a.t(), a[1], a.view(-1)), x())
+
+    def aliases(a):
+        h = a * 2
+        first, second = h[0], h.view(-1)
+        first.zero_()
+        return h, first, second
+
+    alike("results that alias", aliases, x(4, 6))
+    recorder = Recorder()
+    ours = torch.compile(aliases, backend=recorder)(x())
+    ours[0].fill_(5)
+    expect(ours[1].eq(5).all() and ours[2].eq(5).all(), "results alias each other as in eager")
+
+    def split(a):
+        first, second, third = torch.split(a, 2, 1)
+        return first + third, torch.unbind(second, 1)
+
+    alike("parts", split, x(4, 6, grad=True))
+    alike("out=", lambda a, b, o: torch.add(a, b, out=o) * 2, x(), x(), torch.empty(4, 6))
+    alike("iteration over a tensor", lambda a: sum(row * i for i, row in enumerate(a)), x(4, 6, grad=True))
+    alike("foreach", lambda a, b: torch._foreach_add([a, b], 1.5), x(), x())
+    bn = nn.BatchNorm1d(6)
+    alike("running statistics once a call", bn, x(8, 6, grad=True))
+
+
+def test_random_state():
+    alike("dropout", lambda a: F.dropout(a, 0.5) + torch.rand_like(a) + torch.randn(6), x(4, 6, grad=True))
+    alike("bernoulli", lambda a: a.bernoulli(0.5) + torch.randint(0, 5, (6,)), x())
+
+
+def test_breaks():
+    def program(a, b):
+        a = a.sin() + b
+        torch._dynamo.graph_break()
+        c = a.cos() * b
+        if c.sum() > 0:
+            c = c + 1
+        else:
+            c = c - 1
+        return c.exp(), a
+
+    alike("graph breaks", program, x(grad=True), x(), graphs=3)
+    recorder = Recorder()
+    try:
+        torch.compile(program, backend=recorder, fullgraph=True)(x(), x())
+    except fusebox.GraphBreakError as error:
+        expect("graph_break" in str(error), f"fullgraph: {error}")
+    else:
+        expect(False, "fullgraph: no error")
+
+    def in_the_middle(a):
+        with torch.no_grad():
+            b = a * 2
+            torch._dynamo.graph_break()
+            c = b + a
+        return c * a, b
+
+    recorder = alike("a break under no_grad", in_the_middle, x(grad=True), graphs=2)
+    for targets in recorder.targets():
+        modes = [t for t in targets if t is torch._C._set_grad_enabled]
+        expect(len(modes) % 2 == 0, f"grad mode is given back at the end of a graph: {targets}")
+
+    def autocast(a):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            b = a @ a.t()
+            torch._dynamo.graph_break()
+            c = b @ b
+        return c, a @ a.t()
+
+    alike("a break under autocast", autocast, x(grad=True), graphs=2)
+
+
+def test_modes():
+    def program(a, b):
+        with torch.no_grad():
+            c = a * 2
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            d = a @ b
+        with torch.enable_grad(), torch.no_grad():
+            pass
+        return c, d, c * a
+
+    recorder = alike("modes", program, x(grad=True), x(6, 3, grad=True))
+    wanted = [torch._C._set_grad_enabled, operator.mul, torch._C._set_grad_enabled, torch.amp.autocast_mode._enter_autocast, operator.matmul,
+              torch.amp.autocast_mode._exit_autocast, operator.mul]
+    expect(recorder.targets()[0] == wanted, f"modes: {recorder.targets()[0]}")
+    fusebox.reset()
+    recorder = Recorder()
+    compiled = torch.compile(lambda a: a * 2, backend=recorder)
+    leaf = x(grad=True)
+    expect(compiled(leaf).requires_grad, "with gradients")
+    with torch.no_grad():
+        expect(not compiled(leaf).requires_grad, "without")
+    expect(len(recorder.graphs) == 2, f"grad mode is guarded: {len(recorder.graphs)}")
+
+
+def test_autograd():
+    class Triples(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, a, factor):
+            ctx.save_for_backward(a)
+            ctx.factor = factor
+            return a * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            (a,) = ctx.saved_tensors
+            return grad * 3 + a * ctx.factor, None
+
+    alike("autograd.Function", lambda a: Triples.apply(a.sin(), 2.0) + 1, x(grad=True))
+
+    def gradient_inside(a):
+        b = a.detach().requires_grad_()
+        (g,) = torch.autograd.grad((b.sin() * b).sum(), b)
+        return g * a
+
+    alike("a gradient inside", gradient_inside, x(grad=True))
+    alike("requires_grad", lambda a: torch.zeros(3, requires_grad=False) + a[0, :3], x(grad=True))
+    net, data = nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 1)), x(16, 6)
+    other = copy.deepcopy(net)
+    compiled = torch.compile(other, backend=Recorder())
+    for module, forward in ((net, net), (other, compiled)):
+        optimizer = torch.optim.Adam(module.parameters(), 0.01)
+        for _ in range(4):
+            optimizer.zero_grad()
+            (forward(data) ** 2).mean().backward()
+            optimizer.step()
+    same("four steps of training", list(other.parameters()), list(net.parameters()))
+
+
+def test_recompiles():
+    recorder = Recorder()
+
+    def program(a, n, flag):
+        return a * n if flag else a + n
+
+    compiled = torch.compile(program, backend=recorder)
+    for args in ((x(3), 2, True), (x(3), 2, False), (x(3).double(), 2, True), (x(3), 2, True)):
+        same("a recompile", compiled(*args), program(*args))
+    expect(len(recorder.graphs) == 3, f"recompiles: {len(recorder.graphs)}")
+    other = Recorder()
+    same("another backend", torch.compile(program, backend=other)(x(3), 2, True).shape, torch.Size([3]))
+    expect(len(other.graphs) == 1, "another backend compiles anew")
+    a = x(3)
+    expect(torch.equal(compiled(a, 2, True), a * 2) and len(recorder.graphs) == 3, "and the first one keeps its own")
+
+
+def test_nothing_to_compile():
+    recorder = Recorder()
+    a = x()
+    expect(torch.compile(lambda a: a, backend=recorder)(a) is a, "an input is handed on")
+    expect(torch.compile(lambda a: a.shape, backend=recorder)(a) == a.shape, "sizes")
+    expect(not recorder.graphs, "no graph is compiled for them")
+
+
+def test_higher_order():
+    def cond(p, a, b):
+        return torch.cond(p, lambda t: t.sin() + b, lambda t: t.cos() * 2, (a,))
+
+    for flag in (True, False):
+        p, a, b = torch.tensor(flag), x(), x()
+        wanted = a.sin() + b if flag else a.cos() * 2
+        same(f"cond {flag}, eager", cond(p, a, b), wanted)
+        fusebox.reset()
+        recorder = Recorder()
+        compiled = torch.compile(cond, backend=recorder, fullgraph=True)
+        same(f"cond {flag}, compiled", compiled(p, a, b), wanted)
+        expect(torch.ops.higher_order.cond in recorder.targets()[0], f"cond is a call of the graph: {recorder.targets()}")
+        same("cond, the other way", compiled(torch.tensor(not flag), a, b), a.cos() * 2 if flag else a.sin() + b)
+        expect(len(recorder.graphs) == 1, "one graph holds both branches")
+        same("cond under the engine's own backend", torch.compile(cond)(p, a, b), wanted)
+
+    from torch._higher_order_ops.while_loop import while_loop
+
+    def loop(n, a):
+        return while_loop(lambda i, t: i < n, lambda i, t: (i + 1, t * 2 + a), (torch.tensor(0), a))
+
+    for compile_ in (lambda f: f, lambda f: torch.compile(f, backend=Recorder()), torch.compile):
+        a = x()
+        i, t = compile_(loop)(torch.tensor(3), a)
+        same("while_loop", t, ((a * 2 + a) * 2 + a) * 2 + a)
+        expect(i.item() == 3, "while_loop counts")
+
+
+    from torch._higher_order_ops.associative_scan import associative_scan
+    from torch._higher_order_ops.map import map as mapped
+    from torch._higher_order_ops.scan import scan
+    programs = {
+        "map": (lambda a, b: mapped(lambda row, other: row.sin() + other * b, a, 2.0 * b), lambda a, b: a.sin() + 2.0 * b * b),
+        "scan": (lambda a, b: scan(lambda total, row: (total + row, total * row + b), torch.zeros(6), a)[0], lambda a, b: a.sum(0)),
+        "associative_scan": (lambda a, b: associative_scan(torch.add, a, 0, combine_mode="generic"), lambda a, b: a.cumsum(0)),
+    }
+    for name, (program, wanted) in programs.items():
+        for how in (lambda f: f, lambda f: torch.compile(f, backend=Recorder()), torch.compile):
+            fusebox.reset()
+            a, b = x(), x(6)
+            same(name, how(program)(a, b), wanted(a, b))
+
+
+def test_transforms():
+    alike("vmap", lambda a: torch.vmap(lambda row: row.sum() * row)(a), x(), graphs=None)  # a guard of its may die with garbage: compiled again
+
+
+def test_as_stock():
+    """The calls of a graph are those that stock's capture of the installed PyTorch finds."""
+    net = Everything().eval()
+
+    def views(a, b):
+        c = a.view(2, 12).transpose(0, 1)[1:, None].contiguous()
+        first, second = torch.chunk(b, 2, dim=1)
+        return c.expand(-1, 3, -1).reshape(-1), first @ second.mT, torch.stack([a, b]).permute(1, 0, 2), b[..., :2]
+
+    def in_place(a, b):
+        a = a.clone()
+        a.mul_(2).add_(b)
+        a[1] = 0
+        b = b * a
+        b -= 1
+        return torch.where(a > b, a, b), a.clamp_(0, 1)
+
+    def functions(a, b):
+        c = F.layer_norm(a, (6,)) + F.gelu(b, approximate="tanh")
+        d = F.log_softmax(c, dim=-1)
+        e = F.nll_loss(d, torch.tensor([0, 1, 2, 3]))
+        return e, F.mse_loss(a, b), F.normalize(a), F.dropout(a, 0.0, True), torch.einsum("ij,ij->i", a, b), a.norm(dim=1)
+
+    def modes(a, b):
+        with torch.no_grad():
+            c = a * b
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            d = a @ b.t()
+        return c + d.float().sum()
+
+    def containers(a, b):
+        parts = {"a": [a, b], "b": (a + 1,)}
+        values, places = torch.sort(parts["a"][0], dim=0)
+        return {"values": values, "rest": [p.max() for p in parts["a"]], "x": torch.cat(parts["a"] + list(parts["b"]))}
+
+    def numbers(a, b):
+        return a ** 2 / (b.abs() + 1e-3) - 3 * a + (1 - b), a // 2, a % 3, -a, ~(a > 0), (a > 0) & (b < 0), a.sum().sqrt(), a.to(torch.float64)
+
+    def random(a, b):
+        return torch.rand_like(a) + torch.randn(4, 6) * b, torch.zeros(3, dtype=torch.int64), torch.arange(0, 10, 2)
+
+    def writes(a, b):
+        a.add_(b)
+        b.zero_()
+        return a * 2
+
+    def broken(a, b):
+        c = a.sin()
+        torch._dynamo.graph_break()
+        return c.cos() + b
+
+    def attention(a, b):
+        q = a.view(1, 2, 2, 6)
+        return F.scaled_dot_product_attention(q, q, q, is_causal=True), torch.softmax(q, -1), torch.tril(torch.ones(3, 3))
+
+    programs = [views, in_place, functions, modes, containers, numbers, random, writes, broken, attention, lambda a, b: net(a)["all"],
+                nn.Sequential(nn.Linear(6, 6), nn.GELU(), nn.LayerNorm(6), nn.Dropout(0.1)), lambda a, b: a]
+    for program in programs:
+        found = []
+        for uses_ours in (True, False):
+            recorder, args = Recorder(), (x(), x())
+            (fusebox.install if uses_ours else fusebox.uninstall)()
+            fusebox.reset()
+            torch._dynamo.reset()
+            try:
+                torch.compile(copy.deepcopy(program) if isinstance(program, nn.Module) else program, backend=recorder)(
+                    *args[:1 if isinstance(program, nn.Module) else 2])
+            finally:
+                fusebox.install()
+            found.append([[(n.op, getattr(n.target, "__name__", n.target), len(n.all_input_nodes)) for n in gm.graph.nodes] for gm in recorder.graphs])
+        what = getattr(program, "__name__", type(program).__name__)
+        for ours, stocks in zip(*found):
+            ours, stocks = ([row for row in rows if row[0] not in ("placeholder", "output")] for rows in (ours, stocks))
+            expect(ours == stocks, f"{what}: {[r for r in ours if r not in stocks]} instead of {[r for r in stocks if r not in ours]}")
+        expect(len(found[0]) == len(found[1]), f"{what}: {len(found[0])} graphs, stock {len(found[1])}")
+
+
+def test_allowed_in_graph():
+    @torch.compiler.allow_in_graph
+    def own(a, b):
+        return a * 2 + b.sin()
+
+    recorder = alike("allow_in_graph", lambda a, b: own(a + 1, b) * 3, x(grad=True), x())
+    expect(recorder.targets()[0] == [operator.add, own, operator.mul], f"allow_in_graph: {recorder.targets()[0]}")
+
+    def sets_data(a):
+        b = a * 2
+        b.data = torch.zeros(3)
+        return b + 1
+
+    alike("what is no call is a break", sets_data, x(), graphs=2)
+
+
+# --- backends of all kinds -----------------------------------------------------------------------------------------------------------
+
+
+def program(a, b):
+    return (a.sin() + b).relu().sum(0), a * b
+
+
+def test_kinds_of_backends():
+    counter = CountingCompiler()
+    a, b = x(), x()
+    compiled = torch.compile(program, backend=counter)
+    same("a counter", compiled(a, b), program(a, b))
+    compiled(a, b)
+    expect((counter.frames, counter.operators) == (1, 5), f"a counter: {counter.frames}, {counter.operators}")
+
+    def with_option(gm, inputs, *, factor):
+        return lambda *args: [r * factor for r in gm(*args)]
+
+    same("functools.partial", torch.compile(program, backend=functools.partial(with_option, factor=2))(a, b), [r * 2 for r in program(a, b)])
+
+    def with_options(gm, inputs, mode=None, options=None):
+        return lambda *args: [r * options["factor"] for r in gm(*args)]
+
+    same("options", torch.compile(program, backend=with_options, options={"factor": 3})(a, b), [r * 3 for r in program(a, b)])
+
+    class Rewrites:
+        def compile(self, gm, inputs):
+            for node in list(gm.graph.nodes):
+                if node.target is operator.add:
+                    node.target = operator.sub
+            gm.graph.lint()
+            gm.recompile()
+            return gm.forward
+
+    same("a method that rewrites", torch.compile(program, backend=Rewrites().compile)(a, b), ((a.sin() - b).relu().sum(0), a * b))
+
+    def nested(gm, inputs):
+        inner = torch.compile(gm, backend="aot_eager")
+        return lambda *args: inner(*args)
+
+    same("torch.compile of the graph inside a backend", torch.compile(program, backend=nested)(a, b), program(a, b))
+
+    def engines_own(gm, inputs):
+        return fusebox.compile(gm)
+
+    same("and by the engine", torch.compile(program, backend=engines_own)(a, b), program(a, b))
+
+
+def test_piecewise():
+    """A backend that cuts the graph at some calls and compiles the pieces, as vLLM's does."""
+    from torch.fx.passes.split_module import split_module
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = nn.ModuleList(nn.Linear(6, 6) for _ in range(3))
+
+        def forward(self, a):
+            for layer in self.layers:
+                a = F.softmax(layer(a), -1) + a
+            return a, a.sum()
+
+    pieces = []
+
+    def piecewise(gm, inputs):
+        part, parts = 0, {}
+        for node in gm.graph.nodes:
+            part += node.target is F.softmax
+            parts[node] = part
+        split = split_module(gm, None, parts.__getitem__)
+        for name, child in list(split.named_children()):
+            pieces.append(name)
+            setattr(split, name, fusebox.compile(child))
+        return split
+
+    net = Net()
+    a = x(grad=True)
+    compiled = torch.compile(net, backend=piecewise)
+    ours, eagers = compiled(a), net(a)
+    same("piecewise", ours, eagers)
+    same("piecewise, gradients", gradients(ours, [a, *net.parameters()]), gradients(eagers, [a, *net.parameters()]))
+    expect(len(pieces) == 4, f"pieces: {pieces}")
+
+
+def test_pytorchs_backends():
+    import torch._dynamo.testing as testing
+    from torch._dynamo.backends.common import aot_autograd
+    from torch._dynamo.backends.registry import register_backend
+    a, b = x(grad=True), x()
+    counter = testing.CompileCounter()
+    same("CompileCounter", torch.compile(program, backend=counter)(a, b), program(a, b))
+    expect((counter.frame_count, counter.op_count) == (1, 5), f"CompileCounter: {counter.frame_count}, {counter.op_count}")
+    counter = testing.CompileCounterWithBackend("eager")
+    same("CompileCounterWithBackend", torch.compile(program, backend=counter)(a, b), program(a, b))
+    expect(counter.frame_count == 1 and len(counter.graphs) == 1, "CompileCounterWithBackend counts")
+    counter = testing.CompileCounter()
+    same("torch._dynamo.optimize", torch._dynamo.optimize(counter)(program)(a, b), program(a, b))
+    expect(counter.frame_count == 1, "torch._dynamo.optimize compiles with this engine's capture")
+    torch._dynamo.reset()
+    torch._dynamo.optimize(counter)(program)(a, b)
+    expect(counter.frame_count == 2, "torch._dynamo.reset forgets what this engine compiled")
+    keeper = testing.EagerAndRecordGraphs()
+    torch.compile(program, backend=keeper)(a, b)
+    expect(len(keeper.graphs) == 1, "EagerAndRecordGraphs")
+
+    @register_backend
+    def of_this_test(gm, inputs):
+        return lambda *args: [r + 1 for r in gm(*args)]
+
+    expect("of_this_test" in torch.compiler.list_backends() and "of_this_test" in torch._dynamo.list_backends(), "a registered backend is listed")
+    same("a registered backend", torch.compile(program, backend="of_this_test")(a, b), [r + 1 for r in program(a, b)])
+    for name in ("eager_noexcept", "pre_dispatch_eager", "aot_eager_decomp_partition", "aot_eager_default_partitioner"):
+        fusebox.reset()
+        ours, eagers = torch.compile(program, backend=name)(a, b), program(a, b)
+        same(name, ours, eagers)
+        same(name + ", gradients", gradients(ours, [a]), gradients(eagers, [a]))
+    seen = []
+
+    def compiler(gm, inputs):
+        seen.append(gm)
+        return gm.forward
+
+    net = Everything()
+    other = copy.deepcopy(net)
+    compiled = torch.compile(other, backend=aot_autograd(fw_compiler=compiler, bw_compiler=compiler))
+    torch.manual_seed(0)
+    eagers = net(a.detach())
+    torch.manual_seed(0)
+    ours = compiled(a.detach())
+    same("aot_autograd", ours["loss"], eagers["loss"])
+    same("aot_autograd, gradients", gradients(ours["loss"], list(other.parameters())), gradients(eagers["loss"], list(net.parameters())))
+    same("aot_autograd, buffers", dict(other.named_buffers()), dict(net.named_buffers()))
+    expect(len(seen) == 2, f"aot_autograd compiles forward and backward: {len(seen)}")
+
+
+def test_errors():
+    from torch._dynamo.exc import BackendCompilerFailed, InvalidBackend
+
+    def broken(gm, inputs):
+        raise ValueError("no such thing")
+
+    compiled = torch.compile(program, backend=broken)
+    for _ in range(2):
+        try:
+            compiled(x(), x())
+        except BackendCompilerFailed as error:
+            expect("broken" in str(error) and "no such thing" in str(error) and isinstance(error.inner_exception, ValueError)
+                   and isinstance(error.__cause__, ValueError), f"what a backend raises: {error}")
+        else:
+            expect(False, "what a backend raises is lost")
+    try:
+        torch.compile(program, backend=lambda gm, inputs: 3)(x(), x())
+    except BackendCompilerFailed as error:
+        expect("int" in str(error), f"a backend that returns no callable: {error}")
+    else:
+        expect(False, "a backend that returns no callable: no error")
+    try:
+        torch.compile(program, backend=lambda gm, inputs: lambda *args: 3)(x(), x())
+    except TypeError as error:
+        expect("2 tensors" in str(error), f"a callable that returns something else: {error}")
+    else:
+        expect(False, "a callable that returns something else: no error")
+
+    def raises(gm, inputs):
+        def call(*args):
+            raise KeyError("at run time")
+        return call
+
+    try:
+        torch.compile(program, backend=raises)(x(), x())
+    except KeyError as error:
+        expect("at run time" in str(error), f"what the callable raises: {error}")
+    else:
+        expect(False, "what the callable raises is lost")
+    for kind in (InvalidBackend, fusebox.InvalidBackendError):
+        try:
+            torch.compile(program, backend="nowhere")
+        except kind as error:
+            expect("nowhere" in str(error), f"an unknown name: {error}")
+        else:
+            expect(False, "an unknown name: no error")
+
+
+def test_optimized_module():
+    import torch._dynamo
+
+    class Net(nn.Module):
+        def forward(self, input_ids, labels=None, *, scale: float = 1.0):
+            return input_ids * scale
+
+    net = Net()
+    for backend in ("inductor", CountingCompiler()):
+        compiled = torch.compile(net, backend=backend)
+        expect(isinstance(compiled, torch._dynamo.OptimizedModule) and isinstance(compiled, nn.Module), "OptimizedModule to isinstance")
+        expect(inspect.signature(compiled.forward) == inspect.signature(net.forward), f"signature: {inspect.signature(compiled.forward)}")
+        same("a compiled module", compiled(torch.ones(3), scale=2.0), torch.full((3,), 2.0))
+        expect(compiled._orig_mod is net, "_orig_mod")
+
+
+if __name__ == "__main__":
+    run(globals())
