@@ -62,7 +62,14 @@ Result<std::vector<std::string>> subjectOf(const ReplayOptions& options, const T
   out << graph->text;
   out.close();
   if (!out) return fail(ErrorCode::Io, std::string("cannot be written: ") + std::strerror(errno), path);
-  return std::vector<std::string>{"--graph", path, "--direction", graph->direction};
+  std::vector<std::string> words{"--graph", path, "--direction", graph->direction};
+  // A backward graph's symbols are those of the compilation that it belongs to.
+  (void)(*reader)->each("SELECT DISTINCT s.name, s.hint FROM graphs g JOIN compiles c ON c.compile_id = g.compile_id JOIN symbols s "
+                        "ON s.compile_id IN (c.compile_id, c.parent_compile_id) WHERE g.graph_id = ? AND typeof(s.hint) = 'integer' AND s.hint >= 0",
+                        {graph->graph}, [&](const session::Statement& row) {
+                          words.insert(words.end(), {"--hint", fmt::format("{}={}", row.string(0), row.integer(1))});
+                        });
+  return words;
 }
 
 void addOptions(std::vector<std::string>& command, const ReplayOptions& options) {
@@ -141,6 +148,26 @@ void printRun(const Json& run, const Json& report) {
     fmt::print("  {:10} {:8} {} with {}: {}\n", "", "", d.value("a", ""), d.value("b", ""), d.value("reason", ""));
 }
 
+/// One row a size: what it took, and how far its results are from eager's.
+void printSweep(const Json& report) {
+  size_t width = 4;
+  for (const Json& point : report["sweep"]) width = std::max(width, point.value("label", "").size());
+  fmt::print("  {:{}} {:>12} {:>12} {:>12}  {}\n", "size", width, "median ms", "min ms", "max ms", "from eager");
+  for (const Json& point : report["sweep"]) {
+    if (point.contains("left_out")) {
+      fmt::print("  left out: {}\n", point.value("left_out", ""));
+      continue;
+    }
+    const Json times = point.value("times_ms", Json::object());
+    const Json exact = point.contains("against_eager") && point["against_eager"].is_object() ? point["against_eager"] : Json::object();
+    fmt::print("  {:{}} {:>12} {:>12} {:>12}  {}{}\n", point.value("label", ""), width, number(times.value("median", 0.0)),
+               number(times.value("min", 0.0)), number(times.value("max", 0.0)),
+               exact.contains("max_relative") && exact["max_relative"].is_number() ? number(exact["max_relative"].get<double>()) : "not compared",
+               exact.value("agrees", true) ? "" : ": TOO MUCH");
+  }
+  fmt::print("  {}\n", report.value("fixed", false) ? "compiled for each size with its numbers" : "compiled once for all sizes");
+}
+
 int printJson(const Json& report) {
   fmt::print("{}\n", report.dump(2, ' ', false, Json::error_handler_t::replace));
   return kOk;
@@ -182,12 +209,18 @@ void printNumerics(const Json& report) {
 
 int replayGraph(const ReplayOptions& options) {
   int exitCode = kOk;
-  auto report =
-      askEngine("replay", options, {"--engine", options.engine, "--repeat", std::to_string(options.repeat)}, &exitCode);
+  std::vector<std::string> more{"--engine", options.engine, "--repeat", std::to_string(options.repeat)};
+  if (options.fixed) more.emplace_back("--fixed");
+  auto report = askEngine("replay", options, more, &exitCode);
   if (!report) return complain(report.error());
   if (exitCode != 0) return exitCode;
   if (options.json) return printJson(*report);
-  fmt::print("{}, inputs: {}\n", report->value("graph", ""), report->value("inputs", ""));
+  std::string sizes;
+  if (!report->contains("sweep")) {
+    for (const auto& [name, value] : report->value("sizes", Json::object()).items()) sizes += fmt::format("{}{}={}", sizes.empty() ? ", " : " ", name, value.dump());
+  }
+  fmt::print("{}, inputs: {}{}\n", report->value("graph", ""), report->value("inputs", ""), sizes);
+  if (report->contains("sweep")) printSweep(*report);
   for (const Json& run : report->value("runs", Json::array())) printRun(run, *report);
   if (report->contains("change")) {
     const Json& change = (*report)["change"];

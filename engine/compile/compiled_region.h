@@ -28,6 +28,9 @@ class CompiledRegion {
   /// `symbolValues`: runtime::CompiledGraph::run.
   std::vector<at::Tensor> run(c10::ArrayRef<at::Tensor> inputs, std::span<const int64_t> symbolValues = {});
 
+  /// The symbols whose values run() is given, in that order. Before the first run.
+  void setSymbols(std::vector<graph::Symbol> symbols) { program_->setSymbols(std::move(symbols)); }
+
   /// Writes graph, groups, decisions, buffers and kernels under `compile` (0: a compile row of its own is made). `source` is the
   /// recorded graph that was compiled, if it was recorded.
   void describe(record::Recorder* recorder, record::Id compile, const record::GraphSnapshot& source = {});

@@ -2,11 +2,15 @@
 
 #include <torch/extension.h>
 
+#include <algorithm>
+#include <functional>
+#include <map>
+
 #include "engine/aot/executor_scope.h"
 #include "engine/compile/compile_alone.h"
 #include "engine/graph/serialize.h"
-#include "engine/compile/program_facts.h"
 #include "engine/graph/symbol_values.h"
+#include "engine/compile/program_facts.h"
 #include "engine/runtime/graph_interpreter.h"
 #include "engine/runtime/strided_copy.h"
 #include "engine/support/clock.h"
@@ -21,17 +25,55 @@ using record::Recorder;
 
 [[noreturn]] void raise(const Error& error) { throw std::runtime_error(error.text()); }
 
+/// Every symbol that the graph names, in order of appearance.
+std::vector<graph::Symbol> symbolsOf(const graph::Graph& graph) {
+  std::vector<graph::Symbol> symbols;
+  const auto add = [&](const graph::SymExpr& expression) {
+    for (const graph::Symbol s : expression.symbols())
+      if (std::find(symbols.begin(), symbols.end(), s) == symbols.end()) symbols.push_back(s);
+  };
+  std::function<void(const graph::ArgumentList&)> addArguments = [&](const graph::ArgumentList& arguments) {
+    for (const graph::Argument& argument : arguments) {
+      if (const auto* expression = argument.as<graph::SymExpr>()) add(*expression);
+      if (const auto* list = argument.as<graph::ArgumentList>()) addArguments(*list);
+    }
+  };
+  for (const graph::Node& node : graph.nodes()) {
+    addArguments(node.args);
+    for (const graph::OutputMeta& meta : node.outputs) {
+      add(meta.scalar);
+      for (const auto& size : meta.tensor.sizes) add(size);
+      for (const auto& stride : meta.tensor.strides) add(stride);
+      add(meta.tensor.storageOffset);
+    }
+  }
+  return symbols;
+}
+
+/// Values of `symbols` by their names; empty where one is missing: then they are read off the inputs.
+std::vector<int64_t> valuesOf(const std::vector<graph::Symbol>& symbols, const std::map<std::string, int64_t>& sizes) {
+  std::vector<int64_t> values;
+  for (const graph::Symbol s : symbols) {
+    const auto found = sizes.find(s.name());
+    if (found == sizes.end()) return {};
+    values.push_back(found->second);
+  }
+  return values;
+}
+
 /// A saved graph, and what the active recording knows it as.
 struct GraphHandle {
   graph::SavedGraph saved;
   record::GraphSnapshot snapshot;
   record::Id compile = 0;
+  std::vector<graph::Symbol> symbols;
 
   static GraphHandle read(const std::string& text) {
     auto saved = graph::readSavedGraph(text);
     if (!saved) raise(saved.error());
     for (const auto& [symbol, value] : saved->hints) graph::setHint(symbol, value);
-    return {std::move(*saved), {}, 0};
+    auto symbols = symbolsOf(saved->graph);
+    return {std::move(*saved), {}, 0, std::move(symbols)};
   }
 
   /// The captured constants; None for those whose data was not kept.
@@ -78,12 +120,14 @@ struct GraphHandle {
       recorder->endCompile(compile, {error.empty(), error, {}, {}});
   }
 
-  std::vector<at::Tensor> runEager(const std::vector<at::Tensor>& inputs,
-                                   const std::vector<at::Tensor>& constants) const {
+  std::vector<at::Tensor> runEager(const std::vector<at::Tensor>& inputs, const std::vector<at::Tensor>& constants,
+                                   const std::map<std::string, int64_t>& sizes) const {
     py::gil_scoped_release release;
     aot::ExecutorScope scope;
     const int64_t start = nowNs();
-    auto results = runtime::runEager(saved.graph, inputs, constants);
+    const std::vector<int64_t> values = valuesOf(symbols, sizes);
+    auto results = runtime::runEager(saved.graph, inputs, constants, {},
+                                     values.empty() ? graph::SymbolValues() : graph::SymbolValues(symbols, values));
     if (!results) raise(results.error());
     if (Recorder* recorder = Recorder::active(); recorder && compile) recorder->call(compile, start, nowNs() - start);
     return std::move(*results);
@@ -94,6 +138,7 @@ struct RegionHandle {
   std::shared_ptr<CompiledRegion> region;
   record::Id compile = 0;
   bool isBackward = false;
+  std::vector<graph::Symbol> symbols;
 
   static RegionHandle make(const GraphHandle& graph, const std::vector<at::Tensor>& constants,
                            const std::string& direction, const std::string& name) {
@@ -103,15 +148,16 @@ struct RegionHandle {
     options.name = name;
     auto region = compileAlone(graph.saved.graph, constants, direction.c_str(), options, graph.snapshot);
     if (!region) raise(region.error());
-    return {std::move(*region), graph.compile, direction == "backward"};
+    (*region)->setSymbols(graph.symbols);
+    return {std::move(*region), graph.compile, direction == "backward", graph.symbols};
   }
 
-  std::vector<at::Tensor> run(const std::vector<at::Tensor>& inputs) const {
+  std::vector<at::Tensor> run(const std::vector<at::Tensor>& inputs, const std::map<std::string, int64_t>& sizes) const {
     py::gil_scoped_release release;
     aot::ExecutorScope scope;
     Recorder* recorder = Recorder::active();
     const int64_t start = nowNs();
-    auto results = region->run(inputs);
+    auto results = region->run(inputs, valuesOf(symbols, sizes));
     if (recorder && compile && !isBackward)
       recorder->call(compile, start, nowNs() - start);  // a backward region says so itself
     return results;
@@ -200,12 +246,12 @@ void bindGraphs(py::module_& m) {
       .def("constants", &GraphHandle::constants)
       .def("record", &GraphHandle::record)
       .def("finish", &GraphHandle::finish)
-      .def("run_eager", &GraphHandle::runEager)
+      .def("run_eager", &GraphHandle::runEager, py::arg("inputs"), py::arg("constants"), py::arg("sizes") = std::map<std::string, int64_t>())
       .def("record_numerics", &recordNumerics);
   py::class_<RegionHandle>(m, "CompiledGraph")
       .def(py::init(&RegionHandle::make), py::arg("graph"), py::arg("constants"), py::arg("direction") = "inference",
            py::arg("name") = "")
-      .def("run", &RegionHandle::run)
+      .def("run", &RegionHandle::run, py::arg("inputs"), py::arg("sizes") = std::map<std::string, int64_t>())
       .def("facts", &RegionHandle::facts);
   m.def("graph_pass_names", &inductor::graphPassNames);
   m.def("record_loss", [](const std::string& what, int64_t count, const std::string& detail) {

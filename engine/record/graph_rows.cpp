@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/graph/symbol_values.h"
+
 namespace fusebox::record {
 namespace {
 
@@ -49,7 +51,8 @@ std::string argumentsText(const Graph& graph, const ArgumentList& args) {
 
 int64_t bytesOf(const OutputMeta& meta) {
   if (meta.kind != OutputMeta::Kind::Tensor) return 0;
-  return meta.tensor.numel().maybeConstant().value_or(0) * graph::elementSize(meta.tensor.dtype);
+  const SymExpr count = meta.tensor.numel();
+  return (count.isConstant() ? count.constant() : graph::hint(count, 0)) * graph::elementSize(meta.tensor.dtype);
 }
 
 std::string outputsText(const Node& node) {

@@ -127,6 +127,29 @@ class FusionViewTest : public QObject, private test::ShownView {
     QCOMPARE(opened, "/tmp/what-if.fusebox");
   }
 
+  void aSweepOfSizesIsATableAndAPlot() {
+    auto report = readReplayReport(R"({"session": "/tmp/s", "sweep": [
+      {"sizes": {"s0": 8}, "label": "s0=8", "times_ms": {"median": 1.0, "min": 0.9, "max": 1.2}, "against_eager": {"max_relative": 0, "agrees": true}},
+      {"sizes": {"s0": 1}, "left_out": "s0=1: this graph holds for s0 from 2 to 64"},
+      {"sizes": {"s0": 16}, "label": "s0=16", "times_ms": {"median": 3.0, "min": 2.0, "max": 4.0}, "against_eager": {"max_relative": 0.5, "agrees": false}}]})");
+    QVERIFY(report);
+    QCOMPARE(report->rows.size(), size_t{2});
+    QCOMPARE(report->outcomes, (std::vector<std::string>{"left out: s0=1: this graph holds for s0 from 2 to 64"}));
+    QCOMPARE(report->sizes.size(), size_t{2});
+    QCOMPARE(report->sizes[1].size, 16.0);
+    QCOMPARE(report->sizes[1].name, std::string("s0"));
+    QVERIFY(report->sizes[1].isWrong && !report->sizes[0].isWrong);
+    QVERIFY(report->verdict.find("s0=8") != std::string::npos && report->verdict.find("3.00 ms") != std::string::npos);
+    SizePlot plot;
+    plot.resize(400, 240);
+    plot.setPoints(report->sizes);
+    QVERIFY(plot.grab().toImage() != SizePlot().grab().toImage().scaled(400, 240));
+    plot.setPoints({{"s0", "s0=0", 0, 1, 1, 1}});  // no logarithm
+    plot.grab();
+    QVERIFY(!readReplayReport(R"({"sweep": 3})"));
+    QCOMPARE(sizeWords("  s0=1:512:x2   s1=4 "), (std::vector<std::string>{"--size=s0=1:512:x2", "--size=s1=4"}));
+  }
+
   void aSecondPressTakesAWishBack() {
     const QString path = folder_.filePath("fusion.fusebox");
     writeFusionSession(path.toStdString());

@@ -180,6 +180,12 @@ Result<FusionContent> loadFusion(const session::Reader& reader, int64_t graph) {
                        });
   if (!read) return tl::unexpected(read.error());
   content.holdings = query::holdingsOf(reader);
+  int64_t compile = 0;
+  read = reader.each("SELECT compile_id FROM graphs WHERE graph_id = ?", {graph}, [&](const Statement& s) { compile = s.integer(0); });
+  if (!read) return tl::unexpected(read.error());
+  auto symbols = query::symbolsOf(reader, compile);
+  if (!symbols) return tl::unexpected(symbols.error());
+  content.symbols = std::move(*symbols);
   content.canCompile = isProgram(reader) || query::hasSavedGraph(reader, graph);
   if (!content.canCompile) {
     const auto none = query::savedGraph(reader, graph);

@@ -6,6 +6,7 @@
 
 #include "engine/support/result.h"
 #include "profiler/query/holdings.h"
+#include "profiler/query/symbols.h"
 #include "views/common/table.h"
 
 namespace fusebox::session {
@@ -74,6 +75,7 @@ struct FusionContent {
       numerics;                          ///< a decision's row has its position as id: several are about one node
   std::vector<Location> decisionPlaces;  ///< by that position: the node
   query::Holdings holdings;
+  std::vector<query::ShapeSymbol> symbols;  ///< sizes that are symbols in the graph
   bool canCompile = false;
   std::string whyNot;   ///< where it cannot
   int64_t traffic = 0;  ///< bytes that all groups read and write
@@ -91,6 +93,8 @@ struct FusionWish {
 };
 /// "forced" or "forbidden" where one of `wishes` is about the pair; empty otherwise.
 std::string wishText(const std::vector<FusionWish>& wishes, const std::string& a, const std::string& b);
+/// "--size=s0=8" for each of what a person wrote, "s0=1:512:x2 s1=4"; whether it makes sense, the engine says.
+std::vector<std::string> sizeWords(const std::string& text);
 /// Words of `fusebox replay` for the wishes.
 std::vector<std::string> replayWords(const std::vector<FusionWish>& wishes);
 
@@ -116,12 +120,20 @@ struct ValueErrors {
 };
 TableRow numericsRow(const ValueErrors& value);
 
+/// What a graph took at one size.
+struct SizeTime {
+  std::string name, label;  ///< of the size that varies: "s0"; "s0=37, s1=4"
+  double size = 0, median = 0, least = 0, most = 0;  ///< times in ns
+  bool isWrong = false;     ///< results differ from eager's by too much
+};
+
 /// What `fusebox replay --json` reports.
 struct ReplayReport {
   TableRows rows;                     ///< one for each way, and the change between them
   std::string session;                ///< that was written
   std::string verdict;                ///< in a sentence
-  std::vector<std::string> outcomes;  ///< what became of each wish
+  std::vector<std::string> outcomes;  ///< what became of each wish; of sizes that were asked for, which were left out and why
+  std::vector<SizeTime> sizes;        ///< of a sweep
 };
 Result<ReplayReport> readReplayReport(const std::string& json);
 

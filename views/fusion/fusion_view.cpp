@@ -93,6 +93,15 @@ void FusionView::buildToolbar(QToolBar* bar) {
   forget_ =
       act("forget", tr("Clear wishes"), "clear", tr("Nothing is forbidden or forced any more"), [this] { forget(); });
   bar->addSeparator();
+  sizes_ = new QLineEdit;
+  sizes_->setObjectName(QStringLiteral("fusion.sizes"));
+  sizes_->setAccessibleName(tr("Sizes to compile this graph for"));
+  sizes_->setPlaceholderText(tr("sizes: s0=1:512:x2"));
+  sizes_->setClearButtonEnabled(true);
+  sizes_->setMaximumWidth(190);
+  connect(sizes_, &QLineEdit::returnPressed, this, [this] { compileGraph(); });
+  sizesAction_ = bar->addWidget(sizes_);
+  sizesAction_->setVisible(false);
   compile_ =
       act("compile", tr("Compile this graph"), "run",
           tr("Compiles the graph alone, with random inputs of its recorded shapes; with wishes, both ways by turns"),
@@ -130,7 +139,13 @@ QWidget* FusionView::buildResult() {
   column->setContentsMargins(0, 0, 0, 0);
   column->setSpacing(0);
   column->addLayout(line);
-  column->addWidget(result_, 1);
+  plot_ = new SizePlot;
+  plot_->hide();
+  auto* both = new QHBoxLayout;
+  both->setContentsMargins(0, 0, 0, 0);
+  both->addWidget(result_, 1);
+  both->addWidget(plot_, 1);
+  column->addLayout(both, 1);
   return pane;
 }
 
@@ -344,6 +359,12 @@ void FusionView::updateActions() {
   compile_->setEnabled(content_.canCompile && !busy);
   compile_->setText(wishes_.empty() ? tr("Compile this graph") : tr("Compile and compare"));
   numerics_->setEnabled(content_.canCompile && !busy);
+  sizesAction_->setVisible(content_.canCompile && !content_.symbols.empty());
+  if (!content_.symbols.empty()) {
+    QStringList tip{tr("Sizes that are symbols in this graph: one value (s0=37), several (s0=8,37) or a range (s0=8:64:8, s0=1:512:x2); empty: those at capture")};
+    for (const auto& symbol : content_.symbols) tip << str(symbol.legend());
+    sizes_->setToolTip(tip.join(QLatin1Char('\n')));
+  }
   cancel_->setVisible(busy);
   busy_->setVisible(busy);
 }
@@ -360,8 +381,11 @@ void FusionView::compileGraph() {
                     QStringLiteral("--session"),
                     GraphCompiler::newSession(session()->path(), QStringLiteral("replay"))};
   for (const std::string& word : replayWords(wishes_)) words << str(word);
+  if (!content_.symbols.empty())
+    for (const std::string& word : sizeWords(sizes_->text().toStdString())) words << str(word);
   resultPane_->show();
   verdict_->setText(tr("Compiling…"));
+  plot_->hide();
   open_->hide();
   result_->setRows({});
   compiler_->start(words);
@@ -373,6 +397,7 @@ void FusionView::measureNumerics() {
   compiledGraph_ = shown_;
   resultPane_->show();
   verdict_->setText(tr("Running the graph in eager, compiled and float64…"));
+  plot_->hide();
   open_->hide();
   result_->setRows({});
   compiler_->start({QStringLiteral("numerics"), session()->path(), QStringLiteral("--graph"), QString::number(shown_),
@@ -404,6 +429,8 @@ void FusionView::showResult(const QByteArray& report, const QString& complaint) 
         verdict_->setText(verdict_->text() + QLatin1Char('\n') + str(outcome));
       result_->setRows(std::move(read->rows));
       resultSession_ = str(read->session);
+      plot_->setVisible(read->sizes.size() > 1);
+      plot_->setPoints(std::move(read->sizes));
     }
   }
   result_->setVisible(!isNumericsRun_);

@@ -1,9 +1,12 @@
 #pragma once
 
+#include <QAction>
 #include <QComboBox>
+#include <QLineEdit>
 #include <QTabWidget>
 
 #include "views/fusion/fusion_model.h"
+#include "views/fusion/size_plot.h"
 #include "views/widgets/data_table.h"
 #include "views/widgets/view.h"
 
@@ -72,6 +75,9 @@ class FusionView : public View {
   DataTable* errors_;
   QWidget* resultPane_;
   DataTable* result_;
+  QLineEdit* sizes_;
+  QAction* sizesAction_;
+  SizePlot* plot_;
   QLabel* verdict_;
   QPushButton* open_;
   GraphCompiler* compiler_;

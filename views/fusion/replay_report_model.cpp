@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "engine/support/message_fields.h"
 #include "engine/support/text.h"
@@ -88,6 +90,38 @@ struct Change {
   }
 };
 
+/// The size that varies most of a sweep's points, which its plot is over.
+std::string variedSize(const Json& sweep) {
+  std::map<std::string, std::set<double>> values;
+  for (const Json& point : sweep) {
+    const Json& sizes = partOf(point, "sizes");
+    if (!sizes.is_object()) continue;
+    for (const auto& [name, value] : sizes.items())
+      if (value.is_number()) values[name].insert(value.get<double>());
+  }
+  const auto most = std::max_element(values.begin(), values.end(), [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
+  return most == values.end() ? std::string() : most->first;
+}
+
+void readSweep(const Json& sweep, ReplayReport& report) {
+  const std::string name = variedSize(sweep);
+  for (const Json& point : sweep) {
+    if (const std::string why = textField(point, "left_out"); !why.empty()) {
+      report.outcomes.push_back(say(FUSEBOX_TEXT("Fusion", "left out: {}"), why));
+      continue;
+    }
+    report.rows.push_back(rowOf(point, partOf(point, "against_eager")));
+    const Json& times = partOf(point, "times_ms");
+    SizeTime time{name, textField(point, "label"), numberOf(partOf(point, "sizes"), name.c_str()), numberOf(times, "median") * 1e6, numberOf(times, "min") * 1e6,
+                  numberOf(times, "max") * 1e6, report.rows.back().tone == 3};
+    if (!std::isnan(time.size) && !std::isnan(time.median)) report.sizes.push_back(std::move(time));
+  }
+  if (report.sizes.empty()) return;
+  const auto [fast, slow] = std::minmax_element(report.sizes.begin(), report.sizes.end(), [](const auto& a, const auto& b) { return a.median < b.median; });
+  report.verdict = say(FUSEBOX_TEXT("Fusion", "{} sizes: from {} ({}) to {} ({})"), report.sizes.size(), formatDuration(fast->median), fast->label,
+                       formatDuration(slow->median), slow->label);
+}
+
 ValueErrors valueErrors(const Json& row) {
   ValueErrors v;
   v.name = textField(row, "name"), v.op = textField(row, "op"), v.dtype = textField(row, "dtype"), v.note = textField(row, "note");
@@ -105,12 +139,27 @@ ValueErrors valueErrors(const Json& row) {
 
 }  // namespace
 
+std::vector<std::string> sizeWords(const std::string& text) {
+  std::vector<std::string> words;
+  for (size_t at = text.find_first_not_of(' '); at != std::string::npos;) {
+    const size_t end = std::min(text.find(' ', at), text.size());
+    words.push_back("--size=" + text.substr(at, end - at));
+    at = text.find_first_not_of(' ', end);
+  }
+  return words;
+}
+
 Result<ReplayReport> readReplayReport(const std::string& json) {
   const Json all = Json::parse(json, nullptr, false);
-  if (!all.is_object() || !partOf(all, "runs").is_array())
+  const bool isSweep = all.is_object() && partOf(all, "sweep").is_array();
+  if (!all.is_object() || (!isSweep && !partOf(all, "runs").is_array()))
     return fail(ErrorCode::Corrupt, "the engine's report cannot be read");
   ReplayReport report;
   report.session = textField(all, "session");
+  if (isSweep) {
+    readSweep(partOf(all, "sweep"), report);
+    return report;
+  }
   for (const Json& run : partOf(all, "runs")) {
     report.rows.push_back(rowOf(run, partOf(partOf(all, "against_eager"), textField(run, "label").c_str())));
     if (!partOf(run, "decisions").is_array()) continue;

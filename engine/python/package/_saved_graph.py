@@ -47,7 +47,7 @@ def is_uninitialised(op):
 
 
 class Program:
-    """Nodes, in order. `sizes`: values of size symbols by name, for graphs with dynamic shapes."""
+    """Nodes, in order. `sizes`: values of size symbols by name, for graphs with dynamic shapes; without, those at capture."""
 
     def __init__(self, text, sizes=None):
         self.text = text
@@ -55,14 +55,15 @@ class Program:
         self.nodes = self.data["nodes"]
         self.inputs = [i for i, node in enumerate(self.nodes) if node["kind"] == "placeholder"]
         self.symbols = [self._symbol_value(s, sizes or {}) for s in self.data["symbols"]]
+        self.sizes = {s["name"]: value for s, value in zip(self.data["symbols"], self.symbols)}
         self._operators = {}
 
     @staticmethod
     def _symbol_value(symbol, sizes):
         lower, upper = max(2, symbol["lower"]), symbol["upper"]
-        value = sizes.get(symbol["name"], min(max(lower, 16), upper))
+        value = sizes.get(symbol["name"], symbol.get("hint", min(max(lower, 16), upper)))
         if not symbol["lower"] <= value <= upper:
-            raise ValueError(f"size {symbol['name']} = {value} is not between {symbol['lower']} and {upper}")
+            raise ValueError(f"{symbol['name']}={value}: this graph holds for {symbol['name']} from {symbol['lower']} to {upper}")
         return value
 
     @property
@@ -172,6 +173,28 @@ class Program:
                 if node["kind"] == "call" and position == 0 and short_name(node["op"]) in _VIEW_LIKE and call not in seen:
                     seen.add(call)
                     todo.append(call)
+
+    def fixed(self):
+        """Text of the same graph with numbers instead of size symbols."""
+        if not self.symbols:
+            return self.text
+
+        def tensor(meta):
+            if meta is None:
+                return None
+            if "int" in meta:
+                return {"int": self.expression(meta["int"])}
+            out = {**meta, "sizes": [self.expression(e) for e in meta["sizes"]], "strides": [self.expression(e) for e in meta["strides"]]}
+            return {**out, "offset": self.expression(meta["offset"])} if "offset" in meta else out
+
+        def argument(a):
+            if isinstance(a, list):
+                return [argument(item) for item in a]
+            return self.expression(a["e"]) if isinstance(a, dict) and "e" in a else a
+
+        nodes = [{**node, "args": [argument(a) for a in node["args"]], "out": [tensor(meta) for meta in node["out"]]} for node in self.nodes]
+        constants = [{**c, **tensor({key: c[key] for key in ("sizes", "strides", "offset") if key in c})} for c in self.data["constants"]]
+        return json.dumps({**self.data, "symbols": [], "nodes": nodes, "constants": constants})
 
     def with_outputs(self, extra):
         """Text of the same graph with the values (node, output) of `extra` as further results."""

@@ -4,6 +4,8 @@
 
 FILE.json is a saved graph (engine/graph/serialize.h), as `fusebox replay` takes it out of a session. With --forbid, --force or
 --skip-pass the graph is compiled twice, as it was and as asked, and the two take turns, so that their times compare.
+--size gives the sizes that are symbols in the graph values: one (s0=37), several (s0=8,37) or a range (s0=1:512:x2, s0=8:64:8), for each of
+which the graph is timed; without it they have the values of the capture. --fixed compiles it for each size anew, with numbers.
 Loading a .pt2 or .pt file runs code that the file brings: only for files that you trust.
 """
 
@@ -77,6 +79,15 @@ def _timed(make):
 
 # --- a saved graph ---
 
+def region_at(region, inputs, sizes):
+    """Runs a compiled graph on inputs for which its size symbols have the values `sizes`."""
+    return lambda: region.run(inputs, sizes)
+
+
+def eager_at(handle, inputs, constants, sizes):
+    return handle.run_eager(inputs, constants, sizes)
+
+
 def graph_variants(program, inputs, constants, options):
     """The ways of running a saved graph that were asked for, compiled."""
     asked = {"forbid_fusion": options.forbid, "force_fusion": options.force, "skip_passes": options.skip_pass}
@@ -104,9 +115,11 @@ def _graph_variant(label, program, inputs, constants, options, settings=None):
     try:
         if options.engine == "fusebox":
             region, ms = _timed(lambda: _engine.CompiledGraph(handle, constants, options.direction, program.name))
-            return Variant(label, "fusebox", lambda: region.run(inputs), ms, region.facts(), settings)
+            variant = Variant(label, "fusebox", region_at(region, inputs, program.sizes), ms, region.facts(), settings)
+            variant.at = lambda tensors, sizes: region_at(region, tensors, sizes)
+            return variant
         if options.engine == "eager":
-            return Variant(label, "eager", lambda: handle.run_eager(inputs, constants), 0.0)
+            return Variant(label, "eager", lambda: eager_at(handle, inputs, constants, program.sizes), 0.0)
         module = program.module(constants)
         compiled = torch.compile(module)
         tensors = [t for t in inputs]
@@ -158,43 +171,114 @@ def check_passes(options):
 
 
 def program_for(text, options):
-    """The Program of a saved graph with the sizes that were asked for."""
+    """The Program of a saved graph with the sizes that were asked for, one each."""
     check_passes(options)
     if options.shape:
         raise Misuse("--shape is for programs that do not say their own shapes: a graph of a session does")
-    program = Program(text)
-    if not options.size:
+    program = Program(text, known_sizes(text, dict(options.hint)))
+    points = sweep(program, options.size)
+    if len(points) > 1:
+        raise Misuse("--size: several values of a size are for `fusebox replay`")
+    return sized(program, points[0])
+
+
+def known_sizes(text, hints):
+    """Of `hints`, those that are sizes of the graph within its bounds."""
+    symbols = {s["name"]: s for s in json.loads(text)["symbols"]}
+    return {name: value for name, value in hints.items()
+            if name in symbols and "hint" not in symbols[name] and symbols[name]["lower"] <= value <= symbols[name]["upper"]}
+
+
+def sized(program, sizes):
+    if not sizes:
         return program
-    known = [s["name"] for s in program.data["symbols"]]
-    for name, value in options.size:
-        if name not in known:
-            raise Misuse(f"--size {name}={value}: " + (f"the sizes of this graph are {', '.join(known)}" if known else
-                                                       "all sizes of this graph are fixed"))
     try:
-        return Program(text, dict(options.size))
+        return Program(program.text, {**program.sizes, **sizes})
     except ValueError as problem:
-        raise Misuse(f"--size: {problem}") from None
+        raise Misuse(f"--size {problem}") from None
 
 
 def replay_graph(options):
     with open(options.graph, encoding="utf-8") as file:
         text = file.read()
-    handle = _engine.SavedGraph(text)  # bounded and verified there; what follows may rely on it
+    _engine.SavedGraph(text)  # bounded and verified there; what follows may rely on it
+    check_passes(options)
+    points = sweep(Program(text), options.size)
+    if len(points) > 1:
+        return replay_sizes(text, points, options)
     program = program_for(text, options)
+    if options.fixed:
+        program = Program(program.fixed())
+    handle = _engine.SavedGraph(program.text)
     random = any(n["kind"] == "call" and is_random(program.operator(n)) for n in program.nodes)
     constants, made = random_constants(program, handle.constants(), options.seed)
     if made:
         _engine.record_loss("constants", made, "captured constants whose data the session does not hold: random values stand in")
     inputs = saved_inputs(program, options.inputs) if options.inputs else random_inputs(program, options.seed)
     variants = graph_variants(program, inputs, constants, options)
-    reference = handle.run_eager(inputs, constants)
+    reference = eager_at(handle, inputs, constants, program.sizes)
     report = {"graph": program.name, "nodes": len(program.nodes), "direction": options.direction,
-              "inputs": options.inputs or f"random, seed {options.seed}", "constants_made": made}
+              "inputs": options.inputs or f"random, seed {options.seed}", "constants_made": made, "sizes": program.sizes}
     for variant in variants:
         result = variant.run()
         if not random:
             report.setdefault("against_eager", {})[variant.label] = compare_results(result, reference)
     return report, variants
+
+
+def replay_sizes(text, points, options):
+    """The graph at every one of `points`: compiled once with symbols, or with --fixed (and for other engines) for each anew."""
+    if options.inputs:
+        raise Misuse("--inputs has the sizes of its tensors: leave it out, or give --size one value")
+    if options.shape:
+        raise Misuse("--shape is for programs that do not say their own shapes: a graph of a session does")
+    if options.forbid or options.force or options.skip_pass:
+        raise Misuse("--forbid, --force and --skip-pass are compared at one size: give --size one value")
+    base = Program(text, known_sizes(text, dict(options.hint)))
+    fixed = options.fixed or options.engine != "fusebox"
+    report = {"graph": base.name, "nodes": len(base.nodes), "direction": options.direction, "inputs": f"random, seed {options.seed}",
+              "sizes": base.sizes, "fixed": fixed, "sweep": []}
+    variants, shared = [], {}
+    for sizes in points:
+        try:
+            program = sized(base, sizes)
+        except Misuse as problem:
+            report["sweep"].append({"sizes": sizes, "left_out": str(problem).removeprefix("--size ")})
+            continue
+        label = ", ".join(f"{name}={value}" for name, value in sizes.items())
+        try:
+            variant, exact = _sized_variant(Program(program.fixed()) if fixed else program, label, shared, options)
+        except Failure as problem:
+            report["sweep"].append({"sizes": sizes, "left_out": str(problem)})
+            continue
+        variants.append(variant)
+        report["sweep"].append({"sizes": sizes, "label": label, "against_eager": exact})
+    if not variants:
+        raise Failure("none of these sizes could be run: " + "; ".join(sorted({p["left_out"] for p in report["sweep"]})[:3]))
+    return report, variants
+
+
+def _sized_variant(program, label, shared, options):
+    """A Variant that runs the graph at the program's sizes, and how far its results are from eager's. `shared` keeps what all sizes have."""
+    handle = _engine.SavedGraph(program.text)
+    random = any(n["kind"] == "call" and is_random(program.operator(n)) for n in program.nodes)
+    constants, _ = random_constants(program, handle.constants(), options.seed)
+    inputs = random_inputs(program, options.seed)
+    if program.sizes:  # compiled with symbols: once
+        if "region" not in shared:
+            shared["region"] = _graph_variant("all sizes", program, inputs, constants, options)
+        region = shared["region"]
+        variant = Variant(label, region.engine, region.at(inputs, program.sizes), 0.0 if shared.get("used") else region.compile_ms)
+        shared["used"] = True
+    else:
+        variant = _graph_variant(label, program, inputs, constants, options)
+        variant.facts = None
+    variant.settings = {"sizes": label}
+    try:
+        result = variant.run()
+    except RuntimeError as problem:
+        raise Failure(f"{label}: {str(problem).splitlines()[0]}") from None
+    return variant, None if random else compare_results(result, eager_at(handle, inputs, constants, program.sizes))
 
 
 # --- an exported or scripted program ---
@@ -319,6 +403,58 @@ def _pair(text):
     return name, int(value)
 
 
+_MOST_POINTS, _LARGEST = 256, 2 ** 62
+
+
+def _number(text, whole):
+    if not text.isascii() or not text.isdecimal() or int(text) > _LARGEST:
+        raise Misuse(f"--size {whole}: '{text}' is no size; write s0=37, s0=8,37, s0=8:64:8 (steps of 8) or s0=1:512:x2 (doubling)")
+    return int(text)
+
+
+def size_values(text):
+    """(name, values) of "s0=37", "s0=8,37", "s0=8:64:8" or "s0=1:512:x2"."""
+    name, equals, values = text.partition("=")
+    if not name or not equals:
+        raise Misuse(f"--size {text}: write s0=37, s0=8,37, s0=8:64:8 (steps of 8) or s0=1:512:x2 (doubling)")
+    found = []
+    for part in values.split(","):
+        ends = part.split(":")
+        if len(ends) == 1:
+            found.append(_number(part, text))
+            continue
+        if len(ends) != 3:
+            raise Misuse(f"--size {text}: a range has a first value, a last one and a step: s0=8:64:8 or s0=1:512:x2")
+        value, last = _number(ends[0], text), _number(ends[1], text)
+        factor = ends[2].startswith("x")
+        step = _number(ends[2][factor:], text)
+        if step < (2 if factor else 1) or (factor and value < 1):
+            raise Misuse(f"--size {text}: this range never ends; its step is at least {'x2, and it starts at 1 or more' if factor else '1'}")
+        while value <= last and len(found) <= _MOST_POINTS:
+            found.append(value)
+            value = value * step if factor else value + step
+    if not found:
+        raise Misuse(f"--size {text}: this range is empty; its last value is smaller than its first")
+    return name, list(dict.fromkeys(found))
+
+
+def sweep(program, texts):
+    """Every combination of the sizes asked for, as dicts by name; one empty one where none was."""
+    known = [s["name"] for s in program.data["symbols"]]
+    points = [{}]
+    for text in texts:
+        name, values = size_values(text)
+        if name not in known:
+            raise Misuse(f"--size {text}: " + (f"the sizes of this graph are {', '.join(known)}" if known else
+                                               "all sizes of this graph are fixed; compile the program with dynamic=True, or mark a size"))
+        if any(name in p for p in points):
+            raise Misuse(f"--size {text}: {name} is named twice; give all its values at once, as {name}=8,37")
+        points = [{**p, name: value} for p in points for value in values]
+        if len(points) > _MOST_POINTS:
+            raise Misuse(f"--size {text}: that is more than {_MOST_POINTS} sizes to time; take larger steps")
+    return points
+
+
 def arguments(parser):
     """Options that replay and numerics share."""
     what = parser.add_mutually_exclusive_group(required=True)
@@ -327,7 +463,8 @@ def arguments(parser):
     parser.add_argument("--direction", choices=["inference", "forward", "backward"], default="inference")
     parser.add_argument("--inputs", help="file of torch.save with the inputs: a list in order, or a dict by name")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--size", type=_pair, action="append", default=[], help="value of a size symbol: s0=32")
+    parser.add_argument("--size", action="append", default=[], help="value of a size symbol: s0=32; several: s0=8,37, s0=8:64:8, s0=1:512:x2")
+    parser.add_argument("--hint", type=_pair, action="append", default=[], help="value of a size symbol where --size gives it none")
     parser.add_argument("--shape", action="append", default=[], help="an input of a program that does not say its own: float32[2,3]")
     parser.add_argument("--forbid", action="append", default=[], help="A,B: do not fuse these operations")
     parser.add_argument("--force", action="append", default=[], help="A,B: fuse these operations")
@@ -342,6 +479,7 @@ def parse(argv):
     parser.add_argument("--engine", choices=["fusebox", "eager", "stock"], default="fusebox")
     parser.add_argument("--repeat", type=int, default=20)
     parser.add_argument("--warmup", type=int, default=3)
+    parser.add_argument("--fixed", action="store_true", help="compile for these sizes alone, with numbers instead of symbols")
     return parser.parse_args(argv)
 
 
@@ -384,7 +522,12 @@ def _work(options):
     measure(variants, options)
     report["engine"] = options.engine
     report["runs"] = [v.report() for v in variants]
-    if len(variants) == 2 and options.repeat:
+    if "sweep" in report:
+        timed = {run["label"]: run for run in report.pop("runs")}
+        for point in report["sweep"]:
+            run = timed.get(point.get("label"), {})
+            point.update({key: run[key] for key in ("times_ms", "compile_ms", "engine") if key in run})
+    elif len(variants) == 2 and options.repeat:
         report["change"] = change_of(variants)
     return report
 

@@ -196,6 +196,58 @@ class Replay(unittest.TestCase):
         code, report = self.run_graph("forward", "--skip-pass", "common_subexpressions")
         self.assertEqual(code, 0, report)
 
+    # A graph of x[s0, 8] @ w + x's sum by rows, saved as a session holds it.
+    SIZES = json.dumps({
+        "format": "fusebox-graph", "version": 1, "name": "rows", "stacks": [], "constants": [], "operators": {},
+        "symbols": [{"name": "s0", "lower": 2, "upper": 64, "hint": 6}],
+        "nodes": [
+            {"kind": "placeholder", "name": "x", "args": [], "index": 0,
+             "out": [{"dtype": "float32", "sizes": [[[1, 0]], 8], "strides": [8, 1]}]},
+            {"kind": "call", "name": "mul", "op": "aten::mul.Tensor", "args": [{"v": [0, 0]}, {"v": [0, 0]}],
+             "out": [{"dtype": "float32", "sizes": [[[1, 0]], 8], "strides": [8, 1]}]},
+            {"kind": "call", "name": "sum", "op": "aten::sum.dim_IntList", "args": [{"v": [1, 0]}, [1], False, None],
+             "out": [{"dtype": "float32", "sizes": [[[1, 0]]], "strides": [1]}]},
+            {"kind": "output", "name": "output", "args": [{"v": [2, 0]}], "out": []}]})
+
+    def run_sizes(self, *words):
+        with open(recorded.path("sizes.json"), "w") as file:
+            file.write(self.SIZES)
+        return report_of(replay.main, "--graph", recorded.path("sizes.json"), "--repeat", "2", *words)
+
+    def test_sizes_are_those_of_the_capture_or_what_was_asked_for(self):
+        self.assertEqual(random_inputs(Program(self.SIZES))[0].shape, (6, 8))
+        for words, rows in (((), 6), (("--size", "s0=37"), 37), (("--size", "s0=37", "--fixed"), None)):
+            code, report = self.run_sizes(*words)
+            self.assertEqual(code, 0, report)
+            self.assertEqual(report["sizes"].get("s0"), rows)
+            self.assertTrue(report["against_eager"]["original"]["agrees"])
+        fixed = json.loads(Program(self.SIZES, {"s0": 5}).fixed())
+        self.assertEqual((fixed["symbols"], fixed["nodes"][0]["out"][0]["sizes"]), ([], [5, 8]))
+
+    def test_a_sweep_runs_one_compiled_graph_at_every_size(self):
+        code, report = self.run_sizes("--size", "s0=1:64:x2", "--session", recorded.path("sweep.fusebox"))
+        self.assertEqual(code, 0, report)
+        self.assertEqual([p["sizes"]["s0"] for p in report["sweep"]], [1, 2, 4, 8, 16, 32, 64])
+        self.assertIn("from 2 to 64", report["sweep"][0]["left_out"])
+        for point in report["sweep"][1:]:
+            self.assertTrue(point["against_eager"]["agrees"], point)
+            self.assertGreater(point["times_ms"]["median"], 0)
+        self.assertFalse(report["fixed"])
+        code, report = self.run_sizes("--size", "s0=4,6", "--engine", "eager")
+        self.assertEqual((code, report["fixed"], len(report["sweep"])), (0, True, 2), report)
+
+    def test_sizes_that_make_no_sense(self):
+        for size, words in (("s0=1", "from 2 to 64"), ("s0=99", "from 2 to 64"), ("s7=4", "the sizes of this graph are s0"), ("s0", "write s0=37"),
+                            ("s0=", "is no size"), ("s0=-3", "is no size"), ("s0=x", "is no size"), ("s0=9999999999999999999999", "is no size"),
+                            ("s0=8:64", "first value, a last one and a step"), ("s0=8:64:0", "never ends"), ("s0=8:64:x1", "never ends"),
+                            ("s0=0:64:x2", "never ends"), ("s0=64:8:8", "empty"), ("s0=1:100000:1", "larger steps")):
+            code, complaint = self.run_sizes("--size", size)
+            self.assertEqual(code, 2, (size, complaint))
+            self.assertIn(words, complaint)
+            self.assertNotIn("Traceback", complaint)
+        self.assertIn("named twice", self.run_sizes("--size", "s0=4", "--size", "s0=5")[1])
+        self.assertIn("none of these sizes", self.run_sizes("--size", "s0=100:200:50")[1])
+
     def test_values_that_options_cannot_have(self):
         for main in (replay.main, numerics.main):
             for words, allowed in ((["--skip-pass", "nosuch"], "common_subexpressions"), (["--size", "s0=4"], "fixed"),
