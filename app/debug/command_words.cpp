@@ -16,7 +16,7 @@ constexpr CommandWord kCommands[] = {
     {"break", "b", "FILE:LINE | FUNCTION | KIND [NAME] [before|after]",
      "Stop at a line or function while it is traced, or at an event of the compiler. KIND: compile, graph_break, "
      "guard_failure, "
-     "recompile, pass, fusion, kernel_compile, kernel_launch, error. NAME: of a pass, node, operation, kernel or "
+     "recompile, specialise, pass, fusion, kernel_compile, kernel_launch, error. NAME: of a pass, node, operation, kernel, symbol or "
      "function; * stands "
      "for anything. A file's name may hold blanks.",
      "Breakpoints"},
@@ -42,6 +42,7 @@ constexpr CommandWord kCommands[] = {
     {"code", "disassemble", "[FRAMES UP]", "Bytecode round the current instruction.", "Looking"},
     {"guards", "g", "", "The assumptions made so far.", "Looking"},
     {"graph", "", "", "The graph captured so far.", "Looking"},
+    {"shapes", "", "", "The symbolic sizes so far, and what was decided on them.", "Looking"},
     {"ir", "", "", "What the pass starts from, and what it made.", "Looking"},
     {"diff", "", "", "Only the lines that the pass changed.", "Looking"},
     {"fusions", "", "", "The fusion about to be decided, and those that wait, best first.", "Looking"},
@@ -78,6 +79,7 @@ constexpr Plain kPlain[] = {
     {"frames", R"({"do":"ask","what":"frames"})"},
     {"guards", R"({"do":"ask","what":"guards"})"},
     {"graph", R"({"do":"ask","what":"graph"})"},
+    {"shapes", R"({"do":"ask","what":"shapes"})"},
     {"ir", R"({"do":"ask","what":"ir"})"},
     {"diff", R"({"do":"ask","what":"ir"})"},
     {"fusions", R"({"do":"ask","what":"fusions"})"},
@@ -126,6 +128,7 @@ std::string kindCalled(std::string word) {
   if (word == "guard") return "guard_failure";
   if (word == "kernel") return "kernel_compile";
   if (word == "launch") return "kernel_launch";
+  if (word == "specialize" || word == "specialisation") return "specialise";
   return std::find(kKindNames.begin(), kKindNames.end(), word) == kKindNames.end() ? std::string() : word;
 }
 

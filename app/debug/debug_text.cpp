@@ -80,6 +80,19 @@ std::string guardsText(const json& answer) {
   return fmt::format("  {} guards so far\n", numberField(answer, "count")) + table(cells);
 }
 
+std::string shapesText(const json& answer) {
+  std::vector<std::vector<std::string>> cells;
+  for (const json& row : answer.value("symbols", json::array())) {
+    const int64_t lower = numberField(row, "lower"), upper = numberField(row, "upper");
+    const std::string range = fmt::format("{} … {}", lower == INT64_MIN ? "" : std::to_string(lower), upper == INT64_MAX ? "" : std::to_string(upper));
+    cells.push_back({textField(row, "name"), fmt::format("{} now", numberField(row, "hint")), range});
+  }
+  std::string text = cells.empty() ? "  nothing is symbolic\n" : table(cells);
+  for (const json& row : answer.value("relations", json::array()))
+    text += fmt::format("  {}  ({})\n", textField(row, "relation"), textField(row, "reason"));
+  return text;
+}
+
 std::string indented(const std::string& text) {
   std::string result = "  ";
   for (char c : text) {
@@ -210,6 +223,7 @@ std::string answerText(const std::string& name, const json& result) {
       {"frames", framesText},
       {"code", [](const json& a) { return codeText(a); }},
       {"guards", guardsText},
+      {"shapes", shapesText},
       {"graph", [](const json& a) { return indented(textField(a, "text")); }},
       {"ir", irText},
       {"diff", diffText},

@@ -222,7 +222,7 @@ void DebugPanel::buildBreakpoints() {
   breakpointText_->setObjectName(QStringLiteral("debug.breakpoint.text"));
   breakpointText_->setAccessibleName(tr("New breakpoint"));
   breakpointText_->setPlaceholderText(
-      tr("model.py:12 · forward · graph_break · recompile · pass decompose · fusion add* · kernel_launch …"));
+      tr("model.py:12 · forward · graph_break · recompile · pass decompose · fusion add* · specialise · kernel_launch …"));
   breakpointText_->setToolTip(str(debugging::helpText("break")));
   auto* add = button("debug.breakpoint.add", tr("Add"), tr("Stop there from now on"));
   auto* toggle = button("debug.breakpoint.toggle", tr("Enable or disable"),

@@ -18,8 +18,9 @@ enum class Kind : uint8_t {
   KernelCompile,  ///< before or after code is generated for a kernel
   KernelLaunch,   ///< a kernel or an operator is about to run
   Error,          ///< the compiler failed; the program goes on without
+  Specialise,     ///< a decision of capture leaves one value for a symbolic number
 };
-inline constexpr int kKinds = 10;
+inline constexpr int kKinds = 11;
 
 namespace detail {
 /// One bit a kind that anybody waits for; all zero without a debugger.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "engine/graph/specialise_watch.h"
 #include "engine/graph/sym_node.h"
 
 namespace fusebox::graph {
@@ -181,6 +182,8 @@ void ShapeEnv::record(Compare op, const SymExpr& a, const SymExpr& b, std::strin
     for (const auto& r : relations_)
       if (r.op == op && r.left == a && r.right == b) return;
   relations_.push_back({op, a, b, std::string(reason), origin_ ? origin_() : Provenance{}});
+  if (op != Compare::Eq || a.isConstant() == b.isConstant()) return;
+  tellSpecialised(this, b.isConstant() ? a : b, (b.isConstant() ? b : a).constant(), reason);
 }
 
 bool ShapeEnv::decide(Compare op, const SymExpr& a, const SymExpr& b, std::string_view reason) {

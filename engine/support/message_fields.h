@@ -9,8 +9,9 @@
 namespace fusebox::control {
 
 /// Events that can be stopped at, in the order of debug::Kind.
-inline constexpr std::array<std::string_view, 10> kKindNames{"compile", "line",   "graph_break",    "guard_failure", "recompile",
-                                                             "pass",    "fusion", "kernel_compile", "kernel_launch", "error"};
+inline constexpr std::array<std::string_view, 11> kKindNames{"compile", "line",   "graph_break",    "guard_failure", "recompile",
+                                                             "pass",    "fusion", "kernel_compile", "kernel_launch", "error",
+                                                             "specialise"};
 
 /// Field `key` of an object if it is there and of that type; `json` may be anything.
 std::string textField(const nlohmann::json& json, const char* key);

@@ -66,6 +66,17 @@ class PythonTextSite : public PythonSite {
   debug::TextSite text_;
 };
 
+/// The symbolic numbers of a capture, and what was decided on them.
+json shapesOf(const graph::ShapeEnv& shapes) {
+  json symbols = json::array(), relations = json::array();
+  for (size_t i = 0; i < shapes.symbols().size(); ++i) {
+    const graph::Symbol s = shapes.symbols()[i];
+    symbols.push_back({{"name", s.name()}, {"hint", shapes.hints()[i]}, {"lower", s.lower()}, {"upper", s.upper()}});
+  }
+  for (const graph::Relation& r : shapes.relations()) relations.push_back({{"relation", r.str()}, {"reason", r.reason}});
+  return {{"symbols", std::move(symbols)}, {"relations", std::move(relations)}};
+}
+
 /// Inside an evaluation.
 class EvaluationSite : public PythonSite {
  public:
@@ -107,13 +118,14 @@ class EvaluationSite : public PythonSite {
     if (what == "code") return codeOf(*frame);
     if (what == "frames") return framesOf(e_);
     if (what == "guards") return guardsOf(e_.guardSet());
+    if (what == "shapes") return shapesOf(e_.trace().shapes());
     if (what == "graph")
       return json{{"text", control::clipped(e_.trace().graph().str())}, {"operators", e_.trace().recordedOps()}};
     return PythonSite::answer(question);
   }
 
   std::span<const std::string_view> questions() const override {
-    static constexpr std::array<std::string_view, 6> kQuestions{"locals", "stack", "frames", "code", "guards", "graph"};
+    static constexpr std::array<std::string_view, 7> kQuestions{"locals", "stack", "frames", "code", "guards", "graph", "shapes"};
     return kQuestions;
   }
 
@@ -121,6 +133,24 @@ class EvaluationSite : public PythonSite {
   Evaluation& e_;
   Frame& frame_;
   const GraphBreak* why_;
+};
+
+/// Where a decision leaves one value for a symbolic number.
+class SpecialiseSite : public EvaluationSite {
+ public:
+  SpecialiseSite(Evaluation& e, Frame& frame, std::string expression, int64_t value, std::string reason)
+      : EvaluationSite(e, frame, nullptr), expression_(std::move(expression)), value_(value), reason_(std::move(reason)) {}
+  std::string title() override { return expression_ + " is specialised to " + std::to_string(value_) + (reason_.empty() ? "" : ": " + reason_); }
+  json detail() override {
+    json d = EvaluationSite::detail();
+    d.update({{"expression", expression_}, {"value", value_}, {"why", reason_}});
+    return d;
+  }
+
+ private:
+  std::string expression_;
+  int64_t value_;
+  std::string reason_;
 };
 
 /// Outside one: a frame's state between two instructions.
@@ -235,6 +265,20 @@ Flow watchedStep(Evaluation& e, Frame& frame) {
     reachBreak(e, frame, {"error while tracing", error.what_without_backtrace(), "", e.place(), e.stackPlaces()});
     throw;
   }
+}
+
+void stopAtSpecialise(Evaluation& e, const graph::SymExpr& expression, int64_t value, std::string_view reason) {
+  Frame* frame = e.frame();
+  if (e.watch.repeats || !frame || !debug::armed(Kind::Specialise)) return;
+  const Place place = e.place();
+  const std::array<std::string, 3> names{expression.str(), std::string(reason), place.function};
+  debug::Event event;
+  event.kind = Kind::Specialise;
+  event.file = place.file.c_str();
+  event.line = place.line;
+  event.names = names;
+  SpecialiseSite site(e, *frame, expression.str(), value, std::string(reason));
+  debug::reach(event, site);
 }
 
 bool stopAtBreak(const FrameState& state, const GraphBreak& why) {

@@ -20,6 +20,9 @@ inline Flow tracedStep(Evaluation& e, Frame& frame) {
   return step(e, frame);
 }
 
+/// A decision leaves one value for a symbolic number of the capture. With the GIL.
+void stopAtSpecialise(Evaluation& e, const graph::SymExpr& expression, int64_t value, std::string_view reason);
+
 /// A break that no instruction told of (a forced one, an exception that leaves the frame). True: skip the frame.
 bool stopAtBreak(const FrameState& state, const GraphBreak& why);
 

@@ -11,6 +11,7 @@
 #include "engine/capture/evaluation/torch_calls.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
+#include "engine/graph/specialise_watch.h"
 #include "engine/record/recorder.h"
 #include "engine/trace/transform_levels.h"
 
@@ -148,6 +149,11 @@ Evaluation::Evaluation(const FrameState& state, const CaptureOptions& options)
       });
   symbolicInputs_ = std::make_unique<SymbolicInputs>(options_.symbolic, *guards_, trace_->shapes());
   if (options.functionBackend) torchCalls_ = std::make_unique<TorchCalls>(*this, options.functionBackend);
+  graph::watchSpecialise(&trace_->shapes(), [this](const graph::SymExpr& expression, int64_t value, std::string_view reason) {
+    if (!debug::armed(debug::Kind::Specialise)) return;
+    GilHeld gil;
+    stopAtSpecialise(*this, expression, value, reason);
+  });
   trace_->setEffectPolicy([this](const std::string& op) {
     if (pythonOpAt_ < 0) pythonOpAt_ = rootCount_;
     if (writes_ == 0 && journal_.calls() == 0) return;
@@ -162,6 +168,7 @@ Evaluation::Evaluation(const FrameState& state, const CaptureOptions& options)
 }
 
 Evaluation::~Evaluation() {
+  graph::watchSpecialise(&trace_->shapes(), {});
   iterators_->open = false;
   iterators_->abandoned.clear();
 }

@@ -6,7 +6,7 @@ import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from console import Console  # noqa: E402
-from programs import BREAKS, CANNOT_COMPILE, FUSES, RECOMPILES, SMALL, TRAINS, line_of  # noqa: E402
+from programs import BREAKS, CANNOT_COMPILE, FUSES, RECOMPILES, SMALL, SPECIALISES, TRAINS, line_of  # noqa: E402
 
 
 class Stops(unittest.TestCase):
@@ -100,6 +100,18 @@ class Stops(unittest.TestCase):
             self.assertEqual((recompile["kind"], recompile["function"], recompile["entries"]), ("recompile", "f", 1))
             self.assertEqual((recompile["expected"], recompile["found"]), ("2", "3"))
             self.assertEqual(c.go("continue")["event"], "ended")
+
+    def test_a_size_that_becomes_a_constant(self):
+        with Console(SPECIALISES, "--go", "--break", "specialise") as c:
+            stop = c.stopped()
+            self.assertEqual((stop["kind"], stop["function"], stop["line"], stop["value"]), ("specialise", "f", line_of(SPECIALISES, "== 6"), 6))
+            self.assertIn("x", {row["name"] for row in c.ask("locals")})
+            shapes = c.ask("shapes")
+            symbols = {row["name"]: row["hint"] for row in shapes["symbols"]}
+            self.assertIn(6, symbols.values())
+            self.assertTrue(any("6" in row["relation"] for row in shapes["relations"]), shapes)
+            self.assertEqual(c.go("continue")["event"], "ended")
+            self.assertIn("result 96.0", c.printed())
 
     def test_a_stage_that_makes_code_is_done_without_a_text(self):
         with Console(SMALL, "--go", "--break", "pass code_generation") as c:

@@ -52,6 +52,21 @@ for k in (2, 3):
 """
 
 # A sum that is read by two chains, so that there is something to fuse and to leave apart; compiled anew each time.
+SPECIALISES = """\
+import torch
+
+
+@torch.compile(dynamic=True)
+def f(x):
+    y = x + 1
+    if x.shape[0] == 6:
+        y = y * 2
+    return y.reshape(-1).sum()
+
+
+print("result", f(torch.ones(6, 4)).item())
+"""
+
 FUSES = """\
 import torch
 
