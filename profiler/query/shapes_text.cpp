@@ -78,7 +78,8 @@ void addEntry(std::string& out, const Reader& reader, const ShapeEntry& entry, i
   for (const auto& s : entry.symbols) {
     out += fmt::format("    {}{}\n", s.legend(), placeText(s.file, s.line));
     std::string why = s.reason.empty() ? s.policy : s.reason;
-    if (!s.before.empty() || !s.after.empty()) why += fmt::format(": it was {}, now {}", s.before.empty() ? "another" : s.before, s.after.empty() ? "another" : s.after);
+    const bool isSaid = !s.before.empty() && why.find(s.before + " and became") != std::string::npos;
+    if (!isSaid && (!s.before.empty() || !s.after.empty())) why += fmt::format(": it was {}, now {}", s.before.empty() ? "another" : s.before, s.after.empty() ? "another" : s.after);
     if (!why.empty()) out += fmt::format("      {} ({})\n", why, s.kind);
   }
   for (const auto& r : entry.relations) {

@@ -63,7 +63,8 @@ class Program:
         lower, upper = max(2, symbol["lower"]), symbol["upper"]
         value = sizes.get(symbol["name"], symbol.get("hint", min(max(lower, 16), upper)))
         if not symbol["lower"] <= value <= upper:
-            raise ValueError(f"{symbol['name']}={value}: this graph holds for {symbol['name']} from {symbol['lower']} to {upper}")
+            until = "on" if upper == 2 ** 63 - 1 else f"to {upper}"
+            raise ValueError(f"{symbol['name']}={value}: this graph holds for {symbol['name']} from {symbol['lower']} {until}")
         return value
 
     @property
