@@ -94,11 +94,13 @@ std::optional<int64_t> ShapeEnv::plainLowerBound(const SymExpr& e) const {
   for (const auto& t : e.terms()) product |= t.factors.size() > 1;
   if (product || e.terms().size() > 1) {
     const SymExpr moved = e.substitute([&](Symbol s) -> std::optional<SymExpr> {
-      if (s.lower() == bound::kMin || s.lower() == 0) return std::nullopt;
+      const auto learnt = lower_.find(s.id);
+      const int64_t lower = learnt == lower_.end() ? s.lower() : std::max(s.lower(), learnt->second);
+      if (lower == bound::kMin || lower == 0) return std::nullopt;
       auto [it, isNew] = shifted_.try_emplace(s.id);
       if (isNew) {
-        const int64_t room = s.upper() == bound::kMax ? bound::kMax : s.upper() - s.lower();
-        it->second = s.lower() + SymExpr(Symbol::make(s.name() + "'", 0, room));
+        const int64_t room = s.upper() == bound::kMax ? bound::kMax : s.upper() - lower;
+        it->second = lower + SymExpr(Symbol::make(s.name() + "'", 0, room));
       }
       return it->second;
     });
@@ -168,8 +170,24 @@ void ShapeEnv::learn(Compare op, const SymExpr& a, const SymExpr& b) {
     case Compare::Lt:
     case Compare::Le:
       if (nonNegative_.size() < kFacts) nonNegative_.push_back(op == Compare::Lt ? d - 1 : d);
+      learnLower(op == Compare::Lt ? d - 1 : d);
       return;
   }
+}
+
+/// Of k*s + c >= 0 with k > 0: s is at least -c / k.
+void ShapeEnv::learnLower(const SymExpr& nonNegative) {
+  const auto all = nonNegative.symbols();
+  if (all.size() != 1) return;
+  const auto k = nonNegative.strideOf(all[0]);
+  if (!k || *k <= 0) return;
+  const SymExpr rest = nonNegative - SymExpr(all[0]) * *k;
+  if (!rest.isConstant()) return;
+  const int64_t lower = bound::floorDiv(-rest.constant() + *k - 1, *k);
+  auto [it, isNew] = lower_.try_emplace(all[0].id, lower);
+  if (!isNew && it->second >= lower) return;
+  it->second = lower;
+  shifted_.erase(all[0].id);
 }
 
 void ShapeEnv::record(Compare op, const SymExpr& a, const SymExpr& b, std::string_view reason) {

@@ -65,6 +65,7 @@ class ShapeEnv : public std::enable_shared_from_this<ShapeEnv> {
   std::optional<int64_t> plainLowerBound(const SymExpr& e) const;
   void record(Compare op, const SymExpr& a, const SymExpr& b, std::string_view reason);
   void learn(Compare op, const SymExpr& a, const SymExpr& b);
+  void learnLower(const SymExpr& nonNegative);
 
   std::function<Provenance()> origin_;
   std::vector<Symbol> symbols_;
@@ -73,6 +74,7 @@ class ShapeEnv : public std::enable_shared_from_this<ShapeEnv> {
   std::unordered_map<uint32_t, SymExpr> replacements_;
   std::vector<SymExpr> nonNegative_;  ///< known to be >= 0
   std::vector<SymExpr> nonZero_;
+  std::unordered_map<uint32_t, int64_t> lower_;            ///< by the relations, where that is more than the symbol's own range says
   mutable std::unordered_map<uint32_t, SymExpr> shifted_;  ///< lower + a symbol from 0
   std::vector<Relation> relations_;
   std::unordered_set<size_t> recorded_;  ///< hashes of relations in canonical form

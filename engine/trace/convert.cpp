@@ -87,8 +87,13 @@ c10::Device fromDevice(const graph::Device& device) {
 graph::TensorMeta toMeta(const at::Tensor& tensor, c10::Device device, const SymbolicGeometry* geometry) {
   graph::TensorMeta meta;
   std::shared_ptr<const SymbolicGeometry> own;
+  at::Tensor numbers = tensor;
   if (!geometry) {
-    if (auto* traced = asTraceThroughWrapper(tensor)) own = traced->symbolic();
+    if (auto* traced = asTraceThroughWrapper(tensor)) {
+      own = traced->symbolic();
+      // A wrapper that had symbolic sizes once does not tell its offset, though its value is constant by now.
+      if (tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides()) numbers = traced->meta();
+    }
     geometry = own.get();
   }
   if (geometry) {
@@ -96,9 +101,9 @@ graph::TensorMeta toMeta(const at::Tensor& tensor, c10::Device device, const Sym
     meta.strides = geometry->strides;
     meta.storageOffset = geometry->offset;
   } else {
-    meta.sizes.assign(tensor.sizes().begin(), tensor.sizes().end());
-    meta.strides.assign(tensor.strides().begin(), tensor.strides().end());
-    meta.storageOffset = tensor.storage_offset();
+    meta.sizes.assign(numbers.sizes().begin(), numbers.sizes().end());
+    meta.strides.assign(numbers.strides().begin(), numbers.strides().end());
+    meta.storageOffset = numbers.storage_offset();
   }
   meta.dtype = static_cast<graph::DType>(tensor.scalar_type());
   meta.device = toDevice(device);

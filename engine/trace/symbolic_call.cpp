@@ -197,6 +197,30 @@ Recorder::Geometry finished(ResultShape shape, const at::Tensor& concrete, graph
   return std::make_shared<const SymbolicGeometry>(std::move(made));
 }
 
+/// New memory lies in the order of an argument's strides (of equal ones, of its sizes): that order is the same at all sizes.
+void settleOrder(const SymbolicGeometry& g, graph::ShapeEnv& env, std::string_view who) {
+  std::vector<size_t> order;
+  for (size_t d = 0; d < g.sizes.size(); ++d)
+    if (g.sizes[d] != SymExpr(1)) order.push_back(d);
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    const auto x = env.hint(g.strides[a]), y = env.hint(g.strides[b]);
+    return x != y ? x < y : env.hint(g.sizes[a]) < env.hint(g.sizes[b]);
+  });
+  for (size_t i = 1; i < order.size(); ++i) {
+    const size_t a = order[i - 1], b = order[i];
+    if (env.decide(Compare::Lt, g.strides[a], g.strides[b], who)) continue;
+    if (g.strides[a] != SymExpr(0)) env.decide(Compare::Le, g.sizes[a], g.sizes[b], who);
+  }
+}
+
+void settleOrders(c10::ArrayRef<IValue> args, graph::ShapeEnv& env, std::string_view who) {
+  for (auto& a : args)
+    forEachTensor(a, [&](const at::Tensor& t) {
+      auto* traced = asTrace(t);
+      if (traced && traced->symbolic()) settleOrder(*traced->symbolic(), env, who);
+    });
+}
+
 /// Where a result is an argument itself (in place), it keeps what it has.
 Recorder::Geometry ofArgument(c10::ArrayRef<IValue> args, const at::Tensor& result, bool& found) {
   Recorder::Geometry known;
@@ -221,6 +245,8 @@ std::vector<Recorder::Geometry> symbolicResults(const c10::OperatorHandle& op, c
   if (auto rule = findSymbolicRule(facts)) try {
       auto shapes = rule(call);
       SymbolicCall::want(shapes.size() == call.results());
+      if (std::any_of(shapes.begin(), shapes.end(), [](const ResultShape& r) { return !r.strides && !r.scalar && r.sizes.size() > 1; }))
+        settleOrders(args, env, facts.name);
       for (size_t k = 0; k < shapes.size(); ++k) {
         if (call.isScalar(k)) {
           SymbolicCall::want(shapes[k].scalar.has_value());

@@ -21,7 +21,8 @@ using Sizes = c10::SymDimVector;
 /// Whether the larger operand can be taken for one matrix, as at::matmul decides.
 bool shouldFold(const at::Tensor& a, const at::Tensor& b) {
   const bool aIsLarger = a.dim() >= b.dim();
-  const at::Tensor large = aIsLarger ? a : b.mT(), small = aIsLarger ? b : a.dim() == 2 ? a.t() : a;
+  const at::Tensor large = aIsLarger ? a : b.mT();
+  const at::Tensor& small = aIsLarger ? b : a;
   if (!(large.dim() >= 3 && small.dim() <= 2)) return false;
   if (small.requires_grad()) return true;
   if (a.dim() == 2) return false;
@@ -42,7 +43,7 @@ at::Tensor folded(const at::Tensor& a, const at::Tensor& b) {
   if (isMatrix) shape.push_back(small.sym_size(1));
   const at::Tensor flat = large.reshape_symint({rows, sizes.back()});
   const at::Tensor made = at::_unsafe_view_symint(isMatrix ? flat.mm(small) : flat.mv(small), shape);
-  return transpose ? made.mT().contiguous() : made;
+  return transpose && isMatrix ? made.mT().contiguous() : made;
 }
 
 at::Tensor matrixProduct(const at::Tensor& a, const at::Tensor& b);
@@ -136,10 +137,37 @@ bool rewriteUpsample(const OperatorFacts& facts, Stack* stack, size_t arity) {
   return true;
 }
 
+/// unsafe_chunk(self, chunks, dim)
+bool rewriteUnsafeChunk(Stack* stack, size_t arity) {
+  auto args = torch::jit::last(*stack, arity);
+  const at::Tensor self = args[0].toTensor();
+  const int64_t chunks = args[1].toInt(), dim = args[2].toInt();
+  if (!isPlain(self) || !isSymbolicTensor(self) || self.dim() == 0 || chunks <= 0) return false;
+  const SymInt length = (self.sym_size(dim) + chunks - 1) / chunks;
+  auto parts = at::unsafe_split_symint(self, length, dim);
+  torch::jit::drop(*stack, arity);
+  stack->emplace_back(std::move(parts));
+  return true;
+}
+
+/// max_pool1d(self, kernel_size, stride, padding, dilation, ceil_mode)
+bool rewriteMaxPool1d(Stack* stack, size_t arity) {
+  auto args = torch::jit::last(*stack, arity);
+  const at::Tensor self = args[0].toTensor();
+  if (!isPlain(self) || !isSymbolicTensor(self)) return false;
+  auto made = std::get<0>(at::max_pool1d_with_indices(self, args[1].toIntVector(), args[2].toIntVector(), args[3].toIntVector(), args[4].toIntVector(),
+                                                      args[5].toBool()));
+  torch::jit::drop(*stack, arity);
+  stack->push_back(std::move(made));
+  return true;
+}
+
 }  // namespace
 
 bool decomposeSymbolically(const OperatorFacts& facts, size_t arity, Stack* stack) {
   if (facts.name == "aten::matmul" || facts.name == "aten::linalg_matmul") return rewriteMatmul(stack, arity);
+  if (facts.name == "aten::unsafe_chunk") return rewriteUnsafeChunk(stack, arity);
+  if (facts.name == "aten::max_pool1d") return rewriteMaxPool1d(stack, arity);
   if (facts.name.starts_with("aten::upsample_") || facts.name.starts_with("aten::_upsample_"))
     if (facts.name.ends_with(".vec")) return rewriteUpsample(facts, stack, arity);
   return false;

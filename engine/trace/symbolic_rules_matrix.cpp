@@ -42,6 +42,12 @@ Shapes dot(const Call& call) {
   Call::want(x.size() == 1 && y.size() == 1 && call.equal(x[0], y[0]));
   return {ResultShape(Exprs{})};
 }
+/// addbmm(self, batch1, batch2)
+Shapes addbmm(const Call& call) {
+  auto made = product(call, 1, 2);
+  Call::want(made.size() == 3);
+  return {{{made[1], made[2]}}};
+}
 Shapes addr(const Call& call) { return {{{call.sizes(1)[0], call.sizes(2)[0]}}}; }
 
 /// linear(input, weight, bias): where a backend has its own.
@@ -69,6 +75,7 @@ const SymbolicTable& symbolicMatrixRules() {
       {"aten::addmv", addmv},
       {"aten::dot", dot},
       {"aten::vdot", dot},
+      {"aten::addbmm", addbmm},
       {"aten::addr", addr},
       {"aten::linear", linear},
       {"aten::tril", triangle},

@@ -14,7 +14,25 @@ Shapes like(const Call& call) { return symbolic::sameAs(call, position); }
 Shapes copy(const Call& call) {
   auto sizes = call.sizes(0);
   Call::want(call.broadcast({sizes, call.sizes(1)}).size() == sizes.size());
+  // A part of a larger tensor keeps its place in the memory that is copied with it.
+  const at::Tensor &before = Call::concrete(call.tensor(0)), &after = call.result(0);
+  if (before.strides() == after.strides() && before.storage_offset() == after.storage_offset()) {
+    auto g = call.geometry(0);
+    return {{std::move(g.sizes), std::move(g.strides), std::move(g.offset)}};
+  }
   return symbolic::all(call, sizes);
+}
+
+/// diag_embed(self, offset, dim1, dim2)
+Shapes diagEmbed(const Call& call) {
+  auto own = call.sizes(0);
+  Call::want(!own.empty());
+  const size_t rank = own.size() + 1;
+  const int64_t offset = call.specialise(call.integer(1)), x = call.dimension(call.value(2), rank), y = call.dimension(call.value(3), rank);
+  Exprs made;
+  size_t next = 0;
+  for (int64_t d = 0; d < static_cast<int64_t>(rank); ++d) made.push_back(d == x || d == y ? own.back() + std::abs(offset) : own[next++]);
+  return {{made}};
 }
 
 /// Losses over (input, target, reduction)
@@ -143,6 +161,7 @@ const SymbolicTable& symbolicSameSizeRules() {
         {"aten::rrelu_with_noise_functional", like<0>},
         {"aten::relu", like<0>},
         {"aten::angle", like<0>},
+        {"aten::diag_embed", diagEmbed},
         {"aten::mse_loss", loss<2>},
         {"aten::smooth_l1_loss", loss<2>},
         {"aten::huber_loss", loss<2>},
@@ -179,6 +198,13 @@ const SymbolicTable& symbolicSameSizeRules() {
         {"aten::_transformer_encoder_layer_fwd", like<0>},
         {"aten::_assert_async.msg", nothing},
     };
+    // Pointwise without the tag.
+    for (auto* name : {"elu_backward", "hardtanh_backward", "hardshrink_backward", "softshrink_backward", "softplus_backward", "hardsigmoid_backward",
+                       "hardswish", "hardswish_backward", "leaky_relu", "leaky_relu_backward", "threshold_backward", "gelu_backward", "silu_backward",
+                       "sigmoid_backward", "tanh_backward", "mish_backward", "logit_backward", "rsub.Tensor", "rsub.Scalar", "complex", "polar",
+                       "floor_divide", "_prelu_kernel", "_conj_physical", "rrelu_with_noise_backward", "masked_fill.Tensor", "masked_fill.Scalar",
+                       "normal.Tensor_Tensor", "mul.Scalar", "softplus", "elu", "hardtanh", "hardsigmoid"})
+      made.emplace(std::string("aten::") + name, symbolic::pointwise);
     return made;
   }();
   return table;

@@ -187,7 +187,7 @@ PYBIND11_MODULE(fusebox_trace_probe, m) {
       .def("specialised", [](const Traced& t) {
         std::vector<std::tuple<std::string, std::string>> made;
         for (auto& r : t.relations)
-          if (r.op == graph::Compare::Eq && r.right.isConstant()) made.emplace_back(r.str(), r.reason);
+          if (r.op == graph::Compare::Eq && r.right.isConstant() && r.str().find('%') == std::string::npos) made.emplace_back(r.str(), r.reason);
         return made;
       })
       .def("broken", [](const Traced& t, const Values& values) {
