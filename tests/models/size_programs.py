@@ -7,6 +7,7 @@ loss and gradients. `python -m models.size_programs [NAME …] [--engine stock] 
 import argparse
 import copy
 import os
+import random
 import sys
 import time
 
@@ -455,6 +456,14 @@ def differs(got, expected):
     return None
 
 
+def called(function, arguments):
+    """(result, None) or (None, what was raised)."""
+    try:
+        return function(*arguments), None
+    except Exception as error:
+        return None, error
+
+
 def run(name, compile, counters, sizes, seed):
     """(what went wrong or None, graphs compiled, breaks, seconds). Eager and compiled programs live in worlds of their own."""
     torch.manual_seed(seed)
@@ -464,14 +473,14 @@ def run(name, compile, counters, sizes, seed):
     before, compiled, spent, wrong = counters(), compile(function), 0.0, None
     for n in sizes:
         arguments = draw(n)
-        expected = eager(*copy.deepcopy(arguments))
+        expected, refused = called(eager, copy.deepcopy(arguments))
         start = time.perf_counter()
-        try:
-            got = compiled(*arguments)
-        except Exception as error:
-            wrong = f"{type(error).__name__}: {str(error)[:300]}"
+        got, raised = called(compiled, arguments)
         spent += time.perf_counter() - start
-        wrong = wrong or differs(got, expected)
+        if raised or refused:
+            wrong = None if type(raised) is type(refused) else f"{raised!r:.300} where eager gives {refused!r:.300}"
+        else:
+            wrong = differs(got, expected)
         if wrong:
             wrong = f"size {n}: {wrong}"
             break
@@ -486,6 +495,7 @@ def main():
     parser.add_argument("--dynamic", action="store_true", help="dynamic=True")
     parser.add_argument("--backend", default="inductor")
     parser.add_argument("--sizes", type=int, nargs="*", default=SIZES)
+    parser.add_argument("--draw", type=int, default=0, help="this many sizes from 0 to 40, drawn anew for every program")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--most", type=int, default=0, help="fail where a program is compiled into more graphs than this")
     o = parser.parse_args()
@@ -498,11 +508,13 @@ def main():
         import fusebox
         compile, counters = (lambda f: fusebox.compile(f, dynamic=dynamic, backend=o.backend)), fusebox.counters
     failed = 0
-    print(f"seed {o.seed}, sizes {list(o.sizes)}")
+    random.seed(o.seed)
+    print(f"seed {o.seed}, sizes {o.draw or list(o.sizes)}")
     for name in o.names or PROGRAMS:
         if o.engine == "stock":
             torch._dynamo.reset()
-        wrong, graphs, breaks, spent = run(name, compile, counters, o.sizes, o.seed)
+        sizes = random.choices(range(41), k=o.draw) if o.draw else o.sizes
+        wrong, graphs, breaks, spent = run(name, compile, counters, sizes, o.seed)
         too_many = o.most and graphs > o.most * (breaks + 1)
         failed += bool(wrong or too_many)
         print(f"{name:28} {graphs:3} graphs {breaks:3} breaks {spent * 1e3:8.1f} ms  {wrong or ('too many graphs' if too_many else 'ok')}", flush=True)
