@@ -496,6 +496,7 @@ def main():
     parser.add_argument("--backend", default="inductor")
     parser.add_argument("--sizes", type=int, nargs="*", default=SIZES)
     parser.add_argument("--draw", type=int, default=0, help="this many sizes from 0 to 40, drawn anew for every program")
+    parser.add_argument("--device", help="torch.set_default_device, which is a mode of its own")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--most", type=int, default=0, help="fail where a program is compiled into more graphs than this")
     o = parser.parse_args()
@@ -509,6 +510,8 @@ def main():
         compile, counters = (lambda f: fusebox.compile(f, dynamic=dynamic, backend=o.backend)), fusebox.counters
     failed = 0
     random.seed(o.seed)
+    if o.device:
+        torch.set_default_device(o.device)
     print(f"seed {o.seed}, sizes {o.draw or list(o.sizes)}")
     for name in o.names or PROGRAMS:
         if o.engine == "stock":

@@ -147,9 +147,9 @@ PyRef Evaluation::callFunction(PyObject* function, const CallArguments& a) {
   if (f->func_dict && PyDict_GetItem(f->func_dict, internedName("_torchdynamo_disable")))
     breakHere("disabled function", describe(function) + " is marked torch.compiler.disable",
               "Remove the decorator, or call it outside the compiled region.");
-  // Sizes of torch's own are not ints in real Python code.
-  if (!givesSymbols(a) && isTrusted(function)) return callReal(function, a);
   const int flags = reinterpret_cast<PyCodeObject*>(f->func_code)->co_flags;
+  // Sizes of torch's own are not ints in real Python code. A generator of CPython's could not be advanced here.
+  if (!(flags & CO_GENERATOR) && !givesSymbols(a) && isTrusted(function)) return callReal(function, a);
   if (flags & (CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE))
     breakHere("unsupported call", describe(function) + " is a coroutine");
   if (depth_ >= kMaxDepth) breakHere("recursion", "Python calls are nested deeper than the evaluator follows");

@@ -1,5 +1,8 @@
 #include "engine/capture/evaluation/torch_objects.h"
 
+#include <array>
+
+#include "engine/capture/cpython/once.h"
 #include "engine/capture/evaluation/value_kinds.h"
 
 #include <ATen/PythonTorchFunctionTLS.h>
@@ -25,7 +28,10 @@ PyTypeObject* sizeType() { return &THPSizeType; }
 bool isSizeObject(PyObject* object) { return Py_IS_TYPE(object, &THPSizeType); }
 
 bool isSymbolObject(PyObject* object) {
-  static PyObject* const types[] = {torch::get_symint_class().ptr(), torch::get_symfloat_class().ptr(), torch::get_symbool_class().ptr()};
+  static Once<std::array<PyObject*, 3>> symbolTypes;
+  const auto& types = symbolTypes.get([] {
+    return std::array{torch::get_symint_class().ptr(), torch::get_symfloat_class().ptr(), torch::get_symbool_class().ptr()};
+  });
   auto* type = reinterpret_cast<PyObject*>(Py_TYPE(object));
   return type == types[0] || type == types[1] || type == types[2];
 }

@@ -300,7 +300,7 @@ class GpuPtxTest : public QObject {
   void sizesAreArguments() {
     const NamedKernel& k = named("softmax_dynamic");
     const gpu::PtxKernel made = compiled(k.kernel);
-    QCOMPARE(made.launches[0].blocks(k.sizes.data()), int64_t{6});
+    QCOMPARE(made.launches[0].blocks(k.sizes.data()), int64_t{3});  // a block takes two of six rows
     QVERIFY(made.text.find("_param_2") != std::string::npos);
   }
 
