@@ -156,10 +156,8 @@ class Evaluation final : public Operations {
   static constexpr const char* kRunTimeNumber = "run-time number";
   /// A break of that kind, after which the float is captured as the constant that it is in this call.
   [[noreturn]] void refuseNumber(const char* use);
-  /// The same if `read`, an element of a container that C code will look into or move about, is one.
-  void requireConstant(const PyRef& read) {
-    if (isNumber(read.get())) refuseNumber("in a container that is taken as a whole");
-  }
+  /// The same if `read`, an element of a container that C code will look into or move about, is one. Symbolic ints become constants there.
+  void requireConstant(const PyRef& read);
 
   // --- symbolic ints (symbolic_values.cpp; symbolic_numbers.h says what they are) -------------------------------------------
   /// An int of the program that is an expression over the symbols of trace().shapes(); a plain one where it is a constant.

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "engine/capture/evaluation/evaluation.h"
+#include "engine/capture/evaluation/symbolic_index.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
 
@@ -54,6 +55,11 @@ PyRef Evaluation::wrapNumber(PyObject* object, const Source* source) {
 
 void Evaluation::refuseNumber(const char* use) {
   breakHere(kRunTimeNumber, std::string("a float that changes from call to call is ") + use);
+}
+
+void Evaluation::requireConstant(const PyRef& read) {
+  if (isNumber(read.get())) refuseNumber("in a container that is taken as a whole");
+  if (read) plainKey(read.get(), "a container that is taken as a whole");
 }
 
 PyRef Evaluation::asNumber(PyRef value) {

@@ -10,7 +10,7 @@ bool indexHasSymbols(PyObject* key);
 /// without error: the index has parts of unknown rank.
 PyRef takeSymbols(Evaluation& e, PyObject* tensor, PyObject* key, PyRef* rest);
 /// A key of a dict without symbolic numbers in it, which become constants; itself where it has none.
-PyRef plainKey(PyObject* key);
+PyRef plainKey(PyObject* key, std::string_view use = "a key");
 /// Whether a tuple or torch.Size holds symbolic numbers.
 bool holdsSymbols(PyObject* tuple);
 

@@ -53,12 +53,12 @@ PyRef newSize(PyObject* tuple) {
   return args ? PyRef::steal(PyTuple_Type.tp_new(sizeType(), args.get(), nullptr)) : PyRef();
 }
 
-PyRef plainKey(PyObject* key) {
-  if (isSymbolicNumber(key)) return specialisedNumber(key, "a key");
+PyRef plainKey(PyObject* key, std::string_view use) {
+  if (isSymbolicNumber(key)) return specialisedNumber(key, use);
   if (!PyTuple_CheckExact(key) && !isSizeObject(key)) return PyRef::borrow(key);
   PyRef items;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); ++i) {
-    PyRef item = plainKey(PyTuple_GET_ITEM(key, i));
+    PyRef item = plainKey(PyTuple_GET_ITEM(key, i), use);
     if (item.get() == PyTuple_GET_ITEM(key, i)) continue;
     if (!items) items = PyRef::steal(PySequence_List(key));
     PyList_SetItem(items.get(), i, item.release());
