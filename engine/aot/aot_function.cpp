@@ -21,21 +21,15 @@
 namespace fusebox::aot {
 namespace {
 
-bool mentionsSymbols(const graph::TensorMeta& meta) {
-  const auto isOpen = [](const graph::SymExpr& e) { return !e.isConstant(); };
-  return isOpen(meta.storageOffset) || std::any_of(meta.sizes.begin(), meta.sizes.end(), isOpen) ||
-         std::any_of(meta.strides.begin(), meta.strides.end(), isOpen);
-}
-
 /// `traced`: what the trace knew of `base`.
 at::Tensor makeView(const OutputPlan& plan, const at::Tensor& base, const graph::TensorMeta& traced, const graph::SymExpr& tracedOffset,
                     const graph::SymbolValues& symbols) {
   auto from = plan.detached ? base.detach() : base;
-  // Recorded views speak of the sizes of their trace.
-  const bool sizesHold = symbols.empty() || !(mentionsSymbols(plan.meta) || mentionsSymbols(traced));
-  if (!plan.views.empty() && sizesHold) {
+  if (!plan.views.empty()) {
     at::functionalization::impl::FunctionalizationReapplyViewsGuard reapply(true);
-    return at::functionalization::impl::apply_view_meta_sequence(from, plan.views);
+    at::Tensor view = at::functionalization::impl::apply_view_meta_sequence(from, plan.views);
+    // Recorded views may speak of the sizes of their trace.
+    if (symbols.empty() || (view.sizes() == symbols(plan.meta.sizes) && view.strides() == symbols(plan.meta.strides))) return view;
   }
   TORCH_CHECK(plan.views.empty() || (plan.meta.dtype == traced.dtype && !graph::isComplex(traced.dtype)),
               "Fusebox: a result is a view of other elements, of a tensor whose sizes change");

@@ -357,7 +357,11 @@ void traceFallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stac
     state.include(c10::DispatchKeySet(kTraceKey));
     return facts.compositeImplicit->callBoxed(op, c10::DispatchKeySet(c10::DispatchKey::CompositeImplicitAutograd), stack);
   }
-  if (arity > 0 && args[0].isTensor() && copiesAround(facts, args[0].toTensor())) return scatterIntoCopy(op, facts, stack);
+  if (arity > 0 && args[0].isTensor() && copiesAround(facts, args[0].toTensor())) {
+    if (args[0].toTensor().unsafeGetTensorImpl()->has_symbolic_sizes_strides())
+      raiseBreak(BreakKind::UnsupportedOp, facts.name + " of a view whose sizes change", "copy the view first (contiguous())");
+    return scatterIntoCopy(op, facts, stack);
+  }
   recordCall(op, facts, call, *context, stack);
 }
 

@@ -376,7 +376,11 @@ void Evaluation::know(PyObject* object) {
   } else if (PyTuple_Check(object) || PyList_Check(object)) {
     o->contentsGuarded = true;
     const Py_ssize_t n = builtinLength(object);
-    for (Py_ssize_t i = 0; i < n; ++i) requireConstant(element(object, i));
+    for (Py_ssize_t i = 0; i < n; ++i) {
+      PyRef item = element(object, i);
+      if (PyList_Check(object)) requireConstant(item);  // it may be written to, and what is read then is what lies in it
+      else if (isNumber(item.get())) refuseNumber("in a container that is taken as a whole");
+    }
   } else if (PyDict_Check(object)) {
     const bool written = o->written;
     o->contentsGuarded = !written;
