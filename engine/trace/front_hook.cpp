@@ -11,6 +11,7 @@
 #include "engine/trace/eager_check.h"
 #include "engine/trace/operator_facts.h"
 #include "engine/trace/recorder.h"
+#include "engine/trace/recurrent.h"
 #include "engine/trace/shape_runner.h"
 #include "engine/trace/sym_int.h"
 #include "engine/trace/symbolic_front.h"
@@ -287,6 +288,7 @@ void frontHook(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* s
   std::span<IValue> args(stack->data() + stack->size() - arity, arity);
   swapRealTensors(*context, facts, args);
   refuseUnfunctionalWrite(facts, op);
+  if (keepRecurrent(facts, arity, stack)) return;
   if (!context->shapes().empty() && decomposeSymbolically(facts, arity, stack)) return;
   if (facts.name == "aten::batch_norm" && rewriteBatchNorm(stack)) return;
   if (facts.name == "aten::bernoulli_.float" && rewriteBernoulli(stack)) return;

@@ -53,14 +53,14 @@ const std::unordered_set<std::string_view> kReinterpreting{"aten::view.dtype", "
                                                            "aten::_neg_view"};
 /// Namespaces whose operators compute, or only mark places for profilers.
 const std::unordered_set<std::string_view> kOwnNamespaces{"aten",      "prims",      "prim",   "profiler", "quantized",
-                                                          "_quantized", "mkldnn", "onednn"};
+                                                          "_quantized", "mkldnn", "onednn", "fusebox"};
 /// Operators (by how their names begin) that wait for the device or look at data on the host although no tag of theirs says so.
 constexpr std::string_view kSynchronising[] = {
     "aten::_unique",     "aten::unique_",      "aten::bincount",   "aten::histc",       "aten::repeat_interleave", "aten::masked_select",
     "aten::nonzero",     "aten::_local_scalar", "aten::item",      "aten::equal",       "aten::is_nonzero",        "aten::linalg_",
     "aten::_linalg_",    "aten::cholesky",     "aten::lu_",        "aten::triangular_", "aten::ormqr",             "aten::geqrf",
     "aten::_ctc_loss",   "aten::multinomial",  "aten::_sparse",    "aten::to_sparse",   "aten::_to_sparse",        "aten::record_stream",
-    "aten::_assert",
+    "aten::_assert",       "fusebox::recurrent",
 };
 
 /// Operators (by how their names begin) that give a result whatever numbers they get; views and pointwise ones are not listed.

@@ -1,6 +1,7 @@
 #include "engine/trace/symbolic_rules.h"
 
 #include "engine/trace/convert.h"
+#include "engine/trace/recurrent.h"
 
 namespace fusebox::trace {
 
@@ -39,7 +40,8 @@ SymbolicRule findSymbolicRule(const OperatorFacts& facts) {
   static const SymbolicTable all = [] {
     SymbolicTable joined;
     for (auto* part : {&symbolicViewRules(), &symbolicFactoryRules(), &symbolicReductionRules(), &symbolicMatrixRules(), &symbolicConvolutionRules(),
-                       &symbolicNormRules(), &symbolicIndexingRules(), &symbolicJoiningRules(), &symbolicAttentionRules(), &symbolicSameSizeRules()})
+                       &symbolicNormRules(), &symbolicIndexingRules(), &symbolicJoiningRules(), &symbolicAttentionRules(), &symbolicSameSizeRules(),
+                       &symbolicRecurrentRules()})
       joined.insert(part->begin(), part->end());
     return joined;
   }();

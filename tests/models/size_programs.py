@@ -240,6 +240,29 @@ def lstm_lengths():
 
 
 @program
+def lstm_training():
+    model = nn.LSTM(6, 8, num_layers=2, batch_first=True, dropout=0.0)
+    return trained(model, lambda out: out[0].pow(2).mean() + out[1][1].sum()), lambda n: (torch.randn(n % 3 + 2, n, 6),)
+
+
+@program
+def gru_training():
+    model = nn.GRU(6, 8, num_layers=2, bidirectional=True)
+    return trained(model, lambda out: out[0].pow(2).mean() + out[1].sum()), lambda n: (torch.randn(n, n % 4 + 1, 6),)
+
+
+@program
+def packed_sequences():
+    """Batches of the same lengths: what is packed is made outside, as a collating function does."""
+    model = nn.GRU(6, 8, batch_first=True).eval()
+
+    def draw(n):
+        packed = nn.utils.rnn.pack_padded_sequence(torch.randn(3, n + 2, 6), [n + 2, n // 2 + 2, 2], batch_first=True)
+        return packed.data, packed.batch_sizes, torch.randn(1, 3, 8)
+    return (lambda data, batch_sizes, h: torch._VF.gru(data, batch_sizes, h, model._flat_weights, True, 1, 0.0, False, False)), draw
+
+
+@program
 def graph_convolution():
     weight = nn.Linear(8, 8)
 
