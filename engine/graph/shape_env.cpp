@@ -85,62 +85,57 @@ SymExpr ShapeEnv::simplify(const SymExpr& e) const {
   });
 }
 
-/// Sums of bounds lose what factors have in common (s0*s1 - s0). Written over what each symbol exceeds its lower bound by, a sum without
-/// negative coefficients is at least its constant.
-std::optional<int64_t> ShapeEnv::plainLowerBound(const SymExpr& e) const {
-  if (e.isConstant()) return e.constant();
-  int64_t best = e.bounds().first;
-  bool product = false;
-  for (const auto& t : e.terms()) product |= t.factors.size() > 1;
-  if (product || e.terms().size() > 1) {
-    const SymExpr moved = e.substitute([&](Symbol s) -> std::optional<SymExpr> {
-      const auto learnt = lower_.find(s.id);
-      const int64_t lower = learnt == lower_.end() ? s.lower() : std::max(s.lower(), learnt->second);
-      if (lower == bound::kMin || lower == 0) return std::nullopt;
-      auto [it, isNew] = shifted_.try_emplace(s.id);
-      if (isNew) {
-        const int64_t room = s.upper() == bound::kMax ? bound::kMax : s.upper() - lower;
-        it->second = lower + SymExpr(Symbol::make(s.name() + "'", 0, room));
-      }
-      return it->second;
-    });
-    best = std::max(best, moved.bounds().first);
-  }
-  return best == bound::kMin ? std::nullopt : std::optional(best);
+/// `e` written over what each symbol exceeds its lower bound by. Sums of bounds lose what factors have in common (s0*s1 - s0); here a sum
+/// without negative coefficients is at least its constant.
+SymExpr ShapeEnv::fromZero(const SymExpr& e) const {
+  return e.substitute([&](Symbol s) -> std::optional<SymExpr> {
+    const auto learnt = lower_.find(s.id);
+    const int64_t lower = learnt == lower_.end() ? s.lower() : std::max(s.lower(), learnt->second);
+    if (lower == bound::kMin || lower == 0) return std::nullopt;
+    auto [it, isNew] = shifted_.try_emplace(s.id);
+    if (isNew) {
+      const int64_t room = s.upper() == bound::kMax ? bound::kMax : s.upper() - lower;
+      it->second = lower + SymExpr(Symbol::make(s.name() + "'", 0, room));
+    }
+    return it->second;
+  });
 }
 
-std::optional<int64_t> ShapeEnv::lowerBound(const SymExpr& e) const {
-  auto best = plainLowerBound(e);
-  for (const SymExpr& fact : nonNegative_) {
-    auto beyond = plainLowerBound(e - fact);
-    if (beyond && (!best || *beyond > *best)) best = beyond;
+bool ShapeEnv::atLeast(const SymExpr& e, int64_t least) const {
+  if (e.bounds().first >= least) return true;
+  if (e.isConstant()) return false;
+  const SymExpr moved = fromZero(e);
+  if (moved.bounds().first >= least) return true;
+  if (nonNegativeFromZero_.size() != nonNegative_.size()) {
+    nonNegativeFromZero_.clear();
+    for (const SymExpr& fact : nonNegative_) nonNegativeFromZero_.push_back(fromZero(fact));
   }
-  return best;
+  // e >= e - fact
+  return std::any_of(nonNegativeFromZero_.begin(), nonNegativeFromZero_.end(),
+                     [&](const SymExpr& fact) { return lowerBoundOfDifference(moved, fact) >= least; });
 }
 
 std::optional<bool> ShapeEnv::provable(Compare op, const SymExpr& a, const SymExpr& b) const {
   if (a.isConstant() && b.isConstant()) return holds(op, a.constant(), b.constant());
+  auto [answer, isNew] = answers_.try_emplace(Question{op, a, b}, Answer{std::nullopt, 0});
+  if (isNew || (!answer->second.known && answer->second.facts != facts_)) answer->second = {prove(op, a, b), facts_};
+  return answer->second.known;
+}
+
+std::optional<bool> ShapeEnv::prove(Compare op, const SymExpr& a, const SymExpr& b) const {
   const SymExpr d = simplify(b) - simplify(a);
   if (d.isConstant()) return holds(op, 0, d.constant());
   switch (op) {
     case Compare::Eq:
     case Compare::Ne: {
-      bool apart = std::any_of(nonZero_.begin(), nonZero_.end(), [&](const SymExpr& e) { return e == withoutSign(d); });
-      if (!apart) {
-        auto above = lowerBound(d);
-        apart = above && *above > 0;
-      }
-      if (!apart) {
-        auto below = lowerBound(d * -1);
-        apart = below && *below > 0;
-      }
+      const bool apart = std::find(nonZero_.begin(), nonZero_.end(), withoutSign(d)) != nonZero_.end() || atLeast(d, 1) || atLeast(d * -1, 1);
       return apart ? std::optional(op == Compare::Ne) : std::nullopt;
     }
     case Compare::Lt:
     case Compare::Le: {
       const int64_t least = op == Compare::Lt ? 1 : 0;
-      if (auto above = lowerBound(d); above && *above >= least) return true;
-      if (auto below = lowerBound(d * -1); below && *below > -least) return false;
+      if (atLeast(d, least)) return true;
+      if (atLeast(d * -1, 1 - least)) return false;
       return std::nullopt;
     }
   }
@@ -148,6 +143,8 @@ std::optional<bool> ShapeEnv::provable(Compare op, const SymExpr& a, const SymEx
 }
 
 void ShapeEnv::learn(Compare op, const SymExpr& a, const SymExpr& b) {
+  facts_++;
+  nonNegativeFromZero_.clear();
   const SymExpr d = simplify(b) - simplify(a);
   switch (op) {
     case Compare::Eq: {

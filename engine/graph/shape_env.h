@@ -61,8 +61,21 @@ class ShapeEnv : public std::enable_shared_from_this<ShapeEnv> {
 
  private:
   explicit ShapeEnv(std::function<Provenance()> origin) : origin_(std::move(origin)) {}
-  std::optional<int64_t> lowerBound(const SymExpr& e) const;  ///< by the relations too; nullopt: none known
-  std::optional<int64_t> plainLowerBound(const SymExpr& e) const;
+  struct Question {
+    Compare op;
+    SymExpr a, b;
+    bool operator==(const Question&) const = default;
+  };
+  struct QuestionHash {
+    size_t operator()(const Question& q) const { return (q.a.hash() * 31 + q.b.hash()) * 4 + static_cast<size_t>(q.op); }
+  };
+  struct Answer {
+    std::optional<bool> known;
+    size_t facts;  ///< how many were known then: what is proven stays so, what is not is asked again when there are more
+  };
+  std::optional<bool> prove(Compare op, const SymExpr& a, const SymExpr& b) const;
+  bool atLeast(const SymExpr& e, int64_t least) const;  ///< by ranges and relations; false: not known
+  SymExpr fromZero(const SymExpr& e) const;
   void record(Compare op, const SymExpr& a, const SymExpr& b, std::string_view reason);
   void learn(Compare op, const SymExpr& a, const SymExpr& b);
   void learnLower(const SymExpr& nonNegative);
@@ -73,11 +86,14 @@ class ShapeEnv : public std::enable_shared_from_this<ShapeEnv> {
   std::unordered_map<uint32_t, size_t> index_;
   std::unordered_map<uint32_t, SymExpr> replacements_;
   std::vector<SymExpr> nonNegative_;  ///< known to be >= 0
+  mutable std::vector<SymExpr> nonNegativeFromZero_;  ///< the same by `fromZero`; empty: to be made again
   std::vector<SymExpr> nonZero_;
   std::unordered_map<uint32_t, int64_t> lower_;            ///< by the relations, where that is more than the symbol's own range says
   mutable std::unordered_map<uint32_t, SymExpr> shifted_;  ///< lower + a symbol from 0
   std::vector<Relation> relations_;
   std::unordered_set<size_t> recorded_;  ///< hashes of relations in canonical form
+  mutable std::unordered_map<Question, Answer, QuestionHash> answers_;
+  size_t facts_ = 0;
   bool closed_ = false;
 };
 

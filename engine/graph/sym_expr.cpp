@@ -301,6 +301,24 @@ std::pair<int64_t, int64_t> SymExpr::bounds() const {
 
 size_t SymExpr::hash() const { return node_ ? node_->hash : mix(0xC0, static_cast<size_t>(constant_)); }
 
+int64_t lowerBoundOfDifference(const SymExpr& a, const SymExpr& b) {
+  const std::vector<Term>&ta = a.terms(), &tb = b.terms();
+  int64_t lower = 0;
+  auto count = [&](int64_t coefficient, const Term& t) {
+    Bounds bounds{coefficient, coefficient};
+    for (const SymAtom& f : t.factors) bounds = times(bounds, atomBounds(f));
+    lower = bound::add(lower, bounds.first);
+  };
+  for (size_t i = 0, j = 0; (i < ta.size() || j < tb.size()) && lower != bound::kMin;) {
+    const int order = i == ta.size() ? 1 : j == tb.size() ? -1 : compareFactors(ta[i].factors, tb[j].factors);
+    const int64_t coefficient = (order <= 0 ? ta[i].coefficient : 0) - (order >= 0 ? tb[j].coefficient : 0);
+    if (coefficient != 0) count(coefficient, order <= 0 ? ta[i] : tb[j]);
+    i += order <= 0;
+    j += order >= 0;
+  }
+  return lower;
+}
+
 SymExpr product(std::span<const SymExpr> sizes) {
   SymExpr result = 1;
   for (const SymExpr& s : sizes) result *= s;

@@ -48,6 +48,9 @@ int compareFactors(const std::vector<SymAtom>& a, const std::vector<SymAtom>& b)
 SymExpr fromTerms(std::vector<SymExpr::Term> terms);
 SymExpr fromAtom(SymAtom atom);
 
+/// Lower bound of a - b where equal products cancel; `bound::kMin`: none is known. Weaker than (a - b).bounds(), but makes no expression.
+int64_t lowerBoundOfDifference(const SymExpr& a, const SymExpr& b);
+
 /// The constant term of `e`.
 int64_t constantTerm(const SymExpr& e);
 
