@@ -154,8 +154,8 @@ def brief(error):
     return "no error" if error is None else f"{type(error).__name__} {str(error)[:160]!r}"
 
 
-def compare_calls(f, args, kwargs, grad):
-    """Raises Mismatch where fusebox.compile(f) differs from f; False where only errors were compared. The arguments stay."""
+def compare_calls(f, args, kwargs, grad, compiled=None):
+    """Raises Mismatch where `compiled`, or fusebox.compile(f), differs from f; False where only errors were compared. The arguments stay."""
     if getattr(f, "needs_out", False):
         result, error = run(lambda *a, **k: f.__closure__[0].cell_contents(*a, **k), copied(args), copied(kwargs))
         if error is not None or not isinstance(result, torch.Tensor) or result.layout != torch.strided:
@@ -165,7 +165,7 @@ def compare_calls(f, args, kwargs, grad):
     got_args, got_kwargs = copied([args, kwargs])
     want, want_error = run(f, want_args, want_kwargs)
     want_rng = generators()
-    got, got_error = run(fusebox.compile(f), got_args, got_kwargs)
+    got, got_error = run(compiled or fusebox.compile(f), got_args, got_kwargs)
     compare_errors(got_error, want_error, "call")
     if want_error is not None:
         return False

@@ -3,6 +3,7 @@
 A break or an extern call is fine; anything that a program could tell from eager is not: values, dtypes, shapes, strides, aliasing,
 what was written to the inputs, random streams, gradients, and the type of an exception. `--shard I/N` runs every N-th operator.
 All of it: `--jobs 64 --dtypes all --samples all --variants layouts inplace out errors`, and again with `--grad --variants layouts`.
+`--dynamic` compiles for sizes that change: each sample is called, then the same one at other sizes, of which most must find the first one's code.
 """
 
 import argparse
@@ -22,6 +23,7 @@ from torch.testing._internal.common_methods_invocations import op_db
 
 import fusebox
 from models.op_compare import Mismatch, compare_calls
+from models.op_sizes import FIXED, at_other_sizes
 
 warnings.filterwarnings("ignore")
 
@@ -56,7 +58,8 @@ DTYPES = {str(d)[6:]: d for d in (torch.float32, torch.float64, torch.bfloat16, 
                                   torch.complex32)}
 COUNTS = pathlib.Path(__file__).with_name("op_sample_counts.json")
 OPERATOR_SECONDS = 900
-OPERATORS_A_PROCESS = 8
+PAIRS_A_PROCESS = 64
+COUNTERS = ("count", "results", "resized", "kept")
 
 
 def noncontiguous(value):
@@ -86,6 +89,7 @@ def mapped(f, value):
 
 
 LAYOUTS = {"as given": None, "gaps": noncontiguous, "permuted": permuted}
+LEAST_KEPT = 0.3  # of calls at other sizes that find compiled code, where sizes are symbols
 
 
 def call_of(op):
@@ -160,16 +164,32 @@ def is_known_on_device(name, mismatch, device):
 def compared(op, chosen_cases, options):
     """Yields what differs; counts calls and those of them that gave results."""
     for what, f, args, kwargs in chosen_cases:
-        options.count += 1
         fusebox.reset()
-        try:
-            options.results += bool(compare_calls(f, args, kwargs, options.grad and what != "error input"))
-        except Mismatch as mismatch:
-            options.results += 1
-            if is_known_on_device(op.name, str(mismatch), options.device):
-                continue
-            shapes = mapped(lambda v: tuple(v.shape) if isinstance(v, torch.Tensor) else v, args)
-            yield f"{what}: {str(shapes):.120} {str(kwargs):.120}: {mismatch}"
+        compiled = fusebox.compile(f, dynamic=options.dynamic or None)
+        grad = options.grad and what != "error input"
+        for sizes, size_args, size_kwargs in sizes_of(op, what, f, args, kwargs, options):
+            options.count += 1
+            graphs = fusebox.counters()["graphs"]
+            try:
+                has_result = bool(compare_calls(f, size_args, size_kwargs, grad, compiled))
+                options.results += has_result
+                if sizes and has_result:
+                    options.resized += 1
+                    options.kept += fusebox.counters()["graphs"] == graphs
+            except Mismatch as mismatch:
+                options.results += 1
+                if is_known_on_device(op.name, str(mismatch), options.device):
+                    continue
+                shapes = mapped(lambda v: tuple(v.shape) if isinstance(v, torch.Tensor) else v, size_args)
+                yield f"{what}{sizes}: {str(shapes):.120} {str(size_kwargs):.120}: {mismatch}"
+                break
+
+
+def sizes_of(op, what, f, args, kwargs, options):
+    """(words, args, kwargs): the sample, then where sizes are to change the same at the first other sizes that eager takes."""
+    yield "", args, kwargs
+    if options.dynamic and what != "error input" and not getattr(f, "needs_out", False) and op.name not in FIXED:
+        yield from ((", other sizes", *other) for other in at_other_sizes(f, args, kwargs))
 
 
 def problems_of(op, dtype, options):
@@ -200,17 +220,16 @@ def dtypes_of(op, options):
     return [name for name in (DTYPES if options.dtypes == ["all"] else options.dtypes) if DTYPES[name] in supported]
 
 
-def sweep(op, options):
-    """Everything of one operator: (type, problems) for each type that it has."""
-    for name in dtypes_of(op, options):
-        if options.verbose:
-            print(op.full_name, name, flush=True)
-        problems = []
-        try:
-            problems += problems_of(op, DTYPES[name], options)
-        except Exception as error:
-            problems.append(f"{type(error).__name__}: {error}")
-        yield name, problems
+def sweep(op, name, options):
+    """What differs for one operator and type."""
+    if options.verbose:
+        print(op.full_name, name, flush=True)
+    problems = []
+    try:
+        problems += problems_of(op, DTYPES[name], options)
+    except Exception as error:
+        problems.append(f"{type(error).__name__}: {error}")
+    return problems
 
 
 def count_samples(op, options):
@@ -226,8 +245,8 @@ def count_samples(op, options):
     return entry
 
 
-def in_child(ops, options):
-    """Starts a process for a few operators, so that a crash is one operator's; a line of its pipe is an answer."""
+def in_child(pairs, options):
+    """Starts a process for a few pairs, so that a crash is one pair's; a line of its pipe is an answer."""
     read, write = os.pipe()
     sys.stdout.flush()
     pid = os.fork()
@@ -236,24 +255,26 @@ def in_child(ops, options):
         return pid, read
     os.close(read)
     with os.fdopen(write, "w") as out:
-        for op in ops:
+        for op, name in pairs:
             signal.alarm(OPERATOR_SECONDS)
-            options.count = options.results = 0
-            result = count_samples(op, options) if options.write_counts else list(sweep(op, options))
-            print(json.dumps([result, options.count, options.results]), file=out, flush=True)
+            for counter in COUNTERS:
+                setattr(options, counter, 0)
+            result = sweep(op, name, options) if name else count_samples(op, options)
+            print(json.dumps([result, *(getattr(options, counter) for counter in COUNTERS)]), file=out, flush=True)
     os._exit(0)
 
 
-def run_children(ops, options):
-    """(operator, answer or None where its process died, status) with `jobs` processes at a time."""
-    ops, running = list(ops), {}
+def run_children(pairs, options):
+    """(operator, type, answer or None where its process died, status) with `jobs` processes at a time."""
+    pairs, running = list(pairs), {}
     ends = time.monotonic() + options.seconds if options.seconds else None
-    while ops or running:
-        if ops and ends and time.monotonic() > ends:
-            print(f"{len(ops)} operators are left out: the time is over", flush=True)
-            ops = []
-        while ops and len(running) < options.jobs:
-            few, ops = ops[:OPERATORS_A_PROCESS], ops[OPERATORS_A_PROCESS:]
+    while pairs or running:
+        if pairs and ends and time.monotonic() > ends:
+            print(f"{len(pairs)} pairs are left out: the time is over", flush=True)
+            pairs = []
+        while pairs and len(running) < options.jobs:
+            count = max(1, min(PAIRS_A_PROCESS, len(pairs) // (4 * options.jobs)))
+            few, pairs = pairs[:count], pairs[count:]
             pid, pipe = in_child(few, options)
             running[pipe] = (few, pid, [b""])
         for pipe in select.select(list(running), [], [])[0]:
@@ -261,15 +282,15 @@ def run_children(ops, options):
             data = os.read(pipe, 1 << 16)
             *lines, rest[0] = (rest[0] + data).split(b"\n")
             for line in lines:
-                yield few.pop(0), json.loads(line), 0
+                yield *few.pop(0), json.loads(line), 0
             if data:
                 continue
             del running[pipe]
             os.close(pipe)
             _, status = os.waitpid(pid, 0)
             if few:
-                yield few.pop(0), None, status
-                ops = few + ops if not ends or time.monotonic() < ends else []
+                yield *few.pop(0), None, status
+                pairs = few + pairs if not ends or time.monotonic() < ends else []
 
 
 def chosen(options):
@@ -278,6 +299,12 @@ def chosen(options):
     if options.only:
         return [op for op in ops if op.name in options.only or op.full_name in options.only]
     return ops[index::of]
+
+
+def pairs_of(options):
+    """(operator, type) of all that was asked for, those with many samples first."""
+    pairs = [(op, name) for op in chosen(options) for name in dtypes_of(op, options)]
+    return sorted(pairs, key=lambda pair: -options.table.get(pair[0].full_name, {}).get(pair[1], [0, 0])[options.grad])
 
 
 def arguments():
@@ -293,6 +320,7 @@ def arguments():
     parser.add_argument("--only", nargs="*")
     parser.add_argument("--seconds", type=float, help="begin no further operators after that")
     parser.add_argument("--grad", action="store_true", help="compare gradients too")
+    parser.add_argument("--dynamic", action="store_true", help="dynamic=True, and each sample at two sizes")
     parser.add_argument("--verbose", action="store_true")
     parser.add_argument("--all-problems", action="store_true")
     parser.add_argument("--write-counts", action="store_true",
@@ -301,28 +329,30 @@ def arguments():
     if options.device == "cuda" and "errors" in options.variants:
         parser.error("--variants errors is for the CPU")
     options.table = json.loads(COUNTS.read_text()) if COUNTS.exists() and not options.write_counts else {}
-    options.count = options.results = 0
+    for counter in COUNTERS:
+        setattr(options, counter, 0)
     return options
 
 
 def results_of(options):
-    """(operator, [(type, problems)]) of all that was asked for."""
+    """(operator, type, problems) of all that was asked for."""
     if options.device == "cuda":  # which a forked process could not use
-        for op in chosen(options):
-            yield op, list(sweep(op, options))
+        for op, name in pairs_of(options):
+            yield op, name, sweep(op, name, options)
         return
-    for op, answer, status in run_children(chosen(options), options):
+    for op, name, answer, status in run_children(pairs_of(options), options):
         if answer is None:
-            yield op, [("any type", [f"the process ended with status {status}"])]
+            yield op, name, [f"the process ended with status {status}"]
             continue
-        options.count += answer[1]
-        options.results += answer[2]
-        yield op, answer[0]
+        for counter, value in zip(COUNTERS, answer[1:]):
+            setattr(options, counter, getattr(options, counter) + value)
+        yield op, name, answer[0]
 
 
 def write_counts(options):
     options.dtypes = ["all"]
-    table = {op.full_name: answer[0] for op, answer, _ in run_children(chosen(options), options) if answer}
+    pairs = [(op, None) for op in chosen(options)]
+    table = {op.full_name: answer[0] for op, _, answer, _ in run_children(pairs, options) if answer}
     lines = [f"{json.dumps(name)}: {json.dumps(table[name])}" for name in sorted(table)]
     COUNTS.write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
@@ -343,12 +373,15 @@ def main():
         import torch._inductor.config
         torch._inductor.config.fallback_random = True  # random numbers are eager's then
     passed = failed = 0
-    for op, answers in results_of(options):
-        for name, problems in answers:
-            passed, failed = passed + (not problems), failed + bool(problems)
-            for problem in dict.fromkeys(problems if options.all_problems else problems[:1]):
-                print(f"FAIL {op.full_name} {name} ({len(problems)}): {problem}", flush=True)
+    for op, name, problems in results_of(options):
+        passed, failed = passed + (not problems), failed + bool(problems)
+        for problem in dict.fromkeys(problems if options.all_problems else problems[:1]):
+            print(f"FAIL {op.full_name} {name} ({len(problems)}): {problem}", flush=True)
     print(f"{passed} passed, {failed} failed, {options.count} calls, {options.results} of them with results")
+    if options.dynamic:
+        print(f"{options.resized} calls at other sizes, {options.kept} of them with code of the first size")
+        if not options.only and options.kept < LEAST_KEPT * options.resized:
+            sys.exit("too few calls at other sizes found compiled code")
     sys.exit(1 if failed else 0)
 
 

@@ -207,7 +207,7 @@ def check(source, compiler=None):
     want = World(source)
     fusebox.config.break_every = want.get("BREAK_EVERY") or 0
     try:
-        got = World(source, lambda f: compiler(f, backend=want.get("BACKEND") or "inductor"))
+        got = World(source, lambda f: compiler(f, backend=want.get("BACKEND") or "inductor", dynamic=want.get("DYNAMIC")))
         walk = Walk(HOME)
         walk.begin()
         errors = 0

@@ -230,6 +230,7 @@ def main(description, make, standalone, add_arguments=None):
     parser.add_argument("--break-every", type=int,
                         help="of every program; left out: many have none, some have one to twelve")
     parser.add_argument("--backend", help="of every program")
+    parser.add_argument("--dynamic", action="store_true", help="dynamic=True, with sizes that change from call to call (graphs of operators)")
     parser.add_argument("--report", help="append what was found, reduced")
     parser.add_argument("--known", help='JSON {"SEED:INDEX": reason} of differences that are told but are no failure')
     parser.add_argument("--jobs", type=int, default=1)

@@ -12,7 +12,7 @@ if __name__ == "__main__":
     for world in (eager, mine):
         exec(compile(open(__file__).read(), __file__, "exec"), world)
     fusebox.config.break_every = {break_every}
-    compiled = fusebox.compile(mine["f"], backend={backend!r})
+    compiled = fusebox.compile(mine["f"], backend={backend!r}, dynamic={dynamic!r})
     for call in range({calls}):
         for name, world, function in (("eager   ", eager, eager["f"]), ("compiled", mine, compiled)):
             torch.manual_seed(100 + call)
@@ -50,4 +50,4 @@ def script(source):
         names = line[1].split(", ")
         source = source.replace(line[0], f"{operators(names)}\nfrom fuzz_operators import {', '.join(names)}")
     return source + _DRIVER.format(break_every=constant(source, "BREAK_EVERY", 0), backend=constant(source, "BACKEND",
-        "inductor"), calls=constant(source, "CALLS", 3), grad=constant(source, "GRAD", False))
+        "inductor"), dynamic=constant(source, "DYNAMIC", None), calls=constant(source, "CALLS", 3), grad=constant(source, "GRAD", False))

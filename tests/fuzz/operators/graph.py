@@ -29,14 +29,16 @@ class Node:
 
 
 class Graph:
-    def __init__(self, seed, index, device):
+    def __init__(self, seed, index, device, dynamic=False):
         self.rng = random.Random(f"operators {seed}:{index}")
         self.device = device
+        # Extents that are one longer in every call; equal ones stay equal. Each is drawn when it is first met.
+        self.growing = {0: False, 1: False} if dynamic else None
         self.nodes, self.lines, self.inputs = [], [], []
         self.is_large = self.rng.random() < 0.2
         self.has_specials = self.rng.random() < 0.12
         self.limit = 400_000 if self.is_large else 3000
-        self.namespace = {"torch": torch, "F": F}
+        self.namespace = {"torch": torch, "F": F, "call": 0}
         self.grad = self.rng.random() < 0.45
         self.count = 0
 
@@ -69,9 +71,17 @@ class Graph:
         return other.name if other and self.chance(0.85) else self.pick(["2", "0.5", "-3", "1.25", "0", "True"])
 
     # Text.
+    def extent(self, n, times=1, more=0):
+        """`times * n + more`, where `n` is an extent of the tensor that is made of it."""
+        if self.growing is None or isinstance(n, str):
+            return str(times * n + more) if self.growing is None else n
+        if self.growing.setdefault(n, self.chance(0.75)):
+            return f"{times * n + more} + {'' if times == 1 else f'{times} * '}call"
+        return str(times * n + more)
+
     def draw(self, shape, dtype):
         device = "" if self.device == "cpu" else f", device={self.device!r}"
-        size = f"({', '.join(map(str, shape))}{',' if shape else ''})"
+        size = f"({', '.join(self.extent(n) for n in shape)}{',' if shape else ''})"
         if dtype == "bool":
             return f"torch.rand({size}{device}).gt(0.5)"
         if dtype == "complex64":
@@ -102,22 +112,23 @@ class Graph:
             back = [order.index(i) for i in range(len(shape))]
             return f"{self.draw([shape[i] for i in order], dtype)}.permute({', '.join(map(str, back))})"
         if how == "gaps":
-            return f"{self.draw([*shape[:-1], 2 * shape[-1] + 1], dtype)}[..., 1::2]"
+            return f"{self.draw([*shape[:-1], self.extent(shape[-1], 2, 1)], dtype)}[..., 1::2]"
         if how == "offset":
-            return f"{self.draw([shape[0] + 3, *shape[1:]], dtype)}[2:-1]"
+            return f"{self.draw([self.extent(shape[0], 1, 3), *shape[1:]], dtype)}[2:-1]"
         if how == "expanded":
             axis = self.int(0, len(shape) - 1)
             one = [1 if i == axis else n for i, n in enumerate(shape)]
-            return f"{self.draw(one, dtype)}.expand({', '.join(map(str, shape))})"
+            return f"{self.draw(one, dtype)}.expand({', '.join(self.extent(n) for n in shape)})"
         if how == "channels_last":
             return f"{self.draw(shape, dtype)}.to(memory_format=torch.channels_last)"
         if how == "overlapping" and len(shape) > 1 and shape[0] > 0 and shape[1] > 0:
             inner = shape[1:]
-            return f"{self.draw([shape[0] + shape[1] - 1, *shape[2:]], dtype)}.unfold(0, {inner[0]}, 1).movedim(-1, 1)"
+            whole = self.extent(shape[0], 1, shape[1] - 1)
+            return f"{self.draw([whole, *shape[2:]], dtype)}.unfold(0, {inner[0]}, 1).movedim(-1, 1)"
         if how == "conjugate" and dtype.startswith("complex"):
             return f"{self.draw(shape, dtype)}.conj()"
         if how == "steps":
-            return f"{self.draw([3 * shape[0] + 1, *shape[1:]], dtype)}[1::3]"
+            return f"{self.draw([self.extent(shape[0], 3, 1), *shape[1:]], dtype)}[1::3]"
         return self.draw(shape, dtype)
 
     def add_input(self):
@@ -186,7 +197,9 @@ class Graph:
         lines = [HEAD]
         if self.grad:
             lines.append("GRAD = True")
-        lines += [f"CALLS = {self.pick([1, 2, 2])}",
+        if self.growing is not None:
+            lines.append("DYNAMIC = True")
+        lines += [f"CALLS = {self.pick([1, 2, 2]) if self.growing is None else 3}",
                   f"SHAPES = {[tuple(n.value.shape) for n in self.nodes if n.name[0] == 'a']}", "", "def inputs(call):"]
         lines += [f"    {name} = {text}" for name, text in self.inputs]
         lines += [f"    return {arguments},", "", f"def f({arguments}):"]
@@ -200,7 +213,7 @@ class Graph:
 def generate(seed, index, options=None):
     """The text of graph `index` of `seed`."""
     device = getattr(options, "device", "cpu")
-    graph = Graph(seed, index, device)
+    graph = Graph(seed, index, device, getattr(options, "dynamic", False))
     described.descriptions()  # loading them draws random numbers
     state = torch.get_rng_state()
     torch.manual_seed(0)
