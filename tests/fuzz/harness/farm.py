@@ -58,7 +58,7 @@ class Worker:
         quiet = os.open(os.devnull, os.O_WRONLY)
         os.dup2(quiet, 2)
         torch.set_num_threads(self.threads)
-        warnings.filterwarnings("ignore", message="fusebox: ")
+        warnings.filterwarnings("ignore", message="fusebox")
         for name, source in self.jobs:
             os.write(write, f"start {name}\n".encode())
             signal.setitimer(signal.ITIMER_PROF, PROGRAM_SECONDS)  # ends the process by SIGPROF

@@ -1,6 +1,6 @@
 """A whole program: what the module declares, the function, its inputs, what changes between calls."""
 
-from . import classes, containers, flow, functions, modules, tensors, text_out  # noqa: F401  they register statements
+from . import classes, containers, flow, functions, modules, sizes, tensors, text_out  # noqa: F401  they register statements
 from .builder import Builder
 from .grammar import FEATURES, body, chosen
 
@@ -12,6 +12,7 @@ import functools
 import io
 import itertools
 import math
+import operator
 import random
 import sys
 import warnings
@@ -126,8 +127,8 @@ def changing(g):
     return changed
 
 
-def constants(g, options, grad):
-    lines = [f"CALLS = {g.pick([2, 3, 3, 4, 6])}"]
+def constants(g, options, grad, calls):
+    lines = [f"CALLS = {calls}"]
     if grad:
         lines.append("GRAD = True")
     broken = getattr(options, "break_every", None)
@@ -137,18 +138,25 @@ def constants(g, options, grad):
     backend = getattr(options, "backend", None) or g.pick(["inductor", "aot_eager", "aot_eager"])
     if backend != "inductor":
         lines.append(f"BACKEND = {backend!r}")
+    if getattr(options, "sizes", False):
+        lines.append(f"DYNAMIC = {g.pick([None, None, None, True, True, False])}")
     return lines
 
 
 def generate(seed, index, options=None):
     """The text of program `index` of `seed`."""
-    g = Builder(f"{seed}:{index}")
+    varying = getattr(options, "sizes", False)
+    g = sizes.SizesBuilder(f"sizes:{seed}:{index}") if varying else Builder(f"{seed}:{index}")
     g.features, g.without = set(), getattr(options, "without", ())
     grad = g.uses_grad = g.chance(0.4)
     dtype = g.pick(["torch.float32"] * 6 + ["torch.float64", "torch.bfloat16"])
-    world(g)
+    calls = g.pick([4, 5, 6, 8] if varying else [2, 3, 3, 4, 6])
+    if varying:
+        sizes.prepare(g)
+    if not varying or g.chance(0.5):
+        world(g)
     declared, g.text = g.declared, []
-    function(g, inputs(g, dtype, grad), grad)
+    function(g, sizes.inputs(g, dtype, grad, DRAWS, calls) if varying else inputs(g, dtype, grad), grad)
     lines = [line.replace("GLOBALS", "global " + ", ".join(assigned_names(declared))) for line in g.text]
     start = ["LOG, COUNT = [], [0]", "class Oops(Exception):\n    pass"]
-    return "\n".join([HEAD, *constants(g, options, grad), *start, *declared, "", *lines, *changing(g)]) + "\n"
+    return "\n".join([HEAD, *constants(g, options, grad, calls), *start, *declared, "", *lines, *changing(g)]) + "\n"
