@@ -127,6 +127,12 @@ void storeLocals(InterpreterFrame* frame, const FrameState& state) {
   frame->stacktop = frame->f_code->co_nlocalsplus;
 }
 
+/// Takes the state's references.
+void storeStack(InterpreterFrame* frame, FrameState& state) {
+  for (PyRef& value : state.stack) frame->localsplus[frame->stacktop++] = value.release();
+  state.stack.clear();
+}
+
 #if FUSEBOX_PY312
 /// As _PyThreadState_PopFrame, which is not exported.
 void popFrame(PyThreadState* thread, InterpreterFrame* frame) {
@@ -190,8 +196,7 @@ PyObject* leaveFrame(PyThreadState* thread, InterpreterFrame* frame, PyObject* r
 
 PyObject* resumeAt(PyThreadState* thread, InterpreterFrame* frame, FrameState& state) {
   storeLocals(frame, state);
-  for (PyRef& value : state.stack) frame->localsplus[frame->stacktop++] = value.release();
-  state.stack.clear();
+  storeStack(frame, state);
   state.locals.clear();
   frame->prev_instr = _PyCode_CODE(frame->f_code) + state.offset - 1;
   return _PyEval_EvalFrameDefault(thread, frame, 0);
@@ -216,7 +221,8 @@ PyObject* raiseAgain(PyThreadState* thread, InterpreterFrame* frame) {
 
 PyObject* raiseAt(PyThreadState* thread, InterpreterFrame* frame, FrameState& state, bool again) {
   storeLocals(frame, state);
-  state.stack.clear();
+  if (again) state.stack.clear();
+  else storeStack(frame, state);
   state.locals.clear();
   frame->prev_instr = _PyCode_CODE(frame->f_code) + state.offset;
   if (!again) return _PyEval_EvalFrameDefault(thread, frame, 1);

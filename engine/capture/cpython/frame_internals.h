@@ -36,8 +36,9 @@ PyObject* evaluate(PyThreadState* thread, InterpreterFrame* frame, int throwing)
 PyObject* leaveFrame(PyThreadState* thread, InterpreterFrame* frame, PyObject* result);
 /// Lets CPython run the frame from `state` on. Takes the state's references.
 PyObject* resumeAt(PyThreadState* thread, InterpreterFrame* frame, FrameState& state);
-/// Lets the exception that is set leave the frame from instruction `state.offset`, which no handler covers: CPython adds the
-/// traceback entry, unless the instruction hands on what was handled before (`again`), and unwinds.
+/// Raises the exception that is set at instruction `state.offset`: CPython adds the traceback entry and unwinds, to a handler of the frame
+/// that covers the instruction, for which the state's stack is what it is there. Where the instruction hands on what was handled before
+/// (`again`), no handler may cover it.
 PyObject* raiseAt(PyThreadState* thread, InterpreterFrame* frame, FrameState& state, bool again);
 
 /// Unbinds locals, so that a frame object that outlives the frame does not keep what they held.

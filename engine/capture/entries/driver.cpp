@@ -67,7 +67,9 @@ class FrameRun {
   FrameView view() const { return started_ ? viewOf(state_) : viewOf(frame_); }
   /// The frame as it is goes to CPython.
   PyObject* handBack();
+  /// `offset`: where, if the frame is still as it came.
   PyObject* raise(int offset);
+  bool isCovered(int offset) const;
   PyObject* raiseFromEffect();
   std::shared_ptr<Entry> entryHere(bool* failed);
   std::shared_ptr<Entry> findOrMake(bool* failed);
@@ -104,11 +106,16 @@ PyObject* FrameRun::handBack() {
   return started_ ? resumeAt(thread_, frame_, state_) : evaluate(thread_, frame_, 0);
 }
 
+bool FrameRun::isCovered(int offset) const {
+  const auto decoded = decodeCode(codeOf(frame_));
+  return decoded->handlerOf(decoded->indexOfOffset[static_cast<size_t>(offset)]) != nullptr;
+}
+
 PyObject* FrameRun::raise(int offset) {
   recursion_.release();
   if (!started_) {
     state_ = stateOf(frame_);
-    state_.offset = offset;
+    state_.offset = isCovered(offset) ? 0 : offset;  // a handler there would find another stack than it expects
   }
   return raiseAt(thread_, frame_, state_, reraised_);
 }
@@ -116,10 +123,8 @@ PyObject* FrameRun::raise(int offset) {
 /// What a call raises that was put off leaves the frame: one inside try is a break. The end of a `with` block would find another stack
 /// than it expects, so the exception is raised where no handler is.
 PyObject* FrameRun::raiseFromEffect() {
-  const auto decoded = decodeCode(codeOf(frame_));
-  const bool covered = decoded->handlerOf(decoded->indexOfOffset[static_cast<size_t>(raisedAt_)]) != nullptr;
-  if (started_) state_.offset = covered ? 0 : raisedAt_;
-  return raise(covered ? 0 : raisedAt_);
+  if (started_) state_.offset = isCovered(raisedAt_) ? 0 : raisedAt_;
+  return raise(raisedAt_);
 }
 
 std::shared_ptr<Entry> FrameRun::entryHere(bool* failed) {

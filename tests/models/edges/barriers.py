@@ -253,3 +253,28 @@ def exception_of_a_thread_that_ends(compile, engine):
 def tensors_on_meta(compile, engine):
     c, d = compile(lambda x: torch.ones(2, device="meta") + x.to("meta")), compile(lambda x: x * 2 + 1)
     return [str(c(torch.ones(2)).device) for _ in range(2)], str(d(torch.ones(2, device="meta")).device), d(torch.ones(2))
+
+
+@edge
+def error_of_the_compiler_inside_with(compile, engine):
+    """A size that was marked and became a constant is one, in the middle of a frame: what the program has entered is left."""
+    log = []
+
+    class Entered:
+        def __enter__(self):
+            log.append("entered")
+
+        def __exit__(self, *info):
+            log.append("left")
+
+    def f(x):
+        with Entered():
+            torch._dynamo.graph_break()
+            return [{n: x for n in x.shape}, x.view(3, 4)]
+
+    g = compile(f)
+    for n in (3, 3):
+        x = torch.ones(n, 4)
+        torch._dynamo.mark_dynamic(x, 0)
+        raised(g, x)
+    return log
