@@ -159,10 +159,10 @@ Result<void> TraceFinisher::recordBackward() {
 /// The joint graph as the compiler wants it, and all references to its values with it. What was traced stays with the module.
 graph::Graph TraceFinisher::rewritten(const CompilerTraits& compiler, std::vector<graph::ValueRef>& results) {
   const auto& traced = context_.recorder().graph();
-  ValueMap moved;
-  graph::Graph made = compiler.rewrite(traced, moved);
   module_.traced = traced;
   module_.traced->setOutputs(jointResults(results, gradients_));
+  ValueMap moved;
+  graph::Graph made = compiler.rewrite(*module_.traced, moved);
   const auto move = [&](graph::ValueRef& v) { v = moved[static_cast<size_t>(v.node)][static_cast<size_t>(v.output)]; };
   for (auto& r : results) move(r);
   for (auto& g : gradients_)

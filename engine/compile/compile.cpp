@@ -13,7 +13,7 @@
 #include <set>
 
 #include "engine/codegen/cpu/jit.h"
-#include "engine/codegen/gpu/flash/flash_plan.h"
+#include "engine/codegen/gpu/flash/gradient_plan.h"
 #include "engine/compile/compile_alone.h"
 #include "engine/compile/compile_requests.h"
 #include "engine/compile/compiled_region.h"
@@ -256,14 +256,14 @@ struct Interface {
 /// Why attention that graph passes have found cannot be lowered, or has no kernel on its device; empty where it can, or there is none.
 std::string whyNoAttention(const graph::Graph& graph, const inductor::LowerOptions& target) {
   const auto& nodes = graph.nodes();
-  if (std::none_of(nodes.begin(), nodes.end(), [](const graph::Node& n) { return n.op == "fusebox::attention"; })) return {};
+  if (std::none_of(nodes.begin(), nodes.end(), [](const graph::Node& n) { return n.op.starts_with("fusebox::attention"); })) return {};
   auto lowered = inductor::lower(graph, target);
   if (!lowered) return lowered.error().text();
   for (const inductor::Operation& operation : lowered->operations) {
     if (!operation.kernel.attention) continue;
     auto device = runtime::gpu::GpuCompiler::instance().targetOf(std::max<int>(0, operation.kernel.device.index));
     if (!device) return device.error().text();
-    if (auto plan = codegen::gpu::makeFlashPlan(operation.kernel, *device); !plan) return plan.error().text();
+    if (auto ok = codegen::gpu::checkAttention(operation.kernel, *device); !ok) return ok.error().text();
   }
   return {};
 }
@@ -560,9 +560,12 @@ namespace {
 
 aot::CompilerTraits compilerTraits(Backend backend) {
   if (backend != Backend::Inductor) return {};
-  aot::CompilerTraits traits{inductor::decomposeJoint, inductor::isGenerated};
   const std::vector<std::string> skipped = skippedPasses();
-  if (std::find(skipped.begin(), skipped.end(), "decompose") != skipped.end()) traits.rewrite = nullptr;
+  const auto isSkipped = [&](const char* pass) { return std::find(skipped.begin(), skipped.end(), pass) != skipped.end(); };
+  const inductor::JointRewrites how{!isSkipped("narrow_products"), !isSkipped("attention")};
+  aot::CompilerTraits traits{nullptr, inductor::isGenerated};
+  if (!isSkipped("decompose"))
+    traits.rewrite = [how](const graph::Graph& joint, aot::ValueMap& moved) { return inductor::decomposeJoint(joint, moved, how); };
   return traits;
 }
 

@@ -1,9 +1,9 @@
 """Attention as one generated kernel on a CUDA device, flex_attention's and what people write, against float64.
 
-    python tests/gpu/attention_gpu.py [--only NAME …] [--bench [--stock]] [--json results.json]
+    python tests/gpu/attention_gpu.py [--only NAME …] [--bench [--stock] [--eager]] [--json results.json]
 
-Every case runs with fresh random inputs, must be one kernel (no product is called), and must be as near to float64
-as eager is. `--bench` times the kernel, with `--stock` beside stock torch.compile. Exit code 77, with the reason, where
+Every case runs with fresh random inputs, must be one kernel, and one more for its gradients (no product is called), and must be as
+near to float64 as eager is, gradients too. `--bench` times the kernels, with `--stock` beside stock torch.compile. Exit code 77, with the reason, where
 there is no CUDA device.
 """
 
@@ -26,6 +26,10 @@ USUAL = [(2, 4, 4, 256, 256, 64, 64), (1, 3, 3, 100, 77, 64, 64), (2, 4, 2, 128,
 EDGES = [(1, 8, 1, 1, 333, 64, 64), (1, 2, 2, 64, 64, 16, 16), (1, 2, 1, 130, 66, 256, 256),
          (2, 2, 2, 50, 40, 72, 40), (1, 4, 2, 7, 5, 32, 32), (3, 6, 2, 65, 640, 128, 64),
          (1, 1, 1, 1, 1, 64, 64), (1, 2, 2, 513, 1025, 64, 64)]
+
+
+# Without heads that are wider than gradients' kernels.
+TRAINED = USUAL + [s for s in EDGES if s[5] <= 128]
 
 
 def case(shapes=USUAL, dtypes=(torch.bfloat16, torch.float16)):
@@ -151,6 +155,36 @@ def check(name, run, args, want, dtype, calls=0):
     return None
 
 
+def check_gradients(run, args, reference, dtype, calls=0):
+    """Of every argument, and that nothing but the two kernels and what is made of rows runs."""
+    fusebox.reset()
+    before = fusebox.counters()
+    leaves = [t.detach().clone().requires_grad_() for t in args]
+    out = fusebox.compile(run)(*leaves)
+    arriving = torch.randn_like(out)
+    got = torch.autograd.grad(out, leaves, arriving)
+    torch.cuda.synchronize()
+    after = fusebox.counters()
+    eager = torch.autograd.grad(run(*leaves), leaves, arriving)
+    wide = [t.detach().double().requires_grad_() for t in args]
+    wanted = torch.autograd.grad(reference(*wide), wide, arriving.double())
+    limit = {torch.bfloat16: 2.0**-8, torch.float16: 2.0**-11}[dtype]
+    for i, (g, e, w) in enumerate(zip(got, eager, wanted)):
+        # Gradients of values come from weights, the others from differences of theirs: of nothing but rounding where all cancels out.
+        size = max(w.abs().amax().item(), 1e-2)
+        error, eagers = ((t.double() - w).abs().amax().item() / size for t in (g, e))
+        if g.shape != e.shape or g.dtype != e.dtype:
+            return f"gradient {i} is {tuple(g.shape)} {g.dtype} for {tuple(e.shape)} {e.dtype}"
+        if not error <= max(2 * eagers, 2 * limit):
+            return f"gradient {i}: error {error:.2e} where eager has {eagers:.2e}"
+    made = after["extern_calls"] - before["extern_calls"]
+    if made != calls:
+        return f"{made} operators are library calls"
+    if after["eager_runs"] > before["eager_runs"] or after["failed_stages"] > before["failed_stages"]:
+        return "a stage of the compiler failed"
+    return None
+
+
 def flex_cases(only):
     for make, shapes, dtypes in CASES:
         if only and make.__name__ not in only:
@@ -162,8 +196,12 @@ def flex_cases(only):
                 batch = shape[0] if make is lengths else None
                 mask = mask_mod and create_block_mask(mask_mod, batch, None, shape[3], shape[4], device="cuda")
                 run = lambda q, k, v: flex_attention(q, k, v, score_mod=score_mod, block_mask=mask, enable_gqa=True)
-                want = reference(q, k, v, score_mod, mask_mod, 1 / math.sqrt(shape[5]))
-                yield f"{make.__name__} {shape} {str(dtype)[6:]}", run, (q, k, v), want, dtype, 0
+                name = f"{make.__name__} {shape} {str(dtype)[6:]}"
+                eager = lambda q, k, v: reference(q, k, v, score_mod, mask_mod, 1 / math.sqrt(shape[5]))
+                want = eager(q, k, v)
+                yield name, lambda: check(name, run, (q, k, v), want, dtype)
+                if shape in TRAINED:
+                    yield name + " gradients", lambda: check_gradients(run, (q, k, v), eager, dtype)
 
 
 def by_hand(q, k, v):
@@ -191,16 +229,22 @@ def hand_cases(only):
     for dtype in (torch.bfloat16, torch.float16):
         for shape in ((2, 4, 4, 256, 256, 64, 64), (1, 3, 3, 100, 78, 64, 64)):
             q, k, v = inputs(shape, dtype)
-            yield f"by_hand {shape}", by_hand, (q, k, v), reference(q, k, v, None, None, 0.1), dtype, 0
-            want = reference(q, k, v, None, lambda b, h, m, n: m >= n, 0.125)
-            yield f"by_hand_masked {shape}", by_hand_masked, (q, k, v), want, dtype, 0
+            for run, mask, scale in ((by_hand, None, 0.1), (by_hand_masked, lambda b, h, m, n: m >= n, 0.125)):
+                eager = lambda q, k, v: reference(q, k, v, None, mask, scale)
+                name = f"{run.__name__} {shape} {str(dtype)[6:]}"
+                yield name, lambda: check(name, run, (q, k, v), eager(q, k, v), dtype)
+                yield name + " gradients", lambda: check_gradients(run, (q, k, v), eager, dtype)
         x = torch.randn(2, 200, 3 * 4 * 64, device="cuda", dtype=dtype)
-        q, k, v = (t.unflatten(-1, (4, -1)).transpose(1, 2) for t in x.chunk(3, -1))
-        want = reference(q, k, v, lambda s, b, h, m, n: s - (m - n).abs() * 0.1, None, 0.125)
-        yield "packed", packed, (x,), want, dtype, 0
+        def unpacked(x):
+            q, k, v = (t.unflatten(-1, (4, -1)).transpose(1, 2) for t in x.chunk(3, -1))
+            return reference(q, k, v, lambda s, b, h, m, n: s - (m - n).abs() * 0.1, None, 0.125)
+        yield "packed", lambda: check("packed", packed, (x,), unpacked(x), dtype)
+        # Operands are copied for the product: forward keeps the copy, gradients are products with another one, and five library calls.
+        yield "packed gradients", lambda: check_gradients(packed, (x,), unpacked, dtype, calls=5)
         x, y, z = (torch.randn(2, 3, n, 65, device="cuda", dtype=dtype) for n in (90, 70, 70))
-        want = reference(x[..., 1:], y[..., :-1], z[..., 1:], None, None, 0.125)
-        yield "misaligned", misaligned, (x, y, z), want, dtype, 0
+        shifted = lambda x, y, z: reference(x[..., 1:], y[..., :-1], z[..., 1:], None, None, 0.125)
+        yield "misaligned", lambda: check("misaligned", misaligned, (x, y, z), shifted(x, y, z), dtype)
+        yield "misaligned gradients", lambda: check_gradients(misaligned, (x, y, z), shifted, dtype, calls=5)
 
 
 def milliseconds(step, args):
@@ -217,13 +261,15 @@ def milliseconds(step, args):
     return statistics.median(times)
 
 
-def bench(stock):
+def bench(only, stock, eager):
     rows = []
     usual = (4, 16, 16, 4096, 4096, 64, 64)
     for name, make, shape in (("alibi", alibi, usual), ("plain", plain, usual), ("causal", causal, usual),
                               ("causal", causal, (2, 16, 16, 4096, 4096, 128, 128)), ("window", window, usual),
                               ("capped gqa", capped, (2, 32, 8, 2048, 2048, 128, 128)), ("documents", documents, usual),
                               ("alibi", alibi, (1, 8, 8, 2048, 2048, 256, 256))):
+        if only and name not in only:
+            continue
         q, k, v = inputs(shape, torch.bfloat16)
         score_mod, mask_mod = make(shape)
         block_mask = create_block_mask(mask_mod, None, None, shape[3], shape[4], device="cuda") if mask_mod else None
@@ -236,9 +282,26 @@ def bench(stock):
             if stock:
                 torch._dynamo.reset()
                 row["stock_ms"] = milliseconds(torch.compile(run), (q, k, v))
+            if eager:
+                row["eager_ms"] = milliseconds(run, (q, k, v))
         row["tflops"] = 2e-9 * shape[0] * shape[1] * shape[3] * shape[4] * (shape[5] + shape[6]) / row["fusebox_ms"]
+        leaves = [t.requires_grad_() for t in (q, k, v)]
+        arriving = torch.randn(*shape[:2], shape[3], shape[6], device="cuda", dtype=torch.bfloat16)
+
+        def training(run):
+            def step(q, k, v):
+                torch.autograd.grad(run(q, k, v), leaves, arriving)
+            return step
+
+        fusebox.reset()
+        row["fusebox_training_ms"] = milliseconds(training(fusebox.compile(run)), leaves)
+        if stock:
+            torch._dynamo.reset()
+            row["stock_training_ms"] = milliseconds(training(torch.compile(run)), leaves)
+        if eager:
+            row["eager_training_ms"] = milliseconds(training(run), leaves)
         rows.append(row)
-        print(row, flush=True)
+        print({k: round(v, 3) if isinstance(v, float) else v for k, v in row.items()}, flush=True)
     return rows
 
 
@@ -247,6 +310,7 @@ def main():
     parser.add_argument("--only", nargs="*")
     parser.add_argument("--bench", action="store_true")
     parser.add_argument("--stock", action="store_true")
+    parser.add_argument("--eager", action="store_true")
     parser.add_argument("--json")
     options = parser.parse_args()
     if not torch.cuda.is_available():
@@ -254,7 +318,7 @@ def main():
         return 77
     torch.manual_seed(1)
     if options.bench:
-        rows = bench(options.stock)
+        rows = bench(options.only, options.stock, options.eager)
         if options.json:
             with open(options.json, "w") as out:
                 facts = {"device": torch.cuda.get_device_name(), "torch": torch.__version__}
@@ -262,12 +326,12 @@ def main():
         return 0
     failed = count = 0
     for cases in (flex_cases, hand_cases):
-        for name, run, args, want, dtype, calls in cases(options.only):
+        for name, run in cases(options.only):
             if options.only and name.split()[0] not in options.only:
                 continue
             count += 1
             try:
-                problem = check(name, run, args, want, dtype, calls)
+                problem = run()
             except Exception as error:
                 problem = f"{type(error).__name__}: {str(error)[:300]}"
             if problem:

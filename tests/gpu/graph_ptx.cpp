@@ -1,5 +1,6 @@
 // What the GPU back end makes of a saved graph, without a GPU: reads the JSON of engine/graph/serialize.h from standard input, prints
-// each kernel's loop IR, its launches and PTX. graph_ptx [--cuda] [--ptx] [--fusions]: --cuda compiles a graph of the CPU as if its tensors lay on a GPU.
+// each kernel's loop IR, its launches and PTX. graph_ptx [--cuda] [--joint] [--ptx] [--fusions]: --cuda compiles a graph of the CPU as if its tensors lay
+// on a GPU, --joint has a graph with its gradients rewritten first, as before it is cut.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -13,6 +14,7 @@
 #include "engine/codegen/gpu/ptx.h"
 #include "engine/graph/serialize.h"
 #include "engine/inductor/ir/lowered_graph.h"
+#include "engine/inductor/passes/joint_graph.h"
 
 using namespace fusebox;
 
@@ -49,9 +51,10 @@ void printKernel(const inductor::Kernel& kernel, bool withPtx) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  bool cuda = false, ptx = false, fusions = false;
+  bool cuda = false, joint = false, ptx = false, fusions = false;
   for (int i = 1; i < argc; ++i) {
     cuda |= std::strcmp(argv[i], "--cuda") == 0;
+    joint |= std::strcmp(argv[i], "--joint") == 0;
     ptx |= std::strcmp(argv[i], "--ptx") == 0;
     fusions |= std::strcmp(argv[i], "--fusions") == 0;
   }
@@ -59,8 +62,19 @@ int main(int argc, char** argv) {
   if (cuda) text = onGpu(text);
   auto saved = graph::readSavedGraph(text);
   if (!saved) return stop(saved.error());
-  auto post = inductor::runGraphPasses(std::move(saved->graph), nullptr);
+  if (joint) {
+    std::vector<std::vector<graph::ValueRef>> moved;
+    graph::Graph made = inductor::decomposeJoint(saved->graph, moved);
+    graph::ArgumentList results = saved->graph.output()->args;
+    graph::Graph::mapValues(results, [&](graph::ValueRef v) { return moved[static_cast<size_t>(v.node)][static_cast<size_t>(v.output)]; });
+    made.setOutputs(std::move(results));
+    saved->graph = std::move(made);
+  }
+  std::vector<inductor::PassLog> log;
+  auto post = inductor::runGraphPasses(std::move(saved->graph), &log);
   if (!post) return stop(post.error());
+  for (const auto& pass : log)
+    if (!pass.detail.empty()) std::printf("-- %s: %s\n", pass.pass.c_str(), pass.detail.c_str());
   inductor::LowerOptions options;
   options.refusal = [](const graph::Device&) { return std::string(); };
   options.hasCode = [](const graph::Device&, inductor::Op op, graph::DType type) { return codegen::gpu::hasDeviceCode(op, type); };

@@ -28,6 +28,7 @@ class Checker {
     if (kernel_.attention) {
       if (auto r = axes({kernel_.attention->width, kernel_.attention->depth}); !r) return r;
       reductions_.insert(0);
+      if (kernel_.attention->isGradient()) reductions_.insert(1);
     }
     for (const Section& s : kernel_.sections)
       if (auto r = section(s); !r) return r;

@@ -127,10 +127,13 @@ Value* BodyEmitter::emitOne(const inductor::Value& v, int group, int neighbour) 
     case Op::Index:
       return cpu::emitCast(l_, indexValue(v.index, group, neighbour), DType::Int64, v.type);
     case Op::Reduced: {
-      if (set_.ownReduced) return onReduced(group, neighbour);
+      if (set_.ownReduced) return onReduced(v.args[0], group, neighbour);
       const auto& results = scope_.reduced.at(v.args[0])[static_cast<size_t>(v.imm)];
       return results[set_.overPoints ? static_cast<size_t>(neighbour) : 0];
     }
+    case Op::Exp:
+      if (quickExp && &v == &section_.values[static_cast<size_t>(quickValue)]) return quickExp(value(v.args[0], group, neighbour));
+      break;
     case Op::Check:
       return emitCheck(v, group, neighbour);
     case Op::Cast: {

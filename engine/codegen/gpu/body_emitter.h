@@ -73,7 +73,9 @@ class BodyEmitter {
   /// Gives a Scan's values, one for each instance in order of groups, from what it reads (`value`).
   std::function<std::vector<llvm::Value*>(inductor::ValueId scan)> onScan;
 
-  std::function<llvm::Value*(int group, int neighbour)> onReduced;  ///< Instances::ownReduced
+  std::function<llvm::Value*(int reduction, int group, int neighbour)> onReduced;  ///< Instances::ownReduced
+  std::function<llvm::Value*(llvm::Value*)> quickExp;  ///< gives the exponential `quickValue`, where it is set
+  inductor::ValueId quickValue = -1;
 
   /// Starts every load that depends on nothing else, so that they run at once.
   void loadAhead();

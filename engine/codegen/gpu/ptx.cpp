@@ -15,7 +15,7 @@
 #include "engine/codegen/cpu/machine_code.h"
 #include "engine/codegen/cpu/size_function.h"
 #include "engine/codegen/gpu/device_math.h"
-#include "engine/codegen/gpu/flash/flash_emitter.h"
+#include "engine/codegen/gpu/flash/gradient_emitter.h"
 #include "engine/codegen/gpu/kernel_emitter.h"
 #include "engine/codegen/gpu/target_machine.h"
 #include "engine/support/clock.h"
@@ -66,31 +66,50 @@ Result<void> checkOperations(const inductor::Kernel& kernel) {
   return {};
 }
 
-/// One launch, whose tiles lie in shared memory that the launch asks for.
-Result<PtxKernel> compileAttention(const inductor::Kernel& kernel, const GpuTarget& target, bool aligned, bool keepIr, llvm::TargetMachine& machine) {
-  auto plan = makeFlashPlan(kernel, target);
-  if (!plan) return tl::unexpected(plan.error());
+/// Emits an attention kernel's launches, whose tiles lie in shared memory that the launch asks for; a text of their plans.
+Result<std::string> emitAttention(const inductor::Kernel& kernel, const GpuTarget& target, bool aligned, llvm::Module& module,
+                                  std::vector<PtxLaunch>& launches) {
   const cpu::TargetTraits traits = deviceTraits();
+  std::string text;
+  const auto add = [&](const auto& plan, int64_t blocks) {
+    text += plan.str();
+    launches.push_back({entryName(kernel, launches.size()), FlashPlan::kThreads, cpu::sizeFunction(inductor::SymExpr(blocks), {}), plan.sharedBytes()});
+    return launches.back().entry;
+  };
+  if (!kernel.attention->isGradient()) {
+    auto plan = makeFlashPlan(kernel, target);
+    if (!plan) return tl::unexpected(plan.error());
+    FlashEmitter(kernel, *plan, module, traits, add(*plan, plan->places * plan->tiles()), aligned).emit();
+  }
+  const auto& stores = kernel.attention->stores;
+  for (const bool ownsColumns : {false, true}) {
+    if (ownsColumns ? stores[1] < 0 && stores[2] < 0 : stores[0] < 0) continue;
+    auto plan = makeGradientPlan(kernel, target, ownsColumns);
+    if (!plan) return tl::unexpected(plan.error());
+    GradientEmitter(kernel, *plan, module, traits, add(*plan, plan->shape.places * plan->tiles()), aligned).emit();
+  }
+  defineDeviceMath(module, traits);
+  return text;
+}
+
+Result<PtxKernel> compileAttention(const inductor::Kernel& kernel, const GpuTarget& target, bool aligned, bool keepIr, llvm::TargetMachine& machine) {
   llvm::LLVMContext context;
   llvm::Module module(kernel.name, context);
   module.setDataLayout(machine.createDataLayout());
   module.setTargetTriple(machine.getTargetTriple().str());
   PtxKernel made;
-  PtxLaunch launch{entryName(kernel, 0), FlashPlan::kThreads, cpu::sizeFunction(inductor::SymExpr(plan->places * plan->tiles()), {}), plan->sharedBytes()};
-  auto emitted = cpu::guardAgainstFatalErrors([&] {
-    FlashEmitter(kernel, *plan, module, traits, launch.entry, aligned).emit();
-    defineDeviceMath(module, traits);
-  });
+  Result<std::string> plans;
+  auto emitted = cpu::guardAgainstFatalErrors([&] { plans = emitAttention(kernel, target, aligned, module, made.launches); });
   if (!emitted) return tl::unexpected(emitted.error());
+  if (!plans) return tl::unexpected(plans.error());
   std::string problem;
   llvm::raw_string_ostream stream(problem);
   if (llvm::verifyModule(module, &stream)) return fail(ErrorCode::Internal, "generated LLVM IR for the GPU is invalid: " + problem, kernel.name);
-  if (keepIr) made.llvmIr = cpu::printedModule(plan->str(), module);
+  if (keepIr) made.llvmIr = cpu::printedModule(*plans, module);
   auto text = writePtx(module, machine);
   if (!text) return tl::unexpected(text.error());
   made.text = std::move(*text);
   made.architecture = target.ptxArchitecture();
-  made.launches.push_back(std::move(launch));
   for (const auto& buffer : kernel.buffers) made.bytesMoved += buffer.numel.constant() * graph::elementSize(buffer.dtype);
   return made;
 }

@@ -4,6 +4,7 @@
 #include "engine/graph/operator_facts.h"
 #include "engine/inductor/passes/joint_graph.h"
 #include "engine/inductor/lowering/lowering.h"
+#include "engine/inductor/passes/attention_gradient.h"
 #include "engine/inductor/passes/rewriter.h"
 
 namespace fusebox::inductor {
@@ -53,6 +54,7 @@ bool worthDecomposing(const graph::Graph& graph, const graph::Node& node, bool h
 int rewrite(const graph::Graph& graph, GraphCopy& copy, bool isJoint) {
   int rewritten = 0;
   for (const graph::Node& n : graph.nodes()) {
+    if (isJoint && n.kind == graph::NodeKind::Output) continue;  // its caller has the results
     auto it = n.kind == graph::NodeKind::Call ? decompositions().find(n.op) : decompositions().end();
     if (it == decompositions().end() || (isJoint && !it->second.beforeCut) || !worthDecomposing(graph, n, it->second.hostNumbers)) {
       copy.keep(n);
@@ -84,12 +86,31 @@ PassResult decompose(const graph::Graph& graph) {
   return out;
 }
 
-graph::Graph decomposeJoint(const graph::Graph& joint, std::vector<std::vector<ValueRef>>& moved) {
+graph::Graph decomposeJoint(const graph::Graph& joint, std::vector<std::vector<ValueRef>>& moved, const JointRewrites& how) {
   graph::Graph named = joint;
   for (const graph::Node& n : joint.nodes()) named.node(n.id).origin.from = {n.id};
+  std::vector<std::vector<ValueRef>> step;
+  moved.clear();
+  for (const graph::Node& n : joint.nodes()) {
+    auto& values = moved.emplace_back();
+    for (size_t i = 0; i < n.outputs.size(); ++i) values.push_back({n.id, static_cast<int32_t>(i)});
+  }
+  const auto follow = [&] {
+    for (auto& values : moved)
+      for (ValueRef& v : values) {
+        if (v.node < 0) continue;
+        const auto& to = step[static_cast<size_t>(v.node)];
+        v = static_cast<size_t>(v.output) < to.size() ? to[static_cast<size_t>(v.output)] : ValueRef{};
+      }
+  };
+  if (how.narrowProducts)
+    if (PassResult made = narrowProducts(named, step); made.changed) named = std::move(made.graph), follow();
+  if (how.recomputeAttention)
+    if (auto made = recomputeAttention(named, step)) named = std::move(*made), follow();
   GraphCopy copy(named);
   rewrite(named, copy, true);
-  moved = copy.takeMap();
+  step = copy.takeMap();
+  follow();
   return std::move(copy.to());
 }
 

@@ -114,8 +114,9 @@ class KernelWriter {
                         kernel_.device.kind == graph::DeviceKind::Cpu ? "cpu" : "device");
     if (kernel_.isBatch) out_ += "  for many sets of buffers at a time\n";
     if (const Attention* a = kernel_.attention.get())
-      out_ += fmt::format("  attention: width {} < {}, depth {} < {}, sharing {}{}\n", names_[a->width.symbol.id], expr(a->width.extent),
-                          names_[a->depth.symbol.id], expr(a->depth.extent), a->sharing, a->safe ? ", safe" : "");
+      out_ += fmt::format("  attention: width {} < {}, depth {} < {}, sharing {}{}{}\n", names_[a->width.symbol.id], expr(a->width.extent),
+                          names_[a->depth.symbol.id], expr(a->depth.extent), a->sharing, a->safe ? ", safe" : "",
+                          a->isGradient() ? fmt::format(", gradients {} {} {}", a->stores[0], a->stores[1], a->stores[2]) : std::string());
     if (!kernel_.sizeSymbols.empty()) {
       out_ += "  sizes ";
       for (size_t i = 0; i < kernel_.sizeSymbols.size(); ++i) {

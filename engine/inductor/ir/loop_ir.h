@@ -126,11 +126,21 @@ struct Section {
 ///   reduction 0, Sum of the inputs query and key, which are loads and step along `width`: the product that scores are made of;
 ///   reduction 1, OnlineSoftmax of the inputs score (Float32) and value, a load that steps along `depth`;
 ///   the store of what comes of it, which steps along `depth` as well; its own value counts for nothing.
+/// A fourth statement stores the logarithm of the sum of the exponentials of a row's scores, where it is wanted.
+/// The gradients of attention (`stores`) have another body:
+///   reduction 0 or 1, Sum of the inputs query and key, the product that scores are made of, and with them the exponentials of the scores;
+///   the other one, Sum of the inputs gradient and value, which step along `depth`;
+///   stores, of what is multiplied with another operand and summed: over the columns with the key for the query's gradient, over the rows
+///   with the query for the key's and with the gradient for the value's. Their indices step along `width` or `depth` as well.
 /// Only code of a GPU.
 struct Attention {
   Axis width, depth;  ///< of constant extent
   int sharing = 0;    ///< outer axes before the last one, 0 or 1, that are rows of the same product
   bool safe = false;  ///< a row of which every score is -inf gives 0, not NaN
+  /// Positions in the body of the stores of the query's, the key's and the value's gradient; -1: that one is not wanted, or these are
+  /// no gradients.
+  std::array<int, 3> stores{-1, -1, -1};
+  bool isGradient() const { return stores[0] >= 0 || stores[1] >= 0 || stores[2] >= 0; }
 };
 
 enum class BufferRole : uint8_t { Input, Output, InOut, Scratch };

@@ -87,10 +87,12 @@ class Lowering {
   std::optional<LazyTensor> storeInto(const LazyTensor& self, const IndexList& sizes, std::vector<LazyTensor> operands, const Update& update);
   /// The product of a query and a key, inside of the attention() that computes it. Nothing else may read what is made of it.
   LazyTensor scores(const graph::TensorMeta& meta);
-  /// softmax(scores) @ value, of (P, R, N) scores that are a formula of product = scores() of (P, R, D) and (P, D, N), in one kernel.
-  /// Throws NotLowered where that cannot be.
-  LazyTensor attention(const LazyTensor& scores, const LazyTensor& product, const LazyTensor& query, const LazyTensor& key,
-                       const LazyTensor& value, const graph::TensorMeta& meta, bool safe);
+  /// softmax(scores) @ value, of (P, R, N) scores that are a formula of product = scores() of (P, R, D) and (P, D, N), in one kernel,
+  /// and the logarithm of the sums of their exponentials where `sums` is not null. Throws NotLowered where that cannot be.
+  std::vector<LazyTensor> attention(const LazyTensor& scores, const LazyTensor& product, const LazyTensor& query, const LazyTensor& key,
+                                    const LazyTensor& value, const graph::TensorMeta& meta, const graph::TensorMeta* sums, bool safe);
+  /// The products that a fusebox::attention_gradient node stands for, in one kernel. Throws NotLowered where that cannot be.
+  std::vector<LazyTensor> attentionGradient(const graph::Node& node);
   /// One operation that runs along `dim` of x, elements as `type`, in order, for all other dimensions. The results have x's sizes.
   std::vector<LazyTensor> scan(const LazyTensor& x, size_t dim, DType type, const std::vector<ScanOutput>& outputs);
   /// Random numbers of generated kernels: a number on `device` that torch's generator draws anew in every run of the graph, and for
@@ -124,6 +126,8 @@ class Lowering {
   BufferId newBuffer(LoweredBuffer::Kind kind, const graph::TensorMeta& meta, std::string name, int32_t index = -1);
   Operation& newOperation(Operation::Kind kind);
   void finishLoops(Operation& op, std::vector<BufferId> writes);
+  std::vector<LazyTensor> finishAttention(BodyBuilder& b, const Axis& column, std::vector<Axis> outer, std::shared_ptr<const Attention> how,
+                                          const std::vector<BufferId>& writes, const std::vector<graph::TensorMeta>& metas);
   /// An operation of the current node, made of the formulas of `origins`. Throws NotLowered as requireCode().
   Operation& addLoops(const Device& device, std::vector<graph::NodeId> origins, std::vector<Axis> outer, std::vector<Section> sections,
                       std::vector<BufferId> writes);

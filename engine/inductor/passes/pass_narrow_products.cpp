@@ -24,7 +24,10 @@ struct Narrow {
   std::vector<NodeId> views;
   ValueRef source;
   double factor = 1;
+  std::vector<graph::SymExpr> strides;  ///< of the conversion, where `source` has others; empty: it has the same
 };
+
+constexpr size_t kMemoryFormat = 6;  ///< of _to_copy
 
 /// What a number is multiplied with where the product of all is finite as without it: then it may as well come after
 /// the sums.
@@ -46,13 +49,15 @@ class Narrowing {
  public:
   explicit Narrowing(const Graph& graph) : graph_(graph), copy_(graph) {}
 
-  PassResult run() {
+  /// `moved` receives where the graph's values are then, if it changed; null: nobody asks.
+  PassResult run(std::vector<std::vector<ValueRef>>* moved) {
     int count = 0;
     for (const Node& n : graph_.nodes()) count += narrow(n);
     if (!count) return {};
     PassResult out;
     out.changed = true;
     out.graph = std::move(copy_.to());
+    if (moved) *moved = copy_.takeMap();
     out.detail = std::to_string(count) + " products of 16-bit numbers";
     return out;
   }
@@ -66,12 +71,9 @@ class Narrowing {
       copy_.keep(n);
       return false;
     }
-    graph::ArgumentList args{rebuilt(*left), rebuilt(*right), graph::Argument(DType::Float32)};
-    ValueRef made{copy_.to().addCall(n.op + ".dtype", std::move(args), n.outputs, n.origin), 0};
-    if (factor != 1)
-      made = {
-          copy_.to().addCall("aten::mul.Scalar", {graph::Argument(made), graph::Argument(factor)}, n.outputs, n.origin),
-          0};
+    graph::ArgumentList args{rebuilt(*left, n), rebuilt(*right, n), graph::Argument(DType::Float32)};
+    ValueRef made = add(n.op + ".dtype", std::move(args), n.outputs, n, n);
+    if (factor != 1) made = add("aten::mul.Scalar", {graph::Argument(made), graph::Argument(factor)}, n.outputs, n, n);
     copy_.replace(n, {made});
     return true;
   }
@@ -95,9 +97,12 @@ class Narrowing {
       if (n.op == "aten::_to_copy") {
         const TensorMeta &wide = n.outputs[0].tensor, &narrow = graph_.meta(*from).tensor;
         const bool is16 = narrow.dtype == DType::BFloat16 || narrow.dtype == DType::Float16;
+        if (!is16 || wide.dtype != DType::Float32 || !(narrow.device == wide.device)) return std::nullopt;
         // Views of the conversion are views of what it converts only where that lies in memory likewise.
-        if (!is16 || wide.dtype != DType::Float32 || !(narrow.device == wide.device) || narrow.strides != wide.strides)
-          return std::nullopt;
+        if (narrow.strides != wide.strides) {
+          if (n.args.size() > kMemoryFormat && !n.args[kMemoryFormat].isNone()) return std::nullopt;
+          made.strides = wide.strides;
+        }
         made.source = *from;
         return made;
       }
@@ -116,17 +121,33 @@ class Narrowing {
     return std::nullopt;
   }
 
-  graph::Argument rebuilt(const Narrow& operand) {
+  /// For `product`, and made of `origin`.
+  ValueRef add(const std::string& op, graph::ArgumentList args, std::vector<graph::OutputMeta> outputs,
+               const Node& origin, const Node& product) {
+    const NodeId id = copy_.to().addCall(op, std::move(args), std::move(outputs), origin.origin);
+    copy_.to().node(id).isBackward = product.isBackward;
+    copy_.to().node(id).noGrad = product.noGrad;
+    return {id, 0};
+  }
+
+  graph::Argument rebuilt(const Narrow& operand, const Node& product) {
     ValueRef value = copy_.mapped(operand.source);
+    if (!operand.strides.empty()) {
+      graph::OutputMeta copied = graph_.meta(operand.source);
+      copied.tensor.strides = operand.strides;
+      copied.tensor.storageOffset = 0;
+      value = add("aten::clone", {graph::Argument(value), {}}, {std::move(copied)}, product, product);
+    }
     for (size_t i = operand.views.size(); i-- > 0;) {
       const Node& view = graph_.node(operand.views[i]);
       graph::ArgumentList args = copy_.mappedArgs(view);
       args[0] = graph::Argument(value);
       std::vector<graph::OutputMeta> outputs = view.outputs;
       outputs[0].tensor.dtype = dtypeOf(operand.source);
-      outputs[0].tensor.storageOffset =
-          outputs[0].tensor.storageOffset + graph_.meta(operand.source).tensor.storageOffset;
-      value = {copy_.to().addCall(view.op, std::move(args), std::move(outputs), view.origin), 0};
+      if (operand.strides.empty())
+        outputs[0].tensor.storageOffset =
+            outputs[0].tensor.storageOffset + graph_.meta(operand.source).tensor.storageOffset;
+      value = add(view.op, std::move(args), std::move(outputs), view, product);
     }
     return graph::Argument(value);
   }
@@ -137,6 +158,9 @@ class Narrowing {
 
 }  // namespace
 
-PassResult narrowProducts(const Graph& graph) { return Narrowing(graph).run(); }
+PassResult narrowProducts(const Graph& graph) { return Narrowing(graph).run(nullptr); }
+PassResult narrowProducts(const Graph& graph, std::vector<std::vector<ValueRef>>& moved) {
+  return Narrowing(graph).run(&moved);
+}
 
 }  // namespace fusebox::inductor

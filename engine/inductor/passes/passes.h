@@ -15,6 +15,8 @@ struct PassResult {
 };
 
 PassResult narrowProducts(const graph::Graph& graph);
+/// `moved` receives where values of `graph` are in the result, if it changed.
+PassResult narrowProducts(const graph::Graph& graph, std::vector<std::vector<graph::ValueRef>>& moved);
 PassResult fuseAttention(const graph::Graph& graph);
 PassResult decompose(const graph::Graph& graph);
 PassResult sendHostNumbers(const graph::Graph& graph);

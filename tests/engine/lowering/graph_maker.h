@@ -19,7 +19,8 @@ inline bool factsForTests(const std::string& op, OperatorFacts& facts) {
   facts.reinterprets = op == "aten::view.dtype";
   facts.random = op.starts_with("aten::bernoulli") || op.starts_with("aten::rand");
   facts.effectful = op == "aten::_assert_async";
-  facts.pointwise = op == "aten::mul.Scalar" || op == "aten::where.self";
+  constexpr std::string_view kPointwise[] = {"aten::mul.Scalar", "aten::where.self", "aten::sub.Tensor", "aten::mul.Tensor", "aten::exp"};
+  facts.pointwise = std::find(std::begin(kPointwise), std::end(kPointwise), op) != std::end(kPointwise);
   return true;
 }
 inline const bool kFactsForTests = (setOperatorFactsSource(&factsForTests), true);

@@ -32,8 +32,24 @@ FlashEmitter::FlashEmitter(const inductor::Kernel& kernel, const FlashPlan& plan
       column_(section_.axes[0].symbol) {
   makeFunction(name);
   bindArguments(aligned);
+  query_ = operandOf(section_.body[0].inputs[0], how_.width.symbol, places());
+  key_ = operandOf(section_.body[0].inputs[1], how_.width.symbol, withColumn());
+  value_ = operandOf(section_.body[1].inputs[1], how_.depth.symbol, withColumn());
   bindBlock();
 }
+
+FlashEmitter::FlashEmitter(const inductor::Kernel& kernel, const FlashPlan& plan, llvm::Module& module,
+                           const cpu::TargetTraits& traits)
+    : kernel_(kernel),
+      how_(*kernel.attention),
+      section_(kernel.sections[0]),
+      plan_(plan),
+      module_(module),
+      ir_(module.getContext()),
+      traits_(traits),
+      lanes_(ir_, traits_),
+      core_(ir_, plan.isBf16),
+      column_(section_.axes[0].symbol) {}
 
 void FlashEmitter::makeFunction(const std::string& name) {
   std::vector<llvm::Type*> types(kernel_.buffers.size(), ir_.getPtrTy(kGlobal));
@@ -50,6 +66,8 @@ void FlashEmitter::makeFunction(const std::string& name) {
   annotate("kernel", 1);
   annotate("maxntidx", FlashPlan::kThreads);
   ir_.SetInsertPoint(llvm::BasicBlock::Create(ir_.getContext(), "entry", function_));
+  memory_ = module_.getNamedGlobal("tiles");  // all launches of a kernel share the name
+  if (memory_) return;
   memory_ = new llvm::GlobalVariable(module_, llvm::ArrayType::get(ir_.getInt8Ty(), 0), false,
                                      llvm::GlobalValue::ExternalLinkage, nullptr, "tiles", nullptr,
                                      llvm::GlobalValue::NotThreadLocal, kShared);
@@ -66,13 +84,18 @@ void FlashEmitter::bindArguments(bool aligned) {
     slot.base = function_->getArg(static_cast<unsigned>(i));
     scope_.buffers[b.id] = slot;
   }
-  std::vector<Symbol> places;
-  for (const Axis& a : kernel_.outer) places.push_back(a.symbol);
-  std::vector<Symbol> withColumn = places;
-  withColumn.push_back(column_);
-  query_ = operandOf(section_.body[0].inputs[0], how_.width.symbol, places);
-  key_ = operandOf(section_.body[0].inputs[1], how_.width.symbol, withColumn);
-  value_ = operandOf(section_.body[1].inputs[1], how_.depth.symbol, withColumn);
+}
+
+std::vector<Symbol> FlashEmitter::places() const {
+  std::vector<Symbol> made;
+  for (const Axis& a : kernel_.outer) made.push_back(a.symbol);
+  return made;
+}
+
+std::vector<Symbol> FlashEmitter::withColumn() const {
+  std::vector<Symbol> made = places();
+  made.push_back(column_);
+  return made;
 }
 
 FlashEmitter::Operand FlashEmitter::operandOf(inductor::ValueId id, Symbol fast, std::vector<Symbol> slow) const {
@@ -106,15 +129,12 @@ SymbolValues FlashEmitter::rowSymbols(Value row) {
   return made;
 }
 
-void FlashEmitter::bindBlock() {
+FlashEmitter::Value FlashEmitter::bindPlace(int64_t tiles) {
   thread_ = ir_.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, {}, {});
   lane_ = ir_.CreateAnd(thread_, number(31));
   warp_ = ir_.CreateLShr(thread_, number(5));
   sharedBase_ = ir_.CreatePtrToInt(memory_, ir_.getInt32Ty());
   Value block = ir_.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x, {}, {});
-  // The last rows first: where scores are causal they have the most to do.
-  const int64_t tiles = plan_.tiles();
-  Value tile = ir_.CreateSub(number(tiles - 1), ir_.CreateURem(block, number(tiles)));
   Value place = ir_.CreateUDiv(block, number(tiles));
   const size_t inner = static_cast<size_t>(how_.sharing) + 1;
   for (size_t i = kernel_.outer.size() - inner; i-- > 0;) {
@@ -123,6 +143,13 @@ void FlashEmitter::bindBlock() {
     scope_.symbols[axis.symbol.id] = wide(i > 0 ? ir_.CreateURem(place, extent) : place);
     place = ir_.CreateUDiv(place, extent);
   }
+  return ir_.CreateURem(block, number(tiles));
+}
+
+void FlashEmitter::bindBlock() {
+  // The last rows first: where scores are causal they have the most to do.
+  const int64_t tiles = plan_.tiles();
+  Value tile = ir_.CreateSub(number(tiles - 1), bindPlace(tiles));
   firstRow_ = ir_.CreateMul(tile, number(plan_.rowsOfTile()));
   for (int i = 0; i < 2 * plan_.rowTiles; ++i) {
     Row row;
@@ -152,51 +179,66 @@ FlashEmitter::Value FlashEmitter::shared(int place, Value offset) {
 }
 
 void FlashEmitter::copyTile(const Operand& operand, Value first, int64_t limit, int count, int extent, int inMemory,
-                            int pitch, int place, bool isQuery) {
+                            int pitch, int place, bool isQuery, Value shift) {
   const int perRow = inMemory / kPiece, total = count * perRow;
-  Value zero = ir_.getInt16(0);
   for (int at = 0; at < total; at += FlashPlan::kThreads) {
     Value piece = ir_.CreateAdd(thread_, number(at));
-    Value row = ir_.CreateUDiv(piece, number(perRow)), part = ir_.CreateURem(piece, number(perRow));
-    Value source = ir_.CreateAdd(first, row);
-    Value isInside = nullptr;
-    const auto require = [&](Value condition) { isInside = isInside ? ir_.CreateAnd(isInside, condition) : condition; };
-    if (limit % count != 0) {
-      Value within = ir_.CreateICmpULT(source, number(limit));
-      require(within);
-      source = ir_.CreateSelect(within, source, number(limit - 1));
+    llvm::BasicBlock* rest = nullptr;
+    if (total - at < FlashPlan::kThreads) {
+      auto* some = llvm::BasicBlock::Create(ir_.getContext(), "some", function_);
+      rest = llvm::BasicBlock::Create(ir_.getContext(), "rest", function_);
+      ir_.CreateCondBr(ir_.CreateICmpULT(piece, number(total)), some, rest);
+      ir_.SetInsertPoint(some);
     }
-    if (inMemory != extent) {
-      Value within = ir_.CreateICmpULT(part, number(extent / kPiece));
-      require(within);
-      part = ir_.CreateSelect(within, part, number(0));
-    }
-    SymbolValues symbols = isQuery ? rowSymbols(source) : SymbolValues{{column_.id, wide(source)}};
-    Value offset = addressOf(operand.index, symbols);
-    offset =
-        ir_.CreateAdd(offset, ir_.CreateMul(wide(part), ir_.getInt64(static_cast<uint64_t>(kPiece * operand.fast))));
-    Value address = ir_.CreateGEP(ir_.getInt16Ty(), operand.slot->base, offset);
-    Value to = shared(place, ir_.CreateAdd(ir_.CreateMul(row, number(pitch)),
-                                           ir_.CreateMul(ir_.CreateURem(piece, number(perRow)), number(2 * kPiece))));
-    if (operand.inPieces) {
-      core_.copy(to, ir_.CreatePtrToInt(address, ir_.getInt64Ty()),
-                 isInside ? ir_.CreateSelect(isInside, number(16), number(0)) : number(16));
-      continue;
-    }
-    Words words{};
-    for (int w = 0; w < 4; ++w) {
-      Value halves[2];
-      for (int h = 0; h < 2; ++h) {
-        Value element =
-            ir_.CreateConstGEP1_64(ir_.getInt16Ty(), address, static_cast<uint64_t>((2 * w + h) * operand.fast));
-        llvm::LoadInst* load = ir_.CreateAlignedLoad(ir_.getInt16Ty(), element, llvm::Align(2));
-        load->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(ir_.getContext(), {}));
-        halves[h] = ir_.CreateZExt(isInside ? ir_.CreateSelect(isInside, load, zero) : load, ir_.getInt32Ty());
-      }
-      words[static_cast<size_t>(w)] = ir_.CreateOr(halves[0], ir_.CreateShl(halves[1], number(16)));
-    }
-    core_.store(to, words);
+    copyPiece(operand, first, limit, count, extent, perRow, pitch, place, isQuery, shift, piece);
+    if (!rest) continue;
+    ir_.CreateBr(rest);
+    ir_.SetInsertPoint(rest);
   }
+}
+
+void FlashEmitter::copyPiece(const Operand& operand, Value first, int64_t limit, int count, int extent, int perRow,
+                             int pitch, int place, bool isQuery, Value shift, Value piece) {
+  Value row = ir_.CreateUDiv(piece, number(perRow)), part = ir_.CreateURem(piece, number(perRow));
+  Value source = ir_.CreateAdd(first, row);
+  Value isInside = nullptr;
+  const auto require = [&](Value condition) { isInside = isInside ? ir_.CreateAnd(isInside, condition) : condition; };
+  if (limit % count != 0) {
+    Value within = ir_.CreateICmpULT(source, number(limit));
+    require(within);
+    source = ir_.CreateSelect(within, source, number(limit - 1));
+  }
+  if (perRow * kPiece != extent) {
+    Value within = ir_.CreateICmpULT(part, number(extent / kPiece));
+    require(within);
+    part = ir_.CreateSelect(within, part, number(0));
+  }
+  SymbolValues symbols = isQuery ? rowSymbols(source) : SymbolValues{{column_.id, wide(source)}};
+  Value offset = addressOf(operand.index, symbols);
+  offset = ir_.CreateAdd(offset, ir_.CreateMul(wide(part), ir_.getInt64(static_cast<uint64_t>(kPiece * operand.fast))));
+  Value address = ir_.CreateGEP(ir_.getInt16Ty(), operand.slot->base, offset);
+  Value to = shared(place, ir_.CreateAdd(ir_.CreateMul(row, number(pitch)),
+                                         ir_.CreateMul(ir_.CreateURem(piece, number(perRow)), number(2 * kPiece))));
+  if (shift) to = ir_.CreateAdd(to, shift);
+  if (operand.inPieces) {
+    core_.copy(to, ir_.CreatePtrToInt(address, ir_.getInt64Ty()),
+               isInside ? ir_.CreateSelect(isInside, number(16), number(0)) : number(16));
+    return;
+  }
+  Words words{};
+  Value zero = ir_.getInt16(0);
+  for (int w = 0; w < 4; ++w) {
+    Value halves[2];
+    for (int h = 0; h < 2; ++h) {
+      Value element =
+          ir_.CreateConstGEP1_64(ir_.getInt16Ty(), address, static_cast<uint64_t>((2 * w + h) * operand.fast));
+      llvm::LoadInst* load = ir_.CreateAlignedLoad(ir_.getInt16Ty(), element, llvm::Align(2));
+      load->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(ir_.getContext(), {}));
+      halves[h] = ir_.CreateZExt(isInside ? ir_.CreateSelect(isInside, load, zero) : load, ir_.getInt32Ty());
+    }
+    words[static_cast<size_t>(w)] = ir_.CreateOr(halves[0], ir_.CreateShl(halves[1], number(16)));
+  }
+  core_.store(to, words);
 }
 
 /// The query's part of one step of 16 along the width, for each tile of rows.
@@ -289,7 +331,7 @@ void FlashEmitter::score(std::vector<std::vector<Words>>& products, Value first)
     const int each = inPairs ? 1 : 2, half = inPairs ? neighbour : group % 2;
     return std::array<int, 3>{group / each / blocks, group / each % blocks, half};
   };
-  body.onReduced = [&](int group, int neighbour) {
+  body.onReduced = [&](int, int group, int neighbour) {
     const auto [row, n, half] = placeOf(group, neighbour);
     return made[static_cast<size_t>(row / 2)][static_cast<size_t>(n)][static_cast<size_t>(2 * (row % 2) + half)];
   };

@@ -3,6 +3,7 @@
 #include <llvm/IR/Module.h>
 
 #include <array>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,7 +23,10 @@ class FlashEmitter {
                const cpu::TargetTraits& traits, const std::string& name, bool aligned);
   void emit();
 
- private:
+ protected:
+  /// Binds nothing yet. `plan`: its types count.
+  FlashEmitter(const inductor::Kernel& kernel, const FlashPlan& plan, llvm::Module& module,
+               const cpu::TargetTraits& traits);
   using Value = llvm::Value*;
   using Words = std::array<llvm::Value*, 4>;
   /// An operand in memory: the element at `base` + the sum of strides times symbols.
@@ -41,7 +45,15 @@ class FlashEmitter {
 
   void makeFunction(const std::string& name);
   void bindArguments(bool aligned);
+  std::vector<inductor::Symbol> places() const;
+  std::vector<inductor::Symbol> withColumn() const;
+  /// The thread, and of `tiles` blocks for each place its place; which of them it is.
+  Value bindPlace(int64_t tiles);
   void bindBlock();
+  /// Where the symbols of `rows` rows and `columns` columns lie, from the first ones (i32) on.
+  TileMask::Range rangeFrom(Value begin, int count, int64_t limit);
+  TileMask::Ranges rowRanges(Value firstRow, int rows);
+  TileMask::Ranges columnRanges(Value firstColumn, int columns);
   Operand operandOf(inductor::ValueId id, inductor::Symbol fast, std::vector<inductor::Symbol> slow) const;
   Value number(int64_t n) { return ir_.getInt32(static_cast<uint32_t>(n)); }
   Value wide(Value v) { return ir_.CreateZExt(v, ir_.getInt64Ty()); }
@@ -53,7 +65,10 @@ class FlashEmitter {
   /// Starts copying `count` rows of an operand from row `first` (i32) on to shared memory, zeros for what is beyond
   /// `limit` or the width.
   void copyTile(const Operand& operand, Value first, int64_t limit, int count, int extent, int inMemory, int pitch,
-                int place, bool isQuery);
+                int place, bool isQuery, Value shift = nullptr);
+  /// Of copyTile(), 16 bytes.
+  void copyPiece(const Operand& operand, Value first, int64_t limit, int count, int extent, int perRow, int pitch,
+                 int place, bool isQuery, Value shift, Value piece);
   Value shared(int place, Value offset);
   std::vector<std::vector<Words>> products(const std::vector<std::vector<Words>>& query);
   void accumulate(const std::vector<std::vector<Words>>& weights, std::vector<std::vector<Words>>& sums);
@@ -62,9 +77,18 @@ class FlashEmitter {
   /// products.
   void score(std::vector<std::vector<Words>>& products, Value first);
   /// The first column from `first` on of a tile that has scores, or one beyond all columns.
-  Value nextTile(Value first);
+  Value nextTile(Value first) {
+    return nextTile(first, plan_.columnsOfTile, plan_.columns,
+                    [&](Value at) { return columnRanges(at, plan_.columnsOfTile); });
+  }
+  /// The same of what is walked over, `count` of `limit` at a time.
+  Value nextTile(Value first, int count, int64_t limit, const std::function<TileMask::Ranges(Value)>& rangesAt);
+  /// Looks for the mask in a score, and at what the block owns.
+  void findMask(inductor::ValueId score, TileMask::Ranges own);
   void walk();
-  void storeRows(const std::vector<std::vector<Words>>& sums, const std::vector<Value>& weights);
+  void storeRows(const std::vector<std::vector<Words>>& sums, const std::vector<Value>& weights,
+                 const std::vector<Value>& maxima);
+  void when(Value condition, const std::function<void()>& work);
   Value overQuad(Value v, bool isMaximum);
 
   const inductor::Kernel& kernel_;
@@ -79,6 +103,8 @@ class FlashEmitter {
   TensorCore core_;
   Scope scope_;
   Operand query_, key_, value_;
+  std::optional<TileMask> mask_;  ///< null: every tile has scores, for all that is known
+  TileMask::Ranges ownRanges_;    ///< of what the block owns
   llvm::GlobalVariable* memory_ = nullptr;
   Value sharedBase_ = nullptr;                                ///< i32
   Value thread_ = nullptr, lane_ = nullptr, warp_ = nullptr;  ///< i32

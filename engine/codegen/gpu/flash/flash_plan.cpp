@@ -29,7 +29,8 @@ Result<FlashPlan> makeFlashPlan(const Kernel& kernel, const GpuTarget& target) {
   };
   if (target.capability < FlashPlan::kOldest)
     return fail(ErrorCode::Unsupported, "attention kernels need compute capability 8.0", kernel.name);
-  if (kernel.sections.size() != 1 || kernel.sections[0].axes.size() != 1 || kernel.sections[0].body.size() != 3)
+  if (kernel.sections.size() != 1 || kernel.sections[0].axes.size() != 1 ||
+      (kernel.sections[0].body.size() != 3 && kernel.sections[0].body.size() != 4))
     return malformed("its section");
   const inductor::Section& section = kernel.sections[0];
   if (section.body[0].kind != Statement::Kind::Reduce || section.body[1].kind != Statement::Kind::Reduce ||
@@ -61,7 +62,8 @@ Result<FlashPlan> makeFlashPlan(const Kernel& kernel, const GpuTarget& target) {
   // A block walks over all columns alone: a few rows of many leave most of the device idle, which products do not.
   constexpr int64_t kFewRows = 16, kManyTiles = 32;
   if (plan.rows <= kFewRows && plan.places < target.multiprocessors && plan.columnTiles() > kManyTiles)
-    return fail(ErrorCode::Unsupported, "attention of so few rows over so many columns that products are quicker", kernel.name);
+    return fail(ErrorCode::Unsupported, "attention of so few rows over so many columns that products are quicker",
+                kernel.name);
   if (plan.places * plan.tiles() > std::numeric_limits<int32_t>::max())
     return fail(ErrorCode::Unsupported, "attention of too many blocks", kernel.name);
   return plan;

@@ -22,9 +22,42 @@ FlashEmitter::Value FlashEmitter::overQuad(Value v, bool isMaximum) {
   return v;
 }
 
-FlashEmitter::Value FlashEmitter::nextTile(Value first) {
-  TileMask mask(lanes_, scope_, section_, section_.body[1].inputs[0]);
-  if (!mask.isKnown()) return first;
+TileMask::Range FlashEmitter::rangeFrom(Value begin, int count, int64_t limit) {
+  Value end =
+      ir_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, ir_.CreateAdd(begin, number(count - 1)), number(limit - 1));
+  return {wide(begin), wide(end), count};
+}
+
+TileMask::Ranges FlashEmitter::columnRanges(Value firstColumn, int columns) {
+  return {{column_.id, rangeFrom(firstColumn, columns, section_.axes[0].extent.constant())}};
+}
+
+TileMask::Ranges FlashEmitter::rowRanges(Value firstRow, int rows) {
+  TileMask::Ranges ranges;
+  const Axis& last = kernel_.outer.back();
+  const int64_t extent = last.extent.constant();
+  if (how_.sharing == 0) return {{last.symbol.id, rangeFrom(firstRow, rows, extent)}};
+  const Axis& group = kernel_.outer[kernel_.outer.size() - 2];
+  const auto all = [&](const Axis& axis) {
+    return TileMask::Range{ir_.getInt64(0), wide(number(axis.extent.constant() - 1))};
+  };
+  const bool isOfOne = extent % rows == 0;  // a tile lies in one row of the group
+  Value row = ir_.CreateURem(firstRow, number(extent));
+  ranges[last.symbol.id] = isOfOne ? rangeFrom(row, rows, extent) : all(last);
+  ranges[group.symbol.id] = all(group);
+  return ranges;
+}
+
+void FlashEmitter::findMask(inductor::ValueId score, TileMask::Ranges own) {
+  mask_.emplace(lanes_, scope_, section_, score, core_, lane_);
+  ownRanges_ = std::move(own);
+  mask_->prepare(ownRanges_);
+  if (!mask_->isKnown()) mask_.reset();
+}
+
+FlashEmitter::Value FlashEmitter::nextTile(Value first, int count, int64_t limit,
+                                           const std::function<TileMask::Ranges(Value)>& rangesAt) {
+  if (!mask_) return first;
   auto& context = ir_.getContext();
   llvm::BasicBlock* before = ir_.GetInsertBlock();
   auto* test = llvm::BasicBlock::Create(context, "tile", function_);
@@ -34,30 +67,12 @@ FlashEmitter::Value FlashEmitter::nextTile(Value first) {
   ir_.SetInsertPoint(test);
   llvm::PHINode* at = ir_.CreatePHI(ir_.getInt32Ty(), 2);
   at->addIncoming(first, before);
-  ir_.CreateCondBr(ir_.CreateICmpUGE(at, number(plan_.columns)), found, look);
+  ir_.CreateCondBr(ir_.CreateICmpUGE(at, number(limit)), found, look);
   ir_.SetInsertPoint(look);
-  const auto end = [&](Value begin, int count, int64_t limit) {
-    return wide(
-        ir_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, ir_.CreateAdd(begin, number(count - 1)), number(limit - 1)));
-  };
-  std::unordered_map<uint32_t, TileMask::Range> ranges;
-  ranges[column_.id] = {wide(at), end(at, plan_.columnsOfTile, plan_.columns)};
-  const Axis& last = kernel_.outer.back();
-  if (how_.sharing == 0) {
-    ranges[last.symbol.id] = {wide(firstRow_), end(firstRow_, plan_.rowsOfTile(), plan_.rows)};
-  } else {
-    const Axis& group = kernel_.outer[kernel_.outer.size() - 2];
-    const auto all = [&](const Axis& axis) {
-      return TileMask::Range{ir_.getInt64(0), wide(number(axis.extent.constant() - 1))};
-    };
-    const bool isOfOne = last.extent.constant() % plan_.rowsOfTile() == 0;  // a tile lies in one row of the group
-    Value row = ir_.CreateURem(firstRow_, number(last.extent.constant()));
-    ranges[last.symbol.id] =
-        isOfOne ? TileMask::Range{wide(row), end(row, plan_.rowsOfTile(), last.extent.constant())} : all(last);
-    ranges[group.symbol.id] = all(group);
-  }
-  Value isEmpty = mask.isEmpty(ranges);
-  Value next = ir_.CreateAdd(at, number(plan_.columnsOfTile));
+  TileMask::Ranges ranges = rangesAt(at);
+  ranges.insert(ownRanges_.begin(), ownRanges_.end());
+  Value isEmpty = mask_->isEmpty(ranges);
+  Value next = ir_.CreateAdd(at, number(count));
   at->addIncoming(next, ir_.GetInsertBlock());
   ir_.CreateCondBr(isEmpty ? isEmpty : ir_.getFalse(), test, found);
   ir_.SetInsertPoint(found);
@@ -80,6 +95,7 @@ void FlashEmitter::walk() {
   };
   copyTile(query_, firstRow_, plan_.rows, plan_.rowsOfTile(), plan_.width, plan_.widthInMemory(), plan_.widthPitch(), 0,
            true);
+  findMask(section_.body[1].inputs[0], rowRanges(firstRow_, plan_.rowsOfTile()));
   Value start = nextTile(number(0));
   Value isNone = ir_.CreateICmpUGE(start, number(plan_.columns));
   copyKeys(ir_.CreateSelect(isNone, number(0), start));
@@ -174,21 +190,35 @@ void FlashEmitter::walk() {
   ir_.CreateCondBr(isLast, after, loop);
   llvm::BasicBlock* end = weigh;
   ir_.SetInsertPoint(after);
-  const auto leave = [&](Value result) {
+  const auto leave = [&](Value result, Value none) {
     llvm::PHINode* phi = ir_.CreatePHI(ir_.getFloatTy(), 2);
-    phi->addIncoming(zero, before);
+    phi->addIncoming(none, before);
     phi->addIncoming(result, end);
     return phi;
   };
   for (auto& row : sums)
     for (Words& words : row)
-      for (Value& v : words) v = leave(v);
-  for (Value& v : totals) v = leave(v);
+      for (Value& v : words) v = leave(v, zero);
+  for (Value& v : totals) v = leave(v, zero);
+  for (Value& v : maxima) v = leave(v, infinity);
   core_.waitFor(0);  // a block does not end while something is on its way
-  storeRows(sums, totals);
+  storeRows(sums, totals, maxima);
 }
 
-void FlashEmitter::storeRows(const std::vector<std::vector<Words>>& sums, const std::vector<Value>& totals) {
+/// Emits `work` for threads for which `condition` holds; null: all.
+void FlashEmitter::when(Value condition, const std::function<void()>& work) {
+  if (!condition) return work();
+  auto* inside = llvm::BasicBlock::Create(ir_.getContext(), "inside", function_);
+  auto* done = llvm::BasicBlock::Create(ir_.getContext(), "stored", function_);
+  ir_.CreateCondBr(condition, inside, done);
+  ir_.SetInsertPoint(inside);
+  work();
+  ir_.CreateBr(done);
+  ir_.SetInsertPoint(done);
+}
+
+void FlashEmitter::storeRows(const std::vector<std::vector<Words>>& sums, const std::vector<Value>& totals,
+                             const std::vector<Value>& maxima) {
   const inductor::Statement& store = section_.body[2];
   const BufferSlot& slot = scope_.buffers.at(store.buffer);
   const int64_t fast = store.index.strideOf(how_.depth.symbol).value();
@@ -200,31 +230,34 @@ void FlashEmitter::storeRows(const std::vector<std::vector<Words>>& sums, const 
     Value share = ir_.CreateFDiv(real(1), total);
     if (how_.safe) share = ir_.CreateSelect(ir_.CreateFCmpOEQ(total, real(0)), real(0), share);
     Value offset = addressOf(store.index, rows_[r].symbols);
-    llvm::BasicBlock* done = nullptr;
-    if (rows_[r].isInside) {
-      auto* inside = llvm::BasicBlock::Create(ir_.getContext(), "inside", function_);
-      done = llvm::BasicBlock::Create(ir_.getContext(), "stored", function_);
-      ir_.CreateCondBr(rows_[r].isInside, inside, done);
-      ir_.SetInsertPoint(inside);
+    if (section_.body.size() > 3) {
+      const inductor::Statement& sum = section_.body[3];
+      Value isFirst = ir_.CreateICmpEQ(quad, number(0));
+      when(rows_[r].isInside ? ir_.CreateAnd(isFirst, rows_[r].isInside) : isFirst, [&] {
+        Value logarithm = ir_.CreateFMul(core_.log2(total), real(1 / kLog2OfE));
+        Value address =
+            ir_.CreateGEP(ir_.getFloatTy(), scope_.buffers.at(sum.buffer).base, addressOf(sum.index, rows_[r].symbols));
+        ir_.CreateAlignedStore(ir_.CreateFAdd(maxima[r], logarithm), address, llvm::Align(4));
+      });
     }
-    for (int n = 0; n < plan_.depth / 8; ++n) {
-      const Words& words = sums[r / 2][static_cast<size_t>(n)];
-      Value pair = core_.pack(ir_.CreateFMul(words[2 * (r % 2)], share), ir_.CreateFMul(words[2 * (r % 2) + 1], share));
-      Value column = ir_.CreateMul(wide(ir_.CreateAdd(quad, number(8 * n))), ir_.getInt64(static_cast<uint64_t>(fast)));
-      Value address = ir_.CreateGEP(ir_.getInt16Ty(), slot.base, ir_.CreateAdd(offset, column));
-      if (inPairs) {
-        ir_.CreateAlignedStore(pair, address, llvm::Align(4));
-        continue;
+    when(rows_[r].isInside, [&] {
+      for (int n = 0; n < plan_.depth / 8; ++n) {
+        const Words& words = sums[r / 2][static_cast<size_t>(n)];
+        Value pair =
+            core_.pack(ir_.CreateFMul(words[2 * (r % 2)], share), ir_.CreateFMul(words[2 * (r % 2) + 1], share));
+        Value column =
+            ir_.CreateMul(wide(ir_.CreateAdd(quad, number(8 * n))), ir_.getInt64(static_cast<uint64_t>(fast)));
+        Value address = ir_.CreateGEP(ir_.getInt16Ty(), slot.base, ir_.CreateAdd(offset, column));
+        if (inPairs) {
+          ir_.CreateAlignedStore(pair, address, llvm::Align(4));
+          continue;
+        }
+        Value second = ir_.CreateConstGEP1_64(ir_.getInt16Ty(), address, static_cast<uint64_t>(fast));
+        ir_.CreateAlignedStore(ir_.CreateTrunc(pair, ir_.getInt16Ty()), address, llvm::Align(2));
+        ir_.CreateAlignedStore(ir_.CreateTrunc(ir_.CreateLShr(pair, number(16)), ir_.getInt16Ty()), second,
+                               llvm::Align(2));
       }
-      Value second = ir_.CreateConstGEP1_64(ir_.getInt16Ty(), address, static_cast<uint64_t>(fast));
-      ir_.CreateAlignedStore(ir_.CreateTrunc(pair, ir_.getInt16Ty()), address, llvm::Align(2));
-      ir_.CreateAlignedStore(ir_.CreateTrunc(ir_.CreateLShr(pair, number(16)), ir_.getInt16Ty()), second,
-                             llvm::Align(2));
-    }
-    if (done) {
-      ir_.CreateBr(done);
-      ir_.SetInsertPoint(done);
-    }
+    });
   }
 }
 

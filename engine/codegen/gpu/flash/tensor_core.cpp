@@ -54,9 +54,11 @@ Value* TensorCore::exp2(Value* x) {
   return assemble(ir_.getFloatTy(), "ex2.approx.ftz.f32 $0, $1;", "=f,f", {x}, false);
 }
 
+Value* TensorCore::log2(Value* x) { return assemble(ir_.getFloatTy(), "lg2.approx.f32 $0, $1;", "=f,f", {x}, false); }
+
 Value* TensorCore::fromLane(Value* v, int offset) {
-  return assemble(ir_.getFloatTy(), "shfl.sync.bfly.b32 $0, $1, " + std::to_string(offset) + ", 31, -1;", "=f,f", {v},
-                  true);
+  return assemble(v->getType(), "shfl.sync.bfly.b32 $0, $1, " + std::to_string(offset) + ", 31, -1;",
+                  v->getType()->isFloatTy() ? "=f,f" : "=r,r", {v}, true);
 }
 
 void TensorCore::copy(Value* to, Value* source, Value* bytes) {

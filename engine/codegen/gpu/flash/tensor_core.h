@@ -26,7 +26,8 @@ class TensorCore {
   llvm::Value* pack(llvm::Value* low, llvm::Value* high);
   /// 2 to the power of x; subnormal results are 0.
   llvm::Value* exp2(llvm::Value* x);
-  /// Of this lane's value and of the one whose number differs in bit `offset`.
+  llvm::Value* log2(llvm::Value* x);
+  /// A float or an i32 of the lane whose number differs in bit `offset`.
   llvm::Value* fromLane(llvm::Value* v, int offset);
 
   /// 16 bytes to shared memory, without waiting: `bytes` (i32, 0 or 16) of them from `source` (i64), the rest zeros.

@@ -11,8 +11,9 @@ using inductor::SymExpr;
 using inductor::ValueId;
 using llvm::Value;
 
-TileMask::TileMask(const cpu::Lanes& lanes, const Scope& scope, const inductor::Section& section, ValueId score)
-    : l_(lanes), scope_(scope), section_(section) {
+TileMask::TileMask(const cpu::Lanes& lanes, const Scope& scope, const inductor::Section& section, ValueId score,
+                   TensorCore& core, Value* lane)
+    : l_(lanes), scope_(scope), section_(section), core_(core), lane_(lane) {
   while (at(score).op == Op::Cast) score = at(score).args[0];
   const inductor::Value& v = at(score);
   if (v.op != Op::Where) return;
@@ -29,7 +30,27 @@ bool TileMask::isMinusInfinity(ValueId id) const {
          std::bit_cast<double>(v.imm) == -std::numeric_limits<double>::infinity();
 }
 
-Value* TileMask::isEmpty(const std::unordered_map<uint32_t, Range>& ranges) {
+void TileMask::prepare(const Ranges& ranges) {
+  if (!isKnown()) return;
+  ranges_ = &ranges;
+  std::vector<ValueId> open{condition_};
+  std::vector<bool> seen(section_.values.size());
+  while (!open.empty()) {
+    const ValueId id = open.back();
+    open.pop_back();
+    if (id < 0 || seen[static_cast<size_t>(id)]) continue;
+    seen[static_cast<size_t>(id)] = true;
+    const inductor::Value& v = at(id);
+    if (v.op == Op::Load && graph::isIntegral(v.type)) {
+      if (const auto side = sideOf(v); side && *side)
+        if (auto range = rangeOfLoad(id)) prepared_[id] = *range;
+      continue;
+    }
+    if (v.op != Op::Reduced) open.insert(open.end(), v.args.begin(), v.args.end());
+  }
+}
+
+Value* TileMask::isEmpty(const Ranges& ranges) {
   if (!isKnown()) return nullptr;
   ranges_ = &ranges;
   const Truth truth = truthOf(condition_);
@@ -48,7 +69,7 @@ std::optional<TileMask::Range> TileMask::rangeOf(const SymExpr& index) {
     rest = rest - SymExpr(s) * SymExpr(*stride);
     Range of;
     if (const auto known = ranges_->find(s.id); known != ranges_->end())
-      of = known->second;
+      of = {known->second.low, known->second.high};
     else if (const auto fixed = scope_.symbols.find(s.id); fixed != scope_.symbols.end())
       of = {fixed->second, fixed->second};
     else
@@ -86,21 +107,64 @@ std::optional<TileMask::Range> TileMask::rangeOf(ValueId id) {
       if (v.op == Op::Add) return Range{ir.CreateAdd(a->low, b->low), ir.CreateAdd(a->high, b->high)};
       return Range{ir.CreateSub(a->low, b->high), ir.CreateSub(a->high, b->low)};
     }
-    case Op::Load: {
-      // One number for the whole tile is read as it is.
-      if (v.mask >= 0 || v.type != scope_.buffers.at(v.buffer).buffer->dtype) return std::nullopt;
-      for (Symbol s : v.index.symbols())
-        if (ranges_->count(s.id) || section_.indirect.count(s) || !scope_.symbols.count(s.id)) return std::nullopt;
-      Instances one;
-      one.symbols.resize(1);
-      one.active = {nullptr};
-      BodyEmitter body(l_, scope_, section_, one);
-      Value* number = ir.CreateIntCast(body.value(id, 0, 0), ir.getInt64Ty(), v.type != DType::UInt8);
-      return Range{number, number};
-    }
+    case Op::Load:
+      return rangeOfLoad(id);
     default:
       return std::nullopt;
   }
+}
+
+std::optional<std::optional<Symbol>> TileMask::sideOf(const inductor::Value& load) const {
+  std::optional<Symbol> side;
+  if (load.mask >= 0 || load.type != scope_.buffers.at(load.buffer).buffer->dtype) return std::nullopt;
+  if (load.index.isConstant()) return side;
+  for (Symbol s : load.index.symbols()) {
+    if (section_.indirect.count(s)) return std::nullopt;
+    if (scope_.symbols.count(s.id)) continue;
+    if (side || !ranges_->count(s.id)) return std::nullopt;
+    side = s;
+  }
+  return side;
+}
+
+Value* TileMask::extreme(Value* v, llvm::Intrinsic::ID which) {
+  auto& ir = l_.ir;
+  for (int offset = 16; offset > 0; offset /= 2) {
+    Value* low = core_.fromLane(ir.CreateTrunc(v, ir.getInt32Ty()), offset);
+    Value* high = core_.fromLane(ir.CreateTrunc(ir.CreateLShr(v, 32), ir.getInt32Ty()), offset);
+    Value* other =
+        ir.CreateOr(ir.CreateZExt(low, ir.getInt64Ty()), ir.CreateShl(ir.CreateZExt(high, ir.getInt64Ty()), 32));
+    v = ir.CreateBinaryIntrinsic(which, v, other);
+  }
+  return v;
+}
+
+std::optional<TileMask::Range> TileMask::rangeOfLoad(ValueId id) {
+  auto& ir = l_.ir;
+  if (const auto known = prepared_.find(id); known != prepared_.end()) return known->second;
+  constexpr int kWarp = 32, kMost = 8 * kWarp;
+  const inductor::Value& v = at(id);
+  const auto side = sideOf(v);
+  if (!side) return std::nullopt;
+  const Range* along = *side ? &ranges_->at((*side)->id) : nullptr;
+  if (along && (along->count < 1 || along->count > kMost)) return std::nullopt;
+  Range made;
+  for (int i = 0; i < (along ? along->count : 1); i += kWarp) {
+    Instances one;
+    one.symbols.resize(1);
+    one.active = {nullptr};
+    if (along) {
+      Value* mine = ir.CreateAdd(
+          along->low, ir.CreateZExt(ir.CreateAdd(lane_, ir.getInt32(static_cast<uint32_t>(i))), ir.getInt64Ty()));
+      one.symbols[0][(*side)->id] = ir.CreateBinaryIntrinsic(llvm::Intrinsic::umin, mine, along->high);
+    }
+    BodyEmitter body(l_, scope_, section_, one);
+    Value* number = ir.CreateIntCast(body.value(id, 0, 0), ir.getInt64Ty(), v.type != DType::UInt8);
+    made.low = made.low ? ir.CreateBinaryIntrinsic(llvm::Intrinsic::smin, made.low, number) : number;
+    made.high = made.high ? ir.CreateBinaryIntrinsic(llvm::Intrinsic::smax, made.high, number) : number;
+  }
+  if (along) made = {extreme(made.low, llvm::Intrinsic::smin), extreme(made.high, llvm::Intrinsic::smax)};
+  return made;
 }
 
 TileMask::Truth TileMask::compare(Op op, const Range& a, const Range& b) {
