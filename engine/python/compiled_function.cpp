@@ -1,5 +1,6 @@
 #include "engine/python/compiled_function.h"
 
+#include <c10/core/impl/LocalDispatchKeySet.h>
 #include <structmember.h>
 
 #include <optional>
@@ -26,11 +27,26 @@ struct CompiledFunction {
 
 CompiledFunction* cast(PyObject* o) { return reinterpret_cast<CompiledFunction*>(o); }
 
+/// torch.jit.trace writes down what is called: the operators of the program, not a compiled graph.
+bool isBeingTraced() { return c10::impl::tls_local_dispatch_key_set().included_.has(c10::DispatchKey::Tracer); }
+
+const capture::RegionOptions* forcedOptions = nullptr;
+
+/// What is compiled now: as the function's own options say, by the backend that set_stance forces.
+const capture::RegionOptions* optionsNow(const capture::RegionOptions* own) {
+  if (!forcedOptions) return own;
+  capture::RegionOptions merged = *forcedOptions;
+  merged.fullgraph = own->fullgraph;
+  merged.dynamic = own->dynamic;
+  merged.breakEvery = own->breakEvery;
+  return capture::internOptions(merged);
+}
+
 PyObject* callCompiled(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwNames) {
   CompiledFunction* f = cast(self);
   // Called by CPython from inside capture (a constant being computed): nothing to open.
-  if (capture::captureSuspended()) return PyObject_Vectorcall(f->original, args, nargsf, kwNames);
-  capture::Region region(f->options, f->root);
+  if (capture::captureSuspended() || isBeingTraced()) return PyObject_Vectorcall(f->original, args, nargsf, kwNames);
+  capture::Region region(optionsNow(f->options), f->root);
   return PyObject_Vectorcall(f->original, args, nargsf, kwNames);
 }
 
@@ -137,6 +153,8 @@ int addCompiledFunctionType(PyObject* module) {
   if (PyType_Ready(&t) < 0) return -1;
   return PyModule_AddObjectRef(module, "CompiledFunction", reinterpret_cast<PyObject*>(&t));
 }
+
+void forceBackend(const capture::RegionOptions* options) { forcedOptions = options; }
 
 PyObject* makeCompiledFunction(PyObject* original, WrapperKind kind, const capture::RegionOptions* options, PyObject* root) {
   if (!PyCallable_Check(original)) return PyErr_Format(PyExc_TypeError, "torch.compile expects a callable, got %R", original);

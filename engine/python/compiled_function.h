@@ -12,6 +12,9 @@ enum class WrapperKind : uint8_t {
   Disable,  ///< leaves the call and everything below it to CPython: what torch.compiler.disable returns
 };
 
+/// From now on every compiled function's backend is this one; null: its own again.
+void forceBackend(const capture::RegionOptions* options);
+
 /// Defines the type `CompiledFunction` in `module`. -1 with a Python error set on failure.
 int addCompiledFunctionType(PyObject* module);
 

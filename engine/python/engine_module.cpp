@@ -6,6 +6,7 @@
 #include "engine/capture/entries/entry_log.h"
 #include "engine/capture/entries/hook.h"
 #include "engine/capture/entries/hook_skip.h"
+#include "engine/capture/rules/substitutes.h"
 #include "engine/compile/compile_requests.h"
 #include "engine/python/compiled_function.h"
 #include "engine/python/debug_control.h"
@@ -191,6 +192,12 @@ void bindCapture(py::module_& m) {
   m.def("in_region", &capture::inRegion);
   m.def("reset", &capture::clearEntries);
   m.def("set_stance", &setStance);
+  m.def("substitute_in_graph", [](const py::object& callable, const py::object& substitute) {
+    PyObject*& all = capture::substitutesInGraph();
+    if (!all && !(all = PyDict_New())) throw py::error_already_set();
+    if (PyDict_SetItem(all, callable.ptr(), substitute.ptr()) < 0) throw py::error_already_set();
+  });
+  m.def("force_backend", [](const py::object& options) { forceBackend(options.is_none() ? nullptr : optionsFrom(options)); });
   m.def("set_exceptions", [](const py::object& graphBreak, const py::object& recompile) {
     capture::captureExceptions() = {py::object(graphBreak).release().ptr(), py::object(recompile).release().ptr()};
   });
@@ -199,6 +206,9 @@ void bindCapture(py::module_& m) {
 void bindReports(py::module_& m) {
   m.def("counters", &counters);
   m.def("latest_event", &capture::latestEvent);
+  m.def("set_compile_listener", [](const py::object& listener) {
+    capture::compileListener() = listener.is_none() ? capture::PyRef() : capture::PyRef::borrow(listener.ptr());
+  });
   m.def("events_since", [](int64_t since) {
     py::list list;
     for (const CaptureEvent& e : capture::eventsSince(since)) list.append(toDict(e));

@@ -164,13 +164,14 @@ std::shared_ptr<Entry> FrameRun::findOrMake(bool* failed) {
     noteNumbers(point, started_ ? state_ : stateOf(frame_), globals);
     return nullptr;
   }
-  if (!started_) {
-    // Capture looks at the frame through a state of its own; the frame stays untouched.
-    FrameState fresh = stateOf(frame_);
-    auto entry = makeEntry(code_, point, fresh, now, options_, globals, failed);
-    return entry;
-  }
-  return makeEntry(code_, point, state_, now, options_, globals, failed);
+  // Capture looks at a fresh frame through a state of its own; the frame stays untouched.
+  FrameState fresh;
+  if (!started_) fresh = stateOf(frame_);
+  struct Told {
+    Told() { tellListener(true); }
+    ~Told() { tellListener(false); }
+  } told;
+  return makeEntry(code_, pointHere(), started_ ? state_ : fresh, now, options_, globals, failed);
 }
 
 bool FrameRun::runGraph(Entry& entry, std::span<const int64_t> symbolValues, std::vector<at::Tensor>* outputs, bool* propagate) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/capture/entries/dynamic_rules.h"
+#include "engine/capture/entries/hook.h"
 
 namespace fusebox::capture {
 namespace {
@@ -42,6 +43,23 @@ void addEvent(CaptureEvent event) {
 }
 
 int64_t latestEvent() { return theLog().first + static_cast<int64_t>(theLog().events.size()); }
+
+PyRef& compileListener() {
+  static auto* listener = new PyRef();  // Python may be gone when statics end
+  return *listener;
+}
+
+void tellListener(bool begins) {
+  const PyRef listener = compileListener();
+  if (!listener) return;
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  {
+    RegionPause pause;
+    if (!PyRef::steal(PyObject_CallOneArg(listener.get(), begins ? Py_True : Py_False))) PyErr_WriteUnraisable(listener.get());
+  }
+  PyErr_Restore(type, value, traceback);
+}
 
 std::vector<CaptureEvent> eventsSince(int64_t since) {
   const Log& log = theLog();

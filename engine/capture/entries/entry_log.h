@@ -33,6 +33,10 @@ CaptureCounters& captureCounters();
 std::vector<CaptureEvent> eventsSince(int64_t since);
 int64_t latestEvent();
 void addEvent(CaptureEvent event);
+/// A callable of Python that hears of compiling: listener(True) before, listener(False) after; null: nobody listens.
+PyRef& compileListener();
+/// Calls it, outside of any region; an error that is set stays, one of the listener's own is told and dropped.
+void tellListener(bool begins);
 /// Whether compiled graphs are to be kept as text in events (fusebox.explain).
 bool& keepsGraphText();
 

@@ -12,6 +12,7 @@
 #include "engine/capture/evaluation/value_kinds.h"
 #include "engine/capture/rules/argument_count.h"
 #include "engine/capture/rules/autograd_function.h"
+#include "engine/capture/rules/substitutes.h"
 
 extern "C" PyObject* _PyType_Lookup(PyTypeObject*, PyObject*);
 
@@ -140,13 +141,45 @@ bool Evaluation::bindArguments(Frame& frame, PyObject* function, const CallArgum
   return true;
 }
 
+namespace {
+
+/// What torch.compiler.disable marked is not followed; the reason that was given for it is told.
+void refuseDisabled(Evaluation& e, PyObject* callable, PyObject* attributes) {
+  if (!attributes || !PyDict_GetItem(attributes, internedName("_torchdynamo_disable"))) return;
+  std::string what = describe(callable) + " is marked torch.compiler.disable";
+  PyObject* reason = PyDict_GetItem(attributes, internedName("_torchdynamo_disable_msg"));
+  if (reason && PyUnicode_Check(reason)) what += std::string(": ") + PyUnicode_AsUTF8(reason);
+  e.breakHere("disabled function", what, "Remove the decorator, or call it outside the compiled region.");
+}
+
+/// torch.compiler.assume_constant_result: CPython calls the function, and what it gives is a constant that nothing guards. Null without an
+/// error: it is followed like any other, since tensors go in or no constant comes out.
+PyRef assumedConstant(Evaluation& e, PyObject* function, const CallArguments& a) {
+  std::vector<PyRef> keep;
+  std::vector<PyObject*> args;
+  for (size_t i = 0; i < a.total(); ++i) {
+    if (e.isTensor(a.args[i])) return {};
+    const bool isContainer = PyTuple_Check(a.args[i]) || PyList_Check(a.args[i]) || PyDict_Check(a.args[i]) || PyAnySet_Check(a.args[i]);
+    keep.push_back(isContainer ? e.expose(a.args[i]) : PyRef::borrow(a.args[i]));
+    if (!keep.back()) return {};
+    args.push_back(keep.back().get());
+  }
+  trace::NoTrace off;
+  PyRef result = e.checked(PyObject_Vectorcall(function, args.data(), a.positional, a.kwNames));
+  return !result || isConstantValue(result.get()) ? std::move(result) : PyRef();
+}
+
+}  // namespace
+
 PyRef Evaluation::callFunction(PyObject* function, const CallArguments& a) {
   const size_t handedOver = frame_ ? std::exchange(frame_->handedOver, 0) : 0;
   if (CallRule rule = ruleOf(function)) return applyRule(rule, function, a);
   auto* f = reinterpret_cast<PyFunctionObject*>(function);
-  if (f->func_dict && PyDict_GetItem(f->func_dict, internedName("_torchdynamo_disable")))
-    breakHere("disabled function", describe(function) + " is marked torch.compiler.disable",
-              "Remove the decorator, or call it outside the compiled region.");
+  if (f->func_dict && PyDict_GetItem(f->func_dict, internedName("_dynamo_marked_constant"))) {
+    PyRef constant = assumedConstant(*this, function, a);
+    if (constant || PyErr_Occurred()) return constant;
+  }
+  refuseDisabled(*this, function, f->func_dict);
   const int flags = reinterpret_cast<PyCodeObject*>(f->func_code)->co_flags;
   // Sizes of torch's own are not ints in real Python code. A generator of CPython's could not be advanced here.
   if (!(flags & CO_GENERATOR) && !givesSymbols(a) && isTrusted(function)) return callReal(function, a);
@@ -393,8 +426,18 @@ PyRef Evaluation::applyRule(CallRule rule, PyObject* callable, const CallArgumen
   breakHere("unsupported call", describe(callable) + " is called with arguments that it does not take");
 }
 
+PyObject*& substitutesInGraph() {
+  static PyObject* substitutes = nullptr;
+  return substitutes;
+}
+
 PyRef Evaluation::call(PyObject* callable, PyObject* const* args, size_t positional, PyObject* kwNames) {
   const CallArguments a{args, positional, kwNames};
+  if (PyObject* all = substitutesInGraph(); all && (PyFunction_Check(callable) || PyCFunction_Check(callable))) [[unlikely]] {
+    PyObject* substitute = PyDict_GetItem(all, callable);
+    if (substitute == Py_None) breakHere("disallowed function", describe(callable) + " was given to torch._dynamo.disallow_in_graph");
+    if (substitute && pin(substitute, Why::Owner)) return callFunction(substitute, a);
+  }
   if (PyFunction_Check(callable)) return callFunction(callable, a);
   if (PyMethod_Check(callable)) {
     PyObject *function = PyMethod_GET_FUNCTION(callable), *self = PyMethod_GET_SELF(callable);
@@ -591,6 +634,7 @@ PyRef Evaluation::callInstance(PyObject* object, const CallArguments& a) {
     all.insert(all.end(), a.args.begin(), a.args.begin() + a.total());
     return call(descriptor.get(), all.data(), a.positional + 1, a.kwNames);
   }
+  if (PyObject** attributes = _PyObject_GetDictPtr(object)) refuseDisabled(*this, object, *attributes);
   static PyObject* const kCall = internedName("__call__");
   PyObject* method = typeLookup(type, kCall);
   if (!method) {
@@ -605,6 +649,11 @@ PyRef Evaluation::callInstance(PyObject* object, const CallArguments& a) {
     std::vector<PyObject*> all = {object};
     all.insert(all.end(), a.args.begin(), a.args.begin() + a.total());
     return call(method, all.data(), a.positional + 1, a.kwNames);
+  }
+  if (Py_TYPE(method) == &PyStaticMethod_Type) {
+    pin(method, Why::Class);
+    PyRef wrapped = getAttr(method, internedName("__func__"));
+    return wrapped ? call(wrapped.get(), a) : PyRef();
   }
   breakHere("unsupported call", "calling " + describe(object));
 }

@@ -1,6 +1,7 @@
 """fusebox.compile: torch.compile's signature over this engine."""
 
 import builtins
+import copyreg
 import functools
 import sys
 from typing import Callable, Optional, Union
@@ -46,6 +47,8 @@ def engine_options(fullgraph=False, dynamic=None, backend="inductor", mode=None,
         return _function_options(name, fullgraph, dynamic, mode, options)
     if mode is not None:
         list_mode_options(mode)
+    if mode == "lite" and name == "inductor":
+        name = "aot_eager"  # operators as they are, without passes
     checked = check_options(options)
     if name == "inductor":
         tell_unused(checked, list_mode_options(mode) if mode else {}, mode, loaded_config())
@@ -156,6 +159,14 @@ def _innermost(function):
     while isinstance(function, _engine.CompiledFunction) and not getattr(function, "_torchdynamo_disable", False):
         function = function._torchdynamo_orig_callable
     return function
+
+
+def _global_name(function):
+    """Like a function of Python, a compiled one is copied by reference and pickled by name."""
+    return function.__qualname__
+
+
+copyreg.pickle(_engine.CompiledFunction, _global_name)
 
 
 def _compile_class(cls, settings, off):

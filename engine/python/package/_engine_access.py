@@ -1,5 +1,6 @@
 """Loads the extension module (PyTorch first: it brings the libraries) and what everything else needs of it."""
 
+import functools
 import os
 
 import torch  # noqa: F401
@@ -8,11 +9,43 @@ from . import _engine
 
 
 class GraphBreakError(RuntimeError):
-    """fullgraph=True, and the program cannot be captured as one graph. The message has the reason, the place and a hint."""
+    """fullgraph=True, and the program cannot be captured as one graph. The message has the reason, the place and a hint. Who catches
+    torch._dynamo.exc.Unsupported catches it too."""
+
+    def __new__(cls, *args):
+        return super().__new__(_as_dynamos(cls), *args)
 
 
 class RecompileError(RuntimeError):
-    """A recompilation was needed where the user forbade it (error_on_recompile, fail_on_recompile_limit_hit, set_stance)."""
+    """A recompilation was needed where the user forbade it (error_on_recompile, fail_on_recompile_limit_hit, set_stance). Also
+    torch._dynamo.exc's RecompileError and FailOnRecompileLimitHit."""
+
+    def __new__(cls, *args):
+        return super().__new__(_as_dynamos(cls), *args)
+
+
+@functools.cache
+def _classes():
+    """The same errors as classes of PyTorch's as well. Importing those takes seconds, so it is put off until one is raised."""
+    from torch._dynamo import exc
+
+    class Unsupported(GraphBreakError, exc.Unsupported):
+        def __init__(self, text=""):
+            exc.Unsupported.__init__(self, text)
+
+    class Recompile(RecompileError, exc.RecompileError, exc.FailOnRecompileLimitHit):
+        pass
+
+    for made, shown in ((Unsupported, GraphBreakError), (Recompile, RecompileError)):
+        made.__name__, made.__qualname__, made.__module__, made.__doc__ = shown.__name__, shown.__qualname__, shown.__module__, shown.__doc__
+    return {GraphBreakError: Unsupported, RecompileError: Recompile}
+
+
+def _as_dynamos(cls):
+    try:
+        return _classes().get(cls, cls)
+    except ImportError:
+        return cls
 
 
 _engine.add_skipped_folder(os.path.dirname(os.path.abspath(__file__)))

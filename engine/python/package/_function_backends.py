@@ -11,6 +11,7 @@ import torch
 import torch.fx
 
 from ._torch_calls import NotExpressible, build
+from ._unused_options import once
 
 
 def _name_of(function):
@@ -121,6 +122,9 @@ def of(function, mode, options):
     kwargs = {}
     if mode and mode != "default":
         kwargs["mode"] = mode
+    if options and "guard_filter_fn" in options:
+        once("options={'guard_filter_fn': ...} has no effect under Fusebox: guards are never dropped; their check is cheap")
+        options = {name: value for name, value in options.items() if name != "guard_filter_fn"}
     if options:
         kwargs["options"] = options
     with _lock:

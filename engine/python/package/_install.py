@@ -1,36 +1,20 @@
 """install() and uninstall(): whether torch.compile means this engine."""
 
-import functools
 import importlib.util
 import sys
 
 import torch
 import torch.compiler
 
+from . import _dynamo_counts, _dynamo_names
 from . import compiler as _compiler
 from ._compile import compile as _compile
-from ._engine_access import reset
 
 _saved = {}
 
 
-def _optimize(backend="inductor", *, nopython=False, dynamic=None, disable=False, **_):
-    """torch._dynamo.optimize: torch.compile as a decorator."""
-    return functools.partial(_compile, backend=backend, fullgraph=nopython, dynamic=dynamic, disable=disable)
-
-
 def _patch_dynamo(dynamo):
-    """The names of torch._dynamo that compile, and that forget what was compiled."""
-    stock_reset = dynamo.reset
-
-    @functools.wraps(stock_reset)
-    def reset_both():
-        reset()
-        stock_reset()
-
-    for name, function in {"optimize": _optimize, "optimize_assert": functools.partial(_optimize, nopython=True), "reset": reset_both}.items():
-        _saved["dynamo." + name] = getattr(dynamo, name)
-        setattr(dynamo, name, function)
+    _saved["restore_config"] = _dynamo_names.put_into(dynamo, _saved)
 
 
 class _WhenImported:
@@ -66,6 +50,7 @@ def install():
     for name in _compiler.REPLACED:
         _saved["compiler." + name] = getattr(torch.compiler, name, None)
         setattr(torch.compiler, name, getattr(_compiler, name))
+    _dynamo_counts.listen(True)
     if _WhenImported.name in sys.modules:
         _patch_dynamo(sys.modules[_WhenImported.name])
     elif _waiting not in sys.meta_path:
@@ -77,6 +62,8 @@ def uninstall():
     if not _saved:
         return
     torch.compile = _saved.pop("compile")
+    _dynamo_counts.listen(False)
+    _saved.pop("restore_config", lambda: None)()
     for name in [name for name in _saved if name.startswith("dynamo.")]:
         setattr(sys.modules[_WhenImported.name], name.partition(".")[2], _saved.pop(name))
     if _waiting in sys.meta_path:

@@ -37,6 +37,8 @@ class OptimizedModule(torch.nn.Module):
         self._torchdynamo_orig_callable = module.forward
 
     def __call__(self, *args, **kwargs):
+        if self._forward_hooks or self._forward_pre_hooks or self._backward_hooks or self._backward_pre_hooks:
+            return super().__call__(*args, **kwargs)  # hooks of the wrapper itself
         return self.forward(*args, **kwargs)
 
     @property
@@ -47,6 +49,15 @@ class OptimizedModule(torch.nn.Module):
 
     def __len__(self):
         return len(self._orig_mod)
+
+    def __bool__(self):
+        return bool(self._orig_mod)
+
+    def __getitem__(self, key):
+        return self._orig_mod[key]
+
+    def __contains__(self, key):
+        return key in self._orig_mod
 
     def __reduce__(self):
         return (type(self), (self._orig_mod, self._settings))

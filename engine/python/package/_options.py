@@ -5,12 +5,16 @@ import os
 import sys
 
 from ._engine_access import _engine  # noqa: F401
+from ._unused_options import once
 
 # As torch/_inductor/__init__.py of 2.11 has them.
 _MODES = {
     "default": {},
     "reduce-overhead": {"triton.cudagraphs": True},
     "max-autotune-no-cudagraphs": {"max_autotune": True, "coordinate_descent_tuning": True},
+    "lite": {"fallback_by_default": True, "selective_decompose": True, "reorder_for_peak_memory": False, "reorder_for_compute_comm_overlap": False,
+             "triton.reorder_for_reducing_graph_partitions": False, "use_pre_grad_passes": False, "use_joint_graph_passes": False,
+             "use_post_grad_passes": False, "use_dce": False, "allow_buffer_reuse": False},
     "max-autotune": {"max_autotune": True, "triton.cudagraphs": True, "coordinate_descent_tuning": True},
 }
 
@@ -59,7 +63,8 @@ def check_options(options):
     for key, value in options.items():
         name = key.replace("-", "_")
         if name == "guard_filter_fn":
-            raise NotImplementedError("options={'guard_filter_fn': ...} is not supported by Fusebox: its guards are never dropped")
+            once("options={'guard_filter_fn': ...} has no effect under Fusebox: guards are never dropped; their check is cheap")
+            continue
         if name not in known:
             raise RuntimeError(f"Unexpected optimization option {key}, known options are {list(known)}")
         expected = _inductor_config().get_type(name)

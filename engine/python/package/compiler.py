@@ -8,7 +8,7 @@ import torch
 import torch.compiler as _stock
 from torch.compiler import config  # noqa: F401  (PyTorch's own settings)
 
-from ._compile import compile  # noqa: A004
+from ._compile import compile, engine_options  # noqa: A004
 from ._engine_access import _engine, reset
 from ._options import list_backends
 
@@ -67,45 +67,49 @@ def disable(fn=None, recursive=True, *, reason=None):
 
 
 class set_stance:
-    """Function, context manager or decorator that says how compiled calls behave. Supported: default, force_eager,
-    eager_on_recompile, fail_on_recompile, eager_then_compile (the first call of a place runs eagerly; what changed at the second is
-    symbolic at once) and, the same here, aot_eager_then_compile."""
+    """Function, context manager or decorator that says how compiled calls behave: default, force_eager, eager_on_recompile,
+    fail_on_recompile, eager_then_compile (the first call of a place runs eagerly; what changed at the second is symbolic at once) and,
+    the same here, aot_eager_then_compile. `force_backend` takes the place of every compiled function's own. Guards are evaluated
+    with `skip_guard_eval_unsafe` too: their check is cheap, and no wrong entry is taken."""
 
-    _current = "default"
-    _SUPPORTED = ("default", "force_eager", "eager_on_recompile", "fail_on_recompile", "eager_then_compile", "aot_eager_then_compile")
+    _current = ("default", None)
+    _STANCES = ("default", "force_eager", "eager_on_recompile", "fail_on_recompile", "eager_then_compile", "aot_eager_then_compile")
 
     def __init__(self, stance="default", *, skip_guard_eval_unsafe=False, force_backend=None):
-        if stance not in self._SUPPORTED:
-            raise RuntimeError(f"invalid torch.compile stance {stance!r}: choose from {', '.join(self._SUPPORTED)}")
-        if force_backend is not None:
-            _refuse("set_stance(force_backend=...)", "compiled entries keep the backend that they were compiled with")
-        if skip_guard_eval_unsafe:
-            _refuse("set_stance(skip_guard_eval_unsafe=True)", "guards are always evaluated; their check is cheap")
-        if _engine.is_capturing():
+        if stance not in self._STANCES:
+            raise RuntimeError(f"invalid torch.compile stance {stance!r}: choose from {', '.join(self._STANCES)}")
+        if force_backend is not None and stance != "default":
+            raise RuntimeError("non-default stance cannot have force_backend set")
+        if _engine.is_capturing() or _engine.in_region():
             raise RuntimeError("set_stance cannot be called inside a compiled region")
-        self._stance = stance
+        self._wanted = (stance, force_backend if force_backend is None else engine_options(backend=force_backend))
         self._before = set_stance._current
-        self._set(stance)
+        self._set(self._wanted)
 
     @staticmethod
-    def _set(stance):
+    def _set(wanted):
+        stance, options = wanted
         _engine.set_stance(stance)
-        set_stance._current = stance
+        _engine.force_backend(options)
+        set_stance._current = wanted
 
     def __enter__(self):
-        return None
+        self._set(self._wanted)
 
     def __exit__(self, *exc):
         self._set(self._before)
 
     def __call__(self, fn):
         self._set(self._before)
-        stance = self._stance
 
         @functools.wraps(fn)
         def under_stance(*args, **kwargs):
-            with set_stance(stance):
+            before = set_stance._current
+            self._set(self._wanted)
+            try:
                 return fn(*args, **kwargs)
+            finally:
+                self._set(before)
 
         return under_stance
 
@@ -123,17 +127,40 @@ def allow_in_graph(fn):
 
 
 def assume_constant_result(fn):
-    """Marks `fn`: its result may be taken as a constant. This engine evaluates it while capturing and guards what it read."""
+    """Marks `fn`: capture calls it as it is and takes what it gives for a constant, which nothing checks later. Where tensors go in
+    or no constant comes out, it is followed like any other function."""
     fn._dynamo_marked_constant = True
     return fn
 
 
 def substitute_in_graph(original_fn, *, can_constant_fold_through=False, skip_signature_check=False):
-    """Accepted: the Python version is returned for direct use. Calls of the original stay calls of the original."""
+    """Capture follows the decorated function of Python where `original_fn` is called; eager calls stay what they are."""
+    if not callable(original_fn):
+        raise TypeError(f"substitute_in_graph expects a function, got {type(original_fn).__name__}")
+
     def decorator(traceable_fn):
+        if not isinstance(traceable_fn, types.FunctionType):
+            raise TypeError(f"@substitute_in_graph(...) expects a function of Python, got {type(traceable_fn).__name__}")
+        if not skip_signature_check:
+            _compare_signatures(original_fn, traceable_fn)
+        _engine.substitute_in_graph(original_fn, traceable_fn)
         return traceable_fn
 
     return decorator
+
+
+def _compare_signatures(original, traceable):
+    try:
+        wanted = inspect.signature(original)
+    except ValueError:  # C functions that do not say
+        return
+    given = inspect.signature(traceable)
+
+    def parts(signature):
+        return [(p.name, p.kind, p.default) for p in signature.parameters.values()]
+
+    if parts(wanted) != parts(given):
+        raise TypeError(f"Signature mismatch between {original} and {traceable}: {wanted} != {given}")
 
 
 def nested_compile_region(fn=None, *args, **kwargs):

@@ -1,0 +1,11 @@
+#pragma once
+
+#include <Python.h>
+
+namespace fusebox::capture {
+
+/// What torch.compiler.substitute_in_graph and torch._dynamo.disallow_in_graph said of callables: the function of Python to follow in
+/// a callable's place, None: a call of it is a break. A dict, null while it is empty; kept for good.
+PyObject*& substitutesInGraph();
+
+}  // namespace fusebox::capture

@@ -1,0 +1,182 @@
+"""What torch._dynamo's public names mean while this engine stands behind torch.compile."""
+
+import functools
+import sys
+import warnings
+
+from . import compiler as _compiler
+from ._compile import compile as _compile
+from ._dynamo_counts import catch_up
+from ._engine_access import _engine, reset
+from ._unused_options import once
+
+# Settings of torch._dynamo.config that the engine has under the same name.
+_SETTINGS = ("recompile_limit", "accumulated_recompile_limit", "fail_on_recompile_limit_hit", "error_on_recompile", "assume_static_by_default",
+             "automatic_dynamic_shapes", "specialize_int", "specialize_float", "force_parameter_static_shapes")
+
+_NO_LIMIT = (1 << 31) - 1  # of the engine's ints; PyTorch's operators of higher order set sys.maxsize
+
+
+def optimize(backend="inductor", *, nopython=False, dynamic=None, disable=False, guard_fail_fn=None, **_):
+    """torch._dynamo.optimize: torch.compile as a decorator. `guard_fail_fn` hears of every recompile: an object with `reason`."""
+    compile_it = functools.partial(_compile, backend=backend, fullgraph=nopython, dynamic=dynamic, disable=disable)
+    if guard_fail_fn is None:
+        return compile_it
+
+    def compile_and_tell(function):
+        compiled = compile_it(function)
+
+        @functools.wraps(function)
+        def call(*args, **kwargs):
+            since = _engine.latest_event()
+            try:
+                return compiled(*args, **kwargs)
+            finally:
+                for event in _engine.events_since(since):
+                    if event["kind"] == "recompile":
+                        guard_fail_fn(_failure(event))
+
+        return call
+
+    return compile_and_tell
+
+
+def _failure(event):
+    from torch._dynamo.types import GuardFail
+    return GuardFail(f"{event['what']}: expected {event['detail']}, found {event['hint']}", None)
+
+
+def run(fn=None):
+    """Calls what is compiled and compiles nothing."""
+    if fn is None:
+        return run
+    original = getattr(fn, "_torchdynamo_orig_callable", fn)
+    # Code compiled for a function serves whoever calls it with the same options, so the wrapper that there is goes on being called.
+    within = fn if isinstance(fn, _engine.CompiledFunction) else _compile(original)
+
+    @functools.wraps(original)
+    def call(*args, **kwargs):
+        with _compiler.set_stance("eager_on_recompile"):
+            return within(*args, **kwargs)
+
+    return call
+
+
+def explain(f, *extra_args, **extra_kwargs):
+    """torch._dynamo.explain of what this engine captures."""
+
+    def inner(*args, **kwargs):
+        from torch._dynamo.backends.debugging import ExplainOutput
+        from torch._dynamo.output_graph import GraphCompileReason
+        from torch._dynamo.utils import compile_times
+        graphs = []
+
+        def keep(graph_module, _inputs):
+            graphs.append(graph_module)
+            return graph_module.forward
+
+        reset()
+        since = _engine.latest_event()
+        _compile(getattr(f, "_torchdynamo_orig_callable", f), backend=keep)(*args, **kwargs)
+        events = _engine.events_since(since)
+        reset()
+        broke = [e for e in events if e["kind"] == "graph_break"]
+        reasons = [GraphCompileReason(f"{e['what']}: {e['detail']}", [_line(e)], graph_break=True) for e in broke]
+        ops = [[node.target for node in g.graph.nodes if node.op.startswith("call_")] for g in graphs]
+        return ExplainOutput(graphs, len(graphs), max(len(graphs) - 1, 0), reasons, sum(map(len, ops)), ops, _guards(events),
+                             compile_times(repr="str"))
+
+    if extra_args or extra_kwargs:
+        warnings.warn("explain(f, *args, **kwargs) is deprecated, use explain(f)(*args, **kwargs) instead.", FutureWarning, stacklevel=2)
+        return inner(*extra_args, **extra_kwargs)
+    return inner
+
+
+def _line(event):
+    import traceback
+    return traceback.FrameSummary(event["file"], event["line"], event["function"])
+
+
+def _guards(events):
+    """One line for each entry: guards of this engine are no objects of PyTorch's."""
+    return [f"{e['guards']} guards of {e['function']} ({e['file']}:{e['line']})\n" for e in events if e["kind"] == "compiled"]
+
+
+def _allow_in_graph(stock):
+    @functools.wraps(stock)
+    def allow_in_graph(fn):
+        stock(fn)
+        for one in fn if isinstance(fn, (list, tuple)) else [fn]:
+            if one in _disallowed:
+                once(f"{one} stays out of graphs: torch._dynamo.disallow_in_graph cannot be taken back in a process")
+        return _compiler.allow_in_graph(fn)
+
+    return allow_in_graph
+
+
+_disallowed = set()
+
+
+def _disallow_in_graph(stock):
+    @functools.wraps(stock)
+    def disallow_in_graph(fn):
+        marked = stock(fn)
+        for one in fn if isinstance(fn, (list, tuple)) else [fn]:
+            _disallowed.add(one)
+            _engine.substitute_in_graph(one, None)
+        return marked
+
+    return disallow_in_graph
+
+
+def _with_settings(config):
+    """Hands the settings that the engine has on to it, now and whenever one is made."""
+    cls = type(config)
+    set_attribute = cls.__setattr__
+
+    def hand_on(name):
+        entry = config._config.get(name)
+        alias = getattr(entry, "alias", None)
+        name = alias.rpartition(".")[2] if alias else name
+        if name in _SETTINGS:
+            value = getattr(config, name)
+            _engine.configure(name, value if isinstance(value, bool) else min(value, _NO_LIMIT))
+
+    def set_and_hand_on(self, name, value):
+        set_attribute(self, name, value)
+        hand_on(name)
+
+    for name in _SETTINGS:
+        if not config._is_default(name):
+            hand_on(name)
+    cls.__setattr__ = set_and_hand_on
+
+    def undo():
+        cls.__setattr__ = set_attribute
+
+    return undo
+
+
+def put_into(dynamo, saved):
+    """Gives torch._dynamo this engine's meaning of its names. `saved` gets what was there; the result takes the rest back."""
+    stock_reset = dynamo.reset
+
+    @functools.wraps(stock_reset)
+    def reset_both():
+        reset()
+        stock_reset()
+
+    @functools.wraps(dynamo.reset_code_caches)
+    def reset_code_caches():
+        reset()
+        saved["dynamo.reset_code_caches"]()
+
+    names = {"optimize": optimize, "optimize_assert": functools.partial(optimize, nopython=True), "reset": reset_both, "run": run, "explain": explain,
+             "reset_code_caches": reset_code_caches, "allow_in_graph": _allow_in_graph(dynamo.allow_in_graph),
+             "disallow_in_graph": _disallow_in_graph(dynamo.disallow_in_graph), "set_stance": _compiler.set_stance,
+             "assume_constant_result": _compiler.assume_constant_result, "substitute_in_graph": _compiler.substitute_in_graph}
+    for name, function in names.items():
+        saved["dynamo." + name] = getattr(dynamo, name)
+        setattr(dynamo, name, function)
+    catch_up()
+    return _with_settings(sys.modules["torch._dynamo.config"])

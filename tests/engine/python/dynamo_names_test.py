@@ -1,0 +1,335 @@
+"""Names of torch._dynamo and torch.compiler after fusebox.install(): they mean here what they mean in PyTorch."""
+
+import colorsys
+import copy
+import pickle
+import subprocess
+import sys
+
+import torch
+import torch.nn as nn
+
+import fusebox
+from checks.script_checks import expect, run
+
+fusebox.install()
+x = torch.linspace(-1, 1, 12).view(3, 4)
+
+
+def plain(a):
+    return (a * 2).sin() + 1
+
+
+def breaks(a):
+    b = a + 1
+    torch._dynamo.graph_break()
+    return b * 2
+
+
+@torch.compile
+def compiled_here(a):
+    return a + 1
+
+
+class Counting:
+    """A backend that notes its graphs."""
+
+    def __init__(self):
+        self.graphs = []
+
+    def __call__(self, module, inputs):
+        self.graphs.append([getattr(n.target, "__name__", n.target) for n in module.graph.nodes if n.op.startswith("call_")])
+        return module.forward
+
+
+def raised(call):
+    try:
+        call()
+    except Exception as error:
+        return error
+    return None
+
+
+def test_errors_are_dynamos_too():
+    """In a process that has not imported torch._dynamo when the error is raised."""
+    script = """if True:
+        import fusebox, sys, torch
+        fusebox.install()
+        f = torch.compile(lambda x: x * x.sum().item(), fullgraph=True, backend="eager")
+        assert "torch._dynamo" not in sys.modules
+        try:
+            f(torch.ones(3))
+        except fusebox.GraphBreakError as error:
+            assert isinstance(error, torch._dynamo.exc.Unsupported) and "_local_scalar_dense" in str(error), type(error).__mro__
+        else:
+            raise SystemExit("no error")
+    """
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    expect(done.returncode == 0, done.stderr)
+
+
+def test_recompile_errors():
+    def grows(a, k):
+        return a + k
+
+    with torch._dynamo.config.patch(recompile_limit=2):
+        c = torch.compile(grows, backend="eager", dynamic=False, fullgraph=True)
+        error = raised(lambda: [c(x, k) for k in range(5)])
+        expect(isinstance(error, torch._dynamo.exc.FailOnRecompileLimitHit), f"limit under fullgraph: {error!r}")
+    with torch._dynamo.config.patch(error_on_recompile=True):
+        c = torch.compile(plain, backend="eager")
+        c(x)
+        expect(isinstance(raised(lambda: c(x.double())), torch._dynamo.exc.RecompileError), "error_on_recompile")
+    c(x.double())
+
+
+def test_settings_reach_the_engine():
+    before = fusebox.config.recompile_limit
+    with torch._dynamo.config.patch(cache_size_limit=3):
+        expect(fusebox.config.recompile_limit == 3, "an alias is the setting")
+        backend = Counting()
+        c = torch.compile(lambda a, k: a + k, backend=backend, dynamic=False)
+        for k in range(6):
+            c(x, k)
+        expect(len(backend.graphs) == 3, f"{len(backend.graphs)} graphs at a limit of 3")
+    expect(fusebox.config.recompile_limit == before, "what was patched comes back")
+
+
+def test_explain():
+    report = torch._dynamo.explain(breaks)(x)
+    expect((report.graph_count, report.graph_break_count, report.op_count) == (2, 1, 2), str(report))
+    expect(isinstance(report.graphs[0], torch.fx.GraphModule), "graphs are graph modules")
+    torch.testing.assert_close(report.graphs[0](x)[0], x + 1)
+    expect("graph_break" in report.break_reasons[0].reason and report.break_reasons[0].user_stack[0].name == "breaks", str(report))
+
+
+def test_resets():
+    for reset in (torch._dynamo.reset, torch._dynamo.reset_code_caches, torch.compiler.reset):
+        backend = Counting()
+        c = torch.compile(plain, backend=backend)
+        c(x)
+        reset()
+        c(x)
+        expect(len(backend.graphs) == 2, f"{reset}: {len(backend.graphs)} graphs")
+
+
+def test_run_compiles_nothing():
+    backend = Counting()
+    c = torch.compile(plain, backend=backend)
+    c(x)
+    only = torch._dynamo.run(c)
+    torch.testing.assert_close((only(x), only(x.double())), (plain(x), plain(x.double())))
+    expect(len(backend.graphs) == 1, "a call that fits nothing runs eagerly")
+
+
+def test_forced_backend():
+    own, forced = Counting(), Counting()
+    c = torch.compile(plain, backend=own)
+    with torch.compiler.set_stance("default", force_backend=forced):
+        torch.testing.assert_close(c(x), plain(x))
+    expect((len(own.graphs), len(forced.graphs)) == (0, 1), f"{own.graphs} {forced.graphs}")
+    c(x)
+    expect((len(own.graphs), len(forced.graphs)) == (1, 1), "its own again")
+    with torch.compiler.set_stance("default", force_backend=forced):
+        c(x)
+    expect((len(own.graphs), len(forced.graphs)) == (1, 1), "both are kept")
+    expect(isinstance(raised(lambda: torch.compiler.set_stance("force_eager", force_backend="eager")), RuntimeError), "only with the default stance")
+
+
+def test_stances():
+    backend = Counting()
+    c = torch.compile(plain, backend=backend)
+
+    @torch.compiler.set_stance("force_eager")
+    def under(a):
+        return c(a)
+
+    under(x)
+    expect(not backend.graphs, "a decorator")
+    c(x)
+    with torch.compiler.set_stance(skip_guard_eval_unsafe=True):
+        c(x.double())
+    expect(len(backend.graphs) == 2, "guards are evaluated nevertheless")
+
+    def sets(a):
+        torch.compiler.set_stance("force_eager")
+        return a + 1
+
+    expect(isinstance(raised(lambda: torch.compile(sets, backend="eager")(x)), RuntimeError), "not within a region")
+
+
+def test_what_is_allowed_in_a_graph():
+    @torch._dynamo.allow_in_graph
+    def special(a):
+        return a.sin() * 2
+
+    backend = Counting()
+    torch.compile(lambda a: special(a + 1) - 1, backend=backend)(x)
+    expect(backend.graphs == [["add", "special", "sub"]], str(backend.graphs))
+
+    def subtracts(a):
+        return torch.add(torch.sub(torch.add(a, 1), 1), 2)
+
+    torch._dynamo.disallow_in_graph(torch.sub)
+    backend = Counting()
+    torch.testing.assert_close(torch.compile(subtracts, backend=backend)(x), subtracts(x))
+    expect(backend.graphs == [["add"], ["add"]], str(backend.graphs))
+
+
+def test_substitutes_are_followed():
+    called = []
+    real = colorsys.rgb_to_yiq
+
+    @torch.compiler.substitute_in_graph(real)
+    def followed(r, g, b):
+        called.append(1)
+        return 0.5, r, g
+
+    torch.testing.assert_close(torch.compile(lambda a: a * real(1.0, 0.0, 0.0)[0], backend="eager", fullgraph=True)(x), x * 0.5)
+    expect(real(1.0, 0.0, 0.0)[0] != 0.5, "eager calls are the original's")
+
+    def other(r, g):
+        return r
+
+    expect(isinstance(raised(lambda: torch.compiler.substitute_in_graph(real)(other)), TypeError), "signatures are compared")
+
+
+def test_assumed_constants():
+    calls = []
+
+    class Settings:
+        @torch._dynamo.assume_constant_result
+        def scale(self):
+            calls.append(1)
+            with open("/proc/self/stat") as file:
+                return 3.0 if file.read() else 0.0
+
+        def __call__(self, a):
+            return a * self.scale()
+
+    c = torch.compile(Settings(), fullgraph=True, backend="eager")
+    for _ in range(3):
+        torch.testing.assert_close(c(x), x * 3)
+    expect(len(calls) == 1, f"called {len(calls)} times")
+
+    @torch.compiler.assume_constant_result
+    def fails():
+        raise KeyError("gone")
+
+    expect(isinstance(raised(lambda: torch.compile(lambda a: a + fails(), backend="eager")(x)), KeyError), "its errors are the program's")
+
+
+def test_comptime_runs_nothing():
+    from torch._dynamo.comptime import comptime
+
+    def prints(a):
+        comptime.print_graph()
+        return a + 1
+
+    torch.testing.assert_close(torch.compile(prints, fullgraph=True, backend="eager")(x), x + 1)
+
+
+def test_reasons_of_disabled_functions():
+    @torch.compiler.disable(reason="writes to a socket")
+    def disabled(a):
+        return a + 3
+
+    error = raised(lambda: torch.compile(lambda a: disabled(a), fullgraph=True, backend="eager")(x))
+    expect("writes to a socket" in str(error), str(error))
+    torch.testing.assert_close(torch.compile(lambda a: disabled(a) * 2, backend="eager")(x), (x + 3) * 2)
+
+
+def test_counters_and_callbacks():
+    from torch._dynamo.callback import callback_handler
+    from torch._dynamo.utils import counters
+    seen = []
+    torch._dynamo.reset()
+    start = callback_handler.register_start_callback(lambda _: seen.append("start"))
+    end = callback_handler.register_end_callback(lambda _: seen.append("end"))
+    counters.clear()
+    try:
+        torch.compile(breaks, backend="eager")(x)
+    finally:
+        callback_handler.remove_start_callback(start)
+        callback_handler.remove_end_callback(end)
+    expect(counters["stats"]["unique_graphs"] == 2 and counters["stats"]["calls_captured"] == 2, str(counters))
+    expect(sum(counters["graph_break"].values()) == 1, str(counters))
+    expect(seen == ["start", "end"] * (len(seen) // 2) and seen, str(seen))
+    counters.clear()
+    torch.compile(breaks, backend="eager")(x)
+    expect(not counters["stats"], "nothing was compiled again")
+
+
+def test_guard_failures_are_told():
+    told = []
+    c = torch._dynamo.optimize("eager", guard_fail_fn=told.append, dynamic=False)(plain)
+    c(x)
+    c(x[:2])
+    expect(len(told) == 1 and "3" in told[0].reason, str(told))
+
+
+def test_guard_filters_are_accepted():
+    backend = Counting()
+    for options in ({"guard_filter_fn": torch.compiler.skip_all_guards_unsafe}, None):
+        c = torch.compile(plain, backend=backend, options=options)
+        torch.testing.assert_close((c(x), c(x.double())), (plain(x), plain(x.double())))
+
+
+def test_modes():
+    for mode in torch._inductor.list_mode_options():
+        torch._dynamo.reset()
+        torch.testing.assert_close(torch.compile(plain, mode=mode)(x), plain(x))
+
+
+def test_compiled_functions_are_copied_and_pickled_as_functions_are():
+    holder = {"f": compiled_here}
+    expect(copy.deepcopy(holder)["f"] is compiled_here and copy.copy(compiled_here) is compiled_here, "copies")
+    expect(pickle.loads(pickle.dumps(compiled_here)) is compiled_here, "by name")
+    local = torch.compile(lambda a: a)
+    expect(raised(lambda: pickle.dumps(local)) is not None, "what has no name is not pickled")
+
+
+def test_traced_by_torchscript():
+    net = nn.Sequential(nn.Linear(4, 4), nn.ReLU())
+    c = torch.compile(net, backend="eager")
+    c(x)
+    traced = torch.jit.trace(c, x)
+    torch.testing.assert_close(traced(x * 2), net(x * 2))
+    names = [n.kind() for n in traced.inlined_graph.nodes()]
+    expect("aten::linear" in names and "aten::relu" in names, str(names))
+
+
+def test_hooks_of_the_wrapper():
+    seen = []
+    net = nn.Linear(4, 4)
+    net.register_forward_hook(lambda *_: seen.append("inner"))
+    c = torch.compile(net, backend="eager")
+    handle = c.register_forward_hook(lambda m, args, out: (seen.append("outer"), out + 1)[1])
+    torch.testing.assert_close(c(x), net.forward(x) + 1)
+    expect(seen == ["inner", "outer"], str(seen))
+    handle.remove()
+    torch.testing.assert_close(c(x), net.forward(x))
+    expect(seen == ["inner", "outer", "inner"], str(seen))
+
+
+def test_containers_that_are_compiled():
+    expect(bool(torch.compile(nn.Linear(2, 2))), "a module without a length is true")
+    both = torch.compile(nn.Sequential(nn.Linear(4, 4), nn.ReLU()))
+    expect(len(both) == 2 and isinstance(both[1], nn.ReLU), "a sequence")
+    named = torch.compile(nn.ModuleDict({"a": nn.ReLU()}))
+    expect("a" in named and "b" not in named and isinstance(named["a"], nn.ReLU), "a dict")
+
+
+def test_names_come_back():
+    fusebox.uninstall()
+    try:
+        expect(torch._dynamo.explain.__module__ == "torch._dynamo.eval_frame", torch._dynamo.explain.__module__)
+        before = fusebox.config.recompile_limit
+        with torch._dynamo.config.patch(recompile_limit=before + 1):
+            expect(fusebox.config.recompile_limit == before, "settings are no longer handed on")
+    finally:
+        fusebox.install()
+
+
+if __name__ == "__main__":
+    run(globals())
