@@ -65,8 +65,10 @@ int showBreaks(const BreaksOptions& options) {
   if (!reader) return complain(reader.error());
   auto breaks = query::breakSummaries(**reader);
   if (!breaks) return complain(breaks.error());
-  if (options.json) return print(query::toJson(**reader, *breaks));
-  std::string text = query::toText(**reader, *breaks);
+  auto coverage = query::coverageOf(**reader);
+  if (!coverage) return complain(coverage.error());
+  if (options.json) return print(query::toJson(**reader, *breaks, coverage->uncompiled));
+  std::string text = query::toText(**reader, *breaks, coverage->uncompiled);
   if (options.bytecode) {
     for (const auto& b : *breaks) {
       if (b.code.empty()) continue;

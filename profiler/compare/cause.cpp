@@ -22,6 +22,7 @@ int levelOf(const Entry& e) {
     case Subject::Program:
     case Subject::Engine: return kSurroundings;
     case Subject::CodeObject:
+    case Subject::Failure:
     case Subject::Break: return kCapture;
     case Subject::Recompile:
     case Subject::Symbol:
@@ -80,6 +81,8 @@ class Detective {
     if (const std::string strangers = nothingInCommon(); !strangers.empty()) {
       cause.headline = strangers;
       cause.others = surroundings_;
+      stepTime(cause);
+      if (!cause.chain.empty()) cause.headline += " " + say(FUSEBOX_TEXT("Compare", "What can be compared is {}."), cause.chain.front().text);
       return cause;
     }
     scope_ = heaviestScope();
@@ -236,6 +239,7 @@ class Detective {
     const std::string& text = (e.a.present ? e.a : e.b).text;
     switch (e.subject) {
       case Subject::Break: return told(FUSEBOX_TEXT("Compare", "graph break only in A, {}"), FUSEBOX_TEXT("Compare", "graph break only in B, {}"), text);
+      case Subject::Failure: return told(FUSEBOX_TEXT("Compare", "{} is not compiled in A, {}"), FUSEBOX_TEXT("Compare", "{} is not compiled in B, {}"), at(scope_).name, text);
       case Subject::Guard: return told(FUSEBOX_TEXT("Compare", "guard only in A: {}"), FUSEBOX_TEXT("Compare", "guard only in B: {}"), e.name);
       case Subject::Symbol: return told(FUSEBOX_TEXT("Compare", "{} is {} only in A"), FUSEBOX_TEXT("Compare", "{} is {} only in B"), e.name, text);
       case Subject::Node: return told(FUSEBOX_TEXT("Compare", "node only in A: {}"), FUSEBOX_TEXT("Compare", "node only in B: {}"), text);
@@ -259,6 +263,7 @@ class Detective {
         return say(e.kind == Kind::Added ? FUSEBOX_TEXT("Compare", "{} was compiled only in B ({})") : FUSEBOX_TEXT("Compare", "{} was compiled only in A ({})"), e.name, text);
       }
       case Subject::Break: return say(FUSEBOX_TEXT("Compare", "graph break: {}"), arrow(e));
+      case Subject::Failure: return say(FUSEBOX_TEXT("Compare", "not compiled: {}"), arrow(e));
       case Subject::Recompile: return fmt::format("{}: {}", inFunction(say(FUSEBOX_TEXT("Compare", "recompiles"))), arrow(e));
       case Subject::Guard: return say(FUSEBOX_TEXT("Compare", "guard {}: {}"), e.name, arrow(e));
       case Subject::Symbol: return fmt::format("{}: {}", e.name, arrow(e));
@@ -270,7 +275,7 @@ class Detective {
 
   std::string describe(const Entry& e) const {
     const bool mayBeOneSided = e.subject == Subject::Break || e.subject == Subject::Recompile || e.subject == Subject::Guard || e.subject == Subject::Symbol ||
-                               e.subject == Subject::Graph ||
+                               e.subject == Subject::Graph || e.subject == Subject::Failure ||
                                e.subject == Subject::Node || e.subject == Subject::Kernel;
     const bool oneSided = mayBeOneSided && (e.kind == Kind::Added || e.kind == Kind::Removed);
     const std::string text = oneSided ? describeOneSided(e) : describeChanged(e);
@@ -318,7 +323,7 @@ class Detective {
   void stepTime(Cause& cause) const {
     for (const int32_t e : effects_) {
       if (at(e).subject != Subject::Time || at(e).name != "step") continue;
-      if (cause.chain.front().entry != e) cause.chain.push_back({say(FUSEBOX_TEXT("Compare", "a step of the program: {}"), arrow(at(e))), e});
+      if (cause.chain.empty() || cause.chain.front().entry != e) cause.chain.push_back({say(FUSEBOX_TEXT("Compare", "a step of the program: {}"), arrow(at(e))), e});
       return;
     }
   }

@@ -12,7 +12,7 @@ namespace fusebox::compare {
 
 /// What an entry is about, in the order in which one thing leads to the next: a program, its options and its surroundings make
 /// breaks, guards and recompiles, those make graphs, those make kernels, those cost memory and time.
-enum class Subject : uint8_t { Section, Environment, Option, Program, Engine, CodeObject, Break, Recompile, Guard, Graph, Node, Kernel, Memory, Line, Time, Count, Symbol };
+enum class Subject : uint8_t { Section, Environment, Option, Program, Engine, CodeObject, Break, Recompile, Guard, Graph, Node, Kernel, Memory, Line, Time, Count, Symbol, Failure };
 const char* subjectName(Subject subject);   ///< "graph break"
 std::string subjectTitle(Subject subject);  ///< the same in the reader's language
 

@@ -25,6 +25,78 @@ int likeness(const SourceMap& sources, const CodeObject& a, const CodeObject& b)
   return line ? 1 : 0;  // renamed
 }
 
+std::vector<const Graph*> graphsOf(const CodeObject& object) {
+  std::vector<const Graph*> out;
+  for (const auto& compile : object.compiles)
+    for (const auto& graph : compile.graphs) {
+      if (!graph.nodes.empty() || !graph.groups.empty()) out.push_back(&graph);
+    }
+  return out;
+}
+
+/// Shared operators over all, and a little for equal shapes.
+class GraphLikeness {
+ public:
+  explicit GraphLikeness(const Graph& graph) : backward_(graph.backward) {
+    for (const auto& node : graph.nodes) ++ops_[node.op], ++total_, shapes_.insert(node.shape);
+    for (const auto& group : graph.groups) {
+      if (graph.nodes.empty()) ++ops_[group.name], ++total_;
+    }
+  }
+  double to(const GraphLikeness& other) const {
+    if (backward_ != other.backward_) return 0;
+    int64_t common = 0;
+    for (const auto& [op, count] : ops_) {
+      const auto found = other.ops_.find(op);
+      if (found != other.ops_.end()) common += std::min(count, found->second);
+    }
+    const double shared = total_ + other.total_ == 0 ? 1 : 2.0 * static_cast<double>(common) / static_cast<double>(total_ + other.total_);
+    return shared * (shapes_ == other.shapes_ ? 1 : 0.95);
+  }
+
+ private:
+  bool backward_;
+  std::map<std::string, int64_t> ops_;
+  std::set<std::string> shapes_;
+  int64_t total_ = 0;
+};
+
+/// What an object's graphs compute, both directions.
+double sameWork(const CodeObject& a, const CodeObject& b) {
+  double best = 0;
+  for (const Graph* g : graphsOf(a)) {
+    const GraphLikeness left(*g);
+    for (const Graph* h : graphsOf(b)) best = std::max(best, left.to(GraphLikeness(*h)));
+  }
+  return best;
+}
+
+/// Functions of PyTorch's own that engines put around a module (`inner` of one, `Sequential.forward` of the other) are told by what
+/// they compute: the best pairs first.
+void alignWrappers(const Outline& o, std::vector<char>& usedA, std::vector<char>& usedB, std::vector<Match>& out) {
+  constexpr double kLeast = 0.5;
+  constexpr size_t kMostPairs = 10'000;
+  struct Pair {
+    double likeness;
+    size_t a, b;
+  };
+  std::vector<Pair> pairs;
+  for (size_t i = 0; i < usedA.size(); ++i) {
+    for (size_t j = 0; j < usedB.size() && pairs.size() < kMostPairs; ++j) {
+      if (usedA[i] || usedB[j]) continue;
+      const CodeObject &x = o.a.objects[i], &y = o.b.objects[j];
+      if (SourceMap::isUsers(x.place.file) && SourceMap::isUsers(y.place.file)) continue;
+      pairs.push_back({sameWork(x, y), i, j});
+    }
+  }
+  std::stable_sort(pairs.begin(), pairs.end(), [](const Pair& x, const Pair& y) { return x.likeness > y.likeness; });
+  for (const Pair& p : pairs) {
+    if (p.likeness < kLeast || usedA[p.a] || usedB[p.b]) continue;
+    usedA[p.a] = usedB[p.b] = 1;
+    out.push_back({static_cast<int32_t>(p.a), static_cast<int32_t>(p.b)});
+  }
+}
+
 std::vector<Match> alignObjects(const Outline& o) {
   const auto &x = o.a.objects, &y = o.b.objects;
   std::vector<Match> out;
@@ -44,6 +116,7 @@ std::vector<Match> alignObjects(const Outline& o) {
       out.push_back({static_cast<int32_t>(i), static_cast<int32_t>(best)});
     }
   }
+  alignWrappers(o, usedA, usedB, out);
   std::sort(out.begin(), out.end(), [](const Match& m, const Match& n) { return m.a < n.a; });
   for (size_t i = 0; i < x.size(); ++i) {
     if (!usedA[i]) out.push_back({static_cast<int32_t>(i), -1});
@@ -54,33 +127,39 @@ std::vector<Match> alignObjects(const Outline& o) {
   return out;
 }
 
-template <class T, class Same>
-std::vector<Match> pairUp(const std::vector<T>& a, const std::vector<T>& b, const Same& same) {
+/// Pairs what the first of the tests calls the same, then of the rest what the next one does.
+template <class T, class... Same>
+std::vector<Match> pairUp(const std::vector<T>& a, const std::vector<T>& b, const Same&... same) {
   std::vector<Match> out;
   std::vector<char> used(b.size(), 0);
-  for (size_t i = 0; i < a.size(); ++i) {
-    int32_t found = -1;
-    for (size_t j = 0; j < b.size() && found < 0; ++j) {
-      if (!used[j] && same(a[i], b[j])) found = static_cast<int32_t>(j), used[j] = 1;
+  for (size_t i = 0; i < a.size(); ++i) out.push_back({static_cast<int32_t>(i), -1});
+  const auto pass = [&](const auto& test) {
+    for (Match& m : out) {
+      for (size_t j = 0; j < b.size() && m.b < 0; ++j) {
+        if (!used[j] && test(a[static_cast<size_t>(m.a)], b[j])) m.b = static_cast<int32_t>(j), used[j] = 1;
+      }
     }
-    out.push_back({static_cast<int32_t>(i), found});
-  }
+  };
+  (pass(same), ...);
   for (size_t j = 0; j < b.size(); ++j) {
     if (!used[j]) out.push_back({-1, static_cast<int32_t>(j)});
   }
   return out;
 }
 
-void compareBreaks(Outline& o, int32_t parent, const CodeObject& a, const CodeObject& b) {
+/// Places where capture stopped. One kind at one place is one thing, however it is worded.
+void compareStops(Outline& o, int32_t parent, Subject subject, const std::vector<Break>& a, const std::vector<Break>& b) {
   const auto side = [](const Break* x) {
     if (!x) return Side{};
     return Side{.present = true, .text = fmt::format("{}: {}", placeText(x->place), x->reason.empty() ? x->kind : x->reason), .id = x->id, .place = x->place,
                 .value = static_cast<double>(x->count)};
   };
-  for (const Match& m : pairUp(a.breaks, b.breaks, [&](const Break& x, const Break& y) { return o.sources.same(x.place, y.place); })) {
-    const Break *x = m.a < 0 ? nullptr : &a.breaks[static_cast<size_t>(m.a)], *y = m.b < 0 ? nullptr : &b.breaks[static_cast<size_t>(m.b)];
-    const bool changed = x && y && o.sameEngine && (x->reason != y->reason || x->kind != y->kind);
-    o.add(parent, Subject::Break, (x ? x : y)->kind, side(x), side(y), changed);
+  // One line can hold several kinds; engines word them differently.
+  const auto same = [&](const Break& x, const Break& y) { return o.sources.same(x.place, y.place) && (!o.sameEngine || x.kind == y.kind); };
+  const auto moved = [&](const Break& x, const Break& y) { return o.sources.same(x.place, y.place); };
+  for (const Match& m : pairUp(a, b, same, moved)) {
+    const Break *x = m.a < 0 ? nullptr : &a[static_cast<size_t>(m.a)], *y = m.b < 0 ? nullptr : &b[static_cast<size_t>(m.b)];
+    o.add(parent, subject, (x ? x : y)->kind, side(x), side(y), x && y && o.sameEngine && x->kind != y->kind);
   }
 }
 
@@ -145,42 +224,6 @@ void compareSymbols(Outline& o, int32_t parent, const CodeObject& a, const CodeO
   }
 }
 
-std::vector<const Graph*> graphsOf(const CodeObject& object) {
-  std::vector<const Graph*> out;
-  for (const auto& compile : object.compiles)
-    for (const auto& graph : compile.graphs) {
-      if (!graph.nodes.empty() || !graph.groups.empty()) out.push_back(&graph);
-    }
-  return out;
-}
-
-/// Shared operators over all, and a little for equal shapes.
-class GraphLikeness {
- public:
-  explicit GraphLikeness(const Graph& graph) : backward_(graph.backward) {
-    for (const auto& node : graph.nodes) ++ops_[node.op], ++total_, shapes_.insert(node.shape);
-    for (const auto& group : graph.groups) {
-      if (graph.nodes.empty()) ++ops_[group.name], ++total_;
-    }
-  }
-  double to(const GraphLikeness& other) const {
-    if (backward_ != other.backward_) return 0;
-    int64_t common = 0;
-    for (const auto& [op, count] : ops_) {
-      const auto found = other.ops_.find(op);
-      if (found != other.ops_.end()) common += std::min(count, found->second);
-    }
-    const double shared = total_ + other.total_ == 0 ? 1 : 2.0 * static_cast<double>(common) / static_cast<double>(total_ + other.total_);
-    return shared * (shapes_ == other.shapes_ ? 1 : 0.95);
-  }
-
- private:
-  bool backward_;
-  std::map<std::string, int64_t> ops_;
-  std::set<std::string> shapes_;
-  int64_t total_ = 0;
-};
-
 void compareGraphList(Outline& o, int32_t parent, const CodeObject& a, const CodeObject& b) {
   const auto x = graphsOf(a), y = graphsOf(b);
   if (x.empty() && y.empty()) return;
@@ -233,11 +276,14 @@ void compareObjects(Outline& o) {
   for (const Match& m : alignObjects(o)) {
     const CodeObject *x = m.a < 0 ? nullptr : &o.a.objects[static_cast<size_t>(m.a)], *y = m.b < 0 ? nullptr : &o.b.objects[static_cast<size_t>(m.b)];
     const auto side = [](const CodeObject* c) { return c ? Side{.present = true, .text = placeText(c->place), .id = c->frame, .place = c->place} : Side{}; };
-    const CodeObject& named = x ? *x : *y;
+    // A method says more than a wrapper around it.
+    const bool method = x && y && x->qualname.find('.') == std::string::npos && y->qualname.find('.') != std::string::npos;
+    const CodeObject& named = x && !method ? *x : *y;
     const int32_t entry = o.add(-1, Subject::CodeObject, named.qualname.empty() ? named.name : named.qualname, side(x), side(y), false);
     const CodeObject &a = x ? *x : kNone, &b = y ? *y : kNone;
     compareCompiles(o, entry, a, b);
-    compareBreaks(o, entry, a, b);
+    compareStops(o, entry, Subject::Failure, a.failures, b.failures);
+    compareStops(o, entry, Subject::Break, a.breaks, b.breaks);
     compareRecompiles(o, entry, a, b);
     compareSymbols(o, entry, a, b);
     compareGraphList(o, entry, a, b);

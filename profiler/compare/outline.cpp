@@ -14,7 +14,8 @@ constexpr Text kSubjects[] = {
     FUSEBOX_TEXT("Compare", "engine"),   FUSEBOX_TEXT("Compare", "function"),    FUSEBOX_TEXT("Compare", "graph break"), FUSEBOX_TEXT("Compare", "recompile"),
     FUSEBOX_TEXT("Compare", "guard"),    FUSEBOX_TEXT("Compare", "graph"),       FUSEBOX_TEXT("Compare", "node"),        FUSEBOX_TEXT("Compare", "kernel"),
     FUSEBOX_TEXT("Compare", "memory"),   FUSEBOX_TEXT("Compare", "line"),        FUSEBOX_TEXT("Compare", "time"),        FUSEBOX_TEXT("Compare", "count"),
-    FUSEBOX_TEXT("Compare", "symbolic size")};
+    FUSEBOX_TEXT("Compare", "symbolic size"),
+    FUSEBOX_TEXT("Compare", "not compiled")};
 
 }  // namespace
 

@@ -6,6 +6,8 @@
 #include "engine/support/text.h"
 #include "profiler/compare/align.h"
 #include "profiler/compare/snapshot_times.h"
+#include "profiler/query/coverage.h"
+#include "profiler/query/function_names.h"
 #include "profiler/query/memory.h"
 #include "profiler/query/program_kernels.h"
 #include "profiler/query/shapes.h"
@@ -23,15 +25,6 @@ int levelOf(std::string_view stage) {
   if (stage == "post_fusion" || stage == "post_grad") return 3;
   if (stage == "forward" || stage == "backward") return 2;
   return stage == "joint" ? 1 : 0;
-}
-
-constexpr std::string_view kResume = "torch_dynamo_resume_in_";
-
-/// "torch_dynamo_resume_in_step_at_15" gives "step".
-std::string rootName(const std::string& name) {
-  if (!name.starts_with(kResume)) return name;
-  const size_t at = name.rfind("_at_");
-  return name.substr(kResume.size(), at == std::string::npos ? std::string::npos : at - kResume.size());
 }
 
 /// What the parts of reading share.
@@ -55,8 +48,8 @@ Result<void> readFrames(Loading& l) {
   auto read = l.reader.each(
       "SELECT frame_id, name, qualname, file, line, resume_offset IS NOT NULL FROM frames ORDER BY frame_id", {}, [&](const Statement& s) {
         CodeObject object{.frame = s.integer(0), .name = s.string(1), .qualname = s.string(2), .place = {s.string(3), s.integer(4)}};
-        const bool resumes = s.integer(5) != 0 || object.name.starts_with(kResume);
-        object.name = rootName(object.name);
+        const bool resumes = s.integer(5) != 0 || query::isResumeName(object.name);
+        object.name = query::rootFunction(object.name);
         rows.push_back({s.integer(0), std::move(object), resumes});
       });
   if (!read) return read;
@@ -129,15 +122,29 @@ Result<void> readSymbols(Loading& l) {
   return {};
 }
 
+/// A break is what stops capture at a place: how the compiler words it for its developers differs between attempts.
 Result<void> readBreaks(Loading& l) {
-  return l.reader.each(
-      "SELECT min(break_id), frame_id, kind, reason, file, line, count(*) FROM graph_breaks GROUP BY frame_id, kind, reason, file, line "
-      "ORDER BY 1",
-      {}, [&](const Statement& s) {
-        const auto object = l.objectOfFrame.find(s.integer(1));
-        if (object == l.objectOfFrame.end()) return;
-        l.out.objects[object->second].breaks.push_back({s.integer(0), s.integer(6), s.string(2), withoutIds(s.text(3)), {s.string(4), s.integer(5)}});
-      });
+  return l.reader.each("SELECT break_id, frame_id, kind, reason, file, line FROM graph_breaks ORDER BY 1", {}, [&](const Statement& s) {
+    const auto object = l.objectOfFrame.find(s.integer(1));
+    if (object == l.objectOfFrame.end()) return;
+    const Place place{s.string(4), s.integer(5)};
+    auto& breaks = l.out.objects[object->second].breaks;
+    const auto same = [&](const Break& b) { return b.kind == s.text(2) && b.place.file == place.file && b.place.line == place.line; };
+    const auto known = std::find_if(breaks.begin(), breaks.end(), same);
+    if (known != breaks.end()) ++known->count;
+    else breaks.push_back({s.integer(0), 1, s.string(2), withoutIds(query::breakReason(s.text(3))), place});
+  });
+}
+
+Result<void> readUncompiled(Loading& l) {
+  auto coverage = query::coverageOf(l.reader);
+  if (!coverage) return tl::unexpected(coverage.error());
+  for (const query::Uncompiled& u : coverage->uncompiled) {
+    const auto object = u.recovered ? l.objectOfFrame.end() : l.objectOfFrame.find(u.frame);
+    if (object == l.objectOfFrame.end()) continue;
+    l.out.objects[object->second].failures.push_back({u.compile, u.count, u.kind, withoutIds(u.reason), {u.file, u.line}});
+  }
+  return {};
 }
 
 Result<void> readRecompiles(Loading& l) {
@@ -313,7 +320,7 @@ Result<Snapshot> takeSnapshot(const Reader& reader, int level, const Checkpoint&
   Loading loading{reader, out, level, {}, {}, std::move(*times), {}};
   for (const auto& graph : memory->graphs) loading.peaks[graph.graph] = graph.peakBytes;
   using Part = Result<void> (*)(Loading&);
-  const Part parts[] = {readFrames, readCompiles, readGuards, readSymbols, readBreaks,      readRecompiles, readGraphs,
+  const Part parts[] = {readFrames, readCompiles, readGuards, readSymbols, readBreaks,      readUncompiled, readRecompiles, readGraphs,
                         readLoose,  readLines,    readSources, readGuardChecks, readSteps};
   double done = 1;  // the times above are one part, too
   for (const Part part : parts) {

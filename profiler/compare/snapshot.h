@@ -93,6 +93,7 @@ struct CodeObject {
   Place place;
   std::vector<Compile> compiles = {};
   std::vector<Break> breaks = {};
+  std::vector<Break> failures = {};  ///< why it runs in Python; ids of compilations
   std::vector<Recompile> recompiles = {};
   Spread guardCheck = {};
 };

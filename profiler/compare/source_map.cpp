@@ -14,6 +14,7 @@ std::set<std::string> filesOf(const Snapshot& s) {
   for (const auto& object : s.objects) {
     files.insert(object.place.file);
     for (const auto& x : object.breaks) files.insert(x.place.file);
+    for (const auto& x : object.failures) files.insert(x.place.file);
     for (const auto& compile : object.compiles)
       for (const auto& graph : compile.graphs)
         for (const auto& node : graph.nodes) files.insert(node.place.file);

@@ -1,12 +1,14 @@
 #include "profiler/query/breaks.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 #include <tuple>
 #include <unordered_map>
 
 #include "profiler/query/bounded.h"
+#include "profiler/query/function_names.h"
 
 namespace fusebox::query {
 namespace {
@@ -104,7 +106,7 @@ Result<std::vector<BreakSummary>> readDistinct(const Reader& reader) {
   std::map<std::tuple<std::string, int64_t, std::string, std::string>, size_t> index;
   auto read = reader.each(kBreaks, {}, [&](const Statement& s) {
     const auto [entry, isNew] = index.try_emplace(
-        {s.string(7).empty() ? s.string(3) : s.string(7), s.integer(8), s.string(4), s.string(5)}, out.size());
+        {s.string(7).empty() ? s.string(3) : s.string(7), s.integer(8), s.string(4), breakReason(s.text(5))}, out.size());
     if (isNew) {
       BreakSummary b;
       b.id = s.integer(0);
@@ -112,7 +114,8 @@ Result<std::vector<BreakSummary>> readDistinct(const Reader& reader) {
       b.compile = s.integer(2);
       b.function = s.string(3);
       b.kind = s.string(4);
-      b.reason = s.string(5);
+      b.reason = breakReason(s.text(5));
+      b.recorded = s.string(5);
       b.hint = s.string(6);
       b.file = s.string(7);
       b.line = s.integer(8);
@@ -289,9 +292,36 @@ Result<std::vector<BreakSummary>> breakSummaries(const Reader& reader) {
   return out;
 }
 
+Result<std::vector<BreakSummary>> stopSummaries(const Reader& reader) {
+  auto coverage = coverageOf(reader);
+  if (!coverage) return tl::unexpected(coverage.error());
+  auto breaks = breakSummaries(reader);
+  if (!breaks) return breaks;
+  std::vector<BreakSummary> out;
+  for (const Uncompiled& u : coverage->uncompiled) {
+    BreakSummary b;
+    b.id = -1 - static_cast<int64_t>(out.size());
+    b.ids.assign(static_cast<size_t>(std::clamp<int64_t>(u.count, 1, 1000)), b.id);
+    b.frame = u.frame;
+    b.compile = u.compile;
+    b.kind = u.kind;
+    b.reason = u.reason;
+    b.hint = u.hint;
+    b.error = u.error;
+    b.function = u.function;
+    b.file = u.file;
+    b.line = u.line;
+    b.isFailure = true;
+    out.push_back(std::move(b));
+  }
+  std::move(breaks->begin(), breaks->end(), std::back_inserter(out));
+  return out;
+}
+
 std::vector<Advice> adviseBreak(const Reader& reader, const BreakSummary& b) {
+  if (b.isFailure) return adviseUncompiled({.function = b.function, .kind = b.kind, .reason = b.reason, .hint = b.hint, .error = b.error, .file = b.file});
   Sources sources(reader);
-  return adviseBreak({reader.info("engine"), b.kind, b.reason, b.hint, b.opcode, b.file, static_cast<int>(b.line)},
+  return adviseBreak({reader.info("engine"), b.kind, b.recorded, b.hint, b.opcode, b.file, static_cast<int>(b.line)},
                      sources);
 }
 

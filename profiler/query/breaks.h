@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "profiler/query/advice.h"
+#include "profiler/query/coverage.h"
 #include "profiler/session/reader.h"
 
 namespace fusebox::query {
@@ -30,6 +31,7 @@ struct BreakSummary {
   std::vector<int64_t> ids;  ///< all of them: a frame that compiles again breaks again
   int64_t frame = 0, compile = 0;
   std::string kind, reason, hint, function, file, opcode;
+  std::string recorded;      ///< the reason in the engine's words
   int64_t line = 0, endLine = 0, column = -1, endColumn = -1, offset = -1;
   std::vector<StackPlace> stack;  ///< innermost last
 
@@ -40,6 +42,8 @@ struct BreakSummary {
   int64_t measured = 0;   ///< crossings that lostNs sums up
   int64_t compileNs = 0;  ///< compiling of what resumes after it
 
+  bool isFailure = false;    ///< no break: the function was not compiled at all (Uncompiled); id is below 0
+  std::string error;         ///< of a failure, whole
   std::vector<BreakInstruction> code;  ///< around `offset`; empty where not recorded
   std::vector<BreakPiece> before, after;
 };
@@ -47,10 +51,13 @@ struct BreakSummary {
 /// Every distinct break, most time lost first. Long recordings are measured by their first 500,000 calls; `crossings`
 /// are exact.
 Result<std::vector<BreakSummary>> breakSummaries(const session::Reader& reader);
+/// The same for what is not compiled at all; those come first.
+Result<std::vector<BreakSummary>> stopSummaries(const session::Reader& reader);
 std::vector<Advice> adviseBreak(const session::Reader& reader, const BreakSummary& summary);
 
-nlohmann::json toJson(const session::Reader& reader, const std::vector<BreakSummary>& breaks);
-std::string toText(const session::Reader& reader, const std::vector<BreakSummary>& breaks);
+/// With what was not compiled at all, which stops capture more than any break.
+nlohmann::json toJson(const session::Reader& reader, const std::vector<BreakSummary>& breaks, const std::vector<Uncompiled>& uncompiled);
+std::string toText(const session::Reader& reader, const std::vector<BreakSummary>& breaks, const std::vector<Uncompiled>& uncompiled);
 /// The instructions with offsets and marks as a listing; `>>` is the one that breaks.
 std::string bytecodeText(const BreakSummary& summary);
 /// The same instructions as they run: which stretch is compiled into what, and what Python executes between.

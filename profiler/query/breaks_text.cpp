@@ -54,6 +54,17 @@ std::string pieceText(const BreakPiece& p) {
                      p.operators == 1 ? "operator" : "operators", time(p.compileNs));
 }
 
+std::string notCompiledText(const std::vector<Uncompiled>& list) {
+  std::string out;
+  for (const Uncompiled& u : list) {
+    const std::string where = u.file.empty() ? u.function : fmt::format("{}:{}", u.file, u.line);
+    out += fmt::format("{}{}{}: {}\n", where, where.empty() ? "" : "  ", u.kind, u.reason);
+    if (!u.function.empty()) out += fmt::format("  {} is {}{}\n", u.function, u.recovered ? "compiled at a later attempt" : "not compiled", u.count > 1 ? fmt::format(" ({} times)", u.count) : "");
+    out += toText(adviseUncompiled(u), 2) + "\n";
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string bytecodeText(const BreakSummary& b) {
@@ -85,7 +96,7 @@ std::string bytecodeAfterText(const BreakSummary& b) {
   return out;
 }
 
-json toJson(const session::Reader& reader, const std::vector<BreakSummary>& breaks) {
+json toJson(const session::Reader& reader, const std::vector<BreakSummary>& breaks, const std::vector<Uncompiled>& uncompiled) {
   json out = json::array();
   for (const BreakSummary& b : breaks) {
     json advice = json::array(), code = json::array();
@@ -113,12 +124,12 @@ json toJson(const session::Reader& reader, const std::vector<BreakSummary>& brea
                    {"before", toJson(b.before)},
                    {"after", toJson(b.after)}});
   }
-  return {{"breaks", out}};
+  return {{"breaks", out}, {"not_compiled", toJson(uncompiled)}};
 }
 
-std::string toText(const session::Reader& reader, const std::vector<BreakSummary>& breaks) {
-  if (breaks.empty()) return "No graph break.\n";
-  std::string out;
+std::string toText(const session::Reader& reader, const std::vector<BreakSummary>& breaks, const std::vector<Uncompiled>& uncompiled) {
+  std::string out = notCompiledText(uncompiled);
+  if (breaks.empty()) return out + "No graph break.\n";
   for (const BreakSummary& b : breaks) {
     out += fmt::format("{}:{}  {}: {}\n", b.file.empty() ? "unknown place" : b.file, b.line, b.kind, b.reason);
     out += fmt::format("  in {}, {} {}", b.function, b.ids.size(), b.ids.size() == 1 ? "compile" : "compiles");

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 
 #include "engine/support/text.h"
+#include "profiler/query/coverage.h"
 #include "profiler/query/slowness_events.h"
 #include "profiler/query/timeline.h"
 
@@ -74,10 +76,11 @@ void moveGuards(Sums& sums) {
 
 Result<Sums> addUp(SpanReader& spans, const std::vector<Step>& steps) {
   Sums out;
-  for (const Step& step : steps) {
-    auto window = spans.window(step);
+  if (auto loaded = spans.load(steps); !loaded) return tl::unexpected(loaded.error());
+  for (size_t i = 0; i < steps.size(); ++i) {
+    auto window = spans.window(i);
     if (!window) return tl::unexpected(window.error());
-    Split split = splitTime(step, std::move(window->spans));
+    Split split = splitTime(steps[i], std::move(window->spans));
     for (size_t k = 0; k < split.ns.size(); ++k) {
       out.split.ns[k] += split.ns[k];
       out.split.spans[k] += split.spans[k];
@@ -141,7 +144,7 @@ Result<void> describe(const Reader& reader, TimeKind kind, TimePart& part) {
   return read;
 }
 
-std::string sentenceOf(const TimeRow& row, double stepNs, double steps) {
+std::string sentenceOf(const TimeRow& row, double stepNs, double steps, bool knowsKernels) {
   const auto most = [&] {
     if (row.parts.empty() || row.parts[0].name.empty()) return std::string();
     const TimePart& p = row.parts[0];
@@ -172,6 +175,10 @@ std::string sentenceOf(const TimeRow& row, double stepNs, double steps) {
       return sayCount(FUSEBOX_TEXT("Slowness", "Assumptions checked before {} call; estimated"),
                       FUSEBOX_TEXT("Slowness", "Assumptions checked before {} calls; estimated"), n);
     case TimeKind::LaunchGaps:
+      if (!knowsKernels) {
+        return sayCount(FUSEBOX_TEXT("Slowness", "{} compiled call; which kernels ran in it, and for how long, this recording does not tell"),
+                        FUSEBOX_TEXT("Slowness", "{} compiled calls; which kernels ran in them, and for how long, this recording does not tell"), n);
+      }
       return sayCount(FUSEBOX_TEXT("Slowness", "{} compiled call in which no kernel ran: binding arguments, taking memory, launching"),
                       FUSEBOX_TEXT("Slowness", "{} compiled calls in which no kernel ran: binding arguments, taking memory, launching"), n);
     case TimeKind::Breaks:
@@ -182,13 +189,14 @@ std::string sentenceOf(const TimeRow& row, double stepNs, double steps) {
   }
 }
 
-Result<std::vector<TimeRow>> rowsOf(const Reader& reader, const Sums& sums, double steps, double stepNs) {
+Result<std::vector<TimeRow>> rowsOf(const Reader& reader, const Sums& sums, double steps, double stepNs, bool knowsKernels) {
   std::vector<TimeRow> rows;
   for (size_t k = 0; k < sums.split.ns.size(); ++k) {
     const auto kind = static_cast<TimeKind>(k);
     if (sums.split.ns[k] <= 0) continue;
     const double turns = kind == TimeKind::Recompiles || kind == TimeKind::Compile ? 1 : steps;  // too few to be averaged
-    TimeRow row{.kind = kind, .ns = sums.split.ns[k] / steps, .count = std::llround(static_cast<double>(sums.split.spans[k]) / turns), .estimated = kind == TimeKind::Guards, .sentence = {}, .parts = {}};
+    const bool dark = kind == TimeKind::LaunchGaps && !knowsKernels;
+    TimeRow row{.kind = kind, .title = dark ? say(FUSEBOX_TEXT("Slowness", "Inside compiled calls")) : timeKindTitle(kind), .ns = sums.split.ns[k] / steps, .count = std::llround(static_cast<double>(sums.split.spans[k]) / turns), .estimated = kind == TimeKind::Guards, .sentence = {}, .parts = {}};
     for (const auto& [key, value] : sums.parts) {
       if (key.first != kind || key.second == 0 || value.first <= 0) continue;
       row.parts.push_back({.subject = TimeSubject::None, .id = key.second, .name = {}, .file = {}, .line = 0, .count = std::llround(static_cast<double>(value.second) / turns), .ns = value.first / steps});
@@ -198,7 +206,7 @@ Result<std::vector<TimeRow>> rowsOf(const Reader& reader, const Sums& sums, doub
     for (TimePart& part : row.parts) {
       if (auto described = describe(reader, kind, part); !described) return tl::unexpected(described.error());
     }
-    row.sentence = sentenceOf(row, stepNs, steps);
+    row.sentence = sentenceOf(row, stepNs, steps, knowsKernels);
     rows.push_back(std::move(row));
   }
   std::sort(rows.begin(), rows.end(), [](const TimeRow& a, const TimeRow& b) { return a.ns > b.ns; });
@@ -237,12 +245,70 @@ void sayDistribution(const std::vector<Step>& steps, Slowness& out) {
   out.medianNs = ns.size() % 2 == 1 ? ns[ns.size() / 2] : (ns[ns.size() / 2 - 1] + ns[ns.size() / 2]) / 2;
 }
 
-/// Evenly over all of them, the first and the last among them.
-std::vector<Step> chooseSteps(const std::vector<Step>& steps) {
-  if (steps.size() <= kMostLooked) return steps;
+bool compilesIn(const Step& step, const std::vector<Step>& compiling) {
+  const auto at = std::upper_bound(compiling.begin(), compiling.end(), step.startNs, [](int64_t ns, const Step& c) { return ns < c.endNs; });
+  return at != compiling.end() && at->startNs < step.endNs;
+}
+
+/// Stretches of time in which anything is compiled, in order and apart from one another.
+std::vector<Step> united(const std::vector<TimeSpan>& spans) {
   std::vector<Step> out;
-  for (size_t i = 0; i < kMostLooked; ++i) out.push_back(steps[i * (steps.size() - 1) / (kMostLooked - 1)]);
+  for (const TimeSpan& span : spans) {
+    if (!out.empty() && span.startNs <= out.back().endNs) out.back().endNs = std::max(out.back().endNs, span.endNs);
+    else out.push_back({span.startNs, span.endNs});
+  }
   return out;
+}
+
+/// Takes the steps out in which something is compiled, unless those are most: then compiling is what a step of this program does.
+void keepTypical(const std::vector<TimeSpan>& compiles, std::vector<Step>& steps, Slowness& out) {
+  const std::vector<Step> compiling = united(compiles);
+  std::vector<Step> others;
+  std::copy_if(steps.begin(), steps.end(), std::back_inserter(others), [&](const Step& step) { return !compilesIn(step, compiling); });
+  out.compiling = static_cast<int64_t>(steps.size() - others.size());
+  if (2 * others.size() >= steps.size()) steps = std::move(others);
+}
+
+/// Those whose length is nearest to the median, in order of time.
+std::vector<Step> chooseSteps(std::vector<Step> steps, double medianNs) {
+  const auto off = [medianNs](const Step& step) { return std::fabs(static_cast<double>(step.ns()) - medianNs); };
+  std::stable_sort(steps.begin(), steps.end(), [&](const Step& a, const Step& b) { return off(a) < off(b); });
+  if (steps.size() > kMostLooked) steps.resize(kMostLooked);
+  std::sort(steps.begin(), steps.end(), [](const Step& a, const Step& b) { return a.startNs < b.startNs; });
+  return steps;
+}
+
+/// Compiling, summed up over the whole recording: no part of a typical step.
+Result<std::vector<TimeRow>> compilingApart(const Reader& reader, std::vector<TimeSpan> compiles) {
+  Step whole{INT64_MAX, INT64_MIN};
+  for (const TimeSpan& span : compiles) {
+    whole.startNs = std::min(whole.startNs, span.startNs);
+    whole.endNs = std::max(whole.endNs, span.endNs);
+  }
+  if (compiles.empty() || whole.ns() <= 0) return std::vector<TimeRow>();
+  Sums sums;
+  sums.split = splitTime(whole, std::move(compiles));
+  sums.split.ns[static_cast<size_t>(TimeKind::Outside)] = 0;
+  for (const auto& [kind, id, ns, count] : sums.split.parts) sums.parts[{kind, id}] = {ns, count};
+  return rowsOf(reader, sums, 1, static_cast<double>(whole.ns()), true);
+}
+
+/// What runs in Python is outside compiled code, whatever its time: the split cannot say so.
+Result<void> sayUncompiled(const Reader& reader, Slowness& out) {
+  auto coverage = coverageOf(reader);
+  if (!coverage) return tl::unexpected(coverage.error());
+  std::string names;
+  int64_t count = 0;
+  for (const FunctionCoverage& f : coverage->functions) {
+    if (f.verdict != FunctionCoverage::Verdict::Not) continue;
+    if (++count <= 3) names += (names.empty() ? "" : ", ") + f.name;
+  }
+  if (count > 3) names += ", …";
+  if (count > 0) {
+    out.limits.push_back(sayCount(FUSEBOX_TEXT("Slowness", "{} function is not compiled and runs in Python, outside compiled code: {}"),
+                                  FUSEBOX_TEXT("Slowness", "{} functions are not compiled and run in Python, outside compiled code: {}"), count, names));
+  }
+  return {};
 }
 
 }  // namespace
@@ -267,10 +333,13 @@ Result<Slowness> whySlow(const Reader& reader, bool wholeRun) {
     if (*events > kMostSpans) return fail(ErrorCode::Unsupported, fmt::format("the recording has {} launches and calls, more than are split as a whole ({}); look at a step", *events, kMostSpans), reader.path());
     steps->steps = {*whole};
   }
-  const std::vector<Step> looked = chooseSteps(steps->steps);
   out.steps = static_cast<int64_t>(steps->steps.size());
-  out.looked = static_cast<int64_t>(looked.size());
+  auto compiles = compileSpans(reader);
+  if (!compiles) return tl::unexpected(compiles.error());
+  if (!out.wholeRun) keepTypical(*compiles, steps->steps, out);
   sayDistribution(steps->steps, out);
+  const std::vector<Step> looked = chooseSteps(std::move(steps->steps), out.medianNs);
+  out.looked = static_cast<int64_t>(looked.size());
   auto spans = SpanReader::open(reader);
   if (!spans) return tl::unexpected(spans.error());
   auto sums = addUp(*spans, looked);
@@ -278,9 +347,15 @@ Result<Slowness> whySlow(const Reader& reader, bool wholeRun) {
   double total = 0;
   for (const Step& step : looked) total += static_cast<double>(step.ns());
   out.stepNs = total / static_cast<double>(looked.size());
-  auto rows = rowsOf(reader, *sums, static_cast<double>(looked.size()), out.stepNs);
+  auto rows = rowsOf(reader, *sums, static_cast<double>(looked.size()), out.stepNs, spans->knowsKernels());
   if (!rows) return tl::unexpected(rows.error());
   out.rows = std::move(*rows);
+  if (!out.wholeRun) {
+    auto apart = compilingApart(reader, std::move(*compiles));
+    if (!apart) return tl::unexpected(apart.error());
+    out.apart = std::move(*apart);
+  }
+  if (auto said = sayUncompiled(reader, out); !said) return tl::unexpected(said.error());
   if (spans->lacksDeviceTimes()) {
     out.limits.push_back(say(FUSEBOX_TEXT("Slowness", "kernels ran on a device, and for how long is not recorded: their time is in launch gaps and outside")));
   }

@@ -41,6 +41,7 @@ struct TimePart {
 
 struct TimeRow {
   TimeKind kind = TimeKind::Outside;
+  std::string title;       ///< in the reader's language
   double ns = 0;           ///< a step, on average over those looked at
   int64_t count = 0;       ///< how many launches, calls … a step, rounded; compilations: in all steps that were read
   bool estimated = false;
@@ -51,10 +52,12 @@ struct TimeRow {
 struct Slowness {
   bool wholeRun = false;   ///< nothing repeats (or it was asked for): the recording from its first to its last event is one step
   std::string how;         ///< what the steps were found by
-  int64_t steps = 0, looked = 0;  ///< found, and read in full
+  int64_t steps = 0, looked = 0;  ///< found, and read in full: those whose length is nearest to the median
+  int64_t compiling = 0;   ///< steps in which something was compiled; none of the typical ones, unless most are such steps
   double stepNs = 0;       ///< mean of those read: the rows' sum
-  double medianNs = 0, minNs = 0, maxNs = 0;  ///< over all steps found
+  double medianNs = 0, minNs = 0, maxNs = 0;  ///< over the steps that `compiling` leaves
   std::vector<TimeRow> rows;     ///< every kind that takes time, most first
+  std::vector<TimeRow> apart;    ///< what is no part of a typical step: compiling, summed over the whole recording
   std::vector<std::string> limits;
 };
 

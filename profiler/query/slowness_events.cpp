@@ -57,7 +57,13 @@ Result<SpanReader> SpanReader::open(const Reader& reader) {
                        [&](const Statement& s) { out.deviceKernels_.push_back(s.integer(0)); });
   }
   if (done) done = reader.each("SELECT EXISTS(SELECT 1 FROM t_gpu_event WHERE kind = 'kernel')", {}, [&](const Statement& s) { out.deviceTimes_ = s.integer(0) != 0; });
+  if (done) {
+    done = reader.each("SELECT EXISTS(SELECT 1 FROM t_launch) OR EXISTS(SELECT 1 FROM t_gpu_event)", {}, [&](const Statement& s) { out.knowsKernels_ = s.integer(0) != 0; });
+  }
   if (!done) return tl::unexpected(done.error());
+  auto compiles = compileSpans(reader);
+  if (!compiles) return tl::unexpected(compiles.error());
+  out.compiles_ = std::move(*compiles);
   return out;
 }
 
@@ -90,45 +96,67 @@ Result<void> SpanReader::calls(const Step& step, WindowFacts& out) const {
   return {};
 }
 
-Result<WindowFacts> SpanReader::window(const Step& step) {
-  WindowFacts out;
-  const auto span = [&](TimeKind kind) { return [&out, &step, kind](const Statement& s) { add(out.spans, step, s, kind, s.integer(2)); }; };
+Result<void> SpanReader::readEvents(const char* sql, const std::function<void(const Statement&, const Step&, WindowFacts&)>& row) {
+  if (windows_.empty()) return {};
+  return reader_->each(sql, {windows_.front().startNs, windows_.back().endNs}, [&](const Statement& s) {
+    const int64_t start = boundedTime(s.integer(0)), end = boundedEnd(s.integer(0), s.integer(1));
+    auto at = std::upper_bound(windows_.begin(), windows_.end(), start, [](int64_t ns, const Step& w) { return ns < w.endNs; });
+    for (; at != windows_.end() && at->startNs < end; ++at) row(s, *at, events_[static_cast<size_t>(at - windows_.begin())]);
+  });
+}
+
+Result<void> SpanReader::load(std::vector<Step> windows) {
+  windows_ = std::move(windows);
+  events_.assign(windows_.size(), {});
+  auto done = readEvents(
+      "SELECT start_ns, dur_ns, coalesce(kernel_id, 0), kind, id, name FROM t_gpu_event "
+      "WHERE start_ns < ?2 AND start_ns + dur_ns > ?1 AND kind IN ('kernel', 'memcpy', 'memset')",
+      [&](const Statement& s, const Step& step, WindowFacts& out) {
+        const int64_t id = s.integer(2) > 0 ? s.integer(2) : eventPart(deviceEvents_, s.text(5), s.integer(4));
+        add(out.spans, step, s, s.text(3) == "kernel" ? TimeKind::DeviceKernels : TimeKind::DeviceCopies, id);
+      });
+  if (!done) return done;
+  return readEvents(
+      "SELECT start_ns, dur_ns, id, name, kind = 'cpu_op' FROM t_cpu_event WHERE start_ns < ?2 AND start_ns + dur_ns > ?1 "
+      "AND (kind = 'cpu_op' OR name GLOB 'cuda*Synchronize' OR name GLOB 'cu*Synchronize')",
+      [&](const Statement& s, const Step& step, WindowFacts& out) {
+        if (s.integer(4) != 0) add(out.spans, step, s, TimeKind::Kernels, eventPart(operators_, s.text(3), s.integer(2)));
+        else add(out.spans, step, s, TimeKind::Waiting, 0);
+      });
+}
+
+Result<WindowFacts> SpanReader::window(size_t i) {
+  const Step& step = windows_[i];
+  WindowFacts out = std::move(events_[i]);
+  const auto launch = [&](const Statement& s) {
+    if (std::binary_search(deviceKernels_.begin(), deviceKernels_.end(), s.integer(2))) return;  // gpu_events tell
+    const bool copy = std::binary_search(copyKernels_.begin(), copyKernels_.end(), s.integer(2));
+    add(out.spans, step, s, copy ? TimeKind::Copies : TimeKind::Kernels, s.integer(2));
+  };
   auto done = reader_->each(
       "SELECT l.start_ns, l.dur_ns, l.kernel_id FROM t_block b JOIN t_launch l ON l.id BETWEEN b.first_id AND b.last_id "
       "WHERE b.track = 0 AND b.end_ns > ?1 AND b.start_ns < ?2 AND l.start_ns < ?2 AND l.start_ns + l.dur_ns > ?1",
-      {step.startNs, step.endNs}, [&](const Statement& s) {
-        if (std::binary_search(deviceKernels_.begin(), deviceKernels_.end(), s.integer(2))) return;  // gpu_events tell
-        const bool copy = std::binary_search(copyKernels_.begin(), copyKernels_.end(), s.integer(2));
-        add(out.spans, step, s, copy ? TimeKind::Copies : TimeKind::Kernels, s.integer(2));
-      });
-  const std::vector<session::Cell> range{step.startNs, step.endNs};
-  if (done) {
-    done = reader_->each("SELECT start_ns, dur_ns, coalesce(kernel_id, 0), kind, id, name FROM t_gpu_event WHERE start_ns < ?2 AND start_ns + dur_ns > ?1 AND kind IN ('kernel', 'memcpy', 'memset')", range,
-                         [&](const Statement& s) {
-                           const int64_t id = s.integer(2) > 0 ? s.integer(2) : eventPart(deviceEvents_, s.text(5), s.integer(4));
-                           add(out.spans, step, s, s.text(3) == "kernel" ? TimeKind::DeviceKernels : TimeKind::DeviceCopies, id);
-                         });
-  }
-  if (done) done = reader_->each("SELECT start_ns, end_ns - start_ns, id FROM t_compile WHERE end_ns > ?1 AND start_ns < ?2 AND failure_id IS NOT NULL", range, span(TimeKind::Recompiles));
-  if (done) {
-    // A backward pass is compiled with its forward; it is a recompilation where that is one.
-    done = reader_->each("SELECT c.start_ns, c.end_ns - c.start_ns, c.id, p.failure_id IS NOT NULL FROM t_compile c LEFT JOIN t_compile p ON p.id = c.parent_id "
-                         "WHERE c.end_ns > ?1 AND c.start_ns < ?2 AND c.failure_id IS NULL",
-                         range, [&](const Statement& s) {
-                           add(out.spans, step, s, s.integer(3) != 0 ? TimeKind::Recompiles : TimeKind::Compile, s.integer(2));
-                         });
-  }
-  if (done) {
-    done = reader_->each("SELECT start_ns, dur_ns, id, name FROM t_cpu_event WHERE start_ns < ?2 AND start_ns + dur_ns > ?1 AND kind = 'cpu_op'", range, [&](const Statement& s) {
-      add(out.spans, step, s, TimeKind::Kernels, eventPart(operators_, s.text(3), s.integer(2)));
-    });
-  }
-  if (done) {
-    done = reader_->each("SELECT start_ns, dur_ns, 0 FROM t_cpu_event WHERE start_ns < ?2 AND start_ns + dur_ns > ?1 AND (name GLOB 'cuda*Synchronize' OR name GLOB 'cu*Synchronize')", range,
-                         span(TimeKind::Waiting));
+      {step.startNs, step.endNs}, launch);
+  for (const TimeSpan& c : compiles_) {
+    const size_t before = out.spans.size();
+    add(out.spans, step, c.startNs, c.endNs, c.kind, c.id);
+    if (out.spans.size() > before) out.spans.back().counted = c.counted;
   }
   if (done) done = calls(step, out);
   if (!done) return tl::unexpected(done.error());
+  return out;
+}
+
+Result<std::vector<TimeSpan>> compileSpans(const Reader& reader) {
+  std::vector<TimeSpan> out;
+  // A backward pass is compiled with its forward; it is a recompilation where that is one.
+  auto read = reader.each(
+      "SELECT c.start_ns, c.end_ns, c.id, coalesce(c.failure_id, p.failure_id) IS NOT NULL, c.kind = 'backward' FROM t_compile c "
+      "LEFT JOIN t_compile p ON p.id = c.parent_id WHERE c.end_ns > c.start_ns ORDER BY c.start_ns",
+      {}, [&](const Statement& s) {
+        out.push_back({boundedTime(s.integer(0)), boundedTime(s.integer(1)), s.integer(3) != 0 ? TimeKind::Recompiles : TimeKind::Compile, s.integer(2), s.integer(4) == 0});
+      });
+  if (!read) return tl::unexpected(read.error());
   return out;
 }
 
@@ -167,8 +195,8 @@ Split splitTime(const Step& window, std::vector<TimeSpan> spans) {
     auto& list = open[static_cast<size_t>(span.kind)];
     if (edge.begins) {
       list.push_back(edge.span);
-      ++out.spans[static_cast<size_t>(span.kind)];
-      ++parts[{span.kind, span.id}].second;
+      out.spans[static_cast<size_t>(span.kind)] += span.counted ? 1 : 0;
+      parts[{span.kind, span.id}].second += span.counted ? 1 : 0;
     } else {
       list.erase(std::find(list.begin(), list.end(), edge.span));
     }

@@ -16,6 +16,7 @@ struct TimeSpan {
   int64_t startNs = 0, endNs = 0;
   TimeKind kind = TimeKind::Outside;
   int64_t id = 0;
+  bool counted = true;  ///< else it belongs to another span: a backward pass is compiled with its forward
 };
 
 /// Everything in [from, to) that says where time goes, clipped to it; `calls` receives the number of compiled calls and `guardNs` the time
@@ -30,20 +31,29 @@ class SpanReader {
  public:
   /// Reads what does not depend on the window: copies among kernels, functions with breaks, mean guard checks.
   static Result<SpanReader> open(const session::Reader& reader);
-  Result<WindowFacts> window(const Step& step);
+  /// Reads what happened in the windows, which must not overlap; `window(i)` then gives each. Events of devices and threads are
+  /// read once for all of them, since they cannot be found by time.
+  Result<void> load(std::vector<Step> windows);
+  Result<WindowFacts> window(size_t i);
+  /// Kernels are known, of whatever kind: else calls in which none ran say nothing.
+  bool knowsKernels() const { return knowsKernels_; }
   /// Kernels ran on a device, and how long is not recorded: what a processor spent on launching them is all there is.
   bool lacksDeviceTimes() const { return !deviceKernels_.empty() && !deviceTimes_; }
 
  private:
   explicit SpanReader(const session::Reader& reader) : reader_(&reader) {}
   Result<void> calls(const Step& step, WindowFacts& out) const;
+  Result<void> readEvents(const char* sql, const std::function<void(const session::Statement&, const Step&, WindowFacts&)>& row);
 
   const session::Reader* reader_;
   std::vector<int64_t> copyKernels_;                         ///< sorted
   std::vector<std::pair<int64_t, int64_t>> brokenFrames_;    ///< compile, its first break; sorted
   std::vector<std::pair<int64_t, double>> guardChecks_;      ///< compile, mean ns; sorted
   std::vector<int64_t> deviceKernels_;                       ///< sorted: those whose launches are no work of a processor
-  bool deviceTimes_ = false;
+  bool deviceTimes_ = false, knowsKernels_ = false;
+  std::vector<TimeSpan> compiles_;
+  std::vector<Step> windows_;        ///< in order of time
+  std::vector<WindowFacts> events_;  ///< of each
   std::map<std::string, int64_t, std::less<>> operators_, deviceEvents_;  ///< ids below 0 by name
 };
 
@@ -54,5 +64,8 @@ struct Split {
   std::vector<std::tuple<TimeKind, int64_t, double, int64_t>> parts;  ///< kind, id, ns, spans
 };
 Split splitTime(const Step& window, std::vector<TimeSpan> spans);
+
+/// Every compilation of the recording, backward passes with their forward ones, as spans of compiling and recompiling.
+Result<std::vector<TimeSpan>> compileSpans(const session::Reader& reader);
 
 }  // namespace fusebox::query

@@ -24,35 +24,53 @@ const char* subjectName(TimeSubject subject) {
   return kNames[static_cast<size_t>(subject)];
 }
 
+nlohmann::json toJson(const TimeRow& row, double whole) {
+  nlohmann::json parts = nlohmann::json::array();
+  for (const TimePart& p : row.parts) {
+    parts.push_back({{"subject", subjectName(p.subject)}, {"id", p.id}, {"name", p.name}, {"file", p.file}, {"line", p.line}, {"count", p.count}, {"ns", p.ns}});
+  }
+  nlohmann::json out = {{"kind", timeKindName(row.kind)}, {"title", row.title}, {"ns", row.ns}, {"count", row.count}, {"estimated", row.estimated},
+                        {"sentence", row.sentence}, {"parts", std::move(parts)}};
+  if (whole > 0) out["share"] = row.ns / whole;
+  return out;
+}
+
+std::string toText(const TimeRow& row, double whole) {
+  const std::string share = whole > 0 ? fmt::format("{:.1f} %", 100 * row.ns / whole) : std::string();
+  std::string out = fmt::format("\n  {:>10}  {:>7}  {}{}\n                       {}\n", duration(row.ns), share, row.title, row.estimated ? " (estimated)" : "", row.sentence);
+  for (size_t i = 0; i < row.parts.size() && i < 3; ++i) {
+    const TimePart& p = row.parts[i];
+    if (p.name.empty()) continue;
+    out += fmt::format("                       {:>10}  {}{}\n", duration(p.ns), p.name, p.file.empty() ? "" : fmt::format("  {}:{}", p.file, p.line));
+  }
+  return out;
+}
+
+/// "A step takes 396 µs (median of 19,998: 350 µs to 1.2 ms)" and what was read of them.
+std::string head(const Slowness& s) {
+  if (s.wholeRun) return fmt::format("{}: {}\n", duration(s.stepNs), s.how);
+  std::string out = fmt::format("A step takes {} (median of {}: {} to {})\n  {}\n  split here: the {} nearest to the median, on average {}\n", duration(s.medianNs),
+                                s.steps - (s.compiling * 2 > s.steps ? 0 : s.compiling), duration(s.minNs), duration(s.maxNs), s.how, s.looked, duration(s.stepNs));
+  if (s.compiling > 0 && s.compiling * 2 <= s.steps) out += fmt::format("  apart from them: {} in which something was compiled\n", s.compiling == 1 ? "1 step" : fmt::format("{} steps", s.compiling));
+  return out;
+}
+
 }  // namespace
 
 nlohmann::json toJson(const Slowness& s) {
   using nlohmann::json;
-  json rows = json::array();
-  for (const TimeRow& row : s.rows) {
-    json parts = json::array();
-    for (const TimePart& p : row.parts) {
-      parts.push_back({{"subject", subjectName(p.subject)}, {"id", p.id}, {"name", p.name}, {"file", p.file}, {"line", p.line}, {"count", p.count}, {"ns", p.ns}});
-    }
-    rows.push_back({{"kind", timeKindName(row.kind)}, {"title", timeKindTitle(row.kind)}, {"ns", row.ns}, {"share", row.ns / s.stepNs}, {"count", row.count}, {"estimated", row.estimated},
-                    {"sentence", row.sentence}, {"parts", parts}});
-  }
-  return {{"whole_run", s.wholeRun}, {"how", s.how}, {"steps", s.steps}, {"steps_read", s.looked}, {"step_ns", s.stepNs}, {"median_ns", s.medianNs}, {"min_ns", s.minNs}, {"max_ns", s.maxNs},
-          {"rows", rows}, {"limits", s.limits}};
+  json rows = json::array(), apart = json::array();
+  for (const TimeRow& row : s.rows) rows.push_back(toJson(row, s.stepNs));
+  for (const TimeRow& row : s.apart) apart.push_back(toJson(row, 0));
+  return {{"whole_run", s.wholeRun}, {"how", s.how}, {"steps", s.steps}, {"steps_read", s.looked}, {"steps_compiling", s.compiling}, {"step_ns", s.stepNs},
+          {"median_ns", s.medianNs}, {"min_ns", s.minNs}, {"max_ns", s.maxNs}, {"rows", rows}, {"apart", apart}, {"limits", s.limits}};
 }
 
 std::string toText(const Slowness& s) {
-  std::string out = s.wholeRun ? fmt::format("{}: {}\n", duration(s.stepNs), s.how)
-                               : fmt::format("A step takes {} (median of {}: {} to {})\n  {}; of {} that were read in full the average is split here: {}\n", duration(s.medianNs), s.steps,
-                                             duration(s.minNs), duration(s.maxNs), s.how, s.looked, duration(s.stepNs));
-  for (const TimeRow& row : s.rows) {
-    out += fmt::format("\n  {:>10}  {:>5.1f} %  {}{}\n                       {}\n", duration(row.ns), 100 * row.ns / s.stepNs, timeKindTitle(row.kind), row.estimated ? " (estimated)" : "", row.sentence);
-    for (size_t i = 0; i < row.parts.size() && i < 3; ++i) {
-      const TimePart& p = row.parts[i];
-      if (p.name.empty()) continue;
-      out += fmt::format("                       {:>10}  {}{}\n", duration(p.ns), p.name, p.file.empty() ? "" : fmt::format("  {}:{}", p.file, p.line));
-    }
-  }
+  std::string out = head(s);
+  for (const TimeRow& row : s.rows) out += toText(row, s.stepNs);
+  if (!s.apart.empty()) out += "\nCompiling, in the whole recording:\n";
+  for (const TimeRow& row : s.apart) out += toText(row, 0);
   for (const auto& limit : s.limits) out += "  note: " + limit + "\n";
   return out;
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "profiler/query/function_names.h"
 #include "profiler/query/program_kernels.h"
 
 namespace fusebox::query {
@@ -33,9 +34,21 @@ Result<void> readBreaks(const Reader& reader, Summary& out) {
       "SELECT kind, reason, hint, file, line, count(*) FROM graph_breaks GROUP BY kind, reason, hint, file, line "
       "ORDER BY min(break_id)",
       {}, [&](const Statement& row) {
-        out.graphBreaks.push_back(
-            {row.string(0), row.string(1), row.string(2), row.string(3), row.integer(4), row.integer(5)});
+        Summary::Break b{row.string(0), breakReason(row.text(1)), row.string(2), row.string(3), row.integer(4), row.integer(5)};
+        const auto equal = [&](const Summary::Break& x) {
+          return x.kind == b.kind && x.reason == b.reason && x.file == b.file && x.line == b.line;
+        };
+        const auto known = std::find_if(out.graphBreaks.begin(), out.graphBreaks.end(), equal);
+        if (known != out.graphBreaks.end()) known->count += b.count;
+        else out.graphBreaks.push_back(std::move(b));
       });
+}
+
+Result<void> readCoverage(const Reader& reader, Summary& out) {
+  auto coverage = coverageOf(reader);
+  if (!coverage) return tl::unexpected(coverage.error());
+  out.coverage = std::move(*coverage);
+  return {};
 }
 
 Result<void> readRecompiles(const Reader& reader, Summary& out) {
@@ -126,7 +139,7 @@ Result<Summary> summarize(const Reader& reader) {
   out.importedFormat = reader.info("imported_format");
   out.state = session::stateName(reader.state());
   using Part = Result<void> (*)(const Reader&, Summary&);
-  for (const Part part : {readCounts, readBreaks, readRecompiles, readCompileTimes, readRunTimes, readCache, readLosses}) {
+  for (const Part part : {readCounts, readCoverage, readBreaks, readRecompiles, readCompileTimes, readRunTimes, readCache, readLosses}) {
     if (auto done = part(reader, out); !done) return tl::unexpected(done.error());
   }
   return out;
@@ -144,6 +157,12 @@ nlohmann::json toJson(const Summary& s) {
     recompiles.push_back({{"frame", r.frame}, {"guard", r.guard}, {"expected", r.expected}, {"found", r.found},
                           {"file", r.file}, {"line", r.line}, {"outcome", r.outcome}});
   }
+  json functions = json::array();
+  for (const auto& f : s.coverage.functions) {
+    functions.push_back({{"function", f.name}, {"file", f.file}, {"line", f.line}, {"verdict", verdictName(f.verdict)},
+                         {"entries", f.entries}, {"restarts", f.restarts}, {"breaks", f.breaks},
+                         {"recompiles", f.recompiles}, {"why", f.why}});
+  }
   for (const auto& l : s.losses) losses.push_back({{"what", l.what}, {"count", l.count}, {"detail", l.detail}});
   for (const auto& h : s.hottest) {
     hottest.push_back({{"kernel", h.kernel}, {"name", h.name}, {"kind", h.kind}, {"launches", h.launches},
@@ -157,6 +176,8 @@ nlohmann::json toJson(const Summary& s) {
           {"frames", s.frames},
           {"compiles", s.compiles},
           {"graphs", s.graphs},
+          {"functions", functions},
+          {"not_compiled", toJson(s.coverage.uncompiled)},
           {"graph_breaks", breaks},
           {"recompiles", recompiles},
           {"kernels", s.kernels},

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "profiler/query/coverage.h"
 #include "profiler/session/reader.h"
 
 namespace fusebox::query {
@@ -19,6 +20,7 @@ struct Summary {
     int64_t line = 0, count = 1;
   };
   std::vector<Break> graphBreaks;  ///< equal ones at one place are one row with a count
+  Coverage coverage;               ///< which functions run in compiled code, and what fails
   struct Recompile {
     std::string frame, guard, expected, found, file, outcome;
     int64_t line = 0;

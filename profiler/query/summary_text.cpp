@@ -26,6 +26,14 @@ void more(std::string& out, size_t total) {
   if (total > kListed) out += fmt::format("    … and {} more\n", total - kListed);
 }
 
+/// What a later attempt compiled is no failure of the program that runs.
+std::string uncompiledLine(const Uncompiled& u) {
+  std::string where = u.function;
+  if (!u.file.empty()) where += fmt::format("{}{}", where.empty() ? "" : ", ", place(u.file, u.line));
+  return fmt::format("  {}{}{}: {}{}\n", u.recovered ? "restarted     " : kNotCompiled, where.empty() ? "" : where + ": ", u.kind, u.reason,
+                     u.count > 1 ? fmt::format(" ({} times)", u.count) : "");
+}
+
 }  // namespace
 
 bool leftToEager(const Summary::Loss& loss) {
@@ -41,8 +49,10 @@ std::string toText(const Summary& s) {
   if (s.state == "abandoned") out += "  state     its process ended without finishing it; what was committed is here\n";
   out += fmt::format("  captured  {}, {}, {}\n", plural(s.frames, "frame", "frames"),
                      plural(s.compiles, "compile", "compiles"), plural(s.graphs, "graph", "graphs"));
-  for (const auto& l : s.losses)
-    if (leftToEager(l)) out += fmt::format("  {}{}: {}\n", kNotCompiled, l.what, l.detail);
+  if (const std::string sentence = coverageSentence(s.coverage); !sentence.empty()) out += fmt::format("  functions {}\n", sentence);
+  const auto& uncompiled = s.coverage.uncompiled;
+  for (size_t i = 0; i < uncompiled.size() && i < kListed; ++i) out += uncompiledLine(uncompiled[i]);
+  more(out, uncompiled.size());
   out += fmt::format("  compile   {} (capture {}, aot {}, inductor {}, codegen {})\n", ms(s.totalCompileMs),
                      ms(s.captureMs), ms(s.aotMs), ms(s.inductorMs), ms(s.codegenMs));
   out += fmt::format("  run       {} in compiled code, {} of {} and {}\n", ms(s.runMs),

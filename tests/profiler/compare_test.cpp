@@ -30,6 +30,12 @@ struct Program {
   std::vector<std::string> ops = {"aten::mul", "aten::add", "aten::relu"};
   bool fused = true;
   std::string refusal = {};                      ///< why the first two were not fused
+  std::vector<std::string> breakReasons = {"Tensor.item() is called"};  ///< of as many breaks on breakLine
+  struct {
+    std::string name = "f", file = {};
+    int64_t line = 1;
+  } function = {};                               ///< without a file: in the script
+  std::string error = {};                        ///< of its compilation, which fails with it
   int breakLine = 0, recompiles = 0;
   std::string shape = "[8, 64]";
   int64_t launchNs = 10'000, spreadNs = 100;
@@ -57,9 +63,10 @@ void writeProgram(const std::string& path, const Program& p) {
   for (const auto& [key, value] : facts) w.post(RowKind::Info, {text(key), value});
   w.post(RowKind::SourceFile, {int64_t{1}, file, p.script, static_cast<int64_t>(p.script.size()), kNull, int64_t{0}, kStart});
   w.post(RowKind::SourceFile, {int64_t{2}, text("/usr/lib/python3.11/site-packages/torch/nn/functional.py"), text("pass\n"), int64_t{5}, kNull, int64_t{0}, kStart});
-  w.post(RowKind::Frame, {int64_t{1}, kNull, text("f"), text("f"), file, int64_t{1}, kNull, text("compiled"), kNull, kStart});
+  w.post(RowKind::Frame, {int64_t{1}, kNull, p.function.name, p.function.name, p.function.file.empty() ? file : p.function.file, p.function.line, kNull,
+                          text(p.error.empty() ? "compiled" : "failed"), kNull, kStart});
   for (int64_t c = 1; c <= 1 + p.recompiles; ++c) {
-    w.post(RowKind::Compile, {c, int64_t{1}, kNull, c - 1, text("frame"), text("inductor"), text("default"), int64_t{0}, kStart, kStart + 1'000'000, text("ok"), kNull, kNull, kNull,
+    w.post(RowKind::Compile, {c, int64_t{1}, kNull, c - 1, text("frame"), text("inductor"), text("default"), int64_t{0}, kStart, kStart + 1'000'000, text(p.error.empty() ? "ok" : "failed"), p.error.empty() ? Cell{kNull} : Cell{p.error}, kNull, kNull,
                               c > 1 ? Cell{c - 1} : Cell{kNull}, int64_t{1}, file, int64_t{1}});
     if (c > 1) w.post(RowKind::GuardFailure, {c - 1, int64_t{1}, c - 1, int64_t{1}, text("TENSOR_MATCH L['x']"), p.shape, text("[9, 64]"), text("recompile"), file, int64_t{2}, kStart + c});
   }
@@ -71,7 +78,9 @@ void writeProgram(const std::string& path, const Program& p) {
     w.post(RowKind::Specialisation, {int64_t{1}, int64_t{1}, int64_t{2}, kNull, text("number"), text("s0"), text("[\"s0\"]"), text("L['x'].size()[0]"), p.constant, text("hash"), kNull, file,
                                      int64_t{2}, kNull, kStart});
   if (p.breakLine > 0) {
-    w.post(RowKind::GraphBreak, {int64_t{1}, int64_t{1}, int64_t{1}, text("item"), text("Tensor.item() is called"), kNull, file, int64_t{p.breakLine}, kNull, kNull, kNull, kNull, kNull, kNull, kStart});
+    int64_t id = 0;
+    for (const std::string& reason : p.breakReasons)
+      w.post(RowKind::GraphBreak, {++id, int64_t{1}, int64_t{1}, text("item"), reason, kNull, file, int64_t{p.breakLine}, kNull, kNull, kNull, kNull, kNull, kNull, kStart});
   }
   const auto count = static_cast<int64_t>(p.ops.size());
   w.post(RowKind::Graph, {int64_t{1}, int64_t{1}, text("post_fusion"), text("inference"), text("f"), kNull, count, int64_t{0}, int64_t{1}, int64_t{1}, kNull, kStart});
@@ -240,6 +249,41 @@ class CompareTest : public QObject {
     const Comparison c = compare({.script = "def f(x):\n  return x.item()\n", .breakLine = 2}, {.script = "# a comment\n\ndef f(x):\n  return x.item()\n", .breakLine = 4});
     QVERIFY(find(c, Subject::Break, Kind::Same));
     QVERIFY(!find(c, Subject::Break, Kind::Added) && !find(c, Subject::Break, Kind::Removed));
+  }
+
+  /// What a compiler words for its developers differs between attempts: kind and place are what a break is.
+  void aBreakIsToldByItsPlaceAndKind() {
+    Program a{.breakLine = 2}, b{.breakLine = 2};
+    a.breakReasons = {"x is read; Developer debug context: ConstantVariable()"};
+    b.breakReasons = {"x is read; Developer debug context: ConstantVariable()", "x is read; Developer debug context: SymNodeVariable()"};
+    const Comparison c = compare(a, b);
+    QVERIFY(find(c, Subject::Break, Kind::Same));
+    QVERIFY(!find(c, Subject::Break, Kind::Added) && !find(c, Subject::Break, Kind::Changed));
+    QVERIFY2(c.cause.headline.find("raph break") == std::string::npos, c.cause.headline.c_str());
+  }
+
+  /// Engines put functions of PyTorch's around a module, each its own: what they compute says that they are the same.
+  void wrappersAreToldByWhatTheyCompute() {
+    Program a, b;
+    a.function = {"Sequential.forward", "/usr/lib/python3.11/site-packages/torch/nn/modules/container.py", 248};
+    b.function = {"inner", "/usr/lib/python3.11/site-packages/torch/_dynamo/external_utils.py", 67};
+    for (const bool swapped : {false, true}) {
+      const Comparison c = swapped ? compare(b, a) : compare(a, b);
+      const Entry* f = find(c, Subject::CodeObject, Kind::Same, "Sequential.forward");
+      QVERIFY(f && f->a.present && f->b.present);
+      QVERIFY2(c.cause.headline.find("different programs") == std::string::npos, c.cause.headline.c_str());
+    }
+    b.ops = {"aten::conv2d", "aten::max_pool2d", "aten::tanh"};  // other work: other functions
+    QVERIFY(find(compare(a, b), Subject::CodeObject, Kind::Removed));
+  }
+
+  void whatFailsInOneSessionIsTheCause() {
+    Program failed;
+    failed.error = "BackendCompilerFailed: backend='x' raised:\nRuntimeError: no";
+    const Comparison c = compare({}, failed);
+    const Entry* failure = find(c, Subject::Failure, Kind::Added);
+    QVERIFY(failure && failure->b.id == 1);
+    QVERIFY2(c.cause.headline.find("not compiled in B") != std::string::npos, c.cause.headline.c_str());
   }
 
   void recompilesWithoutAnythingBeforeThemPointAtTheInputs() {

@@ -118,8 +118,7 @@ class QueriesTest : public QObject {
     QVERIFY(!why->wholeRun);
     QCOMPARE(why->stepNs, 1e6);
     const std::map<query::TimeKind, double> expected = {{query::TimeKind::Kernels, 340e3}, {query::TimeKind::Copies, 40e3}, {query::TimeKind::Guards, 5e3},
-                                                        {query::TimeKind::LaunchGaps, (50 + 70 - 5) * 1e3}, {query::TimeKind::Recompiles, 100e3 / 9},
-                                                        {query::TimeKind::Outside, 500e3 - 100e3 / 9}};
+                                                        {query::TimeKind::LaunchGaps, (50 + 70 - 5) * 1e3}, {query::TimeKind::Outside, 500e3}};
     double sum = 0;
     QCOMPARE(why->rows.size(), expected.size());
     for (const auto& row : why->rows) {
@@ -130,14 +129,62 @@ class QueriesTest : public QObject {
         QCOMPARE(row.parts[0].id, int64_t{3});
         QCOMPARE(row.parts[0].ns, 190e3);
       }
-      if (row.kind == query::TimeKind::Recompiles) QCOMPARE(row.parts[0].subject, query::TimeSubject::Failure);
     }
+    // The step in which something was compiled is no typical one; what compiling took stands apart, backward with its forward.
+    QCOMPARE(why->steps, int64_t{9});
+    QCOMPARE(why->compiling, int64_t{1});
+    QCOMPARE(why->looked, int64_t{8});
+    QCOMPARE(why->apart.size(), size_t{2});
+    QCOMPARE(why->apart[0].kind, query::TimeKind::Compile);
+    QCOMPARE(why->apart[0].ns, 200e3);
+    QCOMPARE(why->apart[0].count, int64_t{1});
+    QCOMPARE(why->apart[1].kind, query::TimeKind::Recompiles);
+    QCOMPARE(why->apart[1].ns, 100e3);
+    QCOMPARE(why->apart[1].parts[0].subject, query::TimeSubject::Failure);
     QVERIFY(std::abs(sum - why->stepNs) < 1);
     auto whole = query::whySlow(**reader, true);
     QVERIFY(whole && whole->wholeRun);
     sum = 0;
     for (const auto& row : whole->rows) sum += row.ns;
     QVERIFY(std::abs(sum - whole->stepNs) < 1);
+  }
+
+  /// The step that is split is a typical one: few long steps at the start and rare ones later are not mixed into it.
+  void theTypicalStepIsSplit() {
+    const std::string path = dir_.filePath("typical.fusebox").toStdString();
+    auto made = Writer::create(path);
+    QVERIFY(made);
+    Writer& w = **made;
+    constexpr std::monostate null;
+    constexpr int64_t us = 1000, start = 1'000'000'000;
+    const auto text = [](const char* s) { return std::string(s); };
+    w.post(RowKind::Info, {text("schema_version"), int64_t{kSchemaVersion}});
+    w.post(RowKind::Frame, {int64_t{1}, null, text("f"), text("f"), text("/m.py"), int64_t{1}, null, text("compiled"), null, start});
+    w.post(RowKind::Compile, {int64_t{1}, int64_t{1}, null, int64_t{0}, text("frame"), null, null, int64_t{0}, start + 100 * us, start + 30'000 * us, text("ok"), null, null, null, null, int64_t{1}, text("/m.py"), int64_t{1}});
+    w.post(RowKind::Kernel, {int64_t{1}, int64_t{1}, null, null, text("k"), text("generated"), null, text("cpu"), null, null, int64_t{0}, int64_t{0}, int64_t{0}, text("/m.py"), int64_t{2}, start, null});
+    LaunchRing* ring = w.openRing(1);
+    int64_t now = start;
+    for (int64_t i = 0; i < 2000; ++i) {
+      const int64_t warm = i < 5 ? 40'000 * us : i % 500 == 0 ? 5'000 * us : 0;  // a slow start, and pauses later
+      ring->push({now + 10 * us, 60 * us + warm, 0, 1, 1});
+      ring->push({now, 80 * us + warm, 0, 1, kCallTag});
+      now += 100 * us + warm;
+    }
+    Writer::closeRing(ring);
+    w.finish();
+    auto reader = Reader::open(path);
+    QVERIFY(reader);
+    auto why = query::whySlow(**reader);
+    QVERIFY(why);
+    QCOMPARE(why->medianNs, 100e3);
+    QCOMPARE(why->stepNs, 100e3);
+    QCOMPARE(why->compiling, int64_t{1});
+    for (const auto& row : why->rows) {
+      if (row.kind == query::TimeKind::Kernels) QCOMPARE(row.ns, 60e3);
+      QVERIFY(row.kind != query::TimeKind::Compile);
+    }
+    QCOMPARE(why->apart.size(), size_t{1});
+    QVERIFY2(query::toText(*why).find("apart from them: 1 step in which something was compiled") != std::string::npos, query::toText(*why).c_str());
   }
 
   void nothingToSplitIsSaid() {

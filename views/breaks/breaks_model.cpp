@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/support/text.h"
+
 namespace fusebox::views {
 
 TableRows breakRows(const std::vector<query::BreakSummary>& breaks) {
@@ -13,7 +15,7 @@ TableRows breakRows(const std::vector<query::BreakSummary>& breaks) {
     TableRow row;
     row.location = {ObjectKind::Break, b.id, {}, b.file, static_cast<int>(b.line)};
     row.cells = {textCell(b.file.empty() ? b.function : shortPlace(b.file, b.line)),
-                 textCell(b.kind),
+                 textCell(b.isFailure ? say(FUSEBOX_TEXT("Breaks", "not compiled: {}"), b.kind) : b.kind),
                  textCell(b.reason),
                  countCell(static_cast<int64_t>(b.ids.size())),
                  b.crossings < 0 ? textCell("–") : countCell(b.crossings),
@@ -21,6 +23,7 @@ TableRows breakRows(const std::vector<query::BreakSummary>& breaks) {
                  duration(b.measured > 0 ? b.lostNs / b.measured : 0, b.measured > 0),
                  duration(b.compileNs, b.compileNs > 0)};
     row.tooltip = b.reason + (b.hint.empty() ? "" : "\n\n" + b.hint) + "\n\n" + b.file + ":" + std::to_string(b.line);
+    if (b.isFailure) row.tone = 3;
     rows.push_back(std::move(row));
   }
   return rows;
@@ -31,6 +34,7 @@ int breakAt(const std::vector<query::BreakSummary>& breaks, const Location& loca
     const auto& b = breaks[i];
     if (location.kind == ObjectKind::Break && std::find(b.ids.begin(), b.ids.end(), location.id) != b.ids.end())
       return static_cast<int>(i);
+    if (location.kind == ObjectKind::Compile && b.isFailure && b.compile == location.id) return static_cast<int>(i);
     if (location.kind == ObjectKind::SourceLine && b.file == location.file && b.line == location.line)
       return static_cast<int>(i);
   }

@@ -104,14 +104,14 @@ void BreaksView::sayNone(const query::Holdings& holdings) {
     return empty_->showReason(absence.headline, absence.hint);
   }
   empty_->showReason(tr("No graph break"),
-                     tr("Capture followed everything so far. Where it stops in the middle of a function, the place, "
+                     tr("Everything was compiled, and capture followed it so far. Where it stops in the middle of a function, the place, "
                         "the reason, the cost and a remedy are listed here."));
 }
 
 void BreaksView::load() {
   using Breaks = std::vector<query::BreakSummary>;
   session()->ask<Breaks>(
-      this, "breaks", [](session::Reader& reader) { return query::breakSummaries(reader); },
+      this, "breaks", [](session::Reader& reader) { return query::stopSummaries(reader); },
       [this](Result<Breaks>& breaks) {
         if (!breaks) return empty_->showReason(tr("The graph breaks cannot be read"), str(breaks.error().text()));
         if (breaks->empty()) return askHoldings([this](const query::Holdings& holdings) { sayNone(holdings); });
@@ -171,13 +171,13 @@ void BreaksView::openBreak(int index) {
 
 void BreaksView::explain(const query::BreakSummary& summary, const std::vector<query::Advice>& advice) {
   details_->showPage([b = summary, advice](DetailsPanel& page) {
-    page.heading(str(b.kind), str(b.function));
+    page.heading(b.isFailure ? tr("Not compiled: %1").arg(str(b.kind)) : str(b.kind), str(b.function));
     page.paragraph(str(b.reason));
     page.pair(tr("line"), str(shortPlace(b.file, b.line)),
               b.file.empty() ? Location{} : Location::sourceLine(b.file, static_cast<int>(b.line)));
     if (!b.opcode.empty())
       page.pair(tr("instruction"), b.offset >= 0 ? tr("%1 at %2").arg(str(b.opcode)).arg(b.offset) : str(b.opcode));
-    page.pair(tr("compiles that stopped here"), QString::number(b.ids.size()));
+    page.pair(b.isFailure ? tr("attempts") : tr("compiles that stopped here"), QString::number(b.ids.size()));
     if (b.crossings >= 0) page.pair(tr("passed"), tr("%1 times").arg(str(formatCount(b.crossings))));
     if (b.measured > 0) {
       page.pair(tr("between the graphs"),
@@ -191,6 +191,10 @@ void BreaksView::explain(const query::BreakSummary& summary, const std::vector<q
       writeStack(page, b.stack);
     }
     writeAdvice(page, advice);
+    if (b.isFailure && b.error != b.reason) {
+      page.section(tr("The whole message"));
+      page.code(str(b.error));
+    }
   });
 }
 

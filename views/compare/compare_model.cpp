@@ -69,7 +69,7 @@ struct SubjectKind {
 };
 constexpr SubjectKind kObjects[] = {{Subject::CodeObject, ObjectKind::Frame}, {Subject::Break, ObjectKind::Break}, {Subject::Recompile, ObjectKind::Failure},
                                     {Subject::Guard, ObjectKind::Guard},      {Subject::Graph, ObjectKind::Graph}, {Subject::Node, ObjectKind::Node},
-                                    {Subject::Kernel, ObjectKind::Kernel}};
+                                    {Subject::Kernel, ObjectKind::Kernel},    {Subject::Failure, ObjectKind::Compile}};
 
 }  // namespace
 

@@ -1,5 +1,7 @@
 #include "views/overview/overview_model.h"
 
+#include "engine/support/text.h"
+#include "profiler/query/function_names.h"
 #include "profiler/query/program_kernels.h"
 #include "profiler/session/reader.h"
 
@@ -43,12 +45,14 @@ TableRow kernelRow(const Statement& s) {
   return row;
 }
 
+std::string breakReason(const Statement& s) { return query::breakReason(s.text(2)); }
+
 TableRow breakRow(const Statement& s) {
   TableRow row;
   row.location = {ObjectKind::Break, s.integer(0), {}, s.string(4), static_cast<int>(s.integer(5))};
-  row.cells = {textCell(shortPlace(s.string(4), s.integer(5))), textCell(s.string(1)), textCell(s.string(2)),
+  row.cells = {textCell(shortPlace(s.string(4), s.integer(5))), textCell(s.string(1)), textCell(breakReason(s)),
                textCell(s.string(3)), countCell(s.integer(6))};
-  row.tooltip = s.string(2) + (s.isNull(3) ? "" : "\n\n" + s.string(3)) + "\n\n" + s.string(4) + ":" + s.string(5);
+  row.tooltip = breakReason(s) + (s.isNull(3) ? "" : "\n\n" + s.string(3)) + "\n\n" + s.string(4) + ":" + s.string(5);
   return row;
 }
 
@@ -58,6 +62,52 @@ TableRow recompileRow(const Statement& s) {
   row.cells = {textCell(s.string(1)), textCell(s.string(2)), textCell(s.string(3)),
                textCell(s.string(4)), textCell(s.string(5)), textCell(shortPlace(s.string(6), s.integer(7)))};
   if (s.text(5) == "limit") row.tone = 3;
+  return row;
+}
+
+/// Equal breaks but for the words that are meant for the compiler's developers are one row.
+void addBreak(const Statement& s, TableRows& rows) {
+  TableRow row = breakRow(s);
+  for (TableRow& known : rows) {
+    if (known.location.file != row.location.file || known.location.line != row.location.line || known.cells[1].text != row.cells[1].text ||
+        known.cells[2].text != row.cells[2].text)
+      continue;
+    known.cells[4] = countCell(static_cast<int64_t>(known.cells[4].number + row.cells[4].number));
+    return;
+  }
+  rows.push_back(std::move(row));
+}
+
+std::string firstAdvice(const query::Uncompiled& what) { return query::adviseUncompiled(what).front().title; }
+
+Location placeOf(const query::Uncompiled& what) {
+  const Location at{what.compile > 0 ? ObjectKind::Compile : ObjectKind::SourceLine, what.compile, "breaks", what.file, static_cast<int>(what.line)};
+  return what.compile > 0 || !what.file.empty() ? at : Location::ofView("breaks");
+}
+
+TableRow functionRow(const query::FunctionCoverage& f, const query::Coverage& coverage) {
+  using Verdict = query::FunctionCoverage::Verdict;
+  TableRow row;
+  std::string remedy = f.breakId > 0 ? say(FUSEBOX_TEXT("Coverage", "see the graph break")) : std::string();
+  row.location = f.breakId > 0 ? Location{ObjectKind::Break, f.breakId, {}, f.file, static_cast<int>(f.line)} : Location::sourceLine(f.file, static_cast<int>(f.line));
+  for (const query::Uncompiled& u : coverage.uncompiled) {
+    if (f.why.empty() || u.recovered || u.function != f.name || u.compile != f.compile) continue;
+    remedy = firstAdvice(u);
+    row.location = placeOf(u);
+  }
+  row.cells = {textCell(f.name), textCell(query::verdictTitle(f.verdict)), countCell(f.entries), countCell(f.breaks), countCell(f.recompiles),
+               textCell(f.why), textCell(remedy), textCell(shortPlace(f.file, f.line))};
+  row.tone = f.verdict == Verdict::Not ? 3 : f.verdict == Verdict::Partly ? 2 : 0;
+  row.tooltip = f.why.empty() ? f.name : f.name + "\n\n" + f.why;
+  return row;
+}
+
+TableRow failureRow(const query::Uncompiled& u) {
+  TableRow row;
+  row.location = placeOf(u);
+  row.cells = {textCell(u.function), textCell(u.kind), textCell(u.reason), textCell(firstAdvice(u)), countCell(u.count), textCell(shortPlace(u.file, u.line))};
+  row.tone = u.recovered ? 2 : 3;
+  row.tooltip = u.reason + (u.hint.empty() ? "" : "\n\n" + u.hint) + (u.recovered ? "\n\n" + say(FUSEBOX_TEXT("Coverage", "A later attempt was compiled.")) : "");
   return row;
 }
 
@@ -94,7 +144,9 @@ Result<OverviewModel> loadOverview(const session::Reader& reader) {
   }
   Collector collect(reader);
   collect.rows(hottestKernels().c_str(), model.kernels, kernelRow);
-  collect.rows(kBreaks, model.breaks, breakRow);
+  for (const auto& f : model.summary.coverage.functions) model.functions.push_back(functionRow(f, model.summary.coverage));
+  for (const auto& u : model.summary.coverage.uncompiled) model.failures.push_back(failureRow(u));
+  collect.each(kBreaks, [&](const Statement& s) { addBreak(s, model.breaks); });
   collect.rows(kRecompiles, model.recompiles, recompileRow);
   collect.each("SELECT key, value FROM session_info WHERE key LIKE 'config.%' ORDER BY key",
                [&](const Statement& s) { model.facts.emplace_back(s.string(0), s.string(1)); });

@@ -25,6 +25,8 @@ struct OverviewModel {
   int64_t calls = 0;                ///< calls of compiled code
   int64_t fusedGroups = 0;          ///< of several nodes; -1 where no groups were recorded
   std::vector<std::pair<std::string, std::string>> facts;  ///< versions and machine, in reading order (key, value)
+  TableRows functions;              ///< function, verdict, entries, breaks, recompiles, what stands in the way, what to do, place
+  TableRows failures;               ///< what, reason, what to do, times, place
   TableRows kernels;                ///< kernel, kind, launches, total, share, mean, GB/s, place
   TableRows breaks;                 ///< place, kind, reason, hint, times
   TableRows recompiles;             ///< frame, guard, expected, found, outcome, place

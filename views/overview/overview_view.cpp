@@ -1,8 +1,10 @@
 #include "views/overview/overview_view.h"
 
 #include <QGridLayout>
+#include <QStyle>
 #include <QTabWidget>
 #include <QVBoxLayout>
+#include <algorithm>
 #include <utility>
 
 #include "profiler/session/reader.h"
@@ -59,6 +61,13 @@ OverviewView::OverviewView(const ViewContext& context) : View(context) {
 
   arrangeCards();
 
+  verdict_ = new QLabel;
+  verdict_->setObjectName(QStringLiteral("overview.verdict"));
+  verdict_->setTextFormat(Qt::PlainText);
+  verdict_->setWordWrap(true);
+  verdict_->hide();
+  column->insertWidget(1, verdict_);
+
   stageBar_ = new StageBar;
   column->addWidget(stageBar_);
 
@@ -67,6 +76,13 @@ OverviewView::OverviewView(const ViewContext& context) : View(context) {
   tabs_->setObjectName(QStringLiteral("overview.tabs"));
   tabs_->setDocumentMode(true);
   column->addWidget(tabs_, 1);
+  functions_ = addTable(QStringLiteral("overview.functions"), tr("Functions"), tr("Filter functions"),
+                        {{tr("Function")}, {tr("Compiled"), tr("Wholly, partly or not at all: what was given to the compiler, with what resumes it after graph breaks")},
+                         {tr("Entries"), tr("Compilations that can be called, one for each kind of input"), true}, {tr("Breaks"), tr("Places where its graph breaks"), true},
+                         {tr("Recompiles"), tr("Compilations after a guard failed"), true}, {tr("What stands in the way")}, {tr("What to do")}, {tr("Line")}});
+  failures_ = addTable(QStringLiteral("overview.failures"), tr("Not compiled"), tr("Filter failures"),
+                       {{tr("Function")}, {tr("What")}, {tr("Reason")}, {tr("What to do")}, {tr("Times"), {}, true}, {tr("Line")}});
+  failures_->setEmptyText(tr("Nothing failed"), tr("Everything that the compiler was given was compiled."));
   hottest_ = addTable(QStringLiteral("overview.kernels"), tr("Hottest kernels"), tr("Filter kernels"),
                       {{tr("Kernel")}, {tr("Kind")}, {tr("Launches"), tr("With those that replays of CUDA graphs contain"), true}, {tr("Total"), {}, true},
                        {tr("Share"), tr("Share of all kernel time"), true}, {tr("Mean"), {}, true}, {tr("Rate"), tr("Bytes moved a second"), true},
@@ -183,6 +199,7 @@ void OverviewView::fill(OverviewModel& model) {
                   : model.state == "abandoned" ? tr("recording ended early: its process is gone")
                                                : tr("finished"));
   showNumbers(model);
+  showVerdict(model.summary.coverage);
   sayNone(model.holdings);
   const auto& s = model.summary;
   stageBar_->setParts({{tr("capture"), s.captureMs, 0}, {tr("AOT autograd"), s.aotMs, 2}, {tr("inductor"), s.inductorMs, 4},
@@ -194,15 +211,29 @@ void OverviewView::fill(OverviewModel& model) {
     row.cells = {textCell(key), textCell(value)};
     facts.push_back(std::move(row));
   }
-  const std::pair<DataTable*, TableRows*> tables[] = {{hottest_, &model.kernels}, {breaks_, &model.breaks},
+  const std::pair<DataTable*, TableRows*> tables[] = {{functions_, &model.functions}, {failures_, &model.failures}, {hottest_, &model.kernels}, {breaks_, &model.breaks},
                                                       {recompiles_, &model.recompiles}, {stages_, &model.stages},
                                                       {facts_, &facts}, {losses_, &model.losses}};
   for (const auto& [table, rows] : tables) {
     const int count = static_cast<int>(rows->size());
     table->setRows(std::move(*rows));
-    if (table == breaks_ || table == recompiles_ || table == losses_) {
+    if (table == failures_ || table == breaks_ || table == recompiles_ || table == losses_) {
       setTabCount(table, table->property("tabTitle").toString(), count);
     }
+  }
+}
+
+/// The first thing to know: whether what was given to the compiler runs compiled.
+void OverviewView::showVerdict(const query::Coverage& coverage) {
+  QString text = str(query::coverageSentence(coverage));
+  const bool failed = std::any_of(coverage.uncompiled.begin(), coverage.uncompiled.end(), [](const auto& u) { return !u.recovered; });
+  if (failed) text += (text.isEmpty() ? QString() : QStringLiteral(". ")) + tr("What is not compiled runs as plain Python: see the lists below.");
+  verdict_->setText(text);
+  verdict_->setVisible(!text.isEmpty());
+  if (failed != std::exchange(hasFailed_, failed)) {
+    verdict_->setProperty("role", failed ? QStringLiteral("error") : QString());
+    verdict_->style()->unpolish(verdict_);
+    verdict_->style()->polish(verdict_);
   }
 }
 
@@ -213,6 +244,7 @@ void OverviewView::sayNone(const query::Holdings& holdings) {
     Holding what;
     QString headline, hint;
   } lists[] = {
+      {functions_, Holding::Graphs, tr("No function was compiled yet"), tr("Functions appear when torch.compile first captures them.")},
       {hottest_, Holding::RunTimes, tr("No kernel has run yet"), tr("Kernels appear with their first launch.")},
       {breaks_, Holding::Breaks, tr("No graph breaks"), tr("Every captured frame became one graph.")},
       {recompiles_, Holding::Recompiles, tr("No recompiles"), tr("No guard of a compiled entry has failed.")},

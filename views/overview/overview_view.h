@@ -43,11 +43,14 @@ class OverviewView : public View {
   void arrangeCards();
   void fill(OverviewModel& model);
   void showNumbers(const OverviewModel& model);
+  void showVerdict(const query::Coverage& coverage);
   void sayNone(const query::Holdings& holdings);
   void setTabCount(DataTable* table, const QString& title, int count);
 
   QLabel* headline_;
   QLabel* state_;
+  QLabel* verdict_;
+  bool hasFailed_ = false;
   QGridLayout* numbersGrid_;
   std::vector<QWidget*> cards_;
   int perRow_ = 0;
@@ -55,6 +58,8 @@ class OverviewView : public View {
   StageBar* stageBar_;
   EmptyState* empty_;
   QTabWidget* tabs_;
+  DataTable* functions_;
+  DataTable* failures_;
   DataTable* hottest_;
   DataTable* breaks_;
   DataTable* recompiles_;

@@ -20,14 +20,18 @@ std::string sentenceOf(const query::TimeRow& row) {
   return row.estimated && row.kind != TimeKind::Guards ? say(FUSEBOX_TEXT("Slowness", "{} (estimated)"), row.sentence) : row.sentence;
 }
 
+const query::TimeRow& rowAt(const query::Slowness& s, size_t i) { return i < s.rows.size() ? s.rows[i] : s.apart[i - s.rows.size()]; }
+
 }  // namespace
 
 TableRows slownessRows(const query::Slowness& slowness) {
   TableRows rows;
-  for (const auto& r : slowness.rows) {
+  for (size_t i = 0; i < slowness.rows.size() + slowness.apart.size(); ++i) {
+    const bool apart = i >= slowness.rows.size();
+    const query::TimeRow& r = rowAt(slowness, i);
     TableRow row;
-    row.cells = {textCell(query::timeKindTitle(r.kind)), durationCell(r.ns), shareCell(r.ns, slowness.stepNs),
-                 r.count > 0 ? countCell(r.count) : Cell{"", 0}, textCell(sentenceOf(r))};
+    row.cells = {textCell(apart ? say(FUSEBOX_TEXT("Slowness", "{}, in the whole recording"), r.title) : r.title), durationCell(r.ns),
+                 apart ? Cell{"", 0} : shareCell(r.ns, slowness.stepNs), r.count > 0 ? countCell(r.count) : Cell{"", 0}, textCell(sentenceOf(r))};
     row.tooltip = query::timeKindMeaning(r.kind) + "\n\n" + r.sentence;
     row.location = r.parts.empty() ? Location::ofView("timeline") : placeOf(r.parts.front());
     if (row.location.kind == ObjectKind::None) row.location = Location::ofView("timeline");
@@ -40,10 +44,11 @@ TableRows slownessRows(const query::Slowness& slowness) {
 
 TableRows slownessParts(const query::Slowness& slowness, size_t index) {
   TableRows rows;
-  if (index >= slowness.rows.size()) return rows;
-  for (const TimePart& p : slowness.rows[index].parts) {
+  if (index >= slowness.rows.size() + slowness.apart.size()) return rows;
+  const bool apart = index >= slowness.rows.size();
+  for (const TimePart& p : rowAt(slowness, index).parts) {
     TableRow row;
-    row.cells = {textCell(p.name.empty() ? say(FUSEBOX_TEXT("Slowness", "(unnamed)")) : p.name), durationCell(p.ns), shareCell(p.ns, slowness.stepNs), p.count > 0 ? countCell(p.count) : Cell{"", 0}, textCell(shortPlace(p.file, p.line))};
+    row.cells = {textCell(p.name.empty() ? say(FUSEBOX_TEXT("Slowness", "(unnamed)")) : p.name), durationCell(p.ns), apart ? Cell{"", 0} : shareCell(p.ns, slowness.stepNs), p.count > 0 ? countCell(p.count) : Cell{"", 0}, textCell(shortPlace(p.file, p.line))};
     row.location = placeOf(p);
     row.tooltip = p.name + (p.file.empty() ? "" : "\n" + p.file + ":" + std::to_string(p.line));
     rows.push_back(std::move(row));
@@ -58,8 +63,15 @@ std::string slownessHeadline(const query::Slowness& s) {
 
 std::string slownessNote(const query::Slowness& s) {
   if (s.wholeRun) return s.how;
-  return say(FUSEBOX_TEXT("Slowness", "{}; median of {}, which take {} to {}. Of {} that were read in full the average is split here: {}"), s.how,
-             formatCount(s.steps), formatDuration(s.minNs), formatDuration(s.maxNs), formatCount(s.looked), formatDuration(s.stepNs));
+  const bool left = s.compiling > 0 && s.compiling * 2 <= s.steps;
+  const std::string steps = formatCount(left ? s.steps - s.compiling : s.steps);
+  std::string out = say(FUSEBOX_TEXT("Slowness", "{}; median of {}, which take {} to {}. Split here: the {} nearest to the median, on average {}"), s.how, steps,
+                        formatDuration(s.minNs), formatDuration(s.maxNs), formatCount(s.looked), formatDuration(s.stepNs));
+  if (left) {
+    out += sayCount(FUSEBOX_TEXT("Slowness", ". {} step in which something was compiled is kept apart"),
+                    FUSEBOX_TEXT("Slowness", ". {} steps in which something was compiled are kept apart"), s.compiling);
+  }
+  return out;
 }
 
 int timeCategory(TimeKind kind) {

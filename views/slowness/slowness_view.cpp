@@ -115,7 +115,7 @@ void SlownessView::fill() {
   limits_->setText(limits.join(QLatin1Char('\n')));
   limits_->setVisible(!limits.isEmpty());
   std::vector<StageBar::Part> bar;
-  for (const auto& row : slowness_.rows) bar.push_back({str(query::timeKindTitle(row.kind)), row.ns / 1e6, timeCategory(row.kind)});
+  for (const auto& row : slowness_.rows) bar.push_back({str(row.title), row.ns / 1e6, timeCategory(row.kind)});
   bar_->setParts(std::move(bar), slowness_.stepNs / 1e6);
   kinds_->setRows(slownessRows(slowness_));
   if (!kinds_->current() && kinds_->filter()->rowCount() > 0) kinds_->table()->selectRow(0);

@@ -1,8 +1,12 @@
 #include "views/source/source_model.h"
 
 #include <algorithm>
+#include <fstream>
+#include <sstream>
 
 #include "engine/support/text.h"
+#include "profiler/query/coverage.h"
+#include "profiler/query/function_names.h"
 #include "profiler/session/reader.h"
 #include "views/common/units.h"
 
@@ -40,10 +44,44 @@ SourceEvent breakEvent(const Statement& s) {
   event.kind = SourceEvent::Kind::Break;
   event.line = static_cast<int>(s.integer(1));
   event.headline = s.string(2) + (s.integer(5) > 1 ? " (" + formatCount(s.integer(5)) + "\u00d7)" : "");
-  event.detail = s.string(3);
+  event.detail = query::breakReason(s.text(3));
   event.hint = s.string(4);
   event.location = Location::of(ObjectKind::Break, s.integer(0));
   return event;
+}
+
+SourceEvent uncompiledEvent(const query::Uncompiled& u) {
+  SourceEvent event;
+  event.kind = SourceEvent::Kind::Uncompiled;
+  event.line = static_cast<int>(u.line);
+  event.headline = u.kind;
+  event.detail = u.reason;
+  event.hint = query::adviseUncompiled(u).front().title;
+  if (u.compile > 0) event.location = Location::of(ObjectKind::Compile, u.compile);
+  return event;
+}
+
+/// An imported file quotes single lines. Where the file lies here and has all of them unchanged, it is the one that ran.
+std::string wholeText(const std::string& path, const std::string& quoted) {
+  constexpr std::streamoff kLargest = 16 << 20;
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  if (!file || file.tellg() < 0 || file.tellg() > kLargest) return {};
+  std::string text(static_cast<size_t>(file.tellg()), '\0');
+  if (!file.seekg(0).read(text.data(), static_cast<std::streamsize>(text.size()))) return {};
+  std::istringstream known(quoted), here(text);
+  const auto blank = [](const std::string& line) { return line.find_first_not_of(" \t\r") == std::string::npos; };
+  const auto stripped = [](const std::string& line) {
+    const size_t from = line.find_first_not_of(" \t\r"), to = line.find_last_not_of(" \t\r");
+    return from == std::string::npos ? std::string() : line.substr(from, to - from + 1);
+  };
+  bool any = false;
+  for (std::string a, b; std::getline(known, a);) {
+    if (!std::getline(here, b)) b.clear();
+    if (blank(a)) continue;
+    if (stripped(a) != stripped(b)) return {};
+    any = true;
+  }
+  return any ? text : std::string();
 }
 
 SourceEvent failureEvent(const Statement& s) {
@@ -94,6 +132,12 @@ Result<SourceText> loadSource(const session::Reader& reader, const std::string& 
     const auto cut = reader.each("SELECT max(truncated) FROM source_files WHERE file = ?", {path},
                                  [&](const Statement& s) { source.isQuoted = imported && s.integer(0) != 0; });
     if (!cut) return tl::unexpected(cut.error());
+    if (source.isQuoted) {
+      if (std::string whole = wholeText(path, source.text); !whole.empty()) {
+        source.text = std::move(whole);
+        source.isQuoted = false;
+      }
+    }
   } else if (text.error().code == ErrorCode::NotFound) {
     source.problem = text.error().text();
   } else {
@@ -107,6 +151,11 @@ Result<SourceText> loadSource(const session::Reader& reader, const std::string& 
                                   {kKernels, kernelEvent}}) {
     const auto outcome = reader.each(sql, {path}, [&](const Statement& s) { source.events.push_back(make(s)); });
     if (!outcome) return tl::unexpected(outcome.error());
+  }
+  auto coverage = query::coverageOf(reader);
+  if (!coverage) return tl::unexpected(coverage.error());
+  for (const auto& u : coverage->uncompiled) {
+    if (u.file == path && !u.recovered) source.events.push_back(uncompiledEvent(u));
   }
   std::stable_sort(source.events.begin(), source.events.end(),
                    [](const SourceEvent& a, const SourceEvent& b) { return a.line < b.line; });

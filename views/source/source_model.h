@@ -16,7 +16,7 @@ namespace fusebox::views {
 
 /// Something that happened at a line, as the side panel explains it.
 struct SourceEvent {
-  enum class Kind { Break, Failure, Kernel };
+  enum class Kind { Uncompiled, Break, Failure, Kernel };
   Kind kind = Kind::Break;
   int line = 0;
   std::string headline;

@@ -139,7 +139,7 @@ void SourceView::showSource(SourceText source) {
   if (pendingLine_ > 0) {
     code_->goToLine(pendingLine_);
   } else if (!same) {
-    for (const auto kind : {SourceEvent::Kind::Break, SourceEvent::Kind::Failure}) {
+    for (const auto kind : {SourceEvent::Kind::Uncompiled, SourceEvent::Kind::Break, SourceEvent::Kind::Failure}) {
       const auto first = std::find_if(source_.events.begin(), source_.events.end(), [kind](const SourceEvent& e) { return e.kind == kind; });
       if (first == source_.events.end()) continue;
       code_->goToLine(first->line);
@@ -159,7 +159,7 @@ void SourceView::showMarks() {
   for (const auto& event : source_.events) {
     events[event.line].push_back(&event);
     LineMark& mark = marks[event.line];
-    if (event.kind == SourceEvent::Kind::Break) mark.kind = LineMark::Kind::Break;
+    if (event.kind == SourceEvent::Kind::Break || event.kind == SourceEvent::Kind::Uncompiled) mark.kind = LineMark::Kind::Break;
     if (event.kind == SourceEvent::Kind::Failure && mark.kind == LineMark::Kind::None) mark.kind = LineMark::Kind::Failure;
   }
   for (const auto& [line, notes] : source_.notes) {
@@ -190,7 +190,8 @@ void SourceView::explainLine(int line) {
     page.pair(tr("launches"), notes.launches > 0 ? str(formatCount(notes.launches)) : QString());
     page.pair(tr("captured nodes"), notes.nodes > 0 ? str(formatCount(notes.nodes)) : QString());
     page.pair(tr("guards"), notes.guards > 0 ? str(formatCount(notes.guards)) : QString());
-    const std::tuple<SourceEvent::Kind, QString> sections[] = {{SourceEvent::Kind::Break, tr("Graph breaks")},
+    const std::tuple<SourceEvent::Kind, QString> sections[] = {{SourceEvent::Kind::Uncompiled, tr("Not compiled")},
+                                                               {SourceEvent::Kind::Break, tr("Graph breaks")},
                                                                {SourceEvent::Kind::Failure, tr("Guards that failed")},
                                                                {SourceEvent::Kind::Kernel, tr("Kernels")}};
     for (const auto& [kind, title] : sections) {
@@ -203,7 +204,7 @@ void SourceView::explainLine(int line) {
           page.pair(str(event.detail), str(event.headline), event.location);
           continue;
         }
-        page.pair(kind == SourceEvent::Kind::Break ? tr("kind") : tr("frame"), str(event.headline),
+        page.pair(kind == SourceEvent::Kind::Break || kind == SourceEvent::Kind::Uncompiled ? tr("kind") : tr("frame"), str(event.headline),
                   kind == SourceEvent::Kind::Failure ? event.location : Location{});
         page.paragraph(str(event.detail));
         if (!event.hint.empty()) page.paragraph(tr("What helps: %1").arg(str(event.hint)), true);

@@ -6,6 +6,9 @@
 #include "profiler/importers/output_code.h"
 #include "profiler/importers/shape_text.h"
 #include "profiler/importers/trace_record.h"
+#include "profiler/query/breaks.h"
+#include "profiler/query/coverage.h"
+#include "profiler/query/summary.h"
 #include "tests/profiler/importers/imported.h"
 
 using namespace fusebox;
@@ -218,6 +221,65 @@ class TorchTraceTest : public QObject {
     QVERIFY(in_.open(Imported::data("failing.log.gz")));
     COMPARE_ROWS(in_, "SELECT status, count(*) FROM compiles GROUP BY status", "failed,4");
     QCOMPARE(in_.number("SELECT count(*) FROM compiles WHERE error IS NULL OR length(error) < 10"), int64_t{0});
+  }
+
+  /// What failed stands in every report, in words for the program's author.
+  void failuresAreFactsLikeOthers() {
+    using Verdict = query::FunctionCoverage::Verdict;
+    auto reader = importing::openAny(Imported::data("failing.log.gz"));
+    QVERIFY(reader);
+    const auto coverage = query::coverageOf(**reader);
+    QVERIFY(coverage);
+    QCOMPARE(coverage->functions.size(), size_t{4});
+    for (const auto& f : coverage->functions) QCOMPARE(f.verdict, Verdict::Not);
+    QCOMPARE(query::coverageSentence(*coverage), std::string("4 functions: 4 not compiled"));
+    const struct {
+      const char *kind, *reason, *hint, *advice;
+      int64_t line;
+    } expected[] = {{"Unsupported", "builtin operator `print`", "Avoid calling builtin `print`", "Allow a graph break, or move the line out", 30},
+                    {"TorchRuntimeError", "no fake impl registered", "set_stance", "Register a fake implementation of the operator", 37},
+                    {"BackendCompilerFailed", "raised: RuntimeError: backend could not compile the graph", "", "Try another backend to find the part that fails", 42},
+                    {"InductorError", "LoweringException: NotImplementedError: no lowering for this operator", "", "Keep the operator out of the generated code", 49}};
+    QCOMPARE(coverage->uncompiled.size(), std::size(expected));
+    for (size_t i = 0; i < std::size(expected); ++i) {
+      const auto& u = coverage->uncompiled[i];
+      QCOMPARE(u.kind, std::string(expected[i].kind));
+      QVERIFY2(u.reason.find(expected[i].reason) != std::string::npos, u.reason.c_str());
+      QVERIFY2(u.reason.find("debug context") == std::string::npos && u.reason.find("TensorBox") == std::string::npos, u.reason.c_str());
+      QVERIFY2(u.hint.find(expected[i].hint) != std::string::npos, u.hint.c_str());
+      QCOMPARE(query::adviseUncompiled(u).front().title, std::string(expected[i].advice));
+      QCOMPARE(u.line, expected[i].line);
+      QVERIFY(!u.recovered && u.error.size() >= u.reason.size() / 2);
+    }
+    const auto summary = query::summarize(**reader);
+    QVERIFY(summary);
+    const std::string text = query::toText(*summary);
+    QVERIFY2(text.find("NOT COMPILED  with_lowering, /tmp/demo/failing.py:49: InductorError") != std::string::npos, text.c_str());
+    QCOMPARE(query::toJson(*summary).at("not_compiled").size(), size_t{4});
+    const auto stops = query::stopSummaries(**reader);
+    QVERIFY(stops && stops->size() == 4 && stops->front().isFailure);
+    const std::string breaks = query::toText(**reader, {}, coverage->uncompiled);
+    QVERIFY2(breaks.find("with_backend is not compiled") != std::string::npos, breaks.c_str());
+  }
+
+  /// A break of several attempts is one, whatever the compiler tells its developers; functions that broke are partly compiled.
+  void brokenFunctionsArePartlyCompiled() {
+    using Verdict = query::FunctionCoverage::Verdict;
+    auto reader = importing::openAny(Imported::data("graph_break.log.gz"));
+    QVERIFY(reader);
+    const auto coverage = query::coverageOf(**reader);
+    QVERIFY(coverage);
+    QVERIFY(coverage->uncompiled.empty());
+    std::map<std::string, const query::FunctionCoverage*> functions;
+    for (const auto& f : coverage->functions) functions[f.name] = &f;
+    QCOMPARE(functions.size(), size_t{2});  // what resumes belongs to them
+    QCOMPARE(functions.at("step")->verdict, Verdict::Partly);
+    QCOMPARE(functions.at("inner")->verdict, Verdict::Partly);
+    QVERIFY2(functions.at("step")->why.find("Tensor.item()") != std::string::npos, functions.at("step")->why.c_str());
+    const auto breaks = query::breakSummaries(**reader);
+    QVERIFY(breaks);
+    for (const auto& b : *breaks) QVERIFY2(b.reason.find("Developer debug context") == std::string::npos, b.reason.c_str());
+    QCOMPARE(std::count_if(breaks->begin(), breaks->end(), [](const auto& b) { return b.line == 8 && b.kind.find("item()") != std::string::npos; }), 1);
   }
 
   void cachesAreAsked() {

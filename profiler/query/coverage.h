@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "profiler/query/advice.h"
+#include "profiler/session/reader.h"
+
+namespace fusebox::query {
+
+/// Something that runs without the compiler: a compilation that failed, a frame that was left to Python or reached its limit of
+/// entries, a graph that runs operator by operator.
+struct Uncompiled {
+  int64_t frame = 0, compile = 0;  ///< 0 where not known
+  std::string function = {};            ///< of the root frame; empty where not known
+  std::string kind = {};                ///< "Unsupported", "BackendCompilerFailed", "recompile limit", "frame left to Python"
+  std::string reason = {}, hint = {};        ///< without the compiler's own debug text
+  std::string error = {};               ///< as recorded, whole
+  std::string file = {};
+  int64_t line = 0, count = 1;
+  bool recovered = false;          ///< a later attempt at the same frame was compiled
+};
+
+/// A function that the compiler was given, with what resumes it after breaks.
+struct FunctionCoverage {
+  enum class Verdict : uint8_t { Whole, Partly, Not };
+  int64_t frame = 0;
+  std::string name = {}, file = {};
+  int64_t line = 0;
+  Verdict verdict = Verdict::Whole;
+  int64_t entries = 0, restarts = 0;    ///< compiled without an error; attempts before them
+  int64_t breaks = 0, recompiles = 0;   ///< places where its graph broke; compilations after a guard failed
+  int64_t breakId = 0, compile = 0;     ///< what stands in the way: a graph break or a compilation; 0 for none
+  std::string why = {};                      ///< the same in a sentence; empty for a whole function
+};
+const char* verdictName(FunctionCoverage::Verdict verdict);  ///< whole, partly, not
+std::string verdictTitle(FunctionCoverage::Verdict verdict); ///< "compiled", "partly compiled", "not compiled"
+
+struct Coverage {
+  std::vector<FunctionCoverage> functions;  ///< those that the compiler does least for first
+  std::vector<Uncompiled> uncompiled;
+};
+
+Result<Coverage> coverageOf(const session::Reader& reader);
+/// "2 functions: 1 compiled, 1 not compiled"; empty for none.
+std::string coverageSentence(const Coverage& coverage);
+/// Best first. Never empty.
+std::vector<Advice> adviseUncompiled(const Uncompiled& what);
+/// Kind, reason and hints of a recorded error: what a person is told of it.
+void readError(std::string_view error, Uncompiled& out);
+nlohmann::json toJson(const std::vector<Uncompiled>& list);
+
+}  // namespace fusebox::query
