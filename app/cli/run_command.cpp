@@ -15,6 +15,7 @@
 #include "profiler/cupti/pm_sampler.h"
 #include "profiler/query/summary.h"
 #include "profiler/session/reader.h"
+#include "profiler/session/recorded_list.h"
 
 namespace fusebox::cli {
 namespace {
@@ -93,7 +94,10 @@ int runScript(const RunOptions& options) {
   if (!end) return complain({ErrorCode::InvalidArgument, end.error().message, end.error().context});
   sayHowItEnded(*end);
   trace.attachTo(run->session);
-  if (!options.noRecord) report(options, run->session, *end);
+  if (!options.noRecord) {
+    session::noteRecorded(run->session);
+    report(options, run->session, *end);
+  }
   return end->exitCode;
 }
 

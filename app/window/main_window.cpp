@@ -151,6 +151,12 @@ void MainWindow::buildViews() {
 
 void MainWindow::openSession(const QString& path) {
   const QString file = QFileInfo(path).absoluteFilePath();  // the caller's text may be of a view that is cleared now
+  if (holdsLiveProgram() && file != session_->path()) {
+    openBeside(file);
+    return;
+  }
+  // A file that cannot be read gives way to what was open before.
+  if (session_ && session_->isOpen() && session_->path() != file && !session_->isImporting()) before_ = session_->path();
   closeSession();
   messages_->dismiss();
   session_ = std::make_unique<views::SessionLink>(file);
@@ -185,6 +191,7 @@ void MainWindow::openSession(const QString& path) {
 void MainWindow::sessionOpened() {
   retry_.stop();
   awaited_.clear();
+  before_.clear();
   const QString path = session_->path();
   RecentSessions::add(path);
   crash_guard::noteOpen(path);
@@ -215,6 +222,7 @@ void MainWindow::sessionFailed(const Error& error) {
     retry_.start();
     return;
   }
+  if (const QString before = std::exchange(before_, {}); !before.isEmpty() && before != path) openSession(before);
   messages_->say(MessageBar::Severity::Error, headlineOf(error, QFileInfo(path).fileName()),
                  QString::fromStdString(error.text()) + QLatin1Char('\n') + nextStepOf(error));
 }
@@ -287,7 +295,9 @@ void MainWindow::sessionVanished(const QString& why) {
 
 void MainWindow::sayState() {
   if (!session_ || session_->isImporting()) return;
-  statePart_->setText(session_->isLive()        ? tr("● recording")
+  // Until the recorder has said who it is, its file looks like one that nobody writes.
+  statePart_->setText(session_->isLive() || (holdsLiveProgram() && session_->isAbandoned()) ? tr("● recording")
+                      : session_->path() == failedRun_ && !session_->isAbandoned()           ? tr("finished: the program failed")
                       : session_->isAbandoned() ? tr("ended early")
                       : session_->isElsewhere() ? tr("of another machine")
                                                 : tr("finished"));
@@ -300,6 +310,10 @@ void MainWindow::runScript(const RunRequest& request) {
   }
   closeSession();
   messages_->dismiss();
+  lastRun_ = request;
+  lastRun_->environment.clear();
+  lastDebugged_ = !request.environment.isEmpty();
+  mayEndProgram_ = false;
   runner_->start(request);
 }
 
@@ -311,13 +325,16 @@ void MainWindow::runStarted(const QString& commandLine) {
 }
 
 void MainWindow::runFinished(const RunOutcome& outcome) {
+  failedRun_ = outcome.failed ? runner_->sessionPath() : QString();
   output_->end(outcome.what.isEmpty() ? tr("[finished]") : QStringLiteral("[%1]").arg(outcome.what));
   if (!outcome.what.isEmpty()) {
     messages_->say(outcome.failed ? MessageBar::Severity::Error : MessageBar::Severity::Info, outcome.what, outcome.details);
   }
   if (!awaited_.isEmpty() && !session_) retryOpening();
   if (!session_ && awaited_.isEmpty()) start_->reload();
+  sayState();
   updateActions();
+  if (std::exchange(againAfterEnd_, false)) QTimer::singleShot(0, this, &MainWindow::runAgain);
 }
 
 void MainWindow::goTo(const Location& location) {
@@ -345,14 +362,6 @@ void MainWindow::remember(const Location& place) {
   if (navigating_) return;
   history_.visit(place);
   updateActions();
-}
-
-void MainWindow::closeEvent(QCloseEvent* event) {
-  QSettings settings;
-  settings.setValue(QStringLiteral("window/geometry"), saveGeometry());
-  layouts_.keep();
-  crash_guard::noteOpen({});
-  event->accept();
 }
 
 void MainWindow::offerRecovery(const QList<crash_guard::Leftover>& leftovers) {

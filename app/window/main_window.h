@@ -6,6 +6,8 @@
 #include <QPointer>
 #include <QStackedWidget>
 #include <QTimer>
+#include <functional>
+#include <optional>
 
 #include "app/window/debug_controller.h"
 #include "app/window/debug_panel.h"
@@ -72,6 +74,20 @@ class MainWindow : public QMainWindow {
   void buildStatusBar();
   void chooseSession();
   void chooseComparison();
+  void chooseComparisonFolder();
+
+  // main_window_files.cpp
+  void fillRecentMenu(QMenu* menu);
+  bool holdsLiveProgram() const;
+  MainWindow* openBeside(const QString& path);
+  void exportSession();
+  void showDoctor();
+  void showAbout();
+  void runTool(const QStringList& words, std::function<void(bool, const QString&)> done);
+  void runAgain();
+  void askBeforeEnding();
+
+  // main_window_actions.cpp
   void chooseEngines();
   void chooseScript();
   void showPalette();
@@ -131,6 +147,10 @@ class MainWindow : public QMainWindow {
   QPointer<QDialog> manual_;
   views::Location selected_; ///< what a view announced last, with the view
   QString recovered_;        ///< offered again after a crash
+  QString before_;           ///< open before a file that is being opened: comes back if that cannot be read
+  QString failedRun_;        ///< session of the last run, where that failed
+  std::optional<RunRequest> lastRun_;
+  bool lastDebugged_ = false, againAfterEnd_ = false, mayEndProgram_ = false;
   QString awaited_;          ///< session of a run that could not be opened yet
   QTimer retry_, growth_, busyDelay_;
   QElapsedTimer refreshing_;  ///< since the views were told to read a growing session again

@@ -46,8 +46,10 @@ void MainWindow::buildActions() {
                                                            QSettings().value(QStringLiteral("lastFolder")).toString());
     if (!path.isEmpty()) openSession(path);
   });
+  add("file.export", file, tr("E&xport session…"), QKeySequence(Qt::CTRL | Qt::Key_E), "export", [this] { exportSession(); });
   // Not Ctrl+D: that deletes in a line that is edited, and a filter has the focus often.
   add("file.compare", file, tr("Co&mpare with…"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_C), "", [this] { chooseComparison(); });
+  add("file.compareFolder", file, tr("Compare with a fol&der…"), {}, "", [this] { chooseComparisonFolder(); });
   add("file.example", file, tr("Open the &example"), {}, "live", [this] { openExample(); });
   add("file.reload", file, tr("&Reload"), QKeySequence(Qt::CTRL | Qt::Key_F5), "recompile", [this] {
     if (session_) openSession(session_->path());
@@ -56,6 +58,7 @@ void MainWindow::buildActions() {
   add("file.quit", file, tr("&Quit"), QKeySequence(Qt::CTRL | Qt::Key_Q), "", [this] { close(); });
   add("run.script", run, tr("&Run script…"), QKeySequence(Qt::CTRL | Qt::Key_R), "run", [this] { chooseScript(); });
   add("run.compare", run, tr("Run under both engines and &compare…"), {}, "", [this] { chooseEngines(); });
+  add("run.again", run, tr("Run &again"), QKeySequence(Qt::CTRL | Qt::ALT | Qt::Key_R), "", [this] { runAgain(); });
   add("run.stop", run, tr("&Stop script"), QKeySequence(Qt::SHIFT | Qt::Key_F5), "stop", [this] { runner_->stop(); });
   add("run.output", run, tr("Show &output"), QKeySequence(Qt::CTRL | Qt::Key_QuoteLeft), "", [this] {
     pages_->setCurrentWidget(docks_);
@@ -106,6 +109,8 @@ void MainWindow::buildActions() {
   add("help.manual", help, tr("&Manual: about what is selected"), QKeySequence(Qt::Key_F1), "help", [this] { showManual(); });
   add("help.index", help, tr("Manual: &contents"), QKeySequence(Qt::SHIFT | Qt::Key_F1), "", [this] { showManual(QStringLiteral("index")); });
   add("help.keys", help, tr("&Keyboard"), QKeySequence(Qt::CTRL | Qt::Key_F1), "", [this] { showKeys(); });
+  add("help.doctor", help, tr("&Doctor: what is installed here"), {}, "", [this] { showDoctor(); });
+  add("help.about", help, tr("&About Fusebox"), {}, "", [this] { showAbout(); });
 }
 
 void MainWindow::buildMenus() {
@@ -120,6 +125,11 @@ void MainWindow::buildMenus() {
     }
     if (entry.id == QLatin1String("file.quit") || entry.id == QLatin1String("theme.system")) menu->addSeparator();
     menu->addAction(entry.action);
+    if (entry.id == QLatin1String("file.openFolder")) {
+      QMenu* recent = menu->addMenu(tr("Open &recent"));
+      recent->setObjectName(QStringLiteral("menu.recent"));
+      connect(recent, &QMenu::aboutToShow, this, [this, recent] { fillRecentMenu(recent); });
+    }
   }
   QMenu* view = menus.value(tr("View"));
   view->addSeparator();
@@ -186,6 +196,13 @@ void MainWindow::chooseComparison() {
   if (!session_) return;
   const QString path = QFileDialog::getOpenFileName(this, tr("Compare with"), QFileInfo(session_->path()).absolutePath(),
                                                     tr("Sessions and traces (*.fusebox *.log *.jsonl *.json *.json.gz *.pftrace *.perfetto-trace *.sqlite *.pt2 *.pt);;All files (*)"));
+  if (!path.isEmpty() && session_) openComparison(session_->path(), path);
+}
+
+/// TORCH_TRACE and TORCH_COMPILE_DEBUG are folders, which a dialog for files cannot give.
+void MainWindow::chooseComparisonFolder() {
+  if (!session_) return;
+  const QString path = QFileDialog::getExistingDirectory(this, tr("Compare with a folder"), QFileInfo(session_->path()).absolutePath());
   if (!path.isEmpty() && session_) openComparison(session_->path(), path);
 }
 
@@ -286,6 +303,9 @@ void MainWindow::updateActions() {
   enable("file.close", session_ != nullptr);
   enable("file.reload", session_ != nullptr);
   enable("file.compare", session_ != nullptr);
+  enable("file.compareFolder", session_ != nullptr);
+  enable("file.export", session_ != nullptr);
+  enable("run.again", lastRun_.has_value());
   enable("run.stop", runner_->running());
   enable("run.script", !runner_->running());
   updateDebugActions();

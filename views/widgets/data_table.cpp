@@ -10,6 +10,8 @@
 #include <QScrollBar>
 #include <QVBoxLayout>
 
+#include "views/widgets/picture_export.h"
+
 namespace fusebox::views {
 namespace {
 
@@ -262,6 +264,8 @@ void DataTable::exportCsv() {
   const QByteArray bytes = csv().toUtf8();
   if (!file.open(QIODevice::WriteOnly) || file.write(bytes) != bytes.size() || !file.commit()) {
     QMessageBox::warning(this, tr("Export table"), tr("%1 was not written: %2").arg(path, file.errorString()));
+  } else {
+    sayWritten(this, path);
   }
 }
 

@@ -6,7 +6,9 @@
 #include <QMessageBox>
 #include <QPainter>
 #include <QPdfWriter>
+#include <QStatusTipEvent>
 #include <QSvgGenerator>
+#include <QWidget>
 
 #include "views/widgets/theme.h"
 
@@ -72,6 +74,12 @@ QString writePicture(const Picture& picture, const QString& path) {
   return QObject::tr("unknown ending .%1; use .svg, .png or .pdf").arg(ending);
 }
 
+void sayWritten(QWidget* widget, const QString& path) {
+  if (!widget) return;
+  QStatusTipEvent tip(QObject::tr("Written to %1").arg(path));
+  QCoreApplication::sendEvent(widget->window(), &tip);
+}
+
 void exportPicture(const Picture& picture, const QString& suggestedName, QWidget* parent) {
   const QString path =
       QFileDialog::getSaveFileName(parent, QObject::tr("Export picture"), suggestedName + QStringLiteral(".svg"),
@@ -79,6 +87,8 @@ void exportPicture(const Picture& picture, const QString& suggestedName, QWidget
   if (path.isEmpty()) return;
   if (const QString problem = writePicture(picture, path); !problem.isEmpty()) {
     QMessageBox::warning(parent, QObject::tr("Export picture"), QObject::tr("%1 was not written: %2").arg(path, problem));
+  } else {
+    sayWritten(parent, path);
   }
 }
 

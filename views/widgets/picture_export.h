@@ -24,6 +24,9 @@ QString writePicture(const Picture& picture, const QString& path);
 /// Asks where to, writes, and says so if that failed.
 void exportPicture(const Picture& picture, const QString& suggestedName, QWidget* parent);
 
+/// Says in the window of `widget` that a file was written.
+void sayWritten(QWidget* widget, const QString& path);
+
 /// Puts the picture on the clipboard as an image.
 void copyPicture(const Picture& picture);
 

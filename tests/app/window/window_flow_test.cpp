@@ -1,13 +1,17 @@
 // The whole window, offscreen, driven by object names and real events.
 #include <QAbstractButton>
 #include <QComboBox>
+#include <QDir>
 #include <QDockWidget>
 #include <QFile>
 #include <QHeaderView>
 #include <QLabel>
+#include <QListWidget>
 #include <QMenu>
+#include <QMessageBox>
 #include <QMimeData>
 #include <QProgressBar>
+#include <QPushButton>
 #include <QSettings>
 #include <QStandardPaths>
 #include <QTabBar>
@@ -148,6 +152,61 @@ class WindowFlowTest : public QObject {
     QVERIFY(menu->findChild<QAction*>("drop.compare")->text().contains("run.fusebox"));
     menu->findChild<QAction*>("drop.open")->trigger();
     QTRY_COMPARE(window_->session()->path(), other);
+  }
+
+  /// What cannot be read says so and takes nothing away.
+  void anUnreadableFileClosesNothing() {
+    open(session_);
+    window_->openSession(write("broken.fusebox", "SQLite format 3"));
+    QTRY_VERIFY2(message().contains("broken.fusebox"), qPrintable(message()));
+    QTRY_VERIFY(window_->session() && window_->session()->isOpen());
+    QCOMPARE(window_->session()->path(), session_);
+    QVERIFY(message().contains("broken.fusebox"));
+  }
+
+  /// A key that was hit by mistake does not end hours of work.
+  void closingAsksWhileAProgramRuns() {
+    const QString program = write("slow", "#!/bin/sh\nexec sleep 600\n");
+    QFile::setPermissions(program, QFile::ReadOwner | QFile::WriteOwner | QFile::ExeOwner);
+    MainWindow window(program);
+    window.show();
+    RunRequest request;
+    request.script = folder_.filePath("training.py");
+    window.runScript(request);
+    QTRY_VERIFY(window.runner()->running());
+    window.close();
+    QVERIFY(window.isVisible() && window.runner()->running());
+    auto* box = window.findChild<QMessageBox*>("endProgram");
+    QVERIFY(box && box->isVisible());
+    box->button(QMessageBox::Cancel)->click();
+    QVERIFY(window.isVisible() && window.runner()->running());
+    QTRY_VERIFY(!window.findChild<QMessageBox*>("endProgram"));
+    window.close();
+    box = window.findChild<QMessageBox*>("endProgram");
+    QVERIFY(box);
+    box->findChild<QPushButton*>("endProgram.end")->click();
+    QTRY_VERIFY(!window.isVisible());
+  }
+
+  /// Sessions of `fusebox run` are listed before any was opened, and a menu has them all.
+  void recordedSessionsAreListed() {
+    const QString list = QStandardPaths::writableLocation(QStandardPaths::GenericDataLocation) + "/fusebox/recorded";
+    QDir().mkpath(QFileInfo(list).path());
+    QFile file(list);
+    QVERIFY(file.open(QIODevice::WriteOnly));
+    file.write(session_.toUtf8() + "\n/no/such/run.fusebox\n" + session_.toUtf8() + "\n");
+    file.close();
+    MainWindow window(QStringLiteral("/nonexistent/fusebox"));
+    window.show();
+    auto* recent = window.findChild<QListWidget*>("start.recent");
+    QCOMPARE(recent->count(), 1);
+    QVERIFY(recent->item(0)->text().contains("run.fusebox"));
+    auto* menu = window.findChild<QMenu*>("menu.recent");
+    emit menu->aboutToShow();
+    QCOMPARE(menu->actions().size(), 1);
+    menu->actions().front()->trigger();
+    QTRY_VERIFY(window.session() && window.session()->isOpen());
+    file.remove();
   }
 
   void openingShowsTheOverviewAndIsRemembered() {

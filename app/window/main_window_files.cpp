@@ -1,0 +1,161 @@
+// Files of the window: recent sessions, export, tools of the command line, and what closing means while a program runs.
+#include <QApplication>
+#include <QCloseEvent>
+#include <QDialog>
+#include <QDialogButtonBox>
+#include <QFileDialog>
+#include <QFileInfo>
+#include <QMenu>
+#include <QMessageBox>
+#include <QPlainTextEdit>
+#include <QProcess>
+#include <QPushButton>
+#include <QSettings>
+#include <QVBoxLayout>
+
+#include "app/window/main_window.h"
+#include "app/window/recent_sessions.h"
+
+namespace fusebox::window {
+namespace {
+
+using views::MessageBar;
+
+constexpr int kListed = 15;
+
+}  // namespace
+
+void MainWindow::fillRecentMenu(QMenu* menu) {
+  menu->clear();
+  for (const auto& entry : RecentSessions::entries()) {
+    if (menu->actions().size() == kListed) break;
+    if (!entry.exists) continue;
+    // A path may hold an ampersand, which would mark a key.
+    QAction* action = menu->addAction(QString(entry.path).replace(QLatin1Char('&'), QStringLiteral("&&")));
+    connect(action, &QAction::triggered, this, [this, path = entry.path] { openSession(path); });
+  }
+  if (menu->isEmpty()) menu->addAction(tr("No session was opened yet"))->setEnabled(false);
+}
+
+/// A recording that goes on, or a program that is debugged, stays in its window.
+bool MainWindow::holdsLiveProgram() const { return session_ && runner_->running() && session_->path() == runner_->sessionPath(); }
+
+MainWindow* MainWindow::openBeside(const QString& path) {
+  auto* window = new MainWindow(program_);
+  window->setAttribute(Qt::WA_DeleteOnClose);
+  window->show();
+  window->openSession(path);
+  return window;
+}
+
+void MainWindow::exportSession() {
+  if (!session_) return;
+  const QString suggested = QFileInfo(session_->path()).completeBaseName();
+  QString chosen;
+  const QStringList kinds{tr("Report in one page (*.html)"), tr("Chrome trace (*.json)"), tr("Perfetto trace (*.pftrace)"), tr("Launches as a table (*.csv)"),
+                          tr("Session (*.fusebox)"), tr("Session without names, paths and sources (*.fusebox)")};
+  QString path = QFileDialog::getSaveFileName(this, tr("Export session"), suggested + QStringLiteral(".html"), kinds.join(QStringLiteral(";;")), &chosen);
+  if (path.isEmpty()) return;
+  const QString ending = chosen.section(QStringLiteral("*."), -1).section(QLatin1Char(')'), 0, 0);
+  if (QFileInfo(path).suffix().isEmpty() && !ending.isEmpty()) path += QLatin1Char('.') + ending;
+  if (QFileInfo(path).absoluteFilePath() == session_->path()) {
+    messages_->say(MessageBar::Severity::Error, tr("A session cannot be exported onto itself"), tr("Choose another name."));
+    return;
+  }
+  QStringList words{QStringLiteral("export"), session_->path(), QStringLiteral("-o"), path};
+  if (chosen == kinds.last()) words << QStringLiteral("--redact");
+  runTool(words, [this, path](bool worked, const QString& output) {
+    if (worked) messages_->say(MessageBar::Severity::Info, tr("Exported to %1").arg(path), output);
+    else messages_->say(MessageBar::Severity::Error, tr("%1 was not written").arg(QFileInfo(path).fileName()), output);
+  });
+}
+
+void MainWindow::showDoctor() {
+  messages_->say(MessageBar::Severity::Info, tr("Looking at Python, PyTorch and the machine…"), {});
+  runTool({QStringLiteral("doctor")}, [this](bool, const QString& output) {
+    messages_->dismiss();
+    auto* dialog = new QDialog(this);
+    dialog->setObjectName(QStringLiteral("doctor"));
+    dialog->setAttribute(Qt::WA_DeleteOnClose);
+    dialog->setWindowTitle(tr("What Fusebox finds on this machine"));
+    auto* text = new QPlainTextEdit(output);
+    text->setReadOnly(true);
+    text->setObjectName(QStringLiteral("doctor.text"));
+    text->setAccessibleName(dialog->windowTitle());
+    auto* buttons = new QDialogButtonBox(QDialogButtonBox::Close);
+    connect(buttons, &QDialogButtonBox::rejected, dialog, &QDialog::reject);
+    auto* column = new QVBoxLayout(dialog);
+    column->addWidget(text, 1);
+    column->addWidget(buttons);
+    dialog->resize(760, 480);
+    dialog->open();
+  });
+}
+
+void MainWindow::showAbout() {
+  auto* box = new QMessageBox(QMessageBox::NoIcon, tr("About Fusebox"),
+                              tr("Fusebox %1\n\nCompiles PyTorch programs, and shows and debugs what the compiler did.\n\nBuilt with Qt %2.")
+                                  .arg(QStringLiteral(FUSEBOX_VERSION), QString::fromLatin1(qVersion())),
+                              QMessageBox::Close, this);
+  box->setObjectName(QStringLiteral("about"));
+  box->setAttribute(Qt::WA_DeleteOnClose);
+  box->setTextFormat(Qt::PlainText);
+  box->open();
+}
+
+/// Runs a command of the command line without holding up the window; `done` gets whether it worked and what it said.
+void MainWindow::runTool(const QStringList& words, std::function<void(bool, const QString&)> done) {
+  auto* process = new QProcess(this);
+  process->setProcessChannelMode(QProcess::MergedChannels);
+  connect(process, &QProcess::finished, this, [process, done](int code, QProcess::ExitStatus status) {
+    process->deleteLater();
+    done(status == QProcess::NormalExit && code == 0, QString::fromUtf8(process->readAll()).trimmed());
+  });
+  connect(process, &QProcess::errorOccurred, this, [this, process, done](QProcess::ProcessError error) {
+    if (error != QProcess::FailedToStart) return;
+    process->deleteLater();
+    done(false, tr("%1 could not be started").arg(program_));
+  });
+  process->start(program_, words);
+}
+
+void MainWindow::runAgain() {
+  if (!lastRun_) return;
+  againAfterEnd_ = runner_->running();
+  if (againAfterEnd_) return runner_->stop();
+  if (lastDebugged_) debugScript(*lastRun_, {{{"kind", "compile"}, {"once", true}}});
+  else runScript(*lastRun_);
+}
+
+void MainWindow::closeEvent(QCloseEvent* event) {
+  if (runner_->running() && !mayEndProgram_) {
+    event->ignore();
+    askBeforeEnding();
+    return;
+  }
+  QSettings settings;
+  settings.setValue(QStringLiteral("window/geometry"), saveGeometry());
+  layouts_.keep();
+  crash_guard::noteOpen({});
+  event->accept();
+}
+
+/// Hours of work may hang on a key that was hit by mistake.
+void MainWindow::askBeforeEnding() {
+  if (findChild<QMessageBox*>(QStringLiteral("endProgram"))) return;
+  auto* box = new QMessageBox(QMessageBox::Question, tr("A program is running"),
+                              tr("Closing the window ends the program that was started from it. What was recorded until then stays in its session."),
+                              QMessageBox::Cancel, this);
+  box->setObjectName(QStringLiteral("endProgram"));
+  box->setAttribute(Qt::WA_DeleteOnClose);
+  QPushButton* end = box->addButton(tr("&End the program and close"), QMessageBox::DestructiveRole);
+  end->setObjectName(QStringLiteral("endProgram.end"));
+  box->setDefaultButton(QMessageBox::Cancel);
+  connect(end, &QPushButton::clicked, this, [this] {
+    mayEndProgram_ = true;
+    close();
+  });
+  box->open();
+}
+
+}  // namespace fusebox::window
