@@ -2,13 +2,16 @@
 #include <QComboBox>
 #include <QLabel>
 #include <QLineEdit>
+#include <QScrollBar>
 #include <QTabWidget>
 #include <QTableView>
+#include <QTextBrowser>
 #include <QTreeWidget>
 #include <QtTest>
 #include <atomic>
 #include <thread>
 #include <limits>
+#include <set>
 
 #include "profiler/session/writer.h"
 #include "tests/profiler/synthetic_session.h"
@@ -219,6 +222,38 @@ class SessionViewsTest : public QObject, private test::ShownView {
     QVERIFY(view->findChild<QPlainTextEdit*>("breaks.after")->toPlainText().contains("Python executes"));
   }
 
+  /// What failed is the first thing that the overview says, and stands among the breaks with its remedy.
+  void failuresAreShown() {
+    qputenv("XDG_CACHE_HOME", folder_.filePath("cache").toUtf8());
+    const QString log = QStringLiteral(IMPORTER_DATA "/failing.log.gz");
+    auto overview = show<OverviewView>(log);
+    auto* functions = overview->findChild<QTableView*>("overview.functions");
+    QTRY_COMPARE(functions->model()->rowCount(), 4);
+    QVERIFY(functions->isVisible());  // the first list
+    auto* verdict = overview->findChild<QLabel*>("overview.verdict");
+    QVERIFY2(verdict->isVisible() && verdict->text().startsWith("4 functions: 4 not compiled"), qPrintable(verdict->text()));
+    QCOMPARE(overview->findChild<QTableView*>("overview.failures")->model()->rowCount(), 4);
+    QSignalSpy opened(bus_.get(), &SelectionBus::openRequested);
+    functions->setFocus();
+    functions->selectRow(0);
+    QTest::keyClick(functions, Qt::Key_Return);
+    QCOMPARE(opened.size(), 1);
+    const auto place = opened[0][0].value<Location>();
+    QCOMPARE(place.view, std::string("breaks"));
+    auto breaks = show<BreaksView>(log);
+    auto* table = breaks->findChild<QTableView*>("breaks.table");
+    QTRY_COMPARE(table->model()->rowCount(), 4);
+    breaks->showLocation(place);
+    auto* details = breaks->findChild<QTextBrowser*>("breaks.details");
+    QTRY_VERIFY(details->toPlainText().contains("What to do"));
+    QVERIFY2(details->toPlainText().contains("with_break") && details->toPlainText().contains("Allow a graph break"), qPrintable(details->toPlainText()));
+    auto source = show<SourceView>(log);
+    auto* about = source->findChild<QTextBrowser*>("source.details");
+    QTRY_VERIFY2(about->toPlainText().contains("Not compiled"), qPrintable(about->toPlainText()));
+    auto why = show<OverviewView>(small_);
+    QTRY_VERIFY(why->findChild<QTableView*>("overview.functions")->model()->rowCount() > 0);
+  }
+
   void recordsOfAnImportedTrace() {
     qputenv("XDG_CACHE_HOME", folder_.filePath("cache").toUtf8());
     auto view = show<ArtifactsView>(QStringLiteral(IMPORTER_DATA "/graph_break.log.gz"));
@@ -338,6 +373,86 @@ class SessionViewsTest : public QObject, private test::ShownView {
     QTest::keyClick(canvas, Qt::Key_F);
     QVERIFY(canvas->to() - canvas->from() > 5000 * test::kPeriodNs * 9 / 10);
     Q_UNUSED(top);
+  }
+
+  /// Spans of any depth are there: lanes open and close, hide and come back, and what does not fit is reached by keys.
+  void deepLanesOpenCloseAndScroll() {
+    qputenv("XDG_CACHE_HOME", folder_.filePath("cache").toUtf8());
+    const QString path = folder_.filePath("deep.json");
+    QFile file(path);
+    QVERIFY(file.open(QIODevice::WriteOnly));
+    constexpr int kDeep = 40;
+    QByteArray json = "{\"traceEvents\":[";
+    for (int i = 0; i < kDeep; ++i) {
+      json += QStringLiteral("%1{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"aten::op%2\",\"pid\":1,\"tid\":1,\"ts\":%3,\"dur\":%4}")
+                  .arg(i > 0 ? "," : "").arg(i).arg(1000 + i).arg(2000 - 2 * i).toUtf8();
+    }
+    file.write(json + "]}");
+    file.close();
+    auto view = show<TimelineView>(path);
+    TimelineCanvas* canvas = view->canvas();
+    QTRY_VERIFY(!canvas->outline().lanes.empty());
+    const TimelineLane& lane = canvas->outline().lanes.front();
+    QCOMPARE(lane.kind, TimelineLane::Kind::Stages);
+    QCOMPARE(lane.depth, kDeep);
+    std::set<int> rows;
+    for (const auto& span : lane.spans) rows.insert(span.depth);
+    QCOMPARE(rows.size(), size_t{kDeep});
+    canvas->resize(900, 300);
+    auto* bar = canvas->findChild<QScrollBar*>("timeline.scroll");
+    QTRY_VERIFY(bar->isVisible() && bar->maximum() > 0);
+    canvas->setFocus();
+    for (int i = 0; i < 3 && bar->value() == 0; ++i) QTest::keyClick(canvas, Qt::Key_PageDown);
+    QVERIFY(bar->value() > 0);
+    for (int i = 0; i < 200; ++i) QTest::keyClick(canvas, Qt::Key_Down);
+    QCOMPARE(bar->value(), bar->maximum());
+    // The deepest span is under the mouse at the bottom.
+    bool deepest = false;
+    for (int x = 0; x < canvas->width() && !deepest; x += 5) {
+      const NamedSpan* span = canvas->spanOf(canvas->hitAt(QPointF(x, canvas->height() - 12)));
+      deepest = span && span->depth >= kDeep - 2;
+    }
+    QVERIFY(deepest);
+    const int open = canvas->laneHeight(lane);
+    bar->setValue(0);
+    QTest::mouseClick(canvas, Qt::LeftButton, {}, QPoint(20, 60));  // its label
+    QVERIFY(canvas->isClosed(lane));
+    QVERIFY(canvas->laneHeight(lane) < open / 10);
+    QTest::mouseClick(canvas, Qt::LeftButton, {}, QPoint(20, 40));
+    QVERIFY(!canvas->isClosed(lane));
+    canvas->setHidden(lane, true);
+    QCOMPARE(canvas->laneHeight(lane), 0);
+    canvas->showAllLanes();
+    QCOMPARE(canvas->laneHeight(lane), open);
+  }
+
+  /// W and S keep what is under the pointer where it is.
+  void keysZoomAtThePointer() {
+    auto view = show<TimelineView>(small_);
+    TimelineCanvas* canvas = view->canvas();
+    QTRY_VERIFY(!canvas->outline().lanes.empty());
+    canvas->setFocus();
+    const QPoint at(canvas->width() - 80, 100);
+    QTest::mouseMove(canvas, at);
+    QMouseEvent move(QEvent::MouseMove, QPointF(at), canvas->mapToGlobal(QPointF(at)), Qt::NoButton, Qt::NoButton, Qt::NoModifier);
+    QCoreApplication::sendEvent(canvas, &move);
+    const auto before = canvas->hitAt(QPointF(at)).timeNs;
+    const double pixel = static_cast<double>(canvas->to() - canvas->from()) / canvas->columns();
+    QTest::keyClick(canvas, Qt::Key_W);
+    QVERIFY(std::abs(static_cast<double>(canvas->hitAt(QPointF(at)).timeNs - before)) <= 2 * pixel);
+  }
+
+  /// Graphs are told apart: entries of one function, its parts after a break, and backward passes have texts of their own.
+  void everyGraphHasANameOfItsOwn() {
+    qputenv("XDG_CACHE_HOME", folder_.filePath("cache").toUtf8());
+    for (const QString& path : {small_, QStringLiteral(IMPORTER_DATA "/recompile.log.gz"), QStringLiteral(IMPORTER_DATA "/train_step.log.gz")}) {
+      auto view = show<GraphView>(path);
+      auto* compile = view->findChild<QComboBox*>("graph.compile");
+      QTRY_VERIFY(compile->count() > 0);
+      std::set<QString> texts;
+      for (int i = 0; i < compile->count(); ++i) texts.insert(compile->itemText(i));
+      QCOMPARE(static_cast<int>(texts.size()), compile->count());
+    }
   }
 
   void hostileValuesDoNotCrash() {

@@ -53,7 +53,9 @@ struct GraphOptions {
 /// One graph to choose from.
 struct GraphChoice {
   query::GraphRow row;
-  int attempt = 0;           ///< which compilation of its frame, from 1
+  int entry = 0;             ///< which compilation of its frame, from 0; a backward pass has its forward's
+  bool isOnly = true;        ///< its frame was compiled once
+  bool isRest = false;       ///< what resumes after a graph break, from `row.line` on
 };
 
 Result<std::vector<GraphChoice>> loadGraphChoices(const session::Reader& reader);

@@ -124,7 +124,10 @@ void GraphView::fillCompiles() {
     QString text = choice.row.frame.empty() ? tr("compile %1").arg(choice.row.compile) : str(choice.row.frame);
     if (choice.row.direction == "backward" && choice.row.stage != "backward") text += tr(" (backward)");
     if (!choice.row.file.empty()) text += QStringLiteral("  ") + str(shortPlace(choice.row.file, choice.row.line));
-    if (choice.attempt > 1) text += QStringLiteral("  #%1").arg(choice.attempt);
+    if (choice.isRest && choice.row.line > 0) text += tr(", from line %1").arg(choice.row.line);
+    if (!choice.isOnly) text += tr(", entry %1").arg(choice.entry);
+    // Whatever else is equal, two compilations are two.
+    if (compile_->findText(text) >= 0) text += tr(", compile %1").arg(choice.row.compile);
     compile_->addItem(text, static_cast<qlonglong>(choice.row.compile));
     compile_->setItemData(compile_->count() - 1, str(choice.row.file), Qt::ToolTipRole);
   }

@@ -1,6 +1,8 @@
 #include "views/timeline/timeline_canvas.h"
 
+#include <QContextMenuEvent>
 #include <QHelpEvent>
+#include <QMenu>
 #include <QMouseEvent>
 #include <QPainter>
 #include <QThreadPool>
@@ -9,6 +11,7 @@
 #include <memory>
 #include <utility>
 
+#include "views/widgets/text.h"
 #include "views/widgets/theme.h"
 
 namespace fusebox::views {
@@ -26,7 +29,14 @@ int sampleAt(const LaneBars& lane, int64_t time) {
 
 }  // namespace
 
-TimelineCanvas::TimelineCanvas(QWidget* parent) : QWidget(parent) {
+TimelineCanvas::TimelineCanvas(QWidget* parent) : QWidget(parent), bar_(new QScrollBar(Qt::Vertical, this)) {
+  bar_->setObjectName(QStringLiteral("timeline.scroll"));
+  bar_->setAccessibleName(tr("Lanes"));
+  bar_->hide();
+  connect(bar_, &QScrollBar::valueChanged, this, [this](int value) {
+    scroll_ = value;
+    update();
+  });
   setObjectName(QStringLiteral("timeline.canvas"));
   setAccessibleName(tr("Timeline"));
   setFocusPolicy(Qt::StrongFocus);
@@ -46,11 +56,98 @@ int TimelineCanvas::labelWidth() const {
   if (labelWidth_ == 0) labelWidth_ = fontMetrics().horizontalAdvance(QStringLiteral("launches  thread 888888")) + 16;
   return labelWidth_;
 }
-int TimelineCanvas::columns() const { return std::max(1, width() - labelWidth()); }
+int TimelineCanvas::columns() const { return std::max(1, width() - labelWidth() - (bar_->isHidden() ? 0 : bar_->sizeHint().width())); }
 
 int TimelineCanvas::laneHeight(const TimelineLane& lane) const {
-  return lane.kind == TimelineLane::Kind::Stages ? std::min(lane.depth, 12) * rowHeight() + 6 : barHeight() + 10;
+  if (isHidden(lane)) return 0;
+  return lane.kind == TimelineLane::Kind::Stages ? (isClosed(lane) ? 1 : lane.depth) * rowHeight() + 6 : barHeight() + 10;
 }
+
+double TimelineCanvas::lanesHeight() const {
+  double total = 0;
+  for (const auto& lane : outline_.lanes) total += laneHeight(lane);
+  return total;
+}
+
+void TimelineCanvas::scrollTo(double top) { bar_->setValue(static_cast<int>(std::clamp(top, 0.0, static_cast<double>(bar_->maximum())))); }
+
+/// The scroll bar is there where lanes lie below.
+void TimelineCanvas::lanesChanged() {
+  const int room = std::max(1, height() - rulerHeight()), below = std::max(0, static_cast<int>(std::ceil(lanesHeight())) - room);
+  const int wide = bar_->sizeHint().width();
+  bar_->setGeometry(width() - wide, rulerHeight(), wide, room);
+  bar_->setPageStep(room);
+  bar_->setSingleStep(rowHeight());
+  bar_->setRange(0, below);
+  bar_->setVisible(below > 0);
+  scroll_ = bar_->value();
+  emit windowChanged();
+  update();
+}
+
+void TimelineCanvas::setClosed(const TimelineLane& lane, bool closed) {
+  if (closed) closed_.insert(keyOf(lane));
+  else closed_.erase(keyOf(lane));
+  lanesChanged();
+}
+
+void TimelineCanvas::setHidden(const TimelineLane& lane, bool hidden) {
+  if (hidden) hidden_.insert(keyOf(lane));
+  else hidden_.erase(keyOf(lane));
+  lanesChanged();
+}
+
+void TimelineCanvas::showAllLanes() {
+  hidden_.clear();
+  lanesChanged();
+}
+
+int TimelineCanvas::labelAt(const QPointF& position) const {
+  if (position.x() >= labelWidth() || position.y() < rulerHeight()) return -1;
+  for (size_t i = 0; i < outline_.lanes.size(); ++i) {
+    const double top = laneTop(i);
+    if (position.y() >= top && position.y() < top + laneHeight(outline_.lanes[i])) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+QString TimelineCanvas::labelText(const TimelineLane& lane) const {
+  const QString text = str(lane.title) + QLatin1Char(' ') + str(lane.name);
+  return lane.kind == TimelineLane::Kind::Stages ? tr("%1\n%2 spans, %3 rows deep").arg(text).arg(lane.count).arg(lane.depth) : text;
+}
+
+void TimelineCanvas::contextMenuEvent(QContextMenuEvent* event) {
+  if (outline_.lanes.empty()) return;
+  auto* menu = new QMenu(this);
+  menu->setAttribute(Qt::WA_DeleteOnClose);
+  const int at = labelAt(QPointF(std::min<double>(event->pos().x(), labelWidth() - 1), event->pos().y()));
+  if (at >= 0) {
+    const TimelineLane lane = [&] {  // without its spans
+      TimelineLane key;
+      const TimelineLane& here = outline_.lanes[static_cast<size_t>(at)];
+      key.kind = here.kind, key.thread = here.thread, key.sampled.position = here.sampled.position;
+      return key;
+    }();
+    if (lane.kind == TimelineLane::Kind::Stages) {
+      menu->addAction(isClosed(lane) ? tr("Open the lane") : tr("Close the lane"), this, [this, lane] { setClosed(lane, !isClosed(lane)); });
+    }
+    menu->addAction(tr("Hide the lane"), this, [this, lane] { setHidden(lane, true); });
+    menu->addSeparator();
+  }
+  menu->addAction(tr("Open all lanes"), this, [this] {
+    closed_.clear();
+    lanesChanged();
+  });
+  menu->addAction(tr("Close all lanes"), this, [this] {
+    for (const auto& lane : outline_.lanes) closed_.insert(keyOf(lane));
+    lanesChanged();
+  });
+  QAction* all = menu->addAction(tr("Show hidden lanes (%1)").arg(hidden_.size()), this, &TimelineCanvas::showAllLanes);
+  all->setEnabled(!hidden_.empty());
+  menu->popup(event->globalPos());
+}
+
+void TimelineCanvas::leaveEvent(QEvent*) { pointer_ = -1; }
 
 void TimelineCanvas::setOutline(TimelineOutline outline, bool keepWindow) {
   const bool whole = from_ <= outline_.range.startNs && to_ >= outline_.range.endNs;
@@ -64,6 +161,7 @@ void TimelineCanvas::setOutline(TimelineOutline outline, bool keepWindow) {
   // Freeing the names of a large trace would be felt here.
   QThreadPool::globalInstance()->start([old = std::make_shared<TimelineOutline>(std::exchange(outline_, std::move(outline)))] {});
   arrows_.clear();
+  lanesChanged();
   if (!keepWindow || whole) {
     fit();
   } else {
@@ -174,7 +272,23 @@ void TimelineCanvas::zoomAt(double x, double factor) {
   setWindow(start, start + static_cast<int64_t>(length));
 }
 
-void TimelineCanvas::zoomBy(double factor) { zoomAt(labelWidth() + columns() / 2.0, factor); }
+void TimelineCanvas::zoomBy(double factor) {
+  double x = pointer_;
+  if (x < labelWidth()) {
+    const NamedSpan* span = spanOf(selected_);
+    const int64_t selected = span ? span->startNs + (span->endNs - span->startNs) / 2 : selected_.valid() ? selectedStart_ : -1;
+    x = selected >= from_ && selected <= to_ ? xOf(selected) : labelWidth() + columns() / 2.0;
+  }
+  zoomAt(x, factor);
+}
+
+void TimelineCanvas::showSlice(int64_t start, int64_t end) {
+  markStart_ = start;
+  markEnd_ = std::max(end, start + 1);
+  const int64_t window = to_ - from_;
+  if (start < from_ || end > to_) setWindow(start - window / 2, start - window / 2 + window);
+  update();
+}
 
 void TimelineCanvas::pan(int64_t by) { setWindow(from_ + by, to_ + by); }
 
@@ -262,8 +376,7 @@ void TimelineCanvas::wheelEvent(QWheelEvent* event) {
   if (event->modifiers() & Qt::ShiftModifier || std::abs(steps.x()) > std::abs(steps.y())) {
     pan(static_cast<int64_t>(-(steps.x() + steps.y()) * 0.1 * static_cast<double>(to_ - from_)));
   } else if (event->modifiers() & Qt::ControlModifier) {
-    scroll_ = std::max(0.0, scroll_ - steps.y() * 40);
-    update();
+    scrollTo(scroll_ - steps.y() * 40);
   } else {
     zoomAt(event->position().x(), std::pow(kStep, steps.y()));
   }
@@ -273,11 +386,13 @@ void TimelineCanvas::wheelEvent(QWheelEvent* event) {
 void TimelineCanvas::mousePressEvent(QMouseEvent* event) {
   setFocus(Qt::MouseFocusReason);
   pressed_ = last_ = event->position();
+  pointer_ = event->position().x();
   dragging_ = false;
   measuring_ = event->modifiers() & Qt::ShiftModifier;
 }
 
 void TimelineCanvas::mouseMoveEvent(QMouseEvent* event) {
+  pointer_ = event->position().x();
   if (!(event->buttons() & (Qt::LeftButton | Qt::MiddleButton))) {
     setCursor(hitAt(event->position()).valid() ? Qt::PointingHandCursor : Qt::ArrowCursor);
     return;
@@ -293,15 +408,15 @@ void TimelineCanvas::mouseMoveEvent(QMouseEvent* event) {
   }
   const QPointF moved = event->position() - last_;
   last_ = event->position();
-  scroll_ = std::max(0.0, scroll_ - moved.y());
-  double total = rulerHeight();
-  for (const auto& lane : outline_.lanes) total += laneHeight(lane);
-  scroll_ = std::min(scroll_, std::max(0.0, total - height()));
+  scrollTo(scroll_ - moved.y());
   pan(-static_cast<int64_t>(moved.x() / columns() * static_cast<double>(to_ - from_)));
 }
 
 void TimelineCanvas::mouseReleaseEvent(QMouseEvent* event) {
-  if (!dragging_ && event->button() == Qt::LeftButton) {
+  if (const int lane = labelAt(event->position()); !dragging_ && event->button() == Qt::LeftButton && lane >= 0) {
+    const TimelineLane& at = outline_.lanes[static_cast<size_t>(lane)];
+    if (at.kind == TimelineLane::Kind::Stages && at.depth > 1) setClosed(at, !isClosed(at));
+  } else if (!dragging_ && event->button() == Qt::LeftButton) {
     selected_ = hitAt(event->position());
     if (const auto* bar = barOf(selected_)) selectedStart_ = bar->startNs;
     if (const auto* sample = sampleOf(selected_)) selectedStart_ = sample->startNs;
@@ -372,6 +487,15 @@ void TimelineCanvas::keyPressEvent(QKeyEvent* event) {
     case Qt::Key_0: return fit();
     case Qt::Key_Left: return step(false);
     case Qt::Key_Right: return step(true);
+    case Qt::Key_Up: return scrollTo(scroll_ - bar_->singleStep());
+    case Qt::Key_Down: return scrollTo(scroll_ + bar_->singleStep());
+    case Qt::Key_PageUp: return scrollTo(scroll_ - bar_->pageStep());
+    case Qt::Key_PageDown: return scrollTo(scroll_ + bar_->pageStep());
+    case Qt::Key_O:
+      for (size_t i = 0; i < outline_.lanes.size(); ++i) {
+        if (selected_.lane == static_cast<int>(i)) return setClosed(outline_.lanes[i], !isClosed(outline_.lanes[i]));
+      }
+      return;
     case Qt::Key_Return:
     case Qt::Key_Enter:
       if (selected_.valid()) emit activated(selected_);
@@ -380,13 +504,15 @@ void TimelineCanvas::keyPressEvent(QKeyEvent* event) {
   }
 }
 
-void TimelineCanvas::resizeEvent(QResizeEvent*) { emit windowChanged(); }
+void TimelineCanvas::resizeEvent(QResizeEvent*) { lanesChanged(); }
 
 bool TimelineCanvas::event(QEvent* event) {
   if (event->type() == QEvent::FontChange || event->type() == QEvent::StyleChange) labelWidth_ = rowHeight_ = 0;
   if (event->type() == QEvent::ToolTip) {
     const auto* help = static_cast<QHelpEvent*>(event);
-    const QString text = describe(hitAt(help->pos()));
+    const int label = labelAt(help->pos());
+    // Names come from files: they are text, whatever they look like.
+    const QString text = (label >= 0 ? labelText(outline_.lanes[static_cast<size_t>(label)]) : describe(hitAt(help->pos()))).toHtmlEscaped().replace(QLatin1Char('\n'), QStringLiteral("<br>"));
     text.isEmpty() ? QToolTip::hideText() : QToolTip::showText(help->globalPos(), text, this);
     return true;
   }

@@ -1,15 +1,21 @@
 #pragma once
 
+#include <QScrollBar>
 #include <QTimer>
 #include <QWidget>
+#include <set>
+#include <tuple>
 
 #include "views/timeline/timeline_model.h"
 #include "views/widgets/picture_export.h"
 
 namespace fusebox::views {
 
+/// A time with nine digits behind the second: "338.100123 ms".
+QString preciseTime(int64_t ns);
+
 /// Lanes over time. W/S and the wheel zoom, A/D and dragging pan, Shift+drag measures, F fits, Left and Right go from bar to
-/// bar. Draws only the bars of the window that it was given and asks for others (`windowChanged`) when it moves.
+/// bar, Up and Down scroll, O opens and closes lanes. Draws only the bars of the window that it was given and asks for others (`windowChanged`) when it moves.
 class TimelineCanvas : public QWidget {
   Q_OBJECT
  public:
@@ -29,7 +35,16 @@ class TimelineCanvas : public QWidget {
   int columns() const;
   void setWindow(int64_t from, int64_t to);
   void fit();
+  /// About the pointer, where it is over the canvas, else about what is selected, else about the middle.
   void zoomBy(double factor);
+  /// Marks a slice and moves there, without zooming.
+  void showSlice(int64_t start, int64_t end);
+  /// A lane is one row high, or as many as its spans are deep.
+  void setClosed(const TimelineLane& lane, bool closed);
+  bool isClosed(const TimelineLane& lane) const { return closed_.contains(keyOf(lane)); }
+  void setHidden(const TimelineLane& lane, bool hidden);
+  bool isHidden(const TimelineLane& lane) const { return hidden_.contains(keyOf(lane)); }
+  void showAllLanes();
   /// Marks a span of time and brings it into view.
   void showRange(int64_t start, int64_t end);
   int laneHeight(const TimelineLane& lane) const;
@@ -68,6 +83,8 @@ class TimelineCanvas : public QWidget {
   void mouseDoubleClickEvent(QMouseEvent* event) override;
   void keyPressEvent(QKeyEvent* event) override;
   void resizeEvent(QResizeEvent* event) override;
+  void leaveEvent(QEvent* event) override;
+  void contextMenuEvent(QContextMenuEvent* event) override;
   bool event(QEvent* event) override;
 
  private:
@@ -79,6 +96,14 @@ class TimelineCanvas : public QWidget {
   void paintAll(QPainter& painter, const QRectF& area) const;
   void paintArrows(QPainter& painter, const QRectF& area) const;
   double laneTop(size_t lane) const;
+  using LaneKey = std::tuple<int, int64_t, int64_t>;
+  static LaneKey keyOf(const TimelineLane& lane) { return {static_cast<int>(lane.kind), lane.thread, lane.sampled.position}; }
+  /// The lane whose label is at a place; -1 for none.
+  int labelAt(const QPointF& position) const;
+  QString labelText(const TimelineLane& lane) const;
+  double lanesHeight() const;
+  void scrollTo(double top);
+  void lanesChanged();
   void paintRuler(QPainter& painter, const QRectF& area) const;
   void paintLane(QPainter& painter, const TimelineLane& lane, size_t index, double top, const QRectF& area) const;
   void paintBars(QPainter& painter, const LaneBars& bars, double top, const QRectF& area) const;
@@ -101,6 +126,9 @@ class TimelineCanvas : public QWidget {
   Hit selected_;
   int64_t selectedStart_ = -1;   ///< start of the selected bar or sample: bars are replaced when the window moves
   double scroll_ = 0;            ///< vertical
+  QScrollBar* bar_;
+  std::set<LaneKey> closed_, hidden_;
+  double pointer_ = -1;          ///< x of the mouse, -1 where it is elsewhere
   QPointF pressed_, last_;
   bool dragging_ = false, measuring_ = false;
   mutable int labelWidth_ = 0, rowHeight_ = 0;   ///< of the font; asked for with every bar, while shaping text takes longer than painting one

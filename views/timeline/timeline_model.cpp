@@ -21,7 +21,7 @@ constexpr const char* kSpanCounts = R"(SELECT thread, count(*) FROM cpu_events
 /// Names of gpu_events that no kernel stands behind; their owners count up from kFirstMemoryOwner.
 constexpr const char* kMemoryNames[] = {"Memset", "Memcpy HtoD", "Memcpy DtoH", "Memcpy DtoD", "Memcpy PtoP", "Memcpy copy"};
 
-constexpr int kMostRows = 12;
+constexpr int kMostRows = 512;  // more are no stack of calls but a file that wants to be large
 constexpr int64_t kLatest = int64_t{1} << 60;  // times come from a file: keep sums of a few of them from overflowing
 
 int64_t sane(int64_t time) { return std::clamp<int64_t>(time, 0, kLatest); }

@@ -14,7 +14,7 @@ namespace {
 QString duration(int64_t ns) { return str(formatDuration(static_cast<double>(ns))); }
 
 /// Labels of the ruler: all in one unit, with as many decimals as the step needs.
-QString rulerLabel(double ns, double step) {
+QString rulerLabel(double ns, double step, bool relative) {
   const double units[] = {1, 1e3, 1e6, 1e9};
   const char* const names[] = {"ns", "µs", "ms", "s"};
   int unit = 0;
@@ -22,10 +22,24 @@ QString rulerLabel(double ns, double step) {
   const double smallest = step / units[unit];
   int decimals = 0;
   for (double s = smallest; s < 0.999 && decimals < 6; s *= 10) ++decimals;
-  return QString::number(ns / units[unit], 'f', decimals) + QLatin1Char(' ') + QString::fromUtf8(names[unit]);
+  return (relative ? QStringLiteral("+") : QString()) + QString::number(ns / units[unit], 'f', decimals) + QLatin1Char(' ') + QString::fromUtf8(names[unit]);
+}
+
+/// Where ticks say how far they are from a round time before them: their own would be too long to be read.
+double rulerBase(double from, double step) {
+  constexpr double kLongest = 2000;  // steps
+  const double round = step * 1000;
+  return from > kLongest * step ? std::floor(from / round) * round : 0;
 }
 
 }  // namespace
+
+QString preciseTime(int64_t ns) {
+  const auto value = static_cast<double>(ns);
+  if (ns < 1'000'000) return QString::number(value / 1e3, 'f', 3) + QStringLiteral(" µs");
+  if (ns < 1'000'000'000) return QString::number(value / 1e6, 'f', 6) + QStringLiteral(" ms");
+  return QString::number(value / 1e9, 'f', 9) + QStringLiteral(" s");
+}
 
 QString TimelineCanvas::describe(const Hit& hit) const {
   if (const NamedSpan* span = spanOf(hit)) {
@@ -75,6 +89,7 @@ void TimelineCanvas::paintAll(QPainter& painter, const QRectF& area) const {
   painter.setClipRect(QRectF(area.left(), rulerHeight(), area.width(), area.height() - rulerHeight()));
   double top = rulerHeight() - scroll_;
   for (size_t i = 0; i < outline_.lanes.size(); ++i) {
+    if (isHidden(outline_.lanes[i])) continue;
     const double height = laneHeight(outline_.lanes[i]);
     if (top < area.bottom() && top + height > rulerHeight()) paintLane(painter, outline_.lanes[i], i, top, area);
     top += height;
@@ -127,10 +142,13 @@ void TimelineCanvas::paintRuler(QPainter& painter, const QRectF& area) const {
   painter.setPen(themed(Token::Border));
   painter.drawLine(QPointF(area.left(), rulerHeight() - 0.5), QPointF(area.right(), rulerHeight() - 0.5));
   painter.setPen(themed(Token::TextMuted));
-  painter.drawText(QRectF(8, 0, labelWidth() - 12, rulerHeight()), Qt::AlignVCenter | Qt::AlignLeft, duration(to_ - from_));
   const double perPixel = static_cast<double>(to_ - from_) / columns();
   const double step = rulerStep(perPixel * fontMetrics().horizontalAdvance(QStringLiteral("8888.888 ms")) * 1.3);
   const double origin = static_cast<double>(outline_.range.startNs);
+  const double base = rulerBase(static_cast<double>(from_) - origin, step);
+  // In the corner: from where ticks count, or how much is shown.
+  painter.drawText(QRectF(8, 0, labelWidth() - 12, rulerHeight()), Qt::AlignVCenter | Qt::AlignLeft,
+                   base > 0 ? tr("from %1").arg(rulerLabel(base, step * 1000, false)) : tr("%1 shown").arg(duration(to_ - from_)));
   painter.save();
   painter.setClipRect(QRectF(labelWidth(), 0, columns(), area.height()));
   for (double at = std::floor((static_cast<double>(from_) - origin) / step) * step; at + origin < static_cast<double>(to_); at += step) {
@@ -139,7 +157,7 @@ void TimelineCanvas::paintRuler(QPainter& painter, const QRectF& area) const {
     painter.setPen(themed(Token::Grid));
     painter.drawLine(QPointF(x, rulerHeight() - 6), QPointF(x, rulerHeight() - 1));
     painter.setPen(themed(Token::TextMuted));
-    painter.drawText(QPointF(x + 4, (rulerHeight() + fontMetrics().ascent()) / 2.0 - 2), rulerLabel(at, step));
+    painter.drawText(QPointF(x + 4, (rulerHeight() + fontMetrics().ascent()) / 2.0 - 2), rulerLabel(at - base, step, base > 0));
   }
   painter.restore();
 }
@@ -150,7 +168,8 @@ void TimelineCanvas::paintLane(QPainter& painter, const TimelineLane& lane, size
   painter.setPen(themed(Token::Border));
   painter.drawLine(QPointF(area.left(), top + height - 0.5), QPointF(area.right(), top + height - 0.5));
   painter.drawLine(QPointF(labelWidth() - 0.5, top), QPointF(labelWidth() - 0.5, top + height));
-  const QString name = str(lane.title);
+  const bool folds = lane.kind == TimelineLane::Kind::Stages && lane.depth > 1;
+  const QString name = (folds ? isClosed(lane) ? QStringLiteral("▸ ") : QStringLiteral("▾ ") : QString()) + str(lane.title);
   painter.setPen(themed(Token::Text));
   const QRectF label(8, top, labelWidth() - 14, rowHeight() + 6);
   painter.drawText(label, Qt::AlignVCenter | Qt::AlignLeft, name);
@@ -247,6 +266,12 @@ void TimelineCanvas::paintSpans(QPainter& painter, const TimelineLane& lane, dou
   const bool here = &outline_.lanes[static_cast<size_t>(std::max(selected_.lane, 0))] == &lane;
   double rowTop = top;
   for (const SpanRow& row : lane.rows) {
+    if (&row != &lane.rows.front() && isClosed(lane)) break;
+    if (rowTop > area.bottom()) break;
+    if (rowTop + rowHeight() < rulerHeight()) {
+      rowTop += rowHeight();
+      continue;
+    }
     double drawn = 0;  // right edge of what was drawn
     for (size_t at = row.firstEndingAfter(from_); at < row.spans.size();) {
       const uint32_t index = row.spans[at];

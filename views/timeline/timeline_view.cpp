@@ -1,13 +1,14 @@
 #include "views/timeline/timeline_view.h"
 
 #include <QLabel>
+#include <QShortcut>
 #include <QSplitter>
 #include <QToolBar>
 #include <QVBoxLayout>
+#include <utility>
 
 #include "profiler/query/gpu_gaps.h"
 #include "profiler/session/reader.h"
-#include "views/common/fuzzy_match.h"
 #include "views/common/table.h"
 #include "views/common/units.h"
 #include "views/widgets/filter_box.h"
@@ -29,8 +30,16 @@ TimelineView::TimelineView(const ViewContext& context) : View(context), canvas_(
     connect(action, &QAction::triggered, this, run);
     bar->addAction(action);
   };
-  search_ = new FilterBox(QStringLiteral("timeline.search"), tr("Go to a kernel's first launch"));
+  search_ = new FilterBox(QStringLiteral("timeline.search"), tr("Find by name: kernels, calls, operators, stages"));
+  search_->setMaximumWidth(fontMetrics().averageCharWidth() * 60);
   bar->addWidget(search_);
+  act(QStringLiteral("previous"), tr("Previous match (Shift+F3)"), QStringLiteral("back"), [this] { search(query::SliceDirection::Previous); });
+  act(QStringLiteral("next"), tr("Next match (F3)"), QStringLiteral("forward"), [this] { search(query::SliceDirection::Next); });
+  for (const auto& [keys, direction] : {std::pair{QKeySequence(Qt::Key_F3), query::SliceDirection::Next},
+                                        std::pair{QKeySequence(Qt::SHIFT | Qt::Key_F3), query::SliceDirection::Previous}}) {
+    auto* key = new QShortcut(keys, this, nullptr, nullptr, Qt::WidgetWithChildrenShortcut);
+    connect(key, &QShortcut::activated, this, [this, direction = direction] { search(direction); });
+  }
   act(QStringLiteral("zoomIn"), tr("Zoom in (W)"), QStringLiteral("zoomin"), [this] { canvas_->zoomBy(1.5); });
   act(QStringLiteral("zoomOut"), tr("Zoom out (S)"), QStringLiteral("zoomout"), [this] { canvas_->zoomBy(1 / 1.5); });
   act(QStringLiteral("fit"), tr("Show everything (F)"), QStringLiteral("fit"), [this] { canvas_->fit(); });
@@ -59,15 +68,12 @@ TimelineView::TimelineView(const ViewContext& context) : View(context), canvas_(
   connect(canvas_, &TimelineCanvas::selected, this, [this](const TimelineCanvas::Hit& hit) { showHit(hit, false); });
   connect(canvas_, &TimelineCanvas::activated, this, [this](const TimelineCanvas::Hit& hit) { showHit(hit, true); });
   connect(canvas_, &TimelineCanvas::measured, this, [this](qint64 start, qint64 end) {
-    ++selection_;
-    makeRoomForDetails();
-    details_->showPage([length = end - start](DetailsPanel& page) {
-      page.heading(duration(length), tr("measured"));
-      page.paragraph(tr("Shift and drag measures a span of time."), true);
-    });
+    if (session()) showSums(start, end);
   });
-  connect(search_, &FilterBox::filterChanged, this, &TimelineView::findKernel);
-  connect(search_, &FilterBox::leave, canvas_, qOverload<>(&QWidget::setFocus));
+  connect(search_, &FilterBox::filterChanged, this, [this](const QString& text) {
+    if (text != std::exchange(searched_, text)) search(query::SliceDirection::From);
+  });
+  connect(search_, &FilterBox::leave, this, [this] { search(query::SliceDirection::Next); });
   connect(details_, &DetailsPanel::linkActivated, bus(), &SelectionBus::open);
   clear();
 }
@@ -75,9 +81,12 @@ TimelineView::TimelineView(const ViewContext& context) : View(context), canvas_(
 void TimelineView::clear() {
   loaded_ = false;
   wanted_ = {};
+  found_ = {};
+  searched_.clear();
+  search_->setText({});
   ++selection_;
   empty_->showReason(tr("Nothing has happened yet"), tr("Compiler stages, calls of compiled code and kernel launches appear here as they are recorded."));
-  details_->showHint(tr("W and S zoom, A and D pan, F shows everything; select a bar to see what it is, a gap of a GPU to see why nothing ran, Shift and drag measures."));
+  details_->showHint(tr("W and S zoom at the pointer, A and D pan, Up and Down scroll, F shows everything; a click on a label opens and closes its lane; select a bar to see what it is, a gap of a GPU to see why nothing ran, Shift and drag measures and adds up."));
 }
 
 void TimelineView::find() { search_->focusFilter(); }
@@ -124,14 +133,7 @@ void TimelineView::showHit(const TimelineCanvas::Hit& hit, bool open) {
   if (const NamedSpan* span = canvas_->spanOf(hit)) {
     const Location compile = Location::of(ObjectKind::Compile, span->compile);
     if (span->compile != 0) open ? bus()->open(compile) : announce(compile);
-    details_->showPage([span = *span, start = canvas_->outline().range.startNs](DetailsPanel& page) {
-      page.heading(str(span.name), tr("stage"));
-      page.pair(tr("duration"), duration(span.endNs - span.startNs));
-      page.pair(tr("start"), duration(span.startNs - start));
-      page.pair(tr("detail"), str(span.detail));
-      page.pair(tr("compile"), span.compile != 0 ? tr("show its guards") : QString(), Location::of(ObjectKind::Compile, span.compile));
-    });
-    return;
+    return showSpan(span->id, *span, canvas_->outline().lanes[static_cast<size_t>(hit.lane)].thread, span->id % 4 == 1 ? tr("stage") : tr("span"));
   }
   if (const query::SampleStep* sample = canvas_->sampleOf(hit)) return showSample(*sample, canvas_->outline().lanes[static_cast<size_t>(hit.lane)].sampled);
   const query::Bar* bar = canvas_->barOf(hit);
@@ -141,6 +143,14 @@ void TimelineView::showHit(const TimelineCanvas::Hit& hit, bool open) {
   if (bar && bar->count == 1 && canvas_->outline().lanes[static_cast<size_t>(hit.lane)].kind == TimelineLane::Kind::Launches)
     askArrows(bar->exampleId, 0);
   if (!bar) return details_->showHint(tr("Select a bar to see what it is."));
+  if (bar->count == 1 && hit.lane >= 0 && canvas_->outline().lanes[static_cast<size_t>(hit.lane)].kind == TimelineLane::Kind::Calls) {
+    const auto known = canvas_->outline().names.find(canvas_->ownerOf(hit));
+    NamedSpan call;
+    call.startNs = bar->startNs;
+    call.endNs = bar->endNs;
+    call.name = known == canvas_->outline().names.end() ? std::string() : known->second;
+    return showSpan(bar->exampleId, call, canvas_->outline().lanes[static_cast<size_t>(hit.lane)].thread, tr("call"));
+  }
   const int64_t owner = canvas_->ownerOf(hit), kernel = std::max<int64_t>(owner, 0);
   const Location location = Location::of(ObjectKind::Kernel, kernel);
   if (kernel != 0) open ? bus()->open(location) : announce(location);
@@ -149,7 +159,7 @@ void TimelineView::showHit(const TimelineCanvas::Hit& hit, bool open) {
   details_->showPage([bar = *bar, kernel, location, start = canvas_->outline().range.startNs,
                       name = name == names.end() ? tr("call") : str(name->second)](DetailsPanel& page) {
     page.heading(bar.count > 1 ? tr("%1 events").arg(str(formatCount(bar.count))) : name, bar.count > 1 ? tr("folded") : tr("event"));
-    page.pair(tr("start"), duration(bar.startNs - start));
+    page.pair(tr("start"), preciseTime(bar.startNs - start));
     page.pair(bar.count > 1 ? tr("span") : tr("duration"), duration(bar.endNs - bar.startNs));
     if (bar.count > 1) {
       page.pair(tr("busy"), QStringLiteral("%1 (%2)").arg(duration(bar.busyNs), str(formatShare(static_cast<double>(bar.busyNs), static_cast<double>(bar.endNs - bar.startNs)))));
@@ -160,13 +170,33 @@ void TimelineView::showHit(const TimelineCanvas::Hit& hit, bool open) {
   });
 }
 
+/// A span, stage or call: what it is of, and what was launched meanwhile.
+void TimelineView::showSpan(int64_t event, const NamedSpan& span, int64_t thread, const QString& kind) {
+  session()->ask<query::SlicePlace>(
+      this, "place", [event, thread, from = span.startNs, to = span.endNs](session::Reader& reader) { return query::placeOfSlice(reader, event, thread, from, to); },
+      [this, span, kind, selection = selection_](Result<query::SlicePlace>& place) {
+        if (selection != selection_) return;
+        if (!place) return details_->showHint(str(place.error().text()));
+        details_->showPage([span, kind, p = *place, start = canvas_->outline().range.startNs](DetailsPanel& page) {
+          page.heading(span.name.empty() ? kind : str(span.name), kind);
+          page.pair(tr("duration"), duration(span.endNs - span.startNs));
+          page.pair(tr("start"), preciseTime(span.startNs - start));
+          page.pair(tr("detail"), str(p.detail));
+          page.pair(tr("line"), str(shortPlace(p.file, p.line)), Location::sourceLine(p.file, static_cast<int>(p.line)));
+          if (p.launches > 0) page.pair(tr("launches"), tr("%1, which took %2").arg(str(formatCount(p.launches)), duration(p.kernelNs)));
+          page.pair(tr("compile"), p.compile != 0 ? tr("show its guards") : QString(), Location::of(ObjectKind::Compile, p.compile));
+          if (p.compile != 0) page.pair(tr("graph"), tr("show its graph"), {ObjectKind::Compile, p.compile, "graph", {}, 0});
+        });
+      });
+}
+
 void TimelineView::showSample(const query::SampleStep& sample, const query::SampledMetric& metric) {
   details_->showPage([sample, metric, start = canvas_->outline().range.startNs](DetailsPanel& page) {
     const auto value = [&](double v) { return str(query::counterText(metric.unit, v)); };
     page.heading(str(metric.title), tr("sampled"));
     page.pair(sample.count > 1 ? tr("mean") : tr("value"), value(sample.mean));
     if (sample.count > 1) page.pair(tr("range"), tr("%1 to %2 in %3 samples").arg(value(sample.least), value(sample.most), str(formatCount(sample.count))));
-    page.pair(tr("start"), duration(sample.startNs - start));
+    page.pair(tr("start"), preciseTime(sample.startNs - start));
     page.pair(tr("length"), duration(sample.endNs - sample.startNs));
     page.pair(tr("in the whole session"), tr("%1 on average, up to %2").arg(value(metric.mean), value(metric.most)));
     page.pair(tr("device"), QString::number(metric.device));
@@ -197,7 +227,7 @@ void TimelineView::showGpuEvent(int64_t event, bool open) {
         details_->showPage([e = *found, kernel, start = canvas_->outline().range.startNs](DetailsPanel& page) {
           page.heading(str(e.name), str(e.kind));
           page.pair(tr("duration"), duration(e.durNs));
-          page.pair(tr("start"), duration(e.startNs - start));
+          page.pair(tr("start"), preciseTime(e.startNs - start));
           if (e.calledNs >= 0) page.pair(tr("asked for"), tr("%1 before it began; the call took %2").arg(duration(e.startNs - e.calledNs), duration(e.callDurNs)));
           page.pair(tr("device"), tr("%1, stream %2").arg(e.device).arg(e.stream));
           page.pair(tr("operator"), str(e.op));
@@ -240,11 +270,59 @@ void TimelineView::showGap(const TimelineCanvas::Hit& hit) {
       });
 }
 
-void TimelineView::findKernel(const QString& text) {
-  if (text.isEmpty()) return;
-  for (const auto& [kernel, name] : canvas_->outline().names) {
-    if (filterMatches(text.toStdString(), name)) return showLocation(Location::of(ObjectKind::Kernel, kernel));
+/// Slices of any kind by name. What is on the screen stays where it is, but for what it takes to see the slice.
+void TimelineView::search(query::SliceDirection direction) {
+  const QString text = search_->text();
+  if (text.isEmpty() || !session()) {
+    found_ = {};
+    search_->setHits(0, 0);
+    return canvas_->mark(0, 0);
   }
+  const int64_t at = direction == query::SliceDirection::From ? canvas_->from() : found_.count > 0 ? found_.slice.startNs : canvas_->from();
+  session()->ask<query::SliceHit>(
+      this, "slice", [text = text.toStdString(), at, direction](session::Reader& reader) { return query::findSlice(reader, text, at, direction); },
+      [this](Result<query::SliceHit>& hit) {
+        if (!hit) return details_->showHint(str(hit.error().text()));
+        found_ = *hit;
+        search_->setHits(static_cast<int>(found_.number), static_cast<int>(found_.count));
+        if (found_.count == 0) return details_->showHint(tr("Nothing on the timeline has this in its name."));
+        canvas_->showSlice(found_.slice.startNs, found_.slice.endNs);
+        makeRoomForDetails();
+        details_->showPage([hit = found_, start = canvas_->outline().range.startNs](DetailsPanel& page) {
+          page.heading(str(hit.slice.name), tr("%1 of %2").arg(str(formatCount(hit.number)), str(formatCount(hit.count))));
+          page.pair(tr("duration"), duration(hit.slice.endNs - hit.slice.startNs));
+          page.pair(tr("start"), preciseTime(hit.slice.startNs - start));
+          page.paragraph(tr("Return and F3 go to the next one, Shift+F3 to the one before."), true);
+        });
+      });
+}
+
+/// What ran in the marked span, by name.
+void TimelineView::showSums(int64_t from, int64_t to) {
+  const uint64_t selection = ++selection_;
+  makeRoomForDetails();
+  details_->showHint(tr("Adding up…"));
+  using Sums = std::vector<query::SliceSum>;
+  session()->ask<Sums>(
+      this, "sums", [from, to](session::Reader& reader) { return query::sumSlices(reader, from, to); },
+      [this, selection, length = to - from](Result<Sums>& sums) {
+        if (selection != selection_) return;
+        if (!sums) return details_->showHint(str(sums.error().text()));
+        details_->showPage([sums = *sums, length](DetailsPanel& page) {
+          page.heading(duration(length), tr("measured"));
+          const QString titles[] = {tr("Kernels and calls"), tr("On devices"), tr("Operators"), tr("Spans")};
+          int section = -1;
+          for (const auto& sum : sums) {
+            if (section != static_cast<int>(sum.kind)) page.section(titles[section = static_cast<int>(sum.kind)]);
+            page.pair(str(sum.name),
+                      tr("%1 (%2) in %3, each %4 to %5")
+                          .arg(duration(sum.totalNs), str(formatShare(static_cast<double>(sum.totalNs), static_cast<double>(length))),
+                               str(formatCount(sum.count)), duration(sum.minNs), duration(sum.maxNs)),
+                      sum.kernel > 0 ? Location::of(ObjectKind::Kernel, sum.kernel) : Location{});
+          }
+          if (sums.empty()) page.paragraph(tr("Nothing ran in this span."), true);
+        });
+      });
 }
 
 void TimelineView::follow(const Location& location) {

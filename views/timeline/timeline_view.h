@@ -1,5 +1,6 @@
 #pragma once
 
+#include "profiler/query/slices.h"
 #include "views/timeline/timeline_canvas.h"
 #include "views/widgets/details_panel.h"
 #include "views/widgets/empty_state.h"
@@ -40,14 +41,18 @@ class TimelineView : public View {
   void showGpuEvent(int64_t event, bool open);
   void showSample(const query::SampleStep& sample, const query::SampledMetric& metric);
   void showGap(const TimelineCanvas::Hit& hit);
+  void showSpan(int64_t event, const NamedSpan& span, int64_t thread, const QString& kind);
   void askArrows(int64_t launch, int64_t event);
-  void findKernel(const QString& text);
+  void search(query::SliceDirection direction);
+  void showSums(int64_t from, int64_t to);
 
   TimelineCanvas* canvas_;
   EmptyState* empty_;
   QSplitter* split_;
   DetailsPanel* details_;
   class FilterBox* search_;
+  query::SliceHit found_;
+  QString searched_;
   bool loaded_ = false;
   uint64_t selection_ = 0;  ///< counts what was selected or measured: answers about an earlier one come too late
   Location wanted_;

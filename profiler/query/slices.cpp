@@ -1,0 +1,124 @@
+// Slices of the timeline: found by name, summed up over a span of time.
+#include "profiler/query/slices.h"
+
+#include <algorithm>
+
+#include "profiler/query/bounded.h"
+
+namespace fusebox::query {
+namespace {
+
+using session::Reader;
+using session::Statement;
+
+// ?1 is a pattern. Names of kernels and functions are few: their ids are looked for first.
+constexpr const char* kNamed =
+    "WITH slices AS (SELECT start_ns, dur_ns, name FROM t_cpu_event WHERE name LIKE ?1 ESCAPE '\\' "
+    "UNION ALL SELECT start_ns, end_ns - start_ns, name FROM t_stage WHERE name LIKE ?1 ESCAPE '\\' AND end_ns IS NOT NULL "
+    "UNION ALL SELECT start_ns, dur_ns, (SELECT k.name FROM t_kernel k WHERE k.id = kernel_id) FROM t_launch "
+    "WHERE kernel_id IN (SELECT id FROM t_kernel WHERE name LIKE ?1 ESCAPE '\\') "
+    "UNION ALL SELECT start_ns, dur_ns, (SELECT c.frame FROM compiles c WHERE c.compile_id = l.compile_id) FROM t_call l "
+    "WHERE compile_id IN (SELECT compile_id FROM compiles WHERE frame LIKE ?1 ESCAPE '\\') "
+    "UNION ALL SELECT start_ns, dur_ns, coalesce(name, (SELECT k.name FROM t_kernel k WHERE k.id = kernel_id)) FROM t_gpu_event "
+    "WHERE name LIKE ?1 ESCAPE '\\' OR kernel_id IN (SELECT id FROM t_kernel WHERE name LIKE ?1 ESCAPE '\\')) ";
+
+std::string patternOf(const std::string& text) {
+  std::string out = "%";
+  for (const char c : text) {
+    if (c == '%' || c == '_' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + "%";
+}
+
+SliceSum sumOf(SliceSum::Kind kind, const Statement& s) {
+  return {kind, s.string(0), s.integer(1), boundedAmount(s.integer(2)), boundedAmount(s.integer(3)), boundedAmount(s.integer(4)), boundedAmount(s.integer(5))};
+}
+
+}  // namespace
+
+Result<SliceHit> findSlice(const Reader& reader, const std::string& text, int64_t ns, SliceDirection direction) {
+  SliceHit out;
+  const std::string pattern = patternOf(text);
+  int64_t before = 0, upTo = 0, target = 0;
+  auto read = reader.each(
+      std::string(kNamed) +
+          "SELECT count(*), coalesce(sum(start_ns < ?2), 0), coalesce(sum(start_ns <= ?2), 0), min(CASE WHEN start_ns >= ?2 THEN start_ns END), "
+          "min(CASE WHEN start_ns > ?2 THEN start_ns END), max(CASE WHEN start_ns < ?2 THEN start_ns END), min(start_ns), max(start_ns) FROM slices",
+      {pattern, ns}, [&](const Statement& s) {
+        out.count = s.integer(0);
+        before = s.integer(1);
+        upTo = s.integer(2);
+        const int column = direction == SliceDirection::From ? 3 : direction == SliceDirection::Next ? 4 : 5;
+        const bool wraps = s.isNull(column);
+        target = wraps ? s.integer(direction == SliceDirection::Previous ? 7 : 6) : s.integer(column);
+        if (direction == SliceDirection::Previous) out.number = wraps ? out.count : before;
+        else out.number = wraps ? 1 : (direction == SliceDirection::Next ? upTo : before) + 1;
+      });
+  if (!read) return tl::unexpected(read.error());
+  if (out.count == 0) return out;
+  // Of several that start together the longest: the others lie in it.
+  read = reader.each(std::string(kNamed) + "SELECT start_ns, dur_ns, name FROM slices WHERE start_ns = ?2 ORDER BY dur_ns DESC LIMIT 1", {pattern, target},
+                     [&](const Statement& s) { out.slice = {boundedTime(s.integer(0)), boundedEnd(s.integer(0), s.integer(1)), s.string(2)}; });
+  if (!read) return tl::unexpected(read.error());
+  return out;
+}
+
+Result<std::vector<SliceSum>> sumSlices(const Reader& reader, int64_t from, int64_t to, int64_t most) {
+  using Kind = SliceSum::Kind;
+  struct Source {
+    Kind kind;
+    const char* sql;
+  };
+  // Inside of [?1, ?2): name, kernel, count, time, shortest, longest.
+  static constexpr Source kSources[] = {
+      {Kind::Kernel,
+       "SELECT (SELECT k.name FROM t_kernel k WHERE k.id = l.kernel_id), l.kernel_id, count(*), sum(min(l.start_ns + l.dur_ns, ?2) - max(l.start_ns, ?1)) AS ns, "
+       "min(l.dur_ns), max(l.dur_ns) FROM t_block b JOIN t_launch l ON l.id BETWEEN b.first_id AND b.last_id WHERE b.track = 0 AND b.end_ns > ?1 AND b.start_ns < ?2 "
+       "AND l.start_ns < ?2 AND l.start_ns + l.dur_ns > ?1 GROUP BY l.kernel_id ORDER BY ns DESC LIMIT ?3"},
+      {Kind::Device,
+       "SELECT coalesce(e.name, k.name), coalesce(e.kernel_id, 0), count(*), sum(min(e.start_ns + e.dur_ns, ?2) - max(e.start_ns, ?1)) AS ns, min(e.dur_ns), max(e.dur_ns) "
+       "FROM t_gpu_event e LEFT JOIN t_kernel k ON k.id = e.kernel_id WHERE e.start_ns < ?2 AND e.start_ns + e.dur_ns > ?1 GROUP BY 1, 2 ORDER BY ns DESC LIMIT ?3"},
+      {Kind::Operator,
+       "SELECT name, 0, count(*), sum(min(start_ns + dur_ns, ?2) - max(start_ns, ?1)) AS ns, min(dur_ns), max(dur_ns) FROM t_cpu_event "
+       "WHERE kind = 'cpu_op' AND start_ns < ?2 AND start_ns + dur_ns > ?1 GROUP BY name ORDER BY ns DESC LIMIT ?3"},
+      {Kind::Span,
+       "SELECT name, 0, count(*), sum(min(start_ns + dur_ns, ?2) - max(start_ns, ?1)) AS ns, min(dur_ns), max(dur_ns) FROM (SELECT name, start_ns, dur_ns FROM t_cpu_event "
+       "WHERE kind <> 'cpu_op' UNION ALL SELECT name, start_ns, end_ns - start_ns FROM t_stage WHERE end_ns IS NOT NULL) "
+       "WHERE start_ns < ?2 AND start_ns + dur_ns > ?1 AND dur_ns > 0 GROUP BY name ORDER BY ns DESC LIMIT ?3"},
+  };
+  std::vector<SliceSum> out;
+  for (const Source& source : kSources) {
+    auto read = reader.each(source.sql, {from, to, most}, [&](const Statement& s) { out.push_back(sumOf(source.kind, s)); });
+    if (!read) return tl::unexpected(read.error());
+  }
+  return out;
+}
+
+Result<SlicePlace> placeOfSlice(const Reader& reader, int64_t event, int64_t thread, int64_t startNs, int64_t endNs) {
+  SlicePlace out;
+  // cpu_events numbers spans, stages and calls in turn (SCHEMA.md).
+  static constexpr const char* kTables[] = {"SELECT file, line, compile_id, detail FROM t_cpu_event WHERE id = ?",
+                                            "SELECT c.file, c.line, s.compile_id, s.detail FROM t_stage s LEFT JOIN compiles c ON c.compile_id = s.compile_id WHERE s.id = ?",
+                                            "SELECT c.file, c.line, l.compile_id, NULL FROM t_call l LEFT JOIN compiles c ON c.compile_id = l.compile_id WHERE l.id = ?"};
+  if (event < 0 || event % 4 > 2) return out;
+  auto read = reader.each(kTables[event % 4], {event / 4}, [&](const Statement& s) {
+    out.file = s.string(0);
+    out.line = s.integer(1);
+    out.compile = s.integer(2);
+    out.detail = s.string(3);
+  });
+  if (read) {
+    read = reader.each(
+        "SELECT count(*), coalesce(sum(l.dur_ns), 0) FROM t_block b JOIN t_launch l ON l.id BETWEEN b.first_id AND b.last_id "
+        "WHERE b.track = 0 AND b.thread = ?3 AND b.end_ns > ?1 AND b.start_ns < ?2 AND l.start_ns >= ?1 AND l.start_ns < ?2",
+        {startNs, endNs, thread}, [&](const Statement& s) {
+          out.launches = s.integer(0);
+          out.kernelNs = boundedAmount(s.integer(1));
+        });
+  }
+  if (!read) return tl::unexpected(read.error());
+  return out;
+}
+
+}  // namespace fusebox::query
