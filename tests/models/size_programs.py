@@ -75,6 +75,17 @@ def convolution_batch_training():
 
 
 @program
+def crops_of_images():
+    first, last = nn.Conv2d(3, 8, 3, stride=2, padding=1), nn.Conv2d(8, 3, 1)
+
+    def run(x):
+        height, width = x.shape[2:]
+        y = last(F.interpolate(first(F.pad(x, (0, width % 2, 0, height % 2))).relu(), scale_factor=2))
+        return y[..., :height, :width], y.relu()[1:, :, 1:5], last(x).permute(0, 2, 3, 1)[:, ::2, 1:]
+    return run, lambda n: (torch.randn(3, 3, n + 3, 2 * n + 5),)
+
+
+@program
 def audio_lengths():
     model = nn.Sequential(nn.Conv1d(1, 8, 5, stride=2), nn.GELU(), nn.Conv1d(8, 8, 3, groups=8, padding=1), nn.InstanceNorm1d(8)).eval()
     return model, lambda n: (torch.randn(3, 1, 64 + 7 * n),)

@@ -118,6 +118,24 @@ BufferId Lowering::bufferFor(const LazyTensor& t, const TensorMeta& wanted) {
   return viewBuffer(copy.storage->buffer, copy.storage->meta, 0);
 }
 
+BufferId Lowering::resultBuffer(size_t position, ValueRef ref, const TensorMeta& layout) {
+  const LazyTensor value = resultOf(position, tensor(ref));
+  if (position >= options_.firstSaved || hasOwnPlaces(value.sizes, layout.strides)) return bufferFor(value, layout);
+  if (auto itself = stridedLayout(value); itself && value.storage->isReal() && sameStrides(layout, itself->strides)) return bufferFor(value, layout);
+  // Whether its elements have places of their own is not known for all sizes (a slice of rows of s0), or they share some. What it is a view
+  // of lies as it was traced, so its view does.
+  ValueRef base = ref;
+  for (const graph::Node* node = &graph_.node(base.node); graph::factsOf(*node).view && !graph::factsOf(*node).reinterprets;
+       node = &graph_.node(base.node)) {
+    const auto* of = node->args.empty() ? nullptr : node->args[0].as<ValueRef>();
+    if (!of) break;
+    base = *of;
+  }
+  const TensorMeta& whole = meta(base);
+  if (base == ref || !isDense(whole) || whole.dtype != layout.dtype) return bufferFor(value, layout);
+  return viewBuffer(bufferFor(tensor(base), whole), layout, layout.storageOffset - whole.storageOffset);
+}
+
 std::optional<BufferId> Lowering::copyByOperator(const LazyTensor& t, const TensorMeta& wanted) {
   const auto layout = stridedLayout(t);
   if (!layout) return std::nullopt;

@@ -428,7 +428,7 @@ Result<void> Lowering::emitResults(const Node& output) {
     const OutputMeta& m = graph_.meta(*v);
     if (m.kind == OutputMeta::Kind::SymInt) out_.results.emplace_back(m.scalar);
     else if (m.kind == OutputMeta::Kind::None) out_.results.emplace_back();
-    else out_.results.emplace_back(ValueRef{bufferFor(resultOf(i, tensor(*v)), resultLayout(i, tensor(*v), m.tensor)), 0});
+    else out_.results.emplace_back(ValueRef{resultBuffer(i, *v, resultLayout(i, tensor(*v), m.tensor)), 0});
   }
   return {};
 }

@@ -142,6 +142,8 @@ class Lowering {
   graph::Argument externArgument(const graph::Argument& arg, ExternLayout layout, std::vector<BufferId>& reads);
   const InputWrite* writeOf(size_t position) const;
   LazyTensor resultOf(size_t position, const LazyTensor& value);
+  /// The buffer of result `position` with the strides of `layout`, which what the program sees must have.
+  BufferId resultBuffer(size_t position, graph::ValueRef ref, const graph::TensorMeta& layout);
   Result<void> emitResults(const graph::Node& output);
   BufferId baseOf(BufferId id) const {
     const LoweredBuffer& b = out_.buffers[static_cast<size_t>(id)];
