@@ -34,11 +34,12 @@ function(fusebox_qtest name source)
     set(ARG_TIMEOUT 120)
   endif()
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT}
-    ENVIRONMENT "QT_QPA_PLATFORM=offscreen;LC_ALL=C.UTF-8;QT_SCALE_FACTOR=1")
+    ENVIRONMENT "QT_QPA_PLATFORM=offscreen;LC_ALL=C.UTF-8;QT_SCALE_FACTOR=1;TORCHINDUCTOR_FORCE_DISABLE_CACHES=1")
 endfunction()
 
 # fusebox_pytest(NAME SCRIPT LABELS label...)
-#   A Python test program run by the engine's interpreter; it exits non-zero on failure.
+#   A Python test program run by the engine's interpreter; it exits non-zero on failure. What is compiled is compiled: tests of caches
+#   switch them on themselves.
 function(fusebox_pytest name script)
   cmake_parse_arguments(ARG "" "TIMEOUT" "LABELS;ARGS" ${ARGN})
   if(NOT FUSEBOX_HAVE_ENGINE)
@@ -49,5 +50,5 @@ function(fusebox_pytest name script)
   endif()
   add_test(NAME ${name} COMMAND ${FUSEBOX_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/${script} ${ARG_ARGS})
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT}
-    ENVIRONMENT "PYTHONPATH=${CMAKE_BINARY_DIR}/python:${CMAKE_SOURCE_DIR}/tests;FUSEBOX_BIN=${CMAKE_BINARY_DIR}/bin/fusebox;OMP_WAIT_POLICY=PASSIVE")
+    ENVIRONMENT "PYTHONPATH=${CMAKE_BINARY_DIR}/python:${CMAKE_SOURCE_DIR}/tests;FUSEBOX_BIN=${CMAKE_BINARY_DIR}/bin/fusebox;OMP_WAIT_POLICY=PASSIVE;TORCHINDUCTOR_FORCE_DISABLE_CACHES=1")
 endfunction()

@@ -92,6 +92,7 @@ struct Parsed {
   WhyOptions why;
   MemoryOptions memory;
   ReplayOptions replay, numerics;
+  CacheOptions cache;
   std::string openFile;
 };
 
@@ -223,6 +224,48 @@ void addCompare(CLI::App& app, CompareOptions& o) {
   compare->footer(kCompareFooter);
 }
 
+constexpr const char* kCacheFooter =
+    "Entries are named by the first digits of their key. Programs leave them in the folder fusebox of TORCHINDUCTOR_CACHE_DIR (default:\n"
+    "torchinductor_USER in the folder for temporary files).\n\n"
+    "  fusebox cache list\n"
+    "  fusebox cache why 3f2a 9c01                           in what two compiled graphs differ that are no hit for one another\n"
+    "  fusebox cache export graphs.fbxbundle                 all of them in one file, which `fusebox cache import` takes elsewhere\n\n"
+    "A bundle holds machine code: import only what you trust, or set FUSEBOX_CACHE_KEY on both sides.";
+
+void addCache(CLI::App& app, CacheOptions& o) {
+  auto* cache = app.add_subcommand("cache", "Look at the compiled graphs that are kept on this machine, check, carry and remove them");
+  cache->require_subcommand(1);
+  cache->footer(kCacheFooter);
+  const auto add = [&](const char* name, const char* help) {
+    auto* command = cache->add_subcommand(name, help);
+    command->add_option("--dir", o.directory, "Cache directory, as TORCHINDUCTOR_CACHE_DIR")->type_name("FOLDER");
+    addJson(command, o.json);
+    return command;
+  };
+  add("list", "Say which graphs there are, most recently used first");
+  add("show", "Say what an entry was made from and holds")->add_option("ENTRY", o.a, "First digits of its key")->required();
+  add("verify", "Check every entry; exit code 1 if one is damaged or refused");
+  auto* why = add("why", "Say in what two entries differ");
+  why->add_option("A", o.a, "First digits of a key")->required();
+  why->add_option("B", o.b, "Those of the other one")->required();
+  add("prune", "Remove what was used least recently")
+      ->add_option("--to", o.megabytes, "Megabytes that may stay (default: FUSEBOX_CACHE_SIZE, or 4096)")
+      ->check(CLI::NonNegativeNumber);
+  auto* exporting = add("export", "Write entries into one file");
+  exporting->add_option("OUT", o.file, "The file")->required();
+  exporting->add_option("ENTRIES", o.ids, "First digits of keys (default: all)");
+  add("import", "Take the entries of such a file")->add_option("FILE", o.file, "What `fusebox cache export` or save_cache_artifacts() wrote")->required();
+}
+
+int runCache(const CLI::App& cache, const CacheOptions& o) {
+  static constexpr std::pair<const char*, int (*)(const CacheOptions&)> kActions[] = {
+      {"list", listCache},   {"show", showCacheEntry}, {"verify", verifyCache}, {"why", compareCacheEntries},
+      {"prune", pruneCache}, {"export", exportCache},  {"import", importCache}};
+  for (const auto& [name, action] : kActions)
+    if (cache.got_subcommand(name)) return action(o);
+  return kUsage;
+}
+
 constexpr const char* kReplayFooter =
     "The graph comes out of a session (--graph: a graph_id of the graphs view), or FILE is a .pt2 or TorchScript .pt, which\n"
     "PyTorch then loads: that runs code of the file, so only for files that you trust.\n\n"
@@ -329,6 +372,7 @@ int dispatch(const CLI::App& app, const Parsed& p, const OpenWindow& openWindow)
   if (app.got_subcommand("shapes")) return showShapes(p.shapes);
   if (app.got_subcommand("breaks")) return showBreaks(p.breaks);
   if (app.got_subcommand("find")) return findInSession(p.find);
+  if (app.got_subcommand("cache")) return runCache(*app.get_subcommand("cache"), p.cache);
   if (app.got_subcommand("doctor")) return runDoctor(p.doctor);
   if (app.got_subcommand("open")) return showWindow(openWindow, {.file = p.openFile, .compareWith = {}, .runCommand = {}});
   if (app.got_subcommand("memory")) return explainMemory(p.memory);
@@ -373,6 +417,7 @@ int runCommandLine(int argc, char** argv, const OpenWindow& openWindow) {
   addReports(app, parsed);
   addCompare(app, parsed.compare);
   addGraphCommands(app, parsed);
+  addCache(app, parsed.cache);
   std::reverse(words.begin(), words.end());  // CLI11 takes them last first
   try {
     app.parse(words);

@@ -82,6 +82,14 @@ struct FindOptions {
   int limit = 100;  ///< hits of each kind
   bool json = false;
 };
+/// `cache`: what there is of compiled graphs on this machine.
+struct CacheOptions {
+  std::string directory;  ///< empty: the one that programs use
+  std::string a, b, file;
+  std::vector<std::string> ids;
+  int64_t megabytes = -1;  ///< prune: what may stay; negative: the usual limit
+  bool json = false;
+};
 struct DoctorOptions {
   std::string python;
   bool json = false;
@@ -107,6 +115,13 @@ int showRecompiles(const RecompilesOptions& options);
 int showShapes(const ShapesOptions& options);
 int showBreaks(const BreaksOptions& options);
 int findInSession(const FindOptions& options);
+int listCache(const CacheOptions& options);
+int showCacheEntry(const CacheOptions& options);
+int verifyCache(const CacheOptions& options);
+int compareCacheEntries(const CacheOptions& options);
+int pruneCache(const CacheOptions& options);
+int exportCache(const CacheOptions& options);
+int importCache(const CacheOptions& options);
 int runDoctor(const DoctorOptions& options);
 int replayGraph(const ReplayOptions& options);
 int measureNumerics(const ReplayOptions& options);

@@ -2,6 +2,7 @@
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <atomic>
@@ -12,11 +13,13 @@
 #include <optional>
 #include <set>
 
+#include "engine/cache/cache_settings.h"
 #include "engine/codegen/cpu/jit.h"
 #include "engine/codegen/gpu/flash/gradient_plan.h"
 #include "engine/compile/compile_alone.h"
 #include "engine/compile/compile_requests.h"
 #include "engine/compile/compiled_region.h"
+#include "engine/compile/graph_caching.h"
 #include "engine/compile/kernel_code.h"
 #include "engine/compile/kernel_tuning.h"
 #include "engine/graph/symbol_values.h"
@@ -251,6 +254,7 @@ struct Interface {
   size_t firstSaved = std::numeric_limits<size_t>::max();  ///< LowerOptions::firstSaved
   std::vector<inductor::InputWrite> writes;
   std::vector<graph::Symbol> symbols;  ///< whose values calls bring
+  bool isCached = false;               ///< the compiled-graph cache is asked first
 };
 
 /// Why attention that graph passes have found cannot be lowered, or has no kernel on its device; empty where it can, or there is none.
@@ -282,10 +286,47 @@ Result<graph::Graph> runPasses(const graph::Graph& traced, const inductor::Lower
   return made;
 }
 
+/// Why what is compiled now is nobody else's business; empty where it can be kept.
+std::string whyNoCache(const CompileOptions& options) {
+  if (!options.whyNoCache.empty()) return options.whyNoCache;
+  if (std::string why = cache::whyNoCache(); !why.empty()) return why;
+  if (!fusionRules().empty()) return "fusions are forbidden or forced";
+  if (!skippedPasses().empty()) return "graph passes are left out";
+  using debug::bit, debug::Kind;
+  if (debug::armedAny(bit(Kind::Pass) | bit(Kind::Fusion) | bit(Kind::KernelCompile))) return "the debugger stops in the compiler";
+  return {};
+}
+
+GraphKeyFacts keyFacts(const char* direction, const CompileOptions& options, const Interface& interface) {
+  const CompilerConfig& config = compilerConfig();
+  return {direction,
+          fmt::format("backend {}, fuse {}, max_fusion_size {}, fallback_random {}, max_autotune {}, emulate_precision_casts {}, deterministic {}",
+                      options.backend == Backend::CudaGraphs ? "cudagraphs" : "inductor", config.fuse, config.maxFusionSize,
+                      options.fallbackRandom, options.maxAutotune, options.emulatePrecisionCasts, isDeterministic(options)),
+          interface.firstSaved, interface.writes, interface.symbols};
+}
+
+/// A compiled graph as calls and the session want it, wherever it comes from.
+std::shared_ptr<CompiledRegion> finished(std::shared_ptr<CompiledRegion> region, const CompileOptions& options, const record::GraphSnapshot& source,
+                                         const Interface& interface) {
+  region->prepare(interface.symbols, options.graphs.use ? std::optional(std::pair(options.graphs.recordLimit, options.graphs.orError)) : std::nullopt);
+  const inductor::Program& program = region->program().program();
+  ++graphCount;
+  kernelCount += count(program.kernels.size());
+  for (const inductor::Step& step : program.steps) externCount += std::holds_alternative<inductor::ExternStep>(step);
+  if (Recorder* recorder = Recorder::active()) region->describe(recorder, options.compile, source);
+  return region;
+}
+
 /// The whole of TorchInductor's role, on one screen.
 Result<std::shared_ptr<CompiledRegion>> compileGraph(const graph::Graph& traced, const std::vector<at::Tensor>& constants,
                                                      const char* direction, const CompileOptions& options,
                                                      const record::GraphSnapshot& source, const Interface& interface = {}) {
+  std::optional<GraphCaching> caching;
+  if (interface.isCached) caching.emplace(traced, keyFacts(direction, options, interface), whyNoCache(options), options.compile, options.name);
+  if (auto kept = caching ? caching->load(constants) : nullptr) return finished(std::move(kept), options, source, interface);
+
+  const int64_t start = nowNs();
   Stages stages(options.compile);
   inductor::LowerOptions target = lowerOptions(options);
   target.firstSaved = interface.firstSaved;
@@ -316,16 +357,10 @@ Result<std::shared_ptr<CompiledRegion>> compileGraph(const graph::Graph& traced,
     return runtime::CompiledGraph::create(schedule->program, std::move(code->cpu), constants, {}, std::move(code->gpu));
   });
   if (!program) return tl::unexpected(program.error());
-  (*program)->setSymbols(interface.symbols);
-  if (options.graphs.use) (*program)->useGraphs(options.graphs.recordLimit, options.graphs.orError);
-
-  ++graphCount;
-  kernelCount += static_cast<int64_t>(schedule->program.kernels.size());
-  for (const auto& group : schedule->groups) externCount += group.kernel < 0;
-  auto region = std::make_shared<CompiledRegion>(std::move(*postGrad), std::move(*lowered), std::move(*schedule),
+  auto region = std::make_shared<CompiledRegion>(GraphForms{std::move(*postGrad), std::move(*lowered), std::move(*schedule)},
                                                  std::move(*program), options.name, direction);
-  if (Recorder* recorder = Recorder::active()) region->describe(recorder, options.compile, source);
-  return region;
+  if (caching) caching->keep(region, nowNs() - start);
+  return finished(std::move(region), options, source, interface);
 }
 
 /// Graphs that were rewritten predict the memory layouts of generated code, and gradients are compiled for these.
@@ -500,11 +535,8 @@ std::vector<inductor::InputWrite> inputWrites(const aot::AotModule& module) {
 /// How the tensors that `module` saves lie in memory after the forward graph has run as `region`.
 std::vector<std::optional<graph::TensorMeta>> savedLayouts(const aot::AotModule& module, const CompiledRegion& region) {
   std::vector<std::optional<graph::TensorMeta>> made(module.saved.size());
-  for (size_t i = 0; i < made.size(); ++i) {
-    if (module.saved[i].kind != aot::SavedPlan::Kind::Result) continue;
-    const auto* result = region.lowered().results[static_cast<size_t>(module.saved[i].index)].as<graph::ValueRef>();
-    if (result) made[i] = region.lowered().buffers[static_cast<size_t>(result->node)].meta;
-  }
+  for (size_t i = 0; i < made.size(); ++i)
+    if (module.saved[i].kind == aot::SavedPlan::Kind::Result) made[i] = region.results()[static_cast<size_t>(module.saved[i].index)];
   return made;
 }
 
@@ -526,7 +558,7 @@ std::shared_ptr<aot::AotFunction> compileModule(std::shared_ptr<const aot::AotMo
   const TracedGraphs traced = recordTraced(*module, options.compile, options.name);
   std::shared_ptr<CompiledRegion> region;
   aot::Executor forward = makeExecutor(module->forward, module->constants, module->backward ? "forward" : "inference", options,
-                                       traced.forward, {firstSaved(*module), inputWrites(*module), module->symbols}, &region);
+                                       traced.forward, {firstSaved(*module), inputWrites(*module), module->symbols, true}, &region);
   const auto laid = region ? savedLayouts(*module, *region) : std::vector<std::optional<graph::TensorMeta>>();
   auto compileBackward = [options, traced, laid](const aot::AotModule& m, const graph::Graph& gradients) -> Result<aot::Executor> {
     CompileOptions backward = options;
@@ -541,7 +573,7 @@ std::shared_ptr<aot::AotFunction> compileModule(std::shared_ptr<const aot::AotMo
     }
     const bool isRecorded = recorder == traced.recorder && &gradients == &*m.backward;
     aot::Executor executor = makeExecutor(inductor::withSavedLayouts(gradients, laid), m.constants, "backward", backward,
-                                          isRecorded ? traced.backward : record::GraphSnapshot{}, {.writes = {}, .symbols = m.symbols});
+                                          isRecorded ? traced.backward : record::GraphSnapshot{}, {.writes = {}, .symbols = m.symbols, .isCached = true});
     if (recorder) recorder->endCompile(backward.compile);
     return executor;
   };
@@ -579,6 +611,7 @@ void drainCompiler() {
 
 void stopCompiler() {
   if (auto compiler = startedJit()) compiler->stop();
+  GraphCache::instance().flush();
 }
 
 CompileCounters compileCounters() { return {graphCount, kernelCount, externCount, failedStages}; }

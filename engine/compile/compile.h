@@ -43,6 +43,7 @@ struct CompileOptions {
   bool nanAsserts = false;      ///< torch._inductor.config.nan_asserts: a run with NaN or infinities in its inputs or results raises
   bool fullgraph = false;       ///< a graph that cannot be compiled is an error, instead of running operator by operator
   bool deterministic = false;   ///< torch._inductor.config.deterministic: as torch.use_deterministic_algorithms, for generated code
+  std::string whyNoCache;       ///< why compiled graphs are neither looked up nor kept; empty: they are
   record::Id compile = 0;  ///< of the frame's entry in the active recording; 0 when nothing is recorded
   std::string name;        ///< of the frame, for people
 };

@@ -31,15 +31,37 @@ struct CompiledRegion::Sink : runtime::LaunchSink {
   }
 };
 
-CompiledRegion::CompiledRegion(graph::Graph postGrad, inductor::LoweredGraph lowered, inductor::Schedule schedule,
-                               std::shared_ptr<runtime::CompiledGraph> program, std::string name, std::string direction)
-    : postGrad_(std::move(postGrad)),
-      lowered_(std::move(lowered)),
-      schedule_(std::move(schedule)),
+namespace {
+
+std::vector<std::optional<graph::TensorMeta>> resultsOfGraph(const inductor::LoweredGraph& lowered) {
+  std::vector<std::optional<graph::TensorMeta>> metas(lowered.results.size());
+  for (size_t i = 0; i < metas.size(); ++i)
+    if (const auto* value = lowered.results[i].as<graph::ValueRef>()) metas[i] = lowered.buffers[static_cast<size_t>(value->node)].meta;
+  return metas;
+}
+
+}  // namespace
+
+CompiledRegion::CompiledRegion(GraphForms forms, std::shared_ptr<runtime::CompiledGraph> program, std::string name, std::string direction)
+    : CompiledRegion(ReadForms(), resultsOfGraph(forms.lowered), std::move(program), std::move(name), std::move(direction)) {
+  forms_ = std::move(forms);
+}
+
+CompiledRegion::CompiledRegion(ReadForms read, std::vector<std::optional<graph::TensorMeta>> results, std::shared_ptr<runtime::CompiledGraph> program,
+                               std::string name, std::string direction)
+    : read_(std::move(read)),
+      results_(std::move(results)),
       program_(std::move(program)),
       name_(std::move(name)),
       direction_(std::move(direction)),
       isBackward_(direction_ == "backward") {}
+
+Result<const GraphForms*> CompiledRegion::forms() {
+  std::lock_guard lock(formsMutex_);
+  if (auto read = std::exchange(read_, nullptr)) forms_ = read();
+  if (!forms_) return tl::unexpected(forms_.error());
+  return &*forms_;
+}
 
 CompiledRegion::~CompiledRegion() = default;
 
@@ -72,11 +94,10 @@ void CompiledRegion::describe(Recorder* recorder, record::Id compile, const reco
       row.backend = "inductor";
       compile = recorder->beginCompile(std::move(row));
     }
-    const ProgramFacts facts = factsOf(lowered_, schedule_);
-    recordGraphs(recorder, compile, source);
-    recordGroups(recorder, compile, facts);
-    recordDecisions(recorder, compile);
-    recordBuffers(recorder, compile, facts);
+    const auto read = forms();
+    if (!read) recorder->loss("graph", 1, "what " + name_ + " was compiled to cannot be shown: " + read.error().text());
+    const ProgramFacts facts = read ? factsOf((*read)->lowered, (*read)->schedule) : ProgramFacts();
+    if (read) recordForms(recorder, compile, source, facts);
     const auto& gpu = program_->gpuKernels();
     if (const auto count = std::count_if(gpu.begin(), gpu.end(), [](const auto& k) { return k != nullptr; });
         count > 0 && !(GpuRecording::active() && GpuRecording::active()->isOn()))
@@ -99,6 +120,13 @@ void CompiledRegion::describe(Recorder* recorder, record::Id compile, const reco
   described_.store(recorder, std::memory_order_release);
 }
 
+void CompiledRegion::recordForms(Recorder* recorder, record::Id compile, const record::GraphSnapshot& source, const ProgramFacts& facts) {
+  recordGraphs(recorder, compile, source);
+  recordGroups(recorder, compile, facts);
+  recordDecisions(recorder, compile);
+  recordBuffers(recorder, compile, facts);
+}
+
 void CompiledRegion::recordGraphs(Recorder* recorder, record::Id compile, const record::GraphSnapshot& source) {
   record::GraphRecord row;
   row.compile = compile;
@@ -106,17 +134,17 @@ void CompiledRegion::recordGraphs(Recorder* recorder, record::Id compile, const 
   row.stage = "post_grad";
   row.direction = direction_;
   row.from = source;
-  row.from = recorder->graph(postGrad_, row);
+  row.from = recorder->graph(forms_->postGrad, row);
   row.stage = "post_fusion";
   row.samePositions = true;
   // Groups, decisions and buffers name nodes of this last one; earlier stages find theirs along the origins.
-  snapshot_ = recorder->graph(postGrad_, std::move(row));
+  snapshot_ = recorder->graph(forms_->postGrad, std::move(row));
 }
 
 std::vector<int32_t> CompiledRegion::originsOf(const inductor::FusionGroup& group) const {
   std::vector<int32_t> nodes;
   for (int32_t id : group.operations) {
-    const Operation& operation = lowered_.operations[static_cast<size_t>(id)];
+    const Operation& operation = forms_->lowered.operations[static_cast<size_t>(id)];
     nodes.insert(nodes.end(), operation.origins.begin(), operation.origins.end());
   }
   std::sort(nodes.begin(), nodes.end());
@@ -145,11 +173,11 @@ record::Id CompiledRegion::recordKernel(Recorder* recorder, record::KernelRecord
 }
 
 void CompiledRegion::recordGroups(Recorder* recorder, record::Id compile, const ProgramFacts& facts) {
-  const auto& kernels = schedule_.program.kernels;
+  const auto& kernels = forms_->schedule.program.kernels;
   groupIds_.clear();
   kernelIds_.clear();
-  for (const inductor::FusionGroup& group : schedule_.groups) {
-    const Operation& first = lowered_.operations[static_cast<size_t>(group.operations.at(0))];
+  for (const inductor::FusionGroup& group : forms_->schedule.groups) {
+    const Operation& first = forms_->lowered.operations[static_cast<size_t>(group.operations.at(0))];
     const bool isExtern = group.kernel < 0;
     const auto& traffic = facts.groups[static_cast<size_t>(group.id)];
     record::KernelRecord kernel;
@@ -158,13 +186,13 @@ void CompiledRegion::recordGroups(Recorder* recorder, record::Id compile, const 
     kernel.name = group.name;
     kernel.nodes = originsOf(group);
     kernel.kind = isExtern ? "extern" : "generated";
-    kernel.device = isExtern ? deviceOf(first.call, schedule_.program.buffers) : kernels[static_cast<size_t>(group.kernel)].device.str();
+    kernel.device = isExtern ? deviceOf(first.call, forms_->schedule.program.buffers) : kernels[static_cast<size_t>(group.kernel)].device.str();
     kernel.readBytes = traffic.readBytes;
     kernel.writeBytes = traffic.writeBytes;
     if (isExtern) {
       kernel.op = first.call.op;
       kernel.reason = first.call.reason;
-      kernel.flops = flopsOf(first.call, schedule_.program.buffers);
+      kernel.flops = flopsOf(first.call, forms_->schedule.program.buffers);
     } else {
       kernel.flops = traffic.flops;
       kernel.loopIr = kernels[static_cast<size_t>(group.kernel)].str();
@@ -194,7 +222,7 @@ void CompiledRegion::recordGroups(Recorder* recorder, record::Id compile, const 
 std::vector<int32_t> CompiledRegion::resultsOf(const inductor::FusionGroup& group, const ProgramFacts& facts) const {
   std::vector<int32_t> nodes;
   for (int32_t id : group.operations) {
-    const Operation& operation = lowered_.operations[static_cast<size_t>(id)];
+    const Operation& operation = forms_->lowered.operations[static_cast<size_t>(id)];
     for (inductor::BufferId buffer : operation.writes) {
       if (facts.buffers[static_cast<size_t>(buffer)].first >= 0 && facts.producers[static_cast<size_t>(buffer)] >= 0)
         nodes.push_back(facts.producers[static_cast<size_t>(buffer)]);
@@ -204,13 +232,13 @@ std::vector<int32_t> CompiledRegion::resultsOf(const inductor::FusionGroup& grou
 }
 
 void CompiledRegion::recordDecisions(Recorder* recorder, record::Id compile) const {
-  std::vector<record::Id> groupOf(lowered_.operations.size(), 0);
-  for (size_t g = 0; g < schedule_.groups.size(); ++g)
-    for (int32_t id : schedule_.groups[g].operations) groupOf[static_cast<size_t>(id)] = groupIds_[g];
+  std::vector<record::Id> groupOf(forms_->lowered.operations.size(), 0);
+  for (size_t g = 0; g < forms_->schedule.groups.size(); ++g)
+    for (int32_t id : forms_->schedule.groups[g].operations) groupOf[static_cast<size_t>(id)] = groupIds_[g];
   int position = 0;
-  for (const inductor::FusionDecision& decision : schedule_.decisions) {
-    const Operation& a = lowered_.operations[static_cast<size_t>(decision.a)];
-    const Operation& b = lowered_.operations[static_cast<size_t>(decision.b)];
+  for (const inductor::FusionDecision& decision : forms_->schedule.decisions) {
+    const Operation& a = forms_->lowered.operations[static_cast<size_t>(decision.a)];
+    const Operation& b = forms_->lowered.operations[static_cast<size_t>(decision.b)];
     record::FusionDecisionRecord row;
     row.compile = compile;
     row.graph = snapshot_;
@@ -240,8 +268,8 @@ std::string sizesText(const graph::TensorMeta& meta) {
 
 void CompiledRegion::recordBuffers(Recorder* recorder, record::Id compile, const ProgramFacts& facts) const {
   static constexpr const char* kKinds[] = {"input", "constant", "planned", "owned", "view"};
-  const auto& buffers = schedule_.program.buffers;
-  const std::vector<graph::NodeId> inputs = postGrad_.placeholders();
+  const auto& buffers = forms_->schedule.program.buffers;
+  const std::vector<graph::NodeId> inputs = forms_->postGrad.placeholders();
   std::vector<record::Id> ids(buffers.size(), 0);
   // In order of first use, so that what a buffer replaces has its row already.
   std::vector<size_t> order(buffers.size());

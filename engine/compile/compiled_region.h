@@ -3,8 +3,10 @@
 #include <ATen/ATen.h>
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +15,7 @@
 #include "engine/compile/program_facts.h"
 #include "engine/record/recorder.h"
 #include "engine/compile/cuda_graph_log.h"
+#include "engine/compile/kept_graph.h"
 #include "engine/runtime/compiled_graph.h"
 
 namespace fusebox {
@@ -21,8 +24,11 @@ namespace fusebox {
 /// its groups and kernels are written when the graph first runs under each recording.
 class CompiledRegion {
  public:
-  CompiledRegion(graph::Graph postGrad, inductor::LoweredGraph lowered, inductor::Schedule schedule,
-                 std::shared_ptr<runtime::CompiledGraph> program, std::string name, std::string direction);
+  CompiledRegion(GraphForms forms, std::shared_ptr<runtime::CompiledGraph> program, std::string name, std::string direction);
+  /// Of a program that was not compiled here: `read` gives its forms when a session first wants them.
+  using ReadForms = std::function<Result<GraphForms>()>;
+  CompiledRegion(ReadForms read, std::vector<std::optional<graph::TensorMeta>> results, std::shared_ptr<runtime::CompiledGraph> program,
+                 std::string name, std::string direction);
 
   /// Runs the graph; reports launches to the active recording.
   /// `symbolValues`: runtime::CompiledGraph::run.
@@ -30,16 +36,25 @@ class CompiledRegion {
 
   /// The symbols whose values run() is given, in that order. Before the first run.
   void setSymbols(std::vector<graph::Symbol> symbols) { program_->setSymbols(std::move(symbols)); }
+  /// The same, and CUDA graphs where they are asked for: how many recordings at most, and whether a refusal is an error.
+  void prepare(std::vector<graph::Symbol> symbols, std::optional<std::pair<int, bool>> graphs) {
+    setSymbols(std::move(symbols));
+    if (graphs) program_->useGraphs(graphs->first, graphs->second);
+  }
 
   /// Writes graph, groups, decisions, buffers and kernels under `compile` (0: a compile row of its own is made). `source` is the
   /// recorded graph that was compiled, if it was recorded.
   void describe(record::Recorder* recorder, record::Id compile, const record::GraphSnapshot& source = {});
 
-  const inductor::LoweredGraph& lowered() const { return lowered_; }
-  const inductor::Schedule& schedule() const { return schedule_; }
+  /// Intermediate forms; any thread.
+  Result<const GraphForms*> forms();
+  const runtime::CompiledGraph& program() const { return *program_; }
+  /// How its results lie in memory; empty for those that are no tensors.
+  const std::vector<std::optional<graph::TensorMeta>>& results() const { return results_; }
 
  private:
   struct Sink;
+  void recordForms(record::Recorder* recorder, record::Id compile, const record::GraphSnapshot& source, const ProgramFacts& facts);
   void recordGraphs(record::Recorder* recorder, record::Id compile, const record::GraphSnapshot& source);
   void recordGroups(record::Recorder* recorder, record::Id compile, const ProgramFacts& facts);
   record::Id recordKernel(record::Recorder* recorder, record::KernelRecord row, int32_t kernel);
@@ -48,9 +63,10 @@ class CompiledRegion {
   std::vector<int32_t> resultsOf(const inductor::FusionGroup& group, const ProgramFacts& facts) const;
   std::vector<int32_t> originsOf(const inductor::FusionGroup& group) const;
 
-  graph::Graph postGrad_;
-  inductor::LoweredGraph lowered_;
-  inductor::Schedule schedule_;
+  std::mutex formsMutex_;
+  ReadForms read_;                    ///< empty once it was asked
+  Result<GraphForms> forms_;
+  std::vector<std::optional<graph::TensorMeta>> results_;
   std::shared_ptr<runtime::CompiledGraph> program_;
   std::string name_, direction_;
   bool isBackward_;

@@ -1,5 +1,7 @@
 #include "engine/compile/kernel_code.h"
 
+#include <unistd.h>
+
 #include <mutex>
 #include <unordered_map>
 
@@ -15,6 +17,7 @@ using record::Recorder;
 
 std::mutex jitMutex;
 std::shared_ptr<Jit> theJit;
+pid_t jitProcess = 0;  ///< that made it
 
 /// Whose row holds the code of a kernel, in the recording that is on.
 struct Owners {
@@ -81,6 +84,7 @@ Result<std::shared_ptr<Jit>> processJit() {
   auto made = Jit::create(options);
   if (!made) return made;
   theJit = *made;
+  jitProcess = ::getpid();
   theJit->onTier = [](const CompiledKernel& kernel, int64_t) { recordBetterTier(kernel); };
   return made;
 }
@@ -88,6 +92,11 @@ Result<std::shared_ptr<Jit>> processJit() {
 std::shared_ptr<Jit> startedJit() {
   std::lock_guard lock(jitMutex);
   return theJit;
+}
+
+bool backgroundLives() {
+  std::lock_guard lock(jitMutex);
+  return theJit && jitProcess == ::getpid();
 }
 
 record::Id codeOwner(Recorder* recorder, const CompiledKernel& kernel) {

@@ -13,6 +13,8 @@ namespace fusebox {
 Result<std::shared_ptr<codegen::cpu::Jit>> processJit();
 /// The same if it has been made, else null.
 std::shared_ptr<codegen::cpu::Jit> startedJit();
+/// Whether its background thread is this process's: children made by fork have none.
+bool backgroundLives();
 
 /// Kernels share machine code where they are structurally equal, in one graph or in several. In a session one of them owns the code's
 /// row. Returns the owner in `recorder`, 0 if there is none yet.

@@ -8,6 +8,8 @@
 #include "engine/capture/entries/hook_skip.h"
 #include "engine/capture/rules/substitutes.h"
 #include "engine/compile/compile_requests.h"
+#include "engine/compile/graph_cache.h"
+#include "engine/python/cache_control.h"
 #include "engine/python/compiled_function.h"
 #include "engine/python/debug_control.h"
 #include "engine/python/graph_module.h"
@@ -47,6 +49,7 @@ const RegionOptions* optionsFrom(const py::dict& d) {
                                                     {"deterministic", &o.deterministic}};
   for (const auto& [name, value] : switches)
     if (d.contains(name)) *value = py::cast<bool>(d[name]);
+  if (d.contains("why_no_cache")) o.whyNoCache = py::cast<std::string>(d["why_no_cache"]);
   if (d.contains("break_every")) o.breakEvery = py::cast<int>(d["break_every"]);
   // Entries refer to their options for as long as the process lives.
   if (d.contains("function") && !d["function"].is_none()) o.function = py::object(d["function"]).release().ptr();
@@ -87,6 +90,14 @@ py::dict counters() {
   d["kernels"] = compiler.kernels;
   d["extern_calls"] = compiler.externCalls;
   d["failed_stages"] = compiler.failedStages;
+  const CacheCounters cache = cacheCounters();
+  d["cache_hits"] = cache.hits;
+  d["cache_misses"] = cache.misses;
+  d["cache_bypasses"] = cache.bypasses;
+  d["cache_stores"] = cache.stores;
+  d["cache_problems"] = cache.problems;
+  d["cache_remote_hits"] = cache.remoteHits;
+  d["cache_remote_stores"] = cache.remoteStores;
   d["cached_code_objects"] = codes;
   d["cached_entries"] = entries;
   return d;
@@ -286,6 +297,7 @@ void bindEngine(py::module_& m) {
   bindReports(m);
   bindGraphs(m);
   bindGuardProbe(m);
+  bindCache(m);
   m.def("attach_debugger", &attachDebugger, py::arg("path"), py::arg("token"), py::call_guard<py::gil_scoped_release>());
 }
 

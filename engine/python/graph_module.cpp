@@ -163,11 +163,17 @@ struct RegionHandle {
     return results;
   }
 
+  const GraphForms& forms() const {
+    auto made = region->forms();
+    if (!made) raise(made.error());
+    return **made;
+  }
+
   py::dict facts() const {
-    const ProgramFacts traffic = factsOf(region->lowered(), region->schedule());
+    const ProgramFacts traffic = factsOf(forms().lowered, forms().schedule);
     py::list groups, decisions;
     int64_t bytes = 0;
-    for (const inductor::FusionGroup& group : region->schedule().groups) {
+    for (const inductor::FusionGroup& group : forms().schedule.groups) {
       const auto& moved = traffic.groups[static_cast<size_t>(group.id)];
       py::dict d;
       d["name"] = group.name;
@@ -177,7 +183,7 @@ struct RegionHandle {
       bytes += moved.readBytes + moved.writeBytes;
       groups.append(d);
     }
-    for (const inductor::FusionDecision& decision : region->schedule().decisions) {
+    for (const inductor::FusionDecision& decision : forms().schedule.decisions) {
       py::dict d;
       d["a"] = nameOf(decision.a);
       d["b"] = nameOf(decision.b);
@@ -191,15 +197,15 @@ struct RegionHandle {
     py::dict d;
     d["groups"] = groups;
     d["decisions"] = decisions;
-    d["kernels"] = region->schedule().program.kernels.size();
+    d["kernels"] = forms().schedule.program.kernels.size();
     d["bytes"] = bytes;
-    d["unknown_names"] = region->schedule().unknownNames;
+    d["unknown_names"] = forms().schedule.unknownNames;
     return d;
   }
 
  private:
   std::string nameOf(int32_t operation) const {
-    return region->lowered().operations[static_cast<size_t>(operation)].name;
+    return forms().lowered.operations[static_cast<size_t>(operation)].name;
   }
   std::vector<std::string> namesOf(const std::vector<int32_t>& operations) const {
     std::vector<std::string> names;

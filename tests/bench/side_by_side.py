@@ -1,8 +1,8 @@
-"""Fusebox beside the stock torch.compile of the same PyTorch: first call, steady state, guard check and dispatch, recorder.
+"""Fusebox beside the stock torch.compile of the same PyTorch: first call, without and with a cache, steady state, guard check and dispatch, recorder.
 
     PYTHONPATH=build/release/python:tests OMP_WAIT_POLICY=PASSIVE .venv/bin/python tests/bench/side_by_side.py [what…] -o results.json
 
-`what` is any of cold, steady, dispatch, recorder. First calls are timed in fresh processes with empty caches; in the steady
+`what` is any of cold, warm, steady, dispatch, recorder. First calls are timed in fresh processes with empty caches (cold), or with what an earlier process left in them (warm, Fusebox alone); in the steady
 state, engines take turns, each in a process of its own; dispatch and recorder are timed in one process. Ratios are
 stock / Fusebox: above 1, Fusebox is faster.
 """
@@ -90,9 +90,12 @@ def cold_child(name, case, engine):
     step = make_step(name, case, engine)
     if engine == "stock":
         import torch._dynamo  # noqa: F401  (stock's own import is not charged)
-    start = time.perf_counter()
-    step()
-    print(json.dumps({"seconds": time.perf_counter() - start}))
+    times = []
+    for _ in range(1 if engine == "stock" else 4):
+        start = time.perf_counter()
+        step()
+        times.append(time.perf_counter() - start)
+    print(json.dumps({"seconds": times[0], "step": min(times)}))
 
 
 def cold(names, cases, engines=("stock", "fusebox")):
@@ -113,6 +116,37 @@ def cold(names, cases, engines=("stock", "fusebox")):
                 row["ratio"] = row["stock"] / row["fusebox"]
             rows.append(row)
             print("cold", row, flush=True)
+    return rows
+
+
+def warm(names, cases, rounds=3):
+    """First calls in fresh processes: without an entry in the cache, with one, and without a compiler; medians."""
+    rows = []
+    for name in names:
+        for case in cases if name not in CHAINS else cases[:1]:
+            row = {"model": name, "case": case}
+            found = {"cold": [], "warm": [], "eager": [], "eager_step": []}
+
+            def first(kind, engine, cache):
+                env = dict(os.environ, TORCHINDUCTOR_CACHE_DIR=cache)
+                run = subprocess.run([sys.executable, __file__, "--child", name, case, engine], env=env, text=True, capture_output=True, timeout=900)
+                answer = json.loads(run.stdout.strip().splitlines()[-1])
+                found[kind].append(answer["seconds"])
+                return answer
+
+            try:
+                for _ in range(rounds):
+                    with tempfile.TemporaryDirectory() as cache:
+                        first("cold", "fusebox", cache)
+                        first("warm", "fusebox", cache)
+                        found["eager_step"].append(first("eager", "eager", cache)["step"])
+                row.update({kind: statistics.median(values) for kind, values in found.items()})
+                row["ratio"] = row["cold"] / row["warm"]
+                row["eager_steps"] = row["warm"] / row["eager_step"]
+            except (IndexError, ValueError) as error:
+                row["error"] = f"{type(error).__name__}: {error}"
+            rows.append(row)
+            print("warm", row, flush=True)
     return rows
 
 
@@ -273,6 +307,10 @@ def main():
     if "cold" in options.what:
         result["cold"] = cold([m for m in options.models if m not in list(CHAINS)[1:]], options.cases)
         result["cold_geomean"] = geomean([r.get("ratio") for r in result["cold"]])
+    if "warm" in options.what:
+        result["warm"] = warm([m for m in options.models if m not in list(CHAINS)[1:]], options.cases)
+        result["warm_geomean"] = geomean([r.get("ratio") for r in result["warm"]])
+        result["warm_eager_steps_geomean"] = geomean([r.get("eager_steps") for r in result["warm"]])
     print(json.dumps({k: v for k, v in result.items() if not isinstance(v, list)}, indent=1))
     if options.output:
         with open(options.output, "w") as f:

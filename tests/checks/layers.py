@@ -9,6 +9,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 # layer -> layers it may include (itself always)
 ALLOWED = {
     "engine/support": set(),
+    "engine/cache": {"engine/support"},
     "engine/debug": {"engine/support"},
     "engine/graph": {"engine/support"},
     "profiler": {"engine/support"},
@@ -19,13 +20,13 @@ ALLOWED = {
     "engine/trace": {"engine/support", "engine/graph", "engine/record"},
     "engine/aot": {"engine/support", "engine/debug", "engine/graph", "engine/record", "engine/trace", "engine/runtime"},
     "engine/compile": {"engine/support", "engine/debug", "engine/graph", "engine/record", "engine/inductor", "engine/codegen",
-                       "engine/runtime", "engine/trace", "engine/aot"},
+                       "engine/runtime", "engine/trace", "engine/aot", "engine/cache"},
     "engine/capture": {"engine/support", "engine/debug", "engine/graph", "engine/record", "engine/trace", "engine/aot",
                        "engine/runtime", "engine/compile"},
     "engine/python": {"engine/support", "engine/debug", "engine/graph", "engine/record", "engine/trace", "engine/aot",
-                      "engine/runtime", "engine/capture", "engine/compile", "engine/codegen", "engine/inductor"},
+                      "engine/runtime", "engine/capture", "engine/compile", "engine/codegen", "engine/inductor", "engine/cache"},
     "views": {"engine/support", "profiler"},
-    "app": {"engine/support", "profiler", "views"},
+    "app": {"engine/support", "engine/cache", "profiler", "views"},
 }
 # header pattern -> layers that may include it
 HEAVY = {

@@ -22,6 +22,7 @@ struct RegionOptions {
   bool fullgraph = false;
   bool captureOnly = false;    ///< backend "eager": the traced graph runs operator by operator, nothing is generated
   std::string backendName = "inductor", mode = "default";
+  std::string whyNoCache;      ///< CompileOptions::whyNoCache
   int dynamic = -1;            ///< -1 None, 0 False, 1 True
   /// A backend in Python: fusebox._torch_calls.FunctionBackend, alive for good; null for the engine's own.
   PyObject* function = nullptr;

@@ -416,6 +416,7 @@ std::shared_ptr<Entry> EntryMaker::compile(Segment segment) {
     how.emulatePrecisionCasts = options_->emulatePrecisionCasts;
     how.nanAsserts = options_->nanAsserts;
     how.deterministic = options_->deterministic;
+    how.whyNoCache = options_->whyNoCache;
     how.compile = compile_;
     how.name = e.function;
     const int64_t start = nowNs();

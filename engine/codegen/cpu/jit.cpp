@@ -1,5 +1,6 @@
 #include "engine/codegen/cpu/jit.h"
 
+#include <llvm/Config/llvm-config.h>
 #include <llvm/ExecutionEngine/JITLink/EHFrameSupport.h>
 #include <llvm/ExecutionEngine/Orc/LLJIT.h>
 #include <llvm/ExecutionEngine/Orc/ObjectLinkingLayer.h>
@@ -37,10 +38,13 @@ std::string why(llvm::Error error) { return llvm::toString(std::move(error)); }
 /// A kernel with what is needed to compile it again.
 struct Entry : CompiledKernel {
   std::string canonical;
-  Plan plan;
+  inductor::Kernel kernel;
+  std::once_flag planned;
+  Plan plan;        ///< planOf() gives it
+  LaunchFacts facts;
   std::string symbol;
   std::mutex compiling;  ///< held by the thread that compiles the first tier
-  bool failed = false;
+  bool failed = false, wasLoaded = false;
   Error error;
   /// Of the newest tier, under `textMutex`: the background tier replaces them.
   std::mutex textMutex;
@@ -58,6 +62,10 @@ class OrcJit final : public Jit {
   std::vector<Result<std::shared_ptr<CompiledKernel>>> compileAll(const std::vector<inductor::Kernel>& kernels,
                                                                   int threads) override;
   Result<KernelText> text(const CompiledKernel& kernel) override;
+  Result<KernelImage> image(const CompiledKernel& kernel) override;
+  Result<std::shared_ptr<CompiledKernel>> load(const inductor::Kernel& kernel, KernelImage image) override;
+  const TargetFeatures& target() const override { return options_.target; }
+  void later(std::function<void()> work) override;
   void drain() override;
   void stop() override;
 
@@ -70,7 +78,9 @@ class OrcJit final : public Jit {
   Result<std::unique_ptr<Built>> build(Entry& entry, int tier);
   Result<void> compileTier(Entry& entry, int tier);
   Result<KernelFunction> link(llvm::SmallVector<char, 0> object, const std::string& symbol);
-  void describe(Entry& entry);
+  const Plan& planOf(Entry& entry);
+  std::shared_ptr<Entry> entryOf(const CompiledKernel& kernel);
+  std::pair<std::shared_ptr<Entry>, std::unique_lock<std::mutex>> place(const std::string& canonical);
   void enqueue(std::shared_ptr<Entry> entry);
   void work();
 
@@ -79,7 +89,7 @@ class OrcJit final : public Jit {
   std::unique_ptr<llvm::orc::LLJIT> jit_;
   std::mutex mutex_;
   std::unordered_map<std::string, std::shared_ptr<Entry>> entries_;  // by canonical text
-  std::deque<std::shared_ptr<Entry>> queue_;
+  std::deque<std::function<void()>> queue_;
   std::condition_variable wake_, idle_;
   std::thread worker_;
   bool stopping_ = false, busy_ = false;
@@ -129,13 +139,14 @@ Result<std::unique_ptr<OrcJit::Built>> OrcJit::build(Entry& entry, int tier) {
   built->module = std::make_unique<llvm::Module>(entry.symbol, built->context);
   built->module->setDataLayout(built->machine->createDataLayout());
   built->module->setTargetTriple(built->machine->getTargetTriple().str());
+  const Plan& plan = planOf(entry);
   auto emitted = guardAgainstFatalErrors(
-      [&] { KernelEmitter(entry.plan, *built->module, options_.target, traits_, entry.symbol).emit(); });
+      [&] { KernelEmitter(plan, *built->module, options_.target, traits_, entry.symbol).emit(); });
   if (!emitted) return tl::unexpected(emitted.error());
   std::string problem;
   llvm::raw_string_ostream stream(problem);
   if (llvm::verifyModule(*built->module, &stream))
-    return fail(ErrorCode::Internal, "generated LLVM IR is invalid: " + problem, entry.plan.kernel.name);
+    return fail(ErrorCode::Internal, "generated LLVM IR is invalid: " + problem, entry.kernel.name);
   return built;
 }
 
@@ -160,7 +171,7 @@ Result<void> OrcJit::compileTier(Entry& entry, int tier) {
     if (!optimised) return optimised;
   }
   std::string ir;
-  if (keepsText.load(std::memory_order_relaxed)) ir = printedModule(entry.plan.str(), *(*built)->module);
+  if (keepsText.load(std::memory_order_relaxed)) ir = printedModule(planOf(entry).str(), *(*built)->module);
   auto object = emitObject(*(*built)->module, *(*built)->machine);
   if (!object) return tl::unexpected(object.error());
   std::string bytes(object->begin(), object->end());
@@ -177,57 +188,79 @@ Result<void> OrcJit::compileTier(Entry& entry, int tier) {
   return {};
 }
 
-/// What launches need to know of a kernel besides its code.
-void OrcJit::describe(Entry& entry) {
-  const Plan& plan = entry.plan;
-  const auto& symbols = plan.kernel.sizeSymbols;
+LaunchFacts factsOf(const Plan& plan) {
+  LaunchFacts facts;
+  for (const Phase& p : plan.phases) facts.phaseUnits.push_back(plan.unitsOf(p));
+  if (plan.isPhased()) facts.scratchBytes = layoutScratch(plan).bytes;
+  facts.bytesPerUnit = plan.bytesPerUnit;
+  facts.costPerUnit = plan.nsPerUnit;
+  facts.checks = inductor::hasChecks(plan.kernel);
+  return facts;
+}
+
+/// Fills in what launches ask of a kernel.
+void describe(Entry& entry, LaunchFacts facts) {
+  const auto& symbols = entry.kernel.sizeSymbols;
   inductor::SymExpr total(0);
   std::vector<std::function<int64_t(const int64_t*)>> phases;
-  for (const Phase& p : plan.phases) {
-    total += plan.unitsOf(p);
-    phases.push_back(sizeFunction(plan.unitsOf(p), symbols));
+  for (const inductor::SymExpr& units : facts.phaseUnits) {
+    total += units;
+    phases.push_back(sizeFunction(units, symbols));
   }
   entry.units = sizeFunction(total, symbols);
-  entry.bytesPerUnit = plan.bytesPerUnit;
-  entry.costPerUnit = plan.nsPerUnit;
-  entry.checks = inductor::hasChecks(plan.kernel);
-  if (!plan.isPhased()) return;
-  entry.scratchBytes = sizeFunction(layoutScratch(plan).bytes, symbols);
-  entry.phaseEnds = [phases = std::move(phases)](const int64_t* sizes) {
-    std::vector<int64_t> ends;
-    int64_t end = 0;
-    for (const auto& p : phases) ends.push_back(end += p(sizes));
-    return ends;
-  };
+  entry.bytesPerUnit = facts.bytesPerUnit;
+  entry.costPerUnit = facts.costPerUnit;
+  entry.checks = facts.checks;
+  if (phases.size() > 1) {
+    entry.scratchBytes = sizeFunction(facts.scratchBytes, symbols);
+    entry.phaseEnds = [phases = std::move(phases)](const int64_t* sizes) {
+      std::vector<int64_t> ends;
+      int64_t end = 0;
+      for (const auto& p : phases) ends.push_back(end += p(sizes));
+      return ends;
+    };
+  }
+  entry.facts = std::move(facts);
+}
+
+/// Kernels whose code was loaded have none until somebody wants to see or to improve it.
+const Plan& OrcJit::planOf(Entry& entry) {
+  std::call_once(entry.planned, [&] { entry.plan = makePlan(entry.kernel, traits_); });
+  return entry.plan;
+}
+
+/// The entry of a kernel's canonical text; with its lock held where it is new.
+std::pair<std::shared_ptr<Entry>, std::unique_lock<std::mutex>> OrcJit::place(const std::string& canonical) {
+  std::lock_guard lock(mutex_);
+  auto& slot = entries_[canonical];
+  if (slot) return {slot, std::unique_lock<std::mutex>()};
+  slot = std::make_shared<Entry>();
+  return {slot, std::unique_lock(slot->compiling)};
+}
+
+/// What another thread made, or is making now.
+Result<std::shared_ptr<CompiledKernel>> whenMade(const std::shared_ptr<Entry>& entry) {
+  std::lock_guard wait(entry->compiling);
+  if (entry->failed) return tl::unexpected(entry->error);
+  return std::static_pointer_cast<CompiledKernel>(entry);
 }
 
 Result<std::shared_ptr<CompiledKernel>> OrcJit::compile(const inductor::Kernel& kernel) {
   std::string canonical = inductor::canonicalText(kernel);
-  std::shared_ptr<Entry> entry;
-  std::unique_lock<std::mutex> first;
-  {
-    std::lock_guard lock(mutex_);
-    auto& slot = entries_[canonical];
-    if (!slot) {
-      slot = std::make_shared<Entry>();
-      first = std::unique_lock(slot->compiling);
-    }
-    entry = slot;
-  }
-  if (!first.owns_lock()) {  // another thread made it, or is making it now
-    std::lock_guard wait(entry->compiling);
-    if (entry->failed) return tl::unexpected(entry->error);
-    return std::static_pointer_cast<CompiledKernel>(entry);
+  auto [entry, first] = place(canonical);
+  if (!first.owns_lock()) {
+    auto made = whenMade(entry);
+    return made || !entry->wasLoaded ? made : compile(kernel);
   }
   const int64_t start = now();
   entry->canonical = std::move(canonical);
+  entry->kernel = kernel;
   entry->symbol = "kernel_" + kernel.name;  // the prefix keeps a kernel named "exp" apart from libm's
   Result<void> done = checkKernel(kernel);
   if (done && inductor::isForGpu(kernel)) done = fail(ErrorCode::Unsupported, "no CPU code for scans, for scattered additions and for accumulation over points", kernel.name);
   if (done) {
     try {
-      entry->plan = makePlan(kernel, traits_);
-      describe(*entry);
+      describe(*entry, factsOf(planOf(*entry)));
       done = compileTier(*entry, options_.firstTier);
     } catch (const std::exception& error) {  // whoever waits for this entry must learn of it
       done = fail(ErrorCode::Internal, error.what(), kernel.name);
@@ -243,6 +276,45 @@ Result<std::shared_ptr<CompiledKernel>> OrcJit::compile(const inductor::Kernel& 
   return std::static_pointer_cast<CompiledKernel>(entry);
 }
 
+Result<std::shared_ptr<CompiledKernel>> OrcJit::load(const inductor::Kernel& kernel, KernelImage image) {
+  auto [entry, first] = place(image.canonical);
+  if (!first.owns_lock()) return whenMade(entry);
+  const int64_t start = now();
+  entry->canonical = std::move(image.canonical);
+  entry->kernel = kernel;
+  entry->symbol = std::move(image.symbol);
+  entry->object = std::move(image.object);
+  entry->wasLoaded = true;
+  describe(*entry, std::move(image.facts));
+  auto function = link({entry->object.begin(), entry->object.end()}, entry->symbol);
+  if (!function) {
+    entry->failed = true;
+    entry->error = function.error();
+    std::lock_guard lock(mutex_);
+    entries_.erase(entry->canonical);  // whoever compiles it instead begins anew
+    return tl::unexpected(function.error());
+  }
+  entry->tier.store(image.tier, std::memory_order_release);
+  entry->function.store(*function, std::memory_order_release);
+  entry->compileNs = now() - start;
+  if (options_.background && image.tier < kOptimisedTier) enqueue(entry);
+  return std::static_pointer_cast<CompiledKernel>(entry);
+}
+
+std::shared_ptr<Entry> OrcJit::entryOf(const CompiledKernel& kernel) {
+  std::lock_guard lock(mutex_);
+  for (auto& [key, e] : entries_)
+    if (e.get() == &kernel) return e;
+  return nullptr;
+}
+
+Result<KernelImage> OrcJit::image(const CompiledKernel& kernel) {
+  const std::shared_ptr<Entry> entry = entryOf(kernel);
+  if (!entry) return fail(ErrorCode::NotFound, "not a kernel of this JIT");
+  std::lock_guard lock(entry->textMutex);
+  return KernelImage{entry->tier.load(), entry->canonical, entry->symbol, entry->object, entry->facts};
+}
+
 std::vector<Result<std::shared_ptr<CompiledKernel>>> OrcJit::compileAll(const std::vector<inductor::Kernel>& kernels,
                                                                         int threads) {
   std::vector<Result<std::shared_ptr<CompiledKernel>>> results(kernels.size());
@@ -251,12 +323,7 @@ std::vector<Result<std::shared_ptr<CompiledKernel>>> OrcJit::compileAll(const st
 }
 
 Result<KernelText> OrcJit::text(const CompiledKernel& kernel) {
-  std::shared_ptr<Entry> entry;
-  {
-    std::lock_guard lock(mutex_);
-    for (auto& [key, e] : entries_)
-      if (e.get() == &kernel) entry = e;
-  }
+  const std::shared_ptr<Entry> entry = entryOf(kernel);
   if (!entry) return fail(ErrorCode::NotFound, "not a kernel of this JIT");
   KernelText out;
   std::string object;
@@ -279,15 +346,24 @@ Result<KernelText> OrcJit::text(const CompiledKernel& kernel) {
     auto optimised = guardAgainstFatalErrors([&] { optimiseModule(*(*built)->module, *(*built)->machine); });
     if (!optimised) return tl::unexpected(optimised.error());
   }
-  out.llvmIr = printedModule(entry->plan.str(), *(*built)->module);
+  out.llvmIr = printedModule(planOf(*entry).str(), *(*built)->module);
   return out;
 }
 
 void OrcJit::enqueue(std::shared_ptr<Entry> entry) {
+  later([this, entry = std::move(entry)] {
+    const int64_t start = now();
+    // A failure leaves the first tier in place, which is correct, only slower.
+    if (compileTier(*entry, kOptimisedTier) && onTier) onTier(*entry, now() - start);
+  });
+}
+
+void OrcJit::later(std::function<void()> work) {
+  if (!options_.background) return work();
   {
     std::lock_guard lock(mutex_);
     if (stopping_) return;
-    queue_.push_back(std::move(entry));
+    queue_.push_back(std::move(work));
   }
   wake_.notify_one();
 }
@@ -297,17 +373,16 @@ void OrcJit::work() {
   while (true) {
     wake_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
     if (stopping_) return;
-    std::shared_ptr<Entry> entry = queue_.front();
+    std::function<void()> next = std::move(queue_.front());
     queue_.pop_front();
     busy_ = true;
     lock.unlock();
-    const int64_t start = now();
-    // A failure leaves the first tier in place, which is correct, only slower.
     try {
-      if (compileTier(*entry, kOptimisedTier) && onTier) onTier(*entry, now() - start);
+      next();
     } catch (...) {
       // Out of memory, or what a recorder could not write down: an exception would end the program with this thread.
     }
+    next = nullptr;
     lock.lock();
     busy_ = false;
     if (queue_.empty()) idle_.notify_all();
@@ -320,6 +395,8 @@ void OrcJit::drain() {
 }
 
 }  // namespace
+
+std::string llvmVersion() { return LLVM_VERSION_STRING; }
 
 Result<std::shared_ptr<Jit>> Jit::create(Options options) {
   auto jit = std::make_shared<OrcJit>(std::move(options));

@@ -49,6 +49,24 @@ struct CompiledKernel {
   int64_t compileNs = 0;         ///< of the first tier
 };
 
+/// What launches need to know of a kernel besides its code; expressions are over Kernel::sizeSymbols.
+struct LaunchFacts {
+  std::vector<inductor::SymExpr> phaseUnits;  ///< work units of each phase
+  inductor::SymExpr scratchBytes = 0;         ///< of a kernel with several phases
+  int64_t bytesPerUnit = 0;
+  double costPerUnit = 0;
+  bool checks = false;
+};
+
+/// A kernel's code in a form that can be kept, and linked in another process with a processor of the same kind.
+struct KernelImage {
+  int tier = 0;
+  std::string canonical;  ///< inductor::canonicalText() of the kernel
+  std::string symbol;     ///< of the function in `object`
+  std::string object;     ///< ELF, relocatable
+  LaunchFacts facts;
+};
+
 /// What a session keeps of a kernel's newest tier.
 struct KernelText {
   int tier = 0;
@@ -57,6 +75,9 @@ struct KernelText {
   int64_t codeBytes = 0;
   int64_t compileNs = 0;         ///< of this tier
 };
+
+/// Of the LLVM that is linked in.
+std::string llvmVersion();
 
 /// The JIT: owns the code of every kernel compiled in the process. Thread-safe.
 class Jit {
@@ -74,6 +95,15 @@ class Jit {
   /// Compiles many kernels on `threads` threads; results in order.
   virtual std::vector<Result<std::shared_ptr<CompiledKernel>>> compileAll(const std::vector<inductor::Kernel>& kernels,
                                                                           int threads) = 0;
+  /// The newest tier of a kernel's code. Errors: NotFound.
+  virtual Result<KernelImage> image(const CompiledKernel& kernel) = 0;
+  /// Links what image() gave, for a kernel equal to that one; the code of an equal one that is there already stays. What was not
+  /// optimised will be, in the background. Nothing of `image` is checked: it must be this build's own.
+  virtual Result<std::shared_ptr<CompiledKernel>> load(const inductor::Kernel& kernel, KernelImage image) = 0;
+  /// What code is generated for.
+  virtual const TargetFeatures& target() const = 0;
+  /// Runs `work` on the background thread, after all that waits there already; at once where there is none. stop() drops it.
+  virtual void later(std::function<void()> work) = 0;
   /// LLVM IR and assembly of the kernel's newest tier. The IR is what was compiled if `keepsText` was set then; otherwise it is made
   /// again, which takes as long as compiling did.
   virtual Result<KernelText> text(const CompiledKernel& kernel) = 0;

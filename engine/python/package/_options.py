@@ -102,6 +102,14 @@ def inductor_setting(name, mode, options):
     return _MODES.get(mode, {}).get(name, getattr(config, name) if config else False)
 
 
+def why_no_cache(mode, options):
+    """Why compiled graphs are neither looked up nor kept, as far as PyTorch's configuration says so; the engine asks the environment."""
+    if inductor_setting("force_disable_caches", mode, options):
+        return "torch._inductor.config.force_disable_caches is set"
+    loaded = "fx_graph_cache" in options or "torch._inductor.config" in sys.modules
+    return "" if not loaded or inductor_setting("fx_graph_cache", mode, options) else "torch._inductor.config.fx_graph_cache is off"
+
+
 def engine_backend(backend):
     """The engine's name of a backend, or the function that it is: given as one, registered with PyTorch, or found in a package."""
     if isinstance(backend, str):

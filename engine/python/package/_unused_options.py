@@ -5,7 +5,8 @@ import warnings
 
 # Settings of torch._inductor.config that do what they say.
 ACTING = {
-    "fallback_random", "max_autotune", "emulate_precision_casts", "nan_asserts", "size_asserts", "deterministic",
+    "fallback_random", "fx_graph_cache", "force_disable_caches", "max_autotune", "emulate_precision_casts", "nan_asserts", "size_asserts",
+    "deterministic",
     "triton.cudagraphs", "triton.cudagraph_unexpected_rerecord_limit", "triton.cudagraph_or_error",
 }
 
@@ -22,7 +23,7 @@ _REASONS = (
                                                                       "kernels max_autotune alone decides"),
     ("coordinate_descent", "launch shapes are chosen among a few that are timed"),
     ("compile_threads", "kernels are compiled by threads of this process"), ("worker", "kernels are compiled by threads of this process"),
-    ("fx_graph", "nothing is cached on disk"), ("shape_padding", "operands are not padded"),
+    ("fx_graph_remote", "TORCHINDUCTOR_FX_GRAPH_REMOTE_CACHE decides"), ("shape_padding", "operands are not padded"),
     ("use_fast_math", "arithmetic is IEEE's"), ("size_asserts", "sizes and strides are always checked"),
 )
 _PASSES = ("pass", "partitioner", "hook")

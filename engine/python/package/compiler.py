@@ -11,6 +11,7 @@ from torch.compiler import config  # noqa: F401  (PyTorch's own settings)
 from ._compile import compile, engine_options  # noqa: A004
 from ._engine_access import _engine, reset
 from ._options import list_backends
+from ._unused_options import once
 
 # Names that install() puts into torch.compiler. The queries (is_compiling, ...) are not among them: capture answers the
 # original functions, which user code may have imported long before.
@@ -179,12 +180,35 @@ def set_enable_guard_collectives(enabled):
     return False
 
 
+def _cache_info(ids):
+    from torch.compiler._cache import CacheInfo
+
+    class Info(CacheInfo):  # PyTorch defines the property where its own compiler is imported
+        inductor_artifacts = property(lambda self: self.artifacts["inductor"])
+
+    info = Info()
+    info.artifacts["inductor"].extend(ids)
+    return info
+
+
 def save_cache_artifacts():
-    _refuse("save_cache_artifacts", "compiled graphs are kept in memory only")
+    """What this process has taken from the cache of compiled graphs or put there: (bytes, CacheInfo), None where there is nothing. Waits until
+    its code is of the best tier."""
+    artifacts, ids = _engine.save_cache_artifacts()
+    return (artifacts, _cache_info(ids)) if ids else None
 
 
 def load_cache_artifacts(serialized_artifacts):
-    _refuse("load_cache_artifacts", "compiled graphs are kept in memory only")
+    """Puts what save_cache_artifacts() gave into this machine's cache. The bytes hold machine code: they are believed as they are, or, where
+    FUSEBOX_CACHE_KEY is set, only with its signature."""
+    try:
+        ids, refusals = _engine.load_cache_artifacts(serialized_artifacts)
+    except ValueError as error:
+        once(f"load_cache_artifacts: {error}")
+        return None
+    for reason in sorted(set(refusals)):
+        once(f"load_cache_artifacts: {reason}")
+    return _cache_info(ids)
 
 
 def load_compiled_function(file, **kwargs):

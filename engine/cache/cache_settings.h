@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+/// What the environment says about caches, by PyTorch's names where it has them. Read whenever it is asked.
+namespace fusebox::cache {
+
+/// TORCHINDUCTOR_CACHE_DIR, else "torchinductor_<user>" in the folder for temporary files, as PyTorch has it.
+std::string cacheDirectory();
+/// Why nothing is cached in this process; empty where caches are on. TORCHINDUCTOR_FORCE_DISABLE_CACHES,
+/// TORCHINDUCTOR_FX_GRAPH_CACHE.
+std::string whyNoCache();
+/// The secret that entries from outside are signed with: FUSEBOX_CACHE_KEY, or the contents of the file
+/// FUSEBOX_CACHE_KEY_FILE. Empty: none.
+std::string cacheSecret();
+/// Bytes that entries may take together: FUSEBOX_CACHE_SIZE in megabytes.
+int64_t cacheLimit();
+/// TORCH_COMPILE_CACHE_KEY_TAG.
+std::string cacheKeyTag();
+
+}  // namespace fusebox::cache

@@ -1,0 +1,288 @@
+#include "engine/compile/graph_cache.h"
+
+#include <algorithm>
+#include <atomic>
+#include <ctime>
+#include <exception>
+#include <utility>
+
+#include "engine/cache/cache_settings.h"
+#include "engine/compile/compiled_region.h"
+#include "engine/compile/kernel_code.h"
+#include "engine/record/recorder.h"
+
+namespace fusebox {
+namespace {
+
+constexpr int64_t kStoresBetweenPrunes = 128;
+constexpr size_t kComparedEntries = 256;  ///< looked at for the most similar one, the latest first
+
+std::atomic<int64_t> hits{0}, misses{0}, bypasses{0}, stores{0}, problems{0}, remoteHits{0}, remoteStores{0};
+
+bool isOptimised(const KeptGraph& graph) {
+  return std::all_of(graph.code.begin(), graph.code.end(),
+                     [](const codegen::cpu::KernelImage& image) { return image.tier > 0; });
+}
+
+/// What a region is made of again, as it is now. Errors: what has no code of the CPU.
+Result<KeptGraph> keptForm(CompiledRegion& region, const graph::Graph& traced,
+                           const std::vector<graph::Symbol>& symbols) {
+  KeptGraph kept;
+  kept.program = region.program().program();
+  const auto jit = startedJit();
+  for (const auto& kernel : region.program().kernels()) {
+    if (!jit || !kernel) return fail(ErrorCode::Unsupported, "a kernel has no code that can be kept");
+    auto image = jit->image(*kernel);
+    if (!image) return tl::unexpected(image.error());
+    kept.code.push_back(std::move(*image));
+  }
+  kept.results = region.results();
+  auto forms = region.forms();
+  if (!forms) return tl::unexpected(forms.error());
+  kept.forms = writeForms(**forms, traced, symbols);
+  return kept;
+}
+
+}  // namespace
+
+CacheCounters cacheCounters() { return {hits, misses, bypasses, stores, problems, remoteHits, remoteStores}; }
+void countCache(CacheOutcome outcome) {
+  (outcome == CacheOutcome::Hit    ? hits
+   : outcome == CacheOutcome::Miss ? misses
+                                   : bypasses)
+      .fetch_add(1, std::memory_order_relaxed);
+}
+
+GraphCache& GraphCache::instance() {
+  static auto* cache = new GraphCache;  // outlives statics: backward graphs may be compiled while the program ends
+  return *cache;
+}
+
+void GraphCache::tell(const std::string& kind, const std::string& text) {
+  problems.fetch_add(1, std::memory_order_relaxed);
+  if (auto* recorder = record::Recorder::active()) recorder->loss("cache", 1, text);
+  {
+    std::lock_guard lock(mutex_);
+    if (!told_.emplace(kind, true).second) return;
+  }
+  TORCH_WARN("fusebox: ", text);
+}
+
+const cache::CacheFolder* GraphCache::folder(bool make, std::string& why) {
+  const std::string directory = cache::cacheDirectory();
+  std::lock_guard lock(mutex_);
+  if (directory == directory_ && !folders_.empty()) return folders_.back().get();
+  auto opened = cache::CacheFolder::open(directory, make);
+  if (!opened) {
+    why = opened.error().text();
+    return nullptr;
+  }
+  directory_ = directory;
+  folders_.push_back(std::make_unique<cache::CacheFolder>(std::move(*opened)));
+  return folders_.back().get();
+}
+
+Result<const cache::CacheFolder*> GraphCache::folder() {
+  std::string why;
+  const cache::CacheFolder* made = folder(true, why);
+  if (!made) return fail(ErrorCode::Io, why);
+  return made;
+}
+
+std::vector<std::string> GraphCache::used() {
+  std::lock_guard lock(mutex_);
+  return used_;
+}
+
+void GraphCache::noteUsed(const std::vector<std::string>& ids) {
+  std::lock_guard lock(mutex_);
+  for (const std::string& id : ids)
+    if (std::find(used_.begin(), used_.end(), id) == used_.end()) used_.push_back(id);
+}
+
+/// The remote cache, if there is to be one: what is wrong with the wish is told once.
+cache::RemoteCache* GraphCache::remote() {
+  if (!cache::wantsRemoteCache()) return nullptr;
+  std::string why;
+  {
+    std::lock_guard lock(mutex_);
+    if (std::exchange(remoteAsked_, true)) return remote_.get();
+    auto address = cache::remoteAddress();
+    if (!address)
+      why = "the remote cache is not used: " + address.error().text();
+    else if (cache::cacheSecret().empty())
+      why =
+          "the remote cache is not used: its entries are machine code that anybody may have written; give all that "
+          "share it the same "
+          "FUSEBOX_CACHE_KEY or FUSEBOX_CACHE_KEY_FILE";
+    else
+      remote_ = std::make_unique<cache::RemoteCache>(*address);
+  }
+  if (!why.empty()) tell("remote", why);
+  std::lock_guard lock(mutex_);
+  return remote_.get();
+}
+
+std::optional<GraphCache::Found> GraphCache::take(const std::string& id, std::string_view bytes, cache::Trust trust,
+                                                  const std::vector<graph::Symbol>& symbols, Error& wrong) {
+  auto entry = cache::readEntry(bytes, trust, cache::cacheSecret());
+  if (!entry) {
+    wrong = entry.error();
+    return std::nullopt;
+  }
+  if (entry->header.key.id() != id) {
+    wrong = Error{ErrorCode::Corrupt, "the cache entry is another one than its name says", id};
+    return std::nullopt;
+  }
+  auto graph = readKeptGraph(entry->payload, symbols);
+  if (!graph) {
+    wrong = graph.error();
+    return std::nullopt;
+  }
+  noteUsed({id});
+  return Found{std::move(*graph), std::move(entry->header)};
+}
+
+std::optional<GraphCache::Found> GraphCache::find(const cache::CacheKey& key, const std::vector<graph::Symbol>& symbols,
+                                                  std::string& why) {
+  const std::string id = key.id();
+  std::string noFolder;
+  if (const cache::CacheFolder* entries = folder(false, noFolder)) {
+    auto bytes = entries->read(id);
+    Error wrong = bytes ? Error{} : bytes.error();
+    if (bytes)
+      if (auto found = take(id, *bytes, entries->trust(), symbols, wrong)) {
+        entries->touch(id);
+        return found;
+      }
+    if (bytes || wrong.code != ErrorCode::NotFound) {
+      why = wrong.text();
+      if (wrong.code == ErrorCode::Corrupt && entries->remove(id)) why += "; it was removed";
+      tell(wrong.message, why);
+    }
+  }
+  return findRemote(id, symbols, why);
+}
+
+std::optional<GraphCache::Found> GraphCache::findRemote(const std::string& id,
+                                                        const std::vector<graph::Symbol>& symbols, std::string& why) {
+  cache::RemoteCache* remote = this->remote();
+  if (!remote) return std::nullopt;
+  auto bytes = remote->get(id);
+  if (!bytes) {
+    tell("remote", why = bytes.error().text());
+    return std::nullopt;
+  }
+  if (!*bytes) return std::nullopt;
+  Error wrong;
+  auto found = take(id, **bytes, cache::Trust::Signature, symbols, wrong);
+  if (!found) {
+    tell("remote: " + wrong.message, why = "from the remote cache: " + wrong.text());
+    return std::nullopt;
+  }
+  remoteHits.fetch_add(1, std::memory_order_relaxed);
+  found->isRemote = true;
+  std::string noFolder;
+  if (const cache::CacheFolder* entries = folder(true, noFolder))
+    (void)entries->write(id, **bytes);  // the next process finds it here
+  return found;
+}
+
+std::string GraphCache::nearest(const cache::CacheKey& key) {
+  std::string noFolder;
+  const cache::CacheFolder* entries = folder(false, noFolder);
+  if (!entries) return {};
+  std::vector<cache::KeyDifference> best;
+  bool isFirst = true;
+  size_t compared = 0;
+  for (const auto& item : entries->list()) {
+    if (++compared > kComparedEntries) break;
+    auto head = entries->readHead(item.id);
+    if (!head) continue;
+    auto header = cache::readHeader(*head);
+    if (!header || header->kind != "graph") continue;
+    auto found = cache::differences(key, header->key);
+    if (isFirst || found.size() < best.size()) best = std::move(found);
+    isFirst = false;
+  }
+  return cache::differenceText(best);
+}
+
+void GraphCache::keep(Pending pending) {
+  if (!backgroundLives()) return;
+  {
+    std::lock_guard lock(mutex_);
+    pending_.push_back(std::move(pending));
+  }
+  // Behind the kernels that were just handed to the background tier.
+  if (auto jit = startedJit())
+    jit->later([this] { writeOldest(); });
+  else
+    writeOldest();
+}
+
+void GraphCache::writeOldest() {
+  Pending pending;
+  {
+    std::lock_guard lock(mutex_);
+    if (pending_.empty()) return;
+    pending = std::move(pending_.front());
+    pending_.erase(pending_.begin());
+  }
+  try {
+    write(pending);
+  } catch (const std::exception& error) {
+    tell("cannot write", std::string("a compiled graph cannot be written to the cache: ") + error.what());
+  }
+}
+
+void GraphCache::flush() {
+  for (;;) {
+    {
+      std::lock_guard lock(mutex_);
+      if (pending_.empty()) return;
+    }
+    writeOldest();
+  }
+}
+
+void GraphCache::write(const Pending& pending) {
+  std::string why;
+  const cache::CacheFolder* entries = folder(true, why);
+  if (!entries) return tell("no folder", "compiled graphs are not kept: " + why);
+  const std::string secret = cache::cacheSecret(), id = pending.key.id();
+  if (entries->trust() == cache::Trust::Signature && secret.empty())
+    return tell("no key", "compiled graphs are not kept: others can write to " + entries->path() +
+                              ", and FUSEBOX_CACHE_KEY is not set");
+  auto kept = keptForm(*pending.region, *pending.traced, pending.symbols);
+  if (!kept) return tell("no form", "a compiled graph cannot be kept: " + kept.error().text());
+  cache::EntryHeader header{"graph", pending.key, pending.name, static_cast<int64_t>(std::time(nullptr)),
+                            pending.compileNs};
+  header.kernels = static_cast<int64_t>(kept->code.size());
+  header.nodes = static_cast<int64_t>(pending.traced->nodes().size());
+  header.optimised = isOptimised(*kept);
+  // Many processes may have compiled it at once: one that is as good stays.
+  if (auto there = entries->read(id))
+    if (auto entry = cache::readEntry(*there, entries->trust(), secret);
+        entry && (entry->header.optimised || !header.optimised))
+      return;
+  const std::string bytes = cache::writeEntry(header, writeKeptGraph(*kept, pending.symbols), secret);
+  if (cache::RemoteCache* remote = this->remote()) {
+    if (auto put = remote->put(id, bytes); !put)
+      tell("remote", put.error().text());
+    else if (!remote->isDown())
+      remoteStores.fetch_add(1, std::memory_order_relaxed);
+  }
+  if (auto written = entries->write(id, bytes); !written)
+    return tell("cannot write", "a compiled graph cannot be written to the cache: " + written.error().text());
+  noteUsed({id});
+  stores.fetch_add(1, std::memory_order_relaxed);
+  bool isTime = false;
+  {
+    std::lock_guard lock(mutex_);
+    isTime = stores_++ % kStoresBetweenPrunes == 0;
+  }
+  if (isTime) entries->prune(cache::cacheLimit());
+}
+
+}  // namespace fusebox

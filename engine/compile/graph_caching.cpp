@@ -1,0 +1,115 @@
+#include "engine/compile/graph_caching.h"
+
+#include <exception>
+
+#include "engine/compile/compiled_region.h"
+#include "engine/compile/kernel_code.h"
+#include "engine/support/all_cores.h"
+#include "engine/support/clock.h"
+
+namespace fusebox {
+
+using codegen::cpu::CompiledKernel;
+using record::Recorder;
+
+GraphCaching::GraphCaching(const graph::Graph& traced, GraphKeyFacts facts, std::string whyNot, record::Id compile,
+                           std::string name)
+    : traced_(traced), facts_(std::move(facts)), whyNot_(std::move(whyNot)), name_(std::move(name)), compile_(compile) {
+  if (!whyNot_.empty()) return;
+  auto jit = processJit();
+  if (!jit) {
+    whyNot_ = jit.error().text();
+    return;
+  }
+  try {
+    auto key = graphKey(traced, facts_, (*jit)->target(), whyNot_);
+    if (whyNot_.empty()) key_ = std::move(key);
+  } catch (const std::exception& error) {  // symbols named twice, and the like
+    whyNot_ = error.what();
+  }
+}
+
+void GraphCaching::record(const char* outcome, std::string reason, int64_t savedNs) const {
+  if (Recorder* recorder = Recorder::active())
+    recorder->cacheEvent({compile_, "graph", outcome, key_ ? key_->id() : std::string(), std::move(reason), savedNs});
+}
+
+std::shared_ptr<CompiledRegion> GraphCaching::load(const std::vector<at::Tensor>& constants) {
+  if (!key_) {
+    countCache(CacheOutcome::Bypass);
+    record("bypass", whyNot_);
+    return nullptr;
+  }
+  const record::StageTimer timer(Recorder::active(), compile_, record::Phase::Inductor, "cache");
+  const int64_t start = nowNs();
+  std::string why;
+  auto found = GraphCache::instance().find(*key_, facts_.symbols, why);
+  std::shared_ptr<CompiledRegion> region;
+  if (found) {
+    const cache::EntryHeader header = found->header;
+    const bool isRemote = found->isRemote;
+    region = make(std::move(*found), constants, why);
+    if (region) {
+      countCache(CacheOutcome::Hit);
+      record("hit",
+             std::string(isRemote ? "from the remote cache" : "") +
+                 (header.optimised ? "" : " with code of the first tier"),
+             header.compileNs - (nowNs() - start));
+      if (!header.optimised)
+        GraphCache::instance().keep({*key_, name_, header.compileNs, region, copy_, facts_.symbols});
+      return region;
+    }
+  }
+  countCache(CacheOutcome::Miss);
+  if (Recorder::active() && why.empty()) {
+    why = GraphCache::instance().nearest(*key_);
+    why = why.empty() ? "no entry to compare with" : "nearest entry: " + why;
+  }
+  record("miss", why);
+  return nullptr;
+}
+
+std::shared_ptr<CompiledRegion> GraphCaching::make(GraphCache::Found found, const std::vector<at::Tensor>& constants,
+                                                   std::string& why) {
+  KeptGraph& kept = found.graph;
+  auto jit = processJit();
+  if (!jit) return nullptr;
+  std::vector<std::shared_ptr<CompiledKernel>> code(kept.code.size());
+  std::vector<std::string> failed(kept.code.size());
+  forEachOnAllCores(code.size(), [&](size_t i) {
+    auto loaded = (*jit)->load(kept.program.kernels[i], std::move(kept.code[i]));
+    if (loaded)
+      code[i] = std::move(*loaded);
+    else
+      failed[i] = loaded.error().text();
+  });
+  for (const std::string& text : failed)
+    if (!text.empty()) {
+      why = text;
+      return nullptr;
+    }
+  kept.program.name = traced_.name;
+  auto program = runtime::CompiledGraph::create(std::move(kept.program), std::move(code), constants);
+  if (!program) {
+    why = program.error().text();
+    return nullptr;
+  }
+  copy_ = std::make_shared<const graph::Graph>(traced_);
+  auto read = [bytes = std::move(kept.forms), traced = copy_, graph = std::weak_ptr(*program),
+               symbols = facts_.symbols]() -> Result<GraphForms> {
+    const auto compiled = graph.lock();
+    if (!compiled) return fail(ErrorCode::NotFound, "the program is gone");
+    return readForms(bytes, *traced, compiled->program(), symbols);
+  };
+  return std::make_shared<CompiledRegion>(std::move(read), std::move(kept.results), std::move(*program), name_,
+                                          facts_.direction);
+}
+
+void GraphCaching::keep(std::shared_ptr<CompiledRegion> region, int64_t compileNs) {
+  if (!key_) return;
+  if (!copy_) copy_ = std::make_shared<const graph::Graph>(traced_);
+  GraphCache::instance().keep({*key_, name_, compileNs, std::move(region), copy_, facts_.symbols});
+  record("store", {});
+}
+
+}  // namespace fusebox

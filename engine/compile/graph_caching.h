@@ -1,0 +1,41 @@
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/compile/graph_cache.h"
+#include "engine/compile/graph_key.h"
+#include "engine/record/recorder.h"
+
+namespace fusebox {
+
+/// What one compilation has to do with the compiled-graph cache, and says of it in the session.
+class GraphCaching {
+ public:
+  /// `traced` must live until load() has returned. `whyNot`: why the cache is not to be used, if it is not.
+  GraphCaching(const graph::Graph& traced, GraphKeyFacts facts, std::string whyNot, record::Id compile,
+               std::string name);
+
+  /// The compiled graph of an entry, with its code linked; null where it has to be compiled.
+  std::shared_ptr<CompiledRegion> load(const std::vector<at::Tensor>& constants);
+  /// Hands what was compiled, in `compileNs`, to the cache.
+  void keep(std::shared_ptr<CompiledRegion> region, int64_t compileNs);
+
+ private:
+  std::shared_ptr<CompiledRegion> make(GraphCache::Found found, const std::vector<at::Tensor>& constants,
+                                       std::string& why);
+  void record(const char* outcome, std::string reason, int64_t savedNs = 0) const;
+
+  const graph::Graph& traced_;
+  GraphKeyFacts facts_;
+  std::string whyNot_, name_;
+  record::Id compile_ = 0;
+  std::optional<cache::CacheKey> key_;
+  std::shared_ptr<const graph::Graph> copy_;  ///< of the traced graph, for what outlives this
+};
+
+}  // namespace fusebox
