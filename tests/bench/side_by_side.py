@@ -119,7 +119,7 @@ def cold(names, cases, engines=("stock", "fusebox")):
     return rows
 
 
-def warm(names, cases, rounds=3):
+def warm(names, cases, rounds):
     """First calls in fresh processes: without an entry in the cache, with one, and without a compiler; medians."""
     rows = []
     for name in names:
@@ -293,6 +293,7 @@ def main():
     parser.add_argument("what", nargs="*", default=["cold", "steady", "dispatch", "recorder"])
     parser.add_argument("--models", nargs="*", default=[*CHAINS, *MODELS])
     parser.add_argument("--cases", nargs="*", default=CASES)
+    parser.add_argument("--rounds", type=int, default=3, help="of warm")
     parser.add_argument("-o", "--output")
     options = parser.parse_args()
     result = {"machine": machine()}
@@ -308,7 +309,7 @@ def main():
         result["cold"] = cold([m for m in options.models if m not in list(CHAINS)[1:]], options.cases)
         result["cold_geomean"] = geomean([r.get("ratio") for r in result["cold"]])
     if "warm" in options.what:
-        result["warm"] = warm([m for m in options.models if m not in list(CHAINS)[1:]], options.cases)
+        result["warm"] = warm([m for m in options.models if m not in list(CHAINS)[1:]], options.cases, options.rounds)
         result["warm_geomean"] = geomean([r.get("ratio") for r in result["warm"]])
         result["warm_eager_steps_geomean"] = geomean([r.get("eager_steps") for r in result["warm"]])
     print(json.dumps({k: v for k, v in result.items() if not isinstance(v, list)}, indent=1))
