@@ -134,6 +134,8 @@ void ArchiveReader::item(SymExpr& expression) {
         item(atom.symbol);
       else
         item(atom.a), item(atom.b);
+      const bool divides = atom.kind == SymAtom::Kind::FloorDiv || atom.kind == SymAtom::Kind::Mod;
+      if (divides && atom.b == SymExpr(0)) throw ArchiveError("a division by zero");
     }
     // The order of factors is that of symbols, which have other numbers here.
     std::sort(term.factors.begin(), term.factors.end(),

@@ -114,7 +114,7 @@ class ArchiveTest : public QObject {
     all.insert(all.end(), own.begin(), own.end());
     for (int round = 0; round < 400; ++round) {
       std::vector<SymExpr> written;
-      for (int i = 0; i < 6; ++i) written.push_back(randomExpr(random, all, 4));
+      for (int i = 0; i < 6; ++i) written.push_back(randomExpr(random, all, 3));
       const auto read = passedOn(written, outer);
       std::map<std::string, int64_t> values;
       for (int i = 0; i < 4; ++i) values["i" + std::to_string(i)] = static_cast<int64_t>(random() % 50);
