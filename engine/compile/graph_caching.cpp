@@ -40,6 +40,16 @@ std::shared_ptr<CompiledRegion> GraphCaching::load(const std::vector<at::Tensor>
     record("bypass", whyNot_);
     return nullptr;
   }
+  try {
+    return lookUp(constants);
+  } catch (const std::exception& error) {  // what goes wrong here must not keep the graph from being compiled
+    countCache(CacheOutcome::Miss);
+    record("miss", error.what());
+    return nullptr;
+  }
+}
+
+std::shared_ptr<CompiledRegion> GraphCaching::lookUp(const std::vector<at::Tensor>& constants) {
   const record::StageTimer timer(Recorder::active(), compile_, record::Phase::Inductor, "cache");
   const int64_t start = nowNs();
   std::string why;

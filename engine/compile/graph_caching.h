@@ -26,6 +26,7 @@ class GraphCaching {
   void keep(std::shared_ptr<CompiledRegion> region, int64_t compileNs);
 
  private:
+  std::shared_ptr<CompiledRegion> lookUp(const std::vector<at::Tensor>& constants);
   std::shared_ptr<CompiledRegion> make(GraphCache::Found found, const std::vector<at::Tensor>& constants,
                                        std::string& why);
   void record(const char* outcome, std::string reason, int64_t savedNs = 0) const;
