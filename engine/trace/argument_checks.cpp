@@ -1,5 +1,7 @@
 #include "engine/trace/argument_checks.h"
 
+#include <ATen/core/dispatch/Dispatcher.h>
+
 #include <optional>
 #include <vector>
 
@@ -40,6 +42,17 @@ void checkWithinStorage(c10::ArrayRef<IValue> arguments) {
   TORCH_CHECK(needed <= (bytes + item - 1) / item * item, "setStorage: sizes ", at::IntArrayRef(*sizes), ", strides ", at::IntArrayRef(*strides),
               ", storage offset ", *offset, ", and itemsize ", item, " requiring a storage size of ", needed,
               " are out of bounds for storage of size ", bytes);
+}
+
+void checkScatterSource(const std::string& op, c10::ArrayRef<IValue> arguments) {
+  const bool slices = op == "aten::slice_scatter";
+  if (!slices && op != "aten::select_scatter") return;
+  std::vector<IValue> view(arguments.begin(), arguments.end());
+  view.erase(view.begin() + 1);
+  c10::Dispatcher::singleton().findSchemaOrThrow(slices ? "aten::slice" : "aten::select", slices ? "Tensor" : "int").callBoxed(&view);
+  const auto &part = view.back().toTensor(), &source = arguments[1].toTensor();
+  TORCH_CHECK(part.sym_sizes() == source.sym_sizes(), "expected src to have a size equal to the slice of self. src size = ", source.sym_sizes(),
+              ", slice size = ", part.sym_sizes());
 }
 
 }  // namespace fusebox::trace

@@ -3,10 +3,15 @@
 #include <ATen/core/ivalue.h>
 #include <ATen/ATen.h>
 
+#include <string>
+
 namespace fusebox::trace {
 
 /// Raises what eager raises for a view (aten::as_strided) that leaves its storage. `arguments` are those of the call with meta tensors
 /// whose storages are as large as the real ones. Symbolic numbers are left to the call itself.
 void checkWithinStorage(c10::ArrayRef<c10::IValue> arguments);
+/// Raises what eager raises where the source of slice_scatter or select_scatter has other sizes than the part that it replaces. `arguments`
+/// are those of the program's call; sizes that are symbols are compared as such.
+void checkScatterSource(const std::string& op, c10::ArrayRef<c10::IValue> arguments);
 
 }  // namespace fusebox::trace

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <span>
 
+#include "engine/trace/argument_checks.h"
 #include "engine/trace/break_error.h"
 #include "engine/trace/convert.h"
 #include "engine/trace/dispatch_state.h"
@@ -18,6 +19,7 @@
 #include "engine/trace/trace_context.h"
 #include "engine/trace/trace_fallback.h"
 #include "engine/trace/trace_tensor.h"
+#include "engine/trace/written_strides.h"
 
 namespace fusebox::trace {
 namespace {
@@ -296,17 +298,20 @@ void frontHook(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* s
   if (isFusedOptimiser(facts.name) && rewriteFusedOptimiser(op, stack)) return;
   if (decomposeInInferenceMode(op, facts, stack)) return;
   checkWrites(op, facts, args);
+  checkScatterSource(facts.name, c10::ArrayRef<IValue>(args.data(), args.size()));
   // Kernels over lists count versions themselves, which stand-ins do not see.
   const IValue writtenList = facts.writes && facts.name.starts_with("aten::_foreach_") ? args[0] : IValue();
   {
     std::optional<HeldWarnings> held;  // a break warns when the program runs
     if (facts.hasOut) held.emplace();
     OutArguments outs(*context, op, facts, args);
+    const WrittenStrides strides(op, facts, args);
     {
       NormalViews views(op, args);
       below();
     }
     outs.finish();
+    strides.finish();
     if (held) held->say();
   }
   forEachTensor(writtenList, [](const at::Tensor& t) {

@@ -20,10 +20,26 @@ at::MemoryFormat format(const at::Tensor& x, const at::Tensor& w) {
   return channelsLast ? last : at::MemoryFormat::Contiguous;
 }
 
+/// As eager says it.
+void checkKernelFits(const IValue* a) {
+  auto &x = a[0].toTensor(), &w = a[1].toTensor();
+  std::string padded, kernel;
+  bool fits = true;
+  for (int64_t i = 0; i < x.dim() - 2; ++i) {
+    const int64_t in = x.size(i + 2) + 2 * at(a[4], i), k = at(a[5], i) * (w.size(i + 2) - 1) + 1;
+    padded += (i ? " x " : "") + std::to_string(in);
+    kernel += (i ? " x " : "") + std::to_string(k);
+    fits = fits && in >= k;
+  }
+  TORCH_CHECK(fits, "Calculated padded input size per channel: (", padded, "). Kernel size: (", kernel,
+              "). Kernel size can't be greater than actual input size");
+}
+
 // convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
 Values convolution(const IValue* a) {
   auto &x = a[0].toTensor(), &w = a[1].toTensor();
   bool transposed = a[6].toBool();
+  if (!transposed) checkKernelFits(a);
   std::vector<int64_t> sizes{x.size(0), transposed ? w.size(1) * a[8].toInt() : w.size(0)};
   for (int64_t i = 0; i < x.dim() - 2; ++i) {
     int64_t kernel = w.size(i + 2), in = x.size(i + 2), stride = at(a[3], i), pad = at(a[4], i), dilation = at(a[5], i);

@@ -320,3 +320,19 @@ def options_that_are_accepted_act(compile, engine):
                  lambda y: y.isinf().all().item()),
             acts(lambda x: x.log(), torch.tensor([-1.0]), {"nan_asserts": True}, lambda y: False),
             acts(lambda x: x + 1, torch.ones(2), {"freezing": True}, lambda y: False)]
+
+
+@edge
+def sizes_that_eager_refuses(compile, engine):
+    """Also where nobody reads the result."""
+    def unread(x):
+        torch.nn.functional.conv1d(x, torch.ones(2, 2, 1))
+        return 1
+
+    cases = [(unread, torch.ones(1, 2, 0)), (unread, torch.ones(1, 2, 3)),
+             (lambda x: x.slice_scatter(torch.ones(1, 5), 1, 9, 12), torch.ones(4, 3)),
+             (lambda x: x.slice_scatter(torch.ones(1, 5), 0, 1), torch.ones(4, 5)),
+             (lambda x: x.select_scatter(torch.ones(5), 0, 1), torch.ones(4, 3)),
+             (lambda x: x.select_scatter(torch.tensor(5.0), 0, 1), torch.ones(4, 3)),
+             (lambda x: x.diagonal_scatter(torch.ones(5), 0), torch.ones(4, 3))]
+    return [raised(compile(f), x) for f, x in cases]

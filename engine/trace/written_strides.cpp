@@ -1,0 +1,56 @@
+#include "engine/trace/written_strides.h"
+
+#include <ATen/FunctionalTensorWrapper.h>
+
+#include "engine/trace/convert.h"
+#include "engine/trace/dispatch_state.h"
+#include "engine/trace/trace_tensor.h"
+
+namespace fusebox::trace {
+namespace {
+
+namespace functional = at::functionalization::impl;
+
+bool changesGeometry(const c10::OperatorHandle& op, const OperatorFacts& facts) {
+  return op.hasTag(at::Tag::inplace_view) || facts.name.starts_with("aten::resize") || facts.name.starts_with("aten::set_");
+}
+
+}  // namespace
+
+WrittenStrides::WrittenStrides(const c10::OperatorHandle& op, const OperatorFacts& facts, std::span<const c10::IValue> args) {
+  if (!facts.writes || changesGeometry(op, facts)) return;
+  auto& schema = op.schema().arguments();
+  for (size_t i = 0; i < args.size(); ++i) {
+    const auto* alias = schema[i].alias_info();
+    if (!alias || !alias->isWrite()) continue;
+    forEachTensor(args[i], [&](const at::Tensor& t) {
+      // A view is taken again of its base, whose strides these are.
+      if (!t.defined() || !functional::isFunctionalTensor(t) || !functional::unsafeGetFunctionalWrapper(t)->view_metas().empty()) return;
+      const at::Tensor before = functional::unsafeGetFunctionalWrapper(t)->value();
+      if (asTrace(before)) written_.push_back({t, before});
+    });
+  }
+}
+
+void WrittenStrides::finish() const {
+  for (auto& [tensor, before] : written_) {
+    auto* wrapper = functional::unsafeGetFunctionalWrapper(tensor);
+    const at::Tensor after = wrapper->value();
+    auto *old = asTrace(before), *now = asTrace(after);
+    if (!now || before.is_same(after) || before.scalar_type() != after.scalar_type()) continue;
+    const SymbolicGeometry had = old->geometry(), has = now->geometry();
+    if (had.sizes != has.sizes || had.strides == has.strides) continue;
+    at::Tensor laid;
+    {
+      DispatchState state;
+      state.exclude(aboveTraceKeys());
+      laid = at::copy(before, after);
+    }
+    if (asTrace(laid)->geometry().strides != had.strides) continue;  // the tensor overlaps itself
+    wrapper->replace_(laid);
+    wrapper->commit_update();
+    functional::sync(tensor);
+  }
+}
+
+}  // namespace fusebox::trace
