@@ -60,9 +60,10 @@ bool isOfUsersFunction(const torch::autograd::Node& node) {
 
 /// Whether the history of a tensor that shares memory leads through a function of the user's own before it comes to its base. A view made
 /// anew from the base would leave that function's gradient out: such a tensor is a result by itself, in memory of its own. (In place it
-/// cannot be written in eager either.)
+/// cannot be written in eager either.) What a function returns in memory of its own is a base itself.
 bool isViewByFunction(const at::Tensor& t) {
   using torch::autograd::Node;
+  if (isWholeBase(t)) return false;
   const Node* base = t.is_view() && t._base().defined() ? t._base().grad_fn().get() : nullptr;
   for (const Node* node = t.grad_fn().get(); node && node != base;) {
     if (isOfUsersFunction(*node)) return true;

@@ -136,3 +136,59 @@ def checkpoint_recomputes(compile, engine):
     x.requires_grad_()
     g(x).backward()
     return out, len(runs)
+
+
+@edge
+def what_is_written_in_place_lies_as_it_lay(compile, engine):
+    """A tensor with gaps keeps its strides through every kind of write, and what asks for its memory order gets that answer."""
+    ones = lambda x, *sizes: torch.ones(sizes, dtype=x.dtype)
+    column = lambda x: torch.zeros(1, x.shape[1], dtype=torch.int64)
+    writes = [lambda x: x.add_(1), lambda x: x.copy_(x + 1), lambda x: x.masked_fill_(x < 5, 0.25), lambda x: x.cumsum_(0), lambda x: x.tril_(),
+              lambda x: x.index_add_(0, torch.tensor([0]), ones(x, 1, x.shape[1])), lambda x: x.scatter_(0, column(x), 1.0),
+              lambda x: x.index_put_((torch.tensor([0]),), torch.tensor(1.0)), lambda x: x.clamp_(0, 9), lambda x: torch.add(x, 1, out=x),
+              lambda x: x.__setitem__(x > 7, 1.0), lambda x: x[:1].fill_(3), lambda x: x.diagonal().zero_()]
+    layouts = [lambda t: t[1:, 2:5], lambda t: t[:, ::2], lambda t: t.t()[1:4], lambda t: t.t(), lambda t: t]
+    out = []
+    for write in writes:
+        def asked(x):
+            write(x)
+            y = x.contiguous()
+            return x.stride(), x.is_contiguous(), y is x, y.stride(), x * 2, raised(lambda: x.view(-1).shape)
+        f = compile(asked)
+        for layout in layouts:
+            x = layout(torch.arange(24.0).view(4, 6))
+            out.append((f(x), x, x.stride()))
+    return out
+
+
+@edge
+def views_of_what_a_function_returns(compile, engine):
+    """They share its memory, so that writes through them are seen."""
+    class Double(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2
+
+    def returned(x):
+        y = Double.apply(x)
+        return y, y[0], y.view(-1)
+
+    def written(x):
+        y = Double.apply(x)
+        first = y[0]
+        torch._dynamo.graph_break()
+        first.mul_(3)
+        return y
+
+    out = []
+    for f in (compile(returned), compile(written)):
+        x = torch.ones(2, 3, requires_grad=True)
+        results = f(x)
+        results = results if isinstance(results, tuple) else (results,)
+        sum((t * (i + 1)).sum() for i, t in enumerate(results)).backward()
+        out.append(([t.detach() for t in results], [t._base is results[0] for t in results], x.grad))
+    return out
