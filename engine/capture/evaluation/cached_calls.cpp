@@ -76,6 +76,26 @@ PyRef placeOf(PyObject* wrapper, const CallArguments& a, PyObject* result) {
   return {};
 }
 
+bool mayHold(PyObject* wrapper, const CallArguments& a) {
+  PyObject *key, *entry;
+  for (PyObject* cache : referents(wrapper))
+    for (Py_ssize_t at = 0; !a.kwNames && PyDict_CheckExact(cache) && PyDict_Next(cache, &at, &key, &entry);)
+      if (startsWith(key, a)) return true;
+  return false;
+}
+
+/// Whether the call may make the cache forget a result, or will not be remembered: then it happens once, where the program makes
+/// it. Which result a full cache forgets next depends on every call, so these are real ones too.
+bool mayForget(PyObject* wrapper, const CallArguments& a) {
+  PyRef info = PyRef::steal(PyObject_CallMethod(wrapper, "cache_info", nullptr));  // hits, misses, maxsize, currsize
+  if (!info || !PyTuple_Check(info.get()) || PyTuple_GET_SIZE(info.get()) != 4) return PyErr_Clear(), false;
+  PyObject* most = PyTuple_GET_ITEM(info.get(), 2);
+  if (most == Py_None) return false;
+  const Py_ssize_t size = PyLong_AsSsize_t(most);
+  if (PyLong_AsSsize_t(PyTuple_GET_ITEM(info.get(), 3)) < size) return false;
+  return size != 1 || !mayHold(wrapper, a);
+}
+
 }  // namespace
 
 /// The cache is asked for real, as the program would ask it here, with arguments that stay the same; a guard asks whether it still
@@ -95,6 +115,7 @@ PyRef Evaluation::callCached(PyObject* wrapper, const CallArguments& a) {
   }
   if (journal_.calls() > 0 || (!plain && (!journal_.entries().empty() || trace_->wroteInputs())))
     breakHere("cached function", "functools.lru_cache is asked after effects that its function might see");
+  if (mayForget(wrapper, a)) breakHere("cached function", "functools.lru_cache holds as many results as it may");
   PyRef result;
   {
     NotCompiling flag;

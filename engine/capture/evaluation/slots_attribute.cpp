@@ -97,6 +97,7 @@ void Evaluation::guardKey(PyObject* key) {
 PyRef Evaluation::keyInDict(PyObject* dict, PyObject* key) {
   if (isNumber(key)) refuseNumber("a key");
   if (PyRef plain = plainKey(key); plain.get() != key) return plain;
+  if (isTensor(key)) readKey(key);
   if (!isTensor(key) || !sourceOf(dict)) return PyRef::borrow(key);
   Origin* known = origins_.find(key);
   if (!known || !known->source || !known->twin)

@@ -255,7 +255,11 @@ bool Evaluation::same(PyObject* a, PyObject* b) {
 Evaluation::KeyKind Evaluation::readKey(PyObject* key) {
   if (isConstantValue(key)) return isAddress(key) ? KeyKind::Address : KeyKind::Plain;
   if (isSymbolicNumber(key)) return plainNumber(key, "a key"), KeyKind::Plain;
-  if (isTensor(key)) return KeyKind::Address;
+  if (isTensor(key)) {
+    const Source* source = sourceOf(key);  // two that are keys are one where the program is given the same twice
+    if (source && source->kind != Source::Kind::Pinned) guards_->addKind(GuardKind::NotSameObject, source, nullptr, place());
+    return KeyKind::Address;
+  }
   PyTypeObject* type = Py_TYPE(key);
   KeyKind kind = KeyKind::Plain;
   const auto with = [&](PyObject* part) { kind = std::max(kind, readKey(part)); };

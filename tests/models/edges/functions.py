@@ -179,3 +179,40 @@ def wrapped_functions_keep_their_names(compile, engine):
     outer, inner, _ = compile(f)(torch.ones(1))
     return ([(g.__name__, g.__qualname__, g.__doc__, g.__module__, g.__defaults__) for g in (outer, inner)],
             outer.tag, outer.__wrapped__ is inner, outer(torch.ones(1)))
+
+
+@edge
+def cached_results_that_are_forgotten(compile, engine):
+    """A bounded cache forgets what was asked for longest ago: how often its function runs depends on every call."""
+    runs = []
+
+    @functools.lru_cache(maxsize=3)
+    def doubled(k):
+        runs.append(k)
+        return k * 2
+
+    @functools.lru_cache(maxsize=1)
+    def latest(k):
+        runs.append(-k)
+        return k + 1
+
+    @functools.lru_cache(maxsize=0)
+    def never(k):
+        runs.append(k * 100)
+        return k
+
+    @compile
+    def f(x, i):
+        for k in (1, 2, i, 1, i + 3, 2, i):
+            x = x + doubled(k)
+        return x * latest(i % 2) + latest(i % 2) + never(i)
+
+    return [f(torch.ones(2), i) for i in (0, 1, 5, 1, 7)], runs
+
+
+@edge
+def tensors_that_are_keys_are_told_apart(compile, engine):
+    """By identity, so that code for two of them is not for one that is given twice."""
+    makers = [lambda x, y: {x: "x", y: "y"}[x], lambda x, y: len({x, y}), lambda x, y: {x: 1}.get(y), lambda x, y: y in {x}, lambda x, y: x is y]
+    a, b = torch.ones(2), torch.ones(2)
+    return [[f(*given) for given in ((a, b), (a, a), (b, a), (b, b))] for f in map(compile, makers)]
