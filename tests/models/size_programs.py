@@ -401,6 +401,23 @@ def transposed_input():
 
 
 @program
+def sizes_in_sets():
+    class Kept:
+        seen, times = set(), []
+
+    def run(x, k):
+        Kept.seen.update((5, (k * 3 + 3) % 7))
+        Kept.seen.add(k % 4)
+        Kept.seen |= {x.shape[0]}
+        Kept.seen.discard(k)
+        fresh = {k, x.shape[0]} | set(x.shape)
+        Kept.times.append(k)
+        Kept.times *= k % 3
+        return x + len(Kept.seen), sorted(Kept.seen), sorted(fresh), dict.fromkeys(x.shape, k), list(Kept.times)
+    return run, lambda n: (torch.randn(n, 3), n % 7)
+
+
+@program
 def breaks_between():
     net = nn.Linear(6, 6)
 

@@ -145,7 +145,7 @@ PyRef Evaluation::changeInPlace(int op, PyObject* a, PyObject* b) {
   if (PyList_Check(a) && op == kMultiply) {
     know(a);
     PyRef all = PyRef::steal(PySlice_New(nullptr, nullptr, nullptr)), contents = PyRef::steal(PySequence_List(a));
-    PyRef product = PyRef::steal(PyNumber_Multiply(contents.get(), b));
+    PyRef times = plainNumber(b, "how often a list is repeated"), product = PyRef::steal(PyNumber_Multiply(contents.get(), times.get()));
     return product && storeElement(a, all.get(), product.get()) ? PyRef::borrow(a) : PyRef();
   }
   if (PyDict_Check(a) && op == kOr) return updateDict(a, b) ? PyRef::borrow(a) : PyRef();

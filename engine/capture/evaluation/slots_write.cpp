@@ -1,6 +1,7 @@
 // Writes to containers: to what this segment made directly, to everything else through the journal.
 #include "engine/capture/evaluation/container_iterators.h"
 #include "engine/capture/evaluation/evaluation.h"
+#include "engine/capture/evaluation/symbolic_index.h"
 #include "engine/capture/evaluation/value_kinds.h"
 #include "engine/capture/rules/autograd_function.h"
 
@@ -27,6 +28,16 @@ void requirePlainKey(Evaluation& e, PyObject* key) {
       e.breakHere("unsupported container", std::string("a key whose class ") + Py_TYPE(key)->tp_name + " defines " + name +
                                                " is written to a container from outside");
   }
+}
+
+/// Elements of sets are hashed: symbolic numbers among the arguments behind the first become constants. False: there are none.
+bool plainElements(const CallArguments& a, std::vector<PyRef>* elements) {
+  bool changed = false;
+  for (size_t i = 1; i < a.total(); ++i) {
+    elements->push_back(plainKey(a.args[i], "an element of a set"));
+    changed = changed || elements->back().get() != a.args[i];
+  }
+  return changed;
 }
 
 bool rawKey(PyObject* dict, PyObject* key, PyObject* value) {
@@ -77,7 +88,8 @@ bool Evaluation::append(PyObject* list, PyObject* item) {
 }
 
 bool Evaluation::addToSet(PyObject* set, PyObject* item) {
-  if (isFresh(set)) return PySet_Add(set, item) == 0;
+  if (isTensor(item)) readKey(item);
+  if (isFresh(set)) return PySet_Add(set, plainKey(item).get()) == 0;
   PyObject* args[] = {set, item};
   return static_cast<bool>(mutate(methodOf(&PySet_Type, "add"), {args, 2, nullptr}));
 }
@@ -95,6 +107,12 @@ void Evaluation::willUnbind(const Frame&, PyObject* value) {
 
 PyRef Evaluation::mutate(PyObject* method, const CallArguments& a) {
   PyObject* container = a.args[0];
+  std::vector<PyRef> elements;
+  if (PyAnySet_Check(container) && plainElements(a, &elements)) {
+    std::vector<PyObject*> args{container};
+    for (const PyRef& element : elements) args.push_back(element.get());
+    return mutate(method, {args.data(), a.positional, a.kwNames});
+  }
   if (isFresh(container)) return callRaw(method, a);
   for (size_t i = 1; PyAnySet_Check(container) && i < a.total(); ++i) requirePlainKey(*this, a.args[i]);
   if (PyAnySet_Check(container)) refuseMoving(container);

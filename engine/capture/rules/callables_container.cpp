@@ -1,5 +1,6 @@
 // Rules for the methods of list, dict, OrderedDict, set, deque.
 #include "engine/capture/rules/call_rules.h"
+#include "engine/capture/evaluation/symbolic_index.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
 #include "engine/capture/evaluation/value_kinds.h"
 
@@ -188,7 +189,7 @@ PyRef ruleDictFromkeys(Evaluation& e, PyObject* callable, const CallArguments& a
   if (!keys) return {};
   e.adopt(dict.get());
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(keys.get()); ++i)
-    if (PyDict_SetItem(dict.get(), PyList_GET_ITEM(keys.get(), i), a.positional > 1 ? a.args[1] : Py_None) < 0) return {};
+    if (PyDict_SetItem(dict.get(), plainKey(PyList_GET_ITEM(keys.get(), i)).get(), a.positional > 1 ? a.args[1] : Py_None) < 0) return {};
   return dict;
 }
 
