@@ -26,7 +26,7 @@ Flow buildList(Operations& ops, Frame& f, const Instruction& i) {
 Flow buildSet(Operations& ops, Frame& f, const Instruction& i) {
   PyRef set = PyRef::steal(PySet_New(nullptr));
   for (int k = i.arg; k > 0; --k)
-    if (PySet_Add(set.get(), f.peek(k).get()) < 0) return Flow::Error;
+    if (!ops.addToSet(set.get(), f.peek(k).get())) return Flow::Error;
   f.stack.resize(f.stack.size() - static_cast<size_t>(i.arg));
   return pushed(ops, f, std::move(set));
 }
@@ -34,7 +34,7 @@ Flow buildSet(Operations& ops, Frame& f, const Instruction& i) {
 Flow buildMap(Operations& ops, Frame& f, const Instruction& i) {
   PyRef dict = PyRef::steal(PyDict_New());
   for (int k = i.arg; k > 0; --k)
-    if (PyDict_SetItem(dict.get(), f.peek(2 * k).get(), f.peek(2 * k - 1).get()) < 0) return Flow::Error;
+    if (!ops.storeKey(dict.get(), f.peek(2 * k).get(), f.peek(2 * k - 1).get())) return Flow::Error;
   f.stack.resize(f.stack.size() - static_cast<size_t>(2 * i.arg));
   return pushed(ops, f, std::move(dict));
 }
