@@ -40,6 +40,13 @@ bool plainElements(const CallArguments& a, std::vector<PyRef>* elements) {
   return changed;
 }
 
+/// Tensors among the elements that a call puts into a set, by themselves or in a tuple.
+void readTensorKeys(Evaluation& e, PyObject* given) {
+  if (e.isTensor(given)) e.readKey(given);
+  for (Py_ssize_t i = 0; PyTuple_CheckExact(given) && i < PyTuple_GET_SIZE(given); ++i)
+    if (e.isTensor(PyTuple_GET_ITEM(given, i))) e.readKey(PyTuple_GET_ITEM(given, i));
+}
+
 bool rawKey(PyObject* dict, PyObject* key, PyObject* value) {
   if (PyODict_Check(dict)) return (value ? PyODict_SetItem(dict, key, value) : PyODict_DelItem(dict, key)) == 0;
   return (value ? PyDict_SetItem(dict, key, value) : PyDict_DelItem(dict, key)) == 0;
@@ -113,6 +120,7 @@ PyRef Evaluation::mutate(PyObject* method, const CallArguments& a) {
     for (const PyRef& element : elements) args.push_back(element.get());
     return mutate(method, {args.data(), a.positional, a.kwNames});
   }
+  for (size_t i = 1; PyAnySet_Check(container) && i < a.total(); ++i) readTensorKeys(*this, a.args[i]);
   if (isFresh(container)) return callRaw(method, a);
   for (size_t i = 1; PyAnySet_Check(container) && i < a.total(); ++i) requirePlainKey(*this, a.args[i]);
   if (PyAnySet_Check(container)) refuseMoving(container);

@@ -213,6 +213,13 @@ def cached_results_that_are_forgotten(compile, engine):
 @edge
 def tensors_that_are_keys_are_told_apart(compile, engine):
     """By identity, so that code for two of them is not for one that is given twice."""
-    makers = [lambda x, y: {x: "x", y: "y"}[x], lambda x, y: len({x, y}), lambda x, y: {x: 1}.get(y), lambda x, y: y in {x}, lambda x, y: x is y]
+    def added(x, y):
+        both = set()
+        both.add(x)
+        both.update((y,))
+        return len(both)
+
+    makers = [lambda x, y: {x: "x", y: "y"}[x], lambda x, y: len({x, y}), lambda x, y: {x: 1}.get(y), lambda x, y: y in {x}, lambda x, y: x is y,
+              lambda x, y: {t: 1 for t in (x,)}.get(y), added]
     a, b = torch.ones(2), torch.ones(2)
     return [[f(*given) for given in ((a, b), (a, a), (b, a), (b, b))] for f in map(compile, makers)]
