@@ -272,6 +272,7 @@ Result<std::shared_ptr<CompiledKernel>> OrcJit::compile(const inductor::Kernel& 
     return tl::unexpected(done.error());
   }
   entry->compileNs = now() - start;
+  first.unlock();  // enqueue takes mutex_, under which entries are locked above
   if (options_.background && options_.firstTier < kOptimisedTier) enqueue(entry);
   return std::static_pointer_cast<CompiledKernel>(entry);
 }
