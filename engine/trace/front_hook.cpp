@@ -10,6 +10,7 @@
 #include "engine/trace/convert.h"
 #include "engine/trace/dispatch_state.h"
 #include "engine/trace/eager_check.h"
+#include "engine/trace/few_elements.h"
 #include "engine/trace/operator_facts.h"
 #include "engine/trace/recorder.h"
 #include "engine/trace/recurrent.h"
@@ -291,6 +292,7 @@ void frontHook(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* s
   swapRealTensors(*context, facts, args);
   refuseUnfunctionalWrite(facts, op);
   if (keepRecurrent(facts, arity, stack)) return;
+  refuseFewElements(facts, args);
   if (!context->shapes().empty() && decomposeSymbolically(facts, arity, stack)) return;
   if (facts.name == "aten::batch_norm" && rewriteBatchNorm(stack)) return;
   if (facts.name == "aten::bernoulli_.float" && rewriteBernoulli(stack)) return;

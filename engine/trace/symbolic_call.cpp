@@ -200,7 +200,7 @@ Recorder::Geometry finished(ResultShape shape, const at::Tensor& concrete, graph
 /// New memory lies in the order of an argument's strides (of equal ones, of its sizes): that order is the same at all sizes.
 void settleOrder(const SymbolicGeometry& g, graph::ShapeEnv& env, std::string_view who) {
   std::vector<size_t> order;
-  for (size_t d = 0; d < g.sizes.size(); ++d)
+  for (size_t d = g.sizes.size(); d-- > 0;)
     if (g.sizes[d] != SymExpr(1)) order.push_back(d);
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
     const auto x = env.hint(g.strides[a]), y = env.hint(g.strides[b]);
@@ -209,7 +209,9 @@ void settleOrder(const SymbolicGeometry& g, graph::ShapeEnv& env, std::string_vi
   for (size_t i = 1; i < order.size(); ++i) {
     const size_t a = order[i - 1], b = order[i];
     if (env.decide(Compare::Lt, g.strides[a], g.strides[b], who)) continue;
-    if (g.strides[a] != SymExpr(0)) env.decide(Compare::Le, g.sizes[a], g.sizes[b], who);
+    env.decide(Compare::Eq, g.strides[a], g.strides[b], who);
+    // Of equal sizes the later dimension lies inside.
+    if (g.strides[a] != SymExpr(0)) env.decide(a > b ? Compare::Le : Compare::Lt, g.sizes[a], g.sizes[b], who);
   }
 }
 

@@ -20,6 +20,10 @@ struct Attention {
 /// (output, logsumexp): the CPU's statistics are dense in an order that the hint's strides tell.
 Shapes flashForCpu(const Call& call) {
   const Attention a(call);
+  if (auto* mask = call.find("attn_mask"); mask && mask->isTensor() && mask->toTensor().defined()) {
+    const Exprs scores{a.query[0], a.query[1], a.query[2], a.key[2]};
+    Call::want(call.broadcast({scores, Call::geometryOf(mask->toTensor()).sizes}).size() == scores.size());
+  }
   return {{a.result()}, {{a.query[0], a.query[1], a.query[2]}}};
 }
 template <size_t first>

@@ -22,6 +22,7 @@ Shapes convolution(const Call& call) {
   Call::want(first >= 1);
   Call::want(call.equal(x[first - 1], transposed ? w[0] : w[1] * groups));
   x[first - 1] = transposed ? w[1] * groups : w[0];
+  if (call.isTensor(2)) Call::want(call.equal(call.sizes(2)[0], x[first - 1]));
   for (size_t i = 0; i < spatial; ++i) {
     auto& size = x[first + i];
     const SymExpr kernel = w[2 + i], s = entry(stride, i), p = entry(padding, i), d = entry(dilation, i);
@@ -88,6 +89,15 @@ Shapes padded(const Call& call) {
   return {{x}};
 }
 
+/// Padding with what lies inside: less than there is on either side.
+Shapes reflected(const Call& call) {
+  auto x = call.sizes(0);
+  auto pad = call.integers(1);
+  Call::want(pad.size() % 2 == 0 && pad.size() / 2 <= x.size());
+  for (size_t i = 0; i < pad.size(); ++i) Call::want(call.less(pad[i], x[x.size() - 1 - i / 2]));
+  return padded(call);
+}
+
 /// upsampling (self, output_size, ...)
 Shapes upsample(const Call& call) {
   auto x = call.sizes(0);
@@ -106,7 +116,9 @@ Shapes im2col(const Call& call) {
   const size_t first = x.size() - 2;
   SymExpr blocks = 1, channels = x[first - 1];
   for (size_t i = 0; i < 2; ++i) {
-    blocks *= symbolic::windows(call, x[first + i], entry(kernel, i), entry(padding, i), entry(stride, i), entry(dilation, i));
+    const SymExpr count = symbolic::windows(call, x[first + i], entry(kernel, i), entry(padding, i), entry(stride, i), entry(dilation, i));
+    Call::want(call.less(0, count));
+    blocks *= count;
     channels *= entry(kernel, i);
   }
   x.resize(first + 1);
@@ -114,13 +126,19 @@ Shapes im2col(const Call& call) {
   x[first] = blocks;
   return {{x}};
 }
-/// col2im(self, output_size, kernel_size, ...)
+/// col2im(self, output_size, kernel_size, dilation, padding, stride)
 Shapes col2im(const Call& call) {
   auto x = call.sizes(0);
-  auto wanted = call.integers(1), kernel = call.integers(2);
-  SymExpr area = 1;
-  for (auto& k : kernel) area *= k;
+  auto wanted = call.integers(1), kernel = call.integers(2), dilation = call.integers(3), padding = call.integers(4), stride = call.integers(5);
+  SymExpr area = 1, blocks = 1;
+  for (size_t i = 0; i < 2; ++i) {
+    const SymExpr count = symbolic::windows(call, entry(wanted, i), entry(kernel, i), entry(padding, i), entry(stride, i), entry(dilation, i));
+    Call::want(call.less(0, count));
+    blocks *= count;
+    area *= entry(kernel, i);
+  }
   const size_t first = x.size() - 2;
+  Call::want(call.equal(graph::mod(x[first], area), 0) && call.equal(x[first + 1], blocks));
   x[first] = graph::floorDiv(x[first], area);
   x.resize(first + 1);
   x.insert(x.end(), wanted.begin(), wanted.end());
@@ -130,7 +148,7 @@ Shapes col2im(const Call& call) {
 /// grid_sampler(input, grid, ...)
 Shapes gridSampler(const Call& call) {
   auto x = call.sizes(0), grid = call.sizes(1);
-  Call::want(call.equal(x[0], grid[0]));
+  Call::want(grid.size() == x.size() && call.equal(x[0], grid[0]) && call.equal(grid.back(), static_cast<int64_t>(x.size()) - 2));
   for (size_t i = 2; i < x.size(); ++i) x[i] = grid[i - 1];
   return {{x}};
 }
@@ -187,9 +205,9 @@ const SymbolicTable& symbolicConvolutionRules() {
       {"aten::adaptive_max_pool2d_backward", like<1>},
       {"aten::adaptive_max_pool3d_backward", like<1>},
       {"aten::constant_pad_nd", padded},
-      {"aten::reflection_pad1d", padded},
-      {"aten::reflection_pad2d", padded},
-      {"aten::reflection_pad3d", padded},
+      {"aten::reflection_pad1d", reflected},
+      {"aten::reflection_pad2d", reflected},
+      {"aten::reflection_pad3d", reflected},
       {"aten::replication_pad1d", padded},
       {"aten::replication_pad2d", padded},
       {"aten::replication_pad3d", padded},

@@ -113,12 +113,27 @@ Shapes indexPut(const Call& call) {
   return self(call);
 }
 
+/// put(self, index, source, accumulate)
+Shapes put(const Call& call) {
+  Call::want(call.equal(call.geometry(1).numel(), call.geometry(2).numel()));
+  return self(call);
+}
+
+/// masked_scatter(self, mask, source): self and the mask broadcast together
+Shapes maskedScatter(const Call& call) { return {{call.broadcast({call.sizes(0), call.sizes(1)})}}; }
+
 /// take(self, index)
 Shapes take(const Call& call) { return symbolic::sameAs(call, 1); }
 
-/// slice_scatter(self, src, ...) and the like
+/// A weight for each class.
+void wantWeights(const Call& call, size_t position, const SymExpr& classes) {
+  if (call.isTensor(position)) Call::want(call.equal(call.geometry(position).numel(), classes));
+}
+
+/// nll_loss_forward(self, target, weight, reduction, ignore_index)
 Shapes nllForward(const Call& call) {
   auto x = call.sizes(0);
+  wantWeights(call, 2, x.back());
   const bool none = call.value(3).toInt() == 0;  // Reduction::None
   Shapes made;
   made.emplace_back(none && x.size() == 2 ? Exprs{x[0]} : Exprs{});
@@ -127,13 +142,26 @@ Shapes nllForward(const Call& call) {
   return made;
 }
 Shapes nll2dForward(const Call& call) {
-  auto target = call.sizes(1);
+  auto x = call.sizes(0), target = call.sizes(1);
+  Call::want(x.size() == 4 && target.size() == 3);
+  for (size_t d : {0, 1, 2}) Call::want(call.equal(x[d == 0 ? 0 : d + 1], target[d]));
+  wantWeights(call, 2, x[1]);
   const bool none = call.value(3).toInt() == 0;
   return {{none ? target : Exprs{}}, {Exprs{}}};
 }
 Shapes second(const Call& call) { return symbolic::sameAs(call, 1); }
 
-/// searchsorted.Tensor(sorted_sequence, self), bucketize.Tensor(self, boundaries)
+/// searchsorted.Tensor(sorted_sequence, self): one sequence, or one for each row
+Shapes searchsorted(const Call& call) {
+  auto sequence = call.sizes(0), x = call.sizes(1);
+  if (sequence.size() > 1) {
+    Call::want(sequence.size() == x.size());
+    for (size_t d = 0; d + 1 < x.size(); ++d) Call::want(call.equal(sequence[d], x[d]));
+  }
+  return second(call);
+}
+
+/// bucketize.Tensor(self, boundaries)
 Shapes isin(const Call& call) { return symbolic::sameAs(call, 0); }
 
 /// one_hot of a known number of classes arrives in parts; cdist: (x1, x2, ...)
@@ -172,17 +200,13 @@ const SymbolicTable& symbolicIndexingRules() {
       {"aten::_unsafe_index_put", indexPut},
       {"aten::_index_put_impl", indexPut},
       {"aten::take", take},
-      {"aten::put", self},
-      {"aten::slice_scatter", self},
-      {"aten::select_scatter", self},
-      {"aten::diagonal_scatter", self},
-      {"aten::as_strided_scatter", self},
-      {"aten::masked_scatter", self},
+      {"aten::put", put},
+      {"aten::masked_scatter", maskedScatter},
       {"aten::nll_loss_forward", nllForward},
       {"aten::nll_loss_backward", second},
       {"aten::nll_loss2d_forward", nll2dForward},
       {"aten::nll_loss2d_backward", second},
-      {"aten::searchsorted.Tensor", second},
+      {"aten::searchsorted.Tensor", searchsorted},
       {"aten::bucketize.Tensor", isin},
       {"aten::isin.Tensor_Tensor", isin},
       {"aten::_cdist_forward", cdist},

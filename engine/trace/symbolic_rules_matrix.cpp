@@ -18,13 +18,15 @@ Exprs product(const Call& call, size_t a, size_t b) {
 template <size_t a>
 Shapes matmul(const Call& call) { return symbolic::all(call, product(call, a, a + 1)); }
 
-/// addmm and the like: what is added is broadcast to the product.
-template <size_t a>
-Shapes added(const Call& call) {
-  auto sizes = product(call, a, a + 1);
-  Call::want(call.broadcast({sizes, call.sizes(0)}).size() == sizes.size());
-  return symbolic::all(call, sizes);
+/// What is added is broadcast to the product.
+Shapes broadcastInto(const Call& call, const Exprs& product) {
+  Call::want(call.broadcast({product, call.sizes(0)}).size() == product.size());
+  return symbolic::all(call, product);
 }
+
+/// addmm and the like
+template <size_t a>
+Shapes added(const Call& call) { return broadcastInto(call, product(call, a, a + 1)); }
 
 Shapes mv(const Call& call) {
   auto x = call.sizes(0), y = call.sizes(1);
@@ -34,8 +36,7 @@ Shapes mv(const Call& call) {
 Shapes addmv(const Call& call) {
   auto x = call.sizes(1), y = call.sizes(2);
   Call::want(x.size() == 2 && y.size() == 1 && call.equal(x[1], y[0]));
-  call.broadcast({call.sizes(0), {x[0]}});
-  return {{{x[0]}}};
+  return broadcastInto(call, {x[0]});
 }
 Shapes dot(const Call& call) {
   auto x = call.sizes(0), y = call.sizes(1);
@@ -46,15 +47,16 @@ Shapes dot(const Call& call) {
 Shapes addbmm(const Call& call) {
   auto made = product(call, 1, 2);
   Call::want(made.size() == 3);
-  return {{{made[1], made[2]}}};
+  return broadcastInto(call, {made[1], made[2]});
 }
-Shapes addr(const Call& call) { return {{{call.sizes(1)[0], call.sizes(2)[0]}}}; }
+Shapes addr(const Call& call) { return broadcastInto(call, {call.sizes(1)[0], call.sizes(2)[0]}); }
 
 /// linear(input, weight, bias): where a backend has its own.
 Shapes linear(const Call& call) {
   auto x = call.sizes(0), w = call.sizes(1);
   Call::want(!x.empty() && w.size() == 2 && call.equal(x.back(), w[1]));
   x.back() = w[0];
+  if (call.isTensor(2)) Call::want(call.equal(call.geometry(2).numel(), w[0]));
   return {{x}};
 }
 

@@ -21,6 +21,12 @@ Shapes normalised(const Call& call) {
   auto shape = call.integers(1);
   Call::want(shape.size() <= x.size());
   for (size_t i = 0; i < shape.size(); ++i) Call::want(call.equal(shape[i], x[x.size() - shape.size() + i]));
+  for (size_t position : {2, 3}) {  // weight and bias
+    if (!call.isTensor(position)) continue;
+    auto own = call.sizes(position);
+    Call::want(own.size() == shape.size());
+    for (size_t i = 0; i < shape.size(); ++i) Call::want(call.equal(own[i], shape[i]));
+  }
   Shapes made{{x}};
   while (made.size() < call.results()) made.emplace_back(statistics(x, shape.size()));
   return made;
@@ -38,10 +44,18 @@ Shapes masked(const Call& call, std::initializer_list<size_t> of, size_t maskAt)
 Shapes layerNormBackward(const Call& call) { return masked(call, {1, 5, 6}, 7); }
 Shapes rmsNormBackward(const Call& call) { return masked(call, {1, 4}, 5); }
 
+/// Tensors of one number for each channel, where they are given.
+void wantChannels(const Call& call, std::initializer_list<size_t> positions, const SymExpr& channels) {
+  for (size_t position : positions)
+    if (call.isTensor(position)) Call::want(call.equal(call.geometry(position).numel(), channels));
+}
+
 /// (input, weight, bias, N, C, HxW, group, eps)
 Shapes groupNorm(const Call& call) {
   auto x = call.sizes(0);
   const Exprs groups{x[0], call.integer(6)};
+  wantChannels(call, {1, 2}, x[1]);
+  Call::want(call.equal(graph::mod(x[1], groups[1]), 0));
   return {{x}, {groups}, {groups}};
 }
 /// (grad_out, input, mean, rstd, weight, N, C, HxW, group, output_mask)
@@ -58,6 +72,7 @@ Shapes groupNormBackward(const Call& call) {
 /// The input's sizes, then numbers for each channel; what the kernel leaves empty is empty.
 Shapes batchNorm(const Call& call) {
   auto x = call.sizes(0);
+  wantChannels(call, {1, 2, 3, 4}, x[1]);  // the last two are running statistics, or no tensors
   Shapes made{{x}};
   while (made.size() < call.results()) {
     const auto& r = call.result(made.size());

@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <cmath>
 
+#include "engine/trace/few_elements.h"
 #include "engine/trace/symbolic_rules.h"
 
 namespace fusebox::trace {
@@ -32,6 +34,20 @@ Shapes reduced(const Call& call) {
   return symbolic::all(call, made);
 }
 
+/// kthvalue(self, k, dim, keepdim)
+Shapes kthvalue(const Call& call) {
+  auto sizes = call.sizes(0);
+  if (!sizes.empty()) Call::want(call.lessEqual(call.integer(1), sizes[static_cast<size_t>(call.dimension(call.value(2), sizes.size()))]));
+  return reduced(call);
+}
+
+/// var.correction(self, dim, *, correction, keepdim) and the like: with as many elements as at capture that eager does not warn
+Shapes variance(const Call& call) {
+  const Spread spread = spreadOf(call.tensor(0), call.value(1), call.value(2));
+  if (!spread.elements.isConstant()) Call::want(call.less(static_cast<int64_t>(std::floor(spread.correction)), spread.elements));
+  return reduced(call);
+}
+
 /// Along a dimension, sizes kept: scans, softmax, sort.
 Shapes same(const Call& call) { return symbolic::sameAs(call, 0); }
 
@@ -61,16 +77,17 @@ const SymbolicTable& symbolicReductionRules() {
     SymbolicTable made;
     for (auto* name :
          {"sum", "sum.dim_IntList", "nansum", "mean", "mean.dim", "prod", "prod.dim_int", "amax", "amin", "aminmax", "max", "max.dim", "min", "min.dim",
-          "argmax", "argmin", "any", "any.dim", "any.dims", "all", "all.dim", "all.dims", "var.correction", "std.correction", "var_mean.correction",
-          "std_mean.correction", "logsumexp", "norm.Scalar", "norm.ScalarOpt_dim", "norm.ScalarOpt_dtype", "norm.ScalarOpt_dim_dtype",
-          "linalg_vector_norm", "median", "median.dim", "nanmedian", "nanmedian.dim", "mode", "kthvalue", "count_nonzero", "count_nonzero.dim_IntList",
+          "argmax", "argmin", "any", "any.dim", "any.dims", "all", "all.dim", "all.dims", "logsumexp", "norm.Scalar", "norm.ScalarOpt_dim", "norm.ScalarOpt_dtype", "norm.ScalarOpt_dim_dtype",
+          "linalg_vector_norm", "median", "median.dim", "nanmedian", "nanmedian.dim", "mode", "count_nonzero", "count_nonzero.dim_IntList",
           "hash_tensor", "var", "std", "var.dim", "std.dim"})
       made.emplace(std::string("aten::") + name, reduced);
     for (auto* name : {"cumsum", "cumprod", "cummax", "cummin", "logcumsumexp", "_cummax_helper", "_softmax", "_log_softmax", "_safe_softmax", "sort",
                        "sort.stable", "argsort", "argsort.stable", "msort", "flip", "roll", "renorm", "_softmax_backward_data",
                        "_log_softmax_backward_data", "masked_softmax", "_masked_softmax", "cumprod_backward", "_masked_softmax_backward"})
       made.emplace(std::string("aten::") + name, same);
+    for (auto* name : {"var", "std", "var_mean", "std_mean"}) made.emplace(std::string("aten::") + name + ".correction", variance);
     made.emplace("aten::topk", topk);
+    made.emplace("aten::kthvalue", kthvalue);
     made.emplace("aten::value_selecting_reduction_backward", selectingBackward);
     made.emplace("aten::sum_to_size", sized);
     made.emplace("aten::histc", bins);

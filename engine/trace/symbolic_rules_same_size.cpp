@@ -39,6 +39,8 @@ Shapes diagEmbed(const Call& call) {
 template <size_t reduction>
 Shapes loss(const Call& call) {
   auto sizes = call.broadcast({call.sizes(0), call.sizes(1)});
+  for (size_t i = 2; i < reduction; ++i)  // weights
+    if (call.isTensor(i)) Call::want(call.broadcast({sizes, call.sizes(i)}).size() == sizes.size());
   return symbolic::all(call, call.value(reduction).toInt() == 0 ? sizes : Exprs{});
 }
 
@@ -97,9 +99,10 @@ Shapes fftToReal(const Call& call) {
   return {{sizes}};
 }
 
-/// multinomial(self, num_samples, ...)
+/// multinomial(self, num_samples, replacement, ...)
 Shapes multinomial(const Call& call) {
   auto sizes = call.sizes(0);
+  if (!call.flag(2)) Call::want(call.lessEqual(call.integer(1), sizes.back()));
   sizes.back() = call.integer(1);
   return {{sizes}};
 }
@@ -142,7 +145,7 @@ const SymbolicTable& symbolicSameSizeRules() {
         {"aten::alias_copy", like<0>},
         {"aten::bernoulli", like<0>},
         {"aten::bernoulli.p", like<0>},
-        {"aten::bernoulli.Tensor", like<0>},
+        {"aten::bernoulli.Tensor", copy},
         {"aten::uniform", like<0>},
         {"aten::normal_functional", like<0>},
         {"aten::exponential", like<0>},

@@ -132,16 +132,24 @@ SymExpr bounded(const Call& call, SymExpr bound, const SymExpr& size) {
   return call.less(size, bound) ? size : bound;
 }
 
-/// slice(self, dim, start, end, step)
-Shapes sliced(const Call& call, SymbolicGeometry g, const SymExpr* own) {
-  const auto d = static_cast<size_t>(call.dimension(call.value(1), g.sizes.size()));
-  const SymExpr size = own ? *own : g.sizes[d];
-  const SymExpr step = call.integer(4);
+/// What is written back into `self` has the sizes of the part.
+Shapes scattered(const Call& call, const SymbolicGeometry& part) {
+  auto source = call.sizes(1);
+  Call::want(source.size() == part.sizes.size());
+  for (size_t d = 0; d < source.size(); ++d) Call::want(call.equal(source[d], part.sizes[d]));
+  return symbolic::sameAs(call, 0);
+}
+
+/// A part of self; `at`: where among the arguments (dim, start, end, step) begin.
+SymbolicGeometry sliced(const Call& call, size_t at) {
+  auto g = call.geometry(0);
+  const auto d = static_cast<size_t>(call.dimension(call.value(at), g.sizes.size()));
+  const SymExpr size = g.sizes[d], step = call.integer(at + 3);
   Call::want(call.less(0, step));
-  SymExpr start = call.value(2).isNone() ? SymExpr(0) : bounded(call, call.integer(2), size);
+  SymExpr start = call.value(at + 1).isNone() ? SymExpr(0) : bounded(call, call.integer(at + 1), size);
   SymExpr end = size;
-  if (!call.value(3).isNone()) {
-    SymExpr given = call.integer(3);
+  if (!call.value(at + 2).isNone()) {
+    SymExpr given = call.integer(at + 2);
     constexpr int64_t kToTheEnd = int64_t{1} << 62;  // Python's x[a:] gives the largest number
     if (!(given.isConstant() && given.constant() >= kToTheEnd)) end = bounded(call, given, size);
   }
@@ -149,26 +157,29 @@ Shapes sliced(const Call& call, SymbolicGeometry g, const SymExpr* own) {
   g.sizes[d] = graph::floorDiv(end - start + step - 1, step);
   g.offset += start * g.strides[d];
   g.strides[d] *= step;
-  return one(std::move(g));
+  return g;
 }
-Shapes slice(const Call& call) { return sliced(call, call.geometry(0), nullptr); }
+Shapes slice(const Call& call) { return one(sliced(call, 1)); }
+Shapes sliceScatter(const Call& call) { return scattered(call, sliced(call, 2)); }
 
-/// select(self, dim, index)
-Shapes select(const Call& call) {
+/// (dim, index) from argument `at` on
+SymbolicGeometry selected(const Call& call, size_t at) {
   auto g = call.geometry(0);
-  const auto d = call.dimension(call.value(1), g.sizes.size());
-  const auto at = static_cast<size_t>(d);
-  SymExpr index = call.integer(2);
+  const auto d = call.dimension(call.value(at), g.sizes.size());
+  const auto gone = static_cast<size_t>(d);
+  SymExpr index = call.integer(at + 1);
   if (call.less(index, 0)) {
-    index = index + g.sizes[at];
+    index = index + g.sizes[gone];
     Call::want(call.lessEqual(0, index));
   }
-  Call::want(call.less(index, g.sizes[at]));
-  g.offset += index * g.strides[at];
+  Call::want(call.less(index, g.sizes[gone]));
+  g.offset += index * g.strides[gone];
   g.sizes.erase(g.sizes.begin() + d);
   g.strides.erase(g.strides.begin() + d);
-  return one(std::move(g));
+  return g;
 }
+Shapes select(const Call& call) { return one(selected(call, 1)); }
+Shapes selectScatter(const Call& call) { return scattered(call, selected(call, 2)); }
 
 Shapes squeezed(SymbolicGeometry g, const std::function<bool(int64_t)>& goes) {
   SymbolicGeometry made;
@@ -214,12 +225,19 @@ Shapes asStrided(const Call& call) {
   return one(std::move(g));
 }
 
-/// diagonal(self, offset, dim1, dim2)
-Shapes diagonal(const Call& call) {
+/// as_strided_scatter(self, src, size, stride, storage_offset)
+Shapes asStridedScatter(const Call& call) {
+  SymbolicGeometry part;
+  part.sizes = call.integers(2);
+  return scattered(call, part);
+}
+
+/// (offset, dim1, dim2) from argument `at` on
+SymbolicGeometry diagonalOf(const Call& call, size_t at) {
   auto g = call.geometry(0);
   const size_t rank = g.sizes.size();
-  const auto offset = call.specialise(call.integer(1));
-  const auto x = call.dimension(call.value(2), rank), y = call.dimension(call.value(3), rank);
+  const auto offset = call.specialise(call.integer(at));
+  const auto x = call.dimension(call.value(at + 1), rank), y = call.dimension(call.value(at + 2), rank);
   const SymExpr rows = g.sizes[static_cast<size_t>(x)], columns = g.sizes[static_cast<size_t>(y)];
   const SymExpr a = offset >= 0 ? rows : rows + offset, b = offset >= 0 ? columns - offset : columns;
   Call::want(call.less(0, a) && call.less(0, b));
@@ -232,8 +250,10 @@ Shapes diagonal(const Call& call) {
   }
   g.sizes.push_back(size);
   g.strides.push_back(stride);
-  return one(std::move(g));
+  return g;
 }
+Shapes diagonal(const Call& call) { return one(diagonalOf(call, 1)); }
+Shapes diagonalScatter(const Call& call) { return scattered(call, diagonalOf(call, 2)); }
 
 /// unfold(self, dimension, size, step)
 Shapes unfold(const Call& call) {
@@ -357,6 +377,10 @@ const SymbolicTable& symbolicViewRules() {
       {"aten::unsqueeze", unsqueeze},
       {"aten::as_strided", asStrided},
       {"aten::diagonal", diagonal},
+      {"aten::slice_scatter", sliceScatter},
+      {"aten::select_scatter", selectScatter},
+      {"aten::diagonal_scatter", diagonalScatter},
+      {"aten::as_strided_scatter", asStridedScatter},
       {"aten::unfold", unfold},
       {"aten::split.Tensor", split},
       {"aten::unsafe_split.Tensor", split},

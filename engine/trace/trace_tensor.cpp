@@ -156,9 +156,21 @@ TraceTensorImpl* asTraceThroughWrapper(const at::Tensor& tensor) {
   return asTrace(tensor);
 }
 
+namespace {
+
+/// A tensor's own count of elements, which stays 0 where its sizes are symbols: by it libtorch decides whether memory that is not there may be read.
+struct OwnCount : c10::TensorImpl {
+  static void set(c10::TensorImpl& tensor, int64_t count) { tensor.*(&OwnCount::numel_) = count; }
+};
+
+}  // namespace
+
 void forbidDataAccess(const at::Tensor& tensor) {
   // A functional wrapper asks the pointer for its device, so reading it cannot be refused here; C++ that reads null pointers refuses.
-  if (tensor.defined() && tensor.has_storage()) tensor.storage().unsafeGetStorageImpl()->set_throw_on_mutable_data_ptr();
+  if (!tensor.defined() || !tensor.has_storage()) return;
+  tensor.storage().unsafeGetStorageImpl()->set_throw_on_mutable_data_ptr();
+  auto* traced = asTraceThroughWrapper(tensor);
+  if (traced && traced->symbolic()) OwnCount::set(*tensor.unsafeGetTensorImpl(), traced->meta().numel());
 }
 
 }  // namespace fusebox::trace

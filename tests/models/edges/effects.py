@@ -242,6 +242,25 @@ def warning_turned_into_an_error(compile, engine):
 
 
 @edge
+def variances_of_too_few_elements_warn(compile, engine):
+    """libtorch's kernels warn at the program's line, also where nobody reads the result; a size that changes decides it in each call."""
+    def f(x, correction):
+        x.std(0, correction=correction)
+        mean = torch.var_mean(x, 1, correction=correction)[1]
+        return mean + torch.var(x.t(), 0, correction=correction).nan_to_num()
+
+    out = []
+    for dynamic in (None, True):
+        g = compile(f, dynamic=dynamic)
+        for shape, correction in (((3, 4), 1), ((1, 4), 1), ((3, 1), 1), ((3, 4), 3), ((3, 4), 0), ((5, 4), 4), ((5, 6), 4.5), ((5, 5), 4.5), ((0, 4), 1)):
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                result = g(torch.arange(float(shape[0] * shape[1])).reshape(shape), correction)
+            out.append((shape, correction, tuple(result.shape), [(str(w.message).split(":")[0], w.lineno) for w in caught]))
+    return out
+
+
+@edge
 def warnings_come_as_often_as_filters_say(compile, engine):
     def f(x):
         warnings.warn("once")
