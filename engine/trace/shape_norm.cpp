@@ -81,6 +81,10 @@ Values groupNorm(const IValue* a) {
   auto& x = a[0].toTensor();
   checkTypes(a, {1, 2});
   std::vector<int64_t> groups{x.size(0), a[6].toInt()};
+  for (int i : {1, 2})
+    TORCH_CHECK(!a[i].isTensor() || !a[i].toTensor().defined() || a[i].toTensor().numel() == x.size(1),
+                "Expected weight and bias to be vectors of size equal to the number of channels in input, but got ", x.sizes());
+  TORCH_CHECK(groups[1] > 0 && x.size(1) % groups[1] == 0, "Expected number of channels in input to be divisible by num_groups, but got input of shape ", x.sizes());
   return {likeFormat(x), fresh(groups, x.scalar_type()), fresh(groups, x.scalar_type())};
 }
 

@@ -24,7 +24,6 @@ PROGRAMS = {
     "group_norm": (lambda x: F.group_norm(x, 2, W8, W8), [(4, 8, 3)], [[(5, 8, 4)]], [[(4, 10, 3)], [(4, 6, 3)]]),
     "native_group_norm": (lambda x: torch.native_group_norm(x, W8, W8, x.shape[0], x.shape[1], x.shape[2], 2, 1e-5)[0],
                           [(4, 8, 3)], [[(5, 8, 4)]], [[(4, 10, 3)], [(4, 9, 3)]]),
-    "native_batch_norm": (lambda x: torch.native_batch_norm(x, W8, W8, None, None, True, 0.1, 1e-5)[0], [(4, 8)], [[(5, 8)]], [[(4, 12)], [(4, 6)]]),
     "nll_loss": (lambda x: F.nll_loss(x, torch.zeros(x.shape[0], dtype=torch.long), W8), [(4, 8)], [[(5, 8)]], [[(4, 9)], [(4, 6)]]),
     "cross_entropy": (lambda x: F.cross_entropy(x, torch.zeros(x.shape[0], dtype=torch.long), W8), [(4, 8)], [[(5, 8)]], [[(4, 9)], [(4, 6)]]),
     "nll_loss2d": (lambda x: F.nll_loss(x, torch.zeros(3, 5, 5, dtype=torch.long)), [(3, 8, 5, 5)], [[(3, 9, 5, 5)]],
