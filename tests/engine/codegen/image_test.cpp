@@ -85,7 +85,7 @@ class ImageTest : public QObject {
       QVERIFY(image.has_value());
       QCOMPARE(image->tier, tier);
       auto second = newJit(target, tier);
-      auto loaded = second->load(c.make(), *image);
+      auto loaded = second->load(kernel, *image);
       QVERIFY2(loaded.has_value(), loaded ? "" : loaded.error().text().c_str());
       QCOMPARE((*loaded)->costPerUnit, (*compiled)->costPerUnit);
       QCOMPARE((*loaded)->units(c.sizes.data()), (*compiled)->units(c.sizes.data()));
