@@ -73,9 +73,9 @@ class Graph:
     # Text.
     def extent(self, n, times=1, more=0):
         """`times * n + more`, where `n` is an extent of the tensor that is made of it."""
-        if self.growing is None or isinstance(n, str):
-            return str(times * n + more) if self.growing is None else n
-        if self.growing.setdefault(n, self.chance(0.75)):
+        if isinstance(n, str):
+            return n
+        if self.growing is not None and self.growing.setdefault(n, self.chance(0.75)):
             return f"{times * n + more} + {'' if times == 1 else f'{times} * '}call"
         return str(times * n + more)
 
