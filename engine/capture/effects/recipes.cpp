@@ -2,8 +2,11 @@
 
 #include <structmember.h>
 
+#include <algorithm>
+
 #include "engine/capture/cpython/frame_internals.h"
 #include "engine/capture/evaluation/container_iterators.h"
+#include "engine/capture/evaluation/deferred_numbers.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
@@ -58,7 +61,37 @@ RecipePtr RecipeMaker::tensor(PyObject* object) {
   return recipe;
 }
 
+/// What a tensor of the graph's results is read for, and what Python makes of that.
+RecipePtr RecipeMaker::deferred(PyObject* object) {
+  static const std::pair<int, PyObject*> operators[] = {
+      {0, torchObject("_operator.add")},
+      {2, torchObject("_operator.floordiv")},
+      {5, torchObject("_operator.mul")},
+      {6, torchObject("_operator.mod")},
+      {10, torchObject("_operator.sub")},
+      {11, torchObject("_operator.truediv")},
+      {DeferredNumber::kToFloat, reinterpret_cast<PyObject*>(&PyFloat_Type)},
+      {DeferredNumber::kNegate, torchObject("_operator.neg")},
+      {DeferredNumber::kAbsolute, torchObject("_operator.abs")}};
+  static PyObject* const item = torchObject("torch.Tensor.item");
+  static PyObject* const toList = torchObject("torch.Tensor.tolist");
+  static PyObject* const getItem = torchObject("_operator.getitem");
+  const DeferredNumber& number = deferredNumber(object);
+  if (number.op == DeferredNumber::kRead && number.element < 0) return call(object, item, {number.tensor.get()});
+  if (number.op == DeferredNumber::kRead) {
+    if (!made_.contains(number.list.get())) call(number.list.get(), toList, {number.tensor.get()});
+    PyRef index = PyRef::steal(PyLong_FromSsize_t(number.element));
+    keep_.push_back(index);
+    return call(object, getItem, {number.list.get(), index.get()});
+  }
+  const auto* found =
+      std::find_if(std::begin(operators), std::end(operators), [&](const auto& row) { return row.first == number.op; });
+  if (!number.right) return call(object, found->second, {number.left.get()});
+  return call(object, found->second, {number.left.get(), number.right.get()});
+}
+
 RecipePtr RecipeMaker::number(PyObject* object) {
+  if (isDeferred(object)) return deferred(object);
   RecipePtr recipe = node(Recipe::Kind::Expression, object);
   recipe->number = std::make_shared<NumberRecipe>(numberExpr(object), e_.trace().shapes().symbols());
   return recipe;

@@ -27,6 +27,7 @@ class RecipeMaker {
   RecipePtr constant(PyObject* object);
   RecipePtr tensor(PyObject* object);
   RecipePtr number(PyObject* object);
+  RecipePtr deferred(PyObject* object);
   RecipePtr size(PyObject* object);
   RecipePtr call(PyObject* object, PyObject* callable, std::initializer_list<PyObject*> arguments);
   RecipePtr elements(PyObject* object);

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <new>
 
+#include "engine/capture/evaluation/deferred_numbers.h"
 #include "engine/capture/evaluation/evaluation.h"
 
 namespace fusebox::capture {
@@ -29,6 +30,7 @@ struct NumberObject {
   PyObject_HEAD
   std::shared_ptr<ShapeEnv> shapes;
   NumberExpr number;
+  std::shared_ptr<const DeferredNumber> deferred;  ///< then there is no expression
 };
 
 NumberObject* cast(PyObject* o) { return reinterpret_cast<NumberObject*>(o); }
@@ -49,6 +51,7 @@ bool fits(const SymExpr& e) {
 
 /// An operand as an expression; nullopt for what is no int or float, or an int beyond 64 bits.
 std::optional<NumberExpr> readOperand(PyObject* o) {
+  if (isDeferred(o)) refuseDeferred(o, "an operand");
   if (isSymbolicNumber(o)) return cast(o)->number;
   if (PyFloat_CheckExact(o)) return NumberExpr{.kind = Kind::Constant, .constant = PyFloat_AS_DOUBLE(o)};
   if (!PyLong_CheckExact(o) && !PyBool_Check(o)) return std::nullopt;
@@ -311,6 +314,7 @@ PyMethodDef kMethods[] = {{"__format__", method<kFormat>, METH_VARARGS, nullptr}
 void slotDealloc(PyObject* o) {
   cast(o)->shapes.~shared_ptr();
   cast(o)->number.~NumberExpr();
+  cast(o)->deferred.~shared_ptr();
   PyObject_Free(o);
 }
 
@@ -374,8 +378,22 @@ PyTypeObject* floatType() {
 bool isSymbolicInt(PyObject* o) { return Py_IS_TYPE(o, intType()); }
 bool isSymbolicFloat(PyObject* o) { return Py_IS_TYPE(o, floatType()); }
 bool isSymbolicNumber(PyObject* o) { return isSymbolicInt(o) || isSymbolicFloat(o); }
-const NumberExpr& numberExpr(PyObject* o) { return cast(o)->number; }
+const NumberExpr& numberExpr(PyObject* o) {
+  if (isDeferred(o)) refuseDeferred(o, "it decides what is computed");
+  return cast(o)->number;
+}
+bool isDeferred(PyObject* o) { return isSymbolicNumber(o) && cast(o)->deferred; }
+const DeferredNumber& deferredNumber(PyObject* o) { return *cast(o)->deferred; }
 PyTypeObject* pythonTypeOf(PyObject* o) { return isSymbolicInt(o) ? &PyLong_Type : isSymbolicFloat(o) ? &PyFloat_Type : Py_TYPE(o); }
+
+PyRef newDeferred(bool isFloat, DeferredNumber number) {
+  auto* made = PyObject_New(NumberObject, isFloat ? floatType() : intType());
+  if (!made) return {};
+  new (&made->shapes) std::shared_ptr<ShapeEnv>();
+  new (&made->number) NumberExpr();
+  new (&made->deferred) std::shared_ptr<const DeferredNumber>(std::make_shared<DeferredNumber>(std::move(number)));
+  return PyRef::steal(reinterpret_cast<PyObject*>(made));
+}
 
 PyRef newSymbolicNumber(const std::shared_ptr<ShapeEnv>& shapes, NumberExpr number) {
   if (number.kind == Kind::Int) number.a = shapes->simplify(number.a);
@@ -386,12 +404,14 @@ PyRef newSymbolicNumber(const std::shared_ptr<ShapeEnv>& shapes, NumberExpr numb
   if (!made) return {};
   new (&made->shapes) std::shared_ptr<ShapeEnv>(shapes);
   new (&made->number) NumberExpr(std::move(number));
+  new (&made->deferred) std::shared_ptr<const DeferredNumber>();
   return PyRef::steal(reinterpret_cast<PyObject*>(made));
 }
 
 PyRef newSymbolicInt(const std::shared_ptr<ShapeEnv>& shapes, const SymExpr& e) { return newSymbolicNumber(shapes, NumberExpr{.a = e}); }
 
 PyRef specialisedNumber(PyObject* o, std::string_view reason) {
+  if (isDeferred(o)) refuseDeferred(o, reason);
   NumberObject* n = cast(o);
   n->number.forEachInt([&](const SymExpr& e) {
     if (!e.isConstant()) n->shapes->specialise(e, reason);
@@ -402,6 +422,7 @@ PyRef specialisedNumber(PyObject* o, std::string_view reason) {
 PyRef symbolicArithmetic(int op, PyObject* a, PyObject* b) {
   if (PyComplex_CheckExact(a) || PyComplex_CheckExact(b)) return onConstants(op, a, b, "an operand beside a complex number");
   if (!isPlainNumber(a) || !isPlainNumber(b)) return {};
+  if (isDeferred(a) || isDeferred(b)) return deferredArithmetic(op, a, b);
   std::optional<NumberExpr> left = readOperand(a), right = readOperand(b);
   const std::shared_ptr<ShapeEnv>& shapes = shapesOf(a, b);
   std::optional<NumberExpr> made;
@@ -427,6 +448,8 @@ PyRef symbolicArithmetic(int op, PyObject* a, PyObject* b) {
 int symbolicComparison(int op, PyObject* a, PyObject* b) {
   const bool complex = (PyComplex_CheckExact(a) || PyComplex_CheckExact(b)) && (op == Py_EQ || op == Py_NE);
   if (!complex && (!isPlainNumber(a) || !isPlainNumber(b))) return -2;
+  for (PyObject* side : {a, b})
+    if (isDeferred(side)) refuseDeferred(side, "a comparison of the program");
   std::optional<NumberExpr> left = readOperand(a), right = readOperand(b);
   const std::shared_ptr<ShapeEnv>& shapes = shapesOf(a, b);
   // float(n) is n as long as it is not rounded.
@@ -445,6 +468,7 @@ int symbolicComparison(int op, PyObject* a, PyObject* b) {
 }
 
 bool symbolicTruth(PyObject* o) {
+  if (isDeferred(o)) refuseDeferred(o, "a condition of the program");
   NumberObject* n = cast(o);
   if (n->number.kind == Kind::Int || n->number.kind == Kind::ToFloat || n->number.kind == Kind::Ratio)
     return n->shapes->decide(Compare::Ne, n->number.a, SymExpr(0), "a condition of the program");
@@ -453,6 +477,7 @@ bool symbolicTruth(PyObject* o) {
 }
 
 PyRef symbolicNegative(PyObject* o) {
+  if (isDeferred(o)) return deferredUnary(DeferredNumber::kNegate, o);
   NumberObject* n = cast(o);
   if (n->number.kind == Kind::Int) return newSymbolicInt(n->shapes, SymExpr(0) - n->number.a);
   NumberExpr negated{.kind = Kind::Negate, .left = std::make_shared<NumberExpr>(n->number)};
@@ -460,6 +485,7 @@ PyRef symbolicNegative(PyObject* o) {
 }
 
 PyRef symbolicAbsolute(PyObject* o) {
+  if (isDeferred(o)) return deferredUnary(DeferredNumber::kAbsolute, o);
   NumberObject* n = cast(o);
   if (n->number.kind == Kind::Int)
     return n->shapes->decide(Compare::Le, SymExpr(0), n->number.a, "the sign of a number") ? PyRef::borrow(o) : symbolicNegative(o);
@@ -469,6 +495,7 @@ PyRef symbolicAbsolute(PyObject* o) {
 
 PyRef symbolicRounded(char how, PyObject* o) {
   if (isSymbolicInt(o)) return PyRef::borrow(o);
+  if (isDeferred(o)) refuseDeferred(o, "a float that is rounded");
   NumberObject* n = cast(o);
   if (const auto fraction = fractionOf(n->number, *n->shapes)) {
     const auto& [numerator, denominator] = *fraction;
@@ -482,6 +509,7 @@ PyRef symbolicRounded(char how, PyObject* o) {
 
 PyRef symbolicToFloat(PyObject* o) {
   if (isSymbolicFloat(o)) return PyRef::borrow(o);
+  if (isDeferred(o)) return deferredUnary(DeferredNumber::kToFloat, o);
   return newSymbolicNumber(cast(o)->shapes, asFloat(cast(o)->number));
 }
 

@@ -1,6 +1,7 @@
 // Symbolic ints in the hands of the evaluator: operators beside tensors and objects, what torch is given for them and gives back.
 #include <algorithm>
 
+#include "engine/capture/evaluation/deferred_numbers.h"
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/symbolic_index.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
@@ -147,6 +148,7 @@ std::optional<PyRef> Evaluation::symbolicBinary(int op, PyObject* a, PyObject* b
   };
   if (isNumber(other) || (isTensor(other) && mayBePython(other))) return onConstants("an operand beside a tensor");
   if (isTensor(other)) {
+    if (isDeferred(symbolic)) return deferredBesideTensor(*this, op, a, b);
     PyRef number = toTorch(symbolic);
     if (!number) return PyRef();
     if (symbolic == b) return checked(evaluateBinary(op, a, number.get()));

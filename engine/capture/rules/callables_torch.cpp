@@ -4,6 +4,7 @@
 #include "engine/capture/rules/autograd_function.h"
 #include "engine/capture/rules/call_rules.h"
 #include "engine/capture/rules/state_queries.h"
+#include "engine/capture/evaluation/deferred_numbers.h"
 #include "engine/capture/evaluation/torch_calls.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
@@ -179,6 +180,16 @@ PyRef ruleNeedsTensor(Evaluation& e, PyObject* callable, const CallArguments&) {
               "Move the call out of the compiled region.");
 }
 
+PyRef ruleItem(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  PyRef number = a.total() == 1 ? deferredItem(e, a.args[0], 'v') : PyRef();
+  return number ? number : e.callReal(callable, a);
+}
+
+PyRef ruleToList(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  PyRef list = a.total() == 1 ? deferredList(e, a.args[0]) : PyRef();
+  return list ? list : ruleNeedsTensor(e, callable, a);
+}
+
 /// Where an input lies in its storage is guarded when somebody asks.
 PyRef ruleStorageOffset(Evaluation& e, PyObject* callable, const CallArguments& a) {
   e.requireStorage();
@@ -302,7 +313,8 @@ constexpr RuleRow kRows[] = {
     {"torch._dynamo.comptime._Comptime.force_static", ruleNone},  // sizes are
     {"torch._dynamo.comptime._Comptime.assert_static", ruleNone},
     {"torch.Tensor.numpy", ruleNeedsTensor},
-    {"torch.Tensor.tolist", ruleNeedsTensor},
+    {"torch.Tensor.tolist", ruleToList},
+    {"torch.Tensor.item", ruleItem},
     {"torch.Tensor.__array__", ruleNeedsTensor},
     {"torch.Tensor.__dlpack__", ruleNeedsTensor},
     {"torch.Tensor.__deepcopy__", ruleNeedsTensor},

@@ -1,5 +1,6 @@
 // Rules for calling builtin types, and for C slots called by name (super().__setattr__ and the like).
 #include "engine/capture/rules/call_rules.h"
+#include "engine/capture/evaluation/deferred_numbers.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
 #include "engine/capture/evaluation/value_kinds.h"
 
@@ -96,6 +97,8 @@ PyRef ruleBool(Evaluation& e, PyObject* callable, const CallArguments& a) {
 /// int, float, complex: an instance of a Python class converts itself.
 template <char kKind>
 PyRef ruleNumber(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (kKind != 'c' && a.positional == 1 && a.total() == 1 && e.isTensor(a.args[0]))
+    if (PyRef number = deferredItem(e, a.args[0], kKind)) return number;
   if (a.positional != 1 || a.total() != 1 || isConstantValue(a.args[0]) || e.isTensor(a.args[0])) return e.callReal(callable, a);
   if (isSymbolicNumber(a.args[0]) && kKind != 'c') return kKind == 'i' ? symbolicRounded('t', a.args[0]) : symbolicToFloat(a.args[0]);
   PyRef number = kKind == 'i'   ? e.numberOf(a.args[0], {"__int__", "__index__", "__trunc__"})

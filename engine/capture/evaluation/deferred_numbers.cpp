@@ -1,0 +1,184 @@
+#include "engine/capture/evaluation/deferred_numbers.h"
+
+#include <algorithm>
+
+#include "engine/capture/evaluation/symbolic_numbers.h"
+#include "engine/capture/evaluation/torch_calls.h"
+#include "engine/capture/evaluation/torch_objects.h"
+#include "engine/capture/evaluation/value_kinds.h"
+#include "engine/capture/rules/autograd_function.h"
+#include "engine/trace/break_error.h"
+#include "engine/trace/recorder.h"
+#include "engine/trace/transform_levels.h"
+
+namespace fusebox::capture {
+
+namespace {
+
+/// NB_ numbers.
+enum {
+  kAdd = 0, kFloorDivide = 2, kMultiply = 5, kRemainder = 6, kSubtract = 10, kTrueDivide = 11, kFirstInPlace = 13
+};
+
+/// Recipes are made by recursion.
+constexpr int kDeepest = 64;
+/// Elements of a list, each a number of its own.
+constexpr int64_t kLongestList = 32;
+
+bool isFloatNumber(PyObject* o) { return pythonTypeOf(o) == &PyFloat_Type; }
+
+/// A number that is an int of 64 bits or a float: with those no conversion to float overflows.
+bool isBounded(PyObject* o) {
+  if (isFloatNumber(o)) return true;
+  if (isDeferred(o)) return deferredNumber(o).op == DeferredNumber::kRead;
+  if (isSymbolicInt(o)) return true;
+  int overflow = 0;
+  PyLong_AsLongLongAndOverflow(o, &overflow);
+  return overflow == 0;
+}
+
+bool isNeverZero(PyObject* o) {
+  if (isDeferred(o)) return false;
+  return isSymbolicNumber(o) ? symbolicTruth(o) : PyObject_IsTrue(o) == 1;
+}
+
+int depthOf(PyObject* o) { return isDeferred(o) ? deferredNumber(o).depth : 0; }
+
+/// "file:line" of what is being read, or of the first read behind a number.
+const std::string& readAt(PyObject* number) {
+  const DeferredNumber& n = deferredNumber(number);
+  if (n.op == DeferredNumber::kRead) return n.readAt;
+  return readAt(isDeferred(n.left.get()) ? n.left.get() : n.right.get());
+}
+
+bool isReadable(Evaluation& e, PyObject* o) {
+  if (!e.isStandIn(o) || e.isNumber(o) || !isPlainTensorClass(Py_TYPE(o)) || e.mayBePython(o)) return false;
+  // A backend of the user's gets the program's own calls; transforms and gradients do not end where a segment does.
+  if (e.torchCalls() || trace::insideTransform() || e.functions().isLate()) return false;
+  const at::Tensor& t = tensorOf(o);
+  return !t.unsafeGetTensorImpl()->has_symbolic_sizes_strides() && !e.trace().recorder().constantData(t).defined();
+}
+
+bool isRealType(at::ScalarType type) {
+  return type == at::kFloat || type == at::kDouble || type == at::kHalf || type == at::kBFloat16;
+}
+bool isIntType(at::ScalarType type) {
+  return type == at::kLong || type == at::kInt || type == at::kShort || type == at::kChar || type == at::kByte;
+}
+
+/// The values as they are now, whatever is written to the tensor later.
+DeferredNumber readOf(Evaluation& e, const at::Tensor& values, at::ScalarType type) {
+  const at::Tensor plain = values.detach();
+  const Place place = e.place();
+  return {.tensor = PyRef::steal(newTensorObject(type == plain.scalar_type() ? plain.clone() : plain.to(type))),
+          .readAt = place.file.substr(place.file.rfind('/') + 1) + ":" + std::to_string(place.line)};
+}
+
+/// The number as a 0-dimensional tensor of float64 or int64; undefined: Python might compute something else.
+at::Tensor asTensor(PyObject* o) {
+  const DeferredNumber& n = deferredNumber(o);
+  const at::ScalarType type = isFloatNumber(o) ? at::kDouble : at::kLong;
+  if (n.op == DeferredNumber::kRead) {
+    const at::Tensor& values = tensorOf(n.tensor.get());
+    return (n.element < 0 ? values : values.select(0, n.element)).to(type);
+  }
+  if (type != at::kDouble) return {};  // ints of Python do not wrap around
+  const auto operand = [](PyObject* side) {
+    const at::Tensor t = isDeferred(side) ? asTensor(side) : at::Tensor();
+    return t.defined() ? t.to(at::kDouble) : t;
+  };
+  const auto scalar = [](PyObject* side) {
+    return PyFloat_CheckExact(side) ? PyFloat_AS_DOUBLE(side) : PyLong_AsDouble(side);
+  };
+  const at::Tensor left = operand(n.left.get());
+  if (n.op == DeferredNumber::kToFloat) return left;
+  if (n.op == DeferredNumber::kNegate) return left.defined() ? left.neg() : left;
+  if (!n.right) return {};
+  const at::Tensor right = operand(n.right.get());
+  const bool both = left.defined() && right.defined();
+  PyObject* plain = left.defined() ? n.right.get() : n.left.get();
+  if (!both && ((!left.defined() && !right.defined()) || isSymbolicNumber(plain))) return {};
+  switch (n.op) {
+    case kAdd: return both ? left + right : left.defined() ? left + scalar(plain) : right + scalar(plain);
+    case kMultiply: return both ? left * right : left.defined() ? left * scalar(plain) : right * scalar(plain);
+    case kSubtract: return both ? left - right : left.defined() ? left - scalar(plain) : -(right - scalar(plain));
+    case kTrueDivide: return !both && left.defined() && left.is_cpu() ? left / scalar(plain) : at::Tensor();
+    default: return {};
+  }
+}
+
+}  // namespace
+
+void refuseDeferred(PyObject* number, std::string_view use) {
+  trace::raiseBreak(trace::BreakKind::DataDependent,
+                    "the number that aten::_local_scalar_dense reads from a tensor at " + readAt(number) +
+                        " is needed: " + std::string(use),
+                    "keep the value in a tensor, or move what needs it out of compiled code");
+}
+
+PyRef deferredArithmetic(int op, PyObject* a, PyObject* b) {
+  PyObject* number = isDeferred(a) ? a : b;
+  const bool divides = op == kTrueDivide || op == kFloorDivide || op == kRemainder;
+  if (!divides && op != kAdd && op != kSubtract && op != kMultiply)
+    refuseDeferred(number, "an operator that may raise");
+  const bool isFloat = op == kTrueDivide || isFloatNumber(a) || isFloatNumber(b);
+  if (isFloat && (!isBounded(a) || !isBounded(b))) refuseDeferred(number, "an int of any size becomes a float");
+  if (divides && !isNeverZero(b)) refuseDeferred(number, "a divisor may be 0");
+  const int depth = 1 + std::max(depthOf(a), depthOf(b));
+  if (depth > kDeepest) refuseDeferred(number, "too much has been computed with it");
+  return newDeferred(isFloat, {.op = op, .left = PyRef::borrow(a), .right = PyRef::borrow(b), .depth = depth});
+}
+
+PyRef deferredUnary(DeferredNumber::Op op, PyObject* number) {
+  if (op == DeferredNumber::kToFloat && isFloatNumber(number)) return PyRef::borrow(number);
+  if (op == DeferredNumber::kToFloat && !isBounded(number))
+    refuseDeferred(number, "an int of any size becomes a float");
+  const int depth = 1 + depthOf(number);
+  if (depth > kDeepest) refuseDeferred(number, "too much has been computed with it");
+  return newDeferred(op == DeferredNumber::kToFloat || isFloatNumber(number),
+                     {.op = op, .left = PyRef::borrow(number), .depth = depth});
+}
+
+PyRef deferredItem(Evaluation& e, PyObject* object, char how) {
+  if (!isReadable(e, object)) return {};
+  const at::Tensor& t = tensorOf(object);
+  const at::ScalarType type = t.scalar_type();
+  const bool real = isRealType(type), integer = isIntType(type), isBool = type == at::kBool;
+  // int() of a float may raise; a bool is mostly a condition.
+  const bool fits = how == 'f' ? real || integer || isBool : how == 'i' ? integer || isBool : real || integer;
+  if (t.numel() != 1 || !fits) return {};
+  const at::ScalarType read = how == 'f' && !real ? at::kDouble : isBool ? at::kLong : type;
+  return newDeferred(isRealType(read), readOf(e, t.dim() == 0 ? t : t.reshape({}), read));
+}
+
+PyRef deferredList(Evaluation& e, PyObject* object) {
+  if (!isReadable(e, object)) return {};
+  const at::Tensor& t = tensorOf(object);
+  const at::ScalarType type = t.scalar_type();
+  if (t.dim() != 1 || t.numel() == 0 || t.numel() > kLongestList || !(isRealType(type) || isIntType(type))) return {};
+  DeferredNumber number = readOf(e, t, type);
+  number.list = PyRef::steal(PyList_New(0));
+  PyRef made = PyRef::steal(PyList_New(t.numel()));
+  for (number.element = 0; number.element < t.numel(); ++number.element)
+    PyList_SET_ITEM(made.get(), number.element, newDeferred(isRealType(type), number).release());
+  e.adopt(made.get());
+  return made;
+}
+
+PyRef deferredBesideTensor(Evaluation& e, int op, PyObject* a, PyObject* b) {
+  PyObject *number = isDeferred(a) ? a : b, *other = number == a ? b : a;
+  const int kind = op >= kFirstInPlace ? op - kFirstInPlace : op;
+  const at::Tensor& t = tensorOf(other);
+  // Among tensors of less precision, and of no dimension, a tensor is not what a number is.
+  const bool precise = t.scalar_type() == at::kFloat || t.scalar_type() == at::kDouble;
+  const bool fits = e.isStandIn(other) && t.dim() > 0 && precise;
+  const bool known = kind == kAdd || kind == kMultiply || kind == kSubtract || (kind == kTrueDivide && t.is_cpu());
+  const at::Tensor value = fits && known ? asTensor(number) : at::Tensor();
+  if (!value.defined() || (!value.is_cpu() && value.device() != t.device()))
+    refuseDeferred(number, "an operand beside a tensor");
+  PyRef made = PyRef::steal(newTensorObject(value));
+  // Numbers do not change in place.
+  return e.checked(number == a ? evaluateBinary(kind, made.get(), b) : evaluateBinary(op, a, made.get()));
+}
+
+}  // namespace fusebox::capture

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "engine/capture/cpython/py_ref.h"
+#include "engine/capture/evaluation/evaluation.h"
+
+namespace fusebox::capture {
+
+// Numbers that the program reads from tensors: item(), tolist(), int(), float(). What they are is known when the graph
+// has run, so the evaluator holds a symbolic number without an expression (symbolic_numbers.h): it may be handed on,
+// computed with and put away, and is read from a result of the graph where a recipe needs it. Whatever asks for the number
+// before that is a graph break there.
+
+/// An int or float of Python that is read from a tensor, or made of such by an operator that cannot raise.
+struct DeferredNumber {
+  enum Op { kRead = -1, kToFloat = 100, kNegate, kAbsolute };  ///< besides CPython's NB_ numbers
+  int op = kRead;
+  PyRef left, right;        ///< operands; `right` null where there is one
+  PyRef tensor;             ///< of kRead: a copy of what is read, as it was then
+  PyRef list;               ///< of kRead from tolist(): shared by the elements; the program never sees it
+  Py_ssize_t element = -1;  ///< of kRead from tolist()
+  int depth = 0;
+  std::string readAt;       ///< "file:line" of a read
+};
+
+bool isDeferred(PyObject* object);
+const DeferredNumber& deferredNumber(PyObject* object);
+/// New reference; its Python type is float or int.
+PyRef newDeferred(bool isFloat, DeferredNumber number);
+/// A graph break: the number is needed because of `use`.
+[[noreturn]] void refuseDeferred(PyObject* number, std::string_view use);
+
+/// The operator with CPython's NB_ number (not in place) of two plain numbers, one of them deferred; a break where it
+/// may raise.
+PyRef deferredArithmetic(int op, PyObject* a, PyObject* b);
+/// An operator of DeferredNumber::Op; a break where it may raise.
+PyRef deferredUnary(DeferredNumber::Op op, PyObject* number);
+
+/// item() of a stand-in ('v'), int() ('i') or float() ('f'). Null without error: it is not to be deferred.
+PyRef deferredItem(Evaluation& e, PyObject* tensor, char how);
+/// tolist() of one dimension of known length. Null without error: it is not to be deferred.
+PyRef deferredList(Evaluation& e, PyObject* tensor);
+/// The operator, maybe in place, of a deferred number and a tensor: as a graph's operator on the tensor that is read. A
+/// break where that would not be what the number gives.
+PyRef deferredBesideTensor(Evaluation& e, int op, PyObject* a, PyObject* b);
+
+}  // namespace fusebox::capture
