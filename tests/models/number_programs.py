@@ -1,8 +1,8 @@
 """Programs that read numbers from tensors (item, tolist, int, float): every call beside eager, and how often graphs broke.
 
 A program is a maker: it gives `(function, draw, breaks)`: `draw(n)` makes the arguments of the n-th call, `breaks` is
-how many graph breaks there may be. `python -m models.number_programs [NAME …] [--engine stock] [--backend NAME]`; stock
-has capture_scalar_outputs.
+how many graph breaks there may be (backward() is one). `python -m models.number_programs [NAME …] [--engine stock]
+[--backend NAME]`; stock has capture_scalar_outputs.
 """
 
 import argparse
@@ -96,10 +96,10 @@ def gradients_beside_numbers():
         layer.zero_grad()
         out = layer(x)
         scale = out.detach().abs().max().item()
-        loss = (out * scale).pow(2).mean() + out.sum() / (scale + 1)
+        loss = ((out * scale).pow(2) + out / (scale + 1)).mean()
         loss.backward()
         return loss.detach(), scale, layer.weight.grad, layer.bias.grad
-    return run, rows, 0
+    return run, rows, 3
 
 
 @program
@@ -116,7 +116,7 @@ def training_log():
         log["total"] += loss.item() * x.size(0)
         log["seen"] += int((out.argmax(-1) == target).sum())
         return loss.detach(), list(log["losses"]), log["total"], log["seen"], [p.grad for p in model.parameters()]
-    return run, rows, 0
+    return run, rows, 3
 
 
 @program
@@ -145,7 +145,7 @@ def gradient_norm():
         for p in model.parameters():
             p.grad.mul_(factor)
         return norm.item(), [p.grad for p in model.parameters()]
-    return run, rows, 0
+    return run, rows, 3
 
 
 @program
@@ -210,7 +210,7 @@ def text_and_keys():
     def run(x):
         n = x.argmax().item()
         return f"{n}", {n: "at"}, round(x.sum().item(), 2), x + 1
-    return run, rows, 5
+    return run, rows, 6
 
 
 @program

@@ -51,12 +51,20 @@ const std::string& readAt(PyObject* number) {
   return readAt(isDeferred(n.left.get()) ? n.left.get() : n.right.get());
 }
 
+/// A literal of the program, or computed from such alone: the number is known.
+bool isKnown(Evaluation& e, const at::Tensor& t) {
+  namespace functional = at::functionalization::impl;
+  if (!functional::isFunctionalTensor(t)) return e.trace().recorder().constantData(t).defined();
+  functional::sync(t);
+  return e.trace().recorder().constantData(functional::from_functional_tensor(t)).defined();
+}
+
 bool isReadable(Evaluation& e, PyObject* o) {
   if (!e.isStandIn(o) || e.isNumber(o) || !isPlainTensorClass(Py_TYPE(o)) || e.mayBePython(o)) return false;
   // A backend of the user's gets the program's own calls; transforms and gradients do not end where a segment does.
   if (e.torchCalls() || trace::insideTransform() || e.functions().isLate()) return false;
   const at::Tensor& t = tensorOf(o);
-  return !t.unsafeGetTensorImpl()->has_symbolic_sizes_strides() && !e.trace().recorder().constantData(t).defined();
+  return !t.unsafeGetTensorImpl()->has_symbolic_sizes_strides() && !isKnown(e, t);
 }
 
 bool isRealType(at::ScalarType type) {
