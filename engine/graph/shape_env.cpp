@@ -67,6 +67,20 @@ SymExpr ShapeEnv::symbol(std::string name, int64_t hint, int64_t lower, int64_t 
   return made;
 }
 
+std::optional<SymExpr> ShapeEnv::computed(ComputedSymbol how, int64_t lower, int64_t upper) {
+  for (const ComputedSymbol& known : computed_)
+    if (known.text == how.text) return simplify(known.symbol);
+  if (closed_) throw std::logic_error("a size of a finished trace is used: " + how.text);
+  std::vector<int64_t> values;
+  for (const Symbol s : how.from) values.push_back(hint(s));
+  const auto value = how.compute(values);
+  if (!value) return std::nullopt;
+  const SymExpr made = symbol("s" + std::to_string(symbols_.size()), *value, lower, upper);
+  how.symbol = symbols_.back();
+  computed_.push_back(std::move(how));
+  return made;
+}
+
 int64_t ShapeEnv::hint(const SymExpr& e) const {
   if (e.isConstant()) return e.constant();
   auto value = e.evaluate([&](Symbol s) -> std::optional<int64_t> {

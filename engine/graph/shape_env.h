@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -28,6 +29,14 @@ struct Relation {
   std::string str() const;  ///< "s0 <= 511"
 };
 
+/// A symbol whose value is computed from those of earlier symbols in every call, by a function that expressions cannot say (a square root).
+struct ComputedSymbol {
+  Symbol symbol;
+  std::string text;  ///< how, for people: "int(0.3 * s0)"; equal texts are one symbol
+  std::vector<Symbol> from;
+  std::function<std::optional<int64_t>(std::span<const int64_t>)> compute;  ///< of the values of `from`; nullopt: there is none, the guard fails
+};
+
 /// The symbols of one trace with the values that they had at capture (hints), and what was decided on them. Not thread-safe.
 /// A decision that follows from ranges and earlier decisions costs no guard.
 class ShapeEnv : public std::enable_shared_from_this<ShapeEnv> {
@@ -36,6 +45,10 @@ class ShapeEnv : public std::enable_shared_from_this<ShapeEnv> {
 
   /// A new symbol with the value it has now; `lower` and `upper` (inclusive) hold for every value it takes. A symbol of a size begins at 2.
   SymExpr symbol(std::string name, int64_t hint, int64_t lower, int64_t upper);
+  /// A symbol that is computed, with bounds that hold of whatever its function gives; nullopt: it gives nothing for the hints.
+  std::optional<SymExpr> computed(ComputedSymbol how, int64_t lower, int64_t upper);
+  /// In the order they were made.
+  const std::vector<ComputedSymbol>& computed() const { return computed_; }
   /// In the order they were made; `hints()` are parallel.
   const std::vector<Symbol>& symbols() const { return symbols_; }
   const std::vector<int64_t>& hints() const { return hints_; }
@@ -83,6 +96,7 @@ class ShapeEnv : public std::enable_shared_from_this<ShapeEnv> {
   std::function<Provenance()> origin_;
   std::vector<Symbol> symbols_;
   std::vector<int64_t> hints_;
+  std::vector<ComputedSymbol> computed_;
   std::unordered_map<uint32_t, size_t> index_;
   std::unordered_map<uint32_t, SymExpr> replacements_;
   std::vector<SymExpr> nonNegative_;  ///< known to be >= 0

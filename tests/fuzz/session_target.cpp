@@ -86,9 +86,11 @@ void readCapture(const Reader& reader) {
     (void)query::toText(reader, *chains);
     (void)query::toJson(reader, *chains);
   }
-  if (const auto breaks = query::breakSummaries(reader)) {
-    (void)query::toText(reader, *breaks);
-    (void)query::toJson(reader, *breaks);
+  const auto breaks = query::breakSummaries(reader);
+  const auto uncompiled = query::uncompiledPlaces(reader);
+  if (breaks && uncompiled) {
+    (void)query::toText(reader, *breaks, *uncompiled);
+    (void)query::toJson(reader, *breaks, *uncompiled);
   }
   (void)query::compareGuards(reader, 1, 2);
   (void)views::loadGuardedFrames(reader);

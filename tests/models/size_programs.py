@@ -6,6 +6,7 @@ loss and gradients. `python -m models.size_programs [NAME …] [--engine stock] 
 
 import argparse
 import copy
+import math
 import os
 import random
 import sys
@@ -76,12 +77,12 @@ def convolution_batch_training():
 
 @program
 def crops_of_images():
-    first, last = nn.Conv2d(3, 8, 3, stride=2, padding=1), nn.Conv2d(8, 3, 1)
+    first, last, other = nn.Conv2d(3, 8, 3, stride=2, padding=1), nn.Conv2d(8, 3, 1), nn.Conv2d(3, 4, 1)
 
     def run(x):
         height, width = x.shape[2:]
         y = last(F.interpolate(first(F.pad(x, (0, width % 2, 0, height % 2))).relu(), scale_factor=2))
-        return y[..., :height, :width], y.relu()[1:, :, 1:5], last(x).permute(0, 2, 3, 1)[:, ::2, 1:]
+        return y[..., :height, :width], y.relu()[1:, :, 1:5], other(x).permute(0, 2, 3, 1)[:, ::2, 1:]
     return run, lambda n: (torch.randn(3, 3, n + 3, 2 * n + 5),)
 
 
@@ -338,6 +339,66 @@ def sizes_in_arithmetic():
         scale = (n * m) ** -0.5
         return x.sum() * scale + x.mean() / n, torch.full((m, 2 * n + 1), float(m)), x.new_zeros(n // 2 + 1, m), n / m, max(n, m) - min(n, 7)
     return run, lambda n: (torch.randn(n, 7),)
+
+
+@program
+def scales_of_sizes():
+    """Floats that are made of sizes, as factors, divisors and arguments of operators."""
+    def run(x, y):
+        n, m = x.shape
+        log = math.log(n + 1)
+        scaled = x * n ** -0.5 + x / math.sqrt(m + n) - log * x + x * 0.9 ** n
+        return scaled.softmax(0), torch.add(x, y, alpha=1.0 / n), x.clamp(max=n / 8), x.sum() * (n / m), torch.full((m,), 1.0 / n), log, y * (n % 2.5)
+    return run, lambda n: (torch.randn(n + 2, 7), torch.randn(n + 2, 7))
+
+
+@program
+def scales_of_sizes_training():
+    net = nn.Linear(7, 7)
+
+    def step(x):
+        net.zero_grad()
+        n = x.shape[0]
+        loss = (net(x) * n ** -0.5 / math.log(n + 1)).pow(2).sum() * (1 / math.sqrt(n)) + net(x).mean() / n
+        loss.backward()
+        return loss.detach(), net.weight.grad, net.bias.grad
+    return step, lambda n: (torch.randn(n + 2, 7),)
+
+
+@program
+def rounded_sizes():
+    """Ints that are made of floats of sizes, as lengths."""
+    def run(x):
+        n = x.shape[0]
+        parts = [x[:int(0.3 * n) + 1], x[:math.ceil(math.log2(n))], x[:round(n / 2)], x[:math.isqrt(n)], x[:int(n ** 0.5)], x[:int(n * 0.7)]]
+        return [p.sum(0) for p in parts], [p.shape[0] for p in parts], n // -3, n % -4
+    return run, lambda n: (torch.randn(n + 4, 3),)
+
+
+@program
+def bits_of_sizes():
+    def run(x):
+        n = x.shape[0]
+        a, b = divmod(n, 4)
+        return x * ((n & 6) + (n | 1) + (n ^ 2)), x[:a + 1] + b, (n >> 1) + (n << 2), x * math.gcd(n, 12), n ** 5 % 1000, 2 ** (n % 8), ~n
+    return run, lambda n: (torch.randn(n + 2, 3),)
+
+
+@program
+def floats_compared():
+    def run(x):
+        n, m = x.shape
+        x = x * 2 if n / m > 1.5 else x * 3
+        return x + 1 if math.sqrt(n) * 0.5 <= 2.0 else x - 1, max(n, m) - min(n, 7), x * min(1.0, n / 10), x[:min(n, 5)], x[:max(2, n // 2)]
+    return run, lambda n: (torch.randn(n + 2, 5),)
+
+
+@program
+def tensors_of_sizes():
+    def run(x):
+        n, m = x.shape
+        return torch.tensor(n), torch.tensor([n, m, 3]), torch.tensor([[n, 1], [m, n]]) * 2, torch.tensor(n / m), x * torch.tensor([float(n)] * m), x.new_tensor([n])
+    return run, lambda n: (torch.randn(n + 2, 5),)
 
 
 @program

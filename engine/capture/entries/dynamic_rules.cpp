@@ -1,6 +1,7 @@
 #include "engine/capture/entries/dynamic_rules.h"
 
 #include <algorithm>
+#include <climits>
 #include <sstream>
 
 namespace fusebox::capture {
@@ -22,6 +23,14 @@ bool isOn(bool ours, bool standard, const char* name) {
   const int truth = theirs ? PyObject_IsTrue(theirs.get()) : standard;
   if (truth < 0) PyErr_Clear();
   return truth < 0 ? standard : truth > 0;
+}
+
+int number(int ours, int standard, const char* name) {
+  if (ours != standard) return ours;
+  const PyRef theirs = setting("torch._dynamo.config", name);
+  const long value = theirs && PyLong_Check(theirs.get()) ? PyLong_AsLong(theirs.get()) : standard;
+  PyErr_Clear();
+  return value > 0 && value < INT_MAX ? static_cast<int>(value) : standard;
 }
 
 std::vector<std::string> sourceList(const char* name) {
@@ -85,6 +94,16 @@ DynamicRules dynamicRules(const RegionOptions& options) {
 
 bool specialisesFloats(const RegionOptions& options) {
   return options.dynamic == 0 || isOn(captureConfig().specializeFloat, false, "specialize_float");
+}
+
+CaptureConfig recompileRules() {
+  const CaptureConfig standard;
+  CaptureConfig rules = captureConfig();
+  rules.recompileLimit = number(rules.recompileLimit, standard.recompileLimit, "recompile_limit");
+  rules.accumulatedRecompileLimit = number(rules.accumulatedRecompileLimit, standard.accumulatedRecompileLimit, "accumulated_recompile_limit");
+  rules.failOnRecompileLimitHit = isOn(rules.failOnRecompileLimitHit, false, "fail_on_recompile_limit_hit");
+  rules.errorOnRecompile = isOn(rules.errorOnRecompile, false, "error_on_recompile");
+  return rules;
 }
 
 void raiseViolation(const std::string& text) {

@@ -13,6 +13,9 @@ DynamicRules dynamicRules(const RegionOptions& options);
 /// The same of floats that change: whether they stay constants.
 bool specialisesFloats(const RegionOptions& options);
 
+/// The limits and what happens at them, by the same rule.
+CaptureConfig recompileRules();
+
 /// Sets stock's ConstraintViolationError if a number was marked as one that must not become a constant, and is one. True: it was set.
 bool raiseViolation(const ShapeGuards& shapes);
 void raiseViolation(const std::string& text);

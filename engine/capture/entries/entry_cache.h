@@ -60,6 +60,7 @@ struct Entry {
   size_t sharedCount = 0;
   std::vector<HeldRef*> recipeObjects; ///< what recipes hold weakly, and a run must hold on to
   int64_t hits = 0;
+  bool overtaken = false;              ///< a later one has symbols for the sizes that made this one miss: it is no sign of a storm
   int number = 0;                      ///< 0 for the first entry of its place, counting up
   bool isSymbolic() const { return !guards->guards().shapes().empty(); }
   record::Recorder* recorder = nullptr; ///< whose ids the following are

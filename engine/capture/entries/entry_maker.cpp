@@ -35,6 +35,7 @@ class EntryMaker {
   bool withinLimits();
   std::string limitText(const CaptureEvent& e, int limit) const;
   void explainMisses(const char* outcome);
+  void overtake(const Entry& made);
   std::shared_ptr<Entry> attempt(bool* failed, bool mayTryAgain);
   bool capture(Segment* segment);
   Result<Segment> captureOnce(const CaptureOptions& how, bool* interrupted);
@@ -61,6 +62,7 @@ class EntryMaker {
   Recorder* recorder_;
   record::Id frame_ = 0, compile_ = 0, cause_ = 0;
   std::optional<GuardFailure> nearestFailure_;  ///< of the entry that came nearest to fitting
+  std::vector<std::pair<std::shared_ptr<Entry>, std::string>> missedAt_;  ///< entries of constant sizes, and the source that did not fit
   int64_t captureNs_ = 0;
   SymbolicPolicy symbols_;
   bool askedToSkip_ = false, skipped_ = false, sawItsOwnChange_ = false;
@@ -126,6 +128,11 @@ void EntryMaker::explainMisses(const char* outcome) {
   for (const auto& [entry, failure] : misses)
     if (failure.floatChanged && !constantFloats)
       point_.runTimeNumbers.insert(entry->guards->guards().guards()[static_cast<size_t>(failure.index)].source->str());
+  for (const auto& [entry, failure] : misses) {
+    const Guard* guard = failure.index < 0 ? nullptr : &entry->guards->guards().guards()[static_cast<size_t>(failure.index)];
+    const bool ofNumbers = guard && guard->source && (guard->kind == GuardKind::TensorMatch || guard->kind == GuardKind::ConstantMatch);
+    if (ofNumbers && !entry->isSymbolic()) missedAt_.emplace_back(entry, guard->source->str());
+  }
   // What the entry that came nearest to fitting stumbled over is the cause: it is told first.
   const auto nearest = std::max_element(misses.begin(), misses.end(),
                                         [](const Miss& a, const Miss& b) { return a.heldShare() < b.heldShare(); });
@@ -162,6 +169,14 @@ void EntryMaker::explainMisses(const char* outcome) {
   }
 }
 
+/// Entries whose sizes are symbols of `made` do not count as recompiles any more.
+void EntryMaker::overtake(const Entry& made) {
+  const auto& numbers = made.guards->guards().shapes().numbers;
+  for (const auto& [entry, source] : missedAt_)
+    if (std::any_of(numbers.begin(), numbers.end(), [&](const NumberGuard& n) { return n.at.source && n.at.source->str() == source; }))
+      entry->overtaken = true;
+}
+
 /// A frame that never held an operator and whose assumptions keep failing (a container's __setitem__ that C code calls) is Python's
 /// own business: running it costs less than guarding it. What it calls is looked at all the same.
 bool EntryMaker::isNotWorthIt() {
@@ -185,9 +200,9 @@ std::string EntryMaker::limitText(const CaptureEvent& e, int limit) const {
 }
 
 bool EntryMaker::withinLimits() {
-  const CaptureConfig& config = captureConfig();
+  const CaptureConfig config = recompileRules();
   int here = 0;
-  for (const auto& e : point_.entries) here += couldServe(*e, options_, globals_);
+  for (const auto& e : point_.entries) here += couldServe(*e, options_, globals_) && !e->overtaken;
   here += point_.died;
   const bool reached = here >= config.recompileLimit || code_.liveEntries() + code_.died >= config.accumulatedRecompileLimit;
   if (!reached) {
@@ -483,7 +498,7 @@ std::shared_ptr<Entry> EntryMaker::make(bool* failed, bool mayTryAgain) {
                                        [&](const auto& e) { return couldServe(*e, options_, globals_); });
   if (isRecompile) {
     ++captureCounters().recompiles;
-    if (captureConfig().errorOnRecompile) {
+    if (recompileRules().errorOnRecompile) {
       PyErr_SetString(captureExceptions().recompile ? captureExceptions().recompile : PyExc_RuntimeError, "fusebox: recompiling (error_on_recompile is set)");
       *failed = true;
       return nullptr;
@@ -565,6 +580,7 @@ std::shared_ptr<Entry> EntryMaker::attempt(bool* failed, bool mayTryAgain) {
     *failed = PyErr_Occurred();
     return nullptr;
   }
+  overtake(*entry);
   point_.entries.insert(point_.entries.begin(), entry);
   ++point_.compiled;
   ++code_.compiled;

@@ -1,15 +1,15 @@
 #include "engine/capture/evaluation/number_expr.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
 
 namespace fusebox::capture {
-
-namespace {
 
 using graph::SymAtom;
 using graph::SymExpr;
 
-/// The value of an int in 64 bits; nullopt where it, or something on the way, does not fit, or a symbol is unknown.
 std::optional<int64_t> evaluateSmall(const SymExpr& e, const SymbolValue& value) {
   if (e.isConstant()) return e.constant();
   int64_t sum = 0;
@@ -39,7 +39,9 @@ std::optional<int64_t> evaluateSmall(const SymExpr& e, const SymbolValue& value)
   return sum;
 }
 
-/// The same with Python's ints.
+namespace {
+
+/// An int with Python's arithmetic.
 PyRef evaluateAny(const SymExpr& e, const SymbolValue& value) {
   if (e.isConstant()) return PyRef::steal(PyLong_FromLongLong(e.constant()));
   PyRef sum = PyRef::steal(PyLong_FromLong(0));
@@ -86,6 +88,93 @@ void NumberExpr::forEachInt(const std::function<void(const SymExpr&)>& fn) const
   if (right) right->forEachInt(fn);
 }
 
+std::vector<graph::Symbol> NumberExpr::symbols() const {
+  std::vector<graph::Symbol> all;
+  forEachInt([&](const SymExpr& e) {
+    for (const graph::Symbol s : e.symbols())
+      if (std::find(all.begin(), all.end(), s) == all.end()) all.push_back(s);
+  });
+  return all;
+}
+
+std::string NumberExpr::text() const {
+  const auto infix = [&](const char* op) { return "(" + left->text() + op + right->text() + ")"; };
+  const auto call = [&](const char* name) { return std::string(name) + "(" + left->text() + (right ? ", " + right->text() : "") + ")"; };
+  switch (kind) {
+    case Kind::Int: return a.str();
+    case Kind::ToFloat: return "float(" + a.str() + ")";
+    case Kind::Ratio: return "(" + a.str() + ") / (" + b.str() + ")";
+    case Kind::Constant: return fmt::format("{}", constant);
+    case Kind::Add: return infix(" + ");
+    case Kind::Subtract: return infix(" - ");
+    case Kind::Multiply: return infix(" * ");
+    case Kind::Divide: return infix(" / ");
+    case Kind::Negate: return "-" + left->text();
+    case Kind::FloorDivide: return infix(" // ");
+    case Kind::Remainder: return infix(" % ");
+    case Kind::Power: return infix(" ** ");
+    case Kind::Minimum: return call("min");
+    case Kind::Maximum: return call("max");
+    case Kind::Absolute: return call("abs");
+    case Kind::SquareRoot: return call("sqrt");
+    case Kind::Exponential: return call("exp");
+    case Kind::Logarithm: return call("log");
+    case Kind::Log2: return call("log2");
+    case Kind::Log10: return call("log10");
+  }
+  return {};
+}
+
+std::optional<double> applyFloat(NumberExpr::Kind kind, double a, double b) {
+  using Kind = NumberExpr::Kind;
+  // What is not finite, Python decides case by case.
+  const auto finite = [](double result) { return std::isfinite(result) ? std::optional(result) : std::nullopt; };
+  if (!std::isfinite(a) || !std::isfinite(b)) return std::nullopt;
+  switch (kind) {
+    case Kind::Add: return a + b;
+    case Kind::Subtract: return a - b;
+    case Kind::Multiply: return a * b;
+    case Kind::Divide: return b == 0 ? std::nullopt : std::optional(a / b);
+    case Kind::Negate: return -a;
+    case Kind::FloorDivide:
+    case Kind::Remainder: {
+      if (b == 0) return std::nullopt;
+      double rest = std::fmod(a, b), quotient = (a - rest) / b;
+      if (rest != 0 && (b < 0) != (rest < 0)) rest += b, quotient -= 1;
+      else if (rest == 0) rest = std::copysign(0.0, b);
+      if (kind == Kind::Remainder) return rest;
+      if (quotient == 0) return std::copysign(0.0, a / b);
+      const double whole = std::floor(quotient);
+      return quotient - whole > 0.5 ? whole + 1 : whole;
+    }
+    case Kind::Power: return a <= 0 ? std::nullopt : finite(std::pow(a, b));
+    case Kind::Minimum: return b < a ? b : a;
+    case Kind::Maximum: return b > a ? b : a;
+    case Kind::Absolute: return std::fabs(a);
+    case Kind::SquareRoot: return a < 0 ? std::nullopt : std::optional(std::sqrt(a));
+    case Kind::Exponential: return finite(std::exp(a));
+    case Kind::Logarithm: return a <= 0 ? std::nullopt : std::optional(std::log(a));
+    case Kind::Log2: return a <= 0 ? std::nullopt : std::optional(std::log2(a));
+    case Kind::Log10: return a <= 0 ? std::nullopt : std::optional(std::log10(a));
+    default: return std::nullopt;
+  }
+}
+
+std::optional<double> evaluateFloat(const NumberExpr& n, const SymbolValue& value) {
+  using Kind = NumberExpr::Kind;
+  if (n.kind == Kind::Constant) return n.constant;
+  if (n.kind == Kind::Int || n.kind == Kind::ToFloat || n.kind == Kind::Ratio) {
+    constexpr int64_t kExact = int64_t{1} << 53;
+    const auto a = evaluateSmall(n.a, value), b = n.kind == Kind::Ratio ? evaluateSmall(n.b, value) : std::optional<int64_t>(1);
+    if (!a || !b || *b == 0) return std::nullopt;
+    if (n.kind != Kind::Ratio) return static_cast<double>(*a);
+    if (*a > kExact || *a < -kExact || *b > kExact || *b < -kExact) return std::nullopt;
+    return static_cast<double>(*a) / static_cast<double>(*b);
+  }
+  const auto left = evaluateFloat(*n.left, value), right = n.right ? evaluateFloat(*n.right, value) : std::optional(0.0);
+  return left && right ? applyFloat(n.kind, *left, *right) : std::nullopt;
+}
+
 PyRef evaluateNumber(const NumberExpr& n, const SymbolValue& value) {
   using Kind = NumberExpr::Kind;
   if (n.kind == Kind::Int) return evaluateInt(n.a, value);
@@ -102,8 +191,12 @@ PyRef evaluateNumber(const NumberExpr& n, const SymbolValue& value) {
     case Kind::Subtract: return PyRef::steal(PyNumber_Subtract(left.get(), right.get()));
     case Kind::Multiply: return PyRef::steal(PyNumber_Multiply(left.get(), right.get()));
     case Kind::Divide: return PyRef::steal(PyNumber_TrueDivide(left.get(), right.get()));
-    default: return PyRef::steal(PyNumber_Negative(left.get()));
+    case Kind::Negate: return PyRef::steal(PyNumber_Negative(left.get()));
+    default: break;
   }
+  const auto made = applyFloat(n.kind, PyFloat_AS_DOUBLE(left.get()), right ? PyFloat_AS_DOUBLE(right.get()) : 0);
+  if (!made) PyErr_Format(PyExc_ArithmeticError, "fusebox: %s has no value", n.text().c_str());
+  return made ? PyRef::steal(PyFloat_FromDouble(*made)) : PyRef();
 }
 
 NumberRecipe::NumberRecipe(NumberExpr of, std::span<const graph::Symbol> symbols) : number(std::move(of)) {

@@ -7,6 +7,7 @@
 
 #include "engine/capture/evaluation/deferred_numbers.h"
 #include "engine/capture/evaluation/evaluation.h"
+#include "engine/capture/evaluation/symbolic_functions.h"
 
 namespace fusebox::capture {
 
@@ -102,7 +103,7 @@ std::optional<SymExpr> intResult(int op, const SymExpr& a, const NumberExpr& rig
     case kMultiply: return a * b;
     case kFloorDivide:
     case kRemainder:
-      if (!shapes.decide(Compare::Lt, SymExpr(0), b, "the sign of a divisor")) return std::nullopt;
+      if (!shapes.decide(Compare::Lt, SymExpr(0), b, "the sign of a divisor")) break;
       return op == kFloorDivide ? graph::floorDiv(a, b) : graph::mod(a, b);
     case kPower:
       if (const auto exponent = smallConstant(right, 4)) {
@@ -110,25 +111,26 @@ std::optional<SymExpr> intResult(int op, const SymExpr& a, const NumberExpr& rig
         for (int64_t i = 0; i < *exponent; ++i) product *= a;
         return product;
       }
-      return std::nullopt;
+      break;
     case kLeftShift:
       if (const auto bits = smallConstant(right, kMostBits)) return a * SymExpr(int64_t{1} << *bits);
-      return std::nullopt;
+      break;
     case kRightShift:
       if (const auto bits = smallConstant(right, kMostBits)) return graph::floorDiv(a, SymExpr(int64_t{1} << *bits));
-      return std::nullopt;
+      break;
     case kAnd:
       if (const auto mask = smallConstant(right, (int64_t{1} << kMostBits) - 1); mask && (*mask & (*mask + 1)) == 0) return graph::mod(a, SymExpr(*mask + 1));
-      return std::nullopt;
-    default: return std::nullopt;
+      break;
+    default: break;
   }
+  return computedOperator(op, NumberExpr{.a = a}, right, shapes);
 }
 
 /// Whether a float is known not to be 0 (or is decided to be that).
 bool isNonZero(const NumberExpr& n, ShapeEnv& shapes) {
   if (n.kind == Kind::Constant) return n.constant != 0;
   if (n.kind == Kind::ToFloat || n.kind == Kind::Ratio) return shapes.decide(Compare::Ne, n.a, SymExpr(0), "a divisor is not 0");
-  return false;
+  return decideFloats(Py_NE, n, NumberExpr{.kind = Kind::Constant}, shapes).value_or(false);
 }
 
 std::optional<NumberExpr> floatResult(int op, NumberExpr a, NumberExpr b, ShapeEnv& shapes) {
@@ -141,6 +143,9 @@ std::optional<NumberExpr> floatResult(int op, NumberExpr a, NumberExpr b, ShapeE
     case kTrueDivide:
       if (!isNonZero(b, shapes)) return std::nullopt;
       return combined(Kind::Divide, std::move(a), std::move(b));
+    case kFloorDivide: return floatOperation(Kind::FloorDivide, std::move(a), std::move(b), shapes);
+    case kRemainder: return floatOperation(Kind::Remainder, std::move(a), std::move(b), shapes);
+    case kPower: return floatOperation(Kind::Power, std::move(a), std::move(b), shapes);
     default: return std::nullopt;
   }
 }
@@ -382,6 +387,10 @@ const NumberExpr& numberExpr(PyObject* o) {
   if (isDeferred(o)) refuseDeferred(o, "it decides what is computed");
   return cast(o)->number;
 }
+const std::shared_ptr<ShapeEnv>& shapesOf(PyObject* o) {
+  if (isDeferred(o)) refuseDeferred(o, "it decides what is computed");
+  return cast(o)->shapes;
+}
 bool isDeferred(PyObject* o) { return isSymbolicNumber(o) && cast(o)->deferred; }
 const DeferredNumber& deferredNumber(PyObject* o) { return *cast(o)->deferred; }
 PyTypeObject* pythonTypeOf(PyObject* o) { return isSymbolicInt(o) ? &PyLong_Type : isSymbolicFloat(o) ? &PyFloat_Type : Py_TYPE(o); }
@@ -429,6 +438,8 @@ PyRef symbolicArithmetic(int op, PyObject* a, PyObject* b) {
   if (left && right && !left->isFloat() && !right->isFloat()) {
     if (op == kTrueDivide && shapes->decide(Compare::Ne, right->a, SymExpr(0), "a divisor is not 0"))
       made = NumberExpr{.kind = Kind::Ratio, .a = left->a, .b = right->a};
+    else if (op == kPower && !shapes->decide(Compare::Le, SymExpr(0), right->a, "the sign of an exponent"))
+      made = floatResult(op, *left, *right, *shapes);
     else if (op != kTrueDivide && fits(left->a) && fits(right->a))
       if (std::optional<SymExpr> e = intResult(op, left->a, *right, *shapes)) made = NumberExpr{.a = *e};
   } else if (left && right) {
@@ -461,6 +472,7 @@ int symbolicComparison(int op, PyObject* a, PyObject* b) {
     if (!left->isFloat() && !right->isFloat()) return compareInts(op, left->a, right->a, *shapes);
     if (!left->isFloat() && right->kind == Kind::Constant) return compareWithFloat(op, left->a, right->constant, *shapes);
     if (!right->isFloat() && left->kind == Kind::Constant) return compareWithFloat(kSwapped[op], right->a, left->constant, *shapes);
+    if (const auto answer = decideFloats(op, *left, *right, *shapes)) return *answer;
   }
   PyRef x = plain(a, "a comparison of floats"), y = plain(b, "a comparison of floats");
   PyRef answer = x && y ? PyRef::steal(PyObject_RichCompare(x.get(), y.get(), op)) : PyRef();
@@ -472,6 +484,7 @@ bool symbolicTruth(PyObject* o) {
   NumberObject* n = cast(o);
   if (n->number.kind == Kind::Int || n->number.kind == Kind::ToFloat || n->number.kind == Kind::Ratio)
     return n->shapes->decide(Compare::Ne, n->number.a, SymExpr(0), "a condition of the program");
+  if (const auto answer = decideFloats(Py_NE, n->number, NumberExpr{.kind = Kind::Constant}, *n->shapes)) return *answer;
   PyRef value = specialisedNumber(o, "a condition on a float");
   return value && PyObject_IsTrue(value.get()) == 1;
 }
@@ -489,20 +502,21 @@ PyRef symbolicAbsolute(PyObject* o) {
   NumberObject* n = cast(o);
   if (n->number.kind == Kind::Int)
     return n->shapes->decide(Compare::Le, SymExpr(0), n->number.a, "the sign of a number") ? PyRef::borrow(o) : symbolicNegative(o);
-  PyRef value = specialisedNumber(o, "abs() of a float");
-  return value ? PyRef::steal(PyNumber_Absolute(value.get())) : PyRef();
+  return newSymbolicNumber(n->shapes, NumberExpr{.kind = Kind::Absolute, .left = std::make_shared<NumberExpr>(n->number)});
 }
 
 PyRef symbolicRounded(char how, PyObject* o) {
   if (isSymbolicInt(o)) return PyRef::borrow(o);
   if (isDeferred(o)) refuseDeferred(o, "a float that is rounded");
   NumberObject* n = cast(o);
-  if (const auto fraction = fractionOf(n->number, *n->shapes)) {
+  if (const auto fraction = how == 'r' ? std::nullopt : fractionOf(n->number, *n->shapes)) {
     const auto& [numerator, denominator] = *fraction;
     return newSymbolicInt(n->shapes, how == 'c' ? SymExpr(0) - graph::floorDiv(SymExpr(0) - numerator, denominator) : graph::floorDiv(numerator, denominator));
   }
+  if (const auto whole = computedRounding(how, n->number, *n->shapes)) return newSymbolicInt(n->shapes, *whole);
   PyRef value = specialisedNumber(o, "a float that is rounded");
   if (!value) return {};
+  if (how == 'r') return PyRef::steal(PyObject_CallMethod(value.get(), "__round__", nullptr));
   if (how == 't') return PyRef::steal(PyNumber_Long(value.get()));
   return PyRef::steal(PyObject_CallMethod(value.get(), how == 'c' ? "__ceil__" : "__floor__", nullptr));
 }
@@ -516,6 +530,7 @@ PyRef symbolicToFloat(PyObject* o) {
 PyRef symbolicExtreme(bool larger, PyObject* a, PyObject* b) {
   const std::optional<NumberExpr> left = readOperand(a), right = readOperand(b);
   if (!left || !right || left->isFloat() || right->isFloat() || !fits(left->a) || !fits(right->a)) return {};
+  if (const auto less = shapesOf(a, b)->provable(Compare::Le, left->a, right->a)) return PyRef::borrow(*less == larger ? b : a);
   return newSymbolicInt(shapesOf(a, b), larger ? graph::max(left->a, right->a) : graph::min(left->a, right->a));
 }
 

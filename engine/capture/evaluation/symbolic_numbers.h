@@ -21,6 +21,7 @@ bool isSymbolicInt(PyObject* object);
 bool isSymbolicFloat(PyObject* object);
 /// What it is; of a symbolic number.
 const NumberExpr& numberExpr(PyObject* object);
+const std::shared_ptr<graph::ShapeEnv>& shapesOf(PyObject* symbolic);
 /// int or float for these, the object's own type for all others.
 PyTypeObject* pythonTypeOf(PyObject* object);
 
@@ -38,7 +39,7 @@ int symbolicComparison(int op, PyObject* a, PyObject* b);
 bool symbolicTruth(PyObject* symbolic);
 PyRef symbolicNegative(PyObject* symbolic);
 PyRef symbolicAbsolute(PyObject* symbolic);
-/// 'f' floor, 'c' ceil, 't' int().
+/// 'f' floor, 'c' ceil, 't' int(), 'r' round().
 PyRef symbolicRounded(char how, PyObject* symbolic);
 /// float().
 PyRef symbolicToFloat(PyObject* symbolic);

@@ -67,6 +67,16 @@ std::optional<c10::Device> defaultDeviceMode() {
   return std::nullopt;
 }
 
+WithoutCpuMode::WithoutCpuMode() {
+  const auto device = defaultDeviceMode();
+  if (!device || !device->is_cpu() || at::impl::PythonTorchFunctionTLS::stack_len() != 1) return;
+  mode_ = at::impl::PythonTorchFunctionTLS::pop_stack();
+}
+
+WithoutCpuMode::~WithoutCpuMode() {
+  if (mode_) at::impl::PythonTorchFunctionTLS::push_onto_stack(std::static_pointer_cast<c10::SafePyObject>(mode_));
+}
+
 void raiseInPython(std::exception_ptr error) {
   HANDLE_TH_ERRORS
   std::rethrow_exception(error);

@@ -6,6 +6,7 @@
 #include <c10/core/SymInt.h>
 
 #include <exception>
+#include <memory>
 #include <optional>
 
 namespace fusebox::capture {
@@ -37,6 +38,19 @@ PyObject* symbolConstant(PyObject* object);
 /// The device that torch.set_default_device() or `with torch.device()` gives new tensors on this thread: that of the one mode for it
 /// on the stack of torch function modes. The GIL must be held.
 std::optional<c10::Device> defaultDeviceMode();
+
+/// Takes that mode off the stack while it lives, where it is the only mode and gives the CPU, which is what nobody else says either. The GIL
+/// must be held.
+class WithoutCpuMode {
+ public:
+  WithoutCpuMode();
+  ~WithoutCpuMode();
+  WithoutCpuMode(const WithoutCpuMode&) = delete;
+  WithoutCpuMode& operator=(const WithoutCpuMode&) = delete;
+
+ private:
+  std::shared_ptr<void> mode_;
+};
 
 /// Sets the Python error that torch's binding would set for `error`.
 void raiseInPython(std::exception_ptr error);

@@ -36,8 +36,9 @@ std::string NumberSource::str() const {
   return base;
 }
 
-std::string ShapeGuards::text(const graph::SymExpr& e) const {
-  const std::string plain = e.str();
+std::string ShapeGuards::text(const graph::SymExpr& e) const { return named(e.str()); }
+
+std::string ShapeGuards::named(const std::string& plain) const {
   std::string out;
   for (size_t i = 0; i < plain.size();) {
     if (!isNameCharacter(plain[i])) {
@@ -48,7 +49,8 @@ std::string ShapeGuards::text(const graph::SymExpr& e) const {
     while (end < plain.size() && isNameCharacter(plain[end])) ++end;
     const std::string name = plain.substr(i, end - i);
     const auto origin = std::find_if(origins.begin(), origins.end(), [&](const SymbolOrigin& o) { return o.symbol.name() == name; });
-    out += origin == origins.end() ? name : origin->at.str();
+    const auto made = std::find_if(computed.begin(), computed.end(), [&](const graph::ComputedSymbol& c) { return c.symbol.name() == name; });
+    out += origin != origins.end() ? origin->at.str() : made != computed.end() ? named(made->text) : name;
     i = end;
   }
   return out;
@@ -61,6 +63,7 @@ std::string ShapeGuards::text(const graph::Relation& r) const {
 bool ShapeGuards::finish(const graph::ShapeEnv& env) {
   symbols = env.symbols();
   hints = env.hints();
+  computed = env.computed();
   relations = env.relations();
   pinned.clear();
   for (size_t i = 0; i < origins.size(); ++i) {
@@ -68,7 +71,8 @@ bool ShapeGuards::finish(const graph::ShapeEnv& env) {
     if (known.isConstant()) pinned.push_back({i, known.constant(), pinningRelation(relations, origins[i].symbol)});
   }
   return std::all_of(symbols.begin(), symbols.end(), [&](graph::Symbol s) {
-    return std::any_of(numbers.begin(), numbers.end(), [&](const NumberGuard& n) { return n.defines && isSymbol(n.is, s); });
+    return std::any_of(numbers.begin(), numbers.end(), [&](const NumberGuard& n) { return n.defines && isSymbol(n.is, s); }) ||
+           std::any_of(computed.begin(), computed.end(), [&](const graph::ComputedSymbol& c) { return c.symbol == s; });
   });
 }
 

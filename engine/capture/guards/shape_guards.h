@@ -57,6 +57,7 @@ struct ShapeGuards {
   std::vector<graph::Symbol> symbols;  ///< of the trace, in the order in which the graph takes their values
   std::vector<int64_t> hints;          ///< parallel
   std::vector<SymbolOrigin> origins;
+  std::vector<graph::ComputedSymbol> computed;  ///< symbols that are functions of others, each of earlier ones
   std::vector<NumberGuard> numbers;
   std::vector<graph::Relation> relations;
   std::vector<PinnedSymbol> pinned;
@@ -68,6 +69,9 @@ struct ShapeGuards {
   std::string text(const graph::Relation& r) const;
   /// Takes over what the trace's environment has decided; the environment is finished. False: a symbol has no number that defines it.
   bool finish(const graph::ShapeEnv& env);
+
+ private:
+  std::string named(const std::string& text) const;
 };
 
 }  // namespace fusebox::capture

@@ -70,6 +70,16 @@ ShapeProgram::ShapeProgram(const ShapeGuards& shapes, const Places& places) :
     }
     reads_.push_back(read);
   }
+  for (const graph::ComputedSymbol& c : shapes.computed) {
+    Made made{{}, ofSymbol_.at(c.symbol.id), 0, c.compute};
+    for (const graph::Symbol s : c.from) made.from.push_back(ofSymbol_.at(s.id));
+    // Without a value, the first relation that wants it fails, or else what it is computed from.
+    for (const Read& read : reads_)
+      if (std::find(made.from.begin(), made.from.end(), read.to) != made.from.end()) made.guard = read.guard;
+    for (size_t i = shapes.relations.size(); i-- > 0;)
+      if (shapes.relations[i].left.contains(c.symbol) || shapes.relations[i].right.contains(c.symbol)) made.guard = places.relationGuards[i];
+    made_.push_back(std::move(made));
+  }
   for (size_t i = 0; i < shapes.numbers.size(); ++i)
     if (!shapes.numbers[i].defines) compare(Code::Equal, reads_[i].to, value(shapes.numbers[i].is), reads_[i].guard);
   for (size_t i = 0; i < shapes.relations.size(); ++i) {
@@ -137,6 +147,13 @@ int64_t ShapeProgram::run(PyObject* const* objects) {
     }
     r[read.to] = value;
     if (value < read.lower || value > read.upper) return read.guard;
+  }
+  for (const Made& made : made_) {
+    given_.clear();
+    for (const uint32_t from : made.from) given_.push_back(r[from]);
+    const auto value = made.compute(given_);
+    if (!value) return made.guard == kNowhere ? -2 : made.guard;
+    r[made.to] = *value;
   }
   for (const Step& step : steps_) {
     const int64_t a = r[step.a], b = r[step.b];

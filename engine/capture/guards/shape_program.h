@@ -3,7 +3,9 @@
 #include <Python.h>
 
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <tuple>
@@ -33,7 +35,7 @@ class ShapeProgram {
   std::span<const int64_t> symbolValues() const { return {registers_.data(), symbolCount_}; }
   /// After run() failed at `guard`: what was there, for people ("L['x'].size()[0] = 12").
   std::string found(const ShapeGuards& shapes, int64_t guard) const;
-  size_t stepCount() const { return reads_.size() + steps_.size(); }
+  size_t stepCount() const { return reads_.size() + made_.size() + steps_.size(); }
 
  private:
   enum class Code : uint8_t { Add, Multiply, FloorDiv, Mod, Min, Max, Equal, NotEqual, Less, LessEqual };
@@ -47,6 +49,12 @@ class ShapeProgram {
     Code code;
     uint32_t a, b, to;  ///< `to`: of a comparison the guard
   };
+  /// A symbol that is computed.
+  struct Made {
+    std::vector<uint32_t> from;
+    uint32_t to, guard;
+    std::function<std::optional<int64_t>(std::span<const int64_t>)> compute;
+  };
   size_t relationOf(int64_t guard) const;
   uint32_t number(int64_t constant);
   uint32_t value(const graph::SymExpr& e);
@@ -54,6 +62,8 @@ class ShapeProgram {
   uint32_t compute(Code code, uint32_t a, uint32_t b);
 
   std::vector<Read> reads_;
+  std::vector<Made> made_;
+  std::vector<int64_t> given_;      ///< to a computation
   std::vector<Step> steps_;
   std::vector<int64_t> registers_;  ///< symbols, then constants and results
   std::vector<uint32_t> relationGuards_;

@@ -4,6 +4,7 @@
 #include "engine/capture/rules/call_rules.h"
 #include "engine/capture/rules/class_checks.h"
 #include "engine/capture/rules/sorting.h"
+#include "engine/capture/evaluation/symbolic_functions.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
 #include "engine/capture/evaluation/value_kinds.h"
 
@@ -130,6 +131,12 @@ PyRef ruleMinMax(Evaluation& e, PyObject* callable, const CallArguments& a) {
       itemKey = e.call(key, args, 1, nullptr);
       if (!itemKey) return {};
     }
+    const auto isInt = [](PyObject* o) { return isSymbolicInt(o) || PyLong_CheckExact(o); };
+    if (best && !key && isInt(item.get()) && isInt(best.get()) && (isSymbolicInt(item.get()) || isSymbolicInt(best.get())))
+      if (PyRef extreme = symbolicExtreme(kMax, best.get(), item.get())) {
+        best = bestKey = extreme;
+        continue;
+      }
     if (best) {
       PyRef better = e.compare(kMax ? Py_GT : Py_LT, itemKey.get(), bestKey.get());
       const int truth = better ? e.truth(better.get()) : -1;
@@ -208,7 +215,7 @@ PyRef symbolicSpecial(std::string_view method, PyObject* number) {
   if (method == "__abs__") return symbolicAbsolute(number);
   if (method == "__floor__" || method == "__trunc__") return symbolicRounded(method == "__floor__" ? 'f' : 't', number);
   if (method == "__ceil__") return symbolicRounded('c', number);
-  return isSymbolicInt(number) ? PyRef::borrow(number) : PyRef();  // round()
+  return symbolicRounded('r', number);
 }
 
 /// abs, round, math.floor, …: a special method where Python code defines it, else the function itself.
@@ -223,6 +230,8 @@ constexpr const char *kAbs = "__abs__", *kRound = "__round__", *kFloor = "__floo
 
 /// C functions of numbers: objects become what their __float__ or __index__ gives, before.
 PyRef onNumbers(Evaluation& e, PyObject* callable, const CallArguments& a, std::initializer_list<const char*> methods) {
+  if (a.keywords() == 0)
+    if (PyRef made = symbolicMath(callable, {a.args.begin(), a.args.begin() + a.total()})) return made;
   std::vector<PyRef> keep;
   std::vector<PyObject*> args;
   for (size_t i = 0; i < a.total(); ++i) {

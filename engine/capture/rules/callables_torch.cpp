@@ -39,6 +39,53 @@ PyRef ruleEnterTransform(Evaluation& e, PyObject* callable, const CallArguments&
   return level;
 }
 
+/// The leaves of nested lists of numbers, with the sizes of the lists. False: they are something else, or not as long as each other.
+bool flatNumbers(Evaluation& e, PyObject* data, size_t depth, std::vector<Py_ssize_t>& sizes, std::vector<PyRef>& leaves) {
+  if (isSymbolicNumber(data) || PyLong_CheckExact(data) || PyFloat_CheckExact(data)) {
+    leaves.push_back(PyRef::borrow(data));
+    return depth == sizes.size();
+  }
+  if (!PyList_CheckExact(data) && !PyTuple_CheckExact(data) && !isSizeObject(data)) return false;
+  PyRef items = e.collect(data, true);
+  const Py_ssize_t n = items ? PyTuple_GET_SIZE(items.get()) : 0;
+  if (n == 0) return PyErr_Clear(), false;
+  if (leaves.empty() && depth == sizes.size()) sizes.push_back(n);
+  if (depth >= sizes.size() || sizes[depth] != n) return false;
+  for (Py_ssize_t i = 0; i < n; ++i)
+    if (!flatNumbers(e, PyTuple_GET_ITEM(items.get(), i), depth + 1, sizes, leaves)) return false;
+  return true;
+}
+
+/// torch.tensor and as_tensor of numbers some of which are symbolic: values of the graph.
+PyRef ruleTensor(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  PyObject *dtype = a.keyword("dtype"), *device = a.keyword("device");
+  std::vector<Py_ssize_t> sizes;
+  std::vector<PyRef> numbers;
+  const size_t known = static_cast<size_t>(dtype != nullptr) + static_cast<size_t>(device != nullptr);
+  const bool fits = a.positional == 1 && a.keywords() == known && !isTensorObject(a.args[0]) && flatNumbers(e, a.args[0], 0, sizes, numbers);
+  if (!fits || std::none_of(numbers.begin(), numbers.end(), [](const PyRef& n) { return isSymbolicNumber(n.get()); })) return e.callReal(callable, a);
+  static PyObject *const full = torchObject("torch.full"), *const stack = torchObject("torch.stack");
+  const bool floats = std::any_of(numbers.begin(), numbers.end(), [](const PyRef& n) { return pythonTypeOf(n.get()) == &PyFloat_Type; });
+  PyRef type = dtype && dtype != Py_None ? PyRef::borrow(dtype)
+               : floats                  ? e.call(torchObject("torch.get_default_dtype"), nullptr, 0, nullptr)
+                                         : PyRef::borrow(torchObject("torch.int64"));
+  PyRef names = PyRef::steal(Py_BuildValue("(ss)", "dtype", "device")), none = PyRef::steal(PyTuple_New(0));
+  PyRef list = PyRef::steal(PyList_New(0));
+  PyRef made;
+  for (const PyRef& number : numbers) {
+    PyObject* args[] = {none.get(), number.get(), type.get(), device ? device : Py_None};
+    made = type ? e.call(full, args, 2, names.get()) : PyRef();
+    if (!made || PyList_Append(list.get(), made.get()) < 0) return {};
+  }
+  if (sizes.empty()) return made;
+  PyObject* parts[] = {list.get()};
+  made = e.call(stack, parts, 1, nullptr);
+  if (!made || sizes.size() == 1) return made;
+  PyRef shape = PyRef::steal(PyTuple_New(static_cast<Py_ssize_t>(sizes.size())));
+  for (size_t i = 0; i < sizes.size(); ++i) PyTuple_SET_ITEM(shape.get(), static_cast<Py_ssize_t>(i), PyLong_FromSsize_t(sizes[i]));
+  return e.callMethodNamed(made.get(), "view", {shape.get()});
+}
+
 /// Tensor.new_tensor(data): torch.tensor with the type and device of a tensor that is there.
 PyRef ruleNewTensor(Evaluation& e, PyObject* callable, const CallArguments& a) {
   if (a.positional != 2 || !isTensorObject(a.args[0]) || isTensorObject(a.args[1])) return e.callReal(callable, a);
@@ -59,7 +106,7 @@ PyRef ruleNewTensor(Evaluation& e, PyObject* callable, const CallArguments& a) {
   PyRef tuple = PyRef::steal(PyTuple_New(static_cast<Py_ssize_t>(names.size())));
   for (size_t i = 0; i < names.size(); ++i) PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), names[i].release());
   static PyObject* const make = torchObject("torch.tensor");
-  return e.callReal(make, {args.data(), 1, names.empty() ? nullptr : tuple.get()});
+  return ruleTensor(e, make, {args.data(), 1, names.empty() ? nullptr : tuple.get()});
 }
 
 PyRef ruleGraphBreak(Evaluation& e, PyObject*, const CallArguments& a) {
@@ -302,6 +349,8 @@ constexpr RuleRow kRows[] = {
     {"torch._C._functorch._add_batch_dim", rulePure},
     {"torch._C._functorch._remove_batch_dim", rulePure},
     {"torch.Tensor.new_tensor", ruleNewTensor},
+    {"torch.tensor", ruleTensor},
+    {"torch.as_tensor", ruleTensor},
     {"torch.Size.numel", ruleNumel},
     {"torch._C._functorch.unwrap_if_dead", rulePure},
     {"torch._C._functorch.maybe_get_bdim", rulePure},

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <string_view>
 #include <unordered_map>
 
 #include "engine/capture/evaluation/symbolic_numbers.h"
+#include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
 #include "engine/capture/guards/guard_tree.h"
 
@@ -142,6 +144,9 @@ bool isOrHoldsSymbol(PyObject* o) {
 
 PyRef ruleQuery(Evaluation& e, PyObject* callable, const CallArguments& a) {
   const Query& query = *queryOf(callable);
+  // What the mode of set_default_device() would do with a function of torch in Python is to call it again.
+  std::optional<WithoutCpuMode> noMode;
+  if (std::string_view(query.name).starts_with("_has_torch_function")) noMode.emplace();
   // It asks for types alone, and C code knows nothing of the evaluator's ints.
   if (std::string_view(query.name).starts_with("_has_torch_function") && std::any_of(a.args.begin(), a.args.begin() + a.total(), isOrHoldsSymbol))
     return e.callRaw(callable, a);

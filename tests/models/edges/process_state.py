@@ -140,8 +140,7 @@ def default_device_mode_is_said(compile, engine):
         return torch.ones(2) + x
 
     def g(x):
-        x.tolist()
-        return x + 1
+        return x + 1 if x.sum() > 0 else x
 
     c, x = compile(f, fullgraph=True), torch.ones(2)
     out = [c(x)]
