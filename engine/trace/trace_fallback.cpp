@@ -293,9 +293,15 @@ void recordCall(const c10::OperatorHandle& op, const OperatorFacts& facts, const
     const shape::DeviceScope scope(device.is_cuda());
     std::vector<IValue> concrete;
     if (symbolic) concrete.assign(stack->begin() + base, stack->end());
-    if (facts.name == "aten::as_strided") checkWithinStorage(torch::jit::last(*stack, arity));
-    runOnMeta(op, facts, stack);
-    if (device.is_cpu()) checkTypes(op, facts, symbolic ? concrete : original);
+    try {
+      if (facts.name == "aten::as_strided") checkWithinStorage(torch::jit::last(*stack, arity));
+      runOnMeta(op, facts, stack);
+      if (device.is_cpu()) checkTypes(op, facts, symbolic ? concrete : original);
+    } catch (...) {
+      // The program may catch it and go on: it is the error of these sizes.
+      if (symbolic) specialiseAll(original, context.shapes(), facts.name);
+      throw;
+    }
   }
 
   // Moved to the meta device (ZeroTensor's fallback does that to compare shapes): the result holds no data, now or later.

@@ -1,4 +1,5 @@
 #include "profiler/query/breaks.h"
+#include "profiler/query/coverage.h"
 #include "profiler/query/gpu_gaps.h"
 #include "profiler/query/graphs.h"
 #include "profiler/query/memory.h"
@@ -87,10 +88,10 @@ void readCapture(const Reader& reader) {
     (void)query::toJson(reader, *chains);
   }
   const auto breaks = query::breakSummaries(reader);
-  const auto uncompiled = query::uncompiledPlaces(reader);
-  if (breaks && uncompiled) {
-    (void)query::toText(reader, *breaks, *uncompiled);
-    (void)query::toJson(reader, *breaks, *uncompiled);
+  const auto coverage = query::coverageOf(reader);
+  if (breaks && coverage) {
+    (void)query::toText(reader, *breaks, coverage->uncompiled);
+    (void)query::toJson(reader, *breaks, coverage->uncompiled);
   }
   (void)query::compareGuards(reader, 1, 2);
   (void)views::loadGuardedFrames(reader);

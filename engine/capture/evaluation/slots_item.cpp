@@ -219,6 +219,7 @@ int Evaluation::contains(PyObject* container, PyObject* item) {
     return 0;
   }
   if (isTensor(container) || isTensor(item)) {
+    if (PyDict_Check(container) || PyAnySet_Check(container)) readKey(item);
     if (PyDict_Check(container)) return isFresh(container) ? PyDict_Contains(container, item) : hasKey(container, item);
     if (PyAnySet_Check(container) && !isFresh(container))
       breakHere("unsupported container", "a container from outside is asked for a tensor");
