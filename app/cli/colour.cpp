@@ -20,4 +20,14 @@ std::string coloured(const std::string& text, int fd) {
   return out;
 }
 
+std::string printable(std::string text) {
+  for (size_t i = 0; i < text.size(); ++i) {
+    const auto c = static_cast<unsigned char>(text[i]);
+    if ((c < 0x20 && c != '\n' && c != '\t') || c == 0x7f) text[i] = ' ';
+    // U+0080 to U+009F in UTF-8: control characters too.
+    if (c == 0xc2 && i + 1 < text.size() && (static_cast<unsigned char>(text[i + 1]) & 0xe0U) == 0x80) text[i] = text[i + 1] = ' ';
+  }
+  return text;
+}
+
 }  // namespace fusebox::cli

@@ -320,6 +320,10 @@ bool openable(const std::string& word) {
          (word.find('/') != std::string::npos && std::filesystem::is_directory(word, error));
 }
 
+bool isCommand(const CLI::App& app, const std::string& word) {
+  return !app.get_subcommands([&](const CLI::App* command) { return command->check_name(word); }).empty();
+}
+
 int showWindow(const OpenWindow& openWindow, const WindowWish& wish) {
   const char* platform = std::getenv("QT_QPA_PLATFORM");
   if (!platform && !std::getenv("DISPLAY") && !std::getenv("WAYLAND_DISPLAY")) {
@@ -396,10 +400,6 @@ std::vector<std::string> takeScriptForm(std::vector<std::string>& words, size_t 
 int runCommandLine(int argc, char** argv, const OpenWindow& openWindow) {
   std::vector<std::string> words(argv + 1, argv + argc);
   Parsed parsed;
-  // A session or trace dropped on the program, or double-clicked.
-  if (words.size() == 1 && words[0][0] != '-' && openable(words[0])) {
-    return showWindow(openWindow, {.file = words[0], .compareWith = {}, .runCommand = {}});
-  }
   if (!words.empty() && words[0] == "run") {
     parsed.run.script = takeScriptForm(words, 1);
   } else if (!words.empty() && words[0] == "debug") {
@@ -418,6 +418,10 @@ int runCommandLine(int argc, char** argv, const OpenWindow& openWindow) {
   addCompare(app, parsed.compare);
   addGraphCommands(app, parsed);
   addCache(app, parsed.cache);
+  // A session or trace dropped on the program, or double-clicked. A command stays one where a file has its name.
+  if (words.size() == 1 && !words[0].starts_with('-') && !isCommand(app, words[0]) && openable(words[0])) {
+    return showWindow(openWindow, {.file = words[0], .compareWith = {}, .runCommand = {}});
+  }
   std::reverse(words.begin(), words.end());  // CLI11 takes them last first
   try {
     app.parse(words);

@@ -25,10 +25,11 @@ int debugAtConsole(const DebugOptions& options) {
   client.server().setFirstBreakpoints(std::move(*breakpoints));
   if (auto listening = client.server().listen(); !listening) return complain(listening.error());
   for (const auto& [name, value] : client.server().environment()) run->environment[name] = value;
-  removeOldSession(*run);
+  ReplacedSession replaced(*run);
   DebuggedProcess process;
   if (auto started = process.start(run->command, run->environment, options.run.json); !started)
     return complain(started.error());
+  replaced.begun();
   DebugConsole console(client, process, options.run.json);
   const ScriptEnd end = console.run();
   if (!run->session.empty()) fmt::print(stderr, "fusebox: recorded {}\n", run->session);

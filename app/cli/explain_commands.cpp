@@ -3,6 +3,7 @@
 
 #include <iostream>
 
+#include "app/cli/colour.h"
 #include "app/cli/commands.h"
 #include "app/cli/open_input.h"
 #include "profiler/query/breaks.h"
@@ -20,7 +21,7 @@ int print(const nlohmann::json& report) {
 }
 
 int print(const std::string& text) {
-  std::cout << text << std::flush;
+  std::cout << printable(text) << std::flush;
   return kOk;
 }
 

@@ -25,7 +25,7 @@
 namespace fusebox::cli {
 
 int complain(const Error& error) {
-  fmt::print(stderr, "fusebox: {}\n", error.context.empty() ? error.message : error.context + ": " + error.message);
+  fmt::print(stderr, "fusebox: {}\n", printable(error.context.empty() ? error.message : error.context + ": " + error.message));
   return error.code == ErrorCode::InvalidArgument ? kUsage : kUnreadable;
 }
 
@@ -42,7 +42,7 @@ int showSummary(const SummaryOptions& options) {
   if (options.json) {
     fmt::print("{}\n", query::toJson(*summary).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
   } else {
-    fmt::print("{}\n{}", options.file, coloured(query::toText(*summary), STDOUT_FILENO));
+    fmt::print("{}\n{}", options.file, coloured(printable(query::toText(*summary)), STDOUT_FILENO));
   }
   return kOk;
 }
@@ -52,7 +52,7 @@ namespace {
 template <class T>
 int printReport(const Result<T>& report, bool json) {
   if (!report) return complain(report.error());
-  fmt::print("{}", json ? query::toJson(*report).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n" : query::toText(*report));
+  fmt::print("{}", json ? query::toJson(*report).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n" : printable(query::toText(*report)));
   return kOk;
 }
 

@@ -58,7 +58,7 @@ void report(const RunOptions& options, const std::string& session, const ScriptE
   if (options.json) {
     fmt::print(stderr, "{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
   } else {
-    fmt::print(stderr, "fusebox: recorded {}\n{}", session, coloured(query::toText(*summary), STDERR_FILENO));
+    fmt::print(stderr, "fusebox: recorded {}\n{}", session, coloured(printable(query::toText(*summary)), STDERR_FILENO));
   }
 }
 
@@ -89,9 +89,10 @@ int runScript(const RunOptions& options) {
   if (!run) return complain(run.error());
   StockTrace trace(options.engine == "stock" && !options.noRecord);
   trace.request(run->environment);
-  removeOldSession(*run);
+  ReplacedSession replaced(*run);
   auto end = runScriptProcess(run->command, run->environment);
   if (!end) return complain({ErrorCode::InvalidArgument, end.error().message, end.error().context});
+  replaced.begun();
   sayHowItEnded(*end);
   trace.attachTo(run->session);
   if (!options.noRecord) {

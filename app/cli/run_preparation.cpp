@@ -16,6 +16,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// A session file and what SQLite keeps beside it while somebody writes.
+constexpr const char* kSessionParts[] = {"", "-wal", "-shm"};
+
 // A script's argument, whether "-m module" or "-mmodule".
 std::string shortFormValue(const std::vector<std::string>& script) {
   if (script[0].size() > 2) return script[0].substr(2);
@@ -101,9 +104,25 @@ Result<PreparedRun> prepareRun(const RunOptions& options) {
   return run;
 }
 
-void removeOldSession(const PreparedRun& run) {
-  std::error_code ignored;
-  if (!run.session.empty()) fs::remove(run.session, ignored);
+ReplacedSession::ReplacedSession(const PreparedRun& run) {
+  std::error_code error;
+  if (run.session.empty() || !fs::exists(run.session, error)) return;
+  path_ = run.session;
+  aside_ = run.session + ".replaced";
+  for (const char* part : kSessionParts) fs::rename(path_ + part, aside_ + part, error);
+}
+
+void ReplacedSession::begun() {
+  std::error_code error;
+  for (const char* part : kSessionParts)
+    if (!aside_.empty()) fs::remove(aside_ + part, error);
+  aside_.clear();
+}
+
+ReplacedSession::~ReplacedSession() {
+  std::error_code error;
+  for (const char* part : kSessionParts)
+    if (!aside_.empty()) fs::rename(aside_ + part, path_ + part, error);
 }
 
 }  // namespace fusebox::cli

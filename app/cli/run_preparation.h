@@ -20,8 +20,20 @@ struct PreparedRun {
 /// Changes nothing. InvalidArgument, NotFound or Io say what is wrong with the script, the interpreter or the session's place.
 Result<PreparedRun> prepareRun(const RunOptions& options);
 
-/// Right before the script is started: a session of an earlier run must not pass for this one's.
-void removeOldSession(const PreparedRun& run);
+/// Right before the script is started a session of an earlier run goes aside, since it must not pass for this one's. It comes back where
+/// the script could not be started.
+class ReplacedSession {
+ public:
+  explicit ReplacedSession(const PreparedRun& run);
+  ~ReplacedSession();
+  ReplacedSession(const ReplacedSession&) = delete;
+  ReplacedSession& operator=(const ReplacedSession&) = delete;
+  /// The script runs: the old session goes.
+  void begun();
+
+ private:
+  std::string path_, aside_;
+};
 
 /// On stderr: which signal ended the script; nothing if none did.
 void sayHowItEnded(const ScriptEnd& end);

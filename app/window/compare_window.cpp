@@ -91,7 +91,7 @@ void CompareWindow::runAndCompare(const RunRequest& request, const QString& engi
 
 void CompareWindow::readWords() {
   constexpr qsizetype kMost = 1 << 20;
-  words_ += QString::fromLocal8Bit(run_->readAllStandardError());
+  words_ += decode_.decode(run_->readAllStandardError());
   if (words_.size() > kMost) words_ = words_.right(kMost);
   const qsizetype last = words_.lastIndexOf(QLatin1String("fusebox: running under "));
   if (last >= 0) view_->showBusy(words_.mid(last + 9).section(QLatin1Char('\n'), 0, 0) + QStringLiteral("…"), {});
@@ -99,7 +99,7 @@ void CompareWindow::readWords() {
 
 void CompareWindow::runEnded(int exitCode, QProcess::ExitStatus status) {
   if (!run_) return;
-  words_ += QString::fromLocal8Bit(run_->readAllStandardError());
+  words_ += decode_.decode(run_->readAllStandardError());
   const QDir folder(run_->workingDirectory());
   run_->deleteLater();
   run_ = nullptr;

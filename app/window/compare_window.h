@@ -3,6 +3,7 @@
 #include <QMainWindow>
 #include <QPointer>
 #include <QProcess>
+#include <QStringDecoder>
 #include <array>
 #include <functional>
 
@@ -39,6 +40,7 @@ class CompareWindow : public QMainWindow {
   views::CompareView* view_;
   QProcess* run_ = nullptr;
   QString words_;            ///< what the run said on stderr
+  QStringDecoder decode_{QStringDecoder::System};
   std::array<QString, 2> paths_;
   std::array<QPointer<MainWindow>, 2> windows_;
 };

@@ -56,10 +56,12 @@ QWidget* DebugPanel::buildBanner() {
   buttons->setContentsMargins(0, 0, 0, 0);
   buttons->setSpacing(2);
   state_ = new QLabel;
+  state_->setTextFormat(Qt::RichText);
   state_->setObjectName(QStringLiteral("debug.state"));
   state_->setTextInteractionFlags(Qt::TextSelectableByMouse);
   state_->setWordWrap(true);
   place_ = new QLabel;
+  place_->setTextFormat(Qt::RichText);
   place_->setObjectName(QStringLiteral("debug.place"));
   place_->setAccessibleName(tr("Place of the stop; opens the line"));
   connect(place_, &QLabel::linkActivated, this, [this] {

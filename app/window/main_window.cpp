@@ -368,9 +368,13 @@ void MainWindow::offerRecovery(const QList<crash_guard::Leftover>& leftovers) {
   if (leftovers.isEmpty()) return;
   const auto& last = leftovers.front();
   recovered_ = last.session;
+  QSettings settings;
+  const QString before = settings.value(QStringLiteral("window/crashedWith")).toString();
+  settings.setValue(QStringLiteral("window/crashedWith"), last.session);
+  const bool isAgain = before == last.session;
   messages_->say(MessageBar::Severity::Warning, tr("Fusebox ended unexpectedly while %1 was open").arg(QFileInfo(last.session).fileName()),
                  last.report.isEmpty() ? tr("No report was written: it was killed, or the machine stopped.") : tr("What happened is in %1; please send it along.").arg(last.report),
-                 tr("Open it again"));
+                 isAgain ? QString() : tr("Open it again"));  // what failed twice would fail again
 }
 
 /// The mouse's own back and forward buttons, wherever the pointer is.

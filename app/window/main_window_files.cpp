@@ -136,6 +136,7 @@ void MainWindow::closeEvent(QCloseEvent* event) {
   QSettings settings;
   settings.setValue(QStringLiteral("window/geometry"), saveGeometry());
   layouts_.keep();
+  settings.remove(QStringLiteral("window/crashedWith"));
   crash_guard::noteOpen({});
   event->accept();
 }

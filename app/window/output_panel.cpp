@@ -12,7 +12,7 @@ constexpr int kMostLines = 20'000;
 
 }  // namespace
 
-OutputPanel::OutputPanel(QWidget* parent) : QWidget(parent), text_(new QPlainTextEdit), input_(new QLineEdit) {
+OutputPanel::OutputPanel(QWidget* parent) : QWidget(parent), text_(new QPlainTextEdit), input_(new QLineEdit), terminal_(text_) {
   text_->setObjectName(QStringLiteral("output.text"));
   text_->setAccessibleName(tr("Output of the script"));
   text_->setReadOnly(true);
@@ -36,6 +36,7 @@ OutputPanel::OutputPanel(QWidget* parent) : QWidget(parent), text_(new QPlainTex
 
 void OutputPanel::begin(const QString& commandLine) {
   text_->clear();
+  terminal_.toEnd();
   append(QStringLiteral("$ ") + commandLine + QLatin1Char('\n'), false);
   input_->show();
 }
@@ -43,15 +44,14 @@ void OutputPanel::begin(const QString& commandLine) {
 void OutputPanel::append(const QString& text, bool isError) {
   QScrollBar* bar = text_->verticalScrollBar();
   const bool atEnd = bar->value() >= bar->maximum() - 2;
-  QTextCursor cursor(text_->document());
-  cursor.movePosition(QTextCursor::End);
   QTextCharFormat format;
   format.setForeground(views::themed(isError ? views::Token::Warning : views::Token::Text));
-  cursor.insertText(text, format);
+  terminal_.write(text, format);
   if (atEnd) bar->setValue(bar->maximum());
 }
 
 void OutputPanel::end(const QString& words) {
+  terminal_.toEnd();
   append(QLatin1Char('\n') + words + QLatin1Char('\n'), false);
   input_->hide();
 }

@@ -3,6 +3,8 @@
 #include <QLineEdit>
 #include <QPlainTextEdit>
 
+#include "app/window/terminal_text.h"
+
 namespace fusebox::window {
 
 /// What a running script writes, and a line for its standard input.
@@ -21,6 +23,7 @@ class OutputPanel : public QWidget {
  private:
   QPlainTextEdit* text_;
   QLineEdit* input_;
+  TerminalText terminal_;
 };
 
 }  // namespace fusebox::window

@@ -42,9 +42,9 @@ ScriptRunner::ScriptRunner(QString program, QObject* parent) : QObject(parent), 
   connect(&grace_, &QTimer::timeout, &process_, &QProcess::kill);
   connect(&look_, &QTimer::timeout, this, &ScriptRunner::look);
   connect(&process_, &QProcess::readyReadStandardOutput, this,
-          [this] { emit output(QString::fromLocal8Bit(process_.readAllStandardOutput()), false); });
+          [this] { emit output(decodeOutput_.decode(process_.readAllStandardOutput()), false); });
   connect(&process_, &QProcess::readyReadStandardError, this, [this] {
-    const QString text = QString::fromLocal8Bit(process_.readAllStandardError());
+    const QString text = decodeErrors_.decode(process_.readAllStandardError());
     errors_ = (errors_ + text).right(kKeptErrors);
     emit output(text, true);
   });
@@ -68,6 +68,8 @@ ScriptRunner::~ScriptRunner() {
 void ScriptRunner::start(const RunRequest& request) {
   if (running()) return;
   errors_.clear();
+  decodeOutput_.resetState();
+  decodeErrors_.resetState();
   appeared_ = false;
   end_ = UserEnd::Nothing;
   QStringList words{QStringLiteral("run")};

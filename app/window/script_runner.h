@@ -2,6 +2,7 @@
 
 #include <QMap>
 #include <QProcess>
+#include <QStringDecoder>
 #include <QTimer>
 
 namespace fusebox::window {
@@ -63,6 +64,7 @@ class ScriptRunner : public QObject {
   QTimer look_;
   QTimer grace_;  ///< runs between a stop and the end of the process
   QString session_, script_, errors_;
+  QStringDecoder decodeOutput_{QStringDecoder::System}, decodeErrors_{QStringDecoder::System};  ///< a letter may come in two parts
   bool appeared_ = false;
   UserEnd end_ = UserEnd::Nothing;
 };

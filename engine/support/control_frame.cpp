@@ -1,6 +1,6 @@
 #include "engine/support/control_frame.h"
 
-#include <nlohmann/json.hpp>
+#include "engine/support/bounded_json.h"
 
 namespace fusebox::control {
 
@@ -35,9 +35,7 @@ Result<std::vector<json>> MessageReader::feed(std::string_view bytes) {
     if (rest_.size() - at - 4 < length) break;
     const char* text = rest_.data() + at + 4;
     bool deep = false;
-    json message = json::parse(
-        text, text + length, [&](int depth, json::parse_event_t, json&) { return !(deep |= depth > kMaxDepth); },
-        false);
+    json message = parseBounded({text, length}, &deep, kMaxDepth);
     if (deep) return fail(ErrorCode::Corrupt, "a message is nested too deeply");
     if (!message.is_object()) return fail(ErrorCode::Corrupt, "a message is no JSON object");
     messages.push_back(std::move(message));

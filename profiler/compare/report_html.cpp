@@ -13,7 +13,7 @@ using exporting::escaped;
 constexpr std::string_view kStyle = R"(<style>
 tr.added td:nth-child(3), tr.changed td:nth-child(3) { background: #0b6bcb22; }
 tr.removed td:nth-child(2), tr.changed td:nth-child(2) { background: #d5800022; }
-tr.same { opacity: .65; } body.short tr.same { display: none; } td { width: 25%; } .why { border-left: 3px solid var(--accent); padding-left: 1rem; }
+tr.same { opacity: .65; } #all:not(:checked) ~ table tr.same { display: none; } td { width: 25%; } .why { border-left: 3px solid var(--accent); padding-left: 1rem; }
 tr.section td { font-weight: 600; padding-top: 1rem; }
 </style>)";
 
@@ -33,7 +33,7 @@ void row(std::ostream& out, const Entry& e) {
 }  // namespace
 
 void writeHtml(const Comparison& c, std::ostream& out) {
-  out << "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>Two sessions compared</title>\n" << exporting::kHtmlStyle << kStyle << "</head><body class=\"short\">\n<h1>Two sessions compared</h1>\n<table>";
+  out << "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta http-equiv=Content-Security-Policy content=\"default-src 'none'; style-src 'unsafe-inline'\"><title>Two sessions compared</title>\n" << exporting::kHtmlStyle << kStyle << "</head><body>\n<h1>Two sessions compared</h1>\n<table>";
   session(out, "A", c.a);
   session(out, "B", c.b);
   out << "</table>\n<h2>" << (c.cause.found ? "The first difference that explains the rest" : "In short") << "</h2>\n<div class=why><p><b>" << escaped(c.cause.headline) << "</b></p>";
@@ -43,7 +43,7 @@ void writeHtml(const Comparison& c, std::ostream& out) {
     out << "</ol>";
   }
   if (c.cause.effects > 0) out << fmt::format("<p class=note>{} of {} differences in what was compiled and run lie behind it.</p>", c.cause.explained, c.cause.effects);
-  out << "</div>\n<h2>Everything</h2>\n<p><label><input type=checkbox onchange=\"document.body.classList.toggle('short')\"> show what is the same</label></p>\n"
+  out << "</div>\n<h2>Everything</h2>\n<input type=checkbox id=all> <label for=all>show what is the same</label>\n"
          "<table><tr><th></th><th>A</th><th>B</th><th>Change</th></tr>\n";
   for (const Entry& e : c.entries) row(out, e);
   out << "</table>\n";

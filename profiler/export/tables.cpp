@@ -29,6 +29,9 @@ std::string oneLine(const Cell& cell) {
   return out;
 }
 
+/// A spreadsheet takes a text that begins so for a formula, and computes it.
+bool isFormula(std::string_view text) { return !text.empty() && std::string_view("=+-@\t\r").find(text.front()) != std::string_view::npos; }
+
 std::string csvField(std::string_view text) {
   if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
   std::string out = "\"";
@@ -73,7 +76,11 @@ std::string toCsv(const Table& table) {
   for (size_t c = 0; c < table.columns.size(); ++c) out += (c ? "," : "") + csvField(table.columns[c]);
   out += "\r\n";
   for (const auto& row : table.rows) {
-    for (size_t c = 0; c < row.size(); ++c) out += (c ? "," : "") + csvField(session::cellText(row[c]));
+    for (size_t c = 0; c < row.size(); ++c) {
+      const std::string text = session::cellText(row[c]);
+      const bool isHarmful = std::holds_alternative<std::string>(row[c]) && isFormula(text);
+      out += (c ? "," : "") + csvField((isHarmful ? "'" : "") + text);
+    }
     out += "\r\n";
   }
   return out;

@@ -135,6 +135,16 @@ bool ChromeEventParser::parse(std::string_view json, ChromeEvent& event, bool& r
   return error == SUCCESS;
 }
 
+namespace {
+
+/// A list as it is written.
+void readArray(ondemand::value value, std::string_view& out) {
+  ondemand::array array;
+  if (!value.get_array().get(array)) (void)array.raw_json().get(out);
+}
+
+}  // namespace
+
 void ChromeEventParser::parseArguments(std::string_view json, ChromeArguments& out) {
   if (json.empty()) return;
   ondemand::document document;
@@ -156,6 +166,16 @@ void ChromeEventParser::parseArguments(std::string_view json, ChromeArguments& o
       out.device = whole(field.value());
     else if (key == "bytes" || key == "Bytes")
       out.bytes = whole(field.value());
+    else if (key == "registers per thread")
+      out.registers = whole(field.value());
+    else if (key == "shared memory")
+      out.sharedBytes = whole(field.value());
+    else if (key == "est. achieved occupancy %")
+      out.occupancyPercent = whole(field.value());
+    else if (key == "grid")
+      readArray(field.value(), out.grid);
+    else if (key == "block")
+      readArray(field.value(), out.block);
     else if (key == "name")
       (void)asText(field.value(), out.name);
     else if (key == "labels")

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "engine/support/bounded_json.h"
 #include "profiler/importers/json_slices.h"
 #include "profiler/importers/trace_names.h"
 
@@ -45,6 +46,21 @@ const CategoryMeaning* meaningOf(std::string_view category) {
     if (c.category == category) return &c;
   }
   return nullptr;
+}
+
+/// "[32, 1, 1]" as a session writes it: "32", "[2, 6, 1]": "2 x 6 x 1"; empty for what is no short list of numbers.
+std::string sizesOf(std::string_view json) {
+  std::string out;
+  while (!json.empty() && json.back() != ']') json.remove_suffix(1);
+  if (json.size() < 3 || json.size() > 64 || json.front() != '[') return out;
+  for (const char c : json.substr(1, json.size() - 2)) {
+    if (c >= '0' && c <= '9') out += c;
+    else if (c == ',') out += " x ";
+    else if (c != ' ' && c != '\n') return {};
+  }
+  constexpr std::string_view kFlat = " x 1 x 1";
+  if (out.ends_with(kFlat)) out.resize(out.size() - kFlat.size());
+  return out;
 }
 
 std::string_view bare(std::string_view token) { return token.size() > 200 ? token.substr(0, 200) : token; }
@@ -130,6 +146,11 @@ void ChromeImport::deviceWork(const ChromeEvent& e, const CategoryMeaning& meani
   DeviceSpan span{
       meaning.deviceKind,    e.name,          arguments.device,         arguments.stream,
       arguments.correlation, arguments.bytes, session_.time(*e.timeNs), std::max<int64_t>(0, e.durationNs.value_or(0))};
+  span.registers = arguments.registers;
+  span.sharedBytes = arguments.sharedBytes;
+  span.occupancyPercent = arguments.occupancyPercent;
+  span.grid = sizesOf(arguments.grid);
+  span.block = sizesOf(arguments.block);
   int64_t kernel = 0;
   if (meaning.launch) {
     const bool copy = meaning.deviceKind != "kernel";
@@ -239,7 +260,7 @@ void ChromeImport::metadata(const ChromeEvent& e) {
 }
 
 void ChromeImport::member(const std::string& key, std::string_view json) {
-  const auto value = nlohmann::json::parse(json, nullptr, false);
+  const auto value = parseBounded(json);
   if (value.is_discarded())
     return session_.loss("members", 1, fmt::format("\"{}\" beside the events cannot be read", key));
   if (key == "baseTimeNanoseconds" && value.is_number_integer()) session_.setUnixBase(value.get<int64_t>());

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "engine/support/bounded_json.h"
 #include "profiler/importers/exported_graph.h"
 #include "profiler/importers/graph_rows.h"
 #include "profiler/importers/saved_program.h"
@@ -17,7 +18,6 @@ using Json = nlohmann::json;
 
 constexpr const char* kFormat = "exported program";
 constexpr uint64_t kMostModelBytes = uint64_t{512} << 20;
-constexpr int kMostNesting = 300;
 /// Up to PyTorch 2.6.
 constexpr const char* kOldModel = "serialized_exported_program.json";
 
@@ -27,16 +27,6 @@ std::vector<const ZipArchive::Entry*> modelsOf(const ZipArchive& archive) {
     if (entry.name == kOldModel || (entry.name.starts_with("models/") && entry.name.ends_with(".json")))
       models.push_back(&entry);
   return models;
-}
-
-bool isNestedTooDeeply(std::string_view json) {
-  int depth = 0;
-  for (const char c : json) {
-    if (c == '[' || c == '{') ++depth;
-    if (c == ']' || c == '}') --depth;
-    if (depth > kMostNesting) return true;
-  }
-  return false;
 }
 
 std::string modelName(const std::string& entry) {
@@ -62,8 +52,9 @@ std::string rangesText(const Json& model) {
 Result<void> importModel(const ZipArchive& archive, const ZipArchive::Entry& entry, SessionBuilder& session) {
   auto text = archive.read(entry, kMostModelBytes);
   if (!text) return tl::unexpected(text.error());
-  if (isNestedTooDeeply(*text)) return fail(ErrorCode::Corrupt, entry.name + " is nested too deeply");
-  const Json model = Json::parse(*text, nullptr, false);
+  bool isTooDeep = false;
+  const Json model = parseBounded(*text, &isTooDeep);
+  if (isTooDeep) return fail(ErrorCode::Corrupt, entry.name + " is nested too deeply");
   if (!model.is_object()) return fail(ErrorCode::Corrupt, entry.name + " is damaged: it is no JSON object");
   const std::string name = modelName(entry.name);
   if (const std::string torch = stringOf(model, "torch_version"); !torch.empty()) session.info("torch", torch);

@@ -1,5 +1,7 @@
 #include "profiler/importers/graph_rows.h"
 
+#include "engine/support/bounded_json.h"
+
 #include <algorithm>
 #include <deque>
 #include <nlohmann/json.hpp>
@@ -308,7 +310,7 @@ void linkByName(SessionBuilder& session, const StoredGraph& later, const StoredG
 }
 
 bool parseNodeMappings(std::string_view json, NodeMappings& into) {
-  const auto all = nlohmann::json::parse(json, nullptr, false);
+  const auto all = parseBounded(json);
   if (!all.is_object()) return false;
   using Names = std::unordered_map<std::string, std::vector<std::string>>;
   const auto read = [&](const char* key, Names& map) {

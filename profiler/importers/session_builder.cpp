@@ -126,7 +126,38 @@ int64_t SessionBuilder::kernel(std::string_view name, std::string_view kind, std
   return id;
 }
 
+int64_t SessionBuilder::shapeOf(const DeviceSpan& s) {
+  constexpr size_t kMostShapes = 200'000;
+  if (s.grid.empty() && s.block.empty() && !s.registers) return 0;
+  const auto number = [](const std::optional<int64_t>& value) { return value.value_or(-1); };
+  std::string key = fmt::format("{}|{}|{}|{}|{}|{}|{}", s.grid, s.block, number(s.registers), number(s.sharedBytes), number(s.occupancyPercent), number(s.device), s.name);
+  if (const auto known = shapes_.find(key); known != shapes_.end()) return known->second;
+  if (shapes_.size() >= kMostShapes) {
+    loss("launch_shapes", 1, "more launch shapes than a session holds");
+    return 0;
+  }
+  const auto cell = [](const std::optional<int64_t>& value) { return value ? Cell{*value} : Cell{}; };
+  int64_t threads = s.block.empty() ? 0 : 1;
+  for (size_t at = 0; at < s.block.size();) {
+    const size_t end = std::min(s.block.find(" x ", at), s.block.size());
+    threads *= std::clamp<int64_t>(std::strtoll(s.block.substr(at, end - at).c_str(), nullptr, 10), 0, 4096);
+    at = end + 3;
+  }
+  const int64_t id = newId(RowKind::GpuShape);
+  put(RowKind::GpuShape, {id, std::string(s.name), {}, cell(s.device), text(s.grid), text(s.block), threads > 0 ? Cell{threads} : Cell{}, cell(s.registers),
+                          cell(s.sharedBytes), s.sharedBytes ? Cell{int64_t{0}} : Cell{}, {},
+                          s.occupancyPercent ? Cell{static_cast<double>(std::clamp<int64_t>(*s.occupancyPercent, 0, 100)) / 100} : Cell{}, {}});
+  shapes_.emplace(std::move(key), id);
+  return id;
+}
+
 void SessionBuilder::deviceSpan(int64_t thread, int64_t kernel, const DeviceSpan& s) {
+  const int64_t shape = s.kind == "kernel" ? shapeOf(s) : 0;
+  if (shape > 0 && kernel > 0) {
+    auto& [events, ns] = shapeSums_[{kernel, shape}];
+    ++events;
+    ns += std::clamp<int64_t>(s.durNs, 0, int64_t{1} << 40);
+  }
   const auto cell = [](const std::optional<int64_t>& value) { return value ? Cell{*value} : Cell{}; };
   const int64_t event = newId(RowKind::GpuEvent);
   put(RowKind::GpuEvent, {event,
@@ -140,7 +171,7 @@ void SessionBuilder::deviceSpan(int64_t thread, int64_t kernel, const DeviceSpan
                           idOrNull(kernel),
                           {},
                           cell(s.bytes),
-                          {},
+                          idOrNull(shape),
                           thread,
                           {},
                           {},
@@ -297,6 +328,7 @@ Result<void> SessionBuilder::finish() {
   finished_ = true;
   flushLanes();
   launches_.flush();
+  for (const auto& [key, sum] : shapeSums_) put(RowKind::GpuShapeStats, {key.first, key.second, sum.first, sum.second});
   putSources();
   if (shown_) {
     for (const char* key : kWriterKeys) (void)database_.execute(fmt::format("DELETE FROM t_info WHERE key = '{}'", key));

@@ -28,6 +28,8 @@ struct DeviceSpan {
   std::string_view name;
   std::optional<int64_t> device, stream, correlation, bytes;
   int64_t startNs = 0, durNs = 0;
+  std::optional<int64_t> registers, sharedBytes, occupancyPercent;  ///< of a kernel
+  std::string grid = {}, block = {};                                ///< "32", "2 x 6 x 1"; empty where not told
 };
 
 /// Fills a new session file with what an importer reads: ids, threads, kernels by name, launches with their sums and
@@ -97,6 +99,8 @@ class SessionBuilder {
     std::vector<session::LaunchRecord> calls;
   };
   void flushLane(int64_t thread, Lane& lane);
+  /// The row of a launch shape, made on first use; 0 where the file tells none.
+  int64_t shapeOf(const DeviceSpan& span);
   void flushLanes();
   void putSources();
   void putFacts();
@@ -109,7 +113,8 @@ class SessionBuilder {
   std::array<int64_t, static_cast<size_t>(RowKind::Count)> ids_{};
   std::map<std::string, Cell> info_;
   std::map<std::string, std::pair<int64_t, std::string>> losses_;
-  std::unordered_map<std::string, int64_t> threads_, kernels_;
+  std::unordered_map<std::string, int64_t> threads_, kernels_, shapes_;
+  std::map<std::pair<int64_t, int64_t>, std::pair<int64_t, int64_t>> shapeSums_;  ///< by kernel and shape: events, time
   std::map<int64_t, std::pair<std::string, int64_t>> threadNames_;
   std::map<int64_t, Lane> lanes_;
   std::map<std::string, std::map<int64_t, std::string>> sources_;

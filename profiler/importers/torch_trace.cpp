@@ -5,6 +5,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "engine/support/bounded_json.h"
 #include "profiler/importers/torch_trace_import.h"
 
 namespace fusebox::importing {
@@ -45,7 +46,7 @@ std::optional<int64_t> unixShift(const std::string& path) {
   TraceRecord record;
   while ((*reader)->next(record)) {
     if (record.key != "chromium_event") continue;
-    const auto event = nlohmann::json::parse(record.payload, nullptr, false);
+    const auto event = parseBounded(record.payload);
     if (!event.is_object() || !event.contains("ts") || !event["ts"].is_number()) continue;
     const double us = event["ts"].get<double>();
     if (!(us > 0 && us < 9e15)) continue;
@@ -86,7 +87,7 @@ void readSpans(const fs::path& file, TorchTraceImport& import, SessionBuilder& s
   std::error_code error;
   if (!fs::is_regular_file(file, error) || fs::file_size(file, error) > (uintmax_t{1} << 29)) return;
   const auto bytes = firstBytes(file.string(), size_t{1} << 29);
-  const auto events = bytes ? nlohmann::json::parse(*bytes, nullptr, false) : nlohmann::json();
+  const auto events = bytes ? parseBounded(*bytes) : nlohmann::json();
   if (!events.is_array()) {
     session.loss("spans", 1, "chromium_events.json cannot be read");
     return;

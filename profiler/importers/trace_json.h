@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "engine/support/bounded_json.h"
 #include "profiler/importers/trace_record.h"
 
 /// Members of a record's JSON whose types drift between versions: what is not of the wanted type counts as absent.
@@ -28,6 +29,6 @@ inline std::optional<double> numberOf(const nlohmann::json& object, const char* 
   return found && found->is_number() && std::isfinite(found->get<double>()) ? std::optional(found->get<double>())
                                                                             : std::nullopt;
 }
-inline nlohmann::json payloadJson(const TraceRecord& r) { return nlohmann::json::parse(r.payload, nullptr, false); }
+inline nlohmann::json payloadJson(const TraceRecord& r) { return parseBounded(r.payload); }
 
 }  // namespace fusebox::importing

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <set>
 
+#include "engine/support/bounded_json.h"
 #include "profiler/importers/chrome_event.h"
 #include "profiler/importers/md5.h"
 
@@ -161,7 +162,7 @@ bool TraceLogReader::header(TraceRecord& record, std::string_view line) {
   bool changed = false;
   const std::string json = validUtf8(line.substr(start + prefix.jsonStart), changed);
   record = {};
-  record.fields = nlohmann::json::parse(json, nullptr, false);
+  record.fields = parseBounded(json);
   if (!record.fields.is_object() || record.fields.empty()) {
     if (++damage_.brokenRecords == 1)
       damage_.firstBroken = fmt::format("line {}: {}", lineNumber_, json.substr(0, 120));
@@ -312,7 +313,7 @@ bool RawJsonlReader::next(TraceRecord& record) {
     bool changed = false;
     const std::string json = validUtf8(line, changed);
     record = {};
-    record.fields = nlohmann::json::parse(json, nullptr, false);
+    record.fields = parseBounded(json);
     if (!record.fields.is_object() || record.fields.empty()) {
       if (++damage_.brokenRecords == 1)
         damage_.firstBroken = fmt::format("line {}: {}", lineNumber_, json.substr(0, 120));

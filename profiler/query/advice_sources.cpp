@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "profiler/query/advice.h"
+#include "engine/support/bounded_json.h"
 #include "profiler/query/python_line.h"
 
 namespace fusebox::query {
@@ -25,7 +26,7 @@ bool StackPlace::isUsers() const {
 std::vector<StackPlace> parseStack(std::string_view json) {
   constexpr size_t kDeepest = 500;
   std::vector<StackPlace> out;
-  const auto parsed = nlohmann::json::parse(json, nullptr, false);
+  const auto parsed = parseBounded(json);
   if (!parsed.is_array()) return out;
   const auto text = [](const nlohmann::json& object, const char* key) {
     const auto found = object.find(key);

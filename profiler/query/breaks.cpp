@@ -7,6 +7,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "engine/support/bounded_json.h"
 #include "profiler/query/bounded.h"
 #include "profiler/query/function_names.h"
 
@@ -27,7 +28,7 @@ constexpr const char* kBreaks =
 std::vector<BreakInstruction> parseCode(std::string_view json) {
   constexpr size_t kMost = 2000;
   std::vector<BreakInstruction> out;
-  const auto parsed = nlohmann::json::parse(json, nullptr, false);
+  const auto parsed = parseBounded(json);
   if (!parsed.is_array()) return out;
   const auto number = [](const nlohmann::json& o, const char* key, int64_t otherwise) {
     const auto found = o.find(key);

@@ -7,6 +7,7 @@
 #include <deque>
 #include <unordered_map>
 
+#include "engine/support/bounded_json.h"
 #include "engine/support/text.h"
 #include "profiler/query/bounded.h"
 #include "profiler/query/guard_difference.h"
@@ -22,7 +23,7 @@ using ByCompile = std::unordered_map<int64_t, ShapeEntry>;
 
 std::vector<std::string> parseNames(std::string_view text) {
   std::vector<std::string> out;
-  const auto list = nlohmann::json::parse(text, nullptr, false);
+  const auto list = parseBounded(text);
   if (!list.is_array()) return out;
   for (const auto& name : list) {
     if (name.is_string()) out.push_back(name.get<std::string>());

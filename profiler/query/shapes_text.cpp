@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "profiler/query/bounded.h"
+#include "engine/support/bounded_json.h"
 #include "profiler/query/recompiles.h"
 #include "profiler/query/shapes.h"
 
@@ -19,7 +20,7 @@ json boundOrNull(const std::optional<int64_t>& bound) { return bound ? json(*bou
 
 /// A number where the text is one.
 json value(const std::string& text) {
-  const json parsed = json::parse(text, nullptr, false);
+  const json parsed = parseBounded(text);
   return parsed.is_number() ? parsed : text.empty() ? json() : json(text);
 }
 

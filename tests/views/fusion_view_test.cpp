@@ -1,6 +1,7 @@
 // Fusions: decisions that can be changed and compiled again, and measured errors.
 #include <QFile>
 #include <QLabel>
+#include <QMessageBox>
 #include <QPushButton>
 #include <QTableView>
 #include <QTemporaryDir>
@@ -125,6 +126,33 @@ class FusionViewTest : public QObject, private test::ShownView {
     });
     view->findChild<QPushButton*>("fusion.open")->click();
     QCOMPARE(opened, "/tmp/what-if.fusebox");
+  }
+
+  void aProgramFromOutsideIsLoadedOnlyWithConsent() {
+    qputenv("XDG_CACHE_HOME", folder_.filePath("cache").toUtf8());
+    qApp->setProperty("fusebox.program", standIn(folder_, "{}"));
+    const QString words = folder_.filePath("words");
+    QFile::remove(words);
+    auto view = show<FusionView>(QString::fromUtf8(IMPORTER_DATA "/exported.pt2"));
+    QAction* compile = nullptr;
+    for (QAction* a : view->viewActions()) compile = a->objectName().endsWith(QLatin1String("compile")) ? a : compile;
+    QTRY_VERIFY(compile->isEnabled());
+    const auto box = [&] { return view->findChild<QMessageBox*>("fusion.consent"); };
+    compile->trigger();
+    QTRY_VERIFY(box() && box()->isVisible());
+    QVERIFY2(box()->text().contains("exported.pt2"), qPrintable(box()->text()));
+    box()->reject();
+    QTRY_VERIFY(!box());
+    QVERIFY(!QFile::exists(words));
+    compile->trigger();
+    QTRY_VERIFY(box() && box()->isVisible());
+    box()->findChild<QPushButton*>("fusion.consent.load")->click();
+    QTRY_VERIFY(QFile::exists(words));
+    QTRY_VERIFY(compile->isEnabled() && !box());
+    QFile::remove(words);
+    compile->trigger();  // asked once a file
+    QTRY_VERIFY(QFile::exists(words));
+    QVERIFY(!box());
   }
 
   void aSweepOfSizesIsATableAndAPlot() {

@@ -84,6 +84,15 @@ class TextTest : public QObject {
     QVERIFY(opFamily("call", "aten::mm") == OpFamily::Matrix);
     QVERIFY(opFamily("call", "aten.native_layer_norm.default") == OpFamily::Normalisation);
     QVERIFY(opFamily("placeholder", "") == OpFamily::Input);
+    // Names are known as wholes: a part of a word says nothing.
+    QVERIFY(opFamily("call", "prims.convert_element_type.default") == OpFamily::Pointwise);
+    QVERIFY(opFamily("call", "aten::upsample_bilinear2d") == OpFamily::Memory);
+    QVERIFY(opFamily("call", "aten.index_select.default") == OpFamily::Memory);
+    QVERIFY(opFamily("call", "aten.slice_scatter.default") == OpFamily::Memory);
+    QVERIFY(opFamily("call", "aten.convolution_backward.default") == OpFamily::Convolution);
+    QVERIFY(opFamily("call", "aten::_softmax_backward_data") == OpFamily::Normalisation);
+    QVERIFY(opFamily("call", "aten.add_.Tensor") == OpFamily::Pointwise);
+    QVERIFY(opFamily("call", "mylib::conv_like") == OpFamily::Other);
   }
   void places() {
     QCOMPARE(shortPlace("/a/b/model.py", 12), std::string("model.py:12"));

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/support/bounded_json.h"
 #include "profiler/session/reader.h"
 
 namespace fusebox::views {
@@ -28,7 +29,7 @@ std::string compileName(const Statement& s, int frame, int compile) {
 /// One line of JSON is unreadable; what is no JSON stays as it is.
 std::string indented(std::string text) {
   if (text.size() > kLongestText) return text;
-  const auto parsed = nlohmann::json::parse(text, nullptr, false);
+  const auto parsed = parseBounded(text);
   return parsed.is_discarded() ? text : parsed.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 

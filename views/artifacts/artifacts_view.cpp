@@ -44,7 +44,7 @@ ArtifactsView::ArtifactsView(const ViewContext& context) : View(context) {
   detail_ = new CodePane(QStringLiteral("artifacts.detail"), Language::Json);
   detail_->setAccessibleName(tr("Fields of the record"));
   findBar_ = new FindBar(QStringLiteral("artifacts.find"),
-                         [this](const QString& text, bool backwards) { return text_->findText(text, backwards); });
+                         [this](const QString& text, FindStep step) { return text_->findText(text, step); });
   auto* textPage = new QWidget;
   auto* textColumn = new QVBoxLayout(textPage);
   textColumn->setContentsMargins(0, 0, 0, 0);

@@ -147,7 +147,9 @@ void CompareView::buildLists() {
   list_->setWidestColumn(260);
   list_->setEmptyText(tr("Nothing to show"), tr("Tick another kind of difference above, or “The same”."));
   titleA_ = new QLabel;
+  titleA_->setTextFormat(Qt::RichText);
   titleB_ = new QLabel;
+  titleB_->setTextFormat(Qt::RichText);
   for (QLabel* title : {titleA_, titleB_}) {
     title->setObjectName(title == titleA_ ? QStringLiteral("compare.titleA") : QStringLiteral("compare.titleB"));
     title->setContentsMargins(8, 4, 8, 4);

@@ -186,6 +186,7 @@ Result<FusionContent> loadFusion(const session::Reader& reader, int64_t graph) {
   auto symbols = query::symbolsOf(reader, compile);
   if (!symbols) return tl::unexpected(symbols.error());
   content.symbols = std::move(*symbols);
+  if (isProgram(reader)) content.program = reader.info("imported_from");
   content.canCompile = isProgram(reader) || query::hasSavedGraph(reader, graph);
   if (!content.canCompile) {
     const auto none = query::savedGraph(reader, graph);

@@ -77,6 +77,7 @@ struct FusionContent {
   query::Holdings holdings;
   std::vector<query::ShapeSymbol> symbols;  ///< sizes that are symbols in the graph
   bool canCompile = false;
+  std::string program;  ///< file from outside that PyTorch would load for it, which can run code in it; empty: none
   std::string whyNot;   ///< where it cannot
   int64_t traffic = 0;  ///< bytes that all groups read and write
   int64_t saved = 0;    ///< bytes that fusing saved

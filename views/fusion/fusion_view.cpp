@@ -2,6 +2,7 @@
 
 #include <QHBoxLayout>
 #include <QLabel>
+#include <QMessageBox>
 #include <QProgressBar>
 #include <QPushButton>
 #include <QSplitter>
@@ -99,17 +100,17 @@ void FusionView::buildToolbar(QToolBar* bar) {
   sizes_->setPlaceholderText(tr("sizes: s0=1:512:x2"));
   sizes_->setClearButtonEnabled(true);
   sizes_->setMaximumWidth(190);
-  connect(sizes_, &QLineEdit::returnPressed, this, [this] { compileGraph(); });
+  connect(sizes_, &QLineEdit::returnPressed, this, [this] { withConsent(&FusionView::compileGraph); });
   sizesAction_ = bar->addWidget(sizes_);
   sizesAction_->setVisible(false);
   compile_ =
       act("compile", tr("Compile this graph"), "run",
           tr("Compiles the graph alone, with random inputs of its recorded shapes; with wishes, both ways by turns"),
-          [this] { compileGraph(); });
+          [this] { withConsent(&FusionView::compileGraph); });
   numerics_ =
       act("numerics", tr("Measure errors"), "overview",
           tr("Compares every value with the same graph in float64, and looks for what makes the first divergence"),
-          [this] { measureNumerics(); });
+          [this] { withConsent(&FusionView::measureNumerics); });
   cancel_ = act("cancel", tr("Cancel"), "stop", tr("Ends the compilation"), [this] { compiler_->cancel(); });
   auto* progress = new QProgressBar;
   progress->setObjectName(QStringLiteral("fusion.progress"));
@@ -367,6 +368,26 @@ void FusionView::updateActions() {
   }
   cancel_->setVisible(busy);
   busy_->setVisible(busy);
+}
+
+/// Goes on where the graph needs no file of others, or the person lets PyTorch load it: once a file.
+void FusionView::withConsent(void (FusionView::*next)()) {
+  if (content_.program.empty() || trusted_.contains(content_.program)) return (this->*next)();
+  if (findChild<QMessageBox*>(QStringLiteral("fusion.consent"))) return;
+  auto* box = new QMessageBox(QMessageBox::Warning, tr("Load this program?"),
+                              tr("PyTorch will load %1 to compile it, and that can run code which the file holds. Looking at its graphs, as until now, runs nothing.\n\n"
+                                 "Load it only if you trust where it comes from.").arg(str(content_.program)),
+                              QMessageBox::Cancel, this);
+  box->setObjectName(QStringLiteral("fusion.consent"));
+  box->setAttribute(Qt::WA_DeleteOnClose);
+  QPushButton* load = box->addButton(tr("&Load it"), QMessageBox::AcceptRole);
+  load->setObjectName(QStringLiteral("fusion.consent.load"));
+  box->setDefaultButton(QMessageBox::Cancel);
+  connect(load, &QPushButton::clicked, this, [this, next, program = content_.program] {
+    trusted_.insert(program);
+    if (content_.program == program) (this->*next)();
+  });
+  box->open();
 }
 
 void FusionView::compileGraph() {

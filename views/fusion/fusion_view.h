@@ -4,6 +4,8 @@
 #include <QComboBox>
 #include <QLineEdit>
 #include <QTabWidget>
+#include <set>
+#include <string>
 
 #include "views/fusion/fusion_model.h"
 #include "views/fusion/size_plot.h"
@@ -53,6 +55,7 @@ class FusionView : public View {
   void wish(bool force);
   void forget();
   void wishesChanged();
+  void withConsent(void (FusionView::*next)());
   void compileGraph();
   void measureNumerics();
   void showResult(const QByteArray& report, const QString& complaint);
@@ -92,6 +95,7 @@ class FusionView : public View {
   int64_t compiledGraph_ = 0;  ///< of the last run
   bool isNumericsRun_ = false;
   QString resultSession_;
+  std::set<std::string> trusted_;  ///< programs from outside that PyTorch may load
 };
 
 }  // namespace fusebox::views

@@ -1,57 +1,15 @@
 #include "views/graph/graph_model.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 
+#include "profiler/query/operator_families.h"
 #include "profiler/session/reader.h"
 
 namespace fusebox::views {
 namespace {
 
 using session::Statement;
-
-struct FamilyName {
-  std::string_view part;
-  OpFamily family;
-};
-// First hit wins; parts are searched in the short operator name.
-constexpr std::array kFamilies{
-    FamilyName{"conv", OpFamily::Convolution},      FamilyName{"mm", OpFamily::Matrix},
-    FamilyName{"linear", OpFamily::Matrix},         FamilyName{"matmul", OpFamily::Matrix},
-    FamilyName{"attention", OpFamily::Matrix},      FamilyName{"einsum", OpFamily::Matrix},
-    FamilyName{"norm", OpFamily::Normalisation},    FamilyName{"softmax", OpFamily::Normalisation},
-    FamilyName{"sum", OpFamily::Reduction},         FamilyName{"mean", OpFamily::Reduction},
-    FamilyName{"amax", OpFamily::Reduction},        FamilyName{"amin", OpFamily::Reduction},
-    FamilyName{"argm", OpFamily::Reduction},        FamilyName{"var", OpFamily::Reduction},
-    FamilyName{"pool", OpFamily::Reduction},        FamilyName{"reduc", OpFamily::Reduction},
-    FamilyName{"view", OpFamily::View},             FamilyName{"reshape", OpFamily::View},
-    FamilyName{"permute", OpFamily::View},          FamilyName{"transpose", OpFamily::View},
-    FamilyName{"slice", OpFamily::View},            FamilyName{"select", OpFamily::View},
-    FamilyName{"expand", OpFamily::View},           FamilyName{"squeeze", OpFamily::View},
-    FamilyName{"split", OpFamily::View},            FamilyName{"getitem", OpFamily::View},
-    FamilyName{"alias", OpFamily::View},            FamilyName{"flatten", OpFamily::View},
-    FamilyName{"cat", OpFamily::Memory},            FamilyName{"copy", OpFamily::Memory},
-    FamilyName{"clone", OpFamily::Memory},          FamilyName{"embedding", OpFamily::Memory},
-    FamilyName{"gather", OpFamily::Memory},         FamilyName{"scatter", OpFamily::Memory},
-    FamilyName{"index", OpFamily::Memory},          FamilyName{"empty", OpFamily::Memory},
-    FamilyName{"full", OpFamily::Memory},           FamilyName{"pad", OpFamily::Memory},
-    FamilyName{"add", OpFamily::Pointwise},         FamilyName{"sub", OpFamily::Pointwise},
-    FamilyName{"mul", OpFamily::Pointwise},         FamilyName{"div", OpFamily::Pointwise},
-    FamilyName{"relu", OpFamily::Pointwise},        FamilyName{"gelu", OpFamily::Pointwise},
-    FamilyName{"silu", OpFamily::Pointwise},        FamilyName{"sigmoid", OpFamily::Pointwise},
-    FamilyName{"tanh", OpFamily::Pointwise},        FamilyName{"hard", OpFamily::Pointwise},
-    FamilyName{"exp", OpFamily::Pointwise},         FamilyName{"log", OpFamily::Pointwise},
-    FamilyName{"sqrt", OpFamily::Pointwise},        FamilyName{"pow", OpFamily::Pointwise},
-    FamilyName{"where", OpFamily::Pointwise},       FamilyName{"clamp", OpFamily::Pointwise},
-    FamilyName{"max", OpFamily::Pointwise},         FamilyName{"min", OpFamily::Pointwise},
-    FamilyName{"convert", OpFamily::Pointwise},     FamilyName{"to_", OpFamily::Pointwise},
-    FamilyName{"sin", OpFamily::Pointwise},         FamilyName{"cos", OpFamily::Pointwise},
-    FamilyName{"neg", OpFamily::Pointwise},         FamilyName{"abs", OpFamily::Pointwise},
-    FamilyName{"eq", OpFamily::Pointwise},          FamilyName{"gt", OpFamily::Pointwise},
-    FamilyName{"lt", OpFamily::Pointwise},          FamilyName{"erf", OpFamily::Pointwise},
-    FamilyName{"dropout", OpFamily::Pointwise},
-};
 
 constexpr double kCharWidth = 7.1;
 constexpr double kNodeHeight = 40;
@@ -63,7 +21,9 @@ bool isInput(const query::GraphNode& node) { return node.kind == "placeholder" |
 
 std::string cut(std::string text) {
   if (text.size() <= kLongestText) return text;
-  return text.substr(0, kLongestText - 1) + "\u2026";
+  size_t end = kLongestText - 1;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;  // whole letters
+  return text.substr(0, end) + "\u2026";
 }
 
 std::string titleOf(const query::GraphNode& node) {
@@ -128,9 +88,16 @@ void connect(GraphPicture& picture) {
 OpFamily opFamily(const std::string& kind, const std::string& op) {
   if (kind == "placeholder" || kind == "constant") return OpFamily::Input;
   if (kind == "output") return OpFamily::Output;
-  const std::string name = shortOp(op);
-  for (const auto& [part, family] : kFamilies) {
-    if (name.find(part) != std::string::npos) return family;
+  using query::OperatorFamily;
+  switch (query::operatorFamily(shortOp(op))) {
+    case OperatorFamily::Matrix: return OpFamily::Matrix;
+    case OperatorFamily::Convolution: return OpFamily::Convolution;
+    case OperatorFamily::Pointwise: return OpFamily::Pointwise;
+    case OperatorFamily::Reduction: return OpFamily::Reduction;
+    case OperatorFamily::View: return OpFamily::View;
+    case OperatorFamily::Normalisation: return OpFamily::Normalisation;
+    case OperatorFamily::Memory: return OpFamily::Memory;
+    case OperatorFamily::Other: break;
   }
   return OpFamily::Other;
 }

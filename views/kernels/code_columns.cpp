@@ -66,6 +66,14 @@ void CodeColumns::setCode(const std::string& loopIr, const std::string& assembly
   if (isVisible()) showEvent(nullptr);
 }
 
+void CodeColumns::nameSource(const QString& title, Language language) {
+  loopIr_.title->setText(title);
+  loopIr_.pane->setAccessibleName(title);
+  loopIr_.pane->setLanguage(language);
+}
+
+void CodeColumns::showBinary(bool isShown) { sass_.page->parentWidget()->setVisible(isShown); }
+
 void CodeColumns::setBinary(std::string cubin, const QString& reason) {
   stop();
   cubin_ = std::move(cubin);

@@ -23,6 +23,10 @@ class CodeColumns : public QWidget {
   ~CodeColumns() override { stop(); }
 
   void setCode(const std::string& loopIr, const std::string& assembly, const QString& assemblyTitle);
+  /// The first column: our loop IR, or the source that another compiler generated.
+  void nameSource(const QString& title, Language language);
+  /// Only GPUs have machine code that is told apart from assembly.
+  void showBinary(bool isShown);
   /// `cubin` may be empty; `reason` then says why.
   void setBinary(std::string cubin, const QString& reason);
 

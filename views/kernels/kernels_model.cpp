@@ -1,6 +1,7 @@
 #include "views/kernels/kernels_model.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "engine/support/text.h"
 #include "profiler/query/disassembler.h"
@@ -23,6 +24,10 @@ constexpr const char* kKernels = R"(SELECT kernel_id, name, kind, launches, tota
 constexpr const char* kKernel = R"(SELECT name, kind, op, device, reason, loop_ir, file, line, launches, total_ns, min_ns,
   max_ns, bytes, flops, compile_ns, group_id, graph_id, timed_launches, host_ns, registers, shared_bytes, local_bytes, device_function,
   grid, block, occupancy_limit, occupancy FROM kernels WHERE kernel_id = ?)";
+// What a kernel's last result is, and the module that asked for it; the first kernel of many that share code.
+constexpr const char* kResults = R"(SELECT g.kernel_id, n.dtype, n.shape, n.module_path, max(m.position) FROM fusion_groups g
+  JOIN fusion_members m ON m.group_id = g.group_id JOIN nodes n ON n.node_id = m.node_id
+  WHERE m.role = 'result' AND g.kernel_id IS NOT NULL GROUP BY g.kernel_id)";
 constexpr const char* kTiers = R"(SELECT tier, target, llvm_ir, assembly, cache, code_bytes, compile_ns FROM kernel_code
   WHERE kernel_id = ? ORDER BY tier)";
 constexpr const char* kNodes = R"(SELECT n.node_id, n.op, n.name, n.dtype, n.shape, n.file, n.line, m.role
@@ -40,7 +45,17 @@ constexpr const char* kTimes = R"(WITH all_times AS (SELECT start_ns, dur_ns, la
     GROUP BY coalesce(launch_id, -start_ns))
   SELECT ns FROM numbered WHERE n % max(1, c / 4000) = 0 ORDER BY n)";
 
-TableRow kernelRow(const Statement& s, double all, const std::map<std::string, Roof>& roofs) {
+struct KernelResult {
+  std::string tensor, module;
+};
+using KernelResults = std::unordered_map<int64_t, KernelResult>;
+
+/// The mean without the slowest launch, which mostly is the first: its memory and code were touched by nobody yet.
+double typicalNs(double launches, double total, double slowest) {
+  return launches > 2 && slowest > 0 ? (total - slowest) / (launches - 1) : launches > 0 ? total / launches : 0;
+}
+
+TableRow kernelRow(const Statement& s, double all, const std::map<std::string, Roof>& roofs, const KernelResults& results) {
   const bool timed = s.integer(12) > 0;
   const query::KernelRuns runs = query::kernelRuns(s.integer(3), s.integer(12));
   const double launches = runs.timed, total = s.real(4);
@@ -54,6 +69,7 @@ TableRow kernelRow(const Statement& s, double all, const std::map<std::string, R
   row.cells[kKernelLaunches] = countCell(runs.count);
   row.cells[kKernelTotal] = durationCell(total);
   row.cells[kKernelShare] = isTuning ? Cell{"", 0} : shareCell(total, all);
+  row.cells[kKernelTypical] = durationCell(typicalNs(launches, total, s.real(6)));
   row.cells[kKernelMean] = durationCell(launches > 0 ? total / launches : 0);
   row.cells[kKernelMin] = durationCell(s.real(5));
   row.cells[kKernelMax] = durationCell(s.real(6));
@@ -70,11 +86,15 @@ TableRow kernelRow(const Statement& s, double all, const std::map<std::string, R
   if (!s.isNull(20)) row.tooltip += (row.tooltip.empty() ? "" : "\n") + say(FUSEBOX_TEXT("Kernels", "occupancy is limited by {}"), s.string(20));
   row.cells[kKernelCompile] = s.isNull(10) ? Cell{"", 0} : durationCell(s.real(10));
   row.cells[kKernelNodes] = s.isNull(11) ? Cell{"", 0} : countCell(s.integer(11));
+  if (const auto result = results.find(s.integer(0)); result != results.end()) {
+    row.cells[kKernelResult] = textCell(result->second.tensor);
+    row.cells[kKernelModule] = textCell(result->second.module);
+  }
   row.cells[kKernelPlace] = textCell(shortPlace(s.string(8), s.integer(9)));
   if (isTuning) row.tone = 4;
   if (s.integer(3) == 0) {
     row.tone = 4;
-    for (int c : {kKernelTotal, kKernelShare, kKernelMean, kKernelMin, kKernelMax}) row.cells[c] = {"", 0};
+    for (int c : {kKernelTotal, kKernelShare, kKernelTypical, kKernelMean, kKernelMin, kKernelMax}) row.cells[c] = {"", 0};
   }
   return row;
 }
@@ -159,7 +179,10 @@ Result<TableRows> loadKernels(const session::Reader& reader) {
   auto outcome = reader.each("SELECT sum(total_ns) FROM kernels WHERE " + query::kernelsOfProgram(), {}, [&](const Statement& s) { all = s.real(0); });
   const auto roofs = loadRoofs(reader);
   if (!roofs) return tl::unexpected(roofs.error());
-  if (outcome) outcome = reader.each(kKernels, {}, [&](const Statement& s) { rows.push_back(kernelRow(s, all, *roofs)); });
+  KernelResults results;
+  if (outcome)
+    outcome = reader.each(kResults, {}, [&](const Statement& s) { results.emplace(s.integer(0), KernelResult{s.string(1) + s.string(2), s.string(3)}); });
+  if (outcome) outcome = reader.each(kKernels, {}, [&](const Statement& s) { rows.push_back(kernelRow(s, all, *roofs, results)); });
   if (!outcome) return tl::unexpected(outcome.error());
   return rows;
 }
@@ -184,6 +207,7 @@ Result<KernelDetail> loadKernel(const session::Reader& reader, int64_t kernel) {
     detail.bytes = static_cast<int64_t>(std::clamp(s.real(12) * runs.ofLaunches, 0.0, 9e18));
     detail.runs = runs.count;
     detail.runsNote = runs.note;
+    detail.isForeign = !reader.info("imported_format").empty() || reader.info("engine").starts_with("stock");
     detail.isTuning = detail.kind == "eager" && detail.op == kTuning;
   });
   if (outcome && detail.id == 0) {

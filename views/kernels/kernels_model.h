@@ -16,7 +16,7 @@ namespace fusebox::views {
 
 /// Columns of the kernel table, in the order of the cells of loadKernels().
 enum KernelColumn {
-  kKernelName, kKernelKind, kKernelPlace, kKernelLaunches, kKernelTotal, kKernelShare, kKernelMean, kKernelMin, kKernelMax, kKernelBytes,
+  kKernelName, kKernelKind, kKernelResult, kKernelModule, kKernelPlace, kKernelLaunches, kKernelTotal, kKernelShare, kKernelTypical, kKernelMean, kKernelMin, kKernelMax, kKernelBytes,
   kKernelBandwidth, kKernelRoof, kKernelRegisters, kKernelShared, kKernelSpilled, kKernelOccupancy, kKernelCompile, kKernelNodes,
   kKernelColumns
 };
@@ -41,6 +41,7 @@ struct KernelDetail {
   int64_t hostNs = 0, registers = 0, sharedBytes = 0, localBytes = 0;
   double occupancy = 0;
   std::string function, grid, block, occupancyLimit;
+  bool isForeign = false;          ///< another compiler generated it: `loopIr` is its C++ or Triton source
   std::string cubin;               ///< machine code of a GPU kernel, checked to be one; empty: none recorded
   std::vector<double> times;       ///< ns of launches on the device, in order of time, thinned to some thousands
   std::vector<KernelTier> tiers;   ///< first tier first

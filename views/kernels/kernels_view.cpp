@@ -15,11 +15,14 @@ namespace {
 std::vector<TableColumn> kernelColumns() {
   return {{KernelsView::tr("Kernel")},
           {KernelsView::tr("Kind"), KernelsView::tr("generated, template, extern (a call of ATen), eager: launched by code outside compiled graphs, or autotune: launched by Fusebox to choose launch shapes, and in no share")},
+          {KernelsView::tr("Result"), KernelsView::tr("Type and shape of its last result")},
+          {KernelsView::tr("Module"), KernelsView::tr("Path of the module that asked for it")},
           {KernelsView::tr("Line"), KernelsView::tr("Line of the program that it computes")},
           {KernelsView::tr("Launches"), KernelsView::tr("With those that replays of CUDA graphs contain"), true},
           {KernelsView::tr("Total"), KernelsView::tr("Time of all launches: the device's, where it was measured"), true},
           {KernelsView::tr("Share"), KernelsView::tr("Share of all kernel time"), true},
-          {KernelsView::tr("Mean"), {}, true},
+          {KernelsView::tr("Typical"), KernelsView::tr("Mean without the slowest launch, which mostly is the first"), true},
+          {KernelsView::tr("Mean"), KernelsView::tr("Of all launches, the first and slowest too"), true},
           {KernelsView::tr("Min"), {}, true},
           {KernelsView::tr("Max"), {}, true},
           {KernelsView::tr("Bytes"), KernelsView::tr("Bytes read and written by all launches"), true},
@@ -116,13 +119,23 @@ KernelsView::KernelsView(const ViewContext& context) : View(context) {
   clear();
 }
 
+/// Of other compilers' kernels the source that they generated is shown in the place of our loop IR.
+void KernelsView::nameSource(bool isForeign, const std::string& code) {
+  const bool isTriton = code.find("@triton") != std::string::npos || code.find("tl.load") != std::string::npos;
+  loopIr_.title = !isForeign ? tr("Loop IR") : isTriton ? tr("Triton") : tr("C++");
+  loopIr_.pane->setLanguage(!isForeign ? Language::LoopIr : isTriton ? Language::Python : Language::Cpp);
+  loopIr_.pane->setAccessibleName(loopIr_.title);
+  tabs_->setTabText(tabs_->indexOf(loopIr_.page), loopIr_.title);
+  columns_->nameSource(loopIr_.title, loopIr_.pane->language());
+}
+
 KernelsView::CodeTab KernelsView::addCode(const QString& name, const QString& title, Language language) {
   CodeTab tab;
   tab.title = title;
   tab.pane = new CodePane(name, language);
   tab.pane->setAccessibleName(title);
-  tab.findBar = new FindBar(name + QStringLiteral(".find"), [pane = tab.pane](const QString& text, bool backwards) {
-    return pane->findText(text, backwards);
+  tab.findBar = new FindBar(name + QStringLiteral(".find"), [pane = tab.pane](const QString& text, FindStep step) {
+    return pane->findText(text, step);
   });
   auto* content = new QWidget;
   auto* column = new QVBoxLayout(content);
@@ -270,6 +283,7 @@ void KernelsView::showDetail(const KernelDetail& detail) {
     page.pair(tr("device"), str(detail.device));
     page.pair(tr("launches"), str(formatCount(detail.runs) + (detail.runsNote.empty() ? "" : ": " + detail.runsNote)));
     page.pair(tr("total"), time(detail.totalNs));
+    page.pair(tr("typical"), timed > 2 && detail.maxNs > 0 ? tr("%1 without the slowest").arg(time((detail.totalNs - detail.maxNs) / (timed - 1))) : QString());
     page.pair(tr("mean"), timed > 0 ? time(detail.totalNs / timed) : QString());
     page.pair(tr("fastest"), time(detail.minNs));
     page.pair(tr("slowest"), time(detail.maxNs));
@@ -311,11 +325,13 @@ void KernelsView::showDetail(const KernelDetail& detail) {
                          : detail.kind == "eager"
                              ? tr("Code outside compiled graphs launched this kernel of a library; Fusebox did not make it.")
                              : tr("The recording holds none for this kernel.");
+  nameSource(detail.isForeign, detail.loopIr);
   fillCode(loopIr_, detail.loopIr, reason);
   fillCode(llvmIr_, detail.tiers.empty() ? std::string() : detail.tiers.back().llvmIr, reason);
   fillCode(assembly_, detail.tiers.empty() ? std::string() : detail.tiers.back().assembly, reason);
   const bool isGpu = detail.device.rfind("cuda", 0) == 0;
   columns_->setCode(detail.loopIr, detail.tiers.empty() ? std::string() : detail.tiers.back().assembly, isGpu ? tr("PTX") : tr("Assembly"));
+  columns_->showBinary(isGpu);
   columns_->setBinary(detail.cubin, isGpu ? tr("The recording holds no cubin of this kernel.") : tr("SASS is the machine code of NVIDIA's GPUs; this kernel runs on the processor."));
   nodes_->setRows(detail.nodes);
   decisions_->setRows(detail.decisions);

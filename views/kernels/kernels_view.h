@@ -41,6 +41,7 @@ class KernelsView : public View {
     QString pending;   ///< code to show once the tab is: colouring thousands of lines that nobody looks at takes time
   };
   CodeTab addCode(const QString& name, const QString& title, Language language);
+  void nameSource(bool isForeign, const std::string& code);
   void fillCode(CodeTab& tab, const std::string& code, const QString& reason);
   void showPending();
   void loadRooflinePlot();

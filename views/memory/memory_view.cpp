@@ -20,6 +20,7 @@ MemoryView::MemoryView(const ViewContext& context) : View(context) {
   measured_->setObjectName(QStringLiteral("memory.measured"));
   measured_->setToolTip(tr("Resident bytes of the whole process, and of each device what torch's allocator had in use and had taken"));
   headline_ = new QLabel;
+  headline_->setTextFormat(Qt::RichText);
   headline_->setObjectName(QStringLiteral("memory.headline"));
   for (QLabel* label : {measured_, headline_}) {
     label->setContentsMargins(10, 6, 10, 6);

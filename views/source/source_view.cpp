@@ -49,7 +49,7 @@ SourceView::SourceView(const ViewContext& context) : View(context) {
   code_ = new CodePane(QStringLiteral("source.code"), Language::Python);
   code_->setAccessibleName(tr("Source code"));
   findBar_ = new FindBar(QStringLiteral("source.find"),
-                         [this](const QString& text, bool backwards) { return code_->findText(text, backwards); });
+                         [this](const QString& text, FindStep step) { return code_->findText(text, step); });
   auto* middle = new QWidget;
   auto* middleColumn = new QVBoxLayout(middle);
   middleColumn->setContentsMargins(0, 0, 0, 0);

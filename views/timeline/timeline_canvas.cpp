@@ -511,8 +511,7 @@ bool TimelineCanvas::event(QEvent* event) {
   if (event->type() == QEvent::ToolTip) {
     const auto* help = static_cast<QHelpEvent*>(event);
     const int label = labelAt(help->pos());
-    // Names come from files: they are text, whatever they look like.
-    const QString text = (label >= 0 ? labelText(outline_.lanes[static_cast<size_t>(label)]) : describe(hitAt(help->pos()))).toHtmlEscaped().replace(QLatin1Char('\n'), QStringLiteral("<br>"));
+    const QString text = label >= 0 ? labelText(outline_.lanes[static_cast<size_t>(label)]) : describe(hitAt(help->pos()));
     text.isEmpty() ? QToolTip::hideText() : QToolTip::showText(help->globalPos(), text, this);
     return true;
   }

@@ -8,6 +8,8 @@
 #include <functional>
 #include <memory>
 
+#include "views/widgets/signal_stack.h"
+
 namespace fusebox::views {
 
 /// One calculation at a time on another thread. Starting a new one cancels the old one, whose result is dropped. What a
@@ -27,6 +29,7 @@ class BackgroundJob : public QObject {
     emit runningChanged(true);
     QThreadPool::globalInstance()->start([self = QPointer<BackgroundJob>(this), flag, work = std::move(work),
                                           done = std::move(done)]() mutable {
+      thread_local const SignalStack stack;
       std::function<void()> tell;
       try {
         tell = [result = std::make_shared<T>(work(*flag)), done = std::move(done)] { done(*result); };

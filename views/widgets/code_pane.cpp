@@ -2,6 +2,7 @@
 
 #include <QHelpEvent>
 #include <QPainter>
+#include <QScrollBar>
 #include <QTextBlock>
 #include <QToolTip>
 #include <functional>
@@ -53,6 +54,9 @@ CodePane::CodePane(const QString& name, Language language, QWidget* parent)
         margin->update(0, rect.y(), margin->width(), rect.height());
       }
     }
+  });
+  connect(verticalScrollBar(), &QScrollBar::valueChanged, this, [this] {
+    if (!search_.isEmpty()) highlightLine();
   });
   connect(this, &QPlainTextEdit::cursorPositionChanged, this, [this] {
     highlightLine();
@@ -110,14 +114,21 @@ void CodePane::goToLine(int line) {
   centerCursor();
 }
 
-bool CodePane::findText(const QString& text, bool backwards) {
-  highlighter_->setSearch(text);
+bool CodePane::findText(const QString& text, FindStep step) {
+  search_ = text;
+  highlightLine();
   if (text.isEmpty()) return true;
+  const QTextCursor before = textCursor();
+  if (step == FindStep::Here) {  // what grows letter by letter stays where it was found
+    QTextCursor start = before;
+    start.setPosition(before.selectionStart());
+    setTextCursor(start);
+  }
+  const bool backwards = step == FindStep::Previous;
   const auto flags = backwards ? QTextDocument::FindBackward : QTextDocument::FindFlags();
   if (find(text, flags)) return true;
   QTextCursor wrapped(document());
   if (backwards) wrapped.movePosition(QTextCursor::End);
-  const QTextCursor before = textCursor();
   setTextCursor(wrapped);
   if (find(text, flags)) return true;
   setTextCursor(before);
@@ -252,8 +263,28 @@ void CodePane::highlightLine() {
   }
   add(textCursor().block(), themed(Token::CodeLine));
   if (const QTextBlock stop = document()->findBlockByNumber(stopLine_ - 1); stopLine_ > 0 && stop.isValid()) add(stop, themed(Token::AccentSoft));
+  addHits(selections);
   setExtraSelections(selections);
   if (left_) left_->update();
+}
+
+/// Of the lines in sight only: a text may have millions.
+void CodePane::addHits(QList<QTextEdit::ExtraSelection>& selections) const {
+  if (search_.isEmpty()) return;
+  constexpr int kMost = 2000;
+  int count = 0;
+  for (QTextBlock block = firstVisibleBlock(); block.isValid() && count < kMost; block = block.next()) {
+    if (blockBoundingGeometry(block).translated(contentOffset()).top() > viewport()->height()) break;
+    const QString line = block.text();
+    for (qsizetype at = 0; (at = line.indexOf(search_, at, Qt::CaseInsensitive)) >= 0 && count < kMost; at += search_.size(), ++count) {
+      QTextEdit::ExtraSelection hit;
+      hit.format.setBackground(themed(Token::WarningSoft));
+      hit.cursor = QTextCursor(block);
+      hit.cursor.setPosition(block.position() + static_cast<int>(at));
+      hit.cursor.setPosition(block.position() + static_cast<int>(at + search_.size()), QTextCursor::KeepAnchor);
+      selections.append(hit);
+    }
+  }
 }
 
 }  // namespace fusebox::views

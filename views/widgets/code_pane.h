@@ -3,6 +3,7 @@
 #include <QPlainTextEdit>
 #include <map>
 
+#include "views/widgets/find_bar.h"
 #include "views/widgets/highlighter.h"
 
 namespace fusebox::views {
@@ -24,6 +25,7 @@ class CodePane : public QPlainTextEdit {
 
   void setCode(const QString& code);
   void setLanguage(Language language) { highlighter_->setLanguage(language); }
+  Language language() const { return highlighter_->language(); }
   void setMarks(std::map<int, LineMark> marks);
   /// Lines where a debugger stops (false: not at the moment), shown behind their numbers.
   void setBreakpoints(std::map<int, bool> lines);
@@ -32,8 +34,8 @@ class CodePane : public QPlainTextEdit {
   /// Puts the cursor on a line (1-based) and scrolls it to the middle.
   void goToLine(int line);
   int currentLine() const;
-  /// Shows every hit and moves to the next one; true if there is one.
-  bool findText(const QString& text, bool backwards = false);
+  /// Shows every hit and moves to one; true if there is one.
+  bool findText(const QString& text, FindStep step = FindStep::Next);
 
  signals:
   void lineSelected(int line);
@@ -51,6 +53,7 @@ class CodePane : public QPlainTextEdit {
   void paintLeft(QPaintEvent* event);
   void paintRight(QPaintEvent* event);
   void highlightLine();
+  void addHits(QList<QTextEdit::ExtraSelection>& selections) const;
   int lineAt(int y) const;
   const LineMark* markAt(int line) const;
   bool showMarkTip(const QPoint& globalPosition, int y);
@@ -64,6 +67,7 @@ class CodePane : public QPlainTextEdit {
   std::map<int, bool> breakpoints_;
   int stopLine_ = 0;
   bool hasNotes_ = false;
+  QString search_;  ///< whose hits are shown
 };
 
 }  // namespace fusebox::views

@@ -9,6 +9,7 @@
 #include <QSaveFile>
 #include <QScrollBar>
 #include <QVBoxLayout>
+#include <set>
 
 #include "views/widgets/picture_export.h"
 
@@ -16,7 +17,17 @@ namespace fusebox::views {
 namespace {
 
 
+/// What tells a row from others when the table is read again: the object that it is about, else its name.
+std::string identity(const TableRow& row) {
+  const Location& l = row.location;
+  std::string key = std::to_string(static_cast<int>(l.kind)) + ' ' + std::to_string(l.id) + ' ' + l.file + ' ' + std::to_string(l.line);
+  if (l.kind == ObjectKind::None || l.id == 0) key += '\n' + (row.cells.empty() ? std::string() : row.cells.front().text);
+  return key;
+}
+
+/// As a cell of CSV. A spreadsheet takes a text that begins like a formula for one, and computes it.
 QString quoted(QString cell) {
+  if (!cell.isEmpty() && QStringLiteral("=+-@\t\r").contains(cell[0])) cell.prepend(QLatin1Char('\''));
   if (!cell.contains(QLatin1Char(',')) && !cell.contains(QLatin1Char('"')) && !cell.contains(QLatin1Char('\n'))) {
     return cell;
   }
@@ -136,12 +147,14 @@ void DataTable::setEmptyText(const QString& headline, const QString& hint) {
 }
 
 void DataTable::setRows(TableRows rows) {
+  std::vector<std::string> selected;
+  for (const QModelIndex& index : table_->selectionModel()->selectedRows()) selected.push_back(identity(model_->row(filter_->mapToSource(index).row())));
   const TableRow* old = current();
-  const Location selected = old ? old->location : Location{};
+  const std::string present = old ? identity(*old) : std::string();
   const int scroll = table_->verticalScrollBar()->value();
   quiet_ = true;
   model_->setRows(std::move(rows));
-  if (selected.kind != ObjectKind::None) select(selected);
+  if (old || !selected.empty()) restoreSelection(selected, present);
   table_->verticalScrollBar()->setValue(scroll);
   quiet_ = false;
   if (model_->rowCount() == 0) {
@@ -214,6 +227,21 @@ const TableRow* DataTable::rowAt(const QModelIndex& index) const {
 }
 
 const TableRow* DataTable::current() const { return rowAt(table_->currentIndex()); }
+
+void DataTable::restoreSelection(const std::vector<std::string>& selected, const std::string& present) {
+  const std::set<std::string> wanted(selected.begin(), selected.end());
+  QItemSelection rows;
+  for (int r = 0; r < model_->rowCount(); ++r) {
+    const std::string key = identity(model_->row(r));
+    const bool isPresent = key == present;
+    if (!isPresent && !wanted.contains(key)) continue;
+    const QModelIndex index = filter_->mapFromSource(model_->index(r, 0));
+    if (!index.isValid()) continue;
+    if (isPresent) table_->selectionModel()->setCurrentIndex(index, QItemSelectionModel::NoUpdate);
+    if (wanted.contains(key)) rows.select(index, index);
+  }
+  table_->selectionModel()->select(rows, QItemSelectionModel::ClearAndSelect | QItemSelectionModel::Rows);
+}
 
 bool DataTable::select(const Location& location) {
   const int row = model_->find(location);

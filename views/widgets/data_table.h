@@ -54,6 +54,8 @@ class DataTable : public QWidget {
 
  private:
   void copySelection();
+  /// By what tells rows apart (`identity`): after a refresh.
+  void restoreSelection(const std::vector<std::string>& selected, const std::string& present);
   void updateHits();
   const TableRow* rowAt(const QModelIndex& index) const;
   void dress(QTableView* table);

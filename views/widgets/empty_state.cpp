@@ -5,6 +5,7 @@ namespace fusebox::views {
 EmptyState::EmptyState(QWidget* content, const QString& name, QWidget* parent)
     : QStackedWidget(parent), label_(new QLabel) {
   label_->setObjectName(name + QStringLiteral(".empty"));
+  label_->setTextFormat(Qt::RichText);
   label_->setAlignment(Qt::AlignCenter);
   label_->setWordWrap(true);
   label_->setMargin(24);

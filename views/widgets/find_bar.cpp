@@ -8,7 +8,7 @@
 
 namespace fusebox::views {
 
-FindBar::FindBar(const QString& name, std::function<bool(const QString&, bool)> search, QWidget* parent)
+FindBar::FindBar(const QString& name, std::function<bool(const QString&, FindStep)> search, QWidget* parent)
     : QWidget(parent), search_(std::move(search)), edit_(new QLineEdit), state_(new QLabel) {
   setObjectName(QStringLiteral("viewToolbar"));
   setAttribute(Qt::WA_StyledBackground);
@@ -31,11 +31,11 @@ FindBar::FindBar(const QString& name, std::function<bool(const QString&, bool)> 
     connect(made, &QToolButton::clicked, this, action);
     row->addWidget(made);
   };
-  button(QStringLiteral("back"), QStringLiteral(".previous"), tr("Previous hit (Shift+F3)"), [this] { run(true); });
-  button(QStringLiteral("forward"), QStringLiteral(".next"), tr("Next hit (F3)"), [this] { run(false); });
+  button(QStringLiteral("back"), QStringLiteral(".previous"), tr("Previous hit (Shift+F3)"), [this] { run(FindStep::Previous); });
+  button(QStringLiteral("forward"), QStringLiteral(".next"), tr("Next hit (F3)"), [this] { run(FindStep::Next); });
   button(QStringLiteral("close"), QStringLiteral(".close"), tr("Close"), [this] { hide(); });
-  connect(edit_, &QLineEdit::returnPressed, this, [this] { run(false); });
-  connect(edit_, &QLineEdit::textEdited, this, [this] { run(false); });
+  connect(edit_, &QLineEdit::returnPressed, this, [this] { run(FindStep::Next); });
+  connect(edit_, &QLineEdit::textEdited, this, [this] { run(FindStep::Here); });
   hide();
 }
 
@@ -45,18 +45,18 @@ void FindBar::open() {
   edit_->selectAll();
 }
 
-void FindBar::run(bool backwards) {
-  const bool found = search_(edit_->text(), backwards);
+void FindBar::run(FindStep step) {
+  const bool found = search_(edit_->text(), step);
   state_->setText(found || edit_->text().isEmpty() ? QString() : tr("Not found"));
 }
 
 void FindBar::keyPressEvent(QKeyEvent* event) {
   if (event->key() == Qt::Key_Escape) {
-    search_({}, false);
+    search_({}, FindStep::Here);
     hide();
     if (parentWidget()) parentWidget()->setFocus();
   } else if (event->key() == Qt::Key_F3) {
-    run(event->modifiers() & Qt::ShiftModifier);
+    run(event->modifiers() & Qt::ShiftModifier ? FindStep::Previous : FindStep::Next);
   } else {
     QWidget::keyPressEvent(event);
   }

@@ -8,6 +8,7 @@ namespace {
 struct RuleText {
   const char* pattern;
   Token token;
+  Token second = Token::Count;  ///< of what the group "second" found: what begins first decides between strings and comments
 };
 
 // Later rules win over earlier ones.
@@ -17,8 +18,15 @@ constexpr RuleText kPython[] = {
      Token::CodeKeyword},
     {R"(\b(self|cls|super|print|len|range|int|float|str|list|dict|tuple|set|bool)\b)", Token::CodeType},
     {R"((?<=\bdef )\w+|(?<=\bclass )\w+|@[\w.]+)", Token::CodeName},
-    {R"(("([^"\\]|\\.)*"|'([^'\\]|\\.)*'))", Token::CodeString},
-    {R"(#[^\n]*)", Token::CodeComment}};
+    {R"("([^"\\]|\\.)*"|'([^'\\]|\\.)*'|(?<second>#[^\n]*))", Token::CodeString, Token::CodeComment}};
+
+constexpr RuleText kCpp[] = {
+    {R"(\b(0[xX][\da-fA-F']+|\d[\d']*(\.\d+)?([eE][+-]?\d+)?)[uUlLfF]*\b)", Token::CodeNumber},
+    {R"(\b(alignas|auto|break|case|catch|class|const|constexpr|continue|default|delete|do|else|enum|explicit|extern|for|friend|goto|if|inline|namespace|new|noexcept|operator|private|protected|public|return|sizeof|static|static_cast|reinterpret_cast|struct|switch|template|this|throw|try|typedef|typename|union|using|virtual|volatile|while|__global__|__device__|__shared__|__restrict__)\b)",
+     Token::CodeKeyword},
+    {R"(\b(bool|char|double|float|half|int|long|short|signed|unsigned|void|size_t|u?int(8|16|32|64)_t|bfloat16|std|at|c10)\b)", Token::CodeType},
+    {R"(^\s*#\s*\w+)", Token::CodeName},
+    {R"("([^"\\]|\\.)*"|'([^'\\]|\\.)+'|(?<second>//[^\n]*|/\*.*?(\*/|$)))", Token::CodeString, Token::CodeComment}};
 
 constexpr RuleText kLoopIr[] = {
     {R"((?<![\w%])-?\d+(\.\d+)?(e[+-]?\d+)?\b)", Token::CodeNumber},
@@ -26,8 +34,7 @@ constexpr RuleText kLoopIr[] = {
      Token::CodeKeyword},
     {R"(\b(float(16|32|64)|bfloat16|int(8|16|32|64)|uint8|bool|[fiu](8|16|32|64)|bf16)\b)", Token::CodeType},
     {R"(%\w+|\bbuf\d+\b|\barg\d+(_\d+)?\b)", Token::CodeName},
-    {R"("[^"]*")", Token::CodeString},
-    {R"((#|//|;)[^\n]*)", Token::CodeComment}};
+    {R"("[^"]*"|(?<second>(#|//|;)[^\n]*))", Token::CodeString, Token::CodeComment}};
 
 constexpr RuleText kLlvm[] = {
     {R"((?<![\w.%@])-?(0x[\dA-Fa-f]+|\d+(\.\d+)?(e[+-]?\d+)?)\b)", Token::CodeNumber},
@@ -35,9 +42,8 @@ constexpr RuleText kLlvm[] = {
      Token::CodeKeyword},
     {R"(\b(i\d+|float|double|half|bfloat|void|ptr|x86_fp80)\b|<\d+ x [\w]+>)", Token::CodeType},
     {R"([%@][\w.$-]+)", Token::CodeName},
-    {R"("[^"]*")", Token::CodeString},
     {R"(![\w.]+)", Token::CodeComment},
-    {R"(;[^\n]*)", Token::CodeComment}};
+    {R"("[^"]*"|(?<second>;[^\n]*))", Token::CodeString, Token::CodeComment}};
 
 constexpr RuleText kAssembly[] = {
     {R"([$]?-?\b(0x[\da-fA-F]+|\d+)\b)", Token::CodeNumber},
@@ -45,8 +51,7 @@ constexpr RuleText kAssembly[] = {
     {R"(%[a-z]\w*|\b[xyz]mm\d+\b|\b[re]?(ax|bx|cx|dx|si|di|sp|bp|ip)\b|\br\d+[dwb]?\b|\bk[0-7]\b)", Token::CodeName},
     {R"(^[\w.$@]+:)", Token::CodeType},
     {R"(^\s*\.[a-z_]\w*)", Token::CodeComment},
-    {R"("[^"]*")", Token::CodeString},
-    {R"((#|//)[^\n]*)", Token::CodeComment}};
+    {R"("[^"]*"|(?<second>(#|//)[^\n]*))", Token::CodeString, Token::CodeComment}};
 
 constexpr RuleText kJson[] = {
     {R"(-?\b\d+(\.\d+)?([eE][+-]?\d+)?\b)", Token::CodeNumber},
@@ -57,6 +62,7 @@ constexpr RuleText kJson[] = {
 std::span<const RuleText> rulesOf(Language language) {
   switch (language) {
     case Language::Python: return kPython;
+    case Language::Cpp: return kCpp;
     case Language::LoopIr: return kLoopIr;
     case Language::LlvmIr: return kLlvm;
     case Language::Assembly: return kAssembly;
@@ -81,14 +87,8 @@ void Highlighter::setLanguage(Language language) {
   language_ = language;
   rules_.clear();
   for (const RuleText& rule : rulesOf(language)) {
-    rules_.append({QRegularExpression(QString::fromLatin1(rule.pattern)), rule.token});
+    rules_.append({QRegularExpression(QString::fromLatin1(rule.pattern)), rule.token, rule.second});
   }
-  rehighlight();
-}
-
-void Highlighter::setSearch(const QString& text) {
-  if (text == search_) return;
-  search_ = text;
   rehighlight();
 }
 
@@ -96,21 +96,13 @@ void Highlighter::highlightBlock(const QString& text) {
   setCurrentBlockState(0);
   if (text.size() > kLongestLine) return;
   for (const Rule& rule : rules_) {
-    const QColor colour = themed(rule.token);
     for (auto it = rule.pattern.globalMatch(text); it.hasNext();) {
       const auto match = it.next();
-      setFormat(static_cast<int>(match.capturedStart()), static_cast<int>(match.capturedLength()), colour);
+      const bool isSecond = rule.second != Token::Count && match.hasCaptured(QStringLiteral("second"));
+      setFormat(static_cast<int>(match.capturedStart()), static_cast<int>(match.capturedLength()), themed(isSecond ? rule.second : rule.token));
     }
   }
   if (language_ == Language::Python) highlightPythonStrings(text);
-  if (search_.isEmpty()) return;
-  for (qsizetype at = 0; (at = text.indexOf(search_, at, Qt::CaseInsensitive)) >= 0; at += search_.size()) {
-    for (qsizetype i = at; i < at + search_.size(); ++i) {
-      QTextCharFormat format = this->format(static_cast<int>(i));
-      format.setBackground(themed(Token::WarningSoft));
-      setFormat(static_cast<int>(i), 1, format);
-    }
-  }
 }
 
 /// Triple-quoted strings span lines: state 1 is inside """, 2 inside '''.

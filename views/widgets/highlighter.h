@@ -7,7 +7,7 @@
 
 namespace fusebox::views {
 
-enum class Language { Plain, Python, LoopIr, LlvmIr, Assembly, Json };
+enum class Language { Plain, Python, Cpp, LoopIr, LlvmIr, Assembly, Json };
 
 /// Colours one of the languages that the window shows, by a table of rules per language. Follows the theme.
 class Highlighter : public QSyntaxHighlighter {
@@ -16,9 +16,7 @@ class Highlighter : public QSyntaxHighlighter {
   Highlighter(Language language, QTextDocument* document);
 
   void setLanguage(Language language);
-
-  /// Words that are found by Ctrl+F and shown on a background; empty: none.
-  void setSearch(const QString& text);
+  Language language() const { return language_; }
 
  protected:
   void highlightBlock(const QString& text) override;
@@ -27,12 +25,12 @@ class Highlighter : public QSyntaxHighlighter {
   struct Rule {
     QRegularExpression pattern;
     Token token;
+    Token second;  ///< of the pattern's group "second"; Count: there is none
   };
   void highlightPythonStrings(const QString& text);
 
   Language language_;
   QList<Rule> rules_;
-  QString search_;
 };
 
 }  // namespace fusebox::views

@@ -11,6 +11,7 @@
 
 #include "profiler/importers/open.h"
 #include "profiler/session/reader.h"
+#include "views/widgets/signal_stack.h"
 
 namespace fusebox::views {
 namespace {
@@ -28,8 +29,14 @@ quint64 identityOf(const QString& path) {
 }  // namespace
 
 SessionLink::SessionLink(QString path, QObject* parent) : QObject(parent), path_(std::move(path)) {
-  importThread_ = std::thread([this] { importLoop(); });
-  thread_ = std::thread([this] { readLoop(); });
+  importThread_ = std::thread([this] {
+    const SignalStack stack;
+    importLoop();
+  });
+  thread_ = std::thread([this] {
+    const SignalStack stack;
+    readLoop();
+  });
 }
 
 SessionLink::~SessionLink() {

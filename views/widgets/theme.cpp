@@ -10,6 +10,8 @@
 #include <QWidget>
 #include <array>
 
+#include "views/widgets/plain_labels.h"
+
 static void loadResources() { Q_INIT_RESOURCE(resources); }
 
 namespace fusebox::views {
@@ -95,7 +97,10 @@ void Theme::apply(Mode mode) {
   mode_ = mode;
   dark_ = mode == Mode::Dark || (mode == Mode::System && system);
   static bool styled = false;
-  if (!styled) QApplication::setStyle(QStyleFactory::create(QStringLiteral("Fusion")));
+  if (!styled) {
+    QApplication::setStyle(QStyleFactory::create(QStringLiteral("Fusion")));
+    qApp->installEventFilter(new PlainLabels(qApp));
+  }
   styled = true;
   QApplication::setPalette(palette());
   qApp->setStyleSheet(styleSheet());

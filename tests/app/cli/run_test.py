@@ -104,6 +104,12 @@ class Run(unittest.TestCase):
         as_json = self.run_it("--json", "job.py")
         self.assertEqual(json.loads(as_json.stderr)["kernels"], 24)
 
+    def test_a_command_is_no_file(self):
+        self.script("", "summary")
+        result = subprocess.run([self.program, "summary"], cwd=self.path("work"), capture_output=True, text=True, timeout=60)
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("FILE", result.stderr)
+
     def test_errors_of_the_script_are_its_own(self):
         self.script("def broken(:\n")
         result = self.run_it("job.py")
@@ -143,6 +149,11 @@ class Run(unittest.TestCase):
         self.assertEqual(result.returncode, 2)
         self.assertIn("no display", result.stderr)
         self.assertTrue(os.path.exists(self.path("work/good.fusebox")))
+        self.script("#!/no/such/interpreter\n", "python")
+        os.chmod(self.path("work/python"), 0o700)
+        gone = self.run_it("--session", "good.fusebox", "--python", self.path("work/python"), "job.py")
+        self.assertNotEqual(gone.returncode, 0)
+        self.assertEqual(os.path.getsize(self.path("work/good.fusebox")), os.path.getsize(self.sample))
         # One that does begin takes its place, also where nothing is recorded then.
         nothing = {k: v for k, v in self.environment.items() if k != "TEST_SESSION"}
         self.assertEqual(self.run_it("--session", "good.fusebox", "job.py", env=nothing).returncode, 0)

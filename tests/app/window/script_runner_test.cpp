@@ -1,6 +1,7 @@
 #include <QtTest>
 #include <functional>
 
+#include "app/window/output_panel.h"
 #include "app/window/script_runner.h"
 #include "tests/patience.h"
 
@@ -48,6 +49,35 @@ class ScriptRunnerTest : public QObject {
   }
 
  private slots:
+  /// What progress bars and colours of a terminal leave, in whatever parts they come.
+  void outputIsWrittenAsATerminalWould() {
+    const auto shown = [](const QStringList& parts) {
+      OutputPanel panel;
+      for (const QString& part : parts) panel.append(part, false);
+      return panel.text();
+    };
+    QCOMPARE(shown({"  0%|   |\r 50%|#  |\r100%|###|\ndone\n"}), QStringLiteral("100%|###|\ndone\n"));
+    QCOMPARE(shown({"long line\rab", "\x1b", "[K\n"}), QStringLiteral("ab\n"));
+    QCOMPARE(shown({"\x1b[1;3", "1mred\x1b[0m plain\x1b[38;5;9m x"}), QStringLiteral("red plain x"));
+    QCOMPARE(shown({"a\nb\n\x1b[2AA\n\nc"}), QStringLiteral("A\nb\nc"));
+    QCOMPARE(shown({"tab\there\a\r\nnext"}), QStringLiteral("tab\there\nnext"));
+    OutputPanel panel;
+    panel.begin("fusebox run x");
+    panel.append("50%\r", false);
+    panel.end("finished");
+    QVERIFY(panel.text().endsWith("\nfinished\n"));
+  }
+
+  void aLetterMayComeInTwoParts() {
+    ScriptRunner runner(program("printf 'K\\303'; sleep 0.3; printf '\\266ln\\n'; sleep 0.1\n"));
+    QString all;
+    connect(&runner, &ScriptRunner::output, this, [&](const QString& text) { all += text; });
+    QSignalSpy finished(&runner, &ScriptRunner::finished);
+    runner.start(request());
+    QVERIFY(finished.wait(kLongMs));
+    QCOMPARE(all, QString::fromUtf8("K\xc3\xb6ln\n"));
+  }
+
   void explainsPythonErrors() {
     const QString errors = QStringLiteral("Traceback (most recent call last):\n  File \"/a/train.py\", line 3, in <module>\n    import nothere\n"
                                           "ModuleNotFoundError: No module named 'nothere'\n");
@@ -125,5 +155,5 @@ class ScriptRunnerTest : public QObject {
   }
 };
 
-QTEST_GUILESS_MAIN(ScriptRunnerTest)
+QTEST_MAIN(ScriptRunnerTest)
 #include "script_runner_test.moc"

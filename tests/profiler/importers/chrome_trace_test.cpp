@@ -55,6 +55,14 @@ class ChromeTraceTest : public QObject {
                  "GPU 0 stream 7 ");
   }
 
+  /// Launch geometry, registers, shared memory and occupancy, as the events of the file have them.
+  void kernelsHaveTheirLaunchShapes() {
+    QVERIFY(in_.open(Imported::data("compiled_plain.json.gz")));
+    QCOMPARE(in_.number("SELECT count(*) FROM gpu_events WHERE kind = 'kernel' AND (grid IS NULL OR block IS NULL OR registers IS NULL OR occupancy IS NULL)"), int64_t{0});
+    COMPARE_ROWS(in_, "SELECT grid, block, registers, shared_bytes FROM gpu_events WHERE correlation = 179252", "32,128,16,0");
+    COMPARE_ROWS(in_, "SELECT grid, block, registers FROM kernels WHERE name = 'triton_poi_fused_clone_transpose_0'", "32,128,16");
+  }
+
   void oneGraphLaunchHasManyKernels() {
     QVERIFY(in_.open(Imported::data("cudagraphs.json.gz")));
     COMPARE_ROWS(

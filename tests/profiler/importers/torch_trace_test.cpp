@@ -337,6 +337,10 @@ class TorchTraceTest : public QObject {
                  "'unfinished_spans') ORDER BY what",
                  "broken_records,1;damaged_payloads,2;end_of_file,1;orphan_lines,1;spans,1;stray_lines,1");
     QCOMPARE(in_.number("SELECT count(*) FROM artifacts WHERE kind = 'broken' AND damaged IS NOT NULL"), int64_t{1});
+    // Nesting that would overflow the stack of whoever copies or writes the value is damage too.
+    const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');
+    QVERIFY(in_.open(in_.write("deep.log", log.substr(0, log.find('{')) + "{\"dynamo_start\": " + deep + "}\n" + log)));
+    COMPARE_ROWS(in_, "SELECT what, count FROM losses WHERE what = 'broken_records'", "broken_records,1");
     // Windows line ends do no harm.
     std::string crlf;
     for (const char c : log) crlf += c == '\n' ? std::string("\r\n") : std::string(1, c);
