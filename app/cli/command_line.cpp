@@ -283,6 +283,7 @@ void addReplayOptions(CLI::App* command, ReplayOptions& o) {
   command->add_option("--size", o.sizes, "Value of a size symbol: s0=32; of replay also several: s0=8,37, s0=8:64:8, s0=1:512:x2")->type_name("NAME=N")->allow_extra_args(false);
   command->add_option("--forbid", o.forbid, "Do not fuse A with B (A alone: with anything)")->type_name("A,B")->allow_extra_args(false);
   command->add_option("--force", o.force, "Fuse A with B, whatever it saves")->type_name("A,B")->allow_extra_args(false);
+  command->add_option("--allow", o.allow, "Take back a rule on A and B that was in force when the graph was recorded")->type_name("A,B")->allow_extra_args(false);
   command->add_option("--skip-pass", o.skipPass, "Leave a graph pass out")->type_name("PASS")->allow_extra_args(false);
   command->add_option("--session", o.session, "Write the session here")->type_name("OUT");
   command->add_option("--python", o.python, "Interpreter with the engine's PyTorch")->type_name("PROGRAM");

@@ -53,7 +53,7 @@ struct CompareOptions {
 struct ReplayOptions {
   std::string file, engine = "fusebox", inputs, session, python;
   int64_t graph = 0;
-  std::vector<std::string> forbid, force, skipPass, sizes, shapes;
+  std::vector<std::string> forbid, force, allow, skipPass, sizes, shapes;
   int64_t seed = 0;
   int repeat = 20;
   bool noBisect = false, fixed = false, json = false;

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
@@ -47,8 +48,31 @@ bool isProgram(const std::string& file) {
   return file.ends_with(".pt2") || file.ends_with(".pt") || file.ends_with(".pth");
 }
 
+bool isAbout(const std::string& rule, const query::RecordedRule& recorded) {
+  return rule == recorded.a + "," + recorded.b || rule == recorded.b + "," + recorded.a;
+}
+
+/// The original is compiled by the rules that were in force when it was recorded, and what-if by these and those that were asked for.
+Result<void> addRecordedRules(const std::vector<query::RecordedRule>& recorded, ReplayOptions& options, std::vector<std::string>& words) {
+  for (const std::string& rule : options.allow)
+    if (std::none_of(recorded.begin(), recorded.end(), [&](const auto& r) { return isAbout(rule, r); }))
+      return fail(ErrorCode::InvalidArgument, "--allow: no rule on " + rule + " was in force when this graph was recorded");
+  const bool isChanged = !options.forbid.empty() || !options.force.empty() || !options.allow.empty() || !options.skipPass.empty();
+  const std::vector<std::string> forbid = options.forbid, force = options.force;
+  for (const query::RecordedRule& rule : recorded) {
+    const std::string pair = rule.a + "," + rule.b;
+    words.push_back((rule.force ? "--base-force=" : "--base-forbid=") + pair);
+    const auto names = [&](const std::vector<std::string>& asked) {
+      return std::any_of(asked.begin(), asked.end(), [&](const std::string& text) { return isAbout(text, rule); });
+    };
+    if (isChanged && !names(options.allow) && !names(forbid) && !names(force)) (rule.force ? options.force : options.forbid).push_back(pair);
+  }
+  if (isChanged) words.push_back("--changed");
+  return {};
+}
+
 /// "--graph FILE --direction D" or "--program FILE".
-Result<std::vector<std::string>> subjectOf(const ReplayOptions& options, const TemporaryFolder& folder) {
+Result<std::vector<std::string>> subjectOf(ReplayOptions& options, const TemporaryFolder& folder) {
   if (isProgram(options.file)) {
     if (access(options.file.c_str(), R_OK) != 0) return fail(ErrorCode::Io, std::strerror(errno), options.file);
     return std::vector<std::string>{"--program", options.file};
@@ -63,6 +87,9 @@ Result<std::vector<std::string>> subjectOf(const ReplayOptions& options, const T
   out.close();
   if (!out) return fail(ErrorCode::Io, std::string("cannot be written: ") + std::strerror(errno), path);
   std::vector<std::string> words{"--graph", path, "--direction", graph->direction};
+  auto recorded = query::recordedRules(**reader, graph->graph);
+  if (!recorded) return tl::unexpected(recorded.error());
+  if (auto added = addRecordedRules(*recorded, options, words); !added) return tl::unexpected(added.error());
   // A backward graph's symbols are those of the compilation that it belongs to.
   (void)(*reader)->each("SELECT DISTINCT s.name, s.hint FROM graphs g JOIN compiles c ON c.compile_id = g.compile_id JOIN symbols s "
                         "ON s.compile_id IN (c.compile_id, c.parent_compile_id) WHERE g.graph_id = ? AND typeof(s.hint) = 'integer' AND s.hint >= 0",
@@ -105,12 +132,13 @@ Result<Json> askEngine(const char* module, const ReplayOptions& options, const s
   TemporaryFolder folder;
   if (!folder.exists())
     return fail(ErrorCode::Io, "no temporary folder can be made", fs::temp_directory_path(same).string());
-  auto subject = subjectOf(options, folder);
+  ReplayOptions asked = options;
+  auto subject = subjectOf(asked, folder);
   if (!subject) return tl::unexpected(subject.error());
   const std::string report = folder.file("report.json");
   std::vector<std::string> command{python->interpreter, "-m", std::string("fusebox.") + module};
   command.insert(command.end(), subject->begin(), subject->end());
-  addOptions(command, options);
+  addOptions(command, asked);
   command.insert(command.end(), more.begin(), more.end());
   command.insert(command.end(), {"--session", fs::absolute(session).string(), "--out", report});
   auto end = runScriptProcess(command, {{"PYTHONPATH", pythonPathWith(package)}});

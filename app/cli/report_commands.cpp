@@ -13,6 +13,7 @@
 #include "app/cli/commands.h"
 #include "app/cli/open_input.h"
 #include "profiler/export/chrome_trace.h"
+#include "profiler/export/gzip_output.h"
 #include "profiler/export/html_report.h"
 #include "profiler/export/perfetto_trace.h"
 #include "profiler/export/redacted_session.h"
@@ -108,6 +109,26 @@ const ExportFormat kFormats[] = {
     {".html", exporting::writeHtmlReport},
 };
 
+tl::unexpected<Error> notWritten(const std::string& path) { return fail(ErrorCode::Io, std::string("cannot be written: ") + std::strerror(errno), path); }
+
+Result<int64_t> writePlain(const ExportFormat& format, const session::Reader& reader, const std::string& path) {
+  std::ofstream out(path, std::ios::binary);
+  if (!out) return notWritten(path);
+  auto written = format.write(reader, out);
+  out.close();
+  if (written && !out) return notWritten(path);
+  return written;
+}
+
+Result<int64_t> writeCompressed(const ExportFormat& format, const session::Reader& reader, const std::string& path) {
+  exporting::GzipOutput out(path);
+  if (out.failed()) return notWritten(path);
+  auto written = format.write(reader, out.stream());
+  out.close();
+  if (written && out.failed()) return notWritten(path);
+  return written;
+}
+
 /// A session of its own: of an imported file, or without what would show the program.
 int exportCopy(const ExportOptions& options) {
   auto reader = openInput(options.file);
@@ -128,20 +149,18 @@ int exportSession(const ExportOptions& options) {
   if (options.output.ends_with(".fusebox")) return exportCopy(options);
   if (options.redact) return complainUsage("--redact works with -o NAME.fusebox");
   const ExportFormat* format = nullptr;
+  const bool isCompressed = options.output.ends_with(".gz");
+  const std::string_view name = std::string_view(options.output).substr(0, options.output.size() - (isCompressed ? 3 : 0));
   for (const auto& f : kFormats) {
-    if (options.output.ends_with(f.extension)) format = &f;
+    if (name.ends_with(f.extension)) format = &f;
   }
   if (!format) {
-    return complainUsage(options.output + ": the name must end in .json (Chrome trace), .pftrace (Perfetto), .html (report), .csv (launches) or .fusebox (a session)");
+    return complainUsage(options.output + ": the name must end in .json (Chrome trace), .pftrace (Perfetto), .html (report), .csv (launches), each of them also with .gz behind, or .fusebox (a session)");
   }
   auto reader = openInput(options.file);
   if (!reader) return complain(reader.error());
-  std::ofstream out(options.output, std::ios::binary);
-  if (!out) return complainUsage(options.output + ": cannot be written: " + std::strerror(errno));
-  auto written = format->write(**reader, out);
-  if (!written) return complain(written.error());
-  out.close();
-  if (!out) return complainUsage(options.output + ": cannot be written: " + std::strerror(errno));
+  auto written = isCompressed ? writeCompressed(*format, **reader, options.output) : writePlain(*format, **reader, options.output);
+  if (!written) return written.error().code == ErrorCode::Io ? complainUsage(written.error().text()) : complain(written.error());
   if (options.json) {
     fmt::print("{}\n", nlohmann::json{{"output", options.output}, {"events", *written}}.dump());
   } else {

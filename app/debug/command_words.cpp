@@ -18,13 +18,14 @@ constexpr CommandWord kCommands[] = {
      "guard_failure, "
      "recompile, specialise, pass, fusion, kernel_compile, kernel_launch, error. NAME: of a pass, node, operation, kernel, symbol or "
      "function; * stands "
-     "for anything. A file's name may hold blanks.",
+     "for anything. A file's name may hold blanks. `ignore N` at the end: pass so many hits first.",
      "Breakpoints"},
     {"tbreak", "tb", "as break", "The same, once.", "Breakpoints"},
     {"breakpoints", "info", "", "List the breakpoints.", "Breakpoints"},
     {"delete", "d", "NUMBER", "Remove a breakpoint.", "Breakpoints"},
     {"disable", "", "NUMBER", "Keep a breakpoint, but do not stop at it.", "Breakpoints"},
     {"enable", "", "NUMBER", "Stop at it again.", "Breakpoints"},
+    {"ignore", "", "NUMBER COUNT", "Let so many further hits of a breakpoint pass.", "Breakpoints"},
     {"continue", "c", "[&]", "Go on to the next breakpoint. With & the prompt comes back at once (then: pause, wait).",
      "Running"},
     {"until", "u", "KIND", "Go on to the next event of that kind: until recompile, until graph_break.", "Running"},
@@ -55,6 +56,7 @@ constexpr CommandWord kCommands[] = {
      "Changing"},
     {"force", "", "[A,B]", "Fuse them whether it pays or not, where that is possible.", "Changing"},
     {"allow", "clear", "A,B", "Take a rule back.", "Changing"},
+    {"rules", "", "", "The fusions that are forbidden or forced.", "Changing"},
     {"skip", "", "", "Leave this frame to Python; the session says so.", "Changing"},
     {"status", "", "", "Stopped or running, and the breakpoints, as the host sees it.", "Ending"},
     {"detach", "", "", "Let the program go on undebugged.", "Ending"},
@@ -89,6 +91,7 @@ constexpr Plain kPlain[] = {
     {"skip", R"({"do":"skip"})"},
     {"status", R"({"do":"status"})"},
     {"breakpoints", R"({"do":"break.list"})"},
+    {"rules", R"({"do":"status"})"},
     {"kill", R"({"do":"kill"})"},
 };
 
@@ -180,6 +183,10 @@ Result<json> requestOf(const CommandWord& command, const std::vector<std::string
     if (name == "delete") return json{{"do", "break.remove"}, {"breakpoint", std::stoll(words[0])}};
     return json{{"do", "break.enable"}, {"breakpoint", std::stoll(words[0])}, {"enabled", name == "enable"}};
   }
+  if (name == "ignore") {
+    if (words.size() != 2 || !isNumber(words[0]) || !isNumber(words[1])) return usage(command);
+    return json{{"do", "break.ignore"}, {"breakpoint", std::stoll(words[0])}, {"count", std::stoll(words[1])}};
+  }
   if (name == "until") {
     const std::string kind = words.size() == 1 ? kindCalled(words[0]) : std::string();
     if (kind.empty()) return usage(command);
@@ -221,7 +228,18 @@ const CommandWord* findCommand(std::string_view word) {
   return ambiguous ? nullptr : shortened;
 }
 
-Result<json> parseBreakpoint(std::string_view text) {
+namespace {
+
+/// Takes "ignore N" off the end; 0 where there is none.
+int64_t takeIgnored(std::string_view& text) {
+  const auto words = quotedWordsOf(text);
+  if (words.size() < 3 || words[words.size() - 2] != "ignore" || !isNumber(words.back())) return 0;
+  text = text.substr(0, text.rfind("ignore"));
+  text = text.substr(0, text.find_last_not_of(" \t") + 1);
+  return std::stoll(words.back());
+}
+
+Result<json> parsePlace(std::string_view text) {
   const auto words = quotedWordsOf(text);
   if (words.empty())
     return fail(ErrorCode::InvalidArgument, "stop where? FILE:LINE, a function, or a kind of event (help break)");
@@ -244,6 +262,15 @@ Result<json> parseBreakpoint(std::string_view text) {
   if (json place = placeIn(words[0]); !place.is_null()) return place;
   if (words[0].find(':') != std::string::npos) return fail(ErrorCode::InvalidArgument, "write FILE:LINE");
   return json{{"kind", "line"}, {"name", words[0]}};
+}
+
+}  // namespace
+
+Result<json> parseBreakpoint(std::string_view text) {
+  const int64_t ignored = takeIgnored(text);
+  auto made = parsePlace(text);
+  if (made && ignored > 0) (*made)["ignore"] = ignored;
+  return made;
 }
 
 Result<ParsedCommand> parseCommand(const std::string& line) {

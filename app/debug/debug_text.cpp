@@ -162,10 +162,16 @@ std::string optionsText(const json& options) {
 std::string breakpointsText(const json& answer) {
   std::string text;
   for (const json& b : answer.value("breakpoints", json::array()))
-    text += fmt::format("  {:>3}  {}{}{}  hit {} times\n", numberField(b, "breakpoint"), breakpointText(b),
+    text += fmt::format("  {:>3}  {}{}{}  hit {} times{}\n", numberField(b, "breakpoint"), breakpointText(b),
                         flagField(b, "enabled") ? "" : "  (disabled)", flagField(b, "once") ? "  (once)" : "",
-                        numberField(b, "hits"));
+                        numberField(b, "hits"), numberField(b, "ignore") > 0 ? fmt::format(", {} more pass", numberField(b, "ignore")) : "");
   return text.empty() ? "  no breakpoints\n" : text;
+}
+
+std::string rulesText(const json& answer) {
+  std::string text;
+  for (const json& rule : answer.value("fusion_rules", json::array())) text += fmt::format("  {} {}\n", textField(rule, "verb"), textField(rule, "rule"));
+  return text.empty() ? "  no fusion is forbidden or forced\n" : text;
 }
 
 std::string statusText(const json& answer) {
@@ -234,6 +240,8 @@ std::string answerText(const std::string& name, const json& result) {
       {"set", optionsText},
       {"breakpoints", breakpointsText},
       {"status", statusText},
+      {"rules", rulesText},
+      {"ignore", [](const json& b) { return fmt::format("  {} more hits of breakpoint {} pass\n", numberField(b, "ignore"), numberField(b, "breakpoint")); }},
       {"forbid", fusionRuleText},
       {"force", fusionRuleText},
       {"allow", fusionRuleText},

@@ -12,17 +12,18 @@ using debugging::textField;
 
 DebugController::DebugController(QObject* parent) : QObject(parent) {
   client_.onStopped = [this](const Json&) {
+    learn();
     emit stateChanged();
     emit stopped();
   };
   client_.onResumed = [this] { emit stateChanged(); };
   client_.onConnected = [this] {
-    learnIds();
+    learn();
     emit stateChanged();
   };
   client_.onNotice = [this](const std::string& text) { emit noticed(QString::fromStdString(text)); };
   client_.onDisconnected = [this](const std::string& why) {
-    for (Breakpoint& b : breakpoints_) b.hostId = 0;
+    for (Breakpoint& b : breakpoints_) b.hostId = b.hits = 0;
     emit stateChanged();
     emit disconnected(QString::fromStdString(why));
   };
@@ -109,6 +110,7 @@ void DebugController::fusion(const char* verb, const QString& rule) {
     else
       emit noticed(tr("%1: %2").arg(QString::fromStdString(textField(result, "verb")),
                                     QString::fromStdString(textField(result, "rule"))));
+    learn();
   });
 }
 
@@ -134,6 +136,8 @@ void DebugController::addBreakpoint(Json description) {
         if (breakpoints_[i].tag != tag) continue;
         if (ok) {
           breakpoints_[i].hostId = numberField(result, "breakpoint");
+          emit noticed(tr("breakpoint %1: %2").arg(breakpoints_[i].hostId).arg(QString::fromStdString(debugging::breakpointText(result))));
+          emit breakpointsChanged();
         } else {
           breakpoints_.erase(breakpoints_.begin() + static_cast<std::ptrdiff_t>(i));
           emit noticed(QString::fromStdString(result.is_string() ? result.get<std::string>() : result.dump()));
@@ -182,14 +186,28 @@ std::map<int, bool> DebugController::linesOf(const QString& file) const {
   return lines;
 }
 
-/// The program has numbered the breakpoints that it was greeted with; the tags tell which is which.
-void DebugController::learnIds() {
-  request({{"do", "break.list"}}, this, [this](bool ok, const Json& result) {
+/// The program has numbered the breakpoints that it was greeted with (the tags tell which is which), counts their hits, and knows
+/// the rules in force.
+void DebugController::learn() {
+  request({{"do", "status"}}, this, [this](bool ok, const Json& result) {
     if (!ok) return;
     for (const Json& known : result.value("breakpoints", Json::array()))
       for (Breakpoint& b : breakpoints_)
-        if (b.tag == numberField(known, "tag", -1)) b.hostId = numberField(known, "breakpoint");
+        if (b.tag == numberField(known, "tag", -1)) {
+          b.hostId = numberField(known, "breakpoint");
+          b.hits = numberField(known, "hits");
+        }
+    rules_.clear();
+    for (const Json& rule : result.value("fusion_rules", Json::array())) rules_.push_back({textField(rule, "verb"), textField(rule, "rule")});
+    emit breakpointsChanged();
+    emit rulesChanged();
   });
+}
+
+std::string DebugController::ruleOn(const std::string& a, const std::string& b) const {
+  for (const FusionRule& rule : rules_)
+    if (rule.pair == a + "," + b || rule.pair == b + "," + a || rule.pair == a || rule.pair == b) return rule.verb;
+  return {};
 }
 
 }  // namespace fusebox::window

@@ -19,7 +19,11 @@ class DebugController : public QObject {
   struct Breakpoint {
     Json description;    ///< as break.add takes it, with `enabled`
     int64_t hostId = 0;  ///< in the program that runs; 0: unknown there
+    int64_t hits = 0;    ///< in the program that runs
     int64_t tag = 0;
+  };
+  struct FusionRule {
+    std::string verb, pair;  ///< "forbid" or "force"; "A,B"
   };
   enum class State { Off, Waiting, Running, Stopped };
 
@@ -43,6 +47,10 @@ class DebugController : public QObject {
   void pause() { request({{"do", "pause"}}); }
   void skipFrame() { request({{"do", "skip"}}); }
   void fusion(const char* verb, const QString& rule = {});
+  /// In the program that runs, as of its last stop or change.
+  const std::vector<FusionRule>& rules() const { return rules_; }
+  /// "forbid" or "force" where a rule is about the two; empty otherwise.
+  std::string ruleOn(const std::string& a, const std::string& b) const;
   void detach();
   /// Ends the program at once, whatever it is doing.
   void kill() {
@@ -65,6 +73,7 @@ class DebugController : public QObject {
   void stateChanged();
   void stopped();
   void breakpointsChanged();
+  void rulesChanged();
   /// Something that the person should know.
   void noticed(const QString& text);
   /// The channel to a program that was being debugged ended.
@@ -72,11 +81,12 @@ class DebugController : public QObject {
 
  private:
   void watch();
-  void learnIds();
+  void learn();
 
   debugging::DebugClient client_;
   std::unique_ptr<QSocketNotifier> notifier_;
   std::vector<Breakpoint> breakpoints_;
+  std::vector<FusionRule> rules_;
   int64_t nextTag_ = 1;
 };
 

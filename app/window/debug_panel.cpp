@@ -17,7 +17,7 @@ using debugging::textField;
 using views::EmptyState;
 using views::str;
 
-constexpr int kStillRunningMs = 250;
+constexpr int kStillRunningMs = 250, kLeastLines = 8;
 
 }  // namespace
 
@@ -27,6 +27,8 @@ DebugPanel::DebugPanel(DebugController* controller, QWidget* parent)
   tabs_->setObjectName(QStringLiteral("debug.tabs"));
   tabs_->setAccessibleName(tr("What the stopped compiler tells"));
   tabs_->setDocumentMode(true);
+  tabs_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Ignored);  // the dock keeps its height whatever a tab would like
+  tabs_->setMinimumHeight(fontMetrics().height() * kLeastLines);
   auto* all = new QVBoxLayout(this);
   all->setContentsMargins(0, 0, 0, 0);
   all->setSpacing(0);
@@ -59,7 +61,7 @@ QWidget* DebugPanel::buildBanner() {
   state_->setTextFormat(Qt::RichText);
   state_->setObjectName(QStringLiteral("debug.state"));
   state_->setTextInteractionFlags(Qt::TextSelectableByMouse);
-  state_->setWordWrap(true);
+  state_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);  // one line at every stop; the tooltip has the rest
   place_ = new QLabel;
   place_->setTextFormat(Qt::RichText);
   place_->setObjectName(QStringLiteral("debug.place"));
@@ -138,6 +140,8 @@ void DebugPanel::fill() {
                                  : tr("The program is not stopped"),
                              controller_->state() == DebugController::State::Off
                                  ? tr("Start one with Debug script…; it stops before its first compile.")
+                             : controller_->state() == DebugController::State::Stopped
+                                 ? tr("It is known at stops of another kind; the console command \"help\" lists what can be asked.")
                                  : tr("Pause it, or set a breakpoint."));
       continue;
     }

@@ -61,6 +61,7 @@ class DebugPanel : public QWidget {
   void chooseTab();
   bool known(const std::string& question) const;
   void frameChosen(int up);
+  void showFusion();
   void addTypedBreakpoint();
   void setTypedOption();
   void carryOutTyped();
@@ -73,10 +74,11 @@ class DebugPanel : public QWidget {
   QTabWidget* tabs_;
   std::vector<Part> parts_;
   views::DataTable *locals_ = nullptr, *stack_ = nullptr, *frames_ = nullptr, *guards_ = nullptr, *fusions_ = nullptr,
-                   *arguments_ = nullptr, *breakpoints_ = nullptr, *options_ = nullptr;
+                   *rules_ = nullptr, *arguments_ = nullptr, *breakpoints_ = nullptr, *options_ = nullptr;
   views::CodePane *code_ = nullptr, *graph_ = nullptr, *loopIr_ = nullptr, *assembly_ = nullptr;
   DiffPane* diff_ = nullptr;
   QLabel* fusionNow_ = nullptr;
+  Json fusion_;  ///< the last answer about the fusion that is decided
   QLineEdit *breakpointText_ = nullptr, *optionValue_ = nullptr, *command_ = nullptr;
   QLabel* breakpointProblem_ = nullptr;
   QComboBox* optionName_ = nullptr;

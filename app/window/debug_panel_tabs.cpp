@@ -1,4 +1,6 @@
 // The tabs of the debug panel, and what is typed in them.
+#include <QCompleter>
+#include <QFileInfo>
 #include <QPushButton>
 #include <QScrollBar>
 #include <QSplitter>
@@ -9,6 +11,7 @@
 #include "app/window/debug_panel.h"
 #include "app/window/debug_rows.h"
 #include "app/window/diff_pane.h"
+#include "engine/support/message_fields.h"
 #include "views/widgets/text.h"
 #include "views/widgets/theme.h"
 
@@ -25,8 +28,6 @@ using views::str;
 
 QSplitter* sideBySide(QWidget* left, QWidget* right, int leftShare, int rightShare) {
   auto* split = new QSplitter;
-  split->setHandleWidth(1);
-  split->setChildrenCollapsible(false);
   split->addWidget(left);
   split->addWidget(right);
   split->setSizes({leftShare * 10, rightShare * 10});
@@ -182,15 +183,45 @@ void DebugPanel::buildFusions() {
                 {tr("Saves"), tr("Score: bytes of memory traffic that fusing saves"), true}},
                tr("No pair waits"), tr("This is the last fusion of the round."));
   fusions_->model()->setMonospaceColumns({1, 2});
-  auto* frame = framed(column({row({fusionNow_, forbid, force}, fusionNow_), fusions_}), "fusions.known");
+  rules_ = addTable("rules", tr("Filter rules"), {{tr("Rule")}, {tr("Operations")}}, tr("No rule is in force"), tr("Forbid and Force make one for the pair that is decided."));
+  rules_->model()->setMonospaceColumns({1});
+  auto* allow = button("debug.rules.allow", tr("Take back"), tr("The selected rule no longer holds, for graphs to come"));
+  allow->setEnabled(false);
+  connect(rules_, &DataTable::rowSelected, this, [allow] { allow->setEnabled(true); });
+  connect(allow, &QPushButton::clicked, this, [this] {
+    if (const views::TableRow* chosen = rules_->current()) controller_->fusion("clear", str(chosen->cells[1].text));
+  });
+  connect(controller_, &DebugController::rulesChanged, this, [this, allow] {
+    views::TableRows rows;
+    for (const auto& rule : controller_->rules()) {
+      views::TableRow made;
+      made.cells = {views::textCell(rule.verb), views::textCell(rule.pair)};
+      rows.push_back(std::move(made));
+    }
+    rules_->setRows(std::move(rows));
+    allow->setEnabled(rules_->current() != nullptr);
+    showFusion();
+  });
+  auto* lists = sideBySide(fusions_, column({rules_, row({allow})}), 65, 35);
+  auto* frame = framed(column({row({fusionNow_, forbid, force}, fusionNow_), lists}), "fusions.known");
   addPart(tabs_->addTab(frame, tr("Fusions")), "fusions", frame, [this](const Json& answer) {
-    fusionNow_->setText(
-        tr("Now: %1 with %2 (%3), saves %4 bytes. %5")
-            .arg(str(textField(answer, "a")), str(textField(answer, "b")), str(textField(answer, "kind")))
-            .arg(numberField(answer, "score_bytes"))
-            .arg(str(textField(answer, "outlook"))));
+    fusion_ = answer;
+    showFusion();
     fusions_->setRows(fusionRows(answer));
   });
+}
+
+/// What will become of the pair that is decided now: a rule of the person's comes before what the compiler would do.
+void DebugPanel::showFusion() {
+  const std::string a = textField(fusion_, "a"), b = textField(fusion_, "b"), rule = controller_->ruleOn(a, b);
+  if (a.empty()) return fusionNow_->clear();
+  const QString outlook = rule == "forbid"  ? tr("You forbade it: they stay apart.")
+                          : rule == "force" ? tr("You force it: they are fused where that is possible.")
+                                            : str(textField(fusion_, "outlook"));
+  fusionNow_->setText(tr("Now: %1 with %2 (%3), saves %4 bytes. %5")
+                          .arg(str(a), str(b), str(textField(fusion_, "kind")))
+                          .arg(numberField(fusion_, "score_bytes"))
+                          .arg(outlook));
 }
 
 void DebugPanel::buildKernel() {
@@ -222,7 +253,10 @@ void DebugPanel::buildBreakpoints() {
   breakpointText_->setObjectName(QStringLiteral("debug.breakpoint.text"));
   breakpointText_->setAccessibleName(tr("New breakpoint"));
   breakpointText_->setPlaceholderText(
-      tr("model.py:12 · forward · graph_break · recompile · pass decompose · fusion add* · specialise · kernel_launch …"));
+      tr("model.py:12 · forward · graph_break · recompile ignore 3 · pass decompose · fusion add* · specialise · kernel_launch …"));
+  QStringList kinds;
+  for (const std::string_view kind : control::kKindNames) kinds << QString::fromUtf8(kind.data(), static_cast<qsizetype>(kind.size()));
+  breakpointText_->setCompleter(new QCompleter(kinds, breakpointText_));
   breakpointText_->setToolTip(str(debugging::helpText("break")));
   auto* add = button("debug.breakpoint.add", tr("Add"), tr("Stop there from now on"));
   auto* toggle = button("debug.breakpoint.toggle", tr("Enable or disable"),
@@ -234,13 +268,13 @@ void DebugPanel::buildBreakpoints() {
   connect(breakpointText_, &QLineEdit::returnPressed, this, &DebugPanel::addTypedBreakpoint);
   connect(add, &QPushButton::clicked, this, &DebugPanel::addTypedBreakpoint);
   breakpoints_ = addTable("breakpoints", tr("Filter breakpoints"),
-                          {{tr("#"), {}, true},
+                          {{tr("#"), tr("As the console calls it; a program that runs has numbered it"), true},
                            {tr("Stops at"), tr("An event of the compiler, or a line while it is traced")},
-                           {tr("State")}},
+                           {tr("State"), tr("One that is never hit may name a line or function that is not compiled")}},
                           tr("No breakpoints"), tr("Type one above, or click beside a line number in the source."));
   const auto selected = [this] {
     const views::TableRow* chosen = breakpoints_->current();
-    return chosen ? static_cast<size_t>(chosen->cells[0].number) - 1 : controller_->breakpoints().size();
+    return chosen ? static_cast<size_t>(chosen->location.id) - 1 : controller_->breakpoints().size();
   };
   connect(remove, &QPushButton::clicked, this, [this, selected] { controller_->removeBreakpoint(selected()); });
   connect(toggle, &QPushButton::clicked, this, [this, selected] {
@@ -263,15 +297,21 @@ void DebugPanel::addTypedBreakpoint() {
 
 void DebugPanel::showBreakpoints() {
   views::TableRows rows;
-  int64_t number = 0;
   for (const auto& b : controller_->breakpoints()) {
     views::TableRow made;
     const bool on = b.description.value("enabled", true);
-    made.cells = {views::countCell(++number), views::textCell(debugging::breakpointText(b.description)),
-                  views::textCell(on ? tr("on").toStdString() : tr("off").toStdString())};
-    if (const std::string file = textField(b.description, "file"); !file.empty())
+    QStringList state{on ? tr("on") : tr("off")};
+    if (b.hostId > 0) state << (b.hits > 0 ? tr("hit %n time(s)", nullptr, static_cast<int>(b.hits)) : tr("not hit yet"));
+    if (const std::string file = textField(b.description, "file"); !file.empty()) {
       made.location = views::Location::sourceLine(file, static_cast<int>(numberField(b.description, "line")));
-    if (!on) made.tone = 4;
+      if (QFileInfo(str(file)).isAbsolute() && !QFileInfo::exists(str(file))) state << tr("there is no such file");
+    }
+    made.location.id = static_cast<int64_t>(rows.size()) + 1;
+    made.cells = {b.hostId > 0 ? views::countCell(b.hostId) : views::textCell("–"), views::textCell(debugging::breakpointText(b.description)),
+                  views::textCell(state.join(QStringLiteral(", ")).toStdString())};
+    if (const int64_t ignored = numberField(b.description, "ignore"); ignored > 0)
+      made.cells[1].text += tr(", after %1 that pass").arg(ignored).toStdString();
+    if (!on || (b.hostId > 0 && b.hits == 0)) made.tone = 4;
     rows.push_back(std::move(made));
   }
   breakpoints_->setRows(std::move(rows));

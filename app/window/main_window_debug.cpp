@@ -96,7 +96,10 @@ void MainWindow::buildDebugActions() {
   kill->setToolTip(tr("End the program at once, whatever it is doing"));
   add("debug.show", tr("S&how the debug panel"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_D), "", [this] {
     pages_->setCurrentWidget(docks_);
-    debugDock_->setVisible(!debugDock_->isVisible());
+    // Behind another tab it counts as visible, and nobody sees it.
+    const bool isSeen = debugDock_->isVisible() && !debugPanel_->visibleRegion().isEmpty();
+    debugDock_->setVisible(!isSeen);
+    if (!isSeen) debugDock_->raise();
   });
   debugPanel_->setActions(bar + QList<QAction*>{nullptr, skip, detach, kill});
 }

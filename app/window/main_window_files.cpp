@@ -52,7 +52,7 @@ void MainWindow::exportSession() {
   if (!session_) return;
   const QString suggested = QFileInfo(session_->path()).completeBaseName();
   QString chosen;
-  const QStringList kinds{tr("Report in one page (*.html)"), tr("Chrome trace (*.json)"), tr("Perfetto trace (*.pftrace)"), tr("Launches as a table (*.csv)"),
+  const QStringList kinds{tr("Report in one page (*.html)"), tr("Chrome trace (*.json)"), tr("Chrome trace, compressed (*.json.gz)"), tr("Perfetto trace (*.pftrace)"), tr("Launches as a table (*.csv)"),
                           tr("Session (*.fusebox)"), tr("Session without names, paths and sources (*.fusebox)")};
   QString path = QFileDialog::getSaveFileName(this, tr("Export session"), suggested + QStringLiteral(".html"), kinds.join(QStringLiteral(";;")), &chosen);
   if (path.isEmpty()) return;

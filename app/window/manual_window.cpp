@@ -101,7 +101,6 @@ ManualWindow::ManualWindow(const views::ActionRegistry& registry, QWidget* paren
   leftColumn->addWidget(search_);
   leftColumn->addWidget(list_, 1);
   auto* split = new QSplitter;
-  split->setHandleWidth(1);
   split->addWidget(left);
   split->addWidget(browser_);
   split->setStretchFactor(1, 1);

@@ -85,6 +85,8 @@ Result<Breakpoint> breakpointFrom(const json& description) {
     made.once = once->get<bool>();
   if (const auto on = description.find("enabled"); on != description.end() && on->is_boolean())
     made.enabled = on->get<bool>();
+  if (const auto ignore = description.find("ignore"); ignore != description.end() && ignore->is_number_integer())
+    made.ignore = std::clamp<int64_t>(ignore->get<int64_t>(), 0, int64_t{1} << 40);
   if (const auto tag = description.find("tag"); tag != description.end() && tag->is_number_integer())
     made.tag = tag->get<int64_t>();
   if (made.kind == Kind::Line && made.line == 0 && made.text.empty())
@@ -102,6 +104,7 @@ json toJson(const Breakpoint& b) {
   if (b.when) j["when"] = *b.when == When::Before ? "before" : "after";
   if (b.tag) j["tag"] = b.tag;
   if (b.once) j["once"] = true;
+  if (b.ignore) j["ignore"] = b.ignore;
   return j;
 }
 

@@ -23,6 +23,7 @@ struct Breakpoint {
   std::string text;          ///< compared with the event's names; `*` stands for anything
   bool enabled = true, once = false;
   int64_t hits = 0, tag = 0;  ///< `tag`: whoever set it knows it by this
+  int64_t ignore = 0;         ///< so many further matches pass without a stop
 
   bool matches(const Event& event) const;
 };

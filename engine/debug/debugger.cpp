@@ -142,6 +142,7 @@ Debugger::Json Debugger::status() const {
   Json j{{"stopped", stopped_}, {"stops", stops_}, {"breakpoints", Json::array()}};
   if (stopped_) j["stop"] = stopMessage_;
   for (const auto& [id, breakpoint] : breakpoints_) j["breakpoints"].push_back(toJson(breakpoint));
+  if (controls_.fusionRules) j["fusion_rules"] = controls_.fusionRules();
   return j;
 }
 
@@ -214,6 +215,12 @@ Result<Debugger::Json> Debugger::change(const std::string& what, const Json& req
     const auto on = request.find("enabled");
     found->second.enabled = on == request.end() || !on->is_boolean() || on->get<bool>();
     described = toJson(found->second);
+  } else if (what == "break.ignore") {
+    const auto count = request.find("count");
+    if (count == request.end() || !count->is_number_integer() || count->get<int64_t>() < 0)
+      return fail(ErrorCode::InvalidArgument, "how many hits shall pass? A \"count\" of 0 or more");
+    found->second.ignore = count->get<int64_t>();
+    described = toJson(found->second);
   } else {
     return fail(ErrorCode::InvalidArgument, "\"" + what + "\" is not understood");
   }
@@ -227,6 +234,11 @@ std::optional<Debugger::Reason> Debugger::matches(const Event& event) {
   if (pause_) return Reason{"pause"};
   for (auto& [id, breakpoint] : breakpoints_) {
     if (!breakpoint.matches(event)) continue;
+    if (breakpoint.ignore > 0) {
+      --breakpoint.ignore;
+      ++breakpoint.hits;
+      continue;
+    }
     return Reason{"breakpoint", id};
   }
   if (until_ == event.kind) return Reason{"until"};

@@ -25,6 +25,8 @@ struct Controls {
   std::function<Result<void>(const std::string& name, const nlohmann::json& value)> set;
   /// verb: forbid, force or clear; `rule` is "A,B", as fusion_decisions name operations.
   std::function<Result<void>(const std::string& verb, const std::string& rule)> fusionRule;
+  /// The rules in force, as {"verb", "rule"}; called on any thread.
+  std::function<nlohmann::json()> fusionRules;
 };
 
 /// The host's side of the debugger: one a process, attached to at most one window or console. A thread of its own reads

@@ -82,6 +82,12 @@ debug::Controls controls() {
     return fail(ErrorCode::NotFound, "there is no option \"" + name + "\" that can be changed here");
   };
   c.fusionRule = changeFusionRule;
+  c.fusionRules = [] {
+    json all = json::array();
+    for (const inductor::FusionRule& rule : fusionRules())
+      all.push_back({{"verb", rule.kind == inductor::FusionRule::Kind::Force ? "force" : "forbid"}, {"rule", rule.b.empty() ? rule.a : rule.a + "," + rule.b}});
+    return all;
+  };
   return c;
 }
 

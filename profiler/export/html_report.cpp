@@ -7,6 +7,9 @@
 #include <string_view>
 
 #include "profiler/export/html_text.h"
+#include "profiler/query/breaks.h"
+#include "profiler/query/recompiles.h"
+#include "profiler/query/slowness.h"
 #include "profiler/query/summary.h"
 
 namespace fusebox::exporting {
@@ -17,7 +20,18 @@ using session::Statement;
 constexpr int64_t kMostRows = 500;
 constexpr size_t kMostCodeBytes = 64 << 10;
 
-std::string milliseconds(int64_t ns) { return fmt::format("{:.3f} ms", static_cast<double>(ns) / 1e6); }
+/// In the unit that leaves one to three digits before the point: "28.6 s", "413 µs".
+std::string duration(double ns) {
+  struct Unit {
+    double ns;
+    const char* name;
+  };
+  constexpr Unit kUnits[] = {{1e9, "s"}, {1e6, "ms"}, {1e3, "µs"}};
+  for (const auto& [size, name] : kUnits)
+    if (ns >= size) return fmt::format("{:.{}f} {}", ns / size, ns >= 100 * size ? 0 : ns >= 10 * size ? 1 : 2, name);
+  return fmt::format("{:.0f} ns", ns);
+}
+std::string milliseconds(double ms) { return duration(ms * 1e6); }
 
 /// A column of a report's table: text, whole number, time in ns, or code that unfolds.
 enum class Show : uint8_t { Text, Number, Time, Code };
@@ -103,7 +117,7 @@ std::string cell(const Statement& row, int column, Show show) {
     case Show::Number:
       return fmt::format("<td class=n>{}</td>", row.integer(column));
     case Show::Time:
-      return fmt::format("<td class=n>{}</td>", milliseconds(row.integer(column)));
+      return fmt::format("<td class=n>{}</td>", duration(static_cast<double>(row.integer(column))));
     case Show::Code: {
       const auto text = row.text(column);
       if (text.empty()) return "<td></td>";
@@ -113,6 +127,24 @@ std::string cell(const Statement& row, int column, Show show) {
     default:
       return "<td>" + escaped(row.text(column)) + "</td>";
   }
+}
+
+/// What the command line says about it, remedies and diffs too.
+void writeText(const char* title, const std::string& text, std::ostream& out) {
+  if (!text.empty()) out << "<h2>" << title << "</h2>\n<pre>" << escaped(text) << "</pre>\n";
+}
+
+Result<void> writeAdvice(const session::Reader& reader, const query::Summary& summary, std::ostream& out) {
+  auto slowness = query::whySlow(reader);
+  if (!slowness) return tl::unexpected(slowness.error());
+  writeText("Why is it slow?", query::toText(*slowness), out);
+  auto breaks = query::breakSummaries(reader);
+  if (!breaks) return tl::unexpected(breaks.error());
+  if (!breaks->empty() || !summary.coverage.uncompiled.empty()) writeText("What helps against graph breaks", query::toText(reader, *breaks, summary.coverage.uncompiled), out);
+  auto chains = query::recompileChains(reader, false);
+  if (!chains) return tl::unexpected(chains.error());
+  if (!chains->empty()) writeText("Why it was compiled again", query::toText(reader, *chains), out);
+  return {};
 }
 
 Result<int64_t> writeSection(const session::Reader& reader, const Section& section, std::ostream& out) {
@@ -151,9 +183,9 @@ void writePhases(const query::Summary& s, std::ostream& out) {
   out << "<table>";
   for (const auto& [name, ms] : phases) {
     out << fmt::format(
-        "<tr><td>{}</td><td class=n>{:.3f} ms</td><td style=\"width:60%\"><span class=bar "
+        "<tr><td>{}</td><td class=n>{}</td><td style=\"width:60%\"><span class=bar "
         "style=\"width:{:.1f}%\"></span></td></tr>",
-        name, ms, std::max(0.0, ms) / most * 100);
+        name, milliseconds(ms), std::max(0.0, ms) / most * 100);
   }
   out << "</table>\n";
 }
@@ -182,12 +214,13 @@ Result<int64_t> writeHtmlReport(const session::Reader& reader, std::ostream& out
   fact("Device", s.device);
   fact("Command", s.command);
   fact("Captured", fmt::format("{} frames, {} compiles, {} graphs", s.frames, s.compiles, s.graphs));
-  fact("Run", fmt::format("{:.3f} ms in compiled code or kernels, {} launches of {} kernels and {} extern calls",
-                          s.runMs, s.launches, s.kernels, s.externCalls));
-  fact("Compile time", fmt::format("{:.3f} ms", s.totalCompileMs));
+  fact("Run", fmt::format("{} in compiled code or kernels, {} launches of {} kernels and {} extern calls",
+                          milliseconds(s.runMs), s.launches, s.kernels, s.externCalls));
+  fact("Compile time", milliseconds(s.totalCompileMs));
   fact("Caches", fmt::format("{} hits, {} misses, {} bypasses", s.cacheHits, s.cacheMisses, s.cacheBypasses));
   out << "</table>\n";
   writePhases(s, out);
+  if (auto advised = writeAdvice(reader, s, out); !advised) return tl::unexpected(advised.error());
   int64_t rows = 0;
   for (const auto& section : kSections) {
     auto written = writeSection(reader, section, out);

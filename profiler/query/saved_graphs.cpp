@@ -63,7 +63,7 @@ bool hasSavedGraph(const session::Reader& reader, int64_t graph) { return graph 
 
 Result<SavedGraph> savedGraph(const session::Reader& reader, int64_t graph) {
   const int64_t id =
-      graph > 0 ? nearest(reader, graph) : lookUp(reader, "SELECT min(graph_id) FROM t_saved_graph WHERE ?1 = ?1", 0);
+      graph > 0 ? nearest(reader, graph) : lookUp(reader, "SELECT s.graph_id FROM t_saved_graph s JOIN t_graph g ON g.id = s.graph_id WHERE ?1 = ?1 ORDER BY g.direction = 'backward', s.graph_id LIMIT 1", 0);
   if (id <= 0) return fail(ErrorCode::NotFound, whyNone(reader, graph), reader.path());
   std::optional<SavedGraph> found;
   auto read = reader.each(
@@ -76,6 +76,17 @@ Result<SavedGraph> savedGraph(const session::Reader& reader, int64_t graph) {
   if (!read) return tl::unexpected(read.error());
   if (!found) return fail(ErrorCode::NotFound, whyNone(reader, graph), reader.path());
   return std::move(*found);
+}
+
+Result<std::vector<RecordedRule>> recordedRules(const session::Reader& reader, int64_t graph) {
+  std::vector<RecordedRule> rules;
+  auto read = reader.each(
+      "SELECT DISTINCT d.a, d.b, d.reason LIKE 'forced%' FROM fusion_decisions d JOIN graphs h ON h.graph_id = d.graph_id JOIN graphs g ON g.graph_id = ?1 "
+      "WHERE h.direction = g.direction AND (h.compile_id = g.compile_id OR h.compile_id IN (SELECT compile_id FROM compiles WHERE "
+      "parent_compile_id = g.compile_id)) AND (d.reason LIKE 'forbidden by user%' OR d.reason LIKE 'forced%')",
+      {graph}, [&](const session::Statement& r) { rules.push_back({r.integer(2) != 0, r.string(0), r.string(1)}); });
+  if (!read) return tl::unexpected(read.error());
+  return rules;
 }
 
 }  // namespace fusebox::query

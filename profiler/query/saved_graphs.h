@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "profiler/session/reader.h"
 
@@ -20,5 +21,13 @@ bool hasSavedGraph(const session::Reader& reader, int64_t graph);
 /// The saved graph that `graph` is, was compiled from or became: the same compile and direction at another stage. 0:
 /// the first that the session has. NotFound says why there is none.
 Result<SavedGraph> savedGraph(const session::Reader& reader, int64_t graph = 0);
+
+/// A rule of the person's that was in force when a graph was compiled.
+struct RecordedRule {
+  bool force = false;
+  std::string a, b;  ///< as fusion_decisions names operations
+};
+/// Those of the compile that `graph` belongs to, read from the reasons of its decisions.
+Result<std::vector<RecordedRule>> recordedRules(const session::Reader& reader, int64_t graph);
 
 }  // namespace fusebox::query

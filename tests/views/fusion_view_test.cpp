@@ -7,6 +7,7 @@
 #include <QTemporaryDir>
 #include <QtTest>
 
+#include "profiler/session/reader.h"
 #include "profiler/session/writer.h"
 #include "tests/views/shown_view.h"
 #include "views/fusion/fusion_view.h"
@@ -21,7 +22,7 @@ using namespace fusebox::views;
 namespace {
 
 /// A scheduled graph of three operations with two decisions, kept so that it can be compiled again, and with measured errors.
-void writeFusionSession(const std::string& path) {
+void writeFusionSession(const std::string& path, const char* refusal = "different iteration spaces") {
   using session::RowKind;
   auto made = session::Writer::create(path);
   if (!made) qFatal("%s", made.error().text().c_str());
@@ -51,7 +52,7 @@ void writeFusionSession(const std::string& path) {
                                      text("vertical"), fused, text(why), null, int64_t{512}});
   };
   decision(1, "exp_0", "neg_1", 1, "saves 512 bytes of memory traffic");
-  decision(2, "exp_0", "sum_2", 0, "different iteration spaces");
+  decision(2, "exp_0", "sum_2", 0, refusal);
   w.post(RowKind::FusionGroup, {int64_t{1}, int64_t{1}, int64_t{2}, int64_t{0}, text("fused_exp_neg"), text("pointwise"), null, int64_t{256}, int64_t{256},
                                 int64_t{512}, null, null, null});
   w.finish();
@@ -126,6 +127,28 @@ class FusionViewTest : public QObject, private test::ShownView {
     });
     view->findChild<QPushButton*>("fusion.open")->click();
     QCOMPARE(opened, "/tmp/what-if.fusebox");
+  }
+
+  void whatIfStartsFromTheRulesInForce() {
+    const std::vector<FusionWish> recorded{{false, "a", "b"}, {true, "c", "d"}};
+    QCOMPARE(replayWords(recorded, recorded), std::vector<std::string>{});
+    QCOMPARE(replayWords({{false, "b", "a"}, {false, "x", "y"}}, recorded), (std::vector<std::string>{"--allow", "c,d", "--forbid", "x,y"}));
+    const std::string path = folder_.filePath("rules.fusebox").toStdString();
+    writeFusionSession(path, "forbidden by user");
+    auto reader = session::Reader::open(path);
+    QVERIFY(reader);
+    auto content = loadFusion(**reader, 2);
+    QVERIFY(content);
+    QCOMPARE(content->recorded, (std::vector<FusionWish>{{false, "exp_0", "sum_2"}}));
+    auto view = show<FusionView>(QString::fromStdString(path));
+    auto* decisions = view->findChild<QTableView*>("fusion.decisions");
+    QTRY_COMPARE(decisions->model()->rowCount(), 2);
+    QStringList rules;
+    for (int r = 0; r < 2; ++r) rules << decisions->model()->index(r, kDecisionRule).data().toString();
+    rules.sort();
+    QCOMPARE(rules, (QStringList{"", "forbid"}));
+    for (QAction* a : view->viewActions())
+      if (a->objectName().endsWith(QLatin1String("compile"))) QCOMPARE(a->text(), QStringLiteral("Compile this graph"));
   }
 
   void aProgramFromOutsideIsLoadedOnlyWithConsent() {

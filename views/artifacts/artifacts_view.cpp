@@ -64,7 +64,6 @@ ArtifactsView::ArtifactsView(const ViewContext& context) : View(context) {
   rightColumn->addWidget(head_);
   rightColumn->addWidget(tabs, 1);
   auto* split = new SideSplitter(760);
-  split->setHandleWidth(1);
   split->addWidget(table_);
   split->addWidget(right);
   split->setStretchFactor(1, 1);

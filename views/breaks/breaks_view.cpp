@@ -53,7 +53,6 @@ BreaksView::BreaksView(const ViewContext& context) : View(context) {
   before_ = new CodePane(QStringLiteral("breaks.before"), Language::Assembly);
   after_ = new CodePane(QStringLiteral("breaks.after"), Language::Assembly);
   auto* codes = new QSplitter(Qt::Horizontal);
-  codes->setHandleWidth(1);
   codes->addWidget(titled(tr("Before: the function's bytecode"), before_));
   codes->addWidget(titled(tr("After: as it runs"), after_));
   codeEmpty_ = new EmptyState(codes, QStringLiteral("breaks.bytecode"));
@@ -64,7 +63,6 @@ BreaksView::BreaksView(const ViewContext& context) : View(context) {
   tabs_->addTab(details_, tr("Explanation"));
   tabs_->addTab(codeEmpty_, tr("Bytecode"));
   auto* split = new QSplitter(Qt::Vertical);
-  split->setHandleWidth(1);
   split->addWidget(table_);
   split->addWidget(tabs_);
   split->setSizes({260, 440});

@@ -48,7 +48,6 @@ CompareView::CompareView(QWidget* parent) : QWidget(parent), job_(new Background
   column->setContentsMargins(0, 0, 0, 0);
   column->setSpacing(0);
   auto* split = new QSplitter(Qt::Vertical);
-  split->setHandleWidth(1);
   split->addWidget(cause_);
   auto* lists = new QWidget;
   auto* listsColumn = new QVBoxLayout(lists);

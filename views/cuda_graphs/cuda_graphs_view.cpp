@@ -68,7 +68,6 @@ CudaGraphsView::CudaGraphsView(const ViewContext& context) : View(context) {
   tabs_->addTab(replays_, tr("Replays"));
   tabs_->addTab(details_, tr("Summary"));
   auto* split = new QSplitter(Qt::Vertical);
-  split->setHandleWidth(1);
   split->addWidget(table_);
   split->addWidget(tabs_);
   split->setSizes({260, 420});

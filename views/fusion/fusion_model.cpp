@@ -186,6 +186,9 @@ Result<FusionContent> loadFusion(const session::Reader& reader, int64_t graph) {
   auto symbols = query::symbolsOf(reader, compile);
   if (!symbols) return tl::unexpected(symbols.error());
   content.symbols = std::move(*symbols);
+  auto rules = query::recordedRules(reader, graph);
+  if (!rules) return tl::unexpected(rules.error());
+  for (const auto& rule : *rules) content.recorded.push_back({rule.force, rule.a, rule.b});
   if (isProgram(reader)) content.program = reader.info("imported_from");
   content.canCompile = isProgram(reader) || query::hasSavedGraph(reader, graph);
   if (!content.canCompile) {
@@ -201,12 +204,15 @@ std::string wishText(const std::vector<FusionWish>& wishes, const std::string& a
   return {};
 }
 
-std::vector<std::string> replayWords(const std::vector<FusionWish>& wishes) {
+std::vector<std::string> replayWords(const std::vector<FusionWish>& wishes, const std::vector<FusionWish>& recorded) {
+  const auto has = [](const std::vector<FusionWish>& list, const FusionWish& wish) {
+    return std::any_of(list.begin(), list.end(), [&](const FusionWish& other) { return other.force == wish.force && other.isAbout(wish.a, wish.b); });
+  };
   std::vector<std::string> words;
-  for (const FusionWish& wish : wishes) {
-    words.push_back(wish.force ? "--force" : "--forbid");
-    words.push_back(wish.a + "," + wish.b);
-  }
+  for (const FusionWish& wish : recorded)
+    if (!has(wishes, wish)) words.insert(words.end(), {"--allow", wish.a + "," + wish.b});
+  for (const FusionWish& wish : wishes)
+    if (!has(recorded, wish)) words.insert(words.end(), {wish.force ? "--force" : "--forbid", wish.a + "," + wish.b});
   return words;
 }
 

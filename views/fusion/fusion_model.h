@@ -69,6 +69,14 @@ enum NumericsColumn {
   kNumericsColumns
 };
 
+/// A fusion that the user forbids or forces: two names as in the decisions.
+struct FusionWish {
+  bool force = false;
+  std::string a, b;
+  bool operator==(const FusionWish&) const = default;
+  bool isAbout(const std::string& x, const std::string& y) const { return (a == x && b == y) || (a == y && b == x); }
+};
+
 /// What the engine decided about a graph.
 struct FusionContent {
   TableRows decisions, groups, buffers,
@@ -76,6 +84,7 @@ struct FusionContent {
   std::vector<Location> decisionPlaces;  ///< by that position: the node
   query::Holdings holdings;
   std::vector<query::ShapeSymbol> symbols;  ///< sizes that are symbols in the graph
+  std::vector<FusionWish> recorded;         ///< rules in force when it was compiled
   bool canCompile = false;
   std::string program;  ///< file from outside that PyTorch would load for it, which can run code in it; empty: none
   std::string whyNot;   ///< where it cannot
@@ -85,19 +94,12 @@ struct FusionContent {
 };
 Result<FusionContent> loadFusion(const session::Reader& reader, int64_t graph);
 
-/// A fusion that the user forbids or forces: two names as in the decisions.
-struct FusionWish {
-  bool force = false;
-  std::string a, b;
-  bool operator==(const FusionWish&) const = default;
-  bool isAbout(const std::string& x, const std::string& y) const { return (a == x && b == y) || (a == y && b == x); }
-};
 /// "forced" or "forbidden" where one of `wishes` is about the pair; empty otherwise.
 std::string wishText(const std::vector<FusionWish>& wishes, const std::string& a, const std::string& b);
 /// "--size=s0=8" for each of what a person wrote, "s0=1:512:x2 s1=4"; whether it makes sense, the engine says.
 std::vector<std::string> sizeWords(const std::string& text);
-/// Words of `fusebox replay` for the wishes.
-std::vector<std::string> replayWords(const std::vector<FusionWish>& wishes);
+/// Words of `fusebox replay` for wishes that were others when the graph was recorded.
+std::vector<std::string> replayWords(const std::vector<FusionWish>& wishes, const std::vector<FusionWish>& recorded);
 
 enum ReplayColumn {
   kReplayWhat,

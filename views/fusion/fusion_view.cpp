@@ -48,7 +48,6 @@ FusionView::FusionView(const ViewContext& context) : View(context), compiler_(ne
   facts_->setWordWrap(true);
   resultPane_ = buildResult();
   auto* split = new QSplitter(Qt::Vertical);
-  split->setHandleWidth(1);
   split->addWidget(tabs_);
   split->addWidget(resultPane_);
   split->setSizes({500, 190});
@@ -92,7 +91,7 @@ void FusionView::buildToolbar(QToolBar* bar) {
                   "whatever it saves"),
                [this] { wish(true); });
   forget_ =
-      act("forget", tr("Clear wishes"), "clear", tr("Nothing is forbidden or forced any more"), [this] { forget(); });
+      act("forget", tr("Clear wishes"), "clear", tr("What was forbidden or forced when the graph was recorded holds again, and nothing else"), [this] { forget(); });
   bar->addSeparator();
   sizes_ = new QLineEdit;
   sizes_->setObjectName(QStringLiteral("fusion.sizes"));
@@ -274,6 +273,7 @@ void FusionView::askContent() {
           showContent({});
           return decisions_->setEmptyText(tr("The fusions cannot be read"), str(content.error().text()));
         }
+        if (content_.decisions.empty()) wishes_ = content->recorded;  // shown for the first time
         showContent(std::move(*content));
         reveal();
       });
@@ -334,7 +334,7 @@ void FusionView::wish(bool force) {
 }
 
 void FusionView::forget() {
-  wishes_.clear();
+  wishes_ = content_.recorded;
   wishesChanged();
 }
 
@@ -356,9 +356,9 @@ void FusionView::updateActions() {
   const bool onDecision = tabs_->currentWidget() == decisions_ && decisions_->current() != nullptr;
   forbid_->setEnabled(onDecision);
   force_->setEnabled(onDecision);
-  forget_->setEnabled(!wishes_.empty());
+  forget_->setEnabled(wishes_ != content_.recorded);
   compile_->setEnabled(content_.canCompile && !busy);
-  compile_->setText(wishes_.empty() ? tr("Compile this graph") : tr("Compile and compare"));
+  compile_->setText(replayWords(wishes_, content_.recorded).empty() ? tr("Compile this graph") : tr("Compile and compare"));
   numerics_->setEnabled(content_.canCompile && !busy);
   sizesAction_->setVisible(content_.canCompile && !content_.symbols.empty());
   if (!content_.symbols.empty()) {
@@ -401,7 +401,7 @@ void FusionView::compileGraph() {
                     QStringLiteral("--json"),
                     QStringLiteral("--session"),
                     GraphCompiler::newSession(session()->path(), QStringLiteral("replay"))};
-  for (const std::string& word : replayWords(wishes_)) words << str(word);
+  for (const std::string& word : replayWords(wishes_, content_.recorded)) words << str(word);
   if (!content_.symbols.empty())
     for (const std::string& word : sizeWords(sizes_->text().toStdString())) words << str(word);
   resultPane_->show();

@@ -26,7 +26,6 @@ GraphView::GraphView(const ViewContext& context)
   details_ = new DetailsPanel(QStringLiteral("graph.details"));
   empty_ = new EmptyState(canvas_, QStringLiteral("graph"));
   auto* split = new SideSplitter(760);
-  split->setHandleWidth(1);
   split->addWidget(empty_);
   split->addWidget(details_);
   split->setStretchFactor(0, 1);

@@ -45,7 +45,6 @@ GuardsView::GuardsView(const ViewContext& context) : View(context) {
   QWidget* left = buildTree();
   details_ = new DetailsPanel(QStringLiteral("guards.details"));
   auto* split = new SideSplitter(760);
-  split->setHandleWidth(1);
   split->addWidget(left);
   split->addWidget(buildTables());
   split->addWidget(details_);
@@ -110,7 +109,6 @@ QWidget* GuardsView::buildTables() {
   failures_->setWidestColumn(260);
   failures_->model()->setMonospaceColumns({1, 2, 3});
   auto* tables = new QSplitter(Qt::Vertical);
-  tables->setHandleWidth(1);
   tables->addWidget(guards_);
   tables->addWidget(shapes_);
   tables->addWidget(failures_);

@@ -18,7 +18,6 @@ CodeColumns::CodeColumns(QWidget* parent) : QWidget(parent) {
   setObjectName(QStringLiteral("kernels.sideBySide"));
   setAccessibleName(tr("Code side by side"));
   auto* split = new QSplitter(Qt::Horizontal);
-  split->setHandleWidth(1);
   loopIr_ = add(split, QStringLiteral("kernels.side.loopIr"), tr("Loop IR"), Language::LoopIr);
   assembly_ = add(split, QStringLiteral("kernels.side.assembly"), tr("Assembly"), Language::Assembly);
   sass_ = add(split, QStringLiteral("kernels.side.sass"), tr("SASS"), Language::Assembly);

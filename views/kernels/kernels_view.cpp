@@ -15,8 +15,8 @@ namespace {
 std::vector<TableColumn> kernelColumns() {
   return {{KernelsView::tr("Kernel")},
           {KernelsView::tr("Kind"), KernelsView::tr("generated, template, extern (a call of ATen), eager: launched by code outside compiled graphs, or autotune: launched by Fusebox to choose launch shapes, and in no share")},
-          {KernelsView::tr("Result"), KernelsView::tr("Type and shape of its last result")},
-          {KernelsView::tr("Module"), KernelsView::tr("Path of the module that asked for it")},
+          {KernelsView::tr("Result"), KernelsView::tr("Type and shape of its last result"), false, true},
+          {KernelsView::tr("Module"), KernelsView::tr("Path of the module that asked for it"), false, true},
           {KernelsView::tr("Line"), KernelsView::tr("Line of the program that it computes")},
           {KernelsView::tr("Launches"), KernelsView::tr("With those that replays of CUDA graphs contain"), true},
           {KernelsView::tr("Total"), KernelsView::tr("Time of all launches: the device's, where it was measured"), true},
@@ -27,13 +27,13 @@ std::vector<TableColumn> kernelColumns() {
           {KernelsView::tr("Max"), {}, true},
           {KernelsView::tr("Bytes"), KernelsView::tr("Bytes read and written by all launches"), true},
           {KernelsView::tr("Rate"), KernelsView::tr("Bytes moved a second of kernel time, by the tensors that a launch touches"), true},
-          {KernelsView::tr("Of roof"), KernelsView::tr("What it reaches of the device's memory rate (measured by a copy) or of its float32 arithmetic, whichever is more; above 100 % its data came from the device's cache"), true},
-          {KernelsView::tr("Registers"), KernelsView::tr("Registers of a thread"), true},
-          {KernelsView::tr("Shared"), KernelsView::tr("Shared memory of a block"), true},
-          {KernelsView::tr("Local"), KernelsView::tr("Local memory of a thread: its stack, and registers that were spilled"), true},
-          {KernelsView::tr("Occupancy"), KernelsView::tr("Threads that a multiprocessor can hold of this kernel, of those that it can hold at all"), true},
-          {KernelsView::tr("Compiled in"), KernelsView::tr("Time of code generation, all tiers"), true},
-          {KernelsView::tr("Nodes"), KernelsView::tr("Graph nodes that it carries out"), true}};
+          {KernelsView::tr("Of roof"), KernelsView::tr("What it reaches of the device's memory rate (measured by a copy) or of its float32 arithmetic, whichever is more; above 100 % its data came from the device's cache"), true, true},
+          {KernelsView::tr("Registers"), KernelsView::tr("Registers of a thread"), true, true},
+          {KernelsView::tr("Shared"), KernelsView::tr("Shared memory of a block"), true, true},
+          {KernelsView::tr("Local"), KernelsView::tr("Local memory of a thread: its stack, and registers that were spilled"), true, true},
+          {KernelsView::tr("Occupancy"), KernelsView::tr("Threads that a multiprocessor can hold of this kernel, of those that it can hold at all"), true, true},
+          {KernelsView::tr("Compiled in"), KernelsView::tr("Time of code generation, all tiers"), true, true},
+          {KernelsView::tr("Nodes"), KernelsView::tr("Graph nodes that it carries out"), true, true}};
 }
 
 }  // namespace
@@ -92,7 +92,6 @@ KernelsView::KernelsView(const ViewContext& context) : View(context) {
     announce(location);
   });
   auto* split = new QSplitter(Qt::Vertical);
-  split->setHandleWidth(1);
   split->addWidget(table_);
   split->addWidget(tabs_);
   split->setSizes({360, 340});

@@ -44,13 +44,13 @@ MemoryView::MemoryView(const ViewContext& context) : View(context) {
   tabs_->setDocumentMode(true);
   buffers_ = new DataTable(QStringLiteral("memory.buffers"), tr("Filter buffers"),
                            {{tr("Buffer")}, {tr("Kind"), tr("planned: in the pool; result: handed out; view: another's memory")}, {tr("Bytes"), {}, true}, {tr("First step"), {}, true}, {tr("Last step"), {}, true}, {tr("Tensor")}, {tr("Line")}});
+  buffers_->sortBy(2, Qt::DescendingOrder);
   buffers_->setEmptyText(tr("No graph selected"), tr("Select a graph above."));
   saved_ = new DataTable(QStringLiteral("memory.saved"), tr("Filter saved tensors"), {{tr("Tensor")}, {tr("Bytes"), {}, true}, {tr("Kept as"), tr("Parameters and inputs live on anyway; the rest is kept only for the backward pass")}, {tr("Type")}, {tr("Line")}});
   saved_->setEmptyText(tr("Nothing is kept for a backward pass"), tr("The function ran without gradients, or its backward pass was not recorded."));
   tabs_->addTab(buffers_, tr("Buffers"));
   tabs_->addTab(saved_, tr("Kept for backward"));
   auto* split = new QSplitter(Qt::Vertical);
-  split->setHandleWidth(1);
   for (QWidget* part : {static_cast<QWidget*>(graphs_), static_cast<QWidget*>(canvas_), static_cast<QWidget*>(tabs_)}) split->addWidget(part);
   split->setSizes({170, 290, 220});
   column->addWidget(measured_);

@@ -2,6 +2,7 @@
 
 #include "engine/support/text.h"
 #include "profiler/query/function_names.h"
+#include "profiler/query/operators.h"
 #include "profiler/query/program_kernels.h"
 #include "profiler/session/reader.h"
 
@@ -172,7 +173,26 @@ Result<OverviewModel> loadOverview(const session::Reader& reader) {
   collect.each("SELECT count(*), sum(kind <> 'extern' AND node_count > 1) FROM fusion_groups",
                [&](const Statement& s) { model.fusedGroups = s.integer(0) > 0 ? s.integer(1) : -1; });
   if (!collect.outcome) return tl::unexpected(collect.outcome.error());
+  model.hasOperators = query::hasOperators(reader);
   return model;
+}
+
+Result<TableRows> loadOperators(const session::Reader& reader) {
+  const auto totals = query::operatorTotals(reader);
+  if (!totals) return tl::unexpected(totals.error());
+  double all = 0;
+  for (const auto& o : *totals) all += static_cast<double>(o.selfNs);
+  TableRows rows;
+  for (const auto& o : *totals) {
+    TableRow row;
+    const auto time = [](int64_t ns) { return durationCell(static_cast<double>(ns)); };
+    const std::string shapes = o.shapes == 0 ? "" : o.shapes == 1 ? o.shape : say(FUSEBOX_TEXT("Overview", "{} kinds of sizes"), o.shapes);
+    row.cells = {textCell(o.name), countCell(o.calls), time(o.selfNs), shareCell(static_cast<double>(o.selfNs), all), time(o.totalNs), time(o.totalNs / o.calls),
+                 time(o.leastNs), time(o.mostNs), o.deviceNs > 0 ? time(o.deviceNs) : Cell{"", 0}, textCell(shapes)};
+    row.tooltip = o.kind;
+    rows.push_back(std::move(row));
+  }
+  return rows;
 }
 
 }  // namespace fusebox::views

@@ -24,6 +24,7 @@ struct OverviewModel {
   double guardMs = 0;               ///< time in guard checks, where recorded
   int64_t calls = 0;                ///< calls of compiled code
   int64_t fusedGroups = 0;          ///< of several nodes; -1 where no groups were recorded
+  bool hasOperators = false;        ///< a recording of torch.profiler: loadOperators() has rows
   std::vector<std::pair<std::string, std::string>> facts;  ///< versions and machine, in reading order (key, value)
   TableRows functions;              ///< function, verdict, entries, breaks, recompiles, what stands in the way, what to do, place
   TableRows failures;               ///< what, reason, what to do, times, place
@@ -35,5 +36,7 @@ struct OverviewModel {
 };
 
 Result<OverviewModel> loadOverview(const session::Reader& reader);
+/// Operator, calls, own time, share of it, total, mean, least, most, device, shapes: reads every event, so ask only for who looks.
+Result<TableRows> loadOperators(const session::Reader& reader);
 
 }  // namespace fusebox::views

@@ -53,7 +53,7 @@ OverviewView::OverviewView(const ViewContext& context) : View(context) {
   graphs_ = addNumber(QStringLiteral("graphs"), tr("Graphs"));
   breaksNumber_ = addNumber(QStringLiteral("breaks"), tr("Graph breaks"));
   recompilesNumber_ = addNumber(QStringLiteral("recompiles"), tr("Recompiles"));
-  kernels_ = addNumber(QStringLiteral("kernels"), tr("Kernels"));
+  kernels_ = addNumber(QStringLiteral("kernels"), tr("Generated kernels"));
   launches_ = addNumber(QStringLiteral("launches"), tr("Launches"));
   compileTime_ = addNumber(QStringLiteral("compile"), tr("Compile time"));
   runTime_ = addNumber(QStringLiteral("run"), tr("Run time"));
@@ -87,6 +87,12 @@ OverviewView::OverviewView(const ViewContext& context) : View(context) {
                       {{tr("Kernel")}, {tr("Kind")}, {tr("Launches"), tr("With those that replays of CUDA graphs contain"), true}, {tr("Total"), {}, true},
                        {tr("Share"), tr("Share of all kernel time"), true}, {tr("Mean"), {}, true}, {tr("Rate"), tr("Bytes moved a second"), true},
                        {tr("Line")}});
+  operators_ = addTable(QStringLiteral("overview.operators"), tr("Operators"), tr("Filter operators"),
+                        {{tr("Operator")}, {tr("Calls"), {}, true}, {tr("Own"), tr("CPU time without the operators and runtime calls inside of it"), true},
+                         {tr("Share"), tr("Share of the own time of all"), true}, {tr("Total"), tr("CPU time with what it called"), true}, {tr("Mean"), tr("Total a call"), true},
+                         {tr("Least"), {}, true}, {tr("Most"), {}, true}, {tr("Device"), tr("Kernels and copies that its calls asked for"), true, true},
+                         {tr("Sizes of inputs"), tr("Where the profiler recorded shapes"), false, true}});
+  connect(tabs_, &QTabWidget::currentChanged, this, &OverviewView::askOperators);
   breaks_ = addTable(QStringLiteral("overview.breaks"), tr("Graph breaks"), tr("Filter graph breaks"),
                      {{tr("Line")}, {tr("Kind")}, {tr("Reason")}, {tr("What helps")}, {tr("Times"), {}, true}});
   recompiles_ = addTable(QStringLiteral("overview.recompiles"), tr("Recompiles"), tr("Filter recompiles"),
@@ -182,6 +188,18 @@ void OverviewView::load() {
       });
 }
 
+/// Every event of the recording is read for it: only when somebody looks.
+void OverviewView::askOperators() {
+  if (!session() || tabs_->currentWidget() != operators_ || !std::exchange(operatorsAreStale_, false)) return;
+  operators_->setEmptyText(tr("Adding up…"), {});
+  session()->ask<TableRows>(
+      this, "operators", [](session::Reader& reader) { return loadOperators(reader); },
+      [this](Result<TableRows>& rows) {
+        if (!rows) return operators_->setEmptyText(tr("The operators cannot be read"), str(rows.error().text()));
+        operators_->setRows(std::move(*rows));
+      });
+}
+
 void OverviewView::setTabCount(DataTable* table, const QString& title, int count) {
   tabs_->setTabText(tabs_->indexOf(table), count > 0 ? QStringLiteral("%1 (%2)").arg(title).arg(count) : title);
 }
@@ -198,9 +216,12 @@ void OverviewView::fill(OverviewModel& model) {
                   : model.state == "importing" ? tr("● being read")
                   : model.state == "abandoned" ? tr("recording ended early: its process is gone")
                                                : tr("finished"));
+  tabs_->setTabVisible(tabs_->indexOf(operators_), model.hasOperators);
+  operatorsAreStale_ = true;
+  askOperators();
   showNumbers(model);
   showVerdict(model.summary.coverage);
-  sayNone(model.holdings);
+  sayNone(model.holdings, model.state != "recording" && model.state != "importing");
   const auto& s = model.summary;
   stageBar_->setParts({{tr("capture"), s.captureMs, 0}, {tr("AOT autograd"), s.aotMs, 2}, {tr("inductor"), s.inductorMs, 4},
                        {tr("codegen"), s.codegenMs, 1}},
@@ -237,15 +258,17 @@ void OverviewView::showVerdict(const query::Coverage& coverage) {
   }
 }
 
-void OverviewView::sayNone(const query::Holdings& holdings) {
+void OverviewView::sayNone(const query::Holdings& holdings, bool isOver) {
   using query::Holding;
   const struct {
     DataTable* table;
     Holding what;
     QString headline, hint;
   } lists[] = {
-      {functions_, Holding::Graphs, tr("No function was compiled yet"), tr("Functions appear when torch.compile first captures them.")},
-      {hottest_, Holding::RunTimes, tr("No kernel has run yet"), tr("Kernels appear with their first launch.")},
+      {functions_, Holding::Graphs, isOver ? tr("No function was compiled") : tr("No function was compiled yet"),
+       isOver ? tr("The program called nothing that torch.compile had been given.") : tr("Functions appear when torch.compile first captures them.")},
+      {hottest_, Holding::RunTimes, isOver ? tr("No kernel ran") : tr("No kernel has run yet"),
+       isOver ? tr("The recording has no launch of compiled code.") : tr("Kernels appear with their first launch.")},
       {breaks_, Holding::Breaks, tr("No graph breaks"), tr("Every captured frame became one graph.")},
       {recompiles_, Holding::Recompiles, tr("No recompiles"), tr("No guard of a compiled entry has failed.")},
       {stages_, Holding::CompileTimes, tr("No stage recorded"), tr("Stages appear with the first compilation.")}};
@@ -279,7 +302,7 @@ void OverviewView::showNumbers(const OverviewModel& model) {
   setCount(recompilesNumber_, Holding::Recompiles, static_cast<int64_t>(s.recompiles.size()), {});
   QStringList kinds;
   if (model.fusedGroups >= 0) kinds << tr("%1 fused").arg(count(model.fusedGroups));
-  if (s.externCalls > 0) kinds << tr("%1 extern").arg(count(s.externCalls));
+  if (s.externCalls > 0) kinds << tr("beside %1 library calls").arg(count(s.externCalls));
   set(kernels_, Holding::Graphs, static_cast<double>(s.kernels + s.externCalls), count(s.kernels), kinds.join(QStringLiteral(", ")));
   setCount(launches_, Holding::RunTimes, s.launches, {});
   set(compileTime_, Holding::CompileTimes, s.totalCompileMs, ms(s.totalCompileMs), {});

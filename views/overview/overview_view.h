@@ -44,13 +44,15 @@ class OverviewView : public View {
   void fill(OverviewModel& model);
   void showNumbers(const OverviewModel& model);
   void showVerdict(const query::Coverage& coverage);
-  void sayNone(const query::Holdings& holdings);
+  void sayNone(const query::Holdings& holdings, bool isOver);
+  void askOperators();
   void setTabCount(DataTable* table, const QString& title, int count);
 
   QLabel* headline_;
   QLabel* state_;
   QLabel* verdict_;
   bool hasFailed_ = false;
+  bool operatorsAreStale_ = false;  ///< not those of what the session holds now
   QGridLayout* numbersGrid_;
   std::vector<QWidget*> cards_;
   int perRow_ = 0;
@@ -61,6 +63,7 @@ class OverviewView : public View {
   DataTable* functions_;
   DataTable* failures_;
   DataTable* hottest_;
+  DataTable* operators_;
   DataTable* breaks_;
   DataTable* recompiles_;
   DataTable* stages_;

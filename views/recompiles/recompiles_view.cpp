@@ -41,12 +41,10 @@ RecompilesView::RecompilesView(const ViewContext& context) : View(context) {
   details_ = new DetailsPanel(QStringLiteral("recompiles.details"));
   details_->setAccessibleName(tr("Why it was compiled again, and what to do"));
   auto* middle = new QSplitter(Qt::Vertical);
-  middle->setHandleWidth(1);
   middle->addWidget(entryTable_);
   middle->addWidget(buildGuards());
   middle->setSizes({240, 420});
   auto* split = new SideSplitter(1010);
-  split->setHandleWidth(1);
   split->addWidget(chainTable_);
   split->addWidget(middle);
   split->addWidget(details_);

@@ -59,7 +59,6 @@ SlownessView::SlownessView(const ViewContext& context) : View(context) {
                          {{tr("Part")}, {tr("Time"), tr("Of a step, on average"), true}, {tr("Share"), tr("Of the step"), true}, {tr("Times"), {}, true}, {tr("Line")}});
   parts_->setEmptyText(tr("No parts"), tr("Select a row above; what is outside compiled code is not recorded."));
   auto* split = new QSplitter(Qt::Vertical);
-  split->setHandleWidth(1);
   split->addWidget(kinds_);
   split->addWidget(parts_);
   split->setSizes({330, 280});

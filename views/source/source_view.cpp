@@ -59,12 +59,10 @@ SourceView::SourceView(const ViewContext& context) : View(context) {
   empty_ = new EmptyState(middle, QStringLiteral("source"));
   details_ = new DetailsPanel(QStringLiteral("source.details"));
   auto* side = new QSplitter(Qt::Vertical);
-  side->setHandleWidth(1);
   side->addWidget(files_);
   side->addWidget(details_);
   side->setSizes({200, 460});
   auto* split = new SideSplitter(760);
-  split->setHandleWidth(1);
   split->addWidget(empty_);
   split->addWidget(side);
   split->setStretchFactor(0, 1);

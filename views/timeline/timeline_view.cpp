@@ -49,7 +49,6 @@ TimelineView::TimelineView(const ViewContext& context) : View(context), canvas_(
   details_ = new DetailsPanel(QStringLiteral("timeline.details"));
   empty_ = new EmptyState(canvas_, QStringLiteral("timeline"));
   auto* split = new QSplitter(Qt::Vertical);
-  split->setHandleWidth(1);
   split->addWidget(empty_);
   split->addWidget(details_);
   split->setStretchFactor(0, 1);

@@ -45,7 +45,6 @@ DataTable::DataTable(const QString& name, const QString& filterHint, std::vector
       filterBox_(new FilterBox(name + QStringLiteral(".filter"), filterHint)),
       empty_(new EmptyState(lists_, name)) {
   filter_->setSourceModel(model_);
-  lists_->setHandleWidth(1);
   lists_->addWidget(table_);
   table_->setObjectName(name);
   table_->setAccessibleName(filterHint);
@@ -157,6 +156,8 @@ void DataTable::setRows(TableRows rows) {
   if (old || !selected.empty()) restoreSelection(selected, present);
   table_->verticalScrollBar()->setValue(scroll);
   quiet_ = false;
+  for (int c = 0; c < model_->columnCount(); ++c)
+    if (model_->isOptional(c)) table_->setColumnHidden(c, model_->rowCount() > 0 && !model_->hasText(c));
   if (model_->rowCount() == 0) {
     empty_->showReason(emptyHeadline_, emptyHint_);
     sized_ = false;

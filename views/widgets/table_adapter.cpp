@@ -38,6 +38,12 @@ int TableModel::find(const Location& location) const {
   return found == rows_.end() ? -1 : static_cast<int>(found - rows_.begin());
 }
 
+bool TableModel::hasText(int column) const {
+  return std::any_of(rows_.begin(), rows_.end(), [&](const TableRow& row) {
+    return column < static_cast<int>(row.cells.size()) && !row.cells[static_cast<size_t>(column)].text.empty();
+  });
+}
+
 int TableModel::rowCount(const QModelIndex& parent) const { return parent.isValid() ? 0 : static_cast<int>(rows_.size()); }
 
 int TableModel::columnCount(const QModelIndex& parent) const {

@@ -11,6 +11,7 @@ struct TableColumn {
   QString title;
   QString tooltip;
   bool numeric = false;
+  bool optional = false;  ///< hidden while no row has a text there
 };
 
 /// Qt adapter of TableRows. Sorting and filtering happen in TableFilter.
@@ -27,6 +28,9 @@ class TableModel : public QAbstractTableModel {
   int find(const Location& location) const;
   /// Columns whose cells are monospaced (code, places, expressions).
   bool isNumeric(int column) const { return column >= 0 && columns_.at(static_cast<size_t>(column)).numeric; }
+  bool isOptional(int column) const { return columns_.at(static_cast<size_t>(column)).optional; }
+  /// Whether a row has a text there.
+  bool hasText(int column) const;
   void setMonospaceColumns(std::vector<int> columns) { monospace_ = std::move(columns); }
 
   int rowCount(const QModelIndex& parent = {}) const override;

@@ -10,7 +10,7 @@
 #include <QWidget>
 #include <array>
 
-#include "views/widgets/plain_labels.h"
+#include "views/widgets/widget_defaults.h"
 
 static void loadResources() { Q_INIT_RESOURCE(resources); }
 
@@ -99,7 +99,7 @@ void Theme::apply(Mode mode) {
   static bool styled = false;
   if (!styled) {
     QApplication::setStyle(QStyleFactory::create(QStringLiteral("Fusion")));
-    qApp->installEventFilter(new PlainLabels(qApp));
+    qApp->installEventFilter(new WidgetDefaults(qApp));
   }
   styled = true;
   QApplication::setPalette(palette());

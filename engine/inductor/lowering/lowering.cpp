@@ -334,7 +334,7 @@ Result<void> Lowering::lowerNode(const Node& node) {
     // Expressions over the inputs' sizes are evaluated where they are used.
     return {};
   }
-  std::string reason = "no lowering for " + node.op;
+  std::string reason = "PyTorch's own kernel is called: none is generated for " + node.op;
   if (auto failed = options_.asCalls.find(node.id); failed != options_.asCalls.end()) {
     reason = failed->second;
   } else if (auto unsupported = unsupportedReason(node)) {

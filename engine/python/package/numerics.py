@@ -17,7 +17,7 @@ from ._config import config
 from ._engine_access import _engine
 from ._graph_inputs import random_constants, random_inputs, saved_inputs
 from ._saved_graph import Program, is_random, is_uninitialised
-from .replay import arguments, program_for, run_host
+from .replay import arguments, program_for, recorded_rules, run_host
 
 _CHUNK_BYTES = 512 << 20   # of inner values handed out by one compiled graph
 _MAX_LOCAL = 48            # nodes that are compiled alone
@@ -347,6 +347,8 @@ def main(argv=None):
         print("fusebox: numerics are of one graph: replay the program with --session first, then name the graph", file=sys.stderr)
         return 2
     asked = {"forbid_fusion": options.forbid, "force_fusion": options.force, "skip_passes": options.skip_pass}
+    if not (options.changed or any(asked.values())):
+        asked = recorded_rules(options)
     with config.patch(**{k: v for k, v in asked.items() if v}):
         return run_host(_work, options, "fusebox")
 

@@ -91,20 +91,24 @@ def eager_at(handle, inputs, constants, sizes):
 def graph_variants(program, inputs, constants, options):
     """The ways of running a saved graph that were asked for, compiled."""
     asked = {"forbid_fusion": options.forbid, "force_fusion": options.force, "skip_passes": options.skip_pass}
-    asked = {k: v for k, v in asked.items() if v}
-    if asked and options.engine != "fusebox":
-        raise Failure("--forbid, --force and --skip-pass are about Fusebox's own compiler: leave --engine out")
-    if not asked:
-        return [_graph_variant("original", program, inputs, constants, options)]
+    isChanged = options.changed or any(asked.values())
+    if isChanged and options.engine != "fusebox":
+        raise Failure("--forbid, --force, --allow and --skip-pass are about Fusebox's own compiler: leave --engine out")
     original = _graph_variant("original", program, inputs, constants, options)
-    with config.patch(**asked):
-        changed = _graph_variant("what-if", program, inputs, constants, options, asked)
+    if not isChanged:
+        return [original]
+    changed = _graph_variant("what-if", program, inputs, constants, options, asked)
     unknown = changed.facts["unknown_names"]
     if unknown:
         names = sorted({name for d in original.facts["groups"] for name in d["operations"]})
         raise Failure(f"no operation or node of this graph is called {', '.join(unknown)}; its operations are "
                       f"{', '.join(names[:30])}{', …' if len(names) > 30 else ''}")
     return [original, changed]
+
+
+def recorded_rules(options):
+    """Settings: the fusions that were forbidden and forced when the graph was recorded."""
+    return {"forbid_fusion": options.base_forbid, "force_fusion": options.base_force}
 
 
 def _graph_variant(label, program, inputs, constants, options, settings=None):
@@ -114,8 +118,10 @@ def _graph_variant(label, program, inputs, constants, options, settings=None):
     error = ""
     try:
         if options.engine == "fusebox":
-            region, ms = _timed(lambda: _engine.CompiledGraph(handle, constants, options.direction, program.name))
-            variant = Variant(label, "fusebox", region_at(region, inputs, program.sizes), ms, region.facts(), settings)
+            with config.patch(**(settings or recorded_rules(options))):
+                region, ms = _timed(lambda: _engine.CompiledGraph(handle, constants, options.direction, program.name))
+            asked = {k: v for k, v in settings.items() if v} if settings else None
+            variant = Variant(label, "fusebox", region_at(region, inputs, program.sizes), ms, region.facts(), asked)
             variant.at = lambda tensors, sizes: region_at(region, tensors, sizes)
             return variant
         if options.engine == "eager":
@@ -232,7 +238,7 @@ def replay_sizes(text, points, options):
         raise Misuse("--inputs has the sizes of its tensors: leave it out, or give --size one value")
     if options.shape:
         raise Misuse("--shape is for programs that do not say their own shapes: a graph of a session does")
-    if options.forbid or options.force or options.skip_pass:
+    if options.changed or options.forbid or options.force or options.skip_pass:
         raise Misuse("--forbid, --force and --skip-pass are compared at one size: give --size one value")
     base = Program(text, known_sizes(text, dict(options.hint)))
     fixed = options.fixed or options.engine != "fusebox"
@@ -468,6 +474,9 @@ def arguments(parser):
     parser.add_argument("--shape", action="append", default=[], help="an input of a program that does not say its own: float32[2,3]")
     parser.add_argument("--forbid", action="append", default=[], help="A,B: do not fuse these operations")
     parser.add_argument("--force", action="append", default=[], help="A,B: fuse these operations")
+    parser.add_argument("--base-forbid", action="append", default=[], help="A,B: was forbidden when the graph was recorded")
+    parser.add_argument("--base-force", action="append", default=[], help="A,B: was forced when the graph was recorded")
+    parser.add_argument("--changed", action="store_true", help="--forbid, --force and --skip-pass are all that holds for what-if, if they are empty too")
     parser.add_argument("--skip-pass", action="append", default=[], help="leave a graph pass out")
     parser.add_argument("--session", help="session file to write")
     parser.add_argument("--out", help="file for the report (JSON)")

@@ -1,5 +1,6 @@
 """summary, query, diagram, export, doctor, usage: output, --json and exit codes of the real program."""
 import csv
+import gzip
 import io
 import json
 import os
@@ -233,6 +234,15 @@ class Reports(unittest.TestCase):
         self.assertEqual(fusebox("export", self.session, "--redact", "-o", self.path("t.json")).returncode, 2)
         self.assertEqual(fusebox("export", self.session, "--redact", "-o", self.path("given.fusebox")).returncode, 0)
         self.assertEqual(json.loads(fusebox("summary", "--json", self.path("given.fusebox")).stdout)["launches"], 2000)
+
+    def test_compressed_exports(self):
+        for ending in (".json", ".csv", ".html"):
+            plain, packed = self.path("plain" + ending), self.path("packed" + ending + ".gz")
+            for output in (plain, packed):
+                self.assertEqual(fusebox("export", self.session, "-o", output).returncode, 0)
+            with open(plain, "rb") as expected, gzip.open(packed, "rb") as found:
+                self.assertTrue(expected.read() == found.read(), ending)
+        self.assertEqual(fusebox("export", self.session, "-o", "/dev/full/x.json.gz").returncode, 2)
 
     def test_why_and_memory(self):
         text = fusebox("why", self.session)

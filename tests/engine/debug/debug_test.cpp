@@ -215,6 +215,10 @@ class DebugTest : public QObject {
     QCOMPARE(request("n"), (json{{"do", "step"}, {"how", "over"}}));
     QCOMPARE(request("stepi"), (json{{"do", "step"}, {"how", "into"}, {"unit", "instruction"}}));
     QCOMPARE(request("set fuse False"), (json{{"do", "set"}, {"name", "fuse"}, {"value", false}}));
+    QCOMPARE(request("break model.py:3 ignore 2"), (json{{"do", "break.add"}, {"kind", "line"}, {"file", "model.py"}, {"line", 3}, {"ignore", 2}}));
+    QCOMPARE(request("break ignore"), (json{{"do", "break.add"}, {"kind", "line"}, {"name", "ignore"}}));
+    QCOMPARE(request("ignore 4 20"), (json{{"do", "break.ignore"}, {"breakpoint", 4}, {"count", 20}}));
+    QCOMPARE(request("rules"), (json{{"do", "status"}}));
     QCOMPARE(request("forbid a, b"), (json{{"do", "fusion"}, {"verb", "forbid"}, {"rule", "a,b"}}));
     QCOMPARE(request("locals 2"), (json{{"do", "ask"}, {"what", "locals:2"}}));
     const json spaced{{"do", "break.add"}, {"kind", "line"}, {"file", "mein skript.py"}, {"line", 9}};
@@ -273,6 +277,29 @@ class DebugTest : public QObject {
     QVERIFY(console.ask({{"do", "continue"}}).first);
     program.join();
     QVERIFY(!console.ask({{"do", "continue"}}).first);  // it runs
+    letGo(console);
+  }
+
+  void hitsCanBeLetPass() {
+    Console console;
+    attach(console, R"([{"kind": "error", "ignore": 2}])");
+    std::atomic<int> passed{0};
+    std::thread program([&] {
+      for (int i = 0; i < 4; ++i) {
+        TestSite site("again");
+        debug::reach(eventOf(debug::Kind::Error), site);
+        ++passed;
+      }
+    });
+    QVERIFY(console.pumpUntil([&] { return console.client.isStopped(); }));
+    QCOMPARE(passed.load(), 2);
+    auto listed = console.ask({{"do", "break.list"}});
+    QCOMPARE(listed.second.at("breakpoints").at(0).at("hits").get<int>(), 3);
+    QVERIFY(console.ask({{"do", "break.ignore"}, {"breakpoint", listed.second.at("breakpoints").at(0).at("breakpoint")}, {"count", 9}}).first);
+    QVERIFY(!console.ask({{"do", "break.ignore"}, {"breakpoint", 1}, {"count", -1}}).first);
+    QVERIFY(console.ask({{"do", "continue"}}).first);
+    program.join();
+    QCOMPARE(console.stops, 1);
     letGo(console);
   }
 

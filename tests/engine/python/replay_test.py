@@ -177,6 +177,21 @@ class Replay(unittest.TestCase):
         self.assertEqual(database.execute("SELECT count(*) FROM t_saved_graph").fetchone(), (2,))
         self.assertEqual(database.execute("SELECT count(*) FROM t_call_stats WHERE calls >= 3").fetchone(), (2,))
 
+    def test_what_was_in_force_holds_for_the_original(self):
+        _, plain = self.run_graph()
+        pair = next(d for d in self.decisions(plain) if d["fused"])
+        rule = f"{pair['a']},{pair['b']}"
+        apart = lambda run: not any(pair["a"] in g["operations"] and pair["b"] in g["operations"] for g in run["groups"])
+        code, report = self.run_graph("forward", "--base-forbid", rule)
+        self.assertEqual((code, len(report["runs"])), (0, 1), report)
+        self.assertTrue(apart(report["runs"][0]))
+        code, report = self.run_graph("forward", "--base-forbid", rule, "--changed")  # the rule is taken back
+        self.assertEqual(code, 0, report)
+        original, changed = report["runs"]
+        self.assertTrue(apart(original))
+        self.assertFalse(apart(changed))
+        self.assertLess(report["change"]["bytes"], 0)
+
     @staticmethod
     def decisions(report):
         text = recorded.texts["forward"]

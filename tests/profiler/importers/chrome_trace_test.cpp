@@ -1,8 +1,13 @@
 // Chrome and Kineto traces: what real ones hold, what damaged ones lose, times to the nanosecond.
 #include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
 
 #include "profiler/importers/chrome_event.h"
 #include "profiler/importers/trace_names.h"
+#include "profiler/query/operators.h"
 #include "tests/profiler/chrome_trace_file.h"
 #include "tests/profiler/importers/imported.h"
 
@@ -61,6 +66,50 @@ class ChromeTraceTest : public QObject {
     QCOMPARE(in_.number("SELECT count(*) FROM gpu_events WHERE kind = 'kernel' AND (grid IS NULL OR block IS NULL OR registers IS NULL OR occupancy IS NULL)"), int64_t{0});
     COMPARE_ROWS(in_, "SELECT grid, block, registers, shared_bytes FROM gpu_events WHERE correlation = 179252", "32,128,16,0");
     COMPARE_ROWS(in_, "SELECT grid, block, registers FROM kernels WHERE name = 'triton_poi_fused_clone_transpose_0'", "32,128,16");
+  }
+
+  /// Own times by another way: of each event that of all events which lie in it and in none between.
+  void operatorsAreThoseOfKeyAverages() {
+    for (const char* name : {"cpu_compiled.json.gz", "compiled_plain.json.gz"}) {
+      const std::string path = in_.inflated(name, "plain.json");
+      struct Event {
+        std::string name;
+        int64_t thread, start, end;
+      };
+      std::vector<Event> events;
+      for (const auto& e : nlohmann::json::parse(Imported::read(path))["traceEvents"]) {
+        const std::string kind = e.value("cat", "");
+        if (e.value("ph", "") != "X" || (kind != "cpu_op" && kind != "user_annotation" && kind != "cuda_runtime" && kind != "cuda_driver")) continue;
+        const auto ns = [](const nlohmann::json& us) { return std::llround(us.get<long double>() * 1000); };
+        events.push_back({e["name"], e["tid"].get<int64_t>(), ns(e["ts"]), ns(e["ts"]) + ns(e["dur"])});
+      }
+      const auto holds = [](const Event& a, const Event& b) { return &a != &b && a.thread == b.thread && a.start <= b.start && b.end <= a.end && (a.start < b.start || b.end < a.end || &a < &b); };
+      std::map<std::string, std::array<int64_t, 3>> expected;  // calls, total, own
+      for (const Event& e : events) {
+        int64_t own = e.end - e.start;
+        for (const Event& inner : events)
+          if (holds(e, inner) && std::none_of(events.begin(), events.end(), [&](const Event& between) { return holds(e, between) && holds(between, inner); }))
+            own -= inner.end - inner.start;
+        auto& row = expected[e.name];
+        ++row[0], row[1] += e.end - e.start, row[2] += own;
+      }
+      QVERIFY(in_.open(Imported::data(name)));
+      QVERIFY(query::hasOperators(in_.reader()));
+      const auto totals = query::operatorTotals(in_.reader());
+      QVERIFY(totals);
+      std::map<std::string, std::array<int64_t, 3>> found;
+      for (const auto& o : *totals) {
+        auto& row = found[o.name];
+        row[0] += o.calls, row[1] += o.totalNs, row[2] += o.selfNs;
+        if (o.name == "aten::mm") QCOMPARE(o.shapes > 0, std::string(name) == "cpu_compiled.json.gz");  // the other has no shapes
+      }
+      for (const auto& [op, row] : expected) {
+        if (!found.contains(op)) continue;  // the call of a compiled region is a call here
+        QVERIFY2(found[op][0] == row[0] && std::abs(found[op][1] - row[1]) <= 2 * row[0] && std::abs(found[op][2] - row[2]) <= 20 * row[0],
+                 (op + ": " + std::to_string(found[op][2]) + " instead of " + std::to_string(row[2])).c_str());
+      }
+      QVERIFY(found.size() + 3 >= expected.size());
+    }
   }
 
   void oneGraphLaunchHasManyKernels() {

@@ -1,0 +1,92 @@
+#include "profiler/query/operators.h"
+
+#include <algorithm>
+#include <set>
+#include <unordered_map>
+
+#include "engine/support/bounded_json.h"
+#include "profiler/query/bounded.h"
+
+namespace fusebox::query {
+namespace {
+
+using session::Statement;
+
+// Of events that start together the longer one holds the others.
+constexpr const char* kEvents =
+    "SELECT name, kind, start_ns, dur_ns, thread, detail FROM t_cpu_event WHERE kind IN ('cpu_op', 'user_annotation', 'cuda_runtime', 'cuda_driver') "
+    "AND dur_ns IS NOT NULL ORDER BY thread, start_ns, dur_ns DESC, id";
+constexpr const char* kDevice = "SELECT operator, sum(dur_ns) FROM gpu_events WHERE operator IS NOT NULL GROUP BY operator";
+constexpr size_t kMostShapes = 1000;
+
+/// An event that is not over yet at the present place of the walk.
+struct Open {
+  size_t row = 0;
+  int64_t endNs = 0, childNs = 0, durNs = 0;
+};
+
+std::string shapesIn(std::string_view detail) {
+  if (detail.find("Input Dims") == std::string_view::npos) return {};
+  const auto parsed = parseBounded(detail);
+  if (!parsed.is_object()) return {};
+  const auto found = parsed.find("Input Dims");
+  return found == parsed.end() ? std::string() : found->dump();
+}
+
+}  // namespace
+
+bool hasOperators(const session::Reader& reader) {
+  bool any = false;
+  (void)reader.each("SELECT 1 FROM t_cpu_event WHERE kind = 'cpu_op' LIMIT 1", {}, [&](const Statement&) { any = true; });
+  return any;
+}
+
+Result<std::vector<OperatorTotals>> operatorTotals(const session::Reader& reader) {
+  std::vector<OperatorTotals> rows;
+  std::vector<std::set<std::string>> shapes;
+  std::unordered_map<std::string, size_t> known;
+  std::vector<Open> open;
+  int64_t thread = -1;
+  const auto close = [&] {
+    rows[open.back().row].selfNs += std::max<int64_t>(0, open.back().durNs - open.back().childNs);
+    open.pop_back();
+  };
+  auto read = reader.each(kEvents, {}, [&](const Statement& s) {
+    const std::string name = s.string(0), kind = s.string(1);
+    const int64_t start = boundedTime(s.integer(2)), end = boundedEnd(s.integer(2), s.integer(3)), duration = end - start;
+    if (s.integer(4) != thread) {
+      while (!open.empty()) close();
+      thread = s.integer(4);
+    }
+    while (!open.empty() && open.back().endNs <= start) close();
+    if (!open.empty()) open.back().childNs += std::min(end, open.back().endNs) - start;
+    const auto [at, isNew] = known.try_emplace(kind + '\n' + name, rows.size());
+    if (isNew) {
+      rows.push_back({name, kind});
+      rows.back().leastNs = duration;
+      shapes.emplace_back();
+    }
+    OperatorTotals& row = rows[at->second];
+    ++row.calls;
+    row.totalNs += duration;
+    row.leastNs = std::min(row.leastNs, duration);
+    row.mostNs = std::max(row.mostNs, duration);
+    if (kind == "cpu_op" && shapes[at->second].size() < kMostShapes)
+      if (std::string shape = shapesIn(s.text(5)); !shape.empty()) shapes[at->second].insert(std::move(shape));
+    open.push_back({at->second, end, 0, duration});
+  });
+  if (!read) return tl::unexpected(read.error());
+  while (!open.empty()) close();
+  for (size_t i = 0; i < rows.size(); ++i) {
+    rows[i].shapes = static_cast<int64_t>(shapes[i].size());
+    if (rows[i].shapes == 1) rows[i].shape = *shapes[i].begin();
+  }
+  read = reader.each(kDevice, {}, [&](const Statement& s) {
+    if (const auto at = known.find("cpu_op\n" + s.string(0)); at != known.end()) rows[at->second].deviceNs = s.integer(1);
+  });
+  if (!read) return tl::unexpected(read.error());
+  std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.selfNs > b.selfNs; });
+  return rows;
+}
+
+}  // namespace fusebox::query
