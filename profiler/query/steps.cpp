@@ -125,7 +125,9 @@ Result<Steps> findSteps(const Reader& reader) {
     auto events = lastEvents(reader, source.sql);
     if (!events) return tl::unexpected(events.error());
     Steps steps = repeatedSteps(*events, source.how);
-    if (!steps.steps.empty()) return steps;
+    if (steps.steps.empty()) continue;
+    if (static_cast<int64_t>(events->size()) == kMostEvents) steps.how += say(FUSEBOX_TEXT("Slowness", ", among the last {}"), kMostEvents);
+    return steps;
   }
   return Steps{};
 }

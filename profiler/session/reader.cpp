@@ -163,6 +163,7 @@ Result<void> Reader::loadInfo() {
 
 Result<void> Reader::each(std::string_view sql, const std::vector<Cell>& parameters,
                           const std::function<void(const Statement&)>& row) const {
+  if (interrupted_) return fail(ErrorCode::Cancelled, "reading was stopped", path());
   auto statement = prepare(sql);
   if (!statement) return tl::unexpected(statement.error());
   int index = 0;
@@ -246,7 +247,10 @@ bool Reader::refresh() {
   return true;
 }
 
-void Reader::interrupt() const { sqlite3_interrupt(database_.handle()); }
+void Reader::interrupt() const {
+  interrupted_ = true;  // between two statements SQLite would know of nothing to end
+  sqlite3_interrupt(database_.handle());
+}
 
 Reader::State Reader::state() const {
   if (info("state") == "finished") return State::Finished;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -46,8 +47,9 @@ class Reader {
   int64_t infoInteger(const std::string& key) const;
   /// Reads session_info again; true if anything was committed to the file since the last call.
   bool refresh();
-  /// Makes a query that another thread is running on this reader fail soon.
+  /// Makes what another thread is reading here, and whatever it would read next, fail soon: until allow().
   void interrupt() const;
+  void allow() const { interrupted_ = false; }
 
   enum class State : uint8_t {
     Recording,  ///< its process lives and writes
@@ -62,6 +64,7 @@ class Reader {
  private:
   Reader() = default;
   Result<void> loadInfo();
+  mutable std::atomic<bool> interrupted_{false};
   Database database_;
   std::map<std::string, std::string> info_;
   std::string notice_;

@@ -535,6 +535,55 @@ class SessionViewsTest : public QObject, private test::ShownView {
     QCOMPARE(answers, 2);
   }
 
+  /// Nobody waits for what has been asked again: it ends at its next statement.
+  void aNewerQuestionEndsTheRunningOne() {
+    SessionLink link(small_);
+    QSignalSpy opened(&link, &SessionLink::opened);
+    QVERIFY(opened.count() > 0 || opened.wait());
+    std::atomic<bool> runs = false, ended = false;
+    link.ask<int>(
+        this, "same",
+        [&](session::Reader& reader) -> Result<int> {
+          runs = true;
+          while (reader.each("SELECT 1", {}, [](const session::Statement&) {})) std::this_thread::yield();
+          ended = true;
+          return 1;
+        },
+        [](Result<int>&) { QFAIL("an old answer"); });
+    QTRY_VERIFY(runs);
+    link.ask<int>(this, "other", [](session::Reader& reader) -> Result<int> {
+      return reader.each("SELECT 1", {}, [](const session::Statement&) {}) ? 2 : -2;  // what was stopped is the other question
+    }, [&](Result<int>& result) { QCOMPARE(result.value_or(-1), 2); });
+    QCOMPARE(link.pending(), 2);  // the one that runs is one
+    int newer = 0;
+    link.ask<int>(this, "same", [](session::Reader&) -> Result<int> { return 3; }, [&](Result<int>& result) { newer = result.value_or(-1); });
+    QTRY_COMPARE(newer, 3);
+    QVERIFY(ended);
+    QTRY_COMPARE(link.pending(), 0);
+  }
+
+  void whatIsInSightIsAnsweredFirst() {
+    SessionLink link(small_);
+    QWidget hidden, seen;
+    seen.show();
+    QVERIFY(QTest::qWaitForWindowExposed(&seen));
+    std::atomic<bool> runs = false, goOn = false;
+    link.ask<int>(this, "busy", [&](session::Reader&) -> Result<int> {
+      runs = true;
+      while (!goOn) std::this_thread::yield();
+      return 0;
+    }, [](Result<int>&) {});
+    QTRY_VERIFY(runs);
+    QStringList order;
+    for (const char* name : {"a", "b"})
+      link.ask<int>(&hidden, name, [](session::Reader&) -> Result<int> { return 0; }, [&, name](Result<int>&) { order << QStringLiteral("hidden ") + name; });
+    for (const char* name : {"a", "b"})
+      link.ask<int>(&seen, name, [](session::Reader&) -> Result<int> { return 0; }, [&, name](Result<int>&) { order << QStringLiteral("seen ") + name; });
+    goOn = true;
+    QTRY_COMPARE(order.size(), 4);
+    QCOMPARE(order, (QStringList{"seen a", "seen b", "hidden a", "hidden b"}));
+  }
+
   void aQuestionThatThrowsIsAnsweredByAnError() {
     SessionLink link(small_);
     bool answered = false;

@@ -226,6 +226,7 @@ void OverviewView::fill(OverviewModel& model) {
   stageBar_->setParts({{tr("capture"), s.captureMs, 0}, {tr("AOT autograd"), s.aotMs, 2}, {tr("inductor"), s.inductorMs, 4},
                        {tr("codegen"), s.codegenMs, 1}},
                       s.totalCompileMs);
+  stageBar_->setVisible(s.totalCompileMs > 0 || model.holdings.has(query::Holding::CompileTimes));
   TableRows facts;
   for (const auto& [key, value] : model.facts) {
     TableRow row;

@@ -53,7 +53,7 @@ TimelineView::TimelineView(const ViewContext& context) : View(context), canvas_(
   split->addWidget(details_);
   split->setStretchFactor(0, 1);
   // A hint needs a line; the page about a bar takes its room when there is one.
-  const int hint = fontMetrics().height() * 2 + 8;
+  const int hint = fontMetrics().height() * 2 + 22;  // two lines and the margins of the page
   details_->setMinimumHeight(hint);
   split->setSizes({680 - hint, hint});
   split_ = split;

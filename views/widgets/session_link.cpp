@@ -1,6 +1,8 @@
 #include "views/widgets/session_link.h"
 
 #include <QMetaObject>
+#include <QWidget>
+#include <algorithm>
 #include <chrono>
 #include <exception>
 #include <filesystem>
@@ -57,12 +59,16 @@ void SessionLink::stopImporting() { import_.cancelled = true; }
 
 void SessionLink::enqueue(QObject* owner, const char* tag, std::function<void()> stopped, Job job) {
   const uint64_t serial = ++serial_;
+  const auto* widget = qobject_cast<const QWidget*>(owner);
+  const bool isSeen = !widget || !widget->visibleRegion().isEmpty();
   newest_[{owner, tag}] = {serial, owner, std::move(stopped)};
   {
     const std::lock_guard lock(mutex_);
     std::erase_if(queue_, [&](const Question& q) { return q.ownerKey == owner && q.tag == tag; });
-    queue_.push_back({owner, owner, tag, serial, std::move(job)});
-    pending_ = static_cast<int>(queue_.size()) + (running_ ? 1 : 0);
+    if (running_ && runningOwner_ == owner && runningTag_ == tag) running_->interrupt();  // nobody waits for its answer
+    const auto before = isSeen ? std::find_if(queue_.begin(), queue_.end(), [](const Question& q) { return !q.isSeen; }) : queue_.end();
+    queue_.insert(before, {owner, owner, tag, serial, isSeen, std::move(job)});
+    pending_ = waiting();
   }
   wake_.notify_all();
   emit pendingChanged(pending_);
@@ -73,7 +79,7 @@ void SessionLink::forget(QObject* owner) {
     const std::lock_guard lock(mutex_);
     std::erase_if(queue_, [&](const Question& q) { return q.ownerKey == owner; });
     if (running_ && runningOwner_ == owner) running_->interrupt();
-    pending_ = static_cast<int>(queue_.size()) + (running_ ? 1 : 0);
+    pending_ = waiting();
   }
   std::erase_if(newest_, [&](const auto& entry) { return entry.first.first == owner; });
   emit pendingChanged(pending_);
@@ -96,7 +102,7 @@ void SessionLink::answer(const QPointer<QObject>& owner, const void* ownerKey, c
                          const Deliver& deliver) {
   {
     const std::lock_guard lock(mutex_);
-    pending_ = static_cast<int>(queue_.size());
+    pending_ = waiting();
   }
   emit pendingChanged(pending_);
   const auto newest = newest_.find({ownerKey, tag});
@@ -253,7 +259,9 @@ void SessionLink::readLoop() {
         question = std::move(queue_.front());
         queue_.pop_front();
         running_ = reader.get();
+        running_->allow();
         runningOwner_ = question.ownerKey;
+        runningTag_ = question.tag;
       }
     }
     if (ends) {
@@ -273,6 +281,7 @@ void SessionLink::readLoop() {
       {
         const std::lock_guard lock(mutex_);
         running_ = nullptr;
+        reader->allow();
       }
       post([this, owner = question.owner, key = question.ownerKey, tag = question.tag, serial = question.serial,
             deliver = std::move(deliver)] { answer(owner, key, tag, serial, deliver); });

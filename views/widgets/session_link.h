@@ -24,7 +24,8 @@ class Reader;
 namespace fusebox::views {
 
 /// One open session as the window sees it: a thread of its own reads the file, views ask it tagged questions, and a newer
-/// question with the same owner and tag replaces an older one. Answers arrive on the GUI thread. While the session is being
+/// question with the same owner and tag replaces an older one, which is stopped where it is being answered. Questions of what is in
+/// sight go first. Answers arrive on the GUI thread. While the session is being
 /// written the link looks for new rows and says `grown`. A foreign file is made into a session by a second thread; if that
 /// takes longer than a moment, the session is shown while it grows.
 class SessionLink : public QObject {
@@ -95,6 +96,7 @@ class SessionLink : public QObject {
     const void* ownerKey = nullptr;
     std::string tag;
     uint64_t serial = 0;
+    bool isSeen = false;  ///< its owner was in sight when it asked: it goes before those that were not
     Job job;
   };
 
@@ -108,6 +110,7 @@ class SessionLink : public QObject {
     }
   }
 
+  int waiting() const { return static_cast<int>(queue_.size()) + (running_ ? 1 : 0); }  ///< under mutex_
   void enqueue(QObject* owner, const char* tag, std::function<void()> stopped, Job job);
   void answer(const QPointer<QObject>& owner, const void* ownerKey, const std::string& tag, uint64_t serial,
               const Deliver& deliver);
@@ -141,6 +144,7 @@ class SessionLink : public QObject {
   bool stop_ = false;
   session::Reader* running_ = nullptr;  // guarded by mutex_, for interrupting
   const void* runningOwner_ = nullptr;  // guarded by mutex_
+  std::string runningTag_;              // guarded by mutex_
   int64_t dataVersion_ = -1;
   quint64 fileIdentity_ = 0;
   bool vanishedSaid_ = false;
