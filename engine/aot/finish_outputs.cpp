@@ -209,15 +209,23 @@ Result<OutputPlan> TraceFinisher::planGroupMember(const at::Tensor& output, Stor
   return viewPlan(plan, output, trace::asTrace(base.value)->meta(), base.tracked.defined() && base.tracked.requires_grad());
 }
 
-void TraceFinisher::separateResults() {
+Result<void> TraceFinisher::separateResults() {
   auto& graph = context_.recorder().graph();
   std::vector<graph::ValueRef> roots;
   for (auto& slot : results_) {
-    auto root = storageRoot(graph, trace::asTrace(slot.value)->value());
-    bool taken = graph.node(root.node).kind != graph::NodeKind::Call || std::find(roots.begin(), roots.end(), root) != roots.end();
-    if (taken) slot.value = at::clone(slot.value);
-    roots.push_back(storageRoot(graph, trace::asTrace(slot.value)->value()));
+    const auto* traced = trace::asTrace(slot.value);
+    if (!traced) return refuse("is a tensor that the trace does not know");
+    auto root = storageRoot(graph, traced->value());
+    const bool taken = graph.node(root.node).kind != graph::NodeKind::Call || std::find(roots.begin(), roots.end(), root) != roots.end();
+    if (taken) {
+      slot.value = at::clone(slot.value);
+      traced = trace::asTrace(slot.value);
+      if (!traced) return refuse("is another's memory on a device that keeps no values");
+      root = storageRoot(graph, traced->value());
+    }
+    roots.push_back(root);
   }
+  return {};
 }
 
 }  // namespace fusebox::aot

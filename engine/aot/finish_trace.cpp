@@ -10,7 +10,7 @@ Result<AotModule> finishTrace(trace::TraceContext& context, const std::vector<at
   try {
     if (auto done = finisher.readMutations(); !done) return tl::unexpected(done.error());
     if (auto done = finisher.planOutputs(); !done) return tl::unexpected(done.error());
-    finisher.separateResults();
+    if (auto done = finisher.separateResults(); !done) return tl::unexpected(done.error());
     if (auto done = finisher.recordBackward(); !done) return tl::unexpected(done.error());
     auto module = finisher.split(compiler);
     if (auto good = module.forward.verify(); !good) return tl::unexpected(good.error());

@@ -25,7 +25,7 @@ class TraceFinisher {
   /// Decides how every output is made.
   Result<void> planOutputs();
   /// Gives results that are inputs or constants memory of their own.
-  void separateResults();
+  Result<void> separateResults();
   /// Records the backward operators, if some result needs a gradient of some input.
   Result<void> recordBackward();
   /// Cuts the joint graph apart.

@@ -86,6 +86,7 @@ struct GraphBreak {
   std::string hint;    ///< what the user can do
   Place place;
   std::vector<Place> stack;  ///< user's stack, outermost first, when the break was inside inlined callees
+  bool isError = false;      ///< torch._dynamo.error_on_graph_break(True) held there
 };
 
 /// Modes of libtorch that a segment leaves different from how it found them (a break inside `with torch.no_grad()`).

@@ -51,7 +51,7 @@ class EntryMaker {
   /// The frame is Python's from now on: the person at the debugger wants it so.
   tl::unexpected<Error> skip();
   /// Under fullgraph a Python error; otherwise the reason is kept and the place runs eagerly from now on.
-  void giveUp(const std::string& what, const std::string& reason, const std::string& hint, const Place& place);
+  void giveUp(const std::string& what, const std::string& reason, const std::string& hint, const Place& place, bool isError = false);
 
   CodeState& code_;
   EntryPoint& point_;
@@ -103,8 +103,8 @@ CaptureEvent EntryMaker::event(CaptureEvent::Kind kind) const {
   return e;
 }
 
-void EntryMaker::giveUp(const std::string& what, const std::string& reason, const std::string& hint, const Place& place) {
-  if (!options_->fullgraph) {
+void EntryMaker::giveUp(const std::string& what, const std::string& reason, const std::string& hint, const Place& place, bool isError) {
+  if (!options_->fullgraph && !isError) {
     if (!skipped_)
       warnOnce(place.function + " (" + place.file + ":" + std::to_string(place.line) + ") is left to Python: " + what +
                (reason.empty() ? "" : ": " + reason) + ". Please report it.");
@@ -113,7 +113,8 @@ void EntryMaker::giveUp(const std::string& what, const std::string& reason, cons
   std::string text = what + (reason.empty() ? "" : ": " + reason);
   if (!place.file.empty()) text += "\n  at " + place.file + ":" + std::to_string(place.line) + (place.function.empty() ? "" : " in " + place.function);
   if (!hint.empty()) text += "\n  hint: " + hint;
-  text += "\n  fullgraph=True asks for one graph without a break.";
+  text += options_->fullgraph ? "\n  fullgraph=True asks for one graph without a break."
+                              : "\n  torch._dynamo.error_on_graph_break(True) holds there: no break is wanted.";
   PyErr_SetString(captureExceptions().graphBreak ? captureExceptions().graphBreak : PyExc_RuntimeError, text.c_str());
 }
 
@@ -540,9 +541,9 @@ std::shared_ptr<Entry> EntryMaker::attempt(bool* failed, bool mayTryAgain) {
   }
   reportBreak(segment);
   const bool breaks = segment.exit == Segment::Exit::Break;
-  if (breaks && options_->fullgraph) {
+  if (breaks && (options_->fullgraph || (segment.graphBreak && segment.graphBreak->isError))) {
     const GraphBreak b = segment.graphBreak.value_or(GraphBreak{"graph break", "", "", {}, {}});
-    giveUp(b.kind, b.reason, b.hint, b.place);
+    giveUp(b.kind, b.reason, b.hint, b.place, true);
     if (recorder_) recorder_->endCompile(compile_, {false, b.kind + ": " + b.reason, {}, {}});
     *failed = true;
     return nullptr;

@@ -77,6 +77,9 @@ class Evaluation final : public Operations {
 
   // --- Operations -------------------------------------------------------------------------------------------------
   PyRef getAttr(PyObject* object, PyObject* name) override;
+  /// Of torch._dynamo.error_on_graph_break(), as the program has set it by now.
+  bool breaksAreErrors = false;
+
   PyRef getMethod(PyObject* object, PyObject* name, PyRef* self) override;
   PyRef getSpecial(PyObject* object, PyObject* name) override;
   bool setAttr(PyObject* object, PyObject* name, PyObject* value) override;

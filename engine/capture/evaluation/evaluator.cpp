@@ -19,11 +19,14 @@ namespace fusebox::capture {
 
 /// Thread state of libtorch that Python code switches by context managers.
 struct Evaluation::Modes {
+  using FunctionModes = std::vector<std::shared_ptr<c10::SafePyObject>>;
   bool grad = at::GradMode::is_enabled();
   bool cacheEnabled = at::autocast::is_autocast_cache_enabled();
   bool cpu = at::autocast::is_autocast_enabled(at::kCPU), cuda = at::autocast::is_autocast_enabled(at::kCUDA);
   at::ScalarType cpuType = at::autocast::get_autocast_dtype(at::kCPU), cudaType = at::autocast::get_autocast_dtype(at::kCUDA);
   int autocastDepth = depth();
+  bool breaksAreErrors = errorOnGraphBreak();
+  FunctionModes functions = functionModes();  ///< `with torch.device()` inside of what is captured
 
   bool operator==(const Modes&) const = default;
   void apply() const {
@@ -33,11 +36,23 @@ struct Evaluation::Modes {
     at::autocast::set_autocast_enabled(at::kCUDA, cuda);
     at::autocast::set_autocast_dtype(at::kCPU, cpuType);
     at::autocast::set_autocast_dtype(at::kCUDA, cudaType);
+    if (breaksAreErrors != errorOnGraphBreak()) setErrorOnGraphBreak(breaksAreErrors);
   }
   static int depth() {
     const int deeper = at::autocast::increment_nesting();
     at::autocast::decrement_nesting();
     return deeper - 1;
+  }
+  static FunctionModes functionModes() {
+    FunctionModes stack;
+    for (int64_t i = 0; i < at::impl::PythonTorchFunctionTLS::stack_len(); ++i) stack.push_back(at::impl::PythonTorchFunctionTLS::get_stack_at(i));
+    return stack;
+  }
+  /// Leaves the modes of `from` that `to` does not have, and enters those of `to` that `from` does not have.
+  static void changeFunctions(const FunctionModes& from, const FunctionModes& to) {
+    const auto common = static_cast<size_t>(std::mismatch(from.begin(), from.end(), to.begin(), to.end()).first - from.begin());
+    for (size_t i = common; i < from.size(); ++i) (void)at::impl::PythonTorchFunctionTLS::pop_stack();
+    for (size_t i = common; i < to.size(); ++i) at::impl::PythonTorchFunctionTLS::push_onto_stack(to[i]);
   }
   /// Enters or leaves autocast blocks; its cache of casted weights ends with the outermost.
   static void nest(int by) {
@@ -133,6 +148,7 @@ Evaluation::Evaluation(const FrameState& state, const CaptureOptions& options)
     : state_(state), options_(options),
       guards_(std::make_shared<GuardSet>(state.code, reinterpret_cast<PyFunctionObject*>(state.function.get())->func_globals)),
       entryModes_(std::make_unique<Modes>()), functions_(std::make_unique<FunctionCalls>(*this)) {
+  breaksAreErrors = entryModes_->breaksAreErrors;
   trace_ = std::make_unique<trace::TraceContext>(
       // Operators are called without the GIL: torch's bindings give it up.
       [this](const at::Tensor& real) {
@@ -325,9 +341,10 @@ Segment Evaluation::finish(Frame& root, Segment::Exit exit, std::optional<GraphB
   segment.effects = journal_.effects([&](PyObject* value) { return recipes.make(value); });
   if (const Modes now; !(now == *entryModes_)) {
     segment.modes.gradMode = now.grad;
-    segment.modes.apply = [now, entered = now.autocastDepth - entryModes_->autocastDepth] {
+    segment.modes.apply = [now, entered = now.autocastDepth - entryModes_->autocastDepth, functions = entryModes_->functions] {
       now.apply();
       Modes::nest(entered);
+      Modes::changeFunctions(functions, now.functions);
     };
   }
   attachGraph(recipes, segment);
@@ -363,6 +380,7 @@ Result<Segment> Evaluation::run(int64_t stopAt, std::optional<GraphBreak> why) {
       const int entered = Modes::depth() - e.entryModes_->autocastDepth;
       e.entryModes_->apply();
       Modes::nest(-entered);
+      Modes::changeFunctions(Modes::functionModes(), e.entryModes_->functions);
       PyErr_SetHandledException(handled ? handled : Py_None);
       PyErr_Clear();
     }
@@ -518,10 +536,12 @@ Result<Segment> captureSegment(const FrameState& state, const CaptureOptions& as
         stopped = CaptureBreak{{"error while tracing", error.what_without_backtrace(), "", evaluation.place(), evaluation.stackPlaces()}, -1};
         reached = evaluation.rootCount();
       }
+      stopped->what.isError = evaluation.breaksAreErrors;
       if (numbers.tryAgain(options, evaluation.usedNumbers(), *stopped, reached)) continue;
       if (watched && !evaluation.watch.told && stopAtBreak(state, stopped->what)) throw FrameSkipped{};
     }
     if (!why) why = stopped->what;
+    why->isError |= stopped->what.isError;
     if (stopped->birth >= 0 && stopped->birth < reached) reached = stopped->birth;
     if (stopAt >= 0 && reached >= stopAt) reached = stopAt - 1;
     if (reached <= 0) return nothingCaptured(state, *why);

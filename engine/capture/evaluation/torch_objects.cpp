@@ -54,6 +54,28 @@ PyObject* symbolConstant(PyObject* object) {
   END_HANDLE_TH_ERRORS
 }
 
+namespace {
+
+constexpr const char* kErrorOnGraphBreak = "_error_on_graph_break";
+
+/// The dict of torch._dynamo.utils, borrowed; null where it is not imported.
+PyObject* dynamoUtils() {
+  PyObject* modules = PyImport_GetModuleDict();
+  PyObject* module = modules ? PyDict_GetItemString(modules, "torch._dynamo.utils") : nullptr;
+  return module && PyModule_Check(module) ? PyModule_GetDict(module) : nullptr;
+}
+
+}  // namespace
+
+bool errorOnGraphBreak() {
+  PyObject* dict = dynamoUtils();
+  return dict && PyDict_GetItemString(dict, kErrorOnGraphBreak) == Py_True;
+}
+
+void setErrorOnGraphBreak(bool on) {
+  if (PyObject* dict = dynamoUtils(); dict && PyDict_SetItemString(dict, kErrorOnGraphBreak, on ? Py_True : Py_False) != 0) PyErr_Clear();
+}
+
 std::optional<c10::Device> defaultDeviceMode() {
   static PyObject* deviceMode = nullptr;
   if (!deviceMode) deviceMode = torchObject("torch.utils._device.DeviceContext");

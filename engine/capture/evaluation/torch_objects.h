@@ -35,6 +35,10 @@ std::optional<c10::SymInt> symIntOf(PyObject* object);
 /// The float or bool that a torch.SymFloat or SymBool is in this capture, which it is from now on. New reference, or nullptr with an error.
 PyObject* symbolConstant(PyObject* object);
 
+/// torch._dynamo's switch of `error_on_graph_break()`; False where nobody has imported that. The GIL must be held.
+bool errorOnGraphBreak();
+void setErrorOnGraphBreak(bool on);
+
 /// The device that torch.set_default_device() or `with torch.device()` gives new tensors on this thread: that of the one mode for it
 /// on the stack of torch function modes. The GIL must be held.
 std::optional<c10::Device> defaultDeviceMode();

@@ -112,19 +112,19 @@ bool isScalarType(PyTypeObject* t) {
 
 bool startsWith(const char* text, const char* prefix) { return std::strncmp(text, prefix, std::strlen(prefix)) == 0; }
 
-bool isNumpyScalar(PyTypeObject* t) {
-  static PyTypeObject* generic = nullptr;
-  if (!startsWith(t->tp_name, "numpy.")) return false;
-  if (!generic) generic = reinterpret_cast<PyTypeObject*>(torchObject("numpy.generic"));
-  return generic && PyType_IsSubtype(t, generic);
-}
-
 bool allConstant(PyObject* iterable) {
   PyRef items = PyRef::steal(PySequence_Tuple(iterable));
   return items && isConstantValue(items.get());
 }
 
 }  // namespace
+
+bool isNumpyScalar(PyTypeObject* t) {
+  static PyTypeObject* generic = nullptr;
+  if (!startsWith(t->tp_name, "numpy.")) return false;
+  if (!generic) generic = reinterpret_cast<PyTypeObject*>(torchObject("numpy.generic"));
+  return generic && PyType_IsSubtype(t, generic);
+}
 
 bool isValueObject(PyObject* o) {
   PyTypeObject* t = Py_TYPE(o);

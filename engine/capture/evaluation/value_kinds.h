@@ -27,6 +27,8 @@ inline bool isChangeable(PyTypeObject* type) {
 }
 /// The C type that decides an object's layout.
 PyTypeObject* builtinBase(PyTypeObject* type);
+/// Whether objects of the type are numbers of numpy, which are immutable.
+bool isNumpyScalar(PyTypeObject* type);
 /// Immutable objects beyond the constants that are what their value says: ranges, slices and frozensets of constants, numpy
 /// scalars, dates, decimals, and instances of subclasses of int, float, str, …
 bool isValueObject(PyObject* object);

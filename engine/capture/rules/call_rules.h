@@ -26,6 +26,9 @@ PyRef ruleText(Evaluation& e, PyObject* callable, const CallArguments& a);    //
 PyRef ruleOnFloats(Evaluation& e, PyObject* callable, const CallArguments& a);  ///< of a function of numbers
 PyRef ruleMutate(Evaluation& e, PyObject* callable, const CallArguments& a);  ///< args[0] changes; others are stored as they are
 
+/// Of a function or number type of numpy; null for everything else.
+CallRule numpyRuleOf(PyObject* callable);
+
 /// next() of any iterator, or StopIteration with the value that a generator returns.
 PyRef nextOrStop(Evaluation& e, PyObject* iterator);
 /// Methods of generators and other lazy iterators; args[0] is the iterator.

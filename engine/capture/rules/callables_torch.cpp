@@ -27,6 +27,24 @@ PyRef ruleMode(Evaluation& e, PyObject* callable, const CallArguments& a) {
   return result;
 }
 
+/// `with torch.device()`: the mode that gives new tensors their device is entered and left for real, as the program does; what a segment
+/// leaves otherwise than it found it is done again by its entry. What __exit__ is told of an exception does not matter to it.
+PyRef ruleDeviceMode(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (e.torchCalls()) e.breakHere("default device", "a backend that is a function is not given `with torch.device()` inside of a graph");
+  PyObject* given[] = {a.args[0], Py_None, Py_None, Py_None};
+  return PyRef::steal(PyObject_Vectorcall(callable, given, a.positional, nullptr));
+}
+
+/// torch._dynamo.error_on_graph_break(): what the evaluator goes by, and for real, since what resumes the frame reads it again.
+PyRef ruleErrorOnBreak(Evaluation& e, PyObject*, const CallArguments&) { return PyRef::borrow(e.breaksAreErrors ? Py_True : Py_False); }
+PyRef ruleSetErrorOnBreak(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  const int on = a.positional == 1 ? e.truth(a.args[0]) : -1;
+  if (on < 0) return PyErr_Occurred() ? PyRef() : e.callReal(callable, a);
+  e.breaksAreErrors = on > 0;
+  setErrorOnGraphBreak(e.breaksAreErrors);
+  return PyRef::borrow(Py_None);
+}
+
 /// What torch sets up in the process with the first use of a transform: it is set up now, as a module would be imported.
 PyRef ruleSetUp(Evaluation&, PyObject* callable, const CallArguments&) { return PyRef::steal(PyObject_CallNoArgs(callable)); }
 
@@ -341,6 +359,10 @@ constexpr RuleRow kRows[] = {
     {"torch.autocast_increment_nesting", ruleMode},
     {"torch.autocast_decrement_nesting", ruleMode},
     {"torch.clear_autocast_cache", ruleMode},
+    {"torch._dynamo.utils._get_error_on_graph_break", ruleErrorOnBreak},
+    {"torch._dynamo.utils._set_error_on_graph_break", ruleSetErrorOnBreak},
+    {"torch.device.__enter__", ruleDeviceMode},
+    {"torch.device.__exit__", ruleDeviceMode},
     {"torch._C._log_api_usage_once", ruleNone},
     {"torch._C._get_device_properties", rulePure},
     {"torch._functorch.predispatch.lazy_load_decompositions", ruleSetUp},

@@ -68,6 +68,52 @@ def test_errors_are_dynamos_too():
     expect(done.returncode == 0, done.stderr)
 
 
+def test_error_on_graph_break():
+    error_on_graph_break = torch._dynamo.error_on_graph_break
+
+    def inside(a, on):
+        with error_on_graph_break(on):
+            return breaks(a)
+
+    def behind(a):
+        with error_on_graph_break(True):
+            b = a + 1
+        torch._dynamo.graph_break()
+        return b
+
+    def allowed_deeper(a):
+        with error_on_graph_break(True):
+            with error_on_graph_break(False):
+                b = breaks(a)
+            return b + 1
+
+    def refused_behind_a_break(a):
+        with error_on_graph_break(True):
+            with error_on_graph_break(False):
+                a = breaks(a)
+            return breaks(a)
+
+    def refuses(function, *args):
+        try:
+            torch.compile(function)(*args)
+        except torch._dynamo.exc.Unsupported as error:
+            return "in breaks" in str(error) and "error_on_graph_break" in str(error)
+        return False
+
+    expect(refuses(inside, x, True), "a break inside")
+    expect(refuses(error_on_graph_break(True)(breaks), x), "as a decorator")
+    expect(refuses(refused_behind_a_break, x), "after a break that was allowed")
+    for function, args in ((inside, (x, False)), (behind, (x,)), (allowed_deeper, (x,)), (error_on_graph_break(False)(breaks), (x,))):
+        torch.testing.assert_close(torch.compile(function)(*args), function(*args))
+    try:
+        torch.compile(inside, fullgraph=True)(x, False)
+    except torch._dynamo.exc.Unsupported:
+        pass
+    else:
+        expect(False, "fullgraph goes before")
+    expect(torch._dynamo.utils._get_error_on_graph_break() is False, "the switch is as it was")
+
+
 def test_recompile_errors():
     def grows(a, k):
         return a + k

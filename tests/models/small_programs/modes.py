@@ -223,3 +223,41 @@ def deterministic_blocks(compile):
     finally:
         torch.set_float32_matmul_precision("highest")
     return out
+
+
+@script
+def default_device_as_a_block(compile):
+    @compile
+    def f(x):
+        with torch.device("meta"):
+            a = torch.ones(3)
+            with torch.device("cpu"):
+                b = torch.zeros(2, 3)
+            torch._dynamo.graph_break()
+            c = torch.arange(4)
+        d = torch.full((3,), 2.0)
+        return a.device, b + x, c.device, d * x
+
+    @compile
+    def leaves(x, how):
+        try:
+            with torch.device("meta"):
+                if how == "raise":
+                    raise KeyError(how)
+                if how == "return":
+                    return torch.empty(2).device
+                y = nn.Linear(2, 2)
+        except KeyError:
+            y = nn.Linear(2, 2)
+        return y.weight.device, torch.ones(1) + x
+
+    @compile
+    def given(x):
+        return torch.ones(3) + x, torch.empty(3, device="meta").device
+
+    x = torch.ones(3)
+    out = [f(x), f(x + 1)]
+    out += [leaves(x, how) for how in ("raise", "return", "fall", "raise")]
+    with torch.device("cpu"):
+        out += [given(x), f(x)]
+    return out, torch.ones(1).device, torch._C._len_torch_function_stack()

@@ -464,3 +464,30 @@ def times_and_ids(compile):
         return y, dt >= 0, id(x) == id(x), isinstance(uuid.uuid4(), uuid.UUID), datetime.datetime.now().year > 2000
 
     return f(rows()), f(rows())
+
+
+@script
+def numpy_on_constants(compile):
+    import numpy as np
+
+    @compile
+    def f(x, n):
+        x = x * float(np.sqrt(2.0)) + np.pi - np.float32(3)
+        k = int(np.ceil(x.shape[0] / 2)) + np.prod(x.shape)
+        return (x.reshape(np.prod(x.shape), 1) * np.log(n)).sum(), k, np.clip(n, 0, 3), np.int64(n) + 1, np.maximum(n, 2.5)
+
+    @compile
+    def warns(x, n):
+        with np.errstate(all="ignore"):
+            return x + np.log(n), np.divide(1.0, n)
+
+    @compile
+    def arrays(x, values):
+        a = np.asarray([1.0, 2.0])
+        a[0] = values[0]
+        return x + torch.from_numpy(a), float(np.sum(values))
+
+    out = [f(torch.ones(3, 4), 2), f(torch.ones(5, 4), 7), f(torch.ones(5, 4), 7.5)]
+    out += [warns(torch.ones(2), n) for n in (1, 0)]
+    out += [arrays(torch.ones(2, dtype=torch.float64), v) for v in ([3.0, 4.0], [5.0, 6.0])]
+    return out, [type(v) for o in out for v in o]
