@@ -76,11 +76,31 @@ PyRef placeOf(PyObject* wrapper, const CallArguments& a, PyObject* result) {
   return {};
 }
 
+bool isEqual(PyObject* a, PyObject* b) {
+  const int answer = PyObject_RichCompareBool(a, b, Py_EQ);
+  if (answer < 0) PyErr_Clear();
+  return answer == 1;
+}
+
+/// Whether `key` is what the wrapper makes of the arguments: themselves, a mark, pairs of keywords, and all their types where it is typed.
+bool isKeyOf(PyObject* key, const CallArguments& a) {
+  if (!startsWith(key, a)) return false;
+  const auto positional = static_cast<Py_ssize_t>(a.positional), keywords = static_cast<Py_ssize_t>(a.total()) - positional;
+  if (!PyTuple_Check(key)) return keywords == 0;
+  const Py_ssize_t size = positional + (keywords ? 2 * keywords + 1 : 0), given = PyTuple_GET_SIZE(key);
+  if (given != size && given != size + positional + keywords) return false;
+  for (Py_ssize_t i = 0; i < keywords; ++i) {
+    PyObject* const* pair = &PyTuple_GET_ITEM(key, positional + 1 + 2 * i);
+    if (!isEqual(pair[0], PyTuple_GET_ITEM(a.kwNames, i)) || !isEqual(pair[1], a.args[positional + i])) return false;
+  }
+  return true;
+}
+
 bool mayHold(PyObject* wrapper, const CallArguments& a) {
   PyObject *key, *entry;
   for (PyObject* cache : referents(wrapper))
-    for (Py_ssize_t at = 0; !a.kwNames && PyDict_CheckExact(cache) && PyDict_Next(cache, &at, &key, &entry);)
-      if (startsWith(key, a)) return true;
+    for (Py_ssize_t at = 0; PyDict_CheckExact(cache) && PyDict_Next(cache, &at, &key, &entry);)
+      if (isKeyOf(key, a)) return true;
   return false;
 }
 
@@ -115,6 +135,9 @@ PyRef Evaluation::callCached(PyObject* wrapper, const CallArguments& a) {
   }
   if (journal_.calls() > 0 || (!plain && (!journal_.entries().empty() || trace_->wroteInputs())))
     breakHere("cached function", "functools.lru_cache is asked after effects that its function might see");
+  // What it writes would be taken for what the program wrote, and undone.
+  if ((!journal_.entries().empty() || trace_->wroteInputs()) && !mayHold(wrapper, a))
+    breakHere("cached function", "functools.lru_cache calls its function after effects that it might see");
   if (mayForget(wrapper, a)) breakHere("cached function", "functools.lru_cache holds as many results as it may");
   PyRef result;
   {

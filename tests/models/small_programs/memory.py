@@ -161,3 +161,21 @@ def reentrant_checkpoints(compile):
             out += [x.grad, lin.weight.grad]
             lin.zero_grad()
     return out
+
+
+@script
+def cached_functions_write_to_what_the_program_has_written(compile):
+    counted, seen = [0], torch.zeros(2)
+
+    @functools.lru_cache
+    def cached(k, by=1):
+        counted[0] += by
+        return k * 2 + float(seen.sum())
+
+    @compile
+    def f(x, k):
+        counted[0] += 5
+        seen.add_(1)
+        return x * cached(k) + cached(k, by=3), counted
+
+    return [(f(torch.ones(2), k), list(counted)) for k in (1, 1, 2, 1, 2)]
