@@ -12,6 +12,7 @@
 #include "engine/trace/break_error.h"
 #include "engine/trace/convert.h"
 #include "engine/trace/current_device.h"
+#include "engine/trace/data_use.h"
 #include "engine/trace/dispatch_state.h"
 #include "engine/trace/eager_check.h"
 #include "engine/trace/operator_facts.h"
@@ -107,9 +108,11 @@ void dispatchToPython(const c10::OperatorHandle& op, Stack* stack) {
 }
 
 void refuseDataDependence(const OperatorFacts& facts, c10::ArrayRef<IValue> args) {
-  if (facts.dataDependent)
-    raiseBreak(BreakKind::DataDependent, facts.name + " turns tensor data into a Python value",
+  if (facts.dataDependent) {
+    const std::string use = facts.name == "aten::_local_scalar_dense" ? DataUse::words() : std::string();
+    raiseBreak(BreakKind::DataDependent, (use.empty() ? facts.name : use) + " turns tensor data into a Python value",
                "keep the value in a tensor, or move the decision out of compiled code");
+  }
   if (!facts.dynamicShape) return;
   bool dynamic = true;
   if (facts.name == "aten::index.Tensor") {  // dynamic only with masks among the indices

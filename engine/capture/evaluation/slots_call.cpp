@@ -13,6 +13,7 @@
 #include "engine/capture/rules/argument_count.h"
 #include "engine/capture/rules/autograd_function.h"
 #include "engine/capture/rules/substitutes.h"
+#include "engine/trace/data_use.h"
 
 extern "C" PyObject* _PyType_Lookup(PyTypeObject*, PyObject*);
 
@@ -392,6 +393,16 @@ bool Evaluation::refuseArguments(PyObject* callable, const CallArguments& a) {
   return false;
 }
 
+namespace {
+
+/// Of a type or a C function, as the program calls it.
+std::string_view builtinName(PyObject* callable) {
+  if (PyType_Check(callable)) return reinterpret_cast<PyTypeObject*>(callable)->tp_name;
+  return PyCFunction_Check(callable) ? reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name : "";
+}
+
+}  // namespace
+
 PyRef Evaluation::callReal(PyObject* callable, const CallArguments& a, Asks asks) {
   std::vector<PyRef> keep;
   std::vector<PyObject*> args;
@@ -412,6 +423,7 @@ PyRef Evaluation::callReal(PyObject* callable, const CallArguments& a, Asks asks
   std::optional<trace::TraceContext::NumbersAreTensors> numbers;
   if (takesNumbers(callable)) numbers.emplace(*trace_);
   TorchCalls::Scope scope(torchCalls_.get());
+  const trace::DataUse use(isTorchBinding(callable) ? std::string_view() : builtinName(callable), trace::DataUse::Form::Call);
   PyRef result = original(checked(PyObject_Vectorcall(callable, args.data(), a.positional, a.kwNames)));
   scope.done(callable, {args.data(), a.positional, a.kwNames}, result.get());
   return result;

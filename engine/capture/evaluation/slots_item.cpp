@@ -7,6 +7,7 @@
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/torch_calls.h"
 #include "engine/capture/evaluation/value_kinds.h"
+#include "engine/trace/data_use.h"
 
 namespace fusebox::capture {
 
@@ -73,6 +74,8 @@ PyRef Evaluation::dequeElement(PyObject* deque, Py_ssize_t i) {
 }
 
 PyRef Evaluation::getItem(PyObject* object, PyObject* key) {
+  std::optional<trace::DataUse> use;
+  if (isTensor(key) && !isTensor(object)) use.emplace("a tensor as an index", trace::DataUse::Form::Words);
   if (PyObject* method = pythonMethod(object, "__getitem__")) return callMethod(*this, method, {object, key});
   if (isTensor(object)) {
     refuseSequences(*this, key);
@@ -314,6 +317,7 @@ int Evaluation::truth(PyObject* object) {
     return answer ? answer.get() == Py_True : -1;
   }
   if (isTensor(object)) {
+    const trace::DataUse use("a condition on a tensor (bool(tensor))", trace::DataUse::Form::Words);
     const int answer = PyObject_IsTrue(object);
     throwIfBreak();
     return answer;

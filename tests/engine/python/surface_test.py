@@ -212,5 +212,14 @@ def test_explain():
     expect(report.graph_break_count == 1 and "_local_scalar_dense" in str(report), f"explain: {report}")
 
 
+def test_words_of_conditions():
+    """A break on tensor data is told in the words of the program."""
+    for f, words in ((lambda x: x if x.sum() > 0 else -x, "a condition on a tensor (bool(tensor))"),
+                     (lambda x: x if not (x > 0).all() else -x, "a condition on a tensor (bool(tensor))"),
+                     (lambda x: range(x.sum().long()), "range(tensor)"), (lambda x: torch.zeros(int(x.sum())), "int(tensor)")):
+        with expect_error(fusebox.GraphBreakError, words, "turns tensor data into a Python value"):
+            fusebox.compile(f, fullgraph=True)(torch.ones(3))
+
+
 if __name__ == "__main__":
     run(globals())
