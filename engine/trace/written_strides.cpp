@@ -11,6 +11,11 @@ namespace {
 
 namespace functional = at::functionalization::impl;
 
+/// What the tensor and all its views are made of.
+at::functionalization::FunctionalStorageImpl& storageOf(const at::Tensor& t) {
+  return *static_cast<at::functionalization::FunctionalStorageImpl*>(t.storage().unsafeGetStorageImpl());
+}
+
 bool changesGeometry(const c10::OperatorHandle& op, const OperatorFacts& facts) {
   return op.hasTag(at::Tag::inplace_view) || facts.name.starts_with("aten::resize") || facts.name.starts_with("aten::set_");
 }
@@ -24,9 +29,9 @@ WrittenStrides::WrittenStrides(const c10::OperatorHandle& op, const OperatorFact
     const auto* alias = schema[i].alias_info();
     if (!alias || !alias->isWrite()) continue;
     forEachTensor(args[i], [&](const at::Tensor& t) {
-      // A view is taken again of its base, whose strides these are.
-      if (!t.defined() || !functional::isFunctionalTensor(t) || !functional::unsafeGetFunctionalWrapper(t)->view_metas().empty()) return;
-      const at::Tensor before = functional::unsafeGetFunctionalWrapper(t)->value();
+      if (!t.defined() || !functional::isFunctionalTensor(t)) return;
+      functional::sync(t);
+      const at::Tensor before = storageOf(t).base();
       if (asTrace(before)) written_.push_back({t, before});
     });
   }
@@ -34,8 +39,9 @@ WrittenStrides::WrittenStrides(const c10::OperatorHandle& op, const OperatorFact
 
 void WrittenStrides::finish() const {
   for (auto& [tensor, before] : written_) {
-    auto* wrapper = functional::unsafeGetFunctionalWrapper(tensor);
-    const at::Tensor after = wrapper->value();
+    functional::sync(tensor);
+    auto& storage = storageOf(tensor);
+    const at::Tensor after = storage.base();
     auto *old = asTrace(before), *now = asTrace(after);
     if (!now || before.is_same(after) || before.scalar_type() != after.scalar_type()) continue;
     const SymbolicGeometry had = old->geometry(), has = now->geometry();
@@ -47,8 +53,7 @@ void WrittenStrides::finish() const {
       laid = at::copy(before, after);
     }
     if (asTrace(laid)->geometry().strides != had.strides) continue;  // the tensor overlaps itself
-    wrapper->replace_(laid);
-    wrapper->commit_update();
+    storage.add_update(laid, {});
     functional::sync(tensor);
   }
 }

@@ -8,8 +8,9 @@
 
 namespace fusebox::trace {
 
-/// What an operator writes in place keeps its strides. Functionalisation puts a new result in the tensor's place, which has others where the
-/// tensor has gaps (a slice of an input) or the operator lays results out by itself (cumsum): finish() has it copied into those it had.
+/// What an operator writes in place keeps its strides, and so does what it is a view of. Functionalisation puts a new result in its place,
+/// which has others where there are gaps (a slice of an input) or the operator lays results out by itself (cumsum): finish() has it copied
+/// into those it had.
 class WrittenStrides {
  public:
   WrittenStrides(const c10::OperatorHandle& op, const OperatorFacts& facts, std::span<const c10::IValue> args);
@@ -17,7 +18,7 @@ class WrittenStrides {
 
  private:
   struct Written {
-    at::Tensor tensor, before;  ///< the functional wrapper, and what it held
+    at::Tensor tensor, before;  ///< the functional wrapper, and what its storage held
   };
   std::vector<Written> written_;
 };

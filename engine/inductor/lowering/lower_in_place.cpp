@@ -126,6 +126,8 @@ std::string Lowering::whyNotChange(const LazyTensor& self, const std::vector<Laz
 bool Lowering::mayChange(const LazyTensor& self, const std::vector<LazyTensor>& operands, bool repeatable) {
   if (!current_ || !self.storage) return false;
   if (!self.storage->isReal()) {
+    const auto isPartOfIt = [&](const LazyTensor& operand) { return operand.storage == self.storage; };
+    if (std::any_of(operands.begin(), operands.end(), isPartOfIt)) return false;  // what is read would change meanwhile
     const graph::TensorMeta& meta = self.storage->meta;
     const auto* first = current_->args.empty() ? nullptr : current_->args[0].as<ValueRef>();
     const bool isFresh = first && !self.reindex && users_[static_cast<size_t>(first->node)].back() <= current_->id && graph::hasArithmetic(meta.dtype);

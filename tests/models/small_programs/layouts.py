@@ -154,3 +154,26 @@ def a_part_is_read_after_the_whole_was_overwritten(compile):
         return whole.scatter_reduce(1, index, whole, "amax"), whole.index_copy(0, torch.tensor([0]), x[:1]), head + 1, tail.sin()
 
     return compile(bits)(torch.randn(5, 1)), compile(parts)(torch.randn(5, 1))
+
+
+@script
+def what_is_written_through_a_view_keeps_its_strides(compile):
+    @compile
+    def f(x):
+        v = x[...]
+        v.mul_(2)
+        return x.unflatten(1, (1, -1)), x.stride(), v.stride(), x.is_contiguous()
+
+    return [f(torch.randn(5, 9)[1:, :n]) for n in (4, 4)]
+
+
+@script
+def additions_at_indices_read_the_old_values(compile):
+    index = torch.tensor([0, 0, 1, 1, 1, 0, 0])
+
+    @compile
+    def f(x):
+        x = x * 1
+        return x.index_put((index,), x[0], accumulate=True)
+
+    return [f((torch.randint(-8, 9, (4, 4)) / 4).unfold(0, 3, 1).movedim(-1, 1)) for _ in range(2)]
