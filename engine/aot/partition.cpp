@@ -18,7 +18,7 @@ using graph::Node;
 using graph::NodeKind;
 using graph::ValueRef;
 
-bool keepForward(const Node& node) { return !node.isBackward && graph::isOrdered(node); }
+bool keepForward(const Node& node) { return !node.isBackward && graph::isKept(node); }
 bool keepBackward(const Node& node) { return node.isBackward && graph::isOrdered(node); }
 
 std::vector<Boundary> inputBoundaries(const JointGraph& joint) {

@@ -22,7 +22,7 @@ constexpr Flag kFlags[] = {
     {"writes", &OperatorFacts::writes},       {"view", &OperatorFacts::view},
     {"reinterprets", &OperatorFacts::reinterprets}, {"factory", &OperatorFacts::factory},
     {"uninitialised", &OperatorFacts::uninitialised}, {"pointwise", &OperatorFacts::pointwise},
-    {"collective", &OperatorFacts::collective},
+    {"collective", &OperatorFacts::collective}, {"checks_data", &OperatorFacts::checksData},
 };
 
 /// PyTorch's own functional operators, and what graph passes make of them.
@@ -33,6 +33,7 @@ OperatorFacts makeFacts(const std::string& op) {
   if (const OperatorFactsSource source = theSource.load(); source && source(op, facts)) return facts;
   facts.foreign = facts.effectful = !isOwn(op);
   facts.repeatable = !facts.foreign;
+  facts.checksData = op == kInUnitRange;
   return facts;
 }
 
@@ -89,6 +90,18 @@ bool drawsRandom(const Node& node) {
   if (!facts.random || facts.dropoutAt < 0 || static_cast<size_t>(facts.dropoutAt) >= node.args.size()) return facts.random;
   const auto* probability = node.args[static_cast<size_t>(facts.dropoutAt)].as<double>();
   return !probability || *probability != 0;
+}
+
+bool checksData(const Node& node) {
+  const OperatorFacts& facts = factsOf(node);
+  if (!facts.checksData || node.outputs.empty() || node.outputs[0].kind != OutputMeta::Kind::Tensor) return false;
+  const TensorMeta& made = node.outputs[0].tensor;
+  if (made.device.kind != DeviceKind::Cpu) return false;
+  if (!facts.pointwise) return true;
+  // Divisions: of integers, by what may be 0.
+  if (!isIntegral(made.dtype) || node.args.size() < 2) return false;
+  const auto* whole = node.args[1].as<int64_t>();
+  return !whole || *whole == 0;
 }
 
 bool isOrdered(const Node& node) {

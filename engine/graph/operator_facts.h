@@ -21,6 +21,7 @@ struct OperatorFacts {
   bool uninitialised = false;  ///< gives memory as it is found
   bool pointwise = false;
   bool total = false;          ///< gives a result whatever the data are; others may raise because of them
+  bool checksData = false;     ///< raises on the CPU where its data do not fit: an index beyond the end, a divisor of 0
   bool collective = false;     ///< other processes take part
   int dropoutAt = -1;          ///< position of the probability that decides whether a random operator draws at all
   std::string notCapturable;   ///< why a CUDA graph cannot hold it; empty: it can
@@ -46,5 +47,12 @@ OperatorFacts factsOfFlags(const std::vector<std::string>& names);
 bool drawsRandom(const Node& node);
 /// Whether a call must run exactly once, in the order of the program among all such: it is never removed, merged or repeated.
 bool isOrdered(const Node& node);
+/// Whether the data may make a call raise as eager does, be its results needed or not.
+bool checksData(const Node& node);
+/// Whether a call is carried out although nobody reads its results.
+inline bool isKept(const Node& node) { return isOrdered(node) || checksData(node); }
+
+/// What graph passes make of an operator that checks its operand: the operand, all of whose elements lie between 0 and 1.
+inline constexpr const char* kInUnitRange = "fusebox::in_unit_range";
 
 }  // namespace fusebox::graph

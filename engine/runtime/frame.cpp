@@ -33,6 +33,7 @@ void raise(int32_t fault) {
     case Fault::Lookup: TORCH_CHECK_INDEX(false, "index out of range in self");
     case Fault::Gather: TORCH_CHECK(false, "index is out of bounds for the dimension that is gathered from");
     case Fault::ZeroDivision: TORCH_CHECK(false, "ZeroDivisionError");
+    case Fault::UnitRange: TORCH_CHECK(false, "all elements should be between 0 and 1");
   }
 }
 

@@ -82,6 +82,20 @@ constexpr std::string_view kTotal[] = {
 /// Pointwise operators that raise where they divide integers by zero, or raise them to negative powers.
 constexpr std::string_view kPartialPointwise[] = {"aten::div", "aten::floor_divide", "aten::remainder", "aten::fmod", "aten::pow", "aten::__"};
 
+/// Operators (by how their names begin) whose kernels on the CPU raise for data that do not fit, and give results of the same sizes for all
+/// others. Those that check in an operator of their own (aten::_linalg_check_errors) or draw random numbers are carried out anyway.
+constexpr std::string_view kCheckingData[] = {
+    "aten::index.Tensor", "aten::index_select", "aten::index_add",  "aten::index_put",   "aten::index_copy",   "aten::index_fill",
+    "aten::index_reduce", "aten::gather",       "aten::take",       "aten::put",         "aten::scatter",      "aten::embedding",
+    "aten::_embedding_bag", "aten::nll_loss",   "aten::multi_margin_loss", "aten::multilabel_margin_loss", "aten::binary_cross_entropy",
+    "aten::_ctc_loss",    "aten::histc",        "aten::_linalg_eigh", "aten::_linalg_svd", "aten::linalg_eig", "aten::max_unpool",
+    "aten::div",          "aten::floor_divide", "aten::remainder",  "aten::fmod",
+};
+bool isCheckingData(const std::string& name) {
+  if (name.find("_backward") != std::string::npos || name.starts_with("aten::binary_cross_entropy_with_logits")) return false;
+  return std::any_of(std::begin(kCheckingData), std::end(kCheckingData), [&](std::string_view prefix) { return name.starts_with(prefix); });
+}
+
 /// Where CUDA's kernel of a probed operator puts its results.
 enum class OnCuda : uint8_t {
   AsCpu,     ///< where the CPU's does
@@ -233,6 +247,7 @@ graph::OperatorFacts makeGeneralFacts(const c10::OperatorHandle& op) {
   facts.pointwise = op.hasTag(at::Tag::pointwise);
   facts.collective = name.starts_with("_c10d_functional") || name.starts_with("c10d");
   facts.total = isTotal(name, facts);
+  facts.checksData = !facts.writes && isCheckingData(name);
   facts.notCapturable = whyNotCapturable(op, name, facts);
   return facts;
 }

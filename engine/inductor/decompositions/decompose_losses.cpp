@@ -1,3 +1,4 @@
+#include "engine/graph/operator_facts.h"
 #include "engine/inductor/passes/rewriter.h"
 
 /// Losses and their derivatives. `reduction` is libtorch's number: 0 none, 1 mean, 2 sum.
@@ -61,9 +62,14 @@ void bentBackward(Rewriter& r) {
 
 T clampedLog(Rewriter& r, T x) { return r.pointwise("aten::clamp_min", {r.unary("aten::log", x).v, -100.0}); }
 
+/// The CPU's kernel refuses anything else, NaN too.
+T inUnitRange(Rewriter& r, T x) {
+  return x.meta().device.kind == graph::DeviceKind::Cpu ? r.pointwise(graph::kInUnitRange, {x.v}) : x;
+}
+
 /// (self, target, weight?, reduction)
 void binaryCrossEntropy(Rewriter& r) {
-  T x = r.upcast(r.in(0)), t = r.upcast(r.in(1));
+  T x = inUnitRange(r, r.upcast(r.in(0))), t = inUnitRange(r, r.upcast(r.in(1)));
   T rest = r.pointwise("aten::clamp_min", {r.unary("aten::log1p", -x).v, -100.0});
   T loss = (t - 1.0) * rest - t * clampedLog(r, x);
   if (r.has(2)) loss = loss * r.upcast(r.in(2));

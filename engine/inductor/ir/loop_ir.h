@@ -60,6 +60,7 @@ enum class Fault : uint8_t {
   Lookup,        ///< embedding, index_select: IndexError
   Gather,        ///< gather: RuntimeError
   ZeroDivision,  ///< integer division or modulus by zero: RuntimeError
+  UnitRange,     ///< binary cross entropy of what is not between 0 and 1: RuntimeError
 };
 
 struct Value {

@@ -26,6 +26,7 @@ struct LoweredBuffer {
   } kind = Kind::Computed;
   int32_t index = -1;
   BufferId base = -1;
+  bool isKept = false;  ///< computed whole although nobody may read it: what computes it checks data
 };
 
 /// Something to carry out. A Loops operation is an unfused kernel (`kernel.outer` are its spatial axes; a reduction has one

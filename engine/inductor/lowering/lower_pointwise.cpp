@@ -2,6 +2,7 @@
 #include <limits>
 #include <numbers>
 
+#include "engine/graph/operator_facts.h"
 #include "engine/inductor/lowering/pointwise.h"
 
 /// Arithmetic, comparisons, logic and elementary functions.
@@ -17,7 +18,7 @@ PointwiseOp simple(std::string_view name, Op op, bool heavy = false) {
 PointwiseOp comparison(std::string_view name, Op op) {
   return {name,
           [op](A a) {
-            return compare(op, a[0], a.stored(1));
+            return compare(op, a.exact(0), a.exact(1));
           },
           ComputeIn::Operands, false, 1};
 }
@@ -247,6 +248,10 @@ std::vector<PointwiseOp> elementary() {
                    return a[0].isFloat() ? test(Op::SignBit, a[0]) : a[0] < 0;
                  }, ComputeIn::Operands});
   ops.push_back({"aten::nan_to_num", nanToNum, ComputeIn::Result, false, 6});
+  ops.push_back({graph::kInUnitRange, [](A a) {
+                   const Val x = a[0];
+                   return Val{x.b, x.b->check(x.id, (x >= 0.0 && x <= 1.0).id, Fault::UnitRange)};
+                 }});
   return ops;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "engine/graph/operator_facts.h"
+#include "engine/inductor/lowering/read_whole.h"
 #include "engine/inductor/lowering/realise_policy.h"
 
 namespace fusebox::inductor {
@@ -325,7 +326,16 @@ void Lowering::settle(const Node& node, std::vector<LazyTensor> values) {
     if (v.reindex) v.viewOrigins.push_back(node.id);
     if (!v.storage->isReal() && worthRealising(*v.storage, users)) realise(v);
   }
+  if (!isReadWhole_[static_cast<size_t>(node.id)] && graph::checksData(node)) keep(values);
   values_[static_cast<size_t>(node.id)] = std::move(values);
+}
+
+void Lowering::keep(const std::vector<LazyTensor>& values) {
+  for (const LazyTensor& value : values) {
+    if (!value.storage) continue;
+    realise(value);
+    out_.buffers[static_cast<size_t>(value.storage->buffer)].isKept = true;
+  }
 }
 
 Result<void> Lowering::lowerNode(const Node& node) {
@@ -438,6 +448,7 @@ Result<LoweredGraph> Lowering::run() {
   out_.inputWrites = options_.inputWrites;
   for (const Node& node : graph_.nodes()) out_.nodeNames.push_back(node.name);
   users_ = graph_.users();
+  isReadWhole_ = readWhole(graph_);
   values_.resize(graph_.nodes().size());
   try {
     for (const Node& node : graph_.nodes()) {

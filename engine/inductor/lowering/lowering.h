@@ -122,6 +122,8 @@ class Lowering {
   /// Throws NotLowered where a device other than the CPU lacks code for one of the values.
   void requireCode(const Device& device, const Section& section) const;
   void settle(const graph::Node& node, std::vector<LazyTensor> values);
+  /// Makes the values real, and computed although nobody may read them.
+  void keep(const std::vector<LazyTensor>& values);
   bool worthRealising(const Storage& storage, size_t users) const;
   BufferId newBuffer(LoweredBuffer::Kind kind, const graph::TensorMeta& meta, std::string name, int32_t index = -1);
   Operation& newOperation(Operation::Kind kind);
@@ -160,6 +162,7 @@ class Lowering {
   std::vector<std::vector<LazyTensor>> values_;
   std::vector<std::vector<graph::NodeId>> users_;
   std::vector<std::pair<Device, LazyTensor>> seeds_;
+  std::vector<char> isReadWhole_;  ///< by node
   int64_t randomStreams_ = 0;
   graph::NodeId lastRaising_ = -2;  ///< the last node that data may make raise; -2: not looked for yet
   size_t checksRealised_ = 0;  ///< of the values of this many nodes

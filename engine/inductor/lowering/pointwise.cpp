@@ -20,6 +20,13 @@ Val PointwiseArgs::stored(size_t i) const {
   return rounds ? Val{&b_, b_.round(v.id, held_)} : v;
 }
 
+Val PointwiseArgs::exact(size_t i) const {
+  const Val v = as(i, type_);
+  if (computeType(held_) == held_) return v;
+  const bool isKept = slot_[i] >= 0 && dtype(i) == held_ && tensors_[static_cast<size_t>(slot_[i])].storage->isReal();
+  return isKept ? v : Val{&b_, b_.round(v.id, held_)};
+}
+
 Val PointwiseArgs::raw(size_t i) const {
   if (slot_[i] < 0) throw NotLowered(fmt::format("operand {} is not a tensor", i));
   return {&b_, tensors_[static_cast<size_t>(slot_[i])].load(b_, index_)};

@@ -25,6 +25,9 @@ class PointwiseArgs {
   /// The same, but a number or tensor of another type as the 16-bit type holds it that all operands promote to: what eager compares,
   /// divides or chooses with.
   Val stored(size_t i) const;
+  /// The value that a tensor of the operands' type holds in memory: 16-bit floats are computed with more digits than they keep, and what is
+  /// compared with one that was kept must have lost them too.
+  Val exact(size_t i) const;
   /// Operand `i` converted to `type`.
   Val as(size_t i, DType type) const;
   /// Tensor operand `i` unconverted (16-bit floats as float32).

@@ -41,7 +41,7 @@ std::vector<bool> liveNodes(const Graph& graph) {
   std::vector<bool> live(nodes.size());
   for (size_t i = nodes.size(); i-- > 0;) {
     const Node& n = nodes[i];
-    if (n.kind == NodeKind::Output || (n.kind == NodeKind::Call && graph::isOrdered(n))) live[i] = true;
+    if (n.kind == NodeKind::Output || (n.kind == NodeKind::Call && graph::isKept(n))) live[i] = true;
     if (live[i]) Graph::forEachValue(n.args, [&](ValueRef v) { live[static_cast<size_t>(v.node)] = true; });
   }
   return live;

@@ -50,7 +50,7 @@ std::vector<bool> reachesOutputByViews(const Graph& graph) {
 
 PassResult removeDeadCode(const Graph& graph) {
   PassResult out;
-  out.graph = withoutDeadNodes(graph, graph::isOrdered);
+  out.graph = withoutDeadNodes(graph, graph::isKept);
   size_t removed = graph.nodes().size() - out.graph.nodes().size();
   out.changed = removed > 0;
   if (removed) out.detail = std::to_string(removed) + " nodes removed";

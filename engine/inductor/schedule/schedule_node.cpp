@@ -89,7 +89,7 @@ std::vector<char> resultBuffers(const LoweredGraph& lowered) {
 void removeDeadNodes(const LoweredGraph& lowered, std::vector<ScheduleNode>& nodes) {
   std::vector<char> needed = resultBuffers(lowered);
   for (const LoweredBuffer& buffer : lowered.buffers)
-    if (buffer.kind != LoweredBuffer::Kind::Computed) needed[static_cast<size_t>(buffer.id)] = 1;
+    if (buffer.isKept || buffer.kind != LoweredBuffer::Kind::Computed) needed[static_cast<size_t>(buffer.id)] = 1;
   for (size_t i = nodes.size(); i-- > 0;) {
     ScheduleNode& node = nodes[i];
     node.isDead = !node.isExtern && std::none_of(node.writes.begin(), node.writes.end(),

@@ -44,7 +44,7 @@ void finishKernels(const LoweredGraph& lowered, std::vector<ScheduleNode>& nodes
     auto isWriter = [&](int32_t user) { return graph.find(user) == writer; };
     const bool inside = std::all_of(use.readers.begin(), use.readers.end(), isWriter) &&
                         std::all_of(use.writers.begin(), use.writers.end(), isWriter);
-    if (!inside || buffer.kind != LoweredBuffer::Kind::Computed) needed[static_cast<size_t>(buffer.id)] = 1;
+    if (!inside || buffer.isKept || buffer.kind != LoweredBuffer::Kind::Computed) needed[static_cast<size_t>(buffer.id)] = 1;
   }
   for (ScheduleNode& node : nodes) {
     if (node.isDead || standsAlone(node)) continue;

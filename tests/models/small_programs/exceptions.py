@@ -346,3 +346,44 @@ def calls_that_cannot_be(compile):
         return x + len(out), out
 
     return f(rows()), f(rows())
+
+
+def outcome(f, *args):
+    try:
+        return f(*args)
+    except Exception as error:
+        return type(error).__name__, str(error)
+
+
+@script
+def data_that_do_not_fit_raise_though_nobody_needs_the_result(compile):
+    x, fits, beyond = torch.rand(4, 5), torch.tensor([0, 3, 1]), torch.tensor([0, 3, 9])
+    calls = [
+        lambda x, i: x[i], lambda x, i: x.index_select(0, i), lambda x, i: x.gather(1, i[None]), lambda x, i: F.embedding(i, x),
+        lambda x, i: x.scatter_add(1, i[None], x), lambda x, i: x.index_put((i,), x[0]), lambda x, i: F.cross_entropy(x[:3], i),
+        lambda x, i: i // (i[2] - 9), lambda x, i: i % (i[2] - 9), lambda x, i: x.clone().index_fill_(0, i, 0.0),
+        lambda x, i: F.binary_cross_entropy(x + (i[2] > 5), x), lambda x, i: torch.histc(x / (i[2] < 5))]
+    out = []
+    for call in calls:
+        @compile
+        def f(x, i):
+            call(x, i)
+            return x + 1
+
+        out.append([outcome(f, x, i) for i in (fits, beyond)])
+    return out
+
+
+@script
+def data_that_do_not_fit_raise_where_only_others_are_read(compile):
+    x, fits, beyond = torch.rand(4, 5), torch.tensor([0, 3, 1]), torch.tensor([0, 3, 9])
+    calls = [lambda x, i: x[i][:1], lambda x, i: (x[i] * 2)[0], lambda x, i: F.embedding(i, x).exp()[:2].sum(),
+             lambda x, i: F.pad(x[i], (0, 0, 0, -1)), lambda x, i: (i // (i[2] - 9))[:1], lambda x, i: torch.zeros_like(x[i])]
+    return [[outcome(compile(call), x, i) for i in (fits, beyond)] for call in calls]
+
+
+@script
+def binary_cross_entropy_wants_probabilities(compile):
+    inside, outside, unknown = torch.tensor([0.5, 0.2, 0.0]), torch.tensor([0.5, 1.5, 0.1]), torch.tensor([0.5, float("nan"), 0.1])
+    f = compile(lambda x, t: F.binary_cross_entropy(x, t))
+    return [outcome(f, x, t) for x in (inside, outside, unknown) for t in (inside, outside, unknown)]

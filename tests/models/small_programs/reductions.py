@@ -50,3 +50,15 @@ def a_softmax_beside_a_copy_that_is_broadcast(compile):
 def variances_far_from_zero(compile):
     f = compile(lambda x: flat(x.var(-1), x.std(0), torch.var_mean(x), torch.std_mean(x, 0, correction=0)))
     return [f(torch.randn(40, 70) + mean) for mean in (1e2, 1e4, -3e5)], f((torch.randn(33, 5) + 200).bfloat16())
+
+
+@script
+def extremes_of_16_bit_floats_find_their_elements_again(compile):
+    @compile
+    def f(x):
+        y = torch.special.xlog1py(x.abs(), x.abs())
+        return torch.linalg.vector_norm(y, float("inf")) + (y * 1.1).amax()
+
+    x = (torch.randint(-8, 9, (33,)) / 4).to(torch.bfloat16).requires_grad_()
+    f(x).backward()
+    return x.grad

@@ -1,0 +1,56 @@
+#include "engine/inductor/lowering/read_whole.h"
+
+#include <algorithm>
+#include <string_view>
+#include <unordered_set>
+
+#include "engine/graph/operator_facts.h"
+
+namespace fusebox::inductor {
+namespace {
+
+using graph::Node;
+using graph::NodeKind;
+
+bool beginsWithOneOf(std::string_view name, std::initializer_list<std::string_view> prefixes) {
+  return std::any_of(prefixes.begin(), prefixes.end(), [&](std::string_view prefix) { return name.starts_with(prefix); });
+}
+
+/// Views of every element.
+bool isWholeView(std::string_view op) {
+  static const std::unordered_set<std::string_view> kNames = {
+      "aten::view",    "aten::_unsafe_view", "aten::reshape", "aten::_reshape_alias", "aten::unsqueeze", "aten::squeeze", "aten::squeeze.dim",
+      "aten::squeeze.dims", "aten::alias", "aten::detach", "aten::expand", "aten::permute", "aten::transpose.int", "aten::t", "aten::view.dtype"};
+  return kNames.contains(op);
+}
+
+/// Whether a call may leave out elements of its argument `position`.
+bool readsPart(const Node& node, size_t position) {
+  if (node.kind != NodeKind::Call || graph::isOrdered(node)) return false;
+  const std::string_view op = node.op;
+  if (op.find("_like") != std::string_view::npos || op.starts_with("aten::new_")) return true;
+  if (position > 0) return false;
+  if (graph::factsOf(node).view) return !isWholeView(op);
+  return op.find("_scatter") != std::string_view::npos || op.find("pool") != std::string_view::npos || op.find("pad") != std::string_view::npos ||
+         beginsWithOneOf(op, {"aten::index", "aten::_unsafe_index", "aten::gather", "aten::take", "aten::embedding", "aten::scatter", "aten::put",
+                              "aten::upsample", "aten::_upsample", "aten::grid_sampler", "aten::im2col", "aten::convolution", "aten::tril",
+                              "aten::triu", "aten::split", "aten::unsafe_split"});
+}
+
+}  // namespace
+
+std::vector<char> readWhole(const graph::Graph& graph) {
+  const auto& nodes = graph.nodes();
+  std::vector<char> whole(nodes.size(), 0);
+  for (size_t i = nodes.size(); i-- > 0;) {
+    const Node& node = nodes[i];
+    const bool isCarriedOut = node.kind == NodeKind::Output || (node.kind == NodeKind::Call && graph::isKept(node));
+    if (!isCarriedOut && !whole[i]) continue;
+    for (size_t position = 0; position < node.args.size(); ++position)
+      if (!readsPart(node, position))
+        graph::Graph::forEachValue(graph::ArgumentList{node.args[position]}, [&](graph::ValueRef v) { whole[static_cast<size_t>(v.node)] = 1; });
+  }
+  return whole;
+}
+
+}  // namespace fusebox::inductor
