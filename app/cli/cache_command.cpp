@@ -108,6 +108,11 @@ int listCache(const CacheOptions& options) {
       continue;
     }
     entries.push_back(entryJson(item, *header));
+    if (header->kind == "profile") {
+      text += fmt::format("{}  {}  {:>8}  {} places of {}\n", item.id.substr(0, kShownDigits), timeText(item.lastUseS),
+                          bytesText(item.bytes), header->nodes, header->name);
+      continue;
+    }
     std::string direction;
     for (const auto& c : header->key.components())
       if (c.name == "direction") direction = c.value;
@@ -121,7 +126,7 @@ int listCache(const CacheOptions& options) {
                   {"bytes", bytes},
                   {"limit", cache::cacheLimit()},
                   {"entries", std::move(entries)}});
-  fmt::print("{}{} compiled graphs, {} of at most {}, in {}/fusebox\n", text, count, bytesText(bytes),
+  fmt::print("{}{} entries, {} of at most {}, in {}/fusebox\n", text, count, bytesText(bytes),
              bytesText(cache::cacheLimit()), directoryOf(options));
   return kOk;
 }

@@ -4,6 +4,7 @@
 
 #include "engine/cache/bundle.h"
 #include "engine/cache/cache_settings.h"
+#include "engine/capture/entries/job_profile.h"
 #include "engine/compile/compile.h"
 #include "engine/compile/graph_cache.h"
 
@@ -16,6 +17,7 @@ namespace {
 std::pair<py::bytes, std::vector<std::string>> save() {
   std::string bundle;
   std::vector<std::string> ids;
+  capture::flushProfile();
   {
     py::gil_scoped_release release;
     drainCompiler();
@@ -30,6 +32,7 @@ std::pair<py::bytes, std::vector<std::string>> save() {
 /// (ids, refusals). Raises ValueError for what is no bundle, OSError where the folder cannot be written to.
 std::pair<std::vector<std::string>, std::vector<std::string>> load(const py::bytes& bytes) {
   const std::string bundle = bytes;
+  capture::forgetProfile();
   py::gil_scoped_release release;
   auto folder = GraphCache::instance().folder();
   if (!folder) throw std::runtime_error(folder.error().text());

@@ -6,6 +6,7 @@
 #include "engine/capture/entries/entry_log.h"
 #include "engine/capture/entries/hook.h"
 #include "engine/capture/entries/hook_skip.h"
+#include "engine/capture/entries/job_profile.h"
 #include "engine/capture/rules/substitutes.h"
 #include "engine/compile/compile_requests.h"
 #include "engine/compile/graph_cache.h"
@@ -283,6 +284,7 @@ void bindReports(py::module_& m) {
   });
   // Registered with the import, so that it runs after the program's own exit functions.
   py::module_::import("atexit").attr("register")(py::cpp_function([] {
+    capture::flushProfile();
     py::gil_scoped_release release;
     if (record::Recorder::active()) drainCompiler();
     stopCompiler();

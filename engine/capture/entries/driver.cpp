@@ -107,7 +107,10 @@ PyObject* FrameRun::handBack() {
 }
 
 bool FrameRun::isCovered(int offset) const {
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);  // code that is decoded for the first time imports modules
   const auto decoded = decodeCode(codeOf(frame_));
+  PyErr_Restore(type, value, traceback);
   return decoded->handlerOf(decoded->indexOfOffset[static_cast<size_t>(offset)]) != nullptr;
 }
 

@@ -5,10 +5,8 @@
 #include <sstream>
 
 namespace fusebox::capture {
-namespace {
 
-/// A setting of one of PyTorch's configuration modules, if that module has been imported.
-PyRef setting(const char* module, const char* name) {
+PyRef torchSetting(const char* module, const char* name) {
   PyObject* modules = PyImport_GetModuleDict();
   PyObject* found = modules ? PyDict_GetItemString(modules, module) : nullptr;
   PyRef value = found ? PyRef::steal(PyObject_GetAttrString(found, name)) : PyRef();
@@ -16,10 +14,12 @@ PyRef setting(const char* module, const char* name) {
   return value;
 }
 
+namespace {
+
 /// Ours where it is not the default, else PyTorch's.
 bool isOn(bool ours, bool standard, const char* name) {
   if (ours != standard) return ours;
-  const PyRef theirs = setting("torch._dynamo.config", name);
+  const PyRef theirs = torchSetting("torch._dynamo.config", name);
   const int truth = theirs ? PyObject_IsTrue(theirs.get()) : standard;
   if (truth < 0) PyErr_Clear();
   return truth < 0 ? standard : truth > 0;
@@ -27,14 +27,14 @@ bool isOn(bool ours, bool standard, const char* name) {
 
 int number(int ours, int standard, const char* name) {
   if (ours != standard) return ours;
-  const PyRef theirs = setting("torch._dynamo.config", name);
+  const PyRef theirs = torchSetting("torch._dynamo.config", name);
   const long value = theirs && PyLong_Check(theirs.get()) ? PyLong_AsLong(theirs.get()) : standard;
   PyErr_Clear();
   return value > 0 && value < INT_MAX ? static_cast<int>(value) : standard;
 }
 
 std::vector<std::string> sourceList(const char* name) {
-  const PyRef value = setting("torch.compiler.config", name);
+  const PyRef value = torchSetting("torch.compiler.config", name);
   const char* text = value && PyUnicode_Check(value.get()) ? PyUnicode_AsUTF8(value.get()) : nullptr;
   PyErr_Clear();
   std::vector<std::string> sources;

@@ -10,6 +10,7 @@
 #include "engine/capture/entries/dynamic_rules.h"
 #include "engine/capture/entries/entry_log.h"
 #include "engine/capture/entries/hook.h"
+#include "engine/capture/entries/job_profile.h"
 #include "engine/capture/cpython/instruction.h"
 #include "engine/capture/effects/replay.h"
 #include "engine/capture/evaluation/torch_objects.h"
@@ -525,12 +526,18 @@ std::shared_ptr<Entry> EntryMaker::make(bool* failed, bool mayTryAgain) {
   {
     Counted suspended(captureSuspended());
     symbols_.rules = dynamicRules(*options_);
+    if (!recallProfile(code_, point_)) {
+      *failed = true;
+      return nullptr;
+    }
   }
   symbols_.history = &point_.numbers;
   symbols_.allowed = point_.symbolsRefused.empty();
   point_.numbers.beginCapture();
   std::shared_ptr<Entry> entry = attempt(failed, mayTryAgain);
-  return std::exchange(constantsInstead_, false) ? attempt(failed, mayTryAgain) : entry;
+  if (std::exchange(constantsInstead_, false)) entry = attempt(failed, mayTryAgain);
+  if (entry) keepProfile(code_, point_);
+  return entry;
 }
 
 std::shared_ptr<Entry> EntryMaker::attempt(bool* failed, bool mayTryAgain) {

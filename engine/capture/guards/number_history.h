@@ -1,9 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -18,6 +18,7 @@ class NumberHistory {
     std::vector<std::pair<int64_t, int64_t>> seen;        ///< of the newest captures: which one, and the value then
     std::optional<std::pair<int64_t, int64_t>> changed;   ///< the first two values that differed
     int pinned = 0;                                       ///< captures that took it as a symbol and left one value for it
+    bool isRecalled = false;                              ///< what `changed` says was seen by an earlier run of the job
   };
 
   /// A further attempt at the same capture does not count as another one.
@@ -30,12 +31,22 @@ class NumberHistory {
   /// As a symbol it has been of no use: several captures left one value for it.
   static bool isUseless(const Number& n) { return n.pinned >= 2; }
 
+  /// What either has seen. The union of facts: the order of joins does not matter, and joining again changes nothing.
+  void join(const NumberHistory& other);
+  const std::map<std::string, Number>& numbers() const { return numbers_; }
+  /// One that was written down.
+  void restore(const std::string& key, Number number);
+
   bool storageMatters = false;  ///< a capture depended on where in their storages tensors begin
+  std::string profile;          ///< of which earlier runs are in it (job_profile.h); empty: of none
 
  private:
   static std::string key(const NumberSource& at, const std::string& source, size_t rank);
-  std::unordered_map<std::string, Number> numbers_;
+  using Column = std::vector<std::pair<std::string, int64_t>>;
+  std::map<int64_t, Column> columns() const;
+  std::map<std::string, Number> numbers_;
   int64_t capture_ = 0;
+  int64_t oldest_ = 0;  ///< captures of others are numbered downwards from here
 };
 
 }  // namespace fusebox::capture

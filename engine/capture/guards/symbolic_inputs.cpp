@@ -98,7 +98,8 @@ std::optional<SymbolicInputs::Choice> SymbolicInputs::choose(const NumberSource&
     return std::nullopt;
   } else if (rules.automatic && known && known->changed) {
     choice.policy = "automatic";
-    choice.reason = at.str() + " was " + std::to_string(known->changed->first) + " and became " + std::to_string(known->changed->second);
+    choice.reason = at.str() + " was " + std::to_string(known->changed->first) + " and became " + std::to_string(known->changed->second) +
+                    (known->isRecalled ? ", as earlier runs of the job saw" : "");
     choice.changed = known->changed;
   } else if (rules.byDefault && (isValue ? isArgument(at.source) : !isOptimiserState(at.source))) {
     choice.policy = "dynamic";
