@@ -3,6 +3,7 @@
 #include <pwd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -32,7 +33,15 @@ std::string temporaryFolder() {
   return "/tmp";
 }
 
+constexpr const char* kForbidding[] = {"TORCHINDUCTOR_FORCE_DISABLE_CACHES", "TORCH_COMPILE_FORCE_DISABLE_CACHES"};
+
 }  // namespace
+
+bool isSwitchedOn(const char* name) { return variable(name) == "1"; }
+
+bool cachesAreForbidden() {
+  return std::any_of(std::begin(kForbidding), std::end(kForbidding), isSwitchedOn);
+}
 
 std::string cacheDirectory() {
   if (std::string chosen = variable("TORCHINDUCTOR_CACHE_DIR"); !chosen.empty()) return chosen;
@@ -43,8 +52,8 @@ std::string cacheDirectory() {
 }
 
 std::string whyNoCache() {
-  for (const char* name : {"TORCHINDUCTOR_FORCE_DISABLE_CACHES", "TORCH_COMPILE_FORCE_DISABLE_CACHES"})
-    if (variable(name) == "1") return std::string(name) + " is set";
+  for (const char* name : kForbidding)
+    if (isSwitchedOn(name)) return std::string(name) + " is set";
   if (variable("TORCHINDUCTOR_FX_GRAPH_CACHE") == "0") return "TORCHINDUCTOR_FX_GRAPH_CACHE is 0";
   return {};
 }

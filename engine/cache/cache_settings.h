@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 /// What the environment says about caches, by PyTorch's names where it has them. Read whenever it is asked.
@@ -11,6 +12,9 @@ std::string cacheDirectory();
 /// Why nothing is cached in this process; empty where caches are on. TORCHINDUCTOR_FORCE_DISABLE_CACHES,
 /// TORCHINDUCTOR_FX_GRAPH_CACHE.
 std::string whyNoCache();
+/// TORCHINDUCTOR_FORCE_DISABLE_CACHES or TORCH_COMPILE_FORCE_DISABLE_CACHES is 1.
+bool cachesAreForbidden();
+bool isSwitchedOn(const char* variable);
 /// The secret that entries from outside are signed with: FUSEBOX_CACHE_KEY, or the contents of the file
 /// FUSEBOX_CACHE_KEY_FILE. Empty: none.
 std::string cacheSecret();
@@ -18,5 +22,12 @@ std::string cacheSecret();
 int64_t cacheLimit();
 /// TORCH_COMPILE_CACHE_KEY_TAG.
 std::string cacheKeyTag();
+
+/// What a program asked for in other ways than by the environment.
+struct CacheWishes {
+  std::string whyNot;                 ///< why compiled graphs are neither looked up nor kept; empty: they are
+  std::optional<bool> isShared;       ///< by Redis; empty: as the environment has it
+  std::optional<std::string> keyTag;  ///< empty: the environment's
+};
 
 }  // namespace fusebox::cache

@@ -288,8 +288,8 @@ Result<graph::Graph> runPasses(const graph::Graph& traced, const inductor::Lower
 
 /// Why what is compiled now is nobody else's business; empty where it can be kept.
 std::string whyNoCache(const CompileOptions& options) {
-  if (!options.whyNoCache.empty()) return options.whyNoCache;
   if (std::string why = cache::whyNoCache(); !why.empty()) return why;
+  if (!options.caches.whyNot.empty()) return options.caches.whyNot;
   if (!fusionRules().empty()) return "fusions are forbidden or forced";
   if (!skippedPasses().empty()) return "graph passes are left out";
   using debug::bit, debug::Kind;
@@ -303,7 +303,7 @@ GraphKeyFacts keyFacts(const char* direction, const CompileOptions& options, con
           fmt::format("backend {}, fuse {}, max_fusion_size {}, fallback_random {}, max_autotune {}, emulate_precision_casts {}, deterministic {}",
                       options.backend == Backend::CudaGraphs ? "cudagraphs" : "inductor", config.fuse, config.maxFusionSize,
                       options.fallbackRandom, options.maxAutotune, options.emulatePrecisionCasts, isDeterministic(options)),
-          interface.firstSaved, interface.writes, interface.symbols};
+          interface.firstSaved, interface.writes, interface.symbols, options.caches.keyTag.value_or(cache::cacheKeyTag())};
 }
 
 /// A compiled graph as calls and the session want it, wherever it comes from.
@@ -323,7 +323,9 @@ Result<std::shared_ptr<CompiledRegion>> compileGraph(const graph::Graph& traced,
                                                      const char* direction, const CompileOptions& options,
                                                      const record::GraphSnapshot& source, const Interface& interface = {}) {
   std::optional<GraphCaching> caching;
-  if (interface.isCached) caching.emplace(traced, keyFacts(direction, options, interface), whyNoCache(options), options.compile, options.name);
+  if (interface.isCached)
+    caching.emplace(traced, keyFacts(direction, options, interface), whyNoCache(options),
+                    options.caches.isShared.value_or(cache::wantsRemoteCache()), options.compile, options.name);
   if (auto kept = caching ? caching->load(constants) : nullptr) return finished(std::move(kept), options, source, interface);
 
   const int64_t start = nowNs();

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "engine/cache/cache_settings.h"
 #include "engine/aot/aot_function.h"
 #include "engine/record/recorder.h"
 #include "engine/support/result.h"
@@ -43,7 +44,7 @@ struct CompileOptions {
   bool nanAsserts = false;      ///< torch._inductor.config.nan_asserts: a run with NaN or infinities in its inputs or results raises
   bool fullgraph = false;       ///< a graph that cannot be compiled is an error, instead of running operator by operator
   bool deterministic = false;   ///< torch._inductor.config.deterministic: as torch.use_deterministic_algorithms, for generated code
-  std::string whyNoCache;       ///< why compiled graphs are neither looked up nor kept; empty: they are
+  cache::CacheWishes caches;
   record::Id compile = 0;  ///< of the frame's entry in the active recording; 0 when nothing is recorded
   std::string name;        ///< of the frame, for people
 };

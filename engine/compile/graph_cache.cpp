@@ -100,9 +100,8 @@ void GraphCache::noteUsed(const std::vector<std::string>& ids) {
     if (std::find(used_.begin(), used_.end(), id) == used_.end()) used_.push_back(id);
 }
 
-/// The remote cache, if there is to be one: what is wrong with the wish is told once.
+/// The remote cache, for those who want it: what is wrong with the wish is told once.
 cache::RemoteCache* GraphCache::remote() {
-  if (!cache::wantsRemoteCache()) return nullptr;
   std::string why;
   {
     std::lock_guard lock(mutex_);
@@ -144,7 +143,7 @@ std::optional<GraphCache::Found> GraphCache::take(const std::string& id, std::st
 }
 
 std::optional<GraphCache::Found> GraphCache::find(const cache::CacheKey& key, const std::vector<graph::Symbol>& symbols,
-                                                  std::string& why) {
+                                                  bool isShared, std::string& why) {
   const std::string id = key.id();
   std::string noFolder;
   if (const cache::CacheFolder* entries = folder(false, noFolder)) {
@@ -161,7 +160,7 @@ std::optional<GraphCache::Found> GraphCache::find(const cache::CacheKey& key, co
       tell(wrong.message, why);
     }
   }
-  return findRemote(id, symbols, why);
+  return isShared ? findRemote(id, symbols, why) : std::nullopt;
 }
 
 std::optional<GraphCache::Found> GraphCache::findRemote(const std::string& id,
@@ -267,7 +266,7 @@ void GraphCache::write(const Pending& pending) {
         entry && (entry->header.optimised || !header.optimised))
       return;
   const std::string bytes = cache::writeEntry(header, writeKeptGraph(*kept, pending.symbols), secret);
-  if (cache::RemoteCache* remote = this->remote()) {
+  if (cache::RemoteCache* remote = pending.isShared ? this->remote() : nullptr) {
     if (auto put = remote->put(id, bytes); !put)
       tell("remote", put.error().text());
     else if (!remote->isDown())

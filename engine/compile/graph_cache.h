@@ -37,7 +37,9 @@ class GraphCache {
     bool isRemote = false;
   };
   /// What there is under a key; else `why` says what was wrong with it, and stays empty where there is nothing.
-  std::optional<Found> find(const cache::CacheKey& key, const std::vector<graph::Symbol>& symbols, std::string& why);
+  /// `isShared`: Redis is asked too.
+  std::optional<Found> find(const cache::CacheKey& key, const std::vector<graph::Symbol>& symbols, bool isShared,
+                            std::string& why);
   /// In what the most similar entry differs; empty where there is none to compare with.
   std::string nearest(const cache::CacheKey& key);
 
@@ -48,6 +50,7 @@ class GraphCache {
     std::shared_ptr<CompiledRegion> region;
     std::shared_ptr<const graph::Graph> traced;
     std::vector<graph::Symbol> symbols;
+    bool isShared = false;  ///< goes to Redis too
   };
   /// Writes it when the background tier is done with its kernels, or with flush().
   void keep(Pending pending);

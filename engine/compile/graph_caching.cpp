@@ -12,9 +12,9 @@ namespace fusebox {
 using codegen::cpu::CompiledKernel;
 using record::Recorder;
 
-GraphCaching::GraphCaching(const graph::Graph& traced, GraphKeyFacts facts, std::string whyNot, record::Id compile,
+GraphCaching::GraphCaching(const graph::Graph& traced, GraphKeyFacts facts, std::string whyNot, bool isShared, record::Id compile,
                            std::string name)
-    : traced_(traced), facts_(std::move(facts)), whyNot_(std::move(whyNot)), name_(std::move(name)), compile_(compile) {
+    : traced_(traced), facts_(std::move(facts)), whyNot_(std::move(whyNot)), name_(std::move(name)), isShared_(isShared), compile_(compile) {
   if (!whyNot_.empty()) return;
   auto jit = processJit();
   if (!jit) {
@@ -53,7 +53,7 @@ std::shared_ptr<CompiledRegion> GraphCaching::lookUp(const std::vector<at::Tenso
   const record::StageTimer timer(Recorder::active(), compile_, record::Phase::Inductor, "cache");
   const int64_t start = nowNs();
   std::string why;
-  auto found = GraphCache::instance().find(*key_, facts_.symbols, why);
+  auto found = GraphCache::instance().find(*key_, facts_.symbols, isShared_, why);
   std::shared_ptr<CompiledRegion> region;
   if (found) {
     const cache::EntryHeader header = found->header;
@@ -66,7 +66,7 @@ std::shared_ptr<CompiledRegion> GraphCaching::lookUp(const std::vector<at::Tenso
                  (header.optimised ? "" : " with code of the first tier"),
              header.compileNs - (nowNs() - start));
       if (!header.optimised)
-        GraphCache::instance().keep({*key_, name_, header.compileNs, region, copy_, facts_.symbols});
+        GraphCache::instance().keep({*key_, name_, header.compileNs, region, copy_, facts_.symbols, isShared_});
       return region;
     }
   }
@@ -118,7 +118,7 @@ std::shared_ptr<CompiledRegion> GraphCaching::make(GraphCache::Found found, cons
 void GraphCaching::keep(std::shared_ptr<CompiledRegion> region, int64_t compileNs) {
   if (!key_) return;
   if (!copy_) copy_ = std::make_shared<const graph::Graph>(traced_);
-  GraphCache::instance().keep({*key_, name_, compileNs, std::move(region), copy_, facts_.symbols});
+  GraphCache::instance().keep({*key_, name_, compileNs, std::move(region), copy_, facts_.symbols, isShared_});
   record("store", {});
 }
 

@@ -17,7 +17,8 @@ namespace fusebox {
 class GraphCaching {
  public:
   /// `traced` must live until load() has returned. `whyNot`: why the cache is not to be used, if it is not.
-  GraphCaching(const graph::Graph& traced, GraphKeyFacts facts, std::string whyNot, record::Id compile,
+  /// `isShared`: by Redis too.
+  GraphCaching(const graph::Graph& traced, GraphKeyFacts facts, std::string whyNot, bool isShared, record::Id compile,
                std::string name);
 
   /// The compiled graph of an entry, with its code linked; null where it has to be compiled.
@@ -34,6 +35,7 @@ class GraphCaching {
   const graph::Graph& traced_;
   GraphKeyFacts facts_;
   std::string whyNot_, name_;
+  bool isShared_ = false;
   record::Id compile_ = 0;
   std::optional<cache::CacheKey> key_;
   std::shared_ptr<const graph::Graph> copy_;  ///< of the traced graph, for what outlives this

@@ -114,7 +114,7 @@ cache::CacheKey graphKey(const Graph& traced, const GraphKeyFacts& facts, const 
   key.add("LLVM", codegen::cpu::llvmVersion());
   key.add("CPU", cpu.cpu);
   key.add("CPU features", std::to_string(cpu.vectorBits) + "-bit vectors " + cpu.features);
-  key.add("cache key tag", cache::cacheKeyTag());
+  key.add("cache key tag", facts.keyTag);
   key.add("direction", facts.direction);
   key.add("options", facts.options);
   addSymbols(key, facts.symbols);

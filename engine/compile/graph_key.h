@@ -18,6 +18,7 @@ struct GraphKeyFacts {
   size_t firstSaved = 0;  ///< LowerOptions::firstSaved
   std::vector<inductor::InputWrite> writes;
   std::vector<graph::Symbol> symbols;  ///< whose values calls bring
+  std::string keyTag;                  ///< torch.compiler.config.cache_key_tag
 };
 
 /// The key of a graph's code. Constants count by type and size alone, since programs read them when they run. `whyNot`

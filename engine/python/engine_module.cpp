@@ -50,7 +50,10 @@ const RegionOptions* optionsFrom(const py::dict& d) {
                                                     {"deterministic", &o.deterministic}};
   for (const auto& [name, value] : switches)
     if (d.contains(name)) *value = py::cast<bool>(d[name]);
-  if (d.contains("why_no_cache")) o.whyNoCache = py::cast<std::string>(d["why_no_cache"]);
+  const std::pair<const char*, std::optional<bool>*> caches[] = {{"fx_graph_cache", &o.caches.isKept},
+                                                                 {"fx_graph_remote_cache", &o.caches.isShared}};
+  for (const auto& [name, value] : caches)
+    if (d.contains(name)) *value = py::cast<bool>(d[name]);
   if (d.contains("break_every")) o.breakEvery = py::cast<int>(d["break_every"]);
   // Entries refer to their options for as long as the process lives.
   if (d.contains("function") && !d["function"].is_none()) o.function = py::object(d["function"]).release().ptr();

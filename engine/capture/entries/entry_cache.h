@@ -14,6 +14,12 @@
 
 namespace fusebox::capture {
 
+/// What options= says about caches; nothing where it says nothing.
+struct CacheOptions {
+  std::optional<bool> isKept, isShared;  ///< fx_graph_cache, fx_graph_remote_cache
+  bool operator==(const CacheOptions&) const = default;
+};
+
 /// What one torch.compile call asked for. Interned by content, so that equal options are one object.
 struct RegionOptions {
   Backend backend = Backend::Inductor;
@@ -22,7 +28,7 @@ struct RegionOptions {
   bool fullgraph = false;
   bool captureOnly = false;    ///< backend "eager": the traced graph runs operator by operator, nothing is generated
   std::string backendName = "inductor", mode = "default";
-  std::string whyNoCache;      ///< CompileOptions::whyNoCache
+  CacheOptions caches;
   int dynamic = -1;            ///< -1 None, 0 False, 1 True
   /// A backend in Python: fusebox._torch_calls.FunctionBackend, alive for good; null for the engine's own.
   PyObject* function = nullptr;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "engine/capture/entries/barrier.h"
+#include "engine/capture/entries/cache_rules.h"
 #include "engine/capture/entries/debug_stops.h"
 #include "engine/capture/entries/driver.h"
 #include "engine/capture/entries/dynamic_rules.h"
@@ -59,6 +60,7 @@ class EntryMaker {
   const FrameState& state_;
   const GlobalState& now_;
   const RegionOptions* options_;
+  cache::CacheWishes caches_;
   PyObject* globals_;
   Recorder* recorder_;
   record::Id frame_ = 0, compile_ = 0, cause_ = 0;
@@ -433,7 +435,7 @@ std::shared_ptr<Entry> EntryMaker::compile(Segment segment) {
     how.emulatePrecisionCasts = options_->emulatePrecisionCasts;
     how.nanAsserts = options_->nanAsserts;
     how.deterministic = options_->deterministic;
-    how.whyNoCache = options_->whyNoCache;
+    how.caches = caches_;
     how.compile = compile_;
     how.name = e.function;
     const int64_t start = nowNs();
@@ -526,6 +528,7 @@ std::shared_ptr<Entry> EntryMaker::make(bool* failed, bool mayTryAgain) {
   {
     Counted suspended(captureSuspended());
     symbols_.rules = dynamicRules(*options_);
+    caches_ = cacheRules(*options_);
     if (!recallProfile(code_, point_)) {
       *failed = true;
       return nullptr;

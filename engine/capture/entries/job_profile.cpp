@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "engine/capture/entries/barrier.h"
+#include "engine/capture/entries/cache_rules.h"
 #include "engine/capture/entries/dynamic_rules.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/guards/number_profile.h"
@@ -52,15 +53,6 @@ bool switchSetting(const char* name, const char* environment, bool standard) {
   }
   const std::string text = variable(environment);
   return text == "1" || (text != "0" && standard);
-}
-
-bool cachesAreOff() {
-  for (const char* name : {"TORCHINDUCTOR_FORCE_DISABLE_CACHES", "TORCH_COMPILE_FORCE_DISABLE_CACHES"})
-    if (variable(name) == "1") return true;
-  const PyRef off = torchSetting("torch.compiler.config", "force_disable_caches");
-  const int isOff = off ? PyObject_IsTrue(off.get()) : 0;
-  PyErr_Clear();
-  return isOff > 0;
 }
 
 /// Of torch.distributed, where a process group has been set up.

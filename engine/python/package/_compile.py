@@ -10,8 +10,7 @@ import torch
 
 from . import _config
 from ._engine_access import GraphBreakError, _engine
-from ._options import (check_options, cuda_graph_options, engine_backend, inductor_setting, list_mode_options,
-                       why_no_cache)
+from ._options import cache_options, check_options, cuda_graph_options, engine_backend, inductor_setting, list_mode_options
 from ._unused_options import loaded_config, once, tell_unused
 
 
@@ -61,7 +60,7 @@ def engine_options(fullgraph=False, dynamic=None, backend="inductor", mode=None,
             # torch.use_deterministic_algorithms sets it too, but may be taken back: the engine asks that flag at every compile.
             "deterministic": bool(inductor_setting("deterministic", mode, checked)) and (
                 "deterministic" in checked or not torch.are_deterministic_algorithms_enabled()),
-            "why_no_cache": why_no_cache(mode, checked),
+            **cache_options(checked),
             "fullgraph": bool(fullgraph), "mode": mode or "options", "dynamic": dynamic,
             "break_every": _config.config.break_every}
 

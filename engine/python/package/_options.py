@@ -102,12 +102,9 @@ def inductor_setting(name, mode, options):
     return _MODES.get(mode, {}).get(name, getattr(config, name) if config else False)
 
 
-def why_no_cache(mode, options):
-    """Why compiled graphs are neither looked up nor kept, as far as PyTorch's configuration says so; the engine asks the environment."""
-    if inductor_setting("force_disable_caches", mode, options):
-        return "torch._inductor.config.force_disable_caches is set"
-    loaded = "fx_graph_cache" in options or "torch._inductor.config" in sys.modules
-    return "" if not loaded or inductor_setting("fx_graph_cache", mode, options) else "torch._inductor.config.fx_graph_cache is off"
+def cache_options(options):
+    """What options= says about caches; the engine asks PyTorch's configuration and the environment whenever it compiles."""
+    return {name: bool(options[name]) for name in ("fx_graph_cache", "fx_graph_remote_cache") if options.get(name) is not None}
 
 
 def engine_backend(backend):

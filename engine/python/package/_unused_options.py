@@ -5,10 +5,14 @@ import warnings
 
 # Settings of torch._inductor.config that do what they say.
 ACTING = {
-    "fallback_random", "fx_graph_cache", "force_disable_caches", "max_autotune", "emulate_precision_casts", "nan_asserts", "size_asserts",
+    "fallback_random", "fx_graph_cache", "fx_graph_remote_cache", "force_disable_caches", "max_autotune", "emulate_precision_casts", "nan_asserts", "size_asserts",
     "deterministic",
     "triton.cudagraphs", "triton.cudagraph_unexpected_rerecord_limit", "triton.cudagraph_or_error",
 }
+
+# Of these the engine tells when it compiles, since they may be patched until then.
+_TOLD_LATER = {"autotune_remote_cache", "bundled_autotune_remote_cache"}
+_TIMED = "what was timed is part of the compiled graph, which fx_graph_remote_cache shares"
 
 # Why the others do not: the first name or beginning of a name that fits. Sizes are always checked, so size_asserts cannot be switched off.
 _REASONS = (
@@ -23,7 +27,7 @@ _REASONS = (
                                                                       "kernels max_autotune alone decides"),
     ("coordinate_descent", "launch shapes are chosen among a few that are timed"),
     ("compile_threads", "kernels are compiled by threads of this process"), ("worker", "kernels are compiled by threads of this process"),
-    ("fx_graph_remote", "TORCHINDUCTOR_FX_GRAPH_REMOTE_CACHE decides"), ("shape_padding", "operands are not padded"),
+    ("autotune_remote", _TIMED), ("bundled_autotune_remote", _TIMED), ("autotune_local", _TIMED), ("shape_padding", "operands are not padded"),
     ("use_fast_math", "arithmetic is IEEE's"), ("size_asserts", "sizes and strides are always checked"),
 )
 _PASSES = ("pass", "partitioner", "hook")
@@ -61,7 +65,7 @@ def tell_unused(options, mode_options, mode, config):
             once(f"torch.compile mode {mode!r}: {name!r} has no effect under Fusebox: {_reason(name)}")
     if config is not None:
         for name in _changed(config):
-            if not _acts(name, None if name != "size_asserts" else config.size_asserts):
+            if name not in _TOLD_LATER and not _acts(name, None if name != "size_asserts" else config.size_asserts):
                 once(f"torch._inductor.config.{name} has no effect under Fusebox: {_reason(name)}")
 
 

@@ -153,6 +153,62 @@ print(json.dumps(fusebox.counters()))
             self.assertNotIn("has no effect", errors)
         self.assertEqual(self.entries(), [])
 
+    def test_configuration_counts_when_it_compiles(self):
+        """However late it is set, in a patch, in options=, and by PyTorch's own rule of what goes before what."""
+        code = """
+import sys, json, torch, fusebox
+import torch._inductor.config as config
+def f(x):
+    return torch.softmax(x * 2, -1).sum()
+compiled = fusebox.compile(f, options=json.loads(sys.argv[2]) or None)
+x = torch.randn(9, 7)
+with config.patch(json.loads(sys.argv[1])):
+    torch.testing.assert_close(compiled(x), f(x))
+fusebox._engine.drain()
+print(json.dumps([fusebox.counters()["cache_" + name] for name in ("bypasses", "misses", "hits")]))
+"""
+        def found(patch=None, options=None, **environment):
+            counts, errors = self.process(json.dumps(patch or {}), json.dumps(options or {}), code=code, **environment)
+            self.assertNotIn("has no effect", errors)
+            return counts
+        off = [1, 0, 0]
+        for name, value in (("force_disable_caches", True), ("fx_graph_cache", False)):
+            self.assertEqual(found({name: value}), off)
+        self.assertEqual(found(options={"fx_graph_cache": False}), off)
+        self.assertEqual(found(TORCHINDUCTOR_FORCE_DISABLE_CACHES="1"), off)
+        self.assertEqual(self.entries(), [])
+        self.assertEqual(found({"fx_graph_cache": False}, {"fx_graph_cache": True}), [0, 1, 0])
+        self.assertEqual(found({"fx_graph_cache": True}), [0, 0, 1])
+        self.assertEqual(found({"fx_graph_cache": False}, TORCHINDUCTOR_FX_GRAPH_CACHE="1"), [0, 0, 1])
+        self.assertEqual(found({"force_disable_caches": True}, {"fx_graph_cache": True}), off)
+
+    def test_the_key_tag_is_the_configuration_s(self):
+        code = """
+import json, torch, fusebox
+for tag in ("", "a", "a"):
+    torch.compiler.config.cache_key_tag = tag
+    fusebox.reset()
+    fusebox.compile(lambda x: x.sin() + 1)(torch.ones(3))
+    fusebox._engine.drain()
+print(json.dumps([fusebox.counters()["cache_" + name] for name in ("misses", "hits")]))
+"""
+        self.assertEqual(self.process(code="import torch.compiler.config\n" + code)[0], [2, 1])
+
+    def test_what_was_timed_has_no_cache_of_its_own(self):
+        code = """
+import json, sys, torch, fusebox
+import torch._inductor.config as config
+compiled = fusebox.compile(lambda x: x.sin() + 1)
+with config.patch(json.loads(sys.argv[1])):
+    compiled(torch.ones(3))
+    fusebox.compile(lambda x: x.cos() + 1)(torch.ones(3))
+print(0)
+"""
+        name = "autotune_remote_cache"
+        for setting, environment, times in (({}, {}, 0), ({name: True}, {}, 1), ({name: False}, {}, 0), ({}, {"TORCHINDUCTOR_AUTOTUNE_REMOTE_CACHE": "1"}, 1)):
+            _, errors = self.process(json.dumps(setting), code=code, **environment)
+            self.assertEqual(errors.count(name + " has no effect"), times, errors)
+
     def test_damaged_entries_are_dropped_and_made_again(self):
         cold = self.begin_with_entries()
         whole = {p: p.read_bytes() for p in self.entries()}
@@ -345,6 +401,30 @@ class RemoteCacheTest(Processes):
         self.assertEqual((second["training"]["cache_misses"], second["training"]["cache_remote_hits"]), (0, 2), errors)
         third, _ = self.process("mlp", "training", **{**self.at(2), "TORCHINDUCTOR_FX_GRAPH_REMOTE_CACHE": "0"})
         self.assertEqual((third["training"]["cache_hits"], third["training"]["cache_remote_hits"]), (2, 0))  # kept locally too
+
+    def test_configuration_switches_it_on_and_off(self):
+        code = """
+import sys, json, torch, fusebox
+import torch._inductor.config as config
+setting = json.loads(sys.argv[1])
+compiled = fusebox.compile(lambda x: x.sin().sum() + 1, options=setting["options"])
+with config.patch(fx_graph_remote_cache=setting["patch"]):
+    compiled(torch.ones(5))
+fusebox._engine.drain()
+print(json.dumps([fusebox.counters()["cache_remote_" + name] for name in ("stores", "hits")]))
+"""
+        def found(number, patch, options=None, environment="0"):
+            words = json.dumps({"patch": patch, "options": options})
+            counts, errors = self.process(words, code=code, **{**self.at(number), "TORCHINDUCTOR_FX_GRAPH_REMOTE_CACHE": environment})
+            self.assertNotIn("has no effect", errors)
+            return counts
+        self.assertEqual(found(1, None), [0, 0])
+        self.assertEqual(found(2, False, environment="1"), [0, 0])
+        self.assertEqual(found(3, True), [1, 0])
+        self.assertEqual(found(4, None, environment="1"), [0, 1])
+        self.assertEqual(found(5, False), [0, 0])
+        self.assertEqual(found(6, False, {"fx_graph_remote_cache": True}), [0, 1])
+        self.assertEqual(found(7, True, {"fx_graph_remote_cache": False}), [0, 0])
 
     def test_without_a_key_it_is_not_used(self):
         found, errors = self.process("mlp", "training", **{**self.at(1), "FUSEBOX_CACHE_KEY": ""})
