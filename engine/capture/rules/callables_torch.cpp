@@ -2,6 +2,7 @@
 // Python functions that are answered without interpreting them.
 #include "engine/aot/aot_function.h"
 #include "engine/capture/rules/autograd_function.h"
+#include "engine/capture/rules/comptime.h"
 #include "engine/capture/rules/call_rules.h"
 #include "engine/capture/rules/state_queries.h"
 #include "engine/capture/evaluation/deferred_numbers.h"
@@ -381,8 +382,9 @@ constexpr RuleRow kRows[] = {
     {"torch.utils.checkpoint.checkpoint", ruleCheckpoint},
     {"torch.nn.attention.flex_attention.flex_attention_hop", ruleHigherOrder<kFlexAttention>},
     {"torch.nn.attention.flex_attention._ordered_to_dense", ruleHigherOrder<kOrderedToDense>},
-    {"torch._dynamo.comptime._Comptime.force_static", ruleNone},  // sizes are
-    {"torch._dynamo.comptime._Comptime.assert_static", ruleNone},
+    {"torch._dynamo.comptime._Comptime.__call__", ruleComptime},
+    {"torch._dynamo.comptime._Comptime.force_static", ruleForceStatic},
+    {"torch._dynamo.comptime._Comptime.assert_static", ruleAssertStatic},
     {"torch.Tensor.numpy", ruleNeedsTensor},
     {"torch.Tensor.tolist", ruleToList},
     {"torch.Tensor.item", ruleItem},

@@ -1,7 +1,9 @@
 """Names of torch._dynamo and torch.compiler after fusebox.install(): they mean here what they mean in PyTorch."""
 
 import colorsys
+import contextlib
 import copy
+import io
 import pickle
 import subprocess
 import sys
@@ -265,14 +267,57 @@ def test_assumed_constants():
     expect(isinstance(raised(lambda: torch.compile(lambda a: a + fails(), backend="eager")(x)), KeyError), "its errors are the program's")
 
 
-def test_comptime_runs_nothing():
+def test_comptime_is_called_while_capturing():
     from torch._dynamo.comptime import comptime
+    seen = []
 
-    def prints(a):
+    def inner(n, a):
+        k = "constant"
+
+        @comptime
+        def _(ctx):
+            seen.append((ctx.get_local("k").as_python_constant(), tuple(ctx.get_local("a").as_fake().size()), ctx.get_local("n").is_dynamic(),
+                         ctx.get_local("b", stacklevel=1).size(0), ctx.get_local("a").is_python_constant(), "aten::add" in ctx.graph()))
+            ctx.print_locals()
+            ctx.print_bt(stacklevel=0)
+        comptime.print(n)
         comptime.print_graph()
+        comptime.print_guards()
+        comptime.print_disas()
+        return a * n
+
+    def outer(a, n):
+        b = a + 1
+        return inner(n, b) + b
+
+    def breaks_there(a):
+        comptime(lambda ctx: ctx.graph_break())
         return a + 1
 
-    torch.testing.assert_close(torch.compile(prints, fullgraph=True, backend="eager")(x), x + 1)
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        compiled = torch.compile(outer, fullgraph=True)
+        torch.testing.assert_close(compiled(x, 3), outer(x, 3))
+        compiled(x, 3)
+    expect(seen == [("constant", (3, 4), False, 3, False, True)], seen)
+    text = printed.getvalue()
+    for words in ("k = 'constant'", "Float[3, 4]", "in inner", "in outer", "aten::add", "BINARY_OP", "L['a']"):
+        expect(words in text, (words, text))
+    with contextlib.redirect_stdout(io.StringIO()):
+        compiled(x, 4)
+    expect(seen[-1][2] and len(seen) == 2, "the int that changed is symbolic")
+    before = fusebox.counters()["graph_breaks"]
+    torch.testing.assert_close(torch.compile(breaks_there)(x), x + 1)
+    expect(fusebox.counters()["graph_breaks"] == before + 1, "a break that was asked for")
+
+    def static(a, n):
+        comptime.force_static(n)
+        comptime.assert_static(n)
+        return a * n
+
+    compiled = torch.compile(static, dynamic=True)
+    for n in (3, 5):
+        torch.testing.assert_close(compiled(x, n), x * n)
 
 
 def test_reasons_of_disabled_functions():

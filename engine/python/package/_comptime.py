@@ -1,0 +1,105 @@
+"""What functions given to torch._dynamo.comptime see of the capture that they are called in: ComptimeContext and ComptimeVar of PyTorch, by the
+same names. A tensor's value is a stand-in: it has sizes, type and device, and no data."""
+
+import dis
+import json
+import time
+import traceback
+
+
+class GraphBreakAsked(Exception):
+    """ComptimeContext.graph_break() was called."""
+
+
+class ComptimeVar:
+    """A value as it is known while capturing."""
+
+    def __init__(self, value, text, is_symbolic):
+        self._value, self._text, self._is_symbolic = value, text, is_symbolic
+
+    def _is_tensor(self):
+        import torch
+        return isinstance(self._value, torch.Tensor)
+
+    def as_fake(self):
+        if self._is_tensor() or self._is_symbolic:
+            return self._value
+        raise AttributeError(f"{self._text} is neither a tensor nor a symbolic number")
+
+    def size(self, dim=None):
+        return self._value.size() if dim is None else self._value.size(dim)
+
+    def python_type(self):
+        return type(self._value)
+
+    def is_python_constant(self):
+        return not self._is_tensor() and not self._is_symbolic
+
+    def as_python_constant(self):
+        if not self.is_python_constant():
+            raise NotImplementedError(f"{self._text} is not known while capturing")
+        return self._value
+
+    def is_dynamic(self):
+        return self._is_symbolic
+
+    def __repr__(self):
+        return self._text
+
+
+class ComptimeContext:
+    """A place in the program while it is captured."""
+
+    def __init__(self, frames, graph, guards):
+        self._frames, self._graph, self._guards = frames, graph, guards
+
+    def _frame(self, stacklevel):
+        if stacklevel >= len(self._frames):
+            raise ValueError(f"stacklevel={stacklevel}: only {len(self._frames)} frames are captured here")
+        return self._frames[stacklevel]
+
+    def get_local(self, name, *, stacklevel=0):
+        return ComptimeVar(*self._frame(stacklevel)[1][name])
+
+    def graph_break(self, msg="ComptimeContext.graph_break"):
+        raise GraphBreakAsked(msg)
+
+    def graph(self):
+        """The operators recorded so far, as text."""
+        return self._graph
+
+    def assert_static(self, val):
+        assert not val.is_dynamic(), "expected static but got dynamic"
+
+    def parent(self):
+        return ComptimeContext(self._frames[1:], self._graph, self._guards)
+
+    def print(self, val, *, file=None):
+        print(repr(val), file=file)
+
+    def print_graph(self, *, verbose=True, file=None):
+        print(self._graph, file=file)
+
+    def print_locals(self, *, file=None, stacklevel=0):
+        for name, (_, text, _) in self._frame(stacklevel)[1].items():
+            print(f"{name} = {text}", file=file)
+
+    def print_value_stack(self, *, file=None, stacklevel=0):
+        for row in json.loads(self._frame(stacklevel)[2]):
+            print(f"- {row['value']}", file=file)
+
+    def print_disas(self, *, file=None, stacklevel=0):
+        code, _, _, _, offset = self._frame(stacklevel)
+        print(dis.Bytecode(code, current_offset=offset).dis(), file=file)
+
+    def print_bt(self, *, file=None, stacklevel=0):
+        places = [traceback.FrameSummary(code.co_filename, line, code.co_name) for code, _, _, line, _ in self._frames[stacklevel:]]
+        print("".join(traceback.StackSummary.from_list(reversed(places)).format()), file=file)
+
+    def print_guards(self, *, file=None):
+        for guard in json.loads(self._guards)["guards"]:
+            print(f"{guard['kind']} {guard['source']} {guard['expected']}".rstrip(), file=file)
+
+    def sleep(self, sec):
+        time.sleep(sec)
+
