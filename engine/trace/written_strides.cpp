@@ -44,15 +44,14 @@ void WrittenStrides::finish() const {
     const at::Tensor after = storage.base();
     auto *old = asTrace(before), *now = asTrace(after);
     if (!now || before.is_same(after) || before.scalar_type() != after.scalar_type()) continue;
-    const SymbolicGeometry had = old->geometry(), has = now->geometry();
-    if (had.sizes != has.sizes || had.strides == has.strides) continue;
+    if (old->meta().sizes() != now->meta().sizes() || old->geometry().strides == now->geometry().strides) continue;
     at::Tensor laid;
     {
       DispatchState state;
       state.exclude(aboveTraceKeys());
       laid = at::copy(before, after);
     }
-    if (asTrace(laid)->geometry().strides != had.strides) continue;  // the tensor overlaps itself
+    if (asTrace(laid)->meta().strides() != old->meta().strides()) continue;  // the tensor overlaps itself
     storage.add_update(laid, {});
     functional::sync(tensor);
   }

@@ -1,7 +1,8 @@
 """A small transformer encoder, compiled: run it with `fusebox run resources/examples/first_steps.py`.
 
 It shows the three things people ask a compiler about: what was fused (the encoder block), where the graph broke
-(a condition on a tensor in the middle of a function) and what made it compile again (a last batch of another size).
+(a condition on a tensor in the middle of a function) and what made it compile again (a last batch of another size,
+and gradients that were switched on).
 """
 
 import torch

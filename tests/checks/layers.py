@@ -21,7 +21,7 @@ ALLOWED = {
     "engine/aot": {"engine/support", "engine/debug", "engine/graph", "engine/record", "engine/trace", "engine/runtime"},
     "engine/compile": {"engine/support", "engine/debug", "engine/graph", "engine/record", "engine/inductor", "engine/codegen",
                        "engine/runtime", "engine/trace", "engine/aot", "engine/cache"},
-    "engine/capture": {"engine/support", "engine/debug", "engine/graph", "engine/record", "engine/trace", "engine/aot",
+    "engine/capture": {"engine/support", "engine/cache", "engine/debug", "engine/graph", "engine/record", "engine/trace", "engine/aot",
                        "engine/runtime", "engine/compile"},
     "engine/python": {"engine/support", "engine/debug", "engine/graph", "engine/record", "engine/trace", "engine/aot",
                       "engine/runtime", "engine/capture", "engine/compile", "engine/codegen", "engine/inductor", "engine/cache"},

@@ -9,7 +9,7 @@ import cache_test
 
 # Children of one process that has imported everything: each compiles in its own right, as its engine starts in the child.
 CHILDREN = """
-import json, os, random, signal, sys, time, torch, fusebox, programs
+import json, os, random, shutil, signal, sys, time, torch, fusebox, programs
 torch.set_num_threads(1)
 def start(kill_after=None):
     child = os.fork()

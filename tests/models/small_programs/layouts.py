@@ -168,6 +168,17 @@ def what_is_written_through_a_view_keeps_its_strides(compile):
 
 
 @script
+def strides_of_what_is_written_stay_where_a_size_becomes_a_constant(compile):
+    @compile
+    def f(x):
+        parts = x.unbind(1)
+        x.mul_(2)
+        return x.stride(), x.is_contiguous(), parts[0].stride()
+
+    return [f(torch.randn(n, 9)[1:, 1:3]) for n in (4, 6, 7, 8)]
+
+
+@script
 def additions_at_indices_read_the_old_values(compile):
     index = torch.tensor([0, 0, 1, 1, 1, 0, 0])
 
