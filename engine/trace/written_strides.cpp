@@ -2,6 +2,9 @@
 
 #include <ATen/FunctionalTensorWrapper.h>
 
+#include <algorithm>
+
+#include "engine/graph/shape_env.h"
 #include "engine/trace/convert.h"
 #include "engine/trace/dispatch_state.h"
 #include "engine/trace/trace_tensor.h"
@@ -14,6 +17,15 @@ namespace functional = at::functionalization::impl;
 /// What the tensor and all its views are made of.
 at::functionalization::FunctionalStorageImpl& storageOf(const at::Tensor& t) {
   return *static_cast<at::functionalization::FunctionalStorageImpl*>(t.storage().unsafeGetStorageImpl());
+}
+
+/// Whether the tensors' sizes or strides are the same; where only the numbers at capture tell, that becomes a guard.
+bool equal(const TraceTensorImpl& a, const TraceTensorImpl& b, std::vector<graph::SymExpr> SymbolicGeometry::*part) {
+  const SymbolicGeometry one = a.geometry(), other = b.geometry();
+  auto& env = a.env() ? a.env() : b.env();
+  return std::ranges::equal(one.*part, other.*part, [&](const graph::SymExpr& x, const graph::SymExpr& y) {
+    return x == y || (env && env->decide(graph::Compare::Eq, x, y, "in-place write"));
+  });
 }
 
 bool changesGeometry(const c10::OperatorHandle& op, const OperatorFacts& facts) {
@@ -44,14 +56,14 @@ void WrittenStrides::finish() const {
     const at::Tensor after = storage.base();
     auto *old = asTrace(before), *now = asTrace(after);
     if (!now || before.is_same(after) || before.scalar_type() != after.scalar_type()) continue;
-    if (old->meta().sizes() != now->meta().sizes() || old->geometry().strides == now->geometry().strides) continue;
+    if (!equal(*old, *now, &SymbolicGeometry::sizes) || equal(*old, *now, &SymbolicGeometry::strides)) continue;
     at::Tensor laid;
     {
       DispatchState state;
       state.exclude(aboveTraceKeys());
       laid = at::copy(before, after);
     }
-    if (asTrace(laid)->meta().strides() != old->meta().strides()) continue;  // the tensor overlaps itself
+    if (!equal(*asTrace(laid), *old, &SymbolicGeometry::strides)) continue;  // the tensor overlaps itself
     storage.add_update(laid, {});
     functional::sync(tensor);
   }
