@@ -29,6 +29,7 @@
 #include "engine/inductor/passes/saved_layout.h"
 #include "engine/runtime/compiled_graph.h"
 #include "engine/runtime/effect_log.h"
+#include "engine/runtime/error_text.h"
 #include "engine/runtime/gpu/gpu_compiler.h"
 #include "engine/debug/site.h"
 #include "engine/compile/pipeline_stops.h"
@@ -74,7 +75,7 @@ class Stages {
       try {
         return stage();
       } catch (const std::exception& error) {
-        return fail(ErrorCode::Internal, error.what());
+        return fail(ErrorCode::Internal, runtime::textOf(error));
       }
     }();
     if (!result) {

@@ -47,7 +47,6 @@ void Frame::launchBatchOnGpu(const BatchPlan& batch) {
   std::vector<gpu::GpuKernel::BatchEntry> entries(static_cast<size_t>(batch.count));
   for (size_t i = 0; i < entries.size(); ++i) {
     const LaunchPlan& plan = first[i];
-    TORCH_CHECK(plan.gpuKernel == first->gpuKernel, "fusebox: a batch of different kernels");
     for (inductor::BufferId id : plan.buffers) entries[i].buffers.push_back(addresses_[static_cast<size_t>(id)]);
     entries[i].sizes = {plan.constantSizes.data(), plan.constantSizes.size()};
   }

@@ -4,6 +4,7 @@
 #include <ATen/Functions.h>
 #include <c10/core/DeviceGuard.h>
 
+#include "engine/runtime/error_text.h"
 #include "engine/support/clock.h"
 
 namespace fusebox::runtime {
@@ -111,7 +112,7 @@ void GraphRecording::captureStretch(const CaptureStretch& stretch, int32_t numbe
     Scope scope(*this);
     work_.back() = capture_.capture(cut_.device, stretch.isRandom, [this, &stretch, number] { runCaptured(stretch, number); });
   } catch (const std::exception& error) {
-    throw CaptureFailed(error.what());
+    throw CaptureFailed(textOf(error));
   }
   nodeCount += nodesSoFar_;
   work_.back()->launch();

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "engine/runtime/effect_log.h"
+#include "engine/runtime/error_text.h"
 #include "engine/runtime/written_inputs.h"
 #include "engine/support/clock.h"
 
@@ -100,7 +101,7 @@ std::optional<std::vector<at::Tensor>> GraphTree::record(c10::ArrayRef<at::Tenso
     if (before) before->restore(inputs);
     keepForReplay(effects.take());  // the plain run that follows does not do again what steps between captured ones did
     // A capture that failed leaves torch's allocator and generators in a state that further captures must not build on.
-    process().broken = std::string("capture failed: ") + error.what();
+    process().broken = "capture failed: " + textOf(error);
     choice_.giveUp();
     tell(listener, {GraphEvent::Kind::Stopped, process().broken});
     if (std::getenv("FUSEBOX_DEBUG")) std::fprintf(stderr, "fusebox: CUDA graphs: %s\n", process().broken.c_str());

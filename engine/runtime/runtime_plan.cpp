@@ -268,6 +268,8 @@ Result<void> RuntimePlan::addLaunch(const LaunchStep& step) {
   else ++batches.back().count;
   if (joins && (step.batch + 1 != static_cast<int32_t>(batches.size()) || batches.back().first + batches.back().count != index + 1))
     return fail(ErrorCode::Internal, "launches of one batch do not follow one another", kernel.name);
+  if (joins && plan.gpuKernel != launches[static_cast<size_t>(batches.back().first)].gpuKernel)
+    return fail(ErrorCode::Internal, "one batch of a GPU has different kernels", kernel.name);
   launches.push_back(std::move(plan));
   return {};
 }

@@ -14,6 +14,7 @@
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/runtime/compiled_graph.h"
 #include "engine/runtime/effect_log.h"
+#include "engine/runtime/error_text.h"
 #include "engine/trace/trace_fallback.h"
 
 namespace fusebox::capture {
@@ -207,14 +208,14 @@ bool FrameRun::runGraph(Entry& entry, std::span<const int64_t> symbolValues, std
     *propagate = dropMispredicted(entry, error);
   } catch (std::exception& error) {
     ok = false;
-    graphError_ = error.what();
+    graphError_ = runtime::textOf(error);
     if (entry.isSymbolic()) symbolicPoint_ = &pointHere();
     if (restorePythonError(error)) {
       // Only what the program's operators raise is tried again in eager, which raises it at the user's line.
       *propagate = PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) || PyErr_ExceptionMatches(PyExc_SystemExit);
       if (!*propagate) PyErr_Clear();
     } else {
-      if (recorder) recorder->loss("graph raised, frame ran eagerly", 1, error.what());
+      if (recorder) recorder->loss("graph raised, frame ran eagerly", 1, graphError_);
       if (std::getenv("FUSEBOX_DEBUG")) std::fprintf(stderr, "fusebox: a graph raised: %s\n", error.what());
     }
   } catch (...) {

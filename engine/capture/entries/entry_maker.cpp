@@ -15,6 +15,7 @@
 #include "engine/capture/cpython/instruction.h"
 #include "engine/capture/effects/replay.h"
 #include "engine/capture/evaluation/torch_objects.h"
+#include "engine/runtime/error_text.h"
 
 namespace fusebox::capture {
 namespace {
@@ -288,8 +289,8 @@ Result<Segment> EntryMaker::captureOnce(const CaptureOptions& how, bool* interru
   } catch (std::exception& error) {
     if (restorePythonError(error)) *interrupted = isInterrupt();
     if (!*interrupted) PyErr_Clear();
-    if (!*interrupted && !symbols_.used) tellFailure("capturing a frame", error.what());
-    return fail(ErrorCode::Internal, "capture raised", error.what());
+    if (!*interrupted && !symbols_.used) tellFailure("capturing a frame", runtime::textOf(error));
+    return fail(ErrorCode::Internal, "capture raised", runtime::textOf(error));
   }
 }
 
@@ -446,7 +447,7 @@ std::shared_ptr<Entry> EntryMaker::compile(Segment segment) {
     } catch (const std::exception& error) {
       e.kind = CaptureEvent::Kind::Failed;
       e.what = "compilation failed";
-      e.detail = error.what();
+      e.detail = runtime::textOf(error);
       if (debug::armed(debug::Kind::Error)) stopAtError("compiling", e.detail);
     }
     e.compileNs = nowNs() - start;

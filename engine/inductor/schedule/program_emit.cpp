@@ -1,6 +1,7 @@
 #include "engine/inductor/schedule/program_emit.h"
 
 #include <algorithm>
+#include <iterator>
 #include <unordered_map>
 #include <utility>
 
@@ -60,24 +61,26 @@ class Emitter {
       schedule_.program.steps.push_back(std::move(call));
     } else {
       allocateWrites(node, step);
-      const int32_t batch = node.beside.empty() ? -1 : batches_++;
-      emitLaunch(node, group, batch);
+      std::vector<LaunchStep> launches;
+      launches.push_back(launchOf(node, group, !node.beside.empty()));
       for (int32_t id : node.beside) {
         ScheduleNode& other = nodes_[static_cast<size_t>(id)];
         schedule_.groups.push_back(std::exchange(group, {}));
         group.id = static_cast<int32_t>(schedule_.groups.size());
         group.operations = other.operations;
         group.bytesSaved = other.bytesSaved;
-        emitLaunch(other, group, batch);
+        launches.push_back(launchOf(other, group, true));
       }
+      if (launches.size() > 1) numberBatches(launches);
+      std::ranges::move(launches, std::back_inserter(schedule_.program.steps));
     }
     freeDead(node, step);
     schedule_.groups.push_back(std::move(group));
   }
 
-  void emitLaunch(ScheduleNode& node, FusionGroup& group, int32_t batch) {
+  LaunchStep launchOf(ScheduleNode& node, FusionGroup& group, bool hasOthersBeside) {
     FinishedKernel finished = finishKernel(lowered_, std::move(node.kernel));
-    if (batch >= 0) {
+    if (hasOthersBeside) {
       // On the CPU a kernel for its sizes alone is better code; one that reads a number at a place of its own would be code of its own.
       FinishedKernel general = finished;
       if (batchForm(general) && (general.kernel.device.kind != graph::DeviceKind::Cpu || general.sizes.size() > 1)) finished = std::move(general);
@@ -92,8 +95,15 @@ class Emitter {
     }
     group.kernel = entry->second;
     group.name = schedule_.program.kernels[static_cast<size_t>(entry->second)].name;
-    schedule_.program.steps.push_back(
-        LaunchStep{entry->second, std::move(finished.buffers), group.id, std::move(finished.sizes), batch});
+    return LaunchStep{entry->second, std::move(finished.buffers), group.id, std::move(finished.sizes), -1};
+  }
+
+  /// Launches that may run at once. One launch of a GPU has one code, and what writes over an input has another than what does not.
+  void numberBatches(std::vector<LaunchStep>& launches) {
+    const bool isOneCode = schedule_.program.kernels[static_cast<size_t>(launches[0].kernel)].device.kind != graph::DeviceKind::Cpu;
+    if (isOneCode) std::ranges::stable_sort(launches, {}, &LaunchStep::kernel);
+    for (size_t i = 0; i < launches.size(); ++i)
+      launches[i].batch = i > 0 && (!isOneCode || launches[i].kernel == launches[i - 1].kernel) ? launches[i - 1].batch : batches_++;
   }
 
   void nameOverwritten(FinishedKernel& finished) const {

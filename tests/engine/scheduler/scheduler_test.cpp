@@ -206,6 +206,24 @@ class SchedulerTest : public QObject {
         QCOMPARE(s.program.kernels[static_cast<size_t>(launch->kernel)].device.str(), s.program.buffers[static_cast<size_t>(id)].meta.device.str());
     }
   }
+
+  /// What is written over an input has another code than what is not: a launch of a GPU is of one.
+  void aBatchOfAGpuIsOfOneKernel() {
+    Formulas f;
+    for (int64_t n : {64, 128, 256, 512}) {
+      const BufferId x = f.input({n}), y = f.unary(Op::Neg, x);
+      for (BufferId id : {x, y}) f.graph.buffers[static_cast<size_t>(id)].meta.device = {graph::DeviceKind::Cuda, 0};
+      f.graph.operations.back().kernel.device = {graph::DeviceKind::Cuda, 0};
+      f.result(y);
+    }
+    for (int32_t input : {1, 3}) f.graph.inputWrites.push_back({input, static_cast<size_t>(input), {}});
+    const Schedule s = scheduled(f.graph);
+    std::map<int32_t, std::vector<int32_t>> kernels;
+    for (const Step& step : s.program.steps)
+      if (const auto* launch = std::get_if<LaunchStep>(&step)) kernels[launch->batch].push_back(launch->kernel);
+    QCOMPARE(kernels, (std::map<int32_t, std::vector<int32_t>>{{0, {0, 0}}, {1, {1, 1}}}));
+  }
+
   void withoutFusionEveryOperationIsAKernel() {
     Formulas f;
     BufferId x = f.input({16, 32});
