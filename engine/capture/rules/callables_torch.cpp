@@ -317,7 +317,7 @@ PyRef ruleHigherOrder(Evaluation& e, PyObject*, const CallArguments& a) {
   PyRef plain = module ? PyRef::steal(PyObject_GetAttrString(module.get(), kName)) : PyRef();
   return plain ? e.call(plain.get(), a.args, a.positional, a.kwNames) : PyRef();
 }
-constexpr char kFlexAttention[] = "flex_attention", kOrderedToDense[] = "ordered_to_dense";
+constexpr char kFlexAttention[] = "flex_attention", kOrderedToDense[] = "ordered_to_dense", kAssociativeScan[] = "associative_scan";
 
 PyRef ruleIsTensor(Evaluation& e, PyObject*, const CallArguments& a) { return PyRef::borrow(e.isTensor(a.args[0]) && !e.isNumber(a.args[0]) ? Py_True : Py_False); }
 
@@ -380,6 +380,7 @@ constexpr RuleRow kRows[] = {
     {"torch._C._functorch.peek_interpreter_stack", rulePure},
     {"torch._C._FunctionBase.apply", ruleAutogradApply},
     {"torch.utils.checkpoint.checkpoint", ruleCheckpoint},
+    {"torch._higher_order_ops.associative_scan.associative_scan_op", ruleHigherOrder<kAssociativeScan>},
     {"torch.nn.attention.flex_attention.flex_attention_hop", ruleHigherOrder<kFlexAttention>},
     {"torch.nn.attention.flex_attention._ordered_to_dense", ruleHigherOrder<kOrderedToDense>},
     {"torch._dynamo.comptime._Comptime.__call__", ruleComptime},

@@ -6,6 +6,7 @@ Each has its operator's signature and gives what the operator gives in eager mod
 import math
 
 import torch
+from torch._higher_order_ops.associative_scan import generic_associative_scan
 
 
 def _in_layout_of(out, like):
@@ -69,3 +70,9 @@ def flex_attention(query, key, value, score_mod, block_mask, scale, kernel_optio
         out = weights.view(batch, kv_heads, -1, columns) @ value.to(query.dtype)
         out = out.view(batch, heads, rows, value.shape[-1])
         return _in_layout_of(out, query), logsumexp / math.log(2), modified.amax(-1).detach() / math.log(2)
+
+
+def associative_scan(combine_fn, xs, additional_inputs):
+    """Every prefix of each tensor in `xs` along dimension 0, combined pair by pair in a tree. Gradients are those of what is computed;
+    the operator's own autograd in PyTorch 2.11 leaves terms out where several tensors are combined."""
+    return generic_associative_scan(combine_fn, xs, additional_inputs=tuple(additional_inputs))

@@ -674,3 +674,21 @@ def flex(compile):
         return flex_attention(q, k, v, score_mod=lambda s, b, h, i, j: s + (i - j))
 
     return f(rows(1, 2, 16, 16), rows(1, 2, 16, 16), rows(1, 2, 16, 16))
+
+
+@script
+def a_scan_over_tensors_is_followed(compile):
+    from torch._higher_order_ops.associative_scan import associative_scan_op
+
+    @compile
+    def steps(a, b):
+        return associative_scan_op(lambda m, n, p, q: (m * p, n * p + q), [a.sigmoid(), b], ())
+
+    @compile
+    def products(x):
+        return associative_scan_op(lambda m, n: (m * n,), [x.exp()], ())[0]
+
+    x = torch.randn(9, 4, requires_grad=True)
+    products(x).sum().backward()
+    with torch.no_grad():
+        return steps(torch.randn(9, 4), torch.randn(9, 4)), x.grad
