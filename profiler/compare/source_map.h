@@ -27,9 +27,9 @@ class SourceMap {
     int64_t removed = 0, added = 0;  ///< lines
     std::vector<int64_t> linesA, linesB;  ///< all of them
   };
-  /// Files whose texts differ.
+  /// Files whose texts differ, without those of Fusebox's own package.
   const std::vector<Edit>& edits() const { return edits_; }
-  /// Files of the user's program: not in site-packages or the standard library.
+  /// Files of the user's program: not in site-packages, the standard library or Fusebox's package.
   static bool isUsers(const std::string& file);
 
  private:

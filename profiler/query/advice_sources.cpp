@@ -3,20 +3,21 @@
 
 #include "profiler/query/advice.h"
 #include "engine/support/bounded_json.h"
+#include "profiler/query/file_owner.h"
 #include "profiler/query/python_line.h"
 
 namespace fusebox::query {
 namespace {
 
-// Parts of paths; a user's own folder may be called torch or fusebox.
+// Parts of paths; a user's own folder may be called torch.
 constexpr const char* kForeign[] = {"/site-packages/", "/dist-packages/",    "<frozen ",
                                     "/torch/_",        "/torch/nn/modules/", "/torch/nn/functional",
-                                    "/torch/optim/",   "/torch/utils/",      "/torch/autograd",
-                                    "/fusebox/_",      "/fusebox/host.py",   "/fusebox/compiler.py"};
+                                    "/torch/optim/",   "/torch/utils/",      "/torch/autograd"};
 
 }  // namespace
 
 bool StackPlace::isUsers() const {
+  if (isFuseboxFile(file)) return false;
   for (const char* part : kForeign) {
     if (file.find(part) != std::string::npos) return false;
   }

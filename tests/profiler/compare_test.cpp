@@ -41,6 +41,7 @@ struct Program {
   int64_t launchNs = 10'000, spreadNs = 100;
   std::string folder = "/home/u";
   std::string name = "m.py";
+  std::string host = {};                         ///< text of Fusebox's own host.py
   int64_t symbolUpper = 0, constant = 0;         ///< of L['x'].size()[0]: symbolic up to there, or fixed; 0: not
 };
 
@@ -63,6 +64,7 @@ void writeProgram(const std::string& path, const Program& p) {
   for (const auto& [key, value] : facts) w.post(RowKind::Info, {text(key), value});
   w.post(RowKind::SourceFile, {int64_t{1}, file, p.script, static_cast<int64_t>(p.script.size()), kNull, int64_t{0}, kStart});
   w.post(RowKind::SourceFile, {int64_t{2}, text("/usr/lib/python3.11/site-packages/torch/nn/functional.py"), text("pass\n"), int64_t{5}, kNull, int64_t{0}, kStart});
+  if (!p.host.empty()) w.post(RowKind::SourceFile, {int64_t{3}, text("/opt/build/python/fusebox/host.py"), p.host, static_cast<int64_t>(p.host.size()), kNull, int64_t{0}, kStart});
   w.post(RowKind::Frame, {int64_t{1}, kNull, p.function.name, p.function.name, p.function.file.empty() ? file : p.function.file, p.function.line, kNull,
                           text(p.error.empty() ? "compiled" : "failed"), kNull, kStart});
   for (int64_t c = 1; c <= 1 + p.recompiles; ++c) {
@@ -139,6 +141,18 @@ class CompareTest : public QObject {
   }
 
  private slots:
+  /// What starts the program is no part of it: another version of Fusebox is no edit, and a renamed script is still the only one.
+  void filesOfFuseboxAreNoProgram() {
+    const Comparison hosts = compare({.host = "start()\n"}, {.host = "begin()\nstart()\n"});
+    QVERIFY(!find(hosts, Subject::Program, Kind::Changed));
+    QCOMPARE(hosts.differences().size(), size_t{0});
+    const Comparison renamed = compare({.host = "start()\n"}, {.script = "def f(x):\n  return x + 1\n", .name = "other.py", .host = "begin()\n"});
+    const Entry* edit = find(renamed, Subject::Program, Kind::Changed);
+    QVERIFY(edit);
+    QCOMPARE(edit->name, std::string("other.py"));
+    QCOMPARE(edit->a.text, std::string("2: return x"));
+  }
+
   void symbolicSizesAreSetSideBySide() {
     const std::string source = "L['x'].size()[0]";
     const Comparison same = compare({.symbolUpper = 64}, {.symbolUpper = 64});
