@@ -147,7 +147,12 @@ std::string TorchTraceImport::wholeName(const std::string& cut) const {
 }
 
 void TorchTraceImport::artifact(const TraceRecord& record, Compile* compile, int64_t graph) {
-  const auto& about = record.about();
+  nlohmann::json about = record.about();
+  // What compiled it stands beside what it is about; both are its fields.
+  for (const char* field : {"compiled_autograd_id", "frame_id", "frame_compile_id", "attempt"}) {
+    const auto id = record.integer(field);
+    if (id && about.is_object() && !about.contains(field)) about[field] = *id;
+  }
   std::string name =
       record.key == "artifact" || record.key == "graph_dump" || record.key == "link" || record.key == "dump_file"
           ? stringField(about, "name")

@@ -45,7 +45,7 @@ constexpr Family kFamilies[] = {
      "repeat_interleave tile tril triu nonzero device_put upsample_nearest1d upsample_nearest2d upsample_nearest3d upsample_bilinear2d upsample_bicubic2d "
      "upsample_linear1d upsample_trilinear3d interpolate grid_sampler_2d grid_sampler_3d pixel_shuffle pixel_unshuffle channel_shuffle one_hot resize resize_as set"},
     {OperatorFamily::Pointwise,
-     "add sub rsub mul div true_divide floor_divide remainder fmod pow float_power square sqrt rsqrt reciprocal exp exp2 expm1 log log2 log10 log1p logaddexp "
+     "add sub rsub mul div true_divide floor_divide truediv floordiv mod remainder fmod pow float_power square sqrt rsqrt reciprocal exp exp2 expm1 log log2 log10 log1p logaddexp "
      "logaddexp2 abs neg sign sgn signbit sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh sinc erf erfc erfinv lgamma digamma polygamma i0 "
      "ceil floor round trunc frac clamp clamp_min clamp_max clip maximum minimum max min fmax fmin where masked_fill lerp addcmul addcdiv hypot nextafter copysign "
      "heaviside eq ne lt le gt ge isnan isinf isfinite isposinf isneginf isclose logical_and logical_or logical_xor logical_not bitwise_and bitwise_or bitwise_xor "

@@ -3,9 +3,11 @@
 #include <QLabel>
 #include <QLineEdit>
 #include <QScrollBar>
+#include <QStyleOptionComboBox>
 #include <QTabWidget>
 #include <QTableView>
 #include <QTextBrowser>
+#include <QToolButton>
 #include <QTreeWidget>
 #include <QtTest>
 #include <atomic>
@@ -112,6 +114,22 @@ class SessionViewsTest : public QObject, private test::ShownView {
     QVERIFY(view->findChild<QTableView*>("overview.recompiles")->model()->rowCount() >= 1);
   }
 
+  /// Where there is little room the page scrolls: cards keep what they say, the list below can be read.
+  void overviewKeepsItsCardsInASmallPane() {
+    auto view = show<OverviewView>(small_);
+    auto* value = view->findChild<QLabel*>("overview.number.launches");
+    QTRY_COMPARE(value->text().remove(QChar(0x2009)), QString::number(facts_.launches));
+    for (const QSize size : {QSize(900, 430), QSize(440, 260), QSize(320, 220)}) {
+      view->resize(size);
+      QTRY_COMPARE(view->size(), size);
+      QTest::qWait(20);
+      for (const QFrame* card : view->findChildren<QFrame*>("card")) {
+        QVERIFY2(card->height() >= card->sizeHint().height(), qPrintable(QStringLiteral("%1 at %2").arg(card->height()).arg(size.height())));
+      }
+      QVERIFY(view->findChild<QTabWidget*>("overview.tabs")->height() >= 7 * view->fontMetrics().height());
+    }
+  }
+
   void sourceShowsBreaksAndExplainsLines() {
     auto view = show<SourceView>(small_);
     QTRY_VERIFY(view->code()->toPlainText().contains("class Block"));
@@ -140,6 +158,22 @@ class SessionViewsTest : public QObject, private test::ShownView {
     auto* details = view->findChild<QTextBrowser*>("graph.details");
     QTRY_VERIFY(details->toPlainText().contains("operator"));
     QTRY_VERIFY(details->toPlainText().contains("Inputs"));
+  }
+
+  /// In a narrow window the graph that is looked at is named in full, and what has no room beside it is in a menu that is seen.
+  void narrowGraphsAreNamedInFull() {
+    auto view = show<GraphView>(small_);
+    auto* compile = view->findChild<QComboBox*>("graph.compile");
+    QTRY_VERIFY(compile->count() > 0 && !view->canvas()->painter().empty());
+    auto* more = view->findChild<QToolButton*>("qt_toolbar_ext_button");
+    QVERIFY(more);
+    view->resize(520, 420);
+    QTRY_VERIFY(more->isVisible());
+    QVERIFY(!more->icon().isNull() && more->contentsRect().width() >= 8);
+    QStyleOptionComboBox option;
+    option.initFrom(compile);
+    const QRect words = compile->style()->subControlRect(QStyle::CC_ComboBox, &option, QStyle::SC_ComboBoxEditField, compile);
+    QVERIFY2(words.width() >= compile->fontMetrics().horizontalAdvance(compile->currentText()), qPrintable(QStringLiteral("%1 of %2").arg(words.width()).arg(compile->currentText())));
   }
 
   void largeGraphIsFoldedAndSearchable() {
@@ -260,6 +294,24 @@ class SessionViewsTest : public QObject, private test::ShownView {
     auto* table = view->findChild<QTableView*>("artifacts.table");
     QTRY_VERIFY(table->model()->rowCount() > 20);
     auto* text = view->findChild<QPlainTextEdit*>("artifacts.text");
+    // Compilations are named as PyTorch names them, and their records stand together.
+    const auto cell = [&](int row, int column) { return table->model()->index(row, column).data().toString(); };
+    QStringList compiles;
+    bool spans = false;
+    for (int row = 0; row < table->model()->rowCount(); ++row) {
+      const QString compile = cell(row, 1).section(QLatin1Char(' '), 0, 0).section(QLatin1Char('_'), 0, 0).remove(QLatin1Char(']'));
+      if (compiles.isEmpty() || compiles.last() != compile) compiles << compile, spans = false;
+      QVERIFY2(!spans || cell(row, 2) == QStringLiteral("chromium_event"), qPrintable(cell(row, 2)));
+      spans = cell(row, 2) == QStringLiteral("chromium_event");
+    }
+    QVERIFY2(compiles.size() > 2, qPrintable(compiles.join(QLatin1Char('|'))));
+    QCOMPARE(QSet<QString>(compiles.begin(), compiles.end()).size(), compiles.size());
+    QCOMPARE(compiles.first(), QStringLiteral("[0/0"));
+    QCOMPARE(cell(0, 1).section(QLatin1Char(' '), 0, 0), QStringLiteral("[0/0]"));
+    QVERIFY(cell(0, 2) != QStringLiteral("chromium_event"));
+    QTest::keyClicks(view->findChild<QLineEdit*>("artifacts.table.filter"), "[0/0_1]");
+    QTRY_VERIFY(table->model()->rowCount() > 0 && table->model()->rowCount() < 200);
+    view->findChild<QLineEdit*>("artifacts.table.filter")->clear();
     QTest::keyClicks(view->findChild<QLineEdit*>("artifacts.table.filter"), "output_code");
     QTRY_VERIFY(table->model()->rowCount() > 0 && table->model()->rowCount() < 20);
     table->setFocus();

@@ -81,6 +81,12 @@ class TextTest : public QObject {
     QCOMPARE(shortOp("aten::add.Tensor"), std::string("add"));
     QCOMPARE(shortOp("aten.convolution.default"), std::string("convolution"));
     QCOMPARE(shortOp("relu"), std::string("relu"));
+    QCOMPARE(shortOp("operator.getitem"), std::string("getitem"));
+    QCOMPARE(shortOp("_operator.add"), std::string("add"));
+    QCOMPARE(shortOp("torch.nn.functional.gelu"), std::string("gelu"));
+    QCOMPARE(shortOp("torch._C._nn.linear"), std::string("linear"));
+    QCOMPARE(shortOp("torch.ops.aten.mm.default"), std::string("mm"));
+    QCOMPARE(shortOp("torch.tanh"), std::string("tanh"));
     QVERIFY(opFamily("call", "aten::mm") == OpFamily::Matrix);
     QVERIFY(opFamily("call", "aten.native_layer_norm.default") == OpFamily::Normalisation);
     QVERIFY(opFamily("placeholder", "") == OpFamily::Input);

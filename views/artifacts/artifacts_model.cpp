@@ -1,6 +1,9 @@
 #include "views/artifacts/artifacts_model.h"
 
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "engine/support/bounded_json.h"
 #include "profiler/session/reader.h"
@@ -12,18 +15,38 @@ using session::Statement;
 
 constexpr size_t kLongestText = 8'000'000;
 
+// One compilation after the other, in each the records in their order; spans come last, since there are many and the timeline shows them.
 constexpr const char* kList =
     R"(SELECT a.artifact_id, c.frame, a.compile_id, a.kind, a.name, length(CAST(coalesce(a.text, g.text, '') AS BLOB)),
-  a.time_ns, a.damaged, a.file, a.line, a.format FROM artifacts a LEFT JOIN compiles c ON c.compile_id = a.compile_id
-  LEFT JOIN graphs g ON g.graph_id = a.graph_id ORDER BY a.artifact_id LIMIT 100000)";
+  a.time_ns, a.damaged, a.file, a.line, a.format, a.detail FROM artifacts a LEFT JOIN compiles c ON c.compile_id = a.compile_id
+  LEFT JOIN graphs g ON g.graph_id = a.graph_id
+  ORDER BY a.compile_id IS NULL, a.compile_id, a.kind = 'chromium_event', a.artifact_id LIMIT 100000)";
 constexpr const char* kOne =
     R"(SELECT a.kind, a.name, a.format, coalesce(a.text, g.text, ''), a.detail, a.damaged, c.frame, a.compile_id,
   coalesce(a.graph_id, 0), a.file, a.line FROM artifacts a LEFT JOIN compiles c ON c.compile_id = a.compile_id
   LEFT JOIN graphs g ON g.graph_id = a.graph_id WHERE a.artifact_id = ?)";
 
-std::string compileName(const Statement& s, int frame, int compile) {
+/// A compilation as PyTorch's own logs and reports name it: [frame/compile], the autograd engine's number before it and, from the
+/// second attempt on, the attempt behind it. Empty where the record does not say.
+std::string compileId(std::string_view detail) {
+  if (detail.find("frame_id") == std::string_view::npos && detail.find("compiled_autograd_id") == std::string_view::npos) return {};
+  const auto fields = parseBounded(std::string(detail));
+  if (!fields.is_object()) return {};
+  const auto number = [&](const char* key) -> std::optional<int64_t> {
+    const auto found = fields.find(key);
+    return found != fields.end() && found->is_number_integer() ? std::optional(found->get<int64_t>()) : std::nullopt;
+  };
+  const auto text = [](const std::optional<int64_t>& id) { return id ? std::to_string(*id) : std::string("-"); };
+  const auto autograd = number("compiled_autograd_id"), frame = number("frame_id"), compile = number("frame_compile_id");
+  if (!autograd && !frame) return {};
+  const int64_t attempt = number("attempt").value_or(0);
+  return fmt::format("[{}{}/{}{}]", autograd ? fmt::format("!{}/", *autograd) : "", text(frame), text(compile), attempt > 0 ? fmt::format("_{}", attempt) : "");
+}
+
+std::string compileName(const Statement& s, int frame, int compile, int detail) {
   if (s.isNull(compile)) return "–";
-  return s.string(frame) + " #" + s.string(compile);
+  const std::string id = compileId(s.text(detail));
+  return id.empty() ? fmt::format("{} #{}", s.text(frame), s.text(compile)) : fmt::format("{} {}", id, s.text(frame));
 }
 
 /// One line of JSON is unreadable; what is no JSON stays as it is.
@@ -42,7 +65,7 @@ Result<TableRows> loadArtifacts(const session::Reader& reader) {
     TableRow row;
     row.location = {ObjectKind::Artifact, s.integer(0), {}, s.string(8), static_cast<int>(s.integer(9))};
     row.cells = {countCell(s.integer(0)),
-                 textCell(compileName(s, 1, 2)),
+                 textCell(compileName(s, 1, 2, 11)),
                  textCell(s.string(3)),
                  textCell(s.string(4)),
                  bytesCell(static_cast<double>(s.integer(5))),
@@ -67,7 +90,7 @@ Result<ArtifactText> loadArtifact(const session::Reader& reader, int64_t id) {
     out.text = s.string(3);
     out.detail = indented(s.string(4));
     out.damaged = s.string(5);
-    out.compile = compileName(s, 6, 7);
+    out.compile = compileName(s, 6, 7, 4);
     out.graph = s.integer(8);
     out.file = s.string(9);
     out.line = s.integer(10);

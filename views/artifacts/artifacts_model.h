@@ -9,7 +9,7 @@ class Reader;
 
 namespace fusebox::views {
 
-/// Records of an imported file, at most 100,000: compile, kind, name, bytes, time since the start, damage.
+/// Records of an imported file, at most 100,000, those of a compilation together: number, compile, kind, name, bytes, time since the start, damage.
 Result<TableRows> loadArtifacts(const session::Reader& reader);
 
 /// One record in full.

@@ -28,7 +28,7 @@ Language languageOf(const ArtifactText& artifact) {
 ArtifactsView::ArtifactsView(const ViewContext& context) : View(context) {
   table_ = new DataTable(QStringLiteral("artifacts.table"), tr("Filter records by compile, kind or name"),
                          {{tr("#"), tr("Order in the file"), true},
-                          {tr("Compile"), tr("Compilation that the record belongs to; – for none")},
+                          {tr("Compile"), tr("Compilation that the record belongs to, [frame/compile_attempt] as PyTorch counts them, and its function; – for none")},
                           {tr("Kind"), tr("The record's key in the file")},
                           {tr("Name")},
                           {tr("Size"), tr("Of its payload"), true},

@@ -113,6 +113,12 @@ std::string shortOp(const std::string& op) {
   if (first == std::string::npos) return name;
   const size_t second = name.find('.', first + 1);
   const std::string space = name.substr(0, first);
+  // Python's own functions have no overloads: their name is the last word, behind that of their module.
+  if (space == "operator" || space == "_operator" || space == "math" || space == "builtins" || name.starts_with("torch.nn.") ||
+      name.starts_with("torch._C.") || name.starts_with("torch.Tensor.")) {
+    return name.substr(name.rfind('.') + 1);
+  }
+  if (name.starts_with("torch.ops.")) return shortOp(name.substr(std::string_view("torch.ops.").size()));
   if (space == "aten" || space == "prims" || space == "prim" || space == "torch" || space == "torchvision") {
     return second == std::string::npos ? name.substr(first + 1) : name.substr(first + 1, second - first - 1);
   }

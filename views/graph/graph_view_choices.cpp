@@ -2,6 +2,7 @@
 #include <QCheckBox>
 #include <QCoreApplication>
 #include <QProgressBar>
+#include <QStyleOptionComboBox>
 #include <QToolBar>
 #include <algorithm>
 #include <set>
@@ -30,6 +31,14 @@ int stageOrder(const std::string& stage) {
     if (stage == kStages[i].id) return i;
   }
   return static_cast<int>(std::size(kStages));
+}
+
+/// What is chosen is said in full, up to the box's greatest width; what finds no room beside it is in the bar's menu.
+void keepWhole(QComboBox* box) {
+  QStyleOptionComboBox option;
+  option.initFrom(box);
+  const QSize words = box->fontMetrics().size(Qt::TextSingleLine, box->currentText());
+  box->setMinimumWidth(std::min(box->maximumWidth(), box->style()->sizeFromContents(QStyle::CT_ComboBox, &option, words, box).width()));
 }
 
 QComboBox* combo(const QString& name, const QString& tip) {
@@ -61,6 +70,7 @@ void GraphView::buildToolbar(QToolBar* bar) {
   bar->setIconSize(QSize(16, 16));
   compile_ = combo(QStringLiteral("graph.compile"), tr("Compilation"));
   compile_->setMaximumWidth(320);
+  connect(compile_, &QComboBox::currentTextChanged, this, [this] { keepWhole(compile_); });
   stage_ = combo(QStringLiteral("graph.stage"), tr("Stage of the pipeline"));
   stage_->setMinimumContentsLength(14);
   folding_ = combo(QStringLiteral("graph.folding"), tr("Fold nodes into groups by"));

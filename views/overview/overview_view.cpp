@@ -1,6 +1,7 @@
 #include "views/overview/overview_view.h"
 
 #include <QGridLayout>
+#include <QScrollArea>
 #include <QStyle>
 #include <QTabWidget>
 #include <QVBoxLayout>
@@ -22,6 +23,7 @@ QString number(int64_t count, const QString& one, const QString& many) {
 QString ms(double milliseconds) { return str(formatDuration(milliseconds * 1e6)); }
 
 constexpr int kCardCharacters = 17;  ///< that a card should be wide
+constexpr int kListLines = 8;        ///< that the lists keep, tabs and filter among them, before the page scrolls
 
 }  // namespace
 
@@ -75,6 +77,8 @@ OverviewView::OverviewView(const ViewContext& context) : View(context) {
   tabs_->setAccessibleName(tr("Lists of the overview"));
   tabs_->setObjectName(QStringLiteral("overview.tabs"));
   tabs_->setDocumentMode(true);
+  tabs_->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Ignored);
+  tabs_->setMinimumHeight(kListLines * fontMetrics().height());
   column->addWidget(tabs_, 1);
   functions_ = addTable(QStringLiteral("overview.functions"), tr("Functions"), tr("Filter functions"),
                         {{tr("Function")}, {tr("Compiled"), tr("Wholly, partly or not at all: what was given to the compiler, with what resumes it after graph breaks")},
@@ -106,7 +110,12 @@ OverviewView::OverviewView(const ViewContext& context) : View(context) {
                      {{tr("What is missing")}, {tr("Times"), {}, true}, {tr("Detail")}});
   losses_->setEmptyText(tr("Nothing was lost"), tr("The session holds everything that the recorder saw."));
 
-  empty_ = new EmptyState(page, QStringLiteral("overview"));
+  auto* scroll = new QScrollArea;  // where there is no room, what is on the page stays as high as its words
+  scroll->setObjectName(QStringLiteral("overview.page"));
+  scroll->setFrameShape(QFrame::NoFrame);
+  scroll->setWidgetResizable(true);
+  scroll->setWidget(page);
+  empty_ = new EmptyState(scroll, QStringLiteral("overview"));
   auto* whole = new QVBoxLayout(this);
   whole->setContentsMargins(0, 0, 0, 0);
   whole->addWidget(empty_);

@@ -135,6 +135,12 @@ void takeWindow(const QDir& folder, const QString& theme, const QString& session
     grab(QStringLiteral("layout-") + QString::fromLatin1(layout));
   }
   trigger("layout.tabs");
+  window.resize(900, 560);
+  for (views::View* view : window.docks()->views()) {
+    window.goTo(views::Location::ofView(view->id().toStdString()));
+    grab(QStringLiteral("small-") + view->id());
+  }
+  window.resize(1280, 800);
   window.openSession(model);
   QTest::qWait(400);
   for (const char* view : {"graph", "guards"}) {
