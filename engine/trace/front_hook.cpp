@@ -308,10 +308,11 @@ void frontHook(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* s
     if (facts.hasOut) held.emplace();
     OutArguments outs(*context, op, facts, args);
     const WrittenStrides strides(op, facts, args);
-    {
+    const auto carryOut = [&] {
       NormalViews views(op, args);
       below();
-    }
+    };
+    if (!context->zeroTensors().apply(facts, op, stack, carryOut)) carryOut();
     outs.finish();
     strides.finish();
     if (held) held->say();

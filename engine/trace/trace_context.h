@@ -15,6 +15,7 @@
 #include "engine/graph/shape_env.h"
 #include "engine/trace/break_error.h"
 #include "engine/trace/symbolic_geometry.h"
+#include "engine/trace/zero_tensors.h"
 
 namespace fusebox::trace {
 
@@ -117,6 +118,7 @@ class TraceContext {
     bool before_;
   };
   bool numbersAreTensors() const { return numbersAreTensors_; }
+  ZeroTensors& zeroTensors() { return zeroTensors_; }
 
   Recorder& recorder() { return *recorder_; }
   const LiftPolicy& liftPolicy() const { return lift_; }
@@ -127,6 +129,7 @@ class TraceContext {
   LiftPolicy lift_;
   std::function<void(const std::string& op)> beforeEffect_;
   bool numbersAreTensors_ = false;
+  ZeroTensors zeroTensors_;
   std::shared_ptr<graph::ShapeEnv> shapes_;
   std::unique_ptr<Recorder> recorder_;
   std::deque<TracedInput> inputs_;

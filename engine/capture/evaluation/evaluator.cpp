@@ -1,5 +1,7 @@
 // captureSegment(): evaluates a frame from a state on, and ends the segment where it returns or breaks.
 #include <ATen/SavedTensorHooks.h>
+#include <c10/core/AutogradState.h>
+#include <torch/csrc/autograd/forward_grad.h>
 
 #include "engine/capture/cpython/once.h"
 #include "engine/capture/entries/barrier.h"
@@ -20,7 +22,7 @@ namespace fusebox::capture {
 /// Thread state of libtorch that Python code switches by context managers.
 struct Evaluation::Modes {
   using FunctionModes = std::vector<std::shared_ptr<c10::SafePyObject>>;
-  bool grad = at::GradMode::is_enabled();
+  bool grad = at::GradMode::is_enabled(), forwardGrad = c10::AutogradState::get_tls_state().get_fw_grad_mode();
   bool cacheEnabled = at::autocast::is_autocast_cache_enabled();
   bool cpu = at::autocast::is_autocast_enabled(at::kCPU), cuda = at::autocast::is_autocast_enabled(at::kCUDA);
   at::ScalarType cpuType = at::autocast::get_autocast_dtype(at::kCPU), cudaType = at::autocast::get_autocast_dtype(at::kCUDA);
@@ -31,6 +33,7 @@ struct Evaluation::Modes {
   bool operator==(const Modes&) const = default;
   void apply() const {
     at::GradMode::set_enabled(grad);
+    c10::AutogradState::get_tls_state().set_fw_grad_mode(forwardGrad);
     at::autocast::set_autocast_cache_enabled(cacheEnabled);
     at::autocast::set_autocast_enabled(at::kCPU, cpu);
     at::autocast::set_autocast_enabled(at::kCUDA, cuda);
@@ -76,6 +79,11 @@ class NoSavedTensorHooks {
  private:
   at::impl::SavedTensorDefaultHooksTLS saved_;
 };
+
+/// A transform of functorch or a level of forward-mode differentiation is entered, or hooks on saved tensors are forbidden, as transforms that differentiate do first.
+bool isTransforming() {
+  return trace::insideTransform() || torch::autograd::ForwardADLevel::try_get_by_idx(0) || at::SavedTensorDefaultHooks::get_disabled_error_message();
+}
 
 /// torch.compiler._is_compiling_flag is True while this lives.
 class CompilingFlag {
@@ -304,7 +312,7 @@ void Evaluation::attachGraph(RecipeMaker& recipes, Segment& segment) {
 }
 
 void Evaluation::noteTransform() {
-  if (!trace::insideTransform()) transformAt_ = rootCount_;
+  if (!isTransforming()) transformAt_ = rootCount_;
 }
 
 /// A local has not been assigned to, or has its first value again.
@@ -316,7 +324,7 @@ bool Evaluation::holdsItsOwn(const Frame& root, size_t i) {
 }
 
 Segment Evaluation::finish(Frame& root, Segment::Exit exit, std::optional<GraphBreak> why) {
-  if (trace::insideTransform())
+  if (isTransforming())
     throw CaptureBreak{{"functorch", "a transform is entered where capture stops", why ? why->reason : "", place(), stackPlaces()}, transformAt_};
   Segment segment;
   if (exit == Segment::Exit::Return) {
@@ -376,6 +384,7 @@ Result<Segment> Evaluation::run(int64_t stopAt, std::optional<GraphBreak> why) {
     ~Restore() {
       PyErr_Clear();
       trace::leaveTransforms();
+      if (torch::autograd::ForwardADLevel::try_get_by_idx(0)) torch::autograd::ForwardADLevel::release_idx(0);
       e.journal_.undo();
       const int entered = Modes::depth() - e.entryModes_->autocastDepth;
       e.entryModes_->apply();

@@ -395,6 +395,13 @@ bool Evaluation::refuseArguments(PyObject* callable, const CallArguments& a) {
 
 namespace {
 
+/// Of torch's bindings that are no operators: those that take symbolic ints.
+bool takesSymInts(PyObject* callable) {
+  if (!PyCFunction_Check(callable)) return false;
+  const std::string_view name = reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name;
+  return name == "_vmap_increment_nesting" || name == "_remove_batch_dim";
+}
+
 /// Of a type or a C function, as the program calls it.
 std::string_view builtinName(PyObject* callable) {
   if (PyType_Check(callable)) return reinterpret_cast<PyTypeObject*>(callable)->tp_name;
@@ -412,7 +419,7 @@ PyRef Evaluation::callReal(PyObject* callable, const CallArguments& a, Asks asks
     ~Exposing() { flag = before; }
   } exposing{exposesNumbers_, exposesNumbers_};
   exposesNumbers_ = requireTakesNumbers(callable, a);
-  const ExposingSymbols symbols(*this, isTorchBinding(callable) && !takesData(callable));
+  const ExposingSymbols symbols(*this, (isTorchBinding(callable) && !takesData(callable)) || takesSymInts(callable));
   for (size_t i = 0; i < a.total(); ++i) {
     willConsume(a.args[i]);
     keep.push_back(lazyOf(a.args[i]) && !isTorchBinding(callable) ? collect(a.args[i], false) : expose(a.args[i]));

@@ -1,5 +1,7 @@
 // Rules for torch: state queries whose answer is fixed while capturing, modes, breaks that the user asks for, and
 // Python functions that are answered without interpreting them.
+#include <c10/core/AutogradState.h>
+
 #include "engine/aot/aot_function.h"
 #include "engine/capture/rules/autograd_function.h"
 #include "engine/capture/rules/comptime.h"
@@ -10,6 +12,7 @@
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
 #include "engine/capture/evaluation/value_kinds.h"
+#include "engine/trace/transform_levels.h"
 #include "engine/trace/trace_tensor.h"
 
 namespace fusebox::capture {
@@ -49,13 +52,30 @@ PyRef ruleSetErrorOnBreak(Evaluation& e, PyObject* callable, const CallArguments
 /// What torch sets up in the process with the first use of a transform: it is set up now, as a module would be imported.
 PyRef ruleSetUp(Evaluation&, PyObject* callable, const CallArguments&) { return PyRef::steal(PyObject_CallNoArgs(callable)); }
 
-/// A level of vmap: operators on what is batched in it come back as operators on whole tensors.
+/// A level of a transform: operators on what it batches or differentiates come back as operators on whole tensors.
 PyRef ruleEnterTransform(Evaluation& e, PyObject* callable, const CallArguments& a) {
   e.noteTransform();
   TorchCalls::Scope scope(e.torchCalls());
   PyRef level = e.callReal(callable, a);
   scope.done(callable, a, level.get(), TorchCalls::Kind::Mode);
   return level;
+}
+
+/// A level of forward-mode differentiation, of torch.func's transforms. Dual numbers that a program makes itself keep their tangents where
+/// they are handed out, which those of transforms do not.
+PyRef ruleEnterDualLevel(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (!trace::insideTransform()) e.breakHere("unsupported call", "a level of forward-mode differentiation is entered", "Use torch.func.jvp.");
+  return ruleEnterTransform(e, callable, a);
+}
+
+/// Compiled autograd is switched off around a gradient inside a transform. Where it is off already, that changes nothing.
+PyRef ruleSetAutogradCompiler(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (a.total() != 2 || a.args[0] != Py_None) e.breakHere("unsupported call", "compiled autograd is switched on");
+  PyRef before = PyRef::steal(PyObject_CallFunction(callable, "OO", a.args[0], a.args[1]));
+  if (!before || !PyTuple_Check(before.get()) || PyTuple_GET_ITEM(before.get(), 0) == Py_None) return before;
+  PyRef again = PyRef::steal(PyObject_CallObject(callable, before.get()));
+  if (!again) return {};
+  e.breakHere("unsupported call", "compiled autograd is on, and switched off inside of a graph");
 }
 
 /// The leaves of nested lists of numbers, with the sizes of the lists. False: they are something else, or not as long as each other.
@@ -290,9 +310,23 @@ PyRef ruleBackward(Evaluation& e, PyObject*, const CallArguments&) {
               "Call backward() outside of the compiled function.");
 }
 
+/// libtorch's engine works on the thread that calls it, where the trace is, whatever the device is.
+class OneThread {
+ public:
+  OneThread() { state().set_multithreading_enabled(false); }
+  ~OneThread() { state().set_multithreading_enabled(before_); }
+  OneThread(const OneThread&) = delete;
+
+ private:
+  static c10::AutogradState& state() { return c10::AutogradState::get_tls_state(); }
+  const bool before_ = state().get_multithreading_enabled();
+};
+
 /// torch.autograd.grad of what this segment computed is followed: libtorch's engine runs on stand-ins and its operators are
 /// recorded. An input with a history of its own, which a stand-in does not have, would lose part of the gradient.
 PyRef ruleAutogradGrad(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  const OneThread engine;
+  if (trace::insideTransform()) return e.callReal(callable, a);  // which has histories of its own, from where it was entered
   for (const trace::TracedInput& input : e.trace().inputs())
     if (input.real.requires_grad() && !input.real.is_leaf())
       e.breakHere("backward", "torch.autograd.grad() may reach behind an input that is not a leaf");
@@ -367,8 +401,23 @@ constexpr RuleRow kRows[] = {
     {"torch._C._log_api_usage_once", ruleNone},
     {"torch._C._get_device_properties", rulePure},
     {"torch._functorch.predispatch.lazy_load_decompositions", ruleSetUp},
+    {"torch.autograd.forward_ad._maybe_load_decompositions", ruleSetUp},
     {"torch._C._functorch._vmap_increment_nesting", ruleEnterTransform},
     {"torch._C._functorch._vmap_decrement_nesting", ruleMode},
+    {"torch._C._functorch._grad_increment_nesting", ruleEnterTransform},
+    {"torch._C._functorch._grad_decrement_nesting", ruleMode},
+    {"torch._C._functorch._jvp_increment_nesting", ruleEnterTransform},
+    {"torch._C._functorch._jvp_decrement_nesting", ruleMode},
+    {"torch._C._set_fwd_grad_enabled", ruleMode},
+    {"torch._C._enter_dual_level", ruleEnterDualLevel},
+    {"torch._C._exit_dual_level", ruleMode},
+    {"torch._C._functorch._wrap_for_grad", rulePure},
+    {"torch._C._functorch._unwrap_for_grad", rulePure},
+    {"torch._C._functorch.set_inplace_requires_grad_allowed", ruleMode},
+    {"torch._C._dynamo.autograd_compiler.set_autograd_compiler", ruleSetAutogradCompiler},
+    {"torch._C._autograd._saved_tensors_hooks_get_disabled_error_message", rulePure},
+    {"torch._C._autograd._saved_tensors_hooks_disable", ruleEnterTransform},
+    {"torch._C._autograd._saved_tensors_hooks_enable", ruleMode},
     {"torch._C._functorch._add_batch_dim", rulePure},
     {"torch._C._functorch._remove_batch_dim", rulePure},
     {"torch.Tensor.new_tensor", ruleNewTensor},

@@ -289,6 +289,21 @@ def test_scripted_function():
     whole("torch.jit.script", lambda x: scripted(x, 3) + 1, torch.ones(3))
 
 
+def test_derivatives():
+    from torch.func import grad, hessian, jacfwd, jacrev, jvp, vjp, vmap
+    f, x = lambda t: (t.sin() * t.sum()).sum(), torch.randn(3, 4)
+    for what, form in {"grad": grad(f), "gradient of a gradient": grad(lambda t: grad(f)(t).sum()), "per sample": vmap(grad(f)), "hessian": hessian(f),
+                       "jacrev": jacrev(torch.sin), "jacfwd": jacfwd(torch.sin), "vjp": lambda t: vjp(torch.sin, t)[1](t),
+                       "jvp": lambda t: jvp(torch.sin, (t,), (t,)), "hessian of each": vmap(hessian(f))}.items():
+        whole(what, form, x)
+    fusebox.reset()
+    before = fusebox.counters()["recompiles"]
+    each = fusebox.compile(vmap(grad(f)), fullgraph=True)
+    for rows in (3, 5, 6, 9):
+        each(torch.randn(rows, rows + 1))
+    expect(fusebox.counters()["recompiles"] - before <= 2, "sizes under transforms are symbols")
+
+
 def test_vmap():
     x, w = torch.randn(4, 5), torch.randn(5)
     whole("vmap", lambda x: torch.vmap(lambda row: row.sin() * 2)(x), x)

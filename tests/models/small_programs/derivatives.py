@@ -1,0 +1,112 @@
+"""torch.func inside of what is compiled: gradients, products with Jacobians, Hessians, of one sample each."""
+
+import torch
+from torch import nn
+from torch.func import functional_call, grad, grad_and_value, hessian, jacfwd, jacrev, jvp, vjp, vmap
+from . import script
+
+
+class Refused(Exception):
+    pass
+
+
+def model():
+    return nn.Sequential(nn.Linear(4, 8), nn.LayerNorm(8), nn.Tanh(), nn.Linear(8, 1))
+
+
+def loss(net, parameters, x, y):
+    return (functional_call(net, parameters, (x,)) - y).square().mean()
+
+
+@script
+def gradients_of_parameters(compile):
+    net = model()
+    parameters = {name: p.detach() for name, p in net.named_parameters()}
+    f = compile(lambda p, x, y: grad_and_value(lambda q: loss(net, q, x, y))(p))
+    return [f(parameters, torch.randn(n, 4), torch.randn(n, 1)) for n in (6, 6, 9, 3)]
+
+
+@script
+def gradients_of_each_sample(compile):
+    net = model()
+    parameters = {name: p.detach() for name, p in net.named_parameters()}
+    f = compile(lambda p, x, y: vmap(grad(lambda q, a, b: loss(net, q, a, b)), in_dims=(None, 0, 0))(p, x, y))
+    return [f(parameters, torch.randn(n, 4), torch.randn(n, 1)) for n in (5, 7, 8, 2)]
+
+
+@script
+def gradients_of_gradients(compile):
+    """A loss of a second derivative, trained: the gradient of what torch.func computes."""
+    net = model()
+
+    @compile
+    def residual(x):
+        value = lambda t: functional_call(net, dict(net.named_parameters()), (t,)).sum()
+        return grad(lambda t: grad(value)(t).sum())(x)
+
+    residual(torch.randn(6, 4)).square().mean().backward()
+    return [p.grad for p in net.parameters()]
+
+
+@script
+def derivatives_forward_and_back(compile):
+    f = lambda t: (t.sin() * t.sum() + t.relu() / (2 + t.cos())).cumsum(0)
+    s = lambda t: f(t).square().sum()
+    x, v = torch.randn(5), torch.randn(5)
+    forms = [lambda: jvp(f, (x,), (v,)), lambda: vjp(f, x)[1](v), lambda: jacfwd(f)(x), lambda: jacrev(f)(x), lambda: hessian(s)(x),
+             lambda: jvp(grad(s), (x,), (v,))[1], lambda: jacfwd(jacfwd(s))(x), lambda: jacrev(f, chunk_size=2)(x),
+             lambda: vmap(hessian(s))(torch.stack([x, v])), lambda: jvp(lambda t: jvp(f, (t,), (v,))[1], (x,), (v,))]
+    return [compile(form)() for form in forms]
+
+
+@script
+def jacobians_of_any_size(compile):
+    f = compile(lambda t: (jacfwd(lambda s: s.exp() * s.sum())(t), vmap(lambda s: s * s.sum())(jacrev(torch.sin)(t))))
+    return [f(torch.randn(n)) for n in (4, 6, 7, 3)]
+
+
+@script
+def zero_tangents_stay_zero(compile):
+    """What does not depend on an argument has a derivative of zero, whatever it is multiplied by."""
+    x = torch.tensor([0.0, 1.0, 4.0])
+    f = lambda t: t * (t.detach() / 0.0).sqrt() + (torch.ones(3) * x).sqrt()
+    return compile(lambda: (jvp(f, (x,), (torch.ones(3),)), jacfwd(lambda t: x.reciprocal() + t)(x)))()
+
+
+@script
+def transforms_that_end_early(compile):
+    @compile
+    def f(x):
+        def refuses(t):
+            if t.dim() == 2:
+                raise Refused("two dimensions")
+            return t.sum()
+
+        try:
+            return grad(refuses)(x)
+        except Refused as error:
+            return grad(lambda t: (t * len(str(error))).sum())(x)
+
+    def depends(x):
+        return grad(lambda t: t.sum() if t.sum() > 0 else (t * t).sum())(x)
+
+    return f(torch.randn(3, 2)), f(torch.randn(3)), [compile(depends)(x) for x in (torch.ones(2), -torch.ones(2))]
+
+
+@script
+def what_is_printed_inside(compile):
+    seen = []
+
+    @compile
+    def f(x):
+        def noted(t):
+            seen.append(t.shape)
+            t = t.clone()
+            t[0] = t[1] * 2
+            with torch.no_grad():
+                c = t.sin()
+            return (t * c * len(seen)).sum()
+
+        return grad(noted)(x)
+
+    return f(torch.randn(3, 2)), f(torch.randn(3, 2)), seen
