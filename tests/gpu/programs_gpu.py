@@ -392,6 +392,18 @@ def captured_in_a_cuda_graph():
         torch.testing.assert_close(y, torch.softmax(x.sin(), -1).sum(0))
 
 
+def derivatives():
+    """Of torch.func and torch.autograd.grad: libtorch's engine would work on threads of the device."""
+    from torch.func import grad, hessian, jacfwd, jvp, vmap
+    value = lambda t: (t.sin() * t.sum()).sum()
+    inside = lambda t: torch.autograd.grad(value(t), t, create_graph=True)[0].cos()
+    x = torch.randn(6, 5, device="cuda")
+    forms = [grad(value), vmap(grad(value)), vmap(hessian(value)), jacfwd(torch.exp), lambda t: jvp(torch.sin, (t,), (t,)),
+             lambda t: inside(t.clone().requires_grad_())]
+    for form in forms:
+        torch.testing.assert_close(fusebox.compile(form, fullgraph=True)(x), form(x), rtol=1e-4, atol=1e-4)
+
+
 def changing_sizes():
     compiled = fusebox.compile(lambda x: (F.layer_norm(x, x.shape[-1:]), (x * 2).sum(0)))
     for rows, columns in ((8, 100), (9, 100), (200, 100), (9, 333), (3, 4097)):
@@ -471,7 +483,7 @@ def relu_between_products():
             fusebox.reset()
 
 
-SITUATIONS = [random_numbers, deterministic_algorithms, side_stream, captured_in_a_cuda_graph, changing_sizes, relu_between_products, second_device]
+SITUATIONS = [random_numbers, deterministic_algorithms, side_stream, captured_in_a_cuda_graph, derivatives, changing_sizes, relu_between_products, second_device]
 
 
 def main():
