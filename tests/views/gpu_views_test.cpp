@@ -1,6 +1,8 @@
 // What the window shows of a GPU, on sessions that were recorded on one.
 #include <QLabel>
+#include <QPainter>
 #include <QtTest>
+#include <set>
 
 #include "profiler/query/cuda_graphs.h"
 #include "profiler/query/disassembler.h"
@@ -11,6 +13,7 @@
 #include "views/kernels/kernels_view.h"
 #include "views/overview/overview_model.h"
 #include "views/timeline/timeline_view.h"
+#include "views/widgets/theme.h"
 #include "tests/patience.h"
 
 using namespace fusebox;
@@ -217,6 +220,32 @@ class GpuViewsTest : public QObject {
     QSignalSpy selected(plot, &RooflinePlot::kernelSelected);
     QTRY_VERIFY2((QTest::keyClick(plot, Qt::Key_Right), !selected.isEmpty()), "a kernel");
     QVERIFY(!plot->accessibleDescription().isEmpty());
+    // Kernels are painted in the colours of their names, and in no other.
+    auto reader = read("ours");
+    auto line = loadRoofline(*reader);
+    QVERIFY(line.has_value());
+    std::set<int> expected;
+    for (const auto& point : line->points) expected.insert(categoryOf(QString::fromStdString(point.name)));
+    const QImage image = plot->grab().toImage();
+    int found = 0;
+    for (int category = 0; category < Theme::kCategories; ++category) {
+      QImage over(1, 1, QImage::Format_RGB32);
+      over.fill(themed(Token::Panel));
+      QColor fill = Theme::instance().category(category);
+      fill.setAlphaF(0.6F);
+      QPainter(&over).fillRect(0, 0, 1, 1, fill);
+      const QColor wanted = over.pixelColor(0, 0);
+      bool isThere = false;
+      for (int y = 0; y < image.height() && !isThere; ++y) {
+        for (int x = 0; x < image.width() && !isThere; ++x) {
+          const QColor c = image.pixelColor(x, y);
+          isThere = std::abs(c.red() - wanted.red()) + std::abs(c.green() - wanted.green()) + std::abs(c.blue() - wanted.blue()) <= 2;
+        }
+      }
+      QVERIFY2(!isThere || expected.contains(category), qPrintable(QString::number(category)));
+      found += isThere;
+    }
+    QVERIFY(found > 0);
   }
 
   void codeSideBySide() {

@@ -388,6 +388,43 @@ class SessionViewsTest : public QObject, private test::ShownView {
     }
   }
 
+  /// A kernel has one colour, by its name: in the graph, whatever its place there, and in the timeline.
+  void kernelsHaveTheColourOfTheirName() {
+    auto graph = show<GraphView>(small_);
+    QTRY_VERIFY(!graph->canvas()->painter().empty());
+    graph->findChild<QComboBox*>("graph.colouring")->setCurrentIndex(static_cast<int>(GraphColouring::Fusion));
+    const GraphPainter& painter = graph->canvas()->painter();
+    int coloured = 0;
+    for (int n = 0; n < static_cast<int>(painter.picture().drawn.size()); ++n) {
+      const auto group = painter.picture().groupById.find(painter.picture().node(n).group);
+      if (group == painter.picture().groupById.end()) continue;
+      const std::string& name = painter.picture().data.groups[static_cast<size_t>(group->second)].name;
+      QCOMPARE(painter.categoryOfNode(n), categoryOf(QString::fromStdString(name)));
+      ++coloured;
+    }
+    QVERIFY(coloured > 3);
+    auto view = show<TimelineView>(small_);
+    TimelineCanvas* canvas = view->canvas();
+    QTRY_VERIFY(!canvas->outline().lanes.empty());
+    QSignalSpy shown(view.get(), &TimelineView::barsShown);
+    const int64_t middle = facts_.startNs + 2500 * test::kPeriodNs;
+    canvas->setWindow(middle, middle + 8 * test::kPeriodNs);
+    QVERIFY(shown.wait());
+    const QImage image = canvas->grab().toImage();
+    std::map<int64_t, std::set<QRgb>> seen;  // by kernel: what its bars are painted in
+    for (int y = 0; y < canvas->height(); ++y) {
+      for (int x = 0; x < canvas->width(); x += 2) {
+        const auto hit = canvas->hitAt(QPointF(x, y));
+        if (canvas->barOf(hit) && canvas->ownerOf(hit) > 0) seen[canvas->ownerOf(hit)].insert(image.pixelColor(x, y).rgb());
+      }
+    }
+    QVERIFY(seen.size() > 1);
+    for (const auto& [kernel, colours] : seen) {
+      const std::string name = canvas->outline().names.at(kernel);
+      QVERIFY2(colours.contains(Theme::instance().category(categoryOf(QString::fromStdString(name))).rgb()), name.c_str());
+    }
+  }
+
   void timelineZoomsToSingleLaunches() {
     auto view = show<TimelineView>(small_);
     TimelineCanvas* canvas = view->canvas();

@@ -19,6 +19,8 @@ class NavigationHistory {
   void visit(const Location& place, Clock::time_point now = Clock::now());
   std::optional<Location> back();
   std::optional<Location> forward();
+  /// Where it stands; nothing before the first visit.
+  std::optional<Location> current() const { return places_.empty() ? std::nullopt : std::optional(places_[at_]); }
   bool canGoBack() const { return at_ > 0; }
   bool canGoForward() const { return at_ + 1 < places_.size(); }
   void clear();

@@ -41,6 +41,13 @@ std::string dtypeShort(const std::string& dtype) {
   return found == kShort.end() ? plain : found->second;
 }
 
+/// Extern calls of one operator share their name but not their kernel.
+std::string groupPath(const query::GraphGroup& g) {
+  std::string path = (g.name.empty() ? "kernel" : g.name) + " #" + std::to_string(g.position);
+  std::replace(path.begin(), path.end(), '.', '_');
+  return path;
+}
+
 std::string foldPath(const GraphPicture& picture, const query::GraphNode& node) {
   switch (picture.folding) {
     case GraphFolding::Nothing: return {};
@@ -48,11 +55,7 @@ std::string foldPath(const GraphPicture& picture, const query::GraphNode& node) 
     case GraphFolding::Fusion: {
       const auto group = picture.groupById.find(node.group);
       if (group == picture.groupById.end()) return {};
-      const auto& g = picture.data.groups[static_cast<size_t>(group->second)];
-      // Extern calls of one operator share their name but not their kernel.
-      std::string path = (g.name.empty() ? "kernel" : g.name) + " #" + std::to_string(g.position);
-      std::replace(path.begin(), path.end(), '.', '_');
-      return path;
+      return groupPath(picture.data.groups[static_cast<size_t>(group->second)]);
     }
   }
   return {};
@@ -185,6 +188,7 @@ std::shared_ptr<const GraphPicture> makePicture(query::GraphData data, const Gra
   }
   for (size_t g = 0; g < picture->data.groups.size(); ++g) {
     picture->groupById[picture->data.groups[g].id] = static_cast<int>(g);
+    if (options.folding == GraphFolding::Fusion) picture->kernelOfFold[groupPath(picture->data.groups[g])] = picture->data.groups[g].name;
   }
   chooseDrawn(*picture, options.showInputs);
   std::vector<std::string> paths;

@@ -38,6 +38,7 @@ struct GraphPicture {
   GraphFolding folding = GraphFolding::Nothing;
   std::unordered_map<int64_t, int> byId;          ///< node id to index into data.nodes
   std::unordered_map<int64_t, int> groupById;     ///< fusion group id to index into data.groups
+  std::unordered_map<std::string, std::string> kernelOfFold;  ///< kernel's name by path in `tree`, where nodes are folded by kernel
   int64_t slowestNs = 0;
 
   const query::GraphNode& node(int drawnNode) const { return data.nodes[static_cast<size_t>(drawn[drawnNode])]; }

@@ -151,7 +151,8 @@ void GraphPainter::paintBoxes(QPainter& painter, const QRectF& visible, double s
     if (!rect.intersects(visible)) continue;
     const auto& group = picture_->tree.groups[static_cast<size_t>(box.group)];
     const bool selected = box.group == selectedGroup;
-    const int category = categoryOf(QString::fromStdString(box.open ? group.path : group.label));
+    const auto kernel = picture_->kernelOfFold.find(group.path);
+    const int category = categoryOf(QString::fromStdString(kernel != picture_->kernelOfFold.end() ? kernel->second : group.label));
     QColor fill = box.open ? themed(Token::Raised) : themed(Token::Panel);
     if (box.open && box.depth % 2 == 0) fill = themed(Token::Window);
     painter.setRenderHint(QPainter::Antialiasing, scale >= kSmoothFrom);
@@ -254,7 +255,8 @@ int GraphPainter::categoryOfNode(int node) const {
   const auto& data = picture_->node(node);
   if (colouring == GraphColouring::Fusion) {
     const auto group = picture_->groupById.find(data.group);
-    return group == picture_->groupById.end() ? -1 : group->second;
+    if (group == picture_->groupById.end()) return -1;
+    return categoryOf(QString::fromStdString(picture_->data.groups[static_cast<size_t>(group->second)].name));
   }
   return categoryOf(opFamily(data.kind, data.op));
 }

@@ -39,6 +39,8 @@ class GraphPainter {
   /// Node or closed group under a scene point.
   SceneEnd at(const QPointF& point) const;
   QRectF rectOf(const SceneEnd& end) const;
+  /// The colour of a drawn node: that of its operator's family, or of its kernel's name; -1 for neutral ones.
+  int categoryOfNode(int node) const;
 
  private:
   struct Shape {
@@ -51,7 +53,6 @@ class GraphPainter {
   void paintStub(QPainter& painter, const CompoundScene::Edge& edge) const;
   void paintNodes(QPainter& painter, const QRectF& visible, double scale) const;
   void paintNode(QPainter& painter, int node, double scale) const;
-  int categoryOfNode(int node) const;
   bool touchesSelection(const CompoundScene::Edge& edge) const;
 
   std::shared_ptr<const GraphPicture> picture_;

@@ -109,10 +109,11 @@ void RooflinePlot::paintAll(QPainter& painter, const QRectF& area) const {
   paintRoof(painter, a);
   const Theme& theme = Theme::instance();
   for (const auto& point : line_.points) {
-    QColor fill = theme.category(static_cast<int>(point.kernel));
+    const QColor colour = theme.category(categoryOf(str(point.name)));
+    QColor fill = colour;
     fill.setAlphaF(0.6F);
     painter.setBrush(fill);
-    painter.setPen(point.kernel == selected_ ? QPen(themed(Token::Text), 2.5) : QPen(theme.category(static_cast<int>(point.kernel)), 1));
+    painter.setPen(point.kernel == selected_ ? QPen(themed(Token::Text), 2.5) : QPen(colour, 1));
     painter.drawEllipse(a.at(point.intensity, point.rate), radius(point), radius(point));
   }
   painter.restore();

@@ -214,7 +214,9 @@ void TimelineCanvas::paintBars(QPainter& painter, const LaneBars& lane, double t
     const double left = xOf(bar.startNs), right = xOf(bar.endNs);
     if (right < labelWidth() || left > area.right()) continue;
     const int64_t kernel = lane.owners[b];
-    const int category = kernel > 0 ? static_cast<int>(kernel) : 5;
+    const auto name = outline_.names.find(kernel);
+    const QString title = name == outline_.names.end() ? QString() : str(name->second);
+    const int category = kernel > 0 ? categoryOf(title) : 5;
     const bool chosen = selected_.lane == here && selected_.bar == static_cast<int>(b);
     QRectF box(left, top, std::max(right - left, 1.0), height);
     if (bar.count > 1) {
@@ -226,8 +228,7 @@ void TimelineCanvas::paintBars(QPainter& painter, const LaneBars& lane, double t
       paintBox(painter, box, colour, {}, chosen);
       continue;
     }
-    const auto name = outline_.names.find(kernel);
-    paintBox(painter, box, theme.categoryFill(category), name == outline_.names.end() ? QString() : str(name->second), chosen);
+    paintBox(painter, box, theme.categoryFill(category), title, chosen);
     if (box.width() < 3) {
       painter.fillRect(box, theme.category(category));
     } else {
