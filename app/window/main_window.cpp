@@ -59,6 +59,7 @@ MainWindow::MainWindow(QString program, QWidget* parent)
       registry_(new views::ActionRegistry(this)),
       messages_(new MessageBar),
       pages_(new QStackedWidget),
+      tabs_(new SessionTabs),
       docks_(new DockHost),
       layouts_(docks_),
       output_(new OutputPanel),
@@ -83,10 +84,13 @@ MainWindow::MainWindow(QString program, QWidget* parent)
   auto* column = new QVBoxLayout(centre);
   column->setContentsMargins(0, 0, 0, 0);
   column->setSpacing(0);
+  column->addWidget(tabs_);
   column->addWidget(messages_);
   column->addWidget(pages_, 1);
   setCentralWidget(centre);
 
+  connect(tabs_, &SessionTabs::chosen, this, &MainWindow::openSession);
+  connect(tabs_, &SessionTabs::closeAsked, this, &MainWindow::closeTab);
   connect(start_, &StartPage::sessionChosen, this, &MainWindow::openSession);
   connect(bus_, &views::SelectionBus::openRequested, this, &MainWindow::goTo);
   connect(bus_, &views::SelectionBus::fileRequested, this, &MainWindow::openSession);
@@ -153,11 +157,16 @@ void MainWindow::openSession(const QString& path) {
   const QString file = QFileInfo(path).absoluteFilePath();  // the caller's text may be of a view that is cleared now
   if (holdsLiveProgram() && file != session_->path()) {
     openBeside(file);
+    tabs_->select(session_->path());
     return;
   }
   // A file that cannot be read gives way to what was open before.
   if (session_ && session_->isOpen() && session_->path() != file && !session_->isImporting()) before_ = session_->path();
-  closeSession();
+  const bool isReload = session_ && session_->path() == file;
+  leaveSession();
+  // What was recorded anew has other places.
+  if (isReload || file == awaited_) tabs_->forgetPlaces(file);
+  if (file != awaited_) tabs_->select(file);
   messages_->dismiss();
   session_ = std::make_unique<views::SessionLink>(file);
   connect(session_.get(), &views::SessionLink::opened, this, &MainWindow::sessionOpened);
@@ -196,13 +205,18 @@ void MainWindow::sessionOpened() {
   RecentSessions::add(path);
   crash_guard::noteOpen(path);
   start_->reload();
-  history_.clear();
+  tabs_->select(path);
   setWindowTitle(tr("%1 – Fusebox").arg(QFileInfo(path).fileName()));
   pathPart_->setText(path);
   pages_->setCurrentWidget(docks_);
   for (views::View* view : docks_->views()) view->setSession(session_.get());
-  const views::View* current = docks_->currentView();
-  history_.visit(Location::ofView(current ? current->id().toStdString() : "overview"));
+  history_ = tabs_->takeHistory(path);  // after the views came up, which is no step of anybody's
+  if (const auto place = history_.current()) {
+    showView(*place);
+  } else {
+    const views::View* current = docks_->currentView();
+    history_.visit(Location::ofView(current ? current->id().toStdString() : "overview"));
+  }
   sayState();
   updateActions();
   if (debugger_->state() == DebugController::State::Stopped) programStopped();  // it was quicker than its session
@@ -217,11 +231,12 @@ void MainWindow::sessionOpened() {
 void MainWindow::sessionFailed(const Error& error) {
   const QString path = session_->path();
   const bool writing = path == awaited_ && runner_->running();
-  closeSession();
+  leaveSession();
   if (writing) {  // its first tables are not committed yet
     retry_.start();
     return;
   }
+  tabs_->take(path);
   if (const QString before = std::exchange(before_, {}); !before.isEmpty() && before != path) openSession(before);
   messages_->say(MessageBar::Severity::Error, headlineOf(error, QFileInfo(path).fileName()),
                  QString::fromStdString(error.text()) + QLatin1Char('\n') + nextStepOf(error));
@@ -232,7 +247,26 @@ void MainWindow::retryOpening() {
 }
 
 void MainWindow::closeSession() {
+  if (session_) closeTab(session_->path());
+}
+
+void MainWindow::closeTab(const QString& path) {
+  const bool isShown = session_ && session_->path() == path;
+  if (isShown) leaveSession();
+  const QString next = tabs_->take(path);
+  if (isShown && !next.isEmpty()) openSession(next);
+}
+
+/// The session that many tabs further.
+void MainWindow::openFurther(int steps) {
+  const QString path = tabs_->further(steps);
+  if (!path.isEmpty() && (!session_ || session_->path() != path)) openSession(path);
+}
+
+/// Shows no session; its tab and, where it was read, its places are kept.
+void MainWindow::leaveSession() {
   if (!session_) return;
+  if (session_->isOpen()) tabs_->keep(session_->path(), history_);
   for (views::View* view : docks_->views()) view->setSession(nullptr);
   session_.reset();
   crash_guard::noteOpen({});
@@ -308,7 +342,7 @@ void MainWindow::runScript(const RunRequest& request) {
     messages_->say(MessageBar::Severity::Info, tr("A script is already running"), tr("Stop it first, or wait until it has ended."));
     return;
   }
-  closeSession();
+  leaveSession();
   messages_->dismiss();
   lastRun_ = request;
   lastRun_->environment.clear();

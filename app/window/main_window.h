@@ -15,6 +15,7 @@
 #include "app/window/dock_host.h"
 #include "app/window/output_panel.h"
 #include "app/window/script_runner.h"
+#include "app/window/session_tabs.h"
 #include "app/window/start_page.h"
 #include "app/window/task_layouts.h"
 #include "views/common/navigation_history.h"
@@ -28,7 +29,7 @@ class QToolButton;
 
 namespace fusebox::window {
 
-/// The window: one session at a time, its views, the script that may be writing it.
+/// The window: the session that is shown, tabs of those that are open, its views, the script that may be writing it.
 class MainWindow : public QMainWindow {
   Q_OBJECT
  public:
@@ -39,6 +40,7 @@ class MainWindow : public QMainWindow {
   Q_INVOKABLE void openSession(const QString& path);
   /// Shows two sessions side by side in a window of their own.
   class CompareWindow* openComparison(const QString& a, const QString& b);
+  /// Closes what is shown; the session of the tab beside it follows.
   void closeSession();
   void runScript(const RunRequest& request);
   /// The same, stopped where `first` (descriptions of breakpoints for its start) and the breakpoints of the panel say.
@@ -104,6 +106,9 @@ class MainWindow : public QMainWindow {
   void toggleBreakpointHere();
 
   void buildViews();
+  void leaveSession();
+  void closeTab(const QString& path);
+  void openFurther(int steps);
   void sessionOpened();
   void sessionFailed(const Error& error);
   void sessionGrown();
@@ -127,6 +132,7 @@ class MainWindow : public QMainWindow {
 
   views::MessageBar* messages_;
   QStackedWidget* pages_;
+  SessionTabs* tabs_;
   StartPage* start_ = nullptr;
   DockHost* docks_;
   TaskLayouts layouts_;

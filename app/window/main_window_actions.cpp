@@ -73,6 +73,9 @@ void MainWindow::buildActions() {
     if (const auto place = history_.forward()) showView(*place);
     updateActions();
   });
+  // Not Ctrl+Tab: that goes through the tabs of a view.
+  add("go.nextSession", go, tr("&Next session"), QKeySequence(Qt::CTRL | Qt::ALT | Qt::Key_PageDown), "", [this] { openFurther(1); });
+  add("go.previousSession", go, tr("&Previous session"), QKeySequence(Qt::CTRL | Qt::ALT | Qt::Key_PageUp), "", [this] { openFurther(-1); });
   add("go.find", go, tr("F&ind"), QKeySequence::Find, "find", [this] {
     if (views::View* current = docks_->currentView(); current && session_) current->find();
   });

@@ -113,6 +113,7 @@ OverviewView::OverviewView(const ViewContext& context) : View(context) {
   auto* scroll = new QScrollArea;  // where there is no room, what is on the page stays as high as its words
   scroll->setObjectName(QStringLiteral("overview.page"));
   scroll->setFrameShape(QFrame::NoFrame);
+  scroll->setFocusPolicy(Qt::NoFocus);  // it follows the focus of what is on it
   scroll->setWidgetResizable(true);
   scroll->setWidget(page);
   empty_ = new EmptyState(scroll, QStringLiteral("overview"));

@@ -154,6 +154,49 @@ class WindowFlowTest : public QObject {
     QTRY_COMPARE(window_->session()->path(), other);
   }
 
+  /// What is opened takes nothing's place: sessions are tabs, and each comes back where it was left.
+  void sessionsAreTabsThatKeepTheirPlaces() {
+    const QString other = folder_.filePath("second.fusebox"), third = folder_.filePath("third.fusebox");
+    QVERIFY(test::writeModelSession(other.toStdString(), 3).has_value() && QFile::copy(session_, third));
+    auto* tabs = window_->findChild<QTabBar*>("sessionTabs");
+    open(session_);
+    QVERIFY(!tabs->isVisible());  // nothing to choose from
+    window_->goTo(Location::ofView("source"));
+    window_->goTo(Location::ofView("guards"));
+    open(other);
+    QVERIFY(tabs->isVisible());
+    QCOMPARE(tabs->count(), 2);
+    QCOMPARE(tabs->tabText(tabs->currentIndex()), QStringLiteral("second.fusebox"));
+    window_->goTo(Location::ofView("graph"));
+    QTest::mouseClick(tabs, Qt::LeftButton, {}, tabs->tabRect(0).center());
+    QTRY_VERIFY(window_->session() && window_->session()->isOpen() && window_->session()->path() == session_);
+    QTRY_COMPARE(window_->docks()->currentView()->id(), QStringLiteral("guards"));
+    QVERIFY(window_->findChild<QAction*>("go.back")->isEnabled());
+    window_->findChild<QAction*>("go.back")->trigger();
+    QCOMPARE(window_->docks()->currentView()->id(), QStringLiteral("source"));
+    QCOMPARE(window_->findChild<QAction*>("go.nextSession")->shortcut(), QKeySequence(Qt::CTRL | Qt::ALT | Qt::Key_PageDown));
+    window_->findChild<QAction*>("go.nextSession")->trigger();
+    QTRY_VERIFY(window_->session() && window_->session()->isOpen() && window_->session()->path() == other);
+    QTRY_COMPARE(window_->docks()->currentView()->id(), QStringLiteral("graph"));
+    open(other);  // what is open gets no second tab
+    QCOMPARE(tabs->count(), 2);
+    open(third);
+    QCOMPARE(tabs->count(), 3);
+    // A file that cannot be read leaves no tab; closing goes on with the one beside.
+    window_->openSession(write("broken2.fusebox", "SQLite format 3"));
+    QTRY_VERIFY2(message().contains("broken2.fusebox"), qPrintable(message()));
+    QTRY_VERIFY(window_->session() && window_->session()->isOpen() && window_->session()->path() == third);
+    QCOMPARE(tabs->count(), 3);
+    emit tabs->tabCloseRequested(0);  // not the one that is shown
+    QCOMPARE(tabs->count(), 2);
+    QCOMPARE(window_->session()->path(), third);
+    window_->findChild<QAction*>("file.close")->trigger();
+    QTRY_VERIFY(window_->session() && window_->session()->isOpen() && window_->session()->path() == other);
+    QVERIFY(!tabs->isVisible());
+    window_->findChild<QAction*>("file.close")->trigger();
+    QVERIFY(!window_->session() && window_->findChild<QWidget*>("startPage")->isVisible());
+  }
+
   /// What cannot be read says so and takes nothing away.
   void anUnreadableFileClosesNothing() {
     open(session_);
