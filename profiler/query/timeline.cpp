@@ -118,8 +118,10 @@ namespace {
 
 Result<std::vector<Arrow>> arrowsWhere(const Reader& reader, const char* where, int64_t id) {
   std::vector<Arrow> out;
-  auto read = reader.each(fmt::format("SELECT f.from_thread, f.from_ns, f.to_thread, f.to_ns, f.to_event_id FROM flows f WHERE "
-                                      "f.kind = 'launch' AND f.to_event_id IN (SELECT id FROM t_gpu_event WHERE {}) LIMIT 200",
+  // The two parts of the view `flows`, each by its index.
+  auto read = reader.each(fmt::format("SELECT from_thread, from_ns, to_thread, to_ns, to_event FROM t_flow WHERE kind = 'launch' AND "
+                                      "to_event IN (SELECT id FROM t_gpu_event WHERE {0}) UNION ALL SELECT thread, called_ns, lane, start_ns, id "
+                                      "FROM t_gpu_event WHERE {0} AND called_ns IS NOT NULL LIMIT 200",
                                       where),
                           {id}, [&](const Statement& row) {
                             out.push_back({row.integer(0), row.integer(1), row.integer(2), row.integer(3), row.integer(4)});
@@ -130,8 +132,8 @@ Result<std::vector<Arrow>> arrowsWhere(const Reader& reader, const char* where, 
 
 }  // namespace
 
-Result<std::vector<Arrow>> arrowsOfLaunch(const Reader& reader, int64_t launch) { return arrowsWhere(reader, "launch_id = ?", launch); }
-Result<std::vector<Arrow>> arrowsOfGpuEvent(const Reader& reader, int64_t event) { return arrowsWhere(reader, "id = ?", event); }
+Result<std::vector<Arrow>> arrowsOfLaunch(const Reader& reader, int64_t launch) { return arrowsWhere(reader, "launch_id = ?1", launch); }
+Result<std::vector<Arrow>> arrowsOfGpuEvent(const Reader& reader, int64_t event) { return arrowsWhere(reader, "id = ?1", event); }
 
 Result<GpuEvent> gpuEvent(const Reader& reader, int64_t id) {
   GpuEvent e;

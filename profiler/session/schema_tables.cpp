@@ -90,6 +90,8 @@ CREATE TABLE t_gpu_event(id INTEGER PRIMARY KEY, kind TEXT, name TEXT, device IN
   dur_ns INTEGER, correlation INTEGER, kernel_id INTEGER, launch_id INTEGER, bytes INTEGER, shape_id INTEGER, lane INTEGER,
   thread INTEGER, called_ns INTEGER, call_dur_ns INTEGER, cpu_event INTEGER, graph INTEGER, graph_node INTEGER);
 CREATE INDEX t_gpu_event_by_launch ON t_gpu_event(launch_id) WHERE launch_id IS NOT NULL;
+CREATE INDEX t_gpu_event_by_kernel ON t_gpu_event(kernel_id, start_ns) WHERE kernel_id IS NOT NULL;
+CREATE INDEX t_gpu_event_of_graph ON t_gpu_event(launch_id) WHERE graph IS NOT NULL;
 CREATE TABLE t_gpu_shape(id INTEGER PRIMARY KEY, name TEXT, symbol TEXT, device INTEGER, grid TEXT, block TEXT, threads INTEGER,
   registers INTEGER, static_shared INTEGER, dynamic_shared INTEGER, local_bytes INTEGER, occupancy REAL, occupancy_limit TEXT);
 CREATE TABLE t_gpu_stats(kernel_id INTEGER PRIMARY KEY, launches INTEGER, events INTEGER, total_ns INTEGER, min_ns INTEGER,
@@ -114,6 +116,7 @@ CREATE TABLE t_artifact(id INTEGER PRIMARY KEY, compile_id INTEGER, graph_id INT
 CREATE INDEX t_artifact_by_compile ON t_artifact(compile_id);
 CREATE TABLE t_flow(id INTEGER PRIMARY KEY, kind TEXT, name TEXT, from_thread INTEGER, from_ns INTEGER, to_thread INTEGER,
   to_ns INTEGER, from_event INTEGER, to_event INTEGER);
+CREATE INDEX t_flow_by_target ON t_flow(to_event) WHERE to_event IS NOT NULL;
 CREATE TABLE t_saved_graph(graph_id INTEGER PRIMARY KEY, format INTEGER, text TEXT);
 CREATE TABLE t_numerics(graph_id INTEGER, node_id INTEGER, output INTEGER, dtype TEXT, elements INTEGER, eager_abs REAL, eager_rel REAL,
   compiled_abs REAL, compiled_rel REAL, difference_abs REAL, difference_ulp REAL, local_abs REAL, magnitude REAL, mismatches INTEGER,

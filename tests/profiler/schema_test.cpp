@@ -148,6 +148,22 @@ class SchemaTest : public QObject {
     QCOMPARE(found, std::string("4 0 0 0 "));
   }
 
+  /// A click costs what it shows, not what the session holds.
+  void clicksNeedNoScan() {
+    Database database = freshSchema();
+    for (const char* question : {"SELECT start_ns, dur_ns FROM t_gpu_event WHERE kernel_id = 7", "SELECT dur_ns FROM t_gpu_event WHERE launch_id = 7",
+                                 "SELECT e.dur_ns FROM t_gpu_event e WHERE e.graph IS NOT NULL AND e.launch_id = 7", "SELECT from_ns FROM t_flow WHERE to_event = 7",
+                                 "SELECT from_ns FROM t_flow WHERE kind = 'launch' AND to_event IN (SELECT id FROM t_gpu_event WHERE launch_id = 7)"}) {
+      auto plan = database.prepare(std::string("EXPLAIN QUERY PLAN ") + question);
+      QVERIFY(plan);
+      int steps = 0;
+      for (auto more = plan->step(); more && *more; more = plan->step(), ++steps) {
+        QVERIFY2(plan->text(3).find("SCAN") == std::string_view::npos, (std::string(question) + ": " + plan->string(3)).c_str());
+      }
+      QVERIFY(steps > 0);
+    }
+  }
+
   void rawTablesArePrivate() {
     Database database = freshSchema();
     auto others = database.integer(

@@ -39,8 +39,10 @@ constexpr const char* kDecisions = R"(WITH mine(node) AS (SELECT m.node_id FROM 
   WHERE d.a_node_id IN mine OR d.b_node_id IN mine ORDER BY d.decision_id LIMIT 1000)";
 
 // Evenly thinned, so that a million launches are as quick as a thousand.
+// Launches of a graph are few beside all; in it other kernels run as well.
 constexpr const char* kTimes = R"(WITH all_times AS (SELECT start_ns, dur_ns, launch_id FROM t_gpu_event WHERE kernel_id = ?1
-    OR (graph IS NOT NULL AND launch_id IN (SELECT id FROM t_launch WHERE kernel_id = ?1))),
+    UNION ALL SELECT e.start_ns, e.dur_ns, e.launch_id FROM t_gpu_event e CROSS JOIN t_launch l
+      WHERE l.id = e.launch_id AND e.graph IS NOT NULL AND e.kernel_id IS NOT ?1 AND l.kernel_id = ?1),
   numbered AS (SELECT sum(dur_ns) AS ns, row_number() OVER (ORDER BY min(start_ns)) AS n, count(*) OVER () AS c FROM all_times
     GROUP BY coalesce(launch_id, -start_ns))
   SELECT ns FROM numbered WHERE n % max(1, c / 4000) = 0 ORDER BY n)";
