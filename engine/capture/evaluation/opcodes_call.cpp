@@ -1,3 +1,4 @@
+#include "engine/capture/evaluation/call_errors.h"
 #include "engine/capture/evaluation/interpreter.h"
 
 namespace fusebox::capture {
@@ -32,7 +33,12 @@ Flow call(Operations& ops, Frame& f, const Instruction& i) {
 
 Flow callFunctionEx(Operations& ops, Frame& f, const Instruction& i) {
   PyRef kwargs = (i.arg & 1) ? f.pop() : PyRef(), args = f.pop(), callable = f.pop();
-  if (!PyTuple_CheckExact(args.get())) args = ops.collect(args.get(), true);
+  if (!PyTuple_CheckExact(args.get())) {
+    PyRef given = std::move(args);
+    args = ops.collect(given.get(), true);
+    if (!args && PyErr_ExceptionMatches(PyExc_TypeError) && !Py_TYPE(given.get())->tp_iter && !PySequence_Check(given.get()))
+      refuseUnpacked(callable.get(), "* must be an iterable", given.get());
+  }
   if (!args) return Flow::Error;
   if (kwargs && !PyDict_CheckExact(kwargs.get())) {
     PyRef copy = PyRef::steal(PyDict_New());

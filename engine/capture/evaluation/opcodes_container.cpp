@@ -1,4 +1,7 @@
+#include "engine/capture/evaluation/call_errors.h"
 #include "engine/capture/evaluation/interpreter.h"
+
+extern "C" PyObject* _PyType_Lookup(PyTypeObject*, PyObject*);
 
 namespace fusebox::capture {
 
@@ -97,9 +100,21 @@ Flow setUpdate(Operations& ops, Frame& f, const Instruction& i) {
   return ops.updateSet(f.peek(i.arg).get(), iterable.get()) ? Flow::Next : Flow::Error;
 }
 
+/// Whether it surely has no keys(): what is unpacked by ** must have it, while dict.update() takes pairs too. Runs no Python code.
+bool lacksKeys(PyObject* object) {
+  static PyObject* const kKeys = PyUnicode_InternFromString("keys");
+  if (Py_TYPE(object)->tp_getattro != PyObject_GenericGetAttr || _PyType_Lookup(Py_TYPE(object), kKeys)) return false;
+  const PyRef own = PyRef::steal(PyObject_GenericGetAttr(object, kKeys));
+  PyErr_Clear();
+  return !own;
+}
+
 Flow dictUpdate(Operations& ops, Frame& f, const Instruction& i) {
   PyRef mapping = f.pop();
-  return ops.updateDict(f.peek(i.arg).get(), mapping.get()) ? Flow::Next : Flow::Error;
+  if (!lacksKeys(mapping.get()) && ops.updateDict(f.peek(i.arg).get(), mapping.get())) return Flow::Next;
+  if (!PyErr_Occurred() || PyErr_ExceptionMatches(PyExc_AttributeError))
+    PyErr_Format(PyExc_TypeError, "'%.200s' object is not a mapping", Py_TYPE(mapping.get())->tp_name);
+  return Flow::Error;
 }
 
 /// **kwargs of a call: like an update, but a key that is there already is an error.
@@ -107,13 +122,19 @@ Flow dictMerge(Operations& ops, Frame& f, const Instruction& i) {
   PyRef mapping = f.pop();
   PyObject* target = f.peek(i.arg).get();
   PyRef incoming = PyRef::steal(PyDict_New());
-  if (!ops.updateDict(incoming.get(), mapping.get())) return Flow::Error;
+  // Under the dict lie the positional arguments and, where a NULL is, the callable: CPython's versions order these two otherwise.
+  PyObject* callable = f.peek(i.arg + 2).get();
+  if (!callable) callable = f.peek(i.arg + 3).get();
+  if (lacksKeys(mapping.get()) || !ops.updateDict(incoming.get(), mapping.get())) {
+    if (!PyErr_Occurred() || PyErr_ExceptionMatches(PyExc_AttributeError)) refuseUnpacked(callable, "** must be a mapping", mapping.get());
+    return Flow::Error;
+  }
   PyObject *key, *value;
   for (Py_ssize_t at = 0; PyDict_Next(incoming.get(), &at, &key, &value);) {
     const int there = ops.contains(target, key);
     if (there < 0) return Flow::Error;
     if (there) {
-      PyErr_Format(PyExc_TypeError, "got multiple values for keyword argument '%S'", key);
+      if (PyRef name = calledName(callable)) PyErr_Format(PyExc_TypeError, "%U got multiple values for keyword argument '%S'", name.get(), key);
       return Flow::Error;
     }
     if (!ops.storeKey(target, key, value)) return Flow::Error;

@@ -387,3 +387,33 @@ def binary_cross_entropy_wants_probabilities(compile):
     inside, outside, unknown = torch.tensor([0.5, 0.2, 0.0]), torch.tensor([0.5, 1.5, 0.1]), torch.tensor([0.5, float("nan"), 0.1])
     f = compile(lambda x, t: F.binary_cross_entropy(x, t))
     return [outcome(f, x, t) for x in (inside, outside, unknown) for t in (inside, outside, unknown)]
+
+
+@script
+def arguments_that_cannot_be_unpacked_name_the_function(compile):
+    def callee(*args, **kwargs):
+        return args, sorted(kwargs)
+
+    def merged(x, given):
+        return callee(x, **(given or {}))
+
+    def twice(x, given):
+        return callee(x, k=1, **given)
+
+    def spread(x, given):
+        return callee(x, *given)
+
+    def displayed(x, given):
+        return {"a": x, **given}
+
+    def of_torch(x, given):
+        return torch.add(x, 1, **given)
+
+    def of_builtin(x, given):
+        return len(*given), x + 1
+
+    out = []
+    for f in (merged, twice, spread, displayed, of_torch, of_builtin):
+        g = compile(f)
+        out.append([outcome(g, torch.ones(2), given) for given in ({}, 1.5, True, {"k": 2}, [(1, 2)], "k")])
+    return out
