@@ -98,7 +98,7 @@ void Evaluation::refuseNumbersAsTensors(PyObject* callable, const CallArguments&
 
 bool Evaluation::requireTakesNumbers(PyObject* callable, const CallArguments& a) {
   if (numbers_.empty()) return false;
-  bool given = false, inPlace = false;
+  bool given = false, inPlace = false, decided = false;
   for (size_t i = 0; i < a.total(); ++i) given = given || isNumber(a.args[i]);
   if (!given) return false;
   const std::string_view name = nameOf(callable);
@@ -107,6 +107,7 @@ bool Evaluation::requireTakesNumbers(PyObject* callable, const CallArguments& a)
   PyObject* self = PyCFunction_Check(callable) ? boundSelf(callable) : nullptr;
   const auto check = [&](PyObject* o, bool whole) {
     if (!isTensor(o) || isNumber(o)) return;
+    decided = true;
     const at::Tensor& t = tensorOf(o);
     if (!isFloating(t) || (t.dim() == 0 && whole && !inPlace)) refuseNumber("given together with a tensor whose type it would not decide");
   };
@@ -117,6 +118,7 @@ bool Evaluation::requireTakesNumbers(PyObject* callable, const CallArguments& a)
     // Steps of an optimiser are 0-dimensional, and what is computed with them is not what the number meets.
     for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(a.args[i]); ++k) check(PySequence_Fast_GET_ITEM(a.args[i], k), !name.starts_with("_fused"));
   }
+  if (!decided) refuseNumber("given without a tensor, so that the default dtype decides the type");
   return true;
 }
 

@@ -766,3 +766,12 @@ def modified_saved_raises(compile):
         return "no error"
     except RuntimeError as e:
         return "modified by an inplace" in str(e)
+
+
+@script
+def numbers_alone_have_the_default_dtype(compile):
+    @compile
+    def f(a, x):
+        return torch.add(a, 1), torch.mul(2, a), torch.sub(a, a), torch.add(x, a)
+
+    return [f(a, torch.ones(2)) for a in (1.5, 2.0, 2.5, 3.0)]
