@@ -189,6 +189,10 @@ PyRef ruleCheckpoint(Evaluation& e, PyObject*, const CallArguments& a) {
     PyObject* checked[] = {given.get()};
     if (!e.call(torchObject("torch.utils.checkpoint.check_backward_validity"), checked, 1, nullptr)) return {};
   }
+  // What a checkpoint keeps to compute again are its positional arguments, and a tensor of inference mode cannot be kept.
+  for (size_t i = 1; i < a.positional && wanted && at::GradMode::is_enabled(); ++i)
+    if (isTensorObject(a.args[i]) && tensorOf(a.args[i]).is_inference())
+      e.breakHere("unsupported call", "torch.utils.checkpoint of a tensor of inference mode raises");
   const bool switches = e.torchCalls() && !wanted && at::GradMode::is_enabled();  // a graph of calls shows it
   at::AutoGradMode mode(wanted && at::GradMode::is_enabled());
   static PyObject* const setGradMode = torchObject("torch._C._set_grad_enabled");

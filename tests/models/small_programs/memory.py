@@ -179,3 +179,22 @@ def cached_functions_write_to_what_the_program_has_written(compile):
         return x * cached(k) + cached(k, by=3), counted
 
     return [(f(torch.ones(2), k), list(counted)) for k in (1, 1, 2, 1, 2)]
+
+
+@script
+def a_checkpoint_keeps_no_tensor_of_inference_mode(compile):
+    with torch.inference_mode():
+        kept = torch.ones(2)
+    w, out = torch.ones(2, requires_grad=True), []
+    for reentrant in (False, True):
+        @compile
+        def f(x, w):
+            return checkpoint(lambda x, w: (x * w).sin(), x, w, use_reentrant=reentrant)
+
+        for x, grad in ((torch.ones(2), True), (kept, True), (kept, False)):
+            with torch.set_grad_enabled(grad):
+                try:
+                    out.append(f(x, w))
+                except RuntimeError as error:
+                    out.append(str(error)[:40])
+    return out
