@@ -33,10 +33,19 @@ SAME_SHAPE = ["{0}.t().contiguous().t()", "{0}.softmax(-1)", "{0}.flip(0)", "{0}
               "{0}.gather(1, torch.zeros_like({0}, dtype=torch.int64))"]
 
 
+MOST_NESTED = 12  # CPython compiles 20 blocks within each other; a statement opens several
+
+
+def blocks_of(head):
+    """As how many blocks CPython counts what a line opens, at most."""
+    kind = head.split(None, 1)[0].rstrip(":")
+    return {"with": max(1, head.count(" as ")), "try": 2, "except": 2, "finally": 2, "for": 1, "while": 1}.get(kind, 0)
+
+
 class Builder:
     def __init__(self, seed):
         self.rng = random.Random(seed)
-        self.text, self.depth = [], 0
+        self.text, self.depth, self.nested = [], 0, 0
         self.scopes = [{}]
         self.count = 0
         self.changes, self.declared, self.statements = [], [], []
@@ -63,6 +72,8 @@ class Builder:
         """An indented block; what is bound in it is not known after it."""
         self.line(head)
         self.depth += 1
+        nested = blocks_of(head)
+        self.nested += nested
         self.scopes.append({})
         before = len(self.text)
         try:
@@ -71,6 +82,7 @@ class Builder:
             if len(self.text) == before:
                 self.line("pass")
             self.depth -= 1
+            self.nested -= nested
             self.scopes.pop()
 
     def name(self, stem="v"):

@@ -1,6 +1,6 @@
 """The body of functions: which statements there are, and blocks of them. Statements register themselves by subject."""
 
-from .builder import Builder
+from .builder import Builder, MOST_NESTED
 
 STATEMENTS = []     # (weight, function of the builder)
 FEATURES = []       # (weight, function that declares something at module level and adds its statements to the builder)
@@ -35,6 +35,9 @@ def body(g: Builder, count):
         if g.budget <= 0:
             break
         g.budget -= 1
+        if g.nested > MOST_NESTED:
+            g.new("x", g.tensor("x"))
+            continue
         own = g.statements
         if own and g.chance(0.45):
             chosen(g, own)(g)
