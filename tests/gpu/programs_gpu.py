@@ -396,7 +396,7 @@ def derivatives():
     """Of torch.func and torch.autograd.grad: libtorch's engine would work on threads of the device."""
     from torch.func import grad, hessian, jacfwd, jvp, vmap
     value = lambda t: (t.sin() * t.sum()).sum()
-    inside = lambda t: torch.autograd.grad(value(t), t, create_graph=True)[0].cos()
+    inside = lambda t: torch.autograd.grad(value(t), t)[0].cos()
     x = torch.randn(6, 5, device="cuda")
     forms = [grad(value), vmap(grad(value)), vmap(hessian(value)), jacfwd(torch.exp), lambda t: jvp(torch.sin, (t,), (t,)),
              lambda t: inside(t.clone().requires_grad_())]
