@@ -65,7 +65,23 @@ void CompiledGraph::findSymbols() {
   for (const inductor::PoolPlace& place : plan_->program().places) add(place.bytes);
 }
 
+void CompiledGraph::setSymbols(std::vector<graph::Symbol> symbols) {
+  order_ = std::move(symbols);
+  places_.clear();
+  for (graph::Symbol symbol : used_) {
+    const auto place = std::find(order_.begin(), order_.end(), symbol);
+    if (place == order_.end()) return places_.clear();
+    places_.push_back(static_cast<size_t>(place - order_.begin()));
+  }
+}
+
 std::vector<int64_t> CompiledGraph::valuesOf(c10::ArrayRef<at::Tensor> inputs, std::span<const int64_t> symbolValues) const {
+  std::vector<int64_t> values;
+  values.reserve(used_.size());
+  if (!places_.empty() && symbolValues.size() == order_.size()) {
+    for (const size_t place : places_) values.push_back(symbolValues[place]);
+    return values;
+  }
   graph::SymbolValues known;
   if (!symbolValues.empty()) {
     known = graph::SymbolValues(order_, symbolValues);
@@ -75,8 +91,6 @@ std::vector<int64_t> CompiledGraph::valuesOf(c10::ArrayRef<at::Tensor> inputs, s
           inputs[static_cast<size_t>(buffer.index)].defined())
         bindSymbols(known, buffer.meta, inputs[static_cast<size_t>(buffer.index)]);
   }
-  std::vector<int64_t> values;
-  values.reserve(used_.size());
   for (graph::Symbol symbol : used_) values.push_back(known(symbol));
   return values;
 }

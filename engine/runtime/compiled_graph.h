@@ -56,7 +56,7 @@ class CompiledGraph {
   std::vector<at::Tensor> run(c10::ArrayRef<at::Tensor> inputs, std::span<const int64_t> symbolValues = {});
 
   /// The symbols whose values calls bring. Before the first run.
-  void setSymbols(std::vector<graph::Symbol> symbols) { order_ = std::move(symbols); }
+  void setSymbols(std::vector<graph::Symbol> symbols);
 
   /// Replays CUDA graphs from now on, where they can be recorded: for each set of symbols' values of its own, up to a limit. Before the
   /// first run.
@@ -92,6 +92,7 @@ class CompiledGraph {
   std::shared_ptr<RuntimePlan> plan_;      ///< as it was built: only run where it is static
   std::vector<graph::Symbol> order_;       ///< of the values that calls bring
   std::vector<graph::Symbol> used_;        ///< in the program
+  std::vector<size_t> places_;             ///< of used_ in order_, where all are there
   std::shared_ptr<Sized> only_;            ///< of a program without symbols
   std::mutex mutex_;                       ///< of sized_ and recorded_
   std::vector<std::shared_ptr<Sized>> sized_;  ///< most recently used first
