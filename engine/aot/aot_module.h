@@ -76,8 +76,6 @@ struct AotModule {
   /// values in this order.
   std::vector<graph::Symbol> symbols;
   std::vector<int64_t> hints;              ///< what they were while tracing
-  /// Sets of tangents: those whose gradient surely meets one operator that, in eager, keeps something for its backward.
-  std::vector<std::vector<bool>> keepers;
   bool opaqueHistory = false;              ///< a gradient formula of the user's is inside: `joint` does not say how values depend on inputs
 };
 

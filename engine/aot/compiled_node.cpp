@@ -256,20 +256,6 @@ variable_list CompiledNode::apply(variable_list&& given) {
   return gradients(watched ? Gradients::OfInputsCut : Gradients::OfInputs, std::move(given), isLast);
 }
 
-namespace {
-
-/// Whether an operator was met by a tangent of an earlier pass, which gave up what it kept, and is by one of this pass.
-bool meetsSpent(const std::vector<std::vector<bool>>& keepers, const std::vector<bool>& given, const std::vector<bool>& spent) {
-  const auto meets = [](const std::vector<bool>& keeper, const std::vector<bool>& tangents) {
-    for (size_t i = 0; i < std::min(keeper.size(), tangents.size()); ++i)
-      if (keeper[i] && tangents[i]) return true;
-    return false;
-  };
-  return std::any_of(keepers.begin(), keepers.end(), [&](auto& keeper) { return meets(keeper, given) && meets(keeper, spent); });
-}
-
-}  // namespace
-
 variable_list CompiledNode::gradients(Gradients which, variable_list given, bool isLast) {
   std::lock_guard lock(mutex_);
   const ForwardStreams::Scope streams(streams_);
@@ -283,10 +269,8 @@ variable_list CompiledNode::gradients(Gradients which, variable_list given, bool
     for (auto i : nobodyAsked) made[i] = at::Tensor();
     return made;
   };
-  // Where compiled code reads nothing that was saved, what eager's operators saved is gone all the same.
-  TORCH_CHECK(!released_ || !(again || meetsSpent(shared_->module->keepers, isGiven, spent_)), torch::autograd::ERR_BACKWARD_TWICE);
-  given_ = isGiven;
   if (again) {
+    TORCH_CHECK(!released_, torch::autograd::ERR_BACKWARD_TWICE);
     auto& second = shared_->secondOrder(which);
     if (second.refusal.empty()) return done(differentiable(second, prepare(code.given, given)));
   }
@@ -312,8 +296,6 @@ void CompiledNode::release_variables() {
   for (auto& s : saved_) s.reset_data();
   inputs_.clear();
   released_ = true;
-  spent_.resize(given_.size());
-  for (size_t i = 0; i < given_.size(); ++i) spent_[i] = spent_[i] || given_[i];
 }
 
 }  // namespace fusebox::aot

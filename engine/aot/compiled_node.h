@@ -96,7 +96,6 @@ class CompiledNode : public torch::autograd::Node {
   ForwardStreams streams_;
   std::vector<torch::autograd::SavedVariable> saved_;
   bool released_ = false;
-  std::vector<bool> given_, spent_;  ///< tangents with a gradient in the latest pass, and in those after which everything was given up
   std::vector<Input> inputs_;  ///< those that differentiating again starts from
   std::mutex mutex_;
 

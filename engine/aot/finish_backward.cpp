@@ -9,7 +9,6 @@
 
 #include "engine/aot/backward_walk.h"
 #include "engine/aot/gradient_graph.h"
-#include "engine/aot/kept_values.h"
 #include "engine/aot/operator_kind.h"
 #include "engine/aot/partition.h"
 #include "engine/aot/trace_finisher.h"
@@ -136,9 +135,7 @@ Result<void> TraceFinisher::recordBackward() {
 
   c10::impl::ExcludeDispatchKeyGuard noAutocast(c10::autocast_dispatch_keyset);
   WalkObserver observer;
-  std::vector<torch::autograd::Node*> nodes;
-  observer.before = [&](torch::autograd::Node& node) {
-    nodes.push_back(&node);
+  observer.before = [&](const torch::autograd::Node& node) {
     recorder.setBackwardOrigin(node.sequence_nr());
     module_.opaqueHistory = module_.opaqueHistory || isUserFunction(node);
   };
@@ -156,7 +153,6 @@ Result<void> TraceFinisher::recordBackward() {
     if (!recorder.graph().node(root.node).isBackward) g = at::clone(g);
     gradients_.push_back(valueRef(g));
   }
-  module_.keepers = keepers(seeds, nodes);
   return {};
 }
 

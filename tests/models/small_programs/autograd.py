@@ -329,25 +329,3 @@ def gradients_past_a_break(compile):
     x = (torch.arange(12.0).reshape(3, 4) % 5).requires_grad_()
     f(x).sum().backward()
     return x.grad
-
-
-@script
-def a_second_backward_finds_what_was_kept_gone(compile):
-    """Also where compiled code needs nothing of it, and only where eager's operators kept something on the way."""
-    calls = [lambda x, w: x * 1, lambda x, w: x + 1, lambda x, w: x.t() / 2, lambda x, w: x.sum(), lambda x, w: x * w, lambda x, w: x.sin(),
-             lambda x, w: (x * 2, w * 3), lambda x, w: ((x + w) * 2, x + w), lambda x, w: (x + w).neg(), lambda x, w: (x + w) * 2,
-             lambda x, w: -(x * w.detach()), lambda x, w: x.expand(2, 4, 5).sum(0), lambda x, w: (x * 2 + 1, x * 2)]
-    out = []
-    for call in calls:
-        f = compile(call)
-        for keep in (False, True):
-            x, w = rows().requires_grad_(), rows().requires_grad_()
-            results = f(x, w)
-            results = results if isinstance(results, tuple) else (results,)
-            for result in (*results, *results):
-                try:
-                    result.sum().backward(retain_graph=keep)
-                    out.append((x.grad, w.grad))
-                except RuntimeError as error:
-                    out.append(str(error)[:50])
-    return out
