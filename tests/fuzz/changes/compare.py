@@ -223,7 +223,8 @@ class Comparison:
     def exception(self, a, b, path):
         if not self.pair(a, b, path):
             return
-        self.walk(*(tuple(without_stack(v) for v in e.args) for e in (a, b)), path + ".args")
+        if not isinstance(a, RecursionError):  # whose words tell where C code happened to count last
+            self.walk(*(tuple(without_stack(v) for v in e.args) for e in (a, b)), path + ".args")
         self.attributes(a, b, path)
         for name in ("__cause__", "__context__"):
             self.walk(getattr(a, name), getattr(b, name), f"{path}.{name}")
