@@ -6,7 +6,6 @@ Each has its operator's signature and gives what the operator gives in eager mod
 import math
 
 import torch
-from torch._higher_order_ops.associative_scan import generic_associative_scan
 
 
 def _in_layout_of(out, like):
@@ -75,4 +74,5 @@ def flex_attention(query, key, value, score_mod, block_mask, scale, kernel_optio
 def associative_scan(combine_fn, xs, additional_inputs):
     """Every prefix of each tensor in `xs` along dimension 0, combined pair by pair in a tree. Gradients are those of what is computed;
     the operator's own autograd in PyTorch 2.11 leaves terms out where several tensors are combined."""
+    from torch._higher_order_ops.associative_scan import generic_associative_scan
     return generic_associative_scan(combine_fn, xs, additional_inputs=tuple(additional_inputs))
