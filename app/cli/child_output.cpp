@@ -78,6 +78,22 @@ bool reap(pid_t child, int64_t deadline, int& status) {
   return true;
 }
 
+/// As long as it lives; then whatever the process had chosen holds again.
+class BrokenPipesIgnored {
+ public:
+  BrokenPipesIgnored() {
+    struct sigaction ignore{};
+    ignore.sa_handler = SIG_IGN;
+    sigaction(SIGPIPE, &ignore, &before_);
+  }
+  ~BrokenPipesIgnored() { sigaction(SIGPIPE, &before_, nullptr); }
+  BrokenPipesIgnored(const BrokenPipesIgnored&) = delete;
+  BrokenPipesIgnored& operator=(const BrokenPipesIgnored&) = delete;
+
+ private:
+  struct sigaction before_{};
+};
+
 }  // namespace
 
 std::string findProgram(const std::string& name) {
@@ -99,7 +115,7 @@ Result<ChildOutput> runChild(const std::vector<std::string>& command, const std:
   std::vector<char*> arguments;
   for (const auto& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
-  signal(SIGPIPE, SIG_IGN);  // a child that stops reading is its own affair
+  const BrokenPipesIgnored ignored;  // a child that stops reading is its own affair
   const pid_t child = fork();
   if (child < 0) return fail(ErrorCode::Io, std::strerror(errno), program);
   if (child == 0) {
@@ -120,7 +136,6 @@ Result<ChildOutput> runChild(const std::vector<std::string>& command, const std:
   int status = 0;
   if (!exchange(in, out, err, input, deadline, result)) kill(-child, SIGKILL);
   const bool inTime = reap(child, deadline, status) && nowNs() < deadline;
-  signal(SIGPIPE, SIG_DFL);
   if (!inTime) return fail(ErrorCode::Io, fmt::format("it did not finish within {} s", limitMs / 1000), program);
   result.exitCode = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
   return result;
