@@ -73,9 +73,10 @@ void CompareWindow::compareFiles(const QString& a, const QString& b) {
 void CompareWindow::runAndCompare(const RunRequest& request, const QString& engines) {
   if (run_) return;
   words_.clear();
-  setWindowTitle(tr("%1 under two engines – Fusebox").arg(QFileInfo(request.script).fileName()));
+  setWindowTitle(tr("%1 under two engines – Fusebox").arg(request.name()));
   run_ = new QProcess(this);
-  run_->setWorkingDirectory(request.directory.isEmpty() ? QFileInfo(request.script).absolutePath() : request.directory);
+  run_->setWorkingDirectory(request.folder());
+  run_->setProcessEnvironment(request.wholeEnvironment());
   run_->setStandardOutputFile(QProcess::nullDevice());
   connect(run_, &QProcess::readyReadStandardError, this, &CompareWindow::readWords);
   connect(run_, &QProcess::finished, this, &CompareWindow::runEnded);
@@ -84,8 +85,8 @@ void CompareWindow::runAndCompare(const RunRequest& request, const QString& engi
   });
   QStringList command{QStringLiteral("compare"), QStringLiteral("--engines"), engines};
   if (!request.python.isEmpty()) command << QStringLiteral("--python") << request.python;
-  command << QStringLiteral("--run") << QFileInfo(request.script).absoluteFilePath() << request.arguments;
-  view_->showBusy(tr("Running %1…").arg(QFileInfo(request.script).fileName()), tr("Once under each of %1.").arg(engines));
+  command << QStringLiteral("--run") << request.program();
+  view_->showBusy(tr("Running %1…").arg(request.name()), tr("Once under each of %1.").arg(engines));
   run_->start(program_, command);
 }
 

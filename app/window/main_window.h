@@ -14,6 +14,7 @@
 #include "app/window/crash_guard.h"
 #include "app/window/dock_host.h"
 #include "app/window/output_panel.h"
+#include "app/window/run_dialog.h"
 #include "app/window/script_runner.h"
 #include "app/window/session_tabs.h"
 #include "app/window/start_page.h"
@@ -90,6 +91,7 @@ class MainWindow : public QMainWindow {
   void askBeforeEnding();
 
   // main_window_actions.cpp
+  RunDialog* newRunDialog(RunDialog::Purpose purpose);
   void chooseEngines();
   void chooseScript();
   void showPalette();

@@ -209,10 +209,36 @@ void MainWindow::chooseComparisonFolder() {
   if (!path.isEmpty() && session_) openComparison(session_->path(), path);
 }
 
-void MainWindow::chooseEngines() {
-  auto* dialog = new RunDialog(this);
+/// With what was run last, also where a command line named it.
+RunDialog* MainWindow::newRunDialog(RunDialog::Purpose purpose) {
+  auto* dialog = new RunDialog(this, purpose);
   dialog->setAttribute(Qt::WA_DeleteOnClose);
-  dialog->setWindowTitle(tr("Run under Fusebox's engine and PyTorch's own"));
+  if (!lastRun_ || lastRun_->rawCommand.isEmpty()) return dialog;
+  RunRequest request;
+  const QStringList& words = lastRun_->rawCommand;
+  for (qsizetype i = 0; i < words.size(); ++i) {
+    if (words[i] == QLatin1String("--session") || words[i] == QLatin1String("--python")) {
+      if (words[i] == QLatin1String("--python")) request.python = words.value(i + 1);
+      ++i;
+    } else if (words[i] == QLatin1String("-m")) {
+      request.module = words.value(i + 1);
+      request.arguments = words.mid(i + 2);
+      break;
+    } else if (words[i].startsWith(QLatin1Char('-'))) {
+      return dialog;  // code on the command line, or standard input: no script that could be named
+    } else {
+      request.script = QFileInfo(words[i]).absoluteFilePath();
+      request.arguments = words.mid(i + 1);
+      request.directory = QDir::currentPath();
+      break;
+    }
+  }
+  dialog->suggest(request);
+  return dialog;
+}
+
+void MainWindow::chooseEngines() {
+  auto* dialog = newRunDialog(RunDialog::Purpose::BothEngines);
   connect(dialog, &QDialog::accepted, this, [this, dialog] {
     auto* window = new CompareWindow(nullptr, program_);
     window->show();
@@ -222,8 +248,7 @@ void MainWindow::chooseEngines() {
 }
 
 void MainWindow::chooseScript() {
-  auto* dialog = new RunDialog(this);
-  dialog->setAttribute(Qt::WA_DeleteOnClose);
+  auto* dialog = newRunDialog(RunDialog::Purpose::Run);
   connect(dialog, &QDialog::accepted, this, [this, dialog] { runScript(dialog->request()); });
   dialog->open();
 }

@@ -59,9 +59,7 @@ void MainWindow::buildDebugActions() {
     return registry_->add(QString::fromLatin1(id), debug, text, keys, QString::fromLatin1(icon), std::move(action));
   };
   add("debug.script", tr("&Debug script…"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_R), "", [this] {
-    auto* dialog = new RunDialog(this);
-    dialog->setAttribute(Qt::WA_DeleteOnClose);
-    dialog->setWindowTitle(tr("Debug script"));
+    auto* dialog = newRunDialog(RunDialog::Purpose::Debug);
     connect(dialog, &QDialog::accepted, this,
             [this, dialog] { debugScript(dialog->request(), {{{"kind", "compile"}, {"once", true}}}); });
     dialog->open();
@@ -89,9 +87,12 @@ void MainWindow::buildDebugActions() {
       [this] { toggleBreakpointHere(); });
   QAction* skip = add("debug.skip", tr("&Skip this frame"), {}, "", [this] { debugger_->skipFrame(); });
   skip->setToolTip(tr("Leave the frame that is being captured to Python; the session says so"));
+  QAction* restart = add("debug.restart", tr("R&estart"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_F5), "",
+                         [this] { runAgain(); });
+  restart->setToolTip(tr("End the program and start it again, with the breakpoints as they are now"));
   QAction* detach = add("debug.detach", tr("D&etach"), {}, "", [this] { debugger_->detach(); });
   detach->setToolTip(tr("Let the program go on undebugged"));
-  QAction* kill = add("debug.kill", tr("&Kill"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_F5), "",
+  QAction* kill = add("debug.kill", tr("&Kill"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_K), "",
                       [this] { debugger_->kill(); });
   kill->setToolTip(tr("End the program at once, whatever it is doing"));
   add("debug.show", tr("S&how the debug panel"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_D), "", [this] {
@@ -101,7 +102,7 @@ void MainWindow::buildDebugActions() {
     debugDock_->setVisible(!isSeen);
     if (!isSeen) debugDock_->raise();
   });
-  debugPanel_->setActions(bar + QList<QAction*>{nullptr, skip, detach, kill});
+  debugPanel_->setActions(bar + QList<QAction*>{nullptr, skip, restart, detach, kill});
 }
 
 void MainWindow::updateDebugActions() {
@@ -116,6 +117,7 @@ void MainWindow::updateDebugActions() {
   const std::string kind = textField(debugger_->stop(), "kind");
   enable("debug.skip", state == State::Stopped &&
                            (kind == "compile" || kind == "recompile" || kind == "line" || kind == "graph_break"));
+  enable("debug.restart", lastRun_.has_value() && lastDebugged_);
   enable("debug.detach", state != State::Off);
   enable("debug.kill", state == State::Stopped || state == State::Running);
 }

@@ -13,8 +13,7 @@ constexpr int kLookEveryMs = 100;
 constexpr int kGraceMs = 3000;
 constexpr qsizetype kKeptErrors = 64 * 1024;
 
-QString sessionName(const QString& script, const QString& directory) {
-  const QString base = QFileInfo(script).completeBaseName();
+QString sessionName(const QString& base, const QString& directory) {
   const QString name = (base.isEmpty() ? QStringLiteral("run") : base) + QLatin1Char('-') +
                        QDateTime::currentDateTime().toString(QStringLiteral("yyyyMMdd-HHmmss")) + QStringLiteral(".fusebox");
   const QDir wanted(directory);
@@ -34,6 +33,25 @@ QString signalText(int number) {
 }
 
 }  // namespace
+
+QString RunRequest::name() const { return module.isEmpty() ? QFileInfo(script).fileName() : module; }
+
+QString RunRequest::folder() const {
+  if (!directory.isEmpty()) return directory;
+  return module.isEmpty() ? QFileInfo(script).absolutePath() : QDir::currentPath();
+}
+
+QStringList RunRequest::program() const {
+  const QStringList what = module.isEmpty() ? QStringList{QFileInfo(script).absoluteFilePath()} : QStringList{QStringLiteral("-m"), module};
+  return what + arguments;
+}
+
+QProcessEnvironment RunRequest::wholeEnvironment() const {
+  QProcessEnvironment whole = QProcessEnvironment::systemEnvironment();
+  for (const auto* part : {&variables, &environment})
+    for (auto it = part->begin(); it != part->end(); ++it) whole.insert(it.key(), it.value());
+  return whole;
+}
 
 ScriptRunner::ScriptRunner(QString program, QObject* parent) : QObject(parent), program_(std::move(program)) {
   look_.setInterval(kLookEveryMs);
@@ -84,27 +102,26 @@ void ScriptRunner::start(const RunRequest& request) {
     }
     if (directory.isEmpty()) directory = QDir::currentPath();
   } else {
-    script_ = request.script;
-    if (directory.isEmpty()) directory = QFileInfo(script_).absolutePath();
+    script_ = request.module.isEmpty() ? request.script : request.module;
+    directory = request.folder();
   }
   const qsizetype named = request.rawCommand.indexOf(QStringLiteral("--session"));
   if (named >= 0 && named + 1 < request.rawCommand.size()) {
     session_ = QDir(directory).absoluteFilePath(request.rawCommand[named + 1]);
   } else {
-    session_ = sessionName(script_, directory);
+    session_ = sessionName(request.module.isEmpty() ? QFileInfo(script_).completeBaseName() : script_, directory);
     words << QStringLiteral("--session") << session_;
   }
   if (request.rawCommand.isEmpty()) {
     if (!request.engine.isEmpty()) words << QStringLiteral("--engine") << request.engine;
     if (!request.python.isEmpty()) words << QStringLiteral("--python") << request.python;
-    words << QFileInfo(script_).absoluteFilePath() << request.arguments;
+    words << request.program();
   } else {
     words << request.rawCommand;
   }
   process_.setWorkingDirectory(directory);
-  QProcessEnvironment environment = QProcessEnvironment::systemEnvironment();
-  environment.insert(QStringLiteral("PYTHONUNBUFFERED"), QStringLiteral("1"));  // output as it happens
-  for (auto it = request.environment.begin(); it != request.environment.end(); ++it) environment.insert(it.key(), it.value());
+  QProcessEnvironment environment = request.wholeEnvironment();
+  if (!environment.contains(QStringLiteral("PYTHONUNBUFFERED"))) environment.insert(QStringLiteral("PYTHONUNBUFFERED"), QStringLiteral("1"));  // output as it happens
   process_.setProcessEnvironment(environment);
   emit started(QStringLiteral("fusebox ") + words.join(QLatin1Char(' ')));
   process_.start(program_, words);

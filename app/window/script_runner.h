@@ -10,12 +10,23 @@ namespace fusebox::window {
 /// What to run and how: the words of `fusebox run`.
 struct RunRequest {
   QString script;
+  QString module;             ///< run as `python -m`; instead of the script
   QStringList arguments;
   QString python;             ///< empty: the one that Fusebox was built for
   QString engine;             ///< fusebox, stock, eager; empty: fusebox
-  QString directory;          ///< working directory; empty: the script's
+  QString directory;          ///< working directory; empty: the script's, with a module the window's own
+  QMap<QString, QString> variables;    ///< of its environment, as its user set them
   QStringList rawCommand;     ///< words after `fusebox run`, instead of the fields above
-  QMap<QString, QString> environment;  ///< besides the window's own
+  QMap<QString, QString> environment;  ///< what a debugger wants besides, for one start
+
+  /// What is run, in one word: a script's file name or the module's.
+  QString name() const;
+  /// Where it runs.
+  QString folder() const;
+  /// `-m module` or the script's whole path, then the arguments.
+  QStringList program() const;
+  /// The window's own environment with what the request adds.
+  QProcessEnvironment wholeEnvironment() const;
 };
 
 /// How a run ended, in words for the message bar; `what` is empty if all is well.

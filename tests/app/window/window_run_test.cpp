@@ -1,7 +1,10 @@
 // Run script… with the real program: good and bad scripts, as a person sees them. Needs bin/fusebox and the engine host.
+#include <QComboBox>
 #include <QFile>
 #include <QLabel>
+#include <QLineEdit>
 #include <QPlainTextEdit>
+#include <QPushButton>
 #include <QSettings>
 #include <QStandardPaths>
 #include <QtTest>
@@ -68,6 +71,49 @@ class WindowRunTest : public QObject {
     run(script("killed.py", "import os, signal, time\ntime.sleep(0.7)\nos.kill(os.getpid(), signal.SIGKILL)\n"));
     QVERIFY2(message().contains("killed"), qPrintable(message() + "\n" + output()));
     QVERIFY(window_->isVisible());
+  }
+  /// `python -m package.module` with variables of its own, by the keyboard; and the same again.
+  void modulesRunWithTheirEnvironment() {
+    QDir(folder_.path()).mkpath("tools");
+    script("tools/__init__.py", "");
+    script("tools/say.py", "import os, sys\nprint('said', __name__, __package__, os.environ['GREETING'], os.environ.get('EMPTY'), sys.argv[1:])\n");
+    window_->activateWindow();
+    QVERIFY(QTest::qWaitForWindowActive(window_.get(), kPatienceMs));
+    QTest::keyClick(window_.get(), Qt::Key_R, Qt::ControlModifier);
+    auto* form = window_->findChild<QComboBox*>("runDialog.form");
+    QVERIFY(form);
+    auto* dialog = form->window();
+    const auto field = [&](const char* name) { return dialog->findChild<QLineEdit*>(QString("runDialog.") + name); };
+    auto* run = dialog->findChild<QPushButton*>("runDialog.run");
+    auto* problem = dialog->findChild<QLabel*>("runDialog.problem");
+    form->setFocus();
+    QTest::keyClick(form, Qt::Key_Down);
+    QTest::keyClicks(field("script"), "tools.");
+    QVERIFY2(!run->isEnabled() && problem->text().contains("tools."), qPrintable(problem->text()));
+    QTest::keyClicks(field("script"), "say");
+    QTest::keyClicks(field("directory"), folder_.path());
+    QTest::keyClicks(field("arguments"), "one \"two three\"");
+    QTest::keyClicks(field("variables"), "GREETING");
+    QVERIFY2(!run->isEnabled() && problem->text().contains("GREETING"), qPrintable(problem->text()));
+    QTest::keyClicks(field("variables"), "=hello \"EMPTY=a b=c\"");
+    QTRY_VERIFY(run->isEnabled());
+    QSignalSpy finished(window_->runner(), &ScriptRunner::finished);
+    QTest::keyClick(field("variables"), Qt::Key_Return);
+    QVERIFY(!finished.isEmpty() || finished.wait(90000));
+    const QString said = QStringLiteral("said __main__ tools hello a b=c ['one', 'two three']");
+    QVERIFY2(output().contains(said), qPrintable(output()));
+    window_->activateWindow();
+    QVERIFY(QTest::qWaitForWindowActive(window_.get(), kPatienceMs));
+    QTest::keyClick(window_.get(), Qt::Key_R, Qt::ControlModifier | Qt::AltModifier);
+    QVERIFY(finished.count() == 2 || finished.wait(90000));
+    QVERIFY2(output().contains(said), qPrintable(output()));
+    // What was chosen is there again.
+    RunDialog again;
+    QCOMPARE(again.request().module, QStringLiteral("tools.say"));
+    QCOMPARE(again.request().variables.value("EMPTY"), QStringLiteral("a b=c"));
+    RunDialog debugged(nullptr, RunDialog::Purpose::Debug);
+    QCOMPARE(debugged.findChild<QPushButton*>("runDialog.run")->text(), QStringLiteral("Debug"));
+    QVERIFY(debugged.findChild<QComboBox*>("runDialog.engine")->isHidden() && debugged.request().engine.isEmpty());
   }
   void compiledScriptFillsTheViews() {
     run(script("good.py",
