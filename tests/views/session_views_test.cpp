@@ -176,6 +176,21 @@ class SessionViewsTest : public QObject, private test::ShownView {
     QVERIFY2(words.width() >= compile->fontMetrics().horizontalAdvance(compile->currentText()), qPrintable(QStringLiteral("%1 of %2").arg(words.width()).arg(compile->currentText())));
   }
 
+  /// Wherever the graph stands, its search can be seen and typed into, also beside the longest names.
+  void graphSearchIsNeverInTheMenu() {
+    auto view = show<GraphView>(model_);
+    QTRY_VERIFY(!view->canvas()->painter().empty());
+    auto* compile = view->findChild<QComboBox*>("graph.compile");
+    auto* search = view->findChild<QLineEdit*>("graph.search");
+    compile->addItem(QStringLiteral("TransformerDecoderLayer.forward (backward)  transformer_model.py:1248, from line 1301, entry 12"));
+    compile->setCurrentIndex(compile->count() - 1);
+    for (const int width : {1600, 1280, 900, 640}) {
+      view->resize(width, 560);
+      QTRY_COMPARE(view->width(), width);
+      QTRY_VERIFY2(search->isVisible() && search->visibleRegion().boundingRect().width() >= 20 * search->fontMetrics().averageCharWidth(), qPrintable(QString::number(width)));
+    }
+  }
+
   void largeGraphIsFoldedAndSearchable() {
     auto view = show<GraphView>(model_);
     QTRY_VERIFY(!view->canvas()->painter().empty());

@@ -44,15 +44,6 @@ std::shared_ptr<const CompoundScene> layOut(const GraphPicture& picture, bool op
   return std::make_shared<CompoundScene>(layoutCompound(picture.tree, groups, picture.layout));
 }
 
-double contrast(const QColor& a, const QColor& b) {
-  const auto luminance = [](const QColor& c) {
-    const auto part = [](double v) { return v <= 0.03928 ? v / 12.92 : std::pow((v + 0.055) / 1.055, 2.4); };
-    return 0.2126 * part(c.redF()) + 0.7152 * part(c.greenF()) + 0.0722 * part(c.blueF());
-  };
-  const double x = luminance(a), y = luminance(b);
-  return (std::max(x, y) + 0.05) / (std::min(x, y) + 0.05);
-}
-
 }  // namespace
 
 class WidgetsTest : public QObject {

@@ -21,8 +21,7 @@ namespace fusebox::views {
 
 GraphView::GraphView(const ViewContext& context)
     : View(context), canvas_(new GraphCanvas), layoutJob_(new BackgroundJob(this)) {
-  auto* bar = new QToolBar;
-  buildToolbar(bar);
+  buildToolbars();
   details_ = new DetailsPanel(QStringLiteral("graph.details"));
   empty_ = new EmptyState(canvas_, QStringLiteral("graph"));
   auto* split = new SideSplitter(760);
@@ -33,7 +32,7 @@ GraphView::GraphView(const ViewContext& context)
   auto* column = new QVBoxLayout(this);
   column->setContentsMargins(0, 0, 0, 0);
   column->setSpacing(0);
-  column->addWidget(bar);
+  column->addLayout(bars_);
   column->addWidget(split, 1);
 
   connect(compile_, &QComboBox::activated, this, [this] {

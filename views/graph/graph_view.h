@@ -1,5 +1,6 @@
 #pragma once
 
+#include <QBoxLayout>
 #include <QComboBox>
 
 #include "views/graph/graph_canvas.h"
@@ -33,10 +34,12 @@ class GraphView : public View {
   void clear() override;
   void load() override;
   void follow(const Location& location) override;
+  void resizeEvent(QResizeEvent* event) override;
 
  private:
   static QString stageText(const query::GraphRow& row);
-  void buildToolbar(QToolBar* bar);
+  void buildToolbars();
+  void arrangeToolbars();
   void fillCompiles();
   void fillStages(const QString& wanted);
   void openGraph(int64_t graph, int64_t node);
@@ -55,6 +58,9 @@ class GraphView : public View {
   void showGraphSummary();
   void fail(const Error& error);
 
+  QBoxLayout* bars_;              ///< what is shown, then the search and the tools: beside each other where both have room
+  QToolBar* shown_;
+  QToolBar* tools_;
   QComboBox* compile_;
   QComboBox* stage_;
   QComboBox* folding_;

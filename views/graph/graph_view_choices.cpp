@@ -65,12 +65,35 @@ QString GraphView::stageText(const query::GraphRow& row) {
   return text;
 }
 
-void GraphView::buildToolbar(QToolBar* bar) {
-  bar->setObjectName(QStringLiteral("viewToolbar"));
-  bar->setIconSize(QSize(16, 16));
+void GraphView::resizeEvent(QResizeEvent* event) {
+  View::resizeEvent(event);
+  arrangeToolbars();
+}
+
+/// One row where all of it has room, else two.
+void GraphView::arrangeToolbars() {
+  constexpr int kWidestName = 320, kLeastName = 180;
+  compile_->setMaximumWidth(std::clamp(width() * 2 / 5, kLeastName, kWidestName));
+  keepWhole(compile_);
+  const bool fits = shown_->sizeHint().width() + tools_->sizeHint().width() <= width();
+  bars_->setDirection(fits ? QBoxLayout::LeftToRight : QBoxLayout::TopToBottom);
+}
+
+void GraphView::buildToolbars() {
+  shown_ = new QToolBar;
+  tools_ = new QToolBar;
+  bars_ = new QBoxLayout(QBoxLayout::LeftToRight);
+  bars_->setContentsMargins(0, 0, 0, 0);
+  bars_->setSpacing(0);
+  bars_->addWidget(shown_);
+  bars_->addWidget(tools_, 1);
+  for (QToolBar* one : {shown_, tools_}) {
+    one->setObjectName(QStringLiteral("viewToolbar"));
+    one->setIconSize(QSize(16, 16));
+  }
+  QToolBar* bar = shown_;
   compile_ = combo(QStringLiteral("graph.compile"), tr("Compilation"));
-  compile_->setMaximumWidth(320);
-  connect(compile_, &QComboBox::currentTextChanged, this, [this] { keepWhole(compile_); });
+  connect(compile_, &QComboBox::currentTextChanged, this, &GraphView::arrangeToolbars);
   stage_ = combo(QStringLiteral("graph.stage"), tr("Stage of the pipeline"));
   stage_->setMinimumContentsLength(14);
   folding_ = combo(QStringLiteral("graph.folding"), tr("Fold nodes into groups by"));
@@ -82,7 +105,7 @@ void GraphView::buildToolbar(QToolBar* bar) {
   inputs_->setObjectName(QStringLiteral("graph.inputs"));
   inputs_->setToolTip(tr("Draw inputs, parameters and constants as nodes; otherwise each reader carries their number"));
   search_ = new FilterBox(QStringLiteral("graph.search"), tr("Find nodes by name, operator, shape, module"));
-  search_->setMinimumWidth(80);
+  search_->setMinimumWidth(search_->fontMetrics().averageCharWidth() * 24);
   auto* progress = new QProgressBar;
   progress->setObjectName(QStringLiteral("graph.progress"));
   progress->setRange(0, 0);
@@ -94,7 +117,7 @@ void GraphView::buildToolbar(QToolBar* bar) {
   bar->addWidget(folding_);
   bar->addWidget(colouring_);
   bar->addWidget(inputs_);
-  bar->addSeparator();
+  bar = tools_;
   bar->addWidget(search_);
   busy_ = bar->addWidget(progress);  // a tool bar shows and hides its widgets by their actions
   busy_->setVisible(false);
@@ -166,6 +189,7 @@ void GraphView::fillStages(const QString& wanted) {
   // The stage says what is looked at: it is the last to be cut.
   constexpr int kWidestStage = 230;
   stage_->setMinimumWidth(std::min(kWidestStage, stage_->sizeHint().width()));
+  arrangeToolbars();
 }
 
 }  // namespace fusebox::views

@@ -86,7 +86,7 @@ void StageBar::paintAll(QPainter& painter, double width) const {
     painter.fillRect(rect.adjusted(0, 0, -1, 0), Theme::instance().category(parts_[i].category));
     const QString text = durationText(parts_[i].milliseconds);
     if (metrics.horizontalAdvance(text) + 10 < rect.width()) {
-      painter.setPen(themed(Token::OnAccent));
+      painter.setPen(Theme::instance().onCategory(parts_[i].category));
       painter.drawText(rect.adjusted(6, 0, -4, 0), Qt::AlignVCenter | Qt::AlignLeft, text);
     }
   }

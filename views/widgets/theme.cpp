@@ -8,7 +8,9 @@
 #include <QStyleFactory>
 #include <QSvgRenderer>
 #include <QWidget>
+#include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "views/widgets/widget_defaults.h"
 
@@ -30,20 +32,21 @@ constexpr std::array<TokenColours, static_cast<size_t>(Token::Count)> kTokens{{
     {0xffd9dce1, 0xff383c43},  // Border
     {0xffb4bac3, 0xff545a64},  // BorderStrong
     {0xff1f2328, 0xffe3e5e8},  // Text
-    {0xff59626e, 0xffa3abb5},  // TextMuted
-    {0xff8b939e, 0xff737b86},  // TextFaint
-    {0xff1f6feb, 0xff5aa2ff},  // Accent
+    {0xff505965, 0xffb8c0ca},  // TextMuted
+    {0xff606873, 0xff9ca4af},  // TextFaint
+    {0xff165fcc, 0xff66a9ff},  // Accent
     {0xffdce9fd, 0xff243a59},  // AccentSoft
     {0xffffffff, 0xff10151c},  // OnAccent
     {0xffcfe2ff, 0xff2c4a75},  // Selection
-    {0xff1a7f4b, 0xff55c08a},  // Good
-    {0xff9a6200, 0xffe5b052},  // Warning
+    {0xff177646, 0xff55c08a},  // Good
+    {0xff8d5900, 0xffe5b052},  // Warning
     {0xfffff3d6, 0xff43371e},  // WarningSoft
-    {0xffc0392b, 0xffff8577},  // Error
+    {0xffb83224, 0xffff8577},  // Error
     {0xfffde7e4, 0xff4a2a28},  // ErrorSoft
     {0xffe6e8ec, 0xff31353b},  // Grid
-    {0xffa3abb6, 0xff666e79},  // Edge
+    {0xff868e99, 0xff747c87},  // Edge
     {0xff4a5360, 0xffb9c1cc},  // EdgeStrong
+    {0xff7f8792, 0xff7c848f},  // Handle
     {0x22000000, 0x66000000},  // Shadow
     {0xffffffff, 0xff212429},  // Code
     {0xfff5f6f8, 0xff262a2f},  // CodeGutter
@@ -52,7 +55,7 @@ constexpr std::array<TokenColours, static_cast<size_t>(Token::Count)> kTokens{{
     {0xff0b6e8f, 0xff6fc9e0},  // CodeType
     {0xff1a7a3c, 0xff93d19c},  // CodeString
     {0xff9c4a00, 0xfff0b37a},  // CodeNumber
-    {0xff79828d, 0xff868e99},  // CodeComment
+    {0xff646d78, 0xff949ca7},  // CodeComment
     {0xff0550ae, 0xff86b8ff},  // CodeName
 }};
 
@@ -60,9 +63,9 @@ constexpr std::array<TokenColours, Theme::kCategories> kCategoryColours{{
     {0xff0072b2, 0xff4da3d9},  // blue
     {0xffd55e00, 0xffee8b45},  // vermilion
     {0xff009e73, 0xff3dc29c},  // green
-    {0xffcc79a7, 0xffdd9bc0},  // pink
+    {0xffc56d9d, 0xffdd9bc0},  // pink
     {0xffb58900, 0xffe0b83d},  // ochre
-    {0xff56b4e9, 0xff7fcbf2},  // sky
+    {0xff338fc9, 0xff7fcbf2},  // sky
     {0xff6a51a3, 0xffa690d8},  // violet
     {0xff7f6f5f, 0xffb5a592},  // taupe
     {0xff4d7c0f, 0xff9fc860},  // olive
@@ -118,7 +121,21 @@ QColor Theme::category(int index) const {
 }
 
 QColor Theme::categoryFill(int index) const {
-  return blend(category(index), colour(Token::Panel), dark_ ? 0.32 : 0.20);
+  return blend(category(index), colour(Token::Panel), dark_ ? 0.22 : 0.20);
+}
+
+QColor Theme::onCategory(int index) const {
+  const QColor below = category(index);
+  return contrast(Qt::white, below) > contrast(Qt::black, below) ? Qt::white : Qt::black;
+}
+
+double contrast(const QColor& a, const QColor& b) {
+  const auto luminance = [](const QColor& c) {
+    const auto linear = [](double v) { return v <= 0.03928 ? v / 12.92 : std::pow((v + 0.055) / 1.055, 2.4); };
+    return 0.2126 * linear(c.redF()) + 0.7152 * linear(c.greenF()) + 0.0722 * linear(c.blueF());
+  };
+  const double x = luminance(a), y = luminance(b);
+  return (std::max(x, y) + 0.05) / (std::min(x, y) + 0.05);
 }
 
 QIcon Theme::icon(const QString& name) const {
@@ -174,7 +191,7 @@ QString Theme::styleSheet() const {
   QString sheet = QString::fromUtf8(file.readAll());
   const std::pair<const char*, Token> names[] = {
       {"@accentSoft", Token::AccentSoft}, {"@accent", Token::Accent},   {"@onAccent", Token::OnAccent},
-      {"@borderStrong", Token::BorderStrong}, {"@border", Token::Border}, {"@window", Token::Window},
+      {"@borderStrong", Token::BorderStrong}, {"@handle", Token::Handle}, {"@border", Token::Border}, {"@window", Token::Window},
       {"@panel", Token::Panel},           {"@raised", Token::Raised},   {"@hover", Token::Hover},
       {"@textMuted", Token::TextMuted},   {"@textFaint", Token::TextFaint}, {"@text", Token::Text},
       {"@selection", Token::Selection},   {"@warningSoft", Token::WarningSoft}, {"@warning", Token::Warning},

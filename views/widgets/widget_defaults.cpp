@@ -7,7 +7,7 @@
 namespace fusebox::views {
 namespace {
 
-constexpr int kHandleWidth = 4;
+constexpr int kHandleWidth = 7;
 
 }  // namespace
 
