@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "engine/support/condition.h"
 #include "engine/support/message_fields.h"
 
 namespace fusebox::debugging {
@@ -13,12 +14,13 @@ using control::kKindNames;
 using nlohmann::json;
 
 constexpr CommandWord kCommands[] = {
-    {"break", "b", "FILE:LINE | FUNCTION | KIND [NAME] [before|after]",
+    {"break", "b", "FILE:LINE | FUNCTION | KIND [NAME] [before|after] [ignore N] [if CONDITION]",
      "Stop at a line or function while it is traced, or at an event of the compiler. KIND: compile, graph_break, "
      "guard_failure, "
      "recompile, specialise, pass, fusion, kernel_compile, kernel_launch, error. NAME: of a pass, node, operation, kernel, symbol or "
      "function; * stands "
-     "for anything. A file's name may hold blanks. `ignore N` at the end: pass so many hits first.",
+     "for anything. A file's name may hold blanks. `ignore N`: pass so many hits first. `if x.shape[0] > 32 and x.dtype == torch.float32`: "
+     "only where that holds of local variables, buffers of the launch, or fields of the stop (function, kernel, names, …).",
      "Breakpoints"},
     {"tbreak", "tb", "as break", "The same, once.", "Breakpoints"},
     {"breakpoints", "info", "", "List the breakpoints.", "Breakpoints"},
@@ -49,6 +51,8 @@ constexpr CommandWord kCommands[] = {
     {"fusions", "", "", "The fusion about to be decided, and those that wait, best first.", "Looking"},
     {"kernel", "k", "", "Loop IR of the kernel, and its code once there is some.", "Looking"},
     {"arguments", "args", "", "Buffers of the launch, with their first values.", "Looking"},
+    {"tensor", "t", "NAME", "What a tensor holds: least, most, mean, NaNs, first elements. A buffer of the launch, or, before a frame is "
+     "captured, a local variable or what it leads to: tensor self.layers.0.weight.", "Looking"},
     {"options", "", "", "Settings of the compiler.", "Changing"},
     {"set", "", "NAME VALUE", "Change a setting: set fuse false, set max_fusion_size 8.", "Changing"},
     {"forbid", "", "[A,B]",
@@ -196,6 +200,10 @@ Result<json> requestOf(const CommandWord& command, const std::vector<std::string
     if (words.size() > 1 || (words.size() == 1 && !isNumber(words[0]))) return usage(command);
     return json{{"do", "ask"}, {"what", std::string(name) + (words.empty() ? "" : ":" + words[0])}};
   }
+  if (name == "tensor") {
+    if (words.size() != 1) return usage(command);
+    return json{{"do", "ask"}, {"what", "tensor:" + words[0]}};
+  }
   if (name == "set") {
     if (words.size() != 2) return usage(command);
     json value = json::parse(words[1], nullptr, false);
@@ -229,6 +237,24 @@ const CommandWord* findCommand(std::string_view word) {
 }
 
 namespace {
+
+/// Takes "if CONDITION" off the end; empty where there is none. The first `if` that stands between blanks and outside of quotes.
+std::string takeCondition(std::string_view& text) {
+  char quote = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const bool begins = i == 0 || text[i - 1] == ' ' || text[i - 1] == '\t';
+    if (quote) {
+      if (text[i] == quote) quote = 0;
+    } else if ((text[i] == '"' || text[i] == '\'') && begins && text.find(text[i], i + 1) != std::string_view::npos) {
+      quote = text[i];
+    } else if (i > 0 && begins && text.substr(i).starts_with("if ")) {
+      const std::string condition(text.substr(i + 3));
+      text = text.substr(0, text.find_last_not_of(" \t", i - 1) + 1);
+      return condition.substr(std::min(condition.find_first_not_of(" \t"), condition.size()));
+    }
+  }
+  return {};
+}
 
 /// Takes "ignore N" off the end; 0 where there is none.
 int64_t takeIgnored(std::string_view& text) {
@@ -267,8 +293,13 @@ Result<json> parsePlace(std::string_view text) {
 }  // namespace
 
 Result<json> parseBreakpoint(std::string_view text) {
+  const std::string condition = takeCondition(text);
+  if (!condition.empty())
+    if (auto understood = Condition::parse(condition); !understood)
+      return fail(ErrorCode::InvalidArgument, "the condition: " + understood.error().message);
   const int64_t ignored = takeIgnored(text);
   auto made = parsePlace(text);
+  if (made && !condition.empty()) (*made)["if"] = condition;
   if (made && ignored > 0) (*made)["ignore"] = ignored;
   return made;
 }

@@ -30,7 +30,7 @@ struct ParsedCommand {
 /// InvalidArgument says how the command is written.
 Result<ParsedCommand> parseCommand(const std::string& line);
 
-/// "graph_break matmul*", "pass decompose before", "model.py:12", "forward": a breakpoint's description for break.add.
+/// "graph_break matmul*", "pass decompose before", "model.py:12 if n > 3", "forward": a breakpoint's description for break.add.
 /// What ends in ":LINE" is a file, blanks and all; quotes may stand around the file, the name or the whole.
 Result<nlohmann::json> parseBreakpoint(std::string_view text);
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <map>
 
+#include "engine/support/condition.h"
+
 namespace fusebox::debugging {
 namespace {
 
@@ -152,6 +154,14 @@ std::string argumentsText(const json& rows) {
   return table(cells);
 }
 
+std::string tensorText(const json& facts) {
+  std::vector<std::vector<std::string>> cells;
+  for (const auto& [name, value] : tensorLines(facts)) cells.push_back({name, value});
+  std::string first;
+  for (const json& value : facts.value("first", json::array())) first += " " + (value.is_string() ? value.get<std::string>() : value.dump());
+  return table(cells) + (first.empty() ? "" : "  first:" + first + "\n");
+}
+
 std::string optionsText(const json& options) {
   std::vector<std::vector<std::string>> cells;
   if (options.is_object())
@@ -185,6 +195,37 @@ std::string fusionRuleText(const json& answer) {
 
 }  // namespace
 
+std::vector<std::pair<std::string, std::string>> tensorLines(const json& facts) {
+  const auto at = [&](const char* key) {
+    const json place = facts.value(key, json::array());
+    return place.empty() ? std::string() : " at " + place.dump();
+  };
+  const auto places = [&](const char* key) {
+    std::string text;
+    for (const json& place : facts.value(key, json::array())) text += (text.empty() ? " at " : ", ") + place.dump();
+    return text;
+  };
+  const int64_t elements = numberField(facts, "elements"), counted = numberField(facts, "counted");
+  const auto real = [&](const char* key) {
+    const auto found = facts.find(key);
+    return found != facts.end() && found->is_number() ? fmt::format("{:.7g}", found->get<double>()) : std::string();
+  };
+  std::vector<std::pair<std::string, std::string>> lines{
+      {"type", dtypeInPython(textField(facts, "dtype")) + facts.value("sizes", json::array()).dump()},
+      {"elements", counted < elements ? fmt::format("{}, of which the first {} are counted", elements, counted) : std::to_string(elements)}};
+  if (facts.contains("least")) {
+    lines.push_back({"least", textField(facts, "least") + at("least_at")});
+    lines.push_back({"most", textField(facts, "most") + at("most_at")});
+    lines.push_back({"mean", real("mean")});
+    lines.push_back({"standard deviation", real("deviation")});
+  }
+  lines.push_back({"zeros", std::to_string(numberField(facts, "zeros"))});
+  const int64_t nan = numberField(facts, "nan"), above = numberField(facts, "positive_infinity"), below = numberField(facts, "negative_infinity");
+  lines.push_back({"NaN", std::to_string(nan) + places("nan_at")});
+  lines.push_back({"infinite", (below > 0 ? fmt::format("{}, {} of them below zero", above + below, below) : std::to_string(above)) + places("infinity_at")});
+  return lines;
+}
+
 std::string codeText(const json& rows, int* currentLine) {
   std::string text;
   int64_t line = -1;
@@ -211,14 +252,16 @@ std::string stopText(const json& stop) {
     text += fmt::format("  at {}{}{}\n", file, line > 0 ? fmt::format(":{}", line) : "", function.empty() ? "" : " in " + function);
   }
   if (const std::string hint = textField(stop, "hint"); !hint.empty()) text += "  hint: " + hint + "\n";
+  if (const std::string trouble = textField(stop, "condition_trouble"); !trouble.empty())
+    text += "  whether its condition holds cannot be told: " + trouble + "\n";
   return text;
 }
 
 std::string breakpointText(const json& b) {
   const std::string kind = textField(b, "kind"), name = textField(b, "name"), when = textField(b, "when");
-  if (kind == "line")
-    return numberField(b, "line") ? fmt::format("{}:{}", textField(b, "file"), numberField(b, "line")) : name;
-  return kind + (name.empty() ? "" : " " + name) + (when.empty() ? "" : " " + when);
+  const std::string condition = textField(b, "if"), only = condition.empty() ? "" : " if " + condition;
+  if (kind == "line") return (numberField(b, "line") ? fmt::format("{}:{}", textField(b, "file"), numberField(b, "line")) : name) + only;
+  return kind + (name.empty() ? "" : " " + name) + (when.empty() ? "" : " " + when) + only;
 }
 
 std::string answerText(const std::string& name, const json& result) {
@@ -236,6 +279,7 @@ std::string answerText(const std::string& name, const json& result) {
       {"fusions", fusionsText},
       {"kernel", kernelText},
       {"arguments", argumentsText},
+      {"tensor", tensorText},
       {"options", optionsText},
       {"set", optionsText},
       {"breakpoints", breakpointsText},

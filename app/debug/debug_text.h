@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/support/message_fields.h"
@@ -20,7 +21,9 @@ std::string stopText(const nlohmann::json& stop);
 std::string answerText(const std::string& name, const nlohmann::json& result);
 /// The bytecode of answer "code", an instruction a line; `currentLine` gets the number from 1 of the current one, where it is there.
 std::string codeText(const nlohmann::json& rows, int* currentLine = nullptr);
-/// "pass decompose before", "model.py:12".
+/// What a tensor holds (engine/debug/tensor_facts.h), as names and values in the order in which they are read.
+std::vector<std::pair<std::string, std::string>> tensorLines(const nlohmann::json& facts);
+/// "pass decompose before", "model.py:12 if n > 3".
 std::string breakpointText(const nlohmann::json& breakpoint);
 
 /// A line of a comparison of two texts: ' ' both have it, '-' only the first, '+' only the second.

@@ -7,6 +7,7 @@
 #include <QVBoxLayout>
 
 #include "app/debug/debug_text.h"
+#include "app/window/tensor_pane.h"
 #include "views/widgets/text.h"
 
 namespace fusebox::window {
@@ -40,6 +41,7 @@ DebugPanel::DebugPanel(DebugController* controller, QWidget* parent)
   buildTexts();
   buildFusions();
   buildKernel();
+  buildTensor();
   buildBreakpoints();
   buildOptions();
   buildConsole();
@@ -147,6 +149,11 @@ void DebugPanel::fill() {
     }
     if (!part.isStale) continue;
     part.isStale = false;
+    if (part.question == "tensor") {
+      part.empty->showContent();
+      tensor_->refresh();
+      continue;
+    }
     const bool ofFrame = part.question == "locals" || part.question == "stack" || part.question == "code";
     const auto show = [this, &part](bool ok, const Json& result) {
       if (!ok && controller_->state() != DebugController::State::Stopped) return;  // it went on meanwhile
@@ -172,6 +179,8 @@ void DebugPanel::stateChanged() {
   if (state == DebugController::State::Running) text = tr("Running");
   if (state == DebugController::State::Stopped) {
     text = str(textField(stop, "title"));
+    if (const std::string trouble = textField(stop, "condition_trouble"); !trouble.empty())
+      text = tr("(whether the condition holds cannot be told: %1)  ").arg(str(trouble)) + text;
     if (const std::string file = textField(stop, "file"); !file.empty())
       place = QStringLiteral("<a href=\"#\">%1:%2</a>")
                   .arg(str(views::baseName(file)).toHtmlEscaped())

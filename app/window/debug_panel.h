@@ -12,6 +12,7 @@
 namespace fusebox::window {
 
 class DiffPane;
+class TensorPane;
 
 /// What a stopped compiler tells: variables, frames, guards, graph, what a pass changed, fusions, kernels; and the
 /// breakpoints, the settings and a command line. Asks only for what is on top.
@@ -47,6 +48,8 @@ class DebugPanel : public QWidget {
   void buildTexts();
   void buildFusions();
   void buildKernel();
+  void buildTensor();
+  void showTensor(const std::string& name);
   void buildBreakpoints();
   void buildOptions();
   void buildConsole();
@@ -77,13 +80,14 @@ class DebugPanel : public QWidget {
                    *rules_ = nullptr, *arguments_ = nullptr, *breakpoints_ = nullptr, *options_ = nullptr;
   views::CodePane *code_ = nullptr, *graph_ = nullptr, *loopIr_ = nullptr, *assembly_ = nullptr;
   DiffPane* diff_ = nullptr;
+  TensorPane* tensor_ = nullptr;
   QLabel* fusionNow_ = nullptr;
   Json fusion_;  ///< the last answer about the fusion that is decided
   QLineEdit *breakpointText_ = nullptr, *optionValue_ = nullptr, *command_ = nullptr;
   QLabel* breakpointProblem_ = nullptr;
   QComboBox* optionName_ = nullptr;
   QPlainTextEdit* log_ = nullptr;
-  int variablesTab_ = 0, framesTab_ = 0, breakpointsTab_ = 0, frameUp_ = 0;
+  int variablesTab_ = 0, framesTab_ = 0, tensorTab_ = 0, breakpointsTab_ = 0, frameUp_ = 0;
 };
 
 }  // namespace fusebox::window

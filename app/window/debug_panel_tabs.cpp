@@ -11,6 +11,7 @@
 #include "app/window/debug_panel.h"
 #include "app/window/debug_rows.h"
 #include "app/window/diff_pane.h"
+#include "app/window/tensor_pane.h"
 #include "engine/support/message_fields.h"
 #include "views/widgets/text.h"
 #include "views/widgets/theme.h"
@@ -248,12 +249,29 @@ void DebugPanel::buildKernel() {
   });
 }
 
+void DebugPanel::buildTensor() {
+  tensor_ = new TensorPane(controller_);
+  auto* frame = framed(tensor_, "tensor.known");
+  tensorTab_ = tabs_->addTab(frame, tr("Tensor"));
+  addPart(tensorTab_, "tensor", frame, {});
+  // A row of the other lists opens the tensor that it is about.
+  for (DataTable* table : {locals_, arguments_})
+    connect(table, &DataTable::rowActivated, this, [this](const views::TableRow& row) {
+      if (known("tensor") && !row.cells.empty()) showTensor(row.cells[0].text);
+    });
+}
+
+void DebugPanel::showTensor(const std::string& name) {
+  tabs_->setCurrentIndex(tensorTab_);
+  tensor_->showTensor(str(name));
+}
+
 void DebugPanel::buildBreakpoints() {
   breakpointText_ = new QLineEdit;
   breakpointText_->setObjectName(QStringLiteral("debug.breakpoint.text"));
   breakpointText_->setAccessibleName(tr("New breakpoint"));
   breakpointText_->setPlaceholderText(
-      tr("model.py:12 · forward · graph_break · recompile ignore 3 · pass decompose · fusion add* · specialise · kernel_launch …"));
+      tr("model.py:12 · forward if x.shape[0] > 32 · graph_break · recompile ignore 3 · pass decompose · fusion add* · kernel_launch …"));
   QStringList kinds;
   for (const std::string_view kind : control::kKindNames) kinds << QString::fromUtf8(kind.data(), static_cast<qsizetype>(kind.size()));
   breakpointText_->setCompleter(new QCompleter(kinds, breakpointText_));

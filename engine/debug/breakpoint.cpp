@@ -87,6 +87,11 @@ Result<Breakpoint> breakpointFrom(const json& description) {
     made.enabled = on->get<bool>();
   if (const auto ignore = description.find("ignore"); ignore != description.end() && ignore->is_number_integer())
     made.ignore = std::clamp<int64_t>(ignore->get<int64_t>(), 0, int64_t{1} << 40);
+  if (const std::string text = textField(description, "if"); !text.empty()) {
+    auto condition = Condition::parse(text);
+    if (!condition) return fail(ErrorCode::InvalidArgument, "the condition: " + condition.error().message);
+    made.condition = std::make_shared<const Condition>(std::move(*condition));
+  }
   if (const auto tag = description.find("tag"); tag != description.end() && tag->is_number_integer())
     made.tag = tag->get<int64_t>();
   if (made.kind == Kind::Line && made.line == 0 && made.text.empty())
@@ -105,6 +110,7 @@ json toJson(const Breakpoint& b) {
   if (b.tag) j["tag"] = b.tag;
   if (b.once) j["once"] = true;
   if (b.ignore) j["ignore"] = b.ignore;
+  if (b.condition) j["if"] = b.condition->text();
   return j;
 }
 

@@ -1,11 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 
 #include "engine/debug/site.h"
+#include "engine/support/condition.h"
 
 namespace fusebox::debug {
 
@@ -24,7 +26,9 @@ struct Breakpoint {
   bool enabled = true, once = false;
   int64_t hits = 0, tag = 0;  ///< `tag`: whoever set it knows it by this
   int64_t ignore = 0;         ///< so many further matches pass without a stop
+  std::shared_ptr<const Condition> condition;  ///< only where this holds; null: always
 
+  /// All but the condition.
   bool matches(const Event& event) const;
 };
 

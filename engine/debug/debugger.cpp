@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 
+#include "engine/debug/stop_facts.h"
 #include "engine/support/clock.h"
 #include "engine/support/control_frame.h"
 #include "engine/support/message_fields.h"
@@ -228,27 +229,55 @@ Result<Debugger::Json> Debugger::change(const std::string& what, const Json& req
   return described;
 }
 
-std::optional<Debugger::Reason> Debugger::matches(const Event& event) {
-  std::lock_guard lock(mutex_);
-  if (!attached_) return std::nullopt;
-  if (pause_) return Reason{"pause"};
-  for (auto& [id, breakpoint] : breakpoints_) {
-    if (!breakpoint.matches(event)) continue;
-    if (breakpoint.ignore > 0) {
-      --breakpoint.ignore;
-      ++breakpoint.hits;
-      continue;
-    }
-    return Reason{"breakpoint", id};
-  }
-  if (until_ == event.kind) return Reason{"until"};
-  if (step_ && step_->endsAt(event, std::this_thread::get_id())) return Reason{"step"};
+std::optional<Debugger::Reason> Debugger::passes(int64_t id) {
+  const auto found = breakpoints_.find(id);
+  if (found == breakpoints_.end()) return std::nullopt;
+  if (found->second.ignore == 0) return Reason{"breakpoint", id};
+  --found->second.ignore;
+  ++found->second.hits;
   return std::nullopt;
+}
+
+std::optional<Debugger::Reason> Debugger::matches(const Event& event, Site& site) {
+  std::vector<std::pair<int64_t, std::shared_ptr<const Condition>>> conditional;
+  {
+    std::lock_guard lock(mutex_);
+    if (!attached_) return std::nullopt;
+    if (pause_) return Reason{"pause"};
+    for (auto& [id, breakpoint] : breakpoints_) {
+      if (!breakpoint.matches(event)) continue;
+      if (breakpoint.condition) conditional.emplace_back(id, breakpoint.condition);
+      else if (auto reason = passes(id)) return reason;
+    }
+    if (until_ == event.kind) return Reason{"until"};
+    if (step_ && step_->endsAt(event, std::this_thread::get_id())) return Reason{"step"};
+  }
+  if (conditional.empty()) return std::nullopt;
+  // Without the lock: the place may have to print values.
+  const bool wasServing = std::exchange(isServing, true);
+  StopFacts facts(event, site);
+  std::optional<Reason> reason;
+  for (const auto& [id, condition] : conditional) {
+    Result<bool> holds = [&]() -> Result<bool> {
+      try {
+        return condition->holds([&](const std::string& name) { return facts(name); });
+      } catch (const std::exception& error) {
+        return fail(ErrorCode::Internal, "what it names cannot be told", error.what());
+      }
+    }();
+    if (holds && !*holds) continue;
+    std::lock_guard lock(mutex_);
+    reason = passes(id);
+    if (reason && !holds) reason->trouble = holds.error().message;
+    if (reason) break;
+  }
+  isServing = wasServing;
+  return reason;
 }
 
 Verdict Debugger::reach(const Event& event, Site& site) {
   Verdict verdict;
-  if (isServing || !matches(event)) return verdict;
+  if (isServing || !matches(event, site)) return verdict;
   site.wait([&] { turn_.lock(); });
   struct Turn {
     std::mutex& mutex;
@@ -259,7 +288,7 @@ Verdict Debugger::reach(const Event& event, Site& site) {
   } turn{turn_};
   isServing = true;
   // Another thread may have been stopped meanwhile, and the person may want something else since.
-  if (const auto reason = matches(event)) {
+  if (const auto reason = matches(event, site)) {
     verdict.stopped = true;
     serve(event, site, *reason, verdict);
   }
@@ -273,6 +302,7 @@ void Debugger::serve(const Event& event, Site& site, const Reason& reason, Verdi
   message["when"] = name(event.when);
   message["reason"] = reason.why;
   message["title"] = control::clipped(site.title(), 4096);
+  if (!reason.trouble.empty()) message["condition_trouble"] = reason.trouble;
   if (event.file && !message.contains("file")) {
     message["file"] = event.file;
     message["line"] = event.line;

@@ -51,6 +51,7 @@ class Debugger {
   struct Reason {
     const char* why = "breakpoint";  ///< breakpoint, step, pause, until
     int64_t breakpoint = 0;
+    std::string trouble = {};  ///< why its condition could not be judged
   };
   Debugger();
   ~Debugger() = delete;
@@ -61,7 +62,9 @@ class Debugger {
   Result<Json> addBreakpoint(const Json& request);
 
   // --- the stopped thread
-  std::optional<Reason> matches(const Event& event);
+  /// `site` is asked where a condition names something.
+  std::optional<Reason> matches(const Event& event, Site& site);
+  std::optional<Reason> passes(int64_t id);  ///< a match of a breakpoint, unless it is to be ignored; under mutex_
   void serve(const Event& event, Site& site, const Reason& reason, Verdict& verdict);
   /// True: the thread may go on.
   bool carryOut(const Json& request, const Event& event, Site& site, Verdict& verdict);

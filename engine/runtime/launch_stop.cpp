@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/debug/site.h"
+#include "engine/debug/tensor_facts.h"
 
 namespace fusebox::runtime {
 namespace {
@@ -67,11 +68,12 @@ class LaunchSite : public debug::Site {
       return json{{"name", name()},
                   {"loop_ir", plan_.program().kernels[static_cast<size_t>(launch_->kernelIndex)].str()}};
     if (question == "arguments") return arguments();
+    if (constexpr std::string_view kTensor = "tensor:"; question.starts_with(kTensor)) return tensor(question.substr(kTensor.size()));
     return Site::answer(question);
   }
   std::span<const std::string_view> questions() const override {
-    static constexpr std::array<std::string_view, 2> kQuestions{"arguments", "kernel"};
-    return {kQuestions.data(), launch_ ? 2u : 1u};
+    static constexpr std::array<std::string_view, 3> kQuestions{"arguments", "tensor", "kernel"};
+    return {kQuestions.data(), launch_ ? 3u : 1u};
   }
 
  private:
@@ -103,6 +105,23 @@ class LaunchSite : public debug::Site {
       rows.push_back(std::move(row));
     }
     return rows;
+  }
+  /// What the buffer of that name holds before the launch.
+  Result<json> tensor(const std::string& wanted) const {
+    if (!launch_) return fail(ErrorCode::NotFound, "what an operator reads is not listed here");
+    const auto& kernel = plan_.program().kernels[static_cast<size_t>(launch_->kernelIndex)];
+    for (size_t i = 0; i < launch_->buffers.size(); ++i) {
+      if (launch_->buffers[i] < 0) continue;
+      const auto index = static_cast<size_t>(launch_->buffers[i]);
+      if (plan_.program().buffers[index].name != wanted) continue;
+      const BufferPlan& buffer = plan_.buffers[index];
+      const auto* argument = argumentOf(kernel, i);
+      if (argument && argument->role == inductor::BufferRole::Output) return fail(ErrorCode::NotFound, "the kernel has not written it yet");
+      if (!buffer.device.is_cpu()) return fail(ErrorCode::NotFound, "it lies on " + buffer.device.str() + ", which is not read");
+      if (!buffer.isStatic || buffer.isOpaque || index >= addresses_.size()) return fail(ErrorCode::NotFound, "its sizes are not known here");
+      return debug::tensorFacts({addresses_[index], c10::toString(buffer.dtype), buffer.sizes, buffer.strides});
+    }
+    return fail(ErrorCode::NotFound, "the launch has no buffer of that name", wanted.substr(0, 100));
   }
   /// The kernel's buffer behind pointer argument `i`: scratch buffers have none.
   static const inductor::KernelBuffer* argumentOf(const inductor::Kernel& kernel, size_t i) {

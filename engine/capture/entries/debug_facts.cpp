@@ -1,7 +1,9 @@
 #include "engine/capture/entries/debug_facts.h"
 
 #include "engine/capture/cpython/frame_internals.h"
+#include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/guards/guard_tree.h"
+#include "engine/debug/tensor_facts.h"
 
 namespace fusebox::capture {
 namespace {
@@ -80,6 +82,14 @@ PyObject* unboxed(PyObject* object, bool* isCell) {
 json valueRow(PyObject* object) {
   json row{{"value", object ? shortValue(object) : "(unbound)"}};
   if (object) row["type"] = Py_TYPE(object)->tp_name;
+  if (object && isTensorObject(object)) {
+    const TensorSpec spec = TensorSpec::of(object);
+    PyErr_Clear();
+    if (spec.hasSizes) {
+      row["dtype"] = c10::toString(static_cast<c10::ScalarType>(spec.dtype));
+      row["sizes"] = spec.sizes;
+    }
+  }
   return row;
 }
 
@@ -223,6 +233,62 @@ json localsOf(const FrameState& state) {
     rows.push_back(std::move(row));
   }
   return rows;
+}
+
+namespace {
+
+/// `key` of `object`: an attribute in its dictionary or in those of a module, an element of a list, tuple or dict. Borrowed; null: none.
+PyObject* keptIn(PyObject* object, const std::string& key) {
+  const bool isIndex = !key.empty() && key.size() < 10 && key.find_first_not_of("0123456789") == std::string::npos;
+  if (isIndex && (PyList_CheckExact(object) || PyTuple_CheckExact(object))) {
+    const Py_ssize_t index = std::stoll(key);
+    if (index >= PySequence_Fast_GET_SIZE(object)) return nullptr;
+    return PySequence_Fast_GET_ITEM(object, index);
+  }
+  if (PyDict_CheckExact(object)) return PyDict_GetItemString(object, key.c_str());
+  if (PyType_Check(object) || !Py_TYPE(object)->tp_dictoffset) return nullptr;
+  const PyRef attributes = PyRef::steal(PyObject_GenericGetDict(object, nullptr));
+  if (!attributes || !PyDict_Check(attributes.get())) {
+    PyErr_Clear();
+    return nullptr;
+  }
+  if (PyObject* own = PyDict_GetItemString(attributes.get(), key.c_str())) return own;
+  for (const char* kept : {"_parameters", "_buffers", "_modules"}) {
+    PyObject* of = PyDict_GetItemString(attributes.get(), kept);
+    if (of && PyDict_CheckExact(of))
+      if (PyObject* found = PyDict_GetItemString(of, key.c_str())) return found;
+  }
+  return nullptr;
+}
+
+PyObject* localNamed(const FrameState& state, const std::string& name) {
+  const FrameView view = viewOf(state);
+  for (int i = 0; i < view.localCount; ++i) {
+    bool isCell = false;
+    if (utf8Of(itemOf(state.code->co_localsplusnames, i)) == name) return unboxed(view.local(i), &isCell);
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+Result<json> tensorOf(const FrameState& state, const std::string& path) {
+  size_t dot = path.find('.');
+  PyObject* object = localNamed(state, path.substr(0, dot));
+  while (object && dot != std::string::npos) {
+    const size_t next = path.find('.', dot + 1);
+    object = keptIn(object, path.substr(dot + 1, next == std::string::npos ? next : next - dot - 1));
+    dot = next;
+  }
+  if (!object) return fail(ErrorCode::NotFound, "nothing is called that here", path.substr(0, 100));
+  if (!isTensorObject(object)) return fail(ErrorCode::NotFound, "it is no tensor: " + shortValue(object));
+  const at::Tensor& tensor = tensorOf(object);
+  const auto keys = tensor.key_set();
+  const bool isPlain = tensor.layout() == at::kStrided && !tensor.is_conj() && !tensor.is_neg() && !tensor.is_quantized() &&
+                       !keys.has(c10::DispatchKey::Python) && !keys.has(c10::DispatchKey::Fake) && tensor.has_storage();
+  if (!isPlain) return fail(ErrorCode::NotFound, "it is no plain tensor in memory: " + shortValue(object));
+  if (!tensor.device().is_cpu()) return fail(ErrorCode::NotFound, "it lies on " + tensor.device().str() + ", which is not read");
+  return debug::tensorFacts({tensor.const_data_ptr(), c10::toString(tensor.scalar_type()), tensor.sizes(), tensor.strides()});
 }
 
 json stackOf(const FrameState& state) {

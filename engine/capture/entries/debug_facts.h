@@ -25,6 +25,9 @@ nlohmann::json codeOf(const Frame& frame);
 nlohmann::json localsOf(const FrameState& state);
 nlohmann::json stackOf(const FrameState& state);
 
+/// What a tensor holds that a local variable leads to: "x", "self.layers.0.weight"; attributes are read where they are kept, no code runs.
+Result<nlohmann::json> tensorOf(const FrameState& state, const std::string& path);
+
 std::string utf8Of(PyObject* text);
 
 }  // namespace fusebox::capture

@@ -163,10 +163,11 @@ class StateSite : public PythonSite {
   Result<json> answer(const std::string& question) override {
     if (question == "locals") return localsOf(state_);
     if (question == "stack") return stackOf(state_);
+    if (constexpr std::string_view kTensor = "tensor:"; question.starts_with(kTensor)) return tensorOf(state_, question.substr(kTensor.size()));
     return PythonSite::answer(question);
   }
   std::span<const std::string_view> questions() const override {
-    static constexpr std::array<std::string_view, 2> kQuestions{"locals", "stack"};
+    static constexpr std::array<std::string_view, 3> kQuestions{"locals", "stack", "tensor"};
     return kQuestions;
   }
 

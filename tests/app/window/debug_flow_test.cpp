@@ -63,10 +63,10 @@ class DebugFlowTest : public QObject {
   int line() const { return static_cast<int>(numberField(debugger()->stop(), "line")); }
   QString output() const { return window_->outputPanel()->text(); }
 
-  void start() {
+  void start(const QByteArray& text = kScript) {
     QFile file(folder_.filePath("program.py"));
     QVERIFY(file.open(QIODevice::WriteOnly));
-    file.write(kScript);
+    file.write(text);
     file.close();
     QTest::keyClick(window_.get(), Qt::Key_R, Qt::ControlModifier | Qt::ShiftModifier);
     auto* script = find<QLineEdit>("runDialog.script");
@@ -115,6 +115,57 @@ class DebugFlowTest : public QObject {
     stepByKeys();
     if (!QTest::currentTestFailed()) clickBesideALineStopsThere();
     if (!QTest::currentTestFailed()) commandsCanBeTyped();
+  }
+
+  /// A breakpoint that asks for a value passes by other values; what tensors hold is read where it stops; restarting keeps breakpoints.
+  void conditionsTensorsAndRestart() {
+    auto* field = find<QLineEdit>("debug.breakpoint.text");
+    field->setFocus();
+    QTest::keyClicks(field, "recompile if k > 5 and x.shape == [4, 8]");
+    QTest::keyClick(field, Qt::Key_Return);
+    QTest::keyClicks(field, "line if k ==");
+    QTest::keyClick(field, Qt::Key_Return);
+    QVERIFY2(!find<QLabel>("debug.breakpoint.problem")->isHidden() && find<QLabel>("debug.breakpoint.problem")->text().contains("condition"), "");
+    QCOMPARE(debugger()->breakpoints().size(), size_t{1});
+    start(QByteArray(kScript).replace("for k in (1, 2):", "for k in (1, 2, 7):").replace("torch.ones(4, 8), k", "torch.ones(4, 8).index_fill_(1, torch.tensor([3]), float('nan') if k == 7 else 2.0), k"));
+    if (QTest::currentTestFailed()) return;
+    QCOMPARE(kind(), std::string("compile"));
+    stepBy(Qt::Key_F5);
+    QCOMPARE(kind(), std::string("recompile"));
+    QTRY_VERIFY(output().count("result [") == 2);  // that of k = 2 was passed by
+    QTRY_VERIFY(cell("debug.breakpoints", 0, 2).contains("hit 1 time"));
+    QVERIFY(cell("debug.breakpoints", 0, 1).endsWith("if k > 5 and x.shape == [4, 8]"));
+    // The row of the tensor opens what it holds.
+    panel()->tabs()->setCurrentIndex(0);
+    QTRY_COMPARE(cell("debug.locals", 0, 0), QStringLiteral("x"));
+    auto* locals = find<QTableView>("debug.locals");
+    locals->setCurrentIndex(locals->model()->index(0, 0));
+    locals->setFocus();
+    QTest::keyClick(locals, Qt::Key_Return);
+    QTRY_COMPARE(cell("debug.tensor.facts", 0, 1), QStringLiteral("float32[4,8]"));
+    QString nan;
+    for (int row = 0; row < find<QTableView>("debug.tensor.facts")->model()->rowCount(); ++row)
+      if (cell("debug.tensor.facts", row, 0) == "NaN") nan = cell("debug.tensor.facts", row, 1);
+    QCOMPARE(nan, QStringLiteral("4 at [0,3], [1,3], [2,3], [3,3]"));
+    QVERIFY(find<QPlainTextEdit>("debug.tensor.first")->toPlainText().startsWith("1  1  1  nan  1"));
+    QTest::mouseClick(find<QPushButton>("debug.tensor.search"), Qt::LeftButton);
+    QTRY_COMPARE(cell("debug.tensors", 0, 2), QStringLiteral("4"));
+    auto* name = find<QLineEdit>("debug.tensor.name");
+    name->setFocus();
+    name->selectAll();
+    QTest::keyClicks(name, "k");
+    QTest::keyClick(name, Qt::Key_Return);
+    QTRY_VERIFY(find<QLabel>("debug.tensor.problem")->text().contains("no tensor") && !find<QLabel>("debug.tensor.problem")->isHidden());
+    // Restart: from the beginning, to the first compile.
+    QSignalSpy ended(window_->runner(), &ScriptRunner::finished);
+    QTest::keyClick(window_.get(), Qt::Key_F5, Qt::ControlModifier | Qt::ShiftModifier);
+    QTRY_VERIFY(!ended.isEmpty());
+    QTRY_VERIFY(debugger()->state() == State::Stopped && kind() == "compile");
+    QCOMPARE(debugger()->breakpoints().size(), size_t{1});
+    stepBy(Qt::Key_F5);
+    QCOMPARE(kind(), std::string("recompile"));
+    QTest::keyClick(window_.get(), Qt::Key_F5, Qt::ShiftModifier);
+    QTRY_VERIFY(!window_->runner()->running());
   }
 
   void passesFusionsAndTheEnd() {
@@ -217,7 +268,7 @@ class DebugFlowTest : public QObject {
   }
 
   void killingLeavesTheWindowAlive() {
-    QTest::keyClick(window_.get(), Qt::Key_F5, Qt::ControlModifier | Qt::ShiftModifier);
+    QTest::keyClick(window_.get(), Qt::Key_K, Qt::ControlModifier | Qt::ShiftModifier);
     QTRY_VERIFY(!window_->runner()->running());
     QVERIFY(window_->messages()->text().contains("killed") && !window_->messages()->text().contains("memory"));
     QVERIFY(debugger()->state() == State::Off);

@@ -75,7 +75,7 @@ int takeDebugPictures(const QDir& folder, const QString& script) {
     }
     if (!stopped()) return 1;
     QTest::qWait(1500);
-    for (int tab : {0, 1, 2, 3, 8}) {
+    for (int tab : {0, 1, 2, 3, 9}) {
       window.debugPanel()->tabs()->setCurrentIndex(tab);
       grab(QStringLiteral("line-%1").arg(tab));
     }
@@ -86,9 +86,9 @@ int takeDebugPictures(const QDir& folder, const QString& script) {
       if (!stopped()) return 1;
       grab(QString::fromLatin1(what));
     }
-    window.debugPanel()->tabs()->setCurrentIndex(6);
-    grab("breakpoints");
     window.debugPanel()->tabs()->setCurrentIndex(7);
+    grab("breakpoints");
+    window.debugPanel()->tabs()->setCurrentIndex(8);
     grab("settings");
     debugger->kill();
     QTest::qWait(1500);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <QtTest>
+#include <array>
 #include <atomic>
 #include <thread>
 
@@ -15,6 +16,7 @@
 #include "engine/debug/debugger.h"
 #include "engine/debug/stepping.h"
 #include "engine/support/control_frame.h"
+#include "engine/support/message_fields.h"
 
 using namespace fusebox;
 using nlohmann::json;
@@ -218,6 +220,11 @@ class DebugTest : public QObject {
     QCOMPARE(request("break model.py:3 ignore 2"), (json{{"do", "break.add"}, {"kind", "line"}, {"file", "model.py"}, {"line", 3}, {"ignore", 2}}));
     QCOMPARE(request("break ignore"), (json{{"do", "break.add"}, {"kind", "line"}, {"name", "ignore"}}));
     QCOMPARE(request("ignore 4 20"), (json{{"do", "break.ignore"}, {"breakpoint", 4}, {"count", 20}}));
+    QCOMPARE(request("break model.py:3 ignore 2 if x.shape[0] > 3 and s == \"a b\""),
+             (json{{"do", "break.add"}, {"kind", "line"}, {"file", "model.py"}, {"line", 3}, {"ignore", 2}, {"if", "x.shape[0] > 3 and s == \"a b\""}}));
+    QCOMPARE(request("break 'what if it.py:2' if n")["file"], json("what if it.py"));
+    QVERIFY(request("break forward if n >").get<std::string>().starts_with("the condition: "));
+    QCOMPARE(request("tensor self.weight"), (json{{"do", "ask"}, {"what", "tensor:self.weight"}}));
     QCOMPARE(request("rules"), (json{{"do", "status"}}));
     QCOMPARE(request("forbid a, b"), (json{{"do", "fusion"}, {"verb", "forbid"}, {"rule", "a,b"}}));
     QCOMPARE(request("locals 2"), (json{{"do", "ask"}, {"what", "locals:2"}}));
@@ -303,6 +310,57 @@ class DebugTest : public QObject {
     letGo(console);
   }
 
+  /// Of five compiles with n from 0 to 4, those that the condition names stop; hits count what held, and so does ignore.
+  void conditionsAreJudgedAtThePlace() {
+    struct SizeSite : TestSite {
+      explicit SizeSite(int n) : TestSite("n"), n(n) {}
+      Result<json> answer(const std::string& question) override {
+        ++asked;
+        if (question == "locals") return json{{{"name", "n"}, {"value", std::to_string(n)}, {"type", "int"}}, {{"name", "x"}, {"value", "Float[…]"}, {"dtype", "Float"}, {"sizes", {n, 8}}}};
+        return TestSite::answer(question);
+      }
+      std::span<const std::string_view> questions() const override {
+        static constexpr std::array<std::string_view, 1> kQuestions{"locals"};
+        return kQuestions;
+      }
+      int n, asked = 0;
+    };
+    const auto stopsWith = [](const json& breakpoint, std::vector<std::string>* troubles) {
+      Console console;
+      attach(console, json::array({breakpoint}).dump());
+      std::atomic<int> done{0}, asked{0};
+      std::thread program([&] {
+        for (int n = 0; n < 5; ++n) {
+          SizeSite site(n);
+          debug::reach(eventOf(debug::Kind::Compile), site);
+          asked += site.asked;
+          ++done;
+        }
+      });
+      std::vector<int> stops;
+      while (done < 5) {
+        console.pumpUntil([&] { return console.client.isStopped() || done == 5; });
+        if (!console.client.isStopped()) continue;
+        stops.push_back(done);
+        troubles->push_back(control::textField(console.client.stop(), "condition_trouble"));
+        console.ask({{"do", "continue"}});
+      }
+      program.join();
+      const int64_t hits = console.ask({{"do", "status"}}).second["breakpoints"][0]["hits"].get<int64_t>();
+      letGo(console);
+      stops.push_back(static_cast<int>(hits));
+      return stops;
+    };
+    std::vector<std::string> troubles;
+    QCOMPARE(stopsWith({{"kind", "compile"}, {"if", "n % 2 == 1"}}, &troubles), (std::vector<int>{1, 3, 2}));
+    QCOMPARE(stopsWith({{"kind", "compile"}, {"if", "x.shape[0] >= 2 and x.dtype == 'float32'"}, {"ignore", 1}}, &troubles), (std::vector<int>{3, 4, 3}));
+    QCOMPARE(stopsWith({{"kind", "compile"}, {"if", "kind == 'line'"}}, &troubles), (std::vector<int>{0}));
+    QVERIFY(std::all_of(troubles.begin(), troubles.end(), [](const std::string& t) { return t.empty(); }));
+    // What cannot be judged stops, and says why.
+    troubles.clear();
+    QCOMPARE(stopsWith({{"kind", "compile"}, {"if", "m > 1"}}, &troubles), (std::vector<int>{0, 1, 2, 3, 4, 5}));
+    QVERIFY2(troubles[0].find("\"m\"") != std::string::npos, troubles[0].c_str());
+  }
   void oneThreadAtATime() {
     Console console;
     attach(console, breakpointsOf({"error"}));
