@@ -52,3 +52,39 @@ function(fusebox_pytest name script)
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT}
     ENVIRONMENT "PYTHONPATH=${CMAKE_BINARY_DIR}/python:${CMAKE_SOURCE_DIR}/tests;FUSEBOX_BIN=${CMAKE_BINARY_DIR}/bin/fusebox;OMP_WAIT_POLICY=PASSIVE;TORCHINDUCTOR_FORCE_DISABLE_CACHES=1")
 endfunction()
+
+# fusebox_translations(TARGET LANGUAGE...)
+#   Compiles resources/translations/fusebox_LANGUAGE.ts into the target, as :/translations/fusebox_LANGUAGE.qm. Without Qt's lrelease the
+#   window speaks English only. The target `translations` brings the .ts files up to date with the sources.
+function(fusebox_translations target)
+  find_program(FUSEBOX_LRELEASE NAMES lrelease-qt6 lrelease HINTS /usr/lib/qt6/bin ${Qt6_DIR}/../../../bin)
+  find_program(FUSEBOX_LUPDATE NAMES lupdate-qt6 lupdate HINTS /usr/lib/qt6/bin ${Qt6_DIR}/../../../bin)
+  if(NOT FUSEBOX_LRELEASE)
+    message(STATUS "lrelease was not found (Debian: qt6-l10n-tools): the window speaks English only")
+    return()
+  endif()
+  set(folder ${CMAKE_CURRENT_BINARY_DIR}/translations)
+  set(list "<RCC><qresource prefix=\"/translations\">")
+  foreach(language ${ARGN})
+    set(source ${CMAKE_SOURCE_DIR}/resources/translations/fusebox_${language}.ts)
+    add_custom_command(OUTPUT ${folder}/fusebox_${language}.qm DEPENDS ${source}
+      COMMAND ${CMAKE_COMMAND} -E make_directory ${folder}
+      COMMAND ${FUSEBOX_LRELEASE} -silent ${source} -qm ${folder}/fusebox_${language}.qm)
+    list(APPEND compiled ${folder}/fusebox_${language}.qm)
+    string(APPEND list "<file>fusebox_${language}.qm</file>")
+  endforeach()
+  file(CONFIGURE OUTPUT ${folder}/translations.qrc CONTENT "${list}</qresource></RCC>\n")
+  add_custom_command(OUTPUT ${folder}/translations.cpp DEPENDS ${compiled} ${folder}/translations.qrc
+    COMMAND Qt6::rcc --name translations ${folder}/translations.qrc -o ${folder}/translations.cpp)
+  target_sources(${target} PRIVATE ${folder}/translations.cpp)
+  set_source_files_properties(${folder}/translations.cpp PROPERTIES SKIP_AUTOMOC ON)
+  string(JOIN " " languages ${ARGN})
+  target_compile_definitions(${target} PRIVATE FUSEBOX_TRANSLATIONS="${languages}")
+  if(FUSEBOX_LUPDATE)
+    foreach(language ${ARGN})
+      list(APPEND updates COMMAND ${FUSEBOX_LUPDATE} -silent -locations none -no-obsolete -I . -tr-function-alias
+        QT_TRANSLATE_NOOP+=FUSEBOX_TEXT app views profiler -ts resources/translations/fusebox_${language}.ts)
+    endforeach()
+    add_custom_target(translations ${updates} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR} VERBATIM)
+  endif()
+endfunction()

@@ -14,6 +14,7 @@
 
 #include "app/window/compare_window.h"
 #include "app/window/example_session.h"
+#include "app/window/language.h"
 #include "app/window/main_window.h"
 #include "app/window/manual_window.h"
 #include "app/window/palette_sources.h"
@@ -109,6 +110,19 @@ void MainWindow::buildActions() {
     action->setChecked(static_cast<int>(Theme::instance().mode()) == mode);
     group->addAction(action);
   }
+  // A language names itself in its own words.
+  const std::pair<const char*, QString> languages[] = {{"", tr("Language of the system")}, {"en", QStringLiteral("English")}, {"de", QStringLiteral("Deutsch")}};
+  auto* spoken = new QActionGroup(this);
+  for (const auto& [language, name] : languages) {
+    if (*language != '\0' && !window::languages().contains(QLatin1String(language))) continue;
+    QAction* action = add((QByteArray("language.") + (*language ? language : "system")).constData(), layout, name, {}, "", [this, language = QString::fromLatin1(language)] {
+      chooseLanguage(language);
+      messages_->say(views::MessageBar::Severity::Info, tr("The language changes when Fusebox is started again"), {});
+    });
+    action->setCheckable(true);
+    action->setChecked(chosenLanguage() == QLatin1String(language));
+    spoken->addAction(action);
+  }
   add("help.manual", help, tr("&Manual: about what is selected"), QKeySequence(Qt::Key_F1), "help", [this] { showManual(); });
   add("help.index", help, tr("Manual: &contents"), QKeySequence(Qt::SHIFT | Qt::Key_F1), "", [this] { showManual(QStringLiteral("index")); });
   add("help.keys", help, tr("&Keyboard"), QKeySequence(Qt::CTRL | Qt::Key_F1), "", [this] { showKeys(); });
@@ -126,7 +140,7 @@ void MainWindow::buildMenus() {
       menu = ofView ? new QMenu(entry.category, this) : menuBar()->addMenu(entry.category);
       menu->setObjectName(QStringLiteral("menu.") + entry.category);
     }
-    if (entry.id == QLatin1String("file.quit") || entry.id == QLatin1String("theme.system")) menu->addSeparator();
+    if (entry.id == QLatin1String("file.quit") || entry.id == QLatin1String("theme.system") || entry.id == QLatin1String("language.system")) menu->addSeparator();
     menu->addAction(entry.action);
     if (entry.id == QLatin1String("file.openFolder")) {
       QMenu* recent = menu->addMenu(tr("Open &recent"));

@@ -1,11 +1,12 @@
 #include "app/window/window.h"
 
 #include <QApplication>
+#include <QLocale>
 #include <QSettings>
 #include <nlohmann/json.hpp>
 
+#include "app/window/language.h"
 #include "app/window/main_window.h"
-#include "engine/support/text.h"
 #include "views/widgets/theme.h"
 
 namespace fusebox::window {
@@ -15,7 +16,7 @@ int runWindow(int argc, char** argv, const WindowRequest& request) {
   QApplication::setOrganizationName(QStringLiteral("fusebox"));
   QApplication::setApplicationName(QStringLiteral("fusebox"));
   QApplication::setApplicationDisplayName(QStringLiteral("Fusebox"));
-  setTranslator([](const Text& text) { return QCoreApplication::translate(text.context, text.text).toStdString(); });
+  speak(languageFor(chosenLanguage(), QLocale::system().uiLanguages()));
   using views::Theme;
   const int mode = QSettings().value(QStringLiteral("theme"), 0).toInt();
   Theme::instance().apply(mode >= 0 && mode <= 2 ? static_cast<Theme::Mode>(mode) : Theme::Mode::System);

@@ -1,0 +1,8242 @@
+<?xml version="1.0" encoding="utf-8"?>
+<!DOCTYPE TS>
+<TS version="2.1" language="de">
+<context>
+    <name>Advice</name>
+    <message>
+        <source>What to do</source>
+        <translation>Was hilft</translation>
+    </message>
+    <message>
+        <source>Remove the call</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>The break was asked for by torch._dynamo.graph_break().</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Keep the value in a tensor</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>A Python number needs the tensor's data, so the graph must run up to here. As a tensor of no dimensions the value stays in the graph; read it with .item() outside, where it is logged.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Let scalars be captured</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>PyTorch can carry the number as an unbacked symbol. Conditions on it break all the same.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Compute both sides and choose</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>The condition is tensor data, which is not known while compiling. torch.where evaluates both sides and keeps one graph; torch.cond traces both and runs one.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Check on the device</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>assert looks at tensor data. torch._assert_async checks it as part of the graph.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Leave the decision in tensors</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Something turns tensor data into a Python value here (bool, int, tolist, formatting, comparing). Use tensor operations, or do it after the compiled function.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Print only outside of compiled code</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Output that needs a computed value ends the graph. Under is_compiling() the line stays for eager runs.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Let it run after the graph</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Functions named here are called when the graph has run, in order.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Keep the shape independent of data</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>nonzero, unique, masked indexing and repeat_interleave make a size out of data. torch.where(mask, x, 0), a sum over a mask, or an upper bound with padding keep one shape.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Let such operators be captured</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>The result gets an unbacked size.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Convert after the compiled function</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>numpy(), data_ptr(), tolist() and pickling need memory that a traced tensor does not have. Return the tensor and convert outside, or write it with tensor operations.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Import at the top of the file</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>The first import of a module runs its code, which cannot be traced; the second only reads a name.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Take the mark away, or call it outside</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>The function is marked torch.compiler.disable, so it always runs in Python, between two graphs.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Call backward() outside of the compiled function</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Return the loss. Its backward is compiled with the forward; only the walk over gradients belongs to Python.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Return the new value</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>The line changes an object that existed before in a way that cannot be put off until after the graph. Return the value and store it outside.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Call it before or after</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Its code is not Python or cannot be followed. If its result does not depend on tensors, compute it before and pass it in.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Make it an operator</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>torch.library.custom_op with register_fake tells the compiler its shapes; the call then stays in the graph.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Unwrap the tensor</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Tensor subclasses with their own __torch_function__ and named tensors run Python for every operator. Pass the plain tensor, and wrap the result outside.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Pass a list</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>The iterator was made outside of the compiled function, where how far it has come is hidden. list(iterator) before the call can be followed.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Build a list</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>A generator that lives across a break would have to be frozen in the middle. A list comprehension has no such state.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Work on a copy</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Inputs that share memory, or that are resized or given other storage, cannot be written back. clone() the input, or do the change outside.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Raise outside of the compiled function</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>The frame ends in an exception, so there is no graph to return from. Check what can fail before the call.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Compile less at once</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Very long loops and deep recursion are unrolled into one graph. Compile the loop's body instead of the loop.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Compare with `is`</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>id() and text that contains an address differ from object to object, so nothing can be compiled for them.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Write it in another way</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>The instruction is not followed: async code, generators as compiled functions and exception groups run in Python. Compile the function that is called from there.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>What the compiler says</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Move the line out of the compiled function</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Nothing more is known about this reason. Before or after the call it costs no break; torch.compiler.disable on a function of its own makes the break a deliberate one.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>something else</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>the tensor</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Mark the dimension dynamic</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>One entry then serves every size of dimension {} of {} (0 and 1 stay entries of their own). Call it on the tensor before the compiled function sees it.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Compile with dynamic shapes from the start</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>dynamic=True makes every size symbolic at the first compile, so no second one is needed to find out what varies. Kernels for symbolic sizes can be a little slower.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Drop the last, smaller batch</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>If the odd size is the end of an epoch, every batch has the same size without it.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Pad to a few sizes</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Where the size must stay a number (see the shapes of the entry): dimension {} of {} was {}, now {}. Padding it to the next of a few fixed sizes ({}, {}, {}, …) bounds the number of entries; mask what was added.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Give the tensor the same number of dimensions</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{} had {} dimensions, now {}. Each number is a program of its own: add the missing dimension with unsqueeze(0) or view(), or compile one function for each.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Cast where the function is called</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{} was {}, now {}. If both mean the same to the model, a cast outside keeps one entry.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Move the tensor where the function is called</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{} was on {}, now on {}. Code is made for one device.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Make the tensor contiguous where the function is called</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Its elements lay with strides {}, now {}: a view, a transpose or a slice came in. contiguous() copies only if it has to.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Keep requires_grad as it is</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>requires_grad of {} was {}, now {}: with and without a backward are two programs. Call detach() where no gradient is wanted, or use one compiled function for training and one for evaluation.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Pass the same kind of tensor</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{}: expected {}, found {}. Subclasses, inference tensors, and tensors inside functorch transforms are different programs.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Train and evaluate with an entry each</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>train() and eval() are two programs and need one entry each; that is two compiles in all, not one for every switch. Nothing to change unless the module is switched inside of a step.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Make {} a buffer</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>A Python number is burned into the code: {} was {}, now {}. As a tensor it is an input, and one entry serves all values. Assign with self.{}.fill_(value), and do not use it in Python conditions.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Pass the number as a tensor</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{} was {}, now {}: every value is compiled anew. A tensor of no dimensions is an input like any other. Inside, it can take part in arithmetic, not in `if`, `range` or as a size.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Let the integer be dynamic</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>With dynamic=True (or after the second value, by itself) integers become symbols; floats never do.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Hand the number in as a tensor argument</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{} was {}, now {}. What changes between calls belongs into the arguments, as a tensor.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Decide outside of the compiled function</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{} was {}, now {}. Each value of a string, flag or None is a program of its own: fine for a few, else make the choice before the call and compile what is chosen.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Call it in one mode</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{}. Grad mode, autocast, default dtype and deterministic mode are part of the program: enter the context outside in the same way each time, or compile one function for training and one for evaluation.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{}, now {}</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Make the object once</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{} is another object than when it was compiled. Functions, lambdas, partials and modules that are made anew for each call never match: make them at module level or in __init__ and pass the same one.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Pass one type</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{}: expected {}, found {}. Convert before the call, or give each type its own compiled function.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Keep the number of items</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{}: {}, now {}. Loops over Python containers are unrolled, so each length is a program. Stack the items into one tensor, or pad the container to a fixed length.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Create the keys and attributes beforehand</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{}: {}, now {}. State that appears at the first call (caches, hooks, optimizer state) makes the second call another program: create it in __init__, or run one step before compiling.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Do not pass one tensor twice</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Two arguments that are the same tensor are a program of their own, since writes through one are seen through the other.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Finish the class before the first call</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>An attribute of the class behind {} was set after the compile. Patch classes before the compiled function runs.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Say the range beforehand</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{}: a symbolic size left the range that it was compiled for (0 and 1 always do). torch._dynamo.mark_dynamic(x, dim, min=…, max=…) before the first call fixes the range; a size of 1 needs an entry of its own.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>dynamic=True makes every size symbolic at the first compile.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>as captured</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Raise the limit</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>The frame runs in eager from here on. A higher limit allows more entries; it does not make their number finite, and every entry is checked before a miss.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Keep it as it was</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{}: expected {}, found {}. What changes between calls is best passed as a tensor argument; what does not change is best made once, before the first call.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Replace the loop over a size by an operator</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>A loop over range() is unrolled into the graph, so every length is a graph of its own. An operator over the whole dimension (or torch.vmap) leaves the size symbolic; a loop that must stay can be left outside of the compiled function.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Look the value up before the call</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>A dict or set needs the number itself. Do the look-up outside of the compiled function and pass what it gave.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Make the text outside of the compiled function</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>A text that contains the number holds for that number only. Make it before or after the call.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Pick the element before the call</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Indexing a Python list needs the number itself. Pick the element outside and pass it, or stack the elements into a tensor.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Move what needs the number out of the compiled function</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>This line needs the number, not a symbol for it. Compute its result before the call and pass it, or make it an operator on tensors.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Decide before the call</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>The branch holds for this one value. Decide outside of the compiled function, compare with &lt; or &gt;= where that is meant, or put both sides into one graph with torch.where or torch.cond.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Give the operator a fixed size</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>There is no rule for symbolic sizes of this operator, so it is captured for one size. Pad its input to a few sizes, or call it outside of the compiled function.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Keep sizes 0 and 1 apart, or pad them</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>0 and 1 mean something else to broadcasting and empty tensors, so they have entries of their own: one more compile, once. Where they are frequent and costly, pad to 2, or mark the dimension unbacked (torch._dynamo.decorators.mark_unbacked).</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Let the size vary</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>A setting or a mark keeps it a constant: dynamic=False, mark_static, assume_static_by_default or automatic_dynamic_shapes. Take it away, or mark this dimension with torch._dynamo.mark_dynamic.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Say how large the size becomes</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>The fastest kernel was chosen for this size. torch._dynamo.mark_dynamic(tensor, dim, min=…, max=…) says which sizes come, so that the choice fits all of them.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>See why symbols were given up</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Compiling with symbols failed, so this entry has constants. The reason names what failed; without it the sizes vary freely.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Two sizes that were equal are not any more</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Equal sizes share one symbol until they differ: one recompile, none later. Where they are known to differ, call the function with different sizes first, or mark both dimensions.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Kernels were made for sizes within this bound (index widths, vector lengths, tiles). torch._dynamo.mark_dynamic(tensor, dim, max=…) makes the choice fit all sizes at once.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Decide before the call, or put both sides into the graph</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>The branch depends on a size, so each side is an entry of its own. That is two compiles, once. Where it is one too many, decide outside of the compiled function, or use torch.where or torch.cond.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Say what holds of the size</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>An operator is made differently where this relation does not hold. If it always does, torch._check(…) before this line says so; else it is one more entry, once.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Register a fake implementation of the operator</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Compiling needs to know the shape and type of the operator's result without running it. A function under @my_operator.register_fake says so: it returns an empty tensor of that shape.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Make the function run without data</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>The function was tried on tensors without data and raised. See whether it raises in eager too; an operator of your own needs a fake implementation (register_fake).</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Try another backend to find the part that fails</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Capture went well and the backend raised. With backend="eager" the captured graph runs as it is, with backend="aot_eager" after autograd: what still fails says whose error it is.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Keep the operator out of the generated code</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>The backend has no way to generate code for this operator. An operator made with torch.library.custom_op is called as it is; else leave its call outside of the compiled function.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Find out what changes in every call</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>The function was compiled for as many different inputs as the limit allows, and runs in Python for others. Recompiles says which guard failed each time and how to avoid it; torch._dynamo.config.recompile_limit raises the limit.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Allow a graph break, or move the line out</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>With fullgraph=True a line that cannot be captured is an error. Without it the function is compiled in two pieces around the line; better still, the line moves out of the compiled function.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>See whether the function raises in eager</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>The compiled graph raised an error, so the program's own code ran instead, to raise it at its line.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>What PyTorch suggests</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Compile a smaller part</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>The function runs as plain Python: right, and no faster than eager. Compile the functions that it calls, one by one, to find the line; the message names what could not be compiled.</source>
+        <translation type="unfinished" />
+    </message>
+</context>
+<context>
+    <name>Breaks</name>
+    <message>
+        <source>not compiled: {}</source>
+        <translation type="unfinished" />
+    </message>
+</context>
+<context>
+    <name>CUDA graphs</name>
+    <message>
+        <source>recording {}</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>ran plainly first</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>results moved (recording {})</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>ran plainly, another thread replayed</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>refused</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>stopped</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{} (backward)</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>runs plainly: {}</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>no event of a device was tied to this node</source>
+        <translation type="unfinished" />
+    </message>
+</context>
+<context>
+    <name>Compare</name>
+    <message>
+        <source>only in B</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>only in A</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>changed</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Nothing differs beyond noise.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>The same was compiled, and its times differ by no more than noise.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>What can be compared is {}.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>No function was compiled in both sessions: these are different programs, or different parts of one.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{} of {}</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>graph break only in A, {}</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>graph break only in B, {}</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{} is not compiled in A, {}</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{} is not compiled in B, {}</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>guard only in A: {}</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>guard only in B: {}</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{} is {} only in A</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{} is {} only in B</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>node only in A: {}</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>node only in B: {}</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>kernel {} only in A: {}</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>kernel {} only in B: {}</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>recompile</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{} only in A: {}</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{} only in B: {}</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>option {}: {}</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>engine: {}</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>the script's arguments: {}</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>the program changed, {}: {}</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{} was compiled only in B ({})</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{} was compiled only in A ({})</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>graph break: {}</source>
+        <translation>Graphbruch: {}</translation>
+    </message>
+    <message>
+        <source>not compiled: {}</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>recompiles</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>guard {}: {}</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>node {}: {}</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>kernel {}: {}</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Two engines: {} and {}. What they do differently first: {}.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{}. What was compiled is the same and nothing recorded before it differs: look at the machine's load and clocks.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{}. Nothing recorded before it differs: the inputs did.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{} (and {} more)</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>a step of the program: {}</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>a graph</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{}: {} more nodes differ and are not listed</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{}: the graphs are too different to be aligned node by node</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{} refused to fuse it with {}: {}</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{}, 1 node</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{}, {} nodes</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{} computes this in {}</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{} nodes ({})</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{} nodes, {} kernels and calls ({})</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>backward graph</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>graph</source>
+        <translation>Graph</translation>
+    </message>
+    <message>
+        <source>kernels and calls</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>bytes moved by a call</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>what kernels and calls read and write</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>memory at its peak</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>buffers alive at one time, as planned</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>backward call</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>call</source>
+        <translation>Aufruf</translation>
+    </message>
+    <message>
+        <source>expected {}, found {} ({} times)</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>expected {}, found {}</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>guards</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>engines word guards differently: only their number is compared</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>graphs</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{}: {} and {} graphs are paired by their order</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>yes</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>no</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>entries compiled</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>guard check</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>of the entry that was called most</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>compile time</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>measured once on each side</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>section</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>environment</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>option</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>program</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>engine</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>function</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>graph break</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>guard</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>node</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>kernel</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>memory</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>line</source>
+        <translation>Zeile</translation>
+    </message>
+    <message>
+        <source>time</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>count</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>symbolic size</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>not compiled</source>
+        <translation>nicht kompiliert</translation>
+    </message>
+    <message>
+        <source>unknown engine</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{} holds no compiled functions: they are not compared</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{} holds no run times of kernels: they are not compared</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{} holds no texts of the program: they are not compared</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>kernels of one session belong to graphs, those of the other do not: compare them by line</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Kernels and calls outside graphs</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Kernel time by line</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{}, {} launches</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Whole session</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>functions</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>compiles</source>
+        <translation>Kompilierungen</translation>
+    </message>
+    <message>
+        <source>launches</source>
+        <translation>Starts</translation>
+    </message>
+    <message>
+        <source>step</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>one turn of the program's loop, with all that happens between its calls</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>kernel time</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>of all launches: it grows with the number of steps</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>symbolic, {}</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>specialised to {}</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{} (noise)</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Program</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>(none)</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>arguments</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{} removed, {} added; the first difference is shown</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Engine</source>
+        <translation>Engine</translation>
+    </message>
+    <message>
+        <source>Options</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Environment</source>
+        <translation>Umgebung</translation>
+    </message>
+</context>
+<context>
+    <name>Coverage</name>
+    <message>
+        <source>see the graph break</source>
+        <translation>siehe Graphbruch</translation>
+    </message>
+    <message>
+        <source>A later attempt was compiled.</source>
+        <translation>Ein späterer Versuch wurde kompiliert.</translation>
+    </message>
+    <message>
+        <source>graph break: {}</source>
+        <translation>Graphbruch: {}</translation>
+    </message>
+    <message>
+        <source>compiled</source>
+        <translation>kompiliert</translation>
+    </message>
+    <message>
+        <source>partly compiled</source>
+        <translation>teilweise kompiliert</translation>
+    </message>
+    <message>
+        <source>not compiled</source>
+        <translation>nicht kompiliert</translation>
+    </message>
+    <message>
+        <source>{} function: {}</source>
+        <translation>{} Funktion: {}</translation>
+    </message>
+    <message>
+        <source>{} functions: {}</source>
+        <translation>{} Funktionen: {}</translation>
+    </message>
+</context>
+<context>
+    <name>Find</name>
+    <message>
+        <source>{} of compile {}</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>damaged: {}</source>
+        <translation type="unfinished" />
+    </message>
+</context>
+<context>
+    <name>Fusion</name>
+    <message>
+        <source>{} elements differ in kind</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>divergent</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>too much</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>change</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{:.1f} % slower ({:.1f} to {:.1f} %)</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{:.1f} % faster ({:.1f} to {:.1f} %)</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>as fast within noise ({} to {} %)</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>the same memory traffic</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{} more memory traffic</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{} less memory traffic</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>left out: {}</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{} sizes: from {} ({}) to {} ({})</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{} with {}: {}</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{} a run</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>first divergence: {} ({})</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>; cause: {}: {}</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{} values compared with float64: compiled is as exact as eager</source>
+        <translation type="unfinished" />
+    </message>
+</context>
+<context>
+    <name>GPU counters</name>
+    <message>
+        <source>DRAM read</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Bytes that a launch read from the device's memory</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>DRAM written</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Bytes that a launch wrote to the device's memory; what stays in the cache is written later</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>DRAM rate</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Share of the memory rate that the device can sustain</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>SM active</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Share of the time in which a multiprocessor had at least one warp</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Occupancy achieved</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Warps at work, of those that a multiprocessor can hold</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>L1 hits</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Sectors that were found in a multiprocessor's own cache</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Tensor cores</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Instructions of the tensor cores, of those that they can take</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>L2 hits</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Sectors that were found in the cache that all multiprocessors share</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>L2 rate</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Sectors that the shared cache looked up, of those that it can</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>DRAM read rate</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Reading of the device's memory, of the rate that it can sustain</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>DRAM write rate</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Writing to the device's memory, of the rate that it can sustain</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Tensor active</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Share of the time in which the tensor cores worked</source>
+        <translation type="unfinished" />
+    </message>
+</context>
+<context>
+    <name>GPU gaps</name>
+    <message>
+        <source>compiling</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>The host compiled before it could go on. Warm up outside of what is measured; if a guard failed, mark what varies as dynamic.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>synchronisation</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>The host waited for the device and only then asked for more: .item(), print of a tensor, a copy to the CPU, or an explicit wait. Read results later, or every few steps.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>copy</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>The host copied. Pinned memory and non_blocking=True let copies run beside the work.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>memory</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>The allocator asked the driver for memory, which waits for the device. It ends once the pool has grown.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>launch-bound</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>The host issues work more slowly than the device does it. Larger kernels, or CUDA graphs (mode="reduce-overhead"), help.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>host</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>The host did something else: Python between operators, data loading, other threads holding the GIL.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>dependency</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>The work had been asked for, and waited for another stream or a copy.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>latency</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>The device's own time between two kernels; a CUDA graph shortens it, fewer kernels avoid it.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>unknown</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>The recording does not say who asked for the work after the gap.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>launches</source>
+        <translation>Starts</translation>
+    </message>
+    <message>
+        <source>{} was compiled</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{} was compiled again: {} was {}, not {}</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{} on {} ended just before</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{} waited until the device had nothing left to do</source>
+        <translation type="unfinished" />
+    </message>
+</context>
+<context>
+    <name>Graph</name>
+    <message>
+        <source>input</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>output</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>matrix product</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>convolution</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>pointwise</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>reduction</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>view</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>normalisation</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>memory</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>other</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>node</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>nodes</source>
+        <translation>Knoten</translation>
+    </message>
+    <message>
+        <source>Captured</source>
+        <translation>Erfasst</translation>
+    </message>
+    <message>
+        <source>Joint</source>
+        <translation>Gemeinsam</translation>
+    </message>
+    <message>
+        <source>Forward</source>
+        <translation>Vorwärts</translation>
+    </message>
+    <message>
+        <source>Backward</source>
+        <translation>Rückwärts</translation>
+    </message>
+    <message>
+        <source>Post-grad</source>
+        <translation>Nach Autograd</translation>
+    </message>
+    <message>
+        <source>Post-fusion</source>
+        <translation>Nach Fusion</translation>
+    </message>
+</context>
+<context>
+    <name>Guards</name>
+    <message>
+        <source>size {}: {}, now {}</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{} dimensions, now {}</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>dtype {}, now {}</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>device {}, now {}</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>strides {}, now {}</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>requires_grad {}, now {}</source>
+        <translation type="unfinished" />
+    </message>
+</context>
+<context>
+    <name>Kernels</name>
+    <message>
+        <source>occupancy is limited by {}</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>around each launch</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>sampled</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{} samples of the whole device inside of launches of at least {} intervals: what ran beside them is in it</source>
+        <translation type="unfinished" />
+    </message>
+</context>
+<context>
+    <name>Memory</name>
+    <message>
+        <source>at byte {} of the pool</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>input or parameter</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>saved</source>
+        <translation type="unfinished" />
+    </message>
+</context>
+<context>
+    <name>Overview</name>
+    <message>
+        <source>{} kinds of sizes</source>
+        <translation>{} Arten von Größen</translation>
+    </message>
+</context>
+<context>
+    <name>PaletteSources</name>
+    <message>
+        <source>Node</source>
+        <translation>Knoten</translation>
+    </message>
+    <message>
+        <source>Kernel</source>
+        <translation>Kernel</translation>
+    </message>
+    <message>
+        <source>Pass</source>
+        <translation>Pass</translation>
+    </message>
+    <message>
+        <source>File</source>
+        <translation>Datei</translation>
+    </message>
+    <message>
+        <source>Guard</source>
+        <translation>Guard</translation>
+    </message>
+    <message>
+        <source>Function</source>
+        <translation>Funktion</translation>
+    </message>
+    <message>
+        <source>Setting</source>
+        <translation>Einstellung</translation>
+    </message>
+    <message>
+        <source>chosen</source>
+        <translation>gewählt</translation>
+    </message>
+</context>
+<context>
+    <name>QObject</name>
+    <message>
+        <source>the file cannot be opened for writing</source>
+        <translation>die Datei kann nicht zum Schreiben geöffnet werden</translation>
+    </message>
+    <message>
+        <source>writing stopped early</source>
+        <translation>das Schreiben brach vorzeitig ab</translation>
+    </message>
+    <message>
+        <source>there is nothing to draw yet</source>
+        <translation>es gibt noch nichts zu zeichnen</translation>
+    </message>
+    <message>
+        <source>the file cannot be written</source>
+        <translation>die Datei kann nicht geschrieben werden</translation>
+    </message>
+    <message>
+        <source>unknown ending .%1; use .svg, .png or .pdf</source>
+        <translation>unbekannte Endung .%1; möglich sind .svg, .png oder .pdf</translation>
+    </message>
+    <message>
+        <source>Written to %1</source>
+        <translation>Geschrieben nach %1</translation>
+    </message>
+    <message>
+        <source>Export picture</source>
+        <translation>Bild exportieren</translation>
+    </message>
+    <message>
+        <source>SVG picture (*.svg);;PNG image (*.png);;PDF page (*.pdf)</source>
+        <translation>SVG-Bild (*.svg);;PNG-Bild (*.png);;PDF-Seite (*.pdf)</translation>
+    </message>
+    <message>
+        <source>%1 was not written: %2</source>
+        <translation>%1 wurde nicht geschrieben: %2</translation>
+    </message>
+</context>
+<context>
+    <name>Recompiles</name>
+    <message>
+        <source>limit</source>
+        <translation type="unfinished" />
+    </message>
+</context>
+<context>
+    <name>Shapes</name>
+    <message>
+        <source>limit</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{} recompile, {}</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{} recompiles, {}</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>relation</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>equal sizes</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>of a plan</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>asserted</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>assumed</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>, {} at capture</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>: it was {}, now {}</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>constant</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Symbolic sizes</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>automatic_dynamic_shapes was off</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>the frame's limit of entries was reached</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>a size is a constant until a second value of it is seen</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>each value was compiled for itself; the session holds no reason</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>at least {}</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>at most {}</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>any number</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>, known when the graph runs</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{} was specialised to {} at {}:{}</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{} was specialised to {}</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{} became symbolic ({})</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{} became symbolic ({}): it was {}, now {}</source>
+        <translation type="unfinished" />
+    </message>
+</context>
+<context>
+    <name>Slowness</name>
+    <message>
+        <source>{} (estimated)</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{}, in the whole recording</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>(unnamed)</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>The recording takes {}</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>A step takes {}</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{}; median of {}, which take {} to {}. Split here: the {} nearest to the median, on average {}</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>. {} step in which something was compiled is kept apart</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>. {} steps in which something was compiled are kept apart</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Kernels on the device</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>A kernel runs on the device.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Copies on the device</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>The device copies or fills memory and computes nothing.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Copies</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>A tensor is copied on the processor.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Kernels and operators on the processor</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>A generated kernel or a library's operator runs on the processor.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Recompiles</source>
+        <translation>Neukompilierungen</translation>
+    </message>
+    <message>
+        <source>A guard failed and the function was compiled again.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Compiling</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>A function was compiled for the first time.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Waiting for the device</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>The program waits for a device that is idle already or runs something unknown.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Guards</source>
+        <translation>Guards</translation>
+    </message>
+    <message>
+        <source>The assumptions of compiled functions are checked before each call; estimated from the mean check of each entry.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Launch gaps</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Inside a compiled call, and no kernel runs: arguments are bound, memory is taken, kernels are launched.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Graph breaks</source>
+        <translation>Graphbrüche</translation>
+    </message>
+    <message>
+        <source>Python runs between the pieces that a graph break made of a function.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Outside compiled code</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Python, data loading, the optimizer, operators outside compiled functions: what happens here is not recorded.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{}: compiled again</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{}: {}, expected {}, found {}</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{} (backward)</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>; most time takes {} ({:.0f} % of the step)</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source> in {:.0f} steps, whose average this is,</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{} kernel on the device</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{} kernels on the device</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{} launch or call</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{} launches and calls</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{} copy</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{} copies</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{} compilation{} because a guard failed: {}</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{} compilations{} because a guard failed: {}</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{} compilation{} of functions seen for the first time</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{} compilations{} of functions seen for the first time</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{} synchronisation that waited for an idle device</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{} synchronisations that waited for an idle device</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Assumptions checked before {} call; estimated</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Assumptions checked before {} calls; estimated</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{} compiled call; which kernels ran in it, and for how long, this recording does not tell</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{} compiled calls; which kernels ran in them, and for how long, this recording does not tell</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{} compiled call in which no kernel ran: binding arguments, taking memory, launching</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{} compiled calls in which no kernel ran: binding arguments, taking memory, launching</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Python ran once between pieces of functions that broke</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Python ran {} times between pieces of functions that broke</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>What happens here is not recorded: Python, data loading, the optimizer, operators outside compiled functions</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Inside compiled calls</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{} function is not compiled and runs in Python, outside compiled code: {}</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{} functions are not compiled and run in Python, outside compiled code: {}</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>the whole recording</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>nothing repeats, so this is the whole recording</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>kernels ran on a device, and for how long is not recorded: their time is in launch gaps and outside</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>marked by the profiler (ProfilerStep)</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>from one optimizer step to the next</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>found by {} calls of compiled functions that repeat</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>found by {} launches that repeat</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>, among the last {}</source>
+        <translation type="unfinished" />
+    </message>
+</context>
+<context>
+    <name>Source</name>
+    <message>
+        <source>{}
+expected {}
+found {}</source>
+        <translation type="unfinished" />
+    </message>
+</context>
+<context>
+    <name>Timeline</name>
+    <message>
+        <source>{}, %</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>spans</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>host</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>compiler</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>thread {}</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>{} (the longest {} of {})</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>GPU</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>calls</source>
+        <translation>Aufrufe</translation>
+    </message>
+    <message>
+        <source>launches</source>
+        <translation>Starts</translation>
+    </message>
+    <message>
+        <source>{} (backward)</source>
+        <translation type="unfinished" />
+    </message>
+</context>
+<context>
+    <name>fusebox::views::Absence</name>
+    <message>
+        <source>This kind of file does not hold graph breaks</source>
+        <translation>Diese Art von Datei enthält keine Graphbrüche</translation>
+    </message>
+    <message>
+        <source>This kind of file does not hold recompiles</source>
+        <translation>Diese Art von Datei enthält keine Neukompilierungen</translation>
+    </message>
+    <message>
+        <source>This kind of file does not hold guards</source>
+        <translation>Diese Art von Datei enthält keine Guards</translation>
+    </message>
+    <message>
+        <source>This kind of file does not hold graphs</source>
+        <translation>Diese Art von Datei enthält keine Graphen</translation>
+    </message>
+    <message>
+        <source>This kind of file does not hold fusion decisions</source>
+        <translation>Diese Art von Datei enthält keine Fusionsentscheidungen</translation>
+    </message>
+    <message>
+        <source>This kind of file does not hold memory plans</source>
+        <translation>Diese Art von Datei enthält keine Speicherpläne</translation>
+    </message>
+    <message>
+        <source>This kind of file does not hold the compiler's stages</source>
+        <translation>Diese Art von Datei enthält keine Stufen des Compilers</translation>
+    </message>
+    <message>
+        <source>This kind of file does not hold run times</source>
+        <translation>Diese Art von Datei enthält keine Laufzeiten</translation>
+    </message>
+    <message>
+        <source>It was recorded without a compiler; “fusebox run script.py” records the program with one.</source>
+        <translation>Sie wurde ohne Compiler aufgezeichnet; „fusebox run script.py“ zeichnet das Programm mit einem auf.</translation>
+    </message>
+    <message>
+        <source>It was recorded under PyTorch's own compiler, which does not tell; “fusebox run script.py” records what Fusebox's engine does.</source>
+        <translation>Sie wurde mit PyTorchs eigenem Compiler aufgezeichnet, der das nicht sagt; „fusebox run script.py“ zeichnet auf, was der von Fusebox tut.</translation>
+    </message>
+    <message>
+        <source>It is of the format “%1”; “fusebox run script.py” records the program with all that the compiler does.</source>
+        <translation>Sie hat das Format „%1“; „fusebox run script.py“ zeichnet das Programm mit allem auf, was der Compiler tut.</translation>
+    </message>
+</context>
+<context>
+    <name>fusebox::views::ArtifactsView</name>
+    <message>
+        <source>Filter records by compile, kind or name</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>#</source>
+        <translation>#</translation>
+    </message>
+    <message>
+        <source>Order in the file</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Compile</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Compilation that the record belongs to, [frame/compile_attempt] as PyTorch counts them, and its function; – for none</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Kind</source>
+        <translation>Art</translation>
+    </message>
+    <message>
+        <source>The record's key in the file</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Name</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Size</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Of its payload</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Time</source>
+        <translation>Zeit</translation>
+    </message>
+    <message>
+        <source>Since the start of the recording</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Damage</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>What is wrong with the record; it is shown as far as it could be read</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Text of the record</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Fields of the record</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Parts of the record</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Payload</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Fields</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Save record…</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>No records of another program</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>A TORCH_TRACE log or folder keeps what PyTorch wrote about each compile: graphs, guards, generated code, metrics. Open one, and every record is listed here.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>The records cannot be read</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>damaged: %1</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>only its beginning is shown</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>(this record has no payload; its fields are beside)</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Save record</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>%1 was not written: %2</source>
+        <translation>%1 wurde nicht geschrieben: %2</translation>
+    </message>
+    <message>
+        <source>Artifacts</source>
+        <translation>Artefakte</translation>
+    </message>
+</context>
+<context>
+    <name>fusebox::views::BreaksView</name>
+    <message>
+        <source>Filter breaks by reason, kind or line</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Line</source>
+        <translation>Zeile</translation>
+    </message>
+    <message>
+        <source>Kind</source>
+        <translation>Art</translation>
+    </message>
+    <message>
+        <source>What kind of thing capture could not follow</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Reason</source>
+        <translation>Grund</translation>
+    </message>
+    <message>
+        <source>Compiles</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Compilations that stopped here</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Passed</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>How often running code went through the break; – where not recorded</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Between</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Time between the end of the graph before and the start of the one after: the Python in between, guards and launching again</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Each</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>The same for one passage</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Compiling</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Time of compiling what resumes after the break</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>No graph break</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Where capture stops in the middle of a function, the place and the reason are listed here.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Why the graph broke, and what to do</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Before: the function's bytecode</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>After: as it runs</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>About the break</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Explanation</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Bytecode</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>No bytecode</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>The instructions around a break are recorded by Fusebox's engine; imported traces do not hold them.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Select a break to read why it happened.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Everything was compiled, and capture followed it so far. Where it stops in the middle of a function, the place, the reason, the cost and a remedy are listed here.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>The graph breaks cannot be read</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>The instructions around a break are recorded by Fusebox's engine; this session does not hold them.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Not compiled: %1</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>line</source>
+        <translation>Zeile</translation>
+    </message>
+    <message>
+        <source>instruction</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>%1 at %2</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>attempts</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>compiles that stopped here</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>passed</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>%1 times</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>between the graphs</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>%1 in all, %2 each</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>compiling what resumes</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Called by</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>The whole message</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Graph breaks</source>
+        <translation>Graphbrüche</translation>
+    </message>
+</context>
+<context>
+    <name>fusebox::views::CodeColumns</name>
+    <message>
+        <source>Code side by side</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Loop IR</source>
+        <translation>Schleifen-IR</translation>
+    </message>
+    <message>
+        <source>Assembly</source>
+        <translation>Assembler</translation>
+    </message>
+    <message>
+        <source>SASS</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>nvdisasm took more than %1 seconds and was stopped.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Select a kernel.</source>
+        <translation>Wählen Sie einen Kernel.</translation>
+    </message>
+    <message>
+        <source>No machine code</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>No loop IR</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>The recording holds none for this kernel.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>No assembly</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>nvdisasm is not found: it comes with the CUDA toolkit and with the packages nvidia-cuda-nvdisasm and triton. Put it on PATH, or name it in FUSEBOX_NVDISASM.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>A temporary file cannot be written: %1</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>nvdisasm failed: %1</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>nvdisasm cannot be started: %1</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Disassembling…</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>nvdisasm printed nothing.</source>
+        <translation type="unfinished" />
+    </message>
+</context>
+<context>
+    <name>fusebox::views::CommandPalette</name>
+    <message>
+        <source>Command palette</source>
+        <translation>Befehlspalette</translation>
+    </message>
+    <message>
+        <source>Type a command</source>
+        <translation>Befehl eingeben</translation>
+    </message>
+    <message>
+        <source>Type a command, or a letter and a space: %1</source>
+        <translation>Befehl eingeben, oder einen Buchstaben und ein Leerzeichen: %1</translation>
+    </message>
+    <message>
+        <source>Command to search</source>
+        <translation>Gesuchter Befehl</translation>
+    </message>
+    <message>
+        <source>Commands</source>
+        <translation>Befehle</translation>
+    </message>
+</context>
+<context>
+    <name>fusebox::views::CompareView</name>
+    <message>
+        <source>Options</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Program</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Environment</source>
+        <translation>Umgebung</translation>
+    </message>
+    <message>
+        <source>Graph breaks</source>
+        <translation>Graphbrüche</translation>
+    </message>
+    <message>
+        <source>Recompiles</source>
+        <translation>Neukompilierungen</translation>
+    </message>
+    <message>
+        <source>Guards</source>
+        <translation>Guards</translation>
+    </message>
+    <message>
+        <source>Symbolic sizes</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Graphs</source>
+        <translation>Graphen</translation>
+    </message>
+    <message>
+        <source>Nodes</source>
+        <translation>Knoten</translation>
+    </message>
+    <message>
+        <source>Kernels</source>
+        <translation>Kernel</translation>
+    </message>
+    <message>
+        <source>Memory</source>
+        <translation>Speicher</translation>
+    </message>
+    <message>
+        <source>Lines</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Times</source>
+        <translation>Anzahl</translation>
+    </message>
+    <message>
+        <source>These sessions cannot be compared</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>The first difference that explains the rest</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Changed</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Both sessions have it, and it differs beyond noise</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Only in A</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Only in B</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>The same</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Equal in both; times within noise</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>What to show</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Everything</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>How far the comparison is</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Cancel</source>
+        <translation>Abbrechen</translation>
+    </message>
+    <message>
+        <source>Cancel comparing</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Esc</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Cancelled</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Nothing is compared. “Compare again” in the menu File starts anew.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Filter differences</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>What</source>
+        <translation>Was</translation>
+    </message>
+    <message>
+        <source>A</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>B</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Change</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Of medians; (noise): no more than runs of one program differ by</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Why</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Nothing to show</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Tick another kind of difference above, or “The same”.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Session A</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Session B</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Comparing…</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>%1
+%2</source>
+        <translation type="unfinished">%1
+%2</translation>
+    </message>
+    <message>
+        <source>Reading %1</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Comparing</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>The sessions cannot be compared</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Changed (%1)</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Only in A (%1)</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Only in B (%1)</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>The same (%1)</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>the first difference that explains the rest</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>%1 of %2 differences in what was compiled and run lie behind it.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Export comparison</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Page (*.html)</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>%1 was not written. Check the folder's permissions and the disk.</source>
+        <translation type="unfinished" />
+    </message>
+</context>
+<context>
+    <name>fusebox::views::CudaGraphsView</name>
+    <message>
+        <source>Function</source>
+        <translation>Funktion</translation>
+    </message>
+    <message>
+        <source>What</source>
+        <translation>Was</translation>
+    </message>
+    <message>
+        <source>A recording, numbered within its compiled graph, or what else became of a call</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Reason</source>
+        <translation>Grund</translation>
+    </message>
+    <message>
+        <source>What made the recording necessary, or why there is none</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Replays</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>On device</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>What the nodes of a replay take on the device, on average</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Call</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Time of the call that replays: checks, copies of inputs, the launch of the graph</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Nodes</source>
+        <translation>Knoten</translation>
+    </message>
+    <message>
+        <source>Kernels, copies and memsets of the graph</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Pieces</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Captured stretches, each a graph of its own: what cannot be captured runs between them</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Plain steps</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Steps that run outside of the graph</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Static inputs</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Inputs that are read where they lie, since they do not move</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Copied inputs</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Inputs that are copied to a fixed place before every replay</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Copied</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Bytes of these copies</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Kept</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Memory of the recording's results, which nothing else uses</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Pool</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>What the pool of torch's allocator that all recordings of the device share held when this one was made</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Recorded in</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Time of capturing and instantiating</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Line</source>
+        <translation>Zeile</translation>
+    </message>
+    <message>
+        <source>Filter recordings by function, reason or line</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>About the recording</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Filter nodes by kernel, kind or line</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Piece</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Captured stretch</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Node</source>
+        <translation>Knoten</translation>
+    </message>
+    <message>
+        <source>In order of creation, within the piece; several where one kernel made them</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Kernel</source>
+        <translation>Kernel</translation>
+    </message>
+    <message>
+        <source>What made these nodes: a generated kernel, a call of a library, or a copy</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Kind</source>
+        <translation>Art</translation>
+    </message>
+    <message>
+        <source>A replay</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>What they take on the device in one replay, on average</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Share</source>
+        <translation>Anteil</translation>
+    </message>
+    <message>
+        <source>Share of the recording's time on the device</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Device function</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Of what took most of the kernel's time</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>No nodes</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Select a recording above. What runs plainly has no nodes.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Filter replays</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Replay</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>At</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>After the first replay</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Time on the CPU</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Waited</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>From the call to the start of the first node on the device</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Took</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>From the start of the first node to the end of the last</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Sum of what its nodes took</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Busy</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Sum of the nodes as a share of what the replay took: the rest is between nodes</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>No replays</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Select a recording above. Times on the device need a recording of GPU times.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Summary</source>
+        <translation>Zusammenfassung</translation>
+    </message>
+    <message>
+        <source>Export table of CUDA graphs…</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Select a recording to see why it was made and what it holds.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>No CUDA graphs</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Functions compiled with mode="reduce-overhead" (or backend="cudagraphs") on a GPU are recorded once and replayed from then on. Their recordings, and why there was none, are listed here.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>The CUDA graphs cannot be read</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>pass</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>device</source>
+        <translation>Gerät</translation>
+    </message>
+    <message>
+        <source>line</source>
+        <translation>Zeile</translation>
+    </message>
+    <message>
+        <source>took the place of</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>recording %1</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>nodes</source>
+        <translation>Knoten</translation>
+    </message>
+    <message>
+        <source>%1 in %2</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>piece</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>pieces</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>runs plainly</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>%1: %2</source>
+        <translation>%1: %2</translation>
+    </message>
+    <message>
+        <source>step</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>steps</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>inputs</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>%1 read where they lie, %2 copied before every replay%3</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source> (%1)</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>results</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>%1 of memory that nothing else uses</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>shared pool</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>%1 held for intermediates of all recordings of the device by then</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>recorded in</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>replays</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>a call took</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>on the device</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>%1 on average, of %2 replays that it timed</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>kernel</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>show in Kernels</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>CUDA graphs</source>
+        <translation>CUDA-Graphen</translation>
+    </message>
+</context>
+<context>
+    <name>fusebox::views::DataTable</name>
+    <message>
+        <source>Copy rows</source>
+        <translation>Zeilen kopieren</translation>
+    </message>
+    <message>
+        <source>Export as CSV…</source>
+        <translation>Als CSV exportieren…</translation>
+    </message>
+    <message>
+        <source>the first %1 of %2 in this order; the filter looks in all</source>
+        <translation>die ersten %1 von %2 in dieser Reihenfolge; der Filter sucht in allen</translation>
+    </message>
+    <message>
+        <source>Export table</source>
+        <translation>Tabelle exportieren</translation>
+    </message>
+    <message>
+        <source>Comma-separated values (*.csv)</source>
+        <translation>Kommagetrennte Werte (*.csv)</translation>
+    </message>
+    <message>
+        <source>%1 was not written: %2</source>
+        <translation>%1 wurde nicht geschrieben: %2</translation>
+    </message>
+</context>
+<context>
+    <name>fusebox::views::DetailsPanel</name>
+    <message>
+        <source>Details</source>
+        <translation type="unfinished" />
+    </message>
+</context>
+<context>
+    <name>fusebox::views::FilterBox</name>
+    <message>
+        <source>Words that must occur; a word with a minus sign before it must not. Esc clears.</source>
+        <translation>Wörter, die vorkommen müssen; ein Wort mit Minuszeichen davor darf nicht vorkommen. Esc leert das Feld.</translation>
+    </message>
+    <message>
+        <source>%1 of %2</source>
+        <translation>%1 von %2</translation>
+    </message>
+</context>
+<context>
+    <name>fusebox::views::FindBar</name>
+    <message>
+        <source>Find</source>
+        <translation>Suchen</translation>
+    </message>
+    <message>
+        <source>Text to find</source>
+        <translation>Gesuchter Text</translation>
+    </message>
+    <message>
+        <source>Previous hit (Shift+F3)</source>
+        <translation>Voriger Treffer (Umschalt+F3)</translation>
+    </message>
+    <message>
+        <source>Next hit (F3)</source>
+        <translation>Nächster Treffer (F3)</translation>
+    </message>
+    <message>
+        <source>Close</source>
+        <translation>Schließen</translation>
+    </message>
+    <message>
+        <source>Not found</source>
+        <translation>Nicht gefunden</translation>
+    </message>
+</context>
+<context>
+    <name>fusebox::views::FindView</name>
+    <message>
+        <source>Text to find in the whole session</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Find in functions, breaks, guards, graphs, kernels, passes, source lines and records</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Stop</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Stop searching</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Stop searching; what was found stays</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Filter what was found</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>In</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>What kind of thing it is</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>What</source>
+        <translation>Was</translation>
+    </message>
+    <message>
+        <source>Detail</source>
+        <translation>Einzelheit</translation>
+    </message>
+    <message>
+        <source>Line</source>
+        <translation>Zeile</translation>
+    </message>
+    <message>
+        <source>Find in the whole session</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Type a part of a name, an operator, a guard, a value or a line of the program above. Letters match in both cases.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Searching…</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Nothing found</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>No name, operator, guard, value or line of the program has this text.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Files</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Functions</source>
+        <translation>Funktionen</translation>
+    </message>
+    <message>
+        <source>Graph breaks</source>
+        <translation>Graphbrüche</translation>
+    </message>
+    <message>
+        <source>Failed guards</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Guards</source>
+        <translation>Guards</translation>
+    </message>
+    <message>
+        <source>Kernels</source>
+        <translation>Kernel</translation>
+    </message>
+    <message>
+        <source>Fusion groups</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Nodes</source>
+        <translation>Knoten</translation>
+    </message>
+    <message>
+        <source>Passes</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Source lines</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Records</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Losses</source>
+        <translation>Verluste</translation>
+    </message>
+    <message>
+        <source>searching…</source>
+        <translation type="unfinished" />
+    </message>
+    <message numerus="yes">
+        <source>the first %n of each kind</source>
+        <translation type="unfinished">
+            <numerusform />
+            <numerusform />
+        </translation>
+    </message>
+    <message numerus="yes">
+        <source>%n found</source>
+        <translation type="unfinished">
+            <numerusform />
+            <numerusform />
+        </translation>
+    </message>
+    <message>
+        <source>Find</source>
+        <translation>Suchen</translation>
+    </message>
+</context>
+<context>
+    <name>fusebox::views::FusionView</name>
+    <message>
+        <source>Decision</source>
+        <translation>Entscheidung</translation>
+    </message>
+    <message>
+        <source>Whether the two became one kernel</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Kind</source>
+        <translation>Art</translation>
+    </message>
+    <message>
+        <source>vertical: the second reads what the first writes; horizontal: both read the same; epilogue and prologue: pointwise work after or before a reduction</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>First</source>
+        <translation>Erste</translation>
+    </message>
+    <message>
+        <source>Second</source>
+        <translation>Zweite</translation>
+    </message>
+    <message>
+        <source>Saves</source>
+        <translation>Spart</translation>
+    </message>
+    <message>
+        <source>Bytes of memory traffic that fusing saves</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Reason</source>
+        <translation>Grund</translation>
+    </message>
+    <message>
+        <source>Your wish</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Used when the graph is compiled again</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Kernel</source>
+        <translation>Kernel</translation>
+    </message>
+    <message>
+        <source>What the nodes of the group became: a generated kernel, or a call of an operator</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Nodes</source>
+        <translation>Knoten</translation>
+    </message>
+    <message>
+        <source>Reads</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Bytes that one launch reads</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Writes</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Bytes that one launch writes</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Saved</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Bytes of memory traffic that fusing saved</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Time</source>
+        <translation>Zeit</translation>
+    </message>
+    <message>
+        <source>Of all launches</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Why no kernel was generated</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Buffer</source>
+        <translation>Puffer</translation>
+    </message>
+    <message>
+        <source>planned: a place in the graph's pool; owned: memory of its own, as results have</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Type</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Shape</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Bytes</source>
+        <translation>Bytes</translation>
+    </message>
+    <message>
+        <source>Lives</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>First and last group that touches it</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Line</source>
+        <translation>Zeile</translation>
+    </message>
+    <message>
+        <source>Node</source>
+        <translation>Knoten</translation>
+    </message>
+    <message>
+        <source>Operator</source>
+        <translation>Operator</translation>
+    </message>
+    <message>
+        <source>Compiled</source>
+        <translation>Kompiliert</translation>
+    </message>
+    <message>
+        <source>Largest error of the compiled graph against float64, relative to the largest value</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Eager</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>The same of eager PyTorch</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Alone</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>The node's own part: its compiled error when it starts from eager's inputs. Measured for the least exact nodes</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>ULP</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Compiled against eager in units in the last place, over values that are not almost cancelled</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Note</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Compiled as</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Median</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Of 20 runs, taken in turns</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Fastest</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Launches</source>
+        <translation>Starts</translation>
+    </message>
+    <message>
+        <source>Generated kernels launched in one run</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Extern calls</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Traffic</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Bytes that all kernels and calls read and write in one run</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Error</source>
+        <translation>Fehler</translation>
+    </message>
+    <message>
+        <source>Largest difference from eager's results, relative to the largest value</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Filter decisions by name, kind or reason</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Filter kernels</source>
+        <translation>Kernel filtern</translation>
+    </message>
+    <message>
+        <source>Filter buffers</source>
+        <translation>Puffer filtern</translation>
+    </message>
+    <message>
+        <source>Filter nodes</source>
+        <translation>Knoten filtern</translation>
+    </message>
+    <message>
+        <source>No buffers recorded</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>They appear with the memory plan of a compiled graph.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>What is known of the graph</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Decisions</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Kernels</source>
+        <translation>Kernel</translation>
+    </message>
+    <message>
+        <source>Buffers</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Numerics</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Graph</source>
+        <translation>Graph</translation>
+    </message>
+    <message>
+        <source>Compiled graph</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Forbid</source>
+        <translation>Verbieten</translation>
+    </message>
+    <message>
+        <source>When compiled again, the two of the selected decision stay apart</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Force</source>
+        <translation>Erzwingen</translation>
+    </message>
+    <message>
+        <source>When compiled again, the two of the selected decision become one kernel if that is possible, whatever it saves</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Clear wishes</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>What was forbidden or forced when the graph was recorded holds again, and nothing else</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Sizes to compile this graph for</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>sizes: s0=1:512:x2</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Compile this graph</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Compiles the graph alone, with random inputs of its recorded shapes; with wishes, both ways by turns</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Measure errors</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Compares every value with the same graph in float64, and looks for what makes the first divergence</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Cancel</source>
+        <translation>Abbrechen</translation>
+    </message>
+    <message>
+        <source>Ends the compilation</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>The engine is working</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Filter</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Open its session</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Open the session of the graph that was compiled again</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Export fusion decisions…</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>The fusions cannot be read</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Reading…</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>No compiled graph yet</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Fusion decisions appear when a graph has been compiled.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>No fusion was decided</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Compile this graph to see what the engine makes of it.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>This graph was not compiled.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>No two kernels of this graph could have been one. Chains of pointwise operators are one operation from the start; the tab Kernels shows what each computes.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>kernel or call</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>kernels and calls</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>%1 of memory traffic</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>%1 saved by fusing</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Cannot be compiled from here: %1</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>No errors measured</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>“Measure errors” compares every value of this graph with float64.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Compile and compare</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Sizes that are symbols in this graph: one value (s0=37), several (s0=8,37) or a range (s0=8:64:8, s0=1:512:x2); empty: those at capture</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Load this program?</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>PyTorch will load %1 to compile it, and that can run code which the file holds. Looking at its graphs, as until now, runs nothing.
+
+Load it only if you trust where it comes from.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>&amp;Load it</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Compiling…</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Running the graph in eager, compiled and float64…</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Fusion</source>
+        <translation>Fusion</translation>
+    </message>
+</context>
+<context>
+    <name>fusebox::views::GraphCanvas</name>
+    <message>
+        <source>Graph</source>
+        <translation>Graph</translation>
+    </message>
+    <message>
+        <source>No graph</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>%1 nodes</source>
+        <translation type="unfinished" />
+    </message>
+</context>
+<context>
+    <name>fusebox::views::GraphCompiler</name>
+    <message>
+        <source>Cancelled.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>The engine ended with exit code %1.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>%1 cannot be started: %2</source>
+        <translation type="unfinished" />
+    </message>
+</context>
+<context>
+    <name>fusebox::views::GraphView</name>
+    <message>
+        <source>No graph yet</source>
+        <translation>Noch kein Graph</translation>
+    </message>
+    <message>
+        <source>Graphs appear when a compiled function runs for the first time: captured, then after each stage.</source>
+        <translation>Graphen erscheinen, wenn eine kompilierte Funktion zum ersten Mal läuft: erfasst, dann nach jeder Stufe.</translation>
+    </message>
+    <message>
+        <source>Select a node to see its operator, arguments, shapes, origins and line.</source>
+        <translation>Wählen Sie einen Knoten, um Operator, Argumente, Formen, Herkunft und Zeile zu sehen.</translation>
+    </message>
+    <message>
+        <source>The graph cannot be shown</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>This graph has no nodes</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>%1 node</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>operator</source>
+        <translation>Operator</translation>
+    </message>
+    <message>
+        <source>type</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>shape</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>stride</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>device</source>
+        <translation>Gerät</translation>
+    </message>
+    <message>
+        <source>bytes</source>
+        <translation>Bytes</translation>
+    </message>
+    <message>
+        <source>module</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>line</source>
+        <translation>Zeile</translation>
+    </message>
+    <message>
+        <source>function</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>error</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>%1 of the largest value%2</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>, divergent</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>time</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Kernel</source>
+        <translation>Kernel</translation>
+    </message>
+    <message>
+        <source>kernel</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>kind</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>launches</source>
+        <translation>Starts</translation>
+    </message>
+    <message>
+        <source>total</source>
+        <translation>gesamt</translation>
+    </message>
+    <message>
+        <source>reason</source>
+        <translation>Grund</translation>
+    </message>
+    <message>
+        <source>Arguments</source>
+        <translation>Argumente</translation>
+    </message>
+    <message>
+        <source>Inputs</source>
+        <translation>Eingaben</translation>
+    </message>
+    <message>
+        <source>Users</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Made from</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Became</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Fusion decisions</source>
+        <translation>Fusionsentscheidungen</translation>
+    </message>
+    <message>
+        <source>Python stack</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>group</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>path</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>nodes</source>
+        <translation>Knoten</translation>
+    </message>
+    <message>
+        <source>Double click or Return opens and closes a group.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>graph</source>
+        <translation>Graph</translation>
+    </message>
+    <message>
+        <source>frame</source>
+        <translation>Frame</translation>
+    </message>
+    <message>
+        <source>direction</source>
+        <translation>Richtung</translation>
+    </message>
+    <message>
+        <source>edges</source>
+        <translation>Kanten</translation>
+    </message>
+    <message>
+        <source>kernels</source>
+        <translation>Kernel</translation>
+    </message>
+    <message>
+        <source>Operators</source>
+        <translation>Operatoren</translation>
+    </message>
+    <message>
+        <source>Graph</source>
+        <translation>Graph</translation>
+    </message>
+    <message>
+        <source>Compilation</source>
+        <translation>Kompilierung</translation>
+    </message>
+    <message>
+        <source>Stage of the pipeline</source>
+        <translation>Stufe der Verarbeitung</translation>
+    </message>
+    <message>
+        <source>Fold nodes into groups by</source>
+        <translation>Knoten in Gruppen falten nach</translation>
+    </message>
+    <message>
+        <source>Flat</source>
+        <translation>Flach</translation>
+    </message>
+    <message>
+        <source>By module</source>
+        <translation>Nach Modul</translation>
+    </message>
+    <message>
+        <source>By kernel</source>
+        <translation>Nach Kernel</translation>
+    </message>
+    <message>
+        <source>Colour by</source>
+        <translation>Färben nach</translation>
+    </message>
+    <message>
+        <source>Operator</source>
+        <translation>Operator</translation>
+    </message>
+    <message>
+        <source>Time</source>
+        <translation>Zeit</translation>
+    </message>
+    <message>
+        <source>Error</source>
+        <translation>Fehler</translation>
+    </message>
+    <message>
+        <source>Error of the compiled values against float64, relative to the largest; measured by “Measure errors” of the fusion view</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Draw inputs, parameters and constants as nodes; otherwise each reader carries their number</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Find nodes by name, operator, shape, module</source>
+        <translation>Knoten nach Name, Operator, Form, Modul suchen</translation>
+    </message>
+    <message>
+        <source>Laying out</source>
+        <translation>Wird angeordnet</translation>
+    </message>
+    <message>
+        <source>Open all groups</source>
+        <translation>Alle Gruppen öffnen</translation>
+    </message>
+    <message>
+        <source>Close all groups</source>
+        <translation>Alle Gruppen schließen</translation>
+    </message>
+    <message>
+        <source>Zoom in (+)</source>
+        <translation>Vergrößern (+)</translation>
+    </message>
+    <message>
+        <source>Zoom out (−)</source>
+        <translation>Verkleinern (−)</translation>
+    </message>
+    <message>
+        <source>Fit (F)</source>
+        <translation>Einpassen (F)</translation>
+    </message>
+    <message>
+        <source>Compile this graph…</source>
+        <translation>Diesen Graphen kompilieren…</translation>
+    </message>
+    <message>
+        <source>Compile this graph alone: its fusions, what if they were others, and its errors</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Copy picture</source>
+        <translation>Bild kopieren</translation>
+    </message>
+    <message>
+        <source>Export picture…</source>
+        <translation>Bild exportieren…</translation>
+    </message>
+    <message>
+        <source>compile %1</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source> (backward)</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>, from line %1</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>, entry %1</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>, compile %1</source>
+        <translation type="unfinished" />
+    </message>
+</context>
+<context>
+    <name>fusebox::views::GuardsView</name>
+    <message>
+        <source>, from line %1</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>%1: expected %2, found %3</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Filter frames</source>
+        <translation>Frames filtern</translation>
+    </message>
+    <message>
+        <source>Frames and their compiled entries</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Frame / entry</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Guards</source>
+        <translation>Guards</translation>
+    </message>
+    <message>
+        <source>Failed</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Compile</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Filter guards</source>
+        <translation>Guards filtern</translation>
+    </message>
+    <message>
+        <source>#</source>
+        <translation>#</translation>
+    </message>
+    <message>
+        <source>Order of checking</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Kind</source>
+        <translation>Art</translation>
+    </message>
+    <message>
+        <source>What is checked</source>
+        <translation>Was geprüft wird</translation>
+    </message>
+    <message>
+        <source>On</source>
+        <translation>Worauf</translation>
+    </message>
+    <message>
+        <source>Where the value is read from: L is a local of the frame, G its globals</source>
+        <translation>Woher der Wert gelesen wird: L ist eine Lokale des Frames, G sind seine Globalen</translation>
+    </message>
+    <message>
+        <source>Expected</source>
+        <translation>Erwartet</translation>
+    </message>
+    <message>
+        <source>What the compiled code was made for</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Times that this guard failed</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Line</source>
+        <translation>Zeile</translation>
+    </message>
+    <message>
+        <source>Filter failures</source>
+        <translation>Fehlschläge filtern</translation>
+    </message>
+    <message>
+        <source>Frame</source>
+        <translation>Frame</translation>
+    </message>
+    <message>
+        <source>Guard that failed</source>
+        <translation>Guard, der nicht galt</translation>
+    </message>
+    <message>
+        <source>Found</source>
+        <translation>Gefunden</translation>
+    </message>
+    <message>
+        <source>Outcome</source>
+        <translation>Ergebnis</translation>
+    </message>
+    <message>
+        <source>Filter symbols and relations</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Symbolic</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>A symbol, what was taken as true of symbols, or a number that became a constant</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Read from, or asked by</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Where a call's value of the symbol is read, with the values that it may take; or what needed the relation or the number</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Cost</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Recompiles because of it, and their time</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>The line that asked</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Select a guard or a failure to read it in full.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>No compiled frame yet</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Each compiled function appears here with its entries: one for the first compile, one more for each recompile.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>No guards</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>None was recorded for this entry.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Choose a compiled entry; its assumptions are listed here.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>No guard has failed</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>A failing guard recompiles its frame; it is listed here with what was expected and found.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>The guards cannot be read</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>entry %1</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Compiled because %1</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>cost</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>line</source>
+        <translation>Zeile</translation>
+    </message>
+    <message>
+        <source>Guard failed</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>frame</source>
+        <translation>Frame</translation>
+    </message>
+    <message>
+        <source>Guard</source>
+        <translation>Guard</translation>
+    </message>
+    <message>
+        <source>guard %1</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Check</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Because of</source>
+        <translation type="unfinished" />
+    </message>
+</context>
+<context>
+    <name>fusebox::views::KernelsView</name>
+    <message>
+        <source>Kernel</source>
+        <translation>Kernel</translation>
+    </message>
+    <message>
+        <source>Kind</source>
+        <translation>Art</translation>
+    </message>
+    <message>
+        <source>generated, template, extern (a call of ATen), eager: launched by code outside compiled graphs, or autotune: launched by Fusebox to choose launch shapes, and in no share</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Result</source>
+        <translation>Ergebnis</translation>
+    </message>
+    <message>
+        <source>Type and shape of its last result</source>
+        <translation>Typ und Form seines letzten Ergebnisses</translation>
+    </message>
+    <message>
+        <source>Module</source>
+        <translation>Modul</translation>
+    </message>
+    <message>
+        <source>Path of the module that asked for it</source>
+        <translation>Pfad des Moduls, das ihn verlangte</translation>
+    </message>
+    <message>
+        <source>Line</source>
+        <translation>Zeile</translation>
+    </message>
+    <message>
+        <source>Line of the program that it computes</source>
+        <translation>Zeile des Programms, die er berechnet</translation>
+    </message>
+    <message>
+        <source>Launches</source>
+        <translation>Starts</translation>
+    </message>
+    <message>
+        <source>With those that replays of CUDA graphs contain</source>
+        <translation>Mit denen, die Wiederholungen von CUDA-Graphen enthalten</translation>
+    </message>
+    <message>
+        <source>Total</source>
+        <translation>Gesamt</translation>
+    </message>
+    <message>
+        <source>Time of all launches: the device's, where it was measured</source>
+        <translation>Zeit aller Starts: die des Geräts, wo sie gemessen wurde</translation>
+    </message>
+    <message>
+        <source>Share</source>
+        <translation>Anteil</translation>
+    </message>
+    <message>
+        <source>Share of all kernel time</source>
+        <translation>Anteil an der Zeit aller Kernel</translation>
+    </message>
+    <message>
+        <source>Typical</source>
+        <translation>Typisch</translation>
+    </message>
+    <message>
+        <source>Mean without the slowest launch, which mostly is the first</source>
+        <translation>Mittel ohne den langsamsten Start, der meist der erste ist</translation>
+    </message>
+    <message>
+        <source>Mean</source>
+        <translation>Mittel</translation>
+    </message>
+    <message>
+        <source>Of all launches, the first and slowest too</source>
+        <translation>Aller Starts, auch des ersten und langsamsten</translation>
+    </message>
+    <message>
+        <source>Min</source>
+        <translation>Min</translation>
+    </message>
+    <message>
+        <source>Max</source>
+        <translation>Max</translation>
+    </message>
+    <message>
+        <source>Bytes</source>
+        <translation>Bytes</translation>
+    </message>
+    <message>
+        <source>Bytes read and written by all launches</source>
+        <translation>Von allen Starts gelesene und geschriebene Bytes</translation>
+    </message>
+    <message>
+        <source>Rate</source>
+        <translation>Rate</translation>
+    </message>
+    <message>
+        <source>Bytes moved a second of kernel time, by the tensors that a launch touches</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Of roof</source>
+        <translation>Vom Dach</translation>
+    </message>
+    <message>
+        <source>What it reaches of the device's memory rate (measured by a copy) or of its float32 arithmetic, whichever is more; above 100 % its data came from the device's cache</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Registers</source>
+        <translation>Register</translation>
+    </message>
+    <message>
+        <source>Registers of a thread</source>
+        <translation>Register eines Threads</translation>
+    </message>
+    <message>
+        <source>Shared</source>
+        <translation>Geteilt</translation>
+    </message>
+    <message>
+        <source>Shared memory of a block</source>
+        <translation>Geteilter Speicher eines Blocks</translation>
+    </message>
+    <message>
+        <source>Local</source>
+        <translation>Lokal</translation>
+    </message>
+    <message>
+        <source>Local memory of a thread: its stack, and registers that were spilled</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Occupancy</source>
+        <translation>Belegung</translation>
+    </message>
+    <message>
+        <source>Threads that a multiprocessor can hold of this kernel, of those that it can hold at all</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Compiled in</source>
+        <translation>Kompiliert in</translation>
+    </message>
+    <message>
+        <source>Time of code generation, all tiers</source>
+        <translation>Zeit der Codeerzeugung, alle Ränge</translation>
+    </message>
+    <message>
+        <source>Nodes</source>
+        <translation>Knoten</translation>
+    </message>
+    <message>
+        <source>Graph nodes that it carries out</source>
+        <translation>Knoten des Graphen, die er ausführt</translation>
+    </message>
+    <message>
+        <source>10 % below %1, half below %2, 90 % below %3, 99 % below %4</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Filter kernels by name, kind or line</source>
+        <translation>Kernel nach Name, Art oder Zeile filtern</translation>
+    </message>
+    <message>
+        <source>No kernel yet</source>
+        <translation>Noch kein Kernel</translation>
+    </message>
+    <message>
+        <source>Kernels appear when a compiled graph has been lowered; times with their first launch.</source>
+        <translation>Kernel erscheinen, wenn ein Graph umgesetzt ist; Zeiten mit ihrem ersten Start.</translation>
+    </message>
+    <message>
+        <source>About the kernel</source>
+        <translation>Über den Kernel</translation>
+    </message>
+    <message>
+        <source>Summary</source>
+        <translation>Zusammenfassung</translation>
+    </message>
+    <message>
+        <source>Loop IR</source>
+        <translation>Schleifen-IR</translation>
+    </message>
+    <message>
+        <source>LLVM IR</source>
+        <translation>LLVM-IR</translation>
+    </message>
+    <message>
+        <source>Assembly</source>
+        <translation>Assembler</translation>
+    </message>
+    <message>
+        <source>Side by side</source>
+        <translation>Nebeneinander</translation>
+    </message>
+    <message>
+        <source>Filter nodes</source>
+        <translation>Knoten filtern</translation>
+    </message>
+    <message>
+        <source>Operator</source>
+        <translation>Operator</translation>
+    </message>
+    <message>
+        <source>Node</source>
+        <translation>Knoten</translation>
+    </message>
+    <message>
+        <source>Role</source>
+        <translation>Rolle</translation>
+    </message>
+    <message>
+        <source>No nodes recorded for this kernel</source>
+        <translation>Zu diesem Kernel sind keine Knoten aufgezeichnet</translation>
+    </message>
+    <message>
+        <source>Filter decisions</source>
+        <translation>Entscheidungen filtern</translation>
+    </message>
+    <message>
+        <source>Decision</source>
+        <translation>Entscheidung</translation>
+    </message>
+    <message>
+        <source>First</source>
+        <translation>Erste</translation>
+    </message>
+    <message>
+        <source>Second</source>
+        <translation>Zweite</translation>
+    </message>
+    <message>
+        <source>Reason</source>
+        <translation>Grund</translation>
+    </message>
+    <message>
+        <source>No fusion was considered</source>
+        <translation>Keine Fusion wurde erwogen</translation>
+    </message>
+    <message>
+        <source>Kernels of one node that no other could join have no decision.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Fusion decisions</source>
+        <translation>Fusionsentscheidungen</translation>
+    </message>
+    <message>
+        <source>Filter counters</source>
+        <translation>Zähler filtern</translation>
+    </message>
+    <message>
+        <source>Counter</source>
+        <translation>Zähler</translation>
+    </message>
+    <message>
+        <source>What the device counted while the kernel ran; the tooltip has CUPTI's name</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>How</source>
+        <translation>Wie</translation>
+    </message>
+    <message>
+        <source>around each launch: of the kernel alone. sampled: of the whole device at an interval, while the kernel ran</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Of a launch; percentages are weighted by the time of the launch</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Least</source>
+        <translation>Kleinste</translation>
+    </message>
+    <message>
+        <source>Most</source>
+        <translation>Größte</translation>
+    </message>
+    <message>
+        <source>Launches that were counted, or were long enough to be sampled</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Counters</source>
+        <translation>Zähler</translation>
+    </message>
+    <message>
+        <source>Roofline</source>
+        <translation>Roofline</translation>
+    </message>
+    <message>
+        <source>Export kernel table…</source>
+        <translation>Kerneltabelle exportieren…</translation>
+    </message>
+    <message>
+        <source>Triton</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>C++</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>The kernels cannot be read</source>
+        <translation>Die Kernel können nicht gelesen werden</translation>
+    </message>
+    <message>
+        <source>The roofline cannot be read</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>No kernel was timed by a device</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Recordings of programs that use an NVIDIA GPU show here how near each kernel comes to what the device allows.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>No %1</source>
+        <translation>Kein %1</translation>
+    </message>
+    <message>
+        <source>Select a kernel to see its times, code and fusion decisions.</source>
+        <translation>Wählen Sie einen Kernel, um Zeiten, Code und Fusionsentscheidungen zu sehen.</translation>
+    </message>
+    <message>
+        <source>Select a kernel.</source>
+        <translation>Wählen Sie einen Kernel.</translation>
+    </message>
+    <message>
+        <source>No counters</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>operator</source>
+        <translation>Operator</translation>
+    </message>
+    <message>
+        <source>device</source>
+        <translation>Gerät</translation>
+    </message>
+    <message>
+        <source>launches</source>
+        <translation>Starts</translation>
+    </message>
+    <message>
+        <source>total</source>
+        <translation>gesamt</translation>
+    </message>
+    <message>
+        <source>typical</source>
+        <translation>typisch</translation>
+    </message>
+    <message>
+        <source>%1 without the slowest</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>mean</source>
+        <translation>Mittel</translation>
+    </message>
+    <message>
+        <source>fastest</source>
+        <translation>schnellster</translation>
+    </message>
+    <message>
+        <source>slowest</source>
+        <translation>langsamster</translation>
+    </message>
+    <message>
+        <source>bytes</source>
+        <translation>Bytes</translation>
+    </message>
+    <message>
+        <source>measured</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>by the device, all launches</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>by the device, %1 of the launches</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>the calls took</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>distribution</source>
+        <translation>Verteilung</translation>
+    </message>
+    <message>
+        <source>device function</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>launch</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>grid %1, block %2</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>registers</source>
+        <translation>Register</translation>
+    </message>
+    <message>
+        <source>%1 a thread</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>shared memory</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>%1 a block</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>local memory</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>occupancy</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>%1, limited by %2</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>rate</source>
+        <translation>Rate</translation>
+    </message>
+    <message>
+        <source>arithmetic</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>%1 GFLOP/s</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>line</source>
+        <translation>Zeile</translation>
+    </message>
+    <message>
+        <source>graph</source>
+        <translation>Graph</translation>
+    </message>
+    <message>
+        <source>show its nodes</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>reason</source>
+        <translation>Grund</translation>
+    </message>
+    <message>
+        <source>Code</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>compiled in %1</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>cache %1</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>first tier</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>optimised tier</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>This is a call of a library: %1</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Fusebox launched this form of its own kernel while it chose launch shapes; the code is shown with the kernel that was chosen.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Code outside compiled graphs launched this kernel of a library; Fusebox did not make it.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>The recording holds none for this kernel.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>PTX</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>The recording holds no cubin of this kernel.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>SASS is the machine code of NVIDIA's GPUs; this kernel runs on the processor.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>No counters of this kernel</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>fusebox run --gpu-counters reads hardware counters around every kernel of an NVIDIA GPU, --gpu-sampling samples them while kernels run.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Kernels</source>
+        <translation>Kernel</translation>
+    </message>
+</context>
+<context>
+    <name>fusebox::views::LifetimesCanvas</name>
+    <message>
+        <source>Lifetimes of buffers</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>%1 buffers, %2 at the peak</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>step</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>This graph plans no buffers: everything it makes stays inside its kernels.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>planned, in the pool</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>results</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>alive</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>%1: %2%3, %4
+%5
+from step %6 (%7) to step %8 (%9)</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>a result, lives on after the call</source>
+        <translation type="unfinished" />
+    </message>
+</context>
+<context>
+    <name>fusebox::views::MemoryView</name>
+    <message>
+        <source>Resident bytes of the whole process, and of each device what torch's allocator had in use and had taken</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Filter graphs</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Function</source>
+        <translation>Funktion</translation>
+    </message>
+    <message>
+        <source>Peak</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Most bytes of planned buffers and results alive at one step</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>At step</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Steps are kernels and calls in order of execution</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Pool</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>One piece of memory that planned buffers share, one after the other</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Planned</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>What they would need without sharing</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Results</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Handed out: they live on after the call</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Inputs</source>
+        <translation>Eingaben</translation>
+    </message>
+    <message>
+        <source>Saved</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Of a backward pass: activations that the forward pass keeps for it, parameters and inputs left out</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Line</source>
+        <translation>Zeile</translation>
+    </message>
+    <message>
+        <source>Buffers and saved tensors</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Filter buffers</source>
+        <translation>Puffer filtern</translation>
+    </message>
+    <message>
+        <source>Buffer</source>
+        <translation>Puffer</translation>
+    </message>
+    <message>
+        <source>Kind</source>
+        <translation>Art</translation>
+    </message>
+    <message>
+        <source>planned: in the pool; result: handed out; view: another's memory</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Bytes</source>
+        <translation>Bytes</translation>
+    </message>
+    <message>
+        <source>First step</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Last step</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Tensor</source>
+        <translation>Tensor</translation>
+    </message>
+    <message>
+        <source>No graph selected</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Select a graph above.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Filter saved tensors</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Kept as</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Parameters and inputs live on anyway; the rest is kept only for the backward pass</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Type</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Nothing is kept for a backward pass</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>The function ran without gradients, or its backward pass was not recorded.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Buffers</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Kept for backward</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Export picture of lifetimes…</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Export table of buffers…</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Reading the session…</source>
+        <translation>Die Sitzung wird gelesen…</translation>
+    </message>
+    <message>
+        <source>No session is open</source>
+        <translation>Keine Sitzung ist offen</translation>
+    </message>
+    <message>
+        <source>Run a script, or open a session or a trace.</source>
+        <translation>Führen Sie ein Skript aus, oder öffnen Sie eine Sitzung oder einen Trace.</translation>
+    </message>
+    <message>
+        <source>No buffers recorded</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Graphs appear here when they have been compiled.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>The buffers of the graph that is selected above are shown here.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>The memory plans cannot be read</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>; the pool holds %1 of planned buffers in %2</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>; all of it are results</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>&lt;b&gt;%1&lt;/b&gt;&amp;nbsp; %2 at its peak, at step %3%4%5</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source> (backward)</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Kept for backward (%1)</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Memory</source>
+        <translation>Speicher</translation>
+    </message>
+</context>
+<context>
+    <name>fusebox::views::MessageBar</name>
+    <message>
+        <source>Message</source>
+        <translation>Meldung</translation>
+    </message>
+    <message>
+        <source>What can be done</source>
+        <translation>Was man tun kann</translation>
+    </message>
+    <message>
+        <source>Close message</source>
+        <translation>Meldung schließen</translation>
+    </message>
+</context>
+<context>
+    <name>fusebox::views::OverviewView</name>
+    <message>
+        <source>Frames</source>
+        <translation>Frames</translation>
+    </message>
+    <message>
+        <source>Graphs</source>
+        <translation>Graphen</translation>
+    </message>
+    <message>
+        <source>Graph breaks</source>
+        <translation>Graphbrüche</translation>
+    </message>
+    <message>
+        <source>Recompiles</source>
+        <translation>Neukompilierungen</translation>
+    </message>
+    <message>
+        <source>Generated kernels</source>
+        <translation>Erzeugte Kernel</translation>
+    </message>
+    <message>
+        <source>Launches</source>
+        <translation>Starts</translation>
+    </message>
+    <message>
+        <source>Compile time</source>
+        <translation>Kompilierzeit</translation>
+    </message>
+    <message>
+        <source>Run time</source>
+        <translation>Laufzeit</translation>
+    </message>
+    <message>
+        <source>Cache hits</source>
+        <translation>Cache-Treffer</translation>
+    </message>
+    <message>
+        <source>Lists of the overview</source>
+        <translation>Listen der Übersicht</translation>
+    </message>
+    <message>
+        <source>Functions</source>
+        <translation>Funktionen</translation>
+    </message>
+    <message>
+        <source>Filter functions</source>
+        <translation>Funktionen filtern</translation>
+    </message>
+    <message>
+        <source>Function</source>
+        <translation>Funktion</translation>
+    </message>
+    <message>
+        <source>Compiled</source>
+        <translation>Kompiliert</translation>
+    </message>
+    <message>
+        <source>Wholly, partly or not at all: what was given to the compiler, with what resumes it after graph breaks</source>
+        <translation>Ganz, teilweise oder gar nicht: was dem Compiler gegeben wurde, mit dem, was nach Graphbrüchen fortsetzt</translation>
+    </message>
+    <message>
+        <source>Entries</source>
+        <translation>Einträge</translation>
+    </message>
+    <message>
+        <source>Compilations that can be called, one for each kind of input</source>
+        <translation>Aufrufbare Kompilate, eines für jede Art von Eingabe</translation>
+    </message>
+    <message>
+        <source>Breaks</source>
+        <translation>Brüche</translation>
+    </message>
+    <message>
+        <source>Places where its graph breaks</source>
+        <translation>Stellen, an denen der Graph bricht</translation>
+    </message>
+    <message>
+        <source>Compilations after a guard failed</source>
+        <translation>Kompilierungen, nachdem ein Guard nicht mehr galt</translation>
+    </message>
+    <message>
+        <source>What stands in the way</source>
+        <translation>Was im Weg steht</translation>
+    </message>
+    <message>
+        <source>What to do</source>
+        <translation>Was hilft</translation>
+    </message>
+    <message>
+        <source>Line</source>
+        <translation>Zeile</translation>
+    </message>
+    <message>
+        <source>Not compiled</source>
+        <translation>Nicht kompiliert</translation>
+    </message>
+    <message>
+        <source>Filter failures</source>
+        <translation>Fehlschläge filtern</translation>
+    </message>
+    <message>
+        <source>What</source>
+        <translation>Was</translation>
+    </message>
+    <message>
+        <source>Reason</source>
+        <translation>Grund</translation>
+    </message>
+    <message>
+        <source>Times</source>
+        <translation>Anzahl</translation>
+    </message>
+    <message>
+        <source>Nothing failed</source>
+        <translation>Nichts schlug fehl</translation>
+    </message>
+    <message>
+        <source>Everything that the compiler was given was compiled.</source>
+        <translation>Alles, was der Compiler bekam, wurde kompiliert.</translation>
+    </message>
+    <message>
+        <source>Hottest kernels</source>
+        <translation>Heißeste Kernel</translation>
+    </message>
+    <message>
+        <source>Filter kernels</source>
+        <translation>Kernel filtern</translation>
+    </message>
+    <message>
+        <source>Kernel</source>
+        <translation>Kernel</translation>
+    </message>
+    <message>
+        <source>Kind</source>
+        <translation>Art</translation>
+    </message>
+    <message>
+        <source>With those that replays of CUDA graphs contain</source>
+        <translation>Mit denen, die Wiederholungen von CUDA-Graphen enthalten</translation>
+    </message>
+    <message>
+        <source>Total</source>
+        <translation>Gesamt</translation>
+    </message>
+    <message>
+        <source>Share</source>
+        <translation>Anteil</translation>
+    </message>
+    <message>
+        <source>Share of all kernel time</source>
+        <translation>Anteil an der Zeit aller Kernel</translation>
+    </message>
+    <message>
+        <source>Mean</source>
+        <translation>Mittel</translation>
+    </message>
+    <message>
+        <source>Rate</source>
+        <translation>Rate</translation>
+    </message>
+    <message>
+        <source>Bytes moved a second</source>
+        <translation>Bewegte Bytes je Sekunde</translation>
+    </message>
+    <message>
+        <source>Operators</source>
+        <translation>Operatoren</translation>
+    </message>
+    <message>
+        <source>Filter operators</source>
+        <translation>Operatoren filtern</translation>
+    </message>
+    <message>
+        <source>Operator</source>
+        <translation>Operator</translation>
+    </message>
+    <message>
+        <source>Calls</source>
+        <translation>Aufrufe</translation>
+    </message>
+    <message>
+        <source>Own</source>
+        <translation>Eigene</translation>
+    </message>
+    <message>
+        <source>CPU time without the operators and runtime calls inside of it</source>
+        <translation>CPU-Zeit ohne die Operatoren und Laufzeitaufrufe darin</translation>
+    </message>
+    <message>
+        <source>Share of the own time of all</source>
+        <translation>Anteil an der eigenen Zeit aller</translation>
+    </message>
+    <message>
+        <source>CPU time with what it called</source>
+        <translation>CPU-Zeit mit allem, was er aufrief</translation>
+    </message>
+    <message>
+        <source>Total a call</source>
+        <translation>Gesamt je Aufruf</translation>
+    </message>
+    <message>
+        <source>Least</source>
+        <translation>Kleinste</translation>
+    </message>
+    <message>
+        <source>Most</source>
+        <translation>Größte</translation>
+    </message>
+    <message>
+        <source>Device</source>
+        <translation>Gerät</translation>
+    </message>
+    <message>
+        <source>Kernels and copies that its calls asked for</source>
+        <translation>Kernel und Kopien, die seine Aufrufe verlangten</translation>
+    </message>
+    <message>
+        <source>Sizes of inputs</source>
+        <translation>Größen der Eingaben</translation>
+    </message>
+    <message>
+        <source>Where the profiler recorded shapes</source>
+        <translation>Wo der Profiler Formen aufzeichnete</translation>
+    </message>
+    <message>
+        <source>Filter graph breaks</source>
+        <translation>Graphbrüche filtern</translation>
+    </message>
+    <message>
+        <source>What helps</source>
+        <translation>Was hilft</translation>
+    </message>
+    <message>
+        <source>Filter recompiles</source>
+        <translation>Neukompilierungen filtern</translation>
+    </message>
+    <message>
+        <source>Frame</source>
+        <translation>Frame</translation>
+    </message>
+    <message>
+        <source>Guard that failed</source>
+        <translation>Guard, der nicht galt</translation>
+    </message>
+    <message>
+        <source>Expected</source>
+        <translation>Erwartet</translation>
+    </message>
+    <message>
+        <source>Found</source>
+        <translation>Gefunden</translation>
+    </message>
+    <message>
+        <source>Outcome</source>
+        <translation>Ergebnis</translation>
+    </message>
+    <message>
+        <source>Stages</source>
+        <translation>Stufen</translation>
+    </message>
+    <message>
+        <source>Filter stages and passes</source>
+        <translation>Stufen und Passes filtern</translation>
+    </message>
+    <message>
+        <source>Stage or pass</source>
+        <translation>Stufe oder Pass</translation>
+    </message>
+    <message>
+        <source>Phase</source>
+        <translation>Phase</translation>
+    </message>
+    <message>
+        <source>Runs</source>
+        <translation>Läufe</translation>
+    </message>
+    <message>
+        <source>With the stages and passes inside of it</source>
+        <translation>Mit den Stufen und Passes darin</translation>
+    </message>
+    <message>
+        <source>Without the stages and passes inside of it</source>
+        <translation>Ohne die Stufen und Passes darin</translation>
+    </message>
+    <message>
+        <source>Own time as a share of all compile time</source>
+        <translation>Eigene Zeit als Anteil an aller Kompilierzeit</translation>
+    </message>
+    <message>
+        <source>Run and versions</source>
+        <translation>Lauf und Versionen</translation>
+    </message>
+    <message>
+        <source>Filter facts</source>
+        <translation>Fakten filtern</translation>
+    </message>
+    <message>
+        <source>Fact</source>
+        <translation>Fakt</translation>
+    </message>
+    <message>
+        <source>Value</source>
+        <translation>Wert</translation>
+    </message>
+    <message>
+        <source>Nothing recorded about the run</source>
+        <translation>Über den Lauf ist nichts aufgezeichnet</translation>
+    </message>
+    <message>
+        <source>Losses</source>
+        <translation>Verluste</translation>
+    </message>
+    <message>
+        <source>Filter losses</source>
+        <translation>Verluste filtern</translation>
+    </message>
+    <message>
+        <source>What is missing</source>
+        <translation>Was fehlt</translation>
+    </message>
+    <message>
+        <source>Detail</source>
+        <translation>Einzelheit</translation>
+    </message>
+    <message>
+        <source>Nothing was lost</source>
+        <translation>Nichts ging verloren</translation>
+    </message>
+    <message>
+        <source>The session holds everything that the recorder saw.</source>
+        <translation>Die Sitzung enthält alles, was der Rekorder sah.</translation>
+    </message>
+    <message>
+        <source>Export stage times…</source>
+        <translation>Stufenzeiten exportieren…</translation>
+    </message>
+    <message>
+        <source>Reading the session…</source>
+        <translation>Die Sitzung wird gelesen…</translation>
+    </message>
+    <message>
+        <source>No session is open</source>
+        <translation>Keine Sitzung ist offen</translation>
+    </message>
+    <message>
+        <source>Run a script, or open a session or a trace.</source>
+        <translation>Führen Sie ein Skript aus, oder öffnen Sie eine Sitzung oder einen Trace.</translation>
+    </message>
+    <message>
+        <source>The overview cannot be read</source>
+        <translation>Die Übersicht kann nicht gelesen werden</translation>
+    </message>
+    <message>
+        <source>Adding up…</source>
+        <translation>Wird zusammengezählt…</translation>
+    </message>
+    <message>
+        <source>The operators cannot be read</source>
+        <translation>Die Operatoren können nicht gelesen werden</translation>
+    </message>
+    <message>
+        <source>● recording</source>
+        <translation>● zeichnet auf</translation>
+    </message>
+    <message>
+        <source>● being read</source>
+        <translation>● wird gelesen</translation>
+    </message>
+    <message>
+        <source>recording ended early: its process is gone</source>
+        <translation>Aufzeichnung endete früh: ihr Prozess ist fort</translation>
+    </message>
+    <message>
+        <source>finished</source>
+        <translation>beendet</translation>
+    </message>
+    <message>
+        <source>capture</source>
+        <translation>Erfassung</translation>
+    </message>
+    <message>
+        <source>AOT autograd</source>
+        <translation>AOT-Autograd</translation>
+    </message>
+    <message>
+        <source>inductor</source>
+        <translation>Inductor</translation>
+    </message>
+    <message>
+        <source>codegen</source>
+        <translation>Codeerzeugung</translation>
+    </message>
+    <message>
+        <source>What is not compiled runs as plain Python: see the lists below.</source>
+        <translation>Was nicht kompiliert ist, läuft als gewöhnliches Python: siehe die Listen unten.</translation>
+    </message>
+    <message>
+        <source>No function was compiled</source>
+        <translation>Keine Funktion wurde kompiliert</translation>
+    </message>
+    <message>
+        <source>No function was compiled yet</source>
+        <translation>Noch keine Funktion wurde kompiliert</translation>
+    </message>
+    <message>
+        <source>The program called nothing that torch.compile had been given.</source>
+        <translation>Das Programm rief nichts auf, was torch.compile bekommen hatte.</translation>
+    </message>
+    <message>
+        <source>Functions appear when torch.compile first captures them.</source>
+        <translation>Funktionen erscheinen, sobald torch.compile sie zum ersten Mal erfasst.</translation>
+    </message>
+    <message>
+        <source>No kernel ran</source>
+        <translation>Kein Kernel lief</translation>
+    </message>
+    <message>
+        <source>No kernel has run yet</source>
+        <translation>Noch kein Kernel lief</translation>
+    </message>
+    <message>
+        <source>The recording has no launch of compiled code.</source>
+        <translation>Die Aufzeichnung enthält keinen Start kompilierten Codes.</translation>
+    </message>
+    <message>
+        <source>Kernels appear with their first launch.</source>
+        <translation>Kernel erscheinen mit ihrem ersten Start.</translation>
+    </message>
+    <message>
+        <source>No graph breaks</source>
+        <translation>Keine Graphbrüche</translation>
+    </message>
+    <message>
+        <source>Every captured frame became one graph.</source>
+        <translation>Jeder erfasste Frame wurde ein Graph.</translation>
+    </message>
+    <message>
+        <source>No recompiles</source>
+        <translation>Keine Neukompilierungen</translation>
+    </message>
+    <message>
+        <source>No guard of a compiled entry has failed.</source>
+        <translation>Kein Guard eines kompilierten Eintrags schlug fehl.</translation>
+    </message>
+    <message>
+        <source>No stage recorded</source>
+        <translation>Keine Stufe aufgezeichnet</translation>
+    </message>
+    <message>
+        <source>Stages appear with the first compilation.</source>
+        <translation>Stufen erscheinen mit der ersten Kompilierung.</translation>
+    </message>
+    <message>
+        <source>compile</source>
+        <translation>Kompilierung</translation>
+    </message>
+    <message>
+        <source>compiles</source>
+        <translation>Kompilierungen</translation>
+    </message>
+    <message>
+        <source>call</source>
+        <translation>Aufruf</translation>
+    </message>
+    <message>
+        <source>calls</source>
+        <translation>Aufrufe</translation>
+    </message>
+    <message>
+        <source>place</source>
+        <translation>Stelle</translation>
+    </message>
+    <message>
+        <source>places</source>
+        <translation>Stellen</translation>
+    </message>
+    <message>
+        <source>%1 fused</source>
+        <translation>%1 fusioniert</translation>
+    </message>
+    <message>
+        <source>beside %1 library calls</source>
+        <translation>neben %1 Bibliotheksaufrufen</translation>
+    </message>
+    <message>
+        <source>guards %1</source>
+        <translation>Guards %1</translation>
+    </message>
+    <message>
+        <source>miss</source>
+        <translation>Fehlgriff</translation>
+    </message>
+    <message>
+        <source>misses</source>
+        <translation>Fehlgriffe</translation>
+    </message>
+    <message>
+        <source>Overview</source>
+        <translation>Übersicht</translation>
+    </message>
+</context>
+<context>
+    <name>fusebox::views::RecompilesView</name>
+    <message>
+        <source>Filter functions</source>
+        <translation>Funktionen filtern</translation>
+    </message>
+    <message>
+        <source>Function</source>
+        <translation>Funktion</translation>
+    </message>
+    <message>
+        <source>Entries</source>
+        <translation>Einträge</translation>
+    </message>
+    <message>
+        <source>Compiled variants of the code, each with its own guards</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Again</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Time of compiling after the first entry</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Hits</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Calls that found a fitting entry</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Line</source>
+        <translation>Zeile</translation>
+    </message>
+    <message>
+        <source>Nothing was compiled twice</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>A code object appears here when a guard fails and it is compiled again.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Filter entries</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>#</source>
+        <translation>#</translation>
+    </message>
+    <message>
+        <source>Order of compiling</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Compile</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>What this entry cost to make</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Calls that its guards let in; – where not recorded</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Guards</source>
+        <translation>Guards</translation>
+    </message>
+    <message>
+        <source>Assumptions checked before it runs</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Because</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>The guard of the entry used last that failed: what it expected, what it found</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>No entry</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Choose a function on the left.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Why it was compiled again, and what to do</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Filter guards</source>
+        <translation>Guards filtern</translation>
+    </message>
+    <message>
+        <source>Guard</source>
+        <translation>Guard</translation>
+    </message>
+    <message>
+        <source>Where the value is read from, and what is checked of it</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>First</source>
+        <translation>Erste</translation>
+    </message>
+    <message>
+        <source>What the entry chosen on the left above expects</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Second</source>
+        <translation>Zweite</translation>
+    </message>
+    <message>
+        <source>What the entry chosen on the right above expects</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Found</source>
+        <translation>Gefunden</translation>
+    </message>
+    <message>
+        <source>What a failing check of the first entry's guard found</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>The line that made the assumption</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>No difference</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Both entries make the same assumptions, or none were recorded. Untick “Only differences” to see all guards.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>First entry to compare</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Second entry to compare</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Only differences</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Leave out guards that both entries share</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Guards of</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>and</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Select an entry to read why it was made.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>When a guard fails, its code is compiled again. Each such code object appears here with all of its entries, the guards that tell them apart, and what to do about it.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>The recompiles cannot be read</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>entry %1</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Symbolic sizes of the new entry</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>first entry</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>entries</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>line</source>
+        <translation>Zeile</translation>
+    </message>
+    <message>
+        <source>The first compile of this code; no guard stood in its way. Select a later entry to read which guard failed.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Limit reached</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Guard failed</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Expected</source>
+        <translation>Erwartet</translation>
+    </message>
+    <message>
+        <source>Assumed at</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>The call that did not fit</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Recompiles</source>
+        <translation>Neukompilierungen</translation>
+    </message>
+</context>
+<context>
+    <name>fusebox::views::RooflinePlot</name>
+    <message>
+        <source>Roofline</source>
+        <translation>Roofline</translation>
+    </message>
+    <message>
+        <source>operations a byte</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>%1/s, measured by a copy</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>%1/s by clock and width</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>%1: %2, float32 %3 without tensor cores</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>No kernel has both its operations counted and its time measured by the device.</source>
+        <translation type="unfinished" />
+    </message>
+    <message numerus="yes">
+        <source>%n kernel(s) without counted operations or bytes are left out</source>
+        <translation type="unfinished">
+            <numerusform />
+            <numerusform />
+        </translation>
+    </message>
+    <message>
+        <source>%1
+%2 at %3 operations a byte
+%4 in all</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>
+%1 of the roof</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>
+above float32 without tensor cores: it used those</source>
+        <translation type="unfinished" />
+    </message>
+</context>
+<context>
+    <name>fusebox::views::SessionLink</name>
+    <message>
+        <source>The file was deleted or moved.</source>
+        <translation>Die Datei wurde gelöscht oder verschoben.</translation>
+    </message>
+    <message>
+        <source>Another file was put in its place.</source>
+        <translation>An ihre Stelle trat eine andere Datei.</translation>
+    </message>
+</context>
+<context>
+    <name>fusebox::views::SizePlot</name>
+    <message>
+        <source>Time over size</source>
+        <translation type="unfinished" />
+    </message>
+    <message numerus="yes">
+        <source>%n size(s)</source>
+        <translation type="unfinished">
+            <numerusform />
+            <numerusform />
+        </translation>
+    </message>
+    <message>
+        <source>%1: %2 (%3 to %4)</source>
+        <translation type="unfinished" />
+    </message>
+</context>
+<context>
+    <name>fusebox::views::SlownessView</name>
+    <message>
+        <source>What to split</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>A step of the loop</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>The whole recording</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>A step is one turn of the program's loop: marked by a profiler, or the pattern of calls that repeats</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Time by kind</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Filter kinds of time</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Where time goes</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Time</source>
+        <translation>Zeit</translation>
+    </message>
+    <message>
+        <source>Of a step, on average</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Share</source>
+        <translation>Anteil</translation>
+    </message>
+    <message>
+        <source>Times</source>
+        <translation>Anzahl</translation>
+    </message>
+    <message>
+        <source>Launches, calls … in a step; compilations in all steps that were read</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>What it is</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Nothing takes time</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Filter parts</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Part</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Of the step</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Line</source>
+        <translation>Zeile</translation>
+    </message>
+    <message>
+        <source>No parts</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Select a row above; what is outside compiled code is not recorded.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Export times by kind…</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Export table of kinds…</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Reading the session…</source>
+        <translation>Die Sitzung wird gelesen…</translation>
+    </message>
+    <message>
+        <source>No session is open</source>
+        <translation>Keine Sitzung ist offen</translation>
+    </message>
+    <message>
+        <source>Run a script, or open a session or a trace.</source>
+        <translation>Führen Sie ein Skript aus, oder öffnen Sie eine Sitzung oder einen Trace.</translation>
+    </message>
+    <message>
+        <source>The time cannot be split</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Why is it slow?</source>
+        <translation>Warum ist es langsam?</translation>
+    </message>
+</context>
+<context>
+    <name>fusebox::views::SourceView</name>
+    <message>
+        <source>Graph break: %1</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Guard failed: %1</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>What helps: %1</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>%1 in %2 kernels, %3 launches</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Filter files</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>File</source>
+        <translation>Datei</translation>
+    </message>
+    <message>
+        <source>Breaks</source>
+        <translation>Brüche</translation>
+    </message>
+    <message>
+        <source>Time</source>
+        <translation>Zeit</translation>
+    </message>
+    <message>
+        <source>Time of the kernels that its lines became</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>No file yet</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Files appear when a function of theirs is compiled.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Source code</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>No source yet</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Choose a file beside. Files appear when a function of theirs is compiled.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Select a line to see its graph breaks, failing guards and kernels.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>The files cannot be read</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>The file cannot be read</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>%1 has no text in this session</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>The text of this line is not in the imported file: it holds only the lines that it quotes.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>kernel time</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>launches</source>
+        <translation>Starts</translation>
+    </message>
+    <message>
+        <source>captured nodes</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>guards</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Not compiled</source>
+        <translation>Nicht kompiliert</translation>
+    </message>
+    <message>
+        <source>Graph breaks</source>
+        <translation>Graphbrüche</translation>
+    </message>
+    <message>
+        <source>Guards that failed</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Kernels</source>
+        <translation>Kernel</translation>
+    </message>
+    <message>
+        <source>kind</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>frame</source>
+        <translation>Frame</translation>
+    </message>
+    <message>
+        <source>Nothing was recorded for this line.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Source</source>
+        <translation>Quelltext</translation>
+    </message>
+</context>
+<context>
+    <name>fusebox::views::StageBar</name>
+    <message>
+        <source>Compile time by stage</source>
+        <translation>Kompilierzeit nach Stufen</translation>
+    </message>
+</context>
+<context>
+    <name>fusebox::views::TimelineCanvas</name>
+    <message>
+        <source>Lanes</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Timeline</source>
+        <translation>Zeitachse</translation>
+    </message>
+    <message>
+        <source>%1
+%2 spans, %3 rows deep</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Open the lane</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Close the lane</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Hide the lane</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Open all lanes</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Close all lanes</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Show hidden lanes (%1)</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>%1
+%2, at %3</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>
+sampled over %1</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>
+%1 samples over %2, from %3 to %4</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>%1 events in %2
+busy %3 (%4)
+longest %5: %6</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>from %1</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>%1 shown</source>
+        <translation type="unfinished" />
+    </message>
+</context>
+<context>
+    <name>fusebox::views::TimelineView</name>
+    <message>
+        <source>Find by name: kernels, calls, operators, stages</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Previous match (Shift+F3)</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Next match (F3)</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Zoom in (W)</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Zoom out (S)</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Show everything (F)</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Copy picture</source>
+        <translation>Bild kopieren</translation>
+    </message>
+    <message>
+        <source>Export picture…</source>
+        <translation>Bild exportieren…</translation>
+    </message>
+    <message>
+        <source>Nothing has happened yet</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Compiler stages, calls of compiled code and kernel launches appear here as they are recorded.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>W and S zoom at the pointer, A and D pan, Up and Down scroll, F shows everything; a click on a label opens and closes its lane; select a bar to see what it is, a gap of a GPU to see why nothing ran, Shift and drag measures and adds up.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>The timeline cannot be read</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>stage</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>span</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Select a bar to see what it is.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>call</source>
+        <translation>Aufruf</translation>
+    </message>
+    <message>
+        <source>%1 events</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>folded</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>event</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>start</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>duration</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>busy</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>longest</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Double click zooms into it.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>kernel</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>detail</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>line</source>
+        <translation>Zeile</translation>
+    </message>
+    <message>
+        <source>launches</source>
+        <translation>Starts</translation>
+    </message>
+    <message>
+        <source>%1, which took %2</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>compile</source>
+        <translation>Kompilierung</translation>
+    </message>
+    <message>
+        <source>show its guards</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>graph</source>
+        <translation>Graph</translation>
+    </message>
+    <message>
+        <source>show its graph</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>sampled</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>mean</source>
+        <translation>Mittel</translation>
+    </message>
+    <message>
+        <source>value</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>range</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>%1 to %2 in %3 samples</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>length</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>in the whole session</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>%1 on average, up to %2</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>device</source>
+        <translation>Gerät</translation>
+    </message>
+    <message>
+        <source>meaning</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>counter</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Of the whole device, whatever ran there, every %1.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>asked for</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>%1 before it began; the call took %2</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>%1, stream %2</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>operator</source>
+        <translation>Operator</translation>
+    </message>
+    <message>
+        <source>show its times and code</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>bytes</source>
+        <translation>Bytes</translation>
+    </message>
+    <message>
+        <source>launch</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>grid %1, block %2</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>registers</source>
+        <translation>Register</translation>
+    </message>
+    <message>
+        <source>%1 a thread</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>shared memory</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>%1 a block</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>local memory</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>%1 a thread: stack and spilled registers</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>occupancy</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>CUDA graph</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>graph %1, node %2</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Select a bar to see what it is, or a gap between two to see why nothing ran.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>gap of %1</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>before it</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>after it</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>%1 before the gap</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>%1 into the gap</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Meanwhile on the thread that asked</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>%1 (%2)</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Nothing on the timeline has this in its name.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>%1 of %2</source>
+        <translation>%1 von %2</translation>
+    </message>
+    <message>
+        <source>Return and F3 go to the next one, Shift+F3 to the one before.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Adding up…</source>
+        <translation>Wird zusammengezählt…</translation>
+    </message>
+    <message>
+        <source>measured</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Kernels and calls</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>On devices</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Operators</source>
+        <translation>Operatoren</translation>
+    </message>
+    <message>
+        <source>Spans</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>%1 (%2) in %3, each %4 to %5</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Nothing ran in this span.</source>
+        <translation type="unfinished" />
+    </message>
+    <message>
+        <source>Timeline</source>
+        <translation>Zeitachse</translation>
+    </message>
+</context>
+<context>
+    <name>fusebox::window::CompareWindow</name>
+    <message>
+        <source>&amp;File</source>
+        <translation>&amp;Datei</translation>
+    </message>
+    <message>
+        <source>Export as &amp;page…</source>
+        <translation>Als &amp;Seite exportieren…</translation>
+    </message>
+    <message>
+        <source>Export &amp;table…</source>
+        <translation>&amp;Tabelle exportieren…</translation>
+    </message>
+    <message>
+        <source>&amp;Swap A and B</source>
+        <translation>A und B &amp;tauschen</translation>
+    </message>
+    <message>
+        <source>&amp;Compare again</source>
+        <translation>Erneut &amp;vergleichen</translation>
+    </message>
+    <message>
+        <source>Close</source>
+        <translation>Schließen</translation>
+    </message>
+    <message>
+        <source>&amp;Go</source>
+        <translation>&amp;Gehe zu</translation>
+    </message>
+    <message>
+        <source>F&amp;ind</source>
+        <translation>&amp;Suchen</translation>
+    </message>
+    <message>
+        <source>Show in &amp;A</source>
+        <translation>In &amp;A zeigen</translation>
+    </message>
+    <message>
+        <source>Show in &amp;B</source>
+        <translation>In &amp;B zeigen</translation>
+    </message>
+    <message>
+        <source>%1 and %2 – Fusebox</source>
+        <translation>%1 und %2 – Fusebox</translation>
+    </message>
+    <message>
+        <source>%1 under two engines – Fusebox</source>
+        <translation>%1 unter zwei Engines – Fusebox</translation>
+    </message>
+    <message>
+        <source>Running %1…</source>
+        <translation>%1 läuft…</translation>
+    </message>
+    <message>
+        <source>Once under each of %1.</source>
+        <translation>Einmal unter jeder von %1.</translation>
+    </message>
+    <message>
+        <source>%1 could not be started</source>
+        <translation>%1 konnte nicht gestartet werden</translation>
+    </message>
+    <message>
+        <source>The script ended with code %1; nothing is compared</source>
+        <translation>Das Skript endete mit Code %1; nichts wird verglichen</translation>
+    </message>
+</context>
+<context>
+    <name>fusebox::window::DebugController</name>
+    <message>
+        <source>%1: %2</source>
+        <translation>%1: %2</translation>
+    </message>
+    <message>
+        <source>breakpoint %1: %2</source>
+        <translation>Haltepunkt %1: %2</translation>
+    </message>
+</context>
+<context>
+    <name>fusebox::window::DebugPanel</name>
+    <message>
+        <source>What the stopped compiler tells</source>
+        <translation>Was der angehaltene Compiler sagt</translation>
+    </message>
+    <message>
+        <source>Place of the stop; opens the line</source>
+        <translation>Stelle des Halts; öffnet die Zeile</translation>
+    </message>
+    <message>
+        <source>Nothing to tell at this stop</source>
+        <translation>An diesem Halt gibt es nichts zu sagen</translation>
+    </message>
+    <message>
+        <source>The program is not stopped</source>
+        <translation>Das Programm ist nicht angehalten</translation>
+    </message>
+    <message>
+        <source>Start one with Debug script…; it stops before its first compile.</source>
+        <translation>Starten Sie eines mit „Skript debuggen…“; es hält vor der ersten Kompilierung.</translation>
+    </message>
+    <message>
+        <source>It is known at stops of another kind; the console command "help" lists what can be asked.</source>
+        <translation>Bekannt ist es bei Halten anderer Art; der Befehl „help“ der Konsole nennt, was gefragt werden kann.</translation>
+    </message>
+    <message>
+        <source>Pause it, or set a breakpoint.</source>
+        <translation>Halten Sie es an, oder setzen Sie einen Haltepunkt.</translation>
+    </message>
+    <message>
+        <source>This cannot be told</source>
+        <translation>Das kann nicht gesagt werden</translation>
+    </message>
+    <message>
+        <source>Not debugging</source>
+        <translation>Es wird nicht debuggt</translation>
+    </message>
+    <message>
+        <source>Waiting for the program to load the engine…</source>
+        <translation>Wartet, bis das Programm die Engine lädt…</translation>
+    </message>
+    <message>
+        <source>Running</source>
+        <translation>Läuft</translation>
+    </message>
+    <message>
+        <source>(whether the condition holds cannot be told: %1)  </source>
+        <translation>(ob die Bedingung gilt, ist nicht zu sagen: %1)  </translation>
+    </message>
+    <message>
+        <source>&lt;b&gt;Stopped&lt;/b&gt;  %1</source>
+        <translation>&lt;b&gt;Angehalten&lt;/b&gt;  %1</translation>
+    </message>
+    <message>
+        <source>They are known while a frame is being captured: stop at a line, a graph break or a compile.</source>
+        <translation>Sie sind bekannt, während ein Frame erfasst wird: halten Sie bei einer Zeile, einem Graphbruch oder einer Kompilierung.</translation>
+    </message>
+    <message>
+        <source>How guards will name it: where the value was read from. Values made while capturing have no source; what nobody has read yet is not guarded.</source>
+        <translation>Wie Guards es nennen werden: woher der Wert gelesen wurde. Beim Erfassen entstandene Werte haben keine Quelle; was noch niemand las, ist nicht bewacht.</translation>
+    </message>
+    <message>
+        <source>Filter locals</source>
+        <translation>Lokale filtern</translation>
+    </message>
+    <message>
+        <source>Local</source>
+        <translation>Lokale</translation>
+    </message>
+    <message>
+        <source>Value</source>
+        <translation>Wert</translation>
+    </message>
+    <message>
+        <source>In short; tensors are stand-ins without data while capturing</source>
+        <translation>In Kürze; Tensoren sind beim Erfassen Stellvertreter ohne Daten</translation>
+    </message>
+    <message>
+        <source>Source</source>
+        <translation>Quelle</translation>
+    </message>
+    <message>
+        <source>No locals</source>
+        <translation>Keine Lokalen</translation>
+    </message>
+    <message>
+        <source>Filter stack</source>
+        <translation>Stapel filtern</translation>
+    </message>
+    <message>
+        <source>Slot</source>
+        <translation>Platz</translation>
+    </message>
+    <message>
+        <source>0 is the bottom of the frame's value stack</source>
+        <translation>0 ist der Boden des Wertestapels des Frames</translation>
+    </message>
+    <message>
+        <source>The stack is empty</source>
+        <translation>Der Stapel ist leer</translation>
+    </message>
+    <message>
+        <source>Variables</source>
+        <translation>Variablen</translation>
+    </message>
+    <message>
+        <source>Filter frames</source>
+        <translation>Frames filtern</translation>
+    </message>
+    <message>
+        <source>#</source>
+        <translation>#</translation>
+    </message>
+    <message>
+        <source>Function</source>
+        <translation>Funktion</translation>
+    </message>
+    <message>
+        <source>Place</source>
+        <translation>Stelle</translation>
+    </message>
+    <message>
+        <source>Instruction</source>
+        <translation>Instruktion</translation>
+    </message>
+    <message>
+        <source>What it is about to execute</source>
+        <translation>Was als Nächstes ausgeführt wird</translation>
+    </message>
+    <message>
+        <source>No frames</source>
+        <translation>Keine Frames</translation>
+    </message>
+    <message>
+        <source>Frames are listed while one is being captured.</source>
+        <translation>Frames werden genannt, während einer erfasst wird.</translation>
+    </message>
+    <message>
+        <source>Bytecode round the current instruction</source>
+        <translation>Bytecode um die aktuelle Instruktion</translation>
+    </message>
+    <message>
+        <source>Frames</source>
+        <translation>Frames</translation>
+    </message>
+    <message>
+        <source>Filter guards</source>
+        <translation>Guards filtern</translation>
+    </message>
+    <message>
+        <source>Order in which they were made</source>
+        <translation>Reihenfolge, in der sie entstanden</translation>
+    </message>
+    <message>
+        <source>Kind</source>
+        <translation>Art</translation>
+    </message>
+    <message>
+        <source>What is checked</source>
+        <translation>Was geprüft wird</translation>
+    </message>
+    <message>
+        <source>On</source>
+        <translation>Worauf</translation>
+    </message>
+    <message>
+        <source>Where the value is read from: L is a local of the frame, G its globals</source>
+        <translation>Woher der Wert gelesen wird: L ist eine Lokale des Frames, G sind seine Globalen</translation>
+    </message>
+    <message>
+        <source>Expected</source>
+        <translation>Erwartet</translation>
+    </message>
+    <message>
+        <source>What the compiled code will be made for</source>
+        <translation>Wofür der kompilierte Code gemacht wird</translation>
+    </message>
+    <message>
+        <source>Line</source>
+        <translation>Zeile</translation>
+    </message>
+    <message>
+        <source>What made the assumption</source>
+        <translation>Was die Annahme machte</translation>
+    </message>
+    <message>
+        <source>No guards yet</source>
+        <translation>Noch keine Guards</translation>
+    </message>
+    <message>
+        <source>Every value that tracing reads adds its assumptions here.</source>
+        <translation>Jeder Wert, den das Erfassen liest, fügt hier seine Annahmen hinzu.</translation>
+    </message>
+    <message>
+        <source>Guards</source>
+        <translation>Guards</translation>
+    </message>
+    <message>
+        <source>The graph captured so far</source>
+        <translation>Der bisher erfasste Graph</translation>
+    </message>
+    <message>
+        <source>Graph</source>
+        <translation>Graph</translation>
+    </message>
+    <message>
+        <source>Pass</source>
+        <translation>Pass</translation>
+    </message>
+    <message>
+        <source>Forbid</source>
+        <translation>Verbieten</translation>
+    </message>
+    <message>
+        <source>Keep these two apart, here and in graphs to come</source>
+        <translation>Diese beiden getrennt lassen, hier und in kommenden Graphen</translation>
+    </message>
+    <message>
+        <source>Force</source>
+        <translation>Erzwingen</translation>
+    </message>
+    <message>
+        <source>Fuse them whether it pays or not, where that is possible</source>
+        <translation>Sie fusionieren, ob es lohnt oder nicht, wo es möglich ist</translation>
+    </message>
+    <message>
+        <source>Filter fusions</source>
+        <translation>Fusionen filtern</translation>
+    </message>
+    <message>
+        <source>Order in which they will be decided</source>
+        <translation>Reihenfolge, in der entschieden wird</translation>
+    </message>
+    <message>
+        <source>First</source>
+        <translation>Erste</translation>
+    </message>
+    <message>
+        <source>Second</source>
+        <translation>Zweite</translation>
+    </message>
+    <message>
+        <source>vertical: the second reads what the first makes; horizontal: both read the same</source>
+        <translation>vertical: die zweite liest, was die erste macht; horizontal: beide lesen dasselbe</translation>
+    </message>
+    <message>
+        <source>Saves</source>
+        <translation>Spart</translation>
+    </message>
+    <message>
+        <source>Score: bytes of memory traffic that fusing saves</source>
+        <translation>Bewertung: Bytes an Speicherverkehr, die die Fusion spart</translation>
+    </message>
+    <message>
+        <source>No pair waits</source>
+        <translation>Kein Paar wartet</translation>
+    </message>
+    <message>
+        <source>This is the last fusion of the round.</source>
+        <translation>Dies ist die letzte Fusion der Runde.</translation>
+    </message>
+    <message>
+        <source>Filter rules</source>
+        <translation>Regeln filtern</translation>
+    </message>
+    <message>
+        <source>Rule</source>
+        <translation>Regel</translation>
+    </message>
+    <message>
+        <source>Operations</source>
+        <translation>Operationen</translation>
+    </message>
+    <message>
+        <source>No rule is in force</source>
+        <translation>Keine Regel gilt</translation>
+    </message>
+    <message>
+        <source>Forbid and Force make one for the pair that is decided.</source>
+        <translation>„Verbieten“ und „Erzwingen“ machen eine für das Paar, das entschieden wird.</translation>
+    </message>
+    <message>
+        <source>Take back</source>
+        <translation>Zurücknehmen</translation>
+    </message>
+    <message>
+        <source>The selected rule no longer holds, for graphs to come</source>
+        <translation>Die gewählte Regel gilt nicht mehr, für kommende Graphen</translation>
+    </message>
+    <message>
+        <source>Fusions</source>
+        <translation>Fusionen</translation>
+    </message>
+    <message>
+        <source>You forbade it: they stay apart.</source>
+        <translation>Sie haben es verboten: sie bleiben getrennt.</translation>
+    </message>
+    <message>
+        <source>You force it: they are fused where that is possible.</source>
+        <translation>Sie erzwingen es: sie werden fusioniert, wo es möglich ist.</translation>
+    </message>
+    <message>
+        <source>Now: %1 with %2 (%3), saves %4 bytes. %5</source>
+        <translation>Jetzt: %1 mit %2 (%3), spart %4 Bytes. %5</translation>
+    </message>
+    <message>
+        <source>Filter buffers</source>
+        <translation>Puffer filtern</translation>
+    </message>
+    <message>
+        <source>Buffer</source>
+        <translation>Puffer</translation>
+    </message>
+    <message>
+        <source>Role</source>
+        <translation>Rolle</translation>
+    </message>
+    <message>
+        <source>Type and sizes</source>
+        <translation>Typ und Größen</translation>
+    </message>
+    <message>
+        <source>First values</source>
+        <translation>Erste Werte</translation>
+    </message>
+    <message>
+        <source>Of an input in the processor's memory, in order of memory</source>
+        <translation>Einer Eingabe im Speicher des Prozessors, in der Reihenfolge des Speichers</translation>
+    </message>
+    <message>
+        <source>No arguments</source>
+        <translation>Keine Argumente</translation>
+    </message>
+    <message>
+        <source>They are known when a kernel is about to be launched.</source>
+        <translation>Sie sind bekannt, kurz bevor ein Kernel startet.</translation>
+    </message>
+    <message>
+        <source>Loop IR of the kernel</source>
+        <translation>Schleifen-IR des Kernels</translation>
+    </message>
+    <message>
+        <source>Code of the kernel</source>
+        <translation>Code des Kernels</translation>
+    </message>
+    <message>
+        <source>Kernel</source>
+        <translation>Kernel</translation>
+    </message>
+    <message>
+        <source>Tensor</source>
+        <translation>Tensor</translation>
+    </message>
+    <message>
+        <source>New breakpoint</source>
+        <translation>Neuer Haltepunkt</translation>
+    </message>
+    <message>
+        <source>model.py:12 · forward if x.shape[0] &gt; 32 · graph_break · recompile ignore 3 · pass decompose · fusion add* · kernel_launch …</source>
+        <translation>model.py:12 · forward if x.shape[0] &gt; 32 · graph_break · recompile ignore 3 · pass decompose · fusion add* · kernel_launch …</translation>
+    </message>
+    <message>
+        <source>Add</source>
+        <translation>Hinzufügen</translation>
+    </message>
+    <message>
+        <source>Stop there from now on</source>
+        <translation>Von nun an dort halten</translation>
+    </message>
+    <message>
+        <source>Enable or disable</source>
+        <translation>Ein- oder ausschalten</translation>
+    </message>
+    <message>
+        <source>Keep the selected breakpoint, but stop or do not stop there</source>
+        <translation>Den gewählten Haltepunkt behalten, aber dort halten oder nicht halten</translation>
+    </message>
+    <message>
+        <source>Remove</source>
+        <translation>Entfernen</translation>
+    </message>
+    <message>
+        <source>Remove the selected breakpoint</source>
+        <translation>Den gewählten Haltepunkt entfernen</translation>
+    </message>
+    <message>
+        <source>Filter breakpoints</source>
+        <translation>Haltepunkte filtern</translation>
+    </message>
+    <message>
+        <source>As the console calls it; a program that runs has numbered it</source>
+        <translation>Wie die Konsole ihn nennt; nummeriert hat ihn das laufende Programm</translation>
+    </message>
+    <message>
+        <source>Stops at</source>
+        <translation>Hält bei</translation>
+    </message>
+    <message>
+        <source>An event of the compiler, or a line while it is traced</source>
+        <translation>Ein Ereignis des Compilers, oder eine Zeile, während sie erfasst wird</translation>
+    </message>
+    <message>
+        <source>State</source>
+        <translation>Zustand</translation>
+    </message>
+    <message>
+        <source>One that is never hit may name a line or function that is not compiled</source>
+        <translation>Einer, der nie getroffen wird, nennt vielleicht eine Zeile oder Funktion, die nicht kompiliert wird</translation>
+    </message>
+    <message>
+        <source>No breakpoints</source>
+        <translation>Keine Haltepunkte</translation>
+    </message>
+    <message>
+        <source>Type one above, or click beside a line number in the source.</source>
+        <translation>Geben Sie oben einen ein, oder klicken Sie im Quelltext neben eine Zeilennummer.</translation>
+    </message>
+    <message>
+        <source>Breakpoints</source>
+        <translation>Haltepunkte</translation>
+    </message>
+    <message>
+        <source>on</source>
+        <translation>an</translation>
+    </message>
+    <message>
+        <source>off</source>
+        <translation>aus</translation>
+    </message>
+    <message numerus="yes">
+        <source>hit %n time(s)</source>
+        <translation>
+            <numerusform>einmal getroffen</numerusform>
+            <numerusform>%n-mal getroffen</numerusform>
+            </translation>
+    </message>
+    <message>
+        <source>not hit yet</source>
+        <translation>noch nicht getroffen</translation>
+    </message>
+    <message>
+        <source>there is no such file</source>
+        <translation>diese Datei gibt es nicht</translation>
+    </message>
+    <message>
+        <source>, after %1 that pass</source>
+        <translation>, nach %1, die durchgehen</translation>
+    </message>
+    <message>
+        <source>Filter settings</source>
+        <translation>Einstellungen filtern</translation>
+    </message>
+    <message>
+        <source>Setting</source>
+        <translation>Einstellung</translation>
+    </message>
+    <message>
+        <source>No settings</source>
+        <translation>Keine Einstellungen</translation>
+    </message>
+    <message>
+        <source>They can be changed while the program is stopped.</source>
+        <translation>Sie können geändert werden, während das Programm angehalten ist.</translation>
+    </message>
+    <message>
+        <source>Setting to change</source>
+        <translation>Einstellung, die geändert wird</translation>
+    </message>
+    <message>
+        <source>New value</source>
+        <translation>Neuer Wert</translation>
+    </message>
+    <message>
+        <source>true, false or a number</source>
+        <translation>true, false oder eine Zahl</translation>
+    </message>
+    <message>
+        <source>Set</source>
+        <translation>Setzen</translation>
+    </message>
+    <message>
+        <source>Holds for what is compiled from now on</source>
+        <translation>Gilt für alles, was von nun an kompiliert wird</translation>
+    </message>
+    <message>
+        <source>Settings</source>
+        <translation>Einstellungen</translation>
+    </message>
+    <message>
+        <source>Answers</source>
+        <translation>Antworten</translation>
+    </message>
+    <message>
+        <source>The commands of `fusebox debug --console`; help lists them.</source>
+        <translation>Die Befehle von `fusebox debug --console`; help nennt sie.</translation>
+    </message>
+    <message>
+        <source>Debugger command</source>
+        <translation>Befehl an den Debugger</translation>
+    </message>
+    <message>
+        <source>help</source>
+        <translation>help</translation>
+    </message>
+    <message>
+        <source>Console</source>
+        <translation>Konsole</translation>
+    </message>
+    <message>
+        <source>error: %1
+</source>
+        <translation>Fehler: %1
+</translation>
+    </message>
+</context>
+<context>
+    <name>fusebox::window::DiffPane</name>
+    <message>
+        <source>What the pass changed</source>
+        <translation>Was der Pass änderte</translation>
+    </message>
+    <message>
+        <source>The pass has not run yet; this is what it starts from.</source>
+        <translation>Der Pass lief noch nicht; hiervon geht er aus.</translation>
+    </message>
+    <message>
+        <source>What it made is code, not a text: stop at kernel_compile to read it. It started from this.</source>
+        <translation>Was er machte, ist Code und kein Text: halten Sie bei kernel_compile, um ihn zu lesen. Hiervon ging er aus.</translation>
+    </message>
+    <message>
+        <source>Changed lines: %1 (− went, + came)</source>
+        <translation>Geänderte Zeilen: %1 (− ging, + kam)</translation>
+    </message>
+    <message>
+        <source>The pass changed nothing.</source>
+        <translation>Der Pass änderte nichts.</translation>
+    </message>
+</context>
+<context>
+    <name>fusebox::window::DockHost</name>
+    <message>
+        <source>Views</source>
+        <translation>Ansichten</translation>
+    </message>
+</context>
+<context>
+    <name>fusebox::window::HistogramPlot</name>
+    <message>
+        <source>How many elements have which value</source>
+        <translation>Wie viele Elemente welchen Wert haben</translation>
+    </message>
+    <message numerus="yes">
+        <source>highest bar: %Ln element(s)</source>
+        <translation>
+            <numerusform>höchster Balken: %Ln Element</numerusform>
+            <numerusform>höchster Balken: %Ln Elemente</numerusform>
+            </translation>
+    </message>
+    <message>
+        <source>%1 … %2: %3</source>
+        <translation>%1 … %2: %3</translation>
+    </message>
+</context>
+<context>
+    <name>fusebox::window::MainWindow</name>
+    <message>
+        <source>%1 does not exist</source>
+        <translation>%1 gibt es nicht</translation>
+    </message>
+    <message>
+        <source>%1 was written by a newer Fusebox</source>
+        <translation>%1 stammt von einem neueren Fusebox</translation>
+    </message>
+    <message>
+        <source>%1 is damaged, or no session</source>
+        <translation>%1 ist beschädigt oder keine Sitzung</translation>
+    </message>
+    <message>
+        <source>%1 cannot be read</source>
+        <translation>%1 kann nicht gelesen werden</translation>
+    </message>
+    <message>
+        <source>%1 cannot be opened</source>
+        <translation>%1 kann nicht geöffnet werden</translation>
+    </message>
+    <message>
+        <source>Check the path, or choose another session with Open.</source>
+        <translation>Prüfen Sie den Pfad, oder wählen Sie mit „Öffnen“ eine andere Sitzung.</translation>
+    </message>
+    <message>
+        <source>Update Fusebox, or open the session with the version that wrote it.</source>
+        <translation>Aktualisieren Sie Fusebox, oder öffnen Sie die Sitzung mit der Version, die sie schrieb.</translation>
+    </message>
+    <message>
+        <source>Record it again, or restore it from a copy.</source>
+        <translation>Zeichnen Sie sie neu auf, oder stellen Sie sie aus einer Kopie wieder her.</translation>
+    </message>
+    <message>
+        <source>Check its permissions and the disk.</source>
+        <translation>Prüfen Sie ihre Rechte und den Datenträger.</translation>
+    </message>
+    <message>
+        <source>Fusebox</source>
+        <translation>Fusebox</translation>
+    </message>
+    <message>
+        <source>Output</source>
+        <translation>Ausgabe</translation>
+    </message>
+    <message>
+        <source>Parts of %1 cannot be read</source>
+        <translation>Teile von %1 können nicht gelesen werden</translation>
+    </message>
+    <message>
+        <source>What could be read is shown.</source>
+        <translation>Gezeigt wird, was gelesen werden konnte.</translation>
+    </message>
+    <message>
+        <source>%1 – Fusebox</source>
+        <translation>%1 – Fusebox</translation>
+    </message>
+    <message>
+        <source>This recording ended early: its process is gone</source>
+        <translation>Diese Aufzeichnung endete früh: ihr Prozess ist fort</translation>
+    </message>
+    <message>
+        <source>It was killed, crashed or ran out of memory. Everything up to its last commit is here.</source>
+        <translation>Er wurde beendet, stürzte ab oder hatte keinen Speicher mehr. Alles bis zum letzten Sichern ist hier.</translation>
+    </message>
+    <message>
+        <source>The session may not be complete</source>
+        <translation>Die Sitzung ist vielleicht nicht vollständig</translation>
+    </message>
+    <message>
+        <source>reading %1: %2 %</source>
+        <translation>%1 wird gelesen: %2 %</translation>
+    </message>
+    <message>
+        <source>reading stopped</source>
+        <translation>Lesen angehalten</translation>
+    </message>
+    <message>
+        <source>Only the first %1 % of %2 was read</source>
+        <translation>Nur die ersten %1 % von %2 wurden gelesen</translation>
+    </message>
+    <message>
+        <source>Reading was stopped. Everything shown and counted is of that part; open the file again to read all of it.</source>
+        <translation>Das Lesen wurde angehalten. Alles Gezeigte und Gezählte gilt diesem Teil; öffnen Sie die Datei erneut, um sie ganz zu lesen.</translation>
+    </message>
+    <message>
+        <source>%1 is no longer there</source>
+        <translation>%1 ist nicht mehr da</translation>
+    </message>
+    <message>
+        <source>%1 What is shown was read before; it stays until you close the session.</source>
+        <translation>%1 Was gezeigt wird, wurde zuvor gelesen; es bleibt, bis Sie die Sitzung schließen.</translation>
+    </message>
+    <message>
+        <source>● recording</source>
+        <translation>● zeichnet auf</translation>
+    </message>
+    <message>
+        <source>finished: the program failed</source>
+        <translation>beendet: das Programm schlug fehl</translation>
+    </message>
+    <message>
+        <source>ended early</source>
+        <translation>endete früh</translation>
+    </message>
+    <message>
+        <source>of another machine</source>
+        <translation>von einer anderen Maschine</translation>
+    </message>
+    <message>
+        <source>finished</source>
+        <translation>beendet</translation>
+    </message>
+    <message>
+        <source>A script is already running</source>
+        <translation>Es läuft bereits ein Skript</translation>
+    </message>
+    <message>
+        <source>Stop it first, or wait until it has ended.</source>
+        <translation>Halten Sie es erst an, oder warten Sie, bis es endet.</translation>
+    </message>
+    <message>
+        <source>[finished]</source>
+        <translation>[beendet]</translation>
+    </message>
+    <message>
+        <source>Fusebox ended unexpectedly while %1 was open</source>
+        <translation>Fusebox endete unerwartet, während %1 offen war</translation>
+    </message>
+    <message>
+        <source>No report was written: it was killed, or the machine stopped.</source>
+        <translation>Es wurde kein Bericht geschrieben: es wurde beendet, oder die Maschine hielt an.</translation>
+    </message>
+    <message>
+        <source>What happened is in %1; please send it along.</source>
+        <translation>Was geschah, steht in %1; bitte senden Sie es mit.</translation>
+    </message>
+    <message>
+        <source>Open it again</source>
+        <translation>Wieder öffnen</translation>
+    </message>
+    <message>
+        <source>Open %1</source>
+        <translation>%1 öffnen</translation>
+    </message>
+    <message>
+        <source>Compare %1 with it</source>
+        <translation>%1 damit vergleichen</translation>
+    </message>
+    <message>
+        <source>File</source>
+        <translation>Datei</translation>
+    </message>
+    <message>
+        <source>Run</source>
+        <translation>Ausführen</translation>
+    </message>
+    <message>
+        <source>Go</source>
+        <translation>Gehe zu</translation>
+    </message>
+    <message>
+        <source>View</source>
+        <translation>Ansicht</translation>
+    </message>
+    <message>
+        <source>Layout</source>
+        <translation>Anordnung</translation>
+    </message>
+    <message>
+        <source>Help</source>
+        <translation>Hilfe</translation>
+    </message>
+    <message>
+        <source>&amp;Open session or trace…</source>
+        <translation>Sitzung oder Trace ö&amp;ffnen…</translation>
+    </message>
+    <message>
+        <source>Open &amp;folder of traces…</source>
+        <translation>&amp;Ordner mit Traces öffnen…</translation>
+    </message>
+    <message>
+        <source>Open a TORCH_TRACE or TORCH_COMPILE_DEBUG folder</source>
+        <translation>Einen TORCH_TRACE- oder TORCH_COMPILE_DEBUG-Ordner öffnen</translation>
+    </message>
+    <message>
+        <source>E&amp;xport session…</source>
+        <translation>Sitzung e&amp;xportieren…</translation>
+    </message>
+    <message>
+        <source>Co&amp;mpare with…</source>
+        <translation>&amp;Vergleichen mit…</translation>
+    </message>
+    <message>
+        <source>Compare with a fol&amp;der…</source>
+        <translation>Mit einem Or&amp;dner vergleichen…</translation>
+    </message>
+    <message>
+        <source>Open the &amp;example</source>
+        <translation>&amp;Beispiel öffnen</translation>
+    </message>
+    <message>
+        <source>&amp;Reload</source>
+        <translation>&amp;Neu laden</translation>
+    </message>
+    <message>
+        <source>&amp;Close session</source>
+        <translation>Sitzung s&amp;chließen</translation>
+    </message>
+    <message>
+        <source>&amp;Quit</source>
+        <translation>&amp;Beenden</translation>
+    </message>
+    <message>
+        <source>&amp;Run script…</source>
+        <translation>&amp;Skript ausführen…</translation>
+    </message>
+    <message>
+        <source>Run under both engines and &amp;compare…</source>
+        <translation>Unter beiden Engines ausführen und &amp;vergleichen…</translation>
+    </message>
+    <message>
+        <source>Run &amp;again</source>
+        <translation>&amp;Erneut ausführen</translation>
+    </message>
+    <message>
+        <source>&amp;Stop script</source>
+        <translation>Skript &amp;anhalten</translation>
+    </message>
+    <message>
+        <source>Show &amp;output</source>
+        <translation>A&amp;usgabe zeigen</translation>
+    </message>
+    <message>
+        <source>&amp;Back</source>
+        <translation>&amp;Zurück</translation>
+    </message>
+    <message>
+        <source>&amp;Forward</source>
+        <translation>&amp;Vorwärts</translation>
+    </message>
+    <message>
+        <source>&amp;Next session</source>
+        <translation>&amp;Nächste Sitzung</translation>
+    </message>
+    <message>
+        <source>&amp;Previous session</source>
+        <translation>V&amp;orige Sitzung</translation>
+    </message>
+    <message>
+        <source>F&amp;ind</source>
+        <translation>&amp;Suchen</translation>
+    </message>
+    <message>
+        <source>Find in &amp;everything</source>
+        <translation>In &amp;allem suchen</translation>
+    </message>
+    <message>
+        <source>&amp;Command palette</source>
+        <translation>&amp;Befehlspalette</translation>
+    </message>
+    <message>
+        <source>&amp;Tabs</source>
+        <translation>&amp;Reiter</translation>
+    </message>
+    <message>
+        <source>&amp;Compile: source beside graph, breaks and recompiles</source>
+        <translation>&amp;Kompilieren: Quelltext neben Graph, Brüchen und Neukompilierungen</translation>
+    </message>
+    <message>
+        <source>&amp;Debug: source beside graph</source>
+        <translation>&amp;Debuggen: Quelltext neben Graph</translation>
+    </message>
+    <message>
+        <source>&amp;Profile: timeline over kernels</source>
+        <translation>&amp;Profil: Zeitachse über Kerneln</translation>
+    </message>
+    <message>
+        <source>&amp;Reset this layout</source>
+        <translation>Diese Anordnung &amp;zurücksetzen</translation>
+    </message>
+    <message>
+        <source>Theme of the system</source>
+        <translation>Thema des Systems</translation>
+    </message>
+    <message>
+        <source>Light theme</source>
+        <translation>Helles Thema</translation>
+    </message>
+    <message>
+        <source>Dark theme</source>
+        <translation>Dunkles Thema</translation>
+    </message>
+    <message>
+        <source>&amp;Manual: about what is selected</source>
+        <translation>&amp;Handbuch: zum Gewählten</translation>
+    </message>
+    <message>
+        <source>Manual: &amp;contents</source>
+        <translation>Handbuch: &amp;Inhalt</translation>
+    </message>
+    <message>
+        <source>&amp;Keyboard</source>
+        <translation>&amp;Tastatur</translation>
+    </message>
+    <message>
+        <source>&amp;Doctor: what is installed here</source>
+        <translation>&amp;Doktor: was hier installiert ist</translation>
+    </message>
+    <message>
+        <source>&amp;About Fusebox</source>
+        <translation>&amp;Über Fusebox</translation>
+    </message>
+    <message>
+        <source>Open &amp;recent</source>
+        <translation>&amp;Zuletzt geöffnet</translation>
+    </message>
+    <message>
+        <source>Main</source>
+        <translation>Hauptleiste</translation>
+    </message>
+    <message>
+        <source>Reading the session</source>
+        <translation>Sitzung wird gelesen</translation>
+    </message>
+    <message>
+        <source>Cancel</source>
+        <translation>Abbrechen</translation>
+    </message>
+    <message>
+        <source>Cancel reading</source>
+        <translation>Lesen abbrechen</translation>
+    </message>
+    <message>
+        <source>Open session</source>
+        <translation>Sitzung öffnen</translation>
+    </message>
+    <message>
+        <source>Sessions and traces (*.fusebox *.log *.jsonl *.json *.json.gz *.pftrace *.perfetto-trace *.sqlite *.pt2 *.pt);;All files (*)</source>
+        <translation>Sitzungen und Traces (*.fusebox *.log *.jsonl *.json *.json.gz *.pftrace *.perfetto-trace *.sqlite *.pt2 *.pt);;Alle Dateien (*)</translation>
+    </message>
+    <message>
+        <source>Compare with</source>
+        <translation>Vergleichen mit</translation>
+    </message>
+    <message>
+        <source>Compare with a folder</source>
+        <translation>Mit einem Ordner vergleichen</translation>
+    </message>
+    <message>
+        <source>The example cannot be unpacked</source>
+        <translation>Das Beispiel kann nicht entpackt werden</translation>
+    </message>
+    <message>
+        <source>Keyboard</source>
+        <translation>Tastatur</translation>
+    </message>
+    <message>
+        <source>Filter keys</source>
+        <translation>Tasten filtern</translation>
+    </message>
+    <message>
+        <source>Keys</source>
+        <translation>Tasten</translation>
+    </message>
+    <message>
+        <source>What they do</source>
+        <translation>Was sie tun</translation>
+    </message>
+    <message>
+        <source>Where</source>
+        <translation>Wo</translation>
+    </message>
+    <message>
+        <source>Graph, timeline</source>
+        <translation>Graph, Zeitachse</translation>
+    </message>
+    <message>
+        <source>W A S D</source>
+        <translation>W A S D</translation>
+    </message>
+    <message>
+        <source>Graph: pan; timeline: zoom in, left, zoom out, right</source>
+        <translation>Graph: schwenken; Zeitachse: vergrößern, links, verkleinern, rechts</translation>
+    </message>
+    <message>
+        <source>+ −</source>
+        <translation>+ −</translation>
+    </message>
+    <message>
+        <source>Zoom</source>
+        <translation>Vergrößerung</translation>
+    </message>
+    <message>
+        <source>F</source>
+        <translation>F</translation>
+    </message>
+    <message>
+        <source>Show everything</source>
+        <translation>Alles zeigen</translation>
+    </message>
+    <message>
+        <source>Arrows</source>
+        <translation>Pfeile</translation>
+    </message>
+    <message>
+        <source>Graph: along edges; timeline: from bar to bar</source>
+        <translation>Graph: an Kanten entlang; Zeitachse: von Balken zu Balken</translation>
+    </message>
+    <message>
+        <source>Return</source>
+        <translation>Eingabe</translation>
+    </message>
+    <message>
+        <source>Open what is selected; open and close a group</source>
+        <translation>Das Gewählte öffnen; eine Gruppe öffnen und schließen</translation>
+    </message>
+    <message>
+        <source>F3, Shift+F3</source>
+        <translation>F3, Umschalt+F3</translation>
+    </message>
+    <message>
+        <source>Next and previous hit</source>
+        <translation>Nächster und voriger Treffer</translation>
+    </message>
+    <message>
+        <source>Find</source>
+        <translation>Suchen</translation>
+    </message>
+    <message>
+        <source>Ctrl+C</source>
+        <translation>Strg+C</translation>
+    </message>
+    <message>
+        <source>Copy the selected rows</source>
+        <translation>Die gewählten Zeilen kopieren</translation>
+    </message>
+    <message>
+        <source>Tables</source>
+        <translation>Tabellen</translation>
+    </message>
+    <message>
+        <source>Debug</source>
+        <translation>Debuggen</translation>
+    </message>
+    <message>
+        <source>The program is not debugged any more</source>
+        <translation>Das Programm wird nicht mehr debuggt</translation>
+    </message>
+    <message>
+        <source>It runs on by itself.</source>
+        <translation>Es läuft allein weiter.</translation>
+    </message>
+    <message>
+        <source>&amp;Debug script…</source>
+        <translation>Skript &amp;debuggen…</translation>
+    </message>
+    <message>
+        <source>&amp;Continue</source>
+        <translation>&amp;Fortsetzen</translation>
+    </message>
+    <message>
+        <source>&amp;Pause</source>
+        <translation>&amp;Pause</translation>
+    </message>
+    <message>
+        <source>Step &amp;over</source>
+        <translation>Schritt &amp;darüber</translation>
+    </message>
+    <message>
+        <source>Step &amp;into</source>
+        <translation>Schritt h&amp;inein</translation>
+    </message>
+    <message>
+        <source>Step o&amp;ut</source>
+        <translation>Schritt hina&amp;us</translation>
+    </message>
+    <message>
+        <source>To next &amp;recompile</source>
+        <translation>Bis zur nächsten &amp;Neukompilierung</translation>
+    </message>
+    <message>
+        <source>To next graph &amp;break</source>
+        <translation>Bis zum nächsten Graph&amp;bruch</translation>
+    </message>
+    <message>
+        <source>Step over i&amp;nstruction</source>
+        <translation>Schritt über eine I&amp;nstruktion</translation>
+    </message>
+    <message>
+        <source>Step in&amp;to instruction</source>
+        <translation>Schritt in eine Ins&amp;truktion</translation>
+    </message>
+    <message>
+        <source>Toggle break&amp;point at the line</source>
+        <translation>Halte&amp;punkt in der Zeile setzen oder entfernen</translation>
+    </message>
+    <message>
+        <source>&amp;Skip this frame</source>
+        <translation>Diesen Frame über&amp;springen</translation>
+    </message>
+    <message>
+        <source>Leave the frame that is being captured to Python; the session says so</source>
+        <translation>Den Frame, der gerade erfasst wird, Python überlassen; die Sitzung sagt es</translation>
+    </message>
+    <message>
+        <source>R&amp;estart</source>
+        <translation>N&amp;eustart</translation>
+    </message>
+    <message>
+        <source>End the program and start it again, with the breakpoints as they are now</source>
+        <translation>Das Programm beenden und neu starten, mit den Haltepunkten von jetzt</translation>
+    </message>
+    <message>
+        <source>D&amp;etach</source>
+        <translation>A&amp;bkoppeln</translation>
+    </message>
+    <message>
+        <source>Let the program go on undebugged</source>
+        <translation>Das Programm ohne Debugger weiterlaufen lassen</translation>
+    </message>
+    <message>
+        <source>&amp;Kill</source>
+        <translation>&amp;Töten</translation>
+    </message>
+    <message>
+        <source>End the program at once, whatever it is doing</source>
+        <translation>Das Programm sofort beenden, was es auch tut</translation>
+    </message>
+    <message>
+        <source>S&amp;how the debug panel</source>
+        <translation>Debug-&amp;Bereich zeigen</translation>
+    </message>
+    <message>
+        <source>Only Fusebox' own engine can be debugged</source>
+        <translation>Nur Fusebox’ eigene Engine kann debuggt werden</translation>
+    </message>
+    <message>
+        <source>Choose the engine "fusebox", or run the script without the debugger.</source>
+        <translation>Wählen Sie die Engine „fusebox“, oder führen Sie das Skript ohne Debugger aus.</translation>
+    </message>
+    <message>
+        <source>The debugger cannot be started</source>
+        <translation>Der Debugger kann nicht gestartet werden</translation>
+    </message>
+    <message>
+        <source>No session was opened yet</source>
+        <translation>Noch keine Sitzung wurde geöffnet</translation>
+    </message>
+    <message>
+        <source>Report in one page (*.html)</source>
+        <translation>Bericht auf einer Seite (*.html)</translation>
+    </message>
+    <message>
+        <source>Chrome trace (*.json)</source>
+        <translation>Chrome-Trace (*.json)</translation>
+    </message>
+    <message>
+        <source>Chrome trace, compressed (*.json.gz)</source>
+        <translation>Chrome-Trace, komprimiert (*.json.gz)</translation>
+    </message>
+    <message>
+        <source>Perfetto trace (*.pftrace)</source>
+        <translation>Perfetto-Trace (*.pftrace)</translation>
+    </message>
+    <message>
+        <source>Launches as a table (*.csv)</source>
+        <translation>Starts als Tabelle (*.csv)</translation>
+    </message>
+    <message>
+        <source>Session (*.fusebox)</source>
+        <translation>Sitzung (*.fusebox)</translation>
+    </message>
+    <message>
+        <source>Session without names, paths and sources (*.fusebox)</source>
+        <translation>Sitzung ohne Namen, Pfade und Quelltexte (*.fusebox)</translation>
+    </message>
+    <message>
+        <source>Export session</source>
+        <translation>Sitzung exportieren</translation>
+    </message>
+    <message>
+        <source>A session cannot be exported onto itself</source>
+        <translation>Eine Sitzung kann nicht auf sich selbst exportiert werden</translation>
+    </message>
+    <message>
+        <source>Choose another name.</source>
+        <translation>Wählen Sie einen anderen Namen.</translation>
+    </message>
+    <message>
+        <source>Exported to %1</source>
+        <translation>Exportiert nach %1</translation>
+    </message>
+    <message>
+        <source>%1 was not written</source>
+        <translation>%1 wurde nicht geschrieben</translation>
+    </message>
+    <message>
+        <source>Looking at Python, PyTorch and the machine…</source>
+        <translation>Python, PyTorch und die Maschine werden untersucht…</translation>
+    </message>
+    <message>
+        <source>What Fusebox finds on this machine</source>
+        <translation>Was Fusebox auf dieser Maschine findet</translation>
+    </message>
+    <message>
+        <source>About Fusebox</source>
+        <translation>Über Fusebox</translation>
+    </message>
+    <message>
+        <source>Fusebox %1
+
+Compiles PyTorch programs, and shows and debugs what the compiler did.
+
+Built with Qt %2.</source>
+        <translation>Fusebox %1
+
+Kompiliert PyTorch-Programme, und zeigt und debuggt, was der Compiler tat.
+
+Gebaut mit Qt %2.</translation>
+    </message>
+    <message>
+        <source>%1 could not be started</source>
+        <translation>%1 konnte nicht gestartet werden</translation>
+    </message>
+    <message>
+        <source>A program is running</source>
+        <translation>Ein Programm läuft</translation>
+    </message>
+    <message>
+        <source>Closing the window ends the program that was started from it. What was recorded until then stays in its session.</source>
+        <translation>Das Schließen des Fensters beendet das Programm, das von hier gestartet wurde. Was bis dahin aufgezeichnet wurde, bleibt in seiner Sitzung.</translation>
+    </message>
+    <message>
+        <source>&amp;End the program and close</source>
+        <translation>Programm &amp;beenden und schließen</translation>
+    </message>
+    <message>
+        <source>Language of the system</source>
+        <translation>Sprache des Systems</translation>
+    </message>
+    <message>
+        <source>The language changes when Fusebox is started again</source>
+        <translation>Die Sprache ändert sich, wenn Fusebox neu gestartet wird</translation>
+    </message>
+</context>
+<context>
+    <name>fusebox::window::ManualWindow</name>
+    <message>
+        <source>Manual</source>
+        <translation>Handbuch</translation>
+    </message>
+    <message>
+        <source>Search the manual</source>
+        <translation>Im Handbuch suchen</translation>
+    </message>
+    <message>
+        <source>Pages of the manual</source>
+        <translation>Seiten des Handbuchs</translation>
+    </message>
+    <message>
+        <source>Page of the manual</source>
+        <translation>Seite des Handbuchs</translation>
+    </message>
+    <message>
+        <source>
+| keys | what they do |
+|---|---|
+</source>
+        <translation>
+| Tasten | was sie tun |
+|---|---|
+</translation>
+    </message>
+</context>
+<context>
+    <name>fusebox::window::OutputPanel</name>
+    <message>
+        <source>Output of the script</source>
+        <translation>Ausgabe des Skripts</translation>
+    </message>
+    <message>
+        <source>What a script writes appears here. Start one with Run script…</source>
+        <translation>Was ein Skript schreibt, erscheint hier. Starten Sie eines mit „Skript ausführen…“</translation>
+    </message>
+    <message>
+        <source>Standard input of the script; Return sends the line</source>
+        <translation>Standardeingabe des Skripts; Eingabe sendet die Zeile</translation>
+    </message>
+    <message>
+        <source>Standard input</source>
+        <translation>Standardeingabe</translation>
+    </message>
+</context>
+<context>
+    <name>fusebox::window::RunDialog</name>
+    <message>
+        <source>Run script</source>
+        <translation>Skript ausführen</translation>
+    </message>
+    <message>
+        <source>Debug script</source>
+        <translation>Skript debuggen</translation>
+    </message>
+    <message>
+        <source>Run under Fusebox's engine and PyTorch's own</source>
+        <translation>Unter Fusebox’ und PyTorchs eigener Engine ausführen</translation>
+    </message>
+    <message>
+        <source>What to run</source>
+        <translation>Was ausgeführt wird</translation>
+    </message>
+    <message>
+        <source>Script</source>
+        <translation>Skript</translation>
+    </message>
+    <message>
+        <source>Module (-m)</source>
+        <translation>Modul (-m)</translation>
+    </message>
+    <message>
+        <source>A Python script</source>
+        <translation>Ein Python-Skript</translation>
+    </message>
+    <message>
+        <source>Arguments of the script, quoted as in a shell</source>
+        <translation>Argumente des Skripts, in Anführungszeichen wie in einer Shell</translation>
+    </message>
+    <message>
+        <source>Environment variables: NAME=value "OTHER=a value"</source>
+        <translation>Umgebungsvariablen: NAME=Wert "ANDERE=ein Wert"</translation>
+    </message>
+    <message>
+        <source>The script's folder</source>
+        <translation>Der Ordner des Skripts</translation>
+    </message>
+    <message>
+        <source>The Python that Fusebox was built for</source>
+        <translation>Das Python, für das Fusebox gebaut wurde</translation>
+    </message>
+    <message>
+        <source>Engine</source>
+        <translation>Engine</translation>
+    </message>
+    <message>
+        <source>Fusebox</source>
+        <translation>Fusebox</translation>
+    </message>
+    <message>
+        <source>Stock torch.compile, recorded</source>
+        <translation>PyTorchs torch.compile, aufgezeichnet</translation>
+    </message>
+    <message>
+        <source>Eager: no compilation</source>
+        <translation>Eager: ohne Kompilierung</translation>
+    </message>
+    <message>
+        <source>Browse…</source>
+        <translation>Wählen…</translation>
+    </message>
+    <message>
+        <source>Browse for: %1</source>
+        <translation>Auswählen: %1</translation>
+    </message>
+    <message>
+        <source>Choose a script</source>
+        <translation>Ein Skript wählen</translation>
+    </message>
+    <message>
+        <source>Python (*.py);;All files (*)</source>
+        <translation>Python (*.py);;Alle Dateien (*)</translation>
+    </message>
+    <message>
+        <source>Arguments</source>
+        <translation>Argumente</translation>
+    </message>
+    <message>
+        <source>Environment</source>
+        <translation>Umgebung</translation>
+    </message>
+    <message>
+        <source>Folder</source>
+        <translation>Ordner</translation>
+    </message>
+    <message>
+        <source>Working directory</source>
+        <translation>Arbeitsordner</translation>
+    </message>
+    <message>
+        <source>Python</source>
+        <translation>Python</translation>
+    </message>
+    <message>
+        <source>Choose an interpreter</source>
+        <translation>Einen Interpreter wählen</translation>
+    </message>
+    <message>
+        <source>Debug</source>
+        <translation>Debuggen</translation>
+    </message>
+    <message>
+        <source>Run</source>
+        <translation>Ausführen</translation>
+    </message>
+    <message>
+        <source>A module that Python finds, as package.module</source>
+        <translation>Ein Modul, das Python findet, als paket.modul</translation>
+    </message>
+    <message>
+        <source>The folder that the window was started in</source>
+        <translation>Der Ordner, in dem das Fenster gestartet wurde</translation>
+    </message>
+    <message>
+        <source>Name a module to run.</source>
+        <translation>Nennen Sie ein Modul.</translation>
+    </message>
+    <message>
+        <source>Choose a script to run.</source>
+        <translation>Wählen Sie ein Skript.</translation>
+    </message>
+    <message>
+        <source>%1 is not the name of a module.</source>
+        <translation>%1 ist kein Name eines Moduls.</translation>
+    </message>
+    <message>
+        <source>%1 does not exist.</source>
+        <translation>%1 gibt es nicht.</translation>
+    </message>
+    <message>
+        <source>%1 is not a variable: write NAME=value.</source>
+        <translation>%1 ist keine Variable: schreiben Sie NAME=Wert.</translation>
+    </message>
+    <message>
+        <source>The folder %1 does not exist.</source>
+        <translation>Den Ordner %1 gibt es nicht.</translation>
+    </message>
+    <message>
+        <source>%1 is not a program.</source>
+        <translation>%1 ist kein Programm.</translation>
+    </message>
+    <message>
+        <source>The session is written to the folder while the module runs, and opened at once.</source>
+        <translation>Die Sitzung wird im Ordner geschrieben, während das Modul läuft, und sofort geöffnet.</translation>
+    </message>
+    <message>
+        <source>The session is written beside the script while it runs, and opened at once.</source>
+        <translation>Die Sitzung wird neben dem Skript geschrieben, während es läuft, und sofort geöffnet.</translation>
+    </message>
+</context>
+<context>
+    <name>fusebox::window::ScriptRunner</name>
+    <message>
+        <source>was killed (signal 9); the system may have run out of memory</source>
+        <translation>wurde getötet (Signal 9); vielleicht hatte das System keinen Speicher mehr</translation>
+    </message>
+    <message>
+        <source>crashed: invalid memory access (signal 11)</source>
+        <translation>stürzte ab: ungültiger Speicherzugriff (Signal 11)</translation>
+    </message>
+    <message>
+        <source>aborted (signal 6)</source>
+        <translation>brach ab (Signal 6)</translation>
+    </message>
+    <message>
+        <source>was interrupted (signal 2)</source>
+        <translation>wurde unterbrochen (Signal 2)</translation>
+    </message>
+    <message>
+        <source>was asked to end (signal 15)</source>
+        <translation>wurde gebeten zu enden (Signal 15)</translation>
+    </message>
+    <message>
+        <source>crashed: bad memory access, or the disk is full (signal 7)</source>
+        <translation>stürzte ab: falscher Speicherzugriff, oder der Datenträger ist voll (Signal 7)</translation>
+    </message>
+    <message>
+        <source>was ended by signal %1</source>
+        <translation>wurde durch Signal %1 beendet</translation>
+    </message>
+    <message>
+        <source>%1 could not be started</source>
+        <translation>%1 konnte nicht gestartet werden</translation>
+    </message>
+    <message>
+        <source>%1. Check that the file exists and may be executed.</source>
+        <translation>%1. Prüfen Sie, ob die Datei existiert und ausgeführt werden darf.</translation>
+    </message>
+    <message>
+        <source>The whole output is in the Output panel; what was recorded until then is in the session.</source>
+        <translation>Die ganze Ausgabe steht im Bereich „Ausgabe“; was bis dahin aufgezeichnet wurde, in der Sitzung.</translation>
+    </message>
+    <message>
+        <source>%1 was stopped</source>
+        <translation>%1 wurde angehalten</translation>
+    </message>
+    <message>
+        <source>%1 was killed by the debugger, as asked</source>
+        <translation>%1 wurde, wie verlangt, vom Debugger getötet</translation>
+    </message>
+    <message>
+        <source>%1 %2</source>
+        <translation>%1 %2</translation>
+    </message>
+    <message>
+        <source>%1 ended with exit code %2</source>
+        <translation>%1 endete mit Code %2</translation>
+    </message>
+    <message>
+        <source>%1 ended with exit code %2: %3</source>
+        <translation>%1 endete mit Code %2: %3</translation>
+    </message>
+</context>
+<context>
+    <name>fusebox::window::SessionTabs</name>
+    <message>
+        <source>Open sessions</source>
+        <translation>Offene Sitzungen</translation>
+    </message>
+</context>
+<context>
+    <name>fusebox::window::StartPage</name>
+    <message>
+        <source>Fusebox</source>
+        <translation>Fusebox</translation>
+    </message>
+    <message>
+        <source>See what the compiler made of a PyTorch program: graphs, breaks, guards, kernels and their times.</source>
+        <translation>Sehen Sie, was der Compiler aus einem PyTorch-Programm machte: Graphen, Brüche, Guards, Kernel und ihre Zeiten.</translation>
+    </message>
+    <message>
+        <source>Recent sessions</source>
+        <translation>Letzte Sitzungen</translation>
+    </message>
+    <message>
+        <source>Filter recent sessions</source>
+        <translation>Letzte Sitzungen filtern</translation>
+    </message>
+    <message>
+        <source>No session yet. Run a script, or record one with “fusebox run script.py”, and it is listed here.</source>
+        <translation>Noch keine Sitzung. Führen Sie ein Skript aus, oder zeichnen Sie eines mit „fusebox run script.py“ auf, und sie steht hier.</translation>
+    </message>
+    <message>
+        <source>Remove from the list</source>
+        <translation>Aus der Liste entfernen</translation>
+    </message>
+    <message>
+        <source>%1, %2</source>
+        <translation>%1, %2</translation>
+    </message>
+    <message>
+        <source>the file is gone</source>
+        <translation>die Datei ist fort</translation>
+    </message>
+</context>
+<context>
+    <name>fusebox::window::TensorPane</name>
+    <message>
+        <source>Tensor to show</source>
+        <translation>Gezeigter Tensor</translation>
+    </message>
+    <message>
+        <source>x · self.layers.0.weight · a buffer of the launch</source>
+        <translation>x · self.layers.0.weight · ein Puffer des Starts</translation>
+    </message>
+    <message>
+        <source>Show</source>
+        <translation>Zeigen</translation>
+    </message>
+    <message>
+        <source>Search all for NaN</source>
+        <translation>Alle nach NaN durchsuchen</translation>
+    </message>
+    <message>
+        <source>Read every tensor of the list, and bring up those that hold NaN or infinity</source>
+        <translation>Jeden Tensor der Liste lesen, und die nach oben holen, die NaN oder Unendlich enthalten</translation>
+    </message>
+    <message>
+        <source>Filter tensors</source>
+        <translation>Tensoren filtern</translation>
+    </message>
+    <message>
+        <source>Tensor</source>
+        <translation>Tensor</translation>
+    </message>
+    <message>
+        <source>Type and sizes</source>
+        <translation>Typ und Größen</translation>
+    </message>
+    <message>
+        <source>NaN</source>
+        <translation>NaN</translation>
+    </message>
+    <message>
+        <source>Elements that are not a number</source>
+        <translation>Elemente, die keine Zahl sind</translation>
+    </message>
+    <message>
+        <source>Infinite</source>
+        <translation>Unendlich</translation>
+    </message>
+    <message>
+        <source>Least</source>
+        <translation>Kleinstes</translation>
+    </message>
+    <message>
+        <source>Of finite elements</source>
+        <translation>Der endlichen Elemente</translation>
+    </message>
+    <message>
+        <source>Most</source>
+        <translation>Größtes</translation>
+    </message>
+    <message>
+        <source>Mean</source>
+        <translation>Mittel</translation>
+    </message>
+    <message>
+        <source>No tensor lies in memory here</source>
+        <translation>Kein Tensor liegt hier im Speicher</translation>
+    </message>
+    <message>
+        <source>Stop before a compile or recompile, at a guard that fails, or before a kernel is launched. While capturing, tensors are stand-ins without data.</source>
+        <translation>Halten Sie vor einer Kompilierung oder Neukompilierung, bei einem Guard, der nicht gilt, oder vor dem Start eines Kernels. Beim Erfassen sind Tensoren Stellvertreter ohne Daten.</translation>
+    </message>
+    <message>
+        <source>Filter facts</source>
+        <translation>Fakten filtern</translation>
+    </message>
+    <message>
+        <source>Fact</source>
+        <translation>Fakt</translation>
+    </message>
+    <message>
+        <source>Value</source>
+        <translation>Wert</translation>
+    </message>
+    <message>
+        <source>No tensor is chosen</source>
+        <translation>Kein Tensor ist gewählt</translation>
+    </message>
+    <message>
+        <source>Choose one in the list, or type its name.</source>
+        <translation>Wählen Sie einen in der Liste, oder geben Sie seinen Namen ein.</translation>
+    </message>
+    <message>
+        <source>First elements</source>
+        <translation>Erste Elemente</translation>
+    </message>
+    <message>
+        <source>%1 cannot be shown: %2</source>
+        <translation>%1 kann nicht gezeigt werden: %2</translation>
+    </message>
+</context>
+</TS>
