@@ -16,9 +16,9 @@ using session::Statement;
 Result<void> readCounts(const Reader& reader, Summary& out) {
   return reader.each(
       "SELECT (SELECT count(*) FROM frames), (SELECT count(*) FROM compiles), "
-      "(SELECT count(*) FROM graphs WHERE stage = 'captured'), (SELECT count(*) FROM kernels WHERE kind IN ('generated', 'template')), "
-      "(SELECT count(*) FROM kernels WHERE kind = 'extern'), (SELECT coalesce(sum(launches), 0) FROM kernels WHERE " +
-          std::string(kOfProgram) + ")",
+      "(SELECT count(*) FROM graphs WHERE stage = 'captured'), (WITH k AS MATERIALIZED (SELECT kind FROM kernels) SELECT count(*) FROM k WHERE kind IN ('generated', 'template')), "
+      "(WITH k AS MATERIALIZED (SELECT kind FROM kernels) SELECT count(*) FROM k WHERE kind = 'extern'), (WITH k AS MATERIALIZED (SELECT launches FROM kernels WHERE " +
+          std::string(kOfProgram) + ") SELECT coalesce(sum(launches), 0) FROM k)",
       {}, [&](const Statement& row) {
         out.frames = row.integer(0);
         out.compiles = row.integer(1);
@@ -94,7 +94,7 @@ Result<void> readRunTimes(const Reader& reader, Summary& out) {
                            [&](const Statement& row) { ns = row.integer(0); });
   if (!calls) return calls;
   if (ns == 0) {
-    auto kernels = reader.each("SELECT coalesce(sum(total_ns), 0) FROM kernels WHERE " + kernelsOfProgram(), {},
+    auto kernels = reader.each("WITH k AS MATERIALIZED (SELECT total_ns FROM kernels WHERE " + kernelsOfProgram() + ") SELECT coalesce(sum(total_ns), 0) FROM k", {},
                                [&](const Statement& row) { ns = row.integer(0); });
     if (!kernels) return kernels;
   }

@@ -61,15 +61,17 @@ constexpr std::array kViews{
   k.device, c.tier, c.target, k.loop_ir, c.llvm_ir, c.assembly, c.code_bytes,
   (SELECT sum(compile_ns) FROM t_kernel_code x WHERE x.kernel_id = k.id) AS compile_ns,
   CASE WHEN k.code_of IS NULL THEN c.cache ELSE 'process' END AS cache, k.reason, k.read_bytes,
-  k.write_bytes, k.flops, coalesce(s.launches, d.launches, 0) AS launches,
-  coalesce(d.total_ns, s.total_ns, 0) AS total_ns, coalesce(d.min_ns, s.min_ns) AS min_ns, coalesce(d.max_ns, s.max_ns) AS max_ns,
-  coalesce(s.bytes, 0) AS bytes, coalesce(s.first_ns, d.first_ns) AS first_ns, coalesce(s.last_ns, d.last_ns) AS last_ns,
-  k.file, k.line, k.time_ns, d.launches AS timed_launches, s.total_ns AS host_ns, p.name AS device_function, p.grid, p.block,
+  k.write_bytes, k.flops, coalesce((SELECT sum(launches) FROM t_launch_stats s WHERE s.kernel_id = k.id), d.launches, 0) AS launches,
+  coalesce(d.total_ns, (SELECT sum(total_ns) FROM t_launch_stats s WHERE s.kernel_id = k.id), 0) AS total_ns,
+  coalesce(d.min_ns, (SELECT min(min_ns) FROM t_launch_stats s WHERE s.kernel_id = k.id)) AS min_ns,
+  coalesce(d.max_ns, (SELECT max(max_ns) FROM t_launch_stats s WHERE s.kernel_id = k.id)) AS max_ns,
+  coalesce((SELECT sum(bytes) FROM t_launch_stats s WHERE s.kernel_id = k.id), 0) AS bytes,
+  coalesce((SELECT min(first_ns) FROM t_launch_stats s WHERE s.kernel_id = k.id), d.first_ns) AS first_ns,
+  coalesce((SELECT max(last_ns) FROM t_launch_stats s WHERE s.kernel_id = k.id), d.last_ns) AS last_ns,
+  k.file, k.line, k.time_ns, d.launches AS timed_launches,
+  (SELECT sum(total_ns) FROM t_launch_stats s WHERE s.kernel_id = k.id) AS host_ns, p.name AS device_function, p.grid, p.block,
   p.registers, p.static_shared + p.dynamic_shared AS shared_bytes, p.local_bytes, p.occupancy, p.occupancy_limit
-  FROM t_kernel k LEFT JOIN (SELECT kernel_id, sum(launches) AS launches, sum(total_ns) AS total_ns, min(min_ns) AS min_ns,
-    max(max_ns) AS max_ns, sum(bytes) AS bytes, min(first_ns) AS first_ns, max(last_ns) AS last_ns
-    FROM t_launch_stats GROUP BY kernel_id) s ON s.kernel_id = k.id
-  LEFT JOIN t_gpu_stats d ON d.kernel_id = k.id
+  FROM t_kernel k LEFT JOIN t_gpu_stats d ON d.kernel_id = k.id
   LEFT JOIN t_gpu_shape p ON p.id = (SELECT x.shape_id FROM t_gpu_shape_stats x WHERE x.kernel_id = k.id
     ORDER BY x.total_ns DESC LIMIT 1)
   LEFT JOIN t_kernel_code c ON c.kernel_id = coalesce(k.code_of, k.id)

@@ -15,6 +15,7 @@
 #include <limits>
 #include <set>
 
+#include "profiler/session/reader.h"
 #include "profiler/session/writer.h"
 #include "tests/profiler/synthetic_session.h"
 #include "tests/views/model_session.h"
@@ -174,6 +175,50 @@ class SessionViewsTest : public QObject, private test::ShownView {
     option.initFrom(compile);
     const QRect words = compile->style()->subControlRect(QStyle::CC_ComboBox, &option, QStyle::SC_ComboBoxEditField, compile);
     QVERIFY2(words.width() >= compile->fontMetrics().horizontalAdvance(compile->currentText()), qPrintable(QStringLiteral("%1 of %2").arg(words.width()).arg(compile->currentText())));
+  }
+
+  /// Where a session holds more kernels than are listed, those are read that order and filter ask for.
+  void tooManyKernelsAreListedByOrder() {
+    auto reader = session::Reader::open(small_.toStdString());
+    QVERIFY(reader);
+    const auto all = loadKernels(**reader);
+    QVERIFY(all && all->size() > 8);
+    const auto namesOf = [](const TableRows& rows) {
+      QStringList names;
+      for (const TableRow& row : rows) names << QString::fromStdString(row.cells[kKernelName].text);
+      names.sort();
+      return names;
+    };
+    constexpr int64_t kMost = 5;
+    for (const int column : {static_cast<int>(kKernelTotal), static_cast<int>(kKernelLaunches), static_cast<int>(kKernelMax), static_cast<int>(kKernelMean)})
+      for (const bool ascending : {false, true}) {
+        const auto list = listKernels(**reader, {.filter = "", .column = column, .ascending = ascending}, kMost);
+        QVERIFY(list);
+        QCOMPARE(list->all, static_cast<int64_t>(all->size()));
+        QVERIFY(!list->isWhole());
+        QCOMPARE(list->rows.size(), static_cast<size_t>(kMost));
+        std::vector<double> wanted, found;
+        for (const TableRow& row : *all) wanted.push_back(row.cells[static_cast<size_t>(column)].number);
+        for (const TableRow& row : list->rows) found.push_back(row.cells[static_cast<size_t>(column)].number);
+        std::sort(wanted.begin(), wanted.end());
+        std::sort(found.begin(), found.end());
+        if (!ascending) std::reverse(wanted.begin(), wanted.end()), std::reverse(found.begin(), found.end());
+        wanted.resize(kMost);
+        QVERIFY2(wanted == found, qPrintable(QStringLiteral("column %1").arg(column)));
+      }
+    // The rows themselves are as in the whole list, and the filter looks in all of them.
+    const QString name = namesOf(*all).last();
+    const auto one = listKernels(**reader, {.filter = name.toStdString()}, kMost);
+    QVERIFY(one && !one->rows.empty());
+    for (const TableRow& row : one->rows) {
+      QVERIFY(QString::fromStdString(row.cells[kKernelName].text).contains(name));
+      const auto same = std::find_if(all->begin(), all->end(), [&](const TableRow& r) { return r.location.id == row.location.id; });
+      QVERIFY(same != all->end() && std::equal(row.cells.begin(), row.cells.end(), same->cells.begin(), [](const Cell& a, const Cell& b) { return a.text == b.text; }));
+    }
+    const auto others = listKernels(**reader, {.filter = "-" + name.toStdString()}, kMost);
+    QVERIFY(others && !namesOf(others->rows).contains(name) && others->rows.size() == static_cast<size_t>(kMost));
+    QVERIFY(listKernels(**reader, {.filter = "%' OR 1 --"}, kMost)->rows.empty());
+    QVERIFY(listKernels(**reader, {})->isWhole());
   }
 
   /// Wherever the graph stands, its search can be seen and typed into, also beside the longest names.

@@ -1,6 +1,7 @@
 #include "views/kernels/kernels_model.h"
 
 #include <algorithm>
+#include <sstream>
 #include <unordered_map>
 
 #include "engine/support/text.h"
@@ -20,14 +21,17 @@ constexpr const char* kTuning = "autotune";
 // Only the columns of the table: the code of a thousand kernels is not read to list them.
 constexpr const char* kKernels = R"(SELECT kernel_id, name, kind, launches, total_ns, min_ns, max_ns, bytes, file, line,
   compile_ns, (SELECT max(g.node_count) FROM fusion_groups g WHERE g.kernel_id = k.kernel_id), timed_launches, registers, shared_bytes,
-  local_bytes, occupancy, device, flops, read_bytes + write_bytes, occupancy_limit, op FROM kernels k)";
+  local_bytes, occupancy, device, flops, read_bytes + write_bytes, occupancy_limit, op FROM kernels k
+  WHERE ?1 IS NULL OR kernel_id IN (SELECT value FROM json_each(?1)))";
+// Views are joined for each of their columns; what is added up is taken out of them first, so that joins that it does not need fall away.
+constexpr const char* kCount = "WITH k AS MATERIALIZED (SELECT kernel_id FROM kernels) SELECT count(*) FROM k";
 constexpr const char* kKernel = R"(SELECT name, kind, op, device, reason, loop_ir, file, line, launches, total_ns, min_ns,
   max_ns, bytes, flops, compile_ns, group_id, graph_id, timed_launches, host_ns, registers, shared_bytes, local_bytes, device_function,
   grid, block, occupancy_limit, occupancy FROM kernels WHERE kernel_id = ?)";
 // What a kernel's last result is, and the module that asked for it; the first kernel of many that share code.
 constexpr const char* kResults = R"(SELECT g.kernel_id, n.dtype, n.shape, n.module_path, max(m.position) FROM fusion_groups g
   JOIN fusion_members m ON m.group_id = g.group_id JOIN nodes n ON n.node_id = m.node_id
-  WHERE m.role = 'result' AND g.kernel_id IS NOT NULL GROUP BY g.kernel_id)";
+  WHERE m.role = 'result' AND g.kernel_id IS NOT NULL AND (?1 IS NULL OR g.kernel_id IN (SELECT value FROM json_each(?1))) GROUP BY g.kernel_id)";
 constexpr const char* kTiers = R"(SELECT tier, target, llvm_ir, assembly, cache, code_bytes, compile_ns FROM kernel_code
   WHERE kernel_id = ? ORDER BY tier)";
 constexpr const char* kNodes = R"(SELECT n.node_id, n.op, n.name, n.dtype, n.shape, n.file, n.line, m.role
@@ -175,18 +179,80 @@ Result<Roofline> loadRoofline(const session::Reader& reader) {
   return line;
 }
 
+namespace {
+
+const char* orderOf(int column) {
+  switch (column) {
+    case kKernelName: return "name";
+    case kKernelKind: return "kind";
+    case kKernelLaunches: return "max(launches, coalesce(timed_launches, 0))";
+    case kKernelMean: return "total_ns * 1.0 / nullif(coalesce(timed_launches, launches), 0)";
+    case kKernelMin: return "min_ns";
+    case kKernelMax: return "max_ns";
+    case kKernelBytes: return "bytes";
+    case kKernelPlace: return "file, line";
+    case kKernelRegisters: return "registers";
+    case kKernelShared: return "shared_bytes";
+    case kKernelOccupancy: return "occupancy";
+    case kKernelCompile: return "compile_ns";
+    default: return "total_ns";
+  }
+}
+
+/// The kernels that a request names, as a JSON list of their ids.
+Result<std::string> requestedKernels(const session::Reader& reader, const KernelRequest& request, int64_t most) {
+  std::string sql = "SELECT kernel_id FROM kernels WHERE 1";
+  std::vector<session::Cell> parameters;
+  std::istringstream words(request.filter);
+  for (std::string word; words >> word;) {
+    const bool isUnwanted = word.size() > 1 && word[0] == '-';
+    std::string pattern = "%";
+    for (const char c : std::string_view(word).substr(isUnwanted ? 1 : 0)) {
+      if (c == '%' || c == '_' || c == '\\') pattern += '\\';
+      pattern += c;
+    }
+    parameters.emplace_back(pattern + "%");
+    sql += isUnwanted ? " AND NOT" : " AND";
+    sql += " name || ' ' || kind || ' ' || coalesce(file, '') LIKE ? ESCAPE '\\'";
+  }
+  const std::string order = orderOf(request.column);
+  sql += " ORDER BY " + (request.ascending ? order : order == "file, line" ? "file DESC, line DESC" : order + " DESC") + " LIMIT " + std::to_string(most);
+  std::string ids = "[";
+  auto outcome = reader.each(sql, parameters, [&](const Statement& s) { ids += (ids.size() > 1 ? "," : "") + std::to_string(s.integer(0)); });
+  if (!outcome) return tl::unexpected(outcome.error());
+  return ids + "]";
+}
+
+}  // namespace
+
 Result<TableRows> loadKernels(const session::Reader& reader) {
-  TableRows rows;
+  auto list = listKernels(reader, {});
+  if (!list) return tl::unexpected(list.error());
+  return std::move(list->rows);
+}
+
+Result<KernelList> listKernels(const session::Reader& reader, const KernelRequest& request, int64_t most) {
+  KernelList list;
+  TableRows& rows = list.rows;
   double all = 0;
-  auto outcome = reader.each("SELECT sum(total_ns) FROM kernels WHERE " + query::kernelsOfProgram(), {}, [&](const Statement& s) { all = s.real(0); });
+  auto outcome = reader.each(kCount, {}, [&](const Statement& s) { list.all = s.integer(0); });
+  if (outcome)
+    outcome = reader.each("WITH k AS MATERIALIZED (SELECT total_ns FROM kernels WHERE " + query::kernelsOfProgram() + ") SELECT sum(total_ns) FROM k", {},
+                          [&](const Statement& s) { all = s.real(0); });
+  session::Cell chosen;
+  if (outcome && list.all > most) {
+    auto ids = requestedKernels(reader, request, most);
+    if (!ids) return tl::unexpected(ids.error());
+    chosen = std::move(*ids);
+  }
   const auto roofs = loadRoofs(reader);
   if (!roofs) return tl::unexpected(roofs.error());
   KernelResults results;
   if (outcome)
-    outcome = reader.each(kResults, {}, [&](const Statement& s) { results.emplace(s.integer(0), KernelResult{s.string(1) + s.string(2), s.string(3)}); });
-  if (outcome) outcome = reader.each(kKernels, {}, [&](const Statement& s) { rows.push_back(kernelRow(s, all, *roofs, results)); });
+    outcome = reader.each(kResults, {chosen}, [&](const Statement& s) { results.emplace(s.integer(0), KernelResult{s.string(1) + s.string(2), s.string(3)}); });
+  if (outcome) outcome = reader.each(kKernels, {chosen}, [&](const Statement& s) { rows.push_back(kernelRow(s, all, *roofs, results)); });
   if (!outcome) return tl::unexpected(outcome.error());
-  return rows;
+  return list;
 }
 
 Result<KernelDetail> loadKernel(const session::Reader& reader, int64_t kernel) {

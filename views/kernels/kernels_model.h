@@ -82,6 +82,21 @@ Result<Roofline> loadRoofline(const session::Reader& reader);
 /// where it is faster than float32 arithmetic without tensor cores could be.
 double shareOfRoof(const Roof& roof, double bytes, double flops, double ns);
 
+/// Which kernels are listed, where a session holds more than kMostListedKernels.
+struct KernelRequest {
+  std::string filter;               ///< words as in a list's filter; of name, kind and file
+  int column = kKernelTotal;        ///< those come first that are first in this column
+  bool ascending = false;
+};
+struct KernelList {
+  TableRows rows;
+  int64_t all = 0;   ///< kernels of the session
+  bool isWhole() const { return static_cast<int64_t>(rows.size()) == all; }
+};
+inline constexpr int64_t kMostListedKernels = 20'000;
+
+/// All kernels, or the first `most` of the request's order among those that its filter lets through.
+Result<KernelList> listKernels(const session::Reader& reader, const KernelRequest& request, int64_t most = kMostListedKernels);
 Result<TableRows> loadKernels(const session::Reader& reader);
 Result<KernelDetail> loadKernel(const session::Reader& reader, int64_t kernel);
 /// The kernel of a fusion group or launch; 0 if there is none.

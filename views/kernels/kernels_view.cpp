@@ -1,5 +1,6 @@
 #include "views/kernels/kernels_view.h"
 
+#include <QHeaderView>
 #include <QSplitter>
 #include <QVBoxLayout>
 #include <algorithm>
@@ -100,6 +101,16 @@ KernelsView::KernelsView(const ViewContext& context) : View(context) {
   column->addWidget(split);
 
   connect(tabs_, &QTabWidget::currentChanged, this, &KernelsView::showPending);
+  // Of too many kernels those are read that the filter and the order ask for.
+  connect(table_, &DataTable::filterChanged, this, [this](const QString& text) {
+    request_.filter = text.toStdString();
+    if (!isWhole_) loadList();
+  });
+  connect(table_->table()->horizontalHeader(), &QHeaderView::sortIndicatorChanged, this, [this](int column, Qt::SortOrder order) {
+    request_.column = column;
+    request_.ascending = order == Qt::AscendingOrder;
+    if (!isWhole_) loadList();
+  });
   connect(table_, &DataTable::rowSelected, this, [this](const TableRow& row) {
     openKernel(row.location.id);
     announce(row.location);
@@ -157,17 +168,26 @@ void KernelsView::find() {
 
 void KernelsView::clear() {
   shown_ = wanted_ = 0;
+  isWhole_ = true;
+  table_->setRest(0);
   table_->setRows({});
   showDetail({});
 }
 
 void KernelsView::load() {
   loadRooflinePlot();
-  session()->ask<TableRows>(
-      this, "kernels", [](session::Reader& reader) { return loadKernels(reader); },
-      [this](Result<TableRows>& rows) {
-        if (!rows) return table_->setEmptyText(tr("The kernels cannot be read"), str(rows.error().text()));
-        table_->setRows(std::move(*rows));
+  loadList();
+}
+
+void KernelsView::loadList() {
+  if (!session()) return;
+  session()->ask<KernelList>(
+      this, "kernels", [request = request_](session::Reader& reader) { return listKernels(reader, request); },
+      [this](Result<KernelList>& list) {
+        if (!list) return table_->setEmptyText(tr("The kernels cannot be read"), str(list.error().text()));
+        isWhole_ = list->isWhole();
+        table_->setRest(isWhole_ ? 0 : list->all);
+        table_->setRows(std::move(list->rows));
         if (wanted_ != 0) return showLocation(Location::of(ObjectKind::Kernel, std::exchange(wanted_, 0)));
         if (shown_ == 0 && table_->filter()->rowCount() > 0) {
           const QModelIndex first = table_->filter()->mapToSource(table_->filter()->index(0, 0));

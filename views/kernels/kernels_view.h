@@ -45,6 +45,7 @@ class KernelsView : public View {
   void fillCode(CodeTab& tab, const std::string& code, const QString& reason);
   void showPending();
   void loadRooflinePlot();
+  void loadList();
   void openKernel(int64_t kernel);
   void showLine(const std::string& file, int line);
   void showDetail(const KernelDetail& detail);
@@ -61,6 +62,8 @@ class KernelsView : public View {
   EmptyState* rooflinePage_;
   int64_t shown_ = 0;
   int64_t wanted_ = 0;
+  KernelRequest request_;    ///< what is listed, where not all are
+  bool isWhole_ = true;
 };
 
 }  // namespace fusebox::views

@@ -77,6 +77,7 @@ DataTable::DataTable(const QString& name, const QString& filterHint, std::vector
   connect(filterBox_, &FilterBox::filterChanged, this, [this](const QString& text) {
     filter_->setFilterText(text);
     updateHits();
+    emit filterChanged(text);
   });
   connect(filterBox_, &FilterBox::leave, this, [this] {
     table_->setFocus();
@@ -220,7 +221,16 @@ void DataTable::setStretchColumn(int column) {
   }
 }
 
-void DataTable::updateHits() { filterBox_->setHits(filter_->rowCount(), model_->rowCount()); }
+void DataTable::setRest(int64_t all) {
+  rest_ = all;
+  updateHits();
+}
+
+void DataTable::updateHits() {
+  if (rest_ == 0) return filterBox_->setHits(filter_->rowCount(), model_->rowCount());
+  const QLocale locale;
+  filterBox_->setNote(tr("the first %1 of %2 in this order; the filter looks in all").arg(locale.toString(filter_->rowCount()), locale.toString(static_cast<qlonglong>(rest_))));
+}
 
 const TableRow* DataTable::rowAt(const QModelIndex& index) const {
   const QModelIndex source = filter_->mapToSource(index);

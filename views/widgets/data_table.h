@@ -18,6 +18,8 @@ class DataTable : public QWidget {
 
   /// Replaces the rows; the selected object and the scroll position stay.
   void setRows(TableRows rows);
+  /// The rows are those of `all` that filter and order ask for; what is typed or clicked there asks for others. 0: the rows are all.
+  void setRest(int64_t all);
   void setEmptyText(const QString& headline, const QString& hint);
   /// Selects the row about this object without sending `activated`. False if there is none.
   bool select(const Location& location);
@@ -42,6 +44,7 @@ class DataTable : public QWidget {
   TableFilter* filter() const { return filter_; }
 
  signals:
+  void filterChanged(const QString& text);
   /// The cursor moved to a row.
   void rowSelected(const fusebox::views::TableRow& row);
   /// Return or double click.
@@ -70,6 +73,7 @@ class DataTable : public QWidget {
   FilterBox* filterBox_;
   EmptyState* empty_;
   QString emptyHeadline_, emptyHint_;
+  int64_t rest_ = 0;            ///< setRest
   bool sized_ = false;
   int widestColumn_ = 420;
   std::vector<int> wanted_;     ///< widths that would show every cell whole, by column

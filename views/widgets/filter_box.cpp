@@ -34,6 +34,11 @@ void FilterBox::setHits(int shown, int all) {
   hits_->setText(tr("%1 of %2").arg(shown).arg(all));
 }
 
+void FilterBox::setNote(const QString& note) {
+  hits_->setVisible(!note.isEmpty());
+  hits_->setText(note);
+}
+
 void FilterBox::focusFilter() {
   edit_->setFocus(Qt::ShortcutFocusReason);
   edit_->selectAll();

@@ -16,6 +16,8 @@ class FilterBox : public QWidget {
   QString text() const { return edit_->text(); }
   void setText(const QString& text) { edit_->setText(text); }
   void setHits(int shown, int all);
+  /// Words that stand in the place of the hits.
+  void setNote(const QString& note);
   void focusFilter();
 
  signals:
