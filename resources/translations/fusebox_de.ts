@@ -3158,6 +3158,10 @@ found {}</source>
         <source>Details</source>
         <translation type="unfinished" />
     </message>
+    <message>
+        <source>… and %1 characters more</source>
+        <translation>… und %1 weitere Zeichen</translation>
+    </message>
 </context>
 <context>
     <name>fusebox::views::FilterBox</name>

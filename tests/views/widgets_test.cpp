@@ -9,6 +9,7 @@
 #include "views/widgets/background_job.h"
 #include "views/widgets/code_pane.h"
 #include "views/widgets/command_palette.h"
+#include "views/widgets/details_panel.h"
 #include "views/widgets/message_bar.h"
 #include "views/widgets/picture_export.h"
 #include "views/widgets/side_splitter.h"
@@ -65,6 +66,27 @@ class WidgetsTest : public QObject {
       }
     }
     Theme::instance().apply(Theme::Mode::Light);
+  }
+
+  /// A word of a million letters, as a file from outside may hold, neither holds up the window nor is cut without a word.
+  void endlessWordsAreShownInPart() {
+    DetailsPanel panel(QStringLiteral("details"));
+    panel.resize(400, 300);
+    panel.show();
+    const QString word(1'000'000, QLatin1Char('a'));
+    panel.showPage([&](DetailsPanel& page) {
+      page.heading(word, word);
+      page.pair(word, word);
+      page.paragraph(word);
+      page.code(word);
+      page.emphasis(word);
+      page.diff("+" + word);
+    });
+    const QString text = panel.toPlainText();
+    QVERIFY2(text.size() < 50'000 && text.contains("aaa"), qPrintable(QString::number(text.size())));
+    QVERIFY(text.contains(QString::number(1'000'000 - 6000)));
+    panel.showPage([](DetailsPanel& page) { page.paragraph(QString(5000, QLatin1Char('b'))); });
+    QVERIFY(panel.toPlainText().contains(QString(5000, QLatin1Char('b'))));
   }
 
   void everyIconExists() {

@@ -5,6 +5,17 @@
 #include "views/widgets/theme.h"
 
 namespace fusebox::views {
+namespace {
+
+/// A text of a page; the time to lay out a word grows with the square of its length.
+constexpr qsizetype kMostShown = 6000, kMostInLine = 300;
+
+QString shownOf(const QString& text, qsizetype most = kMostShown) {
+  if (text.size() <= most) return text.toHtmlEscaped();
+  return (text.left(most) + DetailsPanel::tr("… and %1 characters more").arg(text.size() - most)).toHtmlEscaped();
+}
+
+}  // namespace
 
 DetailsPanel::DetailsPanel(const QString& name, QWidget* parent) : QTextBrowser(parent) {
   setObjectName(name);
@@ -48,9 +59,9 @@ void DetailsPanel::closeTable() {
 void DetailsPanel::heading(const QString& text, const QString& tag) {
   closeTable();
   html_ += QStringLiteral("<p style='margin:0 0 6px 0'><span style='font-size:large; font-weight:600'>%1</span>")
-               .arg(text.toHtmlEscaped());
+               .arg(shownOf(text, kMostInLine));
   if (!tag.isEmpty()) {
-    html_ += QStringLiteral("&nbsp;&nbsp;<span style='color:%1'>%2</span>").arg(themed(Token::TextMuted).name(), tag.toHtmlEscaped());
+    html_ += QStringLiteral("&nbsp;&nbsp;<span style='color:%1'>%2</span>").arg(themed(Token::TextMuted).name(), shownOf(tag, kMostInLine));
   }
   html_ += QStringLiteral("</p>");
 }
@@ -58,7 +69,7 @@ void DetailsPanel::heading(const QString& text, const QString& tag) {
 void DetailsPanel::section(const QString& text) {
   closeTable();
   html_ += QStringLiteral("<p style='margin:12px 0 3px 0; color:%1; font-weight:600'>%2</p>")
-               .arg(themed(Token::TextMuted).name(), text.toHtmlEscaped());
+               .arg(themed(Token::TextMuted).name(), shownOf(text));
 }
 
 QString DetailsPanel::linkTo(const Location& location, const QString& html) {
@@ -73,29 +84,29 @@ void DetailsPanel::pair(const QString& name, const QString& value, const Locatio
   if (value.isEmpty()) return;
   if (!inTable_) html_ += QStringLiteral("<table cellspacing='0' cellpadding='0' width='100%'>");
   inTable_ = true;
-  QString shown = value.toHtmlEscaped().replace(QLatin1Char('\n'), QStringLiteral("<br>"));
+  QString shown = shownOf(value).replace(QLatin1Char('\n'), QStringLiteral("<br>"));
   if (link.kind != ObjectKind::None) shown = linkTo(link, shown);
   html_ += QStringLiteral("<tr><td style='padding:1px 12px 1px 0; color:%1; white-space:nowrap'>%2</td>"
                           "<td width='100%' style='padding:1px 0'>%3</td></tr>")
-               .arg(themed(Token::TextMuted).name(), name.toHtmlEscaped(), shown);
+               .arg(themed(Token::TextMuted).name(), shownOf(name, kMostInLine), shown);
 }
 
 void DetailsPanel::paragraph(const QString& text, bool muted) {
   closeTable();
   html_ += QStringLiteral("<p style='margin:3px 0; color:%1'>%2</p>")
                .arg(themed(muted ? Token::TextMuted : Token::Text).name(),
-                    text.toHtmlEscaped().replace(QLatin1Char('\n'), QStringLiteral("<br>")));
+                    shownOf(text).replace(QLatin1Char('\n'), QStringLiteral("<br>")));
 }
 
 void DetailsPanel::code(const QString& text) {
   closeTable();
   html_ += QStringLiteral("<pre style='margin:3px 0; font-family:\"%1\"; white-space:pre-wrap'>%2</pre>")
-               .arg(Theme::monospace().family(), text.toHtmlEscaped());
+               .arg(Theme::monospace().family(), shownOf(text));
 }
 
 void DetailsPanel::emphasis(const QString& text) {
   closeTable();
-  html_ += QStringLiteral("<p style='margin:9px 0 2px 0; font-weight:600'>%1</p>").arg(text.toHtmlEscaped());
+  html_ += QStringLiteral("<p style='margin:9px 0 2px 0; font-weight:600'>%1</p>").arg(shownOf(text));
 }
 
 void DetailsPanel::diff(const QString& text) {
@@ -104,7 +115,7 @@ void DetailsPanel::diff(const QString& text) {
   for (const QString& line : text.split(QLatin1Char('\n'))) {
     const bool header = line.startsWith(QLatin1String("---")) || line.startsWith(QLatin1String("+++")) || line.startsWith(QLatin1String("@@"));
     const Token token = header ? Token::TextFaint : line.startsWith(QLatin1Char('+')) ? Token::Good : line.startsWith(QLatin1Char('-')) ? Token::Error : Token::Text;
-    html_ += QStringLiteral("<span style='color:%1'>%2</span>\n").arg(themed(token).name(), line.toHtmlEscaped());
+    html_ += QStringLiteral("<span style='color:%1'>%2</span>\n").arg(themed(token).name(), shownOf(line));
   }
   html_ += QStringLiteral("</pre>");
 }

@@ -6,6 +6,7 @@
 #include <QDir>
 #include <QFileInfo>
 #include <QLineEdit>
+#include <QLocale>
 #include <QPushButton>
 #include <QSettings>
 #include <QStandardPaths>
@@ -15,6 +16,7 @@
 #include <QtTest>
 
 #include "app/window/compare_window.h"
+#include "app/window/language.h"
 #include "app/window/main_window.h"
 #include "app/window/manual_window.h"
 #include "app/window/run_dialog.h"
@@ -140,6 +142,11 @@ void takeWindow(const QDir& folder, const QString& theme, const QString& session
     window.goTo(views::Location::ofView(view->id().toStdString()));
     grab(QStringLiteral("small-") + view->id());
   }
+  window.resize(3840, 2160);
+  for (const char* view : {"overview", "source", "graph", "kernels", "timeline"}) {
+    window.goTo(views::Location::ofView(view));
+    grab(QStringLiteral("large-") + QString::fromLatin1(view));
+  }
   window.resize(1280, 800);
   window.openSession(model);
   QTest::qWait(400);
@@ -192,6 +199,7 @@ int main(int argc, char** argv) {
   QApplication::setOrganizationName("fusebox-screenshots");
   QApplication::setApplicationName("fusebox");
   QSettings().clear();
+  window::speak(window::languageFor({}, QLocale::system().uiLanguages()));  // LC_ALL=de_DE.UTF-8 takes them in German
   if (argc == 5 && QByteArray(argv[1]) == "--compare") {
     const QDir folder(QString::fromLocal8Bit(argv[2]));
     QDir().mkpath(folder.path());
