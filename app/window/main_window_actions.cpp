@@ -111,7 +111,7 @@ void MainWindow::buildActions() {
     group->addAction(action);
   }
   // A language names itself in its own words.
-  const std::pair<const char*, QString> languages[] = {{"", tr("Language of the system")}, {"en", QStringLiteral("English")}, {"de", QStringLiteral("Deutsch")}};
+  const std::pair<const char*, QString> languages[] = {{"", tr("Language of the system")}, {"en", tr("English")}, {"de", tr("Deutsch")}};
   auto* spoken = new QActionGroup(this);
   for (const auto& [language, name] : languages) {
     if (*language != '\0' && !window::languages().contains(QLatin1String(language))) continue;

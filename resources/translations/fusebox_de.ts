@@ -7835,6 +7835,14 @@ Gebaut mit Qt %2.</translation>
         <source>The language changes when Fusebox is started again</source>
         <translation>Die Sprache ändert sich, wenn Fusebox neu gestartet wird</translation>
     </message>
+    <message>
+        <source>English</source>
+        <translation>English</translation>
+    </message>
+    <message>
+        <source>Deutsch</source>
+        <translation>Deutsch</translation>
+    </message>
 </context>
 <context>
     <name>fusebox::window::ManualWindow</name>
