@@ -173,7 +173,7 @@ namespace {
 [[maybe_unused]] const bool kAnswersReplays = (trace::answerOutsideTraces(&runtime::answerFromReplay), true);
 }  // namespace
 
-AotFunction::AotFunction(std::shared_ptr<const AotModule> module, Executor forward, BackwardCompiler compileBackward)
+AotFunction::AotFunction(std::shared_ptr<const AotModule> module, ForwardExecutor forward, BackwardCompiler compileBackward)
     : module_(std::move(module)), shared_(std::make_shared<Shared>()) {
   shared_->module = module_;
   shared_->forward = std::move(forward);
@@ -191,7 +191,7 @@ AotFunction::AotFunction(std::shared_ptr<const AotModule> module, Executor forwa
 
 AotFunction::~AotFunction() = default;
 
-std::vector<at::Tensor> AotFunction::call(const std::vector<at::Tensor>& inputs, std::span<const int64_t> symbolValues) const {
+std::vector<at::Tensor> AotFunction::call(const std::vector<at::Tensor>& inputs, std::span<int64_t> symbolValues) const {
   if (drawsOn_.empty() && !hasEffects_) return run(inputs, symbolValues);
   const runtime::RandomState random(drawsOn_);
   std::optional<runtime::EffectLog> effects;
@@ -226,9 +226,8 @@ bool hasGradientHooks(const at::Tensor& tensor) {
   return node ? !node->tensor_pre_hooks().empty() || !node->retains_grad_hooks().empty() : !torch::autograd::impl::hooks(tensor).empty();
 }
 
-std::vector<at::Tensor> AotFunction::run(const std::vector<at::Tensor>& inputs, std::span<const int64_t> symbolValues) const {
+std::vector<at::Tensor> AotFunction::run(const std::vector<at::Tensor>& inputs, std::span<int64_t> symbolValues) const {
   auto& module = *module_;
-  const graph::SymbolValues symbols(module.symbols, symbolValues);
   if (module.backward) refuseForBackward(inputs);
   TORCH_CHECK(!mutationsOverlap(module, inputs), "Fusebox: an input that the compiled function writes to shares memory with another input");
   std::vector<at::Tensor> results;
@@ -239,6 +238,7 @@ std::vector<at::Tensor> AotFunction::run(const std::vector<at::Tensor>& inputs, 
     separateWrites(module, inputs, results);
   }
   TORCH_INTERNAL_ASSERT(static_cast<int32_t>(results.size()) == module.forwardResults);
+  const graph::SymbolValues symbols(module.symbols, symbolValues);
 
   // Whether gradients are wanted was decided when the graph was traced: the program may have switched them on inside.
   if (module.backward) {

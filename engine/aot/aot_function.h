@@ -7,6 +7,8 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "engine/aot/aot_module.h"
@@ -17,6 +19,15 @@ namespace fusebox::aot {
 /// Runs a graph: one tensor for every placeholder in, one for every output out (undefined where the graph says None or an integer), for
 /// the values of AotModule::symbols. Called below autograd and autocast, without the GIL being needed; must not write to its inputs.
 using Executor = std::function<std::vector<at::Tensor>(c10::ArrayRef<at::Tensor> inputs, std::span<const int64_t> symbolValues)>;
+
+/// The same for a forward graph, which sets the values of AotModule::dataSizes as it learns them. Throws DataMisfit.
+using ForwardExecutor = std::function<std::vector<at::Tensor>(c10::ArrayRef<at::Tensor> inputs, std::span<int64_t> symbolValues)>;
+
+/// A call whose data do not fit what was assumed of their numbers (AotModule::assumptions): it is the program's to carry out.
+struct DataMisfit : std::runtime_error {
+  DataMisfit(const std::string& what, std::vector<int64_t> found) : std::runtime_error(what), values(std::move(found)) {}
+  std::vector<int64_t> values;  ///< of AotModule::dataSizes; -1: it was not known yet
+};
 
 /// Compiles a graph that computes gradients (gradient_graph.h) when the first gradient arrives. Called once for each, on whatever thread
 /// the autograd engine uses. `graph` is gone afterwards.
@@ -31,23 +42,24 @@ struct HookError {
 /// Thread-safe; the same function may run again before its backward ran.
 class AotFunction {
  public:
-  AotFunction(std::shared_ptr<const AotModule> module, Executor forward, BackwardCompiler compileBackward);
+  AotFunction(std::shared_ptr<const AotModule> module, ForwardExecutor forward, BackwardCompiler compileBackward);
   ~AotFunction();
 
   /// `inputs` in the order of the trace's inputs; result in the order of finishTrace's outputs. `symbolValues`: of AotModule::symbols,
-  /// for which every relation that was assumed of them holds; backward is computed for the same ones. Grad mode must be what it was while
+  /// for which every relation that was assumed of them holds; backward is computed for the same ones. Those of AotModule::dataSizes are set.
+  /// Grad mode must be what it was while
   /// tracing (capture guards it). Throws c10::Error when a mutated input overlaps another input and did not while tracing, HookError when
   /// a saved-tensor hook raised or the program asked to be told of a refusal (triton.cudagraph_or_error). After any other exception the
   /// generators stand where they stood, and what others saw happen waits for the runtime::EffectReplay under which the program is run
   /// again.
-  std::vector<at::Tensor> call(const std::vector<at::Tensor>& inputs, std::span<const int64_t> symbolValues = {}) const;
+  std::vector<at::Tensor> call(const std::vector<at::Tensor>& inputs, std::span<int64_t> symbolValues = {}) const;
 
   const AotModule& module() const { return *module_; }
 
   struct Shared;  ///< what autograd nodes keep alive
 
  private:
-  std::vector<at::Tensor> run(const std::vector<at::Tensor>& inputs, std::span<const int64_t> symbolValues) const;
+  std::vector<at::Tensor> run(const std::vector<at::Tensor>& inputs, std::span<int64_t> symbolValues) const;
   void refuseForBackward(const std::vector<at::Tensor>& inputs) const;
 
   std::shared_ptr<const AotModule> module_;

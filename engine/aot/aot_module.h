@@ -9,6 +9,7 @@
 
 #include "engine/aot/compiler_traits.h"
 #include "engine/graph/graph.h"
+#include "engine/graph/shape_env.h"
 #include "engine/support/result.h"
 #include "engine/trace/trace_context.h"
 
@@ -56,6 +57,14 @@ struct InnerResult {
   std::vector<int32_t> from;   ///< tangents that `arriving` is computed from
 };
 
+/// Where forward finds the value of a symbol that data decide.
+struct DataSize {
+  size_t symbol = 0;      ///< position in AotModule::symbols
+  graph::ValueRef value;  ///< in AotModule::forward; its node's operator has no other result sizes that are unknown before it has run
+  int32_t dim = 0;        ///< of whose size it is; -1: of its one element
+  std::string text;       ///< for people: "what aten::nonzero finds at model.py:12"
+};
+
 /// Everything a compiled region needs at run time. Forward results are, in order: new data of mutated inputs, results the user sees
 /// or that views are made of, saved intermediates.
 struct AotModule {
@@ -76,6 +85,8 @@ struct AotModule {
   /// values in this order.
   std::vector<graph::Symbol> symbols;
   std::vector<int64_t> hints;              ///< what they were while tracing
+  std::vector<DataSize> dataSizes;         ///< symbols among them that forward itself gives their values, in the order in which it can
+  std::vector<graph::Relation> assumptions;  ///< what was decided on those: a call for which it does not hold is another program's
   bool opaqueHistory = false;              ///< a gradient formula of the user's is inside: `joint` does not say how values depend on inputs
 };
 

@@ -29,7 +29,7 @@ struct AotFunction::Shared {
   };
 
   std::shared_ptr<const AotModule> module;
-  Executor forward;
+  ForwardExecutor forward;
   BackwardCompiler compileBackward;
   std::once_flag savedOnce;
   std::vector<c10::DimVector> savedStrides;  ///< of the tensors kept for backward, the same in every call; set with the first. Not where there are symbols

@@ -4,6 +4,7 @@
 #include <ATen/FunctionalTensorWrapper.h>
 
 #include <algorithm>
+#include <map>
 #include <string_view>
 #include <typeinfo>
 
@@ -97,6 +98,14 @@ void forgetRunningStatistics(graph::Graph& graph) {
   }
 }
 
+/// From values of the joint graph to the forward graph's.
+void locateDataSizes(AotModule& module) {
+  std::map<graph::NodeId, graph::NodeId> forwardOf;
+  for (const graph::Node& node : module.forward.nodes())
+    if (!node.origin.from.empty()) forwardOf.try_emplace(node.origin.from.front(), node.id);
+  for (DataSize& known : module.dataSizes) known.value.node = forwardOf.at(known.value.node);
+}
+
 at::Tensor belowFunctionalisation(const at::Tensor& t) {
   if (!impl::isFunctionalTensor(t)) return t;
   impl::sync(t);
@@ -168,6 +177,7 @@ graph::Graph TraceFinisher::rewritten(const CompilerTraits& compiler, std::vecto
   for (auto& g : gradients_)
     if (g) move(*g);
   for (auto& id : tangentNodes_) id = moved[static_cast<size_t>(id)].front().node;
+  for (auto& known : module_.dataSizes) move(known.value);
   for (auto& inner : module_.inner) {
     move(inner.arriving);
     move(inner.whole);
@@ -181,6 +191,11 @@ AotModule TraceFinisher::split(const CompilerTraits& compiler) {
   if (!shapes.empty()) simplifySymbols(recorder.graph(), shapes);
   module_.symbols = shapes.symbols();
   module_.hints = shapes.hints();
+  module_.assumptions = shapes.assumptions();
+  for (auto& known : context_.dataSizes().definitions()) {
+    const auto at = std::find(module_.symbols.begin(), module_.symbols.end(), known.symbol);
+    module_.dataSizes.push_back({static_cast<size_t>(at - module_.symbols.begin()), known.value, known.dim, known.text});
+  }
   std::vector<graph::ValueRef> slots;
   for (auto& slot : results_) slots.push_back(valueRef(slot.value));
   const bool isCut = !module_.tangents.empty();
@@ -196,6 +211,8 @@ AotModule TraceFinisher::split(const CompilerTraits& compiler) {
   joint.inputIsWritten.resize(joint.inputs.size());
   for (auto& m : module_.mutations) joint.inputIsWritten[m.input] = joint.inputIsWritten[m.input] || m.result >= 0 || m.metadata;
   joint.results = slots;
+  for (auto& known : module_.dataSizes) joint.kept.push_back(known.value.node);
+  std::sort(joint.kept.begin(), joint.kept.end());
   joint.tangents = tangentNodes_;
   joint.gradients = gradients_;
 
@@ -220,6 +237,7 @@ AotModule TraceFinisher::split(const CompilerTraits& compiler) {
     module_.backward->name = "backward";
   }
   module_.forward.name = "forward";
+  locateDataSizes(module_);
   graph.setOutputs(jointResults(slots, gradients_));
   module_.joint = std::move(graph);
   module_.joint.name = "joint";

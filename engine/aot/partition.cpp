@@ -18,7 +18,9 @@ using graph::Node;
 using graph::NodeKind;
 using graph::ValueRef;
 
-bool keepForward(const Node& node) { return !node.isBackward && graph::isKept(node); }
+bool keepForward(const JointGraph& joint, const Node& node) {
+  return (!node.isBackward && graph::isKept(node)) || std::binary_search(joint.kept.begin(), joint.kept.end(), node.id);
+}
 bool keepBackward(const Node& node) { return node.isBackward && graph::isOrdered(node); }
 
 std::vector<Boundary> inputBoundaries(const JointGraph& joint) {
@@ -53,7 +55,7 @@ class InMemory {
     }
     for (size_t i = nodes.size(); i-- > 0;) {
       auto& node = nodes[i];
-      if (node.isBackward || node.kind != NodeKind::Call || !(live[i] || keepForward(node))) continue;
+      if (node.isBackward || node.kind != NodeKind::Call || !(live[i] || keepForward(joint_, node))) continue;
       yes_[i] = yes_[i] || !isInLoop(node);
       const bool throughView = yes_[i] && kindOf(node.op).isView;
       graph::Graph::forEachValue(node.args, [&](ValueRef v) {
@@ -191,7 +193,7 @@ class SavedChoice {
 }  // namespace
 
 graph::Graph extractForward(const JointGraph& joint) {
-  return extractGraph(*joint.graph, inputBoundaries(joint), optionals(joint.results), keepForward);
+  return extractGraph(*joint.graph, inputBoundaries(joint), optionals(joint.results), [&](const Node& node) { return keepForward(joint, node); });
 }
 
 Partition partition(const JointGraph& joint) {
@@ -225,7 +227,7 @@ Partition partition(const JointGraph& joint) {
   for (size_t i = 0; i < joint.tangents.size(); ++i)
     boundaries.push_back({{joint.tangents[i], 0}, fmt::format("tangent_{}", i)});
 
-  made.forward = extractGraph(*joint.graph, inputBoundaries(joint), optionals(results), keepForward, copies);
+  made.forward = extractGraph(*joint.graph, inputBoundaries(joint), optionals(results), [&](const Node& node) { return keepForward(joint, node); }, copies);
   made.backward = extractGraph(*joint.graph, boundaries, joint.gradients, keepBackward);
   made.forwardResults = static_cast<int32_t>(results.size());
   return made;

@@ -17,6 +17,7 @@ struct JointGraph {
   std::vector<graph::NodeId> inputs;                        ///< placeholder of every input, in order
   std::vector<bool> inputIsWritten;                         ///< its data changes after forward
   std::vector<graph::ValueRef> results;                     ///< what forward must return
+  std::vector<graph::NodeId> kept;                          ///< forward nodes that stay although nobody may read them, ascending
   std::vector<graph::NodeId> tangents;                      ///< placeholders of the given gradients
   std::vector<std::optional<graph::ValueRef>> gradients;    ///< what backward must return; nullopt: undefined
 };

@@ -22,6 +22,7 @@
 #include "engine/compile/graph_caching.h"
 #include "engine/compile/kernel_code.h"
 #include "engine/compile/kernel_tuning.h"
+#include "engine/compile/staged_executor.h"
 #include "engine/graph/symbol_values.h"
 #include "engine/record/graph_rows.h"
 #include "engine/inductor/passes/joint_graph.h"
@@ -390,6 +391,15 @@ aot::Executor eagerExecutor(const graph::Graph& traced, const std::vector<at::Te
   };
 }
 
+aot::ForwardExecutor withLayouts(std::shared_ptr<const aot::AotModule> module, aot::ForwardExecutor run) {
+  if (!module->backward) return run;
+  return [module, run = std::move(run)](c10::ArrayRef<at::Tensor> inputs, std::span<int64_t> values) {
+    auto results = run(inputs, values);
+    layAsPredicted(module->forward, {module->symbols, values}, results);
+    return results;
+  };
+}
+
 constinit std::atomic<void (*)(const std::string&)> notCompiledListener{nullptr};
 
 /// Said once for each frame, and in every session: a graph that runs operator by operator is right, and slow.
@@ -560,8 +570,18 @@ std::shared_ptr<aot::AotFunction> compileModule(std::shared_ptr<const aot::AotMo
   for (size_t i = 0; i < module->symbols.size() && i < module->hints.size(); ++i) graph::setHint(module->symbols[i], module->hints[i]);
   const TracedGraphs traced = recordTraced(*module, options.compile, options.name);
   std::shared_ptr<CompiledRegion> region;
-  aot::Executor forward = makeExecutor(module->forward, module->constants, module->backward ? "forward" : "inference", options,
-                                       traced.forward, {firstSaved(*module), inputWrites(*module), module->symbols, true}, &region);
+  const char* direction = module->backward ? "forward" : "inference";
+  aot::ForwardExecutor forward;
+  if (module->dataSizes.empty())
+    forward = makeExecutor(module->forward, module->constants, direction, options, traced.forward,
+                           {firstSaved(*module), inputWrites(*module), module->symbols, true}, &region);
+  else
+    forward = withLayouts(module, stagedExecutor(module, [&](const graph::Graph& graph, const std::vector<graph::Symbol>& symbols, size_t part, size_t parts) {
+      CompileOptions how = options;
+      how.name = fmt::format("{} (part {} of {})", options.name, part, parts);
+      // What an earlier part wrote into an input could not be taken back where a later one finds that the data do not fit.
+      return makeExecutor(graph, module->constants, direction, how, traced.forward, {.writes = {}, .symbols = symbols, .isCached = true});
+    }));
   const auto laid = region ? savedLayouts(*module, *region) : std::vector<std::optional<graph::TensorMeta>>();
   auto compileBackward = [options, traced, laid](const aot::AotModule& m, const graph::Graph& gradients) -> Result<aot::Executor> {
     CompileOptions backward = options;

@@ -18,10 +18,11 @@ SymExpr withoutSign(SymExpr difference) {
 }
 
 /// If `e` is k*s + rest with rest free of s and k = 1 or -1: s and what it equals where e is 0.
-std::optional<std::pair<Symbol, SymExpr>> solved(const SymExpr& e) {
-  // The youngest symbol goes: older ones were named first.
+std::optional<std::pair<Symbol, SymExpr>> solved(const SymExpr& e, const std::vector<Symbol>& dataSymbols) {
+  // The youngest symbol goes, older ones were named first; before all others one that is known late.
   auto all = e.symbols();
-  std::sort(all.begin(), all.end(), [](Symbol a, Symbol b) { return a.id > b.id; });
+  const auto isLate = [&](Symbol s) { return std::find(dataSymbols.begin(), dataSymbols.end(), s) != dataSymbols.end(); };
+  std::sort(all.begin(), all.end(), [&](Symbol a, Symbol b) { return std::pair(isLate(a), a.id) > std::pair(isLate(b), b.id); });
   for (Symbol s : all) {
     auto k = e.strideOf(s);
     if (!k || (*k != 1 && *k != -1)) continue;
@@ -72,13 +73,31 @@ std::optional<SymExpr> ShapeEnv::computed(ComputedSymbol how, int64_t lower, int
     if (known.text == how.text) return simplify(known.symbol);
   if (closed_) throw std::logic_error("a size of a finished trace is used: " + how.text);
   std::vector<int64_t> values;
-  for (const Symbol s : how.from) values.push_back(hint(s));
+  for (const Symbol s : how.from) {
+    if (isOfData(s)) askData(how.text, "a computation of the program", true);
+    values.push_back(hint(s));
+  }
   const auto value = how.compute(values);
   if (!value) return std::nullopt;
   const SymExpr made = symbol("s" + std::to_string(symbols_.size()), *value, lower, upper);
   how.symbol = symbols_.back();
   computed_.push_back(std::move(how));
   return made;
+}
+
+SymExpr ShapeEnv::dataSymbol(int64_t hint, int64_t lower, int64_t upper) {
+  const SymExpr made = symbol("u" + std::to_string(dataSymbols_.size()), hint, lower, upper);
+  dataSymbols_.push_back(symbols_.back());
+  return made;
+}
+
+bool ShapeEnv::isOfData(const SymExpr& e) const {
+  return std::any_of(dataSymbols_.begin(), dataSymbols_.end(), [&](Symbol s) { return e.contains(s); });
+}
+
+void ShapeEnv::askData(const std::string& what, std::string_view reason, bool isConstant) const {
+  if (!dataPolicy_) throw std::logic_error("nothing may be assumed of a number that data decide: " + what);
+  dataPolicy_(what, reason, isConstant);
 }
 
 int64_t ShapeEnv::hint(const SymExpr& e) const {
@@ -162,7 +181,7 @@ void ShapeEnv::learn(Compare op, const SymExpr& a, const SymExpr& b) {
   const SymExpr d = simplify(b) - simplify(a);
   switch (op) {
     case Compare::Eq: {
-      auto known = solved(d);
+      auto known = solved(d, dataSymbols_);
       if (!known || known->second.contains(known->first)) return;
       auto only = [&](Symbol s) -> std::optional<SymExpr> { return s == known->first ? std::optional(known->second) : std::nullopt; };
       for (auto& [id, e] : replacements_) e = e.substitute(only);
@@ -207,16 +226,42 @@ void ShapeEnv::record(Compare op, const SymExpr& a, const SymExpr& b, std::strin
   if (op == Compare::Eq || op == Compare::Ne) d = withoutSign(d);
   const size_t key = d.hash() * 4 + static_cast<size_t>(op);
   learn(op, a, b);
+  std::vector<Relation>& relations = isOfData(a) || isOfData(b) ? assumptions_ : relations_;
   if (!recorded_.insert(key).second)
-    for (const auto& r : relations_)
+    for (const auto& r : relations)
       if (r.op == op && r.left == a && r.right == b) return;
-  relations_.push_back({op, a, b, std::string(reason), origin_ ? origin_() : Provenance{}});
+  relations.push_back({op, a, b, std::string(reason), origin_ ? origin_() : Provenance{}});
   if (op != Compare::Eq || a.isConstant() == b.isConstant()) return;
   tellSpecialised(this, b.isConstant() ? a : b, (b.isConstant() ? b : a).constant(), reason);
 }
 
+/// The answer where data give at least 2 of everything, if it follows from that; which is assumed then.
+std::optional<bool> ShapeEnv::ofSeveral(Compare op, const SymExpr& a, const SymExpr& b, std::string_view reason) {
+  constexpr int64_t kSeveral = 2;
+  std::vector<Symbol> few;
+  for (const Symbol s : dataSymbols_)
+    if ((a.contains(s) || b.contains(s)) && !atLeast(simplify(s), kSeveral)) few.push_back(s);
+  const auto before = lower_;
+  const auto forget = [&] {
+    for (const Symbol s : few) shifted_.erase(s.id);
+    nonNegativeFromZero_.clear();
+  };
+  for (const Symbol s : few) lower_[s.id] = kSeveral;
+  forget();
+  const auto answer = prove(op, a, b);
+  lower_ = before;
+  forget();
+  if (answer && !closed_)
+    for (const Symbol s : few) record(Compare::Le, kSeveral, s, reason);
+  return answer;
+}
+
 bool ShapeEnv::decide(Compare op, const SymExpr& a, const SymExpr& b, std::string_view reason) {
   if (auto known = provable(op, a, b)) return *known;
+  if (isOfData(a) || isOfData(b)) {
+    if (auto usual = ofSeveral(op, a, b, reason)) return *usual;
+    askData(a.str() + " " + std::string(name(op)) + " " + b.str(), reason, false);
+  }
   const bool answer = holds(op, hint(a), hint(b));
   if (answer) {
     record(op, a, b, reason);
@@ -235,6 +280,7 @@ int64_t ShapeEnv::specialise(const SymExpr& e, std::string_view reason) {
   const int64_t value = hint(e);
   if (e.isConstant()) return value;
   const SymExpr left = simplify(e);
+  if (isOfData(left)) askData(left.str(), reason, true);
   if (!left.isConstant()) record(Compare::Eq, left, value, reason);
   return value;
 }

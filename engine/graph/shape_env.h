@@ -49,6 +49,18 @@ class ShapeEnv : public std::enable_shared_from_this<ShapeEnv> {
   std::optional<SymExpr> computed(ComputedSymbol how, int64_t lower, int64_t upper);
   /// In the order they were made.
   const std::vector<ComputedSymbol>& computed() const { return computed_; }
+  /// A symbol (u0, u1, …) whose value data decide: a call knows it when the graph has run so far. What is decided on such symbols by their
+  /// hints is no guard but an assumption, which is checked then.
+  SymExpr dataSymbol(int64_t hint, int64_t lower, int64_t upper);
+  const std::vector<Symbol>& dataSymbols() const { return dataSymbols_; }
+  bool isOfData(const SymExpr& e) const;
+  const std::vector<Relation>& assumptions() const { return assumptions_; }
+  /// Asked before something is assumed of an expression over data symbols, or with `isConstant` before it is to have one value; raises where
+  /// that may not be. Without one nothing may.
+  using DataPolicy = std::function<void(const std::string& what, std::string_view reason, bool isConstant)>;
+  void setDataPolicy(DataPolicy policy) { dataPolicy_ = std::move(policy); }
+  /// What holds by the way the symbols were made: no guard.
+  void know(Compare op, const SymExpr& a, const SymExpr& b) { learn(op, a, b); }
   /// In the order they were made; `hints()` are parallel.
   const std::vector<Symbol>& symbols() const { return symbols_; }
   const std::vector<int64_t>& hints() const { return hints_; }
@@ -90,6 +102,8 @@ class ShapeEnv : public std::enable_shared_from_this<ShapeEnv> {
   bool atLeast(const SymExpr& e, int64_t least) const;  ///< by ranges and relations; false: not known
   SymExpr fromZero(const SymExpr& e) const;
   void record(Compare op, const SymExpr& a, const SymExpr& b, std::string_view reason);
+  std::optional<bool> ofSeveral(Compare op, const SymExpr& a, const SymExpr& b, std::string_view reason);
+  void askData(const std::string& what, std::string_view reason, bool isConstant) const;
   void learn(Compare op, const SymExpr& a, const SymExpr& b);
   void learnLower(const SymExpr& nonNegative);
 
@@ -97,6 +111,9 @@ class ShapeEnv : public std::enable_shared_from_this<ShapeEnv> {
   std::vector<Symbol> symbols_;
   std::vector<int64_t> hints_;
   std::vector<ComputedSymbol> computed_;
+  std::vector<Symbol> dataSymbols_;
+  std::vector<Relation> assumptions_;
+  DataPolicy dataPolicy_;
   std::unordered_map<uint32_t, size_t> index_;
   std::unordered_map<uint32_t, SymExpr> replacements_;
   std::vector<SymExpr> nonNegative_;  ///< known to be >= 0

@@ -38,9 +38,11 @@ class Recorder {
   std::vector<at::Tensor>& constants() { return constants_; }
   uint64_t trace() const { return trace_; }
   size_t calls() const { return calls_; }
+  graph::Provenance origin() const;  ///< of what is recorded now
 
   /// From now on nodes are marked as backward.
   void startBackward() { backward_ = true; }
+  bool isBackward() const { return backward_; }
   /// The autograd node whose formula runs next; its forward operator's place is given to what it records.
   void setBackwardOrigin(uint64_t sequenceNumber);
   /// `traced` is computed from constants alone, and this is what it holds.
@@ -53,7 +55,6 @@ class Recorder {
   graph::Argument symbolicArgument(const c10::SymNode& node);
   /// A number that is computed when the graph runs: a / b as a tensor without dimensions.
   graph::ValueRef quotient(const graph::SymExpr& a, const graph::SymExpr& b);
-  graph::Provenance origin() const;
   at::Tensor wrap(const at::Tensor& meta, c10::Device device, graph::ValueRef value, Geometry geometry = nullptr);
 
   graph::Graph graph_;

@@ -85,9 +85,13 @@ class BoolNode final : public Node {
   bool bool_() override { return guard(); }
   int64_t int_() override { return guard(); }
   bool guard_size_oblivious(const char*, int64_t) override { return guard(); }
-  bool guard_or_false(const char*, int64_t) override { return guard(); }
-  bool guard_or_true(const char*, int64_t) override { return guard(); }
-  bool expect_true(const char*, int64_t) override { return guard(); }
+  // Where data decide, libtorch has a way for both answers.
+  bool guard_or_false(const char*, int64_t) override { return isOfData() ? proven().value_or(false) : guard(); }
+  bool guard_or_true(const char*, int64_t) override { return isOfData() ? proven().value_or(true) : guard(); }
+  bool expect_true(const char*, int64_t) override {
+    if (isOfData() && !proven() && !hint()) refuseAssumption();
+    return guard();
+  }
   bool statically_known_true(const char*, int64_t) override { return proven().value_or(false); }
   std::optional<bool> constant_bool() override { return form_ == Form::Constant ? std::optional(value_) : std::nullopt; }
   bool is_constant() override { return form_ == Form::Constant; }
@@ -101,6 +105,16 @@ class BoolNode final : public Node {
     }
   }
 
+  /// A break: what does not hold by the values at capture may well hold in a call.
+  void refuseAssumption() const {
+    const SymExpr what = form_ == Form::Relation ? a_ - b_ : SymExpr(env()->dataSymbols().front());
+    env()->specialise(what, AskedBy::now());
+  }
+  bool isOfData() const {
+    if (env()->dataSymbols().empty() || form_ == Form::Constant) return false;
+    if (form_ == Form::Relation) return env()->isOfData(a_) || env()->isOfData(b_);
+    return of(x_).isOfData() || (y_ && of(y_).isOfData());
+  }
   bool hint() const {
     switch (form_) {
       case Form::Constant: return value_;

@@ -54,6 +54,8 @@ class AskedBy {
   ~AskedBy();
   AskedBy(const AskedBy&) = delete;
   static std::string_view now();  ///< "the program" outside of any operator
+  /// A decision that the program itself takes, between two ways to go on.
+  static constexpr std::string_view kBranch = "a comparison of the program";
 
  private:
   std::string_view before_;

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "engine/trace/convert.h"
+#include "engine/trace/data_sizes.h"
 #include "engine/trace/python_number.h"
 #include "engine/trace/sym_int.h"
 #include "engine/trace/symbolic_rules.h"
@@ -172,19 +173,19 @@ std::optional<Exprs> denseStrides(const Exprs& sizes, const at::Tensor& concrete
 }
 
 /// Sizes are at least 2 wherever they are not known: what has no elements or one of them is another program.
-SymExpr settled(const SymExpr& e, graph::ShapeEnv& env, std::string_view who) {
+SymExpr settled(const SymExpr& e, graph::ShapeEnv& env, std::string_view who, bool fitsAny) {
   SymExpr size = env.simplify(e);
-  if (size.isConstant()) return size;
+  if (size.isConstant() || (fitsAny && env.isOfData(size))) return size;
   if (env.hint(size) < 2) return env.specialise(size, who);
   env.decide(Compare::Le, 2, size, who);
   return env.simplify(size);
 }
 
-Recorder::Geometry finished(ResultShape shape, const at::Tensor& concrete, graph::ShapeEnv& env, std::string_view who) {
+Recorder::Geometry finished(ResultShape shape, const at::Tensor& concrete, graph::ShapeEnv& env, std::string_view who, bool fitsAny) {
   SymbolicCall::want(static_cast<int64_t>(shape.sizes.size()) == concrete.dim());
   for (size_t d = 0; d < shape.sizes.size(); ++d) {
     SymbolicCall::want(env.hint(shape.sizes[d]) == concrete.size(static_cast<int64_t>(d)));
-    shape.sizes[d] = settled(shape.sizes[d], env, who);
+    shape.sizes[d] = settled(shape.sizes[d], env, who, fitsAny);
   }
   SymbolicGeometry made;
   if (!shape.strides) shape.strides = denseStrides(shape.sizes, concrete, env);
@@ -244,6 +245,7 @@ std::vector<Recorder::Geometry> symbolicResults(const c10::OperatorHandle& op, c
   std::vector<Recorder::Geometry> made;
   std::vector<std::optional<SymExpr>> scalars;
   bool known = false;
+  assumeSeveral(facts, args, env);
   if (auto rule = findSymbolicRule(facts)) try {
       auto shapes = rule(call);
       SymbolicCall::want(shapes.size() == call.results());
@@ -258,7 +260,7 @@ std::vector<Recorder::Geometry> symbolicResults(const c10::OperatorHandle& op, c
         bool isArgument = false;
         auto kept = ofArgument(args, call.result(k), isArgument);
         if (isArgument && kept && fits(*kept, call.result(k), env)) made.push_back(kept);
-        else made.push_back(finished(std::move(shapes[k]), call.result(k), env, facts.name));
+        else made.push_back(finished(std::move(shapes[k]), call.result(k), env, facts.name, fitsAnyCount(facts)));
       }
       known = true;
     } catch (const NoSymbolicRule&) {

@@ -82,7 +82,8 @@ Shapes expand(const Call& call) {
     SymExpr target = wanted[d] == SymExpr(-1) ? size : wanted[d];
     if (size == SymExpr(1)) {
       if (target != SymExpr(1)) {
-        Call::want(!call.equal(target, 1));
+        // Of one element of data the stride counts for nothing.
+        if (!call.env().isOfData(target)) Call::want(!call.equal(target, 1));
         size = target;
         stride = 0;
       }

@@ -12,6 +12,7 @@
 #include "engine/trace/convert.h"
 #include "engine/trace/dispatch_state.h"
 #include "engine/trace/recorder.h"
+#include "engine/trace/sym_int.h"
 #include "engine/trace/trace_fallback.h"
 #include "engine/trace/trace_tensor.h"
 
@@ -82,6 +83,13 @@ NoTrace::~NoTrace() { currentContext = state_->previous; }
 TraceContext::TraceContext(LiftPolicy lift, ProvenanceSource provenance)
     : lift_(std::move(lift)), shapes_(graph::ShapeEnv::make(provenance)), recorder_(std::make_unique<Recorder>(std::move(provenance), shapes_)) {
   registerTraceKernels();
+  // Operators may assume what they decide by the values at capture; the program may not.
+  shapes_->setDataPolicy([this](const std::string& what, std::string_view reason, bool isConstant) {
+    if (!isConstant && AskedBy::now() != AskedBy::kBranch) return;
+    raiseBreak(BreakKind::DataDependent,
+               fmt::format("{} has to be known ({}), and data decide it: {}", what, isConstant ? reason : AskedBy::now(), dataSizes_.origins(what)),
+               "compute with the size only, or move what needs it out of compiled code");
+  });
 }
 
 TraceContext::~TraceContext() { shapes_->close(); }

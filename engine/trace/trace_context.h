@@ -14,6 +14,7 @@
 #include "engine/graph/graph.h"
 #include "engine/graph/shape_env.h"
 #include "engine/trace/break_error.h"
+#include "engine/trace/data_sizes.h"
 #include "engine/trace/symbolic_geometry.h"
 #include "engine/trace/zero_tensors.h"
 
@@ -119,6 +120,7 @@ class TraceContext {
   };
   bool numbersAreTensors() const { return numbersAreTensors_; }
   ZeroTensors& zeroTensors() { return zeroTensors_; }
+  DataSizes& dataSizes() { return dataSizes_; }
 
   Recorder& recorder() { return *recorder_; }
   const LiftPolicy& liftPolicy() const { return lift_; }
@@ -130,6 +132,7 @@ class TraceContext {
   std::function<void(const std::string& op)> beforeEffect_;
   bool numbersAreTensors_ = false;
   ZeroTensors zeroTensors_;
+  DataSizes dataSizes_;
   std::shared_ptr<graph::ShapeEnv> shapes_;
   std::unique_ptr<Recorder> recorder_;
   std::deque<TracedInput> inputs_;

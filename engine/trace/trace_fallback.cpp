@@ -12,6 +12,7 @@
 #include "engine/trace/break_error.h"
 #include "engine/trace/convert.h"
 #include "engine/trace/current_device.h"
+#include "engine/trace/data_sizes.h"
 #include "engine/trace/data_use.h"
 #include "engine/trace/dispatch_state.h"
 #include "engine/trace/eager_check.h"
@@ -266,6 +267,7 @@ void refuseKnownMisfits(const std::string& name) {
 void recordCall(const c10::OperatorHandle& op, const OperatorFacts& facts, const CallShape& call, TraceContext& context, Stack* stack) {
   size_t arity = op.schema().arguments().size(), base = stack->size() - arity;
   std::vector<IValue> original(stack->begin() + base, stack->end());
+  if (indexByPositions(op, facts, context, stack) || recordDataSized(op, facts, resultDevice(facts, original, call), context, stack)) return;
   refuseDataDependence(facts, original);
   refuseKnownMisfits(facts.name);
   if (facts.foreign && facts.returnsObject)

@@ -78,8 +78,9 @@ class FrameRun {
   Outcome replayEntry(Entry& entry, const std::vector<at::Tensor>& outputs, const std::vector<PyRef>& sources,
                       std::span<const int64_t> symbolValues, PyRef* result);
   bool runCallable(Entry& entry, std::vector<at::Tensor>* outputs);
-  bool runGraph(Entry& entry, std::span<const int64_t> symbolValues, std::vector<at::Tensor>* outputs, bool* propagate);
+  bool runGraph(Entry& entry, std::span<int64_t> symbolValues, std::vector<at::Tensor>* outputs, bool* propagate);
   bool dropMispredicted(const Entry& entry, const runtime::Mispredicted& error);
+  void noteMisfit(Entry& entry, const aot::DataMisfit& error);
   PyObject* runInstead();
   bool rebuildState(const Segment& segment, Replay& replay);
   bool applyEffect(Replay& replay, const SideEffect& effect);
@@ -178,7 +179,7 @@ std::shared_ptr<Entry> FrameRun::findOrMake(bool* failed) {
   return makeEntry(code_, pointHere(), started_ ? state_ : fresh, now, options_, globals, failed);
 }
 
-bool FrameRun::runGraph(Entry& entry, std::span<const int64_t> symbolValues, std::vector<at::Tensor>* outputs, bool* propagate) {
+bool FrameRun::runGraph(Entry& entry, std::span<int64_t> symbolValues, std::vector<at::Tensor>* outputs, bool* propagate) {
   *propagate = false;
   std::vector<at::Tensor> inputs;
   inputs.reserve(entry.graphInputs);
@@ -203,6 +204,9 @@ bool FrameRun::runGraph(Entry& entry, std::span<const int64_t> symbolValues, std
     *propagate = true;
     ok = false;
     raiseInPython(hook.error);
+  } catch (const aot::DataMisfit& error) {
+    ok = false;
+    noteMisfit(entry, error);
   } catch (const runtime::Mispredicted& error) {
     ok = false;
     *propagate = dropMispredicted(entry, error);
@@ -261,6 +265,22 @@ bool FrameRun::runCallable(Entry& entry, std::vector<at::Tensor>* outputs) {
     PyErr_Format(PyExc_TypeError, "backend %s: what it returned for %s gave %R, where a tuple or list of %zu tensors is wanted", options_->backendName.c_str(),
                  placeOf(codeOf(frame_), started_ ? state_.offset : 0).function.c_str(), reinterpret_cast<PyObject*>(Py_TYPE(given.get())), entry.callableResults);
   return fits;
+}
+
+/// A call whose data decide otherwise than was assumed runs in Python. Where that is no exception the place is captured anew: first by the values
+/// that were found, and when that does not help without symbols for what data decide.
+void FrameRun::noteMisfit(Entry& entry, const aot::DataMisfit& error) {
+  constexpr int kFew = 4, kMostCaptures = 3;
+  EntryPoint& point = pointHere();
+  ++entry.misfits;
+  if (record::Recorder* recorder = record::Recorder::active()) recorder->loss("data did not fit a graph, frame ran eagerly", 1, error.what());
+  if (std::getenv("FUSEBOX_DEBUG")) std::fprintf(stderr, "fusebox: %s\n", error.what());
+  const bool known = std::all_of(error.values.begin(), error.values.end(), [](int64_t v) { return v > 1; });
+  const bool isRule = entry.misfits >= kFew && entry.misfits * 4 > entry.hits;
+  if (!isRule && !(known && point.dataCaptures == 0)) return;
+  if (known && ++point.dataCaptures < kMostCaptures) point.dataHints = error.values;
+  else point.dataRefused = error.what();
+  takeOut(point, entry);
 }
 
 /// What an operator really gives cannot be known beforehand: the next capture stops at it. Returns whether there is an error to raise.
@@ -339,7 +359,7 @@ void setHandled(const Segment& segment, Replay& replay) {
 
 Outcome FrameRun::runEntry(Entry& entry, PyRef* result) {
   const std::span<const int64_t> symbols = entry.guards->symbolValues();
-  const std::vector<int64_t> symbolValues(symbols.begin(), symbols.end());
+  std::vector<int64_t> symbolValues(symbols.begin(), symbols.end());
   // Strong references: effects may drop what a later recipe needs.
   std::vector<PyRef> sources(entry.sources.size());
   for (size_t i = entry.graphInputs; i < sources.size(); ++i) sources[i] = PyRef::borrow(entry.guards->output(i));

@@ -149,6 +149,15 @@ void recordShapes(record::Recorder* recorder, record::Id compile, record::Id fir
     if (origin.after) row.after = std::to_string(*origin.after);
     symbols.push_back(std::move(row));
   }
+  for (const graph::Symbol symbol : shapes.ofData) {
+    record::SymbolRecord row;
+    row.name = symbol.name();
+    row.kind = row.policy = "unbacked";
+    row.lower = symbol.lower();
+    if (symbol.upper() != INT64_MAX) row.upper = symbol.upper();
+    row.reason = "data decide it when the graph runs";
+    symbols.push_back(std::move(row));
+  }
   std::vector<record::RelationRecord> relations;
   std::vector<record::SpecialisationRecord> specialisations;
   for (size_t i = 0; i < guards.guards().size(); ++i) {

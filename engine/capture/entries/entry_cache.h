@@ -66,6 +66,7 @@ struct Entry {
   size_t sharedCount = 0;
   std::vector<HeldRef*> recipeObjects; ///< what recipes hold weakly, and a run must hold on to
   int64_t hits = 0;
+  int64_t misfits = 0;                 ///< calls whose data were others than assumed (aot::DataMisfit)
   bool overtaken = false;              ///< a later one has symbols for the sizes that made this one miss: it is no sign of a storm
   int number = 0;                      ///< 0 for the first entry of its place, counting up
   bool isSymbolic() const { return !guards->guards().shapes().empty(); }
@@ -88,6 +89,9 @@ struct EntryPoint {
   bool ranEagerlyFirst = false;          ///< under set_stance("eager_then_compile")
   NumberHistory numbers;                 ///< sizes and ints of the captures made here
   std::string symbolsRefused;            ///< why sizes are constants here although some change; empty: they may be symbols
+  std::vector<int64_t> dataHints;        ///< values of symbols that data decide, of a call that did not fit
+  int dataCaptures = 0;                  ///< captures that were made because of such a call
+  std::string dataRefused;               ///< why there are no such symbols here; empty: there may be
   record::Id frame = 0;                ///< in the recording of the code's `recorder`
 };
 

@@ -44,6 +44,7 @@ class EntryMaker {
   Result<Segment> captureOnce(const CaptureOptions& how, bool* interrupted);
   void constantsWhereFurther(Result<Segment>& captured, const CaptureOptions& how, bool* interrupted);
   bool refuseSymbols(const std::string& why);
+  void refuseDataSizes(const std::string& why);
   std::shared_ptr<Entry> compile(Segment segment);
   void compileByFunction(const Segment& segment, Entry& entry, CaptureEvent& e);
   void recordGuards(Entry& entry);
@@ -243,11 +244,19 @@ tl::unexpected<Error> EntryMaker::skip() {
 /// Symbols are given up at this place. False: they may not be (a mark asks for them), or were none.
 bool EntryMaker::refuseSymbols(const std::string& why) {
   if (!symbols_.allowed || !symbols_.used || symbols_.strict) return false;
-  symbols_.allowed = false;
+  symbols_.allowed = symbols_.dataAllowed = false;
   point_.symbolsRefused = why;
   if (std::getenv("FUSEBOX_DEBUG")) std::fprintf(stderr, "fusebox: sizes are constants from now on: %s\n", why.c_str());
   if (recorder_) recorder_->loss("symbolic sizes given up", 1, why);
   return true;
+}
+
+/// Symbols for what data decide are given up at this place.
+void EntryMaker::refuseDataSizes(const std::string& why) {
+  symbols_.dataAllowed = false;
+  point_.dataRefused = why;
+  if (std::getenv("FUSEBOX_DEBUG")) std::fprintf(stderr, "fusebox: sizes that data decide are graph breaks from now on: %s\n", why.c_str());
+  if (recorder_) recorder_->loss("data-dependent sizes given up", 1, why);
 }
 
 /// A break or error that constants do not have costs more than compiling for each size.
@@ -255,6 +264,7 @@ void EntryMaker::constantsWhereFurther(Result<Segment>& captured, const CaptureO
   const bool whole = captured && captured->exit == Segment::Exit::Return;
   if (whole || !symbols_.used || symbols_.strict || !symbols_.allowed) return;
   symbols_.allowed = false;
+  const bool data = std::exchange(symbols_.dataAllowed, false);
   Result<Segment> constant = captureOnce(how, interrupted);
   if (*interrupted) {
     captured = std::move(constant);
@@ -263,6 +273,7 @@ void EntryMaker::constantsWhereFurther(Result<Segment>& captured, const CaptureO
   const bool further = constant && (!captured || constant->exit == Segment::Exit::Return ||
                                     (constant->offset != captured->offset && constant->bytecodes > captured->bytecodes));
   symbols_.allowed = symbols_.used = true;
+  symbols_.dataAllowed = data;
   if (!further) return;
   std::string why = captured ? std::string("graph break") : "capture failed: " + captured.error().text();
   if (captured && captured->graphBreak) why = captured->graphBreak->kind + ": " + captured->graphBreak->reason;
@@ -309,6 +320,10 @@ bool EntryMaker::capture(Segment* segment) {
   if (!options_->function) how.symbolic = &symbols_;  // a graph of calls has the sizes of its first call
   bool interrupted = false;
   Result<Segment> captured = captureOnce(how, &interrupted);
+  if (!interrupted && !skipped_ && !captured && symbols_.dataUsed) {
+    refuseDataSizes("capture failed: " + captured.error().text());
+    captured = captureOnce(how, &interrupted);
+  }
   if (!interrupted && !skipped_) constantsWhereFurther(captured, how, &interrupted);
   if (interrupted) {
     if (recorder_) recorder_->endCompile(compile_, {false, captured.error().text(), {}, {}});
@@ -451,6 +466,11 @@ std::shared_ptr<Entry> EntryMaker::compile(Segment segment) {
       if (debug::armed(debug::Kind::Error)) stopAtError("compiling", e.detail);
     }
     e.compileNs = nowNs() - start;
+    if (e.kind == CaptureEvent::Kind::Failed && symbols_.dataUsed && symbols_.dataAllowed) {
+      refuseDataSizes("compilation failed: " + e.detail);
+      constantsInstead_ = true;
+      return nullptr;
+    }
     if (e.kind == CaptureEvent::Kind::Failed && refuseSymbols("compilation failed: " + e.detail)) {
       constantsInstead_ = true;
       return nullptr;
@@ -537,6 +557,8 @@ std::shared_ptr<Entry> EntryMaker::make(bool* failed, bool mayTryAgain) {
   }
   symbols_.history = &point_.numbers;
   symbols_.allowed = point_.symbolsRefused.empty();
+  symbols_.dataAllowed = symbols_.allowed && point_.dataRefused.empty();
+  symbols_.dataHints = point_.dataHints;
   point_.numbers.beginCapture();
   std::shared_ptr<Entry> entry = attempt(failed, mayTryAgain);
   if (std::exchange(constantsInstead_, false)) entry = attempt(failed, mayTryAgain);

@@ -9,6 +9,8 @@
 #include "engine/capture/rules/autograd_function.h"
 #include "engine/trace/break_error.h"
 #include "engine/trace/recorder.h"
+#include "engine/trace/trace_context.h"
+#include "engine/trace/trace_tensor.h"
 #include "engine/trace/transform_levels.h"
 
 namespace fusebox::capture {
@@ -47,8 +49,9 @@ int depthOf(PyObject* o) { return isDeferred(o) ? deferredNumber(o).depth : 0; }
 /// "file:line" of what is being read, or of the first read behind a number.
 const std::string& readAt(PyObject* number) {
   const DeferredNumber& n = deferredNumber(number);
-  if (n.op == DeferredNumber::kRead) return n.readAt;
-  return readAt(isDeferred(n.left.get()) ? n.left.get() : n.right.get());
+  for (PyObject* side : {n.left.get(), n.right.get()})
+    if (n.op != DeferredNumber::kRead && side && isDeferred(side)) return readAt(side);
+  return n.readAt;
 }
 
 /// A literal of the program, or computed from such alone: the number is known.
@@ -78,6 +81,7 @@ bool isIntType(at::ScalarType type) {
 DeferredNumber readOf(Evaluation& e, const at::Tensor& values, at::ScalarType type) {
   const at::Tensor plain = values.detach();
   const Place place = e.place();
+  e.trace().dataSizes().readsNumbers = true;
   return {.tensor = PyRef::steal(newTensorObject(type == plain.scalar_type() ? plain.clone() : plain.to(type))),
           .readAt = place.file.substr(place.file.rfind('/') + 1) + ":" + std::to_string(place.line)};
 }
@@ -122,6 +126,37 @@ void refuseDeferred(PyObject* number, std::string_view use) {
                     "the number that aten::_local_scalar_dense reads from a tensor at " + readAt(number) +
                         " is needed: " + std::string(use),
                     "keep the value in a tensor, or move what needs it out of compiled code");
+}
+
+bool settleDeferred(PyObject* number) {
+  trace::TraceContext* context = trace::TraceContext::current();
+  if (!isSymbolicInt(number) || !context || !context->dataSizes().isAllowed || context->recorder().isBackward() ||
+      trace::insideTransform())
+    return false;
+  const DeferredNumber n = deferredNumber(number);
+  if (n.op == DeferredNumber::kRead) {
+    namespace functional = at::functionalization::impl;
+    at::Tensor value = asTensor(number);
+    if (functional::isFunctionalTensor(value)) {
+      functional::sync(value);
+      value = functional::from_functional_tensor(value);
+    }
+    const auto* traced = trace::asTrace(value);
+    if (!traced) return false;
+    const graph::SymExpr symbol = context->dataSizes().defineNumber(*context, traced->value(), "the number read at " + n.readAt);
+    becomeSymbolic(number, context->sharedShapes(), NumberExpr{.a = symbol});
+    return true;
+  }
+  for (PyObject* side : {n.left.get(), n.right.get()})
+    if (side && isDeferred(side) && !settleDeferred(side)) return false;
+  PyRef made = n.right                              ? symbolicArithmetic(n.op, n.left.get(), n.right.get())
+               : n.op == DeferredNumber::kNegate    ? symbolicNegative(n.left.get())
+               : n.op == DeferredNumber::kAbsolute  ? symbolicAbsolute(n.left.get())
+                                                    : PyRef();
+  PyErr_Clear();
+  if (!made || !isSymbolicInt(made.get()) || isDeferred(made.get())) return false;
+  becomeSymbolic(number, context->sharedShapes(), numberExpr(made.get()));
+  return true;
 }
 
 PyRef deferredArithmetic(int op, PyObject* a, PyObject* b) {

@@ -32,6 +32,9 @@ PyRef newDeferred(bool isFloat, DeferredNumber number);
 /// A graph break: the number is needed because of `use`.
 [[noreturn]] void refuseDeferred(PyObject* number, std::string_view use);
 
+/// A size, a bound of a slice or the like is wanted: an int becomes a symbol (symbolic_numbers.h), whose value the graph finds. False: it cannot.
+bool settleDeferred(PyObject* number);
+
 /// The operator with CPython's NB_ number (not in place) of two plain numbers, one of them deferred; a break where it
 /// may raise.
 PyRef deferredArithmetic(int op, PyObject* a, PyObject* b);

@@ -172,6 +172,10 @@ Evaluation::Evaluation(const FrameState& state, const CaptureOptions& options)
         return provenance();
       });
   symbolicInputs_ = std::make_unique<SymbolicInputs>(options_.symbolic, *guards_, trace_->shapes());
+  if (const SymbolicPolicy* policy = options_.symbolic; policy && policy->dataAllowed && !options.functionBackend) {
+    trace_->dataSizes().isAllowed = true;
+    trace_->dataSizes().hints = policy->dataHints;
+  }
   if (options.functionBackend) torchCalls_ = std::make_unique<TorchCalls>(*this, options.functionBackend);
   graph::watchSpecialise(&trace_->shapes(), [this](const graph::SymExpr& expression, int64_t value, std::string_view reason) {
     if (!debug::armed(debug::Kind::Specialise)) return;
@@ -192,6 +196,7 @@ Evaluation::Evaluation(const FrameState& state, const CaptureOptions& options)
 }
 
 Evaluation::~Evaluation() {
+  if (options_.symbolic) options_.symbolic->dataUsed = !trace_->shapes().dataSymbols().empty();
   graph::watchSpecialise(&trace_->shapes(), {});
   iterators_->open = false;
   iterators_->abandoned.clear();
@@ -363,6 +368,7 @@ Segment Evaluation::finish(Frame& root, Segment::Exit exit, std::optional<GraphB
   if (segment.graph) {
     segment.graph->symbols = trace_->shapes().symbols();
     segment.graph->hints = trace_->shapes().hints();
+    segment.graph->assumptions = trace_->shapes().assumptions();
   }
   segment.guards = guards_;
   return segment;

@@ -8,6 +8,7 @@
 #include "engine/capture/evaluation/deferred_numbers.h"
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/symbolic_functions.h"
+#include "engine/trace/sym_int.h"
 
 namespace fusebox::capture {
 
@@ -192,7 +193,8 @@ std::optional<std::pair<SymExpr, SymExpr>> fractionOf(const NumberExpr& n, Shape
 constexpr int kSwapped[] = {Py_GT, Py_GE, Py_EQ, Py_NE, Py_LT, Py_LE};
 
 int compareInts(int op, const SymExpr& a, const SymExpr& b, ShapeEnv& shapes) {
-  constexpr std::string_view kReason = "a comparison of the program";
+  constexpr std::string_view kReason = trace::AskedBy::kBranch;
+  const trace::AskedBy asked(kReason);
   switch (op) {
     case Py_LT: return shapes.decide(Compare::Lt, a, b, kReason);
     case Py_LE: return shapes.decide(Compare::Le, a, b, kReason);
@@ -384,11 +386,11 @@ bool isSymbolicInt(PyObject* o) { return Py_IS_TYPE(o, intType()); }
 bool isSymbolicFloat(PyObject* o) { return Py_IS_TYPE(o, floatType()); }
 bool isSymbolicNumber(PyObject* o) { return isSymbolicInt(o) || isSymbolicFloat(o); }
 const NumberExpr& numberExpr(PyObject* o) {
-  if (isDeferred(o)) refuseDeferred(o, "it decides what is computed");
+  if (isDeferred(o) && !settleDeferred(o)) refuseDeferred(o, "it decides what is computed");
   return cast(o)->number;
 }
 const std::shared_ptr<ShapeEnv>& shapesOf(PyObject* o) {
-  if (isDeferred(o)) refuseDeferred(o, "it decides what is computed");
+  if (isDeferred(o) && !settleDeferred(o)) refuseDeferred(o, "it decides what is computed");
   return cast(o)->shapes;
 }
 bool isDeferred(PyObject* o) { return isSymbolicNumber(o) && cast(o)->deferred; }
@@ -402,6 +404,12 @@ PyRef newDeferred(bool isFloat, DeferredNumber number) {
   new (&made->number) NumberExpr();
   new (&made->deferred) std::shared_ptr<const DeferredNumber>(std::make_shared<DeferredNumber>(std::move(number)));
   return PyRef::steal(reinterpret_cast<PyObject*>(made));
+}
+
+void becomeSymbolic(PyObject* o, const std::shared_ptr<ShapeEnv>& shapes, NumberExpr number) {
+  cast(o)->shapes = shapes;
+  cast(o)->number = std::move(number);
+  cast(o)->deferred.reset();
 }
 
 PyRef newSymbolicNumber(const std::shared_ptr<ShapeEnv>& shapes, NumberExpr number) {

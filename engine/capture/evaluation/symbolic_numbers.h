@@ -28,6 +28,8 @@ PyTypeObject* pythonTypeOf(PyObject* object);
 /// New reference: the object; a plain int or float where it is a constant.
 PyRef newSymbolicNumber(const std::shared_ptr<graph::ShapeEnv>& shapes, NumberExpr number);
 PyRef newSymbolicInt(const std::shared_ptr<graph::ShapeEnv>& shapes, const graph::SymExpr& e);
+/// A number that was read from a tensor is this expression from now on.
+void becomeSymbolic(PyObject* deferred, const std::shared_ptr<graph::ShapeEnv>& shapes, NumberExpr number);
 /// The number itself, which is a constant of the capture from now on because of `reason`.
 PyRef specialisedNumber(PyObject* symbolic, std::string_view reason);
 

@@ -98,7 +98,7 @@ PyRef Evaluation::withPlainNumbers(PyObject* callable, const CallArguments& a, c
 }
 
 bool Evaluation::givesSymbols(const CallArguments& a) const {
-  if (trace_->shapes().empty()) return false;
+  if (trace_->shapes().empty() && !trace_->dataSizes().readsNumbers) return false;
   for (size_t i = 0; i < a.total(); ++i)
     if (hasSymbols(a.args[i])) return true;
   return false;

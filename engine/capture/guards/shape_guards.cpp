@@ -64,6 +64,7 @@ bool ShapeGuards::finish(const graph::ShapeEnv& env) {
   symbols = env.symbols();
   hints = env.hints();
   computed = env.computed();
+  ofData = env.dataSymbols();
   relations = env.relations();
   pinned.clear();
   for (size_t i = 0; i < origins.size(); ++i) {
@@ -71,7 +72,8 @@ bool ShapeGuards::finish(const graph::ShapeEnv& env) {
     if (known.isConstant()) pinned.push_back({i, known.constant(), pinningRelation(relations, origins[i].symbol)});
   }
   return std::all_of(symbols.begin(), symbols.end(), [&](graph::Symbol s) {
-    return std::any_of(numbers.begin(), numbers.end(), [&](const NumberGuard& n) { return n.defines && isSymbol(n.is, s); }) ||
+    return std::find(ofData.begin(), ofData.end(), s) != ofData.end() ||
+           std::any_of(numbers.begin(), numbers.end(), [&](const NumberGuard& n) { return n.defines && isSymbol(n.is, s); }) ||
            std::any_of(computed.begin(), computed.end(), [&](const graph::ComputedSymbol& c) { return c.symbol == s; });
   });
 }

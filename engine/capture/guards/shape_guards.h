@@ -58,6 +58,7 @@ struct ShapeGuards {
   std::vector<int64_t> hints;          ///< parallel
   std::vector<SymbolOrigin> origins;
   std::vector<graph::ComputedSymbol> computed;  ///< symbols that are functions of others, each of earlier ones
+  std::vector<graph::Symbol> ofData;            ///< symbols whose values the graph finds: no guard knows them
   std::vector<NumberGuard> numbers;
   std::vector<graph::Relation> relations;
   std::vector<PinnedSymbol> pinned;

@@ -26,6 +26,9 @@ struct SymbolicPolicy {
   DynamicRules rules;
   NumberHistory* history = nullptr;  ///< of the place; null: nothing is known or noted
   bool allowed = true;               ///< false: all numbers are constants, but noted
+  bool dataAllowed = true;           ///< sizes that data decide may be symbols
+  std::vector<int64_t> dataHints;    ///< trace::DataSizes::hints
+  bool dataUsed = false;             ///< some size was such a symbol
   bool used = false;                 ///< some number was a symbol
   bool strict = false;               ///< some number was marked so that a constant is an error
 };

@@ -271,8 +271,10 @@ std::vector<LazyTensor> Lowering::reduce(const IndexList& sizes, const std::vect
                                          const std::vector<ReductionResult>& results,
                                          const std::vector<LazyTensor>& reading) {
   if (graph::product(sizes) == SymExpr(0)) throw NotLowered("reduction over no elements");
+  // Sums of nothing are 0.
+  const bool onlySums = std::all_of(reductions.begin(), reductions.end(), [](const ReductionSpec& r) { return r.kind == ReduceKind::Sum; });
   for (size_t i = 0; i < sizes.size(); i++)
-    if (reducedDims[i] && sizes[i].bounds().first < 1) throw NotLowered("a reduction that may be over no elements");
+    if (!onlySums && reducedDims[i] && sizes[i].bounds().first < 1) throw NotLowered("a reduction that may be over no elements");
   for (const ReductionResult& r : results) requireKept(sizes, reducedDims, r.meta);
   IndexList index(sizes.size(), SymExpr(0));
   std::vector<Axis> outer, inner;

@@ -304,6 +304,37 @@ def test_derivatives():
     expect(fusebox.counters()["recompiles"] - before <= 2, "sizes under transforms are symbols")
 
 
+def test_data_sizes():
+    """Sizes that data decide are symbols of one graph, whatever they are; where the program branches on them is a break that says so."""
+    mask = lambda n: torch.rand(n) > 0.5
+    programs = {
+        "mask": (lambda x, m: x[m] * 2, lambda: (torch.randn(9, 3), mask(9))), "nonzero": (lambda x: x.nonzero().float().sum(0), lambda: (torch.randn(5, 6).relu(),)),
+        "where": (lambda x, m: x[torch.where(m)[0]].sum(0), lambda: (torch.randn(7, 3), mask(7))),
+        "masked_select": (lambda x: torch.masked_select(x, x > 0).exp(), lambda: (torch.randn(12),)),
+        "unique": (lambda x: torch.unique(x, return_counts=True), lambda: (torch.randint(0, 5, (20,)),)),
+        "repeat_interleave": (lambda x, n: torch.repeat_interleave(x, n, dim=0), lambda: (torch.randn(5, 2), torch.randint(0, 4, (5,)))),
+        "item": (lambda x, n: (torch.arange(n.max().item()) * 2, x[: n.max().item()]), lambda: (torch.randn(20), torch.randint(2, 20, (3,)))),
+    }
+    for what, (f, make) in programs.items():
+        fusebox.reset()
+        before = fusebox.counters()
+        compiled = fusebox.compile(f, fullgraph=True)
+        torch.manual_seed(3)
+        for _ in range(10):
+            args = make()
+            torch.testing.assert_close(compiled(*args), f(*args), msg=what)
+        counts = {k: v - before[k] for k, v in fusebox.counters().items() if isinstance(v, int)}
+        expect(counts["graphs"] == 1 and counts["recompiles"] == 0 and counts["graph_breaks"] == 0, f"{what}: one graph, not {counts}")
+        expect(counts["eager_runs"] == 0, f"{what}: nothing runs eagerly")
+    fusebox.reset()
+    try:
+        fusebox.compile(lambda x: x[x > 0].sum() if x[x > 0].shape[0] > 4 else x, fullgraph=True)(torch.randn(20))
+    except fusebox.GraphBreakError as error:
+        expect("4 < u0" in str(error) and "aten::nonzero" in str(error), f"the break names the decision and the operator: {error}")
+    else:
+        expect(False, "a branch on what data decide is a break")
+
+
 def test_vmap():
     x, w = torch.randn(4, 5), torch.randn(5)
     whole("vmap", lambda x: torch.vmap(lambda row: row.sin() * 2)(x), x)
