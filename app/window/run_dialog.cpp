@@ -117,6 +117,7 @@ RunDialog::RunDialog(QWidget* parent, Purpose purpose)
   python_->setText(settings.value(QStringLiteral("run/python")).toString());
   engine_->setCurrentIndex(std::max(0, engine_->findData(settings.value(QStringLiteral("run/engine")))));
   check();
+  script_->setFocus();  // what is typed first
 }
 
 void RunDialog::check() {
