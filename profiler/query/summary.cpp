@@ -100,8 +100,8 @@ Result<void> readRunTimes(const Reader& reader, Summary& out) {
   }
   out.runMs = static_cast<double>(ns) / 1e6;
   return reader.each(
-      "SELECT kernel_id, launches, total_ns, bytes, name, kind, file, line, coalesce(timed_launches, 0) FROM kernels WHERE launches > 0 AND " +
-          kernelsOfProgram() + " ORDER BY total_ns DESC LIMIT 5",
+      "SELECT kernel_id, launches, total_ns, bytes, name, kind, file, line, coalesce(timed_launches, 0) FROM kernels WHERE kernel_id IN "
+      "(SELECT kernel_id FROM kernels WHERE launches > 0 AND " + kernelsOfProgram() + " ORDER BY total_ns DESC LIMIT 5) ORDER BY total_ns DESC",
       {}, [&](const Statement& row) {
         out.hottest.push_back({row.integer(0), kernelRuns(row.integer(1), row.integer(8)).count, row.integer(2), row.integer(3), row.string(4), row.string(5),
                                row.string(6), row.integer(7)});
