@@ -154,7 +154,7 @@ PYBIND11_MODULE(fusebox_trace_probe, m) {
       .def_readonly("inputs", &Traced::inputs)
       .def_readonly("trace_ms", &Traced::traceMs)
       .def_readonly("finish_ms", &Traced::finishMs)
-      .def("call", [](const Traced& t, const std::vector<at::Tensor>& inputs, const Values& values) {
+      .def("call", [](const Traced& t, const std::vector<at::Tensor>& inputs, Values values) {
         py::gil_scoped_release release;
         return t.function->call(inputs, values);
       }, py::arg("inputs"), py::arg("values") = Values())
