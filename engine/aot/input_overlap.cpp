@@ -8,23 +8,30 @@
 namespace fusebox::aot {
 namespace {
 
-/// First byte and one past the last, relative to the storage.
-std::pair<int64_t, int64_t> extent(const at::Tensor& t) {
-  int64_t first = t.storage_offset(), last = first;
-  for (int64_t d = 0; d < t.dim(); ++d) last += (t.size(d) - 1) * t.stride(d);
-  auto item = static_cast<int64_t>(t.element_size());
-  return {first * item, (last + 1) * item};
+/// Addresses of the first byte and of one past the last. Storages may share memory too: from_numpy gives each view of an array
+/// its own.
+struct Extent {
+  explicit Extent(const at::Tensor& t) {
+    int64_t last = t.storage_offset();
+    for (int64_t d = 0; d < t.dim(); ++d) last += (t.size(d) - 1) * t.stride(d);
+    const auto item = static_cast<int64_t>(t.element_size());
+    const auto* start = static_cast<const char*>(t.storage().data());
+    first = start + t.storage_offset() * item;
+    end = start + (last + 1) * item;
+  }
+  const char *first = nullptr, *end = nullptr;
+};
+
+bool hasMemory(const at::Tensor& t) {
+  return t.defined() && t.has_storage() && t.numel() > 0 && t.storage().data() != nullptr;
 }
 
 }  // namespace
 
 bool mayOverlap(const at::Tensor& a, const at::Tensor& b) {
-  if (!a.defined() || !b.defined() || a.numel() == 0 || b.numel() == 0) return false;
-  if (!a.has_storage() || !b.has_storage()) return false;
-  if (a.storage().data() == nullptr || a.storage().data() != b.storage().data()) return false;
-  auto [aFirst, aEnd] = extent(a);
-  auto [bFirst, bEnd] = extent(b);
-  return aFirst < bEnd && bFirst < aEnd;
+  if (!hasMemory(a) || !hasMemory(b) || a.device() != b.device()) return false;
+  const Extent x(a), y(b);
+  return x.first < y.end && y.first < x.end;
 }
 
 bool mutationsOverlap(const AotModule& module, const std::vector<at::Tensor>& inputs) {
@@ -33,16 +40,16 @@ bool mutationsOverlap(const AotModule& module, const std::vector<at::Tensor>& in
   for (auto& m : module.mutations)
     if (m.result >= 0) written[static_cast<size_t>(m.input)] = any = true;
   if (!any) return false;
-  // Sorted by memory, tensors that could overlap are neighbours in one run of equal pointers.
-  std::vector<std::pair<const void*, int32_t>> byMemory;
+  // In the order of their first bytes, a tensor overlaps an earlier one where it begins before that ends.
+  std::vector<std::pair<Extent, size_t>> byMemory;
   byMemory.reserve(inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i)
-    if (inputs[i].defined() && inputs[i].has_storage()) byMemory.emplace_back(inputs[i].storage().data(), static_cast<int32_t>(i));
-  std::sort(byMemory.begin(), byMemory.end());
+    if (hasMemory(inputs[i])) byMemory.emplace_back(Extent(inputs[i]), i);
+  std::sort(byMemory.begin(), byMemory.end(), [](const auto& a, const auto& b) { return a.first.first < b.first.first; });
   for (size_t i = 0; i < byMemory.size(); ++i)
-    for (size_t j = i + 1; j < byMemory.size() && byMemory[j].first == byMemory[i].first; ++j) {
-      auto a = byMemory[i].second, b = byMemory[j].second;
-      if ((written[a] || written[b]) && mayOverlap(inputs[a], inputs[b])) return true;
+    for (size_t j = i + 1; j < byMemory.size() && byMemory[j].first.first < byMemory[i].first.end; ++j) {
+      const size_t a = byMemory[i].second, b = byMemory[j].second;
+      if ((written[a] || written[b]) && inputs[a].device() == inputs[b].device()) return true;
     }
   return false;
 }

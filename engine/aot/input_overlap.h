@@ -4,7 +4,7 @@
 
 namespace fusebox::aot {
 
-/// Whether two dense tensors could share a byte: same storage and intersecting extents (gaps between strides count as used).
+/// Whether two dense tensors could share a byte: their extents in memory intersect (gaps between strides count as used).
 bool mayOverlap(const at::Tensor& a, const at::Tensor& b);
 
 }  // namespace fusebox::aot
