@@ -221,13 +221,22 @@ PyRef unboundMethod(PyObject* bound) {
   return PyRef::borrow(found);
 }
 
+namespace {
+
+/// numpy's functions: objects of types of its own, each of which computes something else.
+bool isNumpyFunction(PyTypeObject* t) {
+  return std::strcmp(t->tp_name, "numpy.ufunc") == 0 || std::strcmp(t->tp_name, "numpy._ArrayFunctionDispatcher") == 0;
+}
+
+}  // namespace
+
 bool isIdentityValue(PyObject* o) {
   if (PyType_Check(o) || PyModule_Check(o) || PyCFunction_Check(o) || PyCode_Check(o)) return true;
   PyTypeObject* t = Py_TYPE(o);
   if (t == &PyMethodDescr_Type || t == &PyWrapperDescr_Type || t == &PyClassMethodDescr_Type || t == &PyGetSetDescr_Type ||
       t == &PyMemberDescr_Type || THPMemoryFormat_Check(o))
     return true;
-  if (PyWeakref_Check(o) || isTorchOperator(o)) return true;
+  if (PyWeakref_Check(o) || isTorchOperator(o) || isNumpyFunction(t)) return true;
   static PyTypeObject *generator = nullptr, *pattern = nullptr, *cached = nullptr;
   if (isTypeNamed(t, "torch._C.Generator", &generator) || isTypeNamed(t, "re.Pattern", &pattern) ||
       isTypeNamed(t, "functools._lru_cache_wrapper", &cached))
