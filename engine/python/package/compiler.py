@@ -7,6 +7,7 @@ import types
 import torch
 import torch.compiler as _stock
 from torch.compiler import config  # noqa: F401  (PyTorch's own settings)
+from torch.utils._pytree import tree_map_only
 
 from ._compile import compile, engine_options  # noqa: A004
 from ._engine_access import _engine, reset
@@ -216,7 +217,19 @@ def load_compiled_function(file, **kwargs):
 
 
 def wrap_numpy(fn):
-    _refuse("wrap_numpy", "numpy arrays are not traced as tensors")
+    """`fn`, a function from numpy's arrays to arrays, as one from tensors to tensors. They share memory, as Tensor.numpy() and
+    torch.as_tensor() have it."""
+    try:
+        import numpy
+    except ImportError:
+        return fn
+
+    @functools.wraps(fn)
+    def wrap(*args, **kwargs):
+        args, kwargs = tree_map_only(torch.Tensor, lambda tensor: tensor.numpy(), (args, kwargs))
+        return tree_map_only(numpy.ndarray, torch.as_tensor, fn(*args, **kwargs))
+
+    return wrap
 
 
 def __getattr__(name):

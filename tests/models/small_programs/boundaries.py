@@ -250,6 +250,65 @@ def numpy_interop(compile):
 
 
 @script
+def numpy_functions_as_arguments(compile):
+    import numpy as np
+
+    @compile
+    def binary(x, op):
+        return x * float(op(2, 3))
+
+    @compile
+    def reduction(x, op):
+        return x * float(op((2, 3)))
+
+    x = rows()
+    pairs = [binary(x, op) for op in (np.maximum, np.minimum, np.add, np.hypot, np.maximum)]
+    return pairs, [reduction(x, op) for op in (np.prod, np.sum, np.max, np.prod)]
+
+
+@script
+def views_of_one_array(compile):
+    import numpy as np
+
+    def parts(shared):
+        a = np.arange(32, dtype=np.float32)
+        return torch.from_numpy(a[1:]), torch.from_numpy(a[:-1] if shared else a[:-1].copy())
+
+    def write(x, y):
+        z = y * 2
+        x.add_(100)
+        return z + y
+
+    results = []
+    for order in ((False, True, False), (True, False, True)):
+        f = compile(lambda x, y: write(x, y))
+        for shared in order:
+            x, y = parts(shared)
+            results.append((f(x, y), x, y))
+    return results
+
+
+@script
+def wrapped_numpy(compile):
+    import numpy as np
+
+    from fusebox.compiler import wrap_numpy
+
+    def f(x, *, parts):
+        x += 1
+        return {"root": np.sqrt(np.abs(x)), "parts": [p.sum(axis=0) for p in parts], "name": "f"}
+
+    wrapped = wrap_numpy(f)
+    x, part = rows(), rows(2, 3)
+    results = [compile(wrapped)(x, parts=(part, part * 2)), x]
+    try:
+        compile(wrapped)(rows().requires_grad_(), parts=())
+    except RuntimeError as error:
+        results.append("requires grad" in str(error))
+    return results, wrapped.__name__
+
+
+@script
 def errors_with_tracebacks(compile):
     def deep(x, k):
         if k == 0:
