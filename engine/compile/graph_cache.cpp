@@ -20,21 +20,30 @@ constexpr size_t kComparedEntries = 256;  ///< looked at for the most similar on
 std::atomic<int64_t> hits{0}, misses{0}, bypasses{0}, stores{0}, problems{0}, remoteHits{0}, remoteStores{0};
 
 bool isOptimised(const KeptGraph& graph) {
-  return std::all_of(graph.code.begin(), graph.code.end(),
-                     [](const codegen::cpu::KernelImage& image) { return image.tier > 0; });
+  for (size_t i = 0; i < graph.code.size(); ++i)
+    if (!graph.gpuCode[i] && graph.code[i].tier == 0) return false;
+  return true;
 }
 
-/// What a region is made of again, as it is now. Errors: what has no code of the CPU.
+/// What a region is made of again, as it is now. Errors: a kernel without code.
 Result<KeptGraph> keptForm(CompiledRegion& region, const graph::Graph& traced,
                            const std::vector<graph::Symbol>& symbols) {
   KeptGraph kept;
   kept.program = region.program().program();
   const auto jit = startedJit();
-  for (const auto& kernel : region.program().kernels()) {
-    if (!jit || !kernel) return fail(ErrorCode::Unsupported, "a kernel has no code that can be kept");
-    auto image = jit->image(*kernel);
+  const auto& kernels = region.program().kernels();
+  const auto& onGpu = region.program().gpuKernels();
+  kept.code.resize(kept.program.kernels.size());
+  kept.gpuCode.resize(kept.program.kernels.size());
+  for (size_t i = 0; i < kept.code.size(); ++i) {
+    if (i < onGpu.size() && onGpu[i]) {
+      kept.gpuCode[i] = onGpu[i]->image();
+      continue;
+    }
+    if (!jit || i >= kernels.size() || !kernels[i]) return fail(ErrorCode::Unsupported, "a kernel has no code that can be kept");
+    auto image = jit->image(*kernels[i]);
     if (!image) return tl::unexpected(image.error());
-    kept.code.push_back(std::move(*image));
+    kept.code[i] = std::move(*image);
   }
   kept.results = region.results();
   auto forms = region.forms();
@@ -185,6 +194,14 @@ std::optional<GraphCache::Found> GraphCache::findRemote(const std::string& id,
   if (const cache::CacheFolder* entries = folder(true, noFolder))
     (void)entries->write(id, **bytes);  // the next process finds it here
   return found;
+}
+
+void GraphCache::drop(const cache::CacheKey& key, std::string& why) {
+  std::string noFolder;
+  const cache::CacheFolder* entries = folder(false, noFolder);
+  const std::string reason = why;
+  if (entries && entries->remove(key.id())) why += "; it was removed";
+  tell(reason, why);
 }
 
 std::string GraphCache::nearest(const cache::CacheKey& key) {

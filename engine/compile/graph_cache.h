@@ -40,6 +40,8 @@ class GraphCache {
   /// `isShared`: Redis is asked too.
   std::optional<Found> find(const cache::CacheKey& key, const std::vector<graph::Symbol>& symbols, bool isShared,
                             std::string& why);
+  /// Removes an entry whose code this process cannot use, and tells `why`, which says so then.
+  void drop(const cache::CacheKey& key, std::string& why);
   /// In what the most similar entry differs; empty where there is none to compare with.
   std::string nearest(const cache::CacheKey& key);
 

@@ -1,9 +1,12 @@
 #include "engine/compile/graph_caching.h"
 
+#include <c10/core/DeviceGuard.h>
+
 #include <exception>
 
 #include "engine/compile/compiled_region.h"
 #include "engine/compile/kernel_code.h"
+#include "engine/runtime/gpu/gpu_compiler.h"
 #include "engine/support/all_cores.h"
 #include "engine/support/clock.h"
 
@@ -69,6 +72,7 @@ std::shared_ptr<CompiledRegion> GraphCaching::lookUp(const std::vector<at::Tenso
         GraphCache::instance().keep({*key_, name_, header.compileNs, region, copy_, facts_.symbols, isShared_});
       return region;
     }
+    GraphCache::instance().drop(*key_, why);
   }
   countCache(CacheOutcome::Miss);
   if (Recorder::active() && why.empty()) {
@@ -85,21 +89,35 @@ std::shared_ptr<CompiledRegion> GraphCaching::make(GraphCache::Found found, cons
   auto jit = processJit();
   if (!jit) return nullptr;
   std::vector<std::shared_ptr<CompiledKernel>> code(kept.code.size());
+  std::vector<std::shared_ptr<runtime::gpu::GpuKernel>> gpu(kept.code.size());
   std::vector<std::string> failed(kept.code.size());
   forEachOnAllCores(code.size(), [&](size_t i) {
-    auto loaded = (*jit)->load(kept.program.kernels[i], std::move(kept.code[i]));
-    if (loaded)
-      code[i] = std::move(*loaded);
+    const auto take = [&](auto loaded, auto& place) {
+      if (loaded)
+        place = std::move(*loaded);
+      else
+        failed[i] = loaded.error().text();
+    };
+    const inductor::Kernel& kernel = kept.program.kernels[i];
+    if (kept.gpuCode[i])
+      take(runtime::gpu::GpuCompiler::instance().load(kernel, std::move(*kept.gpuCode[i])), gpu[i]);
     else
-      failed[i] = loaded.error().text();
+      take((*jit)->load(kernel, std::move(kept.code[i])), code[i]);
   });
+  // At once: a driver that refuses the code must not do so in the middle of a call.
+  for (size_t i = 0; i < gpu.size(); ++i) {
+    if (!gpu[i] || !failed[i].empty()) continue;
+    const c10::Device device(c10::kCUDA, static_cast<c10::DeviceIndex>(std::max<int>(0, kept.program.kernels[i].device.index)));
+    const c10::DeviceGuard guard(device);
+    if (auto loaded = gpu[i]->loadNow(device.index()); !loaded) failed[i] = loaded.error().text();
+  }
   for (const std::string& text : failed)
     if (!text.empty()) {
       why = text;
       return nullptr;
     }
   kept.program.name = traced_.name;
-  auto program = runtime::CompiledGraph::create(std::move(kept.program), std::move(code), constants);
+  auto program = runtime::CompiledGraph::create(std::move(kept.program), std::move(code), constants, {}, std::move(gpu));
   if (!program) {
     why = program.error().text();
     return nullptr;

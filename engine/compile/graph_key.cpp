@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -10,6 +11,8 @@
 #include "engine/graph/operator_facts.h"
 #include "engine/graph/symbol_table.h"
 #include "engine/inductor/ir/archive_fields.h"
+#include "engine/runtime/gpu/cuda_driver.h"
+#include "engine/runtime/gpu/cuda_linker.h"
 
 namespace fusebox {
 namespace {
@@ -68,10 +71,30 @@ std::string factText(const Graph& graph) {
   return text;
 }
 
+void addDevices(cache::CacheKey& key, const std::set<std::pair<graph::DeviceKind, int>>& devices, std::string& whyNot) {
+  std::string text;
+  for (const auto& [kind, index] : devices) {
+    if (kind == graph::DeviceKind::Cpu) continue;
+    const std::string name = graph::Device{kind, static_cast<decltype(graph::Device::index)>(index)}.str();
+    if (kind == graph::DeviceKind::Cuda) {
+      auto facts = runtime::gpu::deviceText(std::max(0, index));
+      if (facts)
+        text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", name, *facts);
+      else if (whyNot.empty())
+        whyNot = "what kind of device " + name + " is: " + facts.error().text();
+    } else if (whyNot.empty()) {
+      whyNot = "the graph works on " + name + ", whose code is not kept";
+    }
+  }
+  if (text.empty()) return key.add("GPUs", "none");
+  key.add("GPUs", text + (runtime::gpu::CudaLinker::get() ? "" : ", whose driver compiles the code"));
+}
+
 void addGraph(cache::CacheKey& key, const Graph& traced, const std::vector<graph::Symbol>& symbols,
               std::string& whyNot) {
   Content operators(symbols), inputs(symbols), values(symbols);
   bool isClosed = true;
+  std::set<std::pair<graph::DeviceKind, int>> devices;
   (*operators)(traced.nodes().size());
   for (const Node& node : traced.nodes()) {
     (*operators)(node.kind, node.op, node.args, node.index, node.isBackward, node.outputIsList, node.noGrad);
@@ -80,10 +103,9 @@ void addGraph(cache::CacheKey& key, const Graph& traced, const std::vector<graph
     else
       (*values)(node.name, node.outputs);
     for (const graph::OutputMeta& output : node.outputs)
-      if (output.kind == graph::OutputMeta::Kind::Tensor && output.tensor.device.kind != graph::DeviceKind::Cpu &&
-          whyNot.empty())
-        whyNot = "the graph works on " + output.tensor.device.str() + ", whose code is not kept";
+      if (output.kind == graph::OutputMeta::Kind::Tensor) devices.insert({output.tensor.device.kind, output.tensor.device.index});
   }
+  addDevices(key, devices, whyNot);
   key.add("inputs", inputs.take(isClosed), inputText(traced));
   key.add("operators", operators.take(isClosed), operatorText(traced));
   key.add("sizes and types of values", values.take(isClosed), fmt::format("{} values", traced.nodes().size()));

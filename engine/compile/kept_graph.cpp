@@ -12,6 +12,46 @@ void fields(A& a, graph::In<A, LaunchFacts>& v) {
 
 }  // namespace fusebox::codegen::cpu
 
+namespace fusebox::codegen::gpu {
+
+using graph::In;
+
+template <class A>
+void fields(A& a, In<A, SizeFunction>& v) {
+  a(v.expression, v.symbols);
+}
+template <class A>
+void fields(A& a, In<A, GpuTarget>& v) {
+  a(v.capability, v.multiprocessors);
+}
+template <class A>
+void fields(A& a, In<A, LaunchShape>& v) {
+  a(v.threads, v.work, v.chunks, v.resident, v.ahead);
+}
+template <class A>
+void fields(A& a, In<A, PtxLaunch>& v) {
+  a(v.entry, v.threads, v.blocks, v.sharedBytes);
+}
+template <class A>
+void fields(A& a, In<A, PtxKernel>& v) {
+  a(v.text, v.architecture, v.launches, v.isBatch, v.workBytes, v.bytesMoved, v.compileNs);
+}
+
+}  // namespace fusebox::codegen::gpu
+
+namespace fusebox::runtime::gpu {
+
+template <class A>
+void fields(A& a, graph::In<A, GpuKernelImage::Form>& v) {
+  a(v.ptx, v.cubin);
+}
+template <class A>
+void fields(A& a, graph::In<A, GpuKernelImage>& v) {
+  a(v.canonical, v.target, v.shape, v.isTuned, v.compileNs, v.aligned, v.unaligned);
+}
+
+}  // namespace fusebox::runtime::gpu
+
 namespace fusebox {
 namespace {
 
@@ -22,9 +62,10 @@ using inductor::ArchiveWriter;
 template <class A>
 void keptFields(A& a, graph::In<A, inductor::Program>& program,
                 graph::In<A, std::vector<codegen::cpu::KernelImage>>& code,
+                graph::In<A, std::vector<std::optional<runtime::gpu::GpuKernelImage>>>& gpuCode,
                 graph::In<A, std::vector<std::optional<graph::TensorMeta>>>& results,
                 graph::In<A, std::string>& forms) {
-  a(program, results, forms);
+  a(program, gpuCode, results, forms);
   for (auto& image : code) a(image.tier, image.canonical, image.symbol, image.object, image.facts);
 }
 
@@ -42,7 +83,7 @@ tl::unexpected<Error> damaged(const std::exception& error) {
 std::string writeKeptGraph(const KeptGraph& graph, const std::vector<graph::Symbol>& symbols) {
   ArchiveWriter archive(symbols);
   archive(graph.code.size());
-  keptFields(archive, graph.program, graph.code, graph.results, graph.forms);
+  keptFields(archive, graph.program, graph.code, graph.gpuCode, graph.results, graph.forms);
   return archive.take();
 }
 
@@ -54,9 +95,9 @@ Result<KeptGraph> readKeptGraph(std::string_view payload, const std::vector<grap
     archive(kernels);
     if (kernels > payload.size()) throw ArchiveError("too many kernels");
     made.code.resize(kernels);
-    keptFields(archive, made.program, made.code, made.results, made.forms);
+    keptFields(archive, made.program, made.code, made.gpuCode, made.results, made.forms);
     if (!archive.atEnd()) throw ArchiveError("there is more than that");
-    if (made.code.size() != made.program.kernels.size()) throw ArchiveError("kernels without code");
+    if (made.code.size() != made.program.kernels.size() || made.gpuCode.size() != made.code.size()) throw ArchiveError("kernels without code");
     return made;
   } catch (const ArchiveError& error) {
     return damaged(error);

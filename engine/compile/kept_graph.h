@@ -8,6 +8,7 @@
 #include "engine/codegen/cpu/jit.h"
 #include "engine/graph/graph.h"
 #include "engine/inductor/ir/lowered_graph.h"
+#include "engine/runtime/gpu/gpu_kernel.h"
 
 /// The contents of an entry of the compiled-graph cache.
 namespace fusebox {
@@ -22,7 +23,8 @@ struct GraphForms {
 /// What a compiled graph is made of again without compiling.
 struct KeptGraph {
   inductor::Program program;
-  std::vector<codegen::cpu::KernelImage> code;            ///< by kernel of the program
+  std::vector<codegen::cpu::KernelImage> code;            ///< by kernel of the program; empty where `gpuCode` has it
+  std::vector<std::optional<runtime::gpu::GpuKernelImage>> gpuCode;  ///< likewise
   std::vector<std::optional<graph::TensorMeta>> results;  ///< how its results lie in memory
   std::string forms;                                      ///< for readForms()
 };

@@ -1,5 +1,7 @@
 #include "engine/codegen/gpu/ptx.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/Passes/PassBuilder.h>
@@ -13,7 +15,6 @@
 
 #include "engine/codegen/cpu/kernel_check.h"
 #include "engine/codegen/cpu/machine_code.h"
-#include "engine/codegen/cpu/size_function.h"
 #include "engine/codegen/gpu/device_math.h"
 #include "engine/codegen/gpu/flash/gradient_emitter.h"
 #include "engine/codegen/gpu/kernel_emitter.h"
@@ -73,7 +74,7 @@ Result<std::string> emitAttention(const inductor::Kernel& kernel, const GpuTarge
   std::string text;
   const auto add = [&](const auto& plan, int64_t blocks) {
     text += plan.str();
-    launches.push_back({entryName(kernel, launches.size()), FlashPlan::kThreads, cpu::sizeFunction(inductor::SymExpr(blocks), {}), plan.sharedBytes()});
+    launches.push_back({entryName(kernel, launches.size()), FlashPlan::kThreads, SizeFunction{inductor::SymExpr(blocks), {}}, plan.sharedBytes()});
     return launches.back().entry;
   };
   if (!kernel.attention->isGradient()) {
@@ -116,6 +117,16 @@ Result<PtxKernel> compileAttention(const inductor::Kernel& kernel, const GpuTarg
 
 }  // namespace
 
+int64_t SizeFunction::operator()(const int64_t* sizes) const {
+  if (expression->isConstant()) return expression->constant();
+  return expression
+      ->evaluate([&](inductor::Symbol s) -> std::optional<int64_t> {
+        const auto place = std::find(symbols.begin(), symbols.end(), s);
+        return place == symbols.end() ? std::nullopt : std::optional(sizes[place - symbols.begin()]);
+      })
+      .value_or(0);
+}
+
 Result<PtxKernel> compilePtx(const inductor::Kernel& kernel, const GpuTarget& target, bool aligned, bool keepIr, const LaunchShape& shape) {
   const int64_t start = nowNs();
   if (auto ok = cpu::checkKernel(kernel); !ok) return tl::unexpected(ok.error());
@@ -145,7 +156,7 @@ Result<PtxKernel> compilePtx(const inductor::Kernel& kernel, const GpuTarget& ta
         launch.entry = entryName(kernel, made.launches.size());
         launch.threads = phase.map.threads();
         if (phase.map.cluster > 1) clusters.emplace_back(launch.entry, phase.map.cluster);
-        launch.blocks = cpu::sizeFunction(phase.blocks, part.kernel.sizeSymbols);
+        launch.blocks = {phase.blocks, part.kernel.sizeSymbols};
         KernelEmitter(part, phase, module, traits, launch.entry, aligned).emit();
         made.launches.push_back(std::move(launch));
       }
@@ -166,7 +177,7 @@ Result<PtxKernel> compilePtx(const inductor::Kernel& kernel, const GpuTarget& ta
   for (const auto& [entry, blocks] : clusters) requireCluster(made.text, entry, blocks);
   made.architecture = target.ptxArchitecture();
   if (!(plan.workBytes == inductor::SymExpr(0)))
-    made.workBytes = cpu::sizeFunction(plan.workBytes, plan.kernel.sizeSymbols);
+    made.workBytes = {plan.workBytes, plan.kernel.sizeSymbols};
   made.bytesMoved = plan.bytesMoved;
   made.compileNs = nowNs() - start;
   return made;

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,7 +15,13 @@ namespace fusebox::codegen::gpu {
 struct GpuTarget;
 
 /// A value that depends on the launch's sizes, in the order of Kernel::sizeSymbols.
-using SizeFunction = std::function<int64_t(const int64_t* sizes)>;
+struct SizeFunction {
+  std::optional<inductor::SymExpr> expression;  ///< none: the function is empty
+  std::vector<inductor::Symbol> symbols;        ///< those of the sizes, in order
+
+  explicit operator bool() const { return expression.has_value(); }
+  int64_t operator()(const int64_t* sizes) const;
+};
 
 /// One kernel function. Arguments, by value: the buffers' addresses in the order of Kernel::buffers (Scratch ones left
 /// out), the address of the working memory where the kernel has some, the sizes as int64.

@@ -35,7 +35,7 @@ template <class A> void fields(A& a, In<A, Statement>& v) {
 }
 template <class A> void fields(A& a, In<A, Axis>& v) { a(v.symbol, v.extent); }
 template <class A> void fields(A& a, In<A, Section>& v) { a(v.axes, v.isReduction, v.indirect, v.values, v.body); }
-template <class A> void fields(A& a, In<A, Attention>& v) { a(v.width, v.depth, v.sharing, v.safe); }
+template <class A> void fields(A& a, In<A, Attention>& v) { a(v.width, v.depth, v.sharing, v.safe, v.stores); }
 template <class A> void fields(A& a, In<A, KernelBuffer>& v) {
   a(v.id, v.name, v.dtype, v.role, v.numel, v.alignment, v.overwrites);
 }

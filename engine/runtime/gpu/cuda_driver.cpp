@@ -8,7 +8,7 @@ namespace fusebox::runtime::gpu {
 namespace {
 
 /// Attributes of cuDeviceGetAttribute.
-constexpr int kMultiprocessorCount = 16, kCapabilityMajor = 75, kCapabilityMinor = 76;
+constexpr int kMultiprocessorCount = 16, kL2Bytes = 38, kCapabilityMajor = 75, kCapabilityMinor = 76, kSharedBytesOfBlock = 97;
 
 Result<CudaDriver> load() {
   void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -100,6 +100,21 @@ Result<DeviceFacts> deviceFacts(int device) {
     if (auto r = d.check(d.cuDeviceGetAttribute(place, attribute, handle), "cuDeviceGetAttribute"); !r)
       return tl::unexpected(r.error());
   return DeviceFacts{10 * major + minor, count};
+}
+
+Result<std::string> deviceText(int device) {
+  auto facts = deviceFacts(device);
+  if (!facts) return tl::unexpected(facts.error());
+  const CudaDriver& d = **CudaDriver::get();
+  std::string text = "compute capability " + std::to_string(facts->capability) + ", " + std::to_string(facts->multiprocessors) + " multiprocessors";
+  int handle = 0, value = 0;
+  if (auto r = d.check(d.cuDeviceGet(&handle, device), "cuDeviceGet"); !r) return tl::unexpected(r.error());
+  for (const auto& [attribute, what] : {std::pair{kSharedBytesOfBlock, " bytes of shared memory a block"}, {kL2Bytes, " bytes of L2 cache"}}) {
+    if (auto r = d.check(d.cuDeviceGetAttribute(&value, attribute, handle), "cuDeviceGetAttribute"); !r) return tl::unexpected(r.error());
+    text += ", " + std::to_string(value) + what;
+  }
+  if (auto r = d.check(d.cuDriverGetVersion(&value), "cuDriverGetVersion"); !r) return tl::unexpected(r.error());
+  return text + ", driver " + std::to_string(value);
 }
 
 }  // namespace fusebox::runtime::gpu

@@ -68,5 +68,7 @@ struct DeviceFacts {
   int multiprocessors = 0;
 };
 Result<DeviceFacts> deviceFacts(int device);
+/// What code and plans for a device depend on, and its driver: "compute capability 90, …".
+Result<std::string> deviceText(int device);
 
 }  // namespace fusebox::runtime::gpu

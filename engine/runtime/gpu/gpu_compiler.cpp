@@ -47,6 +47,27 @@ Result<std::shared_ptr<GpuKernel>> GpuCompiler::compileShape(const inductor::Ker
   return GpuKernel::compile(kernel, *target, keepsIr.load(std::memory_order_relaxed), shape);
 }
 
+Result<std::shared_ptr<GpuKernel>> GpuCompiler::load(const inductor::Kernel& kernel, GpuKernelImage image) {
+  auto target = targetOf(std::max<int>(0, kernel.device.index));
+  if (!target) return tl::unexpected(target.error());
+  const auto kind = [](const codegen::gpu::GpuTarget& t) {
+    return "compute capability " + std::to_string(t.capability) + " and " + std::to_string(t.multiprocessors) + " multiprocessors";
+  };
+  if (!(image.target == *target))
+    return fail(ErrorCode::Unsupported, "kept GPU code is for " + kind(image.target) + ", the device has " + kind(*target));
+  auto made = GpuKernel::restore(kernel, std::move(image));
+  if (!made) return made;
+  std::lock_guard lock(mutex_);
+  auto& known = kernels_[keyOf(*target, kernel)];
+  if (known && known->launchShape() == (*made)->launchShape()) {
+    if ((*made)->isTuned()) known->setTuned();
+    return known;
+  }
+  // Whoever compiled this graph may have had to do without tuning, and keeps to that; others get what was timed.
+  if (!known || ((*made)->isTuned() && !known->isTuned())) known = *made;
+  return made;
+}
+
 void GpuCompiler::keep(const inductor::Kernel& kernel, std::shared_ptr<GpuKernel> made) {
   auto target = targetOf(std::max<int>(0, kernel.device.index));
   if (!target) return;

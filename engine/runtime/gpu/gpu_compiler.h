@@ -21,6 +21,8 @@ class GpuCompiler {
   Result<std::shared_ptr<GpuKernel>> compile(const inductor::Kernel& kernel);
   /// The same with a launch shape of its own; nobody else gets it until keep().
   Result<std::shared_ptr<GpuKernel>> compileShape(const inductor::Kernel& kernel, const codegen::gpu::LaunchShape& shape);
+  /// Code that was kept; Unsupported where it is for a device of another kind. compile() gives it too, unless it has code already.
+  Result<std::shared_ptr<GpuKernel>> load(const inductor::Kernel& kernel, GpuKernelImage image);
   /// compile() gives `made` from now on.
   void keep(const inductor::Kernel& kernel, std::shared_ptr<GpuKernel> made);
   /// Whether the LLVM IR of what is compiled from now on is kept: set while a session is being recorded.

@@ -70,6 +70,46 @@ Result<std::shared_ptr<GpuKernel>> GpuKernel::compile(const inductor::Kernel& ke
   return made;
 }
 
+Result<std::shared_ptr<GpuKernel>> GpuKernel::restore(const inductor::Kernel& kernel, GpuKernelImage image) {
+  if (image.canonical != inductor::canonicalText(kernel))
+    return fail(ErrorCode::Corrupt, "kept GPU code is another kernel's", kernel.name);
+  for (const GpuKernelImage::Form* form : {&image.aligned, image.unaligned ? &*image.unaligned : nullptr}) {
+    if (!form) continue;
+    const auto& launches = form->ptx.launches;
+    const bool isWhole = !launches.empty() && std::all_of(launches.begin(), launches.end(), [](const auto& l) { return bool(l.blocks); });
+    if (!isWhole) return fail(ErrorCode::Corrupt, "kept GPU code lacks its launches", kernel.name);
+  }
+  std::shared_ptr<GpuKernel> made(new GpuKernel(kernel, image.target));
+  made->launchShape_ = image.shape;
+  made->tuned_ = image.isTuned;
+  made->compileNs_ = image.compileNs;
+  made->aligned_.ptx = std::move(image.aligned.ptx);
+  made->aligned_.cubin = std::move(image.aligned.cubin);
+  if (image.unaligned) {
+    made->unaligned_ = std::make_unique<Form>();
+    made->unaligned_->ptx = std::move(image.unaligned->ptx);
+    made->unaligned_->cubin = std::move(image.unaligned->cubin);
+  }
+  return made;
+}
+
+GpuKernelImage GpuKernel::image() {
+  const auto kept = [](const Form& form) {
+    GpuKernelImage::Form copy{form.ptx, form.cubin};
+    copy.ptx.llvmIr.clear();
+    return copy;
+  };
+  GpuKernelImage made{inductor::canonicalText(kernel_), target_, launchShape_, isTuned(), compileNs_, kept(aligned_), {}};
+  std::lock_guard lock(mutex_);
+  if (unaligned_) made.unaligned = kept(*unaligned_);
+  return made;
+}
+
+Result<void> GpuKernel::loadNow(int device) {
+  if (auto loaded = loadedOn(aligned_, device); !loaded) return tl::unexpected(loaded.error());
+  return {};
+}
+
 Result<void> GpuKernel::generate(Form& form, bool aligned, bool keepsIr) {
   auto ptx = codegen::gpu::compilePtx(kernel_, target_, aligned, keepsIr, launchShape_);
   if (!ptx) return tl::unexpected(ptx.error());

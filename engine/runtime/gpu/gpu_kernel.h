@@ -4,6 +4,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -12,6 +13,21 @@
 #include "engine/runtime/gpu/cuda_driver.h"
 
 namespace fusebox::runtime::gpu {
+
+/// A kernel's code in a form that can be kept, and loaded in another process with a device of the same kind.
+struct GpuKernelImage {
+  struct Form {
+    codegen::gpu::PtxKernel ptx;  ///< without its LLVM IR
+    std::string cubin;            ///< empty: the driver compiles the text
+  };
+  std::string canonical;  ///< inductor::canonicalText() of the kernel
+  codegen::gpu::GpuTarget target;
+  codegen::gpu::LaunchShape shape;
+  bool isTuned = false;
+  int64_t compileNs = 0;
+  Form aligned;
+  std::optional<Form> unaligned;  ///< where launches have asked for it
+};
 
 /// A kernel's code for devices of one kind, loaded on each device that it is launched on. The code relies on buffers
 /// that begin at multiples of 16 bytes, as the allocator gives them; for launches on others a second form is made when
@@ -22,6 +38,13 @@ class GpuKernel {
   static Result<std::shared_ptr<GpuKernel>> compile(const inductor::Kernel& kernel,
                                                     const codegen::gpu::GpuTarget& target, bool keepsIr,
                                                     const codegen::gpu::LaunchShape& shape = {});
+
+  /// A kernel of code that was kept. Nothing is loaded yet. Corrupt where the code is another kernel's.
+  static Result<std::shared_ptr<GpuKernel>> restore(const inductor::Kernel& kernel, GpuKernelImage image);
+  GpuKernelImage image();
+  /// Loads the code for aligned buffers on `device`, which is the current one; else its first launch does.
+  Result<void> loadNow(int device);
+  const codegen::gpu::LaunchShape& launchShape() const { return launchShape_; }
 
   /// The code as it is for aligned buffers.
   const codegen::gpu::PtxKernel& code() const { return aligned_.ptx; }
