@@ -483,7 +483,41 @@ def relu_between_products():
             fusebox.reset()
 
 
-SITUATIONS = [random_numbers, deterministic_algorithms, side_stream, captured_in_a_cuda_graph, derivatives, changing_sizes, relu_between_products, second_device]
+def sizes_that_data_decide():
+    """One graph, whatever they are; with gradients."""
+    def experts(x, expert, w):
+        out = torch.zeros_like(x)
+        for i in range(4):
+            (rows,) = torch.where(expert == i)
+            out.index_add_(0, rows, torch.nn.functional.silu(x[rows] @ w[i]))
+        return out
+
+    draw = lambda *sizes: torch.randn(*sizes, device="cuda", dtype=torch.float64)
+    mask = lambda n: torch.rand(n, device="cuda") > 0.5
+    programs = [
+        (lambda x, m: x[m].sin() * 2, lambda: (draw(700, 3), mask(700))), (lambda x: (x > 0.5).nonzero().double().sum(0) + x.sum(), lambda: (draw(60, 50),)),
+        (lambda x: torch.masked_select(x, x > 0).exp().sum(), lambda: (draw(2000),)), (experts, lambda: (draw(5, 8), torch.randint(0, 4, (5,), device="cuda"), draw(4, 8, 8))),
+        (lambda x, n: torch.repeat_interleave(x, n, dim=0) + 1, lambda: (draw(9, 4), torch.randint(0, 4, (9,), device="cuda"))),
+        (lambda x, n: (x[: n.max().item()] * 2, torch.arange(n.max().item(), device="cuda")), lambda: (draw(40), torch.randint(2, 40, (6,), device="cuda"))),
+    ]
+    for program, make in programs:
+        fusebox.reset()
+        before, compiled = fusebox.counters()["eager_runs"], fusebox.compile(program, fullgraph=True)
+        for i in range(8):
+            results = []
+            args = make()
+            for f in (compiled, program):
+                given = [t.clone().requires_grad_(i % 2 == 1 and t.is_floating_point()) for t in args]
+                result = f(*given)
+                first = result[0] if isinstance(result, tuple) else result
+                if first.requires_grad:
+                    first.square().sum().backward()
+                results.append((result, [t.grad for t in given if t.grad is not None]))
+            torch.testing.assert_close(*results)
+        assert fusebox.counters()["eager_runs"] == before, "no call runs eagerly"
+
+
+SITUATIONS = [sizes_that_data_decide, random_numbers, deterministic_algorithms, side_stream, captured_in_a_cuda_graph, derivatives, changing_sizes, relu_between_products, second_device]
 
 
 def main():

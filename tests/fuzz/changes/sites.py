@@ -86,7 +86,9 @@ class Walk:
                          set: ("set", "frozenset")}[type(value)]
                 self.add("container", *(put(f"{t}({path})") for t in other), put("None"))
         elif not isinstance(value, (type, types.ModuleType)):
-            self.add("object", put(f"copy.copy({path})"), put("None"))
+            # A copy of an operator asks itself for its attributes without end.
+            copies = () if isinstance(value, (torch._ops.OpOverloadPacket, torch._ops.OpOverload)) else (put(f"copy.copy({path})"),)
+            self.add("object", *copies, put("None"))
             self.objects.append((value, path, put))
         self.inner(value, path, put)
 
