@@ -389,6 +389,12 @@ def recurrent_modules(instance):
         return [m for m in Walk(instance).kept if isinstance(m, torch.nn.LSTM)]
 
 
+def normalised_modules(instance):
+    """Modules with a weight norm that the instance reaches."""
+    with torch._C.DisableTorchFunction():
+        return [m for m in Walk(instance).kept if isinstance(m, torch.nn.Module) and {"weight_g", "weight_v"} <= m._parameters.keys()]
+
+
 def sites(instance):
     """Changes that can be made to the instance, by kind."""
     with torch._C.DisableTorchFunction():

@@ -20,7 +20,7 @@ import fusebox
 
 from . import changed
 from .compare import Comparison, Difference, fail, same_text
-from .sites import recurrent_modules
+from .sites import normalised_modules, recurrent_modules
 from .worlds import Unusable
 
 HELPERS = {name: getattr(changed, name) for name in vars(changed) if not name.startswith("_")}
@@ -144,7 +144,12 @@ class Side:
 
 
 def reads_beyond(instance):
-    """Whether an LSTM has weights of other sizes than it says: eager reads and writes memory that is not theirs."""
+    """Whether an LSTM has weights of other sizes than it says: eager reads and writes memory that is not theirs. So does a weight norm with
+    another number of lengths than the weight has slices: its gradient is memory as it was found."""
+    for module in normalised_modules(instance):
+        g, v = module._parameters["weight_g"], module._parameters["weight_v"]
+        if isinstance(g, torch.Tensor) and isinstance(v, torch.Tensor) and g.numel() not in (1, *(g.shape[d] for d in range(g.dim()))):
+            return True
     for module in recurrent_modules(instance):
         weights, layers = list(module._flat_weights), module.num_layers * (2 if module.bidirectional else 1)
         kinds = [(n, getattr(module, n, None)) for n in module._flat_weights_names if isinstance(n, str)]
