@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/aot/compiler_traits.h"
+#include "engine/aot/walked_way.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/shape_env.h"
 #include "engine/support/result.h"
@@ -80,6 +81,7 @@ struct AotModule {
   std::vector<int32_t> tangents;          ///< forward results that carry a gradient, in order of the autograd node's outputs
   std::vector<int32_t> gradInputs;        ///< inputs that get a gradient; backward's outputs, in order (an output may be None)
   std::vector<InnerResult> inner;         ///< upstream first
+  std::vector<Way> keepers;               ///< of operators that keep something for backward in eager
   int32_t forwardResults = 0;
   /// Sizes that may differ from call to call; every expression in the graphs and plans above is over these. AotFunction::call gets their
   /// values in this order.

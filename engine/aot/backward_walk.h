@@ -18,7 +18,7 @@ struct GradientSeed {
 
 /// Sees the walk as it goes.
 struct WalkObserver {
-  std::function<void(const torch::autograd::Node&)> before;  ///< called ahead of every formula
+  std::function<void(torch::autograd::Node&)> before;  ///< called ahead of every formula
   /// Gradients arrived at the root of seed `seed` from other seeds too; `whole` is their sum with its own.
   std::function<void(size_t seed, const at::Tensor& arriving, const at::Tensor& whole)> met;
 };

@@ -36,22 +36,33 @@ const Shared::GradientCode& Shared::interfaceOf(Gradients which) {
   return known.given.empty() ? describe(which, gradientGraph(*module, which)) : known;
 }
 
-const Executor& Shared::executor(Gradients which, std::vector<bool> given) {
+const Shared::GradientCode::Form& Shared::form(Gradients which, Pass pass) {
   constexpr size_t kForms = 8;  // a program that gives ever other gradients gets zeros for those it does not give
   std::lock_guard lock(mutex);
   auto& known = code[static_cast<size_t>(which)];
-  if (known.executors.size() >= kForms && !known.executors.count(given)) given.assign(given.size(), true);
-  auto& executor = known.executors[given];
-  if (!executor) {
-    ExecutorScope scope;
-    const bool isWhole = std::find(given.begin(), given.end(), false) == given.end();
-    auto made = which == Gradients::OfInputs && isWhole ? compileBackward(*module, *module->backward)
-                : isWhole                               ? compileBackward(*module, gradientGraph(*module, which))
-                                                        : compileBackward(*module, withoutMissing(gradientGraph(*module, which), module->saved.size(), given));
-    TORCH_CHECK(made, "Fusebox could not compile the backward graph: ", made.error().text());
-    executor = std::make_shared<const Executor>(std::move(*made));
+  if (known.forms.size() >= kForms && !known.forms.count(pass)) {
+    pass.given.assign(pass.given.size(), true);
+    pass.wanted.assign(pass.wanted.size(), true);
   }
-  return *executor;
+  auto& form = known.forms[pass];
+  if (form.executor) return form;
+  const size_t saved = module->saved.size();
+  ExecutorScope scope;
+  const auto compiled = [&](const graph::Graph& graph) {
+    form.reads = placeholdersUsed(graph);
+    auto made = compileBackward(*module, graph);
+    TORCH_CHECK(made, "Fusebox could not compile the backward graph: ", made.error().text());
+    form.executor = std::make_shared<const Executor>(std::move(*made));
+  };
+  if (!pass.isWhole()) compiled(graphOfPass(gradientGraph(*module, which), saved, pass));
+  else if (which == Gradients::OfInputs) compiled(*module->backward);
+  else compiled(gradientGraph(*module, which));
+  return form;
+}
+
+const std::vector<std::vector<Way>>& Shared::readers() {
+  std::call_once(readersOnce_, [&] { readers_ = readersOf(*module->backward, module->saved.size()); });
+  return readers_;
 }
 
 const SecondOrder& Shared::secondOrder(Gradients which) {
@@ -59,6 +70,17 @@ const SecondOrder& Shared::secondOrder(Gradients which) {
   auto& known = code[static_cast<size_t>(which)];
   if (!known.second) known.second = std::make_shared<const SecondOrder>(makeSecondOrder(*module, which));
   return *known.second;
+}
+
+const Shared::GradientCode::SecondForm& Shared::secondForm(Gradients which, Pass pass) {
+  auto& second = secondOrder(which);
+  std::lock_guard lock(mutex);
+  auto [found, isNew] = code[static_cast<size_t>(which)].secondForms.try_emplace(std::move(pass));
+  auto& form = found->second;
+  if (!isNew) return form;
+  form.graph = found->first.isWhole() ? second.graph : graphOfPass(second.graph, second.feeds.size() - module->tangents.size(), found->first);
+  form.reads = placeholdersUsed(form.graph);
+  return form;
 }
 
 namespace {
@@ -127,6 +149,7 @@ void CompiledNode::save(const std::vector<at::Tensor>& inputs, const std::vector
   });
   if (!module.symbols.empty()) noteStrides(savedStrides_);
   streams_.note(shared_->otherDevices);
+  isGivenUp_.resize(module.saved.size());
   inputs_.resize(inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i)
     if (shared_->differentiatedFrom[i]) inputs_[i] = keptInput(inputs[i]);
@@ -172,9 +195,14 @@ bool CompiledNode::innerWatched() {
   return answer;
 }
 
-std::vector<at::Tensor> CompiledNode::prepare(const std::vector<graph::TensorMeta>& expected, const variable_list& given) const {
+std::vector<at::Tensor> CompiledNode::prepare(const std::vector<graph::TensorMeta>& expected, const variable_list& given,
+                                              const std::vector<bool>& reads, size_t first) const {
   std::vector<at::Tensor> made;
   for (size_t i = 0; i < expected.size(); ++i) {
+    if (!reads[first + i]) {
+      made.emplace_back();
+      continue;
+    }
     auto& meta = expected[i];
     const auto sizes = symbols_(meta.sizes), strides = symbols_(meta.strides);
     auto& gradient = given[i];
@@ -199,7 +227,7 @@ at::Tensor CompiledNode::withHistory(const at::Tensor& value, int32_t input) con
   return made;
 }
 
-variable_list CompiledNode::differentiable(const SecondOrder& second, const std::vector<at::Tensor>& given) {
+variable_list CompiledNode::differentiable(const SecondOrder& second, const Shared::GradientCode::SecondForm& form, const std::vector<at::Tensor>& given) {
   using Feed = SecondOrder::Feed;
   auto& module = *shared_->module;
   auto self = shared_from_this();
@@ -208,12 +236,11 @@ variable_list CompiledNode::differentiable(const SecondOrder& second, const std:
     const auto i = static_cast<size_t>(feed.index);
     if (feed.kind == Feed::Kind::Tangent) {
       values.push_back(given[i]);
+    } else if (!form.reads[values.size()]) {
+      values.emplace_back();
     } else if (feed.kind == Feed::Kind::Input) {
+      TORCH_CHECK(i < inputs_.size(), torch::autograd::ERR_BACKWARD_TWICE);
       auto& [tensor, version] = inputs_[i];
-      if (!tensor.defined()) {  // nothing reads it
-        values.emplace_back();
-        continue;
-      }
       TORCH_CHECK(tensor.is_inference() || tensor._version() == version,
                   "one of the variables needed for gradient computation has been modified by an inplace operation: an input of a compiled "
                   "function, of shape ", tensor.sizes(), ", is at version ", tensor._version(), "; expected version ", version, " instead.");
@@ -226,7 +253,7 @@ variable_list CompiledNode::differentiable(const SecondOrder& second, const std:
       values.push_back(source.kind == graph::NodeKind::Placeholder ? withHistory(value, source.index) : value);
     }
   }
-  auto results = runtime::runDifferentiable(second.graph, values, module.constants, symbols_);
+  auto results = runtime::runDifferentiable(form.graph, values, module.constants, symbols_);
   TORCH_CHECK(results.has_value(), "Fusebox cannot differentiate the backward of a compiled function: ", results.error().text());
   return std::move(*results);
 }
@@ -250,10 +277,44 @@ variable_list CompiledNode::refuseDoubleBackward(variable_list gradients, const 
   return gradients;
 }
 
+Pass CompiledNode::passOf(Gradients which, const variable_list& given, size_t results) const {
+  Pass pass;
+  for (auto& g : given) pass.given.push_back(g.defined());
+  pass.wanted.assign(results, true);
+  if (which == Gradients::OfInnerResults) return pass;
+  for (size_t k = 0; k < results; ++k) pass.wanted[k] = !next_edge(k).is_valid() || task_should_compute_output(k);
+  return pass;
+}
+
+bool CompiledNode::meetsSpent(const Way& pass) const {
+  if (spent_.empty()) return false;
+  auto& all = shared_->module->keepers;
+  return std::any_of(all.begin(), all.end(), [&](const Way& keeper) {
+    return keeper.meets(pass) && std::any_of(spent_.begin(), spent_.end(), [&](const Way& other) { return keeper.meets(other); });
+  });
+}
+
+void CompiledNode::giveUpSpent() {
+  auto& readers = shared_->readers();
+  const auto isSpent = [&](const Way& reader) {
+    return std::any_of(spent_.begin(), spent_.end(), [&](const Way& pass) { return reader.meets(pass); });
+  };
+  for (size_t i = 0; i < saved_.size(); ++i) {
+    if (isGivenUp_[i] || !std::all_of(readers[i].begin(), readers[i].end(), isSpent)) continue;
+    saved_[i].reset_data();
+    isGivenUp_[i] = true;
+  }
+  if (std::find(isGivenUp_.begin(), isGivenUp_.end(), false) == isGivenUp_.end()) inputs_.clear();
+}
+
 variable_list CompiledNode::apply(variable_list&& given) {
-  const bool watched = innerWatched();
-  const bool isLast = !watched && !torch::autograd::get_current_graph_task_keep_graph();
-  return gradients(watched ? Gradients::OfInputsCut : Gradients::OfInputs, std::move(given), isLast);
+  const bool watched = innerWatched(), isKept = torch::autograd::get_current_graph_task_keep_graph();
+  {
+    // A pass that brings no gradient at all is not known to have met anything.
+    std::lock_guard lock(mutex_);
+    latest_ = isKept ? std::nullopt : std::optional<Way>(std::in_place);
+  }
+  return gradients(watched ? Gradients::OfInputsCut : Gradients::OfInputs, std::move(given), !watched && !isKept);
 }
 
 variable_list CompiledNode::gradients(Gradients which, variable_list given, bool isLast) {
@@ -262,30 +323,41 @@ variable_list CompiledNode::gradients(Gradients which, variable_list given, bool
   const bool again = c10::GradMode::is_enabled();
   auto& code = shared_->interfaceOf(which);
   const auto nobodyAsked = unasked(code.tangentsRead, given);
-  std::vector<bool> isGiven;
-  for (auto& g : given) isGiven.push_back(g.defined());
-  if (std::find(isGiven.begin(), isGiven.end(), true) == isGiven.end()) return variable_list(code.tangentsRead.size());
+  const Pass pass = passOf(which, given, code.tangentsRead.size());
+  const Way way{Positions(pass.given), Positions(pass.wanted)};
+  if (way.given.empty()) return variable_list(code.tangentsRead.size());
+  if (which != Gradients::OfInnerResults) {
+    // Where compiled code reads nothing that was saved, what eager's operators saved is gone all the same.
+    TORCH_CHECK(!meetsSpent(way), torch::autograd::ERR_BACKWARD_TWICE);
+    if (latest_) latest_ = way;
+  }
   auto done = [&](variable_list made) {
     for (auto i : nobodyAsked) made[i] = at::Tensor();
     return made;
   };
   if (again) {
-    TORCH_CHECK(!released_, torch::autograd::ERR_BACKWARD_TWICE);
     auto& second = shared_->secondOrder(which);
-    if (second.refusal.empty()) return done(differentiable(second, prepare(code.given, given)));
+    if (second.refusal.empty()) {
+      auto& form = shared_->secondForm(which, pass);
+      return done(differentiable(second, form, prepare(code.given, given, form.reads, second.feeds.size() - given.size())));
+    }
   }
+  auto& form = shared_->form(which, pass);
   variable_list inputs, results, kept;
-  for (size_t i = 0; i < saved_.size(); ++i) inputs.push_back(unpackSaved(i));
+  for (size_t i = 0; i < saved_.size(); ++i) inputs.push_back(form.reads[i] ? unpackSaved(i) : at::Tensor());
   isLast = isLast && !again;
-  if (isLast)
-    for (auto& s : saved_) s.reset_data();
+  if (isLast) {
+    spent_.push_back(way);
+    giveUpSpent();
+    latest_.emplace();
+  }
   if (again) kept = given;
   {
     ExecutorScope scope;
-    for (auto& t : prepare(code.given, given)) inputs.push_back(std::move(t));
+    for (auto& t : prepare(code.given, given, form.reads, saved_.size())) inputs.push_back(std::move(t));
     given.clear();
     const std::optional<runtime::GivenUpInputs> givenUp = isLast ? std::optional<runtime::GivenUpInputs>(std::in_place, inputs) : std::nullopt;
-    results = shared_->executor(which, isGiven)(inputs, symbolValues_);
+    results = (*form.executor)(inputs, symbolValues_);
   }
   results = done(std::move(results));
   return again ? refuseDoubleBackward(std::move(results), kept, shared_->secondOrder(which).refusal) : results;
@@ -293,9 +365,14 @@ variable_list CompiledNode::gradients(Gradients which, variable_list given, bool
 
 void CompiledNode::release_variables() {
   std::lock_guard lock(mutex_);
+  if (latest_) {
+    if (!latest_->given.empty()) spent_.push_back(std::move(*latest_));
+    latest_.reset();
+    return giveUpSpent();
+  }
   for (auto& s : saved_) s.reset_data();
+  isGivenUp_.assign(saved_.size(), true);
   inputs_.clear();
-  released_ = true;
 }
 
 }  // namespace fusebox::aot

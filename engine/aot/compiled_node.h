@@ -8,11 +8,13 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "engine/aot/aot_function.h"
 #include "engine/aot/forward_streams.h"
 #include "engine/aot/gradient_graph.h"
+#include "engine/aot/kept_values.h"
 #include "engine/aot/second_order.h"
 #include "engine/graph/symbol_values.h"
 
@@ -22,7 +24,17 @@ namespace fusebox::aot {
 struct AotFunction::Shared {
   /// How gradients of one kind are computed; each part is made when it is first wanted.
   struct GradientCode {
-    std::map<std::vector<bool>, std::shared_ptr<const Executor>> executors;  ///< by the gradients that are given
+    /// For one pass. What it does not read is not looked at: eager's operators beside its way do not either.
+    struct Form {
+      std::shared_ptr<const Executor> executor;
+      std::vector<bool> reads;  ///< placeholders: saved values, then tangents
+    };
+    struct SecondForm {
+      graph::Graph graph;
+      std::vector<bool> reads;  ///< SecondOrder::feeds
+    };
+    std::map<Pass, Form> forms;
+    std::map<Pass, SecondForm> secondForms;
     std::shared_ptr<const SecondOrder> second;      ///< for gradients that are differentiated again (create_graph=True)
     std::vector<graph::TensorMeta> given;           ///< sizes, strides and dtypes that are expected of the given gradients
     std::vector<std::vector<int32_t>> tangentsRead; ///< for every result, the given gradients that it is computed from
@@ -39,12 +51,18 @@ struct AotFunction::Shared {
   std::array<GradientCode, kGradientsKinds> code;  ///< guarded by mutex; nothing changes once it is set
 
   /// Compiles on the first call. Throws c10::Error when compiling failed.
-  const Executor& executor(Gradients which, std::vector<bool> given);
+  const GradientCode::Form& form(Gradients which, Pass pass);
   const SecondOrder& secondOrder(Gradients which);
+  const GradientCode::SecondForm& secondForm(Gradients which, Pass pass);
   /// With `given` and `tangentsRead` filled in.
   const GradientCode& interfaceOf(Gradients which);
+  /// Of every saved value.
+  const std::vector<std::vector<Way>>& readers();
 
  private:
+  std::once_flag readersOnce_;
+  std::vector<std::vector<Way>> readers_;
+
   GradientCode& describe(Gradients which, const graph::Graph& graph);
 };
 
@@ -71,10 +89,19 @@ class CompiledNode : public torch::autograd::Node {
   bool innerWatched();
 
  private:
-  std::vector<at::Tensor> prepare(const std::vector<graph::TensorMeta>& expected, const torch::autograd::variable_list& given) const;
+  /// Tangents from `given`, undefined where the entry of `reads` from `first` on says that nobody looks.
+  std::vector<at::Tensor> prepare(const std::vector<graph::TensorMeta>& expected, const torch::autograd::variable_list& given,
+                                  const std::vector<bool>& reads, size_t first) const;
+  /// The pass under way.
+  Pass passOf(Gradients which, const torch::autograd::variable_list& given, size_t results) const;
+  /// Whether an operator on the way of `pass` gave up what it kept in an earlier one.
+  bool meetsSpent(const Way& pass) const;
+  /// Gives up the saved values that only operators read which gave up what they kept.
+  void giveUpSpent();
   /// What was saved for position `i`, with the strides that compiled code expects: hooks may have handed back others.
   at::Tensor unpackSaved(size_t i);
-  torch::autograd::variable_list differentiable(const SecondOrder& second, const std::vector<at::Tensor>& given);
+  torch::autograd::variable_list differentiable(const SecondOrder& second, const AotFunction::Shared::GradientCode::SecondForm& form,
+                                                const std::vector<at::Tensor>& given);
   torch::autograd::variable_list refuseDoubleBackward(torch::autograd::variable_list gradients, const torch::autograd::variable_list& given,
                                                       const std::string& why) const;
 
@@ -95,8 +122,10 @@ class CompiledNode : public torch::autograd::Node {
   std::vector<c10::DimVector> savedStrides_;  ///< Shared::savedStrides, of this call, where sizes change
   ForwardStreams streams_;
   std::vector<torch::autograd::SavedVariable> saved_;
-  bool released_ = false;
-  std::vector<Input> inputs_;  ///< those that differentiating again starts from
+  std::vector<bool> isGivenUp_;  ///< by saved value
+  std::vector<Way> spent_;       ///< of passes after which nothing was kept
+  std::optional<Way> latest_;    ///< of a pass that nothing is kept after
+  std::vector<Input> inputs_;    ///< those that differentiating again starts from
   std::mutex mutex_;
 
   std::vector<std::weak_ptr<torch::autograd::Node>> inner_;

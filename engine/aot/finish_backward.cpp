@@ -10,6 +10,7 @@
 
 #include "engine/aot/backward_walk.h"
 #include "engine/aot/gradient_graph.h"
+#include "engine/aot/kept_values.h"
 #include "engine/aot/operator_kind.h"
 #include "engine/aot/partition.h"
 #include "engine/aot/trace_finisher.h"
@@ -144,7 +145,9 @@ Result<void> TraceFinisher::recordBackward() {
 
   c10::impl::ExcludeDispatchKeyGuard noAutocast(c10::autocast_dispatch_keyset);
   WalkObserver observer;
-  observer.before = [&](const torch::autograd::Node& node) {
+  std::vector<torch::autograd::Node*> walked;
+  observer.before = [&](torch::autograd::Node& node) {
+    walked.push_back(&node);
     recorder.setBackwardOrigin(node.sequence_nr());
     module_.opaqueHistory = module_.opaqueHistory || isUserFunction(node);
   };
@@ -162,6 +165,7 @@ Result<void> TraceFinisher::recordBackward() {
     if (!recorder.graph().node(root.node).isBackward) g = at::clone(g);
     gradients_.push_back(valueRef(g));
   }
+  module_.keepers = keepers(seeds, ends, walked);
   return {};
 }
 

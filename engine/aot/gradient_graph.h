@@ -1,5 +1,6 @@
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <vector>
 
@@ -23,10 +24,17 @@ std::vector<std::optional<graph::ValueRef>> computedGradients(const AotModule& m
 
 graph::Graph gradientGraph(const AotModule& module, Gradients which);
 
-/// `graph` (of gradientGraph(), whose tangents are the placeholders from `first` on) for calls in which only some tangents are `given`. Eager
-/// leaves out what would be computed from the others, and zeros in their place would not do: times infinity they are NaN. Placeholders
-/// stay, those of missing tangents unread; a result that only they would reach is None.
-graph::Graph withoutMissing(const graph::Graph& graph, size_t first, const std::vector<bool>& given);
+/// A backward pass: the tangents that are given, and the results of the gradient graph that are wanted.
+struct Pass {
+  std::vector<bool> given, wanted;
+  bool isWhole() const;
+  auto operator<=>(const Pass&) const = default;
+};
+
+/// `graph` (of gradientGraph(), whose tangents are the placeholders from `first` on) for such a pass. Eager leaves out what would be computed
+/// from other tangents, and zeros in their place would not do: times infinity they are NaN. Placeholders stay, unread where nothing wanted
+/// needs them; a result that is not wanted or that only missing tangents would reach is None.
+graph::Graph graphOfPass(const graph::Graph& graph, size_t first, const Pass& pass);
 
 /// For every result of `graph`, positions of those of the placeholders from `first` on that it is computed from, counted from `first`.
 std::vector<std::vector<int32_t>> placeholdersRead(const graph::Graph& graph, size_t first);

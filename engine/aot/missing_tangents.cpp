@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <map>
 #include <optional>
 
@@ -19,8 +20,8 @@ enum class From : uint8_t { Nothing, Missing, Given };
 
 class MissingTangents {
  public:
-  MissingTangents(const Graph& graph, size_t first, const std::vector<bool>& given)
-      : graph_(graph), first_(static_cast<int32_t>(first)), given_(given), from_(graph.nodes().size()) {}
+  MissingTangents(const Graph& graph, size_t first, const Pass& pass)
+      : graph_(graph), first_(static_cast<int32_t>(first)), pass_(pass), from_(graph.nodes().size()) {}
 
   Graph run() {
     made_.name = graph_.name;
@@ -31,7 +32,7 @@ class MissingTangents {
     }
     graph::ArgumentList results;
     for (auto& result : graph_.output()->args) {
-      auto* value = result.as<ValueRef>();
+      auto* value = pass_.wanted[results.size()] ? result.as<ValueRef>() : nullptr;
       results.push_back(value && state(*value) != From::Missing ? Argument(moved_.at(*value)) : Argument());
     }
     made_.setOutputs(std::move(results));
@@ -52,7 +53,7 @@ class MissingTangents {
   }
 
   void placeholder(const Node& node) {
-    if (node.index >= first_) from_[static_cast<size_t>(node.id)] = given_[static_cast<size_t>(node.index - first_)] ? From::Given : From::Missing;
+    if (node.index >= first_) from_[static_cast<size_t>(node.id)] = pass_.given[static_cast<size_t>(node.index - first_)] ? From::Given : From::Missing;
     move(node, made_.addPlaceholder(node.name, node.outputs[0], node.origin));
   }
 
@@ -105,7 +106,7 @@ class MissingTangents {
 
   const Graph& graph_;
   int32_t first_;
-  const std::vector<bool>& given_;
+  const Pass& pass_;
   std::vector<From> from_;
   std::map<ValueRef, ValueRef> moved_;
   Graph made_;
@@ -113,6 +114,11 @@ class MissingTangents {
 
 }  // namespace
 
-Graph withoutMissing(const Graph& graph, size_t first, const std::vector<bool>& given) { return MissingTangents(graph, first, given).run(); }
+bool Pass::isWhole() const {
+  const auto all = [](const std::vector<bool>& members) { return std::find(members.begin(), members.end(), false) == members.end(); };
+  return all(given) && all(wanted);
+}
+
+Graph graphOfPass(const Graph& graph, size_t first, const Pass& pass) { return MissingTangents(graph, first, pass).run(); }
 
 }  // namespace fusebox::aot
