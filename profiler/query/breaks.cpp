@@ -58,6 +58,9 @@ struct Program {
   };
   std::unordered_map<int64_t, Frame> frames;
   std::map<int64_t, Compile> compiles;
+  std::unordered_map<int64_t, std::vector<int64_t>> compilesOf;            ///< of a frame
+  std::unordered_map<int64_t, std::vector<int64_t>> resumedFrom;           ///< frames whose parent it is
+  std::unordered_map<std::string, std::vector<int64_t>> framesNamed;
   std::unordered_map<int64_t, int64_t> runs;  ///< of an entry
 
   int64_t rootOf(int64_t frame) const {
@@ -99,15 +102,29 @@ Result<Program> readProgram(const Reader& reader) {
     });
   }
   if (!read) return tl::unexpected(read.error());
+  for (const auto& [id, c] : out.compiles) out.compilesOf[c.frame].push_back(id);
+  for (const auto& [id, frame] : out.frames) {
+    out.resumedFrom[frame.parent].push_back(id);
+    out.framesNamed[frame.name].push_back(id);
+  }
   return out;
 }
 
 Result<std::vector<BreakSummary>> readDistinct(const Reader& reader) {
   std::vector<BreakSummary> out;
   std::map<std::tuple<std::string, int64_t, std::string, std::string>, size_t> index;
+  std::unordered_map<std::string, size_t> words;  // as they are recorded, so that a row that is known is not taken apart again
+  std::string key;
   auto read = reader.each(kBreaks, {}, [&](const Statement& s) {
-    const auto [entry, isNew] = index.try_emplace(
-        {s.string(7).empty() ? s.string(3) : s.string(7), s.integer(8), s.string(4), breakReason(s.text(5))}, out.size());
+    key.clear();
+    for (const int c : {3, 4, 5, 7, 8}) key.append(s.text(c)).push_back('\0');
+    const auto [word, isNewWord] = words.try_emplace(key, out.size());
+    const bool isNew = isNewWord && [&] {
+      const auto [entry, isFirst] = index.try_emplace(
+          {s.string(7).empty() ? s.string(3) : s.string(7), s.integer(8), s.string(4), breakReason(s.text(5))}, out.size());
+      word->second = entry->second;
+      return isFirst;
+    }();
     if (isNew) {
       BreakSummary b;
       b.id = s.integer(0);
@@ -130,7 +147,7 @@ Result<std::vector<BreakSummary>> readDistinct(const Reader& reader) {
       if (!b.stack.empty() && !b.stack.back().function.empty()) b.function = b.stack.back().function;
       out.push_back(std::move(b));
     }
-    BreakSummary& b = out[entry->second];
+    BreakSummary& b = out[word->second];
     b.ids.push_back(s.integer(0));
     BreakPiece piece;
     piece.compile = s.integer(2);
@@ -232,8 +249,10 @@ BreakPiece pieceOf(const Program& program, int64_t frame) {
   piece.frame = frame;
   if (const auto found = program.frames.find(frame); found != program.frames.end())
     piece.offset = found->second.resumeOffset;
-  for (const auto& [id, c] : program.compiles) {
-    if (c.frame != frame) continue;
+  const auto compiles = program.compilesOf.find(frame);
+  if (compiles == program.compilesOf.end()) return piece;
+  for (const int64_t id : compiles->second) {
+    const Program::Compile& c = program.compiles.at(id);
     ++piece.entries;
     if (piece.compile == 0) piece.compile = id, piece.operators = c.operators;
     piece.compileNs += boundedAmount(c.endNs - c.startNs);
@@ -252,11 +271,12 @@ void addPieces(const Program& program, BreakSummary& b, std::set<int64_t> resume
   const int64_t root = program.rootOf(b.frame);
   const std::string stockName = "torch_dynamo_resume_in_" + b.function + "_at_" + std::to_string(b.line);
   const auto next = successorsOf(b);
-  for (const auto& [id, frame] : program.frames) {
-    const bool follows =
-        frame.parent == root && root != 0 && std::find(next.begin(), next.end(), frame.resumeOffset) != next.end();
-    if ((resumed.empty() && follows) || frame.name == stockName) resumed.insert(id);
+  if (const auto pieces = program.resumedFrom.find(root); resumed.empty() && root != 0 && pieces != program.resumedFrom.end()) {
+    for (const int64_t id : pieces->second) {
+      if (std::find(next.begin(), next.end(), program.frames.at(id).resumeOffset) != next.end()) resumed.insert(id);
+    }
   }
+  if (const auto named = program.framesNamed.find(stockName); named != program.framesNamed.end()) resumed.insert(named->second.begin(), named->second.end());
   for (const int64_t frame : resumed) b.after.push_back(pieceOf(program, frame));
   if (b.measured == 0) {
     for (const BreakPiece& piece : b.after) b.compileNs += piece.compileNs;

@@ -133,7 +133,7 @@ std::string toText(const session::Reader& reader, const std::vector<BreakSummary
   for (const BreakSummary& b : breaks) {
     out += fmt::format("{}:{}  {}: {}\n", b.file.empty() ? "unknown place" : b.file, b.line, b.kind, b.reason);
     out += fmt::format("  in {}, {} {}", b.function, b.ids.size(), b.ids.size() == 1 ? "compile" : "compiles");
-    if (b.crossings >= 0) out += fmt::format(", passed {} times", b.crossings);
+    if (b.crossings >= 0) out += b.crossings == 1 ? ", passed once" : fmt::format(", passed {} times", b.crossings);
     if (b.measured > 0)
       out += fmt::format(", {} between the graphs ({} a time)", time(b.lostNs), time(b.lostNs / b.measured));
     if (b.compileNs > 0) out += fmt::format(", {} of compiling after it", time(b.compileNs));

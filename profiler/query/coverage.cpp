@@ -32,7 +32,7 @@ bool isCompilers(const Frame& f) { return f.reason == "tracing is active" || f.r
 
 class CoverageReader {
  public:
-  explicit CoverageReader(const Reader& reader) : reader_(reader) {}
+  CoverageReader(const Reader& reader, const std::vector<BreakGroup>& breaks) : reader_(reader), breaks_(breaks) {}
 
   Result<Coverage> read() {
     using Part = Result<void> (CoverageReader::*)();
@@ -150,16 +150,16 @@ class CoverageReader {
   }
 
   Result<void> readBreaks() {
-    std::map<int64_t, std::set<std::pair<std::string, int64_t>>> places;
-    auto read = reader_.each("SELECT frame_id, break_id, kind, reason, file, line FROM graph_breaks ORDER BY break_id", {}, [&](const Statement& s) {
-      FunctionCoverage* function = functionOf(s.integer(0));
-      if (!function || !places[function->frame].emplace(s.string(4), s.integer(5)).second) return;
-      if (++function->breaks > 1) return;
-      function->breakId = s.integer(1);
-      const std::string told = breakWords(s.text(2), s.text(3));
+    std::map<int64_t, std::set<std::pair<std::string_view, int64_t>>> places;
+    for (const BreakGroup& b : breaks_) {
+      FunctionCoverage* function = functionOf(b.frame);
+      if (!function || !places[function->frame].emplace(b.file, b.line).second) continue;
+      if (++function->breaks > 1) continue;
+      function->breakId = b.first;
+      const std::string told = breakWords(b.kind, b.reason);
       function->why = say(FUSEBOX_TEXT("Coverage", "graph break: {}"), told);
-    });
-    return read;
+    }
+    return {};
   }
 
   Result<void> readRecompiles() {
@@ -195,6 +195,7 @@ class CoverageReader {
   }
 
   const Reader& reader_;
+  const std::vector<BreakGroup>& breaks_;
   Coverage out_;
   std::map<int64_t, Frame> frames_;
   std::unordered_map<int64_t, int64_t> root_;
@@ -215,7 +216,13 @@ std::string verdictTitle(Verdict verdict) {
   return say(kTitles[static_cast<size_t>(verdict)]);
 }
 
-Result<Coverage> coverageOf(const Reader& reader) { return CoverageReader(reader).read(); }
+Result<Coverage> coverageOf(const Reader& reader, const std::vector<BreakGroup>& breaks) { return CoverageReader(reader, breaks).read(); }
+
+Result<Coverage> coverageOf(const Reader& reader) {
+  auto breaks = breakGroups(reader);
+  if (!breaks) return tl::unexpected(breaks.error());
+  return coverageOf(reader, *breaks);
+}
 
 std::string coverageSentence(const Coverage& coverage) {
   int64_t counts[3] = {};

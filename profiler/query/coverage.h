@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "profiler/query/advice.h"
+#include "profiler/query/break_groups.h"
 #include "profiler/session/reader.h"
 
 namespace fusebox::query {
@@ -45,6 +46,8 @@ struct Coverage {
 };
 
 Result<Coverage> coverageOf(const session::Reader& reader);
+/// The same by one who has read the breaks.
+Result<Coverage> coverageOf(const session::Reader& reader, const std::vector<BreakGroup>& breaks);
 /// "2 functions: 1 compiled, 1 not compiled"; empty for none.
 std::string coverageSentence(const Coverage& coverage);
 /// Best first. Never empty.

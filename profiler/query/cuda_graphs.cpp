@@ -13,12 +13,17 @@ namespace {
 using session::Reader;
 using session::Statement;
 
-constexpr const char* kEvents = R"(SELECT g.cuda_graph_id, g.compile_id, g.frame, g.direction, g.event, g.reason, g.device, g.plain_reason,
-  g.file, g.line, g.number, g.replaces, g.nodes, g.stretches, g.plain_steps, g.static_inputs, g.copied_inputs, g.copied_bytes,
-  g.kept_bytes, g.pool_bytes, g.time_ns, g.dur_ns, g.kernel_id, k.launches, k.host_ns, k.timed_launches, CASE WHEN k.timed_launches > 0 THEN k.total_ns END
-  FROM cuda_graphs g LEFT JOIN kernels k ON k.kernel_id = g.kernel_id AND g.event = 'recorded' ORDER BY g.compile_id, g.cuda_graph_id)";
+// Of the view `kernels` those rows alone: joined as it is, SQLite makes all of it first.
+constexpr const char* kEvents = R"(SELECT g.id, g.compile_id, c.frame, CASE c.kind WHEN 'backward' THEN 'backward' ELSE 'forward' END, g.event,
+  g.reason, g.device, g.plain_reason, c.file, c.line, g.number, g.replaces, g.nodes, g.stretches, g.plain_steps, g.static_inputs, g.copied_inputs,
+  g.copied_bytes, g.kept_bytes, g.pool_bytes, g.time_ns, g.dur_ns, g.kernel_id, k.launches, k.host_ns, k.timed_launches,
+  CASE WHEN k.timed_launches > 0 THEN k.total_ns END
+  FROM t_cuda_graph g LEFT JOIN compiles c ON c.compile_id = g.compile_id LEFT JOIN (SELECT kernel_id, launches, host_ns, timed_launches, total_ns
+    FROM kernels WHERE kernel_id IN (SELECT kernel_id FROM t_cuda_graph)) k ON k.kernel_id = g.kernel_id AND g.event = 'recorded'
+  ORDER BY g.compile_id, g.id)";
 constexpr const char* kNodes = R"(SELECT n.stretch, n.first_node, n.node_count, n.kernel_id, n.group_id, k.name, k.kind, k.op, k.file, k.line,
-  k.device_function FROM cuda_graph_nodes n LEFT JOIN kernels k ON k.kernel_id = n.kernel_id WHERE n.cuda_graph_id = ?
+  k.device_function FROM t_cuda_graph_node n LEFT JOIN (SELECT kernel_id, name, kind, op, file, line, device_function FROM kernels
+    WHERE kernel_id IN (SELECT kernel_id FROM t_cuda_graph_node WHERE graph_id = ?1)) k ON k.kernel_id = n.kernel_id WHERE n.graph_id = ?1
   ORDER BY n.stretch, n.first_node)";
 // Only what was replayed: the same kernels run plainly in the first call.
 constexpr const char* kTimes = R"(SELECT e.kernel_id, count(*), sum(e.dur_ns) FROM t_gpu_event e

@@ -13,7 +13,7 @@ using session::Statement;
 
 struct GuardRow {
   int64_t id = 0, line = 0;
-  std::string kind, source, expected, file, found;
+  std::string kind, source, expected, file, found, wanted;  ///< `wanted`: of what was found, as its failure says it
   bool madeOther = false;  ///< its failure made the other entry, which was made for what was found
   bool matched = false;
 };
@@ -21,14 +21,14 @@ struct GuardRow {
 Result<std::vector<GuardRow>> guardsOf(const Reader& reader, int64_t compile, int64_t other) {
   std::vector<GuardRow> out;
   auto read = reader.each(
-      "SELECT g.guard_id, g.kind, g.source, coalesce(g.expected, g.code), g.file, g.line, CASE WHEN g.failures > 0 "
-      "THEN (SELECT f.found "
-      "FROM guard_failures f WHERE f.guard_id = g.guard_id ORDER BY f.failure_id DESC LIMIT 1) END, g.failures > 0 AND EXISTS(SELECT 1 FROM guard_failures f JOIN compiles c ON c.failure_id = f.failure_id WHERE "
-      "f.guard_id = g.guard_id AND c.compile_id = ?2) FROM guards g WHERE g.compile_id = ?1 "
-      "ORDER BY g.position",
+      // Of several failures that of the call which made the other entry: each entry has a guard that failed then, and one is named as its cause.
+      "WITH mine AS MATERIALIZED (SELECT f.guard_id, f.found, f.expected, f.failure_id, f.outcome = 'recompile' AND (coalesce(f.recompile_id = ?2, 0) OR "
+      "EXISTS(SELECT 1 FROM compiles c WHERE c.failure_id = f.failure_id AND c.compile_id = ?2)) AS made FROM guard_failures f WHERE f.compile_id = ?1), "
+      "best AS (SELECT guard_id, found, expected, made, max(made * 1000000000000000000 + failure_id) FROM mine GROUP BY guard_id) "
+      "SELECT g.guard_id, g.kind, g.source, coalesce(g.expected, g.code), g.file, g.line, b.found, coalesce(b.made, 0), b.expected FROM guards g "
+      "LEFT JOIN best b ON b.guard_id = g.guard_id WHERE g.compile_id = ?1 ORDER BY g.position",
       {compile, other}, [&](const Statement& s) {
-        out.push_back(
-            {s.integer(0), s.integer(5), s.string(1), s.string(2), s.string(3), s.string(4), s.string(6), s.integer(7) != 0, false});
+        out.push_back({s.integer(0), s.integer(5), s.string(1), s.string(2), s.string(3), s.string(4), s.string(6), s.string(8), s.integer(7) != 0, false});
       });
   if (!read) return tl::unexpected(read.error());
   return out;
@@ -115,7 +115,10 @@ GuardTreeRow rowOf(const GuardRow* a, const GuardRow* b, int depth) {
   if (a) row.a = a->expected, row.guardA = a->id, row.found = a->found;
   if (b) row.b = b->expected, row.guardB = b->id;
   // Words like "state as captured" are the same for different states.
-  if (a && b && a->expected == b->expected && a->madeOther && !a->found.empty()) row.b = a->found;
+  if (a && b && a->expected == b->expected && a->madeOther && !a->found.empty()) {
+    row.b = a->found;
+    if (!a->wanted.empty()) row.a = a->wanted;
+  }
   row.state = !a ? State::OnlyB : !b ? State::OnlyA : row.a == row.b ? State::Same : State::Changed;
   return row;
 }

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "profiler/query/bounded.h"
+#include "profiler/query/entries.h"
 
 namespace fusebox::query {
 namespace {
@@ -137,6 +138,11 @@ Result<std::vector<MemoryGraph>> graphRows(const Reader& reader, int64_t only) {
         out.push_back({.graph = s.integer(0), .compile = s.integer(1), .line = s.integer(4), .name = s.string(2), .file = s.string(3), .backward = s.integer(5) != 0, .steps = s.integer(6)});
       });
   if (!read) return tl::unexpected(read.error());
+  auto entries = entryNumbers(reader);
+  if (!entries) return tl::unexpected(entries.error());
+  for (MemoryGraph& g : out) {
+    if (const auto made = entries->find(g.compile); made != entries->end() && !made->second.isOnly) g.entry = made->second.entry;
+  }
   return out;
 }
 

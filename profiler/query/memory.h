@@ -32,6 +32,7 @@ struct MemoryGraph {
   int64_t graph = 0, compile = 0, line = 0;
   std::string name, file;       ///< of the function
   bool backward = false;
+  int64_t entry = -1;           ///< of the function's compiled entries; -1 where it has one only
   int64_t steps = 0;            ///< fusion groups
   int64_t peakBytes = 0, peakStep = 0;  ///< most bytes of planned buffers and results alive at one step
   int64_t poolBytes = 0;        ///< size of the pool that the planned ones share

@@ -17,10 +17,14 @@ std::string bytes(int64_t count) {
   return fmt::format("{:.{}f} {}", value, unit == 0 || value >= 100 ? 0 : 2, kUnits[unit]);
 }
 
-std::string nameOf(const MemoryGraph& g) { return g.name + (g.backward ? " (backward)" : ""); }
+/// `longest`: of the function's name; what tells the graphs of one function apart is not cut.
+std::string nameOf(const MemoryGraph& g, size_t longest = std::string::npos) {
+  const std::string which = (g.backward ? " (backward)" : "") + (g.entry >= 0 ? fmt::format(", entry {}", g.entry) : std::string());
+  return g.name.substr(0, longest == std::string::npos ? longest : longest - std::min(longest, which.size())) + which;
+}
 
 json graphJson(const MemoryGraph& g) {
-  return {{"graph", g.graph}, {"compile", g.compile}, {"name", g.name}, {"file", g.file}, {"line", g.line}, {"backward", g.backward}, {"steps", g.steps}, {"peak_bytes", g.peakBytes},
+  return {{"graph", g.graph}, {"compile", g.compile}, {"name", g.name}, {"file", g.file}, {"line", g.line}, {"backward", g.backward}, {"entry", g.entry >= 0 ? json(g.entry) : json()}, {"steps", g.steps}, {"peak_bytes", g.peakBytes},
           {"peak_step", g.peakStep}, {"pool_bytes", g.poolBytes}, {"planned_bytes", g.plannedBytes}, {"result_bytes", g.resultBytes}, {"input_bytes", g.inputBytes},
           {"saved_bytes", g.savedBytes}};
 }
@@ -61,7 +65,7 @@ std::string toText(const Memory& m) {
   if (m.graphs.empty()) return out + "  no buffers of compiled graphs were recorded\n";
   out += fmt::format("\n  {:>5}  {:<36} {:>10} {:>6} {:>10} {:>10} {:>10} {:>10}\n", "graph", "", "peak", "step", "pool", "results", "inputs", "saved");
   for (const auto& g : m.graphs) {
-    out += fmt::format("  {:>5}  {:<36} {:>10} {:>6} {:>10} {:>10} {:>10} {:>10}\n", g.graph, nameOf(g).substr(0, 36), bytes(g.peakBytes), g.peakStep, bytes(g.poolBytes), bytes(g.resultBytes),
+    out += fmt::format("  {:>5}  {:<36} {:>10} {:>6} {:>10} {:>10} {:>10} {:>10}\n", g.graph, nameOf(g, 36), bytes(g.peakBytes), g.peakStep, bytes(g.poolBytes), bytes(g.resultBytes),
                        bytes(g.inputBytes), g.backward ? bytes(g.savedBytes) : "");
   }
   return out + "\n  peak: planned buffers and results alive at one step. saved: activations kept from forward to backward.\n  --graph N shows the buffers of one.\n";

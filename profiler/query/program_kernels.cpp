@@ -8,6 +8,8 @@ namespace fusebox::query {
 
 std::string kernelsOfProgram() { return std::string("(kind <> 'cuda_graph' OR timed_launches IS NULL) AND ") + kOfProgram; }
 
+std::string ranKernels() { return "kernel_id IN (SELECT kernel_id FROM t_launch_stats UNION SELECT kernel_id FROM t_gpu_stats)"; }
+
 KernelRuns kernelRuns(int64_t launches, int64_t timedLaunches) {
   KernelRuns runs;
   runs.count = std::max(launches, timedLaunches);

@@ -12,6 +12,9 @@ inline constexpr const char* kOfProgram = "NOT (kind = 'eager' AND coalesce(op, 
 /// The same without sums of others: a CUDA graph whose replays were timed is the sum of its kernels, which are rows themselves.
 std::string kernelsOfProgram();
 
+/// Condition on rows of the view `kernels` that is found by index: those that were launched or timed.
+std::string ranKernels();
+
 /// How often a kernel ran, and of how many runs its times are. Replays of CUDA graphs run kernels that nobody launches; and the device
 /// may have missed launches.
 struct KernelRuns {

@@ -141,6 +141,12 @@ Result<void> describe(const Reader& reader, TimeKind kind, TimePart& part) {
     found = true;
   });
   if (!found || part.id == 0) part.subject = TimeSubject::None;
+  if (read && part.subject == TimeSubject::Kernel) {
+    read = reader.each(
+        "SELECT coalesce(n.dtype, '') || coalesce(n.shape, ''), n.module_path FROM t_fusion_group g JOIN t_fusion_member m ON m.group_id = g.id "
+        "JOIN t_node n ON n.id = m.node_id WHERE g.kernel_id = ? AND m.role = 'result' ORDER BY g.id, m.position DESC LIMIT 1",
+        {part.id}, [&](const Statement& s) { part.result = s.string(0), part.module = s.string(1); });
+  }
   return read;
 }
 
@@ -295,7 +301,7 @@ Result<std::vector<TimeRow>> compilingApart(const Reader& reader, std::vector<Ti
 
 /// What runs in Python is outside compiled code, whatever its time: the split cannot say so.
 Result<void> sayUncompiled(const Reader& reader, Slowness& out) {
-  auto coverage = coverageOf(reader);
+  auto coverage = coverageOf(reader, {});  // what broke runs in part, which is not asked for here
   if (!coverage) return tl::unexpected(coverage.error());
   std::string names;
   int64_t count = 0;

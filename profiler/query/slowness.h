@@ -37,6 +37,7 @@ struct TimePart {
   std::string name, file;
   int64_t line = 0, count = 0;
   double ns = 0;           ///< a step
+  std::string result = {}, module = {};  ///< of a kernel: equal names are told apart by what they make, and for whom
 };
 
 struct TimeRow {

@@ -60,6 +60,7 @@ Result<SpanReader> SpanReader::open(const Reader& reader) {
   if (done) {
     done = reader.each("SELECT EXISTS(SELECT 1 FROM t_launch) OR EXISTS(SELECT 1 FROM t_gpu_event)", {}, [&](const Statement& s) { out.knowsKernels_ = s.integer(0) != 0; });
   }
+  if (done) done = reader.each("SELECT EXISTS(SELECT 1 FROM t_block WHERE track = 2)", {}, [&](const Statement& s) { out.hasDeviceBlocks_ = s.integer(0) != 0; });
   if (!done) return tl::unexpected(done.error());
   auto compiles = compileSpans(reader);
   if (!compiles) return tl::unexpected(compiles.error());
@@ -108,13 +109,25 @@ Result<void> SpanReader::readEvents(const char* sql, const std::function<void(co
 Result<void> SpanReader::load(std::vector<Step> windows) {
   windows_ = std::move(windows);
   events_.assign(windows_.size(), {});
-  auto done = readEvents(
-      "SELECT start_ns, dur_ns, coalesce(kernel_id, 0), kind, id, name FROM t_gpu_event "
-      "WHERE start_ns < ?2 AND start_ns + dur_ns > ?1 AND kind IN ('kernel', 'memcpy', 'memset')",
-      [&](const Statement& s, const Step& step, WindowFacts& out) {
-        const int64_t id = s.integer(2) > 0 ? s.integer(2) : eventPart(deviceEvents_, s.text(5), s.integer(4));
-        add(out.spans, step, s, s.text(3) == "kernel" ? TimeKind::DeviceKernels : TimeKind::DeviceCopies, id);
-      });
+  const auto device = [&](const Statement& s, const Step& step, WindowFacts& out) {
+    const int64_t id = s.integer(2) > 0 ? s.integer(2) : eventPart(deviceEvents_, s.text(5), s.integer(4));
+    add(out.spans, step, s, s.text(3) == "kernel" ? TimeKind::DeviceKernels : TimeKind::DeviceCopies, id);
+  };
+  Result<void> done;
+  if (hasDeviceBlocks_) {
+    for (size_t i = 0; i < windows_.size() && done; ++i) {
+      done = reader_->each(
+          "SELECT e.start_ns, e.dur_ns, coalesce(e.kernel_id, 0), e.kind, e.id, e.name FROM t_block b CROSS JOIN t_gpu_event e "
+          "ON e.id BETWEEN b.first_id AND b.last_id WHERE b.track = 2 AND b.end_ns > ?1 AND b.start_ns < ?2 AND e.lane = b.thread "
+          "AND e.start_ns < ?2 AND e.start_ns + e.dur_ns > ?1 AND e.kind IN ('kernel', 'memcpy', 'memset')",
+          {windows_[i].startNs, windows_[i].endNs}, [&](const Statement& s) { device(s, windows_[i], events_[i]); });
+    }
+  } else {  // an import: its events cannot be found by time
+    done = readEvents(
+        "SELECT start_ns, dur_ns, coalesce(kernel_id, 0), kind, id, name FROM t_gpu_event "
+        "WHERE start_ns < ?2 AND start_ns + dur_ns > ?1 AND kind IN ('kernel', 'memcpy', 'memset')",
+        device);
+  }
   if (!done) return done;
   return readEvents(
       "SELECT start_ns, dur_ns, id, name, kind = 'cpu_op' FROM t_cpu_event WHERE start_ns < ?2 AND start_ns + dur_ns > ?1 "

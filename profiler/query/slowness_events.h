@@ -31,8 +31,8 @@ class SpanReader {
  public:
   /// Reads what does not depend on the window: copies among kernels, functions with breaks, mean guard checks.
   static Result<SpanReader> open(const session::Reader& reader);
-  /// Reads what happened in the windows, which must not overlap; `window(i)` then gives each. Events of devices and threads are
-  /// read once for all of them, since they cannot be found by time.
+  /// Reads what happened in the windows, which must not overlap; `window(i)` then gives each. Events of threads, and of
+  /// devices in imported traces, are read once for all of them, since they cannot be found by time.
   Result<void> load(std::vector<Step> windows);
   Result<WindowFacts> window(size_t i);
   /// Kernels are known, of whatever kind: else calls in which none ran say nothing.
@@ -50,7 +50,7 @@ class SpanReader {
   std::vector<std::pair<int64_t, int64_t>> brokenFrames_;    ///< compile, its first break; sorted
   std::vector<std::pair<int64_t, double>> guardChecks_;      ///< compile, mean ns; sorted
   std::vector<int64_t> deviceKernels_;                       ///< sorted: those whose launches are no work of a processor
-  bool deviceTimes_ = false, knowsKernels_ = false;
+  bool deviceTimes_ = false, knowsKernels_ = false, hasDeviceBlocks_ = false;
   std::vector<TimeSpan> compiles_;
   std::vector<Step> windows_;        ///< in order of time
   std::vector<WindowFacts> events_;  ///< of each

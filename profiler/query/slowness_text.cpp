@@ -27,7 +27,7 @@ const char* subjectName(TimeSubject subject) {
 nlohmann::json toJson(const TimeRow& row, double whole) {
   nlohmann::json parts = nlohmann::json::array();
   for (const TimePart& p : row.parts) {
-    parts.push_back({{"subject", subjectName(p.subject)}, {"id", p.id}, {"name", p.name}, {"file", p.file}, {"line", p.line}, {"count", p.count}, {"ns", p.ns}});
+    parts.push_back({{"subject", subjectName(p.subject)}, {"id", p.id}, {"name", p.name}, {"file", p.file}, {"line", p.line}, {"count", p.count}, {"ns", p.ns}, {"result", p.result}, {"module", p.module}});
   }
   nlohmann::json out = {{"kind", timeKindName(row.kind)}, {"title", row.title}, {"ns", row.ns}, {"count", row.count}, {"estimated", row.estimated},
                         {"sentence", row.sentence}, {"parts", std::move(parts)}};
@@ -41,7 +41,7 @@ std::string toText(const TimeRow& row, double whole) {
   for (size_t i = 0; i < row.parts.size() && i < 3; ++i) {
     const TimePart& p = row.parts[i];
     if (p.name.empty()) continue;
-    out += fmt::format("                       {:>10}  {}{}\n", duration(p.ns), p.name, p.file.empty() ? "" : fmt::format("  {}:{}", p.file, p.line));
+    out += fmt::format("                       {:>10}  {}{}\n", duration(p.ns), p.name + (p.result.empty() ? "" : "  " + p.result), p.file.empty() ? "" : fmt::format("  {}:{}", p.file, p.line));
   }
   return out;
 }
@@ -49,6 +49,7 @@ std::string toText(const TimeRow& row, double whole) {
 /// "A step takes 396 µs (median of 19,998: 350 µs to 1.2 ms)" and what was read of them.
 std::string head(const Slowness& s) {
   if (s.wholeRun) return fmt::format("{}: {}\n", duration(s.stepNs), s.how);
+  if (s.steps == 1) return fmt::format("A step takes {} (the only one that was found)\n  {}\n", duration(s.stepNs), s.how);
   std::string out = fmt::format("A step takes {} (median of {}: {} to {})\n  {}\n  split here: the {} nearest to the median, on average {}\n", duration(s.medianNs),
                                 s.steps - (s.compiling * 2 > s.steps ? 0 : s.compiling), duration(s.minNs), duration(s.maxNs), s.how, s.looked, duration(s.stepNs));
   if (s.compiling > 0 && s.compiling * 2 <= s.steps) out += fmt::format("  apart from them: {} in which something was compiled\n", s.compiling == 1 ? "1 step" : fmt::format("{} steps", s.compiling));

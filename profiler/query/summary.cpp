@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 
+#include "profiler/query/break_groups.h"
 #include "profiler/query/function_names.h"
 #include "profiler/query/program_kernels.h"
 
@@ -14,11 +17,13 @@ using session::Reader;
 using session::Statement;
 
 Result<void> readCounts(const Reader& reader, Summary& out) {
+  // Not of the view `kernels`, which would join a million of them to count those that ran.
   return reader.each(
-      "SELECT (SELECT count(*) FROM frames), (SELECT count(*) FROM compiles), "
-      "(SELECT count(*) FROM graphs WHERE stage = 'captured'), (WITH k AS MATERIALIZED (SELECT kind FROM kernels) SELECT count(*) FROM k WHERE kind IN ('generated', 'template')), "
-      "(WITH k AS MATERIALIZED (SELECT kind FROM kernels) SELECT count(*) FROM k WHERE kind = 'extern'), (WITH k AS MATERIALIZED (SELECT launches FROM kernels WHERE " +
-          std::string(kOfProgram) + ") SELECT coalesce(sum(launches), 0) FROM k)",
+      "SELECT (SELECT count(*) FROM t_frame), (SELECT count(*) FROM t_compile), (SELECT count(*) FROM t_graph WHERE stage = 'captured'), "
+      "k.generated, k.extern, (SELECT coalesce(sum(r.launches), 0) FROM (SELECT kernel_id, sum(launches) AS launches FROM t_launch_stats GROUP BY kernel_id "
+      "UNION ALL SELECT kernel_id, launches FROM t_gpu_stats WHERE kernel_id NOT IN (SELECT kernel_id FROM t_launch_stats)) r "
+      "JOIN t_kernel ON t_kernel.id = r.kernel_id WHERE " + std::string(kOfProgram) + ") "
+      "FROM (SELECT coalesce(sum(kind IN ('generated', 'template')), 0) AS generated, coalesce(sum(kind = 'extern'), 0) AS extern FROM t_kernel) k",
       {}, [&](const Statement& row) {
         out.frames = row.integer(0);
         out.compiles = row.integer(1);
@@ -30,22 +35,16 @@ Result<void> readCounts(const Reader& reader, Summary& out) {
 }
 
 Result<void> readBreaks(const Reader& reader, Summary& out) {
-  return reader.each(
-      "SELECT kind, reason, hint, file, line, count(*) FROM graph_breaks GROUP BY kind, reason, hint, file, line "
-      "ORDER BY min(break_id)",
-      {}, [&](const Statement& row) {
-        Summary::Break b{row.string(0), breakReason(row.text(1)), row.string(2), row.string(3), row.integer(4), row.integer(5)};
-        const auto equal = [&](const Summary::Break& x) {
-          return x.kind == b.kind && x.reason == b.reason && x.file == b.file && x.line == b.line;
-        };
-        const auto known = std::find_if(out.graphBreaks.begin(), out.graphBreaks.end(), equal);
-        if (known != out.graphBreaks.end()) known->count += b.count;
-        else out.graphBreaks.push_back(std::move(b));
-      });
-}
-
-Result<void> readCoverage(const Reader& reader, Summary& out) {
-  auto coverage = coverageOf(reader);
+  auto groups = breakGroups(reader);
+  if (!groups) return tl::unexpected(groups.error());
+  std::map<std::tuple<std::string, std::string, std::string, int64_t>, size_t> known;
+  for (const BreakGroup& g : *groups) {
+    Summary::Break b{g.kind, breakReason(g.reason), g.hint, g.file, g.line, g.count, g.first};
+    const auto [at, isNew] = known.try_emplace({b.kind, b.reason, b.file, b.line}, out.graphBreaks.size());
+    if (isNew) out.graphBreaks.push_back(std::move(b));
+    else out.graphBreaks[at->second].count += g.count;
+  }
+  auto coverage = coverageOf(reader, *groups);
   if (!coverage) return tl::unexpected(coverage.error());
   out.coverage = std::move(*coverage);
   return {};
@@ -63,8 +62,10 @@ Result<void> readRecompiles(const Reader& reader, Summary& out) {
       });
 }
 
-// A stage's own time is what its inner stages leave; so the phases add up even where one calls another.
 Result<void> readCompileTimes(const Reader& reader, Summary& out) {
+  auto stages = stageSums(reader);
+  if (!stages) return tl::unexpected(stages.error());
+  out.stages = std::move(*stages);
   const auto slot = [&](std::string_view phase) -> double* {
     if (phase == "capture") return &out.captureMs;
     if (phase == "aot") return &out.aotMs;
@@ -72,16 +73,9 @@ Result<void> readCompileTimes(const Reader& reader, Summary& out) {
     if (phase == "codegen") return &out.codegenMs;
     return nullptr;
   };
-  auto own = reader.each("SELECT phase, sum(dur_ns) FROM stages GROUP BY phase", {}, [&](const Statement& row) {
-    if (double* ms = slot(row.text(0))) *ms += static_cast<double>(row.integer(1)) / 1e6;
-  });
-  if (!own) return own;
-  auto inner = reader.each(
-      "SELECT p.phase, sum(c.dur_ns) FROM stages c JOIN stages p ON p.stage_id = c.parent_stage_id GROUP BY p.phase", {},
-      [&](const Statement& row) {
-        if (double* ms = slot(row.text(0))) *ms -= static_cast<double>(row.integer(1)) / 1e6;
-      });
-  if (!inner) return inner;
+  for (const StageSum& stage : out.stages) {
+    if (double* ms = slot(stage.phase)) *ms += static_cast<double>(stage.ownNs) / 1e6;
+  }
   out.totalCompileMs = out.captureMs + out.aotMs + out.inductorMs + out.codegenMs;
   return reader.each("SELECT sum(dur_ns) FROM compiles WHERE parent_compile_id IS NULL", {}, [&](const Statement& row) {
     if (!row.isNull(0)) out.totalCompileMs = std::max(out.totalCompileMs, static_cast<double>(row.integer(0)) / 1e6);
@@ -94,14 +88,14 @@ Result<void> readRunTimes(const Reader& reader, Summary& out) {
                            [&](const Statement& row) { ns = row.integer(0); });
   if (!calls) return calls;
   if (ns == 0) {
-    auto kernels = reader.each("WITH k AS MATERIALIZED (SELECT total_ns FROM kernels WHERE " + kernelsOfProgram() + ") SELECT coalesce(sum(total_ns), 0) FROM k", {},
+    auto kernels = reader.each("WITH k AS MATERIALIZED (SELECT total_ns FROM kernels WHERE " + ranKernels() + " AND " + kernelsOfProgram() + ") SELECT coalesce(sum(total_ns), 0) FROM k", {},
                                [&](const Statement& row) { ns = row.integer(0); });
     if (!kernels) return kernels;
   }
   out.runMs = static_cast<double>(ns) / 1e6;
   return reader.each(
       "SELECT kernel_id, launches, total_ns, bytes, name, kind, file, line, coalesce(timed_launches, 0) FROM kernels WHERE kernel_id IN "
-      "(SELECT kernel_id FROM kernels WHERE launches > 0 AND " + kernelsOfProgram() + " ORDER BY total_ns DESC LIMIT 5) ORDER BY total_ns DESC",
+      "(SELECT kernel_id FROM kernels WHERE " + ranKernels() + " AND launches > 0 AND " + kernelsOfProgram() + " ORDER BY total_ns DESC LIMIT 5) ORDER BY total_ns DESC",
       {}, [&](const Statement& row) {
         out.hottest.push_back({row.integer(0), kernelRuns(row.integer(1), row.integer(8)).count, row.integer(2), row.integer(3), row.string(4), row.string(5),
                                row.string(6), row.integer(7)});
@@ -139,7 +133,7 @@ Result<Summary> summarize(const Reader& reader) {
   out.importedFormat = reader.info("imported_format");
   out.state = session::stateName(reader.state());
   using Part = Result<void> (*)(const Reader&, Summary&);
-  for (const Part part : {readCounts, readCoverage, readBreaks, readRecompiles, readCompileTimes, readRunTimes, readCache, readLosses}) {
+  for (const Part part : {readCounts, readBreaks, readRecompiles, readCompileTimes, readRunTimes, readCache, readLosses}) {
     if (auto done = part(reader, out); !done) return tl::unexpected(done.error());
   }
   return out;

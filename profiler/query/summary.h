@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "profiler/query/coverage.h"
+#include "profiler/query/stage_sums.h"
 #include "profiler/session/reader.h"
 
 namespace fusebox::query {
@@ -18,6 +19,7 @@ struct Summary {
   struct Break {
     std::string kind, reason, hint, file;
     int64_t line = 0, count = 1;
+    int64_t id = 0;  ///< of the first
   };
   std::vector<Break> graphBreaks;  ///< equal ones at one place are one row with a count
   Coverage coverage;               ///< which functions run in compiled code, and what fails
@@ -26,6 +28,7 @@ struct Summary {
     int64_t line = 0;
   };
   std::vector<Recompile> recompiles;
+  std::vector<StageSum> stages;    ///< and passes, most own time first
   double captureMs = 0, aotMs = 0, inductorMs = 0, codegenMs = 0, totalCompileMs = 0;
   double runMs = 0;                ///< in compiled calls; where calls are not recorded, in kernels
   int64_t cacheHits = 0, cacheMisses = 0, cacheBypasses = 0;

@@ -83,7 +83,8 @@ Result<TimeRange> timeRange(const Reader& reader) {
       "UNION ALL SELECT min(start_ns), max(end_ns) FROM t_stage UNION ALL SELECT min(start_ns), max(end_ns) FROM t_compile "
       "UNION ALL SELECT min(start_ns), max(start_ns + dur_ns) FROM t_cpu_event "
       "UNION ALL SELECT min(first_ns), max(last_ns) FROM t_launch_stats "
-      "UNION ALL SELECT min(start_ns), max(start_ns + dur_ns) FROM t_gpu_event)",
+      // Blocks hold a recording's events of GPUs, and the launches of an imported trace; what lies in neither is of others.
+      "UNION ALL SELECT min(start_ns), max(start_ns + dur_ns) FROM t_gpu_event WHERE NOT EXISTS(SELECT 1 FROM t_block WHERE track = 2))",
       {}, [&](const Statement& row) { range = {row.integer(0), row.integer(1)}; });
   if (!read) return tl::unexpected(read.error());
   return range;

@@ -100,7 +100,7 @@ void readCapture(const Reader& reader) {
     (void)views::loadFailures(reader, id);
     (void)views::loadArtifact(reader, id);
   }
-  (void)views::loadArtifacts(reader);
+  (void)views::listArtifacts(reader, {});
   const auto files = query::sourceFiles(reader);
   for (size_t i = 0; files && i < std::min(files->size(), kMostOfEach); ++i) {
     (void)views::loadSource(reader, (*files)[i].path);

@@ -251,6 +251,39 @@ class ExplainTest : public QObject {
     for (const auto& r : *compareGuards(*reader_, first_, 0)) QCOMPARE(r.state, State::Same);
   }
 
+  /// Of a state only "as captured" is told; each entry has a guard that it failed, and one of them is the cause that the new entry names.
+  void statesThatDifferAreDifferences() {
+    const std::string path = folder_.filePath("states.fusebox").toStdString();
+    QVERIFY(Recorder::start({.path = path, .facts = {{"engine", "fusebox"}}}));
+    Recorder* r = Recorder::active();
+    const Id frame = r->frame({.name = "f", .qualname = "f", .place = {"/f.py", 1, "f"}});
+    const auto entry = [&](int attempt, Id cause) {
+      const Id compile = r->beginCompile({.frame = frame, .attempt = attempt, .backend = "inductor", .cause = cause});
+      const Id guards = r->guards(compile, {{.kind = "GLOBAL_STATE", .expected = "state as captured"}});
+      r->endCompile(compile);
+      return std::pair{compile, guards};
+    };
+    const auto fails = [&](const std::pair<Id, Id>& entry, const char* found) {
+      return r->guardFailure({.frame = frame, .compile = entry.first, .guard = entry.second, .text = "GLOBAL_STATE", .expected = "grad_mode: False", .found = found});
+    };
+    const auto first = entry(0, 0);
+    const auto second = entry(1, fails(first, "deterministic algorithms: True, was False"));
+    const Id ofSecond = fails(second, "grad_mode: True, was False"), ofFirst = fails(first, "grad_mode: True, was False");
+    QVERIFY(ofSecond > 0);
+    const auto third = entry(2, ofFirst);
+    Recorder::stop();
+    auto reader = session::Reader::open(path);
+    QVERIFY(reader);
+    for (const auto& [a, found] : {std::pair{first.first, "grad_mode: True, was False"}, {second.first, "grad_mode: True, was False"}}) {
+      const auto rows = compareGuards(**reader, a, third.first);
+      QVERIFY(rows.has_value());
+      QCOMPARE(rows->size(), size_t{1});
+      QCOMPARE(rows->front().state, GuardTreeRow::State::Changed);
+      QCOMPARE(rows->front().a, std::string("grad_mode: False"));
+      QCOMPARE(rows->front().b, std::string(found));
+    }
+  }
+
   void breaksAreTimedBetweenTheGraphs() {
     auto breaks = breakSummaries(*reader_);
     QVERIFY(breaks.has_value());

@@ -85,6 +85,10 @@ class SessionViewsTest : public QObject, private test::ShownView {
     auto* graphs = view->findChild<QTableView*>("memory.graphs");
     QTRY_VERIFY(graphs->model()->rowCount() > 0);
     QTRY_VERIFY(view->shown().graph.graph > 0);
+    // Graphs of one function have names of their own.
+    QSet<QString> names;
+    for (int row = 0; row < graphs->model()->rowCount(); ++row) names.insert(graphs->model()->index(row, 0).data().toString());
+    QCOMPARE(names.size(), graphs->model()->rowCount());
     auto* canvas = view->findChild<LifetimesCanvas*>();
     const LifePicture picture = layOutLifetimes(view->shown());
     QVERIFY(!picture.boxes.empty());
@@ -162,6 +166,16 @@ class SessionViewsTest : public QObject, private test::ShownView {
   }
 
   /// In a narrow window the graph that is looked at is named in full, and what has no room beside it is in a menu that is seen.
+  /// What tells groups of one name apart is at its end, and seen however little room there is.
+  void titlesOfGroupsEndWhole() {
+    const QFontMetricsF metrics(QApplication::font());
+    for (const double room : {60.0, 120.0, 171.0, 400.0}) {
+      const QString title = groupTitle(metrics, QStringLiteral("fused_var_mean_add_rsqrt_sub_mul_0 #12"), true, room);
+      QVERIFY2(metrics.horizontalAdvance(title) <= room + 0.5, qPrintable(title));
+      QVERIFY2(room < 100 || title.endsWith("#12"), qPrintable(title));
+    }
+  }
+
   void narrowGraphsAreNamedInFull() {
     auto view = show<GraphView>(small_);
     auto* compile = view->findChild<QComboBox*>("graph.compile");
@@ -522,6 +536,20 @@ class SessionViewsTest : public QObject, private test::ShownView {
     QTest::keyClick(canvas, Qt::Key_F);
     QVERIFY(canvas->to() - canvas->from() > 5000 * test::kPeriodNs * 9 / 10);
     Q_UNUSED(top);
+  }
+
+  /// Of a tick's label at the edge all is shown, or nothing.
+  void theRulerCutsNoNumber() {
+    auto view = show<TimelineView>(small_);
+    TimelineCanvas* canvas = view->canvas();
+    QTRY_VERIFY(!canvas->outline().lanes.empty());
+    QVERIFY(settles());
+    for (int width = 900; width < 1010; width += 6) {
+      view->resize(width, 500);
+      const QImage picture = canvas->grab().toImage();
+      const QColor ground = themed(Token::Raised);
+      for (int y = 3; y < 16; ++y) QVERIFY2(picture.pixelColor(picture.width() - 1, y) == ground, qPrintable(QStringLiteral("width %1").arg(width)));
+    }
   }
 
   /// Spans of any depth are there: lanes open and close, hide and come back, and what does not fit is reached by keys.

@@ -59,6 +59,45 @@ class TableTest : public QObject {
     }
   }
 
+  /// Texts are ordered as the language orders them, also after the rows were replaced.
+  void textsSortAsTheLanguageDoes() {
+    DataTable table("t", "Filter", columns());
+    const auto rowsOf = [](std::initializer_list<const char*> names) {
+      TableRows rows;
+      for (const char* name : names) {
+        TableRow row;
+        row.cells = {textCell(name), countCell(1), textCell("")};
+        rows.push_back(std::move(row));
+      }
+      return rows;
+    };
+    table.sortBy(0, Qt::AscendingOrder);
+    for (const auto& names : {rowsOf({"b", "Ä", "a", "C", "ab"}), rowsOf({"z", "y", "X"}), rowsOf({"q", "P", "ö", "o", "r", "N"})}) {
+      table.setRows(names);
+      for (int r = 1; r < table.filter()->rowCount(); ++r)
+        QVERIFY(QString::localeAwareCompare(table.filter()->index(r - 1, 0).data().toString(), table.filter()->index(r, 0).data().toString()) <= 0);
+    }
+  }
+
+  /// A column that nothing fills is hidden by the table, not by a person: the others still share the room.
+  void columnsShareTheRoomBesideAHiddenOne() {
+    DataTable table("t", "Filter", {{"Name"}, {"Unused", {}, false, true}, {"Time", {}, true}});
+    table.resize(400, 300);
+    table.show();
+    for (int pass = 0; pass < 2; ++pass) {
+      TableRows rows;
+      for (int i = 0; i < 5; ++i) {
+        TableRow row;
+        row.cells = {textCell("kernel"), textCell(""), countCell(i)};
+        rows.push_back(std::move(row));
+      }
+      table.setRows(std::move(rows));
+      table.resize(700 + 100 * pass, 300);
+      QVERIFY(table.table()->isColumnHidden(1));
+      QTRY_COMPARE(table.table()->columnWidth(0) + table.table()->columnWidth(2), table.table()->viewport()->width());
+    }
+  }
+
   void typingFilters() {
     DataTable table("t", "Filter", columns());
     table.setRows(sampleRows(20));

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "engine/support/bounded_json.h"
+#include "profiler/query/filter_words.h"
 #include "profiler/session/reader.h"
 
 namespace fusebox::views {
@@ -15,12 +16,26 @@ using session::Statement;
 
 constexpr size_t kLongestText = 8'000'000;
 
-// One compilation after the other, in each the records in their order; spans come last, since there are many and the timeline shows them.
+// What is looked at in a row of a million first, then the rest of those that are listed. Spans come last in their compilation, since there are many
+// and the timeline shows them.
+constexpr const char* kChosen = R"(SELECT a.id FROM t_artifact a LEFT JOIN t_compile c ON c.id = a.compile_id
+  LEFT JOIN t_frame f ON f.id = c.frame_id WHERE 1)";
 constexpr const char* kList =
     R"(SELECT a.artifact_id, c.frame, a.compile_id, a.kind, a.name, length(CAST(coalesce(a.text, g.text, '') AS BLOB)),
-  a.time_ns, a.damaged, a.file, a.line, a.format, a.detail FROM artifacts a LEFT JOIN compiles c ON c.compile_id = a.compile_id
-  LEFT JOIN graphs g ON g.graph_id = a.graph_id
-  ORDER BY a.compile_id IS NULL, a.compile_id, a.kind = 'chromium_event', a.artifact_id LIMIT 100000)";
+  a.time_ns, a.damaged, a.file, a.line, a.format, a.detail FROM json_each(?) j CROSS JOIN artifacts a ON a.artifact_id = j.value
+  LEFT JOIN compiles c ON c.compile_id = a.compile_id LEFT JOIN graphs g ON g.graph_id = a.graph_id ORDER BY j.key)";
+
+const char* orderOf(int column) {
+  switch (column) {
+    case 0: return "a.id";
+    case 2: return "a.kind";
+    case 3: return "a.name";
+    case 5: return "a.time_ns";
+    case 6: return "a.damaged";
+    default: return nullptr;
+  }
+}
+
 constexpr const char* kOne =
     R"(SELECT a.kind, a.name, a.format, coalesce(a.text, g.text, ''), a.detail, a.damaged, c.frame, a.compile_id,
   coalesce(a.graph_id, 0), a.file, a.line FROM artifacts a LEFT JOIN compiles c ON c.compile_id = a.compile_id
@@ -58,10 +73,26 @@ std::string indented(std::string text) {
 
 }  // namespace
 
-Result<TableRows> loadArtifacts(const session::Reader& reader) {
-  TableRows rows;
+bool ArtifactRequest::isKnownOrder(int column) { return orderOf(column) != nullptr; }
+
+Result<ArtifactList> listArtifacts(const session::Reader& reader, const ArtifactRequest& request, int64_t most) {
+  ArtifactList list;
+  TableRows& rows = list.rows;
+  auto counted = reader.each("SELECT count(*) FROM t_artifact", {}, [&](const Statement& s) { list.all = s.integer(0); });
+  if (!counted) return tl::unexpected(counted.error());
+  const bool isPart = list.all > most;
+  std::vector<session::Cell> parameters;
+  std::string sql = kChosen;
+  if (isPart) sql += query::filterCondition(request.filter, "(coalesce(f.name, '') || ' ' || a.kind || ' ' || coalesce(a.name, ''))", parameters);
+  sql += " ORDER BY ";
+  if (const char* order = isPart ? orderOf(request.column) : nullptr) sql += order + std::string(request.ascending ? "" : " DESC") + ", a.id";
+  else sql += "a.compile_id IS NULL, a.compile_id, a.kind = 'chromium_event', a.id";
+  sql += " LIMIT " + std::to_string(isPart ? std::min(most, kArtifactsOfMore) : most);
+  std::string ids = "[";
+  counted = reader.each(sql, parameters, [&](const Statement& s) { ids += (ids.size() > 1 ? "," : "") + std::to_string(s.integer(0)); });
+  if (!counted) return tl::unexpected(counted.error());
   const int64_t start = reader.infoInteger("start_ns");
-  const auto read = reader.each(kList, {}, [&](const Statement& s) {
+  const auto read = reader.each(kList, {ids + "]"}, [&](const Statement& s) {
     TableRow row;
     row.location = {ObjectKind::Artifact, s.integer(0), {}, s.string(8), static_cast<int>(s.integer(9))};
     row.cells = {countCell(s.integer(0)),
@@ -77,7 +108,7 @@ Result<TableRows> loadArtifacts(const session::Reader& reader) {
     rows.push_back(std::move(row));
   });
   if (!read) return tl::unexpected(read.error());
-  return rows;
+  return list;
 }
 
 Result<ArtifactText> loadArtifact(const session::Reader& reader, int64_t id) {

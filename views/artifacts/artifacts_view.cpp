@@ -1,6 +1,7 @@
 #include "views/artifacts/artifacts_view.h"
 
 #include <QFileDialog>
+#include <QHeaderView>
 #include <QMessageBox>
 #include <QSaveFile>
 #include <QTabWidget>
@@ -73,6 +74,16 @@ ArtifactsView::ArtifactsView(const ViewContext& context) : View(context) {
   column->setContentsMargins(0, 0, 0, 0);
   column->addWidget(empty_);
 
+  // Of too many records those are read that the filter and the order ask for.
+  connect(table_, &DataTable::filterChanged, this, [this](const QString& text) {
+    request_.filter = text.toStdString();
+    if (!isWhole_) loadList();
+  });
+  connect(table_->table()->horizontalHeader(), &QHeaderView::sortIndicatorChanged, this, [this](int column, Qt::SortOrder order) {
+    request_.column = column;
+    request_.ascending = order == Qt::AscendingOrder;
+    if (!isWhole_ && ArtifactRequest::isKnownOrder(column)) loadList();
+  });
   connect(table_, &DataTable::rowSelected, this, [this](const TableRow& row) {
     openArtifact(row.location.id);
     announce(row.location);
@@ -87,6 +98,8 @@ ArtifactsView::ArtifactsView(const ViewContext& context) : View(context) {
 
 void ArtifactsView::clear() {
   shown_ = 0;
+  isWhole_ = true;
+  table_->setRest(0);
   table_->setRows({});
   text_->setCode({});
   detail_->setCode({});
@@ -97,16 +110,21 @@ void ArtifactsView::clear() {
                         "generated code, metrics. Open one, and every record is listed here."));
 }
 
-void ArtifactsView::load() {
-  session()->ask<TableRows>(
-      this, "artifacts", [](session::Reader& reader) { return loadArtifacts(reader); },
-      [this](Result<TableRows>& rows) {
-        if (!rows) return empty_->showReason(tr("The records cannot be read"), str(rows.error().text()));
-        if (rows->empty()) return;
+void ArtifactsView::load() { loadList(); }
+
+void ArtifactsView::loadList() {
+  if (!session()) return;
+  session()->ask<ArtifactList>(
+      this, "artifacts", [request = request_](session::Reader& reader) { return listArtifacts(reader, request); },
+      [this](Result<ArtifactList>& list) {
+        if (!list) return empty_->showReason(tr("The records cannot be read"), str(list.error().text()));
+        if (list->all == 0) return;
         empty_->showContent();
-        const int64_t wanted = shown_ != 0 ? shown_ : rows->front().location.id;
-        table_->setRows(std::move(*rows));
-        showLocation(Location::of(ObjectKind::Artifact, wanted));
+        isWhole_ = list->isWhole();
+        const int64_t first = list->rows.empty() ? 0 : list->rows.front().location.id;
+        table_->setRest(isWhole_ ? 0 : list->all);
+        table_->setRows(std::move(list->rows));
+        if (const int64_t wanted = shown_ != 0 ? shown_ : first; wanted != 0) showLocation(Location::of(ObjectKind::Artifact, wanted));
       });
 }
 

@@ -28,6 +28,7 @@ class ArtifactsView : public View {
   void load() override;
 
  private:
+  void loadList();
   void openArtifact(int64_t id);
   void showText(const ArtifactText& artifact);
   void saveText();
@@ -39,6 +40,8 @@ class ArtifactsView : public View {
   FindBar* findBar_;
   EmptyState* empty_;
   int64_t shown_ = 0;
+  ArtifactRequest request_;
+  bool isWhole_ = true;
   ArtifactText written_;  ///< what the panes hold
 };
 

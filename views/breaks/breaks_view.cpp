@@ -176,7 +176,7 @@ void BreaksView::explain(const query::BreakSummary& summary, const std::vector<q
     if (!b.opcode.empty())
       page.pair(tr("instruction"), b.offset >= 0 ? tr("%1 at %2").arg(str(b.opcode)).arg(b.offset) : str(b.opcode));
     page.pair(b.isFailure ? tr("attempts") : tr("compiles that stopped here"), QString::number(b.ids.size()));
-    if (b.crossings >= 0) page.pair(tr("passed"), tr("%1 times").arg(str(formatCount(b.crossings))));
+    if (b.crossings >= 0) page.pair(tr("passed"), b.crossings == 1 ? tr("once") : tr("%1 times").arg(str(formatCount(b.crossings))));
     if (b.measured > 0) {
       page.pair(tr("between the graphs"),
                 tr("%1 in all, %2 each")

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "profiler/query/entries.h"
 #include "profiler/query/operator_families.h"
 #include "profiler/session/reader.h"
 
@@ -136,28 +137,12 @@ int GraphPicture::drawnOf(int64_t id) const {
 Result<std::vector<GraphChoice>> loadGraphChoices(const session::Reader& reader) {
   auto rows = query::graphs(reader);
   if (!rows) return tl::unexpected(rows.error());
-  struct Compile {
-    int64_t frame = 0;
-    int entry = 0;
-    bool isRest = false;
-  };
-  std::map<int64_t, Compile> compiles;
-  std::map<int64_t, int> entries;  // by frame
-  const auto outcome = reader.each(
-      "SELECT c.compile_id, coalesce(c.frame_id, p.frame_id, 0), p.compile_id, f.parent_frame_id IS NOT NULL AND f.resume_offset IS NOT NULL, c.status "
-      "FROM compiles c LEFT JOIN compiles p ON p.compile_id = c.parent_compile_id LEFT JOIN frames f ON f.frame_id = coalesce(c.frame_id, p.frame_id) ORDER BY c.compile_id",
-      {}, [&](const Statement& s) {
-        Compile c{s.integer(1), 0, s.integer(3) != 0};
-        const auto forward = s.isNull(2) ? compiles.end() : compiles.find(s.integer(2));
-        if (forward != compiles.end() && forward->second.frame == c.frame) c.entry = forward->second.entry;
-        else if (s.text(4) != "failed") c.entry = entries[c.frame]++;  // entries are what can be called
-        compiles[s.integer(0)] = c;
-      });
-  if (!outcome) return tl::unexpected(outcome.error());
+  auto entries = query::entryNumbers(reader);
+  if (!entries) return tl::unexpected(entries.error());
   std::vector<GraphChoice> choices;
   for (auto& row : *rows) {
-    const Compile c = compiles[row.compile];
-    choices.push_back({std::move(row), c.entry, entries[c.frame] < 2, c.isRest});
+    const query::EntryNumber c = (*entries)[row.compile];
+    choices.push_back({std::move(row), c.entry, c.isOnly, c.isRest});
   }
   return choices;
 }

@@ -57,6 +57,11 @@ void arrowHead(QPainter& painter, const QPointF& tip) {
 
 }  // namespace
 
+QString groupTitle(const QFontMetricsF& metrics, const QString& label, bool open, double room) {
+  const QString mark = open ? QStringLiteral("\u25be ") : QStringLiteral("\u25b8 ");
+  return mark + metrics.elidedText(label, Qt::ElideMiddle, room - metrics.horizontalAdvance(mark));
+}
+
 int categoryOf(OpFamily family) { return kFamilyLooks[static_cast<size_t>(family)].category; }
 
 QString familyName(OpFamily family) {
@@ -170,14 +175,13 @@ void GraphPainter::paintBoxes(QPainter& painter, const QRectF& visible, double s
     painter.setFont(nodeFont(true));
     painter.setPen(themed(Token::Text));
     const QFontMetricsF metrics(painter.font());
-    const double room = rect.width() - 40;
+    const double room = rect.width() - 23;
+    const QString title = groupTitle(metrics, label, box.open, room);
     if (box.open) {
-      painter.drawText(QRectF(rect.left() + 10, rect.top(), room, 22), Qt::AlignVCenter | Qt::AlignLeft,
-                       QStringLiteral("\u25be ") + metrics.elidedText(label, Qt::ElideMiddle, room));
+      painter.drawText(QRectF(rect.left() + 10, rect.top(), room, 22), Qt::AlignVCenter | Qt::AlignLeft, title);
       continue;
     }
-    painter.drawText(QRectF(rect.left() + 13, rect.top() + 4, room, rect.height() / 2 - 2), Qt::AlignVCenter | Qt::AlignLeft,
-                     QStringLiteral("\u25b8 ") + metrics.elidedText(label, Qt::ElideMiddle, room));
+    painter.drawText(QRectF(rect.left() + 13, rect.top() + 4, room, rect.height() / 2 - 2), Qt::AlignVCenter | Qt::AlignLeft, title);
     painter.setFont(nodeFont(false));
     painter.setPen(themed(Token::TextMuted));
     painter.drawText(QRectF(rect.left() + 13, rect.center().y() - 1, rect.width() - 20, rect.height() / 2 - 2),

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <QFontMetricsF>
 #include <QPainterPath>
 #include <QRectF>
+#include <QString>
 #include <memory>
 #include <vector>
 
@@ -12,6 +14,9 @@ class QPainter;
 namespace fusebox::views {
 
 enum class GraphColouring { Operator, Fusion, Time, Error };
+
+/// A group's name with the mark that says whether it is open, as long as `room` pixels at most: what tells equal names apart is at the end.
+QString groupTitle(const QFontMetricsF& metrics, const QString& label, bool open, double room);
 
 /// Draws a laid-out graph into any painter: the canvas, an image, SVG, PDF. Detail follows the scale.
 class GraphPainter {

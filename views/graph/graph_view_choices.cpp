@@ -2,6 +2,8 @@
 #include <QCheckBox>
 #include <QCoreApplication>
 #include <QProgressBar>
+#include <QSet>
+#include <QStandardItemModel>
 #include <QStyleOptionComboBox>
 #include <QToolBar>
 #include <algorithm>
@@ -152,6 +154,8 @@ void GraphView::fillCompiles() {
   const QVariant current = compile_->currentData();
   compile_->clear();
   std::set<int64_t> seen;
+  QSet<QString> names;
+  auto* items = new QStandardItemModel(compile_);  // filled before the box sees it, which measures itself at each row
   for (const auto& choice : choices_) {
     if (!seen.insert(choice.row.compile).second) continue;
     QString text = choice.row.frame.empty() ? tr("compile %1").arg(choice.row.compile) : str(choice.row.frame);
@@ -160,10 +164,17 @@ void GraphView::fillCompiles() {
     if (choice.isRest && choice.row.line > 0) text += tr(", from line %1").arg(choice.row.line);
     if (!choice.isOnly) text += tr(", entry %1").arg(choice.entry);
     // Whatever else is equal, two compilations are two.
-    if (compile_->findText(text) >= 0) text += tr(", compile %1").arg(choice.row.compile);
-    compile_->addItem(text, static_cast<qlonglong>(choice.row.compile));
-    compile_->setItemData(compile_->count() - 1, str(choice.row.file), Qt::ToolTipRole);
+    if (names.contains(text)) text += tr(", compile %1").arg(choice.row.compile);
+    names.insert(text);
+    auto* item = new QStandardItem(text);
+    item->setData(static_cast<qlonglong>(choice.row.compile), Qt::UserRole);
+    item->setToolTip(str(choice.row.file));
+    items->appendRow(item);
   }
+  constexpr int kManyNames = 500;  // a box as wide as the widest of them would have to measure all
+  compile_->setSizeAdjustPolicy(items->rowCount() > kManyNames ? QComboBox::AdjustToMinimumContentsLengthWithIcon : QComboBox::AdjustToContents);
+  compile_->setMinimumContentsLength(items->rowCount() > kManyNames ? 40 : 0);
+  compile_->setModel(items);
   if (current.isValid()) compile_->setCurrentIndex(std::max(0, compile_->findData(current)));
 }
 

@@ -1,11 +1,11 @@
 #include "views/kernels/kernels_model.h"
 
 #include <algorithm>
-#include <sstream>
 #include <unordered_map>
 
 #include "engine/support/text.h"
 #include "profiler/query/disassembler.h"
+#include "profiler/query/filter_words.h"
 #include "profiler/query/gpu_samples.h"
 #include "profiler/query/program_kernels.h"
 #include "profiler/session/reader.h"
@@ -23,8 +23,7 @@ constexpr const char* kKernels = R"(SELECT kernel_id, name, kind, launches, tota
   compile_ns, (SELECT max(g.node_count) FROM fusion_groups g WHERE g.kernel_id = k.kernel_id), timed_launches, registers, shared_bytes,
   local_bytes, occupancy, device, flops, read_bytes + write_bytes, occupancy_limit, op FROM kernels k
   WHERE ?1 IS NULL OR kernel_id IN (SELECT value FROM json_each(?1)))";
-// Views are joined for each of their columns; what is added up is taken out of them first, so that joins that it does not need fall away.
-constexpr const char* kCount = "WITH k AS MATERIALIZED (SELECT kernel_id FROM kernels) SELECT count(*) FROM k";
+constexpr const char* kCount = "SELECT count(*) FROM t_kernel";
 constexpr const char* kKernel = R"(SELECT name, kind, op, device, reason, loop_ir, file, line, launches, total_ns, min_ns,
   max_ns, bytes, flops, compile_ns, group_id, graph_id, timed_launches, host_ns, registers, shared_bytes, local_bytes, device_function,
   grid, block, occupancy_limit, occupancy FROM kernels WHERE kernel_id = ?)";
@@ -160,12 +159,12 @@ Result<Roofline> loadRoofline(const session::Reader& reader) {
   const auto roofs = loadRoofs(reader);
   if (!roofs) return tl::unexpected(roofs.error());
   std::string device;
-  auto outcome = reader.each("SELECT device FROM kernels WHERE timed_launches > 0 GROUP BY device ORDER BY sum(total_ns) DESC LIMIT 1", {},
+  auto outcome = reader.each("SELECT device FROM kernels WHERE " + query::ranKernels() + " AND timed_launches > 0 GROUP BY device ORDER BY sum(total_ns) DESC LIMIT 1", {},
                              [&](const Statement& s) { device = s.string(0); });
   if (outcome) {
     if (const auto roof = roofs->find(device); roof != roofs->end()) line.roof = roof->second;
-    outcome = reader.each("SELECT kernel_id, name, flops, read_bytes + write_bytes, total_ns, timed_launches FROM kernels "
-                          "WHERE timed_launches > 0 AND device = ? AND kind <> 'cuda_graph' ORDER BY total_ns DESC LIMIT 2000",
+    outcome = reader.each("SELECT kernel_id, name, flops, read_bytes + write_bytes, total_ns, timed_launches FROM kernels WHERE " + query::ranKernels() +
+                          " AND timed_launches > 0 AND device = ? AND kind <> 'cuda_graph' ORDER BY total_ns DESC LIMIT 2000",
                           {device}, [&](const Statement& s) {
                             const double flops = s.real(2), bytes = s.real(3), ns = s.real(4), launches = s.real(5);
                             if (flops <= 0 || bytes <= 0 || ns <= 0) {
@@ -199,27 +198,30 @@ const char* orderOf(int column) {
   }
 }
 
+/// Whether kernels that never ran come last in this order: then those that did are looked through first, and mostly are enough.
+bool isOfRuns(const KernelRequest& request) {
+  constexpr int kColumns[] = {kKernelLaunches, kKernelTotal, kKernelShare, kKernelTypical, kKernelMean, kKernelMin, kKernelMax, kKernelBytes};
+  return !request.ascending && std::find(std::begin(kColumns), std::end(kColumns), request.column) != std::end(kColumns);
+}
+
 /// The kernels that a request names, as a JSON list of their ids.
 Result<std::string> requestedKernels(const session::Reader& reader, const KernelRequest& request, int64_t most) {
-  std::string sql = "SELECT kernel_id FROM kernels WHERE 1";
   std::vector<session::Cell> parameters;
-  std::istringstream words(request.filter);
-  for (std::string word; words >> word;) {
-    const bool isUnwanted = word.size() > 1 && word[0] == '-';
-    std::string pattern = "%";
-    for (const char c : std::string_view(word).substr(isUnwanted ? 1 : 0)) {
-      if (c == '%' || c == '_' || c == '\\') pattern += '\\';
-      pattern += c;
-    }
-    parameters.emplace_back(pattern + "%");
-    sql += isUnwanted ? " AND NOT" : " AND";
-    sql += " name || ' ' || kind || ' ' || coalesce(file, '') LIKE ? ESCAPE '\\'";
-  }
   const std::string order = orderOf(request.column);
-  sql += " ORDER BY " + (request.ascending ? order : order == "file, line" ? "file DESC, line DESC" : order + " DESC") + " LIMIT " + std::to_string(most);
-  std::string ids = "[";
-  auto outcome = reader.each(sql, parameters, [&](const Statement& s) { ids += (ids.size() > 1 ? "," : "") + std::to_string(s.integer(0)); });
-  if (!outcome) return tl::unexpected(outcome.error());
+  const std::string rest = query::filterCondition(request.filter, "(name || ' ' || kind || ' ' || coalesce(file, ''))", parameters) + " ORDER BY " +
+                           (request.ascending ? order : order == "file, line" ? "file DESC, line DESC" : order + " DESC") + " LIMIT " + std::to_string(most);
+  std::string ids;
+  for (const bool onlyRun : {true, false}) {
+    if (onlyRun && !isOfRuns(request)) continue;
+    ids = "[";
+    int64_t count = 0;
+    auto outcome = reader.each("SELECT kernel_id FROM kernels WHERE " + (onlyRun ? query::ranKernels() : std::string("1")) + rest, parameters, [&](const Statement& s) {
+      ids += (ids.size() > 1 ? "," : "") + std::to_string(s.integer(0));
+      ++count;
+    });
+    if (!outcome) return tl::unexpected(outcome.error());
+    if (count >= most) break;
+  }
   return ids + "]";
 }
 
@@ -237,11 +239,11 @@ Result<KernelList> listKernels(const session::Reader& reader, const KernelReques
   double all = 0;
   auto outcome = reader.each(kCount, {}, [&](const Statement& s) { list.all = s.integer(0); });
   if (outcome)
-    outcome = reader.each("WITH k AS MATERIALIZED (SELECT total_ns FROM kernels WHERE " + query::kernelsOfProgram() + ") SELECT sum(total_ns) FROM k", {},
+    outcome = reader.each("WITH k AS MATERIALIZED (SELECT total_ns FROM kernels WHERE " + query::ranKernels() + " AND " + query::kernelsOfProgram() + ") SELECT sum(total_ns) FROM k", {},
                           [&](const Statement& s) { all = s.real(0); });
   session::Cell chosen;
   if (outcome && list.all > most) {
-    auto ids = requestedKernels(reader, request, most);
+    auto ids = requestedKernels(reader, request, std::min(most, kListedOfMore));
     if (!ids) return tl::unexpected(ids.error());
     chosen = std::move(*ids);
   }

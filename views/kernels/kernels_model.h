@@ -94,6 +94,7 @@ struct KernelList {
   bool isWhole() const { return static_cast<int64_t>(rows.size()) == all; }
 };
 inline constexpr int64_t kMostListedKernels = 20'000;
+inline constexpr int64_t kListedOfMore = 5'000;  ///< where there are more: nobody looks through those, but names what is looked for
 
 /// All kernels, or the first `most` of the request's order among those that its filter lets through.
 Result<KernelList> listKernels(const session::Reader& reader, const KernelRequest& request, int64_t most = kMostListedKernels);

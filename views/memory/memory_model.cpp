@@ -39,11 +39,16 @@ int64_t placeAbove(std::vector<LifeBox>& boxes, size_t from, int64_t base) {
 
 }  // namespace
 
+std::string memoryGraphName(const query::MemoryGraph& g) {
+  std::string name = g.backward ? say(FUSEBOX_TEXT("Memory", "{} (backward)"), g.name) : g.name;
+  return g.entry >= 0 ? say(FUSEBOX_TEXT("Memory", "{}, entry {}"), name, g.entry) : name;
+}
+
 TableRows memoryGraphRows(const query::Memory& memory) {
   TableRows rows;
   for (const auto& g : memory.graphs) {
     TableRow row;
-    row.cells = {textCell(g.name + (g.backward ? " (backward)" : "")), memoryCell(g.peakBytes), countCell(g.peakStep), memoryCell(g.poolBytes), memoryCell(g.plannedBytes),
+    row.cells = {textCell(memoryGraphName(g)), memoryCell(g.peakBytes), countCell(g.peakStep), memoryCell(g.poolBytes), memoryCell(g.plannedBytes),
                  memoryCell(g.resultBytes), memoryCell(g.inputBytes), memoryCell(g.savedBytes), textCell(shortPlace(g.file, g.line))};
     row.location = {ObjectKind::Graph, g.graph, {}, g.file, static_cast<int>(g.line)};
     rows.push_back(std::move(row));

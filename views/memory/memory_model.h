@@ -5,6 +5,8 @@
 
 namespace fusebox::views {
 
+/// "step (backward), entry 1": what tells graphs of one function apart.
+std::string memoryGraphName(const query::MemoryGraph& graph);
 TableRows memoryGraphRows(const query::Memory& memory);
 TableRows bufferRows(const query::GraphLifetimes& lifetimes);
 TableRows savedRows(const query::GraphLifetimes& lifetimes);

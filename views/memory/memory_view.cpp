@@ -143,7 +143,7 @@ void MemoryView::openGraph(int64_t graph) {
         const auto at = static_cast<size_t>(g.peakStep);
         const QString pool = g.plannedBytes > 0 ? tr("; the pool holds %1 of planned buffers in %2").arg(bytes(g.plannedBytes), bytes(g.poolBytes)) : tr("; all of it are results");
         headline_->setText(tr("<b>%1</b>&nbsp; %2 at its peak, at step %3%4%5")
-                               .arg((str(g.name) + (g.backward ? tr(" (backward)") : QString())).toHtmlEscaped(), bytes(g.peakBytes))
+                               .arg(str(memoryGraphName(g)).toHtmlEscaped(), bytes(g.peakBytes))
                                .arg(g.peakStep)
                                .arg(at < shown_.stepNames.size() && !shown_.stepNames[at].empty() ? QStringLiteral(" (%1)").arg(str(shown_.stepNames[at]).toHtmlEscaped()) : QString(), pool));
         canvas_->setLifetimes(shown_);

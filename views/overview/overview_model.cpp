@@ -1,5 +1,7 @@
 #include "views/overview/overview_model.h"
 
+#include <algorithm>
+
 #include "engine/support/text.h"
 #include "profiler/query/function_names.h"
 #include "profiler/query/operators.h"
@@ -18,21 +20,14 @@ constexpr const char* kFactKeys[] = {"script", "command", "engine", "torch",    
 // One row per frame, guard and value would repeat the same sentence: equal ones are counted in the summary instead.
 std::string hottestKernels() {
   // First which they are, then what they are: a million kernels are not joined for the sake of a hundred.
-  return "WITH ran AS MATERIALIZED (SELECT kernel_id, total_ns FROM kernels WHERE launches > 0 AND " + query::kernelsOfProgram() +
+  return "WITH ran AS MATERIALIZED (SELECT kernel_id, total_ns FROM kernels WHERE " + query::ranKernels() + " AND launches > 0 AND " + query::kernelsOfProgram() +
          ") SELECT kernel_id, name, kind, launches, total_ns, bytes, file, line, (SELECT sum(total_ns) FROM ran), coalesce(timed_launches, 0) "
          "FROM kernels WHERE kernel_id IN (SELECT kernel_id FROM ran ORDER BY total_ns DESC LIMIT 100) ORDER BY total_ns DESC";
 }
-constexpr const char* kBreaks = R"(SELECT min(break_id), kind, reason, hint, file, line, count(*) FROM graph_breaks
-  GROUP BY kind, reason, hint, file, line ORDER BY count(*) DESC, min(break_id) LIMIT 500)";
 constexpr const char* kRecompiles = R"(SELECT failure_id, frame, guard, expected, found, outcome, file, line
   FROM guard_failures f WHERE outcome <> 'recompile' OR EXISTS(SELECT 1 FROM compiles c WHERE c.failure_id = f.failure_id)
   ORDER BY failure_id DESC LIMIT 500)";
-// A stage's own time is what its inner stages leave, as in the summary: shares of it add up.
-constexpr const char* kStages = R"(WITH inner_ns AS MATERIALIZED (SELECT parent_stage_id AS stage_id, sum(dur_ns) AS ns FROM stages
-    WHERE parent_stage_id IS NOT NULL GROUP BY parent_stage_id),
-  named AS (SELECT s.name, s.phase, count(*) AS runs, sum(s.dur_ns) AS total, sum(max(0, s.dur_ns - coalesce(i.ns, 0))) AS own
-    FROM stages s LEFT JOIN inner_ns i ON i.stage_id = s.stage_id WHERE s.dur_ns IS NOT NULL GROUP BY s.phase, s.name)
-  SELECT name, phase, runs, total, own, sum(own) OVER () FROM named ORDER BY own DESC, total DESC LIMIT 100)";
+constexpr size_t kMostBreaks = 500, kMostStages = 100;
 constexpr const char* kLosses = "SELECT what, count, detail FROM losses ORDER BY count DESC";
 constexpr const char* kCalls = "SELECT kind, sum(calls), sum(total_ns) FROM calls GROUP BY kind";
 
@@ -48,15 +43,37 @@ TableRow kernelRow(const Statement& s) {
   return row;
 }
 
-std::string breakReason(const Statement& s) { return query::breakReason(s.text(2)); }
-
-TableRow breakRow(const Statement& s) {
+TableRow breakRow(const query::Summary::Break& b) {
   TableRow row;
-  row.location = {ObjectKind::Break, s.integer(0), {}, s.string(4), static_cast<int>(s.integer(5))};
-  row.cells = {textCell(shortPlace(s.string(4), s.integer(5))), textCell(s.string(1)), textCell(breakReason(s)),
-               textCell(s.string(3)), countCell(s.integer(6))};
-  row.tooltip = breakReason(s) + (s.isNull(3) ? "" : "\n\n" + s.string(3)) + "\n\n" + s.string(4) + ":" + s.string(5);
+  row.location = {ObjectKind::Break, b.id, {}, b.file, static_cast<int>(b.line)};
+  row.cells = {textCell(shortPlace(b.file, b.line)), textCell(b.kind), textCell(b.reason), textCell(b.hint), countCell(b.count)};
+  row.tooltip = b.reason + (b.hint.empty() ? "" : "\n\n" + b.hint) + "\n\n" + b.file + ":" + std::to_string(b.line);
   return row;
+}
+
+/// Those that most compilations met first.
+TableRows breakRows(const std::vector<query::Summary::Break>& breaks) {
+  std::vector<const query::Summary::Break*> sorted;
+  for (const auto& b : breaks) sorted.push_back(&b);
+  std::stable_sort(sorted.begin(), sorted.end(), [](const auto* a, const auto* b) { return a->count > b->count; });
+  if (sorted.size() > kMostBreaks) sorted.resize(kMostBreaks);
+  TableRows rows;
+  for (const auto* b : sorted) rows.push_back(breakRow(*b));
+  return rows;
+}
+
+TableRows stageRows(const std::vector<query::StageSum>& stages) {
+  double all = 0;
+  for (const auto& s : stages) all += static_cast<double>(s.ownNs);
+  TableRows rows;
+  for (size_t i = 0; i < stages.size() && i < kMostStages; ++i) {
+    const query::StageSum& s = stages[i];
+    const auto total = static_cast<double>(s.totalNs), own = static_cast<double>(s.ownNs);
+    TableRow row;
+    row.cells = {textCell(s.name), textCell(s.phase), countCell(s.runs), durationCell(total), durationCell(own), shareCell(own, all)};
+    rows.push_back(std::move(row));
+  }
+  return rows;
 }
 
 TableRow recompileRow(const Statement& s) {
@@ -66,19 +83,6 @@ TableRow recompileRow(const Statement& s) {
                textCell(s.string(4)), textCell(s.string(5)), textCell(shortPlace(s.string(6), s.integer(7)))};
   if (s.text(5) == "limit") row.tone = 3;
   return row;
-}
-
-/// Equal breaks but for the words that are meant for the compiler's developers are one row.
-void addBreak(const Statement& s, TableRows& rows) {
-  TableRow row = breakRow(s);
-  for (TableRow& known : rows) {
-    if (known.location.file != row.location.file || known.location.line != row.location.line || known.cells[1].text != row.cells[1].text ||
-        known.cells[2].text != row.cells[2].text)
-      continue;
-    known.cells[4] = countCell(static_cast<int64_t>(known.cells[4].number + row.cells[4].number));
-    return;
-  }
-  rows.push_back(std::move(row));
 }
 
 std::string firstAdvice(const query::Uncompiled& what) { return query::adviseUncompiled(what).front().title; }
@@ -149,16 +153,11 @@ Result<OverviewModel> loadOverview(const session::Reader& reader) {
   collect.rows(hottestKernels().c_str(), model.kernels, kernelRow);
   for (const auto& f : model.summary.coverage.functions) model.functions.push_back(functionRow(f, model.summary.coverage));
   for (const auto& u : model.summary.coverage.uncompiled) model.failures.push_back(failureRow(u));
-  collect.each(kBreaks, [&](const Statement& s) { addBreak(s, model.breaks); });
+  model.breaks = breakRows(model.summary.graphBreaks);
+  model.stages = stageRows(model.summary.stages);
   collect.rows(kRecompiles, model.recompiles, recompileRow);
   collect.each("SELECT key, value FROM session_info WHERE key LIKE 'config.%' ORDER BY key",
                [&](const Statement& s) { model.facts.emplace_back(s.string(0), s.string(1)); });
-  collect.rows(kStages, model.stages, [](const Statement& s) {
-    TableRow row;
-    row.cells = {textCell(s.string(0)), textCell(s.string(1)), countCell(s.integer(2)), durationCell(s.real(3)),
-                 durationCell(s.real(4)), shareCell(s.real(4), s.real(5))};
-    return row;
-  });
   collect.rows(kLosses, model.losses, [](const Statement& s) {
     TableRow row;
     row.cells = {textCell(s.string(0)), countCell(s.integer(1)), textCell(s.string(2))};
@@ -172,7 +171,8 @@ Result<OverviewModel> loadOverview(const session::Reader& reader) {
       model.calls = s.integer(1);
     }
   });
-  collect.each("SELECT count(*), sum(kind <> 'extern' AND node_count > 1) FROM fusion_groups",
+  collect.each("SELECT (SELECT count(*) FROM t_fusion_group), (SELECT count(*) FROM (SELECT group_id FROM t_fusion_member GROUP BY group_id "
+               "HAVING count(*) > 1) m JOIN t_fusion_group g ON g.id = m.group_id WHERE g.kind <> 'extern')",
                [&](const Statement& s) { model.fusedGroups = s.integer(0) > 0 ? s.integer(1) : -1; });
   if (!collect.outcome) return tl::unexpected(collect.outcome.error());
   model.hasOperators = query::hasOperators(reader);

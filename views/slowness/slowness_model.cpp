@@ -48,7 +48,7 @@ TableRows slownessParts(const query::Slowness& slowness, size_t index) {
   const bool apart = index >= slowness.rows.size();
   for (const TimePart& p : rowAt(slowness, index).parts) {
     TableRow row;
-    row.cells = {textCell(p.name.empty() ? say(FUSEBOX_TEXT("Slowness", "(unnamed)")) : p.name), durationCell(p.ns), apart ? Cell{"", 0} : shareCell(p.ns, slowness.stepNs), p.count > 0 ? countCell(p.count) : Cell{"", 0}, textCell(shortPlace(p.file, p.line))};
+    row.cells = {textCell(p.name.empty() ? say(FUSEBOX_TEXT("Slowness", "(unnamed)")) : p.name), durationCell(p.ns), apart ? Cell{"", 0} : shareCell(p.ns, slowness.stepNs), p.count > 0 ? countCell(p.count) : Cell{"", 0}, textCell(p.result), textCell(p.module), textCell(shortPlace(p.file, p.line))};
     row.location = placeOf(p);
     row.tooltip = p.name + (p.file.empty() ? "" : "\n" + p.file + ":" + std::to_string(p.line));
     rows.push_back(std::move(row));
@@ -65,7 +65,9 @@ std::string slownessNote(const query::Slowness& s) {
   if (s.wholeRun) return s.how;
   const bool left = s.compiling > 0 && s.compiling * 2 <= s.steps;
   const std::string steps = formatCount(left ? s.steps - s.compiling : s.steps);
-  std::string out = say(FUSEBOX_TEXT("Slowness", "{}; median of {}, which take {} to {}. Split here: the {} nearest to the median, on average {}"), s.how, steps,
+  const bool isOnly = (left ? s.steps - s.compiling : s.steps) == 1;
+  std::string out = isOnly ? say(FUSEBOX_TEXT("Slowness", "{}; one such step was found"), s.how)
+                    : say(FUSEBOX_TEXT("Slowness", "{}; median of {}, which take {} to {}. Split here: the {} nearest to the median, on average {}"), s.how, steps,
                         formatDuration(s.minNs), formatDuration(s.maxNs), formatCount(s.looked), formatDuration(s.stepNs));
   if (left) {
     out += sayCount(FUSEBOX_TEXT("Slowness", ". {} step in which something was compiled is kept apart"),

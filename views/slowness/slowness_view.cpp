@@ -56,7 +56,8 @@ SlownessView::SlownessView(const ViewContext& context) : View(context) {
                          {{tr("Where time goes")}, {tr("Time"), tr("Of a step, on average"), true}, {tr("Share"), {}, true}, {tr("Times"), tr("Launches, calls … in a step; compilations in all steps that were read"), true}, {tr("What it is")}});
   kinds_->setEmptyText(tr("Nothing takes time"), {});
   parts_ = new DataTable(QStringLiteral("slowness.parts"), tr("Filter parts"),
-                         {{tr("Part")}, {tr("Time"), tr("Of a step, on average"), true}, {tr("Share"), tr("Of the step"), true}, {tr("Times"), {}, true}, {tr("Line")}});
+                         {{tr("Part")}, {tr("Time"), tr("Of a step, on average"), true}, {tr("Share"), tr("Of the step"), true}, {tr("Times"), {}, true},
+                          {tr("Result"), tr("What the kernel makes"), false, true}, {tr("Module"), tr("Which asked for it"), false, true}, {tr("Line")}});
   parts_->setEmptyText(tr("No parts"), tr("Select a row above; what is outside compiled code is not recorded."));
   auto* split = new QSplitter(Qt::Vertical);
   split->addWidget(kinds_);

@@ -157,7 +157,9 @@ void TimelineCanvas::paintRuler(QPainter& painter, const QRectF& area) const {
     painter.setPen(themed(Token::Grid));
     painter.drawLine(QPointF(x, rulerHeight() - 6), QPointF(x, rulerHeight() - 1));
     painter.setPen(themed(Token::TextMuted));
-    painter.drawText(QPointF(x + 4, (rulerHeight() + fontMetrics().ascent()) / 2.0 - 2), rulerLabel(at - base, step, base > 0));
+    const QString label = rulerLabel(at - base, step, base > 0);
+    if (x + 4 + fontMetrics().horizontalAdvance(label) > labelWidth() + columns()) continue;  // half a number is another number
+    painter.drawText(QPointF(x + 4, (rulerHeight() + fontMetrics().ascent()) / 2.0 - 2), label);
   }
   painter.restore();
 }

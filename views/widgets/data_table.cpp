@@ -157,8 +157,10 @@ void DataTable::setRows(TableRows rows) {
   if (old || !selected.empty()) restoreSelection(selected, present);
   table_->verticalScrollBar()->setValue(scroll);
   quiet_ = false;
+  isSharing_ = true;  // to hide a column is not to arrange it
   for (int c = 0; c < model_->columnCount(); ++c)
     if (model_->isOptional(c)) table_->setColumnHidden(c, model_->rowCount() > 0 && !model_->hasText(c));
+  isSharing_ = false;
   if (model_->rowCount() == 0) {
     empty_->showReason(emptyHeadline_, emptyHint_);
     sized_ = false;

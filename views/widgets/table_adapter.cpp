@@ -10,6 +10,7 @@ namespace fusebox::views {
 namespace {
 
 constexpr qsizetype kLongestShown = 400, kLongestTip = 4000;
+constexpr size_t kLongestFiltered = 4000;
 
 QVariant toneColour(int tone) {
   switch (tone) {
@@ -91,25 +92,47 @@ QVariant TableModel::headerData(int section, Qt::Orientation orientation, int ro
   return {};
 }
 
+void TableFilter::setSourceModel(QAbstractItemModel* model) {
+  // Before the base class hears of the reset and sorts again.
+  if (model) {
+    connect(model, &QAbstractItemModel::modelAboutToBeReset, this, [this] {
+      keys_.clear();
+      keyColumn_ = -1;
+    });
+  }
+  QSortFilterProxyModel::setSourceModel(model);
+}
+
 void TableFilter::setFilterText(const QString& text) {
   text_ = text.toStdString();
   invalidateFilter();
 }
 
-bool TableFilter::filterAcceptsRow(int row, const QModelIndex& parent) const {
+bool TableFilter::filterAcceptsRow(int row, const QModelIndex&) const {
   if (text_.empty()) return true;
   std::string all;
-  for (int column = 0; column < sourceModel()->columnCount(parent); ++column) {
-    all += sourceModel()->index(row, column, parent).data().toString().toStdString();
-    all += ' ';
-  }
+  for (const Cell& cell : table().row(row).cells) all.append(cell.text, 0, kLongestFiltered).push_back(' ');
   return filterMatches(text_, all);
 }
 
 bool TableFilter::lessThan(const QModelIndex& left, const QModelIndex& right) const {
-  const QVariant a = left.data(TableModel::SortRole), b = right.data(TableModel::SortRole);
-  if (a.typeId() == QMetaType::Double && b.typeId() == QMetaType::Double) return a.toDouble() < b.toDouble();
-  return QString::localeAwareCompare(a.toString(), b.toString()) < 0;
+  const auto column = static_cast<size_t>(left.column());
+  const auto cellOf = [&](const QModelIndex& index) {
+    const TableRow& row = table().row(index.row());
+    return column < row.cells.size() ? &row.cells[column] : nullptr;
+  };
+  const Cell *a = cellOf(left), *b = cellOf(right);
+  if (a && b && a->numeric() && b->numeric()) return a->number < b->number;
+  if (keyColumn_ != left.column()) {
+    const QCollator order;
+    keys_.clear();
+    for (int r = 0; r < table().rowCount(); ++r) {
+      const TableRow& row = table().row(r);
+      keys_.push_back(order.sortKey(column < row.cells.size() ? QString::fromStdString(row.cells[column].text).left(kLongestShown) : QString()));
+    }
+    keyColumn_ = left.column();
+  }
+  return keys_[static_cast<size_t>(left.row())].compare(keys_[static_cast<size_t>(right.row())]) < 0;
 }
 
 }  // namespace fusebox::views

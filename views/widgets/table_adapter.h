@@ -1,6 +1,7 @@
 #pragma once
 
 #include <QAbstractTableModel>
+#include <QCollator>
 #include <QSortFilterProxyModel>
 
 #include "views/common/table.h"
@@ -49,6 +50,7 @@ class TableFilter : public QSortFilterProxyModel {
   Q_OBJECT
  public:
   using QSortFilterProxyModel::QSortFilterProxyModel;
+  void setSourceModel(QAbstractItemModel* model) override;  ///< a TableModel
   void setFilterText(const QString& text);
 
  protected:
@@ -56,7 +58,12 @@ class TableFilter : public QSortFilterProxyModel {
   bool lessThan(const QModelIndex& left, const QModelIndex& right) const override;
 
  private:
+  const TableModel& table() const { return *static_cast<const TableModel*>(sourceModel()); }
+
   std::string text_;
+  /// Of the column that is sorted by, made once: comparing texts as a language orders them is slow.
+  mutable std::vector<QCollatorSortKey> keys_;
+  mutable int keyColumn_ = -1;
 };
 
 }  // namespace fusebox::views

@@ -1,0 +1,23 @@
+#include "profiler/query/break_groups.h"
+
+#include <string_view>
+#include <unordered_map>
+
+namespace fusebox::query {
+
+Result<std::vector<BreakGroup>> breakGroups(const session::Reader& reader) {
+  std::vector<BreakGroup> out;
+  std::unordered_map<std::string, size_t> known;
+  std::string key;  // kept, so that a row that is known costs no memory
+  auto read = reader.each("SELECT id, frame_id, line, kind, reason, hint, file FROM t_graph_break ORDER BY id", {}, [&](const session::Statement& s) {
+    key.clear();
+    for (int c = 1; c < 7; ++c) key.append(s.text(c)).push_back('\0');
+    const auto [at, isNew] = known.try_emplace(key, out.size());
+    if (isNew) out.push_back({s.integer(0), s.integer(1), s.integer(2), 0, s.string(3), s.string(4), s.string(5), s.string(6)});
+    ++out[at->second].count;
+  });
+  if (!read) return tl::unexpected(read.error());
+  return out;
+}
+
+}  // namespace fusebox::query

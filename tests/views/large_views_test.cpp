@@ -1,0 +1,158 @@
+// What the window shows of a session with more rows than a list takes: the same numbers, and a word on what is not listed.
+#include <QLineEdit>
+#include <QTableView>
+#include <QtTest>
+
+#include "profiler/query/slowness.h"
+#include "profiler/query/summary.h"
+#include "profiler/session/sqlite.h"
+#include "tests/patience.h"
+#include "tests/profiler/large_session.h"
+#include "tests/views/shown_view.h"
+#include "views/artifacts/artifacts_view.h"
+#include "views/kernels/kernels_model.h"
+#include "views/overview/overview_model.h"
+#include "views/timeline/timeline_model.h"
+
+using namespace fusebox;
+using namespace fusebox::views;
+
+class LargeViewsTest : public QObject, private test::ShownView {
+  Q_OBJECT
+  QTemporaryDir folder_;
+  QString path_;
+  std::unique_ptr<session::Reader> reader_;
+  static constexpr int64_t kEvents = 30'000, kRows = 30'000;
+
+  double number(const char* sql) const {
+    double found = -1;
+    (void)reader_->each(sql, {}, [&](const session::Statement& s) { found = s.real(0); });
+    return found;
+  }
+
+ private slots:
+  void initTestCase() {
+    path_ = folder_.filePath("large.fusebox");
+    const auto written = test::writeLargeSession(path_.toStdString(), {.events = kEvents, .rows = kRows, .depth = 33});
+    QVERIFY2(written.has_value(), written ? "" : written.error().text().c_str());
+    auto reader = session::Reader::open(path_.toStdString());
+    QVERIFY(reader);
+    reader_ = std::move(*reader);
+  }
+
+  /// Counted without the views, which would join everything, and the same.
+  void theSummaryCountsWhatTheViewsHold() {
+    const auto overview = loadOverview(*reader_);
+    QVERIFY(overview.has_value());
+    const query::Summary& s = overview->summary;
+    QCOMPARE(s.kernels, kRows);
+    QCOMPARE(static_cast<double>(s.launches), number("SELECT sum(launches) FROM kernels"));
+    QCOMPARE(static_cast<double>(s.frames), number("SELECT count(*) FROM frames"));
+    QCOMPARE(static_cast<double>(s.graphBreaks.size()), number("SELECT count(*) FROM (SELECT DISTINCT kind, reason, file, line FROM graph_breaks)"));
+    int64_t breaks = 0;
+    for (const auto& b : s.graphBreaks) breaks += b.count;
+    QCOMPARE(breaks, kRows);
+    QVERIFY(std::abs(s.inductorMs - number("SELECT sum(dur_ns) / 1e6 FROM stages WHERE phase = 'inductor'")) < 1e-6);
+    QCOMPARE(static_cast<double>(s.stages.front().totalNs), number("SELECT max(t) FROM (SELECT sum(dur_ns) AS t FROM stages GROUP BY name)"));
+    QCOMPARE(static_cast<double>(s.hottest.front().totalNs), number("SELECT max(total_ns) FROM kernels"));
+    QCOMPARE(static_cast<double>(s.coverage.functions.size()), number("SELECT count(*) FROM frames"));
+    QCOMPARE(static_cast<double>(s.coverage.functions.front().breaks), number("SELECT count(DISTINCT file || line) FROM graph_breaks WHERE frame_id = 1"));
+    QCOMPARE(static_cast<double>(overview->fusedGroups), number("SELECT sum(kind <> 'extern' AND node_count > 1) FROM fusion_groups"));
+  }
+
+  /// Events of a GPU are found by their blocks; without blocks, as in imported traces, all are read: the split is the same.
+  void theSplitIsTheSameByBlocksAndWithout() {
+    const QString copy = folder_.filePath("plain.fusebox");
+    QVERIFY(QFile::copy(path_, copy));
+    {
+      auto database = session::Database::openForWriting(copy.toStdString());
+      QVERIFY(database && database->execute("DELETE FROM t_block WHERE track = 2"));
+    }
+    auto plain = session::Reader::open(copy.toStdString());
+    QVERIFY(plain);
+    const auto a = query::whySlow(*reader_), b = query::whySlow(**plain);
+    QVERIFY(a && b);
+    QCOMPARE(a->rows.size(), b->rows.size());
+    bool isTimed = false;
+    for (size_t i = 0; i < a->rows.size(); ++i) {
+      QCOMPARE(a->rows[i].kind, b->rows[i].kind);
+      QVERIFY(std::abs(a->rows[i].ns - b->rows[i].ns) < 1);
+      QCOMPARE(a->rows[i].count, b->rows[i].count);
+      isTimed = isTimed || a->rows[i].kind == query::TimeKind::DeviceKernels;
+    }
+    QVERIFY(isTimed);
+  }
+
+  /// The longest spans are chosen by their length alone, and are the same spans as those of the view.
+  void spansOfEveryDepthAreThere() {
+    const auto outline = loadTimelineOutline(*reader_);
+    QVERIFY(outline.has_value());
+    size_t spans = 0;
+    int deepest = 0;
+    for (const TimelineLane& lane : outline->lanes) {
+      spans += lane.spans.size();
+      deepest = std::max(deepest, lane.depth);
+    }
+    QCOMPARE(static_cast<double>(spans), number("SELECT count(*) FROM cpu_events WHERE kind NOT IN ('call', 'guard_check') AND end_ns IS NOT NULL"));
+    QVERIFY2(deepest >= 33, qPrintable(QString::number(deepest)));
+    const auto first = std::find_if(outline->lanes.begin(), outline->lanes.end(), [](const TimelineLane& lane) { return !lane.spans.empty(); });
+    const NamedSpan& span = first->spans[first->spans.size() / 2];
+    bool found = false;
+    QVERIFY(reader_->each("SELECT name, start_ns, end_ns, thread FROM cpu_events WHERE event_id = ?", {span.id}, [&](const session::Statement& s) {
+      found = s.string(0) == span.name && s.integer(1) == span.startNs && s.integer(2) == span.endNs && s.integer(3) == first->thread;
+    }));
+    QVERIFY(found);
+  }
+
+  /// Kernels that never ran come last where runs decide, and a filter finds them all the same.
+  void kernelsBeyondTheListAreFound() {
+    const auto list = listKernels(*reader_, {}, 100);
+    QVERIFY(list.has_value());
+    QCOMPARE(list->all, kRows);
+    QCOMPARE(list->rows.size(), size_t{100});
+    std::vector<double> totals;
+    for (const TableRow& row : list->rows) totals.push_back(row.cells[kKernelTotal].number);
+    QCOMPARE(*std::max_element(totals.begin(), totals.end()), number("SELECT max(total_ns) FROM kernels"));
+    QCOMPARE(*std::min_element(totals.begin(), totals.end()), number("SELECT min(t) FROM (SELECT total_ns AS t FROM kernels ORDER BY t DESC LIMIT 100)"));
+    const auto one = listKernels(*reader_, {.filter = "fused_relu_9999_2"}, 100);
+    QVERIFY(one.has_value());
+    QCOMPARE(one->rows.size(), size_t{1});
+    QCOMPARE(one->rows.front().cells[kKernelName].text, std::string("fused_relu_9999_2"));
+  }
+
+  void recordsBeyondTheListAreFound() {
+    const auto list = listArtifacts(*reader_, {}, 100);
+    QVERIFY(list.has_value());
+    QCOMPARE(list->all, kRows);
+    QVERIFY(!list->isWhole());
+    QCOMPARE(list->rows.size(), size_t{100});
+    QCOMPARE(list->rows.front().location.id, int64_t{1});
+    const auto last = listArtifacts(*reader_, {.filter = {}, .column = 0, .ascending = false}, 100);
+    QVERIFY(last.has_value());
+    QCOMPARE(last->rows.front().location.id, kRows);
+    const auto one = listArtifacts(*reader_, {.filter = "code_29999"}, 100);
+    QVERIFY(one.has_value());
+    QCOMPARE(one->rows.size(), size_t{1});
+    QVERIFY(listArtifacts(*reader_, {.filter = "%' OR 1 --"}, 100)->rows.empty());
+  }
+
+  /// The list says that it is a part, and what is typed looks in all.
+  void aListOfRecordsSaysThatItIsAPart() {
+    auto view = show<ArtifactsView>(path_);
+    auto* table = view->findChild<QTableView*>("artifacts.table");
+    QTRY_COMPARE_WITH_TIMEOUT(table->model()->rowCount(), static_cast<int>(kArtifactsOfMore), kLongMs);
+    const auto says = [&](const QString& text) {
+      for (const auto* label : view->findChildren<QLabel*>()) {
+        if (label->isVisible() && label->text().contains(text)) return true;
+      }
+      return false;
+    };
+    QVERIFY(says(QLocale().toString(static_cast<qlonglong>(kRows))));
+    auto* filter = view->findChild<QLineEdit*>("artifacts.table.filter");
+    filter->setText("code_29999");
+    QTRY_COMPARE_WITH_TIMEOUT(table->model()->rowCount(), 1, kLongMs);
+  }
+};
+
+QTEST_MAIN(LargeViewsTest)
+#include "large_views_test.moc"
