@@ -348,7 +348,7 @@ void Frame::storeResult(const ExternCall& call, BufferId id, at::Tensor value) {
     if (value.has_storage() && value.storage().use_count() > 1) value = value.clone();
   }
   tensors_[at(id)] = std::move(value);
-  for (BufferId view : buffer.views) tensors_[at(view)].reset();
+  dropViews(id);
   if (tensors_[at(id)].has_storage()) setAddress(id, tensors_[at(id)].mutable_data_ptr());
 }
 
@@ -373,7 +373,7 @@ void Frame::free(BufferId id) {
   if (plan_.buffers[at(id)].kind == Kind::Planned) return;  // its place in the pool is good for the next call too
   if (isPinned(id)) return;
   tensors_[at(id)].reset();
-  for (BufferId view : plan_.buffers[at(id)].views) tensors_[at(view)].reset();
+  dropViews(id);
   setAddress(id, nullptr);
 }
 

@@ -1,6 +1,7 @@
 #include "engine/codegen/gpu/access_patterns.h"
 
 #include <algorithm>
+#include <memory>
 
 #include "engine/codegen/cpu/index_emitter.h"
 #include "engine/codegen/gpu/plan_axes.h"
@@ -29,12 +30,38 @@ double pointsOf(const std::vector<Axis>& axes) {
   return n;
 }
 
-std::function<bool(Symbol)> variesWith(const Section& s, Symbol axis) {
-  return [&s, axis](Symbol x) { return x == axis || s.indirect.count(x) > 0; };
+std::vector<char> valuesAlong(const Section& s, Symbol axis, const std::function<bool(inductor::BufferId)>& isScratch) {
+  const bool isOuter = std::none_of(s.axes.begin(), s.axes.end(), [&](const Axis& a) { return a.symbol == axis; });
+  std::vector<char> varies(s.values.size(), 0);
+  const auto moves = [&](Symbol x) {
+    const auto loaded = s.indirect.find(x);
+    return loaded == s.indirect.end() ? x == axis : varies[static_cast<size_t>(loaded->second)] != 0;
+  };
+  for (size_t i = 0; i < s.values.size(); ++i) {
+    const inductor::Value& v = s.values[i];
+    bool differs = v.op == inductor::Op::Scan || (v.op == inductor::Op::Reduced && isOuter);
+    if (v.op == inductor::Op::Load || v.op == inductor::Op::Index) differs |= cpu::dependsOn(v.index, moves);
+    if (v.op == inductor::Op::Load) differs |= isOuter && isScratch(v.buffer);
+    if (v.op != inductor::Op::Reduced)
+      for (inductor::ValueId a : v.args) differs |= a >= 0 && varies[static_cast<size_t>(a)] != 0;
+    if (v.mask >= 0) differs |= varies[static_cast<size_t>(v.mask)] != 0;
+    varies[i] = differs;
+  }
+  return varies;
 }
 
-Access accessAlong(const Section& s, const SymExpr& index, Symbol axis) {
-  const cpu::IndexShape shape = cpu::shapeOf(index, &axis, variesWith(s, axis));
+std::function<bool(Symbol)> variesWith(const Kernel& k, const Section& s, Symbol axis) {
+  auto varies = std::make_shared<std::vector<char>>();  // worked out where it is asked for
+  return [&k, &s, axis, varies](Symbol x) {
+    const auto loaded = s.indirect.find(x);
+    if (loaded == s.indirect.end()) return x == axis;
+    if (varies->empty()) *varies = valuesAlong(s, axis, [&](inductor::BufferId id) { return bufferOf(k, id).role == inductor::BufferRole::Scratch; });
+    return (*varies)[static_cast<size_t>(loaded->second)] != 0;
+  };
+}
+
+Access accessAlong(const Kernel& k, const Section& s, const SymExpr& index, Symbol axis) {
+  const cpu::IndexShape shape = cpu::shapeOf(index, &axis, variesWith(k, s, axis));
   if (shape.isUniform()) return Access::Uniform;
   return shape.isAffine() && shape.stride == SymExpr(1) ? Access::Consecutive : Access::Other;
 }
@@ -46,7 +73,7 @@ double elementsAt(const Kernel& k, const Section& s, const SymExpr& index) {
   double n = 1;
   for (const std::vector<Axis>* axes : {&k.outer, &s.axes})
     for (const Axis& a : *axes)
-      if (cpu::dependsOn(index, variesWith(s, a.symbol))) n *= guess(a.extent);
+      if (cpu::dependsOn(index, variesWith(k, s, a.symbol))) n *= guess(a.extent);
   return n;
 }
 
@@ -55,7 +82,7 @@ double score(const Kernel& k, const Section& s, const Axis& axis) {
   double sum = 0.01 * pointsOf(k.outer) * pointsOf(s.axes);
   forEachAccess(k, s, [&](const SymExpr& index, bool isStore, const KernelBuffer& b) {
     const double size = graph::elementSize(b.dtype) * elementsAt(k, s, index);
-    switch (accessAlong(s, index, axis.symbol)) {
+    switch (accessAlong(k, s, index, axis.symbol)) {
       case Access::Uniform:
         sum += isStore ? 0 : 0.5 * size;
         break;
@@ -84,7 +111,7 @@ int vectorWidth(const Kernel& k, const std::vector<const Section*>& sections, co
   int widest = 0;
   for (const Section* s : sections)
     forEachAccess(k, *s, [&](const SymExpr& index, bool, const KernelBuffer& b) {
-      if (accessAlong(*s, index, axis.symbol) == Access::Consecutive)
+      if (accessAlong(k, *s, index, axis.symbol) == Access::Consecutive)
         widest = std::max(widest, graph::elementSize(b.dtype));
     });
   if (widest == 0) return 1;
@@ -95,7 +122,7 @@ int vectorWidth(const Kernel& k, const std::vector<const Section*>& sections, co
       forEachAccess(k, *s, [&](const SymExpr& index, bool, const KernelBuffer& b) {
         const int64_t bytes = std::min<int64_t>(kVectorBytes, int64_t{width} * graph::elementSize(b.dtype));
         any |= alignmentOf(b, aligned) % bytes == 0 &&
-               isVectorAccess(index, axis.symbol, width, variesWith(*s, axis.symbol));
+               isVectorAccess(index, axis.symbol, width, variesWith(k, *s, axis.symbol));
       });
     return any;
   };
@@ -126,7 +153,7 @@ int crossingAxis(const Kernel& k, int fast) {
   std::vector<int64_t> votes(k.outer.size(), 0);
   for (const Section& s : k.sections)
     forEachAccess(k, s, [&](const SymExpr& index, bool, const KernelBuffer& b) {
-      if (accessAlong(s, index, k.outer[static_cast<size_t>(fast)].symbol) != Access::Other) return;
+      if (accessAlong(k, s, index, k.outer[static_cast<size_t>(fast)].symbol) != Access::Other) return;
       for (size_t o = 0; o < k.outer.size(); ++o)
         if (static_cast<int>(o) != fast && index.strideOf(k.outer[o].symbol) == 1)
           votes[o] += graph::elementSize(b.dtype);
@@ -197,6 +224,15 @@ bool readsAgain(const Kernel& k) {
 bool addsAtomically(const Kernel& k) {
   return std::any_of(k.sections.begin(), k.sections.end(), [](const Section& s) {
     return std::any_of(s.body.begin(), s.body.end(), [](const Statement& st) { return st.kind == Statement::Kind::AtomicAdd; });
+  });
+}
+
+bool addsSingly(const Plan& plan, const Section& s, Symbol axis) {
+  return std::any_of(s.body.begin(), s.body.end(), [&](const Statement& st) {
+    if (st.kind != Statement::Kind::AtomicAdd) return false;
+    const graph::DType type = bufferOf(plan.kernel, st.buffer).dtype;
+    const bool isKnown = type == graph::DType::Float32 || type == graph::DType::Float16 || type == graph::DType::BFloat16;
+    return !plan.addsVectors || !isKnown || accessAlong(plan.kernel, s, st.index, axis) != Access::Consecutive;
   });
 }
 

@@ -15,11 +15,13 @@ constexpr int kPointThreads = 128;   ///< of a block whose threads take points o
 uint64_t natural(double v);
 /// Product of the extents, guessed where they are dynamic.
 double pointsOf(const std::vector<inductor::Axis>& axes);
-/// `axis` and what is loaded.
-std::function<bool(inductor::Symbol)> variesWith(const inductor::Section& s, inductor::Symbol axis);
+/// Values of a section that differ along `axis`, one of its own or an outer one; `isScratch` knows buffers whose elements belong to a point.
+std::vector<char> valuesAlong(const inductor::Section& s, inductor::Symbol axis, const std::function<bool(inductor::BufferId)>& isScratch);
+/// `axis` and loaded indices that differ along it.
+std::function<bool(inductor::Symbol)> variesWith(const inductor::Kernel& k, const inductor::Section& s, inductor::Symbol axis);
 
 enum class Access { Uniform, Consecutive, Other };
-Access accessAlong(const inductor::Section& s, const inductor::SymExpr& index, inductor::Symbol axis);
+Access accessAlong(const inductor::Kernel& k, const inductor::Section& s, const inductor::SymExpr& index, inductor::Symbol axis);
 
 /// Elements of one access of `maxBytes` along `axis`: by the widest type that is read or written so. 1 where there is nothing to gain.
 int vectorWidth(const inductor::Kernel& k, const std::vector<const inductor::Section*>& sections, const inductor::Axis& axis, int maxBytes, bool aligned);
@@ -41,6 +43,9 @@ bool scans(const inductor::Kernel& k);
 /// Whether sections with loops read a buffer that an earlier one has read: what stays in registers is then read once.
 bool readsAgain(const inductor::Kernel& k);
 bool addsAtomically(const inductor::Kernel& k);
+/// Whether the section adds atomically other than in what GpuTarget::hasVectorAtomics speaks of: neighbours along `axis`, of few bits. Neighbouring
+/// threads then take neighbouring elements.
+bool addsSingly(const Plan& plan, const inductor::Section& s, inductor::Symbol axis);
 int distinctLoads(const inductor::Kernel& k);
 /// `n` times a power of two, within [least, most].
 int times(int n, int power, int least, int most);

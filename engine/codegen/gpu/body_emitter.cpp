@@ -8,6 +8,7 @@
 
 #include "engine/codegen/cpu/operations.h"
 #include "engine/codegen/cpu/philox.h"
+#include "engine/codegen/gpu/access_patterns.h"
 #include "engine/codegen/gpu/device_assert.h"
 
 namespace fusebox::codegen::gpu {
@@ -27,6 +28,9 @@ BodyEmitter::BodyEmitter(const cpu::Lanes& lanes, const Scope& scope, const indu
       set_(instances),
       varying_(section.values.size()),
       values_(section.values.size()) {
+  const auto isScratch = [this](inductor::BufferId id) { return scope_.buffers.at(id).buffer->role == inductor::BufferRole::Scratch; };
+  if (set_.axis) alongAxis_ = valuesAlong(section, *set_.axis, isScratch);
+  if (set_.groupAxis) alongGroups_ = valuesAlong(section, *set_.groupAxis, isScratch);
   analyse();
 }
 
@@ -50,12 +54,16 @@ void BodyEmitter::analyse() {
       if (v.op == Op::Load || v.op == Op::Index) differs |= cpu::dependsOn(v.index, varying);
       if (v.op == Op::Load)
         differs |= set_.overPoints && set_.vector * set_.unroll > 1 && scope_.buffers.at(v.buffer).pointStride;
-      // A check must see every group's own condition of being active.
-      if (v.op == Op::Check) differs |= set_.unroll > 1 || !set_.edges.empty();
       if (v.op == Op::Scan) differs = true;
     }
     varying_[i] = differs;
   }
+}
+
+bool BodyEmitter::differsAlong(const Symbol* axis, Symbol s) const {
+  const auto loaded = section_.indirect.find(s);
+  if (loaded == section_.indirect.end()) return s == *axis;
+  return (axis == set_.axis ? alongAxis_ : alongGroups_)[static_cast<size_t>(loaded->second)] != 0;
 }
 
 void BodyEmitter::loadAhead() {
@@ -183,7 +191,7 @@ bool BodyEmitter::sharesRandoms(const inductor::Value& v) const {
   const int each = cpu::randomsPerBlock(v.op, v.type);
   const inductor::Value& counter = section_.values[static_cast<size_t>(v.args[1])];
   return each > 1 && set_.vector % each == 0 && counter.op == Op::Index &&
-         isVectorAccess(counter.index, *set_.axis, each, [this](Symbol s) { return section_.indirect.count(s) > 0 || s == *set_.axis; });
+         isVectorAccess(counter.index, *set_.axis, each, [this](Symbol s) { return differsAlong(set_.axis, s); });
 }
 
 void BodyEmitter::emitRandoms(const inductor::Value& v, Copies& out) {
@@ -215,13 +223,23 @@ Value* BodyEmitter::emitDivision(const inductor::Value& v, int group, int neighb
   return found->second.divide(l_, value(v.args[0], group, neighbour));
 }
 
+/// Whether some group may have effects; null: always.
+Value* BodyEmitter::activeAnywhere() {
+  Value* any = nullptr;
+  for (Value* active : set_.active) {
+    if (!active) return nullptr;
+    any = any ? l_.ir.CreateOr(any, active) : active;
+  }
+  return any;
+}
+
 /// As eager's kernels do: a failed check stops the device with an assertion, which the next synchronisation reports.
 /// Division by zero is no error there.
 Value* BodyEmitter::emitCheck(const inductor::Value& v, int group, int neighbour) {
   const auto fault = static_cast<inductor::Fault>(v.imm);
   if (fault != inductor::Fault::ZeroDivision && fault != inductor::Fault::None) {
     Value* bad = l_.ir.CreateNot(value(v.args[1], group, neighbour));
-    emitAssertion(l_.ir, both(activeAt(group, neighbour), bad), fault);
+    emitAssertion(l_.ir, both(isVarying(v.args[1]) ? activeAt(group, neighbour) : activeAnywhere(), bad), fault);
   }
   return value(v.args[0], group, neighbour);
 }

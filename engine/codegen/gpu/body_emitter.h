@@ -34,6 +34,7 @@ struct Scope {
   std::unordered_map<inductor::BufferId, BufferSlot> buffers;
   /// Results by reduction id: [number][point of the thread].
   std::unordered_map<int, std::vector<std::vector<llvm::Value*>>> reduced;
+  bool addsVectors = false;  ///< Plan::addsVectors
 };
 
 /// A group whose vector may reach beyond the ends of its row: what neighbours stand outside have no effect, and read inside.
@@ -88,6 +89,8 @@ class BodyEmitter {
  private:
   using Copies = std::vector<llvm::Value*>;  ///< one for all instances, or one for each
   bool varies(inductor::Symbol s) const;
+  /// Whether a symbol of an index differs along Instances::axis or groupAxis.
+  bool differsAlong(const inductor::Symbol* axis, inductor::Symbol s) const;
   bool isVarying(inductor::ValueId id) const { return varying_[static_cast<size_t>(id)]; }
   void analyse();
   void emit(inductor::ValueId id);
@@ -96,6 +99,7 @@ class BodyEmitter {
   std::optional<std::pair<int64_t, int64_t>> boundsOf(inductor::ValueId id) const;
   llvm::Value* emitDivision(const inductor::Value& v, int group, int neighbour);
   llvm::Value* emitCheck(const inductor::Value& v, int group, int neighbour);
+  llvm::Value* activeAnywhere();
   void emitLoads(const inductor::Value& v, bool varying, Copies& out);
   llvm::Value* loadMasked(const inductor::Value& v, int group, int neighbour, bool isShared);
   bool loadVector(const inductor::Value& v, int group, Copies& out);
@@ -124,6 +128,8 @@ class BodyEmitter {
   /// `at` gives the address of an element among them.
   std::vector<llvm::Value*> takeVector(const BufferSlot& slot, const std::function<llvm::Value*(int at)>& address, int count, inductor::DType type);
   void atomicAdd(const BufferSlot& slot, llvm::Value* pointer, llvm::Value* added);
+  bool addsVector(const inductor::Statement& s, const BufferSlot& slot) const;
+  void atomicAddVector(const inductor::Statement& s, const BufferSlot& slot, int group);
   /// Emits `work` for when `condition` holds (null: always).
   void when(llvm::Value* condition, const std::function<void()>& work);
   llvm::Value* both(llvm::Value* a, llvm::Value* b);
@@ -133,6 +139,7 @@ class BodyEmitter {
   const inductor::Section& section_;
   const Instances& set_;
   std::vector<char> varying_;
+  std::vector<char> alongAxis_, alongGroups_;  ///< values that differ along Instances::axis and groupAxis; empty where nothing is loaded for an index
   std::vector<Copies> values_;
   std::unordered_map<inductor::ValueId, SharedDivisor> divisors_;
   llvm::Value* along_ = nullptr;  ///< not null: where along the axis an address is wanted

@@ -1,3 +1,6 @@
+#include <fmt/format.h>
+#include <llvm/IR/InlineAsm.h>
+
 #include "engine/codegen/cpu/operations.h"
 #include "engine/codegen/gpu/body_emitter.h"
 
@@ -17,8 +20,7 @@ Value* BodyEmitter::pointer(const BufferSlot& slot, const SymExpr& index, int gr
   int along = 0;
   if (neighbour > 0 && !slot.pointStride && !set_.edge(group)) {
     // Neighbours of a known distance share one address.
-    const auto isLoaded = [this](Symbol s) { return section_.indirect.count(s) > 0 || s == *set_.axis; };
-    const cpu::IndexShape shape = cpu::shapeOf(index, set_.axis, isLoaded);
+    const cpu::IndexShape shape = cpu::shapeOf(index, set_.axis, [this](Symbol s) { return differsAlong(set_.axis, s); });
     const auto stride = shape.stride.maybeConstant();
     if (shape.isAffine() && stride && std::abs(*stride) < (1 << 24)) {
       along = static_cast<int>(*stride) * neighbour;
@@ -44,7 +46,7 @@ bool BodyEmitter::isVector(const BufferSlot& slot, const SymExpr& index, const S
   const int64_t bytes = std::min<int64_t>(16, int64_t{width} * graph::elementSize(slot.buffer->dtype));
   if (slot.alignment % bytes != 0) return false;
   const bool isRagged = set_.ragged.on && axis == set_.axis;
-  return isVectorAccess(isRagged ? index - set_.ragged.start : index, *axis, width, [&](Symbol s) { return section_.indirect.count(s) > 0 || s == *axis; });
+  return isVectorAccess(isRagged ? index - set_.ragged.start : index, *axis, width, [&](Symbol s) { return differsAlong(axis, s); });
 }
 
 Value* BodyEmitter::load(const BufferSlot& slot, Type* type, Value* address, int64_t align) {
@@ -272,9 +274,14 @@ void BodyEmitter::store(const inductor::Statement& s) {
     for (int n = 0; n < set_.vector; ++n) storeAcross(s, slot, n);
     return;
   }
+  const bool addedVector = isAtomic && addsVector(s, slot);
   for (int u = 0; u < set_.unroll; ++u) {
     if (wholeVector) {
       storeVector(s, slot, u);
+      continue;
+    }
+    if (addedVector) {
+      atomicAddVector(s, slot, u);
       continue;
     }
     for (int n = 0; n < set_.vector; ++n) {
@@ -292,6 +299,54 @@ void BodyEmitter::store(const inductor::Statement& s) {
       });
     }
   }
+}
+
+/// Whether a group's neighbours are floats that one instruction adds, all of them or none.
+bool BodyEmitter::addsVector(const inductor::Statement& s, const BufferSlot& slot) const {
+  const DType type = slot.buffer->dtype;
+  const bool isKnown = type == DType::Float32 || type == DType::BFloat16 || type == DType::Float16;
+  return scope_.addsVectors && isKnown && set_.axis && set_.edges.empty() && (s.mask < 0 || !alongAxis_[static_cast<size_t>(s.mask)]) && isVector(slot, s.index);
+}
+
+/// PTX's `red` with 32-bit registers: single floats, or pairs of 16-bit ones.
+void BodyEmitter::atomicAddVector(const inductor::Statement& s, const BufferSlot& slot, int group) {
+  auto& ir = l_.ir;
+  const DType type = slot.buffer->dtype, from = section_.values[static_cast<size_t>(s.value)].type;
+  const bool isPacked = type != DType::Float32;
+  Type* word = isPacked ? ir.getInt32Ty() : ir.getFloatTy();
+  std::vector<Value*> words;
+  for (int n = 0; n < set_.vector; n += isPacked ? 2 : 1) {
+    const auto element = [&](int at) { return cpu::emitCast(l_, value(s.value, group, at), from, type); };
+    if (!isPacked) {
+      words.push_back(element(n));
+      continue;
+    }
+    Value* pair = llvm::PoisonValue::get(cpu::Lanes::widened(ir.getInt16Ty(), 2));
+    for (int at = 0; at < 2; ++at) pair = ir.CreateInsertElement(pair, ir.CreateBitCast(l_.toStorage(element(n + at), type), ir.getInt16Ty()), uint64_t(at));
+    words.push_back(ir.CreateBitCast(pair, word));
+  }
+  Value* condition = set_.active[static_cast<size_t>(group)];
+  if (s.mask >= 0) condition = both(condition, value(s.mask, group, 0));
+  when(condition, [&] {
+    Value* first = pointer(slot, s.index, group, 0);
+    const size_t most = 4;
+    for (size_t at = 0; at < words.size(); at += most) {
+      const size_t count = std::min(most, words.size() - at);
+      std::vector<Value*> arguments{ir.CreateConstGEP1_64(word, first, at)};
+      std::vector<Type*> types{first->getType()};
+      std::string operands, constraints = "l";
+      for (size_t i = 0; i < count; ++i) {
+        arguments.push_back(words[at + i]);
+        types.push_back(word);
+        operands += fmt::format("{}${}", i ? ", " : "", i + 1);
+        constraints += isPacked ? ",r" : ",f";
+      }
+      const char* format = type == DType::Float32 ? "f32" : type == DType::BFloat16 ? "bf16x2" : "f16x2";
+      const std::string text = count == 1 ? fmt::format("red.relaxed.gpu.global.add{}.{} [$0], {};", isPacked ? ".noftz" : "", format, operands)
+                                          : fmt::format("red.relaxed.gpu.global.add{}.v{}.{} [$0], {{{}}};", isPacked ? ".noftz" : "", count, format, operands);
+      ir.CreateCall(llvm::InlineAsm::get(llvm::FunctionType::get(ir.getVoidTy(), types, false), text, constraints, /*hasSideEffects=*/true), arguments);
+    }
+  });
 }
 
 void BodyEmitter::atomicAdd(const BufferSlot& slot, Value* address, Value* added) {

@@ -42,6 +42,7 @@ KernelEmitter::KernelEmitter(const Plan& plan, const Phase& phase, llvm::Module&
       traits_(traits),
       lanes_(ir_, traits_),
       combiner_(lanes_, module_, phase_.map) {
+  scope_.addsVectors = plan_.addsVectors;
   makeFunction(name);
   if (plan_.kernel.isBatch) findEntry();
   bindArguments(aligned);

@@ -184,6 +184,7 @@ namespace {
 
 Plan planFrom(Plan plan, const Kernel& kernel, const GpuTarget& target, bool isAligned, const LaunchShape& shape) {
   plan.resident = shape.resident;
+  plan.addsVectors = target.hasVectorAtomics();
   plan.kernel = cpu::normalised(kernel);
   plan.kernel = withOnlineSoftmax(std::move(plan.kernel), keptRow(plan.kernel, target));
   const Kernel& k = plan.kernel;

@@ -100,6 +100,7 @@ struct Plan {
   inductor::SymExpr workBytes = 0;         ///< global memory for one launch sequence
   int64_t sharedBytes = 0;                 ///< of Scratch buffers
   int resident = 0;                        ///< LaunchShape::resident
+  bool addsVectors = false;                ///< GpuTarget::hasVectorAtomics
   int ahead = 0;                           ///< walking: so many groups of points ahead, rows are fetched into the cache
   int64_t bytesMoved = 0;                  ///< rough, by the extents (dynamic ones guessed)
 

@@ -35,9 +35,9 @@ SymExpr shiftOf(const Kernel& k, const Section& s) {
   if (s.axes.size() != 1 || !s.axes[0].extent.isConstant() || s.axes[0].extent.constant() < kLongRow || inductor::hasScan(s) || accumulates(s)) return 0;
   SymExpr start(0);
   forEachAccess(k, s, [&](const SymExpr& index, bool, const KernelBuffer&) {  // stores come last
-    if (accessAlong(s, index, s.axes[0].symbol) == Access::Consecutive) start = cpu::shapeOf(index, &s.axes[0].symbol, variesWith(s, s.axes[0].symbol)).uniform;
+    if (accessAlong(k, s, index, s.axes[0].symbol) == Access::Consecutive) start = cpu::shapeOf(index, &s.axes[0].symbol, variesWith(k, s, s.axes[0].symbol)).uniform;
   });
-  if (!cpu::isNatural(start)) return 0;
+  if (!cpu::isNatural(start) || cpu::dependsOn(start, [&](Symbol x) { return s.indirect.count(x) > 0; })) return 0;
   return graph::mod(start, SymExpr(kLineElements));
 }
 
@@ -223,9 +223,11 @@ Mapping mapRows(Plan& plan, const GpuTarget& target, bool aligned, const LaunchS
     if (s.axes.empty()) continue;
     const int last = inductor::hasScan(s) ? static_cast<int>(s.axes.size()) - 1 : bestInner(k, s).first;
     plan.sections[i].order = orderWithLast(s.axes.size(), last);
-    plan.sections[i].vector =
-        std::min(vectorWidth(k, {&s}, s.axes[static_cast<size_t>(last)], kVectorBytes, aligned), instanceLimit(k));
-    chooseRagged(plan, i, aligned);
+    if (!addsSingly(plan, s, s.axes[static_cast<size_t>(last)].symbol)) {
+      plan.sections[i].vector =
+          std::min(vectorWidth(k, {&s}, s.axes[static_cast<size_t>(last)], kVectorBytes, aligned), instanceLimit(k));
+      chooseRagged(plan, i, aligned);
+    }
     vectors = std::max(vectors, pointsOf(s.axes) / plan.sections[i].vector);
   }
   const double widest = vectors > 8192 && readsAgain(k) ? 1024 : 512;

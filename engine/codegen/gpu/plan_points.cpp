@@ -47,8 +47,13 @@ Mapping mapPoints(Plan& plan, const GpuTarget& target, bool aligned, const Launc
   plan.vectorAxis = fast;
   if (hasScratch(k) || reducesWithoutAxes(k)) return map;
   const int limit = instanceLimit(k);
-  if (addsAtomically(k)) {  // neighbouring threads at neighbouring elements: one memory transaction for a warp
-    map.unroll = times(std::min(4, limit), shape.work, 1, limit);
+  if (addsAtomically(k)) {
+    // One memory transaction for a warp: neighbouring threads at neighbouring elements, or at neighbouring vectors.
+    const Axis& axis = k.outer[static_cast<size_t>(fast)];
+    const bool singly = std::any_of(k.sections.begin(), k.sections.end(), [&](const Section& s) { return addsSingly(plan, s, axis.symbol); });
+    if (!singly) map.vector = std::min(limit, vectorWidth(k, all(k), axis, kVectorBytes, aligned));
+    const int most = std::max(1, limit / map.vector);
+    map.unroll = times(std::min(map.vector > 1 ? 2 : 4, most), shape.work, 1, most);
     return map;
   }
   // Transposing access: a rectangle of threads, each with a few elements along both axes. Where that is not to be had, neighbouring

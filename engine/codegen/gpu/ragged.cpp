@@ -23,25 +23,13 @@ constexpr int64_t kShortestRow = 512;  ///< whose first and last vectors are few
 constexpr int64_t kLongRow = 2048;     ///< of which it costs little to begin where a line does
 
 /// Whether some loaded index differs along the axis: what a vector brings from beyond the row must not become an address.
-bool indicesVary(const Section& s, Symbol axis) {
-  std::vector<char> varies(s.values.size(), 0);
-  const auto moves = [&](Symbol x) {
-    const auto loaded = s.indirect.find(x);
-    return loaded == s.indirect.end() ? x == axis : varies[static_cast<size_t>(loaded->second)] != 0;
-  };
-  for (size_t i = 0; i < s.values.size(); ++i) {
-    const inductor::Value& v = s.values[i];
-    bool differs = (v.op == Op::Load || v.op == Op::Index) && cpu::dependsOn(v.index, moves);
-    if (v.op != Op::Reduced)
-      for (inductor::ValueId a : v.args) differs |= a >= 0 && varies[static_cast<size_t>(a)];
-    if (v.mask >= 0) differs |= varies[static_cast<size_t>(v.mask)] != 0;
-    varies[i] = differs;
-  }
-  return std::any_of(s.indirect.begin(), s.indirect.end(), [&](const auto& loaded) { return varies[static_cast<size_t>(loaded.second)] != 0; });
+bool indicesVary(const Kernel& k, const Section& s, Symbol axis) {
+  const auto varies = variesWith(k, s, axis);
+  return std::any_of(s.indirect.begin(), s.indirect.end(), [&](const auto& loaded) { return varies(loaded.first); });
 }
 
-bool isSuited(const Section& s, Symbol axis) {
-  return !inductor::hasScan(s) && !indicesVary(s, axis) && std::all_of(s.body.begin(), s.body.end(), [](const Statement& st) {
+bool isSuited(const Kernel& k, const Section& s, Symbol axis) {
+  return !inductor::hasScan(s) && !indicesVary(k, s, axis) && std::all_of(s.body.begin(), s.body.end(), [](const Statement& st) {
     return st.kind == Statement::Kind::Store || st.kind == Statement::Kind::Reduce;
   });
 }
@@ -57,9 +45,9 @@ std::vector<RowAccess> rowAccesses(const Kernel& k, const std::vector<const Sect
   std::vector<RowAccess> list;
   for (const Section* s : sections)
     forEachAccess(k, *s, [&](const SymExpr& index, bool, const KernelBuffer& b) {
-      if (accessAlong(*s, index, axis) != Access::Consecutive || alignmentOf(b, aligned) < kVectorBytes) return;
-      const SymExpr start = cpu::shapeOf(index, &axis, variesWith(*s, axis)).uniform;
-      if (cpu::isNatural(start)) list.push_back({start, graph::elementSize(b.dtype), b.id});
+      if (accessAlong(k, *s, index, axis) != Access::Consecutive || alignmentOf(b, aligned) < kVectorBytes) return;
+      const SymExpr start = cpu::shapeOf(index, &axis, variesWith(k, *s, axis)).uniform;
+      if (cpu::isNatural(start) && !cpu::dependsOn(start, [s](Symbol x) { return s->indirect.count(x) > 0; })) list.push_back({start, graph::elementSize(b.dtype), b.id});
     });
   return list;
 }
@@ -73,7 +61,7 @@ bool isMultiple(const SymExpr& e, int of) {
 
 RaggedChoice raggedVectors(const Kernel& k, const std::vector<const Section*>& sections, const Axis& axis, int maxBytes, bool aligned) {
   const auto extent = axis.extent.maybeConstant();
-  if (!extent || *extent < kShortestRow || !std::all_of(sections.begin(), sections.end(), [&](const Section* s) { return isSuited(*s, axis.symbol); })) return {};
+  if (!extent || *extent < kShortestRow || !std::all_of(sections.begin(), sections.end(), [&](const Section* s) { return isSuited(k, *s, axis.symbol); })) return {};
   const std::vector<RowAccess> list = rowAccesses(k, sections, axis.symbol, aligned);
   if (list.empty()) return {};
   const int widest = std::max_element(list.begin(), list.end(), [](const RowAccess& a, const RowAccess& b) { return a.size < b.size; })->size;

@@ -12,6 +12,8 @@ struct GpuTarget {
 
   /// Whether blocks can be launched in clusters that reach each other's shared memory.
   bool hasClusters() const { return capability >= 90; }
+  /// Whether one instruction adds 16 bytes of floats to memory, each atomically (PTX 8.1).
+  bool hasVectorAtomics() const { return capability >= 90; }
   /// The newest architecture that LLVM knows and the device runs, as in ".target sm_90". PTX runs on later ones too.
   std::string ptxArchitecture() const;
 };

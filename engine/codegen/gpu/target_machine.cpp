@@ -16,7 +16,7 @@ namespace fusebox::codegen::gpu {
 namespace {
 
 constexpr const char* kTriple = "nvptx64-nvidia-cuda";
-constexpr std::array kArchitectures = {70, 72, 75, 80, 86, 87, 89, 90};  // that LLVM 19 and PTX 7.8 know
+constexpr std::array kArchitectures = {70, 72, 75, 80, 86, 87, 89, 90};  // that LLVM 19 and the PTX below know
 
 void initialiseTarget() {
   static std::once_flag once;
@@ -46,7 +46,7 @@ Result<std::unique_ptr<llvm::TargetMachine>> makeTargetMachine(const GpuTarget& 
   const llvm::Target* backend = llvm::TargetRegistry::lookupTarget(kTriple, error);
   if (!backend) return fail(ErrorCode::Unsupported, "this build has no LLVM back end for NVIDIA GPUs: " + error);
   const llvm::TargetOptions options;
-  std::unique_ptr<llvm::TargetMachine> machine(backend->createTargetMachine(kTriple, target.ptxArchitecture(), "+ptx78",
+  std::unique_ptr<llvm::TargetMachine> machine(backend->createTargetMachine(kTriple, target.ptxArchitecture(), target.hasVectorAtomics() ? "+ptx81" : "+ptx78",
                                                                             options, std::nullopt, std::nullopt,
                                                                             llvm::CodeGenOptLevel::Aggressive));
   if (!machine) return fail(ErrorCode::Unsupported, "LLVM cannot generate code for this GPU", target.ptxArchitecture());

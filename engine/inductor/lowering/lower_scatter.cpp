@@ -4,8 +4,8 @@
 #include "engine/inductor/lowering/lowering.h"
 #include "engine/inductor/ir/val.h"
 
-/// Adding at positions that are themselves data: by atomics on a GPU. The CPU's operators stay calls, as does what atomics of a type do
-/// not exist for (16-bit floats, which eager rounds at every step anyway).
+/// Adding at positions that are themselves data: by atomics on a GPU. The CPU's operators stay calls. 16-bit floats are summed in 32 bits and
+/// rounded once, unless so much of the result stays as it was that a 32-bit copy of it would cost more.
 namespace fusebox::inductor {
 namespace {
 
@@ -124,8 +124,17 @@ Values embeddingBackward(Lowering& lowering, const Node& node) {
 
 LazyTensor Lowering::addInto(const LazyTensor& start, const TensorMeta& meta, const IndexList& sizes, const std::vector<LazyTensor>& reading,
                              const std::function<ScatteredValue(BodyBuilder&, const IndexList&)>& update) {
-  const DType type = meta.dtype;
   if (meta.device.kind == graph::DeviceKind::Cpu) throw NotLowered("scattered additions on the CPU");
+  if (meta.dtype == DType::BFloat16 || meta.dtype == DType::Float16) {
+    constexpr int64_t kWorthWidening = 4;
+    if (graph::hint(graph::product(meta.sizes)) > kWorthWidening * graph::hint(graph::product(sizes))) throw NotLowered("few 16-bit floats added into many");
+    TensorMeta wide = meta;
+    wide.dtype = DType::Float32;
+    const LazyTensor widened = formula(wide, [start](BodyBuilder& b, const IndexList& i) { return b.cast(start.load(b, i), DType::Float32); }, {start}, 0);
+    const LazyTensor sum = addInto(widened, wide, sizes, reading, update);
+    return formula(meta, [sum](BodyBuilder& b, const IndexList& i) { return sum.load(b, i); }, {sum}, 0);
+  }
+  const DType type = meta.dtype;
   if (type != DType::Float32 && type != DType::Float64 && type != DType::Int32 && type != DType::Int64)
     throw NotLowered("no atomic addition of " + std::string(graph::name(type)));
   if (options_.deterministic && graph::isFloatingPoint(type)) throw NotLowered("atomic additions have no fixed order, and deterministic algorithms are asked for");

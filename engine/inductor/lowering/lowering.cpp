@@ -162,7 +162,7 @@ LazyTensor Lowering::formula(const graph::TensorMeta& meta, ValueFn compute, con
   auto storage = std::make_shared<Storage>();
   storage->meta = meta;
   storage->meta.storageOffset = 0;
-  if (!isDense(meta)) storage->meta.strides = graph::contiguousStrides(meta.sizes);
+  if (!isDense(meta) || liesBetterInRows(meta)) storage->meta.strides = graph::contiguousStrides(meta.sizes);
   // What is computed from an image that was laid otherwise for an extern call is best laid so too.
   for (const LazyTensor& t : reading) {
     if (!t.storage->relaid) continue;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -151,6 +152,9 @@ class Lowering {
     const LoweredBuffer& b = out_.buffers[static_cast<size_t>(id)];
     return b.kind == LoweredBuffer::Kind::View ? b.base : id;
   }
+  /// layout_choice.cpp: whether the result of the current call, which is traced as `meta`, is better row-major.
+  bool liesBetterInRows(const graph::TensorMeta& meta) const;
+  std::optional<int> readersOfRows(const graph::Node& node, const IndexList& sizes, int distance) const;
   /// How result `position` is to lie in memory: as traced, or as it is laid where only compiled code reads it.
   /// A written input's new value lies as the input does.
   graph::TensorMeta resultLayout(size_t position, const LazyTensor& value, graph::TensorMeta traced) const;

@@ -196,6 +196,34 @@ Kernel scatter(DType type, int64_t n, int64_t table) {
   return b.kernel;
 }
 
+/// Rows of a table, weighted, added to the rows of another one: messages of a graph. `inSection`: the weights are stored on the way, the rows
+/// are a section of their own.
+Kernel addedRows(DType type, int64_t n, int64_t width, int64_t table, bool inSection) {
+  KernelBuilder b("added_rows");
+  const DType f = DType::Float32;
+  const auto from = b.input(DType::Int64, n), to = b.input(DType::Int64, n), x = b.input(DType::BFloat16, table * width), w = b.input(f, n);
+  const auto z = b.buffer(BufferRole::InOut, type, table * width), weights = inSection ? b.output(f, n) : -1;
+  const SymExpr i = b.outer(n);
+  const auto checked = [&](ValueId at) {
+    const ValueId sound = b.op(Op::Check, DType::Int64, at, b.op(Op::Lt, DType::Bool, at, b.constant(DType::Int64, static_cast<double>(table))));
+    b.kernel.sections.back().values.back().imm = static_cast<int64_t>(Fault::Gather);
+    return b.indirect(sound, 0, table - 1);
+  };
+  SymExpr c(0);
+  if (inSection) {
+    b.section();
+    b.store(weights, i, b.op(Op::Mul, f, b.load(w, i), b.constant(f, 2)));
+    b.section();
+    c = b.axis(width);
+  } else {
+    c = b.outer(width);
+    b.section();
+  }
+  const ValueId value = b.op(Op::Mul, f, b.op(Op::Cast, f, b.load(x, checked(b.load(from, i)) * SymExpr(width) + c)), b.load(w, i));
+  b.atomicAdd(z, checked(b.load(to, i)) * SymExpr(width) + c, type == f ? value : b.op(Op::Cast, type, value));
+  return b.kernel;
+}
+
 /// A load that is made only inside a window.
 Kernel padded(int64_t n) {
   KernelBuilder b("padded");
@@ -303,6 +331,12 @@ std::vector<NamedKernel> gpuKernels() {
       {"scatter_i32", scatter(DType::Int32, 5000, 10), {}},
       {"scatter_i64", scatter(DType::Int64, 5000, 10), {}},
       {"scatter_u8", scatter(DType::UInt8, 300, 10), {}},
+      {"added_rows_f32", addedRows(f, 700, 64, 40, false), {}, 20000},
+      {"added_rows_bf16", addedRows(DType::BFloat16, 60, 64, 40, false), {}, 20000},
+      {"added_rows_f16", addedRows(DType::Float16, 60, 36, 40, true), {}, 20000},
+      {"added_rows_f64", addedRows(DType::Float64, 700, 20, 40, true), {}, 20000},
+      {"added_rows_sections", addedRows(f, 3000, 256, 100, true), {}, 20000},
+      {"added_rows_odd", addedRows(f, 300, 517, 40, true), {}, 20000},
       {"padded", padded(1000), {}},
       {"uniform", random(Op::RandUniform, f, 3000), {}},
       {"normal", random(Op::RandNormal, f, 3000), {}},

@@ -247,6 +247,14 @@ class GpuPtxTest : public QObject {
       }
     }
     QCOMPARE(gpu::makePlan(named("scatter_f32").kernel, gpu::GpuTarget{}, true).phases[0].map.vector, 1);  // a warp adds to neighbours
+    for (const char* name : {"added_rows_f32", "added_rows_sections"}) {  // rows that are looked up are rows: read and added in vectors
+      const std::string text = compiled(named(name).kernel).text;
+      QVERIFY2(text.find("red.relaxed.gpu.global.add.v4.f32") != std::string::npos && text.find("ld.global.nc.v") != std::string::npos, name);
+      QVERIFY2(compiled(named(name).kernel, false).text.find("red.relaxed") == std::string::npos, name);  // where buffers may begin anywhere
+      const gpu::Plan old = gpu::makePlan(named(name).kernel, {80, 108}, true);
+      QCOMPARE(old.phases[0].map.vector * old.sections.back().vector, 1);
+    }
+    QVERIFY(compiled(named("added_rows_bf16").kernel).text.find("red.relaxed.gpu.global.add.noftz.v4.bf16x2") != std::string::npos);
     const auto counts = tensor({64, 1000}, DType::Int64);
     QCOMPARE(externs(scheduled(true, "aten::scatter_add", {counts, index, tensor({500, 1000}, DType::Int64)},
                                {int64_t{-1}, int64_t{0}, int64_t{-2}, int64_t{-3}}, {counts}, true)), 0);  // sums of integers have one result

@@ -109,6 +109,32 @@ class Programs(unittest.TestCase):
         program.run([torch.zeros(12)])
         torch.testing.assert_close(kept, (2 * x + 1).view(3, 4))
 
+    def test_memory_ends_with_its_last_reader_whatever_views_lead_there(self):
+        from torch.multiprocessing.reductions import StorageWeakRef
+        seen = []
+        library = torch.library.Library("runtime_test", "FRAGMENT")
+        library.define("watch(Tensor x) -> Tensor")
+        library.define("look(Tensor x) -> Tensor")
+
+        def watch(x):
+            seen.append(StorageWeakRef(x.untyped_storage()))
+            return x.clone()
+
+        def look(x):
+            seen.append(seen[-1].expired())
+            return x.clone()
+        library.impl("watch", watch, "CPU")
+        library.impl("look", look, "CPU")
+        program = probe.Program(
+            [("input", 0, [12]), ("owned", -1, [12]), ("view", -1, [3, 4], {"base": 1, "strides": [4, 1]}),
+             ("view", -1, [2, 4], {"base": 2, "strides": [4, 1]}), ("owned", -1, [2, 4]), ("owned", -1, [2, 4])],
+            [("extern", "aten::neg", [buf(0)], [1]), ("extern", "runtime_test::watch", [buf(3)], [4]), ("free", 1),
+             ("extern", "runtime_test::look", [buf(4)], [5])], [5])
+        x = torch.randn(12)
+        for _ in range(2):
+            torch.testing.assert_close(program.run([x])[0], -x[:8].view(2, 4))
+            self.assertIs(seen[-1], True)
+
     def test_other_strides_than_predicted_are_brought_into_line(self):
         x = torch.randn(4, 3)
         program = probe.Program([("input", 0, [4, 3]), ("owned", -1, [3, 4])], [("extern", "aten::t", [buf(0)], [1])], [1])
