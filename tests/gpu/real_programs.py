@@ -321,6 +321,68 @@ def gcn_train(device, tiny):
 
 
 @program
+def llama_lora_train(device, tiny):
+    import peft
+    sizes = dict(hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, vocab_size=100) if tiny else dict(
+        hidden_size=2048, intermediate_size=5632, num_hidden_layers=8, num_attention_heads=32, num_key_value_heads=8, vocab_size=32000)
+    model = transformer("LlamaForCausalLM", "LlamaConfig", device, torch.bfloat16, max_position_embeddings=4096, **sizes)
+    model = peft.get_peft_model(model, peft.LoraConfig(r=8, lora_alpha=16, lora_dropout=0.0, target_modules=["q_proj", "v_proj", "gate_proj"]))
+    ids = tokens(sizes["vocab_size"], 2 if tiny else 4, 16 if tiny else 1024, device)
+    optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=1e-4)
+    return training(model, (), dict(input_ids=ids, labels=ids, use_cache=False), device, optimizer, loss=lambda output: output.loss)
+
+
+@program
+def unet_sd(device, tiny):
+    import diffusers
+    torch.manual_seed(0)
+    sizes = dict(block_out_channels=(32, 64), down_block_types=("CrossAttnDownBlock2D", "DownBlock2D"), up_block_types=("UpBlock2D", "CrossAttnUpBlock2D"),
+                 layers_per_block=1, cross_attention_dim=32, attention_head_dim=4, norm_num_groups=8) if tiny else dict(cross_attention_dim=768)
+    model = diffusers.UNet2DConditionModel(sample_size=8 if tiny else 64, **sizes).to(device, torch.bfloat16, memory_format=torch.channels_last)
+    side = 8 if tiny else 64
+    latents = torch.randn(2, 4, side, side, device=device, dtype=torch.bfloat16).to(memory_format=torch.channels_last)
+    context = torch.randn(2, 77, sizes["cross_attention_dim"], device=device, dtype=torch.bfloat16)
+    return inference(model, (latents, torch.tensor(500, device=device), context), dict(return_dict=False))
+
+
+@program
+def vae_decode(device, tiny):
+    import diffusers
+    torch.manual_seed(0)
+    widths = (32, 64) if tiny else (128, 256, 512, 512)
+    model = diffusers.AutoencoderKL(block_out_channels=widths, down_block_types=("DownEncoderBlock2D",) * len(widths),
+                                    up_block_types=("UpDecoderBlock2D",) * len(widths), layers_per_block=1 if tiny else 2,
+                                    latent_channels=4, norm_num_groups=8 if tiny else 32).to(device, torch.bfloat16, memory_format=torch.channels_last)
+    side = 8 if tiny else 64
+    latents = torch.randn(1, 4, side, side, device=device, dtype=torch.bfloat16).to(memory_format=torch.channels_last)
+    return inference(model.decoder, (latents,), {})
+
+
+def quantised(device, tiny, config):
+    import torchao.quantization
+    torch.manual_seed(0)
+    width = 64 if tiny else 4096
+    model = nn.Sequential(nn.Linear(width, 2 * width, bias=False), nn.SiLU(), nn.Linear(2 * width, width, bias=False)).to(device, torch.bfloat16)
+    torchao.quantization.quantize_(model, getattr(torchao.quantization, config)())
+    return inference(model, (torch.randn(16 if tiny else 1024, width, device=device, dtype=torch.bfloat16),), {})
+
+
+@program
+def int8_weights(device, tiny):
+    return quantised(device, tiny, "Int8WeightOnlyConfig")
+
+
+@program
+def int8_dynamic(device, tiny):
+    return quantised(device, tiny, "Int8DynamicActivationInt8WeightConfig")
+
+
+@program
+def float8_dynamic(device, tiny):
+    return quantised(device, tiny, "Float8DynamicActivationFloat8WeightConfig")
+
+
+@program
 def lstm_train(device, tiny):
     torch.manual_seed(0)
     width, batch, length = (16, 2, 5) if tiny else (1024, 64, 128)
