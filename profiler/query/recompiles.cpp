@@ -21,19 +21,15 @@ constexpr const char* kEntries =
     "0) "
     "FROM compiles c WHERE c.frame_id IS NOT NULL AND coalesce(c.kind, '') <> 'backward' ORDER BY c.compile_id";
 constexpr const char* kCalls = "SELECT compile_id, kind, calls, total_ns FROM calls";
-constexpr const char* kGuardCounts = "SELECT compile_id, count(*), sum(failures) FROM guards GROUP BY compile_id";
+constexpr const char* kGuardCounts = "SELECT compile_id, count(*) FROM t_guard GROUP BY compile_id";
+constexpr const char* kFailedGuards = "SELECT g.compile_id FROM t_guard_failure f JOIN t_guard g ON g.id = f.guard_id";
 // The failures that an entry names as its cause, and what the limit was reached with (of the entry that
 // came nearest to fitting, which is told first).
 constexpr const char* kMisses =
-    "SELECT f.failure_id, f.frame_id, f.compile_id, coalesce(c.compile_id, 0), f.guard_id, g.kind, g.source, f.guard, "
-    "f.expected, f.found, "
-    "f.outcome, f.file, f.line, g.stack, f.stack FROM guard_failures f LEFT JOIN compiles c ON c.failure_id = "
-    "f.failure_id "
-    "LEFT JOIN guards g ON g.guard_id = f.guard_id WHERE c.compile_id IS NOT NULL OR (f.outcome = 'limit' AND NOT "
-    "EXISTS("
-    "SELECT 1 FROM guard_failures e WHERE e.frame_id = f.frame_id AND e.outcome = 'limit' AND e.failure_id < "
-    "f.failure_id)) "
-    "ORDER BY f.failure_id";
+    "SELECT f.id, f.frame_id, f.compile_id, coalesce(c.id, 0), f.guard_id, g.kind, g.source, f.guard, f.expected, f.found, f.outcome, f.file, "
+    "f.line, (SELECT s.text FROM t_stack s WHERE s.id = g.stack), f.stack FROM t_guard_failure f LEFT JOIN t_compile c ON c.failure_id = f.id "
+    "LEFT JOIN t_guard g ON g.id = f.guard_id WHERE c.id IS NOT NULL OR (f.outcome = 'limit' AND f.id = "
+    "(SELECT min(e.id) FROM t_guard_failure e WHERE e.frame_id = f.frame_id AND e.outcome = 'limit')) ORDER BY f.id";
 
 using ByFrame = std::unordered_map<int64_t, RecompileChain*>;
 
@@ -54,8 +50,10 @@ Result<void> readEntries(const Reader& reader, const ByFrame& frames) {
   read = reader.each(kGuardCounts, {}, [&](const Statement& s) {
     ChainEntry& e = facts[s.integer(0)];
     e.guards = s.integer(1);
-    e.failures = s.integer(2);
+    e.failures = 0;
   });
+  if (!read) return read;
+  read = reader.each(kFailedGuards, {}, [&](const Statement& s) { ++facts[s.integer(0)].failures; });
   if (!read) return read;
   return reader.each(kEntries, {}, [&](const Statement& s) {
     const auto chain = frames.find(s.integer(1));

@@ -245,9 +245,9 @@ Result<ShapeEntry> shapeEntry(const Reader& reader, int64_t compile) {
   if (entry.relations.empty() && entry.specialisations.empty()) return entry;
   std::deque<GuardMiss> kept;
   std::vector<Miss> misses;
-  read = reader.each("SELECT f.compile_id, coalesce(c.compile_id, 0), f.guard_id, g.kind, g.source, f.guard, f.expected, f.found, f.outcome, "
-                     "c.dur_ns FROM guard_failures f LEFT JOIN compiles c ON c.failure_id = f.failure_id LEFT JOIN guards g ON "
-                     "g.guard_id = f.guard_id WHERE f.compile_id = ? AND (c.compile_id IS NOT NULL OR f.outcome = 'limit')",
+  read = reader.each("SELECT f.compile_id, coalesce(c.id, 0), f.guard_id, g.kind, g.source, f.guard, f.expected, f.found, f.outcome, "
+                     "c.end_ns - c.start_ns FROM t_guard_failure f LEFT JOIN t_compile c ON c.failure_id = f.id LEFT JOIN t_guard g ON "
+                     "g.id = f.guard_id WHERE f.compile_id = ? AND (c.id IS NOT NULL OR f.outcome = 'limit')",
                      {compile}, [&](const Statement& s) {
     GuardMiss& m = kept.emplace_back();
     m.entry = s.integer(0), m.recompile = s.integer(1), m.guard = s.integer(2);

@@ -8,28 +8,29 @@ namespace {
 using session::Reader;
 using session::Statement;
 
+// On a GPU the time of the device counts, where it was measured: a group has one kernel then.
+constexpr const char* kGroupTime =
+    "(SELECT coalesce((SELECT d.total_ns FROM t_gpu_stats d WHERE d.kernel_id = s.kernel_id), sum(s.total_ns)) FROM t_launch_stats s "
+    "WHERE s.group_id = {0})";
 // Run time of each node that carries a place: its group's time, shared equally among the group's nodes.
-constexpr const char* kNodeTimes =
-    "WITH members AS (SELECT group_id, count(*) AS n FROM t_fusion_member GROUP BY group_id), "
-    // On a GPU the time of the device counts, where it was measured: a group has one kernel then.
-    "times AS (SELECT group_id, coalesce((SELECT d.total_ns FROM t_gpu_stats d WHERE d.kernel_id = s.kernel_id), sum(total_ns)) AS ns, "
-    "sum(launches) AS launches FROM t_launch_stats s GROUP BY group_id) ";
+constexpr const char* kGroupNodes = "(SELECT count(*) FROM t_fusion_member x WHERE x.group_id = {0})";
 
 }  // namespace
 
 Result<std::vector<SourceFile>> sourceFiles(const Reader& reader) {
   std::vector<SourceFile> out;
+  // Of the groups that ran, and of the graphs that were captured: the other nodes need not be looked at.
   auto read = reader.each(
-      std::string(kNodeTimes) +
-          ", by_file AS (SELECT n.file AS file, sum(t.ns / m.n) AS ns FROM t_fusion_member f "
-          "JOIN t_node n ON n.id = f.node_id JOIN members m ON m.group_id = f.group_id "
-          "JOIN times t ON t.group_id = f.group_id WHERE n.file IS NOT NULL GROUP BY n.file), "
-          "made AS (SELECT n.file AS file, count(*) AS nodes FROM t_node n JOIN t_graph g ON g.id = n.graph_id "
-          "WHERE g.stage = 'captured' GROUP BY n.file), "
-          "broken AS (SELECT file, count(*) AS breaks FROM t_graph_break GROUP BY file) "
-          "SELECT s.path, coalesce(broken.breaks, 0), coalesce(made.nodes, 0), coalesce(by_file.ns, 0) "
-          "FROM t_source_file s LEFT JOIN by_file ON by_file.file = s.path LEFT JOIN made ON made.file = s.path "
-          "LEFT JOIN broken ON broken.file = s.path ORDER BY 4 DESC, 2 DESC, 3 DESC, s.id",
+      fmt::format("WITH times AS MATERIALIZED (SELECT group_id, {} / max(1, {}) AS ns FROM (SELECT DISTINCT group_id FROM t_launch_stats) g), "
+                  "by_file AS (SELECT n.file AS file, sum(t.ns) AS ns FROM times t CROSS JOIN t_fusion_member f ON f.group_id = t.group_id "
+                  "CROSS JOIN t_node n ON n.id = f.node_id WHERE n.file IS NOT NULL GROUP BY n.file), "
+                  "made AS (SELECT n.file AS file, count(*) AS nodes FROM t_graph g CROSS JOIN t_node n ON n.graph_id = g.id "
+                  "WHERE g.stage = 'captured' GROUP BY n.file), "
+                  "broken AS (SELECT file, count(*) AS breaks FROM t_graph_break GROUP BY file) "
+                  "SELECT s.path, coalesce(broken.breaks, 0), coalesce(made.nodes, 0), coalesce(by_file.ns, 0) "
+                  "FROM t_source_file s LEFT JOIN by_file ON by_file.file = s.path LEFT JOIN made ON made.file = s.path "
+                  "LEFT JOIN broken ON broken.file = s.path ORDER BY 4 DESC, 2 DESC, 3 DESC, s.id",
+                  fmt::format(kGroupTime, "g.group_id"), fmt::format(kGroupNodes, "g.group_id")),
       {}, [&](const Statement& row) {
         out.push_back({row.string(0), row.integer(1), row.integer(2), row.integer(3)});
       });
@@ -53,13 +54,12 @@ Result<std::map<int64_t, LineNotes>> lineNotes(const Reader& reader, const std::
     const char* sql;
     void (*note)(LineNotes&, const Statement&);
   };
-  static const std::string kTimes =
-      std::string(kNodeTimes) +
-      "SELECT line, sum(ns), count(DISTINCT kernel_id), sum(launches) FROM (SELECT n.line AS line, g.kernel_id AS kernel_id, "
-      "sum(t.ns / m.n) AS ns, t.launches AS launches FROM t_fusion_member f "
-      "JOIN t_node n ON n.id = f.node_id JOIN members m ON m.group_id = f.group_id "
-      "JOIN t_fusion_group g ON g.id = f.group_id LEFT JOIN times t ON t.group_id = f.group_id WHERE n.file = ? "
-      "GROUP BY n.line, f.group_id) GROUP BY line";
+  static const std::string kTimes = fmt::format(
+      "WITH mine AS MATERIALIZED (SELECT n.line AS line, f.group_id AS group_id, count(*) AS nodes FROM t_node n "
+      "CROSS JOIN t_fusion_member f ON f.node_id = n.id WHERE n.file = ? GROUP BY n.line, f.group_id) "
+      "SELECT line, sum(nodes * ({} / max(1, {}))), count(DISTINCT (SELECT g.kernel_id FROM t_fusion_group g WHERE g.id = m.group_id)), "
+      "sum((SELECT sum(s.launches) FROM t_launch_stats s WHERE s.group_id = m.group_id)) FROM mine m GROUP BY line",
+      fmt::format(kGroupTime, "m.group_id"), fmt::format(kGroupNodes, "m.group_id"));
   static const Part kParts[] = {
       {kTimes.c_str(),
        [](LineNotes& n, const Statement& row) {

@@ -225,7 +225,8 @@ Result<NodeRelations> loadRelations(const session::Reader& reader, int64_t node)
   constexpr const char* kLater = R"(SELECT n.node_id, n.name, n.op, g.stage FROM node_origins o
     JOIN nodes n ON n.node_id = o.node_id JOIN graphs g ON g.graph_id = n.graph_id WHERE o.origin_node_id = ? LIMIT 60)";
   constexpr const char* kDecided = R"(SELECT fused, a, b, reason, detail, CASE WHEN a_node_id = ?1 THEN b_node_id ELSE
-    a_node_id END FROM fusion_decisions WHERE a_node_id = ?1 OR b_node_id = ?1 ORDER BY position LIMIT 60)";
+    a_node_id END FROM fusion_decisions WHERE graph_id = (SELECT graph_id FROM t_node WHERE id = ?1) AND (a_node_id = ?1 OR b_node_id = ?1)
+    ORDER BY position LIMIT 60)";
   const auto other = [](const Statement& s) {
     return NodeFact{s.string(3), s.string(1) + (s.text(2).empty() ? "" : "  " + shortOp(s.string(2))),
                     Location::of(ObjectKind::Node, s.integer(0))};

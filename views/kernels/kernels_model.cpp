@@ -36,10 +36,11 @@ constexpr const char* kTiers = R"(SELECT tier, target, llvm_ir, assembly, cache,
 constexpr const char* kNodes = R"(SELECT n.node_id, n.op, n.name, n.dtype, n.shape, n.file, n.line, m.role
   FROM fusion_groups g JOIN fusion_members m ON m.group_id = g.group_id JOIN nodes n ON n.node_id = m.node_id
   WHERE g.kernel_id = ? ORDER BY g.group_id, m.position LIMIT 2000)";
-constexpr const char* kDecisions = R"(WITH mine(node) AS (SELECT m.node_id FROM fusion_groups g
-    JOIN fusion_members m ON m.group_id = g.group_id WHERE g.kernel_id = ?1)
-  SELECT d.fused, d.kind, d.a, d.b, d.reason, d.detail, d.a_node_id FROM fusion_decisions d
-  WHERE d.a_node_id IN mine OR d.b_node_id IN mine ORDER BY d.decision_id LIMIT 1000)";
+// Decisions are about nodes of one graph, by which they are found.
+constexpr const char* kDecisions = R"(WITH mine(node, graph) AS MATERIALIZED (SELECT n.id, n.graph_id FROM t_fusion_group g
+    JOIN t_fusion_member m ON m.group_id = g.id JOIN t_node n ON n.id = m.node_id WHERE g.kernel_id = ?1)
+  SELECT d.fused, d.kind, d.a, d.b, d.reason, d.detail, d.a_node FROM t_fusion_decision d WHERE d.graph_id IN (SELECT graph FROM mine)
+  AND (d.a_node IN (SELECT node FROM mine) OR d.b_node IN (SELECT node FROM mine)) ORDER BY d.id LIMIT 1000)";
 
 // Evenly thinned, so that a million launches are as quick as a thousand.
 // Launches of a graph are few beside all; in it other kernels run as well.

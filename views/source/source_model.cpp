@@ -19,10 +19,10 @@ constexpr const char* kBreaks = R"(SELECT min(break_id), line, kind, reason, hin
   WHERE file = ? GROUP BY line, kind, reason, hint, frame ORDER BY line)";
 constexpr const char* kFailures = R"(SELECT failure_id, line, frame, guard, expected, found, outcome FROM guard_failures
   WHERE file = ? ORDER BY line, failure_id LIMIT 1000)";
-constexpr const char* kKernels = R"(SELECT DISTINCT k.kernel_id, n.line, k.name, k.kind, k.launches, k.total_ns
-  FROM nodes n JOIN fusion_members m ON m.node_id = n.node_id JOIN fusion_groups g ON g.group_id = m.group_id
-  JOIN kernels k ON k.kernel_id = g.kernel_id WHERE n.file = ? AND n.line IS NOT NULL AND k.launches > 0
-  ORDER BY n.line, k.total_ns DESC LIMIT 5000)";
+constexpr const char* kKernels = R"(WITH mine AS MATERIALIZED (SELECT DISTINCT g.kernel_id AS kernel, n.line AS line FROM t_node n
+    CROSS JOIN t_fusion_member m ON m.node_id = n.id CROSS JOIN t_fusion_group g ON g.id = m.group_id WHERE n.file = ? AND n.line IS NOT NULL)
+  SELECT k.kernel_id, mine.line, k.name, k.kind, k.launches, k.total_ns FROM mine CROSS JOIN kernels k ON k.kernel_id = mine.kernel
+  WHERE k.launches > 0 ORDER BY mine.line, k.total_ns DESC LIMIT 5000)";
 
 struct PlaceQuery {
   ObjectKind kind;
@@ -152,7 +152,7 @@ Result<SourceText> loadSource(const session::Reader& reader, const std::string& 
     const auto outcome = reader.each(sql, {path}, [&](const Statement& s) { source.events.push_back(make(s)); });
     if (!outcome) return tl::unexpected(outcome.error());
   }
-  auto coverage = query::coverageOf(reader);
+  auto coverage = query::coverageOf(reader, {});  // the breaks of this file were read
   if (!coverage) return tl::unexpected(coverage.error());
   for (const auto& u : coverage->uncompiled) {
     if (u.file == path && !u.recovered) source.events.push_back(uncompiledEvent(u));

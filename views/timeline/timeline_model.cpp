@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/support/text.h"
+#include "profiler/query/program_kernels.h"
 #include "profiler/session/reader.h"
 
 namespace fusebox::views {
@@ -173,7 +174,7 @@ Result<TimelineOutline> loadTimelineOutline(const session::Reader& reader) {
   });
   int64_t owner = kFirstMemoryOwner;
   for (const char* name : kMemoryNames) outline.names[owner++] = name;
-  outcome = reader.each("SELECT kernel_id, name FROM kernels", {},
+  outcome = reader.each("SELECT kernel_id, name FROM kernels WHERE " + query::ranKernels(), {},
                         [&](const Statement& s) { outline.names[s.integer(0)] = s.string(1); });
   if (!outcome) return tl::unexpected(outcome.error());
   outcome = reader.each("SELECT compile_id, frame, kind FROM compiles", {}, [&](const Statement& s) {
