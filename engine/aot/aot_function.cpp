@@ -140,26 +140,6 @@ torch::autograd::edge_list gradientEdges(const AotModule& module, const std::vec
   return edges;
 }
 
-/// By position in gradInputs: whether every gradient that can arrive has a part in it.
-std::vector<bool> gradientsOfAllResults(const AotModule& module) {
-  auto& nodes = module.joint.nodes();
-  auto& results = module.joint.output()->args;
-  const size_t first = results.size() - module.gradInputs.size();
-  std::vector<bool> ofAll(module.gradInputs.size(), true);
-  for (size_t t = 0; t < module.tangents.size(); ++t) {
-    std::vector<bool> reached(nodes.size());
-    for (size_t n = 0; n < nodes.size(); ++n) {
-      reached[n] = nodes[n].kind == graph::NodeKind::Placeholder && nodes[n].index == static_cast<int32_t>(module.inputs.size() + t);
-      graph::Graph::forEachValue(nodes[n].args, [&](graph::ValueRef v) { reached[n] = reached[n] || reached[static_cast<size_t>(v.node)]; });
-    }
-    for (size_t k = 0; k < ofAll.size(); ++k) {
-      auto* gradient = results[first + k].as<graph::ValueRef>();
-      ofAll[k] = ofAll[k] && (!gradient || reached[static_cast<size_t>(gradient->node)]);
-    }
-  }
-  return ofAll;
-}
-
 /// What the forward graph says of the result that `plan` is a view of.
 const graph::TensorMeta& resultMeta(const AotModule& module, const OutputPlan& plan) {
   auto* result = module.forward.output()->args[static_cast<size_t>(plan.index)].as<graph::ValueRef>();
@@ -213,11 +193,6 @@ void AotFunction::refuseForBackward(const std::vector<at::Tensor>& inputs) const
   for (auto& saved : module.saved)
     TORCH_CHECK(saved.kind != SavedPlan::Kind::Input || !inputs[saved.index].is_inference(),
                 "Fusebox: a tensor of inference mode would be kept for backward");
-  for (size_t k = 0; k < module.gradInputs.size(); ++k) {
-    if (!hasGradientHooks(inputs[module.gradInputs[k]])) continue;
-    std::call_once(ofAllOnce_, [&] { ofAll_ = gradientsOfAllResults(module); });
-    TORCH_CHECK(ofAll_[k], "Fusebox: an input has a hook on its gradient, which not every result contributes to");
-  }
 }
 
 bool hasGradientHooks(const at::Tensor& tensor) {

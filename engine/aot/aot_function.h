@@ -66,8 +66,6 @@ class AotFunction {
   std::shared_ptr<Shared> shared_;
   std::vector<c10::Device> drawsOn_;  ///< devices whose generators the forward graph draws from
   bool hasEffects_ = false;           ///< others see calls of the forward graph happen
-  mutable std::once_flag ofAllOnce_;
-  mutable std::vector<bool> ofAll_;   ///< by position in gradInputs: every result's gradient has a part in it; asked where there are hooks
 };
 
 /// Whether the program looks at the gradient of a tensor (register_hook, retain_grad of one that is no leaf).

@@ -7,6 +7,8 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
+#include <map>
+#include <numeric>
 
 #include "engine/aot/executor_scope.h"
 #include "engine/runtime/given_up_inputs.h"
@@ -58,6 +60,23 @@ const Shared::GradientCode::Form& Shared::form(Gradients which, Pass pass) {
   else if (which == Gradients::OfInputs) compiled(*module->backward);
   else compiled(gradientGraph(*module, which));
   return form;
+}
+
+const std::vector<Shared::Part>& Shared::parts() {
+  std::call_once(partsOnce_, [&] {
+    auto reads = placeholdersRead(*module->backward, module->saved.size());
+    std::map<std::vector<int32_t>, std::vector<int32_t>> byTangents;
+    for (size_t k = 0; k < reads.size(); ++k) {
+      if (!module->backward->output()->args[k].as<graph::ValueRef>()) continue;
+      if (reads[k].empty()) {  // the same whatever is given
+        reads[k].resize(module->tangents.size());
+        std::iota(reads[k].begin(), reads[k].end(), 0);
+      }
+      byTangents[reads[k]].push_back(static_cast<int32_t>(k));
+    }
+    for (auto& [tangents, gradients] : byTangents) parts_.push_back({tangents, gradients});
+  });
+  return parts_;
 }
 
 const std::vector<std::vector<Way>>& Shared::readers() {
@@ -223,7 +242,7 @@ at::Tensor CompiledNode::withHistory(const at::Tensor& value, int32_t input) con
   auto position = std::find(wanted.begin(), wanted.end(), input);
   if (position == wanted.end() || (value.is_leaf() && value.requires_grad())) return value;
   auto made = value.detach();
-  torch::autograd::impl::set_gradient_edge(made, next_edge(static_cast<size_t>(position - wanted.begin())));
+  torch::autograd::impl::set_gradient_edge(made, edgeOf(static_cast<size_t>(position - wanted.begin())));
   return made;
 }
 
@@ -264,7 +283,8 @@ variable_list CompiledNode::refuseDoubleBackward(variable_list gradients, const 
       ". Compute this gradient outside torch.compile.";
   auto edges = torch::autograd::collect_next_edges(given);
   // Gradients depend on the inputs only through what was saved.
-  if (!saved_.empty()) edges.insert(edges.end(), next_edges().begin(), next_edges().end());
+  const auto own = saved_.empty() ? torch::autograd::edge_list() : this->edges();
+  edges.insert(edges.end(), own.begin(), own.end());
   bool any = false;
   for (auto& e : edges) any |= e.is_valid();
   if (!any) return gradients;
@@ -281,8 +301,7 @@ Pass CompiledNode::passOf(Gradients which, const variable_list& given, size_t re
   Pass pass;
   for (auto& g : given) pass.given.push_back(g.defined());
   pass.wanted.assign(results, true);
-  if (which == Gradients::OfInnerResults) return pass;
-  for (size_t k = 0; k < results; ++k) pass.wanted[k] = !next_edge(k).is_valid() || task_should_compute_output(k);
+  for (size_t k = 0; which != Gradients::OfInnerResults && k < results; ++k) pass.wanted[k] = isWanted(k);
   return pass;
 }
 
@@ -319,18 +338,23 @@ variable_list CompiledNode::apply(variable_list&& given) {
 
 variable_list CompiledNode::gradients(Gradients which, variable_list given, bool isLast) {
   std::lock_guard lock(mutex_);
-  const ForwardStreams::Scope streams(streams_);
-  const bool again = c10::GradMode::is_enabled();
-  auto& code = shared_->interfaceOf(which);
-  const auto nobodyAsked = unasked(code.tangentsRead, given);
-  const Pass pass = passOf(which, given, code.tangentsRead.size());
-  const Way way{Positions(pass.given), Positions(pass.wanted)};
-  if (way.given.empty()) return variable_list(code.tangentsRead.size());
+  const size_t results = shared_->interfaceOf(which).tangentsRead.size();
+  const Pass pass = passOf(which, given, results);
+  if (std::find(pass.given.begin(), pass.given.end(), true) == pass.given.end()) return variable_list(results);
   if (which != Gradients::OfInnerResults) {
+    const Way way{Positions(pass.given), Positions(pass.wanted)};
     // Where compiled code reads nothing that was saved, what eager's operators saved is gone all the same.
     TORCH_CHECK(!meetsSpent(way), torch::autograd::ERR_BACKWARD_TWICE);
     if (latest_) latest_ = way;
   }
+  return compute(which, std::move(given), pass, isLast);
+}
+
+variable_list CompiledNode::compute(Gradients which, variable_list given, const Pass& pass, bool isLast) {
+  const ForwardStreams::Scope streams(streams_);
+  const bool again = c10::GradMode::is_enabled();
+  auto& code = shared_->interfaceOf(which);
+  const auto nobodyAsked = unasked(code.tangentsRead, given);
   auto done = [&](variable_list made) {
     for (auto i : nobodyAsked) made[i] = at::Tensor();
     return made;
@@ -347,7 +371,7 @@ variable_list CompiledNode::gradients(Gradients which, variable_list given, bool
   for (size_t i = 0; i < saved_.size(); ++i) inputs.push_back(form.reads[i] ? unpackSaved(i) : at::Tensor());
   isLast = isLast && !again;
   if (isLast) {
-    spent_.push_back(way);
+    spent_.push_back({Positions(pass.given), Positions(pass.wanted)});
     giveUpSpent();
     latest_.emplace();
   }

@@ -56,11 +56,18 @@ struct AotFunction::Shared {
   const GradientCode::SecondForm& secondForm(Gradients which, Pass pass);
   /// With `given` and `tangentsRead` filled in.
   const GradientCode& interfaceOf(Gradients which);
+  /// Inputs that the same results contribute to; those without a gradient are in none.
+  struct Part {
+    std::vector<int32_t> tangents;  ///< ascending
+    std::vector<int32_t> gradients; ///< positions in AotModule::gradInputs, ascending
+  };
+  const std::vector<Part>& parts();
   /// Of every saved value.
   const std::vector<std::vector<Way>>& readers();
 
  private:
-  std::once_flag readersOnce_;
+  std::once_flag partsOnce_, readersOnce_;
+  std::vector<Part> parts_;
   std::vector<std::vector<Way>> readers_;
 
   GradientCode& describe(Gradients which, const graph::Graph& graph);
@@ -82,6 +89,16 @@ class CompiledNode : public torch::autograd::Node {
   /// `isLast`: nobody asks again, so that what was saved is given up as soon as it has been read.
   torch::autograd::variable_list gradients(Gradients which, torch::autograd::variable_list given, bool isLast = false);
 
+  /// The region's edges are those of `parts`, nodes in the order of Shared::parts().
+  void split(const std::vector<std::shared_ptr<torch::autograd::Node>>& parts) { partNodes_.assign(parts.begin(), parts.end()); }
+  bool isSplit() const { return !partNodes_.empty(); }
+  /// Where it is split: the gradient of a tangent in the pass under way, ahead of the parts that it leads to.
+  void note(size_t tangent, const at::Tensor& gradient);
+  /// Gradients of a part's inputs; `given` are its tangents'.
+  torch::autograd::variable_list applyPart(size_t part, const torch::autograd::variable_list& given);
+  /// After applyPart(), where nothing is kept.
+  void partWalked(size_t part);
+
   /// The node of an entry of AotModule::inner.
   void addInner(const std::shared_ptr<torch::autograd::Node>& node) { inner_.push_back(node); }
   /// Whether anybody looks at the gradients of inner results in the backward pass under way. The first answer holds for all of it,
@@ -92,6 +109,12 @@ class CompiledNode : public torch::autograd::Node {
   /// Tangents from `given`, undefined where the entry of `reads` from `first` on says that nobody looks.
   std::vector<at::Tensor> prepare(const std::vector<graph::TensorMeta>& expected, const torch::autograd::variable_list& given,
                                   const std::vector<bool>& reads, size_t first) const;
+  /// What gradient `k` of the inputs goes to; invalid where that is gone.
+  torch::autograd::Edge edgeOf(size_t k) const;
+  torch::autograd::edge_list edges() const;
+  bool isWanted(size_t k) const;
+  /// gradients() under the lock; `pass` names what is given and wanted.
+  torch::autograd::variable_list compute(Gradients which, torch::autograd::variable_list given, const Pass& pass, bool isLast);
   /// The pass under way.
   Pass passOf(Gradients which, const torch::autograd::variable_list& given, size_t results) const;
   /// Whether an operator on the way of `pass` gave up what it kept in an earlier one.
@@ -127,6 +150,19 @@ class CompiledNode : public torch::autograd::Node {
   std::optional<Way> latest_;    ///< of a pass that nothing is kept after
   std::vector<Input> inputs_;    ///< those that differentiating again starts from
   std::mutex mutex_;
+
+  /// What parts have in common in one pass.
+  struct Walk {
+    int task = -1;                               ///< of libtorch's engine
+    torch::autograd::variable_list given, made;  ///< by tangent and by gradient; `made` is empty until a part is reached
+    std::vector<bool> isComputed;                ///< tangents that `made` was computed from
+    std::vector<bool> isAwaited;                 ///< parts whose gradients are in `made`
+    Way way;
+  };
+  Walk& walkUnderWay();
+  void partWalkedLocked(size_t part, bool isKept);
+  std::vector<std::weak_ptr<torch::autograd::Node>> partNodes_;
+  std::deque<Walk> walks_;  ///< the latest ones
 
   std::vector<std::weak_ptr<torch::autograd::Node>> inner_;
   std::mutex watchMutex_;

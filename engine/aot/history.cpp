@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "engine/aot/part_node.h"
+
 namespace fusebox::aot {
 namespace {
 
@@ -17,21 +19,26 @@ std::shared_ptr<N> makeNode(Args&&... args) {
   return std::shared_ptr<N>(new N(std::forward<Args>(args)...), torch::autograd::deleteNode);
 }
 
-/// The history of one result. Edges: the region's node, then the nodes of the inner results that it is computed from.
+/// The history of one result. Edges: the region's node, or those of the parts that the result contributes to, then the nodes of the inner results
+/// that it is computed from.
 class ResultNode : public Node {
  public:
-  ResultNode(edge_list next, size_t tangent, size_t tangents, std::vector<size_t> inner)
-      : Node(std::move(next)), tangent_(tangent), tangents_(tangents), inner_(std::move(inner)) {}
+  /// `split`: the region, where it has parts.
+  ResultNode(edge_list next, size_t tangent, size_t tangents, std::vector<size_t> inner, std::shared_ptr<CompiledNode> split)
+      : Node(std::move(next)), tangent_(tangent), tangents_(tangents), inner_(std::move(inner)), split_(std::move(split)) {}
 
   variable_list apply(variable_list&& given) override {
     variable_list made(num_outputs());
-    made[0] = given[0];
-    auto& region = static_cast<CompiledNode&>(*next_edge(0).function);
-    if (!given[0].defined() || inner_.empty() || !region.innerWatched()) return made;
+    const size_t ahead = num_outputs() - inner_.size();
+    for (size_t i = 0; i < ahead; ++i) made[i] = given[0];
+    if (!given[0].defined()) return made;
+    if (split_) split_->note(tangent_, given[0]);
+    auto& region = split_ ? *split_ : static_cast<CompiledNode&>(*next_edge(0).function);
+    if (inner_.empty() || !region.innerWatched()) return made;
     variable_list only(tangents_);
     only[tangent_] = std::move(given[0]);
     auto arriving = region.gradients(Gradients::OfInnerResults, std::move(only));
-    for (size_t i = 0; i < inner_.size(); ++i) made[1 + i] = std::move(arriving[inner_[i]]);
+    for (size_t i = 0; i < inner_.size(); ++i) made[ahead + i] = std::move(arriving[inner_[i]]);
     return made;
   }
   std::string name() const override { return "CompiledResultBackward"; }
@@ -39,7 +46,40 @@ class ResultNode : public Node {
  private:
   size_t tangent_, tangents_;
   std::vector<size_t> inner_;  ///< positions in AotModule::inner, in the order of the edges
+  std::shared_ptr<CompiledNode> split_;
 };
+
+/// Whether something would notice a gradient that is undefined: leaves do not.
+bool notices(const torch::autograd::Edge& edge) {
+  if (!edge.function) return false;
+  auto* leaf = dynamic_cast<torch::autograd::AccumulateGrad*>(edge.function.get());
+  return !leaf || !leaf->tensor_pre_hooks().empty() || !leaf->pre_hooks().empty() || !leaf->post_hooks().empty() ||
+         leaf->tensor_post_acc_grad_hooks();
+}
+
+/// Nodes of the region's parts, in the order of Shared::parts().
+std::vector<std::shared_ptr<Node>> partsOf(const std::shared_ptr<AotFunction::Shared>& shared, const std::shared_ptr<CompiledNode>& region,
+                                           const edge_list& next, const std::vector<at::Tensor>& results) {
+  auto& module = *shared->module;
+  std::vector<std::shared_ptr<Node>> made;
+  for (size_t p = 0; p < shared->parts().size(); ++p) {
+    auto& part = shared->parts()[p];
+    edge_list edges;
+    for (auto k : part.gradients) edges.push_back(next[static_cast<size_t>(k)]);
+    made.push_back(makeNode<PartNode>(region, p, std::move(edges)));
+    for (auto t : part.tangents) made.back()->add_input_metadata(results[static_cast<size_t>(module.tangents[static_cast<size_t>(t)])]);
+  }
+  region->split(made);
+  return made;
+}
+
+bool needsParts(AotFunction::Shared& shared, const edge_list& next) {
+  if (shared.module->tangents.size() < 2) return false;
+  return std::any_of(shared.parts().begin(), shared.parts().end(), [&](auto& part) {
+    if (part.tangents.size() == shared.module->tangents.size()) return false;
+    return std::any_of(part.gradients.begin(), part.gradients.end(), [&](auto k) { return notices(next[static_cast<size_t>(k)]); });
+  });
+}
 
 /// Tangents whose results need a node of their own: inner ones upstream first, then those that only contribute.
 std::vector<size_t> tangentsApart(const AotModule& module) {
@@ -59,16 +99,26 @@ std::vector<size_t> tangentsApart(const AotModule& module) {
 void attachHistory(const std::shared_ptr<AotFunction::Shared>& shared, edge_list next, const std::vector<at::Tensor>& inputs,
                    std::vector<at::Tensor>& results, std::span<const int64_t> symbolValues) {
   auto& module = *shared->module;
-  auto region = makeNode<CompiledNode>(shared, std::move(next), symbolValues);
-  const auto apart = tangentsApart(module);
+  const bool isSplit = needsParts(*shared, next);
+  auto region = makeNode<CompiledNode>(shared, isSplit ? edge_list() : next, symbolValues);
+  const auto parts = isSplit ? partsOf(shared, region, next, results) : std::vector<std::shared_ptr<Node>>();
+  auto apart = tangentsApart(module);
   for (size_t t = 0; t < module.tangents.size(); ++t) {
     auto& result = results[static_cast<size_t>(module.tangents[t])];
-    if (std::find(apart.begin(), apart.end(), t) != apart.end()) region->add_input_metadata(result);
+    const bool isApart = std::find(apart.begin(), apart.end(), t) != apart.end();
+    if (isSplit || isApart) region->add_input_metadata(result);
     else torch::autograd::set_history(result, region);
+    if (isSplit && !isApart) apart.push_back(t);
   }
   std::vector<std::shared_ptr<Node>> innerNodes(module.inner.size());
   for (size_t t : apart) {
-    edge_list edges{{region, static_cast<uint32_t>(t)}};
+    edge_list edges;
+    if (!isSplit) edges.emplace_back(region, static_cast<uint32_t>(t));
+    for (size_t p = 0; p < parts.size(); ++p) {
+      auto& tangents = shared->parts()[p].tangents;
+      const auto at = std::lower_bound(tangents.begin(), tangents.end(), static_cast<int32_t>(t));
+      if (at != tangents.end() && *at == static_cast<int32_t>(t)) edges.emplace_back(parts[p], static_cast<uint32_t>(at - tangents.begin()));
+    }
     std::vector<size_t> upstream;
     for (size_t i = 0; i < module.inner.size(); ++i) {
       auto& from = module.inner[i].from;
@@ -76,7 +126,7 @@ void attachHistory(const std::shared_ptr<AotFunction::Shared>& shared, edge_list
       edges.emplace_back(innerNodes[i], 0);
       upstream.push_back(i);
     }
-    auto node = makeNode<ResultNode>(std::move(edges), t, module.tangents.size(), std::move(upstream));
+    auto node = makeNode<ResultNode>(std::move(edges), t, module.tangents.size(), std::move(upstream), isSplit ? region : nullptr);
     torch::autograd::set_history(results[static_cast<size_t>(module.tangents[t])], node);
     for (size_t i = 0; i < module.inner.size(); ++i)
       if (static_cast<size_t>(module.inner[i].tangent) == t) region->addInner(innerNodes[i] = node);

@@ -137,8 +137,22 @@ void specialiseAll(c10::ArrayRef<IValue> args, graph::ShapeEnv& env, std::string
 
 namespace {
 
+/// A stride of a dimension of size 1 that the sizes do not explain is an argument's, where one has it there.
+SymExpr strideOfArgument(c10::ArrayRef<IValue> args, const at::Tensor& concrete, size_t dim, const graph::ShapeEnv& env) {
+  const int64_t stride = concrete.stride(static_cast<int64_t>(dim));
+  SymExpr made = stride;
+  for (auto& a : args)
+    forEachTensor(a, [&](const at::Tensor& t) {
+      auto* traced = asTrace(t);
+      if (!made.isConstant() || !traced || !traced->symbolic() || traced->symbolic()->strides.size() != static_cast<size_t>(concrete.dim())) return;
+      auto& known = traced->symbolic()->strides[dim];
+      if (env.hint(known) == stride) made = known;
+    });
+  return made;
+}
+
 /// Row-major-like strides in the order that `concrete` has them: a dense tensor's are products of the sizes inside of them.
-std::optional<Exprs> denseStrides(const Exprs& sizes, const at::Tensor& concrete, const graph::ShapeEnv& env) {
+std::optional<Exprs> denseStrides(const Exprs& sizes, const at::Tensor& concrete, c10::ArrayRef<IValue> args, const graph::ShapeEnv& env) {
   const size_t rank = sizes.size();
   std::vector<size_t> order(rank);
   std::iota(order.begin(), order.end(), 0);
@@ -167,7 +181,7 @@ std::optional<Exprs> denseStrides(const Exprs& sizes, const at::Tensor& concrete
     for (size_t i = d + 1; i < rank; ++i) inner *= sizes[i];
     auto found = std::find_if(products.rbegin(), products.rend(), [&](const SymExpr& e) { return env.hint(e) == stride; });
     if (env.hint(inner) == stride) made[d] = inner;
-    else made[d] = found == products.rend() ? SymExpr(stride) : *found;
+    else made[d] = found == products.rend() ? strideOfArgument(args, concrete, d, env) : *found;
   }
   return made;
 }
@@ -181,14 +195,15 @@ SymExpr settled(const SymExpr& e, graph::ShapeEnv& env, std::string_view who, bo
   return env.simplify(size);
 }
 
-Recorder::Geometry finished(ResultShape shape, const at::Tensor& concrete, graph::ShapeEnv& env, std::string_view who, bool fitsAny) {
+Recorder::Geometry finished(ResultShape shape, const at::Tensor& concrete, c10::ArrayRef<IValue> args, graph::ShapeEnv& env, std::string_view who,
+                            bool fitsAny) {
   SymbolicCall::want(static_cast<int64_t>(shape.sizes.size()) == concrete.dim());
   for (size_t d = 0; d < shape.sizes.size(); ++d) {
     SymbolicCall::want(env.hint(shape.sizes[d]) == concrete.size(static_cast<int64_t>(d)));
     shape.sizes[d] = settled(shape.sizes[d], env, who, fitsAny);
   }
   SymbolicGeometry made;
-  if (!shape.strides) shape.strides = denseStrides(shape.sizes, concrete, env);
+  if (!shape.strides) shape.strides = denseStrides(shape.sizes, concrete, args, env);
   SymbolicCall::want(shape.strides.has_value());
   made.sizes = std::move(shape.sizes);
   for (auto& s : *shape.strides) made.strides.push_back(env.simplify(s));
@@ -260,7 +275,7 @@ std::vector<Recorder::Geometry> symbolicResults(const c10::OperatorHandle& op, c
         bool isArgument = false;
         auto kept = ofArgument(args, call.result(k), isArgument);
         if (isArgument && kept && fits(*kept, call.result(k), env)) made.push_back(kept);
-        else made.push_back(finished(std::move(shapes[k]), call.result(k), env, facts.name, fitsAnyCount(facts)));
+        else made.push_back(finished(std::move(shapes[k]), call.result(k), args, env, facts.name, fitsAnyCount(facts)));
       }
       known = true;
     } catch (const NoSymbolicRule&) {

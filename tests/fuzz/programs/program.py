@@ -1,6 +1,6 @@
 """A whole program: what the module declares, the function, its inputs, what changes between calls."""
 
-from . import classes, containers, flow, functions, modules, sizes, tensors, text_out  # noqa: F401  they register statements
+from . import classes, containers, data, flow, functions, modules, sizes, tensors, text_out  # noqa: F401  they register statements
 from .builder import Builder
 from .grammar import FEATURES, body, chosen
 
@@ -69,6 +69,8 @@ def inputs(g, dtype, grad):
         name = g.name(kind)
         g.line(f"{name} = {g.pick(MORE_ARGUMENTS[kind])}")
         names[name] = kind
+    if g.has_data:
+        names.update(data.arguments(g))
     names["call"] = "n"
     g.line(f"return {', '.join(names)},")
     g.depth = 0
@@ -148,12 +150,15 @@ def generate(seed, index, options=None):
     varying = getattr(options, "sizes", False)
     g = sizes.SizesBuilder(f"sizes:{seed}:{index}") if varying else Builder(f"{seed}:{index}")
     g.features, g.without = set(), getattr(options, "without", ())
+    g.has_data = getattr(options, "data", False)
     grad = g.uses_grad = g.chance(0.4)
     dtype = g.pick(["torch.float32"] * 6 + ["torch.float64", "torch.bfloat16"])
     calls = g.pick([4, 5, 6, 8] if varying else [2, 3, 3, 4, 6])
     if varying:
         sizes.prepare(g)
-    if not varying or g.chance(0.5):
+    if g.has_data:
+        data.prepare(g)
+    if not varying and not g.has_data or g.chance(0.5):
         world(g)
     declared, g.text = g.declared, []
     function(g, sizes.inputs(g, dtype, grad, DRAWS, calls) if varying else inputs(g, dtype, grad), grad)

@@ -1,5 +1,6 @@
 """Programs whose sizes, strides and ints are others in every call, 0 and 1 among them, and that ask about them and reckon with them."""
 
+from . import data
 from .builder import Builder
 from .functions import function
 from .grammar import inner
@@ -279,6 +280,8 @@ def inputs(g, dtype, grad, draws, calls):
         names[name] = kind
     if g.chance(0.25):
         g.line(g.pick(MARKS))
+    if g.has_data:
+        names.update(data.arguments(g))
     names["call"] = "n"
     g.line(f"return {', '.join(names)},")
     g.depth = 0

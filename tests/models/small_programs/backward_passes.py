@@ -160,3 +160,124 @@ def memory_is_given_up_with_the_loss(compile):
     loss.backward()
     del h
     return alive() is None, logits.requires_grad, outcome(lambda: logits.sum().backward())
+
+
+class Noted(torch.autograd.Function):
+    """Says when its backward runs, and what it was given."""
+    seen = []
+
+    @staticmethod
+    def forward(ctx, x, name):
+        ctx.save_for_backward(x)
+        ctx.name = name
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, g):
+        Noted.seen.append((ctx.name, g.sum().item()))
+        return g * ctx.saved_tensors[0], None
+
+
+def three_results(y, x, w):
+    return y * w, w.exp() * x, x.sin() + y.sum()
+
+
+@script
+def what_lies_behind_an_input_is_met_only_on_its_way(compile):
+    """Results that contribute to different inputs: hooks, user's formulas and what is kept ahead of the others stay as they are."""
+    f = compile(three_results)
+    out = []
+    for order in ((0, 1, 2), (2, 1, 0), (1, 2, 0), (0, 0, 1)):
+        for keep in (False, True):
+            Noted.seen.clear()
+            x, y, w = leaf(), leaf(), leaf()
+            hx, hy = Noted.apply(x, "x"), Noted.apply(y, "y")
+            hooked = []
+            for name, t in (("hx", hx), ("hy", hy), ("w", w)):
+                t.register_hook(lambda g, name=name: hooked.append((name, None if g is None else g.sum().item())))
+            results = f(hy, hx, w)
+            for position in order:
+                out.append(outcome(lambda: results[position].sum().backward(retain_graph=keep)))
+                # Which of them ran ahead of an error is the order in which operators were met.
+                if out[-1] is None:
+                    out.append((sorted(hooked), sorted(Noted.seen), [None if t.grad is None else t.grad.clone() for t in (x, y, w)]))
+                hooked.clear()
+                Noted.seen.clear()
+    return out
+
+
+@script
+def results_together_are_one_pass(compile):
+    f = compile(three_results)
+    Noted.seen.clear()
+    x, y, w = leaf(), leaf(), leaf()
+    results = f(Noted.apply(y, "y"), Noted.apply(x, "x"), w)
+    (results[0].sum() * 2 + results[1].sum() + results[2].square().sum()).backward()
+    first = [t.grad.clone() for t in (x, y, w)], sorted(Noted.seen)
+    results = f(y * 1, x * 1, w)
+    some = torch.autograd.grad(results[1].sum() + results[2].sum(), [x, w, results[2]], retain_graph=True)
+    other = torch.autograd.grad(results[0].sum() + results[2].sum() * 3, [y], retain_graph=True)
+    return first, some, other, torch.autograd.grad(results[0].sum(), [x], allow_unused=True)
+
+
+@script
+def results_together_twice_differentiated(compile):
+    f = compile(three_results)
+    x, y, w = leaf(), leaf(), leaf()
+    out = []
+    for _ in range(2):
+        results = f(y * 1, x * 1, w)
+        gradients = torch.autograd.grad(sum(r.square().sum() for r in results), (x, y, w), create_graph=True)
+        sum(g.square().sum() for g in gradients).backward()
+        out += gradients
+    return out, x.grad, y.grad, w.grad
+
+
+@script
+def hooks_on_inner_and_other_results(compile):
+    def regional(y, x, w):
+        h = y * w
+        return h, h.sin() + x, w.exp() * 2
+
+    f = compile(regional)
+    seen = []
+    for watched in ((), (0,), (0, 1)):
+        x, y, w = leaf(), leaf(), leaf()
+        results = f(y * 1, x * 1, w)
+        for i in watched:
+            results[i].register_hook(lambda g: seen.append(g.clone()))
+        (results[1].sum() + results[2].sum()).backward(retain_graph=True)
+        results[0].sum().backward()
+        seen += [x.grad, y.grad, w.grad]
+    return seen
+
+
+@script
+def a_long_chain_of_parts_is_freed(compile):
+    f = compile(lambda x, y: (x * 1.5, y.sin()))
+    x, y = leaf(2), leaf(2)
+    a, b = x * 1, y * 1
+    for _ in range(3000):
+        a, b = f(a, b)
+        a, b = b, a * 0.5
+    before = a.sum().item()
+    del a, b
+    return before
+
+
+@script
+def an_undefined_gradient_reaches_nobody(compile):
+    """A value that nobody uses, and another: the walk from this one does not call the first one's formula."""
+    kept = []
+
+    def f(x, y):
+        kept.append(y)
+        y = Noted.apply(y, "y")
+        for t in [1]:
+            y = y + t
+        return x * 2 + 1, y
+
+    Noted.seen.clear()
+    x, y = leaf(), leaf()
+    compile(f)(x * 1, y * 1)[0].sum().backward()
+    return x.grad, y.grad, Noted.seen

@@ -188,3 +188,14 @@ def additions_at_indices_read_the_old_values(compile):
         return x.index_put((index,), x[0], accumulate=True)
 
     return [f((torch.randint(-8, 9, (4, 4)) / 4).unfold(0, 3, 1).movedim(-1, 1)) for _ in range(2)]
+
+
+@script
+def strides_of_single_dimensions(compile):
+    """A dimension of one element keeps any stride: what is made like it has the same, in every call."""
+    layouts = (lambda n, m: torch.randn(n + 1, m)[1:, 1], lambda n, m: torch.randn(n, 5, m)[:, :, 0], lambda n, m: torch.randn(3, n, m)[1:, :, :2])
+    out = []
+    for layout in layouts:
+        f = compile(lambda x: [t.stride() for t in (torch.zeros_like(x), x.clone(), torch.empty_like(x), x * 2, torch.rand_like(x), x.detach(), x[None])])
+        out += [f(layout(rows, columns)) for rows in (1, 2) for columns in (2, 3, 4, 6)]
+    return out
