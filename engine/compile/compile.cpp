@@ -581,7 +581,7 @@ std::shared_ptr<aot::AotFunction> compileModule(std::shared_ptr<const aot::AotMo
       how.name = fmt::format("{} (part {} of {})", options.name, part, parts);
       // What an earlier part wrote into an input could not be taken back where a later one finds that the data do not fit.
       return makeExecutor(graph, module->constants, direction, how, traced.forward, {.writes = {}, .symbols = symbols, .isCached = true});
-    }));
+    }, options.compile));
   const auto laid = region ? savedLayouts(*module, *region) : std::vector<std::optional<graph::TensorMeta>>();
   auto compileBackward = [options, traced, laid](const aot::AotModule& m, const graph::Graph& gradients) -> Result<aot::Executor> {
     CompileOptions backward = options;

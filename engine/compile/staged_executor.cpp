@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "engine/compile/asked_kernels.h"
 #include "engine/compile/data_stages.h"
 #include "engine/graph/symbol_values.h"
 #include "engine/runtime/compiled_graph.h"
@@ -30,7 +31,8 @@ struct StageCode {
 
 class StagedGraph {
  public:
-  StagedGraph(std::shared_ptr<const aot::AotModule> module, const CompilePart& compile) : module_(std::move(module)) {
+  StagedGraph(std::shared_ptr<const aot::AotModule> module, const CompilePart& compile, record::Id recorded)
+      : module_(std::move(module)), askedKernels_(recorded) {
     for (DataStage& stage : cutAtData(*module_)) stages_.push_back({std::move(stage), {}, {}, {}, {}});
     for (size_t s = 0; s < stages_.size(); ++s) {
       StageCode& code = stages_[s];
@@ -49,6 +51,8 @@ class StagedGraph {
   }
 
   std::vector<at::Tensor> run(c10::ArrayRef<at::Tensor> inputs, std::span<int64_t> values) const {
+    runtime::NodeObserver observer;
+    if (AskedKernels::isListening()) observer = [this](const graph::Node& node, int64_t startNs, int64_t durNs) { askedKernels_.ran(node, startNs, durNs); };
     std::vector<at::Tensor> slots(slotOf_.size());
     for (const auto& [value, slot] : slotOf_)
       if (const graph::Node& node = module_->forward.node(value.node); node.kind == graph::NodeKind::Placeholder)
@@ -60,7 +64,8 @@ class StagedGraph {
       for (size_t i : code.stage.symbols) given.push_back(values[i]);
       if (code.run) put(code.computed, code.run(gathered(code.computed, slots), given), slots);
       if (!code.stage.asked.empty()) {
-        auto answers = runtime::runEager(code.stage.asked.graph, gathered(code.asked, slots), module_->constants, {}, {code.symbols, given});
+        auto answers = runtime::runEager(code.stage.asked.graph, gathered(code.asked, slots), module_->constants, {}, {code.symbols, given},
+                                         observer);
         TORCH_CHECK(answers.has_value(), "fusebox cannot run a traced graph: ", answers.error().text());
         put(code.asked, std::move(*answers), slots);
       }
@@ -146,12 +151,13 @@ class StagedGraph {
   std::map<ValueRef, size_t> slotOf_;
   std::vector<int64_t> results_;  ///< slots; -1: None
   std::vector<size_t> dataSlots_;
+  mutable AskedKernels askedKernels_;
 };
 
 }  // namespace
 
-aot::ForwardExecutor stagedExecutor(std::shared_ptr<const aot::AotModule> module, const CompilePart& compile) {
-  return [graph = std::make_shared<const StagedGraph>(std::move(module), compile)](c10::ArrayRef<at::Tensor> inputs, std::span<int64_t> values) {
+aot::ForwardExecutor stagedExecutor(std::shared_ptr<const aot::AotModule> module, const CompilePart& compile, record::Id recorded) {
+  return [graph = std::make_shared<const StagedGraph>(std::move(module), compile, recorded)](c10::ArrayRef<at::Tensor> inputs, std::span<int64_t> values) {
     return graph->run(inputs, values);
   };
 }

@@ -7,6 +7,7 @@
 #include "engine/runtime/dispatch_scope.h"
 #include "engine/runtime/effect_log.h"
 #include "engine/runtime/symbol_binding.h"
+#include "engine/support/clock.h"
 
 namespace fusebox::runtime {
 namespace {
@@ -20,8 +21,9 @@ using graph::NodeKind;
 class Interpreter {
  public:
   Interpreter(const Graph& graph, c10::ArrayRef<at::Tensor> inputs, c10::ArrayRef<at::Tensor> constants,
-              c10::ArrayRef<at::Generator> generators, const graph::SymbolValues& symbols, bool isDifferentiable)
-      : graph_(graph), inputs_(inputs), constants_(constants), generators_(generators), isDifferentiable_(isDifferentiable), symbols_(symbols) {
+              c10::ArrayRef<at::Generator> generators, const graph::SymbolValues& symbols, bool isDifferentiable,
+              const NodeObserver* observer = nullptr)
+      : graph_(graph), inputs_(inputs), constants_(constants), generators_(generators), isDifferentiable_(isDifferentiable), symbols_(symbols), observer_(observer) {
     int32_t next = 0;
     for (const Node& node : graph.nodes()) {
       firstSlot_.push_back(next);
@@ -70,7 +72,9 @@ class Interpreter {
     // Below autograd the mode is what eager's kernels would see: some keep more for backward with gradients on.
     c10::AutoGradMode mode(isDifferentiable_ ? c10::GradMode::is_enabled() && !node.noGrad : !node.noGrad && !node.isBackward);
     const bool isNoted = !isDifferentiable_ && !graph::factsOf(node).repeatable;
+    const int64_t startNs = observer_ ? nowNs() : 0;
     if (!isNoted || !answerFromReplay(*handle, &stack)) handle->callBoxed(stack);
+    if (observer_) (*observer_)(node, startNs, nowNs() - startNs);
     if (isNoted) noteEffect(*handle, stack);
     return storeOutputs(node, stack);
   }
@@ -117,15 +121,16 @@ class Interpreter {
   std::vector<NodeId> lastUse_;
   std::vector<at::Tensor> values_;
   graph::SymbolValues symbols_;
+  const NodeObserver* observer_;
 };
 
 }  // namespace
 
 Result<std::vector<at::Tensor>> runEager(const Graph& graph, c10::ArrayRef<at::Tensor> inputs,
                                          c10::ArrayRef<at::Tensor> constants, c10::ArrayRef<at::Generator> generators,
-                                         const graph::SymbolValues& symbols) {
+                                         const graph::SymbolValues& symbols, const NodeObserver& observer) {
   DispatchScope scope;
-  return Interpreter(graph, inputs, constants, generators, symbols, false).run();
+  return Interpreter(graph, inputs, constants, generators, symbols, false, observer ? &observer : nullptr).run();
 }
 
 Result<std::vector<at::Tensor>> runDifferentiable(const Graph& graph, c10::ArrayRef<at::Tensor> inputs,

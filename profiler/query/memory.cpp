@@ -132,10 +132,10 @@ Result<std::vector<MemoryGraph>> graphRows(const Reader& reader, int64_t only) {
   std::vector<MemoryGraph> out;
   auto read = reader.each(
       "SELECT g.graph_id, coalesce(g.compile_id, 0), coalesce(f.qualname, f.name, g.name), g.file, g.line, g.direction = 'backward', "
-      "(SELECT min(?2, max(count(*), coalesce(max(x.position) FILTER (WHERE x.position < ?2) + 1, 0))) FROM t_fusion_group x WHERE x.graph_id = g.graph_id) "
+      "(SELECT min(?2, max(count(*), coalesce(max(x.position) FILTER (WHERE x.position < ?2) + 1, 0))) FROM t_fusion_group x WHERE x.graph_id = g.graph_id), g.name "
       "FROM graphs g LEFT JOIN t_frame f ON f.id = g.frame_id WHERE (?1 = 0 OR g.graph_id = ?1) AND EXISTS(SELECT 1 FROM t_buffer b WHERE b.graph_id = g.graph_id) ORDER BY g.graph_id",
       {only, kMostSteps}, [&](const Statement& s) {
-        out.push_back({.graph = s.integer(0), .compile = s.integer(1), .line = s.integer(4), .name = s.string(2), .file = s.string(3), .backward = s.integer(5) != 0, .steps = s.integer(6)});
+        out.push_back({.graph = s.integer(0), .compile = s.integer(1), .line = s.integer(4), .name = s.string(2), .file = s.string(3), .backward = s.integer(5) != 0, .part = graphPart(s.text(7)), .steps = s.integer(6)});
       });
   if (!read) return tl::unexpected(read.error());
   auto entries = entryNumbers(reader);

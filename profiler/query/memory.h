@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "profiler/query/graph_part.h"
 #include "profiler/session/reader.h"
 
 namespace fusebox::query {
@@ -33,6 +34,7 @@ struct MemoryGraph {
   std::string name, file;       ///< of the function
   bool backward = false;
   int64_t entry = -1;           ///< of the function's compiled entries; -1 where it has one only
+  GraphPart part;               ///< of the function's graph, where data decide sizes in it
   int64_t steps = 0;            ///< fusion groups
   int64_t peakBytes = 0, peakStep = 0;  ///< most bytes of planned buffers and results alive at one step
   int64_t poolBytes = 0;        ///< size of the pool that the planned ones share

@@ -19,7 +19,8 @@ std::string bytes(int64_t count) {
 
 /// `longest`: of the function's name; what tells the graphs of one function apart is not cut.
 std::string nameOf(const MemoryGraph& g, size_t longest = std::string::npos) {
-  const std::string which = (g.backward ? " (backward)" : "") + (g.entry >= 0 ? fmt::format(", entry {}", g.entry) : std::string());
+  const std::string which = (g.backward ? " (backward)" : "") + (g.entry >= 0 ? fmt::format(", entry {}", g.entry) : std::string()) +
+                            (g.part.isWhole() ? std::string() : fmt::format(", part {} of {}", g.part.part, g.part.of));
   return g.name.substr(0, longest == std::string::npos ? longest : longest - std::min(longest, which.size())) + which;
 }
 

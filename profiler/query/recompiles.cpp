@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "engine/support/text.h"
 #include "profiler/query/bounded.h"
 #include "profiler/query/shapes.h"
 
@@ -150,6 +151,10 @@ Result<std::vector<RecompileChain>> recompileChains(const Reader& reader, bool a
     return a.recompileNs != b.recompileNs ? a.recompileNs > b.recompileNs : a.entries.size() > b.entries.size();
   });
   return chains;
+}
+
+std::string chainName(const RecompileChain& c) {
+  return c.parent != 0 && c.line > 0 ? say(FUSEBOX_TEXT("Recompiles", "{}, from line {}"), c.name, c.line) : c.name;
 }
 
 std::vector<Advice> adviseMiss(const Reader& reader, const RecompileChain& chain, const GuardMiss& miss) {

@@ -50,6 +50,8 @@ struct RecompileChain {
 
 /// Chains with more than one entry or a guard that failed; the most expensive recompilation first. With `all` every
 /// frame.
+/// Its function, and for what resumes after a break from where on: "step, from line 34".
+std::string chainName(const RecompileChain& chain);
 Result<std::vector<RecompileChain>> recompileChains(const session::Reader& reader, bool all = false);
 /// What to do about a guard that failed.
 std::vector<Advice> adviseMiss(const session::Reader& reader, const RecompileChain& chain, const GuardMiss& miss);

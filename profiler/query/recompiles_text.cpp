@@ -146,7 +146,7 @@ std::string toText(const session::Reader& reader, const std::vector<RecompileCha
   if (chains.empty()) return "No code object was compiled more than once.\n";
   std::string out;
   for (const RecompileChain& c : chains) {
-    out += fmt::format("{}  {}:{}{}\n  {} entries, {} of compiling, {} of it again; hits {}\n", c.name, c.file, c.line,
+    out += fmt::format("{}  {}:{}{}\n  {} entries, {} of compiling, {} of it again; hits {}\n", chainName(c), c.file, c.line,
                        c.parent != 0 ? "  (after a graph break)" : "", c.entries.size(), time(c.compileNs),
                        time(c.recompileNs), count(c.hits));
     if (c.status == "limit") out += fmt::format("  {}\n", c.reason);

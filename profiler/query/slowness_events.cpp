@@ -41,12 +41,17 @@ const T* lookUp(const std::vector<std::pair<int64_t, T>>& sorted, int64_t key) {
 Result<SpanReader> SpanReader::open(const Reader& reader) {
   SpanReader out(reader);
   auto done = reader.each(
-      "SELECT id FROM t_kernel WHERE op IN ('aten::copy_', 'aten::_to_copy', 'aten::clone', 'aten::contiguous', 'aten::to', 'aten::copy') OR name LIKE 'Memcpy%' OR name LIKE 'Memset%' ORDER BY id", {},
+      "SELECT id FROM t_kernel WHERE id IN (SELECT kernel_id FROM t_launch_stats UNION SELECT kernel_id FROM t_gpu_stats) AND (op IN ('aten::copy_', 'aten::_to_copy', 'aten::clone', 'aten::contiguous', 'aten::to', 'aten::copy') OR name LIKE 'Memcpy%' OR name LIKE 'Memset%') ORDER BY id", {},
       [&](const Statement& s) { out.copyKernels_.push_back(s.integer(0)); });
   if (done) {
     // A function that broke stays in pieces; the piece that a call ran is not recorded, so every pause after one of its calls counts.
-    done = reader.each("SELECT c.id, min(b.id) FROM t_graph_break b JOIN t_compile c ON c.frame_id = b.frame_id WHERE c.kind <> 'backward' GROUP BY c.id ORDER BY c.id", {},
-                       [&](const Statement& s) { out.brokenFrames_.emplace_back(s.integer(0), s.integer(1)); });
+    std::map<int64_t, int64_t> first;  // break, by frame
+    done = reader.each("SELECT frame_id, id FROM t_graph_break ORDER BY id", {}, [&](const Statement& s) { first.try_emplace(s.integer(0), s.integer(1)); });
+    if (done && !first.empty()) {
+      done = reader.each("SELECT id, frame_id FROM t_compile WHERE kind <> 'backward' ORDER BY id", {}, [&](const Statement& s) {
+        if (const auto broken = first.find(s.integer(1)); broken != first.end()) out.brokenFrames_.emplace_back(s.integer(0), broken->second);
+      });
+    }
   }
   if (done) {
     done = reader.each("SELECT compile_id, total_ns, calls FROM t_call_stats WHERE kind = 1 AND calls > 0 ORDER BY compile_id", {},

@@ -2,6 +2,7 @@
 #include <QTemporaryDir>
 #include <QTest>
 
+#include "profiler/query/graph_part.h"
 #include "profiler/query/graphs.h"
 #include "profiler/query/memory.h"
 #include "profiler/query/slowness.h"
@@ -29,6 +30,14 @@ class QueriesTest : public QObject {
     auto reader = Reader::open(path);
     QVERIFY(reader);
     reader_ = std::move(*reader);
+  }
+
+  void partsOfGraphsAreKnownByName() {
+    const auto second = query::graphPart("forward (part 2 of 3)");
+    QCOMPARE(second.part, 2);
+    QCOMPARE(second.of, 3);
+    for (const char* whole : {"forward", "", "f (part of it)", "f (part 4 of 3)", "f (part 0 of 2)", "f (part 1 of 2) again", "f (part 1 of 99999999999)", "f (part 1 of 1)"})
+      QVERIFY2(query::graphPart(whole).isWhole(), whole);
   }
 
   void sourceHasTextAndNotes() {

@@ -98,6 +98,16 @@ class TableTest : public QObject {
     }
   }
 
+  void aStretchedColumnFillsTheTable() {
+    DataTable table("t", "Filter", columns());
+    table.setStretchColumn(0);
+    table.resize(600, 300);
+    table.show();
+    table.setRows(sampleRows(20));
+    const QTableView* view = table.table();
+    QTRY_COMPARE(view->columnWidth(0) + view->columnWidth(1) + view->columnWidth(2), view->viewport()->width());
+  }
+
   void typingFilters() {
     DataTable table("t", "Filter", columns());
     table.setRows(sampleRows(20));

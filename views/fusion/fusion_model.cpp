@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "engine/support/text.h"
+#include "profiler/query/graph_part.h"
 #include "profiler/query/bounded.h"
 #include "profiler/query/saved_graphs.h"
 #include "profiler/session/reader.h"
@@ -15,7 +16,7 @@ using session::Statement;
 
 constexpr const char* kChoices =
     R"(SELECT g.graph_id, g.compile_id, coalesce(c.frame, g.name, 'graph ' || g.graph_id), g.direction,
-  g.stage, c.attempt, g.file, g.line, EXISTS(SELECT 1 FROM fusion_groups f WHERE f.graph_id = g.graph_id)
+  g.stage, c.attempt, g.file, g.line, EXISTS(SELECT 1 FROM fusion_groups f WHERE f.graph_id = g.graph_id), g.name
   FROM graphs g LEFT JOIN compiles c USING(compile_id) WHERE g.stage = 'post_fusion'
     OR (g.stage IN ('forward', 'backward', 'captured') AND NOT EXISTS(SELECT 1 FROM graphs h WHERE h.compile_id = g.compile_id
       AND (h.stage = 'post_fusion' OR (h.stage = 'forward' AND g.stage = 'captured'))) AND NOT (g.stage = 'backward' AND EXISTS(
@@ -136,6 +137,7 @@ Result<std::vector<FusionChoice>> loadFusionChoices(const session::Reader& reade
     if (s.text(4) != "post_fusion" && !says(s.string(4))) choice.label += " · " + s.string(4);
     if (!s.isNull(6)) choice.label += "  " + shortPlace(s.string(6), s.integer(7));
     if (s.integer(5) > 0) choice.label += fmt::format("  #{}", s.integer(5) + 1);
+    if (const query::GraphPart part = query::graphPart(s.text(9)); !part.isWhole()) choice.label += say(FUSEBOX_TEXT("Fusion", ", part {} of {}"), part.part, part.of);
     choices.push_back(std::move(choice));
   });
   if (!read) return tl::unexpected(read.error());

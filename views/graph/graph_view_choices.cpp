@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <set>
 
+#include "profiler/query/graph_part.h"
 #include "views/common/units.h"
 #include "views/graph/graph_view.h"
 #include "views/widgets/text.h"
@@ -64,6 +65,7 @@ QString GraphView::stageText(const query::GraphRow& row) {
                      : QString::fromStdString(row.stage);
   const bool plain = row.direction.empty() || row.direction == "inference" || row.direction == row.stage;
   if (!plain) text += QStringLiteral(" · ") + QString::fromStdString(row.direction);
+  if (const query::GraphPart part = query::graphPart(row.name); !part.isWhole()) text += GraphView::tr(", part %1 of %2").arg(part.part).arg(part.of);
   return text;
 }
 
@@ -77,6 +79,8 @@ void GraphView::arrangeToolbars() {
   constexpr int kWidestName = 320, kLeastName = 180;
   compile_->setMaximumWidth(std::clamp(width() * 2 / 5, kLeastName, kWidestName));
   keepWhole(compile_);
+  const int height = std::max(shown_->sizeHint().height(), tools_->sizeHint().height());
+  for (QToolBar* bar : {shown_, tools_}) bar->setMinimumHeight(height);  // their lower edges are one line
   const bool fits = shown_->sizeHint().width() + tools_->sizeHint().width() <= width();
   bars_->setDirection(fits ? QBoxLayout::LeftToRight : QBoxLayout::TopToBottom);
 }
@@ -198,7 +202,7 @@ void GraphView::fillStages(const QString& wanted) {
   }
   if (stage_->count() > 0) stage_->setCurrentIndex(select);
   // The stage says what is looked at: it is the last to be cut.
-  constexpr int kWidestStage = 230;
+  constexpr int kWidestStage = 260;
   stage_->setMinimumWidth(std::min(kWidestStage, stage_->sizeHint().width()));
   arrangeToolbars();
 }

@@ -19,15 +19,15 @@
 namespace fusebox::views {
 namespace {
 
-constexpr qsizetype kLongestName = 300;
+constexpr size_t kLongestName = 300;
 
 enum TreeRole { kFrameRole = Qt::UserRole, kCompileRole };
 
 /// Code that resumes after a break says where.
 QString titleOf(const query::RecompileChain& chain) {
-  QString title = str(chain.name).left(kLongestName);
-  if (chain.parent != 0) title += GuardsView::tr(", from line %1").arg(chain.line);
-  return title;
+  query::RecompileChain named = chain;
+  named.name.resize(std::min(named.name.size(), kLongestName));
+  return str(query::chainName(named));
 }
 
 /// What made an entry necessary; empty for the first.

@@ -41,7 +41,8 @@ int64_t placeAbove(std::vector<LifeBox>& boxes, size_t from, int64_t base) {
 
 std::string memoryGraphName(const query::MemoryGraph& g) {
   std::string name = g.backward ? say(FUSEBOX_TEXT("Memory", "{} (backward)"), g.name) : g.name;
-  return g.entry >= 0 ? say(FUSEBOX_TEXT("Memory", "{}, entry {}"), name, g.entry) : name;
+  if (g.entry >= 0) name = say(FUSEBOX_TEXT("Memory", "{}, entry {}"), name, g.entry);
+  return g.part.isWhole() ? name : say(FUSEBOX_TEXT("Memory", "{}, part {} of {}"), name, g.part.part, g.part.of);
 }
 
 TableRows memoryGraphRows(const query::Memory& memory) {

@@ -35,10 +35,10 @@ TableRows chainRows(const std::vector<RecompileChain>& chains) {
   for (const RecompileChain& c : chains) {
     TableRow row;
     row.location = {ObjectKind::Frame, c.frame, {}, c.file, static_cast<int>(c.line)};
-    row.cells = {textCell(c.name), countCell(static_cast<int64_t>(c.entries.size())),
+    row.cells = {textCell(query::chainName(c)), countCell(static_cast<int64_t>(c.entries.size())),
                  durationCell(static_cast<double>(c.recompileNs)), knownCount(c.hits),
                  textCell(shortPlace(c.file, c.line))};
-    row.tooltip = c.name + "\n" + c.file + ":" + std::to_string(c.line) + (c.reason.empty() ? "" : "\n\n" + c.reason);
+    row.tooltip = query::chainName(c) + "\n" + c.file + ":" + std::to_string(c.line) + (c.reason.empty() ? "" : "\n\n" + c.reason);
     if (c.status == "limit") row.tone = 3;
     rows.push_back(std::move(row));
   }

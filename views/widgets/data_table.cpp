@@ -178,7 +178,7 @@ void DataTable::setRows(TableRows rows) {
 
 void DataTable::fitColumns(QTableView* table) {
   isSharing_ = true;
-  table->resizeColumnsToContents();
+  if (!isStretched_) table->resizeColumnsToContents();  // what stretches would be made narrow until the next change of size
   isSharing_ = isArranged_ = false;
   wanted_.resize(static_cast<size_t>(model_->columnCount()));
   // Not the widths themselves: the last column's is what the others have left.

@@ -185,6 +185,43 @@ class Session(unittest.TestCase):
                     self.assertTrue(file.read(8).startswith(start.decode("unicode_escape").encode("latin-1")), out)
 
 
+PARTS = '''
+import torch
+
+@torch.compile
+def kept(x):
+    rows = (x > 0).nonzero().squeeze(-1)
+    return torch.relu(x[rows] * 2 + 1)
+
+for n in (16, 16, 16):
+    kept(torch.randn(n))
+'''
+
+
+class Parts(unittest.TestCase):
+    """A graph whose sizes data decide runs in parts, and between them the operators that say the sizes."""
+
+    def test_operators_between_parts(self):
+        with folder() as directory:
+            script, file = os.path.join(directory, "parts.py"), os.path.join(directory, "parts.fusebox")
+            with open(script, "w") as out:
+                out.write(PARTS)
+            run = fusebox("run", "--session", file, script, timeout=170)
+            self.assertEqual(run.returncode, 0, run.stderr)
+            database = sqlite3.connect(file)
+            asked = database.execute("SELECT kernel_id, kind, launches, total_ns > 0, line, reason FROM kernels WHERE op = 'aten::nonzero'").fetchall()
+            self.assertEqual([row[1:5] for row in asked], [("extern", 3, 1, 1 + PARTS.split("\n").index("    rows = (x > 0).nonzero().squeeze(-1)"))])
+            self.assertIn("data decide", asked[0][5])
+            # Within the calls, as every launch.
+            inside = database.execute("SELECT count(*) FROM launches l JOIN cpu_events c ON c.kind = 'call' AND c.thread = l.thread AND c.start_ns <= l.start_ns "
+                                      "AND c.end_ns >= l.end_ns WHERE l.kernel_id = ?", (asked[0][0],)).fetchone()[0]
+            self.assertEqual(inside, 3)
+            database.close()
+            memory = fusebox("memory", file).stdout
+            for part in ("kept, part 1 of 2", "kept, part 2 of 2"):
+                self.assertIn(part, memory)
+
+
 class Behaviour(unittest.TestCase):
     """The program's own exit code, streams and signals."""
 
