@@ -8,6 +8,7 @@
 #include "engine/capture/evaluation/container_iterators.h"
 #include "engine/capture/evaluation/deferred_numbers.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
+#include "engine/capture/evaluation/tensor_subclasses.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
 
@@ -441,6 +442,7 @@ RecipePtr RecipeMaker::make(PyObject* object) {
     return recipe;
   }
   if (LazyIterator* iterator = lazyOf(object)) return lazy(*iterator, object);
+  if (answersTorchFunctions(object)) refuse(object, std::string("a tensor of class ") + Py_TYPE(object)->tp_name + " is made and outlives the compiled region");
   if (Maker maker = makerOf(Py_TYPE(object))) return (this->*maker)(object);
   if (isIdentityValue(object)) return constant(object);
   if (isPythonClass(Py_TYPE(object)) || PyExceptionInstance_Check(object)) return instance(object);

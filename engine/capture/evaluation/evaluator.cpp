@@ -28,6 +28,7 @@ struct Evaluation::Modes {
   at::ScalarType cpuType = at::autocast::get_autocast_dtype(at::kCPU), cudaType = at::autocast::get_autocast_dtype(at::kCUDA);
   int autocastDepth = depth();
   bool breaksAreErrors = errorOnGraphBreak();
+  at::impl::TorchFunctionDisabledState asked = at::impl::PythonTorchFunctionTLS::get_disabled_state();  ///< whether classes of tensors are
   FunctionModes functions = functionModes();  ///< `with torch.device()` inside of what is captured
 
   bool operator==(const Modes&) const = default;
@@ -40,6 +41,7 @@ struct Evaluation::Modes {
     at::autocast::set_autocast_dtype(at::kCPU, cpuType);
     at::autocast::set_autocast_dtype(at::kCUDA, cudaType);
     if (breaksAreErrors != errorOnGraphBreak()) setErrorOnGraphBreak(breaksAreErrors);
+    at::impl::PythonTorchFunctionTLS::set_disabled_state(asked);
   }
   static int depth() {
     const int deeper = at::autocast::increment_nesting();

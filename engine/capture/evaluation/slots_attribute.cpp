@@ -5,6 +5,7 @@
 #include "engine/capture/evaluation/namespaces.h"
 #include "engine/capture/evaluation/symbolic_index.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
+#include "engine/capture/evaluation/tensor_subclasses.h"
 #include "engine/capture/evaluation/value_kinds.h"
 #include "engine/capture/rules/autograd_function.h"
 
@@ -185,6 +186,8 @@ PyRef Evaluation::bindDescriptor(PyObject* d, PyObject* object, PyTypeObject* ty
   }
   if (isNative) {
     if (!object) return pin(d, Why::Class);
+    if (kind == &PyGetSetDescr_Type && answersTorchFunctions(object) && !nameIs(name, "__dict__") && !nameIs(name, "__class__") && !nameIs(name, "__weakref__"))
+      return subclassAttribute(*this, object, d);
     if (nameIs(name, "__dict__") && PyType_Check(object)) return classDict(reinterpret_cast<PyTypeObject*>(object));
     if (nameIs(name, "__dict__")) {
       PyRef dict = instanceDict(object);

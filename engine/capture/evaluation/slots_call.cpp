@@ -7,6 +7,7 @@
 #include "engine/capture/evaluation/interpreter.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
 #include "engine/capture/evaluation/suspended_frame.h"
+#include "engine/capture/evaluation/tensor_subclasses.h"
 #include "engine/capture/evaluation/torch_calls.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
@@ -399,7 +400,7 @@ namespace {
 bool takesSymInts(PyObject* callable) {
   if (!PyCFunction_Check(callable)) return false;
   const std::string_view name = reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name;
-  return name == "_vmap_increment_nesting" || name == "_remove_batch_dim";
+  return name == "_make_wrapper_subclass" || name == "_vmap_increment_nesting" || name == "_remove_batch_dim";
 }
 
 /// Of a type or a C function, as the program calls it.
@@ -458,6 +459,11 @@ PyRef Evaluation::call(PyObject* callable, PyObject* const* args, size_t positio
     if (substitute && pin(substitute, Why::Owner)) return callFunction(substitute, a);
   }
   if (PyFunction_Check(callable)) return callFunction(callable, a);
+  if (!PyMethod_Check(callable) && !PyType_Check(callable)) {
+    bool handled = false;
+    PyRef answer = callOfSubclass(*this, callable, a, &handled);
+    if (handled) return answer;
+  }
   if (PyMethod_Check(callable)) {
     PyObject *function = PyMethod_GET_FUNCTION(callable), *self = PyMethod_GET_SELF(callable);
     PyRef keepFunction = PyRef::borrow(function), keepSelf = PyRef::borrow(self);
@@ -778,7 +784,7 @@ PyRef Evaluation::construct(PyTypeObject* type, const CallArguments& a) {
     PyErr_Format(PyExc_TypeError, "Can't instantiate abstract class %s", type->tp_name);
     return {};
   }
-  if (PyType_IsSubtype(type, tensorType()))
+  if (PyType_IsSubtype(type, tensorType()) && !classAnswersTorchFunctions(type))
     breakHere("unsupported call", std::string("making a ") + type->tp_name + " inside the compiled region",
               "Make parameters outside the compiled region.");
   refuseFinalizer(type);

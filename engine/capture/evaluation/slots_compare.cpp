@@ -6,6 +6,7 @@
 #include "engine/capture/evaluation/symbolic_index.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
 #include "engine/capture/evaluation/torch_calls.h"
+#include "engine/capture/evaluation/tensor_subclasses.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
 
@@ -77,6 +78,7 @@ bool Evaluation::mayBePython(PyObject* o) const {
 }
 
 PyRef Evaluation::compare(int op, PyObject* a, PyObject* b) {
+  refuseSubclassOperands(*this, a, b);
   if (isNumber(a) || isNumber(b)) refuseNumber("compared");
   if (isSymbolicNumber(a) || isSymbolicNumber(b))
     if (std::optional<PyRef> answer = symbolicCompare(op, a, b)) return *std::move(answer);

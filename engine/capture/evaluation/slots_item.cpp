@@ -4,6 +4,7 @@
 #include "engine/capture/evaluation/namespaces.h"
 #include "engine/capture/evaluation/symbolic_index.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
+#include "engine/capture/evaluation/tensor_subclasses.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/torch_calls.h"
 #include "engine/capture/evaluation/value_kinds.h"
@@ -74,6 +75,7 @@ PyRef Evaluation::dequeElement(PyObject* deque, Py_ssize_t i) {
 }
 
 PyRef Evaluation::getItem(PyObject* object, PyObject* key) {
+  refuseSubclassOperands(*this, object, key);
   std::optional<trace::DataUse> use;
   if (isTensor(key) && !isTensor(object)) use.emplace("a tensor as an index", trace::DataUse::Form::Words);
   if (PyObject* method = pythonMethod(object, "__getitem__")) return callMethod(*this, method, {object, key});
@@ -156,6 +158,7 @@ PyRef Evaluation::getItem(PyObject* object, PyObject* key) {
 }
 
 bool Evaluation::setItem(PyObject* object, PyObject* key, PyObject* value) {
+  refuseSubclassOperands(*this, object, key);
   if (PyObject* method = pythonMethod(object, value ? "__setitem__" : "__delitem__")) {
     PyObject* args[] = {object, key, value};
     return static_cast<bool>(call(method, args, value ? 3 : 2, nullptr));
@@ -306,6 +309,7 @@ Py_ssize_t Evaluation::length(PyObject* object) {
 }
 
 int Evaluation::truth(PyObject* object) {
+  refuseSubclassOperands(*this, object);
   if (isNumber(object)) refuseNumber("a condition");
   if (isSymbolicNumber(object)) return symbolicTruth(object);
   if (object == Py_True) return 1;

@@ -2,6 +2,7 @@
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
 #include "engine/capture/evaluation/torch_calls.h"
+#include "engine/capture/evaluation/tensor_subclasses.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
 
@@ -66,6 +67,7 @@ PyRef moveSizes(int op, PyObject* a, PyObject* b) {
 }  // namespace
 
 PyRef Evaluation::binary(int op, PyObject* a, PyObject* b) {
+  refuseSubclassOperands(*this, a, b);
   if (isSymbolicNumber(a) || isSymbolicNumber(b)) {
     if (std::optional<PyRef> made = symbolicBinary(op, a, b)) return *std::move(made);
   } else if (isNumber(a) || isNumber(b)) {
@@ -158,6 +160,7 @@ PyRef Evaluation::changeInPlace(int op, PyObject* a, PyObject* b) {
 }
 
 PyRef Evaluation::unary(Op op, PyObject* a) {
+  refuseSubclassOperands(*this, a);
   if (isNumber(a)) return numberUnary(op, a);
   const char* name = op == Op::UNARY_NEGATIVE ? "__neg__" : op == Op::UNARY_INVERT ? "__invert__" : "__pos__";
   if (PyObject* method = pythonMethod(a, name)) {

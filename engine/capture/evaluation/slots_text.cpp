@@ -1,6 +1,7 @@
 // Text of objects: str, repr, format(), f-strings, "%" and str.format. What Python code gives is evaluated, piece by piece.
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
+#include "engine/capture/evaluation/tensor_subclasses.h"
 #include "engine/capture/evaluation/value_kinds.h"
 
 namespace fusebox::capture {
@@ -60,6 +61,7 @@ PyRef Evaluation::format(PyObject* value, PyObject* spec) {
 }
 
 PyRef Evaluation::convert(char conversion, PyObject* value) {
+  refuseSubclassOperands(*this, value);
   refuseAddress(value);
   if (isSymbolicNumber(value)) {
     PyRef plain = plainNumber(value, "its text is made");

@@ -3,6 +3,7 @@
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/namespaces.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
+#include "engine/capture/evaluation/tensor_subclasses.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/guards/guard_tree.h"
 #include "engine/capture/evaluation/value_kinds.h"
@@ -59,7 +60,7 @@ bool isFixedPlace(const Source* s) {
 
 }  // namespace
 
-bool Evaluation::isTensor(PyObject* o) const { return isTensorObject(o); }
+bool Evaluation::isTensor(PyObject* o) const { return isTensorObject(o) && !answersTorchFunctions(o); }
 bool Evaluation::isStandIn(PyObject* o) const { return isTensorObject(o) && trace::isTraceTensor(tensorOf(o)); }
 
 void Evaluation::guard(GuardKind kind, const Source* source, PyObject* expected, int64_t number) {
@@ -162,6 +163,7 @@ PyRef Evaluation::wrap(PyObject* object, const Source* source) {
     return PyRef::borrow(object);
   }
   if (!PyCell_Check(object)) guard(GuardKind::TypeMatch, source, reinterpret_cast<PyObject*>(Py_TYPE(object)));
+  if (answersTorchFunctions(object)) guardSubclass(*this, object, source);
   if (isValueObject(object)) guardValue(object, source);
   origins_.add(object, source);
   return PyRef::borrow(object);
@@ -263,6 +265,7 @@ PyRef Evaluation::pin(PyObject* object, Why why) {
   // The one thing about it that can be exchanged without its holder noticing.
   if (isPythonClass(Py_TYPE(object)) && !PyType_Check(object))
     guards_->addKind(GuardKind::TypeMatch, source, reinterpret_cast<PyObject*>(Py_TYPE(object)), place());
+  if (answersTorchFunctions(object)) guardSubclass(*this, object, source);
   return PyRef::borrow(object);
 }
 

@@ -423,7 +423,8 @@ PyRef ruleFreshException(Evaluation& e, PyObject* callable, const CallArguments&
 /// C functions that may call back what they are given: run on constants only.
 PyRef ruleOnConstants(Evaluation& e, PyObject* callable, const CallArguments& a) {
   for (size_t i = 1; i < a.total(); ++i)
-    if (!isConstantValue(a.args[i])) e.breakHere("unsupported call", "a C function that may call Python functions it is given");
+    if (!isConstantValue(a.args[i]) && !(PyUnicode_Check(a.args[i]) && isValueObject(a.args[i])))
+      e.breakHere("unsupported call", "a C function that may call Python functions it is given");
   return e.callRaw(callable, a);
 }
 

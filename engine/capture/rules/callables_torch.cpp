@@ -357,7 +357,14 @@ PyRef ruleHigherOrder(Evaluation& e, PyObject*, const CallArguments& a) {
 }
 constexpr char kFlexAttention[] = "flex_attention", kOrderedToDense[] = "ordered_to_dense", kAssociativeScan[] = "associative_scan";
 
-PyRef ruleIsTensor(Evaluation& e, PyObject*, const CallArguments& a) { return PyRef::borrow(e.isTensor(a.args[0]) && !e.isNumber(a.args[0]) ? Py_True : Py_False); }
+/// torch.Tensor._make_wrapper_subclass(class, size, …): an object of the evaluator's where the class answers torch's functions.
+PyRef ruleWrapperSubclass(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (PyObject* wants = a.keyword("requires_grad"); wants && wants != Py_False)
+    e.breakHere("tensor subclass", "a tensor of a class of its own that requires a gradient is made");
+  return e.callReal(callable, a);
+}
+
+PyRef ruleIsTensor(Evaluation& e, PyObject*, const CallArguments& a) { return PyRef::borrow(isTensorObject(a.args[0]) && !e.isNumber(a.args[0]) ? Py_True : Py_False); }
 
 /// torch.Size.numel()
 PyRef ruleNumel(Evaluation& e, PyObject* callable, const CallArguments& a) {
@@ -425,6 +432,7 @@ constexpr RuleRow kRows[] = {
     {"torch._C._functorch._add_batch_dim", rulePure},
     {"torch._C._functorch._remove_batch_dim", rulePure},
     {"torch.Tensor.new_tensor", ruleNewTensor},
+    {"torch.Tensor._make_wrapper_subclass", ruleWrapperSubclass},
     {"torch.tensor", ruleTensor},
     {"torch.as_tensor", ruleTensor},
     {"torch.Size.numel", ruleNumel},

@@ -150,6 +150,8 @@ PyRef ruleMake(Evaluation& e, PyObject* callable, const CallArguments& a) {
   return made;
 }
 
+PyRef ruleRaw(Evaluation& e, PyObject* callable, const CallArguments& a) { return e.callRaw(callable, a); }
+
 PyRef ruleWeakReference(Evaluation& e, PyObject* callable, const CallArguments& a) {
   if (a.total() > 1 && a.args[1] != Py_None) e.breakHere("finalizer", "a weak reference with a callback is made");
   return ruleMake(e, callable, a);
@@ -174,6 +176,7 @@ constexpr RuleRow kTypeRows[] = {
     {"builtins.classmethod", ruleMake}, {"types.CellType", ruleMake},       {"weakref.ref", ruleWeakReference},
     {"types.FunctionType", ruleMake},   {"torch._C._functorch.CInterpreter", rulePure},
     {"operator.itemgetter", ruleMake},  {"operator.attrgetter", ruleMake},  {"torch._C.DisableTorchFunctionSubclass", ruleMake},
+    {"torch._C.DisableTorchFunctionSubclass.__enter__", ruleRaw}, {"torch._C.DisableTorchFunctionSubclass.__exit__", ruleRaw},
 };
 
 // --- slots by name: the C implementation of a builtin base, not the override of a subclass ---------------------------------

@@ -304,6 +304,30 @@ def test_derivatives():
     expect(fusebox.counters()["recompiles"] - before <= 2, "sizes under transforms are symbols")
 
 
+def test_tensor_subclasses():
+    """What a tensor's class answers is one graph, for whole calls and whatever the sizes are; what would reach its dispatcher is a named break."""
+    from models.small_programs.tensor_subclasses import Quantised, layer
+    fusebox.reset()
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(layer(8, 16), torch.nn.SiLU(), layer(16, 4))
+    compiled = fusebox.compile(model, fullgraph=True)
+    before = fusebox.counters()
+    for n in (3, 5, 9, 4, 7):
+        x = torch.randn(n, 8)
+        torch.testing.assert_close(compiled(x), model(x))
+    counts = {k: v - before[k] for k, v in fusebox.counters().items() if isinstance(v, int)}
+    expect(counts["graphs"] == 2 and counts["recompiles"] == 1, f"one graph, then one for all sizes, not {counts}")
+    quantising = fusebox.compile(lambda x, w: torch.nn.functional.linear(Quantised.of(x), w), fullgraph=True)
+    w = Quantised.of(torch.randn(4, 8))
+    torch.testing.assert_close(quantising(x, w), torch.nn.functional.linear(Quantised.of(x), w))
+    try:
+        fusebox.compile(lambda x, w: x + w.exp(), fullgraph=True)(torch.randn(4, 8), w)
+    except fusebox.GraphBreakError as error:
+        expect("Quantised" in str(error), f"the break names the class: {error}")
+    else:
+        expect(False, "an operator that reaches the dispatcher of a class is a break")
+
+
 def test_data_sizes():
     """Sizes that data decide are symbols of one graph, whatever they are; where the program branches on them is a break that says so."""
     mask = lambda n: torch.rand(n) > 0.5

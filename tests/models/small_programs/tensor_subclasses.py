@@ -1,0 +1,224 @@
+"""Tensors whose class answers torch's functions: quantised weights, tensors that carry more than their data, classes that only watch."""
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+from . import script
+
+
+class Quantised(torch.Tensor):
+    """int8 rows with a scale each, as libraries of quantisation have them: a table of functions, all others by __torch_dispatch__."""
+
+    table = {}
+
+    @staticmethod
+    def __new__(cls, data, scale, dtype):
+        return torch.Tensor._make_wrapper_subclass(cls, data.shape, dtype=dtype, device=data.device, requires_grad=False)
+
+    def __init__(self, data, scale, dtype):
+        super().__init__()
+        self.data8, self.scale = data, scale
+
+    def __repr__(self):
+        return "Quantised()"
+
+    @classmethod
+    def of(cls, x):
+        scale = x.abs().amax(-1, keepdim=True) / 127
+        return cls((x / scale).round().to(torch.int8), scale, x.dtype)
+
+    def plain(self):
+        return self.data8.to(self.dtype) * self.scale
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        if func in cls.table:
+            return cls.table[func](*args, **(kwargs or {}))
+        with torch._C.DisableTorchFunctionSubclass():
+            return func(*args, **(kwargs or {}))
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args, kwargs=None):
+        if func in (torch.ops.aten.detach.default, torch.ops.aten.clone.default):
+            return cls(args[0].data8.clone(), args[0].scale.clone(), args[0].dtype)
+        raise NotImplementedError(f"{func}")
+
+
+def quantised_linear(x, weight, bias=None):
+    if isinstance(x, Quantised):
+        x = x.plain()
+    made = x @ weight.plain().t()
+    return made if bias is None else made + bias
+
+
+Quantised.table = {F.linear: quantised_linear, torch.Tensor.t: lambda w: Quantised(w.data8.t(), w.scale, w.dtype),
+                   torch.cat: lambda parts, dim=0: torch.cat([p.plain() if isinstance(p, Quantised) else p for p in parts], dim)}
+
+
+def layer(*sizes):
+    linear = nn.Linear(*sizes)
+    linear.weight = nn.Parameter(Quantised.of(linear.weight.detach()), requires_grad=False)
+    return linear
+
+
+@script
+def quantised_layers(compile):
+    torch.manual_seed(0)
+    model = nn.Sequential(layer(8, 16), nn.SiLU(), layer(16, 4))
+    f = compile(model)
+    return [f(torch.randn(n, 8)) for n in (3, 3, 5, 7)]
+
+
+@script
+def gradients_pass_by_quantised_weights(compile):
+    torch.manual_seed(0)
+    model = nn.Sequential(layer(8, 16), nn.Tanh(), layer(16, 4))
+    f = compile(model)
+    results = []
+    for _ in range(3):
+        x = torch.randn(3, 8, requires_grad=True)
+        f(x).square().sum().backward()
+        results.append((x.grad, model[0].bias.grad.clone()))
+    return results
+
+
+@script
+def weights_are_exchanged(compile):
+    torch.manual_seed(0)
+    model = layer(8, 4)
+    f = compile(model)
+    x = torch.randn(3, 8)
+    results = [f(x)]
+    model.weight = layer(8, 4).weight
+    results.append(f(x))
+    model.weight.scale = model.weight.scale * 2  # inside the same object
+    results.append(f(x))
+    model.weight = nn.Parameter(torch.randn(4, 8), requires_grad=False)  # none of the class any more
+    results.append(f(x))
+    model.weight = layer(8, 6).weight
+    model.bias = None
+    results.append(f(x))
+    return results
+
+
+@script
+def activations_are_quantised(compile):
+    def program(x, w):
+        q = Quantised.of(x)
+        return F.linear(q, w) + q.shape[0], q.dtype, q.ndim, q.device, isinstance(q, torch.Tensor), type(q) is Quantised
+
+    torch.manual_seed(0)
+    f = compile(program)
+    w = Quantised.of(torch.randn(4, 8))
+    return [f(torch.randn(n, 8), w) for n in (3, 3, 6, 9)]
+
+
+@script
+def the_table_changes(compile):
+    f = compile(lambda x, w: F.linear(x, w))
+    x, w = torch.randn(3, 8), Quantised.of(torch.randn(4, 8))
+    results = [f(x, w)]
+    before = Quantised.table[F.linear]
+    Quantised.table[F.linear] = lambda x, w, bias=None: x.sum() + w.scale.sum()
+    try:
+        results.append(f(x, w))
+    finally:
+        Quantised.table[F.linear] = before
+    return results + [f(x, w)]
+
+
+@script
+def lists_and_methods(compile):
+    def program(x, w):
+        return torch.cat([x, w]) * 2, F.linear(x, w.t().t() if w.shape[0] > 2 else w)
+
+    f = compile(program)
+    return [f(torch.randn(3, 8), Quantised.of(torch.randn(n, 8))) for n in (4, 4, 2)]
+
+
+@script
+def what_reaches_the_dispatcher(compile):
+    """Neither the table nor capture knows these: eager's own errors, and eager's own results."""
+
+    def multiplied(x, w):
+        try:
+            return x * w
+        except NotImplementedError as error:
+            return str(error)
+
+    def cloned(x, w):
+        return F.linear(x, w.clone())
+
+    x, w = torch.randn(3, 8), Quantised.of(torch.randn(3, 8))
+    return [compile(multiplied)(x, w), compile(cloned)(x, w), compile(lambda w: (repr(w), w.requires_grad, w.is_leaf))(w)]
+
+
+@script
+def made_inside_and_kept(compile):
+    f = compile(lambda x: Quantised.of(x * 2))
+    made = f(torch.arange(12.0).view(3, 4) + 1)
+    kept = []
+    compile(lambda x: kept.append(Quantised.of(x)))(torch.ones(2, 3))
+    return type(made).__name__, made.plain(), made.shape, kept[0].plain()
+
+
+class Watching(torch.Tensor):
+    """Has data of its own, and leaves everything to torch."""
+
+    seen = []
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        cls.seen.append(getattr(func, "__name__", "?"))
+        return super().__torch_function__(func, types, args, kwargs or {})
+
+
+@script
+def a_class_that_only_watches(compile):
+    Watching.seen = []
+    f = compile(lambda x, w: torch.relu(x + 1) * w)
+    w = torch.arange(4.0).as_subclass(Watching)
+    results = [f(torch.ones(4), w) for _ in range(2)]
+    return [(type(r).__name__, r.as_subclass(torch.Tensor)) for r in results], Watching.seen
+
+
+class Unwrapping(torch.Tensor):
+    """Gives every function the tensor inside; declines where it is asked for one that it does not know."""
+
+    @staticmethod
+    def __new__(cls, inner):
+        return torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype)
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args, kwargs=None):
+        raise NotImplementedError(f"{func}")
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        if not all(issubclass(t, (cls, torch.Tensor)) for t in types) or any(t is Quantised for t in types):
+            return NotImplemented
+        plain = lambda a: a.inner if isinstance(a, cls) else a
+        return func(*[plain(a) for a in args], **{k: plain(v) for k, v in (kwargs or {}).items()})
+
+
+@script
+def unwrapped_for_every_function(compile):
+    def program(x, w):
+        return torch.add(x, w, alpha=2), F.relu(w), torch.where(x > 0, x, w.inner), w.sum(), torch.softmax(w, dim=-1)
+
+    f = compile(program)
+    return [f(torch.randn(3, 4), Unwrapping(torch.randn(3, 4))) for _ in range(3)]
+
+
+@script
+def a_class_declines(compile):
+    def program(w, q):
+        try:
+            return torch.mm(w, q)
+        except (TypeError, NotImplementedError) as error:
+            return type(error).__name__
+
+    return compile(program)(Unwrapping(torch.randn(3, 4)), Quantised.of(torch.randn(4, 4)))
