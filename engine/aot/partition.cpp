@@ -84,6 +84,7 @@ class SavedChoice {
   explicit SavedChoice(const JointGraph& joint) : joint_(joint), graph_(*joint.graph), inMemory_(joint) {
     for (auto r : joint.results) results_.insert(r);
     findBackwardNodes();
+    noteReadRoots();
     gather();
   }
 
@@ -105,12 +106,19 @@ class SavedChoice {
           cut.addEdge(2 * it->second + 1, entry, MinCut::kInfinite);
       });
     }
-    auto side = cut.sourceSide(source, sink);
+    const auto side = cut.sourceSide(source, sink);
     std::vector<ValueRef> saved;
     for (size_t i = 0; i < order_.size(); ++i)
       if (side[2 * i] && !side[2 * i + 1]) saved.push_back(order_[i]);
     std::sort(saved.begin(), saved.end());
     return saved;
+  }
+
+  /// Whether an input is kept as a copy. Where eager keeps what is computed from it, the program may write to it before backward: to a counter, a
+  /// schedule or a running mean, which are small. A large one is kept as it is, and such a write is an error.
+  bool isCopied(ValueRef v) const {
+    constexpr int64_t kSmall = 4096;
+    return graph_.node(v.node).kind == NodeKind::Placeholder && !readRoots_.count(v) && bytesOf(graph_.meta(v), joint_) <= kSmall;
   }
 
  private:
@@ -142,9 +150,20 @@ class SavedChoice {
     auto& node = graph_.node(v.node);
     if (node.kind == NodeKind::Call && kindOf(node.op).isView && recomputable(v)) return MinCut::kInfinite;
     auto bytes = bytesOf(graph_.meta(v), joint_);
-    bool aliveAnyway = node.kind == NodeKind::Placeholder || results_.count(v);
+    bool aliveAnyway = (node.kind == NodeKind::Placeholder && !isCopied(v)) || results_.count(v);
     if (aliveAnyway) return 1 + bytes / 2;
     return bytes * (inMemory_(v) ? 2 : 3);
+  }
+
+  void noteReadRoots() {
+    for (auto v : readByBackward_) {
+      while (graph_.node(v.node).kind == NodeKind::Call && kindOf(graph_.node(v.node).op).isView && !graph_.node(v.node).args.empty()) {
+        auto* base = graph_.node(v.node).args[0].as<ValueRef>();
+        if (!base) break;
+        v = *base;
+      }
+      readRoots_.insert(v);
+    }
   }
 
   // Backward nodes that lead to a gradient.
@@ -186,6 +205,7 @@ class SavedChoice {
   std::set<ValueRef> results_;
   std::vector<bool> needed_;
   std::set<ValueRef> readByBackward_;
+  std::set<ValueRef> readRoots_;  ///< what these are, or are views of: eager's formulas read it
   std::map<ValueRef, int> position_;
   std::vector<ValueRef> order_;
 };
@@ -198,7 +218,8 @@ graph::Graph extractForward(const JointGraph& joint) {
 
 Partition partition(const JointGraph& joint) {
   Partition made;
-  auto savedValues = SavedChoice(joint).choose();
+  SavedChoice choice(joint);
+  const auto savedValues = choice.choose();
   auto results = joint.results;
   std::map<graph::NodeId, int32_t> inputPosition;
   for (size_t i = 0; i < joint.inputs.size(); ++i) inputPosition[joint.inputs[i]] = static_cast<int32_t>(i);
@@ -209,7 +230,7 @@ Partition partition(const JointGraph& joint) {
     SavedValue saved;
     saved.joint = v;
     auto input = inputPosition.find(v.node);
-    saved.isInput = input != inputPosition.end() && !joint.inputIsWritten[static_cast<size_t>(input->second)];
+    saved.isInput = input != inputPosition.end() && !joint.inputIsWritten[static_cast<size_t>(input->second)] && !choice.isCopied(v);
     if (saved.isInput) {
       saved.index = input->second;
     } else {

@@ -14,7 +14,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from .rounding import OtherRounding
-from .walk import Difference, Walk, is_state, tensors_of
+from .walk import Difference, Walk, forget_gradients, is_state, tensors_of
 
 HOME = "fuzz_program"
 ROUNDINGS = 6  # runs of eager with other roundings, where a result has to be judged
@@ -145,6 +145,9 @@ class World:
             self.part_gradients()
         except Exception as error:
             self.error = type(error)("in backward")  # the words depend on the names of autograd's nodes
+            # Which leaves got something ahead of the error is the order in which operators were met.
+            for name, root in self.roots().items():
+                forget_gradients(root, HOME, name)
             if not isinstance(error, RuntimeError):
                 self.error = error
                 error.__traceback__ = None

@@ -283,6 +283,16 @@ def tensors_of(root, home, path):
     return collect.found
 
 
+class Forget(Collect):
+    def tensors(self, got, want, path):
+        if want.is_leaf:
+            want.grad = None
+
+
+def forget_gradients(root, home, path):
+    Forget(home).compare(root, root, path)
+
+
 def is_state(name, value):
     """Of a program's globals: what it keeps, not what it consists of."""
     if name.startswith("__") or isinstance(value, types.ModuleType) or name in ("f", "inputs", "change"):

@@ -281,3 +281,23 @@ def an_undefined_gradient_reaches_nobody(compile):
     x, y = leaf(), leaf()
     compile(f)(x * 1, y * 1)[0].sum().backward()
     return x.grad, y.grad, Noted.seen
+
+
+@script
+def counters_move_on_before_backward(compile):
+    """Eager keeps what it computed from them. Where it keeps the counter itself, it misses it."""
+    step, mean = torch.zeros(()), torch.zeros(5)
+    f = compile(lambda x: (x * (1 / (1 + step * 0.5)) * (mean.abs() + 1)).sum() + (x.square() * (step + 1)).mean())
+    g = compile(lambda x: (x * mean).sum() + (x * step.view(1)).sum())
+    out = []
+    for _ in range(3):
+        x = leaf(4, 5)
+        losses = [f(x), f(x * 2)]
+        step.add_(1)
+        mean.mul_(0.9).add_(x.detach().mean(0))
+        out.append(outcome(lambda: sum(losses).backward()))
+        loss = g(x)
+        if len(out) > 2:
+            step.add_(1)
+        out += [outcome(lambda: loss.backward()), x.grad]
+    return out
