@@ -226,7 +226,11 @@ void MainWindow::chooseComparisonFolder() {
 /// With what was run last, also where a command line named it.
 RunDialog* MainWindow::newRunDialog(RunDialog::Purpose purpose) {
   auto* dialog = new RunDialog(this, purpose);
-  dialog->setAttribute(Qt::WA_DeleteOnClose);
+  // Accepted, it is hidden, not closed; and until somebody is active keys go to it, where nobody sees them.
+  connect(dialog, &QDialog::finished, this, [this, dialog] {
+    dialog->deleteLater();
+    activateWindow();
+  });
   if (!lastRun_ || lastRun_->rawCommand.isEmpty()) return dialog;
   RunRequest request;
   const QStringList& words = lastRun_->rawCommand;
