@@ -636,7 +636,7 @@
     <name>Breaks</name>
     <message>
         <source>not compiled: {}</source>
-        <translation type="unfinished" />
+        <translation>nicht kompiliert: {}</translation>
     </message>
 </context>
 <context>
@@ -667,7 +667,7 @@
     </message>
     <message>
         <source>{} (backward)</source>
-        <translation type="unfinished" />
+        <translation>{} (rückwärts)</translation>
     </message>
     <message>
         <source>runs plainly: {}</source>
@@ -802,7 +802,7 @@
     </message>
     <message>
         <source>not compiled: {}</source>
-        <translation type="unfinished" />
+        <translation>nicht kompiliert: {}</translation>
     </message>
     <message>
         <source>recompiles</source>
@@ -922,7 +922,7 @@
     </message>
     <message>
         <source>guards</source>
-        <translation type="unfinished" />
+        <translation>Guards</translation>
     </message>
     <message>
         <source>engines word guards differently: only their number is compared</source>
@@ -986,7 +986,7 @@
     </message>
     <message>
         <source>function</source>
-        <translation type="unfinished" />
+        <translation>Funktion</translation>
     </message>
     <message>
         <source>graph break</source>
@@ -998,15 +998,15 @@
     </message>
     <message>
         <source>node</source>
-        <translation type="unfinished" />
+        <translation>Knoten</translation>
     </message>
     <message>
         <source>kernel</source>
-        <translation type="unfinished" />
+        <translation>Kernel</translation>
     </message>
     <message>
         <source>memory</source>
-        <translation type="unfinished" />
+        <translation>Speicher</translation>
     </message>
     <message>
         <source>line</source>
@@ -1014,7 +1014,7 @@
     </message>
     <message>
         <source>time</source>
-        <translation type="unfinished" />
+        <translation>Zeit</translation>
     </message>
     <message>
         <source>count</source>
@@ -1078,7 +1078,7 @@
     </message>
     <message>
         <source>step</source>
-        <translation type="unfinished" />
+        <translation>Schritt</translation>
     </message>
     <message>
         <source>one turn of the program's loop, with all that happens between its calls</source>
@@ -1086,7 +1086,7 @@
     </message>
     <message>
         <source>kernel time</source>
-        <translation type="unfinished" />
+        <translation>Kernelzeit</translation>
     </message>
     <message>
         <source>of all launches: it grows with the number of steps</source>
@@ -1249,6 +1249,10 @@
         <source>{} values compared with float64: compiled is as exact as eager</source>
         <translation type="unfinished" />
     </message>
+    <message>
+        <source>, part {} of {}</source>
+        <translation type="unfinished" />
+    </message>
 </context>
 <context>
     <name>GPU counters</name>
@@ -1377,7 +1381,7 @@
     </message>
     <message>
         <source>memory</source>
-        <translation type="unfinished" />
+        <translation>Speicher</translation>
     </message>
     <message>
         <source>The allocator asked the driver for memory, which waits for the device. It ends once the pool has grown.</source>
@@ -1393,7 +1397,7 @@
     </message>
     <message>
         <source>host</source>
-        <translation type="unfinished" />
+        <translation>Host</translation>
     </message>
     <message>
         <source>The host did something else: Python between operators, data loading, other threads holding the GIL.</source>
@@ -1448,47 +1452,47 @@
     <name>Graph</name>
     <message>
         <source>input</source>
-        <translation type="unfinished" />
+        <translation>Eingabe</translation>
     </message>
     <message>
         <source>output</source>
-        <translation type="unfinished" />
+        <translation>Ausgabe</translation>
     </message>
     <message>
         <source>matrix product</source>
-        <translation type="unfinished" />
+        <translation>Matrixprodukt</translation>
     </message>
     <message>
         <source>convolution</source>
-        <translation type="unfinished" />
+        <translation>Faltung</translation>
     </message>
     <message>
         <source>pointwise</source>
-        <translation type="unfinished" />
+        <translation>punktweise</translation>
     </message>
     <message>
         <source>reduction</source>
-        <translation type="unfinished" />
+        <translation>Reduktion</translation>
     </message>
     <message>
         <source>view</source>
-        <translation type="unfinished" />
+        <translation>Sicht</translation>
     </message>
     <message>
         <source>normalisation</source>
-        <translation type="unfinished" />
+        <translation>Normalisierung</translation>
     </message>
     <message>
         <source>memory</source>
-        <translation type="unfinished" />
+        <translation>Speicher</translation>
     </message>
     <message>
         <source>other</source>
-        <translation type="unfinished" />
+        <translation>andere</translation>
     </message>
     <message>
         <source>node</source>
-        <translation type="unfinished" />
+        <translation>Knoten</translation>
     </message>
     <message>
         <source>nodes</source>
@@ -1550,34 +1554,46 @@
     <name>Kernels</name>
     <message>
         <source>occupancy is limited by {}</source>
-        <translation type="unfinished" />
+        <translation>die Belegung ist begrenzt durch {}</translation>
     </message>
     <message>
         <source>around each launch</source>
-        <translation type="unfinished" />
+        <translation>um jeden Start</translation>
     </message>
     <message>
         <source>sampled</source>
-        <translation type="unfinished" />
+        <translation>abgetastet</translation>
     </message>
     <message>
         <source>{} samples of the whole device inside of launches of at least {} intervals: what ran beside them is in it</source>
-        <translation type="unfinished" />
+        <translation>{} Abtastungen des ganzen Geräts innerhalb von Starts, die mindestens {} Abstände dauern: was daneben lief, ist darin enthalten</translation>
     </message>
 </context>
 <context>
     <name>Memory</name>
     <message>
         <source>at byte {} of the pool</source>
-        <translation type="unfinished" />
+        <translation>ab Byte {} des Pools</translation>
     </message>
     <message>
         <source>input or parameter</source>
-        <translation type="unfinished" />
+        <translation>Eingabe oder Parameter</translation>
     </message>
     <message>
         <source>saved</source>
-        <translation type="unfinished" />
+        <translation>aufgehoben</translation>
+    </message>
+    <message>
+        <source>{} (backward)</source>
+        <translation>{} (rückwärts)</translation>
+    </message>
+    <message>
+        <source>{}, entry {}</source>
+        <translation>{}, Eintrag {}</translation>
+    </message>
+    <message>
+        <source>{}, part {} of {}</source>
+        <translation>{}, Teil {} von {}</translation>
     </message>
 </context>
 <context>
@@ -1665,14 +1681,18 @@
     <name>Recompiles</name>
     <message>
         <source>limit</source>
-        <translation type="unfinished" />
+        <translation>Grenze</translation>
+    </message>
+    <message>
+        <source>{}, from line {}</source>
+        <translation>{}, ab Zeile {}</translation>
     </message>
 </context>
 <context>
     <name>Shapes</name>
     <message>
         <source>limit</source>
-        <translation type="unfinished" />
+        <translation>Grenze</translation>
     </message>
     <message>
         <source>{} recompile, {}</source>
@@ -1771,67 +1791,67 @@
     <name>Slowness</name>
     <message>
         <source>{} (estimated)</source>
-        <translation type="unfinished" />
+        <translation>{} (geschätzt)</translation>
     </message>
     <message>
         <source>{}, in the whole recording</source>
-        <translation type="unfinished" />
+        <translation>{}, in der ganzen Aufzeichnung</translation>
     </message>
     <message>
         <source>(unnamed)</source>
-        <translation type="unfinished" />
+        <translation>(ohne Namen)</translation>
     </message>
     <message>
         <source>The recording takes {}</source>
-        <translation type="unfinished" />
+        <translation>Die Aufzeichnung dauert {}</translation>
     </message>
     <message>
         <source>A step takes {}</source>
-        <translation type="unfinished" />
+        <translation>Ein Schritt dauert {}</translation>
     </message>
     <message>
         <source>{}; median of {}, which take {} to {}. Split here: the {} nearest to the median, on average {}</source>
-        <translation type="unfinished" />
+        <translation>{}; Median von {}, die {} bis {} dauern. Hier aufgeteilt: die {}, die ihm am nächsten liegen, im Mittel {}</translation>
     </message>
     <message>
         <source>. {} step in which something was compiled is kept apart</source>
-        <translation type="unfinished" />
+        <translation>. {} Schritt, in dem kompiliert wurde, steht für sich</translation>
     </message>
     <message>
         <source>. {} steps in which something was compiled are kept apart</source>
-        <translation type="unfinished" />
+        <translation>. {} Schritte, in denen kompiliert wurde, stehen für sich</translation>
     </message>
     <message>
         <source>Kernels on the device</source>
-        <translation type="unfinished" />
+        <translation>Kernel auf dem Gerät</translation>
     </message>
     <message>
         <source>A kernel runs on the device.</source>
-        <translation type="unfinished" />
+        <translation>Auf dem Gerät läuft ein Kernel.</translation>
     </message>
     <message>
         <source>Copies on the device</source>
-        <translation type="unfinished" />
+        <translation>Kopien auf dem Gerät</translation>
     </message>
     <message>
         <source>The device copies or fills memory and computes nothing.</source>
-        <translation type="unfinished" />
+        <translation>Das Gerät kopiert oder füllt Speicher und rechnet nicht.</translation>
     </message>
     <message>
         <source>Copies</source>
-        <translation type="unfinished" />
+        <translation>Kopien</translation>
     </message>
     <message>
         <source>A tensor is copied on the processor.</source>
-        <translation type="unfinished" />
+        <translation>Ein Tensor wird auf dem Prozessor kopiert.</translation>
     </message>
     <message>
         <source>Kernels and operators on the processor</source>
-        <translation type="unfinished" />
+        <translation>Kernel und Operatoren auf dem Prozessor</translation>
     </message>
     <message>
         <source>A generated kernel or a library's operator runs on the processor.</source>
-        <translation type="unfinished" />
+        <translation>Auf dem Prozessor läuft ein erzeugter Kernel oder ein Operator einer Bibliothek.</translation>
     </message>
     <message>
         <source>Recompiles</source>
@@ -1839,23 +1859,23 @@
     </message>
     <message>
         <source>A guard failed and the function was compiled again.</source>
-        <translation type="unfinished" />
+        <translation>Ein Guard schlug fehl, und die Funktion wurde noch einmal kompiliert.</translation>
     </message>
     <message>
         <source>Compiling</source>
-        <translation type="unfinished" />
+        <translation>Kompilieren</translation>
     </message>
     <message>
         <source>A function was compiled for the first time.</source>
-        <translation type="unfinished" />
+        <translation>Eine Funktion wurde zum ersten Mal kompiliert.</translation>
     </message>
     <message>
         <source>Waiting for the device</source>
-        <translation type="unfinished" />
+        <translation>Warten auf das Gerät</translation>
     </message>
     <message>
         <source>The program waits for a device that is idle already or runs something unknown.</source>
-        <translation type="unfinished" />
+        <translation>Das Programm wartet auf ein Gerät, das schon untätig ist oder etwas Unbekanntes ausführt.</translation>
     </message>
     <message>
         <source>Guards</source>
@@ -1863,15 +1883,15 @@
     </message>
     <message>
         <source>The assumptions of compiled functions are checked before each call; estimated from the mean check of each entry.</source>
-        <translation type="unfinished" />
+        <translation>Die Annahmen kompilierter Funktionen werden vor jedem Aufruf geprüft; geschätzt aus der mittleren Prüfung jedes Eintrags.</translation>
     </message>
     <message>
         <source>Launch gaps</source>
-        <translation type="unfinished" />
+        <translation>Startlücken</translation>
     </message>
     <message>
         <source>Inside a compiled call, and no kernel runs: arguments are bound, memory is taken, kernels are launched.</source>
-        <translation type="unfinished" />
+        <translation>In einem kompilierten Aufruf, während kein Kernel läuft: Argumente werden gebunden, Speicher genommen, Kernel gestartet.</translation>
     </message>
     <message>
         <source>Graph breaks</source>
@@ -1879,163 +1899,167 @@
     </message>
     <message>
         <source>Python runs between the pieces that a graph break made of a function.</source>
-        <translation type="unfinished" />
+        <translation>Python läuft zwischen den Stücken, in die ein Graphbruch eine Funktion teilt.</translation>
     </message>
     <message>
         <source>Outside compiled code</source>
-        <translation type="unfinished" />
+        <translation>Außerhalb von kompiliertem Code</translation>
     </message>
     <message>
         <source>Python, data loading, the optimizer, operators outside compiled functions: what happens here is not recorded.</source>
-        <translation type="unfinished" />
+        <translation>Python, Laden von Daten, der Optimierer, Operatoren außerhalb kompilierter Funktionen: was hier geschieht, wird nicht aufgezeichnet.</translation>
     </message>
     <message>
         <source>{}: compiled again</source>
-        <translation type="unfinished" />
+        <translation>{}: noch einmal kompiliert</translation>
     </message>
     <message>
         <source>{}: {}, expected {}, found {}</source>
-        <translation type="unfinished" />
+        <translation>{}: {}, erwartet {}, gefunden {}</translation>
     </message>
     <message>
         <source>{} (backward)</source>
-        <translation type="unfinished" />
+        <translation>{} (rückwärts)</translation>
     </message>
     <message>
         <source>; most time takes {} ({:.0f} % of the step)</source>
-        <translation type="unfinished" />
+        <translation>; am längsten dauert {} ({:.0f} % des Schritts)</translation>
     </message>
     <message>
         <source> in {:.0f} steps, whose average this is,</source>
-        <translation type="unfinished" />
+        <translation> in {:.0f} Schritten, deren Mittel dies ist,</translation>
     </message>
     <message>
         <source>{} kernel on the device</source>
-        <translation type="unfinished" />
+        <translation>{} Kernel auf dem Gerät</translation>
     </message>
     <message>
         <source>{} kernels on the device</source>
-        <translation type="unfinished" />
+        <translation>{} Kernel auf dem Gerät</translation>
     </message>
     <message>
         <source>{} launch or call</source>
-        <translation type="unfinished" />
+        <translation>{} Start oder Aufruf</translation>
     </message>
     <message>
         <source>{} launches and calls</source>
-        <translation type="unfinished" />
+        <translation>{} Starts und Aufrufe</translation>
     </message>
     <message>
         <source>{} copy</source>
-        <translation type="unfinished" />
+        <translation>{} Kopie</translation>
     </message>
     <message>
         <source>{} copies</source>
-        <translation type="unfinished" />
+        <translation>{} Kopien</translation>
     </message>
     <message>
         <source>{} compilation{} because a guard failed: {}</source>
-        <translation type="unfinished" />
+        <translation>{} Kompilierung{}, weil ein Guard fehlschlug: {}</translation>
     </message>
     <message>
         <source>{} compilations{} because a guard failed: {}</source>
-        <translation type="unfinished" />
+        <translation>{} Kompilierungen{}, weil ein Guard fehlschlug: {}</translation>
     </message>
     <message>
         <source>{} compilation{} of functions seen for the first time</source>
-        <translation type="unfinished" />
+        <translation>{} Kompilierung{} von zum ersten Mal gesehenen Funktionen</translation>
     </message>
     <message>
         <source>{} compilations{} of functions seen for the first time</source>
-        <translation type="unfinished" />
+        <translation>{} Kompilierungen{} von zum ersten Mal gesehenen Funktionen</translation>
     </message>
     <message>
         <source>{} synchronisation that waited for an idle device</source>
-        <translation type="unfinished" />
+        <translation>{} Synchronisation, die auf ein untätiges Gerät wartete</translation>
     </message>
     <message>
         <source>{} synchronisations that waited for an idle device</source>
-        <translation type="unfinished" />
+        <translation>{} Synchronisationen, die auf ein untätiges Gerät warteten</translation>
     </message>
     <message>
         <source>Assumptions checked before {} call; estimated</source>
-        <translation type="unfinished" />
+        <translation>Annahmen, die vor {} Aufruf geprüft wurden; geschätzt</translation>
     </message>
     <message>
         <source>Assumptions checked before {} calls; estimated</source>
-        <translation type="unfinished" />
+        <translation>Annahmen, die vor {} Aufrufen geprüft wurden; geschätzt</translation>
     </message>
     <message>
         <source>{} compiled call; which kernels ran in it, and for how long, this recording does not tell</source>
-        <translation type="unfinished" />
+        <translation>{} kompilierter Aufruf; welche Kernel darin liefen und wie lange, sagt diese Aufzeichnung nicht</translation>
     </message>
     <message>
         <source>{} compiled calls; which kernels ran in them, and for how long, this recording does not tell</source>
-        <translation type="unfinished" />
+        <translation>{} kompilierte Aufrufe; welche Kernel darin liefen und wie lange, sagt diese Aufzeichnung nicht</translation>
     </message>
     <message>
         <source>{} compiled call in which no kernel ran: binding arguments, taking memory, launching</source>
-        <translation type="unfinished" />
+        <translation>{} kompilierter Aufruf, in dem kein Kernel lief: Argumente binden, Speicher nehmen, starten</translation>
     </message>
     <message>
         <source>{} compiled calls in which no kernel ran: binding arguments, taking memory, launching</source>
-        <translation type="unfinished" />
+        <translation>{} kompilierte Aufrufe, in denen kein Kernel lief: Argumente binden, Speicher nehmen, starten</translation>
     </message>
     <message>
         <source>Python ran once between pieces of functions that broke</source>
-        <translation type="unfinished" />
+        <translation>Python lief einmal zwischen Stücken von Funktionen, deren Graph brach</translation>
     </message>
     <message>
         <source>Python ran {} times between pieces of functions that broke</source>
-        <translation type="unfinished" />
+        <translation>Python lief {} Mal zwischen Stücken von Funktionen, deren Graph brach</translation>
     </message>
     <message>
         <source>What happens here is not recorded: Python, data loading, the optimizer, operators outside compiled functions</source>
-        <translation type="unfinished" />
+        <translation>Was hier geschieht, wird nicht aufgezeichnet: Python, Laden von Daten, der Optimierer, Operatoren außerhalb kompilierter Funktionen</translation>
     </message>
     <message>
         <source>Inside compiled calls</source>
-        <translation type="unfinished" />
+        <translation>In kompilierten Aufrufen</translation>
     </message>
     <message>
         <source>{} function is not compiled and runs in Python, outside compiled code: {}</source>
-        <translation type="unfinished" />
+        <translation>{} Funktion ist nicht kompiliert und läuft in Python, außerhalb von kompiliertem Code: {}</translation>
     </message>
     <message>
         <source>{} functions are not compiled and run in Python, outside compiled code: {}</source>
-        <translation type="unfinished" />
+        <translation>{} Funktionen sind nicht kompiliert und laufen in Python, außerhalb von kompiliertem Code: {}</translation>
     </message>
     <message>
         <source>the whole recording</source>
-        <translation type="unfinished" />
+        <translation>die ganze Aufzeichnung</translation>
     </message>
     <message>
         <source>nothing repeats, so this is the whole recording</source>
-        <translation type="unfinished" />
+        <translation>nichts wiederholt sich, also ist dies die ganze Aufzeichnung</translation>
     </message>
     <message>
         <source>kernels ran on a device, and for how long is not recorded: their time is in launch gaps and outside</source>
-        <translation type="unfinished" />
+        <translation>Kernel liefen auf einem Gerät, und wie lange, ist nicht aufgezeichnet: ihre Zeit steckt in den Startlücken und außerhalb</translation>
     </message>
     <message>
         <source>marked by the profiler (ProfilerStep)</source>
-        <translation type="unfinished" />
+        <translation>vom Profiler markiert (ProfilerStep)</translation>
     </message>
     <message>
         <source>from one optimizer step to the next</source>
-        <translation type="unfinished" />
+        <translation>von einem Schritt des Optimierers zum nächsten</translation>
     </message>
     <message>
         <source>found by {} calls of compiled functions that repeat</source>
-        <translation type="unfinished" />
+        <translation>gefunden durch {} Aufrufe kompilierter Funktionen, die sich wiederholen</translation>
     </message>
     <message>
         <source>found by {} launches that repeat</source>
-        <translation type="unfinished" />
+        <translation>gefunden durch {} Starts, die sich wiederholen</translation>
     </message>
     <message>
         <source>, among the last {}</source>
-        <translation type="unfinished" />
+        <translation>, unter den letzten {}</translation>
+    </message>
+    <message>
+        <source>{}; one such step was found</source>
+        <translation>{}; ein solcher Schritt wurde gefunden</translation>
     </message>
 </context>
 <context>
@@ -2044,38 +2068,40 @@
         <source>{}
 expected {}
 found {}</source>
-        <translation type="unfinished" />
+        <translation>{}
+erwartet {}
+gefunden {}</translation>
     </message>
 </context>
 <context>
     <name>Timeline</name>
     <message>
         <source>{}, %</source>
-        <translation type="unfinished" />
+        <translation>{}, %</translation>
     </message>
     <message>
         <source>spans</source>
-        <translation type="unfinished" />
+        <translation>Spannen</translation>
     </message>
     <message>
         <source>host</source>
-        <translation type="unfinished" />
+        <translation>Host</translation>
     </message>
     <message>
         <source>compiler</source>
-        <translation type="unfinished" />
+        <translation>Compiler</translation>
     </message>
     <message>
         <source>thread {}</source>
-        <translation type="unfinished" />
+        <translation>Thread {}</translation>
     </message>
     <message>
         <source>{} (the longest {} of {})</source>
-        <translation type="unfinished" />
+        <translation>{} (die längsten {} von {})</translation>
     </message>
     <message>
         <source>GPU</source>
-        <translation type="unfinished" />
+        <translation>GPU</translation>
     </message>
     <message>
         <source>calls</source>
@@ -2087,7 +2113,7 @@ found {}</source>
     </message>
     <message>
         <source>{} (backward)</source>
-        <translation type="unfinished" />
+        <translation>{} (rückwärts)</translation>
     </message>
 </context>
 <context>
@@ -2141,7 +2167,7 @@ found {}</source>
     <name>fusebox::views::ArtifactsView</name>
     <message>
         <source>Filter records by compile, kind or name</source>
-        <translation type="unfinished" />
+        <translation>Einträge nach Kompilierung, Art oder Name filtern</translation>
     </message>
     <message>
         <source>#</source>
@@ -2149,15 +2175,15 @@ found {}</source>
     </message>
     <message>
         <source>Order in the file</source>
-        <translation type="unfinished" />
+        <translation>Reihenfolge in der Datei</translation>
     </message>
     <message>
         <source>Compile</source>
-        <translation type="unfinished" />
+        <translation>Kompilierung</translation>
     </message>
     <message>
         <source>Compilation that the record belongs to, [frame/compile_attempt] as PyTorch counts them, and its function; – for none</source>
-        <translation type="unfinished" />
+        <translation>Kompilierung, zu der der Eintrag gehört, [Frame/Kompilierung_Versuch], wie PyTorch sie zählt, und ihre Funktion; – für keine</translation>
     </message>
     <message>
         <source>Kind</source>
@@ -2165,19 +2191,19 @@ found {}</source>
     </message>
     <message>
         <source>The record's key in the file</source>
-        <translation type="unfinished" />
+        <translation>Der Schlüssel des Eintrags in der Datei</translation>
     </message>
     <message>
         <source>Name</source>
-        <translation type="unfinished" />
+        <translation>Name</translation>
     </message>
     <message>
         <source>Size</source>
-        <translation type="unfinished" />
+        <translation>Größe</translation>
     </message>
     <message>
         <source>Of its payload</source>
-        <translation type="unfinished" />
+        <translation>Seines Inhalts</translation>
     </message>
     <message>
         <source>Time</source>
@@ -2185,67 +2211,67 @@ found {}</source>
     </message>
     <message>
         <source>Since the start of the recording</source>
-        <translation type="unfinished" />
+        <translation>Seit dem Beginn der Aufzeichnung</translation>
     </message>
     <message>
         <source>Damage</source>
-        <translation type="unfinished" />
+        <translation>Schaden</translation>
     </message>
     <message>
         <source>What is wrong with the record; it is shown as far as it could be read</source>
-        <translation type="unfinished" />
+        <translation>Was mit dem Eintrag nicht stimmt; er wird gezeigt, soweit er lesbar war</translation>
     </message>
     <message>
         <source>Text of the record</source>
-        <translation type="unfinished" />
+        <translation>Text des Eintrags</translation>
     </message>
     <message>
         <source>Fields of the record</source>
-        <translation type="unfinished" />
+        <translation>Felder des Eintrags</translation>
     </message>
     <message>
         <source>Parts of the record</source>
-        <translation type="unfinished" />
+        <translation>Teile des Eintrags</translation>
     </message>
     <message>
         <source>Payload</source>
-        <translation type="unfinished" />
+        <translation>Inhalt</translation>
     </message>
     <message>
         <source>Fields</source>
-        <translation type="unfinished" />
+        <translation>Felder</translation>
     </message>
     <message>
         <source>Save record…</source>
-        <translation type="unfinished" />
+        <translation>Eintrag speichern…</translation>
     </message>
     <message>
         <source>No records of another program</source>
-        <translation type="unfinished" />
+        <translation>Keine Einträge eines anderen Programms</translation>
     </message>
     <message>
         <source>A TORCH_TRACE log or folder keeps what PyTorch wrote about each compile: graphs, guards, generated code, metrics. Open one, and every record is listed here.</source>
-        <translation type="unfinished" />
+        <translation>Ein TORCH_TRACE-Protokoll oder -Ordner bewahrt auf, was PyTorch über jede Kompilierung schrieb: Graphen, Guards, erzeugten Code, Messwerte. Öffnen Sie eines, und jeder Eintrag steht hier.</translation>
     </message>
     <message>
         <source>The records cannot be read</source>
-        <translation type="unfinished" />
+        <translation>Die Einträge sind nicht lesbar</translation>
     </message>
     <message>
         <source>damaged: %1</source>
-        <translation type="unfinished" />
+        <translation>beschädigt: %1</translation>
     </message>
     <message>
         <source>only its beginning is shown</source>
-        <translation type="unfinished" />
+        <translation>nur sein Anfang wird gezeigt</translation>
     </message>
     <message>
         <source>(this record has no payload; its fields are beside)</source>
-        <translation type="unfinished" />
+        <translation>(dieser Eintrag hat keinen Inhalt; seine Felder stehen daneben)</translation>
     </message>
     <message>
         <source>Save record</source>
-        <translation type="unfinished" />
+        <translation>Eintrag speichern</translation>
     </message>
     <message>
         <source>%1 was not written: %2</source>
@@ -2260,7 +2286,7 @@ found {}</source>
     <name>fusebox::views::BreaksView</name>
     <message>
         <source>Filter breaks by reason, kind or line</source>
-        <translation type="unfinished" />
+        <translation>Brüche nach Grund, Art oder Zeile filtern</translation>
     </message>
     <message>
         <source>Line</source>
@@ -2272,7 +2298,7 @@ found {}</source>
     </message>
     <message>
         <source>What kind of thing capture could not follow</source>
-        <translation type="unfinished" />
+        <translation>Welcher Art das ist, dem die Erfassung nicht folgen konnte</translation>
     </message>
     <message>
         <source>Reason</source>
@@ -2280,103 +2306,103 @@ found {}</source>
     </message>
     <message>
         <source>Compiles</source>
-        <translation type="unfinished" />
+        <translation>Kompilierungen</translation>
     </message>
     <message>
         <source>Compilations that stopped here</source>
-        <translation type="unfinished" />
+        <translation>Kompilierungen, die hier endeten</translation>
     </message>
     <message>
         <source>Passed</source>
-        <translation type="unfinished" />
+        <translation>Durchlaufen</translation>
     </message>
     <message>
         <source>How often running code went through the break; – where not recorded</source>
-        <translation type="unfinished" />
+        <translation>Wie oft laufender Code durch den Bruch ging; – wo es nicht aufgezeichnet ist</translation>
     </message>
     <message>
         <source>Between</source>
-        <translation type="unfinished" />
+        <translation>Dazwischen</translation>
     </message>
     <message>
         <source>Time between the end of the graph before and the start of the one after: the Python in between, guards and launching again</source>
-        <translation type="unfinished" />
+        <translation>Zeit vom Ende des Graphen davor bis zum Beginn des Graphen danach: das Python dazwischen, Guards und erneutes Starten</translation>
     </message>
     <message>
         <source>Each</source>
-        <translation type="unfinished" />
+        <translation>Je Mal</translation>
     </message>
     <message>
         <source>The same for one passage</source>
-        <translation type="unfinished" />
+        <translation>Dasselbe für einen Durchlauf</translation>
     </message>
     <message>
         <source>Compiling</source>
-        <translation type="unfinished" />
+        <translation>Kompilieren</translation>
     </message>
     <message>
         <source>Time of compiling what resumes after the break</source>
-        <translation type="unfinished" />
+        <translation>Zeit, um zu kompilieren, was nach dem Bruch weiterläuft</translation>
     </message>
     <message>
         <source>No graph break</source>
-        <translation type="unfinished" />
+        <translation>Kein Graphbruch</translation>
     </message>
     <message>
         <source>Where capture stops in the middle of a function, the place and the reason are listed here.</source>
-        <translation type="unfinished" />
+        <translation>Wo die Erfassung mitten in einer Funktion endet, stehen hier Stelle und Grund.</translation>
     </message>
     <message>
         <source>Why the graph broke, and what to do</source>
-        <translation type="unfinished" />
+        <translation>Warum der Graph brach, und was hilft</translation>
     </message>
     <message>
         <source>Before: the function's bytecode</source>
-        <translation type="unfinished" />
+        <translation>Vorher: der Bytecode der Funktion</translation>
     </message>
     <message>
         <source>After: as it runs</source>
-        <translation type="unfinished" />
+        <translation>Nachher: wie er läuft</translation>
     </message>
     <message>
         <source>About the break</source>
-        <translation type="unfinished" />
+        <translation>Zum Bruch</translation>
     </message>
     <message>
         <source>Explanation</source>
-        <translation type="unfinished" />
+        <translation>Erklärung</translation>
     </message>
     <message>
         <source>Bytecode</source>
-        <translation type="unfinished" />
+        <translation>Bytecode</translation>
     </message>
     <message>
         <source>No bytecode</source>
-        <translation type="unfinished" />
+        <translation>Kein Bytecode</translation>
     </message>
     <message>
         <source>The instructions around a break are recorded by Fusebox's engine; imported traces do not hold them.</source>
-        <translation type="unfinished" />
+        <translation>Die Befehle um einen Bruch zeichnet die Engine von Fusebox auf; importierte Aufzeichnungen enthalten sie nicht.</translation>
     </message>
     <message>
         <source>Select a break to read why it happened.</source>
-        <translation type="unfinished" />
+        <translation>Wählen Sie einen Bruch, um zu lesen, warum er entstand.</translation>
     </message>
     <message>
         <source>Everything was compiled, and capture followed it so far. Where it stops in the middle of a function, the place, the reason, the cost and a remedy are listed here.</source>
-        <translation type="unfinished" />
+        <translation>Alles wurde kompiliert, und die Erfassung konnte bisher folgen. Wo sie mitten in einer Funktion endet, stehen hier Stelle, Grund, Kosten und Abhilfe.</translation>
     </message>
     <message>
         <source>The graph breaks cannot be read</source>
-        <translation type="unfinished" />
+        <translation>Die Graphbrüche sind nicht lesbar</translation>
     </message>
     <message>
         <source>The instructions around a break are recorded by Fusebox's engine; this session does not hold them.</source>
-        <translation type="unfinished" />
+        <translation>Die Befehle um einen Bruch zeichnet die Engine von Fusebox auf; diese Sitzung enthält sie nicht.</translation>
     </message>
     <message>
         <source>Not compiled: %1</source>
-        <translation type="unfinished" />
+        <translation>Nicht kompiliert: %1</translation>
     </message>
     <message>
         <source>line</source>
@@ -2384,51 +2410,55 @@ found {}</source>
     </message>
     <message>
         <source>instruction</source>
-        <translation type="unfinished" />
+        <translation>Befehl</translation>
     </message>
     <message>
         <source>%1 at %2</source>
-        <translation type="unfinished" />
+        <translation>%1 bei %2</translation>
     </message>
     <message>
         <source>attempts</source>
-        <translation type="unfinished" />
+        <translation>Versuche</translation>
     </message>
     <message>
         <source>compiles that stopped here</source>
-        <translation type="unfinished" />
+        <translation>Kompilierungen, die hier endeten</translation>
     </message>
     <message>
         <source>passed</source>
-        <translation type="unfinished" />
+        <translation>durchlaufen</translation>
     </message>
     <message>
         <source>%1 times</source>
-        <translation type="unfinished" />
+        <translation>%1 Mal</translation>
     </message>
     <message>
         <source>between the graphs</source>
-        <translation type="unfinished" />
+        <translation>zwischen den Graphen</translation>
     </message>
     <message>
         <source>%1 in all, %2 each</source>
-        <translation type="unfinished" />
+        <translation>%1 insgesamt, je %2</translation>
     </message>
     <message>
         <source>compiling what resumes</source>
-        <translation type="unfinished" />
+        <translation>Kompilieren des Rests</translation>
     </message>
     <message>
         <source>Called by</source>
-        <translation type="unfinished" />
+        <translation>Aufgerufen von</translation>
     </message>
     <message>
         <source>The whole message</source>
-        <translation type="unfinished" />
+        <translation>Die ganze Meldung</translation>
     </message>
     <message>
         <source>Graph breaks</source>
         <translation>Graphbrüche</translation>
+    </message>
+    <message>
+        <source>once</source>
+        <translation>einmal</translation>
     </message>
 </context>
 <context>
@@ -2467,7 +2497,7 @@ found {}</source>
     </message>
     <message>
         <source>The recording holds none for this kernel.</source>
-        <translation type="unfinished" />
+        <translation>Die Aufzeichnung enthält keinen für diesen Kernel.</translation>
     </message>
     <message>
         <source>No assembly</source>
@@ -2842,7 +2872,7 @@ found {}</source>
     </message>
     <message>
         <source>Pool</source>
-        <translation type="unfinished" />
+        <translation>Pool</translation>
     </message>
     <message>
         <source>What the pool of torch's allocator that all recordings of the device share held when this one was made</source>
@@ -3058,7 +3088,7 @@ found {}</source>
     </message>
     <message>
         <source>step</source>
-        <translation type="unfinished" />
+        <translation>Schritt</translation>
     </message>
     <message>
         <source>steps</source>
@@ -3078,7 +3108,7 @@ found {}</source>
     </message>
     <message>
         <source>results</source>
-        <translation type="unfinished" />
+        <translation>Ergebnisse</translation>
     </message>
     <message>
         <source>%1 of memory that nothing else uses</source>
@@ -3114,7 +3144,7 @@ found {}</source>
     </message>
     <message>
         <source>kernel</source>
-        <translation type="unfinished" />
+        <translation>Kernel</translation>
     </message>
     <message>
         <source>show in Kernels</source>
@@ -3414,7 +3444,7 @@ found {}</source>
     </message>
     <message>
         <source>Saved</source>
-        <translation type="unfinished" />
+        <translation>Aufgehoben</translation>
     </message>
     <message>
         <source>Bytes of memory traffic that fusing saved</source>
@@ -3442,7 +3472,7 @@ found {}</source>
     </message>
     <message>
         <source>Type</source>
-        <translation type="unfinished" />
+        <translation>Typ</translation>
     </message>
     <message>
         <source>Shape</source>
@@ -3570,7 +3600,7 @@ found {}</source>
     </message>
     <message>
         <source>No buffers recorded</source>
-        <translation type="unfinished" />
+        <translation>Keine Puffer aufgezeichnet</translation>
     </message>
     <message>
         <source>They appear with the memory plan of a compiled graph.</source>
@@ -3590,7 +3620,7 @@ found {}</source>
     </message>
     <message>
         <source>Buffers</source>
-        <translation type="unfinished" />
+        <translation>Puffer</translation>
     </message>
     <message>
         <source>Numerics</source>
@@ -3821,15 +3851,15 @@ Load it only if you trust where it comes from.</source>
     </message>
     <message>
         <source>The graph cannot be shown</source>
-        <translation type="unfinished" />
+        <translation>Der Graph kann nicht gezeigt werden</translation>
     </message>
     <message>
         <source>This graph has no nodes</source>
-        <translation type="unfinished" />
+        <translation>Dieser Graph hat keine Knoten</translation>
     </message>
     <message>
         <source>%1 node</source>
-        <translation type="unfinished" />
+        <translation>Knoten %1</translation>
     </message>
     <message>
         <source>operator</source>
@@ -3837,15 +3867,15 @@ Load it only if you trust where it comes from.</source>
     </message>
     <message>
         <source>type</source>
-        <translation type="unfinished" />
+        <translation>Typ</translation>
     </message>
     <message>
         <source>shape</source>
-        <translation type="unfinished" />
+        <translation>Form</translation>
     </message>
     <message>
         <source>stride</source>
-        <translation type="unfinished" />
+        <translation>Schrittweite</translation>
     </message>
     <message>
         <source>device</source>
@@ -3857,7 +3887,7 @@ Load it only if you trust where it comes from.</source>
     </message>
     <message>
         <source>module</source>
-        <translation type="unfinished" />
+        <translation>Modul</translation>
     </message>
     <message>
         <source>line</source>
@@ -3865,23 +3895,23 @@ Load it only if you trust where it comes from.</source>
     </message>
     <message>
         <source>function</source>
-        <translation type="unfinished" />
+        <translation>Funktion</translation>
     </message>
     <message>
         <source>error</source>
-        <translation type="unfinished" />
+        <translation>Fehler</translation>
     </message>
     <message>
         <source>%1 of the largest value%2</source>
-        <translation type="unfinished" />
+        <translation>%1 des größten Werts%2</translation>
     </message>
     <message>
         <source>, divergent</source>
-        <translation type="unfinished" />
+        <translation>, abweichend</translation>
     </message>
     <message>
         <source>time</source>
-        <translation type="unfinished" />
+        <translation>Zeit</translation>
     </message>
     <message>
         <source>Kernel</source>
@@ -3889,11 +3919,11 @@ Load it only if you trust where it comes from.</source>
     </message>
     <message>
         <source>kernel</source>
-        <translation type="unfinished" />
+        <translation>Kernel</translation>
     </message>
     <message>
         <source>kind</source>
-        <translation type="unfinished" />
+        <translation>Art</translation>
     </message>
     <message>
         <source>launches</source>
@@ -3917,15 +3947,15 @@ Load it only if you trust where it comes from.</source>
     </message>
     <message>
         <source>Users</source>
-        <translation type="unfinished" />
+        <translation>Benutzer</translation>
     </message>
     <message>
         <source>Made from</source>
-        <translation type="unfinished" />
+        <translation>Entstanden aus</translation>
     </message>
     <message>
         <source>Became</source>
-        <translation type="unfinished" />
+        <translation>Wurde zu</translation>
     </message>
     <message>
         <source>Fusion decisions</source>
@@ -3933,15 +3963,15 @@ Load it only if you trust where it comes from.</source>
     </message>
     <message>
         <source>Python stack</source>
-        <translation type="unfinished" />
+        <translation>Python-Stapel</translation>
     </message>
     <message>
         <source>group</source>
-        <translation type="unfinished" />
+        <translation>Gruppe</translation>
     </message>
     <message>
         <source>path</source>
-        <translation type="unfinished" />
+        <translation>Pfad</translation>
     </message>
     <message>
         <source>nodes</source>
@@ -3949,7 +3979,7 @@ Load it only if you trust where it comes from.</source>
     </message>
     <message>
         <source>Double click or Return opens and closes a group.</source>
-        <translation type="unfinished" />
+        <translation>Doppelklick oder Eingabe öffnet und schließt eine Gruppe.</translation>
     </message>
     <message>
         <source>graph</source>
@@ -4021,11 +4051,11 @@ Load it only if you trust where it comes from.</source>
     </message>
     <message>
         <source>Error of the compiled values against float64, relative to the largest; measured by “Measure errors” of the fusion view</source>
-        <translation type="unfinished" />
+        <translation>Fehler der kompilierten Werte gegen float64, im Verhältnis zum größten; gemessen mit „Fehler messen“ der Ansicht Fusion</translation>
     </message>
     <message>
         <source>Draw inputs, parameters and constants as nodes; otherwise each reader carries their number</source>
-        <translation type="unfinished" />
+        <translation>Eingaben, Parameter und Konstanten als Knoten zeichnen; sonst trägt jeder Leser ihre Zahl</translation>
     </message>
     <message>
         <source>Find nodes by name, operator, shape, module</source>
@@ -4061,7 +4091,7 @@ Load it only if you trust where it comes from.</source>
     </message>
     <message>
         <source>Compile this graph alone: its fusions, what if they were others, and its errors</source>
-        <translation type="unfinished" />
+        <translation>Nur diesen Graphen kompilieren: seine Fusionen, was wäre, wenn sie andere wären, und seine Fehler</translation>
     </message>
     <message>
         <source>Copy picture</source>
@@ -4073,34 +4103,34 @@ Load it only if you trust where it comes from.</source>
     </message>
     <message>
         <source>compile %1</source>
-        <translation type="unfinished" />
+        <translation>Kompilierung %1</translation>
     </message>
     <message>
         <source> (backward)</source>
-        <translation type="unfinished" />
+        <translation> (rückwärts)</translation>
     </message>
     <message>
         <source>, from line %1</source>
-        <translation type="unfinished" />
+        <translation>, ab Zeile %1</translation>
     </message>
     <message>
         <source>, entry %1</source>
-        <translation type="unfinished" />
+        <translation>, Eintrag %1</translation>
     </message>
     <message>
         <source>, compile %1</source>
-        <translation type="unfinished" />
+        <translation>, Kompilierung %1</translation>
+    </message>
+    <message>
+        <source>, part %1 of %2</source>
+        <translation>, Teil %1 von %2</translation>
     </message>
 </context>
 <context>
     <name>fusebox::views::GuardsView</name>
     <message>
-        <source>, from line %1</source>
-        <translation type="unfinished" />
-    </message>
-    <message>
         <source>%1: expected %2, found %3</source>
-        <translation type="unfinished" />
+        <translation>%1: erwartet %2, gefunden %3</translation>
     </message>
     <message>
         <source>Filter frames</source>
@@ -4108,11 +4138,11 @@ Load it only if you trust where it comes from.</source>
     </message>
     <message>
         <source>Frames and their compiled entries</source>
-        <translation type="unfinished" />
+        <translation>Frames und ihre kompilierten Einträge</translation>
     </message>
     <message>
         <source>Frame / entry</source>
-        <translation type="unfinished" />
+        <translation>Frame / Eintrag</translation>
     </message>
     <message>
         <source>Guards</source>
@@ -4120,11 +4150,11 @@ Load it only if you trust where it comes from.</source>
     </message>
     <message>
         <source>Failed</source>
-        <translation type="unfinished" />
+        <translation>Fehlschläge</translation>
     </message>
     <message>
         <source>Compile</source>
-        <translation type="unfinished" />
+        <translation>Kompilieren</translation>
     </message>
     <message>
         <source>Filter guards</source>
@@ -4136,7 +4166,7 @@ Load it only if you trust where it comes from.</source>
     </message>
     <message>
         <source>Order of checking</source>
-        <translation type="unfinished" />
+        <translation>Reihenfolge der Prüfung</translation>
     </message>
     <message>
         <source>Kind</source>
@@ -4160,11 +4190,11 @@ Load it only if you trust where it comes from.</source>
     </message>
     <message>
         <source>What the compiled code was made for</source>
-        <translation type="unfinished" />
+        <translation>Wofür der kompilierte Code gemacht wurde</translation>
     </message>
     <message>
         <source>Times that this guard failed</source>
-        <translation type="unfinished" />
+        <translation>Wie oft dieser Guard fehlschlug</translation>
     </message>
     <message>
         <source>Line</source>
@@ -4192,83 +4222,83 @@ Load it only if you trust where it comes from.</source>
     </message>
     <message>
         <source>Filter symbols and relations</source>
-        <translation type="unfinished" />
+        <translation>Symbole und Beziehungen filtern</translation>
     </message>
     <message>
         <source>Symbolic</source>
-        <translation type="unfinished" />
+        <translation>Symbolisch</translation>
     </message>
     <message>
         <source>A symbol, what was taken as true of symbols, or a number that became a constant</source>
-        <translation type="unfinished" />
+        <translation>Ein Symbol, eine Annahme über Symbole oder eine Zahl, die zur Konstanten wurde</translation>
     </message>
     <message>
         <source>Read from, or asked by</source>
-        <translation type="unfinished" />
+        <translation>Gelesen von, oder verlangt von</translation>
     </message>
     <message>
         <source>Where a call's value of the symbol is read, with the values that it may take; or what needed the relation or the number</source>
-        <translation type="unfinished" />
+        <translation>Woher der Wert des Symbols bei einem Aufruf gelesen wird, mit den erlaubten Werten; oder was die Beziehung oder die Zahl brauchte</translation>
     </message>
     <message>
         <source>Cost</source>
-        <translation type="unfinished" />
+        <translation>Kosten</translation>
     </message>
     <message>
         <source>Recompiles because of it, and their time</source>
-        <translation type="unfinished" />
+        <translation>Neukompilierungen deswegen, und ihre Zeit</translation>
     </message>
     <message>
         <source>The line that asked</source>
-        <translation type="unfinished" />
+        <translation>Die Zeile, die es verlangte</translation>
     </message>
     <message>
         <source>Select a guard or a failure to read it in full.</source>
-        <translation type="unfinished" />
+        <translation>Wählen Sie einen Guard oder einen Fehlschlag, um ihn ganz zu lesen.</translation>
     </message>
     <message>
         <source>No compiled frame yet</source>
-        <translation type="unfinished" />
+        <translation>Noch kein kompilierter Frame</translation>
     </message>
     <message>
         <source>Each compiled function appears here with its entries: one for the first compile, one more for each recompile.</source>
-        <translation type="unfinished" />
+        <translation>Jede kompilierte Funktion steht hier mit ihren Einträgen: einem für die erste Kompilierung, einem weiteren für jede Neukompilierung.</translation>
     </message>
     <message>
         <source>No guards</source>
-        <translation type="unfinished" />
+        <translation>Keine Guards</translation>
     </message>
     <message>
         <source>None was recorded for this entry.</source>
-        <translation type="unfinished" />
+        <translation>Für diesen Eintrag wurde keiner aufgezeichnet.</translation>
     </message>
     <message>
         <source>Choose a compiled entry; its assumptions are listed here.</source>
-        <translation type="unfinished" />
+        <translation>Wählen Sie einen kompilierten Eintrag; seine Annahmen stehen dann hier.</translation>
     </message>
     <message>
         <source>No guard has failed</source>
-        <translation type="unfinished" />
+        <translation>Kein Guard ist fehlgeschlagen</translation>
     </message>
     <message>
         <source>A failing guard recompiles its frame; it is listed here with what was expected and found.</source>
-        <translation type="unfinished" />
+        <translation>Ein Guard, der fehlschlägt, lässt seinen Frame neu kompilieren; er steht hier mit dem, was erwartet und was gefunden wurde.</translation>
     </message>
     <message>
         <source>The guards cannot be read</source>
-        <translation type="unfinished" />
+        <translation>Die Guards sind nicht lesbar</translation>
     </message>
     <message>
         <source>entry %1</source>
-        <translation type="unfinished" />
+        <translation>Eintrag %1</translation>
     </message>
     <message>
         <source>Compiled because %1</source>
-        <translation type="unfinished" />
+        <translation>Kompiliert, weil %1</translation>
     </message>
     <message>
         <source>cost</source>
-        <translation type="unfinished" />
+        <translation>Kosten</translation>
     </message>
     <message>
         <source>line</source>
@@ -4276,7 +4306,7 @@ Load it only if you trust where it comes from.</source>
     </message>
     <message>
         <source>Guard failed</source>
-        <translation type="unfinished" />
+        <translation>Guard fehlgeschlagen</translation>
     </message>
     <message>
         <source>frame</source>
@@ -4288,15 +4318,15 @@ Load it only if you trust where it comes from.</source>
     </message>
     <message>
         <source>guard %1</source>
-        <translation type="unfinished" />
+        <translation>Guard %1</translation>
     </message>
     <message>
         <source>Check</source>
-        <translation type="unfinished" />
+        <translation>Prüfung</translation>
     </message>
     <message>
         <source>Because of</source>
-        <translation type="unfinished" />
+        <translation>Wegen</translation>
     </message>
 </context>
 <context>
@@ -4311,7 +4341,7 @@ Load it only if you trust where it comes from.</source>
     </message>
     <message>
         <source>generated, template, extern (a call of ATen), eager: launched by code outside compiled graphs, or autotune: launched by Fusebox to choose launch shapes, and in no share</source>
-        <translation type="unfinished" />
+        <translation>generated: erzeugt, template: nach Vorlage, extern: ein Aufruf von ATen, eager: gestartet von Code außerhalb kompilierter Graphen, oder autotune: gestartet von Fusebox, um Startformen zu wählen, und in keinem Anteil</translation>
     </message>
     <message>
         <source>Result</source>
@@ -4399,7 +4429,7 @@ Load it only if you trust where it comes from.</source>
     </message>
     <message>
         <source>Bytes moved a second of kernel time, by the tensors that a launch touches</source>
-        <translation type="unfinished" />
+        <translation>Bewegte Bytes je Sekunde Kernelzeit, nach den Tensoren, die ein Start berührt</translation>
     </message>
     <message>
         <source>Of roof</source>
@@ -4407,7 +4437,7 @@ Load it only if you trust where it comes from.</source>
     </message>
     <message>
         <source>What it reaches of the device's memory rate (measured by a copy) or of its float32 arithmetic, whichever is more; above 100 % its data came from the device's cache</source>
-        <translation type="unfinished" />
+        <translation>Was er von der Speicherrate des Geräts (gemessen mit einer Kopie) oder von dessen float32-Rechenleistung erreicht, je nachdem, was mehr ist; über 100 % kamen seine Daten aus dem Cache des Geräts</translation>
     </message>
     <message>
         <source>Registers</source>
@@ -4431,7 +4461,7 @@ Load it only if you trust where it comes from.</source>
     </message>
     <message>
         <source>Local memory of a thread: its stack, and registers that were spilled</source>
-        <translation type="unfinished" />
+        <translation>Lokaler Speicher eines Threads: sein Stapel und ausgelagerte Register</translation>
     </message>
     <message>
         <source>Occupancy</source>
@@ -4439,7 +4469,7 @@ Load it only if you trust where it comes from.</source>
     </message>
     <message>
         <source>Threads that a multiprocessor can hold of this kernel, of those that it can hold at all</source>
-        <translation type="unfinished" />
+        <translation>Threads dieses Kernels, die ein Multiprozessor halten kann, von denen, die er überhaupt halten kann</translation>
     </message>
     <message>
         <source>Compiled in</source>
@@ -4459,7 +4489,7 @@ Load it only if you trust where it comes from.</source>
     </message>
     <message>
         <source>10 % below %1, half below %2, 90 % below %3, 99 % below %4</source>
-        <translation type="unfinished" />
+        <translation>10 % unter %1, die Hälfte unter %2, 90 % unter %3, 99 % unter %4</translation>
     </message>
     <message>
         <source>Filter kernels by name, kind or line</source>
@@ -4543,7 +4573,7 @@ Load it only if you trust where it comes from.</source>
     </message>
     <message>
         <source>Kernels of one node that no other could join have no decision.</source>
-        <translation type="unfinished" />
+        <translation>Kernel aus einem Knoten, zu dem kein anderer kommen konnte, haben keine Entscheidung.</translation>
     </message>
     <message>
         <source>Fusion decisions</source>
@@ -4559,7 +4589,7 @@ Load it only if you trust where it comes from.</source>
     </message>
     <message>
         <source>What the device counted while the kernel ran; the tooltip has CUPTI's name</source>
-        <translation type="unfinished" />
+        <translation>Was das Gerät zählte, während der Kernel lief; der Tooltip nennt den Namen bei CUPTI</translation>
     </message>
     <message>
         <source>How</source>
@@ -4567,11 +4597,11 @@ Load it only if you trust where it comes from.</source>
     </message>
     <message>
         <source>around each launch: of the kernel alone. sampled: of the whole device at an interval, while the kernel ran</source>
-        <translation type="unfinished" />
+        <translation>around each launch: des Kernels allein. sampled: des ganzen Geräts in einem Abstand, während der Kernel lief</translation>
     </message>
     <message>
         <source>Of a launch; percentages are weighted by the time of the launch</source>
-        <translation type="unfinished" />
+        <translation>Eines Starts; Prozente sind nach der Zeit des Starts gewichtet</translation>
     </message>
     <message>
         <source>Least</source>
@@ -4583,7 +4613,7 @@ Load it only if you trust where it comes from.</source>
     </message>
     <message>
         <source>Launches that were counted, or were long enough to be sampled</source>
-        <translation type="unfinished" />
+        <translation>Starts, die gezählt wurden oder lang genug waren, um abgetastet zu werden</translation>
     </message>
     <message>
         <source>Counters</source>
@@ -4599,11 +4629,11 @@ Load it only if you trust where it comes from.</source>
     </message>
     <message>
         <source>Triton</source>
-        <translation type="unfinished" />
+        <translation>Triton</translation>
     </message>
     <message>
         <source>C++</source>
-        <translation type="unfinished" />
+        <translation>C++</translation>
     </message>
     <message>
         <source>The kernels cannot be read</source>
@@ -4611,15 +4641,15 @@ Load it only if you trust where it comes from.</source>
     </message>
     <message>
         <source>The roofline cannot be read</source>
-        <translation type="unfinished" />
+        <translation>Die Roofline ist nicht lesbar</translation>
     </message>
     <message>
         <source>No kernel was timed by a device</source>
-        <translation type="unfinished" />
+        <translation>Kein Kernel wurde von einem Gerät gemessen</translation>
     </message>
     <message>
         <source>Recordings of programs that use an NVIDIA GPU show here how near each kernel comes to what the device allows.</source>
-        <translation type="unfinished" />
+        <translation>Aufzeichnungen von Programmen, die eine NVIDIA-GPU benutzen, zeigen hier, wie nahe jeder Kernel dem kommt, was das Gerät erlaubt.</translation>
     </message>
     <message>
         <source>No %1</source>
@@ -4635,7 +4665,7 @@ Load it only if you trust where it comes from.</source>
     </message>
     <message>
         <source>No counters</source>
-        <translation type="unfinished" />
+        <translation>Keine Zähler</translation>
     </message>
     <message>
         <source>operator</source>
@@ -4659,7 +4689,7 @@ Load it only if you trust where it comes from.</source>
     </message>
     <message>
         <source>%1 without the slowest</source>
-        <translation type="unfinished" />
+        <translation>%1 ohne den langsamsten</translation>
     </message>
     <message>
         <source>mean</source>
@@ -4679,19 +4709,19 @@ Load it only if you trust where it comes from.</source>
     </message>
     <message>
         <source>measured</source>
-        <translation type="unfinished" />
+        <translation>gemessen</translation>
     </message>
     <message>
         <source>by the device, all launches</source>
-        <translation type="unfinished" />
+        <translation>vom Gerät, alle Starts</translation>
     </message>
     <message>
         <source>by the device, %1 of the launches</source>
-        <translation type="unfinished" />
+        <translation>vom Gerät, %1 der Starts</translation>
     </message>
     <message>
         <source>the calls took</source>
-        <translation type="unfinished" />
+        <translation>die Aufrufe dauerten</translation>
     </message>
     <message>
         <source>distribution</source>
@@ -4699,15 +4729,15 @@ Load it only if you trust where it comes from.</source>
     </message>
     <message>
         <source>device function</source>
-        <translation type="unfinished" />
+        <translation>Funktion des Geräts</translation>
     </message>
     <message>
         <source>launch</source>
-        <translation type="unfinished" />
+        <translation>Start</translation>
     </message>
     <message>
         <source>grid %1, block %2</source>
-        <translation type="unfinished" />
+        <translation>Gitter %1, Block %2</translation>
     </message>
     <message>
         <source>registers</source>
@@ -4715,27 +4745,27 @@ Load it only if you trust where it comes from.</source>
     </message>
     <message>
         <source>%1 a thread</source>
-        <translation type="unfinished" />
+        <translation>%1 je Thread</translation>
     </message>
     <message>
         <source>shared memory</source>
-        <translation type="unfinished" />
+        <translation>gemeinsamer Speicher</translation>
     </message>
     <message>
         <source>%1 a block</source>
-        <translation type="unfinished" />
+        <translation>%1 je Block</translation>
     </message>
     <message>
         <source>local memory</source>
-        <translation type="unfinished" />
+        <translation>lokaler Speicher</translation>
     </message>
     <message>
         <source>occupancy</source>
-        <translation type="unfinished" />
+        <translation>Belegung</translation>
     </message>
     <message>
         <source>%1, limited by %2</source>
-        <translation type="unfinished" />
+        <translation>%1, begrenzt durch %2</translation>
     </message>
     <message>
         <source>rate</source>
@@ -4743,11 +4773,11 @@ Load it only if you trust where it comes from.</source>
     </message>
     <message>
         <source>arithmetic</source>
-        <translation type="unfinished" />
+        <translation>Rechnen</translation>
     </message>
     <message>
         <source>%1 GFLOP/s</source>
-        <translation type="unfinished" />
+        <translation>%1 GFLOP/s</translation>
     </message>
     <message>
         <source>line</source>
@@ -4759,7 +4789,7 @@ Load it only if you trust where it comes from.</source>
     </message>
     <message>
         <source>show its nodes</source>
-        <translation type="unfinished" />
+        <translation>seine Knoten zeigen</translation>
     </message>
     <message>
         <source>reason</source>
@@ -4767,59 +4797,59 @@ Load it only if you trust where it comes from.</source>
     </message>
     <message>
         <source>Code</source>
-        <translation type="unfinished" />
+        <translation>Code</translation>
     </message>
     <message>
         <source>compiled in %1</source>
-        <translation type="unfinished" />
+        <translation>in %1 kompiliert</translation>
     </message>
     <message>
         <source>cache %1</source>
-        <translation type="unfinished" />
+        <translation>Cache %1</translation>
     </message>
     <message>
         <source>first tier</source>
-        <translation type="unfinished" />
+        <translation>erste Stufe</translation>
     </message>
     <message>
         <source>optimised tier</source>
-        <translation type="unfinished" />
+        <translation>optimierte Stufe</translation>
     </message>
     <message>
         <source>This is a call of a library: %1</source>
-        <translation type="unfinished" />
+        <translation>Dies ist ein Aufruf einer Bibliothek: %1</translation>
     </message>
     <message>
         <source>Fusebox launched this form of its own kernel while it chose launch shapes; the code is shown with the kernel that was chosen.</source>
-        <translation type="unfinished" />
+        <translation>Fusebox startete diese Form des eigenen Kernels, während es Startformen wählte; der Code steht bei dem Kernel, der gewählt wurde.</translation>
     </message>
     <message>
         <source>Code outside compiled graphs launched this kernel of a library; Fusebox did not make it.</source>
-        <translation type="unfinished" />
+        <translation>Code außerhalb kompilierter Graphen startete diesen Kernel einer Bibliothek; er ist nicht von Fusebox.</translation>
     </message>
     <message>
         <source>The recording holds none for this kernel.</source>
-        <translation type="unfinished" />
+        <translation>Die Aufzeichnung enthält keinen für diesen Kernel.</translation>
     </message>
     <message>
         <source>PTX</source>
-        <translation type="unfinished" />
+        <translation>PTX</translation>
     </message>
     <message>
         <source>The recording holds no cubin of this kernel.</source>
-        <translation type="unfinished" />
+        <translation>Die Aufzeichnung enthält kein Cubin dieses Kernels.</translation>
     </message>
     <message>
         <source>SASS is the machine code of NVIDIA's GPUs; this kernel runs on the processor.</source>
-        <translation type="unfinished" />
+        <translation>SASS ist der Maschinencode der GPUs von NVIDIA; dieser Kernel läuft auf dem Prozessor.</translation>
     </message>
     <message>
         <source>No counters of this kernel</source>
-        <translation type="unfinished" />
+        <translation>Keine Zähler dieses Kernels</translation>
     </message>
     <message>
         <source>fusebox run --gpu-counters reads hardware counters around every kernel of an NVIDIA GPU, --gpu-sampling samples them while kernels run.</source>
-        <translation type="unfinished" />
+        <translation>fusebox run --gpu-counters liest Hardwarezähler um jeden Kernel einer NVIDIA-GPU, --gpu-sampling tastet sie ab, während Kernel laufen.</translation>
     </message>
     <message>
         <source>Kernels</source>
@@ -4830,52 +4860,54 @@ Load it only if you trust where it comes from.</source>
     <name>fusebox::views::LifetimesCanvas</name>
     <message>
         <source>Lifetimes of buffers</source>
-        <translation type="unfinished" />
+        <translation>Lebenszeiten der Puffer</translation>
     </message>
     <message>
         <source>%1 buffers, %2 at the peak</source>
-        <translation type="unfinished" />
+        <translation>%1 Puffer, %2 am Höchststand</translation>
     </message>
     <message>
         <source>step</source>
-        <translation type="unfinished" />
+        <translation>Schritt</translation>
     </message>
     <message>
         <source>This graph plans no buffers: everything it makes stays inside its kernels.</source>
-        <translation type="unfinished" />
+        <translation>Dieser Graph plant keine Puffer: alles, was er macht, bleibt in seinen Kerneln.</translation>
     </message>
     <message>
         <source>planned, in the pool</source>
-        <translation type="unfinished" />
+        <translation>geplant, im Pool</translation>
     </message>
     <message>
         <source>results</source>
-        <translation type="unfinished" />
+        <translation>Ergebnisse</translation>
     </message>
     <message>
         <source>alive</source>
-        <translation type="unfinished" />
+        <translation>am Leben</translation>
     </message>
     <message>
         <source>%1: %2%3, %4
 %5
 from step %6 (%7) to step %8 (%9)</source>
-        <translation type="unfinished" />
+        <translation>%1: %2%3, %4
+%5
+von Schritt %6 (%7) bis Schritt %8 (%9)</translation>
     </message>
     <message>
         <source>a result, lives on after the call</source>
-        <translation type="unfinished" />
+        <translation>ein Ergebnis, lebt nach dem Aufruf weiter</translation>
     </message>
 </context>
 <context>
     <name>fusebox::views::MemoryView</name>
     <message>
         <source>Resident bytes of the whole process, and of each device what torch's allocator had in use and had taken</source>
-        <translation type="unfinished" />
+        <translation>Belegter Speicher des ganzen Prozesses, und je Gerät, was Torchs Allokator benutzte und genommen hatte</translation>
     </message>
     <message>
         <source>Filter graphs</source>
-        <translation type="unfinished" />
+        <translation>Graphen filtern</translation>
     </message>
     <message>
         <source>Function</source>
@@ -4883,43 +4915,43 @@ from step %6 (%7) to step %8 (%9)</source>
     </message>
     <message>
         <source>Peak</source>
-        <translation type="unfinished" />
+        <translation>Höchststand</translation>
     </message>
     <message>
         <source>Most bytes of planned buffers and results alive at one step</source>
-        <translation type="unfinished" />
+        <translation>Die meisten Bytes geplanter Puffer und Ergebnisse, die in einem Schritt leben</translation>
     </message>
     <message>
         <source>At step</source>
-        <translation type="unfinished" />
+        <translation>Bei Schritt</translation>
     </message>
     <message>
         <source>Steps are kernels and calls in order of execution</source>
-        <translation type="unfinished" />
+        <translation>Schritte sind Kernel und Aufrufe in der Reihenfolge der Ausführung</translation>
     </message>
     <message>
         <source>Pool</source>
-        <translation type="unfinished" />
+        <translation>Pool</translation>
     </message>
     <message>
         <source>One piece of memory that planned buffers share, one after the other</source>
-        <translation type="unfinished" />
+        <translation>Ein Stück Speicher, das sich geplante Puffer teilen, einer nach dem anderen</translation>
     </message>
     <message>
         <source>Planned</source>
-        <translation type="unfinished" />
+        <translation>Geplant</translation>
     </message>
     <message>
         <source>What they would need without sharing</source>
-        <translation type="unfinished" />
+        <translation>Was sie ohne Teilen brauchen würden</translation>
     </message>
     <message>
         <source>Results</source>
-        <translation type="unfinished" />
+        <translation>Ergebnisse</translation>
     </message>
     <message>
         <source>Handed out: they live on after the call</source>
-        <translation type="unfinished" />
+        <translation>Herausgegeben: sie leben nach dem Aufruf weiter</translation>
     </message>
     <message>
         <source>Inputs</source>
@@ -4927,11 +4959,11 @@ from step %6 (%7) to step %8 (%9)</source>
     </message>
     <message>
         <source>Saved</source>
-        <translation type="unfinished" />
+        <translation>Aufgehoben</translation>
     </message>
     <message>
         <source>Of a backward pass: activations that the forward pass keeps for it, parameters and inputs left out</source>
-        <translation type="unfinished" />
+        <translation>Eines Rückwärtsgraphen: Aktivierungen, die der Vorwärtsdurchlauf dafür aufhebt, ohne Parameter und Eingaben</translation>
     </message>
     <message>
         <source>Line</source>
@@ -4939,7 +4971,7 @@ from step %6 (%7) to step %8 (%9)</source>
     </message>
     <message>
         <source>Buffers and saved tensors</source>
-        <translation type="unfinished" />
+        <translation>Puffer und aufgehobene Tensoren</translation>
     </message>
     <message>
         <source>Filter buffers</source>
@@ -4955,7 +4987,7 @@ from step %6 (%7) to step %8 (%9)</source>
     </message>
     <message>
         <source>planned: in the pool; result: handed out; view: another's memory</source>
-        <translation type="unfinished" />
+        <translation>planned: im Pool; result: herausgegeben; view: Speicher eines anderen</translation>
     </message>
     <message>
         <source>Bytes</source>
@@ -4963,11 +4995,11 @@ from step %6 (%7) to step %8 (%9)</source>
     </message>
     <message>
         <source>First step</source>
-        <translation type="unfinished" />
+        <translation>Erster Schritt</translation>
     </message>
     <message>
         <source>Last step</source>
-        <translation type="unfinished" />
+        <translation>Letzter Schritt</translation>
     </message>
     <message>
         <source>Tensor</source>
@@ -4975,51 +5007,51 @@ from step %6 (%7) to step %8 (%9)</source>
     </message>
     <message>
         <source>No graph selected</source>
-        <translation type="unfinished" />
+        <translation>Kein Graph gewählt</translation>
     </message>
     <message>
         <source>Select a graph above.</source>
-        <translation type="unfinished" />
+        <translation>Wählen Sie oben einen Graphen.</translation>
     </message>
     <message>
         <source>Filter saved tensors</source>
-        <translation type="unfinished" />
+        <translation>Aufgehobene Tensoren filtern</translation>
     </message>
     <message>
         <source>Kept as</source>
-        <translation type="unfinished" />
+        <translation>Aufgehoben als</translation>
     </message>
     <message>
         <source>Parameters and inputs live on anyway; the rest is kept only for the backward pass</source>
-        <translation type="unfinished" />
+        <translation>Parameter und Eingaben leben ohnehin weiter; der Rest wird nur für den Rückwärtsdurchlauf aufgehoben</translation>
     </message>
     <message>
         <source>Type</source>
-        <translation type="unfinished" />
+        <translation>Typ</translation>
     </message>
     <message>
         <source>Nothing is kept for a backward pass</source>
-        <translation type="unfinished" />
+        <translation>Für einen Rückwärtsdurchlauf wird nichts aufgehoben</translation>
     </message>
     <message>
         <source>The function ran without gradients, or its backward pass was not recorded.</source>
-        <translation type="unfinished" />
+        <translation>Die Funktion lief ohne Gradienten, oder ihr Rückwärtsdurchlauf wurde nicht aufgezeichnet.</translation>
     </message>
     <message>
         <source>Buffers</source>
-        <translation type="unfinished" />
+        <translation>Puffer</translation>
     </message>
     <message>
         <source>Kept for backward</source>
-        <translation type="unfinished" />
+        <translation>Für rückwärts aufgehoben</translation>
     </message>
     <message>
         <source>Export picture of lifetimes…</source>
-        <translation type="unfinished" />
+        <translation>Bild der Lebenszeiten exportieren…</translation>
     </message>
     <message>
         <source>Export table of buffers…</source>
-        <translation type="unfinished" />
+        <translation>Tabelle der Puffer exportieren…</translation>
     </message>
     <message>
         <source>Reading the session…</source>
@@ -5035,39 +5067,35 @@ from step %6 (%7) to step %8 (%9)</source>
     </message>
     <message>
         <source>No buffers recorded</source>
-        <translation type="unfinished" />
+        <translation>Keine Puffer aufgezeichnet</translation>
     </message>
     <message>
         <source>Graphs appear here when they have been compiled.</source>
-        <translation type="unfinished" />
+        <translation>Graphen stehen hier, sobald sie kompiliert sind.</translation>
     </message>
     <message>
         <source>The buffers of the graph that is selected above are shown here.</source>
-        <translation type="unfinished" />
+        <translation>Die Puffer des oben gewählten Graphen stehen hier.</translation>
     </message>
     <message>
         <source>The memory plans cannot be read</source>
-        <translation type="unfinished" />
+        <translation>Die Speicherpläne sind nicht lesbar</translation>
     </message>
     <message>
         <source>; the pool holds %1 of planned buffers in %2</source>
-        <translation type="unfinished" />
+        <translation>; der Pool fasst %1 geplanter Puffer in %2</translation>
     </message>
     <message>
         <source>; all of it are results</source>
-        <translation type="unfinished" />
+        <translation>; alles davon sind Ergebnisse</translation>
     </message>
     <message>
         <source>&lt;b&gt;%1&lt;/b&gt;&amp;nbsp; %2 at its peak, at step %3%4%5</source>
-        <translation type="unfinished" />
-    </message>
-    <message>
-        <source> (backward)</source>
-        <translation type="unfinished" />
+        <translation>&lt;b&gt;%1&lt;/b&gt;&amp;nbsp; %2 am Höchststand, bei Schritt %3%4%5</translation>
     </message>
     <message>
         <source>Kept for backward (%1)</source>
-        <translation type="unfinished" />
+        <translation>Für rückwärts aufgehoben (%1)</translation>
     </message>
     <message>
         <source>Memory</source>
@@ -5608,23 +5636,23 @@ from step %6 (%7) to step %8 (%9)</source>
     </message>
     <message>
         <source>Compiled variants of the code, each with its own guards</source>
-        <translation type="unfinished" />
+        <translation>Kompilierte Fassungen des Codes, jede mit eigenen Guards</translation>
     </message>
     <message>
         <source>Again</source>
-        <translation type="unfinished" />
+        <translation>Erneut</translation>
     </message>
     <message>
         <source>Time of compiling after the first entry</source>
-        <translation type="unfinished" />
+        <translation>Zeit des Kompilierens nach dem ersten Eintrag</translation>
     </message>
     <message>
         <source>Hits</source>
-        <translation type="unfinished" />
+        <translation>Treffer</translation>
     </message>
     <message>
         <source>Calls that found a fitting entry</source>
-        <translation type="unfinished" />
+        <translation>Aufrufe, die einen passenden Eintrag fanden</translation>
     </message>
     <message>
         <source>Line</source>
@@ -5632,15 +5660,15 @@ from step %6 (%7) to step %8 (%9)</source>
     </message>
     <message>
         <source>Nothing was compiled twice</source>
-        <translation type="unfinished" />
+        <translation>Nichts wurde zweimal kompiliert</translation>
     </message>
     <message>
         <source>A code object appears here when a guard fails and it is compiled again.</source>
-        <translation type="unfinished" />
+        <translation>Ein Codeobjekt steht hier, wenn ein Guard fehlschlägt und es noch einmal kompiliert wird.</translation>
     </message>
     <message>
         <source>Filter entries</source>
-        <translation type="unfinished" />
+        <translation>Einträge filtern</translation>
     </message>
     <message>
         <source>#</source>
@@ -5648,19 +5676,19 @@ from step %6 (%7) to step %8 (%9)</source>
     </message>
     <message>
         <source>Order of compiling</source>
-        <translation type="unfinished" />
+        <translation>Reihenfolge des Kompilierens</translation>
     </message>
     <message>
         <source>Compile</source>
-        <translation type="unfinished" />
+        <translation>Kompilieren</translation>
     </message>
     <message>
         <source>What this entry cost to make</source>
-        <translation type="unfinished" />
+        <translation>Was dieser Eintrag kostete</translation>
     </message>
     <message>
         <source>Calls that its guards let in; – where not recorded</source>
-        <translation type="unfinished" />
+        <translation>Aufrufe, die seine Guards durchließen; – wo es nicht aufgezeichnet ist</translation>
     </message>
     <message>
         <source>Guards</source>
@@ -5668,27 +5696,27 @@ from step %6 (%7) to step %8 (%9)</source>
     </message>
     <message>
         <source>Assumptions checked before it runs</source>
-        <translation type="unfinished" />
+        <translation>Annahmen, die vor ihm geprüft werden</translation>
     </message>
     <message>
         <source>Because</source>
-        <translation type="unfinished" />
+        <translation>Weil</translation>
     </message>
     <message>
         <source>The guard of the entry used last that failed: what it expected, what it found</source>
-        <translation type="unfinished" />
+        <translation>Der Guard des zuletzt benutzten Eintrags, der fehlschlug: was er erwartete, was er fand</translation>
     </message>
     <message>
         <source>No entry</source>
-        <translation type="unfinished" />
+        <translation>Kein Eintrag</translation>
     </message>
     <message>
         <source>Choose a function on the left.</source>
-        <translation type="unfinished" />
+        <translation>Wählen Sie links eine Funktion.</translation>
     </message>
     <message>
         <source>Why it was compiled again, and what to do</source>
-        <translation type="unfinished" />
+        <translation>Warum noch einmal kompiliert wurde, und was hilft</translation>
     </message>
     <message>
         <source>Filter guards</source>
@@ -5700,7 +5728,7 @@ from step %6 (%7) to step %8 (%9)</source>
     </message>
     <message>
         <source>Where the value is read from, and what is checked of it</source>
-        <translation type="unfinished" />
+        <translation>Woher der Wert gelesen wird, und was daran geprüft wird</translation>
     </message>
     <message>
         <source>First</source>
@@ -5708,7 +5736,7 @@ from step %6 (%7) to step %8 (%9)</source>
     </message>
     <message>
         <source>What the entry chosen on the left above expects</source>
-        <translation type="unfinished" />
+        <translation>Was der oben links gewählte Eintrag erwartet</translation>
     </message>
     <message>
         <source>Second</source>
@@ -5716,7 +5744,7 @@ from step %6 (%7) to step %8 (%9)</source>
     </message>
     <message>
         <source>What the entry chosen on the right above expects</source>
-        <translation type="unfinished" />
+        <translation>Was der oben rechts gewählte Eintrag erwartet</translation>
     </message>
     <message>
         <source>Found</source>
@@ -5724,71 +5752,71 @@ from step %6 (%7) to step %8 (%9)</source>
     </message>
     <message>
         <source>What a failing check of the first entry's guard found</source>
-        <translation type="unfinished" />
+        <translation>Was eine fehlgeschlagene Prüfung des Guards des ersten Eintrags fand</translation>
     </message>
     <message>
         <source>The line that made the assumption</source>
-        <translation type="unfinished" />
+        <translation>Die Zeile, die die Annahme machte</translation>
     </message>
     <message>
         <source>No difference</source>
-        <translation type="unfinished" />
+        <translation>Kein Unterschied</translation>
     </message>
     <message>
         <source>Both entries make the same assumptions, or none were recorded. Untick “Only differences” to see all guards.</source>
-        <translation type="unfinished" />
+        <translation>Beide Einträge nehmen dasselbe an, oder es wurde nichts aufgezeichnet. Ohne das Häkchen „Nur Unterschiede“ sind alle Guards zu sehen.</translation>
     </message>
     <message>
         <source>First entry to compare</source>
-        <translation type="unfinished" />
+        <translation>Erster Eintrag des Vergleichs</translation>
     </message>
     <message>
         <source>Second entry to compare</source>
-        <translation type="unfinished" />
+        <translation>Zweiter Eintrag des Vergleichs</translation>
     </message>
     <message>
         <source>Only differences</source>
-        <translation type="unfinished" />
+        <translation>Nur Unterschiede</translation>
     </message>
     <message>
         <source>Leave out guards that both entries share</source>
-        <translation type="unfinished" />
+        <translation>Guards weglassen, die beide Einträge haben</translation>
     </message>
     <message>
         <source>Guards of</source>
-        <translation type="unfinished" />
+        <translation>Guards von</translation>
     </message>
     <message>
         <source>and</source>
-        <translation type="unfinished" />
+        <translation>und</translation>
     </message>
     <message>
         <source>Select an entry to read why it was made.</source>
-        <translation type="unfinished" />
+        <translation>Wählen Sie einen Eintrag, um zu lesen, warum er gemacht wurde.</translation>
     </message>
     <message>
         <source>When a guard fails, its code is compiled again. Each such code object appears here with all of its entries, the guards that tell them apart, and what to do about it.</source>
-        <translation type="unfinished" />
+        <translation>Wenn ein Guard fehlschlägt, wird sein Code noch einmal kompiliert. Jedes solche Codeobjekt steht hier mit all seinen Einträgen, den Guards, die sie unterscheiden, und was zu tun ist.</translation>
     </message>
     <message>
         <source>The recompiles cannot be read</source>
-        <translation type="unfinished" />
+        <translation>Die Neukompilierungen sind nicht lesbar</translation>
     </message>
     <message>
         <source>entry %1</source>
-        <translation type="unfinished" />
+        <translation>Eintrag %1</translation>
     </message>
     <message>
         <source>Symbolic sizes of the new entry</source>
-        <translation type="unfinished" />
+        <translation>Symbolische Größen des neuen Eintrags</translation>
     </message>
     <message>
         <source>first entry</source>
-        <translation type="unfinished" />
+        <translation>erster Eintrag</translation>
     </message>
     <message>
         <source>entries</source>
-        <translation type="unfinished" />
+        <translation>Einträge</translation>
     </message>
     <message>
         <source>line</source>
@@ -5796,15 +5824,15 @@ from step %6 (%7) to step %8 (%9)</source>
     </message>
     <message>
         <source>The first compile of this code; no guard stood in its way. Select a later entry to read which guard failed.</source>
-        <translation type="unfinished" />
+        <translation>Die erste Kompilierung dieses Codes; kein Guard stand ihr im Weg. Wählen Sie einen späteren Eintrag, um zu lesen, welcher Guard fehlschlug.</translation>
     </message>
     <message>
         <source>Limit reached</source>
-        <translation type="unfinished" />
+        <translation>Grenze erreicht</translation>
     </message>
     <message>
         <source>Guard failed</source>
-        <translation type="unfinished" />
+        <translation>Guard fehlgeschlagen</translation>
     </message>
     <message>
         <source>Expected</source>
@@ -5812,11 +5840,11 @@ from step %6 (%7) to step %8 (%9)</source>
     </message>
     <message>
         <source>Assumed at</source>
-        <translation type="unfinished" />
+        <translation>Angenommen in</translation>
     </message>
     <message>
         <source>The call that did not fit</source>
-        <translation type="unfinished" />
+        <translation>Der Aufruf, der nicht passte</translation>
     </message>
     <message>
         <source>Recompiles</source>
@@ -5906,31 +5934,31 @@ above float32 without tensor cores: it used those</source>
     <name>fusebox::views::SlownessView</name>
     <message>
         <source>What to split</source>
-        <translation type="unfinished" />
+        <translation>Was aufgeteilt wird</translation>
     </message>
     <message>
         <source>A step of the loop</source>
-        <translation type="unfinished" />
+        <translation>Ein Schritt der Schleife</translation>
     </message>
     <message>
         <source>The whole recording</source>
-        <translation type="unfinished" />
+        <translation>Die ganze Aufzeichnung</translation>
     </message>
     <message>
         <source>A step is one turn of the program's loop: marked by a profiler, or the pattern of calls that repeats</source>
-        <translation type="unfinished" />
+        <translation>Ein Schritt ist ein Durchgang der Schleife des Programms: von einem Profiler markiert, oder das Muster von Aufrufen, die sich wiederholen</translation>
     </message>
     <message>
         <source>Time by kind</source>
-        <translation type="unfinished" />
+        <translation>Zeit nach Art</translation>
     </message>
     <message>
         <source>Filter kinds of time</source>
-        <translation type="unfinished" />
+        <translation>Arten von Zeit filtern</translation>
     </message>
     <message>
         <source>Where time goes</source>
-        <translation type="unfinished" />
+        <translation>Wohin die Zeit geht</translation>
     </message>
     <message>
         <source>Time</source>
@@ -5938,7 +5966,7 @@ above float32 without tensor cores: it used those</source>
     </message>
     <message>
         <source>Of a step, on average</source>
-        <translation type="unfinished" />
+        <translation>Eines Schritts, im Mittel</translation>
     </message>
     <message>
         <source>Share</source>
@@ -5950,27 +5978,27 @@ above float32 without tensor cores: it used those</source>
     </message>
     <message>
         <source>Launches, calls … in a step; compilations in all steps that were read</source>
-        <translation type="unfinished" />
+        <translation>Starts, Aufrufe … in einem Schritt; Kompilierungen in allen gelesenen Schritten</translation>
     </message>
     <message>
         <source>What it is</source>
-        <translation type="unfinished" />
+        <translation>Was es ist</translation>
     </message>
     <message>
         <source>Nothing takes time</source>
-        <translation type="unfinished" />
+        <translation>Nichts braucht Zeit</translation>
     </message>
     <message>
         <source>Filter parts</source>
-        <translation type="unfinished" />
+        <translation>Teile filtern</translation>
     </message>
     <message>
         <source>Part</source>
-        <translation type="unfinished" />
+        <translation>Teil</translation>
     </message>
     <message>
         <source>Of the step</source>
-        <translation type="unfinished" />
+        <translation>Des Schritts</translation>
     </message>
     <message>
         <source>Line</source>
@@ -5978,19 +6006,19 @@ above float32 without tensor cores: it used those</source>
     </message>
     <message>
         <source>No parts</source>
-        <translation type="unfinished" />
+        <translation>Keine Teile</translation>
     </message>
     <message>
         <source>Select a row above; what is outside compiled code is not recorded.</source>
-        <translation type="unfinished" />
+        <translation>Wählen Sie oben eine Zeile; was außerhalb von kompiliertem Code liegt, wird nicht aufgezeichnet.</translation>
     </message>
     <message>
         <source>Export times by kind…</source>
-        <translation type="unfinished" />
+        <translation>Zeiten nach Art exportieren…</translation>
     </message>
     <message>
         <source>Export table of kinds…</source>
-        <translation type="unfinished" />
+        <translation>Tabelle der Arten exportieren…</translation>
     </message>
     <message>
         <source>Reading the session…</source>
@@ -6006,34 +6034,50 @@ above float32 without tensor cores: it used those</source>
     </message>
     <message>
         <source>The time cannot be split</source>
-        <translation type="unfinished" />
+        <translation>Die Zeit lässt sich nicht aufteilen</translation>
     </message>
     <message>
         <source>Why is it slow?</source>
         <translation>Warum ist es langsam?</translation>
+    </message>
+    <message>
+        <source>Result</source>
+        <translation>Ergebnis</translation>
+    </message>
+    <message>
+        <source>What the kernel makes</source>
+        <translation>Was der Kernel macht</translation>
+    </message>
+    <message>
+        <source>Module</source>
+        <translation>Modul</translation>
+    </message>
+    <message>
+        <source>Which asked for it</source>
+        <translation>Welches ihn verlangte</translation>
     </message>
 </context>
 <context>
     <name>fusebox::views::SourceView</name>
     <message>
         <source>Graph break: %1</source>
-        <translation type="unfinished" />
+        <translation>Graphbruch: %1</translation>
     </message>
     <message>
         <source>Guard failed: %1</source>
-        <translation type="unfinished" />
+        <translation>Guard fehlgeschlagen: %1</translation>
     </message>
     <message>
         <source>What helps: %1</source>
-        <translation type="unfinished" />
+        <translation>Was hilft: %1</translation>
     </message>
     <message>
         <source>%1 in %2 kernels, %3 launches</source>
-        <translation type="unfinished" />
+        <translation>%1 in %2 Kerneln, %3 Starts</translation>
     </message>
     <message>
         <source>Filter files</source>
-        <translation type="unfinished" />
+        <translation>Dateien filtern</translation>
     </message>
     <message>
         <source>File</source>
@@ -6049,51 +6093,51 @@ above float32 without tensor cores: it used those</source>
     </message>
     <message>
         <source>Time of the kernels that its lines became</source>
-        <translation type="unfinished" />
+        <translation>Zeit der Kernel, zu denen ihre Zeilen wurden</translation>
     </message>
     <message>
         <source>No file yet</source>
-        <translation type="unfinished" />
+        <translation>Noch keine Datei</translation>
     </message>
     <message>
         <source>Files appear when a function of theirs is compiled.</source>
-        <translation type="unfinished" />
+        <translation>Dateien stehen hier, sobald eine ihrer Funktionen kompiliert ist.</translation>
     </message>
     <message>
         <source>Source code</source>
-        <translation type="unfinished" />
+        <translation>Quelltext</translation>
     </message>
     <message>
         <source>No source yet</source>
-        <translation type="unfinished" />
+        <translation>Noch kein Quelltext</translation>
     </message>
     <message>
         <source>Choose a file beside. Files appear when a function of theirs is compiled.</source>
-        <translation type="unfinished" />
+        <translation>Wählen Sie daneben eine Datei. Dateien stehen dort, sobald eine ihrer Funktionen kompiliert ist.</translation>
     </message>
     <message>
         <source>Select a line to see its graph breaks, failing guards and kernels.</source>
-        <translation type="unfinished" />
+        <translation>Wählen Sie eine Zeile, um ihre Graphbrüche, fehlgeschlagenen Guards und Kernel zu sehen.</translation>
     </message>
     <message>
         <source>The files cannot be read</source>
-        <translation type="unfinished" />
+        <translation>Die Dateien sind nicht lesbar</translation>
     </message>
     <message>
         <source>The file cannot be read</source>
-        <translation type="unfinished" />
+        <translation>Die Datei ist nicht lesbar</translation>
     </message>
     <message>
         <source>%1 has no text in this session</source>
-        <translation type="unfinished" />
+        <translation>Von %1 ist in dieser Sitzung kein Text</translation>
     </message>
     <message>
         <source>The text of this line is not in the imported file: it holds only the lines that it quotes.</source>
-        <translation type="unfinished" />
+        <translation>Der Text dieser Zeile ist nicht in der importierten Datei: sie enthält nur die Zeilen, die sie zitiert.</translation>
     </message>
     <message>
         <source>kernel time</source>
-        <translation type="unfinished" />
+        <translation>Kernelzeit</translation>
     </message>
     <message>
         <source>launches</source>
@@ -6101,11 +6145,11 @@ above float32 without tensor cores: it used those</source>
     </message>
     <message>
         <source>captured nodes</source>
-        <translation type="unfinished" />
+        <translation>erfasste Knoten</translation>
     </message>
     <message>
         <source>guards</source>
-        <translation type="unfinished" />
+        <translation>Guards</translation>
     </message>
     <message>
         <source>Not compiled</source>
@@ -6117,7 +6161,7 @@ above float32 without tensor cores: it used those</source>
     </message>
     <message>
         <source>Guards that failed</source>
-        <translation type="unfinished" />
+        <translation>Fehlgeschlagene Guards</translation>
     </message>
     <message>
         <source>Kernels</source>
@@ -6125,7 +6169,7 @@ above float32 without tensor cores: it used those</source>
     </message>
     <message>
         <source>kind</source>
-        <translation type="unfinished" />
+        <translation>Art</translation>
     </message>
     <message>
         <source>frame</source>
@@ -6133,7 +6177,7 @@ above float32 without tensor cores: it used those</source>
     </message>
     <message>
         <source>Nothing was recorded for this line.</source>
-        <translation type="unfinished" />
+        <translation>Zu dieser Zeile wurde nichts aufgezeichnet.</translation>
     </message>
     <message>
         <source>Source</source>
@@ -6151,7 +6195,7 @@ above float32 without tensor cores: it used those</source>
     <name>fusebox::views::TimelineCanvas</name>
     <message>
         <source>Lanes</source>
-        <translation type="unfinished" />
+        <translation>Spuren</translation>
     </message>
     <message>
         <source>Timeline</source>
@@ -6160,87 +6204,93 @@ above float32 without tensor cores: it used those</source>
     <message>
         <source>%1
 %2 spans, %3 rows deep</source>
-        <translation type="unfinished" />
+        <translation>%1
+%2 Spannen, %3 Reihen tief</translation>
     </message>
     <message>
         <source>Open the lane</source>
-        <translation type="unfinished" />
+        <translation>Die Spur öffnen</translation>
     </message>
     <message>
         <source>Close the lane</source>
-        <translation type="unfinished" />
+        <translation>Die Spur schließen</translation>
     </message>
     <message>
         <source>Hide the lane</source>
-        <translation type="unfinished" />
+        <translation>Die Spur verbergen</translation>
     </message>
     <message>
         <source>Open all lanes</source>
-        <translation type="unfinished" />
+        <translation>Alle Spuren öffnen</translation>
     </message>
     <message>
         <source>Close all lanes</source>
-        <translation type="unfinished" />
+        <translation>Alle Spuren schließen</translation>
     </message>
     <message>
         <source>Show hidden lanes (%1)</source>
-        <translation type="unfinished" />
+        <translation>Verborgene Spuren zeigen (%1)</translation>
     </message>
     <message>
         <source>%1
 %2, at %3</source>
-        <translation type="unfinished" />
+        <translation>%1
+%2, bei %3</translation>
     </message>
     <message>
         <source>
 sampled over %1</source>
-        <translation type="unfinished" />
+        <translation>
+abgetastet über %1</translation>
     </message>
     <message>
         <source>
 %1 samples over %2, from %3 to %4</source>
-        <translation type="unfinished" />
+        <translation>
+%1 Abtastungen über %2, von %3 bis %4</translation>
     </message>
     <message>
         <source>%1 events in %2
 busy %3 (%4)
 longest %5: %6</source>
-        <translation type="unfinished" />
+        <translation>%1 Ereignisse in %2
+beschäftigt %3 (%4)
+längstes %5: %6</translation>
     </message>
     <message>
         <source>from %1</source>
-        <translation type="unfinished" />
+        <translation>ab %1</translation>
     </message>
     <message>
         <source>%1 shown</source>
-        <translation type="unfinished" />
+        <translation>%1 zu sehen</translation>
     </message>
 </context>
 <context>
     <name>fusebox::views::TimelineView</name>
     <message>
         <source>Find by name: kernels, calls, operators, stages</source>
-        <translation type="unfinished" />
+        <translation>Nach Namen suchen: Kernel, Aufrufe, Operatoren, Stufen</translation>
     </message>
     <message>
         <source>Previous match (Shift+F3)</source>
-        <translation type="unfinished" />
+        <translation>Voriger Treffer (Umschalt+F3)</translation>
     </message>
     <message>
         <source>Next match (F3)</source>
-        <translation type="unfinished" />
+        <translation>Nächster Treffer (F3)</translation>
     </message>
     <message>
         <source>Zoom in (W)</source>
-        <translation type="unfinished" />
+        <translation>Vergrößern (W)</translation>
     </message>
     <message>
         <source>Zoom out (S)</source>
-        <translation type="unfinished" />
+        <translation>Verkleinern (S)</translation>
     </message>
     <message>
         <source>Show everything (F)</source>
-        <translation type="unfinished" />
+        <translation>Alles zeigen (F)</translation>
     </message>
     <message>
         <source>Copy picture</source>
@@ -6252,31 +6302,31 @@ longest %5: %6</source>
     </message>
     <message>
         <source>Nothing has happened yet</source>
-        <translation type="unfinished" />
+        <translation>Noch ist nichts geschehen</translation>
     </message>
     <message>
         <source>Compiler stages, calls of compiled code and kernel launches appear here as they are recorded.</source>
-        <translation type="unfinished" />
+        <translation>Stufen des Compilers, Aufrufe von kompiliertem Code und Starts von Kerneln stehen hier, sobald sie aufgezeichnet sind.</translation>
     </message>
     <message>
         <source>W and S zoom at the pointer, A and D pan, Up and Down scroll, F shows everything; a click on a label opens and closes its lane; select a bar to see what it is, a gap of a GPU to see why nothing ran, Shift and drag measures and adds up.</source>
-        <translation type="unfinished" />
+        <translation>W und S vergrößern und verkleinern am Zeiger, A und D verschieben, Auf und Ab rollen, F zeigt alles; ein Klick auf eine Beschriftung öffnet und schließt ihre Spur; wählen Sie einen Balken, um zu sehen, was er ist, eine Lücke einer GPU, um zu sehen, warum nichts lief; Umschalt und Ziehen misst und summiert.</translation>
     </message>
     <message>
         <source>The timeline cannot be read</source>
-        <translation type="unfinished" />
+        <translation>Die Zeitachse ist nicht lesbar</translation>
     </message>
     <message>
         <source>stage</source>
-        <translation type="unfinished" />
+        <translation>Stufe</translation>
     </message>
     <message>
         <source>span</source>
-        <translation type="unfinished" />
+        <translation>Spanne</translation>
     </message>
     <message>
         <source>Select a bar to see what it is.</source>
-        <translation type="unfinished" />
+        <translation>Wählen Sie einen Balken, um zu sehen, was er ist.</translation>
     </message>
     <message>
         <source>call</source>
@@ -6284,43 +6334,43 @@ longest %5: %6</source>
     </message>
     <message>
         <source>%1 events</source>
-        <translation type="unfinished" />
+        <translation>%1 Ereignisse</translation>
     </message>
     <message>
         <source>folded</source>
-        <translation type="unfinished" />
+        <translation>zusammengefasst</translation>
     </message>
     <message>
         <source>event</source>
-        <translation type="unfinished" />
+        <translation>Ereignis</translation>
     </message>
     <message>
         <source>start</source>
-        <translation type="unfinished" />
+        <translation>Beginn</translation>
     </message>
     <message>
         <source>duration</source>
-        <translation type="unfinished" />
+        <translation>Dauer</translation>
     </message>
     <message>
         <source>busy</source>
-        <translation type="unfinished" />
+        <translation>beschäftigt</translation>
     </message>
     <message>
         <source>longest</source>
-        <translation type="unfinished" />
+        <translation>längstes</translation>
     </message>
     <message>
         <source>Double click zooms into it.</source>
-        <translation type="unfinished" />
+        <translation>Ein Doppelklick vergrößert es.</translation>
     </message>
     <message>
         <source>kernel</source>
-        <translation type="unfinished" />
+        <translation>Kernel</translation>
     </message>
     <message>
         <source>detail</source>
-        <translation type="unfinished" />
+        <translation>Einzelheit</translation>
     </message>
     <message>
         <source>line</source>
@@ -6332,7 +6382,7 @@ longest %5: %6</source>
     </message>
     <message>
         <source>%1, which took %2</source>
-        <translation type="unfinished" />
+        <translation>%1, das %2 dauerte</translation>
     </message>
     <message>
         <source>compile</source>
@@ -6340,7 +6390,7 @@ longest %5: %6</source>
     </message>
     <message>
         <source>show its guards</source>
-        <translation type="unfinished" />
+        <translation>seine Guards zeigen</translation>
     </message>
     <message>
         <source>graph</source>
@@ -6348,11 +6398,11 @@ longest %5: %6</source>
     </message>
     <message>
         <source>show its graph</source>
-        <translation type="unfinished" />
+        <translation>seinen Graphen zeigen</translation>
     </message>
     <message>
         <source>sampled</source>
-        <translation type="unfinished" />
+        <translation>abgetastet</translation>
     </message>
     <message>
         <source>mean</source>
@@ -6360,27 +6410,27 @@ longest %5: %6</source>
     </message>
     <message>
         <source>value</source>
-        <translation type="unfinished" />
+        <translation>Wert</translation>
     </message>
     <message>
         <source>range</source>
-        <translation type="unfinished" />
+        <translation>Bereich</translation>
     </message>
     <message>
         <source>%1 to %2 in %3 samples</source>
-        <translation type="unfinished" />
+        <translation>%1 bis %2 in %3 Abtastungen</translation>
     </message>
     <message>
         <source>length</source>
-        <translation type="unfinished" />
+        <translation>Länge</translation>
     </message>
     <message>
         <source>in the whole session</source>
-        <translation type="unfinished" />
+        <translation>in der ganzen Sitzung</translation>
     </message>
     <message>
         <source>%1 on average, up to %2</source>
-        <translation type="unfinished" />
+        <translation>%1 im Mittel, bis %2</translation>
     </message>
     <message>
         <source>device</source>
@@ -6388,27 +6438,27 @@ longest %5: %6</source>
     </message>
     <message>
         <source>meaning</source>
-        <translation type="unfinished" />
+        <translation>Bedeutung</translation>
     </message>
     <message>
         <source>counter</source>
-        <translation type="unfinished" />
+        <translation>Zähler</translation>
     </message>
     <message>
         <source>Of the whole device, whatever ran there, every %1.</source>
-        <translation type="unfinished" />
+        <translation>Des ganzen Geräts, was auch immer dort lief, alle %1.</translation>
     </message>
     <message>
         <source>asked for</source>
-        <translation type="unfinished" />
+        <translation>verlangt</translation>
     </message>
     <message>
         <source>%1 before it began; the call took %2</source>
-        <translation type="unfinished" />
+        <translation>%1 bevor er begann; der Aufruf dauerte %2</translation>
     </message>
     <message>
         <source>%1, stream %2</source>
-        <translation type="unfinished" />
+        <translation>%1, Stream %2</translation>
     </message>
     <message>
         <source>operator</source>
@@ -6416,7 +6466,7 @@ longest %5: %6</source>
     </message>
     <message>
         <source>show its times and code</source>
-        <translation type="unfinished" />
+        <translation>seine Zeiten und seinen Code zeigen</translation>
     </message>
     <message>
         <source>bytes</source>
@@ -6424,11 +6474,11 @@ longest %5: %6</source>
     </message>
     <message>
         <source>launch</source>
-        <translation type="unfinished" />
+        <translation>Start</translation>
     </message>
     <message>
         <source>grid %1, block %2</source>
-        <translation type="unfinished" />
+        <translation>Gitter %1, Block %2</translation>
     </message>
     <message>
         <source>registers</source>
@@ -6436,71 +6486,71 @@ longest %5: %6</source>
     </message>
     <message>
         <source>%1 a thread</source>
-        <translation type="unfinished" />
+        <translation>%1 je Thread</translation>
     </message>
     <message>
         <source>shared memory</source>
-        <translation type="unfinished" />
+        <translation>gemeinsamer Speicher</translation>
     </message>
     <message>
         <source>%1 a block</source>
-        <translation type="unfinished" />
+        <translation>%1 je Block</translation>
     </message>
     <message>
         <source>local memory</source>
-        <translation type="unfinished" />
+        <translation>lokaler Speicher</translation>
     </message>
     <message>
         <source>%1 a thread: stack and spilled registers</source>
-        <translation type="unfinished" />
+        <translation>%1 je Thread: Stapel und ausgelagerte Register</translation>
     </message>
     <message>
         <source>occupancy</source>
-        <translation type="unfinished" />
+        <translation>Belegung</translation>
     </message>
     <message>
         <source>CUDA graph</source>
-        <translation type="unfinished" />
+        <translation>CUDA-Graph</translation>
     </message>
     <message>
         <source>graph %1, node %2</source>
-        <translation type="unfinished" />
+        <translation>Graph %1, Knoten %2</translation>
     </message>
     <message>
         <source>Select a bar to see what it is, or a gap between two to see why nothing ran.</source>
-        <translation type="unfinished" />
+        <translation>Wählen Sie einen Balken, um zu sehen, was er ist, oder eine Lücke zwischen zweien, um zu sehen, warum nichts lief.</translation>
     </message>
     <message>
         <source>gap of %1</source>
-        <translation type="unfinished" />
+        <translation>Lücke von %1</translation>
     </message>
     <message>
         <source>before it</source>
-        <translation type="unfinished" />
+        <translation>davor</translation>
     </message>
     <message>
         <source>after it</source>
-        <translation type="unfinished" />
+        <translation>danach</translation>
     </message>
     <message>
         <source>%1 before the gap</source>
-        <translation type="unfinished" />
+        <translation>%1 vor der Lücke</translation>
     </message>
     <message>
         <source>%1 into the gap</source>
-        <translation type="unfinished" />
+        <translation>%1 in der Lücke</translation>
     </message>
     <message>
         <source>Meanwhile on the thread that asked</source>
-        <translation type="unfinished" />
+        <translation>Währenddessen im Thread, der es verlangte</translation>
     </message>
     <message>
         <source>%1 (%2)</source>
-        <translation type="unfinished" />
+        <translation>%1 (%2)</translation>
     </message>
     <message>
         <source>Nothing on the timeline has this in its name.</source>
-        <translation type="unfinished" />
+        <translation>Nichts auf der Zeitachse hat dies im Namen.</translation>
     </message>
     <message>
         <source>%1 of %2</source>
@@ -6508,7 +6558,7 @@ longest %5: %6</source>
     </message>
     <message>
         <source>Return and F3 go to the next one, Shift+F3 to the one before.</source>
-        <translation type="unfinished" />
+        <translation>Eingabe und F3 gehen zum nächsten, Umschalt+F3 zum vorigen.</translation>
     </message>
     <message>
         <source>Adding up…</source>
@@ -6516,15 +6566,15 @@ longest %5: %6</source>
     </message>
     <message>
         <source>measured</source>
-        <translation type="unfinished" />
+        <translation>gemessen</translation>
     </message>
     <message>
         <source>Kernels and calls</source>
-        <translation type="unfinished" />
+        <translation>Kernel und Aufrufe</translation>
     </message>
     <message>
         <source>On devices</source>
-        <translation type="unfinished" />
+        <translation>Auf Geräten</translation>
     </message>
     <message>
         <source>Operators</source>
@@ -6532,15 +6582,15 @@ longest %5: %6</source>
     </message>
     <message>
         <source>Spans</source>
-        <translation type="unfinished" />
+        <translation>Spannen</translation>
     </message>
     <message>
         <source>%1 (%2) in %3, each %4 to %5</source>
-        <translation type="unfinished" />
+        <translation>%1 (%2) in %3, je %4 bis %5</translation>
     </message>
     <message>
         <source>Nothing ran in this span.</source>
-        <translation type="unfinished" />
+        <translation>In dieser Spanne lief nichts.</translation>
     </message>
     <message>
         <source>Timeline</source>
@@ -7060,7 +7110,7 @@ longest %5: %6</source>
         <translation>
             <numerusform>einmal getroffen</numerusform>
             <numerusform>%n-mal getroffen</numerusform>
-            </translation>
+        </translation>
     </message>
     <message>
         <source>not hit yet</source>
@@ -7182,7 +7232,7 @@ longest %5: %6</source>
         <translation>
             <numerusform>höchster Balken: %Ln Element</numerusform>
             <numerusform>höchster Balken: %Ln Elemente</numerusform>
-            </translation>
+        </translation>
     </message>
     <message>
         <source>%1 … %2: %3</source>
