@@ -73,11 +73,26 @@ PyRef readMetadata(Evaluation& e, PyObject* tensor, PyObject* descriptor) {
   return e.checked(Py_TYPE(descriptor)->tp_descr_get(descriptor, tensor, reinterpret_cast<PyObject*>(Py_TYPE(tensor))));
 }
 
+/// Methods that tell such attributes.
+bool tellsMetadata(std::string_view name) {
+  static constexpr std::string_view kNames[] = {"dim", "size", "numel", "nelement", "ndimension", "stride", "is_contiguous", "element_size",
+                                                "is_floating_point", "is_complex", "is_signed", "get_device"};
+  return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
+}
+
 /// The getset descriptor whose `__get__` a method wrapper is; null for any other callable.
 PyObject* getterOf(PyObject* callable) {
   if (Py_TYPE(callable) != &_PyMethodWrapper_Type) return nullptr;
   PyObject* self = boundSelf(callable);
   return self && Py_IS_TYPE(self, &PyGetSetDescr_Type) ? self : nullptr;
+}
+
+bool holdsSubclass(PyObject* given) {
+  if (answersTorchFunctions(given)) return true;
+  bool found = false;
+  for (Py_ssize_t i = 0; !found && (PyTuple_Check(given) || PyList_Check(given)) && i < PySequence_Fast_GET_SIZE(given); ++i)
+    found = answersTorchFunctions(PySequence_Fast_GET_ITEM(given, i));
+  return found;
 }
 
 void noteClasses(PyObject* given, std::vector<PyObject*>& tensors, int depth = 0) {
@@ -148,12 +163,14 @@ PyRef subclassAttribute(Evaluation& e, PyObject* tensor, PyObject* descriptor) {
 }
 
 PyRef callOfSubclass(Evaluation& e, PyObject* callable, const CallArguments& a, bool* handled) {
+  PyObject* self = PyCFunction_Check(callable) ? PyCFunction_GET_SELF(callable) : nullptr;
+  if (self && !isTensorObject(self)) self = nullptr;
+  *handled = (self && answersTorchFunctions(self)) || std::any_of(a.args.begin(), a.args.begin() + a.total(), holdsSubclass);
+  if (!*handled) return {};
   std::vector<PyObject*> all, tensors;
-  if (PyObject* self = PyCFunction_Check(callable) ? PyCFunction_GET_SELF(callable) : nullptr; self && isTensorObject(self)) all.push_back(self);
+  if (self) all.push_back(self);
   all.insert(all.end(), a.args.begin(), a.args.begin() + a.total());
   for (PyObject* given : all) noteClasses(given, tensors);
-  *handled = !tensors.empty();
-  if (!*handled) return {};
   if (PyObject* descriptor = getterOf(callable)) return readMetadata(e, all[0], descriptor);
   const bool isBound = all.size() > a.total();
   PyRef function = PyRef::borrow(callable);
@@ -165,6 +182,12 @@ PyRef callOfSubclass(Evaluation& e, PyObject* callable, const CallArguments& a, 
   if (!isTorchBinding(function.get())) return *handled = false, PyRef();
   const bool isMethod = Py_IS_TYPE(function.get(), &PyMethodDescr_Type) || Py_IS_TYPE(function.get(), &PyWrapperDescr_Type);
   const std::string_view name = isMethod ? PyUnicode_AsUTF8(PyDescr_NAME(function.get())) : "";
+  if (!classesAreAsked() && isMethod && tellsMetadata(name)) {
+    std::vector<PyRef> plain;
+    std::vector<PyObject*> given;
+    for (PyObject* argument : all) given.push_back(plain.emplace_back(argument == all[0] ? PyRef::borrow(argument) : e.expose(argument)).get());
+    return e.callRaw(function.get(), {given.data(), a.positional + (isBound ? 1 : 0), a.kwNames});
+  }
   if (!classesAreAsked() || name.starts_with("__"))
     refuse(e, "an operator reaches a tensor of class " + className(tensors[0]) + (name.empty() ? "" : " through " + std::string(name)));
   e.pin(function.get(), Why::Process);

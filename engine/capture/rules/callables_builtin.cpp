@@ -295,6 +295,18 @@ PyRef ruleImport(Evaluation& e, PyObject* callable, const CallArguments& a) {
   e.breakHere("import", "__import__ is called");
 }
 
+/// importlib.util.find_spec: whether a package is installed does not change while a program runs.
+PyRef ruleFindSpec(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  for (size_t i = 0; i < a.total(); ++i)
+    if (!isConstantValue(a.args[i])) e.breakHere("import", "importlib.util.find_spec is called with something else than names");
+  PyRef spec;
+  {
+    trace::NoTrace off;  // finders are Python
+    spec = PyRef::steal(PyObject_Vectorcall(callable, a.args, a.positional, a.kwNames));
+  }
+  return spec ? e.pin(spec.get(), Why::Process) : PyRef();
+}
+
 /// importlib.import_module, by which packages load their parts late (a module's __getattr__). A module that nobody has imported is
 /// imported now, as it would be by this call, unless writes or prints before it wait for the graph.
 PyRef ruleImportModule(Evaluation& e, PyObject* callable, const CallArguments& a) {
@@ -439,7 +451,7 @@ constexpr RuleRow kRows[] = {
     {"builtins.globals", ruleGlobals},   {"builtins.abs", ruleBySpecial<kAbs>},           {"builtins.divmod", ruleDivmod},
     {"builtins.pow", rulePow},          {"builtins.round", ruleBySpecial<kRound>},        {"builtins.ord", rulePure},
     {"builtins.chr", ruleOnIndices},          {"builtins.bin", ruleOnIndices},          {"builtins.hex", ruleOnIndices},
-    {"builtins.oct", ruleOnIndices},          {"builtins.__import__", ruleImport}, {"importlib.import_module", ruleImportModule}, {"sys.getrecursionlimit", ruleGetrecursionlimit},
+    {"builtins.oct", ruleOnIndices},          {"builtins.__import__", ruleImport}, {"importlib.import_module", ruleImportModule}, {"importlib.util.find_spec", ruleFindSpec}, {"sys.getrecursionlimit", ruleGetrecursionlimit},
     {"functools.reduce", ruleReduce},    {"operator.add", ruleOperator<0>},   {"operator.and_", ruleOperator<1>},
     {"operator.floordiv", ruleOperator<2>}, {"operator.matmul", ruleOperator<4>}, {"operator.mul", ruleOperator<5>},
     {"operator.mod", ruleOperator<6>},   {"operator.or_", ruleOperator<7>},   {"operator.pow", ruleOperator<8>},

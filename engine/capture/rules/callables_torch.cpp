@@ -355,7 +355,8 @@ PyRef ruleHigherOrder(Evaluation& e, PyObject*, const CallArguments& a) {
   PyRef plain = module ? PyRef::steal(PyObject_GetAttrString(module.get(), kName)) : PyRef();
   return plain ? e.call(plain.get(), a.args, a.positional, a.kwNames) : PyRef();
 }
-constexpr char kFlexAttention[] = "flex_attention", kOrderedToDense[] = "ordered_to_dense", kAssociativeScan[] = "associative_scan";
+constexpr char kFlexAttention[] = "flex_attention", kOrderedToDense[] = "ordered_to_dense", kAssociativeScan[] = "associative_scan",
+               kOutDtype[] = "out_dtype";
 
 /// torch.Tensor._make_wrapper_subclass(class, size, …): an object of the evaluator's where the class answers torch's functions.
 PyRef ruleWrapperSubclass(Evaluation& e, PyObject* callable, const CallArguments& a) {
@@ -441,6 +442,7 @@ constexpr RuleRow kRows[] = {
     {"torch._C._functorch.peek_interpreter_stack", rulePure},
     {"torch._C._FunctionBase.apply", ruleAutogradApply},
     {"torch.utils.checkpoint.checkpoint", ruleCheckpoint},
+    {"torch._higher_order_ops.out_dtype.out_dtype", ruleHigherOrder<kOutDtype>},
     {"torch._higher_order_ops.associative_scan.associative_scan_op", ruleHigherOrder<kAssociativeScan>},
     {"torch.nn.attention.flex_attention.flex_attention_hop", ruleHigherOrder<kFlexAttention>},
     {"torch.nn.attention.flex_attention._ordered_to_dense", ruleHigherOrder<kOrderedToDense>},

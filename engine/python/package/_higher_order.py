@@ -71,6 +71,15 @@ def flex_attention(query, key, value, score_mod, block_mask, scale, kernel_optio
         return _in_layout_of(out, query), logsumexp / math.log(2), modified.amax(-1).detach() / math.log(2)
 
 
+def out_dtype(op, output_dtype, *args):
+    """`op` in the type that the arguments and the result have in common, rounded to `output_dtype`; products of int8 that are int32 on a GPU
+    are its tensor cores'."""
+    from torch._higher_order_ops.out_dtype import is_int_mm, out_dtype_fallback
+    if is_int_mm(op, output_dtype, args):
+        return torch._int_mm(*args)
+    return out_dtype_fallback(op, output_dtype, *args)
+
+
 def associative_scan(combine_fn, xs, additional_inputs):
     """Every prefix of each tensor in `xs` along dimension 0, combined pair by pair in a tree. Gradients are those of what is computed;
     the operator's own autograd in PyTorch 2.11 leaves terms out where several tensors are combined."""

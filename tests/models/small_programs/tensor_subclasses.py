@@ -222,3 +222,27 @@ def a_class_declines(compile):
             return type(error).__name__
 
     return compile(program)(Unwrapping(torch.randn(3, 4)), Quantised.of(torch.randn(4, 4)))
+
+
+@script
+def what_quantised_tensors_tell(compile):
+    def program(x, w):
+        rows = w.size(0) if w.dim() == 2 and w.is_floating_point() else 0
+        return F.linear(x, w) * rows, w.numel(), w.element_size(), w.stride(), w.dtype.is_floating_point, w.size()
+
+    f = compile(program)
+    return [f(torch.randn(3, 8), Quantised.of(torch.randn(n, 8))) for n in (4, 5, 5)]
+
+
+@script
+def products_with_a_type_for_their_results(compile):
+    from torch._higher_order_ops.out_dtype import out_dtype
+    import importlib.util
+
+    def program(a, b):
+        if importlib.util.find_spec("no_such_package") is not None or importlib.util.find_spec("json") is None:
+            return a
+        return out_dtype(torch.ops.aten.mm.default, torch.int32, a, b), out_dtype(torch.ops.aten.mul.Tensor, torch.int32, a, 2)
+
+    f = compile(program)
+    return [f(torch.randint(-128, 127, (n, 16), dtype=torch.int8), torch.randint(-128, 127, (16, 8), dtype=torch.int8)) for n in (3, 3, 5)]
