@@ -1,6 +1,6 @@
 #include "engine/inductor/passes/rewriter.h"
 
-/// Dropout, gated units, and derivatives of views.
+/// Dropout, gated units, biases of convolutions, and derivatives of views.
 namespace fusebox::inductor {
 namespace {
 
@@ -49,6 +49,20 @@ void gluBackward(Rewriter& r) {
   TensorMeta m = x.meta();
   m.strides = graph::contiguousStrides(m.sizes);
   r.output(0, r.call("aten::cat", {graph::ArgumentList{left.v, right.v}, dim}, m));
+}
+
+/// (input, weight, bias, stride, padding, dilation, transposed, output_padding, groups). On a GPU, ATen adds the bias to what cuDNN gives with a kernel
+/// of its own; here it joins what follows. Depthwise kernels take the bias along.
+void convolution(Rewriter& r) {
+  const TensorMeta& meta = r.outMeta(0);
+  const bool isDepthwise = r.in(1).size(1) == SymExpr(1);
+  if (meta.device.kind != graph::DeviceKind::Cuda || !r.has(2) || isDepthwise) throw NotLowered("the bias belongs to the convolution");
+  graph::ArgumentList args = r.mappedArgs();
+  args[2] = graph::Argument();
+  const T bias = r.in(2), plain = r.call("aten::convolution", std::move(args), meta);
+  std::vector<SymExpr> sizes(meta.sizes.size(), SymExpr(1));
+  sizes[1] = bias.size(0);
+  r.output(0, plain + r.view(bias, std::move(sizes)));
 }
 
 /// (grad_output, input_sizes, dim, start, end, step)
@@ -101,6 +115,7 @@ void addOtherDecompositions(DecompositionTable& table) {
   table.push_back({"aten::native_dropout_backward", nativeDropoutBackward});
   table.push_back({"aten::glu", glu});
   table.push_back({"aten::glu_backward", gluBackward});
+  table.push_back({"aten::convolution", convolution});
   table.push_back({"aten::slice_backward", sliceBackward});
   table.push_back({"aten::select_backward", selectBackward});
   table.push_back({"aten::count_nonzero", countNonzero});

@@ -49,6 +49,8 @@ class Rewriter {
   ValueRef mapped(ValueRef old) const { return copy_.mapped(old); }
   /// Operand `i` of the node.
   T in(size_t i) { return {this, copy_.mapped(args().ref(i))}; }
+  /// All operands.
+  graph::ArgumentList mappedArgs() const { return copy_.mappedArgs(node_); }
   bool has(size_t i) const { return args().isTensor(i); }
   const TensorMeta& outMeta(size_t i) const { return node_.outputs[i].tensor; }
   const TensorMeta& meta(ValueRef v) const { return copy_.to().meta(v).tensor; }
