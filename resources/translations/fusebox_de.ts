@@ -1927,7 +1927,7 @@
     </message>
     <message>
         <source> in {:.0f} steps, whose average this is,</source>
-        <translation> in {:.0f} Schritten, deren Mittel dies ist,</translation>
+        <translation> in {:.0f} Schritten, deren Mittel dies ist</translation>
     </message>
     <message>
         <source>{} kernel on the device</source>
@@ -1963,11 +1963,11 @@
     </message>
     <message>
         <source>{} compilation{} of functions seen for the first time</source>
-        <translation>{} Kompilierung{} von zum ersten Mal gesehenen Funktionen</translation>
+        <translation>{} Kompilierung{}, alle von neu gesehenen Funktionen</translation>
     </message>
     <message>
         <source>{} compilations{} of functions seen for the first time</source>
-        <translation>{} Kompilierungen{} von zum ersten Mal gesehenen Funktionen</translation>
+        <translation>{} Kompilierungen{}, alle von neu gesehenen Funktionen</translation>
     </message>
     <message>
         <source>{} synchronisation that waited for an idle device</source>

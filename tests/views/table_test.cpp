@@ -106,6 +106,10 @@ class TableTest : public QObject {
     table.setRows(sampleRows(20));
     const QTableView* view = table.table();
     QTRY_COMPARE(view->columnWidth(0) + view->columnWidth(1) + view->columnWidth(2), view->viewport()->width());
+    // Where there is no room to spare it is as wide as its texts, so that the others can be seen.
+    table.resize(150, 300);
+    QTRY_VERIFY(view->viewport()->width() < 150);
+    QTRY_VERIFY2(view->columnWidth(0) < view->viewport()->width(), qPrintable(QString::number(view->columnWidth(0))));
   }
 
   void typingFilters() {

@@ -90,9 +90,11 @@ QWidget* RecompilesView::buildGuards() {
   guardTable_->setEmptyText(tr("No difference"), tr("Both entries make the same assumptions, or none were recorded. "
                                                     "Untick “Only differences” to see all guards."));
   first_ = new QComboBox;
+  first_->setSizeAdjustPolicy(QComboBox::AdjustToContents);  // filled after it was shown first
   first_->setObjectName(QStringLiteral("recompiles.first"));
   first_->setAccessibleName(tr("First entry to compare"));
   second_ = new QComboBox;
+  second_->setSizeAdjustPolicy(QComboBox::AdjustToContents);
   second_->setObjectName(QStringLiteral("recompiles.second"));
   second_->setAccessibleName(tr("Second entry to compare"));
   differences_ = new QCheckBox(tr("Only differences"));

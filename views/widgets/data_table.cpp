@@ -167,7 +167,7 @@ void DataTable::setRows(TableRows rows) {
   } else {
     empty_->showContent();
     constexpr int kFew = 300;  // rows that still come in may be wider
-    if (!sized_ || (!isArranged_ && !isStretched_ && model_->rowCount() < kFew)) {
+    if (!sized_ || (!isArranged_ && model_->rowCount() < kFew)) {
       sized_ = true;
       fitColumns(table_);
       if (second_) fitColumns(second_);
@@ -178,7 +178,7 @@ void DataTable::setRows(TableRows rows) {
 
 void DataTable::fitColumns(QTableView* table) {
   isSharing_ = true;
-  if (!isStretched_) table->resizeColumnsToContents();  // what stretches would be made narrow until the next change of size
+  table->resizeColumnsToContents();
   isSharing_ = isArranged_ = false;
   wanted_.resize(static_cast<size_t>(model_->columnCount()));
   // Not the widths themselves: the last column's is what the others have left.
@@ -191,7 +191,7 @@ void DataTable::fitColumns(QTableView* table) {
 
 /// Columns that are cut get what the others leave; of what is left then, the last one, or where that holds numbers, the widest text.
 void DataTable::shareRoom(QTableView* table) {
-  if (!sized_ || isArranged_ || isStretched_) return;
+  if (!sized_ || isArranged_) return;
   int spare = table->viewport()->width();
   for (int c = 0; c < model_->columnCount(); ++c) {
     if (!table->isColumnHidden(c)) spare -= std::min(wanted_[static_cast<size_t>(c)], widestColumn_);
@@ -205,6 +205,7 @@ void DataTable::shareRoom(QTableView* table) {
     if (wanted > widestColumn_) spare -= std::min(wanted, most) - widestColumn_;
     if (!model_->isNumeric(c) && (text < 0 || wanted > wanted_[static_cast<size_t>(text)])) text = c;
   }
+  if (stretchColumn_ >= 0) text = stretchColumn_;
   if (spare > 0 && text >= 0 && !table->horizontalHeader()->stretchLastSection()) table->setColumnWidth(text, table->columnWidth(text) + spare);
   isSharing_ = false;
 }
@@ -215,12 +216,9 @@ bool DataTable::eventFilter(QObject* watched, QEvent* event) {
 }
 
 void DataTable::setStretchColumn(int column) {
-  isStretched_ = true;
-  QHeaderView* header = table_->horizontalHeader();
-  header->setStretchLastSection(false);
-  for (int c = 0; c < model_->columnCount(); ++c) {
-    header->setSectionResizeMode(c, c == column ? QHeaderView::Stretch : QHeaderView::ResizeToContents);
-  }
+  // Not the header's own way, which leaves the others no room in a list that is too narrow for all.
+  stretchColumn_ = column;
+  table_->horizontalHeader()->setStretchLastSection(false);
 }
 
 void DataTable::setRest(int64_t all) {

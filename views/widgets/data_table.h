@@ -78,7 +78,7 @@ class DataTable : public QWidget {
   int widestColumn_ = 420;
   std::vector<int> wanted_;     ///< widths that would show every cell whole, by column
   bool isSharing_ = false;
-  bool isStretched_ = false;    ///< setStretchColumn
+  int stretchColumn_ = -1;      ///< setStretchColumn; -1: the widest text
   bool isArranged_ = false;     ///< a person has chosen widths
   bool quiet_ = false;
 };
