@@ -421,6 +421,15 @@ void RecipeMaker::requireSameOrder(PyObject* set, PyObject* items) {
     if (PyList_GET_ITEM(items, i) != PyList_GET_ITEM(order.get(), i)) refuse(set, "a set whose order comes from how it was filled cannot be made again");
 }
 
+/// What id() gave, as a value or within a constant; null: nothing of the kind.
+static PyObject* addressIn(const Evaluation& e, PyObject* object) {
+  if (e.isAddress(object)) return object;
+  if (!PyTuple_CheckExact(object)) return nullptr;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i)
+    if (PyObject* found = isConstantValue(PyTuple_GET_ITEM(object, i)) ? addressIn(e, PyTuple_GET_ITEM(object, i)) : nullptr) return found;
+  return nullptr;
+}
+
 RecipePtr RecipeMaker::make(PyObject* object) {
   if (!object) {
     auto recipe = std::make_shared<Recipe>();
@@ -429,8 +438,8 @@ RecipePtr RecipeMaker::make(PyObject* object) {
   }
   if (auto it = made_.find(object); it != made_.end()) return it->second;
   if (e_.isTensor(object)) return tensor(object);
-  if (e_.isAddress(object))
-    throw CaptureBreak{{"identity", "the id of an object is alive where capture stops", "", e_.place(), {}}, e_.addresses_.at(PyLong_AsVoidPtr(object))};
+  if (PyObject* address = addressIn(e_, object))
+    throw CaptureBreak{{"identity", "the id of an object is alive where capture stops", "", e_.place(), {}}, e_.addresses_.at(PyLong_AsVoidPtr(address))};
   if (isConstantValue(object)) return constant(object);
   if (isSymbolicNumber(object)) return number(object);
   Origin* origin = e_.origin(object);

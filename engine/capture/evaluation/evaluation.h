@@ -338,6 +338,8 @@ class Evaluation final : public Operations {
   void refuseAddress(PyObject* o) {
     if (isAddress(o)) breakHere("identity", "the id of an object is used as a number", "Compare objects with `is`.");
   }
+  /// The same for the elements of a tuple or list and the keys of a set or dict, among which something else is looked for.
+  void refuseAddressesIn(PyObject* container);
   /// A call that is made for real after the graph has run, in its place among the effects (deferred_calls.cpp). `observes`: it may run
   /// code that looks at what was written.
   void deferCall(PyObject* callable, const CallArguments& a, bool observes);

@@ -125,7 +125,10 @@ PyRef Evaluation::readDict(PyObject* dict, PyObject* asked) {
   if (!raw && PyErr_Occurred()) return {};
   Origin* o = origins_.find(dict);
   const Source* source = sourceOf(dict);
-  if (!source) return raw ? translate(raw, nullptr) : PyRef();
+  if (!source) {
+    if (PyLong_CheckExact(key) && !isAddress(key)) refuseAddressesIn(dict);
+    return raw ? translate(raw, nullptr) : PyRef();
+  }
   refuseAddress(key);
   if (o && o->written && journal_.wrote(dict, key)) return raw ? translate(raw, nullptr) : PyRef();
   if (raw) return wrap(raw, sources().dictItem(source, key));

@@ -79,12 +79,14 @@ bool Evaluation::mayBePython(PyObject* o) const {
 
 PyRef Evaluation::compare(int op, PyObject* a, PyObject* b) {
   refuseSubclassOperands(*this, a, b);
+  refuseAddress(a);
+  refuseAddress(b);
   if (isNumber(a) || isNumber(b)) refuseNumber("compared");
   if (isSymbolicNumber(a) || isSymbolicNumber(b))
     if (std::optional<PyRef> answer = symbolicCompare(op, a, b)) return *std::move(answer);
   if (isConstantValue(a) && isConstantValue(b)) {
-    refuseAddress(a);
-    refuseAddress(b);
+    refuseAddressesIn(a);
+    refuseAddressesIn(b);
     return PyRef::steal(PyObject_RichCompare(a, b, op));
   }
   if (mayBePython(a) || mayBePython(b)) {
@@ -139,6 +141,8 @@ PyRef Evaluation::compare(int op, PyObject* a, PyObject* b) {
 }
 
 int Evaluation::equalElements(PyObject* a, PyObject* b) {
+  refuseAddress(a);
+  refuseAddress(b);
   if (isConstantValue(a) && isConstantValue(b)) return PyObject_RichCompareBool(a, b, Py_EQ);
   if (isSymbolicNumber(a) || isSymbolicNumber(b) ? a == b : same(a, b)) return 1;
   PyRef equal = compare(Py_EQ, a, b);

@@ -242,6 +242,7 @@ int Evaluation::contains(PyObject* container, PyObject* item) {
   const bool sequence = PyTuple_Check(container) || PyList_Check(container);
   if (sequence && !(isConstantValue(container) && isConstantValue(item))) return containsElement(container, item);
   if (PyAnySet_Check(container) || isConstantValue(container)) {
+    refuseAddressesIn(container);
     know(container);
     if (PyAnySet_Check(container)) {
       if (!isConstantValue(item) && readKey(item) == KeyKind::Python) breakHere("callback from C", "a set is asked for an object that compares itself in Python");

@@ -68,6 +68,8 @@ PyRef moveSizes(int op, PyObject* a, PyObject* b) {
 
 PyRef Evaluation::binary(int op, PyObject* a, PyObject* b) {
   refuseSubclassOperands(*this, a, b);
+  refuseAddress(a);
+  refuseAddress(b);
   if (isSymbolicNumber(a) || isSymbolicNumber(b)) {
     if (std::optional<PyRef> made = symbolicBinary(op, a, b)) return *std::move(made);
   } else if (isNumber(a) || isNumber(b)) {
@@ -115,8 +117,6 @@ PyRef Evaluation::binary(int op, PyObject* a, PyObject* b) {
     return checked(evaluateBinary(op, a, isTensor(b) || isView(b) ? expose(b).get() : b));
   }
   if (isConstantValue(a) && isConstantValue(b)) {
-    refuseAddress(a);
-    refuseAddress(b);
     PyRef result = PyRef::steal(evaluateBinary(op, a, b));
     if (result && PyObject_IS_GC(result.get())) adopt(result.get());
     return result;
@@ -161,6 +161,7 @@ PyRef Evaluation::changeInPlace(int op, PyObject* a, PyObject* b) {
 
 PyRef Evaluation::unary(Op op, PyObject* a) {
   refuseSubclassOperands(*this, a);
+  refuseAddress(a);
   if (isNumber(a)) return numberUnary(op, a);
   const char* name = op == Op::UNARY_NEGATIVE ? "__neg__" : op == Op::UNARY_INVERT ? "__invert__" : "__pos__";
   if (PyObject* method = pythonMethod(a, name)) {

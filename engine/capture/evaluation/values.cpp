@@ -314,6 +314,16 @@ PyRef Evaluation::addressOf(PyObject* object) {
   return PyRef::steal(PyLong_FromVoidPtr(object));
 }
 
+void Evaluation::refuseAddressesIn(PyObject* container) {
+  if (addresses_.empty() || PyUnicode_Check(container) || PyBytes_Check(container)) return;
+  if (!PyTuple_Check(container) && !PyList_Check(container) && !PyAnySet_Check(container) && !PyDict_Check(container)) return;
+  PyRef elements = PyRef::steal(PySequence_Tuple(container));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(elements.get()); ++i) {
+    refuseAddress(PyTuple_GET_ITEM(elements.get(), i));
+    if (PyTuple_CheckExact(PyTuple_GET_ITEM(elements.get(), i))) refuseAddressesIn(PyTuple_GET_ITEM(elements.get(), i));
+  }
+}
+
 /// One container inside another.
 struct Evaluation::Deeper {
   explicit Deeper(Evaluation& evaluation) : e(evaluation) {

@@ -668,3 +668,51 @@ def inner_classes_and_lambdas(compile):
         return out, nested, flat, {k: v for k, v in zip("ab", (1, 2))}, {len(w) for w in ("a", "bb", "cc")}
 
     return f(rows())
+
+
+class Noticed:
+    last = None
+
+
+@script
+def ids_are_those_of_the_real_objects(compile):
+    """As numbers, in constants and as keys, beside such that were there before."""
+    def parting(n):
+        torch._dynamo.graph_break()
+        return n
+
+    asked = [lambda x: (lambda y: id(x) == id(x))(x * 2),
+             lambda x: (lambda y: -id(y) + id(y))(x * 2),
+             lambda x: (lambda y: ~id(y) + parting(id(y)))(x * 2),
+             lambda x: (lambda y: parting(id(y)) - id(y))(x * 2),
+             lambda x: (lambda y: parting(id(y)) in (id(y), 1))(x * 2),
+             lambda x: (lambda y: parting(id(y)) in {id(y)})(x * 2),
+             lambda x: (lambda y: {id(y): 2}.get(parting(id(y))))(x * 2),
+             lambda x: (lambda y: (parting(id(y)),) == (id(y),))(x * 2),
+             lambda x: (lambda y: [id(y)].index(parting(id(y))))(x * 2),
+             lambda x: (lambda y: {parting(id(y)): 1} == {id(y): 1})(x * 2),
+             lambda x: (lambda y: hash(y) == parting(id(y)))(x * 2),
+             lambda x: (lambda y: parting((id(y), 2))[0] - id(y))(x * 2),
+             lambda x: (lambda y: id(x) == parting(id(y)))(x * 2)]
+    out = []
+    for ask in asked:
+        f = compile(ask)
+        alive = []
+        for _ in range(4):
+            alive.append(torch.randn(2))
+            out.append(f(alive[-1]))
+
+    kept = compile(lambda x: ((id(x), 1), [id(x)], x * 2))
+    seen = Noticed()
+
+    @compile
+    def again(x):
+        same = seen.last == id(x)
+        seen.last = id(x)
+        return x * 2 if same else x
+
+    xs = [torch.ones(2) for _ in range(3)]
+    for i in (0, 0, 1, 1, 2, 0, 0, 2):
+        numbers, inside, _ = kept(xs[i])
+        out += numbers[0] == id(xs[i]), inside == [id(xs[i])], again(xs[i])
+    return out
