@@ -1,5 +1,6 @@
 #include <QAbstractItemModelTester>
 #include <QClipboard>
+#include <QLabel>
 #include <QtTest>
 
 #include "views/widgets/data_table.h"
@@ -96,6 +97,28 @@ class TableTest : public QObject {
       QVERIFY(table.table()->isColumnHidden(1));
       QTRY_COMPARE(table.table()->columnWidth(0) + table.table()->columnWidth(2), table.table()->viewport()->width());
     }
+  }
+
+  void aCutListSaysSo() {
+    DataTable table("t", "Filter", columns());
+    table.show();
+    const auto says = [&](const QString& text) {
+      for (const auto* label : table.findChildren<QLabel*>()) {
+        if (label->isVisible() && label->text().contains(text)) return true;
+      }
+      return false;
+    };
+    table.setRows(sampleRows(20));
+    QVERIFY(!says(QLocale().toString(7000)));
+    table.setCut(7000);
+    QVERIFY(says(QLocale().toString(7000)));
+    table.findChild<QLineEdit*>("t.filter")->setText("kernel_1");
+    QTRY_COMPARE(table.filter()->rowCount(), 11);
+    QVERIFY(says(QLocale().toString(7000)) && says("11"));
+    table.findChild<QLineEdit*>("t.filter")->clear();
+    QTRY_COMPARE(table.filter()->rowCount(), 20);
+    table.setCut(0);
+    QVERIFY(!says(QLocale().toString(7000)));
   }
 
   void aStretchedColumnFillsTheTable() {

@@ -53,6 +53,13 @@ Result<TableRows> loadFailures(const session::Reader& reader, int64_t frame) {
   return rows;
 }
 
+Result<int64_t> countFailures(const session::Reader& reader, int64_t frame) {
+  int64_t count = 0;
+  const auto read = reader.each("SELECT count(*) FROM t_guard_failure WHERE frame_id = ?1 OR ?1 = 0", {frame}, [&](const Statement& s) { count = s.integer(0); });
+  if (!read) return tl::unexpected(read.error());
+  return count;
+}
+
 Result<GuardPlace> guardPlace(const session::Reader& reader, const Location& location) {
   GuardPlace place;
   const char* sql = nullptr;

@@ -18,7 +18,9 @@ Result<std::vector<query::RecompileChain>> loadGuardedFrames(const session::Read
 /// Guards of an entry: position, kind, source, expected, failures, place.
 Result<TableRows> loadGuards(const session::Reader& reader, int64_t compile);
 /// Failing checks, newest first, of one frame (0: all): frame, guard, expected, found, outcome, place.
+/// Of the failures of a frame, or of all, the newest; how many there are is `countFailures`.
 Result<TableRows> loadFailures(const session::Reader& reader, int64_t frame);
+Result<int64_t> countFailures(const session::Reader& reader, int64_t frame);
 
 struct GuardPlace {
   int64_t frame = 0, compile = 0, guard = 0, failure = 0;

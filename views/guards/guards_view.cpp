@@ -314,14 +314,22 @@ void GuardsView::openEntry(int64_t frame, int64_t compile) {
       });
   session()->ask<TableRows>(
       this, "failures", [frame](session::Reader& reader) { return loadFailures(reader, frame); },
-      [this](Result<TableRows>& rows) {
+      [this, frame](Result<TableRows>& rows) {
         if (rows) failures_->setRows(std::move(*rows));
+        if (rows) countFailures(frame);
         if (wanted_.kind == ObjectKind::Failure) {
           failures_->select(wanted_);
           if (const TableRow* row = failures_->current()) explain(*row, true);
           wanted_ = {};
         }
       });
+}
+
+/// A list that is a part of what there is says so.
+void GuardsView::countFailures(int64_t frame) {
+  session()->ask<int64_t>(
+      this, "failureCount", [frame](session::Reader& reader) { return views::countFailures(reader, frame); },
+      [this](Result<int64_t>& count) { failures_->setCut(count && *count > failures_->model()->rowCount() ? *count : 0); });
 }
 
 void GuardsView::showLocation(const Location& location) {

@@ -29,6 +29,7 @@ class GuardsView : public View {
   void follow(const Location& location) override;
 
  private:
+  void countFailures(int64_t frame);
   void sayNone(const query::Holdings& holdings);
   QWidget* buildTree();
   QWidget* buildTables();

@@ -247,8 +247,14 @@ void OverviewView::fill(OverviewModel& model) {
                                                       {recompiles_, &model.recompiles}, {stages_, &model.stages},
                                                       {facts_, &facts}, {losses_, &model.losses}};
   for (const auto& [table, rows] : tables) {
-    const int count = static_cast<int>(rows->size());
+    int count = static_cast<int>(rows->size());
     table->setRows(std::move(*rows));
+    if (const auto all = table == breaks_ ? s.graphBreaks.size() : table == recompiles_ ? s.recompiles.size() : 0; all > static_cast<size_t>(count)) {
+      table->setCut(static_cast<int64_t>(all));
+      count = static_cast<int>(all);
+    } else {
+      table->setCut(0);
+    }
     if (table == failures_ || table == breaks_ || table == recompiles_ || table == losses_) {
       setTabCount(table, table->property("tabTitle").toString(), count);
     }

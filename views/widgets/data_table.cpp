@@ -226,7 +226,18 @@ void DataTable::setRest(int64_t all) {
   updateHits();
 }
 
+void DataTable::setCut(int64_t all) {
+  cut_ = all;
+  updateHits();
+}
+
 void DataTable::updateHits() {
+  if (cut_ > 0) {
+    const QLocale locale;
+    const QString listed = tr("the first %1 of %2 are listed").arg(locale.toString(model_->rowCount()), locale.toString(static_cast<qlonglong>(cut_)));
+    const bool isAll = filter_->rowCount() == model_->rowCount();
+    return filterBox_->setNote(isAll ? listed : tr("%1; %2 of them").arg(listed, locale.toString(filter_->rowCount())));
+  }
   if (rest_ == 0) return filterBox_->setHits(filter_->rowCount(), model_->rowCount());
   const QLocale locale;
   filterBox_->setNote(tr("the first %1 of %2 in this order; the filter looks in all").arg(locale.toString(filter_->rowCount()), locale.toString(static_cast<qlonglong>(rest_))));

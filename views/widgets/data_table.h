@@ -20,6 +20,8 @@ class DataTable : public QWidget {
   void setRows(TableRows rows);
   /// The rows are those of `all` that filter and order ask for; what is typed or clicked there asks for others. 0: the rows are all.
   void setRest(int64_t all);
+  /// The rows are the first of `all`, for filter and order too. 0: they are all.
+  void setCut(int64_t all);
   void setEmptyText(const QString& headline, const QString& hint);
   /// Selects the row about this object without sending `activated`. False if there is none.
   bool select(const Location& location);
@@ -74,6 +76,7 @@ class DataTable : public QWidget {
   EmptyState* empty_;
   QString emptyHeadline_, emptyHint_;
   int64_t rest_ = 0;            ///< setRest
+  int64_t cut_ = 0;             ///< setCut
   bool sized_ = false;
   int widestColumn_ = 420;
   std::vector<int> wanted_;     ///< widths that would show every cell whole, by column
