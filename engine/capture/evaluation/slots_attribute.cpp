@@ -238,13 +238,18 @@ PyRef Evaluation::bindDescriptor(PyObject* d, PyObject* object, PyTypeObject* ty
     pin(d, Why::Class);
     pin(get, Why::Class);
     static PyTypeObject* const cachedProperty = reinterpret_cast<PyTypeObject*>(torchObject("functools.cached_property"));
-    if (kind == cachedProperty && object) {
+    PyRef own = kind == cachedProperty && object ? part(d, "attrname") : PyRef();
+    if (own && PyUnicode_CheckExact(own.get())) {
       PyRef function = part(d, "func");
       pin(function.get(), Why::Owner);
+      PyRef dict = instanceDict(object);
+      // The class may have it under another name than its own, under which the value is kept.
+      if (dict && PyUnicode_Compare(own.get(), name) != 0)
+        if (PyRef kept = readDict(dict.get(), own.get()); kept || PyErr_Occurred()) return kept;
       PyObject* args[] = {object};
-      PyRef value = call(function.get(), args, 1, nullptr), dict = instanceDict(object);
+      PyRef value = call(function.get(), args, 1, nullptr);
       if (!value || !dict) return value;
-      return storeKey(dict.get(), name, value.get()) ? value : PyRef();
+      return storeKey(dict.get(), own.get(), value.get()) ? value : PyRef();
     }
     PyObject* args[] = {d, object ? object : Py_None, typeObject};
     return call(get, args, 3, nullptr);

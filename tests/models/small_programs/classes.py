@@ -565,3 +565,32 @@ def weak_references(compile):
         return x + target.t if target is not None else x
 
     return f(rows()), f(rows())
+
+
+@script
+def a_cached_property_of_another_name(compile):
+    """What it computes is kept under the name that it was defined by."""
+    log = []
+
+    class A:
+        @functools.cached_property
+        def first(self):
+            log.append("first")
+            return 2
+
+        @functools.cached_property
+        def second(self):
+            log.append("second")
+            return 3
+
+    @compile
+    def f(a, x):
+        return x * a.second * a.first
+
+    out = []
+    for call in range(5):
+        if call == 3:
+            A.second = A.__dict__["first"]
+        a = A()
+        out.append((f(a, rows()), f(a, rows()), sorted(a.__dict__)))
+    return out, log
