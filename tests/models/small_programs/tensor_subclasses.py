@@ -246,3 +246,48 @@ def products_with_a_type_for_their_results(compile):
 
     f = compile(program)
     return [f(torch.randint(-128, 127, (n, 16), dtype=torch.int8), torch.randint(-128, 127, (16, 8), dtype=torch.int8)) for n in (3, 3, 5)]
+
+
+@script
+def what_lies_inside_changes(compile):
+    w = Quantised.of(torch.randn(4, 8))
+    f = compile(lambda x: F.linear(x, w) if not hasattr(w, "factor") else F.linear(x, w) * w.factor)
+    x = torch.randn(2, 8)
+    results = [f(x)]
+    w.scale.mul_(2)
+    results.append(f(x))
+    w.factor = 3
+    results.append(f(x))
+    w.factor = 4
+    results.append(f(x))
+    del w.factor
+    w.scale = torch.ones(1, 1)
+    results.append(f(x))
+    return results
+
+
+@script
+def classes_and_methods_change(compile):
+    class Doubled(Quantised):
+        def plain(self):
+            return self.data8.to(self.dtype) * self.scale * 2
+
+    f = compile(lambda x, w: F.linear(x, w))
+    x, t = torch.randn(2, 8), torch.randn(4, 8)
+    results = [f(x, Quantised.of(t)), f(x, Doubled.of(t)), f(x, Quantised.of(t))]
+    Doubled.plain = lambda self: self.scale.expand(4, 8)
+    results.append(f(x, Doubled.of(t)))
+    Doubled.__torch_function__ = classmethod(lambda cls, func, types, args=(), kwargs=None: args[0] * 7)
+    return results + [f(x, Doubled.of(t))]
+
+
+@script
+def classes_are_not_asked(compile):
+    def program(x, w):
+        with torch._C.DisableTorchFunctionSubclass():
+            rows = w.shape[0] + w.dim()
+        return F.linear(x, w) * rows, {"w": w}
+
+    w = Quantised.of(torch.randn(4, 8))
+    result, kept = compile(program)(torch.randn(2, 8), w)
+    return result, kept["w"] is w, torch._C._is_torch_function_enabled()
