@@ -184,7 +184,8 @@ PyRef Evaluation::callFunction(PyObject* function, const CallArguments& a) {
   refuseDisabled(*this, function, f->func_dict);
   const int flags = reinterpret_cast<PyCodeObject*>(f->func_code)->co_flags;
   // Sizes of torch's own are not ints in real Python code. A generator of CPython's could not be advanced here.
-  if (!(flags & CO_GENERATOR) && !givesSymbols(a) && isTrusted(function)) return callReal(function, a);
+  const bool isReal = !(flags & CO_GENERATOR) && !givesSymbols(a) && isTrusted(function);
+  if (isReal && std::none_of(a.args.begin(), a.args.begin() + a.total(), holdsSubclass)) return callReal(function, a);
   if (flags & (CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE))
     breakHere("unsupported call", describe(function) + " is a coroutine");
   if (depth_ >= kMaxDepth) breakHere("recursion", "Python calls are nested deeper than the evaluator follows");

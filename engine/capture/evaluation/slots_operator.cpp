@@ -67,7 +67,6 @@ PyRef moveSizes(int op, PyObject* a, PyObject* b) {
 }  // namespace
 
 PyRef Evaluation::binary(int op, PyObject* a, PyObject* b) {
-  refuseSubclassOperands(*this, a, b);
   refuseAddress(a);
   refuseAddress(b);
   if (isSymbolicNumber(a) || isSymbolicNumber(b)) {
@@ -104,6 +103,7 @@ PyRef Evaluation::binary(int op, PyObject* a, PyObject* b) {
       if (!declined) return result;
     }
   }
+  if (answersTorchFunctions(a) || answersTorchFunctions(b)) return operatorOfSubclass(*this, inPlace ? "in place" : kOperators[op].forward, a, b);
   if (inPlace && (PyList_Check(a) || PyDict_Check(a) || PySet_Check(a))) {
     // A builtin container changes in place.
     if (PyList_Check(a) && op == kFirstInPlace) {

@@ -87,14 +87,6 @@ PyObject* getterOf(PyObject* callable) {
   return self && Py_IS_TYPE(self, &PyGetSetDescr_Type) ? self : nullptr;
 }
 
-bool holdsSubclass(PyObject* given) {
-  if (answersTorchFunctions(given)) return true;
-  bool found = false;
-  for (Py_ssize_t i = 0; !found && (PyTuple_Check(given) || PyList_Check(given)) && i < PySequence_Fast_GET_SIZE(given); ++i)
-    found = answersTorchFunctions(PySequence_Fast_GET_ITEM(given, i));
-  return found;
-}
-
 void noteClasses(PyObject* given, std::vector<PyObject*>& tensors, int depth = 0) {
   if (answersTorchFunctions(given)) {
     const auto same = [&](PyObject* t) { return Py_TYPE(t) == Py_TYPE(given); };
@@ -133,6 +125,14 @@ PyRef ask(Evaluation& e, PyObject* function, const std::vector<PyObject*>& tenso
 }  // namespace
 
 bool answersTorchFunctions(PyObject* object) { return classAnswersTorchFunctions(Py_TYPE(object)); }
+
+bool holdsSubclass(PyObject* given) {
+  if (answersTorchFunctions(given)) return true;
+  bool found = false;
+  for (Py_ssize_t i = 0; !found && (PyTuple_Check(given) || PyList_Check(given)) && i < PySequence_Fast_GET_SIZE(given); ++i)
+    found = answersTorchFunctions(PySequence_Fast_GET_ITEM(given, i));
+  return found;
+}
 
 bool classAnswersTorchFunctions(PyTypeObject* type) {
   if (type == tensorType() || !PyType_IsSubtype(type, tensorType()) || isPlainTensorClass(type)) return false;
@@ -192,6 +192,21 @@ PyRef callOfSubclass(Evaluation& e, PyObject* callable, const CallArguments& a, 
     refuse(e, "an operator reaches a tensor of class " + className(tensors[0]) + (name.empty() ? "" : " through " + std::string(name)));
   e.pin(function.get(), Why::Process);
   return ask(e, function.get(), tensors, {all.data(), a.positional + (isBound ? 1 : 0), a.kwNames});
+}
+
+PyRef operatorOfSubclass(Evaluation& e, const char* method, PyObject* a, PyObject* b) {
+  // The methods of torch.Tensor that its operators are, as libtorch's binding names them to the class.
+  static constexpr std::pair<std::string_view, const char*> kNames[] = {{"__add__", "add"}, {"__sub__", "sub"}, {"__mul__", "mul"}, {"__matmul__", "matmul"}, {"__truediv__", "div"}};
+  const auto found = std::find_if(std::begin(kNames), std::end(kNames), [&](const auto& entry) { return entry.first == method; });
+  const bool isReflected = !isTensorObject(a);
+  const bool isKnown = found != std::end(kNames) && (!isReflected || found->first == "__add__" || found->first == "__mul__");
+  if (!isKnown || !classesAreAsked()) refuseSubclassOperands(e, a, b);
+  PyObject* function = _PyType_Lookup(tensorType(), internedName(found->second));
+  PyObject* args[] = {isReflected ? b : a, isReflected ? a : b};
+  bool handled = false;
+  PyRef result = callOfSubclass(e, function, {args, 2, nullptr}, &handled);
+  if (!handled) refuseSubclassOperands(e, a, b);
+  return result;
 }
 
 void refuseSubclassOperands(Evaluation& e, PyObject* a, PyObject* b) {

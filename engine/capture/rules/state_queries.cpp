@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "engine/capture/evaluation/symbolic_numbers.h"
+#include "engine/capture/evaluation/tensor_subclasses.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
 #include "engine/capture/guards/guard_tree.h"
@@ -147,8 +148,8 @@ PyRef ruleQuery(Evaluation& e, PyObject* callable, const CallArguments& a) {
   // What the mode of set_default_device() would do with a function of torch in Python is to call it again.
   std::optional<WithoutCpuMode> noMode;
   if (std::string_view(query.name).starts_with("_has_torch_function")) noMode.emplace();
-  // It asks for types alone, and C code knows nothing of the evaluator's ints.
-  if (std::string_view(query.name).starts_with("_has_torch_function") && std::any_of(a.args.begin(), a.args.begin() + a.total(), isOrHoldsSymbol))
+  // It asks for types alone, of which C code knows more than of the evaluator's ints.
+  if (std::string_view(query.name).starts_with("_has_torch_function") && std::any_of(a.args.begin(), a.args.begin() + a.total(), [](PyObject* o) { return isOrHoldsSymbol(o) || holdsSubclass(o); }))
     return e.callRaw(callable, a);
   if (query.answer != Answer::Asked && !isOfOtherDevice(a)) return e.callReal(callable, a);
   std::vector<PyObject*> args(a.args.begin(), a.args.begin() + a.positional);

@@ -149,8 +149,14 @@ def what_reaches_the_dispatcher(compile):
     def cloned(x, w):
         return F.linear(x, w.clone())
 
+    def added(x, w):
+        try:
+            w += x
+        except NotImplementedError as error:
+            return str(error)
+
     x, w = torch.randn(3, 8), Quantised.of(torch.randn(3, 8))
-    return [compile(multiplied)(x, w), compile(cloned)(x, w), compile(lambda w: (repr(w), w.requires_grad, w.is_leaf))(w)]
+    return [compile(multiplied)(x, w), compile(added)(x, w), compile(cloned)(x, w), compile(lambda w: (repr(w), w.requires_grad, w.is_leaf))(w)]
 
 
 @script
@@ -207,7 +213,8 @@ class Unwrapping(torch.Tensor):
 @script
 def unwrapped_for_every_function(compile):
     def program(x, w):
-        return torch.add(x, w, alpha=2), F.relu(w), torch.where(x > 0, x, w.inner), w.sum(), torch.softmax(w, dim=-1)
+        sums = x + w, w - x, 2 * w, w * x, x / w, w @ x.t(), x.t() @ w
+        return torch.add(x, w, alpha=2), F.relu(w), torch.where(x > 0, x, w.inner), w.sum(), torch.softmax(w, dim=-1), sums
 
     f = compile(program)
     return [f(torch.randn(3, 4), Unwrapping(torch.randn(3, 4))) for _ in range(3)]
