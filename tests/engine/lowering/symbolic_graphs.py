@@ -247,7 +247,7 @@ PROGRAMS = {
     "shifted": ops(lambda x: x[1:] * x[:-1] + F.pad(x, (0, 0, 1, 0))[:-2], (None, 13)),
     "stacked": ops(lambda x, y: torch.stack([x, y], 1).sum(2) + torch.cat([x, y], 0)[:3].sum(), (None, 11), (None, 11)),
     "chosen": ops(lambda x: x[torch.arange(3)] + x.index_select(0, torch.tensor([1, 0, 1])) + x.gather(0, torch.zeros(3, 11, dtype=torch.long)), (None, 11)),
-    "triangle": ops(lambda x: x.tril().masked_fill(x > 1, 0).sum(-1), (4, None, 9)),
+    "triangle": ops(lambda x: x.tril().masked_fill(x > 1, 0).sum(-1), (40, None, 90)),  # larger than what backward copies, at any size
     "running": ops(running, (None, 12)),
     "losses": ops(lambda x, y: F.mse_loss(x, y) + F.smooth_l1_loss(x, y) + F.binary_cross_entropy_with_logits(x, y.sigmoid()) + F.l1_loss(x, y), (None, 7), (None, 7)),
     "two widths": ops(lambda x: (x.half() * 2).float() + x.double().sum(1, keepdim=True), (None, 21)),
