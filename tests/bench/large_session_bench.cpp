@@ -19,40 +19,18 @@
 #include <cstdio>
 
 #include "app/window/main_window.h"
+#include "tests/bench/heartbeat.h"
 #include "tests/profiler/large_session.h"
 #include "views/overview/overview_view.h"
 #include "views/widgets/theme.h"
 
 using namespace fusebox;
+using bench::Heartbeat;
+using bench::ms;
 
 namespace {
 
 constexpr double kMostFirstMs = 2000, kMostClickMs = 200, kMostWhyMs = 2000, kMostStallMs = 50, kMostMb = 1500;
-
-double ms(const QElapsedTimer& timer) { return static_cast<double>(timer.nsecsElapsed()) / 1e6; }
-
-/// The longest that a timer which wants to run at once had to wait.
-class Heartbeat {
- public:
-  Heartbeat() {
-    timer_.setInterval(0);
-    since_.start();
-    QObject::connect(&timer_, &QTimer::timeout, [this] {
-      worst_ = std::max(worst_, ms(since_));
-      since_.restart();
-    });
-    timer_.start();
-  }
-  double take() {
-    since_.restart();
-    return std::exchange(worst_, 0);
-  }
-
- private:
-  QTimer timer_;
-  QElapsedTimer since_;
-  double worst_ = 0;
-};
 
 struct Bench {
   window::MainWindow& window;

@@ -23,6 +23,7 @@
 #include <functional>
 
 #include "app/window/main_window.h"
+#include "tests/bench/heartbeat.h"
 #include "tests/profiler/chrome_trace_file.h"
 #include "tests/profiler/synthetic_session.h"
 #include "tests/views/model_session.h"
@@ -32,37 +33,18 @@
 #include "views/widgets/theme.h"
 
 using namespace fusebox;
+using bench::Heartbeat;
+using bench::ms;
 
 namespace {
 
 constexpr double kMostFirstMs = 2000, kMostFrameMs = 50, kMostMb = 1000, kMostCancelMs = 200;
-
-double ms(const QElapsedTimer& timer) { return static_cast<double>(timer.nsecsElapsed()) / 1e6; }
 
 double threadCpuMs() {
   timespec t{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
   return static_cast<double>(t.tv_sec) * 1e3 + static_cast<double>(t.tv_nsec) / 1e6;
 }
-
-/// The longest that a timer which wants to run at once had to wait.
-class Heartbeat {
- public:
-  Heartbeat() {
-    timer_.setInterval(0);
-    since_.start();
-    QObject::connect(&timer_, &QTimer::timeout, [this] {
-      worst = std::max(worst, ms(since_));
-      since_.restart();
-    });
-    timer_.start();
-  }
-  double worst = 0;
-
- private:
-  QTimer timer_;
-  QElapsedTimer since_;
-};
 
 struct Frames {
   double worst = 0, sum = 0, worstCpu = 0;

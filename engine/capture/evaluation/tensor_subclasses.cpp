@@ -127,11 +127,9 @@ PyRef ask(Evaluation& e, PyObject* function, const std::vector<PyObject*>& tenso
 bool answersTorchFunctions(PyObject* object) { return classAnswersTorchFunctions(Py_TYPE(object)); }
 
 bool holdsSubclass(PyObject* given) {
-  if (answersTorchFunctions(given)) return true;
-  bool found = false;
-  for (Py_ssize_t i = 0; !found && (PyTuple_Check(given) || PyList_Check(given)) && i < PySequence_Fast_GET_SIZE(given); ++i)
-    found = answersTorchFunctions(PySequence_Fast_GET_ITEM(given, i));
-  return found;
+  std::vector<PyObject*> tensors;
+  noteClasses(given, tensors);
+  return !tensors.empty();
 }
 
 bool classAnswersTorchFunctions(PyTypeObject* type) {
@@ -165,12 +163,13 @@ PyRef subclassAttribute(Evaluation& e, PyObject* tensor, PyObject* descriptor) {
 PyRef callOfSubclass(Evaluation& e, PyObject* callable, const CallArguments& a, bool* handled) {
   PyObject* self = PyCFunction_Check(callable) ? PyCFunction_GET_SELF(callable) : nullptr;
   if (self && !isTensorObject(self)) self = nullptr;
-  *handled = (self && answersTorchFunctions(self)) || std::any_of(a.args.begin(), a.args.begin() + a.total(), holdsSubclass);
-  if (!*handled) return {};
   std::vector<PyObject*> all, tensors;
+  if (self) noteClasses(self, tensors);
+  for (size_t i = 0; i < a.total(); ++i) noteClasses(a.args[i], tensors);
+  *handled = !tensors.empty();
+  if (!*handled) return {};
   if (self) all.push_back(self);
   all.insert(all.end(), a.args.begin(), a.args.begin() + a.total());
-  for (PyObject* given : all) noteClasses(given, tensors);
   if (PyObject* descriptor = getterOf(callable)) return readMetadata(e, all[0], descriptor);
   const bool isBound = all.size() > a.total();
   PyRef function = PyRef::borrow(callable);

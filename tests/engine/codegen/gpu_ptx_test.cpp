@@ -255,6 +255,11 @@ class GpuPtxTest : public QObject {
       QCOMPARE(old.phases[0].map.vector * old.sections.back().vector, 1);
     }
     QVERIFY(compiled(named("added_rows_bf16").kernel).text.find("red.relaxed.gpu.global.add.noftz.v4.bf16x2") != std::string::npos);
+    const auto narrow = tensor({64, 1000}, DType::BFloat16), added = tensor({500, 1000}, DType::BFloat16), large = tensor({64000, 1000}, DType::BFloat16);
+    const graph::ArgumentList places = {int64_t{-1}, int64_t{0}, int64_t{-2}, int64_t{-3}};
+    QCOMPARE(externs(scheduled(true, "aten::scatter_add", {narrow, index, added}, places, {narrow})), 0);  // summed in 32 bits
+    QCOMPARE(externs(scheduled(true, "aten::scatter_add", {large, index, added}, places, {large})), 1);   // of which there would be too many
+    QCOMPARE(externs(scheduled(true, "aten::scatter_add", {narrow, index, added}, places, {narrow}, true)), 1);
     const auto counts = tensor({64, 1000}, DType::Int64);
     QCOMPARE(externs(scheduled(true, "aten::scatter_add", {counts, index, tensor({500, 1000}, DType::Int64)},
                                {int64_t{-1}, int64_t{0}, int64_t{-2}, int64_t{-3}}, {counts}, true)), 0);  // sums of integers have one result
