@@ -57,6 +57,23 @@ class PassesTest : public QObject {
     QCOMPARE(lowered->operations.size(), size_t{3});
     for (const Operation& operation : lowered->operations) QVERIFY(operation.order == Operation::Order::Effect);
   }
+  /// On a GPU, where ATen adds it with a kernel of its own; not a depthwise kernel's.
+  void theBiasOfAConvolutionIsAddedByWhatFollows() {
+    const auto biasStays = [](DeviceKind kind, int64_t groups) {
+      const auto on = [&](OutputMeta m) { return m.tensor.device = {kind, static_cast<int8_t>(kind == DeviceKind::Cuda ? 0 : -1)}, m; };
+      GraphMaker m;
+      const ValueRef x = m.input(on(tensor({2, 8, 9, 9}))), w = m.input(on(tensor({8, 8 / groups, 3, 3}))), b = m.input(on(tensor({8})));
+      const ArgumentList ones{int64_t{1}, int64_t{1}}, zeros{int64_t{0}, int64_t{0}};
+      const ValueRef y = m.call("aten::convolution", {x, w, b, ones, ones, ones, false, zeros, groups}, on(tensor({2, 8, 9, 9})));
+      const Graph g = optimised(m.returning({y}));
+      for (const Node& node : g.nodes())
+        if (node.op == "aten::convolution") return node.args[2].as<ValueRef>() != nullptr;
+      return false;
+    };
+    QVERIFY(!biasStays(DeviceKind::Cuda, 1));
+    QVERIFY(biasStays(DeviceKind::Cuda, 8));
+    QVERIFY(biasStays(DeviceKind::Cpu, 1));
+  }
   /// Seen as another type, the numbers are others: the activation is not of the product's.
   void activationsStayBehindReinterpretingViews() {
     for (const char* view : {"aten::view", "aten::view.dtype"}) {
