@@ -8,6 +8,7 @@ import random
 import re
 import traceback
 import types
+import warnings
 
 import numpy
 import torch
@@ -54,6 +55,14 @@ def widened(source):
     return re.sub(r"\btorch\.complex64\b", "torch.complex128", source)
 
 
+def same_filters(registry):
+    """Imports while something is compiled may add filters of warnings (sympy does), after which Python forgets what it said: both worlds remember."""
+    now = {}
+    warnings.warn_explicit("", PendingDeprecationWarning, "", 0, module="", registry=now)
+    if registry is not None:
+        registry["version"] = now["version"]
+
+
 class World:
     """One execution of a program's text, with the outcome of its latest call."""
 
@@ -98,6 +107,7 @@ class World:
                 with contextlib.suppress(Exception):
                     self.module.change(call)
             self.args = tuple(self.module.inputs(call))
+            same_filters(self.get("__warningregistry__"))
             with contextlib.nullcontext() if self.get("GRAD") else torch.no_grad():
                 before = self.global_state()
                 self.run()
