@@ -205,6 +205,9 @@ std::vector<at::Tensor> AotFunction::run(const std::vector<at::Tensor>& inputs, 
   auto& module = *module_;
   if (module.backward) refuseForBackward(inputs);
   TORCH_CHECK(!mutationsOverlap(module, inputs), "Fusebox: an input that the compiled function writes to shares memory with another input");
+  // Of views that several came of at once, whose base was written since, there is no history: the program is told where it uses them.
+  torch::autograd::edge_list edges;
+  if (module.backward) edges = gradientEdges(module, inputs);
   std::vector<at::Tensor> results;
   {
     ExecutorScope scope;
@@ -218,7 +221,7 @@ std::vector<at::Tensor> AotFunction::run(const std::vector<at::Tensor>& inputs, 
   // Whether gradients are wanted was decided when the graph was traced: the program may have switched them on inside.
   if (module.backward) {
     try {
-      attachHistory(shared_, gradientEdges(module, inputs), inputs, results, symbolValues);
+      attachHistory(shared_, std::move(edges), inputs, results, symbolValues);
     } catch (...) {
       throw HookError{std::current_exception()};
     }

@@ -55,6 +55,10 @@ KNOWN_ON_CUDA = {
     ("nn.functional.batch_norm", "input 1 afterwards:"):
         "eager hands cuDNN a dense copy of running statistics with gaps, so that their update is lost; compiled, they are updated",
 }
+# On CUDA: (operator, argument) for which eager is wrong where tensors have gaps or are permuted, and why.
+LAYOUTS_WRONG_ON_CUDA = dict.fromkeys(
+    [("nn.functional.embedding", "max_norm"), ("nn.functional.embedding_bag", "max_norm")],
+    "embedding_renorm_ takes stride(0) for the number of columns: its kernels write beyond rows that are apart, another result in every run")
 DTYPES = {str(d)[6:]: d for d in (torch.float32, torch.float64, torch.bfloat16, torch.float16, torch.int64, torch.int32,
                                   torch.int16, torch.int8, torch.uint8, torch.bool, torch.complex64, torch.complex128,
                                   torch.complex32)}
@@ -121,6 +125,8 @@ def cases(op, samples, options):
             if change is None:
                 yield layout, call_of(op), args, kwargs
             elif "layouts" in variants and (op.name, layout) not in KNOWN:
+                if options.device == "cuda" and any((op.name, given) in LAYOUTS_WRONG_ON_CUDA for given, v in kwargs.items() if v is not None):
+                    continue
                 moved = mapped(change, args)
                 if any(a is not b for a, b in zip(moved, args)):
                     yield layout, call_of(op), moved, mapped(change, kwargs)

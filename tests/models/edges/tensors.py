@@ -42,6 +42,30 @@ def views_of_inputs_say_so(compile, engine):
 
 
 @edge
+def views_of_one_call_are_refused_where_they_are_used(compile, engine):
+    """The base was written since: what lies between the write and the use still happens."""
+    said = []
+
+    def f(x):
+        y = x * 1
+        a, b = y.unbind(0)
+        y.add_(1)
+        said.append("written")
+        return a * 2 + b
+
+    def g(x, rows):
+        said.append("before")
+        return x + rows[0]
+
+    base = torch.ones(2, 3, requires_grad=True) * 1
+    rows = base.unbind(0)
+    c, out = compile(g), []
+    out.append(c(base, [r.clone() for r in rows]))
+    base.add_(1)
+    return out, [raised(compile(f), torch.ones(2, 3, requires_grad=True)) for _ in range(2)], raised(c, base, rows), said
+
+
+@edge
 def attributes_put_on_tensors(compile, engine):
     t = torch.ones(2)
     t.scale = 2.0
