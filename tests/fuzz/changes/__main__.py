@@ -12,6 +12,7 @@ import select
 import signal
 import sys
 import time
+import traceback
 
 import torch
 
@@ -143,7 +144,7 @@ def work(all_worlds, numbers, options, pipe):
             tell({"found": str(difference), "world": current.world.label, "settings": current.settings, "changes": current.changes})
         except Exception as error:
             if options.verbose:
-                raise
+                traceback.print_exc()
             tell({"harness": f"{current.world.label}: {type(error).__name__}: {error}"})
 
 

@@ -143,6 +143,9 @@ class Comparison:
                 fail(path, f"{name} {x} in eager, {y} compiled")
         if a.layout is not torch.strided or a.is_nested or a.device.type == "meta" or torch._C._functorch.is_functorch_wrapped_tensor(a):
             return
+        if not has_memory(a) and not has_memory(b):  # of a class that keeps its tensors as attributes
+            self.attributes(a, b, path)
+            return
         p, q = a.untyped_storage(), b.untyped_storage()
         if p.nbytes() and q.nbytes():
             x, y = p.data_ptr(), q.data_ptr()
@@ -286,6 +289,14 @@ def content(cell):
         return cell.cell_contents
     except ValueError:
         return "(empty)"
+
+
+def has_memory(t):
+    try:
+        t.untyped_storage().data_ptr()
+    except RuntimeError:
+        return False
+    return True
 
 
 def sizes_of(t):

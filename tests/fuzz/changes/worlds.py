@@ -46,7 +46,9 @@ class World:
         torch.manual_seed(1)
         random.seed(1)
         numpy.random.seed(1)
-        namespace = {"__name__": "world", "__package__": PACKAGE, "__file__": str(self.path)}
+        module = types.ModuleType("world")
+        namespace = module.__dict__
+        namespace.update(__package__=PACKAGE, __file__=str(self.path))
         exec(code_of(self.path, side), namespace)
         if self.kind == "corpus":
             made = namespace[self.name]()
@@ -54,7 +56,11 @@ class World:
         if self.kind == "program":
             f, make_args = next(p for p in namespace["PROGRAMS"] if p[0].__name__ == self.name)
             return Instance(namespace, f, make_args(), {})
-        return Instance(namespace, *self.record(namespace[self.name]))
+        sys.modules["world"] = module  # scripts look for the module that they are in
+        try:
+            return Instance(namespace, *self.record(namespace[self.name]))
+        finally:
+            del sys.modules["world"]
 
     def record(self, script):
         """Runs the script up to the call that counts."""
