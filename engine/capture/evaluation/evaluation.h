@@ -261,7 +261,9 @@ class Evaluation final : public Operations {
   /// A special method of the object's class that Python code defines; borrowed, or null. Of tensors: that the program defines.
   PyObject* pythonMethod(PyObject* object, const char* name);
   /// False: pythonMethod() finds none.
-  bool mayBePython(PyObject* object) const;
+  bool mayBePython(PyObject* object);
+  /// Whether the special methods of a class of tensors are torch's, guarded; those of others are evaluated.
+  bool guardTorchsMethods(PyTypeObject* type);
   /// method(self, other); null with `*declined` when it answers NotImplemented.
   PyRef tryBinary(PyObject* method, PyObject* self, PyObject* other, bool* declined);
   /// Equality of elements of a container: identity first. -1: error.

@@ -39,6 +39,7 @@ bool isFloating(const at::Tensor& t) { return at::isFloatingType(t.scalar_type()
 PyRef Evaluation::wrapNumber(PyObject* object, const Source* source) {
   if (auto known = numberAt_.find(source); known != numberAt_.end()) return known->second;
   guard(GuardKind::TypeMatch, source, reinterpret_cast<PyObject*>(&PyFloat_Type));
+  if (!guardTorchsMethods(tensorType())) refuseNumber("computed with while the program has changed methods of torch.Tensor");
   at::Tensor real;
   {
     const trace::NoTrace off;

@@ -614,6 +614,41 @@ PyRef callOperatorObject(Evaluation& e, PyObject* object, const CallArguments& a
   return tuple;
 }
 
+/// Whether TorchScript takes `value` as it is for a parameter of the type `wanted`: it converts numbers, copies containers and refuses others.
+bool takesAsItIs(Evaluation& e, PyObject* value, std::string_view wanted) {
+  constexpr std::string_view kOptional = "Optional[";
+  if (wanted.starts_with(kOptional)) {
+    if (value == Py_None) return true;
+    wanted = wanted.substr(kOptional.size(), wanted.size() - kOptional.size() - 1);
+  }
+  if (wanted == "Tensor") return e.isTensor(value) && !e.isNumber(value);
+  if (wanted == "int") return PyLong_CheckExact(value);
+  if (wanted == "float") return PyFloat_CheckExact(value);
+  if (wanted == "bool") return PyBool_Check(value);
+  return wanted == "str" && PyUnicode_CheckExact(value);
+}
+
+bool scriptTakesAsItIs(Evaluation& e, PyObject* scripted, const CallArguments& a) {
+  PyRef schema = PyRef::steal(PyObject_GetAttrString(scripted, "schema"));
+  PyRef parameters = schema ? PyRef::steal(PyObject_GetAttrString(schema.get(), "arguments")) : PyRef();
+  const auto text = [](PyObject* parameter, const char* what) {
+    PyRef read = PyRef::steal(PyObject_GetAttrString(parameter, what)), shown = read ? PyRef::steal(PyObject_Str(read.get())) : PyRef();
+    return shown ? std::string(PyUnicode_AsUTF8(shown.get())) : std::string();
+  };
+  bool fits = parameters && PyList_Check(parameters.get());
+  const size_t count = fits ? static_cast<size_t>(PyList_GET_SIZE(parameters.get())) : 0;
+  for (size_t i = 0; fits && i < a.total(); ++i) {
+    size_t at = i;
+    if (i >= a.positional) {
+      const std::string name = PyUnicode_AsUTF8(PyTuple_GET_ITEM(a.kwNames, static_cast<Py_ssize_t>(i - a.positional)));
+      for (at = 0; at < count && text(PyList_GET_ITEM(parameters.get(), static_cast<Py_ssize_t>(at)), "name") != name;) ++at;
+    }
+    fits = at < count && takesAsItIs(e, a.args[i], text(PyList_GET_ITEM(parameters.get(), static_cast<Py_ssize_t>(at)), "type"));
+  }
+  PyErr_Clear();
+  return fits;
+}
+
 }  // namespace
 
 PyRef Evaluation::callInstance(PyObject* object, const CallArguments& a) {
@@ -626,6 +661,7 @@ PyRef Evaluation::callInstance(PyObject* object, const CallArguments& a) {
   static PyObject* const scripted = torchObject("torch.jit.ScriptFunction");
   if (typeObject == scripted) {
     // torch.jit.script keeps the function that it was given.
+    if (!scriptTakesAsItIs(*this, object, a)) breakHere("unsupported call", "a scripted function is called with what TorchScript converts or refuses");
     if (PyRef written = PyRef::steal(PyObject_GetAttrString(object, "_torchdynamo_inline")); written && PyFunction_Check(written.get())) {
       if (const Source* source = sourceOf(object)) guard(GuardKind::IdMatch, source, object);
       pin(written.get(), Why::Owner);

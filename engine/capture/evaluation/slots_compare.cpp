@@ -64,7 +64,7 @@ PyObject* Evaluation::pythonMethod(PyObject* object, const char* name) {
   PyTypeObject* type = Py_TYPE(object);
   if (!isChangeable(type)) return nullptr;
   const bool tensor = isTensorObject(object);
-  if (tensor && hasTorchsMethods(type)) return nullptr;  // guarded where the tensor was read
+  if (tensor && guardTorchsMethods(type)) return nullptr;
   PyObject* method = typeLookup(type, internedName(name));
   if (!method || !PyFunction_Check(method)) return nullptr;
   if (tensor && isLibraryNamespace(PyFunction_GET_GLOBALS(method), Library::Torch)) return nullptr;
@@ -72,9 +72,9 @@ PyObject* Evaluation::pythonMethod(PyObject* object, const char* name) {
   return method;
 }
 
-bool Evaluation::mayBePython(PyObject* o) const {
+bool Evaluation::mayBePython(PyObject* o) {
   PyTypeObject* type = Py_TYPE(o);
-  return isChangeable(type) && (!isTensorObject(o) || !hasTorchsMethods(type));
+  return isChangeable(type) && (!isTensorObject(o) || !guardTorchsMethods(type));
 }
 
 PyRef Evaluation::compare(int op, PyObject* a, PyObject* b) {

@@ -240,15 +240,16 @@ PyRef Evaluation::wrapTensor(PyObject* object, const Source* source) {
   }
   guards_->tensorMatch(source, object, place());
   symbolicInputs_->guard(geometry, source, place());
-  // The special methods that operators ask for are torch's, or they are evaluated.
-  PyTypeObject* type = Py_TYPE(object);
-  if (hasTorchsMethods(type))
-    guardCustom(sources().pinned(reinterpret_cast<PyObject*>(type), Why::Process), torchsMethods, nullptr, "methods of the tensor class are torch's own");
-  else
-    guardTypeAttribute(type, internedName("__torch_function__"));
+  if (PyTypeObject* type = Py_TYPE(object); !guardTorchsMethods(type)) guardTypeAttribute(type, internedName("__torch_function__"));
   origins_.add(object, source).twin = standIn;
   origins_.add(standIn.get(), source).twin = PyRef::borrow(object);
   return standIn;
+}
+
+bool Evaluation::guardTorchsMethods(PyTypeObject* type) {
+  if (!hasTorchsMethods(type)) return false;
+  guardCustom(sources().pinned(reinterpret_cast<PyObject*>(type), Why::Process), torchsMethods, nullptr, "methods of the tensor class are torch's own");
+  return true;
 }
 
 PyRef Evaluation::pin(PyObject* object, Why why) {

@@ -629,6 +629,30 @@ def torch_function_mode(compile):
 
 
 @script
+def scripted_functions_convert_and_refuse(compile):
+    """TorchScript converts numbers, copies lists, and refuses what has another type."""
+    def scaled(x: torch.Tensor, by: float):
+        return x * by, by
+
+    def appended(x: torch.Tensor, to: list[torch.Tensor]):
+        to.append(x)
+        return len(to)
+
+    traced, scaled, appended = torch.jit.trace(lambda x: x * 2 + 1, rows()), torch.jit.script(scaled), torch.jit.script(appended)
+    kept, out = [], []
+    f, g, h = compile(lambda x: traced(x) + 1), compile(lambda x, by: scaled(x, by)), compile(lambda x: (appended(x, kept), len(kept)))
+    for x in (rows(), 1.5, 2.5, 3, rows()):
+        try:
+            out.append(f(x))
+        except RuntimeError as error:
+            out.append(str(error).partition("Position")[0])
+    for by in (2, 2.0, 3, 3.5):
+        result, number = g(rows(), by)
+        out += [result, number, type(number).__name__]
+    return out, h(rows()), h(rows()), len(kept)
+
+
+@script
 def scripted_and_compiled_callables(compile):
     traced = torch.jit.trace(lambda x: x * 2 + 1, rows())
 

@@ -375,6 +375,30 @@ def globals_patched(compile):
 
 
 @script
+def methods_of_tensors_patched_where_no_tensor_is_given(compile):
+    def number(x):
+        return x + torch.tensor(1.5), torch.tensor(2.0) * x
+
+    programs = [(compile(number), (1.5,)), (compile(number), (2.5,)), (compile(lambda: torch.ones(3).relu() - 1), ()), (compile(lambda: -torch.ones(3)), ()),
+                (compile(lambda: (len(torch.ones(3)), torch.ones(3) > 0)), ())]
+
+    def called():
+        return [f(*args) for f, args in [*programs, (programs[0][0], (2.5,)), (programs[0][0], (3.5,))]]
+
+    out = [called(), called()]
+    names = ("__add__", "__mul__", "__neg__", "__len__", "__gt__", "relu")
+    own = [getattr(torch.Tensor, name) for name in names]
+    try:
+        for name in names:
+            setattr(torch.Tensor, name, lambda *a: 7)
+        out += [called(), called()]
+    finally:
+        for name, method in zip(names, own):
+            setattr(torch.Tensor, name, method)
+    return out, called()
+
+
+@script
 def sizes_zero_and_one(compile):
     @compile
     def f(x, y):
