@@ -92,6 +92,7 @@ class Evaluation final : public Operations {
   int contains(PyObject* container, PyObject* item) override;
   int truth(PyObject* object) override;
   Py_ssize_t length(PyObject* object) override;
+  bool guessLength(PyObject* iterable) override;
   PyRef getItem(PyObject* object, PyObject* key) override;
   bool setItem(PyObject* object, PyObject* key, PyObject* value) override;
   PyRef iter(PyObject* object) override;

@@ -35,7 +35,7 @@ Flow callFunctionEx(Operations& ops, Frame& f, const Instruction& i) {
   PyRef kwargs = (i.arg & 1) ? f.pop() : PyRef(), args = f.pop(), callable = f.pop();
   if (!PyTuple_CheckExact(args.get())) {
     PyRef given = std::move(args);
-    args = ops.collect(given.get(), true);
+    args = ops.collect(given.get(), true, true);
     if (!args && PyErr_ExceptionMatches(PyExc_TypeError) && !Py_TYPE(given.get())->tp_iter && !PySequence_Check(given.get()))
       refuseUnpacked(callable.get(), "* must be an iterable", given.get());
   }

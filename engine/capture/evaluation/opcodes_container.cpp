@@ -89,7 +89,7 @@ Flow mapAdd(Operations& ops, Frame& f, const Instruction& i) {
 
 Flow listExtend(Operations& ops, Frame& f, const Instruction& i) {
   PyRef iterable = f.pop();
-  if (ops.extendList(f.peek(i.arg).get(), iterable.get())) return Flow::Next;
+  if (ops.extendList(f.peek(i.arg).get(), iterable.get(), true)) return Flow::Next;
   if (PyErr_ExceptionMatches(PyExc_TypeError) && !Py_TYPE(iterable.get())->tp_iter && !PySequence_Check(iterable.get()))
     PyErr_Format(PyExc_TypeError, "Value after * must be an iterable, not %.200s", Py_TYPE(iterable.get())->tp_name);
   return Flow::Error;
@@ -181,18 +181,26 @@ Flow unpackSequence(Operations& ops, Frame& f, const Instruction& i) {
 Flow unpackEx(Operations& ops, Frame& f, const Instruction& i) {
   const int before = i.arg & 0xFF, after = i.arg >> 8;
   PyRef sequence = f.pop(), iterator = iteratorToUnpack(ops, sequence.get());
-  PyRef items = iterator ? ops.collect(iterator.get(), false) : PyRef();
-  if (!items) return Flow::Error;
-  const Py_ssize_t n = PyList_GET_SIZE(items.get());
-  if (n < before + after) {
-    PyErr_Format(PyExc_ValueError, "not enough values to unpack (expected at least %d, got %zd)", before + after, n);
+  if (!iterator) return Flow::Error;
+  const auto tooFew = [&](Py_ssize_t got) {
+    PyErr_Format(PyExc_ValueError, "not enough values to unpack (expected at least %d, got %zd)", before + after, got);
     return Flow::Error;
+  };
+  std::vector<PyRef> first;
+  while (static_cast<int>(first.size()) < before) {
+    PyRef item = ops.next(iterator.get());
+    if (!item) return PyErr_Occurred() ? Flow::Error : tooFew(static_cast<Py_ssize_t>(first.size()));
+    first.push_back(std::move(item));
   }
-  for (Py_ssize_t k = n - 1; k >= n - after; --k) f.push(PyRef::borrow(PyList_GET_ITEM(items.get(), k)));
-  PyRef middle = PyRef::steal(PyList_GetSlice(items.get(), before, n - after));
+  PyRef rest = ops.collect(iterator.get(), false, true);
+  if (!rest) return Flow::Error;
+  const Py_ssize_t n = PyList_GET_SIZE(rest.get());
+  if (n < after) return tooFew(before + n);
+  for (Py_ssize_t k = n - 1; k >= n - after; --k) f.push(PyRef::borrow(PyList_GET_ITEM(rest.get(), k)));
+  PyRef middle = PyRef::steal(PyList_GetSlice(rest.get(), 0, n - after));
   ops.adopt(middle.get());
   f.push(std::move(middle));
-  for (Py_ssize_t k = before - 1; k >= 0; --k) f.push(PyRef::borrow(PyList_GET_ITEM(items.get(), k)));
+  for (auto it = first.rbegin(); it != first.rend(); ++it) f.push(std::move(*it));
   return Flow::Next;
 }
 
@@ -224,9 +232,9 @@ bool checkExceptionClasses(PyObject* type) {
   return fits;
 }
 
-bool Operations::extendList(PyObject* list, PyObject* iterable) {
+bool Operations::extendList(PyObject* list, PyObject* iterable, bool asksLength) {
   PyRef iterator = iter(iterable);
-  if (!iterator) return false;
+  if (!iterator || (asksLength && !guessLength(iterable))) return false;
   while (PyRef item = next(iterator.get()))
     if (!append(list, item.get())) return false;
   return !PyErr_Occurred();
@@ -240,9 +248,9 @@ bool Operations::updateSet(PyObject* set, PyObject* iterable) {
   return !PyErr_Occurred();
 }
 
-PyRef Operations::collect(PyObject* iterable, bool makeTuple) {
+PyRef Operations::collect(PyObject* iterable, bool makeTuple, bool asksLength) {
   PyRef list = PyRef::steal(PyList_New(0));
-  if (!extendList(list.get(), iterable)) return {};
+  if (!extendList(list.get(), iterable, asksLength)) return {};
   PyRef result = makeTuple ? PyRef::steal(PyList_AsTuple(list.get())) : std::move(list);
   adopt(result.get());
   return result;

@@ -39,6 +39,8 @@ class Operations {
   virtual int contains(PyObject* container, PyObject* item) = 0;
   virtual int truth(PyObject* object) = 0;
   virtual Py_ssize_t length(PyObject* object) = 0;
+  /// What CPython guesses the length of an iterable by; only what the object's own methods do and raise counts.
+  virtual bool guessLength(PyObject* iterable) { return PyObject_LengthHint(iterable, 0) >= 0; }
 
   virtual PyRef getItem(PyObject* object, PyObject* key) = 0;
   virtual bool setItem(PyObject* object, PyObject* key, PyObject* value) = 0;  ///< `value` null deletes
@@ -90,10 +92,11 @@ class Operations {
   virtual void noteTraceback(Frame& frame) = 0;
 
   // Written in terms of the above.
-  bool extendList(PyObject* list, PyObject* iterable);
+  bool extendList(PyObject* list, PyObject* iterable, bool asksLength = false);
   bool updateSet(PyObject* set, PyObject* iterable);
   /// The elements of any iterable as a list or tuple; `makeTuple` picks.
-  PyRef collect(PyObject* iterable, bool makeTuple);
+  /// `asksLength`: CPython makes a list or tuple of it, and guesses its length first.
+  PyRef collect(PyObject* iterable, bool makeTuple, bool asksLength = false);
 };
 
 /// Whether what a cell `__class__` holds (null: nothing) is a class that super() can begin at; else CPython's RuntimeError.

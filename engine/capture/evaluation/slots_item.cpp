@@ -203,7 +203,8 @@ bool Evaluation::setItem(PyObject* object, PyObject* key, PyObject* value) {
   if (!index) return false;
   key = index.get();
   if (!PySlice_Check(key) || !value) return storeElement(object, key, value);
-  PyRef items = collect(value, false);
+  PyRef iterator = PyList_CheckExact(value) || PyTuple_CheckExact(value) ? PyRef::borrow(value) : iter(value);
+  PyRef items = iterator ? collect(iterator.get(), false, true) : PyRef();
   return items && storeElement(object, key, items.get());
 }
 
@@ -307,6 +308,27 @@ Py_ssize_t Evaluation::length(PyObject* object) {
   requireKnown(object);
   if (Py_IS_TYPE(object, &PyDictProxy_Type)) return length(proxied(object).get());
   return PyObject_Size(object);
+}
+
+bool Evaluation::guessLength(PyObject* iterable) {
+  if (pythonMethod(iterable, "__len__")) {
+    if (length(iterable) >= 0) return true;
+    if (!PyErr_ExceptionMatches(PyExc_TypeError)) return false;
+    PyErr_Clear();
+  }
+  PyObject* method = pythonMethod(iterable, "__length_hint__");
+  if (!method) return true;
+  PyRef hint = callMethod(*this, method, {iterable});
+  if (!hint) {
+    if (!PyErr_ExceptionMatches(PyExc_TypeError)) return false;
+    PyErr_Clear();
+    return true;
+  }
+  if (hint.get() == Py_NotImplemented) return true;
+  if (!PyLong_Check(hint.get())) return PyErr_Format(PyExc_TypeError, "__length_hint__ must be an integer, not %.100s", Py_TYPE(hint.get())->tp_name), false;
+  const Py_ssize_t count = PyLong_AsSsize_t(hint.get());
+  if (count < 0 && !PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "__length_hint__() should return >= 0");
+  return count >= 0;
 }
 
 int Evaluation::truth(PyObject* object) {

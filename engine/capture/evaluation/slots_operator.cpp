@@ -107,7 +107,7 @@ PyRef Evaluation::binary(int op, PyObject* a, PyObject* b) {
   if (inPlace && (PyList_Check(a) || PyDict_Check(a) || PySet_Check(a))) {
     // A builtin container changes in place.
     if (PyList_Check(a) && op == kFirstInPlace) {
-      PyRef items = collect(b, false);
+      PyRef items = collect(b, false, true);
       PyObject* args[] = {a, items.get()};
       return items && mutate(_PyType_Lookup(&PyList_Type, internedName("extend")), {args, 2, nullptr}) ? PyRef::borrow(a) : PyRef();
     }

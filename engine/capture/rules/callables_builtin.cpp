@@ -160,7 +160,7 @@ int reverseFlag(Evaluation& e, const CallArguments& a) {
 
 PyRef ruleSorted(Evaluation& e, PyObject* callable, const CallArguments& a) {
   if (!wants(e, callable, a, 1, 1, {"key", "reverse"})) return {};
-  PyRef items = e.collect(a.args[0], false);
+  PyRef items = e.collect(a.args[0], false, true);
   const int reverse = items ? reverseFlag(e, a) : -1;
   return reverse < 0 || !sortList(e, items.get(), a.keyword("key"), reverse != 0) ? PyRef() : items;
 }

@@ -236,7 +236,7 @@ PyRef ruleItem(Evaluation& e, PyObject*, const CallArguments& a) { return e.tupl
 
 /// Mutation by the elements of any iterable.
 PyRef ruleMutateFrom(Evaluation& e, PyObject* callable, const CallArguments& a) {
-  PyRef items = e.collect(a.args[1], false);
+  PyRef items = e.collect(a.args[1], false, PyList_Check(a.args[0]));
   PyObject* args[] = {a.args[0], items.get()};
   return items ? e.mutate(callable, {args, 2, nullptr}) : PyRef();
 }

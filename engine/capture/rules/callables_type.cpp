@@ -26,12 +26,12 @@ PyRef ruleTuple(Evaluation& e, PyObject* callable, const CallArguments& a) {
   if (a.total() > 1 || a.keywords() > 0) return e.refuseArguments(callable, a), PyRef();
   if (a.positional == 0) return PyRef::steal(PyTuple_New(0));
   if (PyTuple_CheckExact(a.args[0])) return PyRef::borrow(a.args[0]);
-  return e.collect(a.args[0], true);
+  return e.collect(a.args[0], true, true);
 }
 
 PyRef ruleList(Evaluation& e, PyObject* callable, const CallArguments& a) {
   if (a.total() > 1 || a.keywords() > 0) return e.refuseArguments(callable, a), PyRef();
-  if (a.positional > 0) return e.collect(a.args[0], false);
+  if (a.positional > 0) return e.collect(a.args[0], false, true);
   PyRef list = PyRef::steal(PyList_New(0));
   e.adopt(list.get());
   return list;

@@ -21,6 +21,70 @@ def attempt(f, *args):
 
 
 @script
+def lengths_are_guessed(compile):
+    """CPython asks what it makes a list of for its length, and goes on where that raises TypeError."""
+    asked = []
+
+    class Sized:
+        def __init__(self, length):
+            self.length = length
+
+        def __iter__(self):
+            asked.append("iter")
+            return iter([torch.ones(1), torch.ones(1)])
+
+        def __len__(self):
+            asked.append("len")
+            return self.length()
+
+    class Hinted:
+        count = 0
+
+        def __iter__(self):
+            return self
+
+        def __next__(self):
+            self.count += 1
+            if self.count > 2:
+                raise StopIteration
+            return self.count
+
+        def __length_hint__(self):
+            asked.append("hint")
+            return NotImplemented if self.count else 1
+
+    def extended(o):
+        made = [1]
+        made.extend(o)
+        made += o
+        made[1:2] = o
+        return made
+
+    def unpacked(o):
+        first, *rest = o
+        return first, rest
+
+    def refused():
+        raise TypeError("no length")
+
+    def failed():
+        raise KeyError("length")
+
+    programs = [lambda o: [*o], lambda o: list(o), lambda o: tuple(o), lambda o: (0, *o), lambda o: len(sorted(o, key=float)), lambda o: (lambda *a: len(a))(*o), extended, unpacked,
+                lambda o: [x for x in o], lambda o: list(enumerate(o)), lambda o: sum(o), lambda o: list(zip(o, [1, 2]))]
+    out = []
+    for program in programs:
+        for make in (lambda: Sized(lambda: 2), lambda: Sized(refused), lambda: Sized(failed), Hinted):
+            try:
+                out.append(compile(program)(make()))
+            except KeyError as error:
+                out.append(repr(error))
+            out.append(list(asked))
+            asked.clear()
+    return out
+
+
+@script
 def list_grows_while_iterated(compile):
     @compile
     def f(x, todo):
