@@ -117,7 +117,7 @@ class Walk:
         self.add("layout", put(f"strided({p})"), put(f"shifted({p})"), put(f"shifted({p}, 5)"), put(f"shifted({p}, 8)"),
                  put(f"{plain}.flip(0)" if t.dim() else plain),
                  put(f"{plain}.to_sparse()"), put(f"{plain}.to(torch.complex64).conj()"),
-                 put(f"torch._neg_view({plain})"))
+                 put(f"torch._neg_view({plain})" if t.dtype != torch.bool else plain))  # a bool has no negative to read
         if path.startswith("args"):  # a module would write to the buffer, whose elements are one
             self.add("layout", put(f"{plain}[:1].expand({p}.shape)" if t.dim() else plain))
         self.add("size", put(f"{plain}[:-1]") if t.dim() else put(f"{plain}[None]"),
