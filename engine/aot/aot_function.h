@@ -25,8 +25,10 @@ using ForwardExecutor = std::function<std::vector<at::Tensor>(c10::ArrayRef<at::
 
 /// A call whose data do not fit what was assumed of their numbers (AotModule::assumptions): it is the program's to carry out.
 struct DataMisfit : std::runtime_error {
-  DataMisfit(const std::string& what, std::vector<int64_t> found) : std::runtime_error(what), values(std::move(found)) {}
-  std::vector<int64_t> values;  ///< of AotModule::dataSizes; -1: it was not known yet
+  DataMisfit(const std::string& what, std::vector<int64_t> found, bool isException)
+      : std::runtime_error(what), values(std::move(found)), programRaises(isException) {}
+  std::vector<int64_t> values;  ///< of AotModule::dataSizes; -1: it was not known yet; INT64_MAX: a truth value, which is no size
+  bool programRaises;           ///< what the program does with such data is raise
 };
 
 /// Compiles a graph that computes gradients (gradient_graph.h) when the first gradient arrives. Called once for each, on whatever thread

@@ -17,6 +17,12 @@ using graph::NodeKind;
 using graph::SymExpr;
 using graph::ValueRef;
 
+/// A truth value, of which one outcome is an exception of the program.
+bool isCondition(const aot::AotModule& module, const aot::DataSize& size) {
+  const graph::Symbol symbol = module.symbols[size.symbol];
+  return symbol.lower() == 0 && symbol.upper() == 1;
+}
+
 /// Where each node of a graph runs.
 class Cutter {
  public:
@@ -75,6 +81,20 @@ class Cutter {
     return first;
   }
 
+  /// Whether data can make it fail where that ends the process's use of a device.
+  static bool mayFault(const Node& node) {
+    const bool onGpu = !node.outputs.empty() && node.outputs[0].kind == graph::OutputMeta::Kind::Tensor && node.outputs[0].tensor.device.kind == graph::DeviceKind::Cuda;
+    return onGpu && !graph::factsOf(node).total;
+  }
+
+  /// The first stage in which the conditions that were asked before a node are known to have held.
+  size_t afterConditions(graph::NodeId id) const {
+    size_t first = 0;
+    for (size_t i = 0; i < known_.size(); ++i)
+      if (isCondition(module_, module_.dataSizes[i]) && module_.dataSizes[i].value.node < id) first = std::max<size_t>({first, known_[i], 1});
+    return first;
+  }
+
   void place() {
     size_t lastEffect = 0;
     for (const Node& node : graph_.nodes()) {
@@ -90,6 +110,7 @@ class Cutter {
         for (const SymExpr& e : output.tensor.strides) stage = std::max(stage, knownIn(e, node));
         stage = std::max(stage, knownIn(output.tensor.storageOffset, node));
       }
+      if (graph::isKept(node) || mayFault(node)) stage = std::max(stage, afterConditions(node.id));
       if (graph::isKept(node)) lastEffect = stage = std::max(stage, lastEffect);
       stage_[at] = stage;
       count_ = std::max(count_, stage + 1);

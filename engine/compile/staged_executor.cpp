@@ -104,15 +104,16 @@ class StagedGraph {
     values[size.symbol] = size.dim < 0 ? read.item<int64_t>() : read.size(size.dim);
   }
 
-  [[noreturn]] void misfit(const std::string& what, std::span<const int64_t> values, size_t known) const {
+  [[noreturn]] void misfit(const std::string& what, std::span<const int64_t> values, size_t known, bool programRaises = false) const {
     std::vector<int64_t> found;
     std::string text = "what was captured does not fit the data of this call: " + what;
     for (size_t i = 0; i < module_->dataSizes.size(); ++i) {
       const aot::DataSize& size = module_->dataSizes[i];
-      found.push_back(i < known ? values[size.symbol] : -1);
+      const bool isTruth = module_->symbols[size.symbol].upper() == 1;
+      found.push_back(isTruth ? INT64_MAX : i < known ? values[size.symbol] : -1);
       if (i < known) text += fmt::format(", {} = {} is {}", module_->symbols[size.symbol].name(), values[size.symbol], size.text);
     }
-    throw aot::DataMisfit(text, std::move(found));
+    throw aot::DataMisfit(text, std::move(found), programRaises);
   }
 
   void check(const DataStage& stage, std::span<const int64_t> values, size_t known) const {
@@ -127,7 +128,8 @@ class StagedGraph {
     for (size_t i : stage.assumed) {
       const graph::Relation& r = module_->assumptions[i];
       const auto left = all.evaluate(r.left), right = all.evaluate(r.right);
-      if (!left || !right || !graph::holds(r.op, *left, *right)) misfit(r.str() + " was assumed (" + r.reason + ")", values, known);
+      if (!left || !right || !graph::holds(r.op, *left, *right)) 
+        misfit(r.str() + " was assumed (" + r.reason + ")", values, known, r.reason == graph::ShapeEnv::kRaisesOtherwise);
     }
   }
 

@@ -276,6 +276,34 @@ bool ShapeEnv::decide(Compare op, const SymExpr& a, const SymExpr& b, std::strin
   return false;
 }
 
+bool ShapeEnv::assume(Compare op, const SymExpr& a, const SymExpr& b, const std::function<bool(Symbol)>& isFree) {
+  if (const auto known = provable(op, a, b)) return *known;
+  if (!holds(op, hint(a), hint(b)) && !takeAnother(op, a, b, isFree)) return false;
+  record(op, a, b, kRaisesOtherwise);
+  return true;
+}
+
+/// Another value for a symbol of data of which nothing has been made yet, with which the relation holds.
+bool ShapeEnv::takeAnother(Compare op, const SymExpr& a, const SymExpr& b, const std::function<bool(Symbol)>& isFree) {
+  for (const Symbol s : (b - a).symbols()) {
+    if (std::find(dataSymbols_.begin(), dataSymbols_.end(), s) == dataSymbols_.end() || !isFree(s)) continue;
+    int64_t& value = hints_[index_.at(s.id)];
+    const int64_t before = value;
+    // The nearest values at which both sides meet or differ by one.
+    const auto k = (b - a).strideOf(s);
+    if (!k || (*k != 1 && *k != -1)) continue;
+    const int64_t meets = before - *k * (hint(b) - hint(a));
+    for (int64_t other : {meets, meets + 1, meets - 1}) {
+      value = other;
+      const bool fits = other >= s.lower() && other <= s.upper() && holds(op, hint(a), hint(b));
+      const auto heldBefore = [&](const Relation& r) { return holds(r.op, hint(r.left), hint(r.right)); };
+      if (fits && std::all_of(assumptions_.begin(), assumptions_.end(), heldBefore)) return true;
+    }
+    value = before;
+  }
+  return false;
+}
+
 int64_t ShapeEnv::specialise(const SymExpr& e, std::string_view reason) {
   const int64_t value = hint(e);
   if (e.isConstant()) return value;

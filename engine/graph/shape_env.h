@@ -73,6 +73,10 @@ class ShapeEnv : public std::enable_shared_from_this<ShapeEnv> {
 
   /// The answer, proven or by the hints; in the latter case the relation (or its opposite) becomes a guard.
   bool decide(Compare op, const SymExpr& a, const SymExpr& b, std::string_view reason);
+  /// From now on the relation holds, of data: what the program does where it does not is raise. The value that was taken for a symbol that `isFree` is
+  /// changed if it says otherwise. False: it is never true, or the values taken so far speak against it.
+  static constexpr std::string_view kRaisesOtherwise = "the program raises otherwise";  ///< reason of such a relation
+  bool assume(Compare op, const SymExpr& a, const SymExpr& b, const std::function<bool(Symbol)>& isFree);
   /// The answer for every value that the symbols may take under the relations so far.
   std::optional<bool> provable(Compare op, const SymExpr& a, const SymExpr& b) const;
   /// The expression has its hint's value from now on; returns that.
@@ -106,6 +110,7 @@ class ShapeEnv : public std::enable_shared_from_this<ShapeEnv> {
   void askData(const std::string& what, std::string_view reason, bool isConstant) const;
   void learn(Compare op, const SymExpr& a, const SymExpr& b);
   void learnLower(const SymExpr& nonNegative);
+  bool takeAnother(Compare op, const SymExpr& a, const SymExpr& b, const std::function<bool(Symbol)>& isFree);
 
   std::function<Provenance()> origin_;
   std::vector<Symbol> symbols_;

@@ -187,6 +187,12 @@ SymExpr DataSizes::defineNumber(TraceContext& context, graph::ValueRef value, co
   return made;
 }
 
+SymExpr DataSizes::defineTruth(TraceContext& context, graph::ValueRef value, bool hint, const std::string& text) {
+  const SymExpr made = context.shapes().dataSymbol(hint, 0, 1);
+  definitions_.push_back({context.shapes().dataSymbols().back(), value, -1, text});
+  return made;
+}
+
 const SymExpr* DataSizes::countOf(graph::ValueRef mask) const {
   const auto it = counts_.find(mask);
   return it == counts_.end() ? nullptr : &it->second;

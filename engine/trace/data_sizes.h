@@ -42,6 +42,8 @@ class DataSizes {
   graph::SymExpr define(TraceContext& context, graph::ValueRef value, int32_t dim, int64_t guess, const graph::SymExpr* atMost, const std::string& who);
   /// A symbol for the number in a tensor of one element.
   graph::SymExpr defineNumber(TraceContext& context, graph::ValueRef value, const std::string& text);
+  /// A symbol for the bool in a tensor of one element: 0 or 1.
+  graph::SymExpr defineTruth(TraceContext& context, graph::ValueRef value, bool hint, const std::string& text);
   /// How many elements of a mask are set, as a symbol; nullptr: nobody has asked yet.
   const graph::SymExpr* countOf(graph::ValueRef mask) const;
   void setCount(graph::ValueRef mask, const graph::SymExpr& count) { counts_[mask] = count; }

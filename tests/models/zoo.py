@@ -70,7 +70,7 @@ def tensors_of(value, found=None):
             tensors_of(item, found)
     elif hasattr(value, "layers") and type(value).__name__.endswith("Cache"):
         for layer in value.layers:
-            tensors_of([layer.keys, layer.values], found)
+            tensors_of([state for name in ("keys", "values", "conv_states", "recurrent_states") if (state := getattr(layer, name, None)) is not None], found)
     return found
 
 

@@ -73,7 +73,14 @@ RecipePtr RecipeMaker::deferred(PyObject* object) {
       {11, torchObject("_operator.truediv")},
       {DeferredNumber::kToFloat, reinterpret_cast<PyObject*>(&PyFloat_Type)},
       {DeferredNumber::kNegate, torchObject("_operator.neg")},
-      {DeferredNumber::kAbsolute, torchObject("_operator.abs")}};
+      {DeferredNumber::kAbsolute, torchObject("_operator.abs")},
+      {DeferredNumber::kNot, torchObject("_operator.not_")},
+      {DeferredNumber::kCompare + Py_LT, torchObject("_operator.lt")},
+      {DeferredNumber::kCompare + Py_LE, torchObject("_operator.le")},
+      {DeferredNumber::kCompare + Py_EQ, torchObject("_operator.eq")},
+      {DeferredNumber::kCompare + Py_NE, torchObject("_operator.ne")},
+      {DeferredNumber::kCompare + Py_GT, torchObject("_operator.gt")},
+      {DeferredNumber::kCompare + Py_GE, torchObject("_operator.ge")}};
   static PyObject* const item = torchObject("torch.Tensor.item");
   static PyObject* const toList = torchObject("torch.Tensor.tolist");
   static PyObject* const getItem = torchObject("_operator.getitem");

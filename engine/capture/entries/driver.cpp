@@ -273,9 +273,10 @@ void FrameRun::noteMisfit(Entry& entry, const aot::DataMisfit& error) {
   constexpr int kFew = 4, kMostCaptures = 3;
   EntryPoint& point = pointHere();
   ++entry.misfits;
-  if (record::Recorder* recorder = record::Recorder::active()) recorder->loss("data did not fit a graph, frame ran eagerly", 1, error.what());
+  if (record::Recorder* recorder = record::Recorder::active(); recorder && !error.programRaises)
+    recorder->loss("data did not fit a graph, frame ran eagerly", 1, error.what());
   if (std::getenv("FUSEBOX_DEBUG")) std::fprintf(stderr, "fusebox: %s\n", error.what());
-  const bool known = std::all_of(error.values.begin(), error.values.end(), [](int64_t v) { return v > 1; });
+  const bool known = !error.programRaises && std::all_of(error.values.begin(), error.values.end(), [](int64_t v) { return v > 1; });
   const bool isRule = entry.misfits >= kFew && entry.misfits * 4 > entry.hits;
   if (!isRule && !(known && point.dataCaptures == 0)) return;
   if (known && ++point.dataCaptures < kMostCaptures) point.dataHints = error.values;

@@ -1,6 +1,8 @@
 #include "engine/capture/evaluation/deferred_numbers.h"
 
 #include <algorithm>
+#include <cmath>
+#include <optional>
 
 #include "engine/capture/evaluation/symbolic_numbers.h"
 #include "engine/capture/evaluation/torch_calls.h"
@@ -77,6 +79,8 @@ bool isIntType(at::ScalarType type) {
   return type == at::kLong || type == at::kInt || type == at::kShort || type == at::kChar || type == at::kByte;
 }
 
+PyTypeObject* pythonTypeOf(at::ScalarType type) { return isRealType(type) ? &PyFloat_Type : type == at::kBool ? &PyBool_Type : &PyLong_Type; }
+
 /// The values as they are now, whatever is written to the tensor later.
 DeferredNumber readOf(Evaluation& e, const at::Tensor& values, at::ScalarType type) {
   const at::Tensor plain = values.detach();
@@ -122,6 +126,7 @@ at::Tensor asTensor(PyObject* o) {
 }  // namespace
 
 void refuseDeferred(PyObject* number, std::string_view use) {
+  if (isSymbolicBool(number) && deferredNumber(number).op != DeferredNumber::kRead) decideTruth(number);  // whose reason says more
   trace::raiseBreak(trace::BreakKind::DataDependent,
                     "the number that aten::_local_scalar_dense reads from a tensor at " + readAt(number) +
                         " is needed: " + std::string(use),
@@ -169,7 +174,7 @@ PyRef deferredArithmetic(int op, PyObject* a, PyObject* b) {
   if (divides && !isNeverZero(b)) refuseDeferred(number, "a divisor may be 0");
   const int depth = 1 + std::max(depthOf(a), depthOf(b));
   if (depth > kDeepest) refuseDeferred(number, "too much has been computed with it");
-  return newDeferred(isFloat, {.op = op, .left = PyRef::borrow(a), .right = PyRef::borrow(b), .depth = depth});
+  return newDeferred(isFloat ? &PyFloat_Type : &PyLong_Type, {.op = op, .left = PyRef::borrow(a), .right = PyRef::borrow(b), .depth = depth});
 }
 
 PyRef deferredUnary(DeferredNumber::Op op, PyObject* number) {
@@ -178,7 +183,7 @@ PyRef deferredUnary(DeferredNumber::Op op, PyObject* number) {
     refuseDeferred(number, "an int of any size becomes a float");
   const int depth = 1 + depthOf(number);
   if (depth > kDeepest) refuseDeferred(number, "too much has been computed with it");
-  return newDeferred(op == DeferredNumber::kToFloat || isFloatNumber(number),
+  return newDeferred(op == DeferredNumber::kToFloat || isFloatNumber(number) ? &PyFloat_Type : &PyLong_Type,
                      {.op = op, .left = PyRef::borrow(number), .depth = depth});
 }
 
@@ -187,11 +192,11 @@ PyRef deferredItem(Evaluation& e, PyObject* object, char how) {
   const at::Tensor& t = tensorOf(object);
   const at::ScalarType type = t.scalar_type();
   const bool real = isRealType(type), integer = isIntType(type), isBool = type == at::kBool;
-  // int() of a float may raise; a bool is mostly a condition.
-  const bool fits = how == 'f' ? real || integer || isBool : how == 'i' ? integer || isBool : real || integer;
+  // int() of a float may raise.
+  const bool fits = how == 'i' ? integer || isBool : real || integer || isBool;
   if (t.numel() != 1 || !fits) return {};
-  const at::ScalarType read = how == 'f' && !real ? at::kDouble : isBool ? at::kLong : type;
-  return newDeferred(isRealType(read), readOf(e, t.dim() == 0 ? t : t.reshape({}), read));
+  const at::ScalarType read = how == 'f' && !real ? at::kDouble : how == 'i' && isBool ? at::kLong : type;
+  return newDeferred(pythonTypeOf(read), readOf(e, t.dim() == 0 ? t : t.reshape({}), read));
 }
 
 PyRef deferredList(Evaluation& e, PyObject* object) {
@@ -203,9 +208,50 @@ PyRef deferredList(Evaluation& e, PyObject* object) {
   number.list = PyRef::steal(PyList_New(0));
   PyRef made = PyRef::steal(PyList_New(t.numel()));
   for (number.element = 0; number.element < t.numel(); ++number.element)
-    PyList_SET_ITEM(made.get(), number.element, newDeferred(isRealType(type), number).release());
+    PyList_SET_ITEM(made.get(), number.element, newDeferred(pythonTypeOf(type), number).release());
   e.adopt(made.get());
   return made;
+}
+
+at::Tensor deferredAsTensor(int op, PyObject* a, PyObject* b) {
+  // Both in float64, or both in int64: a comparison of tensors of two types rounds.
+  const bool isFloat = isFloatNumber(a) || isFloatNumber(b);
+  const auto side = [isFloat](PyObject* o) -> std::pair<at::Tensor, std::optional<at::Scalar>> {
+    if (isDeferred(o)) {
+      if (isFloat && !isFloatNumber(o)) return {};
+      return {asTensor(o), std::nullopt};
+    }
+    if (isSymbolicNumber(o)) return {};
+    if (isFloat) {
+      const double value = PyFloat_Check(o) ? PyFloat_AS_DOUBLE(o) : PyLong_AsDouble(o);
+      PyRef back = PyErr_Occurred() ? PyRef() : PyRef::steal(PyFloat_FromDouble(value));
+      PyErr_Clear();
+      const bool exact = back && PyObject_RichCompareBool(back.get(), o, Py_EQ) == 1;
+      return {{}, exact || std::isnan(value) ? std::optional<at::Scalar>(value) : std::nullopt};
+    }
+    int overflow = 0;
+    const long long value = PyLong_AsLongLongAndOverflow(o, &overflow);
+    return {{}, overflow ? std::nullopt : std::optional<at::Scalar>(static_cast<int64_t>(value))};
+  };
+  auto left = side(a), right = side(b);
+  if (!left.first.defined()) {
+    static constexpr int kSwapped[] = {Py_GT, Py_GE, Py_EQ, Py_NE, Py_LT, Py_LE};
+    std::swap(left, right);
+    op = kSwapped[op];
+  }
+  if (!left.first.defined() || (!right.first.defined() && !right.second)) return {};
+  const at::Tensor& x = left.first;
+  const auto compared = [&](const auto& y) {
+    switch (op) {
+      case Py_LT: return x.lt(y);
+      case Py_LE: return x.le(y);
+      case Py_EQ: return x.eq(y);
+      case Py_NE: return x.ne(y);
+      case Py_GT: return x.gt(y);
+      default: return x.ge(y);
+    }
+  };
+  return right.second ? compared(*right.second) : compared(right.first.to(x.device()));
 }
 
 PyRef deferredBesideTensor(Evaluation& e, int op, PyObject* a, PyObject* b) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 #include <string>
 #include <string_view>
 
@@ -12,10 +14,13 @@ namespace fusebox::capture {
 // has run, so the evaluator holds a symbolic number without an expression (symbolic_numbers.h): it may be handed on,
 // computed with and put away, and is read from a result of the graph where a recipe needs it. Whatever asks for the number
 // before that is a graph break there.
+//
+// Conditions on them, and on tensors, are bools of the same kind. Where one of their outcomes makes the program raise, it is assumed to be the
+// other one: the graph checks that when it runs, and a call for which it does not hold is the program's, which raises.
 
-/// An int or float of Python that is read from a tensor, or made of such by an operator that cannot raise.
+/// An int, float or bool of Python that is read from a tensor, or made of such by an operator that cannot raise.
 struct DeferredNumber {
-  enum Op { kRead = -1, kToFloat = 100, kNegate, kAbsolute };  ///< besides CPython's NB_ numbers
+  enum Op { kRead = -1, kToFloat = 100, kNegate, kAbsolute, kNot, kCompare = 200 };  ///< besides CPython's NB_ numbers; kCompare + Py_LT, …
   int op = kRead;
   PyRef left, right;        ///< operands; `right` null where there is one
   PyRef tensor;             ///< of kRead: a copy of what is read, as it was then
@@ -27,8 +32,8 @@ struct DeferredNumber {
 
 bool isDeferred(PyObject* object);
 const DeferredNumber& deferredNumber(PyObject* object);
-/// New reference; its Python type is float or int.
-PyRef newDeferred(bool isFloat, DeferredNumber number);
+/// New reference; `type` is that of Python: float, int or bool.
+PyRef newDeferred(PyTypeObject* type, DeferredNumber number);
 /// A graph break: the number is needed because of `use`.
 [[noreturn]] void refuseDeferred(PyObject* number, std::string_view use);
 
@@ -40,6 +45,19 @@ bool settleDeferred(PyObject* number);
 PyRef deferredArithmetic(int op, PyObject* a, PyObject* b);
 /// An operator of DeferredNumber::Op; a break where it may raise.
 PyRef deferredUnary(DeferredNumber::Op op, PyObject* number);
+
+/// A comparison (Py_LT, …) of two numbers, one of which data decide. Null without error: it is none of those, or its outcome is known.
+PyRef deferredComparison(int op, PyObject* a, PyObject* b);
+/// `not` of a bool that data decide.
+PyRef deferredNot(PyObject* truth);
+/// The outcome of a condition that is needed now: a break where data decide it.
+bool decideTruth(PyObject* number);
+/// From here on the condition has this outcome in every call of the graph: a bool that data decide, or a tensor of one element. False: that cannot be
+/// said of it.
+bool assumeTruth(Evaluation& e, PyObject* condition, bool outcome);
+
+/// The comparison (Py_LT, …) of two such numbers as a tensor of one bool; undefined: a tensor might say something else.
+at::Tensor deferredAsTensor(int op, PyObject* a, PyObject* b);
 
 /// item() of a stand-in ('v'), int() ('i') or float() ('f'). Null without error: it is not to be deferred.
 PyRef deferredItem(Evaluation& e, PyObject* tensor, char how);

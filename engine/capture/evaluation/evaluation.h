@@ -91,6 +91,8 @@ class Evaluation final : public Operations {
   bool same(PyObject* a, PyObject* b) override;
   int contains(PyObject* container, PyObject* item) override;
   int truth(PyObject* object) override;
+  int condition(PyObject* object, const Frame& frame, const Instruction& jump, bool jumpsWhen) override;
+  PyRef opposite(PyObject* object) override;
   Py_ssize_t length(PyObject* object) override;
   bool guessLength(PyObject* iterable) override;
   PyRef getItem(PyObject* object, PyObject* key) override;

@@ -14,7 +14,7 @@ Flow jump(Operations&, Frame& f, const Instruction& i) { return jumpTo(f, i.targ
 template <bool kJumpWhen>
 Flow popJumpIf(Operations& ops, Frame& f, const Instruction& i) {
   PyRef value = f.pop();
-  const int truth = ops.truth(value.get());
+  const int truth = ops.condition(value.get(), f, i, kJumpWhen);
   if (truth < 0) return Flow::Error;
   return (truth != 0) == kJumpWhen ? jumpTo(f, i.target) : Flow::Next;
 }

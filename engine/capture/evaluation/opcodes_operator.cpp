@@ -45,10 +45,7 @@ Flow storeSlice(Operations& ops, Frame& f, const Instruction&) {
 
 Flow unary(Operations& ops, Frame& f, const Instruction& i) {
   PyRef value = f.pop();
-  if (i.op == Op::UNARY_NOT) {
-    const int truth = ops.truth(value.get());
-    return pushBool(f, truth < 0 ? -1 : !truth);
-  }
+  if (i.op == Op::UNARY_NOT) return pushed(f, ops.opposite(value.get()));
   return pushed(f, ops.unary(i.op, value.get()));
 }
 

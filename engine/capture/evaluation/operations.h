@@ -38,6 +38,13 @@ class Operations {
   virtual bool same(PyObject* a, PyObject* b) { return a == b; }
   virtual int contains(PyObject* container, PyObject* item) = 0;
   virtual int truth(PyObject* object) = 0;
+  /// The truth of what a conditional jump of the frame asks, which jumps when it is `jumpsWhen`.
+  virtual int condition(PyObject* object, const Frame&, const Instruction&, bool /*jumpsWhen*/) { return truth(object); }
+  /// `not a`.
+  virtual PyRef opposite(PyObject* object) {
+    const int answer = truth(object);
+    return answer < 0 ? PyRef() : PyRef::borrow(answer ? Py_False : Py_True);
+  }
   virtual Py_ssize_t length(PyObject* object) = 0;
   /// What CPython guesses the length of an iterable by; only what the object's own methods do and raise counts.
   virtual bool guessLength(PyObject* iterable) { return PyObject_LengthHint(iterable, 0) >= 0; }

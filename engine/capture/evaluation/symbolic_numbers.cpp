@@ -39,6 +39,7 @@ NumberObject* cast(PyObject* o) { return reinterpret_cast<NumberObject*>(o); }
 
 PyTypeObject* intType();
 PyTypeObject* floatType();
+PyTypeObject* boolType();
 
 /// The environment of the first symbolic operand.
 const std::shared_ptr<ShapeEnv>& shapesOf(PyObject* a, PyObject* b) { return cast(isSymbolicNumber(a) ? a : b)->shapes; }
@@ -86,6 +87,14 @@ PyRef plain(PyObject* o, std::string_view reason) { return isSymbolicNumber(o) ?
 PyRef onConstants(int op, PyObject* a, PyObject* b, std::string_view reason) {
   PyRef x = plain(a, reason), y = x ? plain(b, reason) : PyRef();
   return y ? PyRef::steal(evaluateBinary(op, x.get(), y.get())) : PyRef();
+}
+
+/// The operator where an operand is a bool that data decide: it has to be known.
+PyRef onDecided(int op, PyObject* a, PyObject* b) {
+  const auto decided = [](PyObject* o) { return isSymbolicBool(o) ? specialisedNumber(o, "") : PyRef::borrow(o); };
+  PyRef x = decided(a), y = decided(b);
+  const bool stillSymbolic = isSymbolicNumber(x.get()) || isSymbolicNumber(y.get());
+  return stillSymbolic ? symbolicArithmetic(op, x.get(), y.get()) : PyRef::steal(evaluateBinary(op, x.get(), y.get()));
 }
 
 std::optional<int64_t> smallConstant(const NumberExpr& n, int64_t most) {
@@ -352,17 +361,19 @@ PyNumberMethods numberMethods(bool integer) {
   return m;
 }
 
-PyTypeObject* makeType(bool integer) {
-  static PyNumberMethods methods[2];
-  static PyTypeObject types[2];
-  methods[integer] = numberMethods(integer);
-  PyTypeObject& t = types[integer];
+/// For objects that are, to the program, of `python`: float, int or bool.
+PyTypeObject* makeType(PyTypeObject* python) {
+  static PyNumberMethods methods[3];
+  static PyTypeObject types[3];
+  const int which = python == &PyBool_Type ? 2 : python == &PyLong_Type;
+  methods[which] = numberMethods(which != 0);
+  PyTypeObject& t = types[which];
   t = PyTypeObject{PyVarObject_HEAD_INIT(nullptr, 0)};
-  t.tp_name = integer ? "int" : "float";
+  t.tp_name = python->tp_name;
   t.tp_basicsize = sizeof(NumberObject);
   t.tp_flags = Py_TPFLAGS_DEFAULT;
   t.tp_dealloc = slotDealloc;
-  t.tp_as_number = &methods[integer];
+  t.tp_as_number = &methods[which];
   t.tp_hash = slotHash;
   t.tp_repr = t.tp_str = slotText;
   t.tp_richcompare = slotCompare;
@@ -372,11 +383,15 @@ PyTypeObject* makeType(bool integer) {
 }
 
 PyTypeObject* intType() {
-  static PyTypeObject* const type = makeType(true);
+  static PyTypeObject* const type = makeType(&PyLong_Type);
   return type;
 }
 PyTypeObject* floatType() {
-  static PyTypeObject* const type = makeType(false);
+  static PyTypeObject* const type = makeType(&PyFloat_Type);
+  return type;
+}
+PyTypeObject* boolType() {
+  static PyTypeObject* const type = makeType(&PyBool_Type);
   return type;
 }
 
@@ -384,7 +399,8 @@ PyTypeObject* floatType() {
 
 bool isSymbolicInt(PyObject* o) { return Py_IS_TYPE(o, intType()); }
 bool isSymbolicFloat(PyObject* o) { return Py_IS_TYPE(o, floatType()); }
-bool isSymbolicNumber(PyObject* o) { return isSymbolicInt(o) || isSymbolicFloat(o); }
+bool isSymbolicBool(PyObject* o) { return Py_IS_TYPE(o, boolType()); }
+bool isSymbolicNumber(PyObject* o) { return isSymbolicInt(o) || isSymbolicFloat(o) || isSymbolicBool(o); }
 const NumberExpr& numberExpr(PyObject* o) {
   if (isDeferred(o) && !settleDeferred(o)) refuseDeferred(o, "it decides what is computed");
   return cast(o)->number;
@@ -395,10 +411,12 @@ const std::shared_ptr<ShapeEnv>& shapesOf(PyObject* o) {
 }
 bool isDeferred(PyObject* o) { return isSymbolicNumber(o) && cast(o)->deferred; }
 const DeferredNumber& deferredNumber(PyObject* o) { return *cast(o)->deferred; }
-PyTypeObject* pythonTypeOf(PyObject* o) { return isSymbolicInt(o) ? &PyLong_Type : isSymbolicFloat(o) ? &PyFloat_Type : Py_TYPE(o); }
+PyTypeObject* pythonTypeOf(PyObject* o) {
+  return isSymbolicInt(o) ? &PyLong_Type : isSymbolicFloat(o) ? &PyFloat_Type : isSymbolicBool(o) ? &PyBool_Type : Py_TYPE(o);
+}
 
-PyRef newDeferred(bool isFloat, DeferredNumber number) {
-  auto* made = PyObject_New(NumberObject, isFloat ? floatType() : intType());
+PyRef newDeferred(PyTypeObject* type, DeferredNumber number) {
+  auto* made = PyObject_New(NumberObject, type == &PyFloat_Type ? floatType() : type == &PyBool_Type ? boolType() : intType());
   if (!made) return {};
   new (&made->shapes) std::shared_ptr<ShapeEnv>();
   new (&made->number) NumberExpr();
@@ -428,6 +446,7 @@ PyRef newSymbolicNumber(const std::shared_ptr<ShapeEnv>& shapes, NumberExpr numb
 PyRef newSymbolicInt(const std::shared_ptr<ShapeEnv>& shapes, const SymExpr& e) { return newSymbolicNumber(shapes, NumberExpr{.a = e}); }
 
 PyRef specialisedNumber(PyObject* o, std::string_view reason) {
+  if (isSymbolicBool(o)) return PyRef::borrow(decideTruth(o) ? Py_True : Py_False);
   if (isDeferred(o)) refuseDeferred(o, reason);
   NumberObject* n = cast(o);
   n->number.forEachInt([&](const SymExpr& e) {
@@ -439,6 +458,7 @@ PyRef specialisedNumber(PyObject* o, std::string_view reason) {
 PyRef symbolicArithmetic(int op, PyObject* a, PyObject* b) {
   if (PyComplex_CheckExact(a) || PyComplex_CheckExact(b)) return onConstants(op, a, b, "an operand beside a complex number");
   if (!isPlainNumber(a) || !isPlainNumber(b)) return {};
+  if (isSymbolicBool(a) || isSymbolicBool(b)) return onDecided(op, a, b);
   if (isDeferred(a) || isDeferred(b)) return deferredArithmetic(op, a, b);
   std::optional<NumberExpr> left = readOperand(a), right = readOperand(b);
   const std::shared_ptr<ShapeEnv>& shapes = shapesOf(a, b);
@@ -488,7 +508,7 @@ int symbolicComparison(int op, PyObject* a, PyObject* b) {
 }
 
 bool symbolicTruth(PyObject* o) {
-  if (isDeferred(o)) refuseDeferred(o, "a condition of the program");
+  if (isDeferred(o)) return decideTruth(o);
   NumberObject* n = cast(o);
   if (n->number.kind == Kind::Int || n->number.kind == Kind::ToFloat || n->number.kind == Kind::Ratio)
     return n->shapes->decide(Compare::Ne, n->number.a, SymExpr(0), "a condition of the program");

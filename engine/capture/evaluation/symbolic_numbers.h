@@ -12,17 +12,19 @@
 namespace fusebox::capture {
 
 // Ints (and floats made of them) that are expressions over the symbols of a capture. The evaluator holds them as objects of a type of
-// their own that calls itself int or float: arithmetic gives expressions, a comparison is decided by the environment, which makes a
+// their own that calls itself int, float or bool: arithmetic gives expressions, a comparison is decided by the environment, which makes a
 // guard of it, and C code that wants the number gets it, which makes a constant of the expression by a guard. No such object reaches the program.
 
 /// Whether it is one of these objects.
 bool isSymbolicNumber(PyObject* object);
 bool isSymbolicInt(PyObject* object);
 bool isSymbolicFloat(PyObject* object);
+/// A bool that data decide (deferred_numbers.h).
+bool isSymbolicBool(PyObject* object);
 /// What it is; of a symbolic number.
 const NumberExpr& numberExpr(PyObject* object);
 const std::shared_ptr<graph::ShapeEnv>& shapesOf(PyObject* symbolic);
-/// int or float for these, the object's own type for all others.
+/// int, float or bool for these, the object's own type for all others.
 PyTypeObject* pythonTypeOf(PyObject* object);
 
 /// New reference: the object; a plain int or float where it is a constant.
@@ -36,7 +38,7 @@ PyRef specialisedNumber(PyObject* symbolic, std::string_view reason);
 /// The operator with CPython's NB_ number (not in place) where one operand is a symbolic number: as Python computes it. Where the
 /// result has no expression the operands become constants. Null without error: the other operand is no plain number.
 PyRef symbolicArithmetic(int op, PyObject* a, PyObject* b);
-/// 1, 0, -1 with an error set; -2: the other operand is no plain number.
+/// 1, 0, -1 with an error set; -2: the other operand is no plain number. It is decided now, or a break.
 int symbolicComparison(int op, PyObject* a, PyObject* b);
 bool symbolicTruth(PyObject* symbolic);
 PyRef symbolicNegative(PyObject* symbolic);

@@ -168,6 +168,7 @@ std::optional<PyRef> Evaluation::symbolicCompare(int op, PyObject* a, PyObject* 
     PyRef number = toTorch(symbolic);
     return number ? checked(PyObject_RichCompare(other, number.get(), symbolic == b ? op : kSwapped[op])) : PyRef();
   }
+  if (PyRef deferred = deferredComparison(op, a, b)) return deferred;
   const int answer = symbolicComparison(op, a, b);
   if (answer == -1) return PyRef();
   if (answer >= 0) return PyRef::borrow(answer ? Py_True : Py_False);

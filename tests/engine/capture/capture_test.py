@@ -304,6 +304,27 @@ def test_derivatives():
     expect(fusebox.counters()["recompiles"] - before <= 2, "sizes under transforms are symbols")
 
 
+def test_conditions_of_data():
+    """Where one outcome of a condition raises, what data decide is one graph; where both go on, a break."""
+    from models.small_programs import conditions
+
+    for script in (conditions.refused_by_a_condition, conditions.asserted_of_data, conditions.checked_numbers_are_sizes,
+                   conditions.bools_of_data_are_results, conditions.floats_beside_conditions, conditions.indices_that_were_checked):
+        fusebox.reset()
+        before = fusebox.counters()
+        script(fusebox.compile)
+        counts = {k: v - before[k] for k, v in fusebox.counters().items() if isinstance(v, int)}
+        expect(counts["graph_breaks"] == 0 and counts["graphs"] == 1 and counts["recompiles"] == 0, f"{script.__name__} is one graph, not {counts}")
+    def branches(x):
+        return x * 2 if (x > 0).any() else x * 3
+    try:
+        fusebox.compile(branches, fullgraph=True)(torch.ones(3))
+    except fusebox.GraphBreakError as error:
+        expect("a condition on a tensor" in str(error), f"the break says what: {error}")
+    else:
+        expect(False, "a condition with two ways to go on is a break")
+
+
 def test_tensor_subclasses():
     """What a tensor's class answers is one graph, for whole calls and whatever the sizes are; what would reach its dispatcher is a named break."""
     from models.small_programs.tensor_subclasses import Quantised, layer
