@@ -6,6 +6,7 @@
 #include "engine/capture/cpython/once.h"
 #include "engine/capture/entries/barrier.h"
 #include "engine/capture/entries/debug_stops.h"
+#include "engine/capture/cpython/once.h"
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/interpreter.h"
 #include "engine/capture/effects/recipes.h"
@@ -154,6 +155,23 @@ std::string firstEffect(const Journal& journal) {
 
 }  // namespace
 
+namespace {
+
+/// Whether an operator that is written in Python is told by its code to do nothing but compute.
+bool onlyComputes(const std::string& op) {
+  GilHeld gil;
+  static Once<PyObject*> asked;
+  PyObject* ask = asked.get([] {
+    PyRef module = PyRef::steal(PyImport_ImportModule("fusebox._quiet_operators"));
+    return module ? PyObject_GetAttrString(module.get(), "only_computes") : nullptr;
+  });
+  PyRef answer = ask ? PyRef::steal(PyObject_CallFunction(ask, "s", op.c_str())) : PyRef();
+  if (!answer) PyErr_Clear();
+  return answer && answer.get() == Py_True;
+}
+
+}  // namespace
+
 Evaluation::Evaluation(const FrameState& state, const CaptureOptions& options)
     : state_(state), options_(options),
       guards_(std::make_shared<GuardSet>(state.code, reinterpret_cast<PyFunctionObject*>(state.function.get())->func_globals)),
@@ -186,7 +204,7 @@ Evaluation::Evaluation(const FrameState& state, const CaptureOptions& options)
   });
   trace_->setEffectPolicy([this](const std::string& op) {
     if (pythonOpAt_ < 0) pythonOpAt_ = rootCount_;
-    if (writes_ == 0 && journal_.calls() == 0) return;
+    if ((writes_ == 0 && journal_.calls() == 0) || onlyComputes(op)) return;
     const auto written = [&] {
       GilHeld gil;
       return firstEffect(journal_);

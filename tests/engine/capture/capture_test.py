@@ -304,6 +304,32 @@ def test_derivatives():
     expect(fusebox.counters()["recompiles"] - before <= 2, "sizes under transforms are symbols")
 
 
+def test_operators_of_python():
+    """An operator written in Python comes after what the program wrote, unless its code does nothing but compute."""
+    said = []
+
+    @torch.library.custom_op("capture_test::rows", mutates_args=())
+    def rows(x: torch.Tensor, ends: torch.Tensor) -> torch.Tensor:
+        out, start = torch.zeros_like(x), 0
+        for i, end in enumerate(ends.tolist()):
+            out[start:end] = x[start:end] * (i + 1)
+            start = end
+        return out
+
+    @torch.library.custom_op("capture_test::says", mutates_args=())
+    def says(x: torch.Tensor) -> torch.Tensor:
+        print("operator", len(said))
+        return x.clone()
+
+    for op in (rows, says):
+        op.register_fake(lambda x, *_: torch.empty_like(x))
+    for name, program, breaks in (("rows", lambda x: (said.append(1), rows(x, torch.tensor([1, 3])) + 1)[1], 0), ("says", lambda x: (said.append(1), says(x) + 1)[1], 1)):
+        fusebox.reset()
+        report = fusebox.explain(program)(torch.ones(4))
+        expect(report.graph_break_count == breaks, f"{name} after a write: {report.break_reasons}")
+        torch.testing.assert_close(report.result, program(torch.ones(4)))
+
+
 def test_conditions_of_data():
     """Where one outcome of a condition raises, what data decide is one graph; where both go on, a break."""
     from models.small_programs import conditions
