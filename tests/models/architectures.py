@@ -11,6 +11,7 @@ import argparse
 import collections
 import contextlib
 import copy
+import faulthandler
 import inspect
 import json
 import os
@@ -39,6 +40,7 @@ SMALL[1] = ("n_group", "topk_group")
 SIZE_OF = {name: size for size, names in SMALL.items() for name in names}
 LAYERS = {name: 2 for name in SMALL[2]}
 # What is made small, and whether there is a cache: the first that works eagerly is taken.
+LIMIT = {"float64": 1e-6, "float32": 1e-3, "bfloat16": 5e-2, "float16": 5e-2}
 ATTEMPTS = ((SIZE_OF, True), (SIZE_OF, False), ({k: v for k, v in SIZE_OF.items() if "head_dim" not in k and "rank" not in k}, False), (LAYERS, False))
 
 
@@ -208,13 +210,18 @@ def measure(name, training, options):
     dtype = getattr(torch, options.dtype)
     cast = lambda v: v.to(options.device, dtype if v.is_floating_point() else None)  # noqa: E731
 
+    settle = torch.cuda.synchronize if options.device == "cuda" else lambda: None  # what a device fails in is told here
+
     def step(module, called, inputs):
         seed(5)
         if not training:
             with torch.no_grad():
-                return tensors_of(called(**inputs)), []
+                outputs = tensors_of(called(**inputs))
+            settle()
+            return outputs, []
         output = called(**inputs)
         loss_of(output).backward()
+        settle()
         gradients = {n: p.grad for n, p in module.named_parameters() if p.grad is not None}
         module.zero_grad(set_to_none=True)
         return tensors_of(output), gradients
@@ -246,7 +253,7 @@ def measure(name, training, options):
         import fusebox
 
         counts, compiled = EngineCounts(), fusebox.compile(subject, **({"backend": options.backend} if options.backend else {}))
-    result = {"outputs": 0.0, "gradients": 0.0}
+    result = {"outputs": 0.0, "gradients": 0.0, "dtype": options.dtype}
     for i, ((outputs, gradients), inputs) in enumerate(zip(wants, calls)):
         start = time.perf_counter()
         got_outputs, got_gradients = step(subject, compiled, inputs)
@@ -264,9 +271,8 @@ def measure(name, training, options):
     return result | counts.facts()
 
 
-def is_wrong(result, dtype):
-    limit = 5e-2 if dtype in ("bfloat16", "float16") else 1e-3
-    return not (result["outputs"] <= limit and result["gradients"] <= 10 * limit)
+def is_wrong(result):
+    return not (result["outputs"] <= LIMIT[result["dtype"]] and result["gradients"] <= 10 * LIMIT[result["dtype"]])
 
 
 def work(options):
@@ -281,20 +287,24 @@ def work(options):
         name, form = line.split()
         try:
             signal.alarm(options.limit)
+            faulthandler.dump_traceback_later(options.limit - 1)
             with contextlib.redirect_stdout(sys.stderr):
                 answer = measure(name, form == "train", options)
-            if is_wrong(answer, options.dtype) and options.dtype == "float32":
+            if is_wrong(answer) and options.dtype != "float64":
                 # Rounding that the model amplifies is none in float64.
                 exact = measure(name, form == "train", argparse.Namespace(**{**vars(options), "dtype": "float64"}))
-                answer |= {f"{k}_float32": answer[k] for k in ("outputs", "gradients")} | {k: exact[k] for k in ("outputs", "gradients")}
+                answer |= {f"{k}_{options.dtype}": answer[k] for k in ("outputs", "gradients")} | {k: exact[k] for k in ("outputs", "gradients", "dtype")}
         except ValueError as problem:
             answer = {"skipped": f"{problem}"[:500]}
         except Exception as problem:
             text = traceback.format_exc()
             answer = {"skipped" if "measure" not in text or "step(subject" not in text else "raised": f"{type(problem).__name__}: {problem}"[:600]}
         finally:
+            faulthandler.cancel_dump_traceback_later()
             signal.alarm(0)
         print("ANSWER " + json.dumps({"name": name, "form": form, **answer}), flush=True)
+        if "CUDA error" in str(answer):
+            return  # nothing more comes of this process
 
 
 def run_all(options):
@@ -316,12 +326,17 @@ def run_all(options):
                 name, form = todo.pop()
             if child is None:
                 child = subprocess.Popen([sys.executable, "-m", "models.architectures", "--work", *options.passed], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                         stderr=subprocess.DEVNULL, text=True)
+                                         stderr=options.log or subprocess.DEVNULL, text=True)
             try:
+                if child.poll() is not None:
+                    raise BrokenPipeError
                 child.stdin.write(f"{name} {form}\n")
                 child.stdin.flush()
             except BrokenPipeError:
-                pass
+                child = None
+                with lock:
+                    todo.append((name, form))
+                continue
             while line := child.stdout.readline():
                 if line.startswith("ANSWER "):
                     break
@@ -344,10 +359,10 @@ def run_all(options):
     return sorted(results, key=lambda r: (r["name"], r["form"])), len(todo)
 
 
-def tell(results, left, dtype):
+def tell(results, left):
     """Prints what stands out; True if something is wrong."""
     ran = [r for r in results if "graphs" in r]
-    wrong = [r for r in results if "died" in r or "raised" in r or "graphs" in r and is_wrong(r, dtype)]
+    wrong = [r for r in results if "died" in r or "raised" in r or "graphs" in r and is_wrong(r)]
     for r in wrong:
         print("WRONG", r["name"], r["form"], {k: r[k] for k in ("died", "raised", "outputs", "gradients") if k in r})
     for r in ran:
@@ -377,13 +392,14 @@ def main():
     options = parser.parse_args()
     if options.work:
         return work(options)
+    options.log = open(options.report + ".stderr", "w") if options.report else None
     options.end = time.monotonic() + options.seconds
     options.passed = [f"--{k}={getattr(options, k)}" for k in ("limit", "device", "dtype", "engine", "backend") if getattr(options, k)]
     results, left = run_all(options)
     if options.report:
         with open(options.report, "w") as f:
             json.dump(results, f, indent=1)
-    sys.exit(tell(results, left, options.dtype))
+    sys.exit(tell(results, left))
 
 
 if __name__ == "__main__":

@@ -103,9 +103,11 @@ GuardFailure GuardTree::explain(const FrameView& frame, const GlobalState& state
       const Guard& g = set_->guards()[i];
       if (g.expected.isGone() || (g.source && g.source->key.isGone())) {
         fill(i, "the object it was compiled for no longer exists");
-        break;
+        return failure;
       }
     }
+    for (const auto& [object, watched] : watched_)
+      if (PyWeakref_GetObject(watched.weak.get()) == Py_None) failure = {.guard = "WATCHED " + watched.what, .expected = "alive", .found = "it no longer exists"};
     return failure;
   }
   if (checksGlobalState_ && !(set_->globalState() == state)) {

@@ -111,16 +111,31 @@ void GuardTree::buildShapes() {
   shapeProgram_ = std::make_unique<ShapeProgram>(shapes, places);
 }
 
+namespace {
+
+/// "function make at model.py:12", "a Config".
+std::string describedObject(PyObject* object) {
+  if (PyFunction_Check(object)) {
+    auto* code = reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(object));
+    const std::string file = PyUnicode_AsUTF8(code->co_filename);
+    return std::string("function ") + PyUnicode_AsUTF8(code->co_qualname) + " at " + file.substr(file.rfind('/') + 1) + ":" + std::to_string(code->co_firstlineno);
+  }
+  if (PyType_Check(object)) return std::string("class ") + reinterpret_cast<PyTypeObject*>(object)->tp_name;
+  return std::string("a ") + Py_TYPE(object)->tp_name;
+}
+
+}  // namespace
+
 PyRef GuardTree::watch(PyObject* object) {
   if (!object || !PyType_SUPPORTS_WEAKREFS(Py_TYPE(object))) return {};
-  if (auto known = watched_.find(object); known != watched_.end()) return known->second;
+  if (auto known = watched_.find(object); known != watched_.end()) return known->second.weak;
   if (!objectDied_) {
     PyRef capsule = PyRef::steal(PyCapsule_New(new std::shared_ptr<bool>(alive_), nullptr, freeFlag));
     objectDied_ = PyRef::steal(PyCFunction_New(&kObjectDied, capsule.get()));
   }
   PyRef weak = PyRef::steal(PyWeakref_NewRef(object, objectDied_.get()));
   if (!weak) PyErr_Clear();
-  else watched_.emplace(object, weak);
+  else watched_.emplace(object, Watched{weak, describedObject(object)});
   return weak;
 }
 

@@ -88,7 +88,11 @@ class GuardTree {
   std::vector<PyObject*> distinctSeen_;     ///< their objects at the last success
   std::unique_ptr<ShapeProgram> shapeProgram_;  ///< null: no number is symbolic
   PyRef objectDied_;                        ///< what the weak references call
-  std::unordered_map<PyObject*, PyRef> watched_;
+  struct Watched {
+    PyRef weak;
+    std::string what;  ///< for people
+  };
+  std::unordered_map<PyObject*, Watched> watched_;
   std::vector<TypeSnapshot> snapshots_;
   std::shared_ptr<bool> alive_;
   bool checksGlobalState_ = false;

@@ -13,6 +13,7 @@ using References = std::unordered_map<PyObject*, std::vector<HeldRef*>>;
 bool mayLeadToProgram(PyObject* o) {
   if (PyType_Check(o)) return isChangeable(reinterpret_cast<PyTypeObject*>(o));
   if (PyCFunction_Check(o) || PyMethod_Check(o) || PyWeakref_Check(o)) return false;
+  if (Py_IS_TYPE(o, &Py_GenericAliasType)) return false;  // made wherever list[int] is written, and gone when nobody reads it any more
   return (PyObject_IS_GC(o) || PyCode_Check(o)) && PyType_SUPPORTS_WEAKREFS(Py_TYPE(o));
 }
 
