@@ -283,24 +283,45 @@ bool ShapeEnv::assume(Compare op, const SymExpr& a, const SymExpr& b, const std:
   return true;
 }
 
-/// Another value for a symbol of data of which nothing has been made yet, with which the relation holds.
+/// Other values for symbols of data of which nothing has been made yet, with which the relation holds: for one of them the nearest, for several whose sum
+/// is given different ones of about its share.
 bool ShapeEnv::takeAnother(Compare op, const SymExpr& a, const SymExpr& b, const std::function<bool(Symbol)>& isFree) {
+  std::vector<size_t> free;  // positions of symbols that occur once, all with one sign
+  int64_t sign = 0;
   for (const Symbol s : (b - a).symbols()) {
-    if (std::find(dataSymbols_.begin(), dataSymbols_.end(), s) == dataSymbols_.end() || !isFree(s)) continue;
-    int64_t& value = hints_[index_.at(s.id)];
-    const int64_t before = value;
-    // The nearest values at which both sides meet or differ by one.
     const auto k = (b - a).strideOf(s);
-    if (!k || (*k != 1 && *k != -1)) continue;
-    const int64_t meets = before - *k * (hint(b) - hint(a));
-    for (int64_t other : {meets, meets + 1, meets - 1}) {
-      value = other;
-      const bool fits = other >= s.lower() && other <= s.upper() && holds(op, hint(a), hint(b));
-      const auto heldBefore = [&](const Relation& r) { return holds(r.op, hint(r.left), hint(r.right)); };
-      if (fits && std::all_of(assumptions_.begin(), assumptions_.end(), heldBefore)) return true;
-    }
-    value = before;
+    const bool isOfData = std::find(dataSymbols_.begin(), dataSymbols_.end(), s) != dataSymbols_.end();
+    if (!isOfData || !k || (*k != 1 && *k != -1) || (sign && *k != sign) || !isFree(s)) continue;
+    sign = *k;
+    free.push_back(index_.at(s.id));
   }
+  const std::vector<int64_t> before = hints_;
+  const auto fits = [&] {
+    const auto holdsNow = [&](const Relation& r) { return holds(r.op, hint(r.left), hint(r.right)); };
+    const auto inRange = [&](size_t i) { return hints_[i] >= symbols_[i].lower() && hints_[i] <= symbols_[i].upper(); };
+    return std::all_of(free.begin(), free.end(), inRange) && holds(op, hint(a), hint(b)) && std::all_of(assumptions_.begin(), assumptions_.end(), holdsNow);
+  };
+  for (size_t i : free) {
+    const int64_t meets = before[i] - sign * (hint(b) - hint(a));
+    for (int64_t other : {meets, meets + 1, meets - 1}) {
+      hints_[i] = other;
+      if (fits()) return true;
+    }
+    hints_[i] = before[i];
+  }
+  if (op == Compare::Eq && free.size() > 1) {
+    const auto count = static_cast<int64_t>(free.size());
+    int64_t left = -sign * (hint(b) - hint(a));
+    for (size_t i : free) left += before[i];
+    for (int64_t j = 0; j < count; ++j) {
+      const int64_t share = j + 1 < count ? left / (count - j) - (count - 1 - j) / 2 : left;
+      hints_[free[static_cast<size_t>(j)]] = share;
+      left -= share;
+    }
+    const auto isSeveral = [&](size_t i) { return hints_[i] >= 2; };
+    if (std::all_of(free.begin(), free.end(), isSeveral) && fits()) return true;
+  }
+  hints_ = before;
   return false;
 }
 

@@ -204,6 +204,38 @@ at::Tensor DataSizes::positionsOf(const at::Tensor& mask) {
   return known;
 }
 
+bool isUnused(TraceContext& context, graph::Symbol symbol) {
+  const auto speaksOf = [&](const auto& self, const graph::ArgumentList& list) -> bool {
+    for (const graph::Argument& argument : list) {
+      if (const auto* inner = argument.as<graph::ArgumentList>(); inner && self(self, *inner)) return true;
+      if (const auto* e = argument.as<SymExpr>(); e && e->contains(symbol)) return true;
+    }
+    return false;
+  };
+  for (const graph::Node& node : context.recorder().graph().nodes()) {
+    if (speaksOf(speaksOf, node.args)) return false;
+    for (const graph::OutputMeta& output : node.outputs)
+      for (const auto* part : {&output.tensor.sizes, &output.tensor.strides})
+        if (std::any_of(part->begin(), part->end(), [&](const SymExpr& e) { return e.contains(symbol); })) return false;
+  }
+  return true;
+}
+
+void assumeParts(const OperatorFacts& facts, c10::ArrayRef<IValue> args, TraceContext& context) {
+  if (facts.name != "aten::split_with_sizes" && facts.name != "aten::unsafe_split_with_sizes") return;
+  graph::ShapeEnv& env = context.shapes();
+  const Exprs lengths = SymbolicCall::integers(args[1]), sizes = SymbolicCall::geometryOf(args[0].toTensor()).sizes;
+  if (sizes.empty() || std::none_of(lengths.begin(), lengths.end(), [&](const SymExpr& l) { return env.isOfData(l); })) return;
+  const auto isFree = [&](graph::Symbol symbol) { return isUnused(context, symbol); };
+  SymExpr sum = 0;
+  for (const SymExpr& length : lengths) {
+    env.assume(Compare::Le, 0, length, isFree);
+    sum += length;
+  }
+  const int64_t dim = c10::maybe_wrap_dim(env.specialise(SymbolicCall::integer(args[2]), facts.name), static_cast<int64_t>(sizes.size()));
+  env.assume(Compare::Eq, sum, sizes[static_cast<size_t>(dim)], isFree);
+}
+
 bool recordDataSized(const c10::OperatorHandle& op, const OperatorFacts& facts, c10::Device device, TraceContext& context, Stack* stack) {
   if (!facts.dynamicShape || !context.dataSizes().isAllowed || context.recorder().isBackward()) return false;
   const size_t arity = op.schema().arguments().size();
@@ -231,7 +263,7 @@ bool fitsAnyCount(const OperatorFacts& facts) {
   static const std::unordered_set<std::string> kNames{
       "aten::mm", "aten::addmm", "aten::sum", "aten::sum.dim_IntList", "aten::mean", "aten::mean.dim", "aten::index.Tensor", "aten::index_put",
       "aten::_unsafe_index", "aten::_unsafe_index_put", "aten::index_add", "aten::index_select", "aten::embedding", "aten::cat",
-      "aten::select.int", "aten::unsqueeze", "aten::t", "aten::transpose.int", "aten::permute", "aten::expand", "aten::alias", "aten::detach",
+      "aten::select.int", "aten::split_with_sizes", "aten::unsafe_split_with_sizes", "aten::unsqueeze", "aten::t", "aten::transpose.int", "aten::permute", "aten::expand", "aten::alias", "aten::detach",
       "aten::unbind.int", "aten::clone", "aten::_to_copy", "aten::full", "aten::zeros", "aten::ones", "aten::empty.memory_format", "aten::arange", "aten::arange.start_step",
       "aten::new_zeros", "aten::new_full", "aten::new_ones", "aten::zeros_like", "aten::ones_like", "aten::full_like", "aten::copy", "aten::fill.Scalar"};
   return facts.pointwise || kNames.contains(facts.name);

@@ -280,8 +280,10 @@ void recordCall(const c10::OperatorHandle& op, const OperatorFacts& facts, const
   auto device = resultDevice(facts, original, call);
   // With its index: the graph may run on a thread whose current device is another (autograd's).
   if (facts.devicePosition >= 0 && !original[facts.devicePosition].isNone()) original[facts.devicePosition] = device;
-  if (symbolic)
+  if (symbolic) {
+    assumeParts(facts, original, context);
     for (size_t i = base; i < stack->size(); ++i) (*stack)[i] = withHints((*stack)[i]);
+  }
   for (size_t i = base; i < stack->size(); ++i)
     mapTensors((*stack)[i], [&](const at::Tensor& t) -> at::Tensor {
       if (auto* traced = asTrace(t)) return traced->meta();

@@ -58,30 +58,11 @@ std::optional<SymExpr> wholeNumber(PyObject* o) {
   return overflow ? std::nullopt : std::optional<SymExpr>(value);
 }
 
-/// Whether nothing recorded so far has a size, stride or argument with the symbol.
-bool isUnused(const graph::Graph& graph, graph::Symbol symbol) {
-  const auto speaksOf = [&](const auto& self, const graph::ArgumentList& list) -> bool {
-    for (const graph::Argument& argument : list) {
-      if (const auto* inner = argument.as<graph::ArgumentList>(); inner && self(self, *inner)) return true;
-      if (const auto* e = argument.as<SymExpr>(); e && e->contains(symbol)) return true;
-    }
-    return false;
-  };
-  for (const graph::Node& node : graph.nodes()) {
-    if (speaksOf(speaksOf, node.args)) return false;
-    for (const graph::OutputMeta& output : node.outputs)
-      for (const auto* part : {&output.tensor.sizes, &output.tensor.strides})
-        if (std::any_of(part->begin(), part->end(), [&](const SymExpr& e) { return e.contains(symbol); })) return false;
-  }
-  return true;
-}
-
 /// A comparison of ints, from here on. False: what was taken for the values of data speaks against it.
 bool assume(const Question& q) {
   trace::TraceContext* context = trace::TraceContext::current();
   graph::ShapeEnv& shapes = context->shapes();
-  const auto isFree = [&](graph::Symbol symbol) { return isUnused(context->recorder().graph(), symbol); };
-  return shapes.assume(q.op, q.a, q.b, isFree);
+  return shapes.assume(q.op, q.a, q.b, [&](graph::Symbol symbol) { return trace::isUnused(*context, symbol); });
 }
 
 /// The traced value of a tensor of one bool; null: it has none.

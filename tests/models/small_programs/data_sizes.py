@@ -158,3 +158,32 @@ def draws_and_prints_around_what_data_decide(compile):
         return y + torch.rand(1), torch.rand(2)
 
     return calls(compile, program, lambda: (torch.randn(8),), times=10)
+
+
+@script
+def parts_of_given_lengths(compile):
+    def program(x, lengths, weight):
+        parts = x.split(lengths.tolist())
+        return torch.cat([part @ w for part, w in zip(parts, weight)]), [len(part) for part in parts]
+
+    def make():
+        cuts = torch.randint(0, 13, (2,)).sort().values
+        return torch.randn(12, 4), torch.diff(cuts, prepend=torch.zeros(1, dtype=torch.long), append=torch.tensor([12])), torch.randn(3, 4, 5)
+
+    return calls(compile, program, make, times=12)
+
+
+@script
+def parts_that_are_none_of_it(compile):
+    def program(x, lengths):
+        a, b = x.split(lengths.tolist(), dim=1)
+        return a.sum(1) - b.sum(1), a * 2
+
+    f = compile(program)
+    results = []
+    for lengths in ([3, 5], [4, 4], [2, 5], [8, 0], [9, -1], [6, 2]):
+        try:
+            results.append(f(torch.randn(3, 8), torch.tensor(lengths)))
+        except RuntimeError as error:
+            results.append(str(error))
+    return results
