@@ -742,6 +742,10 @@ PyRef Evaluation::callNew(PyTypeObject* type, const CallArguments& a) {
     }
     return checked(PyBaseObject_Type.tp_new(type, none.get(), nullptr));
   }
+  if (PyType_IsSubtype(type, &PyProperty_Type)) {
+    PyRef none = PyRef::steal(PyTuple_New(0));
+    return checked(type->tp_new(type, none.get(), nullptr));
+  }
   const bool container = PyType_IsSubtype(type, &PyDict_Type) || PyType_IsSubtype(type, &PyList_Type) || PyType_IsSubtype(type, &PySet_Type);
   const bool exception = PyExceptionClass_Check(object);
   const bool immutable = PyType_IsSubtype(type, &PyTuple_Type) || PyType_IsSubtype(type, &PyUnicode_Type) ||

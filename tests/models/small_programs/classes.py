@@ -594,3 +594,52 @@ def a_cached_property_of_another_name(compile):
         a = A()
         out.append((f(a, rows()), f(a, rows()), sorted(a.__dict__)))
     return out, log
+
+
+class Lazy:
+    """Computed when an instance is first asked, as torch.distributions has it: a class that is asked gets a property."""
+
+    def __init__(self, compute):
+        self.compute = compute
+
+    def __get__(self, instance, owner=None):
+        if instance is None:
+            return LazyProperty(self.compute)
+        value = self.compute(instance)
+        setattr(instance, self.compute.__name__, value)
+        return value
+
+
+class LazyProperty(Lazy, property):
+    def __init__(self, compute):
+        property.__init__(self, compute)
+
+
+@script
+def properties_made_inside(compile):
+    class Scaled:
+        def __init__(self, x):
+            self.x = x
+
+        @Lazy
+        def twice(self):
+            return self.x * 2
+
+    @compile
+    def f(x):
+        made = Scaled(x)
+        asked = type(made).twice
+        return isinstance(asked, property), isinstance(asked, Lazy), asked.fget is not None, made.twice + 1, "twice" in vars(made)
+
+    return [f(torch.randn(3)) for _ in range(3)]
+
+
+@script
+def distributions_with_several_parameters(compile):
+    @compile
+    def f(logits, scale):
+        chosen = torch.distributions.Categorical(logits=logits)
+        bernoulli = torch.distributions.Bernoulli(logits=logits[0])
+        return chosen.entropy(), chosen.probs, bernoulli.mean, torch.distributions.Gamma(scale, scale).log_prob(scale)
+
+    return [f(torch.randn(2, 4), torch.rand(3) + 0.5) for _ in range(3)]
