@@ -80,6 +80,9 @@ Values repeat(const IValue* a) {
   return {fresh(sizes, x.scalar_type())};
 }
 
+/// Samples of distributions, and what they change with their parameters: row-major, whatever the parameters are.
+Values sample(const IValue* a) { return {fresh(a[0].toTensor().sizes(), a[0].toTensor().scalar_type())}; }
+
 }  // namespace
 
 const ShapeTable& indexingRules() {
@@ -91,6 +94,11 @@ const ShapeTable& indexingRules() {
       {"aten::index_select", indexSelect},
       {"aten::roll", roll},
       {"aten::repeat", repeat},
+      {"aten::binomial", sample},
+      {"aten::_sample_dirichlet", sample},
+      {"aten::_dirichlet_grad", sample},
+      {"aten::_standard_gamma", sample},
+      {"aten::_standard_gamma_grad", sample},
   };
   return table;
 }

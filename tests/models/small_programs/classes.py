@@ -643,3 +643,21 @@ def distributions_with_several_parameters(compile):
         return chosen.entropy(), chosen.probs, bernoulli.mean, torch.distributions.Gamma(scale, scale).log_prob(scale)
 
     return [f(torch.randn(2, 4), torch.rand(3) + 0.5) for _ in range(3)]
+
+
+@script
+def samples_of_distributions(compile):
+    @compile
+    def f(a, b):
+        gamma = torch.distributions.Gamma(a, b).rsample()
+        dirichlet = torch.distributions.Dirichlet(a).rsample((2,))
+        binomial = torch.distributions.Binomial(5, probs=b / 4).sample()
+        return gamma, dirichlet, binomial, torch._standard_gamma(a.t()), torch.distributions.Beta(a, b).rsample().sum()
+
+    results = []
+    for _ in range(3):
+        a, b = (torch.rand(3, 4) + 0.5).requires_grad_(), torch.rand(3, 4) + 0.5
+        made = f(a, b)
+        sum(t.sum() for t in made).backward()
+        results.append((made, made[3].stride(), a.grad))
+    return results
