@@ -130,8 +130,10 @@ int SuspendedFrame::raiseHere(Evaluation& e, PyObject* exception, PyRef* result)
   raise(exception);
   if (!started_) return fail();
   --frame_->pc;  // at the yield itself
+  const HandlerRange* range = frame_->decoded->handlerOf(frame_->pc);
+  if (closing_ && (!range || onlyRenames(*frame_->decoded, *range))) return fail();  // the frame ends with close(), and what it alone refers to
   if (!enterHandler(e, *frame_)) {
-    if (!closing_) e.unwind(*frame_);  // otherwise the frame ends with close(), and with it what it alone refers to
+    e.unwind(*frame_);
     return fail();
   }
   return resume(e, result);
