@@ -10,6 +10,7 @@ namespace fusebox::graph {
 namespace {
 
 constexpr size_t kFacts = 64;  ///< inequalities that later questions look at
+constexpr int64_t kSeveral = 2;
 
 /// a - b with a positive leading coefficient, so that a == b and b == a are one relation.
 SymExpr withoutSign(SymExpr difference) {
@@ -237,7 +238,6 @@ void ShapeEnv::record(Compare op, const SymExpr& a, const SymExpr& b, std::strin
 
 /// The answer where data give at least 2 of everything, if it follows from that; which is assumed then.
 std::optional<bool> ShapeEnv::ofSeveral(Compare op, const SymExpr& a, const SymExpr& b, std::string_view reason) {
-  constexpr int64_t kSeveral = 2;
   std::vector<Symbol> few;
   for (const Symbol s : dataSymbols_)
     if ((a.contains(s) || b.contains(s)) && !atLeast(simplify(s), kSeveral)) few.push_back(s);
@@ -298,7 +298,8 @@ bool ShapeEnv::takeAnother(Compare op, const SymExpr& a, const SymExpr& b, const
   const std::vector<int64_t> before = hints_;
   const auto fits = [&] {
     const auto holdsNow = [&](const Relation& r) { return holds(r.op, hint(r.left), hint(r.right)); };
-    const auto inRange = [&](size_t i) { return hints_[i] >= symbols_[i].lower() && hints_[i] <= symbols_[i].upper(); };
+    // None and one are no example of what holds for several.
+    const auto inRange = [&](size_t i) { return hints_[i] >= std::max<int64_t>(kSeveral, symbols_[i].lower()) && hints_[i] <= symbols_[i].upper(); };
     return std::all_of(free.begin(), free.end(), inRange) && holds(op, hint(a), hint(b)) && std::all_of(assumptions_.begin(), assumptions_.end(), holdsNow);
   };
   for (size_t i : free) {
@@ -313,13 +314,10 @@ bool ShapeEnv::takeAnother(Compare op, const SymExpr& a, const SymExpr& b, const
     const auto count = static_cast<int64_t>(free.size());
     int64_t left = -sign * (hint(b) - hint(a));
     for (size_t i : free) left += before[i];
-    for (int64_t j = 0; j < count; ++j) {
-      const int64_t share = j + 1 < count ? left / (count - j) - (count - 1 - j) / 2 : left;
-      hints_[free[static_cast<size_t>(j)]] = share;
-      left -= share;
-    }
-    const auto isSeveral = [&](size_t i) { return hints_[i] >= 2; };
-    if (std::all_of(free.begin(), free.end(), isSeveral) && fits()) return true;
+    const int64_t least = left / count - count / 2;
+    for (int64_t j = 0; j + 1 < count; ++j) left -= hints_[free[static_cast<size_t>(j)]] = least + j;
+    hints_[free.back()] = left;
+    if (fits()) return true;
   }
   hints_ = before;
   return false;

@@ -234,6 +234,10 @@ void assumeParts(const OperatorFacts& facts, c10::ArrayRef<IValue> args, TraceCo
   }
   const int64_t dim = c10::maybe_wrap_dim(env.specialise(SymbolicCall::integer(args[2]), facts.name), static_cast<int64_t>(sizes.size()));
   env.assume(Compare::Eq, sum, sizes[static_cast<size_t>(dim)], isFree);
+  if (dim == 0) return;
+  // The strides of what is computed from parts beside each other are others where a part is empty or single.
+  for (const SymExpr& length : lengths)
+    if (env.isOfData(length)) env.decide(Compare::Le, kLeast, length, facts.name);
 }
 
 bool recordDataSized(const c10::OperatorHandle& op, const OperatorFacts& facts, c10::Device device, TraceContext& context, Stack* stack) {
