@@ -5,6 +5,7 @@
 #include "engine/capture/entries/driver.h"
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/interpreter.h"
+#include "engine/capture/evaluation/numpy_warnings.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
 #include "engine/capture/evaluation/suspended_frame.h"
 #include "engine/capture/evaluation/tensor_subclasses.h"
@@ -433,7 +434,10 @@ PyRef Evaluation::callReal(PyObject* callable, const CallArguments& a, Asks asks
   if (takesNumbers(callable)) numbers.emplace(*trace_);
   TorchCalls::Scope scope(torchCalls_.get());
   const trace::DataUse use(isTorchBinding(callable) ? std::string_view() : builtinName(callable), trace::DataUse::Form::Call);
-  PyRef result = original(checked(PyObject_Vectorcall(callable, args.data(), a.positional, a.kwNames)));
+  NumpyWarnings warnings(*this);
+  if (isNumpyFunction(callable)) warnings.enter();
+  else warnings.watch(args.data(), args.size());
+  PyRef result = original(checked(warnings.done(PyObject_Vectorcall(callable, args.data(), a.positional, a.kwNames))));
   scope.done(callable, {args.data(), a.positional, a.kwNames}, result.get());
   return result;
 }

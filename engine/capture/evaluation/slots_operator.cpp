@@ -1,5 +1,8 @@
 // Operators, comparison, formatting, names of globals and imports with provenance.
+#include <array>
+
 #include "engine/capture/evaluation/evaluation.h"
+#include "engine/capture/evaluation/numpy_warnings.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
 #include "engine/capture/evaluation/torch_calls.h"
 #include "engine/capture/evaluation/tensor_subclasses.h"
@@ -136,7 +139,9 @@ PyRef Evaluation::binary(int op, PyObject* a, PyObject* b) {
   for (PyObject* operand : {left.get(), right.get()})
     if (!isUnion && !isPlainContainer(operand)) refuseCallbacks(operand, Asks::Numbers);
   TorchCalls::Scope scope(torchCalls_.get());
-  PyRef result = original(checked(evaluateBinary(op, left.get(), right.get())));
+  NumpyWarnings warnings(*this);
+  warnings.watch(std::array{left.get(), right.get()}.data(), 2);
+  PyRef result = original(checked(warnings.done(evaluateBinary(op, left.get(), right.get()))));
   scope.done(inPlace ? kOperators[op - kFirstInPlace].inPlace : kOperators[op].forward, {left.get(), right.get()}, result.get());
   return result;
 }
@@ -171,7 +176,9 @@ PyRef Evaluation::unary(Op op, PyObject* a) {
   requireKnown(a);
   refuseCallbacks(a, Asks::Numbers);
   TorchCalls::Scope scope(torchCalls_.get());
-  PyRef result = checked(op == Op::UNARY_NEGATIVE ? PyNumber_Negative(a) : op == Op::UNARY_INVERT ? PyNumber_Invert(a) : PyNumber_Positive(a));
+  NumpyWarnings warnings(*this);
+  warnings.watch(&a, 1);
+  PyRef result = checked(warnings.done(op == Op::UNARY_NEGATIVE ? PyNumber_Negative(a) : op == Op::UNARY_INVERT ? PyNumber_Invert(a) : PyNumber_Positive(a)));
   scope.done(name, {a}, result.get());
   return result;
 }

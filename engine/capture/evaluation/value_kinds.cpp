@@ -224,11 +224,15 @@ PyRef unboundMethod(PyObject* bound) {
 namespace {
 
 /// numpy's functions: objects of types of its own, each of which computes something else.
-bool isNumpyFunction(PyTypeObject* t) {
+bool isFunctionOfNumpy(PyTypeObject* t) {
   return std::strcmp(t->tp_name, "numpy.ufunc") == 0 || std::strcmp(t->tp_name, "numpy._ArrayFunctionDispatcher") == 0;
 }
 
 }  // namespace
+
+bool isNumpyFunction(PyObject* o) {
+  return isFunctionOfNumpy(Py_TYPE(o)) || (PyType_Check(o) && isNumpyScalar(reinterpret_cast<PyTypeObject*>(o)));
+}
 
 bool isIdentityValue(PyObject* o) {
   if (PyType_Check(o) || PyModule_Check(o) || PyCFunction_Check(o) || PyCode_Check(o)) return true;
@@ -236,7 +240,7 @@ bool isIdentityValue(PyObject* o) {
   if (t == &PyMethodDescr_Type || t == &PyWrapperDescr_Type || t == &PyClassMethodDescr_Type || t == &PyGetSetDescr_Type ||
       t == &PyMemberDescr_Type || THPMemoryFormat_Check(o))
     return true;
-  if (PyWeakref_Check(o) || isTorchOperator(o) || isNumpyFunction(t)) return true;
+  if (PyWeakref_Check(o) || isTorchOperator(o) || isFunctionOfNumpy(t)) return true;
   static PyTypeObject *generator = nullptr, *pattern = nullptr, *cached = nullptr;
   if (isTypeNamed(t, "torch._C.Generator", &generator) || isTypeNamed(t, "re.Pattern", &pattern) ||
       isTypeNamed(t, "functools._lru_cache_wrapper", &cached))

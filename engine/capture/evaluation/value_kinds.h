@@ -29,6 +29,8 @@ inline bool isChangeable(PyTypeObject* type) {
 PyTypeObject* builtinBase(PyTypeObject* type);
 /// Whether objects of the type are numbers of numpy, which are immutable.
 bool isNumpyScalar(PyTypeObject* type);
+/// A function or number type of numpy.
+bool isNumpyFunction(PyObject* object);
 /// Immutable objects beyond the constants that are what their value says: ranges, slices and frozensets of constants, numpy
 /// scalars, dates, decimals, and instances of subclasses of int, float, str, …
 bool isValueObject(PyObject* object);

@@ -1,20 +1,10 @@
 // Functions of numpy on constants: what they compute is a constant too.
-#include <cmath>
-#include <cstring>
-
 #include "engine/capture/evaluation/symbolic_numbers.h"
 #include "engine/capture/evaluation/value_kinds.h"
 #include "engine/capture/rules/call_rules.h"
 
 namespace fusebox::capture {
 namespace {
-
-bool isOfType(PyObject* object, const char* name) { return std::strcmp(Py_TYPE(object)->tp_name, name) == 0; }
-
-bool isNumpyScalarType(PyObject* callable) {
-  return PyType_Check(callable) && std::strncmp(reinterpret_cast<PyTypeObject*>(callable)->tp_name, "numpy.", 6) == 0 &&
-         isNumpyScalar(reinterpret_cast<PyTypeObject*>(callable));
-}
 
 /// A number, a type of numbers, or a sequence of them. No text: it may name a file.
 bool isNumber(PyObject* o) {
@@ -24,15 +14,7 @@ bool isNumber(PyObject* o) {
     return true;
   }
   return o == Py_None || PyLong_Check(o) || PyFloat_CheckExact(o) || PyComplex_CheckExact(o) || isSymbolicNumber(o) || isNumpyScalar(Py_TYPE(o)) ||
-         isNumpyScalarType(o);
-}
-
-/// What is not finite may have been said in a warning, which belongs to every call of the program.
-bool isQuiet(PyObject* value) {
-  if (PyLong_Check(value)) return true;
-  const Py_complex number = PyComplex_AsCComplex(value);
-  if (PyErr_Occurred()) return PyErr_Clear(), false;
-  return std::isfinite(number.real) && std::isfinite(number.imag);
+         (PyType_Check(o) && isNumpyFunction(o));
 }
 
 std::string nameOf(PyObject* callable) {
@@ -42,22 +24,41 @@ std::string nameOf(PyObject* callable) {
   return std::string("numpy.") + (text ? text : "?");
 }
 
+bool isComplex(PyObject* o) {
+  if (PyTuple_Check(o) || PyList_CheckExact(o)) {
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i)
+      if (isComplex(PySequence_Fast_GET_ITEM(o, i))) return true;
+    return false;
+  }
+  PyObject* type = torchObject("numpy.complexfloating");
+  return PyComplex_Check(o) || (type && PyObject_TypeCheck(o, reinterpret_cast<PyTypeObject*>(type)));
+}
+
+/// numpy says in a warning where it makes a real number of a complex one, which only those do that are told a type.
+bool mayDropImaginary(PyObject* callable, const CallArguments& a) {
+  bool any = false;
+  for (size_t i = 0; i < a.total(); ++i) any = any || isComplex(a.args[i]);
+  bool typed = PyType_Check(callable) || a.keyword("dtype");
+  for (size_t i = 0; i < a.positional; ++i) typed = typed || PyType_Check(a.args[i]);
+  return any && typed;
+}
+
 PyRef ruleNumpy(Evaluation& e, PyObject* callable, const CallArguments& a) {
   const std::string name = nameOf(callable);
   for (size_t i = 0; i < a.total(); ++i)
     if (!isNumber(a.args[i])) e.breakHere("numpy", name + " is called with what is not a constant number", "Use torch's function in its place.");
+  if (mayDropImaginary(callable, a)) e.breakHere("numpy", name + " may warn that it drops an imaginary part");
   PyRef result = e.callReal(callable, a);
   if (!result) return {};
   if (!isConstantValue(result.get()) && !isNumpyScalar(Py_TYPE(result.get())))
     e.breakHere("numpy", name + " makes an array", "Make a tensor with torch's function, or the array outside of the compiled region.");
-  if (!isQuiet(result.get())) e.breakHere("numpy", name + " gives a number that is not finite, which numpy may warn of");
   return result;
 }
 
 }  // namespace
 
 CallRule numpyRuleOf(PyObject* callable) {
-  return isOfType(callable, "numpy.ufunc") || isOfType(callable, "numpy._ArrayFunctionDispatcher") || isNumpyScalarType(callable) ? ruleNumpy : nullptr;
+  return isNumpyFunction(callable) ? ruleNumpy : nullptr;
 }
 
 }  // namespace fusebox::capture

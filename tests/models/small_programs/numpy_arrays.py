@@ -3,6 +3,7 @@
 import warnings
 
 import numpy as np
+import torch
 
 from . import script
 
@@ -100,3 +101,35 @@ def scalars(compile):
         return a[0, 1], a.sum(), a.max(), np.float32(2) * a[0, 0], a[0] @ a[1], a.dtype.type(3)
 
     return [outcome(f, array(np.random.default_rng(4), t)) for t in TYPES[1:]]
+
+
+@script
+def warnings_of_constants(compile):
+    """Each call warns as numpy does, under whatever np.errstate there is, also where nothing but constants is computed with."""
+    small, large = np.float32(1e-38), np.float32(1e38)
+
+    def product(x):
+        return x * float(large * np.float32(10)), np.int8(100) + np.int8(100)
+
+    def function(x):
+        return x * float(np.divide(1.0, 0)), np.exp(1000.0), np.float32(1e39)
+
+    def whole(x):
+        return x, np.floor_divide(1, 0), -np.int8(-128), abs(np.int8(-128))
+
+    def tiny(x):
+        return x, small * small
+
+    def quiet(x):
+        return x * float(np.sqrt(2.0)), np.float32(3) * np.float32(4), np.complex64(1j)
+
+    def cut(x):
+        return x, np.abs(3 + 4j), np.add(1j, 1, dtype=np.complex64)
+
+    results = []
+    for f in (product, function, whole, tiny, quiet, cut):
+        g = compile(f)
+        for state in ("warn", "ignore", "raise", "warn"):
+            with np.errstate(all=state):
+                results.append(outcome(g, torch.ones(2)))
+    return results
