@@ -57,6 +57,8 @@ class AotFunction {
   std::vector<at::Tensor> call(const std::vector<at::Tensor>& inputs, std::span<int64_t> symbolValues = {}) const;
 
   const AotModule& module() const { return *module_; }
+  /// Compiles now what a backward pass through all results runs. Throws c10::Error when that fails.
+  void compileBackwardNow() const;
 
   struct Shared;  ///< what autograd nodes keep alive
 

@@ -62,6 +62,11 @@ const Shared::GradientCode::Form& Shared::form(Gradients which, Pass pass) {
   return form;
 }
 
+void AotFunction::compileBackwardNow() const {
+  if (!module_->backward) return;
+  shared_->form(Gradients::OfInputs, {std::vector<bool>(module_->tangents.size(), true), std::vector<bool>(module_->gradInputs.size(), true)});
+}
+
 const std::vector<Shared::Part>& Shared::parts() {
   std::call_once(partsOnce_, [&] {
     auto reads = placeholdersRead(*module->backward, module->saved.size());

@@ -32,6 +32,12 @@ class Positions {
   bool empty() const { return words_.empty(); }
   auto operator<=>(const Positions&) const = default;
 
+  /// As an archive has them.
+  template <class A>
+  static void fields(A& archive, auto& positions) {
+    archive(positions.words_);
+  }
+
  private:
   std::vector<uint64_t> words_;  ///< the last one is not zero
 };

@@ -38,6 +38,7 @@
 #include "engine/runtime/graph_tree.h"
 #include "engine/runtime/strided_copy.h"
 #include "engine/support/all_cores.h"
+#include "engine/compile/stored_graphs.h"
 #include "engine/compile/traced_graphs.h"
 #include "engine/trace/eager_check.h"
 
@@ -305,7 +306,8 @@ GraphKeyFacts keyFacts(const char* direction, const CompileOptions& options, con
           fmt::format("backend {}, fuse {}, max_fusion_size {}, fallback_random {}, max_autotune {}, emulate_precision_casts {}, deterministic {}",
                       options.backend == Backend::CudaGraphs ? "cudagraphs" : "inductor", config.fuse, config.maxFusionSize,
                       options.fallbackRandom, options.maxAutotune, options.emulatePrecisionCasts, isDeterministic(options)),
-          interface.firstSaved, interface.writes, interface.symbols, options.caches.keyTag.value_or(cache::cacheKeyTag())};
+          interface.firstSaved, interface.writes, interface.symbols,
+          options.stored ? std::string() : options.caches.keyTag.value_or(cache::cacheKeyTag())};
 }
 
 /// A compiled graph as calls and the session want it, wherever it comes from.
@@ -326,9 +328,10 @@ Result<std::shared_ptr<CompiledRegion>> compileGraph(const graph::Graph& traced,
                                                      const record::GraphSnapshot& source, const Interface& interface = {}) {
   std::optional<GraphCaching> caching;
   if (interface.isCached)
-    caching.emplace(traced, keyFacts(direction, options, interface), whyNoCache(options),
-                    options.caches.isShared.value_or(cache::wantsRemoteCache()), options.compile, options.name);
+    caching.emplace(traced, keyFacts(direction, options, interface), options.stored ? std::string() : whyNoCache(options),
+                    options.caches.isShared.value_or(cache::wantsRemoteCache()), options.compile, options.name, options.stored);
   if (auto kept = caching ? caching->load(constants) : nullptr) return finished(std::move(kept), options, source, interface);
+  if (options.stored && options.stored->isComplete()) return fail(ErrorCode::NotFound, caching ? caching->whyMissed() : "the file has no code for it");
 
   const int64_t start = nowNs();
   Stages stages(options.compile);

@@ -11,6 +11,8 @@
 
 namespace fusebox {
 
+class StoredGraphs;
+
 /// What turns captured graphs into something that runs.
 enum class Backend : uint8_t {
   Inductor,  ///< fused kernels by our own code generator
@@ -45,6 +47,7 @@ struct CompileOptions {
   bool fullgraph = false;       ///< a graph that cannot be compiled is an error, instead of running operator by operator
   bool deterministic = false;   ///< torch._inductor.config.deterministic: as torch.use_deterministic_algorithms, for generated code
   cache::CacheWishes caches;
+  std::shared_ptr<StoredGraphs> stored;  ///< of a function that is compiled ahead of time: in the cache's place
   record::Id compile = 0;  ///< of the frame's entry in the active recording; 0 when nothing is recorded
   std::string name;        ///< of the frame, for people
 };

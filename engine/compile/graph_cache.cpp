@@ -262,6 +262,16 @@ void GraphCache::flush() {
   }
 }
 
+Result<cache::Entry> GraphCache::entryOf(const Pending& pending) {
+  auto kept = keptForm(*pending.region, *pending.traced, pending.symbols);
+  if (!kept) return tl::unexpected(kept.error());
+  cache::EntryHeader header{"graph", pending.key, pending.name, static_cast<int64_t>(std::time(nullptr)), pending.compileNs};
+  header.kernels = static_cast<int64_t>(kept->code.size());
+  header.nodes = static_cast<int64_t>(pending.traced->nodes().size());
+  header.optimised = isOptimised(*kept);
+  return cache::Entry{std::move(header), writeKeptGraph(*kept, pending.symbols)};
+}
+
 void GraphCache::write(const Pending& pending) {
   std::string why;
   const cache::CacheFolder* entries = folder(true, why);
@@ -270,19 +280,15 @@ void GraphCache::write(const Pending& pending) {
   if (entries->trust() == cache::Trust::Signature && secret.empty())
     return tell("no key", "compiled graphs are not kept: others can write to " + entries->path() +
                               ", and FUSEBOX_CACHE_KEY is not set");
-  auto kept = keptForm(*pending.region, *pending.traced, pending.symbols);
-  if (!kept) return tell("no form", "a compiled graph cannot be kept: " + kept.error().text());
-  cache::EntryHeader header{"graph", pending.key, pending.name, static_cast<int64_t>(std::time(nullptr)),
-                            pending.compileNs};
-  header.kernels = static_cast<int64_t>(kept->code.size());
-  header.nodes = static_cast<int64_t>(pending.traced->nodes().size());
-  header.optimised = isOptimised(*kept);
+  auto made = entryOf(pending);
+  if (!made) return tell("no form", "a compiled graph cannot be kept: " + made.error().text());
+  const cache::EntryHeader& header = made->header;
   // Many processes may have compiled it at once: one that is as good stays.
   if (auto there = entries->read(id))
     if (auto entry = cache::readEntry(*there, entries->trust(), secret);
         entry && (entry->header.optimised || !header.optimised))
       return;
-  const std::string bytes = cache::writeEntry(header, writeKeptGraph(*kept, pending.symbols), secret);
+  const std::string bytes = cache::writeEntry(header, made->payload, secret);
   if (cache::RemoteCache* remote = pending.isShared ? this->remote() : nullptr) {
     if (auto put = remote->put(id, bytes); !put)
       tell("remote", put.error().text());

@@ -9,6 +9,7 @@
 
 #include "engine/cache/cache_folder.h"
 #include "engine/cache/cache_key.h"
+#include "engine/cache/entry_file.h"
 #include "engine/cache/remote_cache.h"
 #include "engine/compile/kept_graph.h"
 
@@ -54,6 +55,8 @@ class GraphCache {
     std::vector<graph::Symbol> symbols;
     bool isShared = false;  ///< goes to Redis too
   };
+  /// As an entry, with the code that there is now. Errors: a kernel without code.
+  static Result<cache::Entry> entryOf(const Pending& pending);
   /// Writes it when the background tier is done with its kernels, or with flush().
   void keep(Pending pending);
   /// Writes what waits, as it is. Belongs before exit().

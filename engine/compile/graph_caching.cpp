@@ -16,8 +16,8 @@ using codegen::cpu::CompiledKernel;
 using record::Recorder;
 
 GraphCaching::GraphCaching(const graph::Graph& traced, GraphKeyFacts facts, std::string whyNot, bool isShared, record::Id compile,
-                           std::string name)
-    : traced_(traced), facts_(std::move(facts)), whyNot_(std::move(whyNot)), name_(std::move(name)), isShared_(isShared), compile_(compile) {
+                           std::string name, std::shared_ptr<StoredGraphs> stored)
+    : traced_(traced), facts_(std::move(facts)), whyNot_(std::move(whyNot)), name_(std::move(name)), isShared_(isShared), compile_(compile), stored_(std::move(stored)) {
   if (!whyNot_.empty()) return;
   auto jit = processJit();
   if (!jit) {
@@ -40,14 +40,14 @@ void GraphCaching::record(const char* outcome, std::string reason, int64_t saved
 std::shared_ptr<CompiledRegion> GraphCaching::load(const std::vector<at::Tensor>& constants) {
   if (!key_) {
     countCache(CacheOutcome::Bypass);
-    record("bypass", whyNot_);
+    record("bypass", whyMissed_ = whyNot_);
     return nullptr;
   }
   try {
     return lookUp(constants);
   } catch (const std::exception& error) {  // what goes wrong here must not keep the graph from being compiled
     countCache(CacheOutcome::Miss);
-    record("miss", error.what());
+    record("miss", whyMissed_ = error.what());
     return nullptr;
   }
 }
@@ -56,7 +56,7 @@ std::shared_ptr<CompiledRegion> GraphCaching::lookUp(const std::vector<at::Tenso
   const record::StageTimer timer(Recorder::active(), compile_, record::Phase::Inductor, "cache");
   const int64_t start = nowNs();
   std::string why;
-  auto found = GraphCache::instance().find(*key_, facts_.symbols, isShared_, why);
+  auto found = stored_ ? stored_->find(*key_, facts_.symbols, why) : GraphCache::instance().find(*key_, facts_.symbols, isShared_, why);
   std::shared_ptr<CompiledRegion> region;
   if (found) {
     const cache::EntryHeader header = found->header;
@@ -68,14 +68,15 @@ std::shared_ptr<CompiledRegion> GraphCaching::lookUp(const std::vector<at::Tenso
              std::string(isRemote ? "from the remote cache" : "") +
                  (header.optimised ? "" : " with code of the first tier"),
              header.compileNs - (nowNs() - start));
-      if (!header.optimised)
+      if (!header.optimised && !stored_)
         GraphCache::instance().keep({*key_, name_, header.compileNs, region, copy_, facts_.symbols, isShared_});
       return region;
     }
-    GraphCache::instance().drop(*key_, why);
+    if (!stored_) GraphCache::instance().drop(*key_, why);
   }
   countCache(CacheOutcome::Miss);
-  if (Recorder::active() && why.empty()) {
+  whyMissed_ = why;
+  if (Recorder::active() && why.empty() && !stored_) {
     why = GraphCache::instance().nearest(*key_);
     why = why.empty() ? "no entry to compare with" : "nearest entry: " + why;
   }
@@ -136,7 +137,9 @@ std::shared_ptr<CompiledRegion> GraphCaching::make(GraphCache::Found found, cons
 void GraphCaching::keep(std::shared_ptr<CompiledRegion> region, int64_t compileNs) {
   if (!key_) return;
   if (!copy_) copy_ = std::make_shared<const graph::Graph>(traced_);
-  GraphCache::instance().keep({*key_, name_, compileNs, std::move(region), copy_, facts_.symbols, isShared_});
+  GraphCache::Pending made{*key_, name_, compileNs, std::move(region), copy_, facts_.symbols, isShared_};
+  if (stored_) return stored_->collect(std::move(made));
+  GraphCache::instance().keep(std::move(made));
   record("store", {});
 }
 

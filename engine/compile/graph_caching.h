@@ -9,6 +9,7 @@
 
 #include "engine/compile/graph_cache.h"
 #include "engine/compile/graph_key.h"
+#include "engine/compile/stored_graphs.h"
 #include "engine/record/recorder.h"
 
 namespace fusebox {
@@ -17,12 +18,14 @@ namespace fusebox {
 class GraphCaching {
  public:
   /// `traced` must live until load() has returned. `whyNot`: why the cache is not to be used, if it is not.
-  /// `isShared`: by Redis too.
+  /// `isShared`: by Redis too. `stored`: takes the place of folder and Redis.
   GraphCaching(const graph::Graph& traced, GraphKeyFacts facts, std::string whyNot, bool isShared, record::Id compile,
-               std::string name);
+               std::string name, std::shared_ptr<StoredGraphs> stored = nullptr);
 
   /// The compiled graph of an entry, with its code linked; null where it has to be compiled.
   std::shared_ptr<CompiledRegion> load(const std::vector<at::Tensor>& constants);
+  /// Why load() found nothing.
+  const std::string& whyMissed() const { return whyMissed_; }
   /// Hands what was compiled, in `compileNs`, to the cache.
   void keep(std::shared_ptr<CompiledRegion> region, int64_t compileNs);
 
@@ -34,9 +37,10 @@ class GraphCaching {
 
   const graph::Graph& traced_;
   GraphKeyFacts facts_;
-  std::string whyNot_, name_;
+  std::string whyNot_, name_, whyMissed_;
   bool isShared_ = false;
   record::Id compile_ = 0;
+  std::shared_ptr<StoredGraphs> stored_;
   std::optional<cache::CacheKey> key_;
   std::shared_ptr<const graph::Graph> copy_;  ///< of the traced graph, for what outlives this
 };

@@ -128,14 +128,19 @@ void addSymbols(cache::CacheKey& key, const std::vector<graph::Symbol>& symbols)
 
 }  // namespace
 
-cache::CacheKey graphKey(const Graph& traced, const GraphKeyFacts& facts, const codegen::cpu::TargetFeatures& cpu,
-                         std::string& whyNot) {
+cache::CacheKey platformKey(const codegen::cpu::TargetFeatures& cpu) {
   cache::CacheKey key;
   key.add("Fusebox's build", engineBuild());
   key.add("PyTorch", torchBuild());
   key.add("LLVM", codegen::cpu::llvmVersion());
   key.add("CPU", cpu.cpu);
   key.add("CPU features", std::to_string(cpu.vectorBits) + "-bit vectors " + cpu.features);
+  return key;
+}
+
+cache::CacheKey graphKey(const Graph& traced, const GraphKeyFacts& facts, const codegen::cpu::TargetFeatures& cpu,
+                         std::string& whyNot) {
+  cache::CacheKey key = platformKey(cpu);
   key.add("cache key tag", facts.keyTag);
   key.add("direction", facts.direction);
   key.add("options", facts.options);

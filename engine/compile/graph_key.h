@@ -21,6 +21,9 @@ struct GraphKeyFacts {
   std::string keyTag;                  ///< torch.compiler.config.cache_key_tag
 };
 
+/// The components that no code is good without, whatever the graph.
+cache::CacheKey platformKey(const codegen::cpu::TargetFeatures& cpu);
+
 /// The key of a graph's code. Constants count by type and size alone, since programs read them when they run. `whyNot`
 /// receives why what is made of this graph cannot be kept; else it stays empty.
 cache::CacheKey graphKey(const graph::Graph& traced, const GraphKeyFacts& facts,

@@ -10,6 +10,7 @@
 #include "engine/capture/rules/substitutes.h"
 #include "engine/compile/compile_requests.h"
 #include "engine/compile/graph_cache.h"
+#include "engine/python/ahead_of_time.h"
 #include "engine/python/cache_control.h"
 #include "engine/python/compiled_function.h"
 #include "engine/python/debug_control.h"
@@ -303,6 +304,7 @@ void bindEngine(py::module_& m) {
   bindGraphs(m);
   bindGuardProbe(m);
   bindCache(m);
+  bindAheadOfTime(m, optionsFrom);
   m.def("attach_debugger", &attachDebugger, py::arg("path"), py::arg("token"), py::call_guard<py::gil_scoped_release>());
 }
 

@@ -78,6 +78,7 @@ class FrameRun {
   Outcome replayEntry(Entry& entry, const std::vector<at::Tensor>& outputs, const std::vector<PyRef>& sources,
                       std::span<const int64_t> symbolValues, PyRef* result);
   bool runCallable(Entry& entry, std::vector<at::Tensor>* outputs);
+  void raiseStored(const GlobalState& now, const EntryPoint& point);
   bool runGraph(Entry& entry, std::span<int64_t> symbolValues, std::vector<at::Tensor>* outputs, bool* propagate);
   bool dropMispredicted(const Entry& entry, const runtime::Mispredicted& error);
   void noteMisfit(Entry& entry, const aot::DataMisfit& error);
@@ -156,6 +157,11 @@ std::shared_ptr<Entry> FrameRun::findOrMake(bool* failed) {
     return entry;
   }
   checkStartNs_ = 0;
+  if (code_.isStored) {
+    raiseStored(now, point);
+    *failed = true;
+    return nullptr;
+  }
   if (point.eager && !options_->fullgraph) return nullptr;
   const Stance stance = captureStance();
   if (stance == Stance::EagerOnRecompile) return nullptr;
@@ -177,6 +183,22 @@ std::shared_ptr<Entry> FrameRun::findOrMake(bool* failed) {
     ~Told() { tellListener(false); }
   } told;
   return makeEntry(code_, pointHere(), started_ ? state_ : fresh, now, options_, globals, failed);
+}
+
+/// Says why a function that was compiled ahead of time does not fit.
+void FrameRun::raiseStored(const GlobalState& now, const EntryPoint& point) {
+  const Place place = placeOf(codeOf(frame_), 0);
+  std::string text = place.function + " was compiled ahead of time, and this call does not fit";
+  if (point.entries.empty()) text += ": its code was dropped";
+  for (const auto& entry : point.entries) {
+    if (!entry->guards->alive()) {
+      text += ": a class or function that it was made for is gone";
+      continue;
+    }
+    const GuardFailure failure = entry->guards->explain(view(), now);
+    text += ": " + failure.guard + ": expected " + failure.expected + ", found " + failure.found;
+  }
+  PyErr_SetString(PyExc_RuntimeError, text.c_str());
 }
 
 bool FrameRun::runGraph(Entry& entry, std::span<int64_t> symbolValues, std::vector<at::Tensor>* outputs, bool* propagate) {
@@ -278,6 +300,10 @@ void FrameRun::noteMisfit(Entry& entry, const aot::DataMisfit& error) {
   if (std::getenv("FUSEBOX_DEBUG")) std::fprintf(stderr, "fusebox: %s\n", error.what());
   const bool known = !error.programRaises && std::all_of(error.values.begin(), error.values.end(), [](int64_t v) { return v > 1; });
   const bool isRule = entry.misfits >= kFew && entry.misfits * 4 > entry.hits;
+  if (code_.isStored) {
+    graphError_ = error.what();
+    return;
+  }
   if (!isRule && !(known && point.dataCaptures == 0)) return;
   if (known && ++point.dataCaptures < kMostCaptures) point.dataHints = error.values;
   else point.dataRefused = error.what();
@@ -286,6 +312,10 @@ void FrameRun::noteMisfit(Entry& entry, const aot::DataMisfit& error) {
 
 /// What an operator really gives cannot be known beforehand: the next capture stops at it. Returns whether there is an error to raise.
 bool FrameRun::dropMispredicted(const Entry& entry, const runtime::Mispredicted& error) {
+  if (code_.isStored) {
+    graphError_ = error.what();
+    return false;
+  }
   EntryPoint& point = pointHere();
   const bool wasSymbolic = entry.isSymbolic();
   const std::shared_ptr<Entry> dropped = takeOut(point, entry);
@@ -308,6 +338,10 @@ PyObject* FrameRun::runInstead() {
   const runtime::EffectReplay seen;  // what others saw a failed graph do is not done again
   const std::string error = std::exchange(graphError_, {});
   const Place place = placeOf(codeOf(frame_), started_ ? state_.offset : 0);
+  if (code_.isStored) {
+    PyErr_SetString(PyExc_RuntimeError, (place.function + " was compiled ahead of time, and its graph raised: " + error).c_str());
+    return raise(0);
+  }
   const PyRef code = PyRef::borrow(reinterpret_cast<PyObject*>(codeOf(frame_)));  // keeps symbolicPoint_
   PyObject* result = handBack();
   // What only symbolic code raises is the engine's fault.

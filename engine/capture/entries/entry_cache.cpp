@@ -69,6 +69,7 @@ void clearEntries() {
   // Destroying entries may run finalisers that come back here: empty everything first, destroy afterwards.
   std::vector<std::shared_ptr<Entry>> doomed;
   for (CodeState* state : allStates()) {
+    if (state->isStored) continue;
     for (auto& point : state->points) {
       for (auto& entry : point->entries) doomed.push_back(std::move(entry));
       point->entries.clear();

@@ -26,8 +26,8 @@ using record::Recorder;
 class EntryMaker {
  public:
   EntryMaker(CodeState& code, EntryPoint& point, const FrameState& state, const GlobalState& now, const RegionOptions* options,
-             PyObject* globals)
-      : code_(code), point_(point), state_(state), now_(now), options_(options), globals_(globals), recorder_(Recorder::active()) {}
+             PyObject* globals, std::shared_ptr<StoredGraphs> stored)
+      : code_(code), point_(point), state_(state), now_(now), options_(options), globals_(globals), stored_(std::move(stored)), recorder_(Recorder::active()) {}
 
   /// `mayTryAgain`: capturing changed what was guarded before (something that is set up with its first use); the next attempt sees it.
   std::shared_ptr<Entry> make(bool* failed, bool mayTryAgain);
@@ -64,6 +64,7 @@ class EntryMaker {
   const RegionOptions* options_;
   cache::CacheWishes caches_;
   PyObject* globals_;
+  std::shared_ptr<StoredGraphs> stored_;
   Recorder* recorder_;
   record::Id frame_ = 0, compile_ = 0, cause_ = 0;
   std::optional<GuardFailure> nearestFailure_;  ///< of the entry that came nearest to fitting
@@ -442,15 +443,8 @@ std::shared_ptr<Entry> EntryMaker::compile(Segment segment) {
   if (segment.graph) {
     for (const graph::Node& node : segment.graph->forward.nodes()) e.operators += node.kind == graph::NodeKind::Call;
     if (keepsGraphText()) e.graph = segment.graph->forward.str();
-    CompileOptions how;
-    how.backend = options_->backend;
-    how.graphs = options_->graphs;
-    how.fullgraph = options_->fullgraph;
-    how.fallbackRandom = options_->fallbackRandom;
-    how.maxAutotune = options_->maxAutotune;
-    how.emulatePrecisionCasts = options_->emulatePrecisionCasts;
-    how.nanAsserts = options_->nanAsserts;
-    how.deterministic = options_->deterministic;
+    CompileOptions how = compileOptions(*options_);
+    how.stored = stored_;
     how.caches = caches_;
     how.compile = compile_;
     how.name = e.function;
@@ -481,15 +475,7 @@ std::shared_ptr<Entry> EntryMaker::compile(Segment segment) {
   if (ok) {
     captureCounters().graphs += segment.graph || segment.torchGraph;
     captureCounters().operators += e.operators;
-    entry->sources = segment.graphInputs;
-    entry->graphInputs = segment.graphInputs.size();
-    numberSources(segment, entry->sources);
-    entry->sharedInputs = inputsUsedByRecipes(segment, entry->graphInputs);
-    entry->sharedCount = sharedCountOf(segment);
-    entry->guards = std::make_unique<GuardTree>(std::move(segment.guards), entry->sources);
-    segment.graph.reset();
-    segment.torchGraph = PyRef();
-    entry->segment = std::move(segment);
+    finishEntry(*entry, std::move(segment));
     e.guards = static_cast<int64_t>(entry->guards->guards().guards().size());
     recordGuards(*entry);
     entry->recipeObjects = heldByRecipes(entry->segment);
@@ -623,6 +609,31 @@ std::shared_ptr<Entry> EntryMaker::attempt(bool* failed, bool mayTryAgain) {
 
 }  // namespace
 
+CompileOptions compileOptions(const RegionOptions& options) {
+  CompileOptions how;
+  how.backend = options.backend;
+  how.graphs = options.graphs;
+  how.fullgraph = options.fullgraph;
+  how.fallbackRandom = options.fallbackRandom;
+  how.maxAutotune = options.maxAutotune;
+  how.emulatePrecisionCasts = options.emulatePrecisionCasts;
+  how.nanAsserts = options.nanAsserts;
+  how.deterministic = options.deterministic;
+  return how;
+}
+
+void finishEntry(Entry& entry, Segment segment) {
+  entry.sources = segment.graphInputs;
+  entry.graphInputs = segment.graphInputs.size();
+  numberSources(segment, entry.sources);
+  entry.sharedInputs = inputsUsedByRecipes(segment, entry.graphInputs);
+  entry.sharedCount = sharedCountOf(segment);
+  entry.guards = std::make_unique<GuardTree>(std::move(segment.guards), entry.sources);
+  segment.graph.reset();
+  segment.torchGraph = PyRef();
+  entry.segment = std::move(segment);
+}
+
 bool leaveToPython(CodeState& code, EntryPoint& point, const RegionOptions* options, const char* why) {
   Place place = placeOf(code.code, point.offset);
   if (point.offset == 0) place.line = code.code->co_firstlineno;
@@ -654,10 +665,10 @@ bool leaveToPython(CodeState& code, EntryPoint& point, const RegionOptions* opti
 }
 
 std::shared_ptr<Entry> makeEntry(CodeState& code, EntryPoint& point, const FrameState& state, const GlobalState& now,
-                                 const RegionOptions* options, PyObject* globals, bool* failed) {
-  EntryMaker first(code, point, state, now, options, globals);
+                                 const RegionOptions* options, PyObject* globals, bool* failed, std::shared_ptr<StoredGraphs> stored) {
+  EntryMaker first(code, point, state, now, options, globals, stored);
   std::shared_ptr<Entry> entry = first.make(failed, true);
-  return first.sawItsOwnChange() ? EntryMaker(code, point, state, now, options, globals).make(failed, false) : entry;
+  return first.sawItsOwnChange() ? EntryMaker(code, point, state, now, options, globals, stored).make(failed, false) : entry;
 }
 
 }  // namespace fusebox::capture

@@ -103,6 +103,17 @@ bool GuardSet::add(Guard guard) {
   return true;
 }
 
+void GuardSet::restore(Guard guard, std::optional<TensorSpec> spec) {
+  if (spec) {
+    spec->type = reinterpret_cast<PyTypeObject*>(guard.expected.get());
+    tensorSpecs_.push_back(std::move(*spec));
+    guard.number = static_cast<int64_t>(tensorSpecs_.size()) - 1;
+    specOf_.emplace(guard.source, tensorSpecs_.size() - 1);
+  }
+  guards_.push_back(std::move(guard));
+  index_.insert(guards_.size() - 1);
+}
+
 void GuardSet::requireStorage() {
   for (TensorSpec& spec : tensorSpecs_) spec.comparesStorage = true;
 }

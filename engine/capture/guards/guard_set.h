@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -34,6 +35,10 @@ class GuardSet {
   /// check for any number of tensors, where pairs would be n².
   /// Returns false if an equal guard was there.
   bool add(Guard guard);
+
+  /// A guard of a set that was written down, with what it knows of its tensor.
+  void restore(Guard guard, std::optional<TensorSpec> spec);
+  void restore(const GlobalState& state) { globalState_ = state; }
 
   // The common ones, short.
   /// From now on TensorMatch guards speak of the storage too: its size, and where in it the tensor begins.

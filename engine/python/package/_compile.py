@@ -109,7 +109,18 @@ def compile(
     function = _innermost(model)
     if settings.get("function") and _is_within_operator():
         return _followed_or_as_it_is(function, settings)
-    return _engine.compiled(function if _runs_python(function) else _with_frame(function), settings, _forward_of(model))
+    return compiled_with(function if _runs_python(function) else _with_frame(function), settings, _forward_of(model))
+
+
+def compiled_with(function, settings, root):
+    made = _engine.compiled(function, settings, root)
+    made.aot_compile = functools.partial(_aot_compile, function, settings)
+    return made
+
+
+def _aot_compile(function, settings, example_inputs):
+    from ._ahead_of_time import aot_compile
+    return aot_compile(function, settings, example_inputs)
 
 
 def _is_within_operator():

@@ -6,8 +6,7 @@ import sys
 
 import torch
 
-from ._compile import _function_of
-from ._engine_access import _engine
+from ._compile import _function_of, compiled_with
 
 
 class OptimizedModule(torch.nn.Module):
@@ -31,7 +30,7 @@ class OptimizedModule(torch.nn.Module):
             self.forward = module.__call__
         else:
             # The module's own hooks run as always; the frame of its forward is what is captured.
-            self.forward = _engine.compiled(module.__call__, self._settings, _function_of(module.forward))
+            self.forward = compiled_with(module.__call__, self._settings, _function_of(module.forward))
             with contextlib.suppress(TypeError, ValueError):  # what asks which arguments the model takes
                 self.forward.__signature__ = inspect.signature(module.forward)
         self._torchdynamo_orig_callable = module.forward

@@ -9,6 +9,7 @@ import torch.compiler as _stock
 from torch.compiler import config  # noqa: F401  (PyTorch's own settings)
 from torch.utils._pytree import tree_map_only
 
+from ._ahead_of_time import load_compiled_function
 from ._compile import compile, engine_options  # noqa: A004
 from ._engine_access import _engine, reset
 from ._options import list_backends
@@ -210,10 +211,6 @@ def load_cache_artifacts(serialized_artifacts):
     for reason in sorted(set(refusals)):
         once(f"load_cache_artifacts: {reason}")
     return _cache_info(ids)
-
-
-def load_compiled_function(file, **kwargs):
-    _refuse("load_compiled_function", "there is no ahead-of-time format")
 
 
 def wrap_numpy(fn):

@@ -1,0 +1,131 @@
+#include "engine/compile/stored_module.h"
+
+#include <cstring>
+
+#include "engine/inductor/ir/archive_fields.h"
+#include "engine/inductor/ir/archive_graph.h"
+#include "engine/trace/convert.h"
+
+namespace fusebox::graph {
+
+template <class A> void fields(A& a, In<A, Relation>& v) { a(v.op, v.left, v.right, v.reason); }
+
+}  // namespace fusebox::graph
+
+namespace fusebox::aot {
+
+using graph::In;
+
+template <class A> void fields(A& a, In<A, OutputPlan>& v) { a(v.kind, v.index, v.versions, v.detached, v.meta); }
+template <class A> void fields(A& a, In<A, MutationPlan>& v) { a(v.input, v.result, v.differentiable, v.metadata, v.versions, v.meta); }
+template <class A> void fields(A& a, In<A, SavedPlan>& v) { a(v.kind, v.index, v.aliasedResult, v.joint); }
+template <class A> void fields(A& a, In<A, InnerResult>& v) { a(v.tangent, v.arriving, v.whole, v.from); }
+template <class A> void fields(A& a, In<A, DataSize>& v) { a(v.symbol, v.value, v.dim, v.text); }
+template <class A> void fields(A& a, In<A, Positions>& v) { Positions::fields(a, v); }
+template <class A> void fields(A& a, In<A, Way>& v) { a(v.given, v.computed); }
+
+}  // namespace fusebox::aot
+
+namespace fusebox {
+namespace {
+
+using aot::AotModule;
+using aot::OutputPlan;
+using graph::In;
+using inductor::ArchiveError;
+using inductor::ArchiveReader;
+using inductor::ArchiveWriter;
+
+template <class A>
+void moduleFields(A& a, In<A, AotModule>& m) {
+  a(m.inputs, m.outputs, m.mutations, m.saved, m.tangents, m.gradInputs, m.inner, m.keepers, m.forwardResults, m.hints, m.dataSizes, m.assumptions,
+    m.opaqueHistory);
+}
+
+const graph::TensorMeta* baseOf(const AotModule& module, const OutputPlan& plan) {
+  if (plan.kind == OutputPlan::Kind::InputView) return &module.inputs.at(static_cast<size_t>(plan.index));
+  const auto* value = module.forward.output()->args.at(static_cast<size_t>(plan.index)).as<graph::ValueRef>();
+  return value ? &module.forward.meta(*value).tensor : nullptr;
+}
+
+/// Elements in dense order, whatever the strides.
+struct Constant {
+  graph::TensorMeta meta;
+  std::string bytes;
+};
+
+at::Tensor tensorOf(const Constant& constant) {
+  const auto numbers = [](const std::vector<graph::SymExpr>& list) {
+    std::vector<int64_t> made;
+    for (const graph::SymExpr& e : list) {
+      const auto number = e.maybeConstant();
+      if (!number || *number < 0) throw ArchiveError("a constant of unknown size");
+      made.push_back(*number);
+    }
+    return made;
+  };
+  const std::vector<int64_t> sizes = numbers(constant.meta.sizes), strides = numbers(constant.meta.strides);
+  if (strides.size() != sizes.size()) throw ArchiveError("a constant of unknown strides");
+  const at::ScalarType type = static_cast<at::ScalarType>(constant.meta.dtype);
+  unsigned __int128 count = 1, extent = 1;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    count *= static_cast<uint64_t>(sizes[i]);
+    if (sizes[i] > 0) extent += static_cast<unsigned __int128>(sizes[i] - 1) * static_cast<uint64_t>(strides[i]);
+    if (count > (1ull << 40) || extent > (1ull << 40)) throw ArchiveError("a constant that is too large");
+  }
+  if (count * c10::elementSize(type) != constant.bytes.size()) throw ArchiveError("a constant of another size");
+  at::Tensor dense = at::empty(sizes, type);
+  if (!constant.bytes.empty()) std::memcpy(dense.data_ptr(), constant.bytes.data(), constant.bytes.size());
+  return at::empty_strided(sizes, strides, dense.options().device(trace::fromDevice(constant.meta.device))).copy_(dense);
+}
+
+}  // namespace
+
+std::string whyNotStored(const AotModule& module) {
+  for (const OutputPlan& plan : module.outputs) {
+    if (plan.views.empty() || (plan.kind != OutputPlan::Kind::InputView && plan.kind != OutputPlan::Kind::ResultView)) continue;
+    const graph::TensorMeta* base = baseOf(module, plan);
+    if (!base || base->dtype != plan.meta.dtype || graph::isComplex(base->dtype)) return "a result is a view of another element type";
+  }
+  for (const at::Tensor& constant : module.constants)
+    if (constant.requires_grad() || constant.layout() != at::kStrided || constant.is_quantized())
+      return "the program holds a tensor that is no plain constant: pass it as an argument";
+  return {};
+}
+
+void writeModule(ArchiveWriter& archive, const AotModule& module) {
+  const c10::InferenceMode noHistory;
+  archive(module.symbols);
+  const graph::Graph none;
+  archive(module.backward.has_value());
+  for (const graph::Graph* graph : {&module.joint, &module.forward, module.backward ? &*module.backward : nullptr})
+    if (graph) inductor::writeDerivedGraph(archive, *graph, none);
+  moduleFields(archive, module);
+  archive(module.constants.size());
+  for (const at::Tensor& constant : module.constants) {
+    const at::Tensor dense = constant.detach().cpu().contiguous();
+    archive(trace::toMeta(constant, constant.device()), std::string(static_cast<const char*>(dense.data_ptr()), dense.nbytes()));
+  }
+}
+
+AotModule readModule(ArchiveReader& archive) {
+  AotModule module;
+  archive(module.symbols);
+  const graph::Graph none;
+  bool hasBackward = false;
+  archive(hasBackward);
+  module.joint = inductor::readDerivedGraph(archive, none);
+  module.forward = inductor::readDerivedGraph(archive, none);
+  if (hasBackward) module.backward = inductor::readDerivedGraph(archive, none);
+  moduleFields(archive, module);
+  size_t constants = 0;
+  archive(constants);
+  for (; constants > 0; --constants) {
+    Constant constant;
+    archive(constant.meta, constant.bytes);
+    module.constants.push_back(tensorOf(constant));
+  }
+  return module;
+}
+
+}  // namespace fusebox

@@ -1,0 +1,486 @@
+#include "engine/python/stored_entry.h"
+
+#include <pybind11/stl.h>
+
+#include <unordered_map>
+
+#include "engine/compile/stored_module.h"
+#include "engine/inductor/ir/archive_fields.h"
+
+namespace py = pybind11;
+
+namespace fusebox::graph {
+
+template <class A> void fields(A& a, In<A, Relation>& v) { a(v.op, v.left, v.right, v.reason); }
+
+}  // namespace fusebox::graph
+
+namespace fusebox::capture {
+
+using graph::In;
+
+template <class A> void fields(A& a, In<A, TensorSpec>& v) {
+  a(v.keys, v.dtype, v.deviceType, v.deviceIndex, v.layout, v.requiresGrad, v.isLeaf, v.hasStrides, v.hasSizes, v.comparesStorage, v.storageOffset,
+    v.storageBytes, v.sizes, v.strides, v.freeSizes, v.freeStrides, v.freeOffset, v.symbols);
+}
+template <class A> void fields(A& a, In<A, GlobalState>& v) {
+  a(v.includedKeys, v.excludedKeys, v.flags, v.float32Precisions, v.defaultDevice, v.defaultDtype, v.autocastCpuDtype, v.autocastCudaDtype,
+    v.functionModes, v.dispatchModes, v.functionDisabled, v.savedTensorHooks, v.cudaDevice);
+}
+template <class A> void fields(A& a, In<A, Place>& v) { a(v.file, v.line, v.function); }
+template <class A> void fields(A& a, In<A, NumberExpr>& v) { a(v.kind, v.a, v.b, v.constant, v.left, v.right); }
+
+}  // namespace fusebox::capture
+
+namespace fusebox::python {
+namespace {
+
+using namespace capture;
+using graph::In;
+using inductor::ArchiveError;
+using inductor::ArchiveReader;
+using inductor::ArchiveWriter;
+
+constexpr int64_t kNone = -1;
+
+/// A source as an archive has it; positions are those of sources before it.
+struct SourceForm {
+  Source::Kind kind{};
+  int64_t base = kNone, key = kNone, index = -1;
+  Why why{};
+};
+struct GuardForm {
+  GuardKind kind{};
+  int64_t source = kNone, other = kNone, expected = kNone, number = 0;
+  std::string text;
+  Place place;
+  bool isArguments = false;
+  bool globalsOfFunction = false;             ///< CodeMatch: the function's globals count too
+  std::optional<TensorSpec> spec;
+  std::optional<std::vector<std::string>> attributes;  ///< TypeVersion; none: all
+};
+struct NumberForm {
+  NumberSource::Kind kind{};
+  int64_t source = kNone;
+  int dim = -1;
+  graph::SymExpr is;
+  bool defines = false;
+};
+struct OriginForm {
+  graph::Symbol symbol;
+  NumberSource::Kind kind{};
+  int64_t source = kNone;
+  int dim = -1;
+};
+struct RecipeForm {
+  Recipe::Kind kind{};
+  int64_t index = -1, source = kNone, object = kNone, base = kNone;
+  int32_t id = -1;
+  std::vector<int64_t> children;
+  std::optional<NumberExpr> number;
+};
+
+template <class A> void fields(A& a, In<A, SourceForm>& v) { a(v.kind, v.base, v.key, v.index, v.why); }
+template <class A> void fields(A& a, In<A, GuardForm>& v) {
+  a(v.kind, v.source, v.other, v.expected, v.number, v.text, v.place, v.isArguments, v.globalsOfFunction, v.spec, v.attributes);
+}
+template <class A> void fields(A& a, In<A, NumberForm>& v) { a(v.kind, v.source, v.dim, v.is, v.defines); }
+template <class A> void fields(A& a, In<A, OriginForm>& v) { a(v.symbol, v.kind, v.source, v.dim); }
+template <class A> void fields(A& a, In<A, RecipeForm>& v) { a(v.kind, v.index, v.source, v.object, v.base, v.id, v.children, v.number); }
+
+struct EntryForm {
+  std::vector<SourceForm> sources;
+  std::vector<GuardForm> guards;
+  std::vector<NumberForm> numbers;
+  std::vector<OriginForm> origins;
+  std::vector<graph::Symbol> ofData;
+  std::vector<int64_t> hints;
+  std::vector<graph::Relation> relations;
+  GlobalState state;
+  std::vector<int64_t> inputs;
+  std::vector<RecipeForm> recipes;  ///< children before their parents
+};
+
+template <class A>
+void formFields(A& a, In<A, EntryForm>& v) {
+  a(v.sources, v.guards, v.numbers, v.origins, v.ofData, v.hints, v.relations, v.state, v.inputs, v.recipes);
+}
+
+[[noreturn]] void refuse(const std::string& what) { throw std::runtime_error(what); }
+
+const Source* rootOf(const Source* source) {
+  while (source->base) source = source->base;
+  return source;
+}
+
+class Writer {
+ public:
+  Writer(const Entry& entry, int arguments, const std::function<bool(const py::object&)>& canStore)
+      : entry_(entry), set_(entry.guards->guards()), arguments_(arguments), canStore_(canStore) {}
+
+  StoredEntry write() {
+    const Segment& segment = entry_.segment;
+    if (entry_.callable) refuse("graphs of a backend written in Python stay in their process");
+    if (segment.exit != Segment::Exit::Return || !segment.result) refuse("the function is no single graph");
+    if (!segment.effects.empty()) refuse("the function changes an object of the program besides its tensors, or prints");
+    if (segment.modes.apply || segment.handled) refuse("the function leaves a mode or an exception behind");
+    for (const Guard& guard : set_.guards()) addGuard(guard);
+    form_.state = set_.globalState();
+    addShapes();
+    for (size_t i = 0; i < entry_.graphInputs; ++i) form_.inputs.push_back(argument(entry_.sources[i], "reads a tensor from"));
+    recipe(*segment.result);
+    std::vector<graph::Symbol> symbols;
+    if (entry_.function) {
+      const aot::AotModule& module = entry_.function->module();
+      if (const std::string why = whyNotStored(module); !why.empty()) refuse(why);
+      symbols = module.symbols;
+    } else {
+      symbols = set_.shapes().symbols;
+    }
+    ArchiveWriter archive;
+    archive(symbols, entry_.function != nullptr);
+    if (entry_.function) writeModule(archive, entry_.function->module());
+    formFields(archive, form_);
+    stored_.archive = archive.take();
+    return std::move(stored_);
+  }
+
+ private:
+  bool isArgument(const Source* source) const {
+    const Source* root = rootOf(source);
+    return root->kind == Source::Kind::Local && root->index < arguments_;
+  }
+
+  int64_t object(PyObject* o) {
+    const auto [at, isNew] = positions_.emplace(o, static_cast<int64_t>(stored_.objects.size()));
+    if (isNew) stored_.objects.push_back(py::reinterpret_borrow<py::object>(o));
+    return at->second;
+  }
+  bool known(PyObject* o) {
+    const auto [at, isNew] = storable_.emplace(o, false);
+    if (isNew) at->second = canStore_(py::reinterpret_borrow<py::object>(o));
+    return at->second;
+  }
+  /// Whether every object on the way to a place has a name.
+  bool isReachable(const Source* source) {
+    for (; source; source = source->base) {
+      if (source->kind == Source::Kind::GlobalWeak || source->kind == Source::Kind::Stack) return false;
+      if (source->kind == Source::Kind::Local) return source->index < arguments_;
+      if (source->key.address() && (!source->key.get() || !known(source->key.get()))) return false;
+    }
+    return true;
+  }
+  int64_t source(const Source* s) {
+    if (const auto at = sources_.find(s); at != sources_.end()) return at->second;
+    SourceForm form;
+    form.kind = s->kind;
+    form.base = s->base ? source(s->base) : kNone;
+    if (s->kind != Source::Kind::Local && s->key.get()) form.key = object(s->key.get());
+    form.index = s->index;
+    form.why = s->why;
+    form_.sources.push_back(form);
+    return sources_[s] = static_cast<int64_t>(form_.sources.size()) - 1;
+  }
+  int64_t argument(const Source* s, const char* does) {
+    if (!isArgument(s)) refuse(std::string("the function ") + does + " " + s->str() + ", which is none of its arguments: pass it as one");
+    if (!isReachable(s)) refuse("the way to " + s->str() + " leads over an object that has no name outside of this process");
+    return source(s);
+  }
+
+  void addGuard(const Guard& guard) {
+    const bool hasPlace = guard.source != nullptr;
+    const bool isArguments = !hasPlace || isArgument(guard.source) || (guard.other && isArgument(guard.other));
+    const bool ofCode = guard.kind == GuardKind::CodeMatch && hasPlace && guard.source->kind == Source::Kind::Pinned;
+    PyObject* expected = guard.expected.get();
+    bool storable = guard.kind != GuardKind::WeakrefAlive && guard.kind != GuardKind::Custom;
+    storable = storable && (!hasPlace || isReachable(guard.source)) && (!guard.other || isReachable(guard.other));
+    if (storable && guard.expected.address() && !ofCode) storable = expected && known(expected);
+    PyObject* globals = guard.kind == GuardKind::CodeMatch && !ofCode ? reinterpret_cast<PyObject*>(guard.number) : nullptr;
+    if (storable && globals) storable = known(globals);
+    if (!storable) {
+      if (!isArguments) return;  // the program's own, which stays as it was
+      refuse(std::string(name(guard.kind)) + " " + (hasPlace ? guard.source->str() : std::string()) + " cannot be written down: " +
+             (expected ? describeObject(expected) : guard.text));
+    }
+    GuardForm form;
+    form.kind = guard.kind;
+    form.source = hasPlace ? source(guard.source) : kNone;
+    form.other = guard.other ? source(guard.other) : kNone;
+    form.expected = expected && !ofCode ? object(expected) : kNone;
+    form.number = guard.number;
+    form.text = guard.text;
+    form.place = guard.place;
+    form.isArguments = isArguments;
+    form.globalsOfFunction = guard.kind == GuardKind::CodeMatch && guard.number != 0;
+    if (globals) form.number = object(globals);
+    if (guard.kind == GuardKind::TensorMatch) form.spec = set_.tensorSpec(guard);
+    if (guard.kind == GuardKind::TypeVersion && expected) {
+      const auto& names = set_.attributesOf(reinterpret_cast<PyTypeObject*>(expected));
+      form.attributes.emplace();
+      for (PyObject* attribute : names) {
+        if (!attribute) {
+          form.attributes->emplace_back();
+          continue;
+        }
+        form.attributes->push_back(py::cast<std::string>(py::handle(attribute)));
+      }
+    }
+    form_.guards.push_back(std::move(form));
+  }
+
+  void addShapes() {
+    const ShapeGuards& shapes = set_.shapes();
+    if (!shapes.computed.empty()) refuse("a size is computed by a function that expressions cannot say: " + shapes.computed.front().text);
+    for (const NumberGuard& number : shapes.numbers)
+      form_.numbers.push_back({number.at.kind, argument(number.at.source, "reads a size of"), number.at.dim, number.is, number.defines});
+    for (const SymbolOrigin& origin : shapes.origins)
+      if (origin.at.source && isArgument(origin.at.source)) form_.origins.push_back({origin.symbol, origin.at.kind, source(origin.at.source), origin.at.dim});
+    form_.ofData = shapes.ofData;
+    form_.hints = shapes.hints;
+    form_.relations = shapes.relations;
+  }
+
+  int64_t recipe(const Recipe& r) {
+    if (const auto at = recipes_.find(&r); at != recipes_.end()) {
+      if (at->second < 0) refuse("the result contains itself");
+      return at->second;
+    }
+    recipes_[&r] = -1;
+    using Kind = Recipe::Kind;
+    switch (r.kind) {
+      case Kind::GraphOutput: case Kind::FromSource: case Kind::Constant: case Kind::Null: case Kind::Tuple: case Kind::List: case Kind::Set:
+      case Kind::FrozenSet: case Kind::Slice: case Kind::Dict: case Kind::Instance: case Kind::Call: case Kind::Expression: case Kind::Parameterised: break;
+      default: refuse("the function returns a function, an iterator or another object that only its program can make");
+    }
+    if (!r.slots.empty()) refuse("the function returns an object with __slots__");
+    RecipeForm form;
+    form.kind = r.kind;
+    form.index = r.kind == Kind::FromSource ? -1 : r.index;
+    form.id = r.id;
+    if (r.kind == Kind::FromSource) form.source = argument(r.source, "returns");
+    if (r.object.address()) {
+      if (!r.object.get() || !known(r.object.get())) refuse("the function returns an object that has no name outside of this process: " +
+                                                            (r.object.get() ? describeObject(r.object.get()) : std::string("it is gone")));
+      form.object = object(r.object.get());
+    }
+    for (const RecipePtr& child : r.children) form.children.push_back(child ? recipe(*child) : kNone);
+    if (r.base) form.base = recipe(*r.base);
+    if (r.number) form.number = r.number->number;
+    form_.recipes.push_back(std::move(form));
+    return recipes_[&r] = static_cast<int64_t>(form_.recipes.size()) - 1;
+  }
+
+  const Entry& entry_;
+  const GuardSet& set_;
+  int arguments_;
+  const std::function<bool(const py::object&)>& canStore_;
+  EntryForm form_;
+  StoredEntry stored_;
+  std::unordered_map<PyObject*, int64_t> positions_;
+  std::unordered_map<PyObject*, bool> storable_;
+  std::unordered_map<const Source*, int64_t> sources_;
+  std::unordered_map<const Recipe*, int64_t> recipes_;
+};
+
+class Reader {
+ public:
+  Reader(const StoredEntry& stored, PyCodeObject* code, PyObject* globals)
+      : stored_(stored), set_(std::make_shared<GuardSet>(code, globals)), arguments_(code->co_nlocalsplus) {}
+
+  Segment read() {
+    ArchiveReader archive(stored_.archive);
+    std::vector<graph::Symbol> symbols;
+    archive(symbols);
+    Segment segment;
+    bool computes = false;
+    archive(computes);
+    if (computes) segment.graph = std::make_shared<aot::AotModule>(readModule(archive));
+    formFields(archive, form_);
+    if (!archive.atEnd()) throw ArchiveError("there is more than that");
+    readSources();
+    set_->restore(form_.state);
+    ShapeGuards& shapes = set_->shapes();
+    shapes.symbols = std::move(symbols);
+    shapes.hints = form_.hints;
+    shapes.ofData = form_.ofData;
+    shapes.relations = form_.relations;
+    if (shapes.hints.size() != shapes.symbols.size()) throw ArchiveError("symbols without values");
+    for (const NumberForm& number : form_.numbers) shapes.numbers.push_back({{number.kind, needed(number.source), number.dim}, number.is, number.defines});
+    for (const OriginForm& origin : form_.origins) {
+      SymbolOrigin made{origin.symbol, {origin.kind, needed(origin.source), origin.dim}};
+      shapes.origins.push_back(std::move(made));
+    }
+    for (GuardForm& guard : form_.guards) addGuard(guard);
+    for (const int64_t input : form_.inputs) segment.graphInputs.push_back(needed(input));
+    if (segment.graph && segment.graphInputs.size() != segment.graph->inputs.size()) throw ArchiveError("a graph with other inputs");
+    std::vector<RecipePtr> recipes;
+    for (const RecipeForm& form : form_.recipes) recipes.push_back(recipe(form, recipes, segment));
+    if (recipes.empty()) throw ArchiveError("no result");
+    segment.result = recipes.back();
+    segment.guards = set_;
+    return segment;
+  }
+
+ private:
+  PyObject* object(int64_t position) const {
+    if (position < 0 || position >= static_cast<int64_t>(stored_.objects.size())) throw ArchiveError("an object that is none");
+    return stored_.objects[static_cast<size_t>(position)].ptr();
+  }
+
+  /// Null where it leads over an object that is missing here.
+  const Source* source(int64_t position) const {
+    if (position < 0 || position >= static_cast<int64_t>(sources_.size())) throw ArchiveError("a place that is none");
+    return sources_[static_cast<size_t>(position)];
+  }
+  const Source* needed(int64_t position) const {
+    const Source* s = source(position);
+    if (!s) refuse("a place among the arguments is reached over an object that does not exist in this process");
+    return s;
+  }
+
+  void readSources() {
+    using Kind = Source::Kind;
+    SourceTable& table = set_->sources();
+    for (const SourceForm& form : form_.sources) {
+      if (form.kind > Kind::GlobalWeak) throw ArchiveError("an unknown kind of place");
+      const bool isRoot = form.kind == Kind::Local || form.kind == Kind::Pinned;
+      if (isRoot != (form.base < 0) || form.kind == Kind::Stack || form.kind == Kind::GlobalWeak) throw ArchiveError("a place without a root");
+      const Source* made = nullptr;
+      if (form.kind == Kind::Local) {
+        if (form.index < 0 || form.index >= arguments_) throw ArchiveError("a local that is none");
+        made = table.local(static_cast<int>(form.index));
+      } else if (form.kind == Kind::Pinned) {
+        PyObject* key = object(form.key);
+        made = key ? table.pinned(key, form.why) : nullptr;
+      } else if (const Source* base = source(form.base)) {
+        PyObject* key = form.key < 0 ? nullptr : object(form.key);
+        const bool wantsName = form.kind == Kind::Attr || form.kind == Kind::SlotAttr;
+        if ((wantsName && (!key || !PyUnicode_CheckExact(key))) || (form.kind == Kind::DictItem && form.key < 0)) throw ArchiveError("a place without a name");
+        if (form.key < 0 || key) made = table.derived(form.kind, base, key, form.index);
+      }
+      sources_.push_back(made);
+    }
+  }
+
+  void addGuard(GuardForm& form) {
+    if (form.kind > GuardKind::Custom || form.kind == GuardKind::Custom || form.kind == GuardKind::WeakrefAlive) throw ArchiveError("an unknown guard");
+    const bool ofShapes = form.kind == GuardKind::ShapeEnv || form.kind == GuardKind::SymbolRange || form.kind == GuardKind::SymbolMatch;
+    if ((form.source < 0) != (form.kind == GuardKind::GlobalState || form.kind == GuardKind::ShapeEnv)) throw ArchiveError("a guard without a place");
+    const size_t numbers = form.kind == GuardKind::ShapeEnv ? form_.relations.size() : form_.numbers.size();
+    if (ofShapes && (form.number < 0 || static_cast<size_t>(form.number) >= numbers)) throw ArchiveError("a guard of no number");
+    Guard guard;
+    guard.kind = form.kind;
+    guard.source = form.source < 0 ? nullptr : source(form.source);
+    guard.other = form.other < 0 ? nullptr : source(form.other);
+    guard.number = form.number;
+    guard.text = std::move(form.text);
+    guard.place = std::move(form.place);
+    PyObject* expected = form.expected < 0 ? nullptr : object(form.expected);
+    const bool isMissing = (form.source >= 0 && !guard.source) || (form.other >= 0 && !guard.other) || (form.expected >= 0 && !expected);
+    if (isMissing) {
+      if (!form.isArguments) return;
+      refuse(std::string(name(form.kind)) + " " + (guard.source ? guard.source->str() : std::string()) + " speaks of an object that does not exist in this process");
+    }
+    requireFitting(form, expected);
+    if (form.kind == GuardKind::CodeMatch) {
+      PyObject* globals = nullptr;
+      if (expected) {
+        globals = form.globalsOfFunction ? object(form.number) : nullptr;
+        if (form.globalsOfFunction && !globals) refuse("the module of a function among the arguments does not exist in this process");
+      } else {
+        PyObject* function = guard.source->key.get();
+        if (guard.source->kind != Source::Kind::Pinned || !PyFunction_Check(function)) throw ArchiveError("code of no function");
+        expected = PyFunction_GET_CODE(function);
+        globals = PyFunction_GET_GLOBALS(function);
+      }
+      if (!PyCode_Check(expected)) throw ArchiveError("code that is none");
+      guard.number = form.globalsOfFunction ? reinterpret_cast<int64_t>(globals) : 0;
+    }
+    if (form.kind == GuardKind::TypeVersion && form.attributes)
+      for (const std::string& attribute : *form.attributes)
+        set_->addAttributeOf(reinterpret_cast<PyTypeObject*>(expected), attribute.empty() ? nullptr : py::str(attribute).ptr());
+    guard.expected = PyRef::borrow(expected);
+    set_->restore(std::move(guard), std::move(form.spec));
+  }
+
+  /// What a check takes for granted of the object that it compares with.
+  static void requireFitting(const GuardForm& form, PyObject* expected) {
+    bool fits = true;
+    switch (form.kind) {
+      case GuardKind::TypeMatch: case GuardKind::TypeVersion: fits = expected && PyType_Check(expected); break;
+      case GuardKind::TensorMatch:
+        fits = expected && PyType_Check(expected) && form.spec && (!form.spec->hasStrides || form.spec->strides.size() == form.spec->sizes.size());
+        break;
+      case GuardKind::DictKeysMatch: fits = expected && PyTuple_Check(expected); break;
+      case GuardKind::IdMatch: case GuardKind::ConstantMatch: case GuardKind::DictContains: case GuardKind::DictLacks: fits = expected; break;
+      case GuardKind::SameObject: fits = form.other >= 0; break;
+      default: break;
+    }
+    if (!fits || (form.spec && form.kind != GuardKind::TensorMatch)) throw ArchiveError("a guard that compares with nothing");
+  }
+
+  RecipePtr recipe(const RecipeForm& form, const std::vector<RecipePtr>& before, const Segment& segment) const {
+    const auto child = [&](int64_t position) -> RecipePtr {
+      if (position == kNone) return nullptr;
+      if (position < 0 || position >= static_cast<int64_t>(before.size())) throw ArchiveError("a result that is none");
+      return before[static_cast<size_t>(position)];
+    };
+    using Kind = Recipe::Kind;
+    auto made = std::make_shared<Recipe>();
+    made->kind = form.kind;
+    made->index = form.index;
+    made->id = form.id;
+    if (form.id < -1 || form.id > static_cast<int64_t>(form_.recipes.size())) throw ArchiveError("a result out of range");
+    if (form.kind == Kind::GraphOutput || form.kind == Kind::Parameterised) {
+      const size_t results = segment.graph ? segment.graph->outputs.size() : 0;
+      if (form.index < 0 || static_cast<size_t>(form.index) >= results) throw ArchiveError("a result that the graph does not have");
+    }
+    if (form.kind == Kind::FromSource) made->source = needed(form.source);
+    if (form.object >= 0) {
+      PyObject* o = object(form.object);
+      if (!o) refuse("the function returns an object that does not exist in this process");
+      made->object = PyRef::borrow(o);
+    }
+    for (const int64_t position : form.children) made->children.push_back(child(position));
+    if (form.base >= 0) made->base = child(form.base);
+    if (form.number) made->number = std::make_shared<NumberRecipe>(*form.number, set_->shapes().symbols);
+    const size_t count = made->children.size();
+    const bool wantsType = form.kind == Kind::Instance || form.kind == Kind::Parameterised;
+    const bool fits = (form.kind != Kind::Constant || form.object >= 0) && (form.kind != Kind::Call || count >= 3) && (form.kind != Kind::Slice || count == 3) &&
+                      (form.kind != Kind::Dict || count % 2 == 0) && (form.kind != Kind::Expression || made->number) &&
+                      (!wantsType || (count % 2 == 0 && made->object.get() && PyType_Check(made->object.get())));
+    if (!fits) throw ArchiveError("a result of another form");
+    return made;
+  }
+
+  const StoredEntry& stored_;
+  std::shared_ptr<GuardSet> set_;
+  int64_t arguments_;
+  EntryForm form_;
+  std::vector<const Source*> sources_;
+};
+
+}  // namespace
+
+StoredEntry writeStoredEntry(const Entry& entry, int arguments, const std::function<bool(const py::object&)>& canStore) {
+  return Writer(entry, arguments, canStore).write();
+}
+
+Segment readStoredEntry(const StoredEntry& stored, PyCodeObject* code, PyObject* globals) { return Reader(stored, code, globals).read(); }
+
+py::list followedBy(const Entry& entry) {
+  py::list made;
+  const GuardSet& set = entry.guards->guards();
+  for (const Guard& guard : set.guards()) {
+    PyObject* pinned = guard.source && guard.source->kind == Source::Kind::Pinned ? guard.source->key.get() : nullptr;
+    if (guard.kind == GuardKind::CodeMatch && pinned) made.append(py::make_tuple(py::handle(pinned), py::none()));
+    if (guard.kind != GuardKind::TypeVersion || !guard.expected) continue;
+    py::list names;
+    for (PyObject* attribute : set.attributesOf(reinterpret_cast<PyTypeObject*>(guard.expected.get())))
+      if (attribute) names.append(py::handle(attribute));
+    made.append(py::make_tuple(py::handle(guard.expected.get()), names));
+  }
+  return made;
+}
+
+}  // namespace fusebox::python
