@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "engine/capture/cpython/frame_internals.h"
+#include "engine/capture/evaluation/arrays.h"
 #include "engine/capture/evaluation/container_iterators.h"
 #include "engine/capture/evaluation/deferred_numbers.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
@@ -96,6 +97,26 @@ RecipePtr RecipeMaker::deferred(PyObject* object) {
       std::find_if(std::begin(operators), std::end(operators), [&](const auto& row) { return row.first == number.op; });
   if (!number.right) return call(object, found->second, {number.left.get()});
   return call(object, found->second, {number.left.get(), number.right.get()});
+}
+
+RecipePtr RecipeMaker::array(PyObject* object) {
+  using Kind = Arrays::Value::Kind;
+  static PyObject* const toArray = torchObject("torch.Tensor.numpy");
+  const Arrays::Value& value = *e_.arrays().find(object);
+  if (value.kind == Kind::OfTensor) return call(object, toArray, {value.tensor.get()});
+  if (value.kind == Kind::View) {
+    RecipePtr recipe = node(Recipe::Kind::Call, object);
+    PyRef none = PyRef::steal(PyDict_New());
+    keep_.push_back(none);
+    recipe->children = {constant(value.function.get()), make(value.args.get()), make(none.get())};
+    return recipe;
+  }
+  if (value.isShared)
+    throw CaptureBreak{{"numpy", "an array that the region makes outlives it, and so may a tensor that shares its memory", "", e_.place(), {}}, value.birth};
+  PyRef type = PyRef::steal(PyObject_GetAttrString(object, "dtype")), name = PyRef::steal(PyObject_GetAttrString(type.get(), "str"));
+  PyRef strides = PyRef::steal(PyObject_GetAttrString(object, "strides"));
+  keep_.insert(keep_.end(), {name, strides});
+  return call(object, torchObject("fusebox._arrays.made"), {value.tensor.get(), name.get(), strides.get()});
 }
 
 RecipePtr RecipeMaker::number(PyObject* object) {
@@ -452,6 +473,7 @@ RecipePtr RecipeMaker::make(PyObject* object) {
   Origin* origin = e_.origin(object);
   if (origin && origin->source) return origin->source->kind == Source::Kind::Pinned ? constant(object) : fromSource(origin->source);
   if (isSymbolicSize(object)) return size(object);
+  if (e_.arrays().find(object)) return array(object);
   if (object == e_.handledBefore()) {
     auto recipe = std::make_shared<Recipe>();
     recipe->kind = Recipe::Kind::Handled;

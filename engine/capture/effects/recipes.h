@@ -28,6 +28,7 @@ class RecipeMaker {
   RecipePtr tensor(PyObject* object);
   RecipePtr number(PyObject* object);
   RecipePtr deferred(PyObject* object);
+  RecipePtr array(PyObject* object);
   RecipePtr size(PyObject* object);
   RecipePtr call(PyObject* object, PyObject* callable, std::initializer_list<PyObject*> arguments);
   RecipePtr elements(PyObject* object);

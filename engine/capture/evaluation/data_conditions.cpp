@@ -161,6 +161,8 @@ bool assumeTruth(Evaluation& e, PyObject* condition, bool outcome) {
   return compared.defined() && assumeTensor(compared, outcome, text);
 }
 
+bool assumeOutcome(const at::Tensor& value, bool outcome, const std::string& text) { return assumeTensor(value, outcome, text); }
+
 std::optional<bool> outcomeThatGoesOn(const Frame& f, const Instruction& jump, bool jumpsWhen) {
   const bool jumpRaises = alwaysRaises(*f.decoded, jump.target), nextRaises = alwaysRaises(*f.decoded, f.pc + 1);
   if (jumpRaises == nextRaises) return std::nullopt;

@@ -65,6 +65,7 @@ class Evaluation;
 class RecipeMaker;
 class FunctionCalls;
 class TorchCalls;
+class Arrays;
 /// A rule for one C callable (or a Python function that is not to be interpreted). `self` of a bound method is args[0].
 using CallRule = PyRef (*)(Evaluation& e, PyObject* callable, const CallArguments& a);
 
@@ -154,6 +155,9 @@ class Evaluation final : public Operations {
   PyRef original(PyRef value);
   /// The evaluator's value for what a container holds now (a real tensor gives its stand-in).
   PyRef translate(PyObject* element, const Source* source);
+
+  /// The stand-in of a tensor of constant sizes that is an input of the graph, guarded.
+  PyRef inputOfGraph(PyObject* tensor, const Source* source);
 
   // --- floats that change from call to call (run_time_numbers.cpp) -----------------------------------------------------
   /// The value stands for such a float: a 0-dimensional tensor of float64 that the program sees as a float.
@@ -381,6 +385,8 @@ class Evaluation final : public Operations {
   FunctionCalls& functions() { return *functions_; }
   /// What a backend in Python will be given; null for the engine's own backends.
   TorchCalls* torchCalls() { return torchCalls_.get(); }
+  /// Arrays of numpy that stand for tensors of the graph.
+  Arrays& arrays() { return *arrays_; }
   /// nn.Module instances under call, outermost first.
   const std::vector<PyObject*>& modulesUnderCall() const { return modules_; }
   std::string modulePath(PyObject* module);
@@ -509,6 +515,7 @@ class Evaluation final : public Operations {
   std::unique_ptr<Modes> entryModes_;
   std::unique_ptr<FunctionCalls> functions_;
   std::unique_ptr<TorchCalls> torchCalls_;
+  std::unique_ptr<Arrays> arrays_;
   std::unique_ptr<Frame> root_;
   Frame* frame_ = nullptr;
   int64_t rootCount_ = 0, stopAt_ = -1, bytecodes_ = 0, frames_ = 0;

@@ -7,6 +7,7 @@
 #include "engine/capture/entries/barrier.h"
 #include "engine/capture/entries/debug_stops.h"
 #include "engine/capture/cpython/once.h"
+#include "engine/capture/evaluation/arrays.h"
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/interpreter.h"
 #include "engine/capture/effects/recipes.h"
@@ -175,7 +176,8 @@ bool onlyComputes(const std::string& op) {
 Evaluation::Evaluation(const FrameState& state, const CaptureOptions& options)
     : state_(state), options_(options),
       guards_(std::make_shared<GuardSet>(state.code, reinterpret_cast<PyFunctionObject*>(state.function.get())->func_globals)),
-      entryModes_(std::make_unique<Modes>()), functions_(std::make_unique<FunctionCalls>(*this)) {
+      entryModes_(std::make_unique<Modes>()), functions_(std::make_unique<FunctionCalls>(*this)),
+      arrays_(std::make_unique<Arrays>(*this)) {
   breaksAreErrors = entryModes_->breaksAreErrors;
   trace_ = std::make_unique<trace::TraceContext>(
       // Operators are called without the GIL: torch's bindings give it up.
@@ -360,6 +362,7 @@ Segment Evaluation::finish(Frame& root, Segment::Exit exit, std::optional<GraphB
     closeAbandoned();
   }
   requireNoneSuspended();
+  arrays_->finish();
   RecipeMaker recipes(*this);
   segment.exit = exit;
   segment.graphBreak = std::move(why);

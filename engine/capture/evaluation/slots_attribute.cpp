@@ -1,6 +1,7 @@
 // getattr and setattr with provenance: instances, classes, modules, super, tensors, descriptors.
 #include <cstring>
 
+#include "engine/capture/evaluation/arrays.h"
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/namespaces.h"
 #include "engine/capture/evaluation/symbolic_index.h"
@@ -429,6 +430,8 @@ PyRef Evaluation::superGetAttr(PyObject* super, PyObject* name) {
 
 PyRef Evaluation::getAttr(PyObject* object, PyObject* name) {
   if (isNumber(object)) refuseNumber("asked for an attribute");
+  if (isArray(object))
+    if (PyRef value = arrays_->getAttr(object, name); value || PyErr_Occurred()) return value;
   if (isSymbolicNumber(object)) return symbolicGetAttr(object, name);
   if (isTensor(object)) return tensorGetAttr(object, name);
   if (lazyOf(object)) return lazyGetAttr(object, name, nullptr);

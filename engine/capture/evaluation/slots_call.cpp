@@ -3,6 +3,7 @@
 #include "engine/capture/entries/barrier.h"
 #include "engine/capture/entries/debug_stops.h"
 #include "engine/capture/entries/driver.h"
+#include "engine/capture/evaluation/arrays.h"
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/interpreter.h"
 #include "engine/capture/evaluation/numpy_warnings.h"
@@ -464,6 +465,7 @@ PyRef Evaluation::call(PyObject* callable, PyObject* const* args, size_t positio
     if (substitute && pin(substitute, Why::Owner)) return callFunction(substitute, a);
   }
   if (PyFunction_Check(callable)) return callFunction(callable, a);
+  if (PyRef made = arrays_->call(callable, a); made || PyErr_Occurred()) return made;
   if (!PyMethod_Check(callable) && !PyType_Check(callable)) {
     bool handled = false;
     PyRef answer = callOfSubclass(*this, callable, a, &handled);

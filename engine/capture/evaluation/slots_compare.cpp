@@ -1,6 +1,7 @@
 // Comparison, identity and hash: of objects, containers and the keys of dicts, with what each depends on.
 #include <algorithm>
 
+#include "engine/capture/evaluation/arrays.h"
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/namespaces.h"
 #include "engine/capture/evaluation/symbolic_index.h"
@@ -81,6 +82,8 @@ PyRef Evaluation::compare(int op, PyObject* a, PyObject* b) {
   refuseSubclassOperands(*this, a, b);
   refuseAddress(a);
   refuseAddress(b);
+  static constexpr const char* kNames[] = {"lt", "le", "eq", "ne", "gt", "ge"};
+  if (Arrays::any(a, b)) return arrays_->operate(kNames[op], {a, b});
   if (isNumber(a) || isNumber(b)) refuseNumber("compared");
   if (isSymbolicNumber(a) || isSymbolicNumber(b))
     if (std::optional<PyRef> answer = symbolicCompare(op, a, b)) return *std::move(answer);

@@ -1,5 +1,6 @@
 // Subscripts, membership, length and truth with provenance.
 #include "engine/capture/evaluation/container_iterators.h"
+#include "engine/capture/evaluation/arrays.h"
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/namespaces.h"
 #include "engine/capture/evaluation/symbolic_index.h"
@@ -76,6 +77,7 @@ PyRef Evaluation::dequeElement(PyObject* deque, Py_ssize_t i) {
 
 PyRef Evaluation::getItem(PyObject* object, PyObject* key) {
   refuseSubclassOperands(*this, object, key);
+  if (isArray(object)) return arrays_->operate("getitem", {object, key});
   std::optional<trace::DataUse> use;
   if (isTensor(key) && !isTensor(object)) use.emplace("a tensor as an index", trace::DataUse::Form::Words);
   if (PyObject* method = pythonMethod(object, "__getitem__")) return callMethod(*this, method, {object, key});
@@ -159,6 +161,7 @@ PyRef Evaluation::getItem(PyObject* object, PyObject* key) {
 
 bool Evaluation::setItem(PyObject* object, PyObject* key, PyObject* value) {
   refuseSubclassOperands(*this, object, key);
+  if (isArray(object)) return static_cast<bool>(value ? arrays_->operate("setitem", {object, key, value}) : arrays_->operate("delitem", {object, key}));
   if (PyObject* method = pythonMethod(object, value ? "__setitem__" : "__delitem__")) {
     PyObject* args[] = {object, key, value};
     return static_cast<bool>(call(method, args, value ? 3 : 2, nullptr));
@@ -289,6 +292,7 @@ int Evaluation::containsElement(PyObject* container, PyObject* item) {
 }
 
 Py_ssize_t Evaluation::length(PyObject* object) {
+  if (isArray(object)) return arrays_->length(object);
   if (PyObject* method = pythonMethod(object, "__len__")) {
     PyRef answer = callMethod(*this, method, {object});
     int overflow = 0;

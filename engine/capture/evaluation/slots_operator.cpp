@@ -1,6 +1,7 @@
 // Operators, comparison, formatting, names of globals and imports with provenance.
 #include <array>
 
+#include "engine/capture/evaluation/arrays.h"
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/numpy_warnings.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
@@ -29,6 +30,13 @@ constexpr OperatorNames kOperators[] = {
     {"__xor__", "__rxor__", "__ixor__"},
 };
 constexpr int kFirstInPlace = 13;
+
+/// The function of Python's module operator.
+std::string functionOf(int op) {
+  const std::string_view method = op >= kFirstInPlace ? kOperators[op - kFirstInPlace].inPlace : kOperators[op].forward;
+  const std::string name(method.substr(2, method.size() - 4));
+  return name == "and" || name == "or" ? name + "_" : name;
+}
 bool isPlainContainer(PyObject* o) { return PyTuple_Check(o) || PyList_Check(o) || PyDict_Check(o) || PyAnySet_Check(o); }
 
 /// What `|` makes a union of, in C and without asking its operands for anything of theirs.
@@ -72,6 +80,7 @@ PyRef moveSizes(int op, PyObject* a, PyObject* b) {
 PyRef Evaluation::binary(int op, PyObject* a, PyObject* b) {
   refuseAddress(a);
   refuseAddress(b);
+  if (Arrays::any(a, b)) return arrays_->operate(functionOf(op).c_str(), {a, b});
   if (isSymbolicNumber(a) || isSymbolicNumber(b)) {
     if (std::optional<PyRef> made = symbolicBinary(op, a, b)) return *std::move(made);
   } else if (isNumber(a) || isNumber(b)) {
@@ -167,6 +176,7 @@ PyRef Evaluation::changeInPlace(int op, PyObject* a, PyObject* b) {
 PyRef Evaluation::unary(Op op, PyObject* a) {
   refuseSubclassOperands(*this, a);
   refuseAddress(a);
+  if (isArray(a)) return arrays_->operate(op == Op::UNARY_NEGATIVE ? "neg" : op == Op::UNARY_INVERT ? "invert" : "pos", {a});
   if (isNumber(a)) return numberUnary(op, a);
   const char* name = op == Op::UNARY_NEGATIVE ? "__neg__" : op == Op::UNARY_INVERT ? "__invert__" : "__pos__";
   if (PyObject* method = pythonMethod(a, name)) {

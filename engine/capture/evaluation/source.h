@@ -38,6 +38,7 @@ struct Source {
     FunctionCode, FunctionDefaults, FunctionKwDefaults, FunctionClosure,  ///< parts of a Python function
     MethodSelf, MethodFunction,                                           ///< parts of a bound method
     TensorGrad,   ///< base.grad
+    ArrayTensor,  ///< a tensor that shares the memory of array `base`
     Upcoming,     ///< what iterator `base` would give next: () at its end, else (item, iterator over the rest); `base` is not advanced
     GlobalWeak,   ///< the object a weak reference `key` points to
   } kind = Kind::Local;

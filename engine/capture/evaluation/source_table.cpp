@@ -80,6 +80,7 @@ std::string Source::str() const {
     case Kind::MethodSelf: return of + ".__self__";
     case Kind::MethodFunction: return of + ".__func__";
     case Kind::TensorGrad: return of + ".grad";
+    case Kind::ArrayTensor: return "torch.from_numpy(" + of + ")";
     case Kind::Upcoming: return "upcoming(" + of + ")";
     case Kind::GlobalWeak: return "weakref()";
   }
@@ -105,6 +106,7 @@ std::string Source::label() const {
     case Kind::SlotAttr:
     case Kind::Attr: return base->label() + "." + utf8(key.get());
     case Kind::TensorGrad: return base->label() + ".grad";
+    case Kind::ArrayTensor: return base->label();
     default: return str();
   }
 }

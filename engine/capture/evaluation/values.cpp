@@ -246,6 +246,14 @@ PyRef Evaluation::wrapTensor(PyObject* object, const Source* source) {
   return standIn;
 }
 
+PyRef Evaluation::inputOfGraph(PyObject* tensor, const Source* source) {
+  PyRef standIn = PyRef::steal(newTensorObject(trace_->input(tensorOf(tensor), source->label()).standIn));
+  guards_->tensorMatch(source, tensor, place());
+  origins_.add(tensor, source).twin = standIn;
+  origins_.add(standIn.get(), source).twin = PyRef::borrow(tensor);
+  return standIn;
+}
+
 bool Evaluation::guardTorchsMethods(PyTypeObject* type) {
   if (!hasTorchsMethods(type)) return false;
   guardCustom(sources().pinned(reinterpret_cast<PyObject*>(type), Why::Process), torchsMethods, nullptr, "methods of the tensor class are torch's own");

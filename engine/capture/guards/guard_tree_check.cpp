@@ -1,4 +1,5 @@
 #include "engine/capture/guards/guard_tree_op.h"
+#include "engine/capture/evaluation/arrays.h"
 #include "engine/capture/evaluation/iterator_ahead.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
@@ -143,6 +144,10 @@ bool GuardTree::fetch(Op& op, const FrameView& frame) {
     case Code::MethodFunction: o = PyMethod_Check(base) ? PyMethod_GET_FUNCTION(base) : nullptr; break;
     case Code::TensorGrad:
       if (isTensorObject(base)) o = newTensorObject(tensorOf(base).grad());
+      if (o) owned_.push_back(o);
+      break;
+    case Code::ArrayTensor:
+      o = tensorOfArray(base);
       if (o) owned_.push_back(o);
       break;
     case Code::Upcoming:

@@ -7,6 +7,7 @@
 #include "engine/capture/rules/comptime.h"
 #include "engine/capture/rules/call_rules.h"
 #include "engine/capture/rules/state_queries.h"
+#include "engine/capture/evaluation/arrays.h"
 #include "engine/capture/evaluation/deferred_numbers.h"
 #include "engine/capture/evaluation/torch_calls.h"
 #include "engine/capture/evaluation/torch_objects.h"
@@ -270,6 +271,11 @@ PyRef ruleNeedsTensor(Evaluation& e, PyObject* callable, const CallArguments&) {
               "Move the call out of the compiled region.");
 }
 
+PyRef ruleToArray(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  PyRef array = a.total() == 1 ? e.arrays().ofTensor(a.args[0]) : PyRef();
+  return array ? array : ruleNeedsTensor(e, callable, a);
+}
+
 PyRef ruleItem(Evaluation& e, PyObject* callable, const CallArguments& a) {
   PyRef number = a.total() == 1 ? deferredItem(e, a.args[0], 'v') : PyRef();
   return number ? number : e.callReal(callable, a);
@@ -449,7 +455,7 @@ constexpr RuleRow kRows[] = {
     {"torch._dynamo.comptime._Comptime.__call__", ruleComptime},
     {"torch._dynamo.comptime._Comptime.force_static", ruleForceStatic},
     {"torch._dynamo.comptime._Comptime.assert_static", ruleAssertStatic},
-    {"torch.Tensor.numpy", ruleNeedsTensor},
+    {"torch.Tensor.numpy", ruleToArray},
     {"torch.Tensor.tolist", ruleToList},
     {"torch.Tensor.item", ruleItem},
     {"torch.Tensor.__array__", ruleNeedsTensor},

@@ -16,10 +16,16 @@ def facts(value):
         return type(value).__name__, [facts(v) for v in value]
     if isinstance(value, np.ndarray):
         flags = value.flags.writeable, value.base is None
-        return type(value).__name__, str(value.dtype), value.shape, value.strides, flags, repr(value.tolist())
+        values = value.tolist() if value.dtype.kind == "f" else repr(value.tolist())  # floats are compared as those of tensors are
+        return type(value).__name__, str(value.dtype), value.shape, value.strides, flags, values
     if isinstance(value, np.generic):
         return type(value).__name__, str(value.dtype), repr(value.item())
     return type(value).__name__, repr(value)
+
+
+def shown(value):
+    """Tensors as they are, arrays by their facts."""
+    return [shown(v) for v in value] if isinstance(value, tuple) else facts(value) if isinstance(value, np.ndarray) else value
 
 
 def outcome(f, *args):
@@ -132,4 +138,112 @@ def warnings_of_constants(compile):
         for state in ("warn", "ignore", "raise", "warn"):
             with np.errstate(all=state):
                 results.append(outcome(g, torch.ones(2)))
+    return results
+
+
+@script
+def tensors_and_arrays(compile):
+    """Both ways between them, with the memory that they share."""
+
+    @compile
+    def read(t):
+        return torch.from_numpy(np.sin(t.numpy())) + t, t[1:].numpy() * 2
+
+    @compile
+    def write(t):
+        a = t.numpy()
+        a[0] = 7
+        a[1:] += 1
+        return t * 2, a
+
+    @compile
+    def share(a):
+        t = torch.from_numpy(a)
+        t.mul_(2)
+        return a + 1, t, torch.tensor(a), torch.as_tensor(a, dtype=torch.float64)
+
+    @compile
+    def made(a):
+        b = a * 2
+        t = torch.from_numpy(b)
+        t.add_(1)
+        return t, b
+
+    @compile
+    def both(t, a):
+        a += 1
+        return t * 2
+
+    def memory():
+        return np.arange(12, dtype="float32").reshape(3, 4)
+
+    results = []
+    for _ in range(2):
+        t, a, b, c = torch.from_numpy(memory()), memory(), memory(), memory()
+        results += [shown(v) for v in (read(t), write(t), t, share(a), a, both(torch.from_numpy(b), b), b)]
+        t, b = made(c)
+        results += [t, facts(b), np.shares_memory(t.numpy(), b)]
+    return results
+
+
+@script
+def guards_of_arrays(compile):
+    """What is taken for granted of an array that is an argument: type, layout, whether it may be written, and what numpy does at an error."""
+
+    @compile
+    def types(a):
+        a *= 2
+        return np.sqrt(a), a.dtype == np.float32, a.shape, len(a), isinstance(a, np.ndarray)
+
+    @compile
+    def states(a):
+        a *= 2
+        return np.sqrt(a)
+
+    g = np.random.default_rng(5)
+    results = [outcome(types, lay.copy(order="K")) for lay in layouts(np.abs(array(g, "float32")))[:3]]
+    results += [outcome(types, np.abs(array(g, dtype))) for dtype in ("float64", "int32", "float16", "complex64")]
+    frozen = np.abs(array(g, "float32"))
+    frozen.flags.writeable = False
+    results += [outcome(states, a) for a in (frozen.copy(), frozen, np.zeros((0, 4), "float32"), frozen.view(np.matrix).copy())]
+    for state in ("ignore", "warn", "raise", "warn"):
+        with np.errstate(all=state):
+            results += [outcome(states, np.full((3, 4), v, "float32")) for v in (2, -1, 1e-45, 3e38)]
+    return results
+
+
+@script
+def arrays_in_objects(compile):
+    """Arrays that are kept, made in a loop, read from globals and attributes, and beside random numbers and gradients."""
+
+    class Store:
+        pass
+
+    store, weight = Store(), torch.ones(4, requires_grad=True)
+    store.scale = np.arange(4, dtype="float32")
+
+    @compile
+    def keep(a):
+        store.last = a + store.scale
+        return {"parts": [a * i for i in range(3)], "view": store.last[1:]}
+
+    @compile
+    def learn(a):
+        return (torch.from_numpy(a * store.scale) * weight).sum()
+
+    @compile
+    def draw(a):
+        return torch.rand(4) + torch.from_numpy(np.log(a))
+
+    g = np.random.default_rng(6)
+    results = []
+    for k in range(3):
+        a = np.abs(array(g, "float32"))
+        results += [outcome(keep, a), facts(store.last)]
+        loss = learn(a)
+        loss.backward()
+        results += [loss, weight.grad.clone()]
+        torch.manual_seed(k)
+        results += [outcome(draw, a), outcome(draw, a * (k - 1)), torch.rand(2)]
+        store.scale = store.scale + 1
     return results

@@ -1,0 +1,310 @@
+#include "engine/capture/evaluation/arrays.h"
+
+#include <ATen/PythonTorchFunctionTLS.h>
+#include <ATen/autocast_mode.h>
+#include <ATen/ops/empty_strided.h>
+
+#include "engine/capture/cpython/once.h"
+#include "engine/capture/entries/barrier.h"
+#include "engine/capture/evaluation/data_conditions.h"
+#include "engine/capture/evaluation/symbolic_numbers.h"
+#include "engine/capture/evaluation/torch_calls.h"
+#include "engine/capture/evaluation/torch_objects.h"
+#include "engine/capture/evaluation/value_kinds.h"
+#include "engine/capture/rules/autograd_function.h"
+#include "engine/trace/transform_levels.h"
+
+namespace torch::utils {
+// numpy's headers stay out of here.
+at::Tensor tensor_from_numpy(PyObject* array, bool warnsOfReadOnly);
+}  // namespace torch::utils
+
+namespace fusebox::capture {
+
+namespace {
+
+/// How an array begins, for every extension that was compiled against numpy.
+struct ArrayFields {
+  PyObject_HEAD
+  char* data;
+  int dimensions;
+  Py_ssize_t *sizes, *strides;
+  PyObject *base, *type;
+  int flags;
+};
+constexpr int kWriteable = 0x0400;
+
+const ArrayFields& fieldsOf(PyObject* array) { return *reinterpret_cast<ArrayFields*>(array); }
+
+bool writeableOfType(PyObject* array, PyObject* type) { return isArray(array) && fieldsOf(array).type == type && (fieldsOf(array).flags & kWriteable); }
+bool readOnlyOfType(PyObject* array, PyObject* type) { return isArray(array) && fieldsOf(array).type == type && !(fieldsOf(array).flags & kWriteable); }
+
+PyObject* module() {
+  static Once<PyObject*> module;
+  return module.get([] { return PyImport_ImportModule("fusebox._arrays"); });
+}
+
+/// Overflow to zero is nothing that numpy warns of, unless the program asks for it.
+bool ignoresUnderflow(PyObject*, PyObject*) {
+  static PyObject* const ask = torchObject("numpy._core._multiarray_umath._get_extobj_dict");
+  PyRef errors = ask ? PyRef::steal(PyObject_CallNoArgs(ask)) : PyRef();
+  PyObject* under = errors && PyDict_Check(errors.get()) ? PyDict_GetItemString(errors.get(), "under") : nullptr;
+  PyErr_Clear();
+  return under && PyUnicode_CompareWithASCIIString(under, "ignore") == 0;
+}
+
+/// Attributes that the layout decides.
+constexpr const char* kOfLayout[] = {"shape", "ndim", "size", "itemsize", "nbytes", "strides"};
+
+bool isMethodOfArray(PyObject* callable) {
+  return Py_IS_TYPE(callable, &PyMethodDescr_Type) && reinterpret_cast<PyObject*>(PyDescr_TYPE(callable)) == torchObject("numpy.ndarray");
+}
+
+bool makesTensor(PyObject* callable) {
+  for (const char* name : {"torch.from_numpy", "torch.as_tensor", "torch.tensor"})
+    if (callable == torchObject(name)) return true;
+  return false;
+}
+
+bool holdsArray(PyObject* o) {
+  if (isArray(o)) return true;
+  if (!PyTuple_CheckExact(o) && !PyList_CheckExact(o)) return false;
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i)
+    if (isArray(PySequence_Fast_GET_ITEM(o, i))) return true;
+  return false;
+}
+
+std::string nameOf(PyObject* function) {
+  PyRef name = PyRef::steal(PyObject_GetAttrString(function, "__name__"));
+  const char* text = name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : nullptr;
+  PyErr_Clear();
+  return text ? text : "?";
+}
+
+}  // namespace
+
+bool isArray(PyObject* object) {
+  static PyObject* type = nullptr;
+  if (!type) [[unlikely]] type = torchObject("numpy.ndarray");
+  return reinterpret_cast<PyObject*>(Py_TYPE(object)) == type;
+}
+
+PyObject* tensorOfArray(PyObject* array) {
+  if (!isArray(array)) return nullptr;
+  const trace::NoTrace off;
+  try {
+    return newTensorObject(torch::utils::tensor_from_numpy(array, false));
+  } catch (const std::exception&) {
+    PyErr_Clear();
+    return nullptr;
+  }
+}
+
+void Arrays::refuse(const std::string& name, const std::string& why) {
+  e_.breakHere("numpy", "numpy's " + name + " " + why, "Use torch's function in its place.");
+}
+
+const Arrays::Value* Arrays::find(PyObject* array) const {
+  const auto found = values_.find(array);
+  return found == values_.end() ? nullptr : &found->second;
+}
+
+PyRef Arrays::keep(Value value) {
+  value.birth = e_.rootCount();
+  PyRef array = value.array;
+  values_.insert_or_assign(array.get(), std::move(value));
+  return array;
+}
+
+void Arrays::requireGraph(const std::string& name) {
+  if (e_.torchCalls() || e_.functions().isLate() || trace::insideTransform() || !e_.trace().dataSizes().isAllowed ||
+      at::impl::PythonTorchFunctionTLS::stack_len() > 0)
+    refuse(name, "works on an array where arrays are not followed");
+}
+
+Arrays::Value& Arrays::input(PyObject* array) {
+  const Source* source = e_.sourceOf(array);
+  PyRef follows = PyRef::steal(PyObject_CallMethod(module(), "is_followed", "O", array));
+  PyRef real = source && follows.get() == Py_True ? PyRef::steal(tensorOfArray(array)) : PyRef();
+  PyErr_Clear();
+  if (!real) refuse("ndarray", "of this type or layout has no tensor");
+  const bool writeable = fieldsOf(array).flags & kWriteable;
+  e_.guardCustom(source, writeable ? writeableOfType : readOnlyOfType, fieldsOf(array).type, writeable ? "type of a writeable array" : "type of a read-only array");
+  const Source* place = e_.sources().derived(Source::Kind::ArrayTensor, source);
+  PyRef standIn = e_.inputOfGraph(real.get(), place);
+  keep({.kind = Value::Kind::Input, .array = PyRef::borrow(array), .tensor = std::move(standIn)});
+  return values_.at(array);
+}
+
+Arrays::Value& Arrays::valueOf(PyObject* array) {
+  const auto found = values_.find(array);
+  return found != values_.end() ? found->second : input(array);
+}
+
+/// What numpy is given in the place of an operand; arrays are noted in `tensors`.
+PyRef Arrays::operand(PyObject* o, const std::string& name, PyObject* tensors, int depth) {
+  if (isArray(o)) {
+    PyRef key = PyRef::steal(PyLong_FromVoidPtr(o));
+    PyDict_SetItem(tensors, key.get(), valueOf(o).tensor.get());
+    return PyRef::borrow(o);
+  }
+  if (isSymbolicNumber(o)) return e_.plainNumber(o, "numpy computes with the number");
+  e_.refuseAddress(o);
+  if (isConstantValue(o) || isNumpyScalar(Py_TYPE(o))) return PyRef::borrow(o);
+  if (PyType_Check(o) && (isNumpyFunction(o) || o == reinterpret_cast<PyObject*>(&PyFloat_Type) || o == reinterpret_cast<PyObject*>(&PyLong_Type) ||
+                          o == reinterpret_cast<PyObject*>(&PyBool_Type)))
+    return PyRef::borrow(o);
+  PyObject* dtype = torchObject("numpy.dtype");
+  if (dtype && PyObject_TypeCheck(o, reinterpret_cast<PyTypeObject*>(dtype))) return e_.sourceOf(o) ? PyRef::borrow(o) : PyRef();
+  if (PySlice_Check(o)) {
+    auto* slice = reinterpret_cast<PySliceObject*>(o);
+    PyRef start = operand(slice->start, name, tensors, depth + 1), stop = operand(slice->stop, name, tensors, depth + 1), step = operand(slice->step, name, tensors, depth + 1);
+    return PyRef::steal(PySlice_New(start.get(), stop.get(), step.get()));
+  }
+  if ((PyTuple_CheckExact(o) || PyList_CheckExact(o)) && depth < 3) {
+    const Py_ssize_t n = e_.builtinLength(o);
+    PyRef made = PyRef::steal(PyTuple_New(n));
+    for (Py_ssize_t i = 0; i < n; ++i) PyTuple_SET_ITEM(made.get(), i, operand(e_.element(o, i).get(), name, tensors, depth + 1).release());
+    return PyTuple_CheckExact(o) ? made : PyRef::steal(PySequence_List(made.get()));
+  }
+  refuse(name, std::string("is given a ") + Py_TYPE(o)->tp_name + " beside an array");
+}
+
+PyRef Arrays::follow(PyObject* function, PyObject* args, PyObject* kwargs, const std::string& name) {
+  requireGraph(name);
+  PyRef tensors = PyRef::steal(PyDict_New()), given = PyRef::steal(PyTuple_New(PyTuple_GET_SIZE(args))), named = PyRef::steal(PyDict_New());
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i)
+    PyTuple_SET_ITEM(given.get(), i, operand(PyTuple_GET_ITEM(args, i), name, tensors.get()).release());
+  PyObject *key, *value;
+  for (Py_ssize_t at = 0; PyDict_Next(kwargs, &at, &key, &value);) PyDict_SetItem(named.get(), key, operand(value, name, tensors.get()).get());
+  PyRef answer;
+  {
+    const c10::impl::ExcludeDispatchKeyGuard noAutocast(c10::autocast_dispatch_keyset);
+    answer = PyRef::steal(PyObject_CallMethod(module(), "apply", "OOOO", function, given.get(), named.get(), tensors.get()));
+  }
+  e_.throwIfBreak();
+  if (!answer) {
+    if (!PyErr_ExceptionMatches(PyExc_Exception)) return {};
+    PyErr_Clear();
+    refuse(name, "is called in a way that is not followed");
+  }
+  if (PyUnicode_Check(answer.get())) refuse(name, PyUnicode_AsUTF8(answer.get()));
+  enum { kMade, kView, kSame };
+  PyObject *array = PyTuple_GET_ITEM(answer.get(), 0), *tensor = PyTuple_GET_ITEM(answer.get(), 1), *condition = PyTuple_GET_ITEM(answer.get(), 3);
+  const long kind = PyLong_AsLong(PyTuple_GET_ITEM(answer.get(), 2));
+  if (condition != Py_None) {
+    if (!quiet_.defined()) {
+      if (!ignoresUnderflow(nullptr, nullptr)) refuse(name, "may warn of an underflow");
+      e_.guardCustom(e_.sources().pinned(torchObject("numpy.ndarray"), Why::Process), ignoresUnderflow, nullptr, "numpy ignores an underflow");
+      quietSince_ = e_.rootCount();
+    }
+    quiet_ = quiet_.defined() ? quiet_.logical_and(tensorOf(condition)) : tensorOf(condition);
+  }
+  if (kind == kSame) return PyRef::borrow(array);
+  Value made{.kind = kind == kView ? Value::Kind::View : Value::Kind::Made, .array = PyRef::borrow(array), .tensor = PyRef::borrow(tensor)};
+  if (kind == kView) {
+    made.function = PyRef::borrow(function);
+    made.args = given;
+    made.owner = PyTuple_GET_ITEM(given.get(), 0);
+  }
+  return keep(std::move(made));
+}
+
+PyRef Arrays::operate(const char* name, std::initializer_list<PyObject*> operands) {
+  const std::string dotted = std::string("_operator.") + name;
+  PyObject* function = std::string_view(name) == "abs" ? torchObject("builtins.abs") : torchObject(dotted.c_str());
+  PyRef args = PyRef::steal(PyTuple_New(static_cast<Py_ssize_t>(operands.size()))), none = PyRef::steal(PyDict_New());
+  Py_ssize_t i = 0;
+  for (PyObject* o : operands) PyTuple_SET_ITEM(args.get(), i++, Py_NewRef(o));
+  return follow(function, args.get(), none.get(), std::string("operator ") + name);
+}
+
+PyRef Arrays::call(PyObject* callable, const CallArguments& a) {
+  bool given = false;
+  for (size_t i = 0; i < a.total(); ++i) given = given || holdsArray(a.args[i]);
+  PyObject* self = given ? nullptr : selfOfMethod(callable);
+  if (!given && !(self && isArray(self))) return {};
+  if (given && makesTensor(callable)) return tensorFrom(callable, a);
+  PyRef function = PyRef::borrow(callable);
+  if (self && isArray(self)) function = unboundMethod(callable);
+  else self = nullptr;
+  const bool isAbs = callable == torchObject("builtins.abs");
+  if (!function || !(isNumpyFunction(callable) || isMethodOfArray(function.get()) || isAbs)) return {};
+  PyRef args = PyRef::steal(PyTuple_New(static_cast<Py_ssize_t>(a.positional) + (self ? 1 : 0))), kwargs = PyRef::steal(PyDict_New());
+  Py_ssize_t at = 0;
+  if (self) PyTuple_SET_ITEM(args.get(), at++, Py_NewRef(self));
+  for (size_t i = 0; i < a.positional; ++i) PyTuple_SET_ITEM(args.get(), at++, Py_NewRef(a.args[i]));
+  for (size_t i = 0; i < a.keywords(); ++i) PyDict_SetItem(kwargs.get(), a.keywordName(i), a.args[a.positional + i]);
+  return follow(function.get(), args.get(), kwargs.get(), nameOf(function.get()));
+}
+
+PyRef Arrays::tensorFrom(PyObject* function, const CallArguments& a) {
+  const std::string name = nameOf(function);
+  requireGraph(name);
+  PyObject* dtype = a.keyword("dtype");
+  if (a.positional != 1 || a.keywords() > (dtype ? 1 : 0) || !isArray(a.args[0]))
+    refuse("ndarray", "is given to torch." + name + " in a way that is not followed");
+  PyObject* array = a.args[0];
+  PyRef tensor = valueOf(array).tensor;
+  PyRef made = PyRef::steal(PyObject_CallMethod(module(), "tensor_of", "OOOO", function, array, tensor.get(), dtype ? dtype : Py_None));
+  e_.throwIfBreak();
+  if (made && PyUnicode_Check(made.get())) refuse("ndarray", PyUnicode_AsUTF8(made.get()));
+  if (!made) {
+    PyErr_Clear();
+    refuse("ndarray", "is given to torch." + name + " in a way that is not followed");
+  }
+  const bool shares = name != "tensor" && tensorOf(made.get()).scalar_type() == tensorOf(tensor.get()).scalar_type();
+  for (Value* v = &values_.at(array); shares; v = &values_.at(v->owner)) {
+    v->isShared = true;
+    if (v->kind != Value::Kind::View) break;
+  }
+  return made;
+}
+
+PyRef Arrays::getAttr(PyObject* array, PyObject* name) {
+  const char* text = PyUnicode_AsUTF8(name);
+  const std::string_view wanted = text ? text : "";
+  if (wanted == "T") {
+    PyObject* args[] = {array};
+    return call(torchObject("numpy.ndarray.transpose"), {args, 1, nullptr});
+  }
+  if (wanted == "dtype") {
+    valueOf(array);
+    PyRef type = PyRef::steal(PyObject_GetAttr(array, name));
+    return type ? e_.pin(type.get(), Why::Process) : PyRef();
+  }
+  for (const char* known : kOfLayout)
+    if (wanted == known) return valueOf(array), PyRef::steal(PyObject_GetAttr(array, name));
+  PyRef attribute = PyRef::steal(PyObject_GetAttr(torchObject("numpy.ndarray"), name));
+  PyErr_Clear();
+  if (attribute && !Py_IS_TYPE(attribute.get(), &PyMethodDescr_Type) && values_.contains(array)) refuse("ndarray", "is asked for its " + std::string(wanted));
+  return {};
+}
+
+Py_ssize_t Arrays::length(PyObject* array) { return PyObject_Size(valueOf(array).array.get()); }
+
+PyRef Arrays::ofTensor(PyObject* object) {
+  if (!e_.isStandIn(object) || e_.isNumber(object) || e_.torchCalls() || e_.functions().isLate() || trace::insideTransform() ||
+      !e_.trace().dataSizes().isAllowed || !isPlainTensorClass(Py_TYPE(object)))
+    return {};
+  const at::Tensor& t = tensorOf(object);
+  if (t.requires_grad() || !t.is_cpu() || t.layout() != at::kStrided || t.is_conj() || t.is_neg() || t.unsafeGetTensorImpl()->has_symbolic_sizes_strides()) return {};
+  PyRef array;
+  {
+    const trace::NoTrace off;
+    PyRef memory = PyRef::steal(newTensorObject(at::empty_strided(t.sizes(), t.strides(), at::TensorOptions().dtype(t.scalar_type()).device(at::kCPU))));
+    array = memory ? PyRef::steal(PyObject_CallMethod(memory.get(), "numpy", nullptr)) : PyRef();
+    PyRef follows = array ? PyRef::steal(PyObject_CallMethod(module(), "is_followed", "O", array.get())) : PyRef();
+    PyErr_Clear();
+    if (follows.get() != Py_True) return {};
+  }
+  return keep({.kind = Value::Kind::OfTensor, .array = std::move(array), .tensor = PyRef::borrow(object)});
+}
+
+void Arrays::finish() {
+  if (!quiet_.defined()) return;
+  if (!assumeOutcome(quiet_, true, "that numpy warns of nothing"))
+    throw CaptureBreak{{"numpy", "whether numpy warns of something cannot be told when the graph runs", "", e_.place(), e_.stackPlaces()}, quietSince_};
+}
+
+}  // namespace fusebox::capture

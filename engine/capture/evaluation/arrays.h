@@ -1,0 +1,66 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <unordered_map>
+
+#include "engine/capture/evaluation/evaluation.h"
+
+namespace fusebox::capture {
+
+// numpy's arrays in compiled code. An array that is computed with stands for a tensor of the graph: one of the program's is an input that shares
+// its memory, one that is made has its values from torch, and all else from numpy, which is called on arrays of the same layout
+// (engine/python/package/_arrays.py). The evaluator's object for an array is an array, whose values nothing looks at.
+
+/// numpy.ndarray itself, no subclass.
+bool isArray(PyObject* object);
+/// The tensor that shares an array's memory. New reference, null without error where there is none.
+PyObject* tensorOfArray(PyObject* array);
+
+class Arrays {
+ public:
+  explicit Arrays(Evaluation& e) : e_(e) {}
+
+  /// How a recipe makes an array again.
+  struct Value {
+    enum class Kind : uint8_t { Input, OfTensor, View, Made } kind = Kind::Input;
+    PyRef array, tensor;
+    PyRef function, args;        ///< View: the call of numpy's that gives it
+    PyObject* owner = nullptr;   ///< View: the array whose memory it is
+    int64_t birth = -1;
+    bool isShared = false;       ///< Made: a tensor that the program has shares its memory
+  };
+  /// What is known of an array; null: nothing.
+  const Value* find(PyObject* array) const;
+
+  /// A call of a function of numpy, a method of an array, an operator (of module operator) or a function of torch that makes tensors, with an array
+  /// among the arguments. Null without error: it is none of these.
+  PyRef call(PyObject* callable, const CallArguments& a);
+  /// An operator of Python's module operator, by name; a break where it cannot be followed.
+  PyRef operate(const char* name, std::initializer_list<PyObject*> operands);
+  /// Whether one of these is an array.
+  static bool any(PyObject* a, PyObject* b) { return isArray(a) || isArray(b); }
+  PyRef getAttr(PyObject* array, PyObject* name);
+  Py_ssize_t length(PyObject* array);
+  /// tensor.numpy(). Null without error: it is not to be followed.
+  PyRef ofTensor(PyObject* tensor);
+  /// When all has been evaluated: assumes what makes numpy warn of nothing.
+  void finish();
+
+ private:
+  Value& valueOf(PyObject* array);
+  Value& input(PyObject* array);
+  PyRef follow(PyObject* function, PyObject* args, PyObject* kwargs, const std::string& name);
+  PyRef tensorFrom(PyObject* function, const CallArguments& a);
+  PyRef operand(PyObject* o, const std::string& name, PyObject* tensors, int depth = 0);
+  PyRef keep(Value value);
+  void requireGraph(const std::string& name);
+  [[noreturn]] void refuse(const std::string& name, const std::string& why);
+
+  Evaluation& e_;
+  std::unordered_map<PyObject*, Value> values_;
+  at::Tensor quiet_;          ///< one bool: numpy warns of nothing
+  int64_t quietSince_ = -1;   ///< root instruction of the first that may
+};
+
+}  // namespace fusebox::capture

@@ -1,0 +1,144 @@
+"""numpy's functions in compiled code against numpy alone: types, shapes, strides, values, warnings, errors, for arrays of several types and layouts, with
+ordinary and with special values."""
+
+import argparse
+import itertools
+import operator
+import sys
+import types
+import warnings
+
+import fusebox
+import numpy as np
+
+TYPES = ("bool", "uint8", "int8", "int16", "int32", "int64", "float32", "float64")
+UNARY = ("square reciprocal negative absolute positive fabs sqrt exp exp2 expm1 log log2 log10 log1p sin cos tan sinh cosh tanh arcsin arccos arctan "
+         "floor ceil trunc rint logical_not invert isnan isinf isfinite signbit sign").split()
+BINARY = ("add subtract multiply true_divide floor_divide remainder arctan2 hypot power logaddexp copysign maximum minimum equal not_equal less less_equal "
+          "greater greater_equal logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor").split()
+REDUCTIONS = "sum mean max min any all prod std argmax cumsum".split()
+OTHERS = {
+    "where": lambda a, b: np.where(a > b, a, b), "where_number": lambda a, b: np.where(a > 0, a, 1), "clip": lambda a, b: np.clip(a, 1, 3),
+    "clip_arrays": lambda a, b: a.clip(b, b + b), "concatenate": lambda a, b: np.concatenate([a, b]), "stack": lambda a, b: np.stack((a, b), 1),
+    "copy": lambda a, b: a.copy(), "flatten": lambda a, b: a.flatten(), "ravel": lambda a, b: np.ravel(a), "reshape": lambda a, b: a.reshape(2, 6),
+    "reshape_order": lambda a, b: np.reshape(a, (2, 6), order="F"), "item": lambda a, b: a[1:, None, ::2], "row": lambda a, b: a[0], "last": lambda a, b: a[..., -1],
+    "backwards": lambda a, b: a[::-1], "mask": lambda a, b: a[a > 1], "transpose": lambda a, b: a.T, "axes": lambda a, b: np.transpose(a, (1, 0)),
+    "squeeze": lambda a, b: np.squeeze(a[None]), "expand": lambda a, b: np.expand_dims(a, 1), "swapaxes": lambda a, b: a.swapaxes(0, 1),
+    "zeros_like": lambda a, b: np.zeros_like(a), "ones_like": lambda a, b: np.ones_like(a), "matmul": lambda a, b: a @ b.T, "broadcast": lambda a, b: a[:, :1] + b[0],
+    "add_int": lambda a, b: a + 2, "float_minus": lambda a, b: 0.1 - a, "times_scalar": lambda a, b: np.float32(3) * a, "over_wide": lambda a, b: a / np.float64(3),
+    "square": lambda a, b: a**2, "root": lambda a, b: a**0.5, "large": lambda a, b: a + 300, "in_place": lambda a, b: operator.iadd(a, b),
+    "in_place_float": lambda a, b: operator.imul(a, 1.5), "divided": lambda a, b: operator.itruediv(a, 2), "written": lambda a, b: (operator.setitem(a, 0, b[1]), a)[1],
+    "filled": lambda a, b: (operator.setitem(a, (slice(None), 1), 3), a)[1], "view_written": lambda a, b: (operator.iadd(a[1:], 1), a)[1],
+    **{f"astype_{t}": lambda a, b, t=t: a.astype(t) for t in TYPES}, "astype_same": lambda a, b: a.astype(a.dtype, copy=False),
+    "out": lambda a, b: np.add(a, a, out=b), "two": lambda a, b: (a - b, (a - b)[1:]), "same": lambda a, b: [a, a],
+}
+FUNCTIONS = {
+    **{n: lambda a, b, f=getattr(np, n): f(a) for n in UNARY}, **{n: lambda a, b, f=getattr(np, n): f(a, b) for n in BINARY},
+    **{f"{n}_{axis}": lambda a, b, f=getattr(np, n), axis=axis: f(a, axis=axis) for n in REDUCTIONS for axis in (0, 1)},
+    "method_mean": lambda a, b: a.mean(1, keepdims=True), "method_max": lambda a, b: a.max(axis=0), "sum_all": lambda a, b: a.sum(), **OTHERS,
+}
+LAYOUTS = {
+    "plain": lambda a: a, "fortran": lambda a: np.asfortranarray(a), "part": lambda a: np.repeat(a, 2, axis=1)[:, ::2], "row": lambda a: a[:, :1].copy(),
+    "read_only": lambda a: np.broadcast_to(a[0], a.shape), "backwards": lambda a: a[::-1],
+}
+LINES = itertools.count(1)
+SPECIAL = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e38, -1e38, 1e-40, 1e300, 3.5]
+
+
+def ordinary(g, dtype):
+    values = g.integers(1, 9, (3, 4)) if dtype[0] in "iu" else g.random((3, 4)) * 0.8 + 0.1
+    return (values > 0.5 if dtype == "bool" else values).astype(dtype)
+
+
+def special(g, dtype):
+    if dtype[0] == "f":
+        with np.errstate(all="ignore"):
+            return g.permutation(np.array(SPECIAL).astype(dtype)).reshape(3, 4)
+    ends = (0, 1) if dtype == "bool" else (np.iinfo(dtype).min, np.iinfo(dtype).max, 0, 1, 2)
+    return g.choice(np.array(ends, dtype=dtype), (3, 4))
+
+
+def layout_of(value):
+    if isinstance(value, (tuple, list)):
+        return type(value).__name__, [layout_of(v) for v in value]
+    if isinstance(value, np.ndarray):
+        return "ndarray", str(value.dtype), value.shape, value.strides, value.flags.writeable, value.base is None
+    return type(value).__name__, value if isinstance(value, str) else ""
+
+
+def arrays_in(value):
+    return [a for v in value for a in arrays_in(v)] if isinstance(value, (tuple, list)) else [] if isinstance(value, str) else [np.asarray(value)]
+
+
+def observed(f, args):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            result = f(*args)
+        except Exception as error:
+            result = (type(error).__name__, str(error))
+    said = sorted((w.category.__name__, str(w.message)) for w in caught if "fusebox" not in str(w.message))
+    shared = [[np.shares_memory(r, a) for a in args] for r in arrays_in(result)] if not isinstance(result, str) else []
+    return (layout_of(result), said, shared), arrays_in(result) + list(args)
+
+
+def near(a, b):
+    """Equal, or floats that two ways of rounding give."""
+    if a.dtype != b.dtype or a.shape != b.shape:
+        return False
+    if a.dtype.kind != "f":
+        return np.array_equal(a, b)
+    if not np.array_equal(np.isnan(a), np.isnan(b)) or not np.array_equal(np.signbit(a)[~np.isnan(a)], np.signbit(b)[~np.isnan(b)]):
+        return False
+    return np.allclose(a, b, rtol=8 * np.finfo(a.dtype).eps, atol=0, equal_nan=True)
+
+
+def anew(f, name):
+    """The function with code of its own, of which nothing is compiled yet."""
+    return types.FunctionType(f.__code__.replace(co_name=name, co_firstlineno=next(LINES)), f.__globals__, name, f.__defaults__, f.__closure__)
+
+
+def graphs_without_breaks(f, args):
+    try:
+        explained = fusebox.explain(f)(*args)
+    except Exception:
+        return False
+    return explained.graph_count > 0 and explained.graph_break_count == 0
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--only", default="")
+    parser.add_argument("--followed", action="store_true", help="say which functions are followed for which types")
+    parser.add_argument("--least", type=int, default=0, help="so many functions and types are whole graphs")
+    options = parser.parse_args()
+    wrong = calls = whole = 0
+    for name, f in FUNCTIONS.items():
+        if options.only and options.only != name:
+            continue
+        followed = []
+        for seed, (first, second) in enumerate([(t, t) for t in TYPES] + [("float32", "int64"), ("int8", "uint8"), ("float64", "float32"), ("bool", "float32")]):
+            for layout, laid in LAYOUTS.items():
+                if layout != "plain" and seed % 3:
+                    continue
+                g = np.random.default_rng(seed)
+                compiled = fusebox.compile(anew(f, name))
+                for make in (ordinary, special, ordinary):
+                    a, b = make(g, first), make(g, second)
+                    want, values = observed(f, (laid(a.copy()), laid(b.copy())))
+                    got, found = observed(compiled, (laid(a.copy()), laid(b.copy())))
+                    calls += 1
+                    if want != got or not all(map(near, values, found)):
+                        wrong += 1
+                        print(f"{name} {first} {second} {layout} {make.__name__}: {got} {[v.tolist() for v in found]}\n    numpy: {want} {[v.tolist() for v in values]}")
+                if layout == "plain" and graphs_without_breaks(anew(f, name), (laid(ordinary(g, first)), laid(ordinary(g, second)))):
+                    followed.append(first)
+        if options.followed:
+            print(name, *followed)
+        whole += len(followed)
+    print(f"{calls} calls, {wrong} differ; {whole} functions and types are whole graphs")
+    return wrong > 0 or whole < options.least
+
+
+if __name__ == "__main__":
+    sys.exit(main())
