@@ -115,8 +115,9 @@ RecipePtr RecipeMaker::array(PyObject* object) {
     throw CaptureBreak{{"numpy", "an array that the region makes outlives it, and so may a tensor that shares its memory", "", e_.place(), {}}, value.birth};
   PyRef type = PyRef::steal(PyObject_GetAttrString(object, "dtype")), name = PyRef::steal(PyObject_GetAttrString(type.get(), "str"));
   PyRef strides = PyRef::steal(PyObject_GetAttrString(object, "strides"));
-  keep_.insert(keep_.end(), {name, strides});
-  return call(object, torchObject("fusebox._arrays.made"), {value.tensor.get(), name.get(), strides.get()});
+  PyRef whole = PyRef::steal(PyObject_CallOneArg(torchObject("fusebox._arrays.whole"), object));
+  keep_.insert(keep_.end(), {name, strides, whole});
+  return call(object, torchObject("fusebox._arrays.made"), {value.tensor.get(), name.get(), strides.get(), whole.get()});
 }
 
 RecipePtr RecipeMaker::number(PyObject* object) {

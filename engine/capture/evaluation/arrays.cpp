@@ -66,6 +66,13 @@ bool makesTensor(PyObject* callable) {
   return false;
 }
 
+/// Functions of C that make an array of what they are given.
+bool makesArray(PyObject* callable) {
+  for (const char* name : {"numpy.array", "numpy.asarray", "numpy.asanyarray", "numpy.ascontiguousarray"})
+    if (callable == torchObject(name)) return true;
+  return false;
+}
+
 bool holdsArray(PyObject* o) {
   if (isArray(o)) return true;
   if (!PyTuple_CheckExact(o) && !PyList_CheckExact(o)) return false;
@@ -203,9 +210,9 @@ PyRef Arrays::follow(PyObject* function, PyObject* args, PyObject* kwargs, const
   if (kind == kSame) return PyRef::borrow(array);
   Value made{.kind = kind == kView ? Value::Kind::View : Value::Kind::Made, .array = PyRef::borrow(array), .tensor = PyRef::borrow(tensor)};
   if (kind == kView) {
-    made.function = PyRef::borrow(function);
-    made.args = given;
-    made.owner = PyTuple_GET_ITEM(given.get(), 0);
+    made.function = PyRef::borrow(PyTuple_GET_ITEM(answer.get(), 4));
+    made.args = PyRef::borrow(PyTuple_GET_ITEM(answer.get(), 5));
+    made.owner = PyTuple_GET_ITEM(made.args.get(), 0);
   }
   return keep(std::move(made));
 }
@@ -229,7 +236,7 @@ PyRef Arrays::call(PyObject* callable, const CallArguments& a) {
   if (self && isArray(self)) function = unboundMethod(callable);
   else self = nullptr;
   const bool isAbs = callable == torchObject("builtins.abs");
-  if (!function || !(isNumpyFunction(callable) || isMethodOfArray(function.get()) || isAbs)) return {};
+  if (!function || !(isNumpyFunction(callable) || isMethodOfArray(function.get()) || isAbs || makesArray(callable))) return {};
   PyRef args = PyRef::steal(PyTuple_New(static_cast<Py_ssize_t>(a.positional) + (self ? 1 : 0))), kwargs = PyRef::steal(PyDict_New());
   Py_ssize_t at = 0;
   if (self) PyTuple_SET_ITEM(args.get(), at++, Py_NewRef(self));
@@ -299,6 +306,15 @@ PyRef Arrays::ofTensor(PyObject* object) {
     if (follows.get() != Py_True) return {};
   }
   return keep({.kind = Value::Kind::OfTensor, .array = std::move(array), .tensor = PyRef::borrow(object)});
+}
+
+PyRef Arrays::constant(PyObject* array, const std::string& name) {
+  requireGraph(name);
+  PyRef tensor = PyRef::steal(PyObject_CallMethod(module(), "constant", "O", array));
+  e_.throwIfBreak();
+  if (tensor && PyUnicode_Check(tensor.get())) refuse(name, std::string("makes an array that ") + PyUnicode_AsUTF8(tensor.get()));
+  if (!tensor) return {};
+  return keep({.kind = Value::Kind::Made, .array = PyRef::borrow(array), .tensor = std::move(tensor)});
 }
 
 void Arrays::finish() {

@@ -44,6 +44,8 @@ class Arrays {
   Py_ssize_t length(PyObject* array);
   /// tensor.numpy(). Null without error: it is not to be followed.
   PyRef ofTensor(PyObject* tensor);
+  /// An array that numpy has made of constants, in this call for the first time.
+  PyRef constant(PyObject* array, const std::string& name);
   /// When all has been evaluated: assumes what makes numpy warn of nothing.
   void finish();
 

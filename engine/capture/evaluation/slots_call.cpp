@@ -436,8 +436,7 @@ PyRef Evaluation::callReal(PyObject* callable, const CallArguments& a, Asks asks
   TorchCalls::Scope scope(torchCalls_.get());
   const trace::DataUse use(isTorchBinding(callable) ? std::string_view() : builtinName(callable), trace::DataUse::Form::Call);
   NumpyWarnings warnings(*this);
-  if (isNumpyFunction(callable)) warnings.enter();
-  else warnings.watch(args.data(), args.size());
+  warnings.watch(args.data(), args.size());
   PyRef result = original(checked(warnings.done(PyObject_Vectorcall(callable, args.data(), a.positional, a.kwNames))));
   scope.done(callable, {args.data(), a.positional, a.kwNames}, result.get());
   return result;

@@ -1,4 +1,6 @@
 // Functions of numpy on constants: what they compute is a constant too.
+#include "engine/capture/evaluation/arrays.h"
+#include "engine/capture/evaluation/numpy_warnings.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
 #include "engine/capture/evaluation/value_kinds.h"
 #include "engine/capture/rules/call_rules.h"
@@ -43,22 +45,41 @@ bool mayDropImaginary(PyObject* callable, const CallArguments& a) {
   return any && typed;
 }
 
+/// The name of a type after `dtype=`.
+bool isType(const CallArguments& a, size_t i) {
+  return i >= a.positional && PyUnicode_CompareWithASCIIString(a.keywordName(i - a.positional), "dtype") == 0 &&
+         (PyUnicode_CheckExact(a.args[i]) || a.args[i] == reinterpret_cast<PyObject*>(&PyFloat_Type) ||
+          a.args[i] == reinterpret_cast<PyObject*>(&PyLong_Type) || a.args[i] == reinterpret_cast<PyObject*>(&PyBool_Type));
+}
+
+PyRef makeArray(Evaluation& e, PyObject* result, const std::string& name) {
+  if (!isArray(result)) e.breakHere("numpy", name + " makes more than an array", "Make a tensor with torch's function in its place.");
+  return e.arrays().constant(result, name.substr(name.find('.') + 1));
+}
+
 PyRef ruleNumpy(Evaluation& e, PyObject* callable, const CallArguments& a) {
   const std::string name = nameOf(callable);
   for (size_t i = 0; i < a.total(); ++i)
-    if (!isNumber(a.args[i])) e.breakHere("numpy", name + " is called with what is not a constant number", "Use torch's function in its place.");
+    if (!isNumber(a.args[i]) && !isType(a, i)) e.breakHere("numpy", name + " is called with what is not a constant number", "Use torch's function in its place.");
   if (mayDropImaginary(callable, a)) e.breakHere("numpy", name + " may warn that it drops an imaginary part");
+  NumpyWarnings warnings(e);
+  warnings.enter();
   PyRef result = e.callReal(callable, a);
+  warnings.done(result.get());
   if (!result) return {};
   if (!isConstantValue(result.get()) && !isNumpyScalar(Py_TYPE(result.get())))
-    e.breakHere("numpy", name + " makes an array", "Make a tensor with torch's function, or the array outside of the compiled region.");
+    return makeArray(e, result.get(), name);
   return result;
 }
 
 }  // namespace
 
 CallRule numpyRuleOf(PyObject* callable) {
-  return isNumpyFunction(callable) ? ruleNumpy : nullptr;
+  if (isNumpyFunction(callable)) return ruleNumpy;
+  if (!PyCFunction_Check(callable)) return nullptr;
+  for (const char* name : {"numpy.arange", "numpy.zeros", "numpy.array", "numpy.asarray"})
+    if (callable == torchObject(name)) return ruleNumpy;
+  return nullptr;
 }
 
 }  // namespace fusebox::capture

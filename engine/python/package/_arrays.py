@@ -35,10 +35,23 @@ def strides(array):
     return [s // array.itemsize for s in array.strides]
 
 
-def made(tensor, dtype, strides):
-    """An array of its own with the values of a graph's result."""
+def whole(array):
+    """Shape and strides of the array that a result of numpy is a view of, where it is all of it and nobody else has that; None: it is its own."""
+    base = array.base
+    if base is None:
+        return None
+    address = operator.itemgetter("data")
+    fits = type(base) is numpy.ndarray and base.base is None and base.dtype is array.dtype and base.nbytes == array.nbytes and base.flags.writeable
+    if not fits or address(base.__array_interface__) != address(array.__array_interface__):
+        raise Refused("gives a part of an array that nobody else has")
+    return base.shape, base.strides
+
+
+def made(tensor, dtype, strides, base):
+    """An array with the values of a graph's result, of its own or as whole() says."""
     values = tensor.numpy()
-    array = numpy.ndarray(values.shape, dtype, strides=strides)
+    owner = base and numpy.ndarray(base[0], dtype, strides=base[1])
+    array = numpy.ndarray(values.shape, dtype, owner, strides=strides)
     array[...] = values
     return array
 
@@ -163,7 +176,7 @@ def _clip(call, a, low, high):
     return result if high is None else call.extreme(torch.minimum, result, call.value(high, dtype))
 
 
-def _astype(call, a, dtype, *, copy=True):
+def _astype(call, a, dtype=None, *, copy=True):
     tensor, to = call.value(a), call.dtype
     if tensor.is_floating_point() and not to.is_floating_point and to is not torch.bool:
         raise Refused("makes integers of floats, of which numpy may warn")
@@ -204,19 +217,17 @@ def _item(call, a, key):
 
 
 VIEWS = {
-    operator.getitem: _item, numpy.reshape: _reshape, numpy.ndarray.reshape: _reshape,
-    numpy.ravel: lambda call, a: _reshape(call, a), numpy.ndarray.ravel: lambda call, a: _reshape(call, a),
-    numpy.transpose: _transpose, numpy.ndarray.transpose: _transpose,
-    numpy.squeeze: lambda call, a, axis=None: call.value(a).view(call.expected.shape) if call.shares else None,
-    numpy.expand_dims: lambda call, a, axis: call.value(a).unsqueeze(axis) if type(axis) is int else None,
-    numpy.swapaxes: lambda call, a, i, j: call.value(a).transpose(i, j),
-    numpy.ndarray.swapaxes: lambda call, a, i, j: call.value(a).transpose(i, j),
+    operator.getitem: _item, numpy.ndarray.reshape: _reshape, numpy.ndarray.ravel: lambda call, a: _reshape(call, a),
+    numpy.ndarray.transpose: _transpose, numpy.ndarray.swapaxes: lambda call, a, i, j: call.value(a).transpose(i, j),
+    numpy.ndarray.squeeze: lambda call, a, axis=None: call.value(a).view(call.expected.shape) if call.shares else None,
 }
-VIEWS[numpy.ndarray.squeeze] = VIEWS[numpy.squeeze]
+# Functions that call a method of their first argument. A view is made again by a call of C code, which nobody follows.
+METHODS = {getattr(numpy, name): getattr(numpy.ndarray, name) for name in ("reshape", "ravel", "transpose", "swapaxes", "squeeze")}
 
 VALUES = {
     numpy.matmul: _matmul, operator.matmul: _matmul, numpy.where: _where, numpy.clip: _clip, numpy.ndarray.clip: _clip,
-    numpy.ndarray.astype: _astype, numpy.concatenate: _joined(torch.cat), numpy.stack: _joined(torch.stack),
+    numpy.ndarray.astype: _astype, numpy.array: _astype, numpy.asarray: _astype, numpy.asanyarray: _astype, numpy.ascontiguousarray: _astype,
+    numpy.concatenate: _joined(torch.cat), numpy.stack: _joined(torch.stack),
     numpy.copy: lambda call, a: call.value(a).clone(), numpy.ndarray.copy: lambda call, a: call.value(a).clone(),
     numpy.ndarray.flatten: lambda call, a: call.value(a).reshape(-1).clone(),
     numpy.zeros_like: lambda call, a: torch.zeros_like(call.value(a)), numpy.ones_like: lambda call, a: torch.ones_like(call.value(a)),
@@ -302,8 +313,6 @@ def _written(function, args, tensors):
 
 
 def _applied(function, args, kwargs, tensors):
-    for array in _arrays(args):
-        _checked(array)
     if function is operator.setitem or function in IN_PLACE:
         return _written(function, args, tensors)
     values = VIEWS.get(function) or VALUES.get(function)
@@ -315,13 +324,13 @@ def _applied(function, args, kwargs, tensors):
     if isinstance(expected, numpy.generic):
         raise Refused("gives a number that data decide")
     if any(expected is a for a in args):
-        return expected, tensors[id(expected)], SAME, []
+        return expected, tensors[id(expected)], SAME, ()
     call = Call(tensors, _checked(expected))
     call.shares = any(numpy.may_share_memory(expected, a) for a in _arrays(args))
     if call.shares and (function not in VIEWS or kwargs):
         raise Refused("gives a view")
-    if not call.shares and expected.base is not None:
-        raise Refused("gives a view of an array that nobody else has")
+    if not call.shares:
+        whole(expected)
     tensor = values(call, *args, **kwargs)
     if tensor is None:
         raise Refused("is called in a way that is not followed")
@@ -334,16 +343,44 @@ def _applied(function, args, kwargs, tensors):
 
 
 def apply(function, args, kwargs, tensors):
-    """(array, tensor, FRESH, VIEW or SAME, tensors of a bool that say that numpy does not warn), or a text: why not. `tensors`: by the id of
-    each array among the arguments."""
+    """(array, tensor, FRESH, VIEW or SAME, a tensor of a bool that says that numpy does not warn, a call of C code that gives the same), or a text:
+    why not. `tensors`: by the id of each array among the arguments."""
     try:
+        for array in _arrays(args):
+            _checked(array)
+        if function is numpy.expand_dims and not kwargs and len(args) == 2 and type(args[1]) is int:
+            shape = _call(function, *args).shape
+            function, args = numpy.ndarray.reshape, (args[0], shape)
+        function = METHODS.get(function, function)
         with numpy.errstate(all="raise"):  # a number of the program that does not fit a type
             array, tensor, kind, conditions = _applied(function, args, kwargs, tensors)
     except Refused as why:
         return str(why)
     except (TypeError, ValueError, OverflowError, FloatingPointError) as error:
         return f"is called in a way that is not followed ({error})"
-    return array, tensor, kind, torch.stack(conditions).all() if len(conditions) > 1 else conditions[0] if conditions else None
+    condition = torch.stack(conditions).all() if len(conditions) > 1 else conditions[0] if conditions else None
+    return array, tensor, kind, condition, function, args
+
+
+MOST_CONSTANTS = 1 << 16
+
+
+def constant(array):
+    """What numpy made of constants, as a tensor of the graph; a text: why not."""
+    try:
+        expected, first = _checked(array), array.reshape(-1)[:1]
+        whole(array)
+        if not array.flags.writeable:
+            raise Refused("is read-only")
+        if array.tobytes() == first.tobytes() * array.size:
+            tensor = torch.full(array.shape, first.item(), dtype=TYPES[array.dtype], device="cpu")
+        elif array.size > MOST_CONSTANTS:
+            raise Refused("has many constants")
+        else:
+            tensor = torch.tensor(array.tolist(), dtype=TYPES[array.dtype], device="cpu")
+        return _like(tensor, expected)
+    except Refused as why:
+        return str(why)
 
 
 def tensor_of(function, array, tensor, dtype):

@@ -247,3 +247,34 @@ def arrays_in_objects(compile):
         results += [outcome(draw, a), outcome(draw, a * (k - 1)), torch.rand(2)]
         store.scale = store.scale + 1
     return results
+
+
+@script
+def arrays_of_constants(compile):
+    """Arrays that numpy makes of numbers, sizes and types."""
+
+    @compile
+    def f(t, n):
+        a, b = np.linspace(0, 1, n), np.arange(n).astype(np.float32)
+        c, d = np.zeros((n,), dtype="float32"), np.full((2, n), 3)
+        c[1:] += 2
+        return torch.from_numpy(np.sin(t.numpy()) + b + c + a.astype(np.float32)), a, c, d, np.eye(n), np.array([[1, 2.5]] * n), np.arange(n, 0, -1), np.array(t.shape)
+
+    @compile
+    def large():
+        return np.zeros((300, 300)), np.ones(3, dtype=int), np.array(2.5), np.arange(1e5)[:3], np.zeros((0, 3)), np.arange(3, dtype="int8") + np.int8(1)
+
+    @compile
+    def copies(a):
+        b = np.asarray(a)
+        c, d = np.array(a), np.asarray(a, dtype="float64")
+        b += 1
+        return a is b, c, d, np.asarray([1, 2]) * a[0, :2], np.ravel(a), np.expand_dims(a, 1), np.expand_dims(a, -1)
+
+    @compile
+    def overflows(t):
+        return np.array([1e39, 1.0], dtype="float32"), t
+
+    results = [[shown(v) for v in f(torch.ones(n), n)] for n in (4, 4, 5)] + [outcome(large), outcome(large)]
+    g = np.random.default_rng(7)
+    return results, [outcome(copies, array(g, t)) for t in TYPES[1:]], [outcome(overflows, torch.ones(2)) for _ in range(3)]
