@@ -217,7 +217,17 @@ PyRef Arrays::follow(PyObject* function, PyObject* args, PyObject* kwargs, const
   return keep(std::move(made));
 }
 
+/// What numpy writes is no new version of a tensor, which autograd would notice.
+void Arrays::requireOwnMemory(PyObject* array, const std::string& name) {
+  if (!isArray(array)) return;
+  const Value* v = &valueOf(array);
+  while (v->kind == Value::Kind::View) v = &values_.at(v->owner);
+  if (v->kind == Value::Kind::OfTensor || v->isShared) refuse(name, "writes to the memory of a tensor of the program");
+}
+
 PyRef Arrays::operate(const char* name, std::initializer_list<PyObject*> operands) {
+  const std::string_view wanted = name;
+  if (wanted == "setitem" || (wanted.starts_with('i') && wanted != "invert")) requireOwnMemory(*operands.begin(), std::string("operator ") + name);
   const std::string dotted = std::string("_operator.") + name;
   PyObject* function = std::string_view(name) == "abs" ? torchObject("builtins.abs") : torchObject(dotted.c_str());
   PyRef args = PyRef::steal(PyTuple_New(static_cast<Py_ssize_t>(operands.size()))), none = PyRef::steal(PyDict_New());

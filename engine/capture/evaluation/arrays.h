@@ -56,6 +56,7 @@ class Arrays {
   PyRef tensorFrom(PyObject* function, const CallArguments& a);
   PyRef operand(PyObject* o, const std::string& name, PyObject* tensors, int depth = 0);
   PyRef keep(Value value);
+  void requireOwnMemory(PyObject* array, const std::string& name);
   void requireGraph(const std::string& name);
   [[noreturn]] void refuse(const std::string& name, const std::string& why);
 

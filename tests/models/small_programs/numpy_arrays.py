@@ -170,6 +170,13 @@ def tensors_and_arrays(compile):
         return t, b
 
     @compile
+    def kept(t, weight):
+        loss = (t * weight).sum()
+        a = t.numpy()
+        a += 1
+        return loss
+
+    @compile
     def both(t, a):
         a += 1
         return t * 2
@@ -181,6 +188,9 @@ def tensors_and_arrays(compile):
     for _ in range(2):
         t, a, b, c = torch.from_numpy(memory()), memory(), memory(), memory()
         results += [shown(v) for v in (read(t), write(t), t, share(a), a, both(torch.from_numpy(b), b), b)]
+        weight = torch.ones(3, 4, requires_grad=True)
+        kept(torch.from_numpy(memory()), weight).backward()
+        results.append(weight.grad)
         t, b = made(c)
         results += [t, facts(b), np.shares_memory(t.numpy(), b)]
     return results
