@@ -92,6 +92,7 @@ struct Parsed {
   WhyOptions why;
   MemoryOptions memory;
   ReplayOptions replay, numerics;
+  CompileProgramOptions compile;
   CacheOptions cache;
   std::string openFile;
 };
@@ -303,6 +304,14 @@ void addGraphCommands(CLI::App& app, Parsed& p) {
   addReplayOptions(replay, p.replay);
   replay->footer(kReplayFooter);
 
+  auto* compile = app.add_subcommand("compile", "Compile an exported program into one file, for Python and C++");
+  compile->add_option("FILE", p.compile.file, "Exported program (.pt2); loading it runs code that it brings")->required();
+  compile->add_option("-o,--output", p.compile.output, "The compiled program (.fbx)")->required();
+  compile->add_option("--python", p.compile.python, "Interpreter with PyTorch")->type_name("PROGRAM");
+  addJson(compile, p.compile.json);
+  compile->footer("  fusebox compile model.pt2 -o model.fbx\n\n"
+                  "fusebox.load_program(\"model.fbx\") runs it in Python, fusebox::StoredProgram::open in C++ (engine/example/run_program.cpp).");
+
   auto* numerics = app.add_subcommand("numerics", "Errors of a graph's values, eager and compiled, against float64");
   numerics->add_option("FILE", p.numerics.file, "Session")->required();
   numerics->add_flag("--no-bisect", p.numerics.noBisect, "Do not look for the fusion or pass behind the first divergence");
@@ -371,6 +380,7 @@ int dispatch(const CLI::App& app, const Parsed& p, const OpenWindow& openWindow)
   if (app.got_subcommand("diagram")) return drawDiagram(p.diagram);
   if (app.got_subcommand("export")) return exportSession(p.exporting);
   if (app.got_subcommand("replay")) return replayGraph(p.replay);
+  if (app.got_subcommand("compile")) return compileProgram(p.compile);
   if (app.got_subcommand("numerics")) return measureNumerics(p.numerics);
   if (app.got_subcommand("gpu")) return p.gpu.code != 0 ? showGpuCode(p.gpu) : showGpu(p.gpu);
   if (app.got_subcommand("recompiles")) return showRecompiles(p.recompiles);

@@ -58,6 +58,11 @@ struct ReplayOptions {
   int repeat = 20;
   bool noBisect = false, fixed = false, json = false;
 };
+/// `compile`: an exported program, and where its compiled code goes.
+struct CompileProgramOptions {
+  std::string file, output, python;
+  bool json = false;
+};
 struct GpuOptions {
   std::string file;
   int64_t gaps = 200;  ///< explained, the longest first
@@ -124,6 +129,7 @@ int exportCache(const CacheOptions& options);
 int importCache(const CacheOptions& options);
 int runDoctor(const DoctorOptions& options);
 int replayGraph(const ReplayOptions& options);
+int compileProgram(const CompileProgramOptions& options);
 int measureNumerics(const ReplayOptions& options);
 
 /// "fusebox: <error>" on stderr; returns the exit code that its kind of failure has.

@@ -81,6 +81,21 @@ at::Tensor tensorOf(const Constant& constant) {
 
 }  // namespace
 
+bool isPlain(const at::Tensor& tensor) {
+  return tensor.defined() && tensor.layout() == at::kStrided && !tensor.is_quantized() && !tensor.is_conj() && !tensor.is_neg() && tensor.has_storage();
+}
+
+void writeTensor(ArchiveWriter& archive, const at::Tensor& tensor) {
+  const at::Tensor dense = tensor.detach().cpu().contiguous();
+  archive(trace::toMeta(tensor, tensor.device()), std::string(static_cast<const char*>(dense.data_ptr()), dense.nbytes()));
+}
+
+at::Tensor readTensor(ArchiveReader& archive) {
+  Constant constant;
+  archive(constant.meta, constant.bytes);
+  return tensorOf(constant);
+}
+
 std::string whyNotStored(const AotModule& module) {
   for (const OutputPlan& plan : module.outputs) {
     if (plan.views.empty() || (plan.kind != OutputPlan::Kind::InputView && plan.kind != OutputPlan::Kind::ResultView)) continue;
@@ -88,13 +103,12 @@ std::string whyNotStored(const AotModule& module) {
     if (!base || base->dtype != plan.meta.dtype || graph::isComplex(base->dtype)) return "a result is a view of another element type";
   }
   for (const at::Tensor& constant : module.constants)
-    if (constant.requires_grad() || constant.layout() != at::kStrided || constant.is_quantized())
+    if (constant.requires_grad() || !isPlain(constant))
       return "the program holds a tensor that is no plain constant: pass it as an argument";
   return {};
 }
 
 void writeModule(ArchiveWriter& archive, const AotModule& module) {
-  const c10::InferenceMode noHistory;
   archive(module.symbols);
   const graph::Graph none;
   archive(module.backward.has_value());
@@ -102,10 +116,7 @@ void writeModule(ArchiveWriter& archive, const AotModule& module) {
     if (graph) inductor::writeDerivedGraph(archive, *graph, none);
   moduleFields(archive, module);
   archive(module.constants.size());
-  for (const at::Tensor& constant : module.constants) {
-    const at::Tensor dense = constant.detach().cpu().contiguous();
-    archive(trace::toMeta(constant, constant.device()), std::string(static_cast<const char*>(dense.data_ptr()), dense.nbytes()));
-  }
+  for (const at::Tensor& constant : module.constants) writeTensor(archive, constant);
 }
 
 AotModule readModule(ArchiveReader& archive) {
@@ -120,11 +131,7 @@ AotModule readModule(ArchiveReader& archive) {
   moduleFields(archive, module);
   size_t constants = 0;
   archive(constants);
-  for (; constants > 0; --constants) {
-    Constant constant;
-    archive(constant.meta, constant.bytes);
-    module.constants.push_back(tensorOf(constant));
-  }
+  for (; constants > 0; --constants) module.constants.push_back(readTensor(archive));
   return module;
 }
 

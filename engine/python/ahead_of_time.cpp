@@ -3,18 +3,16 @@
 #include <pybind11/functional.h>
 #include <pybind11/stl.h>
 
-#include <ctime>
-
-#include "engine/cache/bundle.h"
 #include "engine/cache/cache_settings.h"
-#include "engine/cache/entry_file.h"
 #include "engine/capture/cpython/frame_internals.h"
 #include "engine/capture/entries/driver.h"
 #include "engine/capture/entries/entry_maker.h"
 #include "engine/capture/entries/hook.h"
-#include "engine/compile/graph_key.h"
-#include "engine/compile/kernel_code.h"
+#include "engine/capture/evaluation/torch_objects.h"
+#include "engine/compile/build_identity.h"
+#include "engine/compile/stored_file.h"
 #include "engine/compile/stored_graphs.h"
+#include "engine/compile/stored_program.h"
 #include "engine/inductor/ir/archive.h"
 #include "engine/python/compiled_function.h"
 #include "engine/python/stored_entry.h"
@@ -35,10 +33,13 @@ std::vector<py::object> objectsOf(const py::list& list) {
   return objects;
 }
 
-/// Captures and compiles without a call: (archive, objects, compiled graphs, what was followed). `locals`: values of the arguments, in the order of
-/// the code's names.
-py::tuple captureAhead(const py::object& function, const py::list& locals, const RegionOptions* options,
-                       const std::function<bool(const py::object&)>& canStore) {
+struct Ahead {
+  std::shared_ptr<Entry> entry;
+  std::shared_ptr<StoredGraphs> graphs = std::make_shared<StoredGraphs>();
+};
+
+/// Captures and compiles without a call. `locals`: values of the arguments, in the order of the code's names.
+Ahead makeAhead(const py::object& function, const py::list& locals, const RegionOptions* options) {
   if (!PyFunction_Check(function.ptr())) throw py::type_error("a function of Python is needed");
   FrameState state;
   state.function = PyRef::borrow(function.ptr());
@@ -48,15 +49,21 @@ py::tuple captureAhead(const py::object& function, const py::list& locals, const
   state.locals.resize(static_cast<size_t>(state.code->co_nlocalsplus));
   CodeState scratch;  // nobody else's entries
   scratch.code = state.code;
-  EntryPoint& point = scratch.point(0, 0);
-  auto graphs = std::make_shared<StoredGraphs>();
   const GlobalState now = GlobalState::current();
   if (const char* why = now.refusal()) throw std::runtime_error(why);
   bool failed = false;
   const Region region(options, state.code);
-  const std::shared_ptr<Entry> entry = makeEntry(scratch, point, state, now, options, PyFunction_GET_GLOBALS(function.ptr()), &failed, graphs);
+  Ahead made;
+  made.entry = makeEntry(scratch, scratch.point(0, 0), state, now, options, PyFunction_GET_GLOBALS(function.ptr()), &failed, made.graphs);
   if (failed) throw py::error_already_set();
-  if (!entry) throw std::runtime_error("the function cannot be captured");
+  if (!made.entry) throw std::runtime_error("the function cannot be captured");
+  return made;
+}
+
+/// (archive, objects, compiled graphs, what was followed).
+py::tuple captureAhead(const py::object& function, const py::list& locals, const RegionOptions* options,
+                       const std::function<bool(const py::object&)>& canStore) {
+  const auto [entry, graphs] = makeAhead(function, locals, options);
   StoredEntry stored = writeStoredEntry(*entry, static_cast<int>(locals.size()), canStore);
   Result<std::vector<std::string>> entries = std::vector<std::string>();
   {
@@ -77,12 +84,6 @@ std::vector<std::string> stringsOf(const py::list& list) {
   std::vector<std::string> strings;
   for (const py::handle bytes : list) strings.push_back(py::cast<std::string>(bytes));
   return strings;
-}
-
-Result<cache::CacheKey> platform() {
-  auto jit = processJit();
-  if (!jit) return tl::unexpected(jit.error());
-  return platformKey((*jit)->target());
 }
 
 cache::Trust trustOf(const std::string& secret) { return secret.empty() ? cache::Trust::Owner : cache::Trust::Signature; }
@@ -127,43 +128,56 @@ py::object storedFunction(const py::object& function, const RegionOptions* optio
 
 /// One file of it all.
 py::bytes writeAhead(const std::string& name, const std::string& text, const py::bytes& archive, const py::list& graphs) {
-  auto key = platform();
-  if (!key) throw std::runtime_error(key.error().text());
-  const std::string secret = cache::cacheSecret();
   inductor::ArchiveWriter payload;
   payload(text, std::string(archive));
-  const std::string bytes = payload.take();
-  key->add("function", bytes, name);
-  cache::EntryHeader header{kFunctionKind, *key, name, static_cast<int64_t>(std::time(nullptr))};
-  std::vector<std::string> entries = {cache::writeEntry(header, bytes, secret)};
-  for (std::string& graph : stringsOf(graphs)) entries.push_back(std::move(graph));
-  return cache::writeBundle(entries);
+  auto file = writeStoredFile(kFunctionKind, name, payload.take(), stringsOf(graphs));
+  if (!file) throw std::runtime_error(file.error().text());
+  return *file;
 }
 
 /// (text, archive, graphs) of such a file, once all of it is believed.
-py::tuple readAhead(const py::bytes& file) {
-  const std::string bytes = file, secret = cache::cacheSecret();
-  auto entries = cache::readBundle(bytes);
-  if (!entries || entries->empty()) throw py::value_error("this is no function that was compiled ahead of time, or it is cut off");
-  auto function = cache::readEntry(entries->front(), trustOf(secret), secret);
-  if (!function) throw py::value_error(function.error().text());
-  if (function->header.kind != kFunctionKind) throw py::value_error("this is a bundle of cache entries and no compiled function: load_cache_artifacts takes it");
-  auto here = platform();
-  if (!here) throw std::runtime_error(here.error().text());
-  auto differences = cache::differences(*here, function->header.key);
-  std::erase_if(differences, [](const cache::KeyDifference& d) { return d.name == "function"; });
-  if (!differences.empty()) throw py::value_error("it was compiled for something else: " + cache::differenceText(differences));
+py::tuple readAhead(const py::bytes& bytes) {
+  auto file = readStoredFile(std::string(bytes), kFunctionKind, "function");
+  if (!file) throw py::value_error(file.error().text());
   std::string text, archive;
   try {
-    inductor::ArchiveReader payload(function->payload);
+    inductor::ArchiveReader payload(file->payload);
     payload(text, archive);
     if (!payload.atEnd()) throw inductor::ArchiveError("there is more than that");
   } catch (const inductor::ArchiveError& error) {
     throw py::value_error(std::string("the file does not hold a captured function: ") + error.what());
   }
   py::list graphs;
-  for (size_t i = 1; i < entries->size(); ++i) graphs.append(py::bytes(std::string((*entries)[i])));
+  for (const std::string& graph : file->graphs) graphs.append(py::bytes(graph));
   return py::make_tuple(text, py::bytes(archive), graphs);
+}
+
+/// A program as one file: `function` takes a tuple of tensors and returns a tuple of tensors; tensors that it reads from elsewhere are its weights.
+py::bytes writeProgram(const std::string& name, const std::string& text, const py::object& function, const py::tuple& arguments,
+                       const RegionOptions* options) {
+  py::list locals;
+  locals.append(arguments);
+  const Ahead made = makeAhead(function, locals, options);
+  ProgramForm form = programOf(*made.entry, arguments.size());
+  form.name = name;
+  form.text = text;
+  Result<std::string> file = std::string();
+  {
+    py::gil_scoped_release release;
+    drainCompiler();
+    auto entries = made.graphs->entries(cache::cacheSecret());
+    if (!entries) file = tl::unexpected(entries.error());
+    else file = StoredProgram::write(form, *entries);
+  }
+  if (!file) throw std::runtime_error(file.error().text());
+  return *file;
+}
+
+std::vector<at::Tensor> runProgram(const StoredProgram& program, const std::vector<at::Tensor>& arguments) {
+  py::gil_scoped_release release;
+  auto results = program.run(arguments);
+  if (!results) throw py::value_error(results.error().text());
+  return *results;
 }
 
 }  // namespace
@@ -175,8 +189,34 @@ void bindAheadOfTime(py::module_& m, OptionsFrom optionsFrom) {
   });
   m.def("stored_function", [optionsFrom](const py::object& function, const py::dict& options, const py::bytes& archive, const py::list& objects,
                                          const py::list& graphs) { return storedFunction(function, optionsFrom(options), archive, objects, graphs); });
+  m.def("build", &engineBuild);
   m.def("write_ahead", &writeAhead);
   m.def("read_ahead", &readAhead);
+  m.def("write_program", [optionsFrom](const std::string& name, const std::string& text, const py::object& function, const py::tuple& arguments,
+                                       const py::dict& options) { return writeProgram(name, text, function, arguments, optionsFrom(options)); });
+  py::class_<StoredProgram, std::shared_ptr<StoredProgram>>(m, "StoredProgram")
+      .def_static("read", [](const py::bytes& bytes) {
+        const std::string file = bytes;
+        Result<std::shared_ptr<StoredProgram>> program = std::shared_ptr<StoredProgram>();
+        {
+          py::gil_scoped_release release;
+          program = StoredProgram::read(file);
+        }
+        if (!program) throw py::value_error(program.error().text());
+        return *program;
+      })
+      .def_property_readonly("name", &StoredProgram::name)
+      .def_property_readonly("text", &StoredProgram::text)
+      .def("run", [](const StoredProgram& program, const py::list& arguments) {
+        std::vector<at::Tensor> tensors;
+        for (const py::handle argument : arguments) {
+          if (!isTensorObject(argument.ptr())) throw py::type_error("a tensor is needed");
+          tensors.push_back(tensorOf(argument.ptr()));
+        }
+        py::list results;
+        for (const at::Tensor& result : runProgram(program, tensors)) results.append(py::reinterpret_steal<py::object>(newTensorObject(result)));
+        return results;
+      });
 }
 
 }  // namespace fusebox::python

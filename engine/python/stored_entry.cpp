@@ -4,6 +4,7 @@
 
 #include <unordered_map>
 
+#include "engine/capture/evaluation/torch_objects.h"
 #include "engine/compile/stored_module.h"
 #include "engine/inductor/ir/archive_fields.h"
 
@@ -467,6 +468,41 @@ StoredEntry writeStoredEntry(const Entry& entry, int arguments, const std::funct
 }
 
 Segment readStoredEntry(const StoredEntry& stored, PyCodeObject* code, PyObject* globals) { return Reader(stored, code, globals).read(); }
+
+ProgramForm programOf(const Entry& entry, size_t arguments) {
+  const Segment& segment = entry.segment;
+  const GuardSet& set = entry.guards->guards();
+  if (segment.exit != Segment::Exit::Return || !segment.result || segment.modes.apply || !entry.function) refuse("the program is no single graph of operators");
+  if (!segment.effects.empty()) refuse("the program does more than compute tensors");
+  if (!set.shapes().computed.empty()) refuse("a size is computed by a function that expressions cannot say: " + set.shapes().computed.front().text);
+  const auto argumentAt = [&](const Source* s) {
+    const bool is = s->kind == Source::Kind::SequenceItem && s->base->kind == Source::Kind::Local && s->base->index == 0;
+    return is && s->index >= 0 && static_cast<size_t>(s->index) < arguments ? static_cast<int32_t>(s->index) : -1;
+  };
+  ProgramForm form;
+  form.module = std::shared_ptr<const aot::AotModule>(entry.function, &entry.function->module());
+  form.arguments = static_cast<int32_t>(arguments);
+  for (size_t i = 0; i < entry.graphInputs; ++i) {
+    const int32_t argument = argumentAt(entry.sources[i]);
+    if (argument < 0) form.weights.push_back(capture::tensorOf(entry.guards->output(i)).detach());
+    form.inputs.push_back(argument >= 0 ? argument : -static_cast<int32_t>(form.weights.size()));
+  }
+  for (const NumberGuard& number : set.shapes().numbers) {
+    const int32_t argument = argumentAt(number.at.source);
+    const bool isSize = number.at.kind == NumberSource::Kind::Size, isStride = number.at.kind == NumberSource::Kind::Stride;
+    if (argument < 0 || !(isSize || isStride)) refuse("a size comes from " + number.at.str() + ", which is no size of an argument");
+    form.numbers.push_back({isStride, argument, number.at.dim, number.is, number.defines});
+  }
+  form.relations = set.shapes().relations;
+  if (segment.result->kind != Recipe::Kind::Tuple) refuse("the program returns no tuple");
+  for (const RecipePtr& item : segment.result->children) {
+    const bool isOutput = item->kind == Recipe::Kind::GraphOutput;
+    const int32_t input = item->kind == Recipe::Kind::FromSource ? argumentAt(item->source) : -1;
+    if (!isOutput && input < 0) refuse("a result is no tensor that the program computes");
+    form.results.push_back({isOutput ? static_cast<int32_t>(item->index) : -1, input});
+  }
+  return form;
+}
 
 py::list followedBy(const Entry& entry) {
   py::list made;

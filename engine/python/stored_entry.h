@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/capture/entries/entry_cache.h"
+#include "engine/compile/stored_program.h"
 
 namespace fusebox::python {
 
@@ -24,6 +25,9 @@ StoredEntry writeStoredEntry(const capture::Entry& entry, int arguments, const s
 /// The same entry for the frames of `code`, not yet compiled; guards of the program's own places on objects that are missing here (null) are
 /// left out. Throws inductor::ArchiveError for damage, std::runtime_error for what the arguments would need.
 capture::Segment readStoredEntry(const StoredEntry& stored, PyCodeObject* code, PyObject* globals);
+
+/// The entry of a function of one tuple of tensors as a program that needs no Python. Throws std::runtime_error where it is none.
+ProgramForm programOf(const capture::Entry& entry, size_t arguments);
 
 /// Functions whose code was followed and classes whose attributes were read: (object, None or names).
 pybind11::list followedBy(const capture::Entry& entry);

@@ -12,7 +12,7 @@ __version__ = "0.1.0"
 
 __all__ = ["install", "uninstall", "compile", "compiler", "explain", "record", "config", "list_options", "list_mode_options",
            "list_backends", "reset", "counters", "mark_dynamic", "maybe_mark_dynamic", "mark_static", "mark_static_address",
-           "mark_unbacked", "GraphBreakError", "RecompileError", "InvalidBackendError", "__version__"]
+           "mark_unbacked", "load_program", "AheadOfTimeError", "GraphBreakError", "RecompileError", "InvalidBackendError", "__version__"]
 
 # Public name -> module of the package that defines it.
 _HOMES = {
@@ -20,7 +20,7 @@ _HOMES = {
     "compile": "_compile", "GraphBreakError": "_engine_access", "RecompileError": "_engine_access",
     "InvalidBackendError": "_options", "list_options": "_options", "list_mode_options": "_options", "list_backends": "_options",
     "explain": "_explain", "record": "_recording", "reset": "_engine_access", "counters": "_engine_access",
-    "config": "_config",
+    "config": "_config", "load_program": "_program_file", "AheadOfTimeError": "_ahead_of_time",
     "mark_dynamic": "_marks", "maybe_mark_dynamic": "_marks", "mark_static": "_marks", "mark_static_address": "_marks", "mark_unbacked": "_marks",
 }
 

@@ -1,0 +1,116 @@
+"""Exported programs (torch.export) as one compiled file, with their weights: `fusebox compile`, and loading from Python."""
+
+import json
+
+import torch
+from torch.utils import _pytree as pytree
+
+from ._ahead_of_time import AheadOfTimeError, _form, _object, _Unnamed
+from ._compile import engine_options
+from ._engine_access import GraphBreakError, _engine
+from ._marks import mark_dynamic, mark_static, maybe_mark_dynamic
+
+_FORMAT = 1
+
+
+def _mark_sizes(exported, tensors):
+    """What varies in the exported program varies in the compiled one, within the same bounds."""
+    for tensor, sizes in zip(tensors, _user_shapes(exported)):
+        for dim, size in enumerate(sizes):
+            if isinstance(size, int):
+                mark_static(tensor, dim)
+                continue
+            bounds = exported.range_constraints.get(size.node.expr)
+            if bounds is None:
+                maybe_mark_dynamic(tensor, dim)
+                continue
+            lower, upper = (int(end) if end.is_number and end.is_finite and end < 2**62 else None for end in (bounds.lower, bounds.upper))
+            mark_dynamic(tensor, dim, min=lower, max=upper)
+
+
+def _user_shapes(exported):
+    names = set(exported.graph_signature.user_inputs)
+    for node in exported.graph.nodes:
+        value = node.meta.get("val")
+        if node.op == "placeholder" and node.name in names and isinstance(value, torch.Tensor):
+            yield value.shape
+
+
+def compile_program(exported, name="program"):
+    """The bytes of a file that load_program() and the C++ loader run. No gradients."""
+    if exported.example_inputs is None:
+        raise AheadOfTimeError("the exported program has no example inputs: export it with them")
+    module = exported.module(check_guards=False)  # sizes are checked by the compiled program
+    module.graph.set_codegen(torch.fx.graph.CodeGen())  # arguments and results one by one: nesting them is the caller's
+    module.recompile()
+    leaves, spec = pytree.tree_flatten(exported.example_inputs)
+    places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
+    tensors = tuple(leaves[i].detach().clone(memory_format=torch.preserve_format) for i in places)
+    _mark_sizes(exported, tensors)
+    try:
+        arguments = [["tensor"] if isinstance(leaf, torch.Tensor) else _form(leaf) for leaf in leaves]
+    except _Unnamed:
+        raise AheadOfTimeError("an argument of the exported program is neither a tensor nor a plain value") from None
+
+    def program(given):
+        filled = list(leaves)
+        for place, tensor in zip(places, given):
+            filled[place] = tensor
+        return tuple(module.forward(*filled))
+
+    text = {"format": _FORMAT, "arguments": arguments, "in_spec": pytree.treespec_dumps(spec),
+            "out_spec": pytree.treespec_dumps(exported.call_spec.out_spec)}
+    try:
+        with torch.no_grad():
+            return _engine.write_program(name, json.dumps(text), program, tensors, engine_options(fullgraph=True))
+    except GraphBreakError as problem:
+        raise AheadOfTimeError(f"the exported program is no single graph: {problem}") from None
+    except RuntimeError as problem:
+        if type(problem) is not RuntimeError:
+            raise
+        raise AheadOfTimeError(f"the exported program cannot be compiled ahead of time: {problem}") from None
+
+
+class Program:
+    """A compiled program: called as the exported module is, without gradients. Its buffers are its own."""
+
+    def __init__(self, data):
+        try:
+            self._program = _engine.StoredProgram.read(data)
+            content = json.loads(self._program.text)
+            if content["format"] != _FORMAT:
+                raise AheadOfTimeError("the file is of another version of Fusebox")
+            self._arguments = [form if form == ["tensor"] else [_object(form)] for form in content["arguments"]]
+            self._spec, self._results = (pytree.treespec_loads(content[side]) for side in ("in_spec", "out_spec"))
+        except AheadOfTimeError:
+            raise
+        except (ValueError, KeyError, IndexError, TypeError, AttributeError, NotImplementedError) as problem:
+            raise AheadOfTimeError(f"the program cannot be loaded: {problem}") from None
+
+    def __call__(self, *args, **kwargs):
+        leaves, spec = pytree.tree_flatten((args, kwargs))
+        if spec != self._spec:
+            raise AheadOfTimeError(f"the program takes its arguments as {self._spec}, not as {spec}")
+        tensors = []
+        for number, (leaf, wanted) in enumerate(zip(leaves, self._arguments, strict=True)):
+            if wanted == ["tensor"]:
+                if not isinstance(leaf, torch.Tensor):
+                    raise AheadOfTimeError(f"value {number} of the arguments has to be a tensor, not {type(leaf).__name__}")
+                tensors.append(leaf)
+            elif type(leaf) is not type(wanted[0]) or leaf != wanted[0]:
+                raise AheadOfTimeError(f"value {number} of the arguments was {wanted[0]!r} when the program was exported, and cannot be {leaf!r}")
+        try:
+            return pytree.tree_unflatten(self._program.run(tensors), self._results)
+        except ValueError as problem:
+            raise AheadOfTimeError(str(problem)) from None
+
+    def __repr__(self):
+        return f"<compiled program {self._program.name}>"
+
+
+def load_program(file):
+    """The program in a file (a path, or an object with read()). Nothing is compiled."""
+    if hasattr(file, "read"):
+        return Program(file.read())
+    with open(file, "rb") as opened:
+        return Program(opened.read())
