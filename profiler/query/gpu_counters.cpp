@@ -12,8 +12,11 @@ namespace {
 
 using Unit = KernelCounter::Unit;
 
-constexpr const char* kCounters = R"(SELECT kernel_id, metric, sum(value * dur_ns) / nullif(sum(dur_ns), 0), avg(value), min(value), max(value),
-  count(*) FROM gpu_counters WHERE kernel_id IS NOT NULL AND (?1 = 0 OR kernel_id = ?1) GROUP BY kernel_id, metric)";
+// Of one kernel by its events, of all by what was counted: few events of many have counters.
+constexpr const char* kSums = R"(SELECT e.kernel_id, c.metric, sum(c.value * e.dur_ns) / nullif(sum(e.dur_ns), 0), avg(c.value), min(c.value), max(c.value),
+  count(*) FROM {} GROUP BY e.kernel_id, c.metric)";
+constexpr const char* kOfKernel = "t_gpu_event e CROSS JOIN t_gpu_counter c ON c.event_id = e.id WHERE e.kernel_id = ?1";
+constexpr const char* kOfAll = "t_gpu_counter c CROSS JOIN t_gpu_event e ON e.id = c.event_id WHERE e.kernel_id IS NOT NULL AND ?1 = 0";
 
 void describe(KernelCounter& counter) {
   counter.title = counter.metric;
@@ -37,7 +40,7 @@ size_t place(const std::string& metric) {
 
 Result<std::vector<KernelCounter>> kernelCounters(const session::Reader& reader, int64_t kernel) {
   std::vector<KernelCounter> out;
-  auto read = reader.each(kCounters, {kernel}, [&](const session::Statement& s) {
+  auto read = reader.each(fmt::format(kSums, kernel != 0 ? kOfKernel : kOfAll), {kernel}, [&](const session::Statement& s) {
     KernelCounter c;
     c.kernel = s.integer(0);
     c.metric = s.string(1);

@@ -25,12 +25,15 @@ CREATE INDEX t_stage_by_compile ON t_stage(compile_id);
 CREATE TABLE t_graph_break(id INTEGER PRIMARY KEY, frame_id INTEGER, compile_id INTEGER, kind TEXT, reason TEXT,
   hint TEXT, file TEXT, line INTEGER, end_line INTEGER, col INTEGER, end_col INTEGER, opcode TEXT, offset INTEGER,
   stack TEXT, time_ns INTEGER, bytecode TEXT);
+CREATE INDEX t_graph_break_by_place ON t_graph_break(file, line) WHERE file IS NOT NULL;
 CREATE TABLE t_guard(id INTEGER PRIMARY KEY, compile_id INTEGER, position INTEGER, kind TEXT, source TEXT, expected TEXT,
   code TEXT, reason TEXT, file TEXT, line INTEGER, stack INTEGER);
 CREATE INDEX t_guard_by_compile ON t_guard(compile_id, position);
+CREATE INDEX t_guard_by_place ON t_guard(file, line) WHERE file IS NOT NULL;
 CREATE TABLE t_guard_failure(id INTEGER PRIMARY KEY, frame_id INTEGER, compile_id INTEGER, guard_id INTEGER, guard TEXT,
   expected TEXT, found TEXT, outcome TEXT, file TEXT, line INTEGER, time_ns INTEGER, stack TEXT);
 CREATE INDEX t_guard_failure_by_guard ON t_guard_failure(guard_id);
+CREATE INDEX t_guard_failure_by_place ON t_guard_failure(file, line, outcome) WHERE file IS NOT NULL;
 CREATE TABLE t_symbol(id INTEGER PRIMARY KEY, compile_id INTEGER, position INTEGER, name TEXT, kind TEXT, source TEXT, hint NUMERIC,
   lower INTEGER, upper INTEGER, policy TEXT, reason TEXT, before TEXT, after TEXT, file TEXT, line INTEGER, stack INTEGER, time_ns INTEGER);
 CREATE INDEX t_symbol_by_compile ON t_symbol(compile_id, position);
@@ -48,6 +51,7 @@ CREATE TABLE t_node(id INTEGER PRIMARY KEY, graph_id INTEGER, position INTEGER, 
   dtype TEXT, shape TEXT, stride TEXT, device TEXT, outputs TEXT, bytes INTEGER, is_backward INTEGER, module_path TEXT,
   file TEXT, line INTEGER, function TEXT, stack);
 CREATE INDEX t_node_by_graph ON t_node(graph_id, position);
+CREATE INDEX t_node_by_place ON t_node(file, line) WHERE file IS NOT NULL;
 CREATE TABLE t_edge(graph_id INTEGER, src INTEGER, dst INTEGER, output INTEGER, arg INTEGER);
 CREATE INDEX t_edge_by_graph ON t_edge(graph_id);
 CREATE TABLE t_node_origin(node_id INTEGER, origin_id INTEGER, PRIMARY KEY(node_id, origin_id)) WITHOUT ROWID;

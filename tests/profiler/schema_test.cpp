@@ -153,7 +153,12 @@ class SchemaTest : public QObject {
     Database database = freshSchema();
     for (const char* question : {"SELECT start_ns, dur_ns FROM t_gpu_event WHERE kernel_id = 7", "SELECT dur_ns FROM t_gpu_event WHERE launch_id = 7",
                                  "SELECT e.dur_ns FROM t_gpu_event e WHERE e.graph IS NOT NULL AND e.launch_id = 7", "SELECT from_ns FROM t_flow WHERE to_event = 7",
-                                 "SELECT from_ns FROM t_flow WHERE kind = 'launch' AND to_event IN (SELECT id FROM t_gpu_event WHERE launch_id = 7)"}) {
+                                 "SELECT from_ns FROM t_flow WHERE kind = 'launch' AND to_event IN (SELECT id FROM t_gpu_event WHERE launch_id = 7)",
+                                 "SELECT c.value FROM t_gpu_event e CROSS JOIN t_gpu_counter c ON c.event_id = e.id WHERE e.kernel_id = 7",
+                                 "SELECT n.line, f.group_id FROM t_node n CROSS JOIN t_fusion_member f ON f.node_id = n.id WHERE n.file = 'a.py'",
+                                 "SELECT line, count(*) FROM t_graph_break WHERE file = 'a.py' GROUP BY line",
+                                 "SELECT line, count(*) FROM t_guard WHERE file = 'a.py' GROUP BY line",
+                                 "SELECT line, count(*) FROM t_guard_failure WHERE file = 'a.py' AND outcome IN ('recompile', 'limit') GROUP BY line"}) {
       auto plan = database.prepare(std::string("EXPLAIN QUERY PLAN ") + question);
       QVERIFY(plan);
       int steps = 0;

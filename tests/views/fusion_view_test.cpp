@@ -174,6 +174,7 @@ class FusionViewTest : public QObject, private test::ShownView {
     QTRY_VERIFY(compile->isEnabled() && !box());
     QFile::remove(words);
     compile->trigger();  // asked once a file
+    QVERIFY(!compile->isEnabled());  // from this moment, not only when the process says that it runs
     QTRY_VERIFY(QFile::exists(words));
     QVERIFY(!box());
   }

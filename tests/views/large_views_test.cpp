@@ -2,6 +2,7 @@
 #include <QLineEdit>
 #include <QTableView>
 #include <QtTest>
+#include <algorithm>
 
 #include "profiler/query/slowness.h"
 #include "profiler/query/summary.h"
@@ -10,6 +11,7 @@
 #include "tests/profiler/large_session.h"
 #include "tests/views/shown_view.h"
 #include "views/artifacts/artifacts_view.h"
+#include "views/fusion/fusion_model.h"
 #include "views/kernels/kernels_model.h"
 #include "views/overview/overview_model.h"
 #include "views/timeline/timeline_model.h"
@@ -38,6 +40,44 @@ class LargeViewsTest : public QObject, private test::ShownView {
     auto reader = session::Reader::open(path_.toStdString());
     QVERIFY(reader);
     reader_ = std::move(*reader);
+  }
+
+  /// A part of a list is a part of what the whole one is, and its sums are of all.
+  void listsOfAPartSayOfHowMany() {
+    int64_t graph = 0;
+    QVERIFY(reader_->each("SELECT graph_id FROM graphs LIMIT 1", {}, [&](const session::Statement& s) { graph = s.integer(0); }));
+    const auto whole = loadFusion(*reader_, graph), part = loadFusion(*reader_, graph, 1);
+    QVERIFY(whole.has_value() && part.has_value());
+    QVERIFY(whole->groups.size() > 1);
+    QCOMPARE(part->groups.size(), size_t{1});
+    QCOMPARE(part->decisions.size(), size_t{1});
+    QCOMPARE(part->buffers.size(), size_t{1});
+    QCOMPARE(part->allGroups, static_cast<int64_t>(whole->groups.size()));
+    QCOMPARE(part->allDecisions, static_cast<int64_t>(whole->decisions.size()));
+    QCOMPARE(part->allBuffers, static_cast<int64_t>(whole->buffers.size()));
+    QVERIFY(whole->traffic > 0);
+    QCOMPARE(part->traffic, whole->traffic);
+    QCOMPARE(part->saved, whole->saved);
+    const auto kernel = loadKernel(*reader_, 2), cut = loadKernel(*reader_, 2, 1);
+    QVERIFY(kernel.has_value() && cut.has_value());
+    QVERIFY(kernel->decisions.size() > 1);
+    QCOMPARE(cut->decisions.size(), size_t{1});
+    QCOMPARE(cut->allDecisions, static_cast<int64_t>(kernel->decisions.size()));
+    QCOMPARE(kernel->allDecisions, static_cast<int64_t>(kernel->decisions.size()));
+    QCOMPARE(cut->allNodes, static_cast<int64_t>(kernel->nodes.size()));
+  }
+
+  /// Those that are asked for are found by key and are what the whole list says of them.
+  void chosenKernelsAreThoseOfTheWholeList() {
+    const auto whole = listKernels(*reader_, {}, kRows), part = listKernels(*reader_, {}, 7);
+    QVERIFY(whole.has_value() && part.has_value());
+    QVERIFY(whole->isWhole() && !part->isWhole());
+    QCOMPARE(part->rows.size(), size_t{7});
+    for (const TableRow& row : part->rows) {
+      const auto same = std::find_if(whole->rows.begin(), whole->rows.end(), [&](const TableRow& other) { return other.location.id == row.location.id; });
+      QVERIFY(same != whole->rows.end());
+      for (size_t c = 0; c < row.cells.size(); ++c) QCOMPARE(row.cells[c].text, same->cells[c].text);
+    }
   }
 
   /// Counted without the views, which would join everything, and the same.

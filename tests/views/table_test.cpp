@@ -119,6 +119,10 @@ class TableTest : public QObject {
     QTRY_COMPARE(table.filter()->rowCount(), 20);
     table.setCut(0);
     QVERIFY(!says(QLocale().toString(7000)));
+    table.setRows(sampleRows(20), 9000);
+    QVERIFY(says(QLocale().toString(9000)));
+    table.setRows(sampleRows(20), 20);
+    QVERIFY(!says(QLocale().toString(9000)));
   }
 
   void aStretchedColumnFillsTheTable() {

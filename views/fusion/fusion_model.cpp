@@ -23,18 +23,30 @@ constexpr const char* kChoices =
       SELECT 1 FROM graphs h JOIN compiles d ON d.compile_id = h.compile_id WHERE d.parent_compile_id = g.compile_id)))
   ORDER BY g.graph_id LIMIT 20000)";
 constexpr const char* kDecisions = R"(SELECT fused, kind, a, b, score_bytes, reason, detail, a_node_id, file, line
-  FROM fusion_decisions WHERE graph_id = ? ORDER BY decision_id LIMIT 100000)";
+  FROM fusion_decisions WHERE graph_id = ? ORDER BY decision_id LIMIT ?2)";
 constexpr const char* kGroups =
     R"(SELECT group_id, name, kind, node_count, read_bytes, write_bytes, bytes_saved, total_ns, reason, file,
-  line FROM fusion_groups WHERE graph_id = ? ORDER BY position LIMIT 100000)";
+  line FROM fusion_groups WHERE graph_id = ? ORDER BY position LIMIT ?2)";
 constexpr const char* kBuffers =
     R"(SELECT name, kind, dtype, shape, bytes, first_use, last_use, node_id, file, line FROM buffers
-  WHERE graph_id = ? ORDER BY bytes DESC LIMIT 100000)";
+  WHERE graph_id = ? ORDER BY bytes DESC LIMIT ?2)";
 // Numerics are about the graph that was compiled, an earlier stage of the same compile.
 constexpr const char* kNumerics =
     R"(SELECT x.node_id, x.name, x.op, x.dtype, x.compiled_rel, x.eager_rel, x.local_abs, x.magnitude,
   x.difference_ulp, x.mismatches, x.is_divergent, x.note, x.output, x.file, x.line FROM numerics x JOIN graphs g USING(graph_id)
-  WHERE g.compile_id = (SELECT compile_id FROM graphs WHERE graph_id = ?) ORDER BY x.node_id, x.output LIMIT 200000)";
+  WHERE g.compile_id = (SELECT compile_id FROM graphs WHERE graph_id = ?) ORDER BY x.node_id, x.output LIMIT ?2)";
+
+struct Count {
+  TableRows FusionContent::*rows;
+  int64_t FusionContent::*all;
+  const char* sql;
+};
+constexpr Count kCounts[] = {
+    {&FusionContent::decisions, &FusionContent::allDecisions, "SELECT count(*) FROM t_fusion_decision WHERE graph_id = ?"},
+    {&FusionContent::groups, &FusionContent::allGroups, "SELECT count(*) FROM t_fusion_group WHERE graph_id = ?"},
+    {&FusionContent::buffers, &FusionContent::allBuffers, "SELECT count(*) FROM t_buffer WHERE graph_id = ?"},
+    {&FusionContent::numerics, &FusionContent::allNumerics,
+     "SELECT count(*) FROM t_numerics x JOIN t_graph g ON g.id = x.graph_id WHERE g.compile_id = (SELECT compile_id FROM t_graph WHERE id = ?)"}};
 
 Cell errorCell(double value) {
   return std::isfinite(value) ? Cell{value == 0 ? "0" : fmt::format("{:.2e}", value), value} : Cell{"", -1};
@@ -56,7 +68,7 @@ TableRow decisionRow(const Statement& s, FusionContent& content) {
   return row;
 }
 
-TableRow groupRow(const Statement& s, FusionContent& content) {
+TableRow groupRow(const Statement& s) {
   TableRow row;
   row.location = {ObjectKind::Group, s.integer(0), {}, s.string(9), static_cast<int>(s.integer(10))};
   row.cells.resize(kGroupColumns);
@@ -69,8 +81,6 @@ TableRow groupRow(const Statement& s, FusionContent& content) {
   row.cells[kGroupTime] = s.integer(7) > 0 ? durationCell(s.real(7)) : Cell{"", 0};
   row.cells[kGroupReason] = textCell(s.string(8));
   row.tooltip = s.string(8);
-  for (const int column : {4, 5}) query::addBounded(content.traffic, query::boundedAmount(s.integer(column)));
-  query::addBounded(content.saved, query::boundedAmount(s.integer(6)));
   return row;
 }
 
@@ -166,20 +176,29 @@ Result<int64_t> fusionGraphOf(const session::Reader& reader, const Location& loc
   return graph;
 }
 
-Result<FusionContent> loadFusion(const session::Reader& reader, int64_t graph) {
+Result<FusionContent> loadFusion(const session::Reader& reader, int64_t graph, int64_t most) {
   FusionContent content;
-  auto read = reader.each(kDecisions, {graph},
+  auto read = reader.each(kDecisions, {graph, most},
                           [&](const Statement& s) { content.decisions.push_back(decisionRow(s, content)); });
   if (read)
-    read = reader.each(kGroups, {graph}, [&](const Statement& s) { content.groups.push_back(groupRow(s, content)); });
-  if (read) read = reader.each(kBuffers, {graph}, [&](const Statement& s) { content.buffers.push_back(bufferRow(s)); });
+    read = reader.each(kGroups, {graph, most}, [&](const Statement& s) { content.groups.push_back(groupRow(s)); });
   if (read)
-    read = reader.each(kNumerics, {graph},
+    read = reader.each("SELECT read_bytes, write_bytes, bytes_saved FROM t_fusion_group WHERE graph_id = ?", {graph}, [&](const Statement& s) {
+      for (const int column : {0, 1}) query::addBounded(content.traffic, query::boundedAmount(s.integer(column)));
+      query::addBounded(content.saved, query::boundedAmount(s.integer(2)));
+    });
+  if (read) read = reader.each(kBuffers, {graph, most}, [&](const Statement& s) { content.buffers.push_back(bufferRow(s)); });
+  if (read)
+    read = reader.each(kNumerics, {graph, most},
                        [&](const Statement& s) {
                          const ValueErrors value = valueErrors(s);
                          content.numerics.push_back(numericsRow(value));
                          content.divergent += value.isDivergent;
                        });
+  for (const Count& count : kCounts) {
+    content.*count.all = static_cast<int64_t>((content.*count.rows).size());
+    if (read && content.*count.all >= most) read = reader.each(count.sql, {graph}, [&](const Statement& s) { content.*count.all = s.integer(0); });
+  }
   if (!read) return tl::unexpected(read.error());
   content.holdings = query::holdingsOf(reader);
   int64_t compile = 0;

@@ -81,6 +81,7 @@ struct FusionWish {
 struct FusionContent {
   TableRows decisions, groups, buffers,
       numerics;                          ///< a decision's row has its position as id: several are about one node
+  int64_t allDecisions = 0, allGroups = 0, allBuffers = 0, allNumerics = 0;  ///< of which these are the first
   std::vector<Location> decisionPlaces;  ///< by that position: the node
   query::Holdings holdings;
   std::vector<query::ShapeSymbol> symbols;  ///< sizes that are symbols in the graph
@@ -92,7 +93,9 @@ struct FusionContent {
   int64_t saved = 0;    ///< bytes that fusing saved
   int64_t divergent = 0;
 };
-Result<FusionContent> loadFusion(const session::Reader& reader, int64_t graph);
+/// Of each list the first `most`, and how many there are; traffic and what was saved are those of all groups.
+inline constexpr int64_t kMostFusionRows = 100'000;
+Result<FusionContent> loadFusion(const session::Reader& reader, int64_t graph, int64_t most = kMostFusionRows);
 
 /// "forced" or "forbidden" where one of `wishes` is about the pair; empty otherwise.
 std::string wishText(const std::vector<FusionWish>& wishes, const std::string& a, const std::string& b);

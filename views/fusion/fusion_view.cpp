@@ -304,7 +304,7 @@ void FusionView::showContent(FusionContent content) {
               ? tr("This graph was not compiled.")
               : tr("No two kernels of this graph could have been one. Chains of pointwise operators are one operation from the start; "
                    "the tab Kernels shows what each computes."));
-    const auto parts = static_cast<int64_t>(content_.groups.size());
+    const int64_t parts = content_.allGroups;
     QStringList words{str(formatNumberOf(parts, tr("kernel or call").toStdString(), tr("kernels and calls").toStdString())),
                       tr("%1 of memory traffic").arg(str(formatBytes(static_cast<double>(content_.traffic))))};
     if (content_.saved > 0)
@@ -316,9 +316,9 @@ void FusionView::showContent(FusionContent content) {
   facts_->setVisible(!facts_->text().isEmpty());
   errors_->setEmptyText(tr("No errors measured"),
                         tr("“Measure errors” compares every value of this graph with float64."));
-  groups_->setRows(content_.groups);
-  buffers_->setRows(content_.buffers);
-  errors_->setRows(content_.numerics);
+  groups_->setRows(content_.groups, content_.allGroups);
+  buffers_->setRows(content_.buffers, content_.allBuffers);
+  errors_->setRows(content_.numerics, content_.allNumerics);
   if (content_.decisions.empty() && !content_.numerics.empty() && !hadErrors) tabs_->setCurrentWidget(errors_);
   wishesChanged();
 }
@@ -346,7 +346,7 @@ void FusionView::wishesChanged() {
     row.cells[kDecisionRule] = textCell(wishText(wishes_, row.cells[kDecisionA].text, row.cells[kDecisionB].text));
     if (!row.cells[kDecisionRule].text.empty()) row.tone = 2;
   }
-  decisions_->setRows(std::move(rows));
+  decisions_->setRows(std::move(rows), content_.allDecisions);
   if (chosen) decisions_->select(*chosen);
   updateActions();
 }
@@ -439,7 +439,8 @@ void FusionView::showResult(const QByteArray& report, const QString& complaint) 
     verdict_->setText(read ? str(read->verdict) : str(read.error().text()));
     if (read) {
       resultSession_ = str(read->session);
-      errors_->setRows(std::move(read->rows));
+      const auto measured = static_cast<int64_t>(read->rows.size());
+      errors_->setRows(std::move(read->rows), measured);
       tabs_->setCurrentWidget(errors_);
     }
   } else {

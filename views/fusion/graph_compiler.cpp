@@ -9,7 +9,7 @@ namespace fusebox::views {
 
 GraphCompiler::GraphCompiler(QObject* parent) : QObject(parent) {
   connect(&process_, &QProcess::stateChanged, this, [this](QProcess::ProcessState state) {
-    if (state != QProcess::Starting) emit runningChanged(state == QProcess::Running);
+    emit runningChanged(state != QProcess::NotRunning);  // from the start: a second press must not be lost meanwhile
   });
   connect(&process_, &QProcess::finished, this, [this](int code, QProcess::ExitStatus status) {
     if (cancelled_) return emit finished({}, tr("Cancelled."));

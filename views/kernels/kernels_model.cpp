@@ -1,5 +1,7 @@
 #include "views/kernels/kernels_model.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <unordered_map>
 
@@ -21,26 +23,29 @@ constexpr const char* kTuning = "autotune";
 // Only the columns of the table: the code of a thousand kernels is not read to list them.
 constexpr const char* kKernels = R"(SELECT kernel_id, name, kind, launches, total_ns, min_ns, max_ns, bytes, file, line,
   compile_ns, (SELECT max(g.node_count) FROM fusion_groups g WHERE g.kernel_id = k.kernel_id), timed_launches, registers, shared_bytes,
-  local_bytes, occupancy, device, flops, read_bytes + write_bytes, occupancy_limit, op FROM kernels k
-  WHERE ?1 IS NULL OR kernel_id IN (SELECT value FROM json_each(?1)))";
+  local_bytes, occupancy, device, flops, read_bytes + write_bytes, occupancy_limit, op FROM kernels k WHERE 1{0})";
+/// Those of a list of ids, found by key: "all or these" would look at every kernel.
+constexpr const char* kChosen = " AND kernel_id IN (SELECT value FROM json_each(?1))";
 constexpr const char* kCount = "SELECT count(*) FROM t_kernel";
 constexpr const char* kKernel = R"(SELECT name, kind, op, device, reason, loop_ir, file, line, launches, total_ns, min_ns,
   max_ns, bytes, flops, compile_ns, group_id, graph_id, timed_launches, host_ns, registers, shared_bytes, local_bytes, device_function,
   grid, block, occupancy_limit, occupancy FROM kernels WHERE kernel_id = ?)";
 // What a kernel's last result is, and the module that asked for it; the first kernel of many that share code.
-constexpr const char* kResults = R"(SELECT g.kernel_id, n.dtype, n.shape, n.module_path, max(m.position) FROM fusion_groups g
-  JOIN fusion_members m ON m.group_id = g.group_id JOIN nodes n ON n.node_id = m.node_id
-  WHERE m.role = 'result' AND g.kernel_id IS NOT NULL AND (?1 IS NULL OR g.kernel_id IN (SELECT value FROM json_each(?1))) GROUP BY g.kernel_id)";
+constexpr const char* kResults = R"(SELECT g.kernel_id, n.dtype, n.shape, n.module_path, max(m.position) FROM t_fusion_group g
+  CROSS JOIN t_fusion_member m ON m.group_id = g.id CROSS JOIN t_node n ON n.id = m.node_id
+  WHERE m.role = 'result' AND g.kernel_id IS NOT NULL{0} GROUP BY g.kernel_id)";
 constexpr const char* kTiers = R"(SELECT tier, target, llvm_ir, assembly, cache, code_bytes, compile_ns FROM kernel_code
   WHERE kernel_id = ? ORDER BY tier)";
 constexpr const char* kNodes = R"(SELECT n.node_id, n.op, n.name, n.dtype, n.shape, n.file, n.line, m.role
   FROM fusion_groups g JOIN fusion_members m ON m.group_id = g.group_id JOIN nodes n ON n.node_id = m.node_id
-  WHERE g.kernel_id = ? ORDER BY g.group_id, m.position LIMIT 2000)";
+  WHERE g.kernel_id = ? ORDER BY g.group_id, m.position LIMIT ?2)";
 // Decisions are about nodes of one graph, by which they are found.
 constexpr const char* kDecisions = R"(WITH mine(node, graph) AS MATERIALIZED (SELECT n.id, n.graph_id FROM t_fusion_group g
     JOIN t_fusion_member m ON m.group_id = g.id JOIN t_node n ON n.id = m.node_id WHERE g.kernel_id = ?1)
-  SELECT d.fused, d.kind, d.a, d.b, d.reason, d.detail, d.a_node FROM t_fusion_decision d WHERE d.graph_id IN (SELECT graph FROM mine)
-  AND (d.a_node IN (SELECT node FROM mine) OR d.b_node IN (SELECT node FROM mine)) ORDER BY d.id LIMIT 1000)";
+  SELECT {0} FROM t_fusion_decision d WHERE d.graph_id IN (SELECT graph FROM mine)
+  AND (d.a_node IN (SELECT node FROM mine) OR d.b_node IN (SELECT node FROM mine)))";
+constexpr const char* kDecision = "d.fused, d.kind, d.a, d.b, d.reason, d.detail, d.a_node";
+constexpr const char* kNodeCount = "SELECT count(*) FROM t_fusion_group g JOIN t_fusion_member m ON m.group_id = g.id WHERE g.kernel_id = ?1";
 
 // Evenly thinned, so that a million launches are as quick as a thousand.
 // Launches of a graph are few beside all; in it other kernels run as well.
@@ -242,7 +247,7 @@ Result<KernelList> listKernels(const session::Reader& reader, const KernelReques
   if (outcome)
     outcome = reader.each("WITH k AS MATERIALIZED (SELECT total_ns FROM kernels WHERE " + query::ranKernels() + " AND " + query::kernelsOfProgram() + ") SELECT sum(total_ns) FROM k", {},
                           [&](const Statement& s) { all = s.real(0); });
-  session::Cell chosen;
+  std::string chosen;
   if (outcome && list.all > most) {
     auto ids = requestedKernels(reader, request, std::min(most, kListedOfMore));
     if (!ids) return tl::unexpected(ids.error());
@@ -251,14 +256,17 @@ Result<KernelList> listKernels(const session::Reader& reader, const KernelReques
   const auto roofs = loadRoofs(reader);
   if (!roofs) return tl::unexpected(roofs.error());
   KernelResults results;
+  const char* which = chosen.empty() ? "" : kChosen;
+  std::vector<session::Cell> parameters;
+  if (!chosen.empty()) parameters.emplace_back(chosen);
   if (outcome)
-    outcome = reader.each(kResults, {chosen}, [&](const Statement& s) { results.emplace(s.integer(0), KernelResult{s.string(1) + s.string(2), s.string(3)}); });
-  if (outcome) outcome = reader.each(kKernels, {chosen}, [&](const Statement& s) { rows.push_back(kernelRow(s, all, *roofs, results)); });
+    outcome = reader.each(fmt::format(kResults, which), parameters, [&](const Statement& s) { results.emplace(s.integer(0), KernelResult{s.string(1) + s.string(2), s.string(3)}); });
+  if (outcome) outcome = reader.each(fmt::format(kKernels, which), parameters, [&](const Statement& s) { rows.push_back(kernelRow(s, all, *roofs, results)); });
   if (!outcome) return tl::unexpected(outcome.error());
   return list;
 }
 
-Result<KernelDetail> loadKernel(const session::Reader& reader, int64_t kernel) {
+Result<KernelDetail> loadKernel(const session::Reader& reader, int64_t kernel, int64_t most) {
   KernelDetail detail;
   auto outcome = reader.each(kKernel, {kernel}, [&](const Statement& s) {
     detail.id = kernel;
@@ -295,7 +303,7 @@ Result<KernelDetail> loadKernel(const session::Reader& reader, int64_t kernel) {
     });
   }
   if (outcome) {
-    outcome = reader.each(kNodes, {kernel}, [&](const Statement& s) {
+    outcome = reader.each(kNodes, {kernel, most}, [&](const Statement& s) {
       TableRow row;
       row.location = {ObjectKind::Node, s.integer(0), {}, s.string(5), static_cast<int>(s.integer(6))};
       row.cells = {textCell(s.string(1)), textCell(s.string(2)), textCell(s.string(3) + s.string(4)), textCell(s.string(7)),
@@ -304,7 +312,7 @@ Result<KernelDetail> loadKernel(const session::Reader& reader, int64_t kernel) {
     });
   }
   if (outcome) {
-    outcome = reader.each(kDecisions, {kernel}, [&](const Statement& s) {
+    outcome = reader.each(fmt::format(kDecisions, kDecision) + " ORDER BY d.id LIMIT ?2", {kernel, most}, [&](const Statement& s) {
       TableRow row;
       row.location = Location::of(ObjectKind::Node, s.integer(6));
       row.cells = {textCell(s.integer(0) != 0 ? "fused" : "refused"), textCell(s.string(1)), textCell(s.string(2)),
@@ -314,6 +322,12 @@ Result<KernelDetail> loadKernel(const session::Reader& reader, int64_t kernel) {
       detail.decisions.push_back(std::move(row));
     });
   }
+  const auto count = [&](const std::string& sql, const TableRows& listed, int64_t& all) {
+    if (outcome && static_cast<int64_t>(listed.size()) >= most) outcome = reader.each(sql, {kernel}, [&](const Statement& s) { all = s.integer(0); });
+    else all = static_cast<int64_t>(listed.size());
+  };
+  count(kNodeCount, detail.nodes, detail.allNodes);
+  count(fmt::format(kDecisions, "count(*)"), detail.decisions, detail.allDecisions);
   if (outcome) {
     int64_t compile = 0;
     outcome = reader.each("SELECT compile_id FROM kernels WHERE kernel_id = ?", {kernel}, [&](const Statement& s) { compile = s.integer(0); });

@@ -48,6 +48,7 @@ struct KernelDetail {
   std::vector<query::ShapeSymbol> symbols;  ///< that its loops or its nodes' sizes name
   TableRows nodes;                 ///< op, name, shape, place of the nodes it carries out
   TableRows decisions;             ///< fused or not, a, b, reason
+  int64_t allNodes = 0, allDecisions = 0;  ///< of which these are the first
   TableRows counters;              ///< hardware counters: title, how they were read, mean, least, most, launches
   std::string countersAbout;       ///< which were read or sampled, or why none; empty: nobody asked
 };
@@ -99,7 +100,8 @@ inline constexpr int64_t kListedOfMore = 5'000;  ///< where there are more: nobo
 /// All kernels, or the first `most` of the request's order among those that its filter lets through.
 Result<KernelList> listKernels(const session::Reader& reader, const KernelRequest& request, int64_t most = kMostListedKernels);
 Result<TableRows> loadKernels(const session::Reader& reader);
-Result<KernelDetail> loadKernel(const session::Reader& reader, int64_t kernel);
+/// Of the kernel's nodes and decisions the first `most`, and how many there are.
+Result<KernelDetail> loadKernel(const session::Reader& reader, int64_t kernel, int64_t most = kMostListedKernels);
 /// The kernel of a fusion group or launch; 0 if there is none.
 Result<int64_t> kernelOf(const session::Reader& reader, const Location& location);
 

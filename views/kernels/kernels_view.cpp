@@ -352,8 +352,8 @@ void KernelsView::showDetail(const KernelDetail& detail) {
   columns_->setCode(detail.loopIr, detail.tiers.empty() ? std::string() : detail.tiers.back().assembly, isGpu ? tr("PTX") : tr("Assembly"));
   columns_->showBinary(isGpu);
   columns_->setBinary(detail.cubin, isGpu ? tr("The recording holds no cubin of this kernel.") : tr("SASS is the machine code of NVIDIA's GPUs; this kernel runs on the processor."));
-  nodes_->setRows(detail.nodes);
-  decisions_->setRows(detail.decisions);
+  nodes_->setRows(detail.nodes, detail.allNodes);
+  decisions_->setRows(detail.decisions, detail.allDecisions);
   counters_->setEmptyText(tr("No counters of this kernel"), detail.countersAbout.empty() ? tr("fusebox run --gpu-counters reads hardware counters around every kernel of an NVIDIA GPU, --gpu-sampling samples them while kernels run.")
                                                                                          : str(detail.countersAbout));
   counters_->setRows(detail.counters);

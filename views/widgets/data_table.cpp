@@ -221,6 +221,12 @@ void DataTable::setStretchColumn(int column) {
   table_->horizontalHeader()->setStretchLastSection(false);
 }
 
+void DataTable::setRows(TableRows rows, int64_t all) {
+  cut_ = all > static_cast<int64_t>(rows.size()) ? all : 0;
+  setRows(std::move(rows));
+  updateHits();
+}
+
 void DataTable::setRest(int64_t all) {
   rest_ = all;
   updateHits();

@@ -18,6 +18,8 @@ class DataTable : public QWidget {
 
   /// Replaces the rows; the selected object and the scroll position stay.
   void setRows(TableRows rows);
+  /// The same with the first rows of `all`, and says so if these are more.
+  void setRows(TableRows rows, int64_t all);
   /// The rows are those of `all` that filter and order ask for; what is typed or clicked there asks for others. 0: the rows are all.
   void setRest(int64_t all);
   /// The rows are the first of `all`, for filter and order too. 0: they are all.
