@@ -109,6 +109,21 @@ void formFields(A& a, In<A, EntryForm>& v) {
 
 [[noreturn]] void refuse(const std::string& what) { throw std::runtime_error(what); }
 
+/// What a function does besides computing, in words.
+std::string effectText(const SideEffect& effect) {
+  if (effect.kind == SideEffect::Kind::Call) {
+    const bool isKnown = effect.value && !effect.value->children.empty() && effect.value->children.front() && effect.value->children.front()->object;
+    return "the function prints, warns or logs" + (isKnown ? ": it calls " + describeObject(effect.value->children.front()->object.get()) : std::string());
+  }
+  const auto named = [](const RecipePtr& recipe) -> std::string {
+    if (!recipe) return "an object";
+    if (recipe->kind == Recipe::Kind::FromSource) return recipe->source->str();
+    return recipe->object ? describeObject(recipe->object.get()) : "an object";
+  };
+  return "the function changes an object of the program besides its tensors: " + named(effect.target) +
+         (effect.key ? ", at " + named(effect.key) : std::string());
+}
+
 const Source* rootOf(const Source* source) {
   while (source->base) source = source->base;
   return source;
@@ -123,7 +138,7 @@ class Writer {
     const Segment& segment = entry_.segment;
     if (entry_.callable) refuse("graphs of a backend written in Python stay in their process");
     if (segment.exit != Segment::Exit::Return || !segment.result) refuse("the function is no single graph");
-    if (!segment.effects.empty()) refuse("the function changes an object of the program besides its tensors, or prints");
+    if (!segment.effects.empty()) refuse(effectText(segment.effects.front()));
     if (segment.modes.apply || segment.handled) refuse("the function leaves a mode or an exception behind");
     for (const Guard& guard : set_.guards()) addGuard(guard);
     form_.state = set_.globalState();
@@ -473,7 +488,7 @@ ProgramForm programOf(const Entry& entry, size_t arguments) {
   const Segment& segment = entry.segment;
   const GuardSet& set = entry.guards->guards();
   if (segment.exit != Segment::Exit::Return || !segment.result || segment.modes.apply || !entry.function) refuse("the program is no single graph of operators");
-  if (!segment.effects.empty()) refuse("the program does more than compute tensors");
+  if (!segment.effects.empty()) refuse(effectText(segment.effects.front()));
   if (!set.shapes().computed.empty()) refuse("a size is computed by a function that expressions cannot say: " + set.shapes().computed.front().text);
   const auto argumentAt = [&](const Source* s) {
     const bool is = s->kind == Source::Kind::SequenceItem && s->base->kind == Source::Kind::Local && s->base->index == 0;
