@@ -81,6 +81,17 @@ struct RecipeForm {
   std::optional<NumberExpr> number;
 };
 
+struct EffectForm {
+  SideEffect::Kind kind{};
+  int64_t target = kNone, key = kNone, value = kNone, number = 0;
+};
+
+bool isStorable(SideEffect::Kind kind) {
+  using Kind = SideEffect::Kind;
+  return kind == Kind::SetAttr || kind == Kind::DelAttr || kind == Kind::SetItem || kind == Kind::DelItem;
+}
+
+template <class A> void fields(A& a, In<A, EffectForm>& v) { a(v.kind, v.target, v.key, v.value, v.number); }
 template <class A> void fields(A& a, In<A, SourceForm>& v) { a(v.kind, v.base, v.key, v.index, v.why); }
 template <class A> void fields(A& a, In<A, GuardForm>& v) {
   a(v.kind, v.source, v.other, v.expected, v.number, v.text, v.place, v.isArguments, v.globalsOfFunction, v.spec, v.attributes);
@@ -100,21 +111,20 @@ struct EntryForm {
   GlobalState state;
   std::vector<int64_t> inputs;
   std::vector<RecipeForm> recipes;  ///< children before their parents
+  std::vector<EffectForm> effects;
+  int64_t result = kNone;
 };
 
 template <class A>
 void formFields(A& a, In<A, EntryForm>& v) {
-  a(v.sources, v.guards, v.numbers, v.origins, v.ofData, v.hints, v.relations, v.state, v.inputs, v.recipes);
+  a(v.sources, v.guards, v.numbers, v.origins, v.ofData, v.hints, v.relations, v.state, v.inputs, v.recipes, v.effects, v.result);
 }
 
 [[noreturn]] void refuse(const std::string& what) { throw std::runtime_error(what); }
 
 /// What a function does besides computing, in words.
 std::string effectText(const SideEffect& effect) {
-  if (effect.kind == SideEffect::Kind::Call) {
-    const bool isKnown = effect.value && !effect.value->children.empty() && effect.value->children.front() && effect.value->children.front()->object;
-    return "the function prints, warns or logs" + (isKnown ? ": it calls " + describeObject(effect.value->children.front()->object.get()) : std::string());
-  }
+  if (effect.kind == SideEffect::Kind::Call) return "the function prints, warns or logs";
   const auto named = [](const RecipePtr& recipe) -> std::string {
     if (!recipe) return "an object";
     if (recipe->kind == Recipe::Kind::FromSource) return recipe->source->str();
@@ -138,13 +148,13 @@ class Writer {
     const Segment& segment = entry_.segment;
     if (entry_.callable) refuse("graphs of a backend written in Python stay in their process");
     if (segment.exit != Segment::Exit::Return || !segment.result) refuse("the function is no single graph");
-    if (!segment.effects.empty()) refuse(effectText(segment.effects.front()));
     if (segment.modes.apply || segment.handled) refuse("the function leaves a mode or an exception behind");
     for (const Guard& guard : set_.guards()) addGuard(guard);
     form_.state = set_.globalState();
     addShapes();
     for (size_t i = 0; i < entry_.graphInputs; ++i) form_.inputs.push_back(argument(entry_.sources[i], "reads a tensor from"));
-    recipe(*segment.result);
+    for (const SideEffect& effect : segment.effects) addEffect(effect);
+    form_.result = recipe(*segment.result);
     std::vector<graph::Symbol> symbols;
     if (entry_.function) {
       const aot::AotModule& module = entry_.function->module();
@@ -256,6 +266,20 @@ class Writer {
     form_.relations = shapes.relations;
   }
 
+  /// Attributes and elements that are set or deleted, of arguments or of what has a name.
+  void addEffect(const SideEffect& effect) {
+    if (!isStorable(effect.kind) || !effect.target) refuse(effectText(effect));
+    ownPlaces_ = true;
+    EffectForm form{effect.kind, recipe(*effect.target), effect.key ? recipe(*effect.key) : kNone, effect.value ? recipe(*effect.value) : kNone, effect.number};
+    ownPlaces_ = false;
+    form_.effects.push_back(form);
+  }
+
+  /// Where an object is that a recipe takes as it is.
+  int64_t place(const Source* s) {
+    return ownPlaces_ && isReachable(s) ? source(s) : argument(s, ownPlaces_ ? "changes" : "returns");
+  }
+
   int64_t recipe(const Recipe& r) {
     if (const auto at = recipes_.find(&r); at != recipes_.end()) {
       if (at->second < 0) refuse("the result contains itself");
@@ -273,7 +297,7 @@ class Writer {
     form.kind = r.kind;
     form.index = r.kind == Kind::FromSource ? -1 : r.index;
     form.id = r.id;
-    if (r.kind == Kind::FromSource) form.source = argument(r.source, "returns");
+    if (r.kind == Kind::FromSource) form.source = place(r.source);
     if (r.object.address()) {
       if (!r.object.get() || !known(r.object.get())) refuse("the function returns an object that has no name outside of this process: " +
                                                             (r.object.get() ? describeObject(r.object.get()) : std::string("it is gone")));
@@ -290,6 +314,7 @@ class Writer {
   const GuardSet& set_;
   int arguments_;
   const std::function<bool(const py::object&)>& canStore_;
+  bool ownPlaces_ = false;  ///< recipes may speak of the program's own places
   EntryForm form_;
   StoredEntry stored_;
   std::unordered_map<PyObject*, int64_t> positions_;
@@ -331,8 +356,17 @@ class Reader {
     if (segment.graph && segment.graphInputs.size() != segment.graph->inputs.size()) throw ArchiveError("a graph with other inputs");
     std::vector<RecipePtr> recipes;
     for (const RecipeForm& form : form_.recipes) recipes.push_back(recipe(form, recipes, segment));
-    if (recipes.empty()) throw ArchiveError("no result");
-    segment.result = recipes.back();
+    const auto recipeAt = [&](int64_t position, bool isNeeded) -> RecipePtr {
+      if (position == kNone && !isNeeded) return nullptr;
+      if (position < 0 || position >= static_cast<int64_t>(recipes.size())) throw ArchiveError("a result that is none");
+      return recipes[static_cast<size_t>(position)];
+    };
+    for (const EffectForm& effect : form_.effects) {
+      const bool sets = effect.kind == SideEffect::Kind::SetAttr || effect.kind == SideEffect::Kind::SetItem;
+      if (!isStorable(effect.kind)) throw ArchiveError("an unknown effect");
+      segment.effects.push_back({effect.kind, recipeAt(effect.target, true), recipeAt(effect.key, true), recipeAt(effect.value, sets), effect.number});
+    }
+    segment.result = recipeAt(form_.result, true);
     segment.guards = set_;
     return segment;
   }
@@ -350,7 +384,7 @@ class Reader {
   }
   const Source* needed(int64_t position) const {
     const Source* s = source(position);
-    if (!s) refuse("a place among the arguments is reached over an object that does not exist in this process");
+    if (!s) refuse("a place that the function needs is reached over an object that does not exist in this process");
     return s;
   }
 

@@ -14,6 +14,7 @@ import torch
 
 SCALE = 2.0
 TABLE = torch.arange(4.0)
+COUNTS = {}
 
 
 def helper(t):
@@ -76,6 +77,13 @@ def says_so(x):
 
 def breaks(x):
     return x + 1 if x.sum() > 0 else x - 1
+
+
+def counts(m, seen, x):
+    m.count = m.count + 1
+    seen["last"] = x * 2
+    COUNTS["calls"] = m.count
+    return x + m.count
 
 
 def inner():
@@ -273,6 +281,17 @@ class AheadTest(unittest.TestCase):
         for name, answer in found.items():
             self.assertNotEqual(answer, "saved", name)
             self.assertFalse(os.path.exists(os.path.join(self.directory, name)))
+
+    def test_objects_that_change_are_changed(self):
+        self.assertEqual(self.save(cases={"counts": ("p.counts", "(p.model(), {}, torch.randn(4)), {}")}), {"counts": "saved"})
+        self.load("""
+            c, x, m, seen = load("counts"), torch.randn(4), p.model(), {}
+            same(c(m, seen, x), x + 4)
+            assert m.count == 4 and p.COUNTS == {"calls": 4}
+            same(seen["last"], x * 2)
+            assert "L['m'].count: expected 3, found 4" in refusal(lambda: c(m, {}, x))
+            print("0")
+        """)
 
     def test_functions_among_the_arguments_are_known_by_name(self):
         self.assertEqual(self.save(cases={"applied": ("p.applied", "(p.helper, torch.randn(4)), {}")}), {"applied": "saved"})
