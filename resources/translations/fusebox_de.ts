@@ -643,27 +643,27 @@
     <name>CUDA graphs</name>
     <message>
         <source>recording {}</source>
-        <translation type="unfinished" />
+        <translation>Aufzeichnung {}</translation>
     </message>
     <message>
         <source>ran plainly first</source>
-        <translation type="unfinished" />
+        <translation>lief zuerst ohne Graph</translation>
     </message>
     <message>
         <source>results moved (recording {})</source>
-        <translation type="unfinished" />
+        <translation>Ergebnisse sind umgezogen (Aufzeichnung {})</translation>
     </message>
     <message>
         <source>ran plainly, another thread replayed</source>
-        <translation type="unfinished" />
+        <translation>lief ohne Graph, ein anderer Thread wiederholte</translation>
     </message>
     <message>
         <source>refused</source>
-        <translation type="unfinished" />
+        <translation>abgelehnt</translation>
     </message>
     <message>
         <source>stopped</source>
-        <translation type="unfinished" />
+        <translation>beendet</translation>
     </message>
     <message>
         <source>{} (backward)</source>
@@ -671,11 +671,11 @@
     </message>
     <message>
         <source>runs plainly: {}</source>
-        <translation type="unfinished" />
+        <translation>läuft ohne Graph: {}</translation>
     </message>
     <message>
         <source>no event of a device was tied to this node</source>
-        <translation type="unfinished" />
+        <translation>zu diesem Knoten gehört kein Ereignis eines Geräts</translation>
     </message>
 </context>
 <context>
@@ -1183,75 +1183,75 @@
     <name>Fusion</name>
     <message>
         <source>{} elements differ in kind</source>
-        <translation type="unfinished" />
+        <translation>{} Elemente unterscheiden sich in der Art</translation>
     </message>
     <message>
         <source>divergent</source>
-        <translation type="unfinished" />
+        <translation>weicht ab</translation>
     </message>
     <message>
         <source>too much</source>
-        <translation type="unfinished" />
+        <translation>zu viel</translation>
     </message>
     <message>
         <source>change</source>
-        <translation type="unfinished" />
+        <translation>Änderung</translation>
     </message>
     <message>
         <source>{:.1f} % slower ({:.1f} to {:.1f} %)</source>
-        <translation type="unfinished" />
+        <translation>{:.1f} % langsamer ({:.1f} bis {:.1f} %)</translation>
     </message>
     <message>
         <source>{:.1f} % faster ({:.1f} to {:.1f} %)</source>
-        <translation type="unfinished" />
+        <translation>{:.1f} % schneller ({:.1f} bis {:.1f} %)</translation>
     </message>
     <message>
         <source>as fast within noise ({} to {} %)</source>
-        <translation type="unfinished" />
+        <translation>im Rahmen des Rauschens gleich schnell ({} bis {} %)</translation>
     </message>
     <message>
         <source>the same memory traffic</source>
-        <translation type="unfinished" />
+        <translation>gleicher Speicherverkehr</translation>
     </message>
     <message>
         <source>{} more memory traffic</source>
-        <translation type="unfinished" />
+        <translation>{} mehr Speicherverkehr</translation>
     </message>
     <message>
         <source>{} less memory traffic</source>
-        <translation type="unfinished" />
+        <translation>{} weniger Speicherverkehr</translation>
     </message>
     <message>
         <source>left out: {}</source>
-        <translation type="unfinished" />
+        <translation>ausgelassen: {}</translation>
     </message>
     <message>
         <source>{} sizes: from {} ({}) to {} ({})</source>
-        <translation type="unfinished" />
+        <translation>{} Größen: von {} ({}) bis {} ({})</translation>
     </message>
     <message>
         <source>{} with {}: {}</source>
-        <translation type="unfinished" />
+        <translation>{} mit {}: {}</translation>
     </message>
     <message>
         <source>{} a run</source>
-        <translation type="unfinished" />
+        <translation>{} je Lauf</translation>
     </message>
     <message>
         <source>first divergence: {} ({})</source>
-        <translation type="unfinished" />
+        <translation>erste Abweichung: {} ({})</translation>
     </message>
     <message>
         <source>; cause: {}: {}</source>
-        <translation type="unfinished" />
+        <translation>; Ursache: {}: {}</translation>
     </message>
     <message>
         <source>{} values compared with float64: compiled is as exact as eager</source>
-        <translation type="unfinished" />
+        <translation>{} Werte mit float64 verglichen: kompiliert ist so genau wie eager</translation>
     </message>
     <message>
         <source>, part {} of {}</source>
-        <translation type="unfinished" />
+        <translation>, Teil {} von {}</translation>
     </message>
 </context>
 <context>
@@ -2555,11 +2555,11 @@ gefunden {}</translation>
     <name>fusebox::views::CompareView</name>
     <message>
         <source>Options</source>
-        <translation type="unfinished" />
+        <translation>Optionen</translation>
     </message>
     <message>
         <source>Program</source>
-        <translation type="unfinished" />
+        <translation>Programm</translation>
     </message>
     <message>
         <source>Environment</source>
@@ -2579,7 +2579,7 @@ gefunden {}</translation>
     </message>
     <message>
         <source>Symbolic sizes</source>
-        <translation type="unfinished" />
+        <translation>Symbolische Größen</translation>
     </message>
     <message>
         <source>Graphs</source>
@@ -2599,7 +2599,7 @@ gefunden {}</translation>
     </message>
     <message>
         <source>Lines</source>
-        <translation type="unfinished" />
+        <translation>Zeilen</translation>
     </message>
     <message>
         <source>Times</source>
@@ -2607,47 +2607,47 @@ gefunden {}</translation>
     </message>
     <message>
         <source>These sessions cannot be compared</source>
-        <translation type="unfinished" />
+        <translation>Diese Sitzungen lassen sich nicht vergleichen</translation>
     </message>
     <message>
         <source>The first difference that explains the rest</source>
-        <translation type="unfinished" />
+        <translation>Der erste Unterschied, der die übrigen erklärt</translation>
     </message>
     <message>
         <source>Changed</source>
-        <translation type="unfinished" />
+        <translation>Geändert</translation>
     </message>
     <message>
         <source>Both sessions have it, and it differs beyond noise</source>
-        <translation type="unfinished" />
+        <translation>Beide Sitzungen haben es, und es unterscheidet sich über das Rauschen hinaus</translation>
     </message>
     <message>
         <source>Only in A</source>
-        <translation type="unfinished" />
+        <translation>Nur in A</translation>
     </message>
     <message>
         <source>Only in B</source>
-        <translation type="unfinished" />
+        <translation>Nur in B</translation>
     </message>
     <message>
         <source>The same</source>
-        <translation type="unfinished" />
+        <translation>Gleich</translation>
     </message>
     <message>
         <source>Equal in both; times within noise</source>
-        <translation type="unfinished" />
+        <translation>In beiden gleich; Zeiten im Rahmen des Rauschens</translation>
     </message>
     <message>
         <source>What to show</source>
-        <translation type="unfinished" />
+        <translation>Was gezeigt wird</translation>
     </message>
     <message>
         <source>Everything</source>
-        <translation type="unfinished" />
+        <translation>Alles</translation>
     </message>
     <message>
         <source>How far the comparison is</source>
-        <translation type="unfinished" />
+        <translation>Wie weit der Vergleich ist</translation>
     </message>
     <message>
         <source>Cancel</source>
@@ -2655,23 +2655,23 @@ gefunden {}</translation>
     </message>
     <message>
         <source>Cancel comparing</source>
-        <translation type="unfinished" />
+        <translation>Vergleich abbrechen</translation>
     </message>
     <message>
         <source>Esc</source>
-        <translation type="unfinished" />
+        <translation>Esc</translation>
     </message>
     <message>
         <source>Cancelled</source>
-        <translation type="unfinished" />
+        <translation>Abgebrochen</translation>
     </message>
     <message>
         <source>Nothing is compared. “Compare again” in the menu File starts anew.</source>
-        <translation type="unfinished" />
+        <translation>Nichts wird verglichen. „Erneut vergleichen“ im Menü Datei beginnt von vorn.</translation>
     </message>
     <message>
         <source>Filter differences</source>
-        <translation type="unfinished" />
+        <translation>Unterschiede filtern</translation>
     </message>
     <message>
         <source>What</source>
@@ -2679,97 +2679,97 @@ gefunden {}</translation>
     </message>
     <message>
         <source>A</source>
-        <translation type="unfinished" />
+        <translation>A</translation>
     </message>
     <message>
         <source>B</source>
-        <translation type="unfinished" />
+        <translation>B</translation>
     </message>
     <message>
         <source>Change</source>
-        <translation type="unfinished" />
+        <translation>Änderung</translation>
     </message>
     <message>
         <source>Of medians; (noise): no more than runs of one program differ by</source>
-        <translation type="unfinished" />
+        <translation>Der Mediane; (Rauschen): nicht mehr, als sich Läufe eines Programms unterscheiden</translation>
     </message>
     <message>
         <source>Why</source>
-        <translation type="unfinished" />
+        <translation>Warum</translation>
     </message>
     <message>
         <source>Nothing to show</source>
-        <translation type="unfinished" />
+        <translation>Nichts zu zeigen</translation>
     </message>
     <message>
         <source>Tick another kind of difference above, or “The same”.</source>
-        <translation type="unfinished" />
+        <translation>Oben eine andere Art von Unterschied ankreuzen, oder „Gleich“.</translation>
     </message>
     <message>
         <source>Session A</source>
-        <translation type="unfinished" />
+        <translation>Sitzung A</translation>
     </message>
     <message>
         <source>Session B</source>
-        <translation type="unfinished" />
+        <translation>Sitzung B</translation>
     </message>
     <message>
         <source>Comparing…</source>
-        <translation type="unfinished" />
+        <translation>Wird verglichen …</translation>
     </message>
     <message>
         <source>%1
 %2</source>
-        <translation type="unfinished">%1
+        <translation>%1
 %2</translation>
     </message>
     <message>
         <source>Reading %1</source>
-        <translation type="unfinished" />
+        <translation>%1 wird gelesen</translation>
     </message>
     <message>
         <source>Comparing</source>
-        <translation type="unfinished" />
+        <translation>Vergleich läuft</translation>
     </message>
     <message>
         <source>The sessions cannot be compared</source>
-        <translation type="unfinished" />
+        <translation>Die Sitzungen lassen sich nicht vergleichen</translation>
     </message>
     <message>
         <source>Changed (%1)</source>
-        <translation type="unfinished" />
+        <translation>Geändert (%1)</translation>
     </message>
     <message>
         <source>Only in A (%1)</source>
-        <translation type="unfinished" />
+        <translation>Nur in A (%1)</translation>
     </message>
     <message>
         <source>Only in B (%1)</source>
-        <translation type="unfinished" />
+        <translation>Nur in B (%1)</translation>
     </message>
     <message>
         <source>The same (%1)</source>
-        <translation type="unfinished" />
+        <translation>Gleich (%1)</translation>
     </message>
     <message>
         <source>the first difference that explains the rest</source>
-        <translation type="unfinished" />
+        <translation>der erste Unterschied, der die übrigen erklärt</translation>
     </message>
     <message>
         <source>%1 of %2 differences in what was compiled and run lie behind it.</source>
-        <translation type="unfinished" />
+        <translation>%1 von %2 Unterschieden in dem, was kompiliert wurde und lief, folgen daraus.</translation>
     </message>
     <message>
         <source>Export comparison</source>
-        <translation type="unfinished" />
+        <translation>Vergleich exportieren</translation>
     </message>
     <message>
         <source>Page (*.html)</source>
-        <translation type="unfinished" />
+        <translation>Seite (*.html)</translation>
     </message>
     <message>
         <source>%1 was not written. Check the folder's permissions and the disk.</source>
-        <translation type="unfinished" />
+        <translation>%1 wurde nicht geschrieben. Prüfen Sie die Rechte des Ordners und den Datenträger.</translation>
     </message>
 </context>
 <context>
@@ -2784,7 +2784,7 @@ gefunden {}</translation>
     </message>
     <message>
         <source>A recording, numbered within its compiled graph, or what else became of a call</source>
-        <translation type="unfinished" />
+        <translation>Eine Aufzeichnung, nummeriert innerhalb ihres kompilierten Graphen, oder was sonst aus einem Aufruf wurde</translation>
     </message>
     <message>
         <source>Reason</source>
@@ -2792,27 +2792,27 @@ gefunden {}</translation>
     </message>
     <message>
         <source>What made the recording necessary, or why there is none</source>
-        <translation type="unfinished" />
+        <translation>Was die Aufzeichnung nötig machte, oder warum es keine gibt</translation>
     </message>
     <message>
         <source>Replays</source>
-        <translation type="unfinished" />
+        <translation>Wiederholungen</translation>
     </message>
     <message>
         <source>On device</source>
-        <translation type="unfinished" />
+        <translation>Auf dem Gerät</translation>
     </message>
     <message>
         <source>What the nodes of a replay take on the device, on average</source>
-        <translation type="unfinished" />
+        <translation>Was die Knoten einer Wiederholung auf dem Gerät im Mittel brauchen</translation>
     </message>
     <message>
         <source>Call</source>
-        <translation type="unfinished" />
+        <translation>Aufruf</translation>
     </message>
     <message>
         <source>Time of the call that replays: checks, copies of inputs, the launch of the graph</source>
-        <translation type="unfinished" />
+        <translation>Zeit des Aufrufs, der wiederholt: Prüfungen, Kopien der Eingaben, Start des Graphen</translation>
     </message>
     <message>
         <source>Nodes</source>
@@ -2820,55 +2820,55 @@ gefunden {}</translation>
     </message>
     <message>
         <source>Kernels, copies and memsets of the graph</source>
-        <translation type="unfinished" />
+        <translation>Kernel, Kopien und Memsets des Graphen</translation>
     </message>
     <message>
         <source>Pieces</source>
-        <translation type="unfinished" />
+        <translation>Stücke</translation>
     </message>
     <message>
         <source>Captured stretches, each a graph of its own: what cannot be captured runs between them</source>
-        <translation type="unfinished" />
+        <translation>Erfasste Strecken, jede ein eigener Graph: was sich nicht erfassen lässt, läuft dazwischen</translation>
     </message>
     <message>
         <source>Plain steps</source>
-        <translation type="unfinished" />
+        <translation>Schritte ohne Graph</translation>
     </message>
     <message>
         <source>Steps that run outside of the graph</source>
-        <translation type="unfinished" />
+        <translation>Schritte, die außerhalb des Graphen laufen</translation>
     </message>
     <message>
         <source>Static inputs</source>
-        <translation type="unfinished" />
+        <translation>Feste Eingaben</translation>
     </message>
     <message>
         <source>Inputs that are read where they lie, since they do not move</source>
-        <translation type="unfinished" />
+        <translation>Eingaben, die gelesen werden, wo sie liegen, weil sie nicht umziehen</translation>
     </message>
     <message>
         <source>Copied inputs</source>
-        <translation type="unfinished" />
+        <translation>Kopierte Eingaben</translation>
     </message>
     <message>
         <source>Inputs that are copied to a fixed place before every replay</source>
-        <translation type="unfinished" />
+        <translation>Eingaben, die vor jeder Wiederholung an einen festen Ort kopiert werden</translation>
     </message>
     <message>
         <source>Copied</source>
-        <translation type="unfinished" />
+        <translation>Kopiert</translation>
     </message>
     <message>
         <source>Bytes of these copies</source>
-        <translation type="unfinished" />
+        <translation>Bytes dieser Kopien</translation>
     </message>
     <message>
         <source>Kept</source>
-        <translation type="unfinished" />
+        <translation>Behalten</translation>
     </message>
     <message>
         <source>Memory of the recording's results, which nothing else uses</source>
-        <translation type="unfinished" />
+        <translation>Speicher der Ergebnisse der Aufzeichnung, den nichts anderes benutzt</translation>
     </message>
     <message>
         <source>Pool</source>
@@ -2876,15 +2876,15 @@ gefunden {}</translation>
     </message>
     <message>
         <source>What the pool of torch's allocator that all recordings of the device share held when this one was made</source>
-        <translation type="unfinished" />
+        <translation>Was der Pool von torchs Speicherverwaltung, den alle Aufzeichnungen des Geräts teilen, hielt, als diese entstand</translation>
     </message>
     <message>
         <source>Recorded in</source>
-        <translation type="unfinished" />
+        <translation>Aufgezeichnet in</translation>
     </message>
     <message>
         <source>Time of capturing and instantiating</source>
-        <translation type="unfinished" />
+        <translation>Zeit des Erfassens und Instanziierens</translation>
     </message>
     <message>
         <source>Line</source>
@@ -2892,23 +2892,23 @@ gefunden {}</translation>
     </message>
     <message>
         <source>Filter recordings by function, reason or line</source>
-        <translation type="unfinished" />
+        <translation>Aufzeichnungen nach Funktion, Grund oder Zeile filtern</translation>
     </message>
     <message>
         <source>About the recording</source>
-        <translation type="unfinished" />
+        <translation>Über die Aufzeichnung</translation>
     </message>
     <message>
         <source>Filter nodes by kernel, kind or line</source>
-        <translation type="unfinished" />
+        <translation>Knoten nach Kernel, Art oder Zeile filtern</translation>
     </message>
     <message>
         <source>Piece</source>
-        <translation type="unfinished" />
+        <translation>Stück</translation>
     </message>
     <message>
         <source>Captured stretch</source>
-        <translation type="unfinished" />
+        <translation>Erfasste Strecke</translation>
     </message>
     <message>
         <source>Node</source>
@@ -2916,7 +2916,7 @@ gefunden {}</translation>
     </message>
     <message>
         <source>In order of creation, within the piece; several where one kernel made them</source>
-        <translation type="unfinished" />
+        <translation>In der Reihenfolge der Entstehung, innerhalb des Stücks; mehrere, wo ein Kernel sie machte</translation>
     </message>
     <message>
         <source>Kernel</source>
@@ -2924,7 +2924,7 @@ gefunden {}</translation>
     </message>
     <message>
         <source>What made these nodes: a generated kernel, a call of a library, or a copy</source>
-        <translation type="unfinished" />
+        <translation>Was diese Knoten machte: ein erzeugter Kernel, ein Aufruf einer Bibliothek oder eine Kopie</translation>
     </message>
     <message>
         <source>Kind</source>
@@ -2932,11 +2932,11 @@ gefunden {}</translation>
     </message>
     <message>
         <source>A replay</source>
-        <translation type="unfinished" />
+        <translation>Je Wiederholung</translation>
     </message>
     <message>
         <source>What they take on the device in one replay, on average</source>
-        <translation type="unfinished" />
+        <translation>Was sie in einer Wiederholung im Mittel auf dem Gerät brauchen</translation>
     </message>
     <message>
         <source>Share</source>
@@ -2944,79 +2944,79 @@ gefunden {}</translation>
     </message>
     <message>
         <source>Share of the recording's time on the device</source>
-        <translation type="unfinished" />
+        <translation>Anteil an der Zeit der Aufzeichnung auf dem Gerät</translation>
     </message>
     <message>
         <source>Device function</source>
-        <translation type="unfinished" />
+        <translation>Gerätefunktion</translation>
     </message>
     <message>
         <source>Of what took most of the kernel's time</source>
-        <translation type="unfinished" />
+        <translation>Dessen, was die meiste Zeit des Kernels brauchte</translation>
     </message>
     <message>
         <source>No nodes</source>
-        <translation type="unfinished" />
+        <translation>Keine Knoten</translation>
     </message>
     <message>
         <source>Select a recording above. What runs plainly has no nodes.</source>
-        <translation type="unfinished" />
+        <translation>Oben eine Aufzeichnung wählen. Was ohne Graph läuft, hat keine Knoten.</translation>
     </message>
     <message>
         <source>Filter replays</source>
-        <translation type="unfinished" />
+        <translation>Wiederholungen filtern</translation>
     </message>
     <message>
         <source>Replay</source>
-        <translation type="unfinished" />
+        <translation>Wiederholung</translation>
     </message>
     <message>
         <source>At</source>
-        <translation type="unfinished" />
+        <translation>Bei</translation>
     </message>
     <message>
         <source>After the first replay</source>
-        <translation type="unfinished" />
+        <translation>Nach der ersten Wiederholung</translation>
     </message>
     <message>
         <source>Time on the CPU</source>
-        <translation type="unfinished" />
+        <translation>Zeit auf der CPU</translation>
     </message>
     <message>
         <source>Waited</source>
-        <translation type="unfinished" />
+        <translation>Gewartet</translation>
     </message>
     <message>
         <source>From the call to the start of the first node on the device</source>
-        <translation type="unfinished" />
+        <translation>Vom Aufruf bis zum Beginn des ersten Knotens auf dem Gerät</translation>
     </message>
     <message>
         <source>Took</source>
-        <translation type="unfinished" />
+        <translation>Dauer</translation>
     </message>
     <message>
         <source>From the start of the first node to the end of the last</source>
-        <translation type="unfinished" />
+        <translation>Vom Beginn des ersten Knotens bis zum Ende des letzten</translation>
     </message>
     <message>
         <source>Sum of what its nodes took</source>
-        <translation type="unfinished" />
+        <translation>Summe dessen, was ihre Knoten brauchten</translation>
     </message>
     <message>
         <source>Busy</source>
-        <translation type="unfinished" />
+        <translation>Ausgelastet</translation>
     </message>
     <message>
         <source>Sum of the nodes as a share of what the replay took: the rest is between nodes</source>
-        <translation type="unfinished" />
+        <translation>Summe der Knoten als Anteil an der Dauer der Wiederholung: der Rest liegt zwischen Knoten</translation>
     </message>
     <message>
         <source>No replays</source>
-        <translation type="unfinished" />
+        <translation>Keine Wiederholungen</translation>
     </message>
     <message>
         <source>Select a recording above. Times on the device need a recording of GPU times.</source>
-        <translation type="unfinished" />
+        <translation>Oben eine Aufzeichnung wählen. Zeiten auf dem Gerät brauchen eine Aufzeichnung von GPU-Zeiten.</translation>
     </message>
     <message>
         <source>Summary</source>
@@ -3024,27 +3024,27 @@ gefunden {}</translation>
     </message>
     <message>
         <source>Export table of CUDA graphs…</source>
-        <translation type="unfinished" />
+        <translation>Tabelle der CUDA-Graphen exportieren …</translation>
     </message>
     <message>
         <source>Select a recording to see why it was made and what it holds.</source>
-        <translation type="unfinished" />
+        <translation>Eine Aufzeichnung wählen, um zu sehen, warum sie entstand und was sie enthält.</translation>
     </message>
     <message>
         <source>No CUDA graphs</source>
-        <translation type="unfinished" />
+        <translation>Keine CUDA-Graphen</translation>
     </message>
     <message>
         <source>Functions compiled with mode="reduce-overhead" (or backend="cudagraphs") on a GPU are recorded once and replayed from then on. Their recordings, and why there was none, are listed here.</source>
-        <translation type="unfinished" />
+        <translation>Funktionen, die mit mode="reduce-overhead" (oder backend="cudagraphs") für eine GPU kompiliert sind, werden einmal aufgezeichnet und von da an wiederholt. Ihre Aufzeichnungen, und warum es keine gab, stehen hier.</translation>
     </message>
     <message>
         <source>The CUDA graphs cannot be read</source>
-        <translation type="unfinished" />
+        <translation>Die CUDA-Graphen lassen sich nicht lesen</translation>
     </message>
     <message>
         <source>pass</source>
-        <translation type="unfinished" />
+        <translation>Durchlauf</translation>
     </message>
     <message>
         <source>device</source>
@@ -3056,11 +3056,11 @@ gefunden {}</translation>
     </message>
     <message>
         <source>took the place of</source>
-        <translation type="unfinished" />
+        <translation>ersetzt</translation>
     </message>
     <message>
         <source>recording %1</source>
-        <translation type="unfinished" />
+        <translation>Aufzeichnung %1</translation>
     </message>
     <message>
         <source>nodes</source>
@@ -3068,19 +3068,19 @@ gefunden {}</translation>
     </message>
     <message>
         <source>%1 in %2</source>
-        <translation type="unfinished" />
+        <translation>%1 in %2</translation>
     </message>
     <message>
         <source>piece</source>
-        <translation type="unfinished" />
+        <translation>Stück</translation>
     </message>
     <message>
         <source>pieces</source>
-        <translation type="unfinished" />
+        <translation>Stücke</translation>
     </message>
     <message>
         <source>runs plainly</source>
-        <translation type="unfinished" />
+        <translation>läuft ohne Graph</translation>
     </message>
     <message>
         <source>%1: %2</source>
@@ -3092,19 +3092,19 @@ gefunden {}</translation>
     </message>
     <message>
         <source>steps</source>
-        <translation type="unfinished" />
+        <translation>Schritte</translation>
     </message>
     <message>
         <source>inputs</source>
-        <translation type="unfinished" />
+        <translation>Eingaben</translation>
     </message>
     <message>
         <source>%1 read where they lie, %2 copied before every replay%3</source>
-        <translation type="unfinished" />
+        <translation>%1 werden gelesen, wo sie liegen, %2 vor jeder Wiederholung kopiert%3</translation>
     </message>
     <message>
         <source> (%1)</source>
-        <translation type="unfinished" />
+        <translation> (%1)</translation>
     </message>
     <message>
         <source>results</source>
@@ -3112,35 +3112,35 @@ gefunden {}</translation>
     </message>
     <message>
         <source>%1 of memory that nothing else uses</source>
-        <translation type="unfinished" />
+        <translation>%1 Speicher, den nichts anderes benutzt</translation>
     </message>
     <message>
         <source>shared pool</source>
-        <translation type="unfinished" />
+        <translation>gemeinsamer Pool</translation>
     </message>
     <message>
         <source>%1 held for intermediates of all recordings of the device by then</source>
-        <translation type="unfinished" />
+        <translation>%1 bis dahin für Zwischenwerte aller Aufzeichnungen des Geräts gehalten</translation>
     </message>
     <message>
         <source>recorded in</source>
-        <translation type="unfinished" />
+        <translation>aufgezeichnet in</translation>
     </message>
     <message>
         <source>replays</source>
-        <translation type="unfinished" />
+        <translation>Wiederholungen</translation>
     </message>
     <message>
         <source>a call took</source>
-        <translation type="unfinished" />
+        <translation>ein Aufruf dauerte</translation>
     </message>
     <message>
         <source>on the device</source>
-        <translation type="unfinished" />
+        <translation>auf dem Gerät</translation>
     </message>
     <message>
         <source>%1 on average, of %2 replays that it timed</source>
-        <translation type="unfinished" />
+        <translation>%1 im Mittel von %2 Wiederholungen, die es gemessen hat</translation>
     </message>
     <message>
         <source>kernel</source>
@@ -3148,7 +3148,7 @@ gefunden {}</translation>
     </message>
     <message>
         <source>show in Kernels</source>
-        <translation type="unfinished" />
+        <translation>in Kernel zeigen</translation>
     </message>
     <message>
         <source>CUDA graphs</source>
@@ -3376,7 +3376,7 @@ gefunden {}</translation>
     </message>
     <message>
         <source>Whether the two became one kernel</source>
-        <translation type="unfinished" />
+        <translation>Ob aus den beiden ein Kernel wurde</translation>
     </message>
     <message>
         <source>Kind</source>
@@ -3384,7 +3384,7 @@ gefunden {}</translation>
     </message>
     <message>
         <source>vertical: the second reads what the first writes; horizontal: both read the same; epilogue and prologue: pointwise work after or before a reduction</source>
-        <translation type="unfinished" />
+        <translation>vertical: der zweite liest, was der erste schreibt; horizontal: beide lesen dasselbe; epilogue und prologue: elementweise Arbeit nach oder vor einer Reduktion</translation>
     </message>
     <message>
         <source>First</source>
@@ -3400,7 +3400,7 @@ gefunden {}</translation>
     </message>
     <message>
         <source>Bytes of memory traffic that fusing saves</source>
-        <translation type="unfinished" />
+        <translation>Bytes an Speicherverkehr, die die Fusion spart</translation>
     </message>
     <message>
         <source>Reason</source>
@@ -3408,11 +3408,11 @@ gefunden {}</translation>
     </message>
     <message>
         <source>Your wish</source>
-        <translation type="unfinished" />
+        <translation>Ihr Wunsch</translation>
     </message>
     <message>
         <source>Used when the graph is compiled again</source>
-        <translation type="unfinished" />
+        <translation>Gilt, wenn der Graph erneut kompiliert wird</translation>
     </message>
     <message>
         <source>Kernel</source>
@@ -3420,7 +3420,7 @@ gefunden {}</translation>
     </message>
     <message>
         <source>What the nodes of the group became: a generated kernel, or a call of an operator</source>
-        <translation type="unfinished" />
+        <translation>Was aus den Knoten der Gruppe wurde: ein erzeugter Kernel oder ein Aufruf eines Operators</translation>
     </message>
     <message>
         <source>Nodes</source>
@@ -3428,19 +3428,19 @@ gefunden {}</translation>
     </message>
     <message>
         <source>Reads</source>
-        <translation type="unfinished" />
+        <translation>Liest</translation>
     </message>
     <message>
         <source>Bytes that one launch reads</source>
-        <translation type="unfinished" />
+        <translation>Bytes, die ein Start liest</translation>
     </message>
     <message>
         <source>Writes</source>
-        <translation type="unfinished" />
+        <translation>Schreibt</translation>
     </message>
     <message>
         <source>Bytes that one launch writes</source>
-        <translation type="unfinished" />
+        <translation>Bytes, die ein Start schreibt</translation>
     </message>
     <message>
         <source>Saved</source>
@@ -3448,7 +3448,7 @@ gefunden {}</translation>
     </message>
     <message>
         <source>Bytes of memory traffic that fusing saved</source>
-        <translation type="unfinished" />
+        <translation>Bytes an Speicherverkehr, die die Fusion gespart hat</translation>
     </message>
     <message>
         <source>Time</source>
@@ -3456,11 +3456,11 @@ gefunden {}</translation>
     </message>
     <message>
         <source>Of all launches</source>
-        <translation type="unfinished" />
+        <translation>Aller Starts</translation>
     </message>
     <message>
         <source>Why no kernel was generated</source>
-        <translation type="unfinished" />
+        <translation>Warum kein Kernel erzeugt wurde</translation>
     </message>
     <message>
         <source>Buffer</source>
@@ -3468,7 +3468,7 @@ gefunden {}</translation>
     </message>
     <message>
         <source>planned: a place in the graph's pool; owned: memory of its own, as results have</source>
-        <translation type="unfinished" />
+        <translation>planned: ein Platz im Pool des Graphen; owned: eigener Speicher, wie ihn Ergebnisse haben</translation>
     </message>
     <message>
         <source>Type</source>
@@ -3476,7 +3476,7 @@ gefunden {}</translation>
     </message>
     <message>
         <source>Shape</source>
-        <translation type="unfinished" />
+        <translation>Form</translation>
     </message>
     <message>
         <source>Bytes</source>
@@ -3484,11 +3484,11 @@ gefunden {}</translation>
     </message>
     <message>
         <source>Lives</source>
-        <translation type="unfinished" />
+        <translation>Lebt</translation>
     </message>
     <message>
         <source>First and last group that touches it</source>
-        <translation type="unfinished" />
+        <translation>Erste und letzte Gruppe, die ihn berührt</translation>
     </message>
     <message>
         <source>Line</source>
@@ -3508,51 +3508,51 @@ gefunden {}</translation>
     </message>
     <message>
         <source>Largest error of the compiled graph against float64, relative to the largest value</source>
-        <translation type="unfinished" />
+        <translation>Größter Fehler des kompilierten Graphen gegenüber float64, bezogen auf den größten Wert</translation>
     </message>
     <message>
         <source>Eager</source>
-        <translation type="unfinished" />
+        <translation>Eager</translation>
     </message>
     <message>
         <source>The same of eager PyTorch</source>
-        <translation type="unfinished" />
+        <translation>Dasselbe für PyTorch im Eager-Modus</translation>
     </message>
     <message>
         <source>Alone</source>
-        <translation type="unfinished" />
+        <translation>Allein</translation>
     </message>
     <message>
         <source>The node's own part: its compiled error when it starts from eager's inputs. Measured for the least exact nodes</source>
-        <translation type="unfinished" />
+        <translation>Der Anteil des Knotens selbst: sein kompilierter Fehler, wenn er mit den Eingaben von eager beginnt. Für die ungenauesten Knoten gemessen</translation>
     </message>
     <message>
         <source>ULP</source>
-        <translation type="unfinished" />
+        <translation>ULP</translation>
     </message>
     <message>
         <source>Compiled against eager in units in the last place, over values that are not almost cancelled</source>
-        <translation type="unfinished" />
+        <translation>Kompiliert gegenüber eager in Einheiten der letzten Stelle, über Werte, die sich nicht fast auslöschen</translation>
     </message>
     <message>
         <source>Note</source>
-        <translation type="unfinished" />
+        <translation>Anmerkung</translation>
     </message>
     <message>
         <source>Compiled as</source>
-        <translation type="unfinished" />
+        <translation>Kompiliert als</translation>
     </message>
     <message>
         <source>Median</source>
-        <translation type="unfinished" />
+        <translation>Median</translation>
     </message>
     <message>
         <source>Of 20 runs, taken in turns</source>
-        <translation type="unfinished" />
+        <translation>Von 20 Läufen, abwechselnd gemessen</translation>
     </message>
     <message>
         <source>Fastest</source>
-        <translation type="unfinished" />
+        <translation>Schnellster</translation>
     </message>
     <message>
         <source>Launches</source>
@@ -3560,19 +3560,19 @@ gefunden {}</translation>
     </message>
     <message>
         <source>Generated kernels launched in one run</source>
-        <translation type="unfinished" />
+        <translation>Erzeugte Kernel, die ein Lauf startet</translation>
     </message>
     <message>
         <source>Extern calls</source>
-        <translation type="unfinished" />
+        <translation>Externe Aufrufe</translation>
     </message>
     <message>
         <source>Traffic</source>
-        <translation type="unfinished" />
+        <translation>Verkehr</translation>
     </message>
     <message>
         <source>Bytes that all kernels and calls read and write in one run</source>
-        <translation type="unfinished" />
+        <translation>Bytes, die alle Kernel und Aufrufe in einem Lauf lesen und schreiben</translation>
     </message>
     <message>
         <source>Error</source>
@@ -3580,11 +3580,11 @@ gefunden {}</translation>
     </message>
     <message>
         <source>Largest difference from eager's results, relative to the largest value</source>
-        <translation type="unfinished" />
+        <translation>Größter Unterschied zu den Ergebnissen von eager, bezogen auf den größten Wert</translation>
     </message>
     <message>
         <source>Filter decisions by name, kind or reason</source>
-        <translation type="unfinished" />
+        <translation>Entscheidungen nach Name, Art oder Grund filtern</translation>
     </message>
     <message>
         <source>Filter kernels</source>
@@ -3604,15 +3604,15 @@ gefunden {}</translation>
     </message>
     <message>
         <source>They appear with the memory plan of a compiled graph.</source>
-        <translation type="unfinished" />
+        <translation>Sie erscheinen mit dem Speicherplan eines kompilierten Graphen.</translation>
     </message>
     <message>
         <source>What is known of the graph</source>
-        <translation type="unfinished" />
+        <translation>Was über den Graphen bekannt ist</translation>
     </message>
     <message>
         <source>Decisions</source>
-        <translation type="unfinished" />
+        <translation>Entscheidungen</translation>
     </message>
     <message>
         <source>Kernels</source>
@@ -3624,7 +3624,7 @@ gefunden {}</translation>
     </message>
     <message>
         <source>Numerics</source>
-        <translation type="unfinished" />
+        <translation>Genauigkeit</translation>
     </message>
     <message>
         <source>Graph</source>
@@ -3632,7 +3632,7 @@ gefunden {}</translation>
     </message>
     <message>
         <source>Compiled graph</source>
-        <translation type="unfinished" />
+        <translation>Kompilierter Graph</translation>
     </message>
     <message>
         <source>Forbid</source>
@@ -3640,7 +3640,7 @@ gefunden {}</translation>
     </message>
     <message>
         <source>When compiled again, the two of the selected decision stay apart</source>
-        <translation type="unfinished" />
+        <translation>Beim nächsten Kompilieren bleiben die beiden der gewählten Entscheidung getrennt</translation>
     </message>
     <message>
         <source>Force</source>
@@ -3648,39 +3648,39 @@ gefunden {}</translation>
     </message>
     <message>
         <source>When compiled again, the two of the selected decision become one kernel if that is possible, whatever it saves</source>
-        <translation type="unfinished" />
+        <translation>Beim nächsten Kompilieren werden die beiden der gewählten Entscheidung ein Kernel, wenn das möglich ist, was immer es spart</translation>
     </message>
     <message>
         <source>Clear wishes</source>
-        <translation type="unfinished" />
+        <translation>Wünsche zurücknehmen</translation>
     </message>
     <message>
         <source>What was forbidden or forced when the graph was recorded holds again, and nothing else</source>
-        <translation type="unfinished" />
+        <translation>Es gilt wieder, was bei der Aufzeichnung des Graphen verboten oder erzwungen war, und sonst nichts</translation>
     </message>
     <message>
         <source>Sizes to compile this graph for</source>
-        <translation type="unfinished" />
+        <translation>Größen, für die dieser Graph kompiliert wird</translation>
     </message>
     <message>
         <source>sizes: s0=1:512:x2</source>
-        <translation type="unfinished" />
+        <translation>Größen: s0=1:512:x2</translation>
     </message>
     <message>
         <source>Compile this graph</source>
-        <translation type="unfinished" />
+        <translation>Diesen Graphen kompilieren</translation>
     </message>
     <message>
         <source>Compiles the graph alone, with random inputs of its recorded shapes; with wishes, both ways by turns</source>
-        <translation type="unfinished" />
+        <translation>Kompiliert den Graphen allein, mit zufälligen Eingaben seiner aufgezeichneten Formen; mit Wünschen abwechselnd auf beide Arten</translation>
     </message>
     <message>
         <source>Measure errors</source>
-        <translation type="unfinished" />
+        <translation>Fehler messen</translation>
     </message>
     <message>
         <source>Compares every value with the same graph in float64, and looks for what makes the first divergence</source>
-        <translation type="unfinished" />
+        <translation>Vergleicht jeden Wert mit demselben Graphen in float64 und sucht, was die erste Abweichung verursacht</translation>
     </message>
     <message>
         <source>Cancel</source>
@@ -3688,117 +3688,119 @@ gefunden {}</translation>
     </message>
     <message>
         <source>Ends the compilation</source>
-        <translation type="unfinished" />
+        <translation>Beendet das Kompilieren</translation>
     </message>
     <message>
         <source>The engine is working</source>
-        <translation type="unfinished" />
+        <translation>Die Engine arbeitet</translation>
     </message>
     <message>
         <source>Filter</source>
-        <translation type="unfinished" />
+        <translation>Filtern</translation>
     </message>
     <message>
         <source>Open its session</source>
-        <translation type="unfinished" />
+        <translation>Dessen Sitzung öffnen</translation>
     </message>
     <message>
         <source>Open the session of the graph that was compiled again</source>
-        <translation type="unfinished" />
+        <translation>Die Sitzung des erneut kompilierten Graphen öffnen</translation>
     </message>
     <message>
         <source>Export fusion decisions…</source>
-        <translation type="unfinished" />
+        <translation>Fusionsentscheidungen exportieren …</translation>
     </message>
     <message>
         <source>The fusions cannot be read</source>
-        <translation type="unfinished" />
+        <translation>Die Fusionen lassen sich nicht lesen</translation>
     </message>
     <message>
         <source>Reading…</source>
-        <translation type="unfinished" />
+        <translation>Wird gelesen …</translation>
     </message>
     <message>
         <source>No compiled graph yet</source>
-        <translation type="unfinished" />
+        <translation>Noch kein kompilierter Graph</translation>
     </message>
     <message>
         <source>Fusion decisions appear when a graph has been compiled.</source>
-        <translation type="unfinished" />
+        <translation>Fusionsentscheidungen erscheinen, wenn ein Graph kompiliert wurde.</translation>
     </message>
     <message>
         <source>No fusion was decided</source>
-        <translation type="unfinished" />
+        <translation>Über keine Fusion wurde entschieden</translation>
     </message>
     <message>
         <source>Compile this graph to see what the engine makes of it.</source>
-        <translation type="unfinished" />
+        <translation>Kompilieren Sie diesen Graphen, um zu sehen, was die Engine daraus macht.</translation>
     </message>
     <message>
         <source>This graph was not compiled.</source>
-        <translation type="unfinished" />
+        <translation>Dieser Graph wurde nicht kompiliert.</translation>
     </message>
     <message>
         <source>No two kernels of this graph could have been one. Chains of pointwise operators are one operation from the start; the tab Kernels shows what each computes.</source>
-        <translation type="unfinished" />
+        <translation>Keine zwei Kernel dieses Graphen hätten einer sein können. Ketten elementweiser Operatoren sind von Anfang an eine Operation; der Reiter Kernel zeigt, was jeder berechnet.</translation>
     </message>
     <message>
         <source>kernel or call</source>
-        <translation type="unfinished" />
+        <translation>Kernel oder Aufruf</translation>
     </message>
     <message>
         <source>kernels and calls</source>
-        <translation type="unfinished" />
+        <translation>Kernel und Aufrufe</translation>
     </message>
     <message>
         <source>%1 of memory traffic</source>
-        <translation type="unfinished" />
+        <translation>%1 Speicherverkehr</translation>
     </message>
     <message>
         <source>%1 saved by fusing</source>
-        <translation type="unfinished" />
+        <translation>%1 durch Fusion gespart</translation>
     </message>
     <message>
         <source>Cannot be compiled from here: %1</source>
-        <translation type="unfinished" />
+        <translation>Kann von hier aus nicht kompiliert werden: %1</translation>
     </message>
     <message>
         <source>No errors measured</source>
-        <translation type="unfinished" />
+        <translation>Keine Fehler gemessen</translation>
     </message>
     <message>
         <source>“Measure errors” compares every value of this graph with float64.</source>
-        <translation type="unfinished" />
+        <translation>„Fehler messen“ vergleicht jeden Wert dieses Graphen mit float64.</translation>
     </message>
     <message>
         <source>Compile and compare</source>
-        <translation type="unfinished" />
+        <translation>Kompilieren und vergleichen</translation>
     </message>
     <message>
         <source>Sizes that are symbols in this graph: one value (s0=37), several (s0=8,37) or a range (s0=8:64:8, s0=1:512:x2); empty: those at capture</source>
-        <translation type="unfinished" />
+        <translation>Größen, die in diesem Graphen Symbole sind: ein Wert (s0=37), mehrere (s0=8,37) oder ein Bereich (s0=8:64:8, s0=1:512:x2); leer: die bei der Erfassung</translation>
     </message>
     <message>
         <source>Load this program?</source>
-        <translation type="unfinished" />
+        <translation>Dieses Programm laden?</translation>
     </message>
     <message>
         <source>PyTorch will load %1 to compile it, and that can run code which the file holds. Looking at its graphs, as until now, runs nothing.
 
 Load it only if you trust where it comes from.</source>
-        <translation type="unfinished" />
+        <translation>PyTorch lädt %1, um es zu kompilieren, und das kann Code ausführen, den die Datei enthält. Das Ansehen seiner Graphen, wie bisher, führt nichts aus.
+
+Laden Sie es nur, wenn Sie seiner Herkunft vertrauen.</translation>
     </message>
     <message>
         <source>&amp;Load it</source>
-        <translation type="unfinished" />
+        <translation>&amp;Laden</translation>
     </message>
     <message>
         <source>Compiling…</source>
-        <translation type="unfinished" />
+        <translation>Wird kompiliert …</translation>
     </message>
     <message>
         <source>Running the graph in eager, compiled and float64…</source>
-        <translation type="unfinished" />
+        <translation>Der Graph läuft in eager, kompiliert und in float64 …</translation>
     </message>
     <message>
         <source>Fusion</source>
@@ -3824,15 +3826,15 @@ Load it only if you trust where it comes from.</source>
     <name>fusebox::views::GraphCompiler</name>
     <message>
         <source>Cancelled.</source>
-        <translation type="unfinished" />
+        <translation>Abgebrochen.</translation>
     </message>
     <message>
         <source>The engine ended with exit code %1.</source>
-        <translation type="unfinished" />
+        <translation>Die Engine endete mit Exit-Code %1.</translation>
     </message>
     <message>
         <source>%1 cannot be started: %2</source>
-        <translation type="unfinished" />
+        <translation>%1 kann nicht gestartet werden: %2</translation>
     </message>
 </context>
 <context>
@@ -5916,18 +5918,18 @@ above float32 without tensor cores: it used those</source>
     <name>fusebox::views::SizePlot</name>
     <message>
         <source>Time over size</source>
-        <translation type="unfinished" />
+        <translation>Zeit über Größe</translation>
     </message>
     <message numerus="yes">
         <source>%n size(s)</source>
-        <translation type="unfinished">
-            <numerusform />
-            <numerusform />
+        <translation>
+            <numerusform>%n Größe</numerusform>
+            <numerusform>%n Größen</numerusform>
         </translation>
     </message>
     <message>
         <source>%1: %2 (%3 to %4)</source>
-        <translation type="unfinished" />
+        <translation>%1: %2 (%3 bis %4)</translation>
     </message>
 </context>
 <context>
