@@ -151,14 +151,16 @@ def reads_beyond(instance):
         if isinstance(g, torch.Tensor) and isinstance(v, torch.Tensor) and g.numel() not in (1, *(g.shape[d] for d in range(g.dim()))):
             return True
     for module in recurrent_modules(instance):
-        weights, layers = list(module._flat_weights), module.num_layers * (2 if module.bidirectional else 1)
+        directions = 2 if module.bidirectional else 1
+        weights, layers = list(module._flat_weights), module.num_layers * directions
         kinds = [(n, getattr(module, n, None)) for n in module._flat_weights_names if isinstance(n, str)]
         if len(kinds) != len(weights) or len(weights) % layers:
             return True
         for (name, _), w in zip(kinds, weights):
             gates = 4 * module.hidden_size if isinstance(module, torch.nn.LSTM) else w.shape[0] if isinstance(w, torch.Tensor) and w.dim() else 0
-            inner = (module.proj_size or module.hidden_size) if "_hh" in name else None
-            fits = isinstance(w, torch.Tensor) and (w.dim() == 1 or inner is None or w.shape[-1] == inner or "_hr" in name)
+            hidden = module.proj_size or module.hidden_size
+            inner = hidden if "_hh" in name else module.input_size if name.removesuffix("_reverse").endswith("_ih_l0") else hidden * directions
+            fits = isinstance(w, torch.Tensor) and (w.dim() == 1 or w.shape[-1] == inner or "_hr" in name)
             if not fits or w.dim() != (1 if name.startswith("bias") else 2) or "_hr" not in name and w.shape[0] != gates:
                 return True
     return False
