@@ -16,7 +16,7 @@ UNARY = ("square reciprocal negative absolute positive fabs sqrt exp exp2 expm1 
          "floor ceil trunc rint logical_not invert isnan isinf isfinite signbit sign").split()
 BINARY = ("add subtract multiply true_divide floor_divide remainder arctan2 hypot power logaddexp copysign maximum minimum equal not_equal less less_equal "
           "greater greater_equal logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor").split()
-REDUCTIONS = "sum mean max min any all prod std argmax cumsum".split()
+REDUCTIONS = "sum mean max min any all prod std var argmax argmin cumsum cumprod sort".split()
 OTHERS = {
     "where": lambda a, b: np.where(a > b, a, b), "where_number": lambda a, b: np.where(a > 0, a, 1), "clip": lambda a, b: np.clip(a, 1, 3),
     "clip_arrays": lambda a, b: a.clip(b, b + b), "concatenate": lambda a, b: np.concatenate([a, b]), "stack": lambda a, b: np.stack((a, b), 1),
@@ -30,12 +30,20 @@ OTHERS = {
     "in_place_float": lambda a, b: operator.imul(a, 1.5), "divided": lambda a, b: operator.itruediv(a, 2), "written": lambda a, b: (operator.setitem(a, 0, b[1]), a)[1],
     "filled": lambda a, b: (operator.setitem(a, (slice(None), 1), 3), a)[1], "view_written": lambda a, b: (operator.iadd(a[1:], 1), a)[1],
     **{f"astype_{t}": lambda a, b, t=t: a.astype(t) for t in TYPES}, "astype_same": lambda a, b: a.astype(a.dtype, copy=False),
+    "item_number": lambda a, b: (a[0, 1], a[-1, 2] * b[1, 1], -a[0, 0]), "number_python": lambda a, b: (a[0, 0] + 1, 2 * a[0, 0], a[1, 1] - 0.5, a[1, 1] / 3),
+    "number_array": lambda a, b: (a.max() - b, b * a[0, 0]), "number_loops": lambda a, b: (a[0, 0] + np.float32(2), np.sqrt(a[0, 1]), np.maximum(a[0, 0], b[0, 0])),
+    "number_compared": lambda a, b: (a[0, 0] > b[0, 0], a.min() == 1, 2 <= b[0, 1], not a[0, 0], bool(a[1, 1])), "number_read": lambda a, b: (a[0, 0].item(), float(a.max()), a[0].tolist()),
+    "number_types": lambda a, b: (a[0, 0].dtype, type(a.max()), isinstance(a.max(), float), isinstance(a.max(), np.generic), a[0, 0].shape, a.max().ndim),
+    "number_cast": lambda a, b: (a[0, 0].astype(b.dtype), np.float32(a[0, 1]), np.int64(a[1, 1]), np.float64(b[0, 0])), "number_written": lambda a, b: (operator.setitem(a, (0, 0), b.max()), a)[1],
+    "numbers_stacked": lambda a, b: (np.array([a[0, 0], a[0, 1]]), np.stack([a.max(), b.max()])), "number_branch": lambda a, b: a / a.max() if a.max() > 0 else b,
+    "dot": lambda a, b: (a[0].dot(b[0]), np.dot(a, b.T)), "norm": lambda a, b: (np.linalg.norm(a), np.linalg.norm(b, axis=1)), "mask_written": lambda a, b: (operator.setitem(a, a > 1, 0), a)[1],
+    "rows": lambda a, b: a[np.array([2, 0, -1])], "rows_of_data": lambda a, b: a[b.argmax(axis=1) % 3], "power_int": lambda a, b: (a**3, 2**a), "floor_in_place": lambda a, b: operator.ifloordiv(a, b),
     "out": lambda a, b: np.add(a, a, out=b), "two": lambda a, b: (a - b, (a - b)[1:]), "same": lambda a, b: [a, a],
 }
 FUNCTIONS = {
     **{n: lambda a, b, f=getattr(np, n): f(a) for n in UNARY}, **{n: lambda a, b, f=getattr(np, n): f(a, b) for n in BINARY},
     **{f"{n}_{axis}": lambda a, b, f=getattr(np, n), axis=axis: f(a, axis=axis) for n in REDUCTIONS for axis in (0, 1)},
-    "method_mean": lambda a, b: a.mean(1, keepdims=True), "method_max": lambda a, b: a.max(axis=0), "sum_all": lambda a, b: a.sum(), **OTHERS,
+    "method_mean": lambda a, b: a.mean(1, keepdims=True), "method_max": lambda a, b: a.max(axis=0), **{f"{n}_all": lambda a, b, f=getattr(np, n): f(a) for n in REDUCTIONS}, **OTHERS,
 }
 LAYOUTS = {
     "plain": lambda a: a, "fortran": lambda a: np.asfortranarray(a), "part": lambda a: np.repeat(a, 2, axis=1)[:, ::2], "row": lambda a: a[:, :1].copy(),
@@ -114,7 +122,7 @@ def main():
     options = parser.parse_args()
     wrong = calls = whole = 0
     for name, f in FUNCTIONS.items():
-        if options.only and options.only != name:
+        if options.only and name not in options.only.split(","):
             continue
         followed = []
         for seed, (first, second) in enumerate([(t, t) for t in TYPES] + [("float32", "int64"), ("int8", "uint8"), ("float64", "float32"), ("bool", "float32")]):

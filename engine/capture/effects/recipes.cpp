@@ -86,6 +86,7 @@ RecipePtr RecipeMaker::deferred(PyObject* object) {
   static PyObject* const toList = torchObject("torch.Tensor.tolist");
   static PyObject* const getItem = torchObject("_operator.getitem");
   const DeferredNumber& number = deferredNumber(object);
+  if (isArrayScalar(object)) return call(object, torchObject("fusebox._arrays.scalar"), {number.tensor.get()});
   if (number.op == DeferredNumber::kRead && number.element < 0) return call(object, item, {number.tensor.get()});
   if (number.op == DeferredNumber::kRead) {
     if (!made_.contains(number.list.get())) call(number.list.get(), toList, {number.tensor.get()});

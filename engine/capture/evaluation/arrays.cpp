@@ -7,6 +7,7 @@
 #include "engine/capture/cpython/once.h"
 #include "engine/capture/entries/barrier.h"
 #include "engine/capture/evaluation/data_conditions.h"
+#include "engine/capture/evaluation/deferred_numbers.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
 #include "engine/capture/evaluation/torch_calls.h"
 #include "engine/capture/evaluation/torch_objects.h"
@@ -57,7 +58,9 @@ bool ignoresUnderflow(PyObject*, PyObject*) {
 constexpr const char* kOfLayout[] = {"shape", "ndim", "size", "itemsize", "nbytes", "strides"};
 
 bool isMethodOfArray(PyObject* callable) {
-  return Py_IS_TYPE(callable, &PyMethodDescr_Type) && reinterpret_cast<PyObject*>(PyDescr_TYPE(callable)) == torchObject("numpy.ndarray");
+  if (!Py_IS_TYPE(callable, &PyMethodDescr_Type)) return false;
+  auto* owner = reinterpret_cast<PyObject*>(PyDescr_TYPE(callable));
+  return owner == torchObject("numpy.ndarray") || owner == torchObject("numpy.generic");
 }
 
 bool makesTensor(PyObject* callable) {
@@ -74,10 +77,10 @@ bool makesArray(PyObject* callable) {
 }
 
 bool holdsArray(PyObject* o) {
-  if (isArray(o)) return true;
+  if (Arrays::is(o)) return true;
   if (!PyTuple_CheckExact(o) && !PyList_CheckExact(o)) return false;
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i)
-    if (isArray(PySequence_Fast_GET_ITEM(o, i))) return true;
+    if (Arrays::is(PySequence_Fast_GET_ITEM(o, i))) return true;
   return false;
 }
 
@@ -148,12 +151,20 @@ Arrays::Value& Arrays::valueOf(PyObject* array) {
   return found != values_.end() ? found->second : input(array);
 }
 
+PyRef Arrays::tensorOfOperand(PyObject* o) { return isArrayScalar(o) ? deferredNumber(o).tensor : valueOf(o).tensor; }
+
 /// What numpy is given in the place of an operand; arrays are noted in `tensors`.
 PyRef Arrays::operand(PyObject* o, const std::string& name, PyObject* tensors, int depth) {
   if (isArray(o)) {
     PyRef key = PyRef::steal(PyLong_FromVoidPtr(o));
     PyDict_SetItem(tensors, key.get(), valueOf(o).tensor.get());
     return PyRef::borrow(o);
+  }
+  if (isArrayScalar(o)) {
+    PyRef made = PyRef::steal(PyObject_CallMethod(module(), "Scalar", "O", pythonTypeOf(o)));
+    PyRef key = PyRef::steal(PyLong_FromVoidPtr(made.get()));
+    PyDict_SetItem(tensors, key.get(), tensorOfOperand(o).get());
+    return made;
   }
   if (isSymbolicNumber(o)) return e_.plainNumber(o, "numpy computes with the number");
   e_.refuseAddress(o);
@@ -183,6 +194,10 @@ PyRef Arrays::follow(PyObject* function, PyObject* args, PyObject* kwargs, const
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i)
     PyTuple_SET_ITEM(given.get(), i, operand(PyTuple_GET_ITEM(args, i), name, tensors.get()).release());
   PyObject *key, *value;
+  if (PyObject* out = PyDict_GetItemString(kwargs, "out")) {
+    if (PyTuple_CheckExact(out) && PyTuple_GET_SIZE(out) == 1) out = PyTuple_GET_ITEM(out, 0);
+    if (isArray(out)) requireOwnMemory(out, name);
+  }
   for (Py_ssize_t at = 0; PyDict_Next(kwargs, &at, &key, &value);) PyDict_SetItem(named.get(), key, operand(value, name, tensors.get()).get());
   PyRef answer;
   {
@@ -196,7 +211,7 @@ PyRef Arrays::follow(PyObject* function, PyObject* args, PyObject* kwargs, const
     refuse(name, "is called in a way that is not followed");
   }
   if (PyUnicode_Check(answer.get())) refuse(name, PyUnicode_AsUTF8(answer.get()));
-  enum { kMade, kView, kSame };
+  enum { kMade, kView, kSame, kNumber };
   PyObject *array = PyTuple_GET_ITEM(answer.get(), 0), *tensor = PyTuple_GET_ITEM(answer.get(), 1), *condition = PyTuple_GET_ITEM(answer.get(), 3);
   const long kind = PyLong_AsLong(PyTuple_GET_ITEM(answer.get(), 2));
   if (condition != Py_None) {
@@ -208,6 +223,7 @@ PyRef Arrays::follow(PyObject* function, PyObject* args, PyObject* kwargs, const
     quiet_ = quiet_.defined() ? quiet_.logical_and(tensorOf(condition)) : tensorOf(condition);
   }
   if (kind == kSame) return PyRef::borrow(array);
+  if (kind == kNumber) return deferredArrayScalar(e_, tensorOf(tensor));
   Value made{.kind = kind == kView ? Value::Kind::View : Value::Kind::Made, .array = PyRef::borrow(array), .tensor = PyRef::borrow(tensor)};
   if (kind == kView) {
     made.function = PyRef::borrow(PyTuple_GET_ITEM(answer.get(), 4));
@@ -236,6 +252,19 @@ PyRef Arrays::operate(const char* name, std::initializer_list<PyObject*> operand
   return follow(function, args.get(), none.get(), std::string("operator ") + name);
 }
 
+PyRef Arrays::binary(int op, const std::string& function, PyObject* a, PyObject* b) {
+  constexpr int kFirstInPlace = 13;
+  // torch takes a number of numpy's as one of Python's, and numpy leaves an operator beside a tensor to that.
+  const auto plain = [&](PyObject* o) {
+    if (!isArrayScalar(o)) return PyRef::borrow(o);
+    PyRef number = deferredItem(e_, tensorOfOperand(o).get(), 'v');
+    return number ? number : (refuseDeferred(o, "an operand beside a tensor"), PyRef());
+  };
+  if ((isArrayScalar(a) && e_.isTensor(b)) || (isArrayScalar(b) && e_.isTensor(a))) return e_.binary(op, plain(a).get(), plain(b).get());
+  const bool ownInPlace = op >= kFirstInPlace && isArray(a);
+  return operate(ownInPlace || op < kFirstInPlace ? function.c_str() : function.c_str() + 1, {a, b});
+}
+
 PyRef Arrays::call(PyObject* callable, const CallArguments& a) {
   bool given = false;
   for (size_t i = 0; i < a.total(); ++i) given = given || holdsArray(a.args[i]);
@@ -252,17 +281,23 @@ PyRef Arrays::call(PyObject* callable, const CallArguments& a) {
   if (self) PyTuple_SET_ITEM(args.get(), at++, Py_NewRef(self));
   for (size_t i = 0; i < a.positional; ++i) PyTuple_SET_ITEM(args.get(), at++, Py_NewRef(a.args[i]));
   for (size_t i = 0; i < a.keywords(); ++i) PyDict_SetItem(kwargs.get(), a.keywordName(i), a.args[a.positional + i]);
-  return follow(function.get(), args.get(), kwargs.get(), nameOf(function.get()));
+  const std::string name = nameOf(function.get());
+  if (PyTuple_GET_SIZE(args.get()) == 1 && a.keywords() == 0 && isMethodOfArray(function.get()) && (name == "item" || name == "tolist")) {
+    PyRef tensor = tensorOfOperand(PyTuple_GET_ITEM(args.get(), 0));
+    const bool isList = name == "tolist" && tensorOf(tensor.get()).dim() > 0;
+    if (PyRef read = isList ? deferredList(e_, tensor.get()) : deferredItem(e_, tensor.get(), 'v')) return read;
+  }
+  return follow(function.get(), args.get(), kwargs.get(), name);
 }
 
 PyRef Arrays::tensorFrom(PyObject* function, const CallArguments& a) {
   const std::string name = nameOf(function);
   requireGraph(name);
   PyObject* dtype = a.keyword("dtype");
-  if (a.positional != 1 || a.keywords() > (dtype ? 1 : 0) || !isArray(a.args[0]))
+  if (a.positional != 1 || a.keywords() > (dtype ? 1 : 0) || !is(a.args[0]) || (isArrayScalar(a.args[0]) && name == "from_numpy"))
     refuse("ndarray", "is given to torch." + name + " in a way that is not followed");
   PyObject* array = a.args[0];
-  PyRef tensor = valueOf(array).tensor;
+  PyRef tensor = tensorOfOperand(array);
   PyRef made = PyRef::steal(PyObject_CallMethod(module(), "tensor_of", "OOOO", function, array, tensor.get(), dtype ? dtype : Py_None));
   e_.throwIfBreak();
   if (made && PyUnicode_Check(made.get())) refuse("ndarray", PyUnicode_AsUTF8(made.get()));
@@ -270,6 +305,7 @@ PyRef Arrays::tensorFrom(PyObject* function, const CallArguments& a) {
     PyErr_Clear();
     refuse("ndarray", "is given to torch." + name + " in a way that is not followed");
   }
+  if (isArrayScalar(array)) return made;
   const bool shares = name != "tensor" && tensorOf(made.get()).scalar_type() == tensorOf(tensor.get()).scalar_type();
   for (Value* v = &values_.at(array); shares; v = &values_.at(v->owner)) {
     v->isShared = true;
@@ -278,7 +314,23 @@ PyRef Arrays::tensorFrom(PyObject* function, const CallArguments& a) {
   return made;
 }
 
+PyRef Arrays::getAttrOfScalar(PyObject* scalar, PyObject* name) {
+  const char* text = PyUnicode_AsUTF8(name);
+  const std::string_view wanted = text ? text : "";
+  if (wanted == "T" || wanted == "real") return PyRef::borrow(scalar);
+  PyRef any = PyRef::steal(PyObject_CallNoArgs(reinterpret_cast<PyObject*>(pythonTypeOf(scalar))));
+  PyRef attribute = any ? PyRef::steal(PyObject_GetAttr(any.get(), name)) : PyRef();
+  if (!attribute || wanted == "__class__") return {};
+  if (wanted == "dtype") return e_.pin(attribute.get(), Why::Process);
+  for (const char* known : kOfLayout)
+    if (wanted == known) return attribute;
+  PyObject* method = _PyType_Lookup(pythonTypeOf(scalar), name);
+  if (method && isMethodOfArray(method)) return PyRef::steal(PyMethod_New(method, scalar));
+  refuseDeferred(scalar, "an attribute of the number");
+}
+
 PyRef Arrays::getAttr(PyObject* array, PyObject* name) {
+  if (isArrayScalar(array)) return getAttrOfScalar(array, name);
   const char* text = PyUnicode_AsUTF8(name);
   const std::string_view wanted = text ? text : "";
   if (wanted == "T") {

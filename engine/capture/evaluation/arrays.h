@@ -5,12 +5,14 @@
 #include <unordered_map>
 
 #include "engine/capture/evaluation/evaluation.h"
+#include "engine/capture/evaluation/symbolic_numbers.h"
 
 namespace fusebox::capture {
 
 // numpy's arrays in compiled code. An array that is computed with stands for a tensor of the graph: one of the program's is an input that shares
 // its memory, one that is made has its values from torch, and all else from numpy, which is called on arrays of the same layout
-// (engine/python/package/_arrays.py). The evaluator's object for an array is an array, whose values nothing looks at.
+// (engine/python/package/_arrays.py). The evaluator's object for an array is an array, whose values nothing looks at; for a number that numpy makes of
+// data (an array scalar) it is a deferred number of numpy's type.
 
 /// numpy.ndarray itself, no subclass.
 bool isArray(PyObject* object);
@@ -38,8 +40,11 @@ class Arrays {
   PyRef call(PyObject* callable, const CallArguments& a);
   /// An operator of Python's module operator, by name; a break where it cannot be followed.
   PyRef operate(const char* name, std::initializer_list<PyObject*> operands);
-  /// Whether one of these is an array.
-  static bool any(PyObject* a, PyObject* b) { return isArray(a) || isArray(b); }
+  /// The operator with CPython's NB_ number, which is `function` of module operator.
+  PyRef binary(int op, const std::string& function, PyObject* a, PyObject* b);
+  /// Whether one of these is an array, or a number of numpy's that data decide.
+  static bool any(PyObject* a, PyObject* b) { return is(a) || is(b); }
+  static bool is(PyObject* o) { return isArray(o) || isArrayScalar(o); }
   PyRef getAttr(PyObject* array, PyObject* name);
   Py_ssize_t length(PyObject* array);
   /// tensor.numpy(). Null without error: it is not to be followed.
@@ -54,6 +59,8 @@ class Arrays {
   Value& input(PyObject* array);
   PyRef follow(PyObject* function, PyObject* args, PyObject* kwargs, const std::string& name);
   PyRef tensorFrom(PyObject* function, const CallArguments& a);
+  PyRef getAttrOfScalar(PyObject* scalar, PyObject* name);
+  PyRef tensorOfOperand(PyObject* o);
   PyRef operand(PyObject* o, const std::string& name, PyObject* tensors, int depth = 0);
   PyRef keep(Value value);
   void requireOwnMemory(PyObject* array, const std::string& name);

@@ -26,7 +26,7 @@ bool isOfData(PyObject* o) {
   return isSymbolicInt(o) && shapesOf(o)->isOfData(numberExpr(o).a);
 }
 
-bool isComparable(PyObject* o) { return (isSymbolicNumber(o) && !isSymbolicBool(o)) || PyLong_CheckExact(o) || PyFloat_CheckExact(o) || PyBool_Check(o); }
+bool isComparable(PyObject* o) { return (isSymbolicNumber(o) && !isSymbolicBool(o) && !isArrayScalar(o)) || PyLong_CheckExact(o) || PyFloat_CheckExact(o) || PyBool_Check(o); }
 
 struct Question {
   Compare op;
@@ -147,6 +147,7 @@ bool assumeTruth(Evaluation& e, PyObject* condition, bool outcome) {
   if (e.insideTry()) return false;
   const Place place = e.place();
   const std::string text = "whether " + place.file.substr(place.file.rfind('/') + 1) + ":" + std::to_string(place.line) + " goes on";
+  if (isArrayScalar(condition)) return assumeTensor(tensorOf(deferredNumber(condition).tensor.get()), outcome, text);
   if (!isSymbolicBool(condition)) return assumeTensor(tensorOf(condition), outcome, text);
   const DeferredNumber n = deferredNumber(condition);
   if (n.op == DeferredNumber::kNot) return assumeTruth(e, n.left.get(), !outcome);
@@ -170,7 +171,7 @@ std::optional<bool> outcomeThatGoesOn(const Frame& f, const Instruction& jump, b
 }
 
 int Evaluation::condition(PyObject* value, const Frame& f, const Instruction& jump, bool jumpsWhen) {
-  const bool isAsked = isSymbolicBool(value) || (isStandIn(value) && !isNumber(value) && !mayBePython(value) && tensorOf(value).numel() == 1 && !torchCalls());
+  const bool isAsked = isSymbolicBool(value) || isArrayScalar(value) || (isStandIn(value) && !isNumber(value) && !mayBePython(value) && tensorOf(value).numel() == 1 && !torchCalls());
   if (isAsked)
     if (const auto outcome = outcomeThatGoesOn(f, jump, jumpsWhen); outcome && assumeTruth(*this, value, *outcome)) return *outcome;
   return truth(value);
@@ -178,6 +179,8 @@ int Evaluation::condition(PyObject* value, const Frame& f, const Instruction& ju
 
 PyRef Evaluation::opposite(PyObject* value) {
   if (isSymbolicBool(value)) return deferredNot(value);
+  if (isArrayScalar(value))
+    if (PyRef truth = deferredTruth(*this, value)) return deferredNot(truth.get());
   return Operations::opposite(value);
 }
 

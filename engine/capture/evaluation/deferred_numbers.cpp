@@ -166,6 +166,7 @@ bool settleDeferred(PyObject* number) {
 
 PyRef deferredArithmetic(int op, PyObject* a, PyObject* b) {
   PyObject* number = isDeferred(a) ? a : b;
+  if (isArrayScalar(a) || isArrayScalar(b)) refuseDeferred(number, "an operand in C code");
   const bool divides = op == kTrueDivide || op == kFloorDivide || op == kRemainder;
   if (!divides && op != kAdd && op != kSubtract && op != kMultiply)
     refuseDeferred(number, "an operator that may raise");
@@ -178,6 +179,7 @@ PyRef deferredArithmetic(int op, PyObject* a, PyObject* b) {
 }
 
 PyRef deferredUnary(DeferredNumber::Op op, PyObject* number) {
+  if (isArrayScalar(number)) refuseDeferred(number, "an operand in C code");
   if (op == DeferredNumber::kToFloat && isFloatNumber(number)) return PyRef::borrow(number);
   if (op == DeferredNumber::kToFloat && !isBounded(number))
     refuseDeferred(number, "an int of any size becomes a float");
@@ -197,6 +199,13 @@ PyRef deferredItem(Evaluation& e, PyObject* object, char how) {
   if (t.numel() != 1 || !fits) return {};
   const at::ScalarType read = how == 'f' && !real ? at::kDouble : how == 'i' && isBool ? at::kLong : type;
   return newDeferred(pythonTypeOf(read), readOf(e, t.dim() == 0 ? t : t.reshape({}), read));
+}
+
+PyRef deferredArrayScalar(Evaluation& e, const at::Tensor& value) { return newArrayScalar(readOf(e, value, value.scalar_type())); }
+
+PyRef deferredTruth(Evaluation& e, PyObject* arrayScalar) {
+  const DeferredNumber& n = deferredNumber(arrayScalar);
+  return isReadable(e, n.tensor.get()) ? newDeferred(&PyBool_Type, readOf(e, tensorOf(n.tensor.get()).ne(0), at::kBool)) : PyRef();
 }
 
 PyRef deferredList(Evaluation& e, PyObject* object) {

@@ -34,6 +34,8 @@ bool isDeferred(PyObject* object);
 const DeferredNumber& deferredNumber(PyObject* object);
 /// New reference; `type` is that of Python: float, int or bool.
 PyRef newDeferred(PyTypeObject* type, DeferredNumber number);
+/// numpy's number of the type of `number.tensor`, which is read; null without error: it has none.
+PyRef newArrayScalar(DeferredNumber number);
 /// A graph break: the number is needed because of `use`.
 [[noreturn]] void refuseDeferred(PyObject* number, std::string_view use);
 
@@ -61,6 +63,10 @@ at::Tensor deferredAsTensor(int op, PyObject* a, PyObject* b);
 
 /// item() of a stand-in ('v'), int() ('i') or float() ('f'). Null without error: it is not to be deferred.
 PyRef deferredItem(Evaluation& e, PyObject* tensor, char how);
+/// A tensor of no dimension as numpy's number.
+PyRef deferredArrayScalar(Evaluation& e, const at::Tensor& value);
+/// bool() of numpy's number. Null without error: it is not to be deferred.
+PyRef deferredTruth(Evaluation& e, PyObject* arrayScalar);
 /// tolist() of one dimension of known length. Null without error: it is not to be deferred.
 PyRef deferredList(Evaluation& e, PyObject* tensor);
 /// The operator, maybe in place, of a deferred number and a tensor: as a graph's operator on the tensor that is read. A

@@ -430,7 +430,7 @@ PyRef Evaluation::superGetAttr(PyObject* super, PyObject* name) {
 
 PyRef Evaluation::getAttr(PyObject* object, PyObject* name) {
   if (isNumber(object)) refuseNumber("asked for an attribute");
-  if (isArray(object))
+  if (Arrays::is(object))
     if (PyRef value = arrays_->getAttr(object, name); value || PyErr_Occurred()) return value;
   if (isSymbolicNumber(object)) return symbolicGetAttr(object, name);
   if (isTensor(object)) return tensorGetAttr(object, name);

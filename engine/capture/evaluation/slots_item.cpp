@@ -77,7 +77,7 @@ PyRef Evaluation::dequeElement(PyObject* deque, Py_ssize_t i) {
 
 PyRef Evaluation::getItem(PyObject* object, PyObject* key) {
   refuseSubclassOperands(*this, object, key);
-  if (isArray(object)) return arrays_->operate("getitem", {object, key});
+  if (Arrays::is(object)) return arrays_->operate("getitem", {object, key});
   std::optional<trace::DataUse> use;
   if (isTensor(key) && !isTensor(object)) use.emplace("a tensor as an index", trace::DataUse::Form::Words);
   if (PyObject* method = pythonMethod(object, "__getitem__")) return callMethod(*this, method, {object, key});

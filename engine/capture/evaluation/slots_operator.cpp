@@ -80,7 +80,7 @@ PyRef moveSizes(int op, PyObject* a, PyObject* b) {
 PyRef Evaluation::binary(int op, PyObject* a, PyObject* b) {
   refuseAddress(a);
   refuseAddress(b);
-  if (Arrays::any(a, b)) return arrays_->operate(functionOf(op).c_str(), {a, b});
+  if (Arrays::any(a, b)) return arrays_->binary(op, functionOf(op), a, b);
   if (isSymbolicNumber(a) || isSymbolicNumber(b)) {
     if (std::optional<PyRef> made = symbolicBinary(op, a, b)) return *std::move(made);
   } else if (isNumber(a) || isNumber(b)) {
@@ -176,7 +176,7 @@ PyRef Evaluation::changeInPlace(int op, PyObject* a, PyObject* b) {
 PyRef Evaluation::unary(Op op, PyObject* a) {
   refuseSubclassOperands(*this, a);
   refuseAddress(a);
-  if (isArray(a)) return arrays_->operate(op == Op::UNARY_NEGATIVE ? "neg" : op == Op::UNARY_INVERT ? "invert" : "pos", {a});
+  if (Arrays::is(a)) return arrays_->operate(op == Op::UNARY_NEGATIVE ? "neg" : op == Op::UNARY_INVERT ? "invert" : "pos", {a});
   if (isNumber(a)) return numberUnary(op, a);
   const char* name = op == Op::UNARY_NEGATIVE ? "__neg__" : op == Op::UNARY_INVERT ? "__invert__" : "__pos__";
   if (PyObject* method = pythonMethod(a, name)) {

@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <functional>
 #include <new>
 
 #include "engine/capture/evaluation/deferred_numbers.h"
 #include "engine/capture/evaluation/evaluation.h"
 #include "engine/capture/evaluation/symbolic_functions.h"
+#include "engine/capture/evaluation/torch_objects.h"
+#include "engine/capture/evaluation/value_kinds.h"
 #include "engine/trace/sym_int.h"
 
 namespace fusebox::capture {
@@ -37,9 +40,14 @@ struct NumberObject {
 
 NumberObject* cast(PyObject* o) { return reinterpret_cast<NumberObject*>(o); }
 
-PyTypeObject* intType();
-PyTypeObject* floatType();
-PyTypeObject* boolType();
+/// Types of the evaluator's objects: int, float, bool, and behind them the numbers of numpy in the order of this table.
+enum { kFloat, kInt, kBool, kFirstOfNumpy };
+constexpr std::pair<const char*, at::ScalarType> kOfNumpy[] = {{"numpy.bool_", at::kBool},   {"numpy.uint8", at::kByte},   {"numpy.int8", at::kChar},
+                                                               {"numpy.int16", at::kShort},  {"numpy.int32", at::kInt},    {"numpy.int64", at::kLong},
+                                                               {"numpy.float32", at::kFloat}, {"numpy.float64", at::kDouble}};
+PyTypeObject types[kFirstOfNumpy + std::size(kOfNumpy)];
+PyTypeObject* pythonTypes[std::size(types)];
+PyTypeObject* typeAt(size_t which);
 
 /// The environment of the first symbolic operand.
 const std::shared_ptr<ShapeEnv>& shapesOf(PyObject* a, PyObject* b) { return cast(isSymbolicNumber(a) ? a : b)->shapes; }
@@ -361,13 +369,18 @@ PyNumberMethods numberMethods(bool integer) {
   return m;
 }
 
-/// For objects that are, to the program, of `python`: float, int or bool.
-PyTypeObject* makeType(PyTypeObject* python) {
-  static PyNumberMethods methods[3];
-  static PyTypeObject types[3];
-  const int which = python == &PyBool_Type ? 2 : python == &PyLong_Type;
-  methods[which] = numberMethods(which != 0);
+/// The type of objects that are, to the program, of pythonTypes[which].
+PyTypeObject* typeAt(size_t which) {
+  static PyNumberMethods methods[std::size(types)];
   PyTypeObject& t = types[which];
+  if (t.tp_name) return &t;
+  PyTypeObject* python = which == kFloat  ? &PyFloat_Type
+                         : which == kInt  ? &PyLong_Type
+                         : which == kBool ? &PyBool_Type
+                                          : reinterpret_cast<PyTypeObject*>(torchObject(kOfNumpy[which - kFirstOfNumpy].first));
+  if (!python) return nullptr;
+  pythonTypes[which] = python;
+  methods[which] = numberMethods(which != kFloat);
   t = PyTypeObject{PyVarObject_HEAD_INIT(nullptr, 0)};
   t.tp_name = python->tp_name;
   t.tp_basicsize = sizeof(NumberObject);
@@ -382,25 +395,13 @@ PyTypeObject* makeType(PyTypeObject* python) {
   return &t;
 }
 
-PyTypeObject* intType() {
-  static PyTypeObject* const type = makeType(&PyLong_Type);
-  return type;
-}
-PyTypeObject* floatType() {
-  static PyTypeObject* const type = makeType(&PyFloat_Type);
-  return type;
-}
-PyTypeObject* boolType() {
-  static PyTypeObject* const type = makeType(&PyBool_Type);
-  return type;
-}
-
 }  // namespace
 
-bool isSymbolicInt(PyObject* o) { return Py_IS_TYPE(o, intType()); }
-bool isSymbolicFloat(PyObject* o) { return Py_IS_TYPE(o, floatType()); }
-bool isSymbolicBool(PyObject* o) { return Py_IS_TYPE(o, boolType()); }
-bool isSymbolicNumber(PyObject* o) { return isSymbolicInt(o) || isSymbolicFloat(o) || isSymbolicBool(o); }
+bool isSymbolicInt(PyObject* o) { return Py_IS_TYPE(o, types + kInt); }
+bool isSymbolicFloat(PyObject* o) { return Py_IS_TYPE(o, types + kFloat); }
+bool isSymbolicBool(PyObject* o) { return Py_IS_TYPE(o, types + kBool); }
+bool isSymbolicNumber(PyObject* o) { return std::greater_equal<>()(Py_TYPE(o), std::begin(types)) && std::less<>()(Py_TYPE(o), std::end(types)); }
+bool isArrayScalar(PyObject* o) { return isSymbolicNumber(o) && Py_TYPE(o) - types >= kFirstOfNumpy; }
 const NumberExpr& numberExpr(PyObject* o) {
   if (isDeferred(o) && !settleDeferred(o)) refuseDeferred(o, "it decides what is computed");
   return cast(o)->number;
@@ -411,17 +412,29 @@ const std::shared_ptr<ShapeEnv>& shapesOf(PyObject* o) {
 }
 bool isDeferred(PyObject* o) { return isSymbolicNumber(o) && cast(o)->deferred; }
 const DeferredNumber& deferredNumber(PyObject* o) { return *cast(o)->deferred; }
-PyTypeObject* pythonTypeOf(PyObject* o) {
-  return isSymbolicInt(o) ? &PyLong_Type : isSymbolicFloat(o) ? &PyFloat_Type : isSymbolicBool(o) ? &PyBool_Type : Py_TYPE(o);
-}
+PyTypeObject* pythonTypeOf(PyObject* o) { return isSymbolicNumber(o) ? pythonTypes[Py_TYPE(o) - types] : Py_TYPE(o); }
 
-PyRef newDeferred(PyTypeObject* type, DeferredNumber number) {
-  auto* made = PyObject_New(NumberObject, type == &PyFloat_Type ? floatType() : type == &PyBool_Type ? boolType() : intType());
+namespace {
+
+PyRef newDeferredOf(PyTypeObject* type, DeferredNumber number) {
+  auto* made = type ? PyObject_New(NumberObject, type) : nullptr;
   if (!made) return {};
   new (&made->shapes) std::shared_ptr<ShapeEnv>();
   new (&made->number) NumberExpr();
   new (&made->deferred) std::shared_ptr<const DeferredNumber>(std::make_shared<DeferredNumber>(std::move(number)));
   return PyRef::steal(reinterpret_cast<PyObject*>(made));
+}
+
+}  // namespace
+
+PyRef newDeferred(PyTypeObject* type, DeferredNumber number) {
+  return newDeferredOf(typeAt(type == &PyFloat_Type ? kFloat : type == &PyBool_Type ? kBool : kInt), std::move(number));
+}
+
+PyRef newArrayScalar(DeferredNumber number) {
+  const at::ScalarType type = tensorOf(number.tensor.get()).scalar_type();
+  const auto* found = std::find_if(std::begin(kOfNumpy), std::end(kOfNumpy), [&](const auto& row) { return row.second == type; });
+  return found == std::end(kOfNumpy) ? PyRef() : newDeferredOf(typeAt(static_cast<size_t>(kFirstOfNumpy + (found - kOfNumpy))), std::move(number));
 }
 
 void becomeSymbolic(PyObject* o, const std::shared_ptr<ShapeEnv>& shapes, NumberExpr number) {
@@ -435,7 +448,7 @@ PyRef newSymbolicNumber(const std::shared_ptr<ShapeEnv>& shapes, NumberExpr numb
   bool constant = true;
   number.forEachInt([&](const SymExpr& e) { constant = constant && e.isConstant(); });
   if (constant) return hintOf(number, *shapes);
-  auto* made = PyObject_New(NumberObject, number.isFloat() ? floatType() : intType());
+  auto* made = PyObject_New(NumberObject, typeAt(number.isFloat() ? kFloat : kInt));
   if (!made) return {};
   new (&made->shapes) std::shared_ptr<ShapeEnv>(shapes);
   new (&made->number) NumberExpr(std::move(number));

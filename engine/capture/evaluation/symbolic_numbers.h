@@ -21,10 +21,12 @@ bool isSymbolicInt(PyObject* object);
 bool isSymbolicFloat(PyObject* object);
 /// A bool that data decide (deferred_numbers.h).
 bool isSymbolicBool(PyObject* object);
+/// A number of numpy that data decide (arrays.h); none of the three above.
+bool isArrayScalar(PyObject* object);
 /// What it is; of a symbolic number.
 const NumberExpr& numberExpr(PyObject* object);
 const std::shared_ptr<graph::ShapeEnv>& shapesOf(PyObject* symbolic);
-/// int, float or bool for these, the object's own type for all others.
+/// int, float, bool or numpy's type for these, the object's own type for all others.
 PyTypeObject* pythonTypeOf(PyObject* object);
 
 /// New reference: the object; a plain int or float where it is a constant.

@@ -81,7 +81,7 @@ PyRef ruleSetAutogradCompiler(Evaluation& e, PyObject* callable, const CallArgum
 
 /// The leaves of nested lists of numbers, with the sizes of the lists. False: they are something else, or not as long as each other.
 bool flatNumbers(Evaluation& e, PyObject* data, size_t depth, std::vector<Py_ssize_t>& sizes, std::vector<PyRef>& leaves) {
-  if (isSymbolicNumber(data) || PyLong_CheckExact(data) || PyFloat_CheckExact(data)) {
+  if ((isSymbolicNumber(data) && !isArrayScalar(data)) || PyLong_CheckExact(data) || PyFloat_CheckExact(data)) {
     leaves.push_back(PyRef::borrow(data));
     return depth == sizes.size();
   }

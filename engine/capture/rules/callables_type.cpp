@@ -90,6 +90,8 @@ PyRef ruleStr(Evaluation& e, PyObject* callable, const CallArguments& a) {
 
 PyRef ruleBool(Evaluation& e, PyObject* callable, const CallArguments& a) {
   if (a.total() > 1 || a.keywords() > 0) return e.refuseArguments(callable, a), PyRef();
+  if (a.positional > 0 && isArrayScalar(a.args[0]))
+    if (PyRef truth = deferredTruth(e, a.args[0])) return truth;
   const int truth = a.positional > 0 ? e.truth(a.args[0]) : 0;
   return truth < 0 ? PyRef() : PyRef::borrow(truth ? Py_True : Py_False);
 }
@@ -99,6 +101,8 @@ template <char kKind>
 PyRef ruleNumber(Evaluation& e, PyObject* callable, const CallArguments& a) {
   if (kKind != 'c' && a.positional == 1 && a.total() == 1 && e.isTensor(a.args[0]))
     if (PyRef number = deferredItem(e, a.args[0], kKind)) return number;
+  if (kKind != 'c' && a.positional == 1 && a.total() == 1 && isArrayScalar(a.args[0]))
+    if (PyRef number = deferredItem(e, deferredNumber(a.args[0]).tensor.get(), kKind)) return number;
   if (a.positional != 1 || a.total() != 1 || isConstantValue(a.args[0]) || e.isTensor(a.args[0])) return e.callReal(callable, a);
   if (isSymbolicNumber(a.args[0]) && kKind != 'c') return kKind == 'i' ? symbolicRounded('t', a.args[0]) : symbolicToFloat(a.args[0]);
   PyRef number = kKind == 'i'   ? e.numberOf(a.args[0], {"__int__", "__index__", "__trunc__"})

@@ -1,23 +1,38 @@
 """numpy's functions over arrays that a capture follows. numpy itself is called on arrays of the same type and layout, and says all about
 the result but its values: its type, shape and strides, whether it is a view, and that there is none. torch computes the values."""
 
+import functools
 import operator
 
 import numpy
 import torch
 
 TYPES = {numpy.dtype(name): getattr(torch, name) for name in ("bool", "uint8", "int8", "int16", "int32", "int64", "float32", "float64")}
-FRESH, VIEW, SAME = range(3)
+FRESH, VIEW, SAME, NUMBER = range(4)
 
 
 class Refused(Exception):
     """Why a call cannot be followed."""
 
 
+class Scalar(numpy.ndarray):
+    """In the place of a number of numpy's that data decide."""
+
+    def __new__(cls, type):
+        made = super().__new__(cls, (), type)
+        made[()] = 1
+        return made
+
+
+def scalar(tensor):
+    """A number of numpy's, of a graph's result."""
+    return tensor.numpy()[()]
+
+
 def _checked(array):
-    if type(array) is not numpy.ndarray or array.dtype not in TYPES or numpy.dtype(array.dtype.name) is not array.dtype:
-        raise Refused(f"works on {'a number' if isinstance(array, numpy.generic) else f'an array of {array.dtype}'}"
-                      if isinstance(array, (numpy.generic, numpy.ndarray)) else f"gives a {type(array).__name__}")
+    known = type(array) in (numpy.ndarray, Scalar) or (isinstance(array, numpy.generic) and type(array) is array.dtype.type)
+    if not known or array.dtype not in TYPES or numpy.dtype(array.dtype.name) is not array.dtype:
+        raise Refused(f"works on an array of {array.dtype}" if isinstance(array, (numpy.generic, numpy.ndarray)) else f"gives a {type(array).__name__}")
     if array.size == 0:
         raise Refused("works on an array without elements")
     return array
@@ -62,7 +77,7 @@ def made(tensor, dtype, strides, base):
 class Call:
     def __init__(self, tensors, expected):
         self.tensors, self.expected, self.conditions = tensors, expected, []
-        self.dtype = TYPES[expected.dtype]
+        self.dtype, self.shares = TYPES[expected.dtype], False
 
     def value(self, operand, dtype=None):
         """An operand as a tensor."""
@@ -80,6 +95,21 @@ class Call:
             self.conditions.append(torch.isfinite(result).all())
         return result
 
+    def fits(self, value, dtype):
+        """An int, computed in float64, is one of the type; ends that rounding blurs are left out."""
+        ends, blur = torch.iinfo(dtype), 4096 if dtype is torch.int64 else 0
+        self.conditions.append(((value >= float(ends.min + blur)) & (value <= float(ends.max - blur))).all())
+
+    def cast(self, operand, dtype):
+        """An operand in another type. What integers floats become that do not fit is the processor's, and numpy warns of them."""
+        tensor, to = self.value(operand), TYPES[dtype]
+        if tensor.is_floating_point() and dtype.kind in "iu":
+            ends = torch.iinfo(to)
+            self.conditions.append(((tensor > float(ends.min - 1)) & (tensor < float(ends.max + 1))).all())
+        elif isinstance(operand, Scalar) and dtype.kind in "iu" and tensor.dtype is not torch.bool:
+            self.fits(tensor.to(torch.float64), to)  # numpy may raise
+        result = tensor.to(to, copy=True)
+        return self.quiet(result) if tensor.dtype is torch.float64 and to is torch.float32 else result
 
     def extreme(self, compute, a, b):
         """The greater or less of two. Which of two zeros it is depends on the processor, so that there are no two."""
@@ -108,13 +138,54 @@ def _elementwise(ufunc):
             raise Refused(f"computes in {types[0]}")
         if types[-1] != call.expected.dtype:
             raise Refused("has another type by value than by type")
-        tensors = [call.value(o, t) for o, t in zip(operands, types)]
-        result = call.extreme(compute, *tensors) if compute in (torch.maximum, torch.minimum) else compute(*tensors)
-        result = result.to(TYPES[types[-1]])
+        result = _computed(call, ufunc, operands, types).to(TYPES[types[-1]])
         return call.quiet(result) if warns else result
 
     return values
 
+
+def _computed(call, ufunc, operands, types):
+    compute = ELEMENTWISE[ufunc][0]
+    tensors = [call.value(o, t) for o, t in zip(operands, types)]
+    if isinstance(call.expected, numpy.generic) and types[-1].kind in "iu" and ufunc in MAY_OVERFLOW:
+        # Of numbers, as opposed to arrays, numpy says that they overflow.
+        exact = [t.to(torch.float64) for t in tensors]
+        call.fits(compute(call, *exact) if compute in WITH_CONDITIONS else compute(*exact), TYPES[types[-1]])
+    return compute(call, *tensors) if compute in WITH_CONDITIONS else compute(*tensors)
+
+
+def _maximum(call, a, b):
+    return call.extreme(torch.maximum, a, b)
+
+
+def _minimum(call, a, b):
+    return call.extreme(torch.minimum, a, b)
+
+
+def _divided(compute):
+    def values(call, a, b):
+        if a.is_floating_point():
+            result = compute(a, b)
+            return torch.where(result.eq(0), torch.copysign(result, b), result) if compute is torch.remainder else result
+        never = b.eq(0)  # for which numpy has a warning and the processor a trap
+        if a.dtype.is_signed:
+            never = never | (a.eq(torch.iinfo(a.dtype).min) & b.eq(-1))
+        call.conditions.append(~never.any())
+        return compute(a, torch.where(never, 1, b))
+
+    return values
+
+
+def _power(call, a, b):
+    if not a.is_floating_point():
+        call.conditions.append(b.ge(0).all())  # else numpy raises
+        b = b.clamp(min=0)
+    return torch.pow(a, b)
+
+
+_floor_divide, _remainder = _divided(torch.floor_divide), _divided(torch.remainder)
+MAY_OVERFLOW = {numpy.add, numpy.subtract, numpy.multiply, numpy.negative, numpy.absolute, numpy.power, numpy.square}
+WITH_CONDITIONS = {_maximum, _minimum, _floor_divide, _remainder, _power}
 
 # By ufunc: torch's function, the kinds of types that it is the same for (those of numpy's loop), and whether numpy may warn.
 ELEMENTWISE = {
@@ -127,16 +198,17 @@ ELEMENTWISE = {
     numpy.sin: (torch.sin, "f", True), numpy.cos: (torch.cos, "f", True), numpy.tan: (torch.tan, "f", True),
     numpy.sinh: (torch.sinh, "f", True), numpy.cosh: (torch.cosh, "f", True), numpy.tanh: (torch.tanh, "f", True),
     numpy.arcsin: (torch.asin, "f", True), numpy.arccos: (torch.acos, "f", True), numpy.arctan: (torch.atan, "f", True),
-    numpy.arctan2: (torch.atan2, "f", True), numpy.hypot: (torch.hypot, "f", True), numpy.power: (torch.pow, "f", True),
+    numpy.arctan2: (torch.atan2, "f", True), numpy.hypot: (torch.hypot, "f", True), numpy.power: (_power, "iuf", True),
     numpy.logaddexp: (torch.logaddexp, "f", True), numpy.copysign: (torch.copysign, "f", False),
     numpy.floor: (torch.floor, "f", False), numpy.ceil: (torch.ceil, "f", False), numpy.trunc: (torch.trunc, "f", False),
-    numpy.rint: (torch.round, "f", False), numpy.maximum: (torch.maximum, "biuf", False), numpy.minimum: (torch.minimum, "biuf", False),
+    numpy.rint: (torch.round, "f", False), numpy.maximum: (_maximum, "biuf", False), numpy.minimum: (_minimum, "biuf", False),
     numpy.equal: (torch.eq, "biuf", False), numpy.not_equal: (torch.ne, "biuf", False), numpy.less: (torch.lt, "biuf", False),
     numpy.less_equal: (torch.le, "biuf", False), numpy.greater: (torch.gt, "biuf", False), numpy.greater_equal: (torch.ge, "biuf", False),
     numpy.logical_and: (torch.logical_and, "biuf", False), numpy.logical_or: (torch.logical_or, "biuf", False),
     numpy.logical_xor: (torch.logical_xor, "biuf", False), numpy.logical_not: (torch.logical_not, "biuf", False),
     numpy.bitwise_and: (torch.bitwise_and, "biu", False), numpy.bitwise_or: (torch.bitwise_or, "biu", False),
     numpy.bitwise_xor: (torch.bitwise_xor, "biu", False), numpy.invert: (torch.bitwise_not, "biu", False),
+    numpy.floor_divide: (_floor_divide, "iuf", True), numpy.remainder: (_remainder, "iuf", True),
     numpy.isnan: (torch.isnan, "f", False), numpy.isinf: (torch.isinf, "f", False), numpy.isfinite: (torch.isfinite, "f", False),
     numpy.signbit: (torch.signbit, "f", False),
 }
@@ -158,11 +230,62 @@ def _reduction(compute):
 
 def _truth(compute):
     def values(call, a, axis=None, *, keepdims=False):
-        if not isinstance(axis, int):
+        if isinstance(axis, tuple):
             raise Refused("reduces over several dimensions")
-        return compute(call.value(a).ne(0), axis, bool(keepdims))
+        tensor = call.value(a).ne(0)
+        return compute(tensor, axis, bool(keepdims)) if axis is not None else compute(tensor).reshape(call.expected.shape)
 
     return values
+
+
+def _prod(call, a, axis=None, *, keepdims=False):
+    tensor = call.value(a).to(call.dtype)
+    return call.quiet(tensor.prod(axis, bool(keepdims)) if isinstance(axis, int) else tensor.prod().reshape(call.expected.shape) if axis is None else None)
+
+
+def _variance(call, a, axis=None, *, ddof=0, keepdims=False, root=False):
+    tensor = call.value(a).to(call.dtype)
+    dims = _dims(tensor, axis)
+    away = tensor - tensor.mean(dims, True)
+    total = (away * away).sum(dims, bool(keepdims))
+    count = tensor.numel() // total.numel() - ddof
+    if type(ddof) is not int or count <= 0:
+        raise Refused("divides by the number of elements and another one")
+    result = call.quiet(total / count)
+    return result.sqrt() if root else result
+
+
+def _norm(call, a, ord=None, axis=None, keepdims=False):
+    if ord is not None or isinstance(axis, tuple):
+        raise Refused("is of another kind than the root of a sum of squares")
+    tensor = call.value(a).to(call.dtype)
+    return call.quiet((tensor * tensor).sum(_dims(tensor, axis), bool(keepdims))).sqrt()
+
+
+def _place(compute):
+    def values(call, a, axis=None, *, keepdims=False):
+        tensor = call.value(a)
+        if tensor.is_floating_point():
+            call.conditions.append(~tensor.isnan().any())
+        tensor = tensor.to(torch.uint8) if tensor.dtype is torch.bool else tensor
+        return compute(tensor, axis, bool(keepdims)) if axis is not None else compute(tensor.reshape(-1)).reshape(call.expected.shape)
+
+    return values
+
+
+def _running(compute):
+    def values(call, a, axis=None):
+        tensor = call.value(a)
+        return call.quiet(compute(tensor if axis is not None else tensor.reshape(-1), axis or 0, dtype=call.dtype))
+
+    return values
+
+
+def _sort(call, a, axis=-1):
+    tensor = call.value(a)
+    if tensor.is_floating_point():
+        call.conditions.append((tensor.ne(0) | ~torch.signbit(tensor)).all())  # of two zeros neither is the first
+    return torch.sort(tensor if axis is not None else tensor.reshape(-1), -1 if axis is None else axis).values
 
 
 def _where(call, condition, a, b):
@@ -177,11 +300,18 @@ def _clip(call, a, low, high):
 
 
 def _astype(call, a, dtype=None, *, copy=True):
-    tensor, to = call.value(a), call.dtype
-    if tensor.is_floating_point() and not to.is_floating_point and to is not torch.bool:
-        raise Refused("makes integers of floats, of which numpy may warn")
-    result = tensor.to(to, copy=True)
-    return call.quiet(result) if tensor.dtype is torch.float64 and to is torch.float32 else result
+    return call.cast(a, call.expected.dtype)
+
+
+def _array(call, data, dtype=None, *, copy=True):
+    """numpy.array, of nested lists too."""
+    if not isinstance(data, (tuple, list)):
+        return _astype(call, data)
+
+    def stacked(part):
+        return torch.stack([stacked(p) for p in part]) if isinstance(part, (tuple, list)) else call.value(part, call.expected.dtype)
+
+    return stacked(data) if dtype is None else None
 
 
 def _joined(compute):
@@ -193,6 +323,8 @@ def _joined(compute):
 
 def _matmul(call, a, b):
     types = _loop(numpy.matmul, (a, b))
+    if types[0].kind == "b":
+        raise Refused("multiplies matrices of bools, which torch does not")
     return call.quiet(torch.matmul(call.value(a, types[0]), call.value(b, types[1])))
 
 
@@ -209,7 +341,25 @@ def _transpose(call, a, *axes):
     return tensor.permute(tuple(axes) if axes else tuple(reversed(range(tensor.dim()))))
 
 
+def _dot(call, a, b):
+    if numpy.ndim(a) == 0 or numpy.ndim(b) == 0:
+        return VALUES[numpy.multiply](call, a, b)
+    return _matmul(call, a, b) if max(numpy.ndim(a), numpy.ndim(b)) <= 2 else None
+
+
+def _items(call, a, index):
+    """Those at the places that an array of ints says."""
+    tensor, places = call.value(a), call.value(index).to(torch.int64)
+    n = tensor.shape[0]
+    inside = (places >= -n) & (places < n)
+    call.conditions.append(inside.all())  # else numpy raises
+    places = torch.where(inside, places, 0)
+    return tensor[torch.where(places < 0, places + n, places)]
+
+
 def _item(call, a, key):
+    if isinstance(key, numpy.ndarray) and key.ndim and key.dtype.kind in "iu" and not call.shares:
+        return _items(call, a, key)
     for part in key if isinstance(key, tuple) else (key,):
         if not (part is None or part is Ellipsis or type(part) is int or (isinstance(part, slice) and (part.step is None or part.step > 0))):
             raise Refused(f"is given {'a step backwards' if isinstance(part, slice) else f'a {type(part).__name__}'} as an index")
@@ -226,7 +376,8 @@ METHODS = {getattr(numpy, name): getattr(numpy.ndarray, name) for name in ("resh
 
 VALUES = {
     numpy.matmul: _matmul, operator.matmul: _matmul, numpy.where: _where, numpy.clip: _clip, numpy.ndarray.clip: _clip,
-    numpy.ndarray.astype: _astype, numpy.array: _astype, numpy.asarray: _astype, numpy.asanyarray: _astype, numpy.ascontiguousarray: _astype,
+    numpy.ndarray.astype: _astype, numpy.array: _array, numpy.asarray: _array, numpy.asanyarray: _array, numpy.ascontiguousarray: _astype,
+    numpy.dot: _dot, numpy.ndarray.dot: _dot, numpy.linalg.norm: _norm,
     numpy.concatenate: _joined(torch.cat), numpy.stack: _joined(torch.stack),
     numpy.copy: lambda call, a: call.value(a).clone(), numpy.ndarray.copy: lambda call, a: call.value(a).clone(),
     numpy.ndarray.flatten: lambda call, a: call.value(a).reshape(-1).clone(),
@@ -234,23 +385,34 @@ VALUES = {
 }
 for _names, _values in {
     ("sum",): _reduction(torch.sum), ("mean",): _reduction(torch.mean), ("max", "amax"): _reduction(torch.amax), ("min", "amin"): _reduction(torch.amin),
-    ("any",): _truth(torch.any), ("all",): _truth(torch.all),
+    ("any",): _truth(torch.any), ("all",): _truth(torch.all), ("prod",): _prod, ("var",): _variance, ("std",): functools.partial(_variance, root=True),
+    ("argmax",): _place(torch.argmax), ("argmin",): _place(torch.argmin), ("cumsum",): _running(torch.cumsum), ("cumprod",): _running(torch.cumprod),
 }.items():
     for _name in _names:
         VALUES[getattr(numpy, _name)] = _values
         if hasattr(numpy.ndarray, _name):
             VALUES[getattr(numpy.ndarray, _name)] = _values
+VALUES[numpy.sort] = _sort
 VALUES.update((ufunc, _elementwise(ufunc)) for ufunc in ELEMENTWISE)
+VALUES.update((dtype.type, _astype) for dtype in TYPES)
+for _method, _values in [*VALUES.items()]:
+    if getattr(numpy.ndarray, _method.__name__, None) is _method and hasattr(numpy.generic, _method.__name__):
+        VALUES[getattr(numpy.generic, _method.__name__)] = _values
 
 # Operators of Python, as numpy has them for arrays.
 OPERATORS = {
     operator.add: numpy.add, operator.sub: numpy.subtract, operator.mul: numpy.multiply, operator.truediv: numpy.true_divide, operator.pow: numpy.power,
     operator.and_: numpy.bitwise_and, operator.or_: numpy.bitwise_or, operator.xor: numpy.bitwise_xor, operator.neg: numpy.negative,
     operator.pos: numpy.positive, operator.invert: numpy.invert, abs: numpy.absolute, operator.eq: numpy.equal, operator.ne: numpy.not_equal,
-    operator.lt: numpy.less, operator.le: numpy.less_equal, operator.gt: numpy.greater, operator.ge: numpy.greater_equal,
+    operator.floordiv: numpy.floor_divide, operator.mod: numpy.remainder, operator.lt: numpy.less, operator.le: numpy.less_equal,
+    operator.gt: numpy.greater, operator.ge: numpy.greater_equal,
 }
 VALUES.update((function, VALUES[ufunc]) for function, ufunc in OPERATORS.items())
-IN_PLACE = {operator.iadd: numpy.add, operator.isub: numpy.subtract, operator.imul: numpy.multiply, operator.itruediv: numpy.true_divide}
+IN_PLACE = {
+    operator.iadd: numpy.add, operator.isub: numpy.subtract, operator.imul: numpy.multiply, operator.itruediv: numpy.true_divide,
+    operator.ifloordiv: numpy.floor_divide, operator.imod: numpy.remainder, operator.ipow: numpy.power, operator.iand: numpy.bitwise_and,
+    operator.ior: numpy.bitwise_or, operator.ixor: numpy.bitwise_xor,
+}
 
 
 def _arrays(args):
@@ -261,11 +423,17 @@ def _arrays(args):
             yield from _arrays(arg)
 
 
+def _real(arg):
+    if isinstance(arg, (tuple, list)):
+        return type(arg)(map(_real, arg))
+    return arg.dtype.type(1) if isinstance(arg, Scalar) else arg
+
+
 def _call(function, *args, **kwargs):
     """What numpy gives, of which only the values mean nothing."""
     try:
         with numpy.errstate(all="ignore"):
-            return function(*args, **kwargs)
+            return function(*map(_real, args), **kwargs)
     except Exception as error:
         raise Refused(f"raises {type(error).__name__}") from None
 
@@ -290,26 +458,45 @@ def _written(function, args, tensors):
     tensor = tensors[id(target)]
     if function is operator.setitem:
         value = args[2]
-        place = _item(call, target, args[1])
-        source = numpy.asarray(value).dtype if type(value) in (bool, int, float) or isinstance(value, numpy.generic) else _checked(value).dtype
-        if source.kind == "f" and target.dtype.kind in "iu":
-            raise Refused("makes integers of floats, of which numpy may warn")
         if isinstance(value, numpy.ndarray):
-            value = call.value(value, target.dtype)
-            if source.kind == "f":
-                call.quiet(value)
-            value = value.reshape(value.shape[max(value.dim() - place.dim(), 0):])
-            place.copy_(value)
+            value = call.quiet(call.cast(_checked(value), target.dtype))
+        elif type(value) is float and target.dtype.kind in "iu":
+            raise Refused("makes an integer of a float, of which numpy may warn")
         else:
-            place.copy_(call.value(value, target.dtype))
+            value = call.value(value, target.dtype)
+        key = args[1]
+        if isinstance(key, numpy.ndarray) and key.dtype.kind == "b" and key.ndim:
+            if value.dim():
+                raise Refused("writes several values where a mask is true")
+            mask = call.value(key)
+            tensor.copy_(torch.where(mask.reshape(*mask.shape, *[1] * (target.ndim - key.ndim)), value, tensor))
+        else:
+            call.shares = True
+            place = _item(call, target, key)
+            place.copy_(value.reshape(value.shape[max(value.dim() - place.dim(), 0):]))
     else:
-        ufunc = IN_PLACE[function]
-        types = ufunc.resolve_dtypes((*map(_weak, args), target.dtype))
-        if any(t not in TYPES for t in types) or any(t.kind not in ELEMENTWISE[ufunc][1] for t in types):
-            raise Refused(f"computes in {types[0]}")
-        result = call.quiet(ELEMENTWISE[ufunc][0](*(call.value(o, t) for o, t in zip(args, types))))
-        tensor.copy_(call.quiet(result.to(TYPES[target.dtype])))
+        _write(call, IN_PLACE[function], args, target)
     return target, tensor, SAME, call.conditions
+
+
+def _write(call, ufunc, operands, target):
+    """What a ufunc gives, to an array."""
+    types = ufunc.resolve_dtypes((*map(_weak, operands), target.dtype))
+    if any(t not in TYPES for t in types) or any(t.kind not in ELEMENTWISE[ufunc][1] for t in types[:-1]):
+        raise Refused(f"computes in {types[0]}")
+    result = _computed(call, ufunc, operands, types)
+    result = call.quiet(result) if ELEMENTWISE[ufunc][2] else result
+    call.tensors[id(target)].copy_(call.quiet(result.to(TYPES[target.dtype])))
+
+
+def _written_out(function, args, out, tensors):
+    if not isinstance(out, numpy.ndarray) or function not in ELEMENTWISE or not out.flags.writeable or 0 in out.strides:
+        raise Refused("writes to what it is given as out")
+    if _call(function, *args, out=out.copy(order="K")).shape != out.shape:
+        raise Refused("writes to an array of another shape")
+    call = Call(tensors, _checked(out))
+    _write(call, function, args, out)
+    return out, tensors[id(out)], SAME, call.conditions
 
 
 def _applied(function, args, kwargs, tensors):
@@ -318,11 +505,21 @@ def _applied(function, args, kwargs, tensors):
     values = VIEWS.get(function) or VALUES.get(function)
     if values is None:
         raise Refused("has no function of torch that is known to be the same")
+    if set(kwargs) == {"out"}:
+        out = kwargs["out"]
+        return _written_out(function, args, out[0] if isinstance(out, tuple) and len(out) == 1 else out, tensors)
     if any(isinstance(v, numpy.ndarray) for v in kwargs.values()):
         raise Refused("is given an array by keyword")
-    expected = _call(function, *args, **kwargs)
+    tried = args
+    if function is operator.getitem and isinstance(args[1], numpy.ndarray) and args[1].dtype.kind in "iu":
+        tried = args[0], numpy.zeros_like(args[1])  # its values mean nothing
+    expected = _call(function, *tried, **kwargs)
     if isinstance(expected, numpy.generic):
-        raise Refused("gives a number that data decide")
+        call = Call(tensors, _checked(expected))
+        tensor = values(call, *args, **kwargs)
+        if tensor is None or tensor.dim():
+            raise Refused("is called in a way that is not followed")
+        return None, tensor.to(call.dtype), NUMBER, call.conditions
     if any(expected is a for a in args):
         return expected, tensors[id(expected)], SAME, ()
     call = Call(tensors, _checked(expected))
