@@ -28,7 +28,7 @@ struct BreakPiece {
 /// A distinct graph break: one reason at one line.
 struct BreakSummary {
   int64_t id = 0;            ///< break_id of the first
-  std::vector<int64_t> ids;  ///< all of them: a frame that compiles again breaks again
+  std::vector<int64_t> ids;  ///< all of them, in order: a frame that compiles again breaks again
   int64_t frame = 0, compile = 0;
   std::string kind, reason, hint, function, file, opcode;
   std::string recorded;      ///< the reason in the engine's words

@@ -9,627 +9,627 @@
     </message>
     <message>
         <source>Remove the call</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>The break was asked for by torch._dynamo.graph_break().</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Keep the value in a tensor</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>A Python number needs the tensor's data, so the graph must run up to here. As a tensor of no dimensions the value stays in the graph; read it with .item() outside, where it is logged.</source>
-        <translation type="unfinished" />
+        <source>A Python number needs the tensor&apos;s data, so the graph must run up to here. As a tensor of no dimensions the value stays in the graph; read it with .item() outside, where it is logged.</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Let scalars be captured</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>PyTorch can carry the number as an unbacked symbol. Conditions on it break all the same.</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Compute both sides and choose</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>The condition is tensor data, which is not known while compiling. torch.where evaluates both sides and keeps one graph; torch.cond traces both and runs one.</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Check on the device</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>assert looks at tensor data. torch._assert_async checks it as part of the graph.</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Leave the decision in tensors</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Something turns tensor data into a Python value here (bool, int, tolist, formatting, comparing). Use tensor operations, or do it after the compiled function.</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Print only outside of compiled code</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Output that needs a computed value ends the graph. Under is_compiling() the line stays for eager runs.</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Let it run after the graph</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Functions named here are called when the graph has run, in order.</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Keep the shape independent of data</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>nonzero, unique, masked indexing and repeat_interleave make a size out of data. torch.where(mask, x, 0), a sum over a mask, or an upper bound with padding keep one shape.</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Let such operators be captured</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>The result gets an unbacked size.</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Convert after the compiled function</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>numpy(), data_ptr(), tolist() and pickling need memory that a traced tensor does not have. Return the tensor and convert outside, or write it with tensor operations.</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Import at the top of the file</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>The first import of a module runs its code, which cannot be traced; the second only reads a name.</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Take the mark away, or call it outside</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>The function is marked torch.compiler.disable, so it always runs in Python, between two graphs.</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Call backward() outside of the compiled function</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Return the loss. Its backward is compiled with the forward; only the walk over gradients belongs to Python.</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Return the new value</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>The line changes an object that existed before in a way that cannot be put off until after the graph. Return the value and store it outside.</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Call it before or after</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Its code is not Python or cannot be followed. If its result does not depend on tensors, compute it before and pass it in.</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Make it an operator</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>torch.library.custom_op with register_fake tells the compiler its shapes; the call then stays in the graph.</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Unwrap the tensor</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Tensor subclasses with their own __torch_function__ and named tensors run Python for every operator. Pass the plain tensor, and wrap the result outside.</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Pass a list</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>The iterator was made outside of the compiled function, where how far it has come is hidden. list(iterator) before the call can be followed.</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Build a list</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>A generator that lives across a break would have to be frozen in the middle. A list comprehension has no such state.</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Work on a copy</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Inputs that share memory, or that are resized or given other storage, cannot be written back. clone() the input, or do the change outside.</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Raise outside of the compiled function</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>The frame ends in an exception, so there is no graph to return from. Check what can fail before the call.</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Compile less at once</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>Very long loops and deep recursion are unrolled into one graph. Compile the loop's body instead of the loop.</source>
-        <translation type="unfinished" />
+        <source>Very long loops and deep recursion are unrolled into one graph. Compile the loop&apos;s body instead of the loop.</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Compare with `is`</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>id() and text that contains an address differ from object to object, so nothing can be compiled for them.</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Write it in another way</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>The instruction is not followed: async code, generators as compiled functions and exception groups run in Python. Compile the function that is called from there.</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>What the compiler says</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Move the line out of the compiled function</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Nothing more is known about this reason. Before or after the call it costs no break; torch.compiler.disable on a function of its own makes the break a deliberate one.</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>something else</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>the tensor</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Mark the dimension dynamic</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>One entry then serves every size of dimension {} of {} (0 and 1 stay entries of their own). Call it on the tensor before the compiled function sees it.</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Compile with dynamic shapes from the start</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>dynamic=True makes every size symbolic at the first compile, so no second one is needed to find out what varies. Kernels for symbolic sizes can be a little slower.</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Drop the last, smaller batch</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>If the odd size is the end of an epoch, every batch has the same size without it.</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Pad to a few sizes</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Where the size must stay a number (see the shapes of the entry): dimension {} of {} was {}, now {}. Padding it to the next of a few fixed sizes ({}, {}, {}, …) bounds the number of entries; mask what was added.</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Give the tensor the same number of dimensions</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>{} had {} dimensions, now {}. Each number is a program of its own: add the missing dimension with unsqueeze(0) or view(), or compile one function for each.</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Cast where the function is called</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>{} was {}, now {}. If both mean the same to the model, a cast outside keeps one entry.</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Move the tensor where the function is called</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>{} was on {}, now on {}. Code is made for one device.</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Make the tensor contiguous where the function is called</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Its elements lay with strides {}, now {}: a view, a transpose or a slice came in. contiguous() copies only if it has to.</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Keep requires_grad as it is</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>requires_grad of {} was {}, now {}: with and without a backward are two programs. Call detach() where no gradient is wanted, or use one compiled function for training and one for evaluation.</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Pass the same kind of tensor</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>{}: expected {}, found {}. Subclasses, inference tensors, and tensors inside functorch transforms are different programs.</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Train and evaluate with an entry each</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>train() and eval() are two programs and need one entry each; that is two compiles in all, not one for every switch. Nothing to change unless the module is switched inside of a step.</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Make {} a buffer</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>A Python number is burned into the code: {} was {}, now {}. As a tensor it is an input, and one entry serves all values. Assign with self.{}.fill_(value), and do not use it in Python conditions.</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Pass the number as a tensor</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>{} was {}, now {}: every value is compiled anew. A tensor of no dimensions is an input like any other. Inside, it can take part in arithmetic, not in `if`, `range` or as a size.</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Let the integer be dynamic</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>With dynamic=True (or after the second value, by itself) integers become symbols; floats never do.</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Hand the number in as a tensor argument</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>{} was {}, now {}. What changes between calls belongs into the arguments, as a tensor.</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Decide outside of the compiled function</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>{} was {}, now {}. Each value of a string, flag or None is a program of its own: fine for a few, else make the choice before the call and compile what is chosen.</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Call it in one mode</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>{}. Grad mode, autocast, default dtype and deterministic mode are part of the program: enter the context outside in the same way each time, or compile one function for training and one for evaluation.</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>{}, now {}</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Make the object once</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>{} is another object than when it was compiled. Functions, lambdas, partials and modules that are made anew for each call never match: make them at module level or in __init__ and pass the same one.</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Pass one type</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>{}: expected {}, found {}. Convert before the call, or give each type its own compiled function.</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Keep the number of items</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>{}: {}, now {}. Loops over Python containers are unrolled, so each length is a program. Stack the items into one tensor, or pad the container to a fixed length.</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Create the keys and attributes beforehand</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>{}: {}, now {}. State that appears at the first call (caches, hooks, optimizer state) makes the second call another program: create it in __init__, or run one step before compiling.</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Do not pass one tensor twice</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Two arguments that are the same tensor are a program of their own, since writes through one are seen through the other.</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Finish the class before the first call</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>An attribute of the class behind {} was set after the compile. Patch classes before the compiled function runs.</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Say the range beforehand</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>{}: a symbolic size left the range that it was compiled for (0 and 1 always do). torch._dynamo.mark_dynamic(x, dim, min=…, max=…) before the first call fixes the range; a size of 1 needs an entry of its own.</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>dynamic=True makes every size symbolic at the first compile.</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>as captured</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Raise the limit</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>The frame runs in eager from here on. A higher limit allows more entries; it does not make their number finite, and every entry is checked before a miss.</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Keep it as it was</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>{}: expected {}, found {}. What changes between calls is best passed as a tensor argument; what does not change is best made once, before the first call.</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Replace the loop over a size by an operator</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>A loop over range() is unrolled into the graph, so every length is a graph of its own. An operator over the whole dimension (or torch.vmap) leaves the size symbolic; a loop that must stay can be left outside of the compiled function.</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Look the value up before the call</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>A dict or set needs the number itself. Do the look-up outside of the compiled function and pass what it gave.</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Make the text outside of the compiled function</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>A text that contains the number holds for that number only. Make it before or after the call.</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Pick the element before the call</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Indexing a Python list needs the number itself. Pick the element outside and pass it, or stack the elements into a tensor.</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Move what needs the number out of the compiled function</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>This line needs the number, not a symbol for it. Compute its result before the call and pass it, or make it an operator on tensors.</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Decide before the call</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>The branch holds for this one value. Decide outside of the compiled function, compare with &lt; or &gt;= where that is meant, or put both sides into one graph with torch.where or torch.cond.</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Give the operator a fixed size</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>There is no rule for symbolic sizes of this operator, so it is captured for one size. Pad its input to a few sizes, or call it outside of the compiled function.</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Keep sizes 0 and 1 apart, or pad them</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>0 and 1 mean something else to broadcasting and empty tensors, so they have entries of their own: one more compile, once. Where they are frequent and costly, pad to 2, or mark the dimension unbacked (torch._dynamo.decorators.mark_unbacked).</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Let the size vary</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>A setting or a mark keeps it a constant: dynamic=False, mark_static, assume_static_by_default or automatic_dynamic_shapes. Take it away, or mark this dimension with torch._dynamo.mark_dynamic.</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Say how large the size becomes</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>The fastest kernel was chosen for this size. torch._dynamo.mark_dynamic(tensor, dim, min=…, max=…) says which sizes come, so that the choice fits all of them.</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>See why symbols were given up</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Compiling with symbols failed, so this entry has constants. The reason names what failed; without it the sizes vary freely.</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Two sizes that were equal are not any more</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Equal sizes share one symbol until they differ: one recompile, none later. Where they are known to differ, call the function with different sizes first, or mark both dimensions.</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Kernels were made for sizes within this bound (index widths, vector lengths, tiles). torch._dynamo.mark_dynamic(tensor, dim, max=…) makes the choice fit all sizes at once.</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Decide before the call, or put both sides into the graph</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>The branch depends on a size, so each side is an entry of its own. That is two compiles, once. Where it is one too many, decide outside of the compiled function, or use torch.where or torch.cond.</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Say what holds of the size</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>An operator is made differently where this relation does not hold. If it always does, torch._check(…) before this line says so; else it is one more entry, once.</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Register a fake implementation of the operator</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>Compiling needs to know the shape and type of the operator's result without running it. A function under @my_operator.register_fake says so: it returns an empty tensor of that shape.</source>
-        <translation type="unfinished" />
+        <source>Compiling needs to know the shape and type of the operator&apos;s result without running it. A function under @my_operator.register_fake says so: it returns an empty tensor of that shape.</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Make the function run without data</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>The function was tried on tensors without data and raised. See whether it raises in eager too; an operator of your own needs a fake implementation (register_fake).</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Try another backend to find the part that fails</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>Capture went well and the backend raised. With backend="eager" the captured graph runs as it is, with backend="aot_eager" after autograd: what still fails says whose error it is.</source>
-        <translation type="unfinished" />
+        <source>Capture went well and the backend raised. With backend=&quot;eager&quot; the captured graph runs as it is, with backend=&quot;aot_eager&quot; after autograd: what still fails says whose error it is.</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Keep the operator out of the generated code</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>The backend has no way to generate code for this operator. An operator made with torch.library.custom_op is called as it is; else leave its call outside of the compiled function.</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Find out what changes in every call</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>The function was compiled for as many different inputs as the limit allows, and runs in Python for others. Recompiles says which guard failed each time and how to avoid it; torch._dynamo.config.recompile_limit raises the limit.</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Allow a graph break, or move the line out</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>With fullgraph=True a line that cannot be captured is an error. Without it the function is compiled in two pieces around the line; better still, the line moves out of the compiled function.</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>See whether the function raises in eager</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>The compiled graph raised an error, so the program's own code ran instead, to raise it at its line.</source>
-        <translation type="unfinished" />
+        <source>The compiled graph raised an error, so the program&apos;s own code ran instead, to raise it at its line.</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>What PyTorch suggests</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Compile a smaller part</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>The function runs as plain Python: right, and no faster than eager. Compile the functions that it calls, one by one, to find the line; the message names what could not be compiled.</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
 </context>
 <context>
@@ -682,119 +682,119 @@
     <name>Compare</name>
     <message>
         <source>only in B</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>only in A</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>changed</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Nothing differs beyond noise.</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>The same was compiled, and its times differ by no more than noise.</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>What can be compared is {}.</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>No function was compiled in both sessions: these are different programs, or different parts of one.</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>{} of {}</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>graph break only in A, {}</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>graph break only in B, {}</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>{} is not compiled in A, {}</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>{} is not compiled in B, {}</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>guard only in A: {}</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>guard only in B: {}</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>{} is {} only in A</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>{} is {} only in B</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>node only in A: {}</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>node only in B: {}</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>kernel {} only in A: {}</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>kernel {} only in B: {}</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>recompile</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>{} only in A: {}</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>{} only in B: {}</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>option {}: {}</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>engine: {}</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>the script's arguments: {}</source>
-        <translation type="unfinished" />
+        <source>the script&apos;s arguments: {}</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>the program changed, {}: {}</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>{} was compiled only in B ({})</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>{} was compiled only in A ({})</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>graph break: {}</source>
@@ -806,79 +806,79 @@
     </message>
     <message>
         <source>recompiles</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>guard {}: {}</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>node {}: {}</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>kernel {}: {}</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Two engines: {} and {}. What they do differently first: {}.</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>{}. What was compiled is the same and nothing recorded before it differs: look at the machine's load and clocks.</source>
-        <translation type="unfinished" />
+        <source>{}. What was compiled is the same and nothing recorded before it differs: look at the machine&apos;s load and clocks.</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>{}. Nothing recorded before it differs: the inputs did.</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>{} (and {} more)</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>a step of the program: {}</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>a graph</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>{}: {} more nodes differ and are not listed</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>{}: the graphs are too different to be aligned node by node</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>{} refused to fuse it with {}: {}</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>{}, 1 node</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>{}, {} nodes</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>{} computes this in {}</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>{} nodes ({})</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>{} nodes, {} kernels and calls ({})</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>backward graph</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>graph</source>
@@ -886,27 +886,27 @@
     </message>
     <message>
         <source>kernels and calls</source>
-        <translation type="unfinished" />
+        <translation type="unfinished">Kernel und Aufrufe</translation>
     </message>
     <message>
         <source>bytes moved by a call</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>what kernels and calls read and write</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>memory at its peak</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>buffers alive at one time, as planned</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>backward call</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>call</source>
@@ -914,11 +914,11 @@
     </message>
     <message>
         <source>expected {}, found {} ({} times)</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>expected {}, found {}</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>guards</source>
@@ -926,63 +926,63 @@
     </message>
     <message>
         <source>engines word guards differently: only their number is compared</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>graphs</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>{}: {} and {} graphs are paired by their order</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>yes</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>no</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>entries compiled</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>guard check</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>of the entry that was called most</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>compile time</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>measured once on each side</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>section</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>environment</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>option</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>program</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>engine</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>function</source>
@@ -990,11 +990,11 @@
     </message>
     <message>
         <source>graph break</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>guard</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>node</source>
@@ -1018,11 +1018,11 @@
     </message>
     <message>
         <source>count</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>symbolic size</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>not compiled</source>
@@ -1030,43 +1030,43 @@
     </message>
     <message>
         <source>unknown engine</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>{} holds no compiled functions: they are not compared</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>{} holds no run times of kernels: they are not compared</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>{} holds no texts of the program: they are not compared</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>kernels of one session belong to graphs, those of the other do not: compare them by line</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Kernels and calls outside graphs</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Kernel time by line</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>{}, {} launches</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Whole session</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>functions</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>compiles</source>
@@ -1081,8 +1081,8 @@
         <translation>Schritt</translation>
     </message>
     <message>
-        <source>one turn of the program's loop, with all that happens between its calls</source>
-        <translation type="unfinished" />
+        <source>one turn of the program&apos;s loop, with all that happens between its calls</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>kernel time</source>
@@ -1090,35 +1090,35 @@
     </message>
     <message>
         <source>of all launches: it grows with the number of steps</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>symbolic, {}</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>specialised to {}</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>{} (noise)</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Program</source>
-        <translation type="unfinished" />
+        <translation type="unfinished">Programm</translation>
     </message>
     <message>
         <source>(none)</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>arguments</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>{} removed, {} added; the first difference is shown</source>
-        <translation type="unfinished" />
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Engine</source>
@@ -1126,7 +1126,7 @@
     </message>
     <message>
         <source>Options</source>
-        <translation type="unfinished" />
+        <translation type="unfinished">Optionen</translation>
     </message>
     <message>
         <source>Environment</source>
@@ -1172,11 +1172,11 @@
     <name>Find</name>
     <message>
         <source>{} of compile {}</source>
-        <translation type="unfinished" />
+        <translation>{} von Kompilierung {}</translation>
     </message>
     <message>
         <source>damaged: {}</source>
-        <translation type="unfinished" />
+        <translation>beschädigt: {}</translation>
     </message>
 </context>
 <context>
@@ -1258,126 +1258,126 @@
     <name>GPU counters</name>
     <message>
         <source>DRAM read</source>
-        <translation type="unfinished" />
+        <translation>DRAM gelesen</translation>
     </message>
     <message>
-        <source>Bytes that a launch read from the device's memory</source>
-        <translation type="unfinished" />
+        <source>Bytes that a launch read from the device&apos;s memory</source>
+        <translation>Bytes, die ein Start aus dem Speicher des Geräts las</translation>
     </message>
     <message>
         <source>DRAM written</source>
-        <translation type="unfinished" />
+        <translation>DRAM geschrieben</translation>
     </message>
     <message>
-        <source>Bytes that a launch wrote to the device's memory; what stays in the cache is written later</source>
-        <translation type="unfinished" />
+        <source>Bytes that a launch wrote to the device&apos;s memory; what stays in the cache is written later</source>
+        <translation>Bytes, die ein Start in den Speicher des Geräts schrieb; was im Cache bleibt, wird später geschrieben</translation>
     </message>
     <message>
         <source>DRAM rate</source>
-        <translation type="unfinished" />
+        <translation>DRAM-Rate</translation>
     </message>
     <message>
         <source>Share of the memory rate that the device can sustain</source>
-        <translation type="unfinished" />
+        <translation>Anteil an der Speicherrate, die das Gerät auf Dauer schafft</translation>
     </message>
     <message>
         <source>SM active</source>
-        <translation type="unfinished" />
+        <translation>SM aktiv</translation>
     </message>
     <message>
         <source>Share of the time in which a multiprocessor had at least one warp</source>
-        <translation type="unfinished" />
+        <translation>Anteil der Zeit, in der ein Multiprozessor mindestens einen Warp hatte</translation>
     </message>
     <message>
         <source>Occupancy achieved</source>
-        <translation type="unfinished" />
+        <translation>Erreichte Belegung</translation>
     </message>
     <message>
         <source>Warps at work, of those that a multiprocessor can hold</source>
-        <translation type="unfinished" />
+        <translation>Arbeitende Warps, von denen, die ein Multiprozessor halten kann</translation>
     </message>
     <message>
         <source>L1 hits</source>
-        <translation type="unfinished" />
+        <translation>L1-Treffer</translation>
     </message>
     <message>
-        <source>Sectors that were found in a multiprocessor's own cache</source>
-        <translation type="unfinished" />
+        <source>Sectors that were found in a multiprocessor&apos;s own cache</source>
+        <translation>Sektoren, die im eigenen Cache eines Multiprozessors lagen</translation>
     </message>
     <message>
         <source>Tensor cores</source>
-        <translation type="unfinished" />
+        <translation>Tensorkerne</translation>
     </message>
     <message>
         <source>Instructions of the tensor cores, of those that they can take</source>
-        <translation type="unfinished" />
+        <translation>Befehle der Tensorkerne, von denen, die sie annehmen können</translation>
     </message>
     <message>
         <source>L2 hits</source>
-        <translation type="unfinished" />
+        <translation>L2-Treffer</translation>
     </message>
     <message>
         <source>Sectors that were found in the cache that all multiprocessors share</source>
-        <translation type="unfinished" />
+        <translation>Sektoren, die im gemeinsamen Cache aller Multiprozessoren lagen</translation>
     </message>
     <message>
         <source>L2 rate</source>
-        <translation type="unfinished" />
+        <translation>L2-Rate</translation>
     </message>
     <message>
         <source>Sectors that the shared cache looked up, of those that it can</source>
-        <translation type="unfinished" />
+        <translation>Sektoren, die der gemeinsame Cache nachschlug, von denen, die er kann</translation>
     </message>
     <message>
         <source>DRAM read rate</source>
-        <translation type="unfinished" />
+        <translation>DRAM-Leserate</translation>
     </message>
     <message>
-        <source>Reading of the device's memory, of the rate that it can sustain</source>
-        <translation type="unfinished" />
+        <source>Reading of the device&apos;s memory, of the rate that it can sustain</source>
+        <translation>Lesen aus dem Speicher des Geräts, von der Rate, die er auf Dauer schafft</translation>
     </message>
     <message>
         <source>DRAM write rate</source>
-        <translation type="unfinished" />
+        <translation>DRAM-Schreibrate</translation>
     </message>
     <message>
-        <source>Writing to the device's memory, of the rate that it can sustain</source>
-        <translation type="unfinished" />
+        <source>Writing to the device&apos;s memory, of the rate that it can sustain</source>
+        <translation>Schreiben in den Speicher des Geräts, von der Rate, die er auf Dauer schafft</translation>
     </message>
     <message>
         <source>Tensor active</source>
-        <translation type="unfinished" />
+        <translation>Tensorkerne aktiv</translation>
     </message>
     <message>
         <source>Share of the time in which the tensor cores worked</source>
-        <translation type="unfinished" />
+        <translation>Anteil der Zeit, in der die Tensorkerne arbeiteten</translation>
     </message>
 </context>
 <context>
     <name>GPU gaps</name>
     <message>
         <source>compiling</source>
-        <translation type="unfinished" />
+        <translation>Kompilieren</translation>
     </message>
     <message>
         <source>The host compiled before it could go on. Warm up outside of what is measured; if a guard failed, mark what varies as dynamic.</source>
-        <translation type="unfinished" />
+        <translation>Der Host kompilierte, bevor er weitermachen konnte. Außerhalb der Messung aufwärmen; wenn ein Guard fehlschlug, als dynamisch markieren, was sich ändert.</translation>
     </message>
     <message>
         <source>synchronisation</source>
-        <translation type="unfinished" />
+        <translation>Synchronisation</translation>
     </message>
     <message>
         <source>The host waited for the device and only then asked for more: .item(), print of a tensor, a copy to the CPU, or an explicit wait. Read results later, or every few steps.</source>
-        <translation type="unfinished" />
+        <translation>Der Host wartete auf das Gerät und verlangte erst dann mehr: .item(), print eines Tensors, eine Kopie zur CPU oder ausdrückliches Warten. Ergebnisse später lesen oder nur alle paar Schritte.</translation>
     </message>
     <message>
         <source>copy</source>
-        <translation type="unfinished" />
+        <translation>Kopie</translation>
     </message>
     <message>
         <source>The host copied. Pinned memory and non_blocking=True let copies run beside the work.</source>
-        <translation type="unfinished" />
+        <translation>Der Host kopierte. Mit gepinntem Speicher und non_blocking=True laufen Kopien neben der Arbeit.</translation>
     </message>
     <message>
         <source>memory</source>
@@ -1385,15 +1385,15 @@
     </message>
     <message>
         <source>The allocator asked the driver for memory, which waits for the device. It ends once the pool has grown.</source>
-        <translation type="unfinished" />
+        <translation>Der Allokator verlangte Speicher vom Treiber, und das wartet auf das Gerät. Es hört auf, sobald der Vorrat groß genug ist.</translation>
     </message>
     <message>
         <source>launch-bound</source>
-        <translation type="unfinished" />
+        <translation>durch Starts begrenzt</translation>
     </message>
     <message>
-        <source>The host issues work more slowly than the device does it. Larger kernels, or CUDA graphs (mode="reduce-overhead"), help.</source>
-        <translation type="unfinished" />
+        <source>The host issues work more slowly than the device does it. Larger kernels, or CUDA graphs (mode=&quot;reduce-overhead&quot;), help.</source>
+        <translation>Der Host erteilt Arbeit langsamer, als das Gerät sie erledigt. Größere Kernel oder CUDA-Graphen (mode="reduce-overhead") helfen.</translation>
     </message>
     <message>
         <source>host</source>
@@ -1401,31 +1401,31 @@
     </message>
     <message>
         <source>The host did something else: Python between operators, data loading, other threads holding the GIL.</source>
-        <translation type="unfinished" />
+        <translation>Der Host tat etwas anderes: Python zwischen Operatoren, Laden von Daten, andere Threads, die das GIL halten.</translation>
     </message>
     <message>
         <source>dependency</source>
-        <translation type="unfinished" />
+        <translation>Abhängigkeit</translation>
     </message>
     <message>
         <source>The work had been asked for, and waited for another stream or a copy.</source>
-        <translation type="unfinished" />
+        <translation>Die Arbeit war verlangt und wartete auf einen anderen Stream oder eine Kopie.</translation>
     </message>
     <message>
         <source>latency</source>
-        <translation type="unfinished" />
+        <translation>Latenz</translation>
     </message>
     <message>
-        <source>The device's own time between two kernels; a CUDA graph shortens it, fewer kernels avoid it.</source>
-        <translation type="unfinished" />
+        <source>The device&apos;s own time between two kernels; a CUDA graph shortens it, fewer kernels avoid it.</source>
+        <translation>Die Zeit, die das Gerät selbst zwischen zwei Kerneln braucht; ein CUDA-Graph verkürzt sie, weniger Kernel vermeiden sie.</translation>
     </message>
     <message>
         <source>unknown</source>
-        <translation type="unfinished" />
+        <translation>unbekannt</translation>
     </message>
     <message>
         <source>The recording does not say who asked for the work after the gap.</source>
-        <translation type="unfinished" />
+        <translation>Die Aufzeichnung sagt nicht, wer die Arbeit nach der Lücke verlangte.</translation>
     </message>
     <message>
         <source>launches</source>
@@ -1433,19 +1433,19 @@
     </message>
     <message>
         <source>{} was compiled</source>
-        <translation type="unfinished" />
+        <translation>{} wurde kompiliert</translation>
     </message>
     <message>
         <source>{} was compiled again: {} was {}, not {}</source>
-        <translation type="unfinished" />
+        <translation>{} wurde noch einmal kompiliert: {} war {}, nicht {}</translation>
     </message>
     <message>
         <source>{} on {} ended just before</source>
-        <translation type="unfinished" />
+        <translation>{} auf {} endete gerade davor</translation>
     </message>
     <message>
         <source>{} waited until the device had nothing left to do</source>
-        <translation type="unfinished" />
+        <translation>{} wartete, bis das Gerät nichts mehr zu tun hatte</translation>
     </message>
 </context>
 <context>
@@ -1527,27 +1527,27 @@
     <name>Guards</name>
     <message>
         <source>size {}: {}, now {}</source>
-        <translation type="unfinished" />
+        <translation>Größe {}: {}, jetzt {}</translation>
     </message>
     <message>
         <source>{} dimensions, now {}</source>
-        <translation type="unfinished" />
+        <translation>{} Dimensionen, jetzt {}</translation>
     </message>
     <message>
         <source>dtype {}, now {}</source>
-        <translation type="unfinished" />
+        <translation>dtype {}, jetzt {}</translation>
     </message>
     <message>
         <source>device {}, now {}</source>
-        <translation type="unfinished" />
+        <translation>Gerät {}, jetzt {}</translation>
     </message>
     <message>
         <source>strides {}, now {}</source>
-        <translation type="unfinished" />
+        <translation>Strides {}, jetzt {}</translation>
     </message>
     <message>
         <source>requires_grad {}, now {}</source>
-        <translation type="unfinished" />
+        <translation>requires_grad {}, jetzt {}</translation>
     </message>
 </context>
 <context>
@@ -1696,95 +1696,95 @@
     </message>
     <message>
         <source>{} recompile, {}</source>
-        <translation type="unfinished" />
+        <translation>{} erneute Kompilierung, {}</translation>
     </message>
     <message>
         <source>{} recompiles, {}</source>
-        <translation type="unfinished" />
+        <translation>{} erneute Kompilierungen, {}</translation>
     </message>
     <message>
         <source>relation</source>
-        <translation type="unfinished" />
+        <translation>Beziehung</translation>
     </message>
     <message>
         <source>equal sizes</source>
-        <translation type="unfinished" />
+        <translation>gleiche Größen</translation>
     </message>
     <message>
         <source>of a plan</source>
-        <translation type="unfinished" />
+        <translation>eines Plans</translation>
     </message>
     <message>
         <source>asserted</source>
-        <translation type="unfinished" />
+        <translation>zugesichert</translation>
     </message>
     <message>
         <source>assumed</source>
-        <translation type="unfinished" />
+        <translation>angenommen</translation>
     </message>
     <message>
         <source>, {} at capture</source>
-        <translation type="unfinished" />
+        <translation>, {} beim Erfassen</translation>
     </message>
     <message>
         <source>: it was {}, now {}</source>
-        <translation type="unfinished" />
+        <translation>: es war {}, jetzt {}</translation>
     </message>
     <message>
         <source>constant</source>
-        <translation type="unfinished" />
+        <translation>Konstante</translation>
     </message>
     <message>
         <source>Symbolic sizes</source>
-        <translation type="unfinished" />
+        <translation>Symbolische Größen</translation>
     </message>
     <message>
         <source>automatic_dynamic_shapes was off</source>
-        <translation type="unfinished" />
+        <translation>automatic_dynamic_shapes war aus</translation>
     </message>
     <message>
-        <source>the frame's limit of entries was reached</source>
-        <translation type="unfinished" />
+        <source>the frame&apos;s limit of entries was reached</source>
+        <translation>die Höchstzahl an Einträgen der Funktion war erreicht</translation>
     </message>
     <message>
         <source>a size is a constant until a second value of it is seen</source>
-        <translation type="unfinished" />
+        <translation>eine Größe ist eine Konstante, bis ein zweiter Wert gesehen wird</translation>
     </message>
     <message>
         <source>each value was compiled for itself; the session holds no reason</source>
-        <translation type="unfinished" />
+        <translation>jeder Wert wurde für sich kompiliert; die Sitzung enthält keinen Grund</translation>
     </message>
     <message>
         <source>at least {}</source>
-        <translation type="unfinished" />
+        <translation>mindestens {}</translation>
     </message>
     <message>
         <source>at most {}</source>
-        <translation type="unfinished" />
+        <translation>höchstens {}</translation>
     </message>
     <message>
         <source>any number</source>
-        <translation type="unfinished" />
+        <translation>jede Zahl</translation>
     </message>
     <message>
         <source>, known when the graph runs</source>
-        <translation type="unfinished" />
+        <translation>, bekannt, wenn der Graph läuft</translation>
     </message>
     <message>
         <source>{} was specialised to {} at {}:{}</source>
-        <translation type="unfinished" />
+        <translation>{} wurde auf {} festgelegt, bei {}:{}</translation>
     </message>
     <message>
         <source>{} was specialised to {}</source>
-        <translation type="unfinished" />
+        <translation>{} wurde auf {} festgelegt</translation>
     </message>
     <message>
         <source>{} became symbolic ({})</source>
-        <translation type="unfinished" />
+        <translation>{} wurde symbolisch ({})</translation>
     </message>
     <message>
         <source>{} became symbolic ({}): it was {}, now {}</source>
-        <translation type="unfinished" />
+        <translation>{} wurde symbolisch ({}): es war {}, jetzt {}</translation>
     </message>
 </context>
 <context>
@@ -1850,7 +1850,7 @@
         <translation>Kernel und Operatoren auf dem Prozessor</translation>
     </message>
     <message>
-        <source>A generated kernel or a library's operator runs on the processor.</source>
+        <source>A generated kernel or a library&apos;s operator runs on the processor.</source>
         <translation>Auf dem Prozessor läuft ein erzeugter Kernel oder ein Operator einer Bibliothek.</translation>
     </message>
     <message>
@@ -2143,7 +2143,7 @@ gefunden {}</translation>
         <translation>Diese Art von Datei enthält keine Speicherpläne</translation>
     </message>
     <message>
-        <source>This kind of file does not hold the compiler's stages</source>
+        <source>This kind of file does not hold the compiler&apos;s stages</source>
         <translation>Diese Art von Datei enthält keine Stufen des Compilers</translation>
     </message>
     <message>
@@ -2155,7 +2155,7 @@ gefunden {}</translation>
         <translation>Sie wurde ohne Compiler aufgezeichnet; „fusebox run script.py“ zeichnet das Programm mit einem auf.</translation>
     </message>
     <message>
-        <source>It was recorded under PyTorch's own compiler, which does not tell; “fusebox run script.py” records what Fusebox's engine does.</source>
+        <source>It was recorded under PyTorch&apos;s own compiler, which does not tell; “fusebox run script.py” records what Fusebox&apos;s engine does.</source>
         <translation>Sie wurde mit PyTorchs eigenem Compiler aufgezeichnet, der das nicht sagt; „fusebox run script.py“ zeichnet auf, was der von Fusebox tut.</translation>
     </message>
     <message>
@@ -2190,7 +2190,7 @@ gefunden {}</translation>
         <translation>Art</translation>
     </message>
     <message>
-        <source>The record's key in the file</source>
+        <source>The record&apos;s key in the file</source>
         <translation>Der Schlüssel des Eintrags in der Datei</translation>
     </message>
     <message>
@@ -2357,7 +2357,7 @@ gefunden {}</translation>
         <translation>Warum der Graph brach, und was hilft</translation>
     </message>
     <message>
-        <source>Before: the function's bytecode</source>
+        <source>Before: the function&apos;s bytecode</source>
         <translation>Vorher: der Bytecode der Funktion</translation>
     </message>
     <message>
@@ -2381,7 +2381,7 @@ gefunden {}</translation>
         <translation>Kein Bytecode</translation>
     </message>
     <message>
-        <source>The instructions around a break are recorded by Fusebox's engine; imported traces do not hold them.</source>
+        <source>The instructions around a break are recorded by Fusebox&apos;s engine; imported traces do not hold them.</source>
         <translation>Die Befehle um einen Bruch zeichnet die Engine von Fusebox auf; importierte Aufzeichnungen enthalten sie nicht.</translation>
     </message>
     <message>
@@ -2397,7 +2397,7 @@ gefunden {}</translation>
         <translation>Die Graphbrüche sind nicht lesbar</translation>
     </message>
     <message>
-        <source>The instructions around a break are recorded by Fusebox's engine; this session does not hold them.</source>
+        <source>The instructions around a break are recorded by Fusebox&apos;s engine; this session does not hold them.</source>
         <translation>Die Befehle um einen Bruch zeichnet die Engine von Fusebox auf; diese Sitzung enthält sie nicht.</translation>
     </message>
     <message>
@@ -2465,7 +2465,7 @@ gefunden {}</translation>
     <name>fusebox::views::CodeColumns</name>
     <message>
         <source>Code side by side</source>
-        <translation type="unfinished" />
+        <translation>Code nebeneinander</translation>
     </message>
     <message>
         <source>Loop IR</source>
@@ -2477,11 +2477,11 @@ gefunden {}</translation>
     </message>
     <message>
         <source>SASS</source>
-        <translation type="unfinished" />
+        <translation>SASS</translation>
     </message>
     <message>
         <source>nvdisasm took more than %1 seconds and was stopped.</source>
-        <translation type="unfinished" />
+        <translation>nvdisasm brauchte mehr als %1 Sekunden und wurde beendet.</translation>
     </message>
     <message>
         <source>Select a kernel.</source>
@@ -2489,11 +2489,11 @@ gefunden {}</translation>
     </message>
     <message>
         <source>No machine code</source>
-        <translation type="unfinished" />
+        <translation>Kein Maschinencode</translation>
     </message>
     <message>
         <source>No loop IR</source>
-        <translation type="unfinished" />
+        <translation>Keine Schleifen-IR</translation>
     </message>
     <message>
         <source>The recording holds none for this kernel.</source>
@@ -2501,31 +2501,31 @@ gefunden {}</translation>
     </message>
     <message>
         <source>No assembly</source>
-        <translation type="unfinished" />
+        <translation>Kein Assembler</translation>
     </message>
     <message>
         <source>nvdisasm is not found: it comes with the CUDA toolkit and with the packages nvidia-cuda-nvdisasm and triton. Put it on PATH, or name it in FUSEBOX_NVDISASM.</source>
-        <translation type="unfinished" />
+        <translation>nvdisasm fehlt: Es gehört zum CUDA-Toolkit und zu den Paketen nvidia-cuda-nvdisasm und triton. In PATH legen oder in FUSEBOX_NVDISASM nennen.</translation>
     </message>
     <message>
         <source>A temporary file cannot be written: %1</source>
-        <translation type="unfinished" />
+        <translation>Eine temporäre Datei kann nicht geschrieben werden: %1</translation>
     </message>
     <message>
         <source>nvdisasm failed: %1</source>
-        <translation type="unfinished" />
+        <translation>nvdisasm scheiterte: %1</translation>
     </message>
     <message>
         <source>nvdisasm cannot be started: %1</source>
-        <translation type="unfinished" />
+        <translation>nvdisasm kann nicht gestartet werden: %1</translation>
     </message>
     <message>
         <source>Disassembling…</source>
-        <translation type="unfinished" />
+        <translation>Wird disassembliert …</translation>
     </message>
     <message>
         <source>nvdisasm printed nothing.</source>
-        <translation type="unfinished" />
+        <translation>nvdisasm gab nichts aus.</translation>
     </message>
 </context>
 <context>
@@ -2768,7 +2768,7 @@ gefunden {}</translation>
         <translation>Seite (*.html)</translation>
     </message>
     <message>
-        <source>%1 was not written. Check the folder's permissions and the disk.</source>
+        <source>%1 was not written. Check the folder&apos;s permissions and the disk.</source>
         <translation>%1 wurde nicht geschrieben. Prüfen Sie die Rechte des Ordners und den Datenträger.</translation>
     </message>
 </context>
@@ -2867,7 +2867,7 @@ gefunden {}</translation>
         <translation>Behalten</translation>
     </message>
     <message>
-        <source>Memory of the recording's results, which nothing else uses</source>
+        <source>Memory of the recording&apos;s results, which nothing else uses</source>
         <translation>Speicher der Ergebnisse der Aufzeichnung, den nichts anderes benutzt</translation>
     </message>
     <message>
@@ -2875,7 +2875,7 @@ gefunden {}</translation>
         <translation>Pool</translation>
     </message>
     <message>
-        <source>What the pool of torch's allocator that all recordings of the device share held when this one was made</source>
+        <source>What the pool of torch&apos;s allocator that all recordings of the device share held when this one was made</source>
         <translation>Was der Pool von torchs Speicherverwaltung, den alle Aufzeichnungen des Geräts teilen, hielt, als diese entstand</translation>
     </message>
     <message>
@@ -2943,7 +2943,7 @@ gefunden {}</translation>
         <translation>Anteil</translation>
     </message>
     <message>
-        <source>Share of the recording's time on the device</source>
+        <source>Share of the recording&apos;s time on the device</source>
         <translation>Anteil an der Zeit der Aufzeichnung auf dem Gerät</translation>
     </message>
     <message>
@@ -2951,7 +2951,7 @@ gefunden {}</translation>
         <translation>Gerätefunktion</translation>
     </message>
     <message>
-        <source>Of what took most of the kernel's time</source>
+        <source>Of what took most of the kernel&apos;s time</source>
         <translation>Dessen, was die meiste Zeit des Kernels brauchte</translation>
     </message>
     <message>
@@ -3035,8 +3035,8 @@ gefunden {}</translation>
         <translation>Keine CUDA-Graphen</translation>
     </message>
     <message>
-        <source>Functions compiled with mode="reduce-overhead" (or backend="cudagraphs") on a GPU are recorded once and replayed from then on. Their recordings, and why there was none, are listed here.</source>
-        <translation>Funktionen, die mit mode="reduce-overhead" (oder backend="cudagraphs") für eine GPU kompiliert sind, werden einmal aufgezeichnet und von da an wiederholt. Ihre Aufzeichnungen, und warum es keine gab, stehen hier.</translation>
+        <source>Functions compiled with mode=&quot;reduce-overhead&quot; (or backend=&quot;cudagraphs&quot;) on a GPU are recorded once and replayed from then on. Their recordings, and why there was none, are listed here.</source>
+        <translation>Funktionen, die mit mode=&quot;reduce-overhead&quot; (oder backend=&quot;cudagraphs&quot;) für eine GPU kompiliert sind, werden einmal aufgezeichnet und von da an wiederholt. Ihre Aufzeichnungen, und warum es keine gab, stehen hier.</translation>
     </message>
     <message>
         <source>The CUDA graphs cannot be read</source>
@@ -3181,12 +3181,20 @@ gefunden {}</translation>
         <source>%1 was not written: %2</source>
         <translation>%1 wurde nicht geschrieben: %2</translation>
     </message>
+    <message>
+        <source>the first %1 of %2 are listed</source>
+        <translation>die ersten %1 von %2 sind aufgeführt</translation>
+    </message>
+    <message>
+        <source>%1; %2 of them</source>
+        <translation>%1; davon %2</translation>
+    </message>
 </context>
 <context>
     <name>fusebox::views::DetailsPanel</name>
     <message>
         <source>Details</source>
-        <translation type="unfinished" />
+        <translation>Einzelheiten</translation>
     </message>
     <message>
         <source>… and %1 characters more</source>
@@ -3235,35 +3243,35 @@ gefunden {}</translation>
     <name>fusebox::views::FindView</name>
     <message>
         <source>Text to find in the whole session</source>
-        <translation type="unfinished" />
+        <translation>In der ganzen Sitzung zu suchender Text</translation>
     </message>
     <message>
         <source>Find in functions, breaks, guards, graphs, kernels, passes, source lines and records</source>
-        <translation type="unfinished" />
+        <translation>In Funktionen, Brüchen, Guards, Graphen, Kerneln, Durchgängen, Quellzeilen und Aufzeichnungen suchen</translation>
     </message>
     <message>
         <source>Stop</source>
-        <translation type="unfinished" />
+        <translation>Anhalten</translation>
     </message>
     <message>
         <source>Stop searching</source>
-        <translation type="unfinished" />
+        <translation>Suche anhalten</translation>
     </message>
     <message>
         <source>Stop searching; what was found stays</source>
-        <translation type="unfinished" />
+        <translation>Suche anhalten; was gefunden wurde, bleibt</translation>
     </message>
     <message>
         <source>Filter what was found</source>
-        <translation type="unfinished" />
+        <translation>Gefundenes filtern</translation>
     </message>
     <message>
         <source>In</source>
-        <translation type="unfinished" />
+        <translation>In</translation>
     </message>
     <message>
         <source>What kind of thing it is</source>
-        <translation type="unfinished" />
+        <translation>Was für eine Sache es ist</translation>
     </message>
     <message>
         <source>What</source>
@@ -3279,27 +3287,27 @@ gefunden {}</translation>
     </message>
     <message>
         <source>Find in the whole session</source>
-        <translation type="unfinished" />
+        <translation>In der ganzen Sitzung suchen</translation>
     </message>
     <message>
         <source>Type a part of a name, an operator, a guard, a value or a line of the program above. Letters match in both cases.</source>
-        <translation type="unfinished" />
+        <translation>Oben einen Teil eines Namens, eines Operators, eines Guards, eines Werts oder einer Zeile des Programms eingeben. Groß- und Kleinschreibung ist gleich.</translation>
     </message>
     <message>
         <source>Searching…</source>
-        <translation type="unfinished" />
+        <translation>Suche läuft …</translation>
     </message>
     <message>
         <source>Nothing found</source>
-        <translation type="unfinished" />
+        <translation>Nichts gefunden</translation>
     </message>
     <message>
         <source>No name, operator, guard, value or line of the program has this text.</source>
-        <translation type="unfinished" />
+        <translation>Kein Name, Operator, Guard, Wert und keine Zeile des Programms enthält diesen Text.</translation>
     </message>
     <message>
         <source>Files</source>
-        <translation type="unfinished" />
+        <translation>Dateien</translation>
     </message>
     <message>
         <source>Functions</source>
@@ -3311,7 +3319,7 @@ gefunden {}</translation>
     </message>
     <message>
         <source>Failed guards</source>
-        <translation type="unfinished" />
+        <translation>Fehlgeschlagene Guards</translation>
     </message>
     <message>
         <source>Guards</source>
@@ -3323,7 +3331,7 @@ gefunden {}</translation>
     </message>
     <message>
         <source>Fusion groups</source>
-        <translation type="unfinished" />
+        <translation>Fusionsgruppen</translation>
     </message>
     <message>
         <source>Nodes</source>
@@ -3331,15 +3339,15 @@ gefunden {}</translation>
     </message>
     <message>
         <source>Passes</source>
-        <translation type="unfinished" />
+        <translation>Durchgänge</translation>
     </message>
     <message>
         <source>Source lines</source>
-        <translation type="unfinished" />
+        <translation>Quellzeilen</translation>
     </message>
     <message>
         <source>Records</source>
-        <translation type="unfinished" />
+        <translation>Aufzeichnungen</translation>
     </message>
     <message>
         <source>Losses</source>
@@ -3347,20 +3355,20 @@ gefunden {}</translation>
     </message>
     <message>
         <source>searching…</source>
-        <translation type="unfinished" />
+        <translation>sucht …</translation>
     </message>
     <message numerus="yes">
         <source>the first %n of each kind</source>
-        <translation type="unfinished">
-            <numerusform />
-            <numerusform />
+        <translation>
+            <numerusform>die erste jeder Art</numerusform>
+            <numerusform>die ersten %n jeder Art</numerusform>
         </translation>
     </message>
     <message numerus="yes">
         <source>%n found</source>
-        <translation type="unfinished">
-            <numerusform />
-            <numerusform />
+        <translation>
+            <numerusform>%n gefunden</numerusform>
+            <numerusform>%n gefunden</numerusform>
         </translation>
     </message>
     <message>
@@ -3467,7 +3475,7 @@ gefunden {}</translation>
         <translation>Puffer</translation>
     </message>
     <message>
-        <source>planned: a place in the graph's pool; owned: memory of its own, as results have</source>
+        <source>planned: a place in the graph&apos;s pool; owned: memory of its own, as results have</source>
         <translation>planned: ein Platz im Pool des Graphen; owned: eigener Speicher, wie ihn Ergebnisse haben</translation>
     </message>
     <message>
@@ -3523,7 +3531,7 @@ gefunden {}</translation>
         <translation>Allein</translation>
     </message>
     <message>
-        <source>The node's own part: its compiled error when it starts from eager's inputs. Measured for the least exact nodes</source>
+        <source>The node&apos;s own part: its compiled error when it starts from eager&apos;s inputs. Measured for the least exact nodes</source>
         <translation>Der Anteil des Knotens selbst: sein kompilierter Fehler, wenn er mit den Eingaben von eager beginnt. Für die ungenauesten Knoten gemessen</translation>
     </message>
     <message>
@@ -3579,7 +3587,7 @@ gefunden {}</translation>
         <translation>Fehler</translation>
     </message>
     <message>
-        <source>Largest difference from eager's results, relative to the largest value</source>
+        <source>Largest difference from eager&apos;s results, relative to the largest value</source>
         <translation>Größter Unterschied zu den Ergebnissen von eager, bezogen auf den größten Wert</translation>
     </message>
     <message>
@@ -3815,11 +3823,11 @@ Laden Sie es nur, wenn Sie seiner Herkunft vertrauen.</translation>
     </message>
     <message>
         <source>No graph</source>
-        <translation type="unfinished" />
+        <translation>Kein Graph</translation>
     </message>
     <message>
         <source>%1 nodes</source>
-        <translation type="unfinished" />
+        <translation>%1 Knoten</translation>
     </message>
 </context>
 <context>
@@ -4239,7 +4247,7 @@ Laden Sie es nur, wenn Sie seiner Herkunft vertrauen.</translation>
         <translation>Gelesen von, oder verlangt von</translation>
     </message>
     <message>
-        <source>Where a call's value of the symbol is read, with the values that it may take; or what needed the relation or the number</source>
+        <source>Where a call&apos;s value of the symbol is read, with the values that it may take; or what needed the relation or the number</source>
         <translation>Woher der Wert des Symbols bei einem Aufruf gelesen wird, mit den erlaubten Werten; oder was die Beziehung oder die Zahl brauchte</translation>
     </message>
     <message>
@@ -4382,7 +4390,7 @@ Laden Sie es nur, wenn Sie seiner Herkunft vertrauen.</translation>
         <translation>Gesamt</translation>
     </message>
     <message>
-        <source>Time of all launches: the device's, where it was measured</source>
+        <source>Time of all launches: the device&apos;s, where it was measured</source>
         <translation>Zeit aller Starts: die des Geräts, wo sie gemessen wurde</translation>
     </message>
     <message>
@@ -4438,7 +4446,7 @@ Laden Sie es nur, wenn Sie seiner Herkunft vertrauen.</translation>
         <translation>Vom Dach</translation>
     </message>
     <message>
-        <source>What it reaches of the device's memory rate (measured by a copy) or of its float32 arithmetic, whichever is more; above 100 % its data came from the device's cache</source>
+        <source>What it reaches of the device&apos;s memory rate (measured by a copy) or of its float32 arithmetic, whichever is more; above 100 % its data came from the device&apos;s cache</source>
         <translation>Was er von der Speicherrate des Geräts (gemessen mit einer Kopie) oder von dessen float32-Rechenleistung erreicht, je nachdem, was mehr ist; über 100 % kamen seine Daten aus dem Cache des Geräts</translation>
     </message>
     <message>
@@ -4590,7 +4598,7 @@ Laden Sie es nur, wenn Sie seiner Herkunft vertrauen.</translation>
         <translation>Zähler</translation>
     </message>
     <message>
-        <source>What the device counted while the kernel ran; the tooltip has CUPTI's name</source>
+        <source>What the device counted while the kernel ran; the tooltip has CUPTI&apos;s name</source>
         <translation>Was das Gerät zählte, während der Kernel lief; der Tooltip nennt den Namen bei CUPTI</translation>
     </message>
     <message>
@@ -4842,7 +4850,7 @@ Laden Sie es nur, wenn Sie seiner Herkunft vertrauen.</translation>
         <translation>Die Aufzeichnung enthält kein Cubin dieses Kernels.</translation>
     </message>
     <message>
-        <source>SASS is the machine code of NVIDIA's GPUs; this kernel runs on the processor.</source>
+        <source>SASS is the machine code of NVIDIA&apos;s GPUs; this kernel runs on the processor.</source>
         <translation>SASS ist der Maschinencode der GPUs von NVIDIA; dieser Kernel läuft auf dem Prozessor.</translation>
     </message>
     <message>
@@ -4904,7 +4912,7 @@ von Schritt %6 (%7) bis Schritt %8 (%9)</translation>
 <context>
     <name>fusebox::views::MemoryView</name>
     <message>
-        <source>Resident bytes of the whole process, and of each device what torch's allocator had in use and had taken</source>
+        <source>Resident bytes of the whole process, and of each device what torch&apos;s allocator had in use and had taken</source>
         <translation>Belegter Speicher des ganzen Prozesses, und je Gerät, was Torchs Allokator benutzte und genommen hatte</translation>
     </message>
     <message>
@@ -4988,7 +4996,7 @@ von Schritt %6 (%7) bis Schritt %8 (%9)</translation>
         <translation>Art</translation>
     </message>
     <message>
-        <source>planned: in the pool; result: handed out; view: another's memory</source>
+        <source>planned: in the pool; result: handed out; view: another&apos;s memory</source>
         <translation>planned: im Pool; result: herausgegeben; view: Speicher eines anderen</translation>
     </message>
     <message>
@@ -5753,7 +5761,7 @@ von Schritt %6 (%7) bis Schritt %8 (%9)</translation>
         <translation>Gefunden</translation>
     </message>
     <message>
-        <source>What a failing check of the first entry's guard found</source>
+        <source>What a failing check of the first entry&apos;s guard found</source>
         <translation>Was eine fehlgeschlagene Prüfung des Guards des ersten Eintrags fand</translation>
     </message>
     <message>
@@ -5861,46 +5869,50 @@ von Schritt %6 (%7) bis Schritt %8 (%9)</translation>
     </message>
     <message>
         <source>operations a byte</source>
-        <translation type="unfinished" />
+        <translation>Operationen je Byte</translation>
     </message>
     <message>
         <source>%1/s, measured by a copy</source>
-        <translation type="unfinished" />
+        <translation>%1/s, mit einer Kopie gemessen</translation>
     </message>
     <message>
         <source>%1/s by clock and width</source>
-        <translation type="unfinished" />
+        <translation>%1/s nach Takt und Breite</translation>
     </message>
     <message>
         <source>%1: %2, float32 %3 without tensor cores</source>
-        <translation type="unfinished" />
+        <translation>%1: %2, float32 %3 ohne Tensorkerne</translation>
     </message>
     <message>
         <source>No kernel has both its operations counted and its time measured by the device.</source>
-        <translation type="unfinished" />
+        <translation>Von keinem Kernel sind zugleich die Operationen gezählt und die Zeit vom Gerät gemessen.</translation>
     </message>
     <message numerus="yes">
         <source>%n kernel(s) without counted operations or bytes are left out</source>
-        <translation type="unfinished">
-            <numerusform />
-            <numerusform />
+        <translation>
+            <numerusform>%n Kernel ohne gezählte Operationen oder Bytes ist weggelassen</numerusform>
+            <numerusform>%n Kernel ohne gezählte Operationen oder Bytes sind weggelassen</numerusform>
         </translation>
     </message>
     <message>
         <source>%1
 %2 at %3 operations a byte
 %4 in all</source>
-        <translation type="unfinished" />
+        <translation>%1
+%2 bei %3 Operationen je Byte
+%4 insgesamt</translation>
     </message>
     <message>
         <source>
 %1 of the roof</source>
-        <translation type="unfinished" />
+        <translation>
+%1 des Dachs</translation>
     </message>
     <message>
         <source>
 above float32 without tensor cores: it used those</source>
-        <translation type="unfinished" />
+        <translation>
+über float32 ohne Tensorkerne: Er benutzte sie</translation>
     </message>
 </context>
 <context>
@@ -5947,7 +5959,7 @@ above float32 without tensor cores: it used those</source>
         <translation>Die ganze Aufzeichnung</translation>
     </message>
     <message>
-        <source>A step is one turn of the program's loop: marked by a profiler, or the pattern of calls that repeats</source>
+        <source>A step is one turn of the program&apos;s loop: marked by a profiler, or the pattern of calls that repeats</source>
         <translation>Ein Schritt ist ein Durchgang der Schleife des Programms: von einem Profiler markiert, oder das Muster von Aufrufen, die sich wiederholen</translation>
     </message>
     <message>
@@ -6184,6 +6196,14 @@ above float32 without tensor cores: it used those</source>
     <message>
         <source>Source</source>
         <translation>Quelltext</translation>
+    </message>
+    <message>
+        <source>Of this file&apos;s kernels the first %1 of %2 are shown, up to line %3; Kernels has all.</source>
+        <translation>Von den Kerneln dieser Datei sind die ersten %1 von %2 gezeigt, bis Zeile %3; „Kernel“ hat alle.</translation>
+    </message>
+    <message>
+        <source>Of this file&apos;s guards that failed the first %1 of %2 are shown, up to line %3; Guards has all.</source>
+        <translation>Von den fehlgeschlagenen Guards dieser Datei sind die ersten %1 von %2 gezeigt, bis Zeile %3; „Guards“ hat alle.</translation>
     </message>
 </context>
 <context>
@@ -6700,7 +6720,7 @@ längstes %5: %6</translation>
         <translation>Starten Sie eines mit „Skript debuggen…“; es hält vor der ersten Kompilierung.</translation>
     </message>
     <message>
-        <source>It is known at stops of another kind; the console command "help" lists what can be asked.</source>
+        <source>It is known at stops of another kind; the console command &quot;help&quot; lists what can be asked.</source>
         <translation>Bekannt ist es bei Halten anderer Art; der Befehl „help“ der Konsole nennt, was gefragt werden kann.</translation>
     </message>
     <message>
@@ -6772,7 +6792,7 @@ längstes %5: %6</translation>
         <translation>Platz</translation>
     </message>
     <message>
-        <source>0 is the bottom of the frame's value stack</source>
+        <source>0 is the bottom of the frame&apos;s value stack</source>
         <translation>0 ist der Boden des Wertestapels des Frames</translation>
     </message>
     <message>
@@ -7004,7 +7024,7 @@ längstes %5: %6</translation>
         <translation>Erste Werte</translation>
     </message>
     <message>
-        <source>Of an input in the processor's memory, in order of memory</source>
+        <source>Of an input in the processor&apos;s memory, in order of memory</source>
         <translation>Einer Eingabe im Speicher des Prozessors, in der Reihenfolge des Speichers</translation>
     </message>
     <message>
@@ -7776,11 +7796,11 @@ längstes %5: %6</translation>
         <translation>Debug-&amp;Bereich zeigen</translation>
     </message>
     <message>
-        <source>Only Fusebox' own engine can be debugged</source>
+        <source>Only Fusebox&apos; own engine can be debugged</source>
         <translation>Nur Fusebox’ eigene Engine kann debuggt werden</translation>
     </message>
     <message>
-        <source>Choose the engine "fusebox", or run the script without the debugger.</source>
+        <source>Choose the engine &quot;fusebox&quot;, or run the script without the debugger.</source>
         <translation>Wählen Sie die Engine „fusebox“, oder führen Sie das Skript ohne Debugger aus.</translation>
     </message>
     <message>
@@ -7955,7 +7975,7 @@ Gebaut mit Qt %2.</translation>
         <translation>Skript debuggen</translation>
     </message>
     <message>
-        <source>Run under Fusebox's engine and PyTorch's own</source>
+        <source>Run under Fusebox&apos;s engine and PyTorch&apos;s own</source>
         <translation>Unter Fusebox’ und PyTorchs eigener Engine ausführen</translation>
     </message>
     <message>
@@ -7979,11 +7999,11 @@ Gebaut mit Qt %2.</translation>
         <translation>Argumente des Skripts, in Anführungszeichen wie in einer Shell</translation>
     </message>
     <message>
-        <source>Environment variables: NAME=value "OTHER=a value"</source>
-        <translation>Umgebungsvariablen: NAME=Wert "ANDERE=ein Wert"</translation>
+        <source>Environment variables: NAME=value &quot;OTHER=a value&quot;</source>
+        <translation>Umgebungsvariablen: NAME=Wert &quot;ANDERE=ein Wert&quot;</translation>
     </message>
     <message>
-        <source>The script's folder</source>
+        <source>The script&apos;s folder</source>
         <translation>Der Ordner des Skripts</translation>
     </message>
     <message>

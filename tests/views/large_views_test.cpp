@@ -4,6 +4,7 @@
 #include <QtTest>
 #include <algorithm>
 
+#include "profiler/query/breaks.h"
 #include "profiler/query/slowness.h"
 #include "profiler/query/summary.h"
 #include "profiler/session/sqlite.h"
@@ -14,6 +15,7 @@
 #include "views/fusion/fusion_model.h"
 #include "views/kernels/kernels_model.h"
 #include "views/overview/overview_model.h"
+#include "views/source/source_model.h"
 #include "views/timeline/timeline_model.h"
 
 using namespace fusebox;
@@ -65,6 +67,37 @@ class LargeViewsTest : public QObject, private test::ShownView {
     QCOMPARE(cut->allDecisions, static_cast<int64_t>(kernel->decisions.size()));
     QCOMPARE(kernel->allDecisions, static_cast<int64_t>(kernel->decisions.size()));
     QCOMPARE(cut->allNodes, static_cast<int64_t>(kernel->nodes.size()));
+  }
+
+  void aSourceFileSaysWhatItLeavesOut() {
+    std::string file;
+    QVERIFY(reader_->each("SELECT file FROM guard_failures WHERE file IS NOT NULL LIMIT 1", {}, [&](const session::Statement& s) { file = s.string(0); }));
+    const auto whole = loadSource(*reader_, file), part = loadSource(*reader_, file, 3);
+    QVERIFY(whole.has_value() && part.has_value());
+    QVERIFY(whole->cuts.empty() && !part->cuts.empty());
+    const auto count = [](const SourceText& source, SourceEvent::Kind kind) {
+      return std::count_if(source.events.begin(), source.events.end(), [kind](const SourceEvent& e) { return e.kind == kind; });
+    };
+    for (const auto& cut : part->cuts) {
+      QCOMPARE(cut.shown, int64_t{3});
+      QCOMPARE(count(*part, cut.kind), 3);
+      QCOMPARE(cut.all, static_cast<int64_t>(count(*whole, cut.kind)));
+    }
+    QCOMPARE(count(*part, SourceEvent::Kind::Break), count(*whole, SourceEvent::Kind::Break));
+  }
+
+  /// Every break is in one of them, under its own place and reason.
+  void breaksThatAreOneAreCountedOnce() {
+    const auto breaks = query::breakSummaries(*reader_);
+    QVERIFY(breaks.has_value());
+    QCOMPARE(static_cast<double>(breaks->size()), number("SELECT count(*) FROM (SELECT DISTINCT file, line, kind, reason FROM graph_breaks)"));
+    double all = 0;
+    for (const auto& b : *breaks) {
+      all += static_cast<double>(b.ids.size());
+      QVERIFY(std::is_sorted(b.ids.begin(), b.ids.end()));
+      QCOMPARE(b.id, b.ids.front());
+    }
+    QCOMPARE(all, number("SELECT count(*) FROM graph_breaks"));
   }
 
   /// Those that are asked for are found by key and are what the whole list says of them.

@@ -32,7 +32,7 @@ TableRows breakRows(const std::vector<query::BreakSummary>& breaks) {
 int breakAt(const std::vector<query::BreakSummary>& breaks, const Location& location) {
   for (size_t i = 0; i < breaks.size(); ++i) {
     const auto& b = breaks[i];
-    if (location.kind == ObjectKind::Break && std::find(b.ids.begin(), b.ids.end(), location.id) != b.ids.end())
+    if (location.kind == ObjectKind::Break && std::binary_search(b.ids.begin(), b.ids.end(), location.id))
       return static_cast<int>(i);
     if (location.kind == ObjectKind::Compile && b.isFailure && b.compile == location.id) return static_cast<int>(i);
     if (location.kind == ObjectKind::SourceLine && b.file == location.file && b.line == location.line)

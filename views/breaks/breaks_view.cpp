@@ -107,15 +107,22 @@ void BreaksView::sayNone(const query::Holdings& holdings) {
 }
 
 void BreaksView::load() {
-  using Breaks = std::vector<query::BreakSummary>;
+  using Breaks = std::pair<std::vector<query::BreakSummary>, TableRows>;
   session()->ask<Breaks>(
-      this, "breaks", [](session::Reader& reader) { return query::stopSummaries(reader); },
-      [this](Result<Breaks>& breaks) {
-        if (!breaks) return empty_->showReason(tr("The graph breaks cannot be read"), str(breaks.error().text()));
-        if (breaks->empty()) return askHoldings([this](const query::Holdings& holdings) { sayNone(holdings); });
-        breaks_ = std::move(*breaks);
+      this, "breaks",
+      [](session::Reader& reader) -> Result<Breaks> {
+        auto breaks = query::stopSummaries(reader);
+        if (!breaks) return tl::unexpected(breaks.error());
+        TableRows rows = breakRows(*breaks);
+        return Breaks(std::move(*breaks), std::move(rows));
+      },
+      [this](Result<Breaks>& loaded) {
+        if (!loaded) return empty_->showReason(tr("The graph breaks cannot be read"), str(loaded.error().text()));
+        auto& [breaks, rows] = *loaded;
+        if (breaks.empty()) return askHoldings([this](const query::Holdings& holdings) { sayNone(holdings); });
+        breaks_ = std::move(breaks);
         empty_->showContent();
-        table_->setRows(breakRows(breaks_));
+        table_->setRows(std::move(rows));
         int index = breakAt(breaks_, wanted_.kind != ObjectKind::None ? std::exchange(wanted_, {})
                                                                       : Location::of(ObjectKind::Break, shown_));
         index = std::max(0, index);

@@ -74,6 +74,7 @@ void FusionView::buildToolbar(QToolBar* bar) {
   graph_->setAccessibleName(tr("Graph"));
   graph_->setToolTip(tr("Compiled graph"));
   graph_->setSizeAdjustPolicy(QComboBox::AdjustToContents);
+  graph_->setMinimumContentsLength(22);
   graph_->setMaximumWidth(340);
   bar->addWidget(graph_);
   bar->addSeparator();

@@ -17,12 +17,12 @@ using session::Statement;
 
 constexpr const char* kBreaks = R"(SELECT min(break_id), line, kind, reason, hint, count(*), frame FROM graph_breaks
   WHERE file = ? GROUP BY line, kind, reason, hint, frame ORDER BY line)";
-constexpr const char* kFailures = R"(SELECT failure_id, line, frame, guard, expected, found, outcome FROM guard_failures
-  WHERE file = ? ORDER BY line, failure_id LIMIT 1000)";
+constexpr const char* kFailures = R"(SELECT failure_id, line, frame, guard, expected, found, outcome, (SELECT count(*) FROM t_guard_failure WHERE file = ?1) FROM guard_failures
+  WHERE file = ?1 ORDER BY line, failure_id LIMIT ?2)";
 constexpr const char* kKernels = R"(WITH mine AS MATERIALIZED (SELECT DISTINCT g.kernel_id AS kernel, n.line AS line FROM t_node n
-    CROSS JOIN t_fusion_member m ON m.node_id = n.id CROSS JOIN t_fusion_group g ON g.id = m.group_id WHERE n.file = ? AND n.line IS NOT NULL)
-  SELECT k.kernel_id, mine.line, k.name, k.kind, k.launches, k.total_ns FROM mine CROSS JOIN kernels k ON k.kernel_id = mine.kernel
-  WHERE k.launches > 0 ORDER BY mine.line, k.total_ns DESC LIMIT 5000)";
+    CROSS JOIN t_fusion_member m ON m.node_id = n.id CROSS JOIN t_fusion_group g ON g.id = m.group_id WHERE n.file = ?1 AND n.line IS NOT NULL)
+  SELECT k.kernel_id, mine.line, k.name, k.kind, k.launches, k.total_ns, count(*) OVER () FROM mine CROSS JOIN kernels k ON k.kernel_id = mine.kernel
+  WHERE k.launches > 0 ORDER BY mine.line, k.total_ns DESC LIMIT ?2)";
 
 struct PlaceQuery {
   ObjectKind kind;
@@ -122,7 +122,7 @@ Result<TableRows> loadSourceFiles(const session::Reader& reader) {
   return rows;
 }
 
-Result<SourceText> loadSource(const session::Reader& reader, const std::string& path) {
+Result<SourceText> loadSource(const session::Reader& reader, const std::string& path, int64_t most) {
   SourceText source;
   source.path = path;
   auto text = query::sourceText(reader, path);
@@ -147,10 +147,23 @@ Result<SourceText> loadSource(const session::Reader& reader, const std::string& 
   if (!notes) return tl::unexpected(notes.error());
   source.notes = std::move(*notes);
   using Make = SourceEvent (*)(const Statement&);
-  for (const auto& [sql, make] : {std::pair<const char*, Make>{kBreaks, breakEvent}, {kFailures, failureEvent},
-                                  {kKernels, kernelEvent}}) {
-    const auto outcome = reader.each(sql, {path}, [&](const Statement& s) { source.events.push_back(make(s)); });
+  struct Part {
+    const char* sql;
+    Make make;
+    int allAt = -1;  // the column that says how many there are; -1: all are read
+    int64_t most = 0;
+  };
+  for (const auto& [sql, make, allAt, atMost] : {Part{kBreaks, breakEvent}, {kFailures, failureEvent, 7, 1000}, {kKernels, kernelEvent, 6, 5000}}) {
+    int64_t shown = 0, all = 0;
+    std::vector<session::Cell> parameters{path};
+    if (allAt >= 0) parameters.emplace_back(std::min(most, atMost));
+    const auto outcome = reader.each(sql, parameters, [&](const Statement& s) {
+      source.events.push_back(make(s));
+      ++shown;
+      if (allAt >= 0) all = s.integer(allAt);
+    });
     if (!outcome) return tl::unexpected(outcome.error());
+    if (all > shown) source.cuts.push_back({source.events.back().kind, source.events.back().line, shown, all});
   }
   auto coverage = query::coverageOf(reader, {});  // the breaks of this file were read
   if (!coverage) return tl::unexpected(coverage.error());

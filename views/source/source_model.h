@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -33,11 +34,18 @@ struct SourceText {
   bool isQuoted = false; ///< only the lines that an imported file quotes; the others are empty
   std::map<int64_t, query::LineNotes> notes;
   std::vector<SourceEvent> events;   ///< by line
+  struct Cut {
+    SourceEvent::Kind kind;
+    int lastLine = 0;  ///< events of this kind are there up to here
+    int64_t shown = 0, all = 0;
+  };
+  std::vector<Cut> cuts;             ///< kinds of which the file has more than are held
 };
 
 /// Files with notes: name, breaks, kernel time.
 Result<TableRows> loadSourceFiles(const session::Reader& reader);
-Result<SourceText> loadSource(const session::Reader& reader, const std::string& path);
+/// With at most `most` failed guards and as many kernels; `cuts` says where that is not all.
+Result<SourceText> loadSource(const session::Reader& reader, const std::string& path, int64_t most = INT64_MAX);
 /// File and line of any object that has a place; an empty file if it has none.
 Result<Location> placeOf(const session::Reader& reader, const Location& object);
 

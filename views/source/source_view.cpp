@@ -181,7 +181,7 @@ void SourceView::explainLine(int line) {
   if (const auto found = source_.notes.find(line); found != source_.notes.end()) notes = found->second;
   const QStringList shown = code_->toPlainText().split(QLatin1Char('\n'));
   const bool isGap = source_.isQuoted && shown.value(line - 1) == QStringLiteral("⋯");
-  details_->showPage([here, notes, line, isGap, path = source_.path](DetailsPanel& page) {
+  details_->showPage([here, notes, line, isGap, path = source_.path, cuts = source_.cuts](DetailsPanel& page) {
     page.heading(str(shortPlace(path, line)));
     if (isGap) page.paragraph(tr("The text of this line is not in the imported file: it holds only the lines that it quotes."), true);
     page.pair(tr("kernel time"), notes.timeNs > 0 ? str(formatDuration(static_cast<double>(notes.timeNs))) : QString());
@@ -207,6 +207,11 @@ void SourceView::explainLine(int line) {
         page.paragraph(str(event.detail));
         if (!event.hint.empty()) page.paragraph(tr("What helps: %1").arg(str(event.hint)), true);
       }
+    }
+    for (const auto& cut : cuts) {
+      const QString said = cut.kind == SourceEvent::Kind::Kernel ? tr("Of this file's kernels the first %1 of %2 are shown, up to line %3; Kernels has all.")
+                                                                 : tr("Of this file's guards that failed the first %1 of %2 are shown, up to line %3; Guards has all.");
+      page.paragraph(said.arg(str(formatCount(cut.shown)), str(formatCount(cut.all))).arg(cut.lastLine), true);
     }
     if (here.empty() && notes.nodes == 0) page.paragraph(tr("Nothing was recorded for this line."), true);
   });

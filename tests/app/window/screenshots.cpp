@@ -182,7 +182,7 @@ void takeWindow(const QDir& folder, const QString& theme, const QString& session
   window::CompareWindow compare(nullptr, QStringLiteral("/bin/false"));
   compare.setAttribute(Qt::WA_DeleteOnClose, false);
   compare.show();
-  compare.view()->showBusy("Comparing…", "a.fusebox\nb.fusebox");
+  compare.view()->showBusy(window::CompareWindow::tr("Comparing…"), "a.fusebox\nb.fusebox");
   grab("compare-busy", &compare);
   compare.view()->findChild<QPushButton*>("compare.cancel")->click();
   grab("compare-cancelled", &compare);
