@@ -353,7 +353,7 @@ Result<std::shared_ptr<CompiledRegion>> compileGraph(const graph::Graph& traced,
   ProgramCode* code = &generated->code;
 
   if (std::any_of(code->gpu.begin(), code->gpu.end(), [](const auto& kernel) { return kernel != nullptr; })) {
-    auto tuned = stages.run(Phase::Codegen, "launch shapes", [&]() -> Result<int> {
+    auto tuned = stages.run(Phase::Codegen, "launch shapes", [&] {
       return tuneKernels(schedule->program, code->gpu, options.maxAutotune ? kTunedBytesMaxAutotune : kTunedBytes,
                          isDeterministic(options), options.compile, kernelPlaces(*postGrad, *lowered, *schedule));
     }, [](StageTimer& timer, int timed) { timer.detail(std::to_string(timed) + " kernels timed"); });

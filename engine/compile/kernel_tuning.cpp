@@ -4,6 +4,7 @@
 #include <c10/core/Allocator.h>
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
+#include <c10/util/Exception.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -69,9 +70,6 @@ class Bench {
       : device_(c10::kCUDA, static_cast<c10::DeviceIndex>(std::max<int>(0, kernel.device.index))), guard_(device_), driver_(driver) {
     stream_ = c10::impl::VirtualGuardImpl(c10::kCUDA).getStream(device_).native_handle();
     if (auto ready = driver_.ensureContext(device_.index()); !ready) throw std::runtime_error(ready.error().text());
-    int capturing = 0;
-    check(driver_.cuStreamGetCaptureInfo(stream_, &capturing, nullptr, nullptr, nullptr, nullptr), "cuStreamGetCaptureInfo");
-    if (capturing) throw std::runtime_error("the program captures a CUDA graph");  // where nothing may be waited for
     for (const auto& buffer : kernel.buffers) {
       if (buffer.role == BufferRole::Scratch) continue;
       memory_.push_back(contents(buffer));
@@ -82,6 +80,13 @@ class Bench {
   ~Bench() {
     for (void* event : {begin_, end_})
       if (event) driver_.cuEventDestroy(event);
+  }
+
+  /// Whether the program captures a CUDA graph, where nothing may be waited for.
+  bool isCapturing() const {
+    int capturing = 0;
+    check(driver_.cuStreamGetCaptureInfo(stream_, &capturing, nullptr, nullptr, nullptr, nullptr), "cuStreamGetCaptureInfo");
+    return capturing != 0;
   }
 
   double time(GpuKernel& kernel) {
@@ -159,7 +164,7 @@ const Candidate& quickest(Subject& subject, Bench& bench) {
 
 }  // namespace
 
-int tuneKernels(const inductor::Program& program, std::vector<std::shared_ptr<GpuKernel>>& kernels, int64_t leastBytes,
+Result<int> tuneKernels(const inductor::Program& program, std::vector<std::shared_ptr<GpuKernel>>& kernels, int64_t leastBytes,
                 bool deterministic, record::Id compile, const std::vector<const graph::SourceLine*>& places) {
   std::vector<Subject> subjects;
   auto& compiler = runtime::gpu::GpuCompiler::instance();
@@ -186,6 +191,7 @@ int tuneKernels(const inductor::Program& program, std::vector<std::shared_ptr<Gp
     try {
       TimingSpan span(places[subject.position]);
       Bench bench(kernel, **CudaDriver::get());
+      if (bench.isCapturing()) return timed;
       const Candidate& best = quickest(subject, bench);
       best.kernel->setTuned();
       kernels[subject.position] = best.kernel;
@@ -198,7 +204,9 @@ int tuneKernels(const inductor::Program& program, std::vector<std::shared_ptr<Gp
         recorder->cacheEvent(std::move(row));
       }
       ++timed;
-    } catch (const std::exception&) {  // no memory to time it with: the rules are good enough
+    } catch (const c10::OutOfMemoryError&) {  // to time it with: the rules are good enough
+    } catch (const std::exception& error) {  // the device is lost to this process: whoever reads of it later should know since when
+      return fail(ErrorCode::Internal, error.what(), "timing launch shapes of " + kernel.name);
     }
   }
   return timed;

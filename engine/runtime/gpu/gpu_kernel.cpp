@@ -1,6 +1,10 @@
 #include "engine/runtime/gpu/gpu_kernel.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cstdlib>
+#include <string_view>
 
 #include "engine/codegen/gpu/batch_table.h"
 #include "engine/runtime/gpu/cuda_linker.h"
@@ -18,6 +22,19 @@ GpuKernel::Shape shapeOf(const codegen::gpu::PtxKernel& ptx, const int64_t* size
   return shape;
 }
 
+/// What a launch on the stream led to, where the user wants each to be waited for (CUDA_LAUNCH_BLOCKING=1): an error then names the kernel.
+int waitFor(const CudaDriver& driver, CudaStream stream) {
+  static const bool isWanted = [] {
+    const char* value = std::getenv("CUDA_LAUNCH_BLOCKING");
+    return value && std::string_view(value) == "1";
+  }();
+  if (!isWanted) [[likely]]
+    return 0;
+  int capturing = 0;
+  const int error = driver.cuStreamGetCaptureInfo(stream, &capturing, nullptr, nullptr, nullptr, nullptr);
+  return error || capturing ? error : driver.cuCtxSynchronize();
+}
+
 /// Launches, making the device's context the thread's first where it is not.
 Result<void> start(CudaFunction function, int device, int64_t blocks, const codegen::gpu::PtxLaunch& how, CudaStream stream, void** arguments) {
   const CudaDriver& d = **CudaDriver::get();
@@ -29,8 +46,9 @@ Result<void> start(CudaFunction function, int device, int64_t blocks, const code
   int error = launch();
   if (error == kInvalidContext) [[unlikely]]
     if (d.ensureContext(device)) error = launch();
+  if (!error) error = waitFor(d, stream);
   if (error) [[unlikely]]
-    return d.check(error, "cuLaunchKernel");
+    return d.check(error, fmt::format("cuLaunchKernel of {}, {} blocks of {} threads", how.entry, blocks, how.threads).c_str());
   return {};
 }
 
