@@ -101,14 +101,15 @@ enum class OnCuda : uint8_t {
   AsCpu,     ///< where the CPU's does
   RowMajor,  ///< row by row, where the CPU's keeps the memory format
   AsMeta,    ///< where its C++ meta kernel says; else its composite kernel, if CUDA has no other; else PyTorch's function in Python
+  ThereToo,  ///< where its library pleases: it is run there once; without a device of CUDA AsMeta
 };
 
 // Operators whose strides depend on how a library cuts its work, or whose results on which arguments are there, and which no shape
-// function gets right: the CPU's kernel is run once on zeros of the same geometry.
+// function gets right: the CPU's kernel (or CUDA's) is run once on zeros of the same geometry.
 const std::unordered_map<std::string_view, OnCuda> kProbed{
-    {"aten::_fft_r2c", OnCuda::AsMeta},
-    {"aten::_fft_c2r", OnCuda::AsMeta},
-    {"aten::_fft_c2c", OnCuda::AsMeta},
+    {"aten::_fft_r2c", OnCuda::ThereToo},
+    {"aten::_fft_c2r", OnCuda::ThereToo},
+    {"aten::_fft_c2c", OnCuda::ThereToo},
     {"aten::max_unpool2d", OnCuda::AsMeta},
     {"aten::max_unpool3d", OnCuda::AsMeta},
     {"aten::nonzero_static", OnCuda::AsMeta},
@@ -183,7 +184,8 @@ void chooseShapes(const c10::OperatorHandle& op, OperatorFacts& facts) {
   const auto probed = kProbed.find(facts.name);
   facts.onCpu = facts.onCuda = chooseShape(facts, rule, kernels, probed != kProbed.end());
   if (facts.onCpu.route != OperatorFacts::Route::Probe || probed->second == OnCuda::AsCpu) return;
-  if (probed->second == OnCuda::RowMajor) facts.onCuda.rowMajor = true;
+  if (probed->second == OnCuda::ThereToo && at::globalContext().hasCUDA()) facts.onCuda.onDevice = true;
+  else if (probed->second == OnCuda::RowMajor) facts.onCuda.rowMajor = true;
   else if (kernels.meta || !cudaKernel) facts.onCuda = chooseShape(facts, nullptr, kernels, false);
   else if (facts.hasPythonMeta) facts.onCuda = {OperatorFacts::Route::PythonMeta};
 }

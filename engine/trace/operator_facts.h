@@ -15,6 +15,7 @@ struct OperatorFacts : graph::OperatorFacts {
     Route route = Route::None;
     ShapeRule rule = nullptr;                     ///< for OwnRule
     const c10::KernelFunction* kernel = nullptr;  ///< for HiddenMeta and Composite
+    bool onDevice = false;                        ///< for Probe: CUDA's kernel is run, not the CPU's
     bool rowMajor = false;                        ///< the result is, whatever the route makes of its layout
   };
   std::string name;

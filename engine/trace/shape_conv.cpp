@@ -14,7 +14,11 @@ int64_t at(const IValue& list, size_t i) {
   return e.isSymInt() ? e.toSymInt().guard_int(__FILE__, __LINE__) : e.toInt();
 }
 
+/// cuDNN is given numbers of float64 row by row.
+bool rowMajor(const at::Tensor& x, const at::Tensor& w) { return forCuda() && (x.scalar_type() == at::kDouble || w.scalar_type() == at::kDouble); }
+
 at::MemoryFormat format(const at::Tensor& x, const at::Tensor& w) {
+  if (rowMajor(x, w)) return at::MemoryFormat::Contiguous;
   auto last = x.dim() == 5 ? at::MemoryFormat::ChannelsLast3d : at::MemoryFormat::ChannelsLast;
   bool channelsLast = (x.dim() == 4 || x.dim() == 5) && (x.suggest_memory_format() == last || w.suggest_memory_format() == last);
   return channelsLast ? last : at::MemoryFormat::Contiguous;
@@ -57,8 +61,8 @@ Values convolutionBackward(const IValue* a) {
   auto mask = a[10].toBoolList();
   auto &grad = a[0].toTensor(), &x = a[1].toTensor(), &w = a[2].toTensor();
   auto both = format(x, w);
-  return {optional(mask[0], fresh(x.sizes(), x.scalar_type(), both == at::MemoryFormat::Contiguous ? x.suggest_memory_format() : both)),
-          optional(mask[1], fresh(w.sizes(), w.scalar_type(), both == at::MemoryFormat::Contiguous ? w.suggest_memory_format() : both)),
+  auto formatOf = [&](const at::Tensor& t) { return both == at::MemoryFormat::Contiguous && !rowMajor(x, w) ? t.suggest_memory_format() : both; };
+  return {optional(mask[0], fresh(x.sizes(), x.scalar_type(), formatOf(x))), optional(mask[1], fresh(w.sizes(), w.scalar_type(), formatOf(w))),
           optional(mask[2], fresh({grad.size(1)}, grad.scalar_type()))};
 }
 

@@ -95,12 +95,13 @@ at::Tensor lazyZeros(const at::Tensor& like) {
 }
 
 // Runs the real kernel on zeros that lie in memory as the arguments do.
-void probe(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+void probe(const c10::OperatorHandle& op, const OperatorFacts& facts, torch::jit::Stack* stack) {
+  const auto zeros = [&](const at::Tensor& t) {
+    return facts.shape().onDevice ? at::empty_strided(t.sizes(), t.strides(), t.options().device(at::kCUDA)).zero_() : lazyZeros(t);
+  };
   size_t arity = op.schema().arguments().size(), base = stack->size() - arity;
   for (size_t i = base; i < stack->size(); ++i)
-    mapTensors((*stack)[i], [](const at::Tensor& t) -> at::Tensor {
-      return t.defined() && t.device().is_meta() ? lazyZeros(t) : t;
-    });
+    mapTensors((*stack)[i], [&](const at::Tensor& t) { return t.defined() && t.device().is_meta() ? zeros(t) : t; });
   op.callBoxed(stack);
   size_t count = op.schema().returns().size();
   for (size_t i = stack->size() - count; i < stack->size(); ++i)
@@ -123,7 +124,7 @@ void runRoute(const c10::OperatorHandle& op, const OperatorFacts& facts, torch::
     case OperatorFacts::Route::HiddenMeta: return facts.shape().kernel->callBoxed(op, c10::DispatchKeySet(c10::DispatchKey::Meta), stack);
     case OperatorFacts::Route::Composite: return tryComposite(op, facts, stack);
     case OperatorFacts::Route::PythonMeta: return callPythonMeta(op, facts, stack);
-    case OperatorFacts::Route::Probe: return probe(op, stack);
+    case OperatorFacts::Route::Probe: return probe(op, facts, stack);
     case OperatorFacts::Route::None: break;
   }
   refuse(facts);

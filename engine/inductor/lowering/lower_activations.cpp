@@ -42,11 +42,12 @@ Val siluBackward(A a) {
   return a[0] * s * (a[1] * (1.0 - s) + 1.0);
 }
 
-Val hardSigmoid(A a) { return clampTo(a[0] + 3.0, 0, 6) / 6.0; }
-Val hardSigmoidBackward(A a) {
-  return where((a[1] > -3.0) && (a[1] < 3.0), a[0] * double{1.0F / 6.0F}, 0.0);  // eager's constant, in float64 too
-}
-Val hardSwish(A a) { return a[0] * clampTo(a[0] + 3.0, 0, 6) / 6.0; }
+constexpr double kSixth{1.0F / 6.0F};  // eager's constant, in float64 too
+/// Eager's vectors on the CPU divide, its kernels on a GPU multiply.
+Val sixthOf(Val v, A a) { return a.device(0).kind == graph::DeviceKind::Cpu ? v / 6.0 : v * kSixth; }
+Val hardSigmoid(A a) { return sixthOf(clampTo(a[0] + 3.0, 0, 6), a); }
+Val hardSigmoidBackward(A a) { return where((a[1] > -3.0) && (a[1] < 3.0), a[0] * kSixth, 0.0); }
+Val hardSwish(A a) { return sixthOf(a[0] * clampTo(a[0] + 3.0, 0, 6), a); }
 /// Which branch a NaN takes in a derivative differs in eager: its vectors on the CPU choose by what holds, its scalars on a GPU by what does
 /// not.
 bool byVectors(A a) { return a.device(1).kind == graph::DeviceKind::Cpu; }

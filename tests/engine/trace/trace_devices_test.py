@@ -89,6 +89,16 @@ def transforms():
     strides_are(torch.fft.rfft, [(24, 4, 1)], cuda(5, 6, 7))
 
 
+def convolutions():
+    """Numbers of float64 are given to cuDNN row by row, others as they lie."""
+    F64 = torch.float64
+    for dtype, first in ((F32, (27, 1, 9, 3)), (F64, (27, 9, 3, 1))):
+        x, w = moved(2, 4, 5, 5, dtype=dtype), cuda(3, 4, 3, 3, dtype=dtype)
+        strides_are(F.conv2d, [first], x, w)
+        strides_are(lambda x, w, g: torch.ops.aten.convolution_backward(g, x, w, None, [1, 1], [0, 0], [1, 1], False, [0, 0], 1, [True, True, False])[:2],
+                    [(100, 1, 20, 4), (36, 1, 12, 4)] if dtype == F32 else [row_major((2, 4, 5, 5)), row_major((3, 4, 3, 3))], x, w, cuda(2, 3, 3, 3, dtype=dtype))
+
+
 def batch_norm_statistics():
     def native(x, w, b, m, v, training=True):
         return torch.native_batch_norm(x, w, b, m, v, training, 0.5, 0.6)
@@ -165,7 +175,7 @@ def factories_say_where():
     assert "cuda:0" in text and "cuda:-1" not in text, text
 
 
-CASES = {f.__name__: f for f in (shuffles, rolling, padding, unpooling, transforms, batch_norm_statistics, batch_norm_of_a_layer, device_of_mixed_operands,
+CASES = {f.__name__: f for f in (shuffles, rolling, padding, unpooling, transforms, convolutions, batch_norm_statistics, batch_norm_of_a_layer, device_of_mixed_operands,
                                  lists_of_several_devices, factories_say_where)}
 if __name__ == "__main__":
     run(CASES)
