@@ -75,14 +75,14 @@ double elementsOf(const Section& s) {
   return dynamic ? kMany : pointsOf(s.axes);
 }
 
-/// Divides sections over blocks where the points alone leave the device idle.
+/// Divides sections over blocks where the points alone leave the device idle. Not where clusters divide them already.
 void chooseChunks(Plan& plan, const Mapping& map, const GpuTarget& target, const LaunchShape& shape) {
   constexpr double kWorthIt = 32768;  // inner elements
   constexpr double kSmallestChunk = 4096;
   const Kernel& k = plan.kernel;
   const auto points = plan.points().maybeConstant();
-  if (!points || *points == 0 || reducesWithoutAxes(k) || accumulates(k) || scans(k) || !plan.inWork.empty()) return;
-  const double blocks = static_cast<double>(*points) * map.cluster / (map.vectorsPerBlock() * map.vector);
+  if (!points || *points == 0 || reducesWithoutAxes(k) || accumulates(k) || scans(k) || map.cluster > 1 || !plan.inWork.empty()) return;
+  const double blocks = static_cast<double>(*points) / (map.vectorsPerBlock() * map.vector);
   if (blocks >= target.multiprocessors) return;
   double largest = 0;
   for (const Section& s : k.sections)

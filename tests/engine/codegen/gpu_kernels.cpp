@@ -317,6 +317,7 @@ std::vector<NamedKernel> gpuKernels() {
       {"softmax_wide", softmax(9, 20001), {}},
       {"softmax_rows", softmax(64, 2048), {}},
       {"softmax_in_clusters", softmax(140, 33001), {}},
+      {"softmax_in_few_clusters", softmax(40, 33001), {}},
       {"softmax_short", softmax(100, 24), {}},
       {"softmax_odd", softmax(7, 1001), {}},
       {"softmax_long", softmax(3, 100000), {}},

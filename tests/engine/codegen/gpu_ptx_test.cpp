@@ -194,6 +194,26 @@ class GpuPtxTest : public QObject {
     }
   }
 
+  /// No block ends before the others of its cluster have read its shared memory, whatever shape is tried.
+  void blocksOfClustersEndTogether() {
+    int seen = 0;
+    for (const char* name : {"softmax_in_clusters", "softmax_in_few_clusters"})
+      for (const gpu::LaunchShape& shape : gpu::candidateShapes(named(name).kernel, gpu::GpuTarget{})) {
+        auto made = gpu::compilePtx(named(name).kernel, gpu::GpuTarget{}, true, false, shape);
+        QVERIFY2(made, made ? "" : made.error().text().c_str());
+        for (size_t at = made->text.find(".entry"); at != std::string::npos;) {
+          const size_t next = made->text.find(".entry", at + 1);
+          const std::string entry = made->text.substr(at, next - at);
+          at = next;
+          if (entry.find("mapa") == std::string::npos) continue;
+          ++seen;
+          const size_t read = entry.rfind("mapa"), told = entry.rfind("barrier.cluster.arrive"), waited = entry.rfind("barrier.cluster.wait");
+          QVERIFY2(read < told && told < waited && waited != std::string::npos, name);
+        }
+      }
+    QVERIFY(seen > 4);
+  }
+
   void fewLongRowsAreDivided() {
     const gpu::PtxKernel k = compiled(named("softmax_long").kernel);
     QVERIFY(k.launches.size() > 2);
