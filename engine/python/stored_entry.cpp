@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "engine/capture/evaluation/torch_objects.h"
+#include "engine/capture/rules/process_predicates.h"
 #include "engine/compile/stored_module.h"
 #include "engine/inductor/ir/archive_fields.h"
 
@@ -55,10 +56,11 @@ struct GuardForm {
   int64_t source = kNone, other = kNone, expected = kNone, number = 0;
   std::string text;
   Place place;
-  bool isArguments = false;
+  bool isNeeded = false;                    ///< of the arguments or of the process: no file without it
   bool globalsOfFunction = false;             ///< CodeMatch: the function's globals count too
   std::optional<TensorSpec> spec;
   std::optional<std::vector<std::string>> attributes;  ///< TypeVersion; none: all
+  std::string predicate;                               ///< Custom: its name (ProcessPredicate)
 };
 struct NumberForm {
   NumberSource::Kind kind{};
@@ -94,7 +96,7 @@ bool isStorable(SideEffect::Kind kind) {
 template <class A> void fields(A& a, In<A, EffectForm>& v) { a(v.kind, v.target, v.key, v.value, v.number); }
 template <class A> void fields(A& a, In<A, SourceForm>& v) { a(v.kind, v.base, v.key, v.index, v.why); }
 template <class A> void fields(A& a, In<A, GuardForm>& v) {
-  a(v.kind, v.source, v.other, v.expected, v.number, v.text, v.place, v.isArguments, v.globalsOfFunction, v.spec, v.attributes);
+  a(v.kind, v.source, v.other, v.expected, v.number, v.text, v.place, v.isNeeded, v.globalsOfFunction, v.spec, v.attributes, v.predicate);
 }
 template <class A> void fields(A& a, In<A, NumberForm>& v) { a(v.kind, v.source, v.dim, v.is, v.defines); }
 template <class A> void fields(A& a, In<A, OriginForm>& v) { a(v.symbol, v.kind, v.source, v.dim); }
@@ -218,15 +220,18 @@ class Writer {
     const bool isArguments = !hasPlace || isArgument(guard.source) || (guard.other && isArgument(guard.other));
     const bool ofCode = guard.kind == GuardKind::CodeMatch && hasPlace && guard.source->kind == Source::Kind::Pinned;
     PyObject* expected = guard.expected.get();
-    bool storable = guard.kind != GuardKind::WeakrefAlive && guard.kind != GuardKind::Custom;
+    const ProcessPredicate* predicate =
+        guard.kind == GuardKind::Custom ? processPredicateOf(guard.predicate, guard.source->kind == Source::Kind::Pinned ? guard.source->key.get() : nullptr) : nullptr;
+    const bool isNeeded = isArguments || predicate;
+    bool storable = guard.kind != GuardKind::WeakrefAlive && (guard.kind != GuardKind::Custom || predicate);
     storable = storable && (!hasPlace || isReachable(guard.source)) && (!guard.other || isReachable(guard.other));
     if (storable && guard.expected.address() && !ofCode) storable = expected && known(expected);
     PyObject* globals = guard.kind == GuardKind::CodeMatch && !ofCode ? reinterpret_cast<PyObject*>(guard.number) : nullptr;
     if (storable && globals) storable = known(globals);
     if (!storable) {
-      if (!isArguments) return;  // the program's own, which stays as it was
+      if (!isNeeded) return;  // the program's own, which stays as it was
       refuse(std::string(name(guard.kind)) + " " + (hasPlace ? guard.source->str() : std::string()) + " cannot be written down: " +
-             (expected ? describeObject(expected) : guard.text));
+             (expected && guard.kind != GuardKind::Custom ? describeObject(expected) : guard.text));
     }
     GuardForm form;
     form.kind = guard.kind;
@@ -236,7 +241,8 @@ class Writer {
     form.number = guard.number;
     form.text = guard.text;
     form.place = guard.place;
-    form.isArguments = isArguments;
+    form.isNeeded = isNeeded;
+    if (predicate) form.predicate = predicate->name;
     form.globalsOfFunction = guard.kind == GuardKind::CodeMatch && guard.number != 0;
     if (globals) form.number = object(globals);
     if (guard.kind == GuardKind::TensorMatch) form.spec = set_.tensorSpec(guard);
@@ -413,7 +419,7 @@ class Reader {
   }
 
   void addGuard(GuardForm& form) {
-    if (form.kind > GuardKind::Custom || form.kind == GuardKind::Custom || form.kind == GuardKind::WeakrefAlive) throw ArchiveError("an unknown guard");
+    if (form.kind > GuardKind::Custom || form.kind == GuardKind::WeakrefAlive) throw ArchiveError("an unknown guard");
     const bool ofShapes = form.kind == GuardKind::ShapeEnv || form.kind == GuardKind::SymbolRange || form.kind == GuardKind::SymbolMatch;
     if ((form.source < 0) != (form.kind == GuardKind::GlobalState || form.kind == GuardKind::ShapeEnv)) throw ArchiveError("a guard without a place");
     const size_t numbers = form.kind == GuardKind::ShapeEnv ? form_.relations.size() : form_.numbers.size();
@@ -428,10 +434,16 @@ class Reader {
     PyObject* expected = form.expected < 0 ? nullptr : object(form.expected);
     const bool isMissing = (form.source >= 0 && !guard.source) || (form.other >= 0 && !guard.other) || (form.expected >= 0 && !expected);
     if (isMissing) {
-      if (!form.isArguments) return;
+      if (!form.isNeeded) return;
       refuse(std::string(name(form.kind)) + " " + (guard.source ? guard.source->str() : std::string()) + " speaks of an object that does not exist in this process");
     }
     requireFitting(form, expected);
+    if (form.kind == GuardKind::Custom) {
+      const ProcessPredicate* predicate = processPredicateNamed(form.predicate);
+      PyObject* value = guard.source->kind == Source::Kind::Pinned ? guard.source->key.get() : nullptr;
+      if (!predicate || !value || !predicate->fits(value, expected)) throw ArchiveError("a question that is none");
+      guard.predicate = predicate->holds;
+    }
     if (form.kind == GuardKind::CodeMatch) {
       PyObject* globals = nullptr;
       if (expected) {

@@ -12,6 +12,7 @@
 #include "engine/capture/evaluation/torch_calls.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
+#include "engine/capture/rules/process_predicates.h"
 #include "engine/capture/rules/autograd_function.h"
 #include "engine/trace/transform_levels.h"
 
@@ -43,15 +44,6 @@ bool readOnlyOfType(PyObject* array, PyObject* type) { return isArray(array) && 
 PyObject* module() {
   static Once<PyObject*> module;
   return module.get([] { return PyImport_ImportModule("fusebox._arrays"); });
-}
-
-/// Overflow to zero is nothing that numpy warns of, unless the program asks for it.
-bool ignoresUnderflow(PyObject*, PyObject*) {
-  static PyObject* const ask = torchObject("numpy._core._multiarray_umath._get_extobj_dict");
-  PyRef errors = ask ? PyRef::steal(PyObject_CallNoArgs(ask)) : PyRef();
-  PyObject* under = errors && PyDict_Check(errors.get()) ? PyDict_GetItemString(errors.get(), "under") : nullptr;
-  PyErr_Clear();
-  return under && PyUnicode_CompareWithASCIIString(under, "ignore") == 0;
 }
 
 /// Attributes that the layout decides.
@@ -92,6 +84,15 @@ std::string nameOf(PyObject* function) {
 }
 
 }  // namespace
+
+/// Overflow to zero is nothing that numpy warns of, unless the program asks for it.
+bool ignoresUnderflow(PyObject*, PyObject*) {
+  static PyObject* const ask = torchObject("numpy._core._multiarray_umath._get_extobj_dict");
+  PyRef errors = ask ? PyRef::steal(PyObject_CallNoArgs(ask)) : PyRef();
+  PyObject* under = errors && PyDict_Check(errors.get()) ? PyDict_GetItemString(errors.get(), "under") : nullptr;
+  PyErr_Clear();
+  return under && PyUnicode_CompareWithASCIIString(under, "ignore") == 0;
+}
 
 bool isArray(PyObject* object) {
   static PyObject* type = nullptr;

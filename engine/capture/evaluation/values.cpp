@@ -7,6 +7,7 @@
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/guards/guard_tree.h"
 #include "engine/capture/evaluation/value_kinds.h"
+#include "engine/capture/rules/process_predicates.h"
 #include "engine/capture/guards/guard_tree.h"
 #include "engine/capture/rules/autograd_function.h"
 
@@ -41,8 +42,6 @@ bool sameSetElements(PyObject* value, PyObject* expected) {
 
 /// A function with these positional defaults.
 bool sameDefaults(PyObject* value, PyObject* expected) { return PyFunction_GET_DEFAULTS(value) == expected; }
-
-bool torchsMethods(PyObject* type, PyObject*) { return hasTorchsMethods(reinterpret_cast<PyTypeObject*>(type)); }
 
 /// A builtin method with the definition at the address `expected`, whatever it is bound to.
 bool sameMethod(PyObject* value, PyObject* expected) {
@@ -253,6 +252,8 @@ PyRef Evaluation::inputOfGraph(PyObject* tensor, const Source* source) {
   origins_.add(standIn.get(), source).twin = PyRef::borrow(tensor);
   return standIn;
 }
+
+bool torchsMethods(PyObject* type, PyObject*) { return hasTorchsMethods(reinterpret_cast<PyTypeObject*>(type)); }
 
 bool Evaluation::guardTorchsMethods(PyTypeObject* type) {
   if (!hasTorchsMethods(type)) return false;

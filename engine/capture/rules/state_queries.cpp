@@ -11,6 +11,7 @@
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/value_kinds.h"
 #include "engine/capture/guards/guard_tree.h"
+#include "engine/capture/rules/process_predicates.h"
 
 namespace fusebox::capture {
 
@@ -103,6 +104,11 @@ bool isOfTorchC(PyObject* callable) {
 bool sameAnswer(PyObject* a, PyObject* b) {
   if (a == b || sameConstant(a, b)) return true;
   if (Py_TYPE(a) != Py_TYPE(b) || isConstantValue(a)) return false;
+  if (PyList_CheckExact(a)) {
+    bool same = PyList_GET_SIZE(a) == PyList_GET_SIZE(b);
+    for (Py_ssize_t i = 0; same && i < PyList_GET_SIZE(a); ++i) same = sameConstant(PyList_GET_ITEM(a, i), PyList_GET_ITEM(b, i));
+    return same;
+  }
   PyRef x = PyRef::steal(PyNumber_Long(a)), y = PyRef::steal(PyNumber_Long(b));
   return x && y && sameConstant(x.get(), y.get());
 }
@@ -118,17 +124,6 @@ bool isAnswer(PyObject* o) {
   PyRef members = PyRef::steal(PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), "__members__"));
   PyErr_Clear();
   return members && PyDict_Check(members.get()) && type->tp_as_number && type->tp_as_number->nb_int;
-}
-
-/// Predicate of a Custom guard; `expected`: the arguments and the answer.
-bool answersAsBefore(PyObject* callable, PyObject* expected) {
-  PyRef now = PyRef::steal(PyObject_CallObject(callable, PyTuple_GET_ITEM(expected, 0)));
-  bool same = now && sameAnswer(now.get(), PyTuple_GET_ITEM(expected, 1));
-  if (PyErr_Occurred()) {
-    PyErr_Clear();
-    same = false;
-  }
-  return same;
 }
 
 /// Questions about one kind of device, of which GlobalState knows the CPU's and CUDA's answers.
@@ -162,6 +157,16 @@ PyRef ruleQuery(Evaluation& e, PyObject* callable, const CallArguments& a) {
 }
 
 }  // namespace
+
+bool answersAsBefore(PyObject* callable, PyObject* expected) {
+  PyRef now = PyRef::steal(PyObject_CallObject(callable, PyTuple_GET_ITEM(expected, 0)));
+  bool same = now && sameAnswer(now.get(), PyTuple_GET_ITEM(expected, 1));
+  if (PyErr_Occurred()) {
+    PyErr_Clear();
+    same = false;
+  }
+  return same;
+}
 
 PyRef guardAnswer(Evaluation& e, PyObject* callable, const std::vector<PyObject*>& args, const char* text) {
   PyRef tuple = PyRef::steal(PyTuple_New(static_cast<Py_ssize_t>(args.size())));

@@ -10,6 +10,9 @@ import textwrap
 import unittest
 
 _PROGRAM = '''
+import collections.abc
+
+import numpy as np
 import torch
 
 SCALE = 2.0
@@ -73,6 +76,22 @@ def uses_a_global_tensor(x):
 def says_so(x):
     print("said")
     return x + 1
+
+
+def scaled_by_threads(x):
+    return x * torch.get_num_threads()
+
+
+def exponential(x):
+    return torch.from_numpy(np.exp(x.numpy()))
+
+
+def registered(x, shape):
+    return x * 2 if isinstance(shape, collections.abc.Sequence) else x
+
+
+def by_order(x):
+    return x * len(torch._C._get_sdp_priority_order())
 
 
 def breaks(x):
@@ -292,6 +311,30 @@ class AheadTest(unittest.TestCase):
             assert "L['m'].count: expected 3, found 4" in refusal(lambda: c(m, {}, x))
             print("0")
         """)
+
+    def test_the_state_of_the_process_is_asked_for_again(self):
+        x = "(torch.randn(4),), {}"
+        names = ("scaled_by_threads", "exponential", "registered", "by_order")
+        cases = {name: ("p." + name, "(torch.randn(4), (2, 2)), {}" if name == "registered" else x) for name in names}
+        found = self.save(cases=cases, OMP_NUM_THREADS="1")
+        self.assertIn("cannot be written down: _get_sdp_priority_order", found.pop("by_order"))
+        self.assertEqual(set(found.values()), {"saved"}, found)
+        answers = self.load("""
+            import collections.abc
+            import numpy as np
+            collections.abc.Sequence.register(type("Mine", (), {}))  # tells nothing of tuples
+            x = torch.randn(4)
+            threads, exponential = load("scaled_by_threads"), load("exponential")
+            same(threads(x), p.scaled_by_threads(x))
+            same(exponential(x), p.exponential(x))
+            same(load("registered")(x, (2, 2)), x * 2)
+            with np.errstate(under="raise"):
+                answers = [refusal(lambda: exponential(torch.full((4,), -100.0)))]
+            torch.set_num_threads(2)
+            print(json.dumps([*answers, refusal(lambda: threads(x)), refusal(lambda: exponential(x))]))
+        """, OMP_NUM_THREADS="1")
+        for answer, word in zip(answers, ("numpy ignores an underflow", "get_num_threads", "none"), strict=True):
+            self.assertIn(word, answer)
 
     def test_functions_among_the_arguments_are_known_by_name(self):
         self.assertEqual(self.save(cases={"applied": ("p.applied", "(p.helper, torch.randn(4)), {}")}), {"applied": "saved"})
