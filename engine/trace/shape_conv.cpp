@@ -43,6 +43,7 @@ void checkKernelFits(const IValue* a) {
 Values convolution(const IValue* a) {
   auto &x = a[0].toTensor(), &w = a[1].toTensor();
   bool transposed = a[6].toBool();
+  for (int64_t i = 0; i < x.dim() - 2; ++i) TORCH_CHECK(at(a[3], i) > 0, "non-positive stride is not supported");  // as eager says it
   if (!transposed) checkKernelFits(a);
   std::vector<int64_t> sizes{x.size(0), transposed ? w.size(1) * a[8].toInt() : w.size(0)};
   for (int64_t i = 0; i < x.dim() - 2; ++i) {

@@ -180,6 +180,8 @@ PyRef ruleCheckpoint(Evaluation& e, PyObject*, const CallArguments& a) {
     args.push_back(a.args[a.positional + i]);
   }
   PyRef tuple = PyRef::steal(PyList_AsTuple(names.get()));
+  if (reentrant == Py_True && (a.keyword("context_fn") || a.keyword("debug") || PyTuple_GET_SIZE(tuple.get()) > 0))
+    e.breakHere("unsupported call", "torch.utils.checkpoint of the reentrant form takes no such arguments");
   // The reentrant form is a node of the graph whose inputs are the tensors it is given: without a gradient among them it has none.
   bool wanted = reentrant != Py_True;
   for (PyObject* given : args) wanted = wanted || (isTensorObject(given) && tensorOf(given).requires_grad());

@@ -8,6 +8,7 @@ import sys
 import types
 import weakref
 
+import numpy
 import torch
 
 from .worlds import OF_WORLD
@@ -87,7 +88,7 @@ class Comparison:
             fail(path, f"type {type(a).__name__} in eager, {type(b).__name__} compiled: {describe(a)} and {describe(b)}")
         if a == b and (not isinstance(a, float) or str(a) == str(b)) or a != a and b != b:
             return
-        if isinstance(a, (float, complex)) and abs(a - b) <= 1e-4 * max(abs(a), 1):
+        if isinstance(a, (float, complex, numpy.inexact)) and abs(a - b) <= 1e-4 * max(abs(a), 1):
             return
         if isinstance(a, str) and same_text(a, b):
             return
@@ -247,8 +248,12 @@ class Comparison:
         self.pair(a, b, path)
 
     def array(self, a, b, path):
-        if self.pair(a, b, path) and (a.dtype != b.dtype or a.shape != b.shape or a.tolist() != b.tolist()):
+        if not self.pair(a, b, path):
+            return
+        if a.dtype != b.dtype or a.shape != b.shape or a.dtype.kind not in "fc" and a.tolist() != b.tolist():
             fail(path, f"{describe(a)} in eager, {describe(b)} compiled")
+        if a.dtype.kind in "fc" and a.size:
+            self.elements(torch.from_numpy(a.copy()), torch.from_numpy(b.copy()), path)
 
     def instance(self, a, b, path):
         if not self.pair(a, b, path) or type(a).__module__ == "torch._ops":
@@ -326,7 +331,6 @@ def names_of(code):
 
 
 def _kinds():
-    import numpy
     c = Comparison
     return [(torch.Tensor, c.tensor), (type, c.class_), (enum.Enum, c.enumerated), (types.FunctionType, c.function),
             (types.CellType, c.cell),
