@@ -10,6 +10,7 @@
 #include "profiler/query/function_names.h"
 #include "profiler/query/memory.h"
 #include "profiler/query/program_kernels.h"
+#include "profiler/query/recompiles.h"
 #include "profiler/query/shapes.h"
 #include "profiler/query/steps.h"
 
@@ -148,11 +149,9 @@ Result<void> readUncompiled(Loading& l) {
 }
 
 Result<void> readRecompiles(Loading& l) {
-  // Every entry of the frame has a guard that failed; the recompilation names the one of the entry used last.
   return l.reader.each(
-      "SELECT min(failure_id), frame_id, guard, min(expected), min(found), outcome, file, line, count(*) FROM guard_failures f "
-      "WHERE (outcome = 'recompile' AND EXISTS(SELECT 1 FROM compiles c WHERE c.failure_id = f.failure_id)) OR outcome = 'limit' "
-      "GROUP BY frame_id, guard, outcome, file, line ORDER BY 1",
+      "SELECT min(failure_id), frame_id, guard, min(expected), min(found), outcome, file, line, count(*) FROM guard_failures WHERE failure_id IN (" +
+          std::string(query::kDecisiveFailures) + ") GROUP BY frame_id, guard, outcome, file, line ORDER BY 1",
       {}, [&](const Statement& s) {
         const auto object = l.objectOfFrame.find(s.integer(1));
         if (object == l.objectOfFrame.end()) return;

@@ -293,7 +293,21 @@ void adviseClass(const GuardProblem& p, Sources&, Out& out) {
                  {}});
 }
 
+/// "L['n'] == 3, asked by …": the code holds for one number, not for a range.
+bool isConstantSize(const std::string& expected) {
+  const size_t at = expected.find(" == ");
+  if (at == std::string::npos) return false;
+  const size_t end = expected.find_first_not_of("-0123456789", at + 4);
+  return end != at + 4 && (end == std::string::npos || expected[end] == ',');
+}
+
 void adviseShape(const GuardProblem& p, Sources& sources, Out& out) {
+  if (isConstantSize(p.expected)) {
+    out.push_back({say(FUSEBOX_TEXT("Advice", "Move what needs the number out of the compiled function")),
+                   say(FUSEBOX_TEXT("Advice", "This line needs the number, not a symbol for it. Compute its result before the call and pass it, or make it an operator on tensors.")),
+                   {}});
+    return;
+  }
   out.push_back({say(FUSEBOX_TEXT("Advice", "Say the range beforehand")),
                  say(FUSEBOX_TEXT("Advice",
                                   "{}: a symbolic size left the range that it was compiled for (0 and 1 always do). "

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cstdlib>
 #include <string_view>
 #include <tuple>
@@ -85,6 +86,8 @@ TensorText parseTensor(std::string_view text) {
     while (rest < text.size() && text[rest] == ' ') ++rest;
     out.device = text.substr(rest, text.find(' ', rest) - rest);
     out.requiresGrad = text.find("requires_grad") != std::string_view::npos;
+    // "L['n'] == 3" has brackets too.
+    if (!out.device.empty() && std::isalpha(static_cast<unsigned char>(out.device[0])) == 0) return out;
   }
   out.valid = true;
   return out;

@@ -24,13 +24,10 @@ constexpr const char* kEntries =
 constexpr const char* kCalls = "SELECT compile_id, kind, calls, total_ns FROM calls";
 constexpr const char* kGuardCounts = "SELECT compile_id, count(*) FROM t_guard GROUP BY compile_id";
 constexpr const char* kFailedGuards = "SELECT g.compile_id FROM t_guard_failure f JOIN t_guard g ON g.id = f.guard_id";
-// The failures that an entry names as its cause, and what the limit was reached with (of the entry that
-// came nearest to fitting, which is told first).
-constexpr const char* kMisses =
-    "SELECT f.id, f.frame_id, f.compile_id, coalesce(c.id, 0), f.guard_id, g.kind, g.source, f.guard, f.expected, f.found, f.outcome, f.file, "
+const std::string kMisses =
+    std::string("SELECT f.id, f.frame_id, f.compile_id, coalesce(c.id, 0), f.guard_id, g.kind, g.source, f.guard, f.expected, f.found, f.outcome, f.file, "
     "f.line, (SELECT s.text FROM t_stack s WHERE s.id = g.stack), f.stack FROM t_guard_failure f LEFT JOIN t_compile c ON c.failure_id = f.id "
-    "LEFT JOIN t_guard g ON g.id = f.guard_id WHERE c.id IS NOT NULL OR (f.outcome = 'limit' AND f.id = "
-    "(SELECT min(e.id) FROM t_guard_failure e WHERE e.frame_id = f.frame_id AND e.outcome = 'limit')) ORDER BY f.id";
+    "LEFT JOIN t_guard g ON g.id = f.guard_id WHERE f.id IN (") + kDecisiveFailures + ") ORDER BY f.id";
 
 using ByFrame = std::unordered_map<int64_t, RecompileChain*>;
 
@@ -81,7 +78,7 @@ Result<void> readEntries(const Reader& reader, const ByFrame& frames) {
 }
 
 Result<void> readMisses(const Reader& reader, const ByFrame& frames) {
-  return reader.each(kMisses, {}, [&](const Statement& s) {
+  return reader.each(kMisses.c_str(), {}, [&](const Statement& s) {
     const auto chain = frames.find(s.integer(1));
     if (chain == frames.end()) return;
     GuardMiss m;

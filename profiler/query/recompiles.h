@@ -74,6 +74,11 @@ struct GuardTreeRow {
 /// twice, or 0 for B, for one tree.
 Result<std::vector<GuardTreeRow>> compareGuards(const session::Reader& reader, int64_t a, int64_t b);
 
+/// The ids of the failures that count: one for each compilation that a failure made, and one for each frame that reached its
+/// limit. Every entry of a frame fails; a compilation names the one used last, of a limit the first is told.
+inline constexpr const char* kDecisiveFailures =
+    "SELECT failure_id FROM t_compile WHERE failure_id IS NOT NULL UNION ALL SELECT min(id) FROM t_guard_failure WHERE outcome = 'limit' GROUP BY frame_id";
+
 nlohmann::json toJson(const Advice& advice);
 nlohmann::json toJson(const std::vector<StackPlace>& stack);
 /// With the advice of each miss.

@@ -9,6 +9,7 @@
 #include "profiler/query/break_groups.h"
 #include "profiler/query/function_names.h"
 #include "profiler/query/program_kernels.h"
+#include "profiler/query/recompiles.h"
 
 namespace fusebox::query {
 namespace {
@@ -52,11 +53,9 @@ Result<void> readBreaks(const Reader& reader, Summary& out) {
 
 Result<void> readRecompiles(const Reader& reader, Summary& out) {
   return reader.each(
-      "SELECT frame, guard, expected, found, file, outcome, line FROM guard_failures f "
-      // Every entry of the frame has a guard that failed; the recompilation names the one of the entry used last.
-      "WHERE (outcome = 'recompile' AND EXISTS(SELECT 1 FROM compiles c WHERE c.failure_id = f.failure_id)) OR outcome = 'limit' "
-      "ORDER BY failure_id",
-      {}, [&](const Statement& row) {
+      "SELECT frame, guard, expected, found, file, outcome, line FROM guard_failures WHERE failure_id IN (" + std::string(kDecisiveFailures) + ") ORDER BY failure_id", {},
+      [&](const Statement& row) {
+        ++(row.text(5) == "limit" ? out.limitsReached : out.compiledAgain);
         out.recompiles.push_back({row.string(0), row.string(1), row.string(2), row.string(3), row.string(4), row.string(5),
                                   row.integer(6)});
       });

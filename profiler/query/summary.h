@@ -27,7 +27,8 @@ struct Summary {
     std::string frame, guard, expected, found, file, outcome;
     int64_t line = 0;
   };
-  std::vector<Recompile> recompiles;
+  std::vector<Recompile> recompiles;  ///< what made compilations; a frame that reached its limit of entries is one row, of outcome `limit`
+  int64_t compiledAgain = 0, limitsReached = 0;  ///< of them
   std::vector<StageSum> stages;    ///< and passes, most own time first
   double captureMs = 0, aotMs = 0, inductorMs = 0, codegenMs = 0, totalCompileMs = 0;
   double runMs = 0;                ///< in compiled calls; where calls are not recorded, in kernels

@@ -68,7 +68,8 @@ std::string toText(const Summary& s) {
     if (!b.hint.empty()) out += fmt::format("      hint: {}\n", b.hint);
   }
   more(out, s.graphBreaks.size());
-  out += fmt::format("  recompiles {}\n", s.recompiles.empty() ? "none" : std::to_string(s.recompiles.size()));
+  out += fmt::format("  recompiles {}{}\n", s.compiledAgain == 0 ? "none" : std::to_string(s.compiledAgain),
+                     s.limitsReached == 0 ? "" : fmt::format(", {} that reached the limit of entries", plural(s.limitsReached, "frame", "frames")));
   for (size_t i = 0; i < s.recompiles.size() && i < kListed; ++i) {
     const auto& r = s.recompiles[i];
     out += fmt::format("    {}: {}: {}: expected {}, found {}{}\n", place(r.file, r.line), r.frame, r.guard, r.expected,

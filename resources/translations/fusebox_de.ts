@@ -5130,6 +5130,22 @@ von Schritt %6 (%7) bis Schritt %8 (%9)</translation>
 <context>
     <name>fusebox::views::OverviewView</name>
     <message>
+        <source>finished: the program failed</source>
+        <translation>beendet: das Programm schlug fehl</translation>
+    </message>
+    <message>
+        <source>in no stage</source>
+        <translation>in keiner Stufe</translation>
+    </message>
+    <message>
+        <source>limit reached</source>
+        <translation>Grenze erreicht</translation>
+    </message>
+    <message>
+        <source>limits reached</source>
+        <translation>Grenzen erreicht</translation>
+    </message>
+    <message>
         <source>Frames</source>
         <translation>Frames</translation>
     </message>

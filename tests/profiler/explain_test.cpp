@@ -434,6 +434,12 @@ class ExplainTest : public QObject {
     Sources sources(*reader_);
     const auto advice = adviseGuard(p, sources);
     QVERIFY(advice[0].text.find("dimension 1 of") != std::string::npos);
+    Sources none(*reader_);
+    const auto titleOf = [&](const char* expected) { return adviseGuard(problem("fusebox", "SHAPE_ENV", "", expected, "L['n'] = 9"), none).at(0).title; };
+    QCOMPARE(titleOf("L['n'] == 3, asked by the number of elements of a range in a.py:50"), std::string("Move what needs the number out of the compiled function"));
+    for (const char* range : {"L['n'] <= 64", "L['n'] == L['x'].size()[0]"}) QCOMPARE(titleOf(range), std::string("Say the range beforehand"));
+    for (const char* relation : {"L['n'] == 3, asked by the number of elements of a range in a.py:50", "L['n'] == 3", "self.sizes[0] < 4"})
+      QCOMPARE(tensorDifference(relation, "L['n'] = 9"), std::string());  // says nothing of a tensor
     QCOMPARE(tensorDifference("Tensor, DispatchKeySet(CPU), torch.float32, device=None, requires_grad=False, size=[8, "
                               "16], stride=[16, 1]",
                               "Tensor, DispatchKeySet(CPU), torch.float16, device=None, requires_grad=False, size=[8, "

@@ -5,6 +5,7 @@
 #include "engine/record/recorder.h"
 #include "profiler/query/recompiles.h"
 #include "profiler/query/shapes.h"
+#include "profiler/query/summary.h"
 #include "profiler/session/reader.h"
 
 using namespace fusebox;
@@ -63,6 +64,8 @@ class ShapesTest : public QObject {
     entry(r, frame, fixed, 3, "Float[101, 16] strides [16, 1] cpu", &guards);
     failure(r, frame, third_, guards, "Float[100, 16] strides [16, 1] cpu", "Float[102, 16] strides [16, 1] cpu", "limit");
 
+    failure(r, frame, second_, 0, "L['x'].size()[0] <= 64", "102", "limit");
+
     // g: columns vary, and nothing says why they are constants.
     const Id other = r->frame({.name = "g", .qualname = "g", .place = {kFile, 20, "g"}});
     const Id plain = entry(r, other, 0, 0, "Float[4, 16] strides [16, 1] cpu", &guards);
@@ -98,6 +101,18 @@ class ShapesTest : public QObject {
     QCOMPARE(frames_.size(), size_t{2});
     QCOMPARE(shapeFrames(*reader_, true)->size(), size_t{3});
     QCOMPARE(frame("f").recompiles, int64_t{3});
+  }
+
+  /// Functions add up to the sum that the session shows, though every entry of a frame that reached its limit has failed.
+  void recompilesAddUp() {
+    const auto summary = summarize(*reader_);
+    QVERIFY(summary);
+    int64_t ofFunctions = 0;
+    for (const auto& f : summary->coverage.functions) ofFunctions += f.recompiles;
+    QCOMPARE(summary->compiledAgain, int64_t{4});
+    QCOMPARE(ofFunctions, summary->compiledAgain);
+    QCOMPARE(summary->limitsReached, int64_t{1});
+    QCOMPARE(summary->recompiles.size(), size_t{5});
   }
 
   void symbolsSayWhereFromAndWithin() {

@@ -15,6 +15,7 @@
 #include <limits>
 #include <set>
 
+#include "engine/record/recorder.h"
 #include "profiler/session/reader.h"
 #include "profiler/session/writer.h"
 #include "tests/profiler/synthetic_session.h"
@@ -117,6 +118,17 @@ class SessionViewsTest : public QObject, private test::ShownView {
     QVERIFY(breaks->model()->rowCount() >= 1);
     QVERIFY(view->findChild<QTableView*>("overview.kernels")->model()->rowCount() > 3);
     QVERIFY(view->findChild<QTableView*>("overview.recompiles")->model()->rowCount() >= 1);
+  }
+
+  /// A session that was finished says so; what its program came to is another matter.
+  void overviewSaysThatTheProgramFailed() {
+    for (const char* code : {"0", "1"}) {
+      const QString path = folder_.filePath(QStringLiteral("exit%1.fusebox").arg(QLatin1String(code)));
+      QVERIFY(record::Recorder::start({.path = path.toStdString(), .facts = {{"engine", "fusebox"}, {"exit_code", code}}}).has_value());
+      record::Recorder::stop();
+      auto view = show<OverviewView>(path);
+      QTRY_COMPARE(view->findChild<QLabel*>("overview.state")->text(), *code == '0' ? QString("finished") : QString("finished: the program failed"));
+    }
   }
 
   /// Where there is little room the page scrolls: cards keep what they say, the list below can be read.

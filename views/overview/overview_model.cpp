@@ -6,6 +6,7 @@
 #include "profiler/query/function_names.h"
 #include "profiler/query/operators.h"
 #include "profiler/query/program_kernels.h"
+#include "profiler/query/recompiles.h"
 #include "profiler/session/reader.h"
 
 namespace fusebox::views {
@@ -24,9 +25,10 @@ std::string hottestKernels() {
          ") SELECT kernel_id, name, kind, launches, total_ns, bytes, file, line, (SELECT sum(total_ns) FROM ran), coalesce(timed_launches, 0) "
          "FROM kernels WHERE kernel_id IN (SELECT kernel_id FROM ran ORDER BY total_ns DESC LIMIT 100) ORDER BY total_ns DESC";
 }
-constexpr const char* kRecompiles = R"(SELECT failure_id, frame, guard, expected, found, outcome, file, line
-  FROM guard_failures f WHERE outcome <> 'recompile' OR EXISTS(SELECT 1 FROM compiles c WHERE c.failure_id = f.failure_id)
-  ORDER BY failure_id DESC LIMIT 500)";
+std::string recompiles() {
+  return std::string("SELECT failure_id, frame, guard, expected, found, outcome, file, line FROM guard_failures WHERE failure_id IN (") + query::kDecisiveFailures +
+         ") ORDER BY failure_id DESC LIMIT 500";
+}
 constexpr size_t kMostBreaks = 500, kMostStages = 100;
 constexpr const char* kLosses = "SELECT what, count, detail FROM losses ORDER BY count DESC";
 constexpr const char* kCalls = "SELECT kind, sum(calls), sum(total_ns) FROM calls GROUP BY kind";
@@ -155,7 +157,7 @@ Result<OverviewModel> loadOverview(const session::Reader& reader) {
   for (const auto& u : model.summary.coverage.uncompiled) model.failures.push_back(failureRow(u));
   model.breaks = breakRows(model.summary.graphBreaks);
   model.stages = stageRows(model.summary.stages);
-  collect.rows(kRecompiles, model.recompiles, recompileRow);
+  collect.rows(recompiles().c_str(), model.recompiles, recompileRow);
   collect.each("SELECT key, value FROM session_info WHERE key LIKE 'config.%' ORDER BY key",
                [&](const Statement& s) { model.facts.emplace_back(s.string(0), s.string(1)); });
   collect.rows(kLosses, model.losses, [](const Statement& s) {

@@ -216,8 +216,10 @@ void OverviewView::setTabCount(DataTable* table, const QString& title, int count
 
 void OverviewView::fill(OverviewModel& model) {
   QString script;
+  bool hasFailed = false;
   for (const auto& [key, value] : model.facts) {
     if (key == "script") script = str(value);
+    if (key == "exit_code") hasFailed = value != "0";
   }
   if (script.isEmpty() && session()) script = session()->path();
   headline_->setText(str(baseName(script.toStdString())));
@@ -225,6 +227,7 @@ void OverviewView::fill(OverviewModel& model) {
   state_->setText(model.state == "recording"   ? tr("● recording")
                   : model.state == "importing" ? tr("● being read")
                   : model.state == "abandoned" ? tr("recording ended early: its process is gone")
+                  : hasFailed                  ? tr("finished: the program failed")
                                                : tr("finished"));
   tabs_->setTabVisible(tabs_->indexOf(operators_), model.hasOperators);
   operatorsAreStale_ = true;
@@ -233,9 +236,11 @@ void OverviewView::fill(OverviewModel& model) {
   showVerdict(model.summary.coverage);
   sayNone(model.holdings, model.state != "recording" && model.state != "importing");
   const auto& s = model.summary;
-  stageBar_->setParts({{tr("capture"), s.captureMs, 0}, {tr("AOT autograd"), s.aotMs, 2}, {tr("inductor"), s.inductorMs, 4},
-                       {tr("codegen"), s.codegenMs, 1}},
-                      s.totalCompileMs);
+  std::vector<StageBar::Part> parts{{tr("capture"), s.captureMs, 0}, {tr("AOT autograd"), s.aotMs, 2}, {tr("inductor"), s.inductorMs, 4}, {tr("codegen"), s.codegenMs, 1}};
+  // What a backend of the program's own takes, or importing it, is in no stage.
+  const double rest = s.totalCompileMs - s.captureMs - s.aotMs - s.inductorMs - s.codegenMs;
+  if (rest > s.totalCompileMs * 0.01) parts.push_back({tr("in no stage"), rest, 7});
+  stageBar_->setParts(std::move(parts), s.totalCompileMs);
   stageBar_->setVisible(s.totalCompileMs > 0 || model.holdings.has(query::Holding::CompileTimes));
   TableRows facts;
   for (const auto& [key, value] : model.facts) {
@@ -316,7 +321,7 @@ void OverviewView::showNumbers(const OverviewModel& model) {
   int64_t breaks = 0;
   for (const auto& b : s.graphBreaks) breaks += b.count;
   setCount(breaksNumber_, Holding::Breaks, breaks, number(static_cast<int64_t>(s.graphBreaks.size()), tr("place"), tr("places")));
-  setCount(recompilesNumber_, Holding::Recompiles, static_cast<int64_t>(s.recompiles.size()), {});
+  setCount(recompilesNumber_, Holding::Recompiles, s.compiledAgain, s.limitsReached > 0 ? number(s.limitsReached, tr("limit reached"), tr("limits reached")) : QString());
   QStringList kinds;
   if (model.fusedGroups >= 0) kinds << tr("%1 fused").arg(count(model.fusedGroups));
   if (s.externCalls > 0) kinds << tr("beside %1 library calls").arg(count(s.externCalls));

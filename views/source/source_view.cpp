@@ -213,7 +213,7 @@ void SourceView::explainLine(int line) {
                                                                  : tr("Of this file's guards that failed the first %1 of %2 are shown, up to line %3; Guards has all.");
       page.paragraph(said.arg(str(formatCount(cut.shown)), str(formatCount(cut.all))).arg(cut.lastLine), true);
     }
-    if (here.empty() && notes.nodes == 0) page.paragraph(tr("Nothing was recorded for this line."), true);
+    if (here.empty() && notes.nodes == 0 && notes.guards == 0) page.paragraph(tr("Nothing was recorded for this line."), true);
   });
 }
 
