@@ -682,119 +682,119 @@
     <name>Compare</name>
     <message>
         <source>only in B</source>
-        <translation type="unfinished"></translation>
+        <translation>nur in B</translation>
     </message>
     <message>
         <source>only in A</source>
-        <translation type="unfinished"></translation>
+        <translation>nur in A</translation>
     </message>
     <message>
         <source>changed</source>
-        <translation type="unfinished"></translation>
+        <translation>geändert</translation>
     </message>
     <message>
         <source>Nothing differs beyond noise.</source>
-        <translation type="unfinished"></translation>
+        <translation>Nichts unterscheidet sich über das Rauschen hinaus.</translation>
     </message>
     <message>
         <source>The same was compiled, and its times differ by no more than noise.</source>
-        <translation type="unfinished"></translation>
+        <translation>Dasselbe wurde kompiliert, und seine Zeiten unterscheiden sich um nicht mehr als das Rauschen.</translation>
     </message>
     <message>
         <source>What can be compared is {}.</source>
-        <translation type="unfinished"></translation>
+        <translation>Was verglichen werden kann, ist {}.</translation>
     </message>
     <message>
         <source>No function was compiled in both sessions: these are different programs, or different parts of one.</source>
-        <translation type="unfinished"></translation>
+        <translation>Keine Funktion wurde in beiden Sitzungen kompiliert: Es sind verschiedene Programme oder verschiedene Teile eines Programms.</translation>
     </message>
     <message>
         <source>{} of {}</source>
-        <translation type="unfinished"></translation>
+        <translation>{} von {}</translation>
     </message>
     <message>
         <source>graph break only in A, {}</source>
-        <translation type="unfinished"></translation>
+        <translation>Graphbruch nur in A, {}</translation>
     </message>
     <message>
         <source>graph break only in B, {}</source>
-        <translation type="unfinished"></translation>
+        <translation>Graphbruch nur in B, {}</translation>
     </message>
     <message>
         <source>{} is not compiled in A, {}</source>
-        <translation type="unfinished"></translation>
+        <translation>{} ist in A nicht kompiliert, {}</translation>
     </message>
     <message>
         <source>{} is not compiled in B, {}</source>
-        <translation type="unfinished"></translation>
+        <translation>{} ist in B nicht kompiliert, {}</translation>
     </message>
     <message>
         <source>guard only in A: {}</source>
-        <translation type="unfinished"></translation>
+        <translation>Guard nur in A: {}</translation>
     </message>
     <message>
         <source>guard only in B: {}</source>
-        <translation type="unfinished"></translation>
+        <translation>Guard nur in B: {}</translation>
     </message>
     <message>
         <source>{} is {} only in A</source>
-        <translation type="unfinished"></translation>
+        <translation>{} ist nur in A {}</translation>
     </message>
     <message>
         <source>{} is {} only in B</source>
-        <translation type="unfinished"></translation>
+        <translation>{} ist nur in B {}</translation>
     </message>
     <message>
         <source>node only in A: {}</source>
-        <translation type="unfinished"></translation>
+        <translation>Knoten nur in A: {}</translation>
     </message>
     <message>
         <source>node only in B: {}</source>
-        <translation type="unfinished"></translation>
+        <translation>Knoten nur in B: {}</translation>
     </message>
     <message>
         <source>kernel {} only in A: {}</source>
-        <translation type="unfinished"></translation>
+        <translation>Kernel {} nur in A: {}</translation>
     </message>
     <message>
         <source>kernel {} only in B: {}</source>
-        <translation type="unfinished"></translation>
+        <translation>Kernel {} nur in B: {}</translation>
     </message>
     <message>
         <source>recompile</source>
-        <translation type="unfinished"></translation>
+        <translation>Neukompilierung</translation>
     </message>
     <message>
         <source>{} only in A: {}</source>
-        <translation type="unfinished"></translation>
+        <translation>{} nur in A: {}</translation>
     </message>
     <message>
         <source>{} only in B: {}</source>
-        <translation type="unfinished"></translation>
+        <translation>{} nur in B: {}</translation>
     </message>
     <message>
         <source>option {}: {}</source>
-        <translation type="unfinished"></translation>
+        <translation>Option {}: {}</translation>
     </message>
     <message>
         <source>engine: {}</source>
-        <translation type="unfinished"></translation>
+        <translation>Engine: {}</translation>
     </message>
     <message>
         <source>the script&apos;s arguments: {}</source>
-        <translation type="unfinished"></translation>
+        <translation>die Argumente des Skripts: {}</translation>
     </message>
     <message>
         <source>the program changed, {}: {}</source>
-        <translation type="unfinished"></translation>
+        <translation>das Programm wurde geändert, {}: {}</translation>
     </message>
     <message>
         <source>{} was compiled only in B ({})</source>
-        <translation type="unfinished"></translation>
+        <translation>{} wurde nur in B kompiliert ({})</translation>
     </message>
     <message>
         <source>{} was compiled only in A ({})</source>
-        <translation type="unfinished"></translation>
+        <translation>{} wurde nur in A kompiliert ({})</translation>
     </message>
     <message>
         <source>graph break: {}</source>
@@ -806,79 +806,79 @@
     </message>
     <message>
         <source>recompiles</source>
-        <translation type="unfinished"></translation>
+        <translation>Neukompilierungen</translation>
     </message>
     <message>
         <source>guard {}: {}</source>
-        <translation type="unfinished"></translation>
+        <translation>Guard {}: {}</translation>
     </message>
     <message>
         <source>node {}: {}</source>
-        <translation type="unfinished"></translation>
+        <translation>Knoten {}: {}</translation>
     </message>
     <message>
         <source>kernel {}: {}</source>
-        <translation type="unfinished"></translation>
+        <translation>Kernel {}: {}</translation>
     </message>
     <message>
         <source>Two engines: {} and {}. What they do differently first: {}.</source>
-        <translation type="unfinished"></translation>
+        <translation>Zwei Engines: {} und {}. Was sie zuerst verschieden tun: {}.</translation>
     </message>
     <message>
         <source>{}. What was compiled is the same and nothing recorded before it differs: look at the machine&apos;s load and clocks.</source>
-        <translation type="unfinished"></translation>
+        <translation>{}. Kompiliert wurde dasselbe, und nichts, was davor aufgezeichnet ist, unterscheidet sich: Last und Takt der Maschine ansehen.</translation>
     </message>
     <message>
         <source>{}. Nothing recorded before it differs: the inputs did.</source>
-        <translation type="unfinished"></translation>
+        <translation>{}. Nichts, was davor aufgezeichnet ist, unterscheidet sich: Es waren die Eingaben.</translation>
     </message>
     <message>
         <source>{} (and {} more)</source>
-        <translation type="unfinished"></translation>
+        <translation>{} (und {} weitere)</translation>
     </message>
     <message>
         <source>a step of the program: {}</source>
-        <translation type="unfinished"></translation>
+        <translation>ein Schritt des Programms: {}</translation>
     </message>
     <message>
         <source>a graph</source>
-        <translation type="unfinished"></translation>
+        <translation>ein Graph</translation>
     </message>
     <message>
         <source>{}: {} more nodes differ and are not listed</source>
-        <translation type="unfinished"></translation>
+        <translation>{}: {} weitere Knoten unterscheiden sich und sind nicht aufgeführt</translation>
     </message>
     <message>
         <source>{}: the graphs are too different to be aligned node by node</source>
-        <translation type="unfinished"></translation>
+        <translation>{}: Die Graphen sind zu verschieden, um Knoten für Knoten zugeordnet zu werden</translation>
     </message>
     <message>
         <source>{} refused to fuse it with {}: {}</source>
-        <translation type="unfinished"></translation>
+        <translation>{} lehnte es ab, ihn mit {} zu fusionieren: {}</translation>
     </message>
     <message>
         <source>{}, 1 node</source>
-        <translation type="unfinished"></translation>
+        <translation>{}, 1 Knoten</translation>
     </message>
     <message>
         <source>{}, {} nodes</source>
-        <translation type="unfinished"></translation>
+        <translation>{}, {} Knoten</translation>
     </message>
     <message>
         <source>{} computes this in {}</source>
-        <translation type="unfinished"></translation>
+        <translation>{} berechnet dies in {}</translation>
     </message>
     <message>
         <source>{} nodes ({})</source>
-        <translation type="unfinished"></translation>
+        <translation>{} Knoten ({})</translation>
     </message>
     <message>
         <source>{} nodes, {} kernels and calls ({})</source>
-        <translation type="unfinished"></translation>
+        <translation>{} Knoten, {} Kernel und Aufrufe ({})</translation>
     </message>
     <message>
         <source>backward graph</source>
-        <translation type="unfinished"></translation>
+        <translation>Rückwärtsgraph</translation>
     </message>
     <message>
         <source>graph</source>
@@ -886,27 +886,27 @@
     </message>
     <message>
         <source>kernels and calls</source>
-        <translation type="unfinished">Kernel und Aufrufe</translation>
+        <translation>Kernel und Aufrufe</translation>
     </message>
     <message>
         <source>bytes moved by a call</source>
-        <translation type="unfinished"></translation>
+        <translation>von einem Aufruf bewegte Bytes</translation>
     </message>
     <message>
         <source>what kernels and calls read and write</source>
-        <translation type="unfinished"></translation>
+        <translation>was Kernel und Aufrufe lesen und schreiben</translation>
     </message>
     <message>
         <source>memory at its peak</source>
-        <translation type="unfinished"></translation>
+        <translation>Speicher am Höhepunkt</translation>
     </message>
     <message>
         <source>buffers alive at one time, as planned</source>
-        <translation type="unfinished"></translation>
+        <translation>gleichzeitig lebende Puffer, wie geplant</translation>
     </message>
     <message>
         <source>backward call</source>
-        <translation type="unfinished"></translation>
+        <translation>Rückwärtsaufruf</translation>
     </message>
     <message>
         <source>call</source>
@@ -914,11 +914,11 @@
     </message>
     <message>
         <source>expected {}, found {} ({} times)</source>
-        <translation type="unfinished"></translation>
+        <translation>erwartet {}, gefunden {} ({} Mal)</translation>
     </message>
     <message>
         <source>expected {}, found {}</source>
-        <translation type="unfinished"></translation>
+        <translation>erwartet {}, gefunden {}</translation>
     </message>
     <message>
         <source>guards</source>
@@ -926,63 +926,63 @@
     </message>
     <message>
         <source>engines word guards differently: only their number is compared</source>
-        <translation type="unfinished"></translation>
+        <translation>Engines schreiben Guards verschieden: Nur ihre Zahl wird verglichen</translation>
     </message>
     <message>
         <source>graphs</source>
-        <translation type="unfinished"></translation>
+        <translation>Graphen</translation>
     </message>
     <message>
         <source>{}: {} and {} graphs are paired by their order</source>
-        <translation type="unfinished"></translation>
+        <translation>{}: {} und {} Graphen sind nach ihrer Reihenfolge zugeordnet</translation>
     </message>
     <message>
         <source>yes</source>
-        <translation type="unfinished"></translation>
+        <translation>ja</translation>
     </message>
     <message>
         <source>no</source>
-        <translation type="unfinished"></translation>
+        <translation>nein</translation>
     </message>
     <message>
         <source>entries compiled</source>
-        <translation type="unfinished"></translation>
+        <translation>kompilierte Einträge</translation>
     </message>
     <message>
         <source>guard check</source>
-        <translation type="unfinished"></translation>
+        <translation>Prüfung der Guards</translation>
     </message>
     <message>
         <source>of the entry that was called most</source>
-        <translation type="unfinished"></translation>
+        <translation>des Eintrags, der am häufigsten aufgerufen wurde</translation>
     </message>
     <message>
         <source>compile time</source>
-        <translation type="unfinished"></translation>
+        <translation>Kompilierzeit</translation>
     </message>
     <message>
         <source>measured once on each side</source>
-        <translation type="unfinished"></translation>
+        <translation>auf jeder Seite einmal gemessen</translation>
     </message>
     <message>
         <source>section</source>
-        <translation type="unfinished"></translation>
+        <translation>Abschnitt</translation>
     </message>
     <message>
         <source>environment</source>
-        <translation type="unfinished"></translation>
+        <translation>Umgebung</translation>
     </message>
     <message>
         <source>option</source>
-        <translation type="unfinished"></translation>
+        <translation>Option</translation>
     </message>
     <message>
         <source>program</source>
-        <translation type="unfinished"></translation>
+        <translation>Programm</translation>
     </message>
     <message>
         <source>engine</source>
-        <translation type="unfinished"></translation>
+        <translation>Engine</translation>
     </message>
     <message>
         <source>function</source>
@@ -990,11 +990,11 @@
     </message>
     <message>
         <source>graph break</source>
-        <translation type="unfinished"></translation>
+        <translation>Graphbruch</translation>
     </message>
     <message>
         <source>guard</source>
-        <translation type="unfinished"></translation>
+        <translation>Guard</translation>
     </message>
     <message>
         <source>node</source>
@@ -1018,11 +1018,11 @@
     </message>
     <message>
         <source>count</source>
-        <translation type="unfinished"></translation>
+        <translation>Anzahl</translation>
     </message>
     <message>
         <source>symbolic size</source>
-        <translation type="unfinished"></translation>
+        <translation>symbolische Größe</translation>
     </message>
     <message>
         <source>not compiled</source>
@@ -1030,43 +1030,43 @@
     </message>
     <message>
         <source>unknown engine</source>
-        <translation type="unfinished"></translation>
+        <translation>unbekannte Engine</translation>
     </message>
     <message>
         <source>{} holds no compiled functions: they are not compared</source>
-        <translation type="unfinished"></translation>
+        <translation>{} enthält keine kompilierten Funktionen: Sie werden nicht verglichen</translation>
     </message>
     <message>
         <source>{} holds no run times of kernels: they are not compared</source>
-        <translation type="unfinished"></translation>
+        <translation>{} enthält keine Laufzeiten von Kerneln: Sie werden nicht verglichen</translation>
     </message>
     <message>
         <source>{} holds no texts of the program: they are not compared</source>
-        <translation type="unfinished"></translation>
+        <translation>{} enthält keine Texte des Programms: Sie werden nicht verglichen</translation>
     </message>
     <message>
         <source>kernels of one session belong to graphs, those of the other do not: compare them by line</source>
-        <translation type="unfinished"></translation>
+        <translation>Kernel der einen Sitzung gehören zu Graphen, die der anderen nicht: nach Zeilen vergleichen</translation>
     </message>
     <message>
         <source>Kernels and calls outside graphs</source>
-        <translation type="unfinished"></translation>
+        <translation>Kernel und Aufrufe außerhalb von Graphen</translation>
     </message>
     <message>
         <source>Kernel time by line</source>
-        <translation type="unfinished"></translation>
+        <translation>Kernelzeit nach Zeilen</translation>
     </message>
     <message>
         <source>{}, {} launches</source>
-        <translation type="unfinished"></translation>
+        <translation>{}, {} Starts</translation>
     </message>
     <message>
         <source>Whole session</source>
-        <translation type="unfinished"></translation>
+        <translation>Ganze Sitzung</translation>
     </message>
     <message>
         <source>functions</source>
-        <translation type="unfinished"></translation>
+        <translation>Funktionen</translation>
     </message>
     <message>
         <source>compiles</source>
@@ -1082,7 +1082,7 @@
     </message>
     <message>
         <source>one turn of the program&apos;s loop, with all that happens between its calls</source>
-        <translation type="unfinished"></translation>
+        <translation>ein Durchlauf der Schleife des Programms, mit allem, was zwischen ihren Aufrufen geschieht</translation>
     </message>
     <message>
         <source>kernel time</source>
@@ -1090,35 +1090,35 @@
     </message>
     <message>
         <source>of all launches: it grows with the number of steps</source>
-        <translation type="unfinished"></translation>
+        <translation>aller Starts: Es wächst mit der Zahl der Schritte</translation>
     </message>
     <message>
         <source>symbolic, {}</source>
-        <translation type="unfinished"></translation>
+        <translation>symbolisch, {}</translation>
     </message>
     <message>
         <source>specialised to {}</source>
-        <translation type="unfinished"></translation>
+        <translation>auf {} festgelegt</translation>
     </message>
     <message>
         <source>{} (noise)</source>
-        <translation type="unfinished"></translation>
+        <translation>{} (Rauschen)</translation>
     </message>
     <message>
         <source>Program</source>
-        <translation type="unfinished">Programm</translation>
+        <translation>Programm</translation>
     </message>
     <message>
         <source>(none)</source>
-        <translation type="unfinished"></translation>
+        <translation>(keine)</translation>
     </message>
     <message>
         <source>arguments</source>
-        <translation type="unfinished"></translation>
+        <translation>Argumente</translation>
     </message>
     <message>
         <source>{} removed, {} added; the first difference is shown</source>
-        <translation type="unfinished"></translation>
+        <translation>{} entfernt, {} hinzugefügt; der erste Unterschied ist gezeigt</translation>
     </message>
     <message>
         <source>Engine</source>
@@ -1126,7 +1126,7 @@
     </message>
     <message>
         <source>Options</source>
-        <translation type="unfinished">Optionen</translation>
+        <translation>Optionen</translation>
     </message>
     <message>
         <source>Environment</source>

@@ -110,7 +110,7 @@ class LanguageTest : public QObject {
   void whatMustBeThereIs() {
     static const QStringList kWhole{"MainWindow", "SessionTabs", "StartPage", "RunDialog", "ScriptRunner", "OutputPanel", "ManualWindow", "DebugPanel", "TensorPane", "HistogramPlot", "DiffPane",
                                     "CompareWindow", "DebugController", "OverviewView", "MessageBar", "DataTable", "FilterBox", "FindBar", "CommandPalette", "SessionLink", "Absence", "StageBar",
-                                    "CompareView", "FusionView", "Fusion", "CudaGraphsView", "CUDA graphs", "GraphCompiler", "SizePlot", "SourceView", "FindView",
+                                    "CompareView", "Compare", "FusionView", "Fusion", "CudaGraphsView", "CUDA graphs", "GraphCompiler", "SizePlot", "SourceView", "FindView",
                                     "Find", "CodeColumns", "RooflinePlot", "GPU counters", "GPU gaps", "Guards", "Shapes", "GraphCanvas", "DetailsPanel"};
     QStringList missing;
     for (const Message& m : messagesOf(TRANSLATION))
