@@ -82,13 +82,18 @@ bool isEqual(PyObject* a, PyObject* b) {
   return answer == 1;
 }
 
-/// Whether `key` is what the wrapper makes of the arguments: themselves, a mark, pairs of keywords, and all their types where it is typed.
+/// Whether `key` is what the wrapper makes of the arguments: themselves, a mark, pairs of keywords, and all their types where it is typed;
+/// one int or str alone is its own key, which 1 and True do not share.
 bool isKeyOf(PyObject* key, const CallArguments& a) {
   if (!startsWith(key, a)) return false;
   const auto positional = static_cast<Py_ssize_t>(a.positional), keywords = static_cast<Py_ssize_t>(a.total()) - positional;
-  if (!PyTuple_Check(key)) return keywords == 0;
+  const bool isOwnKey = a.total() == 1 && keywords == 0 && (PyLong_CheckExact(a.args[0]) || PyUnicode_CheckExact(a.args[0]));
+  if (!PyTuple_Check(key)) return isOwnKey;
   const Py_ssize_t size = positional + (keywords ? 2 * keywords + 1 : 0), given = PyTuple_GET_SIZE(key);
-  if (given != size && given != size + positional + keywords) return false;
+  const bool isTyped = given == size + positional + keywords;
+  if (!isTyped && (given != size || isOwnKey)) return false;
+  for (Py_ssize_t i = 0; isTyped && i < positional + keywords; ++i)
+    if (PyTuple_GET_ITEM(key, size + i) != reinterpret_cast<PyObject*>(Py_TYPE(a.args[i]))) return false;
   for (Py_ssize_t i = 0; i < keywords; ++i) {
     PyObject* const* pair = &PyTuple_GET_ITEM(key, positional + 1 + 2 * i);
     if (!isEqual(pair[0], PyTuple_GET_ITEM(a.kwNames, i)) || !isEqual(pair[1], a.args[positional + i])) return false;

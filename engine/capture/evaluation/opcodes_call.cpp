@@ -31,6 +31,16 @@ Flow call(Operations& ops, Frame& f, const Instruction& i) {
   return Flow::Next;
 }
 
+/// Whether CPython spreads a dict of keywords for this callable, which takes strings only; some C functions get the dict itself.
+bool spreadsKeywords(PyObject* callable) { return !PyCFunction_Check(callable) || PyVectorcall_Function(callable); }
+
+bool areStrings(PyObject* dict) {
+  PyObject *key, *value;
+  for (Py_ssize_t at = 0; PyDict_Next(dict, &at, &key, &value);)
+    if (!PyUnicode_Check(key)) return false;
+  return true;
+}
+
 Flow callFunctionEx(Operations& ops, Frame& f, const Instruction& i) {
   PyRef kwargs = (i.arg & 1) ? f.pop() : PyRef(), args = f.pop(), callable = f.pop();
   if (!PyTuple_CheckExact(args.get())) {
@@ -45,6 +55,10 @@ Flow callFunctionEx(Operations& ops, Frame& f, const Instruction& i) {
     ops.adopt(copy.get());
     if (!ops.updateDict(copy.get(), kwargs.get())) return Flow::Error;
     kwargs = std::move(copy);
+  }
+  if (kwargs && spreadsKeywords(callable.get()) && !areStrings(kwargs.get())) {
+    PyErr_SetString(PyExc_TypeError, "keywords must be strings");
+    return Flow::Error;
   }
   PyRef result = ops.callEx(callable.get(), args.get(), kwargs.get());
   if (!result) return Flow::Error;

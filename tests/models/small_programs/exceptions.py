@@ -415,5 +415,5 @@ def arguments_that_cannot_be_unpacked_name_the_function(compile):
     out = []
     for f in (merged, twice, spread, displayed, of_torch, of_builtin):
         g = compile(f)
-        out.append([outcome(g, torch.ones(2), given) for given in ({}, 1.5, True, {"k": 2}, [(1, 2)], "k")])
+        out.append([outcome(g, torch.ones(2), given) for given in ({}, 1.5, True, {"k": 2}, {3: 4}, {"k": 2, None: 1}, [(1, 2)], "k")])
     return out

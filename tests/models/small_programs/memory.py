@@ -182,6 +182,31 @@ def cached_functions_write_to_what_the_program_has_written(compile):
 
 
 @script
+def cached_functions_tell_1_from_true(compile):
+    out = []
+    for keys in ((1, 2, 1), (2, 1, 2), (True, 1, True, 1.0)):
+        counted = [0]
+
+        @functools.lru_cache
+        def cached(k):
+            counted[0] += 1
+            return k * 2
+
+        @functools.lru_cache(typed=True)
+        def typed(k):
+            counted[0] += 10
+            return k * 2
+
+        @compile
+        def f(x, k):
+            counted[0] += 5
+            return x * cached(k) + typed(k), counted
+
+        out += [(f(torch.ones(2), k), list(counted)) for k in keys]
+    return out
+
+
+@script
 def a_checkpoint_keeps_no_tensor_of_inference_mode(compile):
     with torch.inference_mode():
         kept = torch.ones(2)
