@@ -30,7 +30,7 @@ struct LineSum {
 void compareLoose(Outline& o) {
   if (o.a.loose.empty() && o.b.loose.empty()) return;
   if (o.a.launches == 0 || o.b.launches == 0) return;  // said by the limits
-  if (o.a.loose.empty() != o.b.loose.empty() && (o.a.hasGroups || o.b.hasGroups)) {
+  if (o.a.loose.empty() != o.b.loose.empty() && o.a.hasGroups != o.b.hasGroups) {
     o.out.limits.push_back(say(FUSEBOX_TEXT("Compare", "kernels of one session belong to graphs, those of the other do not: compare them by line")));
     return;
   }

@@ -42,6 +42,7 @@ struct Program {
   std::string folder = "/home/u";
   std::string name = "m.py";
   std::string host = {};                         ///< text of Fusebox's own host.py
+  bool outside = false;                          ///< an operator of another kernel runs beside the graph
   int64_t symbolUpper = 0, constant = 0;         ///< of L['x'].size()[0]: symbolic up to there, or fixed; 0: not
 };
 
@@ -99,6 +100,10 @@ void writeProgram(const std::string& path, const Program& p) {
     for (int64_t i = 0; i < count; ++i) writeKernel(w, i + 1, {i + 1}, "single_" + std::to_string(i), p);
     kernels = count;
   }
+  constexpr int64_t kOutside = 90;
+  if (p.outside)
+    w.post(RowKind::Kernel, {kOutside, int64_t{1}, kNull, kNull, text("aten::nonzero"), text("extern"), text("aten::nonzero"), text("cpu"), kNull, kNull, int64_t{4096}, int64_t{0}, int64_t{0}, file,
+                             int64_t{2}, kStart, kNull});
   if (!p.refusal.empty()) w.post(RowKind::FusionDecision, {int64_t{1}, int64_t{1}, int64_t{1}, int64_t{0}, text("a"), text("b"), int64_t{1}, int64_t{2}, kNull, text("vertical"), int64_t{0}, p.refusal, kNull, int64_t{0}});
   session::LaunchRing* ring = w.openRing(1);
   int64_t now = kStart + 2'000'000;
@@ -109,6 +114,7 @@ void writeProgram(const std::string& path, const Program& p) {
       ring->push({now, took, 4096, static_cast<int32_t>(k), static_cast<int32_t>(k)});
       now += took + 500;
     }
+    if (p.outside) ring->push({now, p.launchNs, 4096, static_cast<int32_t>(kOutside), 0});
     ring->push({start, now - start, 0, 1, session::kCallTag});
     now += 5'000;
   }
@@ -298,6 +304,13 @@ class CompareTest : public QObject {
     const Entry* failure = find(c, Subject::Failure, Kind::Added);
     QVERIFY(failure && failure->b.id == 1);
     QVERIFY2(c.cause.headline.find("not compiled in B") != std::string::npos, c.cause.headline.c_str());
+  }
+
+  /// What runs between the parts of a graph on one side only is a difference of it, not another kind of session.
+  void whatRunsOutsideOfGraphsIsCompared() {
+    const Comparison c = compare({}, {.outside = true});
+    QVERIFY(find(c, Subject::Kernel, Kind::Added, "aten::nonzero"));
+    for (const std::string& limit : c.limits) QVERIFY2(limit.find("belong to graphs") == std::string::npos, limit.c_str());
   }
 
   void recompilesWithoutAnythingBeforeThemPointAtTheInputs() {
