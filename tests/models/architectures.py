@@ -337,9 +337,12 @@ def run_all(options):
                 with lock:
                     todo.append((name, form))
                 continue
+            watch = threading.Timer(options.limit + 30, child.kill)  # what hangs where no signal of Python's arrives
+            watch.start()
             while line := child.stdout.readline():
                 if line.startswith("ANSWER "):
                     break
+            watch.cancel()
             if line:
                 answer = json.loads(line[7:])
             else:
@@ -349,7 +352,10 @@ def run_all(options):
                 results.append(answer)
         if child:
             child.stdin.close()
-            child.wait()
+            try:
+                child.wait(timeout=20)
+            except subprocess.TimeoutExpired:
+                child.kill()
 
     threads = [threading.Thread(target=serve) for _ in range(options.jobs)]
     for t in threads:
