@@ -51,6 +51,7 @@ Ahead makeAhead(const py::object& function, const py::list& locals, const Region
   scratch.code = state.code;
   const GlobalState now = GlobalState::current();
   if (const char* why = now.refusal()) throw std::runtime_error(why);
+  if (now.functionModes) throw std::runtime_error("a torch function mode is active");
   bool failed = false;
   const Region region(options, state.code);
   Ahead made;

@@ -144,7 +144,9 @@ std::shared_ptr<Entry> FrameRun::entryHere(bool* failed) {
 
 std::shared_ptr<Entry> FrameRun::findOrMake(bool* failed) {
   const GlobalState now = GlobalState::current();
-  if (const char* why = now.refusal()) {
+  const char* why = now.refusal();
+  if (!why && now.functionModes && options_->function) why = "a torch function mode is active";
+  if (why) {
     *failed = !leaveToPython(code_, pointHere(), options_, why);
     return nullptr;
   }

@@ -66,6 +66,7 @@ class RecipeMaker;
 class FunctionCalls;
 class TorchCalls;
 class Arrays;
+class FunctionModes;
 /// A rule for one C callable (or a Python function that is not to be interpreted). `self` of a bound method is args[0].
 using CallRule = PyRef (*)(Evaluation& e, PyObject* callable, const CallArguments& a);
 
@@ -387,6 +388,9 @@ class Evaluation final : public Operations {
   TorchCalls* torchCalls() { return torchCalls_.get(); }
   /// Arrays of numpy that stand for tensors of the graph.
   Arrays& arrays() { return *arrays_; }
+  FunctionModes& functionModes() { return *functionModes_; }
+  /// An argument that a binding of torch hands on, as the program gave it.
+  PyRef fromTorchCall(PyRef argument) { return original(fromTorch(std::move(argument))); }
   /// nn.Module instances under call, outermost first.
   const std::vector<PyObject*>& modulesUnderCall() const { return modules_; }
   std::string modulePath(PyObject* module);
@@ -516,6 +520,7 @@ class Evaluation final : public Operations {
   std::unique_ptr<FunctionCalls> functions_;
   std::unique_ptr<TorchCalls> torchCalls_;
   std::unique_ptr<Arrays> arrays_;
+  std::unique_ptr<FunctionModes> functionModes_;
   std::unique_ptr<Frame> root_;
   Frame* frame_ = nullptr;
   int64_t rootCount_ = 0, stopAt_ = -1, bytecodes_ = 0, frames_ = 0;

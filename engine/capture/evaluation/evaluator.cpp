@@ -9,6 +9,7 @@
 #include "engine/capture/cpython/once.h"
 #include "engine/capture/evaluation/arrays.h"
 #include "engine/capture/evaluation/evaluation.h"
+#include "engine/capture/evaluation/function_modes.h"
 #include "engine/capture/evaluation/interpreter.h"
 #include "engine/capture/effects/recipes.h"
 #include "engine/capture/rules/autograd_function.h"
@@ -177,7 +178,7 @@ Evaluation::Evaluation(const FrameState& state, const CaptureOptions& options)
     : state_(state), options_(options),
       guards_(std::make_shared<GuardSet>(state.code, reinterpret_cast<PyFunctionObject*>(state.function.get())->func_globals)),
       entryModes_(std::make_unique<Modes>()), functions_(std::make_unique<FunctionCalls>(*this)),
-      arrays_(std::make_unique<Arrays>(*this)) {
+      arrays_(std::make_unique<Arrays>(*this)), functionModes_(std::make_unique<FunctionModes>(*this)) {
   breaksAreErrors = entryModes_->breaksAreErrors;
   trace_ = std::make_unique<trace::TraceContext>(
       // Operators are called without the GIL: torch's bindings give it up.
@@ -362,6 +363,7 @@ Segment Evaluation::finish(Frame& root, Segment::Exit exit, std::optional<GraphB
     closeAbandoned();
   }
   requireNoneSuspended();
+  functionModes_->end();
   arrays_->finish();
   RecipeMaker recipes(*this);
   segment.exit = exit;
@@ -375,7 +377,9 @@ Segment Evaluation::finish(Frame& root, Segment::Exit exit, std::optional<GraphB
   if (PyRef handled = PyRef::steal(PyErr_GetHandledException()); handled.get() != handled_.get()) segment.handled = recipes.make(handled.get());
   guardWritesAgainstAliases();
   segment.effects = journal_.effects([&](PyObject* value) { return recipes.make(value); });
-  if (const Modes now; !(now == *entryModes_)) {
+  Modes now;
+  if (functionModes_->isActive()) now.functions = entryModes_->functions;  // the same, as end() saw
+  if (!(now == *entryModes_)) {
     segment.modes.gradMode = now.grad;
     segment.modes.apply = [now, entered = now.autocastDepth - entryModes_->autocastDepth, functions = entryModes_->functions] {
       now.apply();
@@ -427,6 +431,7 @@ Result<Segment> Evaluation::run(int64_t stopAt, std::optional<GraphBreak> why) {
   NoSavedTensorHooks hooks;
   trace::TraceContext::Active active(*trace_);
   Restore restore{*this, handled.get()};
+  functionModes_->begin();
   findHolders(*root);
   // The result of the instruction that broke is often only put away.
   if (!root->stack.empty() && root->stack.back() &&

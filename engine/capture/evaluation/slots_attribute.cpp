@@ -3,6 +3,7 @@
 
 #include "engine/capture/evaluation/arrays.h"
 #include "engine/capture/evaluation/evaluation.h"
+#include "engine/capture/evaluation/function_modes.h"
 #include "engine/capture/evaluation/namespaces.h"
 #include "engine/capture/evaluation/symbolic_index.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
@@ -201,6 +202,7 @@ PyRef Evaluation::bindDescriptor(PyObject* d, PyObject* object, PyTypeObject* ty
     if (PyExceptionInstance_Check(object) && nameIs(name, "__traceback__") && lastRaise_ >= 0)
       throw CaptureBreak{{"traceback", "the traceback of a caught exception is read", "", place(), stackPlaces()}, lastRaise_};
     PyRef raw = PyRef::steal(kind->tp_descr_get(d, object, typeObject));
+    if (functionModes_->wasAsked()) return functionModes_->answer(std::move(raw));
     throwIfBreak();
     if (!raw) return {};
     if (nameIs(name, "__class__")) return pin(raw.get(), Why::Class);
@@ -599,7 +601,7 @@ bool Evaluation::setAttr(PyObject* object, PyObject* name, PyObject* value) {
     PyObject* place = typeLookup(type, name);
     if (torchCalls_ && place && Py_IS_TYPE(place, &PyGetSetDescr_Type))
       breakHere("backend", std::string("assignment to ") + PyUnicode_AsUTF8(name) + " of a tensor is no call that a backend in Python can be given");
-    const bool done = PyObject_SetAttr(object, name, value) == 0;
+    const bool done = functionModes_->settle(PyObject_SetAttr(object, name, value) == 0);
     throwIfBreak();
     noteLeaf(object);
     return done;

@@ -5,6 +5,7 @@
 #include "engine/capture/entries/driver.h"
 #include "engine/capture/evaluation/arrays.h"
 #include "engine/capture/evaluation/evaluation.h"
+#include "engine/capture/evaluation/function_modes.h"
 #include "engine/capture/evaluation/interpreter.h"
 #include "engine/capture/evaluation/numpy_warnings.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
@@ -186,7 +187,7 @@ PyRef Evaluation::callFunction(PyObject* function, const CallArguments& a) {
   refuseDisabled(*this, function, f->func_dict);
   const int flags = reinterpret_cast<PyCodeObject*>(f->func_code)->co_flags;
   // Sizes of torch's own are not ints in real Python code. A generator of CPython's could not be advanced here.
-  const bool isReal = !(flags & CO_GENERATOR) && !givesSymbols(a) && isTrusted(function);
+  const bool isReal = !(flags & CO_GENERATOR) && !givesSymbols(a) && !functionModes_->isActive() && isTrusted(function);
   if (isReal && std::none_of(a.args.begin(), a.args.begin() + a.total(), holdsSubclass)) return callReal(function, a);
   if (flags & (CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE))
     breakHere("unsupported call", describe(function) + " is a coroutine");
@@ -327,6 +328,7 @@ void Evaluation::throwIfBreak() {
     PyErr_Clear();
     breakHere("iterator", "C code advances an iterator of the compiled region", "Make a list of it first.");
   }
+  if (functionModes_->wasAsked()) [[unlikely]] functionModes_->refuse();
   std::optional<trace::BreakError> error = trace::takeLastBreak();
   if (!error && PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_RuntimeError)) error = raisedBreak();
   if (!error) return;
@@ -344,6 +346,7 @@ void Evaluation::noteLeaf(PyObject* tensor) {
 PyRef Evaluation::checked(PyObject* result) {
   PyRef value = PyRef::steal(result);
   functions_->rethrow();
+  if (functionModes_->wasAsked()) [[unlikely]] return functionModes_->answer(std::move(value));
   throwIfBreak();
   if (!value && isInterrupt()) throw ProgramInterrupted::take();
   if (value) value = fromTorch(std::move(value));

@@ -2,6 +2,7 @@
 #include "engine/capture/evaluation/container_iterators.h"
 #include "engine/capture/evaluation/arrays.h"
 #include "engine/capture/evaluation/evaluation.h"
+#include "engine/capture/evaluation/function_modes.h"
 #include "engine/capture/evaluation/namespaces.h"
 #include "engine/capture/evaluation/symbolic_index.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
@@ -181,7 +182,7 @@ bool Evaluation::setItem(PyObject* object, PyObject* key, PyObject* value) {
     refuseCallbacks(index.get(), Asks::Numbers);
     refuseCallbacks(exposed.get(), Asks::Numbers);
     TorchCalls::Scope scope(torchCalls_.get());
-    const bool done = PyObject_SetItem(object, index.get(), exposed.get()) == 0;
+    const bool done = functionModes_->settle(PyObject_SetItem(object, index.get(), exposed.get()) == 0);
     throwIfBreak();
     if (done) scope.done("setitem", {object, index.get(), exposed.get()}, Py_None);
     return done;

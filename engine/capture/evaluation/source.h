@@ -41,6 +41,7 @@ struct Source {
     ArrayTensor,  ///< a tensor that shares the memory of array `base`
     Upcoming,     ///< what iterator `base` would give next: () at its end, else (item, iterator over the rest); `base` is not advanced
     GlobalWeak,   ///< the object a weak reference `key` points to
+    FunctionMode, ///< torch function mode `index` of the thread's stack
   } kind = Kind::Local;
   const Source* base = nullptr;
   HeldRef key;         ///< attribute name or dict key; Pinned: the object

@@ -83,6 +83,7 @@ std::string Source::str() const {
     case Kind::ArrayTensor: return "torch.from_numpy(" + of + ")";
     case Kind::Upcoming: return "upcoming(" + of + ")";
     case Kind::GlobalWeak: return "weakref()";
+    case Kind::FunctionMode: return "torch_function_modes[" + std::to_string(index) + "]";
   }
   return "?";
 }

@@ -89,6 +89,15 @@ std::optional<c10::Device> defaultDeviceMode() {
   return std::nullopt;
 }
 
+PyObject* functionModeAt(int64_t index) {
+  const bool isThere = index < at::impl::PythonTorchFunctionTLS::stack_len();
+  return isThere ? at::impl::PythonTorchFunctionTLS::get_stack_at(index)->ptr(getPyInterpreter()) : nullptr;
+}
+
+void pushFunctionMode(PyObject* mode) {
+  at::impl::PythonTorchFunctionTLS::push_onto_stack(std::make_shared<c10::SafePyObject>(Py_NewRef(mode), getPyInterpreter()));
+}
+
 WithoutCpuMode::WithoutCpuMode() {
   const auto device = defaultDeviceMode();
   if (!device || !device->is_cpu() || at::impl::PythonTorchFunctionTLS::stack_len() != 1) return;

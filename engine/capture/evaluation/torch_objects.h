@@ -43,6 +43,11 @@ void setErrorOnGraphBreak(bool on);
 /// on the stack of torch function modes. The GIL must be held.
 std::optional<c10::Device> defaultDeviceMode();
 
+/// The torch function mode at a place of this thread's stack, borrowed; null where there is none. The GIL must be held.
+PyObject* functionModeAt(int64_t index);
+/// Enters `mode` as the innermost. The GIL must be held.
+void pushFunctionMode(PyObject* mode);
+
 /// Takes that mode off the stack while it lives, where it is the only mode and gives the CPU, which is what nobody else says either. The GIL
 /// must be held.
 class WithoutCpuMode {

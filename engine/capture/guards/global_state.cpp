@@ -179,7 +179,6 @@ std::string GlobalState::ownSide(const GlobalState& found) const {
 }
 
 const char* GlobalState::refusal() const {
-  if (functionModes) return "a torch function mode is active";
   if (dispatchModes) return "a torch dispatch mode is active";
   if (functionDisabled == static_cast<int32_t>(at::impl::ALL_DISABLED)) return nullptr;
   const c10::DispatchKeySet included(c10::DispatchKeySet::RAW, includedKeys);

@@ -1,4 +1,6 @@
 #include "engine/capture/guards/guard_tree_op.h"
+
+#include <ATen/PythonTorchFunctionTLS.h>
 #include "engine/capture/evaluation/arrays.h"
 #include "engine/capture/evaluation/iterator_ahead.h"
 #include "engine/capture/evaluation/torch_objects.h"
@@ -68,7 +70,12 @@ PyObject* keyAt(PyObject* dict, int64_t index) {
 bool GuardTree::check(const FrameView& frame, const GlobalState& state) {
   if (!*alive_ || running_ || (checksGlobalState_ && !(set_->globalState() == state))) return false;
   running_ = true;
+  // Attributes of tensors are read as they are: the program's modes are not asked.
+  const bool hasModes = state.functionModes > 0;
+  const auto asked = hasModes ? at::impl::PythonTorchFunctionTLS::get_disabled_state() : at::impl::TorchFunctionDisabledState::ENABLED;
+  if (hasModes) at::impl::PythonTorchFunctionTLS::set_disabled_state(at::impl::TorchFunctionDisabledState::ALL_DISABLED);
   const bool ok = run(frame) < 0 && allDistinct() && (!shapeProgram_ || shapeProgram_->run(registers_.data()) == -1);
+  if (hasModes) at::impl::PythonTorchFunctionTLS::set_disabled_state(asked);
   running_ = false;
   for (PyObject* o : owned_) lent_.push_back(PyRef::steal(o));
   owned_.clear();
@@ -123,6 +130,7 @@ bool GuardTree::fetch(Op& op, const FrameView& frame) {
     case Code::Stack: o = frame.onStack(op.number); break;
     case Code::Pinned: o = op.key; break;
     case Code::Weak: o = PyWeakref_GET_OBJECT(op.key); o = o == Py_None ? nullptr : o; break;
+    case Code::FunctionMode: o = functionModeAt(op.number); break;
     case Code::Cell: o = PyCell_Check(base) ? PyCell_GET(base) : nullptr; break;
     case Code::InstanceDict: o = instanceDictOf(base); break;
     case Code::DictItem: o = PyDict_Check(base) ? _PyDict_GetItem_KnownHash(base, op.key, op.number) : nullptr; break;

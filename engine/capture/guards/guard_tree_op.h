@@ -10,7 +10,7 @@ constexpr uint32_t kNone = UINT32_MAX;
 struct GuardTree::Op {
   enum class Code : uint8_t {
     // fetches
-    Local, Stack, Pinned, Weak, Cell, InstanceDict, DictItem, DictKey, SequenceItem, SlotAttr, Attr, TypeOf,
+    Local, Stack, Pinned, Weak, FunctionMode, Cell, InstanceDict, DictItem, DictKey, SequenceItem, SlotAttr, Attr, TypeOf,
     FunctionCode, FunctionDefaults, FunctionKwDefaults, FunctionClosure, MethodSelf, MethodFunction, TensorGrad, ArrayTensor, Upcoming,
     // control
     DictUnchanged,  ///< version tag as at the last success: jump to `skip`

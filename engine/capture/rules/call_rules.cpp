@@ -157,6 +157,10 @@ bool Evaluation::isTrusted(PyObject* function) {
   PyObject* globals = PyFunction_GetGlobals(function);
   PyObject* name = PyDict_GetItem(globals, internedName("__name__"));
   if (!name || !PyUnicode_Check(name) || modules.count(PyUnicode_AsUTF8(name)) == 0) return false;
+  // The evaluator keeps the stack of modes itself.
+  static const std::unordered_set<PyObject*> ofModes = {torchObject("torch.overrides._push_mode"), torchObject("torch.overrides._pop_mode")};
+  const std::string_view qualified = PyUnicode_AsUTF8(reinterpret_cast<PyFunctionObject*>(function)->func_qualname);
+  if (ofModes.count(function) > 0 || qualified.find("TorchFunctionMode.") != std::string_view::npos) return false;
   // What it calls there, and on tensors, is torch's own, and stays so. A function of the program among it would run unseen.
   if (!isUntouched(globals) || !hasTorchsMethods(tensorType()) || mayWarn(function)) return false;
   guardFunction(function);

@@ -9,6 +9,7 @@
 #include "engine/capture/rules/state_queries.h"
 #include "engine/capture/evaluation/arrays.h"
 #include "engine/capture/evaluation/deferred_numbers.h"
+#include "engine/capture/evaluation/function_modes.h"
 #include "engine/capture/evaluation/torch_calls.h"
 #include "engine/capture/evaluation/torch_objects.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
@@ -35,9 +36,19 @@ PyRef ruleMode(Evaluation& e, PyObject* callable, const CallArguments& a) {
 /// `with torch.device()`: the mode that gives new tensors their device is entered and left for real, as the program does; what a segment
 /// leaves otherwise than it found it is done again by its entry. What __exit__ is told of an exception does not matter to it.
 PyRef ruleDeviceMode(Evaluation& e, PyObject* callable, const CallArguments& a) {
+  if (e.functionModes().isActive()) e.breakHere("default device", "a device mode is entered or left inside of another torch function mode");
   if (e.torchCalls()) e.breakHere("default device", "a backend that is a function is not given `with torch.device()` inside of a graph");
   PyObject* given[] = {a.args[0], Py_None, Py_None, Py_None};
   return PyRef::steal(PyObject_Vectorcall(callable, given, a.positional, nullptr));
+}
+
+/// The stack of torch function modes, as the program sees it.
+PyRef rulePushMode(Evaluation& e, PyObject*, const CallArguments& a) { return e.functionModes().push(a.args[0]), PyRef::borrow(Py_None); }
+PyRef rulePopMode(Evaluation& e, PyObject*, const CallArguments&) { return e.functionModes().pop(); }
+PyRef ruleCountModes(Evaluation& e, PyObject*, const CallArguments&) { return PyRef::steal(PyLong_FromSsize_t(e.functionModes().count())); }
+PyRef ruleModeAt(Evaluation& e, PyObject*, const CallArguments& a) {
+  PyRef index = e.plainNumber(a.args[0], "a place of the stack of modes");
+  return PyLong_CheckExact(index.get()) ? e.functionModes().at(PyLong_AsSsize_t(index.get())) : throw UnfitArguments();
 }
 
 /// torch._dynamo.error_on_graph_break(): what the evaluator goes by, and for real, since what resumes the frame reads it again.
@@ -416,6 +427,10 @@ constexpr RuleRow kRows[] = {
     {"torch.clear_autocast_cache", ruleMode},
     {"torch._dynamo.utils._get_error_on_graph_break", ruleErrorOnBreak},
     {"torch._dynamo.utils._set_error_on_graph_break", ruleSetErrorOnBreak},
+    {"torch._C._push_on_torch_function_stack", rulePushMode},
+    {"torch._C._pop_torch_function_stack", rulePopMode},
+    {"torch._C._len_torch_function_stack", ruleCountModes},
+    {"torch._C._get_function_stack_at", ruleModeAt},
     {"torch.device.__enter__", ruleDeviceMode},
     {"torch.device.__exit__", ruleDeviceMode},
     {"torch._C._log_api_usage_once", ruleNone},

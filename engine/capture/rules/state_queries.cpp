@@ -58,7 +58,7 @@ constexpr Query kQueries[] = {
     {"_get_mem_efficient_sdp_enabled", Answer::State}, {"_get_math_sdp_enabled", Answer::State}, {"_get_cudnn_sdp_enabled", Answer::State},
     {"_get_cpu_allow_fp16_reduced_precision_reduction", Answer::State}, {"_is_torch_function_enabled", Answer::State},
     {"_is_torch_function_all_disabled", Answer::State}, {"_is_torch_function_mode_enabled", Answer::State},
-    {"_get_torch_function_state", Answer::State}, {"_len_torch_function_stack", Answer::State}, {"_len_torch_dispatch_stack", Answer::State},
+    {"_get_torch_function_state", Answer::State}, {"_len_torch_dispatch_stack", Answer::State},
 
     {"get_num_threads", Answer::Asked}, {"get_num_interop_threads", Answer::Asked}, {"_is_multithreading_enabled", Answer::Asked},
     {"is_anomaly_enabled", Answer::Asked}, {"is_anomaly_check_nan_enabled", Answer::Asked}, {"_get_warnAlways", Answer::Asked},

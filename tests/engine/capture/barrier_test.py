@@ -82,11 +82,6 @@ class ProcessTest(unittest.TestCase):
         """)
 
 
-class Logged(TorchFunctionMode):
-    def __torch_function__(self, function, types, args=(), kwargs=None):
-        return function(*args, **(kwargs or {}))
-
-
 class Dispatched(TorchDispatchMode):
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         return function(*args, **(kwargs or {}))
@@ -113,15 +108,34 @@ class ModesTest(unittest.TestCase):
         with torch.device("meta"):
             self.assertEqual(parts(x)[0].device.type, "meta")
 
-    def test_other_modes_are_told(self):
-        for mode in (Logged, Dispatched):
-            events = fusebox.explain(lambda x: x * 2)
-            with mode():
-                said = events(torch.ones(2))
-                self.assertTrue(any("mode is active" in failure for failure in said.failures), said)
-                with self.assertRaisesRegex(Exception, "mode is active"):
-                    fusebox.compile(lambda x: x * 2, fullgraph=True)(torch.ones(2))
-                self.assertEqual(fusebox.compile(lambda x: x * 2)(torch.ones(2)).tolist(), [2.0, 2.0])
+    def test_dispatch_modes_are_told(self):
+        said = fusebox.explain(lambda x: x * 2)
+        with Dispatched():
+            told = said(torch.ones(2))
+            self.assertTrue(any("mode is active" in failure for failure in told.failures), told)
+            with self.assertRaisesRegex(Exception, "mode is active"):
+                fusebox.compile(lambda x: x * 2, fullgraph=True)(torch.ones(2))
+            self.assertEqual(fusebox.compile(lambda x: x * 2)(torch.ones(2)).tolist(), [2.0, 2.0])
+
+    def test_function_modes_are_followed(self):
+        class Doubled(TorchFunctionMode):
+            asked = 0
+
+            def __torch_function__(self, function, types, args=(), kwargs=None):
+                self.asked = self.asked + 1
+                return function(*args, **(kwargs or {})) * 2
+
+        f = fusebox.compile(lambda x: x * 3 + 1, fullgraph=True)
+        for asked in (2, 4, 6):
+            x, mode = torch.randn(2), Doubled()
+            mode.asked = asked - 2
+            with mode:
+                got = f(x)
+            self.assertEqual(mode.asked, asked)
+            self.assertTrue(torch.equal(got, (x * 3 * 2 + 1) * 2))
+        self.assertTrue(torch.equal(f(x), x * 3 + 1))
+        with Doubled(), self.assertRaisesRegex(Exception, "mode is active"):  # a function would be asked again
+            fusebox.compile(lambda x: x * 2, fullgraph=True, backend=lambda module, inputs: module)(torch.ones(2))
 
 
 class CustomFunctionTest(unittest.TestCase):

@@ -3,6 +3,7 @@
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.overrides import TorchFunctionMode
 
 from . import script
 
@@ -261,3 +262,68 @@ def default_device_as_a_block(compile):
     with torch.device("cpu"):
         out += [given(x), f(x)]
     return out, torch.ones(1).device, torch._C._len_torch_function_stack()
+
+
+class Times(TorchFunctionMode):
+    """Multiplies sines, and counts what it is asked."""
+
+    def __init__(self, factor):
+        self.factor, self.asked = factor, []
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        self.asked.append((getattr(func, "__name__", ""), len(args), [t is torch.Tensor for t in types]))
+        made = func(*args, **(kwargs or {}))
+        return made * self.factor if func is torch.sin else made
+
+
+@script
+def function_modes_inside(compile):
+    @compile
+    def f(x, factor):
+        with Times(factor) as outer:
+            a = torch.sin(x) + 1 - x[0]
+            with Times(3.0) as inner:
+                b = F.softmax(torch.sin(a), dim=-1)
+        return a, b, torch.sin(x), outer.asked, inner.asked
+
+    return [f(rows(), factor) for factor in (2.0, 2.0, 5.0)]
+
+
+@script
+def function_modes_around(compile):
+    net = nn.Sequential(nn.Linear(5, 8), nn.GELU(), nn.Linear(8, 2))
+    f, g, kept = compile(net), compile(lambda x: torch.sin(x) * x.shape[0]), Times(4.0)
+    out = []
+    for factor in (None, 1.0, 2.0, 2.0, None):
+        x = rows().requires_grad_()
+        if factor is None:
+            y = g(f(x))
+        else:
+            with Times(factor) as mode:
+                y = g(f(x))
+            out.append(mode.asked)
+        y.sum().backward()
+        out += [y, x.grad]
+    for _ in range(3):
+        with kept, Times(2.0):
+            out.append(g(rows()))
+        kept.factor += 1
+    return out, kept.asked
+
+
+@script
+def function_modes_across_breaks_and_errors(compile):
+    @compile
+    def f(x, fail):
+        try:
+            with Times(2.0) as mode:
+                y = torch.sin(x)
+                print("inside")
+                if fail:
+                    raise ValueError("stop")
+                y = torch.sin(y)
+        except ValueError:
+            y = torch.sin(y)
+        return y, mode.asked
+
+    return [f(rows(), fail) for fail in (False, True, False)]
