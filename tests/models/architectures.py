@@ -56,6 +56,8 @@ def small_config(kind, sizes):
             changes[name] = value[:2]
         elif isinstance(value, float) and "drop" in name:
             changes[name] = 0.0
+        elif isinstance(value, list) and "drop" in name and all(isinstance(v, float) for v in value):
+            changes[name] = [0.0] * len(value)
         elif name.endswith("_token_id") and isinstance(value, int) and value >= 300 and "vocab_size" in sizes:
             changes[name] = 1 + len(changes) % 200
         elif hasattr(value, "to_diff_dict") and hasattr(value, "model_type"):
@@ -345,6 +347,8 @@ def run_all(options):
             watch.cancel()
             if line:
                 answer = json.loads(line[7:])
+                if "CUDA error" in line:
+                    child = None  # ends
             else:
                 answer = {"name": name, "form": form, "died": child.wait()}
                 child = None
