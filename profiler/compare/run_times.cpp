@@ -25,19 +25,33 @@ struct LineSum {
   Place place[2];
 };
 
+/// What a session has outside graphs. Operators outside compiled functions (kind eager) count where the other session has them recorded too,
+/// which this engine does not do.
+std::vector<const Group*> looseOf(const Snapshot& session, const Snapshot& other) {
+  const auto engine = other.facts.find("engine");
+  const bool recordsOperators = engine == other.facts.end() || engine->second != "fusebox";
+  std::vector<const Group*> out;
+  for (const Group& g : session.loose)
+    if (recordsOperators || g.kind != "eager") out.push_back(&g);
+  return out;
+}
+
 }  // namespace
 
 void compareLoose(Outline& o) {
-  if (o.a.loose.empty() && o.b.loose.empty()) return;
+  const std::vector<const Group*> a = looseOf(o.a, o.b), b = looseOf(o.b, o.a);
+  if (a.size() < o.a.loose.size() || b.size() < o.b.loose.size())
+    o.out.limits.push_back(say(FUSEBOX_TEXT("Compare", "operators outside compiled functions are recorded in one session only: their kernels are not compared")));
+  if (a.empty() && b.empty()) return;
   if (o.a.launches == 0 || o.b.launches == 0) return;  // said by the limits
-  if (o.a.loose.empty() != o.b.loose.empty() && o.a.hasGroups != o.b.hasGroups) {
+  if (a.empty() != b.empty() && o.a.hasGroups != o.b.hasGroups) {
     o.out.limits.push_back(say(FUSEBOX_TEXT("Compare", "kernels of one session belong to graphs, those of the other do not: compare them by line")));
     return;
   }
   const int32_t section = o.section(FUSEBOX_TEXT("Compare", "Kernels and calls outside graphs"));
   std::map<std::string, std::pair<std::vector<const Group*>, std::vector<const Group*>>> byKey;
-  for (const Group& g : o.a.loose) byKey[looseKey(g)].first.push_back(&g);
-  for (const Group& g : o.b.loose) byKey[looseKey(g)].second.push_back(&g);
+  for (const Group* g : a) byKey[looseKey(*g)].first.push_back(g);
+  for (const Group* g : b) byKey[looseKey(*g)].second.push_back(g);
   for (const auto& [key, sides] : byKey) {
     for (size_t i = 0; i < std::max(sides.first.size(), sides.second.size()); ++i) {
       const Group *x = i < sides.first.size() ? sides.first[i] : nullptr, *y = i < sides.second.size() ? sides.second[i] : nullptr;

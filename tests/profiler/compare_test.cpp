@@ -1,6 +1,7 @@
 // Comparison of two sessions: made ones, whose differences are known row by row, and recorded or imported ones.
 #include <QTemporaryDir>
 #include <QTest>
+#include <algorithm>
 #include <random>
 
 #include "profiler/compare/align.h"
@@ -42,7 +43,8 @@ struct Program {
   std::string folder = "/home/u";
   std::string name = "m.py";
   std::string host = {};                         ///< text of Fusebox's own host.py
-  bool outside = false;                          ///< an operator of another kernel runs beside the graph
+  std::string outside = {};                      ///< kind of an operator that runs beside the graph, if any does
+  std::string engine = "fusebox";
   int64_t symbolUpper = 0, constant = 0;         ///< of L['x'].size()[0]: symbolic up to there, or fixed; 0: not
 };
 
@@ -59,7 +61,7 @@ void writeProgram(const std::string& path, const Program& p) {
   QVERIFY(made);
   session::Writer& w = **made;
   const std::string file = p.folder + "/" + p.name;
-  const std::pair<const char*, std::string> facts[] = {{"engine", "fusebox"}, {"torch", "2.11.0"}, {"device", "cpu"}, {"script", p.name + (p.arguments.empty() ? "" : " " + p.arguments)}, {"config.fuse", p.fact}};
+  const std::pair<const char*, std::string> facts[] = {{"engine", p.engine}, {"torch", "2.11.0"}, {"device", "cpu"}, {"script", p.name + (p.arguments.empty() ? "" : " " + p.arguments)}, {"config.fuse", p.fact}};
   w.post(RowKind::Info, {text("schema_version"), int64_t{session::kSchemaVersion}});
   w.post(RowKind::Info, {text("start_ns"), kStart});
   for (const auto& [key, value] : facts) w.post(RowKind::Info, {text(key), value});
@@ -101,8 +103,8 @@ void writeProgram(const std::string& path, const Program& p) {
     kernels = count;
   }
   constexpr int64_t kOutside = 90;
-  if (p.outside)
-    w.post(RowKind::Kernel, {kOutside, int64_t{1}, kNull, kNull, text("aten::nonzero"), text("extern"), text("aten::nonzero"), text("cpu"), kNull, kNull, int64_t{4096}, int64_t{0}, int64_t{0}, file,
+  if (!p.outside.empty())
+    w.post(RowKind::Kernel, {kOutside, int64_t{1}, kNull, kNull, text("aten::nonzero"), p.outside, text("aten::nonzero"), text("cpu"), kNull, kNull, int64_t{4096}, int64_t{0}, int64_t{0}, file,
                              int64_t{2}, kStart, kNull});
   if (!p.refusal.empty()) w.post(RowKind::FusionDecision, {int64_t{1}, int64_t{1}, int64_t{1}, int64_t{0}, text("a"), text("b"), int64_t{1}, int64_t{2}, kNull, text("vertical"), int64_t{0}, p.refusal, kNull, int64_t{0}});
   session::LaunchRing* ring = w.openRing(1);
@@ -114,7 +116,7 @@ void writeProgram(const std::string& path, const Program& p) {
       ring->push({now, took, 4096, static_cast<int32_t>(k), static_cast<int32_t>(k)});
       now += took + 500;
     }
-    if (p.outside) ring->push({now, p.launchNs, 4096, static_cast<int32_t>(kOutside), 0});
+    if (!p.outside.empty()) ring->push({now, p.launchNs, 4096, static_cast<int32_t>(kOutside), 0});
     ring->push({start, now - start, 0, 1, session::kCallTag});
     now += 5'000;
   }
@@ -308,9 +310,17 @@ class CompareTest : public QObject {
 
   /// What runs between the parts of a graph on one side only is a difference of it, not another kind of session.
   void whatRunsOutsideOfGraphsIsCompared() {
-    const Comparison c = compare({}, {.outside = true});
+    const Comparison c = compare({}, {.outside = "extern"});
     QVERIFY(find(c, Subject::Kernel, Kind::Added, "aten::nonzero"));
     for (const std::string& limit : c.limits) QVERIFY2(limit.find("belong to graphs") == std::string::npos, limit.c_str());
+  }
+
+  /// Stock's sessions have the operators outside compiled functions, ours do not: that is no difference of the programs.
+  void operatorsOutsideAreComparedWhereBothHaveThem() {
+    const Comparison ours = compare({}, {.outside = "eager", .engine = "stock"});
+    QVERIFY(!find(ours, Subject::Kernel, Kind::Added, "aten::nonzero"));
+    QVERIFY(std::any_of(ours.limits.begin(), ours.limits.end(), [](const std::string& limit) { return limit.find("recorded in one session only") != std::string::npos; }));
+    QVERIFY(find(compare({.engine = "stock"}, {.outside = "eager", .engine = "stock"}), Subject::Kernel, Kind::Added, "aten::nonzero"));
   }
 
   void recompilesWithoutAnythingBeforeThemPointAtTheInputs() {

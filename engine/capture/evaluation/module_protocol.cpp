@@ -1,6 +1,7 @@
 // torch.nn.Module calls without the frames of _wrapped_call_impl and _call_impl where no hook is set.
 #include "engine/capture/cpython/once.h"
 #include "engine/capture/evaluation/evaluation.h"
+#include "engine/capture/evaluation/module_paths.h"
 #include "engine/capture/evaluation/value_kinds.h"
 
 namespace fusebox::capture {
@@ -85,7 +86,7 @@ PyRef Evaluation::callModuleInstance(PyObject* module, PyObject* callMethod, con
   return call(forward.get(), all.data(), a.positional + 1, a.kwNames);
 }
 
-/// "layers.0.attn" of a module that was read through its parents' _modules; empty for others.
+/// "layers.0.attn" of a module that was read through its parents' _modules, or is held by modules among the locals; empty for others.
 std::string Evaluation::modulePath(PyObject* module) {
   const Source* s = sourceOf(module);
   std::string path;
@@ -94,6 +95,8 @@ std::string Evaluation::modulePath(PyObject* module) {
     const Source* dict = s->base->base;
     s = dict ? dict->base : nullptr;
   }
+  if (liesAhead(s))
+    if (const auto place = placeInModules(frame_, module)) return place->path;
   return path;
 }
 

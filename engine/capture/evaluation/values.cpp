@@ -1,14 +1,14 @@
 // Values and where they come from: wrapping reads, exposing containers to C code, guards.
 #include "engine/capture/evaluation/container_iterators.h"
 #include "engine/capture/evaluation/evaluation.h"
+#include "engine/capture/evaluation/module_paths.h"
 #include "engine/capture/evaluation/namespaces.h"
 #include "engine/capture/evaluation/symbolic_numbers.h"
 #include "engine/capture/evaluation/tensor_subclasses.h"
 #include "engine/capture/evaluation/torch_objects.h"
-#include "engine/capture/guards/guard_tree.h"
 #include "engine/capture/evaluation/value_kinds.h"
-#include "engine/capture/rules/process_predicates.h"
 #include "engine/capture/guards/guard_tree.h"
+#include "engine/capture/rules/process_predicates.h"
 #include "engine/capture/rules/autograd_function.h"
 
 extern "C" PyObject* _PyType_Lookup(PyTypeObject*, PyObject*);
@@ -215,6 +215,17 @@ PyRef Evaluation::selfOf(PyObject* method) {
   return isPinned(source) ? pin(self, Why::Owner) : wrap(self, sources().derived(Source::Kind::MethodSelf, source));
 }
 
+namespace {
+
+/// What the program calls a tensor.
+std::string nameOf(const Frame* frame, PyObject* tensor, const Source* source) {
+  if (liesAhead(source))
+    if (const auto place = placeInModules(frame, tensor)) return place->local + "." + place->path;
+  return source->label();
+}
+
+}  // namespace
+
 PyRef Evaluation::wrapTensor(PyObject* object, const Source* source) {
   const at::Tensor& real = tensorOf(object);
   if (trace::isTraceTensor(real)) return PyRef::borrow(object);
@@ -225,7 +236,7 @@ PyRef Evaluation::wrapTensor(PyObject* object, const Source* source) {
   const SymbolicInputs::Geometry geometry = symbolicInputs_->geometry(object, source);
   PyRef standIn;
   try {
-    standIn = PyRef::steal(newTensorObject(trace_->input(real, source->label(), {geometry.sizes, geometry.strides, geometry.offset}).standIn));
+    standIn = PyRef::steal(newTensorObject(trace_->input(real, nameOf(frame_, object, source), {geometry.sizes, geometry.strides, geometry.offset}).standIn));
   } catch (const trace::BreakError& error) {
     trace::takeLastBreak();
     breakHere(std::string(trace::name(error.kind())), error.reason(), error.hint());
@@ -246,7 +257,7 @@ PyRef Evaluation::wrapTensor(PyObject* object, const Source* source) {
 }
 
 PyRef Evaluation::inputOfGraph(PyObject* tensor, const Source* source) {
-  PyRef standIn = PyRef::steal(newTensorObject(trace_->input(tensorOf(tensor), source->label()).standIn));
+  PyRef standIn = PyRef::steal(newTensorObject(trace_->input(tensorOf(tensor), nameOf(frame_, tensor, source)).standIn));
   guards_->tensorMatch(source, tensor, place());
   origins_.add(tensor, source).twin = standIn;
   origins_.add(standIn.get(), source).twin = PyRef::borrow(tensor);

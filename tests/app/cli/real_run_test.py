@@ -376,6 +376,41 @@ g(torch.ones(2, 3))
         self.assertEqual(cause["entry"], last["entries"][0]["compile"])
         self.assertIn("found 3.0", fusebox("summary", self.path("job.fusebox")).stdout)
 
+    def test_names_are_the_modules_own_behind_a_break_in_a_loop(self):
+        """Layers that a loop over a ModuleList gives after a break are called by their place in the model."""
+        done = self.go("""
+class Block(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.n1 = torch.nn.Linear(4, 4)
+
+    def forward(self, x):
+        return self.n1(x).relu()
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = torch.nn.ModuleList(Block() for _ in range(3))
+
+    def forward(self, x):
+        for number, layer in enumerate(self.layers):
+            x = layer(x)
+            torch._dynamo.graph_break()
+        return x
+
+
+torch.compile(Net())(torch.ones(2, 4))
+""")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        database = sqlite3.connect(self.path("job.fusebox"))
+        self.addCleanup(database.close)
+        names = {name for name, in database.execute("SELECT name FROM nodes WHERE kind = 'placeholder'")}
+        self.assertLessEqual({f"self.layers.{i}.n1.weight" for i in range(2)}, names)  # the third uses the code of the second
+        self.assertFalse([n for n in names if "upcoming" in n])
+        modules = {module for module, in database.execute("SELECT module_path FROM nodes WHERE module_path <> ''")}
+        self.assertLessEqual({f"layers.{i}.n1" for i in range(2)}, modules)
+
     def test_backend_of_stock_torch_compile(self):
         done = fusebox("run", "--engine", "stock", "--session", self.path("stock.fusebox"), "-c",
                        "import torch, fusebox\nf = torch.compile(lambda x: torch.sin(x) * 2, backend='fusebox')\nprint(f(torch.zeros(3)).sum().item())",
